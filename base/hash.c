@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tagged 128-bit hashes: see hash.h. */
+#include "base/hash.h"
+
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+enum { CHUNK_ELEMENTS = 1 << 16 };
+
+struct cb_hash cb_hash_bytes(const void *bytes, size_t length) {
+  const XXH128_hash_t hash = XXH3_128bits(bytes, length);
+  return (struct cb_hash){hash.high64, hash.low64};
+}
+
+struct cb_hash cb_hash_array(const void *elements, size_t count, size_t size) {
+  struct cb_hash hash = {0, 0};
+  const size_t chunks = (count + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
+  enum { BATCH = 1024 }; /* digests kept at a time: bounded memory, no allocation that could fail */
+  struct cb_hash digests[BATCH];
+  cb_hash_number(&hash, "elements", count);
+  for (size_t first = 0; first < chunks; first += BATCH) {
+    const size_t batch = chunks - first < BATCH ? chunks - first : BATCH;
+#pragma omp parallel for schedule(static)
+    for (size_t i = 0; i < batch; i++) {
+      const size_t begin = (first + i) * CHUNK_ELEMENTS;
+      const size_t length = count - begin < CHUNK_ELEMENTS ? count - begin : CHUNK_ELEMENTS;
+      digests[i] = cb_hash_bytes((const char *)elements + begin * size, length * size);
+    }
+    cb_hash_field(&hash, "digests", digests, batch * sizeof *digests);
+  }
+  return hash;
+}
+
+void cb_hash_field(struct cb_hash *hash, const char *tag, const void *bytes, size_t length) {
+  struct {
+    struct cb_hash before, tag, content;
+    uint64_t length;
+  } field;
+  memset(&field, 0, sizeof field);
+  field.before = *hash;
+  field.tag = cb_hash_bytes(tag, strlen(tag));
+  field.content = cb_hash_bytes(bytes, length);
+  field.length = length;
+  *hash = cb_hash_bytes(&field, sizeof field);
+}
+
+void cb_hash_number(struct cb_hash *hash, const char *tag, uint64_t number) {
+  cb_hash_field(hash, tag, &number, sizeof number);
+}
+
+void cb_hash_hex(struct cb_hash hash, char text[CB_HASH_HEX]) {
+  snprintf(text, CB_HASH_HEX, "%016llx%016llx", (unsigned long long)hash.high, (unsigned long long)hash.low);
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/* 128-bit hashes (XXH3) over tagged fields, so that no two different sequences of fields run together. */
+#ifndef CBGEN_BASE_HASH_H
+#define CBGEN_BASE_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct cb_hash {
+  uint64_t high, low;
+};
+
+enum { CB_HASH_HEX = 33 }; /* 32 digits and a NUL */
+
+struct cb_hash cb_hash_bytes(const void *bytes, size_t length);
+
+/* Hash of a long array: of the digests of its chunks of 64 Ki elements, computed in parallel. The result does
+ * not depend on the number of threads. */
+struct cb_hash cb_hash_array(const void *elements, size_t count, size_t size);
+
+/* Folds one named field into `hash`: the tag, the length and the bytes all count. */
+void cb_hash_field(struct cb_hash *hash, const char *tag, const void *bytes, size_t length);
+void cb_hash_number(struct cb_hash *hash, const char *tag, uint64_t number);
+
+/* 32 lower-case hexadecimal digits, most significant first. */
+void cb_hash_hex(struct cb_hash hash, char text[CB_HASH_HEX]);
+
+#endif

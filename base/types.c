@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The table of element types: see types.h. */
+#include "base/types.h"
+
+#include <string.h>
+
+static const struct {
+  size_t size;
+  const char *c_name, *short_name;
+} table[CB_TYPE_COUNT] = {
+    [CB_F64] = {8, "double", "f64"},     [CB_F32] = {4, "float", "f32"},
+    [CB_F16] = {2, "half_t", "f16"},     [CB_BF16] = {2, "bfloat16_t", "bf16"},
+    [CB_U8] = {1, "uint8_t", "u8"},      [CB_U16] = {2, "uint16_t", "u16"},
+    [CB_U32] = {4, "uint32_t", "u32"},   [CB_U64] = {8, "uint64_t", "u64"},
+};
+
+size_t cb_type_size(enum cb_type type) { return table[type].size; }
+const char *cb_type_c_name(enum cb_type type) { return table[type].c_name; }
+const char *cb_type_short(enum cb_type type) { return table[type].short_name; }
+int cb_type_is_float(enum cb_type type) { return type <= CB_BF16; }
+
+enum cb_type cb_type_for(uint64_t largest) {
+  if (largest <= UINT8_MAX) return CB_U8;
+  if (largest <= UINT16_MAX) return CB_U16;
+  return largest <= UINT32_MAX ? CB_U32 : CB_U64;
+}
+
+enum cb_type cb_type_named(const char *short_name) {
+  for (int type = 0; type < CB_TYPE_COUNT; type++)
+    if (!strcmp(table[type].short_name, short_name)) return (enum cb_type)type;
+  return CB_TYPE_COUNT;
+}

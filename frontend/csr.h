@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The canonical sparse matrix: what every reader produces and all that analysis ever sees.
+ *
+ * Canonical means: rows in order, columns strictly ascending within a row (duplicates summed), 0-based, explicit
+ * zeros kept. Row and column counts fit 31 bits; row pointers are 32 bits wide when nnz < 2^31, else 64.
+ */
+#ifndef CBGEN_FRONTEND_CSR_H
+#define CBGEN_FRONTEND_CSR_H
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "base/types.h"
+
+#include <stdint.h>
+
+enum { CB_MAX_DIMENSION = INT32_MAX }; /* rows or columns; more is refused with CB_ERR_LIMIT */
+
+struct cb_csr {
+  int64_t rows, cols, nnz;
+  int wide;           /* 1: row pointers are int64_t, 0: int32_t */
+  void *row_ptr;      /* rows + 1 entries, ascending, first 0, last nnz */
+  int32_t *col_idx;   /* nnz entries */
+  double *values;     /* nnz entries */
+  int pattern;        /* the source had no values: all are 1 */
+  int symmetric_file; /* the source stored one triangle (for reports only: the matrix here is whole) */
+  char name[64];      /* for labels: the file's base name without extensions, letters, digits, '_', '-', '.' */
+};
+
+static inline int64_t cb_csr_row(const struct cb_csr *csr, int64_t row) {
+  return csr->wide ? ((const int64_t *)csr->row_ptr)[row] : (int64_t)((const int32_t *)csr->row_ptr)[row];
+}
+
+static inline int64_t cb_csr_row_length(const struct cb_csr *csr, int64_t row) {
+  return cb_csr_row(csr, row + 1) - cb_csr_row(csr, row);
+}
+
+/* Bytes of row pointers, column indices and values. */
+int64_t cb_csr_bytes(const struct cb_csr *csr);
+
+/* Allocates the three arrays for this shape (contents undefined, row_ptr[0] = 0). */
+enum cb_status cb_csr_alloc(struct cb_csr *csr, int64_t rows, int64_t cols, int64_t nnz, struct cb_diag *diag);
+void cb_csr_release(struct cb_csr *csr);
+
+/* Checks everything that "canonical" promises; CB_ERR_INTERNAL names the first violation. O(nnz), parallel. */
+enum cb_status cb_csr_check(const struct cb_csr *csr, struct cb_diag *diag);
+
+/* Hash of shape, row pointers and columns; of the values. Independent of the row pointers' width. */
+struct cb_hash cb_csr_pattern_hash(const struct cb_csr *csr);
+struct cb_hash cb_csr_values_hash(const struct cb_csr *csr);
+
+/* Coordinates to a canonical matrix. `row_idx`, `col_idx` (0-based, within rows × cols) and `values` (NULL:
+ * all 1, pattern) hold `count` entries in any order; duplicates are summed in the order given. The inputs are
+ * consumed: the arrays are blocks of cb_alloc and are freed here, as early as memory allows, also on failure. */
+struct cb_coo {
+  int64_t rows, cols, count;
+  int32_t *row_idx, *col_idx;
+  double *values;
+};
+void cb_coo_release(struct cb_coo *coo);
+enum cb_status cb_csr_from_coo(struct cb_csr *csr, struct cb_coo *coo, struct cb_diag *diag);
+
+#endif
