@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The blob: the arrays that a kernel reads, packed, and the file that carries them ("kernel.cbd").
+ *
+ *   data     = header { array } [ selftest ]         little-endian; every part starts at a multiple of 256
+ *   header   = magic version parts kernel_id bytes checksum       64 bytes
+ *   magic    = "CBGENDAT"                             8 bytes
+ *   version  = u32                                    1
+ *   parts    = u32                                    1: without, 2: with the selftest part
+ *   kernel_id= u128                                   cb_blob_id: plan and pattern; as in the kernel's text
+ *   bytes    = u64                                    of the whole, header included
+ *   checksum = u64                                    of everything behind the header: h = (h ^ word) *
+ *                                                     0x100000001b3 over 64-bit words from 0xcbf29ce484222325
+ *   (16 bytes of the header are reserved and zero)
+ *   array    = the elements of a STORED array; regions in order, arrays in order; padded with zeros
+ *   selftest = f64 expected[rows] f64 tolerance[rows]  y = Ax for the seeded x of the text, and its bound
+ *
+ * Offsets follow from the plan, so the text bakes them and the file carries no table.
+ */
+#ifndef CBGEN_ANALYSIS_BLOB_H
+#define CBGEN_ANALYSIS_BLOB_H
+
+#include "analysis/plan.h"
+
+enum { CB_BLOB_HEADER = 64, CB_BLOB_ALIGN = 256, CB_BLOB_VERSION = 1 };
+
+struct cb_blob {
+  unsigned char *bytes; /* the file image; owned */
+  int64_t length;
+  int selftest; /* has the selftest part */
+};
+
+/* Where array `array` of region `region` starts in the image (STORED arrays only). */
+int64_t cb_blob_offset(const struct cb_plan *plan, int region, int array);
+/* Where the arrays end: the offset of the selftest part, or the length without one. */
+int64_t cb_blob_arrays_end(const struct cb_plan *plan);
+
+/* The 128-bit id that ties text and data together. */
+struct cb_hash cb_blob_id(const struct cb_plan *plan, struct cb_hash pattern);
+
+/* Packs `csr` as planned. Parallel. */
+enum cb_status cb_pack(struct cb_blob *blob, const struct cb_plan *plan, const struct cb_assignment *assignment,
+                       const struct cb_csr *csr, struct cb_hash pattern, struct cb_diag *diag);
+/* Writes new values of the same pattern into a packed blob and renews its checksum. */
+enum cb_status cb_pack_values(struct cb_blob *blob, const struct cb_plan *plan,
+                              const struct cb_assignment *assignment, const double *values, struct cb_diag *diag);
+/* Appends the selftest part: rows expected values and tolerances. */
+enum cb_status cb_blob_add_selftest(struct cb_blob *blob, const double *expected, const double *tolerance,
+                                    int64_t rows, struct cb_diag *diag);
+void cb_blob_release(struct cb_blob *blob);
+
+/* Proves that the slots hold the matrix: every nonzero in exactly one slot, by counting. */
+enum cb_status cb_assignment_check(const struct cb_plan *plan, const struct cb_assignment *assignment,
+                                   struct cb_diag *diag);
+
+#endif

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a caller may choose about analysis and generation, in one table (options.c): name, kind, range, default
+ * and help. The tool's --NAME=VALUE, the API's options and the plan's JSON all read that table; a new option is
+ * one field here and one row there.
+ */
+#ifndef CBGEN_ANALYSIS_OPTIONS_H
+#define CBGEN_ANALYSIS_OPTIONS_H
+
+#include "base/status.h"
+#include "base/text.h"
+#include "base/types.h"
+
+#include <stdint.h>
+
+enum cb_switch { CB_AUTO, CB_ON, CB_OFF };
+enum cb_form { CB_FORM_AX, CB_FORM_ADD, CB_FORM_AXPBY }; /* y = Ax, y += Ax, y = αAx + βy */
+enum cb_balance { CB_BALANCE_CONTIGUOUS, CB_BALANCE_HEAP };
+
+struct cb_options {
+  /* what the product computes */
+  int64_t type;     /* enum cb_type of matrix values, vectors and sums: f64 or f32 */
+  int64_t form;     /* enum cb_form */
+  int64_t atomics;  /* CB_ON permits floating-point atomics: not repeatable bit for bit */
+  /* which recipe */
+  const char *recipe; /* name in the table of recipe.h; not owned, outlives the options */
+  int64_t long_row; /* recipes with a long-rows split: rows of more nonzeros than this are split off */
+  /* CB-SpMV (DESIGN §3 names the thresholds as the paper does) */
+  int64_t aggregate;      /* enum cb_switch: column aggregation; auto asks th0 */
+  int64_t th0_percent;    /* aggregate when more than this share of sub-blocks is super-sparse */
+  int64_t super_sparse;   /* a sub-block with fewer nonzeros is super-sparse */
+  int64_t th1;            /* fewer nonzeros: COO */
+  int64_t th2;            /* more nonzeros: Dense; between: CSR */
+  int64_t intra;          /* enum cb_switch: coordinates and values of a sub-block lie together */
+  int64_t balance;        /* enum cb_balance */
+  int64_t team;           /* warps that share a panel: 0 (auto), 1, 2, 4 or 8 */
+  int64_t unit_budget;    /* nonzeros of a panel above which it is split among thread blocks; 0: auto */
+  /* text */
+  int64_t bake_limit; /* index tables up to this many entries become part of the text */
+};
+
+struct cb_option {
+  const char *name;
+  size_t offset;              /* of the int64_t field (or const char * when `words` is NULL and text is 1) */
+  int text;
+  int64_t least, most, standard;
+  const char *const *words;   /* NULL: a number; else the names of least, least + 1, …, NULL-terminated */
+  const char *help;           /* one line */
+};
+extern const struct cb_option cb_option_table[]; /* ends with a NULL name */
+
+void cb_options_default(struct cb_options *options);
+
+/* Sets the option `name` from text; CB_ERR_ARGUMENT names the option and what it accepts. */
+enum cb_status cb_options_set(struct cb_options *options, const char *name, const char *value,
+                              struct cb_diag *diag);
+
+/* Checks what single ranges cannot (th1 <= th2 + 1). Every entry point of analysis calls it. */
+enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag *diag);
+
+/* "  --NAME=VALUES  help (default)" lines for help texts. */
+void cb_options_help(struct cb_text *text);
+
+#endif

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The plan: everything that code generation will know about a matrix, and nothing else.
+ *
+ * A plan is a list of regions and a list of launches. A region is one layout applied to some of the nonzeros: the
+ * constants and index arrays of its text, the pieces of template it is made of, and the thread blocks it owns. A
+ * launch runs consecutive regions side by side, each on its own range of thread blocks. Launches run in order, and
+ * a later one may add to what an earlier one stored.
+ *
+ * The plan's companion, the assignment, holds what only packing needs: the contents of the index arrays and the
+ * slot map (slot → nonzero). Codegen never sees it, so the text depends on (plan, label) alone.
+ *
+ * A plan is immutable once cb_plan_build has returned it. It prints as one line:
+ *
+ *   plan   = "(spmv " node ")"
+ *   node   = "(" layout { " " fact } ")"                         a region
+ *          | "(split " splitter { " " fact } { " " node } ")"    parts, in the order of their regions
+ *   fact   = "(" key " " atom { " " atom } ")"
+ *   atom   = an integer, a word or a decimal fraction; no spaces, no parentheses
+ *
+ * Checked on paper against the recipes that are to come: (dia (offsets -1 0 1)), (sell (slices …) (index u16)),
+ * (split hot-columns (kept 16384) (hot …) (merge …)), (split fill (rate 60) (dia …) (blocks …) (merge …)).
+ */
+#ifndef CBGEN_ANALYSIS_PLAN_H
+#define CBGEN_ANALYSIS_PLAN_H
+
+#include "analysis/options.h"
+#include "analysis/target.h"
+#include "base/arena.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "frontend/csr.h"
+
+#include <stdint.h>
+
+/* Printed in the plan line. */
+struct cb_fact {
+  const char *key, *value;
+};
+
+/* `constexpr int NAME = VALUE;  // ORIGIN` in the region's namespace. Every constant is used by the pieces. */
+struct cb_constant {
+  const char *name, *origin;
+  int64_t value;
+};
+
+/* Where the elements of an index array come from at run time. The generated text reads every array through an
+ * accessor of the array's name, so a layout's template does not change with the storage. */
+enum cb_storage {
+  CB_STORED, /* an array in device memory */
+  CB_AFFINE, /* element i is base + step * i: arithmetic, no memory (step 0: all equal) */
+  CB_BAKED   /* a small table in the text */
+};
+
+enum cb_role {
+  CB_ROLE_INDEX,  /* unsigned integers that never change */
+  CB_ROLE_VALUES, /* value slots only */
+  CB_ROLE_MIXED   /* bytes in which value slots and coordinates alternate (cb's mtx_data) */
+};
+
+struct cb_array {
+  const char *name, *meaning; /* accessor's name in the text, and its comment */
+  enum cb_role role;
+  enum cb_type type;    /* of an element: narrowed for CB_ROLE_INDEX, value type for VALUES, CB_U8 for MIXED */
+  enum cb_storage storage;
+  int64_t count;        /* elements */
+  int64_t base, step;   /* CB_AFFINE */
+  const uint64_t *baked; /* CB_BAKED: count elements */
+};
+
+/* How a region's row sums reach y. */
+enum cb_commit {
+  CB_COMMIT_FINAL, /* the region writes every row of y: α, β and empty rows are its duty */
+  CB_COMMIT_ADD    /* y was written by an earlier launch; the region adds α·sum to the rows it touches */
+};
+
+/* Predicted cost, in integers so that plans compare equal everywhere. */
+struct cb_cost {
+  int64_t bytes;   /* read from and written to device memory by one product, x and y once each */
+  int64_t sectors; /* 32-byte sectors of x asked of L2 */
+  int64_t ns;      /* predicted time */
+};
+
+struct cb_region {
+  char name[24];      /* namespace in the text: layout name and number, "cb0" */
+  const char *layout; /* name in the layout table */
+  int64_t nonzeros;   /* of the matrix, in this region */
+  int64_t value_slots; /* slots that the slot map covers (VALUES or MIXED array, in units of the value type) */
+  int64_t bytes;      /* stored arrays, all of them */
+  enum cb_commit commit;
+  int64_t first_block, blocks; /* thread blocks within its launch */
+  int64_t carry_slots;         /* carry slots (of carry_width sums each) and counters that it needs */
+  int64_t carry_width;
+  int64_t carry_counters;
+  int64_t first_carry_sum, first_carry_counter; /* where they start in the operator's scratch */
+  int64_t static_shared;       /* bytes */
+  int facts_count, constants_count, arrays_count, pieces_count;
+  struct cb_fact *facts;
+  struct cb_constant *constants;
+  struct cb_array *arrays;
+  const char **pieces; /* templates/NAME, in the order in which they are expanded */
+  struct cb_cost cost;
+};
+
+struct cb_launch {
+  const char *piece;        /* NULL: runs regions; else a kernel template without a region ("scale_y.cu.in") */
+  int first_region, regions;
+  int64_t blocks;
+  int threads;
+  int64_t dynamic_shared; /* bytes */
+};
+
+struct cb_plan {
+  struct cb_arena arena; /* owns everything below */
+  int64_t rows, cols, nnz;
+  enum cb_type matrix_type, vector_type, sum_type; /* values as stored, x and y, accumulation and α, β */
+  enum cb_form form;
+  int atomics;
+  struct cb_target target;
+  const char *recipe;
+  const char *line;  /* the one line of the grammar above */
+  struct cb_hash hash; /* of everything that shapes the text */
+  int64_t carry_sums, carry_counters; /* scratch: elements of sum_type, and uint32 counters (zero at load) */
+  struct cb_cost cost;
+  int regions_count, launches_count;
+  struct cb_region *regions;
+  struct cb_launch *launches;
+};
+
+/* What packing needs beside the plan. Opaque: see analysis/assignment.h. */
+struct cb_assignment;
+
+/* Analyses `csr` and decides. On success *plan and *assignment are the caller's (cb_plan_free,
+ * cb_assignment_free); on failure both are NULL. The matrix must stay alive until packing is done. Deterministic
+ * for any number of OpenMP threads. */
+enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assignment, const struct cb_csr *csr,
+                             const struct cb_target *target, const struct cb_options *options,
+                             struct cb_diag *diag);
+void cb_plan_free(struct cb_plan *plan);
+void cb_assignment_free(struct cb_assignment *assignment);
+
+/* The plan as JSON (indented, stable order of keys): all of it but array contents. */
+enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, struct cb_diag *diag);
+
+/* Checks a plan against itself: ranges of blocks, names, sizes, totals. CB_ERR_INTERNAL names what is broken. */
+enum cb_status cb_plan_check(const struct cb_plan *plan, struct cb_diag *diag);
+
+/* Stored bytes of all regions (index and value arrays, without x, y and scratch). */
+int64_t cb_plan_bytes(const struct cb_plan *plan);
+
+#endif

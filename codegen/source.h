@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/* From a plan to CUDA text. Byte-identical for an identical (plan, label).
+ *
+ * The text of one kernel.cu, top to bottom:
+ *   header comment    what it multiplies, the plan line, target, launches, stored bytes
+ *   shims             templates/shims.cu.in, the same for every kernel: types, and intrinsics with a body for
+ *                     the device and one for the host emulation
+ *   constants, vectors (load_x, commit), one namespace per region, the kernels
+ *   host section      #ifndef __CUDACC_RTC__: load, multiply, free; embedded data; self-test
+ *
+ * Functions of the host section, for symbol S (C++; all return NULL or a message that lives forever):
+ *   struct S_matrix;                                                     device pointers, nothing else
+ *   const char *S_load(S_matrix *m, const void *data, size_t bytes);     data: the image of analysis/blob.h
+ *   const char *S_load_file(S_matrix *m, const char *path);              the sidecar (absent when embedded)
+ *   const char *S_load_embedded(S_matrix *m);                            (absent when not embedded)
+ *   const char *S_multiply(const S_matrix *m, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta,
+ *                          cudaStream_t stream);                         alpha, beta only when form is axpby
+ *   void S_free(S_matrix *m);
+ * With -DCBGEN_SELFTEST the file is a program: it multiplies the seeded x, compares every row with the
+ * tolerance of the data's selftest part, prints one line and exits 0 or 1.
+ *
+ * Kernel parameters, in order (what the driver-API launcher passes): for each region of the launch one struct of
+ * the region's STORED array pointers; x; y; alpha and beta (form axpby); carry_sums and carry_counters (when the
+ * plan has carry slots). Kernel names: cb_source_kernel.
+ */
+#ifndef CBGEN_CODEGEN_SOURCE_H
+#define CBGEN_CODEGEN_SOURCE_H
+
+#include "analysis/blob.h"
+#include "analysis/plan.h"
+#include "base/status.h"
+
+/* What the text says about its origin; part of the input, never a path or a time. */
+struct cb_label {
+  const char *matrix;     /* name for the header comment */
+  const char *symbol;     /* C identifier, prefix of the host functions and the kernels */
+  struct cb_hash pattern; /* of the matrix */
+};
+
+struct cb_source {
+  char *text; /* NUL-terminated; owned */
+  int64_t length;
+  int64_t body; /* offset of the first byte behind the shims: a batch of kernels shares one copy of them */
+};
+
+enum cb_embed { CB_EMBED_AUTO, CB_EMBED_ALWAYS, CB_EMBED_NEVER };
+
+/* `blob` may be NULL: the host section then has no embedded data. `embed` auto embeds images up to 1 MiB. */
+enum cb_status cb_source_emit(struct cb_source *source, const struct cb_plan *plan, const struct cb_label *label,
+                              const struct cb_blob *blob, enum cb_embed embed, struct cb_diag *diag);
+void cb_source_release(struct cb_source *source);
+
+/* Whether this blob would be embedded. */
+int cb_source_embeds(const struct cb_blob *blob, enum cb_embed embed);
+
+/* Name of the kernel of launch `launch`: "SYMBOL_spmv" for a single launch, else "SYMBOL_spmv_LAUNCH". */
+void cb_source_kernel(const struct cb_plan *plan, const struct cb_label *label, int launch, char *name,
+                      size_t size);
+
+/* A C identifier made from any text ("2dcyl1" → "m_2dcyl1"), at most 48 characters. */
+void cb_symbol_from(const char *text, char symbol[49]);
+
+/* The seeded x of the self-test: element i in [-1, 1), the same arithmetic as in the generated text. */
+double cb_selftest_x(uint64_t i);
+
+#endif
