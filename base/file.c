@@ -148,6 +148,8 @@ void cb_file_abandon(struct cb_outfile *out) {
   cb_free(out);
 }
 
+const char *cb_file_draft(const struct cb_outfile *out) { return out->draft; }
+
 enum cb_status cb_file_put(const char *path, const void *bytes, size_t length, struct cb_diag *diag) {
   struct cb_outfile *out;
   enum cb_status s = cb_file_create(&out, path, diag);

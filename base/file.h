@@ -27,6 +27,10 @@ void cb_file_write(struct cb_outfile *out, const void *bytes, size_t length);
 enum cb_status cb_file_commit(struct cb_outfile *out, struct cb_diag *diag);
 void cb_file_abandon(struct cb_outfile *out); /* frees `out`; NULL is accepted */
 
+/* The temporary file's path, so that a program that is interrupted can remove it; NULL for standard output and
+ * once committed. Valid until commit or abandon. */
+const char *cb_file_draft(const struct cb_outfile *out);
+
 /* create, write, commit and abandon in one call. */
 enum cb_status cb_file_put(const char *path, const void *bytes, size_t length, struct cb_diag *diag);
 
