@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the driver needs of each kernel of a batch: its host functions with one type for all. */
+#ifndef CBGEN_EMULATION_DRIVER_H
+#define CBGEN_EMULATION_DRIVER_H
+
+#include <stddef.h>
+
+struct EmulatedKernel {
+  const char *name;
+  size_t element;  // bytes of an element of x and y
+  const char *(*load)(void **matrix, const void *data, size_t bytes);
+  const char *(*multiply)(const void *matrix, const void *x, void *y, double alpha, double beta);
+  void (*free)(void *matrix);
+};
+extern const EmulatedKernel emulated_kernels[];
+
+#endif

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The emulated GPU: what the emulator's files share.
+ *
+ *   scheduler.cpp  blocks, warps and threads; where they meet; who runs next
+ *   shared.cpp     shared memory with its shadow, and stores that no fence has published yet
+ *   memory.cpp     device memory and the CUDA runtime calls
+ *   report.cpp     the message that ends the program
+ *   fiber.cpp      stacks and switches
+ *   driver.cpp     runs a file of jobs (jobs.h)
+ *
+ * Everything runs in one system thread. "shims.h" is templates/shims.cu.in: its namespace `emulated` is the
+ * interface that these files implement.
+ */
+#ifndef CBGEN_EMULATION_H
+#define CBGEN_EMULATION_H
+
+#include "fiber.h"
+#include "jobs.h"
+#include "shims.h"
+
+enum { kWarp = 32, kMaxThreads = 1024, kMaxInFlight = 4, kStaticShared = 48 * 1024 };
+
+struct Block;
+struct Warp;
+
+// A point in the life of a block, for deciding which accesses are ordered.
+struct Moment {
+  uint32_t barrier;  // __syncthreads that the block has passed
+  uint32_t epoch;    // __syncwarp of the whole warp
+  uint32_t partial;  // __syncwarp of some lanes, since then
+};
+
+struct Thread {
+  Fiber fiber;
+  unsigned index;
+  // What the thread brought to the place where it waits; `bits` is also what it takes away.
+  emulated::Meeting meeting;
+  unsigned mask;
+  uint64_t bits;
+  int argument, width, line;
+};
+
+struct Warp {
+  Block *block;
+  Thread *lanes;
+  unsigned present;  // lanes that exist
+  unsigned ready, meeting, barrier, exited;  // where they are; a lane in none of these is running
+  unsigned position;                         // in the list of warps with ready lanes
+  uint32_t epoch, partial;
+  bool split;                                // `known` is in use
+  uint32_t known[kWarp][kWarp];  // [a][b]: lane b's accesses before this `partial` are ordered before lane a's
+};
+
+// A store_l2 that other thread blocks cannot see yet.
+struct PendingStore {
+  void *p;
+  uint64_t bits;
+  unsigned size, thread;
+  Moment moment;
+};
+
+// One access to a slot of shared memory.
+struct Access {
+  Moment moment;
+  int line;
+  unsigned thread;
+};
+
+struct ShadowSlot {
+  uint32_t block;     // serial of the block that the rest is about
+  bool written, read, read_by_many;
+  unsigned readers;   // lanes of the warp of `reader` that have read, unless by many
+  Access writer, reader;
+};
+
+template <class T> struct List {  // a growing array of plain data
+  T *items;
+  size_t count, capacity;
+  void add(const T &item) {
+    if (count == capacity) {
+      capacity = capacity ? 2 * capacity : 16;
+      items = (T *)realloc((void *)items, capacity * sizeof(T));
+      if (!items) abort();
+    }
+    items[count++] = item;
+  }
+};
+
+struct Block {
+  unsigned index;   // blockIdx.x
+  uint32_t serial;  // unlike that of any other block of the process
+  unsigned threads_made, exited, arrived;
+  int barrier_line;
+  uint32_t barriers;
+  Thread *threads;  // kMaxThreads of them, stacks included
+  Warp *warps;
+  char *shared;
+  ShadowSlot *shadow;
+  List<PendingStore> pending;
+};
+
+struct Machine {
+  uint64_t random;
+  // the launch
+  const char *kernel;
+  unsigned launch, blocks, threads;
+  void (*body)(void *);
+  void *arguments;
+  uint64_t first_block, block_stride, blocks_started, blocks_finished;
+  unsigned shared_bytes, shared_slots;
+  uint32_t serial;
+  // who runs
+  Fiber main;
+  Block *block;
+  Warp *warp;
+  Thread *thread;  // null: the host part
+  Block in_flight[kMaxInFlight];
+  unsigned limit;  // of blocks in flight
+  List<Warp *> ready;
+  Block *finished;  // a block whose last thread has just exited
+  List<PendingStore> unfenced;  // of finished blocks: visible when the launch ends
+};
+extern Machine machine;
+
+// The next number of the seeded sequence.
+static inline uint32_t draw() {
+  machine.random ^= machine.random << 13;
+  machine.random ^= machine.random >> 7;
+  machine.random ^= machine.random << 17;
+  return (uint32_t)(machine.random >> 32);
+}
+
+void seed_machine(uint64_t seed);
+
+// Whether what thread `thread` of the current block did at `moment` is ordered before what the current thread
+// does now: the same thread, or a barrier in between that both took part in.
+bool ordered(const Moment &moment, unsigned thread);
+Moment now();
+
+// Memory that starts as zeros and costs nothing until it is touched. Ends the program when there is none.
+void *map_zeros(size_t bytes);
+
+void check_guards();         // of all allocations; ends the program at an overwritten one
+size_t live_allocations();   // and forgets them
+void publish(const PendingStore &store);
+
+// Ends the program with "cbgen emulation: …", where the current thread is, and what all others of the block wait
+// for.
+[[noreturn]] void stop(emulation_exit code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void report_position();  // the two last parts alone, for the sanitizers' reports
+
+#endif

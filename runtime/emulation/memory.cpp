@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Device memory and the runtime calls around it: see emulation.h.
+ *
+ * Every allocation is a block of its own, filled with 0xff bytes (NaN as a floating-point number, out of range as
+ * an index). Under AddressSanitizer its ends are exact; without it, guard bytes on both sides are checked after
+ * every launch.
+ */
+#include "emulation.h"
+
+enum { kInvalidValue = 1, kAlignment = 256, kGuard = 256, kGuardByte = 0xa5 };
+enum { kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3 };
+#ifdef EMULATION_SANITIZED
+constexpr size_t guard_bytes = 0;
+#else
+constexpr size_t guard_bytes = kGuard;
+#endif
+
+struct Allocation {
+  char *p;
+  size_t bytes;
+};
+static List<Allocation> allocations;
+
+int emulated::allocate(void **p, size_t bytes) {
+  *p = nullptr;
+  if (!bytes) return 0;
+  void *block = nullptr;
+  if (posix_memalign(&block, kAlignment, bytes + 2 * guard_bytes)) return 2;
+  char *start = (char *)block + guard_bytes;
+  memset(block, kGuardByte, guard_bytes);
+  memset(start, 0xff, bytes);
+  memset(start + bytes, kGuardByte, guard_bytes);
+  allocations.add(Allocation{start, bytes});
+  *p = start;
+  return 0;
+}
+
+int emulated::release(void *p) {
+  if (!p) return 0;
+  for (size_t i = allocations.count; i-- > 0;) {
+    if (allocations.items[i].p != p) continue;
+    free((char *)p - guard_bytes);
+    allocations.items[i] = allocations.items[--allocations.count];
+    return 0;
+  }
+  stop(EMULATION_MEMORY, "cudaFree of a pointer that cudaMalloc did not return");
+}
+
+// The device side of a copy must lie in one allocation, the host side in none.
+static void check_side(const void *p, size_t bytes, bool device) {
+  for (size_t i = 0; i < allocations.count; i++) {
+    const Allocation &a = allocations.items[i];
+    const size_t at = (size_t)((uintptr_t)p - (uintptr_t)a.p);
+    if (at >= a.bytes) continue;
+    if (!device) stop(EMULATION_BOUNDS, "a copy takes a device pointer for one of the host");
+    if (bytes > a.bytes - at)
+      stop(EMULATION_BOUNDS, "a copy of %zu bytes at offset %zu of an allocation of %zu", bytes, at, a.bytes);
+    return;
+  }
+  if (device) stop(EMULATION_BOUNDS, "a copy of %zu bytes to or from a pointer outside all allocations", bytes);
+}
+
+int emulated::copy(void *to, const void *from, size_t bytes, int kind) {
+  if (kind < kHostToDevice || kind > kDeviceToDevice) return kInvalidValue;
+  if (!bytes) return 0;
+  check_side(to, bytes, kind != kDeviceToHost);
+  check_side(from, bytes, kind != kHostToDevice);
+  memcpy(to, from, bytes);
+  return 0;
+}
+
+int emulated::fill(void *p, int byte, size_t bytes) {
+  if (!bytes) return 0;
+  check_side(p, bytes, true);
+  memset(p, byte, bytes);
+  return 0;
+}
+
+void check_guards() {
+  for (size_t i = 0; i < allocations.count; i++) {
+    const Allocation &a = allocations.items[i];
+    for (size_t g = 0; g < guard_bytes; g++)
+      if ((unsigned char)a.p[-1 - (ptrdiff_t)g] != kGuardByte || (unsigned char)a.p[a.bytes + g] != kGuardByte)
+        stop(EMULATION_OVERRUN, "a store beyond an allocation of %zu bytes", a.bytes);
+  }
+}
+
+size_t live_allocations() {
+  const size_t live = allocations.count;
+  for (size_t i = 0; i < live; i++) free(allocations.items[i].p - guard_bytes);
+  allocations.count = 0;
+  return live;
+}
+
+void emulated::check_alignment(const void *p, size_t bytes, int line) {
+  if ((uintptr_t)p % bytes)
+    stop(EMULATION_ALIGNMENT, "line %d loads a vector from address %p, which is no multiple of %zu", line, p, bytes);
+}
+
+const char *cudaGetErrorString(cudaError_t error) {
+  switch (error) {
+  case 0: return "no error";
+  case 1: return "invalid argument";
+  case 2: return "out of memory";
+  case 9: return "invalid configuration argument";
+  default: return "unknown error";
+  }
+}
+
+cudaError_t cudaGetLastError() { return cudaSuccess; }

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Blocks, warps and threads: see emulation.h.
+ *
+ * A thread runs until it must wait: for the other lanes of a mask (meet), or for its block (sync_block). It then
+ * switches straight to another lane of its warp, or, when there is none, to a warp drawn at random from all blocks
+ * in flight. When a meeting or a barrier is complete a draw decides whether the warp goes on or another one does.
+ * Blocks start in a seeded order, up to four at a time, so that protocols between blocks see many interleavings.
+ */
+#include "emulation.h"
+
+#include <sys/mman.h>
+
+using emulated::Meeting;
+
+Machine machine;
+emulated::Position threadIdx, blockIdx;
+
+void seed_machine(uint64_t seed) {
+  machine.random = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15);
+  for (int i = 0; i < 4; i++) draw();
+}
+
+void *map_zeros(size_t bytes) {
+  void *p = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (p == MAP_FAILED) stop(EMULATION_MEMORY, "out of memory");
+  return p;
+}
+
+static unsigned lane_of(const Thread &thread) { return thread.index % kWarp; }
+
+// ---- who runs next
+
+static void set_ready(Warp &warp, unsigned lanes) {
+  if (lanes && !warp.ready) {
+    warp.position = (unsigned)machine.ready.count;
+    machine.ready.add(&warp);
+  }
+  warp.ready |= lanes;
+}
+
+static void set_running(Warp &warp, unsigned lane) {
+  warp.ready &= ~(1u << lane);
+  if (warp.ready) return;
+  Warp *last = machine.ready.items[--machine.ready.count];
+  machine.ready.items[warp.position] = last;
+  last->position = warp.position;
+}
+
+static void enter(Warp &warp, unsigned lane) {
+  machine.warp = &warp;
+  machine.block = warp.block;
+  machine.thread = &warp.lanes[lane];
+  threadIdx.x = machine.thread->index;
+  blockIdx.x = warp.block->index;
+}
+
+// Switches from `from` to a ready lane of `warp`.
+static void resume(Fiber &from, Warp &warp, bool final) {
+  const unsigned lane = (unsigned)__builtin_ctz(warp.ready);
+  set_running(warp, lane);
+  enter(warp, lane);
+  if (&machine.thread->fiber != &from) fiber_switch(from, machine.thread->fiber, final);
+}
+
+static bool names_absent(const Warp &warp, unsigned absent) {
+  for (unsigned lane = 0; lane < kWarp; lane++)
+    if (warp.meeting >> lane & 1 && warp.lanes[lane].mask & absent) return true;
+  return false;
+}
+
+// Nobody can run: names the reason. A mask that names lanes which exited or wait elsewhere is divergence.
+[[noreturn]] static void stop_deadlock() {
+  for (unsigned i = 0; i < machine.limit; i++) {
+    Block &block = machine.in_flight[i];
+    for (unsigned w = 0; w * kWarp < block.threads_made; w++) {
+      Warp &warp = block.warps[w];
+      machine.block = &block;
+      if (!warp.meeting && !block.arrived) continue;
+      machine.warp = &warp;
+      const unsigned waiting = warp.meeting | warp.barrier;
+      machine.thread = waiting ? &warp.lanes[__builtin_ctz(waiting)] : nullptr;
+      if (names_absent(warp, warp.exited | warp.barrier) || (block.arrived && warp.meeting))
+        stop(EMULATION_DIVERGENT, "threads that must meet wait at different places or have exited");
+    }
+  }
+  stop(EMULATION_DEADLOCK, "deadlock: every thread waits");
+}
+
+static void run_another_warp(Fiber &from, bool final) {
+  if (!machine.ready.count) stop_deadlock();
+  resume(from, *machine.ready.items[draw() % machine.ready.count], final);
+}
+
+// The current thread waits; somebody else runs until it is resumed.
+static void wait_here() {
+  Fiber &self = machine.thread->fiber;
+  if (machine.warp->ready)
+    resume(self, *machine.warp, false);
+  else
+    run_another_warp(self, false);
+}
+
+// One time in `odds` the current thread, which could go on, lets a random warp run first.
+static void maybe_yield(unsigned odds) {
+  if (draw() % odds) return;
+  set_ready(*machine.warp, 1u << lane_of(*machine.thread));
+  run_another_warp(machine.thread->fiber, false);
+}
+
+void emulated::pause() {
+  if (machine.thread) maybe_yield(2);
+}
+
+// ---- order
+
+Moment now() { return Moment{machine.block->barriers, machine.warp->epoch, machine.warp->partial}; }
+
+bool ordered(const Moment &moment, unsigned thread) {
+  if (thread == machine.thread->index || moment.barrier < machine.block->barriers) return true;
+  const Warp &warp = *machine.warp;
+  if (thread / kWarp != machine.thread->index / kWarp) return false;
+  if (moment.epoch < warp.epoch) return true;
+  return warp.split && warp.known[lane_of(*machine.thread)][thread % kWarp] > moment.partial;
+}
+
+// A __syncwarp of the lanes of `mask`: each learns what all of them know.
+static void order(Warp &warp, unsigned mask) {
+  if (mask == warp.present) {
+    warp.epoch++;
+    if (warp.split) memset(warp.known, 0, sizeof warp.known);
+    warp.split = false;
+    warp.partial = 0;
+    return;
+  }
+  uint32_t joint[kWarp] = {};
+  const uint32_t time = ++warp.partial;
+  if (!warp.split) memset(warp.known, 0, sizeof warp.known);
+  warp.split = true;
+  for (unsigned a = 0; a < kWarp; a++)
+    for (unsigned b = 0; mask >> a & 1 && b < kWarp; b++)
+      if (joint[b] < warp.known[a][b]) joint[b] = warp.known[a][b];
+  for (unsigned a = 0; a < kWarp; a++)
+    if (mask >> a & 1) joint[a] = time;
+  for (unsigned a = 0; a < kWarp; a++)
+    if (mask >> a & 1) memcpy(warp.known[a], joint, sizeof joint);
+}
+
+// ---- meetings of lanes
+
+// The lane that `lane` reads in a shuffle; itself when the source lies outside its segment.
+static unsigned source_lane(const Thread &thread, unsigned lane) {
+  const unsigned width = (unsigned)thread.width, first = lane & ~(width - 1), last = first + width - 1;
+  const unsigned argument = (unsigned)thread.argument;
+  switch (thread.meeting) {
+  case emulated::kShuffleXor: return (lane ^ argument) <= last ? lane ^ argument : lane;
+  case emulated::kShuffleDown: return argument <= last - lane ? lane + argument : lane;
+  case emulated::kShuffleUp: return argument <= lane - first ? lane - argument : lane;
+  default: return first + (argument & (width - 1));
+  }
+}
+
+static void exchange(Warp &warp, unsigned mask) {
+  uint64_t before[kWarp];
+  unsigned votes = 0;
+  for (unsigned lane = 0; lane < kWarp; lane++) {
+    before[lane] = warp.lanes[lane].bits;
+    if (mask >> lane & 1 && before[lane]) votes |= 1u << lane;
+  }
+  for (unsigned lane = 0; lane < kWarp; lane++) {
+    if (!(mask >> lane & 1)) continue;
+    Thread &thread = warp.lanes[lane];
+    switch (thread.meeting) {
+    case emulated::kBallot: thread.bits = votes; break;
+    case emulated::kAny: thread.bits = votes != 0; break;
+    case emulated::kAll: thread.bits = votes == mask; break;
+    case emulated::kSyncWarp: break;
+    default:
+      const unsigned source = source_lane(thread, lane);
+      if (!(mask >> source & 1)) {
+        machine.thread = &thread;
+        stop(EMULATION_SOURCE, "the shuffle in line %d reads lane %u, which is not in its mask 0x%08x",
+             thread.line, source, mask);
+      }
+      thread.bits = before[source];
+    }
+  }
+}
+
+// Whether all lanes of the mask wait for the same thing as the current thread does.
+static bool complete(const Warp &warp, const Thread &self) {
+  if ((warp.meeting & self.mask) != self.mask) return false;
+  for (unsigned left = self.mask; left; left &= left - 1) {
+    const Thread &other = warp.lanes[__builtin_ctz(left)];
+    if (other.meeting == self.meeting && other.mask == self.mask && other.line == self.line) continue;
+    if (other.mask >> lane_of(self) & 1)
+      stop(EMULATION_DIVERGENT, "threads %u and %u name each other, but in lines %d and %d, or for "
+           "different masks or operations", self.index, other.index, self.line, other.line);
+    return false;
+  }
+  return true;
+}
+
+uint64_t emulated::meet(Meeting meeting, unsigned mask, uint64_t bits, int argument, int width, int line) {
+  Thread &self = *machine.thread;
+  Warp &warp = *machine.warp;
+  const unsigned me = 1u << lane_of(self);
+  self.meeting = meeting;
+  self.mask = mask;
+  self.bits = bits;
+  self.argument = argument;
+  self.width = width;
+  self.line = line;
+  if (!(mask & me))
+    stop(EMULATION_MASK, "in line %d the thread is missing from its own mask 0x%08x", line, mask);
+  if (mask & (warp.exited | ~warp.present))
+    stop(EMULATION_DIVERGENT, "in line %d the mask 0x%08x names lanes that have exited (0x%08x)", line, mask,
+         mask & (warp.exited | ~warp.present));
+  if (width < 1 || width > kWarp || width & (width - 1))
+    stop(EMULATION_SOURCE, "in line %d the shuffle's width %d is not a power of two up to 32", line, width);
+  warp.meeting |= me;
+  if (!complete(warp, self)) {
+    wait_here();
+    return self.bits;
+  }
+  exchange(warp, mask);
+  if (meeting == kSyncWarp) order(warp, mask);
+  warp.meeting &= ~mask;
+  set_ready(warp, mask & ~me);
+  maybe_yield(8);
+  return self.bits;
+}
+
+// ---- barriers and the end of threads
+
+void emulated::sync_block(int line) {
+  Thread &self = *machine.thread;
+  Warp &warp = *machine.warp;
+  Block &block = *machine.block;
+  self.line = line;
+  if (block.exited)
+    stop(EMULATION_DIVERGENT, "divergent barrier: __syncthreads in line %d, but %u threads of the block have exited",
+         line, block.exited);
+  if (block.arrived && block.barrier_line != line)
+    stop(EMULATION_DIVERGENT, "divergent barrier: __syncthreads in line %d, but other threads are at the one in line %d",
+         line, block.barrier_line);
+  block.barrier_line = line;
+  warp.barrier |= 1u << lane_of(self);
+  if (++block.arrived < block.threads_made) {
+    wait_here();
+    return;
+  }
+  block.arrived = 0;
+  block.barriers++;
+  for (unsigned w = 0; w * kWarp < block.threads_made; w++) {
+    block.warps[w].barrier = 0;
+    set_ready(block.warps[w], block.warps[w].present);
+  }
+  run_another_warp(self.fiber, false);
+}
+
+static void run_thread() {
+  fiber_started();
+  machine.body(machine.arguments);
+  Thread &self = *machine.thread;
+  Warp &warp = *machine.warp;
+  Block &block = *machine.block;
+  if (block.arrived)
+    stop(EMULATION_DIVERGENT, "divergent barrier: the thread exits while %u others wait at __syncthreads in line %d",
+         block.arrived, block.barrier_line);
+  warp.exited |= 1u << lane_of(self);
+  if (++block.exited == block.threads_made) {
+    machine.finished = &block;
+    machine.thread = nullptr;
+    fiber_switch(self.fiber, machine.main, true);
+  }
+  if (warp.ready)
+    resume(self.fiber, warp, true);
+  else
+    run_another_warp(self.fiber, true);
+}
+
+// ---- blocks and launches
+
+static void make_block(Block &block) {
+  block.threads = (Thread *)map_zeros(kMaxThreads * sizeof(Thread));
+  block.warps = (Warp *)map_zeros(kMaxThreads / kWarp * sizeof(Warp));
+  block.shared = (char *)map_zeros(kStaticShared);
+  block.shadow = (ShadowSlot *)map_zeros(kStaticShared * sizeof(ShadowSlot));
+}
+
+// Stacks are made when the first block of this size comes.
+static void make_stacks(Block &block, unsigned threads) {
+  static unsigned made[kMaxInFlight];
+  unsigned &have = made[&block - machine.in_flight];
+  if (have >= threads) return;
+  fibers_create(&block.threads[have].fiber, threads - have, sizeof(Thread));
+  have = threads;
+}
+
+static void start_block(Block &block) {
+  if (!block.threads) make_block(block);
+  make_stacks(block, machine.threads);
+  block.index = (unsigned)((machine.first_block + machine.blocks_started++ * machine.block_stride) % machine.blocks);
+  block.serial = ++machine.serial;
+  block.threads_made = machine.threads;
+  block.exited = block.arrived = 0;
+  block.barriers = 0;
+  block.pending.count = 0;
+  for (unsigned t = 0; t < machine.threads; t++) {
+    block.threads[t].index = t;
+    fiber_prepare(block.threads[t].fiber, run_thread);
+  }
+  for (unsigned w = 0; w * kWarp < machine.threads; w++) {
+    Warp &warp = block.warps[w];
+    const unsigned lanes = machine.threads - w * kWarp;
+    warp.block = &block;
+    warp.lanes = block.threads + w * kWarp;
+    warp.present = lanes >= kWarp ? kFullMask : (1u << lanes) - 1;
+    warp.ready = warp.meeting = warp.barrier = warp.exited = 0;
+    warp.epoch = warp.partial = 0;
+    warp.split = false;
+    set_ready(warp, warp.present);
+  }
+}
+
+static uint64_t greatest_common_divisor(uint64_t a, uint64_t b) { return b ? greatest_common_divisor(b, a % b) : a; }
+
+// Any stride that shares no factor with the number of blocks visits each of them once.
+static void draw_block_order() {
+  machine.first_block = draw() % machine.blocks;
+  do machine.block_stride = 1 + draw() % machine.blocks;
+  while (greatest_common_divisor(machine.block_stride, machine.blocks) != 1);
+  machine.limit = 1 + draw() % kMaxInFlight;
+  machine.blocks_started = machine.blocks_finished = 0;
+}
+
+static void finish_block(Block &block) {
+  for (size_t i = 0; i < block.pending.count; i++) machine.unfenced.add(block.pending.items[i]);
+  machine.blocks_finished++;
+}
+
+enum { kInvalidValue = 1, kInvalidConfiguration = 9 };
+
+int emulated::run_grid(const char *kernel, unsigned blocks, unsigned threads, size_t shared_bytes,
+                       void (*thread)(void *), void *arguments) {
+  if (!blocks || blocks > INT32_MAX || !threads || threads > kMaxThreads) return kInvalidConfiguration;
+  if (shared_bytes) return kInvalidValue;  // dynamic shared memory is not emulated
+  machine.kernel = kernel;
+  machine.launch++;
+  machine.blocks = blocks;
+  machine.threads = threads;
+  machine.body = thread;
+  machine.arguments = arguments;
+  machine.shared_bytes = machine.shared_slots = 0;
+  machine.ready.count = machine.unfenced.count = 0;
+  draw_block_order();
+  for (unsigned i = 0; i < machine.limit && machine.blocks_started < blocks; i++) start_block(machine.in_flight[i]);
+  for (;;) {
+    run_another_warp(machine.main, false);
+    finish_block(*machine.finished);
+    if (machine.blocks_started < blocks)
+      start_block(*machine.finished);
+    else if (machine.blocks_finished == blocks)
+      break;
+    else
+      machine.finished->threads_made = 0;
+  }
+  machine.thread = nullptr;
+  for (size_t i = 0; i < machine.unfenced.count; i++) publish(machine.unfenced.items[i]);
+  for (unsigned i = 0; i < kMaxInFlight; i++) machine.in_flight[i].threads_made = 0;
+  check_guards();
+  return 0;
+}

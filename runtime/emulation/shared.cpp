@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Shared memory and unpublished stores: see emulation.h.
+ *
+ * Every slot of a Shared array has a shadow: the last write, and who has read since. An access is checked against
+ * them: a read needs a write of this block before it, and whatever conflicts must be ordered by __syncthreads, or
+ * within a warp by __syncwarp. (Shuffles and votes exchange registers; CUDA gives them no effect on memory.)
+ *
+ * A store_l2 stays invisible to other threads until a __threadfence by its own thread, or by one that a barrier
+ * puts after it; without one it becomes visible when the launch ends. That is the least that CUDA promises, so a
+ * protocol between blocks that lacks a fence fails here as it may fail on a GPU.
+ */
+#include "emulation.h"
+
+// ---- shared memory
+
+static void place_array(emulated::Place &place, long count, size_t size) {
+  place.launch = machine.launch;
+  place.bytes = (machine.shared_bytes + 15) / 16 * 16;
+  place.slots = machine.shared_slots;
+  const size_t end = place.bytes + (size_t)count * size;
+  if (end > kStaticShared)
+    stop(EMULATION_BOUNDS, "the kernel's shared arrays take more than %d bytes", (int)kStaticShared);
+  machine.shared_bytes = (unsigned)end;
+  machine.shared_slots += (unsigned)count;
+}
+
+[[noreturn]] static void stop_race(const char *what, int line, long i, const char *other_what, const Access &other) {
+  stop(EMULATION_RACE,
+       "shared race: %s slot %ld in line %d, and thread %u %s it in line %d, with no barrier in between", what, i,
+       line, other.thread, other_what, other.line);
+}
+
+// Whether some reader of the slot is not ordered before the current thread.
+static bool reader_unordered(const ShadowSlot &slot) {
+  if (!slot.read || slot.reader.moment.barrier < machine.block->barriers) return false;
+  if (slot.read_by_many || slot.reader.thread / kWarp != machine.thread->index / kWarp)
+    return slot.read_by_many || !ordered(slot.reader.moment, slot.reader.thread);
+  const unsigned first = slot.reader.thread / kWarp * kWarp;
+  for (unsigned left = slot.readers; left; left &= left - 1)
+    if (!ordered(slot.reader.moment, first + (unsigned)__builtin_ctz(left))) return true;
+  return false;
+}
+
+static void note_write(ShadowSlot &slot, const Access &access, long i) {
+  if (slot.written && !ordered(slot.writer.moment, slot.writer.thread))
+    stop_race("the thread writes", access.line, i, "wrote", slot.writer);
+  if (reader_unordered(slot)) stop_race("the thread writes", access.line, i, "read", slot.reader);
+  slot.written = true;
+  slot.writer = access;
+  slot.read = slot.read_by_many = false;
+  slot.readers = 0;
+}
+
+static void note_read(ShadowSlot &slot, const Access &access, long i) {
+  if (!slot.written) stop(EMULATION_UNINITIALISED, "line %d reads slot %ld of a shared array before it is written",
+                          access.line, i);
+  if (!ordered(slot.writer.moment, slot.writer.thread))
+    stop_race("the thread reads", access.line, i, "wrote", slot.writer);
+  const bool earlier = !slot.read || slot.reader.moment.barrier < access.moment.barrier;
+  const bool same_warp = slot.read && slot.reader.thread / kWarp == access.thread / kWarp;
+  if (earlier || (same_warp && !slot.read_by_many && slot.reader.moment.epoch < access.moment.epoch)) {
+    slot.read_by_many = false;
+    slot.readers = 0;
+  } else if (!same_warp) {
+    slot.read_by_many = true;
+  }
+  slot.read = true;
+  slot.readers |= 1u << access.thread % kWarp;
+  slot.reader = access;
+}
+
+void *emulated::shared_slot(Place &place, long count, size_t size, long i, bool write, int line) {
+  if (place.launch != machine.launch) place_array(place, count, size);
+  if (i < 0 || i >= count)
+    stop(EMULATION_BOUNDS, "line %d uses slot %ld of a shared array of %ld", line, i, count);
+  ShadowSlot &slot = machine.block->shadow[place.slots + (size_t)i];
+  if (slot.block != machine.block->serial) {
+    slot.block = machine.block->serial;
+    slot.written = slot.read = slot.read_by_many = false;
+    slot.readers = 0;
+  }
+  const Access access = {now(), line, machine.thread->index};
+  write ? note_write(slot, access, i) : note_read(slot, access, i);
+  return machine.block->shared + place.bytes + (size_t)i * size;
+}
+
+// ---- stores that wait for a fence
+
+void publish(const PendingStore &store) { memcpy(store.p, &store.bits, store.size); }
+
+static bool visible(const PendingStore &store) { return ordered(store.moment, store.thread); }
+
+void emulated::write_l2(void *p, size_t size, const void *value) {
+  PendingStore store = {p, 0, (unsigned)size, machine.thread->index, now()};
+  memcpy(&store.bits, value, size);
+  machine.block->pending.add(store);
+}
+
+void emulated::read_l2(const void *p, size_t size, void *value) {
+  const List<PendingStore> &pending = machine.block->pending;
+  for (size_t i = pending.count; i-- > 0;) {
+    const PendingStore &store = pending.items[i];
+    if (store.p != p || store.size != size || !visible(store)) continue;
+    memcpy(value, &store.bits, size);
+    return;
+  }
+}
+
+void emulated::fence() {
+  List<PendingStore> &pending = machine.block->pending;
+  size_t kept = 0;
+  for (size_t i = 0; i < pending.count; i++) {
+    if (visible(pending.items[i]))
+      publish(pending.items[i]);
+    else
+      pending.items[kept++] = pending.items[i];
+  }
+  pending.count = kept;
+  pause();
+}
