@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The command line, from two tables: the tool's own flags (below) and the options of analysis/options.h. */
+#include "tool/tool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct flag {
+  const char *name;
+  char letter;       /* 0: none */
+  const char *value; /* what the help calls it; NULL: takes none */
+  unsigned takes;    /* verbs with any of these bits have it; 0: all */
+  const char *help;
+  enum cb_status (*set)(struct cb_call *call, const char *value, struct cb_diag *diag);
+};
+
+/* Splits VALUE at commas and looks each word up; the bits or indices are handed to `found`. */
+static int word_index(const char *const *words, const char *word, size_t length) {
+  for (int i = 0; words[i]; i++)
+    if (strlen(words[i]) == length && !memcmp(words[i], word, length)) return i;
+  return -1;
+}
+
+static enum cb_status set_output(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  if (!*value) return cb_fail(diag, CB_ERR_ARGUMENT, "'--output' needs a file name");
+  call->output = value;
+  return CB_OK;
+}
+
+static enum cb_status set_emit(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  static const char *const words[] = {"cu", "data", "ptx", "cubin", "plan", NULL};
+  for (const char *word = value;; word++) {
+    const size_t length = strcspn(word, ",");
+    const int index = word_index(words, word, length);
+    if (index < 0)
+      return cb_fail(diag, CB_ERR_ARGUMENT,
+                     "'--emit' does not know '%.*s'; it takes cu, data, ptx, cubin, plan", (int)length, word);
+    call->emit |= 1u << index;
+    word += length;
+    if (!*word) return CB_OK;
+  }
+}
+
+/* The words of --arch are cut in place: argv is the process's own to change. */
+static enum cb_status set_arch(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  for (char *word = (char *)value; word;) {
+    char *comma = strchr(word, ',');
+    if (comma) *comma++ = 0;
+    if (call->arches_count == CB_MAX_ARCHES)
+      return cb_fail(diag, CB_ERR_ARGUMENT, "'--arch' takes at most %d architectures", CB_MAX_ARCHES);
+    struct cb_target unused;
+    const enum cb_status s = cb_target_find(&unused, word, diag);
+    if (s) return s;
+    call->arches[call->arches_count++] = word;
+    word = comma;
+  }
+  if (call->arches_count > 1 && !(call->verb->takes & CB_TAKES_ARCHES))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' takes one '--arch'; 'verify' takes several",
+                   call->verb->name);
+  return CB_OK;
+}
+
+static enum cb_status set_embed(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  static const char *const words[] = {"auto", "always", "never", NULL};
+  const int index = word_index(words, value, strlen(value));
+  if (index < 0) return cb_fail(diag, CB_ERR_ARGUMENT, "'--embed=%s': it takes auto, always or never", value);
+  call->embed = (enum cb_embed)index;
+  return CB_OK;
+}
+
+static enum cb_status set_selftest(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  static const char *const words[] = {"off", "on", NULL};
+  const int index = word_index(words, value, strlen(value));
+  if (index < 0) return cb_fail(diag, CB_ERR_ARGUMENT, "'--selftest=%s': it takes on or off", value);
+  call->selftest = index;
+  return CB_OK;
+}
+
+static enum cb_status set_name(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  for (const char *c = value; *c; c++)
+    if ((unsigned char)*c < ' ' || *c == '"' || *c == '\\' || *c == 127)
+      return cb_fail(diag, CB_ERR_ARGUMENT,
+                     "'--name=%s': a name has no quotes, backslashes or control characters", value);
+  if (!*value || strlen(value) > 60)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'--name=%s': a name has 1 to 60 characters", value);
+  call->name = value;
+  return CB_OK;
+}
+
+static enum cb_status parse_number(int64_t *number, const char *name, const char *value, int64_t least,
+                                   int64_t most, struct cb_diag *diag) {
+  char *end;
+  errno = 0;
+  const long long parsed = strtoll(value, &end, 10);
+  if (errno || end == value || *end || parsed < least || parsed > most)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s=%s': it takes a number from %lld to %lld", name, value,
+                   (long long)least, (long long)most);
+  *number = parsed;
+  return CB_OK;
+}
+
+static enum cb_status set_seed(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  return parse_number(&call->seed, "seed", value, 0, INT64_MAX, diag);
+}
+
+static enum cb_status set_repeat(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  return parse_number(&call->repeat, "repeat", value, 1, 1000000, diag);
+}
+
+static enum cb_status set_json(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  (void)value, (void)diag;
+  call->json = 1;
+  return CB_OK;
+}
+
+static enum cb_status set_verbose(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  (void)value, (void)diag;
+  call->verbose = 1;
+  return CB_OK;
+}
+
+static enum cb_status set_quiet(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  (void)value, (void)diag;
+  call->quiet = 1;
+  return CB_OK;
+}
+
+static enum cb_status set_help(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  (void)value, (void)diag;
+  call->help = 1;
+  return CB_OK;
+}
+
+static const struct flag flag_table[] = {
+    {"output", 'o', "FILE", CB_TAKES_OUTPUT, "write to FILE; '-' is standard output", set_output},
+    {"emit", 0, "WHAT,…", CB_TAKES_EMIT, "of cu, data, ptx, cubin, plan; names follow -o", set_emit},
+    {"arch", 0, "sm_NN", CB_TAKES_ARCH, "GPU to plan and compile for (sm_90)", set_arch},
+    {"arch", 0, "sm_NN,…", CB_TAKES_ARCHES, "GPUs to plan and compile for", set_arch},
+    {"embed", 0, "WHEN", CB_TAKES_TEXT, "data inside the text: auto (up to 1 MiB), always, never", set_embed},
+    {"name", 0, "NAME", CB_TAKES_TEXT, "name in the text and of its functions (the file's)", set_name},
+    {"selftest", 0, "on|off", CB_TAKES_TEXT, "carry expected results: 16 bytes per row (on)", set_selftest},
+    {"seed", 0, "N", CB_TAKES_SEED, "order in which the emulation runs warps (1)", set_seed},
+    {"repeat", 0, "N", CB_TAKES_REPEAT, "batches that the median is taken of (7)", set_repeat},
+    {"json", 0, NULL, CB_TAKES_JSON, "print JSON", set_json},
+    {"verbose", 'v', NULL, 0, "say more on standard error", set_verbose},
+    {"quiet", 'q', NULL, 0, "say nothing but errors", set_quiet},
+    {"help", 'h', NULL, 0, "this help", set_help},
+};
+enum { FLAGS = sizeof flag_table / sizeof *flag_table };
+
+static int flag_applies(const struct flag *flag, unsigned takes) {
+  return !flag->takes || (flag->takes & takes);
+}
+
+void cb_flags_help(struct cb_text *text, unsigned takes) {
+  for (int i = 0; i < FLAGS; i++) {
+    const struct flag *flag = &flag_table[i];
+    if (!flag_applies(flag, takes)) continue;
+    struct cb_text left = {0};
+    if (flag->letter) cb_text_add(&left, "-%c, ", flag->letter);
+    cb_text_add(&left, "--%s%s%s", flag->name, flag->value ? "=" : "", flag->value ? flag->value : "");
+    /* "…" is three bytes wide in UTF-8 and one column on the screen */
+    const int extra = strstr(cb_text_string(&left), "…") ? 2 : 0;
+    cb_text_add(text, "  %-*s %s\n", 20 + extra, cb_text_string(&left), flag->help);
+    cb_text_release(&left);
+  }
+}
+
+/* Edits (insert, delete, replace, swap neighbours) that turn `a` into `b`; words longer than 31 count as far.
+ */
+static int edit_distance(const char *a, const char *b) {
+  enum { MOST = 32 };
+  const int rows = (int)strlen(a), cols = (int)strlen(b);
+  if (rows >= MOST || cols >= MOST) return MOST;
+  int cost[MOST][MOST];
+  for (int i = 0; i <= rows; i++) cost[i][0] = i;
+  for (int j = 0; j <= cols; j++) cost[0][j] = j;
+  for (int i = 1; i <= rows; i++) {
+    for (int j = 1; j <= cols; j++) {
+      int best = cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+      if (cost[i - 1][j] + 1 < best) best = cost[i - 1][j] + 1;
+      if (cost[i][j - 1] + 1 < best) best = cost[i][j - 1] + 1;
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && cost[i - 2][j - 2] + 1 < best)
+        best = cost[i - 2][j - 2] + 1;
+      cost[i][j] = best;
+    }
+  }
+  return cost[rows][cols];
+}
+
+const char *cb_nearest(const char *word, const char *const *candidates) {
+  const char *best = NULL;
+  int least = (int)strlen(word) / 3 + 1; /* a longer word may have more slips in it */
+  if (least > 3) least = 3;
+  for (; *candidates; candidates++) {
+    const int distance = edit_distance(word, *candidates);
+    if (distance > least || (best && distance == least)) continue;
+    best = *candidates;
+    least = distance;
+  }
+  return best;
+}
+
+static enum cb_status fail_unknown(const struct cb_call *call, const char *name, struct cb_diag *diag) {
+  const char *candidates[128];
+  int count = 0;
+  for (int i = 0; i < FLAGS; i++)
+    if (flag_applies(&flag_table[i], call->verb->takes)) candidates[count++] = flag_table[i].name;
+  for (const struct cb_option *option = cb_option_table; option->name && count < 127; option++)
+    candidates[count++] = option->name;
+  candidates[count] = NULL;
+  const char *nearest = cb_nearest(name, candidates);
+  if (nearest)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "unknown option '--%s'; did you mean '--%s'", name, nearest);
+  for (int i = 0; i < FLAGS; i++)
+    if (!strcmp(flag_table[i].name, name))
+      return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' means nothing to '%s'", name, call->verb->name);
+  return cb_fail(diag, CB_ERR_ARGUMENT, "unknown option '--%s'; see 'cbgen help %s' and 'cbgen help options'",
+                 name, call->verb->name);
+}
+
+static const struct cb_option *find_option(const char *name) {
+  for (const struct cb_option *option = cb_option_table; option->name; option++)
+    if (!strcmp(option->name, name)) return option;
+  return NULL;
+}
+
+/* What an option given without a value means: "on" where that is one of its words. */
+static const char *bare_value(const struct cb_option *option) {
+  for (int i = 0; option->words && option->words[i]; i++)
+    if (!strcmp(option->words[i], "on")) return "on";
+  return NULL;
+}
+
+/* One "--NAME[=VALUE]"; *next is the following argument or NULL, set to NULL when it was used as the value.
+ */
+static enum cb_status parse_long(struct cb_call *call, const char *argument, const char **next,
+                                 struct cb_diag *diag) {
+  char name[64];
+  const size_t length = strcspn(argument, "=");
+  if (length >= sizeof name) return cb_fail(diag, CB_ERR_ARGUMENT, "unknown option '--%.40s…'", argument);
+  memcpy(name, argument, length);
+  name[length] = 0;
+  const char *value = argument[length] ? argument + length + 1 : NULL;
+  const struct flag *flag = NULL;
+  for (int i = 0; i < FLAGS && !flag; i++)
+    if (flag_applies(&flag_table[i], call->verb->takes) && !strcmp(flag_table[i].name, name))
+      flag = &flag_table[i];
+  const struct cb_option *option = flag ? NULL : find_option(name);
+  if (!flag && !option) return fail_unknown(call, name, diag);
+  if (flag && !flag->value && value) return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' takes no value", name);
+  if (option && !value) value = bare_value(option);
+  if (!value && (option || flag->value)) {
+    if (!*next) return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' needs a value: '--%s=VALUE'", name, name);
+    value = *next;
+    *next = NULL;
+  }
+  return flag ? flag->set(call, value, diag) : cb_options_set(&call->options, name, value, diag);
+}
+
+/* One "-X…": a letter with a value ("-oFILE", "-o FILE"), or letters without ("-vq"). */
+static enum cb_status parse_short(struct cb_call *call, const char *argument, const char **next,
+                                  struct cb_diag *diag) {
+  for (; *argument; argument++) {
+    const struct flag *flag = NULL;
+    for (int i = 0; i < FLAGS && !flag; i++)
+      if (flag_applies(&flag_table[i], call->verb->takes) && flag_table[i].letter == *argument)
+        flag = &flag_table[i];
+    if (!flag)
+      return cb_fail(diag, CB_ERR_ARGUMENT, "unknown option '-%c'; see 'cbgen help %s'", *argument,
+                     call->verb->name);
+    if (!flag->value) {
+      const enum cb_status s = flag->set(call, NULL, diag);
+      if (s) return s;
+      continue;
+    }
+    if (argument[1]) return flag->set(call, argument + 1, diag);
+    if (!*next)
+      return cb_fail(diag, CB_ERR_ARGUMENT, "'-%c' needs a value: '-%c %s'", *argument, *argument,
+                     flag->value);
+    const char *value = *next;
+    *next = NULL;
+    return flag->set(call, value, diag);
+  }
+  return CB_OK;
+}
+
+enum cb_status cb_call_parse(struct cb_call *call, int count, char **arguments, struct cb_diag *diag) {
+  int only_files = 0;
+  for (int i = 0; i < count; i++) {
+    const char *argument = arguments[i], *next = i + 1 < count ? arguments[i + 1] : NULL, *offered = next;
+    enum cb_status s = CB_OK;
+    if (!only_files && !strcmp(argument, "--")) {
+      only_files = 1;
+    } else if (!only_files && !strncmp(argument, "--", 2)) {
+      s = parse_long(call, argument + 2, &next, diag);
+    } else if (!only_files && argument[0] == '-' && argument[1]) {
+      s = parse_short(call, argument + 1, &next, diag);
+    } else if (call->file) {
+      s = cb_fail(diag, CB_ERR_ARGUMENT, "one file at a time: '%s' or '%s'", call->file, argument);
+    } else {
+      call->file = argument;
+    }
+    if (s) return s;
+    if (offered && !next) i++;
+  }
+  return CB_OK;
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cbgen: which verb, its help, its exit code. `cbgen FILE …` is short for `cbgen generate FILE …`. */
+#include "tool/tool.h"
+
+#include "frontend/generate.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+const struct cb_verb *const cb_verb_table[] = {&cb_verb_generate, &cb_verb_analyze, &cb_verb_verify,
+                                               &cb_verb_run,      &cb_verb_bench,   NULL};
+
+static const struct cb_verb *find_verb(const char *name) {
+  for (int i = 0; cb_verb_table[i]; i++)
+    if (!strcmp(cb_verb_table[i]->name, name)) return cb_verb_table[i];
+  return NULL;
+}
+
+static const char *nearest_verb(const char *word) {
+  const char *names[16];
+  int count = 0;
+  for (; cb_verb_table[count] && count < 15; count++) names[count] = cb_verb_table[count]->name;
+  names[count] = NULL;
+  return cb_nearest(word, names);
+}
+
+static void overview(struct cb_text *text) {
+  cb_text_add_string(text,
+                     "cbgen makes a CUDA kernel for one sparse matrix: y = αAx + βy, with everything it can\n"
+                     "know about A built into the text.\n\n"
+                     "Usage: cbgen FILE -o kernel.cu [OPTION…]     the same as 'cbgen generate FILE …'\n"
+                     "       cbgen VERB FILE [OPTION…]\n\n");
+  for (int i = 0; cb_verb_table[i]; i++)
+    cb_text_add(text, "  %-9s %s\n", cb_verb_table[i]->name, cb_verb_table[i]->summary);
+  cb_text_add_string(
+      text, "\n  help VERB | options | shapes | exit-codes      --version\n\n"
+            "FILE is Matrix Market, SciPy .npz or a SNAP edge list, plain or packed (.gz .zst .xz .bz2,\n"
+            "SuiteSparse .tar.gz), or 'generate:SHAPE,KEY=VALUE,…' ('cbgen help shapes').\n\n"
+            "Example: cbgen examples/bcsstk13.mtx.gz -o kernel.cu\n");
+}
+
+static void verb_help(struct cb_text *text, const struct cb_verb *verb) {
+  cb_text_add(text, "Usage: cbgen %s %s\n\n%s\n", verb->name, verb->arguments, verb->details);
+  cb_flags_help(text, verb->takes);
+  cb_text_add(
+      text,
+      "\nOptions of the analysis: cbgen help options. Exit codes: cbgen help exit-codes.\nExample: %s\n",
+      verb->example);
+}
+
+static enum cb_status help_topic(const char *topic, struct cb_diag *diag) {
+  struct cb_text text = {0};
+  const struct cb_verb *verb = topic ? find_verb(topic) : NULL;
+  enum cb_status s = CB_OK;
+  if (!topic)
+    overview(&text);
+  else if (verb)
+    verb_help(&text, verb);
+  else if (!strcmp(topic, "options"))
+    cb_options_help(&text);
+  else if (!strcmp(topic, "shapes"))
+    cb_matrix_shapes(&text);
+  else if (!strcmp(topic, "exit-codes"))
+    cb_exit_help(&text);
+  else
+    s = cb_fail(diag, CB_ERR_ARGUMENT,
+                "no help on '%s'; there is help on verbs, options, shapes and exit-codes", topic);
+  if (!s) s = cb_print(&text, diag);
+  cb_text_release(&text);
+  return s;
+}
+
+static enum cb_status print_version(struct cb_diag *diag) {
+  struct cb_text text = {0};
+  cb_text_add_string(&text, "cbgen " CBGEN_VERSION "\n");
+  const enum cb_status s = cb_print(&text, diag);
+  cb_text_release(&text);
+  return s;
+}
+
+static enum cb_status run_verb(const struct cb_verb *verb, int count, char **arguments,
+                               struct cb_diag *diag) {
+  struct cb_call call = {.verb = verb, .selftest = 1, .seed = 1};
+  cb_options_default(&call.options);
+  enum cb_status s = cb_call_parse(&call, count, arguments, diag);
+  if (s) return s;
+  if (call.help) return help_topic(verb->name, diag);
+  if (!call.file)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' needs a file; see 'cbgen help %s'", verb->name, verb->name);
+  const char *meant = strpbrk(call.file, "./:") ? NULL : nearest_verb(call.file);
+  if (meant && access(call.file, F_OK))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' is neither a verb nor a file; did you mean '%s'", call.file,
+                   meant);
+  cb_outputs_watch_signals();
+  cb_progress_start(call.quiet);
+  s = verb->run(&call, diag);
+  cb_progress_stop();
+  return s;
+}
+
+static enum cb_status dispatch(int argc, char **argv, struct cb_diag *diag) {
+  const char *first = argc > 1 ? argv[1] : NULL;
+  if (!first) return cb_fail(diag, CB_ERR_ARGUMENT, "no file given; see 'cbgen --help'");
+  if (!strcmp(first, "--version")) return print_version(diag);
+  if (!strcmp(first, "help")) return help_topic(argc > 2 ? argv[2] : NULL, diag);
+  if (argc == 2 && (!strcmp(first, "--help") || !strcmp(first, "-h"))) return help_topic(NULL, diag);
+  const struct cb_verb *verb = find_verb(first);
+  return verb ? run_verb(verb, argc - 2, argv + 2, diag)
+              : run_verb(&cb_verb_generate, argc - 1, argv + 1, diag);
+}
+
+int main(int argc, char **argv) {
+  struct cb_diag diag = {0};
+  const enum cb_status s = dispatch(argc, argv, &diag);
+  if (s) cb_say("%s", diag.message);
+  return cb_exit_code(s);
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The command line tool: what its parts share. Only this folder prints and exits.
+ *
+ *   main.c       which verb, help, version          arguments.c  the command line into a struct cb_call
+ *   messages.c   messages, exit codes, progress     outputs.c    files that appear together, and signals
+ *   job.c        the pipeline: read, plan, pack, emit
+ *   analyze.c generate.c verify.c run.c bench.c     one verb each
+ *
+ * A new verb is one file with its struct cb_verb and one row in main.c.
+ */
+#ifndef CBGEN_TOOL_TOOL_H
+#define CBGEN_TOOL_TOOL_H
+
+#include "analysis/options.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "codegen/source.h"
+
+enum { CB_MAX_ARCHES = 8 };
+
+/* Exit codes (`cbgen help exit-codes` prints the table of messages.c). */
+enum cb_exit {
+  CB_EXIT_OK = 0,
+  CB_EXIT_WRONG = 1,
+  CB_EXIT_USAGE = 2,
+  CB_EXIT_INPUT = 3,
+  CB_EXIT_IO = 4,
+  CB_EXIT_MISSING = 5,
+  CB_EXIT_INTERNAL = 6,
+  CB_EXIT_COMPILE = 7,
+  CB_EXIT_DEVICE = 8
+};
+
+/* What --emit names; several at once. */
+enum cb_emit { CB_EMIT_CU = 1, CB_EMIT_DATA = 2, CB_EMIT_PTX = 4, CB_EMIT_CUBIN = 8, CB_EMIT_PLAN = 16 };
+
+/* One call of the tool, as its command line says. Strings belong to argv. */
+struct cb_call {
+  const struct cb_verb *verb;
+  const char *file, *output, *name;
+  unsigned emit; /* bits of enum cb_emit; 0: not asked for */
+  const char *arches[CB_MAX_ARCHES];
+  int arches_count;
+  enum cb_embed embed;
+  int selftest, json, verbose, quiet, help;
+  int64_t seed, repeat;
+  struct cb_options options;
+};
+
+/* Flags a verb takes beside the options of analysis/options.h, which all verbs take. */
+enum cb_takes {
+  CB_TAKES_OUTPUT = 1,
+  CB_TAKES_EMIT = 2,
+  CB_TAKES_ARCH = 4,
+  CB_TAKES_TEXT = 8, /* --embed, --name, --selftest */
+  CB_TAKES_JSON = 16,
+  CB_TAKES_SEED = 32,
+  CB_TAKES_REPEAT = 64,
+  CB_TAKES_ARCHES = 128 /* --arch more than once */
+};
+
+struct cb_verb {
+  const char *name, *arguments, *summary;
+  const char *details; /* a few lines for its help, each ending with a newline */
+  const char *example;
+  unsigned takes; /* bits of enum cb_takes */
+  enum cb_status (*run)(const struct cb_call *call, struct cb_diag *diag);
+};
+extern const struct cb_verb cb_verb_analyze, cb_verb_generate, cb_verb_verify, cb_verb_run, cb_verb_bench;
+extern const struct cb_verb *const cb_verb_table[]; /* ends with NULL */
+
+/* ---- arguments.c */
+
+/* Parses what follows the verb (call->verb is set). CB_ERR_ARGUMENT names what is wrong, with the nearest
+ * name. */
+enum cb_status cb_call_parse(struct cb_call *call, int count, char **arguments, struct cb_diag *diag);
+/* "  -o, --output=FILE  help" lines of the flags that `takes` names. */
+void cb_flags_help(struct cb_text *text, unsigned takes);
+/* The candidate that `word` is likely a misspelling of, or NULL. `candidates` ends with NULL. */
+const char *cb_nearest(const char *word, const char *const *candidates);
+
+/* ---- messages.c */
+
+enum cb_exit cb_exit_code(enum cb_status status);
+void cb_exit_help(struct cb_text *text);
+/* "cbgen: " and the message on standard error. */
+void cb_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* Text to standard output; CB_ERR_IO when it does not get there. */
+enum cb_status cb_print(const struct cb_text *text, struct cb_diag *diag);
+
+/* A line of progress on standard error for any stage that lasts over a second; nothing when that is not a
+ * terminal or `quiet`. One at a time. `stage` is a verb and a subject: "reading 'a.mtx'". */
+void cb_progress_start(int quiet);
+void cb_progress_stage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void cb_progress_report(void *user, const char *what, int64_t done,
+                        int64_t total); /* for struct cb_progress */
+void cb_progress_stop(void);
+
+/* "12.3 MB", "415 B". */
+void cb_human_bytes(char text[24], int64_t bytes);
+
+/* ---- outputs.c */
+
+/* Files that appear together: all are written beside their places first, then renamed in the order of
+ * opening. An interrupt removes what was not renamed yet. */
+enum { CB_MAX_OUTPUTS = 8 };
+struct cb_outputs {
+  struct cb_outfile *files[CB_MAX_OUTPUTS];
+  int slots[CB_MAX_OUTPUTS]; /* in the registry of the signal handler; -1: none */
+  int count;
+};
+enum cb_status cb_outputs_add(struct cb_outputs *outputs, const char *path, const void *bytes, size_t length,
+                              struct cb_diag *diag);
+enum cb_status cb_outputs_commit(struct cb_outputs *outputs, struct cb_diag *diag);
+void cb_outputs_abandon(struct cb_outputs *outputs); /* also after commit */
+/* On SIGINT, SIGTERM and SIGHUP: remove unfinished files, then die of the signal. */
+void cb_outputs_watch_signals(void);
+
+#endif
