@@ -52,9 +52,11 @@ static int spawn(const struct cb_process *process, char **environment, pid_t *pi
   if (error) return error;
   error = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   if (!error)
-    error = posix_spawn_file_actions_addopen(&actions, 1, process->output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    error =
+        posix_spawn_file_actions_addopen(&actions, 1, process->output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (!error) error = posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  if (!error && process->directory) error = posix_spawn_file_actions_addchdir_np(&actions, process->directory);
+  if (!error && process->directory)
+    error = posix_spawn_file_actions_addchdir_np(&actions, process->directory);
   if (!error)
     error = posix_spawnp(pid, process->argv[0], &actions, NULL, (char *const *)process->argv, environment);
   posix_spawn_file_actions_destroy(&actions);
@@ -89,7 +91,8 @@ enum cb_status cb_process_run(struct cb_process *process, struct cb_diag *diag) 
   if (error == ENOENT || error == EACCES) return CB_OK;
   if (error) return cb_fail(diag, CB_ERR_IO, "cannot start '%s': %s", process->argv[0], strerror(error));
   process->found = 1;
-  const int status = wait_until(pid, process->seconds > 0 ? start + process->seconds : 0, &process->timed_out);
+  const int status =
+      wait_until(pid, process->seconds > 0 ? start + process->seconds : 0, &process->timed_out);
   process->elapsed = seconds_now() - start;
   if (status == -1) return cb_fail(diag, CB_ERR_IO, "lost the child process '%s'", process->argv[0]);
   process->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;

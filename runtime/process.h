@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Child processes: run a program with an argument vector (never a shell), its output in a file, and a time limit. */
+/* Child processes: run a program with an argument vector (never a shell), its output in a file, and a time
+ * limit. */
 #ifndef CBGEN_RUNTIME_PROCESS_H
 #define CBGEN_RUNTIME_PROCESS_H
 
@@ -12,15 +13,15 @@ struct cb_process {
   const char *output;             /* file that receives standard output and error */
   double seconds;                 /* wall clock after which the child is killed; 0: no limit */
   /* results */
-  int found;                /* 0: there is no such program (everything below is then 0) */
-  int exit_code;            /* -1 when a signal ended it */
+  int found;     /* 0: there is no such program (everything below is then 0) */
+  int exit_code; /* -1 when a signal ended it */
   int signal;
   int timed_out;
-  double elapsed;           /* wall clock */
+  double elapsed; /* wall clock */
 };
 
-/* Runs the program to its end. An error is one of this side (CB_ERR_IO, CB_ERR_MEMORY); how the program fared is
- * in the results. Safe to call from several threads. Standard input is /dev/null. */
+/* Runs the program to its end. An error is one of this side (CB_ERR_IO, CB_ERR_MEMORY); how the program fared
+ * is in the results. Safe to call from several threads. Standard input is /dev/null. */
 enum cb_status cb_process_run(struct cb_process *process, struct cb_diag *diag);
 
 #endif

@@ -29,7 +29,8 @@ static void set_timer(double limit) {
 
 static void *on_device(uint64_t offset, uint64_t bytes) {
   void *p = nullptr;
-  if (emulated::allocate(&p, bytes)) stop(EMULATION_MEMORY, "out of memory for a vector of %zu bytes", (size_t)bytes);
+  if (emulated::allocate(&p, bytes))
+    stop(EMULATION_MEMORY, "out of memory for a vector of %zu bytes", (size_t)bytes);
   if (bytes) memcpy(p, file + offset, bytes);
   return p;
 }

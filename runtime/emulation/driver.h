@@ -7,7 +7,7 @@
 
 struct EmulatedKernel {
   const char *name;
-  size_t element;  // bytes of an element of x and y
+  size_t element; // bytes of an element of x and y
   const char *(*load)(void **matrix, const void *data, size_t bytes);
   const char *(*multiply)(const void *matrix, const void *x, void *y, double alpha, double beta);
   void (*free)(void *matrix);

@@ -25,9 +25,9 @@ struct Warp;
 
 // A point in the life of a block, for deciding which accesses are ordered.
 struct Moment {
-  uint32_t barrier;  // __syncthreads that the block has passed
-  uint32_t epoch;    // __syncwarp of the whole warp
-  uint32_t partial;  // __syncwarp of some lanes, since then
+  uint32_t barrier; // __syncthreads that the block has passed
+  uint32_t epoch;   // __syncwarp of the whole warp
+  uint32_t partial; // __syncwarp of some lanes, since then
 };
 
 struct Thread {
@@ -43,12 +43,12 @@ struct Thread {
 struct Warp {
   Block *block;
   Thread *lanes;
-  unsigned present;  // lanes that exist
-  unsigned ready, meeting, barrier, exited;  // where they are; a lane in none of these is running
-  unsigned position;                         // in the list of warps with ready lanes
+  unsigned present;                         // lanes that exist
+  unsigned ready, meeting, barrier, exited; // where they are; a lane in none of these is running
+  unsigned position;                        // in the list of warps with ready lanes
   uint32_t epoch, partial;
-  bool split;                                // `known` is in use
-  uint32_t known[kWarp][kWarp];  // [a][b]: lane b's accesses before this `partial` are ordered before lane a's
+  bool split;                   // `known` is in use
+  uint32_t known[kWarp][kWarp]; // [a][b]: lane b's accesses before this `partial` are ordered before lane a's
 };
 
 // A store_l2 that other thread blocks cannot see yet.
@@ -67,13 +67,13 @@ struct Access {
 };
 
 struct ShadowSlot {
-  uint32_t block;     // serial of the block that the rest is about
+  uint32_t block; // serial of the block that the rest is about
   bool written, read, read_by_many;
-  unsigned readers;   // lanes of the warp of `reader` that have read, unless by many
+  unsigned readers; // lanes of the warp of `reader` that have read, unless by many
   Access writer, reader;
 };
 
-template <class T> struct List {  // a growing array of plain data
+template <class T> struct List { // a growing array of plain data
   T *items;
   size_t count, capacity;
   void add(const T &item) {
@@ -87,12 +87,12 @@ template <class T> struct List {  // a growing array of plain data
 };
 
 struct Block {
-  unsigned index;   // blockIdx.x
-  uint32_t serial;  // unlike that of any other block of the process
+  unsigned index;  // blockIdx.x
+  uint32_t serial; // unlike that of any other block of the process
   unsigned threads_made, exited, arrived;
   int barrier_line;
   uint32_t barriers;
-  Thread *threads;  // kMaxThreads of them, stacks included
+  Thread *threads; // kMaxThreads of them, stacks included
   Warp *warps;
   char *shared;
   ShadowSlot *shadow;
@@ -113,12 +113,13 @@ struct Machine {
   Fiber main;
   Block *block;
   Warp *warp;
-  Thread *thread;  // null: the host part
+  Thread *thread; // null: the host part
   Block in_flight[kMaxInFlight];
   unsigned limit;  // of blocks in flight
+  bool descending; // the last ready lane of a warp goes first
   List<Warp *> ready;
-  Block *finished;  // a block whose last thread has just exited
-  List<PendingStore> unfenced;  // of finished blocks: visible when the launch ends
+  Block *finished;             // a block whose last thread has just exited
+  List<PendingStore> unfenced; // of finished blocks: visible when the launch ends
 };
 extern Machine machine;
 
@@ -140,13 +141,13 @@ Moment now();
 // Memory that starts as zeros and costs nothing until it is touched. Ends the program when there is none.
 void *map_zeros(size_t bytes);
 
-void check_guards();         // of all allocations; ends the program at an overwritten one
-size_t live_allocations();   // and forgets them
+void check_guards();       // of all allocations; ends the program at an overwritten one
+size_t live_allocations(); // and forgets them
 void publish(const PendingStore &store);
 
-// Ends the program with "cbgen emulation: …", where the current thread is, and what all others of the block wait
-// for.
+// Ends the program with "cbgen emulation: …", where the current thread is, and what all others of the block
+// wait for.
 [[noreturn]] void stop(emulation_exit code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void report_position();  // the two last parts alone, for the sanitizers' reports
+void report_position(); // the two last parts alone, for the sanitizers' reports
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Fibers: see fiber.h. A switch saves the callee-saved registers on the stack that it leaves. With
- * EMULATION_SANITIZED every switch is announced to AddressSanitizer, whose reports name the right stack then. */
+ * EMULATION_SANITIZED every switch is announced to AddressSanitizer, whose reports name the right stack then.
+ */
 #include "fiber.h"
 
 #include <stdint.h>
@@ -21,7 +22,7 @@ static const void *main_stack;
 static size_t main_size;
 
 #if defined(__x86_64__)
-enum { kSaved = 6 };  // rbp rbx r12 r13 r14 r15, below the return address
+enum { kSaved = 6 }; // rbp rbx r12 r13 r14 r15, below the return address
 asm(R"(
   .text
   .type cbgen_switch_stack, @function
@@ -44,7 +45,7 @@ cbgen_switch_stack:
   .size cbgen_switch_stack, .-cbgen_switch_stack
 )");
 #elif defined(__aarch64__)
-enum { kSaved = 20 };  // x19 … x30, d8 … d15
+enum { kSaved = 20 }; // x19 … x30, d8 … d15
 asm(R"(
   .text
   .type cbgen_switch_stack, %function
@@ -89,7 +90,7 @@ static void out_of_memory() {
 }
 
 void fibers_create(Fiber *fibers, size_t count, size_t stride) {
-  const size_t each = kFiberStack + 4096;  // an odd number of pages: stacks do not share cache sets
+  const size_t each = kFiberStack + 4096; // an odd number of pages: stacks do not share cache sets
   char *memory = (char *)mmap(nullptr, count * each, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) out_of_memory();
@@ -111,18 +112,19 @@ void fiber_prepare(Fiber &fiber, void (*entry)()) {
   fiber.context.uc_link = nullptr;
   makecontext(&fiber.context, entry, 0);
 #else
-  // Tops are staggered by lines, or the live frames of all lanes would fall into the same sets of the L1 cache.
+  // Tops are staggered by lines, or the live frames of all lanes would fall into the same sets of the L1
+  // cache.
   const size_t colour = ((uintptr_t)fiber.stack / (kFiberStack + 4096) % 8) * 512;
   void **top = (void **)(fiber.stack + fiber.size - colour - 64);
 #if defined(__x86_64__)
-  top -= 2;  // the return address of a function entered by `ret`, 16-byte aligned as the ABI wants it
+  top -= 2; // the return address of a function entered by `ret`, 16-byte aligned as the ABI wants it
   for (int i = 1; i <= kSaved; i++) top[-i] = nullptr;
   top[0] = (void *)entry;
   top[1] = nullptr;
   fiber.stack_pointer = top - kSaved;
 #else
   for (int i = 1; i <= kSaved; i++) top[-i] = nullptr;
-  top[-kSaved + 11] = (void *)entry;  // x30
+  top[-kSaved + 11] = (void *)entry; // x30
   fiber.stack_pointer = top - kSaved;
 #endif
 #endif
@@ -143,7 +145,7 @@ void fiber_started() {
   const void *bottom = nullptr;
   size_t size = 0;
   __sanitizer_finish_switch_fiber(nullptr, &bottom, &size);
-  if (!main_stack) {  // the first fiber ever is entered from the program's own stack
+  if (!main_stack) { // the first fiber ever is entered from the program's own stack
     main_stack = bottom;
     main_size = size;
   }

@@ -11,10 +11,10 @@
 #endif
 
 struct Fiber {
-  void *stack_pointer;  // of a fiber that is not running
-  char *stack;          // lowest byte; null for the program's own stack
+  void *stack_pointer; // of a fiber that is not running
+  char *stack;         // lowest byte; null for the program's own stack
   size_t size;
-  void *fake_stack;  // AddressSanitizer's
+  void *fake_stack; // AddressSanitizer's
 #ifdef FIBER_UCONTEXT
   ucontext_t context;
 #endif

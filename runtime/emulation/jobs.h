@@ -3,8 +3,9 @@
  *
  *   file = header { job } { data }        mapped by both sides; the executable writes results into it
  *
- * A job is one matrix with one or several products. The executable runs jobs whose state is WAITING in order, so
- * that after a crash the rest can be run by a second process: the job that crashed is the one left RUNNING.
+ * A job is one matrix with one or several products. The executable runs jobs whose state is WAITING in order,
+ * so that after a crash the rest can be run by a second process: the job that crashed is the one left
+ * RUNNING.
  */
 #ifndef CBGEN_EMULATION_JOBS_H
 #define CBGEN_EMULATION_JOBS_H
@@ -14,20 +15,20 @@
 /* How an executable of emulated kernels ends when a kernel breaks a rule of CUDA. */
 enum emulation_exit {
   EMULATION_OK = 0,
-  EMULATION_USAGE = 70,     /* the job file is not one */
-  EMULATION_DIVERGENT,      /* threads that must meet are at different places, or have exited */
-  EMULATION_MASK,           /* a thread is missing from its own mask */
-  EMULATION_SOURCE,         /* a shuffle reads a lane that takes no part */
-  EMULATION_DEADLOCK,       /* every thread waits */
-  EMULATION_RACE,           /* unordered accesses to shared memory */
-  EMULATION_UNINITIALISED,  /* shared memory is read before it was written */
-  EMULATION_BOUNDS,         /* beyond a shared array, or a copy beyond an allocation */
-  EMULATION_ALIGNMENT,      /* a vector load from a misaligned address */
-  EMULATION_OVERRUN,        /* guard bytes around an allocation were overwritten */
-  EMULATION_MEMORY,         /* a pointer is freed that was never allocated; memory is exhausted */
-  EMULATION_TIME,           /* a job used up its processor time */
-  EMULATION_SANITIZER,      /* AddressSanitizer or UBSan stopped the program */
-  EMULATION_SIGNAL,         /* a crash that no sanitizer caught */
+  EMULATION_USAGE = 70,    /* the job file is not one */
+  EMULATION_DIVERGENT,     /* threads that must meet are at different places, or have exited */
+  EMULATION_MASK,          /* a thread is missing from its own mask */
+  EMULATION_SOURCE,        /* a shuffle reads a lane that takes no part */
+  EMULATION_DEADLOCK,      /* every thread waits */
+  EMULATION_RACE,          /* unordered accesses to shared memory */
+  EMULATION_UNINITIALISED, /* shared memory is read before it was written */
+  EMULATION_BOUNDS,        /* beyond a shared array, or a copy beyond an allocation */
+  EMULATION_ALIGNMENT,     /* a vector load from a misaligned address */
+  EMULATION_OVERRUN,       /* guard bytes around an allocation were overwritten */
+  EMULATION_MEMORY,        /* a pointer is freed that was never allocated; memory is exhausted */
+  EMULATION_TIME,          /* a job used up its processor time */
+  EMULATION_SANITIZER,     /* AddressSanitizer or UBSan stopped the program */
+  EMULATION_SIGNAL,        /* a crash that no sanitizer caught */
   EMULATION_EXITS
 };
 
@@ -35,9 +36,9 @@ enum emulation_state {
   EMULATION_WAITING,
   EMULATION_RUNNING,
   EMULATION_DONE,
-  EMULATION_REFUSED,        /* load or multiply returned the message */
-  EMULATION_UNREPEATABLE,   /* a later product differed from the first in row `row` */
-  EMULATION_LEAKED          /* S_free left allocations behind */
+  EMULATION_REFUSED,      /* load or multiply returned the message */
+  EMULATION_UNREPEATABLE, /* a later product differed from the first in row `row` */
+  EMULATION_LEAKED        /* S_free left allocations behind */
 };
 
 #define EMULATION_MAGIC UINT64_C(0x31736a6e65676263) /* "cbgenjs1" */
@@ -48,18 +49,18 @@ struct emulation_header {
 };
 
 struct emulation_job {
-  uint32_t kernel;          /* index in the executable */
-  uint32_t state;           /* enum emulation_state */
-  uint64_t seed;            /* of the scheduler: product p uses seed + p */
-  uint32_t products;        /* how often to multiply, each time from the same y */
-  uint32_t repeatable;      /* all products must agree bit for bit */
+  uint32_t kernel;     /* index in the executable */
+  uint32_t state;      /* enum emulation_state */
+  uint64_t seed;       /* of the scheduler: product p uses seed + p */
+  uint32_t products;   /* how often to multiply, each time from the same y */
+  uint32_t repeatable; /* all products must agree bit for bit */
   double alpha, beta;
   uint64_t data, data_bytes; /* offsets in the file, and sizes */
   uint64_t x, x_bytes;
-  uint64_t y, y_bytes;       /* what y holds before each product */
-  uint64_t result;           /* y after the first product, y_bytes long */
+  uint64_t y, y_bytes; /* what y holds before each product */
+  uint64_t result;     /* y after the first product, y_bytes long */
   uint64_t row;
-  double seconds;            /* of all products */
+  double seconds; /* of all products */
   char message[256];
 };
 

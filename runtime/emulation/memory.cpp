@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Device memory and the runtime calls around it: see emulation.h.
  *
- * Every allocation is a block of its own, filled with 0xff bytes (NaN as a floating-point number, out of range as
- * an index). Under AddressSanitizer its ends are exact; without it, guard bytes on both sides are checked after
- * every launch.
+ * Every allocation is a block of its own, filled with 0xff bytes (NaN as a floating-point number, out of
+ * range as an index). Under AddressSanitizer its ends are exact; without it, guard bytes on both sides are
+ * checked after every launch.
  */
 #include "emulation.h"
 
@@ -57,7 +57,8 @@ static void check_side(const void *p, size_t bytes, bool device) {
       stop(EMULATION_BOUNDS, "a copy of %zu bytes at offset %zu of an allocation of %zu", bytes, at, a.bytes);
     return;
   }
-  if (device) stop(EMULATION_BOUNDS, "a copy of %zu bytes to or from a pointer outside all allocations", bytes);
+  if (device)
+    stop(EMULATION_BOUNDS, "a copy of %zu bytes to or from a pointer outside all allocations", bytes);
 }
 
 int emulated::copy(void *to, const void *from, size_t bytes, int kind) {
@@ -80,7 +81,8 @@ void check_guards() {
   for (size_t i = 0; i < allocations.count; i++) {
     const Allocation &a = allocations.items[i];
     for (size_t g = 0; g < guard_bytes; g++)
-      if ((unsigned char)a.p[-1 - (ptrdiff_t)g] != kGuardByte || (unsigned char)a.p[a.bytes + g] != kGuardByte)
+      if ((unsigned char)a.p[-1 - (ptrdiff_t)g] != kGuardByte ||
+          (unsigned char)a.p[a.bytes + g] != kGuardByte)
         stop(EMULATION_OVERRUN, "a store beyond an allocation of %zu bytes", a.bytes);
   }
 }
@@ -94,17 +96,25 @@ size_t live_allocations() {
 
 void emulated::check_alignment(const void *p, size_t bytes, int line) {
   if ((uintptr_t)p % bytes)
-    stop(EMULATION_ALIGNMENT, "line %d loads a vector from address %p, which is no multiple of %zu", line, p, bytes);
+    stop(EMULATION_ALIGNMENT, "line %d loads a vector from address %p, which is no multiple of %zu", line, p,
+         bytes);
 }
 
 const char *cudaGetErrorString(cudaError_t error) {
   switch (error) {
-  case 0: return "no error";
-  case 1: return "invalid argument";
-  case 2: return "out of memory";
-  case 9: return "invalid configuration argument";
-  default: return "unknown error";
+  case 0:
+    return "no error";
+  case 1:
+    return "invalid argument";
+  case 2:
+    return "out of memory";
+  case 9:
+    return "invalid configuration argument";
+  default:
+    return "unknown error";
   }
 }
 
-cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaGetLastError() {
+  return cudaSuccess;
+}

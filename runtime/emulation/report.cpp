@@ -8,10 +8,14 @@
 #include <unistd.h>
 
 static const char *const meeting_names[] = {
-    [emulated::kShuffle] = "__shfl_sync",          [emulated::kShuffleXor] = "__shfl_xor_sync",
-    [emulated::kShuffleDown] = "__shfl_down_sync", [emulated::kShuffleUp] = "__shfl_up_sync",
-    [emulated::kBallot] = "__ballot_sync",         [emulated::kAny] = "__any_sync",
-    [emulated::kAll] = "__all_sync",               [emulated::kSyncWarp] = "__syncwarp",
+    [emulated::kShuffle] = "__shfl_sync",
+    [emulated::kShuffleXor] = "__shfl_xor_sync",
+    [emulated::kShuffleDown] = "__shfl_down_sync",
+    [emulated::kShuffleUp] = "__shfl_up_sync",
+    [emulated::kBallot] = "__ballot_sync",
+    [emulated::kAny] = "__any_sync",
+    [emulated::kAll] = "__all_sync",
+    [emulated::kSyncWarp] = "__syncwarp",
 };
 
 // Where thread `t` of the current block is, as text; threads at the same place give the same text.
@@ -24,7 +28,8 @@ static void describe(unsigned t, char *text, size_t size) {
   else if (&thread == machine.thread)
     snprintf(text, size, "is the one above");
   else if (warp.meeting & lane)
-    snprintf(text, size, "wait at %s(0x%08x) in line %d", meeting_names[thread.meeting], thread.mask, thread.line);
+    snprintf(text, size, "wait at %s(0x%08x) in line %d", meeting_names[thread.meeting], thread.mask,
+             thread.line);
   else if (warp.barrier & lane)
     snprintf(text, size, "wait at __syncthreads in line %d", thread.line);
   else
@@ -70,10 +75,15 @@ void stop(emulation_exit code, const char *format, ...) {
 
 // ---- reports that do not come from the emulator
 
-static void out_of_time(int) { stop(EMULATION_TIME, "the time limit is used up; the kernel may be in an endless loop"); }
+static void out_of_time(int) {
+  stop(EMULATION_TIME, "the time limit is used up; the kernel may be in an endless loop");
+}
 
 #ifdef EMULATION_SANITIZED
 extern "C" void __sanitizer_set_death_callback(void (*callback)());
+
+// UBSan's runtime may be a library apart from AddressSanitizer's, without that callback; it calls this instead.
+extern "C" void __ubsan_on_report() { report_position(); }
 #else
 static void crashed(int signal) {
   stop(EMULATION_SIGNAL, "the thread crashed: %s", strsignal(signal));

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Blocks, warps and threads: see emulation.h.
  *
- * A thread runs until it must wait: for the other lanes of a mask (meet), or for its block (sync_block). It then
- * switches straight to another lane of its warp, or, when there is none, to a warp drawn at random from all blocks
- * in flight. When a meeting or a barrier is complete a draw decides whether the warp goes on or another one does.
- * Blocks start in a seeded order, up to four at a time, so that protocols between blocks see many interleavings.
+ * A thread runs until it must wait: for the other lanes of a mask (meet), or for its block (sync_block). It
+ * then switches straight to another lane of its warp, or, when there is none, to a warp drawn at random from
+ * all blocks in flight. When a meeting or a barrier is complete a draw decides whether the warp goes on or
+ * another one does. Blocks start in a seeded order, up to four at a time, so that protocols between blocks
+ * see many interleavings.
  */
 #include "emulation.h"
 
@@ -26,7 +27,9 @@ void *map_zeros(size_t bytes) {
   return p;
 }
 
-static unsigned lane_of(const Thread &thread) { return thread.index % kWarp; }
+static unsigned lane_of(const Thread &thread) {
+  return thread.index % kWarp;
+}
 
 // ---- who runs next
 
@@ -56,10 +59,35 @@ static void enter(Warp &warp, unsigned lane) {
 
 // Switches from `from` to a ready lane of `warp`.
 static void resume(Fiber &from, Warp &warp, bool final) {
-  const unsigned lane = (unsigned)__builtin_ctz(warp.ready);
+  const int last = 31 - __builtin_clz(warp.ready);
+  const unsigned lane = (unsigned)(machine.descending ? last : __builtin_ctz(warp.ready));
   set_running(warp, lane);
   enter(warp, lane);
   if (&machine.thread->fiber != &from) fiber_switch(from, machine.thread->fiber, final);
+}
+
+static bool same_meeting(const Thread &a, const Thread &b) {
+  return a.meeting == b.meeting && a.mask == b.mask && a.line == b.line;
+}
+
+static bool name_each_other(const Thread &a, const Thread &b) {
+  return (a.mask >> lane_of(b) & 1) && (b.mask >> lane_of(a) & 1);
+}
+
+[[noreturn]] static void stop_clash(Thread &a, const Thread &b) {
+  machine.thread = &a;
+  stop(EMULATION_DIVERGENT,
+       "threads %u and %u name each other, but in lines %d and %d, or for different masks or operations",
+       a.index, b.index, a.line, b.line);
+}
+
+// Ends the program if two waiting lanes of the warp can never meet.
+static void check_clashes(const Warp &warp) {
+  for (unsigned left = warp.meeting; left; left &= left - 1)
+    for (unsigned others = left & (left - 1); others; others &= others - 1) {
+      Thread &a = warp.lanes[__builtin_ctz(left)], &b = warp.lanes[__builtin_ctz(others)];
+      if (!same_meeting(a, b) && name_each_other(a, b)) stop_clash(a, b);
+    }
 }
 
 static bool names_absent(const Warp &warp, unsigned absent) {
@@ -79,6 +107,7 @@ static bool names_absent(const Warp &warp, unsigned absent) {
       machine.warp = &warp;
       const unsigned waiting = warp.meeting | warp.barrier;
       machine.thread = waiting ? &warp.lanes[__builtin_ctz(waiting)] : nullptr;
+      check_clashes(warp);
       if (names_absent(warp, warp.exited | warp.barrier) || (block.arrived && warp.meeting))
         stop(EMULATION_DIVERGENT, "threads that must meet wait at different places or have exited");
     }
@@ -113,7 +142,9 @@ void emulated::pause() {
 
 // ---- order
 
-Moment now() { return Moment{machine.block->barriers, machine.warp->epoch, machine.warp->partial}; }
+Moment now() {
+  return Moment{machine.block->barriers, machine.warp->epoch, machine.warp->partial};
+}
 
 bool ordered(const Moment &moment, unsigned thread) {
   if (thread == machine.thread->index || moment.barrier < machine.block->barriers) return true;
@@ -152,10 +183,14 @@ static unsigned source_lane(const Thread &thread, unsigned lane) {
   const unsigned width = (unsigned)thread.width, first = lane & ~(width - 1), last = first + width - 1;
   const unsigned argument = (unsigned)thread.argument;
   switch (thread.meeting) {
-  case emulated::kShuffleXor: return (lane ^ argument) <= last ? lane ^ argument : lane;
-  case emulated::kShuffleDown: return argument <= last - lane ? lane + argument : lane;
-  case emulated::kShuffleUp: return argument <= lane - first ? lane - argument : lane;
-  default: return first + (argument & (width - 1));
+  case emulated::kShuffleXor:
+    return (lane ^ argument) <= last ? lane ^ argument : lane;
+  case emulated::kShuffleDown:
+    return argument <= last - lane ? lane + argument : lane;
+  case emulated::kShuffleUp:
+    return argument <= lane - first ? lane - argument : lane;
+  default:
+    return first + (argument & (width - 1));
   }
 }
 
@@ -170,10 +205,17 @@ static void exchange(Warp &warp, unsigned mask) {
     if (!(mask >> lane & 1)) continue;
     Thread &thread = warp.lanes[lane];
     switch (thread.meeting) {
-    case emulated::kBallot: thread.bits = votes; break;
-    case emulated::kAny: thread.bits = votes != 0; break;
-    case emulated::kAll: thread.bits = votes == mask; break;
-    case emulated::kSyncWarp: break;
+    case emulated::kBallot:
+      thread.bits = votes;
+      break;
+    case emulated::kAny:
+      thread.bits = votes != 0;
+      break;
+    case emulated::kAll:
+      thread.bits = votes == mask;
+      break;
+    case emulated::kSyncWarp:
+      break;
     default:
       const unsigned source = source_lane(thread, lane);
       if (!(mask >> source & 1)) {
@@ -187,14 +229,12 @@ static void exchange(Warp &warp, unsigned mask) {
 }
 
 // Whether all lanes of the mask wait for the same thing as the current thread does.
-static bool complete(const Warp &warp, const Thread &self) {
+static bool complete(const Warp &warp, Thread &self) {
   if ((warp.meeting & self.mask) != self.mask) return false;
   for (unsigned left = self.mask; left; left &= left - 1) {
     const Thread &other = warp.lanes[__builtin_ctz(left)];
-    if (other.meeting == self.meeting && other.mask == self.mask && other.line == self.line) continue;
-    if (other.mask >> lane_of(self) & 1)
-      stop(EMULATION_DIVERGENT, "threads %u and %u name each other, but in lines %d and %d, or for "
-           "different masks or operations", self.index, other.index, self.line, other.line);
+    if (same_meeting(self, other)) continue;
+    if (name_each_other(self, other)) stop_clash(self, other);
     return false;
   }
   return true;
@@ -238,11 +278,13 @@ void emulated::sync_block(int line) {
   Block &block = *machine.block;
   self.line = line;
   if (block.exited)
-    stop(EMULATION_DIVERGENT, "divergent barrier: __syncthreads in line %d, but %u threads of the block have exited",
-         line, block.exited);
+    stop(EMULATION_DIVERGENT,
+         "divergent barrier: __syncthreads in line %d, but %u threads of the block have exited", line,
+         block.exited);
   if (block.arrived && block.barrier_line != line)
-    stop(EMULATION_DIVERGENT, "divergent barrier: __syncthreads in line %d, but other threads are at the one in line %d",
-         line, block.barrier_line);
+    stop(EMULATION_DIVERGENT,
+         "divergent barrier: __syncthreads in line %d, but other threads are at the one in line %d", line,
+         block.barrier_line);
   block.barrier_line = line;
   warp.barrier |= 1u << lane_of(self);
   if (++block.arrived < block.threads_made) {
@@ -265,7 +307,8 @@ static void run_thread() {
   Warp &warp = *machine.warp;
   Block &block = *machine.block;
   if (block.arrived)
-    stop(EMULATION_DIVERGENT, "divergent barrier: the thread exits while %u others wait at __syncthreads in line %d",
+    stop(EMULATION_DIVERGENT,
+         "divergent barrier: the thread exits while %u others wait at __syncthreads in line %d",
          block.arrived, block.barrier_line);
   warp.exited |= 1u << lane_of(self);
   if (++block.exited == block.threads_made) {
@@ -300,7 +343,8 @@ static void make_stacks(Block &block, unsigned threads) {
 static void start_block(Block &block) {
   if (!block.threads) make_block(block);
   make_stacks(block, machine.threads);
-  block.index = (unsigned)((machine.first_block + machine.blocks_started++ * machine.block_stride) % machine.blocks);
+  block.index =
+      (unsigned)((machine.first_block + machine.blocks_started++ * machine.block_stride) % machine.blocks);
   block.serial = ++machine.serial;
   block.threads_made = machine.threads;
   block.exited = block.arrived = 0;
@@ -323,13 +367,16 @@ static void start_block(Block &block) {
   }
 }
 
-static uint64_t greatest_common_divisor(uint64_t a, uint64_t b) { return b ? greatest_common_divisor(b, a % b) : a; }
+static uint64_t greatest_common_divisor(uint64_t a, uint64_t b) {
+  return b ? greatest_common_divisor(b, a % b) : a;
+}
 
 // Any stride that shares no factor with the number of blocks visits each of them once.
-static void draw_block_order() {
+static void draw_order() {
   machine.first_block = draw() % machine.blocks;
   do machine.block_stride = 1 + draw() % machine.blocks;
   while (greatest_common_divisor(machine.block_stride, machine.blocks) != 1);
+  machine.descending = draw() % 2;
   machine.limit = 1 + draw() % kMaxInFlight;
   machine.blocks_started = machine.blocks_finished = 0;
 }
@@ -344,7 +391,7 @@ enum { kInvalidValue = 1, kInvalidConfiguration = 9 };
 int emulated::run_grid(const char *kernel, unsigned blocks, unsigned threads, size_t shared_bytes,
                        void (*thread)(void *), void *arguments) {
   if (!blocks || blocks > INT32_MAX || !threads || threads > kMaxThreads) return kInvalidConfiguration;
-  if (shared_bytes) return kInvalidValue;  // dynamic shared memory is not emulated
+  if (shared_bytes) return kInvalidValue; // dynamic shared memory is not emulated
   machine.kernel = kernel;
   machine.launch++;
   machine.blocks = blocks;
@@ -353,8 +400,9 @@ int emulated::run_grid(const char *kernel, unsigned blocks, unsigned threads, si
   machine.arguments = arguments;
   machine.shared_bytes = machine.shared_slots = 0;
   machine.ready.count = machine.unfenced.count = 0;
-  draw_block_order();
-  for (unsigned i = 0; i < machine.limit && machine.blocks_started < blocks; i++) start_block(machine.in_flight[i]);
+  draw_order();
+  for (unsigned i = 0; i < machine.limit && machine.blocks_started < blocks; i++)
+    start_block(machine.in_flight[i]);
   for (;;) {
     run_another_warp(machine.main, false);
     finish_block(*machine.finished);

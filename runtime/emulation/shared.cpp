@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Shared memory and unpublished stores: see emulation.h.
  *
- * Every slot of a Shared array has a shadow: the last write, and who has read since. An access is checked against
- * them: a read needs a write of this block before it, and whatever conflicts must be ordered by __syncthreads, or
- * within a warp by __syncwarp. (Shuffles and votes exchange registers; CUDA gives them no effect on memory.)
+ * Every slot of a Shared array has a shadow: the last write, and who has read since. An access is checked
+ * against them: a read needs a write of this block before it, and whatever conflicts must be ordered by
+ * __syncthreads, or within a warp by __syncwarp. (Shuffles and votes exchange registers; CUDA gives them no
+ * effect on memory.)
  *
- * A store_l2 stays invisible to other threads until a __threadfence by its own thread, or by one that a barrier
- * puts after it; without one it becomes visible when the launch ends. That is the least that CUDA promises, so a
- * protocol between blocks that lacks a fence fails here as it may fail on a GPU.
+ * A store_l2 stays invisible to other threads until a __threadfence by its own thread, or by one that a
+ * barrier puts after it; without one it becomes visible when the launch ends. That is the least that CUDA
+ * promises, so a protocol between blocks that lacks a fence fails here as it may fail on a GPU.
  */
 #include "emulation.h"
 
@@ -24,10 +25,11 @@ static void place_array(emulated::Place &place, long count, size_t size) {
   machine.shared_slots += (unsigned)count;
 }
 
-[[noreturn]] static void stop_race(const char *what, int line, long i, const char *other_what, const Access &other) {
+[[noreturn]] static void stop_race(const char *what, int line, long i, const char *other_what,
+                                   const Access &other) {
   stop(EMULATION_RACE,
-       "shared race: %s slot %ld in line %d, and thread %u %s it in line %d, with no barrier in between", what, i,
-       line, other.thread, other_what, other.line);
+       "shared race: %s slot %ld in line %d, and thread %u %s it in line %d, with no barrier in between",
+       what, i, line, other.thread, other_what, other.line);
 }
 
 // Whether some reader of the slot is not ordered before the current thread.
@@ -52,8 +54,9 @@ static void note_write(ShadowSlot &slot, const Access &access, long i) {
 }
 
 static void note_read(ShadowSlot &slot, const Access &access, long i) {
-  if (!slot.written) stop(EMULATION_UNINITIALISED, "line %d reads slot %ld of a shared array before it is written",
-                          access.line, i);
+  if (!slot.written)
+    stop(EMULATION_UNINITIALISED, "line %d reads slot %ld of a shared array before it is written",
+         access.line, i);
   if (!ordered(slot.writer.moment, slot.writer.thread))
     stop_race("the thread reads", access.line, i, "wrote", slot.writer);
   const bool earlier = !slot.read || slot.reader.moment.barrier < access.moment.barrier;
@@ -86,9 +89,13 @@ void *emulated::shared_slot(Place &place, long count, size_t size, long i, bool 
 
 // ---- stores that wait for a fence
 
-void publish(const PendingStore &store) { memcpy(store.p, &store.bits, store.size); }
+void publish(const PendingStore &store) {
+  memcpy(store.p, &store.bits, store.size);
+}
 
-static bool visible(const PendingStore &store) { return ordered(store.moment, store.thread); }
+static bool visible(const PendingStore &store) {
+  return ordered(store.moment, store.thread);
+}
 
 void emulated::write_l2(void *p, size_t size, const void *value) {
   PendingStore store = {p, 0, (unsigned)size, machine.thread->index, now()};

@@ -1,0 +1,12 @@
+// The carry protocol without its fence: another block may not see the sums yet.
+// expect stale
+constexpr int kBlocks = 37, kThreads = 32;
+CBGEN_KERNEL void kernel(const double *x, double *y, double *carry, unsigned *counter) {
+  if (threadIdx.x > 0) return;
+  store_l2(carry + blockIdx.x, load(x + blockIdx.x));
+  if (atomicAdd(counter, 1u) != kBlocks - 1) return;
+  double total = 0;
+  for (int slot = 0; slot < kBlocks; slot++) total += load_l2(carry + slot);
+  *y = total;
+  *counter = 0;
+}

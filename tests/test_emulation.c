@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The emulated GPU, with kernels written by hand: tests/data/emulation/NAME.cu.
+ *
+ *   good_*   must give the expected y (computed below), the same bits for many orders of warps and blocks
+ *   bad_*    must be stopped: "// expect STATUS TEXT" names the exit status and a part of the message under
+ * the sanitizers, "// plain STATUS TEXT" those without them (absent: the same, unless STATUS is 82) wrong_*
+ * run to their end with a wrong result, which must show
+ *
+ * Each file holds constants kBlocks and kThreads and one kernel; the host functions are added here. All files
+ * are compiled in one batch, once with the sanitizers and once without. */
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "runtime/emulation/jobs.h"
+#include "runtime/host.h"
+
+#include <glob.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { INPUTS = 4096, OUTPUTS = 1024, SEEDS = 60 };
+
+struct batch {
+  char **names, **texts; /* texts carry the host functions */
+  int count;
+  struct cb_host *host;
+  struct cb_host_program *program;
+  double x[INPUTS], y[OUTPUTS];
+};
+
+/* ---- the batch */
+
+static void add_host_functions(struct cb_text *text, int scratch) {
+  cb_text_add(
+      text,
+      "\nstruct m_matrix { double *carry; unsigned *counter; };\n"
+      "static const char *m_load(m_matrix *m, const void *, size_t) {\n"
+      "  cudaError_t e = cudaMalloc(&m->carry, kBlocks * sizeof(double));\n"
+      "  if (!e) e = cudaMalloc(&m->counter, sizeof(unsigned));\n"
+      "  if (!e) e = cudaMemset(m->counter, 0, sizeof(unsigned));\n"
+      "  return e ? cudaGetErrorString(e) : nullptr;\n"
+      "}\n"
+      "static const char *m_multiply(const m_matrix *%s, const double *x, double *y, cudaStream_t s) {\n"
+      "  cudaError_t e = launch(kernel, kBlocks, kThreads, 0, s, x, y%s);\n"
+      "  return e ? cudaGetErrorString(e) : nullptr;\n"
+      "}\n"
+      "static void m_free(m_matrix *m) {\n"
+      "  cudaFree(m->carry);\n"
+      "  cudaFree(m->counter);\n"
+      "}\n",
+      scratch ? "m" : "", scratch ? ", m->carry, m->counter" : "");
+}
+
+static char *read_kernel(const char *path) {
+  struct cb_mapping file;
+  struct cb_text text = {0};
+  cb_text_add(&text, "[[maybe_unused]] constexpr int kInputs = %d, kOutputs = %d;\n#line 1\n", INPUTS,
+              OUTPUTS);
+  assert_int_equal(cb_file_map(&file, path, NULL), CB_OK);
+  cb_text_add_bytes(&text, file.bytes, file.length);
+  cb_file_unmap(&file);
+  add_host_functions(&text, strstr(text.bytes, "double *carry") != NULL);
+  return cb_text_detach(&text);
+}
+
+static void read_kernels(struct batch *batch) {
+  glob_t found;
+  assert_int_equal(glob("tests/data/emulation/*.cu", 0, NULL, &found), 0);
+  batch->count = (int)found.gl_pathc;
+  batch->names = cb_calloc(found.gl_pathc, sizeof *batch->names);
+  batch->texts = cb_calloc(found.gl_pathc, sizeof *batch->texts);
+  for (int i = 0; i < batch->count; i++) {
+    batch->names[i] = strdup(strrchr(found.gl_pathv[i], '/') + 1);
+    batch->texts[i] = read_kernel(found.gl_pathv[i]);
+  }
+  globfree(&found);
+}
+
+static int start(void **state, int sanitize) {
+  struct batch *batch = cb_calloc(1, sizeof *batch);
+  struct cb_host_options options;
+  struct cb_diag diag = {0};
+  cb_host_options_default(&options);
+  options.sanitize = sanitize;
+  options.job_seconds = 3;
+  read_kernels(batch);
+  for (int i = 0; i < INPUTS; i++) batch->x[i] = (i * 37 % 101 - 50) / 8.0;
+  struct cb_host_kernel *kernels = cb_calloc((size_t)batch->count, sizeof *kernels);
+  for (int i = 0; i < batch->count; i++)
+    kernels[i] = (struct cb_host_kernel){batch->texts[i], 1, "m", CB_F64, CB_FORM_AX};
+  if (cb_host_open(&batch->host, &options, &diag)) fail_msg("%s", diag.message);
+  if (cb_host_build(&batch->program, batch->host, kernels, batch->count, &diag)) fail_msg("%s", diag.message);
+  print_message("%d kernels compiled in %.2f s\n", batch->count, cb_host_build_seconds(batch->program));
+  cb_free(kernels);
+  *state = batch;
+  return 0;
+}
+
+static int start_sanitized(void **state) {
+  return start(state, 1);
+}
+static int start_plain(void **state) {
+  return start(state, 0);
+}
+
+static int stop(void **state) {
+  struct batch *batch = *state;
+  for (int i = 0; i < batch->count; i++) {
+    free(batch->names[i]);
+    cb_free(batch->texts[i]);
+  }
+  cb_free(batch->names);
+  cb_free(batch->texts);
+  cb_host_program_free(batch->program);
+  cb_host_close(batch->host);
+  cb_free(batch);
+  return 0;
+}
+
+static struct cb_host_job job_for(struct batch *batch, int kernel, double *result) {
+  return (struct cb_host_job){.kernel = kernel,
+                              .data = "",
+                              .x = batch->x,
+                              .x_bytes = sizeof batch->x,
+                              .y = batch->y,
+                              .y_bytes = sizeof batch->y,
+                              .seed = 1,
+                              .products = 1,
+                              .repeatable = 1,
+                              .result = result};
+}
+
+static int find(const struct batch *batch, const char *name) {
+  for (int i = 0; i < batch->count; i++)
+    if (!strcmp(batch->names[i], name)) return i;
+  fail_msg("no test kernel '%s'", name);
+  return -1;
+}
+
+static struct cb_host_job run_one(struct batch *batch, const char *name, int products, double *result) {
+  struct cb_diag diag = {0};
+  struct cb_host_job job = job_for(batch, find(batch, name), result);
+  job.products = products;
+  if (cb_host_run(batch->program, &job, 1, &diag)) fail_msg("%s", diag.message);
+  return job;
+}
+
+/* ---- what the good ones must compute; rows that they do not own keep what y held */
+
+static void expect_reduce(const double *x, double *y) {
+  for (int row = 0; row < 13 * 8; row++) {
+    y[row] = 0;
+    for (int i = 0; i < 32; i++) y[row] += x[32 * row + i];
+  }
+}
+
+static void expect_block_reduce(const double *x, double *y) {
+  for (int row = 0; row < 9; row++) {
+    y[row] = 0;
+    for (int i = 0; i < 256; i++) y[row] += x[256 * row + i];
+  }
+}
+
+static void expect_scan(const double *x, double *y) {
+  for (int i = 0; i < 5 * 96; i++) {
+    y[i] = 0;
+    for (int j = i / 32 * 32; j <= i; j++) y[i] += x[j] + (j < i && x[j] > 0 ? 1000 : 0);
+  }
+}
+
+static void expect_half_warps(const double *x, double *y) {
+  for (int i = 0; i < 4 * 64; i++) {
+    double sum = 0;
+    for (int j = 0; j < 16; j++) sum += x[i / 16 * 16 + j];
+    y[i] = i / 16 % 2 ? 0 : 8 * sum;
+  }
+}
+
+static void expect_half_warps_shared(const double *x, double *y) {
+  for (int i = 0; i < 4 * 64; i++) y[i] = x[i] * 0 + x[i ^ 1] + x[i ^ 16 ^ 1] + 1;
+}
+
+static void expect_transpose(const double *x, double *y) {
+  for (int i = 0; i < 3 * 256; i++) y[i] = x[i] + 0.5;
+}
+
+static void expect_carry(const double *x, double *y) {
+  y[0] = 0;
+  for (int i = 0; i < 37 * 64; i++) y[0] += x[i];
+}
+
+static void expect_vectors(const double *x, double *y) {
+  for (int i = 0; i < 64; i++) {
+    const int counts = 4 + 3 + 4 + 31 + 64;
+    y[i] = x[4 * i] + x[4 * i + 3] + x[2 * i + 1] + counts + (i > 3 ? i : 3) + 1;
+  }
+}
+
+static const struct {
+  const char *name;
+  void (*expect)(const double *x, double *y);
+} good[] = {{"good_reduce.cu", expect_reduce},
+            {"good_block_reduce.cu", expect_block_reduce},
+            {"good_scan.cu", expect_scan},
+            {"good_half_warps.cu", expect_half_warps},
+            {"good_half_warps_shared.cu", expect_half_warps_shared},
+            {"good_transpose.cu", expect_transpose},
+            {"good_carry.cu", expect_carry},
+            {"good_vectors.cu", expect_vectors}};
+
+static void test_good(void **state) {
+  struct batch *batch = *state;
+  double expected[OUTPUTS], got[OUTPUTS];
+  for (size_t g = 0; g < sizeof good / sizeof *good; g++) {
+    memcpy(expected, batch->y, sizeof expected);
+    good[g].expect(batch->x, expected);
+    const struct cb_host_job job = run_one(batch, good[g].name, SEEDS, got);
+    if (job.outcome != CB_HOST_DONE) fail_msg("%s: %s", good[g].name, job.message);
+    for (int i = 0; i < OUTPUTS; i++)
+      if (got[i] != expected[i]) fail_msg("%s: y[%d] is %g, not %g", good[g].name, i, got[i], expected[i]);
+  }
+}
+
+/* The text behind "// MARK STATUS " on a line of its own, up to its end; 0 when there is none. */
+static int expectation(const char *text, const char *mark, int *status, char *part, size_t size) {
+  const char *line = strstr(text, mark);
+  char *end;
+  if (!line) return 0;
+  *status = (int)strtol(line + strlen(mark), &end, 10);
+  snprintf(part, size, "%.*s", (int)strcspn(end + 1, "\n"), end + 1);
+  return 1;
+}
+
+static void check_bad(struct batch *batch, int kernel, int status, const char *part) {
+  struct cb_host_job jobs[4];
+  struct cb_diag diag = {0};
+  double result[OUTPUTS];
+  for (int j = 0; j < 4; j++) {
+    jobs[j] = job_for(batch, kernel, result);
+    jobs[j].seed = (uint64_t)j * 17;
+    jobs[j].products = 5;
+  }
+  if (cb_host_run(batch->program, jobs, status == EMULATION_TIME ? 1 : 4, &diag))
+    fail_msg("%s", diag.message);
+  for (int j = 0; j < (status == EMULATION_TIME ? 1 : 4); j++) {
+    if (jobs[j].outcome == CB_HOST_STOPPED && jobs[j].exit_code == status && strstr(jobs[j].message, part))
+      continue;
+    fail_msg("%s: wanted status %d and '%s', got outcome %d, status %d and '%s'", batch->names[kernel],
+             status, part, jobs[j].outcome, jobs[j].exit_code, jobs[j].message);
+  }
+}
+
+static void test_bad_sanitized(void **state) {
+  struct batch *batch = *state;
+  char part[200];
+  int status, seen = 0;
+  for (int k = 0; k < batch->count; k++) {
+    if (strncmp(batch->names[k], "bad_", 4)) continue;
+    assert_true(expectation(batch->texts[k], "// expect ", &status, part, sizeof part));
+    check_bad(batch, k, status, part);
+    seen++;
+  }
+  assert_true(seen >= 20);
+}
+
+static void test_bad_plain(void **state) {
+  struct batch *batch = *state;
+  char part[200];
+  int status;
+  for (int k = 0; k < batch->count; k++) {
+    if (strncmp(batch->names[k], "bad_", 4)) continue;
+    if (!expectation(batch->texts[k], "// plain ", &status, part, sizeof part)) {
+      assert_true(expectation(batch->texts[k], "// expect ", &status, part, sizeof part));
+      if (status == EMULATION_SANITIZER || status == EMULATION_TIME) continue;
+    }
+    check_bad(batch, k, status, part);
+  }
+}
+
+static void test_positions(void **state) {
+  struct batch *batch = *state;
+  double got[OUTPUTS];
+  struct cb_host_job job = run_one(batch, "bad_barrier_and_shuffle.cu", 1, got);
+  assert_non_null(strstr(job.message, "in kernel kernel (launch 1), block 0, thread "));
+  assert_non_null(strstr(job.message, "wait at __shfl_xor_sync(0xffffffff) in line 8"));
+  job = run_one(batch, "bad_race_warps.cu", 1, got);
+  assert_non_null(strstr(job.message, "in line 7"));
+  assert_non_null(strstr(job.message, "in line 9"));
+  assert_non_null(strstr(job.message, "block 0, thread "));
+}
+
+/* One bad job takes the others of its batch along with it only until they are run again. */
+static void test_jobs_after_a_crash(void **state) {
+  struct batch *batch = *state;
+  struct cb_diag diag = {0};
+  struct cb_host_job jobs[9];
+  double results[9][OUTPUTS], expected[OUTPUTS];
+  memcpy(expected, batch->y, sizeof expected);
+  expect_transpose(batch->x, expected);
+  for (int j = 0; j < 9; j++)
+    jobs[j] = job_for(batch, find(batch, j % 3 == 1 ? "bad_race_warps.cu" : "good_transpose.cu"), results[j]);
+  assert_int_equal(cb_host_run(batch->program, jobs, 9, &diag), CB_OK);
+  for (int j = 0; j < 9; j++) {
+    assert_int_equal(jobs[j].outcome, j % 3 == 1 ? CB_HOST_STOPPED : CB_HOST_DONE);
+    if (j % 3 != 1) assert_memory_equal(results[j], expected, sizeof expected);
+  }
+}
+
+static void test_unwritten(void **state) {
+  struct batch *batch = *state;
+  double got[OUTPUTS];
+  for (int i = 0; i < OUTPUTS; i++) batch->y[i] = -77;
+  const struct cb_host_job job = run_one(batch, "wrong_unwritten.cu", 3, got);
+  assert_int_equal(job.outcome, CB_HOST_DONE);
+  for (int i = 0; i < OUTPUTS; i++) assert_true(got[i] == (i < 32 && i != 5 ? batch->x[i] : -77));
+  memset(batch->y, 0, sizeof batch->y);
+}
+
+/* What another block stored without a fence is not there yet: the slots still hold their poison (NaN). */
+static void test_carry_without_fence(void **state) {
+  struct batch *batch = *state;
+  int stale = 0;
+  for (int seed = 0; seed < 20; seed++) {
+    double got[OUTPUTS];
+    struct cb_diag diag = {0};
+    struct cb_host_job job = job_for(batch, find(batch, "wrong_carry_without_fence.cu"), got);
+    job.seed = (uint64_t)seed;
+    assert_int_equal(cb_host_run(batch->program, &job, 1, &diag), CB_OK);
+    stale += job.outcome == CB_HOST_DONE && isnan(got[0]);
+  }
+  assert_int_equal(stale, 20);
+}
+
+static void test_unrepeatable(void **state) {
+  struct batch *batch = *state;
+  double got[OUTPUTS];
+  const struct cb_host_job job = run_one(batch, "wrong_order.cu", 30, got);
+  assert_int_equal(job.outcome, CB_HOST_UNREPEATABLE);
+  assert_int_equal(job.row, 0);
+}
+
+static void test_bad_text(void **state) {
+  struct batch *batch = *state;
+  struct cb_diag diag = {0};
+  struct cb_host_program *program;
+  const char *text = "constexpr int kBlocks = 1, kThreads = 32, kUnused = 3;\n"
+                     "CBGEN_KERNEL void kernel(const double *x, double *y) { y[0] = x[0] + no_such_name; }\n";
+  const struct cb_host_kernel kernel = {text, 41, "m", CB_F64, CB_FORM_AX};
+  assert_int_equal(cb_host_build(&program, batch->host, &kernel, 1, &diag), CB_ERR_COMPILE);
+  assert_null(program);
+  assert_non_null(strstr(diag.message, "k0.cu:42"));
+  assert_non_null(strstr(diag.message, "no_such_name"));
+}
+
+static void test_missing_compiler(void **state) {
+  struct cb_host_options options;
+  struct cb_diag diag = {0};
+  struct cb_host *host;
+  (void)state;
+  cb_host_options_default(&options);
+  options.compiler = "no-such-compiler -x";
+  assert_int_equal(cb_host_open(&host, &options, &diag), CB_ERR_MISSING);
+  assert_null(host);
+  assert_non_null(strstr(diag.message, "install g++"));
+}
+
+static void test_nothing_left_behind(void **state) {
+  glob_t before, after;
+  char pattern[4096];
+  struct cb_host_options options;
+  struct cb_host *host;
+  (void)state;
+  snprintf(pattern, sizeof pattern, "%s/cbgen-??????", getenv("CBGEN_TEST_TMP"));
+  const char *saved = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : NULL;
+  setenv("TMPDIR", getenv("CBGEN_TEST_TMP"), 1);
+  const int none = glob(pattern, 0, NULL, &before);
+  cb_host_options_default(&options);
+  assert_int_equal(cb_host_open(&host, &options, NULL), CB_OK);
+  cb_host_close(host);
+  options.compiler = "false";
+  assert_int_equal(cb_host_open(&host, &options, NULL), CB_ERR_COMPILE);
+  assert_int_equal(glob(pattern, 0, NULL, &after), none);
+  assert_true(none == GLOB_NOMATCH || before.gl_pathc == after.gl_pathc);
+  if (saved)
+    setenv("TMPDIR", saved, 1);
+  else
+    unsetenv("TMPDIR");
+  free((void *)saved);
+}
+
+int main(void) {
+  const struct CMUnitTest sanitized[] = {
+      cmocka_unit_test(test_good),
+      cmocka_unit_test(test_bad_sanitized),
+      cmocka_unit_test(test_positions),
+      cmocka_unit_test(test_jobs_after_a_crash),
+      cmocka_unit_test(test_unwritten),
+      cmocka_unit_test(test_carry_without_fence),
+      cmocka_unit_test(test_unrepeatable),
+      cmocka_unit_test(test_bad_text),
+      cmocka_unit_test(test_missing_compiler),
+      cmocka_unit_test(test_nothing_left_behind),
+  };
+  const struct CMUnitTest plain[] = {
+      cmocka_unit_test(test_good),
+      cmocka_unit_test(test_bad_plain),
+      cmocka_unit_test(test_jobs_after_a_crash),
+      cmocka_unit_test(test_carry_without_fence),
+  };
+  return cmocka_run_group_tests_name("sanitized", sanitized, start_sanitized, stop) +
+         cmocka_run_group_tests_name("plain", plain, start_plain, stop);
+}
