@@ -52,7 +52,8 @@ enum cb_storage {
 };
 
 enum cb_role {
-  CB_ROLE_INDEX,  /* unsigned integers that never change */
+  CB_ROLE_INDEX,  /* unsigned integers; their contents lie in the assignment, their storage is chosen */
+  CB_ROLE_BYTES,  /* bytes that the layout packs itself (coordinates) */
   CB_ROLE_VALUES, /* value slots only */
   CB_ROLE_MIXED   /* bytes in which value slots and coordinates alternate (cb's mtx_data) */
 };
@@ -60,17 +61,28 @@ enum cb_role {
 struct cb_array {
   const char *name, *meaning; /* accessor's name in the text, and its comment */
   enum cb_role role;
-  enum cb_type type;    /* of an element: narrowed for CB_ROLE_INDEX, value type for VALUES, CB_U8 for MIXED */
+  enum cb_type type;    /* of an element: narrowed for INDEX, the value type for VALUES, else CB_U8 */
   enum cb_storage storage;
   int64_t count;        /* elements */
+  int64_t largest;      /* INDEX: no element exceeds it */
   int64_t base, step;   /* CB_AFFINE */
   const uint64_t *baked; /* CB_BAKED: count elements */
+};
+
+/* What a template's holes receive: `@name@` the text, and a line `@include name@` each of the includes of that
+ * name in order (paths below templates/; "" declares a name that may stay empty). */
+struct cb_hole {
+  const char *name, *text;
+};
+struct cb_include {
+  const char *name, *piece;
 };
 
 /* How a region's row sums reach y. */
 enum cb_commit {
   CB_COMMIT_FINAL, /* the region writes every row of y: α, β and empty rows are its duty */
-  CB_COMMIT_ADD    /* y was written by an earlier launch; the region adds α·sum to the rows it touches */
+  CB_COMMIT_ADD,   /* y was written by an earlier launch; the region adds α·sum to the rows it touches */
+  CB_COMMIT_ATOMIC /* the same, but several thread blocks may add to one row at a time */
 };
 
 /* Predicted cost, in integers so that plans compare equal everywhere. */
@@ -93,16 +105,17 @@ struct cb_region {
   int64_t carry_counters;
   int64_t first_carry_sum, first_carry_counter; /* where they start in the operator's scratch */
   int64_t static_shared;       /* bytes */
-  int facts_count, constants_count, arrays_count, pieces_count;
+  int facts_count, constants_count, arrays_count, holes_count, includes_count;
   struct cb_fact *facts;
   struct cb_constant *constants;
   struct cb_array *arrays;
-  const char **pieces; /* templates/NAME, in the order in which they are expanded */
+  struct cb_hole *holes;
+  struct cb_include *includes; /* those named "region" are the pieces of the namespace, in order */
   struct cb_cost cost;
 };
 
 struct cb_launch {
-  const char *piece;        /* NULL: runs regions; else a kernel template without a region ("scale_y.cu.in") */
+  const char *piece;        /* NULL: runs regions; else a kernel body without a region ("scale_y.cu.in") */
   int first_region, regions;
   int64_t blocks;
   int threads;

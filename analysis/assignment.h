@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The plan's companion: per region, what packing needs. Codegen does not include this header. */
+#ifndef CBGEN_ANALYSIS_ASSIGNMENT_H
+#define CBGEN_ANALYSIS_ASSIGNMENT_H
+
+#include "analysis/layout.h"
+
+struct cb_assignment {
+  int64_t nonzeros; /* of the matrix */
+  int regions_count;
+  struct cb_region_work *regions;
+  const struct cb_layout **layouts; /* of each region */
+};
+
+/* The slot map of one region, filled by its layout. Release with cb_slot_map_release. */
+enum cb_status cb_slot_map_build(struct cb_slot_map *map, const struct cb_plan *plan,
+                                 const struct cb_assignment *assignment, int region,
+                                 unsigned char *const *targets, struct cb_diag *diag);
+void cb_slot_map_release(struct cb_slot_map *map);
+
+void cb_region_work_release(struct cb_region_work *work, const struct cb_layout *layout);
+
+#endif

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Building a region: the calls that a layout's plan step makes (layout.h). Index arrays get their storage here,
+ * so that no layout has to think about widths, affine sequences or baked tables. */
+#include "analysis/layout.h"
+
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FACTS, CONSTANTS, ARRAYS, HOLES, INCLUDES };
+
+/* Room for one more element at the end of a list that lives in the arena (old blocks stay there until the plan is
+ * freed: lists are short). Returns the new element, zeroed, or NULL. */
+static void *append(struct cb_draft *draft, int list, void **elements, int *count, size_t size) {
+  if (draft->failed) return NULL;
+  if (*count == draft->capacity[list]) {
+    const int capacity = *count ? *count * 2 : 16;
+    void *larger = cb_arena_alloc(draft->arena, (size_t)capacity, size);
+    if (!larger) {
+      draft->failed = 1;
+      return NULL;
+    }
+    if (*count) memcpy(larger, *elements, (size_t)*count * size);
+    *elements = larger;
+    draft->capacity[list] = capacity;
+  }
+  return (char *)*elements + (size_t)(*count)++ * size;
+}
+
+static const char *keep(struct cb_draft *draft, const char *text) {
+  const char *copy = cb_arena_string(draft->arena, text);
+  if (!copy) draft->failed = 1;
+  return copy;
+}
+
+void cb_draft_fact(struct cb_draft *draft, const char *key, const char *format, ...) {
+  char value[256];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(value, sizeof value, format, args);
+  va_end(args);
+  struct cb_fact *fact = append(draft, FACTS, (void **)&draft->region.facts, &draft->region.facts_count,
+                                sizeof *fact);
+  if (fact) *fact = (struct cb_fact){keep(draft, key), keep(draft, value)};
+}
+
+void cb_draft_constant(struct cb_draft *draft, const char *name, int64_t value, const char *origin) {
+  struct cb_constant *constant = append(draft, CONSTANTS, (void **)&draft->region.constants,
+                                        &draft->region.constants_count, sizeof *constant);
+  if (constant) *constant = (struct cb_constant){keep(draft, name), keep(draft, origin), value};
+}
+
+void cb_draft_hole(struct cb_draft *draft, const char *name, const char *text) {
+  struct cb_hole *hole =
+      append(draft, HOLES, (void **)&draft->region.holes, &draft->region.holes_count, sizeof *hole);
+  if (hole) *hole = (struct cb_hole){keep(draft, name), keep(draft, text)};
+}
+
+void cb_draft_include(struct cb_draft *draft, const char *name, const char *piece) {
+  struct cb_include *include = append(draft, INCLUDES, (void **)&draft->region.includes,
+                                      &draft->region.includes_count, sizeof *include);
+  if (include) *include = (struct cb_include){keep(draft, name), keep(draft, piece)};
+}
+
+static struct cb_array *add_array(struct cb_draft *draft, const char *name, const char *meaning, enum cb_role role,
+                                  enum cb_type type, int64_t count) {
+  struct cb_array *array =
+      append(draft, ARRAYS, (void **)&draft->region.arrays, &draft->region.arrays_count, sizeof *array);
+  if (!array) return NULL;
+  const int index = draft->region.arrays_count - 1;
+  struct cb_contents *contents =
+      cb_realloc(draft->work.contents, (size_t)index + 1, sizeof *draft->work.contents);
+  if (!contents) {
+    draft->failed = 1;
+    return NULL;
+  }
+  contents[index] = (struct cb_contents){0};
+  draft->work.contents = contents;
+  draft->work.contents_count = index + 1;
+  *array = (struct cb_array){
+      .name = keep(draft, name), .meaning = keep(draft, meaning), .role = role, .type = type, .count = count};
+  return array;
+}
+
+static uint64_t element(const void *elements, int wide, int64_t i) {
+  return wide ? ((const uint64_t *)elements)[i] : ((const uint32_t *)elements)[i];
+}
+
+/* Whether the elements are base + step * i; fills both. Sequences of one element have step 0. */
+static int is_affine(const void *elements, int wide, int64_t count, struct cb_array *array) {
+  array->base = count ? (int64_t)element(elements, wide, 0) : 0;
+  array->step = count > 1 ? (int64_t)element(elements, wide, 1) - array->base : 0;
+  for (int64_t i = 2; i < count; i++)
+    if ((int64_t)element(elements, wide, i) != array->base + array->step * i) return 0;
+  return 1;
+}
+
+static uint64_t largest_of(const void *elements, int wide, int64_t count) {
+  uint64_t largest = 0;
+#pragma omp parallel for schedule(static) reduction(max : largest)
+  for (int64_t i = 0; i < count; i++) {
+    const uint64_t e = element(elements, wide, i);
+    largest = e > largest ? e : largest;
+  }
+  return largest;
+}
+
+static void bake(struct cb_draft *draft, struct cb_array *array, const void *elements, int wide) {
+  uint64_t *table = cb_arena_alloc(draft->arena, (size_t)array->count, sizeof *table);
+  if (!table) {
+    draft->failed = 1;
+    return;
+  }
+  for (int64_t i = 0; i < array->count; i++) table[i] = element(elements, wide, i);
+  array->baked = table;
+}
+
+void cb_draft_index(struct cb_draft *draft, const char *name, const char *meaning, void *elements, int wide,
+                    int64_t count) {
+  struct cb_array *array = elements ? add_array(draft, name, meaning, CB_ROLE_INDEX, CB_U8, count) : NULL;
+  if (!array) {
+    cb_free(elements);
+    draft->failed = 1;
+    return;
+  }
+  array->largest = (int64_t)largest_of(elements, wide, count);
+  array->type = cb_type_for((uint64_t)array->largest);
+  if (is_affine(elements, wide, count, array)) array->storage = CB_AFFINE;
+  else array->storage = count <= draft->options->bake_limit ? CB_BAKED : CB_STORED;
+  if (array->storage != CB_AFFINE) array->base = array->step = 0;
+  if (array->storage == CB_BAKED) bake(draft, array, elements, wide);
+  if (array->storage == CB_STORED) {
+    draft->work.contents[draft->region.arrays_count - 1] = (struct cb_contents){wide, elements};
+    draft->region.bytes += count * (int64_t)cb_type_size(array->type);
+  } else {
+    cb_free(elements);
+  }
+}
+
+void cb_draft_bytes(struct cb_draft *draft, const char *name, const char *meaning, int64_t bytes) {
+  add_array(draft, name, meaning, CB_ROLE_BYTES, CB_U8, bytes);
+  draft->region.bytes += bytes;
+}
+
+void cb_draft_values(struct cb_draft *draft, const char *name, const char *meaning, int64_t slots) {
+  add_array(draft, name, meaning, CB_ROLE_VALUES, draft->value_type, slots);
+  draft->region.value_slots = slots;
+  draft->region.bytes += slots * (int64_t)cb_type_size(draft->value_type);
+}
+
+void cb_draft_mixed(struct cb_draft *draft, const char *name, const char *meaning, int64_t bytes) {
+  add_array(draft, name, meaning, CB_ROLE_MIXED, CB_U8, bytes);
+  draft->region.value_slots = bytes / (int64_t)cb_type_size(draft->value_type);
+  draft->region.bytes += bytes;
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A layout stores and multiplies a submatrix in one way. This header is what a layout's C file needs; adding a
+ * layout means that file, its templates (templates/NAME/), a row in layout.c and a test.
+ *
+ * A layout works in two steps:
+ *   plan  looks at the part and fills a draft: facts, constants, index arrays with their contents, template pieces
+ *   pack  fills the byte arrays that plan announced, and says which nonzero goes into which value slot
+ * plan may be called for candidates that are never packed, so it avoids O(nnz) state; pack walks the part again.
+ */
+#ifndef CBGEN_ANALYSIS_LAYOUT_H
+#define CBGEN_ANALYSIS_LAYOUT_H
+
+#include "analysis/plan.h"
+
+/* Some of the matrix's nonzeros: a canonical pattern of the matrix's shape. */
+struct cb_part {
+  const struct cb_csr *csr;  /* values are not looked at (NULL in a part made by a split) */
+  const uint32_t *origin;    /* nonzero of the part → nonzero of the matrix; NULL: the same. Wide: see below */
+  const uint64_t *origin64;  /* instead of `origin` when the matrix has 2^32 nonzeros or more */
+};
+
+/* Slot → nonzero of the matrix. One entry per value slot of a region; CB_NO_NONZERO for padding, and for the
+ * places of a MIXED array that hold coordinates. */
+#define CB_NO_NONZERO UINT64_MAX
+struct cb_slot_map {
+  int64_t count;
+  int wide;      /* entries are uint64_t, else uint32_t (the matrix has fewer than 2^32 - 1 nonzeros) */
+  void *entries;
+};
+static inline void cb_slot_set(const struct cb_slot_map *map, int64_t slot, uint64_t nonzero) {
+  if (map->wide) ((uint64_t *)map->entries)[slot] = nonzero;
+  else ((uint32_t *)map->entries)[slot] = (uint32_t)nonzero;
+}
+static inline uint64_t cb_slot_get(const struct cb_slot_map *map, int64_t slot) {
+  if (map->wide) return ((const uint64_t *)map->entries)[slot];
+  const uint32_t entry = ((const uint32_t *)map->entries)[slot];
+  return entry == UINT32_MAX ? CB_NO_NONZERO : entry;
+}
+
+/* Nonzero `k` of the part, as a nonzero of the matrix. */
+static inline uint64_t cb_part_origin(const struct cb_part *part, int64_t k) {
+  if (part->origin) return part->origin[k];
+  return part->origin64 ? part->origin64[k] : (uint64_t)k;
+}
+
+/* Contents of an index array: what the plan only describes. */
+struct cb_contents {
+  int wide; /* elements are uint64_t, else uint32_t */
+  void *elements; /* owned; NULL when the array needs no packing (affine, baked) */
+};
+
+/* A region's companion in the assignment. */
+struct cb_region_work {
+  struct cb_part part;
+  struct cb_csr *part_csr;       /* owned when the part was made by a split, else NULL */
+  uint32_t *part_origin;         /* likewise */
+  uint64_t *part_origin64;
+  struct cb_contents *contents;  /* one per array of the region */
+  int contents_count;
+  void *state;                   /* the layout's own, freed by layout->release */
+};
+
+/* A region under construction. Every call below fails stickily into draft->failed (memory). */
+struct cb_draft {
+  const struct cb_options *options;
+  const struct cb_target *target;
+  enum cb_type value_type, sum_type;
+  enum cb_commit commit;         /* asked for by the recipe; a layout may turn ADD into ATOMIC */
+  struct cb_arena *arena;        /* the plan's: lives as long as the plan */
+  struct cb_region region;
+  struct cb_region_work work;
+  int capacity[5];
+  int failed;
+};
+
+void cb_draft_fact(struct cb_draft *draft, const char *key, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+void cb_draft_constant(struct cb_draft *draft, const char *name, int64_t value, const char *origin);
+void cb_draft_hole(struct cb_draft *draft, const char *name, const char *text);
+void cb_draft_include(struct cb_draft *draft, const char *name, const char *piece);
+
+/* An index array of `count` elements (uint64_t when `wide`, else uint32_t). Takes ownership of the block, also on
+ * failure. Chooses the storage: affine sequences become arithmetic, tables up to options->bake_limit entries are
+ * baked, others are stored in the narrowest type. Count 0 is an affine array. */
+void cb_draft_index(struct cb_draft *draft, const char *name, const char *meaning, void *elements, int wide,
+                    int64_t count);
+/* A byte array that pack fills, the array of value slots, or an array that mixes both. One array of a region at
+ * most holds value slots; `value_slots` of the region follows from it. */
+void cb_draft_bytes(struct cb_draft *draft, const char *name, const char *meaning, int64_t bytes);
+void cb_draft_values(struct cb_draft *draft, const char *name, const char *meaning, int64_t slots);
+void cb_draft_mixed(struct cb_draft *draft, const char *name, const char *meaning, int64_t bytes);
+
+struct cb_layout {
+  const char *name, *summary, *source; /* source: the publication, or "-" */
+  /* Fills the draft for the draft's part (draft->work.part). */
+  enum cb_status (*plan)(struct cb_draft *draft, struct cb_diag *diag);
+  /* Fills the byte arrays and the slot map. targets[i] is where array i of the region lies in the blob (zeroed;
+   * NULL unless it is STORED and BYTES or MIXED); all entries of `map` are CB_NO_NONZERO at first. `targets` is
+   * NULL when only the map is wanted. */
+  enum cb_status (*pack)(const struct cb_region *region, const struct cb_region_work *work,
+                         unsigned char *const *targets, const struct cb_slot_map *map, struct cb_diag *diag);
+  void (*release)(void *state); /* NULL: cb_free */
+};
+
+extern const struct cb_layout *const cb_layout_table[]; /* ends with NULL */
+const struct cb_layout *cb_layout_find(const char *name);
+
+#endif

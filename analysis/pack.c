@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Packing: the blob's image from a plan, its assignment and the matrix. Index arrays are narrowed copies of the
+ * assignment's contents; layouts fill their byte arrays and the slot map; one generic gather moves the values.
+ * See blob.h. */
+#include "analysis/blob.h"
+
+#include "analysis/assignment.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+static int64_t align_up(int64_t offset) { return (offset + CB_BLOB_ALIGN - 1) / CB_BLOB_ALIGN * CB_BLOB_ALIGN; }
+
+static int64_t array_bytes(const struct cb_array *array) {
+  return array->storage == CB_STORED ? array->count * (int64_t)cb_type_size(array->type) : 0;
+}
+
+/* Offset of (region, array) when both exist, else the end of all arrays. */
+static int64_t offset_of(const struct cb_plan *plan, int region, int array) {
+  int64_t offset = align_up(CB_BLOB_HEADER);
+  for (int r = 0; r < plan->regions_count; r++)
+    for (int a = 0; a < plan->regions[r].arrays_count; a++) {
+      if (r == region && a == array) return offset;
+      offset = align_up(offset + array_bytes(&plan->regions[r].arrays[a]));
+    }
+  return offset;
+}
+
+int64_t cb_blob_offset(const struct cb_plan *plan, int region, int array) {
+  return offset_of(plan, region, array);
+}
+
+int64_t cb_blob_arrays_end(const struct cb_plan *plan) { return offset_of(plan, -1, -1); }
+
+struct cb_hash cb_blob_id(const struct cb_plan *plan, struct cb_hash pattern) {
+  struct cb_hash id = {0, 0};
+  cb_hash_field(&id, "plan", &plan->hash, sizeof plan->hash);
+  cb_hash_field(&id, "pattern", &pattern, sizeof pattern);
+  return id;
+}
+
+static void seal(struct cb_blob *blob) {
+  uint64_t checksum = 0xcbf29ce484222325u, length = (uint64_t)blob->length;
+  for (int64_t at = CB_BLOB_HEADER; at < blob->length; at += 8) {
+    uint64_t word;
+    memcpy(&word, blob->bytes + at, sizeof word);
+    checksum = (checksum ^ word) * 0x100000001b3u;
+  }
+  memcpy(blob->bytes + 32, &length, sizeof length);
+  memcpy(blob->bytes + 40, &checksum, sizeof checksum);
+}
+
+static void write_header(struct cb_blob *blob, struct cb_hash id) {
+  const uint32_t version = CB_BLOB_VERSION, parts = blob->selftest ? 2 : 1;
+  memcpy(blob->bytes, "CBGENDAT", 8);
+  memcpy(blob->bytes + 8, &version, 4);
+  memcpy(blob->bytes + 12, &parts, 4);
+  memcpy(blob->bytes + 16, &id.low, 8);
+  memcpy(blob->bytes + 24, &id.high, 8);
+}
+
+/* ---- slot maps */
+
+enum cb_status cb_slot_map_build(struct cb_slot_map *map, const struct cb_plan *plan,
+                                 const struct cb_assignment *assignment, int region,
+                                 unsigned char *const *targets, struct cb_diag *diag) {
+  *map = (struct cb_slot_map){.count = plan->regions[region].value_slots,
+                              .wide = assignment->nonzeros >= UINT32_MAX};
+  const size_t bytes = (size_t)map->count * (map->wide ? 8 : 4);
+  map->entries = cb_alloc(bytes, 1);
+  if (!map->entries) return cb_fail_memory(diag, "slot map", bytes);
+  memset(map->entries, 0xff, bytes);
+  const enum cb_status s = assignment->layouts[region]->pack(&plan->regions[region], &assignment->regions[region],
+                                                             targets, map, diag);
+  if (s) cb_slot_map_release(map);
+  return s;
+}
+
+void cb_slot_map_release(struct cb_slot_map *map) {
+  cb_free(map->entries);
+  *map = (struct cb_slot_map){0};
+}
+
+enum cb_status cb_assignment_check(const struct cb_plan *plan, const struct cb_assignment *assignment,
+                                   struct cb_diag *diag) {
+  const int64_t nonzeros = assignment->nonzeros;
+  unsigned char *seen = cb_calloc((size_t)nonzeros, 1);
+  enum cb_status s = seen ? CB_OK : cb_fail_memory(diag, "slot check", (uint64_t)nonzeros);
+  int64_t placed = 0;
+  for (int region = 0; region < plan->regions_count && !s; region++) {
+    struct cb_slot_map map;
+    s = cb_slot_map_build(&map, plan, assignment, region, NULL, diag);
+    for (int64_t slot = 0; slot < map.count && !s; slot++) {
+      const uint64_t k = cb_slot_get(&map, slot);
+      if (k == CB_NO_NONZERO) continue;
+      if (k >= (uint64_t)nonzeros || seen[k]++)
+        s = cb_fail(diag, CB_ERR_INTERNAL, "slot %lld of region '%s' holds nonzero %llu, which is %s",
+                    (long long)slot, plan->regions[region].name, (unsigned long long)k,
+                    k >= (uint64_t)nonzeros ? "none of the matrix's" : "in another slot already");
+      placed++;
+    }
+    cb_slot_map_release(&map);
+  }
+  cb_free(seen);
+  if (!s && placed != nonzeros)
+    s = cb_fail(diag, CB_ERR_INTERNAL, "%lld of %lld nonzeros have a slot", (long long)placed,
+                (long long)nonzeros);
+  return s;
+}
+
+/* ---- arrays */
+
+static void pack_index(const struct cb_array *array, const struct cb_contents *contents, unsigned char *to) {
+  const uint32_t *narrow = contents->elements;
+  const uint64_t *wide = contents->elements;
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < array->count; i++) {
+    const uint64_t element = contents->wide ? wide[i] : narrow[i];
+    switch (array->type) {
+    case CB_U8: to[i] = (unsigned char)element; break;
+    case CB_U16: ((uint16_t *)to)[i] = (uint16_t)element; break;
+    case CB_U32: ((uint32_t *)to)[i] = (uint32_t)element; break;
+    default: ((uint64_t *)to)[i] = element; break;
+    }
+  }
+}
+
+/* The one gather that moves values into slots. Slots without a nonzero keep their bytes. */
+static void gather_values(const struct cb_slot_map *map, const double *values, enum cb_type type,
+                          unsigned char *to) {
+#pragma omp parallel for schedule(static)
+  for (int64_t slot = 0; slot < map->count; slot++) {
+    const uint64_t k = cb_slot_get(map, slot);
+    if (k == CB_NO_NONZERO) continue;
+    if (type == CB_F64) ((double *)to)[slot] = values[k];
+    else ((float *)to)[slot] = (float)values[k];
+  }
+}
+
+static enum cb_status pack_region(struct cb_blob *blob, const struct cb_plan *plan,
+                                  const struct cb_assignment *assignment, int number, const double *values,
+                                  int values_only, struct cb_diag *diag) {
+  const struct cb_region *region = &plan->regions[number];
+  unsigned char **targets = cb_calloc((size_t)region->arrays_count, sizeof *targets);
+  unsigned char *slots = NULL;
+  struct cb_slot_map map;
+  if (!targets) return cb_fail_memory(diag, "packing", sizeof *targets);
+  for (int a = 0; a < region->arrays_count; a++) {
+    const struct cb_array *array = &region->arrays[a];
+    unsigned char *to = blob->bytes + cb_blob_offset(plan, number, a);
+    if (array->storage != CB_STORED) continue;
+    if (array->role == CB_ROLE_VALUES || array->role == CB_ROLE_MIXED) slots = to;
+    if (array->role == CB_ROLE_BYTES || array->role == CB_ROLE_MIXED) targets[a] = to;
+    if (array->role == CB_ROLE_INDEX && !values_only)
+      pack_index(array, &assignment->regions[number].contents[a], to);
+  }
+  const enum cb_status s =
+      cb_slot_map_build(&map, plan, assignment, number, values_only ? NULL : targets, diag);
+  if (!s && slots) gather_values(&map, values, plan->matrix_type, slots);
+  if (!s) cb_slot_map_release(&map);
+  cb_free(targets);
+  return s;
+}
+
+enum cb_status cb_pack(struct cb_blob *blob, const struct cb_plan *plan, const struct cb_assignment *assignment,
+                       const struct cb_csr *csr, struct cb_hash pattern, struct cb_diag *diag) {
+  *blob = (struct cb_blob){.length = cb_blob_arrays_end(plan)};
+  blob->bytes = cb_calloc((size_t)blob->length, 1);
+  if (!blob->bytes) return cb_fail_memory(diag, "packed arrays", (uint64_t)blob->length);
+  for (int region = 0; region < plan->regions_count; region++) {
+    const enum cb_status s = pack_region(blob, plan, assignment, region, csr->values, 0, diag);
+    if (s) {
+      cb_blob_release(blob);
+      return s;
+    }
+  }
+  write_header(blob, cb_blob_id(plan, pattern));
+  seal(blob);
+  return CB_OK;
+}
+
+enum cb_status cb_pack_values(struct cb_blob *blob, const struct cb_plan *plan,
+                              const struct cb_assignment *assignment, const double *values, struct cb_diag *diag) {
+  for (int region = 0; region < plan->regions_count; region++) {
+    const enum cb_status s = pack_region(blob, plan, assignment, region, values, 1, diag);
+    if (s) return s;
+  }
+  seal(blob);
+  return CB_OK;
+}
+
+enum cb_status cb_blob_add_selftest(struct cb_blob *blob, const double *expected, const double *tolerance,
+                                    int64_t rows, struct cb_diag *diag) {
+  const int64_t part = rows * (int64_t)sizeof(double);
+  const int64_t length = align_up(blob->length + 2 * part);
+  unsigned char *bytes = cb_realloc(blob->bytes, (size_t)length, 1);
+  if (!bytes) return cb_fail_memory(diag, "self-test", (uint64_t)length);
+  memset(bytes + blob->length, 0, (size_t)(length - blob->length));
+  memcpy(bytes + blob->length, expected, (size_t)part);
+  memcpy(bytes + blob->length + part, tolerance, (size_t)part);
+  struct cb_hash id;
+  memcpy(&id.low, bytes + 16, 8);
+  memcpy(&id.high, bytes + 24, 8);
+  *blob = (struct cb_blob){bytes, length, 1};
+  write_header(blob, id);
+  seal(blob);
+  return CB_OK;
+}
+
+void cb_blob_release(struct cb_blob *blob) {
+  cb_free(blob->bytes);
+  *blob = (struct cb_blob){0};
+}

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Building a plan: walk the recipe's tree, let each leaf's layout plan its part, then lay out launches, scratch,
+ * cost, the line and the hash. The plan's self-check closes the build. See plan.h.
+ */
+#include "analysis/plan.h"
+
+#include "analysis/assignment.h"
+#include "analysis/recipe.h"
+#include "base/memory.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { MAX_REGIONS = 16, THREADS = 256, SCALE_ROWS_PER_BLOCK = 1024 };
+
+/* What the walk over the recipe carries along. */
+struct builder {
+  struct cb_plan *plan;
+  struct cb_assignment *assignment;
+  const struct cb_options *options;
+  struct cb_text line;
+};
+
+void cb_region_work_release(struct cb_region_work *work, const struct cb_layout *layout) {
+  for (int i = 0; i < work->contents_count; i++) cb_free(work->contents[i].elements);
+  cb_free(work->contents);
+  if (layout && layout->release) layout->release(work->state);
+  else cb_free(work->state);
+  if (work->part_csr) cb_csr_release(work->part_csr);
+  cb_free(work->part_csr);
+  cb_free(work->part_origin);
+  cb_free(work->part_origin64);
+  *work = (struct cb_region_work){0};
+}
+
+void cb_assignment_free(struct cb_assignment *assignment) {
+  if (!assignment) return;
+  for (int i = 0; i < assignment->regions_count; i++)
+    cb_region_work_release(&assignment->regions[i], assignment->layouts[i]);
+  cb_free(assignment->regions);
+  cb_free(assignment->layouts);
+  cb_free(assignment);
+}
+
+void cb_plan_free(struct cb_plan *plan) {
+  if (!plan) return;
+  struct cb_arena arena = plan->arena;
+  cb_arena_release(&arena);
+  cb_free(plan);
+}
+
+int64_t cb_plan_bytes(const struct cb_plan *plan) {
+  int64_t bytes = 0;
+  for (int i = 0; i < plan->regions_count; i++) bytes += plan->regions[i].bytes;
+  return bytes;
+}
+
+/* ---- regions */
+
+static void add_facts(struct cb_text *line, const struct cb_region *region) {
+  cb_text_add(line, " (%s", region->layout);
+  for (int i = 0; i < region->facts_count; i++)
+    cb_text_add(line, " (%s %s)", region->facts[i].key, region->facts[i].value);
+  cb_text_add(line, ")");
+}
+
+/* Plans one leaf; `work` brings its part and is taken over. */
+static enum cb_status build_leaf(struct builder *builder, const char *layout_name, struct cb_region_work *work,
+                                 struct cb_diag *diag) {
+  struct cb_plan *plan = builder->plan;
+  const struct cb_layout *layout = cb_layout_find(layout_name);
+  const int number = plan->regions_count;
+  enum cb_status s = CB_OK;
+  struct cb_draft draft = {.options = builder->options,
+                           .target = &plan->target,
+                           .value_type = plan->matrix_type,
+                           .sum_type = plan->sum_type,
+                           .commit = number ? CB_COMMIT_ADD : CB_COMMIT_FINAL,
+                           .arena = &plan->arena,
+                           .work = *work};
+  *work = (struct cb_region_work){0};
+  if (!layout) s = cb_fail(diag, CB_ERR_INTERNAL, "recipe '%s' names no layout '%s'", plan->recipe, layout_name);
+  else if (number == MAX_REGIONS)
+    s = cb_fail(diag, CB_ERR_INTERNAL, "recipe '%s' has more than %d regions", plan->recipe, MAX_REGIONS);
+  if (!s) {
+    struct cb_region *region = &draft.region;
+    memcpy(region->name, layout->name, strlen(layout->name) + 1); /* the plan check bounds names */
+    region->name[strlen(layout->name)] = (char)('0' + number % 10);
+    region->layout = layout->name;
+    region->nonzeros = draft.work.part.csr->nnz;
+    s = layout->plan(&draft, diag);
+  }
+  if (!s && draft.failed) s = cb_fail_memory(diag, "region", 0);
+  if (s) {
+    cb_region_work_release(&draft.work, layout);
+    return s;
+  }
+  builder->assignment->layouts[number] = layout;
+  builder->assignment->regions[number] = draft.work;
+  plan->regions[number] = draft.region;
+  builder->assignment->regions_count = ++plan->regions_count;
+  add_facts(&builder->line, &plan->regions[number]);
+  return CB_OK;
+}
+
+static enum cb_status build_node(struct builder *builder, const struct cb_node *node, struct cb_region_work *work,
+                                 struct cb_diag *diag);
+
+static enum cb_status build_split(struct builder *builder, const struct cb_node *node,
+                                  const struct cb_part *part, struct cb_diag *diag) {
+  enum cb_status s = CB_OK;
+  const struct cb_split *split = node->split;
+  unsigned char *part_of = cb_alloc((size_t)part->csr->nnz, 1);
+  if (!part_of) return cb_fail_memory(diag, "split", (uint64_t)part->csr->nnz);
+  cb_text_add(&builder->line, " (split %s", split->name);
+  split->divide(part, builder->options, part_of, &builder->line);
+  for (int i = 0; i < split->parts && !s; i++) {
+    struct cb_region_work work = {0};
+    s = cb_part_select(&work, part, part_of, i, diag);
+    /* An empty part needs no region, unless it is the one that writes y. */
+    if (!s && (work.part.csr->nnz || !builder->plan->regions_count))
+      s = build_node(builder, node->parts[i], &work, diag);
+    cb_region_work_release(&work, NULL);
+  }
+  cb_text_add(&builder->line, ")");
+  cb_free(part_of);
+  return s;
+}
+
+static enum cb_status build_node(struct builder *builder, const struct cb_node *node, struct cb_region_work *work,
+                                 struct cb_diag *diag) {
+  if (node->layout) return build_leaf(builder, node->layout, work, diag);
+  return build_split(builder, node, &work->part, diag);
+}
+
+/* ---- launches, scratch and cost: need the regions */
+
+static void add_launch(struct cb_plan *plan, struct cb_launch launch) {
+  if (launch.blocks) plan->launches[plan->launches_count++] = launch;
+}
+
+/* One launch per region: the first writes y, later ones add to it. A first region that adds with atomics needs y
+ * scaled before. */
+static enum cb_status build_launches(struct cb_plan *plan, struct cb_diag *diag) {
+  plan->launches = cb_arena_alloc(&plan->arena, (size_t)plan->regions_count + 1, sizeof *plan->launches);
+  if (!plan->launches) return cb_fail_memory(diag, "launches", 0);
+  for (int i = 0; i < plan->regions_count; i++) {
+    struct cb_region *region = &plan->regions[i];
+    if (!i && region->commit == CB_COMMIT_ATOMIC && plan->form != CB_FORM_ADD)
+      add_launch(plan, (struct cb_launch){.piece = "common/scale_y.cu.in",
+                                          .blocks = (plan->rows + SCALE_ROWS_PER_BLOCK - 1) / SCALE_ROWS_PER_BLOCK,
+                                          .threads = THREADS});
+    region->first_carry_sum = plan->carry_sums;
+    region->first_carry_counter = plan->carry_counters;
+    plan->carry_sums += region->carry_slots * region->carry_width;
+    plan->carry_counters += region->carry_counters;
+    add_launch(plan, (struct cb_launch){
+                         .first_region = i, .regions = 1, .blocks = region->blocks, .threads = THREADS});
+  }
+  return CB_OK;
+}
+
+/* Streaming or gather-bound, whichever takes longer (DESIGN §5). */
+static void predict(struct cb_plan *plan) {
+  const int64_t element = (int64_t)cb_type_size(plan->vector_type);
+  for (int i = 0; i < plan->regions_count; i++) {
+    struct cb_cost *cost = &plan->regions[i].cost;
+    cost->bytes = plan->regions[i].bytes + (plan->cols + plan->rows) * element;
+    const int64_t stream = cost->bytes / plan->target.read_gb_per_s;
+    const int64_t gather = cost->sectors / plan->target.sectors_g_per_s;
+    cost->ns = plan->target.launch_ns + (stream > gather ? stream : gather);
+    plan->cost.bytes += cost->bytes;
+    plan->cost.sectors += cost->sectors;
+    plan->cost.ns += cost->ns;
+  }
+}
+
+/* ---- the whole */
+
+static enum cb_status start(struct builder *builder, const struct cb_csr *csr, const struct cb_target *target,
+                            struct cb_diag *diag) {
+  struct cb_plan *plan = builder->plan = cb_calloc(1, sizeof *plan);
+  struct cb_assignment *assignment = builder->assignment = cb_calloc(1, sizeof *assignment);
+  if (assignment) {
+    assignment->nonzeros = csr->nnz;
+    assignment->regions = cb_calloc(MAX_REGIONS, sizeof *assignment->regions);
+    assignment->layouts = cb_calloc(MAX_REGIONS, sizeof *assignment->layouts);
+  }
+  if (plan) {
+    plan->regions = cb_arena_alloc(&plan->arena, MAX_REGIONS, sizeof *plan->regions);
+    plan->recipe = cb_arena_string(&plan->arena, builder->options->recipe);
+  }
+  if (!plan || !assignment || !assignment->regions || !assignment->layouts || plan->arena.failed)
+    return cb_fail_memory(diag, "plan", sizeof *plan);
+  plan->rows = csr->rows;
+  plan->cols = csr->cols;
+  plan->nnz = csr->nnz;
+  plan->matrix_type = plan->vector_type = plan->sum_type = (enum cb_type)builder->options->type;
+  plan->form = (enum cb_form)builder->options->form;
+  plan->atomics = builder->options->atomics == CB_ON;
+  plan->target = *target;
+  return CB_OK;
+}
+
+static enum cb_status finish(struct builder *builder, struct cb_diag *diag) {
+  struct cb_plan *plan = builder->plan;
+  struct cb_text json = {0};
+  cb_text_add(&builder->line, ")");
+  if (!builder->line.failed) plan->line = cb_arena_string(&plan->arena, cb_text_string(&builder->line));
+  if (!plan->line) return cb_fail_memory(diag, "plan line", 0);
+  enum cb_status s = build_launches(plan, diag);
+  if (!s) predict(plan);
+  if (!s) s = cb_plan_json(plan, &json, diag);
+  if (!s) plan->hash = cb_hash_bytes(cb_text_string(&json), json.length);
+  cb_text_release(&json);
+  if (!s) s = cb_plan_check(plan, diag);
+  return s;
+}
+
+enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assignment, const struct cb_csr *csr,
+                             const struct cb_target *target, const struct cb_options *options,
+                             struct cb_diag *diag) {
+  struct builder builder = {.options = options};
+  struct cb_region_work whole = {.part = {.csr = csr}};
+  const struct cb_recipe *recipe = NULL;
+  *plan = NULL;
+  *assignment = NULL;
+  enum cb_status s = cb_options_check(options, diag);
+  if (!s) s = cb_recipe_find(&recipe, options->recipe, diag);
+  if (!s) s = start(&builder, csr, target, diag);
+  cb_text_add(&builder.line, "(spmv");
+  if (!s && csr->rows) s = build_node(&builder, recipe->root, &whole, diag);
+  if (!s && !csr->rows) cb_text_add(&builder.line, " (empty)");
+  if (!s) s = finish(&builder, diag);
+  cb_text_release(&builder.line);
+  if (s) {
+    cb_assignment_free(builder.assignment);
+    cb_plan_free(builder.plan);
+    return s;
+  }
+  *plan = builder.plan;
+  *assignment = builder.assignment;
+  return CB_OK;
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The plan's check of itself: what codegen and the runtime rely on, whatever layouts did. */
+#include "analysis/plan.h"
+
+#include "analysis/layout.h"
+#include "base/embedded.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BROKEN(...) cb_fail(diag, CB_ERR_INTERNAL, "broken plan: " __VA_ARGS__)
+
+static int is_identifier(const char *name) {
+  if (!name || !(isalpha((unsigned char)*name) || *name == '_')) return 0;
+  for (; *name; name++)
+    if (!isalnum((unsigned char)*name) && *name != '_') return 0;
+  return 1;
+}
+
+static enum cb_status check_array(const struct cb_region *region, const struct cb_array *array,
+                                  struct cb_diag *diag) {
+  if (!is_identifier(array->name)) return BROKEN("region '%s' has an array without a name", region->name);
+  if (array->count < 0) return BROKEN("array '%s' has %lld elements", array->name, (long long)array->count);
+  if (array->role != CB_ROLE_INDEX && array->storage != CB_STORED)
+    return BROKEN("array '%s' holds data but is not stored", array->name);
+  if ((array->storage == CB_BAKED) != (array->baked != NULL))
+    return BROKEN("array '%s': baked contents and storage disagree", array->name);
+  for (const struct cb_array *other = region->arrays; other < array; other++)
+    if (!strcmp(other->name, array->name))
+      return BROKEN("region '%s' has two arrays '%s'", region->name, array->name);
+  return CB_OK;
+}
+
+static enum cb_status check_pieces(const struct cb_region *region, struct cb_diag *diag) {
+  char path[256];
+  for (int i = 0; i < region->includes_count; i++) {
+    snprintf(path, sizeof path, "templates/%s", region->includes[i].piece);
+    if (*region->includes[i].piece && !cb_embedded_find(path))
+      return BROKEN("region '%s' includes '%s', which does not exist", region->name, path);
+  }
+  return CB_OK;
+}
+
+static enum cb_status check_region(const struct cb_region *region, struct cb_diag *diag) {
+  int64_t bytes = 0;
+  int slots_arrays = 0;
+  if (!is_identifier(region->name)) return BROKEN("a region has no name");
+  if (!cb_layout_find(region->layout)) return BROKEN("no layout '%s'", region->layout);
+  if (region->nonzeros > region->value_slots)
+    return BROKEN("region '%s' has %lld value slots for %lld nonzeros", region->name,
+                  (long long)region->value_slots, (long long)region->nonzeros);
+  for (int i = 0; i < region->arrays_count; i++) {
+    const struct cb_array *array = &region->arrays[i];
+    const enum cb_status s = check_array(region, array, diag);
+    if (s) return s;
+    if (array->storage == CB_STORED) bytes += array->count * (int64_t)cb_type_size(array->type);
+    slots_arrays += array->role == CB_ROLE_VALUES || array->role == CB_ROLE_MIXED;
+  }
+  if (bytes != region->bytes) return BROKEN("region '%s': bytes do not add up", region->name);
+  if (slots_arrays > 1) return BROKEN("region '%s' has two arrays of values", region->name);
+  if (slots_arrays == 0 && region->value_slots) return BROKEN("region '%s' has no array of values", region->name);
+  return check_pieces(region, diag);
+}
+
+static enum cb_status check_launches(const struct cb_plan *plan, struct cb_diag *diag) {
+  int regions = 0;
+  for (int i = 0; i < plan->launches_count; i++) {
+    const struct cb_launch *launch = &plan->launches[i];
+    if (launch->blocks < 1 || launch->blocks > INT32_MAX)
+      return cb_fail(diag, CB_ERR_LIMIT, "%lld thread blocks exceed a launch's 2147483647",
+                     (long long)launch->blocks);
+    if (launch->threads < 32 || launch->threads > 1024 || launch->threads % 32)
+      return BROKEN("launch %d has %d threads", i, launch->threads);
+    if (launch->dynamic_shared > plan->target.shared_per_block)
+      return BROKEN("launch %d asks for %lld bytes of shared memory", i, (long long)launch->dynamic_shared);
+    int64_t next = 0;
+    for (int r = launch->first_region; r < launch->first_region + launch->regions; r++, regions++) {
+      if (r >= plan->regions_count || plan->regions[r].first_block != next)
+        return BROKEN("launch %d: thread blocks of its regions leave a gap", i);
+      next += plan->regions[r].blocks;
+    }
+    if (!launch->piece && next != launch->blocks) return BROKEN("launch %d: thread blocks do not add up", i);
+  }
+  if (regions != plan->regions_count) return BROKEN("%d of %d regions are launched", regions, plan->regions_count);
+  return CB_OK;
+}
+
+enum cb_status cb_plan_check(const struct cb_plan *plan, struct cb_diag *diag) {
+  int64_t nonzeros = 0, sums = 0, counters = 0;
+  for (int i = 0; i < plan->regions_count; i++) {
+    const struct cb_region *region = &plan->regions[i];
+    const enum cb_status s = check_region(region, diag);
+    if (s) return s;
+    if (region->first_carry_sum != sums || region->first_carry_counter != counters)
+      return BROKEN("region '%s': carry slots overlap or leave a gap", region->name);
+    nonzeros += region->nonzeros;
+    sums += region->carry_slots * region->carry_width;
+    counters += region->carry_counters;
+  }
+  if (nonzeros != plan->nnz)
+    return BROKEN("regions hold %lld of %lld nonzeros", (long long)nonzeros, (long long)plan->nnz);
+  if (sums != plan->carry_sums || counters != plan->carry_counters) return BROKEN("carry slots do not add up");
+  if (!plan->line || strncmp(plan->line, "(spmv", 5)) return BROKEN("no plan line");
+  return check_launches(plan, diag);
+}

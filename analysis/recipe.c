@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The tables of splits and recipes, and cutting a part out of a matrix: see recipe.h. */
+#include "analysis/recipe.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+/* ---- splits */
+
+/* Part 0: rows of at most options->long_row nonzeros; part 1: longer ones. */
+static void divide_long_rows(const struct cb_part *part, const struct cb_options *options, unsigned char *part_of,
+                             struct cb_text *facts) {
+  const struct cb_csr *csr = part->csr;
+#pragma omp parallel for schedule(static)
+  for (int64_t row = 0; row < csr->rows; row++) {
+    const int64_t begin = cb_csr_row(csr, row), end = cb_csr_row(csr, row + 1);
+    memset(part_of + begin, end - begin > options->long_row, (size_t)(end - begin));
+  }
+  cb_text_add(facts, " (longer %lld)", (long long)options->long_row);
+}
+
+static const struct cb_split split_long_rows = {"long-rows", 2, divide_long_rows};
+
+/* ---- recipes */
+
+static const struct cb_node node_cb = {.layout = "cb"};
+static const struct cb_node node_cb_long = {.split = &split_long_rows, .parts = {&node_cb, &node_cb}};
+
+const struct cb_recipe cb_recipe_table[] = {
+    {"cb", "CB-SpMV: 16x16 sub-blocks, columns aggregated, COO/CSR/Dense per sub-block", &node_cb},
+    {"cb-long", "CB-SpMV, with rows longer than --long-row in a region of their own", &node_cb_long},
+    {NULL, NULL, NULL},
+};
+
+enum cb_status cb_recipe_find(const struct cb_recipe **found, const char *name, struct cb_diag *diag) {
+  struct cb_text names = {0};
+  for (const struct cb_recipe *recipe = cb_recipe_table; recipe->name; recipe++) {
+    if (!strcmp(recipe->name, name)) {
+      cb_text_release(&names);
+      *found = recipe;
+      return CB_OK;
+    }
+    cb_text_add(&names, "%s'%s'", recipe == cb_recipe_table ? "" : ", ", recipe->name);
+  }
+  cb_fail(diag, CB_ERR_ARGUMENT, "unknown recipe '%s'; there are %s", name, cb_text_string(&names));
+  cb_text_release(&names);
+  return CB_ERR_ARGUMENT;
+}
+
+/* ---- parts */
+
+static enum cb_status alloc_part(struct cb_region_work *work, const struct cb_csr *csr, int64_t nonzeros,
+                                 int wide_origin, struct cb_diag *diag) {
+  work->part_csr = cb_calloc(1, sizeof *work->part_csr);
+  if (!work->part_csr) return cb_fail_memory(diag, "part", sizeof *work->part_csr);
+  struct cb_csr *part = work->part_csr;
+  *part = (struct cb_csr){.rows = csr->rows, .cols = csr->cols, .nnz = nonzeros, .wide = csr->wide};
+  const size_t count = (size_t)nonzeros;
+  part->row_ptr = cb_alloc((size_t)csr->rows + 1, csr->wide ? 8 : 4);
+  part->col_idx = cb_alloc(count, sizeof *part->col_idx);
+  if (wide_origin) work->part_origin64 = cb_alloc(count, sizeof *work->part_origin64);
+  else work->part_origin = cb_alloc(count, sizeof *work->part_origin);
+  if (!part->row_ptr || !part->col_idx || (!work->part_origin && !work->part_origin64))
+    return cb_fail_memory(diag, "part", count * 12);
+  work->part = (struct cb_part){part, work->part_origin, work->part_origin64};
+  return CB_OK;
+}
+
+static void set_row(struct cb_csr *csr, int64_t row, int64_t value) {
+  if (csr->wide) ((int64_t *)csr->row_ptr)[row] = value;
+  else ((int32_t *)csr->row_ptr)[row] = (int32_t)value;
+}
+
+enum cb_status cb_part_select(struct cb_region_work *work, const struct cb_part *part,
+                              const unsigned char *part_of, int number, struct cb_diag *diag) {
+  const struct cb_csr *csr = part->csr;
+  const int wide = part->origin64 || (!part->origin && csr->nnz >= UINT32_MAX);
+  int64_t nonzeros = 0;
+#pragma omp parallel for schedule(static) reduction(+ : nonzeros)
+  for (int64_t k = 0; k < csr->nnz; k++) nonzeros += part_of[k] == number;
+  const enum cb_status s = alloc_part(work, csr, nonzeros, wide, diag);
+  if (s) return s;
+  int64_t kept = 0;
+  for (int64_t row = 0; row < csr->rows; row++) {
+    set_row(work->part_csr, row, kept);
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
+      if (part_of[k] != number) continue;
+      work->part_csr->col_idx[kept] = csr->col_idx[k];
+      if (wide) work->part_origin64[kept] = cb_part_origin(part, k);
+      else work->part_origin[kept] = (uint32_t)cb_part_origin(part, k);
+      kept++;
+    }
+  }
+  set_row(work->part_csr, csr->rows, kept);
+  return CB_OK;
+}

@@ -1,0 +1,588 @@
+// SPDX-License-Identifier: Apache-2.0
+/* From a plan to CUDA text: see source.h. Text longer than two lines stands in templates/common; this file decides
+ * which templates a plan needs and fills their holes. cb_source_emit at the end is the table of contents.
+ */
+#include "codegen/source.h"
+
+#include "analysis/layout.h"
+#include "base/embedded.h"
+#include "base/memory.h"
+#include "codegen/check.h"
+#include "codegen/expand.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What all parts of the text need. */
+struct emitter {
+  const struct cb_plan *plan;
+  const struct cb_label *label;
+  const struct cb_blob *blob; /* NULL: no data to embed */
+  int embed;
+  struct cb_arena arena; /* strings that scopes refer to */
+  struct cb_diag *diag;
+  struct cb_text text;    /* the file */
+  struct cb_text regions; /* expanded before what stands above them: it depends on what they use */
+  struct cb_text kernels;
+};
+
+static const char *number(struct emitter *emitter, int64_t value) {
+  return cb_arena_format(&emitter->arena, "%lld", (long long)value);
+}
+
+/* Moves a finished text into the arena, for use as a hole's value. */
+static const char *keep(struct emitter *emitter, struct cb_text *text) {
+  const char *kept = text->failed ? NULL : cb_arena_string(&emitter->arena, cb_text_string(text));
+  if (!kept) emitter->arena.failed = 1;
+  cb_text_release(text);
+  return kept ? kept : "";
+}
+
+static int has_scalars(const struct cb_plan *plan) { return plan->form == CB_FORM_AXPBY; }
+
+static int stored_arrays(const struct cb_region *region) {
+  int stored = 0;
+  for (int i = 0; i < region->arrays_count; i++) stored += region->arrays[i].storage == CB_STORED;
+  return stored;
+}
+
+static const char *equation(const struct cb_plan *plan) {
+  static const char *const equations[] = {"y = A·x", "y += A·x", "y = αA·x + βy"};
+  return equations[plan->form];
+}
+
+int cb_source_embeds(const struct cb_blob *blob, enum cb_embed embed) {
+  enum { AUTO_LIMIT = 1 << 20 };
+  return blob && (embed == CB_EMBED_ALWAYS || (embed == CB_EMBED_AUTO && blob->length <= AUTO_LIMIT));
+}
+
+void cb_source_kernel(const struct cb_plan *plan, const struct cb_label *label, int launch, char *name,
+                      size_t size) {
+  if (plan->launches_count == 1) snprintf(name, size, "%s_spmv", label->symbol);
+  else snprintf(name, size, "%s_spmv_%d", label->symbol, launch);
+}
+
+void cb_symbol_from(const char *text, char symbol[49]) {
+  int at = 0;
+  if (!isalpha((unsigned char)*text)) {
+    symbol[at++] = 'm';
+    symbol[at++] = '_';
+  }
+  for (; *text && at < 48; text++) symbol[at++] = isalnum((unsigned char)*text) ? *text : '_';
+  symbol[at] = 0;
+}
+
+double cb_selftest_x(uint64_t i) {
+  uint64_t z = (i + 1) * 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return (double)((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
+}
+
+/* ---- header */
+
+static const char *launches_text(struct emitter *emitter) {
+  const struct cb_plan *plan = emitter->plan;
+  struct cb_text text = {0};
+  for (int i = 0; i < plan->launches_count; i++)
+    cb_text_add(&text, "%sgrid %lld × %d threads, %lld B dynamic shared memory", i ? "; then " : "",
+                (long long)plan->launches[i].blocks, plan->launches[i].threads,
+                (long long)plan->launches[i].dynamic_shared);
+  if (!plan->launches_count) cb_text_add_string(&text, "none: there are no rows");
+  return keep(emitter, &text);
+}
+
+/* Bytes per nonzero with one decimal; "-" without nonzeros. */
+static const char *per_nonzero(struct emitter *emitter, int64_t bytes) {
+  const int64_t nnz = emitter->plan->nnz;
+  if (!nnz) return "-";
+  const int64_t tenths = (10 * bytes + nnz / 2) / nnz;
+  return cb_arena_format(&emitter->arena, "%lld.%lld", (long long)(tenths / 10), (long long)(tenths % 10));
+}
+
+static int64_t csr_bytes(const struct cb_plan *plan) {
+  const int64_t pointer = plan->nnz > INT32_MAX ? 8 : 4;
+  return plan->nnz * (4 + (int64_t)cb_type_size(plan->matrix_type)) + (plan->rows + 1) * pointer;
+}
+
+/* A matrix's name may hold anything: in the comment only printable characters stay. */
+static const char *printable(struct emitter *emitter, const char *name) {
+  char *copy = cb_arena_string(&emitter->arena, name);
+  for (char *at = copy; at && *at; at++)
+    if (!isprint((unsigned char)*at) || *at == '\\') *at = '_';
+  return copy;
+}
+
+static enum cb_status emit_header(struct emitter *emitter) {
+  const struct cb_plan *plan = emitter->plan;
+  struct cb_scope scope = {0};
+  char pattern[CB_HASH_HEX];
+  const char *symbol = emitter->label->symbol;
+  cb_hash_hex(emitter->label->pattern, pattern);
+  cb_scope_hole(&scope, "equation", equation(plan));
+  cb_scope_hole(&scope, "matrix", printable(emitter, emitter->label->matrix));
+  cb_scope_hole(&scope, "rows", number(emitter, plan->rows));
+  cb_scope_hole(&scope, "cols", number(emitter, plan->cols));
+  cb_scope_hole(&scope, "nonzeros", number(emitter, plan->nnz));
+  cb_scope_hole(&scope, "value_type", cb_type_c_name(plan->matrix_type));
+  cb_scope_hole(&scope, "version", CBGEN_VERSION);
+  cb_scope_hole(&scope, "line", plan->line);
+  cb_scope_hole(&scope, "arch", plan->target.arch);
+  cb_scope_hole(&scope, "multiprocessors", number(emitter, plan->target.multiprocessors));
+  cb_scope_hole(&scope, "launches", launches_text(emitter));
+  cb_scope_hole(&scope, "pattern", pattern);
+  cb_scope_hole(&scope, "stored", per_nonzero(emitter, cb_plan_bytes(plan)));
+  cb_scope_hole(&scope, "csr_stored", per_nonzero(emitter, csr_bytes(plan)));
+  cb_scope_hole(&scope, "use",
+                cb_arena_format(&emitter->arena, "%s_%s, %s_multiply, %s_free; -DCBGEN_SELFTEST makes it a program "
+                                                 "that checks itself",
+                                symbol, emitter->embed ? "load_embedded" : "load_file", symbol, symbol));
+  if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
+  const enum cb_status s = cb_expand(&emitter->text, "common/header.cu.in", &scope, emitter->diag);
+  return s ? s : cb_scope_check(&scope, "the header", emitter->diag);
+}
+
+/* ---- regions */
+
+static const char *constants_text(struct emitter *emitter, const struct cb_region *region) {
+  struct cb_text text = {0};
+  for (int i = 0; i < region->constants_count; i++) {
+    const struct cb_constant *constant = &region->constants[i];
+    const char *type = constant->value > INT32_MAX || constant->value < INT32_MIN ? "int64_t" : "int";
+    cb_text_add(&text, "constexpr %s %s = %lld;  // %s\n", type, constant->name, (long long)constant->value,
+                constant->origin);
+  }
+  return keep(emitter, &text);
+}
+
+static const char *members_text(struct emitter *emitter, const struct cb_region *region) {
+  struct cb_text text = {0};
+  for (int i = 0; i < region->arrays_count; i++) {
+    const struct cb_array *array = &region->arrays[i];
+    if (array->storage != CB_STORED) continue;
+    cb_text_add(&text, "%s  const %s *%s;  // %lld: %s", text.length ? "\n" : "", cb_type_c_name(array->type),
+                array->name, (long long)array->count, array->meaning);
+  }
+  if (!text.length) cb_text_add_string(&text, "  // none: everything is arithmetic or a constant");
+  return keep(emitter, &text);
+}
+
+static const char *affine_text(struct emitter *emitter, const struct cb_array *array) {
+  const long long base = array->base, step = array->step;
+  if (!step) return number(emitter, base);
+  const char *product = step == 1 ? "i" : cb_arena_format(&emitter->arena, "%lld * i", step);
+  if (!base || !product) return product;
+  return cb_arena_format(&emitter->arena, "%lld + %s", base, product);
+}
+
+static const char *table_text(struct emitter *emitter, const struct cb_array *array) {
+  enum { PER_LINE = 20 };
+  struct cb_text text = {0};
+  for (int64_t i = 0; i < array->count; i++)
+    cb_text_add(&text, "%s%llu%s", i % PER_LINE || array->count <= PER_LINE ? "" : "\n    ",
+                (unsigned long long)array->baked[i], i + 1 == array->count ? "" : i % PER_LINE == PER_LINE - 1 ? "," : ", ");
+  return keep(emitter, &text);
+}
+
+static enum cb_status add_accessor(struct emitter *emitter, struct cb_text *text, const struct cb_array *array) {
+  static const char *const templates[] = {[CB_STORED] = "common/accessor_stored.cu.in",
+                                          [CB_AFFINE] = "common/accessor_affine.cu.in",
+                                          [CB_BAKED] = "common/accessor_baked.cu.in"};
+  struct cb_scope scope = {0};
+  cb_scope_hole(&scope, "array", array->name);
+  cb_scope_hole(&scope, "result", array->largest > INT32_MAX ? "int64_t" : "int");
+  cb_scope_hole(&scope, "index", array->count > INT32_MAX ? "int64_t" : "int");
+  if (array->storage != CB_STORED) cb_scope_hole(&scope, "meaning", array->meaning);
+  if (array->storage == CB_AFFINE) {
+    cb_scope_hole(&scope, "index_name", array->step ? " i" : "");
+    cb_scope_hole(&scope, "expression", affine_text(emitter, array));
+  }
+  if (array->storage == CB_BAKED) {
+    cb_scope_hole(&scope, "element", cb_type_c_name(array->type));
+    cb_scope_hole(&scope, "contents", table_text(emitter, array));
+  }
+  if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
+  const enum cb_status s = cb_expand(text, templates[array->storage], &scope, emitter->diag);
+  return s ? s : cb_scope_check(&scope, array->name, emitter->diag);
+}
+
+/* Expands the region's pieces with the region's values and those that every region has. */
+static enum cb_status expand_pieces(struct emitter *emitter, const struct cb_region *region,
+                                    struct cb_text *text) {
+  static const char *const commits[] = {
+      [CB_COMMIT_FINAL] = "commit", [CB_COMMIT_ADD] = "commit_more", [CB_COMMIT_ATOMIC] = "commit_atomic"};
+  struct cb_scope scope = {0};
+  enum cb_status s = CB_OK;
+  cb_scope_optional(&scope, "commit", commits[region->commit]);
+  cb_scope_optional(&scope, "first_carry_sum", number(emitter, region->first_carry_sum));
+  cb_scope_optional(&scope, "first_carry_counter", number(emitter, region->first_carry_counter));
+  for (int i = 0; i < region->holes_count; i++)
+    cb_scope_hole(&scope, region->holes[i].name, region->holes[i].text);
+  for (int i = 0; i < region->includes_count; i++)
+    if (strcmp(region->includes[i].name, "region"))
+      cb_scope_include(&scope, region->includes[i].name, region->includes[i].piece);
+  if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
+  for (int i = 0; i < region->includes_count && !s; i++)
+    if (!strcmp(region->includes[i].name, "region"))
+      s = cb_expand(text, region->includes[i].piece, &scope, emitter->diag);
+  return s ? s : cb_scope_check(&scope, region->name, emitter->diag);
+}
+
+/* Whatever the plan gives a region must occur in its text. */
+static enum cb_status check_use(const struct cb_region *region, const char *pieces, struct cb_diag *diag) {
+  for (int i = 0; i < region->constants_count; i++)
+    if (!cb_has_word(pieces, region->constants[i].name))
+      return cb_fail(diag, CB_ERR_INTERNAL, "region '%s' does not use its constant '%s'", region->name,
+                     region->constants[i].name);
+  for (int i = 0; i < region->arrays_count; i++)
+    if (!cb_has_word(pieces, region->arrays[i].name))
+      return cb_fail(diag, CB_ERR_INTERNAL, "region '%s' does not use its array '%s'", region->name,
+                     region->arrays[i].name);
+  return CB_OK;
+}
+
+static const char *facts_text(struct emitter *emitter, const struct cb_region *region) {
+  struct cb_text text = {0};
+  for (int i = 0; i < region->facts_count; i++)
+    cb_text_add(&text, "%s%s %s", i ? ", " : "", region->facts[i].key, region->facts[i].value);
+  return keep(emitter, &text);
+}
+
+static enum cb_status emit_region(struct emitter *emitter, const struct cb_region *region) {
+  struct cb_text pieces = {0}, accessors = {0}, constants = {0};
+  struct cb_scope scope = {0};
+  enum cb_status s = expand_pieces(emitter, region, &pieces);
+  if (!s) s = check_use(region, cb_text_string(&pieces), emitter->diag);
+  for (int i = 0; i < region->arrays_count && !s; i++)
+    if (region->arrays[i].role == CB_ROLE_INDEX) s = add_accessor(emitter, &accessors, &region->arrays[i]);
+  if (cb_has_word(cb_text_string(&pieces), "index_t")) {
+    int64_t longest = 0;
+    for (int i = 0; i < region->arrays_count; i++)
+      if (region->arrays[i].count > longest) longest = region->arrays[i].count;
+    cb_text_add(&constants, "using index_t = %s;  // holds any index into the arrays below\n",
+                longest > INT32_MAX ? "int64_t" : "int");
+  }
+  cb_text_add_string(&constants, constants_text(emitter, region));
+  cb_scope_hole(&scope, "region", region->name);
+  cb_scope_hole(&scope, "summary", cb_layout_find(region->layout)->summary);
+  cb_scope_hole(&scope, "facts", facts_text(emitter, region));
+  cb_scope_hole(&scope, "constants", keep(emitter, &constants));
+  cb_scope_hole(&scope, "array_members", members_text(emitter, region));
+  cb_scope_hole(&scope, "accessors", keep(emitter, &accessors));
+  cb_scope_hole(&scope, "pieces", keep(emitter, &pieces));
+  if (!s && emitter->arena.failed) s = cb_fail_memory(emitter->diag, "generated text", 0);
+  if (!s) s = cb_expand(&emitter->regions, "common/region.cu.in", &scope, emitter->diag);
+  return s ? s : cb_scope_check(&scope, region->name, emitter->diag);
+}
+
+/* ---- kernels */
+
+/* Appends ", ITEM" or, at first, "ITEM". */
+static void add_item(struct cb_text *list, const char *item) {
+  cb_text_add(list, "%s%s", list->length ? ", " : "", item);
+}
+
+static const char *region_calls(struct emitter *emitter, const struct cb_launch *launch) {
+  struct cb_text text = {0};
+  for (int i = 0; i < launch->regions; i++) {
+    const struct cb_region *region = &emitter->plan->regions[launch->first_region + i];
+    const int last = i + 1 == launch->regions;
+    if (!last)
+      cb_text_add(&text, "  %sif (blockIdx.x < %lld)\n  ", i ? "else " : "",
+                  (long long)(region->first_block + region->blocks));
+    else if (i) cb_text_add_string(&text, "  else\n  ");
+    cb_text_add(&text, "  %s::multiply(", region->name);
+    if (stored_arrays(region)) cb_text_add(&text, "%s_arrays", region->name);
+    else cb_text_add(&text, "%s::Arrays{}", region->name);
+    cb_text_add_string(&text, ", vectors, (int)blockIdx.x");
+    if (region->first_block) cb_text_add(&text, " - %lld", (long long)region->first_block);
+    cb_text_add(&text, ");%s", last ? "" : "\n");
+  }
+  return keep(emitter, &text);
+}
+
+static const char *scale_body(struct emitter *emitter, const char *piece) {
+  struct cb_text text = {0};
+  struct cb_scope scope = {0};
+  cb_scope_hole(&scope, "scaled",
+                has_scalars(emitter->plan)
+                    ? "vectors.beta == 0 ? vector_t(0) : vector_t(vectors.beta * sum_t(vectors.y[row]))"
+                    : "0");
+  if (cb_expand(&text, piece, &scope, emitter->diag)) emitter->arena.failed = 1;
+  if (text.length) text.bytes[--text.length] = 0; /* the kernel's template ends the line */
+  return keep(emitter, &text);
+}
+
+static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch) {
+  const struct cb_plan *plan = emitter->plan;
+  const struct cb_launch *launch = &plan->launches[number_of_launch];
+  struct cb_text parameters = {0}, vectors = {0};
+  struct cb_scope scope = {0};
+  char kernel[96];
+  cb_source_kernel(plan, emitter->label, number_of_launch, kernel, sizeof kernel);
+  for (int i = 0; i < launch->regions && !launch->piece; i++) {
+    const struct cb_region *region = &plan->regions[launch->first_region + i];
+    if (!stored_arrays(region)) continue;
+    add_item(&parameters, cb_arena_format(&emitter->arena, "const %s::Arrays %s_arrays", region->name, region->name));
+  }
+  add_item(&parameters, "const vector_t *x, vector_t *y");
+  add_item(&vectors, "x, y");
+  if (has_scalars(plan)) {
+    add_item(&parameters, "sum_t alpha, sum_t beta");
+    add_item(&vectors, "alpha, beta");
+  }
+  if (plan->carry_sums) {
+    add_item(&parameters, "sum_t *carry_sums, uint32_t *carry_counters");
+    add_item(&vectors, "carry_sums, carry_counters");
+  }
+  cb_scope_hole(&scope, "threads", number(emitter, launch->threads));
+  cb_scope_hole(&scope, "kernel", kernel);
+  cb_scope_hole(&scope, "parameters", keep(emitter, &parameters));
+  cb_scope_hole(&scope, "vectors", keep(emitter, &vectors));
+  cb_scope_hole(&scope, "body",
+                launch->piece ? scale_body(emitter, launch->piece) : region_calls(emitter, launch));
+  if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
+  const enum cb_status s = cb_expand(&emitter->kernels, "common/kernel.cu.in", &scope, emitter->diag);
+  return s ? s : cb_scope_check(&scope, kernel, emitter->diag);
+}
+
+/* ---- what stands above the regions */
+
+/* Functions that regions call, each emitted when its name occurs, in this order. */
+static const struct {
+  const char *function;
+  const char *pieces[3]; /* by form */
+} common_functions[] = {
+    {"load_x", {"common/load_x.cu.in", "common/load_x.cu.in", "common/load_x.cu.in"}},
+    {"commit", {"common/commit_ax.cu.in", "common/commit_add.cu.in", "common/commit_axpby.cu.in"}},
+    {"commit_more", {"common/more_plain.cu.in", "common/more_plain.cu.in", "common/more_axpby.cu.in"}},
+    {"commit_atomic", {"common/atomic_plain.cu.in", "common/atomic_plain.cu.in", "common/atomic_axpby.cu.in"}},
+    {"last_to_arrive",
+     {"common/last_to_arrive.cu.in", "common/last_to_arrive.cu.in", "common/last_to_arrive.cu.in"}},
+};
+
+static const char *global_constants(struct emitter *emitter) {
+  const struct {
+    const char *name, *origin;
+    int64_t value;
+  } constants[] = {
+      {"kRows", "matrix: rows, the length of y", emitter->plan->rows},
+      {"kCols", "matrix: columns, the length of x", emitter->plan->cols},
+  };
+  struct cb_text text = {0};
+  for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
+    if (cb_has_word(cb_text_string(&emitter->regions), constants[i].name) ||
+        cb_has_word(cb_text_string(&emitter->kernels), constants[i].name))
+      cb_text_add(&text, "constexpr int %s = %lld;  // %s\n", constants[i].name, (long long)constants[i].value,
+                  constants[i].origin);
+  return keep(emitter, &text);
+}
+
+static enum cb_status emit_vectors(struct emitter *emitter) {
+  const struct cb_plan *plan = emitter->plan;
+  struct cb_scope scope = {0};
+  cb_scope_hole(&scope, "matrix_type", cb_type_c_name(plan->matrix_type));
+  cb_scope_hole(&scope, "vector_type", cb_type_c_name(plan->vector_type));
+  cb_scope_hole(&scope, "sum_type", cb_type_c_name(plan->sum_type));
+  cb_scope_hole(&scope, "scalars_too", has_scalars(plan) ? ", alpha and beta" : "");
+  cb_scope_hole(&scope, "global_constants", global_constants(emitter));
+  cb_scope_hole(&scope, "rows", number(emitter, plan->rows));
+  cb_scope_hole(&scope, "cols", number(emitter, plan->cols));
+  cb_scope_include(&scope, "vectors_members", has_scalars(plan) ? "common/member_scalars.cu.in" : "");
+  if (plan->carry_sums) {
+    cb_scope_include(&scope, "vectors_members", "common/member_carry.cu.in");
+    cb_scope_hole(&scope, "carry_sums", number(emitter, plan->carry_sums));
+    cb_scope_hole(&scope, "carry_counters", number(emitter, plan->carry_counters));
+  }
+  if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
+  enum cb_status s = cb_expand(&emitter->text, "common/vectors.cu.in", &scope, emitter->diag);
+  if (!s) s = cb_scope_check(&scope, "the vectors", emitter->diag);
+  for (size_t i = 0; i < sizeof common_functions / sizeof *common_functions && !s; i++)
+    if (cb_has_word(cb_text_string(&emitter->regions), common_functions[i].function))
+      s = cb_expand(&emitter->text, common_functions[i].pieces[plan->form], &scope, emitter->diag);
+  return s;
+}
+
+/* ---- the host section */
+
+static const char *array_structs(struct emitter *emitter) {
+  struct cb_text text = {0};
+  for (int i = 0; i < emitter->plan->regions_count; i++) {
+    const char *name = emitter->plan->regions[i].name;
+    if (stored_arrays(&emitter->plan->regions[i]))
+      cb_text_add(&text, "%s%s::Arrays %s;", text.length ? "\n  " : "", name, name);
+  }
+  if (!text.length) cb_text_add_string(&text, "int nothing;  // the kernel reads no arrays");
+  return keep(emitter, &text);
+}
+
+/* For each stored array what `format` says, with %s: region, array. */
+static void for_each_stored(struct emitter *emitter, struct cb_text *text,
+                            void (*add)(struct emitter *, struct cb_text *, int, int)) {
+  const struct cb_plan *plan = emitter->plan;
+  for (int r = 0; r < plan->regions_count; r++)
+    for (int a = 0; a < plan->regions[r].arrays_count; a++)
+      if (plan->regions[r].arrays[a].storage == CB_STORED && plan->regions[r].arrays[a].count)
+        add(emitter, text, r, a);
+}
+
+static void add_table_row(struct emitter *emitter, struct cb_text *text, int r, int a) {
+  const struct cb_region *region = &emitter->plan->regions[r];
+  const struct cb_array *array = &region->arrays[a];
+  cb_text_add(text, "      {(void **)&matrix->%s.%s, %lld, %lld},\n", region->name, array->name,
+              (long long)cb_blob_offset(emitter->plan, r, a),
+              (long long)(array->count * (int64_t)cb_type_size(array->type)));
+}
+
+static void add_free_item(struct emitter *emitter, struct cb_text *text, int r, int a) {
+  const struct cb_region *region = &emitter->plan->regions[r];
+  cb_text_add(text, "(void *)matrix->%s.%s, ", region->name, region->arrays[a].name);
+}
+
+static const char *array_table(struct emitter *emitter) {
+  struct cb_text text = {0};
+  for_each_stored(emitter, &text, add_table_row);
+  if (text.length) text.bytes[--text.length] = 0;
+  return keep(emitter, &text);
+}
+
+static const char *free_list(struct emitter *emitter) {
+  struct cb_text text = {0};
+  for_each_stored(emitter, &text, add_free_item);
+  if (emitter->plan->carry_sums)
+    cb_text_add_string(&text, "matrix->carry_sums, matrix->carry_counters, ");
+  return keep(emitter, &text);
+}
+
+static const char *launch_calls(struct emitter *emitter) {
+  const struct cb_plan *plan = emitter->plan;
+  struct cb_text text = {0};
+  for (int l = 0; l < plan->launches_count; l++) {
+    const struct cb_launch *launch = &plan->launches[l];
+    char kernel[96];
+    cb_source_kernel(plan, emitter->label, l, kernel, sizeof kernel);
+    cb_text_add(&text, "%s  %serror = launch(%s, %lld, %d, %lld, stream", l ? "\n" : "", l ? "if (!error) " : "", kernel,
+                (long long)launch->blocks, launch->threads, (long long)launch->dynamic_shared);
+    for (int i = 0; i < launch->regions && !launch->piece; i++) {
+      const struct cb_region *region = &plan->regions[launch->first_region + i];
+      if (stored_arrays(region)) cb_text_add(&text, ", matrix->%s", region->name);
+    }
+    cb_text_add(&text, ", x, y%s%s);", has_scalars(plan) ? ", alpha, beta" : "",
+                plan->carry_sums ? ", matrix->carry_sums, matrix->carry_counters" : "");
+  }
+  return keep(emitter, &text);
+}
+
+/* Whether multiply's text mentions its matrix: without arrays and carries nothing does. */
+static int reads_matrix(const struct cb_plan *plan) {
+  int stored = plan->carry_sums > 0;
+  for (int i = 0; i < plan->regions_count; i++) stored += stored_arrays(&plan->regions[i]);
+  return stored;
+}
+
+static const char *data_words(struct emitter *emitter) {
+  enum { PER_LINE = 5 };
+  struct cb_text text = {0};
+  for (int64_t at = 0; at < emitter->blob->length; at += 8) {
+    uint64_t word;
+    memcpy(&word, emitter->blob->bytes + at, sizeof word);
+    const int64_t place = at / 8 % PER_LINE;
+    cb_text_add(&text, "%s0x%llxu,%s", place ? " " : "    ", (unsigned long long)word,
+                place == PER_LINE - 1 && at + 8 < emitter->blob->length ? "\n" : "");
+  }
+  return keep(emitter, &text);
+}
+
+static void host_values(struct emitter *emitter, struct cb_scope *scope) {
+  const struct cb_plan *plan = emitter->plan;
+  const struct cb_hash id = cb_blob_id(plan, emitter->label->pattern);
+  const int scalars = has_scalars(plan), launches = plan->launches_count > 0;
+  cb_scope_hole(scope, "symbol", emitter->label->symbol);
+  cb_scope_hole(scope, "rows", number(emitter, plan->rows));
+  cb_scope_hole(scope, "cols", number(emitter, plan->cols));
+  cb_scope_hole(scope, "array_structs", array_structs(emitter));
+  cb_scope_hole(scope, "blocks_to_free", free_list(emitter));
+  cb_scope_hole(scope, "array_table", array_table(emitter));
+  cb_scope_hole(scope, "arrays_end", number(emitter, cb_blob_arrays_end(plan)));
+  cb_scope_hole(scope, "id_low", cb_arena_format(&emitter->arena, "0x%llx", (unsigned long long)id.low));
+  cb_scope_hole(scope, "id_high", cb_arena_format(&emitter->arena, "0x%llx", (unsigned long long)id.high));
+  cb_scope_hole(scope, "y_before", plan->form == CB_FORM_ADD ? "0" : "255");
+  cb_scope_hole(scope, "scalar_arguments", scalars ? ", 1, 0" : "");
+  if (plan->carry_sums) {
+    cb_scope_hole(scope, "carry_sums", number(emitter, plan->carry_sums));
+    cb_scope_hole(scope, "carry_counters", number(emitter, plan->carry_counters));
+  }
+  if (launches) {
+    cb_scope_hole(scope, "equation", equation(plan));
+    cb_scope_hole(scope, "matrix_parameter", reads_matrix(plan) ? " *matrix" : " *");
+    cb_scope_hole(scope, "scalar_parameters", scalars ? ", sum_t alpha, sum_t beta" : "");
+    cb_scope_hole(scope, "host_launches", launch_calls(emitter));
+  } else {
+    cb_scope_hole(scope, "scalar_types", scalars ? ", sum_t, sum_t" : "");
+  }
+  if (emitter->embed) cb_scope_hole(scope, "data_words", data_words(emitter));
+}
+
+static enum cb_status emit_host(struct emitter *emitter) {
+  const struct cb_plan *plan = emitter->plan;
+  const int carry = plan->carry_sums > 0;
+  struct cb_scope scope = {0};
+  host_values(emitter, &scope);
+  cb_scope_include(&scope, "host_members", "common/host_member_arrays.cu.in");
+  if (carry) cb_scope_include(&scope, "host_members", "common/host_member_carry.cu.in");
+  cb_scope_include(&scope, "host_load", "common/host_load.cu.in");
+  cb_scope_include(&scope, "host_load_carry", carry ? "common/host_load_carry.cu.in" : "");
+  cb_scope_include(&scope, "host_data",
+                   emitter->embed ? "common/host_data_embedded.cu.in" : "common/host_data_file.cu.in");
+  cb_scope_include(&scope, "host_multiply",
+                   plan->launches_count ? "common/host_multiply.cu.in" : "common/host_multiply_nothing.cu.in");
+  cb_scope_include(&scope, "host_selftest", "common/host_selftest.cu.in");
+  cb_scope_include(&scope, "host_main",
+                   emitter->embed ? "common/host_main_embedded.cu.in" : "common/host_main_file.cu.in");
+  if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
+  const enum cb_status s = cb_expand(&emitter->text, "common/host.cu.in", &scope, emitter->diag);
+  return s ? s : cb_scope_check(&scope, "the host section", emitter->diag);
+}
+
+/* ---- the whole */
+
+static void release(struct emitter *emitter) {
+  cb_arena_release(&emitter->arena);
+  cb_text_release(&emitter->text);
+  cb_text_release(&emitter->regions);
+  cb_text_release(&emitter->kernels);
+}
+
+enum cb_status cb_source_emit(struct cb_source *source, const struct cb_plan *plan, const struct cb_label *label,
+                              const struct cb_blob *blob, enum cb_embed embed, struct cb_diag *diag) {
+  struct emitter emitter = {
+      .plan = plan, .label = label, .blob = blob, .embed = cb_source_embeds(blob, embed), .diag = diag};
+  struct cb_scope none = {0};
+  enum cb_status s = emit_header(&emitter);
+  *source = (struct cb_source){0};
+  if (!s) s = cb_expand(&emitter.text, "shims.cu.in", &none, diag);
+  const size_t body = emitter.text.length;
+  for (int i = 0; i < plan->regions_count && !s; i++) s = emit_region(&emitter, &plan->regions[i]);
+  for (int i = 0; i < plan->launches_count && !s; i++) s = emit_kernel(&emitter, i);
+  if (!s) s = emit_vectors(&emitter);
+  cb_text_add_string(&emitter.text, cb_text_string(&emitter.regions));
+  if (plan->launches_count)
+    cb_text_add_string(&emitter.text, "// ---- kernels\n\n");
+  cb_text_add_string(&emitter.text, cb_text_string(&emitter.kernels));
+  if (!s) s = cb_check_intrinsics(cb_text_string(&emitter.text) + body, diag);
+  if (!s) s = emit_host(&emitter);
+  if (!s && emitter.text.failed) s = cb_fail_memory(diag, "generated text", emitter.text.length);
+  if (!s) {
+    const int64_t length = (int64_t)emitter.text.length;
+    *source = (struct cb_source){cb_text_detach(&emitter.text), length, (int64_t)body};
+    if (!source->text) s = cb_fail_memory(diag, "generated text", (uint64_t)length);
+  }
+  release(&emitter);
+  return s;
+}
+
+void cb_source_release(struct cb_source *source) {
+  cb_free(source->text);
+  *source = (struct cb_source){0};
+}
