@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+# What scripts/try and scripts/test share: installing what is missing, and saying so. Sourced, not run.
+#
+#   CC, CXX    choose the compiler (gcc, g++); clang works as well
+#   BUILD      where everything is built and kept (build/ in the source tree)
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+BUILD=${BUILD:-$PWD/build}
+mkdir -p "$BUILD"
+JOBS=$(nproc)
+
+step() { printf '\n== %s\n' "$*"; }
+
+# Installs those of the Debian packages named that are missing; touches apt only when one is.
+need_packages() {
+  local package missing=() root=()
+  if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+    echo "This is no Debian system: the equivalents of these packages must be there: $*"
+    return
+  fi
+  for package; do
+    dpkg-query -W -f='${Status}\n' "$package" 2>/dev/null | grep -q ' installed$' || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  step "Installing with apt: ${missing[*]}"
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || { echo "Run this as root, or install sudo, or install these packages" >&2; exit 1; }
+    root=(sudo)
+  fi
+  "${root[@]}" apt-get update -qq
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}" \
+    >"$BUILD/apt.log" 2>&1 || { tail -20 "$BUILD/apt.log" >&2; exit 1; }
+}
+
+# The packages that building takes; with clang, its OpenMP and sanitizer runtimes too.
+BUILD_PACKAGES=(gcc g++ make cmake pkg-config ca-certificates libarchive-dev libxxhash-dev libzstd-dev libjansson-dev)
+CLANG_PACKAGES=(clang-14 clang libomp-14-dev libclang-rt-14-dev)
+case ${CC:-} in *clang*) BUILD_PACKAGES+=("${CLANG_PACKAGES[@]}") ;; esac
+
+# NVRTC (the CUDA compiler as a library) is optional: it compiles kernels without a GPU, so that registers and spills
+# can be reported. Where no CUDA toolkit brings it, its PyPI wheel goes into $BUILD/nvrtc.
+find_nvrtc() {
+  local file
+  for file in "${CBGEN_NVRTC:-}" /usr/local/cuda*/lib64/libnvrtc.so.1[23] /usr/lib/x86_64-linux-gnu/libnvrtc.so.1[23] \
+    "$BUILD"/nvrtc/lib/python3*/site-packages/nvidia/*/lib/libnvrtc.so.1[23]; do
+    [ -e "$file" ] || continue
+    export CBGEN_NVRTC=$file
+    return 0
+  done
+  ldconfig -p 2>/dev/null | grep -q 'libnvrtc\.so\.1[23]'
+}
+
+need_nvrtc() {
+  find_nvrtc && return
+  need_packages python3 python3-venv
+  step "Fetching NVRTC 13.0 from PyPI into ${BUILD#"$PWD"/}/nvrtc"
+  if python3 -m venv "$BUILD/nvrtc" && "$BUILD/nvrtc/bin/pip" --disable-pip-version-check -q install 'nvidia-cuda-nvrtc==13.0.*' &&
+    find_nvrtc; then
+    echo "$CBGEN_NVRTC"
+  else
+    echo "NVRTC could not be fetched. Everything works without it but compiling kernels for the GPU." >&2
+  fi
+}
+
+# configure DIRECTORY [CMAKE ARGUMENT…], then build it; the log is shown when something fails.
+build() {
+  local directory=$1 log=$1.log
+  shift
+  { cmake -S . -B "$directory" "$@" && cmake --build "$directory" -j "$JOBS"; } >"$log" 2>&1 ||
+    { tail -60 "$log" >&2; echo "Building failed; all of it is in $log" >&2; exit 1; }
+}

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Expected plans, texts and errors, as files. For every NAME.mtx in tests/data/plans:
+
+    NAME.plan   the line that `cbgen NAME.mtx --emit=plan` prints
+    NAME.cu     the whole text of `cbgen NAME.mtx -o -`
+    NAME.err    the message that it ends with instead
+
+A line "% options: --th1=8 …" in NAME.mtx adds options. With CBGEN_UPDATE_GOLDENS=1 in the environment the expected
+files that exist are written anew: read the difference before committing it.
+
+    tests/test_goldens.py TOOL          in the source directory
+"""
+import os
+import subprocess
+import sys
+
+TOOL = os.path.abspath(sys.argv[1])
+FOLDER = "tests/data/plans"
+UPDATE = os.environ.get("CBGEN_UPDATE_GOLDENS") == "1"
+failures = []
+
+
+def options_of(name):
+    with open(name, encoding="utf-8") as file:
+        marked = [line for line in file if line.startswith("% options:")]
+    return [option for line in marked for option in line.split(":", 1)[1].split()]
+
+
+def check(matrix, suffix, arguments):
+    """Returns 1 when there is such an expectation."""
+    path = os.path.join(FOLDER, matrix[:-4] + suffix)
+    if not os.path.exists(path):
+        return 0
+    command = [TOOL, matrix, *arguments, *options_of(os.path.join(FOLDER, matrix))]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=FOLDER)
+    fails = suffix == ".err"
+    actual = result.stderr if fails else result.stdout
+    if bool(result.returncode) != fails:
+        failures.append(f"{path}: exit code {result.returncode}\n{result.stderr}")
+    elif UPDATE:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(actual)
+    else:
+        with open(path, encoding="utf-8") as file:
+            expected = file.read()
+        if actual != expected:
+            failures.append(f"{path}:\n  expected {expected[:2000]}\n  got      {actual[:2000]}")
+    return 1
+
+
+matrices = sorted(name for name in os.listdir(FOLDER) if name.endswith(".mtx"))
+for matrix in matrices:
+    checked = check(matrix, ".plan", ["--emit=plan"]) + check(matrix, ".err", ["--emit=plan"])
+    checked += check(matrix, ".cu", ["-o", "-"])
+    if not checked:
+        failures.append(f"{matrix}: expects nothing: add a .plan, a .cu or an .err")
+if len(matrices) < 8:
+    failures.append(f"only {len(matrices)} matrices found in {FOLDER}")
+print("\n".join(failures) or f"{len(matrices)} matrices as expected")
+sys.exit(1 if failures else 0)

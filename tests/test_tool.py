@@ -1,0 +1,249 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The command line tool from outside: messages, exit codes, which files appear, and that none is ever half-written.
+
+    tests/test_tool.py TOOL SCRATCH         in the source directory
+"""
+import glob
+import json
+import os
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+import unittest
+
+TOOL, SCRATCH = os.path.abspath(sys.argv[1]), sys.argv[2]
+SMALL = os.path.abspath("examples/bcsstk13.mtx.gz")
+
+
+def cbgen(*arguments, **more):
+    return subprocess.run([TOOL, *arguments], capture_output=True, text=True, timeout=300, check=False, **more)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = os.path.abspath(os.path.join(SCRATCH, self.id().split(".")[-1]))
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.makedirs(self.folder)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def files(self):
+        return sorted(os.listdir(self.folder))
+
+    def check(self, code, message, *arguments, **more):
+        """Runs the tool, expects the exit code, and the text in what it says on standard error."""
+        result = cbgen(*arguments, **more)
+        self.assertEqual(result.returncode, code, f"{arguments}: {result.stderr}")
+        self.assertIn(message, result.stderr)
+        if code:
+            for line in result.stderr.splitlines():
+                self.assertTrue(line.startswith("cbgen: "), line)
+        return result
+
+
+class Messages(Case):
+    def test_usage(self):
+        for message, *arguments in [
+            ("no file given",),
+            ("'generate' needs a file", "generate"),
+            ("needs '-o FILE'", SMALL),
+            ("did you mean '--output'", SMALL, "--outptu=x"),
+            ("did you mean '--embed'", SMALL, "--embde=auto"),
+            ("did you mean 'analyze'", "analyse", SMALL, "more"),
+            ("unknown option '--completely-else'", SMALL, "--completely-else"),
+            ("unknown option '-z'", SMALL, "-z"),
+            ("'--output' needs a value", SMALL, "--output"),
+            ("'-o' needs a value", SMALL, "-o"),
+            ("'--json' takes no value", "analyze", SMALL, "--json=yes"),
+            ("one file at a time", "analyze", SMALL, SMALL),
+            ("'--emit' does not know 'obj'", SMALL, "-o", "x", "--emit=cu,obj"),
+            ("'--emit' does not know ''", SMALL, "-o", "x", "--emit="),
+            ("sm_90", SMALL, "-o", "x", "--arch=sm_12"),
+            ("takes one '--arch'", SMALL, "-o", "x", "--arch=sm_80,sm_90"),
+            ("'--embed=maybe'", SMALL, "-o", "x", "--embed=maybe"),
+            ("type", SMALL, "-o", "x", "--type=f99"),
+            ("th1", SMALL, "-o", "x", "--th1=many"),
+            ("'--name='", SMALL, "-o", "x", "--name="),
+            ("standard output takes one", SMALL, "-o", "-", "--emit=cu,plan"),
+            ("'--output' means nothing to 'analyze'", "analyze", SMALL, "--output=x"),
+            ("no help on 'everything'", "help", "everything"),
+            ("did you mean 'verify'", "verfy"),
+        ]:
+            with self.subTest(arguments=arguments):
+                self.check(2, message, *arguments)
+
+    def test_bad_input(self):
+        bad = self.path("bad.mtx")
+        with open(bad, "w") as file:
+            file.write("%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1.0\n")
+        result = self.check(3, "bad.mtx:3:", bad, "-o", self.path("kernel.cu"))
+        self.assertEqual(len(result.stderr.splitlines()), 1)
+        self.check(3, "bad.mtx:3:", "analyze", bad)
+        self.assertEqual(self.files(), ["bad.mtx"])
+
+    def test_io(self):
+        self.check(4, "missing.mtx", "analyze", self.path("missing.mtx"))
+        self.check(4, "no-such-folder", SMALL, "-o", self.path("no-such-folder/kernel.cu"))
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([TOOL, "help"], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual(result.returncode, 4)
+        self.assertIn("standard output", result.stderr)
+
+    def test_help_and_version(self):
+        self.assertRegex(cbgen("--version").stdout, r"^cbgen \d+\.\d+\.\d+\n$")
+        for arguments in (["--help"], ["-h"], ["help"], ["help", "options"], ["help", "shapes"], ["generate", "--help"]):
+            result = self.check(0, "", *arguments)
+            self.assertTrue(result.stdout)
+            self.assertEqual(result.stderr, "")
+
+
+class Files(Case):
+    def test_short_form_is_generate(self):
+        self.check(0, "", SMALL, "-o", self.path("a.cu"))
+        self.check(0, "", "generate", f"--output={self.path('b.cu')}", "--", SMALL)
+        with open(self.path("a.cu")) as a, open(self.path("b.cu")) as b:
+            self.assertEqual(a.read(), b.read())
+
+    def test_silent_in_pipes(self):
+        result = self.check(0, "", SMALL, "-o", self.path("a.cu"))
+        self.assertEqual((result.stdout, result.stderr), ("", ""))
+        self.assertIn("a.cu", cbgen(SMALL, "-v", "-o", self.path("a.cu")).stderr)
+
+    def test_one_product_takes_the_name_given(self):
+        self.check(0, "", SMALL, "--emit=plan", "-o", self.path("what.txt"))
+        self.assertEqual(self.files(), ["what.txt"])
+
+    def test_several_share_the_stem(self):
+        self.check(0, "", SMALL, "--emit=cu,data,plan", "-o", self.path("k.cu"))
+        self.assertEqual(self.files(), ["k.cbd", "k.cu", "k.plan"])
+        with open(self.path("k.plan")) as plan, open(self.path("k.cu")) as text:
+            self.assertIn(plan.read().strip(), text.read())
+
+    def test_data_beside_the_text(self):
+        self.check(0, "", SMALL, "--embed=never", "-o", self.path("k.cu"))
+        self.assertEqual(self.files(), ["k.cbd", "k.cu"])
+        with open(self.path("k.cbd"), "rb") as file:
+            magic, version = struct.unpack("<8sI", file.read(12))
+        self.assertEqual((magic, version), (b"CBGENDAT", 1))
+        self.check(0, "", SMALL, "--embed=always", "-o", self.path("all.cu"))
+        self.assertEqual(self.files(), ["all.cu", "k.cbd", "k.cu"])
+
+    def test_standard_output(self):
+        self.check(0, "", SMALL, "-o", self.path("k.cu"))
+        with open(self.path("k.cu")) as file:
+            self.assertEqual(cbgen(SMALL, "-o", "-").stdout, file.read())
+        plan = cbgen(SMALL, "--emit=plan").stdout
+        self.assertRegex(plan, r"^\(spmv .*\)\n$")
+        self.assertIsInstance(json.loads(cbgen(SMALL, "--emit=plan", "--json").stdout), dict)
+
+    def test_name(self):
+        text = cbgen("generate:diagonal,n=50", "-o", "-", "--name=my part 7").stdout
+        self.assertIn('"my part 7"', text.splitlines()[0])
+        self.assertIn("my_part_7_load", text)
+
+    def test_type(self):
+        double = cbgen(SMALL, "-o", "-", "--type=f64").stdout
+        single = cbgen(SMALL, "-o", "-", "--type", "f32").stdout
+        self.assertIn("double", double.splitlines()[0])
+        self.assertIn("float", single.splitlines()[0])
+
+    def test_permissions_are_ordinary(self):
+        old = os.umask(0o022)
+        try:
+            self.check(0, "", SMALL, "-o", self.path("k.cu"))
+        finally:
+            os.umask(old)
+        self.assertEqual(os.stat(self.path("k.cu")).st_mode & 0o777, 0o644)
+
+
+class Whole(Case):
+    """Outputs are whole or absent, whatever happens in between."""
+
+    def test_no_space(self):
+        """A limit on the size of files stands for a full disk; the old file survives."""
+        with open(self.path("k.cu"), "w") as file:
+            file.write("old\n")
+
+        def limit():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+
+        self.check(4, "k.cu", SMALL, "-o", self.path("k.cu"), preexec_fn=limit)
+        self.assertEqual(self.files(), ["k.cu"])
+        with open(self.path("k.cu")) as file:
+            self.assertEqual(file.read(), "old\n")
+
+    def test_second_file_fails(self):
+        os.mkdir(self.path("k.cu"))  # cannot be replaced by a file
+        self.check(4, "k.cu", SMALL, "--embed=never", "-o", self.path("k.cu"))
+        self.assertEqual([name for name in self.files() if ".tmp-" in name], [])
+
+    def test_interrupt(self):
+        """SIGINT while a temporary file exists removes it and kills the tool; looked for until it was hit."""
+        hits = 0
+        for attempt in range(12):
+            output = self.path(f"k{attempt}.cu")
+            child = subprocess.Popen([TOOL, "generate:random,rows=20000,cols=20000,nnz=400000", "--embed=always",
+                                      "-o", output], stderr=subprocess.PIPE)
+            while child.poll() is None and not glob.glob(output + ".tmp-*"):
+                time.sleep(0.0002)
+            child.send_signal(signal.SIGINT)
+            message = child.communicate()[1]
+            self.assertEqual(glob.glob(output + ".tmp-*"), [])
+            if child.returncode == -signal.SIGINT:
+                hits += 1
+                self.assertFalse(os.path.exists(output))
+            else:
+                self.assertEqual(child.returncode, 0, message)
+            if hits == 2:
+                return
+        self.fail("the tool was never interrupted while writing")
+
+
+class Analyze(Case):
+    def test_readable(self):
+        text = self.check(0, "", "analyze", SMALL).stdout
+        for part in ("2003", "83883", "(spmv ", "bytes per nonzero"):
+            self.assertIn(part, text)
+        self.assertLessEqual(max(map(len, text.splitlines())), 160)
+
+    def test_json(self):
+        document = json.loads(self.check(0, "", "analyze", SMALL, "--json").stdout)
+        self.assertEqual(sorted(document), ["csr_bytes", "matrix", "plan", "profile", "stored_bytes"])
+        self.assertEqual(document["matrix"]["nonzeros"], 83883)
+
+    def test_same_for_any_number_of_threads(self):
+        outputs = {cbgen(SMALL, "-o", "-", "--embed=always", env={**os.environ, "OMP_NUM_THREADS": str(n)}).stdout
+                   for n in (1, 2, 5)}
+        self.assertEqual(len(outputs), 1)
+
+
+class Verify(Case):
+    def test_matrix_and_kernel(self):
+        self.check(0, "", "verify", SMALL)
+        self.check(0, "", SMALL, "-o", self.path("k.cu"))
+        self.check(0, "", "verify", self.path("k.cu"))
+        self.check(0, "", SMALL, "--embed=never", "--type=f32", "-o", self.path("n.cu"))
+        self.check(0, "", "verify", self.path("n.cu"))
+
+    def test_finds_a_wrong_kernel(self):
+        """A value changed in the data must be found, and a text without its data be refused."""
+        self.check(0, "", SMALL, "--embed=never", "-o", self.path("k.cu"))
+        with open(self.path("k.cbd"), "r+b") as file:
+            file.seek(4096)
+            byte = file.read(1)
+            file.seek(4096)
+            file.write(bytes([byte[0] ^ 0x40]))
+        self.assertIn(cbgen("verify", self.path("k.cu")).returncode, (1, 3))
+        os.remove(self.path("k.cbd"))
+        self.assertNotEqual(cbgen("verify", self.path("k.cu")).returncode, 0)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=1)
