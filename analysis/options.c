@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The table of options and what reads it: see options.h. */
+#include "analysis/options.h"
+
+#include "base/memory.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const types[] = {"f64", "f32", NULL};
+static const char *const forms[] = {"ax", "add", "axpby", NULL};
+static const char *const auto_on_off[] = {"auto", "on", "off", NULL};
+static const char *const on_off[] = {"on", "off", NULL};
+static const char *const balances[] = {"contiguous", "heap", NULL};
+
+#define FIELD(field) offsetof(struct cb_options, field)
+
+const struct cb_option cb_option_table[] = {
+    {"type", FIELD(type), 0, CB_F64, CB_F32, CB_F64, types, "values of A, x, y and sums"},
+    {"form", FIELD(form), 0, CB_FORM_AX, CB_FORM_AXPBY, CB_FORM_AXPBY, forms,
+     "y = Ax, y += Ax, or y = alpha A x + beta y"},
+    {"atomics", FIELD(atomics), 0, CB_ON, CB_OFF, CB_OFF, on_off,
+     "permit floating-point atomics: not repeatable bit for bit"},
+    {"recipe", FIELD(recipe), 1, 0, 0, 0, NULL, "which layouts store which part of the matrix"},
+    {"long-row", FIELD(long_row), 0, 1, INT64_C(1) << 31, 1024, NULL,
+     "recipe cb-long: rows of more nonzeros are split off"},
+    {"aggregate", FIELD(aggregate), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
+     "column aggregation; auto asks --th0"},
+    {"th0", FIELD(th0_percent), 0, 0, 100, 15, NULL,
+     "aggregate above this percentage of super-sparse sub-blocks"},
+    {"super-sparse", FIELD(super_sparse), 0, 1, 257, 32, NULL, "fewer nonzeros: a super-sparse sub-block"},
+    {"th1", FIELD(th1), 0, 0, 257, 32, NULL, "sub-blocks with fewer nonzeros are COO"},
+    {"th2", FIELD(th2), 0, 0, 256, 128, NULL, "sub-blocks with more nonzeros are Dense; between: CSR"},
+    {"intra", FIELD(intra), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
+     "a sub-block's coordinates and values lie together"},
+    {"balance", FIELD(balance), 0, CB_BALANCE_CONTIGUOUS, CB_BALANCE_HEAP, CB_BALANCE_CONTIGUOUS, balances,
+     "how sub-blocks are dealt to thread blocks"},
+    {"team", FIELD(team), 0, 0, 8, 0, NULL, "warps that share a panel: 1, 2, 4, 8; 0: by the matrix"},
+    {"unit-budget", FIELD(unit_budget), 0, 0, INT64_C(1) << 31, 0, NULL,
+     "nonzeros above which a panel is split; 0: by the matrix"},
+    {"bake-limit", FIELD(bake_limit), 0, 0, 16384, 64, NULL,
+     "index tables up to this many entries go into the text"},
+    {NULL, 0, 0, 0, 0, 0, NULL, NULL},
+};
+
+static int64_t *number_field(struct cb_options *options, const struct cb_option *option) {
+  return (int64_t *)((char *)options + option->offset);
+}
+
+void cb_options_default(struct cb_options *options) {
+  memset(options, 0, sizeof *options);
+  options->recipe = "cb";
+  for (const struct cb_option *option = cb_option_table; option->name; option++)
+    if (!option->text) *number_field(options, option) = option->standard;
+}
+
+/* Number of edits between two short words: for suggestions. */
+static size_t distance(const char *a, const char *b) {
+  enum { LONGEST = 24 };
+  size_t row[LONGEST + 1];
+  const size_t length = strlen(b);
+  if (length > LONGEST) return SIZE_MAX;
+  for (size_t j = 0; j <= length; j++) row[j] = j;
+  for (size_t i = 1; *a; a++, i++) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= length; j++) {
+      const size_t replace = diagonal + (*a != b[j - 1]);
+      const size_t insert = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+      diagonal = row[j];
+      row[j] = replace < insert ? replace : insert;
+    }
+  }
+  return row[length];
+}
+
+static enum cb_status fail_unknown(const char *name, struct cb_diag *diag) {
+  const struct cb_option *nearest = NULL;
+  size_t least = 3; /* more edits are no misspelling */
+  for (const struct cb_option *option = cb_option_table; option->name; option++) {
+    const size_t edits = distance(name, option->name);
+    if (edits >= least) continue;
+    least = edits;
+    nearest = option;
+  }
+  if (nearest)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "unknown option '%s'; did you mean '%s'?", name, nearest->name);
+  return cb_fail(diag, CB_ERR_ARGUMENT, "unknown option '%s'", name);
+}
+
+static enum cb_status set_word(int64_t *field, const struct cb_option *option, const char *value,
+                               struct cb_diag *diag) {
+  struct cb_text accepted = {0};
+  for (int i = 0; option->words[i]; i++) {
+    if (!strcmp(option->words[i], value)) {
+      *field = option->least + i;
+      cb_text_release(&accepted);
+      return CB_OK;
+    }
+    cb_text_add(&accepted, "%s'%s'", i ? ", " : "", option->words[i]);
+  }
+  cb_fail(diag, CB_ERR_ARGUMENT, "option '%s' cannot be '%s'; it takes %s", option->name, value,
+          cb_text_string(&accepted));
+  cb_text_release(&accepted);
+  return CB_ERR_ARGUMENT;
+}
+
+static enum cb_status set_number(int64_t *field, const struct cb_option *option, const char *value,
+                                 struct cb_diag *diag) {
+  char *end;
+  errno = 0;
+  const long long number = strtoll(value, &end, 10);
+  if (errno || end == value || *end || number < option->least || number > option->most)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "option '%s' cannot be '%s'; it takes a number from %lld to %lld",
+                   option->name, value, (long long)option->least, (long long)option->most);
+  *field = number;
+  return CB_OK;
+}
+
+enum cb_status cb_options_set(struct cb_options *options, const char *name, const char *value,
+                              struct cb_diag *diag) {
+  for (const struct cb_option *option = cb_option_table; option->name; option++) {
+    if (strcmp(option->name, name)) continue;
+    if (option->text) {
+      *(const char **)((char *)options + option->offset) = value;
+      return CB_OK;
+    }
+    int64_t *field = number_field(options, option);
+    return option->words ? set_word(field, option, value, diag) : set_number(field, option, value, diag);
+  }
+  return fail_unknown(name, diag);
+}
+
+enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag *diag) {
+  if (options->th1 > options->th2 + 1)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "option 'th1' is %lld but 'th2' is %lld: COO would overlap Dense; "
+                                          "th1 may be at most th2 + 1",
+                   (long long)options->th1, (long long)options->th2);
+  if (options->team < 0 || options->team > 8 || (options->team & (options->team - 1)))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "option 'team' cannot be %lld; it takes 0, 1, 2, 4 or 8",
+                   (long long)options->team);
+  if (options->unit_budget && options->unit_budget < 16)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "option 'unit-budget' cannot be %lld; it takes 0 or at least 16",
+                   (long long)options->unit_budget);
+  if (!options->recipe) return cb_fail(diag, CB_ERR_ARGUMENT, "option 'recipe' has no value");
+  return CB_OK;
+}
+
+void cb_options_help(struct cb_text *text) {
+  for (const struct cb_option *option = cb_option_table; option->name; option++) {
+    struct cb_text values = {0};
+    for (int i = 0; option->words && option->words[i]; i++)
+      cb_text_add(&values, "%s%s", i ? "|" : "", option->words[i]);
+    if (option->text) cb_text_add_string(&values, "NAME");
+    else if (!option->words) cb_text_add_string(&values, "N");
+    char name[64];
+    snprintf(name, sizeof name, "--%s=%s", option->name, cb_text_string(&values));
+    cb_text_add(text, "  %-30s %s", name, option->help);
+    if (option->text) cb_text_add_string(text, " (cb)\n");
+    else if (option->words) cb_text_add(text, " (%s)\n", option->words[option->standard - option->least]);
+    else cb_text_add(text, " (%lld)\n", (long long)option->standard);
+    cb_text_release(&values);
+  }
+}
