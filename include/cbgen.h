@@ -3,7 +3,7 @@
  *
  *   cbgen_context *context;
  *   cbgen_kernel *kernel;
- *   cbgen_csr matrix = {0};
+ *   static cbgen_csr matrix;                            zero
  *   matrix.struct_size = sizeof matrix;
  *   …                                                   shape and arrays: see cbgen_csr
  *   if (cbgen_context_create(&context)) …

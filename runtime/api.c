@@ -5,6 +5,7 @@
 
 #include "analysis/blob.h"
 #include "analysis/plan.h"
+#include "analysis/recipe.h"
 #include "base/memory.h"
 #include "codegen/source.h"
 
@@ -28,7 +29,6 @@ _Static_assert(CB_STATUS_COUNT == CBGEN_ERROR_INTERNAL + 1, "every status is pub
 
 struct cbgen_context {
   struct cb_options options;
-  char recipe[64]; /* the option's string, which options does not own */
   struct cb_target target;
   enum cb_embed embed;
   struct cb_diag diag;
@@ -101,11 +101,11 @@ cbgen_status cbgen_set(cbgen_context *context, const char *name, const char *val
   struct cb_options options = context->options;
   const enum cb_status s = cb_options_set(&options, name, value, &context->diag);
   if (s) return (cbgen_status)s;
-  /* `recipe` points at the caller's string now: keep a copy. Names of recipes are far shorter than the
-   * buffer. */
-  if (options.recipe != context->options.recipe) {
-    snprintf(context->recipe, sizeof context->recipe, "%s", options.recipe);
-    options.recipe = context->recipe;
+  if (!strcmp(name, "recipe")) {
+    const struct cb_recipe *recipe;
+    const enum cb_status found = cb_recipe_find(&recipe, value, &context->diag);
+    if (found) return (cbgen_status)found;
+    options.recipe = recipe->name; /* not the caller's string: that may go away */
   }
   context->options = options;
   return CBGEN_OK;

@@ -2,6 +2,7 @@
 /* cbgen: which verb, its help, its exit code. `cbgen FILE …` is short for `cbgen generate FILE …`. */
 #include "tool/tool.h"
 
+#include "analysis/recipe.h"
 #include "frontend/generate.h"
 
 #include <stdio.h>
@@ -92,6 +93,10 @@ static enum cb_status run_verb(const struct cb_verb *verb, int count, char **arg
   if (meant && access(call.file, F_OK))
     return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' is neither a verb nor a file; did you mean '%s'", call.file,
                    meant);
+  const struct cb_recipe *recipe;
+  s = cb_recipe_find(&recipe, call.options.recipe, diag); /* before a large file is read for nothing */
+  if (!s) s = cb_options_check(&call.options, diag);
+  if (s) return s;
   cb_outputs_watch_signals();
   cb_progress_start(call.quiet);
   s = verb->run(&call, diag);

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The pipeline, one call per stage: see job.h. */
+#include "tool/job.h"
+
+#include "base/memory.h"
+#include "frontend/read.h"
+#include "runtime/oracle.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum cb_status cb_job_read(struct cb_job *job, const struct cb_call *call, struct cb_diag *diag) {
+  const struct cb_progress progress = {cb_progress_report, NULL};
+  cb_progress_stage("reading '%s'", call->file);
+  const enum cb_status s = cb_matrix_read(&job->csr, call->file, &progress, diag);
+  if (s) return s;
+  snprintf(job->name, sizeof job->name, "%s", call->name ? call->name : job->csr.name);
+  cb_symbol_from(job->name, job->symbol);
+  job->label = (struct cb_label){job->name, job->symbol, cb_csr_pattern_hash(&job->csr)};
+  return CB_OK;
+}
+
+enum cb_status cb_job_plan_for(struct cb_job *job, const struct cb_call *call, const struct cb_target *target,
+                               struct cb_diag *diag) {
+  cb_progress_stage("analysing '%s' for %s", job->name, target->arch);
+  cb_assignment_free(job->assignment);
+  cb_plan_free(job->plan);
+  job->assignment = NULL;
+  job->plan = NULL;
+  job->target = *target;
+  return cb_plan_build(&job->plan, &job->assignment, &job->csr, target, &call->options, diag);
+}
+
+enum cb_status cb_job_plan(struct cb_job *job, const struct cb_call *call, const char *arch,
+                           struct cb_diag *diag) {
+  struct cb_target target;
+  const enum cb_status s = cb_target_find(&target, arch ? arch : "sm_90", diag);
+  return s ? s : cb_job_plan_for(job, call, &target, diag);
+}
+
+static enum cb_status add_selftest(struct cb_job *job, struct cb_diag *diag) {
+  const size_t rows = (size_t)job->csr.rows;
+  double *expected = cb_alloc(rows, sizeof *expected), *tolerance = cb_alloc(rows, sizeof *tolerance);
+  enum cb_status s = expected && tolerance ? CB_OK : cb_fail_memory(diag, "self-test", rows * 16);
+  cb_progress_stage("computing the self-test of '%s'", job->name);
+  if (!s) s = cb_oracle_selftest(&job->csr, job->plan, expected, tolerance, diag);
+  if (!s) s = cb_blob_add_selftest(&job->blob, expected, tolerance, job->csr.rows, diag);
+  cb_free(expected);
+  cb_free(tolerance);
+  return s;
+}
+
+enum cb_status cb_job_pack(struct cb_job *job, int selftest, struct cb_diag *diag) {
+  cb_progress_stage("packing '%s'", job->name);
+  const enum cb_status s =
+      cb_pack(&job->blob, job->plan, job->assignment, &job->csr, job->label.pattern, diag);
+  return s || !selftest ? s : add_selftest(job, diag);
+}
+
+enum cb_status cb_job_emit(struct cb_job *job, const struct cb_call *call, int with_data,
+                           struct cb_diag *diag) {
+  cb_progress_stage("writing the text for '%s'", job->name);
+  return cb_source_emit(&job->source, job->plan, &job->label, with_data ? &job->blob : NULL, call->embed,
+                        diag);
+}
+
+int64_t cb_job_csr_bytes(const struct cb_job *job) {
+  const int64_t value = (int64_t)cb_type_size(job->plan->matrix_type);
+  return (job->csr.rows + 1) * (job->csr.wide ? 8 : 4) + job->csr.nnz * (4 + value);
+}
+
+void cb_job_release(struct cb_job *job) {
+  cb_source_release(&job->source);
+  cb_blob_release(&job->blob);
+  cb_assignment_free(job->assignment);
+  cb_plan_free(job->plan);
+  cb_csr_release(&job->csr);
+  *job = (struct cb_job){0};
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The pipeline as the verbs use it: a matrix file, step by step, into the text and the data of a kernel. */
+#ifndef CBGEN_TOOL_JOB_H
+#define CBGEN_TOOL_JOB_H
+
+#include "tool/tool.h"
+
+#include "analysis/blob.h"
+#include "analysis/plan.h"
+#include "frontend/csr.h"
+
+/* Zero-initialise it; each step needs the one before. */
+struct cb_job {
+  struct cb_csr csr;
+  struct cb_target target;
+  struct cb_plan *plan;
+  struct cb_assignment *assignment;
+  struct cb_blob blob;
+  struct cb_source source;
+  struct cb_label label;
+  char name[64], symbol[49];
+};
+
+enum cb_status cb_job_read(struct cb_job *job, const struct cb_call *call, struct cb_diag *diag);
+/* `arch` may be NULL: sm_90. Replaces an earlier plan of the job. */
+enum cb_status cb_job_plan(struct cb_job *job, const struct cb_call *call, const char *arch,
+                           struct cb_diag *diag);
+/* Plans for a target that the caller describes. */
+enum cb_status cb_job_plan_for(struct cb_job *job, const struct cb_call *call, const struct cb_target *target,
+                               struct cb_diag *diag);
+/* Packs, with the self-test part when `selftest`. */
+enum cb_status cb_job_pack(struct cb_job *job, int selftest, struct cb_diag *diag);
+/* `with_data`: the host section may carry the blob (call->embed decides). */
+enum cb_status cb_job_emit(struct cb_job *job, const struct cb_call *call, int with_data,
+                           struct cb_diag *diag);
+/* Bytes of the matrix as CSR with values of the plan's type: what the stored bytes are compared with. */
+int64_t cb_job_csr_bytes(const struct cb_job *job);
+void cb_job_release(struct cb_job *job);
+
+#endif
