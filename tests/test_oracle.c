@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The oracle: bounds computed by hand, classes of non-finite results, exact rows, and planted errors, which a
+ * check that is too generous would let pass. */
+#include "base/memory.h"
+#include "codegen/source.h"
+#include "frontend/generate.h"
+#include "runtime/oracle.h"
+
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct cb_oracle_types doubles = {CB_F64, CB_F64, CB_F64}, floats = {CB_F32, CB_F32, CB_F32};
+
+/* Rows (0.5 0.25 −), (− 4 −2), (− − −), (1 1 1), with columns as they stand. */
+static int32_t small_rows[] = {0, 2, 4, 4, 7}, small_cols[] = {0, 1, 1, 2, 0, 1, 2};
+static double small_values[] = {0.5, 0.25, 4, -2, 1, 1, 1};
+static const struct cb_csr small = {
+    .rows = 4, .cols = 3, .nnz = 7, .row_ptr = small_rows, .col_idx = small_cols, .values = small_values};
+
+static struct cb_expected multiply(const struct cb_csr *csr, struct cb_product product) {
+  struct cb_expected expected;
+  struct cb_diag diag = {0};
+  if (cb_oracle_multiply(&expected, csr, &product, &diag)) fail_msg("%s", diag.message);
+  return expected;
+}
+
+static struct cb_comparison compare(const struct cb_expected *expected, const double *y) {
+  struct cb_comparison comparison;
+  cb_oracle_compare(&comparison, expected, y, CB_F64);
+  return comparison;
+}
+
+/* Equal but for the last few bits of the tolerance's own computation. */
+static void assert_close(double got, double wanted) {
+  if (fabs(got - wanted) > wanted * 1e-3) fail_msg("%.9g is not %.9g", got, wanted);
+}
+
+static void test_product(void **state) {
+  const double x[] = {3, 0.1, -7}, y[] = {1, 2, 3, 4};
+  struct cb_expected plain = multiply(&small, (struct cb_product){.types = doubles, .x = x, .alpha = 1});
+  struct cb_expected scaled =
+      multiply(&small, (struct cb_product){.types = doubles, .x = x, .y = y, .alpha = -2, .beta = 0.5});
+  (void)state;
+  assert_true(plain.rows == 4 && plain.y[0] == 1.5L + 0.25L * 0.1 && plain.y[1] == 4 * (long double)0.1 + 14);
+  assert_true(plain.y[2] == 0 && plain.tolerance[2] == 0);
+  assert_true(scaled.y[2] == 1.5L && scaled.y[0] == -2 * plain.y[0] + 0.5L);
+  cb_expected_release(&plain);
+  cb_expected_release(&scaled);
+}
+
+/* By hand: row 0 has n = 2, so k = 6; |A||x| = 0.5·1.5 + 0.25·2.5 = 1.375; with α = −2, β = 3, y₀ = 0.3 the
+ * sum of magnitudes is 2·1.375 + 0.9 = 3.65. u = 2⁻⁵³ = 1.1102230e-16: 6 u · 1.375 = 9.1593400e-16. */
+static void test_bound(void **state) {
+  const double x[] = {1.5, -2.5, 1}, y[] = {0.3, 0, 0, 0};
+  struct cb_expected plain = multiply(&small, (struct cb_product){.types = doubles, .x = x, .alpha = 1});
+  struct cb_expected scaled =
+      multiply(&small, (struct cb_product){.types = doubles, .x = x, .y = y, .alpha = -2, .beta = 3});
+  struct cb_expected narrow = multiply(&small, (struct cb_product){.types = floats, .x = x, .alpha = 1});
+  const struct cb_oracle_types mixed_types = {CB_F32, CB_F32, CB_F64};
+  struct cb_expected mixed = multiply(&small, (struct cb_product){.types = mixed_types, .x = x, .alpha = 1});
+  (void)state;
+  assert_close(plain.tolerance[0], 9.15934e-16);
+  assert_close(scaled.tolerance[0], 6 * 0x1p-53 * 3.65);
+  assert_close(narrow.tolerance[0], 6 * 0x1p-24 * 1.375);          /* 4.917e-7 */
+  assert_close(mixed.tolerance[0], 0x1p-24 * 0.125 + 9.15934e-16); /* y = 0.125, rounded to a float */
+  cb_expected_release(&plain);
+  cb_expected_release(&scaled);
+  cb_expected_release(&narrow);
+  cb_expected_release(&mixed);
+}
+
+static void test_planted_errors(void **state) {
+  const double x[] = {1.1, -2.3, 0.7};
+  struct cb_expected expected = multiply(&small, (struct cb_product){.types = doubles, .x = x, .alpha = 1});
+  (void)state;
+  for (int row = 0; row < 4; row++) {
+    if (row == 2) continue;
+    for (int sign = -1; sign <= 1; sign += 2) {
+      double y[4];
+      for (int i = 0; i < 4; i++) y[i] = (double)expected.y[i];
+      y[row] = (double)(expected.y[row] + sign * 0.5L * expected.tolerance[row]);
+      struct cb_comparison c = compare(&expected, y);
+      assert_true(c.wrong == 0 && c.first_wrong == -1 && c.worst_ratio < 1);
+      y[row] = (double)(expected.y[row] + sign * 2 * expected.tolerance[row]);
+      c = compare(&expected, y);
+      assert_true(c.wrong == 1 && c.first_wrong == row && c.worst_row == row);
+      assert_true(c.worst_ratio > 1.5 && c.worst_ratio < 2.5);
+      assert_true(c.got == y[row] && c.expected == expected.y[row] && c.tolerance == expected.tolerance[row]);
+    }
+  }
+  const double wrong_empty[] = {(double)expected.y[0], (double)expected.y[1], 5e-324, (double)expected.y[3]};
+  assert_int_equal(compare(&expected, wrong_empty).first_wrong, 2);
+  cb_expected_release(&expected);
+}
+
+static void test_exact(void **state) {
+  const double integers[] = {3, -5, 7}, values[] = {2, 3, 4, -2, 1, 1, 0x1p53};
+  const struct cb_product product = {.types = doubles, .values = values, .x = integers, .alpha = 1};
+  struct cb_expected expected = multiply(&small, product);
+  (void)state;
+  assert_true(expected.tolerance[0] == 0 && expected.tolerance[1] == 0);
+  assert_true(expected.tolerance[3] > 0); /* 7·2⁵³ may have been rounded */
+  double y[] = {-9, -34, 0, (double)expected.y[3]};
+  struct cb_comparison c = compare(&expected, y);
+  assert_true(c.wrong == 0 && c.exact == 3 && c.rows == 4);
+  y[0] = nextafter(-9, 0);
+  c = compare(&expected, y);
+  assert_true(c.wrong == 1 && c.first_wrong == 0 && isinf(c.worst_ratio));
+  cb_expected_release(&expected);
+}
+
+static void test_exact_floats(void **state) {
+  const double x[] = {0x1p12, 1, 1}, values[] = {0x1p11, 1, 0x1p24, 1, 1, 1, 1};
+  const struct cb_product product = {.types = floats, .values = values, .x = x, .alpha = 1};
+  struct cb_expected expected = multiply(&small, product);
+  (void)state;
+  assert_true(expected.tolerance[0] == 0); /* 2²³ + 1 */
+  assert_true(expected.tolerance[1] > 0);  /* 2²⁴ + 1 is no float */
+  cb_expected_release(&expected);
+}
+
+static void test_rounds_values_to_their_type(void **state) {
+  const double x[] = {1, 1, 1}, values[] = {0.1, 0.2, 0, 0, 0, 0, 0};
+  struct cb_expected expected =
+      multiply(&small, (struct cb_product){.types = floats, .values = values, .x = x, .alpha = 1});
+  (void)state;
+  assert_true(expected.y[0] == (long double)0.1f + 0.2f);
+  cb_expected_release(&expected);
+}
+
+/* Row 0 sees x₀ and x₁, row 1 x₁ and x₂, row 3 all; row 2 nothing. */
+static void check_classes(const double *x, const double *right, int wrong_row, double wrong) {
+  struct cb_expected expected = multiply(&small, (struct cb_product){.types = doubles, .x = x, .alpha = 1});
+  double y[4];
+  memcpy(y, right, sizeof y);
+  const struct cb_comparison good = compare(&expected, y);
+  if (good.wrong) fail_msg("row %d of a right result is refused", (int)good.first_wrong);
+  y[wrong_row] = wrong;
+  assert_int_equal(compare(&expected, y).first_wrong, wrong_row);
+  cb_expected_release(&expected);
+}
+
+static void test_classes(void **state) {
+  (void)state;
+  const double infinity[] = {INFINITY, 1, 1}, nan_first[] = {NAN, 1, 1}, both[] = {INFINITY, 1, -INFINITY};
+  check_classes(infinity, (double[]){INFINITY, 2, 0, INFINITY}, 0, -INFINITY);
+  check_classes(infinity, (double[]){INFINITY, 2, 0, INFINITY}, 0, NAN);
+  check_classes(infinity, (double[]){INFINITY, 2, 0, INFINITY}, 0, 1e300);
+  check_classes(infinity, (double[]){INFINITY, 2, 0, INFINITY}, 1, INFINITY);
+  check_classes(nan_first, (double[]){NAN, 2, 0, -NAN}, 0, 1);
+  check_classes(nan_first, (double[]){NAN, 2, 0, NAN}, 3, INFINITY);
+  check_classes(nan_first, (double[]){NAN, 2, 0, NAN}, 1, NAN);
+  check_classes(nan_first, (double[]){NAN, 2, 0, NAN}, 2, NAN);
+  check_classes(both, (double[]){INFINITY, INFINITY, 0, NAN}, 3, INFINITY);
+}
+
+static void test_explicit_zero_times_infinity(void **state) {
+  const double x[] = {INFINITY, 1, 1}, values[] = {0, 1, 1, 1, 1, 1, 1};
+  struct cb_expected expected =
+      multiply(&small, (struct cb_product){.types = doubles, .values = values, .x = x, .alpha = 1});
+  (void)state;
+  assert_int_equal(compare(&expected, (double[]){1, 2, 0, INFINITY}).first_wrong, 0);
+  assert_int_equal(compare(&expected, (double[]){NAN, 2, 0, INFINITY}).wrong, 0);
+  cb_expected_release(&expected);
+}
+
+/* 1e308 + 1e308 − 1.5e308 fits, but its first sum does not. */
+static void test_overflow(void **state) {
+  const double x[] = {1e308, 1e308, -1.5e308}, nan_too[] = {NAN, 1e308, 1e308};
+  struct cb_expected expected = multiply(&small, (struct cb_product){.types = doubles, .x = x, .alpha = 1});
+  struct cb_expected with_nan =
+      multiply(&small, (struct cb_product){.types = doubles, .x = nan_too, .alpha = 1});
+  (void)state;
+  assert_true(isinf(expected.tolerance[3]) && isfinite(expected.tolerance[0]));
+  double y[] = {7.5e307, INFINITY, 0, 5e307};
+  struct cb_comparison c = compare(&expected, y);
+  assert_true(c.wrong == 0 && c.unbounded == 2);
+  y[3] = INFINITY;
+  assert_int_equal(compare(&expected, y).wrong, 0);
+  y[0] = INFINITY;
+  assert_int_equal(compare(&expected, y).first_wrong, 0);
+  assert_int_equal(compare(&with_nan, (double[]){NAN, INFINITY, 0, 1}).first_wrong, 3);
+  cb_expected_release(&expected);
+  cb_expected_release(&with_nan);
+}
+
+static void test_underflow(void **state) {
+  const double x[] = {1e-320, 1e-320, 1};
+  struct cb_expected expected = multiply(&small, (struct cb_product){.types = doubles, .x = x, .alpha = 1});
+  (void)state;
+  assert_int_equal(compare(&expected, (double[]){0x1.8p-1 * 1e-320, -2, 0, 1}).wrong, 0);
+  assert_int_equal(compare(&expected, (double[]){0.75e-320 + 100 * 5e-324, -2, 0, 1}).first_wrong, 0);
+  cb_expected_release(&expected);
+}
+
+/* Sums of random rows in three orders, in both types: all must be accepted, and none is near the bound by
+ * luck of a bound that is far too wide (worst ratio above 1e-4). */
+static float sum_floats(const struct cb_csr *csr, const double *x, int64_t i, int order) {
+  const int64_t first = cb_csr_row(csr, i), count = cb_csr_row_length(csr, i);
+  float sum[32] = {0};
+  for (int64_t k = 0; k < count; k++) {
+    const int64_t at = first + (order == 1 ? count - 1 - k : k);
+    sum[order == 2 ? k % 32 : 0] += (float)csr->values[at] * (float)x[csr->col_idx[at]];
+  }
+  for (int step = 16; step > 0; step /= 2)
+    for (int lane = 0; lane < step; lane++) sum[lane] += sum[lane + step];
+  return sum[0];
+}
+
+static void test_any_order_is_accepted(void **state) {
+  struct cb_csr csr;
+  struct cb_diag diag = {0};
+  (void)state;
+  if (cb_matrix_generate(&csr, "random,rows=300,cols=400,density=0.2,values=signed,seed=5", &diag))
+    fail_msg("%s", diag.message);
+  double *x = cb_alloc((size_t)csr.cols, sizeof *x);
+  float *y = cb_alloc((size_t)csr.rows, sizeof *y);
+  for (int64_t i = 0; i < csr.cols; i++) x[i] = cb_oracle_round(sin((double)i), CB_F32);
+  struct cb_expected expected = multiply(&csr, (struct cb_product){.types = floats, .x = x, .alpha = 1});
+  for (int order = 0; order < 3; order++) {
+    struct cb_comparison c;
+    for (int64_t i = 0; i < csr.rows; i++) y[i] = sum_floats(&csr, x, i, order);
+    cb_oracle_compare(&c, &expected, y, CB_F32);
+    assert_true(c.wrong == 0 && c.worst_ratio > 1e-4 && c.rows == csr.rows);
+    y[17] += 2 * (float)expected.tolerance[17];
+    cb_oracle_compare(&c, &expected, y, CB_F32);
+    assert_true(c.wrong == 1 && c.first_wrong == 17);
+  }
+  cb_expected_release(&expected);
+  cb_free(x);
+  cb_free(y);
+  cb_csr_release(&csr);
+}
+
+static void test_empty(void **state) {
+  int32_t none = 0;
+  const struct cb_csr empty = {.cols = 5, .row_ptr = &none};
+  const double x[5] = {0};
+  struct cb_expected expected = multiply(&empty, (struct cb_product){.types = doubles, .x = x, .alpha = 1});
+  (void)state;
+  assert_int_equal(compare(&expected, x).rows, 0);
+  cb_expected_release(&expected);
+}
+
+static void test_selftest(void **state) {
+  const struct cb_plan plan = {.matrix_type = CB_F32, .vector_type = CB_F32, .sum_type = CB_F32};
+  double expected[4], tolerance[4];
+  (void)state;
+  assert_int_equal(cb_oracle_selftest(&small, &plan, expected, tolerance, NULL), CB_OK);
+  const float x[] = {(float)cb_selftest_x(0), (float)cb_selftest_x(1), (float)cb_selftest_x(2)};
+  const float y[] = {0.5f * x[0] + 0.25f * x[1], 4 * x[1] - 2 * x[2], 0, x[0] + x[1] + x[2]};
+  for (int i = 0; i < 4; i++) {
+    assert_true(fabs((double)y[i] - expected[i]) <= tolerance[i]);
+    assert_true(i == 2 ? tolerance[i] == 0 : tolerance[i] > 0 && tolerance[i] < 1e-5);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_product),
+      cmocka_unit_test(test_bound),
+      cmocka_unit_test(test_planted_errors),
+      cmocka_unit_test(test_exact),
+      cmocka_unit_test(test_exact_floats),
+      cmocka_unit_test(test_rounds_values_to_their_type),
+      cmocka_unit_test(test_classes),
+      cmocka_unit_test(test_explicit_zero_times_infinity),
+      cmocka_unit_test(test_overflow),
+      cmocka_unit_test(test_underflow),
+      cmocka_unit_test(test_any_order_is_accepted),
+      cmocka_unit_test(test_empty),
+      cmocka_unit_test(test_selftest),
+  };
+  return cmocka_run_group_tests_name("oracle", tests, NULL, NULL);
+}
