@@ -191,7 +191,7 @@ static enum cb_status copy_sorted(struct cb_csr *csr, const cbgen_csr *view, str
 }
 
 static enum cb_status take_matrix(struct cb_csr *csr, const cbgen_csr *view, struct cb_diag *diag) {
-  int canonical;
+  int canonical = 0;
   enum cb_status s = check_shape(view, diag);
   if (!s) s = check_entries(view, &canonical, diag);
   if (!s) s = canonical ? copy_canonical(csr, view, diag) : copy_sorted(csr, view, diag);

@@ -78,7 +78,7 @@ def check_program(program, libraries):
     output = run(program, stem, env=environment)
     expect(re.match(r"cbgen \d+\.\d+\.\d+: \(spmv ", output), f"the example printed: {output}")
     with open(stem + ".cu", encoding="utf-8") as file:
-        expect(file.readline().startswith('// y = A·x for "rod"'), "the text does not begin as it should")
+        expect(' for "rod": 1000 × 1000' in file.readline(), "the text does not begin as it should")
     with open(stem + ".cbd", "rb") as file:
         expect(file.read(8) == b"CBGENDAT", "the data do not begin as they should")
 

@@ -189,7 +189,7 @@ class Whole(Case):
         hits = 0
         for attempt in range(12):
             output = self.path(f"k{attempt}.cu")
-            child = subprocess.Popen([TOOL, "generate:random,rows=20000,cols=20000,nnz=400000", "--embed=always",
+            child = subprocess.Popen([TOOL, "generate:random,rows=20000,cols=20000,per_row=20", "--embed=always",
                                       "-o", output], stderr=subprocess.PIPE)
             while child.poll() is None and not glob.glob(output + ".tmp-*"):
                 time.sleep(0.0002)

@@ -89,10 +89,6 @@ static enum cb_status run_verb(const struct cb_verb *verb, int count, char **arg
   if (call.help) return help_topic(verb->name, diag);
   if (!call.file)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' needs a file; see 'cbgen help %s'", verb->name, verb->name);
-  const char *meant = strpbrk(call.file, "./:") ? NULL : nearest_verb(call.file);
-  if (meant && access(call.file, F_OK))
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' is neither a verb nor a file; did you mean '%s'", call.file,
-                   meant);
   const struct cb_recipe *recipe;
   s = cb_recipe_find(&recipe, call.options.recipe, diag); /* before a large file is read for nothing */
   if (!s) s = cb_options_check(&call.options, diag);
@@ -111,6 +107,10 @@ static enum cb_status dispatch(int argc, char **argv, struct cb_diag *diag) {
   if (!strcmp(first, "help")) return help_topic(argc > 2 ? argv[2] : NULL, diag);
   if (argc == 2 && (!strcmp(first, "--help") || !strcmp(first, "-h"))) return help_topic(NULL, diag);
   const struct cb_verb *verb = find_verb(first);
+  const char *meant = verb || strpbrk(first, "./:") || !access(first, F_OK) ? NULL : nearest_verb(first);
+  if (meant)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' is neither a verb nor a file; did you mean '%s'", first,
+                   meant);
   return verb ? run_verb(verb, argc - 2, argv + 2, diag)
               : run_verb(&cb_verb_generate, argc - 1, argv + 1, diag);
 }
