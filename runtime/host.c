@@ -781,16 +781,12 @@ static void directory_of(const char *path, char directory[PATH_SIZE]) {
     slash[slash == directory] = 0;
 }
 
-enum cb_status cb_host_selftest(struct cb_host *host, const char *path, uint64_t seed, char output[1024],
-                                double *compile_seconds, double *run_seconds, struct cb_diag *diag) {
-  char program[PATH_SIZE], log[PATH_SIZE], directory[PATH_SIZE], seeds[64], limit[64], message[900];
-  const double start = omp_get_wtime();
-  enum cb_status s = compile_selftest(host, path, diag);
-  if (s) return s;
-  if (compile_seconds) *compile_seconds = omp_get_wtime() - start;
+/* One run of the compiled self-test in `directory`. */
+static enum cb_status run_selftest(const struct cb_host *host, const char *directory, uint64_t seed,
+                                   char output[1024], double *seconds, struct cb_diag *diag) {
+  char program[PATH_SIZE], log[PATH_SIZE], seeds[64], limit[64], message[900];
   path_in(host, "selftest", "", program);
   path_in(host, "selftest", ".out", log);
-  directory_of(path, directory);
   snprintf(seeds, sizeof seeds, "CBGEN_EMULATION_SEED=%llu", (unsigned long long)seed);
   snprintf(limit, sizeof limit, "CBGEN_EMULATION_SECONDS=%.0f", host->options.job_seconds);
   const char *const environment[] = {sanitizer_environment[0], sanitizer_environment[1], seeds, limit, NULL};
@@ -800,11 +796,26 @@ enum cb_status cb_host_selftest(struct cb_host *host, const char *path, uint64_t
                                .output = log,
                                .seconds =
                                    host->options.job_seconds > 0 ? 60 + 10 * host->options.job_seconds : 0};
-  if ((s = cb_process_run(&process, diag))) return s;
-  if (run_seconds) *run_seconds = process.elapsed;
+  const enum cb_status s = cb_process_run(&process, diag);
+  if (s) return s;
   if (!process.found) return cb_fail(diag, CB_ERR_IO, "cannot run '%s'; set TMPDIR", program);
-  if (output) read_head(log, output, 1024);
+  *seconds += process.elapsed;
+  read_head(log, output, 1024);
   if (!process.exit_code && !process.signal) return CB_OK;
   summarise_file(log, message, sizeof message);
   return cb_fail(diag, CB_ERR_WRONG, "%s", message[0] ? message : "the self-test crashed");
+}
+
+enum cb_status cb_host_selftest(struct cb_host *host, const char *path, uint64_t seed, int orders,
+                                char output[1024], double *compile_seconds, double *run_seconds,
+                                struct cb_diag *diag) {
+  char directory[PATH_SIZE];
+  const double start = omp_get_wtime();
+  enum cb_status s = compile_selftest(host, path, diag);
+  *compile_seconds = omp_get_wtime() - start;
+  *run_seconds = 0;
+  directory_of(path, directory);
+  for (int order = 0; order < orders && !s; order++)
+    s = run_selftest(host, directory, seed + (uint64_t)order, output, run_seconds, diag);
+  return s;
 }

@@ -90,10 +90,12 @@ struct cb_host_job {
 enum cb_status cb_host_run(struct cb_host_program *program, struct cb_host_job *jobs, int count,
                            struct cb_diag *diag);
 
-/* Compiles the file `path` (a kernel.cu) with CBGEN_SELFTEST and runs it in its directory, where it finds its
- * sidecar, with the emulator's order of warps drawn from `seed`. CB_ERR_COMPILE, or CB_ERR_WRONG with what it
- * printed. `output` (may be NULL) receives its line on success. */
-enum cb_status cb_host_selftest(struct cb_host *host, const char *path, uint64_t seed, char output[1024],
-                                double *compile_seconds, double *run_seconds, struct cb_diag *diag);
+/* Compiles the file `path` (a kernel.cu) with CBGEN_SELFTEST and runs it `orders` times in its directory,
+ * where it finds its sidecar, each time with another order of warps, drawn from `seed`. CB_ERR_COMPILE, or
+ * CB_ERR_WRONG with what it printed. `output` receives the beginning of that in any case; the seconds are
+ * wall clock. */
+enum cb_status cb_host_selftest(struct cb_host *host, const char *path, uint64_t seed, int orders,
+                                char output[1024], double *compile_seconds, double *run_seconds,
+                                struct cb_diag *diag);
 
 #endif

@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Verification: see verify.h. A product is a row of the table below; for every case and every product of its
+ * form a trial is prepared (vectors, data), run on the host, and judged. */
+#include "runtime/verify.h"
+
+#include "base/memory.h"
+#include "runtime/oracle.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- kinds of products */
+
+enum x_kind { X_RANDOM, X_INTEGERS, X_NON_FINITE };
+enum y_kind { Y_MARKED, Y_RANDOM, Y_INTEGERS }; /* what y holds before */
+
+struct kind {
+  const char *name;
+  enum cb_form form;
+  int integer_values;
+  enum x_kind x;
+  enum y_kind y;
+  double alpha, beta;
+};
+
+/* α and β are exact in every type. For ax and add they are what the form means. */
+static const struct kind kinds[] = {
+    {"random", CB_FORM_AX, 0, X_RANDOM, Y_MARKED, 1, 0},
+    {"integers", CB_FORM_AX, 1, X_INTEGERS, Y_MARKED, 1, 0},
+    {"non-finite", CB_FORM_AX, 0, X_NON_FINITE, Y_MARKED, 1, 0},
+    {"random", CB_FORM_ADD, 0, X_RANDOM, Y_RANDOM, 1, 1},
+    {"integers", CB_FORM_ADD, 1, X_INTEGERS, Y_INTEGERS, 1, 1},
+    {"non-finite", CB_FORM_ADD, 0, X_NON_FINITE, Y_RANDOM, 1, 1},
+    {"random", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, -1.625, 0.71875},
+    {"integers", CB_FORM_AXPBY, 1, X_INTEGERS, Y_INTEGERS, 3, -2},
+    {"non-finite", CB_FORM_AXPBY, 0, X_NON_FINITE, Y_RANDOM, 0.5, -1},
+    {"beta zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_MARKED, 1.25, 0},
+    {"alpha zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, 0, -0.375},
+};
+
+/* One product of one case. The vectors are of the plan's vector type. */
+struct trial {
+  const struct cb_verify_case *one;
+  const struct kind *kind;
+  int number; /* of the case */
+  void *x, *y, *result;
+};
+
+struct integer_data { /* a case's matrix with integer values, packed */
+  double *values;
+  struct cb_blob blob;
+};
+
+/* ---- seeded numbers */
+
+static uint64_t draw(uint64_t *state) {
+  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+static double draw_fraction(uint64_t *state) {
+  return (double)(draw(state) >> 11) * 0x1p-52 - 1;
+} /* [−1, 1) */
+
+/* Small enough that even floats sum 262144 products exactly. */
+static double draw_integer(uint64_t *state) {
+  return (double)(draw(state) % 17) - 8;
+}
+
+static const uint64_t mark_f64 = 0x7ff80bad0bad0bad;
+static const uint32_t mark_f32 = 0x7fc0bad0;
+
+static void fill_marks(void *y, enum cb_type type, int64_t count) {
+  for (int64_t i = 0; i < count; i++) {
+    if (type == CB_F32)
+      memcpy((float *)y + i, &mark_f32, sizeof mark_f32);
+    else
+      memcpy((double *)y + i, &mark_f64, sizeof mark_f64);
+  }
+}
+
+static int is_mark(const void *y, enum cb_type type, int64_t i) {
+  return type == CB_F32 ? !memcmp((const float *)y + i, &mark_f32, sizeof mark_f32)
+                        : !memcmp((const double *)y + i, &mark_f64, sizeof mark_f64);
+}
+
+static void fill(void *vector, enum cb_type type, int64_t count, int integers, uint64_t seed) {
+  for (int64_t i = 0; i < count; i++)
+    cb_oracle_set(vector, type, i, integers ? draw_integer(&seed) : draw_fraction(&seed));
+}
+
+/* A few places, so that most rows of most matrices stay finite. */
+static void sprinkle(void *x, enum cb_type type, int64_t count, uint64_t seed) {
+  const double specials[] = {NAN, INFINITY, -INFINITY};
+  for (int64_t left = count ? 1 + count / 500 : 0; left > 0; left--)
+    cb_oracle_set(x, type, (int64_t)(draw(&seed) % (uint64_t)count), specials[draw(&seed) % 3]);
+}
+
+/* ---- preparing */
+
+void cb_verify_options_default(struct cb_verify_options *options) {
+  *options = (struct cb_verify_options){.seed = 1};
+  cb_host_options_default(&options->host);
+}
+
+static int orders_of(const struct cb_verify_options *options, const struct cb_csr *csr) {
+  if (options->orders > 0) return options->orders;
+  const int64_t size = csr->nnz + csr->rows;
+  return size < 100000 ? 5 : size < 2000000 ? 2 : 1;
+}
+
+static enum cb_status prepare_integers(struct integer_data *data, const struct cb_verify_case *one,
+                                       uint64_t seed, struct cb_diag *diag) {
+  data->values = cb_alloc((size_t)one->csr->nnz, sizeof *data->values);
+  data->blob = *one->blob;
+  data->blob.bytes = cb_alloc((size_t)one->blob->length, 1);
+  if (!data->values || !data->blob.bytes)
+    return cb_fail_memory(diag, "matrix of integers", (unsigned long long)one->blob->length);
+  memcpy(data->blob.bytes, one->blob->bytes, (size_t)one->blob->length);
+  for (int64_t k = 0; k < one->csr->nnz; k++) data->values[k] = draw_integer(&seed);
+  return cb_pack_values(&data->blob, one->plan, one->assignment, data->values, diag);
+}
+
+static void release_integers(struct integer_data *data) {
+  cb_free(data->values);
+  cb_blob_release(&data->blob);
+}
+
+static enum cb_status prepare_trial(struct trial *trial, uint64_t seed, struct cb_diag *diag) {
+  const struct cb_csr *csr = trial->one->csr;
+  const enum cb_type type = trial->one->plan->vector_type;
+  const size_t size = cb_type_size(type);
+  trial->x = cb_alloc((size_t)csr->cols, size);
+  trial->y = cb_alloc((size_t)csr->rows, size);
+  trial->result = cb_alloc((size_t)csr->rows, size);
+  if (!trial->x || !trial->y || !trial->result)
+    return cb_fail_memory(diag, "vectors", (unsigned long long)(csr->cols + 2 * csr->rows) * size);
+  fill(trial->x, type, csr->cols, trial->kind->x == X_INTEGERS, seed);
+  if (trial->kind->x == X_NON_FINITE) sprinkle(trial->x, type, csr->cols, seed + 1);
+  if (trial->kind->y == Y_MARKED)
+    fill_marks(trial->y, type, csr->rows);
+  else
+    fill(trial->y, type, csr->rows, trial->kind->y == Y_INTEGERS, seed + 2);
+  return CB_OK;
+}
+
+static void release_trial(struct trial *trial) {
+  cb_free(trial->x);
+  cb_free(trial->y);
+  cb_free(trial->result);
+}
+
+static struct cb_host_job job_of(const struct trial *trial, const struct integer_data *integers,
+                                 const struct cb_verify_options *options) {
+  const struct cb_csr *csr = trial->one->csr;
+  const int64_t size = (int64_t)cb_type_size(trial->one->plan->vector_type);
+  const struct cb_blob *blob = trial->kind->integer_values ? &integers[trial->number].blob : trial->one->blob;
+  return (struct cb_host_job){.kernel = trial->number,
+                              .data = blob->bytes,
+                              .data_bytes = blob->length,
+                              .x = trial->x,
+                              .x_bytes = csr->cols * size,
+                              .y = trial->y,
+                              .y_bytes = csr->rows * size,
+                              .alpha = trial->kind->alpha,
+                              .beta = trial->kind->beta,
+                              .seed = options->seed * 1000,
+                              .products = orders_of(options, csr),
+                              .repeatable = !trial->one->plan->atomics,
+                              .result = trial->result};
+}
+
+/* ---- judging */
+
+static void add_row_place(struct cb_verify_report *report, const struct cb_csr *csr, int64_t row) {
+  const int64_t first = cb_csr_row(csr, row), length = cb_csr_row_length(csr, row);
+  report->row = row;
+  report->panel = row / 16;
+  report->columns_count = length < CB_VERIFY_COLUMNS ? (int)length : CB_VERIFY_COLUMNS;
+  for (int k = 0; k < report->columns_count; k++) report->columns[k] = csr->col_idx[first + k];
+}
+
+/* "panel 2, 12 nonzeros in sub-block columns 0 3 7 …" */
+static void describe_row(const struct cb_verify_report *report, const struct cb_csr *csr, char *text,
+                         size_t size) {
+  const int64_t length = cb_csr_row_length(csr, report->row);
+  size_t used =
+      (size_t)snprintf(text, size, "panel %lld, %lld nonzeros", (long long)report->panel, (long long)length);
+  int64_t previous = -1;
+  for (int k = 0; k < report->columns_count && used < size; k++) {
+    if (report->columns[k] / 16 == previous) continue;
+    previous = report->columns[k] / 16;
+    used += (size_t)snprintf(text + used, size - used, "%s %lld", k ? "" : " in sub-block columns",
+                             (long long)previous);
+  }
+  if (length > report->columns_count && used < size) snprintf(text + used, size - used, " …");
+}
+
+static void report_stop(struct cb_verify_report *report, const struct trial *trial,
+                        const struct cb_host_job *job) {
+  report->status = CB_ERR_WRONG;
+  report->product = trial->kind->name;
+  if (job->outcome == CB_HOST_UNREPEATABLE) {
+    add_row_place(report, trial->one->csr, job->row);
+    snprintf(report->message, sizeof report->message,
+             "product '%s': row %lld (panel %lld) changes its bits with the order of warps",
+             trial->kind->name, (long long)job->row, (long long)report->panel);
+  } else {
+    snprintf(report->message, sizeof report->message, "product '%s': %.960s", trial->kind->name,
+             job->message);
+  }
+}
+
+static void report_wrong(struct cb_verify_report *report, const struct trial *trial,
+                         const struct cb_comparison *comparison) {
+  char place[256];
+  const int64_t row = comparison->first_wrong;
+  const int unwritten = is_mark(trial->result, trial->one->plan->vector_type, row);
+  report->status = CB_ERR_WRONG;
+  report->product = trial->kind->name;
+  report->wrong_rows = comparison->wrong;
+  report->got = comparison->got;
+  report->expected = (double)comparison->expected;
+  report->tolerance = comparison->tolerance;
+  add_row_place(report, trial->one->csr, row);
+  describe_row(report, trial->one->csr, place, sizeof place);
+  if (unwritten && trial->kind->y == Y_MARKED)
+    snprintf(report->message, sizeof report->message,
+             "product '%s': row %lld (%s) is never written; %lld of %lld rows are wrong", trial->kind->name,
+             (long long)row, place, (long long)comparison->wrong, (long long)comparison->rows);
+  else
+    snprintf(
+        report->message, sizeof report->message,
+        "product '%s': row %lld (%s) is %.17g instead of %.17g, tolerance %.3g; %lld of %lld rows are wrong",
+        trial->kind->name, (long long)row, place, report->got, report->expected, report->tolerance,
+        (long long)comparison->wrong, (long long)comparison->rows);
+}
+
+/* The vectors as doubles, which is what the oracle takes. */
+static double *widen(const void *vector, enum cb_type type, int64_t count) {
+  double *wide = cb_alloc((size_t)count, sizeof *wide);
+  for (int64_t i = 0; wide && i < count; i++) wide[i] = cb_oracle_get(vector, type, i);
+  return wide;
+}
+
+static enum cb_status compare_rows(struct cb_verify_report *report, const struct trial *trial,
+                                   const struct integer_data *integers, struct cb_diag *diag) {
+  const struct cb_plan *plan = trial->one->plan;
+  const struct cb_csr *csr = trial->one->csr;
+  struct cb_expected expected = {0};
+  struct cb_comparison comparison;
+  double *x = widen(trial->x, plan->vector_type, csr->cols),
+         *y = widen(trial->y, plan->vector_type, csr->rows);
+  const struct cb_product product = {.types = cb_oracle_types_of(plan),
+                                     .values =
+                                         trial->kind->integer_values ? integers[trial->number].values : NULL,
+                                     .x = x,
+                                     .y = y,
+                                     .alpha = trial->kind->alpha,
+                                     .beta = trial->kind->beta};
+  enum cb_status s =
+      x && y ? CB_OK : cb_fail_memory(diag, "vectors", (unsigned long long)(csr->cols + csr->rows) * 8);
+  if (!s) s = cb_oracle_multiply(&expected, csr, &product, diag);
+  if (!s) {
+    cb_oracle_compare(&comparison, &expected, trial->result, plan->vector_type);
+    report->rows += comparison.rows;
+    report->exact_rows += comparison.exact;
+    report->unbounded_rows += comparison.unbounded;
+    if (comparison.worst_ratio > report->worst_ratio) report->worst_ratio = comparison.worst_ratio;
+    if (comparison.wrong && !report->status) report_wrong(report, trial, &comparison);
+  }
+  cb_expected_release(&expected);
+  cb_free(x);
+  cb_free(y);
+  return s;
+}
+
+static enum cb_status judge(struct cb_verify_report *report, const struct trial *trial,
+                            const struct cb_host_job *job, const struct integer_data *integers,
+                            struct cb_diag *diag) {
+  report->products++;
+  report->runs += job->products;
+  report->run_seconds += job->seconds;
+  if (job->outcome != CB_HOST_DONE) {
+    if (!report->status) report_stop(report, trial, job);
+    return CB_OK;
+  }
+  return compare_rows(report, trial, integers, diag);
+}
+
+/* ---- the whole */
+
+struct batch {
+  const struct cb_verify_case *cases;
+  const struct cb_verify_options *options;
+  int count, trials_count;
+  struct trial *trials;
+  struct cb_host_job *jobs;
+  struct integer_data *integers;
+};
+
+static int count_trials(const struct cb_verify_case *cases, int count) {
+  int trials = 0;
+  for (int c = 0; c < count; c++)
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) trials += kinds[k].form == cases[c].plan->form;
+  return trials;
+}
+
+static enum cb_status prepare(struct batch *batch, struct cb_diag *diag) {
+  const int trials = count_trials(batch->cases, batch->count);
+  batch->trials = cb_calloc((size_t)trials, sizeof *batch->trials);
+  batch->jobs = cb_calloc((size_t)trials, sizeof *batch->jobs);
+  batch->integers = cb_calloc((size_t)batch->count, sizeof *batch->integers);
+  if (!batch->trials || !batch->jobs || !batch->integers)
+    return cb_fail_memory(diag, "trials", (unsigned long long)trials * sizeof *batch->jobs);
+  enum cb_status s = CB_OK;
+  for (int c = 0; c < batch->count && !s; c++) {
+    const uint64_t seed = batch->options->seed * 0x10001 + (uint64_t)c * 64;
+    s = prepare_integers(&batch->integers[c], &batch->cases[c], seed + 7, diag);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds && !s; k++) {
+      if (kinds[k].form != batch->cases[c].plan->form) continue;
+      const int t = batch->trials_count++;
+      batch->trials[t] = (struct trial){.one = &batch->cases[c], .kind = &kinds[k], .number = c};
+      s = prepare_trial(&batch->trials[t], seed + 8 * k, diag);
+      batch->jobs[t] = job_of(&batch->trials[t], batch->integers, batch->options);
+    }
+  }
+  return s;
+}
+
+static void release(struct batch *batch) {
+  for (int t = 0; t < batch->trials_count; t++) release_trial(&batch->trials[t]);
+  for (int c = 0; batch->integers && c < batch->count; c++) release_integers(&batch->integers[c]);
+  cb_free(batch->trials);
+  cb_free(batch->jobs);
+  cb_free(batch->integers);
+}
+
+static int line_of(const struct cb_source *source) {
+  int line = 1;
+  for (int64_t i = 0; i < source->body; i++) line += source->text[i] == '\n';
+  return line;
+}
+
+static enum cb_status build(struct cb_host_program **program, struct cb_host *host,
+                            const struct cb_verify_case *cases, int count, struct cb_diag *diag) {
+  struct cb_host_kernel *kernels = cb_alloc((size_t)count, sizeof *kernels);
+  if (!kernels) return cb_fail_memory(diag, "kernels", (unsigned long long)count * sizeof *kernels);
+  for (int c = 0; c < count; c++)
+    kernels[c] = (struct cb_host_kernel){.text = cases[c].source->text + cases[c].source->body,
+                                         .first_line = line_of(cases[c].source),
+                                         .symbol = cases[c].symbol,
+                                         .vector_type = cases[c].plan->vector_type,
+                                         .form = cases[c].plan->form};
+  const enum cb_status s = cb_host_build(program, host, kernels, count, diag);
+  cb_free(kernels);
+  return s;
+}
+
+enum cb_status cb_verify_batch(struct cb_host *host, const struct cb_verify_case *cases, int count,
+                               const struct cb_verify_options *options, struct cb_verify_report *reports,
+                               struct cb_diag *diag) {
+  struct batch batch = {.cases = cases, .options = options, .count = count};
+  struct cb_host_program *program = NULL;
+  enum cb_status s = build(&program, host, cases, count, diag);
+  if (!s) s = prepare(&batch, diag);
+  if (!s) s = cb_host_run(program, batch.jobs, batch.trials_count, diag);
+  for (int c = 0; c < count; c++)
+    reports[c] =
+        (struct cb_verify_report){.row = -1, .compile_seconds = program ? cb_host_build_seconds(program) : 0};
+  for (int t = 0; t < batch.trials_count && !s; t++)
+    s = judge(&reports[batch.trials[t].number], &batch.trials[t], &batch.jobs[t], batch.integers, diag);
+  release(&batch);
+  cb_host_program_free(program);
+  return s;
+}
+
+enum cb_status cb_verify(const struct cb_verify_case *one, const struct cb_verify_options *options,
+                         struct cb_verify_report *report, struct cb_diag *diag) {
+  struct cb_host *host = NULL;
+  *report = (struct cb_verify_report){.row = -1};
+  enum cb_status s = cb_host_open(&host, &options->host, diag);
+  if (!s) s = cb_verify_batch(host, one, 1, options, report, diag);
+  cb_host_close(host);
+  if (!s && report->status) s = cb_fail(diag, report->status, "%s", report->message);
+  return s;
+}
+
+enum cb_status cb_verify_file(const char *path, const struct cb_verify_options *options,
+                              struct cb_verify_file_report *report, struct cb_diag *diag) {
+  struct cb_host *host = NULL;
+  const int orders = options->orders > 0 ? options->orders : 2;
+  *report = (struct cb_verify_file_report){0};
+  enum cb_status s = cb_host_open(&host, &options->host, diag);
+  if (!s)
+    s = cb_host_selftest(host, path, options->seed * 1000, orders, report->output, &report->compile_seconds,
+                         &report->run_seconds, diag);
+  if (!s) report->runs = orders;
+  cb_host_close(host);
+  return s;
+}
