@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Cutting text into pieces and parsing them in parallel: see lines.h. */
+#include "frontend/lines.h"
+
+#include "base/memory.h"
+
+#include <omp.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PIECE_BYTES = 1 << 20, TAIL_PADDING = 16 };
+
+static const char *line_end(const char *at, const char *end) {
+  const char *newline = memchr(at, '\n', (size_t)(end - at));
+  return newline ? newline + 1 : end;
+}
+
+/* The last line without its newline cannot be parsed where it lies: it gets one in a copy of its own. */
+static enum cb_status copy_tail(struct cb_lines *lines, const char *begin, const char *end,
+                                struct cb_diag *diag) {
+  const size_t length = (size_t)(end - begin);
+  lines->tail = cb_alloc(length + TAIL_PADDING, 1);
+  if (!lines->tail) return cb_fail_memory(diag, lines->source->path, length);
+  memcpy(lines->tail, begin, length);
+  memset(lines->tail + length, '\n', TAIL_PADDING);
+  lines->pieces[lines->count++] = (struct cb_piece){
+      .begin = lines->tail, .end = lines->tail + length + 1, .limit = lines->tail + length + TAIL_PADDING};
+  return CB_OK;
+}
+
+enum cb_status cb_lines_open(struct cb_lines *lines, const struct cb_source *source, const char *begin,
+                             int64_t line, struct cb_diag *diag) {
+  *lines = (struct cb_lines){.source = source, .lines = line - 1};
+  const char *end = source->end;
+  const char *last = memrchr(begin, '\n', (size_t)(end - begin));
+  const char *whole = last ? last + 1 : begin; /* up to here every line has its newline */
+  const size_t most = (size_t)(whole - begin) / PIECE_BYTES + 2;
+  lines->pieces = cb_calloc(most, sizeof *lines->pieces);
+  if (!lines->pieces) return cb_fail_memory(diag, source->path, most * sizeof *lines->pieces);
+  while (begin < whole) {
+    const char *cut = whole - begin <= PIECE_BYTES ? whole : line_end(begin + PIECE_BYTES, whole);
+    lines->pieces[lines->count++] = (struct cb_piece){.begin = begin, .end = cut, .limit = end};
+    begin = cut;
+  }
+  return whole < end ? copy_tail(lines, whole, end, diag) : CB_OK;
+}
+
+void cb_lines_close(struct cb_lines *lines) {
+  cb_free(lines->pieces);
+  cb_free(lines->tail);
+  *lines = (struct cb_lines){0};
+}
+
+/* Lets go of the pages of a mapped file that lie wholly in this piece: they stay in the page cache, but do
+ * not count as memory of this process. */
+static void drop_pages(const struct cb_lines *lines, const struct cb_piece *piece) {
+  if (!lines->source->mapped || piece->begin == lines->tail) return;
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  const uintptr_t begin = (uintptr_t)piece->begin & ~(page - 1), end = (uintptr_t)piece->end & ~(page - 1);
+  if (begin < end) madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
+/* Newlines, eight bytes at a time: each byte lane counts up to 255 and is then added up. */
+static int64_t count_newlines(const char *at, const char *end) {
+  const uint64_t ones = 0x0101010101010101, low = 0x7f7f7f7f7f7f7f7f, newlines = 0x0a0a0a0a0a0a0a0a;
+  int64_t count = 0;
+  while (end - at >= 8) {
+    uint64_t lanes = 0;
+    for (int step = 0; step < 255 && end - at >= 8; step++, at += 8) {
+      uint64_t bytes;
+      memcpy(&bytes, at, sizeof bytes);
+      bytes ^= newlines;
+      lanes += (~(((bytes & low) + low) | bytes) >> 7) & ones;
+    }
+    const uint64_t pairs = (lanes & 0x00ff00ff00ff00ff) + (lanes >> 8 & 0x00ff00ff00ff00ff);
+    count += (int64_t)(pairs * 0x0001000100010001 >> 48);
+  }
+  for (; at < end; at++) count += *at == '\n';
+  return count;
+}
+
+static int holds_entry(const char *line, const char *comments) {
+  while (cb_is_blank(*line)) line++;
+  return *line != '\n' && (!*line || !strchr(comments, *line));
+}
+
+static void count_entries(struct cb_piece *piece, const char *comments) {
+  piece->lines = piece->entries = 0;
+  for (const char *at = piece->begin; at < piece->end; at = line_end(at, piece->end)) {
+    piece->lines++;
+    piece->entries += holds_entry(at, comments);
+  }
+}
+
+/* First lines and first entries of all pieces, from their counts. */
+static void number_pieces(struct cb_lines *lines, int64_t first_line) {
+  lines->lines = first_line - 1;
+  lines->entries = 0;
+  for (int64_t i = 0; i < lines->count; i++) {
+    lines->pieces[i].line = lines->lines + 1;
+    lines->pieces[i].entry = lines->entries;
+    lines->lines += lines->pieces[i].lines;
+    lines->entries += lines->pieces[i].entries;
+  }
+}
+
+void cb_lines_count(struct cb_lines *lines, const char *comments, int64_t expected) {
+  const int64_t first_line = lines->count && lines->pieces[0].line ? lines->pieces[0].line : lines->lines + 1;
+#pragma omp parallel for schedule(dynamic)
+  for (int64_t i = 0; i < lines->count; i++) {
+    struct cb_piece *piece = &lines->pieces[i];
+    if (expected >= 0)
+      piece->entries = piece->lines = count_newlines(piece->begin, piece->end);
+    else
+      count_entries(piece, comments);
+    drop_pages(lines, piece);
+  }
+  number_pieces(lines, first_line);
+  if (expected >= 0 && lines->entries != expected) cb_lines_count(lines, comments, -1);
+}
+
+int64_t cb_lines_line_of(const struct cb_lines *lines, const char *comments, int64_t entry) {
+  const struct cb_piece *piece = lines->pieces;
+  while (piece->entry + piece->entries <= entry) piece++;
+  int64_t line = piece->line, left = entry - piece->entry;
+  for (const char *at = piece->begin;; at = line_end(at, piece->end), line++)
+    if (holds_entry(at, comments) && !left--) return line;
+}
+
+/* ---- the parallel loop */
+
+struct progress_clock {
+  const struct cb_progress *progress;
+  struct timespec last;
+};
+
+/* Reports at most ten times a second; only the thread that called the library does so. */
+static void report(struct progress_clock *clock, int64_t done, int64_t total) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const double elapsed =
+      (double)(now.tv_sec - clock->last.tv_sec) + 1e-9 * (double)(now.tv_nsec - clock->last.tv_nsec);
+  if (elapsed < 0.1) return;
+  clock->last = now;
+  clock->progress->report(clock->progress->user, "reading", done, total);
+}
+
+struct parsing {
+  struct cb_lines *lines;
+  cb_parse_piece *parse;
+  void *user;
+  int64_t found, done;
+  int64_t bad;                   /* the first piece with an error, or the number of pieces */
+  struct cb_complaint complaint; /* of that piece */
+};
+
+static void parse_piece(struct parsing *parsing, int64_t index) {
+  const struct cb_piece *piece = &parsing->lines->pieces[index];
+  struct cb_complaint complaint = {0};
+  int64_t bad;
+#pragma omp atomic read
+  bad = parsing->bad;
+  if (index > bad) return; /* an earlier piece has failed already */
+  const int64_t found = parsing->parse(parsing->user, piece, &complaint);
+#pragma omp atomic
+  parsing->found += found;
+#pragma omp atomic
+  parsing->done += piece->end - piece->begin;
+  if (complaint.status) {
+#pragma omp critical(cb_complaint)
+    if (index < parsing->bad) {
+      parsing->complaint = complaint;
+#pragma omp atomic write
+      parsing->bad = index;
+    }
+  }
+  drop_pages(parsing->lines, piece);
+}
+
+enum cb_status cb_lines_parse(struct cb_lines *lines, cb_parse_piece *parse, void *user, int64_t *found,
+                              struct cb_diag *diag) {
+  struct parsing parsing = {.lines = lines, .parse = parse, .user = user, .bad = lines->count};
+  const struct cb_source *source = lines->source;
+  struct progress_clock clock = {.progress = source->progress};
+  if (clock.progress) clock_gettime(CLOCK_MONOTONIC, &clock.last);
+#pragma omp parallel for schedule(dynamic)
+  for (int64_t i = 0; i < lines->count; i++) {
+    parse_piece(&parsing, i);
+    if (clock.progress && omp_get_thread_num() == 0) {
+      int64_t done;
+#pragma omp atomic read
+      done = parsing.done;
+      report(&clock, done, source->end - source->bytes);
+    }
+  }
+  *found = parsing.found;
+  if (parsing.bad == lines->count) return CB_OK;
+  const struct cb_piece *piece = &lines->pieces[parsing.bad];
+  const int64_t line = piece->line + count_newlines(piece->begin, parsing.complaint.at);
+  return cb_fail(diag, parsing.complaint.status, "%s:%lld: %s", source->path, (long long)line,
+                 parsing.complaint.message);
+}
+
+const char *cb_token_text(char text[CB_TOKEN_TEXT], const char *token, const char *end) {
+  enum { MOST = 24 };
+  int length = 0;
+  while (length < MOST && token + length < end) {
+    const char c = token[length];
+    text[length++] = c >= ' ' && c <= '~' ? c : '?';
+  }
+  memcpy(text + length, token + length < end ? "..." : "", token + length < end ? 4 : 1);
+  return text;
+}

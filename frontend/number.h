@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Numbers in text: the inner loops of all text readers. All functions read on until a byte that is no part of
+ * a number, so the text must hold such a byte (a newline, say) before it ends. No locale plays a part. */
+#ifndef CBGEN_FRONTEND_NUMBER_H
+#define CBGEN_FRONTEND_NUMBER_H
+
+#include <stdint.h>
+
+/* Parses a floating-point number as strtod does in the C locale, correctly rounded: decimal or hexadecimal,
+ * "inf", "infinity", "nan", "nan(…)". In addition 'd', 'D', 'q' and 'Q' start an exponent, and so does a sign
+ * right after a mantissa with a point ("1.5-300"), as Fortran writes them. Returns the first byte after the
+ * number, or NULL if there is none. `limit` is the end of readable memory. */
+const char *cb_parse_double(const char *text, const char *limit, double *value);
+
+/* Parses an unsigned decimal integer, one '+' accepted; INT64_MAX stands for anything larger. Returns the
+ * first byte after it, or `text` itself if there is no number. */
+static inline const char *cb_parse_index(const char *text, int64_t *value) {
+  const char *next = text + (*text == '+'), *digits = next;
+  uint64_t number = 0;
+  for (unsigned digit; (digit = (unsigned char)*next - (unsigned)'0') < 10; next++)
+    number = number * 10 + digit;
+  if (next - digits > 18) { /* rare: leading zeros, or too large for the loop above */
+    number = 0;
+    for (const char *at = digits; at < next; at++) {
+      number = number * 10 + (uint64_t)(*at - '0');
+      if (number > (uint64_t)INT64_MAX / 16) number = (uint64_t)INT64_MAX / 16;
+    }
+    if (number == (uint64_t)INT64_MAX / 16) number = INT64_MAX;
+  }
+  *value = (int64_t)number;
+  return next == digits ? text : next;
+}
+
+#endif
