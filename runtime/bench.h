@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Running and timing on a GPU: what `cbgen run` and `cbgen bench` do.
+ *
+ *   struct cb_bench_settings settings;
+ *   cb_bench_settings_default(&settings);
+ *   cb_bench_open(&bench, &settings, diag)                     driver, device, NVRTC, cuSPARSE, ceilings:
+ * once cb_bench_matrix(&result, bench, &csr, &options, diag)      any number of matrices cb_bench_json(&text,
+ * bench, &result, diag) cb_bench_result_release(&result); cb_bench_close(bench)
+ *
+ * Protocol. A batch is 100 products back to back (20 when one takes over 100 µs) between two CUDA events; a
+ * repetition of one competitor is the median of 7 batches after one batch that is not counted; five
+ * repetitions are interleaved over all competitors, so that a drift of the clock meets all alike. Reported:
+ * the median of the five, with the least and the greatest. Caches are not flushed in between: what fits in L2
+ * is read from L2, as in a solver. x is the seeded vector of the self-test. Every competitor's y is compared
+ * with the oracle before anything is timed.
+ */
+#ifndef CBGEN_RUNTIME_BENCH_H
+#define CBGEN_RUNTIME_BENCH_H
+
+#include "analysis/options.h"
+#include "base/status.h"
+#include "base/text.h"
+#include "frontend/csr.h"
+#include "runtime/cubin.h"
+#include "runtime/cusparse.h"
+#include "runtime/driver.h"
+#include "runtime/nvrtc.h"
+#include "runtime/oracle.h"
+#include "runtime/operator.h"
+
+#include <stdint.h>
+
+struct cb_bench_settings {
+  int device;      /* ordinal */
+  int repetitions; /* 5 */
+  int batches;     /* 7 */
+  int launches;    /* products per batch; 0: 100, or 20 when one takes over 100 µs */
+  int rivals;      /* 1: against cuSPARSE, where it is found */
+  int ceilings;    /* 1: measure copy, read and launch ceilings when opening */
+  int line_info;   /* compile with -lineinfo, for profilers and compute-sanitizer */
+  const char *driver_path, *nvrtc_path, *cusparse_path; /* NULL: searched for */
+};
+void cb_bench_settings_default(struct cb_bench_settings *settings);
+
+struct cb_ceilings {
+  double copy_gb_per_s; /* device memory to device memory, bytes read and written */
+  double read_gb_per_s; /* read-only stream */
+  double launch_us;     /* an empty kernel, back to back */
+  int64_t bytes;        /* that copy and read worked on */
+};
+
+/* What was opened. Members are for reading. */
+struct cb_bench {
+  struct cb_bench_settings settings;
+  struct cb_driver *driver;
+  struct cb_device *device; /* its context is current between open and close, on the thread that opened */
+  struct cb_nvrtc *nvrtc;
+  struct cb_cusparse *cusparse; /* NULL: not asked for, or not found (see missing) */
+  char missing[512];            /* why cuSPARSE is NULL; "" otherwise */
+  struct CUstream_st *stream;
+  struct cb_ceilings ceilings; /* zero unless asked for */
+};
+
+/* CB_ERR_MISSING without a driver, a GPU or NVRTC; without cuSPARSE it goes on. */
+enum cb_status cb_bench_open(struct cb_bench **bench, const struct cb_bench_settings *settings,
+                             struct cb_diag *diag);
+void cb_bench_close(struct cb_bench *bench); /* NULL is accepted */
+
+/* Wall-clock seconds of each step of the way to the first product. */
+struct cb_stages {
+  double plan, pack, emit, compile, load, upload;
+};
+
+struct cb_timing {
+  double us, least_us, most_us; /* one product: median, least and greatest of the repetitions; 0: not timed */
+  int launches;                 /* products per batch */
+};
+
+/* One product of the generated kernel, checked. The matrix and the plan's facts are in both results. */
+struct cb_run_result {
+  char name[64];
+  int64_t rows, cols, nnz;
+  enum cb_type type;
+  enum cb_form form;
+  char *plan;           /* the plan's line */
+  char pattern[33];     /* its hash in hexadecimal */
+  int64_t stored_bytes; /* arrays that one product reads */
+  int64_t moved_bytes;  /* stored_bytes, x once, and y once (twice when it is read as well) */
+  double predicted_us;  /* by the cost model */
+  struct cb_stages stages;
+  struct cb_cubin_stats cubin;
+  int launches;               /* kernels per product */
+  int64_t device_bytes;       /* of the operator */
+  struct cb_comparison check; /* against the oracle; check.wrong is 0 when the kernel is right */
+  int repeatable;             /* a second product gave the same bits */
+  struct cb_timing timing;
+};
+
+/* The whole way for one matrix: plan for the bench's device, pack, emit, compile, load, multiply, compare,
+ * time. With form axpby α = 1.5 and β = 0.5; y is seeded where it is read. A wrong product is a result
+ * (check.wrong), not an error. Release the result in any case. */
+enum cb_status cb_run_matrix(struct cb_run_result *result, struct cb_bench *bench, const struct cb_csr *csr,
+                             const struct cb_options *options, struct cb_diag *diag);
+void cb_run_result_release(struct cb_run_result *result);
+
+struct cb_rival_result {
+  struct cb_rival rival;
+  int64_t wrong; /* rows that the oracle rejects */
+  struct cb_timing timing;
+};
+
+struct cb_bench_result {
+  struct cb_run_result run;
+  double gflops;            /* 2 nnz / time */
+  double bytes_per_nonzero; /* stored */
+  double moved_gb_per_s;    /* moved_bytes / time */
+  double share_of_read;     /* of the read ceiling */
+  int rivals_count;
+  struct cb_rival_result *rivals;
+  int best;            /* fastest rival with a right result; -1: none */
+  double speed_up;     /* its time / ours */
+  double csr_speed_up; /* the same against the better of csr-alg1 and csr-alg2 */
+};
+
+enum cb_status cb_bench_matrix(struct cb_bench_result *result, struct cb_bench *bench,
+                               const struct cb_csr *csr, const struct cb_options *options,
+                               struct cb_diag *diag);
+void cb_bench_result_release(struct cb_bench_result *result);
+
+/* One JSON object, on one line without a newline at its end: device, versions, ceilings, protocol and the
+ * result. */
+enum cb_status cb_bench_json(struct cb_text *text, const struct cb_bench *bench,
+                             const struct cb_bench_result *result, struct cb_diag *diag);
+enum cb_status cb_run_json(struct cb_text *text, const struct cb_bench *bench,
+                           const struct cb_run_result *result, struct cb_diag *diag);
+
+/* A Markdown table: the line that says what was measured on, the head, and one row per matrix. */
+void cb_bench_markdown_head(struct cb_text *text, const struct cb_bench *bench);
+void cb_bench_markdown_row(struct cb_text *text, const struct cb_bench_result *result);
+/* Everything about one matrix for a person, several lines: stages, the kernel, and each rival. */
+void cb_bench_report(struct cb_text *text, const struct cb_bench *bench,
+                     const struct cb_bench_result *result);
+void cb_run_report(struct cb_text *text, const struct cb_bench *bench, const struct cb_run_result *result);
+
+#endif
