@@ -44,10 +44,17 @@ static int is_name(const struct cb_scope_entry *entry, const char *name, size_t 
 
 static int is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
+/* Whether a "//" stands before `at` on its line. */
+static int in_comment(const char *text, const char *at) {
+  for (; at > text && at[-1] != '\n'; at--)
+    if (at[0] == '/' && at[-1] == '/') return 1;
+  return 0;
+}
+
 int cb_has_word(const char *text, const char *word) {
   const size_t length = strlen(word);
   for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
-    if ((at == text || !is_word(at[-1])) && !is_word(at[length])) return 1;
+    if ((at == text || !is_word(at[-1])) && !is_word(at[length]) && !in_comment(text, at)) return 1;
   return 0;
 }
 

@@ -37,7 +37,7 @@ enum cb_status cb_expand(struct cb_text *text, const char *piece, struct cb_scop
 /* Whether every entry that is not optional was used. `where` names the scope in the message. */
 enum cb_status cb_scope_check(const struct cb_scope *scope, const char *where, struct cb_diag *diag);
 
-/* Whether `word` occurs in `text` as a whole identifier. */
+/* Whether `word` occurs in `text` as a whole identifier, comments apart. */
 int cb_has_word(const char *text, const char *word);
 
 #endif
