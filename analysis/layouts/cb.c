@@ -640,6 +640,8 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
 static enum cb_status cb_layout_plan(struct cb_draft *draft, struct cb_diag *diag) {
   const struct cb_csr *csr = draft->work.part.csr;
   const struct cb_options *options = draft->options;
+  if (csr->rows > INT32_MAX - 256) /* the text counts rows of padded thread blocks in an int */
+    return cb_fail(diag, CB_ERR_LIMIT, "%lld rows exceed the cb layout's %d", (long long)csr->rows, INT32_MAX - 256);
   struct state *state = cb_calloc(1, sizeof *state);
   if (!state) return cb_fail_memory(diag, "cb layout", sizeof *state);
   draft->work.state = state;

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Plans of CB-SpMV: formats against a brute-force count, every nonzero in one slot, the same bytes for any number
+ * of threads, both balances, carries and atomics, new values, and every allocation failing once. */
+#include "tests/support.h"
+
+#include "analysis/layout.h"
+
+#include <omp.h>
+
+static const char *const option_sets[] = {
+    "",
+    "aggregate=on",
+    "aggregate=off",
+    "aggregate=on intra=off",
+    "aggregate=off intra=off type=f32",
+    "th1=0 th2=0",
+    "th1=0 th2=256",
+    "th1=257 th2=256",
+    "th1=1 th2=0 aggregate=off",
+    "balance=heap",
+    "balance=heap atomics=on form=ax",
+    "unit-budget=16",
+    "unit-budget=16 team=8 atomics=on",
+    "team=4 form=add",
+    "recipe=cb-long long-row=3",
+    "recipe=cb-long long-row=8 balance=heap",
+    "bake-limit=16384 type=f32",
+    "bake-limit=0",
+};
+enum { OPTION_SETS = sizeof option_sets / sizeof *option_sets };
+
+/* The value that fact `key` has in region `region`, or NULL. */
+static const char *fact(const struct cb_plan *plan, int region, const char *key) {
+  for (int i = 0; i < plan->regions[region].facts_count; i++)
+    if (!strcmp(plan->regions[region].facts[i].key, key)) return plan->regions[region].facts[i].value;
+  return NULL;
+}
+
+static long count_fact(const struct cb_plan *plan, const char *key) {
+  const char *value = fact(plan, 0, key);
+  return value ? strtol(value, NULL, 10) : 0;
+}
+
+/* Formats of all sub-blocks, counted from a dense picture. */
+static void brute_force(const struct cb_csr *csr, int aggregated, int th1, int th2, long formats[3]) {
+  unsigned char *picture = calloc((size_t)(csr->rows * csr->cols + 1), 1);
+  for (int64_t i = 0; i < csr->rows; i++)
+    for (int64_t k = cb_csr_row(csr, i); k < cb_csr_row(csr, i + 1); k++)
+      picture[i * csr->cols + csr->col_idx[k]] = 1;
+  for (int64_t top = 0; top < csr->rows; top += 16) {
+    int64_t kept = 0;
+    int nonzeros = 0;
+    for (int64_t j = 0; j <= csr->cols; j++) {
+      int column = 0;
+      for (int64_t i = top; j < csr->cols && i < top + 16 && i < csr->rows; i++)
+        column += picture[i * csr->cols + j];
+      const int64_t place = aggregated ? kept : j;
+      const int boundary = j == csr->cols || (place % 16 == 0 && (!aggregated || column));
+      if (boundary && nonzeros) {
+        formats[nonzeros < th1 ? 0 : nonzeros > th2 ? 2 : 1]++;
+        nonzeros = 0;
+      }
+      nonzeros += column;
+      kept += column > 0;
+    }
+  }
+  free(picture);
+}
+
+static void formats_match_a_count(void **state) {
+  (void)state;
+  static const int thresholds[][2] = {{32, 128}, {0, 0}, {0, 256}, {257, 256}, {9, 40}, {1, 1}};
+  for (uint64_t seed = 0; seed < 60; seed++)
+    for (int aggregated = 0; aggregated < 2; aggregated++) {
+      uint64_t random = seed;
+      const int64_t rows = 1 + (int64_t)(draw(&random) % 70), cols = 1 + (int64_t)(draw(&random) % 90);
+      const int *threshold = thresholds[seed % 6];
+      char settings[96];
+      long formats[3] = {0};
+      snprintf(settings, sizeof settings, "aggregate=%s th1=%d th2=%d", aggregated ? "on" : "off", threshold[0],
+               threshold[1]);
+      struct product product =
+          product_of_matrix(random_matrix(rows, cols, (unsigned)(draw(&random) % 700), seed), settings);
+      brute_force(product.csr, aggregated, threshold[0], threshold[1], formats);
+      assert_int_equal(count_fact(product.plan, "coo"), formats[0]);
+      assert_int_equal(count_fact(product.plan, "csr"), formats[1]);
+      assert_int_equal(count_fact(product.plan, "dense"), formats[2]);
+      product_release(&product);
+    }
+}
+
+static void every_nonzero_has_one_slot(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  for (int set = 0; set < OPTION_SETS; set++)
+    for (unsigned per_mille = 1; per_mille <= 1000; per_mille = per_mille * 3 + 1) {
+      struct product product = product_of_matrix(random_matrix(83, 70, per_mille, per_mille), option_sets[set]);
+      assert_ok(cb_assignment_check(product.plan, product.assignment, &diag));
+      assert_ok(cb_plan_check(product.plan, &diag));
+      product_release(&product);
+    }
+}
+
+/* A check that cannot fail proves nothing: a plan damaged in any of these ways must be refused. */
+static void a_damaged_plan_is_refused(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  struct product product = product_of_matrix(random_matrix(64, 64, 300, 1), "");
+  struct cb_plan *plan = product.plan;
+  struct cb_region *region = &plan->regions[0];
+  int64_t *const numbers[] = {&plan->nnz,          &region->bytes,       &region->blocks,
+                              &region->value_slots, &region->first_block, &plan->carry_sums,
+                              &plan->launches[0].blocks, &region->nonzeros};
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    const int64_t kept = *numbers[i];
+    *numbers[i] = i == 3 ? 1 : kept + 1;
+    assert_int_equal(cb_plan_check(plan, &diag), CB_ERR_INTERNAL);
+    *numbers[i] = kept;
+    assert_ok(cb_plan_check(plan, &diag));
+  }
+  product.assignment->nonzeros++;
+  assert_int_equal(cb_assignment_check(plan, product.assignment, &diag), CB_ERR_INTERNAL);
+  product.assignment->nonzeros -= 2;
+  assert_int_equal(cb_assignment_check(plan, product.assignment, &diag), CB_ERR_INTERNAL);
+  product.assignment->nonzeros++;
+  product_release(&product);
+}
+
+static void threads_change_nothing(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  static const int threads[] = {1, 2, 5};
+  for (int set = 0; set < OPTION_SETS; set++) {
+    struct product first = {0};
+    struct cb_text first_json = {0};
+    for (int t = 0; t < 3; t++) {
+      omp_set_num_threads(threads[t]);
+      struct product product = product_of_matrix(random_matrix(700, 600, 60, 7), option_sets[set]);
+      struct cb_text json = {0};
+      assert_ok(cb_plan_json(product.plan, &json, &diag));
+      if (!t) {
+        first = product;
+        first_json = json;
+        continue;
+      }
+      assert_string_equal(cb_text_string(&json), cb_text_string(&first_json));
+      assert_string_equal(product.plan->line, first.plan->line);
+      assert_string_equal(product.source.text, first.source.text);
+      assert_int_equal(product.blob.length, first.blob.length);
+      assert_memory_equal(product.blob.bytes, first.blob.bytes, (size_t)product.blob.length);
+      cb_text_release(&json);
+      product_release(&product);
+    }
+    cb_text_release(&first_json);
+    product_release(&first);
+  }
+  omp_set_num_threads(2);
+}
+
+static void aggregation_asks_th0(void **state) {
+  (void)state;
+  /* Eight aligned sub-blocks, k of them with one nonzero, the others full: a share of k / 8. */
+  for (int sparse = 0; sparse <= 8; sparse++) {
+    struct cb_diag diag = {0};
+    struct cb_coo coo = {.rows = 16, .cols = 128};
+    struct cb_csr csr = {0};
+    coo.row_idx = cb_alloc(2048, 4);
+    coo.col_idx = cb_alloc(2048, 4);
+    for (int block = 0; block < 8; block++)
+      for (int k = 0; k < (block < sparse ? 1 : 256); k++) {
+        coo.row_idx[coo.count] = k / 16;
+        coo.col_idx[coo.count++] = 16 * block + k % 16;
+      }
+    assert_ok(cb_csr_from_coo(&csr, &coo, &diag));
+    for (int th0 = 0; th0 <= 100; th0 += 25) {
+      char settings[32];
+      snprintf(settings, sizeof settings, "th0=%d", th0);
+      struct product product = {0};
+      set_options(&product.options, settings);
+      assert_ok(cb_target_find(&product.target, "sm_90", &diag));
+      assert_ok(cb_plan_build(&product.plan, &product.assignment, &csr, &product.target, &product.options, &diag));
+      assert_string_equal(fact(product.plan, 0, "aggregated"), sparse * 100 > th0 * 8 ? "yes" : "no");
+      cb_assignment_free(product.assignment);
+      cb_plan_free(product.plan);
+    }
+    cb_csr_release(&csr);
+  }
+}
+
+/* Alg. 2 gives no thread block more than 8 sub-blocks, and no two loads differ by more than a sub-block. */
+static void heap_balances(void **state) {
+  (void)state;
+  struct product product = product_of_matrix(random_matrix(640, 640, 120, 3), "balance=heap aggregate=off");
+  const struct cb_plan *plan = product.plan;
+  const struct cb_region *region = &plan->regions[0];
+  int64_t first_block = 0, counts = 0;
+  for (int a = 0; a < region->arrays_count; a++) {
+    if (!strcmp(region->arrays[a].name, "first_block")) first_block = cb_blob_offset(plan, 0, a);
+    if (!strcmp(region->arrays[a].name, "nnz_per_blk")) counts = cb_blob_offset(plan, 0, a);
+  }
+  assert_true(first_block && counts);
+  const uint16_t *first = (const uint16_t *)(product.blob.bytes + first_block);
+  const unsigned char *nonzeros = product.blob.bytes + counts;
+  int64_t least = INT64_MAX, most = 0;
+  for (int64_t block = 0; block < region->blocks; block++) {
+    int64_t load = 0;
+    assert_true(first[8 * block + 8] - first[8 * block] <= 8);
+    for (int b = first[8 * block]; b < first[8 * block + 8]; b++) load += nonzeros[b] + 1;
+    if (load < least) least = load;
+    if (load > most) most = load;
+  }
+  assert_true(most - least <= 256);
+  product_release(&product);
+}
+
+static void panels_are_shared_only_when_planned(void **state) {
+  (void)state;
+  struct product whole = product_of_matrix(random_matrix(64, 4000, 300, 5), "team=1 unit-budget=1000000");
+  assert_int_equal(whole.plan->carry_sums, 0);
+  assert_null(strstr(whole.source.text + whole.source.body, "carry"));
+  struct product split = product_of_matrix(random_matrix(64, 4000, 300, 5), "team=1 unit-budget=1000");
+  assert_true(split.plan->carry_counters == 4);
+  assert_true(split.plan->carry_sums >= 16 * 8);
+  assert_null(strstr(split.source.text + split.source.body, "atomicAdd(vectors.y"));
+  struct product atomic = product_of_matrix(random_matrix(64, 4000, 300, 5), "team=1 unit-budget=1000 atomics=on");
+  assert_int_equal(atomic.plan->carry_sums, 0);
+  assert_int_equal(atomic.plan->launches_count, 2); /* y is scaled first */
+  assert_non_null(strstr(atomic.source.text + atomic.source.body, "atomicAdd(vectors.y"));
+  struct product unshared = product_of_matrix(random_matrix(64, 64, 300, 5), "atomics=on");
+  assert_int_equal(unshared.plan->launches_count, 1); /* permitted, not needed */
+  product_release(&whole);
+  product_release(&split);
+  product_release(&atomic);
+  product_release(&unshared);
+}
+
+static void new_values_equal_a_fresh_pack(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  for (int set = 0; set < OPTION_SETS; set++) {
+    struct product product = product_of_matrix(random_matrix(90, 100, 200, 2), option_sets[set]);
+    struct cb_blob fresh = {0};
+    for (int64_t k = 0; k < product.csr->nnz; k++) product.csr->values[k] = (double)(3 * k) - 7;
+    assert_ok(cb_pack_values(&product.blob, product.plan, product.assignment, product.csr->values, &diag));
+    assert_ok(cb_pack(&fresh, product.plan, product.assignment, product.csr, cb_csr_pattern_hash(product.csr),
+                      &diag));
+    assert_int_equal(fresh.length, product.blob.length);
+    assert_memory_equal(fresh.bytes, product.blob.bytes, (size_t)fresh.length);
+    cb_blob_release(&fresh);
+    product_release(&product);
+  }
+}
+
+static void shapes_without_nonzeros(void **state) {
+  (void)state;
+  static const int64_t shapes[][2] = {{0, 0}, {0, 7}, {7, 0}, {1, 1}, {16, 16}, {33, 5}, {128, 3}};
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    for (int set = 0; set < OPTION_SETS; set++) {
+      struct product product = product_of_matrix(random_matrix(shapes[i][0], shapes[i][1], 0, 1), option_sets[set]);
+      assert_int_equal(product.plan->launches_count, shapes[i][0] > 0);
+      assert_int_equal(product.plan->nnz, 0);
+      product_release(&product);
+    }
+}
+
+static void too_many_rows_are_refused(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  struct cb_target target;
+  struct cb_options options;
+  struct cb_plan *plan;
+  struct cb_assignment *assignment;
+  /* Only the shape is looked at before the refusal. */
+  const struct cb_csr csr = {.rows = INT32_MAX, .cols = 1};
+  cb_options_default(&options);
+  assert_ok(cb_target_find(&target, "sm_90", &diag));
+  assert_int_equal(cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag), CB_ERR_LIMIT);
+  assert_null(plan);
+  assert_null(assignment);
+  assert_non_null(strstr(diag.message, "2147483647 rows exceed"));
+  options.recipe = "none-such";
+  assert_int_equal(cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag), CB_ERR_ARGUMENT);
+  assert_non_null(strstr(diag.message, "'cb'"));
+}
+
+/* Every allocation from analysis to text fails once: a clean status each time, and nothing leaks (ASan). */
+static void every_allocation_may_fail(void **state) {
+  (void)state;
+  static const char *const sets[] = {"unit-budget=16", "balance=heap", "recipe=cb-long long-row=4 bake-limit=0"};
+  omp_set_num_threads(1);
+  for (int set = 0; set < 3; set++) {
+    struct cb_csr csr = random_matrix(60, 60, 250, 9);
+    struct cb_options options;
+    struct cb_target target;
+    struct cb_diag diag = {0};
+    const struct cb_label label = {"test", "test", {1, 2}};
+    set_options(&options, sets[set]);
+    assert_ok(cb_target_find(&target, "sm_90", &diag));
+    int failures = 0;
+    for (uint64_t nth = 1;; nth++) {
+      struct cb_plan *plan = NULL;
+      struct cb_assignment *assignment = NULL;
+      struct cb_blob blob = {0};
+      struct cb_source source = {0};
+      cb_memory_fail_at(nth, nth % 2 == 0);
+      enum cb_status s = cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag);
+      if (!s) s = cb_pack(&blob, plan, assignment, &csr, label.pattern, &diag);
+      if (!s) s = cb_source_emit(&source, plan, &label, &blob, CB_EMBED_ALWAYS, &diag);
+      const uint64_t made = cb_memory_fail_at(0, 0);
+      assert_true(s == CB_OK || s == CB_ERR_MEMORY);
+      failures += s == CB_ERR_MEMORY;
+      cb_source_release(&source);
+      cb_blob_release(&blob);
+      cb_assignment_free(assignment);
+      cb_plan_free(plan);
+      if (made < nth) {
+        assert_int_equal(s, CB_OK);
+        break;
+      }
+    }
+    assert_true(failures > 50);
+    cb_csr_release(&csr);
+  }
+  omp_set_num_threads(2);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(formats_match_a_count),
+      cmocka_unit_test(every_nonzero_has_one_slot),
+      cmocka_unit_test(a_damaged_plan_is_refused),
+      cmocka_unit_test(threads_change_nothing),
+      cmocka_unit_test(aggregation_asks_th0),
+      cmocka_unit_test(heap_balances),
+      cmocka_unit_test(panels_are_shared_only_when_planned),
+      cmocka_unit_test(new_values_equal_a_fresh_pack),
+      cmocka_unit_test(shapes_without_nonzeros),
+      cmocka_unit_test(too_many_rows_are_refused),
+      cmocka_unit_test(every_allocation_may_fail),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
