@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Running and measuring kernels on the GPU, beside every algorithm of cuSPARSE that applies.
+/* Running and timing on a GPU: what `cbgen run` and `cbgen bench` do.
  *
- *   cb_bench_open      driver, NVRTC, cuSPARSE (optional); the machine's ceilings, measured once
- *   cb_bench_matrix    one matrix: for each set of options analysis, text, compilation, one checked product;
- *                      then all of them and cuSPARSE in turn, `repetitions` times over
- *   cb_bench_json, cb_bench_row   a result as one JSON object, as one row of a table
+ *   struct cb_bench_settings settings;
+ *   cb_bench_settings_default(&settings);
+ *   cb_bench_open(&bench, &settings, diag)                     driver, device, NVRTC, cuSPARSE, ceilings:
+ * once cb_bench_matrix(&result, bench, &csr, &options, diag)      any number of matrices cb_bench_json(&text,
+ * bench, &result, diag) cb_bench_result_release(&result); cb_bench_close(bench)
  *
- * Protocol: a batch is a number of products back to back between two events; a measurement is the median of
- * several batches (7 batches of 100; fewer for what takes long), and a figure the median of five measurements
- * taken in turn with all competitors, so that a drift of the clock meets all alike. Caches are not flushed
- * between products: a matrix that fits in L2 stays there, as it does in a solver. Competitors compute the
- * product in the same form (y = Ax, y += Ax, y = αAx + βy) with x of cb_selftest_x.
+ * Protocol. A batch is 100 products back to back (20 when one takes over 100 µs) between two CUDA events; a
+ * repetition of one competitor is the median of 7 batches after one batch that is not counted; five
+ * repetitions are interleaved over all competitors, so that a drift of the clock meets all alike. Reported:
+ * the median of the five, with the least and the greatest. Caches are not flushed in between: what fits in L2
+ * is read from L2, as in a solver. x is the seeded vector of the self-test. Every competitor's y is compared
+ * with the oracle before anything is timed.
  */
 #ifndef CBGEN_RUNTIME_BENCH_H
 #define CBGEN_RUNTIME_BENCH_H
@@ -20,121 +22,124 @@
 #include "base/text.h"
 #include "frontend/csr.h"
 #include "runtime/cubin.h"
+#include "runtime/cusparse.h"
 #include "runtime/driver.h"
+#include "runtime/nvrtc.h"
 #include "runtime/oracle.h"
+#include "runtime/operator.h"
 
-enum { CB_BENCH_LAUNCHES = 8, CB_BENCH_NOTE = 192 };
+#include <stdint.h>
 
 struct cb_bench_settings {
-  const char *libcuda, *libnvrtc, *libcusparse; /* NULL: as usual */
-  int device;
-  int batches, launches; /* of one measurement, for what is quick: 7 and 100 */
-  int repetitions;       /* 5 */
-  double seconds;        /* bound on a matrix's measuring time, all competitors together: 2 */
-  int rivals;            /* measure cuSPARSE, too */
-  int ceilings;          /* measure the machine first */
+  int device;      /* ordinal */
+  int repetitions; /* 5 */
+  int batches;     /* 7 */
+  int launches;    /* products per batch; 0: 100, or 20 when one takes over 100 µs */
+  int rivals;      /* 1: against cuSPARSE, where it is found */
+  int ceilings;    /* 1: measure copy, read and launch ceilings when opening */
+  int line_info;   /* compile with -lineinfo, for profilers and compute-sanitizer */
+  const char *driver_path, *nvrtc_path, *cusparse_path; /* NULL: searched for */
 };
 void cb_bench_settings_default(struct cb_bench_settings *settings);
 
-struct cb_bench_machine {
-  struct cb_target target;
-  int driver_version, nvrtc_major, nvrtc_minor, cusparse_version; /* 0: no cuSPARSE */
-  char cusparse_note[CB_BENCH_NOTE];                              /* why there is none */
-  double copy_gb_s; /* device to device, bytes read plus bytes written; 0: not measured */
-  double read_gb_s; /* streaming reads */
-  double empty_us;  /* an empty kernel, back to back */
+struct cb_ceilings {
+  double copy_gb_per_s; /* device memory to device memory, bytes read and written */
+  double read_gb_per_s; /* read-only stream */
+  double launch_us;     /* an empty kernel, back to back */
+  int64_t bytes;        /* that copy and read worked on */
 };
 
-struct cb_bench;
+/* What was opened. Members are for reading. */
+struct cb_bench {
+  struct cb_bench_settings settings;
+  struct cb_driver *driver;
+  struct cb_device *device; /* its context is current between open and close, on the thread that opened */
+  struct cb_nvrtc *nvrtc;
+  struct cb_cusparse *cusparse; /* NULL: not asked for, or not found (see missing) */
+  char missing[512];            /* why cuSPARSE is NULL; "" otherwise */
+  struct CUstream_st *stream;
+  struct cb_ceilings ceilings; /* zero unless asked for */
+};
+
+/* CB_ERR_MISSING without a driver, a GPU or NVRTC; without cuSPARSE it goes on. */
 enum cb_status cb_bench_open(struct cb_bench **bench, const struct cb_bench_settings *settings,
                              struct cb_diag *diag);
 void cb_bench_close(struct cb_bench *bench); /* NULL is accepted */
-const struct cb_bench_machine *cb_bench_machine(const struct cb_bench *bench);
 
-/* One set of options to measure. */
-struct cb_bench_variant {
-  const char *label; /* "cb --team=4"; NULL: the recipe's name */
-  struct cb_options options;
+/* Wall-clock seconds of each step of the way to the first product. */
+struct cb_stages {
+  double plan, pack, emit, compile, load, upload;
 };
 
-/* Median, least and greatest of the repetitions. */
-struct cb_bench_time {
-  double us, least_us, greatest_us;
-  int batches, launches; /* of each repetition */
+struct cb_timing {
+  double us, least_us, most_us; /* one product: median, least and greatest of the repetitions; 0: not timed */
+  int launches;                 /* products per batch */
 };
 
-struct cb_bench_figures { /* follow from a time */
-  double gflops;          /* 2 nnz / time */
-  double gb_s;            /* stored bytes + x + y (read, too, where β takes it) per time */
-  double read_share;      /* of the read ceiling; 0: not known */
-};
-
-/* One of cbgen's kernels. */
-struct cb_bench_own {
-  char label[96];
-  char *plan;            /* the plan's line; owned by the result */
-  enum cb_status status; /* CB_ERR_…: what went wrong is in `note`, and nothing below is set past that */
-  char note[CB_BENCH_NOTE * 2];
-  struct cb_bench_time time;
-  struct cb_bench_figures figures;
-  struct cb_comparison check; /* against the oracle */
-  int64_t stored_bytes;
-  double bytes_per_nonzero;
-  int64_t predicted_ns;
-  int launches;
-  struct cb_usage usage[CB_BENCH_LAUNCHES]; /* of the first so many kernels */
-  double analyse_ms, pack_ms, emit_ms, compile_ms, upload_ms,
-      first_ms; /* first: the first product, waited for */
-};
-
-/* One algorithm of cuSPARSE. */
-struct cb_bench_rival {
-  const char *name;      /* "CSR ALG1" */
-  enum cb_status status; /* CB_ERR_UNSUPPORTED: does not apply, `note` says why */
-  char note[CB_BENCH_NOTE];
-  struct cb_bench_time time;
-  struct cb_bench_figures figures;
-  struct cb_comparison check;
-  int64_t stored_bytes;
-  double prepare_ms; /* conversion on the host, upload, analysis on the device */
-};
-
-struct cb_bench_result {
-  char matrix[64];
+/* One product of the generated kernel, checked. The matrix and the plan's facts are in both results. */
+struct cb_run_result {
+  char name[64];
   int64_t rows, cols, nnz;
   enum cb_type type;
   enum cb_form form;
-  int own_count, rivals_count;
-  struct cb_bench_own *own;           /* owned; one per variant, in their order */
-  struct cb_bench_rival *rivals;      /* owned; rows of runtime/cusparse.h */
-  int best_own, best_rival, best_csr; /* index, −1: none (best_csr: of CSR ALG1 and ALG2) */
-  double speedup;                     /* best rival's time over the best own one's; 0: nothing to compare */
+  char *plan;           /* the plan's line */
+  char pattern[33];     /* its hash in hexadecimal */
+  int64_t stored_bytes; /* arrays that one product reads */
+  int64_t moved_bytes;  /* stored_bytes, x once, and y once (twice when it is read as well) */
+  double predicted_us;  /* by the cost model */
+  struct cb_stages stages;
+  struct cb_cubin_stats cubin;
+  int launches;               /* kernels per product */
+  int64_t device_bytes;       /* of the operator */
+  struct cb_comparison check; /* against the oracle; check.wrong is 0 when the kernel is right */
+  int repeatable;             /* a second product gave the same bits */
+  struct cb_timing timing;
 };
+
+/* The whole way for one matrix: plan for the bench's device, pack, emit, compile, load, multiply, compare,
+ * time. With form axpby α = 1.5 and β = 0.5; y is seeded where it is read. A wrong product is a result
+ * (check.wrong), not an error. Release the result in any case. */
+enum cb_status cb_run_matrix(struct cb_run_result *result, struct cb_bench *bench, const struct cb_csr *csr,
+                             const struct cb_options *options, struct cb_diag *diag);
+void cb_run_result_release(struct cb_run_result *result);
+
+struct cb_rival_result {
+  struct cb_rival rival;
+  int64_t wrong; /* rows that the oracle rejects */
+  struct cb_timing timing;
+};
+
+struct cb_bench_result {
+  struct cb_run_result run;
+  double gflops;            /* 2 nnz / time */
+  double bytes_per_nonzero; /* stored */
+  double moved_gb_per_s;    /* moved_bytes / time */
+  double share_of_read;     /* of the read ceiling */
+  int rivals_count;
+  struct cb_rival_result *rivals;
+  int best;            /* fastest rival with a right result; -1: none */
+  double speed_up;     /* its time / ours */
+  double csr_speed_up; /* the same against the better of csr-alg1 and csr-alg2 */
+};
+
+enum cb_status cb_bench_matrix(struct cb_bench_result *result, struct cb_bench *bench,
+                               const struct cb_csr *csr, const struct cb_options *options,
+                               struct cb_diag *diag);
 void cb_bench_result_release(struct cb_bench_result *result);
 
-/* Measures. All variants must have the same type and form (CB_ERR_ARGUMENT). A kernel or rival that fails is
- * reported in its row, and the others go on; the status is then CB_OK but for failures of the whole (memory,
- * the device). Whoever wants to fail on wrong results asks cb_bench_verdict. */
-enum cb_status cb_bench_matrix(struct cb_bench_result *result, struct cb_bench *bench,
-                               const struct cb_csr *csr, const struct cb_bench_variant *variants, int count,
-                               struct cb_diag *diag);
+/* One JSON object, on one line without a newline at its end: device, versions, ceilings, protocol and the
+ * result. */
+enum cb_status cb_bench_json(struct cb_text *text, const struct cb_bench *bench,
+                             const struct cb_bench_result *result, struct cb_diag *diag);
+enum cb_status cb_run_json(struct cb_text *text, const struct cb_bench *bench,
+                           const struct cb_run_result *result, struct cb_diag *diag);
 
-/* CB_OK when all own kernels ran and were right; else the first failure (CB_ERR_WRONG names the row). */
-enum cb_status cb_bench_verdict(const struct cb_bench_result *result, struct cb_diag *diag);
-
-/* The machine and a result as one line of JSON each, with a newline. */
-enum cb_status cb_bench_machine_json(const struct cb_bench_machine *machine, struct cb_text *text,
-                                     struct cb_diag *diag);
-enum cb_status cb_bench_json(const struct cb_bench_result *result, struct cb_text *text,
-                             struct cb_diag *diag);
-
-/* Tables: head and one row per own kernel, as tab-separated values or Markdown. */
-enum cb_bench_style { CB_BENCH_TSV, CB_BENCH_MARKDOWN };
-void cb_bench_head(struct cb_text *text, enum cb_bench_style style);
-void cb_bench_row(const struct cb_bench_result *result, enum cb_bench_style style, struct cb_text *text);
-
-/* A few lines for a person: the machine; a result with all its competitors. */
-void cb_bench_machine_text(const struct cb_bench_machine *machine, struct cb_text *text);
-void cb_bench_text(const struct cb_bench_result *result, struct cb_text *text);
+/* A Markdown table: the line that says what was measured on, the head, and one row per matrix. */
+void cb_bench_markdown_head(struct cb_text *text, const struct cb_bench *bench);
+void cb_bench_markdown_row(struct cb_text *text, const struct cb_bench_result *result);
+/* Everything about one matrix for a person, several lines: stages, the kernel, and each rival. */
+void cb_bench_report(struct cb_text *text, const struct cb_bench *bench,
+                     const struct cb_bench_result *result);
+void cb_run_report(struct cb_text *text, const struct cb_bench *bench, const struct cb_run_result *result);
 
 #endif

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a compiled kernel takes, read from the cubin (an ELF file): registers, stack, shared memory; and the
- * spills, which only the assembler's log tells apart from the rest of the stack. */
+/* What a cubin says about its kernels, read from its ELF sections: no tool and no GPU needed. */
 #ifndef CBGEN_RUNTIME_CUBIN_H
 #define CBGEN_RUNTIME_CUBIN_H
 
@@ -8,21 +7,26 @@
 
 #include <stddef.h>
 
-struct cb_usage {
-  char kernel[128];
-  int registers;   /* per thread */
-  int stack_bytes; /* per thread, in local memory: spills and arrays that did not fit registers */
-  int spill_stores, spill_loads; /* bytes; -1: not known (cb_usage_spills was not called) */
-  int shared_bytes;              /* static */
-  long code_bytes;
+struct cb_kernel_stats {
+  char name[128];
+  int registers;      /* per thread */
+  int stack_bytes;    /* local memory per thread: spilled registers and indexed arrays; must be 0 */
+  int static_shared;  /* bytes per thread block, without what the system reserves */
+  int constant_bytes; /* parameters and literals (bank 0) */
+  int code_bytes;
 };
 
-/* Fills up to `capacity` rows in the order of the file; *count is how many kernels there are. CB_ERR_FORMAT
- * when it is no cubin. */
-enum cb_status cb_cubin_usage(struct cb_usage *usages, int capacity, int *count, const void *cubin,
-                              size_t length, struct cb_diag *diag);
+struct cb_cubin_stats {
+  int count;
+  struct cb_kernel_stats *kernels; /* in alphabetical order */
+};
 
-/* Takes the spills from the log of a compilation (struct cb_compiled). */
-void cb_usage_spills(struct cb_usage *usages, int count, const char *log);
+/* CB_ERR_FORMAT when the bytes are no cubin. On success release the stats. */
+enum cb_status cb_cubin_stats(struct cb_cubin_stats *stats, const void *cubin, size_t bytes,
+                              struct cb_diag *diag);
+void cb_cubin_stats_release(struct cb_cubin_stats *stats);
+
+/* The largest registers, stack and shared memory of all kernels, in one row (its name is empty). */
+struct cb_kernel_stats cb_cubin_stats_worst(const struct cb_cubin_stats *stats);
 
 #endif

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The CUDA driver, opened at run time, and one device with its primary context.
+/* The CUDA driver, opened at run time, and one GPU of it.
  *
- * Every call of the driver goes through the table `call`, so that a test can put another library in its
- * place. A driver handle may be used by several threads; handles on one device share its primary context.
+ *   cb_driver_open                 libcuda.so.1, cuInit
+ *   cb_device_open                 a GPU: its primary context, its cb_target
+ *   cb_device_enter / _leave       make its context the calling thread's, and restore what was there
+ *   cb_device_alloc, _upload, …    memory; each needs the context to be current
+ *
+ * Every call of the driver goes through the table `struct cb_driver_calls`, so a test can put another library
+ * in its place (the path given, or $CBGEN_LIBCUDA). The prototypes are those of cuda.h, written down here
+ * because the build does without it; tests/test_abi.c compares them with the real header where there is one.
  */
 #ifndef CBGEN_RUNTIME_DRIVER_H
 #define CBGEN_RUNTIME_DRIVER_H
@@ -14,104 +20,141 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The driver's types, as far as they are used here (tests/cuda_headers.c compares them with cuda.h). */
-typedef uint64_t cb_device_ptr;             /* CUdeviceptr */
-typedef struct CUctx_st *cb_cuda_context;   /* CUcontext */
-typedef struct CUmod_st *cb_cuda_module;    /* CUmodule */
-typedef struct CUfunc_st *cb_cuda_kernel;   /* CUfunction */
-typedef struct CUstream_st *cb_cuda_stream; /* CUstream and cudaStream_t */
-typedef struct CUevent_st *cb_cuda_event;   /* CUevent */
+/* cuda.h's opaque types by their tags; its enumerations are int-sized and unsigned with gcc and clang. */
+struct CUctx_st;
+struct CUmod_st;
+struct CUfunc_st;
+struct CUstream_st;
+struct CUevent_st;
+typedef unsigned cb_cu_result;            /* CUresult */
+typedef unsigned long long cb_device_ptr; /* CUdeviceptr */
 
-enum cb_cuda_number {
-  CB_CUDA_SUCCESS = 0,
-  CB_CUDA_OUT_OF_MEMORY = 2,
-  CB_CUDA_NO_DEVICE = 100,
-  CB_CUDA_INVALID_DEVICE = 101,
-  CB_CUDA_STREAM_NON_BLOCKING = 1,
-  /* CUdevice_attribute */
-  CB_CUDA_MULTIPROCESSORS = 16,
-  CB_CUDA_L2_BYTES = 38,
-  CB_CUDA_CAPABILITY_MAJOR = 75,
-  CB_CUDA_CAPABILITY_MINOR = 76,
-  CB_CUDA_SHARED_PER_SM = 81,
-  CB_CUDA_SHARED_PER_BLOCK = 97,
-  /* CUfunction_attribute */
-  CB_CUDA_KERNEL_LOCAL_BYTES = 3,
-  CB_CUDA_KERNEL_REGISTERS = 4,
-  CB_CUDA_KERNEL_DYNAMIC_SHARED = 8
+enum {
+  CB_CU_SUCCESS = 0,
+  CB_CU_OUT_OF_MEMORY = 2,
+  CB_CU_STUB_LIBRARY = 34,
+  CB_CU_NO_DEVICE = 100,
+  CB_CU_INVALID_DEVICE = 101,
+  CB_CU_NO_BINARY_FOR_GPU = 209,
+  CB_CU_SYSTEM_DRIVER_MISMATCH = 803,
+  CB_CU_COMPAT_NOT_SUPPORTED = 804
 };
 
-#define CB_DRIVER_CALLS(CALL)                                                                                \
-  CALL(init, "cuInit", (unsigned flags))                                                                     \
-  CALL(version, "cuDriverGetVersion", (int *version))                                                        \
-  CALL(error_text, "cuGetErrorString", (int result, const char **text))                                      \
-  CALL(device_get, "cuDeviceGet", (int *device, int ordinal))                                                \
-  CALL(device_count, "cuDeviceGetCount", (int *count))                                                       \
-  CALL(device_name, "cuDeviceGetName", (char *name, int length, int device))                                 \
-  CALL(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device))                    \
-  CALL(context_retain, "cuDevicePrimaryCtxRetain", (cb_cuda_context * context, int device))                  \
-  CALL(context_release, "cuDevicePrimaryCtxRelease_v2", (int device))                                        \
-  CALL(context_get, "cuCtxGetCurrent", (cb_cuda_context * context))                                          \
-  CALL(context_push, "cuCtxPushCurrent_v2", (cb_cuda_context context))                                       \
-  CALL(context_pop, "cuCtxPopCurrent_v2", (cb_cuda_context * context))                                       \
-  CALL(alloc, "cuMemAlloc_v2", (cb_device_ptr * block, size_t bytes))                                        \
-  CALL(free, "cuMemFree_v2", (cb_device_ptr block))                                                          \
-  CALL(memory, "cuMemGetInfo_v2", (size_t * available, size_t * total))                                      \
-  CALL(to_device, "cuMemcpyHtoD_v2", (cb_device_ptr to, const void *from, size_t bytes))                     \
-  CALL(to_host, "cuMemcpyDtoH_v2", (void *to, cb_device_ptr from, size_t bytes))                             \
-  CALL(fill, "cuMemsetD8_v2", (cb_device_ptr to, unsigned char byte, size_t bytes))                          \
-  CALL(module_load, "cuModuleLoadData", (cb_cuda_module * module, const void *image))                        \
-  CALL(module_unload, "cuModuleUnload", (cb_cuda_module module))                                             \
-  CALL(module_kernel, "cuModuleGetFunction",                                                                 \
-       (cb_cuda_kernel * kernel, cb_cuda_module module, const char *name))                                   \
-  CALL(kernel_set, "cuFuncSetAttribute", (cb_cuda_kernel kernel, int attribute, int value))                  \
-  CALL(kernel_get, "cuFuncGetAttribute", (int *value, int attribute, cb_cuda_kernel kernel))                 \
-  CALL(launch, "cuLaunchKernel",                                                                             \
-       (cb_cuda_kernel kernel, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,          \
-        unsigned block_y, unsigned block_z, unsigned shared, cb_cuda_stream stream, void **parameters,       \
-        void **extra))                                                                                       \
-  CALL(stream_create, "cuStreamCreate", (cb_cuda_stream * stream, unsigned flags))                           \
-  CALL(stream_destroy, "cuStreamDestroy_v2", (cb_cuda_stream stream))                                        \
-  CALL(stream_wait, "cuStreamSynchronize", (cb_cuda_stream stream))                                          \
-  CALL(event_create, "cuEventCreate", (cb_cuda_event * event, unsigned flags))                               \
-  CALL(event_destroy, "cuEventDestroy_v2", (cb_cuda_event event))                                            \
-  CALL(event_record, "cuEventRecord", (cb_cuda_event event, cb_cuda_stream stream))                          \
-  CALL(event_wait, "cuEventSynchronize", (cb_cuda_event event))                                              \
-  CALL(event_elapsed, "cuEventElapsedTime", (float *milliseconds, cb_cuda_event from, cb_cuda_event to))
+/* CUdevice_attribute */
+enum {
+  CB_CU_WARP_SIZE = 10,
+  CB_CU_MULTIPROCESSORS = 16,
+  CB_CU_L2_BYTES = 38,
+  CB_CU_COMPUTE_MAJOR = 75,
+  CB_CU_COMPUTE_MINOR = 76,
+  CB_CU_SHARED_PER_SM = 81,
+  CB_CU_SHARED_PER_BLOCK = 97
+};
+
+/* CUfunction_attribute */
+enum {
+  CB_CU_FUNC_STATIC_SHARED = 1,
+  CB_CU_FUNC_LOCAL_BYTES = 3,
+  CB_CU_FUNC_REGISTERS = 4,
+  CB_CU_FUNC_MAX_DYNAMIC_SHARED = 8
+};
+
+enum { CB_CU_STREAM_NON_BLOCKING = 1 };
 
 struct cb_driver_calls {
-  CB_DRIVER_CALLS(CB_CALL_MEMBER)
+  cb_cu_result (*init)(unsigned flags);
+  cb_cu_result (*version)(int *version);
+  cb_cu_result (*error_string)(cb_cu_result error, const char **text);
+  cb_cu_result (*error_name)(cb_cu_result error, const char **text);
+  cb_cu_result (*device_count)(int *count);
+  cb_cu_result (*device_get)(int *device, int ordinal);
+  cb_cu_result (*device_name)(char *name, int length, int device);
+  cb_cu_result (*device_attribute)(int *value, unsigned attribute, int device);
+  cb_cu_result (*primary_retain)(struct CUctx_st **context, int device);
+  cb_cu_result (*primary_release)(int device);
+  cb_cu_result (*context_push)(struct CUctx_st *context);
+  cb_cu_result (*context_pop)(struct CUctx_st **context);
+  cb_cu_result (*context_synchronize)(void);
+  cb_cu_result (*memory_info)(size_t *free_bytes, size_t *total);
+  cb_cu_result (*memory_alloc)(cb_device_ptr *address, size_t bytes);
+  cb_cu_result (*memory_free)(cb_device_ptr address);
+  cb_cu_result (*copy_to_device)(cb_device_ptr to, const void *from, size_t bytes);
+  cb_cu_result (*copy_to_host)(void *to, cb_device_ptr from, size_t bytes);
+  cb_cu_result (*copy_on_device)(cb_device_ptr to, cb_device_ptr from, size_t bytes,
+                                 struct CUstream_st *stream);
+  cb_cu_result (*fill_bytes)(cb_device_ptr to, unsigned char byte, size_t bytes);
+  cb_cu_result (*fill_bytes_async)(cb_device_ptr to, unsigned char byte, size_t bytes,
+                                   struct CUstream_st *stream);
+  cb_cu_result (*module_load)(struct CUmod_st **module, const void *image);
+  cb_cu_result (*module_unload)(struct CUmod_st *module);
+  cb_cu_result (*module_function)(struct CUfunc_st **function, struct CUmod_st *module, const char *name);
+  cb_cu_result (*function_get)(int *value, unsigned attribute, struct CUfunc_st *function);
+  cb_cu_result (*function_set)(struct CUfunc_st *function, unsigned attribute, int value);
+  cb_cu_result (*function_load)(struct CUfunc_st *function); /* since CUDA 12.4; else NULL */
+  cb_cu_result (*launch)(struct CUfunc_st *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                         struct CUstream_st *stream, void **parameters, void **extra);
+  cb_cu_result (*stream_create)(struct CUstream_st **stream, unsigned flags);
+  cb_cu_result (*stream_destroy)(struct CUstream_st *stream);
+  cb_cu_result (*stream_synchronize)(struct CUstream_st *stream);
+  cb_cu_result (*event_create)(struct CUevent_st **event, unsigned flags);
+  cb_cu_result (*event_destroy)(struct CUevent_st *event);
+  cb_cu_result (*event_record)(struct CUevent_st *event, struct CUstream_st *stream);
+  cb_cu_result (*event_synchronize)(struct CUevent_st *event);
+  cb_cu_result (*event_elapsed)(float *milliseconds, struct CUevent_st *start, struct CUevent_st *end);
 };
+
+/* The names behind the pointers, in order; ends with a NULL name. */
+extern const struct cb_library_symbol cb_driver_symbols[];
 
 struct cb_driver {
   struct cb_library library;
   struct cb_driver_calls call;
-  int version; /* 13000 */
-  int ordinal, device;
-  cb_cuda_context context;
-  struct cb_target target; /* of this device, for cb_plan_build */
+  int version; /* of the CUDA it speaks: 13000 is 13.0 */
+  int devices;
 };
 
-/* Opens `library` (NULL: $CBGEN_LIBCUDA, else libcuda.so.1) and retains the primary context of device
- * `ordinal`. CB_ERR_MISSING without a driver or without a device; *driver is then NULL. */
-enum cb_status cb_driver_open(struct cb_driver **driver, const char *library, int ordinal,
+/* Opens libcuda and initialises it. `path` NULL: $CBGEN_LIBCUDA, else libcuda.so.1. CB_ERR_MISSING: no
+ * driver, or a driver without a GPU. */
+enum cb_status cb_driver_open(struct cb_driver **driver, const char *path, struct cb_diag *diag);
+void cb_driver_close(struct cb_driver *driver); /* after its devices; NULL is accepted */
+
+/* Turns a driver's error into a status: "cannot WHAT: its words (ITS_NAME)". CB_OK stays CB_OK. */
+enum cb_status cb_driver_check(const struct cb_driver *driver, cb_cu_result result, struct cb_diag *diag,
+                               const char *what, ...) __attribute__((format(printf, 4, 5)));
+
+struct cb_device {
+  const struct cb_driver *driver;
+  int ordinal, handle;
+  struct CUctx_st *context; /* the primary one, retained: shared with the CUDA run-time API */
+  struct cb_target target;
+  int64_t memory_bytes;
+};
+
+/* The GPU number `ordinal`. Its target is the table's row of its architecture (of the nearest older one of
+ * the same generation when it has none, with the GPU's own name) with what the driver says of
+ * multiprocessors, L2 and shared memory. */
+enum cb_status cb_device_open(struct cb_device **device, const struct cb_driver *driver, int ordinal,
                               struct cb_diag *diag);
-void cb_driver_close(struct cb_driver *driver); /* NULL is accepted */
+void cb_device_close(struct cb_device *device); /* NULL is accepted */
 
-/* CB_OK for result 0; else CB_ERR_MEMORY (device memory is short) or CB_ERR_DEVICE with "WHAT: driver's
- * text". */
-enum cb_status cb_driver_check(const struct cb_driver *driver, int result, const char *what,
-                               struct cb_diag *diag);
+/* Pushes the device's context on the calling thread's stack; every enter that succeeded needs its leave. */
+enum cb_status cb_device_enter(const struct cb_device *device, struct cb_diag *diag);
+void cb_device_leave(const struct cb_device *device);
 
-/* Makes the context current for the calls up to cb_driver_leave, which takes the value that enter put into
- * *pushed. Costs nothing but a look when it is current already. */
-enum cb_status cb_driver_enter(const struct cb_driver *driver, int *pushed, struct cb_diag *diag);
-void cb_driver_leave(const struct cb_driver *driver, int pushed);
+/* The rest needs the context to be current. `what` names the memory in messages. Counts of 0 bytes are fine.
+ */
+enum cb_status cb_device_alloc(const struct cb_device *device, cb_device_ptr *address, size_t bytes,
+                               const char *what, struct cb_diag *diag);
+void cb_device_free(const struct cb_device *device, cb_device_ptr address); /* 0 is accepted */
+enum cb_status cb_device_upload(const struct cb_device *device, cb_device_ptr to, const void *from,
+                                size_t bytes, const char *what, struct cb_diag *diag);
+enum cb_status cb_device_download(const struct cb_device *device, void *to, cb_device_ptr from, size_t bytes,
+                                  const char *what, struct cb_diag *diag);
+enum cb_status cb_device_fill(const struct cb_device *device, cb_device_ptr to, unsigned char byte,
+                              size_t bytes, struct cb_diag *diag);
 
-/* A block of device memory with a copy of `bytes` bytes at `from` (NULL: contents undefined). A length of 0
- * gives a block, too. The context must be current. */
-enum cb_status cb_device_put(const struct cb_driver *driver, cb_device_ptr *block, const void *from,
-                             size_t bytes, struct cb_diag *diag);
-void cb_device_free(const struct cb_driver *driver, cb_device_ptr block); /* 0 is accepted */
+/* Waits for all work of the context; also where a kernel's own failure becomes known. */
+enum cb_status cb_device_wait(const struct cb_device *device, const char *what, struct cb_diag *diag);
 
 #endif

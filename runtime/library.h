@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Libraries that are opened at run time: where they are looked for, and their functions by name.
+/* Shared libraries that are opened at run time, each described by two tables: where to look, and which
+ * functions to bind. CUDA's headers and libraries are needed neither to build nor to start cbgen.
  *
- * A set of functions is written once as a list, LIST(CALL) with CALL(member, "symbol", (parameters)) rows;
- * the table of pointers and the table of names come from the same list:
- *
- *   struct calls { LIST(CB_CALL_MEMBER) };
- *   static const struct cb_library_row rows[] = {LIST(CB_CALL_ROW)…};
+ * A library is looked for in this order; the first that opens is taken, unless a path was given, which is
+ * then the only one tried: path     the caller's (a file) variable an environment variable that names the
+ * file, or a directory with one of `names` names    as the dynamic loader finds them CUDA     lib64 and lib
+ * of $CUDA_HOME, $CUDA_PATH, /usr/local/cuda wheels   nvidia/DIRECTORY/lib of Python's package directories
+ * ($VIRTUAL_ENV, ~/.local, /usr/local, /usr)
  */
 #ifndef CBGEN_RUNTIME_LIBRARY_H
 #define CBGEN_RUNTIME_LIBRARY_H
@@ -14,36 +15,31 @@
 
 #include <stddef.h>
 
+struct cb_library_search {
+  const char *what;          /* "the CUDA driver", for messages */
+  const char *remedy;        /* what to install */
+  const char *variable;      /* environment variable, or NULL */
+  const char *const *names;  /* file names, best first, NULL-terminated */
+  const char *const *wheels; /* directories below site-packages/nvidia, NULL-terminated; NULL: none */
+};
+
+/* One function: its name in the library and the place of its pointer in the caller's struct. */
+struct cb_library_symbol {
+  const char *name;
+  size_t offset;
+  int optional; /* left NULL when the library has none */
+};
+
 struct cb_library {
   void *handle;
-  char path[512]; /* as it was opened */
+  char path[512]; /* the file as it was opened */
 };
 
-struct cb_library_search {
-  const char *what;         /* "NVRTC", for messages */
-  const char *variable;     /* environment: a file, or the directory it is in */
-  const char *const *names; /* file names, best first, NULL-terminated */
-  const char *remedy;       /* "install …" */
-};
-
-/* Opens the library that `path` names (a file, or the directory it is in; it is that or none); with NULL the
- * one that the environment variable names, else the first that is found by the system's loader, in
- * $CUDA_HOME/lib64, $CUDA_PATH/lib64, /usr/local/cuda/lib64, or in the NVIDIA wheels of Python's usual
- * directories. CB_ERR_MISSING names the remedy. */
+/* Opens the library and binds `symbols` (ends with a NULL name) into `calls`. CB_ERR_MISSING says what to
+ * install, and names the functions that an installed one lacks. */
 enum cb_status cb_library_open(struct cb_library *library, const struct cb_library_search *search,
-                               const char *path, struct cb_diag *diag);
+                               const char *path, const struct cb_library_symbol *symbols, void *calls,
+                               struct cb_diag *diag);
 void cb_library_close(struct cb_library *library);
-
-struct cb_library_row {
-  const char *symbol;
-  size_t offset; /* of the pointer in the table of functions */
-  int optional;  /* stays NULL when the library does not have it */
-};
-
-/* Fills `table`; CB_ERR_MISSING names the first function that an old library lacks. */
-enum cb_status cb_library_resolve(const struct cb_library *library, const struct cb_library_row *rows,
-                                  size_t count, void *table, struct cb_diag *diag);
-
-#define CB_CALL_MEMBER(member, symbol, parameters) int(*member) parameters;
 
 #endif

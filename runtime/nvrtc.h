@@ -1,47 +1,55 @@
 // SPDX-License-Identifier: Apache-2.0
-/* NVRTC, the CUDA compiler as a library, opened at run time. It needs no GPU. */
+/* NVRTC, CUDA's compiler as a library, opened at run time: CUDA text → cubin for one architecture. No GPU and
+ * no driver are needed.
+ *
+ *   cb_nvrtc_open(&nvrtc, NULL, diag)
+ *   cb_nvrtc_compile(&compiled, nvrtc, text, "kernel.cu", &(struct cb_nvrtc_options){.arch = "sm_90"}, diag)
+ *   cb_cubin_stats(&stats, compiled.cubin, compiled.cubin_bytes, diag)             runtime/cubin.h
+ */
 #ifndef CBGEN_RUNTIME_NVRTC_H
 #define CBGEN_RUNTIME_NVRTC_H
 
 #include "base/status.h"
-#include "base/text.h"
 
 #include <stddef.h>
 
 struct cb_nvrtc;
 
-/* Opens `library` (a file or its directory; NULL: $CBGEN_NVRTC, else where libraries are usually found: see
- * runtime/library.h). CB_ERR_MISSING says what to install; *nvrtc is then NULL. */
-enum cb_status cb_nvrtc_open(struct cb_nvrtc **nvrtc, const char *library, struct cb_diag *diag);
+/* `path` NULL: $CBGEN_NVRTC (a file or a directory), else libnvrtc.so.13, .12, … where the loader, a CUDA
+ * toolkit or the PyPI wheel nvidia-cuda-nvrtc has it. CB_ERR_MISSING says how to get it. */
+enum cb_status cb_nvrtc_open(struct cb_nvrtc **nvrtc, const char *path, struct cb_diag *diag);
 void cb_nvrtc_close(struct cb_nvrtc *nvrtc); /* NULL is accepted */
 
-const char *cb_nvrtc_path(const struct cb_nvrtc *nvrtc);
 void cb_nvrtc_version(const struct cb_nvrtc *nvrtc, int *major, int *minor);
+const char *cb_nvrtc_path(const struct cb_nvrtc *nvrtc);
 
-/* Whether this NVRTC compiles for "sm_90"; appends "sm_75 sm_80 …" to `list` (may be NULL). */
-int cb_nvrtc_supports(const struct cb_nvrtc *nvrtc, const char *arch, struct cb_text *list);
+/* Whether it compiles for "sm_90". */
+int cb_nvrtc_supports(const struct cb_nvrtc *nvrtc, const char *arch);
+/* All of them, as numbers (90 for sm_90), ascending. */
+const int *cb_nvrtc_arches(const struct cb_nvrtc *nvrtc, int *count);
 
-/* What came of one text. Zero-initialise; release with cb_compiled_release. */
+struct cb_nvrtc_options {
+  const char *arch;  /* "sm_90" */
+  int line_info;     /* -lineinfo, for profilers and compute-sanitizer */
+  int ptx;           /* keep the PTX as well */
+  int strict;        /* warnings, unused variables among them, are errors */
+  int max_registers; /* per thread; 0: as __launch_bounds__ says */
+};
+
 struct cb_compiled {
-  void *cubin; /* owned, for cuModuleLoadData and runtime/cubin.h */
-  size_t cubin_length;
-  char *ptx;         /* owned, NUL-terminated */
-  size_t ptx_length; /* without the NUL */
-  char *log;      /* owned; warnings and what the assembler reports about spills; "" when there is nothing */
-  double seconds; /* wall clock of the compilation */
-};
-void cb_compiled_release(struct cb_compiled *compiled);
-
-struct cb_compile_options {
-  const char *name;        /* the text's name in messages: "kernel.cu" */
-  const char *arch;        /* "sm_90" */
-  const char *const *more; /* further options, NULL-terminated; may be NULL */
+  char arch[16];
+  unsigned char *cubin;
+  size_t cubin_bytes;
+  char *ptx;      /* NUL-terminated; NULL unless asked for */
+  char *log;      /* the compiler's, "" when it said nothing; also after CB_ERR_COMPILE */
+  double seconds; /* wall clock, all of NVRTC */
 };
 
-/* Compiles `text`. CB_ERR_COMPILE brings the head of the compiler's log (all of it is in compiled->log, which
- * must be released on failure, too); CB_ERR_UNSUPPORTED: this NVRTC does not know the architecture. Safe to
- * call from several threads. */
+/* Compiles `text`; `name` stands for it in messages. CB_ERR_COMPILE brings the log's first errors in the
+ * message. Release `compiled` in any case. NVRTC may be used from several threads. */
 enum cb_status cb_nvrtc_compile(struct cb_compiled *compiled, const struct cb_nvrtc *nvrtc, const char *text,
-                                const struct cb_compile_options *options, struct cb_diag *diag);
+                                const char *name, const struct cb_nvrtc_options *options,
+                                struct cb_diag *diag);
+void cb_compiled_release(struct cb_compiled *compiled);
 
 #endif

@@ -1,51 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
-/* An operator: a compiled kernel with its arrays on a device, ready to multiply.
+/* A loaded kernel with its arrays on a GPU: what multiplies.
  *
- * Two parts: the kernels and arrays, which never change but for values and which clones share; and the
- * scratch (carry sums and counters), which belongs to one handle. A handle whose plan has no carry slots may
- * be used on several streams at once; another serves one stream at a time, and cb_operator_clone makes more.
- * All calls may come from any thread and find their way to the driver's context themselves.
+ *   cb_operator_load       cubin and arrays to the device, functions found, attributes set: everything that a
+ *                          product needs happens here, so the first product costs what the others cost
+ *   cb_operator_multiply   one launch per launch of the plan; no allocation, no synchronisation
+ *   cb_operator_clone      another handle on the same kernel and arrays with carry slots of its own
+ *
+ * The operator keeps nothing of the plan, the text or the blob: they may be freed once it is loaded. The
+ * kernel's parameters are laid out as codegen/source.h documents.
  */
 #ifndef CBGEN_RUNTIME_OPERATOR_H
 #define CBGEN_RUNTIME_OPERATOR_H
 
 #include "analysis/blob.h"
 #include "analysis/plan.h"
+#include "base/status.h"
 #include "codegen/source.h"
 #include "runtime/driver.h"
 
+#include <stddef.h>
+#include <stdint.h>
+
 struct cb_operator;
 
-/* Loads `cubin` (compiled for the driver's device from the text of `plan` and `label`) and uploads the arrays
- * of `blob`. Nothing of plan, label, cubin and blob is needed afterwards; the driver must outlive the
- * operator. On failure nothing is left behind and *operator is NULL. */
-enum cb_status cb_operator_create(struct cb_operator **op, const struct cb_driver *driver,
-                                  const struct cb_plan *plan, const struct cb_label *label, const void *cubin,
-                                  const struct cb_blob *blob, struct cb_diag *diag);
+struct cb_operator_parts {
+  const struct cb_plan *plan;
+  const struct cb_label *label; /* names the kernels */
+  const struct cb_blob *blob;   /* its image is copied to the device in one piece */
+  const void *cubin;            /* compiled from the plan's text for the device's architecture */
+  size_t cubin_bytes;
+};
 
-/* Another handle on the same arrays, with scratch of its own. */
-enum cb_status cb_operator_clone(struct cb_operator **copy, const struct cb_operator *op,
+/* Makes the device's context current for the time of the call only. The device must outlive the operator and
+ * its clones. CB_ERR_DEVICE, CB_ERR_MEMORY, CB_ERR_LIMIT (a grid or shared memory that this GPU does not
+ * have); nothing is left on the device after a failure. */
+enum cb_status cb_operator_load(struct cb_operator **op, struct cb_device *device,
+                                const struct cb_operator_parts *parts, struct cb_diag *diag);
+
+/* Shares everything but the carry slots. The parts go when the last handle is freed. Any thread. */
+enum cb_status cb_operator_clone(struct cb_operator **clone, const struct cb_operator *op,
                                  struct cb_diag *diag);
-void cb_operator_free(struct cb_operator *op); /* the last handle frees the arrays; NULL is accepted */
 
-/* y = αAx + βy as far as the plan's form has them: for y = Ax alpha must be 1 and beta 0, for y += Ax both 1,
- * else CB_ERR_ARGUMENT. x and y are on the device, in the caller's order and of the plan's vector type. One
- * launch per launch of the plan, on `stream` (NULL: the default one), without allocation and without waiting;
- * a plan without launches (no rows) does nothing. */
+/* The caller sees to it that no product is still running. NULL is accepted. */
+void cb_operator_free(struct cb_operator *op);
+
+/* y = α A x + β y on `stream` (NULL: the default stream) of the device's context, which must be current. x
+ * and y are vectors of the plan's vector type, not overlapping. The plan's form fixes what α and β may be: y
+ * = Ax takes (1, 0), y += Ax takes (1, 1), axpby takes any; else CB_ERR_ARGUMENT. */
 enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
-                                    cb_device_ptr y, cb_cuda_stream stream, struct cb_diag *diag);
-
-/* Uploads the arrays again, after cb_pack_values; waits for the copy, not for products under way. */
-enum cb_status cb_operator_update(struct cb_operator *op, const struct cb_blob *blob, struct cb_diag *diag);
+                                    cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag);
 
 struct cb_operator_info {
-  int64_t rows, cols;
-  enum cb_type vector_type, sum_type;
+  int64_t rows, cols, nnz;
+  enum cb_type matrix_type, vector_type, sum_type;
   enum cb_form form;
-  int launches;
-  int64_t device_bytes; /* arrays and scratch */
-  int exclusive;        /* has scratch: one stream at a time */
+  int launches;          /* of one product */
+  int has_carry;         /* 1: serves one stream at a time; clone it for more */
+  int registers;         /* the most of any of its kernels */
+  int local_bytes;       /* likewise: spills */
+  int64_t stored_bytes;  /* arrays that a product reads */
+  int64_t device_bytes;  /* allocated by this handle, what is shared included */
+  double load_seconds;   /* module and functions */
+  double upload_seconds; /* allocation and copy of the arrays */
 };
-struct cb_operator_info cb_operator_info(const struct cb_operator *op);
+const struct cb_operator_info *cb_operator_info(const struct cb_operator *op);
 
 #endif
