@@ -177,10 +177,10 @@ static const char *affine_text(struct emitter *emitter, const struct cb_array *a
 }
 
 static const char *table_text(struct emitter *emitter, const struct cb_array *array) {
-  enum { PER_LINE = 20 };
+  enum { PER_LINE = 16 };
   struct cb_text text = {0};
   for (int64_t i = 0; i < array->count; i++)
-    cb_text_add(&text, "%s%llu%s", i % PER_LINE || array->count <= PER_LINE ? "" : "\n    ",
+    cb_text_add(&text, "%s%llu%s", i % PER_LINE ? "" : "\n    ",
                 (unsigned long long)array->baked[i], i + 1 == array->count ? "" : i % PER_LINE == PER_LINE - 1 ? "," : ", ");
   return keep(emitter, &text);
 }
