@@ -108,6 +108,10 @@ static enum cb_status set_repeat(struct cb_call *call, const char *value, struct
   return parse_number(&call->repeat, "repeat", value, 1, 1000000, diag);
 }
 
+static enum cb_status set_device(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  return parse_number(&call->device, "device", value, 0, 1023, diag);
+}
+
 static enum cb_status set_json(struct cb_call *call, const char *value, struct cb_diag *diag) {
   (void)value, (void)diag;
   call->json = 1;
@@ -138,10 +142,11 @@ static const struct flag flag_table[] = {
     {"arch", 0, "sm_NN", CB_TAKES_ARCH, "GPU to plan and compile for (sm_90)", set_arch},
     {"arch", 0, "sm_NN,…", CB_TAKES_ARCHES, "GPUs to plan and compile for", set_arch},
     {"embed", 0, "WHEN", CB_TAKES_TEXT, "data inside the text: auto (up to 1 MiB), always, never", set_embed},
-    {"name", 0, "NAME", CB_TAKES_TEXT, "name in the text and of its functions (the file's)", set_name},
+    {"name", 0, "NAME", CB_TAKES_NAME, "name in the text and of its functions (the file's)", set_name},
     {"selftest", 0, "on|off", CB_TAKES_TEXT, "carry expected results: 16 bytes per row (on)", set_selftest},
-    {"seed", 0, "N", CB_TAKES_SEED, "order in which the emulation runs warps (1)", set_seed},
-    {"repeat", 0, "N", CB_TAKES_REPEAT, "batches that the median is taken of (7)", set_repeat},
+    {"seed", 0, "N", CB_TAKES_SEED, "of the vectors, and of the order of warps (1)", set_seed},
+    {"device", 0, "N", CB_TAKES_GPU, "number of the GPU (0)", set_device},
+    {"repeat", 0, "N", CB_TAKES_GPU, "batches that the median is taken of (7)", set_repeat},
     {"json", 0, NULL, CB_TAKES_JSON, "print JSON", set_json},
     {"verbose", 'v', NULL, 0, "say more on standard error", set_verbose},
     {"quiet", 'q', NULL, 0, "say nothing but errors", set_quiet},

@@ -81,7 +81,7 @@ static enum cb_status make(struct products *products, struct cb_job *job, const 
   if (!s && (products->emit & (CB_EMIT_CU | CB_EMIT_DATA))) s = cb_job_pack(job, call->selftest, diag);
   if (!s && (products->emit & text)) s = cb_job_emit(job, call, products->emit & CB_EMIT_CU, diag);
   if (!s && (products->emit & (CB_EMIT_PTX | CB_EMIT_CUBIN)))
-    s = cb_job_compile(job, job->target.arch, &products->ptx, &products->cubin, diag);
+    s = cb_job_compile(job, &products->ptx, &products->cubin, diag);
   if (!s && (products->emit & CB_EMIT_PLAN)) s = make_plan_text(products, job, call->json, diag);
   return s;
 }
@@ -157,6 +157,6 @@ const struct cb_verb cb_verb_generate = {
         "Writes CUDA text made for the matrix. Its data stand in the text up to 1 MiB, else in kernel.cbd\n"
         "beside it. 'nvcc -DCBGEN_SELFTEST kernel.cu' makes a program that checks itself.\n",
     .example = "cbgen matrix.mtx -o kernel.cu --emit=cu,plan --type=f32",
-    .takes = CB_TAKES_OUTPUT | CB_TAKES_EMIT | CB_TAKES_ARCH | CB_TAKES_TEXT | CB_TAKES_JSON,
+    .takes = CB_TAKES_OUTPUT | CB_TAKES_EMIT | CB_TAKES_ARCH | CB_TAKES_TEXT | CB_TAKES_NAME | CB_TAKES_JSON,
     .run = run_generate,
 };

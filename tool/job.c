@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "frontend/read.h"
+#include "runtime/nvrtc.h"
 #include "runtime/oracle.h"
 
 #include <stdio.h>
@@ -62,6 +63,24 @@ enum cb_status cb_job_emit(struct cb_job *job, const struct cb_call *call, int w
   cb_progress_stage("writing the text for '%s'", job->name);
   return cb_source_emit(&job->source, job->plan, &job->label, with_data ? &job->blob : NULL, call->embed,
                         diag);
+}
+
+enum cb_status cb_job_compile(struct cb_job *job, struct cb_text *ptx, struct cb_text *cubin,
+                              struct cb_diag *diag) {
+  const struct cb_nvrtc_options options = {.arch = job->target.arch, .ptx = ptx != NULL};
+  struct cb_nvrtc *nvrtc;
+  struct cb_compiled compiled = {0};
+  enum cb_status s = cb_nvrtc_open(&nvrtc, NULL, diag);
+  if (s) return s;
+  cb_progress_stage("compiling '%s' for %s", job->name, job->target.arch);
+  s = cb_nvrtc_compile(&compiled, nvrtc, job->source.text, job->name, &options, diag);
+  if (!s && ptx) cb_text_add_string(ptx, compiled.ptx);
+  if (!s && cubin) cb_text_add_bytes(cubin, (const char *)compiled.cubin, compiled.cubin_bytes);
+  if (!s && ((ptx && ptx->failed) || (cubin && cubin->failed)))
+    s = cb_fail_memory(diag, "compiled kernel", compiled.cubin_bytes);
+  cb_compiled_release(&compiled);
+  cb_nvrtc_close(nvrtc);
+  return s;
 }
 
 int64_t cb_job_csr_bytes(const struct cb_job *job) {

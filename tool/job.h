@@ -33,8 +33,16 @@ enum cb_status cb_job_pack(struct cb_job *job, int selftest, struct cb_diag *dia
 /* `with_data`: the host section may carry the blob (call->embed decides). */
 enum cb_status cb_job_emit(struct cb_job *job, const struct cb_call *call, int with_data,
                            struct cb_diag *diag);
+/* The text through NVRTC, for the target's architecture: PTX and cubin, each when asked for (not NULL). */
+enum cb_status cb_job_compile(struct cb_job *job, struct cb_text *ptx, struct cb_text *cubin,
+                              struct cb_diag *diag);
 /* Bytes of the matrix as CSR with values of the plan's type: what the stored bytes are compared with. */
 int64_t cb_job_csr_bytes(const struct cb_job *job);
 void cb_job_release(struct cb_job *job);
+
+/* For run and bench: CB_ERR_WRONG when the product was wrong, or not repeatable without leave to be so. */
+struct cb_run_result;
+enum cb_status cb_run_verdict(const struct cb_run_result *result, const struct cb_options *options,
+                              struct cb_diag *diag);
 
 #endif

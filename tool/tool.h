@@ -43,7 +43,7 @@ struct cb_call {
   int arches_count;
   enum cb_embed embed;
   int selftest, json, verbose, quiet, help;
-  int64_t seed, repeat;
+  int64_t seed, repeat, device; /* repeat 0: as usual */
   struct cb_options options;
 };
 
@@ -52,11 +52,12 @@ enum cb_takes {
   CB_TAKES_OUTPUT = 1,
   CB_TAKES_EMIT = 2,
   CB_TAKES_ARCH = 4,
-  CB_TAKES_TEXT = 8, /* --embed, --name, --selftest */
+  CB_TAKES_TEXT = 8, /* --embed, --selftest */
   CB_TAKES_JSON = 16,
   CB_TAKES_SEED = 32,
-  CB_TAKES_REPEAT = 64,
-  CB_TAKES_ARCHES = 128 /* --arch more than once */
+  CB_TAKES_GPU = 64,     /* --device, --repeat */
+  CB_TAKES_ARCHES = 128, /* --arch more than once */
+  CB_TAKES_NAME = 256
 };
 
 struct cb_verb {

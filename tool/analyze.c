@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cbgen analyze: what the matrix looks like and what a kernel for it would be, without writing one. */
+#include "tool/job.h"
+
+#include "analysis/profile.h"
+
+#include <jansson.h>
+#include <stdlib.h>
+
+static void print_plan(struct cb_text *text, const struct cb_job *job) {
+  const struct cb_plan *plan = job->plan;
+  const double nonzeros = job->csr.nnz ? (double)job->csr.nnz : 1;
+  const int64_t stored = cb_plan_bytes(plan), csr = cb_job_csr_bytes(job);
+  char stored_text[24], csr_text[24];
+  cb_human_bytes(stored_text, stored);
+  cb_human_bytes(csr_text, csr);
+  cb_text_add(text, "\nplan       %s\n", plan->line);
+  cb_text_add(text, "target     %s, %s\n", plan->target.arch, plan->target.model);
+  cb_text_add(text, "stored     %.2f bytes per nonzero (%s); as CSR %.2f (%s)\n", (double)stored / nonzeros,
+              stored_text, (double)csr / nonzeros, csr_text);
+  cb_text_add(text, "predicted  %.1f us per product, for %d launch%s\n", 1e-3 * (double)plan->cost.ns,
+              plan->launches_count, plan->launches_count == 1 ? "" : "es");
+}
+
+static enum cb_status print_json(struct cb_text *text, const struct cb_profile *profile,
+                                 const struct cb_job *job, struct cb_diag *diag) {
+  struct cb_text plan_text = {0};
+  const enum cb_status s = cb_plan_json(job->plan, &plan_text, diag);
+  if (s) return s;
+  json_t *profile_json = cb_profile_json(profile),
+         *plan_json = json_loads(cb_text_string(&plan_text), 0, NULL);
+  json_t *document =
+      json_pack("{s:{s:s, s:I, s:I, s:I}, s:I, s:I, s:o, s:o}", "matrix", "name", job->name, "rows",
+                (json_int_t)job->csr.rows, "cols", (json_int_t)job->csr.cols, "nonzeros",
+                (json_int_t)job->csr.nnz, "stored_bytes", (json_int_t)cb_plan_bytes(job->plan), "csr_bytes",
+                (json_int_t)cb_job_csr_bytes(job), "profile", profile_json, "plan", plan_json);
+  char *dump = document ? json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
+  if (dump)
+    cb_text_add(text, "%s\n", dump);
+  else
+    text->failed = 1;
+  free(dump);
+  json_decref(document);
+  cb_text_release(&plan_text);
+  return CB_OK;
+}
+
+static enum cb_status run_analyze(const struct cb_call *call, struct cb_diag *diag) {
+  struct cb_job job = {0};
+  struct cb_profile profile;
+  struct cb_text text = {0};
+  enum cb_status s = cb_job_read(&job, call, diag);
+  cb_progress_stage("profiling '%s'", call->file);
+  if (!s) s = cb_profile_compute(&profile, &job.csr, diag);
+  if (!s) s = cb_job_plan(&job, call, call->arches_count ? call->arches[0] : NULL, diag);
+  if (!s && call->json) s = print_json(&text, &profile, &job, diag);
+  if (!s && !call->json) {
+    cb_profile_text(&profile, &text);
+    print_plan(&text, &job);
+  }
+  if (!s) s = cb_print(&text, diag);
+  cb_text_release(&text);
+  cb_job_release(&job);
+  return s;
+}
+
+const struct cb_verb cb_verb_analyze = {
+    .name = "analyze",
+    .arguments = "FILE [OPTION…]",
+    .summary = "show a matrix's profile and the plan for its kernel",
+    .details =
+        "Prints rows, bandwidth, symmetry, diagonals, dense blocks and the density of 16 x 16 sub-blocks,\n"
+        "then the plan of the kernel, its stored bytes per nonzero beside CSR's, and its predicted time.\n",
+    .example = "cbgen analyze matrix.mtx --json",
+    .takes = CB_TAKES_ARCH | CB_TAKES_JSON,
+    .run = run_analyze,
+};

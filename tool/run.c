@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cbgen run: the whole way to one product on the GPU, checked and timed. */
+#include "tool/job.h"
+
+#include "runtime/bench.h"
+
+#include <inttypes.h>
+
+/* A wrong product is found by the run-time and judged here. */
+enum cb_status cb_run_verdict(const struct cb_run_result *result, const struct cb_options *options,
+                              struct cb_diag *diag) {
+  if (result->check.wrong)
+    return cb_fail(diag, CB_ERR_WRONG,
+                   "row %" PRId64 " is %.17g; %.17Lg was expected, give or take %.3g (%" PRId64
+                   " rows are wrong)",
+                   result->check.first_wrong, result->check.got, result->check.expected,
+                   result->check.tolerance, result->check.wrong);
+  if (!result->repeatable && options->atomics != CB_ON)
+    return cb_fail(diag, CB_ERR_WRONG, "a second product gave other bits");
+  return CB_OK;
+}
+
+static enum cb_status run_run(const struct cb_call *call, struct cb_diag *diag) {
+  struct cb_job job = {0};
+  struct cb_run_result result = {0};
+  struct cb_bench *bench = NULL;
+  struct cb_text text = {0};
+  struct cb_bench_settings settings;
+  cb_bench_settings_default(&settings);
+  settings.device = (int)call->device;
+  settings.rivals = settings.ceilings = 0;
+  if (call->repeat) settings.batches = (int)call->repeat;
+  cb_progress_stage("opening the GPU");
+  enum cb_status s = cb_bench_open(&bench, &settings, diag);
+  if (!s) s = cb_job_read(&job, call, diag);
+  cb_progress_stage("running '%s'", call->file);
+  if (!s) s = cb_run_matrix(&result, bench, &job.csr, &call->options, diag);
+  if (!s && call->json) s = cb_run_json(&text, bench, &result, diag);
+  if (!s && call->json) cb_text_add_string(&text, "\n");
+  if (!s && !call->json) cb_run_report(&text, bench, &result);
+  if (!s) s = cb_print(&text, diag);
+  if (!s) s = cb_run_verdict(&result, &call->options, diag);
+  cb_text_release(&text);
+  cb_run_result_release(&result);
+  cb_bench_close(bench);
+  cb_job_release(&job);
+  return s;
+}
+
+const struct cb_verb cb_verb_run = {
+    .name = "run",
+    .arguments = "FILE [OPTION…]",
+    .summary = "compile the kernel, multiply on the GPU, check, time",
+    .details = "Plans for the GPU that is there, compiles with NVRTC, multiplies, compares every row with a\n"
+               "long-double product and reports how long each step took. Needs the CUDA driver and NVRTC.\n",
+    .example = "cbgen run matrix.mtx --type=f32",
+    .takes = CB_TAKES_JSON | CB_TAKES_GPU,
+    .run = run_run,
+};
