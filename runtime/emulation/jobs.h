@@ -23,7 +23,7 @@ enum emulation_exit {
   EMULATION_RACE,          /* unordered accesses to shared memory */
   EMULATION_UNINITIALISED, /* shared memory is read before it was written */
   EMULATION_BOUNDS,        /* beyond a shared array, or a copy beyond an allocation */
-  EMULATION_ALIGNMENT,     /* a vector load from a misaligned address */
+  EMULATION_ALIGNMENT,     /* a load from a misaligned address */
   EMULATION_OVERRUN,       /* guard bytes around an allocation were overwritten */
   EMULATION_MEMORY,        /* a pointer is freed that was never allocated; memory is exhausted */
   EMULATION_TIME,          /* a job used up its processor time */

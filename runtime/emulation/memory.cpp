@@ -94,10 +94,8 @@ size_t live_allocations() {
   return live;
 }
 
-void emulated::check_alignment(const void *p, size_t bytes, int line) {
-  if ((uintptr_t)p % bytes)
-    stop(EMULATION_ALIGNMENT, "line %d loads a vector from address %p, which is no multiple of %zu", line, p,
-         bytes);
+void emulated::misaligned(const void *p, size_t bytes, int line) {
+  stop(EMULATION_ALIGNMENT, "line %d loads from address %p, which is no multiple of %zu", line, p, bytes);
 }
 
 const char *cudaGetErrorString(cudaError_t error) {

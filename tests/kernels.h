@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+/* For tests that take many matrices from CSR to a verified product, in batches that share host compilations.
+ */
+#ifndef CBGEN_TESTS_KERNELS_H
+#define CBGEN_TESTS_KERNELS_H
+
+#include "analysis/assignment.h"
+#include "base/memory.h"
+#include "codegen/source.h"
+#include "frontend/generate.h"
+#include "runtime/verify.h"
+
+#include <omp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { KERNEL_BATCH = 512, KERNEL_WORDS = 16 };
+
+/* One matrix and all that was made of it. */
+struct kernel {
+  char name[256]; /* the specification and options that make it again */
+  struct cb_csr csr;
+  struct cb_plan *plan;
+  struct cb_assignment *assignment;
+  struct cb_blob blob;
+  struct cb_source source;
+};
+
+/* Kernels that wait for their common compilation. */
+struct kernel_batch {
+  struct cb_host *host;
+  struct cb_verify_options options;
+  struct kernel *kernels;
+  int count;
+  /* over all batches */
+  int done, failures, texts;
+  double compile_seconds, run_seconds, worst_ratio;
+  int64_t rows, exact_rows;
+};
+
+static inline void release_kernel(struct kernel *kernel) {
+  cb_source_release(&kernel->source);
+  cb_blob_release(&kernel->blob);
+  cb_assignment_free(kernel->assignment);
+  cb_plan_free(kernel->plan);
+  cb_csr_release(&kernel->csr);
+}
+
+/* Plans, packs and emits for kernel->csr. */
+static inline enum cb_status make_kernel(struct kernel *kernel, const struct cb_options *options,
+                                         struct cb_diag *diag) {
+  struct cb_target target;
+  const struct cb_label label = {"test", "m", cb_csr_pattern_hash(&kernel->csr)};
+  enum cb_status s = cb_target_find(&target, "sm_90", diag);
+  if (!s) s = cb_plan_build(&kernel->plan, &kernel->assignment, &kernel->csr, &target, options, diag);
+  if (!s) s = cb_plan_check(kernel->plan, diag);
+  if (!s) s = cb_assignment_check(kernel->plan, kernel->assignment, diag);
+  if (!s) s = cb_pack(&kernel->blob, kernel->plan, kernel->assignment, &kernel->csr, label.pattern, diag);
+  if (!s) s = cb_source_emit(&kernel->source, kernel->plan, &label, &kernel->blob, CB_EMBED_NEVER, diag);
+  return s;
+}
+
+static inline void open_batch(struct kernel_batch *batch, const struct cb_verify_options *options) {
+  struct cb_diag diag = {0};
+  *batch = (struct kernel_batch){.options = *options};
+  omp_set_num_threads(1); /* small matrices: two threads that wait for each other only cost time */
+  batch->kernels = cb_calloc(KERNEL_BATCH, sizeof *batch->kernels);
+  if (cb_host_open(&batch->host, &options->host, &diag)) fail_msg("%s", diag.message);
+}
+
+static inline void judge_kernel(struct kernel_batch *batch, const struct kernel *kernel,
+                                const struct cb_verify_report *report) {
+  batch->run_seconds += report->run_seconds;
+  batch->rows += report->rows;
+  batch->exact_rows += report->exact_rows;
+  if (report->worst_ratio > batch->worst_ratio) batch->worst_ratio = report->worst_ratio;
+  batch->done++;
+  if (!report->status) return;
+  if (++batch->failures <= 20)
+    print_error("%s\n  %s\n  %s\n", kernel->name, kernel->plan->line, report->message);
+}
+
+/* Compiles and runs what has been gathered. */
+static inline void run_batch(struct kernel_batch *batch) {
+  struct cb_diag diag = {0};
+  struct cb_verify_case cases[KERNEL_BATCH];
+  struct cb_verify_report *reports = cb_calloc(KERNEL_BATCH, sizeof *reports);
+  for (int k = 0; k < batch->count; k++) {
+    struct kernel *kernel = &batch->kernels[k];
+    cases[k] = (struct cb_verify_case){&kernel->csr,    kernel->plan,  kernel->assignment,
+                                       &kernel->source, &kernel->blob, "m"};
+  }
+  if (cb_verify_batch(batch->host, cases, batch->count, &batch->options, reports, &diag)) {
+    int number = 0; /* "kNUMBER.cu:…" names a kernel of the batch */
+    const char *at = strstr(diag.message, "k");
+    if (at && sscanf(at, "k%d.cu", &number) == 1 && number < batch->count)
+      print_error("%s\n  %s\n", batch->kernels[number].name, batch->kernels[number].plan->line);
+    print_error("%s\n", diag.message);
+    batch->failures++;
+  }
+  for (int k = 0; k < batch->count; k++) {
+    judge_kernel(batch, &batch->kernels[k], &reports[k]);
+    release_kernel(&batch->kernels[k]);
+  }
+  if (batch->count) batch->compile_seconds += reports[0].compile_seconds;
+  cb_free(reports);
+  memset(batch->kernels, 0, (size_t)batch->count * sizeof *batch->kernels);
+  batch->count = 0;
+}
+
+/* Where the next kernel's name and matrix go; add_kernel takes it into the batch. */
+static inline struct kernel *next_kernel(struct kernel_batch *batch) {
+  if (batch->count == KERNEL_BATCH) run_batch(batch);
+  return &batch->kernels[batch->count];
+}
+
+static inline void add_kernel(struct kernel_batch *batch, const struct cb_options *options) {
+  struct cb_diag diag = {0};
+  struct kernel *kernel = &batch->kernels[batch->count];
+  if (make_kernel(kernel, options, &diag)) {
+    if (++batch->failures <= 20) print_error("%s\n  %s\n", kernel->name, diag.message);
+    release_kernel(kernel);
+    memset(kernel, 0, sizeof *kernel);
+    return;
+  }
+  batch->count++;
+}
+
+static inline void close_batch(struct kernel_batch *batch) {
+  run_batch(batch);
+  cb_host_close(batch->host);
+  cb_free(batch->kernels);
+  print_message(
+      "%d kernels: compile %.1f s, run %.1f s; %lld rows, %lld with tolerance 0, largest error %.3g of its "
+      "tolerance\n",
+      batch->done, batch->compile_seconds, batch->run_seconds, (long long)batch->rows,
+      (long long)batch->exact_rows, batch->worst_ratio);
+}
+
+/* Sets "NAME=VALUE NAME=VALUE …". */
+static inline void set_options(struct cb_options *options, const char *text) {
+  char copy[256], *rest = NULL;
+  struct cb_diag diag = {0};
+  snprintf(copy, sizeof copy, "%s", text);
+  for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+    char *value = strchr(word, '=');
+    assert_non_null(value);
+    *value++ = 0;
+    if (cb_options_set(options, word, value, &diag)) fail_msg("%s", diag.message);
+  }
+}
+
+#endif

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Ten thousand random small matrices, each with random options, through analysis, generation and the host
+ * execution under AddressSanitizer and UBSan.
+ *
+ * Everything follows from a kernel's number: CBGEN_RANDOM_FIRST and CBGEN_RANDOM_COUNT choose which numbers
+ * run, so a failure "random 4711" is repeated alone with CBGEN_RANDOM_FIRST=4711 CBGEN_RANDOM_COUNT=1. */
+#include "kernels.h"
+
+#include "analysis/recipe.h"
+
+enum { COUNT = 10000 };
+
+static uint64_t draw(uint64_t *state) {
+  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+static int64_t between(uint64_t *state, int64_t least, int64_t most) {
+  return least + (int64_t)(draw(state) % (uint64_t)(most - least + 1));
+}
+
+/* Small numbers are frequent: an upper end is drawn first. */
+static int64_t skewed(uint64_t *state, int64_t most) {
+  return between(state, 0, between(state, 0, most));
+}
+
+/* ---- the matrix: rectangles of entries, each filled to a share, on top of each other (duplicates are
+ * summed) */
+
+static int64_t count_cells(const int64_t box[4]) {
+  return (box[1] - box[0]) * (box[3] - box[2]);
+}
+
+static void draw_box(uint64_t *state, int64_t rows, int64_t cols, int64_t box[4]) {
+  box[0] = between(state, 0, rows - 1);
+  box[1] = between(state, box[0] + 1, rows);
+  box[2] = between(state, 0, cols - 1);
+  box[3] = between(state, box[2] + 1, cols);
+}
+
+static void fill_box(uint64_t *state, struct cb_coo *coo, const int64_t box[4]) {
+  const uint64_t share = draw(state) % 4 ? draw(state) % 101 : 100; /* percent */
+  for (int64_t i = box[0]; i < box[1]; i++) {
+    for (int64_t j = box[2]; j < box[3]; j++) {
+      if (draw(state) % 100 >= share) continue;
+      coo->row_idx[coo->count] = (int32_t)i;
+      coo->col_idx[coo->count] = (int32_t)j;
+      coo->values[coo->count++] = draw(state) % 16 ? (double)between(state, -1000000, 1000000) / 7919 : 0;
+    }
+  }
+}
+
+static void draw_matrix(uint64_t *state, struct cb_csr *csr) {
+  struct cb_coo coo = {.rows = skewed(state, 300), .cols = skewed(state, 300)};
+  struct cb_diag diag = {0};
+  int64_t boxes[4][4] = {{0}}, cells = 0;
+  const int count = coo.rows && coo.cols ? (int)between(state, 0, 4) : 0;
+  for (int b = 0; b < count; b++) {
+    draw_box(state, coo.rows, coo.cols, boxes[b]);
+    cells += count_cells(boxes[b]);
+  }
+  coo.row_idx = cb_alloc((size_t)cells, sizeof *coo.row_idx);
+  coo.col_idx = cb_alloc((size_t)cells, sizeof *coo.col_idx);
+  coo.values = cb_alloc((size_t)cells, sizeof *coo.values);
+  for (int b = 0; b < count; b++) fill_box(state, &coo, boxes[b]);
+  if (cb_csr_from_coo(csr, &coo, &diag)) fail_msg("%s", diag.message);
+}
+
+/* ---- the options: each left alone, or drawn; sizes near the matrix's own */
+
+static int64_t draw_value(uint64_t *state, const struct cb_option *option) {
+  const int64_t range = option->most - option->least;
+  return option->least + (range > 300 ? skewed(state, 300) : between(state, 0, range));
+}
+
+static int count_recipes(void) {
+  int count = 0;
+  while (cb_recipe_table[count].name) count++;
+  return count;
+}
+
+static void draw_options(uint64_t *state, struct cb_options *options) {
+  do {
+    cb_options_default(options);
+    for (const struct cb_option *option = cb_option_table; option->name; option++)
+      if (!option->text && draw(state) % 2)
+        *(int64_t *)((char *)options + option->offset) = draw_value(state, option);
+    if (draw(state) % 2) options->recipe = cb_recipe_table[draw(state) % (uint64_t)count_recipes()].name;
+  } while (cb_options_check(options, NULL));
+}
+
+static int from_environment(const char *name, int standard) {
+  const char *text = getenv(name);
+  return text && *text ? atoi(text) : standard;
+}
+
+static void test_random(void **state) {
+  const int first = from_environment("CBGEN_RANDOM_FIRST", 0),
+            count = from_environment("CBGEN_RANDOM_COUNT", COUNT);
+  struct cb_verify_options options;
+  struct kernel_batch batch;
+  (void)state;
+  cb_verify_options_default(&options);
+  options.host.optimize = from_environment("CBGEN_RANDOM_O", 0);
+  options.host.batch = from_environment("CBGEN_RANDOM_BATCH", 64);
+  options.host.debug = count == 1;
+  options.orders = 2;
+  open_batch(&batch, &options);
+  for (int number = first; number < first + count; number++) {
+    struct kernel *kernel = next_kernel(&batch);
+    struct cb_options drawn;
+    uint64_t seed = (uint64_t)number * 0x9e3779b97f4a7c15u;
+    snprintf(kernel->name, sizeof kernel->name, "random %d", number);
+    draw_matrix(&seed, &kernel->csr);
+    draw_options(&seed, &drawn);
+    add_kernel(&batch, &drawn);
+  }
+  close_batch(&batch);
+  assert_int_equal(batch.failures, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random)};
+  return cmocka_run_group_tests_name("random kernels", tests, NULL, NULL);
+}
