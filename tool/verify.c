@@ -29,6 +29,7 @@ struct compiled_for {
 struct report {
   struct cb_job job; /* of a matrix; empty for a kernel.cu */
   int is_kernel;
+  struct cb_text plan; /* the line of the plan that was executed: the job's own changes from GPU to GPU */
   /* execution on the host */
   enum cb_status host;
   char host_message[1024];
@@ -136,6 +137,7 @@ static enum cb_status verify_matrix(struct report *report, const struct cb_call 
   if (!s) s = cb_job_pack(job, 0, diag);
   if (!s) s = cb_job_emit(job, call, 0, diag);
   if (s) return s;
+  cb_text_add_string(&report->plan, job->plan->line);
   execute(report, call);
   compile_all(report, call, NULL);
   return CB_OK;
@@ -201,7 +203,7 @@ static void print_text(struct cb_text *text, const struct report *report, const 
   else
     cb_text_add(text, "matrix   %s: %lld x %lld, %lld nonzeros, as %s\nplan     %s\n", report->job.name,
                 (long long)csr->rows, (long long)csr->cols, (long long)csr->nnz,
-                cb_type_short(report->job.plan->matrix_type), report->job.plan->line);
+                cb_type_short((enum cb_type)call->options.type), cb_text_string(&report->plan));
   if (report->host)
     cb_text_add(text, "host     %s\n", report->host == CB_ERR_WRONG ? "WRONG" : "not executed");
   else if (report->is_kernel)
@@ -244,7 +246,7 @@ static json_t *host_json(const struct report *report) {
 static void print_json(struct cb_text *text, const struct report *report, const struct cb_call *call) {
   json_t *document = json_object();
   json_object_set_new(document, "file", json_string(call->file));
-  if (!report->is_kernel) json_object_set_new(document, "plan", json_string(report->job.plan->line));
+  if (!report->is_kernel) json_object_set_new(document, "plan", json_string(cb_text_string(&report->plan)));
   json_object_set_new(document, "host", host_json(report));
   json_object_set_new(
       document, "nvrtc",
@@ -288,6 +290,7 @@ static enum cb_status run_verify(const struct cb_call *call, struct cb_diag *dia
   }
   if (!s) s = verdict(report, diag);
   cb_text_release(&text);
+  cb_text_release(&report->plan);
   cb_job_release(&report->job);
   cb_free(report);
   return s;
