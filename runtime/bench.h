@@ -37,7 +37,7 @@ struct cb_bench_settings {
   int launches;    /* products per batch; 0: 100, or 20 when one takes over 100 µs */
   int rivals;      /* 1: against cuSPARSE, where it is found */
   int ceilings;    /* 1: measure copy, read and launch ceilings when opening */
-  int line_info;   /* compile with -lineinfo, for profilers and compute-sanitizer */
+  int debug;       /* 1: -lineinfo, and an allocation for each array, as compute-sanitizer likes them */
   const char *driver_path, *nvrtc_path, *cusparse_path; /* NULL: searched for */
 };
 void cb_bench_settings_default(struct cb_bench_settings *settings);

@@ -131,9 +131,9 @@ struct cb_device {
   int64_t memory_bytes;
 };
 
-/* The GPU number `ordinal`. Its target is the table's row of its architecture (of the nearest older one of
- * the same generation when it has none, with the GPU's own name) with what the driver says of
- * multiprocessors, L2 and shared memory. */
+/* The GPU number `ordinal`. Its target is the table's row of its architecture (else of the newest older one,
+ * under the GPU's own architecture) with what the driver says of its name, multiprocessors, L2 and shared
+ * memory. */
 enum cb_status cb_device_open(struct cb_device **device, const struct cb_driver *driver, int ordinal,
                               struct cb_diag *diag);
 void cb_device_close(struct cb_device *device); /* NULL is accepted */

@@ -2,11 +2,12 @@
 /* Shared libraries that are opened at run time, each described by two tables: where to look, and which
  * functions to bind. CUDA's headers and libraries are needed neither to build nor to start cbgen.
  *
- * A library is looked for in this order; the first that opens is taken, unless a path was given, which is
- * then the only one tried: path     the caller's (a file) variable an environment variable that names the
- * file, or a directory with one of `names` names    as the dynamic loader finds them CUDA     lib64 and lib
- * of $CUDA_HOME, $CUDA_PATH, /usr/local/cuda wheels   nvidia/DIRECTORY/lib of Python's package directories
- * ($VIRTUAL_ENV, ~/.local, /usr/local, /usr)
+ * Where a library is looked for: the caller's path (a file, or a directory with one of the names) if there is
+ * one; else what the environment variable says (likewise), if it is set; else, in this order:
+ *   names    as the dynamic loader finds them
+ *   CUDA     lib64 and lib of $CUDA_HOME, $CUDA_PATH, /usr/local/cuda
+ *   wheels   nvidia/DIRECTORY/lib in Python's package directories ($VIRTUAL_ENV, $CONDA_PREFIX, ~/.local,
+ *            /usr/local, /usr)
  */
 #ifndef CBGEN_RUNTIME_LIBRARY_H
 #define CBGEN_RUNTIME_LIBRARY_H
@@ -20,7 +21,8 @@ struct cb_library_search {
   const char *remedy;        /* what to install */
   const char *variable;      /* environment variable, or NULL */
   const char *const *names;  /* file names, best first, NULL-terminated */
-  const char *const *wheels; /* directories below site-packages/nvidia, NULL-terminated; NULL: none */
+  const char *const *wheels; /* directories below site-packages/nvidia, NULL-terminated; NULL: neither
+                              * wheels nor CUDA's directories are searched */
 };
 
 /* One function: its name in the library and the place of its pointer in the caller's struct. */

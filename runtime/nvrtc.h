@@ -15,6 +15,26 @@
 
 struct cb_nvrtc;
 
+/* NVRTC's functions with the prototypes of nvrtc.h (nvrtcResult is an unsigned int to gcc and clang). */
+struct _nvrtcProgram;
+enum { CB_NVRTC_COMPILATION = 6 };
+struct cb_nvrtc_calls {
+  const char *(*error_string)(unsigned result);
+  unsigned (*version)(int *major, int *minor);
+  unsigned (*arches_count)(int *count);
+  unsigned (*arches)(int *arches);
+  unsigned (*create)(struct _nvrtcProgram **program, const char *text, const char *name, int headers,
+                     const char *const *header_texts, const char *const *header_names);
+  unsigned (*destroy)(struct _nvrtcProgram **program);
+  unsigned (*compile)(struct _nvrtcProgram *program, int options, const char *const *option_texts);
+  unsigned (*log_size)(struct _nvrtcProgram *program, size_t *bytes);
+  unsigned (*log)(struct _nvrtcProgram *program, char *log);
+  unsigned (*cubin_size)(struct _nvrtcProgram *program, size_t *bytes);
+  unsigned (*cubin)(struct _nvrtcProgram *program, char *cubin);
+  unsigned (*ptx_size)(struct _nvrtcProgram *program, size_t *bytes);
+  unsigned (*ptx)(struct _nvrtcProgram *program, char *ptx);
+};
+
 /* `path` NULL: $CBGEN_NVRTC (a file or a directory), else libnvrtc.so.13, .12, … where the loader, a CUDA
  * toolkit or the PyPI wheel nvidia-cuda-nvrtc has it. CB_ERR_MISSING says how to get it. */
 enum cb_status cb_nvrtc_open(struct cb_nvrtc **nvrtc, const char *path, struct cb_diag *diag);
@@ -41,7 +61,7 @@ struct cb_compiled {
   unsigned char *cubin;
   size_t cubin_bytes;
   char *ptx;      /* NUL-terminated; NULL unless asked for */
-  char *log;      /* the compiler's, "" when it said nothing; also after CB_ERR_COMPILE */
+  char *log;      /* the compiler's, "" when it said nothing; also after CB_ERR_COMPILE; may be NULL */
   double seconds; /* wall clock, all of NVRTC */
 };
 

@@ -29,6 +29,7 @@ struct cb_operator_parts {
   const struct cb_blob *blob;   /* its image is copied to the device in one piece */
   const void *cubin;            /* compiled from the plan's text for the device's architecture */
   size_t cubin_bytes;
+  int apart; /* 1: an allocation for each array, so that compute-sanitizer sees reads beyond one */
 };
 
 /* Makes the device's context current for the time of the call only. The device must outlive the operator and

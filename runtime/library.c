@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Opening shared libraries: see library.h. `find` walks the places in order; `try_file` does one. */
+#include "runtime/library.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A search under way: the library once it is found, and why a file that is there did not open. */
+struct hunt {
+  struct cb_library *library;
+  const struct cb_library_search *search;
+  char refusal[400];
+};
+
+static int try_file(struct hunt *hunt, const char *path) {
+  struct cb_library *library = hunt->library;
+  struct stat there;
+  library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library->handle) {
+    snprintf(library->path, sizeof library->path, "%s", path);
+    return 1;
+  }
+  const char *reason = dlerror();
+  if (!*hunt->refusal && reason && !stat(path, &there))
+    snprintf(hunt->refusal, sizeof hunt->refusal, "%s", reason);
+  return 0;
+}
+
+static int try_directory(struct hunt *hunt, const char *directory) {
+  char path[512];
+  for (const char *const *name = hunt->search->names; *name; name++) {
+    struct stat there;
+    const int length = snprintf(path, sizeof path, "%s/%s", directory, *name);
+    if (length < (int)sizeof path && !stat(path, &there) && try_file(hunt, path)) return 1;
+  }
+  return 0;
+}
+
+/* A path that someone named: a file, a directory, or a name for the loader. */
+static int try_named(struct hunt *hunt, const char *path) {
+  struct stat there;
+  if (!stat(path, &there) && S_ISDIR(there.st_mode)) return try_directory(hunt, path);
+  return try_file(hunt, path);
+}
+
+static int try_toolkits(struct hunt *hunt) {
+  const char *const roots[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda"};
+  static const char *const folders[] = {"lib64", "lib"};
+  char directory[400];
+  for (size_t root = 0; root < sizeof roots / sizeof *roots; root++)
+    for (size_t folder = 0; folder < sizeof folders / sizeof *folders; folder++) {
+      if (!roots[root] || !*roots[root]) continue;
+      const int length = snprintf(directory, sizeof directory, "%s/%s", roots[root], folders[folder]);
+      if (length < (int)sizeof directory && try_directory(hunt, directory)) return 1;
+    }
+  return 0;
+}
+
+static int try_pattern(struct hunt *hunt, const char *pattern) {
+  glob_t found;
+  int opened = 0;
+  if (glob(pattern, 0, NULL, &found)) return 0;
+  for (size_t i = found.gl_pathc; i-- > 0 && !opened;) /* the newest Python first */
+    opened = try_directory(hunt, found.gl_pathv[i]);
+  globfree(&found);
+  return opened;
+}
+
+static int try_wheels(struct hunt *hunt) {
+  const struct {
+    const char *root, *packages;
+  } sites[] = {
+      {getenv("VIRTUAL_ENV"), "lib/python3*/site-packages"},
+      {getenv("CONDA_PREFIX"), "lib/python3*/site-packages"},
+      {getenv("HOME"), ".local/lib/python3*/site-packages"},
+      {"/usr/local", "lib/python3*/*-packages"},
+      {"/usr", "lib/python3*/*-packages"},
+  };
+  char pattern[512];
+  for (size_t site = 0; site < sizeof sites / sizeof *sites; site++)
+    for (const char *const *wheel = hunt->search->wheels; *wheel; wheel++) {
+      if (!sites[site].root || !*sites[site].root) continue;
+      const int length = snprintf(pattern, sizeof pattern, "%s/%s/nvidia/%s/lib", sites[site].root,
+                                  sites[site].packages, *wheel);
+      if (length < (int)sizeof pattern && try_pattern(hunt, pattern)) return 1;
+    }
+  return 0;
+}
+
+static int find(struct hunt *hunt) {
+  for (const char *const *name = hunt->search->names; *name; name++)
+    if (try_file(hunt, *name)) return 1;
+  return hunt->search->wheels && (try_toolkits(hunt) || try_wheels(hunt));
+}
+
+static enum cb_status missing(const struct hunt *hunt, const char *named, const char *namer,
+                              struct cb_diag *diag) {
+  const struct cb_library_search *search = hunt->search;
+  if (*hunt->refusal)
+    return cb_fail(diag, CB_ERR_MISSING, "%s does not open: %s; %s", search->what, hunt->refusal,
+                   search->remedy);
+  if (named)
+    return cb_fail(diag, CB_ERR_MISSING, "%s is not at '%s', which %s names; %s", search->what, named, namer,
+                   search->remedy);
+  return cb_fail(diag, CB_ERR_MISSING, "%s ('%s') was not found; %s", search->what, search->names[0],
+                 search->remedy);
+}
+
+static enum cb_status bind(struct cb_library *library, const struct cb_library_search *search,
+                           const struct cb_library_symbol *symbols, void *calls, struct cb_diag *diag) {
+  for (; symbols->name; symbols++) {
+    void *const function = dlsym(library->handle, symbols->name);
+    if (!function && !symbols->optional)
+      return cb_fail(diag, CB_ERR_MISSING, "%s at '%s' lacks '%s', it is too old; %s", search->what,
+                     library->path, symbols->name, search->remedy);
+    memcpy((char *)calls + symbols->offset, &function, sizeof function);
+  }
+  return CB_OK;
+}
+
+enum cb_status cb_library_open(struct cb_library *library, const struct cb_library_search *search,
+                               const char *path, const struct cb_library_symbol *symbols, void *calls,
+                               struct cb_diag *diag) {
+  struct hunt hunt = {.library = library, .search = search};
+  const char *named = path, *namer = "the caller";
+  *library = (struct cb_library){0};
+  if (!named && search->variable) {
+    named = getenv(search->variable);
+    namer = search->variable;
+    if (named && !*named) named = NULL;
+  }
+  if (!(named ? try_named(&hunt, named) : find(&hunt))) return missing(&hunt, named, namer, diag);
+  const enum cb_status s = bind(library, search, symbols, calls, diag);
+  if (s) cb_library_close(library);
+  return s;
+}
+
+void cb_library_close(struct cb_library *library) {
+  if (library->handle) dlclose(library->handle);
+  *library = (struct cb_library){0};
+}

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Loading and multiplying: see operator.h. What handles share is a struct loaded, counted by its handles; a
+ * handle adds its own carry slots. cb_operator_load at the end of "loading" is the table of contents. */
+#include "runtime/operator.h"
+
+#include "base/memory.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+  MAX_GROUPS = 64,    /* regions with arrays in one launch */
+  OTHER_ARGUMENTS = 6 /* x, y, alpha, beta, carry_sums, carry_counters */
+};
+
+/* The `Arrays` struct of one region: consecutive entries of `pointers`. */
+struct group {
+  int first_pointer;
+};
+
+struct launch {
+  struct CUfunc_st *function;
+  unsigned blocks, threads, shared_bytes;
+  int first_group, groups;
+};
+
+struct loaded {
+  atomic_int handles;
+  struct cb_device *device;
+  struct CUmod_st *module;
+  int blocks_count; /* allocations of arrays: one, or one for each array */
+  cb_device_ptr *blocks;
+  cb_device_ptr *pointers; /* of stored arrays: regions in order, arrays in order */
+  struct group *groups;
+  struct launch *launches;
+  int64_t carry_sums, carry_counters;
+  struct cb_operator_info info;
+};
+
+struct cb_operator {
+  struct loaded *loaded;
+  cb_device_ptr carry_sums, carry_counters; /* one allocation, which starts with the sums */
+};
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* ---- arrays */
+
+static int64_t array_bytes(const struct cb_array *array) {
+  return array->count * (int64_t)cb_type_size(array->type);
+}
+
+static int count_stored(const struct cb_plan *plan, int region) {
+  int stored = 0;
+  for (int a = 0; a < plan->regions[region].arrays_count; a++)
+    stored += plan->regions[region].arrays[a].storage == CB_STORED;
+  return stored;
+}
+
+/* Room for the tables, whose sizes follow from the plan. */
+static enum cb_status make_tables(struct loaded *loaded, const struct cb_plan *plan, struct cb_diag *diag) {
+  size_t stored = 0;
+  for (int r = 0; r < plan->regions_count; r++) stored += (size_t)count_stored(plan, r);
+  loaded->blocks = cb_calloc(stored + 1, sizeof *loaded->blocks);
+  loaded->pointers = cb_calloc(stored + 1, sizeof *loaded->pointers);
+  loaded->groups = cb_calloc((size_t)plan->regions_count + 1, sizeof *loaded->groups);
+  loaded->launches = cb_calloc((size_t)plan->launches_count + 1, sizeof *loaded->launches);
+  if (loaded->blocks && loaded->pointers && loaded->groups && loaded->launches) return CB_OK;
+  return cb_fail_memory(diag, "an operator's tables", stored);
+}
+
+/* Allocates and fills one block of device memory. */
+static enum cb_status put(struct loaded *loaded, const void *bytes, int64_t length, const char *what,
+                          cb_device_ptr *address, struct cb_diag *diag) {
+  enum cb_status s = cb_device_alloc(loaded->device, address, (size_t)length, what, diag);
+  if (s) return s;
+  loaded->blocks[loaded->blocks_count++] = *address;
+  loaded->info.device_bytes += length;
+  return cb_device_upload(loaded->device, *address, bytes, (size_t)length, what, diag);
+}
+
+/* Every array in the image at its offset, or, apart, in an allocation of its own. */
+static enum cb_status upload(struct loaded *loaded, const struct cb_operator_parts *parts,
+                             struct cb_diag *diag) {
+  const struct cb_plan *plan = parts->plan;
+  const int64_t end = cb_blob_arrays_end(plan);
+  cb_device_ptr image = 0;
+  int at = 0;
+  enum cb_status s = CB_OK;
+  if (parts->blob->length < end)
+    return cb_fail(diag, CB_ERR_FORMAT, "the data have %lld bytes, and the plan's arrays end at %lld",
+                   (long long)parts->blob->length, (long long)end);
+  if (!parts->apart && cb_plan_bytes(plan)) s = put(loaded, parts->blob->bytes, end, "arrays", &image, diag);
+  for (int r = 0; r < plan->regions_count; r++)
+    for (int a = 0; a < plan->regions[r].arrays_count && !s; a++) {
+      const struct cb_array *array = &plan->regions[r].arrays[a];
+      if (array->storage != CB_STORED) continue;
+      const int64_t offset = cb_blob_offset(plan, r, a);
+      cb_device_ptr *const pointer = &loaded->pointers[at++];
+      if (parts->apart)
+        s = put(loaded, parts->blob->bytes + offset, array_bytes(array), array->name, pointer, diag);
+      else
+        *pointer = image + (cb_device_ptr)offset;
+    }
+  return s;
+}
+
+/* ---- kernels */
+
+static enum cb_status check_launch(const struct loaded *loaded, const struct cb_launch *launch,
+                                   const char *kernel, struct cb_diag *diag) {
+  const struct cb_target *target = &loaded->device->target;
+  if (launch->blocks < 1 || launch->blocks > INT32_MAX)
+    return cb_fail(diag, CB_ERR_LIMIT, "kernel '%s' has a grid of %lld thread blocks; a GPU takes 1 to %d",
+                   kernel, (long long)launch->blocks, INT32_MAX);
+  if (launch->dynamic_shared > target->shared_per_block)
+    return cb_fail(diag, CB_ERR_LIMIT,
+                   "kernel '%s' needs %lld bytes of shared memory; '%s' has %d per thread block", kernel,
+                   (long long)launch->dynamic_shared, target->model, target->shared_per_block);
+  return CB_OK;
+}
+
+/* Sees to it that nothing of the kernel is left for its first launch, and notes what it takes. */
+static enum cb_status prepare(struct loaded *loaded, const struct launch *launch, const char *kernel,
+                              struct cb_diag *diag) {
+  const struct cb_driver *driver = loaded->device->driver;
+  int registers = 0, local = 0;
+  enum cb_status s = CB_OK;
+  if (driver->call.function_load)
+    s = cb_driver_check(driver, driver->call.function_load(launch->function), diag, "load kernel '%s'",
+                        kernel);
+  if (!s && launch->shared_bytes)
+    s = cb_driver_check(
+        driver,
+        driver->call.function_set(launch->function, CB_CU_FUNC_MAX_DYNAMIC_SHARED, (int)launch->shared_bytes),
+        diag, "give kernel '%s' %u bytes of shared memory", kernel, launch->shared_bytes);
+  if (!s)
+    s = cb_driver_check(driver, driver->call.function_get(&registers, CB_CU_FUNC_REGISTERS, launch->function),
+                        diag, "ask the registers of kernel '%s'", kernel);
+  if (!s)
+    s = cb_driver_check(driver, driver->call.function_get(&local, CB_CU_FUNC_LOCAL_BYTES, launch->function),
+                        diag, "ask the local memory of kernel '%s'", kernel);
+  if (registers > loaded->info.registers) loaded->info.registers = registers;
+  if (local > loaded->info.local_bytes) loaded->info.local_bytes = local;
+  return s;
+}
+
+/* The regions of one launch that have stored arrays are its first parameters. */
+static enum cb_status add_groups(struct loaded *loaded, const struct cb_plan *plan, int number,
+                                 int *next_group, struct cb_diag *diag) {
+  const struct cb_launch *planned = &plan->launches[number];
+  struct launch *launch = &loaded->launches[number];
+  int pointer = 0;
+  launch->first_group = *next_group;
+  for (int r = 0; r < planned->first_region; r++) pointer += count_stored(plan, r);
+  for (int r = planned->first_region; r < planned->first_region + planned->regions && !planned->piece; r++) {
+    const int stored = count_stored(plan, r);
+    if (stored) loaded->groups[(*next_group)++].first_pointer = pointer;
+    pointer += stored;
+  }
+  launch->groups = *next_group - launch->first_group;
+  if (launch->groups <= MAX_GROUPS) return CB_OK;
+  return cb_fail(diag, CB_ERR_LIMIT, "a launch of %d regions has more than %d with arrays", planned->regions,
+                 MAX_GROUPS);
+}
+
+static enum cb_status find_kernels(struct loaded *loaded, const struct cb_operator_parts *parts,
+                                   struct cb_diag *diag) {
+  const struct cb_plan *plan = parts->plan;
+  const struct cb_driver *driver = loaded->device->driver;
+  int next_group = 0;
+  enum cb_status s = CB_OK;
+  if (!plan->launches_count) return CB_OK; /* no rows: there may be no kernel to load */
+  s = cb_driver_check(driver, driver->call.module_load(&loaded->module, parts->cubin), diag,
+                      "load a kernel compiled for '%s' on GPU %d ('%s')", plan->target.arch,
+                      loaded->device->ordinal, loaded->device->target.model);
+  if (s) loaded->module = NULL;
+  for (int i = 0; i < plan->launches_count && !s; i++) {
+    const struct cb_launch *planned = &plan->launches[i];
+    struct launch *launch = &loaded->launches[i];
+    char kernel[96];
+    cb_source_kernel(plan, parts->label, i, kernel, sizeof kernel);
+    s = check_launch(loaded, planned, kernel, diag);
+    if (!s) s = add_groups(loaded, plan, i, &next_group, diag);
+    if (s) break;
+    launch->blocks = (unsigned)planned->blocks;
+    launch->threads = (unsigned)planned->threads;
+    launch->shared_bytes = (unsigned)planned->dynamic_shared;
+    s = cb_driver_check(driver, driver->call.module_function(&launch->function, loaded->module, kernel), diag,
+                        "find kernel '%s'", kernel);
+    if (!s) s = prepare(loaded, launch, kernel, diag);
+  }
+  return s;
+}
+
+/* ---- handles */
+
+/* A handle's own carry slots: all zero, which is what counters start from. */
+static enum cb_status add_carry(struct cb_operator *op, struct cb_diag *diag) {
+  const struct loaded *loaded = op->loaded;
+  const size_t align = CB_BLOB_ALIGN;
+  if (!loaded->carry_sums) return CB_OK;
+  const size_t sums = (size_t)loaded->carry_sums * cb_type_size(loaded->info.sum_type);
+  const size_t counters_at = (sums + align - 1) / align * align;
+  const size_t bytes = counters_at + (size_t)loaded->carry_counters * sizeof(uint32_t);
+  enum cb_status s = cb_device_alloc(loaded->device, &op->carry_sums, bytes, "carry slots", diag);
+  if (s) return s;
+  op->carry_counters = op->carry_sums + counters_at;
+  return cb_device_fill(loaded->device, op->carry_sums, 0, bytes, diag);
+}
+
+/* The context must be current. */
+static void unload(struct loaded *loaded) {
+  for (int i = 0; i < loaded->blocks_count; i++) cb_device_free(loaded->device, loaded->blocks[i]);
+  if (loaded->module) loaded->device->driver->call.module_unload(loaded->module);
+}
+
+void cb_operator_free(struct cb_operator *op) {
+  if (!op) return;
+  struct loaded *loaded = op->loaded;
+  const int last = atomic_fetch_sub(&loaded->handles, 1) == 1;
+  const int entered = !cb_device_enter(loaded->device, NULL);
+  cb_device_free(loaded->device, op->carry_sums);
+  if (last) unload(loaded);
+  if (entered) cb_device_leave(loaded->device);
+  if (last) {
+    cb_free(loaded->blocks);
+    cb_free(loaded->pointers);
+    cb_free(loaded->groups);
+    cb_free(loaded->launches);
+    cb_free(loaded);
+  }
+  cb_free(op);
+}
+
+static void note_plan(struct loaded *loaded, const struct cb_plan *plan) {
+  loaded->carry_sums = plan->carry_sums;
+  loaded->carry_counters = plan->carry_counters;
+  loaded->info = (struct cb_operator_info){
+      .rows = plan->rows,
+      .cols = plan->cols,
+      .nnz = plan->nnz,
+      .matrix_type = plan->matrix_type,
+      .vector_type = plan->vector_type,
+      .sum_type = plan->sum_type,
+      .form = plan->form,
+      .launches = plan->launches_count,
+      .has_carry = plan->carry_sums > 0,
+      .stored_bytes = cb_plan_bytes(plan),
+  };
+}
+
+static enum cb_status fill_operator(struct cb_operator *op, const struct cb_operator_parts *parts,
+                                    struct cb_diag *diag) {
+  struct loaded *loaded = op->loaded;
+  const double start = now();
+  enum cb_status s = make_tables(loaded, parts->plan, diag);
+  if (!s) s = find_kernels(loaded, parts, diag);
+  const double found = now();
+  if (!s) s = upload(loaded, parts, diag);
+  if (!s) s = add_carry(op, diag);
+  if (!s) s = cb_device_wait(loaded->device, "loading", diag);
+  loaded->info.load_seconds = found - start;
+  loaded->info.upload_seconds = now() - found;
+  return s;
+}
+
+enum cb_status cb_operator_load(struct cb_operator **out, struct cb_device *device,
+                                const struct cb_operator_parts *parts, struct cb_diag *diag) {
+  struct cb_operator *op = cb_calloc(1, sizeof *op);
+  struct loaded *loaded = cb_calloc(1, sizeof *loaded);
+  *out = NULL;
+  if (!op || !loaded) {
+    cb_free(op);
+    cb_free(loaded);
+    return cb_fail_memory(diag, "an operator", sizeof *loaded);
+  }
+  op->loaded = loaded;
+  atomic_init(&loaded->handles, 1);
+  loaded->device = device;
+  note_plan(loaded, parts->plan);
+  enum cb_status s = cb_device_enter(device, diag);
+  if (!s) {
+    s = fill_operator(op, parts, diag);
+    cb_device_leave(device);
+  }
+  if (s)
+    cb_operator_free(op);
+  else
+    *out = op;
+  return s;
+}
+
+enum cb_status cb_operator_clone(struct cb_operator **clone, const struct cb_operator *op,
+                                 struct cb_diag *diag) {
+  struct cb_operator *copy = cb_calloc(1, sizeof *copy);
+  *clone = NULL;
+  if (!copy) return cb_fail_memory(diag, "an operator", sizeof *copy);
+  copy->loaded = op->loaded;
+  atomic_fetch_add(&op->loaded->handles, 1);
+  enum cb_status s = cb_device_enter(op->loaded->device, diag);
+  if (!s) {
+    s = add_carry(copy, diag);
+    if (!s) s = cb_device_wait(op->loaded->device, "cloning", diag);
+    cb_device_leave(op->loaded->device);
+  }
+  if (s)
+    cb_operator_free(copy);
+  else
+    *clone = copy;
+  return s;
+}
+
+const struct cb_operator_info *cb_operator_info(const struct cb_operator *op) {
+  return &op->loaded->info;
+}
+
+/* ---- multiplying */
+
+static enum cb_status check_scalars(enum cb_form form, double alpha, double beta, struct cb_diag *diag) {
+  static const struct {
+    const char *equation;
+    double beta;
+  } fixed[] = {[CB_FORM_AX] = {"y = Ax", 0}, [CB_FORM_ADD] = {"y += Ax", 1}};
+  if (form == CB_FORM_AXPBY || (alpha == 1 && beta == fixed[form].beta)) return CB_OK;
+  return cb_fail(
+      diag, CB_ERR_ARGUMENT,
+      "this kernel computes '%s': alpha must be 1 and beta %g; generate it with form=axpby for others",
+      fixed[form].equation, fixed[form].beta);
+}
+
+enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
+                                    cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct loaded *loaded = op->loaded;
+  const struct cb_driver *driver = loaded->device->driver;
+  const int narrow = loaded->info.sum_type == CB_F32;
+  float alpha_narrow = (float)alpha, beta_narrow = (float)beta;
+  cb_device_ptr carry_sums = op->carry_sums, carry_counters = op->carry_counters;
+  void *parameters[MAX_GROUPS + OTHER_ARGUMENTS];
+  enum cb_status s = check_scalars(loaded->info.form, alpha, beta, diag);
+  for (int i = 0; i < loaded->info.launches && !s; i++) {
+    const struct launch *launch = &loaded->launches[i];
+    int count = 0;
+    for (int g = 0; g < launch->groups; g++)
+      parameters[count++] = &loaded->pointers[loaded->groups[launch->first_group + g].first_pointer];
+    parameters[count++] = &x;
+    parameters[count++] = &y;
+    if (loaded->info.form == CB_FORM_AXPBY) {
+      parameters[count++] = narrow ? (void *)&alpha_narrow : &alpha;
+      parameters[count++] = narrow ? (void *)&beta_narrow : &beta;
+    }
+    if (loaded->info.has_carry) {
+      parameters[count++] = &carry_sums;
+      parameters[count++] = &carry_counters;
+    }
+    s = cb_driver_check(driver,
+                        driver->call.launch(launch->function, launch->blocks, 1, 1, launch->threads, 1, 1,
+                                            launch->shared_bytes, stream, parameters, NULL),
+                        diag, "launch kernel %d of the product", i);
+  }
+  return s;
+}
