@@ -786,8 +786,8 @@ static void directory_of(const char *path, char directory[PATH_SIZE]) {
     slash[slash == directory] = 0;
 }
 
-/* The sidecar that was written with `path`: kernel.cbd beside kernel.cu. Empty when there is none, or when the
- * text's own idea of the name is all there is to go by. */
+/* The sidecar that was written with `path`: kernel.cbd beside kernel.cu. Empty when there is none, or when
+ * the text's own idea of the name is all there is to go by. */
 static void sidecar_of(const char *path, char sidecar[PATH_SIZE]) {
   char guess[PATH_SIZE];
   const size_t length = strlen(path);
@@ -800,8 +800,7 @@ static void sidecar_of(const char *path, char sidecar[PATH_SIZE]) {
 
 /* One run of the compiled self-test in `directory`. */
 static enum cb_status run_selftest(const struct cb_host *host, const char *directory, const char *sidecar,
-                                   uint64_t seed,
-                                   char output[1024], double *seconds, struct cb_diag *diag) {
+                                   uint64_t seed, char output[1024], double *seconds, struct cb_diag *diag) {
   char program[PATH_SIZE], log[PATH_SIZE], seeds[64], limit[64], message[900];
   path_in(host, "selftest", "", program);
   path_in(host, "selftest", ".out", log);
