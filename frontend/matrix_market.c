@@ -102,9 +102,8 @@ static enum cb_status take_word(int *meaning, const char **at, const struct word
   }
   list_words(list, words);
   if (begin == end)
-    return cb_fail(diag, CB_ERR_FORMAT, "%s:1: the banner ends too early; complete it with one of %s", path,
-                   list);
-  return cb_fail(diag, CB_ERR_FORMAT, "%s:1: the banner says '%s'; it must be one of %s", path, token, list);
+    return cb_fail(diag, CB_ERR_FORMAT, "%s:1: the banner ends too early; go on with one of %s", path, list);
+  return cb_fail(diag, CB_ERR_FORMAT, "%s:1: the banner says '%s'; choose from %s", path, token, list);
 }
 
 static enum cb_status parse_banner(struct header *header, const char *line, const char *path,
@@ -146,9 +145,10 @@ static enum cb_status parse_sizes(struct header *header, const char *line, const
     if (line != end)
       return cb_fail(diag, CB_ERR_FORMAT, "%s:%lld: '%s' is not a number of %s; %s", path, number,
                      cb_token_text(token, begin, end), names[i], form);
-    if (i < 2 && *numbers[i] > CB_MAX_DIMENSION)
-      return cb_fail(diag, CB_ERR_LIMIT, "%s:%lld: %s %s are too many; %d is the limit", path, number,
-                     cb_token_text(token, begin, end), names[i], CB_MAX_DIMENSION);
+    const int64_t limit = i < 2 ? CB_MAX_DIMENSION : INT64_MAX - 1;
+    if (*numbers[i] > limit)
+      return cb_fail(diag, CB_ERR_LIMIT, "%s:%lld: %s %s are too many; %lld is the limit", path, number,
+                     cb_token_text(token, begin, end), names[i], (long long)limit);
   }
   const char *extra = skip_blanks(line);
   if (*extra != '\n' && *extra != '%')

@@ -22,10 +22,9 @@ static inline const char *cb_parse_index(const char *text, int64_t *value) {
   if (next - digits > 18) { /* rare: leading zeros, or too large for the loop above */
     number = 0;
     for (const char *at = digits; at < next; at++) {
-      number = number * 10 + (uint64_t)(*at - '0');
-      if (number > (uint64_t)INT64_MAX / 16) number = (uint64_t)INT64_MAX / 16;
+      const uint64_t more = (uint64_t)(*at - '0');
+      number = number > (INT64_MAX - more) / 10 ? INT64_MAX : number * 10 + more;
     }
-    if (number == (uint64_t)INT64_MAX / 16) number = INT64_MAX;
   }
   *value = (int64_t)number;
   return next == digits ? text : next;

@@ -94,7 +94,7 @@ static int grow(char **bytes, size_t *capacity, size_t length) {
 enum cb_status cb_read_member(char **bytes, size_t *length, struct archive *archive, const char *path,
                               size_t packed, struct cb_diag *diag) {
   /* Text of a matrix shrinks to a hundredth, of a very regular one to a thousandth. */
-  enum { PLENTY = 1 << 26, MOST_RATIO = 2000 };
+  enum { PLENTY = 1 << 24, MOST_RATIO = 2000 };
   const size_t most = PLENTY + packed * MOST_RATIO;
   char *block = NULL;
   size_t used = 0, capacity = 0;
@@ -207,6 +207,9 @@ static enum cb_status consider(struct choice *choice, struct archive *archive, s
   const char *member = archive_entry_pathname(entry);
   if (!member) member = archive_entry_pathname_utf8(entry);
   const int raw = archive_format(archive) == ARCHIVE_FORMAT_RAW;
+  if (raw && archive_filter_count(archive) < 2) /* no filter knew the bytes: the packing's header is cut */
+    return cb_fail(diag, CB_ERR_FORMAT, "%s: cannot unpack: cut off or damaged; fetch or pack the file again",
+                   source->path);
   if (!member || (!raw && archive_entry_filetype(entry) != AE_IFREG)) return CB_OK;
   const enum match match = raw ? EXACT : match_member(member, source->path);
   if (match == NO_MATRIX) return CB_OK;
@@ -222,8 +225,11 @@ static enum cb_status consider(struct choice *choice, struct archive *archive, s
                         (size_t)(source->end - source->bytes), diag);
 }
 
-static enum cb_status settle(const struct choice *choice, int done, const char *path, struct cb_diag *diag) {
+static enum cb_status settle(const struct choice *choice, int done, int format, const char *path,
+                             struct cb_diag *diag) {
   if (done || choice->candidates == 1) return CB_OK;
+  if (format == ARCHIVE_FORMAT_EMPTY)
+    return cb_fail(diag, CB_ERR_FORMAT, "%s: unpacks to nothing; fetch or pack the file again", path);
   if (choice->candidates)
     return cb_fail(
         diag, CB_ERR_FORMAT,
@@ -265,7 +271,7 @@ enum cb_status cb_unpack(char **text, size_t *length, const struct cb_source *so
     else
       s = consider(&choice, archive, entry, source, &done, diag);
   }
-  if (!s) s = settle(&choice, done, source->path, diag);
+  if (!s) s = settle(&choice, done, archive_format(archive), source->path, diag);
   archive_read_free(archive);
   if (s) {
     cb_free(choice.text);
