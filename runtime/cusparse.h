@@ -26,6 +26,83 @@
 
 struct cb_cusparse;
 
+/* cuSPARSE's functions with the prototypes of cusparse.h; its enumerations are unsigned int with gcc and
+ * clang. */
+struct cusparseContext;
+struct cusparseSpMatDescr;
+struct cusparseDnVecDescr;
+struct cusparseMatDescr;
+
+enum { /* cudaDataType */
+       CB_CUDA_R_32F = 0,
+       CB_CUDA_R_64F = 1
+};
+enum { /* cusparseIndexType_t, cusparseIndexBase_t, cusparseOperation_t, cusparseOrder_t, cusparseDirection_t
+        */
+       CB_CUSPARSE_INDEX_32I = 2,
+       CB_CUSPARSE_BASE_ZERO = 0,
+       CB_CUSPARSE_NON_TRANSPOSE = 0,
+       CB_CUSPARSE_ORDER_ROW = 2,
+       CB_CUSPARSE_DIRECTION_ROW = 0
+};
+enum { /* cusparseSpMVAlg_t */
+       CB_CUSPARSE_COO_ALG1 = 1,
+       CB_CUSPARSE_CSR_ALG1 = 2,
+       CB_CUSPARSE_CSR_ALG2 = 3,
+       CB_CUSPARSE_COO_ALG2 = 4,
+       CB_CUSPARSE_SELL_ALG1 = 5,
+       CB_CUSPARSE_BSR_ALG1 = 6
+};
+
+struct cb_cusparse_calls {
+  unsigned (*create)(struct cusparseContext **handle);
+  unsigned (*destroy)(struct cusparseContext *handle);
+  unsigned (*version)(struct cusparseContext *handle, int *version);
+  unsigned (*set_stream)(struct cusparseContext *handle, struct CUstream_st *stream);
+  const char *(*error_string)(unsigned status);
+  unsigned (*create_vector)(struct cusparseDnVecDescr **vector, int64_t size, void *values, unsigned type);
+  unsigned (*destroy_vector)(const struct cusparseDnVecDescr *vector);
+  unsigned (*create_csr)(struct cusparseSpMatDescr **matrix, int64_t rows, int64_t cols, int64_t nnz,
+                         void *row_offsets, void *columns, void *values, unsigned offsets_type,
+                         unsigned columns_type, unsigned base, unsigned type);
+  unsigned (*create_coo)(struct cusparseSpMatDescr **matrix, int64_t rows, int64_t cols, int64_t nnz,
+                         void *row_indices, void *columns, void *values, unsigned index_type, unsigned base,
+                         unsigned type);
+  /* the rest may be missing in older versions: NULL then */
+  unsigned (*create_sell)(struct cusparseSpMatDescr **matrix, int64_t rows, int64_t cols, int64_t nnz,
+                          int64_t slots, int64_t slice, void *offsets, void *columns, void *values,
+                          unsigned offsets_type, unsigned columns_type, unsigned base, unsigned type);
+  unsigned (*create_bsr)(struct cusparseSpMatDescr **matrix, int64_t block_rows, int64_t block_cols,
+                         int64_t blocks, int64_t rows_of_block, int64_t cols_of_block, void *row_offsets,
+                         void *columns, void *values, unsigned offsets_type, unsigned columns_type,
+                         unsigned base, unsigned type, unsigned order);
+  unsigned (*destroy_matrix)(const struct cusparseSpMatDescr *matrix);
+  unsigned (*buffer_size)(struct cusparseContext *handle, unsigned operation, const void *alpha,
+                          const struct cusparseSpMatDescr *matrix, const struct cusparseDnVecDescr *x,
+                          const void *beta, struct cusparseDnVecDescr *y, unsigned type, unsigned algorithm,
+                          size_t *bytes);
+  unsigned (*preprocess)(struct cusparseContext *handle, unsigned operation, const void *alpha,
+                         const struct cusparseSpMatDescr *matrix, const struct cusparseDnVecDescr *x,
+                         const void *beta, struct cusparseDnVecDescr *y, unsigned type, unsigned algorithm,
+                         void *buffer);
+  unsigned (*multiply)(struct cusparseContext *handle, unsigned operation, const void *alpha,
+                       const struct cusparseSpMatDescr *matrix, const struct cusparseDnVecDescr *x,
+                       const void *beta, struct cusparseDnVecDescr *y, unsigned type, unsigned algorithm,
+                       void *buffer);
+  unsigned (*create_legacy)(struct cusparseMatDescr **descriptor);
+  unsigned (*destroy_legacy)(struct cusparseMatDescr *descriptor);
+  unsigned (*bsrmv_f32)(struct cusparseContext *handle, unsigned direction, unsigned operation,
+                        int block_rows, int block_cols, int blocks, const float *alpha,
+                        const struct cusparseMatDescr *descriptor, const float *values,
+                        const int *row_offsets, const int *columns, int block, const float *x,
+                        const float *beta, float *y);
+  unsigned (*bsrmv_f64)(struct cusparseContext *handle, unsigned direction, unsigned operation,
+                        int block_rows, int block_cols, int blocks, const double *alpha,
+                        const struct cusparseMatDescr *descriptor, const double *values,
+                        const int *row_offsets, const int *columns, int block, const double *x,
+                        const double *beta, double *y);
+};
+
 /* `path` NULL: $CBGEN_CUSPARSE, else libcusparse.so.12 where the loader, a CUDA toolkit or the PyPI wheel
  * nvidia-cusparse has it. The device's context must be current here and in all that follows. */
 enum cb_status cb_cusparse_open(struct cb_cusparse **cusparse, const struct cb_device *device,

@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cuSPARSE as a rival: see cusparse.h. `kinds` lists the algorithms and `stores` the formats that they share.
+ * A format is converted and uploaded once (`store_…`); an entry then adds a descriptor, a buffer and
+ * preprocessing. What fails for one entry becomes its reason; the others go on. */
+#include "runtime/cusparse.h"
+
+#include "base/memory.h"
+#include "runtime/convert.h"
+#include "runtime/library.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- the library */
+
+struct cb_cusparse {
+  struct cb_library library;
+  struct cb_cusparse_calls call;
+  const struct cb_device *device;
+  struct cusparseContext *handle;
+  struct CUstream_st *stream; /* that the handle works on */
+  int version;
+};
+
+static const char *const cusparse_names[] = {"libcusparse.so.12", "libcusparse.so", NULL};
+static const char *const cusparse_wheels[] = {"cu13", "cusparse", NULL};
+static const struct cb_library_search cusparse_search = {
+    .what = "cuSPARSE",
+    .remedy =
+        "install the CUDA toolkit (12 or 13), or 'pip install nvidia-cusparse' and set CBGEN_CUSPARSE to its "
+        "libcusparse.so.12",
+    .variable = "CBGEN_CUSPARSE",
+    .names = cusparse_names,
+    .wheels = cusparse_wheels,
+};
+
+#define CALL(member, name)                                                                                   \
+  { name, offsetof(struct cb_cusparse_calls, member), 0 }
+#define NEW_CALL(member, name)                                                                               \
+  { name, offsetof(struct cb_cusparse_calls, member), 1 }
+static const struct cb_library_symbol cusparse_symbols[] = {
+    CALL(create, "cusparseCreate"),
+    CALL(destroy, "cusparseDestroy"),
+    CALL(version, "cusparseGetVersion"),
+    CALL(set_stream, "cusparseSetStream"),
+    CALL(error_string, "cusparseGetErrorString"),
+    CALL(create_vector, "cusparseCreateDnVec"),
+    CALL(destroy_vector, "cusparseDestroyDnVec"),
+    CALL(create_csr, "cusparseCreateCsr"),
+    CALL(create_coo, "cusparseCreateCoo"),
+    CALL(destroy_matrix, "cusparseDestroySpMat"),
+    CALL(buffer_size, "cusparseSpMV_bufferSize"),
+    CALL(multiply, "cusparseSpMV"),
+    NEW_CALL(create_sell, "cusparseCreateSlicedEll"),
+    NEW_CALL(create_bsr, "cusparseCreateBsr"),
+    NEW_CALL(preprocess, "cusparseSpMV_preprocess"),
+    NEW_CALL(create_legacy, "cusparseCreateMatDescr"),
+    NEW_CALL(destroy_legacy, "cusparseDestroyMatDescr"),
+    NEW_CALL(bsrmv_f32, "cusparseSbsrmv"),
+    NEW_CALL(bsrmv_f64, "cusparseDbsrmv"),
+    {NULL, 0, 0},
+};
+
+static enum cb_status check(const struct cb_cusparse *cusparse, unsigned result, const char *what,
+                            struct cb_diag *diag) {
+  if (!result) return CB_OK;
+  const char *words = cusparse->call.error_string(result);
+  return cb_fail(diag, CB_ERR_DEVICE, "cuSPARSE cannot %s: %s (%u)", what, words ? words : "unknown error",
+                 result);
+}
+
+enum cb_status cb_cusparse_open(struct cb_cusparse **out, const struct cb_device *device, const char *path,
+                                struct cb_diag *diag) {
+  struct cb_cusparse *cusparse = cb_calloc(1, sizeof *cusparse);
+  *out = NULL;
+  if (!cusparse) return cb_fail_memory(diag, "cuSPARSE's table", sizeof *cusparse);
+  cusparse->device = device;
+  enum cb_status s =
+      cb_library_open(&cusparse->library, &cusparse_search, path, cusparse_symbols, &cusparse->call, diag);
+  if (!s) s = check(cusparse, cusparse->call.create(&cusparse->handle), "start", diag);
+  if (!s)
+    s = check(cusparse, cusparse->call.version(cusparse->handle, &cusparse->version), "tell its version",
+              diag);
+  if (s)
+    cb_cusparse_close(cusparse);
+  else
+    *out = cusparse;
+  return s;
+}
+
+void cb_cusparse_close(struct cb_cusparse *cusparse) {
+  if (!cusparse) return;
+  if (cusparse->handle) cusparse->call.destroy(cusparse->handle);
+  cb_library_close(&cusparse->library);
+  cb_free(cusparse);
+}
+
+void cb_cusparse_version(const struct cb_cusparse *cusparse, int *major, int *minor, int *patch) {
+  *major = cusparse->version / 1000;
+  *minor = cusparse->version % 1000 / 100;
+  *patch = cusparse->version % 100;
+}
+
+/* ---- what there is */
+
+enum format { CSR, COO, SELL, BSR, BSRMV };
+
+static const struct kind {
+  const char *name;
+  enum format format;
+  int size; /* rows of a slice, or of a block */
+  unsigned algorithm;
+} kinds[] = {
+    {"csr-alg1", CSR, 0, CB_CUSPARSE_CSR_ALG1},   {"csr-alg2", CSR, 0, CB_CUSPARSE_CSR_ALG2},
+    {"coo-alg1", COO, 0, CB_CUSPARSE_COO_ALG1},   {"coo-alg2", COO, 0, CB_CUSPARSE_COO_ALG2},
+    {"sell-16", SELL, 16, CB_CUSPARSE_SELL_ALG1}, {"sell-32", SELL, 32, CB_CUSPARSE_SELL_ALG1},
+    {"sell-64", SELL, 64, CB_CUSPARSE_SELL_ALG1}, {"sell-128", SELL, 128, CB_CUSPARSE_SELL_ALG1},
+    {"bsr-2", BSR, 2, CB_CUSPARSE_BSR_ALG1},      {"bsrmv-2", BSRMV, 2, 0},
+    {"bsr-3", BSR, 3, CB_CUSPARSE_BSR_ALG1},      {"bsrmv-3", BSRMV, 3, 0},
+    {"bsr-4", BSR, 4, CB_CUSPARSE_BSR_ALG1},      {"bsrmv-4", BSRMV, 4, 0},
+    {"bsr-5", BSR, 5, CB_CUSPARSE_BSR_ALG1},      {"bsrmv-5", BSRMV, 5, 0},
+    {"bsr-6", BSR, 6, CB_CUSPARSE_BSR_ALG1},      {"bsrmv-6", BSRMV, 6, 0},
+    {"bsr-8", BSR, 8, CB_CUSPARSE_BSR_ALG1},      {"bsrmv-8", BSRMV, 8, 0},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* One format on the device, shared by the kinds of the same format and size. */
+struct store {
+  enum format format; /* BSR stands for BSRMV as well */
+  int size;
+  enum cb_status status; /* of its making; the reason is below */
+  char reason[160];
+  int64_t rows, cols, entries; /* of the matrix; for blocks in units of blocks; SELL: entries are slots */
+  int64_t bytes;
+  double seconds;                         /* of conversion */
+  cb_device_ptr offsets, columns, values; /* COO: `offsets` are row indices */
+};
+
+struct entry {
+  struct cb_rival info;
+  const struct kind *kind;
+  const struct store *store;
+  struct cusparseSpMatDescr *matrix;
+  struct cusparseDnVecDescr *x, *y;
+  struct cusparseMatDescr *legacy;
+  cb_device_ptr buffer;
+};
+
+enum { MAX_BLOCKS = 3 * KINDS };
+struct cb_rivals {
+  struct cb_cusparse *cusparse;
+  const struct cb_csr *csr; /* while opening only */
+  enum cb_type type;
+  unsigned data_type; /* the same for cuSPARSE */
+  cb_device_ptr x, y;
+  int64_t nnz;
+  int stores_count, blocks_count;
+  struct store stores[KINDS];
+  cb_device_ptr blocks[MAX_BLOCKS];
+  struct entry entries[KINDS];
+};
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Device pointers travel through cuSPARSE as void *. */
+static void *pointer(cb_device_ptr address) {
+  return (void *)(uintptr_t)address;
+}
+
+/* ---- formats on the device */
+
+static enum cb_status put(struct cb_rivals *rivals, struct store *store, cb_device_ptr *address,
+                          const void *bytes, int64_t length, const char *what, struct cb_diag *diag) {
+  const struct cb_device *device = rivals->cusparse->device;
+  enum cb_status s = cb_device_alloc(device, address, (size_t)length, what, diag);
+  if (s) return s;
+  rivals->blocks[rivals->blocks_count++] = *address;
+  store->bytes += length;
+  return cb_device_upload(device, *address, bytes, (size_t)length, what, diag);
+}
+
+static struct store *find_store(struct cb_rivals *rivals, enum format format, int size) {
+  if (format == BSRMV) format = BSR;
+  for (int i = 0; i < rivals->stores_count; i++)
+    if (rivals->stores[i].format == format && rivals->stores[i].size == size) return &rivals->stores[i];
+  return NULL;
+}
+
+static enum cb_status store_csr(struct cb_rivals *rivals, struct store *store, struct cb_diag *diag) {
+  const struct cb_csr *csr = rivals->csr;
+  const int64_t width = (int64_t)cb_type_size(rivals->type);
+  void *values = NULL;
+  enum cb_status s = cb_convert_values(&values, csr, rivals->type, diag);
+  store->rows = csr->rows;
+  store->cols = csr->cols;
+  store->entries = csr->nnz;
+  if (!s) s = put(rivals, store, &store->offsets, csr->row_ptr, 4 * (csr->rows + 1), "row pointers", diag);
+  if (!s) s = put(rivals, store, &store->columns, csr->col_idx, 4 * csr->nnz, "column indices", diag);
+  if (!s) s = put(rivals, store, &store->values, values, width * csr->nnz, "values", diag);
+  cb_free(values);
+  return s;
+}
+
+/* Shares columns and values with CSR. */
+static enum cb_status store_coo(struct cb_rivals *rivals, struct store *store, struct cb_diag *diag) {
+  const struct store *csr = find_store(rivals, CSR, 0);
+  const double start = now();
+  int32_t *rows = NULL;
+  if (csr->status) return cb_fail(diag, csr->status, "%s", csr->reason);
+  enum cb_status s = cb_convert_row_indices(&rows, rivals->csr, diag);
+  store->seconds = now() - start;
+  if (!s) s = put(rivals, store, &store->offsets, rows, 4 * csr->entries, "row indices", diag);
+  store->rows = csr->rows;
+  store->cols = csr->cols;
+  store->entries = csr->entries;
+  store->columns = csr->columns;
+  store->values = csr->values;
+  store->bytes += csr->bytes - 4 * (csr->rows + 1);
+  cb_free(rows);
+  return s;
+}
+
+static enum cb_status store_sell(struct cb_rivals *rivals, struct store *store, struct cb_diag *diag) {
+  enum { MOST_PADDING = 8 }; /* slots per nonzero; CSR is faster long before */
+  const struct cb_csr *csr = rivals->csr;
+  const int64_t width = (int64_t)cb_type_size(rivals->type), slots = cb_sell_slots(csr, store->size);
+  const double start = now();
+  struct cb_sell sell = {0};
+  if (slots > MOST_PADDING * csr->nnz)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "would store %.1f slots per nonzero",
+                   (double)slots / (double)csr->nnz);
+  enum cb_status s = cb_sell_build(&sell, csr, store->size, rivals->type, diag);
+  store->seconds = now() - start;
+  store->rows = csr->rows;
+  store->cols = csr->cols;
+  store->entries = slots;
+  if (!s) s = put(rivals, store, &store->offsets, sell.offsets, 4 * (sell.slices + 1), "slice offsets", diag);
+  if (!s) s = put(rivals, store, &store->columns, sell.columns, 4 * slots, "slice columns", diag);
+  if (!s) s = put(rivals, store, &store->values, sell.values, width * slots, "slice values", diag);
+  cb_sell_release(&sell);
+  return s;
+}
+
+static enum cb_status store_bsr(struct cb_rivals *rivals, struct store *store, struct cb_diag *diag) {
+  const double most_values = 1.5; /* stored values per nonzero */
+  const struct cb_csr *csr = rivals->csr;
+  const int64_t area = (int64_t)store->size * store->size, width = (int64_t)cb_type_size(rivals->type);
+  const double start = now();
+  struct cb_bsr bsr = {0};
+  int64_t blocks = 0;
+  enum cb_status s = cb_bsr_count(&blocks, csr, store->size, diag);
+  const double stored = (double)(blocks * area) / (double)csr->nnz;
+  if (!s && stored > most_values)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "would store %.1f values per nonzero", stored);
+  if (!s) s = cb_bsr_build(&bsr, csr, store->size, rivals->type, diag);
+  store->seconds = now() - start;
+  store->rows = bsr.block_rows;
+  store->cols = bsr.block_cols;
+  store->entries = bsr.blocks;
+  if (!s)
+    s = put(rivals, store, &store->offsets, bsr.row_ptr, 4 * (bsr.block_rows + 1), "block row pointers",
+            diag);
+  if (!s) s = put(rivals, store, &store->columns, bsr.columns, 4 * bsr.blocks, "block columns", diag);
+  if (!s) s = put(rivals, store, &store->values, bsr.values, width * area * bsr.blocks, "block values", diag);
+  cb_bsr_release(&bsr);
+  return s;
+}
+
+/* The store of this kind, made when it is first asked for. */
+static const struct store *get_store(struct cb_rivals *rivals, const struct kind *kind) {
+  static enum cb_status (*const make[])(struct cb_rivals *, struct store *, struct cb_diag *) = {
+      [CSR] = store_csr, [COO] = store_coo, [SELL] = store_sell, [BSR] = store_bsr, [BSRMV] = store_bsr};
+  struct store *store = find_store(rivals, kind->format, kind->size);
+  struct cb_diag diag = {0};
+  if (store) return store;
+  store = &rivals->stores[rivals->stores_count++];
+  store->format = kind->format == BSRMV ? BSR : kind->format;
+  store->size = kind->size;
+  store->status = make[kind->format](rivals, store, &diag);
+  snprintf(store->reason, sizeof store->reason, "%.*s", (int)sizeof store->reason - 1, diag.message);
+  return store;
+}
+
+/* ---- entries */
+
+static enum cb_status describe(const struct cb_rivals *rivals, struct entry *entry, struct cb_diag *diag) {
+  const struct cb_cusparse_calls *call = &rivals->cusparse->call;
+  const struct store *store = entry->store;
+  void *const offsets = pointer(store->offsets), *const columns = pointer(store->columns),
+              *const values = pointer(store->values);
+  const unsigned index = CB_CUSPARSE_INDEX_32I, base = CB_CUSPARSE_BASE_ZERO, type = rivals->data_type;
+  unsigned result = 0;
+  switch (entry->kind->format) {
+  case CSR:
+    result = call->create_csr(&entry->matrix, store->rows, store->cols, store->entries, offsets, columns,
+                              values, index, index, base, type);
+    break;
+  case COO:
+    result = call->create_coo(&entry->matrix, store->rows, store->cols, store->entries, offsets, columns,
+                              values, index, base, type);
+    break;
+  case SELL:
+    if (!call->create_sell) return cb_fail(diag, CB_ERR_UNSUPPORTED, "this cuSPARSE has no sliced ELL");
+    result = call->create_sell(&entry->matrix, store->rows, store->cols, rivals->nnz, store->entries,
+                               store->size, offsets, columns, values, index, index, base, type);
+    break;
+  case BSR:
+    if (!call->create_bsr) return cb_fail(diag, CB_ERR_UNSUPPORTED, "this cuSPARSE has no generic block CSR");
+    result =
+        call->create_bsr(&entry->matrix, store->rows, store->cols, store->entries, store->size, store->size,
+                         offsets, columns, values, index, index, base, type, CB_CUSPARSE_ORDER_ROW);
+    break;
+  case BSRMV:
+    if (!call->bsrmv_f32 || !call->bsrmv_f64 || !call->create_legacy || !call->destroy_legacy)
+      return cb_fail(diag, CB_ERR_UNSUPPORTED, "this cuSPARSE has no bsrmv");
+    result = call->create_legacy(&entry->legacy);
+    break;
+  }
+  return check(rivals->cusparse, result, "take the matrix", diag);
+}
+
+/* Vectors as long as the format's blocks make them. */
+static enum cb_status bind_vectors(const struct cb_rivals *rivals, struct entry *entry,
+                                   struct cb_diag *diag) {
+  const struct cb_cusparse_calls *call = &rivals->cusparse->call;
+  const int64_t unit = entry->kind->format == BSR ? entry->kind->size : 1;
+  enum cb_status s =
+      check(rivals->cusparse,
+            call->create_vector(&entry->x, unit * entry->store->cols, pointer(rivals->x), rivals->data_type),
+            "take x", diag);
+  if (!s)
+    s = check(
+        rivals->cusparse,
+        call->create_vector(&entry->y, unit * entry->store->rows, pointer(rivals->y), rivals->data_type),
+        "take y", diag);
+  return s;
+}
+
+/* α = 1 and β = 0 in the product's type. */
+struct scalar {
+  double wide;
+  float narrow;
+};
+static const void *scalar_of(const struct cb_rivals *rivals, const struct scalar *scalar) {
+  return rivals->type == CB_F32 ? (const void *)&scalar->narrow : &scalar->wide;
+}
+
+/* Preprocessing is an offer: only CSR's is certain to exist, and what refuses it multiplies without. */
+static enum cb_status preprocess(const struct cb_rivals *rivals, struct entry *entry, struct cb_diag *diag) {
+  const struct cb_cusparse *cusparse = rivals->cusparse;
+  const struct scalar one = {1, 1}, zero = {0, 0};
+  if (!cusparse->call.preprocess) return CB_OK;
+  enum cb_status s = cb_device_wait(cusparse->device, "uploading", diag);
+  if (s) return s;
+  const double start = now();
+  const unsigned result = cusparse->call.preprocess(
+      cusparse->handle, CB_CUSPARSE_NON_TRANSPOSE, scalar_of(rivals, &one), entry->matrix, entry->x,
+      scalar_of(rivals, &zero), entry->y, rivals->data_type, entry->kind->algorithm, pointer(entry->buffer));
+  if (entry->kind->format == CSR) s = check(cusparse, result, "preprocess", diag);
+  if (!s) s = cb_device_wait(cusparse->device, "preprocessing", diag);
+  entry->info.preprocess_seconds = now() - start;
+  return s;
+}
+
+static enum cb_status prepare_generic(struct cb_rivals *rivals, struct entry *entry, struct cb_diag *diag) {
+  const struct cb_cusparse *cusparse = rivals->cusparse;
+  const struct scalar one = {1, 1}, zero = {0, 0};
+  size_t bytes = 0;
+  enum cb_status s = bind_vectors(rivals, entry, diag);
+  if (!s)
+    s = check(cusparse,
+              cusparse->call.buffer_size(cusparse->handle, CB_CUSPARSE_NON_TRANSPOSE, scalar_of(rivals, &one),
+                                         entry->matrix, entry->x, scalar_of(rivals, &zero), entry->y,
+                                         rivals->data_type, entry->kind->algorithm, &bytes),
+              "size its buffer", diag);
+  if (!s) s = cb_device_alloc(cusparse->device, &entry->buffer, bytes, "cuSPARSE's buffer", diag);
+  entry->info.buffer_bytes = (int64_t)bytes;
+  return s ? s : preprocess(rivals, entry, diag);
+}
+
+static enum cb_status prepare(struct cb_rivals *rivals, struct entry *entry, struct cb_diag *diag) {
+  const struct cb_csr *csr = rivals->csr;
+  if (!csr->nnz) return cb_fail(diag, CB_ERR_UNSUPPORTED, "the matrix has no nonzeros");
+  if (csr->wide) return cb_fail(diag, CB_ERR_UNSUPPORTED, "2^31 nonzeros or more would need 64-bit indices");
+  entry->store = get_store(rivals, entry->kind);
+  if (entry->store->status) return cb_fail(diag, entry->store->status, "%s", entry->store->reason);
+  entry->info.stored_bytes = entry->store->bytes;
+  entry->info.convert_seconds = entry->store->seconds;
+  enum cb_status s = describe(rivals, entry, diag);
+  if (!s && entry->kind->format != BSRMV) s = prepare_generic(rivals, entry, diag);
+  /* one product now: what an algorithm does not support may show only here */
+  if (!s) s = cb_rival_multiply(rivals, (int)(entry - rivals->entries), 1, 0, rivals->cusparse->stream, diag);
+  if (!s) s = cb_device_wait(rivals->cusparse->device, "cuSPARSE's first product", diag);
+  return s;
+}
+
+enum cb_status cb_rivals_open(struct cb_rivals **out, struct cb_cusparse *cusparse, const struct cb_csr *csr,
+                              enum cb_type type, cb_device_ptr x, cb_device_ptr y, struct cb_diag *diag) {
+  struct cb_rivals *rivals = cb_calloc(1, sizeof *rivals);
+  *out = NULL;
+  if (!rivals) return cb_fail_memory(diag, "the list of rivals", sizeof *rivals);
+  rivals->cusparse = cusparse;
+  rivals->csr = csr;
+  rivals->nnz = csr->nnz;
+  rivals->type = type;
+  rivals->data_type = type == CB_F32 ? CB_CUDA_R_32F : CB_CUDA_R_64F;
+  rivals->x = x;
+  rivals->y = y;
+  for (int i = 0; i < KINDS; i++) {
+    struct entry *entry = &rivals->entries[i];
+    struct cb_diag refusal = {0};
+    entry->kind = &kinds[i];
+    snprintf(entry->info.name, sizeof entry->info.name, "%s", kinds[i].name);
+    entry->info.applies = 1;
+    if (!prepare(rivals, entry, &refusal)) continue;
+    entry->info.applies = 0;
+    snprintf(entry->info.reason, sizeof entry->info.reason, "%.*s", (int)sizeof entry->info.reason - 1,
+             refusal.message);
+  }
+  rivals->csr = NULL;
+  *out = rivals;
+  return CB_OK;
+}
+
+void cb_rivals_close(struct cb_rivals *rivals) {
+  if (!rivals) return;
+  const struct cb_cusparse *cusparse = rivals->cusparse;
+  for (int i = 0; i < KINDS; i++) {
+    struct entry *entry = &rivals->entries[i];
+    if (entry->matrix) cusparse->call.destroy_matrix(entry->matrix);
+    if (entry->x) cusparse->call.destroy_vector(entry->x);
+    if (entry->y) cusparse->call.destroy_vector(entry->y);
+    if (entry->legacy) cusparse->call.destroy_legacy(entry->legacy);
+    cb_device_free(cusparse->device, entry->buffer);
+  }
+  for (int i = 0; i < rivals->blocks_count; i++) cb_device_free(cusparse->device, rivals->blocks[i]);
+  cb_free(rivals);
+}
+
+int cb_rivals_count(const struct cb_rivals *rivals) {
+  return rivals ? KINDS : 0;
+}
+
+const struct cb_rival *cb_rivals_get(const struct cb_rivals *rivals, int rival) {
+  return &rivals->entries[rival].info;
+}
+
+/* ---- multiplying */
+
+static unsigned multiply_legacy(const struct cb_rivals *rivals, const struct entry *entry, const void *alpha,
+                                const void *beta) {
+  const struct cb_cusparse *cusparse = rivals->cusparse;
+  const struct store *store = entry->store;
+  const int rows = (int)store->rows, cols = (int)store->cols, blocks = (int)store->entries,
+            block = store->size;
+  const int *const offsets = pointer(store->offsets), *const columns = pointer(store->columns);
+  const void *const values = pointer(store->values), *const x = pointer(rivals->x);
+  void *const y = pointer(rivals->y);
+  if (rivals->type == CB_F32)
+    return cusparse->call.bsrmv_f32(cusparse->handle, CB_CUSPARSE_DIRECTION_ROW, CB_CUSPARSE_NON_TRANSPOSE,
+                                    rows, cols, blocks, alpha, entry->legacy, values, offsets, columns, block,
+                                    x, beta, y);
+  return cusparse->call.bsrmv_f64(cusparse->handle, CB_CUSPARSE_DIRECTION_ROW, CB_CUSPARSE_NON_TRANSPOSE,
+                                  rows, cols, blocks, alpha, entry->legacy, values, offsets, columns, block,
+                                  x, beta, y);
+}
+
+enum cb_status cb_rival_multiply(struct cb_rivals *rivals, int rival, double alpha, double beta,
+                                 struct CUstream_st *stream, struct cb_diag *diag) {
+  struct cb_cusparse *cusparse = rivals->cusparse;
+  const struct entry *entry = &rivals->entries[rival];
+  const struct scalar a = {alpha, (float)alpha}, b = {beta, (float)beta};
+  if (stream != cusparse->stream) {
+    const enum cb_status s =
+        check(cusparse, cusparse->call.set_stream(cusparse->handle, stream), "take a stream", diag);
+    if (s) return s;
+    cusparse->stream = stream;
+  }
+  if (entry->kind->format == BSRMV)
+    return check(cusparse, multiply_legacy(rivals, entry, scalar_of(rivals, &a), scalar_of(rivals, &b)),
+                 "multiply", diag);
+  return check(cusparse,
+               cusparse->call.multiply(cusparse->handle, CB_CUSPARSE_NON_TRANSPOSE, scalar_of(rivals, &a),
+                                       entry->matrix, entry->x, scalar_of(rivals, &b), entry->y,
+                                       rivals->data_type, entry->kind->algorithm, pointer(entry->buffer)),
+               "multiply", diag);
+}
