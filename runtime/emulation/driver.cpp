@@ -47,9 +47,20 @@ static void compare(emulation_job &job, const char *y, size_t element) {
   refuse(job, EMULATION_UNREPEATABLE, "a later product of the same vectors gave other bits");
 }
 
+// A product of an x full of NaN, whose result nobody sees: whatever a kernel keeps from one product to the
+// next in carry slots or counters is spoilt by it.
+static void spoil(const emulation_job &job, const EmulatedKernel &kernel, void *matrix) {
+  void *x = nullptr, *y = on_device(job.y, job.y_bytes);
+  emulated::allocate(&x, job.x_bytes); // comes filled with NaN
+  kernel.multiply(matrix, x, y, job.alpha, job.beta);
+  emulated::release(x);
+  emulated::release(y);
+}
+
 static void multiply(emulation_job &job, const EmulatedKernel &kernel, void *matrix, const void *x) {
   for (unsigned p = 0; p < job.products && job.state == EMULATION_RUNNING; p++) {
     seed_machine(job.seed + p);
+    if (p == 1) spoil(job, kernel, matrix);
     char *y = (char *)on_device(job.y, job.y_bytes);
     const char *message = kernel.multiply(matrix, x, y, job.alpha, job.beta);
     if (message)
