@@ -1,61 +1,123 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Touched blocks of every shape, and the sub-blocks of CB-SpMV. Groups of neighbouring rows are merged into
- * one ascending list of columns, each with the set of rows that have a nonzero there, as bits; all block
- * shapes that divide the group's height are then counted in one walk over that list. Two heights serve all
- * shapes: 16 for sub-blocks and powers of two, 30 for 3, 5 and 6.
+/* Dense blocks and sub-blocks: how many of each shape have a nonzero.
  *
- * A group is merged window by window, so that the list fits a fixed small buffer however long the rows are. A
- * window ends at a multiple of all block widths: no block reaches over its end. */
+ * A strip of neighbouring rows climbs a ladder. It starts as one list of columns per row, ascending; on each
+ * rung lists are united pair by pair, so they come to hold the columns of 2 rows, of 4, …. Blocks of that
+ * many rows are the changes of column / width along these lists, and on the last rung of the first ladder a
+ * list is a whole panel, from which sub-blocks are read off with and without column aggregation. Shapes of 3,
+ * 5 and 6 columns have ladders of their own, which start from column / 3 or column / 5.
+ *
+ * A union makes two choices per column without a branch, and two unions run side by side. Where neighbouring
+ * rows share few columns this is several times faster than meeting a panel's columns one by one (panels.h),
+ * of which it is independent: tests compare the two.
+ *
+ * Lists have a fixed size: rows are taken window by window, and windows end at multiples of STRIDE columns,
+ * which no block straddles. */
 #include "analysis/profile_parts.h"
 
+#include "base/memory.h"
+
+#include <omp.h>
 #include <string.h>
 
-enum { MOST_ROWS = 30, ROOM = 4096, PANEL = 16, THIRTY = 30, GROUPS_AT_A_TIME = 32 };
-
-/* ---- merging */
-
-struct window {
-  const struct cb_csr *csr;
-  int height; /* rows of the group; also the unit at which windows end, a multiple of all block widths */
-  int64_t next[MOST_ROWS], end[MOST_ROWS]; /* nonzeros of each row that are still to come */
-  uint64_t buffer[2][ROOM + 1];
-  const uint64_t *items; /* column << 32 | rows, ascending; behind the last one UINT64_MAX */
-  int count;
+enum {
+  WINDOW = 512, /* most nonzeros of a row in one window; over 2 · STRIDE, so that each window takes some */
+  STRIDE = 240, /* the least common multiple of all block widths, 16 included */
+  BAND = 480,   /* rows that a thread takes at a time: a common multiple of all strips */
+  STRIP_ROWS = 32, /* of the largest strip */
+  PANELS = STRIP_ROWS / CB_PANEL_ROWS,
+  MOST_RUNGS = 5,
+  MOST_COUNTED = 2
 };
 
-static void open_group(struct window *window, const struct cb_csr *csr, int height, int64_t group) {
-  window->csr = csr;
-  window->height = height;
-  for (int r = 0; r < height; r++) {
-    const int64_t row = group * height + r;
-    window->next[r] = row < csr->rows ? cb_csr_row(csr, row) : 0;
-    window->end[r] = row < csr->rows ? cb_csr_row(csr, row + 1) : 0;
+static const int shape_sizes[CB_PROFILE_SHAPES][2] = {{1, 2}, {2, 1}, {2, 2}, {3, 3},
+                                                      {4, 4}, {5, 5}, {6, 6}, {8, 8}};
+
+/* Of each `group` neighbouring lists, the pairs are united and an odd one stays, which leaves half as many;
+ * 1: all stay as they are. Then blocks are counted that are 2^shift columns wide: `shape` is 1 + the index in
+ * shape_sizes, 0 means none. */
+struct rung {
+  int group;
+  struct {
+    int shape, shift;
+  } counted[MOST_COUNTED];
+};
+
+/* Strips are twice the height of the blocks or more, so that there are always two unions to run side by side.
+ */
+static const struct ladder {
+  int rows, divide, rungs, panels;
+  struct rung rung[MOST_RUNGS];
+} ladders[] = {
+    {32, 1, 5, PANELS, {{1, {{1, 1}}}, {2, {{2, 0}, {3, 1}}}, {2, {{5, 2}}}, {2, {{8, 3}}}, {2, {{0, 0}}}}},
+    {12, 3, 3, 0, {{3, {{0, 0}}}, {2, {{4, 0}}}, {2, {{7, 1}}}}},
+    {10, 5, 3, 0, {{5, {{0, 0}}}, {3, {{0, 0}}}, {2, {{6, 0}}}}},
+};
+enum { LADDERS = sizeof ladders / sizeof *ladders };
+
+/* A key is column / divide in its upper half; in the lower half, bit r is set when row r of the panel has a
+ * nonzero there (first ladder only). List l is keys[start[l]] …, `length[l]` of them. */
+struct lists {
+  int count;
+  int start[STRIP_ROWS], length[STRIP_ROWS];
+  uint64_t keys[STRIP_ROWS * WINDOW];
+};
+
+/* All fields are int64_t: tallies are added as arrays. */
+struct tally {
+  int64_t touched[CB_PROFILE_SHAPES];
+  int64_t columns;
+  int64_t plain[CB_BLOCK_SIZE + 1], aggregated[CB_BLOCK_SIZE + 1];
+};
+
+/* A panel's last aggregated sub-block so far, which the next window may continue. */
+struct open_block {
+  int columns, nonzeros;
+};
+
+struct worker {
+  struct tally tally;
+  struct open_block open[PANELS];
+  struct lists lists[2];
+};
+
+/* What is left of some neighbouring rows; rows below the matrix are empty. */
+struct strip {
+  int rows;
+  const int32_t *next[STRIP_ROWS], *end[STRIP_ROWS];
+};
+
+/* ---- from rows to lists */
+
+static void open_strip(struct strip *strip, const struct cb_csr *csr, int64_t first, int rows) {
+  strip->rows = rows;
+  for (int r = 0; r < rows; r++) {
+    const int64_t row = first + r < csr->rows ? first + r : csr->rows - 1;
+    strip->end[r] = csr->col_idx + cb_csr_row(csr, row + 1);
+    strip->next[r] = row == first + r ? csr->col_idx + cb_csr_row(csr, row) : strip->end[r];
   }
 }
 
-/* The column at which the window ends, so that no row has more than its share of the room before it. Every
- * window takes something: a row's share spans more columns than the rounding takes away. */
-static int64_t window_end(const struct window *window) {
-  const int share = ROOM / window->height;
-  int64_t end = INT64_MAX;
-  for (int r = 0; r < window->height; r++) {
-    if (window->end[r] - window->next[r] <= share) continue;
-    const int64_t col = window->csr->col_idx[window->next[r] + share];
-    if (col < end) end = col;
+/* The column where the next window ends; 0 when nothing is left. */
+static int64_t window_end(const struct strip *strip) {
+  int64_t end = 0;
+  for (int r = 0; r < strip->rows; r++)
+    if (strip->next[r] < strip->end[r]) end = INT64_MAX;
+  for (int r = 0; r < strip->rows; r++) {
+    if (strip->end[r] - strip->next[r] <= WINDOW) continue;
+    const int64_t here = strip->next[r][WINDOW] / STRIDE * STRIDE;
+    if (here < end) end = here;
   }
-  return end == INT64_MAX ? end : end - end % window->height;
+  return end;
 }
 
-/* Number of the row's coming nonzeros before column `end`. */
-static int take_before(const struct window *window, int r, int64_t end) {
-  const int32_t *cols = window->csr->col_idx + window->next[r];
-  const int share = ROOM / window->height;
-  const int64_t left = window->end[r] - window->next[r];
-  if (end == INT64_MAX) return (int)left;
-  int low = 0, high = left < share ? (int)left : share;
+/* How many of a row's next WINDOW nonzeros lie before `column`. */
+static int entries_below(const int32_t *next, const int32_t *end, int64_t column) {
+  int low = 0, high = end - next < WINDOW ? (int)(end - next) : WINDOW;
+  if (!high || next[high - 1] < column) return high;
   while (low < high) {
     const int middle = (low + high) / 2;
-    if (cols[middle] < end)
+    if (next[middle] < column)
       low = middle + 1;
     else
       high = middle;
@@ -63,209 +125,234 @@ static int take_before(const struct window *window, int r, int64_t end) {
   return low;
 }
 
-/* Merges two ascending lists; equal columns become one item. Returns the length. The choice between the lists
- * is arithmetic, not a branch: for scattered columns no processor could foresee it. */
-static int merge(uint64_t *out, const uint64_t *a, int a_count, const uint64_t *b, int b_count) {
-  const uint64_t *const a_end = a + a_count, *const b_end = b + b_count, *const first = out;
-  while (a < a_end && b < b_end) {
-    const uint64_t x = *a, y = *b, x_col = x >> 32, y_col = y >> 32;
-    const uint64_t take_x = x_col <= y_col, take_y = y_col <= x_col;
-    *out++ = (x & -take_x) | (y & -take_y);
-    a += take_x;
-    b += take_y;
+/* Distinct column / divide; inlined with a constant, so that no division is left. */
+static inline int load_divided(uint64_t *keys, const int32_t *columns, int count, uint32_t divide) {
+  int filled = 0;
+  uint32_t last = UINT32_MAX;
+  for (int i = 0; i < count; i++) {
+    const uint32_t quotient = (uint32_t)columns[i] / divide;
+    filled += quotient != last; /* else the same key is written again */
+    keys[filled - 1] = (uint64_t)quotient << 32;
+    last = quotient;
   }
-  memcpy(out, a, (size_t)(a_end - a) * sizeof *a);
-  out += a_end - a;
-  memcpy(out, b, (size_t)(b_end - b) * sizeof *b);
-  return (int)(out + (b_end - b) - first);
+  return filled;
 }
 
-/* Merges neighbouring lists until one is left, between the two buffers. */
-static void merge_all(struct window *window, int counts[MOST_ROWS + 1], int lists) {
-  int from = 0;
-  for (; lists > 1; lists = (lists + 1) / 2, from = !from) {
-    const uint64_t *in = window->buffer[from];
-    uint64_t *out = window->buffer[!from];
-    counts[lists] = 0; /* the partner of a last list without one */
-    for (int k = 0; k < lists; k += 2) {
-      const int both = counts[k] + counts[k + 1];
-      counts[k / 2] = merge(out, in, counts[k], in + counts[k], counts[k + 1]);
-      out += counts[k / 2];
-      in += both;
-    }
-  }
-  window->count = counts[0];
-  window->buffer[from][counts[0]] = UINT64_MAX;
-  window->items = window->buffer[from];
+static int load(uint64_t *keys, const int32_t *columns, int count, int divide, int row) {
+  if (divide == 3) return load_divided(keys, columns, count, 3);
+  if (divide == 5) return load_divided(keys, columns, count, 5);
+  const uint64_t bit = UINT64_C(1) << row % CB_PANEL_ROWS;
+  for (int i = 0; i < count; i++) keys[i] = (uint64_t)columns[i] << 32 | bit;
+  return count;
 }
 
-/* Merges the group's next window; returns 0 at the group's end. */
-static int next_window(struct window *window) {
-  int counts[MOST_ROWS + 1], total = 0;
-  const int64_t end = window_end(window);
-  for (int r = 0; r < window->height; r++) {
-    const int32_t *cols = window->csr->col_idx + window->next[r];
-    counts[r] = take_before(window, r, end);
-    for (int k = 0; k < counts[r]; k++)
-      window->buffer[0][total + k] = (uint64_t)cols[k] << 32 | UINT64_C(1) << r;
-    total += counts[r];
-    window->next[r] += counts[r];
+/* Moves the next window's nonzeros from the strip into lists; 0 when none are left. */
+static int load_window(struct lists *lists, struct strip *strip, int divide) {
+  const int64_t end = window_end(strip);
+  int start = 0;
+  if (!end) return 0;
+  lists->count = strip->rows;
+  for (int r = 0; r < strip->rows; r++) {
+    const int count = entries_below(strip->next[r], strip->end[r], end);
+    lists->start[r] = start;
+    lists->length[r] = load(lists->keys + start, strip->next[r], count, divide, r);
+    start += lists->length[r];
+    strip->next[r] += count;
   }
-  if (total) merge_all(window, counts, window->height);
-  return total > 0;
+  return 1;
 }
 
-/* ---- counting */
+/* ---- up the ladder */
 
-enum { BITS, PAIRS, QUADS, OCTETS, FIELDS }; /* of rows: those set, aligned groups of 2, 4, 8 with any set */
-
-struct block_counts {
-  int64_t blocks[CB_PROFILE_SHAPES];
-  int64_t subblocks[CB_PROFILE_SUBBLOCK + 1], aggregated[CB_PROFILE_SUBBLOCK + 1];
-  int columns, nonzeros; /* of the aggregated sub-block under construction */
-  uint64_t of_byte[256]; /* the four numbers of eight rows, 16 bits each; a window has at most ROOM of each */
+/* What is left of two ascending lists, and where their union goes on. */
+struct both {
+  const uint64_t *a, *a_end, *b, *b_end;
+  uint64_t *out;
 };
 
-static void tabulate(uint64_t of_byte[256]) {
-  for (int byte = 0; byte < 256; byte++) {
-    uint64_t number[FIELDS] = {0};
-    for (int bit = 0; bit < 8; bit++) number[BITS] += (unsigned)byte >> bit & 1;
-    for (int bit = 0; bit < 8; bit += 2) number[PAIRS] += (byte >> bit & 3) != 0;
-    for (int bit = 0; bit < 8; bit += 4) number[QUADS] += (byte >> bit & 15) != 0;
-    number[OCTETS] = byte != 0;
-    of_byte[byte] = 0;
-    for (int field = 0; field < FIELDS; field++) of_byte[byte] |= number[field] << 16 * field;
+static inline int both_left(const struct both *both) {
+  return (both->a < both->a_end) & (both->b < both->b_end);
+}
+
+/* Moves the smaller of the two first keys to the union; of equal columns both, and their rows come together.
+ */
+static inline void move_smaller(struct both *both) {
+  const uint64_t x = *both->a, y = *both->b;
+  const uint64_t take_x = x >> 32 <= y >> 32, take_y = y >> 32 <= x >> 32;
+  *both->out++ = (x & -take_x) | (y & -take_y);
+  both->a += take_x;
+  both->b += take_y;
+}
+
+/* Ends a union; returns its end. */
+static uint64_t *finish(struct both both) {
+  while (both_left(&both)) move_smaller(&both);
+  const int64_t a_left = both.a_end - both.a, b_left = both.b_end - both.b;
+  memcpy(both.out, both.a, (size_t)a_left * sizeof *both.a);
+  memcpy(both.out + a_left, both.b, (size_t)b_left * sizeof *both.b);
+  return both.out + a_left + b_left;
+}
+
+/* Two unions side by side: each step waits for the one before it, but not for the other union. Most of the
+ * profile's time passes here. */
+static __attribute__((noinline)) void unite_two(struct both first, struct both second, uint64_t *ends[2]) {
+  while (both_left(&first) & both_left(&second)) {
+    move_smaller(&first);
+    move_smaller(&second);
   }
+  ends[0] = finish(first);
+  ends[1] = finish(second);
 }
 
-static inline uint64_t numbers_of(const uint64_t of_byte[256], unsigned rows) {
-  return of_byte[rows & 255] + of_byte[rows >> 8];
+/* Lists l and l + 1 of `from`. Their union is no longer than both, so it fits where the first one begins. */
+static struct both both_of(struct lists *to, const struct lists *from, int l) {
+  const uint64_t *a = from->keys + from->start[l], *b = from->keys + from->start[l + 1];
+  return (struct both){a, a + from->length[l], b, b + from->length[l + 1], to->keys + from->start[l]};
 }
 
-static inline int64_t field_of(uint64_t numbers, int field) {
-  return numbers >> 16 * field & 0xffff;
+static void set_list(struct lists *to, int l, int start, const uint64_t *end) {
+  to->start[l] = start;
+  to->length[l] = (int)(end - (to->keys + start));
 }
 
-static void end_aggregated(struct block_counts *counts) {
-  counts->aggregated[counts->nonzeros]++;
-  counts->columns = counts->nonzeros = 0;
+static uint64_t *copy_list(struct lists *to, const struct lists *from, int l) {
+  const int start = from->start[l], length = from->length[l];
+  memcpy(to->keys + start, from->keys + start, (size_t)length * sizeof *to->keys);
+  return to->keys + start + length;
 }
 
-static void add_aggregated(struct block_counts *counts, int nonzeros) {
-  counts->nonzeros += nonzeros;
-  if (++counts->columns == PANEL) end_aggregated(counts);
-}
-
-/* One walk over a panel's columns: the rows of 2, 4 and 8 aligned columns are joined on the way. */
-static void count_panel_window(struct block_counts *counts, const struct window *window) {
-  const uint64_t *const of_byte = counts->of_byte;
-  uint64_t ones = 0, twos = 0, fours = 0, eights = 0;
-  unsigned two = 0, four = 0, eight = 0;
-  int nonzeros = 0;
-  for (int i = 0; i < window->count; i++) {
-    const uint64_t item = window->items[i], change = (item ^ window->items[i + 1]) >> 32;
-    const uint64_t numbers = numbers_of(of_byte, (unsigned)item & 0xffff);
-    ones += numbers;
-    two |= (unsigned)item & 0xffff;
-    nonzeros += (int)field_of(numbers, BITS);
-    add_aggregated(counts, (int)field_of(numbers, BITS));
-    if (change < 2) continue;
-    twos += numbers_of(of_byte, two);
-    four |= two;
-    two = 0;
-    if (change < 4) continue;
-    fours += numbers_of(of_byte, four);
-    eight |= four;
-    four = 0;
-    if (change < 8) continue;
-    eights += numbers_of(of_byte, eight);
-    eight = 0;
-    if (change < 16) continue;
-    counts->subblocks[nonzeros]++;
-    nonzeros = 0;
-  }
-  counts->blocks[0] += field_of(twos, BITS);
-  counts->blocks[1] += field_of(ones, PAIRS);
-  counts->blocks[2] += field_of(twos, PAIRS);
-  counts->blocks[4] += field_of(fours, QUADS);
-  counts->blocks[7] += field_of(eights, OCTETS);
-}
-
-static int count_bits(uint32_t bits) {
-  bits = (bits & 0x55555555) + (bits >> 1 & 0x55555555);
-  bits = (bits & 0x33333333) + (bits >> 2 & 0x33333333);
-  bits = (bits + (bits >> 4)) & 0x0f0f0f0f;
-  return (int)(bits * 0x01010101 >> 24);
-}
-
-/* Aligned groups of 3, 5, 6 among 30 rows with any set. */
-static int threes_of(uint32_t rows) {
-  return count_bits((rows | rows >> 1 | rows >> 2) & 0x09249249);
-}
-static int fives_of(uint32_t rows) {
-  rows |= rows >> 1;
-  return count_bits((rows | rows >> 2 | rows >> 3) & 0x02108421);
-}
-static int sixes_of(uint32_t rows) {
-  rows |= rows >> 1;
-  return count_bits((rows | rows >> 2 | rows >> 4) & 0x01041041);
-}
-
-static void count_thirty_window(struct block_counts *counts, const struct window *window) {
-  uint32_t three = 0, five = 0, six = 0;
-  int64_t threes = 0, fives = 0, sixes = 0;
-  uint32_t col = (uint32_t)(window->items[0] >> 32);
-  for (int i = 0; i < window->count; i++) {
-    const uint32_t rows = (uint32_t)window->items[i], next = (uint32_t)(window->items[i + 1] >> 32);
-    three |= rows;
-    five |= rows;
-    if (col / 5 != next / 5) {
-      fives += fives_of(five);
-      five = 0;
-    }
-    if (col / 3 != next / 3) {
-      threes += threes_of(three);
-      six |= three;
-      three = 0;
-      if (col / 6 != next / 6) {
-        sixes += sixes_of(six);
-        six = 0;
+/* requires: an even number of groups, so that pairs can be united two by two */
+static void unite_groups(struct lists *to, const struct lists *from, int group) {
+  const int left = (group + 1) / 2, groups = from->count / group;
+  to->count = groups * left;
+  for (int g = 0; g < groups; g += 2) {
+    for (int i = 0; i < left; i++) {
+      const int l = g * group + 2 * i, other = l + group, at = g * left + i;
+      uint64_t *ends[2];
+      if (2 * i + 1 < group) {
+        unite_two(both_of(to, from, l), both_of(to, from, other), ends);
+      } else {
+        ends[0] = copy_list(to, from, l);
+        ends[1] = copy_list(to, from, other);
       }
-    }
-    col = next;
-  }
-  counts->blocks[3] += threes;
-  counts->blocks[5] += fives;
-  counts->blocks[6] += sixes;
-}
-
-static void count_panel(struct block_counts *counts, struct window *window, int64_t panel) {
-  open_group(window, window->csr, PANEL, panel);
-  while (next_window(window)) count_panel_window(counts, window);
-  if (counts->columns) end_aggregated(counts);
-}
-
-static void count_thirty(struct block_counts *counts, struct window *window, int64_t group) {
-  open_group(window, window->csr, THIRTY, group);
-  while (next_window(window)) count_thirty_window(counts, window);
-}
-
-void cb_profile_blocks(struct cb_profile *profile, const struct cb_csr *csr) {
-  const int64_t panels = (csr->rows + PANEL - 1) / PANEL, thirties = (csr->rows + THIRTY - 1) / THIRTY;
-#pragma omp parallel
-  {
-    struct block_counts own = {.columns = 0};
-    struct window window = {.csr = csr};
-    tabulate(own.of_byte);
-#pragma omp for schedule(dynamic, GROUPS_AT_A_TIME) nowait
-    for (int64_t panel = 0; panel < panels; panel++) count_panel(&own, &window, panel);
-#pragma omp for schedule(dynamic, GROUPS_AT_A_TIME) nowait
-    for (int64_t group = 0; group < thirties; group++) count_thirty(&own, &window, group);
-#pragma omp critical(cb_profile_blocks)
-    {
-      for (int k = 0; k < CB_PROFILE_SHAPES; k++) profile->blocks[k] += own.blocks[k];
-      for (int k = 0; k <= CB_PROFILE_SUBBLOCK; k++) profile->subblocks[k] += own.subblocks[k];
-      for (int k = 0; k <= CB_PROFILE_SUBBLOCK; k++) profile->aggregated[k] += own.aggregated[k];
+      set_list(to, at, from->start[l], ends[0]);
+      set_list(to, at + left, from->start[other], ends[1]);
     }
   }
+}
+
+/* Changes of column >> shift within each list; a list's first entry is one. */
+static int64_t count_blocks(const struct lists *lists, int shift) {
+  int64_t blocks = 0;
+  for (int l = 0; l < lists->count; l++) {
+    const uint64_t *keys = lists->keys + lists->start[l];
+    blocks += shift ? lists->length[l] > 0 : lists->length[l];
+    for (int i = 1; shift && i < lists->length[l]; i++) blocks += (keys[i] ^ keys[i - 1]) >> 32 >> shift != 0;
+  }
+  return blocks;
+}
+
+/* ---- sub-blocks of a panel */
+
+static int rows_of(uint64_t key) {
+  unsigned bits = (uint16_t)key;
+  bits = (bits & 0x5555) + (bits >> 1 & 0x5555);
+  bits = (bits & 0x3333) + (bits >> 2 & 0x3333);
+  bits = (bits & 0x0f0f) + (bits >> 4 & 0x0f0f);
+  return (int)((bits & 31) + (bits >> 8));
+}
+
+static void close_block(struct tally *tally, struct open_block *open) {
+  if (open->columns) tally->aggregated[open->nonzeros]++;
+  *open = (struct open_block){0};
+}
+
+static void count_subblocks(struct tally *tally, struct open_block *open, const uint64_t *keys, int count) {
+  int plain = 0;
+  tally->columns += count;
+  for (int i = 0; i < count; i++) {
+    const int nonzeros = rows_of(keys[i]);
+    open->nonzeros += nonzeros;
+    if (++open->columns == CB_BLOCK_COLS) close_block(tally, open);
+    plain += nonzeros;
+    if (i + 1 < count && keys[i] >> 36 == keys[i + 1] >> 36) continue; /* 36: column / 16 */
+    tally->plain[plain]++;
+    plain = 0;
+  }
+}
+
+static void climb(struct worker *worker, const struct ladder *ladder, struct strip *strip) {
+  while (load_window(&worker->lists[0], strip, ladder->divide)) {
+    struct lists *lists = &worker->lists[0], *next = &worker->lists[1];
+    for (const struct rung *rung = ladder->rung; rung < ladder->rung + ladder->rungs; rung++) {
+      if (rung->group > 1) {
+        unite_groups(next, lists, rung->group);
+        struct lists *const before = lists;
+        lists = next;
+        next = before;
+      }
+      for (int k = 0; k < MOST_COUNTED && rung->counted[k].shape; k++)
+        worker->tally.touched[rung->counted[k].shape - 1] += count_blocks(lists, rung->counted[k].shift);
+    }
+    for (int p = 0; p < ladder->panels; p++)
+      count_subblocks(&worker->tally, &worker->open[p], lists->keys + lists->start[p], lists->length[p]);
+  }
+  for (int p = 0; p < ladder->panels; p++) close_block(&worker->tally, &worker->open[p]);
+}
+
+static void climb_band(struct worker *worker, const struct cb_csr *csr, int64_t first) {
+  const int64_t end = first + BAND < csr->rows ? first + BAND : csr->rows;
+  struct strip strip;
+  for (const struct ladder *ladder = ladders; ladder < ladders + LADDERS; ladder++) {
+    for (int64_t row = first; row < end; row += ladder->rows) {
+      open_strip(&strip, csr, row, ladder->rows);
+      climb(worker, ladder, &strip);
+    }
+  }
+}
+
+/* ---- results */
+
+static void add_tally(struct tally *sum, const struct tally *one) {
+  int64_t *to = (int64_t *)sum;
+  const int64_t *from = (const int64_t *)one;
+  for (size_t i = 0; i < sizeof *sum / sizeof *to; i++) to[i] += from[i];
+}
+
+static void fill_shapes(struct cb_profile *profile, const struct tally *tally) {
+  int64_t least = profile->csr_bytes;
+  profile->best_shape = -1;
+  for (int i = 0; i < CB_PROFILE_SHAPES; i++) {
+    const int rows = shape_sizes[i][0], cols = shape_sizes[i][1];
+    const int64_t touched = tally->touched[i], block_rows = (profile->rows + rows - 1) / rows;
+    const int64_t bytes = touched * (rows * cols * 8 + 4) + (block_rows + 1) * (touched > INT32_MAX ? 8 : 4);
+    profile->shapes[i] = (struct cb_profile_shape){rows, cols, touched, bytes};
+    if (bytes >= least) continue;
+    least = bytes;
+    profile->best_shape = i;
+  }
+}
+
+static void fill_subblocks(struct cb_profile_subblocks *out, const int64_t with[], int64_t columns) {
+  out->columns = columns;
+  for (int k = 0; k <= CB_BLOCK_SIZE; k++) {
+    out->with[k] = with[k];
+    out->total += with[k];
+  }
+}
+
+enum cb_status cb_profile_blocks(struct cb_profile *profile, const struct cb_csr *csr, struct cb_diag *diag) {
+  const int64_t bands = (csr->rows + BAND - 1) / BAND;
+  const int most = omp_get_max_threads(), threads = bands < most ? (int)bands + !bands : most;
+  struct worker *workers = cb_calloc((size_t)threads, sizeof *workers);
+  struct tally tally = {0};
+  if (!workers) return cb_fail_memory(diag, "profile", (unsigned long long)threads * sizeof *workers);
+#pragma omp parallel for schedule(dynamic, 2) num_threads(threads)
+  for (int64_t band = 0; band < bands; band++) climb_band(&workers[omp_get_thread_num()], csr, band * BAND);
+  for (int t = 0; t < threads; t++) add_tally(&tally, &workers[t].tally);
+  fill_shapes(profile, &tally);
+  fill_subblocks(&profile->plain, tally.plain, tally.columns);
+  fill_subblocks(&profile->aggregated, tally.aggregated, tally.columns);
+  cb_free(workers);
+  return CB_OK;
 }
