@@ -54,8 +54,8 @@ need_nvrtc() {
   find_nvrtc && return
   need_packages python3 python3-venv
   step "Fetching NVRTC 13.0 from PyPI into ${BUILD#"$PWD"/}/nvrtc"
-  if python3 -m venv "$BUILD/nvrtc" && "$BUILD/nvrtc/bin/pip" --disable-pip-version-check -q install 'nvidia-cuda-nvrtc==13.0.*' &&
-    find_nvrtc; then
+  if python3 -m venv "$BUILD/nvrtc" &&
+    "$BUILD/nvrtc/bin/pip" --disable-pip-version-check -q install 'nvidia-cuda-nvrtc==13.0.*' && find_nvrtc; then
     echo "$CBGEN_NVRTC"
   else
     echo "NVRTC could not be fetched. Everything works without it but compiling kernels for the GPU." >&2

@@ -29,8 +29,9 @@ foreach(matrix IN LISTS matrices)
   set_tests_properties(corpus_${name} PROPERTIES LABELS corpus TIMEOUT 300)
 endforeach()
 
-# The other compiler's build, when the script that drives both names it: its fuzz targets, a short run each.
+# The other compiler's build, when the script that drives both names it: a short run of its fuzz targets.
 if(CBGEN_CLANG_BUILD)
-  add_test(NAME clang_build COMMAND ${CMAKE_CTEST_COMMAND} --test-dir ${CBGEN_CLANG_BUILD} --output-on-failure
-           --no-tests=error)
+  add_test(NAME clang_fuzz COMMAND ${CMAKE_CTEST_COMMAND} --test-dir ${CBGEN_CLANG_BUILD} -L fuzz -j 2
+           --output-on-failure --no-tests=error)
+  set_tests_properties(clang_fuzz PROPERTIES PROCESSORS 2)
 endif()
