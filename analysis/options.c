@@ -34,6 +34,8 @@ const struct cb_option cb_option_table[] = {
     {"super-sparse", FIELD(super_sparse), 0, 1, 257, 32, NULL, "fewer nonzeros: a super-sparse sub-block"},
     {"th1", FIELD(th1), 0, 0, 257, 32, NULL, "sub-blocks with fewer nonzeros are COO"},
     {"th2", FIELD(th2), 0, 0, 256, 128, NULL, "sub-blocks with more nonzeros are Dense; between: CSR"},
+    {"coo-share", FIELD(coo_percent), 0, 0, 100, 50, NULL,
+     "COO only when it would hold this percentage of the nonzeros; else CSR"},
     {"intra", FIELD(intra), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
      "a sub-block's coordinates and values lie together"},
     {"balance", FIELD(balance), 0, CB_BALANCE_CONTIGUOUS, CB_BALANCE_HEAP, CB_BALANCE_CONTIGUOUS, balances,

@@ -30,6 +30,7 @@ struct cb_options {
   int64_t super_sparse;   /* a sub-block with fewer nonzeros is super-sparse */
   int64_t th1;            /* fewer nonzeros: COO */
   int64_t th2;            /* more nonzeros: Dense; between: CSR */
+  int64_t coo_percent;    /* COO only when its sub-blocks hold at least this share of the nonzeros; else CSR */
   int64_t intra;          /* enum cb_switch: coordinates and values of a sub-block lie together */
   int64_t balance;        /* enum cb_balance */
   int64_t team;           /* warps that share a panel: 0 (auto), 1, 2, 4 or 8 */

@@ -77,7 +77,7 @@ static void formats_match_a_count(void **state) {
       const int *threshold = thresholds[seed % 6];
       char settings[96];
       long formats[3] = {0};
-      snprintf(settings, sizeof settings, "aggregate=%s th1=%d th2=%d", aggregated ? "on" : "off", threshold[0],
+      snprintf(settings, sizeof settings, "aggregate=%s th1=%d th2=%d coo-share=0", aggregated ? "on" : "off", threshold[0],
                threshold[1]);
       struct product product =
           product_of_matrix(random_matrix(rows, cols, (unsigned)(draw(&random) % 700), seed), settings);
@@ -87,6 +87,30 @@ static void formats_match_a_count(void **state) {
       assert_int_equal(count_fact(product.plan, "dense"), formats[2]);
       product_release(&product);
     }
+}
+
+static void a_small_share_of_coo_becomes_csr(void **state) {
+  (void)state;
+  /* Three sub-blocks of 100 nonzeros and one of 20: COO would hold 20 / 320 of the nonzeros, 6.25 %. */
+  for (int percent = 0; percent <= 100; percent++) {
+    struct cb_diag diag = {0};
+    struct cb_coo coo = {.rows = 16, .cols = 64};
+    struct cb_csr csr = {0};
+    char settings[64];
+    coo.row_idx = cb_alloc(400, 4);
+    coo.col_idx = cb_alloc(400, 4);
+    for (int block = 0; block < 4; block++)
+      for (int k = 0; k < (block == 2 ? 20 : 100); k++) {
+        coo.row_idx[coo.count] = k / 16;
+        coo.col_idx[coo.count++] = 16 * block + k % 16;
+      }
+    assert_ok(cb_csr_from_coo(&csr, &coo, &diag));
+    snprintf(settings, sizeof settings, "aggregate=off coo-share=%d", percent);
+    struct product product = product_of_matrix(csr, settings);
+    assert_int_equal(count_fact(product.plan, "coo"), percent <= 6);
+    assert_int_equal(count_fact(product.plan, "csr"), percent <= 6 ? 3 : 4);
+    product_release(&product);
+  }
 }
 
 static void every_nonzero_has_one_slot(void **state) {
@@ -327,6 +351,7 @@ static void every_allocation_may_fail(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(formats_match_a_count),
+      cmocka_unit_test(a_small_share_of_coo_becomes_csr),
       cmocka_unit_test(every_nonzero_has_one_slot),
       cmocka_unit_test(a_damaged_plan_is_refused),
       cmocka_unit_test(threads_change_nothing),

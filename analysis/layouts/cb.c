@@ -120,7 +120,16 @@ static int sectors_of(const struct cb_subblock *block, int64_t value_bytes, int6
   return sectors;
 }
 
-static enum cb_status describe_blocks(struct state *state, const struct cb_csr *csr, struct cb_diag *diag) {
+/* A few COO blocks cost every thread block the shared memory and registers of their text: below a share of the
+ * nonzeros they become CSR. */
+static void drop_sparse_format(struct state *state, int64_t nnz, int64_t percent) {
+  int64_t sparse = 0;
+  for (int64_t b = 0; b < state->blocks; b++) sparse += state->nonzeros[b] < state->th1 ? state->nonzeros[b] : 0;
+  if (sparse * 100 < percent * nnz) state->th1 = 0;
+}
+
+static enum cb_status describe_blocks(struct state *state, const struct cb_csr *csr, int64_t coo_percent,
+                                      struct cb_diag *diag) {
   state->nonzeros = cb_alloc((size_t)state->blocks, sizeof *state->nonzeros);
   state->first_column = cb_alloc((size_t)state->blocks, sizeof *state->first_column);
   if (!state->nonzeros || !state->first_column)
@@ -139,6 +148,7 @@ static enum cb_status describe_blocks(struct state *state, const struct cb_csr *
     }
   }
   state->sectors = sectors;
+  drop_sparse_format(state, csr->nnz, coo_percent);
   for (int64_t b = 0; b < state->blocks; b++) {
     const int nonzeros = state->nonzeros[b];
     const enum format format = format_of(state, nonzeros);
@@ -598,7 +608,7 @@ static void draft_units(struct cb_draft *draft, const struct state *state) {
     cb_draft_hole(draft, "advance", state->team > 1 ? "block += kTeamWarps" : "block++");
   if (state->format_blocks[COO])
     cb_draft_hole(draft, "advance_pair", state->team > 1 ? "pair += 2 * kTeamWarps" : "pair += 2");
-  cb_draft_hole(draft, "row_exists", guarded ? "lane % 2 == 0 && row < kRows" : "lane % 2 == 0");
+  cb_draft_hole(draft, "row_exists", guarded ? "lane < 16 && row < kRows" : "lane < 16");
   cb_draft_hole(draft, "row_comment",
                 guarded ? "the last rows do not fill their panel or thread block"
                         : "no guard: every panel has 16 rows");
@@ -652,7 +662,7 @@ static enum cb_status cb_layout_plan(struct cb_draft *draft, struct cb_diag *dia
                           .value_bytes = (int64_t)cb_type_size(draft->value_type),
                           .full_dense = 1};
   enum cb_status s = decide_aggregation(state, csr, options, diag);
-  if (!s) s = describe_blocks(state, csr, diag);
+  if (!s) s = describe_blocks(state, csr, options->coo_percent, diag);
   if (!s) s = balance(state, draft, diag);
   if (!s) s = place_blocks(state, diag);
   if (!s) draft_region(draft, state);
