@@ -6,6 +6,10 @@
 
 #include <stdio.h>
 
+const struct cb_profile_bin cb_profile_subblock_bins[CB_PROFILE_SUBBLOCK_BINS] = {
+    {1, 8}, {9, 16}, {17, 31}, {32, 63}, {64, 128}, {129, 255}, {256, 256},
+};
+
 enum cb_status cb_profile_compute(struct cb_profile *profile, const struct cb_csr *csr,
                                   struct cb_diag *diag) {
   *profile = (struct cb_profile){.rows = csr->rows,
@@ -23,4 +27,9 @@ enum cb_status cb_profile_compute(struct cb_profile *profile, const struct cb_cs
   cb_profile_symmetry(profile, csr);
   cb_profile_values(profile, csr);
   return CB_OK;
+}
+
+double cb_profile_density(const struct cb_profile *profile) {
+  const double positions = (double)profile->rows * (double)profile->cols;
+  return positions > 0 ? (double)profile->nnz / positions : 0;
 }

@@ -27,6 +27,7 @@ enum {
   CB_PROFILE_DIAGONALS = 64,     /* how many diagonals are listed */
   CB_PROFILE_DIAGONAL_FILL = 60, /* percent from which on a diagonal counts as filled */
   CB_PROFILE_SHAPES = 8,         /* dense block shapes that are tried */
+  CB_PROFILE_SUBBLOCK_BINS = 7,  /* 1-8, 9-16, 17-31, 32-63, 64-128, 129-255, 256 */
   CB_PROFILE_DISTINCT = 256      /* up to this many distinct values are counted exactly */
 };
 
@@ -92,6 +93,12 @@ struct cb_profile_subblocks {
   int64_t with[CB_BLOCK_SIZE + 1]; /* with[k]: sub-blocks of exactly k nonzeros; with[0] = 0 */
 };
 
+/* The bins in which CB-SpMV's Fig. 3 counts sub-blocks by nonzeros; see cb_profile_between. */
+struct cb_profile_bin {
+  int least, most;
+};
+extern const struct cb_profile_bin cb_profile_subblock_bins[CB_PROFILE_SUBBLOCK_BINS];
+
 /* Values. Types hold all values losslessly when converting there and back gives the same bits. */
 struct cb_profile_values {
   int distinct; /* different bit patterns; CB_PROFILE_DISTINCT + 1 means more than CB_PROFILE_DISTINCT */
@@ -127,6 +134,9 @@ void cb_profile_text(const struct cb_profile *profile, struct cb_text *text);
 /* An object with keys in a fixed order; shares are reals in 0 … 1, everything counted is an integer. The
  * caller owns it (json_decref). NULL when memory is short. */
 json_t *cb_profile_json(const struct cb_profile *profile);
+
+/* Nonzeros over positions; 0 without positions. */
+double cb_profile_density(const struct cb_profile *profile);
 
 /* part / whole, or 0 when the whole is 0. */
 static inline double cb_profile_share(int64_t part, int64_t whole) {
