@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Running and timing on a GPU: what `cbgen run` and `cbgen bench` do.
  *
- *   struct cb_bench_settings settings;
  *   cb_bench_settings_default(&settings);
- *   cb_bench_open(&bench, &settings, diag)                     driver, device, NVRTC, cuSPARSE, ceilings:
- * once cb_bench_matrix(&result, bench, &csr, &options, diag)      any number of matrices cb_bench_json(&text,
- * bench, &result, diag) cb_bench_result_release(&result); cb_bench_close(bench)
+ *   cb_bench_open(&bench, &settings, diag)        driver, device, NVRTC, cuSPARSE, ceilings: once
+ *   cb_bench_matrix(&result, bench, &csr, &options, diag)           any number of matrices
+ *   cb_bench_json(&text, bench, &result, diag)
+ *   cb_bench_result_release(&result);
+ *   cb_bench_close(bench)
  *
- * Protocol. A batch is 100 products back to back (20 when one takes over 100 µs) between two CUDA events; a
- * repetition of one competitor is the median of 7 batches after one batch that is not counted; five
- * repetitions are interleaved over all competitors, so that a drift of the clock meets all alike. Reported:
- * the median of the five, with the least and the greatest. Caches are not flushed in between: what fits in L2
- * is read from L2, as in a solver. x is the seeded vector of the self-test. Every competitor's y is compared
- * with the oracle before anything is timed.
+ * Protocol. A batch is 100 products back to back between two CUDA events (20 when one takes over 100 µs,
+ * fewer when 20 would take over 50 ms); a repetition of one competitor is the median of 7 batches after one
+ * batch that is not counted; five repetitions are interleaved over all competitors, so that a drift of the
+ * clock meets all alike. Reported: the median of the five, with the least and the greatest. Caches are not
+ * flushed in between: what fits in L2 is read from L2, as in a solver. x is the seeded vector of the
+ * self-test. Every competitor's y is compared with the oracle before anything is timed.
  */
 #ifndef CBGEN_RUNTIME_BENCH_H
 #define CBGEN_RUNTIME_BENCH_H
@@ -27,27 +28,23 @@
 #include "runtime/nvrtc.h"
 #include "runtime/oracle.h"
 #include "runtime/operator.h"
+#include "runtime/timer.h"
 
 #include <stdint.h>
+
+enum { CB_BENCH_MOST = 64 }; /* repetitions, and batches */
 
 struct cb_bench_settings {
   int device;      /* ordinal */
   int repetitions; /* 5 */
   int batches;     /* 7 */
-  int launches;    /* products per batch; 0: 100, or 20 when one takes over 100 µs */
+  int launches;    /* products per batch; 0: as the protocol says */
   int rivals;      /* 1: against cuSPARSE, where it is found */
   int ceilings;    /* 1: measure copy, read and launch ceilings when opening */
   int debug;       /* 1: -lineinfo, and an allocation for each array, as compute-sanitizer likes them */
   const char *driver_path, *nvrtc_path, *cusparse_path; /* NULL: searched for */
 };
 void cb_bench_settings_default(struct cb_bench_settings *settings);
-
-struct cb_ceilings {
-  double copy_gb_per_s; /* device memory to device memory, bytes read and written */
-  double read_gb_per_s; /* read-only stream */
-  double launch_us;     /* an empty kernel, back to back */
-  int64_t bytes;        /* that copy and read worked on */
-};
 
 /* What was opened. Members are for reading. */
 struct cb_bench {
@@ -58,6 +55,8 @@ struct cb_bench {
   struct cb_cusparse *cusparse; /* NULL: not asked for, or not found (see missing) */
   char missing[512];            /* why cuSPARSE is NULL; "" otherwise */
   struct CUstream_st *stream;
+  struct cb_timer timer;
+  int entered;                 /* the context is current */
   struct cb_ceilings ceilings; /* zero unless asked for */
 };
 

@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Running and timing: see bench.h. A session (open, close); one matrix's way to a checked operator (struct
+ * work, prepare_work); the competitors in turn (cb_bench_matrix). What results look like is in
+ * bench_report.c. */
+#include "runtime/bench.h"
+
+#include "analysis/blob.h"
+#include "analysis/plan.h"
+#include "base/memory.h"
+#include "codegen/source.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* ---- session */
+
+void cb_bench_settings_default(struct cb_bench_settings *settings) {
+  *settings = (struct cb_bench_settings){.repetitions = 5, .batches = 7, .rivals = 1, .ceilings = 1};
+}
+
+static enum cb_status check_settings(const struct cb_bench_settings *settings, struct cb_diag *diag) {
+  if (settings->repetitions < 1 || settings->repetitions > CB_BENCH_MOST)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "repetitions are 1 to %d, not '%d'", CB_BENCH_MOST,
+                   settings->repetitions);
+  if (settings->batches < 1 || settings->batches > CB_BENCH_MOST)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "batches are 1 to %d, not '%d'", CB_BENCH_MOST, settings->batches);
+  return CB_OK;
+}
+
+static void open_cusparse(struct cb_bench *bench) {
+  struct cb_diag diag = {0};
+  if (!bench->settings.rivals) return;
+  if (!cb_cusparse_open(&bench->cusparse, bench->device, bench->settings.cusparse_path, &diag)) return;
+  snprintf(bench->missing, sizeof bench->missing, "%.*s", (int)sizeof bench->missing - 1, diag.message);
+}
+
+static enum cb_status open_stream(struct cb_bench *bench, struct cb_diag *diag) {
+  enum cb_status s = cb_device_enter(bench->device, diag);
+  bench->entered = !s;
+  if (!s)
+    s = cb_driver_check(bench->driver,
+                        bench->driver->call.stream_create(&bench->stream, CB_CU_STREAM_NON_BLOCKING), diag,
+                        "make a stream");
+  if (s) bench->stream = NULL;
+  return s ? s : cb_timer_open(&bench->timer, bench->device, bench->stream, diag);
+}
+
+enum cb_status cb_bench_open(struct cb_bench **out, const struct cb_bench_settings *settings,
+                             struct cb_diag *diag) {
+  struct cb_bench *bench = cb_calloc(1, sizeof *bench);
+  *out = NULL;
+  if (!bench) return cb_fail_memory(diag, "a bench", sizeof *bench);
+  bench->settings = *settings;
+  enum cb_status s = check_settings(settings, diag);
+  if (!s) s = cb_driver_open(&bench->driver, settings->driver_path, diag);
+  if (!s) s = cb_nvrtc_open(&bench->nvrtc, settings->nvrtc_path, diag);
+  if (!s) s = cb_device_open(&bench->device, bench->driver, settings->device, diag);
+  if (!s) s = open_stream(bench, diag);
+  if (!s) open_cusparse(bench);
+  if (!s && settings->ceilings) s = cb_ceilings_measure(&bench->ceilings, &bench->timer, bench->nvrtc, diag);
+  if (s)
+    cb_bench_close(bench);
+  else
+    *out = bench;
+  return s;
+}
+
+void cb_bench_close(struct cb_bench *bench) {
+  if (!bench) return;
+  cb_cusparse_close(bench->cusparse);
+  cb_timer_close(&bench->timer);
+  if (bench->stream) bench->driver->call.stream_destroy(bench->stream);
+  if (bench->entered) cb_device_leave(bench->device);
+  cb_device_close(bench->device);
+  cb_nvrtc_close(bench->nvrtc);
+  cb_driver_close(bench->driver);
+  cb_free(bench);
+}
+
+/* ---- one matrix: from CSR to a checked operator */
+
+struct work {
+  struct cb_bench *bench;
+  const struct cb_csr *csr;
+  struct cb_operator *op;
+  enum cb_type type; /* of the vectors */
+  double alpha, beta;
+  int reads_y;
+  cb_device_ptr x, y;
+  void *x_host, *y_host, *y_again; /* as on the device; y_host: what y holds before a product, then results */
+  void *y_before;
+  struct cb_expected expected;
+};
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Seconds since *mark, which moves on to now. */
+static double lap(double *mark) {
+  const double time = now(), passed = time - *mark;
+  *mark = time;
+  return passed;
+}
+
+static enum cb_status note_plan(struct cb_run_result *result, const struct cb_csr *csr,
+                                const struct cb_plan *plan, struct cb_hash pattern, struct cb_diag *diag) {
+  const int64_t width = (int64_t)cb_type_size(plan->vector_type);
+  const int reads_y = plan->form != CB_FORM_AX;
+  const size_t length = strlen(plan->line);
+  snprintf(result->name, sizeof result->name, "%s", csr->name);
+  result->rows = plan->rows;
+  result->cols = plan->cols;
+  result->nnz = plan->nnz;
+  result->type = plan->matrix_type;
+  result->form = plan->form;
+  cb_hash_hex(pattern, result->pattern);
+  result->stored_bytes = cb_plan_bytes(plan);
+  result->moved_bytes = result->stored_bytes + width * plan->cols + width * plan->rows * (1 + reads_y);
+  result->predicted_us = 1e-3 * (double)plan->cost.ns;
+  result->launches = plan->launches_count;
+  result->plan = cb_alloc(length + 1, 1);
+  if (!result->plan) return cb_fail_memory(diag, "the plan's line", length + 1);
+  memcpy(result->plan, plan->line, length + 1);
+  return CB_OK;
+}
+
+/* The text through NVRTC and, with the blob, to the device. */
+static enum cb_status compile_and_load(struct work *work, struct cb_run_result *result,
+                                       const struct cb_plan *plan, const struct cb_label *label,
+                                       const struct cb_blob *blob, struct cb_diag *diag) {
+  struct cb_bench *bench = work->bench;
+  const struct cb_nvrtc_options options = {.arch = bench->device->target.arch,
+                                           .line_info = bench->settings.debug};
+  struct cb_source source = {0};
+  struct cb_compiled compiled = {0};
+  double mark = now();
+  enum cb_status s = cb_source_emit(&source, plan, label, NULL, CB_EMBED_NEVER, diag);
+  result->stages.emit = lap(&mark);
+  if (!s) s = cb_nvrtc_compile(&compiled, bench->nvrtc, source.text, label->symbol, &options, diag);
+  result->stages.compile = compiled.seconds;
+  if (!s) s = cb_cubin_stats(&result->cubin, compiled.cubin, compiled.cubin_bytes, diag);
+  const struct cb_operator_parts parts = {.plan = plan,
+                                          .label = label,
+                                          .blob = blob,
+                                          .cubin = compiled.cubin,
+                                          .cubin_bytes = compiled.cubin_bytes,
+                                          .apart = bench->settings.debug};
+  if (!s) s = cb_operator_load(&work->op, bench->device, &parts, diag);
+  if (!s) {
+    const struct cb_operator_info *info = cb_operator_info(work->op);
+    result->stages.load = info->load_seconds;
+    result->stages.upload = info->upload_seconds;
+    result->device_bytes = info->device_bytes;
+  }
+  cb_compiled_release(&compiled);
+  cb_source_release(&source);
+  return s;
+}
+
+/* Element i of y before a product that reads it: the seeded sequence behind x's. */
+static double y_element(const struct cb_csr *csr, int64_t i) {
+  return cb_selftest_x((uint64_t)(csr->cols + i));
+}
+
+static void seed_vector(double *vector, int64_t first, int64_t count, enum cb_type type) {
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < count; i++) vector[i] = cb_oracle_round(cb_selftest_x((uint64_t)(first + i)), type);
+}
+
+static enum cb_status expect(struct cb_expected *expected, const struct cb_csr *csr,
+                             struct cb_product *product, struct cb_diag *diag) {
+  double *x = cb_alloc((size_t)csr->cols, sizeof *x), *y = cb_alloc((size_t)csr->rows, sizeof *y);
+  enum cb_status s = CB_OK;
+  *expected = (struct cb_expected){0};
+  if (x && y) {
+    seed_vector(x, 0, csr->cols, product->types.vector);
+    seed_vector(y, csr->cols, csr->rows, product->types.vector);
+    product->x = x;
+    product->y = product->beta != 0 ? y : NULL;
+    s = cb_oracle_multiply(expected, csr, product, diag);
+  } else {
+    s = cb_fail_memory(diag, "the oracle's vectors", (uint64_t)(csr->rows + csr->cols) * sizeof *x);
+  }
+  product->x = product->y = NULL;
+  cb_free(x);
+  cb_free(y);
+  return s;
+}
+
+/* Plan, pack, emit, compile, load. */
+static enum cb_status make_operator(struct work *work, struct cb_run_result *result,
+                                    const struct cb_options *options, struct cb_diag *diag) {
+  const struct cb_csr *csr = work->csr;
+  struct cb_plan *plan = NULL;
+  struct cb_assignment *assignment = NULL;
+  struct cb_blob blob = {0};
+  struct cb_hash pattern = {0};
+  char symbol[49];
+  double mark = now();
+  cb_symbol_from(csr->name, symbol);
+  enum cb_status s = cb_plan_build(&plan, &assignment, csr, &work->bench->device->target, options, diag);
+  result->stages.plan = lap(&mark);
+  if (!s) {
+    pattern = cb_csr_pattern_hash(csr);
+    mark = now();
+    s = cb_pack(&blob, plan, assignment, csr, pattern, diag);
+    result->stages.pack = lap(&mark);
+  }
+  if (!s) s = note_plan(result, csr, plan, pattern, diag);
+  const struct cb_label label = {.matrix = csr->name, .symbol = symbol, .pattern = pattern};
+  if (!s) s = compile_and_load(work, result, plan, &label, &blob, diag);
+  if (!s) {
+    work->type = plan->vector_type;
+    work->reads_y = plan->form != CB_FORM_AX;
+    work->alpha = plan->form == CB_FORM_AXPBY ? 1.5 : 1;
+    work->beta = plan->form == CB_FORM_AXPBY ? 0.5 : plan->form == CB_FORM_ADD;
+    struct cb_product product = {.types = cb_oracle_types_of(plan), .alpha = work->alpha, .beta = work->beta};
+    s = expect(&work->expected, csr, &product, diag);
+  }
+  cb_blob_release(&blob);
+  cb_assignment_free(assignment);
+  cb_plan_free(plan);
+  return s;
+}
+
+/* What y holds before a product: seeded where it is read, else all bits set, a NaN, so that a row that is
+ * never written shows. */
+static enum cb_status make_vectors(struct work *work, struct cb_diag *diag) {
+  const struct cb_csr *csr = work->csr;
+  const struct cb_device *device = work->bench->device;
+  const size_t width = cb_type_size(work->type);
+  const size_t x_bytes = width * (size_t)csr->cols, y_bytes = width * (size_t)csr->rows;
+  const size_t padding = width * CB_RIVAL_PADDING;
+  work->x_host = cb_alloc(x_bytes, 1);
+  work->y_host = cb_alloc(y_bytes, 1);
+  work->y_again = cb_alloc(y_bytes, 1);
+  work->y_before = cb_alloc(y_bytes, 1);
+  if (!work->x_host || !work->y_host || !work->y_again || !work->y_before)
+    return cb_fail_memory(diag, "vectors", x_bytes + 3 * y_bytes);
+  for (int64_t i = 0; i < csr->cols; i++)
+    cb_oracle_set(work->x_host, work->type, i, cb_selftest_x((uint64_t)i));
+  if (work->reads_y)
+    for (int64_t i = 0; i < csr->rows; i++) cb_oracle_set(work->y_before, work->type, i, y_element(csr, i));
+  else
+    memset(work->y_before, 0xff, y_bytes);
+  enum cb_status s = cb_device_alloc(device, &work->x, x_bytes + padding, "x", diag);
+  if (!s) s = cb_device_alloc(device, &work->y, y_bytes + padding, "y", diag);
+  if (!s) s = cb_device_fill(device, work->x, 0, x_bytes + padding, diag);
+  if (!s) s = cb_device_fill(device, work->y, 0, y_bytes + padding, diag);
+  if (!s) s = cb_device_upload(device, work->x, work->x_host, x_bytes, "x", diag);
+  return s;
+}
+
+static enum cb_status enqueue_own(void *user, struct CUstream_st *stream, struct cb_diag *diag) {
+  struct work *work = user;
+  return cb_operator_multiply(work->op, work->alpha, work->x, work->beta, work->y, stream, diag);
+}
+
+/* One product from the prepared y, back on the host. */
+static enum cb_status product_once(struct work *work, cb_enqueue *enqueue, void *user, void *y,
+                                   struct cb_diag *diag) {
+  const struct cb_device *device = work->bench->device;
+  const size_t bytes = cb_type_size(work->type) * (size_t)work->csr->rows;
+  enum cb_status s = cb_device_upload(device, work->y, work->y_before, bytes, "y", diag);
+  if (!s) s = cb_device_wait(device, "preparing y", diag);
+  if (!s) s = enqueue(user, work->bench->stream, diag);
+  if (!s) s = cb_device_wait(device, "a product", diag);
+  if (!s) s = cb_device_download(device, y, work->y, bytes, "y", diag);
+  return s;
+}
+
+static enum cb_status check_own(struct work *work, struct cb_run_result *result, struct cb_diag *diag) {
+  const size_t bytes = cb_type_size(work->type) * (size_t)work->csr->rows;
+  enum cb_status s = product_once(work, enqueue_own, work, work->y_host, diag);
+  if (!s) s = product_once(work, enqueue_own, work, work->y_again, diag);
+  if (s) return s;
+  cb_oracle_compare(&result->check, &work->expected, work->y_host, work->type);
+  result->repeatable = !bytes || !memcmp(work->y_host, work->y_again, bytes);
+  return CB_OK;
+}
+
+static enum cb_status prepare_work(struct work *work, struct cb_run_result *result, struct cb_bench *bench,
+                                   const struct cb_csr *csr, const struct cb_options *options,
+                                   struct cb_diag *diag) {
+  *work = (struct work){.bench = bench, .csr = csr};
+  *result = (struct cb_run_result){0};
+  enum cb_status s = make_operator(work, result, options, diag);
+  if (!s) s = make_vectors(work, diag);
+  return s ? s : check_own(work, result, diag);
+}
+
+static void release_work(struct work *work) {
+  cb_operator_free(work->op);
+  cb_device_free(work->bench->device, work->x);
+  cb_device_free(work->bench->device, work->y);
+  cb_free(work->x_host);
+  cb_free(work->y_host);
+  cb_free(work->y_again);
+  cb_free(work->y_before);
+  cb_expected_release(&work->expected);
+}
+
+/* ---- timing */
+
+/* One competitor: what it enqueues, and its repetitions so far. */
+struct competitor {
+  cb_enqueue *enqueue;
+  void *user;
+  struct cb_timing *timing;
+  double us[CB_BENCH_MOST];
+};
+
+static enum cb_status set_launches(struct cb_bench *bench, struct competitor *competitor,
+                                   struct cb_diag *diag) {
+  competitor->timing->launches = bench->settings.launches;
+  if (bench->settings.launches) return CB_OK;
+  return cb_timer_launches(&competitor->timing->launches, &bench->timer, competitor->enqueue,
+                           competitor->user, diag);
+}
+
+static void summarise(struct competitor *competitor, int repetitions) {
+  struct cb_timing *timing = competitor->timing;
+  timing->us = cb_median(competitor->us, repetitions); /* sorts */
+  timing->least_us = competitor->us[0];
+  timing->most_us = competitor->us[repetitions - 1];
+}
+
+/* All competitors in turn, repetition by repetition. */
+static enum cb_status time_all(struct cb_bench *bench, struct competitor *competitors, int count,
+                               struct cb_diag *diag) {
+  const int repetitions = bench->settings.repetitions;
+  enum cb_status s = CB_OK;
+  for (int i = 0; i < count && !s; i++) s = set_launches(bench, &competitors[i], diag);
+  for (int r = 0; r < repetitions && !s; r++)
+    for (int i = 0; i < count && !s; i++)
+      s = cb_timer_measure(&competitors[i].us[r], &bench->timer, competitors[i].enqueue, competitors[i].user,
+                           competitors[i].timing->launches, bench->settings.batches, diag);
+  for (int i = 0; i < count && !s; i++) summarise(&competitors[i], repetitions);
+  return s;
+}
+
+/* A matrix without rows has no product to time. */
+static int has_product(const struct cb_run_result *result) {
+  return result->launches > 0;
+}
+
+enum cb_status cb_run_matrix(struct cb_run_result *result, struct cb_bench *bench, const struct cb_csr *csr,
+                             const struct cb_options *options, struct cb_diag *diag) {
+  struct work work;
+  enum cb_status s = prepare_work(&work, result, bench, csr, options, diag);
+  struct competitor own = {.enqueue = enqueue_own, .user = &work, .timing = &result->timing};
+  if (!s && has_product(result)) s = time_all(bench, &own, 1, diag);
+  release_work(&work);
+  return s;
+}
+
+void cb_run_result_release(struct cb_run_result *result) {
+  cb_free(result->plan);
+  cb_cubin_stats_release(&result->cubin);
+  *result = (struct cb_run_result){0};
+}
+
+/* ---- rivals */
+
+struct rival_call {
+  struct cb_rivals *rivals;
+  const struct work *work;
+  int number;
+};
+
+static enum cb_status enqueue_rival(void *user, struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct rival_call *call = user;
+  return cb_rival_multiply(call->rivals, call->number, call->work->alpha, call->work->beta, stream, diag);
+}
+
+/* Takes a rival that fails out of the race; the error is its reason. */
+static void check_rival(struct work *work, struct rival_call *call, struct cb_rival_result *result) {
+  struct cb_comparison comparison = {0};
+  struct cb_diag diag = {0};
+  result->rival = *cb_rivals_get(call->rivals, call->number);
+  if (!result->rival.applies) return;
+  if (product_once(work, enqueue_rival, call, work->y_again, &diag)) {
+    result->rival.applies = 0;
+    snprintf(result->rival.reason, sizeof result->rival.reason, "%.*s", (int)sizeof result->rival.reason - 1,
+             diag.message);
+    return;
+  }
+  cb_oracle_compare(&comparison, &work->expected, work->y_again, work->type);
+  result->wrong = comparison.wrong;
+}
+
+/* The fastest right one of the rivals whose name starts with `prefix`; -1: none. */
+static int fastest(const struct cb_bench_result *result, const char *prefix) {
+  int best = -1;
+  for (int i = 0; i < result->rivals_count; i++) {
+    const struct cb_rival_result *rival = &result->rivals[i];
+    if (!rival->rival.applies || rival->wrong || !(rival->timing.us > 0)) continue;
+    if (strncmp(rival->rival.name, prefix, strlen(prefix))) continue;
+    if (best < 0 || rival->timing.us < result->rivals[best].timing.us) best = i;
+  }
+  return best;
+}
+
+static void derive(struct cb_bench_result *result, const struct cb_bench *bench) {
+  const struct cb_run_result *run = &result->run;
+  const double us = run->timing.us;
+  const int csr = fastest(result, "csr-");
+  result->best = fastest(result, "");
+  result->bytes_per_nonzero = run->nnz ? (double)run->stored_bytes / (double)run->nnz : 0;
+  if (!(us > 0)) return;
+  result->gflops = 2e-3 * (double)run->nnz / us;
+  result->moved_gb_per_s = 1e-3 * (double)run->moved_bytes / us;
+  if (bench->ceilings.read_gb_per_s > 0)
+    result->share_of_read = result->moved_gb_per_s / bench->ceilings.read_gb_per_s;
+  if (result->best >= 0) result->speed_up = result->rivals[result->best].timing.us / us;
+  if (csr >= 0) result->csr_speed_up = result->rivals[csr].timing.us / us;
+}
+
+/* Opens and checks the rivals, then times all who are left. */
+static enum cb_status race(struct work *work, struct cb_bench_result *result, struct cb_diag *diag) {
+  struct cb_bench *bench = work->bench;
+  struct cb_rivals *rivals = NULL;
+  int count = 1;
+  enum cb_status s = CB_OK;
+  if (bench->cusparse && has_product(&result->run))
+    s = cb_rivals_open(&rivals, bench->cusparse, work->csr, work->type, work->x, work->y, diag);
+  const int rivals_count = s ? 0 : cb_rivals_count(rivals);
+  struct competitor *competitors = cb_calloc((size_t)rivals_count + 1, sizeof *competitors);
+  struct rival_call *calls = cb_calloc((size_t)rivals_count + 1, sizeof *calls);
+  result->rivals = cb_calloc((size_t)rivals_count + 1, sizeof *result->rivals);
+  if (!s && (!competitors || !calls || !result->rivals))
+    s = cb_fail_memory(diag, "the list of competitors", 0);
+  if (!s) {
+    result->rivals_count = rivals_count;
+    competitors[0] = (struct competitor){.enqueue = enqueue_own, .user = work, .timing = &result->run.timing};
+  }
+  for (int i = 0; i < rivals_count && !s; i++) {
+    calls[i] = (struct rival_call){rivals, work, i};
+    check_rival(work, &calls[i], &result->rivals[i]);
+    if (result->rivals[i].rival.applies)
+      competitors[count++] = (struct competitor){
+          .enqueue = enqueue_rival, .user = &calls[i], .timing = &result->rivals[i].timing};
+  }
+  /* y as before a first product, so that products that add to it start alike */
+  if (!s)
+    s = cb_device_upload(bench->device, work->y, work->y_before,
+                         cb_type_size(work->type) * (size_t)work->csr->rows, "y", diag);
+  if (!s && has_product(&result->run)) s = time_all(bench, competitors, count, diag);
+  cb_rivals_close(rivals);
+  cb_free(competitors);
+  cb_free(calls);
+  return s;
+}
+
+enum cb_status cb_bench_matrix(struct cb_bench_result *result, struct cb_bench *bench,
+                               const struct cb_csr *csr, const struct cb_options *options,
+                               struct cb_diag *diag) {
+  struct work work;
+  *result = (struct cb_bench_result){.best = -1};
+  enum cb_status s = prepare_work(&work, &result->run, bench, csr, options, diag);
+  if (!s) s = race(&work, result, diag);
+  if (!s) derive(result, bench);
+  release_work(&work);
+  return s;
+}
+
+void cb_bench_result_release(struct cb_bench_result *result) {
+  cb_run_result_release(&result->run);
+  cb_free(result->rivals);
+  *result = (struct cb_bench_result){.best = -1};
+}

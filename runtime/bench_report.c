@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What results look like: JSON, a Markdown row, and lines for a person. See bench.h. */
+#include "runtime/bench.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- names */
+
+static const char *form_name(enum cb_form form) {
+  static const char *const names[] = {[CB_FORM_AX] = "ax", [CB_FORM_ADD] = "add", [CB_FORM_AXPBY] = "axpby"};
+  return names[form];
+}
+
+static const char *form_equation(enum cb_form form) {
+  static const char *const equations[] = {
+      [CB_FORM_AX] = "y = Ax", [CB_FORM_ADD] = "y += Ax", [CB_FORM_AXPBY] = "y = 1.5 Ax + 0.5 y"};
+  return equations[form];
+}
+
+static double milliseconds(double seconds) {
+  return 1e3 * seconds;
+}
+
+static double all_stages(const struct cb_stages *stages) {
+  return stages->plan + stages->pack + stages->emit + stages->compile + stages->load + stages->upload;
+}
+
+/* ---- JSON. json_pack returns NULL when memory is short, and a NULL inside makes the whole NULL. */
+
+/* Numbers that JSON cannot write become null. */
+static json_t *number(double value) {
+  return isfinite(value) ? json_real(value) : json_null();
+}
+
+static json_t *device_json(const struct cb_bench *bench) {
+  const struct cb_target *target = &bench->device->target;
+  int major, minor, versions[3] = {0};
+  cb_nvrtc_version(bench->nvrtc, &major, &minor);
+  if (bench->cusparse) cb_cusparse_version(bench->cusparse, &versions[0], &versions[1], &versions[2]);
+  json_t *cusparse =
+      bench->cusparse ? json_sprintf("%d.%d.%d", versions[0], versions[1], versions[2]) : json_null();
+  return json_pack("{s:s, s:s, s:i, s:I, s:I, s:o, s:o, s:o}", "model", target->model, "arch", target->arch,
+                   "multiprocessors", target->multiprocessors, "l2_bytes", (json_int_t)target->l2_bytes,
+                   "memory_bytes", (json_int_t)bench->device->memory_bytes, "driver_cuda",
+                   json_sprintf("%d.%d", bench->driver->version / 1000, bench->driver->version % 1000 / 10),
+                   "nvrtc", json_sprintf("%d.%d", major, minor), "cusparse", cusparse);
+}
+
+static json_t *protocol_json(const struct cb_bench *bench) {
+  const struct cb_bench_settings *settings = &bench->settings;
+  return json_pack("{s:i, s:i, s:s, s:s}", "repetitions", settings->repetitions, "batches", settings->batches,
+                   "caches", "not flushed: products run back to back", "x", "seeded as in the self-test");
+}
+
+static json_t *ceilings_json(const struct cb_bench *bench) {
+  const struct cb_ceilings *ceilings = &bench->ceilings;
+  if (!ceilings->bytes) return json_null();
+  return json_pack("{s:f, s:f, s:f, s:I}", "copy_gb_per_s", ceilings->copy_gb_per_s, "read_gb_per_s",
+                   ceilings->read_gb_per_s, "launch_us", ceilings->launch_us, "bytes",
+                   (json_int_t)ceilings->bytes);
+}
+
+static json_t *timing_json(const struct cb_timing *timing) {
+  if (!timing->launches) return json_null();
+  return json_pack("{s:f, s:f, s:f, s:i}", "us", timing->us, "least_us", timing->least_us, "most_us",
+                   timing->most_us, "launches_per_batch", timing->launches);
+}
+
+static json_t *stages_json(const struct cb_stages *stages) {
+  return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "plan", milliseconds(stages->plan), "pack",
+                   milliseconds(stages->pack), "emit", milliseconds(stages->emit), "compile",
+                   milliseconds(stages->compile), "load", milliseconds(stages->load), "upload",
+                   milliseconds(stages->upload), "all", milliseconds(all_stages(stages)));
+}
+
+static json_t *kernels_json(const struct cb_cubin_stats *stats) {
+  json_t *kernels = json_array();
+  for (int i = 0; i < stats->count; i++) {
+    const struct cb_kernel_stats *kernel = &stats->kernels[i];
+    json_array_append_new(kernels,
+                          json_pack("{s:s, s:i, s:i, s:i, s:i}", "name", kernel->name, "registers",
+                                    kernel->registers, "stack_bytes", kernel->stack_bytes, "static_shared",
+                                    kernel->static_shared, "code_bytes", kernel->code_bytes));
+  }
+  return kernels;
+}
+
+static json_t *check_json(const struct cb_run_result *run) {
+  const struct cb_comparison *check = &run->check;
+  return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:b}", "rows", (json_int_t)check->rows, "exact",
+                   (json_int_t)check->exact, "unbounded", (json_int_t)check->unbounded, "wrong",
+                   (json_int_t)check->wrong, "first_wrong", (json_int_t)check->first_wrong, "worst_ratio",
+                   number(check->worst_ratio), "repeatable", run->repeatable);
+}
+
+static json_t *run_json(const struct cb_bench *bench, const struct cb_run_result *run) {
+  return json_pack(
+      "{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+      "matrix", run->name, "rows", (json_int_t)run->rows, "cols", (json_int_t)run->cols, "nnz",
+      (json_int_t)run->nnz, "type", cb_type_short(run->type), "form", form_name(run->form), "plan",
+      run->plan ? run->plan : "", "pattern", run->pattern, "stored_bytes", (json_int_t)run->stored_bytes,
+      "moved_bytes", (json_int_t)run->moved_bytes, "device_bytes", (json_int_t)run->device_bytes, "launches",
+      run->launches, "predicted_us", run->predicted_us, "time", timing_json(&run->timing), "stages_ms",
+      stages_json(&run->stages), "kernels", kernels_json(&run->cubin), "check", check_json(run), "device",
+      device_json(bench), "protocol", protocol_json(bench), "ceilings", ceilings_json(bench));
+}
+
+static json_t *rivals_json(const struct cb_bench_result *result) {
+  json_t *rivals = json_array();
+  for (int i = 0; i < result->rivals_count; i++) {
+    const struct cb_rival_result *one = &result->rivals[i];
+    const struct cb_rival *rival = &one->rival;
+    json_t *row =
+        rival->applies
+            ? json_pack("{s:s, s:b, s:I, s:I, s:I, s:f, s:f, s:o}", "name", rival->name, "applies", 1,
+                        "wrong", (json_int_t)one->wrong, "stored_bytes", (json_int_t)rival->stored_bytes,
+                        "buffer_bytes", (json_int_t)rival->buffer_bytes, "convert_ms",
+                        milliseconds(rival->convert_seconds), "preprocess_ms",
+                        milliseconds(rival->preprocess_seconds), "time", timing_json(&one->timing))
+            : json_pack("{s:s, s:b, s:s}", "name", rival->name, "applies", 0, "reason", rival->reason);
+    json_array_append_new(rivals, row);
+  }
+  return rivals;
+}
+
+/* Appends the object as one line, and gives it up. */
+static enum cb_status write_json(struct cb_text *text, json_t *object, struct cb_diag *diag) {
+  char *line = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+  if (line) cb_text_add_string(text, line);
+  free(line);
+  json_decref(object);
+  return line && !text->failed ? CB_OK : cb_fail_memory(diag, "a result as JSON", 0);
+}
+
+enum cb_status cb_run_json(struct cb_text *text, const struct cb_bench *bench,
+                           const struct cb_run_result *result, struct cb_diag *diag) {
+  return write_json(text, run_json(bench, result), diag);
+}
+
+enum cb_status cb_bench_json(struct cb_text *text, const struct cb_bench *bench,
+                             const struct cb_bench_result *result, struct cb_diag *diag) {
+  json_t *object = run_json(bench, &result->run);
+  json_t *best = result->best < 0 ? json_null() : json_string(result->rivals[result->best].rival.name);
+  json_t *figures = json_pack("{s:f, s:f, s:f, s:f, s:o, s:f, s:f}", "gflops", result->gflops,
+                              "bytes_per_nonzero", result->bytes_per_nonzero, "moved_gb_per_s",
+                              result->moved_gb_per_s, "share_of_read", result->share_of_read, "best_rival",
+                              best, "speed_up", result->speed_up, "csr_speed_up", result->csr_speed_up);
+  json_object_update(object, figures);
+  json_decref(figures);
+  if (*bench->missing) json_object_set_new(object, "no_rivals", json_string(bench->missing));
+  json_object_set_new(object, "rivals", rivals_json(result));
+  return write_json(text, object, diag);
+}
+
+/* ---- Markdown */
+
+static void add_machine(struct cb_text *text, const struct cb_bench *bench) {
+  const struct cb_target *target = &bench->device->target;
+  const struct cb_ceilings *ceilings = &bench->ceilings;
+  int major, minor, versions[3] = {0};
+  cb_nvrtc_version(bench->nvrtc, &major, &minor);
+  cb_text_add(text, "%s (%s, %d SMs), NVRTC %d.%d", target->model, target->arch, target->multiprocessors,
+              major, minor);
+  if (bench->cusparse) {
+    cb_cusparse_version(bench->cusparse, &versions[0], &versions[1], &versions[2]);
+    cb_text_add(text, ", cuSPARSE %d.%d.%d", versions[0], versions[1], versions[2]);
+  }
+  if (ceilings->bytes)
+    cb_text_add(text, "; copy %.2f TB/s, read %.2f TB/s, empty kernel %.2f µs",
+                1e-3 * ceilings->copy_gb_per_s, 1e-3 * ceilings->read_gb_per_s, ceilings->launch_us);
+}
+
+void cb_bench_markdown_head(struct cb_text *text, const struct cb_bench *bench) {
+  add_machine(text, bench);
+  cb_text_add(
+      text,
+      ".\n\nMedian of %d repetitions of the median of %d batches, products back to back; caches are not "
+      "flushed. GB/s: stored bytes, x and y over the time; read: its share of the read ceiling; wrong: rows "
+      "that the oracle rejects.\n\n",
+      bench->settings.repetitions, bench->settings.batches);
+  cb_text_add_string(
+      text, "| matrix | rows | nonzeros | type | µs | GFLOP/s | B/nnz | GB/s | read | registers | stack "
+            "| NVRTC ms | all stages ms | best cuSPARSE | its µs | speed-up | over CSR | wrong |\n"
+            "| --- | --: | --: | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: | --- | --: "
+            "| --: | --: | --: |\n");
+}
+
+void cb_bench_markdown_row(struct cb_text *text, const struct cb_bench_result *result) {
+  const struct cb_run_result *run = &result->run;
+  const struct cb_kernel_stats worst = cb_cubin_stats_worst(&run->cubin);
+  const struct cb_rival_result *best = result->best < 0 ? NULL : &result->rivals[result->best];
+  cb_text_add(text,
+              "| %s | %lld | %lld | %s | %.2f | %.1f | %.1f | %.0f | %.0f %% | %d | %d | %.0f | %.0f | ",
+              run->name, (long long)run->rows, (long long)run->nnz, cb_type_short(run->type), run->timing.us,
+              result->gflops, result->bytes_per_nonzero, result->moved_gb_per_s, 100 * result->share_of_read,
+              worst.registers, worst.stack_bytes, milliseconds(run->stages.compile),
+              milliseconds(all_stages(&run->stages)));
+  if (best)
+    cb_text_add(text, "%s | %.2f | %.2f | %.2f | ", best->rival.name, best->timing.us, result->speed_up,
+                result->csr_speed_up);
+  else
+    cb_text_add_string(text, "– | – | – | – | ");
+  cb_text_add(text, "%lld |\n", (long long)run->check.wrong);
+}
+
+/* ---- for a person */
+
+static void add_matrix(struct cb_text *text, const struct cb_run_result *run) {
+  cb_text_add(text, "%s: %lld × %lld, %lld nonzeros, %s, %s\n", run->name, (long long)run->rows,
+              (long long)run->cols, (long long)run->nnz, cb_type_short(run->type), form_equation(run->form));
+  cb_text_add(text, "  plan      %s\n", run->plan ? run->plan : "");
+  cb_text_add(text, "  stages    plan %.1f, pack %.1f, emit %.1f, NVRTC %.1f, load %.1f, upload %.1f ms\n",
+              milliseconds(run->stages.plan), milliseconds(run->stages.pack), milliseconds(run->stages.emit),
+              milliseconds(run->stages.compile), milliseconds(run->stages.load),
+              milliseconds(run->stages.upload));
+  for (int i = 0; i < run->cubin.count; i++) {
+    const struct cb_kernel_stats *kernel = &run->cubin.kernels[i];
+    cb_text_add(text, "  kernel    %s: %d registers, %d B stack, %d B static shared memory\n", kernel->name,
+                kernel->registers, kernel->stack_bytes, kernel->static_shared);
+  }
+}
+
+static void add_check(struct cb_text *text, const struct cb_run_result *run) {
+  const struct cb_comparison *check = &run->check;
+  if (check->wrong)
+    cb_text_add(text, "  check     WRONG: %lld of %lld rows; row %lld is %.17g, not %.17Lg ± %.3g\n",
+                (long long)check->wrong, (long long)check->rows, (long long)check->first_wrong, check->got,
+                check->expected, check->tolerance);
+  else
+    cb_text_add(text,
+                "  check     right: %lld rows, %lld of them exact; largest error %.3g of its tolerance\n",
+                (long long)check->rows, (long long)check->exact, check->worst_ratio);
+  if (!run->repeatable) cb_text_add_string(text, "            a second product gave other bits\n");
+}
+
+static void add_time(struct cb_text *text, const struct cb_bench *bench, const struct cb_run_result *run) {
+  const struct cb_timing *timing = &run->timing;
+  const double gb_per_s = timing->us > 0 ? 1e-3 * (double)run->moved_bytes / timing->us : 0;
+  if (!timing->launches) {
+    cb_text_add_string(text, "  time      nothing to multiply\n");
+    return;
+  }
+  cb_text_add(text, "  time      %.2f µs (%.2f to %.2f; predicted %.2f), %.1f GFLOP/s\n", timing->us,
+              timing->least_us, timing->most_us, run->predicted_us,
+              timing->us > 0 ? 2e-3 * (double)run->nnz / timing->us : 0);
+  cb_text_add(text, "  memory    %.1f B per nonzero stored; %.0f GB/s with x and y",
+              run->nnz ? (double)run->stored_bytes / (double)run->nnz : 0, gb_per_s);
+  if (bench->ceilings.read_gb_per_s > 0)
+    cb_text_add(text, ", %.0f %% of the read ceiling", 100 * gb_per_s / bench->ceilings.read_gb_per_s);
+  cb_text_add_string(text, "\n");
+}
+
+void cb_run_report(struct cb_text *text, const struct cb_bench *bench, const struct cb_run_result *result) {
+  add_machine(text, bench);
+  cb_text_add_string(text, "\n");
+  add_matrix(text, result);
+  add_check(text, result);
+  add_time(text, bench, result);
+}
+
+static void add_rival(struct cb_text *text, const struct cb_rival_result *one, double own_us) {
+  const struct cb_rival *rival = &one->rival;
+  if (!rival->applies) {
+    cb_text_add(text, "  %-9s does not apply: %s\n", rival->name, rival->reason);
+    return;
+  }
+  cb_text_add(text,
+              "  %-9s %.2f µs (%.2f to %.2f), %.2f times ours; %.1f ms to convert, %.1f ms to preprocess",
+              rival->name, one->timing.us, one->timing.least_us, one->timing.most_us,
+              own_us > 0 ? one->timing.us / own_us : 0, milliseconds(rival->convert_seconds),
+              milliseconds(rival->preprocess_seconds));
+  if (one->wrong) cb_text_add(text, "; WRONG in %lld rows", (long long)one->wrong);
+  cb_text_add_string(text, "\n");
+}
+
+void cb_bench_report(struct cb_text *text, const struct cb_bench *bench,
+                     const struct cb_bench_result *result) {
+  const struct cb_run_result *run = &result->run;
+  cb_run_report(text, bench, run);
+  cb_text_add(text, "cuSPARSE (median of %d repetitions of %d batches in turn; caches are not flushed)\n",
+              bench->settings.repetitions, bench->settings.batches);
+  if (*bench->missing) cb_text_add(text, "  %s\n", bench->missing);
+  for (int i = 0; i < result->rivals_count; i++) add_rival(text, &result->rivals[i], run->timing.us);
+  if (result->best >= 0)
+    cb_text_add(text, "speed-up    %.2f over the best (%s), %.2f over CSR\n", result->speed_up,
+                result->rivals[result->best].rival.name, result->csr_speed_up);
+}
