@@ -33,7 +33,7 @@ enum cb_status cb_coo_alloc(struct cb_coo *coo, int64_t count, int pattern, stru
 }
 
 enum cb_status cb_check_rows(const char *subject, int64_t rows, int64_t entries, struct cb_diag *diag) {
-  enum { MANY_ROWS = 1 << 26, SPARSEST = 1024 };
+  enum { MANY_ROWS = 1 << 24, SPARSEST = 1024 };
   if (rows <= MANY_ROWS || rows / SPARSEST <= entries) return CB_OK;
   return cb_fail(diag, CB_ERR_LIMIT,
                  "%s: %lld rows for %lld entries would store little but row pointers; renumber the rows "

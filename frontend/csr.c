@@ -34,7 +34,8 @@ enum cb_status cb_csr_alloc(struct cb_csr *csr, int64_t rows, int64_t cols, int6
   csr->col_idx = cb_alloc((size_t)nnz, sizeof *csr->col_idx);
   csr->values = cb_alloc((size_t)nnz, sizeof *csr->values);
   if (!csr->row_ptr || !csr->col_idx || !csr->values) {
-    const unsigned long long bytes = (unsigned long long)cb_csr_bytes(csr);
+    const unsigned long long bytes =
+        nnz > INT64_MAX / 16 ? UINT64_MAX : (unsigned long long)cb_csr_bytes(csr);
     cb_csr_release(csr);
     return cb_fail_memory(diag, "matrix", bytes);
   }

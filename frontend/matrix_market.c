@@ -183,7 +183,7 @@ static enum cb_status parse_header(struct header *header, const struct cb_source
     if (*text == '\n' || *text == '%') continue;
     header->size_line = number;
     s = parse_sizes(header, text, source->path, diag);
-    if (header->array) header->entries = array_entries(header);
+    if (!s && header->array) header->entries = array_entries(header);
     header->body = at;
     header->body_line = number + 1;
     return s;
