@@ -23,7 +23,14 @@
 #include <string.h>
 
 enum format { COO, CSR, DENSE, FORMATS };
-enum { WARPS = 8, DENSE_PRESENCE = 32, CSR_STARTS = 16, DENSE_ALIGN = 16 };
+enum {
+  WARPS = 8,
+  DENSE_PRESENCE = 32,
+  CSR_STARTS = 16,
+  DENSE_ALIGN = 16,
+  BLOCK_WEIGHT = 8, /* finding a block costs about as much as 8 products */
+  MOST_PARTS = 64   /* units of one panel: its last unit adds up their sums alone */
+};
 
 static const char *const format_names[FORMATS] = {"coo", "csr", "dense"};
 
@@ -174,8 +181,10 @@ static int add_unit(struct state *state, int64_t panel, int64_t first, int64_t c
   return 1;
 }
 
-/* Work of a block in nonzeros: finding it costs about as much as 8 products. */
-static int64_t weight_of(const struct state *state, int64_t block) { return state->nonzeros[block] + 8; }
+/* Work of a block, in nonzeros. */
+static int64_t weight_of(const struct state *state, int64_t block) {
+  return state->nonzeros[block] + BLOCK_WEIGHT;
+}
 
 /* Contiguous: a unit is a panel; a panel over the budget is cut into runs of about equal weight. */
 static int balance_contiguous(struct state *state, int64_t budget, int every_panel) {
@@ -183,7 +192,8 @@ static int balance_contiguous(struct state *state, int64_t budget, int every_pan
     const int64_t begin = state->panel_block[panel], end = state->panel_block[panel + 1];
     int64_t weight = 0;
     for (int64_t b = begin; b < end; b++) weight += weight_of(state, b);
-    const int64_t parts = weight > budget ? (weight + budget - 1) / budget : 1;
+    int64_t parts = weight > budget ? (weight + budget - 1) / budget : 1;
+    if (parts > MOST_PARTS) parts = MOST_PARTS;
     int64_t first = begin, done = 0, part = 1;
     for (int64_t b = begin; b < end && part < parts; b++) {
       done += weight_of(state, b);
@@ -295,14 +305,17 @@ static int choose_team(const struct state *state, const struct cb_options *optio
   return team;
 }
 
-/* A panel heavier than this is shared by several units: four times an even share of a quarter-full machine, and
- * never less than what makes the carry worth its cost. */
+/* A panel heavier than this is shared by several units: twice the mean panel, or an even share for a machine with
+ * 8 teams per multiprocessor if that is less, but never less than what makes the carry worth its cost. */
 static int64_t choose_budget(const struct state *state, const struct cb_csr *csr,
                              const struct cb_options *options, const struct cb_target *target) {
   if (options->unit_budget) return options->unit_budget;
-  const int64_t share = csr->nnz / (16 * (int64_t)target->multiprocessors) * state->team;
-  const int64_t least = 1024 * (int64_t)state->team;
-  return 4 * share > least ? 4 * share : least;
+  const int64_t weight = csr->nnz + BLOCK_WEIGHT * state->blocks;
+  const int64_t mean = weight / (state->panels ? state->panels : 1);
+  const int64_t share = weight * state->team / (8 * (int64_t)target->multiprocessors);
+  const int64_t wanted = 2 * mean < share ? 2 * mean : share;
+  const int64_t least = 512 * (int64_t)state->team;
+  return wanted > least ? wanted : least;
 }
 
 static enum cb_status balance(struct state *state, const struct cb_draft *draft, struct cb_diag *diag) {
@@ -593,7 +606,8 @@ static void draft_units(struct cb_draft *draft, const struct state *state) {
   cb_draft_index(draft, "unit_panel", "panel of a unit", panels, 0, state->units_count);
   const int shared = draft_carries(draft, state);
   draft->region.commit = shared && draft->options->atomics == CB_ON ? CB_COMMIT_ATOMIC : draft->commit;
-  const int padded = state->units[state->units_count - 1].panel >= state->panels;
+  int padded = 0; /* the heap's thread blocks have their padding anywhere */
+  for (int64_t u = 0; u < state->units_count; u++) padded |= state->units[u].panel >= state->panels;
   const int guarded = padded || csr->rows % CB_PANEL_ROWS;
   cb_draft_constant(draft, "kUnitsPerBlock", WARPS / state->team, "plan: units of work in a thread block");
   if (state->team > 1) {
