@@ -5,6 +5,7 @@
 #define CBGEN_TESTS_KERNELS_H
 
 #include "analysis/assignment.h"
+#include "analysis/recipe.h"
 #include "base/memory.h"
 #include "codegen/source.h"
 #include "frontend/generate.h"
@@ -142,10 +143,11 @@ static inline void close_batch(struct kernel_batch *batch) {
       (long long)batch->exact_rows, batch->worst_ratio);
 }
 
-/* Sets "NAME=VALUE NAME=VALUE …". */
+/* Sets "NAME=VALUE NAME=VALUE …". The recipe's name is kept by reference: that of the table outlives all. */
 static inline void set_options(struct cb_options *options, const char *text) {
   char copy[256], *rest = NULL;
   struct cb_diag diag = {0};
+  const struct cb_recipe *recipe;
   snprintf(copy, sizeof copy, "%s", text);
   for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
     char *value = strchr(word, '=');
@@ -153,6 +155,8 @@ static inline void set_options(struct cb_options *options, const char *text) {
     *value++ = 0;
     if (cb_options_set(options, word, value, &diag)) fail_msg("%s", diag.message);
   }
+  if (cb_recipe_find(&recipe, options->recipe, &diag)) fail_msg("%s", diag.message);
+  options->recipe = recipe->name;
 }
 
 #endif

@@ -6,8 +6,6 @@
  * run, so a failure "random 4711" is repeated alone with CBGEN_RANDOM_FIRST=4711 CBGEN_RANDOM_COUNT=1. */
 #include "kernels.h"
 
-#include "analysis/recipe.h"
-
 enum { COUNT = 10000 };
 
 static uint64_t draw(uint64_t *state) {
