@@ -19,7 +19,8 @@ struct hunt {
 static int try_file(struct hunt *hunt, const char *path) {
   struct cb_library *library = hunt->library;
   struct stat there;
-  library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  /* never unmapped again: CUDA's libraries keep threads and static memory that outlive dlclose */
+  library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library->handle) {
     snprintf(library->path, sizeof library->path, "%s", path);
     return 1;

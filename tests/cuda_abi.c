@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Compiled where CUDA's headers are: the prototypes and numbers that runtime/ writes down for itself are
+ * those of cuda.h and nvrtc.h. There is nothing to run. */
+#include "runtime/driver.h"
+#include "runtime/nvrtc.h"
+
+#include <cuda.h>
+#include <nvrtc.h>
+
+#define SAME_TYPE(a, b) _Static_assert(__builtin_types_compatible_p(a, b), #a " is " #b)
+#define SAME_NUMBER(ours, theirs) _Static_assert((long)(ours) == (long)(theirs), #ours " is " #theirs)
+#define DRIVER(member, function)                                                                             \
+  SAME_TYPE(__typeof__(((struct cb_driver_calls *)0)->member), __typeof__(&function))
+#define NVRTC(member, function)                                                                              \
+  SAME_TYPE(__typeof__(((struct cb_nvrtc_calls *)0)->member), __typeof__(&function))
+
+SAME_TYPE(cb_cu_result, CUresult);
+SAME_TYPE(cb_device_ptr, CUdeviceptr);
+SAME_TYPE(struct CUctx_st *, CUcontext);
+SAME_TYPE(struct CUmod_st *, CUmodule);
+SAME_TYPE(struct CUfunc_st *, CUfunction);
+SAME_TYPE(struct CUstream_st *, CUstream);
+SAME_TYPE(struct CUevent_st *, CUevent);
+
+SAME_NUMBER(CB_CU_SUCCESS, CUDA_SUCCESS);
+SAME_NUMBER(CB_CU_OUT_OF_MEMORY, CUDA_ERROR_OUT_OF_MEMORY);
+SAME_NUMBER(CB_CU_STUB_LIBRARY, CUDA_ERROR_STUB_LIBRARY);
+SAME_NUMBER(CB_CU_NO_DEVICE, CUDA_ERROR_NO_DEVICE);
+SAME_NUMBER(CB_CU_INVALID_DEVICE, CUDA_ERROR_INVALID_DEVICE);
+SAME_NUMBER(CB_CU_NO_BINARY_FOR_GPU, CUDA_ERROR_NO_BINARY_FOR_GPU);
+SAME_NUMBER(CB_CU_SYSTEM_DRIVER_MISMATCH, CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+SAME_NUMBER(CB_CU_COMPAT_NOT_SUPPORTED, CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE);
+SAME_NUMBER(CB_CU_WARP_SIZE, CU_DEVICE_ATTRIBUTE_WARP_SIZE);
+SAME_NUMBER(CB_CU_MULTIPROCESSORS, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+SAME_NUMBER(CB_CU_L2_BYTES, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+SAME_NUMBER(CB_CU_COMPUTE_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+SAME_NUMBER(CB_CU_COMPUTE_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+SAME_NUMBER(CB_CU_SHARED_PER_SM, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR);
+SAME_NUMBER(CB_CU_SHARED_PER_BLOCK, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+SAME_NUMBER(CB_CU_FUNC_STATIC_SHARED, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES);
+SAME_NUMBER(CB_CU_FUNC_LOCAL_BYTES, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES);
+SAME_NUMBER(CB_CU_FUNC_REGISTERS, CU_FUNC_ATTRIBUTE_NUM_REGS);
+SAME_NUMBER(CB_CU_FUNC_MAX_DYNAMIC_SHARED, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+SAME_NUMBER(CB_CU_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING);
+
+DRIVER(init, cuInit);
+DRIVER(version, cuDriverGetVersion);
+DRIVER(error_string, cuGetErrorString);
+DRIVER(error_name, cuGetErrorName);
+DRIVER(device_count, cuDeviceGetCount);
+DRIVER(device_get, cuDeviceGet);
+DRIVER(device_name, cuDeviceGetName);
+DRIVER(device_attribute, cuDeviceGetAttribute);
+DRIVER(primary_retain, cuDevicePrimaryCtxRetain);
+DRIVER(primary_release, cuDevicePrimaryCtxRelease_v2);
+DRIVER(context_push, cuCtxPushCurrent_v2);
+DRIVER(context_pop, cuCtxPopCurrent_v2);
+DRIVER(context_synchronize, cuCtxSynchronize);
+DRIVER(memory_info, cuMemGetInfo_v2);
+DRIVER(memory_alloc, cuMemAlloc_v2);
+DRIVER(memory_free, cuMemFree_v2);
+DRIVER(copy_to_device, cuMemcpyHtoD_v2);
+DRIVER(copy_to_host, cuMemcpyDtoH_v2);
+DRIVER(copy_on_device, cuMemcpyDtoDAsync_v2);
+DRIVER(fill_bytes, cuMemsetD8_v2);
+DRIVER(fill_bytes_async, cuMemsetD8Async);
+DRIVER(module_load, cuModuleLoadData);
+DRIVER(module_unload, cuModuleUnload);
+DRIVER(module_function, cuModuleGetFunction);
+DRIVER(function_get, cuFuncGetAttribute);
+DRIVER(function_set, cuFuncSetAttribute);
+#if CUDA_VERSION >= 12040
+DRIVER(function_load, cuFuncLoad);
+#endif
+DRIVER(launch, cuLaunchKernel);
+DRIVER(stream_create, cuStreamCreate);
+DRIVER(stream_destroy, cuStreamDestroy_v2);
+DRIVER(stream_synchronize, cuStreamSynchronize);
+DRIVER(event_create, cuEventCreate);
+DRIVER(event_destroy, cuEventDestroy_v2);
+DRIVER(event_record, cuEventRecord);
+DRIVER(event_synchronize, cuEventSynchronize);
+DRIVER(event_elapsed, cuEventElapsedTime);
+
+SAME_NUMBER(CB_NVRTC_COMPILATION, NVRTC_ERROR_COMPILATION);
+SAME_TYPE(unsigned, nvrtcResult);
+NVRTC(error_string, nvrtcGetErrorString);
+NVRTC(version, nvrtcVersion);
+NVRTC(arches_count, nvrtcGetNumSupportedArchs);
+NVRTC(arches, nvrtcGetSupportedArchs);
+NVRTC(create, nvrtcCreateProgram);
+NVRTC(destroy, nvrtcDestroyProgram);
+NVRTC(compile, nvrtcCompileProgram);
+NVRTC(log_size, nvrtcGetProgramLogSize);
+NVRTC(log, nvrtcGetProgramLog);
+NVRTC(cubin_size, nvrtcGetCUBINSize);
+NVRTC(cubin, nvrtcGetCUBIN);
+NVRTC(ptx_size, nvrtcGetPTXSize);
+NVRTC(ptx, nvrtcGetPTX);
+
+extern const int cb_cuda_abi_checked;
+const int cb_cuda_abi_checked = 1;

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+/* NVRTC without a GPU: what is found, what compiles, what is said when something does not. Tests that need
+ * NVRTC are skipped, with the reason, where there is none. */
+#include "tests/support.h"
+
+#include "runtime/cubin.h"
+#include "runtime/nvrtc.h"
+
+#include <unistd.h>
+
+static const char *const arches[] = {"sm_80", "sm_89", "sm_90", "sm_100", NULL};
+
+static struct cb_nvrtc *open_or_skip(void) {
+  struct cb_diag diag = {0};
+  struct cb_nvrtc *nvrtc = NULL;
+  if (cb_nvrtc_open(&nvrtc, NULL, &diag) == CB_ERR_MISSING) {
+    print_message("skipped: %s\n", diag.message);
+    skip();
+  }
+  assert_non_null(nvrtc);
+  return nvrtc;
+}
+
+static const char axpy[] = "extern \"C\" __global__ void axpy(double a, const double *x, double *y) {\n"
+                           "  y[threadIdx.x] += a * x[threadIdx.x];\n"
+                           "}\n";
+
+static void compiles_for_every_target(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  struct cb_nvrtc *nvrtc = open_or_skip();
+  for (int i = 0; arches[i]; i++) {
+    struct cb_compiled compiled;
+    struct cb_cubin_stats stats;
+    const struct cb_nvrtc_options options = {.arch = arches[i], .ptx = 1};
+    assert_true(cb_nvrtc_supports(nvrtc, arches[i]));
+    assert_ok(cb_nvrtc_compile(&compiled, nvrtc, axpy, "axpy.cu", &options, &diag));
+    assert_string_equal(compiled.arch, arches[i]);
+    assert_memory_equal(compiled.cubin, "\177ELF", 4);
+    assert_non_null(strstr(compiled.ptx, ".visible .entry axpy("));
+    assert_true(compiled.seconds > 0 && compiled.seconds < 60);
+    assert_ok(cb_cubin_stats(&stats, compiled.cubin, compiled.cubin_bytes, &diag));
+    assert_int_equal(stats.count, 1);
+    assert_string_equal(stats.kernels[0].name, "axpy");
+    cb_cubin_stats_release(&stats);
+    cb_compiled_release(&compiled);
+  }
+  cb_nvrtc_close(nvrtc);
+}
+
+static void says_what_it_is(void **state) {
+  (void)state;
+  struct cb_nvrtc *nvrtc = open_or_skip();
+  int major = 0, minor = -1, count = 0;
+  cb_nvrtc_version(nvrtc, &major, &minor);
+  assert_in_range(major, 12, 99);
+  assert_true(minor >= 0);
+  assert_non_null(strstr(cb_nvrtc_path(nvrtc), "nvrtc"));
+  const int *list = cb_nvrtc_arches(nvrtc, &count);
+  assert_true(count > 3);
+  for (int i = 1; i < count; i++) assert_true(list[i - 1] < list[i]);
+  static const char *const wrong[] = {"sm_1", "sm_9", "sm_900", "sm_90x", "sm_", "90", "compute_90", ""};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) assert_false(cb_nvrtc_supports(nvrtc, wrong[i]));
+  cb_nvrtc_close(nvrtc);
+}
+
+static void failing_text_brings_the_log(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  struct cb_nvrtc *nvrtc = open_or_skip();
+  struct cb_compiled compiled;
+  const struct cb_nvrtc_options options = {.arch = "sm_90"};
+  const char text[] = "extern \"C\" __global__ void f(int *y) {\n  *y = no_such_thing;\n}\n";
+  assert_int_equal(cb_nvrtc_compile(&compiled, nvrtc, text, "broken.cu", &options, &diag), CB_ERR_COMPILE);
+  assert_non_null(strstr(diag.message, "broken.cu"));
+  assert_non_null(strstr(diag.message, "sm_90"));
+  assert_non_null(strstr(diag.message, "no_such_thing"));
+  assert_non_null(strstr(diag.message, "(2)")); /* the line */
+  assert_non_null(strstr(compiled.log, "no_such_thing"));
+  assert_null(compiled.cubin);
+  cb_compiled_release(&compiled);
+  cb_nvrtc_close(nvrtc);
+}
+
+static void strict_turns_warnings_into_errors(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  struct cb_nvrtc *nvrtc = open_or_skip();
+  struct cb_compiled compiled;
+  const char text[] = "extern \"C\" __global__ void f(int *y) {\n  int idle;\n  *y = 1;\n}\n";
+  assert_ok(cb_nvrtc_compile(&compiled, nvrtc, text, "idle.cu", &(struct cb_nvrtc_options){.arch = "sm_90"},
+                             &diag));
+  assert_non_null(strstr(compiled.log, "idle"));
+  cb_compiled_release(&compiled);
+  const struct cb_nvrtc_options strict = {.arch = "sm_90", .strict = 1};
+  assert_int_equal(cb_nvrtc_compile(&compiled, nvrtc, text, "idle.cu", &strict, &diag), CB_ERR_COMPILE);
+  assert_non_null(strstr(diag.message, "idle"));
+  cb_compiled_release(&compiled);
+  cb_nvrtc_close(nvrtc);
+}
+
+static void an_unknown_architecture_is_refused(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  struct cb_nvrtc *nvrtc = open_or_skip();
+  struct cb_compiled compiled;
+  const struct cb_nvrtc_options options = {.arch = "sm_20"};
+  assert_int_equal(cb_nvrtc_compile(&compiled, nvrtc, axpy, "axpy.cu", &options, &diag), CB_ERR_UNSUPPORTED);
+  assert_non_null(strstr(diag.message, "'sm_20'"));
+  cb_compiled_release(&compiled);
+  cb_nvrtc_close(nvrtc);
+}
+
+/* Generated text as it is: no warning, no spill, for each target and several kinds of matrix. */
+static void generated_text_compiles_without_spills(void **state) {
+  (void)state;
+  static const struct {
+    const char *matrix, *options;
+  } cases[] = {
+      {"stencil7,n=12", ""},
+      {"random,rows=300,cols=200,density=0.05", "type=f32 form=axpby"},
+      {"random,rows=300,cols=200,density=0.3", "form=add"},
+      {"random,rows=100,cols=5000,density=0.2", "unit-budget=512"},
+  };
+  struct cb_diag diag = {0};
+  struct cb_nvrtc *nvrtc = open_or_skip();
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct product product = product_of(cases[c].matrix, cases[c].options);
+    for (int i = 0; arches[i]; i++) {
+      struct cb_compiled compiled;
+      struct cb_cubin_stats stats;
+      const struct cb_nvrtc_options options = {.arch = arches[i], .strict = 1};
+      assert_ok(cb_nvrtc_compile(&compiled, nvrtc, product.source.text, "kernel.cu", &options, &diag));
+      assert_ok(cb_cubin_stats(&stats, compiled.cubin, compiled.cubin_bytes, &diag));
+      assert_int_equal(stats.count, product.plan->launches_count);
+      for (int k = 0; k < stats.count; k++) {
+        char name[96];
+        cb_source_kernel(product.plan, &(struct cb_label){"test", "test", {0, 0}}, k, name, sizeof name);
+        assert_string_equal(stats.kernels[k].name, name);
+        assert_in_range(stats.kernels[k].registers, 1, 255);
+        /* for sm_100 ptxas 13.0 settles on 32 registers (a full multiprocessor) and may spill one value */
+        if (stats.kernels[k].stack_bytes > (strcmp(arches[i], "sm_100") ? 0 : 8))
+          fail_msg("'%s' with '%s' on %s: %d bytes of stack", cases[c].matrix, cases[c].options, arches[i],
+                   stats.kernels[k].stack_bytes);
+      }
+      cb_cubin_stats_release(&stats);
+      cb_compiled_release(&compiled);
+    }
+    product_release(&product);
+  }
+  cb_nvrtc_close(nvrtc);
+}
+
+/* ---- a missing library: these need none */
+
+static void expect_missing(const char *path, const char *part) {
+  struct cb_diag diag = {0};
+  struct cb_nvrtc *nvrtc = (struct cb_nvrtc *)1;
+  assert_int_equal(cb_nvrtc_open(&nvrtc, path, &diag), CB_ERR_MISSING);
+  assert_null(nvrtc);
+  assert_non_null(strstr(diag.message, "CBGEN_NVRTC")); /* the remedy */
+  assert_non_null(strstr(diag.message, "pip install nvidia-cuda-nvrtc"));
+  if (!strstr(diag.message, part)) fail_msg("'%s' lacks '%s'", diag.message, part);
+}
+
+static void a_missing_library_names_the_remedy(void **state) {
+  (void)state;
+  expect_missing("/nonexistent/libnvrtc.so", "/nonexistent/libnvrtc.so");
+  expect_missing("/nonexistent", "/nonexistent");
+  expect_missing("", "");
+}
+
+static void a_file_that_is_no_library_is_told(void **state) {
+  (void)state;
+  char path[512];
+  const char *tmp = getenv("CBGEN_TEST_TMP");
+  snprintf(path, sizeof path, "%s/libnvrtc.so.13", tmp ? tmp : "/tmp");
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fputs("this is text\n", file);
+  fclose(file);
+  expect_missing(path, "does not open");
+  unlink(path);
+}
+
+static void a_library_without_the_functions_is_told(void **state) {
+  (void)state;
+  expect_missing("libm.so.6", "lacks 'nvrtcGetErrorString'");
+}
+
+static void the_environment_names_the_library(void **state) {
+  (void)state;
+  const char *old = getenv("CBGEN_NVRTC");
+  char *kept = old ? strdup(old) : NULL;
+  setenv("CBGEN_NVRTC", "/nonexistent/by-variable.so", 1);
+  expect_missing(NULL, "/nonexistent/by-variable.so");
+  if (kept)
+    setenv("CBGEN_NVRTC", kept, 1);
+  else
+    unsetenv("CBGEN_NVRTC");
+  free(kept);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(compiles_for_every_target),
+      cmocka_unit_test(says_what_it_is),
+      cmocka_unit_test(failing_text_brings_the_log),
+      cmocka_unit_test(strict_turns_warnings_into_errors),
+      cmocka_unit_test(an_unknown_architecture_is_refused),
+      cmocka_unit_test(generated_text_compiles_without_spills),
+      cmocka_unit_test(a_missing_library_names_the_remedy),
+      cmocka_unit_test(a_file_that_is_no_library_is_told),
+      cmocka_unit_test(a_library_without_the_functions_is_told),
+      cmocka_unit_test(the_environment_names_the_library),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
