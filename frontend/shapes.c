@@ -200,9 +200,11 @@ static int64_t random_row(const struct cb_shape_args *args, int64_t row, int32_t
   if (mean > width) mean = width;
   const double spread = mean < width - mean ? mean : width - mean;
   const double centred = 2 * cb_unit(cb_random(args->seed ^ 1, (uint64_t)row, 0)) - 1;
-  const int64_t length =
-      (int64_t)(mean + spread * centred + cb_unit(cb_random(args->seed ^ 1, (uint64_t)row, 1)));
-  return sample(args->seed, (uint64_t)row, length, 0, whole(args, 1), cols);
+  double length =
+      spread * centred; /* a statement for each rounding: no fused operation may change the result */
+  length += mean;
+  length += cb_unit(cb_random(args->seed ^ 1, (uint64_t)row, 1));
+  return sample(args->seed, (uint64_t)row, (int64_t)length, 0, whole(args, 1), cols);
 }
 
 static int64_t uniform_row(const struct cb_shape_args *args, int64_t row, int32_t *cols) {
