@@ -22,7 +22,7 @@ struct mutation {
 /* All three formats, in panels that are shared by several units. */
 #define MIXED "block,r=16,c=16,per_row=3,fill=0.2,blocks_r=4", "th1=40 th2=60 unit-budget=64 team=1 form=ax"
 #define COO "random,rows=70,cols=90,density=0.05", "th1=257 th2=256 team=1 form=ax"
-#define DENSE "block,r=16,c=16,per_row=2,fill=0.9,blocks_r=3", "th1=0 th2=0 aggregate=off form=ax"
+#define DENSE "block,r=16,c=16,per_row=2,fill=0.6,blocks_r=6", "th1=0 th2=0 aggregate=off form=ax"
 #define SCALED "random,rows=70,cols=90,density=0.05", "form=axpby"
 
 static const struct mutation mutations[] = {
