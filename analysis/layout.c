@@ -4,10 +4,11 @@
 
 #include <string.h>
 
-extern const struct cb_layout cb_layout_cb;
+extern const struct cb_layout cb_layout_cb, cb_layout_sell;
 
 const struct cb_layout *const cb_layout_table[] = {
     &cb_layout_cb,
+    &cb_layout_sell,
     NULL,
 };
 

@@ -33,8 +33,8 @@ const struct cb_option cb_option_table[] = {
      "aggregate above this percentage of super-sparse sub-blocks"},
     {"super-sparse", FIELD(super_sparse), 0, 1, 257, 32, NULL, "fewer nonzeros: a super-sparse sub-block"},
     {"th1", FIELD(th1), 0, 0, 257, 32, NULL, "sub-blocks with fewer nonzeros are COO"},
-    {"th2", FIELD(th2), 0, 0, 256, 128, NULL, "sub-blocks with more nonzeros are Dense; between: CSR"},
-    {"coo-share", FIELD(coo_percent), 0, 0, 100, 50, NULL,
+    {"th2", FIELD(th2), 0, 0, 256, 176, NULL, "sub-blocks with more nonzeros are Dense; between: CSR"},
+    {"coo-share", FIELD(coo_percent), 0, 0, 100, 30, NULL,
      "COO only when it would hold this percentage of the nonzeros; else CSR"},
     {"intra", FIELD(intra), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
      "a sub-block's coordinates and values lie together"},
@@ -43,6 +43,10 @@ const struct cb_option cb_option_table[] = {
     {"team", FIELD(team), 0, 0, 8, 0, NULL, "warps that share a panel: 1, 2, 4, 8; 0: by the matrix"},
     {"unit-budget", FIELD(unit_budget), 0, 0, INT64_C(1) << 31, 0, NULL,
      "nonzeros above which a panel is split; 0: by the matrix"},
+    {"sell-lanes", FIELD(sell_lanes), 0, 0, 32, 0, NULL,
+     "sliced ELL: lanes that share a row: 1, 2, 4, 8, 16, 32; 0: by the matrix"},
+    {"sell-sort", FIELD(sell_sort), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
+     "sliced ELL: order rows by length within windows"},
     {"bake-limit", FIELD(bake_limit), 0, 0, 16384, 64, NULL,
      "index tables up to this many entries go into the text"},
     {NULL, 0, 0, 0, 0, 0, NULL, NULL},
@@ -144,6 +148,9 @@ enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag
   if (options->team < 0 || options->team > 8 || (options->team & (options->team - 1)))
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'team' cannot be %lld; it takes 0, 1, 2, 4 or 8",
                    (long long)options->team);
+  if (options->sell_lanes < 0 || options->sell_lanes > 32 || (options->sell_lanes & (options->sell_lanes - 1)))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "option 'sell-lanes' cannot be %lld; it takes 0, 1, 2, 4, 8, 16 or 32",
+                   (long long)options->sell_lanes);
   if (options->unit_budget && options->unit_budget < 16)
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'unit-budget' cannot be %lld; it takes 0 or at least 16",
                    (long long)options->unit_budget);

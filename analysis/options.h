@@ -35,6 +35,9 @@ struct cb_options {
   int64_t balance;        /* enum cb_balance */
   int64_t team;           /* warps that share a panel: 0 (auto), 1, 2, 4 or 8 */
   int64_t unit_budget;    /* nonzeros of a panel above which it is split among thread blocks; 0: auto */
+  /* sliced ELL */
+  int64_t sell_lanes; /* lanes that share a row: 0 (auto), 1, 2, 4, …, 32 */
+  int64_t sell_sort;  /* enum cb_switch: order rows by length within windows; auto: when it saves a tenth */
   /* text */
   int64_t bake_limit; /* index tables up to this many entries become part of the text */
 };

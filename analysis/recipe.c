@@ -25,11 +25,13 @@ static const struct cb_split split_long_rows = {"long-rows", 2, divide_long_rows
 /* ---- recipes */
 
 static const struct cb_node node_cb = {.layout = "cb"};
+static const struct cb_node node_sell = {.layout = "sell"};
 static const struct cb_node node_cb_long = {.split = &split_long_rows, .parts = {&node_cb, &node_cb}};
 
 const struct cb_recipe cb_recipe_table[] = {
     {"cb", "CB-SpMV: 16x16 sub-blocks, columns aggregated, COO/CSR/Dense per sub-block", &node_cb},
     {"cb-long", "CB-SpMV, with rows longer than --long-row in a region of their own", &node_cb_long},
+    {"sell", "sliced ELL with narrow column offsets", &node_sell},
     {NULL, NULL, NULL},
 };
 
