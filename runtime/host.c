@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,6 +31,7 @@ enum { PATH_SIZE = 4400, MAX_WORDS = 16, COMPILE_SECONDS = 900 };
 struct cb_host {
   struct cb_host_options options;
   char directory[4096];
+  int lock;                         /* on the directory */
   char compiler[1024];              /* its words, separated by NULs */
   const char *words[MAX_WORDS + 1]; /* into `compiler`; NULL-terminated */
   int programs;                     /* built so far, for names of files */
@@ -77,29 +79,63 @@ static enum cb_status write_embedded(const struct cb_host *host, const char *sou
   return write_file(path, file->text, file->length, diag);
 }
 
+/* Removes a directory that holds only files. */
+static void remove_directory(const char *path) {
+  DIR *directory = opendir(path);
+  for (struct dirent *entry; directory && (entry = readdir(directory));) {
+    char name[PATH_SIZE];
+    snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+    if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) unlink(name);
+  }
+  if (directory) closedir(directory);
+  rmdir(path);
+}
+
+/* A work directory belongs to the process that holds its lock. Returns the descriptor, or −1. */
+static int lock_directory(const char *path, int flags) {
+  char name[PATH_SIZE];
+  snprintf(name, sizeof name, "%s/lock", path);
+  const int lock = open(name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
+  if (lock < 0 || !flock(lock, LOCK_EX | LOCK_NB)) return lock;
+  close(lock);
+  return -1;
+}
+
+/* Removes what processes of this user left in `parent` when they were killed: directories that nobody holds.
+ */
+static void sweep(const char *parent) {
+  DIR *directory = opendir(parent);
+  for (struct dirent *entry; directory && (entry = readdir(directory));) {
+    char path[PATH_SIZE];
+    struct stat status;
+    if (strncmp(entry->d_name, "cbgen-", 6) || strlen(entry->d_name) != 12) continue;
+    snprintf(path, sizeof path, "%s/%s", parent, entry->d_name);
+    if (lstat(path, &status) || !S_ISDIR(status.st_mode) || status.st_uid != geteuid()) continue;
+    const int lock = lock_directory(path, 0);
+    if (lock < 0) continue;
+    remove_directory(path);
+    close(lock);
+  }
+  if (directory) closedir(directory);
+}
+
 static enum cb_status make_directory(struct cb_host *host, struct cb_diag *diag) {
   const char *temporary = getenv("TMPDIR");
   if (!temporary || !*temporary) temporary = "/tmp";
-  const int length = snprintf(host->directory, sizeof host->directory, "%s/cbgen-XXXXXX", temporary);
-  if (length < 0 || (size_t)length >= sizeof host->directory || !mkdtemp(host->directory)) {
-    host->directory[0] = 0;
-    return cb_fail(diag, CB_ERR_IO, "cannot create a directory in '%s': %s; set TMPDIR", temporary,
-                   strerror(errno));
+  sweep(temporary);
+  host->lock = -1;
+  for (int attempt = 0; attempt < 8 && host->lock < 0; attempt++) {
+    const int length = snprintf(host->directory, sizeof host->directory, "%s/cbgen-XXXXXX", temporary);
+    if (length < 0 || (size_t)length >= sizeof host->directory || !mkdtemp(host->directory)) {
+      host->directory[0] = 0;
+      return cb_fail(diag, CB_ERR_IO, "cannot create a directory in '%s': %s; set TMPDIR", temporary,
+                     strerror(errno));
+    }
+    /* Fails only when a sweep came between the two steps: that one removes the directory. */
+    host->lock = lock_directory(host->directory, O_CREAT);
   }
-  return CB_OK;
-}
-
-/* The directory is flat: only files that this file and its children made. */
-static void remove_directory(const struct cb_host *host) {
-  if (!host->directory[0]) return;
-  DIR *directory = opendir(host->directory);
-  for (struct dirent *entry; directory && (entry = readdir(directory));) {
-    char path[PATH_SIZE];
-    path_in(host, entry->d_name, "", path);
-    if (strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) unlink(path);
-  }
-  if (directory) closedir(directory);
-  rmdir(host->directory);
+  return host->lock < 0 ? cb_fail(diag, CB_ERR_IO, "cannot lock a directory in '%s'; set TMPDIR", temporary)
+                        : CB_OK;
 }
 
 /* The first `size - 1` bytes of a file; "" when it cannot be read. */
@@ -302,6 +338,7 @@ enum cb_status cb_host_open(struct cb_host **out, const struct cb_host_options *
   struct cb_host *host = cb_calloc(1, sizeof *host);
   if (!host) return cb_fail_memory(diag, "host execution", sizeof *host);
   host->options = *options;
+  host->lock = -1;
   if (host->options.parallel <= 0) host->options.parallel = omp_get_num_procs();
   if (host->options.batch <= 0) host->options.batch = 1;
   enum cb_status s = make_directory(host, diag);
@@ -317,7 +354,8 @@ enum cb_status cb_host_open(struct cb_host **out, const struct cb_host_options *
 
 void cb_host_close(struct cb_host *host) {
   if (!host) return;
-  remove_directory(host);
+  if (host->directory[0]) remove_directory(host->directory);
+  if (host->lock >= 0) close(host->lock);
   cb_free(host);
 }
 

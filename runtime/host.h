@@ -6,8 +6,9 @@
  * once cb_host_run       jobs (matrix, x, y, α, β) → y, or what stopped the kernel cb_host_selftest  a whole
  * kernel.cu → its own self-test
  *
- * Kernels run in child processes, so nothing that they do reaches the caller. A host may be used by one
- * thread at a time; it uses several processes itself.
+ * Work directories are made in $TMPDIR (else /tmp) and removed on close; those that a killed process left
+ * behind are removed by the next one. Kernels run in child processes, so nothing that they do reaches the
+ * caller. A host may be used by one thread at a time; it uses several processes itself.
  */
 #ifndef CBGEN_RUNTIME_HOST_H
 #define CBGEN_RUNTIME_HOST_H

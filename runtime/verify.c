@@ -382,7 +382,10 @@ enum cb_status cb_verify(const struct cb_verify_case *one, const struct cb_verif
                          struct cb_verify_report *report, struct cb_diag *diag) {
   struct cb_host *host = NULL;
   *report = (struct cb_verify_report){.row = -1};
-  enum cb_status s = cb_host_open(&host, &options->host, diag);
+  struct cb_host_options host_options = options->host;
+  if (host_options.job_seconds > 0)
+    host_options.job_seconds += 1e-5 * (double)(one->csr->nnz + one->csr->rows);
+  enum cb_status s = cb_host_open(&host, &host_options, diag);
   if (!s) s = cb_verify_batch(host, one, 1, options, report, diag);
   cb_host_close(host);
   if (!s && report->status) s = cb_fail(diag, report->status, "%s", report->message);

@@ -58,8 +58,8 @@ struct cb_verify_report {
   double run_seconds;     /* in the kernel, all products */
 };
 
-/* Verifies one kernel. CB_ERR_WRONG when it is wrong (the report says how), CB_ERR_COMPILE when its text does
- * not compile, CB_ERR_MISSING without a C++ compiler. */
+/* Verifies one kernel; the time limit of a job grows with the matrix. CB_ERR_WRONG when it is wrong (the
+ * report says how), CB_ERR_COMPILE when its text does not compile, CB_ERR_MISSING without a C++ compiler. */
 enum cb_status cb_verify(const struct cb_verify_case *one, const struct cb_verify_options *options,
                          struct cb_verify_report *report, struct cb_diag *diag);
 

@@ -21,6 +21,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -109,7 +111,7 @@ static int start_plain(void **state) {
   return start(state, 0);
 }
 
-static int stop(void **state) {
+static int finish(void **state) {
   struct batch *batch = *state;
   for (int i = 0; i < batch->count; i++) {
     free(batch->names[i]);
@@ -370,28 +372,69 @@ static void test_missing_compiler(void **state) {
   assert_non_null(strstr(diag.message, "install g++"));
 }
 
-static void test_nothing_left_behind(void **state) {
-  glob_t before, after;
-  char pattern[4096];
-  struct cb_host_options options;
-  struct cb_host *host;
-  (void)state;
-  snprintf(pattern, sizeof pattern, "%s/cbgen-??????", getenv("CBGEN_TEST_TMP"));
-  const char *saved = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : NULL;
+/* ---- work directories, in a TMPDIR of the test's own */
+
+static char *enter_tmpdir(void) {
+  char *before = getenv("TMPDIR") ? strdup(getenv("TMPDIR")) : NULL;
   setenv("TMPDIR", getenv("CBGEN_TEST_TMP"), 1);
-  const int none = glob(pattern, 0, NULL, &before);
-  cb_host_options_default(&options);
-  assert_int_equal(cb_host_open(&host, &options, NULL), CB_OK);
-  cb_host_close(host);
-  options.compiler = "false";
-  assert_int_equal(cb_host_open(&host, &options, NULL), CB_ERR_COMPILE);
-  assert_int_equal(glob(pattern, 0, NULL, &after), none);
-  assert_true(none == GLOB_NOMATCH || before.gl_pathc == after.gl_pathc);
-  if (saved)
-    setenv("TMPDIR", saved, 1);
+  return before;
+}
+
+static void leave_tmpdir(char *before) {
+  if (before)
+    setenv("TMPDIR", before, 1);
   else
     unsetenv("TMPDIR");
-  free((void *)saved);
+  free(before);
+}
+
+static size_t count_directories(void) {
+  glob_t found;
+  char pattern[4096];
+  snprintf(pattern, sizeof pattern, "%s/cbgen-??????", getenv("CBGEN_TEST_TMP"));
+  const size_t count = glob(pattern, 0, NULL, &found) ? 0 : found.gl_pathc;
+  globfree(&found);
+  return count;
+}
+
+static void test_nothing_left_behind(void **state) {
+  struct cb_host_options options;
+  struct cb_host *first, *second;
+  char *before = enter_tmpdir();
+  (void)state;
+  cb_host_options_default(&options);
+  assert_int_equal(cb_host_open(&first, &options, NULL), CB_OK);
+  assert_int_equal(count_directories(), 1);
+  assert_int_equal(cb_host_open(&second, &options, NULL), CB_OK);
+  assert_int_equal(count_directories(), 2); /* the first is in use: nobody sweeps it */
+  cb_host_close(first);
+  cb_host_close(second);
+  options.compiler = "false";
+  assert_int_equal(cb_host_open(&first, &options, NULL), CB_ERR_COMPILE);
+  assert_int_equal(count_directories(), 0);
+  leave_tmpdir(before);
+}
+
+static void test_remains_of_the_killed_are_swept(void **state) {
+  struct cb_host_options options;
+  struct cb_host *host;
+  char *before = enter_tmpdir();
+  (void)state;
+  cb_host_options_default(&options);
+  const pid_t child = fork();
+  if (!child) {
+    const enum cb_status s = cb_host_open(&host, &options, NULL);
+    _exit(s ? 1 : 0); /* without closing */
+  }
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  assert_int_equal(count_directories(), 1);
+  assert_int_equal(cb_host_open(&host, &options, NULL), CB_OK);
+  assert_int_equal(count_directories(), 1);
+  cb_host_close(host);
+  assert_int_equal(count_directories(), 0);
+  leave_tmpdir(before);
 }
 
 int main(void) {
@@ -406,6 +449,7 @@ int main(void) {
       cmocka_unit_test(test_bad_text),
       cmocka_unit_test(test_missing_compiler),
       cmocka_unit_test(test_nothing_left_behind),
+      cmocka_unit_test(test_remains_of_the_killed_are_swept),
   };
   const struct CMUnitTest plain[] = {
       cmocka_unit_test(test_good),
@@ -413,6 +457,6 @@ int main(void) {
       cmocka_unit_test(test_jobs_after_a_crash),
       cmocka_unit_test(test_carry_without_fence),
   };
-  return cmocka_run_group_tests_name("sanitized", sanitized, start_sanitized, stop) +
-         cmocka_run_group_tests_name("plain", plain, start_plain, stop);
+  return cmocka_run_group_tests_name("sanitized", sanitized, start_sanitized, finish) +
+         cmocka_run_group_tests_name("plain", plain, start_plain, finish);
 }

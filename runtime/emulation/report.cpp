@@ -8,15 +8,11 @@
 #include <unistd.h>
 
 static const char *const meeting_names[] = {
-    [emulated::kShuffle] = "__shfl_sync",
-    [emulated::kShuffleXor] = "__shfl_xor_sync",
-    [emulated::kShuffleDown] = "__shfl_down_sync",
-    [emulated::kShuffleUp] = "__shfl_up_sync",
-    [emulated::kBallot] = "__ballot_sync",
-    [emulated::kAny] = "__any_sync",
-    [emulated::kAll] = "__all_sync",
-    [emulated::kSyncWarp] = "__syncwarp",
+    // in the order of emulated::Meeting
+    "__shfl_sync",   "__shfl_xor_sync", "__shfl_down_sync", "__shfl_up_sync",
+    "__ballot_sync", "__any_sync",      "__all_sync",       "__syncwarp",
 };
+static_assert(sizeof meeting_names / sizeof *meeting_names == emulated::kSyncWarp + 1, "a name for each");
 
 // Where thread `t` of the current block is, as text; threads at the same place give the same text.
 static void describe(unsigned t, char *text, size_t size) {
@@ -82,8 +78,11 @@ static void out_of_time(int) {
 #ifdef EMULATION_SANITIZED
 extern "C" void __sanitizer_set_death_callback(void (*callback)());
 
-// UBSan's runtime may be a library apart from AddressSanitizer's, without that callback; it calls this instead.
-extern "C" void __ubsan_on_report() { report_position(); }
+// UBSan's runtime may be a library apart from AddressSanitizer's, without that callback; it calls this
+// instead.
+extern "C" void __ubsan_on_report() {
+  report_position();
+}
 #else
 static void crashed(int signal) {
   stop(EMULATION_SIGNAL, "the thread crashed: %s", strsignal(signal));
