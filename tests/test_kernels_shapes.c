@@ -124,10 +124,17 @@ static void test_shapes(void **state) {
   options.host.debug = 0;
   options.orders = 2;
   open_batch(&batch, &options);
-  for (int shape = 0; shape < SHAPES; shape++)
+  for (int shape = 0; shape < SHAPES; shape++) {
     for (int variant = 0; variant < VARIANTS; variant++)
       for (int type = 0; type < 2; type++)
         add_one(&batch, shapes[shape], variants[variant], 2 * (shape + variant) + type);
+    for (int recipe = 0; cb_recipe_table[recipe].name; recipe++) {
+      char variant[64];
+      snprintf(variant, sizeof variant, "recipe=%s", cb_recipe_table[recipe].name);
+      for (int type = 0; type < 2; type++)
+        add_one(&batch, shapes[shape], variant, 2 * (shape + VARIANTS + recipe) + type);
+    }
+  }
   close_batch(&batch);
   assert_int_equal(batch.failures, 0);
 }
