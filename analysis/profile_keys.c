@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALWAYS_ROOM = 1 << 20 }; /* bytes that any matrix may take */
-
 struct keys {
   const struct cb_csr *csr;
   int diagonals;
@@ -101,22 +99,9 @@ static enum cb_status visit_sorted(const struct keys *keys, visit_key *visit, vo
 
 /* ---- counting */
 
-/* The first row that begins at or after nonzero `index`. */
-static int64_t row_at(const struct cb_csr *csr, int64_t index) {
-  int64_t low = 0, high = csr->rows;
-  while (low < high) {
-    const int64_t middle = low + (high - low) / 2;
-    if (cb_csr_row(csr, middle) < index)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
-static void count_rows(const struct keys *keys, uint32_t *counts, int64_t first, int64_t end) {
+static void count_rows(const struct keys *keys, uint32_t *counts, struct cb_profile_range rows) {
   const struct cb_csr *csr = keys->csr;
-  for (int64_t row = first; row < end; row++) {
+  for (int64_t row = rows.first; row < rows.end; row++) {
     uint32_t *shifted = counts + shift_of(keys, row);
     for (int64_t i = cb_csr_row(csr, row); i < cb_csr_row(csr, row + 1); i++) shifted[csr->col_idx[i]]++;
   }
@@ -124,13 +109,10 @@ static void count_rows(const struct keys *keys, uint32_t *counts, int64_t first,
 
 /* Counts of a key fit 32 bits: a column or diagonal has at most one nonzero per row. */
 static void count_keys(const struct keys *keys, uint32_t *counts, int sets) {
-  const struct cb_csr *csr = keys->csr;
 #pragma omp parallel num_threads(sets)
   {
     const int64_t me = omp_get_thread_num(), all = omp_get_num_threads();
-    const int64_t share = csr->nnz / all;
-    count_rows(keys, counts + me * keys->range, me ? row_at(csr, me * share) : 0,
-               me + 1 < all ? row_at(csr, (me + 1) * share) : csr->rows);
+    count_rows(keys, counts + me * keys->range, cb_profile_rows_of(keys->csr, me, all));
 #pragma omp barrier
 #pragma omp for schedule(static)
     for (int64_t key = 0; key < keys->range; key++)
@@ -140,10 +122,8 @@ static void count_keys(const struct keys *keys, uint32_t *counts, int sets) {
 
 static enum cb_status visit_keys(const struct keys *keys, visit_key *visit, void *user,
                                  struct cb_diag *diag) {
-  const int64_t third = cb_csr_bytes(keys->csr) / 3, room = third > ALWAYS_ROOM ? third : ALWAYS_ROOM;
-  const int64_t fitting = room / ((keys->range + 1) * (int64_t)sizeof(uint32_t));
-  if (!fitting) return visit_sorted(keys, visit, user, diag);
-  const int sets = fitting < omp_get_max_threads() ? (int)fitting : omp_get_max_threads();
+  const int sets = cb_profile_sets(keys->csr, keys->range);
+  if (!sets) return visit_sorted(keys, visit, user, diag);
   uint32_t *counts = cb_calloc((size_t)keys->range * (size_t)sets, sizeof *counts);
   if (!counts)
     return cb_fail_memory(diag, "profile", (unsigned long long)keys->range * (unsigned)sets * sizeof *counts);

@@ -1,53 +1,99 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Symmetry: for each nonzero above the diagonal, a binary search for its mirror image in the row of its
- * column. The searches jump all over the matrix, so rows that come up soon are fetched ahead. */
+/* Symmetry: each nonzero (i, j) above the diagonal is looked up in row j. Rows i are taken in ascending
+ * order, so the place in row j only moves right; a cursor per row remembers it, and in a symmetric matrix the
+ * next one wanted is the one at the cursor. The look-ups jump all over the matrix, so what comes up soon is
+ * fetched ahead. Each thread has cursors of its own, as many threads as a third of the matrix's memory has
+ * room for; without room for one set, every search starts at the row's beginning. */
 #include "analysis/profile_parts.h"
 
-enum {
-  AHEAD_POINTER = 48,
-  AHEAD_COLUMNS = 24
-}; /* nonzeros: about the latency of memory over the time of one */
+#include "base/memory.h"
 
-/* The position of column `column` in row `row`, or -1. */
-static int64_t find(const struct cb_csr *csr, int64_t row, int32_t column) {
-  const int64_t begin = cb_csr_row(csr, row);
-  const int32_t *base = csr->col_idx + begin;
-  int64_t left = cb_csr_row(csr, row + 1) - begin;
-  if (!left) return -1;
-  while (left > 1) { /* a choice without a branch: nothing would predict it */
-    const int64_t half = left / 2;
-    base += base[half] <= column ? half : 0;
-    left -= half;
+#include <omp.h>
+
+enum { FAR = 96, NEAR = 48 }; /* nonzeros ahead: about the latency of memory over the time of one look-up */
+
+/* Cursors are relative to their row and fit 32 bits: a row is no longer than the matrix is wide. */
+struct search {
+  const struct cb_csr *csr;
+  uint32_t *cursors; /* NULL: none */
+  int64_t mirrored, equal;
+};
+
+/* The first place from `from` on where `columns` reaches `column`, or count. Steps double, then a binary
+ * search. */
+static int64_t advance(const int32_t *columns, int64_t from, int64_t count, int64_t column) {
+  int64_t step = 1;
+  if (from >= count || columns[from] >= column) return from;
+  while (from + step < count && columns[from + step] < column) {
+    from += step;
+    step *= 2;
   }
-  return *base == column ? base - csr->col_idx : -1;
+  int64_t end = from + step < count ? from + step : count; /* columns[from] < column <= columns[end] */
+  while (end - from > 1) {
+    const int64_t middle = from + (end - from) / 2;
+    if (columns[middle] < column)
+      from = middle;
+    else
+      end = middle;
+  }
+  return end;
 }
 
-static void fetch_ahead(const struct cb_csr *csr, int64_t i) {
-  if (i + AHEAD_POINTER >= csr->nnz) return;
-  const int64_t far = csr->col_idx[i + AHEAD_POINTER], near = csr->col_idx[i + AHEAD_COLUMNS];
-  __builtin_prefetch((const char *)csr->row_ptr + far * (csr->wide ? 8 : 4));
-  __builtin_prefetch(csr->col_idx + cb_csr_row(csr, near));
+static void fetch_ahead(const struct search *search, int64_t i, int64_t row) {
+  const struct cb_csr *csr = search->csr;
+  if (i + FAR >= csr->nnz) return;
+  const int64_t far = csr->col_idx[i + FAR], near = csr->col_idx[i + NEAR];
+  if (far > row) {
+    __builtin_prefetch((const char *)csr->row_ptr + far * (csr->wide ? 8 : 4));
+    if (search->cursors) __builtin_prefetch(search->cursors + far);
+  }
+  if (near > row)
+    __builtin_prefetch(csr->col_idx + cb_csr_row(csr, near) + (search->cursors ? search->cursors[near] : 0));
 }
 
-static void match_row(const struct cb_csr *csr, int64_t row, int64_t *mirrored, int64_t *equal) {
+static void look_up(struct search *search, int64_t i, int64_t row, int64_t column) {
+  const struct cb_csr *csr = search->csr;
+  const int64_t begin = cb_csr_row(csr, column), count = cb_csr_row(csr, column + 1) - begin;
+  const int64_t at = advance(csr->col_idx + begin, search->cursors ? search->cursors[column] : 0, count, row);
+  const int found = at < count && csr->col_idx[begin + at] == row;
+  if (search->cursors) search->cursors[column] = (uint32_t)(at + found);
+  if (!found) return;
+  search->mirrored += 2;
+  if (csr->values[i] == csr->values[begin + at]) search->equal += 2;
+}
+
+static void match_row(struct search *search, int64_t row) {
+  const struct cb_csr *csr = search->csr;
   for (int64_t i = cb_csr_row(csr, row); i < cb_csr_row(csr, row + 1); i++) {
-    fetch_ahead(csr, i);
     const int64_t column = csr->col_idx[i];
-    if (column < row) continue;
-    const int64_t partner = column == row ? i : find(csr, column, (int32_t)row);
-    if (partner < 0) continue;
-    const int pair = column == row ? 1 : 2;
-    *mirrored += pair;
-    if (csr->values[i] == csr->values[partner]) *equal += pair;
+    fetch_ahead(search, i, row);
+    if (column > row) look_up(search, i, row, column);
+    if (column != row) continue;
+    search->mirrored++;
+    search->equal += csr->values[i] == csr->values[i];
   }
 }
 
-void cb_profile_symmetry(struct cb_profile *profile, const struct cb_csr *csr) {
+enum cb_status cb_profile_symmetry(struct cb_profile *profile, const struct cb_csr *csr,
+                                   struct cb_diag *diag) {
   int64_t mirrored = 0, equal = 0;
   profile->symmetry.square = csr->rows == csr->cols;
-  if (!profile->symmetry.square) return;
-#pragma omp parallel for schedule(dynamic, 256) reduction(+ : mirrored, equal)
-  for (int64_t row = 0; row < csr->rows; row++) match_row(csr, row, &mirrored, &equal);
+  if (!profile->symmetry.square) return CB_OK;
+  const int sets = cb_profile_sets(csr, csr->rows);
+  uint32_t *cursors = cb_calloc((size_t)sets * (size_t)csr->rows, sizeof *cursors);
+  if (!cursors)
+    return cb_fail_memory(diag, "profile", (unsigned long long)sets * (unsigned long long)csr->rows * 4);
+#pragma omp parallel num_threads(sets ? sets : omp_get_max_threads()) reduction(+ : mirrored, equal)
+  {
+    const int64_t me = omp_get_thread_num();
+    struct search search = {.csr = csr, .cursors = sets ? cursors + me * csr->rows : NULL};
+    const struct cb_profile_range rows = cb_profile_rows_of(csr, me, omp_get_num_threads());
+    for (int64_t row = rows.first; row < rows.end; row++) match_row(&search, row);
+    mirrored += search.mirrored;
+    equal += search.equal;
+  }
+  cb_free(cursors);
   profile->symmetry.mirrored = mirrored;
   profile->symmetry.mirrored_equal = equal;
+  return CB_OK;
 }
