@@ -141,7 +141,8 @@ static const struct flag flag_table[] = {
     {"emit", 0, "WHAT,…", CB_TAKES_EMIT, "of cu, data, ptx, cubin, plan; names follow -o", set_emit},
     {"arch", 0, "sm_NN", CB_TAKES_ARCH, "GPU to plan and compile for (sm_90)", set_arch},
     {"arch", 0, "sm_NN,…", CB_TAKES_ARCHES, "GPUs to plan and compile for", set_arch},
-    {"embed", 0, "WHEN", CB_TAKES_TEXT, "data inside the text: auto (up to 1 MiB), always, never", set_embed},
+    {"embed", 0, "auto|always|never", CB_TAKES_TEXT, "data inside the text; auto: up to 1 MiB (auto)",
+     set_embed},
     {"name", 0, "NAME", CB_TAKES_NAME, "name in the text and of its functions (the file's)", set_name},
     {"selftest", 0, "on|off", CB_TAKES_TEXT, "carry expected results: 16 bytes per row (on)", set_selftest},
     {"seed", 0, "N", CB_TAKES_SEED, "of the vectors, and of the order of warps (1)", set_seed},
@@ -167,7 +168,7 @@ void cb_flags_help(struct cb_text *text, unsigned takes) {
     cb_text_add(&left, "--%s%s%s", flag->name, flag->value ? "=" : "", flag->value ? flag->value : "");
     /* "…" is three bytes wide in UTF-8 and one column on the screen */
     const int extra = strstr(cb_text_string(&left), "…") ? 2 : 0;
-    cb_text_add(text, "  %-*s %s\n", 20 + extra, cb_text_string(&left), flag->help);
+    cb_text_add(text, "  %-*s %s\n", 26 + extra, cb_text_string(&left), flag->help);
     cb_text_release(&left);
   }
 }

@@ -2,21 +2,16 @@
 /* cbgen bench: the kernel on the GPU beside cuSPARSE's algorithms and the memory's own speed. */
 #include "tool/job.h"
 
+#include "base/file.h"
 #include "runtime/bench.h"
 
-static enum cb_status run_bench(const struct cb_call *call, struct cb_diag *diag) {
+#include <string.h>
+
+static enum cb_status bench_one(const struct cb_call *call, struct cb_bench *bench, struct cb_diag *diag) {
   struct cb_job job = {0};
   struct cb_bench_result result = {0};
-  struct cb_bench *bench = NULL;
   struct cb_text text = {0};
-  struct cb_bench_settings settings;
-  cb_bench_settings_default(&settings);
-  settings.device = (int)call->device;
-  if (call->repeat) settings.batches = (int)call->repeat;
-  cb_progress_stage("opening the GPU and measuring its memory");
-  enum cb_status s = cb_bench_open(&bench, &settings, diag);
-  if (!s && !bench->cusparse && !call->quiet) cb_say("no comparison: %s", bench->missing);
-  if (!s) s = cb_job_read(&job, call, diag);
+  enum cb_status s = cb_job_read(&job, call, diag);
   cb_progress_stage("measuring '%s'", call->file);
   if (!s) s = cb_bench_matrix(&result, bench, &job.csr, &call->options, diag);
   if (!s && call->json) s = cb_bench_json(&text, bench, &result, diag);
@@ -26,8 +21,51 @@ static enum cb_status run_bench(const struct cb_call *call, struct cb_diag *diag
   if (!s) s = cb_run_verdict(&result.run, &call->options, diag);
   cb_text_release(&text);
   cb_bench_result_release(&result);
-  cb_bench_close(bench);
   cb_job_release(&job);
+  return s;
+}
+
+/* Every line of the file is a matrix, but for empty ones and those that start with '#'. One that fails is
+ * reported, and the others go on; the status is that of the first. */
+static enum cb_status bench_list(const struct cb_call *call, const char *path, struct cb_bench *bench,
+                                 struct cb_diag *diag) {
+  struct cb_mapping list;
+  struct cb_diag first = {0};
+  int matrices = 0, failures = 0;
+  enum cb_status s = cb_file_map(&list, path, diag);
+  if (s) return s;
+  for (size_t at = 0, length; at < list.length; at += length + 1) {
+    struct cb_call one = *call;
+    struct cb_diag failure = {0};
+    char line[4096];
+    const char *end = memchr(list.bytes + at, '\n', list.length - at);
+    length = end ? (size_t)(end - list.bytes) - at : list.length - at;
+    if (!length || list.bytes[at] == '#' || length >= sizeof line) continue;
+    memcpy(line, list.bytes + at, length);
+    line[length] = 0;
+    one.file = line;
+    matrices++;
+    if (!bench_one(&one, bench, &failure)) continue;
+    cb_say("'%s': %s", line, failure.message);
+    if (!failures++) first = failure;
+  }
+  cb_file_unmap(&list);
+  if (!failures) return CB_OK;
+  return cb_fail(diag, first.status, "%d of the %d matrices in '%s' failed", failures, matrices, path);
+}
+
+static enum cb_status run_bench(const struct cb_call *call, struct cb_diag *diag) {
+  struct cb_bench *bench = NULL;
+  struct cb_bench_settings settings;
+  cb_bench_settings_default(&settings);
+  settings.device = (int)call->device;
+  if (call->repeat) settings.batches = (int)call->repeat;
+  cb_progress_stage("opening the GPU and measuring its memory");
+  enum cb_status s = cb_bench_open(&bench, &settings, diag);
+  if (!s && !bench->cusparse && !call->quiet) cb_say("no comparison: %s", bench->missing);
+  if (!s)
+    s = *call->file == '@' ? bench_list(call, call->file + 1, bench, diag) : bench_one(call, bench, diag);
+  cb_bench_close(bench);
   return s;
 }
 
@@ -37,7 +75,8 @@ const struct cb_verb cb_verb_bench = {
     .summary = "measure the kernel against cuSPARSE",
     .details =
         "Medians of batches between events, all competitors in turn: the kernel, cuSPARSE's CSR, COO, SELL\n"
-        "and BSR where they apply, and a copy and a read of the device memory. Every product is checked.\n",
+        "and BSR where they apply, and a copy and a read of the device memory. Every product is checked.\n"
+        "'@LIST' instead of FILE: each line of the file LIST is a matrix, all measured in one process.\n",
     .example = "cbgen bench matrix.mtx --json",
     .takes = CB_TAKES_JSON | CB_TAKES_GPU,
     .run = run_bench,

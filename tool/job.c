@@ -61,6 +61,7 @@ enum cb_status cb_job_pack(struct cb_job *job, int selftest, struct cb_diag *dia
 enum cb_status cb_job_emit(struct cb_job *job, const struct cb_call *call, int with_data,
                            struct cb_diag *diag) {
   cb_progress_stage("writing the text for '%s'", job->name);
+  cb_source_release(&job->source);
   return cb_source_emit(&job->source, job->plan, &job->label, with_data ? &job->blob : NULL, call->embed,
                         diag);
 }

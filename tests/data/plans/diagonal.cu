@@ -7,278 +7,7 @@
 // Read it from here: types and vectors, then one namespace per region of the plan, then the kernels. The shims in
 // between are the same in every generated file and can be skipped; the host section at the end is not seen by NVRTC.
 
-// ---- shims: the few names that kernels use, for NVRTC, for nvcc, and as C++ for the host --------------------
-// Types and vectors  uint8_t … int64_t, Vector<T, n> { T at[n]; }, kFullMask
-// Declarations       CBGEN_KERNEL, CBGEN_DEVICE, __launch_bounds__(n), __restrict__, __device__ (const tables),
-//                    __shared__ Shared<T, n> name (element type said, never auto: double t = name[i])
-// Position           threadIdx.x, blockIdx.x
-// Global memory      load (cached), load_stream and load_stream_vector<T, n> (read once: leaves x its place in L1;
-//                    vectors are aligned to 16 bytes, or 8 when they have 8), load_l2, store_l2 (shared between
-//                    thread blocks), atomicAdd, __threadfence
-// Warp               __shfl_sync, __shfl_xor_sync, __shfl_down_sync, __shfl_up_sync, __ballot_sync, __any_sync,
-//                    __all_sync, __syncwarp                  Thread block  __syncthreads
-// Arithmetic         fma, min, max, __popc, __popcll, __ffs, __clz, __clzll, is_finite
-// Host section       cudaError_t, cudaStream_t, cudaMalloc, cudaFree, cudaMemcpy, cudaMemset, cudaGetErrorString,
-//                    cudaGetLastError, cudaDeviceSynchronize, cudaFuncSetAttribute, launch
-#if defined(__CUDACC__)
-#if defined(__CUDACC_RTC__)  // NVRTC brings no headers
-typedef signed char int8_t;
-typedef unsigned char uint8_t;
-typedef short int16_t;
-typedef unsigned short uint16_t;
-typedef int int32_t;
-typedef unsigned uint32_t;
-typedef long long int64_t;
-typedef unsigned long long uint64_t;
-#else
-#include <cuda_runtime.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-template <class T> struct Same { using type = T; };
-
-// Arguments are converted to the kernel's parameter types.
-template <class... P>
-cudaError_t launch(void (*kernel)(P...), unsigned blocks, unsigned threads, size_t shared_bytes,
-                   cudaStream_t stream, typename Same<P>::type... arguments) {
-  void *list[] = {&arguments..., nullptr};
-  return cudaLaunchKernel((const void *)kernel, dim3(blocks), dim3(threads), list, shared_bytes, stream);
-}
-#endif
-#define CBGEN_KERNEL extern "C" __global__
-#define CBGEN_DEVICE static __device__ __forceinline__
-#define CBGEN_INLINE __device__ __forceinline__  // as CBGEN_DEVICE, but may be unused
-[[maybe_unused]] constexpr unsigned kFullMask = 0xffffffffu;
-
-template <class T, int n> struct Vector { T at[n]; };
-
-template <class T, int n> struct Shared {
-  T slots[n];
-  __device__ __forceinline__ T &operator[](int i) { return slots[i]; }
-  __device__ __forceinline__ const T &operator[](int i) const { return slots[i]; }
-};
-
-template <class T> CBGEN_INLINE T load(const T *p) { return __ldg(p); }
-template <class T> CBGEN_INLINE T load_l2(const T *p) { return __ldcg(p); }
-template <class T> CBGEN_INLINE void store_l2(T *p, T value) { __stcg(p, value); }
-
-CBGEN_INLINE uint32_t stream_4(const void *p) {
-  uint32_t bits;
-  asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(bits) : "l"(p));
-  return bits;
-}
-CBGEN_INLINE uint64_t stream_8(const void *p) {
-  unsigned long long bits;
-  asm("ld.global.nc.L1::no_allocate.u64 %0, [%1];" : "=l"(bits) : "l"(p));
-  return bits;
-}
-CBGEN_INLINE uint8_t load_stream(const uint8_t *p) {
-  uint32_t bits;
-  asm("ld.global.nc.L1::no_allocate.u8 %0, [%1];" : "=r"(bits) : "l"(p));
-  return (uint8_t)bits;
-}
-CBGEN_INLINE uint16_t load_stream(const uint16_t *p) {
-  uint16_t bits;
-  asm("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(bits) : "l"(p));
-  return bits;
-}
-CBGEN_INLINE uint32_t load_stream(const uint32_t *p) { return stream_4(p); }
-CBGEN_INLINE uint64_t load_stream(const uint64_t *p) { return stream_8(p); }
-CBGEN_INLINE float load_stream(const float *p) { return __uint_as_float(stream_4(p)); }
-CBGEN_INLINE double load_stream(const double *p) { return __longlong_as_double((long long)stream_8(p)); }
-
-template <class T, int n> CBGEN_INLINE Vector<T, n> load_stream_vector(const T *p) {
-  constexpr int words = (int)sizeof(Vector<T, n>) / 4;
-  static_assert(sizeof(Vector<T, n>) % 16 == 0 || sizeof(Vector<T, n>) == 8, "no vector load of this size");
-  union {
-    uint32_t word[words];
-    Vector<T, n> vector;
-  } bits;
-  if constexpr (words == 2) {
-    asm("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(bits.word[0]), "=r"(bits.word[1]) : "l"(p));
-  } else {
-#pragma unroll
-    for (int w = 0; w < words; w += 4)
-      asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
-          : "=r"(bits.word[w]), "=r"(bits.word[w + 1]), "=r"(bits.word[w + 2]), "=r"(bits.word[w + 3])
-          : "l"((const char *)p + 4 * w));
-  }
-  return bits.vector;
-}
-
-// Looks at the bits, so that no compiler flag can assume the answer.
-CBGEN_INLINE bool is_finite(float value) { return (__float_as_uint(value) & 0x7f800000u) != 0x7f800000u; }
-CBGEN_INLINE bool is_finite(double value) {
-  return ((uint32_t)__double2hiint(value) & 0x7ff00000u) != 0x7ff00000u;
-}
-
-#else  // the host: each CUDA thread is a fiber of the emulator, which `cbgen verify` links
-#pragma GCC diagnostic ignored "-Wunknown-pragmas"  // #pragma unroll
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#define CBGEN_KERNEL static
-#define CBGEN_DEVICE static
-#define __launch_bounds__(threads)
-#define __device__
-#define __shared__ static
-[[maybe_unused]] constexpr unsigned kFullMask = 0xffffffffu;
-
-namespace emulated {  // provided by the emulator; `line` is where the kernel's text asks
-enum Meeting { kShuffle, kShuffleXor, kShuffleDown, kShuffleUp, kBallot, kAny, kAll, kSyncWarp };
-struct Position { unsigned x; };
-struct Place { unsigned launch, bytes, slots; };  // of an array in the shared memory of the current launch
-struct Index {
-  long value;
-  int line;
-  template <class T> Index(T i, int l = __builtin_LINE()) : value((long)i), line(l) {}
-};
-uint64_t meet(Meeting meeting, unsigned mask, uint64_t bits, int argument, int width, int line);
-void sync_block(int line);
-void fence();
-void pause();  // another warp may run here
-void *shared_slot(Place &place, long count, size_t size, long slot, bool write, int line);
-void read_l2(const void *p, size_t size, void *value);
-void write_l2(void *p, size_t size, const void *value);
-void check_alignment(const void *p, size_t bytes, int line);
-int run_grid(const char *kernel, unsigned blocks, unsigned threads, size_t shared_bytes, void (*thread)(void *),
-           void *arguments);
-int allocate(void **p, size_t bytes);
-int release(void *p);
-int copy(void *to, const void *from, size_t bytes, int kind);
-int fill(void *p, int byte, size_t bytes);
-}  // namespace emulated
-
-extern emulated::Position threadIdx, blockIdx;
-
-template <class T, int n> struct Vector { T at[n]; };
-
-template <class T, int n> struct Shared {  // checks bounds, reads before writes, and races
-  emulated::Place place;
-  struct Slot {
-    Shared &array;
-    emulated::Index i;
-    T *at(bool write) const {
-      return (T *)emulated::shared_slot(array.place, n, sizeof(T), i.value, write, i.line);
-    }
-    operator T() const { return *at(false); }
-    T operator=(T value) const { return *at(true) = value; }
-    T operator=(const Slot &other) const { return *this = (T)other; }
-    T operator+=(T value) const { return *this = (T)(*this) + value; }
-    T operator-=(T value) const { return *this = (T)(*this) - value; }
-    T operator*=(T value) const { return *this = (T)(*this) * value; }
-  };
-  Slot operator[](emulated::Index i) { return Slot{*this, i}; }
-  T operator[](emulated::Index i) const { return Slot{const_cast<Shared &>(*this), i}; }
-};
-
-template <class T> struct Same { using type = T; };  // a parameter that does not take part in deduction
-
-template <class T> inline T load(const T *p) { return *p; }
-template <class T> inline T load_stream(const T *p) { return *p; }
-template <class T> inline T load_l2(const T *p) {
-  T value = *p;
-  emulated::read_l2(p, sizeof value, &value);
-  return value;
-}
-template <class T> inline void store_l2(T *p, typename Same<T>::type value) {
-  volatile T mine = *p;  // the sanitizer's look at p; the emulator's own text is not sanitized
-  (void)mine;
-  emulated::write_l2(p, sizeof value, &value);
-}
-template <class T, int n>
-inline Vector<T, n> load_stream_vector(const T *p, int line = __builtin_LINE()) {
-  static_assert(sizeof(Vector<T, n>) % 16 == 0 || sizeof(Vector<T, n>) == 8, "no vector load of this size");
-  emulated::check_alignment(p, sizeof(Vector<T, n>) == 8 ? 8 : 16, line);
-  Vector<T, n> vector;
-  for (int i = 0; i < n; i++) vector.at[i] = p[i];
-  return vector;
-}
-template <class T> inline T atomicAdd(T *p, typename Same<T>::type value) {
-  emulated::pause();
-  T before = *p;
-  *p = before + value;
-  return before;
-}
-inline void __threadfence() { emulated::fence(); }
-inline void __syncthreads(int line = __builtin_LINE()) { emulated::sync_block(line); }
-
-template <class T> inline T shuffle(emulated::Meeting how, unsigned mask, T value, int lane, int width, int line) {
-  uint64_t bits = 0;
-  memcpy(&bits, &value, sizeof value);
-  bits = emulated::meet(how, mask, bits, lane, width, line);
-  memcpy(&value, &bits, sizeof value);
-  return value;
-}
-template <class T> inline T __shfl_sync(unsigned mask, T v, int lane, int width = 32, int line = __builtin_LINE()) {
-  return shuffle(emulated::kShuffle, mask, v, lane, width, line);
-}
-template <class T>
-inline T __shfl_xor_sync(unsigned mask, T v, int bits, int width = 32, int line = __builtin_LINE()) {
-  return shuffle(emulated::kShuffleXor, mask, v, bits, width, line);
-}
-template <class T>
-inline T __shfl_down_sync(unsigned mask, T v, unsigned by, int width = 32, int line = __builtin_LINE()) {
-  return shuffle(emulated::kShuffleDown, mask, v, (int)by, width, line);
-}
-template <class T>
-inline T __shfl_up_sync(unsigned mask, T v, unsigned by, int width = 32, int line = __builtin_LINE()) {
-  return shuffle(emulated::kShuffleUp, mask, v, (int)by, width, line);
-}
-inline unsigned __ballot_sync(unsigned mask, int vote, int line = __builtin_LINE()) {
-  return (unsigned)emulated::meet(emulated::kBallot, mask, vote != 0, 0, 32, line);
-}
-inline int __any_sync(unsigned mask, int vote, int line = __builtin_LINE()) {
-  return (int)emulated::meet(emulated::kAny, mask, vote != 0, 0, 32, line);
-}
-inline int __all_sync(unsigned mask, int vote, int line = __builtin_LINE()) {
-  return (int)emulated::meet(emulated::kAll, mask, vote != 0, 0, 32, line);
-}
-inline void __syncwarp(unsigned mask = kFullMask, int line = __builtin_LINE()) {
-  emulated::meet(emulated::kSyncWarp, mask, 0, 0, 32, line);
-}
-
-inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
-inline int __popcll(unsigned long long bits) { return __builtin_popcountll(bits); }
-inline int __ffs(int bits) { return __builtin_ffs(bits); }
-inline int __clz(int bits) { return bits ? __builtin_clz((unsigned)bits) : 32; }
-inline int __clzll(long long bits) { return bits ? __builtin_clzll((unsigned long long)bits) : 64; }
-inline double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
-inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-template <class T> inline T min(T a, T b) { return b < a ? b : a; }
-template <class T> inline T max(T a, T b) { return a < b ? b : a; }
-template <class T> inline bool is_finite(T value) { return value - value == 0; }
-
-using cudaError_t = int;
-using cudaStream_t = void *;
-enum { cudaSuccess = 0, cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
-enum { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
-template <class T> inline cudaError_t cudaMalloc(T **p, size_t bytes) {
-  return emulated::allocate((void **)p, bytes);
-}
-inline cudaError_t cudaFree(void *p) { return emulated::release(p); }
-inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, int kind) {
-  return emulated::copy(to, from, bytes, kind);
-}
-inline cudaError_t cudaMemset(void *p, int byte, size_t bytes) { return emulated::fill(p, byte, bytes); }
-const char *cudaGetErrorString(cudaError_t error);
-cudaError_t cudaGetLastError();
-inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
-template <class Kernel> inline cudaError_t cudaFuncSetAttribute(Kernel *, int, int) { return cudaSuccess; }
-
-template <class... P>
-cudaError_t launch_named(const char *name, void (*kernel)(P...), unsigned blocks, unsigned threads,
-                         size_t shared_bytes, cudaStream_t, typename Same<P>::type... arguments) {
-  auto thread = [=] { kernel(arguments...); };
-  return emulated::run_grid(
-      name, blocks, threads, shared_bytes, [](void *t) { (*(decltype(thread) *)t)(); }, &thread);
-}
-#define launch(kernel, ...) launch_named(#kernel, kernel, __VA_ARGS__)
-#endif
-// ---- end of the shims -------------------------------------------------------------------------------------
+// ---- the shims are left out of this golden -------------------------------------------------------------------------------------
 // ---- types and vectors ---------------------------------------------------------------------------------------
 
 using matrix_t = double;  // values of A
@@ -318,17 +47,19 @@ struct Arrays {
 CBGEN_DEVICE int blk_col_idx(const Arrays &, int i) { return 16 * i; }
 // original columns of a sub-block, from its first; 16 each
 __device__ const uint8_t restore_cols_table[] = {
-    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3,
-    4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7,
-    7, 7, 7, 7, 7, 7, 7, 7};
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
+    0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7};
 CBGEN_DEVICE int restore_cols(const Arrays &, int i) { return restore_cols_table[i]; }
 // virtual pointer: a sub-block's place in mtx_data, in values
 CBGEN_DEVICE int vp_per_blk(const Arrays &, int i) { return 18 * i; }
 // a unit's first sub-block; units + 1
-__device__ const uint8_t first_block_table[] = {0, 1, 2, 3, 3, 3, 3, 3, 3};
+__device__ const uint8_t first_block_table[] = {
+    0, 1, 2, 3, 3, 3, 3, 3, 3};
 CBGEN_DEVICE int first_block(const Arrays &, int i) { return first_block_table[i]; }
 // nonzeros of a sub-block, less one
-__device__ const uint8_t nnz_per_blk_table[] = {15, 15, 7};
+__device__ const uint8_t nnz_per_blk_table[] = {
+    15, 15, 7};
 CBGEN_DEVICE int nnz_per_blk(const Arrays &, int i) { return nnz_per_blk_table[i]; }
 // panel of a unit
 CBGEN_DEVICE int unit_panel(const Arrays &, int i) { return i; }
@@ -373,21 +104,20 @@ CBGEN_DEVICE sum_t coo_sums(const Arrays &arrays, const Vectors &vectors, int be
     }
   }
   __syncwarp();
-  sum_t sum = 0;  // of row lane / 2, half of the 32 columns; every lane starts at another bank
-  const int row = lane / 2, side = lane % 2;
-  for (int i = 0; i < 16; i++) sum += partial[rows + 32 * row + 16 * side + (i + row + 8 * side) % 16];
+  sum_t sum = 0;  // of row lane % 16, half of the 32 columns; every lane of a half starts at another bank
+  for (int i = 0; i < 16; i++) sum += partial[rows + 32 * (lane % 16) + 16 * half + (i + lane) % 16];
   return sum;
 }
 
-// A unit is a panel of 16 rows, or a run of its sub-blocks. Lane l collects half of the sum of row l / 2.
+// A unit is a panel of 16 rows, or a run of its sub-blocks. Lane l collects a part of the sum of row l % 16.
 CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
   const int unit = kUnitsPerBlock * thread_block + warp;
   sum_t sum = 0;
   sum += coo_sums(arrays, vectors, first_block(arrays, unit), first_block(arrays, unit + 1));
-  sum += __shfl_xor_sync(kFullMask, sum, 1);
-  const int row = 16 * unit_panel(arrays, unit) + lane / 2;
-  if (lane % 2 == 0 && row < kRows) commit(vectors, row, sum);  // the last rows do not fill their panel or thread block
+  sum += __shfl_xor_sync(kFullMask, sum, 16);
+  const int row = 16 * unit_panel(arrays, unit) + lane % 16;
+  if (lane < 16 && row < kRows) commit(vectors, row, sum);  // the last rows do not fill their panel or thread block
 }
 
 }  // namespace cb0
@@ -416,7 +146,7 @@ void diagonal_free(diagonal_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *diagonal_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xbd74200a0065743bu, 0x98578498e51bf3f6u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x499b2bb1cf08badfu, 0xcc777b8011d86faeu};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of diagonal: shorter than its header";
   memcpy(header, data, sizeof header);
@@ -456,7 +186,7 @@ const char *diagonal_load(diagonal_matrix *matrix, const void *data, size_t byte
 
 // The packed data, as analysis/blob.h describes it.
 static const uint64_t diagonal_data[] = {
-    0x5441444e45474243u, 0x200000001u, 0xbd74200a0065743bu, 0x98578498e51bf3f6u, 0x600u,
+    0x5441444e45474243u, 0x200000001u, 0x499b2bb1cf08badfu, 0xcc777b8011d86faeu, 0x600u,
     0xbfbb3e56121348bau, 0x0u, 0x0u, 0x0u, 0x0u,
     0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
     0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
