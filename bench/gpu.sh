@@ -1,0 +1,179 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
+#
+#   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: bench32 atomics ncu
+#
+#   check      small matrices of every form and type: compile, multiply, compare        check.txt
+#   bench      all matrices in double precision, against cuSPARSE                       bench.jsonl bench.md
+#   bench32    the same in single precision                                             bench32.jsonl bench32.md
+#   atomics    the same with --atomics=on                                               atomics.jsonl atomics.md
+#   sanitize   compute-sanitizer: memcheck, racecheck, initcheck                        sanitize.txt
+#   ncu        one matrix (NCU_MATRIX) under Nsight Compute, clocks left alone          ncu.txt
+#
+# Results go to $OUT, or ./bench-out. Each step has a time limit in seconds: CHECK_SECONDS (60), BENCH_SECONDS (330),
+# SANITIZE_SECONDS (140), NCU_SECONDS (60); what a limit cuts off is missing from the results, and said. MATRICES names
+# a file with one matrix per line instead of the list below, BENCH_OPTIONS more options of cbgen. No setting of the GPU
+# is touched.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+out=${OUT:-bench-out}
+cbgen=$PWD/.gpu/cbgen
+mkdir -p "$out"
+out=$(realpath "$out")
+steps=${*:-check bench sanitize}
+summary=$out/summary.txt
+: >"$summary"
+export PATH=$PATH:/usr/local/cuda/bin
+
+say() { printf '%s\n' "$*" | tee -a "$summary"; }
+
+# Libraries of this machine go before those that were packed, where both are the compiler's own.
+unpack() {
+  [ -d .gpu/lib ] || tar -C .gpu -xJf .gpu/lib.tar.xz || return 1
+  local name
+  for name in libstdc++.so.6 libgcc_s.so.1 libgomp.so.1; do
+    ldconfig -p | grep -q "$name" && rm -f ".gpu/lib/$name"
+  done
+  "$cbgen" --version
+}
+
+# DESIGN §5's matrices, small ones, and all that were packed or lie in the source tree.
+list_matrices() {
+  if [ -n "${MATRICES:-}" ]; then cat "$MATRICES"; return; fi
+  ls -d .gpu/matrices/* tests/data/corpus/*.mtx* 2>/dev/null
+  cat <<'LIST'
+generate:fe3,n=20
+generate:fe3,n=80
+generate:stencil7,n=220
+generate:stencil27,n=140
+generate:band,n=2000000,half=2000,per_row=32
+generate:road,n=3000,keep=0.6
+generate:uniform,n=2000000,per_row=16
+generate:rmat,scale=20,edge_factor=16
+generate:rmat,scale=22,edge_factor=16
+LIST
+}
+
+small_matrices() {
+  cat <<'LIST'
+generate:random,rows=301,cols=283,density=0.05
+generate:random,rows=5000,cols=4000,per_row=12
+generate:dense,rows=130,cols=67
+generate:dense_row,n=3001
+generate:dense_column,n=2049
+generate:long_row,rows=2000,per_row=4,long_rows=3,long_length=1900
+generate:powerlaw,rows=3000,max=1500
+generate:random_exact,blocks_r=9,block_nnz=33,cut_rows=1,cut_cols=3
+generate:fe3,n=8
+generate:rmat,scale=11,edge_factor=8
+generate:hypersparse,rows=20000
+generate:empty,rows=100,cols=50
+LIST
+}
+
+option_sets() {
+  cat <<'LIST'
+
+--type=f32
+--form=add
+--form=axpby
+--form=axpby --type=f32
+--aggregate=on --intra=off
+--aggregate=off --intra=on
+--balance=heap
+--unit-budget=64
+--unit-budget=64 --form=axpby
+--atomics=on --unit-budget=64
+--team=8
+LIST
+}
+
+# check LIMIT: every small matrix with every set of options.
+check() {
+  local end=$((SECONDS + $1)) matrix options good=0 bad=0 line
+  while read -r matrix; do
+    while read -r options; do
+      [ "$SECONDS" -lt "$end" ] || { say "check: cut off after $1 s"; break 2; }
+      # shellcheck disable=SC2086
+      if line=$(CBGEN_DEBUG=1 timeout 60 "$cbgen" run -q "$matrix" $options 2>&1 </dev/null); then
+        good=$((good + 1))
+      else
+        bad=$((bad + 1))
+        printf 'FAILED  %s %s\n%s\n' "$matrix" "$options" "$line"
+      fi
+    done < <(option_sets)
+  done < <(small_matrices) >"$out/check.txt"
+  say "check: $good products right, $bad failed"
+  head -c 2000 "$out/check.txt"
+}
+
+# bench NAME LIMIT [OPTION…]
+bench() {
+  local name=$1 limit=$2
+  shift 2
+  list_matrices >"$out/matrices.txt"
+  # shellcheck disable=SC2086
+  timeout -k 5 "$limit" "$cbgen" bench -q --json "@$out/matrices.txt" "$@" ${BENCH_OPTIONS:-} \
+    >"$out/$name.jsonl" 2>"$out/$name.err"
+  local status=$?
+  say "$name: $(wc -l <"$out/$name.jsonl") of $(wc -l <"$out/matrices.txt") matrices, exit status $status$([ $status != 124 ] || echo ' (cut off by the time limit)')"
+  head -c 1500 "$out/$name.err"
+  python3 bench/table.py "$out/$name.jsonl" >"$out/$name.md" || say "$name: the table failed"
+}
+
+# sanitize LIMIT
+sanitize() {
+  local end=$((SECONDS + $1)) tool matrix options bad=0 good=0
+  command -v compute-sanitizer >/dev/null || { say "sanitize: compute-sanitizer is not installed"; return; }
+  for tool in memcheck racecheck initcheck; do
+    while read -r matrix; do
+      while read -r options; do
+        [ "$SECONDS" -lt "$end" ] || { say "sanitize: cut off after $1 s, in $tool"; break 3; }
+        # shellcheck disable=SC2086
+        if CBGEN_DEBUG=1 timeout 60 compute-sanitizer --tool "$tool" --error-exitcode 99 "$cbgen" run -q "$matrix" $options \
+          >"$out/sanitize.one" 2>&1 </dev/null; then
+          good=$((good + 1))
+        else
+          bad=$((bad + 1))
+          { echo "FAILED  $tool $matrix $options"; head -60 "$out/sanitize.one"; }
+        fi
+      done < <(printf '\n--unit-budget=64 --form=axpby\n')
+    done < <(small_matrices | head -8)
+  done >"$out/sanitize.txt"
+  rm -f "$out/sanitize.one"
+  say "sanitize: $good runs clean, $bad with findings"
+  head -c 2000 "$out/sanitize.txt"
+}
+
+# ncu LIMIT
+profile() {
+  command -v ncu >/dev/null || { say "ncu: not installed"; return; }
+  CBGEN_DEBUG=1 timeout "$1" ncu --clock-control none --set full --kernel-name regex:spmv --launch-count 1 \
+    "$cbgen" run -q "${NCU_MATRIX:-generate:fe3,n=40}" >"$out/ncu.txt" 2>&1
+  say "ncu: exit status $?"
+}
+
+unpack || { echo "unpacking .gpu failed: run bench/pack_gpu.sh first" >&2; exit 1; }
+{ nvidia-smi --query-gpu=name,driver_version,clocks.sm,clocks.mem,memory.total --format=csv; nvcc --version | tail -2; } \
+  >"$out/device.txt" 2>&1
+cat "$out/device.txt"
+"$cbgen" run generate:fe3,n=8 || { say "the first product failed: see above"; exit 1; }
+for step in $steps; do
+  started=$SECONDS
+  case $step in
+    check) check "${CHECK_SECONDS:-60}" ;;
+    bench) bench bench "${BENCH_SECONDS:-330}" ;;
+    bench32) bench bench32 "${BENCH_SECONDS:-330}" --type=f32 ;;
+    atomics) bench atomics "${BENCH_SECONDS:-330}" --atomics=on ;;
+    sanitize) sanitize "${SANITIZE_SECONDS:-140}" ;;
+    ncu) profile "${NCU_SECONDS:-60}" ;;
+    *) say "unknown step '$step'" ;;
+  esac
+  echo "($step: $((SECONDS - started)) s)"
+done
+for name in bench bench32 atomics; do
+  case " $steps " in *" $name "*) python3 bench/table.py --short "$out/$name.jsonl" ;; esac
+done
+echo
+cat "$summary"

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Fills .gpu/ with all that bench/gpu.sh needs on a GPU machine that cannot build cbgen: the tool, the shared libraries
+# that it needs (but glibc), and matrices.
+#
+#   bench/pack_gpu.sh [MATRIX-DIRECTORY [MiB]]
+#
+# MATRIX-DIRECTORY holds matrix files, taken as they are, the largest first, while the folder stays below MiB (44).
+# Matrices of tests/data/corpus are left out: they travel with the source tree.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+matrices=${1:-}
+[ -z "$matrices" ] || matrices=$(realpath "$matrices")
+limit=$(( ${2:-44} * 1024 * 1024 ))
+build=${BUILD:-$PWD/build}/gpu
+out=.gpu
+
+# The tool finds its libraries in the folder lib beside it. DT_RPATH, unlike DT_RUNPATH, also counts for the libraries
+# that libraries need.
+cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCBGEN_TESTS=OFF '-DCMAKE_BUILD_RPATH=$ORIGIN/lib' \
+  -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags >"$build.log" 2>&1 &&
+  cmake --build "$build" -j "$(nproc)" --target cbgen_tool >>"$build.log" 2>&1 ||
+  { tail -40 "$build.log" >&2; exit 1; }
+
+rm -rf "$out"
+mkdir -p "$out/lib" "$out/matrices"
+install -s -m 755 "$build/cbgen" "$out/cbgen"
+ldd "$build/cbgen" | awk '$2 == "=>" { print $3 }' |
+  grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' | while read -r library; do
+  cp -L "$library" "$out/lib/$(basename "$library")"
+done
+chmod -R u+w "$out/lib"
+# one file of ICU is 30 MiB of tables: packed, all of them take a fifth
+tar -C "$out" -cf - lib | xz -9 -T0 >"$out/lib.tar.xz"
+rm -rf "$out/lib"
+
+used=$(du -sb "$out" | cut -f1)
+if [ -n "$matrices" ]; then
+  ls -S "$matrices" | grep -E '\.(mtx|npz)(\.(gz|zst|xz|bz2))?$' >"$out/candidates" || true
+  while read -r name; do
+    [ ! -e "tests/data/corpus/$name" ] || continue
+    size=$(stat -c %s "$matrices/$name")
+    if [ $((used + size)) -gt "$limit" ]; then echo "left out, no room: $name"; continue; fi
+    cp "$matrices/$name" "$out/matrices/$name"
+    chmod u+w "$out/matrices/$name"
+    used=$((used + size))
+  done <"$out/candidates"
+  rm -f "$out/candidates"
+fi
+echo "$out: $((used / 1024 / 1024)) MiB, $(ls "$out/matrices" | wc -l) matrices, $(git ls-files -z | xargs -0 du -cb 2>/dev/null | tail -1 | cut -f1 | awk '{ printf "%d", $1 / 1048576 }') MiB in the source tree"

@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tables from the JSON lines of `cbgen bench --json`.
+
+    bench/table.py FILE            Markdown: everything that is worth keeping, one row per matrix
+    bench/table.py --short FILE    plain text of 80 columns, and the geometric means
+"""
+import json
+import math
+import sys
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file if line.startswith("{") and line.rstrip().endswith("}")]
+
+
+def microseconds(time):
+    return "–" if not time else f"{time['us']:.2f}"
+
+
+def worst(result, key):
+    return max((kernel[key] for kernel in result["kernels"]), default=0)
+
+
+def rival_time(result, name):
+    for rival in result["rivals"]:
+        if rival["name"] == name and rival["applies"]:
+            return rival["time"]
+    return None
+
+
+def mean(numbers):
+    numbers = [number for number in numbers if number]
+    return math.exp(sum(map(math.log, numbers)) / len(numbers)) if numbers else 0
+
+
+def conditions(result):
+    device, ceilings, protocol = result["device"], result["ceilings"], result["protocol"]
+    text = (f"{device['model']} ({device['arch']}, {device['multiprocessors']} SMs), driver for CUDA "
+            f"{device['driver_cuda']}, NVRTC {device['nvrtc']}, cuSPARSE {device['cusparse']}.")
+    if ceilings:
+        text += (f" Ceilings of the same run: copy {ceilings['copy_gb_per_s'] / 1e3:.2f} TB/s, read "
+                 f"{ceilings['read_gb_per_s'] / 1e3:.2f} TB/s, empty kernel {ceilings['launch_us']:.2f} µs.")
+    return text + (f" Times are medians of {protocol['repetitions']} interleaved repetitions of the median of "
+                   f"{protocol['batches']} batches of products back to back; caches are not flushed.")
+
+
+def markdown(results):
+    names = ["csr-alg1", "csr-alg2", "coo-alg1", "coo-alg2", "sell-16", "sell-32", "sell-64", "sell-128"]
+    head = (["matrix", "rows", "nonzeros", "type", "µs", "GFLOP/s", "B/nnz", "GB/s", "of read", "predicted µs", "registers",
+             "stack", "launches", "NVRTC ms", "set-up ms", "wrong rows"] + names +
+            ["best block CSR", "best cuSPARSE", "speed-up", "over CSR"])
+    print(conditions(results[0]))
+    print("\nGB/s counts stored bytes, x and y; set-up is plan, pack, emit, NVRTC, load and upload; columns named after "
+          "cuSPARSE's algorithms are their µs.\n")
+    print("| " + " | ".join(head) + " |")
+    print("| --- |" + " --: |" * (len(head) - 1))
+    for result in results:
+        blocks = [rival["time"]["us"] for rival in result["rivals"]
+                  if rival["name"].startswith("bsr") and rival["applies"] and rival["time"]]
+        row = [result["matrix"], result["rows"], result["nnz"], result["type"], microseconds(result["time"]),
+               f"{result['gflops']:.1f}", f"{result['bytes_per_nonzero']:.2f}", f"{result['moved_gb_per_s']:.0f}",
+               f"{100 * result['share_of_read']:.0f} %", f"{result['predicted_us']:.2f}", worst(result, "registers"),
+               worst(result, "stack_bytes"), result["launches"], f"{result['stages_ms']['compile']:.0f}",
+               f"{result['stages_ms']['all']:.0f}", result["check"]["wrong"]]
+        row += [microseconds(rival_time(result, name)) for name in names]
+        row += [f"{min(blocks):.2f}" if blocks else "–", result["best_rival"] or "–", f"{result['speed_up']:.2f}",
+                f"{result['csr_speed_up']:.2f}"]
+        print("| " + " | ".join(map(str, row)) + " |")
+    wrong = sum(1 for result in results for rival in result["rivals"] if rival["applies"] and rival["wrong"])
+    print(f"\n{len(results)} matrices; geometric mean of the speed-ups {mean(r['speed_up'] for r in results):.2f} over the "
+          f"best of cuSPARSE, {mean(r['csr_speed_up'] for r in results):.2f} over CSR; {wrong} wrong results of cuSPARSE.")
+
+
+def short(results):
+    print(f"{'matrix':22} {'nonzeros':>10} {'µs':>9} {'GFLOP/s':>8} {'B/nnz':>6} {'read':>5} {'best rival':>10} {'µs':>9} "
+          f"{'speed-up':>8} {'CSR':>5}")
+    for result in sorted(results, key=lambda r: r["speed_up"]):
+        best = rival_time(result, result["best_rival"]) if result["best_rival"] else None
+        mark = " WRONG" if result["check"]["wrong"] else ""
+        print(f"{result['matrix'][:22]:22} {result['nnz']:10} {microseconds(result['time']):>9} {result['gflops']:8.1f} "
+              f"{result['bytes_per_nonzero']:6.2f} {100 * result['share_of_read']:4.0f}% {result['best_rival'] or '–':>10} "
+              f"{microseconds(best):>9} {result['speed_up']:8.2f} {result['csr_speed_up']:5.2f}{mark}")
+    print(f"geometric mean of {len(results)}: {mean(r['speed_up'] for r in results):.3f} over the best, "
+          f"{mean(r['csr_speed_up'] for r in results):.3f} over CSR; worst first")
+
+
+def main():
+    brief = sys.argv[1:2] == ["--short"]
+    results = read(sys.argv[2 if brief else 1])
+    if not results:
+        print("no results")
+        return 1
+    (short if brief else markdown)(results)
+    return 0
+
+
+sys.exit(main())
