@@ -47,6 +47,8 @@ const struct cb_option cb_option_table[] = {
      "sliced ELL: lanes that share a row: 1, 2, 4, 8, 16, 32; 0: by the matrix"},
     {"sell-sort", FIELD(sell_sort), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
      "sliced ELL: order rows by length within windows"},
+    {"sell-vary", FIELD(sell_vary), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
+     "sliced ELL: lanes per row by slice, long rows in pieces"},
     {"bake-limit", FIELD(bake_limit), 0, 0, 16384, 64, NULL,
      "index tables up to this many entries go into the text"},
     {NULL, 0, 0, 0, 0, 0, NULL, NULL},

@@ -38,6 +38,7 @@ struct cb_options {
   /* sliced ELL */
   int64_t sell_lanes; /* lanes that share a row: 0 (auto), 1, 2, 4, …, 32 */
   int64_t sell_sort;  /* enum cb_switch: order rows by length within windows; auto: when it saves a tenth */
+  int64_t sell_vary;  /* enum cb_switch: lanes per row by slice, long rows in pieces; auto: for skewed matrices */
   /* text */
   int64_t bake_limit; /* index tables up to this many entries become part of the text */
 };

@@ -160,17 +160,21 @@ static enum cb_status build_launches(struct cb_plan *plan, struct cb_diag *diag)
   return CB_OK;
 }
 
-/* Streaming or gather-bound, whichever takes longer (DESIGN §5). */
+/* Streaming, gather-bound or the layout's own bound, whichever takes longest (DESIGN §5). */
 static void predict(struct cb_plan *plan) {
   const int64_t element = (int64_t)cb_type_size(plan->vector_type);
   for (int i = 0; i < plan->regions_count; i++) {
     struct cb_cost *cost = &plan->regions[i].cost;
     cost->bytes = plan->regions[i].bytes + (plan->cols + plan->rows) * element;
-    const int64_t stream = cost->bytes / plan->target.read_gb_per_s;
+    const int64_t percent = cost->stream_percent ? cost->stream_percent : 100;
+    const int64_t stream = cost->bytes * 100 / (plan->target.read_gb_per_s * percent);
     const int64_t gather = cost->sectors / plan->target.sectors_g_per_s;
-    cost->ns = plan->target.launch_ns + (stream > gather ? stream : gather);
+    int64_t bound = stream > gather ? stream : gather;
+    bound = cost->work_ns > bound ? cost->work_ns : bound;
+    cost->ns = plan->target.launch_ns + bound;
     plan->cost.bytes += cost->bytes;
     plan->cost.sectors += cost->sectors;
+    plan->cost.work_ns += cost->work_ns;
     plan->cost.ns += cost->ns;
   }
 }

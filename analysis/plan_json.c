@@ -86,6 +86,7 @@ static struct object cost_object(const struct cb_cost *cost, int *failed) {
   struct object object = new_object(failed);
   set_int(object, "bytes", cost->bytes);
   set_int(object, "sectors", cost->sectors);
+  set_int(object, "work_ns", cost->work_ns);
   set_int(object, "ns", cost->ns);
   return object;
 }

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 enum {
-  BAR = 30,            /* characters of a full bar */
+  BAR = 22,            /* characters of a full bar */
   MOST_ROW_LINES = 14, /* of the row histogram: longer ones end in an open bin */
   MOST_DIAGONAL_LINES = 8
 };
