@@ -9,6 +9,8 @@
 A line "% options: --th1=8 …" in NAME.mtx adds options. With CBGEN_UPDATE_GOLDENS=1 in the environment the expected
 files that exist are written anew: read the difference before committing it.
 
+README.md shows the kernel of examples/bcsstk13.mtx.gz between "<!-- head -->" and "<!-- end -->": that is a golden, too.
+
     tests/test_goldens.py TOOL          in the source directory
 """
 import difflib
@@ -47,10 +49,33 @@ def check(matrix, suffix, arguments):
     else:
         with open(path, encoding="utf-8") as file:
             expected = file.read()
-        if actual != expected:
-            difference = difflib.unified_diff(expected.splitlines(), actual.splitlines(), path, "now", lineterm="", n=1)
-            failures.append("\n".join(list(difference)[:60]))
+        compare(path, expected, actual)
     return 1
+
+
+def compare(path, expected, actual):
+    if expected != actual:
+        difference = difflib.unified_diff(expected.splitlines(), actual.splitlines(), path, "now", lineterm="", n=1)
+        failures.append("\n".join(list(difference)[:60]))
+
+
+def check_readme():
+    """The first lines of the kernel and of its first region, and the plan's line wherever it stands."""
+    example = "examples/bcsstk13.mtx.gz"
+    kernel = subprocess.run([TOOL, example, "-o", "-"], capture_output=True, text=True, check=True).stdout.splitlines()
+    plan = subprocess.run([TOOL, example, "--emit=plan"], capture_output=True, text=True, check=True).stdout.strip()
+    region = next(i for i, line in enumerate(kernel) if line.startswith("// ---- region"))
+    shown = "\n".join([*kernel[:5], "…", *kernel[region:region + 16], "…"])
+    with open("README.md", encoding="utf-8") as file:
+        readme = file.read()
+    block = f"<!-- head -->\n```cpp\n{shown}\n```\n<!-- end -->"
+    now = re.sub(r"<!-- head -->.*?<!-- end -->", lambda _: block, readme, flags=re.S)
+    now = re.sub(r"^plan     \(spmv .*$", lambda _: f"plan     {plan}", now, flags=re.M)
+    if UPDATE:
+        with open("README.md", "w", encoding="utf-8") as file:
+            file.write(now)
+    else:
+        compare("README.md", readme, now)
 
 
 matrices = sorted(name for name in os.listdir(FOLDER) if name.endswith(".mtx"))
@@ -59,6 +84,7 @@ for matrix in matrices:
     checked += check(matrix, ".cu", ["-o", "-"])
     if not checked:
         failures.append(f"{matrix}: expects nothing: add a .plan, a .cu or an .err")
+check_readme()
 if len(matrices) < 8:
     failures.append(f"only {len(matrices)} matrices found in {FOLDER}")
 print("\n".join(failures) or f"{len(matrices)} matrices as expected")
