@@ -93,14 +93,12 @@ struct cb_cusparse_calls {
   unsigned (*destroy_legacy)(struct cusparseMatDescr *descriptor);
   unsigned (*bsrmv_f32)(struct cusparseContext *handle, unsigned direction, unsigned operation,
                         int block_rows, int block_cols, int blocks, const float *alpha,
-                        const struct cusparseMatDescr *descriptor, const float *values,
-                        const int *row_offsets, const int *columns, int block, const float *x,
-                        const float *beta, float *y);
+                        struct cusparseMatDescr *descriptor, const float *values, const int *row_offsets,
+                        const int *columns, int block, const float *x, const float *beta, float *y);
   unsigned (*bsrmv_f64)(struct cusparseContext *handle, unsigned direction, unsigned operation,
                         int block_rows, int block_cols, int blocks, const double *alpha,
-                        const struct cusparseMatDescr *descriptor, const double *values,
-                        const int *row_offsets, const int *columns, int block, const double *x,
-                        const double *beta, double *y);
+                        struct cusparseMatDescr *descriptor, const double *values, const int *row_offsets,
+                        const int *columns, int block, const double *x, const double *beta, double *y);
 };
 
 /* `path` NULL: $CBGEN_CUSPARSE, else libcusparse.so.12 where the loader, a CUDA toolkit or the PyPI wheel

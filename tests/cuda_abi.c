@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Compiled where CUDA's headers are: the prototypes and numbers that runtime/ writes down for itself are
- * those of cuda.h and nvrtc.h. There is nothing to run. */
+ * those of cuda.h, nvrtc.h and cusparse.h. There is nothing to run. */
+#include "runtime/cusparse.h"
 #include "runtime/driver.h"
 #include "runtime/nvrtc.h"
 
 #include <cuda.h>
+#include <cusparse.h>
 #include <nvrtc.h>
 
 #define SAME_TYPE(a, b) _Static_assert(__builtin_types_compatible_p(a, b), #a " is " #b)
@@ -97,6 +99,52 @@ NVRTC(cubin_size, nvrtcGetCUBINSize);
 NVRTC(cubin, nvrtcGetCUBIN);
 NVRTC(ptx_size, nvrtcGetPTXSize);
 NVRTC(ptx, nvrtcGetPTX);
+
+/* Enumerations that cusparse.h declares in parameters are int-sized, and compatible with unsigned to gcc and
+ * clang; pointers to its opaque structs have their tags. */
+#define CUSPARSE(member, function)                                                                           \
+  SAME_TYPE(__typeof__(((struct cb_cusparse_calls *)0)->member), __typeof__(&function))
+SAME_TYPE(struct cusparseContext *, cusparseHandle_t);
+SAME_TYPE(struct cusparseSpMatDescr *, cusparseSpMatDescr_t);
+SAME_TYPE(struct cusparseDnVecDescr *, cusparseDnVecDescr_t);
+SAME_TYPE(struct cusparseMatDescr *, cusparseMatDescr_t);
+CUSPARSE(create, cusparseCreate);
+CUSPARSE(destroy, cusparseDestroy);
+CUSPARSE(version, cusparseGetVersion);
+CUSPARSE(set_stream, cusparseSetStream);
+CUSPARSE(error_string, cusparseGetErrorString);
+CUSPARSE(create_vector, cusparseCreateDnVec);
+CUSPARSE(destroy_vector, cusparseDestroyDnVec);
+CUSPARSE(create_csr, cusparseCreateCsr);
+CUSPARSE(create_coo, cusparseCreateCoo);
+CUSPARSE(destroy_matrix, cusparseDestroySpMat);
+CUSPARSE(buffer_size, cusparseSpMV_bufferSize);
+CUSPARSE(multiply, cusparseSpMV);
+#if CUSPARSE_VERSION >= 12300
+CUSPARSE(create_sell, cusparseCreateSlicedEll);
+CUSPARSE(create_bsr, cusparseCreateBsr);
+CUSPARSE(preprocess, cusparseSpMV_preprocess);
+SAME_NUMBER(CB_CUSPARSE_SELL_ALG1, CUSPARSE_SPMV_SELL_ALG1);
+#endif
+CUSPARSE(create_legacy, cusparseCreateMatDescr);
+CUSPARSE(destroy_legacy, cusparseDestroyMatDescr);
+CUSPARSE(bsrmv_f32, cusparseSbsrmv);
+CUSPARSE(bsrmv_f64, cusparseDbsrmv);
+
+SAME_NUMBER(CB_CUDA_R_32F, CUDA_R_32F);
+SAME_NUMBER(CB_CUDA_R_64F, CUDA_R_64F);
+SAME_NUMBER(CB_CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I);
+SAME_NUMBER(CB_CUSPARSE_BASE_ZERO, CUSPARSE_INDEX_BASE_ZERO);
+SAME_NUMBER(CB_CUSPARSE_NON_TRANSPOSE, CUSPARSE_OPERATION_NON_TRANSPOSE);
+SAME_NUMBER(CB_CUSPARSE_ORDER_ROW, CUSPARSE_ORDER_ROW);
+SAME_NUMBER(CB_CUSPARSE_DIRECTION_ROW, CUSPARSE_DIRECTION_ROW);
+SAME_NUMBER(CB_CUSPARSE_COO_ALG1, CUSPARSE_SPMV_COO_ALG1);
+SAME_NUMBER(CB_CUSPARSE_CSR_ALG1, CUSPARSE_SPMV_CSR_ALG1);
+SAME_NUMBER(CB_CUSPARSE_CSR_ALG2, CUSPARSE_SPMV_CSR_ALG2);
+SAME_NUMBER(CB_CUSPARSE_COO_ALG2, CUSPARSE_SPMV_COO_ALG2);
+#if CUSPARSE_VERSION >= 12600
+SAME_NUMBER(CB_CUSPARSE_BSR_ALG1, CUSPARSE_SPMV_BSR_ALG1);
+#endif
 
 extern const int cb_cuda_abi_checked;
 const int cb_cuda_abi_checked = 1;
