@@ -60,7 +60,7 @@ static int64_t *number_field(struct cb_options *options, const struct cb_option 
 
 void cb_options_default(struct cb_options *options) {
   memset(options, 0, sizeof *options);
-  options->recipe = "cb";
+  options->recipe = "auto";
   for (const struct cb_option *option = cb_option_table; option->name; option++)
     if (!option->text) *number_field(options, option) = option->standard;
 }
@@ -170,7 +170,7 @@ void cb_options_help(struct cb_text *text) {
     char name[64];
     snprintf(name, sizeof name, "--%s=%s", option->name, cb_text_string(&values));
     cb_text_add(text, "  %-30s %s", name, option->help);
-    if (option->text) cb_text_add_string(text, " (cb)\n");
+    if (option->text) cb_text_add_string(text, " (auto)\n");
     else if (option->words) cb_text_add(text, " (%s)\n", option->words[option->standard - option->least]);
     else cb_text_add(text, " (%lld)\n", (long long)option->standard);
     cb_text_release(&values);

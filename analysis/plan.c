@@ -8,7 +8,7 @@
 #include "analysis/recipe.h"
 #include "base/memory.h"
 
-#include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { MAX_REGIONS = 16, THREADS = 256, SCALE_ROWS_PER_BLOCK = 1024 };
@@ -181,8 +181,8 @@ static void predict(struct cb_plan *plan) {
 
 /* ---- the whole */
 
-static enum cb_status start(struct builder *builder, const struct cb_csr *csr, const struct cb_target *target,
-                            struct cb_diag *diag) {
+static enum cb_status start(struct builder *builder, const struct cb_csr *csr, const struct cb_recipe *recipe,
+                            const struct cb_target *target, struct cb_diag *diag) {
   struct cb_plan *plan = builder->plan = cb_calloc(1, sizeof *plan);
   struct cb_assignment *assignment = builder->assignment = cb_calloc(1, sizeof *assignment);
   if (assignment) {
@@ -192,7 +192,7 @@ static enum cb_status start(struct builder *builder, const struct cb_csr *csr, c
   }
   if (plan) {
     plan->regions = cb_arena_alloc(&plan->arena, MAX_REGIONS, sizeof *plan->regions);
-    plan->recipe = cb_arena_string(&plan->arena, builder->options->recipe);
+    plan->recipe = recipe->name;
   }
   if (!plan || !assignment || !assignment->regions || !assignment->layouts || plan->arena.failed)
     return cb_fail_memory(diag, "plan", sizeof *plan);
@@ -221,17 +221,13 @@ static enum cb_status finish(struct builder *builder, struct cb_diag *diag) {
   return s;
 }
 
-enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assignment, const struct cb_csr *csr,
-                             const struct cb_target *target, const struct cb_options *options,
-                             struct cb_diag *diag) {
+static enum cb_status build_recipe(struct cb_plan **plan, struct cb_assignment **assignment,
+                                   const struct cb_recipe *recipe, const struct cb_csr *csr,
+                                   const struct cb_target *target, const struct cb_options *options,
+                                   struct cb_diag *diag) {
   struct builder builder = {.options = options};
   struct cb_region_work whole = {.part = {.csr = csr}};
-  const struct cb_recipe *recipe = NULL;
-  *plan = NULL;
-  *assignment = NULL;
-  enum cb_status s = cb_options_check(options, diag);
-  if (!s) s = cb_recipe_find(&recipe, options->recipe, diag);
-  if (!s) s = start(&builder, csr, target, diag);
+  enum cb_status s = start(&builder, csr, recipe, target, diag);
   cb_text_add(&builder.line, "(spmv");
   if (!s && csr->rows) s = build_node(&builder, recipe->root, &whole, diag);
   if (!s && !csr->rows) cb_text_add(&builder.line, " (empty)");
@@ -245,4 +241,69 @@ enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assig
   *plan = builder.plan;
   *assignment = builder.assignment;
   return CB_OK;
+}
+
+/* ---- the search */
+
+/* A recipe may refuse a matrix; any other failure ends the search. */
+static int is_refusal(enum cb_status s) { return s == CB_ERR_LIMIT || s == CB_ERR_UNSUPPORTED; }
+
+static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_assignment,
+                             const struct cb_recipe *recipe, const struct cb_csr *csr,
+                             const struct cb_target *target, const struct cb_options *options,
+                             struct cb_diag *diag) {
+  struct cb_candidate candidates[CB_MAX_CANDIDATES] = {0};
+  int count = 0;
+  enum cb_status s = CB_OK;
+  for (; recipe->candidates[count] && count < CB_MAX_CANDIDATES && !s; count++) {
+    const struct cb_recipe *tried = NULL;
+    struct cb_candidate *candidate = &candidates[count];
+    struct cb_plan *plan = NULL;
+    struct cb_assignment *assignment = NULL;
+    s = cb_recipe_find(&tried, recipe->candidates[count], diag);
+    if (!s) s = build_recipe(&plan, &assignment, tried, csr, target, options, diag);
+    candidate->recipe = recipe->candidates[count];
+    if (is_refusal(s)) {
+      snprintf(candidate->refusal, sizeof candidate->refusal, "%.159s", diag->message);
+      s = CB_OK;
+      continue;
+    }
+    if (s) break;
+    candidate->bytes = cb_plan_bytes(plan);
+    candidate->cost = plan->cost;
+    const int better = !*best || plan->cost.ns < (*best)->cost.ns;
+    cb_plan_free(better ? *best : plan);
+    cb_assignment_free(better ? *best_assignment : assignment);
+    if (!better) continue;
+    *best = plan;
+    *best_assignment = assignment;
+  }
+  if (!s && !*best) s = cb_fail(diag, CB_ERR_LIMIT, "no recipe fits this matrix; the last said: %s",
+                                count ? candidates[count - 1].refusal : "nothing");
+  if (!s) {
+    (*best)->candidates_count = count;
+    memcpy((*best)->candidates, candidates, sizeof candidates);
+  }
+  return s;
+}
+
+enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assignment, const struct cb_csr *csr,
+                             const struct cb_target *target, const struct cb_options *options,
+                             struct cb_diag *diag) {
+  struct cb_diag own = {0}; /* a search reads messages */
+  const struct cb_recipe *recipe = NULL;
+  *plan = NULL;
+  *assignment = NULL;
+  if (!diag) diag = &own;
+  enum cb_status s = cb_options_check(options, diag);
+  if (!s) s = cb_recipe_find(&recipe, options->recipe, diag);
+  if (!s && recipe->root) return build_recipe(plan, assignment, recipe, csr, target, options, diag);
+  if (!s) s = search(plan, assignment, recipe, csr, target, options, diag);
+  if (s) {
+    cb_assignment_free(*assignment);
+    cb_plan_free(*plan);
+    *plan = NULL;
+    *assignment = NULL;
+  }
+  return s;
 }

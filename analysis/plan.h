@@ -124,6 +124,15 @@ struct cb_launch {
   int64_t dynamic_shared; /* bytes */
 };
 
+/* What a search looked at. For reports only: no part of the text, the JSON or the hash. */
+enum { CB_MAX_CANDIDATES = 16 };
+struct cb_candidate {
+  const char *recipe;
+  int64_t bytes;        /* stored */
+  struct cb_cost cost;
+  char refusal[160];    /* why the recipe does not fit this matrix; empty when it does */
+};
+
 struct cb_plan {
   struct cb_arena arena; /* owns everything below */
   int64_t rows, cols, nnz;
@@ -131,11 +140,13 @@ struct cb_plan {
   enum cb_form form;
   int atomics;
   struct cb_target target;
-  const char *recipe;
+  const char *recipe;  /* that was followed: after a search, the winner's name */
   const char *line;  /* the one line of the grammar above */
   struct cb_hash hash; /* of everything that shapes the text */
   int64_t carry_sums, carry_counters; /* scratch: elements of sum_type, and uint32 counters (zero at load) */
   struct cb_cost cost;
+  int candidates_count; /* of a search, in the order tried; 0 without one */
+  struct cb_candidate candidates[CB_MAX_CANDIDATES];
   int regions_count, launches_count;
   struct cb_region *regions;
   struct cb_launch *launches;

@@ -28,11 +28,14 @@ static const struct cb_node node_cb = {.layout = "cb"};
 static const struct cb_node node_sell = {.layout = "sell"};
 static const struct cb_node node_cb_long = {.split = &split_long_rows, .parts = {&node_cb, &node_cb}};
 
+static const char *const searched[] = {"sell", "cb", NULL};
+
 const struct cb_recipe cb_recipe_table[] = {
-    {"cb", "CB-SpMV: 16x16 sub-blocks, columns aggregated, COO/CSR/Dense per sub-block", &node_cb},
-    {"cb-long", "CB-SpMV, with rows longer than --long-row in a region of their own", &node_cb_long},
-    {"sell", "sliced ELL with narrow column offsets", &node_sell},
-    {NULL, NULL, NULL},
+    {"auto", "the cheapest of the others, as the cost model predicts", NULL, searched},
+    {"cb", "CB-SpMV: 16x16 sub-blocks, columns aggregated, COO/CSR/Dense per sub-block", &node_cb, NULL},
+    {"cb-long", "CB-SpMV, with rows longer than --long-row in a region of their own", &node_cb_long, NULL},
+    {"sell", "sliced ELL with narrow column offsets", &node_sell, NULL},
+    {NULL, NULL, NULL, NULL},
 };
 
 enum cb_status cb_recipe_find(const struct cb_recipe **found, const char *name, struct cb_diag *diag) {

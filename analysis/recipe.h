@@ -25,7 +25,8 @@ struct cb_node {
 
 struct cb_recipe {
   const char *name, *summary;
-  const struct cb_node *root;
+  const struct cb_node *root;            /* NULL: a search over others */
+  const char *const *candidates;         /* their names, NULL-terminated; a tie goes to the earlier one */
 };
 
 extern const struct cb_recipe cb_recipe_table[]; /* ends with a NULL name */

@@ -148,12 +148,13 @@ static inline void close_batch(struct kernel_batch *batch) {
       (long long)batch->exact_rows, batch->worst_ratio);
 }
 
-/* Sets "NAME=VALUE NAME=VALUE …". The recipe's name is kept by reference: that of the table outlives all. */
+/* Sets "NAME=VALUE NAME=VALUE …", for recipe cb unless named. The recipe's name is kept by reference: that of the table outlives all. */
 static inline void set_options(struct cb_options *options, const char *text) {
   char copy[256], *rest = NULL;
   struct cb_diag diag = {0};
   const struct cb_recipe *recipe;
   snprintf(copy, sizeof copy, "%s", text);
+  options->recipe = "cb"; /* unless the text says otherwise */
   for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
     char *value = strchr(word, '=');
     assert_non_null(value);

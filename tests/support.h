@@ -83,6 +83,7 @@ static inline void set_options(struct cb_options *options, const char *settings)
   static int next;
   char copy[256], *state = NULL;
   cb_options_default(options);
+  options->recipe = "cb"; /* unless the settings say otherwise */
   snprintf(copy, sizeof copy, "%s", settings ? settings : "");
   for (char *word = strtok_r(copy, " ", &state); word; word = strtok_r(NULL, " ", &state)) {
     char *value = strchr(word, '=');

@@ -82,6 +82,7 @@ static int count_recipes(void) {
 static void draw_options(uint64_t *state, struct cb_options *options) {
   do {
     cb_options_default(options);
+    options->recipe = "cb";
     for (const struct cb_option *option = cb_option_table; option->name; option++)
       if (!option->text && draw(state) % 2)
         *(int64_t *)((char *)options + option->offset) = draw_value(state, option);

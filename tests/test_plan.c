@@ -26,6 +26,10 @@ static const char *const option_sets[] = {
     "recipe=cb-long long-row=8 balance=heap",
     "bake-limit=16384 type=f32",
     "bake-limit=0",
+    "recipe=sell",
+    "recipe=sell sell-sort=on sell-lanes=4",
+    "recipe=sell sell-vary=on form=ax",
+    "recipe=auto type=f32",
 };
 enum { OPTION_SETS = sizeof option_sets / sizeof *option_sets };
 
@@ -287,6 +291,32 @@ static void shapes_without_nonzeros(void **state) {
     }
 }
 
+/* The search keeps the cheapest, says what it saw, and skips what refuses. */
+static void auto_keeps_the_cheapest(void **state) {
+  (void)state;
+  static const char *const matrices[] = {"stencil7,n=12", "dense,rows=300,cols=300", "rmat,scale=10", "one_row,cols=900"};
+  for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++) {
+    struct product product = product_of(matrices[m], "recipe=auto");
+    const struct cb_plan *plan = product.plan;
+    int64_t least = INT64_MAX;
+    assert_true(plan->candidates_count >= 2);
+    for (int i = 0; i < plan->candidates_count; i++) {
+      const struct cb_candidate *candidate = &plan->candidates[i];
+      char settings[64];
+      if (*candidate->refusal) continue;
+      snprintf(settings, sizeof settings, "recipe=%s", candidate->recipe);
+      struct product alone = product_of(matrices[m], settings);
+      assert_int_equal(alone.plan->cost.ns, candidate->cost.ns);
+      assert_int_equal(cb_plan_bytes(alone.plan), candidate->bytes);
+      if (candidate->cost.ns < least) least = candidate->cost.ns;
+      if (!strcmp(candidate->recipe, plan->recipe)) assert_string_equal(alone.source.text, product.source.text);
+      product_release(&alone);
+    }
+    assert_int_equal(plan->cost.ns, least);
+    product_release(&product);
+  }
+}
+
 static void too_many_rows_are_refused(void **state) {
   (void)state;
   struct cb_diag diag = {0};
@@ -297,6 +327,7 @@ static void too_many_rows_are_refused(void **state) {
   /* Only the shape is looked at before the refusal. */
   const struct cb_csr csr = {.rows = INT32_MAX, .cols = 1};
   cb_options_default(&options);
+  options.recipe = "cb";
   assert_ok(cb_target_find(&target, "sm_90", &diag));
   assert_int_equal(cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag), CB_ERR_LIMIT);
   assert_null(plan);
@@ -310,9 +341,10 @@ static void too_many_rows_are_refused(void **state) {
 /* Every allocation from analysis to text fails once: a clean status each time, and nothing leaks (ASan). */
 static void every_allocation_may_fail(void **state) {
   (void)state;
-  static const char *const sets[] = {"unit-budget=16", "balance=heap", "recipe=cb-long long-row=4 bake-limit=0"};
+  static const char *const sets[] = {"unit-budget=16", "balance=heap", "recipe=cb-long long-row=4 bake-limit=0",
+                                     "recipe=sell sell-vary=on", "recipe=auto"};
   omp_set_num_threads(1);
-  for (int set = 0; set < 3; set++) {
+  for (int set = 0; set < 5; set++) {
     struct cb_csr csr = random_matrix(60, 60, 250, 9);
     struct cb_options options;
     struct cb_target target;
@@ -342,7 +374,7 @@ static void every_allocation_may_fail(void **state) {
         break;
       }
     }
-    assert_true(failures > 50);
+    assert_true(failures > 40);
     cb_csr_release(&csr);
   }
   omp_set_num_threads(2);
@@ -360,6 +392,7 @@ int main(void) {
       cmocka_unit_test(panels_are_shared_only_when_planned),
       cmocka_unit_test(new_values_equal_a_fresh_pack),
       cmocka_unit_test(shapes_without_nonzeros),
+      cmocka_unit_test(auto_keeps_the_cheapest),
       cmocka_unit_test(too_many_rows_are_refused),
       cmocka_unit_test(every_allocation_may_fail),
   };

@@ -17,6 +17,7 @@ static const char *const option_sets[] = {
     "", "type=f32 form=ax", "form=add intra=off", "aggregate=on team=1", "aggregate=off team=8", "balance=heap",
     "balance=heap atomics=on", "unit-budget=16", "th1=0 th2=256", "th1=257 th2=256", "th1=0 th2=0",
     "recipe=cb-long long-row=5", "bake-limit=16384", "bake-limit=0",
+    "recipe=sell", "recipe=sell sell-lanes=4 sell-sort=on", "recipe=sell sell-vary=on form=ax", "recipe=auto",
 };
 
 static void for_every_text(void (*check)(const struct product *, const char *device, const char *name)) {
@@ -90,6 +91,7 @@ static void check_traces(const struct product *product, const char *device, cons
   static const char *const formats[][2] = {{"(coo ", "COO"}, {"(csr ", "CSR"}, {"(dense ", "Dense"}};
   for (int f = 0; f < 3; f++) {
     /* The summary in a region's heading names all three. */
+    if (!strstr(product->plan->line, "(cb ")) continue;
     const int planned = strstr(product->plan->line, formats[f][0]) != NULL;
     const int headings = product->plan->regions_count;
     const int found = occurrences(device, formats[f][1], strlen(formats[f][1])) > headings;
