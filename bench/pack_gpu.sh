@@ -14,6 +14,7 @@ matrices=${1:-}
 limit=$(( ${2:-44} * 1024 * 1024 ))
 build=${BUILD:-$PWD/build}/gpu
 out=.gpu
+mkdir -p "$(dirname "$build")"
 
 # The tool finds its libraries in the folder lib beside it. DT_RPATH, unlike DT_RUNPATH, also counts for the libraries
 # that libraries need.
