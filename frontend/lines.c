@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PIECE_BYTES = 1 << 20, TAIL_PADDING = 16 };
+enum { PIECE_BYTES = 1 << 21, TAIL_PADDING = 16 };
 
 static const char *line_end(const char *at, const char *end) {
   const char *newline = memchr(at, '\n', (size_t)(end - at));
@@ -53,12 +53,28 @@ void cb_lines_close(struct cb_lines *lines) {
   *lines = (struct cb_lines){0};
 }
 
-/* Lets go of the pages of a mapped file that lie wholly in this piece: they stay in the page cache, but do
- * not count as memory of this process. */
-static void drop_pages(const struct cb_lines *lines, const struct cb_piece *piece) {
-  if (!lines->source->mapped || piece->begin == lines->tail) return;
-  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-  const uintptr_t begin = (uintptr_t)piece->begin & ~(page - 1), end = (uintptr_t)piece->end & ~(page - 1);
+static uintptr_t page_of(const char *at) {
+  return (uintptr_t)at & ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
+}
+
+/* Lets go of pages of a mapped file: they stay in the page cache, but do not count as memory of this process.
+ * The kernel maps some pages around each one that is touched, so the neighbours go as well; whoever still
+ * reads them gets them back at once. */
+static void drop_mapped_pages(const struct cb_lines *lines, const struct cb_piece *piece) {
+  enum { AROUND = 1 << 17 };
+  const struct cb_source *source = lines->source;
+  if (!source->mapped || piece->begin == lines->tail) return;
+  const char *begin = piece->begin - source->bytes > AROUND ? piece->begin - AROUND : source->bytes;
+  const char *end = source->end - piece->end > AROUND ? piece->end + AROUND : source->end;
+  if (page_of(begin) < page_of(end))
+    madvise((void *)page_of(begin), page_of(end) - page_of(begin), MADV_DONTNEED);
+}
+
+/* The same after parsing; of memory that nobody reads again, what lies wholly within the piece. */
+static void drop_parsed_pages(const struct cb_lines *lines, const struct cb_piece *piece) {
+  drop_mapped_pages(lines, piece);
+  if (!lines->source->disposable || piece->begin == lines->tail) return;
+  const uintptr_t begin = page_of(piece->begin + sysconf(_SC_PAGESIZE) - 1), end = page_of(piece->end);
   if (begin < end) madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
@@ -115,7 +131,7 @@ void cb_lines_count(struct cb_lines *lines, const char *comments, int64_t expect
       piece->entries = piece->lines = count_newlines(piece->begin, piece->end);
     else
       count_entries(piece, comments);
-    drop_pages(lines, piece);
+    drop_mapped_pages(lines, piece);
   }
   number_pieces(lines, first_line);
   if (expected >= 0 && lines->entries != expected) cb_lines_count(lines, comments, -1);
@@ -168,15 +184,16 @@ static void parse_piece(struct parsing *parsing, int64_t index) {
   parsing->found += found;
 #pragma omp atomic
   parsing->done += piece->end - piece->begin;
-  if (complaint.status) {
-#pragma omp critical(cb_complaint)
-    if (index < parsing->bad) {
-      parsing->complaint = complaint;
-#pragma omp atomic write
-      parsing->bad = index;
-    }
+  if (!complaint.status) {
+    drop_parsed_pages(parsing->lines, piece);
+    return;
   }
-  drop_pages(parsing->lines, piece);
+#pragma omp critical(cb_complaint)
+  if (index < parsing->bad) {
+    parsing->complaint = complaint;
+#pragma omp atomic write
+    parsing->bad = index;
+  }
 }
 
 enum cb_status cb_lines_parse(struct cb_lines *lines, cb_parse_piece *parse, void *user, int64_t *found,

@@ -21,7 +21,8 @@
 struct cb_source {
   const char *path;
   const char *bytes, *end;
-  int mapped; /* a file mapping: pages that were read may be dropped, the file still has them */
+  int mapped;     /* a file mapping: pages that were read may be dropped, the file still has them */
+  int disposable; /* memory of the reader's own: pages are lost once they were parsed */
   const struct cb_progress *progress;
 };
 

@@ -236,7 +236,6 @@ static enum cb_status read_coordinates(struct cb_coo *coo, const struct header *
   const enum cb_status s = cb_entries_parse(coo, lines, &form, &found, diag);
   if (s || found == lines->entries) return s;
   cb_coo_release(coo);
-  cb_lines_count(lines, "%", -1);
   return check_count(header, lines, found, diag);
 }
 
@@ -295,10 +294,7 @@ static enum cb_status read_array(struct cb_coo *coo, const struct header *header
   double *values = cb_alloc((size_t)lines->entries, sizeof *values);
   if (!values) return cb_fail_memory(diag, "array", 8ull * (unsigned long long)lines->entries);
   enum cb_status s = cb_lines_parse(lines, parse_array_values, values, &found, diag);
-  if (!s && found < lines->entries) {
-    cb_lines_count(lines, "%", -1);
-    s = check_count(header, lines, found, diag);
-  }
+  if (!s) s = check_count(header, lines, found, diag);
   if (!s) s = drop_zeros(coo, header, values, diag);
   cb_free(values);
   return s;

@@ -93,8 +93,11 @@ static enum cb_status read_packed(struct cb_csr *csr, const struct cb_source *pa
   size_t length;
   enum cb_status s = cb_unpack(&text, &length, packed, diag);
   if (s) return s;
-  const struct cb_source source = {
-      .path = packed->path, .bytes = text, .end = text + length, .progress = packed->progress};
+  const struct cb_source source = {.path = packed->path,
+                                   .bytes = text,
+                                   .end = text + length,
+                                   .disposable = 1,
+                                   .progress = packed->progress};
   s = read_text(csr, &source, diag);
   cb_free(text);
   return s;

@@ -262,16 +262,25 @@ static void exact_size(const struct cb_shape_args *args, int64_t *rows, int64_t 
   *cols = full_cols > whole(args, 4) ? full_cols - whole(args, 4) : 0;
 }
 
-/* The columns of one row of a 16 × 16 block with exactly `wanted` cells, drawn by algorithm S in row order.
+/* A permutation of the 256 cells of a block: affine steps with odd factors, and shifts, are all invertible.
  */
+static unsigned shuffle_cell(uint64_t random, unsigned cell) {
+  for (int step = 0; step < 3; step++, random >>= 16) {
+    cell = (cell * ((unsigned)random | 1) + ((unsigned)random >> 8)) & 255;
+    cell ^= cell >> 4;
+  }
+  return cell;
+}
+
+/* The columns of one row of a 16 × 16 block in which the cells that are shuffled to the first `wanted` are
+ * kept. */
 static int64_t exact_block_row(uint64_t seed, uint64_t block, int64_t wanted, int64_t row,
-                               int32_t columns[SIDE]) {
-  int64_t taken = 0, here = 0;
-  for (int64_t cell = 0; cell < (row + 1) * SIDE; cell++) {
-    const uint64_t random = cb_random(seed, block, (uint64_t)cell);
-    if ((int64_t)below(random, (uint64_t)(SIDE * SIDE - cell)) >= wanted - taken) continue;
-    taken++;
-    if (cell / SIDE == row) columns[here++] = (int32_t)(cell % SIDE);
+                               int32_t columns[SIDE + 1]) {
+  const uint64_t random = cb_random(seed, block, 0);
+  int64_t here = 0;
+  for (int col = 0; col < SIDE; col++) {
+    columns[here] = col; /* written always, kept or not: there is nothing to predict */
+    here += (int64_t)shuffle_cell(random, (unsigned)(row * SIDE + col)) < wanted;
   }
   return here;
 }
@@ -280,7 +289,7 @@ static int64_t exact_row(const struct cb_shape_args *args, int64_t row, int32_t 
   int64_t rows, width, count = 0;
   exact_size(args, &rows, &width);
   for (int64_t first = 0; first < width; first += SIDE) {
-    int32_t columns[SIDE];
+    int32_t columns[SIDE + 1];
     const uint64_t block = (uint64_t)(row / SIDE * whole(args, 1) + first / SIDE);
     const int64_t here = exact_block_row(args->seed, block, whole(args, 2), row % SIDE, columns);
     for (int64_t i = 0; i < here; i++) {

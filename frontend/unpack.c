@@ -10,7 +10,9 @@
 #include <archive_entry.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { SLICE_BYTES = 1 << 18, PADDING = 8 };
 
@@ -63,9 +65,17 @@ static void report(struct feed *feed) {
                    feed->source->end - feed->source->bytes);
 }
 
+/* A mapped file's pages need not stay in memory once they were unpacked. */
+static void drop_used_pages(const struct feed *feed) {
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  const uintptr_t begin = (uintptr_t)feed->source->bytes, end = (uintptr_t)feed->next & ~(page - 1);
+  if (feed->source->mapped && end > begin) madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
 static la_ssize_t feed_slice(struct archive *archive, void *user, const void **slice) {
   struct feed *feed = user;
   (void)archive;
+  drop_used_pages(feed);
   const size_t left = (size_t)(feed->source->end - feed->next);
   const size_t length = left < SLICE_BYTES ? left : SLICE_BYTES;
   report(feed);

@@ -2,6 +2,8 @@
 /* Reading every format against matrices checked by hand, and writing what is read back bit by bit. */
 #include "test_frontend.h"
 
+#include <archive.h>
+#include <archive_entry.h>
 #include <math.h>
 #include <omp.h>
 #include <unistd.h>
@@ -268,6 +270,59 @@ static void threads_and_comments_change_nothing(void **unused) {
   cb_csr_release(&original);
 }
 
+static void write_compressed(const char *path, const char *text, size_t length) {
+  struct archive *archive = archive_write_new();
+  struct archive_entry *entry = archive_entry_new();
+  archive_write_set_format_raw(archive);
+  archive_write_add_filter_gzip(archive);
+  assert_int_equal(archive_write_open_filename(archive, path), ARCHIVE_OK);
+  archive_entry_set_filetype(entry, AE_IFREG);
+  assert_int_equal(archive_write_header(archive, entry), ARCHIVE_OK);
+  assert_int_equal(archive_write_data(archive, text, length), length);
+  archive_entry_free(entry);
+  assert_int_equal(archive_write_close(archive), ARCHIVE_OK);
+  archive_write_free(archive);
+}
+
+/* Unpacked text is given back while it is parsed; what is still needed must not be. */
+static void large_compressed_files(void **unused) {
+  (void)unused;
+  struct cb_csr original, csr;
+  struct cb_diag diag = {0};
+  generate(&original, "random,rows=4000,cols=2500,per_row=60");
+  char path[4096];
+  snprintf(path, sizeof path, "%s", scratch_path("packed.mtx"));
+  assert_int_equal(cb_matrix_write(&original, path, NULL), CB_OK);
+  size_t length;
+  char *text = load_file(path, &length);
+  unlink(path);
+  snprintf(path, sizeof path, "%s", scratch_path("packed.mtx.gz"));
+  omp_set_num_threads(2);
+  write_compressed(path, text, length);
+  if (cb_matrix_read(&csr, path, NULL, &diag)) fail_msg("%s", diag.message);
+  assert_true(same_matrix(&csr, &original));
+  cb_csr_release(&csr);
+  char expected[4200];
+  char *last = text + length - 1; /* the last line loses its value */
+  while (last[-1] != ' ') last--;
+  write_compressed(path, text, (size_t)(last - text));
+  assert_int_equal(cb_matrix_read(&csr, path, NULL, &diag), CB_ERR_FORMAT);
+  snprintf(expected, sizeof expected, "%s:%d: the line ends where a value is expected", path,
+           (int)original.nnz + 2);
+  assert_memory_equal(diag.message, expected, strlen(expected));
+  char *middle =
+      strchr(text + length / 2, '\n') + 1; /* an entry becomes a comment: one is missing at the end */
+  *middle = '%';
+  write_compressed(path, text, length);
+  assert_int_equal(cb_matrix_read(&csr, path, NULL, &diag), CB_ERR_FORMAT);
+  snprintf(expected, sizeof expected, "%s:%d: the file ends after %d of the %d entries that line 2 promises",
+           path, (int)original.nnz + 2, (int)original.nnz - 1, (int)original.nnz);
+  assert_memory_equal(diag.message, expected, strlen(expected));
+  free(text);
+  unlink(path);
+  cb_csr_release(&original);
+}
+
 struct watch {
   int calls;
   int64_t last, total;
@@ -406,6 +461,7 @@ int main(void) {
       cmocka_unit_test(edge_lists),
       cmocka_unit_test(labels_come_from_file_names),
       cmocka_unit_test(threads_and_comments_change_nothing),
+      cmocka_unit_test(large_compressed_files),
       cmocka_unit_test(progress_is_reported_by_one_thread),
       cmocka_unit_test(what_is_written_reads_back_bit_by_bit),
       cmocka_unit_test(odd_values_are_written_exactly),
