@@ -160,7 +160,8 @@ static enum cb_status build_launches(struct cb_plan *plan, struct cb_diag *diag)
   return CB_OK;
 }
 
-/* Streaming, gather-bound or the layout's own bound, whichever takes longest (DESIGN §5). */
+/* Streaming, gather-bound or the layout's own bound, whichever takes longest (DESIGN §5), and one warp's latency,
+ * which is nearly all there is to a small matrix. */
 static void predict(struct cb_plan *plan) {
   const int64_t element = (int64_t)cb_type_size(plan->vector_type);
   for (int i = 0; i < plan->regions_count; i++) {
@@ -171,10 +172,11 @@ static void predict(struct cb_plan *plan) {
     const int64_t gather = cost->sectors / plan->target.sectors_g_per_s;
     int64_t bound = stream > gather ? stream : gather;
     bound = cost->work_ns > bound ? cost->work_ns : bound;
-    cost->ns = plan->target.launch_ns + bound;
+    cost->ns = plan->target.launch_ns + bound + cost->chain_ns;
     plan->cost.bytes += cost->bytes;
     plan->cost.sectors += cost->sectors;
     plan->cost.work_ns += cost->work_ns;
+    plan->cost.chain_ns += cost->chain_ns;
     plan->cost.ns += cost->ns;
   }
 }

@@ -645,13 +645,30 @@ static void draft_facts(struct cb_draft *draft, const struct state *state) {
                   (long long)draft->region.carry_slots);
 }
 
+/* Blocks of the unit that one warp meets, one after the other. */
+static int64_t unit_chain_ns(const struct state *state, const struct unit *unit) {
+  static const int64_t nanoseconds[FORMATS] = {[COO] = 400, [CSR] = 900, [DENSE] = 500};
+  int64_t chain = 0;
+  for (enum format format = COO; format < FORMATS; format++)
+    chain += round_up(unit->formats[format], state->team) / state->team * nanoseconds[format];
+  return chain;
+}
+
 /* Finding and decoding sub-blocks, in picoseconds each on 132 multiprocessors; measured on the H200. */
 static void predict(struct cb_draft *draft, const struct state *state) {
   static const int64_t picoseconds[FORMATS] = {[COO] = 170, [CSR] = 250, [DENSE] = 100};
-  int64_t work = 0;
+  enum { NS_TEAM = 500, NS_CARRY = 2000 };
+  int64_t work = 0, chain = 0;
   for (enum format format = COO; format < FORMATS; format++)
     work += state->format_blocks[format] * picoseconds[format];
+  for (int64_t u = 0; u < state->units_count; u++) {
+    const int64_t of_unit = unit_chain_ns(state, &state->units[u]);
+    chain = of_unit > chain ? of_unit : chain;
+  }
   draft->region.cost.work_ns = work * 132 / draft->target->multiprocessors / 1000;
+  draft->region.cost.chain_ns =
+      chain + (state->team > 1 ? NS_TEAM : 0) + (draft->region.carry_slots ? NS_CARRY : 0);
+  draft->region.cost.sectors = state->sectors;
   draft->region.cost.stream_percent = 92;
 }
 
@@ -668,7 +685,6 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
   const int64_t sum_bytes = (int64_t)cb_type_size(draft->sum_type);
   draft->region.static_shared = (state->format_blocks[COO] ? WARPS * 512 * sum_bytes : 0) +
                                 (state->team > 1 ? WARPS * CB_PANEL_ROWS * sum_bytes : 0);
-  draft->region.cost.sectors = state->sectors;
   predict(draft, state);
 }
 
