@@ -5,10 +5,18 @@
 #include "runtime/convert.h"
 
 static const char *const matrices[] = {
-    "random,rows=100,cols=73,density=0.07", "random,rows=33,cols=200,per_row=9", "dense_row,n=65",
-    "dense_column,n=67",                    "fe3,n=3",                           "block,blocks_r=20,r=4,c=4",
-    "empty,rows=10,cols=7",                 "one_row,cols=50",                   "one_column,rows=50",
-    "explicit_zeros,rows=64",               "staircase,n=40",                    "empty,rows=0,cols=5",
+    "random,rows=100,cols=73,density=0.07",
+    "random,rows=33,cols=200,per_row=9",
+    "dense_row,n=65",
+    "dense_column,n=67",
+    "fe3,n=3",
+    "block,blocks_r=20,r=4,c=4",
+    "empty,rows=10,cols=7",
+    "one_row,cols=50",
+    "one_column,rows=50",
+    "explicit_zeros,rows=64",
+    "staircase,n=40",
+    "empty,rows=0,cols=5",
 };
 enum { MATRICES = sizeof matrices / sizeof *matrices };
 
@@ -33,9 +41,9 @@ static void table_release(struct table *table) {
 }
 
 static void put(struct table *table, int64_t row, int64_t col, double value) {
-  assert_in_range(row, 0, table->rows - 1);
-  assert_in_range(col, 0, table->cols - 1);
-  assert_false(table->present[row * table->cols + col]);
+  if (row < 0 || row >= table->rows || col < 0 || col >= table->cols ||
+      table->present[row * table->cols + col])
+    fail_msg("row %lld, column %lld: outside, or twice", (long long)row, (long long)col);
   table->present[row * table->cols + col] = 1;
   table->values[row * table->cols + col] = value;
 }
@@ -80,9 +88,10 @@ static void check_sell(const struct cb_csr *csr, enum cb_type type) {
       for (int64_t slot = sell.offsets[i]; slot < sell.offsets[i + 1]; slot++) {
         const int64_t row = slices[s] * i + (slot - sell.offsets[i]) % slices[s];
         if (sell.columns[slot] < 0) {
-          assert_int_equal(sell.columns[slot], -1);
-          assert_true(value_at(sell.values, type, slot) == 0);
-        } else put(&found, row, sell.columns[slot], value_at(sell.values, type, slot));
+          if (sell.columns[slot] != -1 || value_at(sell.values, type, slot) != 0)
+            fail_msg("slot %lld is badly padded", (long long)slot);
+        } else
+          put(&found, row, sell.columns[slot], value_at(sell.values, type, slot));
         if (row < csr->rows && cb_csr_row_length(csr, row) > longest) longest = cb_csr_row_length(csr, row);
       }
       assert_int_equal(sell.offsets[i + 1] - sell.offsets[i], longest * slices[s]);
@@ -122,14 +131,16 @@ static void check_bsr(const struct cb_csr *csr, enum cb_type type) {
           const int64_t row = block * i + j / block, col = block * bsr.columns[k] + j % block;
           const double value = value_at(bsr.values, type, block * block * k + j);
           const int inside = row < csr->rows && col < csr->cols;
-          assert_true(value == (inside ? expected.values[row * csr->cols + col] : 0));
+          if (value != (inside ? expected.values[row * csr->cols + col] : 0))
+            fail_msg("row %lld, column %lld: another value", (long long)row, (long long)col);
           if (!inside) continue;
           entries += expected.present[row * csr->cols + col];
           expected.present[row * csr->cols + col] = 0;
         }
         assert_true(entries > 0); /* no empty blocks */
       }
-    for (int64_t j = 0; j < csr->rows * csr->cols; j++) assert_false(expected.present[j]); /* all were met */
+    for (int64_t j = 0; j < csr->rows * csr->cols; j++)
+      if (expected.present[j]) fail_msg("entry %lld is in no block", (long long)j);
     cb_bsr_release(&bsr);
     table_release(&expected);
   }

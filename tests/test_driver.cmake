@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-# The fake driver, a shared object that tests open in libcuda's place.
+# The fake driver and the fake cuSPARSE, shared objects that tests open in the real ones' places.
 add_library(fake_cuda MODULE fake_driver.c)
-set_target_properties(fake_cuda PROPERTIES C_VISIBILITY_PRESET hidden)
-target_compile_definitions(fake_cuda PRIVATE _GNU_SOURCE)
+add_library(fake_cusparse MODULE fake_cusparse.c)
+foreach(library fake_cuda fake_cusparse)
+  set_target_properties(${library} PROPERTIES C_VISIBILITY_PRESET hidden)
+  target_compile_definitions(${library} PRIVATE _GNU_SOURCE)
+endforeach()
 foreach(name test_driver test_operator test_bench)
-  if(TARGET ${name})
-    add_dependencies(${name} fake_cuda)
-    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_CUDA=$<TARGET_FILE:fake_cuda>")
-  endif()
+  add_dependencies(${name} fake_cuda fake_cusparse)
+  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_CUDA=$<TARGET_FILE:fake_cuda>"
+               "CBGEN_FAKE_CUSPARSE=$<TARGET_FILE:fake_cusparse>")
 endforeach()
 
 # Where CUDA's headers are, the types and numbers that runtime/ writes down are compared with them.

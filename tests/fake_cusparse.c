@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The fake cuSPARSE: see fake_cusparse.h. The numbers are those of cusparse.h 12.6, written down a second
+ * time. */
+#include "fake_cusparse.h"
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fake_driver.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { OK = 0, INVALID_VALUE = 3, NOT_SUPPORTED = 10 };
+enum { REAL_32 = 0, REAL_64 = 1, INDEX_32 = 2, ORDER_ROW = 2 };
+enum format { CSR = 1, COO = 3, BSR = 6, SELL = 7 };
+
+static struct fake_cusparse state;
+EXPORT struct fake_cusparse *const fake_cusparse = &state;
+
+struct matrix {
+  enum format format;
+  int64_t rows, cols, entries, size; /* rows and cols in blocks for BSR; entries: slots for SELL */
+  uint64_t offsets, columns, values;
+  unsigned type;
+};
+
+struct vector {
+  int64_t size;
+  uint64_t values;
+  unsigned type;
+};
+
+static unsigned misuse(const char *what) {
+  if (!state.misuses++) snprintf(state.misuse, sizeof state.misuse, "%s", what);
+  return INVALID_VALUE;
+}
+
+#define ENTER                                                                                                \
+  if (++state.calls == state.fail_at) return NOT_SUPPORTED
+#define EXPECT(condition)                                                                                    \
+  if (!(condition)) return misuse(#condition)
+
+static void *new_thing(size_t bytes) {
+  state.live++;
+  return calloc(1, bytes);
+}
+
+static unsigned drop(void *thing) {
+  state.live--;
+  free(thing);
+  return OK;
+}
+
+/* ---- handles and descriptors. Destroying works even when the call is made to fail. */
+
+EXPORT unsigned cusparseCreate(void **handle) {
+  ENTER;
+  *handle = new_thing(8);
+  return OK;
+}
+EXPORT unsigned cusparseDestroy(void *handle) {
+  return drop(handle);
+}
+EXPORT unsigned cusparseGetVersion(void *handle, int *version) {
+  ENTER;
+  EXPECT(handle);
+  *version = 12603;
+  return OK;
+}
+EXPORT unsigned cusparseSetStream(void *handle, void *stream) {
+  ENTER;
+  EXPECT(handle && stream);
+  return OK;
+}
+EXPORT const char *cusparseGetErrorString(unsigned status) {
+  return status == NOT_SUPPORTED ? "operation not supported" : "invalid value";
+}
+EXPORT unsigned cusparseCreateMatDescr(void **descriptor) {
+  ENTER;
+  *descriptor = new_thing(8);
+  return OK;
+}
+EXPORT unsigned cusparseDestroyMatDescr(void *descriptor) {
+  return drop(descriptor);
+}
+
+static size_t width(unsigned type) {
+  return type == REAL_32 ? 4 : 8;
+}
+
+EXPORT unsigned cusparseCreateDnVec(struct vector **vector, int64_t size, void *values, unsigned type) {
+  ENTER;
+  EXPECT(type == REAL_32 || type == REAL_64);
+  EXPECT(fake_bytes((uintptr_t)values, (size_t)size * width(type)));
+  *vector = new_thing(sizeof **vector);
+  **vector = (struct vector){size, (uintptr_t)values, type};
+  return OK;
+}
+EXPORT unsigned cusparseDestroyDnVec(struct vector *vector) {
+  return drop(vector);
+}
+EXPORT unsigned cusparseDestroySpMat(struct matrix *matrix) {
+  return drop(matrix);
+}
+
+static unsigned make(struct matrix **out, struct matrix matrix, int64_t offsets, int64_t values) {
+  EXPECT(matrix.rows > 0 && matrix.cols > 0 && matrix.entries > 0);
+  EXPECT(fake_bytes(matrix.offsets, (size_t)offsets * 4));
+  EXPECT(fake_bytes(matrix.columns, (size_t)matrix.entries * 4));
+  EXPECT(fake_bytes(matrix.values, (size_t)values * width(matrix.type)));
+  *out = new_thing(sizeof **out);
+  **out = matrix;
+  return OK;
+}
+
+EXPORT unsigned cusparseCreateCsr(struct matrix **matrix, int64_t rows, int64_t cols, int64_t nnz,
+                                  void *offsets, void *columns, void *values, unsigned offsets_type,
+                                  unsigned columns_type, unsigned base, unsigned type) {
+  ENTER;
+  EXPECT(offsets_type == INDEX_32 && columns_type == INDEX_32 && base == 0);
+  return make(matrix,
+              (struct matrix){CSR, rows, cols, nnz, 0, (uintptr_t)offsets, (uintptr_t)columns,
+                              (uintptr_t)values, type},
+              rows + 1, nnz);
+}
+
+EXPORT unsigned cusparseCreateCoo(struct matrix **matrix, int64_t rows, int64_t cols, int64_t nnz,
+                                  void *row_indices, void *columns, void *values, unsigned index_type,
+                                  unsigned base, unsigned type) {
+  ENTER;
+  EXPECT(index_type == INDEX_32 && base == 0);
+  return make(matrix,
+              (struct matrix){COO, rows, cols, nnz, 0, (uintptr_t)row_indices, (uintptr_t)columns,
+                              (uintptr_t)values, type},
+              nnz, nnz);
+}
+
+EXPORT unsigned cusparseCreateSlicedEll(struct matrix **matrix, int64_t rows, int64_t cols, int64_t nnz,
+                                        int64_t slots, int64_t slice, void *offsets, void *columns,
+                                        void *values, unsigned offsets_type, unsigned columns_type,
+                                        unsigned base, unsigned type) {
+  ENTER;
+  EXPECT(offsets_type == INDEX_32 && columns_type == INDEX_32 && base == 0 && slice > 0 && nnz <= slots);
+  return make(matrix,
+              (struct matrix){SELL, rows, cols, slots, slice, (uintptr_t)offsets, (uintptr_t)columns,
+                              (uintptr_t)values, type},
+              (rows + slice - 1) / slice + 1, slots);
+}
+
+EXPORT unsigned cusparseCreateBsr(struct matrix **matrix, int64_t rows, int64_t cols, int64_t blocks,
+                                  int64_t block_r, int64_t block_c, void *offsets, void *columns,
+                                  void *values, unsigned offsets_type, unsigned columns_type, unsigned base,
+                                  unsigned type, unsigned order) {
+  ENTER;
+  EXPECT(offsets_type == INDEX_32 && columns_type == INDEX_32 && base == 0 && block_r == block_c &&
+         order == ORDER_ROW);
+  return make(matrix,
+              (struct matrix){BSR, rows, cols, blocks, block_r, (uintptr_t)offsets, (uintptr_t)columns,
+                              (uintptr_t)values, type},
+              rows + 1, blocks * block_r * block_c);
+}
+
+/* ---- products */
+
+static double get(uint64_t address, unsigned type, int64_t at) {
+  const void *bytes = fake_bytes(address + (uint64_t)at * width(type), width(type));
+  return type == REAL_32 ? (double)*(const float *)bytes : *(const double *)bytes;
+}
+
+static int64_t get_index(uint64_t address, int64_t at) {
+  return *(const int32_t *)fake_bytes(address + 4 * (uint64_t)at, 4);
+}
+
+/* Adds row `row`'s products into *sum. */
+static void add_row(const struct matrix *matrix, const struct vector *x, int64_t row, double *sum) {
+  const int64_t size = matrix->size;
+  int64_t first = 0, end = matrix->entries;
+  if (matrix->format == CSR)
+    first = get_index(matrix->offsets, row), end = get_index(matrix->offsets, row + 1);
+  if (matrix->format == BSR || matrix->format == SELL) {
+    first = get_index(matrix->offsets, row / size);
+    end = get_index(matrix->offsets, row / size + 1);
+  }
+  for (int64_t k = first; k < end; k++) {
+    if (matrix->format == COO && get_index(matrix->offsets, k) != row) continue;
+    if (matrix->format == SELL && ((k - first) % size != row % size || get_index(matrix->columns, k) < 0))
+      continue;
+    const int64_t column = get_index(matrix->columns, k);
+    if (matrix->format != BSR) *sum += get(matrix->values, matrix->type, k) * get(x->values, x->type, column);
+    for (int64_t j = 0; matrix->format == BSR && j < size; j++)
+      *sum += get(matrix->values, matrix->type, size * size * k + size * (row % size) + j) *
+              get(x->values, x->type, size * column + j);
+  }
+}
+
+static unsigned product(const struct matrix *matrix, const struct vector *x, const struct vector *y,
+                        double alpha, double beta, double slip) {
+  for (int64_t row = 0; row < y->size; row++) {
+    void *place = fake_bytes(y->values + (uint64_t)row * width(y->type), width(y->type));
+    double sum = slip;
+    add_row(matrix, x, row, &sum);
+    sum = alpha * sum + (beta == 0 ? 0 : beta * get(y->values, y->type, row));
+    if (y->type == REAL_32)
+      *(float *)place = (float)sum;
+    else
+      *(double *)place = sum;
+  }
+  return OK;
+}
+
+static double scalar(const void *value, unsigned type) {
+  return type == REAL_32 ? (double)*(const float *)value : *(const double *)value;
+}
+
+/* What all three calls of one product must agree on. */
+static unsigned check(const void *handle, unsigned operation, const struct matrix *matrix,
+                      const struct vector *x, const struct vector *y, unsigned type, unsigned algorithm) {
+  static const enum format formats[] = {0, COO, CSR, CSR, COO, SELL, BSR}; /* of each algorithm */
+  EXPECT(handle && operation == 0);
+  EXPECT(algorithm < 7 && formats[algorithm] == matrix->format);
+  EXPECT(matrix->type == type && x->type == type && y->type == type);
+  const int64_t unit = matrix->format == BSR ? matrix->size : 1;
+  EXPECT(x->size == unit * matrix->cols && y->size == unit * matrix->rows);
+  return OK;
+}
+
+EXPORT unsigned cusparseSpMV_bufferSize(void *handle, unsigned operation, const void *alpha,
+                                        const struct matrix *matrix, const struct vector *x, const void *beta,
+                                        struct vector *y, unsigned type, unsigned algorithm, size_t *bytes) {
+  ENTER;
+  EXPECT(scalar(alpha, type) == 1 && scalar(beta, type) == 0);
+  *bytes = 16 * (algorithm + 1);
+  return check(handle, operation, matrix, x, y, type, algorithm);
+}
+
+EXPORT unsigned cusparseSpMV_preprocess(void *handle, unsigned operation, const void *alpha,
+                                        const struct matrix *matrix, const struct vector *x, const void *beta,
+                                        struct vector *y, unsigned type, unsigned algorithm, void *buffer) {
+  ENTER;
+  EXPECT(scalar(alpha, type) == 1 && scalar(beta, type) == 0);
+  EXPECT(fake_bytes((uintptr_t)buffer, 16 * (algorithm + 1)));
+  state.preprocessed++;
+  return check(handle, operation, matrix, x, y, type, algorithm);
+}
+
+EXPORT unsigned cusparseSpMV(void *handle, unsigned operation, const void *alpha, const struct matrix *matrix,
+                             const struct vector *x, const void *beta, struct vector *y, unsigned type,
+                             unsigned algorithm, void *buffer) {
+  ENTER;
+  const unsigned status = check(handle, operation, matrix, x, y, type, algorithm);
+  if (status) return status;
+  EXPECT(fake_bytes((uintptr_t)buffer, 16 * (algorithm + 1)));
+  return product(matrix, x, y, scalar(alpha, type), scalar(beta, type), state.lie == (int)algorithm ? 1 : 0);
+}
+
+static unsigned bsrmv(const void *handle, unsigned direction, unsigned operation, int rows, int cols,
+                      int blocks, const void *alpha, const void *descriptor, const void *values,
+                      const void *offsets, const void *columns, int block, const void *x, const void *beta,
+                      void *y, unsigned type) {
+  ENTER;
+  EXPECT(handle && descriptor && direction == 0 && operation == 0 && block > 1);
+  const struct matrix matrix = {
+      BSR, rows, cols, blocks, block, (uintptr_t)offsets, (uintptr_t)columns, (uintptr_t)values, type};
+  const struct vector from = {(int64_t)cols * block, (uintptr_t)x, type},
+                      to = {(int64_t)rows * block, (uintptr_t)y, type};
+  return product(&matrix, &from, &to, scalar(alpha, type), scalar(beta, type), 0);
+}
+
+EXPORT unsigned cusparseSbsrmv(void *handle, unsigned direction, unsigned operation, int rows, int cols,
+                               int blocks, const float *alpha, const void *descriptor, const float *values,
+                               const int *offsets, const int *columns, int block, const float *x,
+                               const float *beta, float *y) {
+  return bsrmv(handle, direction, operation, rows, cols, blocks, alpha, descriptor, values, offsets, columns,
+               block, x, beta, y, REAL_32);
+}
+
+EXPORT unsigned cusparseDbsrmv(void *handle, unsigned direction, unsigned operation, int rows, int cols,
+                               int blocks, const double *alpha, const void *descriptor, const double *values,
+                               const int *offsets, const int *columns, int block, const double *x,
+                               const double *beta, double *y) {
+  return bsrmv(handle, direction, operation, rows, cols, blocks, alpha, descriptor, values, offsets, columns,
+               block, x, beta, y, REAL_64);
+}

@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Running and timing on a fake driver and a fake cuSPARSE, with the real NVRTC: every array, argument and
+ * result goes its way; only the generated kernel does not run, a hook multiplies in its place. */
+#include "tests/support.h"
+
+#include "runtime/bench.h"
+#include "tests/fake_cusparse.h"
+#include "tests/fake_driver.h"
+
+#include <dlfcn.h>
+#include <jansson.h>
+#include <math.h>
+
+static struct fake_control *fake;
+static struct fake_cusparse *rivals;
+
+/* What the hook needs to stand in for the kernel. */
+struct stand_in {
+  struct product product;
+  int wrong; /* leave y alone */
+};
+
+static int arrays_of(const struct cb_region *region) {
+  int stored = 0;
+  for (int a = 0; a < region->arrays_count; a++) stored += region->arrays[a].storage == CB_STORED;
+  return stored;
+}
+
+static double get(uint64_t address, enum cb_type type, int64_t i) {
+  return cb_oracle_get(fake_bytes(address + (uint64_t)i * cb_type_size(type), cb_type_size(type)), type, 0);
+}
+
+static double scalar(const void *parameter, enum cb_type type) {
+  return type == CB_F32 ? (double)*(const float *)parameter : *(const double *)parameter;
+}
+
+/* The first launch of a product computes all of it. */
+static void multiply(void *user, const struct fake_launch *launch) {
+  const struct stand_in *stand_in = user;
+  const struct cb_plan *plan = stand_in->product.plan;
+  const struct cb_csr *csr = stand_in->product.csr;
+  const enum cb_type type = plan->vector_type;
+  void **parameters = launch->parameters;
+  char first[96];
+  if (stand_in->wrong || !strncmp(launch->kernel, "cbgen_", 6)) return;
+  char symbol[49];
+  cb_symbol_from(csr->name, symbol);
+  const struct cb_label label = {csr->name, symbol, {0, 0}};
+  cb_source_kernel(plan, &label, 0, first, sizeof first);
+  if (strcmp(launch->kernel, first)) return;
+  for (int r = 0; r < plan->launches[0].regions && !plan->launches[0].piece; r++)
+    parameters += arrays_of(&plan->regions[r]) > 0;
+  const uint64_t x = *(uint64_t *)parameters[0], y = *(uint64_t *)parameters[1];
+  const int scaled = plan->form == CB_FORM_AXPBY;
+  const double alpha = scaled ? scalar(parameters[2], plan->sum_type) : 1;
+  const double beta = scaled ? scalar(parameters[3], plan->sum_type) : plan->form == CB_FORM_ADD;
+  for (int64_t row = 0; row < csr->rows; row++) {
+    double sum = 0;
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
+      sum += cb_oracle_round(csr->values[k], type) * get(x, type, csr->col_idx[k]);
+    sum = alpha * sum + (beta != 0 ? beta * get(y, type, row) : 0);
+    cb_oracle_set(fake_bytes(y + (uint64_t)row * cb_type_size(type), cb_type_size(type)), type, 0, sum);
+  }
+}
+
+static struct fake_cusparse *open_rivals(void) {
+  const char *path = getenv("CBGEN_FAKE_CUSPARSE");
+  void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : NULL;
+  struct fake_cusparse **control = library ? dlsym(library, "fake_cusparse") : NULL;
+  if (!control) return NULL;
+  **control = (struct fake_cusparse){0};
+  return *control;
+}
+
+static struct cb_bench_settings settings_of(int with_rivals) {
+  struct cb_bench_settings settings;
+  cb_bench_settings_default(&settings);
+  settings.driver_path = getenv("CBGEN_FAKE_CUDA");
+  settings.cusparse_path = getenv("CBGEN_FAKE_CUSPARSE");
+  settings.ceilings = 0;
+  settings.rivals = with_rivals;
+  settings.repetitions = 3;
+  settings.batches = 2;
+  settings.launches = 2;
+  return settings;
+}
+
+/* Fresh fakes; skips the test where there is no NVRTC. */
+static void set_up(struct stand_in *stand_in, const char *matrix, const char *options) {
+  struct cb_diag diag = {0};
+  struct cb_nvrtc *nvrtc;
+  if (cb_nvrtc_open(&nvrtc, NULL, &diag)) {
+    print_message("skipped: %s\n", diag.message);
+    skip();
+  }
+  cb_nvrtc_close(nvrtc);
+  fake = fake_open();
+  rivals = open_rivals();
+  assert_non_null(fake);
+  assert_non_null(rivals);
+  fake->memory = 64 << 20;
+  *stand_in = (struct stand_in){.product = product_of(matrix, options)};
+  fake->hook = multiply;
+  fake->user = stand_in;
+}
+
+/* The stand-in's plan must be the one that the bench makes for the fake device. */
+static void plan_for(struct stand_in *stand_in, const struct cb_bench *bench) {
+  struct cb_diag diag = {0};
+  cb_assignment_free(stand_in->product.assignment);
+  cb_plan_free(stand_in->product.plan);
+  assert_ok(cb_plan_build(&stand_in->product.plan, &stand_in->product.assignment, stand_in->product.csr,
+                          &bench->device->target, &stand_in->product.options, &diag));
+}
+
+static void tear_down(struct stand_in *stand_in) {
+  product_release(&stand_in->product);
+  assert_string_equal(fake->misuse, "");
+  assert_string_equal(rivals->misuse, "");
+  assert_true(fake_is_clean(fake));
+  assert_int_equal(rivals->live, 0);
+}
+
+static const struct cb_rival_result *rival_named(const struct cb_bench_result *result, const char *name) {
+  for (int i = 0; i < result->rivals_count; i++)
+    if (!strcmp(result->rivals[i].rival.name, name)) return &result->rivals[i];
+  fail_msg("no rival '%s'", name);
+  return NULL;
+}
+
+/* ---- the whole way */
+
+static const struct {
+  const char *matrix, *options, *applying; /* rivals that must apply, between spaces; the others must not */
+} cases[] = {
+    {"block,blocks_r=40,r=3,c=3,per_row=2", "form=ax",
+     " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 bsrmv-3 "},
+    {"block,blocks_r=40,r=3,c=3,per_row=2", "form=axpby type=f32",
+     " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 bsrmv-3 "},
+    {"dense,rows=49,cols=31", "form=add",
+     " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-2 bsrmv-2 bsr-3 bsrmv-3 "
+     "bsr-4 bsrmv-4 "
+     "bsr-5 bsrmv-5 bsr-6 bsrmv-6 bsr-8 bsrmv-8 "},
+    {"dense_row,n=400", "form=ax type=f32", " csr-alg1 csr-alg2 coo-alg1 coo-alg2 "},
+    {"random,rows=90,cols=120,density=0.02", "form=axpby",
+     " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 "},
+    {"empty,rows=50,cols=40", "form=ax", " "},
+    {"empty,rows=0,cols=4", "form=ax", ""},
+};
+
+static void check_rivals(const struct cb_bench_result *result, const char *applying) {
+  assert_int_equal(result->rivals_count > 0, *applying != 0);
+  for (int i = 0; i < result->rivals_count; i++) {
+    const struct cb_rival_result *one = &result->rivals[i];
+    char word[32];
+    snprintf(word, sizeof word, " %s ", one->rival.name);
+    if (!one->rival.applies != !strstr(applying, word))
+      fail_msg("%s applies: %d, %s", one->rival.name, one->rival.applies, one->rival.reason);
+    assert_int_equal(one->wrong, 0);
+    assert_int_equal(!*one->rival.reason, one->rival.applies);
+    if (one->rival.applies) assert_true(one->timing.us > 0 && one->timing.least_us <= one->timing.us);
+  }
+}
+
+static void check_texts(const struct cb_bench *bench, const struct cb_bench_result *result) {
+  struct cb_diag diag = {0};
+  struct cb_text text = {0};
+  json_error_t error;
+  assert_ok(cb_bench_json(&text, bench, result, &diag));
+  assert_null(strchr(cb_text_string(&text), '\n'));
+  json_t *json = json_loads(cb_text_string(&text), 0, &error);
+  assert_non_null(json);
+  assert_int_equal(json_integer_value(json_object_get(json, "nnz")), result->run.nnz);
+  assert_int_equal(json_array_size(json_object_get(json, "rivals")), result->rivals_count);
+  assert_int_equal(json_array_size(json_object_get(json, "kernels")), result->run.cubin.count);
+  assert_string_equal(json_string_value(json_object_get(json, "plan")), result->run.plan);
+  json_decref(json);
+  cb_text_release(&text);
+  assert_ok(cb_run_json(&text, bench, &result->run, &diag));
+  json = json_loads(cb_text_string(&text), 0, &error);
+  assert_non_null(json);
+  json_decref(json);
+  cb_text_release(&text);
+  cb_bench_markdown_head(&text, bench);
+  cb_bench_markdown_row(&text, result);
+  const char *head = strstr(cb_text_string(&text), "| matrix");
+  int bars[3] = {0}; /* the head, the line below it, the row */
+  assert_non_null(head);
+  for (int line = 0; line < 3; line++, head = strchr(head, '\n') + 1)
+    for (const char *c = head; *c != '\n'; c++) bars[line] += *c == '|';
+  assert_int_equal(bars[0], bars[1]);
+  assert_int_equal(bars[0], bars[2]);
+  cb_bench_report(&text, bench, result);
+  assert_non_null(strstr(cb_text_string(&text), result->run.plan));
+  assert_false(text.failed);
+  cb_text_release(&text);
+}
+
+static void matrices_are_measured(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct cb_diag diag = {0};
+    struct stand_in stand_in;
+    struct cb_bench *bench;
+    struct cb_bench_result result;
+    set_up(&stand_in, cases[i].matrix, cases[i].options);
+    const struct cb_bench_settings settings = settings_of(1);
+    assert_ok(cb_bench_open(&bench, &settings, &diag));
+    assert_string_equal(bench->missing, "");
+    plan_for(&stand_in, bench);
+    assert_ok(cb_bench_matrix(&result, bench, stand_in.product.csr, &stand_in.product.options, &diag));
+    assert_int_equal(result.run.check.wrong, 0);
+    assert_int_equal(result.run.check.rows, stand_in.product.csr->rows);
+    assert_true(result.run.repeatable);
+    assert_int_equal(result.run.timing.launches, stand_in.product.csr->rows ? 2 : 0);
+    check_rivals(&result, cases[i].applying);
+    assert_int_equal(result.best >= 0, strlen(cases[i].applying) > 1);
+    check_texts(bench, &result);
+    cb_bench_result_release(&result);
+    cb_bench_close(bench);
+    tear_down(&stand_in);
+  }
+}
+
+/* A kernel that does nothing leaves NaN everywhere. */
+static void a_wrong_kernel_is_seen(void **state) {
+  struct cb_diag diag = {0};
+  struct stand_in stand_in;
+  struct cb_bench *bench;
+  struct cb_run_result result;
+  (void)state;
+  set_up(&stand_in, "fe3,n=3", "form=ax");
+  stand_in.wrong = 1;
+  const struct cb_bench_settings settings = settings_of(0);
+  assert_ok(cb_bench_open(&bench, &settings, &diag));
+  assert_ok(cb_run_matrix(&result, bench, stand_in.product.csr, &stand_in.product.options, &diag));
+  assert_int_equal(result.check.wrong, stand_in.product.csr->rows);
+  cb_run_result_release(&result);
+  cb_bench_close(bench);
+  tear_down(&stand_in);
+}
+
+static void a_wrong_rival_is_seen(void **state) {
+  enum { SELL_ALG1 = 5 };
+  struct cb_diag diag = {0};
+  struct stand_in stand_in;
+  struct cb_bench *bench;
+  struct cb_bench_result result;
+  (void)state;
+  set_up(&stand_in, "fe3,n=3", "form=ax");
+  rivals->lie = SELL_ALG1;
+  const struct cb_bench_settings settings = settings_of(1);
+  assert_ok(cb_bench_open(&bench, &settings, &diag));
+  plan_for(&stand_in, bench);
+  assert_ok(cb_bench_matrix(&result, bench, stand_in.product.csr, &stand_in.product.options, &diag));
+  assert_int_equal(rival_named(&result, "sell-32")->wrong, stand_in.product.csr->rows);
+  assert_int_equal(rival_named(&result, "csr-alg2")->wrong, 0);
+  assert_true(result.best >= 0);
+  assert_null(strstr(result.rivals[result.best].rival.name, "sell"));
+  cb_bench_result_release(&result);
+  cb_bench_close(bench);
+  tear_down(&stand_in);
+}
+
+static void ceilings_are_measured(void **state) {
+  struct cb_diag diag = {0};
+  struct stand_in stand_in;
+  struct cb_bench *bench;
+  (void)state;
+  set_up(&stand_in, "fe3,n=2", "form=ax");
+  struct cb_bench_settings settings = settings_of(0);
+  settings.ceilings = 1;
+  assert_ok(cb_bench_open(&bench, &settings, &diag));
+  assert_true(bench->ceilings.bytes > 0);
+  assert_true(bench->ceilings.read_gb_per_s > 0 && isfinite(bench->ceilings.read_gb_per_s));
+  assert_true(bench->ceilings.copy_gb_per_s > 0 && isfinite(bench->ceilings.copy_gb_per_s));
+  assert_true(fabs(bench->ceilings.launch_us - 5) < 0.1); /* the fake clock's launch */
+  cb_bench_close(bench);
+  tear_down(&stand_in);
+}
+
+/* ---- what is missing, and what fails */
+
+static void without_cusparse_it_goes_on(void **state) {
+  struct cb_diag diag = {0};
+  struct stand_in stand_in;
+  struct cb_bench *bench;
+  struct cb_bench_result result;
+  (void)state;
+  set_up(&stand_in, "fe3,n=2", "form=ax");
+  struct cb_bench_settings settings = settings_of(1);
+  settings.cusparse_path = "/nowhere/libcusparse.so.12";
+  assert_ok(cb_bench_open(&bench, &settings, &diag));
+  assert_null(bench->cusparse);
+  assert_non_null(strstr(bench->missing, "/nowhere/libcusparse.so.12"));
+  assert_non_null(strstr(bench->missing, "nvidia-cusparse"));
+  plan_for(&stand_in, bench);
+  assert_ok(cb_bench_matrix(&result, bench, stand_in.product.csr, &stand_in.product.options, &diag));
+  assert_int_equal(result.rivals_count, 0);
+  check_texts(bench, &result);
+  cb_bench_result_release(&result);
+  cb_bench_close(bench);
+  tear_down(&stand_in);
+}
+
+static void without_nvrtc_it_says_so(void **state) {
+  struct cb_diag diag = {0};
+  struct stand_in stand_in;
+  struct cb_bench *bench;
+  (void)state;
+  set_up(&stand_in, "fe3,n=2", "form=ax");
+  struct cb_bench_settings settings = settings_of(0);
+  settings.nvrtc_path = "/nowhere/libnvrtc.so.13";
+  assert_int_equal(cb_bench_open(&bench, &settings, &diag), CB_ERR_MISSING);
+  assert_null(bench);
+  assert_non_null(strstr(diag.message, "nvidia-cuda-nvrtc"));
+  tear_down(&stand_in);
+}
+
+/* Opens, measures and closes; whatever fails on the way must leave nothing behind. */
+static enum cb_status once(struct stand_in *stand_in, const struct cb_bench_settings *settings,
+                           struct cb_diag *diag) {
+  struct cb_bench *bench;
+  struct cb_bench_result result;
+  enum cb_status s = cb_bench_open(&bench, settings, diag);
+  if (s) return s;
+  s = cb_bench_matrix(&result, bench, stand_in->product.csr, &stand_in->product.options, diag);
+  cb_bench_result_release(&result);
+  cb_bench_close(bench);
+  return s;
+}
+
+/* A refusal of cuSPARSE takes one rival out, or all; it is never an error of the whole but while timing. */
+static void failing_cusparse_calls_leave_nothing(void **state) {
+  struct stand_in stand_in;
+  int refused = 0;
+  (void)state;
+  set_up(&stand_in, "fe3,n=2", "form=ax");
+  stand_in.wrong = 1; /* the hook would need the bench's plan; the product does not matter here */
+  struct cb_bench_settings settings = settings_of(1);
+  settings.repetitions = settings.batches = settings.launches = 1;
+  for (long nth = 1;; nth += 23) {
+    struct cb_diag diag = {0};
+    *rivals = (struct fake_cusparse){.fail_at = nth};
+    const enum cb_status s = once(&stand_in, &settings, &diag);
+    assert_true(s == CB_OK || s == CB_ERR_DEVICE);
+    assert_string_equal(rivals->misuse, "");
+    assert_int_equal(rivals->live, 0);
+    assert_true(fake_is_clean(fake));
+    refused += s != CB_OK;
+    if (rivals->calls < nth) break;
+  }
+  assert_true(refused > 0);
+  tear_down(&stand_in);
+}
+
+static void failing_driver_calls_leave_nothing(void **state) {
+  struct stand_in stand_in;
+  (void)state;
+  set_up(&stand_in, "fe3,n=2", "form=ax");
+  stand_in.wrong = 1;
+  struct cb_bench_settings settings = settings_of(0);
+  settings.repetitions = settings.batches = settings.launches = 1;
+  for (long nth = 1;; nth += 3) {
+    struct cb_diag diag = {0};
+    fake->calls = 0;
+    fake->fail_at = nth;
+    fake->failure = 999;
+    const enum cb_status s = once(&stand_in, &settings, &diag);
+    if (fake->calls < nth) {
+      assert_int_equal(s, CB_OK);
+      break;
+    }
+    if (s) assert_true(strlen(diag.message) > 10);
+    assert_string_equal(fake->misuse, "");
+    assert_true(fake_is_clean(fake));
+  }
+  fake->fail_at = 0;
+  tear_down(&stand_in);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(matrices_are_measured),
+      cmocka_unit_test(a_wrong_kernel_is_seen),
+      cmocka_unit_test(a_wrong_rival_is_seen),
+      cmocka_unit_test(ceilings_are_measured),
+      cmocka_unit_test(without_cusparse_it_goes_on),
+      cmocka_unit_test(without_nvrtc_it_says_so),
+      cmocka_unit_test(failing_cusparse_calls_leave_nothing),
+      cmocka_unit_test(failing_driver_calls_leave_nothing),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
