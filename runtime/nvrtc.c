@@ -6,6 +6,7 @@
 #include "runtime/library.h"
 
 #include <ctype.h>
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,12 +70,25 @@ static enum cb_status learn(struct cb_nvrtc *nvrtc, struct cb_diag *diag) {
   return check(nvrtc, nvrtc->call.arches(nvrtc->arches), "list its architectures", diag);
 }
 
+/* NVRTC opens its table of built-in functions by name alone, and the loader does not look beside a library that was
+ * opened by its path (the PyPI wheel has no run path). With the table in memory it is found by that name. Where it
+ * is missing NVRTC itself says so. */
+static void open_builtins(const struct cb_nvrtc *nvrtc) {
+  const char *library = nvrtc->library.path, *slash = strrchr(library, '/');
+  char path[640];
+  if (!slash) return;
+  snprintf(path, sizeof path, "%.*s/libnvrtc-builtins.so.%d.%d", (int)(slash - library), library, nvrtc->major,
+           nvrtc->minor);
+  dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+}
+
 enum cb_status cb_nvrtc_open(struct cb_nvrtc **out, const char *path, struct cb_diag *diag) {
   struct cb_nvrtc *nvrtc = cb_calloc(1, sizeof *nvrtc);
   *out = NULL;
   if (!nvrtc) return cb_fail_memory(diag, "NVRTC's table", sizeof *nvrtc);
   enum cb_status s = cb_library_open(&nvrtc->library, &nvrtc_search, path, nvrtc_symbols, &nvrtc->call, diag);
   if (!s) s = learn(nvrtc, diag);
+  if (!s) open_builtins(nvrtc);
   if (s)
     cb_nvrtc_close(nvrtc);
   else
