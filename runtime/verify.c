@@ -12,7 +12,7 @@
 
 /* ---- kinds of products */
 
-enum x_kind { X_RANDOM, X_INTEGERS, X_NON_FINITE };
+enum x_kind { X_RANDOM, X_INTEGERS, X_NON_FINITE, X_ENDS };
 enum y_kind { Y_MARKED, Y_RANDOM, Y_INTEGERS }; /* what y holds before */
 
 struct kind {
@@ -29,12 +29,15 @@ static const struct kind kinds[] = {
     {"random", CB_FORM_AX, 0, X_RANDOM, Y_MARKED, 1, 0},
     {"integers", CB_FORM_AX, 1, X_INTEGERS, Y_MARKED, 1, 0},
     {"non-finite", CB_FORM_AX, 0, X_NON_FINITE, Y_MARKED, 1, 0},
+    {"non-finite ends", CB_FORM_AX, 0, X_ENDS, Y_MARKED, 1, 0},
     {"random", CB_FORM_ADD, 0, X_RANDOM, Y_RANDOM, 1, 1},
     {"integers", CB_FORM_ADD, 1, X_INTEGERS, Y_INTEGERS, 1, 1},
     {"non-finite", CB_FORM_ADD, 0, X_NON_FINITE, Y_RANDOM, 1, 1},
+    {"non-finite ends", CB_FORM_ADD, 0, X_ENDS, Y_RANDOM, 1, 1},
     {"random", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, -1.625, 0.71875},
     {"integers", CB_FORM_AXPBY, 1, X_INTEGERS, Y_INTEGERS, 3, -2},
     {"non-finite", CB_FORM_AXPBY, 0, X_NON_FINITE, Y_RANDOM, 0.5, -1},
+    {"non-finite ends", CB_FORM_AXPBY, 0, X_ENDS, Y_RANDOM, 0.5, -1},
     {"beta zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_MARKED, 1.25, 0},
     {"alpha zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, 0, -0.375},
 };
@@ -92,11 +95,21 @@ static void fill(void *vector, enum cb_type type, int64_t count, int integers, u
     cb_oracle_set(vector, type, i, integers ? draw_integer(&seed) : draw_fraction(&seed));
 }
 
-/* A few places, so that most rows of most matrices stay finite. */
-static void sprinkle(void *x, enum cb_type type, int64_t count, uint64_t seed) {
+/* In columns of random nonzeros: a row of average length sees one with a probability of about a third. */
+static void sprinkle(void *x, enum cb_type type, const struct cb_csr *csr, uint64_t seed) {
   const double specials[] = {NAN, INFINITY, -INFINITY};
-  for (int64_t left = count ? 1 + count / 500 : 0; left > 0; left--)
-    cb_oracle_set(x, type, (int64_t)(draw(&seed) % (uint64_t)count), specials[draw(&seed) % 3]);
+  if (!csr->nnz) return;
+  for (int64_t left =
+           1 + (int64_t)(0.3 * (double)csr->rows * (double)csr->cols / (double)csr->nnz) % csr->cols;
+       left > 0; left--)
+    cb_oracle_set(x, type, csr->col_idx[draw(&seed) % (uint64_t)csr->nnz], specials[draw(&seed) % 3]);
+}
+
+/* Where padding that reads what it should not would most likely read. */
+static void spoil_ends(void *x, enum cb_type type, int64_t count) {
+  if (!count) return;
+  cb_oracle_set(x, type, count - 1, NAN);
+  cb_oracle_set(x, type, 0, INFINITY);
 }
 
 /* ---- preparing */
@@ -139,7 +152,8 @@ static enum cb_status prepare_trial(struct trial *trial, uint64_t seed, struct c
   if (!trial->x || !trial->y || !trial->result)
     return cb_fail_memory(diag, "vectors", (unsigned long long)(csr->cols + 2 * csr->rows) * size);
   fill(trial->x, type, csr->cols, trial->kind->x == X_INTEGERS, seed);
-  if (trial->kind->x == X_NON_FINITE) sprinkle(trial->x, type, csr->cols, seed + 1);
+  if (trial->kind->x == X_NON_FINITE) sprinkle(trial->x, type, csr, seed + 1);
+  if (trial->kind->x == X_ENDS) spoil_ends(trial->x, type, csr->cols);
   if (trial->kind->y == Y_MARKED)
     fill_marks(trial->y, type, csr->rows);
   else

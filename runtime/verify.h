@@ -4,7 +4,8 @@
  *
  *   random       x random, the matrix's own values
  *   integers     integer values and x: rows whose sums are exact must match exactly
- *   non-finite   NaN and infinities at seeded places of x must stay in the rows that reference them
+ *   non-finite   NaN and infinities in columns of seeded nonzeros must stay in the rows that reference them
+ *   … ends       the same with the first and the last entry of x, which padding is likely to read
  *   beta zero    form axpby: y full of NaN must not be read
  *   alpha zero   form axpby: β y alone
  *

@@ -34,7 +34,7 @@ static const struct mutation mutations[] = {
     {"a store beyond y", COO, "row < kRows)", "row <= kRows)", 1, "heap-buffer-overflow"},
     {"lanes that stay away", COO, "  __syncwarp();\n", "  if (lane < 31) __syncwarp();\n", 1, "__syncwarp"},
     {"NaN leaks through absent entries", DENSE, "is_finite(x)", "is_finite(x - x == 0 ? x : x)||true", 1,
-     "'non-finite'"},
+     "'non-finite"},
     {"beta zero reads y", SCALED, "vectors.beta == 0 ?", "vectors.beta == 7 ?", 1, "'beta zero'"},
     {"alpha is forgotten", SCALED, "= vectors.alpha * sum", "= sum", 1, "rows are wrong"},
     {"the carry's fence is missing", MIXED, "  __threadfence();\n  __syncwarp();\n", "  __syncwarp();\n", 1,
@@ -142,9 +142,9 @@ static void test_report(void **state) {
   make(&kernel, "random,rows=200,cols=100,density=0.1", "form=axpby");
   const struct cb_verify_report report = verify(*state, &kernel);
   assert_int_equal(report.status, CB_OK);
-  assert_int_equal(report.products, 5);
-  assert_int_equal(report.runs, 25);
-  assert_int_equal(report.rows, 1000);
+  assert_int_equal(report.products, 6);
+  assert_int_equal(report.runs, 30);
+  assert_int_equal(report.rows, 1200);
   assert_true(report.exact_rows >= 200 && report.unbounded_rows == 0);
   assert_true(report.worst_ratio > 0 && report.worst_ratio < 1);
   assert_true(report.row == -1 && report.compile_seconds > 0 && report.run_seconds > 0);
