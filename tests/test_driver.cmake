@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-# The fake driver and the fake cuSPARSE, shared objects that tests open in the real ones' places.
-add_library(fake_cuda MODULE fake_driver.c)
-add_library(fake_cusparse MODULE fake_cusparse.c)
-foreach(library fake_cuda fake_cusparse)
+# Stand-ins for CUDA's libraries, shared objects that tests open in the real ones' places.
+function(cbgen_fake library source variable)
+  if(NOT EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${source})
+    return()
+  endif()
+  add_library(${library} MODULE ${source})
   set_target_properties(${library} PROPERTIES C_VISIBILITY_PRESET hidden)
   target_compile_definitions(${library} PRIVATE _GNU_SOURCE)
-endforeach()
-foreach(name test_driver test_operator test_bench)
-  add_dependencies(${name} fake_cuda fake_cusparse)
-  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_CUDA=$<TARGET_FILE:fake_cuda>"
-               "CBGEN_FAKE_CUSPARSE=$<TARGET_FILE:fake_cusparse>")
-endforeach()
+  foreach(name IN LISTS ARGN)
+    if(TARGET ${name})
+      add_dependencies(${name} ${library})
+      set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "${variable}=$<TARGET_FILE:${library}>")
+    endif()
+  endforeach()
+endfunction()
+cbgen_fake(fake_cuda fake_driver.c CBGEN_FAKE_CUDA test_driver test_operator test_bench)
+cbgen_fake(fake_cusparse fake_cusparse.c CBGEN_FAKE_CUSPARSE test_bench)
 
 # Where CUDA's headers are, the types and numbers that runtime/ writes down are compared with them.
 find_path(CBGEN_CUDA_INCLUDE nvrtc.h PATHS $ENV{CUDA_HOME}/include $ENV{CUDA_PATH}/include /usr/local/cuda/include NO_DEFAULT_PATH)

@@ -3,6 +3,7 @@
  * NVRTC are skipped, with the reason, where there is none. */
 #include "tests/support.h"
 
+#include "analysis/recipe.h"
 #include "runtime/cubin.h"
 #include "runtime/nvrtc.h"
 
@@ -111,43 +112,52 @@ static void an_unknown_architecture_is_refused(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
-/* Generated text as it is: no warning, no spill, for each target and several kinds of matrix. */
-static void generated_text_compiles_without_spills(void **state) {
+/* One plan's text for every target: no warning, no spill. */
+static void compile_for_all(const struct cb_nvrtc *nvrtc, const char *matrix, const char *settings) {
+  struct cb_diag diag = {0};
+  struct product product = product_of(matrix, settings);
+  for (int i = 0; arches[i]; i++) {
+    struct cb_compiled compiled;
+    struct cb_cubin_stats stats;
+    const struct cb_nvrtc_options options = {.arch = arches[i], .strict = 1};
+    if (cb_nvrtc_compile(&compiled, nvrtc, product.source.text, "kernel.cu", &options, &diag))
+      fail_msg("'%s' with '%s': %s", matrix, settings, diag.message);
+    assert_ok(cb_cubin_stats(&stats, compiled.cubin, compiled.cubin_bytes, &diag));
+    assert_int_equal(stats.count, product.plan->launches_count);
+    for (int k = 0; k < stats.count; k++) {
+      const struct cb_kernel_stats *kernel = &stats.kernels[k];
+      char name[96];
+      cb_source_kernel(product.plan, &(struct cb_label){"test", "test", {0, 0}}, k, name, sizeof name);
+      assert_string_equal(kernel->name, name);
+      assert_in_range(kernel->registers, 1, 255);
+      /* for sm_100 ptxas 13.0 settles on 32 registers (a full multiprocessor) and may spill one value */
+      if (kernel->stack_bytes > (strcmp(arches[i], "sm_100") ? 0 : 8))
+        fail_msg("'%s' with '%s' on %s: %d bytes of stack", matrix, settings, arches[i], kernel->stack_bytes);
+    }
+    cb_cubin_stats_release(&stats);
+    cb_compiled_release(&compiled);
+  }
+  product_release(&product);
+}
+
+static void every_recipe_compiles_without_spills(void **state) {
   (void)state;
   static const struct {
     const char *matrix, *options;
   } cases[] = {
       {"stencil7,n=12", ""},
-      {"random,rows=300,cols=200,density=0.05", "type=f32 form=axpby"},
+      {"random,rows=300,cols=200,density=0.05", "type=f32 form=ax"},
       {"random,rows=300,cols=200,density=0.3", "form=add"},
-      {"random,rows=100,cols=5000,density=0.2", "unit-budget=512"},
   };
-  struct cb_diag diag = {0};
   struct cb_nvrtc *nvrtc = open_or_skip();
-  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-    struct product product = product_of(cases[c].matrix, cases[c].options);
-    for (int i = 0; arches[i]; i++) {
-      struct cb_compiled compiled;
-      struct cb_cubin_stats stats;
-      const struct cb_nvrtc_options options = {.arch = arches[i], .strict = 1};
-      assert_ok(cb_nvrtc_compile(&compiled, nvrtc, product.source.text, "kernel.cu", &options, &diag));
-      assert_ok(cb_cubin_stats(&stats, compiled.cubin, compiled.cubin_bytes, &diag));
-      assert_int_equal(stats.count, product.plan->launches_count);
-      for (int k = 0; k < stats.count; k++) {
-        char name[96];
-        cb_source_kernel(product.plan, &(struct cb_label){"test", "test", {0, 0}}, k, name, sizeof name);
-        assert_string_equal(stats.kernels[k].name, name);
-        assert_in_range(stats.kernels[k].registers, 1, 255);
-        /* for sm_100 ptxas 13.0 settles on 32 registers (a full multiprocessor) and may spill one value */
-        if (stats.kernels[k].stack_bytes > (strcmp(arches[i], "sm_100") ? 0 : 8))
-          fail_msg("'%s' with '%s' on %s: %d bytes of stack", cases[c].matrix, cases[c].options, arches[i],
-                   stats.kernels[k].stack_bytes);
-      }
-      cb_cubin_stats_release(&stats);
-      cb_compiled_release(&compiled);
+  for (const struct cb_recipe *recipe = cb_recipe_table; recipe->name; recipe++)
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+      char settings[128];
+      snprintf(settings, sizeof settings, "recipe=%s %s", recipe->name, cases[c].options);
+      compile_for_all(nvrtc, cases[c].matrix, settings);
     }
-    product_release(&product);
-  }
+  compile_for_all(nvrtc, "random,rows=100,cols=5000,density=0.2", "recipe=cb unit-budget=512");
+  compile_for_all(nvrtc, "random,rows=100,cols=5000,density=0.2", "recipe=cb atomics=on balance=heap");
   cb_nvrtc_close(nvrtc);
 }
 
@@ -208,7 +218,7 @@ int main(void) {
       cmocka_unit_test(failing_text_brings_the_log),
       cmocka_unit_test(strict_turns_warnings_into_errors),
       cmocka_unit_test(an_unknown_architecture_is_refused),
-      cmocka_unit_test(generated_text_compiles_without_spills),
+      cmocka_unit_test(every_recipe_compiles_without_spills),
       cmocka_unit_test(a_missing_library_names_the_remedy),
       cmocka_unit_test(a_file_that_is_no_library_is_told),
       cmocka_unit_test(a_library_without_the_functions_is_told),
