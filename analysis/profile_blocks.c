@@ -11,8 +11,9 @@
  * rows share few columns this is several times faster than meeting a panel's columns one by one (panels.h),
  * of which it is independent: tests compare the two.
  *
- * Lists have a fixed size: rows are taken window by window, and windows end at multiples of STRIDE columns,
- * which no block straddles. */
+ * Lists have a fixed size. Strips of short rows climb together, one after the other in the same lists,
+ * because short lists cost more to begin and end than to unite. A strip of long rows climbs window by window;
+ * windows end at multiples of STRIDE columns, which no block straddles. */
 #include "analysis/profile_parts.h"
 
 #include "base/memory.h"
@@ -25,6 +26,9 @@ enum {
   STRIDE = 240, /* the least common multiple of all block widths, 16 included */
   BAND = 480,   /* rows that a thread takes at a time: a common multiple of all strips */
   STRIP_ROWS = 32, /* of the largest strip */
+  TOGETHER = 2048, /* most nonzeros of strips that climb together: lists stay in the first-level cache */
+  COLUMN_AT = 16,  /* where the column begins in a key */
+  STRIP_AT = 48,   /* and where the strip does */
   PANELS = STRIP_ROWS / CB_PANEL_ROWS,
   MOST_RUNGS = 5,
   MOST_COUNTED = 2
@@ -55,8 +59,9 @@ static const struct ladder {
 };
 enum { LADDERS = sizeof ladders / sizeof *ladders };
 
-/* A key is column / divide in its upper half; in the lower half, bit r is set when row r of the panel has a
- * nonzero there (first ladder only). List l is keys[start[l]] …, `length[l]` of them. */
+/* A key is, from the highest bit down: which of the strips that climb together (16 bits), column / divide (32
+ * bits), and 16 bits of which bit r is set when row r of the panel has a nonzero there (first ladder only).
+ * List l is keys[start[l]] …, `length[l]` of them, ascending. */
 struct lists {
   int count;
   int start[STRIP_ROWS], length[STRIP_ROWS];
@@ -72,6 +77,7 @@ struct tally {
 
 /* A panel's last aggregated sub-block so far, which the next window may continue. */
 struct open_block {
+  uint64_t strip;
   int columns, nonzeros;
 };
 
@@ -126,24 +132,53 @@ static int entries_below(const int32_t *next, const int32_t *end, int64_t column
 }
 
 /* Distinct column / divide; inlined with a constant, so that no division is left. */
-static inline int load_divided(uint64_t *keys, const int32_t *columns, int count, uint32_t divide) {
+static inline int load_divided(uint64_t *keys, const int32_t *columns, int count, uint64_t base,
+                               uint32_t divide) {
   int filled = 0;
   uint32_t last = UINT32_MAX;
   for (int i = 0; i < count; i++) {
     const uint32_t quotient = (uint32_t)columns[i] / divide;
     filled += quotient != last; /* else the same key is written again */
-    keys[filled - 1] = (uint64_t)quotient << 32;
+    keys[filled - 1] = base | (uint64_t)quotient << COLUMN_AT;
     last = quotient;
   }
   return filled;
 }
 
-static int load(uint64_t *keys, const int32_t *columns, int count, int divide, int row) {
-  if (divide == 3) return load_divided(keys, columns, count, 3);
-  if (divide == 5) return load_divided(keys, columns, count, 5);
-  const uint64_t bit = UINT64_C(1) << row % CB_PANEL_ROWS;
-  for (int i = 0; i < count; i++) keys[i] = (uint64_t)columns[i] << 32 | bit;
+/* Row `row` of strip number `strip`. Returns how many keys it has. */
+static int load(uint64_t *keys, const int32_t *columns, int count, int divide, int row, int strip) {
+  const uint64_t base = (uint64_t)strip << STRIP_AT, bit = UINT64_C(1) << row % CB_PANEL_ROWS;
+  if (divide == 3) return load_divided(keys, columns, count, base, 3);
+  if (divide == 5) return load_divided(keys, columns, count, base, 5);
+  for (int i = 0; i < count; i++) keys[i] = base | (uint64_t)columns[i] << COLUMN_AT | bit;
   return count;
+}
+
+/* Strips of `rows` rows from row `first` on, up to `end`, that have TOGETHER nonzeros at most; 0: not even
+ * one. */
+static int strips_together(const struct cb_csr *csr, int64_t first, int64_t end, int rows) {
+  int strips = 0;
+  for (int64_t next = first; next < end; next += rows, strips++) {
+    const int64_t after = next + rows < csr->rows ? next + rows : csr->rows;
+    if (cb_csr_row(csr, after) - cb_csr_row(csr, first) > TOGETHER) break;
+  }
+  return strips;
+}
+
+static void load_together(struct lists *lists, const struct cb_csr *csr, int64_t first, int strips,
+                          const struct ladder *ladder) {
+  int start = 0;
+  lists->count = ladder->rows;
+  for (int r = 0; r < ladder->rows; r++) {
+    lists->start[r] = start;
+    for (int strip = 0; strip < strips; strip++) {
+      const int64_t row = first + (int64_t)strip * ladder->rows + r;
+      if (row >= csr->rows) break;
+      const int64_t begin = cb_csr_row(csr, row), count = cb_csr_row(csr, row + 1) - begin;
+      start += load(lists->keys + start, csr->col_idx + begin, (int)count, ladder->divide, r, strip);
+    }
+    lists->length[r] = start - lists->start[r];
+  }
 }
 
 /* Moves the next window's nonzeros from the strip into lists; 0 when none are left. */
@@ -155,7 +190,7 @@ static int load_window(struct lists *lists, struct strip *strip, int divide) {
   for (int r = 0; r < strip->rows; r++) {
     const int count = entries_below(strip->next[r], strip->end[r], end);
     lists->start[r] = start;
-    lists->length[r] = load(lists->keys + start, strip->next[r], count, divide, r);
+    lists->length[r] = load(lists->keys + start, strip->next[r], count, divide, r, 0);
     start += lists->length[r];
     strip->next[r] += count;
   }
@@ -178,7 +213,7 @@ static inline int both_left(const struct both *both) {
  */
 static inline void move_smaller(struct both *both) {
   const uint64_t x = *both->a, y = *both->b;
-  const uint64_t take_x = x >> 32 <= y >> 32, take_y = y >> 32 <= x >> 32;
+  const uint64_t take_x = x >> COLUMN_AT <= y >> COLUMN_AT, take_y = y >> COLUMN_AT <= x >> COLUMN_AT;
   *both->out++ = (x & -take_x) | (y & -take_y);
   both->a += take_x;
   both->b += take_y;
@@ -247,7 +282,8 @@ static int64_t count_blocks(const struct lists *lists, int shift) {
   for (int l = 0; l < lists->count; l++) {
     const uint64_t *keys = lists->keys + lists->start[l];
     blocks += shift ? lists->length[l] > 0 : lists->length[l];
-    for (int i = 1; shift && i < lists->length[l]; i++) blocks += (keys[i] ^ keys[i - 1]) >> 32 >> shift != 0;
+    for (int i = 1; shift && i < lists->length[l]; i++)
+      blocks += (keys[i] ^ keys[i - 1]) >> COLUMN_AT >> shift != 0;
   }
   return blocks;
 }
@@ -264,7 +300,7 @@ static int rows_of(uint64_t key) {
 
 static void close_block(struct tally *tally, struct open_block *open) {
   if (open->columns) tally->aggregated[open->nonzeros]++;
-  *open = (struct open_block){0};
+  open->columns = open->nonzeros = 0;
 }
 
 static void count_subblocks(struct tally *tally, struct open_block *open, const uint64_t *keys, int count) {
@@ -272,41 +308,55 @@ static void count_subblocks(struct tally *tally, struct open_block *open, const 
   tally->columns += count;
   for (int i = 0; i < count; i++) {
     const int nonzeros = rows_of(keys[i]);
+    if (open->columns == CB_BLOCK_COLS || keys[i] >> STRIP_AT != open->strip) close_block(tally, open);
+    open->strip = keys[i] >> STRIP_AT;
+    open->columns++;
     open->nonzeros += nonzeros;
-    if (++open->columns == CB_BLOCK_COLS) close_block(tally, open);
     plain += nonzeros;
-    if (i + 1 < count && keys[i] >> 36 == keys[i + 1] >> 36) continue; /* 36: column / 16 */
+    if (i + 1 < count && keys[i] >> COLUMN_AT >> 4 == keys[i + 1] >> COLUMN_AT >> 4)
+      continue; /* column / 16 */
     tally->plain[plain]++;
     plain = 0;
   }
 }
 
-static void climb(struct worker *worker, const struct ladder *ladder, struct strip *strip) {
-  while (load_window(&worker->lists[0], strip, ladder->divide)) {
-    struct lists *lists = &worker->lists[0], *next = &worker->lists[1];
-    for (const struct rung *rung = ladder->rung; rung < ladder->rung + ladder->rungs; rung++) {
-      if (rung->group > 1) {
-        unite_groups(next, lists, rung->group);
-        struct lists *const before = lists;
-        lists = next;
-        next = before;
-      }
-      for (int k = 0; k < MOST_COUNTED && rung->counted[k].shape; k++)
-        worker->tally.touched[rung->counted[k].shape - 1] += count_blocks(lists, rung->counted[k].shift);
+/* With what was loaded into lists[0]. */
+static void climb(struct worker *worker, const struct ladder *ladder) {
+  struct lists *lists = &worker->lists[0], *next = &worker->lists[1];
+  for (const struct rung *rung = ladder->rung; rung < ladder->rung + ladder->rungs; rung++) {
+    if (rung->group > 1) {
+      unite_groups(next, lists, rung->group);
+      struct lists *const before = lists;
+      lists = next;
+      next = before;
     }
-    for (int p = 0; p < ladder->panels; p++)
-      count_subblocks(&worker->tally, &worker->open[p], lists->keys + lists->start[p], lists->length[p]);
+    for (int k = 0; k < MOST_COUNTED && rung->counted[k].shape; k++)
+      worker->tally.touched[rung->counted[k].shape - 1] += count_blocks(lists, rung->counted[k].shift);
   }
-  for (int p = 0; p < ladder->panels; p++) close_block(&worker->tally, &worker->open[p]);
+  for (int p = 0; p < ladder->panels; p++)
+    count_subblocks(&worker->tally, &worker->open[p], lists->keys + lists->start[p], lists->length[p]);
+}
+
+static void climb_by_windows(struct worker *worker, const struct ladder *ladder, const struct cb_csr *csr,
+                             int64_t first) {
+  struct strip strip;
+  open_strip(&strip, csr, first, ladder->rows);
+  while (load_window(&worker->lists[0], &strip, ladder->divide)) climb(worker, ladder);
 }
 
 static void climb_band(struct worker *worker, const struct cb_csr *csr, int64_t first) {
   const int64_t end = first + BAND < csr->rows ? first + BAND : csr->rows;
-  struct strip strip;
   for (const struct ladder *ladder = ladders; ladder < ladders + LADDERS; ladder++) {
-    for (int64_t row = first; row < end; row += ladder->rows) {
-      open_strip(&strip, csr, row, ladder->rows);
-      climb(worker, ladder, &strip);
+    for (int64_t row = first; row < end;) {
+      const int strips = strips_together(csr, row, end, ladder->rows);
+      if (strips) {
+        load_together(&worker->lists[0], csr, row, strips, ladder);
+        climb(worker, ladder);
+      } else {
+        climb_by_windows(worker, ladder, csr, row);
+      }
+      for (int p = 0; p < ladder->panels; p++) close_block(&worker->tally, &worker->open[p]);
+      row += (int64_t)ladder->rows * (strips ? strips : 1);
     }
   }
 }

@@ -70,6 +70,10 @@ static void sort_bits(uint32_t *keys, int64_t count, int bits) {
 
 void cb_profile_sort(uint32_t *keys, int64_t count) {
   uint32_t all = 0;
+  if (count <= FEW_KEYS) {
+    insert_sort(keys, count);
+    return;
+  }
   for (int64_t i = 0; i < count; i++) all |= keys[i];
   const int bits = all ? 32 - __builtin_clz(all) : 0, shift = bits > RADIX_BITS ? bits - RADIX_BITS : 0;
   int64_t begin[RADIX + 1];

@@ -181,7 +181,7 @@ static void counts_that_a_range_cannot_say(void **state) {
   (void)state;
   static const int teams[] = {0, 1, 2, 4, 8};
   for (int team = 0, i = 0; team <= 8; team++) {
-    char settings[16];
+    char settings[24];
     const int fine = team == teams[i];
     snprintf(settings, sizeof settings, "team=%d", team);
     assert_check(settings, fine ? NULL : "'team' cannot be");
