@@ -2,7 +2,7 @@
 //   plan    (spmv (split long-rows (longer 32) (cb (panels 4) (coo 7) (aggregated yes)) (cb (panels 4) (coo 4) (aggregated yes))))
 //   target  sm_90, 132 SMs        launch  grid 1 × 256 threads, 0 B dynamic shared memory; then grid 1 × 256 threads, 0 B dynamic shared memory
 //   pattern d6e5d709a4c8b3e1aaa71f7bf4a48fb2        stored  9.7 bytes per nonzero (CSR: 13.4)
-//   use     arrow_load_embedded, arrow_multiply, arrow_free; -DCBGEN_SELFTEST makes it a program that checks itself
+//   use     arrow_load_file, arrow_multiply, arrow_free; -DCBGEN_SELFTEST makes it a program that checks itself
 //
 // Read it from here: types and vectors, then one namespace per region of the plan, then the kernels. The shims in
 // between are the same in every generated file and can be skipped; the host section at the end is not seen by NVRTC.
@@ -250,7 +250,7 @@ void arrow_free(arrow_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *arrow_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xc5f3e05311d2e5b1u, 0xb1dcb0f3d45a2c10u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x217bb35865dc7fb3u, 0x4f87c15a3c3c7f98u};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of arrow: shorter than its header";
   memcpy(header, data, sizeof header);
@@ -290,102 +290,22 @@ const char *arrow_load(arrow_matrix *matrix, const void *data, size_t bytes) {
   return error ? cudaGetErrorString(error) : nullptr;
 }
 
-// The packed data, as analysis/blob.h describes it.
-static const uint64_t arrow_data[] = {
-    0x5441444e45474243u, 0x200000001u, 0xc5f3e05311d2e5b1u, 0xb1dcb0f3d45a2c10u, 0xe00u,
-    0xad3454816ebc1b44u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x706050403020100u, 0xf0e0d0c0b0a0908u, 0x1615141312111000u,
-    0x1e1d1c1b1a191817u, 0x0u, 0x0u, 0x2625242322212000u, 0x2e2d2c2b2a292827u,
-    0x0u, 0x0u, 0x3635343332313000u, 0x3e3d3c3b3a393837u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x4440333022201110u,
-    0x8880777066605550u, 0xccc0bbb0aaa09990u, 0xfff0eee0ddd0u, 0x401a000000000000u, 0x3ff4000000000000u,
-    0x3ff8000000000000u, 0x3ff4000000000000u, 0x400f000000000000u, 0x4014000000000000u, 0x4017800000000000u,
-    0x3ff0000000000000u, 0x4012000000000000u, 0x3fe0000000000000u, 0x4005000000000000u, 0x4016000000000000u,
-    0x4011000000000000u, 0x4011000000000000u, 0x4012000000000000u, 0x400f000000000000u, 0x4019800000000000u,
-    0x4019000000000000u, 0x3fec000000000000u, 0x401c800000000000u, 0x4012000000000000u, 0x3fe0000000000000u,
-    0x4000000000000000u, 0x3ffa000000000000u, 0x4002000000000000u, 0x3fd8000000000000u, 0x4019000000000000u,
-    0x3fec000000000000u, 0x4010800000000000u, 0x400d000000000000u, 0x3430232012100100u, 0x7870676056504540u,
-    0xbcb0aba09a908980u, 0xf0efe0ded0cdc0u, 0x4012000000000000u, 0x3fd0000000000000u, 0x4018800000000000u,
-    0x401d000000000000u, 0x401d800000000000u, 0x3fe4000000000000u, 0x400d000000000000u, 0x4005000000000000u,
-    0x4014000000000000u, 0x401f800000000000u, 0x4010800000000000u, 0x4013800000000000u, 0x4010800000000000u,
-    0x3ffa000000000000u, 0x4016800000000000u, 0x4002000000000000u, 0x400d000000000000u, 0x4010800000000000u,
-    0x4011800000000000u, 0x401a000000000000u, 0x400f000000000000u, 0x4010800000000000u, 0x401e800000000000u,
-    0x4000000000000000u, 0x4016800000000000u, 0x4011000000000000u, 0x401c800000000000u, 0x401c800000000000u,
-    0x401e800000000000u, 0x401e000000000000u, 0x4001000000000000u, 0xf0u, 0x401e000000000000u,
-    0x3430232012100100u, 0x7870676056504540u, 0xbcb0aba09a908980u, 0xf0efe0ded0cdc0u, 0x4012000000000000u,
-    0x401d000000000000u, 0x401e800000000000u, 0x3ffa000000000000u, 0x401b000000000000u, 0x400d000000000000u,
-    0x3ff2000000000000u, 0x400b000000000000u, 0x3ff0000000000000u, 0x400a000000000000u, 0x400d000000000000u,
-    0x4005000000000000u, 0x3fe4000000000000u, 0x4015800000000000u, 0x4000000000000000u, 0x400c000000000000u,
-    0x3fe4000000000000u, 0x3ffc000000000000u, 0x4015800000000000u, 0x4004000000000000u, 0x4019800000000000u,
-    0x3ff0000000000000u, 0x401d000000000000u, 0x4019000000000000u, 0x3ff4000000000000u, 0x401e800000000000u,
-    0x4017000000000000u, 0x4015000000000000u, 0x4015800000000000u, 0x4008000000000000u, 0x3ff4000000000000u,
-    0xf0u, 0x4001000000000000u, 0x3430232012100100u, 0x7870676056504540u, 0xbcb0aba09a908980u,
-    0xf0efe0ded0cdc0u, 0x401c800000000000u, 0x3ff2000000000000u, 0x401f000000000000u, 0x400e000000000000u,
-    0x3ffe000000000000u, 0x4018000000000000u, 0x401e800000000000u, 0x3fec000000000000u, 0x400a000000000000u,
-    0x401c800000000000u, 0x4010000000000000u, 0x3ff6000000000000u, 0x4015800000000000u, 0x401b000000000000u,
-    0x3ffe000000000000u, 0x3ff6000000000000u, 0x4017000000000000u, 0x400c000000000000u, 0x4010800000000000u,
-    0x400a000000000000u, 0x4006000000000000u, 0x400b000000000000u, 0x3ffa000000000000u, 0x4007000000000000u,
-    0x4005000000000000u, 0x3fe8000000000000u, 0x4017800000000000u, 0x4008000000000000u, 0x3fd0000000000000u,
-    0x4006000000000000u, 0x4012000000000000u, 0xf0u, 0x400e000000000000u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x706050403020100u,
-    0xf0e0d0c0b0a0908u, 0x3ff4000000000000u, 0x4012000000000000u, 0x4012000000000000u, 0x3ff2000000000000u,
-    0x3fd0000000000000u, 0x3fc0000000000000u, 0x401a000000000000u, 0x401f800000000000u, 0x4017800000000000u,
-    0x4015000000000000u, 0x3fec000000000000u, 0x4011000000000000u, 0x4018000000000000u, 0x401e000000000000u,
-    0x3ff2000000000000u, 0x400c000000000000u, 0x706050403020100u, 0xf0e0d0c0b0a0908u, 0x401c000000000000u,
-    0x3ffa000000000000u, 0x401a800000000000u, 0x401c000000000000u, 0x3ffc000000000000u, 0x3fd0000000000000u,
-    0x4001000000000000u, 0x3ffc000000000000u, 0x4003000000000000u, 0x4010800000000000u, 0x4000000000000000u,
-    0x4018800000000000u, 0x4013000000000000u, 0x4005000000000000u, 0x4001000000000000u, 0x4011800000000000u,
-    0x706050403020100u, 0xf0e0d0c0b0a0908u, 0x400b000000000000u, 0x401b000000000000u, 0x3ff2000000000000u,
-    0x3fe0000000000000u, 0x401d800000000000u, 0x4018000000000000u, 0x4007000000000000u, 0x401d000000000000u,
-    0x400e000000000000u, 0x4015800000000000u, 0x4013000000000000u, 0x401a800000000000u, 0x401d000000000000u,
-    0x4011000000000000u, 0x400b000000000000u, 0x401a800000000000u, 0x706050403020100u, 0xf0e0d0c0b0a0908u,
-    0x401d800000000000u, 0x401c800000000000u, 0x4010800000000000u, 0x3ff2000000000000u, 0x4011800000000000u,
-    0x3ff4000000000000u, 0x4011000000000000u, 0x4010800000000000u, 0x3fd0000000000000u, 0x401c000000000000u,
-    0x400d000000000000u, 0x4019000000000000u, 0x3ff8000000000000u, 0x4013800000000000u, 0x3fc0000000000000u,
-    0x4019000000000000u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0xc01e319969da68b8u, 0x40133f585bd7534au, 0xbfa1663d2c9d1f10u, 0x401eb7c93947c48fu, 0x400dbb965bc04f76u,
-    0x400a378c488e4455u, 0xbff9337e6a6e1aa9u, 0x401643e0e5710ef7u, 0x3ff7a98506351e5eu, 0x4025133fd76b1735u,
-    0xbfe9bec54958f5d0u, 0x400dafc8872acb3fu, 0x3ff9c6fe9b586d9au, 0x3ffc42a8d02dc320u, 0x40149f8344d41167u,
-    0x400a5ed7c729fa5du, 0x400b8dd5599c75a8u, 0x40211295b65535cau, 0x401523895561f1b4u, 0x401257e0a31159feu,
-    0x4022dd3879ca17c1u, 0x4012e5bfcbaa8c9eu, 0x40123bb2f76e921bu, 0x400c59ce2a5eb20eu, 0x40172aaf4af68faeu,
-    0x401159a998fc6091u, 0x40020564ca897e49u, 0x40136ef2010a3436u, 0x4015e3b282e89881u, 0x402734c7027ce8eau,
-    0x4028fb3bc2caa38eu, 0xc004f4f867fe7b2bu, 0xc008bdc38cfc1e70u, 0x40112742617e3474u, 0x401e0674a3ad1f27u,
-    0x3fd10988b6beb17eu, 0xbfea40ab5267b6ecu, 0x3ff63a91c3c2ea50u, 0xbfd1711771f58ec0u, 0x3fcb143d05f60d48u,
-    0x3fe17c082e048cc6u, 0x3ffff6c435ac3075u, 0x400f96cc379a1005u, 0x3fcc9d4b03b939d4u, 0x4015f2e30e909162u,
-    0x4021c07d6e49ea4cu, 0x4004afe4e49587b8u, 0x3fe27a1570e43878u, 0x40158abc3961a853u, 0x4009a9d9282a3904u,
-    0x401879826f8d8bafu, 0x4019fbd5e1c95251u, 0xc0068d44fabe7db2u, 0x3ffbb932db07b656u, 0x401ff2f1e453bc4bu,
-    0x3ffba805f4479892u, 0x4001cc0d2bf0b946u, 0x4014b32bbc6625e3u, 0x4014bc42343a12b3u, 0x4005715480f1852au,
-    0x40053b0a9b8b9337u, 0x400c2512e530982cu, 0xbff39ec29d0dd523u, 0x401952a28a9cf61du, 0x3d722d7ef5a3e07bu,
-    0x3cf0f85fcac198dfu, 0x3cdc0514f1ce35eau, 0x3cf7ecb825d3322bu, 0x3cf0c1a1e62a7774u, 0x3ce6bed5458d77fdu,
-    0x3cf12ec5fc942c17u, 0x3cf134ff092a4dd6u, 0x3cf0a522ee47615au, 0x3d016069af8c8375u, 0x3cdac41db1a22d08u,
-    0x3ce6469ee02cc477u, 0x3cd3d7a99c60e282u, 0x3cd5b4a4dbf5d6a7u, 0x3cef3322cfdb01e4u, 0x3ce5899ab99a27b9u,
-    0x3ce6bdfe61e939a9u, 0x3cfb7f140d9200afu, 0x3cf413e55c3a953cu, 0x3cecc7416eb89a44u, 0x3cfdaf5e3145f98cu,
-    0x3cef1c2ac57602eeu, 0x3cecdcf7a4b43fe9u, 0x3cef3fad924bb84du, 0x3cf1c22f78a7f2e4u, 0x3cea49bf35474031u,
-    0x3ce6e495bf2b3a73u, 0x3cf5e2068e97d27cu, 0x3cf0ccd33aeab833u, 0x3d0369c23485ea69u, 0x3d036ec45fb23daeu,
-    0x3cf284522c7648d2u, 0x3cfebdcc1298a389u, 0x3cf7d800feb7c76eu, 0x3cf6c7a815b12f9du, 0x3cd18349fd17728bu,
-    0x3cdc41e795a72ff3u, 0x3ce9c642e670033eu, 0x3cce8dc17a3bf727u, 0x3ce12350d4155cebu, 0x3cbc3d53868f7409u,
-    0x3cf31d4cf71e4956u, 0x3cf1dc64f7098ed9u, 0x3d0058bf8b4fd70eu, 0x3cf078391035ca9bu, 0x3cfb24103cf38d53u,
-    0x3cf1996375550a8eu, 0x3cd093e19f0faa3au, 0x3cf0bfeebf89e564u, 0x3cfac96c73479eb2u, 0x3cf33d6d37e49e0cu,
-    0x3cf39f50056428a1u, 0x3cf78ae07d3909d7u, 0x3ceb2a18dcebb439u, 0x3cf8593431ec3517u, 0x3cd6409c37c49928u,
-    0x3cf488c13010ca0eu, 0x3cf1285199664602u, 0x3cef1e469ac0e6f6u, 0x3ce1970200a13a88u, 0x3ce02e457da74382u,
-    0x3cf15a2640c9eaecu, 0x3cd35303ebb734c8u, 0x3cf34059a732b751u,
-};
-
-const char *arrow_load_embedded(arrow_matrix *matrix) {
-  return arrow_load(matrix, arrow_data, sizeof arrow_data);
+// The same from a data file (the one written beside this text, or a copy).
+const char *arrow_load_file(arrow_matrix *matrix, const char *path) {
+  *matrix = {};
+  FILE *file = fopen(path, "rb");
+  if (!file) return "data of arrow: the file cannot be opened";
+  const char *message = "data of arrow: the file cannot be read";
+  long bytes = -1;
+  void *data = nullptr;
+  if (!fseek(file, 0, SEEK_END) && (bytes = ftell(file)) >= 0 && !fseek(file, 0, SEEK_SET)) {
+    data = malloc(bytes ? bytes : 1);
+    if (!data) message = "data of arrow: out of memory";
+    else if (fread(data, 1, bytes, file) == size_t(bytes)) message = arrow_load(matrix, data, bytes);
+  }
+  free(data);
+  fclose(file);
+  return message;
 }
 
 // y = αA·x + βy on `stream`, without allocation or synchronisation. x: 64, y: 64 elements on the device.
@@ -450,9 +370,19 @@ static const char *arrow_selftest(const char *data, size_t bytes) {
   return message ? message : wrong ? "wrong result" : nullptr;
 }
 
-int main() {
-  const char *message = arrow_selftest((const char *)arrow_data, sizeof arrow_data);
-  if (message) fprintf(stderr, "arrow: %s\n", message);
+// Usage: PROGRAM DATA-FILE
+int main(int count, char **arguments) {
+  const char *path = count > 1 ? arguments[1] : "arrow.cbd";
+  const char *message = "the data file cannot be read: name it as the argument";
+  FILE *file = fopen(path, "rb");
+  char *data = nullptr;
+  long bytes = -1;
+  if (file && !fseek(file, 0, SEEK_END) && (bytes = ftell(file)) >= 0 && !fseek(file, 0, SEEK_SET))
+    data = (char *)malloc(bytes ? bytes : 1);
+  if (data && fread(data, 1, bytes, file) == size_t(bytes)) message = arrow_selftest(data, bytes);
+  if (message) fprintf(stderr, "arrow: %s: %s\n", path, message);
+  if (file) fclose(file);
+  free(data);
   return message ? 1 : 0;
 }
 #endif  // CBGEN_SELFTEST

@@ -2,7 +2,7 @@
 //   plan    (spmv (cb (panels 3) (coo 3) (aggregated yes)))
 //   target  sm_90, 132 SMs        launch  grid 1 × 256 threads, 0 B dynamic shared memory
 //   pattern 5d3c8a128a258ecddf5fb9f9eac43e33        stored  9.0 bytes per nonzero (CSR: 16.1)
-//   use     diagonal_load_embedded, diagonal_multiply, diagonal_free; -DCBGEN_SELFTEST makes it a program that checks itself
+//   use     diagonal_load_file, diagonal_multiply, diagonal_free; -DCBGEN_SELFTEST makes it a program that checks itself
 //
 // Read it from here: types and vectors, then one namespace per region of the plan, then the kernels. The shims in
 // between are the same in every generated file and can be skipped; the host section at the end is not seen by NVRTC.
@@ -146,7 +146,7 @@ void diagonal_free(diagonal_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *diagonal_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xf093acfc11bb5121u, 0x628883993648861bu};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x40c6d18978be3ff3u, 0x4195854e037408aeu};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of diagonal: shorter than its header";
   memcpy(header, data, sizeof header);
@@ -184,51 +184,22 @@ const char *diagonal_load(diagonal_matrix *matrix, const void *data, size_t byte
   return error ? cudaGetErrorString(error) : nullptr;
 }
 
-// The packed data, as analysis/blob.h describes it.
-static const uint64_t diagonal_data[] = {
-    0x5441444e45474243u, 0x200000001u, 0xf093acfc11bb5121u, 0x628883993648861bu, 0x600u,
-    0xbfbb3e56121348bau, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x7766554433221100u, 0xffeeddccbbaa9988u, 0x4005000000000000u,
-    0x401e800000000000u, 0x3ff4000000000000u, 0x400a000000000000u, 0x4015000000000000u, 0x3fe0000000000000u,
-    0x3fe4000000000000u, 0x401a800000000000u, 0x4011800000000000u, 0x3fec000000000000u, 0x4008000000000000u,
-    0x4013000000000000u, 0x3fe0000000000000u, 0x401d800000000000u, 0x4010800000000000u, 0x3ffc000000000000u,
-    0x7766554433221100u, 0xffeeddccbbaa9988u, 0x3fd8000000000000u, 0x3fe8000000000000u, 0x400c000000000000u,
-    0x400b000000000000u, 0x3fe4000000000000u, 0x4000000000000000u, 0x3fe8000000000000u, 0x4012000000000000u,
-    0x400c000000000000u, 0x3fe0000000000000u, 0x401a800000000000u, 0x4012800000000000u, 0x3ff0000000000000u,
-    0x401e800000000000u, 0x3ffe000000000000u, 0x4014800000000000u, 0x7766554433221100u, 0x4014800000000000u,
-    0x4013000000000000u, 0x401e800000000000u, 0x3fe0000000000000u, 0x4012800000000000u, 0x4013000000000000u,
-    0x400a000000000000u, 0x3fe0000000000000u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x4000195b996e32e3u, 0xbff0b509025ddb50u, 0xbff2f151742bfe8eu, 0x40087c618237378au,
-    0xc010888f748e9a5eu, 0xbfc61a3079c5c0b0u, 0xbfda172fa4963a61u, 0x400cc8aff6574362u, 0xc001cd41088e02e5u,
-    0x3fe9504fdeabeec6u, 0xbfe3e0ce5a127b16u, 0x4003d6af8a819744u, 0x3f988680ff82ef60u, 0x3fea0a0055d0ac26u,
-    0x3ffb7c3fc7586955u, 0x3fb08f5e9290e740u, 0xbf8106f1d54013a0u, 0x3fd96da8a6104fcdu, 0xc000897ce4e33838u,
-    0x40029599c7250a73u, 0x3fdc706e0d7503a0u, 0x3fe481c5490c12f8u, 0x3fe49e1d58b295e8u, 0xbff896b3e75a59aau,
-    0x400473206695a618u, 0x3fb35e82f1db4c48u, 0xbff273794bd6fadcu, 0xc002431e1f899cbau, 0x3fd1784ed5da2e30u,
-    0x401a49910615a566u, 0x3ffa94af6fe2f103u, 0xc00739e4beade6f8u, 0xc0127fd5d6fe3f08u, 0xc01234e949d37608u,
-    0x40139e1fab785a97u, 0xbfb69cf08a6c2ef8u, 0xc002114be9d076ceu, 0xc0041e1c836680c9u, 0xbfdd16756794ab92u,
-    0xbfc82b02c66dbd78u, 0x3cd5a2367619b8d7u, 0x3cc8e4e78c5db0d3u, 0x3cc7b09b85f12515u, 0x3cde9f4d52015e12u,
-    0x3ce7ad48a81c7741u, 0x3c9ba430afca37c7u, 0x3cb050879696c03cu, 0x3ce3bfada7b5c8f2u, 0x3cd7c3595cdad9d2u,
-    0x3cc1d42c3168daaeu, 0x3cb8dc1d10d52cc3u, 0x3cd9cf74f88fa159u, 0x3c6eabf6438b97b3u, 0x3cc14848fda91fe8u,
-    0x3cd1afcd9192d4c1u, 0x3c84b5cc9dfc07b8u, 0x3c554b5760596a8fu, 0x3cafcd0bf1ee5652u, 0x3cd6ae71999fc9cbu,
-    0x3cd73de798f56adeu, 0x3cb3c87d91022f6bu, 0x3cb9a56ae222819du, 0x3cbdc8dd6375174du, 0x3ccec0386d4d1638u,
-    0x3cdd931a7d4b1705u, 0x3c88392a72c7e9a2u, 0x3cc91339a9c0932fu, 0x3cd7d6c02420f16du, 0x3ca5d91d57a223d7u,
-    0x3cf1d00863220114u, 0x3cd09f0143a29460u, 0x3cdd0bfefa172be7u, 0x3ceae2af46276687u, 0x3ceac4fbe0bbdc98u,
-    0x3cea88b84b493c0fu, 0x3c8c47b5329cdba2u, 0x3cd8987198211d18u, 0x3cd928c858b4a904u, 0x3cb2304f21e902dcu,
-    0x3c9e398a30782e01u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u, 0x0u, 0x0u, 0x0u,
-    0x0u, 0x0u,
-};
-
-const char *diagonal_load_embedded(diagonal_matrix *matrix) {
-  return diagonal_load(matrix, diagonal_data, sizeof diagonal_data);
+// The same from a data file (the one written beside this text, or a copy).
+const char *diagonal_load_file(diagonal_matrix *matrix, const char *path) {
+  *matrix = {};
+  FILE *file = fopen(path, "rb");
+  if (!file) return "data of diagonal: the file cannot be opened";
+  const char *message = "data of diagonal: the file cannot be read";
+  long bytes = -1;
+  void *data = nullptr;
+  if (!fseek(file, 0, SEEK_END) && (bytes = ftell(file)) >= 0 && !fseek(file, 0, SEEK_SET)) {
+    data = malloc(bytes ? bytes : 1);
+    if (!data) message = "data of diagonal: out of memory";
+    else if (fread(data, 1, bytes, file) == size_t(bytes)) message = diagonal_load(matrix, data, bytes);
+  }
+  free(data);
+  fclose(file);
+  return message;
 }
 
 // y = αA·x + βy on `stream`, without allocation or synchronisation. x: 40, y: 40 elements on the device.
@@ -292,9 +263,19 @@ static const char *diagonal_selftest(const char *data, size_t bytes) {
   return message ? message : wrong ? "wrong result" : nullptr;
 }
 
-int main() {
-  const char *message = diagonal_selftest((const char *)diagonal_data, sizeof diagonal_data);
-  if (message) fprintf(stderr, "diagonal: %s\n", message);
+// Usage: PROGRAM DATA-FILE
+int main(int count, char **arguments) {
+  const char *path = count > 1 ? arguments[1] : "diagonal.cbd";
+  const char *message = "the data file cannot be read: name it as the argument";
+  FILE *file = fopen(path, "rb");
+  char *data = nullptr;
+  long bytes = -1;
+  if (file && !fseek(file, 0, SEEK_END) && (bytes = ftell(file)) >= 0 && !fseek(file, 0, SEEK_SET))
+    data = (char *)malloc(bytes ? bytes : 1);
+  if (data && fread(data, 1, bytes, file) == size_t(bytes)) message = diagonal_selftest(data, bytes);
+  if (message) fprintf(stderr, "diagonal: %s: %s\n", path, message);
+  if (file) fclose(file);
+  free(data);
   return message ? 1 : 0;
 }
 #endif  // CBGEN_SELFTEST

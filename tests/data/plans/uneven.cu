@@ -1,0 +1,260 @@
+// y = αA·x + βy for "uneven": 90 × 90, 510 nonzeros, double.  cbgen 0.1.0, do not edit.
+//   plan    (spmv (sell (slices 8) (steps 24) (lanes varied) (sorted yes)))
+//   target  sm_90, 132 SMs        launch  grid 1 × 256 threads, 0 B dynamic shared memory
+//   pattern 9f7de2599561249e337c0db3ba2bffb4        stored  14.0 bytes per nonzero (CSR: 12.7)
+//   use     uneven_load_file, uneven_multiply, uneven_free; -DCBGEN_SELFTEST makes it a program that checks itself
+//
+// Read it from here: types and vectors, then one namespace per region of the plan, then the kernels. The shims in
+// between are the same in every generated file and can be skipped; the host section at the end is not seen by NVRTC.
+
+// ---- the shims are left out of this golden -------------------------------------------------------------------------------------
+// ---- types and vectors ---------------------------------------------------------------------------------------
+
+using matrix_t = double;  // values of A
+using vector_t = double;  // x and y
+using sum_t = double;     // sums, alpha and beta
+
+constexpr int kRows = 90;  // matrix: rows, the length of y
+
+struct Vectors {
+  const vector_t *x;  // length 90
+  vector_t *y;        // length 90
+  sum_t alpha, beta;
+};
+
+CBGEN_DEVICE sum_t load_x(const Vectors &vectors, int column) { return sum_t(load(vectors.x + column)); }
+
+// The one final write of a row. With beta = 0 y is not read: it may hold anything.
+CBGEN_DEVICE void commit(const Vectors &vectors, int row, sum_t sum) {
+  const sum_t scaled = vectors.alpha * sum;
+  vectors.y[row] = vector_t(vectors.beta == 0 ? scaled : scaled + vectors.beta * sum_t(vectors.y[row]));
+}
+
+// ---- region sell0: sliced ELL, narrow column offsets, lanes per row by the matrix
+//      slices 8, steps 24, lanes varied, sorted yes
+
+namespace sell0 {
+
+using index_t = int;  // holds any index into the arrays below
+constexpr int kBatch = 3;  // plan: steps whose loads are under way together
+
+struct Arrays {
+  const uint8_t *column_offset;  // 768: column of a slot, from its slice's first
+  const double *values;  // 768: per slice, step and lane
+  const uint8_t *place_length;  // 123: nonzeros of the row (or piece of a row) at a place
+  const uint8_t *place_row;  // 123: row at a place; kRows: none
+};
+
+// steps before a slice, 32 slots each
+__device__ const uint8_t first_step_table[] = {
+    0, 7, 12, 19, 23, 24, 24, 24, 24};
+CBGEN_DEVICE int first_step(const Arrays &, int i) { return first_step_table[i]; }
+// least column of a slice
+__device__ const uint8_t first_column_table[] = {
+    0, 0, 1, 0, 30, 0, 0, 0};
+CBGEN_DEVICE int first_column(const Arrays &, int i) { return first_column_table[i]; }
+CBGEN_DEVICE int column_offset(const Arrays &arrays, int i) { return load(arrays.column_offset + i); }
+CBGEN_DEVICE int place_length(const Arrays &arrays, int i) { return load(arrays.place_length + i); }
+CBGEN_DEVICE int place_row(const Arrays &arrays, int i) { return load(arrays.place_row + i); }
+// logarithm of the lanes that share a row of a slice
+__device__ const uint8_t lanes_log2_table[] = {
+    2, 1, 0, 0, 0, 5, 5, 5};
+CBGEN_DEVICE int lanes_log2(const Arrays &, int i) { return lanes_log2_table[i]; }
+// a slice's first place
+__device__ const uint8_t first_place_table[] = {
+    0, 8, 24, 56, 88, 120, 121, 122};
+CBGEN_DEVICE int first_place(const Arrays &, int i) { return first_place_table[i]; }
+
+// Slot (step, lane) of a slice holds a nonzero of the place that the lane works for: lanes of one place take turns.
+// The loads of kBatch steps are under way before the first is used. No lane goes past its place's end, so padding
+// is never multiplied.
+CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
+  const int lane = (int)threadIdx.x % 32, slice = 8 * thread_block + (int)threadIdx.x / 32;
+  const index_t slots = index_t(first_step(arrays, slice)) * 32 + lane;
+  const int base = first_column(arrays, slice);
+  const int log2 = lanes_log2(arrays, slice), lanes = 1 << log2;
+  const int place = first_place(arrays, slice) + (lane >> log2);
+  const int steps = (place_length(arrays, place) - lane % lanes + lanes - 1) >> log2;
+  sum_t sum = 0;
+  for (int step = 0; step < steps; step += kBatch) {
+    int columns[kBatch];
+    sum_t values[kBatch];
+#pragma unroll
+    for (int i = 0; i < kBatch; i++) {
+      const index_t slot = slots + 32 * index_t(step + i);
+      columns[i] = step + i < steps ? base + column_offset(arrays, slot) : 0;
+      values[i] = step + i < steps ? sum_t(load_stream(arrays.values + slot)) : sum_t(0);
+    }
+#pragma unroll
+    for (int i = 0; i < kBatch; i++)
+      if (step + i < steps) sum += values[i] * load_x(vectors, columns[i]);
+  }
+  #pragma unroll
+  for (int step = lanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(kFullMask, sum, step);
+  const int row = place_row(arrays, place);
+  if (lane % lanes == 0 && row < kRows) commit(vectors, row, sum);
+}
+
+}  // namespace sell0
+
+// ---- kernels
+
+CBGEN_KERNEL void __launch_bounds__(256) uneven_spmv(const sell0::Arrays sell0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
+  const Vectors vectors = {x, y, alpha, beta};
+  sell0::multiply(sell0_arrays, vectors, (int)blockIdx.x);
+}
+
+// ---- host: load, multiply, free ------------------------------------------------------------------------------
+// Functions return NULL, or a message that lives forever.
+#ifndef __CUDACC_RTC__
+
+// Device pointers of one loaded matrix.
+struct uneven_matrix {
+  sell0::Arrays sell0;
+};
+
+void uneven_free(uneven_matrix *matrix) {
+  void *const blocks[] = {(void *)matrix->sell0.column_offset, (void *)matrix->sell0.values, (void *)matrix->sell0.place_length, (void *)matrix->sell0.place_row, nullptr};
+  for (void *const *block = blocks; *block != nullptr; block++) cudaFree(*block);
+  *matrix = {};
+}
+
+// Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
+static const char *uneven_check(const unsigned char *data, size_t bytes) {
+  constexpr uint64_t kId[2] = {0x11096c056984640eu, 0x2913b1044c0bfdfcu};  // plan and pattern
+  uint64_t header[8], checksum = 0xcbf29ce484222325u;
+  if (bytes < sizeof header) return "data of uneven: shorter than its header";
+  memcpy(header, data, sizeof header);
+  if (memcmp(data, "CBGENDAT", 8) != 0) return "data of uneven: not a cbgen data file";
+  if ((header[1] & 0xffffffffu) != 1) return "data of uneven: another version of the format; generate both files anew";
+  if (memcmp(header + 2, kId, sizeof kId) != 0) return "data of uneven: belongs to another kernel; generate both files anew";
+  if (header[4] != bytes || bytes < 7680 || bytes % 8 != 0) return "data of uneven: cut short";
+  for (size_t at = sizeof header; at < bytes; at += 8) {
+    uint64_t word;
+    memcpy(&word, data + at, sizeof word);
+    checksum = (checksum ^ word) * 0x100000001b3u;
+  }
+  return checksum == header[5] ? nullptr : "data of uneven: damaged, its checksum does not match";
+}
+
+// Copies the arrays to the current device. Free with uneven_free; after a failure nothing is left to free.
+const char *uneven_load(uneven_matrix *matrix, const void *data, size_t bytes) {
+  *matrix = {};
+  const struct {
+    void **to;
+    size_t offset, bytes;
+  } arrays[] = {
+      {(void **)&matrix->sell0.column_offset, 256, 768},
+      {(void **)&matrix->sell0.values, 1024, 6144},
+      {(void **)&matrix->sell0.place_length, 7168, 123},
+      {(void **)&matrix->sell0.place_row, 7424, 123},
+      {nullptr, 0, 0},
+  };
+  const char *message = uneven_check((const unsigned char *)data, bytes);
+  if (message) return message;
+  cudaError_t error = cudaSuccess;
+  for (int i = 0; arrays[i].to && !error; i++) {
+    error = cudaMalloc(arrays[i].to, arrays[i].bytes);
+    if (!error)
+      error = cudaMemcpy(*arrays[i].to, (const char *)data + arrays[i].offset, arrays[i].bytes, cudaMemcpyHostToDevice);
+  }
+  if (error) uneven_free(matrix);
+  return error ? cudaGetErrorString(error) : nullptr;
+}
+
+// The same from a data file (the one written beside this text, or a copy).
+const char *uneven_load_file(uneven_matrix *matrix, const char *path) {
+  *matrix = {};
+  FILE *file = fopen(path, "rb");
+  if (!file) return "data of uneven: the file cannot be opened";
+  const char *message = "data of uneven: the file cannot be read";
+  long bytes = -1;
+  void *data = nullptr;
+  if (!fseek(file, 0, SEEK_END) && (bytes = ftell(file)) >= 0 && !fseek(file, 0, SEEK_SET)) {
+    data = malloc(bytes ? bytes : 1);
+    if (!data) message = "data of uneven: out of memory";
+    else if (fread(data, 1, bytes, file) == size_t(bytes)) message = uneven_load(matrix, data, bytes);
+  }
+  free(data);
+  fclose(file);
+  return message;
+}
+
+// y = αA·x + βy on `stream`, without allocation or synchronisation. x: 90, y: 90 elements on the device.
+const char *uneven_multiply(const uneven_matrix *matrix, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta,
+    cudaStream_t stream) {
+  cudaError_t error = cudaSuccess;
+  error = launch(uneven_spmv, 1, 256, 0, stream, matrix->sell0, x, y, alpha, beta);
+  return error ? cudaGetErrorString(error) : nullptr;
+}
+
+#ifdef CBGEN_SELFTEST
+// Element i of the seeded x, in [-1, 1): splitmix64 of i, its upper 53 bits.
+static double uneven_x(uint64_t i) {
+  uint64_t z = (i + 1) * 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return double((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
+}
+
+// Multiplies and compares every row with what `data` expects, within its tolerance.
+static const char *uneven_selftest(const char *data, size_t bytes) {
+  constexpr size_t kRowCount = 90, kColCount = 90, kExpected = 7680;
+  uneven_matrix matrix;
+  const char *message = uneven_load(&matrix, data, bytes);
+  if (message) return message;
+  if (bytes < kExpected + 2 * kRowCount * sizeof(double)) {
+    uneven_free(&matrix);
+    return "the data has no self-test part: generate it without --no-selftest";
+  }
+  const double *expected = (const double *)(data + kExpected), *tolerance = expected + kRowCount;
+  vector_t *host = (vector_t *)malloc((kRowCount + kColCount + 1) * sizeof(vector_t)), *x = nullptr, *y = nullptr;
+  if (host) {
+    for (size_t i = 0; i < kColCount; i++) host[i] = vector_t(uneven_x(i));
+    if (cudaMalloc((void **)&x, (kColCount + 1) * sizeof(vector_t)) || cudaMalloc((void **)&y, (kRowCount + 1) * sizeof(vector_t)) ||
+        cudaMemcpy(x, host, kColCount * sizeof(vector_t), cudaMemcpyHostToDevice) ||
+        cudaMemset(y, 255, kRowCount * sizeof(vector_t)))
+      message = "no room on the device";
+  } else {
+    message = "out of memory";
+  }
+  if (!message) message = uneven_multiply(&matrix, x, y, 1, 0, 0);
+  if (!message && cudaMemcpy(host, y, kRowCount * sizeof(vector_t), cudaMemcpyDeviceToHost)) message = "the kernel failed";
+  size_t wrong = 0, first = 0;
+  double worst = 0;
+  for (size_t i = 0; i < kRowCount && !message; i++) {
+    const double error = double(host[i]) > expected[i] ? double(host[i]) - expected[i] : expected[i] - double(host[i]);
+    const bool same_class = expected[i] != expected[i] ? host[i] != host[i] : double(host[i]) == expected[i];
+    if (error > 0 && error / tolerance[i] > worst) worst = error / tolerance[i];
+    if (same_class || error <= tolerance[i]) continue;
+    if (!wrong++) first = i;
+  }
+  if (!message && wrong)
+    printf("uneven: WRONG: %zu of %zu rows; the first is row %zu: %.17g instead of %.17g, tolerance %.3g\n", wrong,
+           kRowCount, first, double(host[first]), expected[first], tolerance[first]);
+  else if (!message)
+    printf("uneven: ok: %zu rows, largest error %.3g of its tolerance\n", kRowCount, worst);
+  free(host);
+  cudaFree(x);
+  cudaFree(y);
+  uneven_free(&matrix);
+  return message ? message : wrong ? "wrong result" : nullptr;
+}
+
+// Usage: PROGRAM DATA-FILE
+int main(int count, char **arguments) {
+  const char *path = count > 1 ? arguments[1] : "uneven.cbd";
+  const char *message = "the data file cannot be read: name it as the argument";
+  FILE *file = fopen(path, "rb");
+  char *data = nullptr;
+  long bytes = -1;
+  if (file && !fseek(file, 0, SEEK_END) && (bytes = ftell(file)) >= 0 && !fseek(file, 0, SEEK_SET))
+    data = (char *)malloc(bytes ? bytes : 1);
+  if (data && fread(data, 1, bytes, file) == size_t(bytes)) message = uneven_selftest(data, bytes);
+  if (message) fprintf(stderr, "uneven: %s: %s\n", path, message);
+  if (file) fclose(file);
+  free(data);
+  return message ? 1 : 0;
+}
+#endif  // CBGEN_SELFTEST
+#endif  // __CUDACC_RTC__
