@@ -99,9 +99,8 @@ static void fill(void *vector, enum cb_type type, int64_t count, int integers, u
 static void sprinkle(void *x, enum cb_type type, const struct cb_csr *csr, uint64_t seed) {
   const double specials[] = {NAN, INFINITY, -INFINITY};
   if (!csr->nnz) return;
-  for (int64_t left =
-           1 + (int64_t)(0.3 * (double)csr->rows * (double)csr->cols / (double)csr->nnz) % csr->cols;
-       left > 0; left--)
+  const double wanted = 0.3 * (double)csr->rows * (double)csr->cols / (double)csr->nnz;
+  for (int64_t left = 1 + (int64_t)fmin(wanted, (double)csr->cols / 4); left > 0; left--)
     cb_oracle_set(x, type, csr->col_idx[draw(&seed) % (uint64_t)csr->nnz], specials[draw(&seed) % 3]);
 }
 
