@@ -182,7 +182,7 @@ static void damage_never_crashes(void **state) {
   struct cb_compiled compiled;
   struct cb_cubin_stats stats;
   compile_or_skip(&compiled, "sm_90");
-  const size_t length = compiled.cubin_bytes, step = length / 400 + 1;
+  const size_t length = compiled.cubin_bytes, step = length / 100 + 1;
   int refused = 0;
   for (size_t cut = 0; cut < length; cut += cut < 80 ? 1 : step) {
     unsigned char *copy = malloc(cut ? cut : 1);
@@ -195,7 +195,7 @@ static void damage_never_crashes(void **state) {
   }
   assert_true(refused > 80);
   uint64_t seed = 1;
-  for (int round = 0; round < 3000; round++) {
+  for (int round = 0; round < 800; round++) {
     unsigned char *copy = malloc(length);
     assert_non_null(copy);
     memcpy(copy, compiled.cubin, length);

@@ -44,8 +44,24 @@ static const struct {
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-static void prepare(struct bed *bed, int number) {
+/* A fresh driver with the bed's device; the product stays. */
+static void reopen(struct bed *bed) {
   struct cb_diag diag = {0};
+  fake = fake_open();
+  assert_non_null(fake);
+  bed->launches = 0;
+  assert_ok(cb_driver_open(&bed->driver, getenv("CBGEN_FAKE_CUDA"), &diag));
+  assert_ok(cb_device_open(&bed->device, bed->driver, 0, &diag));
+}
+
+static void shut(struct bed *bed) {
+  cb_device_close(bed->device);
+  cb_driver_close(bed->driver);
+  assert_string_equal(fake->misuse, "");
+  assert_true(fake_is_clean(fake));
+}
+
+static void prepare(struct bed *bed, int number) {
   struct cb_text image = {0};
   *bed = (struct bed){.product = product_of(cases[number].matrix, cases[number].options)};
   bed->label = (struct cb_label){"test", "test", cb_csr_pattern_hash(bed->product.csr)};
@@ -58,10 +74,6 @@ static void prepare(struct bed *bed, int number) {
   assert_true(image.length < sizeof bed->image);
   strcpy(bed->image, cb_text_string(&image));
   cb_text_release(&image);
-  fake = fake_open();
-  assert_non_null(fake);
-  assert_ok(cb_driver_open(&bed->driver, getenv("CBGEN_FAKE_CUDA"), &diag));
-  assert_ok(cb_device_open(&bed->device, bed->driver, 0, &diag));
   bed->parts = (struct cb_operator_parts){
       .plan = bed->product.plan,
       .label = &bed->label,
@@ -69,14 +81,12 @@ static void prepare(struct bed *bed, int number) {
       .cubin = bed->image,
       .cubin_bytes = strlen(bed->image),
   };
+  reopen(bed);
 }
 
 static void dismantle(struct bed *bed) {
-  cb_device_close(bed->device);
-  cb_driver_close(bed->driver);
+  shut(bed);
   product_release(&bed->product);
-  assert_string_equal(fake->misuse, "");
-  assert_true(fake_is_clean(fake));
 }
 
 /* ---- what a launch must be given */
@@ -323,44 +333,46 @@ static void any_call_may_fail(void **state) {
   (void)state;
   static const int numbers[] = {0, 6, 9, 12};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-    int failures = 0;
-    for (long nth = 1;; nth++) {
+    struct bed bed;
+    int failures = 0, failed = 1;
+    prepare(&bed, numbers[i]);
+    for (long nth = 1; failed; nth++) {
       struct cb_diag diag = {0};
-      struct bed bed;
-      prepare(&bed, numbers[i]);
+      shut(&bed);
+      reopen(&bed);
       fake->fail_at = fake->calls + nth;
       fake->failure = 700;
       const enum cb_status s = whole_life(&bed, &diag);
-      const int failed = *fake->failed != 0;
-      if (failed && strncmp(fake->failed, "cuCtxPopCurrent", 15)) {
-        if (s != CB_ERR_DEVICE) fail_msg("%s failed, and the status is %s", fake->failed, cb_status_name(s));
-        assert_non_null(strstr(diag.message, "FAKE_ERROR_700"));
-        failures++;
-      }
-      dismantle(&bed);
-      if (!failed) {
-        assert_int_equal(s, CB_OK);
-        break;
-      }
+      failed = *fake->failed != 0;
+      if (!failed) assert_int_equal(s, CB_OK);
+      if (!failed || !strncmp(fake->failed, "cuCtxPopCurrent", 15)) continue;
+      if (s != CB_ERR_DEVICE) fail_msg("%s failed, and the status is %s", fake->failed, cb_status_name(s));
+      assert_non_null(strstr(diag.message, "FAKE_ERROR_700"));
+      failures++;
     }
     assert_true(failures >= (numbers[i] == 12 ? 3 : 10));
+    dismantle(&bed);
   }
 }
 
 static void any_allocation_may_fail(void **state) {
   (void)state;
-  for (uint64_t nth = 1;; nth++) {
+  struct bed bed;
+  enum cb_status s = CB_ERR_MEMORY;
+  uint64_t nth = 0;
+  prepare(&bed, 6);
+  while (s) {
     struct cb_diag diag = {0};
-    struct bed bed;
-    prepare(&bed, 6);
+    shut(&bed);
+    reopen(&bed);
     cb_memory_fail_at(0, 0);
-    cb_memory_fail_at(nth, 0);
-    const enum cb_status s = whole_life(&bed, &diag);
-    dismantle(&bed);
-    if (!s) break;
-    assert_int_equal(s, CB_ERR_MEMORY);
+    cb_memory_fail_at(++nth, 0);
+    s = whole_life(&bed, &diag);
+    if (s) assert_int_equal(s, CB_ERR_MEMORY);
     assert_true(nth < 100);
   }
+  assert_true(nth > 4); /* several allocations did fail */
+  dismantle(&bed);
 }
 
 int main(void) {
