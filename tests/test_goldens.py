@@ -3,7 +3,7 @@
 """Expected plans, texts and errors, as files. For every NAME.mtx in tests/data/plans:
 
     NAME.plan   the line that `cbgen NAME.mtx --emit=plan` prints
-    NAME.cu     the whole text of `cbgen NAME.mtx -o - --embed=never`, but for the shims, which are the same in all of them
+    NAME.cu     the text of `cbgen NAME.mtx -o - --embed=never`, but for the shims, which are the same in all
     NAME.err    the message that it ends with instead
 
 A line "% options: --th1=8 …" in NAME.mtx adds options. With CBGEN_UPDATE_GOLDENS=1 in the environment the expected
