@@ -21,7 +21,7 @@
 
 #include <string.h>
 
-enum { WARPS = 8, LANES = 32, WINDOW = 4096, LONGEST_PIECE = 2048, NO_ROW = -1 };
+enum { WARPS = 8, LANES = 32, WINDOW = 4096, LONGEST_PIECE = 2048, MOST_BATCH = 8, NO_ROW = -1 };
 
 struct state {
   const struct cb_csr *csr;
@@ -42,15 +42,17 @@ struct state {
   uint32_t *piece_first; /* by split slice: the piece's first nonzero in its row */
 };
 
-static void state_release(void *memory) {
-  struct state *state = memory;
-  if (!state) return;
+static void state_clear(struct state *state) {
   cb_free(state->first_step);
   cb_free(state->row);
   cb_free(state->lanes_log2);
   cb_free(state->first_place);
   cb_free(state->piece_first);
-  cb_free(state);
+}
+
+static void state_release(void *memory) {
+  if (memory) state_clear(memory);
+  cb_free(memory);
 }
 
 /* What a place holds: nonzeros begin … end - 1 of the part, of `row`. */
@@ -226,8 +228,8 @@ static int vary(struct state *state, const struct cb_target *target) {
   const int64_t share = csr->nnz / (16 * LANES * (int64_t)target->multiprocessors);
   state->varied = state->sorted = 1;
   state->equal = -1;
-  for (state->target = 4; state->target < 16 && state->target < share;) state->target *= 2;
-  state->piece = state->target * 4 * LANES;
+  for (state->target = MOST_BATCH; state->target < 2 * MOST_BATCH && state->target < share;) state->target *= 2;
+  state->piece = state->target * 2 * LANES;
   state->slices = 0;
   cb_free(state->row);
   state->row = NULL;
@@ -239,31 +241,69 @@ static int vary(struct state *state, const struct cb_target *target) {
   return 1;
 }
 
-/* Sorting must save more than the row numbers and the scattered y cost: a tenth of the slots, or half of them when
- * the matrix fits in L2, where one more dependent load weighs more than bytes. Varying is for what sorting does
- * not mend: slices that take long, or a quarter of the slots empty. */
+/* ---- choice of the order: needs nothing; leaves the cheapest order's slices */
+
+/* Predicted time of the slices as they are: bytes, then the longest slice's batches, one after the other. An order
+ * costs row numbers, a scattered y and one more dependent load; pieces wait for their last. */
+static int64_t predict_ns(const struct state *state, const struct cb_target *target, int64_t steps,
+                          int64_t longest) {
+  enum { NS_PER_BATCH = 800, NS_ORDER = 300, NS_CARRY = 1500, SLOT_BYTES = 11, ORDER_BYTES = 20 };
+  const int64_t order = state->sorted ? state->csr->rows * ORDER_BYTES : 0;
+  return (steps * LANES * SLOT_BYTES + order) / target->read_gb_per_s + steps_for(longest, MOST_BATCH) * NS_PER_BATCH +
+         (state->sorted ? NS_ORDER : 0) + (state->split_slices ? NS_CARRY : 0);
+}
+
+/* Sorts within windows and keeps it if it is cheaper than `*least`, which it then lowers. */
+static enum cb_status try_sorted(struct state *state, const struct cb_target *target, int force, int64_t *least,
+                                 struct cb_diag *diag) {
+  int64_t longest;
+  state->row = sorted_rows(state->csr, state->slices * slice_places(state, 0));
+  if (!state->row) return cb_fail_memory(diag, "row order", (uint64_t)state->csr->rows * 4);
+  state->sorted = 1;
+  const int64_t steps = count_steps(state, &longest);
+  const int64_t ns = predict_ns(state, target, steps, longest);
+  if (force || ns < *least) {
+    *least = ns;
+    return CB_OK;
+  }
+  cb_free(state->row);
+  state->row = NULL;
+  state->sorted = 0;
+  count_steps(state, &longest);
+  return CB_OK;
+}
+
+/* The same with varied lanes, in a state of its own that takes the other's place if it is cheaper. */
+static enum cb_status try_varied(struct state *state, const struct cb_target *target, int force, int64_t least,
+                                 struct cb_diag *diag) {
+  struct state varied = {.csr = state->csr, .equal = -1, .lanes = state->lanes};
+  int64_t longest;
+  if (!vary(&varied, target)) {
+    state_clear(&varied);
+    return cb_fail_memory(diag, "slices", (uint64_t)state->csr->rows * 8);
+  }
+  const int64_t steps = count_steps(&varied, &longest);
+  if (force || predict_ns(&varied, target, steps, longest) < least) {
+    const struct state given_up = *state;
+    *state = varied;
+    varied = given_up;
+  }
+  state_clear(&varied);
+  return CB_OK;
+}
+
+/* Natural, sorted or varied: what is predicted to be fastest, or what the options say. Equal rows need no order. */
 static enum cb_status decide_order(struct state *state, const struct cb_options *options,
                                    const struct cb_target *target, struct cb_diag *diag) {
-  enum { LONG_SLICE = 128 };
-  const struct cb_csr *csr = state->csr;
-  int64_t longest, steps = count_steps(state, &longest);
-  if (options->sell_sort != CB_OFF) {
-    state->row = sorted_rows(csr, state->slices * slice_places(state, 0));
-    if (!state->row) return cb_fail_memory(diag, "row order", (uint64_t)csr->rows * 4);
-    const int64_t sorted = count_steps(state, &longest);
-    const int cached = csr->nnz * 12 < target->l2_bytes;
-    state->sorted = options->sell_sort == CB_ON || 10 * sorted < (cached ? 5 : 9) * steps;
-    if (!state->sorted) {
-      cb_free(state->row);
-      state->row = NULL;
-    }
-    steps = count_steps(state, &longest);
-  }
-  const int want = longest > LONG_SLICE || 4 * steps * LANES > 5 * (csr->nnz + csr->rows);
-  if (options->sell_vary == CB_ON || (options->sell_vary == CB_AUTO && want)) {
-    if (!vary(state, target)) return cb_fail_memory(diag, "slices", (uint64_t)csr->rows * 8);
-    count_steps(state, &longest);
-  }
+  int64_t longest;
+  const int64_t steps = count_steps(state, &longest);
+  int64_t least = predict_ns(state, target, steps, longest);
+  enum cb_status s = CB_OK;
+  if (options->sell_sort == CB_ON || (options->sell_sort == CB_AUTO && state->equal < 0))
+    s = try_sorted(state, target, options->sell_sort == CB_ON, &least, diag);
+  if (!s && (options->sell_vary == CB_ON || (options->sell_vary == CB_AUTO && !options->sell_lanes)))
+    s = try_varied(state, target, options->sell_vary == CB_ON, least, diag);
+  if (s) return s;
   state->first_step[0] = 0;
   for (int64_t slice = 0; slice < state->slices; slice++) state->first_step[slice + 1] += state->first_step[slice];
   return CB_OK;
@@ -404,7 +444,7 @@ static void draft_carries(struct cb_draft *draft, const struct state *state) {
 static int64_t choose_batch(const struct state *state) {
   const int64_t steps = state->first_step[state->slices];
   const int64_t mean = (steps + state->slices - 1) / state->slices;
-  return mean > 8 ? 8 : mean < 2 ? 2 : mean;
+  return mean > MOST_BATCH ? MOST_BATCH : mean < 2 ? 2 : mean;
 }
 
 static void draft_region(struct cb_draft *draft, const struct state *state) {
