@@ -158,7 +158,7 @@ static void merge(struct cb_comparison *all, const struct cb_comparison *part) {
 static void compare_row(struct cb_comparison *part, const struct cb_expected *expected, int64_t i,
                         double got) {
   const double tolerance = expected->tolerance[i], ratio = error_ratio(expected->y[i], tolerance, got);
-  part->exact += tolerance == 0;
+  part->exact += tolerance == 0 && isfinite(expected->y[i]);
   part->unbounded += isinf(tolerance) != 0;
   if (ratio > part->worst_ratio) {
     part->worst_ratio = ratio;

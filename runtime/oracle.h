@@ -55,7 +55,7 @@ void cb_expected_release(struct cb_expected *expected);
 
 struct cb_comparison {
   int64_t rows;      /* compared */
-  int64_t exact;     /* of them with tolerance 0 */
+  int64_t exact;     /* of them finite with tolerance 0 */
   int64_t unbounded; /* of them with no bound */
   int64_t wrong;
   int64_t first_wrong; /* −1: none */

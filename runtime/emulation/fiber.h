@@ -5,8 +5,10 @@
 
 #include <stddef.h>
 
-#if !defined(__x86_64__) && !defined(__aarch64__)
+#if !defined(__x86_64__) && !defined(__aarch64__) && !defined(FIBER_UCONTEXT)
 #define FIBER_UCONTEXT
+#endif
+#ifdef FIBER_UCONTEXT // may be defined from outside to try it
 #include <ucontext.h>
 #endif
 
