@@ -174,7 +174,7 @@ class Whole(Case):
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
-        self.check(4, "k.cu", SMALL, "-o", self.path("k.cu"), preexec_fn=limit)
+        self.check(4, "File too large", SMALL, "-o", self.path("k.cu"), preexec_fn=limit)
         self.assertEqual(self.files(), ["k.cu"])
         with open(self.path("k.cu")) as file:
             self.assertEqual(file.read(), "old\n")
@@ -243,6 +243,37 @@ class Verify(Case):
         self.assertIn(cbgen("verify", self.path("k.cu")).returncode, (1, 3))
         os.remove(self.path("k.cbd"))
         self.assertNotEqual(cbgen("verify", self.path("k.cu")).returncode, 0)
+
+
+class Missing(Case):
+    """A machine that lacks something: what needs it says so, the rest works."""
+
+    def without(self, **variables):
+        return {**os.environ, **variables}
+
+    def test_no_nvrtc(self):
+        environment = self.without(CBGEN_NVRTC="/nonexistent")
+        self.check(5, "NVRTC", SMALL, "--emit=cu,ptx", "-o", self.path("k.cu"), env=environment)
+        self.assertEqual(self.files(), [])
+        result = self.check(0, "", "verify", "generate:diagonal,n=20", env=environment)
+        self.assertIn("not compiled: NVRTC", result.stdout)
+        document = json.loads(cbgen("verify", "generate:diagonal,n=20", "--json", env=environment).stdout)
+        self.assertEqual((document["host"]["status"], document["nvrtc"]["status"]), ("ok", "missing"))
+
+    def test_no_driver(self):
+        environment = self.without(CBGEN_LIBCUDA="/nonexistent")
+        self.check(5, "driver", "run", SMALL, env=environment)
+        self.check(5, "driver", "bench", SMALL, env=environment)
+
+    def test_no_host_compiler(self):
+        environment = self.without(CXX="/nonexistent/c++")
+        result = self.check(5, "/nonexistent/c++", "verify", "generate:diagonal,n=20", env=environment)
+        self.assertIn("host     not executed", result.stdout)
+
+    def test_text_that_does_not_compile(self):
+        with open(self.path("broken.cu"), "w") as file:
+            file.write("this is no CUDA\n")
+        self.check(7, "broken.cu", "verify", self.path("broken.cu"))
 
 
 if __name__ == "__main__":
