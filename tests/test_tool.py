@@ -97,7 +97,7 @@ class Messages(Case):
 
     def test_help_and_version(self):
         self.assertRegex(cbgen("--version").stdout, r"^cbgen \d+\.\d+\.\d+\n$")
-        for arguments in (["--help"], ["-h"], ["help"], ["help", "options"], ["help", "shapes"], ["verify", "-h"]):
+        for arguments in (["--help"], ["-h"], ["help"], ["help", "options"], ["help", "shapes"], ["help", "recipes"]):
             result = self.check(0, "", *arguments)
             self.assertTrue(result.stdout)
             self.assertEqual(result.stderr, "")

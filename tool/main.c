@@ -35,7 +35,7 @@ static void overview(struct cb_text *text) {
   for (int i = 0; cb_verb_table[i]; i++)
     cb_text_add(text, "  %-9s %s\n", cb_verb_table[i]->name, cb_verb_table[i]->summary);
   cb_text_add_string(
-      text, "\n  help VERB | options | shapes | exit-codes      --version\n\n"
+      text, "\n  help VERB | options | recipes | shapes | exit-codes      --version\n\n"
             "FILE is Matrix Market, SciPy .npz or a SNAP edge list, plain or packed (.gz .zst .xz .bz2,\n"
             "SuiteSparse .tar.gz), or 'generate:SHAPE,KEY=VALUE,…' ('cbgen help shapes').\n\n"
             "Example: cbgen examples/bcsstk13.mtx.gz -o kernel.cu\n");
@@ -50,6 +50,11 @@ static void verb_help(struct cb_text *text, const struct cb_verb *verb) {
       verb->example);
 }
 
+static void recipes_help(struct cb_text *text) {
+  for (const struct cb_recipe *recipe = cb_recipe_table; recipe->name; recipe++)
+    cb_text_add(text, "  %-10s %s\n", recipe->name, recipe->summary);
+}
+
 static enum cb_status help_topic(const char *topic, struct cb_diag *diag) {
   struct cb_text text = {0};
   const struct cb_verb *verb = topic ? find_verb(topic) : NULL;
@@ -60,13 +65,15 @@ static enum cb_status help_topic(const char *topic, struct cb_diag *diag) {
     verb_help(&text, verb);
   else if (!strcmp(topic, "options"))
     cb_options_help(&text);
+  else if (!strcmp(topic, "recipes"))
+    recipes_help(&text);
   else if (!strcmp(topic, "shapes"))
     cb_matrix_shapes(&text);
   else if (!strcmp(topic, "exit-codes"))
     cb_exit_help(&text);
   else
     s = cb_fail(diag, CB_ERR_ARGUMENT,
-                "no help on '%s'; there is help on verbs, options, shapes and exit-codes", topic);
+                "no help on '%s'; there is help on verbs, options, recipes, shapes and exit-codes", topic);
   if (!s) s = cb_print(&text, diag);
   cb_text_release(&text);
   return s;

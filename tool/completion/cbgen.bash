@@ -13,6 +13,7 @@ _cbgen_values() {
   case $1 in
     emit) printf '%s\n' cu data ptx cubin plan ;;
     embed) printf '%s\n' auto always never ;;
+    recipe) _cbgen_help recipes | awk '{ print $1 }' ;;
     arch) printf '%s\n' sm_80 sm_89 sm_90 sm_100 ;;
     *) { _cbgen_help "$2"; _cbgen_help options; } | sed -nE "s/^ +--$1=([a-z0-9|-]+).*/\1/p" | tr '|' '\n' ;;
   esac
@@ -34,7 +35,7 @@ _cbgen() {
     mapfile -t COMPREPLY < <(compgen -W "$(_cbgen_options "$verb") --version" -- "$word")
     [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
   elif [[ $verb == help ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "$verbs options shapes exit-codes" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "$verbs options recipes shapes exit-codes" -- "$word")
   else
     [[ $COMP_CWORD == 1 ]] && mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$word")
     compopt -o filenames

@@ -37,6 +37,6 @@ function __cbgen_options
 end
 
 complete -c cbgen -n 'test (count (commandline -opc)) -eq 1' -a '(__cbgen_verbs)'
-complete -c cbgen -n '__fish_seen_subcommand_from help' -f -a 'options shapes exit-codes (__cbgen_verbs)'
+complete -c cbgen -n '__fish_seen_subcommand_from help' -f -a 'options recipes shapes exit-codes (__cbgen_verbs)'
 complete -c cbgen -n 'string match -q -- "-*" (commandline -ct)' -f -a '(__cbgen_options)'
 complete -c cbgen -s o -r -d 'write to a file'
