@@ -84,7 +84,7 @@ struct cb_run_result {
   char *plan;           /* the plan's line */
   char pattern[33];     /* its hash in hexadecimal */
   int64_t stored_bytes; /* arrays that one product reads */
-  int64_t moved_bytes;  /* stored_bytes, x once, and y once (twice when it is read as well) */
+  int64_t moved_bytes;  /* stored_bytes, x once, and y once (twice with y += Ax) */
   double predicted_us;  /* by the cost model */
   struct cb_stages stages;
   struct cb_cubin_stats cubin;
@@ -96,8 +96,8 @@ struct cb_run_result {
 };
 
 /* The whole way for one matrix: plan for the bench's device, pack, emit, compile, load, multiply, compare,
- * time. With form axpby α = 1.5 and β = 0.5; y is seeded where it is read. A wrong product is a result
- * (check.wrong), not an error. Release the result in any case. */
+ * time. Form axpby is checked with α = 1.5, β = 0.5 and a seeded y, and timed with α = 1, β = 0. A wrong
+ * product is a result (check.wrong), not an error. Release the result in any case. */
 enum cb_status cb_run_matrix(struct cb_run_result *result, struct cb_bench *bench, const struct cb_csr *csr,
                              const struct cb_options *options, struct cb_diag *diag);
 void cb_run_result_release(struct cb_run_result *result);

@@ -15,7 +15,7 @@ static const char *form_name(enum cb_form form) {
 
 static const char *form_equation(enum cb_form form) {
   static const char *const equations[] = {
-      [CB_FORM_AX] = "y = Ax", [CB_FORM_ADD] = "y += Ax", [CB_FORM_AXPBY] = "y = 1.5 Ax + 0.5 y"};
+      [CB_FORM_AX] = "y = Ax", [CB_FORM_ADD] = "y += Ax", [CB_FORM_AXPBY] = "y = αAx + βy"};
   return equations[form];
 }
 
@@ -51,7 +51,8 @@ static json_t *device_json(const struct cb_bench *bench) {
 static json_t *protocol_json(const struct cb_bench *bench) {
   const struct cb_bench_settings *settings = &bench->settings;
   return json_pack("{s:i, s:i, s:s, s:s}", "repetitions", settings->repetitions, "batches", settings->batches,
-                   "caches", "not flushed: products run back to back", "timed", "alpha 1, beta 0 where the form has them", "x", "seeded as in the self-test");
+                   "caches", "not flushed: products run back to back", "timed",
+                   "alpha 1, beta 0 where the form has them", "x", "seeded as in the self-test");
 }
 
 static json_t *ceilings_json(const struct cb_bench *bench) {

@@ -256,7 +256,7 @@ static enum cb_status store_bsr(struct cb_rivals *rivals, struct store *store, s
   enum cb_status s = cb_bsr_count(&blocks, csr, store->size, diag);
   const double stored = (double)(blocks * area) / (double)csr->nnz;
   if (!s && stored > most_values)
-    return cb_fail(diag, CB_ERR_UNSUPPORTED, "would store %.1f values per nonzero", stored);
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "would store %.2f values per nonzero", stored);
   if (!s) s = cb_bsr_build(&bsr, csr, store->size, rivals->type, diag);
   store->seconds = now() - start;
   store->rows = bsr.block_rows;

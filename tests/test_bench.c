@@ -26,10 +26,6 @@ static int arrays_of(const struct cb_region *region) {
   return stored;
 }
 
-static double get(uint64_t address, enum cb_type type, int64_t i) {
-  return cb_oracle_get(fake_bytes(address + (uint64_t)i * cb_type_size(type), cb_type_size(type)), type, 0);
-}
-
 static double scalar(const void *parameter, enum cb_type type) {
   return type == CB_F32 ? (double)*(const float *)parameter : *(const double *)parameter;
 }
@@ -54,12 +50,15 @@ static void multiply(void *user, const struct fake_launch *launch) {
   const int scaled = plan->form == CB_FORM_AXPBY;
   const double alpha = scaled ? scalar(parameters[2], plan->sum_type) : 1;
   const double beta = scaled ? scalar(parameters[3], plan->sum_type) : plan->form == CB_FORM_ADD;
+  const void *from = fake_bytes(x, (size_t)csr->cols * cb_type_size(type));
+  void *to = fake_bytes(y, (size_t)csr->rows * cb_type_size(type));
+  assert_non_null(from);
+  assert_non_null(to);
   for (int64_t row = 0; row < csr->rows; row++) {
     double sum = 0;
     for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
-      sum += cb_oracle_round(csr->values[k], type) * get(x, type, csr->col_idx[k]);
-    sum = alpha * sum + (beta != 0 ? beta * get(y, type, row) : 0);
-    cb_oracle_set(fake_bytes(y + (uint64_t)row * cb_type_size(type), cb_type_size(type)), type, 0, sum);
+      sum += cb_oracle_round(csr->values[k], type) * cb_oracle_get(from, type, csr->col_idx[k]);
+    cb_oracle_set(to, type, row, alpha * sum + (beta != 0 ? beta * cb_oracle_get(to, type, row) : 0));
   }
 }
 
