@@ -84,8 +84,7 @@ struct work {
   struct cb_bench *bench;
   const struct cb_csr *csr;
   struct cb_operator *op;
-  enum cb_type type; /* of the vectors */
-  enum cb_form form;
+  enum cb_type type;  /* of the vectors */
   int scalars;        /* the form takes α and β */
   double alpha, beta; /* general ones for the check; 1 and 0 while time is taken */
   int reads_y;
@@ -94,14 +93,6 @@ struct work {
   void *y_before;
   struct cb_expected expected;
 };
-
-/* The check asks all of a form: α and β that are neither 0 nor 1. Timing is for y = Ax, but for y += Ax. */
-enum purpose { CHECKING, TIMING };
-static void set_scalars(struct work *work, enum purpose purpose) {
-  const int any = work->form == CB_FORM_AXPBY && purpose == CHECKING;
-  work->alpha = any ? 1.5 : 1;
-  work->beta = any ? 0.5 : work->form == CB_FORM_ADD;
-}
 
 static double now(void) {
   struct timespec time;
@@ -119,7 +110,7 @@ static double lap(double *mark) {
 static enum cb_status note_plan(struct cb_run_result *result, const struct cb_csr *csr,
                                 const struct cb_plan *plan, struct cb_hash pattern, struct cb_diag *diag) {
   const int64_t width = (int64_t)cb_type_size(plan->vector_type);
-  const int reads_y = plan->form == CB_FORM_ADD; /* while timing: see set_scalars */
+  const int reads_y = plan->form == CB_FORM_ADD; /* time is taken of y = Ax otherwise */
   const size_t length = strlen(plan->line);
   snprintf(result->name, sizeof result->name, "%s", csr->name);
   result->rows = plan->rows;
@@ -372,7 +363,6 @@ enum cb_status cb_run_matrix(struct cb_run_result *result, struct cb_bench *benc
   enum cb_status s = prepare_work(&work, result, bench, csr, options, diag);
   struct competitor own = {.enqueue = enqueue_own, .user = &work, .timing = &result->timing};
   time_plain_products(&work);
-  set_scalars(&work, TIMING);
   if (!s && has_product(result)) s = time_all(bench, &own, 1, diag);
   release_work(&work);
   return s;
@@ -470,7 +460,6 @@ static enum cb_status race(struct work *work, struct cb_bench_result *result, st
     s = cb_device_upload(bench->device, work->y, work->y_before,
                          cb_type_size(work->type) * (size_t)work->csr->rows, "y", diag);
   time_plain_products(work);
-  set_scalars(work, TIMING);
   if (!s && has_product(&result->run)) s = time_all(bench, competitors, count, diag);
   cb_rivals_close(rivals);
   cb_free(competitors);
