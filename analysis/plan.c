@@ -155,7 +155,11 @@ static enum cb_status build_launches(struct cb_plan *plan, struct cb_diag *diag)
     plan->carry_sums += region->carry_slots * region->carry_width;
     plan->carry_counters += region->carry_counters;
     add_launch(plan, (struct cb_launch){
-                         .first_region = i, .regions = 1, .blocks = region->blocks, .threads = THREADS});
+                         .first_region = i,
+                         .regions = 1,
+                         .blocks = region->blocks,
+                         .threads = THREADS,
+                         .blocks_per_sm = region->blocks_per_sm});
   }
   return CB_OK;
 }

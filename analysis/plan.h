@@ -108,6 +108,7 @@ struct cb_region {
   int64_t carry_counters;
   int64_t first_carry_sum, first_carry_counter; /* where they start in the operator's scratch */
   int64_t static_shared;       /* bytes */
+  int blocks_per_sm; /* thread blocks that a multiprocessor should hold: bounds the registers; 0: not asked for */
   int facts_count, constants_count, arrays_count, holes_count, includes_count;
   struct cb_fact *facts;
   struct cb_constant *constants;
@@ -122,6 +123,7 @@ struct cb_launch {
   int first_region, regions;
   int64_t blocks;
   int threads;
+  int blocks_per_sm;      /* 0: not asked for */
   int64_t dynamic_shared; /* bytes */
 };
 

@@ -132,6 +132,7 @@ static struct object launch_object(const struct cb_launch *launch, int *failed) 
   set_int(object, "regions", launch->regions);
   set_int(object, "blocks", launch->blocks);
   set_int(object, "threads", launch->threads);
+  set_int(object, "blocks_per_sm", launch->blocks_per_sm);
   set_int(object, "dynamic_shared", launch->dynamic_shared);
   return object;
 }

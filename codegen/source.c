@@ -336,7 +336,10 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
     add_item(&parameters, "sum_t *carry_sums, uint32_t *carry_counters");
     add_item(&vectors, "carry_sums, carry_counters");
   }
-  cb_scope_hole(&scope, "threads", number(emitter, launch->threads));
+  cb_scope_hole(&scope, "bounds",
+                launch->blocks_per_sm
+                    ? cb_arena_format(&emitter->arena, "%d, %d", launch->threads, launch->blocks_per_sm)
+                    : number(emitter, launch->threads));
   cb_scope_hole(&scope, "kernel", kernel);
   cb_scope_hole(&scope, "parameters", keep(emitter, &parameters));
   cb_scope_hole(&scope, "vectors", keep(emitter, &vectors));

@@ -20,20 +20,47 @@ static const char *const option_sets[] = {
     "recipe=sell", "recipe=sell sell-lanes=4 sell-sort=on", "recipe=sell sell-vary=on form=ax", "recipe=auto",
 };
 
-static void for_every_text(void (*check)(const struct product *, const char *device, const char *name)) {
-  for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++)
-    for (size_t o = 0; o < sizeof option_sets / sizeof *option_sets; o++) {
-      char name[200];
-      struct product product = product_of(matrices[m], option_sets[o]);
-      snprintf(name, sizeof name, "%s with '%s'", matrices[m], option_sets[o]);
-      char *device = strdup(product.source.text + product.source.body);
-      char *host = strstr(device, "// ---- host:");
-      assert_non_null(host);
+enum {
+  MATRICES = sizeof matrices / sizeof *matrices,
+  OPTION_SETS = sizeof option_sets / sizeof *option_sets,
+};
+
+/* Made once: a product, its name, and the text behind the shims and before the host section. */
+static struct text {
+  struct product product;
+  char name[200];
+  char *device;
+} texts[MATRICES][OPTION_SETS];
+
+static int make_texts(void **state) {
+  (void)state;
+  for (int m = 0; m < MATRICES; m++)
+    for (int o = 0; o < OPTION_SETS; o++) {
+      struct text *text = &texts[m][o];
+      snprintf(text->name, sizeof text->name, "%s with '%s'", matrices[m], option_sets[o]);
+      text->product = product_of(matrices[m], option_sets[o]);
+      text->device = strdup(text->product.source.text + text->product.source.body);
+      char *host = strstr(text->device, "// ---- host:");
+      if (!host) return -1;
       *host = 0;
-      check(&product, device, name);
-      free(device);
-      product_release(&product);
     }
+  return 0;
+}
+
+static int release_texts(void **state) {
+  (void)state;
+  for (int m = 0; m < MATRICES; m++)
+    for (int o = 0; o < OPTION_SETS; o++) {
+      free(texts[m][o].device);
+      product_release(&texts[m][o].product);
+    }
+  return 0;
+}
+
+static void for_every_text(void (*check)(const struct product *, const char *device, const char *name)) {
+  for (int m = 0; m < MATRICES; m++)
+    for (int o = 0; o < OPTION_SETS; o++)
+      check(&texts[m][o].product, texts[m][o].device, texts[m][o].name);
 }
 
 /* Occurrences of `word` as a whole identifier. */
@@ -236,5 +263,5 @@ int main(void) {
       cmocka_unit_test(broken_templates_are_refused),
       cmocka_unit_test(foreign_intrinsics_are_refused),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return cmocka_run_group_tests(tests, make_texts, release_texts);
 }

@@ -629,6 +629,8 @@ static void draft_units(struct cb_draft *draft, const struct state *state) {
   cb_draft_include(draft, "finish",
                    draft->region.carry_slots ? "cb/finish_carry.cu.in" : "cb/finish.cu.in");
   draft->region.blocks = state->units_count * state->team / WARPS;
+  /* Fewer registers than these make COO and Dense wait for their loads one by one (measured), or spill. */
+  draft->region.blocks_per_sm = state->format_blocks[COO] || state->format_blocks[DENSE] ? 4 : 6;
 }
 
 static void draft_facts(struct cb_draft *draft, const struct state *state) {

@@ -247,7 +247,7 @@ static int vary(struct state *state, const struct cb_target *target) {
  * costs row numbers, a scattered y and one more dependent load; pieces wait for their last. */
 static int64_t predict_ns(const struct state *state, const struct cb_target *target, int64_t steps,
                           int64_t longest) {
-  enum { NS_PER_BATCH = 800, NS_ORDER = 300, NS_CARRY = 1500, SLOT_BYTES = 11, ORDER_BYTES = 20 };
+  enum { NS_PER_BATCH = 800, NS_ORDER = 300, NS_CARRY = 1500, SLOT_BYTES = 11, ORDER_BYTES = 12 };
   const int64_t order = state->sorted ? state->csr->rows * ORDER_BYTES : 0;
   return (steps * LANES * SLOT_BYTES + order) / target->read_gb_per_s + steps_for(longest, MOST_BATCH) * NS_PER_BATCH +
          (state->sorted ? NS_ORDER : 0) + (state->split_slices ? NS_CARRY : 0);
@@ -469,6 +469,7 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
                                              : (guarded ? "sell/commit_first_guarded.cu.in" : "sell/commit_first.cu.in"));
   cb_draft_include(draft, "region", "sell/multiply.cu.in");
   draft->region.blocks = state->slices / WARPS;
+  draft->region.blocks_per_sm = 6; /* 40 registers: enough for a batch's loads, and measured no slower than 32 */
   draft->region.commit = draft->commit;
 }
 
