@@ -11,7 +11,7 @@
 #   sanitize   compute-sanitizer: memcheck, racecheck, initcheck                        sanitize.txt
 #   ncu        one matrix (NCU_MATRIX) under Nsight Compute, clocks left alone          ncu.txt
 #
-# Results go to $OUT, or ./bench-out. Each step has a time limit in seconds: CHECK_SECONDS (60), BENCH_SECONDS (330),
+# Results go to $OUT, or ./bench-out. Each step has a time limit in seconds: CHECK_SECONDS (90), BENCH_SECONDS (330),
 # SANITIZE_SECONDS (140), NCU_SECONDS (60); what a limit cuts off is missing from the results, and said. MATRICES names
 # a file with one matrix per line instead of the list below, BENCH_OPTIONS more options of cbgen. No setting of the GPU
 # is touched.
@@ -72,40 +72,65 @@ generate:empty,rows=100,cols=50
 LIST
 }
 
+# Every recipe as it is, then the options that change what a kernel's text consists of.
 option_sets() {
+  local recipe
+  "$cbgen" help recipes | sed -nE 's/^  +([a-z][a-z0-9-]*) .*/\1/p' | while read -r recipe; do
+    echo "--recipe=$recipe"
+    echo "--recipe=$recipe --type=f32 --form=ax"
+  done
   cat <<'LIST'
-
---type=f32
 --form=add
---form=axpby
---form=axpby --type=f32
---aggregate=on --intra=off
---aggregate=off --intra=on
---balance=heap
---unit-budget=64
---unit-budget=64 --form=axpby
---atomics=on --unit-budget=64
---team=8
+--recipe=cb --aggregate=on --intra=off
+--recipe=cb --aggregate=off --intra=on --form=ax
+--recipe=cb --balance=heap
+--recipe=cb --unit-budget=64
+--recipe=cb --unit-budget=64 --form=add --type=f32
+--recipe=cb --atomics=on --unit-budget=64
+--recipe=cb --team=8
 LIST
 }
 
-# check LIMIT: every small matrix with every set of options.
+# job "TOOL MATRIX [OPTION…]": one product, under TOOL of compute-sanitizer unless that is "-". Says "ok" or "FAILED", and
+# what was said.
+job() {
+  local tool matrix options command said=$work/$BASHPID
+  read -r tool matrix options <<<"$1"
+  command=("$cbgen" run -q "$matrix")
+  [ "$tool" = - ] || command=(compute-sanitizer --tool "$tool" --error-exitcode 99 "${command[@]}")
+  # shellcheck disable=SC2086
+  if CBGEN_DEBUG=1 timeout 100 "${command[@]}" $options >"$said" 2>&1 </dev/null; then
+    echo "ok $1"
+  else
+    printf 'FAILED %s\n%s\n' "$1" "$(head -c 3000 "$said")"
+  fi >"$said.done"
+  rm -f "$said"
+}
+export -f job
+export cbgen
+
+# run_jobs NAME LIMIT <JOBS: eight at a time; failures go to NAME.txt, the counts to the summary.
+run_jobs() {
+  local name=$1 limit=$2 all started=$SECONDS good bad
+  work=$(mktemp -d)
+  export work
+  cat >"$work/jobs"
+  all=$(wc -l <"$work/jobs")
+  timeout "$limit" xargs -a "$work/jobs" -d '\n' -P 8 -n 1 bash -c 'job "$0"'
+  cat "$work"/*.done >"$out/$name.all" 2>/dev/null
+  good=$(grep -c '^ok ' "$out/$name.all")
+  bad=$(grep -c '^FAILED ' "$out/$name.all")
+  grep -v '^ok ' "$out/$name.all" >"$out/$name.txt"
+  say "$name: $good of $all right, $bad failed$([ $((good + bad)) = "$all" ] || echo ", the others cut off after $((SECONDS - started)) s")"
+  head -c 2000 "$out/$name.txt"
+  rm -rf "$work" "$out/$name.all"
+}
+
 check() {
-  local end=$((SECONDS + $1)) matrix options good=0 bad=0 line
+  local matrix options
   while read -r matrix; do
-    while read -r options; do
-      [ "$SECONDS" -lt "$end" ] || { say "check: cut off after $1 s"; break 2; }
-      # shellcheck disable=SC2086
-      if line=$(CBGEN_DEBUG=1 timeout 60 "$cbgen" run -q "$matrix" $options 2>&1 </dev/null); then
-        good=$((good + 1))
-      else
-        bad=$((bad + 1))
-        printf 'FAILED  %s %s\n%s\n' "$matrix" "$options" "$line"
-      fi
-    done < <(option_sets)
-  done < <(small_matrices) >"$out/check.txt"
-  say "check: $good products right, $bad failed"
-  head -c 2000 "$out/check.txt"
+    while read -r options; do echo "- $matrix $options"; done < <(option_sets)
+  done < <(small_matrices) | run_jobs check "$1"
 }
 
 # bench NAME LIMIT [OPTION…]
@@ -122,28 +147,14 @@ bench() {
   python3 bench/table.py "$out/$name.jsonl" >"$out/$name.md" || say "$name: the table failed"
 }
 
-# sanitize LIMIT
 sanitize() {
-  local end=$((SECONDS + $1)) tool matrix options bad=0 good=0
+  local tool matrix options
   command -v compute-sanitizer >/dev/null || { say "sanitize: compute-sanitizer is not installed"; return; }
   for tool in memcheck racecheck initcheck; do
     while read -r matrix; do
-      while read -r options; do
-        [ "$SECONDS" -lt "$end" ] || { say "sanitize: cut off after $1 s, in $tool"; break 3; }
-        # shellcheck disable=SC2086
-        if CBGEN_DEBUG=1 timeout 60 compute-sanitizer --tool "$tool" --error-exitcode 99 "$cbgen" run -q "$matrix" $options \
-          >"$out/sanitize.one" 2>&1 </dev/null; then
-          good=$((good + 1))
-        else
-          bad=$((bad + 1))
-          { echo "FAILED  $tool $matrix $options"; head -60 "$out/sanitize.one"; }
-        fi
-      done < <(printf '\n--unit-budget=64 --form=axpby\n')
-    done < <(small_matrices | head -8)
-  done >"$out/sanitize.txt"
-  rm -f "$out/sanitize.one"
-  say "sanitize: $good runs clean, $bad with findings"
-  head -c 2000 "$out/sanitize.txt"
+      for options in "" "--recipe=cb" "--recipe=cb --unit-budget=64"; do echo "$tool $matrix $options"; done
+    done < <(small_matrices | head -9)
+  done | run_jobs sanitize "$1"
 }
 
 # ncu LIMIT
@@ -162,7 +173,7 @@ cat "$out/device.txt"
 for step in $steps; do
   started=$SECONDS
   case $step in
-    check) check "${CHECK_SECONDS:-60}" ;;
+    check) check "${CHECK_SECONDS:-90}" ;;
     bench) bench bench "${BENCH_SECONDS:-330}" ;;
     bench32) bench bench32 "${BENCH_SECONDS:-330}" --type=f32 ;;
     atomics) bench atomics "${BENCH_SECONDS:-330}" --atomics=on ;;

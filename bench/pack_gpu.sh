@@ -5,13 +5,13 @@
 #
 #   bench/pack_gpu.sh [MATRIX-DIRECTORY [MiB]]
 #
-# MATRIX-DIRECTORY holds matrix files, taken as they are, the largest first, while the folder stays below MiB (44).
+# MATRIX-DIRECTORY holds matrix files, taken as they are, the largest first, while the folder stays below MiB (49).
 # Matrices of tests/data/corpus are left out: they travel with the source tree.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 matrices=${1:-}
 [ -z "$matrices" ] || matrices=$(realpath "$matrices")
-limit=$(( ${2:-44} * 1024 * 1024 ))
+limit=$(( ${2:-49} * 1024 * 1024 ))
 build=${BUILD:-$PWD/build}/gpu
 out=.gpu
 mkdir -p "$(dirname "$build")"

@@ -70,15 +70,15 @@ static enum cb_status learn(struct cb_nvrtc *nvrtc, struct cb_diag *diag) {
   return check(nvrtc, nvrtc->call.arches(nvrtc->arches), "list its architectures", diag);
 }
 
-/* NVRTC opens its table of built-in functions by name alone, and the loader does not look beside a library that was
- * opened by its path (the PyPI wheel has no run path). With the table in memory it is found by that name. Where it
- * is missing NVRTC itself says so. */
+/* NVRTC opens its table of built-in functions by name alone, and the loader does not look beside a library
+ * that was opened by its path (the PyPI wheel has no run path). With the table in memory it is found by that
+ * name. Where it is missing NVRTC itself says so. */
 static void open_builtins(const struct cb_nvrtc *nvrtc) {
   const char *library = nvrtc->library.path, *slash = strrchr(library, '/');
   char path[640];
   if (!slash) return;
-  snprintf(path, sizeof path, "%.*s/libnvrtc-builtins.so.%d.%d", (int)(slash - library), library, nvrtc->major,
-           nvrtc->minor);
+  snprintf(path, sizeof path, "%.*s/libnvrtc-builtins.so.%d.%d", (int)(slash - library), library,
+           nvrtc->major, nvrtc->minor);
   dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 }
 
