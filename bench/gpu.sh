@@ -99,7 +99,7 @@ job() {
   command=("$cbgen" run -q "$matrix")
   [ "$tool" = - ] || command=(compute-sanitizer --tool "$tool" --error-exitcode 99 "${command[@]}")
   # shellcheck disable=SC2086
-  if CBGEN_DEBUG=1 timeout 100 "${command[@]}" $options >"$said" 2>&1 </dev/null; then
+  if OMP_NUM_THREADS=2 CBGEN_DEBUG=1 timeout 100 "${command[@]}" $options >"$said" 2>&1 </dev/null; then
     echo "ok $1"
   else
     printf 'FAILED %s\n%s\n' "$1" "$(head -c 3000 "$said")"
