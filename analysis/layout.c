@@ -4,11 +4,12 @@
 
 #include <string.h>
 
-extern const struct cb_layout cb_layout_cb, cb_layout_sell;
+extern const struct cb_layout cb_layout_cb, cb_layout_sell, cb_layout_blocks;
 
 const struct cb_layout *const cb_layout_table[] = {
     &cb_layout_cb,
     &cb_layout_sell,
+    &cb_layout_blocks,
     NULL,
 };
 

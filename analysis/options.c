@@ -16,6 +16,8 @@ static const char *const auto_on_off[] = {"auto", "on", "off", NULL};
 static const char *const on_off[] = {"on", "off", NULL};
 static const char *const balances[] = {"contiguous", "heap", NULL};
 
+static const char *const block_sizes[] = {"auto", "1x2", "2x1", "2x2", "3x3", "4x4", "5x5", "6x6", "8x8", NULL};
+
 #define FIELD(field) offsetof(struct cb_options, field)
 
 const struct cb_option cb_option_table[] = {
@@ -49,6 +51,13 @@ const struct cb_option cb_option_table[] = {
      "sliced ELL: order rows by length within windows"},
     {"sell-vary", FIELD(sell_vary), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
      "sliced ELL: lanes per row by slice, long rows in pieces"},
+    {"block-size", FIELD(block_size), 0, 0, 8, 0, block_sizes, "natural blocks: rows x columns of a block"},
+    {"block-fill", FIELD(block_fill), 0, 1, 100, 85, NULL,
+     "natural blocks: refused when a smaller percentage of their entries is nonzeros"},
+    {"block-lanes", FIELD(block_lanes), 0, 0, 32, 0, NULL,
+     "natural blocks: lanes that share a block row: 1, 2, 4, 8, 16, 32; 0: by the matrix"},
+    {"block-batch", FIELD(block_batch), 0, 0, 8, 0, NULL,
+     "natural blocks: blocks that a lane loads together; 0: by the matrix"},
     {"bake-limit", FIELD(bake_limit), 0, 0, 16384, 64, NULL,
      "index tables up to this many entries go into the text"},
     {NULL, 0, 0, 0, 0, 0, NULL, NULL},
@@ -153,6 +162,9 @@ enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag
   if (options->sell_lanes < 0 || options->sell_lanes > 32 || (options->sell_lanes & (options->sell_lanes - 1)))
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'sell-lanes' cannot be %lld; it takes 0, 1, 2, 4, 8, 16 or 32",
                    (long long)options->sell_lanes);
+  if (options->block_lanes < 0 || options->block_lanes > 32 || (options->block_lanes & (options->block_lanes - 1)))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "option 'block-lanes' cannot be %lld; it takes 0, 1, 2, 4, 8, 16 or 32",
+                   (long long)options->block_lanes);
   if (options->unit_budget && options->unit_budget < 16)
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'unit-budget' cannot be %lld; it takes 0 or at least 16",
                    (long long)options->unit_budget);

@@ -26,15 +26,17 @@ static const struct cb_split split_long_rows = {"long-rows", 2, divide_long_rows
 
 static const struct cb_node node_cb = {.layout = "cb"};
 static const struct cb_node node_sell = {.layout = "sell"};
+static const struct cb_node node_blocks = {.layout = "blocks"};
 static const struct cb_node node_cb_long = {.split = &split_long_rows, .parts = {&node_cb, &node_cb}};
 
-static const char *const searched[] = {"sell", "cb", NULL};
+static const char *const searched[] = {"sell", "cb", "blocks", NULL};
 
 const struct cb_recipe cb_recipe_table[] = {
     {"auto", "the cheapest of the others, as the cost model predicts", NULL, searched},
     {"cb", "CB-SpMV: 16x16 sub-blocks, columns aggregated, COO/CSR/Dense per sub-block", &node_cb, NULL},
     {"cb-long", "CB-SpMV, with rows longer than --long-row in a region of their own", &node_cb_long, NULL},
     {"sell", "sliced ELL with narrow column offsets", &node_sell, NULL},
+    {"blocks", "natural dense blocks of 1x2 to 8x8, as finite elements have them", &node_blocks, NULL},
     {NULL, NULL, NULL, NULL},
 };
 
