@@ -456,11 +456,11 @@ static void draft_presence(struct cb_draft *draft, const struct state *state) {
   cb_draft_include(draft, "region", "blocks/present.cu.in");
 }
 
-/* Blocks whose loads are under way together: 18 values of them, or 36 when the matrix leaves room for
- * registers. */
+/* Blocks whose loads are under way together: 9 values, or more when there are so few threads on a
+ * multiprocessor that each may have the registers. */
 static int64_t choose_batch(const struct state *state, const struct cb_draft *draft) {
-  const int64_t threads = 1024 * (int64_t)draft->target->multiprocessors;
-  const int64_t values = state->slices * LANES < threads ? 36 : 18;
+  const int64_t threads = state->slices * LANES / draft->target->multiprocessors;
+  const int64_t values = threads <= 512 ? 36 : threads <= 1024 ? 18 : 9;
   int64_t batch = values / area(state->size);
   if (draft->options->block_batch) batch = draft->options->block_batch;
   if (batch > 8) batch = 8;
