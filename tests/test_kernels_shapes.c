@@ -94,6 +94,7 @@ static const char *const variants[] = {
     "atomics=on unit-budget=20 team=4",
     "recipe=cb-long long-row=20 bake-limit=0",
     "recipe=cb-long long-row=1 th1=5 th2=30 balance=heap",
+    "recipe=blocks block-size=3x3 block-fill=1 bake-limit=0",
 };
 
 static void add_one(struct kernel_batch *batch, const char *shape, const char *variant, int number) {
