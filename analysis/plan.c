@@ -271,6 +271,7 @@ static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_
     candidate->recipe = recipe->candidates[count];
     if (is_refusal(s)) {
       snprintf(candidate->refusal, sizeof candidate->refusal, "%.159s", diag->message);
+      diag->message[0] = 0; /* no failure of the search */
       s = CB_OK;
       continue;
     }

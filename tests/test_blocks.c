@@ -201,7 +201,7 @@ static void threads_change_nothing(void **state) {
     }
     product_release(&first);
   }
-  omp_set_num_threads(2);
+  omp_set_num_threads(1);
 }
 
 static void every_allocation_may_fail(void **state) {
@@ -239,7 +239,7 @@ static void every_allocation_may_fail(void **state) {
     assert_true(failures > 15);
     cb_csr_release(&csr);
   }
-  omp_set_num_threads(2);
+  omp_set_num_threads(1);
 }
 
 /* ---- products against the oracle */
@@ -365,6 +365,7 @@ static void products_of_sorted_rows(void **state) {
 }
 
 int main(void) {
+  omp_set_num_threads(1); /* small matrices: threads that wait for each other only cost time */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(finds_the_size),
       cmocka_unit_test(refuses_what_has_no_blocks),
