@@ -4,12 +4,13 @@
 
 #include <string.h>
 
-extern const struct cb_layout cb_layout_cb, cb_layout_sell, cb_layout_blocks;
+extern const struct cb_layout cb_layout_cb, cb_layout_sell, cb_layout_blocks, cb_layout_dia;
 
 const struct cb_layout *const cb_layout_table[] = {
     &cb_layout_cb,
     &cb_layout_sell,
     &cb_layout_blocks,
+    &cb_layout_dia,
     NULL,
 };
 

@@ -44,6 +44,9 @@ struct cb_options {
   int64_t block_fill;  /* percent of the stored entries that the matrix must have */
   int64_t block_lanes; /* lanes that share a block row: 0 (auto), 1, 2, 4, …, 32 */
   int64_t block_batch; /* blocks whose loads are under way together: 0 (auto), 1 to 8 */
+  /* diagonals */
+  int64_t dia_fill; /* percent of a diagonal's places that are occupied: from this on it is stored as one */
+  int64_t dia_most; /* such diagonals at most, the fullest */
   /* text */
   int64_t bake_limit; /* index tables up to this many entries become part of the text */
 };

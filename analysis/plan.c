@@ -113,7 +113,7 @@ static enum cb_status build_split(struct builder *builder, const struct cb_node 
   unsigned char *part_of = cb_alloc((size_t)part->csr->nnz, 1);
   if (!part_of) return cb_fail_memory(diag, "split", (uint64_t)part->csr->nnz);
   cb_text_add(&builder->line, " (split %s", split->name);
-  split->divide(part, builder->options, part_of, &builder->line);
+  s = split->divide(part, builder->options, part_of, &builder->line, diag);
   for (int i = 0; i < split->parts && !s; i++) {
     struct cb_region_work work = {0};
     s = cb_part_select(&work, part, part_of, i, diag);

@@ -2,6 +2,7 @@
 /* The tables of splits and recipes, and cutting a part out of a matrix: see recipe.h. */
 #include "analysis/recipe.h"
 
+#include "analysis/diagonals.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -9,18 +10,38 @@
 /* ---- splits */
 
 /* Part 0: rows of at most options->long_row nonzeros; part 1: longer ones. */
-static void divide_long_rows(const struct cb_part *part, const struct cb_options *options, unsigned char *part_of,
-                             struct cb_text *facts) {
+static enum cb_status divide_long_rows(const struct cb_part *part, const struct cb_options *options,
+                                       unsigned char *part_of, struct cb_text *facts, struct cb_diag *diag) {
   const struct cb_csr *csr = part->csr;
+  (void)diag;
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < csr->rows; row++) {
     const int64_t begin = cb_csr_row(csr, row), end = cb_csr_row(csr, row + 1);
     memset(part_of + begin, end - begin > options->long_row, (size_t)(end - begin));
   }
   cb_text_add(facts, " (longer %lld)", (long long)options->long_row);
+  return CB_OK;
+}
+
+/* Part 0: nonzeros on populated diagonals; part 1: the others. */
+static enum cb_status divide_diagonals(const struct cb_part *part, const struct cb_options *options,
+                                       unsigned char *part_of, struct cb_text *facts, struct cb_diag *diag) {
+  const struct cb_csr *csr = part->csr;
+  uint32_t *chosen;
+  const enum cb_status s = cb_diagonals_choose(&chosen, csr, options, diag);
+  if (s) return s;
+  memset(part_of, 1, (size_t)csr->nnz);
+#pragma omp parallel for schedule(static)
+  for (int64_t row = 0; row < csr->rows; row++)
+    for (int64_t k = cb_csr_row(csr, row); chosen && k < cb_csr_row(csr, row + 1); k++)
+      part_of[k] = !chosen[csr->col_idx[k] + csr->rows - 1 - row];
+  cb_free(chosen);
+  cb_text_add(facts, " (fill %lld)", (long long)options->dia_fill);
+  return CB_OK;
 }
 
 static const struct cb_split split_long_rows = {"long-rows", 2, divide_long_rows};
+static const struct cb_split split_diagonals = {"diagonals", 2, divide_diagonals};
 
 /* ---- recipes */
 
@@ -28,8 +49,10 @@ static const struct cb_node node_cb = {.layout = "cb"};
 static const struct cb_node node_sell = {.layout = "sell"};
 static const struct cb_node node_blocks = {.layout = "blocks"};
 static const struct cb_node node_cb_long = {.split = &split_long_rows, .parts = {&node_cb, &node_cb}};
+static const struct cb_node node_dia_layout = {.layout = "dia"};
+static const struct cb_node node_dia = {.split = &split_diagonals, .parts = {&node_dia_layout, &node_sell}};
 
-static const char *const searched[] = {"sell", "cb", "blocks", NULL};
+static const char *const searched[] = {"sell", "dia", "cb", "blocks", NULL};
 
 const struct cb_recipe cb_recipe_table[] = {
     {"auto", "the cheapest of the others, as the cost model predicts", NULL, searched},
@@ -37,6 +60,7 @@ const struct cb_recipe cb_recipe_table[] = {
     {"cb-long", "CB-SpMV, with rows longer than --long-row in a region of their own", &node_cb_long, NULL},
     {"sell", "sliced ELL with narrow column offsets", &node_sell, NULL},
     {"blocks", "natural dense blocks of 1x2 to 8x8, as finite elements have them", &node_blocks, NULL},
+    {"dia", "populated diagonals without indices, the rest as sell", &node_dia, NULL},
     {NULL, NULL, NULL, NULL},
 };
 

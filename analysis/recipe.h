@@ -13,8 +13,8 @@ struct cb_split {
   const char *name;
   int parts;
   /* Sets part_of[k] (< parts) for every nonzero k of the part, and appends its facts, " (KEY VALUE)" each. */
-  void (*divide)(const struct cb_part *part, const struct cb_options *options, unsigned char *part_of,
-                 struct cb_text *facts);
+  enum cb_status (*divide)(const struct cb_part *part, const struct cb_options *options, unsigned char *part_of,
+                           struct cb_text *facts, struct cb_diag *diag);
 };
 
 struct cb_node {

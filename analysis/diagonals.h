@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The diagonals of a matrix. An entry's diagonal is known by its offset, column minus row, and counted under
+ * the key offset + rows - 1.
+ */
+#ifndef CBGEN_ANALYSIS_DIAGONALS_H
+#define CBGEN_ANALYSIS_DIAGONALS_H
+
+#include "analysis/options.h"
+#include "frontend/csr.h"
+
+/* Places of the diagonal within the matrix. */
+int64_t cb_diagonal_length(const struct cb_csr *csr, int64_t offset);
+
+/* Nonzeros by key, rows + cols elements; the caller frees them. In parallel. */
+enum cb_status cb_diagonals_count(uint32_t **counts, const struct cb_csr *csr, struct cb_diag *diag);
+
+/* Flags by key, rows + cols elements that the caller frees: 1 for a diagonal worth storing without indices,
+ * which is one that crosses at least half of the rows and has at least options->dia_fill percent of its
+ * places occupied; of more than options->dia_most the fullest. *flags is NULL when there is none. */
+enum cb_status cb_diagonals_choose(uint32_t **flags, const struct cb_csr *csr,
+                                   const struct cb_options *options, struct cb_diag *diag);
+
+#endif
