@@ -1,0 +1,461 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The dia layout and its split: chosen diagonals and slots against brute force, what the text has and lacks,
+ * threads, failing allocations; and products against the oracle, NaN and Inf among them. */
+#include "tests/support.h"
+
+#include "runtime/verify.h"
+
+#include <omp.h>
+
+static const char *fact(const struct cb_region *region, const char *key) {
+  for (int i = 0; i < region->facts_count; i++)
+    if (!strcmp(region->facts[i].key, key)) return region->facts[i].value;
+  return NULL;
+}
+
+static int64_t constant(const struct cb_region *region, const char *name, int64_t otherwise) {
+  for (int i = 0; i < region->constants_count; i++)
+    if (!strcmp(region->constants[i].name, name)) return region->constants[i].value;
+  return otherwise;
+}
+
+static const char *body_of(const struct product *product) {
+  return product->source.text + product->source.body;
+}
+
+/* The offsets that stand in the text; returns how many. */
+static int offsets_of(const struct product *product, int64_t *offsets, int room) {
+  const char *at = strstr(body_of(product), "offset[] = {");
+  int count = 0;
+  assert_non_null(at);
+  for (at += 12; *at != '}' && count < room;) {
+    char *end;
+    offsets[count++] = strtol(at, &end, 10);
+    at = *end == ',' ? end + 1 : end;
+  }
+  return count;
+}
+
+static enum cb_status plan_status(const struct cb_csr *csr, const char *settings, struct cb_diag *message) {
+  struct cb_diag diag = {0};
+  struct cb_options options;
+  struct cb_target target;
+  struct cb_plan *plan;
+  struct cb_assignment *assignment;
+  set_options(&options, settings);
+  assert_ok(cb_target_find(&target, "sm_90", &diag));
+  const enum cb_status s = cb_plan_build(&plan, &assignment, csr, &target, &options, message);
+  cb_assignment_free(assignment);
+  cb_plan_free(plan);
+  return s;
+}
+
+/* ---- decisions */
+
+struct diagonal {
+  int64_t offset, count, length;
+};
+
+/* Populated diagonals from a dense picture; the `most` fullest, by offset. Returns how many. */
+static int brute_force(const struct cb_csr *csr, int64_t fill, int most, struct diagonal *chosen) {
+  struct diagonal all[256];
+  int found = 0, kept = 0;
+  for (int64_t offset = 1 - csr->rows; offset < csr->cols; offset++) {
+    struct diagonal one = {.offset = offset};
+    for (int64_t row = 0; row < csr->rows; row++) {
+      if (row + offset < 0 || row + offset >= csr->cols) continue;
+      one.length++;
+      for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
+        one.count += csr->col_idx[k] == row + offset;
+    }
+    if (one.count && 2 * one.length >= csr->rows && 100 * one.count >= fill * one.length) all[found++] = one;
+  }
+  for (int i = 0; i < found; i++) {
+    int fuller = 0;
+    for (int j = 0; j < found; j++)
+      fuller += all[j].count > all[i].count || (all[j].count == all[i].count && j < i);
+    if (fuller < most) chosen[kept++] = all[i];
+  }
+  return kept;
+}
+
+/* Values are 1, 2, 3, …: they say which nonzero a slot holds. */
+static void check_slots(const struct product *product, const int64_t *offsets, int diagonals,
+                        int64_t absent) {
+  const struct cb_region *region = &product->plan->regions[0];
+  const struct cb_csr *csr = product->csr;
+  const double *values = (const double *)(product->blob.bytes + cb_blob_offset(product->plan, 0, 0));
+  const unsigned char *presence = absent ? product->blob.bytes + cb_blob_offset(product->plan, 0, 1) : NULL;
+  const int64_t slots = (csr->rows + 31) / 32 * 32 * diagonals;
+  int64_t held = 0;
+  assert_int_equal(region->value_slots, slots);
+  assert_int_equal(region->arrays_count, absent ? 2 : 1);
+  for (int64_t slot = 0; slot < slots; slot++) {
+    const int64_t row = slot / (32 * diagonals) * 32 + slot % 32,
+                  column = row + offsets[slot / 32 % diagonals];
+    double value = 0;
+    if (row < csr->rows)
+      for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
+        if (csr->col_idx[k] == column) value = csr->values[k];
+    assert_true(values[slot] == value);
+    if (presence) assert_int_equal(presence[slot / 8] >> slot % 8 & 1, value != 0);
+    held += value != 0;
+  }
+  assert_int_equal(held, region->nonzeros);
+}
+
+/* A slice is inside when none of its rows meets a diagonal outside the matrix. */
+static void check_inside(const struct product *product, const int64_t *offsets, int diagonals) {
+  const struct cb_region *region = &product->plan->regions[0];
+  const struct cb_csr *csr = product->csr;
+  const int64_t slices = (csr->rows + 31) / 32;
+  const int some = strstr(body_of(product), "sum_inside(") != NULL;
+  const int64_t first = some ? constant(region, "kFirstInside", 0) : 0;
+  const int64_t end = some ? constant(region, "kEndInside", slices) : 0;
+  for (int64_t slice = 0; slice < slices; slice++) {
+    int inside = 1;
+    for (int64_t row = 32 * slice; row < 32 * slice + 32 && row < csr->rows; row++)
+      for (int d = 0; d < diagonals; d++) inside &= row + offsets[d] >= 0 && row + offsets[d] < csr->cols;
+    assert_int_equal(inside, slice >= first && slice < end);
+  }
+  assert_int_equal(strstr(body_of(product), "sum_border(") != NULL, end - first < slices);
+}
+
+static void decisions_match_brute_force(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  int refused = 0, planned = 0;
+  for (uint64_t seed = 0; seed < 300; seed++) {
+    uint64_t random = seed;
+    const int64_t rows = 1 + (int64_t)(draw(&random) % 90), cols = 1 + (int64_t)(draw(&random) % 90);
+    const unsigned per_mille = 300 + (unsigned)(draw(&random) % 701);
+    const int fill = (int)(draw(&random) % 101), most = 1 + (int)(draw(&random) % 70);
+    struct diagonal chosen[256];
+    struct cb_csr csr = random_matrix(rows, cols, per_mille, seed);
+    char settings[64];
+    snprintf(settings, sizeof settings, "recipe=dia dia-fill=%d dia-most=%d", fill, most);
+    const int count = brute_force(&csr, fill, most, chosen);
+    if (!count) {
+      assert_int_equal(plan_status(&csr, settings, &diag), CB_ERR_UNSUPPORTED);
+      assert_non_null(strstr(diag.message, "no diagonal crosses half of the rows"));
+      cb_csr_release(&csr);
+      refused++;
+      continue;
+    }
+    struct product product = product_of_matrix(csr, settings);
+    int64_t offsets[256], absent = 0, nonzeros = 0;
+    assert_int_equal(offsets_of(&product, offsets, 256), count);
+    for (int d = 0; d < count; d++) {
+      assert_int_equal(offsets[d], chosen[d].offset);
+      absent += chosen[d].length - chosen[d].count;
+      nonzeros += chosen[d].count;
+    }
+    assert_int_equal(product.plan->regions[0].nonzeros, nonzeros);
+    assert_int_equal(strtol(fact(&product.plan->regions[0], "absent"), NULL, 10), absent);
+    assert_int_equal(product.plan->regions_count, nonzeros < product.csr->nnz ? 2 : 1);
+    assert_ok(cb_assignment_check(product.plan, product.assignment, &diag));
+    check_slots(&product, offsets, count, absent);
+    check_inside(&product, offsets, count);
+    product_release(&product);
+    planned++;
+  }
+  assert_true(refused > 20 && planned > 100);
+}
+
+static void stencils_store_little_more_than_values(void **state) {
+  (void)state;
+  static const char *const stencils[] = {"stencil7,n=60", "stencil5,n=300", "stencil9,n=400",
+                                         "tridiagonal,n=100000"};
+  for (size_t m = 0; m < sizeof stencils / sizeof *stencils; m++) {
+    struct product product = product_of(stencils[m], "recipe=dia");
+    assert_int_equal(product.plan->regions_count, 1);
+    assert_true(10 * cb_plan_bytes(product.plan) <= 83 * product.plan->nnz);
+    product_release(&product);
+  }
+}
+
+/* Fuller than a matrix with more rows than nonzeros can be, and no counters are needed to know. */
+static void a_matrix_without_diagonals_is_refused(void **state) {
+  (void)state;
+  static const char *const without[] = {"empty,rows=20,cols=20", "one_column,rows=50", "rmat,scale=10",
+                                        "hypersparse,rows=100000"};
+  struct cb_diag diag = {0};
+  for (size_t m = 0; m < sizeof without / sizeof *without; m++) {
+    struct cb_csr csr = matrix_of(without[m]);
+    assert_int_equal(plan_status(&csr, "recipe=dia", &diag), CB_ERR_UNSUPPORTED);
+    assert_ok(plan_status(&csr, "recipe=auto", &diag));
+    cb_csr_release(&csr);
+  }
+}
+
+/* ---- text */
+
+static void text_has_what_the_plan_needs(void **state) {
+  (void)state;
+  static const struct {
+    const char *matrix, *settings, *has[3], *lacks[8];
+  } cases[] = {
+      {"stencil7,n=20",
+       "recipe=dia",
+       {"{-400, -20, -1, 0, 1, 20, 400}", "arrays.presence", "is_finite(sum)"},
+       {"column_offset", "index_t = int64_t", "#pragma unroll 1\n  for (int first"}},
+      /* 1024 rows: whole slices and thread blocks; all places are present */
+      {"tridiagonal,n=1024",
+       "recipe=dia",
+       {"{-1, 0, 1}", "kFirstInside", "sum_border"},
+       {"presence", "is_finite", "kRows", "column_offset"}},
+      {"tridiagonal,n=1000", "recipe=dia", {"row >= kRows"}, {"presence", "is_finite"}},
+      {"diagonal,n=100",
+       "recipe=dia",
+       {"{0}", "sum_inside"},
+       {"sum_border", "kCols", "kFirstInside", "kEndInside", "presence", "bool inside"}},
+      {"dense,rows=30,cols=30", "recipe=dia", {"sum_border"}, {"sum_inside", "kFirstInside", "presence"}},
+      {"band,n=900,half=60,per_row=100",
+       "recipe=dia dia-most=200",
+       {"#pragma unroll 1\n  for (int first"},
+       {"column_offset"}},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct product product = product_of(cases[c].matrix, cases[c].settings);
+    const char *body = body_of(&product);
+    for (int i = 0; i < 3 && cases[c].has[i]; i++)
+      if (!strstr(body, cases[c].has[i])) fail_msg("%s lacks '%s'", cases[c].matrix, cases[c].has[i]);
+    char *device = strdup(body);
+    *strstr(device, "// ---- host:") = 0;
+    for (int i = 0; i < 8 && cases[c].lacks[i]; i++)
+      if (strstr(device, cases[c].lacks[i])) fail_msg("%s has '%s'", cases[c].matrix, cases[c].lacks[i]);
+    free(device);
+    for (int a = 0; a < product.plan->regions[0].arrays_count; a++)
+      assert_int_not_equal(product.plan->regions[0].arrays[a].role, CB_ROLE_INDEX);
+    product_release(&product);
+  }
+}
+
+/* The guardless sum names neither bounds nor presence. */
+static void interior_has_no_guards(void **state) {
+  (void)state;
+  struct product product = product_of("stencil27,n=12", "recipe=dia dia-fill=50");
+  char *inside = strdup(strstr(body_of(&product), "sum_t sum_inside("));
+  *strstr(inside, "\n}\n") = 0;
+  assert_null(strstr(inside, "kCols"));
+  assert_null(strstr(inside, "presence"));
+  assert_null(strstr(inside, "?"));
+  assert_null(strstr(inside, "if ("));
+  free(inside);
+  product_release(&product);
+}
+
+/* 2.2 million rows and 1024 diagonals: more slots than an int counts. */
+static void many_slots_have_wide_indices(void **state) {
+  (void)state;
+  enum { N = 2200000, DIAGONALS = 1024 };
+  struct cb_diag diag = {0};
+  struct cb_csr csr = {0};
+  struct cb_options options;
+  struct cb_target target;
+  struct cb_plan *plan;
+  struct cb_assignment *assignment;
+  struct cb_source source = {0};
+  const struct cb_label label = {"test", "test", {1, 2}};
+  assert_ok(cb_csr_alloc(&csr, N, N, DIAGONALS, &diag));
+  for (int64_t row = 0; row <= N; row++) ((int32_t *)csr.row_ptr)[row] = row > N / 2 ? DIAGONALS : 0;
+  for (int k = 0; k < DIAGONALS; k++) csr.col_idx[k] = N / 2 - DIAGONALS / 2 + k;
+  set_options(&options, "recipe=dia dia-fill=0 dia-most=1024");
+  assert_ok(cb_target_find(&target, "sm_90", &diag));
+  assert_ok(cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag));
+  assert_int_equal(plan->regions[0].value_slots, (int64_t)N * DIAGONALS);
+  assert_ok(cb_source_emit(&source, plan, &label, NULL, CB_EMBED_NEVER, &diag));
+  assert_non_null(strstr(source.text + source.body, "using index_t = int64_t"));
+  cb_source_release(&source);
+  cb_assignment_free(assignment);
+  cb_plan_free(plan);
+  cb_csr_release(&csr);
+}
+
+/* ---- repeatability and failures */
+
+static const char *const mixed = "diagonals,n=3000,count=40,spread=200,fill=0.8,seed=3";
+
+static void threads_change_nothing(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  static const int threads[] = {1, 2, 5};
+  struct product first = {0};
+  struct cb_text first_json = {0};
+  for (int t = 0; t < 3; t++) {
+    omp_set_num_threads(threads[t]);
+    struct product product = product_of(mixed, "recipe=dia dia-fill=79 dia-most=30");
+    struct cb_text json = {0};
+    assert_ok(cb_plan_json(product.plan, &json, &diag));
+    if (!t) {
+      first = product;
+      first_json = json;
+      continue;
+    }
+    assert_string_equal(cb_text_string(&json), cb_text_string(&first_json));
+    assert_string_equal(product.source.text, first.source.text);
+    assert_int_equal(product.blob.length, first.blob.length);
+    assert_memory_equal(product.blob.bytes, first.blob.bytes, (size_t)product.blob.length);
+    cb_text_release(&json);
+    product_release(&product);
+  }
+  assert_int_equal(first.plan->regions_count, 2);
+  cb_text_release(&first_json);
+  product_release(&first);
+  omp_set_num_threads(2);
+}
+
+static void new_values_equal_a_fresh_pack(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  struct product product = product_of(mixed, "recipe=dia");
+  struct cb_blob fresh = {0};
+  for (int64_t k = 0; k < product.csr->nnz; k++) product.csr->values[k] = (double)(3 * k) - 7;
+  assert_ok(cb_pack_values(&product.blob, product.plan, product.assignment, product.csr->values, &diag));
+  assert_ok(cb_pack(&fresh, product.plan, product.assignment, product.csr, cb_csr_pattern_hash(product.csr),
+                    &diag));
+  assert_memory_equal(fresh.bytes, product.blob.bytes, (size_t)fresh.length);
+  cb_blob_release(&fresh);
+  product_release(&product);
+}
+
+static void every_allocation_may_fail(void **state) {
+  (void)state;
+  struct cb_csr csr = matrix_of("diagonals,n=200,count=9,spread=90,fill=0.8");
+  struct cb_options options;
+  struct cb_target target;
+  struct cb_diag diag = {0};
+  const struct cb_label label = {"test", "test", {1, 2}};
+  int failures = 0;
+  omp_set_num_threads(1);
+  set_options(&options, "recipe=dia dia-fill=70");
+  assert_ok(cb_target_find(&target, "sm_90", &diag));
+  for (uint64_t nth = 1;; nth++) {
+    struct cb_plan *plan = NULL;
+    struct cb_assignment *assignment = NULL;
+    struct cb_blob blob = {0};
+    struct cb_source source = {0};
+    cb_memory_fail_at(nth, nth % 2 == 0);
+    enum cb_status s = cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag);
+    if (!s) s = cb_pack(&blob, plan, assignment, &csr, label.pattern, &diag);
+    if (!s) s = cb_source_emit(&source, plan, &label, &blob, CB_EMBED_ALWAYS, &diag);
+    const uint64_t made = cb_memory_fail_at(0, 0);
+    assert_true(s == CB_OK || s == CB_ERR_MEMORY);
+    failures += s == CB_ERR_MEMORY;
+    cb_source_release(&source);
+    cb_blob_release(&blob);
+    cb_assignment_free(assignment);
+    cb_plan_free(plan);
+    if (made < nth) {
+      assert_int_equal(s, CB_OK);
+      break;
+    }
+  }
+  assert_true(failures > 40);
+  cb_csr_release(&csr);
+  omp_set_num_threads(2);
+}
+
+/* ---- products */
+
+static const char *const executed[][2] = {
+    {"stencil7,n=5", ""},
+    {"stencil7,n=9", ""},
+    {"stencil27,n=4", "dia-fill=20"},
+    {"stencil27,n=8", ""},
+    {"stencil5,n=24", ""},
+    {"stencil9,n=17", ""},
+    {"tridiagonal,n=130", ""},
+    {"tridiagonal,n=512", ""},
+    {"diagonal,n=1", ""},
+    {"diagonal,n=100", ""},
+    {"diagonal,n=70,cols=200", ""},
+    {"band,n=400,half=20,per_row=25", "dia-fill=50"},
+    {"band,n=300,half=60,per_row=90", "dia-fill=30 dia-most=200"}, /* a loop over the diagonals */
+    {"arrow,n=200,width=3", ""},
+    {"dense,rows=70,cols=40", ""},
+    {"dense,rows=40,cols=70", "dia-fill=0 dia-most=1000"},
+    {"one_row,cols=50", ""},
+    {"one_row,cols=500", "dia-most=7"},
+    {"one_column,rows=2", ""},
+    {"explicit_zeros,rows=90,cols=90,density=0.3,zeros=0.4", "dia-fill=10 dia-most=40"},
+    {"random,rows=90,cols=60,density=0.3", "dia-fill=20 dia-most=11"},
+    {"diagonals,n=300,count=20,spread=90,fill=0.7", ""},
+    {"upper,n=90", ""},
+};
+enum { EXECUTED = sizeof executed / sizeof *executed, KINDS = 6 };
+
+static struct cb_verify_case case_of(const struct product *product) {
+  return (struct cb_verify_case){product->csr,     product->plan,  product->assignment,
+                                 &product->source, &product->blob, "test"};
+}
+
+static void products_match_the_oracle(void **state) {
+  (void)state;
+  static const char *const kinds[KINDS] = {"type=f64 form=ax",  "type=f32 form=ax",    "type=f64 form=add",
+                                           "type=f32 form=add", "type=f64 form=axpby", "type=f32 form=axpby"};
+  enum { CASES = EXECUTED * KINDS };
+  struct product *products = calloc(CASES, sizeof *products);
+  struct cb_verify_case *cases = calloc(CASES, sizeof *cases);
+  struct cb_verify_report *reports = calloc(CASES, sizeof *reports);
+  struct cb_verify_options options;
+  struct cb_host *host;
+  struct cb_diag diag = {0};
+  int failures = 0;
+  cb_verify_options_default(&options);
+  options.host.optimize = options.host.debug = 0;
+  options.orders = 2;
+  for (int c = 0; c < CASES; c++) {
+    char settings[96];
+    snprintf(settings, sizeof settings, "recipe=dia %s %s", executed[c / KINDS][1], kinds[c % KINDS]);
+    products[c] = product_of(executed[c / KINDS][0], settings);
+    cases[c] = case_of(&products[c]);
+  }
+  assert_ok(cb_host_open(&host, &options.host, &diag));
+  assert_ok(cb_verify_batch(host, cases, CASES, &options, reports, &diag));
+  for (int c = 0; c < CASES; c++) {
+    if (reports[c].status && ++failures < 10)
+      print_error("%s %s: %s\n", executed[c / KINDS][0], products[c].plan->line, reports[c].message);
+    product_release(&products[c]);
+  }
+  cb_host_close(host);
+  free(products);
+  free(cases);
+  free(reports);
+  assert_int_equal(failures, 0);
+}
+
+/* Without the second look at sums that are not finite, NaN and Inf spread through absent places: verify sees
+ * it. */
+static void absent_places_matter(void **state) {
+  (void)state;
+  struct product product = product_of("stencil7,n=9", "recipe=dia form=ax");
+  struct cb_verify_report report;
+  struct cb_verify_options options;
+  struct cb_diag diag = {0};
+  char *look = strstr(product.source.text + product.source.body, "!is_finite(sum)");
+  assert_non_null(look);
+  memcpy(look, "false          ", strlen("!is_finite(sum)"));
+  const struct cb_verify_case one = case_of(&product);
+  cb_verify_options_default(&options);
+  assert_int_equal(cb_verify(&one, &options, &report, &diag), CB_ERR_WRONG);
+  assert_string_equal(report.product, "non-finite");
+  product_release(&product);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(decisions_match_brute_force),
+      cmocka_unit_test(stencils_store_little_more_than_values),
+      cmocka_unit_test(a_matrix_without_diagonals_is_refused),
+      cmocka_unit_test(text_has_what_the_plan_needs),
+      cmocka_unit_test(interior_has_no_guards),
+      cmocka_unit_test(many_slots_have_wide_indices),
+      cmocka_unit_test(threads_change_nothing),
+      cmocka_unit_test(new_values_equal_a_fresh_pack),
+      cmocka_unit_test(every_allocation_may_fail),
+      cmocka_unit_test(products_match_the_oracle),
+      cmocka_unit_test(absent_places_matter),
+  };
+  return cmocka_run_group_tests_name("dia", tests, NULL, NULL);
+}
