@@ -64,10 +64,17 @@ static void find_inside(struct state *state) {
 
 /* ---- the text */
 
-/* Diagonals whose loads are under way together. A matrix that does not fill the device's registers gets as
- * many as a thread has room for. */
-static int choose_batch(const struct state *state, const struct cb_target *target) {
-  const int limit = state->csr->rows <= BLOCK_ROWS * (int64_t)target->multiprocessors ? 32 : 9;
+/* Thread blocks that each multiprocessor gets at a time. When the whole matrix is one wave of few, its time
+ * is the time of one thread, and registers are there to have more loads under way: the launch says so, since
+ * the compiler spares them otherwise. Streaming wants threads instead. */
+static int64_t blocks_in_a_wave(const struct state *state, const struct cb_target *target) {
+  const int64_t blocks = (state->csr->rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
+  return (blocks + target->multiprocessors - 1) / target->multiprocessors;
+}
+
+/* Diagonals whose loads are under way together: what a thread has registers for. */
+static int choose_batch(const struct state *state, int64_t wave) {
+  const int limit = wave <= 2 ? 32 : wave <= 4 ? 12 : 9;
   const int rounds = (state->diagonals + limit - 1) / limit;
   return (state->diagonals + rounds - 1) / rounds;
 }
@@ -133,7 +140,8 @@ static void draft_facts(struct cb_draft *draft, const struct state *state) {
 
 static void draft_region(struct cb_draft *draft, const struct state *state) {
   const int64_t rows = state->csr->rows, slots = state->slices * state->diagonals * ROWS;
-  const int batch = choose_batch(state, draft->target);
+  const int64_t wave = blocks_in_a_wave(state, draft->target);
+  const int batch = choose_batch(state, wave);
   draft_facts(draft, state);
   cb_draft_constant(draft, "kDiagonals", state->diagonals, "plan: diagonals, and values of a row");
   cb_draft_constant(draft, "kBatch", batch, "plan: diagonals whose loads are under way together");
@@ -147,6 +155,7 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
   cb_draft_include(draft, "guard", rows % BLOCK_ROWS ? "dia/guard.cu.in" : "");
   cb_draft_include(draft, "region", "dia/multiply.cu.in");
   draft->region.blocks = (rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
+  draft->region.blocks_per_sm = wave <= 4 ? (int)wave : 6; /* 40 registers, as in sell */
   draft->region.commit = draft->commit;
 }
 
