@@ -539,7 +539,7 @@ static void predict(struct cb_draft *draft, const struct state *state) {
   enum { NS_PER_BATCH = 1000 };
   const int64_t batch = choose_batch(state, draft);
   draft->region.cost.sectors = estimate_sectors(state, (int64_t)cb_type_size(draft->value_type));
-  draft->region.cost.work_ns = (state->longest + batch - 1) / batch * NS_PER_BATCH;
+  draft->region.cost.chain_ns = (state->longest + batch - 1) / batch * NS_PER_BATCH;
   draft->region.cost.stream_percent = 93;
 }
 
