@@ -138,7 +138,8 @@ static void test_shapes(void **state) {
   }
   close_batch(&batch);
   assert_int_equal(batch.failures, 0);
-  if (!getenv("CBGEN_SHAPES_ONLY")) assert_true(batch.refused > 0 && batch.refused < 2 * SHAPES * 2 / 3);
+  /* The two recipes that may refuse, in two types each, do so for some shapes only. */
+  if (!getenv("CBGEN_SHAPES_ONLY")) assert_in_range(batch.refused, 1, 4 * SHAPES * 3 / 4);
 }
 
 int main(void) {

@@ -152,7 +152,7 @@ static void every_recipe_compiles_without_spills(void **state) {
   for (const struct cb_recipe *recipe = cb_recipe_table; recipe->name; recipe++)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
       char settings[128];
-      snprintf(settings, sizeof settings, "recipe=%s dia-fill=0 %s", recipe->name, cases[c].options);
+      snprintf(settings, sizeof settings, "recipe=%s dia-fill=0 block-fill=1 %s", recipe->name, cases[c].options);
       compile_for_all(nvrtc, cases[c].matrix, settings);
     }
   compile_for_all(nvrtc, "random,rows=100,cols=5000,density=0.2", "recipe=cb unit-budget=512");
