@@ -464,6 +464,7 @@ static int64_t choose_batch(const struct state *state, const struct cb_draft *dr
   int64_t batch = values / area(state->size);
   if (draft->options->block_batch) batch = draft->options->block_batch;
   if (batch > 8) batch = 8;
+  if (batch * area(state->size) > 64) batch = 64 / area(state->size); /* more have no registers */
   if (batch > state->longest) batch = state->longest;
   return batch > 1 ? batch : 1;
 }
@@ -481,6 +482,13 @@ static void draft_text(struct cb_draft *draft, const struct state *state) {
   cb_draft_include(draft, "region", "blocks/block.cu.in");
   draft_presence(draft, state);
   cb_draft_include(draft, "region", "blocks/multiply.cu.in");
+}
+
+/* What leaves registers for a batch of values; asked for nothing, the compiler aims lower and spills. */
+static int blocks_per_sm(const struct cb_draft *draft, const struct state *state) {
+  const int64_t values = choose_batch(state, draft) * area(state->size);
+  const int64_t registers = values * (int64_t)cb_type_size(draft->value_type) / 4;
+  return registers <= 18 && !state->absent ? 5 : registers <= 36 ? 4 : registers <= 72 ? 2 : 1;
 }
 
 static void draft_region(struct cb_draft *draft, struct state *state) {
@@ -503,6 +511,7 @@ static void draft_region(struct cb_draft *draft, struct state *state) {
   draft_places(draft, state);
   draft_text(draft, state);
   draft->region.blocks = state->slices / WARPS;
+  draft->region.blocks_per_sm = blocks_per_sm(draft, state);
   draft->region.commit = draft->commit;
 }
 
