@@ -93,7 +93,7 @@ static void remove_directory(const char *path) {
 
 /* A work directory belongs to the process that holds its lock. Returns the descriptor, or −1. */
 static int lock_directory(const char *path, int flags) {
-  char name[PATH_SIZE];
+  char name[PATH_SIZE + 8];
   snprintf(name, sizeof name, "%s/lock", path);
   const int lock = open(name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
   if (lock < 0 || !flock(lock, LOCK_EX | LOCK_NB)) return lock;

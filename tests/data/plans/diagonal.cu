@@ -124,7 +124,7 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 
 // ---- kernels
 
-CBGEN_KERNEL void __launch_bounds__(256) diagonal_spmv(const cb0::Arrays cb0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
+CBGEN_KERNEL void __launch_bounds__(256, 4) diagonal_spmv(const cb0::Arrays cb0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
   const Vectors vectors = {x, y, alpha, beta};
   cb0::multiply(cb0_arrays, vectors, (int)blockIdx.x);
 }
@@ -146,7 +146,7 @@ void diagonal_free(diagonal_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *diagonal_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x40c6d18978be3ff3u, 0x4195854e037408aeu};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x4b44a95770a3495eu, 0x9ee2bb4cc11f7b50u};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of diagonal: shorter than its header";
   memcpy(header, data, sizeof header);

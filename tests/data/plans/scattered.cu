@@ -134,7 +134,7 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 
 // ---- kernels
 
-CBGEN_KERNEL void __launch_bounds__(256) scattered_spmv(const cb0::Arrays cb0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
+CBGEN_KERNEL void __launch_bounds__(256, 4) scattered_spmv(const cb0::Arrays cb0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
   const Vectors vectors = {x, y, alpha, beta};
   cb0::multiply(cb0_arrays, vectors, (int)blockIdx.x);
 }
@@ -156,7 +156,7 @@ void scattered_free(scattered_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *scattered_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xcc6a9687553b9f23u, 0x2c258e0802d6b208u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xce0a4a0c02f8046cu, 0xd59f1eae357f369eu};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of scattered: shorter than its header";
   memcpy(header, data, sizeof header);

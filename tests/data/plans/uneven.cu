@@ -99,7 +99,7 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 
 // ---- kernels
 
-CBGEN_KERNEL void __launch_bounds__(256) uneven_spmv(const sell0::Arrays sell0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
+CBGEN_KERNEL void __launch_bounds__(256, 6) uneven_spmv(const sell0::Arrays sell0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
   const Vectors vectors = {x, y, alpha, beta};
   sell0::multiply(sell0_arrays, vectors, (int)blockIdx.x);
 }
@@ -121,7 +121,7 @@ void uneven_free(uneven_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *uneven_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x11096c056984640eu, 0x2913b1044c0bfdfcu};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xd86b41ecc1841405u, 0x9a19e469876f1446u};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of uneven: shorter than its header";
   memcpy(header, data, sizeof header);
