@@ -488,7 +488,9 @@ static void draft_text(struct cb_draft *draft, const struct state *state) {
 static int blocks_per_sm(const struct cb_draft *draft, const struct state *state) {
   const int64_t values = choose_batch(state, draft) * area(state->size);
   const int64_t registers = values * (int64_t)cb_type_size(draft->value_type) / 4;
-  return registers <= 18 && !state->absent ? 5 : registers <= 36 ? 4 : registers <= 72 ? 2 : 1;
+  if (registers <= 18) return state->absent ? 4 : 5;
+  if (registers <= 36) return state->absent ? 2 : 3;
+  return registers <= 72 ? 2 : 1;
 }
 
 static void draft_region(struct cb_draft *draft, struct state *state) {
