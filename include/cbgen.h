@@ -1,22 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cbgen's C interface: a sparse matrix in, the text and the data of a CUDA kernel made for it out.
+/* cbgen's C interface: a sparse matrix in, a CUDA kernel made for it out: as a loaded operator, or as text.
  *
  *   cbgen_context *context;
- *   cbgen_kernel *kernel;
- *   static cbgen_csr matrix;                            zero
- *   matrix.struct_size = sizeof matrix;
+ *   cbgen_operator *A;
+ *   cbgen_csr matrix = {sizeof matrix};                 the rest is zero
  *   …                                                   shape and arrays: see cbgen_csr
  *   if (cbgen_context_create(&context)) …
- *   if (cbgen_set(context, "arch", "sm_90") || cbgen_generate(context, &matrix, &kernel))
- *     fprintf(stderr, "%s\n", cbgen_message(context));
- *   fputs(cbgen_kernel_source(kernel, NULL), file);
- *   cbgen_kernel_free(kernel);
+ *   if (cbgen_compile(context, &matrix, NULL, &A)) fprintf(stderr, "%s\n", cbgen_message(context));
+ *   cbgen_product product = {sizeof product, 1.0, 0.0, x, y, stream};
+ *   for (…) cbgen_multiply(A, &product);                y = A x on the stream, one kernel launch
+ *   cbgen_operator_free(A);
  *   cbgen_context_destroy(context);
  *
- * No call prints or exits. Functions that can fail return a cbgen_status and leave a message in their
- * context. A context serves one thread at a time; different contexts are independent of each other. A kernel
- * is immutable: any number of threads may read it, and it outlives the context that made it. Generation runs
- * on OpenMP threads, and its result does not depend on their number.
+ * Functions that can fail return a cbgen_status and leave a message in their context (cbgen_message) or, where
+ * they take no context, in their operator (cbgen_operator_message). No call prints, exits or throws; there is
+ * no global state. Structs that callers fill start with `struct_size`, set to their sizeof, and are
+ * zero-initialised, so that later versions can add members whose zero means what it meant before.
+ *
+ * Threads. A context serves one thread at a time; different contexts are independent of each other, also on
+ * different GPUs. Operators and kernels outlive the context that made them. Kernels are immutable. What
+ * operators permit stands at cbgen_multiply. Set-up runs on OpenMP threads, and its result does not depend on
+ * their number.
+ *
+ * CUDA. The driver and NVRTC are opened when they are first needed; generation needs neither. Streams and
+ * device pointers are those of the CUDA run-time API and of the driver API alike. A context works on the CUDA
+ * context that is current on the calling thread when it first needs one, or, when there is none or the option
+ * "device" is set, on that GPU's primary context (the one that the run-time API uses).
  */
 #ifndef CBGEN_H
 #define CBGEN_H
@@ -65,8 +74,20 @@ CBGEN_API cbgen_status cbgen_context_create(cbgen_context **context);
 CBGEN_API void cbgen_context_destroy(cbgen_context *context); /* NULL is accepted */
 
 /* Sets an option for the calls that follow. Names and values are those of the tool (`cbgen help options`:
- * "type", "form", "th1", …), and: "arch"      "sm_90" (standard), or another architecture that the tool lists
- *   "embed"     "auto" (standard: data up to 1 MiB stands in the text), "always", "never"
+ * "recipe", "type", "form", "th1", …), and:
+ *   "arch"        for cbgen_generate: "sm_90" (standard), or another architecture that the tool lists
+ *   "embed"       for cbgen_generate: "auto" (standard: data up to 1 MiB stands in the text), "always", "never"
+ *   "device"      number of a GPU; "current" (standard): see above. Takes effect before the GPU is first needed
+ *   "cache"       directory of the kept kernels; "" for none. Standard: $CBGEN_CACHE_DIR, else
+ *                 $XDG_CACHE_HOME/cbgen, else ~/.cache/cbgen
+ *   "cache-limit" bytes that it may hold ("4G", "512M"); standard: $CBGEN_CACHE_SIZE, else 4G
+ *   "cache-data"  what is kept beside plan, text and binary: "auto" (standard: the packed indices too, when
+ *                 they take up to 256 MiB), "always", "never"
+ *   "tune"        "model" (standard: the recipe that the cost model says), "measure" (the best few are compiled
+ *                 and timed on the GPU; the winner is kept in the cache), "off" (sell, without a search)
+ *   "type"        "auto" (standard for cbgen_compile: f64 for F64 values, f32 for F32, f16-f32 and bf16-f32 for
+ *                 half ones), or as the tool has it
+ *   "form"        cbgen_compile takes "axpby" (standard there: any alpha and beta), "ax", "add"
  * The strings are copied. CBGEN_ERROR_ARGUMENT: no such option, or no such value; nothing changes then. */
 CBGEN_API cbgen_status cbgen_set(cbgen_context *context, const char *name, const char *value);
 
@@ -74,23 +95,169 @@ CBGEN_API cbgen_status cbgen_set(cbgen_context *context, const char *name, const
  * until the next call with the context. A NULL context gives "". */
 CBGEN_API const char *cbgen_message(const cbgen_context *context);
 
-/* ---- generation */
+/* Is told, one line at a time and without line ends, what compiling did: the recipe chosen, cache hits and
+ * misses and why, times. Called on the thread of the call that it is about, in between; it must not use the
+ * context. NULL: no more. */
+typedef void (*cbgen_log)(void *user, const char *line);
+CBGEN_API cbgen_status cbgen_set_log(cbgen_context *context, cbgen_log log, void *user);
 
-/* A matrix in compressed sparse row form, in host memory, 0-based. The arrays are only read, during the call.
- * Rows may be unsorted and hold duplicates (which are summed, in the order given); stored zeros count as
- * nonzeros. Zero-initialise it and set struct_size, so that later versions can add members. */
+/* ---- matrices */
+
+typedef enum cbgen_type { CBGEN_F64 = 0, CBGEN_F32 = 1, CBGEN_F16 = 2, CBGEN_BF16 = 3 } cbgen_type;
+
+/* Where arrays lie. Managed memory may be called either. */
+typedef enum cbgen_memory { CBGEN_HOST = 0, CBGEN_DEVICE = 1 } cbgen_memory;
+
+/* A matrix in compressed sparse row form. The arrays are only read, during the call; from device memory after
+ * the work that `stream` holds. Rows may be unsorted and hold duplicates (which are summed, in the order
+ * given); stored zeros count as nonzeros. */
 typedef struct cbgen_csr {
-  size_t struct_size;     /* sizeof(cbgen_csr) */
-  int64_t rows, cols;     /* at most 2^31 - 1 each */
-  int64_t nnz;            /* entries of col_idx and values: row_ptr[rows] */
-  int row_ptr_bits;       /* 32: row_ptr is int32_t[rows + 1]; 64: int64_t[rows + 1] */
-  const void *row_ptr;    /* starts with 0, never decreases, ends with nnz */
-  const int32_t *col_idx; /* nnz entries from 0 to cols - 1 */
-  const double *values;   /* nnz entries; converted to the option "type" */
+  size_t struct_size;   /* sizeof(cbgen_csr) */
+  int64_t rows, cols;   /* at most 2^31 - 1 each */
+  int64_t nnz;          /* entries of col_idx and values */
+  const void *row_ptr;  /* rows + 1 entries: starts with index_base, never decreases, ends with index_base + nnz */
+  const void *col_idx;  /* nnz entries from index_base to index_base + cols - 1 */
+  const void *values;   /* nnz entries of value_type; NULL: all are 1 */
+  int row_ptr_bits;     /* 0 or 32: int32_t; 64: int64_t */
+  int col_idx_bits;     /* likewise */
+  int index_base;       /* 0 or 1 */
+  cbgen_type value_type;
+  cbgen_memory memory;  /* of all three arrays; cbgen_generate takes CBGEN_HOST only */
+  void *stream;         /* CUDA stream on which device arrays become ready; NULL: the default stream */
   const char *name; /* stands in the text and prefixes its functions; NULL: "matrix". Cut to 60 characters */
 } cbgen_csr;
 
-/* The product of a generation. */
+/* ---- operators: compile once, multiply often */
+
+/* A matrix on a GPU with the kernel that multiplies it. */
+typedef struct cbgen_operator cbgen_operator;
+
+typedef enum cbgen_values {
+  CBGEN_VALUES_STORED = 0,  /* values are data; cbgen_update_values refuses */
+  CBGEN_VALUES_MUTABLE = 1, /* likewise, and may be renewed: takes 4 to 8 more bytes of device memory per value */
+  CBGEN_VALUES_FIXED = 2    /* will never change: what they have in common may become part of the kernel */
+} cbgen_values;
+
+typedef struct cbgen_request {
+  size_t struct_size;        /* sizeof(cbgen_request) */
+  int64_t expected_products; /* bounds the effort of analysis and tuning: set-up that this many products cannot
+                              * repay is left out. 0: many */
+  cbgen_values values;
+  int transpose;             /* 1: the operator of the transposed matrix, with a plan of its own */
+} cbgen_request;
+
+/* Analyses the matrix, writes its kernel, compiles it and loads it with its arrays on the context's GPU; what
+ * the cache has is not done again. `request` NULL: all its members zero. Everything that products need happens
+ * here. On success *op is the caller's (cbgen_operator_free); on failure it is NULL and nothing is left
+ * behind. CBGEN_ERROR_ARGUMENT: the view is inconsistent (the message says where); CBGEN_ERROR_MISSING: no
+ * driver, GPU or NVRTC; CBGEN_ERROR_MEMORY (host or device), CBGEN_ERROR_LIMIT, CBGEN_ERROR_COMPILE,
+ * CBGEN_ERROR_DEVICE. A cache that is broken or full costs time only. */
+CBGEN_API cbgen_status cbgen_compile(cbgen_context *context, const cbgen_csr *matrix,
+                                     const cbgen_request *request, cbgen_operator **op);
+
+/* Another handle on the same kernel and arrays, with scratch of its own. Values renewed through one handle
+ * are those of all. */
+CBGEN_API cbgen_status cbgen_operator_clone(cbgen_operator *op, cbgen_operator **clone);
+
+/* The caller sees to it that no product is still running. The arrays go with the last handle. */
+CBGEN_API void cbgen_operator_free(cbgen_operator *op); /* NULL is accepted */
+
+/* y = alpha A x + beta y. x: cols, y: rows elements of the operator's vector type (cbgen_info), in device
+ * memory, not overlapping. With beta = 0 y is not read. */
+typedef struct cbgen_product {
+  size_t struct_size; /* sizeof(cbgen_product) */
+  double alpha, beta;
+  const void *x;
+  void *y;
+  void *stream; /* cudaStream_t or CUstream; NULL: the default stream */
+} cbgen_product;
+
+/* Puts the product on the stream: kernel launches, nothing else: no allocation, no synchronisation; it may be
+ * captured in a CUDA graph. Any thread. An operator without scratch (cbgen_info) may be used on any number of
+ * streams at once. One with scratch serves one stream: the first product chooses it, and products on another
+ * are refused with CBGEN_ERROR_ARGUMENT (clone the operator, or call cbgen_operator_unbind once its products
+ * are done). Graphs that share such an operator must not run at the same time. CBGEN_ERROR_DEVICE: the launch
+ * failed; what a kernel does wrong later shows in the stream, as with every kernel. */
+CBGEN_API cbgen_status cbgen_multiply(cbgen_operator *op, const cbgen_product *product);
+CBGEN_API void cbgen_operator_unbind(cbgen_operator *op);
+
+/* New values for the same pattern, in the order of the arrays that the operator was compiled from, duplicates
+ * included. */
+typedef struct cbgen_update {
+  size_t struct_size; /* sizeof(cbgen_update) */
+  const void *values; /* as many as the matrix had entries */
+  cbgen_type value_type;
+  cbgen_memory memory;
+  void *stream;
+} cbgen_update;
+
+/* From device memory: puts the renewal on the stream; later products there see the new values; may be captured.
+ * From host memory: the same through a staging buffer that the first such call allocates (so that one cannot
+ * be captured; later ones can when the values lie in pinned memory); pageable values may be reused on return.
+ * Products on other streams are the caller's to order. CBGEN_ERROR_ARGUMENT when the operator was not compiled
+ * with CBGEN_VALUES_MUTABLE. Values beyond a half type's range become infinite. */
+CBGEN_API cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_update *update);
+
+/* What went wrong in the last call that failed with this operator (and took no context). Valid until the next
+ * that fails, or the operator is freed. */
+CBGEN_API const char *cbgen_operator_message(const cbgen_operator *op);
+
+typedef enum cbgen_cache_result { CBGEN_CACHE_OFF = 0, CBGEN_CACHE_MISS = 1, CBGEN_CACHE_HIT = 2 } cbgen_cache_result;
+
+/* Seconds are wall clock. Those of a stage that did not run are 0. */
+typedef struct cbgen_info {
+  size_t struct_size; /* sizeof(cbgen_info), set by the caller */
+  int64_t rows, cols, nnz; /* of the operator (transposed: as it multiplies); nnz without duplicates */
+  cbgen_type matrix_type, vector_type, sum_type; /* stored values; x and y; accumulation */
+  cbgen_values values;
+  int launches;      /* kernels per product */
+  int has_scratch;   /* 1: one stream at a time; see cbgen_multiply */
+  int registers;     /* per thread, the most of all kernels */
+  int spilled_bytes; /* per thread, likewise */
+  int64_t stored_bytes;   /* what a product reads beside x and y */
+  int64_t device_bytes;   /* allocated on the device, scratch and what updates need included */
+  double bytes_per_nonzero; /* of stored_bytes */
+  double predicted_seconds; /* of one product, by the cost model */
+  double measured_seconds;  /* by tuning or cbgen_operator_measure; 0: not measured */
+  double csr_seconds;       /* predicted for cuSPARSE's CSR product: its bytes at the rate that it reaches */
+  double break_even;        /* products after which set-up is repaid against that; infinite when never */
+  cbgen_cache_result cache;
+  double hash_seconds;     /* of the pattern, for the cache's key */
+  double lookup_seconds;   /* reading the cache's entry, checksums included */
+  double analysis_seconds; /* canonical form, search and plan */
+  double pack_seconds;     /* arrays and slot maps */
+  double generate_seconds; /* the text */
+  double compile_seconds;  /* NVRTC */
+  double tune_seconds;     /* candidates compiled and timed */
+  double store_seconds;    /* writing the cache's entry */
+  double load_seconds;     /* binary to the GPU, functions found */
+  double upload_seconds;   /* allocation and copy of the arrays; values moved into place */
+  double total_seconds;    /* of cbgen_compile or cbgen_operator_load */
+} cbgen_info;
+CBGEN_API cbgen_status cbgen_operator_info(const cbgen_operator *op, cbgen_info *info);
+
+/* Times products with vectors of its own (allocated for the call) and keeps the median in the info. */
+CBGEN_API cbgen_status cbgen_operator_measure(cbgen_operator *op, double *seconds);
+
+/* The CUDA text, NUL-terminated; the plan as one line and as JSON; the key of the kernel in the cache, which
+ * also stands in its kernels' names ("cbgen_KEY_spmv"), 16 hexadecimal digits. They live as long as the
+ * operator. */
+CBGEN_API const char *cbgen_operator_source(const cbgen_operator *op, size_t *length);
+CBGEN_API const char *cbgen_operator_plan(const cbgen_operator *op);
+CBGEN_API const char *cbgen_operator_plan_json(const cbgen_operator *op);
+CBGEN_API const char *cbgen_operator_key(const cbgen_operator *op);
+
+/* The operator as one block of bytes that the application owns: kernel, arrays, values. *length receives the
+ * size; with `bytes` NULL nothing else happens, else CBGEN_ERROR_ARGUMENT when `capacity` is too small. Waits
+ * for the device. Load gives it back on a GPU of the same architecture or, compiling the text anew, on another
+ * that has what the plan needs (else CBGEN_ERROR_LIMIT). CBGEN_ERROR_FORMAT: not such a block, or damaged. */
+CBGEN_API cbgen_status cbgen_operator_save(cbgen_operator *op, void *bytes, size_t capacity, size_t *length);
+CBGEN_API cbgen_status cbgen_operator_load(cbgen_context *context, const void *bytes, size_t length,
+                                           cbgen_operator **op);
+
+/* ---- generation: the text alone, without a GPU */
+
+/* The result of a generation. */
 typedef struct cbgen_kernel cbgen_kernel;
 
 /* Analyses the matrix and writes its kernel. On success *kernel is the caller's (cbgen_kernel_free); on

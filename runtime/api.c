@@ -147,11 +147,11 @@ static enum cb_status check_entries(const cbgen_csr *view, int *canonical, struc
                      "'row_ptr[%lld]' is %lld after %lld; it never decreases, up to nnz", (long long)row + 1,
                      (long long)end, (long long)begin);
     for (int64_t k = begin; k < end; k++) {
-      const int32_t col = view->col_idx[k];
+      const int32_t col = ((const int32_t *)view->col_idx)[k];
       if (col < 0 || col >= view->cols)
         return cb_fail(diag, CB_ERR_ARGUMENT, "'col_idx[%lld]' is %d in row %lld; columns go from 0 to %lld",
                        (long long)k, (int)col, (long long)row, (long long)view->cols - 1);
-      if (k > begin && col <= view->col_idx[k - 1]) *canonical = 0;
+      if (k > begin && col <= ((const int32_t *)view->col_idx)[k - 1]) *canonical = 0;
     }
   }
   return CB_OK;
