@@ -138,25 +138,28 @@ static enum cb_status compile_and_load(struct work *work, struct cb_run_result *
                                            .line_info = bench->settings.debug};
   struct cb_source source = {0};
   struct cb_compiled compiled = {0};
+  struct cb_image image = {0};
   double mark = now();
   enum cb_status s = cb_source_emit(&source, plan, label, NULL, CB_EMBED_NEVER, diag);
   result->stages.emit = lap(&mark);
   if (!s) s = cb_nvrtc_compile(&compiled, bench->nvrtc, source.text, label->symbol, &options, diag);
   result->stages.compile = compiled.seconds;
   if (!s) s = cb_cubin_stats(&result->cubin, compiled.cubin, compiled.cubin_bytes, diag);
-  const struct cb_operator_parts parts = {.plan = plan,
-                                          .label = label,
-                                          .blob = blob,
-                                          .cubin = compiled.cubin,
-                                          .cubin_bytes = compiled.cubin_bytes,
-                                          .apart = bench->settings.debug};
-  if (!s) s = cb_operator_load(&work->op, bench->device, &parts, diag);
+  const struct cb_image_parts parts = {.plan = plan,
+                                       .label = label,
+                                       .blob = blob,
+                                       .source = &source,
+                                       .cubin = compiled.cubin,
+                                       .cubin_bytes = compiled.cubin_bytes};
+  if (!s) s = cb_image_from_plan(&image, &parts, diag);
+  if (!s) s = cb_operator_load(&work->op, bench->device, &image, bench->settings.debug, diag);
   if (!s) {
     const struct cb_operator_info *info = cb_operator_info(work->op);
     result->stages.load = info->load_seconds;
     result->stages.upload = info->upload_seconds;
     result->device_bytes = info->device_bytes;
   }
+  cb_image_release(&image);
   cb_compiled_release(&compiled);
   cb_source_release(&source);
   return s;

@@ -10,10 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum {
-  MAX_GROUPS = 64,    /* regions with arrays in one launch */
-  OTHER_ARGUMENTS = 6 /* x, y, alpha, beta, carry_sums, carry_counters */
-};
+enum { OTHER_ARGUMENTS = 6 }; /* x, y, alpha, beta, carry_sums, carry_counters */
 
 /* The `Arrays` struct of one region: consecutive entries of `pointers`. */
 struct group {
@@ -28,11 +25,11 @@ struct launch {
 
 struct loaded {
   atomic_int handles;
-  struct cb_device *device;
+  const struct cb_device *device;
   struct CUmod_st *module;
   int blocks_count; /* allocations of arrays: one, or one for each array */
   cb_device_ptr *blocks;
-  cb_device_ptr *pointers; /* of stored arrays: regions in order, arrays in order */
+  cb_device_ptr *pointers; /* of the image's arrays */
   struct group *groups;
   struct launch *launches;
   int64_t carry_sums, carry_counters;
@@ -52,76 +49,56 @@ static double now(void) {
 
 /* ---- arrays */
 
-static int64_t array_bytes(const struct cb_array *array) {
-  return array->count * (int64_t)cb_type_size(array->type);
-}
-
-static int count_stored(const struct cb_plan *plan, int region) {
-  int stored = 0;
-  for (int a = 0; a < plan->regions[region].arrays_count; a++)
-    stored += plan->regions[region].arrays[a].storage == CB_STORED;
-  return stored;
-}
-
-/* Room for the tables, whose sizes follow from the plan. */
-static enum cb_status make_tables(struct loaded *loaded, const struct cb_plan *plan, struct cb_diag *diag) {
-  size_t stored = 0;
-  for (int r = 0; r < plan->regions_count; r++) stored += (size_t)count_stored(plan, r);
-  loaded->blocks = cb_calloc(stored + 1, sizeof *loaded->blocks);
-  loaded->pointers = cb_calloc(stored + 1, sizeof *loaded->pointers);
-  loaded->groups = cb_calloc((size_t)plan->regions_count + 1, sizeof *loaded->groups);
-  loaded->launches = cb_calloc((size_t)plan->launches_count + 1, sizeof *loaded->launches);
+/* Room for the tables, whose sizes the image says. */
+static enum cb_status make_tables(struct loaded *loaded, const struct cb_image *image, struct cb_diag *diag) {
+  loaded->blocks = cb_calloc((size_t)image->arrays_count + 1, sizeof *loaded->blocks);
+  loaded->pointers = cb_calloc((size_t)image->arrays_count + 1, sizeof *loaded->pointers);
+  loaded->groups = cb_calloc((size_t)image->groups_count + 1, sizeof *loaded->groups);
+  loaded->launches = cb_calloc((size_t)image->launches_count + 1, sizeof *loaded->launches);
   if (loaded->blocks && loaded->pointers && loaded->groups && loaded->launches) return CB_OK;
-  return cb_fail_memory(diag, "an operator's tables", stored);
+  return cb_fail_memory(diag, "an operator's tables", (uint64_t)image->arrays_count);
 }
 
-/* Allocates and fills one block of device memory. */
-static enum cb_status put(struct loaded *loaded, const void *bytes, int64_t length, const char *what,
-                          cb_device_ptr *address, struct cb_diag *diag) {
-  enum cb_status s = cb_device_alloc(loaded->device, address, (size_t)length, what, diag);
+static enum cb_status put(struct loaded *loaded, int64_t length, const char *what, cb_device_ptr *address,
+                          struct cb_diag *diag) {
+  const enum cb_status s = cb_device_alloc(loaded->device, address, (size_t)length, what, diag);
   if (s) return s;
   loaded->blocks[loaded->blocks_count++] = *address;
   loaded->info.device_bytes += length;
-  return cb_device_upload(loaded->device, *address, bytes, (size_t)length, what, diag);
+  return CB_OK;
 }
 
-/* Every array in the image at its offset, or, apart, in an allocation of its own. */
-static enum cb_status upload(struct loaded *loaded, const struct cb_operator_parts *parts,
+/* Every array in one range at its offset, or, apart, in an allocation of its own. Those without contents are
+ * zero. */
+static enum cb_status upload(struct loaded *loaded, const struct cb_image *image, int apart,
                              struct cb_diag *diag) {
-  const struct cb_plan *plan = parts->plan;
-  const int64_t end = cb_blob_arrays_end(plan);
-  cb_device_ptr image = 0;
-  int at = 0;
+  cb_device_ptr packed = 0;
   enum cb_status s = CB_OK;
-  if (parts->blob->length < end)
-    return cb_fail(diag, CB_ERR_FORMAT, "the data have %lld bytes, and the plan's arrays end at %lld",
-                   (long long)parts->blob->length, (long long)end);
-  if (!parts->apart && cb_plan_bytes(plan)) s = put(loaded, parts->blob->bytes, end, "arrays", &image, diag);
-  for (int r = 0; r < plan->regions_count; r++)
-    for (int a = 0; a < plan->regions[r].arrays_count && !s; a++) {
-      const struct cb_array *array = &plan->regions[r].arrays[a];
-      if (array->storage != CB_STORED) continue;
-      const int64_t offset = cb_blob_offset(plan, r, a);
-      cb_device_ptr *const pointer = &loaded->pointers[at++];
-      if (parts->apart)
-        s = put(loaded, parts->blob->bytes + offset, array_bytes(array), array->name, pointer, diag);
-      else
-        *pointer = image + (cb_device_ptr)offset;
-    }
+  if (!apart && image->arrays_count) s = put(loaded, image->packed_bytes, "arrays", &packed, diag);
+  for (int i = 0; i < image->arrays_count && !s; i++) {
+    const struct cb_image_array *array = &image->arrays[i];
+    loaded->pointers[i] = packed + (cb_device_ptr)array->offset;
+    if (apart) s = put(loaded, array->bytes, "an array", &loaded->pointers[i], diag);
+    if (!s && array->contents)
+      s = cb_device_upload(loaded->device, loaded->pointers[i], array->contents, (size_t)array->bytes, "arrays",
+                           diag);
+    else if (!s)
+      s = cb_device_fill(loaded->device, loaded->pointers[i], 0, (size_t)array->bytes, diag);
+  }
   return s;
 }
 
 /* ---- kernels */
 
-static enum cb_status check_launch(const struct loaded *loaded, const struct cb_launch *launch,
-                                   const char *kernel, struct cb_diag *diag) {
+static enum cb_status check_launch(const struct loaded *loaded, const struct cb_image_launch *launch,
+                                   struct cb_diag *diag) {
   const struct cb_target *target = &loaded->device->target;
   if (launch->blocks < 1 || launch->blocks > INT32_MAX)
     return cb_fail(diag, CB_ERR_LIMIT, "kernel '%s' has a grid of %lld thread blocks; a GPU takes 1 to %d",
-                   kernel, (long long)launch->blocks, INT32_MAX);
+                   launch->kernel, (long long)launch->blocks, INT32_MAX);
   if (launch->dynamic_shared > target->shared_per_block)
     return cb_fail(diag, CB_ERR_LIMIT,
-                   "kernel '%s' needs %lld bytes of shared memory; '%s' has %d per thread block", kernel,
+                   "kernel '%s' needs %lld bytes of shared memory; '%s' has %d per thread block", launch->kernel,
                    (long long)launch->dynamic_shared, target->model, target->shared_per_block);
   return CB_OK;
 }
@@ -151,51 +128,32 @@ static enum cb_status prepare(struct loaded *loaded, const struct launch *launch
   return s;
 }
 
-/* The regions of one launch that have stored arrays are its first parameters. */
-static enum cb_status add_groups(struct loaded *loaded, const struct cb_plan *plan, int number,
-                                 int *next_group, struct cb_diag *diag) {
-  const struct cb_launch *planned = &plan->launches[number];
-  struct launch *launch = &loaded->launches[number];
-  int pointer = 0;
-  launch->first_group = *next_group;
-  for (int r = 0; r < planned->first_region; r++) pointer += count_stored(plan, r);
-  for (int r = planned->first_region; r < planned->first_region + planned->regions && !planned->piece; r++) {
-    const int stored = count_stored(plan, r);
-    if (stored) loaded->groups[(*next_group)++].first_pointer = pointer;
-    pointer += stored;
-  }
-  launch->groups = *next_group - launch->first_group;
-  if (launch->groups <= MAX_GROUPS) return CB_OK;
-  return cb_fail(diag, CB_ERR_LIMIT, "a launch of %d regions has more than %d with arrays", planned->regions,
-                 MAX_GROUPS);
+static enum cb_status find_kernel(struct loaded *loaded, const struct cb_image_launch *planned,
+                                  struct launch *launch, struct cb_diag *diag) {
+  const struct cb_driver *driver = loaded->device->driver;
+  enum cb_status s = check_launch(loaded, planned, diag);
+  if (s) return s;
+  launch->blocks = (unsigned)planned->blocks;
+  launch->threads = (unsigned)planned->threads;
+  launch->shared_bytes = (unsigned)planned->dynamic_shared;
+  launch->first_group = planned->first_group;
+  launch->groups = planned->groups;
+  s = cb_driver_check(driver, driver->call.module_function(&launch->function, loaded->module, planned->kernel),
+                      diag, "find kernel '%s'", planned->kernel);
+  return s ? s : prepare(loaded, launch, planned->kernel, diag);
 }
 
-static enum cb_status find_kernels(struct loaded *loaded, const struct cb_operator_parts *parts,
-                                   struct cb_diag *diag) {
-  const struct cb_plan *plan = parts->plan;
+static enum cb_status find_kernels(struct loaded *loaded, const struct cb_image *image, struct cb_diag *diag) {
   const struct cb_driver *driver = loaded->device->driver;
-  int next_group = 0;
   enum cb_status s = CB_OK;
-  if (!plan->launches_count) return CB_OK; /* no rows: there may be no kernel to load */
-  s = cb_driver_check(driver, driver->call.module_load(&loaded->module, parts->cubin), diag,
-                      "load a kernel compiled for '%s' on GPU %d ('%s')", plan->target.arch,
+  for (int i = 0; i < image->groups_count; i++) loaded->groups[i].first_pointer = image->groups[i].first_array;
+  if (!image->launches_count) return CB_OK; /* no rows: there may be no kernel to load */
+  s = cb_driver_check(driver, driver->call.module_load(&loaded->module, image->cubin), diag,
+                      "load a kernel compiled for '%s' on GPU %d ('%s')", image->target.arch,
                       loaded->device->ordinal, loaded->device->target.model);
   if (s) loaded->module = NULL;
-  for (int i = 0; i < plan->launches_count && !s; i++) {
-    const struct cb_launch *planned = &plan->launches[i];
-    struct launch *launch = &loaded->launches[i];
-    char kernel[96];
-    cb_source_kernel(plan, parts->label, i, kernel, sizeof kernel);
-    s = check_launch(loaded, planned, kernel, diag);
-    if (!s) s = add_groups(loaded, plan, i, &next_group, diag);
-    if (s) break;
-    launch->blocks = (unsigned)planned->blocks;
-    launch->threads = (unsigned)planned->threads;
-    launch->shared_bytes = (unsigned)planned->dynamic_shared;
-    s = cb_driver_check(driver, driver->call.module_function(&launch->function, loaded->module, kernel), diag,
-                        "find kernel '%s'", kernel);
-    if (!s) s = prepare(loaded, launch, kernel, diag);
-  }
+  for (int i = 0; i < image->launches_count && !s; i++)
+    s = find_kernel(loaded, &image->launches[i], &loaded->launches[i], diag);
   return s;
 }
 
@@ -239,31 +197,31 @@ void cb_operator_free(struct cb_operator *op) {
   cb_free(op);
 }
 
-static void note_plan(struct loaded *loaded, const struct cb_plan *plan) {
-  loaded->carry_sums = plan->carry_sums;
-  loaded->carry_counters = plan->carry_counters;
+static void note_image(struct loaded *loaded, const struct cb_image *image) {
+  loaded->carry_sums = image->carry_sums;
+  loaded->carry_counters = image->carry_counters;
   loaded->info = (struct cb_operator_info){
-      .rows = plan->rows,
-      .cols = plan->cols,
-      .nnz = plan->nnz,
-      .matrix_type = plan->matrix_type,
-      .vector_type = plan->vector_type,
-      .sum_type = plan->sum_type,
-      .form = plan->form,
-      .launches = plan->launches_count,
-      .has_carry = plan->carry_sums > 0,
-      .stored_bytes = cb_plan_bytes(plan),
+      .rows = image->rows,
+      .cols = image->cols,
+      .nnz = image->nnz,
+      .matrix_type = image->matrix_type,
+      .vector_type = image->vector_type,
+      .sum_type = image->sum_type,
+      .form = image->form,
+      .launches = image->launches_count,
+      .has_carry = image->carry_sums > 0,
+      .stored_bytes = image->stored_bytes,
   };
 }
 
-static enum cb_status fill_operator(struct cb_operator *op, const struct cb_operator_parts *parts,
+static enum cb_status fill_operator(struct cb_operator *op, const struct cb_image *image, int apart,
                                     struct cb_diag *diag) {
   struct loaded *loaded = op->loaded;
   const double start = now();
-  enum cb_status s = make_tables(loaded, parts->plan, diag);
-  if (!s) s = find_kernels(loaded, parts, diag);
+  enum cb_status s = make_tables(loaded, image, diag);
+  if (!s) s = find_kernels(loaded, image, diag);
   const double found = now();
-  if (!s) s = upload(loaded, parts, diag);
+  if (!s) s = upload(loaded, image, apart, diag);
   if (!s) s = add_carry(op, diag);
   if (!s) s = cb_device_wait(loaded->device, "loading", diag);
   loaded->info.load_seconds = found - start;
@@ -271,8 +229,8 @@ static enum cb_status fill_operator(struct cb_operator *op, const struct cb_oper
   return s;
 }
 
-enum cb_status cb_operator_load(struct cb_operator **out, struct cb_device *device,
-                                const struct cb_operator_parts *parts, struct cb_diag *diag) {
+enum cb_status cb_operator_load(struct cb_operator **out, const struct cb_device *device,
+                                const struct cb_image *image, int apart, struct cb_diag *diag) {
   struct cb_operator *op = cb_calloc(1, sizeof *op);
   struct loaded *loaded = cb_calloc(1, sizeof *loaded);
   *out = NULL;
@@ -284,10 +242,10 @@ enum cb_status cb_operator_load(struct cb_operator **out, struct cb_device *devi
   op->loaded = loaded;
   atomic_init(&loaded->handles, 1);
   loaded->device = device;
-  note_plan(loaded, parts->plan);
+  note_image(loaded, image);
   enum cb_status s = cb_device_enter(device, diag);
   if (!s) {
-    s = fill_operator(op, parts, diag);
+    s = fill_operator(op, image, apart, diag);
     cb_device_leave(device);
   }
   if (s)
@@ -342,7 +300,7 @@ enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, 
   const int narrow = loaded->info.sum_type == CB_F32;
   float alpha_narrow = (float)alpha, beta_narrow = (float)beta;
   cb_device_ptr carry_sums = op->carry_sums, carry_counters = op->carry_counters;
-  void *parameters[MAX_GROUPS + OTHER_ARGUMENTS];
+  void *parameters[CB_IMAGE_GROUPS + OTHER_ARGUMENTS];
   enum cb_status s = check_scalars(loaded->info.form, alpha, beta, diag);
   for (int i = 0; i < loaded->info.launches && !s; i++) {
     const struct launch *launch = &loaded->launches[i];

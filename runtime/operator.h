@@ -6,37 +6,28 @@
  *   cb_operator_multiply   one launch per launch of the plan; no allocation, no synchronisation
  *   cb_operator_clone      another handle on the same kernel and arrays with carry slots of its own
  *
- * The operator keeps nothing of the plan, the text or the blob: they may be freed once it is loaded. The
- * kernel's parameters are laid out as codegen/source.h documents.
+ * The operator keeps nothing of the image: it may be released once it is loaded. The kernel's parameters are laid
+ * out as codegen/source.h documents.
  */
 #ifndef CBGEN_RUNTIME_OPERATOR_H
 #define CBGEN_RUNTIME_OPERATOR_H
 
-#include "analysis/blob.h"
 #include "analysis/plan.h"
 #include "base/status.h"
-#include "codegen/source.h"
 #include "runtime/driver.h"
+#include "runtime/image.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct cb_operator;
 
-struct cb_operator_parts {
-  const struct cb_plan *plan;
-  const struct cb_label *label; /* names the kernels */
-  const struct cb_blob *blob;   /* its image is copied to the device in one piece */
-  const void *cubin;            /* compiled from the plan's text for the device's architecture */
-  size_t cubin_bytes;
-  int apart; /* 1: an allocation for each array, so that compute-sanitizer sees reads beyond one */
-};
-
-/* Makes the device's context current for the time of the call only. The device must outlive the operator and
- * its clones. CB_ERR_DEVICE, CB_ERR_MEMORY, CB_ERR_LIMIT (a grid or shared memory that this GPU does not
- * have); nothing is left on the device after a failure. */
-enum cb_status cb_operator_load(struct cb_operator **op, struct cb_device *device,
-                                const struct cb_operator_parts *parts, struct cb_diag *diag);
+/* Copies the image's arrays to the device in one allocation, or, `apart`, in one for each array, so that
+ * compute-sanitizer sees reads beyond one. Makes the device's context current for the time of the call only. The
+ * device must outlive the operator and its clones. CB_ERR_DEVICE, CB_ERR_MEMORY, CB_ERR_LIMIT (a grid or shared
+ * memory that this GPU does not have); nothing is left on the device after a failure. */
+enum cb_status cb_operator_load(struct cb_operator **op, const struct cb_device *device,
+                                const struct cb_image *image, int apart, struct cb_diag *diag);
 
 /* Shares everything but the carry slots. The parts go when the last handle is freed. Any thread. */
 enum cb_status cb_operator_clone(struct cb_operator **clone, const struct cb_operator *op,
@@ -46,7 +37,7 @@ enum cb_status cb_operator_clone(struct cb_operator **clone, const struct cb_ope
 void cb_operator_free(struct cb_operator *op);
 
 /* y = α A x + β y on `stream` (NULL: the default stream) of the device's context, which must be current. x
- * and y are vectors of the plan's vector type, not overlapping. The plan's form fixes what α and β may be: y
+ * and y are vectors of the image's vector type, not overlapping. Its form fixes what α and β may be: y
  * = Ax takes (1, 0), y += Ax takes (1, 1), axpby takes any; else CB_ERR_ARGUMENT. */
 enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
                                     cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag);

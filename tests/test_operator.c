@@ -15,7 +15,8 @@ struct bed {
   struct cb_device *device;
   char image[1024];
   struct cb_label label;
-  struct cb_operator_parts parts;
+  struct cb_image_parts parts;
+  int apart;
   /* for the hook */
   cb_device_ptr x, y;
   double alpha, beta;
@@ -74,7 +75,7 @@ static void prepare(struct bed *bed, int number) {
   assert_true(image.length < sizeof bed->image);
   strcpy(bed->image, cb_text_string(&image));
   cb_text_release(&image);
-  bed->parts = (struct cb_operator_parts){
+  bed->parts = (struct cb_image_parts){
       .plan = bed->product.plan,
       .label = &bed->label,
       .blob = &bed->product.blob,
@@ -82,6 +83,15 @@ static void prepare(struct bed *bed, int number) {
       .cubin_bytes = strlen(bed->image),
   };
   reopen(bed);
+}
+
+static enum cb_status load(struct cb_operator **op, const struct bed *bed, struct cb_diag *diag) {
+  struct cb_image image = {0};
+  *op = NULL;
+  enum cb_status s = cb_image_from_plan(&image, &bed->parts, diag);
+  if (!s) s = cb_operator_load(op, bed->device, &image, bed->apart, diag);
+  cb_image_release(&image);
+  return s;
 }
 
 static void dismantle(struct bed *bed) {
@@ -175,8 +185,8 @@ static void launches_as_documented(void **state) {
       struct bed bed;
       struct cb_operator *op;
       prepare(&bed, c);
-      bed.parts.apart = apart;
-      assert_ok(cb_operator_load(&op, bed.device, &bed.parts, &diag));
+      bed.apart = apart;
+      assert_ok(load(&op, &bed, &diag));
       const struct cb_operator_info info = *cb_operator_info(op);
       assert_int_equal(info.rows, bed.product.csr->rows);
       assert_int_equal(info.cols, bed.product.csr->cols);
@@ -208,7 +218,7 @@ static void clones_share_arrays_but_no_scratch(void **state) {
   struct cb_operator *op, *clone;
   prepare(&bed, 6);
   assert_true(bed.product.plan->carry_sums > 0);
-  assert_ok(cb_operator_load(&op, bed.device, &bed.parts, &diag));
+  assert_ok(load(&op, &bed, &diag));
   const long blocks = fake->blocks, modules = fake->modules;
   assert_ok(cb_operator_clone(&clone, op, &diag));
   assert_int_equal(fake->modules, modules);
@@ -233,7 +243,7 @@ static void the_stream_is_the_callers(void **state) {
   struct cb_operator *op;
   struct CUstream_st *stream;
   prepare(&bed, 0);
-  assert_ok(cb_operator_load(&op, bed.device, &bed.parts, &diag));
+  assert_ok(load(&op, &bed, &diag));
   assert_ok(cb_device_enter(bed.device, &diag));
   assert_int_equal(bed.driver->call.stream_create(&stream, CB_CU_STREAM_NON_BLOCKING), CB_CU_SUCCESS);
   bed.stream = stream;
@@ -256,7 +266,7 @@ static void scalars_must_suit_the_form(void **state) {
     struct bed bed;
     struct cb_operator *op;
     prepare(&bed, wrong[i].number);
-    assert_ok(cb_operator_load(&op, bed.device, &bed.parts, &diag));
+    assert_ok(load(&op, &bed, &diag));
     assert_int_equal(cb_operator_multiply(op, wrong[i].alpha, 0, wrong[i].beta, 0, NULL, &diag),
                      CB_ERR_ARGUMENT);
     assert_non_null(strstr(diag.message, "form=axpby"));
@@ -274,23 +284,23 @@ static void what_does_not_fit_is_refused(void **state) {
   prepare(&bed, 0);
   const struct cb_launch kept = bed.product.plan->launches[0];
   bed.product.plan->launches[0].blocks = (int64_t)INT32_MAX + 1;
-  assert_int_equal(cb_operator_load(&op, bed.device, &bed.parts, &diag), CB_ERR_LIMIT);
+  assert_int_equal(load(&op, &bed, &diag), CB_ERR_LIMIT);
   assert_null(op);
   bed.product.plan->launches[0] = kept;
   bed.product.plan->launches[0].dynamic_shared = 228 << 10;
-  assert_int_equal(cb_operator_load(&op, bed.device, &bed.parts, &diag), CB_ERR_LIMIT);
+  assert_int_equal(load(&op, &bed, &diag), CB_ERR_LIMIT);
   bed.product.plan->launches[0] = kept;
   struct cb_blob cut = bed.product.blob;
   cut.length = cb_blob_arrays_end(bed.product.plan) - 1;
   bed.parts.blob = &cut;
-  assert_int_equal(cb_operator_load(&op, bed.device, &bed.parts, &diag), CB_ERR_FORMAT);
+  assert_int_equal(load(&op, &bed, &diag), CB_ERR_FORMAT);
   bed.parts.blob = &bed.product.blob;
   bed.parts.cubin = "another_kernel";
-  assert_int_equal(cb_operator_load(&op, bed.device, &bed.parts, &diag), CB_ERR_DEVICE);
+  assert_int_equal(load(&op, &bed, &diag), CB_ERR_DEVICE);
   assert_non_null(strstr(diag.message, "'test_spmv'"));
   bed.parts.cubin = bed.image;
   fake->memory = 100;
-  assert_int_equal(cb_operator_load(&op, bed.device, &bed.parts, &diag), CB_ERR_MEMORY);
+  assert_int_equal(load(&op, &bed, &diag), CB_ERR_MEMORY);
   assert_null(op);
   dismantle(&bed);
 }
@@ -303,7 +313,7 @@ static void large_shared_memory_is_allowed_at_load(void **state) {
   struct cb_operator *op;
   prepare(&bed, 0);
   bed.product.plan->launches[0].dynamic_shared = 100 << 10;
-  assert_ok(cb_operator_load(&op, bed.device, &bed.parts, &diag));
+  assert_ok(load(&op, &bed, &diag));
   assert_ok(cb_device_enter(bed.device, &diag));
   assert_ok(multiply(&bed, op, &diag));
   cb_device_leave(bed.device);
@@ -315,7 +325,7 @@ static void large_shared_memory_is_allowed_at_load(void **state) {
 
 static enum cb_status whole_life(struct bed *bed, struct cb_diag *diag) {
   struct cb_operator *op = NULL, *clone = NULL;
-  enum cb_status s = cb_operator_load(&op, bed->device, &bed->parts, diag);
+  enum cb_status s = load(&op, bed, diag);
   if (!s) s = cb_operator_clone(&clone, op, diag);
   int entered = 0;
   if (!s) entered = !(s = cb_device_enter(bed->device, diag));

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/* From a plan to an image: see image.h. */
+#include "runtime/image.h"
+
+#include "base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int64_t array_bytes(const struct cb_array *array) {
+  return array->count * (int64_t)cb_type_size(array->type);
+}
+
+static int count_stored(const struct cb_plan *plan, int region) {
+  int stored = 0;
+  for (int a = 0; a < plan->regions[region].arrays_count; a++)
+    stored += plan->regions[region].arrays[a].storage == CB_STORED;
+  return stored;
+}
+
+/* ---- arrays and ranges: regions in order, arrays in order */
+
+static void add_array(struct cb_image *image, const struct cb_plan *plan, const struct cb_blob *blob, int r,
+                      int a) {
+  const struct cb_array *array = &plan->regions[r].arrays[a];
+  const int64_t offset = cb_blob_offset(plan, r, a);
+  image->arrays[image->arrays_count++] = (struct cb_image_array){
+      .offset = offset,
+      .bytes = array_bytes(array),
+      .values = array->role == CB_ROLE_VALUES,
+      .contents = blob ? blob->bytes + offset : NULL,
+  };
+  if (array->role != CB_ROLE_VALUES && array->role != CB_ROLE_MIXED) return;
+  struct cb_image_range range = {.offset = offset, .slots = plan->regions[r].value_slots};
+  for (int i = 0; i < image->ranges_count; i++) range.first += image->ranges[i].slots;
+  image->ranges[image->ranges_count++] = range;
+}
+
+static enum cb_status add_arrays(struct cb_image *image, const struct cb_image_parts *parts,
+                                 struct cb_diag *diag) {
+  const struct cb_plan *plan = parts->plan;
+  size_t stored = 0;
+  for (int r = 0; r < plan->regions_count; r++) stored += (size_t)count_stored(plan, r);
+  image->arrays = cb_arena_alloc(&image->arena, stored + 1, sizeof *image->arrays);
+  image->ranges = cb_arena_alloc(&image->arena, (size_t)plan->regions_count + 1, sizeof *image->ranges);
+  if (!image->arrays || !image->ranges) return cb_fail_memory(diag, "an image", stored);
+  image->packed_bytes = cb_blob_arrays_end(plan);
+  if (parts->blob && parts->blob->length < image->packed_bytes)
+    return cb_fail(diag, CB_ERR_FORMAT, "the data have %lld bytes, and the plan's arrays end at %lld",
+                   (long long)parts->blob->length, (long long)image->packed_bytes);
+  for (int r = 0; r < plan->regions_count; r++)
+    for (int a = 0; a < plan->regions[r].arrays_count; a++)
+      if (plan->regions[r].arrays[a].storage == CB_STORED) add_array(image, plan, parts->blob, r, a);
+  return CB_OK;
+}
+
+/* ---- launches */
+
+/* The regions of one launch that have stored arrays are its first parameters. */
+static enum cb_status add_launch(struct cb_image *image, const struct cb_image_parts *parts, int number,
+                                 struct cb_diag *diag) {
+  const struct cb_plan *plan = parts->plan;
+  const struct cb_launch *planned = &plan->launches[number];
+  struct cb_image_launch *launch = &image->launches[image->launches_count++];
+  int array = 0;
+  launch->blocks = planned->blocks;
+  launch->threads = planned->threads;
+  launch->dynamic_shared = planned->dynamic_shared;
+  launch->first_group = image->groups_count;
+  cb_source_kernel(plan, parts->label, number, launch->kernel, sizeof launch->kernel);
+  for (int r = 0; r < planned->first_region; r++) array += count_stored(plan, r);
+  for (int r = planned->first_region; r < planned->first_region + planned->regions && !planned->piece; r++) {
+    const int stored = count_stored(plan, r);
+    if (stored) image->groups[image->groups_count++] = (struct cb_image_group){array, stored};
+    array += stored;
+  }
+  launch->groups = image->groups_count - launch->first_group;
+  if (launch->groups <= CB_IMAGE_GROUPS) return CB_OK;
+  return cb_fail(diag, CB_ERR_LIMIT, "a launch of %d regions has more than %d with arrays", planned->regions,
+                 CB_IMAGE_GROUPS);
+}
+
+static enum cb_status add_launches(struct cb_image *image, const struct cb_image_parts *parts,
+                                   struct cb_diag *diag) {
+  const struct cb_plan *plan = parts->plan;
+  enum cb_status s = CB_OK;
+  image->groups = cb_arena_alloc(&image->arena, (size_t)plan->regions_count + 1, sizeof *image->groups);
+  image->launches = cb_arena_alloc(&image->arena, (size_t)plan->launches_count + 1, sizeof *image->launches);
+  if (!image->groups || !image->launches) return cb_fail_memory(diag, "an image", 0);
+  for (int i = 0; i < plan->launches_count && !s; i++) s = add_launch(image, parts, i, diag);
+  return s;
+}
+
+/* ---- the whole */
+
+/* What cuSPARSE's CSR product is predicted to take: its bytes at the share of the read rate that it reaches on
+ * the H200 (DESIGN §5: 524 GFLOP/s at 12 bytes per nonzero), but not less than its gathers of x. */
+static int64_t predict_csr(const struct cb_plan *plan) {
+  enum { CSR_PERCENT = 70 };
+  const int64_t value = (int64_t)cb_type_size(plan->matrix_type), element = (int64_t)cb_type_size(plan->vector_type);
+  const int64_t bytes = plan->nnz * (4 + value) + (plan->rows + 1) * (plan->nnz > INT32_MAX ? 8 : 4) +
+                        (plan->rows + plan->cols) * element;
+  const int64_t stream = bytes * 100 / (plan->target.read_gb_per_s * CSR_PERCENT);
+  const int64_t gather = plan->cost.sectors / plan->target.sectors_g_per_s;
+  return plan->target.launch_ns + (stream > gather ? stream : gather);
+}
+
+static enum cb_status add_texts(struct cb_image *image, const struct cb_image_parts *parts,
+                                struct cb_diag *diag) {
+  struct cb_text json = {0};
+  const enum cb_status s = cb_plan_json(parts->plan, &json, diag);
+  image->recipe = cb_arena_string(&image->arena, parts->plan->recipe);
+  image->line = cb_arena_string(&image->arena, parts->plan->line);
+  image->json = s ? NULL : cb_arena_string(&image->arena, cb_text_string(&json));
+  image->source = cb_arena_string(&image->arena, parts->source ? parts->source->text : "");
+  cb_text_release(&json);
+  if (s) return s;
+  return image->arena.failed ? cb_fail_memory(diag, "an image", 0) : CB_OK;
+}
+
+enum cb_status cb_image_from_plan(struct cb_image *image, const struct cb_image_parts *parts,
+                                  struct cb_diag *diag) {
+  const struct cb_plan *plan = parts->plan;
+  *image = (struct cb_image){
+      .rows = plan->rows,
+      .cols = plan->cols,
+      .nnz = plan->nnz,
+      .matrix_type = plan->matrix_type,
+      .vector_type = plan->vector_type,
+      .sum_type = plan->sum_type,
+      .form = plan->form,
+      .target = plan->target,
+      .stored_bytes = cb_plan_bytes(plan),
+      .plan_ns = plan->cost.ns,
+      .csr_ns = predict_csr(plan),
+      .plan_hash = plan->hash,
+      .pattern = parts->label->pattern,
+      .id = cb_blob_id(plan, parts->label->pattern).high,
+      .carry_sums = plan->carry_sums,
+      .carry_counters = plan->carry_counters,
+      .entries = plan->nnz,
+      .cubin = parts->cubin,
+      .cubin_bytes = parts->cubin_bytes,
+  };
+  enum cb_status s = add_arrays(image, parts, diag);
+  if (!s) s = add_launches(image, parts, diag);
+  return s ? s : add_texts(image, parts, diag);
+}
+
+void cb_image_release(struct cb_image *image) {
+  cb_value_map_release(&image->map);
+  cb_arena_release(&image->arena);
+  *image = (struct cb_image){0};
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/* An image: everything that an operator is made from once its plan is gone, in numbers, strings and bytes.
+ *
+ *   cb_image_from_plan   what a plan, its label and its packed data say            the tool, and a cache's miss
+ *   cb_image_sections    as sections of bytes: for a cache's entry, or a block that the application owns
+ *   cb_image_parse       back from them; every number is checked                   a cache's hit, and load
+ *
+ * The packed arrays lie in one range of device memory, `packed_bytes` long. An array's contents may be missing:
+ * those of value arrays, which are zeroed and then filled slot by slot through the value map (runtime/values.h).
+ *
+ * Sections (all numbers little-endian; a string is u32 length, bytes):
+ *
+ *   operator = version shape types target costs hashes carry recipe groups launches arrays ranges map
+ *              as image_bytes.c writes them, one after the other; it is the grammar's authority
+ *   plan json source                 text without a NUL
+ *   cubin                            for target's architecture
+ *   arrays                           contents of the arrays that have some, each from a multiple of 256 on
+ *   map lists                        the value map: u32 or u64 entries; list starts, then list entries
+ */
+#ifndef CBGEN_RUNTIME_IMAGE_H
+#define CBGEN_RUNTIME_IMAGE_H
+
+#include "analysis/blob.h"
+#include "analysis/plan.h"
+#include "base/arena.h"
+#include "base/status.h"
+#include "codegen/source.h"
+#include "runtime/cache.h"
+#include "runtime/values.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+  CB_IMAGE_ARRAYS = 1024, /* the most that an image may have, of each kind */
+  CB_IMAGE_GROUPS = 64    /* regions with arrays in one launch */
+};
+
+struct cb_image_array {
+  int64_t offset, bytes; /* in the packed data */
+  int values;            /* 1: value slots and nothing else */
+  const void *contents;  /* NULL: zeros */
+};
+
+/* The `Arrays` struct of one region: consecutive arrays. */
+struct cb_image_group {
+  int first_array, arrays;
+};
+
+struct cb_image_launch {
+  char kernel[96];
+  int64_t blocks, dynamic_shared;
+  int threads;
+  int first_group, groups;
+};
+
+/* The value slots of one region: consecutive elements of matrix_type. */
+struct cb_image_range {
+  int64_t offset; /* of the first slot, in the packed data */
+  int64_t slots;
+  int64_t first; /* the first slot's place in the value map */
+};
+
+struct cb_image {
+  int64_t rows, cols, nnz;
+  enum cb_type matrix_type, vector_type, sum_type;
+  enum cb_form form;
+  int values; /* enum cbgen_values */
+  struct cb_target target;
+  int64_t stored_bytes; /* what a product reads beside x and y */
+  int64_t plan_ns, csr_ns; /* predicted: a product, and one of cuSPARSE's with CSR */
+  struct cb_hash plan_hash, pattern; /* pattern: of the matrix as it multiplies */
+  uint64_t id;                       /* stands in the kernels' names */
+  int64_t carry_sums, carry_counters;
+  const char *recipe; /* that the plan followed */
+  const char *line, *json, *source; /* NUL-terminated */
+  int groups_count, launches_count, arrays_count, ranges_count;
+  struct cb_image_group *groups;
+  struct cb_image_launch *launches;
+  struct cb_image_array *arrays;
+  struct cb_image_range *ranges;
+  int64_t packed_bytes;
+  int64_t entries; /* of the caller's values, duplicates included */
+  struct cb_value_map map; /* count 0: not there */
+  const void *cubin;
+  size_t cubin_bytes;
+  /* what it owns */
+  struct cb_arena arena;
+};
+
+struct cb_image_parts {
+  const struct cb_plan *plan;
+  const struct cb_label *label; /* names the kernels */
+  const struct cb_blob *blob;   /* contents of the arrays; NULL: none has any */
+  const struct cb_source *source; /* NULL: "" */
+  const void *cubin;              /* compiled from the plan's text for the plan's target */
+  size_t cubin_bytes;
+};
+
+/* Refers to the blob's bytes and the cubin, which must outlive the image; the plan, label and source need not.
+ * CB_ERR_FORMAT: the blob is too short for the plan. Release the image in any case. */
+enum cb_status cb_image_from_plan(struct cb_image *image, const struct cb_image_parts *parts,
+                                  struct cb_diag *diag);
+void cb_image_release(struct cb_image *image);
+
+#endif
