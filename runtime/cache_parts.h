@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the files of the cache share; nothing else includes it.
+ *
+ *   cache.c         open, get, put, counts           cache_entry.c   the format: building and reading entries
+ *   cache_folder.c  directory, list, prune           cache_key.c     keys and their names
+ *   cache_calls.c   the system's file operations
+ */
+#ifndef CBGEN_RUNTIME_CACHE_PARTS_H
+#define CBGEN_RUNTIME_CACHE_PARTS_H
+
+#include "runtime/cache.h"
+#include "runtime/cache_calls.h"
+
+#include <stdatomic.h>
+
+struct cb_cache {
+  enum cb_cache_state state;
+  int folder; /* descriptor of the directory; -1 unless the cache is on */
+  int64_t limit;
+  const struct cb_cache_calls *calls;
+  char *directory; /* NULL when none is known */
+  char remark[512];
+  atomic_int_fast64_t outcomes[CB_CACHE_OUTCOMES], evicted;
+};
+
+/* ---- cache_entry.c */
+
+struct cb_cache_row {
+  char tag[CB_CACHE_TAG];
+  int64_t offset, length;
+  struct cb_hash sum;
+};
+
+struct cb_cache_head {
+  char magic[8];
+  uint32_t format, count;
+  struct cb_hash key;
+  int64_t bytes, made;
+  char matrix[64], target[64];
+  struct cb_cache_row rows[CB_CACHE_SECTIONS];
+  char zeros[64];
+  struct cb_hash check;
+};
+_Static_assert(sizeof(struct cb_cache_head) == 1024, "the head has no holes");
+
+/* Fills in the head of an entry with these sections. CB_ERR_INTERNAL: their tags, lengths or count are not
+ * what cb_cache_put asks for. */
+enum cb_status cb_cache_head_fill(struct cb_cache_head *head, struct cb_hash key,
+                                  const struct cb_cache_label *label, const struct cb_cache_section *sections,
+                                  int count, struct cb_diag *diag);
+
+/* An entry's file, opened; its head is checked. */
+struct cb_cache_file {
+  const struct cb_cache_calls *calls;
+  int fd;
+  dev_t device; /* which file it is, to recognise it by its name */
+  ino_t inode;
+  struct cb_cache_head head;
+};
+
+/* CB_CACHE_HIT or why not; close `file` in any case. */
+enum cb_cache_outcome cb_cache_file_open(struct cb_cache_file *file, const struct cb_cache *cache,
+                                         struct cb_hash key, struct cb_diag *diag);
+void cb_cache_file_close(struct cb_cache_file *file);
+
+/* All sections, checked, into memory or a mapping. */
+enum cb_cache_outcome cb_cache_file_read(const struct cb_cache_file *file, struct cb_cache_entry *entry,
+                                         struct cb_diag *diag);
+/* The head, and the section of that tag when it has it. */
+enum cb_cache_outcome cb_cache_file_read_one(const struct cb_cache_file *file, const char *tag,
+                                             struct cb_cache_entry *entry, struct cb_diag *diag);
+/* All sections, checked and thrown away. */
+enum cb_cache_outcome cb_cache_file_check(const struct cb_cache_file *file, struct cb_diag *diag);
+
+/* ---- cache_folder.c */
+
+/* Finds, makes and opens the directory: sets state, folder, directory and remark. */
+enum cb_status cb_cache_folder_open(struct cb_cache *cache, const struct cb_cache_options *options,
+                                    struct cb_diag *diag);
+
+/* Whether a file with this owner and mode is the user's own: nobody else writes it. */
+int cb_cache_is_own(const struct stat *info);
+
+/* Prunes as cb_cache_prune does, but keeps the entry `keep` (NULL: none). */
+enum cb_status cb_cache_evict(const struct cb_cache *cache, int64_t limit, const struct cb_hash *keep,
+                              struct cb_cache_removal *removal, struct cb_diag *diag);
+
+/* Files' names, without the directory. */
+enum { CB_CACHE_NAME = 112 };
+void cb_cache_entry_name(struct cb_hash key, char name[CB_CACHE_NAME]);
+void cb_cache_draft_name(struct cb_hash key, char name[CB_CACHE_NAME]); /* another one with each call */
+
+#endif
