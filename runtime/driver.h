@@ -61,6 +61,23 @@ enum {
 
 enum { CB_CU_STREAM_NON_BLOCKING = 1 };
 
+/* CUlaunchAttribute: 8 bytes of which 4 are the id, then a value of 64; CUlaunchConfig. */
+enum { CB_CU_LAUNCH_OVERLAP = 6 }; /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
+struct cb_cu_launch_attribute {
+  unsigned id;
+  char pad[4];
+  union {
+    char bytes[64];
+    int allowed;
+  } value;
+};
+struct cb_cu_launch {
+  unsigned grid[3], block[3], shared_bytes;
+  struct CUstream_st *stream;
+  struct cb_cu_launch_attribute *attributes;
+  unsigned attributes_count;
+};
+
 struct cb_driver_calls {
   cb_cu_result (*init)(unsigned flags);
   cb_cu_result (*version)(int *version);
@@ -94,6 +111,8 @@ struct cb_driver_calls {
   cb_cu_result (*launch)(struct CUfunc_st *function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                          unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                          struct CUstream_st *stream, void **parameters, void **extra);
+  cb_cu_result (*launch_with)(const struct cb_cu_launch *launch, struct CUfunc_st *function, void **parameters,
+                              void **extra); /* since CUDA 11.8; else NULL */
   cb_cu_result (*stream_create)(struct CUstream_st **stream, unsigned flags);
   cb_cu_result (*stream_destroy)(struct CUstream_st *stream);
   cb_cu_result (*stream_synchronize)(struct CUstream_st *stream);

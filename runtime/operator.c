@@ -7,6 +7,7 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -26,6 +27,7 @@ struct launch {
 struct loaded {
   atomic_int handles;
   const struct cb_device *device;
+  int overlap; /* launches may overlap the end of the kernel before them */
   struct CUmod_st *module;
   int blocks_count; /* allocations of arrays: one, or one for each array */
   cb_device_ptr *blocks;
@@ -80,8 +82,8 @@ static enum cb_status upload(struct loaded *loaded, const struct cb_image *image
     loaded->pointers[i] = packed + (cb_device_ptr)array->offset;
     if (apart) s = put(loaded, array->bytes, "an array", &loaded->pointers[i], diag);
     if (!s && array->contents)
-      s = cb_device_upload(loaded->device, loaded->pointers[i], array->contents, (size_t)array->bytes, "arrays",
-                           diag);
+      s = cb_device_upload(loaded->device, loaded->pointers[i], array->contents, (size_t)array->bytes,
+                           "arrays", diag);
     else if (!s)
       s = cb_device_fill(loaded->device, loaded->pointers[i], 0, (size_t)array->bytes, diag);
   }
@@ -97,9 +99,9 @@ static enum cb_status check_launch(const struct loaded *loaded, const struct cb_
     return cb_fail(diag, CB_ERR_LIMIT, "kernel '%s' has a grid of %lld thread blocks; a GPU takes 1 to %d",
                    launch->kernel, (long long)launch->blocks, INT32_MAX);
   if (launch->dynamic_shared > target->shared_per_block)
-    return cb_fail(diag, CB_ERR_LIMIT,
-                   "kernel '%s' needs %lld bytes of shared memory; '%s' has %d per thread block", launch->kernel,
-                   (long long)launch->dynamic_shared, target->model, target->shared_per_block);
+    return cb_fail(
+        diag, CB_ERR_LIMIT, "kernel '%s' needs %lld bytes of shared memory; '%s' has %d per thread block",
+        launch->kernel, (long long)launch->dynamic_shared, target->model, target->shared_per_block);
   return CB_OK;
 }
 
@@ -138,15 +140,18 @@ static enum cb_status find_kernel(struct loaded *loaded, const struct cb_image_l
   launch->shared_bytes = (unsigned)planned->dynamic_shared;
   launch->first_group = planned->first_group;
   launch->groups = planned->groups;
-  s = cb_driver_check(driver, driver->call.module_function(&launch->function, loaded->module, planned->kernel),
-                      diag, "find kernel '%s'", planned->kernel);
+  s = cb_driver_check(driver,
+                      driver->call.module_function(&launch->function, loaded->module, planned->kernel), diag,
+                      "find kernel '%s'", planned->kernel);
   return s ? s : prepare(loaded, launch, planned->kernel, diag);
 }
 
-static enum cb_status find_kernels(struct loaded *loaded, const struct cb_image *image, struct cb_diag *diag) {
+static enum cb_status find_kernels(struct loaded *loaded, const struct cb_image *image,
+                                   struct cb_diag *diag) {
   const struct cb_driver *driver = loaded->device->driver;
   enum cb_status s = CB_OK;
-  for (int i = 0; i < image->groups_count; i++) loaded->groups[i].first_pointer = image->groups[i].first_array;
+  for (int i = 0; i < image->groups_count; i++)
+    loaded->groups[i].first_pointer = image->groups[i].first_array;
   if (!image->launches_count) return CB_OK; /* no rows: there may be no kernel to load */
   s = cb_driver_check(driver, driver->call.module_load(&loaded->module, image->cubin), diag,
                       "load a kernel compiled for '%s' on GPU %d ('%s')", image->target.arch,
@@ -242,6 +247,7 @@ enum cb_status cb_operator_load(struct cb_operator **out, const struct cb_device
   op->loaded = loaded;
   atomic_init(&loaded->handles, 1);
   loaded->device = device;
+  loaded->overlap = device->driver->call.launch_with && strtol(device->target.arch + 3, NULL, 10) >= 90;
   note_image(loaded, image);
   enum cb_status s = cb_device_enter(device, diag);
   if (!s) {
@@ -293,6 +299,27 @@ static enum cb_status check_scalars(enum cb_form form, double alpha, double beta
       fixed[form].equation, fixed[form].beta);
 }
 
+/* Where the GPU can (sm_90 on), a kernel may start while the one before it in the stream is still ending: it
+ * waits for that one's results itself (wait_for_previous in the text). Saves about a microsecond per product.
+ */
+static cb_cu_result launch_kernel(const struct loaded *loaded, const struct launch *launch,
+                                  struct CUstream_st *stream, void **parameters) {
+  const struct cb_driver_calls *call = &loaded->device->driver->call;
+  if (!loaded->overlap)
+    return call->launch(launch->function, launch->blocks, 1, 1, launch->threads, 1, 1, launch->shared_bytes,
+                        stream, parameters, NULL);
+  struct cb_cu_launch_attribute attribute = {.id = CB_CU_LAUNCH_OVERLAP, .value.allowed = 1};
+  const struct cb_cu_launch config = {
+      .grid = {launch->blocks, 1, 1},
+      .block = {launch->threads, 1, 1},
+      .shared_bytes = launch->shared_bytes,
+      .stream = stream,
+      .attributes = &attribute,
+      .attributes_count = 1,
+  };
+  return call->launch_with(&config, launch->function, parameters, NULL);
+}
+
 enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
                                     cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag) {
   const struct loaded *loaded = op->loaded;
@@ -317,10 +344,8 @@ enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, 
       parameters[count++] = &carry_sums;
       parameters[count++] = &carry_counters;
     }
-    s = cb_driver_check(driver,
-                        driver->call.launch(launch->function, launch->blocks, 1, 1, launch->threads, 1, 1,
-                                            launch->shared_bytes, stream, parameters, NULL),
-                        diag, "launch kernel %d of the product", i);
+    s = cb_driver_check(driver, launch_kernel(loaded, launch, stream, parameters), diag,
+                        "launch kernel %d of the product", i);
   }
   return s;
 }

@@ -75,6 +75,14 @@ DRIVER(function_set, cuFuncSetAttribute);
 DRIVER(function_load, cuFuncLoad);
 #endif
 DRIVER(launch, cuLaunchKernel);
+_Static_assert(sizeof(struct cb_cu_launch) == sizeof(CUlaunchConfig), "CUlaunchConfig");
+_Static_assert(offsetof(struct cb_cu_launch, stream) == offsetof(CUlaunchConfig, hStream), "CUlaunchConfig");
+_Static_assert(offsetof(struct cb_cu_launch, attributes) == offsetof(CUlaunchConfig, attrs),
+               "CUlaunchConfig");
+_Static_assert(sizeof(struct cb_cu_launch_attribute) == sizeof(CUlaunchAttribute), "CUlaunchAttribute");
+_Static_assert(offsetof(struct cb_cu_launch_attribute, value) == offsetof(CUlaunchAttribute, value),
+               "CUlaunchAttribute");
+SAME_NUMBER(CB_CU_LAUNCH_OVERLAP, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
 DRIVER(stream_create, cuStreamCreate);
 DRIVER(stream_destroy, cuStreamDestroy_v2);
 DRIVER(stream_synchronize, cuStreamSynchronize);

@@ -22,7 +22,7 @@ struct Vectors {
   sum_t alpha, beta;
 };
 
-CBGEN_DEVICE sum_t load_x(const Vectors &vectors, int column) { return sum_t(load(vectors.x + column)); }
+CBGEN_DEVICE sum_t load_x(const Vectors &vectors, int column) { return sum_t(load_input(vectors.x + column)); }
 
 // The one final write of a row. With beta = 0 y is not read: it may hold anything.
 CBGEN_DEVICE void commit(const Vectors &vectors, int row, sum_t sum) {
@@ -223,11 +223,13 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 // ---- kernels
 
 CBGEN_KERNEL void __launch_bounds__(256, 4) arrow_spmv_0(const cb0::Arrays cb0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
+  wait_for_previous();
   const Vectors vectors = {x, y, alpha, beta};
   cb0::multiply(cb0_arrays, vectors, (int)blockIdx.x);
 }
 
 CBGEN_KERNEL void __launch_bounds__(256, 4) arrow_spmv_1(const cb1::Arrays cb1_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
+  wait_for_previous();
   const Vectors vectors = {x, y, alpha, beta};
   cb1::multiply(cb1_arrays, vectors, (int)blockIdx.x);
 }
