@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#define XXH_STATIC_LINKING_ONLY /* a state on the stack */
 #include <xxhash.h>
 
 enum { CHUNK_ELEMENTS = 1 << 16 };
@@ -15,7 +16,23 @@ struct cb_hash cb_hash_bytes(const void *bytes, size_t length) {
   return (struct cb_hash){hash.high64, hash.low64};
 }
 
-struct cb_hash cb_hash_array(const void *elements, size_t count, size_t size) {
+/* Elements first … first + count - 1 by pieces; the same digest as of their bytes in a row. */
+static struct cb_hash digest_by(cb_hash_fill *fill, void *user, size_t first, size_t count, size_t size) {
+  enum { PIECE = 1024 };
+  uint64_t piece[PIECE];
+  XXH3_state_t state;
+  XXH3_128bits_reset(&state);
+  for (size_t at = 0; at < count; at += PIECE) {
+    const size_t length = count - at < PIECE ? count - at : PIECE;
+    fill(user, first + at, length, piece);
+    XXH3_128bits_update(&state, piece, length * size);
+  }
+  const XXH128_hash_t hash = XXH3_128bits_digest(&state);
+  return (struct cb_hash){hash.high64, hash.low64};
+}
+
+/* `elements` NULL: `fill` knows them. */
+static struct cb_hash hash_chunks(const void *elements, cb_hash_fill *fill, void *user, size_t count, size_t size) {
   struct cb_hash hash = {0, 0};
   const size_t chunks = (count + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
   enum { BATCH = 1024 }; /* digests kept at a time: bounded memory, no allocation that could fail */
@@ -27,11 +44,20 @@ struct cb_hash cb_hash_array(const void *elements, size_t count, size_t size) {
     for (size_t i = 0; i < batch; i++) {
       const size_t begin = (first + i) * CHUNK_ELEMENTS;
       const size_t length = count - begin < CHUNK_ELEMENTS ? count - begin : CHUNK_ELEMENTS;
-      digests[i] = cb_hash_bytes((const char *)elements + begin * size, length * size);
+      digests[i] = fill ? digest_by(fill, user, begin, length, size)
+                        : cb_hash_bytes((const char *)elements + begin * size, length * size);
     }
     cb_hash_field(&hash, "digests", digests, batch * sizeof *digests);
   }
   return hash;
+}
+
+struct cb_hash cb_hash_array(const void *elements, size_t count, size_t size) {
+  return hash_chunks(elements, NULL, NULL, count, size);
+}
+
+struct cb_hash cb_hash_array_by(cb_hash_fill *fill, void *user, size_t count, size_t size) {
+  return hash_chunks(NULL, fill, user, count, size);
 }
 
 void cb_hash_field(struct cb_hash *hash, const char *tag, const void *bytes, size_t length) {

@@ -18,6 +18,12 @@ struct cb_hash cb_hash_bytes(const void *bytes, size_t length);
  * not depend on the number of threads. */
 struct cb_hash cb_hash_array(const void *elements, size_t count, size_t size);
 
+/* The same for an array that does not lie in memory as it is hashed: `fill` writes elements first … first + count - 1,
+ * of `size` bytes (at most 8) each, to `to`. It is called for at most 1024 elements at a time, from several threads
+ * at once. */
+typedef void cb_hash_fill(void *user, size_t first, size_t count, void *to);
+struct cb_hash cb_hash_array_by(cb_hash_fill *fill, void *user, size_t count, size_t size);
+
 /* Folds one named field into `hash`: the tag, the length and the bytes all count. */
 void cb_hash_field(struct cb_hash *hash, const char *tag, const void *bytes, size_t length);
 void cb_hash_number(struct cb_hash *hash, const char *tag, uint64_t number);

@@ -93,26 +93,24 @@ enum cb_status cb_csr_check(const struct cb_csr *csr, struct cb_diag *diag) {
   return CB_OK;
 }
 
-enum { HASH_ROWS = 8192, HASH_BATCH = 256 }; /* rows per digest; digests kept at a time */
-
 /* Row lengths fit 32 bits whatever the width of the row pointers, so their hash does not depend on it. */
 static struct cb_hash hash_row_lengths(const struct cb_csr *csr, int64_t first) {
-  int32_t lengths[HASH_ROWS];
-  const int64_t left = csr->rows - first, count = left < HASH_ROWS ? left : HASH_ROWS;
+  int32_t lengths[CB_HASH_ROWS];
+  const int64_t left = csr->rows - first, count = left < CB_HASH_ROWS ? left : CB_HASH_ROWS;
   for (int64_t i = 0; i < count; i++) lengths[i] = (int32_t)cb_csr_row_length(csr, first + i);
   return cb_hash_bytes(lengths, (size_t)count * sizeof *lengths);
 }
 
 struct cb_hash cb_csr_pattern_hash(const struct cb_csr *csr) {
-  struct cb_hash hash = {0, 0}, digests[HASH_BATCH];
+  struct cb_hash hash = {0, 0}, digests[CB_HASH_BATCH];
   cb_hash_number(&hash, "rows", (uint64_t)csr->rows);
   cb_hash_number(&hash, "cols", (uint64_t)csr->cols);
   cb_hash_number(&hash, "nnz", (uint64_t)csr->nnz);
-  const int64_t chunks = (csr->rows + HASH_ROWS - 1) / HASH_ROWS;
-  for (int64_t first = 0; first < chunks; first += HASH_BATCH) {
-    const int64_t batch = chunks - first < HASH_BATCH ? chunks - first : HASH_BATCH;
+  const int64_t chunks = (csr->rows + CB_HASH_ROWS - 1) / CB_HASH_ROWS;
+  for (int64_t first = 0; first < chunks; first += CB_HASH_BATCH) {
+    const int64_t batch = chunks - first < CB_HASH_BATCH ? chunks - first : CB_HASH_BATCH;
 #pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < batch; i++) digests[i] = hash_row_lengths(csr, (first + i) * HASH_ROWS);
+    for (int64_t i = 0; i < batch; i++) digests[i] = hash_row_lengths(csr, (first + i) * CB_HASH_ROWS);
     cb_hash_field(&hash, "row lengths", digests, (size_t)batch * sizeof *digests);
   }
   const struct cb_hash columns = cb_hash_array(csr->col_idx, (size_t)csr->nnz, sizeof *csr->col_idx);

@@ -44,7 +44,10 @@ void cb_csr_release(struct cb_csr *csr);
 /* Checks everything that "canonical" promises; CB_ERR_INTERNAL names the first violation. O(nnz), parallel. */
 enum cb_status cb_csr_check(const struct cb_csr *csr, struct cb_diag *diag);
 
-/* Hash of shape, row pointers and columns; of the values. Independent of the row pointers' width. */
+/* Hash of shape, row pointers and columns; of the values. Independent of the row pointers' width: the pattern's is
+ * that of rows, cols, nnz, of digests of CB_HASH_ROWS row lengths (int32_t), folded CB_HASH_BATCH at a time, and of
+ * the columns as cb_hash_array has them. */
+enum { CB_HASH_ROWS = 8192, CB_HASH_BATCH = 256 };
 struct cb_hash cb_csr_pattern_hash(const struct cb_csr *csr);
 struct cb_hash cb_csr_values_hash(const struct cb_csr *csr);
 

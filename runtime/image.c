@@ -147,6 +147,16 @@ enum cb_status cb_image_from_plan(struct cb_image *image, const struct cb_image_
   return s ? s : add_texts(image, parts, diag);
 }
 
+enum cb_status cb_image_detach(struct cb_image *image, struct cb_diag *diag) {
+  for (int i = 0; i < image->arrays_count; i++) image->arrays[i].contents = NULL;
+  cb_value_map_release(&image->map);
+  void *cubin = cb_arena_alloc(&image->arena, image->cubin_bytes + 1, 1);
+  if (!cubin) return cb_fail_memory(diag, "a kernel", image->cubin_bytes);
+  if (image->cubin_bytes) memcpy(cubin, image->cubin, image->cubin_bytes);
+  image->cubin = cubin;
+  return CB_OK;
+}
+
 void cb_image_release(struct cb_image *image) {
   cb_value_map_release(&image->map);
   cb_arena_release(&image->arena);

@@ -103,4 +103,8 @@ enum cb_status cb_image_from_plan(struct cb_image *image, const struct cb_image_
                                   struct cb_diag *diag);
 void cb_image_release(struct cb_image *image);
 
+/* Lets go of what an operator keeps no host copy of, the arrays' contents and the value map, and takes the cubin
+ * over, so that the image refers to nothing but itself. */
+enum cb_status cb_image_detach(struct cb_image *image, struct cb_diag *diag);
+
 #endif

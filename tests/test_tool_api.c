@@ -86,6 +86,59 @@ static void test_wide_row_pointers_give_the_same(void **state) {
   cbgen_kernel_free(wide);
 }
 
+static void test_every_form_of_indices_gives_the_same(void **state) {
+  for (int form = 0; form < 8; form++) {
+    const int base = form & 1;
+    int32_t row_narrow[4], col_narrow[5];
+    int64_t row_wide[4], col_wide[5];
+    for (int i = 0; i < 4; i++) row_wide[i] = row_narrow[i] = row_ptr[i] + base;
+    for (int i = 0; i < 5; i++) col_wide[i] = col_narrow[i] = col_idx[i] + base;
+    cbgen_csr matrix = small();
+    cbgen_kernel *plain = must_generate(*state, &matrix);
+    matrix.index_base = base;
+    matrix.row_ptr_bits = form & 2 ? 64 : 0;
+    matrix.row_ptr = form & 2 ? (void *)row_wide : row_narrow;
+    matrix.col_idx_bits = form & 4 ? 64 : 32;
+    matrix.col_idx = form & 4 ? (void *)col_wide : col_narrow;
+    cbgen_kernel *other = must_generate(*state, &matrix);
+    assert_same(plain, other);
+    cbgen_kernel_free(plain);
+    cbgen_kernel_free(other);
+  }
+}
+
+static void test_every_form_of_values_gives_the_same(void **state) {
+  static const float narrow[] = {1, 2, 3, 4, 5};
+  static const double ones[] = {1, 1, 1, 1, 1};
+  cbgen_csr matrix = small();
+  cbgen_kernel *kernels[4];
+  kernels[0] = must_generate(*state, &matrix);
+  matrix.values = narrow;
+  matrix.value_type = CBGEN_F32;
+  kernels[1] = must_generate(*state, &matrix);
+  matrix.values = NULL;
+  kernels[2] = must_generate(*state, &matrix);
+  matrix.values = ones;
+  matrix.value_type = CBGEN_F64;
+  kernels[3] = must_generate(*state, &matrix);
+  assert_same(kernels[0], kernels[1]);
+  assert_same(kernels[2], kernels[3]);
+  for (int i = 0; i < 4; i++) cbgen_kernel_free(kernels[i]);
+}
+
+static void test_later_versions_of_a_struct(void **state) {
+  struct {
+    cbgen_csr matrix;
+    int64_t later;
+  } larger = {small(), 0};
+  larger.matrix.struct_size = sizeof larger;
+  cbgen_kernel_free(must_generate(*state, &larger.matrix));
+  larger.later = 1;
+  cbgen_kernel *kernel;
+  assert_int_equal(cbgen_generate(*state, &larger.matrix, &kernel), CBGEN_ERROR_UNSUPPORTED);
+  assert_non_null(strstr(cbgen_message(*state), "members that this version does not know"));
+}
+
 static void test_unsorted_and_duplicates_give_the_same(void **state) {
   static const int32_t starts[] = {0, 3, 3, 6}, columns[] = {2, 0, 2, 3, 0, 1};
   static const double parts[] = {0.5, 1, 1.5, 5, 3, 4};
@@ -188,7 +241,12 @@ static void test_bad_views(void **state) {
   REFUSE(CBGEN_ERROR_LIMIT, "at most 2147483647", matrix.cols = INT64_C(1) << 31);
   REFUSE(CBGEN_ERROR_ARGUMENT, "NULL", matrix.row_ptr = NULL);
   REFUSE(CBGEN_ERROR_ARGUMENT, "NULL", matrix.col_idx = NULL);
-  REFUSE(CBGEN_ERROR_ARGUMENT, "NULL", matrix.values = NULL);
+  REFUSE(CBGEN_ERROR_ARGUMENT, "'col_idx_bits' is 8", matrix.col_idx_bits = 8);
+  REFUSE(CBGEN_ERROR_ARGUMENT, "'index_base' is 2", matrix.index_base = 2);
+  REFUSE(CBGEN_ERROR_ARGUMENT, "'value_type' is 4", matrix.value_type = (cbgen_type)4);
+  REFUSE(CBGEN_ERROR_ARGUMENT, "'memory' is 7", matrix.memory = (cbgen_memory)7);
+  REFUSE(CBGEN_ERROR_ARGUMENT, "from host memory", matrix.memory = CBGEN_DEVICE);
+  REFUSE(CBGEN_ERROR_ARGUMENT, "goes from 0 to 5; it goes from 1 to nnz + 1 = 6", matrix.index_base = 1);
   REFUSE(CBGEN_ERROR_ARGUMENT, "goes from 1 to 5", matrix.row_ptr = starts_at_one);
   REFUSE(CBGEN_ERROR_ARGUMENT, "goes from 0 to 4", matrix.row_ptr = ends_early);
   REFUSE(CBGEN_ERROR_ARGUMENT, "'row_ptr[2]' is 2 after 4", matrix.row_ptr = decreases);
@@ -252,6 +310,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(test_generate),
       TEST(test_wide_row_pointers_give_the_same),
+      TEST(test_every_form_of_indices_gives_the_same),
+      TEST(test_every_form_of_values_gives_the_same),
+      TEST(test_later_versions_of_a_struct),
       TEST(test_unsorted_and_duplicates_give_the_same),
       TEST(test_kernel_outlives_its_context),
       TEST(test_empty_matrices),

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the files of the public interface share. By theme:
+ *
+ *   api_context.c    contexts, options, messages, the log         api_compile.c   from a matrix to an operator
+ *   api_generate.c   the text alone                               api_operator.c  operators: products, clones
+ *   api_info.c       what operators tell                          api_save.c      operators as blocks of bytes
+ */
+#ifndef CBGEN_RUNTIME_API_H
+#define CBGEN_RUNTIME_API_H
+
+#include "analysis/options.h"
+#include "analysis/target.h"
+#include "base/status.h"
+#include "cbgen.h"
+#include "codegen/source.h"
+#include "runtime/image.h"
+#include "runtime/matrix.h"
+#include "runtime/operator.h"
+#include "runtime/session.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define CB_UNBOUND UINTPTR_MAX /* no stream */
+
+enum cb_keep { CB_KEEP_AUTO, CB_KEEP_ALWAYS, CB_KEEP_NEVER };
+enum cb_tune { CB_TUNE_MODEL, CB_TUNE_MEASURE, CB_TUNE_OFF };
+
+struct cbgen_context {
+  struct cb_options options;
+  int has_type, has_form; /* the caller set these options; else cbgen_compile chooses */
+  struct cb_target target; /* of cbgen_generate */
+  enum cb_embed embed;
+  int device; /* ordinal, or CB_DEVICE_CURRENT */
+  enum cb_keep keep;
+  enum cb_tune tune;
+  struct cb_session *session; /* NULL until a GPU was needed */
+  cbgen_log log;
+  void *log_user;
+  struct cb_diag diag;
+};
+
+/* What the handles of one operator share. */
+struct cb_shared {
+  atomic_int handles;
+  struct cb_session *session;
+  struct cb_image image; /* without the arrays' contents */
+  char key[17];
+  cbgen_info info;
+  pthread_mutex_t lock; /* of `measured` */
+  double measured;      /* seconds; 0: not measured */
+};
+
+struct cbgen_operator {
+  struct cb_shared *shared;
+  struct cb_operator *op;
+  atomic_uintptr_t stream; /* that its scratch serves; CB_UNBOUND: none yet */
+  pthread_mutex_t lock;    /* of `diag` */
+  struct cb_diag diag;
+};
+
+/* ---- api_context.c */
+
+/* A line to the context's log, if there is one. */
+void cb_log(const struct cbgen_context *context, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Driver and GPU, opened when they are first needed. */
+enum cb_status cb_context_session(struct cbgen_context *context, struct cb_session **session);
+
+double cb_seconds(void); /* monotonic */
+
+/* ---- api_operator.c */
+
+/* Loads the image on the session's GPU and takes the image over, also on failure (it is empty then). `info` brings
+ * what is known of the stages before. */
+enum cb_status cb_operator_make(struct cbgen_operator **op, struct cb_session *session, struct cb_image *image,
+                                const cbgen_info *info, struct cb_diag *diag);
+
+/* Keeps what went wrong with an operator, for its message; any thread. */
+cbgen_status cb_operator_report(cbgen_operator *op, enum cb_status status, const struct cb_diag *diag);
+
+/* ---- api_info.c */
+
+/* The median time of a product, with vectors of its own. */
+enum cb_status cb_measure(double *seconds, const struct cb_device *device, const struct cb_operator *op,
+                          struct cb_diag *diag);
+
+#endif

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Contexts of the public interface: options, messages, the log, and the GPU when it is first needed. */
+#include "runtime/api.h"
+
+#include "analysis/recipe.h"
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SAME(public_name, own) _Static_assert((int)(public_name) == (int)(own), "statuses are numbered alike")
+SAME(CBGEN_OK, CB_OK);
+SAME(CBGEN_ERROR_ARGUMENT, CB_ERR_ARGUMENT);
+SAME(CBGEN_ERROR_FORMAT, CB_ERR_FORMAT);
+SAME(CBGEN_ERROR_UNSUPPORTED, CB_ERR_UNSUPPORTED);
+SAME(CBGEN_ERROR_LIMIT, CB_ERR_LIMIT);
+SAME(CBGEN_ERROR_MEMORY, CB_ERR_MEMORY);
+SAME(CBGEN_ERROR_IO, CB_ERR_IO);
+SAME(CBGEN_ERROR_MISSING, CB_ERR_MISSING);
+SAME(CBGEN_ERROR_COMPILE, CB_ERR_COMPILE);
+SAME(CBGEN_ERROR_DEVICE, CB_ERR_DEVICE);
+SAME(CBGEN_ERROR_WRONG, CB_ERR_WRONG);
+SAME(CBGEN_ERROR_INTERNAL, CB_ERR_INTERNAL);
+_Static_assert(CB_STATUS_COUNT == CBGEN_ERROR_INTERNAL + 1, "every status is public");
+
+const char *cbgen_version(void) {
+  return CBGEN_VERSION;
+}
+
+const char *cbgen_status_name(cbgen_status status) {
+  return cb_status_name((enum cb_status)status);
+}
+
+double cb_seconds(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* ---- life */
+
+cbgen_status cbgen_context_create(cbgen_context **result) {
+  if (!result) return CBGEN_ERROR_ARGUMENT;
+  cbgen_context *context = *result = cb_calloc(1, sizeof *context);
+  if (!context) return CBGEN_ERROR_MEMORY;
+  cb_options_default(&context->options);
+  context->device = CB_DEVICE_CURRENT;
+  const enum cb_status s = cb_target_find(&context->target, "sm_90", &context->diag);
+  if (!s) return CBGEN_OK;
+  cbgen_context_destroy(context);
+  *result = NULL;
+  return (cbgen_status)s;
+}
+
+void cbgen_context_destroy(cbgen_context *context) {
+  if (!context) return;
+  cb_session_release(context->session);
+  cb_free(context);
+}
+
+const char *cbgen_message(const cbgen_context *context) {
+  return context ? context->diag.message : "";
+}
+
+enum cb_status cb_context_session(struct cbgen_context *context, struct cb_session **session) {
+  enum cb_status s = CB_OK;
+  if (!context->session) s = cb_session_open(&context->session, context->device, &context->diag);
+  *session = context->session;
+  return s;
+}
+
+/* ---- the log */
+
+cbgen_status cbgen_set_log(cbgen_context *context, cbgen_log log, void *user) {
+  if (!context) return CBGEN_ERROR_ARGUMENT;
+  context->log = log;
+  context->log_user = user;
+  return CBGEN_OK;
+}
+
+void cb_log(const struct cbgen_context *context, const char *format, ...) {
+  char line[1024];
+  va_list arguments;
+  if (!context->log) return;
+  va_start(arguments, format);
+  vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  context->log(context->log_user, line);
+}
+
+/* ---- options */
+
+/* The number of `value` in a list that ends with NULL. */
+static enum cb_status find_word(int *number, const char *name, const char *value, const char *const *words,
+                                struct cb_diag *diag) {
+  for (*number = 0; words[*number]; ++*number)
+    if (!strcmp(words[*number], value)) return CB_OK;
+  return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' does not take '%s'; it takes %s, %s or %s", name, value, words[0],
+                 words[1], words[2]);
+}
+
+static enum cb_status set_embed(cbgen_context *context, const char *value) {
+  static const char *const words[] = {
+      [CB_EMBED_AUTO] = "auto", [CB_EMBED_ALWAYS] = "always", [CB_EMBED_NEVER] = "never", NULL};
+  int number;
+  const enum cb_status s = find_word(&number, "embed", value, words, &context->diag);
+  if (!s) context->embed = (enum cb_embed)number;
+  return s;
+}
+
+static enum cb_status set_cache_data(cbgen_context *context, const char *value) {
+  static const char *const words[] = {
+      [CB_KEEP_AUTO] = "auto", [CB_KEEP_ALWAYS] = "always", [CB_KEEP_NEVER] = "never", NULL};
+  int number;
+  const enum cb_status s = find_word(&number, "cache-data", value, words, &context->diag);
+  if (!s) context->keep = (enum cb_keep)number;
+  return s;
+}
+
+static enum cb_status set_tune(cbgen_context *context, const char *value) {
+  static const char *const words[] = {
+      [CB_TUNE_MODEL] = "model", [CB_TUNE_MEASURE] = "measure", [CB_TUNE_OFF] = "off", NULL};
+  int number;
+  const enum cb_status s = find_word(&number, "tune", value, words, &context->diag);
+  if (!s) context->tune = (enum cb_tune)number;
+  return s;
+}
+
+static enum cb_status set_arch(cbgen_context *context, const char *value) {
+  struct cb_target target;
+  const enum cb_status s = cb_target_find(&target, value, &context->diag);
+  if (!s) context->target = target;
+  return s;
+}
+
+static enum cb_status set_device(cbgen_context *context, const char *value) {
+  char *end;
+  const long number = strtol(value, &end, 10);
+  int device = CB_DEVICE_CURRENT;
+  if (strcmp(value, "current")) {
+    if (!*value || *end || number < 0 || number > INT32_MAX || *value < '0' || *value > '9')
+      return cb_fail(&context->diag, CB_ERR_ARGUMENT,
+                     "'device' does not take '%s'; it takes 'current' or the number of a GPU", value);
+    device = (int)number;
+  }
+  if (context->session && device != context->device)
+    return cb_fail(&context->diag, CB_ERR_ARGUMENT,
+                   "'device' comes too late: the context works on a GPU already; make another context");
+  context->device = device;
+  return CB_OK;
+}
+
+/* One of analysis' options. */
+static enum cb_status set_option(cbgen_context *context, const char *name, const char *value) {
+  struct cb_options options = context->options;
+  const int is_type = !strcmp(name, "type"), is_auto = is_type && !strcmp(value, "auto");
+  enum cb_status s = CB_OK;
+  if (!is_auto) s = cb_options_set(&options, name, value, &context->diag);
+  if (s) return s;
+  if (!strcmp(name, "recipe")) {
+    const struct cb_recipe *recipe;
+    s = cb_recipe_find(&recipe, value, &context->diag);
+    if (s) return s;
+    options.recipe = recipe->name; /* not the caller's string: that may go away */
+  }
+  if (is_auto) {
+    struct cb_options standard;
+    cb_options_default(&standard);
+    options.type = standard.type;
+  }
+  context->options = options;
+  if (is_type) context->has_type = !is_auto;
+  if (!strcmp(name, "form")) context->has_form = 1;
+  return CB_OK;
+}
+
+cbgen_status cbgen_set(cbgen_context *context, const char *name, const char *value) {
+  static const struct {
+    const char *name;
+    enum cb_status (*set)(cbgen_context *context, const char *value);
+  } own[] = {{"arch", set_arch},     {"embed", set_embed}, {"cache-data", set_cache_data},
+             {"device", set_device}, {"tune", set_tune}};
+  if (!context) return CBGEN_ERROR_ARGUMENT;
+  if (!name || !value)
+    return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "an option needs a name and a value");
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+    if (!strcmp(own[i].name, name)) return (cbgen_status)own[i].set(context, value);
+  return (cbgen_status)set_option(context, name, value);
+}

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Operators of the public interface: life, clones, products, messages. What handles share is a struct cb_shared,
+ * counted by its handles. */
+#include "runtime/api.h"
+
+#include "base/memory.h"
+
+#include <stdio.h>
+
+/* ---- life */
+
+static void release_shared(struct cb_shared *shared) {
+  if (atomic_fetch_sub(&shared->handles, 1) != 1) return;
+  cb_image_release(&shared->image);
+  cb_session_release(shared->session);
+  pthread_mutex_destroy(&shared->lock);
+  cb_free(shared);
+}
+
+/* A handle on `shared`, which counts it already; `op` is taken over, and freed on failure. */
+static enum cb_status new_handle(struct cbgen_operator **out, struct cb_shared *shared, struct cb_operator *op,
+                                 struct cb_diag *diag) {
+  struct cbgen_operator *handle = cb_calloc(1, sizeof *handle);
+  *out = NULL;
+  if (!handle) {
+    cb_operator_free(op);
+    return cb_fail_memory(diag, "an operator", sizeof *handle);
+  }
+  handle->shared = shared;
+  handle->op = op;
+  atomic_init(&handle->stream, CB_UNBOUND);
+  pthread_mutex_init(&handle->lock, NULL);
+  *out = handle;
+  return CB_OK;
+}
+
+static void note_load(struct cb_shared *shared, const struct cb_operator *op) {
+  const struct cb_operator_info *loaded = cb_operator_info(op);
+  shared->info.registers = loaded->registers;
+  shared->info.spilled_bytes = loaded->local_bytes;
+  shared->info.device_bytes = loaded->device_bytes;
+  shared->info.load_seconds += loaded->load_seconds;
+  shared->info.upload_seconds += loaded->upload_seconds;
+}
+
+static enum cb_status new_shared(struct cb_shared **out, struct cb_session *session, struct cb_image *image,
+                                 const cbgen_info *info, struct cb_diag *diag) {
+  struct cb_shared *shared = *out = cb_calloc(1, sizeof *shared);
+  if (!shared) {
+    cb_image_release(image);
+    return cb_fail_memory(diag, "an operator", sizeof *shared);
+  }
+  atomic_init(&shared->handles, 1);
+  pthread_mutex_init(&shared->lock, NULL);
+  shared->session = cb_session_hold(session);
+  shared->image = *image;
+  shared->info = *info;
+  snprintf(shared->key, sizeof shared->key, "%016llx", (unsigned long long)image->id);
+  *image = (struct cb_image){0};
+  return CB_OK;
+}
+
+enum cb_status cb_operator_make(struct cbgen_operator **out, struct cb_session *session, struct cb_image *image,
+                                const cbgen_info *info, struct cb_diag *diag) {
+  struct cb_shared *shared;
+  struct cb_operator *op = NULL;
+  *out = NULL;
+  enum cb_status s = new_shared(&shared, session, image, info, diag);
+  if (s) return s;
+  s = cb_operator_load(&op, session->device, &shared->image, 0, diag);
+  if (!s) note_load(shared, op);
+  if (!s) s = cb_image_detach(&shared->image, diag);
+  if (!s) s = new_handle(out, shared, op, diag);
+  else cb_operator_free(op);
+  if (s) release_shared(shared);
+  return s;
+}
+
+void cbgen_operator_free(cbgen_operator *op) {
+  if (!op) return;
+  cb_operator_free(op->op);
+  release_shared(op->shared);
+  pthread_mutex_destroy(&op->lock);
+  cb_free(op);
+}
+
+/* ---- messages */
+
+cbgen_status cb_operator_report(cbgen_operator *op, enum cb_status status, const struct cb_diag *diag) {
+  if (status) {
+    pthread_mutex_lock(&op->lock);
+    op->diag = *diag;
+    pthread_mutex_unlock(&op->lock);
+  }
+  return (cbgen_status)status;
+}
+
+const char *cbgen_operator_message(const cbgen_operator *op) {
+  return op ? op->diag.message : "";
+}
+
+/* ---- clones */
+
+cbgen_status cbgen_operator_clone(cbgen_operator *op, cbgen_operator **clone) {
+  struct cb_operator *copy = NULL;
+  struct cb_diag diag = {0};
+  if (clone) *clone = NULL;
+  if (!op) return CBGEN_ERROR_ARGUMENT;
+  if (!clone)
+    return cb_operator_report(op, cb_fail(&diag, CB_ERR_ARGUMENT, "no place for the clone was given"), &diag);
+  enum cb_status s = cb_operator_clone(&copy, op->op, &diag);
+  if (!s) {
+    atomic_fetch_add(&op->shared->handles, 1);
+    s = new_handle(clone, op->shared, copy, &diag);
+    if (s) release_shared(op->shared);
+  }
+  return cb_operator_report(op, s, &diag);
+}
+
+/* ---- products */
+
+/* What tells streams apart. The default stream has two names; the default stream of a thread is one for each
+ * thread, which the address of a variable of that thread stands for. */
+static uintptr_t stream_identity(const void *stream) {
+  enum { LEGACY = 1, PER_THREAD = 2 };
+  static _Thread_local char thread;
+  if ((uintptr_t)stream == LEGACY) return 0;
+  return (uintptr_t)stream == PER_THREAD ? (uintptr_t)&thread : (uintptr_t)stream;
+}
+
+/* Scratch serves one stream: the first product's. */
+static enum cb_status bind(cbgen_operator *op, const void *stream, struct cb_diag *diag) {
+  const uintptr_t wanted = stream_identity(stream);
+  uintptr_t bound = CB_UNBOUND;
+  if (atomic_compare_exchange_strong(&op->stream, &bound, wanted) || bound == wanted) return CB_OK;
+  return cb_fail(diag, CB_ERR_ARGUMENT,
+                 "this operator has scratch that serves another stream: clone the operator for this one, or unbind it "
+                 "once its products are done");
+}
+
+void cbgen_operator_unbind(cbgen_operator *op) {
+  if (op) atomic_store(&op->stream, CB_UNBOUND);
+}
+
+static enum cb_status check_vectors(const struct cb_operator_info *info, const cbgen_product *product,
+                                    struct cb_diag *diag) {
+  if (info->rows && !product->y) return cb_fail(diag, CB_ERR_ARGUMENT, "'y' of the product is NULL");
+  if (info->cols && info->rows && !product->x) return cb_fail(diag, CB_ERR_ARGUMENT, "'x' of the product is NULL");
+  return CB_OK;
+}
+
+static enum cb_status multiply(cbgen_operator *op, const cbgen_product *product, struct cb_diag *diag) {
+  const struct cb_operator_info *info = cb_operator_info(op->op);
+  const struct cb_device *device = op->shared->session->device;
+  enum cb_status s = check_vectors(info, product, diag);
+  if (!s && info->has_carry) s = bind(op, product->stream, diag);
+  if (!s) s = cb_device_enter(device, diag);
+  if (s) return s;
+  s = cb_operator_multiply(op->op, product->alpha, (cb_device_ptr)(uintptr_t)product->x, product->beta,
+                           (cb_device_ptr)(uintptr_t)product->y, product->stream, diag);
+  cb_device_leave(device);
+  return s;
+}
+
+cbgen_status cbgen_multiply(cbgen_operator *op, const cbgen_product *product) {
+  struct cb_diag diag;
+  cbgen_product taken;
+  if (!op) return CBGEN_ERROR_ARGUMENT;
+  diag.message[0] = 0;
+  enum cb_status s = cb_take_struct(&taken, sizeof taken, sizeof taken, product, "cbgen_product", &diag);
+  if (!s) s = multiply(op, &taken, &diag);
+  return cb_operator_report(op, s, &diag);
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a context and its operators share: the driver, NVRTC and one GPU. The last to let go closes them. */
+#ifndef CBGEN_RUNTIME_SESSION_H
+#define CBGEN_RUNTIME_SESSION_H
+
+#include "base/status.h"
+#include "runtime/driver.h"
+#include "runtime/nvrtc.h"
+
+#include <stdatomic.h>
+
+enum { CB_DEVICE_CURRENT = -1 };
+
+struct cb_session {
+  atomic_int holders;
+  struct cb_driver *driver;
+  struct cb_device *device;
+  struct cb_nvrtc *nvrtc; /* NULL until it was needed; see cb_session_nvrtc */
+};
+
+/* `ordinal`: of a GPU, whose primary context is used, or CB_DEVICE_CURRENT: the CUDA context that is current on the
+ * calling thread, else GPU 0's primary one. CB_ERR_MISSING: no driver or no GPU. */
+enum cb_status cb_session_open(struct cb_session **session, int ordinal, struct cb_diag *diag);
+struct cb_session *cb_session_hold(struct cb_session *session);
+void cb_session_release(struct cb_session *session); /* NULL is accepted */
+
+/* Opens NVRTC when it is first needed. One thread at a time: the context's. CB_ERR_MISSING. */
+enum cb_status cb_session_nvrtc(struct cb_session *session, const struct cb_nvrtc **nvrtc, struct cb_diag *diag);
+
+#endif
