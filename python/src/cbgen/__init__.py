@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cbgen: a sparse matrix in, a CUDA kernel made for that matrix out.
+
+    import cbgen
+    A = cbgen.compile(csr)      # a SciPy or CuPy sparse matrix
+    y = A @ x                   # CuPy, PyTorch, Numba or NumPy vectors
+
+`compile` and `load` give an `Operator`; `Context` holds options; `generate` writes the kernel's text without a GPU.
+Whatever the library refuses is a `cbgen.Error`.
+"""
+from ._abi import Status
+from ._context import Context
+from ._errors import (ArgumentError, CompileError, DeviceError, Error, FileError, FormatError, InternalError, LimitError,
+                      MissingError, OutOfMemoryError, UnsupportedError, WrongError)
+from ._kernel import Kernel, generate
+from ._library import LIBRARY as _LIBRARY
+from ._library import VERSION as __version__
+from ._operator import Info, Operator, compile, load
+
+library_version: str = _LIBRARY.cbgen_version().decode()
+"""Of the libcbgen in use."""
+
+__all__ = [
+    "ArgumentError", "CompileError", "Context", "DeviceError", "Error", "FileError", "FormatError", "Info",
+    "InternalError", "Kernel", "LimitError", "MissingError", "Operator", "OutOfMemoryError", "Status",
+    "UnsupportedError", "WrongError", "__version__", "compile", "generate", "library_version", "load",
+]

@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""include/cbgen.h in ctypes: structs, numbers and prototypes, in the header's order and names.
+
+Nothing here opens a library. tests/test_python_abi.py compiles a C program against the header and compares every
+size, offset, number and prototype with this file, so that the two cannot drift apart.
+"""
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
+from enum import IntEnum
+from typing import Any, Dict, Tuple
+
+
+class Status(IntEnum):
+    """What a call of the library ended with; `cbgen.Error.status`."""
+
+    OK = 0
+    ARGUMENT = 1
+    FORMAT = 2
+    UNSUPPORTED = 3
+    LIMIT = 4
+    MEMORY = 5
+    IO = 6
+    MISSING = 7
+    COMPILE = 8
+    DEVICE = 9
+    WRONG = 10
+    INTERNAL = 11
+
+
+class Type(IntEnum):
+    F64 = 0
+    F32 = 1
+    F16 = 2
+    BF16 = 3
+
+
+class Memory(IntEnum):
+    HOST = 0
+    DEVICE = 1
+
+
+class Values(IntEnum):
+    STORED = 0
+    MUTABLE = 1
+    FIXED = 2
+
+
+class CacheResult(IntEnum):
+    OFF = 0
+    MISS = 1
+    HIT = 2
+
+
+class Csr(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("rows", c_int64),
+        ("cols", c_int64),
+        ("nnz", c_int64),
+        ("row_ptr", c_void_p),
+        ("col_idx", c_void_p),
+        ("values", c_void_p),
+        ("row_ptr_bits", c_int),
+        ("col_idx_bits", c_int),
+        ("index_base", c_int),
+        ("value_type", c_int),
+        ("memory", c_int),
+        ("stream", c_void_p),
+        ("name", c_char_p),
+    ]
+
+
+class Request(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("expected_products", c_int64),
+        ("values", c_int),
+        ("transpose", c_int),
+    ]
+
+
+class Product(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("alpha", c_double),
+        ("beta", c_double),
+        ("x", c_void_p),
+        ("y", c_void_p),
+        ("stream", c_void_p),
+    ]
+
+
+class Update(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("values", c_void_p),
+        ("value_type", c_int),
+        ("memory", c_int),
+        ("stream", c_void_p),
+    ]
+
+
+class Info(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("rows", c_int64),
+        ("cols", c_int64),
+        ("nnz", c_int64),
+        ("matrix_type", c_int),
+        ("vector_type", c_int),
+        ("sum_type", c_int),
+        ("values", c_int),
+        ("launches", c_int),
+        ("has_scratch", c_int),
+        ("registers", c_int),
+        ("spilled_bytes", c_int),
+        ("stored_bytes", c_int64),
+        ("device_bytes", c_int64),
+        ("bytes_per_nonzero", c_double),
+        ("predicted_seconds", c_double),
+        ("measured_seconds", c_double),
+        ("csr_seconds", c_double),
+        ("break_even", c_double),
+        ("cache", c_int),
+        ("hash_seconds", c_double),
+        ("lookup_seconds", c_double),
+        ("analysis_seconds", c_double),
+        ("pack_seconds", c_double),
+        ("generate_seconds", c_double),
+        ("compile_seconds", c_double),
+        ("tune_seconds", c_double),
+        ("store_seconds", c_double),
+        ("load_seconds", c_double),
+        ("upload_seconds", c_double),
+        ("total_seconds", c_double),
+    ]
+
+
+LOG = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
+
+STATUS = c_int
+HANDLE = c_void_p  # cbgen_context *, cbgen_operator *, cbgen_kernel *
+
+# name: (result, arguments)
+PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
+    "cbgen_version": (c_char_p, ()),
+    "cbgen_status_name": (c_char_p, (STATUS,)),
+    "cbgen_context_create": (STATUS, (POINTER(HANDLE),)),
+    "cbgen_context_destroy": (None, (HANDLE,)),
+    "cbgen_set": (STATUS, (HANDLE, c_char_p, c_char_p)),
+    "cbgen_message": (c_char_p, (HANDLE,)),
+    "cbgen_set_log": (STATUS, (HANDLE, LOG, c_void_p)),
+    "cbgen_compile": (STATUS, (HANDLE, POINTER(Csr), POINTER(Request), POINTER(HANDLE))),
+    "cbgen_operator_clone": (STATUS, (HANDLE, POINTER(HANDLE))),
+    "cbgen_operator_free": (None, (HANDLE,)),
+    "cbgen_multiply": (STATUS, (HANDLE, POINTER(Product))),
+    "cbgen_operator_unbind": (None, (HANDLE,)),
+    "cbgen_update_values": (STATUS, (HANDLE, POINTER(Update))),
+    "cbgen_operator_message": (c_char_p, (HANDLE,)),
+    "cbgen_operator_info": (STATUS, (HANDLE, POINTER(Info))),
+    "cbgen_operator_measure": (STATUS, (HANDLE, POINTER(c_double))),
+    "cbgen_operator_source": (c_char_p, (HANDLE, POINTER(c_size_t))),
+    "cbgen_operator_plan": (c_char_p, (HANDLE,)),
+    "cbgen_operator_plan_json": (c_char_p, (HANDLE,)),
+    "cbgen_operator_key": (c_char_p, (HANDLE,)),
+    "cbgen_operator_save": (STATUS, (HANDLE, c_void_p, c_size_t, POINTER(c_size_t))),
+    "cbgen_operator_load": (STATUS, (HANDLE, c_void_p, c_size_t, POINTER(HANDLE))),
+    "cbgen_generate": (STATUS, (HANDLE, POINTER(Csr), POINTER(HANDLE))),
+    "cbgen_kernel_free": (None, (HANDLE,)),
+    "cbgen_kernel_source": (c_char_p, (HANDLE, POINTER(c_size_t))),
+    "cbgen_kernel_data": (c_void_p, (HANDLE, POINTER(c_size_t))),
+    "cbgen_kernel_embedded": (c_int, (HANDLE,)),
+    "cbgen_kernel_symbol": (c_char_p, (HANDLE,)),
+    "cbgen_kernel_plan": (c_char_p, (HANDLE,)),
+    "cbgen_kernel_plan_json": (c_char_p, (HANDLE,)),
+    "cbgen_kernel_stored_bytes": (c_int64, (HANDLE,)),
+}

@@ -1,0 +1,537 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators: matrices that were compiled, and what they do."""
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import tempfile
+import threading
+import weakref
+from contextlib import nullcontext
+from ctypes import byref
+from dataclasses import dataclass, fields
+from typing import Any, BinaryIO, Dict, List, Optional, Tuple, Union
+
+import numpy
+
+from . import _abi
+from ._arrays import Library, Shape, View, is_array, library_of, same_stream, stream_handle
+from ._context import Context
+from ._driver import open_device
+from ._handles import Handles
+from ._library import LIBRARY, text_of
+from ._matrix import VALUE_TYPES, Matrix, Views, on_host, take_array, take_matrix, view_matrix
+
+TYPE_NAMES: Dict[int, str] = {number: name for name, number in VALUE_TYPES.items()}
+VALUES = {each.name.lower(): each for each in _abi.Values}
+Path = Union[str, "os.PathLike[str]"]
+
+
+@dataclass(frozen=True)
+class Info:
+    """What compiling gave and took. Seconds are wall clock; those of a stage that did not run are 0."""
+
+    rows: int
+    cols: int
+    nnz: int
+    """Nonzeros of the operator, duplicates counted once."""
+    matrix_type: str
+    """"float64", "float32", "float16" or "bfloat16": of the stored values."""
+    vector_type: str
+    sum_type: str
+    values: str
+    """"stored", "mutable" or "fixed"."""
+    launches: int
+    """Kernels per product."""
+    has_scratch: int
+    """1: each stream needs a handle of its own, which this package makes."""
+    registers: int
+    spilled_bytes: int
+    stored_bytes: int
+    """What a product reads beside x and y."""
+    device_bytes: int
+    """Allocated on the GPU."""
+    bytes_per_nonzero: float
+    predicted_seconds: float
+    """Of one product, by the cost model."""
+    measured_seconds: float
+    """By tuning or `Operator.measure`; 0: not measured."""
+    csr_seconds: float
+    """Predicted for cuSPARSE's CSR product."""
+    break_even: float
+    """Products after which set-up is repaid against that; infinite when never."""
+    cache: str
+    """"off", "miss" or "hit"."""
+    hash_seconds: float
+    lookup_seconds: float
+    analysis_seconds: float
+    pack_seconds: float
+    generate_seconds: float
+    compile_seconds: float
+    tune_seconds: float
+    store_seconds: float
+    load_seconds: float
+    upload_seconds: float
+    total_seconds: float
+
+
+def info_from(found: _abi.Info) -> Info:
+    plain: Dict[str, Any] = {each.name: getattr(found, each.name) for each in fields(Info)}
+    for name in ("matrix_type", "vector_type", "sum_type"):
+        plain[name] = TYPE_NAMES[plain[name]]
+    plain["values"] = _abi.Values(plain["values"]).name.lower()
+    plain["cache"] = _abi.CacheResult(plain["cache"]).name.lower()
+    return Info(**plain)
+
+
+@dataclass
+class Origin:
+    """What an operator and its transpose share: where they came from. `operators`: by whether they are transposed."""
+
+    matrix: Optional[Matrix]
+    context: Context
+    name: str
+    expected_products: int
+    values: _abi.Values
+    lock: Any
+    operators: Dict[bool, "weakref.ref[Operator]"]
+    renewed: bool = False
+
+    def operator(self, transposed: bool) -> Optional[Operator]:
+        found = self.operators.get(transposed)
+        return found() if found else None
+
+    def compile(self, transposed: bool, views: Views) -> Operator:
+        request = _abi.Request(ctypes.sizeof(_abi.Request), self.expected_products, self.values, transposed)
+        device = open_device(self.context.choose_device(views.device))
+        csr, handle = views.csr(self.name), ctypes.c_void_p()
+        with self.context._lock:
+            self.context.check(LIBRARY.cbgen_compile(self.context.handle(), byref(csr), byref(request), byref(handle)))
+        made = Operator._of(Handles(handle, device), self, transposed, views.entries)
+        self.operators[transposed] = weakref.ref(made)
+        return made
+
+    def other(self, transposed: bool) -> Operator:
+        """The operator that is (not) transposed, compiled when it does not exist."""
+        with self.lock:
+            found = self.operator(transposed)
+            if found is not None and not found.closed:
+                return found
+            if self.matrix is None:
+                raise ValueError("the transpose cannot be compiled: the operator was loaded, or compiled with "
+                                 "keep_matrix=False; compile the matrix with transpose=True")
+            if self.renewed:
+                raise ValueError("the transpose cannot be compiled after update_values, from a matrix that has the old "
+                                 "values: ask for A.T once before the first update")
+            return self.compile(transposed, view_matrix(self.matrix))
+
+
+class Operator:
+    """A matrix on a GPU with the kernel that multiplies it: made by `cbgen.compile` or `cbgen.load`.
+
+        y = A @ x                                       x and y: CuPy, PyTorch, NumPy arrays …
+        A.multiply(x, out=y, alpha=2.0, beta=1.0)       y = 2 A x + y, nothing allocated: fit for a CUDA graph
+
+    Products go to the current stream of the array's library and return at once. With NumPy vectors they are copied to
+    the GPU and back, and the call waits. It has what `scipy.sparse.linalg` and `cupyx.scipy.sparse.linalg` ask of an
+    operator. Any thread may multiply. Memory goes with the last reference, or with `close` or the end of `with`.
+    """
+
+    ndim = 2
+    __array_ufunc__ = None  # `array @ A` comes to __rmatmul__
+
+    _handles: Handles
+    _origin: Origin
+    _transposed: bool
+    _other: Optional[Operator]
+    _entries: Optional[int]
+    _finalizer: Any
+    _rows: int
+    _cols: int
+    _type: str
+
+    def __init__(self) -> None:
+        raise TypeError("operators are made by cbgen.compile and cbgen.load")
+
+    @classmethod
+    def _of(cls, handles: Handles, origin: Origin, transposed: bool, entries: Optional[int]) -> Operator:
+        self = cls.__new__(cls)
+        self._finalizer = weakref.finalize(self, handles.free)
+        self._handles, self._origin, self._transposed, self._entries = handles, origin, transposed, entries
+        self._other = None
+        info = handles.info()
+        self._rows, self._cols, self._type = int(info.rows), int(info.cols), TYPE_NAMES[info.vector_type]
+        return self
+
+    # ---- what it is
+
+    @property
+    def shape(self) -> Tuple[int, int]:
+        return self._rows, self._cols
+
+    @property
+    def dtype(self) -> numpy.dtype[Any]:
+        """Of x and y."""
+        return numpy.dtype(self._type)
+
+    @property
+    def nnz(self) -> int:
+        return int(self._handles.info().nnz)
+
+    @property
+    def device(self) -> int:
+        """The number of the GPU."""
+        return self._handles.device.ordinal
+
+    @property
+    def info(self) -> Info:
+        """Sizes, predicted and measured times, what the cache gave, how long each stage took."""
+        return info_from(self._handles.info())
+
+    @property
+    def source(self) -> str:
+        """The CUDA text of the kernel."""
+        return text_of(LIBRARY.cbgen_operator_source, self._handles.first)
+
+    @property
+    def plan(self) -> str:
+        """The plan in one line, as it stands in the head of `source`."""
+        return text_of(LIBRARY.cbgen_operator_plan, self._handles.first)
+
+    @property
+    def plan_json(self) -> Any:
+        """The plan with everything in it, parsed."""
+        return json.loads(text_of(LIBRARY.cbgen_operator_plan_json, self._handles.first))
+
+    @property
+    def key(self) -> str:
+        """The kernel's key in the cache: 16 hexadecimal digits, which stand in the names that profilers show."""
+        return text_of(LIBRARY.cbgen_operator_key, self._handles.first)
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return "<cbgen.Operator, closed>"
+        return f"<cbgen.Operator {self._rows} x {self._cols}, {self._type}, GPU {self.device}: {self.plan}>"
+
+    # ---- products
+
+    def multiply(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, stream: Any = None) -> Any:
+        """out = alpha A x + beta out, and gives `out` back. Without `out` a new array like x.
+
+        x: shape (columns,) or (columns, 1), contiguous, of the operator's dtype; out likewise with rows. On a GPU
+        nothing is copied, and with `out` nothing is allocated. `stream`: a CUDA stream (of CuPy, PyTorch, Numba, or its
+        handle); the caller sees to it that x and out are ready there. None: the current stream of the arrays' library.
+        TypeError, ValueError: the arrays do not fit, and what to do about it.
+        """
+        if beta != 0 and out is None:
+            raise ValueError("beta needs out=: the vector that is scaled by it")
+        if library_of(x).on_host:
+            return self._multiply_host(x, out, alpha, beta, stream)
+        return self._multiply_device(x, out, alpha, beta, stream)
+
+    def _multiply_device(self, x: Any, out: Any, alpha: float, beta: float, stream: Any) -> Any:
+        library = library_of(x)
+        chosen = None if stream is None else stream_handle(stream)
+        x_view = library.view(x, chosen)
+        self._check_vector("x", x_view, self._cols, library)
+        if out is None:
+            out = library.empty(x, (self._rows,) + x_view.shape[1:], self._type, chosen, False)
+        out_library = library_of(out)
+        if out_library.on_host:
+            raise TypeError("x is on a GPU, out is a NumPy array: both are on the GPU, or both are NumPy arrays")
+        out_view = out_library.view(out, chosen)
+        self._check_vector("out", out_view, self._rows, out_library)
+        if out_view.readonly:
+            raise ValueError("out is read-only")
+        check_apart(x_view, out_view)
+        if chosen is None:
+            chosen = common_stream(x_view, out_view)
+        self._handles.multiply(chosen, alpha, x_view.pointer, beta, out_view.pointer)
+        return out
+
+    def _check_vector(self, role: str, view: View, length: int, library: Library) -> None:
+        if view.dtype != self._type:
+            raise TypeError(f"{role} is {view.dtype}, the operator multiplies {self._type}: convert it, or compile "
+                            "the matrix with another type=")
+        if view.shape != (length,) and view.shape != (length, 1):
+            raise ValueError(f"{role} has shape {view.shape}; a matrix of {self._rows} x {self._cols} takes "
+                             f"({length},) or ({length}, 1) there")
+        if not view.dense:
+            raise ValueError(f"{role} is not contiguous: give {library.advice}")
+        if view.device is not None and view.device != self.device:
+            raise ValueError(f"{role} is on GPU {view.device}, the operator on GPU {self.device}")
+        if length and view.pointer % numpy.dtype(self._type).itemsize:
+            raise ValueError(f"{role} is not aligned to its elements: give {library.advice}")
+
+    def _multiply_host(self, x: Any, out: Any, alpha: float, beta: float, stream: Any) -> Any:
+        if stream is not None:
+            raise TypeError("NumPy vectors take no stream=: the call waits for the result")
+        source = self._host_array("x", x, self._cols)
+        if out is None:
+            out = numpy.empty((self._rows,) + source.shape[1:], self.dtype)
+        if not isinstance(out, numpy.ndarray):
+            raise TypeError("x is a NumPy array, out is on a GPU: both are on the GPU, or both are NumPy arrays")
+        if out.dtype != self.dtype or self._host_array("out", out, self._rows) is not out:
+            raise ValueError(f"out is not contiguous, or not {self._type}")
+        if not out.flags.writeable:
+            raise ValueError("out is read-only")
+        size = self.dtype.itemsize
+        self._handles.host(self._cols * size, self._rows * size).multiply(self._handles, alpha, source, beta, out)
+        return out
+
+    def _host_array(self, role: str, array: Any, length: int) -> Any:
+        """The array, or a contiguous copy in the operator's type where that loses nothing."""
+        if not numpy.can_cast(array.dtype, self.dtype, "safe"):
+            raise TypeError(f"{role} is {array.dtype}, the operator multiplies {self._type}: convert it with .astype, "
+                            "or compile the matrix with another type=")
+        if array.shape != (length,) and array.shape != (length, 1):
+            raise ValueError(f"{role} has shape {array.shape}; a matrix of {self._rows} x {self._cols} takes "
+                             f"({length},) or ({length}, 1) there")
+        if type(array) is numpy.ndarray and array.dtype == self.dtype and array.flags.c_contiguous:
+            return array
+        return numpy.ascontiguousarray(numpy.asarray(array), self.dtype)
+
+    def prepare(self, stream: Any) -> None:
+        """Sets up what products on a stream need, so that the first of them can be captured in a CUDA graph. Only an
+        operator with scratch (`info.has_scratch`) needs this; a product before the capture does the same."""
+        self._handles.for_stream(stream_handle(stream))
+
+    # ---- the interface of linear operators
+
+    def matvec(self, x: Any) -> Any:
+        """A x as a new array. A vector that is not contiguous is copied first."""
+        library = library_of(x)
+        return self.multiply(x if library.on_host else library.contiguous(x))
+
+    def rmatvec(self, x: Any) -> Any:
+        """Aᵀ x. The first call compiles the transposed operator."""
+        return self.T.matvec(x)
+
+    def matmat(self, x: Any) -> Any:
+        """A X, one column after the other."""
+        if len(x.shape) != 2 or x.shape[0] != self._cols:
+            raise ValueError(f"X has shape {tuple(x.shape)}; a matrix of {self._rows} x {self._cols} takes "
+                             f"({self._cols}, columns)")
+        library = library_of(x)
+        shape: Shape = (self._rows, x.shape[1])
+        if library.on_host:
+            result: Any = numpy.empty(shape, self.dtype, order="F")
+        else:
+            result = library.empty(x, shape, self._type, None, True)
+        for column in range(x.shape[1]):
+            source = x[:, column] if library.on_host else library.contiguous(x[:, column])
+            self.multiply(source, out=result[:, column])
+        return result
+
+    def rmatmat(self, x: Any) -> Any:
+        """Aᵀ X, one column after the other."""
+        return self.T.matmat(x)
+
+    def dot(self, x: Any) -> Any:
+        """A x or A X."""
+        return self.matmat(x) if len(x.shape) == 2 and x.shape[1] != 1 else self.matvec(x)
+
+    def __matmul__(self, x: Any) -> Any:
+        return self.dot(x) if is_array(x) else NotImplemented
+
+    def __rmatmul__(self, x: Any) -> Any:
+        if not is_array(x):
+            return NotImplemented
+        return self.T.matmat(x.T).T if len(x.shape) == 2 else self.T.matvec(x)
+
+    @property
+    def T(self) -> Operator:
+        """The operator of the transposed matrix, with a plan of its own: compiled when first asked for, from the arrays
+        of the matrix, which must not have changed until then."""
+        self._handles.first  # a closed operator has none
+        other = self._other
+        if other is None or other.closed:
+            other = self._origin.other(not self._transposed)
+            if other._other is not self:  # one of the two holds the other; a circle would keep both
+                self._other = other
+        return other
+
+    @property
+    def H(self) -> Operator:
+        """The adjoint: of a real matrix, the transpose."""
+        return self.T
+
+    def transpose(self) -> Operator:
+        return self.T
+
+    def adjoint(self) -> Operator:
+        return self.T
+
+    # ---- values
+
+    def update_values(self, values: Any, *, stream: Any = None) -> None:
+        """New values for the same pattern, in the order of the arrays that were compiled, duplicates included.
+
+        For operators compiled with values="mutable". `values`: a NumPy, CuPy, PyTorch … array of one of the value
+        types. From a GPU the renewal goes to the stream (as with `multiply`) and may be captured in a CUDA graph;
+        later products there see the new values. From NumPy without `stream`, the call waits for the GPU before and
+        after, so that no product anywhere sees half of them. The transpose, where it was asked for, is renewed too.
+        """
+        chosen = None if stream is None else stream_handle(stream)
+        view = take_array(values, "values", tuple(VALUE_TYPES), chosen)
+        if self._entries is not None and view.shape[0] != self._entries:
+            raise ValueError(f"{view.shape[0]} values for a matrix that was compiled with {self._entries}")
+        if view.device is not None and view.device != self.device:
+            raise ValueError(f"the values are on GPU {view.device}, the operator on GPU {self.device}")
+        host = on_host(values)
+        update = _abi.Update(ctypes.sizeof(_abi.Update), view.pointer, VALUE_TYPES[view.dtype],
+                             _abi.Memory.HOST if host else _abi.Memory.DEVICE,
+                             same_stream(view.stream or 0) if chosen is None else chosen)
+        with self._origin.lock, self._handles.device.idle() if host and chosen is None else nullcontext():
+            for operator in self._both():
+                operator._handles.check(LIBRARY.cbgen_update_values(operator._handles.first, byref(update)))
+            self._origin.renewed = True
+
+    def _both(self) -> List[Operator]:
+        other = self._origin.operator(not self._transposed)
+        return [self] if other is None or other.closed else [self, other]
+
+    def measure(self) -> float:
+        """Times products with vectors of the library's own; gives the median in seconds and keeps it in `info`."""
+        seconds = ctypes.c_double()
+        self._handles.check(LIBRARY.cbgen_operator_measure(self._handles.first, byref(seconds)))
+        return seconds.value
+
+    # ---- keeping it
+
+    def __bytes__(self) -> bytes:
+        """The operator as one block of bytes: kernel, arrays and values. `cbgen.load` takes it."""
+        length = ctypes.c_size_t()
+        first = self._handles.first
+        self._handles.check(LIBRARY.cbgen_operator_save(first, None, 0, byref(length)))
+        buffer = ctypes.create_string_buffer(length.value)
+        self._handles.check(LIBRARY.cbgen_operator_save(first, buffer, length.value, byref(length)))
+        return buffer.raw[: length.value]
+
+    def save(self, target: Union[Path, BinaryIO]) -> None:
+        """Writes what `bytes(A)` gives to a file that is open for writing, or to a path, where it appears whole or not
+        at all."""
+        content = bytes(self)
+        if not isinstance(target, (str, os.PathLike)):
+            target.write(content)
+            return
+        path = os.fspath(target)
+        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=os.path.basename(path) + ".")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.chmod(temporary, 0o666 & ~current_umask())
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+
+    def __reduce__(self) -> Tuple[Any, Tuple[Any, ...]]:
+        return load, (bytes(self),)
+
+    @property
+    def closed(self) -> bool:
+        return not self._finalizer.alive
+
+    def close(self) -> None:
+        """Gives the GPU's memory back now, after the products that still run."""
+        self._finalizer()
+
+    def __enter__(self) -> Operator:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def current_umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def check_apart(x: View, out: View) -> None:
+    """The product reads x while it writes out."""
+    size = numpy.dtype(out.dtype).itemsize
+    if x.pointer < out.pointer + out.shape[0] * size and out.pointer < x.pointer + x.shape[0] * size:
+        raise ValueError("x and out overlap: give out= memory of its own")
+
+
+def common_stream(x: View, out: View) -> int:
+    """The stream that both arrays' libraries work on."""
+    streams = {same_stream(view.stream) for view in (x, out) if view.stream is not None}
+    if len(streams) > 1:
+        raise ValueError("x and out belong to libraries whose current streams differ: give stream=, on which both are "
+                         "ready")
+    return streams.pop() if streams else 0
+
+
+def context_for(context: Optional[Context], device: Optional[int], options: Dict[str, Any]) -> Context:
+    if context is None:
+        return Context(device=device, **options)
+    given = [name for name, value in options.items() if value is not None] + ["device"] * (device is not None)
+    if given:
+        raise TypeError(f"'{given[0]}' is a matter of the context when one is given: Context({given[0]}=…)")
+    return context
+
+
+def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", transpose: bool = False,
+            type: Optional[str] = None, device: Optional[int] = None, tune: Optional[str] = None,
+            cache: Union[None, str, "os.PathLike[str]"] = None, context: Optional[Context] = None,
+            name: str = "matrix", shape: Optional[Tuple[int, int]] = None, stream: Any = None,
+            keep_matrix: bool = True) -> Operator:
+    """Looks at a sparse matrix, writes a CUDA kernel for it, compiles it, and gives the operator that multiplies.
+
+    matrix: a SciPy or CuPy sparse matrix (CSR; other formats are converted), a sparse CSR tensor of PyTorch, or a tuple
+        (data, indices, indptr) with shape=(rows, columns); data None: all entries are 1. Host or GPU memory; values
+        float64, float32, float16 or bfloat16; indices int32 or int64. Rows may be unsorted and hold duplicates.
+    expected_products: bounds the effort: set-up that so many products cannot repay is left out. 0: many.
+    values: "stored"; "mutable" (update_values works; 4 to 8 more bytes per value); "fixed" (they never change, and
+        what they have in common may become part of the kernel).
+    transpose: multiply with the transposed matrix.
+    type: "f64", "f32", or mixed ones such as "f32-f64": values stored as the first, vectors of the second. None: by
+        the matrix.
+    device: number of the GPU; None: where the matrix lies, else the current one of this thread, else 0.
+    tune: "model", "measure" (compiles and times the best few candidates) or "off".
+    cache: directory of kept kernels; "" for none.
+    context: a cbgen.Context instead of device, type, tune and cache, with more options.
+    name: stands in the kernel's text.
+    stream: on which a matrix on the GPU is ready; None: the current one of its library.
+    keep_matrix: the operator refers to the matrix, so that .T and .rmatvec can be compiled later.
+
+    TypeError, ValueError: what was handed over does not fit. cbgen.Error: see its subclasses.
+    """
+    if values not in VALUES:
+        raise ValueError(f"values={values!r}; it is 'stored', 'mutable' or 'fixed'")
+    taken = take_matrix(matrix, shape)
+    if taken.converted and values == "mutable":
+        raise ValueError("the order of the values is that of CSR arrays, and this matrix is in another format: convert "
+                         "it first, with matrix.tocsr()")
+    views = view_matrix(taken, None if stream is None else stream_handle(stream))
+    used = context_for(context, device, {"type": type, "tune": tune, "cache": cache})
+    origin = Origin(taken if keep_matrix else None, used, name, expected_products, VALUES[values], threading.RLock(),
+                    {})
+    return origin.compile(bool(transpose), views)
+
+
+def load(source: Union[Path, bytes, BinaryIO], *, device: Optional[int] = None, context: Optional[Context] = None,
+         cache: Union[None, str, "os.PathLike[str]"] = None) -> Operator:
+    """The operator that `save` wrote: from a path, an open file, or the bytes themselves."""
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        content = bytes(source)
+    elif isinstance(source, (str, os.PathLike)):
+        with open(source, "rb") as file:
+            content = file.read()
+    else:
+        content = source.read()
+    used = context_for(context, device, {"cache": cache})
+    chosen, handle = open_device(used.choose_device(device)), ctypes.c_void_p()
+    with used._lock:
+        used.check(LIBRARY.cbgen_operator_load(used.handle(), content, len(content), byref(handle)))
+    handles = Handles(handle, chosen)
+    kind = _abi.Values(handles.info().values)
+    origin = Origin(None, used, "matrix", 0, kind, threading.RLock(), {})
+    made = Operator._of(handles, origin, False, None)
+    origin.operators[False] = weakref.ref(made)
+    return made
