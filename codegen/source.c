@@ -314,6 +314,14 @@ static const char *scale_body(struct emitter *emitter, const char *piece) {
   return keep(emitter, &text);
 }
 
+/* Threads, and the thread blocks that a multiprocessor shall hold: some have room for 1536 threads only. */
+static const char *launch_bounds(struct emitter *emitter, const struct cb_launch *launch) {
+  const int threads = launch->threads, blocks = launch->blocks_per_sm;
+  if (!blocks) return number(emitter, threads);
+  return cb_arena_format(&emitter->arena, threads * blocks > 1536 ? "%d, blocks_that_fit(%d, %d)" : "%d, %d", threads,
+                         blocks, threads);
+}
+
 static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch) {
   const struct cb_plan *plan = emitter->plan;
   const struct cb_launch *launch = &plan->launches[number_of_launch];
@@ -336,10 +344,7 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
     add_item(&parameters, "sum_t *carry_sums, uint32_t *carry_counters");
     add_item(&vectors, "carry_sums, carry_counters");
   }
-  cb_scope_hole(&scope, "bounds",
-                launch->blocks_per_sm
-                    ? cb_arena_format(&emitter->arena, "%d, %d", launch->threads, launch->blocks_per_sm)
-                    : number(emitter, launch->threads));
+  cb_scope_hole(&scope, "bounds", launch_bounds(emitter, launch));
   cb_scope_hole(&scope, "kernel", kernel);
   cb_scope_hole(&scope, "parameters", keep(emitter, &parameters));
   cb_scope_hole(&scope, "vectors", keep(emitter, &vectors));

@@ -21,7 +21,7 @@
 
 #include <string.h>
 
-enum { WARPS = 8, LANES = 32, WINDOW = 4096, LONGEST_PIECE = 2048, MOST_BATCH = 8, NO_ROW = -1 };
+enum { WARPS = 8, LANES = 32, WINDOW = 4096, LONGEST_PIECE = 2048, MOST_BATCH = 8, SMALL_BATCH = 4, NO_ROW = -1 };
 
 struct state {
   const struct cb_csr *csr;
@@ -440,10 +440,21 @@ static void draft_carries(struct cb_draft *draft, const struct state *state) {
   cb_draft_fact(draft, "pieces", "%lld %lld", (long long)groups, (long long)slots);
 }
 
-/* Steps whose loads are under way together: what a lane has on average, 2 to 8. */
-static int64_t choose_batch(const struct state *state) {
+static int64_t longest_slice(const struct state *state) {
+  int64_t longest = 0;
+  for (int64_t slice = 0; slice < state->slices; slice++) {
+    const int64_t steps = state->first_step[slice + 1] - state->first_step[slice];
+    longest = steps > longest ? steps : longest;
+  }
+  return longest;
+}
+
+/* Steps whose loads are under way together: all of a slice's if that is at most 8, else what a slice has on average,
+ * 2 to 8. */
+static int64_t choose_batch(const struct state *state, int64_t longest) {
   const int64_t steps = state->first_step[state->slices];
   const int64_t mean = (steps + state->slices - 1) / state->slices;
+  if (longest <= MOST_BATCH) return longest > 1 ? longest : 1;
   return mean > MOST_BATCH ? MOST_BATCH : mean < 2 ? 2 : mean;
 }
 
@@ -464,12 +475,15 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
   draft_carries(draft, state);
   const int guarded = state->varied || state->slices * (LANES / state->lanes) > state->csr->rows;
   const int one_lane = !state->varied && state->lanes == 1;
-  cb_draft_constant(draft, "kBatch", choose_batch(state), "plan: steps whose loads are under way together");
+  const int64_t longest = longest_slice(state), batch = choose_batch(state, longest);
+  cb_draft_constant(draft, "kBatch", batch, "plan: steps whose loads are under way together");
+  cb_draft_include(draft, "more", longest > batch ? "sell/more.cu.in" : "");
   cb_draft_include(draft, "commit", one_lane ? (guarded ? "sell/commit_guarded.cu.in" : "sell/commit_all.cu.in")
                                              : (guarded ? "sell/commit_first_guarded.cu.in" : "sell/commit_first.cu.in"));
   cb_draft_include(draft, "region", "sell/multiply.cu.in");
   draft->region.blocks = state->slices / WARPS;
-  draft->region.blocks_per_sm = 6; /* 40 registers: enough for a batch's loads, and measured no slower than 32 */
+  /* 32 or 40 registers: enough for a batch's loads; full multiprocessors where 32 are */
+  draft->region.blocks_per_sm = batch <= SMALL_BATCH ? 8 : 6;
   draft->region.commit = draft->commit;
 }
 
@@ -477,14 +491,10 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
  * Measured on the H200. */
 static void predict(struct cb_draft *draft, const struct state *state) {
   enum { NS_PER_BATCH = 800, NS_CARRY = 1500 };
-  int64_t longest = 0;
-  for (int64_t slice = 0; slice < state->slices; slice++) {
-    const int64_t steps = state->first_step[slice + 1] - state->first_step[slice];
-    longest = steps > longest ? steps : longest;
-  }
+  const int64_t longest = longest_slice(state);
   draft->region.cost.sectors = estimate_sectors(state, (int64_t)cb_type_size(draft->value_type));
   draft->region.cost.chain_ns =
-      steps_for(longest, choose_batch(state)) * NS_PER_BATCH + (state->split_slices ? NS_CARRY : 0);
+      steps_for(longest, choose_batch(state, longest)) * NS_PER_BATCH + (state->split_slices ? NS_CARRY : 0);
   draft->region.cost.stream_percent = 87;
 }
 

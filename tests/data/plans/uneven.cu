@@ -36,7 +36,7 @@ CBGEN_DEVICE void commit(const Vectors &vectors, int row, sum_t sum) {
 namespace sell0 {
 
 using index_t = int;  // holds any index into the arrays below
-constexpr int kBatch = 3;  // plan: steps whose loads are under way together
+constexpr int kBatch = 7;  // plan: steps whose loads are under way together
 
 struct Arrays {
   const uint8_t *column_offset;  // 768: column of a slot, from its slice's first
@@ -65,9 +65,25 @@ __device__ const uint8_t first_place_table[] = {
     0, 8, 24, 56, 88, 120, 121, 122};
 CBGEN_DEVICE int first_place(const Arrays &, int i) { return first_place_table[i]; }
 
+// Adds the next kBatch steps' products to `sum`. Their loads are under way before the first is used. No lane goes past
+// its place's end, so padding is never multiplied.
+CBGEN_DEVICE sum_t add_batch(const Arrays &arrays, const Vectors &vectors, index_t slots, int base, int step, int steps,
+    sum_t sum) {
+  int columns[kBatch];
+  sum_t values[kBatch];
+#pragma unroll
+  for (int i = 0; i < kBatch; i++) {
+    const index_t slot = slots + 32 * index_t(step + i);
+    columns[i] = step + i < steps ? base + column_offset(arrays, slot) : 0;
+    values[i] = step + i < steps ? sum_t(load_stream(arrays.values + slot)) : sum_t(0);
+  }
+#pragma unroll
+  for (int i = 0; i < kBatch; i++)
+    if (step + i < steps) sum += values[i] * load_x(vectors, columns[i]);
+  return sum;
+}
+
 // Slot (step, lane) of a slice holds a nonzero of the place that the lane works for: lanes of one place take turns.
-// The loads of kBatch steps are under way before the first is used. No lane goes past its place's end, so padding
-// is never multiplied.
 CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
   const int lane = (int)threadIdx.x % 32, slice = 8 * thread_block + (int)threadIdx.x / 32;
   const index_t slots = index_t(first_step(arrays, slice)) * 32 + lane;
@@ -75,20 +91,7 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
   const int log2 = lanes_log2(arrays, slice), lanes = 1 << log2;
   const int place = first_place(arrays, slice) + (lane >> log2);
   const int steps = (place_length(arrays, place) - lane % lanes + lanes - 1) >> log2;
-  sum_t sum = 0;
-  for (int step = 0; step < steps; step += kBatch) {
-    int columns[kBatch];
-    sum_t values[kBatch];
-#pragma unroll
-    for (int i = 0; i < kBatch; i++) {
-      const index_t slot = slots + 32 * index_t(step + i);
-      columns[i] = step + i < steps ? base + column_offset(arrays, slot) : 0;
-      values[i] = step + i < steps ? sum_t(load_stream(arrays.values + slot)) : sum_t(0);
-    }
-#pragma unroll
-    for (int i = 0; i < kBatch; i++)
-      if (step + i < steps) sum += values[i] * load_x(vectors, columns[i]);
-  }
+  sum_t sum = add_batch(arrays, vectors, slots, base, 0, steps, 0);
   #pragma unroll
   for (int step = lanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(kFullMask, sum, step);
   const int row = place_row(arrays, place);
@@ -122,7 +125,7 @@ void uneven_free(uneven_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *uneven_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xd86b41ecc1841405u, 0x9a19e469876f1446u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x810139fe6ca647e1u, 0x4703794fd0295aeeu};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of uneven: shorter than its header";
   memcpy(header, data, sizeof header);
