@@ -1,10 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A libcuda.so.1 without a GPU, for tests: device memory is the host's, kernels are calls of a hook.
+/* A libcuda.so.1 and a libnvrtc without a GPU, for tests: one shared object that is both, and that really
+ * executes generated kernels.
  *
- * The shared object exports the driver's functions (those that runtime/driver.c binds) and `fake_control`, a
- * pointer to the struct below. It keeps account of all that is created, checks every handle, address and
- * length, and can make the n-th call fail. Release calls (free, unload, destroy, pop) that are made to fail
+ *   CBGEN_LIBCUDA, CBGEN_NVRTC   name the shared object to the library under test
+ *   CBGEN_FAKE_CUDA              names it to the functions below
+ *
+ * NVRTC's half wraps the text it is given into an ELF image that runtime/cubin.h can read. The driver's half
+ * compiles such an image as C++ when a module is loaded (once for equal texts: the result is kept in
+ * $CBGEN_FAKE_CACHE) and executes it on the emulator of runtime/emulation, in a thread of its own and within
+ * the call that launches. What the emulator finds (a race, an address out of bounds, a divergent barrier) is
+ * an error of the context from then on, as a GPU's trap is, and stays in `trap`; one that no test takes note
+ * of (fake_trap_taken) ends the process with an error. Any other image is text that names its kernels, as
+ * words; launches of those only call the hook.
+ *
+ * Every call checks its handles, addresses and lengths, that they belong to the current context's GPU, and
+ * that it is allowed while a stream is being captured; what CUDA would not have forgiven is counted as a
+ * misuse. The n-th call can be made to fail. Release calls (free, unload, destroy, pop) that are made to fail
  * do their work all the same: a failing one is no leak of the caller's.
+ *
+ * Device memory can be read and written by kernels and by the functions below, through fake_bytes; the host
+ * that uses a device address as a pointer crashes, and so does a kernel with another GPU's memory. Memory
+ * comes filled with 0xff bytes, NaN.
+ *
+ * Threads may use it side by side; the control is read and set while no other thread is in a call.
+ *
+ * Python reaches the same by ctypes: every function whose name starts with fake_ and that is declared
+ * extern below, with fake_set and fake_get for the members of the control by their names.
  */
 #ifndef CBGEN_TESTS_FAKE_DRIVER_H
 #define CBGEN_TESTS_FAKE_DRIVER_H
@@ -15,6 +36,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { FAKE_DEVICES = 8 };
+
 struct fake_launch {
   const char *kernel;
   unsigned grid[3], threads[3], shared;
@@ -23,55 +46,94 @@ struct fake_launch {
 };
 
 struct fake_control {
-  /* what there is now; all 0 once everything was given back */
-  long contexts, pushed, blocks, modules, streams, events;
-  size_t bytes; /* of the blocks */
+  /* what there is now; all 0 once everything was given back. The application's own (fake_alloc, …) not. */
+  long contexts, pushed, blocks, pinned, modules, streams, events, graphs, programs;
+  size_t bytes;                      /* of the blocks, on all devices */
+  size_t device_bytes[FAKE_DEVICES]; /* on each of them, the application's included */
   /* what happened so far */
-  long calls, launches, waits, allocations;
+  long calls, launches, executed, waits, allocations, compilations, graph_launches;
+  long copies_to_device, copies_to_host;
   long misuses;     /* wrong handles, addresses or lengths, things left in a context that was released */
   char misuse[200]; /* the first of them */
+  long traps;       /* kernels that the emulator stopped */
+  char trap[1000];  /* the first of them */
   /* what shall happen */
   long fail_at;     /* the call with this number fails (calls starts at 0; the first call is 1); 0: none */
-  unsigned failure; /* with this CUresult */
+  unsigned failure; /* with this CUresult or nvrtcResult */
   char failed[64];  /* the function that did */
   int devices;      /* how many GPUs there are; 1 */
   int capability;   /* 90 */
-  size_t memory;    /* bytes of the GPU: an allocation beyond gives CUDA_ERROR_OUT_OF_MEMORY */
+  int capabilities[FAKE_DEVICES]; /* of each GPU; 0: as `capability` says */
+  size_t memory;                  /* bytes of each GPU: an allocation beyond gives CUDA_ERROR_OUT_OF_MEMORY */
+  int nvrtc_major, nvrtc_minor;   /* 13, 0 */
+  int registers, stack_bytes;     /* of every kernel that is compiled; 40, 0 */
   void (*hook)(void *user, const struct fake_launch *launch); /* called for each launch; may be NULL */
   void *user;
 };
 
-/* For tests: opens the driver at $CBGEN_FAKE_CUDA, as the library under test will, and returns its control
- * with everything set to how it starts. NULL when there is none. */
+/* A text that contains one of these words does not compile, or compiles with a warning in the log: they may
+ * stand in a matrix's name. */
+#define FAKE_COMPILE_ERROR "fake_compile_error"
+#define FAKE_COMPILE_WARNING "fake_compile_warning"
+
+/* For tests: opens the shared object at $CBGEN_FAKE_CUDA, as the library under test will, forgets whatever an
+ * earlier test left, and returns its control with everything set to how it starts. NULL when there is none.
+ */
 static inline struct fake_control *fake_open(void);
 
-/* The host's pointer to `count` bytes at a device address, NULL when they do not lie in one live block. */
+/* A pointer for the host to `count` bytes at a device address, NULL (and a misuse) when they do not lie in
+ * one live block. */
 static inline void *fake_bytes(uint64_t address, size_t count);
 
-/* Whether something is left that should have been given back. */
+/* Whether something is left that should have been given back, or something went wrong. */
 static inline int fake_is_clean(const struct fake_control *fake) {
-  return !fake->contexts && !fake->pushed && !fake->blocks && !fake->modules && !fake->streams &&
-         !fake->events && !fake->misuses;
+  return !fake->contexts && !fake->pushed && !fake->blocks && !fake->pinned && !fake->modules &&
+         !fake->streams && !fake->events && !fake->graphs && !fake->programs && !fake->misuses &&
+         !fake->traps;
 }
 
+/* A function of the shared object, of the driver's API or one of those below: the address of `name`. */
 static inline void *fake_symbol(const char *name) {
   const char *path = getenv("CBGEN_FAKE_CUDA");
   void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : NULL;
   return library ? dlsym(library, name) : NULL;
 }
 
+/* FAKE_CALL(cuStreamCreate, (void **, unsigned))(&stream, 1): calls one, which returns an unsigned. */
+#define FAKE_CALL(name, types) (*(unsigned(**) types) & (void *){fake_symbol(#name)})
+
+/* ---- the application beside the library: what it owns, and its calls, are in no account and never fail by
+ * fail_at. All are found by fake_symbol.
+ *
+ *   void fake_reset(void)                         everything as it starts
+ *   uint64_t fake_alloc(int device, size_t bytes) 0: no memory
+ *   void fake_free(uint64_t address)
+ *   int fake_put(uint64_t to, const void *from, size_t bytes)    0: not within one block
+ *   int fake_take(void *to, uint64_t from, size_t bytes)         likewise
+ *   void *fake_host(uint64_t address, size_t count)              what fake_bytes calls
+ *   void fake_set_current(int device)             the calling thread's context, as cudaSetDevice; -1: none
+ *   void *fake_stream(int device, unsigned flags) 1: non-blocking
+ *   void fake_stream_free(void *stream)
+ *   void fake_trap_taken(void)                    the test expects the trap
+ *   int fake_set(const char *member, long value)  0: no such member of the control
+ *   long fake_get(const char *member)             "device_bytes" adds up all devices
+ *   const char *fake_complaint(void)              the first trap, else the first misuse, else ""
+ */
+
 static inline struct fake_control *fake_open(void) {
   struct fake_control *const *control = fake_symbol("fake_control");
   if (!control) return NULL;
-  const struct fake_control fresh = {.devices = 1, .capability = 90, .memory = (size_t)1 << 30};
-  **control = fresh;
+  void *symbol = fake_symbol("fake_reset");
+  void (*reset)(void);
+  memcpy(&reset, &symbol, sizeof reset);
+  reset();
   return *control;
 }
 
 static inline void *fake_bytes(uint64_t address, size_t count) {
-  void *symbol = fake_symbol("fake_host");
-  void *(*function)(uint64_t, size_t);
-  memcpy(&function, &symbol, sizeof function);
+  static void *(*function)(uint64_t, size_t); /* products ask for every element */
+  void *symbol = function ? NULL : fake_symbol("fake_host");
+  if (symbol) memcpy(&function, &symbol, sizeof function);
   return function(address, count);
 }
 

@@ -14,7 +14,6 @@ function(cbgen_fake library source variable)
     endif()
   endforeach()
 endfunction()
-cbgen_fake(fake_cuda fake_driver.c CBGEN_FAKE_CUDA test_driver test_operator test_bench)
 cbgen_fake(fake_cusparse fake_cusparse.c CBGEN_FAKE_CUSPARSE test_bench)
 
 # Where CUDA's headers are, the types and numbers that runtime/ writes down are compared with them.

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+# A fake CUDA driver and NVRTC in one shared object, which executes generated kernels on the emulator: see
+# fake_driver.h. Tests that may use it (cbgen_use_fake_cuda) find it in CBGEN_FAKE_CUDA, and what it compiled
+# for equal texts in CBGEN_FAKE_CACHE.
+set(fake_emulator ${PROJECT_SOURCE_DIR}/runtime/emulation)
+set(fake_generated ${CMAKE_CURRENT_BINARY_DIR}/fake)
+set(FAKE_CUDA_CACHE ${CMAKE_CURRENT_BINARY_DIR}/tmp/fake_cache)
+file(MAKE_DIRECTORY ${FAKE_CUDA_CACHE})
+
+configure_file(${PROJECT_SOURCE_DIR}/templates/shims.cu.in ${fake_generated}/shims.h COPYONLY)
+file(READ fake/kernel.h fake_bytes HEX)
+string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," fake_bytes "${fake_bytes}")
+file(CONFIGURE OUTPUT ${fake_generated}/fake_kernel_text.h CONTENT "${fake_bytes}\n")
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS fake/kernel.h)
+
+file(GLOB fake_sources CONFIGURE_DEPENDS fake/*.c fake/*.cpp)
+set(fake_emulator_sources ${fake_emulator}/scheduler.cpp ${fake_emulator}/shared.cpp ${fake_emulator}/memory.cpp
+    ${fake_emulator}/fiber.cpp)
+# Emulated threads have stacks of their own, which only what is not instrumented can switch.
+set(fake_sanitized $<$<BOOL:${CBGEN_SANITIZE}>:EMULATION_SANITIZED>)
+set_source_files_properties(${fake_emulator_sources} fake/machine.cpp PROPERTIES
+  COMPILE_OPTIONS "-O2;-fno-sanitize=all;-Wno-pedantic;-Wno-missing-field-initializers")
+
+add_library(fake_cuda MODULE ${fake_sources} ${fake_emulator_sources})
+set_target_properties(fake_cuda PROPERTIES C_VISIBILITY_PRESET hidden NO_SONAME ON)
+target_include_directories(fake_cuda PRIVATE ${PROJECT_SOURCE_DIR} ${fake_generated})
+if(CBGEN_SANITIZE)
+  set(fake_flags "-fsanitize=address")
+endif()
+target_compile_definitions(fake_cuda PRIVATE _GNU_SOURCE ${fake_sanitized} FAKE_CXX="${CMAKE_CXX_COMPILER}"
+                           FAKE_CXX_FLAGS="${fake_flags}")
+target_link_libraries(fake_cuda PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+# Kernels find the emulator in it; nothing else is theirs. It stays loaded: its thread does.
+target_link_options(fake_cuda PRIVATE LINKER:--version-script=${CMAKE_CURRENT_SOURCE_DIR}/fake/fake.map
+                    LINKER:-z,nodelete)
+set_property(TARGET fake_cuda PROPERTY LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/fake/fake.map)
+
+# cbgen_use_fake_cuda(TEST …): for cmocka tests and tests of other kinds.
+function(cbgen_use_fake_cuda)
+  foreach(name IN LISTS ARGN)
+    if(TARGET ${name})
+      add_dependencies(${name} fake_cuda)
+    endif()
+    if(TEST ${name})
+      set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_CUDA=$<TARGET_FILE:fake_cuda>"
+                   "CBGEN_FAKE_CACHE=${FAKE_CUDA_CACHE}")
+    endif()
+  endforeach()
+endfunction()
+
+# cbgen_run_on_fake_cuda(TEST …): for tests of what finds the driver and NVRTC by itself.
+function(cbgen_run_on_fake_cuda)
+  cbgen_use_fake_cuda(${ARGN})
+  foreach(name IN LISTS ARGN)
+    if(TEST ${name})
+      set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "CBGEN_LIBCUDA=$<TARGET_FILE:fake_cuda>"
+                   "CBGEN_NVRTC=$<TARGET_FILE:fake_cuda>")
+    endif()
+  endforeach()
+endfunction()
+
+cbgen_use_fake_cuda(test_driver test_operator test_bench test_fake_cuda)
