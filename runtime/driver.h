@@ -59,7 +59,19 @@ enum {
   CB_CU_FUNC_MAX_DYNAMIC_SHARED = 8
 };
 
-enum { CB_CU_STREAM_NON_BLOCKING = 1 };
+enum { CB_CU_STREAM_NON_BLOCKING = 1, CB_CU_EVENT_NO_TIMING = 2 };
+
+/* CUpointer_attribute, CUmemorytype */
+enum {
+  CB_CU_POINTER_CONTEXT = 1,
+  CB_CU_POINTER_MEMORY_TYPE = 2,
+  CB_CU_POINTER_IS_MANAGED = 8,
+  CB_CU_POINTER_ORDINAL = 9
+};
+enum { CB_CU_MEMORY_HOST = 1, CB_CU_MEMORY_DEVICE = 2 };
+
+/* CUstreamCaptureStatus: 0 when the stream is not being captured */
+enum { CB_CU_CAPTURE_NONE = 0, CB_CU_CAPTURE_ACTIVE = 1, CB_CU_CAPTURE_INVALIDATED = 2 };
 
 /* CUlaunchAttribute: 8 bytes of which 4 are the id, then a value of 64; CUlaunchConfig. */
 enum { CB_CU_LAUNCH_OVERLAP = 6 }; /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
@@ -92,6 +104,8 @@ struct cb_driver_calls {
   cb_cu_result (*context_push)(struct CUctx_st *context);
   cb_cu_result (*context_pop)(struct CUctx_st **context);
   cb_cu_result (*context_synchronize)(void);
+  cb_cu_result (*context_current)(struct CUctx_st **context); /* NULL when the thread has none */
+  cb_cu_result (*context_device)(int *device);                /* of the current context */
   cb_cu_result (*memory_info)(size_t *free_bytes, size_t *total);
   cb_cu_result (*memory_alloc)(cb_device_ptr *address, size_t bytes);
   cb_cu_result (*memory_free)(cb_device_ptr address);
@@ -99,6 +113,12 @@ struct cb_driver_calls {
   cb_cu_result (*copy_to_host)(void *to, cb_device_ptr from, size_t bytes);
   cb_cu_result (*copy_on_device)(cb_device_ptr to, cb_device_ptr from, size_t bytes,
                                  struct CUstream_st *stream);
+  cb_cu_result (*copy_to_device_async)(cb_device_ptr to, const void *from, size_t bytes,
+                                       struct CUstream_st *stream);
+  cb_cu_result (*copy_to_host_async)(void *to, cb_device_ptr from, size_t bytes, struct CUstream_st *stream);
+  cb_cu_result (*host_alloc)(void **pointer, size_t bytes, unsigned flags); /* pinned */
+  cb_cu_result (*host_free)(void *pointer);
+  cb_cu_result (*pointer_get)(void *value, unsigned attribute, cb_device_ptr pointer);
   cb_cu_result (*fill_bytes)(cb_device_ptr to, unsigned char byte, size_t bytes);
   cb_cu_result (*fill_bytes_async)(cb_device_ptr to, unsigned char byte, size_t bytes,
                                    struct CUstream_st *stream);
@@ -116,9 +136,14 @@ struct cb_driver_calls {
   cb_cu_result (*stream_create)(struct CUstream_st **stream, unsigned flags);
   cb_cu_result (*stream_destroy)(struct CUstream_st *stream);
   cb_cu_result (*stream_synchronize)(struct CUstream_st *stream);
+  cb_cu_result (*stream_query)(struct CUstream_st *stream);
+  cb_cu_result (*stream_context)(struct CUstream_st *stream, struct CUctx_st **context);
+  cb_cu_result (*stream_capturing)(struct CUstream_st *stream, unsigned *status);
+  cb_cu_result (*stream_wait)(struct CUstream_st *stream, struct CUevent_st *event, unsigned flags);
   cb_cu_result (*event_create)(struct CUevent_st **event, unsigned flags);
   cb_cu_result (*event_destroy)(struct CUevent_st *event);
   cb_cu_result (*event_record)(struct CUevent_st *event, struct CUstream_st *stream);
+  cb_cu_result (*event_query)(struct CUevent_st *event);
   cb_cu_result (*event_synchronize)(struct CUevent_st *event);
   cb_cu_result (*event_elapsed)(float *milliseconds, struct CUevent_st *start, struct CUevent_st *end);
 };
