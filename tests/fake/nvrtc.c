@@ -78,8 +78,9 @@ struct names {
 static const char *name_after(const char *at) {
   while (isspace((unsigned char)*at)) at++;
   if (strncmp(at, "__launch_bounds__", 17)) return at;
-  at = strchr(at, ')');
-  if (!at) return "";
+  int depth = 0; /* bounds may be calls themselves */
+  for (at += 17; *at && (*at != ')' || --depth); at++) depth += *at == '(';
+  if (!*at) return "";
   for (at++; isspace((unsigned char)*at);) at++;
   return at;
 }
