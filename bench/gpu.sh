@@ -5,7 +5,7 @@
 #   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: bench32 atomics ncu
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
-#   bench      all matrices in double precision, against cuSPARSE                       bench.jsonl bench.md
+#   bench      all matrices in double precision, every recipe, against cuSPARSE         bench.jsonl bench.md bench.svg
 #   bench32    the same in single precision                                             bench32.jsonl bench32.md
 #   atomics    the same with --atomics=on                                               atomics.jsonl atomics.md
 #   sanitize   compute-sanitizer: memcheck, racecheck, initcheck                        sanitize.txt
@@ -149,6 +149,7 @@ bench() {
   say "$name: $(wc -l <"$out/$name.jsonl") of $(wc -l <"$out/matrices.txt") matrices, exit status $status$([ $status != 124 ] || echo ' (cut off by the time limit)')"
   head -c 1500 "$out/$name.err"
   python3 bench/table.py "$out/$name.jsonl" >"$out/$name.md" || say "$name: the table failed"
+  python3 bench/chart.py "$out/$name.jsonl" >"$out/$name.svg" || say "$name: the chart failed"
 }
 
 sanitize() {
@@ -178,7 +179,7 @@ for step in $steps; do
   started=$SECONDS
   case $step in
     check) check "${CHECK_SECONDS:-90}" ;;
-    bench) bench bench "${BENCH_SECONDS:-330}" ;;
+    bench) bench bench "${BENCH_SECONDS:-330}" --candidates ;;
     bench32) bench bench32 "${BENCH_SECONDS:-330}" --type=f32 ;;
     atomics) bench atomics "${BENCH_SECONDS:-330}" --atomics=on ;;
     sanitize) sanitize "${SANITIZE_SECONDS:-140}" ;;

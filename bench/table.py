@@ -46,10 +46,40 @@ def conditions(result):
                    f"{protocol['batches']} batches of products back to back; caches are not flushed.")
 
 
+def reached(result):
+    return 100 * result["bound_us"] / result["time"]["us"] if result["time"]["us"] else 0
+
+
+def timed(result):
+    """(recipe, predicted µs, measured µs) of every candidate that was timed."""
+    return [(one["recipe"], one["cost"]["ns"] / 1e3, one["us"]) for one in result["candidates"] if one.get("us")]
+
+
+def model(results):
+    """How far the cost model is from measurement, and what choosing by it costs."""
+    by_recipe, losses = {}, []
+    for result in results:
+        for recipe, predicted, us in timed(result):
+            by_recipe.setdefault(recipe, []).append(predicted / us)
+        if len(timed(result)) > 1:
+            losses.append((result["time"]["us"] / min(us for _, _, us in timed(result)), result))
+    if not losses:
+        return
+    print("\nCost model: predicted over measured time, by recipe, over all matrices that it fits.\n")
+    print("| recipe | matrices | geometric mean | least | greatest |\n| --- | --: | --: | --: | --: |")
+    for recipe, ratios in by_recipe.items():
+        print(f"| {recipe} | {len(ratios)} | {mean(ratios):.2f} | {min(ratios):.2f} | {max(ratios):.2f} |")
+    print(f"\nLoss of choosing by the model against the fastest recipe measured: geometric mean "
+          f"{100 * (mean(loss for loss, _ in losses) - 1):.1f} % over {len(losses)} matrices; the worst:\n")
+    for loss, result in sorted(losses, key=lambda pair: -pair[0])[:8]:
+        tried = ", ".join(f"{recipe} {us:.2f} (predicted {predicted:.2f})" for recipe, predicted, us in timed(result))
+        print(f"- {result['matrix']}: {loss:.2f} times; chosen {result['recipe']}; {tried}")
+
+
 def markdown(results):
     names = ["csr-alg1", "csr-alg2", "coo-alg1", "coo-alg2", "sell-16", "sell-32", "sell-64", "sell-128"]
-    head = (["matrix", "rows", "nonzeros", "type", "µs", "GFLOP/s", "B/nnz", "GB/s", "of read", "predicted µs", "registers",
-             "stack", "launches", "NVRTC ms", "set-up ms", "wrong rows"] + names +
+    head = (["matrix", "rows", "nonzeros", "type", "recipe", "µs", "GFLOP/s", "B/nnz", "GB/s", "of read", "bound µs",
+             "reached", "predicted µs", "registers", "stack", "launches", "NVRTC ms", "set-up ms", "wrong rows"] + names +
             ["best block CSR", "best cuSPARSE", "speed-up", "over CSR"])
     print(conditions(results[0]))
     print("\nGB/s counts stored bytes, x and y; set-up is plan, pack, emit, NVRTC, load and upload; columns named after "
@@ -59,9 +89,10 @@ def markdown(results):
     for result in results:
         blocks = [rival["time"]["us"] for rival in result["rivals"]
                   if rival["name"].startswith("bsr") and rival["applies"] and rival["time"]]
-        row = [result["matrix"], result["rows"], result["nnz"], result["type"], microseconds(result["time"]),
-               f"{result['gflops']:.1f}", f"{result['bytes_per_nonzero']:.2f}", f"{result['moved_gb_per_s']:.0f}",
-               f"{100 * result['share_of_read']:.0f} %", f"{result['predicted_us']:.2f}", worst(result, "registers"),
+        row = [result["matrix"], result["rows"], result["nnz"], result["type"], result["recipe"],
+               microseconds(result["time"]), f"{result['gflops']:.1f}", f"{result['bytes_per_nonzero']:.2f}",
+               f"{result['moved_gb_per_s']:.0f}", f"{100 * result['share_of_read']:.0f} %", f"{result['bound_us']:.2f}",
+               f"{reached(result):.0f} %", f"{result['predicted_us']:.2f}", worst(result, "registers"),
                worst(result, "stack_bytes"), result["launches"], f"{result['stages_ms']['compile']:.0f}",
                f"{result['stages_ms']['all']:.0f}", result["check"]["wrong"]]
         row += [microseconds(rival_time(result, name)) for name in names]
@@ -71,6 +102,7 @@ def markdown(results):
     wrong = sum(1 for result in results for rival in result["rivals"] if rival["applies"] and rival["wrong"])
     print(f"\n{len(results)} matrices; geometric mean of the speed-ups {mean(r['speed_up'] for r in results):.2f} over the "
           f"best of cuSPARSE, {mean(r['csr_speed_up'] for r in results):.2f} over CSR; {wrong} wrong results of cuSPARSE.")
+    model(results)
 
 
 def short(results):
@@ -84,6 +116,7 @@ def short(results):
               f"{microseconds(best):>9} {result['speed_up']:8.2f} {result['csr_speed_up']:5.2f}{mark}")
     print(f"geometric mean of {len(results)}: {mean(r['speed_up'] for r in results):.3f} over the best, "
           f"{mean(r['csr_speed_up'] for r in results):.3f} over CSR; worst first")
+    model(results)
 
 
 def main():

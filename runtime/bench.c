@@ -122,6 +122,10 @@ static enum cb_status note_plan(struct cb_run_result *result, const struct cb_cs
   result->stored_bytes = cb_plan_bytes(plan);
   result->moved_bytes = result->stored_bytes + width * plan->cols + width * plan->rows * (1 + reads_y);
   result->predicted_us = 1e-3 * (double)plan->cost.ns;
+  result->cost = plan->cost;
+  result->recipe = plan->recipe;
+  result->candidates_count = plan->candidates_count;
+  memcpy(result->candidates, plan->candidates, sizeof result->candidates);
   result->launches = plan->launches_count;
   result->plan = cb_alloc(length + 1, 1);
   if (!result->plan) return cb_fail_memory(diag, "the plan's line", length + 1);
@@ -418,6 +422,16 @@ static int fastest(const struct cb_bench_result *result, const char *prefix) {
   return best;
 }
 
+static double bound_us(const struct cb_bench_result *result, const struct cb_bench *bench) {
+  const struct cb_ceilings *ceilings = &bench->ceilings;
+  const double stream =
+      ceilings->read_gb_per_s > 0 ? 1e-3 * (double)result->run.moved_bytes / ceilings->read_gb_per_s : 0;
+  const double gather =
+      1e-3 * (double)result->run.cost.sectors / (double)bench->device->target.sectors_g_per_s;
+  const double most = stream > gather ? stream : gather;
+  return most > ceilings->launch_us ? most : ceilings->launch_us;
+}
+
 static void derive(struct cb_bench_result *result, const struct cb_bench *bench) {
   const struct cb_run_result *run = &result->run;
   const double us = run->timing.us;
@@ -429,6 +443,7 @@ static void derive(struct cb_bench_result *result, const struct cb_bench *bench)
   result->moved_gb_per_s = 1e-3 * (double)run->moved_bytes / us;
   if (bench->ceilings.read_gb_per_s > 0)
     result->share_of_read = result->moved_gb_per_s / bench->ceilings.read_gb_per_s;
+  result->bound_us = bound_us(result, bench);
   if (result->best >= 0) result->speed_up = result->rivals[result->best].timing.us / us;
   if (csr >= 0) result->csr_speed_up = result->rivals[csr].timing.us / us;
 }
@@ -470,6 +485,27 @@ static enum cb_status race(struct work *work, struct cb_bench_result *result, st
   return s;
 }
 
+/* Times the other recipes of the search, one after the other. One that fails stays at 0: its turn comes when
+ * it is asked for by name. */
+static void time_candidates(struct cb_bench_result *result, struct cb_bench *bench, const struct cb_csr *csr,
+                            const struct cb_options *options) {
+  for (int i = 0; i < result->run.candidates_count; i++) {
+    const struct cb_candidate *candidate = &result->run.candidates[i];
+    struct cb_options one = *options;
+    struct cb_run_result run;
+    struct cb_diag ignored = {0};
+    if (*candidate->refusal) continue;
+    if (!strcmp(candidate->recipe, result->run.recipe)) {
+      result->candidate_us[i] = result->run.timing.us;
+      continue;
+    }
+    one.recipe = candidate->recipe;
+    if (!cb_run_matrix(&run, bench, csr, &one, &ignored) && !run.check.wrong)
+      result->candidate_us[i] = run.timing.us;
+    cb_run_result_release(&run);
+  }
+}
+
 enum cb_status cb_bench_matrix(struct cb_bench_result *result, struct cb_bench *bench,
                                const struct cb_csr *csr, const struct cb_options *options,
                                struct cb_diag *diag) {
@@ -479,6 +515,7 @@ enum cb_status cb_bench_matrix(struct cb_bench_result *result, struct cb_bench *
   if (!s) s = race(&work, result, diag);
   if (!s) derive(result, bench);
   release_work(&work);
+  if (!s && bench->settings.candidates) time_candidates(result, bench, csr, options);
   return s;
 }
 

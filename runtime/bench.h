@@ -19,6 +19,7 @@
 #define CBGEN_RUNTIME_BENCH_H
 
 #include "analysis/options.h"
+#include "analysis/plan.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "frontend/csr.h"
@@ -41,6 +42,7 @@ struct cb_bench_settings {
   int launches;    /* products per batch; 0: as the protocol says */
   int rivals;      /* 1: against cuSPARSE, where it is found */
   int ceilings;    /* 1: measure copy, read and launch ceilings when opening */
+  int candidates;  /* 1: time every recipe that a search looked at, not only the winner */
   int debug;       /* 1: -lineinfo, and an allocation for each array, as compute-sanitizer likes them */
   const char *driver_path, *nvrtc_path, *cusparse_path; /* NULL: searched for */
 };
@@ -86,6 +88,10 @@ struct cb_run_result {
   int64_t stored_bytes; /* arrays that one product reads */
   int64_t moved_bytes;  /* stored_bytes, x once, and y once (twice with y += Ax) */
   double predicted_us;  /* by the cost model */
+  struct cb_cost cost;  /* what that was made of */
+  const char *recipe;   /* a search's winner */
+  int candidates_count; /* of the search */
+  struct cb_candidate candidates[CB_MAX_CANDIDATES];
   struct cb_stages stages;
   struct cb_cubin_stats cubin;
   int launches;               /* kernels per product */
@@ -114,6 +120,9 @@ struct cb_bench_result {
   double bytes_per_nonzero; /* stored */
   double moved_gb_per_s;    /* moved_bytes / time */
   double share_of_read;     /* of the read ceiling */
+  double bound_us;          /* no kernel with this layout's data is faster: the largest of an empty launch, moved_bytes
+                             * at the read ceiling, and gathered sectors at the GPU's rate */
+  double candidate_us[CB_MAX_CANDIDATES]; /* times of run.candidates; 0: refused, failed, or not asked for */
   int rivals_count;
   struct cb_rival_result *rivals;
   int best;            /* fastest rival with a right result; -1: none */

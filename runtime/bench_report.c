@@ -126,6 +126,27 @@ static json_t *rivals_json(const struct cb_bench_result *result) {
   return rivals;
 }
 
+static json_t *cost_json(const struct cb_cost *cost) {
+  return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "bytes", (json_int_t)cost->bytes, "sectors",
+                   (json_int_t)cost->sectors, "work_ns", (json_int_t)cost->work_ns, "chain_ns",
+                   (json_int_t)cost->chain_ns, "stream_percent", (json_int_t)cost->stream_percent, "ns",
+                   (json_int_t)cost->ns);
+}
+
+static json_t *candidates_json(const struct cb_bench_result *result) {
+  json_t *candidates = json_array();
+  for (int i = 0; i < result->run.candidates_count; i++) {
+    const struct cb_candidate *candidate = &result->run.candidates[i];
+    json_array_append_new(
+        candidates, *candidate->refusal
+                        ? json_pack("{s:s, s:s}", "recipe", candidate->recipe, "refusal", candidate->refusal)
+                        : json_pack("{s:s, s:I, s:o, s:f}", "recipe", candidate->recipe, "stored_bytes",
+                                    (json_int_t)candidate->bytes, "cost", cost_json(&candidate->cost), "us",
+                                    result->candidate_us[i]));
+  }
+  return candidates;
+}
+
 /* Appends the object as one line, and gives it up. */
 static enum cb_status write_json(struct cb_text *text, json_t *object, struct cb_diag *diag) {
   char *line = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
@@ -150,6 +171,10 @@ enum cb_status cb_bench_json(struct cb_text *text, const struct cb_bench *bench,
                               best, "speed_up", result->speed_up, "csr_speed_up", result->csr_speed_up);
   json_object_update(object, figures);
   json_decref(figures);
+  json_object_set_new(object, "recipe", json_string(result->run.recipe ? result->run.recipe : ""));
+  json_object_set_new(object, "bound_us", json_real(result->bound_us));
+  json_object_set_new(object, "cost", cost_json(&result->run.cost));
+  json_object_set_new(object, "candidates", candidates_json(result));
   if (*bench->missing) json_object_set_new(object, "no_rivals", json_string(bench->missing));
   json_object_set_new(object, "rivals", rivals_json(result));
   return write_json(text, object, diag);
@@ -276,10 +301,22 @@ static void add_rival(struct cb_text *text, const struct cb_rival_result *one, d
   cb_text_add_string(text, "\n");
 }
 
+static void add_candidate(struct cb_text *text, const struct cb_candidate *candidate, double us) {
+  if (*candidate->refusal)
+    cb_text_add(text, "  %-9s refused: %s\n", candidate->recipe, candidate->refusal);
+  else
+    cb_text_add(text, "  %-9s %.2f µs, predicted %.2f\n", candidate->recipe, us,
+                1e-3 * (double)candidate->cost.ns);
+}
+
 void cb_bench_report(struct cb_text *text, const struct cb_bench *bench,
                      const struct cb_bench_result *result) {
   const struct cb_run_result *run = &result->run;
   cb_run_report(text, bench, run);
+  cb_text_add(text, "  bound     %.2f µs with these data: %.0f %% of it reached\n", result->bound_us,
+              run->timing.us > 0 ? 100 * result->bound_us / run->timing.us : 0);
+  for (int i = 0; i < run->candidates_count && bench->settings.candidates; i++)
+    add_candidate(text, &run->candidates[i], result->candidate_us[i]);
   cb_text_add(text, "cuSPARSE (median of %d repetitions of %d batches in turn; caches are not flushed)\n",
               bench->settings.repetitions, bench->settings.batches);
   if (*bench->missing) cb_text_add(text, "  %s\n", bench->missing);

@@ -118,6 +118,18 @@ static enum cb_status set_json(struct cb_call *call, const char *value, struct c
   return CB_OK;
 }
 
+static enum cb_status set_candidates(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  (void)value, (void)diag;
+  call->candidates = 1;
+  return CB_OK;
+}
+
+static enum cb_status set_no_rivals(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  (void)value, (void)diag;
+  call->no_rivals = 1;
+  return CB_OK;
+}
+
 static enum cb_status set_verbose(struct cb_call *call, const char *value, struct cb_diag *diag) {
   (void)value, (void)diag;
   call->verbose = 1;
@@ -148,6 +160,8 @@ static const struct flag flag_table[] = {
     {"seed", 0, "N", CB_TAKES_SEED, "of the vectors, and of the order of warps (1)", set_seed},
     {"device", 0, "N", CB_TAKES_GPU, "number of the GPU (0)", set_device},
     {"repeat", 0, "N", CB_TAKES_GPU, "batches that the median is taken of (7)", set_repeat},
+    {"candidates", 0, NULL, CB_TAKES_BENCH, "time every recipe, not only the one chosen", set_candidates},
+    {"no-rivals", 0, NULL, CB_TAKES_BENCH, "leave cuSPARSE out", set_no_rivals},
     {"json", 0, NULL, CB_TAKES_JSON, "print JSON", set_json},
     {"verbose", 'v', NULL, 0, "say more on standard error", set_verbose},
     {"quiet", 'q', NULL, 0, "say nothing but errors", set_quiet},

@@ -60,9 +60,11 @@ static enum cb_status run_bench(const struct cb_call *call, struct cb_diag *diag
   cb_bench_settings_default(&settings);
   settings.device = (int)call->device;
   if (call->repeat) settings.batches = (int)call->repeat;
+  settings.candidates = call->candidates;
+  settings.rivals = !call->no_rivals;
   cb_progress_stage("opening the GPU and measuring its memory");
   enum cb_status s = cb_bench_open(&bench, &settings, diag);
-  if (!s && !bench->cusparse && !call->quiet) cb_say("no comparison: %s", bench->missing);
+  if (!s && !bench->cusparse && settings.rivals && !call->quiet) cb_say("no comparison: %s", bench->missing);
   if (!s)
     s = *call->file == '@' ? bench_list(call, call->file + 1, bench, diag) : bench_one(call, bench, diag);
   cb_bench_close(bench);
@@ -78,6 +80,6 @@ const struct cb_verb cb_verb_bench = {
         "and BSR where they apply, and a copy and a read of the device memory. Every product is checked.\n"
         "'@LIST' instead of FILE: each line of the file LIST is a matrix, all measured in one process.\n",
     .example = "cbgen bench matrix.mtx --json",
-    .takes = CB_TAKES_JSON | CB_TAKES_GPU,
+    .takes = CB_TAKES_JSON | CB_TAKES_GPU | CB_TAKES_BENCH,
     .run = run_bench,
 };

@@ -43,6 +43,7 @@ struct cb_call {
   int arches_count;
   enum cb_embed embed;
   int selftest, json, verbose, quiet, help;
+  int candidates, no_rivals; /* bench: time every recipe; leave cuSPARSE out */
   int64_t seed, repeat, device; /* repeat 0: as usual */
   struct cb_options options;
 };
@@ -57,7 +58,8 @@ enum cb_takes {
   CB_TAKES_SEED = 32,
   CB_TAKES_GPU = 64,     /* --device, --repeat */
   CB_TAKES_ARCHES = 128, /* --arch more than once */
-  CB_TAKES_NAME = 256
+  CB_TAKES_NAME = 256,
+  CB_TAKES_BENCH = 512 /* --candidates, --no-rivals */
 };
 
 struct cb_verb {
