@@ -58,7 +58,7 @@ const struct cb_option cb_option_table[] = {
      "natural blocks: lanes that share a block row: 1, 2, 4, 8, 16, 32; 0: by the matrix"},
     {"block-batch", FIELD(block_batch), 0, 0, 8, 0, NULL,
      "natural blocks: blocks that a lane loads together; 0: by the matrix"},
-    {"dia-fill", FIELD(dia_fill), 0, 0, 100, 60, NULL,
+    {"dia-fill", FIELD(dia_fill), 0, 0, 100, 50, NULL,
      "recipe dia: percentage of a diagonal's places that must be occupied"},
     {"dia-most", FIELD(dia_most), 0, 1, 1024, 64, NULL, "recipe dia: largest number of diagonals"},
     {"bake-limit", FIELD(bake_limit), 0, 0, 16384, 64, NULL,
