@@ -15,7 +15,7 @@ from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, 
 from types import TracebackType
 from typing import Any, Dict, Iterator, Optional, Type
 
-from ._errors import DeviceError, Error, MissingError, OutOfMemoryError
+from ._errors import ArgumentError, DeviceError, Error, MissingError, OutOfMemoryError
 
 OUT_OF_MEMORY = 2
 POINTER_DEVICE_ORDINAL = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
@@ -38,6 +38,7 @@ PROTOTYPES = {
 # what these would have told stays unknown where a driver lacks them
 OPTIONAL = {
     "cuGetErrorString": (c_int, POINTER(c_char_p)),
+    "cuCtxGetCurrent": (POINTER(c_void_p),),
     "cuCtxGetDevice": (POINTER(c_int),),
     "cuPointerGetAttribute": (c_void_p, c_int, c_uint64),
     "cuThreadExchangeStreamCaptureMode": (POINTER(c_int),),
@@ -58,11 +59,6 @@ class Driver:
             self._bind(name, arguments)
         self._optional = {name for name, arguments in OPTIONAL.items() if self._has(name, arguments)}
         self.check(self.library.cuInit(0), "initialise the CUDA driver")
-        count = c_int()
-        self.check(self.library.cuDeviceGetCount(byref(count)), "count the GPUs")
-        self.devices = count.value
-        if not self.devices:
-            raise MissingError("the CUDA driver shows no GPU (does CUDA_VISIBLE_DEVICES hide them?)")
 
     def _bind(self, name: str, arguments: Any) -> None:
         try:
@@ -90,12 +86,29 @@ class Driver:
         if result:
             raise DeviceError(f"cannot {what}: {self.words(result)}")
 
+    def devices(self) -> int:
+        """How many GPUs there are; MissingError for none."""
+        count = c_int()
+        self.check(self.library.cuDeviceGetCount(byref(count)), "count the GPUs")
+        if not count.value:
+            raise MissingError("the CUDA driver shows no GPU (does CUDA_VISIBLE_DEVICES hide them?)")
+        return count.value
+
+    def handle(self, ordinal: int) -> int:
+        found = c_int()
+        self.check(self.library.cuDeviceGet(byref(found), ordinal), f"find GPU {ordinal}")
+        return found.value
+
     def current_device(self) -> Optional[int]:
         """The GPU whose context is current on this thread, None without one."""
-        device = c_int()
-        if "cuCtxGetDevice" not in self._optional or self.library.cuCtxGetDevice(byref(device)):
+        context, device = c_void_p(), c_int()
+        if not {"cuCtxGetCurrent", "cuCtxGetDevice"} <= self._optional:
             return None
-        return device.value
+        if self.library.cuCtxGetCurrent(byref(context)) or not context.value:
+            return None
+        if self.library.cuCtxGetDevice(byref(device)):
+            return None
+        return next((ordinal for ordinal in range(self.devices()) if self.handle(ordinal) == device.value), None)
 
     def device_of(self, pointer: int) -> Optional[int]:
         """The GPU that memory lies on; None when the driver does not say."""
@@ -117,10 +130,11 @@ class Device:
     """A GPU with its primary context, which stays alive until the process ends. `with device:` makes it current."""
 
     def __init__(self, driver: Driver, ordinal: int) -> None:
-        handle = c_int()
         self.driver, self.ordinal, self.context = driver, ordinal, c_void_p()
-        driver.check(driver.library.cuDeviceGet(byref(handle), ordinal), f"find GPU {ordinal}")
-        driver.check(driver.library.cuDevicePrimaryCtxRetain(byref(self.context), handle),
+        devices = driver.devices()
+        if not 0 <= ordinal < devices:
+            raise ArgumentError(f"there is no GPU {ordinal}; the driver shows {devices}, counted from 0")
+        driver.check(driver.library.cuDevicePrimaryCtxRetain(byref(self.context), driver.handle(ordinal)),
                      f"make a context on GPU {ordinal}")
 
     def __enter__(self) -> Device:

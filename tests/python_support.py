@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of the Python package share: the fake CUDA as an application sees it, arrays in its memory that
+describe themselves in every way that libraries do, and matrices.
+
+The environment names libcbgen (CBGEN_LIBRARY) and the fake (CBGEN_LIBCUDA, CBGEN_NVRTC, CBGEN_FAKE_CUDA).
+"""
+import ctypes
+import gc
+import os
+import sys
+import types
+import unittest
+
+import numpy
+import scipy.sparse
+
+import cbgen
+
+FAKE = ctypes.CDLL(os.environ["CBGEN_FAKE_CUDA"])
+for function, result, arguments in [
+    ("fake_reset", None, []), ("fake_alloc", ctypes.c_uint64, [ctypes.c_int, ctypes.c_size_t]),
+    ("fake_free", None, [ctypes.c_uint64]), ("fake_set_current", None, [ctypes.c_int]),
+    ("fake_put", ctypes.c_int, [ctypes.c_uint64, ctypes.c_void_p, ctypes.c_size_t]),
+    ("fake_take", ctypes.c_int, [ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t]),
+    ("fake_stream", ctypes.c_void_p, [ctypes.c_int, ctypes.c_uint]), ("fake_stream_free", None, [ctypes.c_void_p]),
+    ("fake_set", ctypes.c_int, [ctypes.c_char_p, ctypes.c_long]), ("fake_get", ctypes.c_long, [ctypes.c_char_p]),
+    ("fake_complaint", ctypes.c_char_p, []),
+]:
+    getattr(FAKE, function).restype, getattr(FAKE, function).argtypes = result, arguments
+
+
+def fake_get(name):
+    return FAKE.fake_get(name.encode())
+
+
+class Stream:
+    """A stream as CuPy's: its handle is `ptr`."""
+
+    def __init__(self, device=0):
+        self.ptr = FAKE.fake_stream(device, 1)
+
+    def __del__(self):
+        FAKE.fake_stream_free(self.ptr)
+
+
+class Graph:
+    """What a stream is given within `with` is recorded, and done by each launch."""
+
+    def __init__(self, stream):
+        self.stream, self.graph, self.runnable = ctypes.c_void_p(stream.ptr), ctypes.c_void_p(), ctypes.c_void_p()
+
+    def __enter__(self):
+        assert FAKE.cuCtxPushCurrent_v2(cbgen._driver.open_device(0).context) == 0
+        assert FAKE.cuStreamBeginCapture_v2(self.stream, 0) == 0
+        return self
+
+    def __exit__(self, kind, *_):
+        ended = FAKE.cuStreamEndCapture(self.stream, ctypes.byref(self.graph))
+        if kind is None:
+            assert ended == 0
+            assert FAKE.cuGraphInstantiateWithFlags(ctypes.byref(self.runnable), self.graph, ctypes.c_ulonglong(0)) == 0
+
+    def launch(self, stream):
+        assert FAKE.cuGraphLaunch(self.runnable, ctypes.c_void_p(stream.ptr)) == 0
+
+    def close(self):
+        assert FAKE.cuGraphExecDestroy(self.runnable) == 0 and FAKE.cuGraphDestroy(self.graph) == 0
+        assert FAKE.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p())) == 0
+
+
+class Memory:
+    """A block of the application's on a GPU."""
+
+    def __init__(self, nbytes, device=0):
+        self.address, self.device = FAKE.fake_alloc(device, max(nbytes, 1)), device
+        assert self.address, "the fake has no memory left"
+
+    def __del__(self):
+        FAKE.fake_free(self.address)
+
+
+class DeviceArray:
+    """Memory on the GPU with a shape, strides in bytes and a dtype. Subclasses say so in some library's way."""
+
+    def __init__(self, content, device=0, *, offset=0, shape=None, strides=None, stream=None, readonly=False):
+        content = numpy.asarray(content)
+        self._base, self._offset, self._device, self._stream, self._readonly = None, offset, device, stream, readonly
+        self._shape = content.shape if shape is None else shape
+        self._strides, self._dtype = strides, content.dtype
+        packed = numpy.ascontiguousarray(content)
+        self._memory = Memory(offset + packed.nbytes, device)
+        if packed.nbytes:
+            assert FAKE.fake_put(self._memory.address + offset, packed.ctypes.data, packed.nbytes)
+
+    @property
+    def address(self):
+        return self._memory.address + self._offset
+
+    @property
+    def shape(self):
+        return self._shape
+
+    def put(self, content):
+        packed = numpy.ascontiguousarray(content, self._dtype)
+        assert FAKE.fake_put(self.address, packed.ctypes.data, packed.nbytes)
+
+    def get(self):
+        """The contents as NumPy's: of a contiguous array."""
+        result = numpy.empty(self._shape, self._dtype)
+        if result.nbytes:
+            assert FAKE.fake_take(result.ctypes.data, self.address, result.nbytes)
+        return result
+
+
+class InterfaceArray(DeviceArray):
+    """Says what it is by __cuda_array_interface__, version 3, or 2 where it has no stream."""
+
+    @property
+    def __cuda_array_interface__(self):
+        found = {"shape": self._shape, "typestr": self._dtype.str, "data": (self.address, self._readonly),
+                 "strides": self._strides, "version": 3}
+        if self._stream is None:
+            return {**found, "version": 2}
+        return {**found, "stream": self._stream}
+
+
+class DLPackArray(DeviceArray):
+    """Says what it is by DLPack: versioned capsules where they are asked for and `versions` allows it."""
+
+    versions = True
+    device_type = 2
+
+    def __dlpack_device__(self):
+        return self.device_type, self._device
+
+    def __dlpack__(self, *, stream=None, **more):
+        if more and not self.versions:
+            raise TypeError("unexpected keyword argument 'max_version'")
+        self.asked_stream = stream
+        return dlpack_capsule(self, versioned="max_version" in more)
+
+
+TENSOR = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int), ("device_id", ctypes.c_int), ("ndim", ctypes.c_int),
+          ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p),
+          ("strides", ctypes.c_void_p), ("byte_offset", ctypes.c_uint64)]
+OLD = type("Old", (ctypes.Structure,), {"_fields_": TENSOR + [("manager", ctypes.c_void_p), ("delete", ctypes.c_void_p)]})
+NEW = type("New", (ctypes.Structure,), {
+    "_fields_": [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("manager", ctypes.c_void_p),
+                 ("delete", ctypes.c_void_p), ("flags", ctypes.c_uint64)] + TENSOR})
+new_capsule = ctypes.pythonapi.PyCapsule_New
+new_capsule.restype, new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+def dlpack_capsule(array, versioned):
+    managed = NEW() if versioned else OLD()
+    if versioned:
+        managed.major, managed.minor, managed.flags = 1, 0, 1 if array._readonly else 0
+    count, item = len(array._shape), array._dtype.itemsize
+    shape = (ctypes.c_int64 * max(count, 1))(*array._shape)
+    strides = (ctypes.c_int64 * max(count, 1))(*[step // item for step in array._strides or ()])
+    managed.data, managed.byte_offset = array._memory.address, array._offset
+    managed.device_type, managed.device_id, managed.ndim = array.device_type, array._device, count
+    managed.code = {"i": 0, "f": 2}[array._dtype.kind]
+    managed.bits, managed.lanes = 8 * item, 1
+    managed.shape = ctypes.addressof(shape)
+    managed.strides = ctypes.addressof(strides) if array._strides else None
+    array._kept = managed, shape, strides
+    return new_capsule(ctypes.addressof(managed), b"dltensor_versioned" if versioned else b"dltensor", None)
+
+
+def stand_in_cupy():
+    """A module with as much of CuPy as the package uses, its arrays in the fake's memory."""
+    cupy, cuda = types.ModuleType("cupy"), types.ModuleType("cupy.cuda")
+    current = {}
+
+    class Device:
+        def __init__(self, number):
+            self.id = number
+
+        def __enter__(self):
+            self.before, current["device"] = current.get("device", 0), self.id
+
+        def __exit__(self, *_):
+            current["device"] = self.before
+
+    class CupyStream(Stream):
+        def __enter__(self):
+            self.before, current["stream"] = current.get("stream"), self
+            return self
+
+        def __exit__(self, *_):
+            current["stream"] = self.before
+
+        @classmethod
+        def from_external(cls, foreign):
+            made = cls.__new__(cls)
+            made.ptr = foreign.__cuda_stream__()[1]
+            cls.adopted.append(made.ptr)
+            return made
+
+        adopted = []
+
+        def __del__(self):
+            if self.ptr not in self.adopted:
+                super().__del__()
+
+    class ndarray(InterfaceArray):
+        @property
+        def data(self):
+            return types.SimpleNamespace(ptr=self.address)
+
+        @property
+        def flags(self):
+            return types.SimpleNamespace(c_contiguous=self._strides in (None, (self._dtype.itemsize,)))
+
+        @property
+        def dtype(self):
+            return self._dtype
+
+        @property
+        def device(self):
+            return Device(self._device)
+
+        def __getitem__(self, index):  # [:, column] of a dense or column-wise one
+            rows, columns = self._shape
+            item, column = self._dtype.itemsize, index[1]
+            made = ndarray.__new__(ndarray)
+            made.__dict__.update(self.__dict__)
+            made._shape = (rows,)
+            by_column = self._strides == (item, rows * item)
+            made._offset = self._offset + column * item * (rows if by_column else 1)
+            made._strides = None if by_column else (columns * item,)
+            return made
+
+        def numpy(self):
+            packed = ndarray.__new__(ndarray)
+            packed.__dict__.update(self.__dict__)
+            if self._strides == (self._dtype.itemsize, self._shape[0] * self._dtype.itemsize):
+                packed._shape, packed._strides = self._shape[::-1], None
+                return packed.get().T
+            return packed.get()
+
+    def empty(shape, dtype, order="C"):
+        dtype = numpy.dtype(dtype)
+        made = ndarray(numpy.full(shape, numpy.nan, dtype), current.get("device", 0))
+        if order == "F":
+            made._strides = (dtype.itemsize, shape[0] * dtype.itemsize)
+        made.stream_of_memory = current.get("stream")
+        return made
+
+    def ascontiguousarray(array):
+        if array.flags.c_contiguous:
+            return array
+        step, item = array._strides[0], array._dtype.itemsize
+        whole = numpy.empty((array._shape[0] - 1) * step // item + 1, array._dtype)
+        assert FAKE.fake_take(whole.ctypes.data, array.address, whole.nbytes)
+        return ndarray(whole[:: step // item], array._device)
+
+    cupy.ndarray, cupy.empty, cupy.ascontiguousarray, cupy.cuda = ndarray, empty, ascontiguousarray, cuda
+    cuda.Stream, cuda.Device = CupyStream, Device
+    cuda.get_current_stream = lambda device=-1: current.get("stream") or types.SimpleNamespace(ptr=0)
+    return cupy
+
+
+CUPY = sys.modules["cupy"] = stand_in_cupy()
+
+
+class FakeCase(unittest.TestCase):
+    """Every test starts with a current GPU 0 and no cache, and leaves nothing on the GPU and no complaint of the fake."""
+
+    @classmethod
+    def setUpClass(cls):
+        os.environ["CBGEN_CACHE_DIR"] = ""
+
+    def setUp(self):
+        gc.collect()
+        FAKE.fake_reset()
+        cbgen._driver._devices.clear()  # contexts that the fake just forgot
+        self.before = {name: fake_get(name) for name in ("blocks", "modules", "streams", "pinned")}
+
+    def tearDown(self):
+        gc.collect()
+        self.assertEqual({name: fake_get(name) for name in self.before}, self.before)
+        self.assertEqual(FAKE.fake_complaint(), b"")
+
+    def refuses(self, kind, words, function, *arguments, **more):
+        """The call raises `kind` with a message that has these words in it."""
+        with self.assertRaises(kind) as caught:
+            function(*arguments, **more)
+        self.assertIn(words, str(caught.exception))
+        return caught.exception
+
+
+def matrix(rows=40, cols=40, dtype=numpy.float64, seed=1, density=0.15):
+    """CSR of small integers: products of integer vectors are exact."""
+    generator = numpy.random.default_rng(seed)
+    dense = generator.integers(-4, 5, (rows, cols)) * (generator.random((rows, cols)) < density)
+    return scipy.sparse.csr_matrix(dense.astype(dtype))
+
+
+def vector(length, dtype=numpy.float64, seed=2):
+    return numpy.random.default_rng(seed).integers(-8, 9, length).astype(dtype)

@@ -1,0 +1,371 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package: what it takes as a matrix and as vectors, on which stream products go, and what it refuses."""
+import os
+import sys
+import unittest
+
+import numpy
+import scipy.sparse
+from python_support import CUPY, FAKE, DLPackArray, FakeCase, InterfaceArray, Memory, Stream, fake_get, matrix, vector
+
+import cbgen
+
+same = numpy.testing.assert_array_equal
+
+
+class Matrices(FakeCase):
+    """`compile` of everything that it says it takes."""
+
+    def check(self, given, expected, **more):
+        operator = cbgen.compile(given, **more)
+        x = vector(expected.shape[1], operator.dtype)
+        same(operator @ x, expected @ x)
+        self.assertEqual(operator.shape, expected.shape)
+        return operator
+
+    def test_value_types(self):
+        for dtype, type_of_vectors in [("f8", "f8"), ("f4", "f4"), ("f2", "f4")]:
+            plain = matrix()
+            given = (plain.data.astype(dtype), plain.indices, plain.indptr)
+            operator = self.check(given, plain, shape=plain.shape)
+            self.assertEqual(operator.dtype, numpy.dtype(type_of_vectors))
+            self.assertEqual(operator.info.matrix_type, numpy.dtype(dtype).name)
+
+    def test_types_by_request(self):
+        operator = self.check(matrix(dtype=numpy.float32), matrix(), type="f32-f64")
+        self.assertEqual(operator.dtype, numpy.float64)
+        self.assertEqual(operator.info.matrix_type, "float32")
+
+    def test_index_widths(self):
+        plain = matrix(30, 50)
+        for rows in (numpy.int32, numpy.int64):
+            for columns in (numpy.int32, numpy.int64):
+                given = (plain.data, plain.indices.astype(columns), plain.indptr.astype(rows))
+                self.check(given, plain, shape=plain.shape)
+
+    def test_shapes(self):
+        for rows, cols in [(1, 1), (1, 70), (70, 1), (0, 5), (5, 0), (0, 0), (33, 65)]:
+            self.check(matrix(rows, cols, density=0.5), matrix(rows, cols, density=0.5))
+        self.check(scipy.sparse.csr_matrix((20, 30)), scipy.sparse.csr_matrix((20, 30)))
+
+    def test_formats(self):
+        plain = matrix()
+        for given in (plain.tocoo(), plain.tocsc(), scipy.sparse.csr_array(plain), plain.tolil()):
+            self.check(given, plain)
+
+    def test_pattern(self):
+        plain = matrix()
+        ones = scipy.sparse.csr_matrix((numpy.ones_like(plain.data), plain.indices, plain.indptr), plain.shape)
+        self.check((None, plain.indices, plain.indptr), ones, shape=plain.shape)
+
+    def test_unsorted_with_duplicates(self):
+        given = (numpy.array([1.0, 2.0, 4.0, 8.0]), numpy.array([2, 0, 2, 1]), numpy.array([0, 3, 4]))
+        dense = numpy.array([[2.0, 0.0, 5.0], [0.0, 8.0, 0.0]])
+        operator = self.check(given, dense, shape=(2, 3))
+        self.assertEqual(operator.nnz, 3)
+
+    def test_arrays_longer_than_the_rows_say(self):
+        plain = matrix()
+        given = (numpy.append(plain.data, [7.0, 7.0]), numpy.append(plain.indices, [0, 0]), plain.indptr)
+        self.check(given, plain, shape=plain.shape)
+
+    def test_strided_arrays(self):
+        plain = matrix()
+        self.check((numpy.repeat(plain.data, 2)[::2], plain.indices, plain.indptr), plain, shape=plain.shape)
+
+    def test_on_the_gpu(self):
+        plain = matrix()
+        for kind in (InterfaceArray, DLPackArray, CUPY.ndarray):
+            given = (kind(plain.data), kind(plain.indices), kind(plain.indptr))
+            self.check(given, plain, shape=plain.shape)
+
+    def test_transposed(self):
+        plain = matrix(30, 50)
+        operator = self.check(plain, plain.T, transpose=True)
+        self.assertEqual(operator.T.shape, (30, 50))
+
+    def test_expected_products_and_values(self):
+        for values in ("stored", "mutable", "fixed"):
+            operator = self.check(matrix(), matrix(), values=values, expected_products=10)
+            self.assertEqual(operator.info.values, values)
+
+    def test_refused(self):
+        plain = matrix()
+        data, indices, indptr = plain.data, plain.indices, plain.indptr
+        gpu = InterfaceArray(data)
+        for kind, words, given, more in [
+            (TypeError, "is no sparse matrix", plain.toarray(), {}),
+            (TypeError, "is no sparse matrix", "matrix.mtx", {}),
+            (TypeError, "needs shape=", (data, indices, indptr), {}),
+            (TypeError, "shape= belongs to", plain, {"shape": (40, 40)}),
+            (ValueError, "a matrix has (rows, columns)", (data, indices, indptr), {"shape": (40,)}),
+            (TypeError, "the values are complex128", plain.astype(complex), {}),
+            (TypeError, "the values are int64", plain.astype(int), {}),
+            (TypeError, "in foreign byte order", (data.astype(">f8"), indices, indptr), {"shape": plain.shape}),
+            (TypeError, "the column indices are uint32", (data, indices.astype("u4"), indptr), {"shape": plain.shape}),
+            (ValueError, "contiguous array of one dimension", (data[:, None], indices, indptr), {"shape": plain.shape}),
+            (ValueError, "row pointers for 39 rows", (data, indices, indptr), {"shape": (39, 40)}),
+            (ValueError, "there are only", (data[:-1], indices, indptr), {"shape": plain.shape}),
+            (ValueError, "some on the GPU", (gpu, indices, indptr), {"shape": plain.shape}),
+            (ValueError, "values='often'", plain, {"values": "often"}),
+            (ValueError, "convert it first", plain.tocsc(), {"values": "mutable"}),
+            (cbgen.ArgumentError, "type", plain, {"type": "f63"}),
+            (cbgen.ArgumentError, "tune", plain, {"tune": "sometimes"}),
+            (cbgen.ArgumentError, "col_idx", (data, indices + 40, indptr), {"shape": plain.shape}),
+            (cbgen.ArgumentError, "row_ptr", (data, indices, indptr[::-1].copy()[[40] + list(range(39)) + [0]]),
+             {"shape": plain.shape}),
+        ]:
+            with self.subTest(words=words):
+                self.refuses(kind, words, cbgen.compile, given, **more)
+
+    def test_argument_error_is_a_value_error(self):
+        error = self.refuses(ValueError, "", cbgen.compile, matrix(), type="f63")
+        self.assertEqual(error.status, cbgen.Status.ARGUMENT)
+        self.assertIsInstance(error, cbgen.Error)
+
+
+class Inspection(FakeCase):
+    def test_text_plan_key_and_info(self):
+        plain = matrix()
+        operator = cbgen.compile(plain)
+        self.assertIn("y = αA·x + βy", operator.source.splitlines()[0])
+        self.assertIn(operator.key, operator.source)
+        self.assertIn(operator.plan, operator.source)
+        self.assertTrue(operator.plan.startswith("(spmv "))
+        self.assertIsInstance(operator.plan_json, dict)
+        self.assertRegex(operator.key, r"^[0-9a-f]{16}$")
+        info = operator.info
+        self.assertEqual((info.rows, info.cols, info.nnz), (40, 40, plain.nnz))
+        self.assertEqual((info.matrix_type, info.vector_type, info.sum_type), ("float64",) * 3)
+        self.assertGreater(info.stored_bytes, 8 * plain.nnz - 1)
+        self.assertGreater(info.total_seconds, 0)
+        self.assertEqual(info.cache, "off")
+        self.assertGreater(operator.measure(), 0)
+        self.assertGreater(operator.info.measured_seconds, 0)
+        self.assertIn("40 x 40", repr(operator))
+
+    def test_generate(self):
+        kernel = cbgen.generate(matrix(), name="rod", arch="sm_80", embed="never")
+        self.assertIn('for "rod"', kernel.source.splitlines()[0])
+        self.assertIn("sm_80", kernel.source)
+        self.assertEqual((kernel.symbol, kernel.embedded), ("rod", False))
+        self.assertGreater(len(kernel.data), kernel.stored_bytes)
+        self.refuses(cbgen.ArgumentError, "sm_1", cbgen.generate, matrix(), arch="sm_1")
+
+
+class Products(FakeCase):
+    """Vectors of every kind."""
+
+    def setUp(self):
+        super().setUp()
+        self.matrix = matrix(30, 50)
+        self.operator = cbgen.compile(self.matrix)
+        self.x = vector(50)
+        self.y = self.matrix @ self.x
+
+    def tearDown(self):
+        del self.operator
+        super().tearDown()
+
+    def test_arrays_of_all_interfaces(self):
+        older = type("Older", (DLPackArray,), {"versions": False})
+        for kind in (InterfaceArray, DLPackArray, older, CUPY.ndarray):
+            for shape in ((50,), (50, 1)):
+                x, out = kind(self.x.reshape(shape)), kind(numpy.full((30,) + shape[1:], numpy.nan))
+                copies = fake_get("copies_to_host") + fake_get("copies_to_device")
+                self.assertIs(self.operator.multiply(x, out=out), out)
+                self.assertEqual(fake_get("copies_to_host") + fake_get("copies_to_device"), copies)
+                same(out.get(), self.y.reshape((30,) + shape[1:]))
+
+    def test_alpha_and_beta(self):
+        before = vector(30, seed=5)
+        for wrap, unwrap in [(InterfaceArray, InterfaceArray.get), (numpy.array, numpy.asarray)]:
+            out = wrap(before)
+            self.operator.multiply(wrap(self.x), out, alpha=2.0, beta=-3.0)
+            same(unwrap(out), 2 * self.y - 3 * before)
+            out = wrap(numpy.full(30, numpy.nan))
+            self.operator.multiply(wrap(self.x), out, alpha=-1.0)
+            same(unwrap(out), -self.y)
+        self.refuses(ValueError, "beta needs out=", self.operator.multiply, self.x, beta=1.0)
+
+    def test_results_of_the_same_library(self):
+        made = self.operator @ CUPY.ndarray(self.x)
+        self.assertIs(type(made), CUPY.ndarray)
+        same(made.get(), self.y)
+        made = self.operator.matvec(CUPY.ndarray(self.x[:, None]))
+        same(made.get(), self.y[:, None])
+        self.refuses(TypeError, "give out=", self.operator.matvec, InterfaceArray(self.x))
+
+    def test_parts_of_arrays(self):
+        whole = InterfaceArray(numpy.append(numpy.full(3, numpy.nan), self.x))
+        whole._offset, whole._shape = 24, (50,)
+        out = InterfaceArray(numpy.full(31, numpy.nan))
+        out._offset, out._shape = 8, (30,)
+        self.operator.multiply(whole, out)
+        same(out.get(), self.y)
+
+    def test_strides(self):
+        spread = InterfaceArray(numpy.repeat(self.x, 2), shape=(50,), strides=(16,))
+        out = InterfaceArray(numpy.zeros(30))
+        self.refuses(ValueError, "x is not contiguous", self.operator.multiply, spread, out)
+        dense = InterfaceArray(self.x, strides=(8,))
+        self.operator.multiply(dense, out)
+        same(out.get(), self.y)
+        spread = CUPY.ndarray(numpy.repeat(self.x, 2), shape=(50,), strides=(16,))
+        self.refuses(ValueError, "give cupy.ascontiguousarray", self.operator.multiply, spread)
+        same(self.operator.matvec(spread).get(), self.y)  # which may allocate
+
+    def test_many_columns(self):
+        many = numpy.array([vector(50, seed=seed) for seed in range(4)]).T
+        for order in "CF":
+            same(self.operator @ many.copy(order), self.matrix @ many)
+        same((self.operator @ CUPY.ndarray(many)).numpy(), self.matrix @ many)
+        rows = numpy.array([vector(30, seed=seed) for seed in range(3)])
+        same(rows @ self.operator, rows @ self.matrix)
+        same(rows[0] @ self.operator, rows[0] @ self.matrix)
+        same(self.operator.rmatmat(rows.T), self.matrix.T @ rows.T)
+        self.refuses(ValueError, "takes (50, columns)", self.operator.matmat, many.T)
+
+    def test_transposed(self):
+        x = vector(30)
+        same(self.operator.rmatvec(x), self.matrix.T @ x)
+        self.assertEqual(self.operator.T.shape, (50, 30))
+        self.assertIs(self.operator.T, self.operator.T)
+        self.assertIs(self.operator.T.T, self.operator)
+        self.assertIs(self.operator.H, self.operator.T)
+
+    def test_numpy_kinds(self):
+        for x in (self.x.astype(numpy.int8), self.x.astype(numpy.float32), self.x > 0, numpy.repeat(self.x, 2)[::2],
+                  self.x.astype(">f8")):
+            same(self.operator @ x, self.matrix @ x.astype(float))
+        out = numpy.zeros(30)
+        self.assertIs(self.operator.multiply(self.x, out), out)
+        same(out, self.y)
+
+    def test_refused_vectors(self):
+        multiply, x, out = self.operator.multiply, InterfaceArray(self.x), InterfaceArray(numpy.zeros(30))
+        single = self.x.astype(numpy.float32)
+        bool_array = InterfaceArray(self.x > 0)
+        masked = type("Masked", (), {"__cuda_array_interface__": {**x.__cuda_array_interface__, "mask": x}, "shape": (50,)})
+        on_host = type("OnHost", (DLPackArray,), {"device_type": 1})
+        shifted = InterfaceArray(self.x, offset=4)
+        both = InterfaceArray(numpy.zeros(60))
+        half = InterfaceArray(numpy.zeros(60))
+        half._memory, half._offset, half._shape, both._shape = both._memory, 160, (30,), (50,)
+        for kind, words, given, target in [
+            (TypeError, "x is float32, the operator multiplies float64", InterfaceArray(single), out),
+            (TypeError, "x is bool", bool_array, out),
+            (TypeError, "out is float32", x, InterfaceArray(numpy.zeros(30, numpy.float32))),
+            (TypeError, "x is complex128", self.x.astype(complex), None),
+            (TypeError, "x is longdouble" if numpy.dtype("g").name == "longdouble" else "x is float128",
+             self.x.astype("g"), None),
+            (ValueError, "x has shape (49,)", InterfaceArray(self.x[1:]), out),
+            (ValueError, "x has shape (1, 50)", InterfaceArray(self.x[None]), out),
+            (ValueError, "out has shape (29,)", x, InterfaceArray(numpy.zeros(29))),
+            (ValueError, "x has shape (49,)", self.x[1:], None),
+            (ValueError, "out has shape (31,)", self.x, numpy.zeros(31)),
+            (ValueError, "out is not contiguous", self.x, numpy.zeros(60)[::2]),
+            (ValueError, "not float64", self.x, numpy.zeros(30, numpy.float32)),
+            (ValueError, "not aligned", shifted, out),
+            (ValueError, "overlap", both, half),
+            (ValueError, "out is read-only", x, InterfaceArray(numpy.zeros(30), readonly=True)),
+            (ValueError, "out is read-only", x, DLPackArray(numpy.zeros(30), readonly=True)),
+            (TypeError, "masked", masked(), out),
+            (TypeError, "not on a CUDA GPU", on_host(self.x), out),
+            (TypeError, "both are on the GPU, or both are NumPy arrays", x, numpy.zeros(30)),
+            (TypeError, "both are on the GPU, or both are NumPy arrays", self.x, out),
+            (TypeError, "is no array of CuPy", list(self.x), None),
+            (TypeError, "is no array of CuPy", x, object()),
+        ]:
+            with self.subTest(words=words):
+                self.refuses(kind, words, multiply, given, target)
+        readonly = numpy.zeros(30)
+        readonly.flags.writeable = False
+        self.refuses(ValueError, "out is read-only", multiply, self.x, readonly)
+        self.refuses(TypeError, "take no stream=", multiply, self.x, stream=0)
+        with self.assertRaises(TypeError):
+            self.operator @ 3
+        with self.assertRaises(TypeError):
+            "text" @ self.operator
+        same(self.operator @ self.x, self.y)  # and goes on working
+
+    def test_another_gpu(self):
+        FAKE.fake_set(b"devices", 2)
+        for kind in (InterfaceArray, DLPackArray, CUPY.ndarray):
+            self.refuses(ValueError, "x is on GPU 1, the operator on GPU 0", self.operator.multiply, kind(self.x, 1),
+                         InterfaceArray(numpy.zeros(30)))
+
+
+class Streams(FakeCase):
+    """On which stream a product is launched. The fake keeps the launches' streams apart; a wrong one is found by
+    operators that say where they were launched: the library's own check of operators with scratch aside, the handle
+    is read from the call."""
+
+    def setUp(self):
+        super().setUp()
+        self.operator = cbgen.compile(matrix())
+        self.x, self.streams = vector(40), []
+        handles = self.operator._handles
+        original = type(handles).multiply
+
+        def multiply(stream, *more):
+            self.streams.append(stream)
+            original(handles, stream, *more)
+
+        handles.multiply = multiply
+
+    def tearDown(self):
+        del self.operator._handles.multiply
+        del self.operator
+        super().tearDown()
+
+    def launched_on(self, x, out=None, **more):
+        self.operator.multiply(x, out, **more)
+        return self.streams.pop()
+
+    def test_interface(self):
+        one = Stream()
+        for announced, expected in [(None, 0), (1, 0), (2, 2), (one.ptr, one.ptr)]:
+            if expected != 2:  # the fake has no per-thread stream
+                x, out = InterfaceArray(self.x, stream=announced), InterfaceArray(numpy.zeros(40), stream=announced)
+                self.assertEqual(self.launched_on(x, out), expected)
+        silent = InterfaceArray(numpy.zeros(40))
+        self.assertEqual(self.launched_on(InterfaceArray(self.x, stream=one.ptr), silent), one.ptr)
+
+    def test_cupy(self):
+        x = CUPY.ndarray(self.x)
+        self.assertEqual(self.launched_on(x), 0)
+        with CUPY.cuda.Stream() as stream:
+            self.assertEqual(self.launched_on(x), stream.ptr)
+
+    def test_dlpack(self):
+        x, out, one = DLPackArray(self.x), DLPackArray(numpy.zeros(40)), Stream()
+        self.assertEqual(self.launched_on(x, out), 0)
+        self.assertEqual(x.asked_stream, 1)  # the protocol's number of the default stream
+        self.assertEqual(self.launched_on(x, out, stream=one), one.ptr)
+        self.assertEqual((x.asked_stream, out.asked_stream), (one.ptr, one.ptr))
+
+    def test_given(self):
+        one = Stream()
+        core = type("Core", (), {"__cuda_stream__": lambda self: (0, one.ptr)})()
+        torch = type("Torch", (), {"cuda_stream": one.ptr})()
+        numba = type("Numba", (), {"handle": type("Handle", (), {"value": one.ptr})()})()
+        x, out = InterfaceArray(self.x), InterfaceArray(numpy.zeros(40))
+        for given in (one, one.ptr, core, torch, numba):
+            self.assertEqual(self.launched_on(x, out, stream=given), one.ptr)
+        self.assertEqual(self.launched_on(x, out, stream=0), 0)
+        self.refuses(TypeError, "it takes a CUDA stream", self.operator.multiply, x, out, stream="fast")
+        self.assertEqual(self.launched_on(CUPY.ndarray(self.x), stream=one), one.ptr)
+        self.assertEqual(CUPY.cuda.Stream.adopted[-1], one.ptr)  # the result's memory is that stream's
+
+    def test_different(self):
+        one, two = Stream(), Stream()
+        x, out = InterfaceArray(self.x, stream=one.ptr), InterfaceArray(numpy.zeros(40), stream=two.ptr)
+        self.refuses(ValueError, "give stream=", self.operator.multiply, x, out)
+        self.assertEqual(self.launched_on(x, out, stream=two), two.ptr)
+        same(out.get(), matrix() @ self.x)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *os.environ.get("CBGEN_PYTHON_TESTS", "").split()], verbosity=1)
