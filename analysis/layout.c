@@ -4,13 +4,14 @@
 
 #include <string.h>
 
-extern const struct cb_layout cb_layout_cb, cb_layout_sell, cb_layout_blocks, cb_layout_dia;
+extern const struct cb_layout cb_layout_cb, cb_layout_sell, cb_layout_blocks, cb_layout_dia, cb_layout_merge;
 
 const struct cb_layout *const cb_layout_table[] = {
     &cb_layout_cb,
     &cb_layout_sell,
     &cb_layout_blocks,
     &cb_layout_dia,
+    &cb_layout_merge,
     NULL,
 };
 

@@ -28,7 +28,7 @@ const struct cb_option cb_option_table[] = {
      "permit floating-point atomics: not repeatable bit for bit"},
     {"recipe", FIELD(recipe), 1, 0, 0, 0, NULL, "which layouts store which part of the matrix"},
     {"long-row", FIELD(long_row), 0, 1, INT64_C(1) << 31, 1024, NULL,
-     "recipe cb-long: rows of more nonzeros are split off"},
+     "recipes cb-long and sell-long: rows of more nonzeros are split off"},
     {"aggregate", FIELD(aggregate), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
      "column aggregation; auto asks --th0"},
     {"th0", FIELD(th0_percent), 0, 0, 100, 15, NULL,
@@ -61,6 +61,12 @@ const struct cb_option cb_option_table[] = {
     {"dia-fill", FIELD(dia_fill), 0, 0, 100, 50, NULL,
      "recipe dia: percentage of a diagonal's places that must be occupied"},
     {"dia-most", FIELD(dia_most), 0, 1, 1024, 64, NULL, "recipe dia: largest number of diagonals"},
+    {"merge-items", FIELD(merge_items), 0, 0, 15, 0, NULL,
+     "recipe merge: nonzeros of a lane, odd, 3 to 15; 0: by the matrix"},
+    {"merge-piece", FIELD(merge_piece), 0, 0, INT64_C(1) << 20, 0, NULL,
+     "recipe merge: long rows are cut into pieces of so many nonzeros; 0: by their length"},
+    {"merge-pad", FIELD(merge_pad), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
+     "recipe merge: thread blocks' nonzeros are padded to equal numbers"},
     {"bake-limit", FIELD(bake_limit), 0, 0, 16384, 64, NULL,
      "index tables up to this many entries go into the text"},
     {NULL, 0, 0, 0, 0, 0, NULL, NULL},
@@ -168,6 +174,12 @@ enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag
   if (options->block_lanes < 0 || options->block_lanes > 32 || (options->block_lanes & (options->block_lanes - 1)))
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'block-lanes' cannot be %lld; it takes 0, 1, 2, 4, 8, 16 or 32",
                    (long long)options->block_lanes);
+  if (options->merge_items && (options->merge_items < 3 || options->merge_items > 15 || options->merge_items % 2 == 0))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "option 'merge-items' cannot be %lld; it takes 0 or an odd number from 3 to 15",
+                   (long long)options->merge_items);
+  if (options->merge_piece && options->merge_piece < 256)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "option 'merge-piece' cannot be %lld; it takes 0 or at least 256",
+                   (long long)options->merge_piece);
   if (options->unit_budget && options->unit_budget < 16)
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'unit-budget' cannot be %lld; it takes 0 or at least 16",
                    (long long)options->unit_budget);

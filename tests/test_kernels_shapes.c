@@ -95,6 +95,7 @@ static const char *const variants[] = {
     "recipe=cb-long long-row=20 bake-limit=0",
     "recipe=cb-long long-row=1 th1=5 th2=30 balance=heap",
     "recipe=blocks block-size=3x3 block-fill=1 bake-limit=0",
+    "recipe=merge merge-items=9 merge-piece=256 merge-pad=off bake-limit=0",
 };
 
 static void add_one(struct kernel_batch *batch, const char *shape, const char *variant, int number) {

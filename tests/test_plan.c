@@ -29,6 +29,7 @@ static const char *const option_sets[] = {
     "recipe=sell",
     "recipe=sell sell-sort=on sell-lanes=4",
     "recipe=sell sell-vary=on form=ax",
+    "recipe=merge merge-pad=off",
     "recipe=auto type=f32",
 };
 enum { OPTION_SETS = sizeof option_sets / sizeof *option_sets };

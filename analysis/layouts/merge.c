@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Equal shares of nonzeros, wherever rows end: for matrices whose row lengths differ much. After MERBIT and merge-based
+ * SpMV (Merrill, Garland): a lane takes `items` consecutive nonzeros, and a descriptor of its own says with one bit for
+ * each of them whether a row ends there.
+ *
+ *   tile   what a thread block multiplies: consecutive whole rows, together no more than 256 · items nonzeros. So no
+ *          row is shared by thread blocks, and none waits for another
+ *   chunk  a warp's share of its tile: 32 · items nonzeros. Rows may cross its borders: warps meet in shared memory
+ *   long   rows of more than a tile: a thread block each adds up such a row, without descriptors. Rows much longer
+ *          than that are cut into pieces, and the last piece to arrive adds up (carry slots)
+ *
+ * Empty rows are in no tile: all thread blocks write them first, in equal shares, so there is no pass over y.
+ *
+ * A tile's nonzeros lie in the order of rows. It either fills all its slots (padded: nothing has to be looked up before
+ * the first load) or as many steps of 32 slots as it needs. What pads a tile lies behind its last row's end, where
+ * sums are dropped; so neither NaN nor Inf in x reaches a row through it.
+ *
+ * How to read it: merge_plan near the end calls the passes in order.
+ */
+#include "analysis/layout.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+enum {
+  WARPS = 8,
+  LANES = 32,
+  THREADS = WARPS * LANES,
+  LONG_BATCH = 8,               /* nonzeros of a long row that a thread loads together, as in the text */
+  PIECE = THREADS * LONG_BATCH, /* a piece is one batch for each thread */
+  WHOLE = 3 * PIECE,            /* two batches more take less time than a carry */
+  ZEROS = 8 * THREADS,          /* empty rows of a thread block */
+  NARROW = 1 << 16              /* columns that two bytes tell apart */
+};
+
+/* Nonzeros begin … end - 1 of the part. */
+struct tile {
+  int64_t begin, end;
+  int32_t row; /* the first */
+};
+
+/* A long row, or a piece of it. */
+struct piece {
+  int64_t begin, end;
+  int32_t row;
+  int first; /* of its row */
+};
+
+struct state {
+  const struct cb_csr *csr;
+  int items; /* nonzeros of a lane; odd */
+  int padded;
+  struct tile *tiles;
+  int64_t tiles_count, tiles_capacity;
+  struct piece *pieces; /* cut rows first */
+  int64_t pieces_count, cut_pieces;
+  int64_t *first_step; /* by tile: steps of 32 slots before it; tiles + 1 */
+  int64_t long_slots;  /* slots of long rows: in front of all tiles */
+  int64_t empty_rows;
+  int64_t blocks; /* thread blocks, those that write empty rows alone included */
+};
+
+static void state_release(void *memory) {
+  struct state *state = memory;
+  if (!state) return;
+  cb_free(state->tiles);
+  cb_free(state->pieces);
+  cb_free(state->first_step);
+  cb_free(state);
+}
+
+static int64_t round_up(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+static int64_t tile_size(const struct state *state) {
+  return (int64_t)THREADS * state->items;
+}
+
+static int64_t chunk_size(const struct state *state) {
+  return (int64_t)LANES * state->items;
+}
+
+static int64_t chunks(const struct state *state) {
+  return WARPS * state->tiles_count;
+}
+
+/* Nonzeros per lane: few while that keeps all multiprocessors busy with several thread blocks each. */
+static int choose_items(const struct cb_csr *csr, const struct cb_options *options,
+                        const struct cb_target *target) {
+  if (options->merge_items) return (int)options->merge_items;
+  const int64_t share = csr->nnz / (THREADS * (int64_t)target->multiprocessors);
+  return share <= 12 ? 3 : share <= 28 ? 5 : 7;
+}
+
+/* ---- tiles: needs items; adds tiles, empty_rows */
+
+static int push_tile(struct state *state, struct tile tile) {
+  if (tile.begin == tile.end) return 1;
+  if (state->tiles_count == state->tiles_capacity) {
+    const int64_t capacity = state->tiles_capacity ? 2 * state->tiles_capacity : 1024;
+    struct tile *tiles = cb_realloc(state->tiles, (size_t)capacity, sizeof *tiles);
+    if (!tiles) return 0;
+    state->tiles = tiles;
+    state->tiles_capacity = capacity;
+  }
+  state->tiles[state->tiles_count++] = tile;
+  return 1;
+}
+
+/* Rows in order, as many as fit; a long row ends a tile, so that the nonzeros of one lie side by side. */
+static int cut_tiles(struct state *state) {
+  const struct cb_csr *csr = state->csr;
+  const int64_t most = tile_size(state);
+  struct tile open = {0, 0, 0};
+  for (int64_t row = 0; row < csr->rows; row++) {
+    const int64_t begin = cb_csr_row(csr, row), end = cb_csr_row(csr, row + 1);
+    state->empty_rows += begin == end;
+    if (begin == end) continue;
+    if (end - open.begin > most || open.begin == open.end) {
+      if (!push_tile(state, open)) return 0;
+      open = (struct tile){begin, begin, (int32_t)row};
+    }
+    open.end = end;
+    if (end - begin > most) open.begin = end; /* is no tile's */
+  }
+  return push_tile(state, open);
+}
+
+/* ---- long rows: needs items; adds pieces, long_slots */
+
+/* Pieces of equal length, up to 31 nonzeros, of one row. Returns how many. */
+static int64_t pieces_of(int64_t length, int64_t piece) {
+  return length > piece ? (length + piece - 1) / piece : 1;
+}
+
+static int add_pieces(struct state *state, const struct cb_options *options, int cut, int64_t *at) {
+  const struct cb_csr *csr = state->csr;
+  const int64_t whole = options->merge_piece ? options->merge_piece : WHOLE;
+  const int64_t most = options->merge_piece ? options->merge_piece : PIECE;
+  for (int64_t row = 0; row < csr->rows; row++) {
+    const int64_t begin = cb_csr_row(csr, row), length = cb_csr_row_length(csr, row);
+    if (length <= tile_size(state) || (length > whole) != cut) continue;
+    const int64_t count = cut ? pieces_of(length, most) : 1;
+    for (int64_t i = 0; state->pieces && i < count; i++) {
+      const int64_t first = length * i / count / LANES * LANES;
+      const int64_t end = i + 1 < count ? length * (i + 1) / count / LANES * LANES : length;
+      state->pieces[*at + i] = (struct piece){begin + first, begin + end, (int32_t)row, !i};
+    }
+    *at += count;
+    state->long_slots += state->pieces ? length : 0;
+  }
+  if (cut) state->cut_pieces = *at;
+  return 1;
+}
+
+static int cut_long_rows(struct state *state, const struct cb_options *options) {
+  int64_t count = 0, at = 0;
+  add_pieces(state, options, 1, &count);
+  add_pieces(state, options, 0, &count);
+  state->pieces = cb_alloc((size_t)count, sizeof *state->pieces);
+  if (!state->pieces) return 0;
+  state->pieces_count = count;
+  add_pieces(state, options, 1, &at);
+  add_pieces(state, options, 0, &at);
+  return 1;
+}
+
+/* ---- slots: needs tiles and pieces; adds padded, first_step */
+
+/* Padded: when it costs next to nothing, or when the matrix is small and latency counts more than bytes. */
+static int choose_padded(const struct state *state, const struct cb_options *options) {
+  enum { SMALL = 1 << 20 };
+  if (options->merge_pad != CB_AUTO) return options->merge_pad == CB_ON;
+  const int64_t nonzeros = state->csr->nnz - state->long_slots;
+  const int64_t waste = state->tiles_count * tile_size(state) - nonzeros;
+  return waste * 32 <= nonzeros || (nonzeros < SMALL && waste * 2 <= nonzeros);
+}
+
+static int place_tiles(struct state *state, const struct cb_options *options) {
+  state->padded = choose_padded(state, options);
+  state->first_step = cb_alloc((size_t)state->tiles_count + 1, sizeof *state->first_step);
+  if (!state->first_step) return 0;
+  int64_t step = round_up(state->long_slots, LANES) / LANES;
+  for (int64_t t = 0; t < state->tiles_count; t++) {
+    state->first_step[t] = step;
+    const int64_t slots = state->padded ? tile_size(state) : state->tiles[t].end - state->tiles[t].begin;
+    step += round_up(slots, LANES) / LANES;
+  }
+  if (step > INT32_MAX / LANES - tile_size(state))
+    step += tile_size(state); /* no index of a guarded load overflows */
+  state->first_step[state->tiles_count] = step;
+  return 1;
+}
+
+static int64_t slots(const struct state *state) {
+  return state->first_step[state->tiles_count] * LANES;
+}
+
+/* Nonzero in a slot of a tile; behind the last: that one again. */
+static int64_t nonzero_at(const struct tile *tile, int64_t position) {
+  const int64_t k = tile->begin + position;
+  return k < tile->end ? k : tile->end - 1;
+}
+
+/* ---- columns: needs slots */
+
+/* Of the nonzeros begin … end - 1. */
+static void column_range(const struct cb_csr *csr, int64_t begin, int64_t end, uint32_t *least,
+                         uint32_t *most) {
+  *least = *most = (uint32_t)csr->col_idx[begin];
+  for (int64_t k = begin + 1; k < end; k++) {
+    const uint32_t column = (uint32_t)csr->col_idx[k];
+    *least = column < *least ? column : *least;
+    *most = column > *most ? column : *most;
+  }
+}
+
+/* First columns of tiles and of pieces, if they make all offsets fit two bytes; else zeros. */
+static void choose_bases(const struct state *state, uint32_t *of_tile, uint32_t *of_piece) {
+  int wide = state->csr->cols <= NARROW; /* or narrow enough without */
+#pragma omp parallel for schedule(static) reduction(| : wide)
+  for (int64_t t = 0; t < state->tiles_count; t++) {
+    uint32_t most;
+    column_range(state->csr, state->tiles[t].begin, state->tiles[t].end, &of_tile[t], &most);
+    wide |= most - of_tile[t] >= NARROW;
+  }
+#pragma omp parallel for schedule(static) reduction(| : wide)
+  for (int64_t p = 0; p < state->pieces_count; p++) {
+    uint32_t most;
+    column_range(state->csr, state->pieces[p].begin, state->pieces[p].end, &of_piece[p], &most);
+    wide |= most - of_piece[p] >= NARROW;
+  }
+  if (!wide) return;
+  memset(of_tile, 0, (size_t)state->tiles_count * sizeof *of_tile);
+  memset(of_piece, 0, (size_t)state->pieces_count * sizeof *of_piece);
+}
+
+static void fill_offsets(const struct state *state, const uint32_t *of_tile, const uint32_t *of_piece,
+                         uint32_t *offsets) {
+  const struct cb_csr *csr = state->csr;
+  for (int64_t p = 0, slot = 0; p < state->pieces_count; p++)
+    for (int64_t k = state->pieces[p].begin; k < state->pieces[p].end; k++)
+      offsets[slot++] = (uint32_t)csr->col_idx[k] - of_piece[p];
+  for (int64_t slot = state->long_slots; slot < state->first_step[0] * LANES; slot++) offsets[slot] = 0;
+#pragma omp parallel for schedule(static)
+  for (int64_t t = 0; t < state->tiles_count; t++) {
+    const int64_t first = state->first_step[t] * LANES, end = state->first_step[t + 1] * LANES;
+    for (int64_t slot = first; slot < end; slot++)
+      offsets[slot] = (uint32_t)csr->col_idx[nonzero_at(&state->tiles[t], slot - first)] - of_tile[t];
+  }
+}
+
+static void draft_columns(struct cb_draft *draft, const struct state *state) {
+  uint32_t *of_tile = cb_alloc((size_t)state->tiles_count, sizeof *of_tile);
+  uint32_t *of_piece = cb_alloc((size_t)state->pieces_count, sizeof *of_piece);
+  uint32_t *offsets = cb_alloc((size_t)slots(state), sizeof *offsets);
+  if (of_tile && of_piece && offsets) {
+    choose_bases(state, of_tile, of_piece);
+    fill_offsets(state, of_tile, of_piece, offsets);
+  }
+  if (state->tiles_count)
+    cb_draft_index(draft, "first_column", "a tile's first column", of_tile, 0, state->tiles_count);
+  else
+    cb_free(of_tile);
+  if (state->pieces_count)
+    cb_draft_index(draft, "long_column", "a long row's (or piece's) first column", of_piece, 0,
+                   state->pieces_count);
+  else
+    cb_free(of_piece);
+  cb_draft_index(draft, "column_offset", "column of a slot, from the first of its tile or long row", offsets,
+                 0, slots(state));
+  cb_draft_values(draft, "values", "in the order of slots", slots(state));
+}
+
+/* ---- rows of tiles: needs tiles */
+
+/* What the rows of all tiles come to. `row_offset` is by row end, in the order of tiles. */
+struct rows {
+  uint32_t *descriptor;            /* by lane of a chunk */
+  uint32_t *first_row, *row_count; /* by chunk */
+  uint32_t *first_end;             /* by chunk: row ends before it; chunks + 1 */
+  uint32_t *row_offset;            /* by row end: its row, from its chunk's first row */
+};
+
+static void rows_release(struct rows *rows) {
+  cb_free(rows->descriptor);
+  cb_free(rows->first_row);
+  cb_free(rows->row_count);
+  cb_free(rows->first_end);
+  cb_free(rows->row_offset);
+}
+
+static int64_t tile_end_row(const struct state *state, int64_t t) {
+  int64_t row = state->tiles[t].row;
+  while (row < state->csr->rows && cb_csr_row(state->csr, row) < state->tiles[t].end) row++;
+  return row;
+}
+
+/* Flags of a tile's lanes, row ends per chunk and each chunk's first row. */
+static void describe_ends(const struct state *state, int64_t t, struct rows *rows) {
+  const struct tile *tile = &state->tiles[t];
+  const int64_t end_row = tile_end_row(state, t);
+  uint32_t *flags = rows->descriptor + t * THREADS;
+  for (int64_t row = tile->row; row < end_row; row++) {
+    if (!cb_csr_row_length(state->csr, row)) continue;
+    const int64_t last = cb_csr_row(state->csr, row + 1) - 1 - tile->begin;
+    const int64_t chunk = t * WARPS + last / chunk_size(state);
+    flags[last / state->items] |= 1u << last % state->items;
+    if (!rows->row_count[chunk]++) rows->first_row[chunk] = (uint32_t)row;
+  }
+  for (int warp = 0; warp < WARPS; warp++)
+    for (uint32_t lane = 0, before = 0; lane < LANES; lane++) {
+      const uint32_t ends = flags[warp * LANES + (int)lane];
+      flags[warp * LANES + (int)lane] = before << state->items | ends;
+      before += (uint32_t)__builtin_popcount(ends);
+    }
+}
+
+/* Rows of the tile's row ends; whether some chunk's are not consecutive. */
+static int list_rows(const struct state *state, int64_t t, struct rows *rows) {
+  const int64_t end_row = tile_end_row(state, t);
+  int64_t chunk = t * WARPS, at = rows->first_end[chunk];
+  int gaps = 0;
+  for (int64_t row = state->tiles[t].row; row < end_row; row++) {
+    if (!cb_csr_row_length(state->csr, row)) continue;
+    while (at == rows->first_end[chunk + 1]) chunk++;
+    rows->row_offset[at] = (uint32_t)row - rows->first_row[chunk];
+    gaps |= rows->row_offset[at] != at - rows->first_end[chunk];
+    at++;
+  }
+  return gaps;
+}
+
+static int fill_rows(const struct state *state, struct rows *rows, int *gaps) {
+  const int64_t count = chunks(state);
+  int found = 0;
+  rows->descriptor = cb_calloc((size_t)(state->tiles_count * THREADS), sizeof *rows->descriptor);
+  rows->first_row = cb_calloc((size_t)count, sizeof *rows->first_row);
+  rows->row_count = cb_calloc((size_t)count, sizeof *rows->row_count);
+  rows->first_end = cb_alloc((size_t)count + 1, sizeof *rows->first_end);
+  if (!rows->descriptor || !rows->first_row || !rows->row_count || !rows->first_end) return 0;
+#pragma omp parallel for schedule(static)
+  for (int64_t t = 0; t < state->tiles_count; t++) describe_ends(state, t, rows);
+  rows->first_end[0] = 0;
+  for (int64_t c = 0; c < count; c++) rows->first_end[c + 1] = rows->first_end[c] + rows->row_count[c];
+  rows->row_offset = cb_alloc(rows->first_end[count], sizeof *rows->row_offset);
+  if (!rows->row_offset) return 0;
+#pragma omp parallel for schedule(static) reduction(| : found)
+  for (int64_t t = 0; t < state->tiles_count; t++) found |= list_rows(state, t, rows);
+  *gaps = found;
+  return 1;
+}
+
+/* An index array that the draft takes from *elements. */
+static void give(struct cb_draft *draft, const char *name, const char *meaning, uint32_t **elements,
+                 int64_t count) {
+  cb_draft_index(draft, name, meaning, *elements, 0, count);
+  *elements = NULL;
+}
+
+static void draft_rows(struct cb_draft *draft, const struct state *state) {
+  struct rows rows = {0};
+  int gaps = 0;
+  if (!fill_rows(state, &rows, &gaps)) {
+    draft->failed = 1;
+    rows_release(&rows);
+    return;
+  }
+  const int64_t ends = rows.first_end[chunks(state)];
+  give(draft, "descriptor",
+       "of a lane: kItems bits, set where rows end; above them, rows that end in earlier lanes",
+       &rows.descriptor, state->tiles_count * THREADS);
+  give(draft, "row_count", "rows that end in a chunk", &rows.row_count, chunks(state));
+  give(draft, "first_row", "the first row that ends in a chunk", &rows.first_row, chunks(state));
+  if (gaps) {
+    give(draft, "first_end", "row ends before a chunk", &rows.first_end, chunks(state));
+    give(draft, "row_offset", "row of a row end, from its chunk's first row", &rows.row_offset, ends);
+  }
+  cb_draft_hole(draft, "row",
+                gaps ? "k < 32 ? row_of_lane : first + row_offset(arrays, end + k)" : "first + k");
+  cb_draft_include(draft, "gaps", gaps ? "merge/gaps.cu.in" : "");
+  rows_release(&rows);
+}
+
+/* ---- the region: needs all of the above; adds arrays and pieces of text */
+
+static void draft_tiles(struct cb_draft *draft, const struct state *state) {
+  uint64_t *first_step = cb_alloc((size_t)state->tiles_count + 1, sizeof *first_step);
+  const int64_t count = state->tiles_count + !state->padded;
+  if (first_step) memcpy(first_step, state->first_step, (size_t)count * sizeof *first_step);
+  cb_draft_constant(draft, "kItems", state->items, "plan: nonzeros of a lane");
+  cb_draft_index(draft, "first_step", "steps of 32 slots before a tile", first_step, 1, count);
+  draft_rows(draft, state);
+  cb_draft_include(draft, "load", state->padded ? "merge/load_padded.cu.in" : "merge/load_guarded.cu.in");
+  cb_draft_include(draft, "region", "merge/rows.cu.in");
+  cb_draft_include(draft, "region", "merge/tile.cu.in");
+  draft->region.static_shared +=
+      WARPS * (chunk_size(state) + 1) * (int64_t)cb_type_size(draft->sum_type) + WARPS * 4;
+}
+
+/* Pieces of one row are a group of carry slots, numbered like their thread blocks. */
+static void draft_carries(struct cb_draft *draft, const struct state *state) {
+  const int64_t pieces = state->cut_pieces;
+  cb_draft_include(draft, "group", pieces ? "merge/group.cu.in" : "");
+  cb_draft_include(draft, "carry", pieces ? "merge/carry.cu.in" : "");
+  if (!pieces) return;
+  uint32_t *group = cb_alloc((size_t)pieces, sizeof *group);
+  uint32_t *first = cb_alloc((size_t)pieces + 1, sizeof *first);
+  int64_t groups = 0;
+  for (int64_t p = 0; group && first && p < pieces; p++) {
+    if (state->pieces[p].first) first[groups++] = (uint32_t)p;
+    group[p] = (uint32_t)groups - 1;
+  }
+  if (first) first[groups] = (uint32_t)pieces;
+  cb_draft_index(draft, "carry_group", "a piece's group: the pieces of one row", group, 0, pieces);
+  cb_draft_index(draft, "carry_first", "a group's first piece; groups + 1", first, 0, groups + 1);
+  cb_draft_constant(draft, "kPieces", pieces, "plan: thread blocks that have a piece of a row");
+  draft->region.carry_slots = pieces;
+  draft->region.carry_width = 1;
+  draft->region.carry_counters = groups;
+  cb_draft_fact(draft, "pieces", "%lld %lld", (long long)groups, (long long)pieces);
+}
+
+static void draft_long(struct cb_draft *draft, const struct state *state) {
+  const int64_t count = state->pieces_count;
+  uint64_t *slot = cb_alloc((size_t)count + 1, sizeof *slot);
+  uint32_t *row = cb_alloc((size_t)count, sizeof *row);
+  if (slot && row) {
+    slot[0] = 0;
+    for (int64_t p = 0; p < count; p++) {
+      slot[p + 1] = slot[p] + (uint64_t)(state->pieces[p].end - state->pieces[p].begin);
+      row[p] = (uint32_t)state->pieces[p].row;
+    }
+  }
+  cb_draft_index(draft, "long_slot", "first slot of a long row (or piece); one more", slot, 1, count + 1);
+  cb_draft_index(draft, "long_row", "a long row", row, 0, count);
+  draft_carries(draft, state);
+  cb_draft_include(draft, "region", "merge/long.cu.in");
+  draft->region.static_shared += WARPS * (int64_t)cb_type_size(draft->sum_type);
+}
+
+/* Rows without nonzeros are written when the region owes them to y. */
+static int writes_empty_rows(const struct cb_draft *draft, const struct state *state) {
+  if (draft->commit != CB_COMMIT_FINAL || !state->empty_rows) return 0;
+  return draft->options->form != CB_FORM_ADD ||
+         !state->csr->nnz; /* adding nothing; but a region needs some text */
+}
+
+static void draft_empty(struct cb_draft *draft, struct state *state) {
+  const struct cb_csr *csr = state->csr;
+  cb_draft_include(draft, "empty", writes_empty_rows(draft, state) ? "merge/empty.cu.in" : "");
+  if (!writes_empty_rows(draft, state)) return;
+  uint32_t *rows = cb_alloc((size_t)state->empty_rows, sizeof *rows);
+  int64_t at = 0;
+  for (int64_t row = 0; rows && row < csr->rows; row++)
+    if (!cb_csr_row_length(csr, row)) rows[at++] = (uint32_t)row;
+  const int64_t least = (state->empty_rows + ZEROS - 1) / ZEROS;
+  if (state->blocks < least) state->blocks = least;
+  cb_draft_index(draft, "empty_row", "rows without nonzeros", rows, 0, state->empty_rows);
+  cb_draft_constant(draft, "kEmptyRows", state->empty_rows, "matrix: rows without nonzeros");
+  cb_draft_constant(draft, "kBlocks", state->blocks, "plan: thread blocks of this region");
+  cb_draft_fact(draft, "empty", "%lld", (long long)state->empty_rows);
+}
+
+/* Who does what: thread blocks of long rows first, then tiles, then those that write empty rows alone. */
+static void draft_dispatch(struct cb_draft *draft, const struct state *state) {
+  const int64_t work = state->pieces_count + state->tiles_count;
+  const int both = state->pieces_count && state->tiles_count, idle = work && state->blocks > work;
+  if (both) cb_draft_constant(draft, "kLongBlocks", state->pieces_count, "plan: thread blocks of long rows");
+  if (idle) cb_draft_constant(draft, "kBusyBlocks", work, "plan: thread blocks that have nonzeros");
+  cb_draft_include(draft, "dispatch", idle ? "merge/idle.cu.in" : "");
+  if (work)
+    cb_draft_include(draft, "dispatch",
+                     both                  ? "merge/either.cu.in"
+                     : state->pieces_count ? "merge/all_long.cu.in"
+                                           : "merge/all_tiles.cu.in");
+  cb_draft_include(draft, "region", "merge/multiply.cu.in");
+}
+
+/* Registers for a lane's loads: 40, 48 or 64. */
+static int choose_blocks_per_sm(const struct cb_draft *draft, const struct state *state) {
+  const int64_t words = state->items * (1 + (int64_t)cb_type_size(draft->sum_type) / 4);
+  return words <= 21 ? 6 : words <= 27 ? 5 : 4;
+}
+
+static void draft_region(struct cb_draft *draft, struct state *state) {
+  state->blocks = state->pieces_count + state->tiles_count;
+  cb_draft_fact(draft, "tiles", "%lld", (long long)state->tiles_count);
+  if (state->tiles_count) cb_draft_fact(draft, "items", "%d", state->items);
+  if (state->tiles_count && state->padded) cb_draft_fact(draft, "padded", "yes");
+  if (state->pieces_count) cb_draft_fact(draft, "long", "%lld", (long long)(state->pieces_count));
+  if (state->csr->nnz) draft_columns(draft, state);
+  if (state->tiles_count) draft_tiles(draft, state);
+  if (state->pieces_count) draft_long(draft, state);
+  draft_empty(draft, state);
+  draft_dispatch(draft, state);
+  draft->region.blocks = state->blocks;
+  draft->region.blocks_per_sm = choose_blocks_per_sm(draft, state);
+  draft->region.commit = draft->commit;
+}
+
+/* ---- cost */
+
+/* Sectors of x that one run of nonzeros asks for: neighbouring lanes of a step share them. */
+static int64_t sectors_of(const struct cb_csr *csr, int64_t begin, int64_t end, int64_t per_sector) {
+  int64_t sectors = 0, previous = -1;
+  for (int64_t k = begin; k < end; k++) {
+    const int64_t sector = csr->col_idx[k] / per_sector;
+    if ((k - begin) % LANES == 0) previous = -1;
+    sectors += sector != previous;
+    previous = sector;
+  }
+  return sectors;
+}
+
+/* From every 16th tile, and all long rows. */
+static int64_t estimate_sectors(const struct state *state, int64_t value_bytes) {
+  const int64_t stride = state->tiles_count >= 1024 ? 16 : 1, per_sector = 32 / value_bytes;
+  int64_t sectors = 0, of_long = 0;
+#pragma omp parallel for schedule(static) reduction(+ : sectors)
+  for (int64_t t = 0; t < state->tiles_count; t += stride)
+    sectors += sectors_of(state->csr, state->tiles[t].begin, state->tiles[t].end, per_sector);
+#pragma omp parallel for schedule(static) reduction(+ : of_long)
+  for (int64_t p = 0; p < state->pieces_count; p++)
+    of_long += sectors_of(state->csr, state->pieces[p].begin, state->pieces[p].end, per_sector);
+  return sectors * stride + of_long;
+}
+
+/* Batches of the longest piece or uncut row, one after the other. */
+static int64_t longest_chain(const struct state *state, int64_t begin, int64_t end, int64_t batch_ns) {
+  int64_t longest = 0;
+  for (int64_t p = begin; p < end; p++) {
+    const int64_t length = state->pieces[p].end - state->pieces[p].begin;
+    longest = length > longest ? length : longest;
+  }
+  return (longest + PIECE - 1) / PIECE * batch_ns;
+}
+
+/* Assumed, not measured, in the units of the sell layout: a tile is one batch of loads, and adding up takes a little
+ * longer than that; pieces wait for their last. */
+static void predict(struct cb_draft *draft, const struct state *state) {
+  enum { NS_PER_BATCH = 800, NS_ROWS = 900, NS_LOOK_UP = 200, NS_CARRY = 1500 };
+  const int64_t cut = state->cut_pieces, all = state->pieces_count;
+  const int64_t chains[] = {
+      state->tiles_count ? NS_PER_BATCH + NS_ROWS + (state->padded ? 0 : NS_LOOK_UP) : 0,
+      cut ? longest_chain(state, 0, cut, NS_PER_BATCH) + NS_LOOK_UP + NS_CARRY : 0,
+      cut < all ? longest_chain(state, cut, all, NS_PER_BATCH) + NS_LOOK_UP : 0,
+  };
+  for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)
+    if (chains[i] > draft->region.cost.chain_ns) draft->region.cost.chain_ns = chains[i];
+  draft->region.cost.sectors = estimate_sectors(state, (int64_t)cb_type_size(draft->value_type));
+  draft->region.cost.stream_percent = 82;
+}
+
+static enum cb_status merge_plan(struct cb_draft *draft, struct cb_diag *diag) {
+  const struct cb_csr *csr = draft->work.part.csr;
+  struct state *state = cb_calloc(1, sizeof *state);
+  if (!state) return cb_fail_memory(diag, "merge layout", sizeof *state);
+  draft->work.state = state;
+  state->csr = csr;
+  state->items = choose_items(csr, draft->options, draft->target);
+  if (!cut_tiles(state) || !cut_long_rows(state, draft->options) || !place_tiles(state, draft->options))
+    return cb_fail_memory(diag, "tiles",
+                          (uint64_t)csr->nnz / (uint64_t)tile_size(state) * sizeof *state->tiles);
+  draft_region(draft, state);
+  predict(draft, state);
+  return CB_OK;
+}
+
+static enum cb_status merge_pack(const struct cb_region *region, const struct cb_region_work *work,
+                                 unsigned char *const *targets, const struct cb_slot_map *map,
+                                 struct cb_diag *diag) {
+  const struct state *state = work->state;
+  (void)region;
+  (void)targets;
+  (void)diag;
+  for (int64_t p = 0, slot = 0; p < state->pieces_count; p++)
+    for (int64_t k = state->pieces[p].begin; k < state->pieces[p].end; k++)
+      cb_slot_set(map, slot++, cb_part_origin(&work->part, k));
+#pragma omp parallel for schedule(static)
+  for (int64_t t = 0; t < state->tiles_count; t++)
+    for (int64_t k = state->tiles[t].begin; k < state->tiles[t].end; k++)
+      cb_slot_set(map, state->first_step[t] * LANES + k - state->tiles[t].begin,
+                  cb_part_origin(&work->part, k));
+  return CB_OK;
+}
+
+const struct cb_layout cb_layout_merge = {
+    .name = "merge",
+    .summary = "equal shares of nonzeros for all lanes; a bit for each says where rows end",
+    .source = "MERBIT; merge-based SpMV: Merrill, Garland, SC 2016",
+    .plan = merge_plan,
+    .pack = merge_pack,
+    .release = state_release,
+};

@@ -1,0 +1,419 @@
+// y = αA·x + βy for "skewed": 60 × 900, 1398 nonzeros, double.  cbgen 0.1.0, do not edit.
+//   plan    (spmv (merge (tiles 2) (items 3) (long 2) (pieces 1 2) (empty 4)))
+//   target  sm_90, 132 SMs        launch  grid 4 × 256 threads, 0 B dynamic shared memory
+//   pattern fe1cb40a6885b31a23c90158f9b12f27        stored  10.4 bytes per nonzero (CSR: 12.2)
+//   use     skewed_load_file, skewed_multiply, skewed_free; -DCBGEN_SELFTEST makes it a program that checks itself
+//
+// Read it from here: types and vectors, then one namespace per region of the plan, then the kernels. The shims in
+// between are the same in every generated file and can be skipped; the host section at the end is not seen by NVRTC.
+
+// ---- the shims are left out of this golden -------------------------------------------------------------------------------------
+// ---- types and vectors ---------------------------------------------------------------------------------------
+
+using matrix_t = double;  // values of A
+using vector_t = double;  // x and y
+using sum_t = double;     // sums, alpha and beta
+
+
+struct Vectors {
+  const vector_t *x;  // length 900
+  vector_t *y;        // length 60
+  sum_t alpha, beta;
+  sum_t *carry_sums;         // 2: sums of rows that several units share
+  uint32_t *carry_counters;  // 1: units that have arrived, per shared panel; zero between products
+};
+
+CBGEN_DEVICE sum_t load_x(const Vectors &vectors, int column) { return sum_t(load_input(vectors.x + column)); }
+
+// The one final write of a row. With beta = 0 y is not read: it may hold anything.
+CBGEN_DEVICE void commit(const Vectors &vectors, int row, sum_t sum) {
+  const sum_t scaled = vectors.alpha * sum;
+  vectors.y[row] = vector_t(vectors.beta == 0 ? scaled : scaled + vectors.beta * sum_t(vectors.y[row]));
+}
+
+// Called by a whole warp after it stored its carry slot. True in the last of `parties` warps, for which all slots
+// are readable; the counter is then ready for the next product.
+CBGEN_DEVICE bool last_to_arrive(uint32_t *counter, int parties) {
+  __threadfence();
+  __syncwarp();
+  unsigned before = 0;
+  if (threadIdx.x % 32 == 0) before = atomicAdd(counter, 1u);
+  before = __shfl_sync(kFullMask, before, 0);
+  if (before + 1 != (unsigned)parties) return false;
+  __threadfence();
+  if (threadIdx.x % 32 == 0) store_l2(counter, uint32_t(0));
+  return true;
+}
+
+// ---- region merge0: equal shares of nonzeros for all lanes; a bit for each says where rows end
+//      tiles 2, items 3, long 2, pieces 1 2, empty 4
+
+namespace merge0 {
+
+using index_t = int;  // holds any index into the arrays below
+constexpr int kItems = 3;  // plan: nonzeros of a lane
+constexpr int kPieces = 2;  // plan: thread blocks that have a piece of a row
+constexpr int kEmptyRows = 4;  // matrix: rows without nonzeros
+constexpr int kBlocks = 4;  // plan: thread blocks of this region
+constexpr int kLongBlocks = 2;  // plan: thread blocks of long rows
+
+struct Arrays {
+  const uint16_t *column_offset;  // 1408: column of a slot, from the first of its tile or long row
+  const double *values;  // 1408: in the order of slots
+  const uint8_t *descriptor;  // 512: of a lane: kItems bits, set where rows end; above them, rows that end in earlier lanes
+};
+
+// a tile's first column
+CBGEN_DEVICE int first_column(const Arrays &, int) { return 0; }
+// a long row's (or piece's) first column
+CBGEN_DEVICE int long_column(const Arrays &, int) { return 0; }
+CBGEN_DEVICE int column_offset(const Arrays &arrays, int i) { return load(arrays.column_offset + i); }
+// steps of 32 slots before a tile
+__device__ const uint8_t first_step_table[] = {
+    25, 32, 44};
+CBGEN_DEVICE int first_step(const Arrays &, int i) { return first_step_table[i]; }
+CBGEN_DEVICE int descriptor(const Arrays &arrays, int i) { return load(arrays.descriptor + i); }
+// rows that end in a chunk
+__device__ const uint8_t row_count_table[] = {
+    6, 9, 2, 0, 0, 0, 0, 0, 10, 13, 9, 6, 0, 0, 0, 0};
+CBGEN_DEVICE int row_count(const Arrays &, int i) { return row_count_table[i]; }
+// the first row that ends in a chunk
+__device__ const uint8_t first_row_table[] = {
+    0, 9, 18, 0, 0, 0, 0, 0, 21, 31, 45, 54, 0, 0, 0, 0};
+CBGEN_DEVICE int first_row(const Arrays &, int i) { return first_row_table[i]; }
+// row ends before a chunk
+__device__ const uint8_t first_end_table[] = {
+    0, 6, 15, 17, 17, 17, 17, 17, 17, 27, 40, 49, 55, 55, 55, 55};
+CBGEN_DEVICE int first_end(const Arrays &, int i) { return first_end_table[i]; }
+// row of a row end, from its chunk's first row
+__device__ const uint8_t row_offset_table[] = {
+    0, 1, 2, 3, 4, 8, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0,
+    1, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 3, 4, 5,
+    6, 7, 8, 9, 10, 11, 12, 13, 0, 1, 2, 3, 4, 5, 6, 7,
+    8, 0, 1, 2, 3, 4, 5};
+CBGEN_DEVICE int row_offset(const Arrays &, int i) { return row_offset_table[i]; }
+// first slot of a long row (or piece); one more
+__device__ const uint16_t long_slot_table[] = {
+    0, 384, 800};
+CBGEN_DEVICE int long_slot(const Arrays &, int i) { return long_slot_table[i]; }
+// a long row
+CBGEN_DEVICE int long_row(const Arrays &, int) { return 20; }
+// a piece's group: the pieces of one row
+CBGEN_DEVICE int carry_group(const Arrays &, int) { return 0; }
+// a group's first piece; groups + 1
+CBGEN_DEVICE int carry_first(const Arrays &, int i) { return 2 * i; }
+// rows without nonzeros
+__device__ const uint8_t empty_row_table[] = {
+    5, 6, 7, 33};
+CBGEN_DEVICE int empty_row(const Arrays &, int i) { return empty_row_table[i]; }
+
+// Adds up the rows that end in a chunk: row k of it into sums[own + k]. A lane brings products 32 i + lane of the
+// chunk and adds up kItems consecutive ones. What stands open at the end of a lane goes on to the next lanes, up to
+// one where a row ends. Returns, in lane 31, what stands open at the end of the chunk. `bits` is the lane's descriptor.
+CBGEN_DEVICE sum_t sum_rows(Shared<sum_t, 256 * kItems> &sums, int own, int bits, sum_t (&products)[kItems]) {
+  static_assert(kItems % 2 == 1, "an even stride would make lanes share banks");
+  const int lane = (int)threadIdx.x % 32, rows_before = bits >> kItems;
+  const bool ends = bits & ((1 << kItems) - 1);
+#pragma unroll
+  for (int i = 0; i < kItems; i++) sums[own + 32 * i + lane] = products[i];
+  __syncwarp();
+#pragma unroll
+  for (int i = 0; i < kItems; i++) products[i] = sums[own + kItems * lane + i];
+  __syncwarp();
+  sum_t open = 0;
+  int row = own + rows_before;
+#pragma unroll
+  for (int i = 0; i < kItems; i++) {
+    open += products[i];
+    if (bits >> i & 1) {
+      sums[row++] = open;
+      open = 0;
+    }
+  }
+  // The first lane whose open sum reaches this one.
+  const unsigned enders = __ballot_sync(kFullMask, ends) & ((2u << lane) - 1);
+  const int reach = enders ? 31 - __clz((int)enders) : 0;
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2) {
+    const sum_t before = __shfl_up_sync(kFullMask, open, step);
+    if (lane - step >= reach) open += before;
+  }
+  const sum_t before = __shfl_up_sync(kFullMask, open, 1);
+  if (ends && lane > 0) sums[own + rows_before] += before;
+  return open;
+}
+
+// Products 32 i + lane of the warp's chunk. All loads are under way before the first is used.
+CBGEN_DEVICE void multiply_chunk(const Arrays &arrays, const Vectors &vectors, int tile, sum_t (&products)[kItems]) {
+  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+  const index_t slots = 32 * (index_t(first_step(arrays, tile)) + kItems * warp) + lane;
+  const int base = first_column(arrays, tile);
+  int columns[kItems];
+  sum_t values[kItems];
+  const int steps = first_step(arrays, tile + 1) - first_step(arrays, tile) - kItems * warp;  // that the chunk has
+  #pragma unroll
+  for (int i = 0; i < kItems; i++) {
+    columns[i] = i < steps ? base + column_offset(arrays, slots + 32 * i) : 0;
+    values[i] = i < steps ? sum_t(load_stream(arrays.values + slots + 32 * i)) : sum_t(0);
+  }
+  #pragma unroll
+  for (int i = 0; i < kItems; i++) products[i] = i < steps ? values[i] * load_x(vectors, columns[i]) : sum_t(0);
+}
+
+// A tile: whole rows. A warp's chunk of it is 32 * kItems nonzeros; the rows that end there are the warp's to write.
+CBGEN_DEVICE void multiply_tile(const Arrays &arrays, const Vectors &vectors, int tile) {
+  __shared__ Shared<sum_t, 256 * kItems> sums;  // [warp]: products, then sums of rows
+  __shared__ Shared<sum_t, 8> open_sums;        // [warp]: what stands open at the end of the chunk
+  __shared__ Shared<int, 8> rows_of;            // [warp]: rows that end in the chunk
+  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+  const int chunk = 8 * tile + warp, own = 32 * kItems * warp;
+  const int ends = descriptor(arrays, 256 * index_t(tile) + threadIdx.x);
+  const int rows = row_count(arrays, chunk), first = first_row(arrays, chunk);
+  const int end = first_end(arrays, chunk);
+  const int row_of_lane = lane < rows ? first + row_offset(arrays, end + lane) : 0;
+  sum_t products[kItems], open = 0;
+  multiply_chunk(arrays, vectors, tile, products);
+  if (rows > 0) {
+    open = sum_rows(sums, own, ends, products);
+  } else {  // amidst a row
+#pragma unroll
+    for (int i = 0; i < kItems; i++) open += products[i];
+#pragma unroll
+    for (int step = 16; step > 0; step /= 2) open += __shfl_xor_sync(kFullMask, open, step);
+  }
+  if (lane == 31) {
+    open_sums[warp] = open;
+    rows_of[warp] = rows;
+  }
+  __syncthreads();
+  for (int k = lane; k < rows; k += 32) {
+    sum_t sum = sums[own + k];
+    for (int other = warp - 1; k == 0 && other >= 0; other--) {  // the first row may begin in earlier chunks
+      sum += open_sums[other];
+      if (rows_of[other] > 0) break;
+    }
+    commit(vectors, k < 32 ? row_of_lane : first + row_offset(arrays, end + k), sum);
+  }
+}
+
+// A long row, or a piece of one. The loads of kBatch nonzeros per thread are under way before the first is used.
+CBGEN_DEVICE void multiply_long(const Arrays &arrays, const Vectors &vectors, int block) {
+  constexpr int kBatch = 8;
+  __shared__ Shared<sum_t, 8> warp_sums;
+  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+  const index_t first = long_slot(arrays, block);
+  const int count = int(long_slot(arrays, block + 1) - first), base = long_column(arrays, block);
+  const int row = long_row(arrays, block);
+  const int group = block < kPieces ? carry_group(arrays, block) : -1;
+  const int first_piece = group >= 0 ? carry_first(arrays, group) : 0;
+  const int last_piece = group >= 0 ? carry_first(arrays, group + 1) : 0;
+  sum_t sum = 0;
+  for (int k = (int)threadIdx.x; k < count; k += 256 * kBatch) {
+    int columns[kBatch];
+    sum_t values[kBatch];
+#pragma unroll
+    for (int i = 0; i < kBatch; i++) {
+      const bool used = k + 256 * i < count;
+      columns[i] = used ? base + column_offset(arrays, first + (k + 256 * i)) : 0;
+      values[i] = used ? sum_t(load_stream(arrays.values + first + (k + 256 * i))) : sum_t(0);
+    }
+#pragma unroll
+    for (int i = 0; i < kBatch; i++)
+      if (k + 256 * i < count) sum += values[i] * load_x(vectors, columns[i]);
+  }
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(kFullMask, sum, step);
+  if (lane == 0) warp_sums[warp] = sum;
+  __syncthreads();
+  if (warp > 0) return;
+  sum = warp_sums[lane % 8];
+#pragma unroll
+  for (int step = 4; step > 0; step /= 2) sum += __shfl_xor_sync(kFullMask, sum, step);
+  if (group >= 0) {
+    sum_t *const sums = vectors.carry_sums + 0;
+    if (lane == 0) store_l2(sums + block, sum);
+    if (!last_to_arrive(vectors.carry_counters + 0 + group, last_piece - first_piece)) return;
+    sum = 0;
+    for (int piece = first_piece + lane; piece < last_piece; piece += 32) sum += load_l2(sums + piece);
+  #pragma unroll
+    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(kFullMask, sum, step);
+  }
+  if (lane == 0) commit(vectors, row, sum);
+}
+
+CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
+  // Rows without nonzeros, in equal shares.
+  for (unsigned i = 256u * thread_block + threadIdx.x; i < kEmptyRows; i += 256u * kBlocks)
+    commit(vectors, empty_row(arrays, i), sum_t(0));
+  if (thread_block < kLongBlocks) multiply_long(arrays, vectors, thread_block);
+  else multiply_tile(arrays, vectors, thread_block - kLongBlocks);
+}
+
+}  // namespace merge0
+
+// ---- kernels
+
+CBGEN_KERNEL void __launch_bounds__(256, 6) skewed_spmv(const merge0::Arrays merge0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta, sum_t *carry_sums, uint32_t *carry_counters) {
+  wait_for_previous();
+  const Vectors vectors = {x, y, alpha, beta, carry_sums, carry_counters};
+  merge0::multiply(merge0_arrays, vectors, (int)blockIdx.x);
+}
+
+// ---- host: load, multiply, free ------------------------------------------------------------------------------
+// Functions return NULL, or a message that lives forever.
+#ifndef __CUDACC_RTC__
+
+// Device pointers of one loaded matrix.
+struct skewed_matrix {
+  merge0::Arrays merge0;
+  sum_t *carry_sums;
+  uint32_t *carry_counters;
+};
+
+void skewed_free(skewed_matrix *matrix) {
+  void *const blocks[] = {(void *)matrix->merge0.column_offset, (void *)matrix->merge0.values, (void *)matrix->merge0.descriptor, matrix->carry_sums, matrix->carry_counters, nullptr};
+  for (void *const *block = blocks; *block != nullptr; block++) cudaFree(*block);
+  *matrix = {};
+}
+
+// Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
+static const char *skewed_check(const unsigned char *data, size_t bytes) {
+  constexpr uint64_t kId[2] = {0xae9613c3b317cd42u, 0x24bb75e63cb4fcb3u};  // plan and pattern
+  uint64_t header[8], checksum = 0xcbf29ce484222325u;
+  if (bytes < sizeof header) return "data of skewed: shorter than its header";
+  memcpy(header, data, sizeof header);
+  if (memcmp(data, "CBGENDAT", 8) != 0) return "data of skewed: not a cbgen data file";
+  if ((header[1] & 0xffffffffu) != 1) return "data of skewed: another version of the format; generate both files anew";
+  if (memcmp(header + 2, kId, sizeof kId) != 0) return "data of skewed: belongs to another kernel; generate both files anew";
+  if (header[4] != bytes || bytes < 14848 || bytes % 8 != 0) return "data of skewed: cut short";
+  for (size_t at = sizeof header; at < bytes; at += 8) {
+    uint64_t word;
+    memcpy(&word, data + at, sizeof word);
+    checksum = (checksum ^ word) * 0x100000001b3u;
+  }
+  return checksum == header[5] ? nullptr : "data of skewed: damaged, its checksum does not match";
+}
+
+// Copies the arrays to the current device. Free with skewed_free; after a failure nothing is left to free.
+const char *skewed_load(skewed_matrix *matrix, const void *data, size_t bytes) {
+  *matrix = {};
+  const struct {
+    void **to;
+    size_t offset, bytes;
+  } arrays[] = {
+      {(void **)&matrix->merge0.column_offset, 256, 2816},
+      {(void **)&matrix->merge0.values, 3072, 11264},
+      {(void **)&matrix->merge0.descriptor, 14336, 512},
+      {nullptr, 0, 0},
+  };
+  const char *message = skewed_check((const unsigned char *)data, bytes);
+  if (message) return message;
+  cudaError_t error = cudaSuccess;
+  for (int i = 0; arrays[i].to && !error; i++) {
+    error = cudaMalloc(arrays[i].to, arrays[i].bytes);
+    if (!error)
+      error = cudaMemcpy(*arrays[i].to, (const char *)data + arrays[i].offset, arrays[i].bytes, cudaMemcpyHostToDevice);
+  }
+  if (!error) error = cudaMalloc((void **)&matrix->carry_sums, 2 * sizeof(sum_t));
+  if (!error) error = cudaMalloc((void **)&matrix->carry_counters, 1 * sizeof(uint32_t));
+  if (!error) error = cudaMemset(matrix->carry_counters, 0, 1 * sizeof(uint32_t));
+  if (error) skewed_free(matrix);
+  return error ? cudaGetErrorString(error) : nullptr;
+}
+
+// The same from a data file (the one written beside this text, or a copy).
+const char *skewed_load_file(skewed_matrix *matrix, const char *path) {
+  *matrix = {};
+  FILE *file = fopen(path, "rb");
+  if (!file) return "data of skewed: the file cannot be opened";
+  const char *message = "data of skewed: the file cannot be read";
+  long bytes = -1;
+  void *data = nullptr;
+  if (!fseek(file, 0, SEEK_END) && (bytes = ftell(file)) >= 0 && !fseek(file, 0, SEEK_SET)) {
+    data = malloc(bytes ? bytes : 1);
+    if (!data) message = "data of skewed: out of memory";
+    else if (fread(data, 1, bytes, file) == size_t(bytes)) message = skewed_load(matrix, data, bytes);
+  }
+  free(data);
+  fclose(file);
+  return message;
+}
+
+// y = αA·x + βy on `stream`, without allocation or synchronisation. x: 900, y: 60 elements on the device.
+const char *skewed_multiply(const skewed_matrix *matrix, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta,
+    cudaStream_t stream) {
+  cudaError_t error = cudaSuccess;
+  error = launch(skewed_spmv, 4, 256, 0, stream, matrix->merge0, x, y, alpha, beta, matrix->carry_sums, matrix->carry_counters);
+  return error ? cudaGetErrorString(error) : nullptr;
+}
+
+#ifdef CBGEN_SELFTEST
+// Element i of the seeded x, in [-1, 1): splitmix64 of i, its upper 53 bits.
+static double skewed_x(uint64_t i) {
+  uint64_t z = (i + 1) * 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return double((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
+}
+
+// Multiplies and compares every row with what `data` expects, within its tolerance.
+static const char *skewed_selftest(const char *data, size_t bytes) {
+  constexpr size_t kRowCount = 60, kColCount = 900, kExpected = 14848;
+  skewed_matrix matrix;
+  const char *message = skewed_load(&matrix, data, bytes);
+  if (message) return message;
+  if (bytes < kExpected + 2 * kRowCount * sizeof(double)) {
+    skewed_free(&matrix);
+    return "the data has no self-test part: generate it without --no-selftest";
+  }
+  const double *expected = (const double *)(data + kExpected), *tolerance = expected + kRowCount;
+  vector_t *host = (vector_t *)malloc((kRowCount + kColCount + 1) * sizeof(vector_t)), *x = nullptr, *y = nullptr;
+  if (host) {
+    for (size_t i = 0; i < kColCount; i++) host[i] = vector_t(skewed_x(i));
+    if (cudaMalloc((void **)&x, (kColCount + 1) * sizeof(vector_t)) || cudaMalloc((void **)&y, (kRowCount + 1) * sizeof(vector_t)) ||
+        cudaMemcpy(x, host, kColCount * sizeof(vector_t), cudaMemcpyHostToDevice) ||
+        cudaMemset(y, 255, kRowCount * sizeof(vector_t)))
+      message = "no room on the device";
+  } else {
+    message = "out of memory";
+  }
+  if (!message) message = skewed_multiply(&matrix, x, y, 1, 0, 0);
+  if (!message && cudaMemcpy(host, y, kRowCount * sizeof(vector_t), cudaMemcpyDeviceToHost)) message = "the kernel failed";
+  size_t wrong = 0, first = 0;
+  double worst = 0;
+  for (size_t i = 0; i < kRowCount && !message; i++) {
+    const double error = double(host[i]) > expected[i] ? double(host[i]) - expected[i] : expected[i] - double(host[i]);
+    const bool same_class = expected[i] != expected[i] ? host[i] != host[i] : double(host[i]) == expected[i];
+    if (error > 0 && error / tolerance[i] > worst) worst = error / tolerance[i];
+    if (same_class || error <= tolerance[i]) continue;
+    if (!wrong++) first = i;
+  }
+  if (!message && wrong)
+    printf("skewed: WRONG: %zu of %zu rows; the first is row %zu: %.17g instead of %.17g, tolerance %.3g\n", wrong,
+           kRowCount, first, double(host[first]), expected[first], tolerance[first]);
+  else if (!message)
+    printf("skewed: ok: %zu rows, largest error %.3g of its tolerance\n", kRowCount, worst);
+  free(host);
+  cudaFree(x);
+  cudaFree(y);
+  skewed_free(&matrix);
+  return message ? message : wrong ? "wrong result" : nullptr;
+}
+
+// Usage: PROGRAM DATA-FILE
+int main(int count, char **arguments) {
+  const char *path = count > 1 ? arguments[1] : "skewed.cbd";
+  const char *message = "the data file cannot be read: name it as the argument";
+  FILE *file = fopen(path, "rb");
+  char *data = nullptr;
+  long bytes = -1;
+  if (file && !fseek(file, 0, SEEK_END) && (bytes = ftell(file)) >= 0 && !fseek(file, 0, SEEK_SET))
+    data = (char *)malloc(bytes ? bytes : 1);
+  if (data && fread(data, 1, bytes, file) == size_t(bytes)) message = skewed_selftest(data, bytes);
+  if (message) fprintf(stderr, "skewed: %s: %s\n", path, message);
+  if (file) fclose(file);
+  free(data);
+  return message ? 1 : 0;
+}
+#endif  // CBGEN_SELFTEST
+#endif  // __CUDACC_RTC__
