@@ -16,7 +16,8 @@
  * Every call checks its handles, addresses and lengths, that they belong to the current context's GPU, and
  * that it is allowed while a stream is being captured; what CUDA would not have forgiven is counted as a
  * misuse. The n-th call can be made to fail. Release calls (free, unload, destroy, pop) that are made to fail
- * do their work all the same: a failing one is no leak of the caller's.
+ * do their work all the same: a failing one is no leak of the caller's. (Entering the context to give
+ * something back may not fail: a test ends its failures before.)
  *
  * Device memory can be read and written by kernels and by the functions below, through fake_bytes; the host
  * that uses a device address as a pointer crashes, and so does a kernel with another GPU's memory. Memory
@@ -67,6 +68,7 @@ struct fake_control {
   size_t memory;                  /* bytes of each GPU: an allocation beyond gives CUDA_ERROR_OUT_OF_MEMORY */
   int nvrtc_major, nvrtc_minor;   /* 13, 0 */
   int registers, stack_bytes;     /* of every kernel that is compiled; 40, 0 */
+  int lazy; /* 1: streams (but the legacy one) do nothing before something waits for them; 0 */
   void (*hook)(void *user, const struct fake_launch *launch); /* called for each launch; may be NULL */
   void *user;
 };
@@ -114,6 +116,7 @@ static inline void *fake_symbol(const char *name) {
  *   void fake_set_current(int device)             the calling thread's context, as cudaSetDevice; -1: none
  *   void *fake_stream(int device, unsigned flags) 1: non-blocking
  *   void fake_stream_free(void *stream)
+ *   void fake_wait(int device)                    for all that its streams have to do; the others do not wait
  *   void fake_trap_taken(void)                    the test expects the trap
  *   int fake_set(const char *member, long value)  0: no such member of the control
  *   long fake_get(const char *member)             "device_bytes" adds up all devices

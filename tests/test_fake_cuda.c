@@ -11,6 +11,8 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static struct fake_control *fake;
 
@@ -286,11 +288,526 @@ static void nvrtc_refuses_what_it_is_told(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
+/* ---- graphs */
+
+struct capture {
+  unsigned (*begin)(void *stream, unsigned mode);
+  unsigned (*end)(void *stream, void **graph);
+  unsigned (*nodes)(void *graph, void **nodes, size_t *count);
+  unsigned (*instantiate)(void **exec, void *graph, unsigned long long flags);
+  unsigned (*launch)(void *exec, void *stream);
+  unsigned (*destroy)(void *graph);
+  unsigned (*destroy_exec)(void *exec);
+};
+enum { GLOBAL, THREAD_LOCAL, RELAXED };
+
+static struct capture bind_capture(void) {
+  struct capture capture;
+  bind(&capture.begin, "cuStreamBeginCapture_v2");
+  bind(&capture.end, "cuStreamEndCapture");
+  bind(&capture.nodes, "cuGraphGetNodes");
+  bind(&capture.instantiate, "cuGraphInstantiateWithFlags");
+  bind(&capture.launch, "cuGraphLaunch");
+  bind(&capture.destroy, "cuGraphDestroy");
+  bind(&capture.destroy_exec, "cuGraphExecDestroy");
+  return capture;
+}
+
+static void graphs_replay(void **state) {
+  (void)state;
+  const struct capture call = bind_capture();
+  for (int lazy = 0; lazy < 2; lazy++) {
+    struct cb_diag diag = {0};
+    struct bed bed = bed_of(cases[CARRIES].matrix, cases[CARRIES].options, 0);
+    struct vectors vectors = vectors_for(&bed, 0, 1);
+    void *stream = app_stream(0, 1), *graph, *exec;
+    size_t nodes;
+    fake->lazy = lazy;
+    app_set_current(0);
+    assert_int_equal(call.begin(stream, GLOBAL), 0);
+    const long executed = fake->executed;
+    assert_ok(multiply(&bed, &vectors, 0.5, 2, stream, &diag));
+    assert_int_equal(call.end(stream, &graph), 0);
+    assert_int_equal(fake->executed, executed);
+    assert_int_equal(call.nodes(graph, NULL, &nodes), 0);
+    assert_int_equal(nodes, cb_operator_info(bed.op)->launches);
+    assert_int_equal(call.instantiate(&exec, graph, 0), 0);
+    assert_int_equal(call.destroy(graph), 0);
+    for (uint64_t i = 0; i < 3; i++) {
+      fill(&vectors, 20 + i);
+      assert_int_equal(call.launch(exec, stream), 0);
+      assert_int_equal(bed.driver->call.stream_synchronize(stream), 0);
+      check_result(&bed, &vectors, 0.5, 2);
+    }
+    assert_int_equal(fake->graph_launches, 3 * (lazy + 1));
+    assert_int_equal(call.destroy_exec(exec), 0);
+    app_stream_free(stream);
+    app_set_current(-1);
+    release_vectors(&vectors);
+    release(&bed);
+  }
+}
+
+/* What a capture does not take, and what becomes of it then. */
+static void captures_forbid(void **state) {
+  (void)state;
+  const struct capture call = bind_capture();
+  struct bed bed = bed_of(cases[0].matrix, cases[0].options, 0);
+  const struct cb_driver_calls *driver = &bed.driver->call;
+  struct vectors vectors = vectors_for(&bed, 0, 1);
+  void *stream = app_stream(0, 1), *blocking = app_stream(0, 0), *graph;
+  struct CUevent_st *event;
+  cb_device_ptr address = 0;
+  double number = 0;
+  unsigned status;
+  app_set_current(0);
+  assert_int_equal(driver->event_create(&event, CB_CU_EVENT_NO_TIMING), 0);
+  for (int what = 0; what < 6; what++) {
+    assert_int_equal(call.begin(stream, GLOBAL), 0);
+    assert_int_equal(driver->stream_capturing(stream, &status), 0);
+    assert_int_equal(status, CB_CU_CAPTURE_ACTIVE);
+    unsigned result = 0;
+    if (what == 0) result = driver->memory_alloc(&address, 8);
+    if (what == 1) result = driver->copy_to_device(vectors.x_there, &number, 8);
+    if (what == 2) result = driver->stream_synchronize(stream);
+    if (what == 3) result = driver->context_synchronize();
+    if (what == 4) result = driver->stream_query(stream);
+    if (what == 5) {
+      assert_int_equal(driver->event_record(event, stream), 0);
+      result = driver->event_query(event);
+    }
+    assert_int_equal(result, what == 5 ? 907 : 900);
+    assert_int_equal(driver->stream_capturing(stream, &status), 0);
+    assert_int_equal(status, CB_CU_CAPTURE_INVALIDATED);
+    assert_int_equal(driver->copy_to_device_async(vectors.x_there, &number, 8, stream), 901);
+    assert_int_equal(call.end(stream, &graph), 901);
+    assert_null(graph);
+  }
+  assert_int_equal(call.begin(stream, RELAXED), 0);
+  assert_int_equal(driver->memory_alloc(&address, 8), 0);
+  assert_int_equal(driver->memory_free(address), 0);
+  assert_int_equal(driver->fill_bytes_async(vectors.y_there, 0, 8, NULL),
+                   0); /* the stream is none that it waits for */
+  assert_int_equal(call.end(stream, &graph), 0);
+  assert_int_equal(call.destroy(graph), 0);
+  assert_int_equal(call.begin(blocking, RELAXED), 0);
+  assert_int_equal(driver->stream_capturing(NULL, &status), 906);
+  assert_int_equal(driver->fill_bytes_async(vectors.y_there, 0, 8, NULL), 906);
+  assert_int_equal(call.end(blocking, &graph), 901);
+  assert_int_equal(call.begin(NULL, RELAXED), 900);
+  assert_int_equal(call.end(stream, &graph), 401);
+  assert_int_equal(driver->event_destroy(event), 0);
+  app_stream_free(stream);
+  app_stream_free(blocking);
+  app_set_current(-1);
+  release_vectors(&vectors);
+  release(&bed);
+}
+
+/* A second stream comes in by an event, and must come back by one. */
+static void captures_fork_and_join(void **state) {
+  (void)state;
+  const struct capture call = bind_capture();
+  struct bed bed = bed_of(cases[0].matrix, cases[0].options, 0);
+  const struct cb_driver_calls *driver = &bed.driver->call;
+  struct vectors vectors = vectors_for(&bed, 0, 1);
+  void *stream = app_stream(0, 1), *other = app_stream(0, 1), *graph;
+  struct CUevent_st *event;
+  app_set_current(0);
+  assert_int_equal(driver->event_create(&event, 0), 0);
+  for (int joined = 0; joined < 2; joined++) {
+    struct cb_diag diag = {0};
+    assert_int_equal(call.begin(stream, GLOBAL), 0);
+    assert_int_equal(driver->event_record(event, stream), 0);
+    assert_int_equal(driver->stream_wait(other, event, 0), 0);
+    assert_ok(multiply(&bed, &vectors, 1, 0, other, &diag));
+    assert_int_equal(driver->event_record(event, other), 0);
+    if (joined) assert_int_equal(driver->stream_wait(stream, event, 0), 0);
+    assert_int_equal(call.end(stream, &graph), joined ? 0 : 904);
+  }
+  assert_int_equal(call.destroy(graph), 0);
+  assert_int_equal(driver->event_destroy(event), 0);
+  app_stream_free(stream);
+  app_stream_free(other);
+  app_set_current(-1);
+  release_vectors(&vectors);
+  release(&bed);
+}
+
+/* ---- streams that do nothing before something waits for them */
+
+static void lazy_streams_wait(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  struct bed bed = bed_of(cases[0].matrix, cases[0].options, 0);
+  const struct cb_driver_calls *driver = &bed.driver->call;
+  struct vectors vectors = vectors_for(&bed, 0, 1);
+  void *stream = app_stream(0, 1), *other = app_stream(0, 1), *pinned;
+  struct CUevent_st *event;
+  double pageable = 1, back = 0;
+  app_set_current(0);
+  fake->lazy = 1;
+  assert_int_equal(driver->event_create(&event, CB_CU_EVENT_NO_TIMING), 0);
+  assert_int_equal(driver->host_alloc(&pinned, sizeof(double), 0), 0);
+  assert_ok(multiply(&bed, &vectors, 1, 0.5, stream, &diag));
+  assert_int_equal(fake->executed, 0);
+  assert_int_equal(driver->event_record(event, stream), 0);
+  assert_int_equal(driver->event_query(event), 600);
+  assert_int_equal(driver->event_query(event), 0);
+  check_result(&bed, &vectors, 1, 0.5);
+  /* another stream that waits brings the first one's work about, and keeps the order */
+  fill(&vectors, 2);
+  assert_ok(multiply(&bed, &vectors, 1, 0.5, stream, &diag));
+  assert_int_equal(driver->event_record(event, stream), 0);
+  assert_int_equal(driver->stream_wait(other, event, 0), 0);
+  assert_int_equal(driver->stream_synchronize(other), 0);
+  check_result(&bed, &vectors, 1, 0.5);
+  /* pageable memory is read at once, pinned memory late */
+  *(double *)pinned = 3;
+  assert_int_equal(driver->copy_to_device_async(vectors.x_there, &pageable, sizeof pageable, stream), 0);
+  assert_int_equal(driver->copy_to_device_async(vectors.y_there, pinned, sizeof pageable, stream), 0);
+  pageable = 2, *(double *)pinned = 4;
+  assert_int_equal(driver->copy_to_host_async(&back, vectors.x_there, sizeof back, stream), 0);
+  assert_true(back == 1);
+  assert_int_equal(driver->copy_to_host_async(pinned, vectors.x_there, sizeof back, stream), 0);
+  assert_true(*(double *)pinned == 4);
+  assert_int_equal(driver->stream_synchronize(stream), 0);
+  assert_true(*(double *)pinned == 1);
+  assert_true(app_take(&back, vectors.y_there, sizeof back) && back == 4);
+  /* the legacy stream does not wait for a stream that does not block it */
+  assert_int_equal(driver->fill_bytes_async(vectors.y_there, 0, sizeof back, stream), 0);
+  assert_int_equal(driver->copy_to_host(&back, vectors.y_there, sizeof back), 0);
+  assert_true(back == 4);
+  assert_int_equal(driver->context_synchronize(), 0);
+  assert_int_equal(driver->copy_to_host(&back, vectors.y_there, sizeof back), 0);
+  assert_true(back == 0);
+  assert_int_equal(driver->host_free(pinned), 0);
+  assert_int_equal(driver->event_destroy(event), 0);
+  app_stream_free(stream);
+  app_stream_free(other);
+  app_set_current(-1);
+  release_vectors(&vectors);
+  release(&bed);
+}
+
+/* ---- several GPUs, several threads */
+
+static void expect_misuse(const char *what) {
+  assert_non_null(strstr(fake->misuse, what));
+  fake->misuses = 0;
+  fake->misuse[0] = 0;
+}
+
+static void devices_are_apart(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  fake->devices = 2;
+  fake->capabilities[1] = 100;
+  struct bed first = bed_of(cases[0].matrix, cases[0].options, 0), second = {.product = first.product};
+  assert_int_equal(load(&second, 1, &diag), CB_ERR_DEVICE); /* a cubin of sm_90 is none for sm_100 */
+  assert_non_null(strstr(diag.message, "209"));
+  unload(&second);
+  fake->capabilities[1] = 0;
+  assert_ok(load(&second, 1, &diag));
+  struct vectors here = vectors_for(&first, 0, 1), there = vectors_for(&second, 1, 2);
+  void *stream = app_stream(1, 1);
+  assert_ok(multiply(&first, &here, 1, 0, NULL, &diag));
+  assert_ok(multiply(&second, &there, 1, 0, stream, &diag));
+  check_result(&first, &here, 1, 0);
+  check_result(&second, &there, 1, 0);
+  assert_int_equal(multiply(&second, &here, 1, 0, stream, &diag), CB_ERR_DEVICE);
+  expect_misuse("none into memory of GPU 1");
+  assert_int_equal(multiply(&first, &here, 1, 0, stream, &diag), CB_ERR_DEVICE);
+  expect_misuse("a stream of GPU 1 in the context of GPU 0");
+  app_set_current(0);
+  const struct bed crossed = {.op = first.op, .device = second.device};
+  assert_int_equal(multiply(&crossed, &there, 1, 0, stream, &diag), CB_ERR_DEVICE);
+  expect_misuse("a kernel of GPU 0 in the context of GPU 1");
+  assert_int_equal(first.driver->call.memory_free(there.x_there), 1);
+  expect_misuse("the application's memory freed");
+  app_set_current(-1);
+  app_stream_free(stream);
+  release_vectors(&here);
+  release_vectors(&there);
+  unload(&second);
+  release(&first);
+}
+
+struct worker {
+  const struct bed *bed;
+  struct vectors vectors;
+  void *stream;
+  enum cb_status status;
+};
+
+static void *work(void *argument) {
+  struct worker *worker = argument;
+  for (int i = 0; i < 20 && !worker->status; i++)
+    worker->status = multiply(worker->bed, &worker->vectors, 1, 0, worker->stream, NULL);
+  return NULL;
+}
+
+static void threads_multiply_side_by_side(void **state) {
+  (void)state;
+  struct bed bed = bed_of(cases[4].matrix, cases[4].options, 0);
+  struct worker workers[4];
+  pthread_t threads[4];
+  assert_false(cb_operator_info(bed.op)->has_carry);
+  for (int t = 0; t < 4; t++) {
+    workers[t] = (struct worker){.bed = &bed, .vectors = vectors_for(&bed, 0, (uint64_t)t)};
+    workers[t].stream = app_stream(0, 1);
+  }
+  for (int t = 0; t < 4; t++) assert_int_equal(pthread_create(&threads[t], NULL, work, &workers[t]), 0);
+  for (int t = 0; t < 4; t++) {
+    assert_int_equal(pthread_join(threads[t], NULL), 0);
+    assert_int_equal(workers[t].status, CB_OK);
+    check_result(&bed, &workers[t].vectors, 1, 0);
+    release_vectors(&workers[t].vectors);
+    app_stream_free(workers[t].stream);
+  }
+  assert_int_equal(fake->executed, 80);
+  release(&bed);
+}
+
+/* ---- failures */
+
+static enum cb_status whole_life(const char *matrix, const char *options, struct cb_diag *diag) {
+  struct bed bed = {.product = product_of(matrix, options)};
+  struct vectors vectors = vectors_for(&bed, 0, 1);
+  fake->calls = 0;
+  enum cb_status s = load(&bed, 0, diag);
+  if (!s) s = multiply(&bed, &vectors, 1, 0, NULL, diag);
+  fake->fail_at = 0; /* who cannot enter a context cannot give back what is in it */
+  release_vectors(&vectors);
+  release(&bed);
+  return s;
+}
+
+static void any_call_may_fail(void **state) {
+  (void)state;
+  int failures = 0, of_nvrtc = 0;
+  for (long nth = 1, failed = 1; failed; nth++) {
+    struct cb_diag diag = {0};
+    fake = fake_open();
+    fake->fail_at = nth;
+    fake->failure = 700;
+    const enum cb_status s = whole_life(cases[CARRIES].matrix, cases[CARRIES].options, &diag);
+    assert_string_equal(fake->misuse, "");
+    assert_true(fake_is_clean(fake));
+    failed = *fake->failed != 0;
+    if (!failed) assert_int_equal(s, CB_OK);
+    if (s && !strstr(diag.message, "700"))
+      fail_msg("%s failed, and the message is '%s'", fake->failed, diag.message);
+    failures += s != CB_OK;
+    of_nvrtc += s && !strncmp(fake->failed, "nvrtc", 5);
+  }
+  assert_true(failures > 30 && of_nvrtc > 7);
+}
+
+/* ---- what the emulator finds, and what the driver's account finds */
+
+/* A module of the text behind the shims, and a kernel of it. */
+static struct CUmod_st *module_of(const struct bed *bed, const char *body) {
+  struct cb_diag diag = {0};
+  struct cb_nvrtc *nvrtc;
+  struct cb_compiled compiled;
+  struct CUmod_st *module;
+  const struct cb_source *source = &bed->product.source;
+  const struct cb_nvrtc_options options = {.arch = "sm_90"};
+  char *text = calloc((size_t)source->body + strlen(body) + 1, 1);
+  assert_non_null(text);
+  memcpy(text, source->text, (size_t)source->body);
+  strcat(text, body);
+  assert_ok(cb_nvrtc_open(&nvrtc, getenv("CBGEN_FAKE_CUDA"), &diag));
+  assert_ok(cb_nvrtc_compile(&compiled, nvrtc, text, "test.cu", &options, &diag));
+  assert_int_equal(bed->driver->call.module_load(&module, compiled.cubin), 0);
+  cb_compiled_release(&compiled);
+  cb_nvrtc_close(nvrtc);
+  free(text);
+  return module;
+}
+
+static unsigned launch(const struct bed *bed, struct CUmod_st *module, const char *kernel, uint64_t y) {
+  struct CUfunc_st *function;
+  void *parameters[] = {&y};
+  assert_int_equal(bed->driver->call.module_function(&function, module, kernel), 0);
+  return bed->driver->call.launch(function, 2, 1, 1, 64, 1, 1, 0, NULL, parameters, NULL);
+}
+
+static void traps_are_errors_of_the_context(void **state) {
+  (void)state;
+  static const char body[] = "CBGEN_KERNEL void __launch_bounds__(64, 1) divergent(double *y) {\n"
+                             "  if (threadIdx.x < 7) __syncthreads();\n"
+                             "  y[threadIdx.x] = 1;\n"
+                             "}\n"
+                             "CBGEN_KERNEL void __launch_bounds__(64, 1) race(double *y) {\n"
+                             "  __shared__ Shared<double, 2> two;\n"
+                             "  two[0] = (double)threadIdx.x;\n"
+                             "  y[0] = two[0];\n"
+                             "}\n"
+                             "CBGEN_KERNEL void __launch_bounds__(64, 1) wild(double **y) { *y[0] = 1; }\n"
+                             "CBGEN_KERNEL void __launch_bounds__(64, 1) beyond(double *y) {\n"
+                             "  y[64 + blockIdx.x] = 1;\n"
+                             "}\n"
+                             "CBGEN_KERNEL void __launch_bounds__(64, 1) good(double *y) {\n"
+                             "  y[threadIdx.x] = threadIdx.x;\n"
+                             "}\n";
+  static const struct {
+    const char *kernel, *message;
+  } traps[] = {
+      {"divergent", "divergent barrier"},
+      {"race", "shared race"},
+      {"wild", "the thread crashed (Segmentation fault)"},
+#ifndef __SANITIZE_ADDRESS__ /* which ends the process there */
+      {"beyond", "stores beyond an allocation of 512 bytes"},
+#endif
+  };
+  for (size_t i = 0; i < sizeof traps / sizeof *traps; i++) {
+    struct cb_diag diag = {0};
+    double values[64];
+    fake = fake_open();
+    fake->devices = 2;
+    struct bed bed = bed_of(cases[0].matrix, cases[0].options, 0);
+    const uint64_t y = app_alloc(0, sizeof values), elsewhere = app_alloc(1, 8);
+    assert_ok(cb_device_enter(bed.device, &diag));
+    struct CUmod_st *module = module_of(&bed, body);
+    assert_int_equal(launch(&bed, module, "good", y), 0);
+    assert_true(app_take(values, y, sizeof values));
+    for (int t = 0; t < 64; t++) assert_true(values[t] == t);
+    assert_true(app_put(y, &elsewhere, sizeof elsewhere));
+    assert_int_equal(launch(&bed, module, traps[i].kernel, y), 0);
+    assert_int_equal(fake->traps, 1);
+    if (!strstr(fake->trap, traps[i].message)) fail_msg("'%s' instead of '%s'", fake->trap, traps[i].message);
+    assert_int_equal(bed.driver->call.context_synchronize(), 719);
+    assert_int_equal(bed.driver->call.stream_synchronize(NULL), 719);
+    assert_false(fake_is_clean(fake));
+    app_trap_taken();
+    bed.driver->call.module_unload(module);
+    cb_device_leave(bed.device);
+    release(&bed);
+    app_free(elsewhere);
+    app_free(y);
+    assert_string_equal(fake->misuse, "");
+    assert_true(fake_is_clean(fake));
+    fake = fake_open(); /* a fresh GPU works */
+    bed = bed_of(cases[0].matrix, cases[0].options, 0);
+    struct vectors vectors = vectors_for(&bed, 0, 3);
+    assert_ok(multiply(&bed, &vectors, 1, 0, NULL, &diag));
+    check_result(&bed, &vectors, 1, 0);
+    release_vectors(&vectors);
+    release(&bed);
+  }
+}
+
+/* ---- what a pointer is, and what is none */
+
+static void pointers_tell_what_they_are(void **state) {
+  (void)state;
+  struct bed bed = bed_of(cases[0].matrix, cases[0].options, 0);
+  const struct cb_driver_calls *driver = &bed.driver->call;
+  const uint64_t there = app_alloc(0, 100);
+  unsigned type = 0;
+  int ordinal = -1, here = 0;
+  void *pinned;
+  app_set_current(0);
+  assert_int_equal(driver->pointer_get(&type, CB_CU_POINTER_MEMORY_TYPE, there + 99), 0);
+  assert_int_equal(type, CB_CU_MEMORY_DEVICE);
+  assert_int_equal(driver->pointer_get(&ordinal, CB_CU_POINTER_ORDINAL, there), 0);
+  assert_int_equal(ordinal, 0);
+  assert_int_equal(driver->pointer_get(&type, CB_CU_POINTER_MEMORY_TYPE, there + 100), 1);
+  assert_int_equal(driver->host_alloc(&pinned, 8, 0), 0);
+  assert_int_equal(driver->pointer_get(&type, CB_CU_POINTER_MEMORY_TYPE, (cb_device_ptr)(uintptr_t)pinned),
+                   0);
+  assert_int_equal(type, CB_CU_MEMORY_HOST);
+  assert_int_equal(fake->pinned, 1);
+  assert_int_equal(driver->host_free(pinned), 0);
+  assert_int_equal(driver->pointer_get(&type, CB_CU_POINTER_MEMORY_TYPE, (cb_device_ptr)(uintptr_t)&here), 1);
+  app_set_current(-1);
+  app_free(there);
+  release(&bed);
+}
+
+static void pointers_of_the_host_are_refused(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  struct bed bed = bed_of(cases[0].matrix, cases[0].options, 0);
+  const struct cb_driver_calls *driver = &bed.driver->call;
+  struct vectors vectors = vectors_for(&bed, 0, 1), wrong = vectors;
+  char here[16] = "";
+  app_set_current(0);
+  wrong.x_there = (uint64_t)(uintptr_t)vectors.x;
+  assert_int_equal(multiply(&bed, &wrong, 1, 0, NULL, &diag), CB_ERR_DEVICE);
+  expect_misuse("is none into memory of GPU 0");
+  assert_int_equal(driver->copy_to_device((cb_device_ptr)(uintptr_t)here, here, 1), 1);
+  expect_misuse("outside of all blocks");
+  assert_int_equal(driver->copy_to_host((void *)(uintptr_t)vectors.x_there, vectors.x_there, 1), 1);
+  expect_misuse("a device address where one of the host is due");
+  assert_int_equal(driver->copy_to_host(here, vectors.x_there + 8 * 200, 16), 1);
+  expect_misuse("outside of all blocks");
+  assert_int_equal(driver->memory_free(vectors.x_there + 1), 1);
+  expect_misuse("a block freed that is none");
+  app_set_current(-1);
+  assert_int_equal(driver->context_synchronize(), 201);
+  expect_misuse("no context is current in cuCtxSynchronize");
+  release_vectors(&vectors);
+  release(&bed);
+}
+
+/* The exit status of a process that ends as `ending` leaves the fake. */
+static int status_after(void (*ending)(void)) {
+  int status = 0;
+  fflush(NULL);
+  const pid_t child = fork();
+  if (!child) {
+    ending();
+    exit(0);
+  }
+  assert_true(child > 0);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void end_well(void) {
+  setenv("CBGEN_FAKE_STRICT", "1", 1);
+}
+
+static void end_with_trap(void) {
+  fake->traps = 1;
+}
+
+static void end_with_misuse(void) {
+  fake->misuses = 1;
+}
+
+static void end_with_misuse_strictly(void) {
+  setenv("CBGEN_FAKE_STRICT", "1", 1);
+  fake->misuses = 1;
+}
+
+static void nothing_bad_ends_well(void **state) {
+  (void)state;
+  assert_int_equal(status_after(end_well), 0);
+  assert_int_equal(status_after(end_with_trap), 99);
+  assert_int_equal(status_after(end_with_misuse), 0);
+  assert_int_equal(status_after(end_with_misuse_strictly), 99);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(kernels_multiply, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(an_image_reads_as_a_cubin, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(nvrtc_refuses_what_it_is_told, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(graphs_replay, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(captures_forbid, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(captures_fork_and_join, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(lazy_streams_wait, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(devices_are_apart, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(threads_multiply_side_by_side, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(any_call_may_fail, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(traps_are_errors_of_the_context, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(pointers_tell_what_they_are, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(pointers_of_the_host_are_refused, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(nothing_bad_ends_well, open_fake, check_fake),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -118,9 +118,3 @@ EXPORT unsigned cuCtxGetDevice(int *device) {
   *device = FIRST_HANDLE + current_device();
   return SUCCESS;
 }
-
-EXPORT unsigned cuCtxSynchronize(void) {
-  ENTER_UNSAFE;
-  state.waits++;
-  return contexts[current_device()].failure;
-}

@@ -16,6 +16,12 @@
 #include <string.h>
 #include <initializer_list>
 
+#ifdef EMULATION_SANITIZED
+extern "C" void __asan_unpoison_memory_region(const volatile void *p, size_t bytes);
+#else
+static void __asan_unpoison_memory_region(const volatile void *, size_t) {}
+#endif
+
 namespace {
 
 struct Job {
@@ -42,8 +48,20 @@ void run_job() {
   fiber_switch(runner, host, true);
 }
 
-// Forgets the threads of a grid that was stopped.
+void forget_stack(const Fiber &fiber) {
+  if (fiber.stack) __asan_unpoison_memory_region(fiber.stack, fiber.size);
+}
+
+// The frames of a grid that was stopped are still on its stacks, with what surrounds their variables.
+void forget_stacks() {
+  forget_stack(runner);
+  for (const Block &block : machine.in_flight)
+    for (unsigned t = 0; block.threads && t < kMaxThreads; t++) forget_stack(block.threads[t].fiber);
+}
+
+// Forgets the threads of a grid.
 void clear_machine() {
+  if (job->result < 0) forget_stacks();
   machine.thread = nullptr;
   machine.block = nullptr;
   machine.ready.count = 0;

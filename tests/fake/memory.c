@@ -301,6 +301,7 @@ EXPORT unsigned cuMemFree_v2(uint64_t address) {
       if (device != thing->device || thing->app)
         return misuse(INVALID_VALUE, thing->app ? "the application's memory freed"
                                                 : "a block freed in another GPU's context");
+      finish_device(device, 0); /* freeing waits for the GPU */
       destroy(thing);
       return result;
     }
@@ -330,6 +331,7 @@ EXPORT unsigned cuMemFreeHost(void *pointer) {
   if (result == CAPTURE_UNSUPPORTED) return result;
   for (struct thing *thing = first_thing(); thing; thing = thing->next)
     if (thing->kind == PINNED && thing->bytes == pointer) {
+      finish_device(thing->device, 0);
       destroy(thing);
       return result;
     }

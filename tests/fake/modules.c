@@ -244,6 +244,7 @@ EXPORT unsigned cuModuleUnload(void *module) {
   if (!thing) return misuse(INVALID_HANDLE, "a module unloaded that is none");
   if (thing->device != current_device())
     return misuse(INVALID_HANDLE, "a module unloaded in another context");
+  finish_device(thing->device, 0);
   destroy(thing);
   return result;
 }

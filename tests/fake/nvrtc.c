@@ -153,7 +153,7 @@ static void add_text(struct image *image, const struct names *names, const char 
   free(packed);
 }
 
-static void finish(struct image *image, int arch) {
+static void close_image(struct image *image, int arch) {
   Elf64_Ehdr header = {.e_type = ET_EXEC,
                        .e_machine = MACHINE_CUDA,
                        .e_version = EV_CURRENT,
@@ -193,7 +193,7 @@ static void wrap(struct thing *program, const char *arch) {
   }
   add_info(image, &names);
   add_text(image, &names, arch, program->bytes);
-  finish(image, atoi(arch + 3));
+  close_image(image, atoi(arch + 3));
   if (asprintf(&ptx, "// the fake NVRTC's PTX of '%s'\n.version 9.0\n.target %s\n", program->name, arch) < 0)
     abort();
   free(program->bytes);

@@ -202,8 +202,9 @@ unsigned enter_unsafe(const char *function) {
 
 EXPORT void fake_reset(void) {
   LOCK;
-  while (things) destroy(things);
   forget_captures();
+  forget_queues();
+  while (things) destroy(things);
   memset(contexts, 0, sizeof contexts);
   generation++;
   state = fresh;
@@ -227,16 +228,37 @@ static const struct {
   void *place;
   enum width width;
 } members[] = {
-    MEMBER(contexts, LONG),       MEMBER(pushed, LONG),         MEMBER(blocks, LONG),
-    MEMBER(pinned, LONG),         MEMBER(modules, LONG),        MEMBER(streams, LONG),
-    MEMBER(events, LONG),         MEMBER(graphs, LONG),         MEMBER(programs, LONG),
-    MEMBER(bytes, SIZE),          MEMBER(calls, LONG),          MEMBER(launches, LONG),
-    MEMBER(executed, LONG),       MEMBER(waits, LONG),          MEMBER(allocations, LONG),
-    MEMBER(compilations, LONG),   MEMBER(graph_launches, LONG), MEMBER(copies_to_device, LONG),
-    MEMBER(copies_to_host, LONG), MEMBER(misuses, LONG),        MEMBER(traps, LONG),
-    MEMBER(fail_at, LONG),        MEMBER(failure, UNSIGNED),    MEMBER(devices, INT),
-    MEMBER(capability, INT),      MEMBER(memory, SIZE),         MEMBER(nvrtc_major, INT),
-    MEMBER(nvrtc_minor, INT),     MEMBER(registers, INT),       MEMBER(stack_bytes, INT),
+    MEMBER(contexts, LONG),
+    MEMBER(pushed, LONG),
+    MEMBER(blocks, LONG),
+    MEMBER(pinned, LONG),
+    MEMBER(modules, LONG),
+    MEMBER(streams, LONG),
+    MEMBER(events, LONG),
+    MEMBER(graphs, LONG),
+    MEMBER(programs, LONG),
+    MEMBER(bytes, SIZE),
+    MEMBER(calls, LONG),
+    MEMBER(launches, LONG),
+    MEMBER(executed, LONG),
+    MEMBER(waits, LONG),
+    MEMBER(allocations, LONG),
+    MEMBER(compilations, LONG),
+    MEMBER(graph_launches, LONG),
+    MEMBER(copies_to_device, LONG),
+    MEMBER(copies_to_host, LONG),
+    MEMBER(misuses, LONG),
+    MEMBER(traps, LONG),
+    MEMBER(fail_at, LONG),
+    MEMBER(failure, UNSIGNED),
+    MEMBER(devices, INT),
+    MEMBER(capability, INT),
+    MEMBER(memory, SIZE),
+    MEMBER(nvrtc_major, INT),
+    MEMBER(nvrtc_minor, INT),
+    MEMBER(registers, INT),
+    MEMBER(stack_bytes, INT),
+    MEMBER(lazy, INT),
 };
 enum { MEMBERS = sizeof members / sizeof *members };
 

@@ -4,7 +4,9 @@
  *   state.c     the control, the list of things, contexts, how every call begins
  *   memory.c    device memory, pinned memory, copies, what a pointer is
  *   modules.c   images, their compilation as C++, kernels
- *   streams.c   streams and events; work, which is done at once, or recorded into a graph
+ *   works.c     work: what streams do, at once or when something waits for it; waiting; events
+ *   streams.c   streams and events as handles
+ *   graphs.c    captures, and the graphs they become
  *   driver.c    devices and their attributes, errors, contexts
  *   nvrtc.c     NVRTC
  *   machine.*   the emulator's thread
@@ -68,10 +70,11 @@ struct thing {
   int dynamic_shared, registers, stack; /* KERNEL, MODULE */
   unsigned flags;                       /* STREAM, EVENT */
   struct capture *capture;              /* STREAM: being captured; EVENT: recorded in a capture */
-  struct thing *source;                 /* EVENT: the captured stream that recorded it */
+  struct thing *source;                 /* EVENT: the stream that recorded it last */
+  long asked, done;                     /* EVENT: records asked for, records that came by */
   long position, joined;      /* STREAM: of its last work in a capture; as far as another one waits for it */
   long stamp;                 /* EVENT: launches at its record */
-  struct work *first, **last; /* GRAPH, EXEC: what it does */
+  struct work *first, **last; /* GRAPH, EXEC: what it does; STREAM: what it has still to do */
   char *log;                  /* PROGRAM */
   char *ptx;                  /* PROGRAM */
   struct thing *next;
@@ -132,9 +135,9 @@ unsigned perform_copy(const struct work *work);
 void open_memory(int device);
 const struct thing *close_memory(int device);
 
-/* ---- streams.c */
+/* ---- works.c */
 
-enum work_kind { LAUNCH, COPY_TO_DEVICE, COPY_TO_HOST, COPY_ON_DEVICE, FILL };
+enum work_kind { LAUNCH, COPY_TO_DEVICE, COPY_TO_HOST, COPY_ON_DEVICE, FILL, RECORD, WAIT };
 
 /* One thing that a stream does. */
 struct work {
@@ -142,19 +145,38 @@ struct work {
   int device;
   struct thing *kernel; /* LAUNCH */
   struct fake_launch launch;
-  void **parameters; /* LAUNCH: a copy, made when it is recorded */
   uint64_t to, from; /* addresses or pointers */
   size_t bytes;
-  unsigned char byte;
+  unsigned char byte;  /* FILL */
+  struct thing *event; /* RECORD, WAIT */
+  long number;         /* of the event's record */
+  void *owned;         /* a copy of the parameters, or of pageable memory */
   struct work *next;
 };
 
-/* Checks all of the work and the stream, and does the work or records it. */
+/* Checks all of the work and the stream, and does the work, or puts it into the stream's queue or graph. */
 unsigned submit(const struct work *work, void *stream);
+struct work *append_work(struct thing *list, const struct work *work); /* a copy, which it returns */
 void free_works(struct work *work);
-unsigned check_stream(void *stream); /* one of the current context */
-int forbids_unsafe(void);            /* whether a capture forbids the calling thread's call; spoils it then */
-unsigned wait_for_stream(void *stream); /* NULL: the legacy stream, and all that it waits for */
+int is_legacy(const void *stream);
+unsigned check_stream(const void *stream); /* one of the current context */
+unsigned wait_for_stream(void *stream);    /* NULL: the legacy stream, and all that it waits for */
+void finish(struct thing *queue);          /* does the work in it */
+void finish_device(int device, int blocking_only);
+void forget_queues(void);
+
+/* ---- streams.c */
+
+unsigned destroy_handle(void *handle, enum kind kind, unsigned result);
+
+/* ---- graphs.c */
+
+int forbids_unsafe(void);    /* whether a capture forbids the calling thread's call; spoils it then */
+unsigned check_legacy(void); /* whether one forbids the use of the legacy stream; likewise */
+unsigned spoil(struct capture *capture, unsigned result); /* returns the result */
+unsigned record(struct thing *stream, const struct work *work);
+/* Brings the stream into the event's capture, or notes that it waits for a stream of it. */
+unsigned wait_captured(struct thing *stream, const struct thing *event);
 void forget_captures(void);
 
 /* ---- modules.c */
