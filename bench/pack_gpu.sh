@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Fills .gpu/ with all that bench/gpu.sh needs on a GPU machine that cannot build cbgen: the tool, the shared libraries
-# that it needs (but glibc), and matrices.
+# Fills .gpu/ with all that bench/gpu.sh needs on a GPU machine that cannot build cbgen: the tool, libcbgen, the shared
+# libraries that they need (but glibc), and matrices.
 #
 #   bench/pack_gpu.sh [MATRIX-DIRECTORY [MiB]]
 #
 # MATRIX-DIRECTORY holds matrix files, taken as they are, the largest first, while the folder stays below MiB (49).
-# Matrices of tests/data/corpus are left out: they travel with the source tree.
+# Matrices of tests/data/corpus are left out: they travel with the source tree. Three of MATRIX-DIRECTORY are packed for
+# bench/examples.sh, too, whose reader is plain.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 matrices=${1:-}
@@ -16,17 +17,19 @@ build=${BUILD:-$PWD/build}/gpu
 out=.gpu
 mkdir -p "$(dirname "$build")"
 
-# The tool finds its libraries in the folder lib beside it. DT_RPATH, unlike DT_RUNPATH, also counts for the libraries
-# that libraries need.
+# The tool and libcbgen find their libraries in the folder lib beside them. DT_RPATH, unlike DT_RUNPATH, also counts
+# for the libraries that libraries need.
 cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCBGEN_TESTS=OFF '-DCMAKE_BUILD_RPATH=$ORIGIN/lib' \
-  -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags >"$build.log" 2>&1 &&
-  cmake --build "$build" -j "$(nproc)" --target cbgen_tool >>"$build.log" 2>&1 ||
+  -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags -DCMAKE_SHARED_LINKER_FLAGS=-Wl,--disable-new-dtags \
+  >"$build.log" 2>&1 &&
+  cmake --build "$build" -j "$(nproc)" --target cbgen_tool cbgen >>"$build.log" 2>&1 ||
   { tail -40 "$build.log" >&2; exit 1; }
 
 rm -rf "$out"
 mkdir -p "$out/lib" "$out/matrices"
 install -s -m 755 "$build/cbgen" "$out/cbgen"
-ldd "$build/cbgen" | awk '$2 == "=>" { print $3 }' |
+install -s -m 755 "$build/libcbgen.so.0" "$out/libcbgen.so.0"
+ldd "$build/cbgen" "$build/libcbgen.so.0" | awk '$2 == "=>" { print $3 }' |
   grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' | while read -r library; do
   cp -L "$library" "$out/lib/$(basename "$library")"
 done
@@ -34,6 +37,12 @@ chmod -R u+w "$out/lib"
 # one file of ICU is 30 MiB of tables: packed, all of them take a fifth
 tar -C "$out" -cf - lib | xz -9 -T0 >"$out/lib.tar.xz"
 rm -rf "$out/lib"
+
+for name in G2_circuit wang4 soc-Epinions1_und; do
+  [ -n "$matrices" ] && [ -e "$matrices/$name.mtx.zst" ] || continue
+  mkdir -p "$out/examples-matrices"
+  zstd -qdc "$matrices/$name.mtx.zst" | gzip -9 >"$out/examples-matrices/$name.mtx.gz"
+done
 
 used=$(du -sb "$out" | cut -f1)
 if [ -n "$matrices" ]; then
