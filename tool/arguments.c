@@ -2,6 +2,8 @@
 /* The command line, from two tables: the tool's own flags (below) and the options of analysis/options.h. */
 #include "tool/tool.h"
 
+#include "runtime/cache.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +114,30 @@ static enum cb_status set_device(struct cb_call *call, const char *value, struct
   return parse_number(&call->device, "device", value, 0, 1023, diag);
 }
 
+static enum cb_status set_limit(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  struct cb_diag why = {0};
+  if (!cb_cache_size(&call->limit, value, &why)) return CB_OK;
+  return cb_fail(diag, CB_ERR_ARGUMENT, "'--limit=%s': %.400s", value, why.message);
+}
+
+static enum cb_status set_section(struct cb_call *call, const char *section, struct cb_diag *diag) {
+  if (call->section && strcmp(call->section, section))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "one part of an entry at a time: '--%s' or '--%s'", call->section,
+                   section);
+  call->section = section;
+  return CB_OK;
+}
+
+static enum cb_status set_plan(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  (void)value;
+  return set_section(call, "plan", diag);
+}
+
+static enum cb_status set_source(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  (void)value;
+  return set_section(call, "source", diag);
+}
+
 static enum cb_status set_json(struct cb_call *call, const char *value, struct cb_diag *diag) {
   (void)value, (void)diag;
   call->json = 1;
@@ -162,6 +188,9 @@ static const struct flag flag_table[] = {
     {"repeat", 0, "N", CB_TAKES_GPU, "batches that the median is taken of (7)", set_repeat},
     {"candidates", 0, NULL, CB_TAKES_BENCH, "time every recipe, not only the one chosen", set_candidates},
     {"no-rivals", 0, NULL, CB_TAKES_BENCH, "leave cuSPARSE out", set_no_rivals},
+    {"limit", 0, "SIZE", CB_TAKES_CACHE, "prune: what may stay, 500M or 2G ($CBGEN_CACHE_SIZE, or 4G)", set_limit},
+    {"plan", 0, NULL, CB_TAKES_CACHE, "show: the plan's line alone", set_plan},
+    {"source", 0, NULL, CB_TAKES_CACHE, "show: the CUDA text alone", set_source},
     {"json", 0, NULL, CB_TAKES_JSON, "print JSON", set_json},
     {"verbose", 'v', NULL, 0, "say more on standard error", set_verbose},
     {"quiet", 'q', NULL, 0, "say nothing but errors", set_quiet},
@@ -222,28 +251,30 @@ const char *cb_nearest(const char *word, const char *const *candidates) {
   return best;
 }
 
+static const struct cb_option *find_option(const char *name) {
+  for (const struct cb_option *option = cb_option_table; option->name; option++)
+    if (!strcmp(option->name, name)) return option;
+  return NULL;
+}
+
 static enum cb_status fail_unknown(const struct cb_call *call, const char *name, struct cb_diag *diag) {
   const char *candidates[128];
   int count = 0;
   for (int i = 0; i < FLAGS; i++)
     if (flag_applies(&flag_table[i], call->verb->takes)) candidates[count++] = flag_table[i].name;
-  for (const struct cb_option *option = cb_option_table; option->name && count < 127; option++)
+  const int analyses = !(call->verb->takes & CB_TAKES_CACHE);
+  for (const struct cb_option *option = cb_option_table; analyses && option->name && count < 127; option++)
     candidates[count++] = option->name;
   candidates[count] = NULL;
   const char *nearest = cb_nearest(name, candidates);
   if (nearest)
     return cb_fail(diag, CB_ERR_ARGUMENT, "unknown option '--%s'; did you mean '--%s'", name, nearest);
-  for (int i = 0; i < FLAGS; i++)
-    if (!strcmp(flag_table[i].name, name))
-      return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' means nothing to '%s'", name, call->verb->name);
-  return cb_fail(diag, CB_ERR_ARGUMENT, "unknown option '--%s'; see 'cbgen help %s' and 'cbgen help options'",
-                 name, call->verb->name);
-}
-
-static const struct cb_option *find_option(const char *name) {
-  for (const struct cb_option *option = cb_option_table; option->name; option++)
-    if (!strcmp(option->name, name)) return option;
-  return NULL;
+  int elsewhere = find_option(name) != NULL;
+  for (int i = 0; i < FLAGS; i++) elsewhere |= !strcmp(flag_table[i].name, name);
+  if (elsewhere)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' means nothing to '%s'", name, call->verb->name);
+  return cb_fail(diag, CB_ERR_ARGUMENT, "unknown option '--%s'; see 'cbgen help %s'%s", name, call->verb->name,
+                 analyses ? " and 'cbgen help options'" : "");
 }
 
 /* What an option given without a value means: "on" where that is one of its words. */
@@ -267,7 +298,7 @@ static enum cb_status parse_long(struct cb_call *call, const char *argument, con
   for (int i = 0; i < FLAGS && !flag; i++)
     if (flag_applies(&flag_table[i], call->verb->takes) && !strcmp(flag_table[i].name, name))
       flag = &flag_table[i];
-  const struct cb_option *option = flag ? NULL : find_option(name);
+  const struct cb_option *option = flag || call->verb->takes & CB_TAKES_CACHE ? NULL : find_option(name);
   if (!flag && !option) return fail_unknown(call, name, diag);
   if (flag && !flag->value && value) return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' takes no value", name);
   if (option && !value) value = bare_value(option);
@@ -317,8 +348,11 @@ enum cb_status cb_call_parse(struct cb_call *call, int count, char **arguments, 
       s = parse_long(call, argument + 2, &next, diag);
     } else if (!only_files && argument[0] == '-' && argument[1]) {
       s = parse_short(call, argument + 1, &next, diag);
+    } else if (call->verb->takes & CB_TAKES_CACHE && !call->action) {
+      call->action = argument;
     } else if (call->file) {
-      s = cb_fail(diag, CB_ERR_ARGUMENT, "one file at a time: '%s' or '%s'", call->file, argument);
+      s = cb_fail(diag, CB_ERR_ARGUMENT, "one %s at a time: '%s' or '%s'", call->action ? "key" : "file",
+                  call->file, argument);
     } else {
       call->file = argument;
     }

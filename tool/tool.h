@@ -5,6 +5,7 @@
  *   messages.c   messages, exit codes, progress     outputs.c    files that appear together, and signals
  *   job.c        the pipeline: read, plan, pack, emit
  *   analyze.c generate.c verify.c run.c bench.c     one verb each
+ *   cache.c      the verb that takes no matrix: what lies in the cache
  *
  * A new verb is one file with its struct cb_verb and one row in main.c.
  */
@@ -45,10 +46,13 @@ struct cb_call {
   int selftest, json, verbose, quiet, help;
   int candidates, no_rivals; /* bench: time every recipe; leave cuSPARSE out */
   int64_t seed, repeat, device; /* repeat 0: as usual */
+  const char *action;           /* of a verb with CB_TAKES_CACHE: its first word; `file` is then the second */
+  const char *section;          /* of a cache entry, to show alone; NULL: all */
+  int64_t limit;                /* bytes of the cache; -1: not asked for */
   struct cb_options options;
 };
 
-/* Flags a verb takes beside the options of analysis/options.h, which all verbs take. */
+/* Flags a verb takes beside the options of analysis/options.h, which all verbs but one take. */
 enum cb_takes {
   CB_TAKES_OUTPUT = 1,
   CB_TAKES_EMIT = 2,
@@ -59,7 +63,8 @@ enum cb_takes {
   CB_TAKES_GPU = 64,     /* --device, --repeat */
   CB_TAKES_ARCHES = 128, /* --arch more than once */
   CB_TAKES_NAME = 256,
-  CB_TAKES_BENCH = 512 /* --candidates, --no-rivals */
+  CB_TAKES_BENCH = 512, /* --candidates, --no-rivals */
+  CB_TAKES_CACHE = 1024 /* an action instead of a matrix, --limit, --plan, --source; no options of the analysis */
 };
 
 struct cb_verb {
@@ -69,7 +74,8 @@ struct cb_verb {
   unsigned takes; /* bits of enum cb_takes */
   enum cb_status (*run)(const struct cb_call *call, struct cb_diag *diag);
 };
-extern const struct cb_verb cb_verb_analyze, cb_verb_generate, cb_verb_verify, cb_verb_run, cb_verb_bench;
+extern const struct cb_verb cb_verb_analyze, cb_verb_generate, cb_verb_verify, cb_verb_run, cb_verb_bench,
+    cb_verb_cache;
 extern const struct cb_verb *const cb_verb_table[]; /* ends with NULL */
 
 /* ---- arguments.c */

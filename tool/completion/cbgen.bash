@@ -5,7 +5,7 @@ _cbgen_help() { "${COMP_WORDS[0]}" help "$@" 2>/dev/null; }
 
 # "--name=" or "--name" of every option that the help of verb $1, or the table of analysis options, lists
 _cbgen_options() {
-  { _cbgen_help "$1"; _cbgen_help options; } | sed -nE 's/^ +(-[a-z], )?(--[a-z0-9-]+=?).*/\2/p'
+  { _cbgen_help "$1"; [[ $1 == cache ]] || _cbgen_help options; } | sed -nE 's/^ +(-[a-z], )?(--[a-z0-9-]+=?).*/\2/p'
 }
 
 # the words that "--$1=a|b|c" in the help offers
@@ -34,6 +34,11 @@ _cbgen() {
   elif [[ $word == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$(_cbgen_options "$verb") --version" -- "$word")
     [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+  elif [[ $verb == cache ]]; then
+    local words=
+    [[ $COMP_CWORD == 2 ]] && words='stats list show verify prune clear'
+    [[ $before == show ]] && words=$("${COMP_WORDS[0]}" cache list 2>/dev/null | awk 'NR > 1 { print $1 }')
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
   elif [[ $verb == help ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$verbs options recipes shapes exit-codes" -- "$word")
   else

@@ -21,7 +21,7 @@ end
 function __cbgen_options
     begin
         cbgen help (__cbgen_verb)
-        cbgen help options
+        test (__cbgen_verb) = cache; or cbgen help options
     end 2>/dev/null | while read -l line
         set -l parts (string match -rg '^ *(?:-[a-z], )?(--[a-z0-9-]+)(=[^ ]*)? +(.*)$' -- $line)
         or continue
@@ -38,5 +38,10 @@ end
 
 complete -c cbgen -n 'test (count (commandline -opc)) -eq 1' -a '(__cbgen_verbs)'
 complete -c cbgen -n '__fish_seen_subcommand_from help' -f -a 'options recipes shapes exit-codes (__cbgen_verbs)'
+complete -c cbgen -n '__fish_seen_subcommand_from cache' -f
+complete -c cbgen -n '__fish_seen_subcommand_from cache; and test (count (commandline -opc)) -eq 2' -f \
+    -a 'stats list show verify prune clear'
+complete -c cbgen -n '__fish_seen_subcommand_from cache; and contains show (commandline -opc)' -f \
+    -a '(cbgen cache list 2>/dev/null | string match -rg "^([0-9a-f]{16}) ")'
 complete -c cbgen -n 'string match -q -- "-*" (commandline -ct)' -f -a '(__cbgen_options)'
 complete -c cbgen -s o -r -d 'write to a file'
