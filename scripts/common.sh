@@ -62,6 +62,25 @@ need_nvrtc() {
   fi
 }
 
+# What the tests of the Python package take besides Python: from PyPI, into $BUILD/python.
+PYTHON_PACKAGES=('numpy>=1.26,<3' 'scipy>=1.12,<2' 'mypy>=1.8,<3' 'scikit-build-core>=0.11,<2')
+
+# Sets TEST_PYTHON to a Python that has them; to the system's, where PyPI cannot be reached.
+need_python() {
+  need_packages python3 python3-venv
+  TEST_PYTHON=$BUILD/python/bin/python
+  local wanted="${PYTHON_PACKAGES[*]}"
+  [ "$(cat "$BUILD/python/wanted" 2>/dev/null)" != "$wanted" ] || return 0
+  step "Fetching NumPy, SciPy, mypy and scikit-build-core from PyPI into ${BUILD#"$PWD"/}/python"
+  if python3 -m venv "$BUILD/python" &&
+    "$TEST_PYTHON" -m pip --disable-pip-version-check -q install "${PYTHON_PACKAGES[@]}"; then
+    echo "$wanted" >"$BUILD/python/wanted"
+  else
+    echo "They could not be fetched: the Python package is not tested." >&2
+    TEST_PYTHON=$(command -v python3)
+  fi
+}
+
 # configure DIRECTORY [CMAKE ARGUMENT…], then build it; the log is shown when something fails.
 build() {
   local directory=$1 log=$1.log

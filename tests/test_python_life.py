@@ -35,7 +35,8 @@ def with_scratch():
 class Updates(FakeCase):
     def test_from_everywhere(self):
         operator = cbgen.compile(PLAIN, values="mutable")
-        for factor, wrap in enumerate((numpy.array, InterfaceArray, CUPY.ndarray, lambda v: numpy.repeat(v, 2)[::2]), 2):
+        wraps = (numpy.array, InterfaceArray, CUPY.ndarray, lambda values: numpy.repeat(values, 2)[::2])
+        for factor, wrap in enumerate(wraps, 2):
             operator.update_values(wrap(factor * PLAIN.data))
             same(operator @ X, factor * (PLAIN @ X))
 
@@ -147,7 +148,11 @@ class StreamsAndThreads(FakeCase):
 
     def test_compiling_in_threads(self):
         context, made = cbgen.Context(), []
-        threads = [threading.Thread(target=lambda: made.append(cbgen.compile(PLAIN, context=context))) for _ in range(4)]
+
+        def work():
+            made.append(cbgen.compile(PLAIN, context=context))
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -56,7 +56,7 @@ def check_includes():
 
 
 def check_first_lines():
-    for path in files(*FOLDERS, "include", "tests", "cmake", "scripts", ".ci", "examples"):
+    for path in files(*FOLDERS, "include", "tests", "cmake", "scripts", ".ci", "examples", "python"):
         script = os.access(path, os.X_OK)
         if not (path.endswith(CODE + (".py", ".sh", ".cmake", "CMakeLists.txt")) or script):
             continue
@@ -67,7 +67,7 @@ def check_first_lines():
 
 
 def check_lengths():
-    for path in files(*FOLDERS, "include", "tests", "scripts", "examples"):
+    for path in files(*FOLDERS, "include", "tests", "scripts", "examples", "python"):
         if not path.endswith(CODE + (".py", ".sh")):
             continue
         lines = lines_of(path)

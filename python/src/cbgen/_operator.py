@@ -171,7 +171,7 @@ class Operator:
 
     @property
     def dtype(self) -> numpy.dtype[Any]:
-        """Of x and y."""
+        """Of x and y. The stored values' is in `info`."""
         return numpy.dtype(self._type)
 
     @property
@@ -357,9 +357,11 @@ class Operator:
         return self.T
 
     def transpose(self) -> Operator:
+        """The same as .T."""
         return self.T
 
     def adjoint(self) -> Operator:
+        """The same as .H."""
         return self.T
 
     # ---- values

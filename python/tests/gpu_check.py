@@ -1,0 +1,461 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Everything of the package that only a GPU can show, in one go: CuPy, PyTorch and Numba arrays, their streams and CUDA
+graphs, cupyx solvers, threads, several GPUs. Prints a table; exits 1 when something failed.
+
+    CBGEN_LIBRARY=build/libcbgen.so python3 python/tests/gpu_check.py [WORD…]      only checks with a WORD in their name
+
+Needs numpy and scipy; what needs a library that is not there is left out, and said so. Matrices and vectors are of small
+integers, so that products are compared exactly.
+"""
+import gc
+import io
+import os
+import sys
+import threading
+import time
+import traceback
+from importlib import import_module
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src"))
+import numpy
+import scipy.sparse
+import scipy.sparse.linalg
+
+import cbgen
+
+SIZE = 20000
+CHECKS = []
+
+
+def check(*libraries):
+    """Registers a function as a check that is given these libraries."""
+
+    def register(function):
+        CHECKS.append((function, libraries))
+        return function
+
+    return register
+
+
+class LeftOut(Exception):
+    pass
+
+
+def need(name):
+    try:
+        return import_module(name)
+    except ImportError as failure:
+        raise LeftOut(str(failure)) from None
+
+
+def matrix(rows=SIZE, cols=SIZE, dtype=numpy.float64, per_row=9, seed=1):
+    generator = numpy.random.default_rng(seed)
+    columns = generator.integers(0, cols, (rows, per_row))
+    made = scipy.sparse.csr_matrix((generator.integers(-4, 5, rows * per_row).astype(dtype), columns.ravel(),
+                                    numpy.arange(0, rows * per_row + 1, per_row)), shape=(rows, cols))
+    made.sum_duplicates()
+    return made
+
+
+def vector(length=SIZE, dtype=numpy.float64, seed=2):
+    return numpy.random.default_rng(seed).integers(-8, 9, length).astype(dtype)
+
+
+def solvable(n=60):
+    """The Laplacian of a grid, shifted: symmetric positive definite."""
+    line = scipy.sparse.diags([-1.0, 2.1, -1.0], [-1, 0, 1], shape=(n, n))
+    return scipy.sparse.csr_matrix(scipy.sparse.kronsum(line, line))
+
+
+def same(found, expected, what="the product"):
+    found = found.get() if hasattr(found, "get") else found
+    found = found.cpu().numpy() if hasattr(found, "cpu") else found
+    found = found.copy_to_host() if hasattr(found, "copy_to_host") else numpy.asarray(found)
+    if found.shape != expected.shape or not (found == expected).all():
+        raise AssertionError(f"{what} differs: {numpy.abs(found - expected).max()} at most")
+
+
+def raises(kind, words, call):
+    try:
+        call()
+    except kind as error:
+        assert words in str(error), f"'{words}' is not in '{error}'"
+        return
+    raise AssertionError(f"no {kind.__name__} with '{words}'")
+
+
+def scratched(rows=64, cols=SIZE):
+    """A matrix of few long rows, compiled so that thread blocks share rows, and the operator."""
+    plain = matrix(rows, cols, per_row=4000)
+    operator = cbgen.compile(plain, context=cbgen.Context(recipe="cb"))
+    assert operator.info.has_scratch, operator.plan
+    return plain, operator
+
+
+PLAIN, X = matrix(), vector()
+EXPECTED = PLAIN @ X
+
+
+# ---- NumPy
+
+
+@check()
+def numpy_vectors_and_scipy_solvers():
+    operator = cbgen.compile(PLAIN)
+    same(operator @ X, EXPECTED)
+    same(operator.rmatvec(X), PLAIN.T @ X)
+    plain, b = solvable(), vector(3600)
+    for solver in (scipy.sparse.linalg.cg, scipy.sparse.linalg.bicgstab, scipy.sparse.linalg.gmres):
+        found, failed = solver(cbgen.compile(plain), b)
+        assert not failed and numpy.linalg.norm(plain @ found - b) < 1e-4 * numpy.linalg.norm(b), solver.__name__
+
+
+@check()
+def save_and_load():
+    operator = cbgen.compile(PLAIN)
+    content = bytes(operator)
+    same(cbgen.load(content) @ X, EXPECTED)
+    same(cbgen.load(io.BytesIO(content)) @ X, EXPECTED)
+    return f"{len(content) / 1e6:.1f} MB"
+
+
+@check()
+def update_from_the_host():
+    operator = cbgen.compile(PLAIN, values="mutable")
+    operator.update_values(2 * PLAIN.data)
+    same(operator @ X, 2 * EXPECTED)
+
+
+# ---- CuPy
+
+
+@check("cupy")
+def cupy_vectors(cupy):
+    for dtype in (numpy.float64, numpy.float32):
+        plain, x = matrix(dtype=dtype), vector(dtype=dtype)
+        operator, given = cbgen.compile(plain), cupy.asarray(x)
+        made = operator @ given
+        assert type(made) is cupy.ndarray and made.dtype == dtype
+        same(made, plain @ x)
+        out = cupy.asarray(vector(seed=3, dtype=dtype))
+        operator.multiply(given, out, alpha=2.0, beta=-3.0)
+        same(out, 2 * (plain @ x) - 3 * vector(seed=3, dtype=dtype))
+        same(operator @ given[:, None], (plain @ x)[:, None])
+        same(operator @ cupy.asarray(numpy.repeat(x, 2))[::2], plain @ x)
+        many = numpy.array([vector(seed=seed, dtype=dtype) for seed in range(3)]).T
+        for order in "CF":
+            same(operator @ cupy.asarray(many, order=order), plain @ many)
+        same(given @ operator, x @ plain)
+    raises(TypeError, "x is float64", lambda: operator @ cupy.asarray(X))
+    raises(ValueError, "ascontiguousarray", lambda: operator.multiply(cupy.zeros(2 * SIZE, "f4")[::2]))
+
+
+@check("cupy")
+def matrix_on_the_gpu(cupy):
+    sparse = import_module("cupyx.scipy.sparse")
+    for given in (sparse.csr_matrix(PLAIN), sparse.csc_matrix(PLAIN), sparse.coo_matrix(PLAIN)):
+        operator = cbgen.compile(given)
+        same(operator @ cupy.asarray(X), EXPECTED)
+        same(operator.rmatvec(cupy.asarray(X)), PLAIN.T @ X)
+    wide = tuple(cupy.asarray(part) for part in (PLAIN.data, PLAIN.indices.astype("i8"), PLAIN.indptr.astype("i8")))
+    same(cbgen.compile(wide, shape=PLAIN.shape) @ cupy.asarray(X), EXPECTED)
+    half = (wide[0].astype("f2"),) + wide[1:]
+    same(cbgen.compile(half, shape=PLAIN.shape) @ cupy.asarray(X.astype("f4")), EXPECTED.astype("f4"))
+
+
+@check("cupy")
+def cupy_streams(cupy):
+    operator, x, out = cbgen.compile(PLAIN), cupy.asarray(X), cupy.empty(SIZE)
+    for stream in (cupy.cuda.Stream(), cupy.cuda.Stream(non_blocking=True)):
+        with stream:
+            late = cupy.asarray(X)
+            for _ in range(200):
+                late = late * 1.0
+            same(operator @ late, EXPECTED, "a product on the current stream")
+        cupy.cuda.Device().synchronize()
+        operator.multiply(x, out, stream=stream)
+        stream.synchronize()
+        same(out, EXPECTED, "a product on stream=")
+        same(operator.multiply(x, stream=stream.ptr), EXPECTED)
+
+
+@check("cupy")
+def cupy_graph(cupy):
+    for plain, operator in ((PLAIN, cbgen.compile(PLAIN)), scratched()):
+        stream, x, out = cupy.cuda.Stream(non_blocking=True), cupy.zeros(SIZE), cupy.zeros(plain.shape[0])
+        operator.prepare(stream)
+        with stream:
+            stream.begin_capture()
+            operator.multiply(x, out, alpha=2.0)
+            graph = stream.end_capture()
+            for seed in (4, 5):
+                x.set(vector(seed=seed))
+                graph.launch(stream)
+                stream.synchronize()
+                same(out, 2 * (plain @ vector(seed=seed)), "a replayed product")
+
+
+@check("cupy")
+def update_on_the_gpu_and_in_a_graph(cupy):
+    operator, x, out = cbgen.compile(PLAIN, values="mutable"), cupy.asarray(X), cupy.zeros(SIZE)
+    transposed = operator.T
+    operator.update_values(cupy.asarray(3 * PLAIN.data))
+    same(operator @ x, 3 * EXPECTED)
+    same(transposed @ x, 3 * (PLAIN.T @ X))
+    stream, values = cupy.cuda.Stream(non_blocking=True), cupy.asarray(PLAIN.data)
+    with stream:
+        stream.begin_capture()
+        operator.update_values(values)
+        operator.multiply(x, out)
+        graph = stream.end_capture()
+        for factor in (2, 5):
+            values.set(factor * PLAIN.data)
+            graph.launch(stream)
+            stream.synchronize()
+            same(out, factor * EXPECTED, "a replayed update")
+
+
+@check("cupy")
+def cupyx_solvers(cupy):
+    linalg = import_module("cupyx.scipy.sparse.linalg")
+    plain, b, done = solvable(), vector(3600), []
+    operator, right = cbgen.compile(plain), cupy.asarray(b)
+    for name in ("cg", "gmres", "cgs", "bicgstab", "minres"):
+        solver = getattr(linalg, name, None)
+        if solver is None:
+            continue
+        found, failed = solver(operator, right)
+        error = numpy.linalg.norm(plain @ found.get() - b) / numpy.linalg.norm(b)
+        assert not failed and error < 1e-4, f"{name}: {failed}, {error}"
+        done.append(name)
+    found = linalg.lsmr(operator, right, maxiter=2000)[0]
+    assert numpy.linalg.norm(plain @ found.get() - b) < 1e-2 * numpy.linalg.norm(b), "lsmr"
+    largest = scipy.sparse.linalg.eigsh(plain, k=2, return_eigenvectors=False)
+    found = linalg.eigsh(linalg.aslinearoperator(operator), k=2, return_eigenvectors=False)
+    numpy.testing.assert_allclose(numpy.sort(found.get()), numpy.sort(largest), rtol=1e-6)
+    return ", ".join(done + ["lsmr", "eigsh"])
+
+
+@check("cupy")
+def dlpack_alone(cupy):
+    class Bare:
+        def __init__(self, array):
+            self.array, self.shape = array, array.shape
+
+        def __dlpack_device__(self):
+            return self.array.__dlpack_device__()
+
+        def __dlpack__(self, **more):
+            return self.array.__dlpack__(**more)
+
+    operator, out = cbgen.compile(PLAIN), cupy.zeros(SIZE)
+    operator.multiply(Bare(cupy.asarray(X)), Bare(out))
+    same(out, EXPECTED)
+
+
+@check("cupy")
+def threads_and_streams(cupy):
+    """4 threads × 4 streams, with an operator that has scratch and one without."""
+    wrong = []
+    for plain, operator in ((PLAIN, cbgen.compile(PLAIN)), scratched()):
+        def work(seed, plain=plain, operator=operator):
+            try:
+                x = vector(plain.shape[1], seed=seed)
+                streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(4)]
+                given, outs = cupy.asarray(x), [cupy.zeros(plain.shape[0]) for _ in streams]
+                cupy.cuda.Device().synchronize()
+                for _ in range(50):
+                    for stream, out in zip(streams, outs):
+                        operator.multiply(given, out, stream=stream)
+                for stream, out in zip(streams, outs):
+                    stream.synchronize()
+                    same(out, plain @ x)
+            except BaseException as failure:
+                wrong.append(repr(failure))
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not wrong, wrong[0]
+
+
+@check("cupy")
+def memory_is_given_back(cupy):
+    def used():
+        gc.collect()
+        free, total = cupy.cuda.runtime.memGetInfo()
+        return total - free
+
+    x = cupy.asarray(X)
+    for _ in range(3):
+        cbgen.compile(PLAIN, values="mutable") @ x
+    before = used()
+    for _ in range(40):
+        operator = cbgen.compile(PLAIN, values="mutable")
+        operator @ x
+        operator.T @ X
+    del operator
+    growth = used() - before
+    assert growth < 8 << 20, f"{growth} bytes more after 40 operators"
+    return f"growth {growth} bytes"
+
+
+@check("cupy")
+def several_gpus(cupy):
+    count = cupy.cuda.runtime.getDeviceCount()
+    if count < 2:
+        raise LeftOut("there is one GPU")
+    for device in range(count):
+        operator = cbgen.compile(PLAIN, device=device)
+        with cupy.cuda.Device(device):
+            x = cupy.asarray(X)
+            assert cbgen.compile(PLAIN).device == device
+        made = operator @ x
+        assert made.device.id == device
+        same(made, EXPECTED)
+        same(operator @ X, EXPECTED)
+    with cupy.cuda.Device(0):
+        raises(ValueError, f"the operator on GPU {count - 1}", lambda: operator @ cupy.asarray(X))
+
+
+@check("cupy")
+def cost_of_a_call(cupy):
+    """Host time per product of a tiny matrix, in microseconds."""
+    tiny = scipy.sparse.eye(64, format="csr")
+    sparse, operator = import_module("cupyx.scipy.sparse").csr_matrix(tiny), cbgen.compile(tiny)
+    x, out = cupy.ones(64), cupy.ones(64)
+    stream = cupy.cuda.get_current_stream()
+
+    def microseconds(call):
+        best = 1e9
+        for _ in range(5):
+            stream.synchronize()
+            start = time.perf_counter()
+            for _ in range(500):
+                call()
+            best = min(best, (time.perf_counter() - start) / 500)
+            stream.synchronize()
+        return f"{1e6 * best:.1f}"
+
+    calls = {"multiply(out=, stream=)": lambda: operator.multiply(x, out, stream=0),
+             "multiply(out=)": lambda: operator.multiply(x, out), "A @ x": lambda: operator @ x,
+             "cupyx csr @ x": lambda: sparse @ x}
+    return ", ".join(f"{name} {microseconds(call)}" for name, call in calls.items())
+
+
+# ---- PyTorch
+
+
+@check("torch")
+def torch_vectors(torch):
+    for dtype in (numpy.float64, numpy.float32):
+        plain, x = matrix(dtype=dtype), vector(dtype=dtype)
+        operator, given = cbgen.compile(plain), torch.tensor(x, device="cuda")
+        made = operator @ given
+        assert isinstance(made, torch.Tensor) and made.is_cuda
+        same(made, plain @ x)
+        out = torch.tensor(vector(seed=3, dtype=dtype), device="cuda")
+        operator.multiply(given, out, alpha=2.0, beta=-3.0)
+        same(out, 2 * (plain @ x) - 3 * vector(seed=3, dtype=dtype))
+        many = numpy.array([vector(seed=seed, dtype=dtype) for seed in range(3)]).T
+        same(operator @ torch.tensor(many, device="cuda"), plain @ many)
+        same(operator.rmatvec(given), plain.T @ x)
+    raises(TypeError, ".cuda()", lambda: operator @ torch.ones(SIZE))
+    raises(TypeError, "detach", lambda: operator @ torch.ones(SIZE, device="cuda", requires_grad=True))
+
+
+@check("torch")
+def torch_matrices(torch):
+    import warnings
+
+    warnings.simplefilter("ignore")  # PyTorch calls sparse CSR tensors a beta feature
+    for dtype, vectors in [("float64", "float64"), ("float32", "float32"), ("float16", "float32"), ("bfloat16", "float32")]:
+        for device in ("cpu", "cuda"):
+            given = torch.sparse_csr_tensor(torch.tensor(PLAIN.indptr), torch.tensor(PLAIN.indices),
+                                            torch.tensor(PLAIN.data).to(getattr(torch, dtype)), PLAIN.shape).to(device)
+            operator = cbgen.compile(given)
+            assert operator.info.matrix_type == dtype, operator.info.matrix_type
+            assert str(operator.dtype) == vectors, operator.dtype
+            same(operator @ torch.tensor(X.astype(vectors), device="cuda"), EXPECTED.astype(vectors), f"{dtype} on {device}")
+
+
+@check("torch")
+def torch_streams_and_graph(torch):
+    for plain, operator in ((PLAIN, cbgen.compile(PLAIN)), scratched()):
+        expected = plain @ X
+        with torch.cuda.stream(torch.cuda.Stream()):
+            late = torch.tensor(X, device="cuda")
+            for _ in range(200):
+                late = late * 1.0
+            same(operator @ late, expected, "a product on the current stream")
+        x, graph, stream = torch.zeros(SIZE, dtype=torch.float64, device="cuda"), torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        operator.prepare(stream)
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.graph(graph, stream=stream):
+            out = operator @ x  # from the graph's own memory pool
+        for seed in (4, 5):
+            x.copy_(torch.tensor(vector(seed=seed)))
+            graph.replay()
+            torch.cuda.synchronize()
+            same(out, plain @ vector(seed=seed), "a replayed product")
+
+
+@check("torch", "cupy")
+def torch_and_cupy_together(torch, cupy):
+    operator, out = cbgen.compile(PLAIN), cupy.empty(SIZE)
+    operator.multiply(torch.tensor(X, device="cuda"), out)
+    same(out, EXPECTED)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        raises(ValueError, "give stream=", lambda: operator.multiply(torch.tensor(X, device="cuda"), out))
+
+
+# ---- Numba
+
+
+@check("numba.cuda")
+def numba_vectors(cuda):
+    if not cuda.is_available():
+        raise LeftOut("Numba finds no GPU")
+    operator = cbgen.compile(PLAIN)
+    x = cuda.to_device(X)
+    same(operator @ x, EXPECTED)
+    stream = cuda.stream()
+    out = operator.multiply(x, cuda.device_array(SIZE), stream=stream)
+    stream.synchronize()
+    same(out, EXPECTED)
+
+
+def run(function, libraries):
+    """("ok", "left out" or "FAILED", what there is to say)"""
+    try:
+        said = function(*[need(name) for name in libraries])
+    except LeftOut as reason:
+        return "left out", str(reason)
+    except BaseException:
+        traceback.print_exc()
+        return "FAILED", traceback.format_exc().strip().splitlines()[-1]
+    return "ok", said or ""
+
+
+def main(words):
+    print(f"cbgen {cbgen.__version__}, {cbgen._library.LIBRARY._name}; GPU {cbgen._driver.open_driver().devices()} in all")
+    print("\n| check | result | s | |\n| --- | --- | --: | --- |")
+    failed = 0
+    for function, libraries in CHECKS:
+        if words and not any(word in function.__name__ for word in words):
+            continue
+        start = time.perf_counter()
+        result, said = run(function, libraries)
+        failed += result == "FAILED"
+        print(f"| {function.__name__.replace('_', ' ')} | {result} | {time.perf_counter() - start:.1f} | {said} |", flush=True)
+    globals()["left_to_the_end"] = cbgen.compile(PLAIN)  # must not disturb the interpreter's exit
+    left_to_the_end @ X  # noqa: F821
+    print(f"\n{failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

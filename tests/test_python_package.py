@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package as its users get it: `pip install` from the source tree, the programs of its README, its types.
+
+    tests/test_python_package.py SCRATCH        in the source directory
+
+CBGEN_LIBRARY and the fake CUDA's variables are those of the other Python tests; what pip builds is looked at without
+them.
+"""
+import os
+import re
+import subprocess
+import sys
+import unittest
+import zipfile
+
+SCRATCH = os.path.abspath(sys.argv.pop(1))
+SOURCES = "python/src/cbgen"
+
+
+def run(*command, **environment):
+    kept = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "PYTHONPATH", "CBGEN_LIBRARY")}
+    result = subprocess.run(command, capture_output=True, text=True, check=False, env={**kept, **environment})
+    assert result.returncode == 0, f"{' '.join(command)}\n{result.stdout}{result.stderr}"
+    return result.stdout
+
+
+class Wheel(unittest.TestCase):
+    """Needs scikit-build-core in this Python: nothing is fetched."""
+
+    def test_wheel(self):
+        run(sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w", SCRATCH,
+            "-C", f"build-dir={SCRATCH}/build", "./python", CMAKE_BUILD_PARALLEL_LEVEL="2")
+        names = [name for name in os.listdir(SCRATCH) if name.endswith(".whl")]
+        self.assertEqual(len(names), 1)
+        self.assertRegex(names[0], r"^cbgen-\d+\.\d+\.\d+-py3-none-linux_\w+\.whl$")
+        with zipfile.ZipFile(os.path.join(SCRATCH, names[0])) as wheel:
+            members = [name for name in wheel.namelist() if ".dist-info/" not in name]
+        expected = {f"cbgen/{name}" for name in os.listdir(SOURCES) if name.endswith(".py")}
+        self.assertEqual(set(members), expected | {"cbgen/py.typed", "cbgen/libcbgen.so", "cbgen/LICENSE"})
+        self.check_installed(os.path.join(SCRATCH, names[0]))
+
+    def check_installed(self, wheel):
+        site = os.path.join(SCRATCH, "site")
+        run(sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--upgrade", "--target", site, wheel)
+        code = "import cbgen, scipy.sparse as s; print(cbgen._library.LIBRARY._name); " \
+               "print(cbgen.generate(s.eye(9, format='csr')).source[:4], cbgen.__version__ == cbgen.library_version)"
+        output = run(sys.executable, "-c", code, PYTHONPATH=site)
+        self.assertEqual(output, f"{site}/cbgen/libcbgen.so\n// y True\n")
+
+
+class Documents(unittest.TestCase):
+    def test_programs_of_the_readme(self):
+        with open("python/README.md", encoding="utf-8") as file:
+            blocks = re.findall(r"```python\n(.*?)```", file.read(), re.S)
+        here = [block for block in blocks if not re.search(r"^import (cupy|torch)", block, re.M)]
+        self.assertGreater(len(here), 1)
+        names = {}
+        for block in here:
+            exec(compile(block, "python/README.md", "exec"), names)  # the programs check themselves
+        self.assertIn("A", names)
+
+    def test_every_public_name_is_documented(self):
+        import cbgen
+
+        with open("python/README.md", encoding="utf-8") as file:
+            text = file.read()
+        undocumented = {"Status", "Info", "Kernel", "Operator", "__version__", "library_version"}
+        for name in set(cbgen.__all__) - undocumented:
+            self.assertIn(name, text)
+        for name in dir(cbgen.Operator):
+            if not name.startswith("_"):
+                self.assertTrue(getattr(cbgen.Operator, name).__doc__ or name in text, name)
+
+    def test_examples_compile(self):
+        for folder in ("examples/python", "python/tests"):
+            for name in os.listdir(folder):
+                if name.endswith(".py"):
+                    with open(os.path.join(folder, name), encoding="utf-8") as file:
+                        text = file.read()
+                    compile(text, name, "exec")
+                    self.assertTrue(folder != "examples/python" or len(text.splitlines()) < 150, name)
+
+
+class Types(unittest.TestCase):
+    def test_strict(self):
+        run(sys.executable, "-m", "mypy", "--strict", "--cache-dir", os.path.join(SCRATCH, "mypy"), SOURCES)
+
+    def test_a_user_s_program(self):
+        program = os.path.join(SCRATCH, "user.py")
+        os.makedirs(SCRATCH, exist_ok=True)
+        with open(program, "w", encoding="utf-8") as file:
+            file.write("import cbgen\nA = cbgen.compile(None)\nrows: int = A.shape[0]\nkey: int = A.key\n")
+        command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", os.path.join(SCRATCH, "mypy"), program]
+        environment = {**os.environ, "MYPYPATH": "python/src"}
+        environment.pop("LD_PRELOAD", None)
+        output = subprocess.run(command, capture_output=True, text=True, check=False, env=environment).stdout
+        self.assertIn('user.py:4: error: Incompatible types in assignment (expression has type "str"', output)
+        self.assertIn("Found 1 error in 1 file", output)
+
+
+if __name__ == "__main__":
+    unittest.main()
