@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PageRank of a directed graph: r = d (A' (r / links) + dangling) + (1 - d) / n, repeated until it stands
- * still.
+/* PageRank of a directed graph: r = d (A' (r / links) + dangling) + (1 - d) / n, until nothing changes.
  *
  *   pagerank [GRAPH]      a Matrix Market file, or a shape: see open_matrix in common/common.h
  *
- * Entry (i, j) of A is a link from page i to page j; weights are ignored. cbgen is asked for the transpose
- * and given no values, so its kernel reads none. A page without links (dangling) gives its rank to all pages:
- * what the product does not hand on, of the total of 1, is spread evenly, which covers this and the jump 1 -
- * d at once. */
+ * Entry (i, j) of A is a link from page i to page j; weights are ignored. cbgen is asked for the transpose,
+ * and told that all values are 1 and stay so. A page without links (dangling) gives its rank to all pages:
+ * what the product does not hand on, of the total of 1, is spread evenly, and with it the jump 1 - d. */
 #include "common/common.h"
 
 #include <math.h>
