@@ -4,6 +4,12 @@
  *
  *   CBGEN_LIBCUDA, CBGEN_NVRTC   name the shared object to the library under test
  *   CBGEN_FAKE_CUDA              names it to the functions below
+ *   CBGEN_FAKE_CACHE             directory of what it compiled; else one in $TMPDIR
+ *   CBGEN_FAKE_SET               "devices=2,capability=80": members of the control, for programs that do not
+ *                                know the fake
+ *   CBGEN_FAKE_STRICT            if not empty, a misuse that is left at the end makes the exit status 99
+ *   CBGEN_FAKE_CXX               another C++ compiler than the build's
+ *   CBGEN_EMULATION_SEED         of the order in which warps run
  *
  * NVRTC's half wraps the text it is given into an ELF image that runtime/cubin.h can read. The driver's half
  * compiles such an image as C++ when a module is loaded (once for equal texts: the result is kept in

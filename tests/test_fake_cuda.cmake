@@ -59,4 +59,23 @@ function(cbgen_run_on_fake_cuda)
   endforeach()
 endfunction()
 
+# cbgen_python_on_fake_cuda(TEST …): likewise, for tests that load libcbgen into Python, which in a build with
+# sanitizers must have their run-time library first. What Python itself leaves behind is no leak of ours.
+function(cbgen_python_on_fake_cuda)
+  cbgen_run_on_fake_cuda(${ARGN})
+  if(NOT CBGEN_SANITIZE)
+    return()
+  endif()
+  execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libasan.so OUTPUT_VARIABLE runtime
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  foreach(name IN LISTS ARGN)
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "LD_PRELOAD=${runtime}" "ASAN_OPTIONS=detect_leaks=0")
+  endforeach()
+endfunction()
+
 cbgen_use_fake_cuda(test_driver test_operator test_bench test_fake_cuda)
+
+# The tool finds the GPU by itself, compiles, loads, multiplies and checks.
+add_test(NAME run_on_fake_cuda COMMAND cbgen_tool run generate:fe3,n=2)
+cbgen_run_on_fake_cuda(run_on_fake_cuda)
+set_property(TEST run_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive")

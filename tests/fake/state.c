@@ -290,6 +290,19 @@ EXPORT long fake_get(const char *name) {
   return members[at].width <= UNSIGNED ? *(int *)members[at].place : *(long *)members[at].place;
 }
 
+/* "devices=2,capability=80": for programs that know nothing of the fake. */
+__attribute__((constructor)) static void set_members(void) {
+  const char *settings = getenv("CBGEN_FAKE_SET");
+  char *copy = strdup(settings ? settings : ""), *rest = NULL;
+  for (char *word = copy ? strtok_r(copy, ",", &rest) : NULL; word; word = strtok_r(NULL, ",", &rest)) {
+    char *value = strchr(word, '=');
+    if (value) *value++ = 0;
+    if (!value || !fake_set(word, strtol(value, NULL, 10)))
+      fprintf(stderr, "CBGEN_FAKE_SET: the fake GPU has no '%s' to set\n", word);
+  }
+  free(copy);
+}
+
 /* A trap or, on request, a misuse that nobody took note of must not pass for success. */
 __attribute__((destructor)) static void complain(void) {
   const int strict = getenv("CBGEN_FAKE_STRICT") && *getenv("CBGEN_FAKE_STRICT");
