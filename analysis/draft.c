@@ -139,6 +139,12 @@ void cb_draft_index(struct cb_draft *draft, const char *name, const char *meanin
   }
 }
 
+void cb_draft_streamed(struct cb_draft *draft, const char *name, const char *meaning, void *elements, int wide,
+                       int64_t count) {
+  cb_draft_index(draft, name, meaning, elements, wide, count);
+  if (!draft->failed) draft->region.arrays[draft->region.arrays_count - 1].streamed = 1;
+}
+
 void cb_draft_bytes(struct cb_draft *draft, const char *name, const char *meaning, int64_t bytes) {
   add_array(draft, name, meaning, CB_ROLE_BYTES, CB_U8, bytes);
   draft->region.bytes += bytes;

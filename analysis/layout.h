@@ -84,6 +84,9 @@ void cb_draft_include(struct cb_draft *draft, const char *name, const char *piec
  * baked, others are stored in the narrowest type. Count 0 is an affine array. */
 void cb_draft_index(struct cb_draft *draft, const char *name, const char *meaning, void *elements, int wide,
                     int64_t count);
+/* The same for an array whose elements one product reads once: stored, it is read past L1. */
+void cb_draft_streamed(struct cb_draft *draft, const char *name, const char *meaning, void *elements, int wide,
+                       int64_t count);
 /* A byte array that pack fills, the array of value slots, or an array that mixes both. One array of a region at
  * most holds value slots; `value_slots` of the region follows from it. */
 void cb_draft_bytes(struct cb_draft *draft, const char *name, const char *meaning, int64_t bytes);

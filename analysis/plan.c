@@ -139,10 +139,10 @@ static void add_launch(struct cb_plan *plan, struct cb_launch launch) {
   if (launch.blocks) plan->launches[plan->launches_count++] = launch;
 }
 
-/* One launch per region: the first writes y, later ones add to it. A first region that adds with atomics needs y
+/* One launch per region, after its preparing one: the first region writes y, later ones add to it. A first region that adds with atomics needs y
  * scaled before. */
 static enum cb_status build_launches(struct cb_plan *plan, struct cb_diag *diag) {
-  plan->launches = cb_arena_alloc(&plan->arena, (size_t)plan->regions_count + 1, sizeof *plan->launches);
+  plan->launches = cb_arena_alloc(&plan->arena, 2 * (size_t)plan->regions_count + 1, sizeof *plan->launches);
   if (!plan->launches) return cb_fail_memory(diag, "launches", 0);
   for (int i = 0; i < plan->regions_count; i++) {
     struct cb_region *region = &plan->regions[i];
@@ -154,12 +154,17 @@ static enum cb_status build_launches(struct cb_plan *plan, struct cb_diag *diag)
     region->first_carry_counter = plan->carry_counters;
     plan->carry_sums += region->carry_slots * region->carry_width;
     plan->carry_counters += region->carry_counters;
-    add_launch(plan, (struct cb_launch){
-                         .first_region = i,
-                         .regions = 1,
-                         .blocks = region->blocks,
-                         .threads = THREADS,
-                         .blocks_per_sm = region->blocks_per_sm});
+    add_launch(plan, (struct cb_launch){.prepares = 1,
+                                        .first_region = i,
+                                        .regions = 1,
+                                        .blocks = region->prepare_blocks,
+                                        .threads = THREADS});
+    add_launch(plan, (struct cb_launch){.first_region = i,
+                                        .regions = 1,
+                                        .blocks = region->blocks,
+                                        .threads = region->threads ? region->threads : THREADS,
+                                        .blocks_per_sm = region->blocks_per_sm,
+                                        .dynamic_shared = region->dynamic_shared});
   }
   return CB_OK;
 }

@@ -65,6 +65,7 @@ struct cb_array {
   enum cb_storage storage;
   int64_t count;        /* elements */
   int64_t largest;      /* INDEX: no element exceeds it */
+  int streamed;         /* INDEX, stored: read once, so its accessor leaves x its place in L1 */
   int64_t base, step;   /* CB_AFFINE */
   const uint64_t *baked; /* CB_BAKED: count elements */
 };
@@ -107,7 +108,9 @@ struct cb_region {
   int64_t carry_width;
   int64_t carry_counters;
   int64_t first_carry_sum, first_carry_counter; /* where they start in the operator's scratch */
-  int64_t static_shared;       /* bytes */
+  int64_t prepare_blocks;      /* thread blocks (of 256) of a launch of its own before, which runs its `prepare`; 0: none */
+  int64_t static_shared, dynamic_shared; /* bytes */
+  int threads;       /* of a thread block; 0: 256 */
   int blocks_per_sm; /* thread blocks that a multiprocessor should hold: bounds the registers; 0: not asked for */
   int facts_count, constants_count, arrays_count, holes_count, includes_count;
   struct cb_fact *facts;
@@ -120,6 +123,7 @@ struct cb_region {
 
 struct cb_launch {
   const char *piece;        /* NULL: runs regions; else a kernel body without a region ("scale_y.cu.in") */
+  int prepares;             /* runs the regions' `prepare` instead of their `multiply` */
   int first_region, regions;
   int64_t blocks;
   int threads;

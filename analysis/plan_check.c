@@ -74,6 +74,7 @@ static enum cb_status check_launches(const struct cb_plan *plan, struct cb_diag 
       return BROKEN("launch %d has %d threads", i, launch->threads);
     if (launch->dynamic_shared > plan->target.shared_per_block)
       return BROKEN("launch %d asks for %lld bytes of shared memory", i, (long long)launch->dynamic_shared);
+    if (launch->prepares) continue;
     int64_t next = 0;
     for (int r = launch->first_region; r < launch->first_region + launch->regions; r++, regions++) {
       if (r >= plan->regions_count || plan->regions[r].first_block != next)

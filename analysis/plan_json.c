@@ -69,6 +69,7 @@ static struct object array_object(const struct cb_array *array, int *failed) {
   set_text(object, "storage", storage_names[array->storage]);
   set_int(object, "count", array->count);
   set_int(object, "largest", array->largest);
+  if (array->streamed) set_int(object, "streamed", 1);
   if (array->storage == CB_AFFINE) {
     set_int(object, "base", array->base);
     set_int(object, "step", array->step);
@@ -105,7 +106,9 @@ static struct object region_object(const struct cb_region *region, int *failed) 
   set_int(object, "carry_slots", region->carry_slots);
   set_int(object, "carry_width", region->carry_width);
   set_int(object, "carry_counters", region->carry_counters);
+  set_int(object, "prepare_blocks", region->prepare_blocks);
   set_int(object, "static_shared", region->static_shared);
+  set_int(object, "dynamic_shared", region->dynamic_shared);
   set(object, "facts", pairs(region->facts_count, fact_pair, region, failed));
   json_t *constants = json_array();
   for (int i = 0; i < region->constants_count; i++) {
@@ -128,6 +131,7 @@ static struct object region_object(const struct cb_region *region, int *failed) 
 static struct object launch_object(const struct cb_launch *launch, int *failed) {
   struct object object = new_object(failed);
   if (launch->piece) set_text(object, "piece", launch->piece);
+  set(object, "prepares", json_boolean(launch->prepares));
   set_int(object, "first_region", launch->first_region);
   set_int(object, "regions", launch->regions);
   set_int(object, "blocks", launch->blocks);

@@ -194,6 +194,7 @@ static enum cb_status add_accessor(struct emitter *emitter, struct cb_text *text
   cb_scope_hole(&scope, "result", array->largest > INT32_MAX ? "int64_t" : "int");
   cb_scope_hole(&scope, "index", array->count > INT32_MAX ? "int64_t" : "int");
   if (array->storage != CB_STORED) cb_scope_hole(&scope, "meaning", array->meaning);
+  else cb_scope_hole(&scope, "load", array->streamed ? "load_stream" : "load");
   if (array->storage == CB_AFFINE) {
     cb_scope_hole(&scope, "index_name", array->step ? " i" : "");
     cb_scope_hole(&scope, "expression", affine_text(emitter, array));
@@ -292,7 +293,7 @@ static const char *region_calls(struct emitter *emitter, const struct cb_launch 
       cb_text_add(&text, "  %sif (blockIdx.x < %lld)\n  ", i ? "else " : "",
                   (long long)(region->first_block + region->blocks));
     else if (i) cb_text_add_string(&text, "  else\n  ");
-    cb_text_add(&text, "  %s::multiply(", region->name);
+    cb_text_add(&text, "  %s::%s(", region->name, launch->prepares ? "prepare" : "multiply");
     if (stored_arrays(region)) cb_text_add(&text, "%s_arrays", region->name);
     else cb_text_add(&text, "%s::Arrays{}", region->name);
     cb_text_add_string(&text, ", vectors, (int)blockIdx.x");
@@ -482,6 +483,21 @@ static const char *launch_calls(struct emitter *emitter) {
   return keep(emitter, &text);
 }
 
+/* Launches with more dynamic shared memory than any kernel may have without asking. */
+static const char *shared_attributes(struct emitter *emitter) {
+  enum { PLAIN_SHARED = 48 << 10 };
+  const struct cb_plan *plan = emitter->plan;
+  struct cb_text text = {0};
+  for (int l = 0; l < plan->launches_count; l++) {
+    char kernel[96];
+    if (plan->launches[l].dynamic_shared <= PLAIN_SHARED) continue;
+    cb_source_kernel(plan, emitter->label, l, kernel, sizeof kernel);
+    cb_text_add(&text, "\n  if (!error) error = cudaFuncSetAttribute(%s, cudaFuncAttributeMaxDynamicSharedMemorySize, %lld);",
+                kernel, (long long)plan->launches[l].dynamic_shared);
+  }
+  return keep(emitter, &text);
+}
+
 /* Whether multiply's text mentions its matrix: without arrays and carries nothing does. */
 static int reads_matrix(const struct cb_plan *plan) {
   int stored = plan->carry_sums > 0;
@@ -512,6 +528,7 @@ static void host_values(struct emitter *emitter, struct cb_scope *scope) {
   cb_scope_hole(scope, "array_structs", array_structs(emitter));
   cb_scope_hole(scope, "blocks_to_free", free_list(emitter));
   cb_scope_hole(scope, "array_table", array_table(emitter));
+  cb_scope_hole(scope, "shared_attributes", shared_attributes(emitter));
   cb_scope_hole(scope, "arrays_end", number(emitter, cb_blob_arrays_end(plan)));
   cb_scope_hole(scope, "id_low", cb_arena_format(&emitter->arena, "0x%llx", (unsigned long long)id.low));
   cb_scope_hole(scope, "id_high", cb_arena_format(&emitter->arena, "0x%llx", (unsigned long long)id.high));

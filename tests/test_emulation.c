@@ -4,9 +4,10 @@
  *   good_*   must give the expected y (computed below), the same bits for many orders of warps and blocks
  *   bad_*    must be stopped: "// expect STATUS TEXT" names the exit status and a part of the message under
  * the sanitizers, "// plain STATUS TEXT" those without them (absent: the same, unless STATUS is 82) wrong_*
- * run to their end with a wrong result, which must show
+ * run to their end with a wrong result, which must show; refused_* cannot be launched
  *
- * Each file holds constants kBlocks and kThreads and one kernel; the host functions are added here. All files
+ * Each file holds constants kBlocks and kThreads (and, with dynamic shared memory, kSharedBytes of the launch and
+ * kAllowedBytes that the kernel asks for) and one kernel; the host functions are added here. All files
  * are compiled in one batch, once with the sanitizers and once without. */
 #include "base/file.h"
 #include "base/memory.h"
@@ -38,7 +39,7 @@ struct batch {
 
 /* ---- the batch */
 
-static void add_host_functions(struct cb_text *text, int scratch) {
+static void add_host_functions(struct cb_text *text, int scratch, int dynamic) {
   cb_text_add(
       text,
       "\nstruct m_matrix { double *carry; unsigned *counter; };\n"
@@ -46,17 +47,21 @@ static void add_host_functions(struct cb_text *text, int scratch) {
       "  cudaError_t e = cudaMalloc(&m->carry, kBlocks * sizeof(double));\n"
       "  if (!e) e = cudaMalloc(&m->counter, sizeof(unsigned));\n"
       "  if (!e) e = cudaMemset(m->counter, 0, sizeof(unsigned));\n"
+      "%s"
       "  return e ? cudaGetErrorString(e) : nullptr;\n"
       "}\n"
       "static const char *m_multiply(const m_matrix *%s, const double *x, double *y, cudaStream_t s) {\n"
-      "  cudaError_t e = launch(kernel, kBlocks, kThreads, 0, s, x, y%s);\n"
+      "  cudaError_t e = launch(kernel, kBlocks, kThreads, %s, s, x, y%s);\n"
       "  return e ? cudaGetErrorString(e) : nullptr;\n"
       "}\n"
       "static void m_free(m_matrix *m) {\n"
       "  cudaFree(m->carry);\n"
       "  cudaFree(m->counter);\n"
       "}\n",
-      scratch ? "m" : "", scratch ? ", m->carry, m->counter" : "");
+      dynamic ? "  if (!e && kAllowedBytes)\n"
+                "    e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kAllowedBytes);\n"
+              : "",
+      scratch ? "m" : "", dynamic ? "kSharedBytes" : "0", scratch ? ", m->carry, m->counter" : "");
 }
 
 static char *read_kernel(const char *path) {
@@ -67,7 +72,8 @@ static char *read_kernel(const char *path) {
   assert_int_equal(cb_file_map(&file, path, NULL), CB_OK);
   cb_text_add_bytes(&text, file.bytes, file.length);
   cb_file_unmap(&file);
-  add_host_functions(&text, strstr(text.bytes, "double *carry") != NULL);
+  add_host_functions(&text, strstr(text.bytes, "double *carry") != NULL,
+                     strstr(text.bytes, "kSharedBytes") != NULL);
   return cb_text_detach(&text);
 }
 
@@ -192,6 +198,10 @@ static void expect_transpose(const double *x, double *y) {
   for (int i = 0; i < 3 * 256; i++) y[i] = x[i] + 0.5;
 }
 
+static void expect_dynamic(const double *x, double *y) {
+  for (int i = 0; i < 3 * 256; i++) y[i] = x[i / 256 * 256 + 255 - i % 256];
+}
+
 static void expect_carry(const double *x, double *y) {
   y[0] = 0;
   for (int i = 0; i < 37 * 64; i++) y[0] += x[i];
@@ -213,6 +223,7 @@ static const struct {
             {"good_half_warps.cu", expect_half_warps},
             {"good_half_warps_shared.cu", expect_half_warps_shared},
             {"good_transpose.cu", expect_transpose},
+            {"good_dynamic.cu", expect_dynamic},
             {"good_carry.cu", expect_carry},
             {"good_vectors.cu", expect_vectors}};
 
@@ -283,6 +294,13 @@ static void test_bad_plain(void **state) {
     }
     check_bad(batch, k, status, part);
   }
+}
+
+static void test_refused(void **state) {
+  double got[OUTPUTS];
+  const struct cb_host_job job = run_one(*state, "refused_dynamic.cu", 1, got);
+  assert_int_equal(job.outcome, CB_HOST_REFUSED);
+  assert_non_null(strstr(job.message, "invalid argument"));
 }
 
 static void test_positions(void **state) {
@@ -442,6 +460,7 @@ int main(void) {
       cmocka_unit_test(test_good),
       cmocka_unit_test(test_bad_sanitized),
       cmocka_unit_test(test_positions),
+      cmocka_unit_test(test_refused),
       cmocka_unit_test(test_jobs_after_a_crash),
       cmocka_unit_test(test_unwritten),
       cmocka_unit_test(test_carry_without_fence),

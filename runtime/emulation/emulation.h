@@ -19,6 +19,8 @@
 #include "shims.h"
 
 enum { kWarp = 32, kMaxThreads = 1024, kMaxInFlight = 4, kStaticShared = 48 * 1024 };
+// What a block may ask for at most on any GPU, and without cudaFuncSetAttribute.
+enum { kDynamicShared = 227 * 1024, kPlainShared = 48 * 1024, kShadowUnit = 4 };
 
 struct Block;
 struct Warp;
@@ -96,6 +98,8 @@ struct Block {
   Warp *warps;
   char *shared;
   ShadowSlot *shadow;
+  char *dynamic;              // dynamic shared memory
+  ShadowSlot *dynamic_shadow; // of each kShadowUnit bytes
   List<PendingStore> pending;
 };
 
@@ -107,7 +111,8 @@ struct Machine {
   void (*body)(void *);
   void *arguments;
   uint64_t first_block, block_stride, blocks_started, blocks_finished;
-  unsigned shared_bytes, shared_slots;
+  unsigned shared_bytes, shared_slots; // static
+  size_t dynamic_bytes;
   uint32_t serial;
   // who runs
   Fiber main;

@@ -329,6 +329,8 @@ static void make_block(Block &block) {
   block.warps = (Warp *)map_zeros(kMaxThreads / kWarp * sizeof(Warp));
   block.shared = (char *)map_zeros(kStaticShared);
   block.shadow = (ShadowSlot *)map_zeros(kStaticShared * sizeof(ShadowSlot));
+  block.dynamic = (char *)map_zeros(kDynamicShared);
+  block.dynamic_shadow = (ShadowSlot *)map_zeros(kDynamicShared / kShadowUnit * sizeof(ShadowSlot));
 }
 
 // Stacks are made when the first block of this size comes.
@@ -388,10 +390,32 @@ static void finish_block(Block &block) {
 
 enum { kInvalidValue = 1, kInvalidConfiguration = 9 };
 
-int emulated::run_grid(const char *kernel, unsigned blocks, unsigned threads, size_t shared_bytes,
-                       void (*thread)(void *), void *arguments) {
+// Kernels that may have more dynamic shared memory than any may.
+struct Allowance {
+  const void *function;
+  size_t bytes;
+};
+static List<Allowance> allowances;
+
+static Allowance *allowance_of(const void *function) {
+  for (size_t i = 0; i < allowances.count; i++)
+    if (allowances.items[i].function == function) return &allowances.items[i];
+  return nullptr;
+}
+
+int emulated::allow_shared(const void *function, int attribute, int bytes) {
+  if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || bytes < 0 || bytes > kDynamicShared)
+    return kInvalidValue;
+  if (!allowance_of(function)) allowances.add(Allowance{function, 0});
+  allowance_of(function)->bytes = (size_t)bytes;
+  return 0;
+}
+
+int emulated::run_grid(const char *kernel, const void *function, unsigned blocks, unsigned threads,
+                       size_t shared_bytes, void (*thread)(void *), void *arguments) {
   if (!blocks || blocks > INT32_MAX || !threads || threads > kMaxThreads) return kInvalidConfiguration;
-  if (shared_bytes) return kInvalidValue; // dynamic shared memory is not emulated
+  const Allowance *allowance = allowance_of(function);
+  if (shared_bytes > (allowance ? allowance->bytes : (size_t)kPlainShared)) return kInvalidValue;
   machine.kernel = kernel;
   machine.launch++;
   machine.blocks = blocks;
@@ -399,6 +423,7 @@ int emulated::run_grid(const char *kernel, unsigned blocks, unsigned threads, si
   machine.body = thread;
   machine.arguments = arguments;
   machine.shared_bytes = machine.shared_slots = 0;
+  machine.dynamic_bytes = shared_bytes;
   machine.ready.count = machine.unfenced.count = 0;
   draw_order();
   for (unsigned i = 0; i < machine.limit && machine.blocks_started < blocks; i++)

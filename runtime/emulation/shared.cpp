@@ -72,11 +72,8 @@ static void note_read(ShadowSlot &slot, const Access &access, long i) {
   slot.reader = access;
 }
 
-void *emulated::shared_slot(Place &place, long count, size_t size, long i, bool write, int line) {
-  if (place.launch != machine.launch) place_array(place, count, size);
-  if (i < 0 || i >= count)
-    stop(EMULATION_BOUNDS, "line %d uses slot %ld of a shared array of %ld", line, i, count);
-  ShadowSlot &slot = machine.block->shadow[place.slots + (size_t)i];
+// Notes an access of the current thread to slot i of an array, whose shadow this is.
+static void note(ShadowSlot &slot, long i, bool write, int line) {
   if (slot.block != machine.block->serial) {
     slot.block = machine.block->serial;
     slot.written = slot.read = slot.read_by_many = false;
@@ -84,7 +81,30 @@ void *emulated::shared_slot(Place &place, long count, size_t size, long i, bool 
   }
   const Access access = {now(), line, machine.thread->index};
   write ? note_write(slot, access, i) : note_read(slot, access, i);
+}
+
+static void check_slot(long i, long count, int line) {
+  if (i < 0 || i >= count)
+    stop(EMULATION_BOUNDS, "line %d uses slot %ld of a shared array of %ld", line, i, count);
+}
+
+void *emulated::shared_slot(Place &place, long count, size_t size, long i, bool write, int line) {
+  if (place.launch != machine.launch) place_array(place, count, size);
+  check_slot(i, count, line);
+  note(machine.block->shadow[place.slots + (size_t)i], i, write, line);
   return machine.block->shared + place.bytes + (size_t)i * size;
+}
+
+void *emulated::dynamic_slot(long count, size_t size, long i, bool write, int line) {
+  const size_t at = (size_t)i * size;
+  check_slot(i, count, line);
+  if ((size_t)count * size > machine.dynamic_bytes)
+    stop(EMULATION_BOUNDS, "line %d uses an array of %zu bytes, but the launch has %zu of dynamic shared memory", line,
+         (size_t)count * size, machine.dynamic_bytes);
+  if (size % kShadowUnit)
+    stop(EMULATION_ALIGNMENT, "line %d: dynamic shared memory has elements of 4 or 8 bytes", line);
+  note(machine.block->dynamic_shadow[at / kShadowUnit], i, write, line);
+  return machine.block->dynamic + at;
 }
 
 // ---- stores that wait for a fence
