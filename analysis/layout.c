@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-extern const struct cb_layout cb_layout_cb, cb_layout_sell, cb_layout_blocks, cb_layout_dia, cb_layout_merge;
+extern const struct cb_layout cb_layout_cb, cb_layout_sell, cb_layout_blocks, cb_layout_dia, cb_layout_merge,
+    cb_layout_hot;
 
 const struct cb_layout *const cb_layout_table[] = {
     &cb_layout_cb,
@@ -12,6 +13,7 @@ const struct cb_layout *const cb_layout_table[] = {
     &cb_layout_blocks,
     &cb_layout_dia,
     &cb_layout_merge,
+    &cb_layout_hot,
     NULL,
 };
 

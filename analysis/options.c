@@ -67,6 +67,18 @@ const struct cb_option cb_option_table[] = {
      "recipe merge: long rows are cut into pieces of so many nonzeros; 0: by their length"},
     {"merge-pad", FIELD(merge_pad), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
      "recipe merge: thread blocks' nonzeros are padded to equal numbers"},
+    {"hot-columns", FIELD(hot_columns), 0, 0, 65536, 0, NULL,
+     "recipe hot: columns whose entries of x lie in shared memory; 0: by the matrix"},
+    {"hot-share", FIELD(hot_share), 0, 0, 100, 25, NULL,
+     "recipe hot: refused when hot columns hold a smaller percentage of the nonzeros"},
+    {"hot-threads", FIELD(hot_threads), 0, 0, 1024, 0, NULL,
+     "recipe hot: threads of a thread block: 256, 512, 1024; 0: by the matrix"},
+    {"hot-batch", FIELD(hot_batch), 0, 0, 8, 0, NULL,
+     "recipe hot: hot and cold steps each that a lane loads together; 0: by the matrix"},
+    {"hot-gather", FIELD(hot_gather), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
+     "recipe hot: a first launch lays the hot entries of x side by side"},
+    {"hot-three-bytes", FIELD(hot_three_bytes), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
+     "recipe hot: columns of cold nonzeros in three bytes"},
     {"bake-limit", FIELD(bake_limit), 0, 0, 16384, 64, NULL,
      "index tables up to this many entries go into the text"},
     {NULL, 0, 0, 0, 0, 0, NULL, NULL},
@@ -180,6 +192,9 @@ enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag
   if (options->merge_piece && options->merge_piece < 256)
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'merge-piece' cannot be %lld; it takes 0 or at least 256",
                    (long long)options->merge_piece);
+  if (options->hot_threads && options->hot_threads != 256 && options->hot_threads != 512 && options->hot_threads != 1024)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "option 'hot-threads' cannot be %lld; it takes 0, 256, 512 or 1024",
+                   (long long)options->hot_threads);
   if (options->unit_budget && options->unit_budget < 16)
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'unit-budget' cannot be %lld; it takes 0 or at least 16",
                    (long long)options->unit_budget);

@@ -51,6 +51,13 @@ struct cb_options {
   int64_t merge_items; /* nonzeros of a lane: 0 (auto) or odd, 3 to 15 */
   int64_t merge_piece; /* longer rows, if longer than a tile, are cut into pieces of so many nonzeros; 0: auto */
   int64_t merge_pad;   /* enum cb_switch: tiles fill all their slots; auto: when that costs little */
+  /* hot columns */
+  int64_t hot_columns; /* 0 (auto), else how many columns are hot, whatever it gains */
+  int64_t hot_share;   /* percent of the nonzeros that hot columns must hold */
+  int64_t hot_threads; /* of a thread block: 0 (auto), 256, 512 or 1024 */
+  int64_t hot_batch;   /* hot and cold steps each whose loads are under way together: 0 (auto), 1 to 8 */
+  int64_t hot_gather;  /* enum cb_switch: a first launch lays the hot entries of x side by side */
+  int64_t hot_three_bytes; /* enum cb_switch: columns of cold nonzeros in three bytes where they fit */
   /* text */
   int64_t bake_limit; /* index tables up to this many entries become part of the text */
 };

@@ -48,13 +48,14 @@ static const struct cb_split split_diagonals = {"diagonals", 2, divide_diagonals
 static const struct cb_node node_cb = {.layout = "cb"};
 static const struct cb_node node_sell = {.layout = "sell"};
 static const struct cb_node node_merge = {.layout = "merge"};
+static const struct cb_node node_hot = {.layout = "hot"};
 static const struct cb_node node_blocks = {.layout = "blocks"};
 static const struct cb_node node_cb_long = {.split = &split_long_rows, .parts = {&node_cb, &node_cb}};
 static const struct cb_node node_sell_long = {.split = &split_long_rows, .parts = {&node_sell, &node_merge}};
 static const struct cb_node node_dia_layout = {.layout = "dia"};
 static const struct cb_node node_dia = {.split = &split_diagonals, .parts = {&node_dia_layout, &node_sell}};
 
-static const char *const searched[] = {"sell", "dia", "cb", "blocks", "merge", NULL};
+static const char *const searched[] = {"sell", "dia", "cb", "blocks", "merge", "hot", NULL};
 
 const struct cb_recipe cb_recipe_table[] = {
     {"auto", "the cheapest of the others, as the cost model predicts", NULL, searched},
@@ -65,6 +66,7 @@ const struct cb_recipe cb_recipe_table[] = {
     {"blocks", "natural dense blocks of 1x2 to 8x8, as finite elements have them", &node_blocks, NULL},
     {"dia", "populated diagonals without indices, the rest as sell", &node_dia, NULL},
     {"merge", "equal shares of nonzeros, wherever rows end", &node_merge, NULL},
+    {"hot", "entries of x for the hottest columns resident in shared memory", &node_hot, NULL},
     {NULL, NULL, NULL, NULL},
 };
 

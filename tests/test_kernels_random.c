@@ -88,6 +88,7 @@ static void draw_options(uint64_t *state, struct cb_options *options) {
         *(int64_t *)((char *)options + option->offset) = draw_value(state, option);
     if (draw(state) % 2) options->recipe = cb_recipe_table[draw(state) % (uint64_t)count_recipes()].name;
     if (!strcmp(options->recipe, "dia")) options->dia_fill = 0; /* random entries populate no diagonal */
+    if (!strcmp(options->recipe, "hot") && !options->hot_columns) options->hot_columns = 20; /* too small to gain */
   } while (cb_options_check(options, NULL));
 }
 

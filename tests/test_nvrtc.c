@@ -152,11 +152,18 @@ static void every_recipe_compiles_without_spills(void **state) {
   for (const struct cb_recipe *recipe = cb_recipe_table; recipe->name; recipe++)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
       char settings[128];
-      snprintf(settings, sizeof settings, "recipe=%s dia-fill=0 block-fill=1 %s", recipe->name, cases[c].options);
+      snprintf(settings, sizeof settings, "recipe=%s dia-fill=0 block-fill=1 hot-columns=30 %s", recipe->name, cases[c].options);
       compile_for_all(nvrtc, cases[c].matrix, settings);
     }
   compile_for_all(nvrtc, "random,rows=100,cols=5000,density=0.2", "recipe=cb unit-budget=512");
   compile_for_all(nvrtc, "random,rows=100,cols=5000,density=0.2", "recipe=cb atomics=on balance=heap");
+  static const char *const hot[] = {"", "type=f32", "hot-threads=512 hot-batch=8 hot-gather=on", "hot-batch=2 form=ax",
+                                    "type=f32 hot-batch=8 hot-gather=on", "hot-three-bytes=off"};
+  for (size_t i = 0; i < sizeof hot / sizeof *hot; i++) {
+    char settings[128];
+    snprintf(settings, sizeof settings, "recipe=hot hot-columns=2000 %s", hot[i]);
+    compile_for_all(nvrtc, "rmat,scale=17,edge_factor=2", settings);
+  }
   cb_nvrtc_close(nvrtc);
 }
 

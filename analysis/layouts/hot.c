@@ -1,0 +1,677 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Hot columns: on graphs a few columns hold most of the nonzeros, and what bounds the product is gathering x. The
+ * entries of x that the hottest columns ask for lie in shared memory, of which each multiprocessor has one copy; a
+ * thread block stays on its multiprocessor, copies them once and works through its share of the rows.
+ *
+ * Rows are stored as sliced ELL (see sell.c): a warp takes a slice of 32 lanes, 1 to 32 lanes share a row, rows of
+ * more than `piece` nonzeros are cut into pieces that a slice each takes. A slice stores its hot nonzeros and its
+ * cold ones apart, each with steps of their own: the hot with the place of their column among the hot (16 bits), the
+ * cold with the column. Rows are ordered by what they hold of both, so slots stay empty only where a row ends; lanes
+ * never go there, so neither NaN nor Inf in x reaches a row through padding. Slices are dealt to warps from the
+ * heaviest to the lightest, back and forth.
+ *
+ * A hot column saves a gather for each of its nonzeros and costs each thread block a copy. With `gather` a launch of
+ * its own lays the entries side by side first, and thread blocks copy them as a stream: four f64 to a sector.
+ *
+ * How to read it: hot_plan near the end calls the passes in order.
+ */
+#include "analysis/layout.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+enum {
+  LANES = 32,
+  NO_ROW = -1,
+  COLD = -1,
+  MOST_AIM = 16,                     /* steps per lane that lanes are chosen for, hot and cold together */
+  STEP_KEYS = 2 * MOST_AIM + 2,      /* steps of a slice, as far as they order rows */
+  COUNT_KEYS = 1 << 16,              /* nonzeros of a column, as far as they order columns */
+  MOST_HOT = 1 << 16,                /* places have 16 bits */
+  PREPARE_THREADS = 256, PREPARE_NS = 3500,
+  L1_EXTRA = 28 << 10, /* L1 and shared memory of a multiprocessor together, less shared memory's most */
+  NS_WORTH = 2000      /* less than this saved: refused */
+};
+
+/* Nonzeros of a row, or what a piece or a lane has of them. */
+struct share {
+  int64_t hot, cold;
+};
+
+struct state {
+  const struct cb_csr *csr;
+  int64_t value_bytes;
+  int threads, batch, gather, three_bytes;
+  int64_t blocks; /* thread blocks, one to a multiprocessor */
+  /* columns */
+  int64_t hot;       /* their number */
+  int32_t *place_of; /* by column: place among the hot ones in order, or COLD */
+  uint32_t *hot_in_row; /* nonzeros, by row */
+  int64_t hot_nonzeros;
+  /* slices */
+  int64_t aim, piece;
+  int64_t slices, slices_capacity, split_slices; /* the split ones come first: one piece each */
+  unsigned char *lanes_log2;
+  uint32_t *first_place;
+  int32_t *row; /* by place; NO_ROW: none */
+  int64_t places, places_capacity;
+  uint32_t *piece_number; /* by split slice: which of its row */
+  int64_t *first_hot, *first_cold; /* steps before a slice; slices + 1 */
+};
+
+static void state_release(void *memory) {
+  struct state *state = memory;
+  if (!state) return;
+  cb_free(state->place_of);
+  cb_free(state->hot_in_row);
+  cb_free(state->lanes_log2);
+  cb_free(state->first_place);
+  cb_free(state->row);
+  cb_free(state->piece_number);
+  cb_free(state->first_hot);
+  cb_free(state->first_cold);
+  cb_free(state);
+}
+
+static int64_t divide_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* ---- hot columns: needs the part; adds hot, place_of, gather, blocks */
+
+/* Nonzeros by column. */
+static uint32_t *count_columns(const struct cb_csr *csr) {
+  uint32_t *counts = cb_calloc((size_t)csr->cols, sizeof *counts);
+  if (!counts) return NULL;
+#pragma omp parallel for schedule(static)
+  for (int64_t k = 0; k < csr->nnz; k++) {
+#pragma omp atomic
+    counts[csr->col_idx[k]]++;
+  }
+  return counts;
+}
+
+static int64_t key_of(uint32_t count) { return count < COUNT_KEYS ? count : COUNT_KEYS - 1; }
+
+/* What a choice of hot columns gives: those of at least `least` nonzeros, `most` at most. */
+struct choice {
+  int gather;
+  int64_t columns, nonzeros;
+  int64_t saved_ns;
+};
+
+static struct choice weigh(const int64_t *columns_with, const struct cb_target *target, const struct state *state,
+                           int64_t most, int gather) {
+  struct choice choice = {.gather = gather};
+  const int64_t copies = gather ? divide_up(state->blocks * state->value_bytes, 32) : state->blocks;
+  for (int64_t count = COUNT_KEYS - 1; count > copies && choice.columns < most; count--) {
+    const int64_t taken = smaller(columns_with[count], most - choice.columns);
+    choice.columns += taken;
+    choice.nonzeros += taken * count;
+  }
+  choice.saved_ns = (choice.nonzeros - choice.columns * copies) / target->sectors_g_per_s - (gather ? PREPARE_NS : 0);
+  return choice;
+}
+
+/* Numbers the `hot` hottest columns in the order of columns. */
+static void number_columns(struct state *state, const uint32_t *counts, const int64_t *columns_with) {
+  int64_t least = COUNT_KEYS - 1, above = 0, number = 0;
+  while (least > 1 && above + columns_with[least] < state->hot) above += columns_with[least--];
+  int64_t ties = state->hot - above; /* of the columns with exactly `least`, the first */
+  for (int64_t column = 0; column < state->csr->cols; column++) {
+    const int64_t key = key_of(counts[column]);
+    const int taken = key > least || (key == least && ties-- > 0);
+    state->place_of[column] = taken ? (int32_t)number++ : COLD;
+  }
+  state->hot = number;
+}
+
+static enum cb_status choose_columns(struct state *state, const struct cb_options *options,
+                                     const struct cb_target *target, const uint32_t *counts, int64_t *columns_with,
+                                     struct cb_diag *diag) {
+  const struct cb_csr *csr = state->csr;
+  const int64_t room = target->shared_per_block / state->value_bytes;
+  const int64_t half = (target->shared_per_sm + L1_EXTRA) / 2 / state->value_bytes;
+  int64_t occupied = 0;
+  for (int64_t column = 0; column < csr->cols; column++) {
+    columns_with[key_of(counts[column])]++;
+    occupied += counts[column] > 0;
+  }
+  if (options->hot_columns > room)
+    return cb_fail(diag, CB_ERR_LIMIT, "%lld hot columns do not fit into shared memory; '%s' has room for %lld",
+                   (long long)options->hot_columns, target->model, (long long)room);
+  struct choice best = weigh(columns_with, target, state, smaller(half, room), 0);
+  const struct choice gathered = weigh(columns_with, target, state, smaller(half, room), 1);
+  if (options->hot_gather != CB_OFF && (options->hot_gather == CB_ON || gathered.saved_ns > best.saved_ns)) best = gathered;
+  state->gather = best.gather;
+  state->hot = smaller(options->hot_columns ? options->hot_columns : best.columns, occupied);
+  if (!options->hot_columns && (best.nonzeros * 100 < csr->nnz * options->hot_share || best.saved_ns < NS_WORTH))
+    return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                   "%lld hot columns would hold %lld of %lld nonzeros: too few; --hot-columns forces a number",
+                   (long long)best.columns, (long long)best.nonzeros, (long long)csr->nnz);
+  number_columns(state, counts, columns_with);
+  return CB_OK;
+}
+
+static enum cb_status find_columns(struct state *state, const struct cb_options *options,
+                                   const struct cb_target *target, struct cb_diag *diag) {
+  const struct cb_csr *csr = state->csr;
+  uint32_t *counts = count_columns(csr);
+  int64_t *columns_with = cb_calloc(COUNT_KEYS, sizeof *columns_with);
+  state->place_of = cb_alloc((size_t)csr->cols, sizeof *state->place_of);
+  const enum cb_status s = counts && columns_with && state->place_of
+                               ? choose_columns(state, options, target, counts, columns_with, diag)
+                               : cb_fail_memory(diag, "hot columns", (uint64_t)csr->cols * 8);
+  cb_free(counts);
+  cb_free(columns_with);
+  return s;
+}
+
+/* ---- rows: needs place_of; adds hot_in_row, hot_nonzeros */
+
+static int count_rows(struct state *state) {
+  const struct cb_csr *csr = state->csr;
+  int64_t nonzeros = 0;
+  state->hot_in_row = cb_alloc((size_t)csr->rows, sizeof *state->hot_in_row);
+  if (!state->hot_in_row) return 0;
+#pragma omp parallel for schedule(static) reduction(+ : nonzeros)
+  for (int64_t row = 0; row < csr->rows; row++) {
+    uint32_t hot = 0;
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
+      hot += state->place_of[csr->col_idx[k]] != COLD;
+    state->hot_in_row[row] = hot;
+    nonzeros += hot;
+  }
+  state->hot_nonzeros = nonzeros;
+  return 1;
+}
+
+static struct share row_share(const struct state *state, int64_t row) {
+  const int64_t hot = state->hot_in_row[row];
+  return (struct share){hot, cb_csr_row_length(state->csr, row) - hot};
+}
+
+static int64_t pieces_of(const struct state *state, int64_t row) {
+  const int64_t pieces = divide_up(cb_csr_row_length(state->csr, row), state->piece);
+  return pieces > 1 ? pieces : 1;
+}
+
+/* What one piece of a row takes at most: whole steps of 32 lanes, unless the row is its only piece. */
+static struct share chunk_of(const struct state *state, int64_t row) {
+  const struct share whole = row_share(state, row);
+  const int64_t pieces = pieces_of(state, row);
+  if (pieces == 1) return (struct share){whole.hot + 1, whole.cold + 1};
+  return (struct share){(divide_up(whole.hot, pieces * LANES) + !whole.hot) * LANES,
+                        (divide_up(whole.cold, pieces * LANES) + !whole.cold) * LANES};
+}
+
+/* ---- slices: needs the rows' shares; adds all about slices and places but the steps */
+
+static int push_slice(struct state *state, int log2) {
+  if (state->slices == state->slices_capacity) {
+    const int64_t capacity = state->slices_capacity ? 2 * state->slices_capacity : 1024;
+    unsigned char *lanes = cb_realloc(state->lanes_log2, (size_t)capacity, 1);
+    if (lanes) state->lanes_log2 = lanes;
+    uint32_t *first = lanes ? cb_realloc(state->first_place, (size_t)capacity, sizeof *first) : NULL;
+    if (!first) return 0;
+    state->first_place = first;
+    state->slices_capacity = capacity;
+  }
+  state->lanes_log2[state->slices] = (unsigned char)log2;
+  state->first_place[state->slices++] = (uint32_t)state->places;
+  return 1;
+}
+
+static int push_place(struct state *state, int64_t row) {
+  if (state->places == state->places_capacity) {
+    const int64_t capacity = state->places_capacity ? 2 * state->places_capacity : 4096;
+    int32_t *rows = cb_realloc(state->row, (size_t)capacity, sizeof *rows);
+    if (!rows) return 0;
+    state->row = rows;
+    state->places_capacity = capacity;
+  }
+  state->row[state->places++] = (int32_t)row;
+  return 1;
+}
+
+/* Rows over `piece` nonzeros: a slice for each piece, a row's pieces in order. */
+static int push_pieces(struct state *state) {
+  const struct cb_csr *csr = state->csr;
+  int64_t total = 0;
+  for (int64_t row = 0; row < csr->rows; row++)
+    if (pieces_of(state, row) > 1) total += pieces_of(state, row);
+  state->piece_number = cb_alloc((size_t)total, sizeof *state->piece_number);
+  if (!state->piece_number) return 0;
+  for (int64_t row = 0; row < csr->rows; row++) {
+    const int64_t pieces = pieces_of(state, row);
+    for (int64_t piece = 0; pieces > 1 && piece < pieces; piece++) {
+      state->piece_number[state->slices] = (uint32_t)piece;
+      if (!push_slice(state, 5) || !push_place(state, row)) return 0;
+    }
+  }
+  state->split_slices = state->slices;
+  return 1;
+}
+
+static int lanes_for(const struct state *state, struct share share) {
+  int log2 = 0;
+  while (log2 < 5 && divide_up(share.hot, 1 << log2) + divide_up(share.cold, 1 << log2) > state->aim) log2++;
+  return log2;
+}
+
+/* Rows of one key fill slices without holes. Longest first. */
+static int64_t row_key(const struct state *state, int64_t row) {
+  const struct share share = row_share(state, row);
+  const int log2 = lanes_for(state, share);
+  const int64_t hot = smaller(divide_up(share.hot, 1 << log2), STEP_KEYS - 1);
+  const int64_t cold = smaller(divide_up(share.cold, 1 << log2), STEP_KEYS - 1);
+  return ((5 - log2) * STEP_KEYS + STEP_KEYS - 1 - cold) * STEP_KEYS + STEP_KEYS - 1 - hot;
+}
+
+/* Rows of one piece by key, ties in their order. Returns how many there are. */
+static int64_t sort_rows(const struct state *state, int32_t *sorted) {
+  enum { KEYS = 6 * STEP_KEYS * STEP_KEYS };
+  int32_t start[KEYS + 1] = {0};
+  const int64_t rows = state->csr->rows;
+  for (int64_t row = 0; row < rows; row++)
+    if (pieces_of(state, row) == 1) start[row_key(state, row) + 1]++;
+  for (int key = 1; key <= KEYS; key++) start[key] += start[key - 1];
+  for (int64_t row = 0; row < rows; row++)
+    if (pieces_of(state, row) == 1) sorted[start[row_key(state, row)]++] = (int32_t)row;
+  return start[KEYS - 1];
+}
+
+static int push_rows(struct state *state, const int32_t *sorted, int64_t count) {
+  int64_t next = 0;
+  while (next < count) {
+    const int log2 = lanes_for(state, row_share(state, sorted[next]));
+    if (!push_slice(state, log2)) return 0;
+    for (int64_t i = LANES >> log2; i > 0; i--)
+      if (!push_place(state, next < count ? sorted[next++] : NO_ROW)) return 0;
+  }
+  return 1;
+}
+
+static int cut_slices(struct state *state) {
+  int32_t *sorted = cb_alloc((size_t)state->csr->rows, sizeof *sorted);
+  const int64_t nonzeros = state->csr->nnz, warps = state->blocks * state->threads / LANES;
+  for (state->aim = 4; state->aim < MOST_AIM && state->aim * LANES * warps < nonzeros;) state->aim *= 2;
+  state->piece = 2 * state->aim * LANES;
+  const int good = sorted && push_pieces(state) && push_rows(state, sorted, sort_rows(state, sorted));
+  cb_free(sorted);
+  return good;
+}
+
+/* What place `in_slice` of a slice holds. */
+static struct share place_share(const struct state *state, int64_t slice, int64_t in_slice) {
+  const int64_t row = state->row[state->first_place[slice] + in_slice];
+  if (row == NO_ROW) return (struct share){0, 0};
+  struct share share = row_share(state, row);
+  if (slice >= state->split_slices) return share;
+  const struct share chunk = chunk_of(state, row);
+  const int64_t piece = state->piece_number[slice];
+  share.hot = smaller(share.hot - smaller(share.hot, piece * chunk.hot), chunk.hot);
+  share.cold = smaller(share.cold - smaller(share.cold, piece * chunk.cold), chunk.cold);
+  return share;
+}
+
+static struct share slice_steps(const struct state *state, int64_t slice) {
+  struct share steps = {0, 0};
+  const int log2 = state->lanes_log2[slice];
+  for (int64_t i = 0; i < LANES >> log2; i++) {
+    const struct share share = place_share(state, slice, i);
+    const int64_t hot = divide_up(share.hot, 1 << log2), cold = divide_up(share.cold, 1 << log2);
+    steps.hot = hot > steps.hot ? hot : steps.hot;
+    steps.cold = cold > steps.cold ? cold : steps.cold;
+  }
+  return steps;
+}
+
+/* ---- dealing: needs slices; orders those of whole rows and adds the steps before each */
+
+enum { WEIGHTS = 4 * STEP_KEYS };
+
+static int64_t weight_of(const struct state *state, int64_t slice) {
+  const struct share steps = slice_steps(state, slice);
+  return smaller(steps.hot + 2 * steps.cold, WEIGHTS - 1);
+}
+
+/* Where the slice of a rank goes: warps take every `warps`-th, so the order turns in every other round. */
+static int64_t dealt(int64_t rank, int64_t warps, int64_t first, int64_t end) {
+  const int64_t round = rank / warps, begin = round * warps;
+  if (round % 2 == 0 || begin < first || begin + warps > end) return rank;
+  return begin + warps - 1 - rank % warps;
+}
+
+static int deal_slices(struct state *state) {
+  const int64_t first = state->split_slices, end = state->slices, warps = state->blocks * state->threads / LANES;
+  int64_t start[WEIGHTS + 1] = {0};
+  unsigned char *log2 = cb_alloc((size_t)end, 1);
+  uint32_t *place = cb_alloc((size_t)end, sizeof *place);
+  if (!log2 || !place) {
+    cb_free(log2);
+    cb_free(place);
+    return 0;
+  }
+  memcpy(log2, state->lanes_log2, (size_t)end);
+  memcpy(place, state->first_place, (size_t)end * sizeof *place);
+  for (int64_t slice = first; slice < end; slice++) start[WEIGHTS - weight_of(state, slice)]++;
+  for (int key = 1; key <= WEIGHTS; key++) start[key] += start[key - 1];
+  for (int64_t slice = first; slice < end; slice++) {
+    const int64_t at = dealt(first + start[WEIGHTS - 1 - weight_of(state, slice)]++, warps, first, end);
+    log2[at] = state->lanes_log2[slice];
+    place[at] = state->first_place[slice];
+  }
+  cb_free(state->lanes_log2);
+  cb_free(state->first_place);
+  state->lanes_log2 = log2;
+  state->first_place = place;
+  return 1;
+}
+
+static int count_steps(struct state *state) {
+  state->first_hot = cb_calloc((size_t)state->slices + 1, sizeof *state->first_hot);
+  state->first_cold = cb_calloc((size_t)state->slices + 1, sizeof *state->first_cold);
+  if (!state->first_hot || !state->first_cold) return 0;
+  for (int64_t slice = 0; slice < state->slices; slice++) {
+    const struct share steps = slice_steps(state, slice);
+    state->first_hot[slice + 1] = state->first_hot[slice] + steps.hot;
+    state->first_cold[slice + 1] = state->first_cold[slice] + steps.cold;
+  }
+  return 1;
+}
+
+/* ---- the region: needs all of the above; adds arrays and pieces of text */
+
+/* Where the nonzeros of one row go, met in order. */
+struct walk {
+  int64_t slice, in_slice;
+  struct share chunk, met;
+};
+
+static int64_t slot_in(const struct state *state, const int64_t *first, const struct walk *walk, int64_t number,
+                       int64_t chunk) {
+  const int64_t slice = walk->slice + number / chunk, k = number % chunk;
+  const int64_t lanes = INT64_C(1) << state->lanes_log2[slice];
+  return (first[slice] + k / lanes) * LANES + walk->in_slice * lanes + k % lanes;
+}
+
+static int64_t next_hot(const struct state *state, struct walk *walk) {
+  return slot_in(state, state->first_hot, walk, walk->met.hot++, walk->chunk.hot);
+}
+static int64_t next_cold(const struct state *state, struct walk *walk) {
+  return slot_in(state, state->first_cold, walk, walk->met.cold++, walk->chunk.cold);
+}
+
+/* The row whose nonzeros begin at a place, or NO_ROW; then *walk is ready. */
+static int64_t row_at(const struct state *state, int64_t slice, int64_t in_slice, struct walk *walk) {
+  const int64_t row = state->row[state->first_place[slice] + in_slice];
+  if (row == NO_ROW || (slice < state->split_slices && state->piece_number[slice])) return NO_ROW;
+  *walk = (struct walk){slice, in_slice, chunk_of(state, row), {0, 0}};
+  return row;
+}
+
+static void fill_indices(const struct state *state, uint32_t *places, uint32_t *columns) {
+  const struct cb_csr *csr = state->csr;
+#pragma omp parallel for schedule(dynamic, 64)
+  for (int64_t slice = 0; slice < state->slices; slice++)
+    for (int64_t i = 0; i < LANES >> state->lanes_log2[slice]; i++) {
+      struct walk walk;
+      const int64_t row = row_at(state, slice, i, &walk);
+      for (int64_t k = row == NO_ROW ? 0 : cb_csr_row(csr, row); row != NO_ROW && k < cb_csr_row(csr, row + 1); k++) {
+        const int32_t place = state->place_of[csr->col_idx[k]];
+        if (place != COLD) places[next_hot(state, &walk)] = (uint32_t)place;
+        else columns[next_cold(state, &walk)] = (uint32_t)csr->col_idx[k];
+      }
+    }
+}
+
+/* Columns in three bytes: two arrays. */
+static void draft_three_bytes(struct cb_draft *draft, uint32_t *columns, int64_t slots) {
+  uint32_t *high = cb_alloc((size_t)slots, sizeof *high);
+  for (int64_t slot = 0; high && slot < slots; slot++) {
+    high[slot] = columns[slot] >> 16;
+    columns[slot] &= 0xffff;
+  }
+  cb_draft_streamed(draft, "cold_column", "column of a cold slot: its lower 16 bits", columns, 0, slots);
+  cb_draft_streamed(draft, "cold_column_high", "the bits above", high, 0, slots);
+  cb_draft_hole(draft, "cold_column", "(cold_column(arrays, slot) | cold_column_high(arrays, slot) << 16)");
+}
+
+static void draft_indices(struct cb_draft *draft, const struct state *state) {
+  const int64_t hot_slots = state->first_hot[state->slices] * LANES, slots = state->first_cold[state->slices] * LANES;
+  uint32_t *places = cb_calloc((size_t)hot_slots, sizeof *places);
+  uint32_t *columns = cb_calloc((size_t)slots, sizeof *columns);
+  if (places && columns) fill_indices(state, places, columns);
+  else draft->failed = 1;
+  cb_draft_streamed(draft, "hot_place", "place of a hot slot's column among the hot ones", places, 0, hot_slots);
+  if (!slots) {
+    cb_free(columns);
+  } else if (state->three_bytes && columns) {
+    draft_three_bytes(draft, columns, slots);
+  } else {
+    cb_draft_streamed(draft, "cold_column", "column of a cold slot", columns, 0, slots);
+    cb_draft_hole(draft, "cold_column", "cold_column(arrays, slot)");
+  }
+  cb_draft_values(draft, "values", "hot slots, then cold ones; per slice, step and lane", hot_slots + slots);
+  if (slots) cb_draft_constant(draft, "kHotSlots", hot_slots, "plan: slots of hot nonzeros, 32 to a step");
+}
+
+static void fill_lanes(const struct state *state, int64_t slice, uint32_t *hot, uint32_t *cold) {
+  const int log2 = state->lanes_log2[slice], lanes = 1 << log2;
+  for (int64_t lane = 0; lane < LANES; lane++) {
+    const int64_t i = lane >> log2, turn = lane % lanes, at = LANES * slice + lane;
+    const struct share share = place_share(state, slice, i);
+    hot[at] = (uint32_t)(divide_up(share.hot + lanes - turn, lanes) - 1);
+    cold[at] = (uint32_t)(divide_up(share.cold + lanes - turn, lanes) - 1);
+  }
+}
+
+static void draft_lanes(struct cb_draft *draft, const struct state *state, int any_cold) {
+  const int64_t lanes = state->slices * LANES;
+  uint32_t *hot = cb_alloc((size_t)lanes, sizeof *hot);
+  uint32_t *cold = cb_alloc((size_t)lanes, sizeof *cold);
+  if (hot && cold) {
+#pragma omp parallel for schedule(static)
+    for (int64_t slice = 0; slice < state->slices; slice++) fill_lanes(state, slice, hot, cold);
+  } else {
+    draft->failed = 1;
+  }
+  cb_draft_streamed(draft, "lane_hot", "hot nonzeros of a lane", hot, 0, lanes);
+  if (any_cold) cb_draft_streamed(draft, "lane_cold", "cold nonzeros of a lane", cold, 0, lanes);
+  else cb_free(cold);
+}
+
+static void draft_rows(struct cb_draft *draft, const struct state *state) {
+  uint32_t *rows = cb_alloc((size_t)state->places, sizeof *rows);
+  for (int64_t place = 0; rows && place < state->places; place++)
+    rows[place] = (uint32_t)(state->row[place] == NO_ROW ? state->csr->rows : state->row[place]);
+  cb_draft_streamed(draft, "place_row", "row (or the row of the piece) at a place; kRows: none", rows, 0, state->places);
+}
+
+static void draft_slices(struct cb_draft *draft, const struct state *state, int any_cold) {
+  const size_t slices = (size_t)state->slices;
+  uint32_t *log2 = cb_alloc(slices, sizeof *log2);
+  uint32_t *place = cb_alloc(slices, sizeof *place);
+  uint64_t *hot = cb_alloc(slices, sizeof *hot), *cold = cb_alloc(slices, sizeof *cold);
+  if (log2 && place && hot && cold) {
+    for (size_t slice = 0; slice < slices; slice++) log2[slice] = state->lanes_log2[slice];
+    memcpy(place, state->first_place, slices * sizeof *place);
+    memcpy(hot, state->first_hot, slices * sizeof *hot);
+    memcpy(cold, state->first_cold, slices * sizeof *cold);
+  } else {
+    draft->failed = 1;
+  }
+  cb_draft_index(draft, "lanes_log2", "logarithm of the lanes that share a row of a slice", log2, 0, state->slices);
+  cb_draft_index(draft, "first_place", "a slice's first place", place, 0, state->slices);
+  cb_draft_index(draft, "first_hot", "hot steps before a slice, 32 slots each", hot, 1, state->slices);
+  if (any_cold) cb_draft_index(draft, "first_cold", "cold steps before a slice", cold, 1, state->slices);
+  else cb_free(cold);
+}
+
+static void draft_columns(struct cb_draft *draft, const struct state *state) {
+  uint32_t *columns = cb_alloc((size_t)state->hot, sizeof *columns);
+  for (int64_t column = 0; columns && column < state->csr->cols; column++)
+    if (state->place_of[column] != COLD) columns[state->place_of[column]] = (uint32_t)column;
+  cb_draft_index(draft, "hot_column", "the hot columns, in order", columns, 0, state->hot);
+}
+
+/* Pieces of one row are a group of carry slots, numbered like their slices. */
+static void draft_carries(struct cb_draft *draft, const struct state *state) {
+  const int64_t slots = state->split_slices;
+  if (!slots) {
+    cb_draft_include(draft, "carry", "");
+    return;
+  }
+  uint32_t *group = cb_alloc((size_t)slots, sizeof *group);
+  uint32_t *first = cb_alloc((size_t)slots + 1, sizeof *first);
+  int64_t groups = 0;
+  for (int64_t slot = 0; group && first && slot < slots; slot++) {
+    if (!state->piece_number[slot]) first[groups++] = (uint32_t)slot;
+    group[slot] = (uint32_t)groups - 1;
+  }
+  if (first) first[groups] = (uint32_t)slots;
+  cb_draft_index(draft, "carry_group", "a piece's group: the pieces of one row", group, 0, slots);
+  cb_draft_index(draft, "carry_first", "a group's first piece; groups + 1", first, 0, groups + 1);
+  cb_draft_constant(draft, "kPieces", slots, "plan: slices that hold a piece of a long row");
+  cb_draft_include(draft, "carry", "hot/carry.cu.in");
+  draft->region.carry_slots = slots;
+  draft->region.carry_width = 1;
+  draft->region.carry_counters = groups;
+  cb_draft_fact(draft, "pieces", "%lld %lld", (long long)groups, (long long)slots);
+}
+
+/* Where thread blocks copy the hot entries from: x, or what a first launch has gathered (behind the carry slots). */
+static void draft_entries(struct cb_draft *draft, const struct state *state) {
+  if (!state->gather) {
+    cb_draft_hole(draft, "hot_entry", "vector_t(load_x(vectors, hot_column(arrays, i)))");
+    return;
+  }
+  cb_draft_fact(draft, "gather", "first");
+  cb_draft_hole(draft, "hot_entry", "load_stream(gathered(vectors) + i)");
+  cb_draft_hole(draft, "behind_pieces", state->split_slices ? " + kPieces" : "");
+  cb_draft_include(draft, "region", "hot/prepare.cu.in");
+  draft->region.carry_slots = state->split_slices + state->hot;
+  draft->region.carry_width = 1;
+  draft->region.prepare_blocks = divide_up(state->hot, PREPARE_THREADS);
+}
+
+static void draft_pieces(struct cb_draft *draft, int any_cold) {
+  cb_draft_hole(draft, "steps", any_cold ? "max(at.hot_steps, at.cold_steps)" : "at.hot_steps");
+  cb_draft_include(draft, "slice_members", "hot/members_hot.cu.in");
+  cb_draft_include(draft, "slice_values", "hot/values_hot.cu.in");
+  if (any_cold) {
+    cb_draft_include(draft, "slice_members", "hot/members_cold.cu.in");
+    cb_draft_include(draft, "slice_values", "hot/values_cold.cu.in");
+    cb_draft_include(draft, "load", "hot/load_cold.cu.in");
+  }
+  cb_draft_include(draft, "load", "hot/load_hot.cu.in");
+  if (any_cold) cb_draft_include(draft, "load", "hot/gather_cold.cu.in");
+  cb_draft_include(draft, "add", "hot/add_hot.cu.in");
+  if (any_cold) cb_draft_include(draft, "add", "hot/add_cold.cu.in");
+  cb_draft_include(draft, "region", "hot/slice.cu.in");
+  cb_draft_include(draft, "region", "hot/multiply.cu.in");
+}
+
+static void draft_region(struct cb_draft *draft, const struct state *state) {
+  const int any_cold = state->first_cold[state->slices] > 0;
+  const int64_t nonzeros = state->csr->nnz;
+  cb_draft_fact(draft, "columns", "%lld", (long long)state->hot);
+  cb_draft_fact(draft, "share", "%lld", (long long)(state->hot_nonzeros * 100 / nonzeros));
+  cb_draft_fact(draft, "slices", "%lld", (long long)state->slices);
+  cb_draft_fact(draft, "steps", "%lld %lld", (long long)state->first_hot[state->slices],
+                (long long)state->first_cold[state->slices]);
+  draft_indices(draft, state);
+  draft_slices(draft, state, any_cold);
+  draft_lanes(draft, state, any_cold);
+  draft_rows(draft, state);
+  draft_columns(draft, state);
+  draft_carries(draft, state);
+  draft_entries(draft, state);
+  draft_pieces(draft, any_cold);
+  cb_draft_constant(draft, "kHot", state->hot, "plan: hot columns, whose entries of x lie in shared memory");
+  cb_draft_constant(draft, "kSlices", state->slices, "plan: slices of 32 lanes");
+  cb_draft_constant(draft, "kBatch", state->batch, "plan: steps whose loads are under way together");
+  cb_draft_constant(draft, "kThreads", state->threads, "plan: threads of a thread block");
+  cb_draft_constant(draft, "kBlocks", state->blocks, "target: thread blocks, one to a multiprocessor at most");
+  cb_draft_constant(draft, "kWarps", state->blocks * state->threads / LANES, "their warps");
+  draft->region.blocks = state->blocks;
+  draft->region.threads = state->threads;
+  draft->region.blocks_per_sm = 1;
+  draft->region.dynamic_shared = state->hot * state->value_bytes;
+  draft->region.commit = draft->commit;
+}
+
+/* Gathers that leave the multiprocessor share the way from L2 with the stream. */
+static void predict(struct cb_draft *draft, const struct state *state) {
+  struct cb_cost *cost = &draft->region.cost;
+  const int64_t copies = state->blocks * (state->gather ? divide_up(state->hot * state->value_bytes, 32) : state->hot);
+  cost->sectors = state->csr->nnz - state->hot_nonzeros + copies;
+  cost->work_ns = cost->sectors / draft->target->sectors_g_per_s +
+                  draft->region.bytes * 6 / 10 / draft->target->read_gb_per_s;
+  cost->chain_ns = NS_WORTH + (state->gather ? PREPARE_NS : 0);
+}
+
+/* ---- the layout */
+
+static void choose_shape(struct state *state, const struct cb_options *options, const struct cb_target *target) {
+  const int64_t slots = state->csr->nnz + state->csr->rows;
+  state->threads = options->hot_threads ? (int)options->hot_threads : 1024;
+  state->batch = options->hot_batch ? (int)options->hot_batch : 4;
+  state->three_bytes = options->hot_three_bytes != CB_OFF && state->csr->cols > 1 << 16 && state->csr->cols <= 1 << 24;
+  state->blocks = smaller(target->multiprocessors, divide_up(slots, 4 * state->threads));
+}
+
+static enum cb_status hot_plan(struct cb_draft *draft, struct cb_diag *diag) {
+  const struct cb_csr *csr = draft->work.part.csr;
+  if (csr->rows > INT32_MAX / 2 || csr->nnz / 4 > INT32_MAX) /* the text counts lanes in an int */
+    return cb_fail(diag, CB_ERR_LIMIT, "%lld rows with %lld nonzeros exceed the hot layout's slices",
+                   (long long)csr->rows, (long long)csr->nnz);
+  if (!csr->nnz) return cb_fail(diag, CB_ERR_UNSUPPORTED, "no column is hot: there are no nonzeros");
+  struct state *state = cb_calloc(1, sizeof *state);
+  if (!state) return cb_fail_memory(diag, "hot layout", sizeof *state);
+  draft->work.state = state;
+  state->csr = csr;
+  state->value_bytes = (int64_t)cb_type_size(draft->value_type);
+  choose_shape(state, draft->options, draft->target);
+  const enum cb_status s = find_columns(state, draft->options, draft->target, diag);
+  if (s) return s;
+  if (!count_rows(state) || !cut_slices(state) || !deal_slices(state) || !count_steps(state))
+    return cb_fail_memory(diag, "slices", (uint64_t)csr->rows * 16);
+  if (state->slices > INT32_MAX / LANES - state->blocks * state->threads)
+    return cb_fail(diag, CB_ERR_LIMIT, "%lld slices exceed the hot layout's int", (long long)state->slices);
+  draft_region(draft, state);
+  predict(draft, state);
+  return CB_OK;
+}
+
+static enum cb_status hot_pack(const struct cb_region *region, const struct cb_region_work *work,
+                               unsigned char *const *targets, const struct cb_slot_map *map, struct cb_diag *diag) {
+  const struct state *state = work->state;
+  const struct cb_csr *csr = state->csr;
+  const int64_t cold_slots = state->first_hot[state->slices] * LANES;
+  (void)region;
+  (void)targets;
+  (void)diag;
+#pragma omp parallel for schedule(dynamic, 64)
+  for (int64_t slice = 0; slice < state->slices; slice++)
+    for (int64_t i = 0; i < LANES >> state->lanes_log2[slice]; i++) {
+      struct walk walk;
+      const int64_t row = row_at(state, slice, i, &walk);
+      for (int64_t k = row == NO_ROW ? 0 : cb_csr_row(csr, row); row != NO_ROW && k < cb_csr_row(csr, row + 1); k++) {
+        const int is_hot = state->place_of[csr->col_idx[k]] != COLD;
+        const int64_t slot = is_hot ? next_hot(state, &walk) : cold_slots + next_cold(state, &walk);
+        cb_slot_set(map, slot, cb_part_origin(&work->part, k));
+      }
+    }
+  return CB_OK;
+}
+
+const struct cb_layout cb_layout_hot = {
+    .name = "hot",
+    .summary = "entries of x for the hottest columns in shared memory, rows as sliced ELL",
+    .source = "-",
+    .plan = hot_plan,
+    .pack = hot_pack,
+    .release = state_release,
+};

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The layout of hot columns: which columns it chooses and what it refuses, that every nonzero has a slot, how slices
+ * are dealt, the same bytes for any number of threads, every allocation failing once, and products of many shapes
+ * against the oracle through the host execution. */
+#include "tests/support.h"
+
+#include "analysis/layout.h"
+#include "runtime/verify.h"
+
+#include <omp.h>
+
+static const char *fact(const struct cb_plan *plan, const char *key) {
+  for (int i = 0; i < plan->regions[0].facts_count; i++)
+    if (!strcmp(plan->regions[0].facts[i].key, key)) return plan->regions[0].facts[i].value;
+  return NULL;
+}
+
+static int64_t constant(const struct cb_plan *plan, const char *name) {
+  for (int i = 0; i < plan->regions[0].constants_count; i++)
+    if (!strcmp(plan->regions[0].constants[i].name, name)) return plan->regions[0].constants[i].value;
+  return -1;
+}
+
+static int array_number(const struct cb_plan *plan, const char *name) {
+  for (int i = 0; i < plan->regions[0].arrays_count; i++)
+    if (!strcmp(plan->regions[0].arrays[i].name, name)) return i;
+  return -1;
+}
+
+static const struct cb_array *array(const struct cb_plan *plan, const char *name) {
+  const int number = array_number(plan, name);
+  return number < 0 ? NULL : &plan->regions[0].arrays[number];
+}
+
+/* Element i of an index array, whatever its storage. */
+static uint64_t element(const struct product *product, const char *name, int64_t i) {
+  const int number = array_number(product->plan, name);
+  assert_true(number >= 0);
+  const struct cb_array *array = &product->plan->regions[0].arrays[number];
+  assert_true(i < array->count);
+  if (array->storage == CB_AFFINE) return (uint64_t)(array->base + array->step * i);
+  if (array->storage == CB_BAKED) return array->baked[i];
+  const unsigned char *at = product->blob.bytes + cb_blob_offset(product->plan, 0, number);
+  uint64_t value = 0;
+  const size_t size = cb_type_size(array->type);
+  memcpy(&value, at + (size_t)i * size, size);
+  return value;
+}
+
+static struct product hot_of(const char *matrix, const char *settings) {
+  char text[256];
+  snprintf(text, sizeof text, "recipe=hot %s", settings);
+  return product_of(matrix, text);
+}
+
+/* Whether the region's text (shims and host section apart) has `words`. */
+static int has(const struct product *product, const char *words) {
+  const char *at = strstr(product->source.text + product->source.body, words);
+  const char *host = strstr(product->source.text, "// ---- host:");
+  return at && at < host;
+}
+
+static int has_anywhere(const struct product *product, const char *words) {
+  return strstr(product->source.text + product->source.body, words) != NULL;
+}
+
+/* ---- columns */
+
+/* The hot columns are the ones with the most nonzeros, ties by number, in order. */
+static void takes_the_hottest(void **state) {
+  (void)state;
+  static const int counts[] = {1, 2, 17, 64, 300, 2047, 5000};
+  for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+    char settings[64];
+    snprintf(settings, sizeof settings, "hot-columns=%d", counts[c]);
+    struct product product = hot_of("rmat,scale=11,edge_factor=8", settings);
+    const struct cb_csr *csr = product.csr;
+    const int64_t hot = constant(product.plan, "kHot");
+    int *count = calloc((size_t)csr->cols, sizeof *count), *is_hot = calloc((size_t)csr->cols, sizeof *is_hot);
+    int64_t occupied = 0, held = 0;
+    for (int64_t k = 0; k < csr->nnz; k++) occupied += !count[csr->col_idx[k]]++;
+    assert_int_equal(hot, counts[c] < occupied ? counts[c] : occupied);
+    for (int64_t i = 0; i < hot; i++) {
+      const int64_t column = (int64_t)element(&product, "hot_column", i);
+      assert_true(!i || column > (int64_t)element(&product, "hot_column", i - 1));
+      is_hot[column] = 1;
+      held += count[column];
+    }
+    for (int64_t a = 0; a < csr->cols; a++)
+      for (int64_t b = 0; is_hot[a] && b < csr->cols; b++)
+        if (!is_hot[b]) assert_true(count[a] > count[b] || (count[a] == count[b] && a < b));
+    assert_int_equal(strtol(fact(product.plan, "share"), NULL, 10), held * 100 / csr->nnz);
+    assert_int_equal(product.plan->launches[0].dynamic_shared, hot * 8);
+    free(count);
+    free(is_hot);
+    product_release(&product);
+  }
+}
+
+static enum cb_status plan_status(const char *matrix, const char *settings, const char *target_name,
+                                  struct cb_diag *message) {
+  struct cb_diag diag = {0};
+  struct cb_csr csr = matrix_of(matrix);
+  struct cb_options options;
+  struct cb_target target;
+  struct cb_plan *plan = NULL;
+  struct cb_assignment *assignment = NULL;
+  char text[256];
+  snprintf(text, sizeof text, "recipe=hot %s", settings);
+  set_options(&options, text);
+  assert_ok(cb_target_find(&target, target_name, &diag));
+  const enum cb_status s = cb_plan_build(&plan, &assignment, &csr, &target, &options, message);
+  assert_true(!s == (plan != NULL));
+  cb_assignment_free(assignment);
+  cb_plan_free(plan);
+  cb_csr_release(&csr);
+  return s;
+}
+
+static void refuses_what_has_no_hot_columns(void **state) {
+  (void)state;
+  struct cb_diag message = {0};
+  assert_int_equal(plan_status("stencil7,n=12", "", "sm_90", &message), CB_ERR_UNSUPPORTED);
+  assert_non_null(strstr(message.message, "hot-columns"));
+  assert_int_equal(plan_status("rmat,scale=11,edge_factor=8", "", "sm_90", &message), CB_ERR_UNSUPPORTED);
+  assert_int_equal(plan_status("empty,rows=20,cols=9", "hot-columns=4", "sm_90", &message), CB_ERR_UNSUPPORTED);
+  /* Shared memory bounds them, by target and type. */
+  const char *many = "rmat,scale=11,edge_factor=8", *most = "hot-columns=16384";
+  assert_int_equal(plan_status(many, most, "sm_90", &message), CB_OK);
+  assert_int_equal(plan_status(many, most, "sm_89", &message), CB_ERR_LIMIT);
+  assert_int_equal(plan_status(many, "type=f32 hot-columns=16384", "sm_89", &message), CB_OK);
+  assert_int_equal(plan_status(many, "hot-columns=4 hot-threads=100", "sm_90", &message), CB_ERR_ARGUMENT);
+}
+
+/* As it decides itself, on a graph that is worth it. */
+static void chooses_for_a_graph(void **state) {
+  (void)state;
+  struct product product = hot_of("rmat,scale=16,edge_factor=32", "");
+  const struct cb_launch *launch = &product.plan->launches[product.plan->launches_count - 1];
+  assert_int_equal(launch->threads, 1024);
+  assert_int_equal(launch->blocks, 132);
+  assert_int_equal(launch->dynamic_shared, 8 * constant(product.plan, "kHot"));
+  assert_true(launch->dynamic_shared <= 128 << 10);
+  assert_true(strtol(fact(product.plan, "share"), NULL, 10) >= 25);
+  product_release(&product);
+}
+
+/* ---- slices */
+
+static void every_nonzero_has_one_slot(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  for (unsigned per_mille = 1; per_mille <= 1000; per_mille += 111)
+    for (int hot = 1; hot <= 81; hot += 20)
+      for (int threads = 256; threads <= 1024; threads *= 2) {
+        char settings[128];
+        snprintf(settings, sizeof settings, "recipe=hot hot-columns=%d hot-threads=%d", hot, threads);
+        struct cb_csr csr = random_matrix(83, 70, per_mille, per_mille);
+        if (!csr.nnz) {
+          cb_csr_release(&csr);
+          continue;
+        }
+        struct product product = product_of_matrix(csr, settings);
+        assert_ok(cb_plan_check(product.plan, &diag));
+        assert_ok(cb_assignment_check(product.plan, product.assignment, &diag));
+        product_release(&product);
+      }
+}
+
+/* The nonzeros of warps, as dealt: none has much more than the mean. */
+static void warps_get_equal_shares(void **state) {
+  (void)state;
+  struct product product = hot_of("rmat,scale=18,edge_factor=8", "hot-columns=2000 hot-threads=256");
+  const int64_t slices = constant(product.plan, "kSlices"), warps = constant(product.plan, "kWarps");
+  int64_t steps[132 * 8] = {0}, most = 0, total = 0;
+  assert_true(warps > 0 && warps <= 132 * 8 && slices > 4 * warps);
+  for (int64_t slice = 0; slice + 1 < slices; slice++)
+    steps[slice % warps] += (int64_t)(element(&product, "first_hot", slice + 1) - element(&product, "first_hot", slice)) +
+                            2 * (int64_t)(element(&product, "first_cold", slice + 1) - element(&product, "first_cold", slice));
+  for (int64_t warp = 0; warp < warps; warp++) {
+    total += steps[warp];
+    most = steps[warp] > most ? steps[warp] : most;
+  }
+  assert_true(most * warps * 10 < total * 13);
+  product_release(&product);
+}
+
+/* Rows of one kind lie together, so that few slots stay empty. */
+static void pads_little(void **state) {
+  (void)state;
+  struct product product = hot_of("rmat,scale=16,edge_factor=16", "hot-columns=4000");
+  const struct cb_region *region = &product.plan->regions[0];
+  assert_true(region->value_slots * 100 < region->nonzeros * 112);
+  assert_int_equal(array(product.plan, "hot_place")->type, CB_U16);
+  product_release(&product);
+}
+
+static void text_has_what_it_needs(void **state) {
+  (void)state;
+  struct product plain = hot_of("rmat,scale=8,edge_factor=4", "hot-columns=30");
+  assert_true(has(&plain, "DynamicShared<vector_t, kHot> hot"));
+  assert_false(has(&plain, "last_to_arrive"));
+  assert_false(has_anywhere(&plain, "cudaFuncSetAttribute"));
+  assert_int_equal(plain.plan->launches_count, 1);
+  /* Every column is hot: no text of cold ones. */
+  struct product all = hot_of("rmat,scale=8,edge_factor=4", "hot-columns=256");
+  assert_false(has(&all, "cold_"));
+  assert_null(array(all.plan, "cold_column"));
+  /* A launch before, carries, and more shared memory than kernels may have unasked. */
+  struct product large = hot_of("rmat,scale=14,edge_factor=8", "hot-columns=7000 hot-gather=on");
+  assert_int_equal(large.plan->launches_count, 2);
+  assert_true(large.plan->launches[0].prepares);
+  assert_true(has(&large, "hot0::prepare("));
+  assert_true(has(&large, "last_to_arrive"));
+  assert_true(has_anywhere(&large, "cudaFuncSetAttribute(test_spmv_1, cudaFuncAttributeMaxDynamicSharedMemorySize, 56000)"));
+  /* Columns of three bytes. */
+  struct product wide = hot_of("random,rows=50,cols=70000,density=0.001", "hot-columns=9");
+  assert_int_equal(array(wide.plan, "cold_column")->type, CB_U16);
+  assert_int_equal(array(wide.plan, "cold_column_high")->largest, 1);
+  struct product words = hot_of("random,rows=50,cols=70000,density=0.001", "hot-columns=9 hot-three-bytes=off");
+  assert_int_equal(array(words.plan, "cold_column")->type, CB_U32);
+  assert_null(array(words.plan, "cold_column_high"));
+  struct product *const every[] = {&plain, &all, &large, &wide, &words};
+  for (int i = 0; i < 5; i++) product_release(every[i]);
+}
+
+static void threads_change_nothing(void **state) {
+  (void)state;
+  static const char *const settings[] = {"hot-columns=500", "hot-columns=80 hot-threads=256 type=f32",
+                                         "hot-columns=4096 hot-gather=on"};
+  for (int set = 0; set < 3; set++) {
+    omp_set_num_threads(1);
+    struct product first = hot_of("rmat,scale=13,edge_factor=8", settings[set]);
+    for (int threads = 2; threads <= 5; threads += 3) {
+      omp_set_num_threads(threads);
+      struct product product = hot_of("rmat,scale=13,edge_factor=8", settings[set]);
+      assert_string_equal(product.source.text, first.source.text);
+      assert_int_equal(product.plan->cost.ns, first.plan->cost.ns);
+      assert_int_equal(product.blob.length, first.blob.length);
+      assert_memory_equal(product.blob.bytes, first.blob.bytes, (size_t)product.blob.length);
+      product_release(&product);
+    }
+    product_release(&first);
+  }
+  omp_set_num_threads(1);
+}
+
+static void every_allocation_may_fail(void **state) {
+  (void)state;
+  static const char *const matrices[] = {"random,rows=61,cols=60,density=0.2", "powerlaw,rows=900,cols=80000,max=3000",
+                                         "dense,rows=20,cols=30"};
+  static const char *const settings[] = {"recipe=hot hot-columns=20 hot-gather=on", "recipe=hot hot-columns=30",
+                                         "recipe=hot hot-columns=30"};
+  omp_set_num_threads(1);
+  for (int set = 0; set < 3; set++) {
+    struct cb_csr csr = matrix_of(matrices[set]);
+    struct cb_options options;
+    struct cb_target target;
+    struct cb_diag diag = {0};
+    int failures = 0;
+    set_options(&options, settings[set]);
+    assert_ok(cb_target_find(&target, "sm_90", &diag));
+    for (uint64_t nth = 1;; nth++) {
+      struct cb_plan *plan = NULL;
+      struct cb_assignment *assignment = NULL;
+      struct cb_blob blob = {0};
+      cb_memory_fail_at(nth, nth % 2 == 0);
+      enum cb_status s = cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag);
+      if (!s) s = cb_pack(&blob, plan, assignment, &csr, (struct cb_hash){1, 2}, &diag);
+      const uint64_t made = cb_memory_fail_at(0, 0);
+      assert_true(s == CB_OK || s == CB_ERR_MEMORY);
+      failures += s == CB_ERR_MEMORY;
+      cb_blob_release(&blob);
+      cb_assignment_free(assignment);
+      cb_plan_free(plan);
+      if (made < nth) {
+        assert_int_equal(s, CB_OK);
+        break;
+      }
+    }
+    assert_true(failures > 15);
+    cb_csr_release(&csr);
+  }
+  omp_set_num_threads(1);
+}
+
+/* ---- products against the oracle */
+
+enum { MOST_PRODUCTS = 128 };
+
+struct gathered {
+  int count;
+  struct product products[MOST_PRODUCTS];
+  char names[MOST_PRODUCTS][256];
+};
+
+/* Types and forms take turns. */
+static void gather(struct gathered *gathered, const char *matrix, const char *settings) {
+  static const char *const forms[] = {"ax", "add", "axpby"}, *const types[] = {"f64", "f32"};
+  const int number = gathered->count++;
+  char text[200];
+  assert_true(number < MOST_PRODUCTS);
+  snprintf(text, sizeof text, "type=%s form=%s %s", types[number % 2], forms[number / 2 % 3], settings);
+  snprintf(gathered->names[number], sizeof gathered->names[number], "%.100s %.150s", matrix, text);
+  gathered->products[number] = hot_of(matrix, text);
+}
+
+static void verify(struct gathered *gathered) {
+  struct cb_diag diag = {0};
+  struct cb_verify_options options;
+  struct cb_verify_case *cases = calloc((size_t)gathered->count, sizeof *cases);
+  struct cb_verify_report *reports = calloc((size_t)gathered->count, sizeof *reports);
+  struct cb_host *host = NULL;
+  int failures = 0;
+  cb_verify_options_default(&options);
+  options.host.optimize = 0;
+  options.host.debug = 0;
+  options.orders = 2;
+  assert_ok(cb_host_open(&host, &options.host, &diag));
+  for (int i = 0; i < gathered->count; i++) {
+    const struct product *one = &gathered->products[i];
+    cases[i] =
+        (struct cb_verify_case){one->csr, one->plan, one->assignment, &one->source, &one->blob, "test"};
+  }
+  assert_ok(cb_verify_batch(host, cases, gathered->count, &options, reports, &diag));
+  for (int i = 0; i < gathered->count; i++) {
+    if (reports[i].status)
+      print_error("%s\n  %s\n  %s\n", gathered->names[i], gathered->products[i].plan->line,
+                  reports[i].message);
+    failures += reports[i].status != CB_OK;
+    product_release(&gathered->products[i]);
+  }
+  assert_int_equal(failures, 0);
+  print_message("%d kernels: compile %.1f s, run %.1f s\n", gathered->count, reports[0].compile_seconds,
+                reports[0].run_seconds);
+  cb_host_close(host);
+  free(cases);
+  free(reports);
+  free(gathered);
+}
+
+/* All shapes: single rows and columns, empty rows, explicit zeros, dense; few columns hot and all of them. */
+static void products_of_all_shapes(void **state) {
+  (void)state;
+  static const char *const matrices[] = {
+      "dense,rows=37,cols=41",
+      "dense,rows=1,cols=19",
+      "dense,rows=19,cols=1",
+      "dense,rows=2,cols=3000",
+      "random,rows=70,cols=45,density=0.2",
+      "hypersparse,rows=150,cols=150,keep=0.2,per_row=3",
+      "staircase,n=70",
+      "explicit_zeros,rows=50,cols=61,density=0.3,zeros=0.4",
+      "random,rows=64,cols=70000,density=0.0005",
+  };
+  static const char *const settings[] = {"hot-columns=1 hot-batch=1", "hot-columns=7 hot-threads=256",
+                                         "hot-columns=30 hot-gather=on hot-threads=512",
+                                         "hot-columns=9000 hot-batch=8", "hot-columns=12 hot-three-bytes=off bake-limit=0"};
+  struct gathered *gathered = calloc(1, sizeof *gathered);
+  for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++)
+    for (size_t set = 0; set < sizeof settings / sizeof *settings; set++) gather(gathered, matrices[m], settings[set]);
+  verify(gathered);
+}
+
+/* What the layout is for: graphs with long rows, which carry. */
+static void products_of_graphs(void **state) {
+  (void)state;
+  static const char *const matrices[] = {"rmat,scale=10,edge_factor=8", "rmat,scale=13,edge_factor=6",
+                                         "powerlaw,rows=2000,cols=3000,max=2500"};
+  static const char *const settings[] = {"hot-columns=100", "hot-columns=600 hot-gather=on",
+                                         "hot-columns=2500 hot-threads=256 hot-gather=on"};
+  struct gathered *gathered = calloc(1, sizeof *gathered);
+  for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++)
+    for (size_t set = 0; set < sizeof settings / sizeof *settings; set++) gather(gathered, matrices[m], settings[set]);
+  int with_pieces = 0;
+  for (int i = 0; i < gathered->count; i++) with_pieces += fact(gathered->products[i].plan, "pieces") != NULL;
+  assert_true(with_pieces >= 6);
+  verify(gathered);
+}
+
+int main(void) {
+  omp_set_num_threads(1); /* small matrices: threads that wait for each other only cost time */
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(takes_the_hottest),
+      cmocka_unit_test(refuses_what_has_no_hot_columns),
+      cmocka_unit_test(chooses_for_a_graph),
+      cmocka_unit_test(every_nonzero_has_one_slot),
+      cmocka_unit_test(warps_get_equal_shares),
+      cmocka_unit_test(pads_little),
+      cmocka_unit_test(text_has_what_it_needs),
+      cmocka_unit_test(threads_change_nothing),
+      cmocka_unit_test(every_allocation_may_fail),
+      cmocka_unit_test(products_of_all_shapes),
+      cmocka_unit_test(products_of_graphs),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
