@@ -192,9 +192,10 @@ enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag
   if (options->merge_piece && options->merge_piece < 256)
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'merge-piece' cannot be %lld; it takes 0 or at least 256",
                    (long long)options->merge_piece);
-  if (options->hot_threads && options->hot_threads != 256 && options->hot_threads != 512 && options->hot_threads != 1024)
+  const int64_t threads = options->hot_threads;
+  if (threads && threads != 256 && threads != 512 && threads != 1024)
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'hot-threads' cannot be %lld; it takes 0, 256, 512 or 1024",
-                   (long long)options->hot_threads);
+                   (long long)threads);
   if (options->unit_budget && options->unit_budget < 16)
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'unit-budget' cannot be %lld; it takes 0 or at least 16",
                    (long long)options->unit_budget);

@@ -139,8 +139,8 @@ static void add_launch(struct cb_plan *plan, struct cb_launch launch) {
   if (launch.blocks) plan->launches[plan->launches_count++] = launch;
 }
 
-/* One launch per region, after its preparing one: the first region writes y, later ones add to it. A first region that adds with atomics needs y
- * scaled before. */
+/* One launch per region, after its preparing one: the first region writes y, later ones add to it. A first region
+ * that adds with atomics needs y scaled before. */
 static enum cb_status build_launches(struct cb_plan *plan, struct cb_diag *diag) {
   plan->launches = cb_arena_alloc(&plan->arena, 2 * (size_t)plan->regions_count + 1, sizeof *plan->launches);
   if (!plan->launches) return cb_fail_memory(diag, "launches", 0);

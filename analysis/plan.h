@@ -108,7 +108,7 @@ struct cb_region {
   int64_t carry_width;
   int64_t carry_counters;
   int64_t first_carry_sum, first_carry_counter; /* where they start in the operator's scratch */
-  int64_t prepare_blocks;      /* thread blocks (of 256) of a launch of its own before, which runs its `prepare`; 0: none */
+  int64_t prepare_blocks;      /* of 256 threads, in a launch before that runs the region's `prepare`; 0: none */
   int64_t static_shared, dynamic_shared; /* bytes */
   int threads;       /* of a thread block; 0: 256 */
   int blocks_per_sm; /* thread blocks that a multiprocessor should hold: bounds the registers; 0: not asked for */

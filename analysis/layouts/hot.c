@@ -142,7 +142,8 @@ static enum cb_status choose_columns(struct state *state, const struct cb_option
                    (long long)options->hot_columns, target->model, (long long)room);
   struct choice best = weigh(columns_with, target, state, smaller(half, room), 0);
   const struct choice gathered = weigh(columns_with, target, state, smaller(half, room), 1);
-  if (options->hot_gather != CB_OFF && (options->hot_gather == CB_ON || gathered.saved_ns > best.saved_ns)) best = gathered;
+  const int gather = options->hot_gather == CB_AUTO ? gathered.saved_ns > best.saved_ns : options->hot_gather == CB_ON;
+  if (gather) best = gathered;
   state->gather = best.gather;
   state->hot = smaller(options->hot_columns ? options->hot_columns : best.columns, occupied);
   if (!options->hot_columns && (best.nonzeros * 100 < csr->nnz * options->hot_share || best.saved_ns < NS_WORTH))

@@ -1,0 +1,332 @@
+// y = αA·x + βy for "hubs": 60 × 120, 237 nonzeros, double.  cbgen 0.1.0, do not edit.
+//   plan    (spmv (hot (columns 3) (share 60) (slices 3) (steps 7 4) (gather first)))
+//   target  sm_90, 132 SMs        launch  grid 1 × 256 threads, 0 B dynamic shared memory; then grid 1 × 1024 threads, 24 B dynamic shared memory
+//   pattern 8dbb00722ee8b8b97f713b564aafba8f        stored  14.5 bytes per nonzero (CSR: 13.0)
+//   use     hubs_load_file, hubs_multiply, hubs_free; -DCBGEN_SELFTEST makes it a program that checks itself
+//
+// Read it from here: types and vectors, then one namespace per region of the plan, then the kernels. The shims in
+// between are the same in every generated file and can be skipped; the host section at the end is not seen by NVRTC.
+
+// ---- the shims are left out of this golden -------------------------------------------------------------------------------------
+// ---- types and vectors ---------------------------------------------------------------------------------------
+
+using matrix_t = double;  // values of A
+using vector_t = double;  // x and y
+using sum_t = double;     // sums, alpha and beta
+
+constexpr int kRows = 60;  // matrix: rows, the length of y
+
+struct Vectors {
+  const vector_t *x;  // length 120
+  vector_t *y;        // length 60
+  sum_t alpha, beta;
+  sum_t *carry_sums;         // 3: sums of rows that several units share
+  uint32_t *carry_counters;  // 0: units that have arrived, per shared panel; zero between products
+};
+
+CBGEN_DEVICE sum_t load_x(const Vectors &vectors, int column) { return sum_t(load(vectors.x + column)); }
+
+// The one final write of a row. With beta = 0 y is not read: it may hold anything.
+CBGEN_DEVICE void commit(const Vectors &vectors, int row, sum_t sum) {
+  const sum_t scaled = vectors.alpha * sum;
+  vectors.y[row] = vector_t(vectors.beta == 0 ? scaled : scaled + vectors.beta * sum_t(vectors.y[row]));
+}
+
+// ---- region hot0: entries of x for the hottest columns in shared memory, rows as sliced ELL
+//      columns 3, share 60, slices 3, steps 7 4, gather first
+
+namespace hot0 {
+
+using index_t = int;  // holds any index into the arrays below
+constexpr int kHotSlots = 224;  // plan: slots of hot nonzeros, 32 to a step
+constexpr int kHot = 3;  // plan: hot columns, whose entries of x lie in shared memory
+constexpr int kSlices = 3;  // plan: slices of 32 lanes
+constexpr int kBatch = 4;  // plan: steps whose loads are under way together
+constexpr int kThreads = 1024;  // plan: threads of a thread block
+constexpr int kBlocks = 1;  // target: thread blocks, one to a multiprocessor at most
+constexpr int kWarps = 32;  // their warps
+
+struct Arrays {
+  const uint8_t *hot_place;  // 224: place of a hot slot's column among the hot ones
+  const uint8_t *cold_column;  // 128: column of a cold slot
+  const double *values;  // 352: hot slots, then cold ones; per slice, step and lane
+  const uint8_t *lane_hot;  // 96: hot nonzeros of a lane
+  const uint8_t *lane_cold;  // 96: cold nonzeros of a lane
+  const uint8_t *place_row;  // 65: row (or the row of the piece) at a place; kRows: none
+};
+
+CBGEN_DEVICE int hot_place(const Arrays &arrays, int i) { return load_stream(arrays.hot_place + i); }
+CBGEN_DEVICE int cold_column(const Arrays &arrays, int i) { return load_stream(arrays.cold_column + i); }
+// logarithm of the lanes that share a row of a slice
+__device__ const uint8_t lanes_log2_table[] = {
+    5, 0, 0};
+CBGEN_DEVICE int lanes_log2(const Arrays &, int i) { return lanes_log2_table[i]; }
+// a slice's first place
+__device__ const uint8_t first_place_table[] = {
+    0, 1, 33};
+CBGEN_DEVICE int first_place(const Arrays &, int i) { return first_place_table[i]; }
+// hot steps before a slice, 32 slots each
+__device__ const uint8_t first_hot_table[] = {
+    0, 1, 4};
+CBGEN_DEVICE int first_hot(const Arrays &, int i) { return first_hot_table[i]; }
+// cold steps before a slice
+__device__ const uint8_t first_cold_table[] = {
+    0, 3, 4};
+CBGEN_DEVICE int first_cold(const Arrays &, int i) { return first_cold_table[i]; }
+CBGEN_DEVICE int lane_hot(const Arrays &arrays, int i) { return load_stream(arrays.lane_hot + i); }
+CBGEN_DEVICE int lane_cold(const Arrays &arrays, int i) { return load_stream(arrays.lane_cold + i); }
+CBGEN_DEVICE int place_row(const Arrays &arrays, int i) { return load_stream(arrays.place_row + i); }
+// the hot columns, in order
+__device__ const uint8_t hot_column_table[] = {
+    6, 30, 89};
+CBGEN_DEVICE int hot_column(const Arrays &, int i) { return hot_column_table[i]; }
+
+CBGEN_DEVICE vector_t *gathered(const Vectors &vectors) {
+  return (vector_t *)(vectors.carry_sums + 0);
+}
+
+CBGEN_DEVICE void prepare(const Arrays &arrays, const Vectors &vectors, int thread_block) {
+  const int i = 256 * thread_block + (int)threadIdx.x;
+  if (i < kHot) gathered(vectors)[i] = vector_t(load_x(vectors, hot_column(arrays, i)));
+}
+
+// What a lane must know of a slice. Places hold a row, or a piece of one, whose nonzeros its lanes take in turns.
+struct Slice {
+  int first_place, lanes_log2;
+  int hot_steps;
+  index_t hot_slot;
+  int cold_steps;
+  index_t cold_slot;
+};
+
+CBGEN_DEVICE Slice slice_at(const Arrays &arrays, int slice, int lane) {
+  return {
+    first_place(arrays, slice), lanes_log2(arrays, slice),
+    lane_hot(arrays, 32 * slice + lane), 32 * index_t(first_hot(arrays, slice)) + lane,
+    lane_cold(arrays, 32 * slice + lane), 32 * index_t(first_cold(arrays, slice)) + lane,
+  };
+}
+
+// The hot entries of x lie in shared memory. What a warp must know of its next slice is under way while it works on
+// one, and so are all loads of kBatch steps before the first is used. No lane goes past its row's end, so padding is
+// never multiplied.
+CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
+  const DynamicShared<vector_t, kHot> hot;
+#pragma unroll 8
+  for (int i = (int)threadIdx.x; i < kHot; i += kThreads) hot[i] = load_stream(gathered(vectors) + i);
+  __syncthreads();
+  const int lane = (int)threadIdx.x % 32, first = thread_block + kBlocks * ((int)threadIdx.x / 32);
+  if (first >= kSlices) return;
+  Slice next = slice_at(arrays, first, lane);
+  for (int slice = first; slice < kSlices; slice += kWarps) {
+    const Slice at = next;
+    next = slice_at(arrays, min(slice + kWarps, kSlices - 1), lane);
+    const int lanes = 1 << at.lanes_log2, row = place_row(arrays, at.first_place + (lane >> at.lanes_log2));
+    sum_t sum = 0;
+    for (int step = 0; step < max(at.hot_steps, at.cold_steps); step += kBatch) {
+      int columns[kBatch];
+      sum_t cold_values[kBatch];
+      #pragma unroll
+      for (int i = 0; i < kBatch; i++) {
+        const index_t slot = at.cold_slot + 32 * index_t(step + i);
+        columns[i] = step + i < at.cold_steps ? cold_column(arrays, slot) : 0;
+        cold_values[i] = step + i < at.cold_steps ? sum_t(load_stream(arrays.values + (kHotSlots + slot))) : sum_t(0);
+      }
+      int places[kBatch];
+      sum_t hot_values[kBatch];
+      #pragma unroll
+      for (int i = 0; i < kBatch; i++) {
+        const index_t slot = at.hot_slot + 32 * index_t(step + i);
+        places[i] = step + i < at.hot_steps ? hot_place(arrays, slot) : 0;
+        hot_values[i] = step + i < at.hot_steps ? sum_t(load_stream(arrays.values + slot)) : sum_t(0);
+      }
+      sum_t cold[kBatch];
+      #pragma unroll
+      for (int i = 0; i < kBatch; i++) cold[i] = step + i < at.cold_steps ? load_x(vectors, columns[i]) : sum_t(0);
+      #pragma unroll
+      for (int i = 0; i < kBatch; i++)
+        if (step + i < at.hot_steps) sum += hot_values[i] * sum_t(hot[places[i]]);
+      #pragma unroll
+      for (int i = 0; i < kBatch; i++) sum += cold_values[i] * cold[i];
+    }
+    for (int apart = lanes / 2; apart > 0; apart /= 2) sum += __shfl_xor_sync(kFullMask, sum, apart);
+    if (lane % lanes == 0 && row < kRows) commit(vectors, row, sum);
+  }
+}
+
+}  // namespace hot0
+
+// ---- kernels
+
+CBGEN_KERNEL void __launch_bounds__(256) hubs_spmv_0(const hot0::Arrays hot0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta, sum_t *carry_sums, uint32_t *carry_counters) {
+  const Vectors vectors = {x, y, alpha, beta, carry_sums, carry_counters};
+  hot0::prepare(hot0_arrays, vectors, (int)blockIdx.x);
+}
+
+CBGEN_KERNEL void __launch_bounds__(1024, 1) hubs_spmv_1(const hot0::Arrays hot0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta, sum_t *carry_sums, uint32_t *carry_counters) {
+  const Vectors vectors = {x, y, alpha, beta, carry_sums, carry_counters};
+  hot0::multiply(hot0_arrays, vectors, (int)blockIdx.x);
+}
+
+// ---- host: load, multiply, free ------------------------------------------------------------------------------
+// Functions return NULL, or a message that lives forever.
+#ifndef __CUDACC_RTC__
+
+// Device pointers of one loaded matrix.
+struct hubs_matrix {
+  hot0::Arrays hot0;
+  sum_t *carry_sums;
+  uint32_t *carry_counters;
+};
+
+void hubs_free(hubs_matrix *matrix) {
+  void *const blocks[] = {(void *)matrix->hot0.hot_place, (void *)matrix->hot0.cold_column, (void *)matrix->hot0.values, (void *)matrix->hot0.lane_hot, (void *)matrix->hot0.lane_cold, (void *)matrix->hot0.place_row, matrix->carry_sums, matrix->carry_counters, nullptr};
+  for (void *const *block = blocks; *block != nullptr; block++) cudaFree(*block);
+  *matrix = {};
+}
+
+// Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
+static const char *hubs_check(const unsigned char *data, size_t bytes) {
+  constexpr uint64_t kId[2] = {0x28a6637e4544dedbu, 0x9611c744f6e8a5e3u};  // plan and pattern
+  uint64_t header[8], checksum = 0xcbf29ce484222325u;
+  if (bytes < sizeof header) return "data of hubs: shorter than its header";
+  memcpy(header, data, sizeof header);
+  if (memcmp(data, "CBGENDAT", 8) != 0) return "data of hubs: not a cbgen data file";
+  if ((header[1] & 0xffffffffu) != 1) return "data of hubs: another version of the format; generate both files anew";
+  if (memcmp(header + 2, kId, sizeof kId) != 0) return "data of hubs: belongs to another kernel; generate both files anew";
+  if (header[4] != bytes || bytes < 4352 || bytes % 8 != 0) return "data of hubs: cut short";
+  for (size_t at = sizeof header; at < bytes; at += 8) {
+    uint64_t word;
+    memcpy(&word, data + at, sizeof word);
+    checksum = (checksum ^ word) * 0x100000001b3u;
+  }
+  return checksum == header[5] ? nullptr : "data of hubs: damaged, its checksum does not match";
+}
+
+// Copies the arrays to the current device. Free with hubs_free; after a failure nothing is left to free.
+const char *hubs_load(hubs_matrix *matrix, const void *data, size_t bytes) {
+  *matrix = {};
+  const struct {
+    void **to;
+    size_t offset, bytes;
+  } arrays[] = {
+      {(void **)&matrix->hot0.hot_place, 256, 224},
+      {(void **)&matrix->hot0.cold_column, 512, 128},
+      {(void **)&matrix->hot0.values, 768, 2816},
+      {(void **)&matrix->hot0.lane_hot, 3584, 96},
+      {(void **)&matrix->hot0.lane_cold, 3840, 96},
+      {(void **)&matrix->hot0.place_row, 4096, 65},
+      {nullptr, 0, 0},
+  };
+  const char *message = hubs_check((const unsigned char *)data, bytes);
+  if (message) return message;
+  cudaError_t error = cudaSuccess;
+  for (int i = 0; arrays[i].to && !error; i++) {
+    error = cudaMalloc(arrays[i].to, arrays[i].bytes);
+    if (!error)
+      error = cudaMemcpy(*arrays[i].to, (const char *)data + arrays[i].offset, arrays[i].bytes, cudaMemcpyHostToDevice);
+  }
+  if (!error) error = cudaMalloc((void **)&matrix->carry_sums, 3 * sizeof(sum_t));
+  if (!error) error = cudaMalloc((void **)&matrix->carry_counters, 0 * sizeof(uint32_t));
+  if (!error) error = cudaMemset(matrix->carry_counters, 0, 0 * sizeof(uint32_t));
+  if (error) hubs_free(matrix);
+  return error ? cudaGetErrorString(error) : nullptr;
+}
+
+// The same from a data file (the one written beside this text, or a copy).
+const char *hubs_load_file(hubs_matrix *matrix, const char *path) {
+  *matrix = {};
+  FILE *file = fopen(path, "rb");
+  if (!file) return "data of hubs: the file cannot be opened";
+  const char *message = "data of hubs: the file cannot be read";
+  long bytes = -1;
+  void *data = nullptr;
+  if (!fseek(file, 0, SEEK_END) && (bytes = ftell(file)) >= 0 && !fseek(file, 0, SEEK_SET)) {
+    data = malloc(bytes ? bytes : 1);
+    if (!data) message = "data of hubs: out of memory";
+    else if (fread(data, 1, bytes, file) == size_t(bytes)) message = hubs_load(matrix, data, bytes);
+  }
+  free(data);
+  fclose(file);
+  return message;
+}
+
+// y = αA·x + βy on `stream`, without allocation or synchronisation. x: 120, y: 60 elements on the device.
+const char *hubs_multiply(const hubs_matrix *matrix, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta,
+    cudaStream_t stream) {
+  cudaError_t error = cudaSuccess;
+  error = launch(hubs_spmv_0, 1, 256, 0, stream, matrix->hot0, x, y, alpha, beta, matrix->carry_sums, matrix->carry_counters);
+  if (!error) error = launch(hubs_spmv_1, 1, 1024, 24, stream, matrix->hot0, x, y, alpha, beta, matrix->carry_sums, matrix->carry_counters);
+  return error ? cudaGetErrorString(error) : nullptr;
+}
+
+#ifdef CBGEN_SELFTEST
+// Element i of the seeded x, in [-1, 1): splitmix64 of i, its upper 53 bits.
+static double hubs_x(uint64_t i) {
+  uint64_t z = (i + 1) * 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return double((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
+}
+
+// Multiplies and compares every row with what `data` expects, within its tolerance.
+static const char *hubs_selftest(const char *data, size_t bytes) {
+  constexpr size_t kRowCount = 60, kColCount = 120, kExpected = 4352;
+  hubs_matrix matrix;
+  const char *message = hubs_load(&matrix, data, bytes);
+  if (message) return message;
+  if (bytes < kExpected + 2 * kRowCount * sizeof(double)) {
+    hubs_free(&matrix);
+    return "the data has no self-test part: generate it without --no-selftest";
+  }
+  const double *expected = (const double *)(data + kExpected), *tolerance = expected + kRowCount;
+  vector_t *host = (vector_t *)malloc((kRowCount + kColCount + 1) * sizeof(vector_t)), *x = nullptr, *y = nullptr;
+  if (host) {
+    for (size_t i = 0; i < kColCount; i++) host[i] = vector_t(hubs_x(i));
+    if (cudaMalloc((void **)&x, (kColCount + 1) * sizeof(vector_t)) || cudaMalloc((void **)&y, (kRowCount + 1) * sizeof(vector_t)) ||
+        cudaMemcpy(x, host, kColCount * sizeof(vector_t), cudaMemcpyHostToDevice) ||
+        cudaMemset(y, 255, kRowCount * sizeof(vector_t)))
+      message = "no room on the device";
+  } else {
+    message = "out of memory";
+  }
+  if (!message) message = hubs_multiply(&matrix, x, y, 1, 0, 0);
+  if (!message && cudaMemcpy(host, y, kRowCount * sizeof(vector_t), cudaMemcpyDeviceToHost)) message = "the kernel failed";
+  size_t wrong = 0, first = 0;
+  double worst = 0;
+  for (size_t i = 0; i < kRowCount && !message; i++) {
+    const double error = double(host[i]) > expected[i] ? double(host[i]) - expected[i] : expected[i] - double(host[i]);
+    const bool same_class = expected[i] != expected[i] ? host[i] != host[i] : double(host[i]) == expected[i];
+    if (error > 0 && error / tolerance[i] > worst) worst = error / tolerance[i];
+    if (same_class || error <= tolerance[i]) continue;
+    if (!wrong++) first = i;
+  }
+  if (!message && wrong)
+    printf("hubs: WRONG: %zu of %zu rows; the first is row %zu: %.17g instead of %.17g, tolerance %.3g\n", wrong,
+           kRowCount, first, double(host[first]), expected[first], tolerance[first]);
+  else if (!message)
+    printf("hubs: ok: %zu rows, largest error %.3g of its tolerance\n", kRowCount, worst);
+  free(host);
+  cudaFree(x);
+  cudaFree(y);
+  hubs_free(&matrix);
+  return message ? message : wrong ? "wrong result" : nullptr;
+}
+
+// Usage: PROGRAM DATA-FILE
+int main(int count, char **arguments) {
+  const char *path = count > 1 ? arguments[1] : "hubs.cbd";
+  const char *message = "the data file cannot be read: name it as the argument";
+  FILE *file = fopen(path, "rb");
+  char *data = nullptr;
+  long bytes = -1;
+  if (file && !fseek(file, 0, SEEK_END) && (bytes = ftell(file)) >= 0 && !fseek(file, 0, SEEK_SET))
+    data = (char *)malloc(bytes ? bytes : 1);
+  if (data && fread(data, 1, bytes, file) == size_t(bytes)) message = hubs_selftest(data, bytes);
+  if (message) fprintf(stderr, "hubs: %s: %s\n", path, message);
+  if (file) fclose(file);
+  free(data);
+  return message ? 1 : 0;
+}
+#endif  // CBGEN_SELFTEST
+#endif  // __CUDACC_RTC__
