@@ -554,6 +554,7 @@ static void draft_entries(struct cb_draft *draft, const struct state *state) {
   cb_draft_include(draft, "region", "hot/prepare.cu.in");
   draft->region.carry_slots = state->split_slices + state->hot;
   draft->region.carry_width = 1;
+  if (!draft->region.carry_counters) draft->region.carry_counters = 1; /* scratch has both kinds, or none */
   draft->region.prepare_blocks = divide_up(state->hot, PREPARE_THREADS);
 }
 
