@@ -21,10 +21,10 @@ struct Vectors {
   vector_t *y;        // length 60
   sum_t alpha, beta;
   sum_t *carry_sums;         // 3: sums of rows that several units share
-  uint32_t *carry_counters;  // 0: units that have arrived, per shared panel; zero between products
+  uint32_t *carry_counters;  // 1: units that have arrived, per shared panel; zero between products
 };
 
-CBGEN_DEVICE sum_t load_x(const Vectors &vectors, int column) { return sum_t(load(vectors.x + column)); }
+CBGEN_DEVICE sum_t load_x(const Vectors &vectors, int column) { return sum_t(load_input(vectors.x + column)); }
 
 // The one final write of a row. With beta = 0 y is not read: it may hold anything.
 CBGEN_DEVICE void commit(const Vectors &vectors, int row, sum_t sum) {
@@ -159,11 +159,13 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 // ---- kernels
 
 CBGEN_KERNEL void __launch_bounds__(256) hubs_spmv_0(const hot0::Arrays hot0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta, sum_t *carry_sums, uint32_t *carry_counters) {
+  wait_for_previous();
   const Vectors vectors = {x, y, alpha, beta, carry_sums, carry_counters};
   hot0::prepare(hot0_arrays, vectors, (int)blockIdx.x);
 }
 
 CBGEN_KERNEL void __launch_bounds__(1024, 1) hubs_spmv_1(const hot0::Arrays hot0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta, sum_t *carry_sums, uint32_t *carry_counters) {
+  wait_for_previous();
   const Vectors vectors = {x, y, alpha, beta, carry_sums, carry_counters};
   hot0::multiply(hot0_arrays, vectors, (int)blockIdx.x);
 }
@@ -187,7 +189,7 @@ void hubs_free(hubs_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *hubs_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x28a6637e4544dedbu, 0x9611c744f6e8a5e3u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x75079d1b8fffc757u, 0x193a67d3ab632a59u};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of hubs: shorter than its header";
   memcpy(header, data, sizeof header);
@@ -227,8 +229,8 @@ const char *hubs_load(hubs_matrix *matrix, const void *data, size_t bytes) {
       error = cudaMemcpy(*arrays[i].to, (const char *)data + arrays[i].offset, arrays[i].bytes, cudaMemcpyHostToDevice);
   }
   if (!error) error = cudaMalloc((void **)&matrix->carry_sums, 3 * sizeof(sum_t));
-  if (!error) error = cudaMalloc((void **)&matrix->carry_counters, 0 * sizeof(uint32_t));
-  if (!error) error = cudaMemset(matrix->carry_counters, 0, 0 * sizeof(uint32_t));
+  if (!error) error = cudaMalloc((void **)&matrix->carry_counters, 1 * sizeof(uint32_t));
+  if (!error) error = cudaMemset(matrix->carry_counters, 0, 1 * sizeof(uint32_t));
   if (error) hubs_free(matrix);
   return error ? cudaGetErrorString(error) : nullptr;
 }
