@@ -41,7 +41,7 @@ template <class... P, void (*kernel)(P...)> struct FakeKernel<void (*)(P...), ke
   static int run(const char *name, unsigned blocks, unsigned threads, size_t shared_bytes, void **list) {
     return FakeCall<P...>::with(
         [=](const P &...arguments) {
-          cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared_bytes); /* asked before */
+          cudaFuncSetAttribute(kernel, 8, (int)shared_bytes); /* dynamic shared memory: asked for before */
           return launch_named(name, kernel, blocks, threads, shared_bytes, nullptr, arguments...);
         },
         list);
