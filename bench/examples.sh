@@ -35,7 +35,7 @@ pagerank soc-Epinions1_und.mtx
 time_stepping diffusion:96
 time_stepping diffusion:160
 graph_loop diffusion:24
-graph_loop diffusion:64
+graph_loop diffusion:40
 LIST
 }
 

@@ -52,7 +52,8 @@ static void run(struct solver *solver, struct contender *contender, int show) {
 
 /* What one more iteration changes, computed on the host from A itself; *sum: of the ranks. */
 static double host_change(const struct matrix *A, const double *device_r, double *sum) {
-  double *r = host_vector(A->rows), *next = host_vector(A->rows), kept = 0, change = 0;
+  double *r = host_vector(A->rows), *next = host_vector(A->rows), change = 0;
+  long double kept = 0, total = 0; /* sums of very many numbers */
   copy_to_host(r, device_r, A->rows);
   for (int64_t page = 0; page < A->rows; page++) {
     const int32_t links = A->row_ptr[page + 1] - A->row_ptr[page];
@@ -60,11 +61,11 @@ static double host_change(const struct matrix *A, const double *device_r, double
       next[A->col_idx[k]] += DAMPING * r[page] / links;
     kept += links ? (1 - DAMPING) * r[page] : r[page];
   }
-  *sum = 0;
   for (int64_t page = 0; page < A->rows; page++) {
-    change += fabs(next[page] + kept / (double)A->rows - r[page]);
-    *sum += r[page];
+    change += fabs(next[page] + (double)kept / (double)A->rows - r[page]);
+    total += r[page];
   }
+  *sum = (double)total;
   free(r);
   free(next);
   return change;
