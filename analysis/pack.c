@@ -137,9 +137,10 @@ static void gather_values(const struct cb_slot_map *map, const double *values, e
   }
 }
 
+/* `values` NULL: slots keep their bytes. `kept` NULL: nobody wants the slot map. */
 static enum cb_status pack_region(struct cb_blob *blob, const struct cb_plan *plan,
                                   const struct cb_assignment *assignment, int number, const double *values,
-                                  int values_only, struct cb_diag *diag) {
+                                  int values_only, struct cb_slot_map *kept, struct cb_diag *diag) {
   const struct cb_region *region = &plan->regions[number];
   unsigned char **targets = cb_calloc((size_t)region->arrays_count, sizeof *targets);
   unsigned char *slots = NULL;
@@ -156,20 +157,31 @@ static enum cb_status pack_region(struct cb_blob *blob, const struct cb_plan *pl
   }
   const enum cb_status s =
       cb_slot_map_build(&map, plan, assignment, number, values_only ? NULL : targets, diag);
-  if (!s && slots) gather_values(&map, values, plan->matrix_type, slots);
-  if (!s) cb_slot_map_release(&map);
+  if (!s && slots && values) gather_values(&map, values, plan->matrix_type, slots);
+  if (!s && kept)
+    *kept = map;
+  else if (!s)
+    cb_slot_map_release(&map);
   cb_free(targets);
   return s;
 }
 
 enum cb_status cb_pack(struct cb_blob *blob, const struct cb_plan *plan, const struct cb_assignment *assignment,
                        const struct cb_csr *csr, struct cb_hash pattern, struct cb_diag *diag) {
+  return cb_pack_mapped(blob, NULL, plan, assignment, csr->values, pattern, diag);
+}
+
+enum cb_status cb_pack_mapped(struct cb_blob *blob, struct cb_slot_map *maps, const struct cb_plan *plan,
+                              const struct cb_assignment *assignment, const double *values,
+                              struct cb_hash pattern, struct cb_diag *diag) {
   *blob = (struct cb_blob){.length = cb_blob_arrays_end(plan)};
   blob->bytes = cb_calloc((size_t)blob->length, 1);
   if (!blob->bytes) return cb_fail_memory(diag, "packed arrays", (uint64_t)blob->length);
   for (int region = 0; region < plan->regions_count; region++) {
-    const enum cb_status s = pack_region(blob, plan, assignment, region, csr->values, 0, diag);
+    struct cb_slot_map *kept = maps ? &maps[region] : NULL;
+    const enum cb_status s = pack_region(blob, plan, assignment, region, values, 0, kept, diag);
     if (s) {
+      for (int i = 0; maps && i < region; i++) cb_slot_map_release(&maps[i]);
       cb_blob_release(blob);
       return s;
     }
@@ -182,7 +194,7 @@ enum cb_status cb_pack(struct cb_blob *blob, const struct cb_plan *plan, const s
 enum cb_status cb_pack_values(struct cb_blob *blob, const struct cb_plan *plan,
                               const struct cb_assignment *assignment, const double *values, struct cb_diag *diag) {
   for (int region = 0; region < plan->regions_count; region++) {
-    const enum cb_status s = pack_region(blob, plan, assignment, region, values, 1, diag);
+    const enum cb_status s = pack_region(blob, plan, assignment, region, values, 1, NULL, diag);
     if (s) return s;
   }
   seal(blob);

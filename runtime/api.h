@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the files of the public interface share. By theme:
  *
- *   api_context.c    contexts, options, messages, the log         api_compile.c   from a matrix to an operator
- *   api_generate.c   the text alone                               api_operator.c  operators: products, clones
- *   api_info.c       what operators tell                          api_save.c      operators as blocks of bytes
+ *   api_context.c    contexts, options, messages, the log     api_compile.c   from a matrix to an operator
+ *   api_generate.c   the text alone                           api_operator.c  operators: products, clones,
+ * new values api_info.c       what operators tell                      api_save.c      operators as blocks of
+ * bytes
+ *
+ * What cbgen_compile does in between stands in compile.h.
  */
 #ifndef CBGEN_RUNTIME_API_H
 #define CBGEN_RUNTIME_API_H
@@ -17,6 +20,7 @@
 #include "runtime/matrix.h"
 #include "runtime/operator.h"
 #include "runtime/session.h"
+#include "runtime/update.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -29,13 +33,16 @@ enum cb_tune { CB_TUNE_MODEL, CB_TUNE_MEASURE, CB_TUNE_OFF };
 
 struct cbgen_context {
   struct cb_options options;
-  int has_type, has_form; /* the caller set these options; else cbgen_compile chooses */
+  int has_type, has_form;  /* the caller set these options; else cbgen_compile chooses */
   struct cb_target target; /* of cbgen_generate */
   enum cb_embed embed;
   int device; /* ordinal, or CB_DEVICE_CURRENT */
   enum cb_keep keep;
   enum cb_tune tune;
   struct cb_session *session; /* NULL until a GPU was needed */
+  char *cache_directory;      /* NULL: as the environment says */
+  int64_t cache_limit;        /* 0: likewise */
+  struct cb_cache *cache;     /* NULL until it was needed */
   cbgen_log log;
   void *log_user;
   struct cb_diag diag;
@@ -45,7 +52,9 @@ struct cbgen_context {
 struct cb_shared {
   atomic_int handles;
   struct cb_session *session;
-  struct cb_image image; /* without the arrays' contents */
+  struct cb_image image;          /* without the arrays' contents */
+  struct cb_updater *updater;     /* NULL unless values are mutable */
+  const struct cb_packer *packer; /* likewise */
   char key[17];
   cbgen_info info;
   pthread_mutex_t lock; /* of `measured` */
@@ -63,19 +72,35 @@ struct cbgen_operator {
 /* ---- api_context.c */
 
 /* A line to the context's log, if there is one. */
-void cb_log(const struct cbgen_context *context, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void cb_log(const struct cbgen_context *context, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Driver and GPU, opened when they are first needed. */
 enum cb_status cb_context_session(struct cbgen_context *context, struct cb_session **session);
+
+/* The cache, opened when it is first needed; one that is not on is for nothing. May be NULL. */
+struct cb_cache *cb_context_cache(struct cbgen_context *context);
 
 double cb_seconds(void); /* monotonic */
 
 /* ---- api_operator.c */
 
-/* Loads the image on the session's GPU and takes the image over, also on failure (it is empty then). `info` brings
- * what is known of the stages before. */
-enum cb_status cb_operator_make(struct cbgen_operator **op, struct cb_session *session, struct cb_image *image,
-                                const cbgen_info *info, struct cb_diag *diag);
+/* What an operator is loaded from. */
+struct cb_loading {
+  struct cb_session *session;
+  struct cb_image *image; /* taken over, also on failure (it is empty then) */
+  const cbgen_info *info; /* what is known of the stages before */
+  /* values that are not among the arrays' contents; packer NULL: all are */
+  const struct cb_packer *packer;
+  int keep;           /* 1: for renewals, too */
+  const void *values; /* NULL: none yet */
+  enum cb_type value_type;
+  int on_device; /* where they lie, complete */
+};
+
+/* Puts it on the session's GPU. Nothing is left behind on failure. */
+enum cb_status cb_operator_make(struct cbgen_operator **op, const struct cb_loading *loading,
+                                struct cb_diag *diag);
 
 /* Keeps what went wrong with an operator, for its message; any thread. */
 cbgen_status cb_operator_report(cbgen_operator *op, enum cb_status status, const struct cb_diag *diag);

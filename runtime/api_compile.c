@@ -1,156 +1,174 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From a matrix to an operator: see cbgen_compile at the end, which is the table of contents. */
+/* From a matrix to an operator: cbgen_compile at the end is the table of contents. See compile.h. */
 #include "runtime/api.h"
 
-#include "analysis/assignment.h"
+#include "analysis/recipe.h"
 #include "base/memory.h"
-#include "runtime/nvrtc.h"
+#include "runtime/compile.h"
 
-#include <stdio.h>
 #include <string.h>
 
-/* One compilation under way. */
-struct work {
-  struct cbgen_context *context;
-  struct cb_diag *diag;
-  struct cb_session *session;
-  const struct cb_nvrtc *nvrtc;
-  cbgen_request request;
-  struct cb_view view;
-  struct cb_options options;
-  struct cb_hash raw; /* of the pattern as given */
-  /* on a miss */
-  struct cb_csr csr;
-  struct cb_order order;
-  struct cb_plan *plan;
-  struct cb_assignment *assignment;
-  struct cb_blob blob;
-  struct cb_source source;
-  struct cb_compiled compiled;
-  char symbol[32];
-  struct cb_image image;
-  cbgen_info info;
-  double mark; /* when the stage that runs began */
-};
-
-/* Seconds since the last call. */
-static double lap(struct work *work) {
+double cb_work_lap(struct cb_work *work) {
   const double now = cb_seconds(), passed = now - work->mark;
   work->mark = now;
   return passed;
 }
 
-static void release(struct work *work) {
-  cb_image_release(&work->image);
-  cb_compiled_release(&work->compiled);
-  cb_source_release(&work->source);
-  cb_blob_release(&work->blob);
-  cb_assignment_free(work->assignment);
-  cb_plan_free(work->plan);
-  cb_order_release(&work->order);
-  cb_csr_release(&work->csr);
-}
-
 /* ---- what is asked for */
 
-static enum cb_status take_request(struct work *work, const cbgen_request *request) {
+static enum cb_status take_request(struct cb_work *work, const cbgen_request *request) {
   cbgen_request *taken = &work->request;
   enum cb_status s = CB_OK;
-  if (request)
-    s = cb_take_struct(taken, sizeof *taken, sizeof *taken, request, "cbgen_request", work->diag);
+  if (request) s = cb_take_struct(taken, sizeof *taken, sizeof *taken, request, "cbgen_request", work->diag);
   if (s) return s;
   if (taken->expected_products < 0)
     return cb_fail(work->diag, CB_ERR_ARGUMENT, "'expected_products' is %lld; it is 0 (many) or more",
                    (long long)taken->expected_products);
   if ((int)taken->values < 0 || taken->values > CBGEN_VALUES_FIXED)
-    return cb_fail(work->diag, CB_ERR_ARGUMENT, "'values' is %d; it is one of cbgen_values", (int)taken->values);
+    return cb_fail(work->diag, CB_ERR_ARGUMENT, "'values' is %d; it is one of cbgen_values",
+                   (int)taken->values);
   if (taken->transpose != 0 && taken->transpose != 1)
     return cb_fail(work->diag, CB_ERR_ARGUMENT, "'transpose' is %d; it is 0 or 1", taken->transpose);
   return CB_OK;
 }
 
-/* The context's options with what they leave to the matrix. */
-static enum cb_status choose_options(struct work *work) {
+/* The context's options with what they leave to the matrix and the request. */
+static enum cb_status choose_options(struct cb_work *work) {
   static const char *const types[] = {
       [CB_F64] = "f64", [CB_F32] = "f32", [CB_F16] = "f16-f32", [CB_BF16] = "bf16-f32"};
   work->options = work->context->options;
+  work->tune = work->context->tune;
   if (!work->context->has_form) work->options.form = CB_FORM_AXPBY;
-  if (work->context->tune == CB_TUNE_OFF && !strcmp(work->options.recipe, "auto")) work->options.recipe = "sell";
+  if (work->tune == CB_TUNE_OFF && !strcmp(work->options.recipe, "auto")) work->options.recipe = "sell";
   if (work->context->has_type) return CB_OK;
   return cb_options_set(&work->options, "type", types[work->view.value_type], work->diag);
 }
 
-/* ---- stages of a miss */
+static enum cb_status prepare(struct cb_work *work, const cbgen_csr *matrix, const cbgen_request *request) {
+  enum cb_status s = take_request(work, request);
+  if (!s) s = cb_view_take(&work->view, matrix, work->diag);
+  if (!s) s = choose_options(work);
+  if (!s) s = cb_context_session(work->context, &work->session);
+  if (!s) s = cb_session_nvrtc(work->session, &work->nvrtc, work->diag);
+  if (s) return s;
+  work->host = work->view;
+  if (work->view.on_device) work->host.row_ptr = work->host.col_idx = work->host.values = NULL;
+  work->host.on_device = 0;
+  work->cache = cb_context_cache(work->context);
+  work->device_packs = work->view.values && work->request.values != CBGEN_VALUES_FIXED &&
+                       (work->view.on_device || work->request.values == CBGEN_VALUES_MUTABLE);
+  return CB_OK;
+}
 
-static enum cb_status analyse(struct work *work) {
-  int canonical = 0;
-  enum cb_status s = cb_view_check(&work->view, &canonical, work->diag);
+/* ---- the matrix on the host */
+
+static enum cb_status download(struct cb_work *work, int which, const void **array, const void *from,
+                               int64_t count, size_t size, const char *what) {
+  const struct cb_device *device = work->session->device;
+  void *block = work->downloaded[which] = cb_alloc((size_t)count, size);
+  if (!block) return cb_fail_memory(work->diag, what, (unsigned long long)count * size);
+  *array = block;
+  return cb_device_download(device, block, (cb_device_ptr)(uintptr_t)from, (size_t)count * size, what,
+                            work->diag);
+}
+
+static enum cb_status download_all(struct cb_work *work) {
+  const struct cb_device *device = work->session->device;
+  const struct cb_view *view = &work->view;
+  struct cb_view *host = &work->host;
+  enum cb_status s = cb_driver_check(device->driver, device->driver->call.stream_synchronize(view->stream),
+                                     work->diag, "wait for the matrix");
   if (!s)
-    s = cb_view_canonical(&work->csr, &work->order, &work->view, canonical, work->request.transpose, work->diag);
+    s = download(work, 0, &host->row_ptr, view->row_ptr, view->rows + 1, view->row_wide ? 8 : 4,
+                 "row pointers");
   if (!s)
-    s = cb_plan_build(&work->plan, &work->assignment, &work->csr, &work->session->device->target, &work->options,
-                      work->diag);
-  if (!s) work->image.pattern = work->order.entries ? cb_csr_pattern_hash(&work->csr) : work->raw;
-  work->info.analysis_seconds += lap(work);
+    s = download(work, 1, &host->col_idx, view->col_idx, view->nnz, view->col_wide ? 8 : 4, "column indices");
+  if (!s && work->request.values == CBGEN_VALUES_FIXED && view->values)
+    s = download(work, 2, &host->values, view->values, view->nnz, cb_type_size(view->value_type), "values");
   return s;
 }
 
-static enum cb_status pack(struct work *work) {
-  const enum cb_status s =
-      cb_pack(&work->blob, work->plan, work->assignment, &work->csr, work->image.pattern, work->diag);
-  work->info.pack_seconds += lap(work);
+enum cb_status cb_work_host(struct cb_work *work) {
+  if (work->host.row_ptr) return CB_OK;
+  enum cb_status s = cb_device_enter(work->session->device, work->diag);
+  if (s) return s;
+  s = download_all(work);
+  cb_device_leave(work->session->device);
   return s;
 }
 
-static enum cb_status emit(struct work *work) {
-  const struct cb_hash id = cb_blob_id(work->plan, work->image.pattern);
-  snprintf(work->symbol, sizeof work->symbol, "cbgen_%016llx", (unsigned long long)id.high);
-  const struct cb_label label = {work->symbol, work->symbol, work->image.pattern};
-  const enum cb_status s = cb_source_emit(&work->source, work->plan, &label, NULL, CB_EMBED_NEVER, work->diag);
-  work->info.generate_seconds += lap(work);
-  return s;
+/* Of the pattern, and of fixed values. One place for all: a pattern on the device may be hashed there one
+ * day. */
+static enum cb_status hash(struct cb_work *work) {
+  const enum cb_status s = cb_work_host(work);
+  if (s) return s;
+  work->raw = cb_view_hash(&work->host);
+  if (work->request.values == CBGEN_VALUES_FIXED && work->host.values)
+    work->values =
+        cb_hash_array(work->host.values, (size_t)work->host.nnz, cb_type_size(work->host.value_type));
+  work->info.hash_seconds += cb_work_lap(work);
+  return CB_OK;
 }
 
-static enum cb_status compile(struct work *work) {
-  const struct cb_nvrtc_options options = {.arch = work->plan->target.arch};
-  const enum cb_status s =
-      cb_nvrtc_compile(&work->compiled, work->nvrtc, work->source.text, work->symbol, &options, work->diag);
-  work->info.compile_seconds += lap(work);
-  return s;
-}
+/* ---- onto the GPU */
 
-static enum cb_status make_image(struct work *work) {
-  const struct cb_label label = {work->symbol, work->symbol, work->image.pattern};
-  const struct cb_image_parts parts = {work->plan,    &label, &work->blob, &work->source, work->compiled.cubin,
-                                       work->compiled.cubin_bytes};
-  const enum cb_status s = cb_image_from_plan(&work->image, &parts, work->diag);
-  work->image.entries = work->view.nnz;
+static enum cb_status load(struct cb_work *work, cbgen_operator **op) {
+  const int mutable = work->request.values == CBGEN_VALUES_MUTABLE;
+  struct cb_loading loading = {
+      .session = work->session, .image = &work->image, .info = &work->info, .keep = mutable};
+  enum cb_status s = CB_OK;
   work->image.values = work->request.values;
-  return s;
+  if (!work->device_packs) s = cb_work_fill(work);
+  if (!s && (mutable || work->device_packs)) {
+    s = cb_session_packer(work->session, work->cache, work->image.matrix_type, work->image.map.wide,
+                          &loading.packer, work->diag);
+    work->info.compile_seconds += cb_work_lap(work);
+  }
+  if (work->device_packs) {
+    loading.values = work->view.values;
+    loading.value_type = work->view.value_type;
+    loading.on_device = work->view.on_device;
+  }
+  return s ? s : cb_operator_make(op, &loading, work->diag);
 }
 
-static enum cb_status make_new(struct work *work) {
-  enum cb_status s = analyse(work);
-  if (!s) s = pack(work);
-  if (!s) s = emit(work);
-  if (!s) s = compile(work);
-  if (!s) s = make_image(work);
-  return s;
+static enum cb_status make_and_load(struct cb_work *work, cbgen_operator **op) {
+  const enum cb_status s = cb_work_make(work);
+  if (s) return s;
+  cb_work_put(work);
+  return load(work, op);
+}
+
+/* An entry that the driver does not take is made anew, once. */
+static enum cb_status find_or_make(struct cb_work *work, cbgen_operator **op) {
+  int hit = 0;
+  enum cb_status s = cb_work_get(work, &hit);
+  if (s) return s;
+  if (!hit) return make_and_load(work, op);
+  if (work->plan && work->keep) cb_work_put(work); /* its data were missing */
+  s = load(work, op);
+  if (s != CB_ERR_DEVICE) return s;
+  cb_work_forget(work);
+  return make_and_load(work, op);
 }
 
 /* ---- the whole */
 
-static enum cb_status prepare(struct work *work, const cbgen_csr *matrix, const cbgen_request *request) {
-  enum cb_status s = take_request(work, request);
-  if (!s) s = cb_view_take(&work->view, matrix, work->diag);
-  if (!s && work->view.on_device)
-    s = cb_fail(work->diag, CB_ERR_UNSUPPORTED, "matrices in device memory are not taken yet");
-  if (!s && work->request.values == CBGEN_VALUES_MUTABLE)
-    s = cb_fail(work->diag, CB_ERR_UNSUPPORTED, "mutable values are not supported yet");
-  if (!s) s = choose_options(work);
-  if (!s) s = cb_context_session(work->context, &work->session);
-  if (!s) s = cb_session_nvrtc(work->session, &work->nvrtc, work->diag);
-  return s;
+static void release(struct cb_work *work) {
+  cb_work_release_new(work);
+  cb_cache_entry_release(&work->entry);
+  for (int i = 0; i < 3; i++) cb_free(work->downloaded[i]);
+}
+
+static void tell(const struct cb_work *work, const cbgen_operator *op) {
+  const cbgen_info *info = &op->shared->info;
+  cb_log(work->context,
+         "'%s': kernel cbgen_%s in %.1f ms: hash %.1f, lookup %.1f, analysis %.1f, pack %.1f, generate %.1f, "
+         "compile %.1f, tune %.1f, store %.1f, load %.1f, upload %.1f",
+         work->view.name, op->shared->key, 1e3 * info->total_seconds, 1e3 * info->hash_seconds,
+         1e3 * info->lookup_seconds, 1e3 * info->analysis_seconds, 1e3 * info->pack_seconds,
+         1e3 * info->generate_seconds, 1e3 * info->compile_seconds, 1e3 * info->tune_seconds,
+         1e3 * info->store_seconds, 1e3 * info->load_seconds, 1e3 * info->upload_seconds);
 }
 
 cbgen_status cbgen_compile(cbgen_context *context, const cbgen_csr *matrix, const cbgen_request *request,
@@ -158,16 +176,22 @@ cbgen_status cbgen_compile(cbgen_context *context, const cbgen_csr *matrix, cons
   const double start = cb_seconds();
   if (op) *op = NULL;
   if (!context) return CBGEN_ERROR_ARGUMENT;
-  struct work work = {.context = context, .diag = &context->diag, .info = {.struct_size = sizeof(cbgen_info)}};
   if (!op)
-    return (cbgen_status)cb_fail(work.diag, CB_ERR_ARGUMENT, "no place for the operator was given");
-  enum cb_status s = prepare(&work, matrix, request);
-  work.mark = cb_seconds();
-  if (!s) work.raw = cb_view_hash(&work.view);
-  work.info.hash_seconds = lap(&work);
-  if (!s) s = make_new(&work);
-  if (!s) s = cb_operator_make(op, work.session, &work.image, &work.info, work.diag);
-  if (!s) (*op)->shared->info.total_seconds = cb_seconds() - start;
-  release(&work);
+    return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "no place for the operator was given");
+  struct cb_work *work = cb_calloc(1, sizeof *work);
+  if (!work) return (cbgen_status)cb_fail_memory(&context->diag, "a compilation", sizeof *work);
+  work->context = context;
+  work->diag = &context->diag;
+  enum cb_status s = prepare(work, matrix, request);
+  work->mark = cb_seconds();
+  if (!s) s = hash(work);
+  if (!s) cb_work_key(work);
+  if (!s) s = find_or_make(work, op);
+  if (!s) {
+    (*op)->shared->info.total_seconds = cb_seconds() - start;
+    tell(work, *op);
+  }
+  release(work);
+  cb_free(work);
   return (cbgen_status)s;
 }

@@ -58,6 +58,8 @@ cbgen_status cbgen_context_create(cbgen_context **result) {
 void cbgen_context_destroy(cbgen_context *context) {
   if (!context) return;
   cb_session_release(context->session);
+  cb_cache_close(context->cache);
+  cb_free(context->cache_directory);
   cb_free(context);
 }
 
@@ -70,6 +72,19 @@ enum cb_status cb_context_session(struct cbgen_context *context, struct cb_sessi
   if (!context->session) s = cb_session_open(&context->session, context->device, &context->diag);
   *session = context->session;
   return s;
+}
+
+/* What is wrong with it is for the log. */
+struct cb_cache *cb_context_cache(struct cbgen_context *context) {
+  struct cb_diag diag = {0};
+  const struct cb_cache_options options = {.directory = context->cache_directory,
+                                           .limit = context->cache_limit};
+  if (context->cache) return context->cache;
+  if (cb_cache_open(&context->cache, &options, &diag))
+    cb_log(context, "cache: %s", diag.message);
+  else if (cb_cache_state(context->cache) == CB_CACHE_ON)
+    cb_log(context, "cache: '%s'", cb_cache_directory(context->cache));
+  return context->cache;
 }
 
 /* ---- the log */
@@ -98,8 +113,8 @@ static enum cb_status find_word(int *number, const char *name, const char *value
                                 struct cb_diag *diag) {
   for (*number = 0; words[*number]; ++*number)
     if (!strcmp(words[*number], value)) return CB_OK;
-  return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' does not take '%s'; it takes %s, %s or %s", name, value, words[0],
-                 words[1], words[2]);
+  return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' does not take '%s'; it takes %s, %s or %s", name, value,
+                 words[0], words[1], words[2]);
 }
 
 static enum cb_status set_embed(cbgen_context *context, const char *value) {
@@ -118,6 +133,33 @@ static enum cb_status set_cache_data(cbgen_context *context, const char *value) 
   const enum cb_status s = find_word(&number, "cache-data", value, words, &context->diag);
   if (!s) context->keep = (enum cb_keep)number;
   return s;
+}
+
+static void close_cache(cbgen_context *context) {
+  cb_cache_close(context->cache);
+  context->cache = NULL;
+}
+
+static enum cb_status set_cache(cbgen_context *context, const char *value) {
+  const size_t bytes = strlen(value) + 1;
+  char *copy = cb_alloc(bytes, 1);
+  if (!copy) return cb_fail_memory(&context->diag, "a directory's name", bytes);
+  memcpy(copy, value, bytes);
+  close_cache(context);
+  cb_free(context->cache_directory);
+  context->cache_directory = copy;
+  return CB_OK;
+}
+
+static enum cb_status set_cache_limit(cbgen_context *context, const char *value) {
+  int64_t limit;
+  enum cb_status s = cb_cache_size(&limit, value, &context->diag);
+  if (s) return s;
+  if (limit < 1)
+    return cb_fail(&context->diag, CB_ERR_ARGUMENT, "'cache-limit' is '%s'; it is at least 1", value);
+  close_cache(context);
+  context->cache_limit = limit;
+  return CB_OK;
 }
 
 static enum cb_status set_tune(cbgen_context *context, const char *value) {
@@ -181,8 +223,13 @@ cbgen_status cbgen_set(cbgen_context *context, const char *name, const char *val
   static const struct {
     const char *name;
     enum cb_status (*set)(cbgen_context *context, const char *value);
-  } own[] = {{"arch", set_arch},     {"embed", set_embed}, {"cache-data", set_cache_data},
-             {"device", set_device}, {"tune", set_tune}};
+  } own[] = {{"arch", set_arch},
+             {"embed", set_embed},
+             {"cache", set_cache},
+             {"tune", set_tune},
+             {"cache-limit", set_cache_limit},
+             {"cache-data", set_cache_data},
+             {"device", set_device}};
   if (!context) return CBGEN_ERROR_ARGUMENT;
   if (!name || !value)
     return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "an option needs a name and a value");

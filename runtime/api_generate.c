@@ -23,7 +23,8 @@ static enum cb_status take_matrix(struct cb_csr *csr, struct cb_view *view, cons
   int canonical = 0;
   enum cb_status s = cb_view_take(view, given, diag);
   if (!s && view->on_device)
-    s = cb_fail(diag, CB_ERR_ARGUMENT, "generation reads the matrix from host memory: 'memory' is CBGEN_HOST");
+    s = cb_fail(diag, CB_ERR_ARGUMENT,
+                "generation reads the matrix from host memory: 'memory' is CBGEN_HOST");
   if (!s) s = cb_view_check(view, &canonical, diag);
   if (!s) s = cb_view_canonical(csr, &order, view, canonical, 0, diag);
   cb_order_release(&order);

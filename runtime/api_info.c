@@ -34,6 +34,15 @@ static double break_even(const cbgen_info *info) {
   return gain > 0 ? ceil(info->total_seconds / gain) : HUGE_VAL;
 }
 
+/* All handles' share, and this one's scratch. */
+static int64_t device_bytes(const cbgen_operator *op) {
+  const struct cb_shared *shared = op->shared;
+  const struct cb_image *image = &shared->image;
+  int64_t bytes = cb_operator_info(op->op)->device_bytes;
+  bytes += image->carry_sums * (int64_t)cb_type_size(image->sum_type) + image->carry_counters * 4;
+  return shared->updater ? bytes + cb_updater_bytes(shared->updater) : bytes;
+}
+
 static void fill(cbgen_info *info, const cbgen_operator *op) {
   struct cb_shared *shared = op->shared;
   const struct cb_image *image = &shared->image;
@@ -48,6 +57,7 @@ static void fill(cbgen_info *info, const cbgen_operator *op) {
   info->launches = image->launches_count;
   info->has_scratch = image->carry_sums > 0;
   info->stored_bytes = image->stored_bytes;
+  info->device_bytes = device_bytes(op);
   info->bytes_per_nonzero = image->nnz ? (double)image->stored_bytes / (double)image->nnz : 0;
   info->predicted_seconds = 1e-9 * (double)image->plan_ns;
   info->csr_seconds = 1e-9 * (double)image->csr_ns;
@@ -83,8 +93,9 @@ static enum cb_status enqueue(void *user, struct CUstream_st *stream, struct cb_
   return cb_operator_multiply(products->op, 1, products->x, products->beta, products->y, stream, diag);
 }
 
-static enum cb_status time_products(double *seconds, const struct cb_device *device, struct products *products,
-                                    struct CUstream_st *stream, struct cb_diag *diag) {
+static enum cb_status time_products(double *seconds, const struct cb_device *device,
+                                    struct products *products, struct CUstream_st *stream,
+                                    struct cb_diag *diag) {
   enum { BATCHES = 7 };
   struct cb_timer timer = {0};
   double us = 0;
@@ -111,8 +122,9 @@ static enum cb_status measure(double *seconds, const struct cb_device *device, c
   if (!s) s = cb_device_fill(device, products.x, 0, x_bytes, diag);
   if (!s) s = cb_device_fill(device, products.y, 0, y_bytes, diag);
   if (!s)
-    s = cb_driver_check(device->driver, device->driver->call.stream_create(&stream, CB_CU_STREAM_NON_BLOCKING),
-                        diag, "make a stream");
+    s = cb_driver_check(device->driver,
+                        device->driver->call.stream_create(&stream, CB_CU_STREAM_NON_BLOCKING), diag,
+                        "make a stream");
   if (s) stream = NULL;
   if (!s) s = cb_device_wait(device, "preparing vectors", diag);
   if (!s) s = time_products(seconds, device, &products, stream, diag);

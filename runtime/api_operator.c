@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Operators of the public interface: life, clones, products, messages. What handles share is a struct cb_shared,
- * counted by its handles. */
+/* Operators of the public interface: life, clones, products, messages. What handles share is a struct
+ * cb_shared, counted by its handles. */
 #include "runtime/api.h"
 
 #include "base/memory.h"
@@ -11,6 +11,10 @@
 
 static void release_shared(struct cb_shared *shared) {
   if (atomic_fetch_sub(&shared->handles, 1) != 1) return;
+  if (shared->updater && !cb_device_enter(shared->session->device, NULL)) {
+    cb_updater_free(shared->updater);
+    cb_device_leave(shared->session->device);
+  }
   cb_image_release(&shared->image);
   cb_session_release(shared->session);
   pthread_mutex_destroy(&shared->lock);
@@ -18,8 +22,8 @@ static void release_shared(struct cb_shared *shared) {
 }
 
 /* A handle on `shared`, which counts it already; `op` is taken over, and freed on failure. */
-static enum cb_status new_handle(struct cbgen_operator **out, struct cb_shared *shared, struct cb_operator *op,
-                                 struct cb_diag *diag) {
+static enum cb_status new_handle(struct cbgen_operator **out, struct cb_shared *shared,
+                                 struct cb_operator *op, struct cb_diag *diag) {
   struct cbgen_operator *handle = cb_calloc(1, sizeof *handle);
   *out = NULL;
   if (!handle) {
@@ -38,40 +42,89 @@ static void note_load(struct cb_shared *shared, const struct cb_operator *op) {
   const struct cb_operator_info *loaded = cb_operator_info(op);
   shared->info.registers = loaded->registers;
   shared->info.spilled_bytes = loaded->local_bytes;
-  shared->info.device_bytes = loaded->device_bytes;
   shared->info.load_seconds += loaded->load_seconds;
   shared->info.upload_seconds += loaded->upload_seconds;
 }
 
-static enum cb_status new_shared(struct cb_shared **out, struct cb_session *session, struct cb_image *image,
-                                 const cbgen_info *info, struct cb_diag *diag) {
+static enum cb_status new_shared(struct cb_shared **out, const struct cb_loading *loading,
+                                 struct cb_diag *diag) {
   struct cb_shared *shared = *out = cb_calloc(1, sizeof *shared);
   if (!shared) {
-    cb_image_release(image);
+    cb_image_release(loading->image);
     return cb_fail_memory(diag, "an operator", sizeof *shared);
   }
   atomic_init(&shared->handles, 1);
   pthread_mutex_init(&shared->lock, NULL);
-  shared->session = cb_session_hold(session);
-  shared->image = *image;
-  shared->info = *info;
-  snprintf(shared->key, sizeof shared->key, "%016llx", (unsigned long long)image->id);
-  *image = (struct cb_image){0};
+  shared->session = cb_session_hold(loading->session);
+  shared->image = *loading->image;
+  shared->info = *loading->info;
+  snprintf(shared->key, sizeof shared->key, "%016llx", (unsigned long long)shared->image.id);
+  *loading->image = (struct cb_image){0};
   return CB_OK;
 }
 
-enum cb_status cb_operator_make(struct cbgen_operator **out, struct cb_session *session, struct cb_image *image,
-                                const cbgen_info *info, struct cb_diag *diag) {
+/* Values from the host go through a buffer that is only for this. */
+static enum cb_status move_values(struct cb_updater *updater, const struct cb_device *device,
+                                  const struct cb_loading *loading, size_t count, struct cb_diag *diag) {
+  const size_t bytes = count * cb_type_size(loading->value_type);
+  cb_device_ptr values = (cb_device_ptr)(uintptr_t)loading->values, buffer = 0;
+  enum cb_status s = CB_OK;
+  if (!loading->on_device) {
+    s = cb_device_alloc(device, &buffer, bytes, "values", diag);
+    if (!s) s = cb_device_upload(device, buffer, loading->values, bytes, "values", diag);
+    values = buffer;
+  }
+  if (!s) s = cb_updater_run(updater, loading->value_type, values, NULL, diag);
+  if (!s) s = cb_device_wait(device, "packing values", diag);
+  cb_device_free(device, buffer);
+  return s;
+}
+
+/* With the device's context current. */
+static enum cb_status add_values(struct cb_shared *shared, const struct cb_operator *op,
+                                 const struct cb_loading *loading, struct cb_diag *diag) {
+  struct cb_updater *updater = NULL;
+  const double start = cb_seconds();
+  enum cb_status s = cb_updater_create(&updater, loading->packer, op, &shared->image, diag);
+  if (!s && loading->values)
+    s = move_values(updater, shared->session->device, loading, (size_t)shared->image.entries, diag);
+  if (!s && loading->keep) {
+    shared->updater = updater;
+    shared->packer = loading->packer;
+  } else {
+    cb_updater_free(updater);
+  }
+  shared->info.upload_seconds += cb_seconds() - start;
+  return s;
+}
+
+static enum cb_status fill_shared(struct cb_shared *shared, struct cb_operator **op,
+                                  const struct cb_loading *loading, struct cb_diag *diag) {
+  const struct cb_device *device = shared->session->device;
+  enum cb_status s = cb_operator_load(op, device, &shared->image, 0, diag);
+  if (s) return s;
+  note_load(shared, *op);
+  if (loading->packer) {
+    s = cb_device_enter(device, diag);
+    if (s) return s;
+    s = add_values(shared, *op, loading, diag);
+    cb_device_leave(device);
+  }
+  return s ? s : cb_image_detach(&shared->image, diag);
+}
+
+enum cb_status cb_operator_make(struct cbgen_operator **out, const struct cb_loading *loading,
+                                struct cb_diag *diag) {
   struct cb_shared *shared;
   struct cb_operator *op = NULL;
   *out = NULL;
-  enum cb_status s = new_shared(&shared, session, image, info, diag);
+  enum cb_status s = new_shared(&shared, loading, diag);
   if (s) return s;
-  s = cb_operator_load(&op, session->device, &shared->image, 0, diag);
-  if (!s) note_load(shared, op);
-  if (!s) s = cb_image_detach(&shared->image, diag);
-  if (!s) s = new_handle(out, shared, op, diag);
-  else cb_operator_free(op);
+  s = fill_shared(shared, &op, loading, diag);
+  if (!s)
+    s = new_handle(out, shared, op, diag);
+  else
+    cb_operator_free(op);
   if (s) release_shared(shared);
   return s;
 }
@@ -133,9 +186,10 @@ static enum cb_status bind(cbgen_operator *op, const void *stream, struct cb_dia
   const uintptr_t wanted = stream_identity(stream);
   uintptr_t bound = CB_UNBOUND;
   if (atomic_compare_exchange_strong(&op->stream, &bound, wanted) || bound == wanted) return CB_OK;
-  return cb_fail(diag, CB_ERR_ARGUMENT,
-                 "this operator has scratch that serves another stream: clone the operator for this one, or unbind it "
-                 "once its products are done");
+  return cb_fail(
+      diag, CB_ERR_ARGUMENT,
+      "this operator has scratch that serves another stream: clone the operator for this one, or unbind it "
+      "once its products are done");
 }
 
 void cbgen_operator_unbind(cbgen_operator *op) {
@@ -145,20 +199,28 @@ void cbgen_operator_unbind(cbgen_operator *op) {
 static enum cb_status check_vectors(const struct cb_operator_info *info, const cbgen_product *product,
                                     struct cb_diag *diag) {
   if (info->rows && !product->y) return cb_fail(diag, CB_ERR_ARGUMENT, "'y' of the product is NULL");
-  if (info->cols && info->rows && !product->x) return cb_fail(diag, CB_ERR_ARGUMENT, "'x' of the product is NULL");
+  if (info->cols && info->rows && !product->x)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'x' of the product is NULL");
   return CB_OK;
+}
+
+/* The operator's context, made current where it is not; *entered tells. */
+static enum cb_status enter(const struct cb_device *device, int *entered, struct cb_diag *diag) {
+  *entered = !cb_device_is_current(device);
+  return *entered ? cb_device_enter(device, diag) : CB_OK;
 }
 
 static enum cb_status multiply(cbgen_operator *op, const cbgen_product *product, struct cb_diag *diag) {
   const struct cb_operator_info *info = cb_operator_info(op->op);
   const struct cb_device *device = op->shared->session->device;
+  int entered = 0;
   enum cb_status s = check_vectors(info, product, diag);
   if (!s && info->has_carry) s = bind(op, product->stream, diag);
-  if (!s) s = cb_device_enter(device, diag);
+  if (!s) s = enter(device, &entered, diag);
   if (s) return s;
   s = cb_operator_multiply(op->op, product->alpha, (cb_device_ptr)(uintptr_t)product->x, product->beta,
                            (cb_device_ptr)(uintptr_t)product->y, product->stream, diag);
-  cb_device_leave(device);
+  if (entered) cb_device_leave(device);
   return s;
 }
 
@@ -169,5 +231,54 @@ cbgen_status cbgen_multiply(cbgen_operator *op, const cbgen_product *product) {
   diag.message[0] = 0;
   enum cb_status s = cb_take_struct(&taken, sizeof taken, sizeof taken, product, "cbgen_product", &diag);
   if (!s) s = multiply(op, &taken, &diag);
+  return cb_operator_report(op, s, &diag);
+}
+
+/* ---- new values */
+
+static enum cb_status check_update(const struct cb_shared *shared, const cbgen_update *update,
+                                   struct cb_diag *diag) {
+  if (!shared->updater)
+    return cb_fail(
+        diag, CB_ERR_ARGUMENT,
+        shared->image.values == CBGEN_VALUES_FIXED
+            ? "this operator's values are fixed: they shaped its kernel; compile it with mutable values"
+            : "this operator's values cannot be renewed: compile it with mutable values");
+  if ((int)update->value_type < 0 || update->value_type > CBGEN_BF16)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'value_type' is %d; it is one of cbgen_type",
+                   (int)update->value_type);
+  if (update->memory != CBGEN_HOST && update->memory != CBGEN_DEVICE)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'memory' is %d; it is one of cbgen_memory", (int)update->memory);
+  if (shared->image.entries && !update->values)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'values' of the update is NULL");
+  if ((uintptr_t)update->values % cb_type_size((enum cb_type)update->value_type))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'values' of the update is not aligned for its type");
+  return CB_OK;
+}
+
+static enum cb_status renew(const struct cb_shared *shared, const cbgen_update *update,
+                            struct cb_diag *diag) {
+  const struct cb_device *device = shared->session->device;
+  const enum cb_type type = (enum cb_type)update->value_type;
+  int entered = 0;
+  enum cb_status s = check_update(shared, update, diag);
+  if (!s && !shared->image.entries) return CB_OK;
+  if (!s) s = enter(device, &entered, diag);
+  if (s) return s;
+  s = update->memory == CBGEN_DEVICE
+          ? cb_updater_run(shared->updater, type, (cb_device_ptr)(uintptr_t)update->values, update->stream,
+                           diag)
+          : cb_updater_run_from_host(shared->updater, type, update->values, update->stream, diag);
+  if (entered) cb_device_leave(device);
+  return s;
+}
+
+cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_update *update) {
+  struct cb_diag diag;
+  cbgen_update taken;
+  if (!op) return CBGEN_ERROR_ARGUMENT;
+  diag.message[0] = 0;
+  enum cb_status s = cb_take_struct(&taken, sizeof taken, sizeof taken, update, "cbgen_update", &diag);
+  if (!s) s = renew(op->shared, &taken, &diag);
   return cb_operator_report(op, s, &diag);
 }

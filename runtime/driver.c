@@ -188,11 +188,16 @@ static enum cb_status describe(struct cb_device *device, struct cb_diag *diag) {
                          "ask the name of GPU %d", device->ordinal);
 }
 
-static enum cb_status hold_context(struct cb_device *device, struct cb_diag *diag) {
+/* `context` NULL: the primary one. */
+static enum cb_status hold_context(struct cb_device *device, struct CUctx_st *context, struct cb_diag *diag) {
   const struct cb_driver *driver = device->driver;
   size_t free_bytes = 0, total = 0;
-  enum cb_status s = cb_driver_check(driver, driver->call.primary_retain(&device->context, device->handle),
-                                     diag, "make a context on GPU %d", device->ordinal);
+  enum cb_status s = CB_OK;
+  device->context = context;
+  device->borrowed = context != NULL;
+  if (!context)
+    s = cb_driver_check(driver, driver->call.primary_retain(&device->context, device->handle), diag,
+                        "make a context on GPU %d", device->ordinal);
   if (s) {
     device->context = NULL;
     return s;
@@ -206,8 +211,8 @@ static enum cb_status hold_context(struct cb_device *device, struct cb_diag *dia
   return s;
 }
 
-enum cb_status cb_device_open(struct cb_device **out, const struct cb_driver *driver, int ordinal,
-                              struct cb_diag *diag) {
+static enum cb_status open_device(struct cb_device **out, const struct cb_driver *driver, int ordinal,
+                                  struct CUctx_st *context, struct cb_diag *diag) {
   *out = NULL;
   if (ordinal < 0 || ordinal >= driver->devices)
     return cb_fail(diag, CB_ERR_ARGUMENT, "there is no GPU '%d'; the driver shows %d, counted from 0",
@@ -219,7 +224,7 @@ enum cb_status cb_device_open(struct cb_device **out, const struct cb_driver *dr
   enum cb_status s = cb_driver_check(driver, driver->call.device_get(&device->handle, ordinal), diag,
                                      "find GPU %d", ordinal);
   if (!s) s = describe(device, diag);
-  if (!s) s = hold_context(device, diag);
+  if (!s) s = hold_context(device, context, diag);
   if (s)
     cb_device_close(device);
   else
@@ -227,9 +232,38 @@ enum cb_status cb_device_open(struct cb_device **out, const struct cb_driver *dr
   return s;
 }
 
+enum cb_status cb_device_open(struct cb_device **out, const struct cb_driver *driver, int ordinal,
+                              struct cb_diag *diag) {
+  return open_device(out, driver, ordinal, NULL, diag);
+}
+
+/* The number of the GPU with this handle. */
+static enum cb_status find_ordinal(int *ordinal, const struct cb_driver *driver, int handle, struct cb_diag *diag) {
+  for (*ordinal = 0; *ordinal < driver->devices; ++*ordinal) {
+    int other = -1;
+    const enum cb_status s =
+        cb_driver_check(driver, driver->call.device_get(&other, *ordinal), diag, "find GPU %d", *ordinal);
+    if (s || other == handle) return s;
+  }
+  return cb_fail(diag, CB_ERR_DEVICE, "the current CUDA context is on a GPU that the driver does not list");
+}
+
+enum cb_status cb_device_open_current(struct cb_device **out, const struct cb_driver *driver,
+                                      struct cb_diag *diag) {
+  struct CUctx_st *context = NULL;
+  int handle = 0, ordinal = 0;
+  *out = NULL;
+  enum cb_status s = CB_OK;
+  s = cb_driver_check(driver, driver->call.context_current(&context), diag, "ask for the current CUDA context");
+  if (!s && context)
+    s = cb_driver_check(driver, driver->call.context_device(&handle), diag, "ask for the GPU of the CUDA context");
+  if (!s && context) s = find_ordinal(&ordinal, driver, handle, diag);
+  return s ? s : open_device(out, driver, ordinal, context, diag);
+}
+
 void cb_device_close(struct cb_device *device) {
   if (!device) return;
-  if (device->context) device->driver->call.primary_release(device->handle);
+  if (device->context && !device->borrowed) device->driver->call.primary_release(device->handle);
   cb_free(device);
 }
 
@@ -241,6 +275,11 @@ enum cb_status cb_device_enter(const struct cb_device *device, struct cb_diag *d
 void cb_device_leave(const struct cb_device *device) {
   struct CUctx_st *popped = NULL;
   device->driver->call.context_pop(&popped);
+}
+
+int cb_device_is_current(const struct cb_device *device) {
+  struct CUctx_st *context = NULL;
+  return device->driver->call.context_current(&context) == CB_CU_SUCCESS && context == device->context;
 }
 
 /* ---- memory */

@@ -170,7 +170,8 @@ enum cb_status cb_driver_check(const struct cb_driver *driver, cb_cu_result resu
 struct cb_device {
   const struct cb_driver *driver;
   int ordinal, handle;
-  struct CUctx_st *context; /* the primary one, retained: shared with the CUDA run-time API */
+  int borrowed; /* the context is the caller's; else the primary one (the run-time API's), retained */
+  struct CUctx_st *context;
   struct cb_target target;
   int64_t memory_bytes;
 };
@@ -180,11 +181,16 @@ struct cb_device {
  * memory. */
 enum cb_status cb_device_open(struct cb_device **device, const struct cb_driver *driver, int ordinal,
                               struct cb_diag *diag);
+/* The GPU and the context that are current on the calling thread; the context must outlive the device. Without one
+ * GPU 0, as above. */
+enum cb_status cb_device_open_current(struct cb_device **device, const struct cb_driver *driver,
+                                      struct cb_diag *diag);
 void cb_device_close(struct cb_device *device); /* NULL is accepted */
 
 /* Pushes the device's context on the calling thread's stack; every enter that succeeded needs its leave. */
 enum cb_status cb_device_enter(const struct cb_device *device, struct cb_diag *diag);
 void cb_device_leave(const struct cb_device *device);
+int cb_device_is_current(const struct cb_device *device); /* on the calling thread */
 
 /* The rest needs the context to be current. `what` names the memory in messages. Counts of 0 bytes are fine.
  */

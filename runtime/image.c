@@ -31,7 +31,7 @@ static void add_array(struct cb_image *image, const struct cb_plan *plan, const 
       .contents = blob ? blob->bytes + offset : NULL,
   };
   if (array->role != CB_ROLE_VALUES && array->role != CB_ROLE_MIXED) return;
-  struct cb_image_range range = {.offset = offset, .slots = plan->regions[r].value_slots};
+  struct cb_image_range range = {.array = image->arrays_count - 1, .slots = plan->regions[r].value_slots};
   for (int i = 0; i < image->ranges_count; i++) range.first += image->ranges[i].slots;
   image->ranges[image->ranges_count++] = range;
 }
@@ -93,11 +93,12 @@ static enum cb_status add_launches(struct cb_image *image, const struct cb_image
 
 /* ---- the whole */
 
-/* What cuSPARSE's CSR product is predicted to take: its bytes at the share of the read rate that it reaches on
- * the H200 (DESIGN §5: 524 GFLOP/s at 12 bytes per nonzero), but not less than its gathers of x. */
+/* What cuSPARSE's CSR product is predicted to take: its bytes at the share of the read rate that it reaches
+ * on the H200 (DESIGN §5: 524 GFLOP/s at 12 bytes per nonzero), but not less than its gathers of x. */
 static int64_t predict_csr(const struct cb_plan *plan) {
   enum { CSR_PERCENT = 70 };
-  const int64_t value = (int64_t)cb_type_size(plan->matrix_type), element = (int64_t)cb_type_size(plan->vector_type);
+  const int64_t value = (int64_t)cb_type_size(plan->matrix_type),
+                element = (int64_t)cb_type_size(plan->vector_type);
   const int64_t bytes = plan->nnz * (4 + value) + (plan->rows + 1) * (plan->nnz > INT32_MAX ? 8 : 4) +
                         (plan->rows + plan->cols) * element;
   const int64_t stream = bytes * 100 / (plan->target.read_gb_per_s * CSR_PERCENT);
@@ -145,6 +146,12 @@ enum cb_status cb_image_from_plan(struct cb_image *image, const struct cb_image_
   enum cb_status s = add_arrays(image, parts, diag);
   if (!s) s = add_launches(image, parts, diag);
   return s ? s : add_texts(image, parts, diag);
+}
+
+int cb_image_has_arrays(const struct cb_image *image) {
+  for (int i = 0; i < image->arrays_count; i++)
+    if (!image->arrays[i].contents && !image->arrays[i].values) return 0;
+  return 1;
 }
 
 enum cb_status cb_image_detach(struct cb_image *image, struct cb_diag *diag) {

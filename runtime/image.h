@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /* An image: everything that an operator is made from once its plan is gone, in numbers, strings and bytes.
  *
- *   cb_image_from_plan   what a plan, its label and its packed data say            the tool, and a cache's miss
- *   cb_image_sections    as sections of bytes: for a cache's entry, or a block that the application owns
+ *   cb_image_from_plan   what a plan, its label and its packed data say            the tool, and a cache's
+ * miss cb_image_sections    as sections of bytes: for a cache's entry, or a block that the application owns
  *   cb_image_parse       back from them; every number is checked                   a cache's hit, and load
  *
- * The packed arrays lie in one range of device memory, `packed_bytes` long. An array's contents may be missing:
- * those of value arrays, which are zeroed and then filled slot by slot through the value map (runtime/values.h).
+ * The packed arrays lie in one range of device memory, `packed_bytes` long. An array's contents may be
+ * missing: those of value arrays, which are zeroed and then filled slot by slot through the value map
+ * (runtime/values.h).
  *
  * Sections (all numbers little-endian; a string is u32 length, bytes):
  *
@@ -56,8 +57,8 @@ struct cb_image_launch {
 
 /* The value slots of one region: consecutive elements of matrix_type. */
 struct cb_image_range {
-  int64_t offset; /* of the first slot, in the packed data */
-  int64_t slots;
+  int array;     /* whose elements, or parts of it, the slots are */
+  int64_t slots; /* from the array's beginning on */
   int64_t first; /* the first slot's place in the value map */
 };
 
@@ -67,12 +68,12 @@ struct cb_image {
   enum cb_form form;
   int values; /* enum cbgen_values */
   struct cb_target target;
-  int64_t stored_bytes; /* what a product reads beside x and y */
-  int64_t plan_ns, csr_ns; /* predicted: a product, and one of cuSPARSE's with CSR */
+  int64_t stored_bytes;              /* what a product reads beside x and y */
+  int64_t plan_ns, csr_ns;           /* predicted: a product, and one of cuSPARSE's with CSR */
   struct cb_hash plan_hash, pattern; /* pattern: of the matrix as it multiplies */
   uint64_t id;                       /* stands in the kernels' names */
   int64_t carry_sums, carry_counters;
-  const char *recipe; /* that the plan followed */
+  const char *recipe;               /* that the plan followed */
   const char *line, *json, *source; /* NUL-terminated */
   int groups_count, launches_count, arrays_count, ranges_count;
   struct cb_image_group *groups;
@@ -80,7 +81,7 @@ struct cb_image {
   struct cb_image_array *arrays;
   struct cb_image_range *ranges;
   int64_t packed_bytes;
-  int64_t entries; /* of the caller's values, duplicates included */
+  int64_t entries;         /* of the caller's values, duplicates included */
   struct cb_value_map map; /* count 0: not there */
   const void *cubin;
   size_t cubin_bytes;
@@ -90,21 +91,46 @@ struct cb_image {
 
 struct cb_image_parts {
   const struct cb_plan *plan;
-  const struct cb_label *label; /* names the kernels */
-  const struct cb_blob *blob;   /* contents of the arrays; NULL: none has any */
+  const struct cb_label *label;   /* names the kernels */
+  const struct cb_blob *blob;     /* contents of the arrays; NULL: none has any */
   const struct cb_source *source; /* NULL: "" */
   const void *cubin;              /* compiled from the plan's text for the plan's target */
   size_t cubin_bytes;
 };
 
-/* Refers to the blob's bytes and the cubin, which must outlive the image; the plan, label and source need not.
- * CB_ERR_FORMAT: the blob is too short for the plan. Release the image in any case. */
+/* Refers to the blob's bytes and the cubin, which must outlive the image; the plan, label and source need
+ * not. CB_ERR_FORMAT: the blob is too short for the plan. Release the image in any case. */
 enum cb_status cb_image_from_plan(struct cb_image *image, const struct cb_image_parts *parts,
                                   struct cb_diag *diag);
 void cb_image_release(struct cb_image *image);
 
-/* Lets go of what an operator keeps no host copy of, the arrays' contents and the value map, and takes the cubin
- * over, so that the image refers to nothing but itself. */
+/* Whether the arrays have their contents, value arrays apart. */
+int cb_image_has_arrays(const struct cb_image *image);
+
+/* ---- as sections of bytes */
+
+enum { CB_IMAGE_SECTIONS = 8 };
+
+struct cb_image_bytes {
+  int count;
+  struct cb_cache_section sections[CB_IMAGE_SECTIONS];
+  void *operator_bytes, *owned[2]; /* what was written for them; the others are the image's */
+};
+
+/* All that the image has: arrays without contents and an empty map are left out; without `data` all contents
+ * and the map are. The sections refer to the image and what it refers to. Release the bytes in any case. */
+enum cb_status cb_image_sections(struct cb_image_bytes *bytes, const struct cb_image *image, int data,
+                                 struct cb_diag *diag);
+void cb_image_bytes_release(struct cb_image_bytes *bytes);
+
+/* The image refers to the sections' bytes. CB_ERR_FORMAT: they are not an image's, or its numbers do not fit
+ * each other. `suspect` 1: the bytes may come from anywhere, so what a checksum would vouch for is looked at,
+ * too: every entry of the map, and the cubin. Release the image in any case. */
+enum cb_status cb_image_parse(struct cb_image *image, const struct cb_cache_section *sections, int count,
+                              int suspect, struct cb_diag *diag);
+
+/* Lets go of what an operator keeps no host copy of, the arrays' contents and the value map, and takes the
+ * cubin over, so that the image refers to nothing but itself. */
 enum cb_status cb_image_detach(struct cb_image *image, struct cb_diag *diag);
 
 #endif

@@ -28,8 +28,8 @@ enum cb_status cb_take_struct(void *to, size_t size, size_t least, const void *f
   for (size_t i = size; i < given; i++)
     if (bytes[i])
       return cb_fail(diag, CB_ERR_UNSUPPORTED,
-                     "a '%s' of %zu bytes sets members that this version does not know (it has %zu bytes)", what,
-                     given, size);
+                     "a '%s' of %zu bytes sets members that this version does not know (it has %zu bytes)",
+                     what, given, size);
   memset(to, 0, size);
   memcpy(to, from, given < size ? given : size);
   return CB_OK;
@@ -47,7 +47,8 @@ static enum cb_status check_shape(const cbgen_csr *csr, struct cb_diag *diag) {
   if (csr->index_base != 0 && csr->index_base != 1)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'index_base' is %d; it is 0 or 1", csr->index_base);
   if ((int)csr->value_type < 0 || csr->value_type > CBGEN_BF16)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'value_type' is %d; it is one of cbgen_type", (int)csr->value_type);
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'value_type' is %d; it is one of cbgen_type",
+                   (int)csr->value_type);
   if (csr->memory != CBGEN_HOST && csr->memory != CBGEN_DEVICE)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'memory' is %d; it is one of cbgen_memory", (int)csr->memory);
   if (csr->rows < 0 || csr->cols < 0 || csr->nnz < 0)
@@ -112,14 +113,15 @@ static enum cb_status fail_row(const struct cb_view *view, int64_t row, struct c
   const int64_t base = view->base, begin = cb_view_row(view, row), end = cb_view_row(view, row + 1);
   if (begin < 0 || end < begin || end > view->nnz)
     return cb_fail(diag, CB_ERR_ARGUMENT,
-                   "'row_ptr[%lld]' is %lld after %lld; it never decreases, up to %s = %lld", (long long)row + 1,
-                   (long long)(end + base), (long long)(begin + base), base ? "nnz + 1" : "nnz",
-                   (long long)(view->nnz + base));
+                   "'row_ptr[%lld]' is %lld after %lld; it never decreases, up to %s = %lld",
+                   (long long)row + 1, (long long)(end + base), (long long)(begin + base),
+                   base ? "nnz + 1" : "nnz", (long long)(view->nnz + base));
   for (int64_t k = begin; k < end; k++) {
     const int64_t col = cb_view_col(view, k);
     if (col < 0 || col >= view->cols)
-      return cb_fail(diag, CB_ERR_ARGUMENT, "'col_idx[%lld]' is %lld in row %lld; columns go from %lld to %lld",
-                     (long long)k, (long long)(col + base), (long long)row, (long long)base,
+      return cb_fail(diag, CB_ERR_ARGUMENT,
+                     "'col_idx[%lld]' is %lld in row %lld; columns go from %lld to %lld", (long long)k,
+                     (long long)(col + base), (long long)row, (long long)base,
                      (long long)(view->cols - 1 + base));
   }
   return cb_fail(diag, CB_ERR_ARGUMENT, "the matrix changed while it was read (row %lld)", (long long)row);

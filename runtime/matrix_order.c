@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The caller's matrix made canonical, or transposed: see matrix.h. Rows that ascend strictly are copied as they
- * are. Others are sorted row by row; a transposed matrix is a counting sort by column, in which each part of the
- * rows has its own cursor for every column, so that the result does not depend on the number of threads. Either
- * way the entries then lie in canonical order with duplicates side by side, and `settle` joins those. */
+/* The caller's matrix made canonical, or transposed: see matrix.h. Rows that ascend strictly are copied as
+ * they are. Others are sorted row by row; a transposed matrix is a counting sort by column, in which each
+ * part of the rows has its own cursor for every column, so that the result does not depend on the number of
+ * threads. Either way the entries then lie in canonical order with duplicates side by side, and `settle`
+ * joins those. */
 #include "base/memory.h"
 #include "runtime/matrix.h"
 #include "runtime/matrix_parts.h"
@@ -93,8 +94,8 @@ static int compare_keys(const void *a, const void *b) {
   return (left > right) - (left < right);
 }
 
-/* Column in the upper half, place in the row in the lower: the order of keys is the order of columns, and of equal
- * ones that in which they were given. */
+/* Column in the upper half, place in the row in the lower: the order of keys is the order of columns, and of
+ * equal ones that in which they were given. */
 static void sort_keys(uint64_t *keys, int64_t count) {
   enum { SHORT = 48 };
   if (count > SHORT) {
@@ -111,7 +112,8 @@ static void sort_keys(uint64_t *keys, int64_t count) {
 
 static void sort_row(struct sorted *sorted, uint64_t *keys, const struct cb_view *view, int64_t row) {
   const int64_t begin = cb_view_row(view, row), end = cb_view_row(view, row + 1);
-  for (int64_t k = begin; k < end; k++) keys[k] = (uint64_t)cb_view_col(view, k) << 32 | (uint64_t)(k - begin);
+  for (int64_t k = begin; k < end; k++)
+    keys[k] = (uint64_t)cb_view_col(view, k) << 32 | (uint64_t)(k - begin);
   sort_keys(keys + begin, end - begin);
   for (int64_t k = begin; k < end; k++) {
     sorted->columns[k] = (int32_t)(keys[k] >> 32);
@@ -144,7 +146,8 @@ static enum cb_status sort_rows(struct sorted *sorted, const struct cb_view *vie
 
 /* Cursors for every column and part take at most 8 bytes per entry and column. */
 static int choose_parts(const struct cb_view *view) {
-  const int64_t most = view->cols ? (view->nnz + view->cols) / view->cols : 1, threads = omp_get_max_threads();
+  const int64_t most = view->cols ? (view->nnz + view->cols) / view->cols : 1,
+                threads = omp_get_max_threads();
   return (int)(most < 1 ? 1 : most < threads ? most : threads);
 }
 
@@ -201,7 +204,8 @@ static enum cb_status sort_columns(struct sorted *sorted, const struct cb_view *
     return cb_fail_memory(diag, "transposing the matrix", (unsigned long long)view->cols * sizeof *cursors);
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
   for (int part = 0; part < parts; part++)
-    count_part(view, cursors + part * view->cols, part_row(view, part, parts), part_row(view, part + 1, parts));
+    count_part(view, cursors + part * view->cols, part_row(view, part, parts),
+               part_row(view, part + 1, parts));
   place_columns(sorted, cursors, parts);
 #pragma omp parallel for schedule(static, 1) num_threads(parts)
   for (int part = 0; part < parts; part++)

@@ -281,6 +281,10 @@ enum cb_status cb_operator_clone(struct cb_operator **clone, const struct cb_ope
   return s;
 }
 
+cb_device_ptr cb_operator_array(const struct cb_operator *op, int number) {
+  return op->loaded->pointers[number];
+}
+
 const struct cb_operator_info *cb_operator_info(const struct cb_operator *op) {
   return &op->loaded->info;
 }

@@ -6,8 +6,8 @@
  *   cb_operator_multiply   one launch per launch of the plan; no allocation, no synchronisation
  *   cb_operator_clone      another handle on the same kernel and arrays with carry slots of its own
  *
- * The operator keeps nothing of the image: it may be released once it is loaded. The kernel's parameters are laid
- * out as codegen/source.h documents.
+ * The operator keeps nothing of the image: it may be released once it is loaded. The kernel's parameters are
+ * laid out as codegen/source.h documents.
  */
 #ifndef CBGEN_RUNTIME_OPERATOR_H
 #define CBGEN_RUNTIME_OPERATOR_H
@@ -23,9 +23,9 @@
 struct cb_operator;
 
 /* Copies the image's arrays to the device in one allocation, or, `apart`, in one for each array, so that
- * compute-sanitizer sees reads beyond one. Makes the device's context current for the time of the call only. The
- * device must outlive the operator and its clones. CB_ERR_DEVICE, CB_ERR_MEMORY, CB_ERR_LIMIT (a grid or shared
- * memory that this GPU does not have); nothing is left on the device after a failure. */
+ * compute-sanitizer sees reads beyond one. Makes the device's context current for the time of the call only.
+ * The device must outlive the operator and its clones. CB_ERR_DEVICE, CB_ERR_MEMORY, CB_ERR_LIMIT (a grid or
+ * shared memory that this GPU does not have); nothing is left on the device after a failure. */
 enum cb_status cb_operator_load(struct cb_operator **op, const struct cb_device *device,
                                 const struct cb_image *image, int apart, struct cb_diag *diag);
 
@@ -41,6 +41,9 @@ void cb_operator_free(struct cb_operator *op);
  * = Ax takes (1, 0), y += Ax takes (1, 1), axpby takes any; else CB_ERR_ARGUMENT. */
 enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
                                     cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag);
+
+/* Where array `number` of the image lies on the device. */
+cb_device_ptr cb_operator_array(const struct cb_operator *op, int number);
 
 struct cb_operator_info {
   int64_t rows, cols, nnz;

@@ -4,8 +4,10 @@
 #define CBGEN_RUNTIME_SESSION_H
 
 #include "base/status.h"
+#include "runtime/cache.h"
 #include "runtime/driver.h"
 #include "runtime/nvrtc.h"
+#include "runtime/packer.h"
 
 #include <stdatomic.h>
 
@@ -15,16 +17,27 @@ struct cb_session {
   atomic_int holders;
   struct cb_driver *driver;
   struct cb_device *device;
-  struct cb_nvrtc *nvrtc; /* NULL until it was needed; see cb_session_nvrtc */
+  struct cb_nvrtc *nvrtc;                         /* NULL until it was needed; see cb_session_nvrtc */
+  struct cb_packer packers[CB_PACKER_SOURCES][2]; /* by stored type and width; loaded when they were needed */
 };
 
-/* `ordinal`: of a GPU, whose primary context is used, or CB_DEVICE_CURRENT: the CUDA context that is current on the
- * calling thread, else GPU 0's primary one. CB_ERR_MISSING: no driver or no GPU. */
+/* `ordinal`: of a GPU, whose primary context is used, or CB_DEVICE_CURRENT: the CUDA context that is current
+ * on the calling thread, else GPU 0's primary one. CB_ERR_MISSING: no driver or no GPU. */
 enum cb_status cb_session_open(struct cb_session **session, int ordinal, struct cb_diag *diag);
 struct cb_session *cb_session_hold(struct cb_session *session);
 void cb_session_release(struct cb_session *session); /* NULL is accepted */
 
 /* Opens NVRTC when it is first needed. One thread at a time: the context's. CB_ERR_MISSING. */
-enum cb_status cb_session_nvrtc(struct cb_session *session, const struct cb_nvrtc **nvrtc, struct cb_diag *diag);
+enum cb_status cb_session_nvrtc(struct cb_session *session, const struct cb_nvrtc **nvrtc,
+                                struct cb_diag *diag);
+
+/* The kernels that pack values of a stored type by a map of that width: loaded already, or from the cache
+ * (which may be NULL), or compiled. Likewise one thread at a time. They live as long as the session. */
+enum cb_status cb_session_packer(struct cb_session *session, struct cb_cache *cache, enum cb_type stored,
+                                 int wide, const struct cb_packer **packer, struct cb_diag *diag);
+/* The same from a binary that the caller has. */
+enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type stored, int wide,
+                                      const void *cubin, size_t cubin_bytes, const struct cb_packer **packer,
+                                      struct cb_diag *diag);
 
 #endif

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The cache's part in a compilation: see compile.h. A cache that is off, empty, full or broken costs time
+ * only: all of this can but fail to help. */
+#include "runtime/compile.h"
+
+#include <string.h>
+
+/* What shapes an entry: not whether values can be renewed, for which the same entry serves. */
+void cb_work_key(struct cb_work *work) {
+  const struct cb_view *view = &work->view;
+  struct cb_cache_subject subject = {
+      .kind = "operator",
+      .options = &work->options,
+      .target = &work->session->device->target,
+      .rows = view->rows,
+      .cols = view->cols,
+      .nnz = view->nnz,
+      .pattern = work->raw,
+      .values = work->request.values == CBGEN_VALUES_FIXED ? &work->values : NULL,
+  };
+  cb_nvrtc_version(work->nvrtc, &subject.nvrtc_major, &subject.nvrtc_minor);
+  work->key = cb_cache_key(&subject);
+  cb_hash_number(&work->key, "transpose", (uint64_t)work->request.transpose);
+  cb_hash_number(&work->key, "tune", (uint64_t)work->tune);
+}
+
+/* ---- out of it */
+
+/* What an entry says must be what was asked for: a key's collision, if nothing else, would be found here. */
+static enum cb_status check_entry(const struct cb_work *work, struct cb_diag *diag) {
+  const struct cb_image *image = &work->image;
+  const int turned = work->request.transpose;
+  const int64_t rows = turned ? work->view.cols : work->view.rows,
+                cols = turned ? work->view.rows : work->view.cols;
+  if (image->rows == rows && image->cols == cols && image->entries == work->view.nnz) return CB_OK;
+  return cb_fail(diag, CB_ERR_FORMAT, "it is of another matrix");
+}
+
+/* An entry without its data, or without the map that is needed, gets them by its own recipe. */
+static enum cb_status complete(struct cb_work *work) {
+  const int has_values = work->request.values == CBGEN_VALUES_FIXED || work->image.map.count;
+  if (cb_image_has_arrays(&work->image) && (has_values || !work->image.ranges_count)) return CB_OK;
+  cb_log(work->context, "cache: the entry keeps no data: packing by recipe '%s'", work->image.recipe);
+  return cb_work_repack(work);
+}
+
+static void tell(const struct cb_work *work, enum cb_cache_outcome outcome, const struct cb_diag *diag) {
+  char hex[CB_HASH_HEX];
+  cb_hash_hex(work->key, hex);
+  cb_log(work->context, "cache: %s %s%s%s", cb_cache_outcome_name(outcome), hex, *diag->message ? ": " : "",
+         diag->message);
+}
+
+enum cb_status cb_work_get(struct cb_work *work, int *hit) {
+  struct cb_diag diag = {0};
+  const enum cb_cache_outcome outcome = cb_cache_get(work->cache, work->key, &work->entry, &diag);
+  *hit = outcome == CB_CACHE_HIT;
+  work->info.cache = *hit ? CBGEN_CACHE_HIT : outcome == CB_CACHE_UNUSED ? CBGEN_CACHE_OFF : CBGEN_CACHE_MISS;
+  tell(work, outcome, &diag);
+  enum cb_status s = CB_OK;
+  if (*hit) s = cb_image_parse(&work->image, work->entry.sections, work->entry.count, 0, work->diag);
+  if (*hit && !s) s = check_entry(work, work->diag);
+  work->info.lookup_seconds += cb_work_lap(work);
+  if (*hit && !s) s = complete(work);
+  if (s != CB_ERR_FORMAT && s != CB_ERR_WRONG) return s;
+  *hit = 0;
+  cb_work_forget(work);
+  return CB_OK;
+}
+
+void cb_work_forget(struct cb_work *work) {
+  cb_log(work->context, "cache: the entry is of no use: %s", work->diag->message);
+  work->diag->message[0] = 0;
+  cb_work_release_new(work);
+  cb_cache_remove(work->cache, work->key, NULL);
+  cb_cache_entry_release(&work->entry);
+  work->info.cache = CBGEN_CACHE_MISS;
+}
+
+/* ---- into it */
+
+void cb_work_put(struct cb_work *work) {
+  struct cb_image_bytes bytes;
+  struct cb_diag diag = {0};
+  const struct cb_cache_label label = {work->view.name, work->session->device->target.model};
+  if (work->info.cache == CBGEN_CACHE_OFF) return;
+  enum cb_status s = cb_image_sections(&bytes, &work->image, work->keep, &diag);
+  if (!s) {
+    const enum cb_cache_outcome outcome =
+        cb_cache_put(work->cache, work->key, &label, bytes.sections, bytes.count, &diag);
+    tell(work, outcome, &diag);
+  }
+  cb_image_bytes_release(&bytes);
+  work->info.store_seconds += cb_work_lap(work);
+}

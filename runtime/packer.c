@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Kernels that move values into slots: see packer.h. */
+#include "runtime/packer.h"
+
+#include "base/memory.h"
+#include "codegen/expand.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { THREADS = 256, STEPS = 4, SLOTS_PER_BLOCK = THREADS * STEPS };
+
+static const char *const kernels[CB_PACKER_SOURCES] = {
+    [CB_F64] = "cbgen_pack_f64",
+    [CB_F32] = "cbgen_pack_f32",
+    [CB_F16] = "cbgen_pack_f16",
+    [CB_BF16] = "cbgen_pack_bf16",
+};
+
+enum cb_status cb_packer_text(struct cb_text *text, enum cb_type stored, int wide, struct cb_diag *diag) {
+  static const char *const names[CB_PACKER_SOURCES] = {
+      [CB_F64] = "Double", [CB_F32] = "Float", [CB_F16] = "Half", [CB_BF16] = "Bfloat16"};
+  struct cb_scope none = {0}, scope = {0};
+  char threads[16], steps[16];
+  snprintf(threads, sizeof threads, "%d", THREADS);
+  snprintf(steps, sizeof steps, "%d", STEPS);
+  cb_scope_hole(&scope, "entry", wide ? "uint64_t" : "uint32_t");
+  cb_scope_hole(&scope, "threads", threads);
+  cb_scope_hole(&scope, "steps", steps);
+  cb_scope_hole(&scope, "stored", names[stored]);
+  enum cb_status s = cb_expand(text, "shims.cu.in", &none, diag);
+  if (!s) s = cb_expand(text, "device/pack.cu.in", &scope, diag);
+  if (!s) s = cb_scope_check(&scope, "the packing kernels", diag);
+  return !s && text->failed ? cb_fail_memory(diag, "the packing kernels", text->length) : s;
+}
+
+/* ---- loading */
+
+static enum cb_status find(struct cb_packer *packer, int source, struct cb_diag *diag) {
+  const struct cb_driver *driver = packer->device->driver;
+  struct CUfunc_st **function = &packer->functions[source];
+  enum cb_status s =
+      cb_driver_check(driver, driver->call.module_function(function, packer->module, kernels[source]), diag,
+                      "find kernel '%s'", kernels[source]);
+  if (!s && driver->call.function_load)
+    s = cb_driver_check(driver, driver->call.function_load(*function), diag, "load kernel '%s'",
+                        kernels[source]);
+  return s;
+}
+
+enum cb_status cb_packer_load(struct cb_packer *packer, const struct cb_device *device, enum cb_type stored,
+                              int wide, const void *cubin, size_t cubin_bytes, struct cb_diag *diag) {
+  *packer = (struct cb_packer){.device = device, .stored = stored, .wide = wide, .cubin_bytes = cubin_bytes};
+  packer->cubin = cb_alloc(cubin_bytes + 1, 1);
+  if (!packer->cubin) return cb_fail_memory(diag, "the packing kernels", cubin_bytes);
+  memcpy(packer->cubin, cubin, cubin_bytes);
+  enum cb_status s =
+      cb_driver_check(device->driver, device->driver->call.module_load(&packer->module, packer->cubin), diag,
+                      "load the packing kernels");
+  if (s) packer->module = NULL;
+  for (int source = 0; source < CB_PACKER_SOURCES && !s; source++) s = find(packer, source, diag);
+  return s;
+}
+
+void cb_packer_release(struct cb_packer *packer) {
+  if (packer->module) packer->device->driver->call.module_unload(packer->module);
+  cb_free(packer->cubin);
+  *packer = (struct cb_packer){0};
+}
+
+/* ---- launching */
+
+enum cb_status cb_packer_launch(const struct cb_packer *packer, const struct cb_packing *packing,
+                                struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct cb_driver *driver = packer->device->driver;
+  struct cb_packing taken = *packing;
+  void *parameters[] = {&taken.values, &taken.list_starts, &taken.list_entries,
+                        &taken.map,    &taken.slots,       &taken.count};
+  const int64_t blocks = (packing->count + SLOTS_PER_BLOCK - 1) / SLOTS_PER_BLOCK;
+  if (!blocks) return CB_OK;
+  if (blocks > INT32_MAX)
+    return cb_fail(diag, CB_ERR_LIMIT, "%lld slots are too many to be packed at once",
+                   (long long)packing->count);
+  return cb_driver_check(driver,
+                         driver->call.launch(packer->functions[packing->given], (unsigned)blocks, 1, 1,
+                                             THREADS, 1, 1, 0, stream, parameters, NULL),
+                         diag, "launch kernel '%s'", kernels[packing->given]);
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Values renewed on the device: see update.h. */
+#include "runtime/update.h"
+
+#include "base/memory.h"
+
+#include <pthread.h>
+#include <string.h>
+
+struct range {
+  cb_device_ptr slots;
+  int64_t count, first;
+};
+
+struct cb_updater {
+  const struct cb_device *device;
+  const struct cb_packer *packer;
+  struct cb_value_map map; /* its shape; the pointers are NULL */
+  int64_t values;          /* that a caller brings */
+  int64_t list_bytes;
+  int64_t bytes;         /* without the staging buffer */
+  cb_device_ptr entries; /* the map's */
+  cb_device_ptr lists;   /* starts, then entries; 0 without */
+  int ranges_count;
+  struct range *ranges;
+  pthread_mutex_t lock; /* of the next two */
+  cb_device_ptr staging;
+  size_t staging_bytes;
+};
+
+static size_t width_of(const struct cb_value_map *map) {
+  return map->wide ? 8 : 4;
+}
+
+/* ---- making one */
+
+static enum cb_status upload_map(struct cb_updater *updater, const struct cb_value_map *map,
+                                 struct cb_diag *diag) {
+  const struct cb_device *device = updater->device;
+  const size_t bytes = (size_t)cb_value_map_bytes(map), starts = (size_t)(map->lists + 1) * width_of(map);
+  const size_t lists = (size_t)updater->list_bytes;
+  enum cb_status s = cb_device_alloc(device, &updater->entries, bytes, "the value map", diag);
+  if (!s) s = cb_device_upload(device, updater->entries, map->entries, bytes, "the value map", diag);
+  if (!s && lists) s = cb_device_alloc(device, &updater->lists, lists, "lists of duplicates", diag);
+  if (!s && lists)
+    s = cb_device_upload(device, updater->lists, map->list_starts, starts, "lists of duplicates", diag);
+  if (!s && lists)
+    s = cb_device_upload(device, updater->lists + starts, map->list_entries, lists - starts,
+                         "lists of duplicates", diag);
+  updater->bytes = (int64_t)(bytes + lists);
+  return s;
+}
+
+static enum cb_status note_ranges(struct cb_updater *updater, const struct cb_operator *op,
+                                  const struct cb_image *image, struct cb_diag *diag) {
+  updater->ranges = cb_calloc((size_t)image->ranges_count + 1, sizeof *updater->ranges);
+  if (!updater->ranges)
+    return cb_fail_memory(diag, "ranges of slots", (unsigned long long)image->ranges_count);
+  updater->ranges_count = image->ranges_count;
+  for (int i = 0; i < image->ranges_count; i++)
+    updater->ranges[i] = (struct range){.slots = cb_operator_array(op, image->ranges[i].array),
+                                        .count = image->ranges[i].slots,
+                                        .first = image->ranges[i].first};
+  return CB_OK;
+}
+
+enum cb_status cb_updater_create(struct cb_updater **out, const struct cb_packer *packer,
+                                 const struct cb_operator *op, const struct cb_image *image,
+                                 struct cb_diag *diag) {
+  struct cb_updater *updater = cb_calloc(1, sizeof *updater);
+  *out = NULL;
+  if (!updater) return cb_fail_memory(diag, "an updater", sizeof *updater);
+  updater->device = packer->device;
+  updater->packer = packer;
+  updater->values = image->entries;
+  updater->list_bytes = cb_value_map_list_bytes(&image->map);
+  updater->map =
+      (struct cb_value_map){.count = image->map.count, .wide = image->map.wide, .lists = image->map.lists};
+  pthread_mutex_init(&updater->lock, NULL);
+  enum cb_status s = note_ranges(updater, op, image, diag);
+  if (!s) s = upload_map(updater, &image->map, diag);
+  if (s)
+    cb_updater_free(updater);
+  else
+    *out = updater;
+  return s;
+}
+
+void cb_updater_free(struct cb_updater *updater) {
+  if (!updater) return;
+  cb_device_free(updater->device, updater->entries);
+  cb_device_free(updater->device, updater->lists);
+  cb_device_free(updater->device, updater->staging);
+  cb_free(updater->ranges);
+  pthread_mutex_destroy(&updater->lock);
+  cb_free(updater);
+}
+
+int64_t cb_updater_bytes(const struct cb_updater *updater) {
+  return updater->bytes + (int64_t)updater->staging_bytes;
+}
+
+/* ---- running it */
+
+enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb_device_ptr values,
+                              struct CUstream_st *stream, struct cb_diag *diag) {
+  const size_t width = width_of(&updater->map);
+  enum cb_status s = CB_OK;
+  for (int i = 0; i < updater->ranges_count && !s; i++) {
+    const struct range *range = &updater->ranges[i];
+    const struct cb_packing packing = {
+        .given = given,
+        .values = values,
+        .list_starts = updater->lists,
+        .list_entries = updater->lists + (cb_device_ptr)(updater->map.lists + 1) * width,
+        .map = updater->entries + (cb_device_ptr)range->first * width,
+        .slots = range->slots,
+        .count = range->count,
+    };
+    s = cb_packer_launch(updater->packer, &packing, stream, diag);
+  }
+  return s;
+}
+
+/* Room for the widest type, so that one buffer serves all. */
+static enum cb_status need_staging(struct cb_updater *updater, struct CUstream_st *stream,
+                                   struct cb_diag *diag) {
+  const struct cb_driver *driver = updater->device->driver;
+  const size_t bytes = (size_t)updater->values * sizeof(double);
+  unsigned capturing = 0;
+  if (updater->staging) return CB_OK;
+  enum cb_status s = cb_driver_check(driver, driver->call.stream_capturing(stream, &capturing), diag,
+                                     "ask whether a stream is being captured");
+  if (!s && capturing != CB_CU_CAPTURE_NONE)
+    return cb_fail(
+        diag, CB_ERR_ARGUMENT,
+        "the first renewal from host memory allocates a buffer, which cannot be captured: renew once "
+        "before the capture, or give values in device memory");
+  if (!s) s = cb_device_alloc(updater->device, &updater->staging, bytes, "values to be renewed", diag);
+  if (!s) updater->staging_bytes = bytes;
+  return s;
+}
+
+enum cb_status cb_updater_run_from_host(struct cb_updater *updater, enum cb_type given, const void *values,
+                                        struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct cb_driver *driver = updater->device->driver;
+  const size_t bytes = (size_t)updater->values * cb_type_size(given);
+  pthread_mutex_lock(&updater->lock);
+  enum cb_status s = need_staging(updater, stream, diag);
+  pthread_mutex_unlock(&updater->lock);
+  if (!s && bytes)
+    s = cb_driver_check(driver, driver->call.copy_to_device_async(updater->staging, values, bytes, stream),
+                        diag, "copy values to GPU %d", updater->device->ordinal);
+  return s ? s : cb_updater_run(updater, given, updater->staging, stream, diag);
+}
+
+/* ---- saving */
+
+struct cb_value_map cb_updater_map(const struct cb_updater *updater) {
+  return updater->map;
+}
+
+enum cb_status cb_updater_download(const struct cb_updater *updater, void *entries, void *lists,
+                                   struct cb_diag *diag) {
+  const size_t bytes = (size_t)cb_value_map_bytes(&updater->map);
+  enum cb_status s =
+      cb_device_download(updater->device, entries, updater->entries, bytes, "the value map", diag);
+  if (!s && updater->list_bytes)
+    s = cb_device_download(updater->device, lists, updater->lists, (size_t)updater->list_bytes,
+                           "lists of duplicates", diag);
+  return s;
+}

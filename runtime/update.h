@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Renewing an operator's values on the device: the value map beside the arrays, and kernels that gather by
+ * it. The device's context must be current everywhere.
+ */
+#ifndef CBGEN_RUNTIME_UPDATE_H
+#define CBGEN_RUNTIME_UPDATE_H
+
+#include "base/status.h"
+#include "runtime/image.h"
+#include "runtime/operator.h"
+#include "runtime/packer.h"
+
+#include <stdint.h>
+
+struct cb_updater;
+
+/* Copies the image's value map to the device. The packer, of the map's width and the stored type, and the
+ * operator must outlive the updater; the image need not. */
+enum cb_status cb_updater_create(struct cb_updater **updater, const struct cb_packer *packer,
+                                 const struct cb_operator *op, const struct cb_image *image,
+                                 struct cb_diag *diag);
+void cb_updater_free(struct cb_updater *updater); /* NULL is accepted */
+
+int64_t cb_updater_bytes(const struct cb_updater *updater); /* allocated on the device */
+
+/* Puts the renewal on the stream. `values` lie on the device. No allocation, no synchronisation. */
+enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb_device_ptr values,
+                              struct CUstream_st *stream, struct cb_diag *diag);
+
+/* The same from host memory, through a buffer on the device that the first call allocates. Pageable values
+ * may be reused on return. Any thread. CB_ERR_ARGUMENT: the first call, while the stream is being captured.
+ */
+enum cb_status cb_updater_run_from_host(struct cb_updater *updater, enum cb_type given, const void *values,
+                                        struct CUstream_st *stream, struct cb_diag *diag);
+
+/* The map's entries, and its lists (starts, then entries), back to the host: cb_value_map_bytes and
+ * _list_bytes. */
+enum cb_status cb_updater_download(const struct cb_updater *updater, void *entries, void *lists,
+                                   struct cb_diag *diag);
+/* Its shape, without pointers. */
+struct cb_value_map cb_updater_map(const struct cb_updater *updater);
+
+#endif
