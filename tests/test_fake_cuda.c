@@ -200,6 +200,7 @@ static const struct {
     {"random,rows=100,cols=5000,density=0.2", "recipe=cb unit-budget=512 form=axpby"}, /* carries */
     {"random,rows=300,cols=200,density=0.3", "recipe=cb atomics=on balance=heap form=axpby"},
     {"random,rows=300,cols=200,density=0.05", "recipe=sell form=axpby"},
+    {"random,rows=300,cols=200,density=0.05", "recipe=merge form=axpby"},
     {"stencil5,n=20", "recipe=dia form=axpby"},
     {"fe3,n=4", "recipe=blocks form=axpby"},
     {"empty,rows=50,cols=40", "form=axpby"},
