@@ -17,8 +17,9 @@
 enum {
   FORMAT = 1,
   HEAD = sizeof(struct cb_cache_head),
-  WINDOW = 16 << 20, /* bytes checked at a time; an entry up to this long is read into memory */
-  ALONE = 1 << 20    /* a window up to this long is hashed at once: threads cost more than they save */
+  COPY_MOST = 16 << 20, /* bytes: an entry up to this long is read into memory, a longer one mapped */
+  WINDOW = 1 << 20,     /* bytes that one thread reads and hashes at a time */
+  BATCH = 1024          /* windows whose digests are kept at a time */
 };
 static const char magic[8] = "CBGENTRY";
 
@@ -26,27 +27,81 @@ static int64_t aligned(int64_t offset) {
   return (offset + CB_CACHE_ALIGN - 1) / CB_CACHE_ALIGN * CB_CACHE_ALIGN;
 }
 
-/* ---- sums: of a section's length, then of its windows one after the other */
+/* ---- sums: of a section's length, and of the digests of its windows, which threads compute side by side. A section
+ * of one window starts no threads: they would cost more than they save. */
 
-static struct cb_hash sum_begin(int64_t length) {
-  struct cb_hash sum = {0, 0};
-  cb_hash_number(&sum, "length", (uint64_t)length);
-  return sum;
-}
+/* Where a section's bytes are: in memory, or in a file. */
+struct source {
+  int64_t length;
+  const char *bytes; /* in memory; else NULL */
+  const struct cb_cache_file *file;
+  int64_t offset; /* in the file */
+  char *into;     /* what is read goes here; NULL: nowhere */
+};
 
-static void sum_window(struct cb_hash *sum, const void *bytes, size_t length) {
-  const struct cb_hash digest =
-      length <= ALONE ? cb_hash_bytes(bytes, length) : cb_hash_array(bytes, length, 1);
-  cb_hash_field(sum, "window", &digest, sizeof digest);
-}
-
-static struct cb_hash sum_of(const struct cb_cache_section *section) {
-  struct cb_hash sum = sum_begin(section->length);
-  for (int64_t done = 0; done < section->length; done += WINDOW) {
-    const int64_t left = section->length - done;
-    sum_window(&sum, (const char *)section->bytes + done, (size_t)(left < WINDOW ? left : WINDOW));
+/* 0: all bytes were read, -1: the file ends before, else errno. */
+static int read_all(const struct cb_cache_file *file, void *bytes, size_t length, int64_t offset) {
+  char *next = bytes;
+  while (length) {
+    const ssize_t got = file->calls->read(file->fd, next, length, (off_t)offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno;
+    if (!got) return -1;
+    next += got;
+    length -= (size_t)got;
+    offset += got;
   }
-  return sum;
+  return 0;
+}
+
+/* `buffer` is used when the bytes have no other place. Returns as read_all does. */
+static int digest_window(struct cb_hash *digest, const struct source *source, int64_t window, char *buffer) {
+  const int64_t begin = window * WINDOW, left = source->length - begin;
+  const size_t length = (size_t)(left < WINDOW ? left : WINDOW);
+  const char *bytes = source->bytes ? source->bytes + begin : NULL;
+  if (!bytes) {
+    char *place = source->into ? source->into + begin : buffer;
+    if (!place) return ENOMEM;
+    const int error = read_all(source->file, place, length, source->offset + begin);
+    if (error) return error;
+    bytes = place;
+  }
+  *digest = cb_hash_bytes(bytes, length);
+  return 0;
+}
+
+static int digest_batch(struct cb_hash digests[BATCH], const struct source *source, int64_t first,
+                        int count) {
+  int failed = 0;
+#pragma omp parallel if (count > 1)
+  {
+    char *buffer = source->bytes || source->into ? NULL : cb_alloc(WINDOW, 1);
+#pragma omp for schedule(dynamic)
+    for (int i = 0; i < count; i++) {
+      const int error = digest_window(&digests[i], source, first + i, buffer);
+      if (error) {
+#pragma omp atomic write
+        failed = error;
+      }
+    }
+    cb_free(buffer);
+  }
+  return failed;
+}
+
+/* Returns as read_all does. */
+static int sum_of(struct cb_hash *sum, const struct source *source) {
+  struct cb_hash digests[BATCH];
+  const int64_t windows = (source->length + WINDOW - 1) / WINDOW;
+  *sum = (struct cb_hash){0, 0};
+  cb_hash_number(sum, "length", (uint64_t)source->length);
+  for (int64_t first = 0; first < windows; first += BATCH) {
+    const int count = windows - first < BATCH ? (int)(windows - first) : BATCH;
+    const int error = digest_batch(digests, source, first, count);
+    if (error) return error;
+    cb_hash_field(sum, "windows", digests, (size_t)count * sizeof *digests);
+  }
+  return 0;
 }
 
 static int same(struct cb_hash a, struct cb_hash b) {
@@ -100,7 +155,8 @@ enum cb_status cb_cache_head_fill(struct cb_cache_head *head, struct cb_hash key
     if (row->length < 0 || row->length > INT64_MAX / 2 - row->offset)
       return cb_fail(diag, CB_ERR_INTERNAL, "a section of %lld bytes cannot be written to the cache",
                      (long long)row->length);
-    row->sum = sum_of(&sections[i]);
+    const struct source source = {.length = row->length, .bytes = sections[i].bytes};
+    sum_of(&row->sum, &source);
     head->bytes = row->offset + row->length;
   }
   head->check = head_check(head);
@@ -118,27 +174,11 @@ static enum cb_cache_outcome fail(struct cb_diag *diag, enum cb_cache_outcome ou
   return outcome;
 }
 
-/* 0: all bytes were read, -1: the file ends before, else errno. */
-static int read_all(const struct cb_cache_file *file, void *bytes, size_t length, int64_t offset) {
-  char *next = bytes;
-  while (length) {
-    const ssize_t got = file->calls->read(file->fd, next, length, (off_t)offset);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return errno;
-    if (!got) return -1;
-    next += got;
-    length -= (size_t)got;
-    offset += got;
-  }
-  return 0;
-}
-
-static enum cb_cache_outcome read_checked(const struct cb_cache_file *file, void *bytes, size_t length,
-                                          int64_t offset, struct cb_diag *diag) {
-  const int error = read_all(file, bytes, length, offset);
+/* What an error of read_all amounts to. */
+static enum cb_cache_outcome judge(int error, struct cb_hash key, struct cb_diag *diag) {
   if (!error) return CB_CACHE_HIT;
-  return error < 0 ? fail(diag, CB_CACHE_DAMAGED, file->head.key, "it is cut short")
-                   : fail(diag, CB_CACHE_UNREADABLE, file->head.key, strerror(error));
+  return error < 0 ? fail(diag, CB_CACHE_DAMAGED, key, "it is cut short")
+                   : fail(diag, CB_CACHE_UNREADABLE, key, strerror(error));
 }
 
 /* The one layout that an entry of these lengths can have: so every byte of the file means something. */
@@ -194,11 +234,8 @@ enum cb_cache_outcome cb_cache_file_open(struct cb_cache_file *file, const struc
   file->inode = info.st_ino;
   file->head.key = key; /* for messages, until the head is read */
   struct cb_cache_head head;
-  const int error = read_all(file, &head, sizeof head, 0);
-  if (error) {
-    return error < 0 ? fail(diag, CB_CACHE_DAMAGED, key, "it is shorter than its head")
-                     : fail(diag, CB_CACHE_UNREADABLE, key, strerror(error));
-  }
+  const enum cb_cache_outcome outcome = judge(read_all(file, &head, sizeof head, 0), key, diag);
+  if (outcome) return outcome;
   file->head = head;
   return check_head(file, key, (int64_t)info.st_size, diag);
 }
@@ -210,19 +247,13 @@ void cb_cache_file_close(struct cb_cache_file *file) {
 
 /* ---- sections */
 
-/* One section by windows, each into its place at `bytes`, or all into `buffer` when that is NULL; and the
- * zeros up to the next section. */
+/* Checks one section, which goes to `into` unless that is NULL, and the zeros up to the next section. */
 static enum cb_cache_outcome read_section(const struct cb_cache_file *file, const struct cb_cache_row *row,
-                                          char *bytes, char *buffer, struct cb_diag *diag) {
-  struct cb_hash sum = sum_begin(row->length);
-  for (int64_t done = 0; done < row->length; done += WINDOW) {
-    const int64_t left = row->length - done;
-    const size_t length = (size_t)(left < WINDOW ? left : WINDOW);
-    char *into = bytes ? bytes + done : buffer;
-    const enum cb_cache_outcome outcome = read_checked(file, into, length, row->offset + done, diag);
-    if (outcome) return outcome;
-    sum_window(&sum, into, length);
-  }
+                                          char *into, struct cb_diag *diag) {
+  const struct source source = {.length = row->length, .file = file, .offset = row->offset, .into = into};
+  struct cb_hash sum;
+  enum cb_cache_outcome outcome = judge(sum_of(&sum, &source), file->head.key, diag);
+  if (outcome) return outcome;
   if (!same(sum, row->sum)) {
     char what[64];
     snprintf(what, sizeof what, "the checksum of section '%s' is wrong", row->tag);
@@ -231,7 +262,7 @@ static enum cb_cache_outcome read_section(const struct cb_cache_file *file, cons
   char gap[CB_CACHE_ALIGN];
   const int64_t end = row->offset + row->length;
   const size_t zeros = end == file->head.bytes ? 0 : (size_t)(aligned(end) - end);
-  const enum cb_cache_outcome outcome = read_checked(file, gap, zeros, end, diag);
+  outcome = judge(read_all(file, gap, zeros, end), file->head.key, diag);
   for (size_t i = 0; !outcome && i < zeros; i++)
     if (gap[i])
       return fail(diag, CB_CACHE_DAMAGED, file->head.key, "there is something between its sections");
@@ -267,19 +298,16 @@ static enum cb_cache_outcome read_copy(const struct cb_cache_file *file, struct 
   if (!bytes) return fail(diag, CB_CACHE_UNREADABLE, file->head.key, "out of memory");
   for (int i = 0; i < entry->count && !outcome; i++) {
     char *place = bytes + (file->head.rows[i].offset - HEAD);
-    outcome = read_section(file, &file->head.rows[i], place, NULL, diag);
+    outcome = read_section(file, &file->head.rows[i], place, diag);
     entry->sections[i].bytes = place;
   }
   return outcome;
 }
 
 enum cb_cache_outcome cb_cache_file_check(const struct cb_cache_file *file, struct cb_diag *diag) {
-  char *buffer = cb_alloc(file->head.bytes < WINDOW ? (size_t)file->head.bytes : WINDOW, 1);
   enum cb_cache_outcome outcome = CB_CACHE_HIT;
-  if (!buffer) return fail(diag, CB_CACHE_UNREADABLE, file->head.key, "out of memory");
   for (uint32_t i = 0; i < file->head.count && !outcome; i++)
-    outcome = read_section(file, &file->head.rows[i], NULL, buffer, diag);
-  cb_free(buffer);
+    outcome = read_section(file, &file->head.rows[i], NULL, diag);
   return outcome;
 }
 
@@ -301,7 +329,7 @@ enum cb_cache_outcome cb_cache_file_read(const struct cb_cache_file *file, struc
                                          struct cb_diag *diag) {
   describe(entry, &file->head);
   const enum cb_cache_outcome outcome =
-      file->head.bytes <= WINDOW ? read_copy(file, entry, diag) : read_mapping(file, entry, diag);
+      file->head.bytes <= COPY_MOST ? read_copy(file, entry, diag) : read_mapping(file, entry, diag);
   if (outcome) cb_cache_entry_release(entry);
   return outcome;
 }
@@ -313,7 +341,7 @@ enum cb_cache_outcome cb_cache_file_read_one(const struct cb_cache_file *file, c
   for (int i = 0; tag && i < entry->count && !outcome; i++) {
     if (strcmp(entry->sections[i].tag, tag)) continue;
     char *bytes = own_block(entry, entry->sections[i].length);
-    outcome = bytes ? read_section(file, &file->head.rows[i], bytes, NULL, diag)
+    outcome = bytes ? read_section(file, &file->head.rows[i], bytes, diag)
                     : fail(diag, CB_CACHE_UNREADABLE, file->head.key, "out of memory");
     entry->sections[i].bytes = bytes;
     break;

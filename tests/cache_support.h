@@ -186,74 +186,75 @@ static inline enum cb_cache_outcome get(struct cb_cache *cache, struct cb_hash k
 enum { FAULT_SHORT = -1 }; /* as an error: reads and writes do half of what they were asked for */
 
 static struct {
-  int64_t calls, at; /* the at-th call from now on fails; 0: none */
-  int error, sticky; /* sticky: and all after it */
-  int hit;           /* calls that failed */
-  int hit_removal;   /* among them: removing, which may leave a draft behind */
+  atomic_int_fast64_t calls; /* large entries are read by several threads */
+  int64_t at;                /* the at-th call from now on fails; 0: none */
+  int error, sticky;         /* sticky: and all after it */
+  atomic_int hit;            /* calls that failed */
+  atomic_int hit_removal;    /* among them: removing, which may leave a draft behind */
 } fault;
 
+/* The call's turn: 0: do it; else it fails with errno set, or, FAULT_SHORT, in part. */
 static inline int fault_now(void) {
-  fault.calls++;
-  if (!fault.at || !(fault.calls == fault.at || (fault.sticky && fault.calls > fault.at))) return 0;
+  const int64_t number = atomic_fetch_add(&fault.calls, 1) + 1;
+  if (!fault.at || !(number == fault.at || (fault.sticky && number > fault.at))) return 0;
   fault.hit++;
   errno = fault.error;
-  return fault.error != FAULT_SHORT;
+  return fault.error == FAULT_SHORT ? FAULT_SHORT : 1;
 }
 
-static inline int fault_is_short(void) {
-  return fault.error == FAULT_SHORT && fault.at && fault.calls >= fault.at &&
-         (fault.sticky || fault.calls == fault.at);
+static inline int fault_fails(void) {
+  return fault_now() == 1;
 }
 
 static int fault_open(int folder, const char *name, int flags, mode_t mode) {
-  return fault_now() ? -1 : cb_cache_system_calls.open(folder, name, flags, mode);
+  return fault_fails() ? -1 : cb_cache_system_calls.open(folder, name, flags, mode);
 }
 static int fault_make(const char *path, mode_t mode) {
-  return fault_now() ? -1 : cb_cache_system_calls.make(path, mode);
+  return fault_fails() ? -1 : cb_cache_system_calls.make(path, mode);
 }
 static int fault_inspect(int fd, struct stat *info) {
-  return fault_now() ? -1 : cb_cache_system_calls.inspect(fd, info);
+  return fault_fails() ? -1 : cb_cache_system_calls.inspect(fd, info);
 }
 static int fault_inspect_name(int folder, const char *name, struct stat *info) {
-  return fault_now() ? -1 : cb_cache_system_calls.inspect_name(folder, name, info);
+  return fault_fails() ? -1 : cb_cache_system_calls.inspect_name(folder, name, info);
 }
 static ssize_t fault_read(int fd, void *bytes, size_t length, off_t offset) {
-  if (fault_now()) return -1;
-  return cb_cache_system_calls.read(fd, bytes, fault_is_short() ? (length + 1) / 2 : length, offset);
+  const int now = fault_now();
+  return now > 0 ? -1 : cb_cache_system_calls.read(fd, bytes, now ? (length + 1) / 2 : length, offset);
 }
 static ssize_t fault_write(int fd, const void *bytes, size_t length) {
-  if (fault_now()) return -1;
-  return cb_cache_system_calls.write(fd, bytes, fault_is_short() ? (length + 1) / 2 : length);
+  const int now = fault_now();
+  return now > 0 ? -1 : cb_cache_system_calls.write(fd, bytes, now ? (length + 1) / 2 : length);
 }
 static int fault_sync(int fd) {
   (void)fd; /* nothing here crashes, and thousands of syncs take minutes */
-  return fault_now() ? -1 : 0;
+  return fault_fails() ? -1 : 0;
 }
 static int fault_close(int fd) {
-  const int failed = fault_now(), error = errno; /* a descriptor is gone even when closing it fails */
+  const int failed = fault_fails(), error = errno; /* a descriptor is gone even when closing it fails */
   const int result = cb_cache_system_calls.close(fd);
   errno = error;
   return failed ? -1 : result;
 }
 static int fault_rename(int folder, const char *from, const char *to) {
-  return fault_now() ? -1 : cb_cache_system_calls.rename(folder, from, to);
+  return fault_fails() ? -1 : cb_cache_system_calls.rename(folder, from, to);
 }
 static int fault_remove(int folder, const char *name) {
-  const int failed = fault_now();
+  const int failed = fault_fails();
   fault.hit_removal += failed;
   return failed ? -1 : cb_cache_system_calls.remove(folder, name);
 }
 static int fault_stamp(int fd) {
-  return fault_now() ? -1 : cb_cache_system_calls.stamp(fd);
+  return fault_fails() ? -1 : cb_cache_system_calls.stamp(fd);
 }
 static void *fault_map(int fd, size_t length) {
-  return fault_now() ? MAP_FAILED : cb_cache_system_calls.map(fd, length);
+  return fault_fails() ? MAP_FAILED : cb_cache_system_calls.map(fd, length);
 }
 static DIR *fault_list(int fd) {
-  return fault_now() ? NULL : cb_cache_system_calls.list(fd);
+  return fault_fails() ? NULL : cb_cache_system_calls.list(fd);
 }
 static struct dirent *fault_next(DIR *listing) {
-  return fault_now() ? NULL : cb_cache_system_calls.next(listing);
+  return fault_fails() ? NULL : cb_cache_system_calls.next(listing);
 }
 
 __attribute__((unused)) static const struct cb_cache_calls faulty_calls = {
@@ -275,7 +276,7 @@ __attribute__((unused)) static const struct cb_cache_calls faulty_calls = {
 
 /* The at-th operation from now on fails with `error`. */
 static inline void inject(int64_t at, int error, int sticky) {
-  memset(&fault, 0, sizeof fault);
+  fault.calls = fault.hit = fault.hit_removal = 0;
   fault.at = at;
   fault.error = error;
   fault.sticky = sticky;
