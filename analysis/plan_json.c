@@ -147,6 +147,11 @@ static struct object target_object(const struct cb_target *target, int *failed) 
   set_text(object, "model", target->model);
   set_int(object, "multiprocessors", target->multiprocessors);
   set_int(object, "shared_per_block", target->shared_per_block);
+  set_int(object, "read_gb_per_s", target->read_gb_per_s);
+  set_int(object, "l2_gb_per_s", target->l2_gb_per_s);
+  set_int(object, "sectors_g_per_s", target->sectors_g_per_s);
+  set_int(object, "latency_ns", target->latency_ns);
+  set_int(object, "launch_ns", target->launch_ns);
   return object;
 }
 

@@ -17,6 +17,8 @@ struct cb_target {
   int64_t read_gb_per_s;      /* device memory, streaming reads */
   int64_t sectors_g_per_s;    /* 32-byte sectors from L2, 10^9 per second */
   int64_t launch_ns;          /* an empty kernel, back to back */
+  int64_t l2_gb_per_s;        /* streaming reads of data that lie in L2 */
+  int64_t latency_ns;         /* one load that hits L2 and that the next one depends on */
 };
 
 /* One row per architecture that cbgen emits for: sm_80 (A100), sm_89 (RTX 4090), sm_90 (H200), sm_100 (B200).

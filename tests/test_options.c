@@ -238,6 +238,7 @@ static void targets_are_found_by_name(void **state) {
     assert_true(target.multiprocessors > 0 && target.shared_per_block < target.shared_per_sm &&
                 target.l2_bytes > 0);
     assert_true(target.read_gb_per_s > 0 && target.sectors_g_per_s > 0 && target.launch_ns > 0);
+    assert_true(target.l2_gb_per_s > 0 && target.latency_ns > 0);
     assert_true(!strncmp(target.arch, "sm_", 3) && isdigit((unsigned char)target.arch[3]) && *target.model);
   }
   assert_int_equal(rows, 4);
