@@ -323,8 +323,9 @@ class Failures(FakeCase):
 
 
 def run(code, expect=0, **environment):
-    result = subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, capture_output=True, text=True,
-                            check=False)
+    path = os.pathsep.join([os.path.dirname(os.path.abspath(__file__)), os.environ.get("PYTHONPATH", "")])
+    result = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": path, **environment},
+                            capture_output=True, text=True, check=False)
     assert result.returncode == expect, result.stderr
     return result
 

@@ -3,7 +3,9 @@
 """Everything of the package that only a GPU can show, in one go: CuPy, PyTorch and Numba arrays, their streams and CUDA
 graphs, cupyx solvers, threads, several GPUs. Prints a table; exits 1 when something failed.
 
-    CBGEN_LIBRARY=build/libcbgen.so python3 python/tests/gpu_check.py [WORD…]      only checks with a WORD in their name
+    CBGEN_LIBRARY=build/libcbgen.so python3 python/tests/gpu_check.py [WORD…]
+
+With words: only checks that have one of them in their name.
 
 Needs numpy and scipy; what needs a library that is not there is left out, and said so. Matrices and vectors are of small
 integers, so that products are compared exactly.

@@ -10,8 +10,8 @@ Whatever the library refuses is a `cbgen.Error`.
 """
 from ._abi import Status
 from ._context import Context
-from ._errors import (ArgumentError, CompileError, DeviceError, Error, FileError, FormatError, InternalError, LimitError,
-                      MissingError, OutOfMemoryError, UnsupportedError, WrongError)
+from ._errors import (ArgumentError, CompileError, DeviceError, Error, FileError, FormatError, InternalError,
+                      LimitError, MissingError, OutOfMemoryError, UnsupportedError, WrongError)
 from ._kernel import Kernel, generate
 from ._library import LIBRARY as _LIBRARY
 from ._library import VERSION as __version__

@@ -6,7 +6,8 @@ The capsule is never consumed: it stays the producer's, which keeps the memory a
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, Structure, c_char_p, c_int, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, Structure, c_char_p, c_int, c_void_p
+from ctypes import c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 CPU, CUDA, CUDA_MANAGED = 1, 2, 13

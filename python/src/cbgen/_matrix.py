@@ -46,7 +46,8 @@ def take_matrix(thing: Any, shape: Any = None) -> Matrix:
     if shape is not None:
         raise TypeError("shape= belongs to a matrix given as (data, indices, indptr)")
     if hasattr(thing, "crow_indices") and "sparse_csr" in str(getattr(thing, "layout", "")):
-        return Matrix(take_shape(thing.shape), thing.values().detach(), thing.col_indices(), thing.crow_indices(), False)
+        values, columns, rows = thing.values().detach(), thing.col_indices(), thing.crow_indices()
+        return Matrix(take_shape(thing.shape), values, columns, rows, False)
     if getattr(thing, "format", None) == "csr" and hasattr(thing, "indptr"):
         return Matrix(take_shape(thing.shape), thing.data, thing.indices, thing.indptr, False)
     if hasattr(thing, "tocsr"):
