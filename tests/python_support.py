@@ -7,8 +7,6 @@ The environment names libcbgen (CBGEN_LIBRARY) and the fake (CBGEN_LIBCUDA, CBGE
 import ctypes
 import gc
 import os
-import sys
-import types
 import unittest
 
 import numpy
@@ -166,103 +164,6 @@ def dlpack_capsule(array, versioned):
     managed.strides = ctypes.addressof(strides) if array._strides else None
     array._kept = managed, shape, strides
     return new_capsule(ctypes.addressof(managed), b"dltensor_versioned" if versioned else b"dltensor", None)
-
-
-def stand_in_cupy():
-    """A module with as much of CuPy as the package uses, its arrays in the fake's memory."""
-    cupy, cuda = types.ModuleType("cupy"), types.ModuleType("cupy.cuda")
-    current = {}
-
-    class Device:
-        def __init__(self, number):
-            self.id = number
-
-        def __enter__(self):
-            self.before, current["device"] = current.get("device", 0), self.id
-
-        def __exit__(self, *_):
-            current["device"] = self.before
-
-    class CupyStream(Stream):
-        def __enter__(self):
-            self.before, current["stream"] = current.get("stream"), self
-            return self
-
-        def __exit__(self, *_):
-            current["stream"] = self.before
-
-        @classmethod
-        def from_external(cls, foreign):
-            made = cls.__new__(cls)
-            made.ptr = foreign.__cuda_stream__()[1]
-            cls.adopted.append(made.ptr)
-            return made
-
-        adopted = []
-
-        def __del__(self):
-            if self.ptr not in self.adopted:
-                super().__del__()
-
-    class ndarray(InterfaceArray):
-        @property
-        def data(self):
-            return types.SimpleNamespace(ptr=self.address)
-
-        @property
-        def flags(self):
-            return types.SimpleNamespace(c_contiguous=self._strides in (None, (self._dtype.itemsize,)))
-
-        @property
-        def dtype(self):
-            return self._dtype
-
-        @property
-        def device(self):
-            return Device(self._device)
-
-        def __getitem__(self, index):  # [:, column] of a dense or column-wise one
-            rows, columns = self._shape
-            item, column = self._dtype.itemsize, index[1]
-            made = ndarray.__new__(ndarray)
-            made.__dict__.update(self.__dict__)
-            made._shape = (rows,)
-            by_column = self._strides == (item, rows * item)
-            made._offset = self._offset + column * item * (rows if by_column else 1)
-            made._strides = None if by_column else (columns * item,)
-            return made
-
-        def numpy(self):
-            packed = ndarray.__new__(ndarray)
-            packed.__dict__.update(self.__dict__)
-            if self._strides == (self._dtype.itemsize, self._shape[0] * self._dtype.itemsize):
-                packed._shape, packed._strides = self._shape[::-1], None
-                return packed.get().T
-            return packed.get()
-
-    def empty(shape, dtype, order="C"):
-        dtype = numpy.dtype(dtype)
-        made = ndarray(numpy.full(shape, numpy.nan, dtype), current.get("device", 0))
-        if order == "F":
-            made._strides = (dtype.itemsize, shape[0] * dtype.itemsize)
-        made.stream_of_memory = current.get("stream")
-        return made
-
-    def ascontiguousarray(array):
-        if array.flags.c_contiguous:
-            return array
-        step, item = array._strides[0], array._dtype.itemsize
-        whole = numpy.empty((array._shape[0] - 1) * step // item + 1, array._dtype)
-        assert FAKE.fake_take(whole.ctypes.data, array.address, whole.nbytes)
-        return ndarray(whole[:: step // item], array._device)
-
-    cupy.ndarray, cupy.empty, cupy.ascontiguousarray, cupy.cuda = ndarray, empty, ascontiguousarray, cuda
-    cuda.Stream, cuda.Device = CupyStream, Device
-    cuda.get_current_stream = lambda device=-1: current.get("stream") or types.SimpleNamespace(ptr=0)
-    return cupy
-
-
-CUPY = sys.modules["cupy"] = stand_in_cupy()
 
 
 class FakeCase(unittest.TestCase):

@@ -12,17 +12,24 @@ import os
 import pickle
 import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 
 import numpy
-from python_support import CUPY, FAKE, FakeCase, Graph, InterfaceArray, Stream, fake_get, matrix, vector
+from python_stand_ins import CUPY
+from python_support import FAKE, FakeCase, Graph, InterfaceArray, Stream, fake_get, matrix, vector
 
 import cbgen
 
 SCRATCH = sys.argv.pop(1)
 same = numpy.testing.assert_array_equal
 X, PLAIN = vector(40), matrix()
+
+
+def scratch_folder():
+    os.makedirs(SCRATCH, exist_ok=True)
+    return tempfile.TemporaryDirectory(dir=SCRATCH)
 
 
 def with_scratch():
@@ -85,18 +92,18 @@ class Saving(FakeCase):
     def test_every_way(self):
         operator = cbgen.compile(PLAIN)
         content = bytes(operator)
-        path = os.path.join(SCRATCH, "operator.cbo")
-        os.makedirs(SCRATCH, exist_ok=True)
-        operator.save(path)
         file = io.BytesIO()
         operator.save(file)
-        with open(path, "rb") as saved:
-            self.assertEqual((saved.read(), file.getvalue()), (content, content))
-        self.assertEqual(os.listdir(SCRATCH), ["operator.cbo"])
-        del operator
-        for source in (content, bytearray(content), path, io.BytesIO(content)):
-            self.check(cbgen.load(source))
-        self.check(pickle.loads(pickle.dumps(cbgen.load(path))))
+        with scratch_folder() as folder:
+            path = os.path.join(folder, "operator.cbo")
+            operator.save(path)
+            with open(path, "rb") as saved:
+                self.assertEqual((saved.read(), file.getvalue()), (content, content))
+            self.assertEqual(os.listdir(folder), ["operator.cbo"])
+            del operator
+            for source in (content, bytearray(content), path, io.BytesIO(content)):
+                self.check(cbgen.load(source))
+            self.check(pickle.loads(pickle.dumps(cbgen.load(path))))
 
     def test_mutable(self):
         operator = cbgen.load(bytes(cbgen.compile(PLAIN, values="mutable")))
@@ -257,8 +264,8 @@ class Contexts(FakeCase):
         self.refuses(TypeError, "log=", cbgen.Context, log=3)
 
     def test_cache(self):
-        folder = os.path.join(SCRATCH, "cache")
-        found = [cbgen.compile(PLAIN, cache=folder).info.cache for _ in range(2)]
+        with scratch_folder() as folder:
+            found = [cbgen.compile(PLAIN, cache=os.path.join(folder, "cache")).info.cache for _ in range(2)]
         self.assertEqual(found, ["miss", "hit"])
 
 

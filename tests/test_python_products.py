@@ -7,7 +7,8 @@ import unittest
 
 import numpy
 import scipy.sparse
-from python_support import CUPY, FAKE, DLPackArray, FakeCase, InterfaceArray, Memory, Stream, fake_get, matrix, vector
+from python_stand_ins import CUPY, NUMBA, TORCH
+from python_support import FAKE, DLPackArray, FakeCase, InterfaceArray, Stream, fake_get, matrix, vector
 
 import cbgen
 
@@ -79,6 +80,12 @@ class Matrices(FakeCase):
         for kind in (InterfaceArray, DLPackArray, CUPY.ndarray):
             given = (kind(plain.data), kind(plain.indices), kind(plain.indptr))
             self.check(given, plain, shape=plain.shape)
+
+    def test_torch(self):
+        plain = matrix(30, 50)
+        for more in ({}, {"cuda": False}):
+            self.check(TORCH.SparseTensor(plain, **more), plain)
+        self.check(TORCH.SparseTensor(plain.astype(numpy.float32)), plain)
 
     def test_transposed(self):
         plain = matrix(30, 50)
@@ -196,6 +203,30 @@ class Products(FakeCase):
         made = self.operator.matvec(CUPY.ndarray(self.x[:, None]))
         same(made.get(), self.y[:, None])
         self.refuses(TypeError, "give out=", self.operator.matvec, InterfaceArray(self.x))
+
+    def test_torch(self):
+        tensor = TORCH.Tensor
+        made = self.operator @ tensor(self.x)
+        self.assertIs(type(made), tensor)
+        same(made.numpy(), self.y)
+        many = numpy.array([vector(50, seed=seed) for seed in range(3)]).T
+        same((self.operator @ tensor(many)).numpy(), self.matrix @ many)
+        same((self.operator @ tensor(many.T.copy()).T).numpy(), self.matrix @ many)
+        out = tensor(vector(30, seed=5))
+        self.operator.multiply(tensor(self.x), out, alpha=2.0, beta=3.0)
+        same(out.numpy(), 2 * self.y + 3 * vector(30, seed=5))
+        learning = tensor(self.x)
+        learning.requires_grad = True
+        self.refuses(TypeError, "products are not differentiated", self.operator.matvec, learning)
+        same(self.operator.matvec(learning.detach()).numpy(), self.y)
+        self.refuses(TypeError, "move it with .cuda()", self.operator.multiply, tensor(self.x, cuda=False))
+        self.refuses(ValueError, "give x.contiguous()", self.operator.multiply, tensor(many)[:, 1])
+        self.refuses(TypeError, "x is float32", self.operator.multiply, tensor(self.x.astype(numpy.float32)))
+
+    def test_numba(self):
+        made = self.operator @ NUMBA.cuda.DeviceNDArray(self.x)
+        self.assertIs(type(made), NUMBA.cuda.DeviceNDArray)
+        same(made.get(), self.y)
 
     def test_parts_of_arrays(self):
         whole = InterfaceArray(numpy.append(numpy.full(3, numpy.nan), self.x))
@@ -338,6 +369,15 @@ class Streams(FakeCase):
         self.assertEqual(self.launched_on(x), 0)
         with CUPY.cuda.Stream() as stream:
             self.assertEqual(self.launched_on(x), stream.ptr)
+
+    def test_torch(self):
+        x, stream = TORCH.Tensor(self.x), TORCH.cuda.Stream()
+        self.assertEqual(self.launched_on(x), 0)
+        with TORCH.cuda.stream(stream):
+            self.assertEqual(self.launched_on(x), stream.ptr)
+            self.refuses(ValueError, "give stream=", self.operator.multiply, x, CUPY.ndarray(numpy.zeros(40)))
+        made = self.operator.multiply(x, stream=stream)
+        self.assertEqual((self.streams.pop(), made.stream_of_memory), (stream.ptr, stream.ptr))
 
     def test_dlpack(self):
         x, out, one = DLPackArray(self.x), DLPackArray(numpy.zeros(40)), Stream()

@@ -8,7 +8,8 @@ import unittest
 import numpy
 import scipy.sparse
 import scipy.sparse.linalg as linalg
-from python_support import CUPY, FakeCase, matrix, vector
+from python_stand_ins import CUPY
+from python_support import FakeCase, matrix, vector
 
 import cbgen
 

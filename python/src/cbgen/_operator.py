@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Dict, List, Optional, Tuple, Union
 import numpy
 
 from . import _abi
-from ._arrays import Library, Shape, View, is_array, library_of, same_stream, stream_handle
+from ._arrays import SIZES, Library, Shape, View, is_array, library_of, same_stream, stream_handle
 from ._context import Context
 from ._driver import open_device
 from ._handles import Handles
@@ -149,6 +149,8 @@ class Operator:
     _rows: int
     _cols: int
     _type: str
+    _size: int  # of an element of x and y
+    _device: int
 
     def __init__(self) -> None:
         raise TypeError("operators are made by cbgen.compile and cbgen.load")
@@ -161,6 +163,7 @@ class Operator:
         self._other = None
         info = handles.info()
         self._rows, self._cols, self._type = int(info.rows), int(info.cols), TYPE_NAMES[info.vector_type]
+        self._size, self._device = SIZES[self._type], handles.device.ordinal
         return self
 
     # ---- what it is
@@ -181,7 +184,7 @@ class Operator:
     @property
     def device(self) -> int:
         """The number of the GPU."""
-        return self._handles.device.ordinal
+        return self._device
 
     @property
     def info(self) -> Info:
@@ -211,7 +214,7 @@ class Operator:
     def __repr__(self) -> str:
         if self.closed:
             return "<cbgen.Operator, closed>"
-        return f"<cbgen.Operator {self._rows} x {self._cols}, {self._type}, GPU {self.device}: {self.plan}>"
+        return f"<cbgen.Operator {self._rows} x {self._cols}, {self._type}, GPU {self._device}: {self.plan}>"
 
     # ---- products
 
@@ -233,23 +236,32 @@ class Operator:
         library = library_of(x)
         chosen = None if stream is None else stream_handle(stream)
         x_view = library.view(x, chosen)
-        self._check_vector("x", x_view, self._cols, library)
+        if not self._fits(x_view, self._cols):
+            self._explain("x", x_view, self._cols, library)
         if out is None:
             out = library.empty(x, (self._rows,) + x_view.shape[1:], self._type, chosen, False)
         out_library = library_of(out)
         if out_library.on_host:
             raise TypeError("x is on a GPU, out is a NumPy array: both are on the GPU, or both are NumPy arrays")
         out_view = out_library.view(out, chosen)
-        self._check_vector("out", out_view, self._rows, out_library)
+        if not self._fits(out_view, self._rows):
+            self._explain("out", out_view, self._rows, out_library)
         if out_view.readonly:
             raise ValueError("out is read-only")
-        check_apart(x_view, out_view)
+        source, target = x_view.pointer, out_view.pointer
+        if source < target + self._rows * self._size and target < source + self._cols * self._size:
+            raise ValueError("x and out overlap: give out= memory of its own")
         if chosen is None:
-            chosen = common_stream(x_view, out_view)
-        self._handles.multiply(chosen, alpha, x_view.pointer, beta, out_view.pointer)
+            chosen = x_view.stream if x_view.stream == out_view.stream else common_stream(x_view, out_view)
+        self._handles.multiply(chosen or 0, alpha, source, beta, target)
         return out
 
-    def _check_vector(self, role: str, view: View, length: int, library: Library) -> None:
+    def _fits(self, view: View, length: int) -> bool:
+        return (view.dtype == self._type and (view.shape == (length,) or view.shape == (length, 1)) and view.dense
+                and (view.device is None or view.device == self._device) and (not view.pointer % self._size or not length))
+
+    def _explain(self, role: str, view: View, length: int, library: Library) -> None:
+        """Why a vector does not fit, and what to do."""
         if view.dtype != self._type:
             raise TypeError(f"{role} is {view.dtype}, the operator multiplies {self._type}: convert it, or compile "
                             "the matrix with another type=")
@@ -258,10 +270,9 @@ class Operator:
                              f"({length},) or ({length}, 1) there")
         if not view.dense:
             raise ValueError(f"{role} is not contiguous: give {library.advice}")
-        if view.device is not None and view.device != self.device:
-            raise ValueError(f"{role} is on GPU {view.device}, the operator on GPU {self.device}")
-        if length and view.pointer % numpy.dtype(self._type).itemsize:
-            raise ValueError(f"{role} is not aligned to its elements: give {library.advice}")
+        if view.device is not None and view.device != self._device:
+            raise ValueError(f"{role} is on GPU {view.device}, the operator on GPU {self._device}")
+        raise ValueError(f"{role} is not aligned to its elements: give {library.advice}")
 
     def _multiply_host(self, x: Any, out: Any, alpha: float, beta: float, stream: Any) -> Any:
         if stream is not None:
@@ -275,8 +286,7 @@ class Operator:
             raise ValueError(f"out is not contiguous, or not {self._type}")
         if not out.flags.writeable:
             raise ValueError("out is read-only")
-        size = self.dtype.itemsize
-        self._handles.host(self._cols * size, self._rows * size).multiply(self._handles, alpha, source, beta, out)
+        self._handles.host(self._cols * self._size, self._rows * self._size).multiply(self._handles, alpha, source, beta, out)
         return out
 
     def _host_array(self, role: str, array: Any, length: int) -> Any:
@@ -378,8 +388,8 @@ class Operator:
         view = take_array(values, "values", tuple(VALUE_TYPES), chosen)
         if self._entries is not None and view.shape[0] != self._entries:
             raise ValueError(f"{view.shape[0]} values for a matrix that was compiled with {self._entries}")
-        if view.device is not None and view.device != self.device:
-            raise ValueError(f"the values are on GPU {view.device}, the operator on GPU {self.device}")
+        if view.device is not None and view.device != self._device:
+            raise ValueError(f"the values are on GPU {view.device}, the operator on GPU {self._device}")
         host = on_host(values)
         update = _abi.Update(ctypes.sizeof(_abi.Update), view.pointer, VALUE_TYPES[view.dtype],
                              _abi.Memory.HOST if host else _abi.Memory.DEVICE,
@@ -450,13 +460,6 @@ def current_umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
-
-
-def check_apart(x: View, out: View) -> None:
-    """The product reads x while it writes out."""
-    size = numpy.dtype(out.dtype).itemsize
-    if x.pointer < out.pointer + out.shape[0] * size and out.pointer < x.pointer + x.shape[0] * size:
-        raise ValueError("x and out overlap: give out= memory of its own")
 
 
 def common_stream(x: View, out: View) -> int:
