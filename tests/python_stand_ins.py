@@ -176,7 +176,8 @@ def stand_in_torch():
         layout = "torch.sparse_csr"
 
         def __init__(self, plain, **more):
-            self.shape, self.parts = plain.shape, [Tensor(part, **more) for part in (plain.indptr, plain.indices, plain.data)]
+            self.shape = plain.shape
+            self.parts = [Tensor(part, **more) for part in (plain.indptr, plain.indices, plain.data)]
 
         def crow_indices(self):
             return self.parts[0]

@@ -7,12 +7,20 @@
 CBGEN_LIBRARY and the fake CUDA's variables are those of the other Python tests; what pip builds is looked at without
 them.
 """
+import contextlib
+import io
 import os
 import re
+import runpy
 import subprocess
 import sys
+import types
 import unittest
+import unittest.mock
 import zipfile
+
+import numpy
+import scipy.sparse
 
 SCRATCH = os.path.abspath(sys.argv.pop(1))
 SOURCES = "python/src/cbgen"
@@ -80,6 +88,37 @@ class Documents(unittest.TestCase):
                         text = file.read()
                     compile(text, name, "exec")
                     self.assertTrue(folder != "examples/python" or len(text.splitlines()) < 150, name)
+
+
+class Example(unittest.TestCase):
+    def test_conjugate_gradient(self):
+        """With NumPy in CuPy's place, and the operator on the fake GPU."""
+        cupy, cuda, sparse = (types.ModuleType(name) for name in ("cupy", "cupy.cuda", "cupyx.scipy.sparse"))
+        kernels = {"scaled": numpy.multiply, "direction": direction, "step": step}
+        cupy.ElementwiseKernel = lambda inputs, outputs, operation, name: kernels[name]
+        cuda.get_current_stream = lambda: types.SimpleNamespace(synchronize=lambda: None)
+        for name in ("ones", "asarray", "empty", "zeros_like", "dot", "linalg"):
+            setattr(cupy, name, getattr(numpy, name))
+        cupy.cuda, cupy.asnumpy, sparse.csr_matrix = cuda, numpy.asarray, scipy.sparse.csr_matrix
+        whole = types.SimpleNamespace(scipy=types.SimpleNamespace(sparse=sparse))
+        modules = {"cupy": cupy, "cupyx": whole, "cupyx.scipy": whole.scipy, "cupyx.scipy.sparse": sparse}
+        output = io.StringIO()
+        with unittest.mock.patch.dict(sys.modules, modules), contextlib.redirect_stdout(output):
+            main = runpy.run_path("examples/python/conjugate_gradient.py")["main"]
+            self.assertEqual(main("blocks:5"), 0, output.getvalue())
+        lines = output.getvalue().splitlines()
+        self.assertEqual(lines[0], "### conjugate_gradient.py: blocks:5, 375 x 375, 19773 nonzeros")
+        self.assertEqual([line.split(" |")[0] for line in lines if line.startswith("| c")], ["| cuSPARSE", "| cbgen"])
+        self.assertEqual(len([line for line in lines if line.endswith(": passed")]), 2)
+
+
+def direction(z, now, before, p):
+    p[:] = z + now / before * p
+
+
+def step(p, q, rz, pq, x, r):
+    x += rz / pq * p
+    r -= rz / pq * q
 
 
 class Types(unittest.TestCase):

@@ -38,13 +38,13 @@ def open_matrix(spec):
 
 
 def solve(apply, b, inverse, most=MOST):
-    """Starts from 0. `apply(p, q)` sets q = A p. Gives the solution and the iterations."""
-    x, r, q = cupy.zeros_like(b), b.copy(), cupy.empty_like(b)
+    """Starts from 0. `apply(p)` gives A p. The result: the solution and the iterations."""
+    x, r = cupy.zeros_like(b), b.copy()
     z = scaled(r, inverse)
     p, rz = z.copy(), cupy.dot(r, z)
     goal = TOLERANCE * float(cupy.linalg.norm(b))
     for done in range(1, most + 1):
-        apply(p, q)
+        q = apply(p)
         step(p, q, rz, cupy.dot(p, q), x, r)
         if done % CHECK_EVERY == 0 and float(cupy.linalg.norm(r)) <= goal:
             return x, done
@@ -63,12 +63,12 @@ def timed(call):
     return result, time.perf_counter() - start
 
 
-def product_seconds(apply, p, q):
+def product_seconds(apply, p):
     """The median of 5 batches of 20."""
 
     def batch():
         for _ in range(20):
-            apply(p, q)
+            apply(p)
 
     return numpy.median([timed(batch)[1] / 20 for _ in range(5)])
 
@@ -77,31 +77,28 @@ class Contender:
     """One way to multiply, and what it took, in seconds."""
 
     def __init__(self, name, make, b, inverse):
-        """`make()` gives apply(p, q) from arrays in host memory; set-up ends with the first product."""
-        self.name, q = name, cupy.empty_like(b)
+        """`make()` gives apply(p) from arrays in host memory; set-up ends with the first product."""
 
         def set_up():
             apply = make()
-            apply(b, q)
+            apply(b)
             return apply
 
+        self.name = name
         apply, self.setup = timed(set_up)
         solve(apply, b, inverse, 5)  # a warm-up
-        self.product = product_seconds(apply, b, q)
+        self.product = product_seconds(apply, b)
         (self.x, self.iterations), self.loop = timed(lambda: solve(apply, b, inverse))
 
 
 def with_cusparse(matrix):
     on_gpu = cupyx.scipy.sparse.csr_matrix(matrix)
-
-    def apply(p, q):
-        q[...] = on_gpu @ p
-
-    return apply
+    return lambda p: on_gpu @ p
 
 
 def with_cbgen(operator):
-    return lambda p, q: operator.multiply(p, out=q)
+    q = cupy.empty(operator.shape[0])
+    return lambda p: operator.multiply(p, out=q)
 
 
 def break_even(first, second):
@@ -133,7 +130,7 @@ def main(spec):
     print(f"cbgen: {operators[0].plan}; cache: {operators[0].info.cache}")
     passed = True
     for each in table:
-        residual = numpy.linalg.norm(matrix @ each.x.get() - 1) / numpy.sqrt(matrix.shape[0])
+        residual = numpy.linalg.norm(matrix @ cupy.asnumpy(each.x) - 1) / numpy.sqrt(matrix.shape[0])
         passed &= bool(residual <= 2 * TOLERANCE)
         print(f"check: residual with {each.name}, on the host: {residual:.2g}, at most {2 * TOLERANCE:.2g}: "
               f"{'passed' if residual <= 2 * TOLERANCE else 'FAILED'}")

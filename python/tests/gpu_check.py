@@ -7,8 +7,8 @@ graphs, cupyx solvers, threads, several GPUs. Prints a table; exits 1 when somet
 
 With words: only checks that have one of them in their name.
 
-Needs numpy and scipy; what needs a library that is not there is left out, and said so. Matrices and vectors are of small
-integers, so that products are compared exactly.
+Needs numpy and scipy; what needs a library that is not there is left out, and said so. Matrices and vectors are of
+small integers, so that products are compared exactly.
 """
 import gc
 import io

@@ -258,7 +258,8 @@ class Operator:
 
     def _fits(self, view: View, length: int) -> bool:
         return (view.dtype == self._type and (view.shape == (length,) or view.shape == (length, 1)) and view.dense
-                and (view.device is None or view.device == self._device) and (not view.pointer % self._size or not length))
+                and (view.device is None or view.device == self._device)
+                and (not view.pointer % self._size or not length))
 
     def _explain(self, role: str, view: View, length: int, library: Library) -> None:
         """Why a vector does not fit, and what to do."""
@@ -286,7 +287,8 @@ class Operator:
             raise ValueError(f"out is not contiguous, or not {self._type}")
         if not out.flags.writeable:
             raise ValueError("out is read-only")
-        self._handles.host(self._cols * self._size, self._rows * self._size).multiply(self._handles, alpha, source, beta, out)
+        vectors = self._handles.host(self._cols * self._size, self._rows * self._size)
+        vectors.multiply(self._handles, alpha, source, beta, out)
         return out
 
     def _host_array(self, role: str, array: Any, length: int) -> Any:
@@ -443,6 +445,7 @@ class Operator:
 
     @property
     def closed(self) -> bool:
+        """Whether `close` was called, or `with` ended."""
         return not self._finalizer.alive
 
     def close(self) -> None:
