@@ -628,11 +628,47 @@ static struct CUmod_st *module_of(const struct bed *bed, const char *body) {
   return module;
 }
 
-static unsigned launch(const struct bed *bed, struct CUmod_st *module, const char *kernel, uint64_t y) {
+static unsigned launch_shared(const struct bed *bed, struct CUmod_st *module, const char *kernel, uint64_t y,
+                              int shared_bytes, int allowed) {
   struct CUfunc_st *function;
   void *parameters[] = {&y};
   assert_int_equal(bed->driver->call.module_function(&function, module, kernel), 0);
-  return bed->driver->call.launch(function, 2, 1, 1, 64, 1, 1, 0, NULL, parameters, NULL);
+  if (allowed)
+    assert_int_equal(bed->driver->call.function_set(function, CB_CU_FUNC_MAX_DYNAMIC_SHARED, allowed), 0);
+  return bed->driver->call.launch(function, 2, 1, 1, 64, 1, 1, (unsigned)shared_bytes, NULL, parameters,
+                                  NULL);
+}
+
+static unsigned launch(const struct bed *bed, struct CUmod_st *module, const char *kernel, uint64_t y) {
+  return launch_shared(bed, module, kernel, y, 0, 0);
+}
+
+static void shared_memory_is_asked_for(void **state) {
+  (void)state;
+  static const char body[] =
+      "CBGEN_KERNEL void __launch_bounds__(64, blocks_that_fit(1, 64)) dynamic(double *y) {\n"
+      "  DynamicShared<double, 10000> all;\n"
+      "  all[9936 + (int)threadIdx.x] = threadIdx.x;\n"
+      "  __syncthreads();\n"
+      "  const double other = all[9999 - (int)threadIdx.x];\n"
+      "  y[threadIdx.x] = other;\n"
+      "}\n";
+  struct cb_diag diag = {0};
+  double values[64];
+  struct bed bed = bed_of(cases[0].matrix, cases[0].options, 0);
+  const uint64_t y = app_alloc(0, sizeof values);
+  assert_ok(cb_device_enter(bed.device, &diag));
+  struct CUmod_st *module = module_of(&bed, body);
+  assert_int_equal(launch_shared(&bed, module, "dynamic", y, 80000, 80000), 0);
+  assert_int_equal(fake->traps, 0);
+  assert_true(app_take(values, y, sizeof values));
+  for (int t = 0; t < 64; t++) assert_true(values[t] == 63 - t);
+  assert_int_equal(launch_shared(&bed, module, "dynamic", y, 80000, 0), 1);
+  expect_misuse("a launch beyond the GPU's limits");
+  bed.driver->call.module_unload(module);
+  cb_device_leave(bed.device);
+  release(&bed);
+  app_free(y);
 }
 
 static void traps_are_errors_of_the_context(void **state) {
@@ -805,6 +841,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(devices_are_apart, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(threads_multiply_side_by_side, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(any_call_may_fail, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(shared_memory_is_asked_for, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(traps_are_errors_of_the_context, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(pointers_tell_what_they_are, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(pointers_of_the_host_are_refused, open_fake, check_fake),

@@ -194,7 +194,8 @@ static const struct fake_kernel *kernels_of(const char *names, const char *text)
   const int there = !access(path, R_OK) || compile(unit, path);
   void *library = there ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL; /* stays */
   lock_state();
-  if (there && !library) misuse(SUCCESS, "a compiled kernel does not open: %s", dlerror());
+  if (there && !library)
+    misuse(SUCCESS, "a kernel does not open (is its text of another build?): %s", dlerror());
   free(unit);
   free(path);
   return library ? dlsym(library, "fake_kernels") : NULL;
