@@ -38,8 +38,8 @@ static enum cb_status check_entry(const struct cb_work *work, struct cb_diag *di
 
 /* An entry without its data, or without the map that is needed, gets them by its own recipe. */
 static enum cb_status complete(struct cb_work *work) {
-  const int has_values = work->request.values == CBGEN_VALUES_FIXED || work->image.map.count;
-  if (cb_image_has_arrays(&work->image) && (has_values || !work->image.ranges_count)) return CB_OK;
+  const int has_values = work->request.values == CBGEN_VALUES_FIXED || cb_image_has_map(&work->image);
+  if (cb_image_has_arrays(&work->image) && has_values) return CB_OK;
   cb_log(work->context, "cache: the entry keeps no data: packing by recipe '%s'", work->image.recipe);
   return cb_work_repack(work);
 }

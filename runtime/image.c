@@ -154,6 +154,12 @@ int cb_image_has_arrays(const struct cb_image *image) {
   return 1;
 }
 
+int cb_image_has_map(const struct cb_image *image) {
+  int64_t slots = 0;
+  for (int i = 0; i < image->ranges_count; i++) slots += image->ranges[i].slots;
+  return image->map.count == slots;
+}
+
 enum cb_status cb_image_detach(struct cb_image *image, struct cb_diag *diag) {
   for (int i = 0; i < image->arrays_count; i++) image->arrays[i].contents = NULL;
   cb_value_map_release(&image->map);

@@ -104,8 +104,10 @@ enum cb_status cb_image_from_plan(struct cb_image *image, const struct cb_image_
                                   struct cb_diag *diag);
 void cb_image_release(struct cb_image *image);
 
-/* Whether the arrays have their contents, value arrays apart. */
+/* Whether the arrays have their contents, value arrays apart; whether the slots, if there are any, have their
+ * map. */
 int cb_image_has_arrays(const struct cb_image *image);
+int cb_image_has_map(const struct cb_image *image);
 
 /* ---- as sections of bytes */
 
@@ -122,6 +124,11 @@ struct cb_image_bytes {
 enum cb_status cb_image_sections(struct cb_image_bytes *bytes, const struct cb_image *image, int data,
                                  struct cb_diag *diag);
 void cb_image_bytes_release(struct cb_image_bytes *bytes);
+
+/* The section "operator" alone, as above; and where the section "arrays" has the contents of array `number`
+ * (-1: where it ends), when all arrays with contents are in it. */
+void cb_image_write_numbers(struct cb_text *text, const struct cb_image *image, int data);
+int64_t cb_image_place(const struct cb_image *image, int number);
 
 /* The image refers to the sections' bytes. CB_ERR_FORMAT: they are not an image's, or its numbers do not fit
  * each other. `suspect` 1: the bytes may come from anywhere, so what a checksum would vouch for is looked at,

@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The format counts up when these numbers change, or what kernels of an older version take: the parameters of
+ * products (codegen/source.h) and of packing (templates/device/pack.cu.in). */
 enum { FORMAT = 1, MAX_LAUNCHES = 64 };
 #define MAX_BYTES ((int64_t)1 << 48)
 
@@ -78,7 +80,7 @@ static void write_lists(struct cb_text *text, const struct cb_image *image, int 
   }
 }
 
-static void write_operator(struct cb_text *text, const struct cb_image *image, int data) {
+void cb_image_write_numbers(struct cb_text *text, const struct cb_image *image, int data) {
   put(text, FORMAT);
   put(text, image->rows);
   put(text, image->cols);
@@ -111,21 +113,29 @@ static int64_t align_up(int64_t offset) {
 }
 
 /* The contents one after the other, each from a multiple of CB_CACHE_ALIGN on. */
+int64_t cb_image_place(const struct cb_image *image, int number) {
+  int64_t end = 0;
+  for (int i = 0; i < image->arrays_count; i++) {
+    if (!image->arrays[i].contents) continue;
+    if (i == number) return align_up(end);
+    end = align_up(end) + image->arrays[i].bytes;
+  }
+  return end;
+}
+
 static enum cb_status gather_arrays(unsigned char **gathered, int64_t *length, const struct cb_image *image,
                                     struct cb_diag *diag) {
-  *length = 0;
-  for (int i = 0; i < image->arrays_count; i++)
-    if (image->arrays[i].contents) *length = align_up(*length) + image->arrays[i].bytes;
+  *length = cb_image_place(image, -1);
   unsigned char *bytes = *gathered = cb_alloc((size_t)*length, 1);
   if (!bytes) return cb_fail_memory(diag, "the arrays of an operator", (unsigned long long)*length);
-  int64_t at = 0;
+  int64_t end = 0;
   for (int i = 0; i < image->arrays_count; i++) {
     const struct cb_image_array *array = &image->arrays[i];
     if (!array->contents) continue;
-    memset(bytes + at, 0, (size_t)(align_up(at) - at));
-    at = align_up(at);
+    const int64_t at = align_up(end);
+    memset(bytes + end, 0, (size_t)(at - end));
     memcpy(bytes + at, array->contents, (size_t)array->bytes);
-    at += array->bytes;
+    end = at + array->bytes;
   }
   return CB_OK;
 }
@@ -158,7 +168,7 @@ enum cb_status cb_image_sections(struct cb_image_bytes *bytes, const struct cb_i
   unsigned char *arrays = NULL;
   int64_t arrays_length = 0;
   *bytes = (struct cb_image_bytes){0};
-  write_operator(&text, image, data);
+  cb_image_write_numbers(&text, image, data);
   const int64_t length = (int64_t)text.length;
   bytes->operator_bytes = cb_text_detach(&text);
   if (!bytes->operator_bytes)

@@ -96,8 +96,11 @@ void cb_updater_free(struct cb_updater *updater) {
   cb_free(updater);
 }
 
-int64_t cb_updater_bytes(const struct cb_updater *updater) {
-  return updater->bytes + (int64_t)updater->staging_bytes;
+int64_t cb_updater_bytes(struct cb_updater *updater) {
+  pthread_mutex_lock(&updater->lock);
+  const int64_t bytes = updater->bytes + (int64_t)updater->staging_bytes;
+  pthread_mutex_unlock(&updater->lock);
+  return bytes;
 }
 
 /* ---- running it */
@@ -158,6 +161,10 @@ enum cb_status cb_updater_run_from_host(struct cb_updater *updater, enum cb_type
 
 struct cb_value_map cb_updater_map(const struct cb_updater *updater) {
   return updater->map;
+}
+
+int64_t cb_updater_list_bytes(const struct cb_updater *updater) {
+  return updater->list_bytes;
 }
 
 enum cb_status cb_updater_download(const struct cb_updater *updater, void *entries, void *lists,

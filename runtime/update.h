@@ -21,7 +21,7 @@ enum cb_status cb_updater_create(struct cb_updater **updater, const struct cb_pa
                                  struct cb_diag *diag);
 void cb_updater_free(struct cb_updater *updater); /* NULL is accepted */
 
-int64_t cb_updater_bytes(const struct cb_updater *updater); /* allocated on the device */
+int64_t cb_updater_bytes(struct cb_updater *updater); /* allocated on the device */
 
 /* Puts the renewal on the stream. `values` lie on the device. No allocation, no synchronisation. */
 enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb_device_ptr values,
@@ -39,5 +39,6 @@ enum cb_status cb_updater_download(const struct cb_updater *updater, void *entri
                                    struct cb_diag *diag);
 /* Its shape, without pointers. */
 struct cb_value_map cb_updater_map(const struct cb_updater *updater);
+int64_t cb_updater_list_bytes(const struct cb_updater *updater);
 
 #endif

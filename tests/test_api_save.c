@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Operators as blocks of bytes: what comes back multiplies as what went; damaged blocks are refused,
+ * whichever bit it is; another architecture compiles the text anew. */
+#include "tests/api_support.h"
+
+struct block {
+  unsigned char *bytes;
+  size_t length;
+};
+
+static struct block save(cbgen_operator *op) {
+  struct block block = {0};
+  must_operator(op, cbgen_operator_save(op, NULL, 0, &block.length));
+  assert_true(block.length > 1000);
+  block.bytes = malloc(block.length);
+  assert_non_null(block.bytes);
+  must_operator(op, cbgen_operator_save(op, block.bytes, block.length, &block.length));
+  return block;
+}
+
+static cbgen_operator *compile(cbgen_context *context, const struct sample *sample, cbgen_values values,
+                               int turned) {
+  const cbgen_request request = {sizeof request, 0, values, turned};
+  cbgen_operator *op;
+  must(context, cbgen_compile(context, &sample->view, &request, &op));
+  return op;
+}
+
+static cbgen_context *new_context(void) {
+  cbgen_context *context;
+  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
+  return context;
+}
+
+static void same_info(const cbgen_operator *a, const cbgen_operator *b) {
+  cbgen_info x = {.struct_size = sizeof x}, y = {.struct_size = sizeof y};
+  assert_int_equal(cbgen_operator_info(a, &x), CBGEN_OK);
+  assert_int_equal(cbgen_operator_info(b, &y), CBGEN_OK);
+  assert_int_equal(x.rows, y.rows);
+  assert_int_equal(x.cols, y.cols);
+  assert_int_equal(x.nnz, y.nnz);
+  assert_int_equal(x.launches, y.launches);
+  assert_int_equal(x.has_scratch, y.has_scratch);
+  assert_int_equal(x.stored_bytes, y.stored_bytes);
+  assert_int_equal(x.device_bytes, y.device_bytes);
+  assert_int_equal(x.values, y.values);
+  assert_true(x.predicted_seconds == y.predicted_seconds && x.csr_seconds == y.csr_seconds);
+  assert_string_equal(cbgen_operator_source(a, NULL), cbgen_operator_source(b, NULL));
+  assert_string_equal(cbgen_operator_plan(a), cbgen_operator_plan(b));
+  assert_string_equal(cbgen_operator_plan_json(a), cbgen_operator_plan_json(b));
+  assert_string_equal(cbgen_operator_key(a), cbgen_operator_key(b));
+}
+
+static const struct {
+  const char *matrix, *recipe;
+  struct form form;
+  cbgen_values values;
+  int turned;
+} cases[] = {
+    {"random,rows=300,cols=200,density=0.05", "auto", {0}, CBGEN_VALUES_STORED, 0},
+    {"random,rows=300,cols=200,density=0.05",
+     "cb",
+     {.shuffled = 1, .duplicates = 1},
+     CBGEN_VALUES_MUTABLE,
+     0},
+    {"random,rows=40,cols=5000,density=0.2",
+     "cb",
+     {.value_type = CBGEN_F32},
+     CBGEN_VALUES_MUTABLE,
+     0}, /* scratch */
+    {"random,rows=300,cols=200,density=0.05", "sell", {.base = 1}, CBGEN_VALUES_MUTABLE, 1},
+    {"fe3,n=3", "blocks", {0}, CBGEN_VALUES_STORED, 0},
+    {"empty,rows=9,cols=4", "auto", {0}, CBGEN_VALUES_MUTABLE, 0},
+    {"empty,rows=0,cols=4", "auto", {0}, CBGEN_VALUES_STORED, 0},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static void what_comes_back_is_what_went(void **state) {
+  (void)state;
+  for (int i = 0; i < CASES; i++) {
+    cbgen_context *context = new_context();
+    must(context, cbgen_set(context, "recipe", cases[i].recipe));
+    struct sample sample = sample_of(cases[i].matrix, cases[i].form);
+    cbgen_operator *op = compile(context, &sample, cases[i].values, cases[i].turned);
+    struct cb_csr csr = cases[i].turned ? transposed(&sample.csr) : sample.csr;
+    struct block block = save(op), again;
+    cbgen_context *other = new_context();
+    cbgen_operator *back;
+    const long compilations = fake->compilations;
+    must(other, cbgen_operator_load(other, block.bytes, block.length, &back));
+    assert_int_equal(fake->compilations, compilations); /* the binary, and the packing kernels', were in it */
+    same_info(op, back);
+    check_product(back, &csr);
+    again = save(back);
+    assert_int_equal(block.length, again.length);
+    assert_memory_equal(block.bytes, again.bytes, block.length);
+    if (cases[i].turned) cb_csr_release(&csr);
+    if (cases[i].values == CBGEN_VALUES_MUTABLE) {
+      set_values(&sample, 99);
+      sum_up(&sample);
+      const cbgen_update update = {sizeof update, sample.given, sample.form.value_type, CBGEN_HOST, NULL};
+      must_operator(back, cbgen_update_values(back, &update));
+      csr = cases[i].turned ? transposed(&sample.csr) : sample.csr;
+      check_product(back, &csr);
+      if (cases[i].turned) cb_csr_release(&csr);
+    }
+    free(block.bytes);
+    free(again.bytes);
+    cbgen_operator_free(op);
+    cbgen_operator_free(back);
+    cbgen_context_destroy(context);
+    cbgen_context_destroy(other);
+    sample_release(&sample);
+  }
+}
+
+static void renewed_values_are_saved(void **state) {
+  (void)state;
+  cbgen_context *context = new_context();
+  struct sample sample = sample_of("random,rows=100,cols=80,density=0.1", (struct form){0});
+  cbgen_operator *op = compile(context, &sample, CBGEN_VALUES_MUTABLE, 0), *back;
+  set_values(&sample, 33);
+  sum_up(&sample);
+  const cbgen_update update = {sizeof update, sample.given, CBGEN_F64, CBGEN_HOST, NULL};
+  must_operator(op, cbgen_update_values(op, &update));
+  struct block block = save(op);
+  must(context, cbgen_operator_load(context, block.bytes, block.length, &back));
+  check_product(back, &sample.csr);
+  free(block.bytes);
+  cbgen_operator_free(op);
+  cbgen_operator_free(back);
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
+static void bytes_may_lie_anywhere(void **state) {
+  (void)state;
+  cbgen_context *context = new_context();
+  struct sample sample = sample_of("random,rows=100,cols=80,density=0.1", (struct form){.duplicates = 1});
+  cbgen_operator *op = compile(context, &sample, CBGEN_VALUES_MUTABLE, 0), *back;
+  size_t length;
+  must_operator(op, cbgen_operator_save(op, NULL, 0, &length));
+  unsigned char *room = malloc(length + 1);
+  must_operator(op, cbgen_operator_save(op, room + 1, length, &length));
+  must(context, cbgen_operator_load(context, room + 1, length, &back));
+  check_product(back, &sample.csr);
+  free(room);
+  cbgen_operator_free(op);
+  cbgen_operator_free(back);
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
+static void too_little_room_is_refused(void **state) {
+  (void)state;
+  cbgen_context *context = new_context();
+  struct sample sample = sample_of("diagonal,n=30", (struct form){0});
+  cbgen_operator *op = compile(context, &sample, CBGEN_VALUES_STORED, 0);
+  size_t length = 0;
+  unsigned char byte = 7;
+  assert_int_equal(cbgen_operator_save(op, &byte, 1, &length), CBGEN_ERROR_ARGUMENT);
+  assert_true(length > 1 && byte == 7);
+  assert_non_null(strstr(cbgen_operator_message(op), "room for 1"));
+  assert_int_equal(cbgen_operator_save(op, &byte, 1, NULL), CBGEN_ERROR_ARGUMENT);
+  assert_int_equal(cbgen_operator_save(NULL, &byte, 1, &length), CBGEN_ERROR_ARGUMENT);
+  cbgen_operator_free(op);
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
+static void refuse(cbgen_context *context, const void *bytes, size_t length, const char *what, size_t where) {
+  cbgen_operator *op = (cbgen_operator *)&op;
+  const cbgen_status s = cbgen_operator_load(context, bytes, length, &op);
+  if (s != CBGEN_ERROR_FORMAT) fail_msg("%s %zu of the block: %s", what, where, cbgen_status_name(s));
+  assert_null(op);
+  assert_true(strlen(cbgen_message(context)) > 10);
+}
+
+static void damage_is_noticed(void **state) {
+  (void)state;
+  cbgen_context *context = new_context();
+  struct sample sample = sample_of("random,rows=10,cols=8,density=0.3", (struct form){.duplicates = 1});
+  cbgen_operator *op = compile(context, &sample, CBGEN_VALUES_MUTABLE, 0);
+  struct block block = save(op);
+  for (size_t i = 0; i < block.length; i++) {
+    block.bytes[i] ^= (unsigned char)(1 << i % 8);
+    refuse(context, block.bytes, block.length, "byte", i);
+    block.bytes[i] ^= (unsigned char)(1 << i % 8);
+  }
+  for (size_t length = 0; length < block.length; length += length < 1000 ? 1 : 97)
+    refuse(context, block.bytes, length, "length", length);
+  unsigned char *longer = calloc(block.length + 1, 1);
+  memcpy(longer, block.bytes, block.length);
+  refuse(context, longer, block.length + 1, "length", block.length + 1);
+  free(longer);
+  cbgen_operator *back;
+  must(context, cbgen_operator_load(context, block.bytes, block.length, &back)); /* it was a good one */
+  cbgen_operator_free(back);
+  assert_int_equal(cbgen_operator_load(context, NULL, 0, &back), CBGEN_ERROR_ARGUMENT);
+  assert_int_equal(cbgen_operator_load(context, block.bytes, block.length, NULL), CBGEN_ERROR_ARGUMENT);
+  assert_int_equal(cbgen_operator_load(NULL, block.bytes, block.length, &back), CBGEN_ERROR_ARGUMENT);
+  free(block.bytes);
+  cbgen_operator_free(op);
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
+/* Somebody who knows the format writes the checksum anew: no number may lead astray (the sanitizers watch).
+ * What loads all the same may compute anything, but only that. */
+static void hostile_numbers_lead_nowhere(void **state) {
+  (void)state;
+  enum { CHECK = 8, CHECKED = 24, HEAD = 768, NUMBERS = 700 };
+  cbgen_context *context = new_context();
+  struct sample sample = sample_of("random,rows=10,cols=8,density=0.3", (struct form){.duplicates = 1});
+  cbgen_operator *op = compile(context, &sample, CBGEN_VALUES_MUTABLE, 0);
+  struct block block = save(op);
+  static const uint64_t numbers[] = {
+      0, 1, 7, UINT32_MAX, INT64_MAX, UINT64_MAX, (uint64_t)1 << 47, (uint64_t)1 << 63};
+  int refused = 0, loaded = 0;
+  for (size_t at = CHECKED; at + 8 <= HEAD + NUMBERS; at += 8)
+    for (size_t n = 0; n < sizeof numbers / sizeof *numbers; n++) {
+      cbgen_operator *back = NULL;
+      uint64_t kept;
+      memcpy(&kept, block.bytes + at, 8);
+      memcpy(block.bytes + at, &numbers[n], 8);
+      const struct cb_hash check = cb_hash_array(block.bytes + CHECKED, block.length - CHECKED, 1);
+      memcpy(block.bytes + CHECK, &check, sizeof check);
+      const cbgen_status s = cbgen_operator_load(context, block.bytes, block.length, &back);
+      if (s == CBGEN_OK)
+        loaded++;
+      else
+        refused++;
+      if (s != CBGEN_OK && s != CBGEN_ERROR_FORMAT && s != CBGEN_ERROR_LIMIT && s != CBGEN_ERROR_MEMORY &&
+          s != CBGEN_ERROR_DEVICE && s != CBGEN_ERROR_UNSUPPORTED)
+        fail_msg("%s: %s", cbgen_status_name(s), cbgen_message(context));
+      cbgen_operator_free(back);
+      memcpy(block.bytes + at, &kept, 8);
+    }
+  assert_true(refused > 100 && loaded > 10);
+  free(block.bytes);
+  cbgen_operator_free(op);
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
+static void another_architecture_compiles_anew(void **state) {
+  (void)state;
+  cbgen_context *context = new_context();
+  struct sample sample = sample_of("random,rows=100,cols=80,density=0.1", (struct form){0});
+  cbgen_operator *op = compile(context, &sample, CBGEN_VALUES_MUTABLE, 0), *back;
+  struct block block = save(op);
+  cbgen_operator_free(op);
+  cbgen_context_destroy(context);
+  fake->capability = 80;
+  context = new_context();
+  const long compilations = fake->compilations;
+  must(context, cbgen_operator_load(context, block.bytes, block.length, &back));
+  assert_int_equal(fake->compilations, compilations + 2); /* the product's kernels, and the packing ones */
+  check_product(back, &sample.csr);
+  free(block.bytes);
+  cbgen_operator_free(back);
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, check_fake)
+  const struct CMUnitTest tests[] = {
+      TEST(what_comes_back_is_what_went),
+      TEST(renewed_values_are_saved),
+      TEST(bytes_may_lie_anywhere),
+      TEST(too_little_room_is_refused),
+      TEST(damage_is_noticed),
+      TEST(hostile_numbers_lead_nowhere),
+      TEST(another_architecture_compiles_anew),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
