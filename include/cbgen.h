@@ -233,6 +233,7 @@ typedef struct cbgen_info {
   double load_seconds;     /* binary to the GPU, functions found */
   double upload_seconds;   /* allocation and copy of the arrays; values moved into place */
   double total_seconds;    /* of cbgen_compile or cbgen_operator_load */
+  int64_t entries;         /* of the matrix as it was given, duplicates included: what cbgen_update takes */
 } cbgen_info;
 CBGEN_API cbgen_status cbgen_operator_info(const cbgen_operator *op, cbgen_info *info);
 

@@ -50,6 +50,7 @@ static void fill(cbgen_info *info, const cbgen_operator *op) {
   info->rows = image->rows;
   info->cols = image->cols;
   info->nnz = image->nnz;
+  info->entries = image->entries;
   info->matrix_type = (cbgen_type)image->matrix_type;
   info->vector_type = (cbgen_type)image->vector_type;
   info->sum_type = (cbgen_type)image->sum_type;

@@ -110,6 +110,12 @@ class Saving(FakeCase):
         operator.update_values(2 * PLAIN.data)
         same(operator @ X, 2 * (PLAIN @ X))
         self.assertEqual(operator.info.values, "mutable")
+        arrays = (numpy.array([1.0, 2.0, 4.0, 8.0]), numpy.array([2, 0, 2, 1]), numpy.array([0, 3, 4]))
+        operator = cbgen.load(bytes(cbgen.compile(arrays, shape=(2, 3), values="mutable")))
+        self.assertEqual((operator.nnz, operator.info.entries), (3, 4))
+        operator.update_values(numpy.array([10.0, 20.0, 30.0, 40.0]))
+        same(operator @ numpy.array([1.0, 2.0, 3.0]), [20 + 3 * 40, 80])
+        self.refuses(ValueError, "3 values for", operator.update_values, numpy.ones(3))
 
     def test_refused(self):
         content = bytes(cbgen.compile(PLAIN))

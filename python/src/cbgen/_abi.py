@@ -135,6 +135,7 @@ class Info(Structure):
         ("load_seconds", c_double),
         ("upload_seconds", c_double),
         ("total_seconds", c_double),
+        ("entries", c_int64),
     ]
 
 

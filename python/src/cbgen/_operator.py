@@ -74,6 +74,8 @@ class Info:
     load_seconds: float
     upload_seconds: float
     total_seconds: float
+    entries: int
+    """Of the matrix as it was given, duplicates included: what `update_values` takes."""
 
 
 def info_from(found: _abi.Info) -> Info:
@@ -107,7 +109,7 @@ class Origin:
         csr, handle = views.csr(), ctypes.c_void_p()
         with self.context._lock:
             self.context.check(LIBRARY.cbgen_compile(self.context.handle(), byref(csr), byref(request), byref(handle)))
-        made = Operator._of(Handles(handle, device), self, transposed, views.entries)
+        made = Operator._of(Handles(handle, device), self, transposed)
         self.operators[transposed] = weakref.ref(made)
         return made
 
@@ -144,7 +146,7 @@ class Operator:
     _origin: Origin
     _transposed: bool
     _other: Optional[Operator]
-    _entries: Optional[int]
+    _entries: int
     _finalizer: Any
     _rows: int
     _cols: int
@@ -156,13 +158,13 @@ class Operator:
         raise TypeError("operators are made by cbgen.compile and cbgen.load")
 
     @classmethod
-    def _of(cls, handles: Handles, origin: Origin, transposed: bool, entries: Optional[int]) -> Operator:
+    def _of(cls, handles: Handles, origin: Origin, transposed: bool) -> Operator:
         self = cls.__new__(cls)
         self._finalizer = weakref.finalize(self, handles.free)
-        self._handles, self._origin, self._transposed, self._entries = handles, origin, transposed, entries
-        self._other = None
+        self._handles, self._origin, self._transposed, self._other = handles, origin, transposed, None
         info = handles.info()
         self._rows, self._cols, self._type = int(info.rows), int(info.cols), TYPE_NAMES[info.vector_type]
+        self._entries = int(info.entries)
         self._size, self._device = SIZES[self._type], handles.device.ordinal
         return self
 
@@ -388,7 +390,7 @@ class Operator:
         """
         chosen = None if stream is None else stream_handle(stream)
         view = take_array(values, "values", tuple(VALUE_TYPES), chosen)
-        if self._entries is not None and view.shape[0] != self._entries:
+        if view.shape[0] != self._entries:
             raise ValueError(f"{view.shape[0]} values for a matrix that was compiled with {self._entries}")
         if view.device is not None and view.device != self._device:
             raise ValueError(f"the values are on GPU {view.device}, the operator on GPU {self._device}")
@@ -536,6 +538,6 @@ def load(source: Union[Path, bytes, BinaryIO], *, device: Optional[int] = None, 
     handles = Handles(handle, chosen)
     kind = _abi.Values(handles.info().values)
     origin = Origin(None, used, 0, kind, threading.RLock(), {})
-    made = Operator._of(handles, origin, False, None)
+    made = Operator._of(handles, origin, False)
     origin.operators[False] = weakref.ref(made)
     return made
