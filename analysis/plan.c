@@ -169,25 +169,54 @@ static enum cb_status build_launches(struct cb_plan *plan, struct cb_diag *diag)
   return CB_OK;
 }
 
-/* Streaming, gather-bound or the layout's own bound, whichever takes longest (DESIGN §5), and one warp's latency,
- * which is nearly all there is to a small matrix. */
+enum {
+  START_NS = 900, /* of a kernel on the GPU: from its start to its first loads, and from its last stores to its end */
+  TIE = 16        /* this part of the time on the GPU still counts where launching takes longer */
+};
+
+/* Bytes from L2 while they fit there, from memory when they are well beyond it, in nanoseconds. */
+static int64_t stream_ns(int64_t bytes, const struct cb_target *target) {
+  const int64_t fits = target->l2_bytes / 5 * 3, beyond = target->l2_bytes / 5 * 6;
+  const int64_t from_l2 = bytes / target->l2_gb_per_s, from_memory = bytes / target->read_gb_per_s;
+  if (bytes <= fits) return from_l2;
+  if (bytes >= beyond) return from_memory;
+  return from_l2 + (from_memory - from_l2) * ((bytes - fits) / 1024) / ((beyond - fits) / 1024);
+}
+
+/* Streaming and gathering side by side: the longer of both, a quarter more when both are equal (about the sum of
+ * cubes, as measured). */
+static int64_t together(int64_t a, int64_t b) {
+  const int64_t most = a > b ? a : b, least = a > b ? b : a;
+  return most ? most + least * least / most * least / most / 4 : 0;
+}
+
+static int64_t region_ns(const struct cb_cost *cost, const struct cb_target *target) {
+  const int64_t percent = cost->stream_percent ? cost->stream_percent : 100;
+  const int64_t stream = stream_ns(cost->bytes, target) * 100 / percent;
+  int64_t bound = together(stream, cost->sectors / target->sectors_g_per_s);
+  bound = cost->work_ns > bound ? cost->work_ns : bound;
+  bound = cost->chain_ns > bound ? cost->chain_ns : bound;
+  return START_NS + bound + cost->tail_ns;
+}
+
+/* Each region is a launch. Launches follow one another at the host's pace at best; of two plans that reach it, the one
+ * that takes less of the GPU is cheaper. */
 static void predict(struct cb_plan *plan) {
   const int64_t element = (int64_t)cb_type_size(plan->vector_type);
+  int64_t on_gpu = 0;
   for (int i = 0; i < plan->regions_count; i++) {
     struct cb_cost *cost = &plan->regions[i].cost;
     cost->bytes = plan->regions[i].bytes + (plan->cols + plan->rows) * element;
-    const int64_t percent = cost->stream_percent ? cost->stream_percent : 100;
-    const int64_t stream = cost->bytes * 100 / (plan->target.read_gb_per_s * percent);
-    const int64_t gather = cost->sectors / plan->target.sectors_g_per_s;
-    int64_t bound = stream > gather ? stream : gather;
-    bound = cost->work_ns > bound ? cost->work_ns : bound;
-    cost->ns = plan->target.launch_ns + bound + cost->chain_ns;
+    cost->ns = region_ns(cost, &plan->target);
+    on_gpu += cost->ns;
     plan->cost.bytes += cost->bytes;
     plan->cost.sectors += cost->sectors;
     plan->cost.work_ns += cost->work_ns;
     plan->cost.chain_ns += cost->chain_ns;
-    plan->cost.ns += cost->ns;
+    plan->cost.tail_ns += cost->tail_ns;
   }
+  const int64_t launching = plan->launches_count * plan->target.launch_ns, tie = on_gpu / TIE;
+  plan->cost.ns = (launching > on_gpu - tie ? launching : on_gpu - tie) + tie;
 }
 
 /* ---- the whole */

@@ -91,7 +91,8 @@ struct cb_cost {
   int64_t bytes;   /* read from and written to device memory by one product, x and y once each */
   int64_t sectors; /* 32-byte sectors of x asked of L2 */
   int64_t work_ns;  /* the layout's own bound on throughput (instructions) */
-  int64_t chain_ns; /* the longest chain of dependent loads of one warp, once started */
+  int64_t chain_ns; /* the longest chain of dependent loads of one warp: goes on beside what others stream */
+  int64_t tail_ns;  /* what follows the last load: adding up, waiting for the last piece of a row */
   int64_t stream_percent; /* of the device's read rate that the layout reaches; 0: 100 */
   int64_t ns;      /* predicted time */
 };

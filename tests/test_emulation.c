@@ -285,7 +285,7 @@ static void test_bad_sanitized(void **state) {
 static void test_bad_plain(void **state) {
   struct batch *batch = *state;
   char part[200];
-  int status;
+  int status = -1;
   for (int k = 0; k < batch->count; k++) {
     if (strncmp(batch->names[k], "bad_", 4)) continue;
     if (!expectation(batch->texts[k], "// plain ", &status, part, sizeof part)) {

@@ -12,6 +12,7 @@
  * use.
  */
 #include "analysis/layout.h"
+#include "analysis/sectors.h"
 
 #include "base/memory.h"
 
@@ -517,41 +518,42 @@ static void draft_region(struct cb_draft *draft, struct state *state) {
   draft->region.commit = draft->commit;
 }
 
-/* Sectors of x, from every 16th slice: neighbouring lanes of a step that ask for the same one share it. */
-static int64_t estimate_sectors(const struct state *state, int64_t value_bytes) {
-  const int64_t stride = state->slices >= 1024 ? 16 : 1, per_sector = 32 / value_bytes,
-                places = LANES / state->lanes;
-  int64_t sectors = 0;
-#pragma omp parallel for schedule(static) reduction(+ : sectors)
-  for (int64_t slice = 0; slice < state->slices; slice += stride) {
-    struct walk walks[LANES];
-    for (int64_t i = 0; i < places; i++) {
-      const int64_t block_row = block_row_at(state, slice * places + i);
-      walks[i] = block_row == NO_ROW ? (struct walk){.csr = state->csr}
-                                     : walk_open(state->csr, state->size, block_row);
-    }
-    for (int64_t step = state->first_step[slice]; step < state->first_step[slice + 1]; step++) {
-      int64_t asked = -1; /* the last sector so far */
-      for (int64_t lane = 0; lane < LANES; lane++) {
-        struct block block;
-        if (!walk_next(&walks[lane / state->lanes], &block)) continue;
-        const int64_t first = block.column * state->size.cols / per_sector;
-        const int64_t last = ((block.column + 1) * state->size.cols - 1) / per_sector;
-        sectors += last - first + 1 - (first == asked);
-        asked = last;
-      }
+static void visit_slice(const struct state *state, int64_t slice, struct cb_sector_sink *sink) {
+  const int64_t places = LANES / state->lanes;
+  struct walk walks[LANES];
+  for (int64_t i = 0; i < places; i++) {
+    const int64_t block_row = block_row_at(state, slice * places + i);
+    walks[i] = block_row == NO_ROW ? (struct walk){.csr = state->csr}
+                                   : walk_open(state->csr, state->size, block_row);
+  }
+  for (int64_t step = state->first_step[slice]; step < state->first_step[slice + 1]; step++) {
+    cb_sector_load(sink);
+    for (int64_t lane = 0; lane < LANES; lane++) {
+      struct block block;
+      if (!walk_next(&walks[lane / state->lanes], &block)) continue;
+      for (int64_t j = 0; j < state->size.cols; j++) cb_sector_ask(sink, block.column * state->size.cols + j);
     }
   }
-  return sectors * stride;
 }
 
-/* Reads stream at 0.93 of the device's rate; a slice's batches follow one another. */
-static void predict(struct cb_draft *draft, const struct state *state) {
-  enum { NS_PER_BATCH = 1000 };
+static void visit_sectors(const void *user, int64_t thread_block, struct cb_sector_sink *sink) {
+  for (int64_t slice = thread_block * WARPS; slice < (thread_block + 1) * WARPS; slice++)
+    visit_slice(user, slice, sink);
+}
+
+/* Reads stream at 0.95 of the device's rate; a slice's batches follow one another. */
+static enum cb_status predict(struct cb_draft *draft, const struct state *state, struct cb_diag *diag) {
+  enum { NS_PER_BATCH = 800 };
   const int64_t batch = choose_batch(state, draft);
-  draft->region.cost.sectors = estimate_sectors(state, (int64_t)cb_type_size(draft->value_type));
   draft->region.cost.chain_ns = (state->longest + batch - 1) / batch * NS_PER_BATCH;
-  draft->region.cost.stream_percent = 93;
+  draft->region.cost.stream_percent = 95;
+  const struct cb_sectors_of gathers = {.blocks = draft->region.blocks,
+                                        .blocks_per_sm = draft->region.blocks_per_sm,
+                                        .value_bytes = (int64_t)cb_type_size(draft->sum_type),
+                                        .target = draft->target,
+                                        .user = state,
+                                        .visit = visit_sectors};
+  return cb_sectors_estimate(&draft->region.cost.sectors, &gathers, diag);
 }
 
 static enum cb_status blocks_plan(struct cb_draft *draft, struct cb_diag *diag) {
@@ -568,8 +570,7 @@ static enum cb_status blocks_plan(struct cb_draft *draft, struct cb_diag *diag) 
   if (!s) s = make_slices(state, draft, diag);
   if (s) return s;
   draft_region(draft, state);
-  predict(draft, state);
-  return CB_OK;
+  return predict(draft, state, diag);
 }
 
 /* ---- packing */

@@ -668,8 +668,8 @@ static void predict(struct cb_draft *draft, const struct state *state) {
     chain = of_unit > chain ? of_unit : chain;
   }
   draft->region.cost.work_ns = work * 132 / draft->target->multiprocessors / 1000;
-  draft->region.cost.chain_ns =
-      chain + (state->team > 1 ? NS_TEAM : 0) + (draft->region.carry_slots ? NS_CARRY : 0);
+  draft->region.cost.chain_ns = chain;
+  draft->region.cost.tail_ns = (state->team > 1 ? NS_TEAM : 0) + (draft->region.carry_slots ? NS_CARRY : 0);
   draft->region.cost.sectors = state->sectors;
   draft->region.cost.stream_percent = 92;
 }

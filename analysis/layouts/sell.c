@@ -16,6 +16,7 @@
  * How to read it: sell_plan near the end calls the passes in order.
  */
 #include "analysis/layout.h"
+#include "analysis/sectors.h"
 
 #include "base/memory.h"
 
@@ -348,26 +349,19 @@ static void draft_columns(struct cb_draft *draft, const struct state *state) {
   cb_draft_index(draft, "column_offset", "column of a slot, from its slice's first", offsets, 0, slots);
 }
 
-/* Sectors of x, from every 16th slice: neighbouring lanes of a step that ask for the same one share it. */
-static int64_t estimate_sectors(const struct state *state, int64_t value_bytes) {
-  const int64_t stride = state->slices >= 1024 ? 16 : 1, per_sector = 32 / value_bytes;
-  int64_t sectors = 0;
-#pragma omp parallel for schedule(static) reduction(+ : sectors)
-  for (int64_t slice = 0; slice < state->slices; slice += stride) {
+static void visit_sectors(const void *user, int64_t thread_block, struct cb_sector_sink *sink) {
+  const struct state *state = user;
+  for (int64_t slice = thread_block * WARPS; slice < (thread_block + 1) * WARPS; slice++) {
     const int64_t lanes = slice_lanes(state, slice), first = slice_first(state, slice);
     for (int64_t step = 0; step < state->first_step[slice + 1] - state->first_step[slice]; step++) {
-      int64_t previous = -1;
+      cb_sector_load(sink);
       for (int64_t lane = 0; lane < LANES; lane++) {
         const struct place place = place_at(state, first + lane / lanes);
         const int64_t k = step * lanes + lane % lanes;
-        if (place.row == NO_ROW || k >= place.length) continue;
-        const int64_t sector = state->csr->col_idx[place.begin + k] / per_sector;
-        sectors += sector != previous;
-        previous = sector;
+        if (place.row != NO_ROW && k < place.length) cb_sector_ask(sink, state->csr->col_idx[place.begin + k]);
       }
     }
   }
-  return sectors * stride;
 }
 
 static void draft_places(struct cb_draft *draft, const struct state *state) {
@@ -489,13 +483,19 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
 
 /* Reads stream at 0.87 of the device's rate; a slice's batches follow one another, and pieces wait for their last.
  * Measured on the H200. */
-static void predict(struct cb_draft *draft, const struct state *state) {
-  enum { NS_PER_BATCH = 800, NS_CARRY = 1500 };
+static enum cb_status predict(struct cb_draft *draft, const struct state *state, struct cb_diag *diag) {
+  enum { NS_PER_BATCH = 800, NS_CARRY = 2500 };
+  const struct cb_sectors_of gathers = {.blocks = draft->region.blocks,
+                                        .blocks_per_sm = draft->region.blocks_per_sm,
+                                        .value_bytes = (int64_t)cb_type_size(draft->sum_type),
+                                        .target = draft->target,
+                                        .user = state,
+                                        .visit = visit_sectors};
   const int64_t longest = longest_slice(state);
-  draft->region.cost.sectors = estimate_sectors(state, (int64_t)cb_type_size(draft->value_type));
-  draft->region.cost.chain_ns =
-      steps_for(longest, choose_batch(state, longest)) * NS_PER_BATCH + (state->split_slices ? NS_CARRY : 0);
-  draft->region.cost.stream_percent = 87;
+  draft->region.cost.chain_ns = steps_for(longest, choose_batch(state, longest)) * NS_PER_BATCH;
+  draft->region.cost.tail_ns = state->split_slices ? NS_CARRY : 0;
+  draft->region.cost.stream_percent = 90;
+  return cb_sectors_estimate(&draft->region.cost.sectors, &gathers, diag);
 }
 
 static enum cb_status sell_plan(struct cb_draft *draft, struct cb_diag *diag) {
@@ -520,8 +520,7 @@ static enum cb_status sell_plan(struct cb_draft *draft, struct cb_diag *diag) {
     return cb_fail(diag, CB_ERR_LIMIT, "sliced ELL would pad %lld nonzeros to %lld slots; use another recipe",
                    (long long)csr->nnz, (long long)slots);
   draft_region(draft, state);
-  predict(draft, state);
-  return CB_OK;
+  return predict(draft, state, diag);
 }
 
 static enum cb_status sell_pack(const struct cb_region *region, const struct cb_region_work *work,

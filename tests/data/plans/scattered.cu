@@ -157,7 +157,7 @@ void scattered_free(scattered_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *scattered_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x832fdb9d9cbe32eau, 0x1c130636811a2341u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x369f968a992c17c3u, 0x4c1e1703d6e3ef6fu};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of scattered: shorter than its header";
   memcpy(header, data, sizeof header);

@@ -125,7 +125,7 @@ void uneven_free(uneven_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *uneven_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x84df51501037b344u, 0xa1e649cc5b32c2f4u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x7e401eb992000b6u, 0xa6c934c406280ecau};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of uneven: shorter than its header";
   memcpy(header, data, sizeof header);
