@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds libcbgen and opens it once.
 
-In this order: $CBGEN_LIBRARY (a file), a libcbgen beside this package (wheels carry one), the loader's own places.
+In this order: $CBGEN_LIBRARY (a file), libcbgen.so beside this package (wheels carry one), libcbgen.so where pip puts
+packages (of an editable install), the loader's own places.
 """
 from __future__ import annotations
 
 import ctypes
-import glob
 import os
+import sysconfig
 from typing import Any, Callable, List, Optional, Tuple
 
 from . import _abi
@@ -25,8 +26,9 @@ def candidates() -> List[str]:
     named = os.environ.get("CBGEN_LIBRARY")
     if named:
         return [named]
-    beside = sorted(glob.glob(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libcbgen.so*")))
-    return beside[:1] or ["libcbgen.so.0", "libcbgen.so"]
+    folders = [os.path.dirname(os.path.abspath(__file__)), os.path.join(sysconfig.get_path("platlib"), "cbgen")]
+    files = [os.path.join(folder, "libcbgen.so") for folder in folders]
+    return [file for file in files if os.path.exists(file)][:1] or ["libcbgen.so.0", "libcbgen.so"]
 
 
 def bind(library: ctypes.CDLL) -> None:
