@@ -127,7 +127,8 @@ def stand_in_torch():
 
         def __init__(self, content, device=0, cuda=True):
             content = numpy.asarray(content)
-            self.is_cuda, self.shape, self.dtype = cuda, content.shape, getattr(torch, content.dtype.name)
+            name = {"uint16": "bfloat16"}.get(content.dtype.name, content.dtype.name)
+            self.is_cuda, self.shape, self.dtype = cuda, content.shape, getattr(torch, name)
             self.device = types.SimpleNamespace(index=device if cuda else None)
             self.memory = DeviceArray(content, device) if cuda else content
             self.strides = tuple(step // content.itemsize for step in numpy.ascontiguousarray(content).strides)
@@ -175,9 +176,9 @@ def stand_in_torch():
     class SparseTensor:
         layout = "torch.sparse_csr"
 
-        def __init__(self, plain, **more):
-            self.shape = plain.shape
-            self.parts = [Tensor(part, **more) for part in (plain.indptr, plain.indices, plain.data)]
+        def __init__(self, plain, data=None, **more):
+            self.shape, data = plain.shape, plain.data if data is None else data
+            self.parts = [Tensor(part, **more) for part in (plain.indptr, plain.indices, data)]
 
         def crow_indices(self):
             return self.parts[0]

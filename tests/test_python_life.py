@@ -260,8 +260,9 @@ class Contexts(FakeCase):
     def test_log(self):
         lines = []
         with cbgen.Context(log=lines.append) as context:
-            operator = cbgen.compile(PLAIN, context=context)
-        self.assertTrue(any("recipe" in line or "plan" in line for line in lines), lines)
+            operator = cbgen.compile(PLAIN, context=context, name="rod")
+        self.assertTrue(any("plan" in line for line in lines), lines)
+        self.assertTrue(any("'rod'" in line for line in lines), lines)
         self.refuses(ValueError, "the context is closed", cbgen.compile, PLAIN, context=context)
         same(operator @ X, PLAIN @ X)  # which outlives it
         with self.assertLogs("cbgen", logging.INFO) as caught:

@@ -86,6 +86,10 @@ class Matrices(FakeCase):
         for more in ({}, {"cuda": False}):
             self.check(TORCH.SparseTensor(plain, **more), plain)
         self.check(TORCH.SparseTensor(plain.astype(numpy.float32)), plain)
+        upper = (plain.data.astype(numpy.float32).view(numpy.uint32) >> 16).astype(numpy.uint16)  # exact for these
+        for more in ({}, {"cuda": False}):
+            operator = self.check(TORCH.SparseTensor(plain, upper, **more), plain)
+            self.assertEqual((operator.info.matrix_type, operator.dtype), ("bfloat16", numpy.float32))
 
     def test_transposed(self):
         plain = matrix(30, 50)

@@ -97,7 +97,7 @@ class Views:
     stream: int
     entries: int
 
-    def csr(self, name: str = "matrix") -> _abi.Csr:
+    def csr(self, name: str) -> _abi.Csr:
         """The struct; valid as long as this object lives."""
         csr = _abi.Csr(struct_size=ctypes.sizeof(_abi.Csr), nnz=self.entries, index_base=0, memory=self.memory)
         csr.rows, csr.cols = self.matrix.shape

@@ -93,6 +93,7 @@ class Origin:
 
     matrix: Optional[Matrix]
     context: Context
+    name: str
     expected_products: int
     values: _abi.Values
     lock: Any
@@ -106,7 +107,7 @@ class Origin:
     def compile(self, transposed: bool, views: Views) -> Operator:
         request = _abi.Request(ctypes.sizeof(_abi.Request), self.expected_products, self.values, transposed)
         device = open_device(self.context.choose_device(views.device))
-        csr, handle = views.csr(), ctypes.c_void_p()
+        csr, handle = views.csr(self.name), ctypes.c_void_p()
         with self.context._lock:
             self.context.check(LIBRARY.cbgen_compile(self.context.handle(), byref(csr), byref(request), byref(handle)))
         made = Operator._of(Handles(handle, device), self, transposed)
@@ -488,7 +489,8 @@ def context_for(context: Optional[Context], device: Optional[int], options: Dict
 def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", transpose: bool = False,
             type: Optional[str] = None, device: Optional[int] = None, tune: Optional[str] = None,
             cache: Union[None, str, "os.PathLike[str]"] = None, context: Optional[Context] = None,
-            shape: Optional[Tuple[int, int]] = None, stream: Any = None, keep_matrix: bool = True) -> Operator:
+            name: str = "matrix", shape: Optional[Tuple[int, int]] = None, stream: Any = None,
+            keep_matrix: bool = True) -> Operator:
     """Looks at a sparse matrix, writes a CUDA kernel for it, compiles it, and gives the operator that multiplies.
 
     matrix: a SciPy or CuPy sparse matrix (CSR; other formats are converted), a sparse CSR tensor of PyTorch, or a tuple
@@ -504,6 +506,7 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
     tune: "model", "measure" (compiles and times the best few candidates) or "off".
     cache: directory of kept kernels; "" for none.
     context: a cbgen.Context instead of device, type, tune and cache, with more options.
+    name: stands in the lines of the log.
     stream: on which a matrix on the GPU is ready; None: the current one of its library.
     keep_matrix: the operator refers to the matrix, so that .T and .rmatvec can be compiled later.
 
@@ -517,7 +520,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
                          "it first, with matrix.tocsr()")
     views = view_matrix(taken, None if stream is None else stream_handle(stream))
     used = context_for(context, device, {"type": type, "tune": tune, "cache": cache})
-    origin = Origin(taken if keep_matrix else None, used, expected_products, VALUES[values], threading.RLock(), {})
+    origin = Origin(taken if keep_matrix else None, used, name, expected_products, VALUES[values], threading.RLock(),
+                    {})
     return origin.compile(bool(transpose), views)
 
 
@@ -537,7 +541,7 @@ def load(source: Union[Path, bytes, BinaryIO], *, device: Optional[int] = None, 
         used.check(LIBRARY.cbgen_operator_load(used.handle(), content, len(content), byref(handle)))
     handles = Handles(handle, chosen)
     kind = _abi.Values(handles.info().values)
-    origin = Origin(None, used, 0, kind, threading.RLock(), {})
+    origin = Origin(None, used, "matrix", 0, kind, threading.RLock(), {})
     made = Operator._of(handles, origin, False)
     origin.operators[False] = weakref.ref(made)
     return made
