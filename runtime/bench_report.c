@@ -2,6 +2,8 @@
 /* What results look like: JSON, a Markdown row, and lines for a person. See bench.h. */
 #include "runtime/bench.h"
 
+#include "runtime/calibration.h"
+
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
@@ -41,11 +43,15 @@ static json_t *device_json(const struct cb_bench *bench) {
   if (bench->cusparse) cb_cusparse_version(bench->cusparse, &versions[0], &versions[1], &versions[2]);
   json_t *cusparse =
       bench->cusparse ? json_sprintf("%d.%d.%d", versions[0], versions[1], versions[2]) : json_null();
-  return json_pack("{s:s, s:s, s:i, s:I, s:I, s:o, s:o, s:o}", "model", target->model, "arch", target->arch,
+  json_t *figures = json_object();
+  for (const struct cb_figure *figure = cb_figure_table; figure->name; figure++)
+    json_object_set_new(figures, figure->name, json_integer(cb_figure_get(target, figure)));
+  return json_pack("{s:s, s:s, s:i, s:I, s:I, s:o, s:o, s:o, s:o, s:s}", "model", target->model, "arch", target->arch,
                    "multiprocessors", target->multiprocessors, "l2_bytes", (json_int_t)target->l2_bytes,
                    "memory_bytes", (json_int_t)bench->device->memory_bytes, "driver_cuda",
                    json_sprintf("%d.%d", bench->driver->version / 1000, bench->driver->version % 1000 / 10),
-                   "nvrtc", json_sprintf("%d.%d", major, minor), "cusparse", cusparse);
+                   "nvrtc", json_sprintf("%d.%d", major, minor), "cusparse", cusparse, "figures", figures,
+                   "calibration", bench->device->remark);
 }
 
 static json_t *protocol_json(const struct cb_bench *bench) {

@@ -3,6 +3,7 @@
 #include "runtime/driver.h"
 
 #include "base/memory.h"
+#include "runtime/calibration.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -183,9 +184,12 @@ static enum cb_status describe(struct cb_device *device, struct cb_diag *diag) {
   target->l2_bytes = l2;
   target->shared_per_sm = per_sm;
   target->shared_per_block = per_block;
-  return cb_driver_check(driver,
-                         driver->call.device_name(target->model, sizeof target->model, device->handle), diag,
-                         "ask the name of GPU %d", device->ordinal);
+  s = cb_driver_check(driver,
+                      driver->call.device_name(target->model, sizeof target->model, device->handle), diag,
+                      "ask the name of GPU %d", device->ordinal);
+  device->shipped = *target;
+  if (!s) cb_calibration_load(target, device->remark, sizeof device->remark);
+  return s;
 }
 
 /* `context` NULL: the primary one. */

@@ -172,13 +172,15 @@ struct cb_device {
   int ordinal, handle;
   int borrowed; /* the context is the caller's; else the primary one (the run-time API's), retained */
   struct CUctx_st *context;
-  struct cb_target target;
+  struct cb_target target;  /* its figures are those of the GPU's calibration (calibration.h), if there is one */
+  struct cb_target shipped; /* the same with the table's figures */
+  char remark[400];         /* on the calibration, for logs: which was read, or why one was not; "" without one */
   int64_t memory_bytes;
 };
 
 /* The GPU number `ordinal`. Its target is the table's row of its architecture (else of the newest older one,
  * under the GPU's own architecture) with what the driver says of its name, multiprocessors, L2 and shared
- * memory. */
+ * memory, and with the figures that were measured on this model, if any: calibration.h. */
 enum cb_status cb_device_open(struct cb_device **device, const struct cb_driver *driver, int ordinal,
                               struct cb_diag *diag);
 /* The GPU and the context that are current on the calling thread; the context must outlive the device. Without one

@@ -262,7 +262,7 @@ static enum cb_status fail_unknown(const struct cb_call *call, const char *name,
   int count = 0;
   for (int i = 0; i < FLAGS; i++)
     if (flag_applies(&flag_table[i], call->verb->takes)) candidates[count++] = flag_table[i].name;
-  const int analyses = !(call->verb->takes & CB_TAKES_CACHE);
+  const int analyses = !(call->verb->takes & CB_WITHOUT_MATRIX);
   for (const struct cb_option *option = cb_option_table; analyses && option->name && count < 127; option++)
     candidates[count++] = option->name;
   candidates[count] = NULL;
@@ -298,7 +298,7 @@ static enum cb_status parse_long(struct cb_call *call, const char *argument, con
   for (int i = 0; i < FLAGS && !flag; i++)
     if (flag_applies(&flag_table[i], call->verb->takes) && !strcmp(flag_table[i].name, name))
       flag = &flag_table[i];
-  const struct cb_option *option = flag || call->verb->takes & CB_TAKES_CACHE ? NULL : find_option(name);
+  const struct cb_option *option = flag || call->verb->takes & CB_WITHOUT_MATRIX ? NULL : find_option(name);
   if (!flag && !option) return fail_unknown(call, name, diag);
   if (flag && !flag->value && value) return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' takes no value", name);
   if (option && !value) value = bare_value(option);
@@ -350,6 +350,8 @@ enum cb_status cb_call_parse(struct cb_call *call, int count, char **arguments, 
       s = parse_short(call, argument + 1, &next, diag);
     } else if (call->verb->takes & CB_TAKES_CACHE && !call->action) {
       call->action = argument;
+    } else if (call->verb->takes & CB_TAKES_NOTHING) {
+      s = cb_fail(diag, CB_ERR_ARGUMENT, "'%s' takes no '%s'", call->verb->name, argument);
     } else if (call->file) {
       s = cb_fail(diag, CB_ERR_ARGUMENT, "one %s at a time: '%s' or '%s'", call->action ? "key" : "file",
                   call->file, argument);

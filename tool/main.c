@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 const struct cb_verb *const cb_verb_table[] = {&cb_verb_generate, &cb_verb_analyze, &cb_verb_verify,
-                                               &cb_verb_run,      &cb_verb_bench,   &cb_verb_cache,
-                                               NULL};
+                                               &cb_verb_run,      &cb_verb_bench,   &cb_verb_calibrate,
+                                               &cb_verb_cache,    NULL};
 
 static const struct cb_verb *find_verb(const char *name) {
   for (int i = 0; cb_verb_table[i]; i++)
@@ -46,7 +46,7 @@ static void verb_help(struct cb_text *text, const struct cb_verb *verb) {
   cb_text_add(text, "Usage: cbgen %s %s\n\n%s\n", verb->name, verb->arguments, verb->details);
   cb_flags_help(text, verb->takes);
   cb_text_add(text, "\n%sExit codes: cbgen help exit-codes.\nExample: %s\n",
-              verb->takes & CB_TAKES_CACHE ? "" : "Options of the analysis: cbgen help options. ", verb->example);
+              verb->takes & CB_WITHOUT_MATRIX ? "" : "Options of the analysis: cbgen help options. ", verb->example);
 }
 
 static void recipes_help(struct cb_text *text) {
@@ -93,7 +93,7 @@ static enum cb_status run_verb(const struct cb_verb *verb, int count, char **arg
   enum cb_status s = cb_call_parse(&call, count, arguments, diag);
   if (s) return s;
   if (call.help) return help_topic(verb->name, diag);
-  if (!call.file && !(verb->takes & CB_TAKES_CACHE))
+  if (!call.file && !(verb->takes & CB_WITHOUT_MATRIX))
     return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' needs a file; see 'cbgen help %s'", verb->name, verb->name);
   const struct cb_recipe *recipe;
   s = cb_recipe_find(&recipe, call.options.recipe, diag); /* before a large file is read for nothing */

@@ -5,7 +5,7 @@
  *   messages.c   messages, exit codes, progress     outputs.c    files that appear together, and signals
  *   job.c        the pipeline: read, plan, pack, emit
  *   analyze.c generate.c verify.c run.c bench.c     one verb each
- *   cache.c      the verb that takes no matrix: what lies in the cache
+ *   cache.c calibrate.c      verbs that take no matrix: what lies in the cache, what the GPU can do
  *
  * A new verb is one file with its struct cb_verb and one row in main.c.
  */
@@ -64,8 +64,10 @@ enum cb_takes {
   CB_TAKES_ARCHES = 128, /* --arch more than once */
   CB_TAKES_NAME = 256,
   CB_TAKES_BENCH = 512, /* --candidates, --no-rivals */
-  CB_TAKES_CACHE = 1024 /* an action instead of a matrix, --limit, --plan, --source; no options of the analysis */
+  CB_TAKES_CACHE = 1024, /* an action instead of a matrix, --limit, --plan, --source; no options of the analysis */
+  CB_TAKES_NOTHING = 2048 /* no matrix, no options of the analysis */
 };
+#define CB_WITHOUT_MATRIX (CB_TAKES_CACHE | CB_TAKES_NOTHING)
 
 struct cb_verb {
   const char *name, *arguments, *summary;
@@ -75,7 +77,7 @@ struct cb_verb {
   enum cb_status (*run)(const struct cb_call *call, struct cb_diag *diag);
 };
 extern const struct cb_verb cb_verb_analyze, cb_verb_generate, cb_verb_verify, cb_verb_run, cb_verb_bench,
-    cb_verb_cache;
+    cb_verb_calibrate, cb_verb_cache;
 extern const struct cb_verb *const cb_verb_table[]; /* ends with NULL */
 
 /* ---- arguments.c */

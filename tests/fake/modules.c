@@ -383,8 +383,22 @@ static unsigned execute(const struct work *work) {
   return result > 0 ? (unsigned)result : SUCCESS;
 }
 
+/* Nanoseconds of a launch, without what a hook adds. */
+static long duration(const struct work *work) {
+  enum { PLAIN = 5000 };
+  const struct fake_kernel *kernel = work->kernel->kernel;
+  int64_t scalar = 0;
+  int last = -1;
+  while (kernel && kernel->parameters[last + 1].bytes) last++;
+  if (state.scalar_ns && last >= 0 && kernel->parameters[last].bytes == sizeof scalar &&
+      kernel->parameters[last].kind == 'v')
+    memcpy(&scalar, work->launch.parameters[last], sizeof scalar);
+  return PLAIN + state.scalar_ns * (long)scalar;
+}
+
 unsigned perform_launch(const struct work *work) {
   state.launches++;
+  state.clock_ns += duration(work);
   if (state.hook) state.hook(state.user, &work->launch);
   if (work->kernel->kernel) return execute(work);
   /* A text for the hook alone is a test's; CUDA that the fake cannot compile is not, and must not seem to

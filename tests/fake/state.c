@@ -258,6 +258,8 @@ static const struct {
     MEMBER(nvrtc_minor, INT),
     MEMBER(registers, INT),
     MEMBER(stack_bytes, INT),
+    MEMBER(clock_ns, LONG),
+    MEMBER(scalar_ns, LONG),
     MEMBER(lazy, INT),
 };
 enum { MEMBERS = sizeof members / sizeof *members };

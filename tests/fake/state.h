@@ -73,7 +73,7 @@ struct thing {
   struct thing *source;                 /* EVENT: the stream that recorded it last */
   long asked, done;                     /* EVENT: records asked for, records that came by */
   long position, joined;      /* STREAM: of its last work in a capture; as far as another one waits for it */
-  long stamp;                 /* EVENT: launches at its record */
+  long stamp;                 /* EVENT: the clock at its record */
   struct work *first, **last; /* GRAPH, EXEC: what it does; STREAM: what it has still to do */
   char *log;                  /* PROGRAM */
   char *ptx;                  /* PROGRAM */

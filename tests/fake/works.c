@@ -94,7 +94,7 @@ static unsigned perform(const struct work *work) {
   case LAUNCH:
     return perform_launch(work);
   case RECORD:
-    if (event) event->stamp = 1 + state.launches;
+    if (event) event->stamp = state.clock_ns;
     if (event && event->done < work->number) event->done = work->number;
     return SUCCESS;
   case WAIT:
@@ -268,6 +268,6 @@ EXPORT unsigned cuEventElapsedTime(float *milliseconds, void *from, void *to) {
   if (!begin || !end || !begin->asked || !end->asked || begin->capture || end->capture)
     return misuse(INVALID_HANDLE, "an event that was not recorded");
   if (begin->done < begin->asked || end->done < end->asked) return NOT_READY;
-  *milliseconds = 0.005f * (float)(end->stamp - begin->stamp) + 0.0001f;
+  *milliseconds = 1e-6f * (float)(end->stamp - begin->stamp) + 0.0001f;
   return SUCCESS;
 }

@@ -5,7 +5,7 @@ _cbgen_help() { "${COMP_WORDS[0]}" help "$@" 2>/dev/null; }
 
 # "--name=" or "--name" of every option that the help of verb $1, or the table of analysis options, lists
 _cbgen_options() {
-  { _cbgen_help "$1"; [[ $1 == cache ]] || _cbgen_help options; } | sed -nE 's/^ +(-[a-z], )?(--[a-z0-9-]+=?).*/\2/p'
+  { _cbgen_help "$1"; [[ $1 == cache || $1 == calibrate ]] || _cbgen_help options; } | sed -nE 's/^ +(-[a-z], )?(--[a-z0-9-]+=?).*/\2/p'
 }
 
 # the words that "--$1=a|b|c" in the help offers
@@ -39,6 +39,8 @@ _cbgen() {
     [[ $COMP_CWORD == 2 ]] && words='stats list show verify prune clear'
     [[ $before == show ]] && words=$("${COMP_WORDS[0]}" cache list 2>/dev/null | awk 'NR > 1 { print $1 }')
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
+  elif [[ $verb == calibrate ]]; then
+    return 0
   elif [[ $verb == help ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$verbs options recipes shapes exit-codes" -- "$word")
   else

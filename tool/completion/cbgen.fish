@@ -21,7 +21,7 @@ end
 function __cbgen_options
     begin
         cbgen help (__cbgen_verb)
-        test (__cbgen_verb) = cache; or cbgen help options
+        contains -- (__cbgen_verb) cache calibrate; or cbgen help options
     end 2>/dev/null | while read -l line
         set -l parts (string match -rg '^ *(?:-[a-z], )?(--[a-z0-9-]+)(=[^ ]*)? +(.*)$' -- $line)
         or continue
@@ -38,7 +38,7 @@ end
 
 complete -c cbgen -n 'test (count (commandline -opc)) -eq 1' -a '(__cbgen_verbs)'
 complete -c cbgen -n '__fish_seen_subcommand_from help' -f -a 'options recipes shapes exit-codes (__cbgen_verbs)'
-complete -c cbgen -n '__fish_seen_subcommand_from cache' -f
+complete -c cbgen -n '__fish_seen_subcommand_from cache calibrate' -f
 complete -c cbgen -n '__fish_seen_subcommand_from cache; and test (count (commandline -opc)) -eq 2' -f \
     -a 'stats list show verify prune clear'
 complete -c cbgen -n '__fish_seen_subcommand_from cache; and contains show (commandline -opc)' -f \
