@@ -174,12 +174,14 @@ class FakeCase(unittest.TestCase):
         os.environ["CBGEN_CACHE_DIR"] = ""
 
     def setUp(self):
+        cbgen._context._shared.clear()
         gc.collect()
         FAKE.fake_reset()
         cbgen._driver._devices.clear()  # contexts that the fake just forgot
         self.before = {name: fake_get(name) for name in ("blocks", "modules", "streams", "pinned")}
 
     def tearDown(self):
+        cbgen._context._shared.clear()
         gc.collect()
         self.assertEqual({name: fake_get(name) for name in self.before}, self.before)
         self.assertEqual(FAKE.fake_complaint(), b"")

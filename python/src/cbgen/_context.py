@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import weakref
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Dict, Optional, Tuple, Union
 
 from . import _abi
 from ._driver import open_driver
@@ -35,6 +35,11 @@ def option_text(value: Any) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
+
+
+def current_device() -> int:
+    """The GPU whose context is current on this thread, else 0."""
+    return open_driver().current_device() or 0
 
 
 def destroy(handle: ctypes.c_void_p, pid: int) -> None:
@@ -120,10 +125,25 @@ class Context:
         """The GPU to compile for: the context's, else the wanted one (where a matrix lies), else the current one."""
         with self._lock:
             if self._device is None:
-                current = open_driver().current_device() if wanted is None else wanted
-                self._choose(current or 0)
+                self._choose(current_device() if wanted is None else wanted)
             chosen: int = self._device or 0
             if wanted is not None and wanted != chosen:
                 raise ValueError(f"the matrix lies on GPU {wanted}, the context is on GPU {chosen}: give a context "
                                  f"with device={wanted}, or none")
             return chosen
+
+
+_shared: Dict[Tuple[Any, ...], Context] = {}
+_shared_lock = threading.Lock()
+
+
+def shared_context(device: Optional[int], options: Dict[str, Any]) -> Context:
+    """The context of all callers who bring none, one for each GPU and choice of options. It stays, and with it what the
+    library has opened and compiled for its own use on that GPU."""
+    device = current_device() if device is None else device
+    texts = sorted((name, option_text(value)) for name, value in options.items() if value is not None)
+    key = (device, tuple(texts), os.environ.get("CBGEN_CACHE_DIR"))
+    with _shared_lock:
+        if key not in _shared:
+            _shared[key] = Context(device=device, **options)
+        return _shared[key]

@@ -17,7 +17,7 @@ import numpy
 
 from . import _abi
 from ._arrays import SIZES, Library, Shape, View, is_array, library_of, same_stream, stream_handle
-from ._context import Context
+from ._context import Context, shared_context
 from ._driver import open_device
 from ._handles import Handles
 from ._library import LIBRARY, text_of
@@ -477,9 +477,11 @@ def common_stream(x: View, out: View) -> int:
     return streams.pop() if streams else 0
 
 
-def context_for(context: Optional[Context], device: Optional[int], options: Dict[str, Any]) -> Context:
+def context_for(context: Optional[Context], device: Optional[int], near: Optional[int],
+                options: Dict[str, Any]) -> Context:
+    """The context given, else the shared one with these options. `near`: the GPU that a matrix lies on."""
     if context is None:
-        return Context(device=device, **options)
+        return shared_context(near if device is None else device, options)
     given = [name for name, value in options.items() if value is not None] + ["device"] * (device is not None)
     if given:
         raise TypeError(f"'{given[0]}' is a matter of the context when one is given: Context({given[0]}=…)")
@@ -519,7 +521,7 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
         raise ValueError("the order of the values is that of CSR arrays, and this matrix is in another format: convert "
                          "it first, with matrix.tocsr()")
     views = view_matrix(taken, None if stream is None else stream_handle(stream))
-    used = context_for(context, device, {"type": type, "tune": tune, "cache": cache})
+    used = context_for(context, device, views.device, {"type": type, "tune": tune, "cache": cache})
     origin = Origin(taken if keep_matrix else None, used, name, expected_products, VALUES[values], threading.RLock(),
                     {})
     return origin.compile(bool(transpose), views)
@@ -535,7 +537,7 @@ def load(source: Union[Path, bytes, BinaryIO], *, device: Optional[int] = None, 
             content = file.read()
     else:
         content = source.read()
-    used = context_for(context, device, {"cache": cache})
+    used = context_for(context, device, None, {"cache": cache})
     chosen, handle = open_device(used.choose_device(device)), ctypes.c_void_p()
     with used._lock:
         used.check(LIBRARY.cbgen_operator_load(used.handle(), content, len(content), byref(handle)))
