@@ -2,19 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
-#   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: bench32 atomics examples ncu
+#   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: bench32 atomics examples python ncu
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #   bench      all matrices in double precision, every recipe, against cuSPARSE         bench.jsonl bench.md bench.svg
 #   bench32    the same in single precision                                             bench32.jsonl bench32.md
 #   atomics    the same with --atomics=on                                               atomics.jsonl atomics.md
 #   examples   the programs of examples/, against cuSPARSE                              examples.md
+#   python     the Python package with CuPy, PyTorch, Numba; its example                python.md
 #   sanitize   compute-sanitizer: memcheck, racecheck, initcheck                        sanitize.txt
 #   ncu        one matrix (NCU_MATRIX) under Nsight Compute, clocks left alone          ncu.txt
 #
 # Results go to $OUT, or ./bench-out. Each step has a time limit in seconds: CHECK_SECONDS (90), BENCH_SECONDS (330),
-# EXAMPLES_SECONDS (180), SANITIZE_SECONDS (140), NCU_SECONDS (60); what a limit cuts off is missing from the results,
-# and said. MATRICES names a file with one matrix per line instead of the list below, BENCH_OPTIONS more options of
+# EXAMPLES_SECONDS (180), PYTHON_SECONDS (150, for each of five runs), SANITIZE_SECONDS (140), NCU_SECONDS (60); what a
+# limit cuts off is missing from the results, and said. MATRICES names a file with one matrix per line instead of the list below, BENCH_OPTIONS more options of
 # cbgen. No setting of the GPU is touched.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -186,6 +187,9 @@ for step in $steps; do
     examples)
       timeout -k 5 "${EXAMPLES_SECONDS:-180}" bench/examples.sh "$out/examples.md"
       say "examples: exit status $?" ;;
+    python)
+      bench/python.sh "$out/python.md"
+      say "python: exit status $?" ;;
     sanitize) sanitize "${SANITIZE_SECONDS:-140}" ;;
     ncu) profile "${NCU_SECONDS:-60}" ;;
     *) say "unknown step '$step'" ;;

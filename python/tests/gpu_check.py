@@ -27,7 +27,7 @@ import scipy.sparse.linalg
 import cbgen
 
 SIZE = 20000
-CHECKS = []
+CHECKS, FAILURES = [], []
 
 
 def check(*libraries):
@@ -187,6 +187,7 @@ def cupy_graph(cupy):
     for plain, operator in ((PLAIN, cbgen.compile(PLAIN)), scratched()):
         stream, x, out = cupy.cuda.Stream(non_blocking=True), cupy.zeros(SIZE), cupy.zeros(plain.shape[0])
         operator.prepare(stream)
+        cupy.cuda.Device().synchronize()
         with stream:
             stream.begin_capture()
             operator.multiply(x, out, alpha=2.0)
@@ -206,6 +207,7 @@ def update_on_the_gpu_and_in_a_graph(cupy):
     same(operator @ x, 3 * EXPECTED)
     same(transposed @ x, 3 * (PLAIN.T @ X))
     stream, values = cupy.cuda.Stream(non_blocking=True), cupy.asarray(PLAIN.data)
+    cupy.cuda.Device().synchronize()
     with stream:
         stream.begin_capture()
         operator.update_values(values)
@@ -229,7 +231,7 @@ def cupyx_solvers(cupy):
             continue
         found, failed = solver(operator, right)
         error = numpy.linalg.norm(plain @ found.get() - b) / numpy.linalg.norm(b)
-        assert not failed and error < 1e-4, f"{name}: {failed}, {error}"
+        assert not failed and error < 1e-3, f"{name}: {failed}, {error}"
         done.append(name)
     found = linalg.lsmr(operator, right, maxiter=2000)[0]
     assert numpy.linalg.norm(plain @ found.get() - b) < 1e-2 * numpy.linalg.norm(b), "lsmr"
@@ -291,15 +293,15 @@ def memory_is_given_back(cupy):
         free, total = cupy.cuda.runtime.memGetInfo()
         return total - free
 
-    x = cupy.asarray(X)
-    for _ in range(3):
-        cbgen.compile(PLAIN, values="mutable") @ x
+    def live(times, x=cupy.asarray(X)):
+        for _ in range(times):
+            operator = cbgen.compile(PLAIN, values="mutable")
+            operator @ x
+            operator.T @ X
+
+    live(5)
     before = used()
-    for _ in range(40):
-        operator = cbgen.compile(PLAIN, values="mutable")
-        operator @ x
-        operator.T @ X
-    del operator
+    live(40)
     growth = used() - before
     assert growth < 8 << 20, f"{growth} bytes more after 40 operators"
     return f"growth {growth} bytes"
@@ -437,7 +439,7 @@ def run(function, libraries):
     except LeftOut as reason:
         return "left out", str(reason)
     except BaseException:
-        traceback.print_exc()
+        FAILURES.append(f"{function.__name__}:\n{traceback.format_exc()}")
         return "FAILED", traceback.format_exc().strip().splitlines()[-1]
     return "ok", said or ""
 
@@ -445,18 +447,16 @@ def run(function, libraries):
 def main(words):
     print(f"cbgen {cbgen.__version__}, {cbgen._library.LIBRARY._name}; GPU {cbgen._driver.open_driver().devices()} in all")
     print("\n| check | result | s | |\n| --- | --- | --: | --- |")
-    failed = 0
     for function, libraries in CHECKS:
         if words and not any(word in function.__name__ for word in words):
             continue
         start = time.perf_counter()
         result, said = run(function, libraries)
-        failed += result == "FAILED"
         print(f"| {function.__name__.replace('_', ' ')} | {result} | {time.perf_counter() - start:.1f} | {said} |", flush=True)
     globals()["left_to_the_end"] = cbgen.compile(PLAIN)  # must not disturb the interpreter's exit
     left_to_the_end @ X  # noqa: F821
-    print(f"\n{failed} failed")
-    return 1 if failed else 0
+    print("", *FAILURES, f"{len(FAILURES)} failed", sep="\n")
+    return 1 if FAILURES else 0
 
 
 if __name__ == "__main__":
