@@ -153,11 +153,13 @@ void cb_draft_bytes(struct cb_draft *draft, const char *name, const char *meanin
 void cb_draft_values(struct cb_draft *draft, const char *name, const char *meaning, int64_t slots) {
   add_array(draft, name, meaning, CB_ROLE_VALUES, draft->value_type, slots);
   draft->region.value_slots = slots;
+  draft->region.value_type = draft->value_type;
   draft->region.bytes += slots * (int64_t)cb_type_size(draft->value_type);
 }
 
 void cb_draft_mixed(struct cb_draft *draft, const char *name, const char *meaning, int64_t bytes) {
   add_array(draft, name, meaning, CB_ROLE_MIXED, CB_U8, bytes);
   draft->region.value_slots = bytes / (int64_t)cb_type_size(draft->value_type);
+  draft->region.value_type = draft->value_type;
   draft->region.bytes += bytes;
 }

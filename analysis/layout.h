@@ -64,7 +64,8 @@ struct cb_region_work {
 struct cb_draft {
   const struct cb_options *options;
   const struct cb_target *target;
-  enum cb_type value_type, sum_type;
+  enum cb_type value_type;            /* of a value slot */
+  enum cb_type vector_type, sum_type; /* of x and y, and of sums */
   enum cb_commit commit;         /* asked for by the recipe; a layout may turn ADD into ATOMIC */
   struct cb_arena *arena;        /* the plan's: lives as long as the plan */
   struct cb_region region;
@@ -90,6 +91,8 @@ void cb_draft_streamed(struct cb_draft *draft, const char *name, const char *mea
 /* A byte array that pack fills, the array of value slots, or an array that mixes both. One array of a region at
  * most holds value slots; `value_slots` of the region follows from it. */
 void cb_draft_bytes(struct cb_draft *draft, const char *name, const char *meaning, int64_t bytes);
+/* Templates read value slots through `value(arrays, slot)` (streamed), `value_cached(arrays, slot)` and
+ * `value_vector<n>(arrays, slot)` (n neighbours, aligned), which give numbers of sum_t; `stored_t` is a slot's type. */
 void cb_draft_values(struct cb_draft *draft, const char *name, const char *meaning, int64_t slots);
 void cb_draft_mixed(struct cb_draft *draft, const char *name, const char *meaning, int64_t bytes);
 

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const types[] = {"f64", "f32", NULL};
 static const char *const forms[] = {"ax", "add", "axpby", NULL};
 static const char *const auto_on_off[] = {"auto", "on", "off", NULL};
 static const char *const on_off[] = {"on", "off", NULL};
@@ -21,7 +20,8 @@ static const char *const block_sizes[] = {"auto", "1x2", "2x1", "2x2", "3x3", "4
 #define FIELD(field) offsetof(struct cb_options, field)
 
 const struct cb_option cb_option_table[] = {
-    {"type", FIELD(type), 0, CB_F64, CB_F32, CB_F64, types, "values of A, x, y and sums"},
+    {"type", FIELD(type), 0, CB_PRECISION_F64, CB_PRECISION_BF16_F32, CB_PRECISION_F64, cb_precision_names,
+     "values of A, and, behind a dash where others, x, y and sums"},
     {"form", FIELD(form), 0, CB_FORM_AX, CB_FORM_AXPBY, CB_FORM_AXPBY, forms,
      "y = Ax, y += Ax, or y = alpha A x + beta y"},
     {"atomics", FIELD(atomics), 0, CB_ON, CB_OFF, CB_OFF, on_off,

@@ -18,7 +18,7 @@ enum cb_balance { CB_BALANCE_CONTIGUOUS, CB_BALANCE_HEAP };
 
 struct cb_options {
   /* what the product computes */
-  int64_t type;     /* enum cb_type of matrix values, vectors and sums: f64 or f32 */
+  int64_t type;     /* enum cb_precision: types of matrix values, vectors and sums */
   int64_t form;     /* enum cb_form */
   int64_t atomics;  /* CB_ON permits floating-point atomics: not repeatable bit for bit */
   /* which recipe */

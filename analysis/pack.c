@@ -6,6 +6,7 @@
 
 #include "analysis/assignment.h"
 #include "base/memory.h"
+#include "base/real.h"
 
 #include <string.h>
 
@@ -125,16 +126,25 @@ static void pack_index(const struct cb_array *array, const struct cb_contents *c
   }
 }
 
-/* The one gather that moves values into slots. Slots without a nonzero keep their bytes. */
-static void gather_values(const struct cb_slot_map *map, const double *values, enum cb_type type,
-                          unsigned char *to) {
-#pragma omp parallel for schedule(static)
+/* The one gather that moves values into slots. Slots without a nonzero keep their bytes. A finite value that the
+ * type cannot hold is refused. */
+static enum cb_status gather_values(const struct cb_slot_map *map, const double *values, enum cb_type type,
+                                    unsigned char *to, struct cb_diag *diag) {
+  uint64_t lost = CB_NO_NONZERO; /* the first nonzero that would become infinite */
+#pragma omp parallel for schedule(static) reduction(min : lost)
   for (int64_t slot = 0; slot < map->count; slot++) {
     const uint64_t k = cb_slot_get(map, slot);
     if (k == CB_NO_NONZERO) continue;
-    if (type == CB_F64) ((double *)to)[slot] = values[k];
-    else ((float *)to)[slot] = (float)values[k];
+    if (type == CB_F64) {
+      ((double *)to)[slot] = values[k];
+      continue;
+    }
+    cb_real_set(to, type, slot, values[k]);
+    if (cb_real_overflows(values[k], type) && k < lost) lost = k;
   }
+  if (lost == CB_NO_NONZERO) return CB_OK;
+  return cb_fail(diag, CB_ERR_LIMIT, "nonzero %llu (counted from 0) is %g: beyond the range of %s; choose another 'type'",
+                 (unsigned long long)lost, values[lost], cb_type_short(type));
 }
 
 /* `values` NULL: slots keep their bytes. `kept` NULL: nobody wants the slot map. */
@@ -155,13 +165,11 @@ static enum cb_status pack_region(struct cb_blob *blob, const struct cb_plan *pl
     if (array->role == CB_ROLE_INDEX && !values_only)
       pack_index(array, &assignment->regions[number].contents[a], to);
   }
-  const enum cb_status s =
-      cb_slot_map_build(&map, plan, assignment, number, values_only ? NULL : targets, diag);
-  if (!s && slots && values) gather_values(&map, values, plan->matrix_type, slots);
-  if (!s && kept)
-    *kept = map;
-  else if (!s)
-    cb_slot_map_release(&map);
+  enum cb_status s = cb_slot_map_build(&map, plan, assignment, number, values_only ? NULL : targets, diag);
+  const int built = !s;
+  if (!s && slots && values) s = gather_values(&map, values, region->value_type, slots, diag);
+  if (!s && kept) *kept = map;
+  else if (built) cb_slot_map_release(&map);
   cb_free(targets);
   return s;
 }

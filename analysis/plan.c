@@ -55,6 +55,10 @@ int64_t cb_plan_bytes(const struct cb_plan *plan) {
   return bytes;
 }
 
+const char *cb_plan_types_name(const struct cb_plan *plan) {
+  return cb_types_name((struct cb_types){plan->matrix_type, plan->vector_type, plan->sum_type});
+}
+
 /* ---- regions */
 
 static void add_facts(struct cb_text *line, const struct cb_region *region) {
@@ -74,6 +78,7 @@ static enum cb_status build_leaf(struct builder *builder, const char *layout_nam
   struct cb_draft draft = {.options = builder->options,
                            .target = &plan->target,
                            .value_type = plan->matrix_type,
+                           .vector_type = plan->vector_type,
                            .sum_type = plan->sum_type,
                            .commit = number ? CB_COMMIT_ADD : CB_COMMIT_FINAL,
                            .arena = &plan->arena,
@@ -239,7 +244,10 @@ static enum cb_status start(struct builder *builder, const struct cb_csr *csr, c
   plan->rows = csr->rows;
   plan->cols = csr->cols;
   plan->nnz = csr->nnz;
-  plan->matrix_type = plan->vector_type = plan->sum_type = (enum cb_type)builder->options->type;
+  const struct cb_types types = cb_precision_types((enum cb_precision)builder->options->type);
+  plan->matrix_type = types.matrix;
+  plan->vector_type = types.vector;
+  plan->sum_type = types.sum;
   plan->form = (enum cb_form)builder->options->form;
   plan->atomics = builder->options->atomics == CB_ON;
   plan->target = *target;

@@ -102,6 +102,7 @@ struct cb_region {
   const char *layout; /* name in the layout table */
   int64_t nonzeros;   /* of the matrix, in this region */
   int64_t value_slots; /* slots that the slot map covers (VALUES or MIXED array, in units of the value type) */
+  enum cb_type value_type; /* of a value slot */
   int64_t bytes;      /* stored arrays, all of them */
   enum cb_commit commit;
   int64_t first_block, blocks; /* thread blocks within its launch */
@@ -174,6 +175,9 @@ void cb_assignment_free(struct cb_assignment *assignment);
 
 /* The plan as JSON (indented, stable order of keys): all of it but array contents. */
 enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, struct cb_diag *diag);
+
+/* The plan's types as one word, the value of option `type` ("f16-f32"). */
+const char *cb_plan_types_name(const struct cb_plan *plan);
 
 /* Checks a plan against itself: ranges of blocks, names, sizes, totals. CB_ERR_INTERNAL names what is broken. */
 enum cb_status cb_plan_check(const struct cb_plan *plan, struct cb_diag *diag);

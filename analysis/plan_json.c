@@ -100,6 +100,7 @@ static struct object region_object(const struct cb_region *region, int *failed) 
   set_text(object, "layout", region->layout);
   set_int(object, "nonzeros", region->nonzeros);
   set_int(object, "value_slots", region->value_slots);
+  set_text(object, "value_type", cb_type_short(region->value_type));
   set_int(object, "bytes", region->bytes);
   set_text(object, "commit", commit_names[region->commit]);
   set_int(object, "first_block", region->first_block);
@@ -165,6 +166,7 @@ enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, st
   set_int(root, "rows", plan->rows);
   set_int(root, "cols", plan->cols);
   set_int(root, "nonzeros", plan->nnz);
+  set_text(root, "type", cb_plan_types_name(plan));
   set_text(root, "matrix_type", cb_type_short(plan->matrix_type));
   set_text(root, "vector_type", cb_type_short(plan->vector_type));
   set_text(root, "sum_type", cb_type_short(plan->sum_type));

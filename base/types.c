@@ -30,3 +30,20 @@ enum cb_type cb_type_named(const char *short_name) {
     if (!strcmp(table[type].short_name, short_name)) return (enum cb_type)type;
   return CB_TYPE_COUNT;
 }
+
+const char *const cb_precision_names[] = {"f64", "f32", "f32-f64", "f16-f32", "bf16-f32", NULL};
+
+static const struct cb_types precisions[CB_PRECISION_COUNT] = {
+    [CB_PRECISION_F64] = {CB_F64, CB_F64, CB_F64},      [CB_PRECISION_F32] = {CB_F32, CB_F32, CB_F32},
+    [CB_PRECISION_F32_F64] = {CB_F32, CB_F64, CB_F64},  [CB_PRECISION_F16_F32] = {CB_F16, CB_F32, CB_F32},
+    [CB_PRECISION_BF16_F32] = {CB_BF16, CB_F32, CB_F32},
+};
+
+struct cb_types cb_precision_types(enum cb_precision precision) { return precisions[precision]; }
+
+const char *cb_types_name(struct cb_types types) {
+  for (int i = 0; i < CB_PRECISION_COUNT; i++)
+    if (precisions[i].matrix == types.matrix && precisions[i].vector == types.vector && precisions[i].sum == types.sum)
+      return cb_precision_names[i];
+  return "";
+}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Element types of values and of index arrays, in one table: size, C name and the short name that options use. */
+/* Element types of values and of index arrays, in one table: size, C name and short name; and the combinations of
+ * types that a product may have. */
 #ifndef CBGEN_BASE_TYPES_H
 #define CBGEN_BASE_TYPES_H
 
@@ -15,6 +16,25 @@ int cb_type_is_float(enum cb_type type);
 
 /* The narrowest unsigned type that holds `largest`. */
 enum cb_type cb_type_for(uint64_t largest);
+
+/* The types of a product: values as stored, x and y, sums with α and β. */
+struct cb_types {
+  enum cb_type matrix, vector, sum;
+};
+
+/* The combinations there are; option `type` is one. Their names say the matrix's type, and behind a dash that of
+ * vectors and sums where it is another. */
+enum cb_precision {
+  CB_PRECISION_F64,
+  CB_PRECISION_F32,
+  CB_PRECISION_F32_F64,
+  CB_PRECISION_F16_F32,
+  CB_PRECISION_BF16_F32,
+  CB_PRECISION_COUNT
+};
+extern const char *const cb_precision_names[]; /* "f64", "f32-f64"; ends with NULL */
+struct cb_types cb_precision_types(enum cb_precision precision);
+const char *cb_types_name(struct cb_types types); /* of the combination; "" if it is none of them */
 
 /* The type with this short name ("f64"); CB_TYPE_COUNT if there is none. */
 enum cb_type cb_type_named(const char *short_name);

@@ -114,6 +114,14 @@ static const char *printable(struct emitter *emitter, const char *name) {
   return copy;
 }
 
+/* "double", or "f16 values, f32 vectors and sums". */
+static const char *types_text(struct emitter *emitter) {
+  const struct cb_plan *plan = emitter->plan;
+  if (plan->matrix_type == plan->sum_type) return cb_type_c_name(plan->sum_type);
+  return cb_arena_format(&emitter->arena, "%s values, %s vectors and sums", cb_type_short(plan->matrix_type),
+                         cb_type_short(plan->sum_type));
+}
+
 static enum cb_status emit_header(struct emitter *emitter) {
   const struct cb_plan *plan = emitter->plan;
   struct cb_scope scope = {0};
@@ -125,7 +133,7 @@ static enum cb_status emit_header(struct emitter *emitter) {
   cb_scope_hole(&scope, "rows", number(emitter, plan->rows));
   cb_scope_hole(&scope, "cols", number(emitter, plan->cols));
   cb_scope_hole(&scope, "nonzeros", number(emitter, plan->nnz));
-  cb_scope_hole(&scope, "value_type", cb_type_c_name(plan->matrix_type));
+  cb_scope_hole(&scope, "types", types_text(emitter));
   cb_scope_hole(&scope, "version", CBGEN_VERSION);
   cb_scope_hole(&scope, "line", plan->line);
   cb_scope_hole(&scope, "arch", plan->target.arch);
@@ -208,6 +216,42 @@ static enum cb_status add_accessor(struct emitter *emitter, struct cb_text *text
   return s ? s : cb_scope_check(&scope, array->name, emitter->diag);
 }
 
+/* How pieces read value slots, each emitted when its name occurs. */
+static const struct {
+  const char *function, *piece;
+} value_functions[] = {
+    {"value", "common/value.cu.in"},
+    {"value_cached", "common/value_cached.cu.in"},
+    {"value_vector", "common/value_vector.cu.in"},
+};
+enum { VALUE_FUNCTIONS = sizeof value_functions / sizeof *value_functions };
+
+static int holds_values(const struct cb_array *array) {
+  return array->role == CB_ROLE_VALUES || array->role == CB_ROLE_MIXED;
+}
+
+static int reads_values(const char *pieces) {
+  for (int i = 0; i < VALUE_FUNCTIONS; i++)
+    if (cb_has_word(pieces, value_functions[i].function)) return 1;
+  return 0;
+}
+
+static enum cb_status add_value_accessors(struct emitter *emitter, struct cb_text *text,
+                                          const struct cb_region *region, const struct cb_array *array,
+                                          const char *pieces) {
+  struct cb_scope scope = {0};
+  enum cb_status s = CB_OK;
+  cb_scope_optional(&scope, "index", region->value_slots > INT32_MAX ? "int64_t" : "int");
+  cb_scope_optional(&scope, "from",
+                    cb_arena_format(&emitter->arena, array->role == CB_ROLE_MIXED ? "(const stored_t *)arrays.%s" : "arrays.%s",
+                                    array->name));
+  if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
+  for (int i = 0; i < VALUE_FUNCTIONS && !s; i++)
+    if (cb_has_word(pieces, value_functions[i].function))
+      s = cb_expand(text, value_functions[i].piece, &scope, emitter->diag);
+  return s;
+}
+
 /* Expands the region's pieces with the region's values and those that every region has. */
 static enum cb_status expand_pieces(struct emitter *emitter, const struct cb_region *region,
                                     struct cb_text *text) {
@@ -237,7 +281,7 @@ static enum cb_status check_use(const struct cb_region *region, const char *piec
       return cb_fail(diag, CB_ERR_INTERNAL, "region '%s' does not use its constant '%s'", region->name,
                      region->constants[i].name);
   for (int i = 0; i < region->arrays_count; i++)
-    if (!cb_has_word(pieces, region->arrays[i].name))
+    if (!cb_has_word(pieces, region->arrays[i].name) && !(holds_values(&region->arrays[i]) && reads_values(pieces)))
       return cb_fail(diag, CB_ERR_INTERNAL, "region '%s' does not use its array '%s'", region->name,
                      region->arrays[i].name);
   return CB_OK;
@@ -255,8 +299,14 @@ static enum cb_status emit_region(struct emitter *emitter, const struct cb_regio
   struct cb_scope scope = {0};
   enum cb_status s = expand_pieces(emitter, region, &pieces);
   if (!s) s = check_use(region, cb_text_string(&pieces), emitter->diag);
-  for (int i = 0; i < region->arrays_count && !s; i++)
-    if (region->arrays[i].role == CB_ROLE_INDEX) s = add_accessor(emitter, &accessors, &region->arrays[i]);
+  for (int i = 0; i < region->arrays_count && !s; i++) {
+    const struct cb_array *array = &region->arrays[i];
+    if (array->role == CB_ROLE_INDEX) s = add_accessor(emitter, &accessors, array);
+    if (holds_values(array) && !s)
+      s = add_value_accessors(emitter, &accessors, region, array, cb_text_string(&pieces));
+  }
+  if (cb_has_word(cb_text_string(&pieces), "stored_t") || cb_has_word(cb_text_string(&accessors), "stored_t"))
+    cb_text_add(&constants, "using stored_t = %s;  // a value slot\n", cb_type_c_name(region->value_type));
   if (cb_has_word(cb_text_string(&pieces), "index_t")) {
     int64_t longest = 0;
     for (int i = 0; i < region->arrays_count; i++)

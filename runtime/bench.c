@@ -84,6 +84,7 @@ struct work {
   struct cb_bench *bench;
   const struct cb_csr *csr;
   struct cb_operator *op;
+  struct cb_types types;
   enum cb_type type;  /* of the vectors */
   int scalars;        /* the form takes α and β */
   double alpha, beta; /* general ones for the check; 1 and 0 while time is taken */
@@ -92,6 +93,8 @@ struct work {
   void *x_host, *y_host, *y_again; /* as on the device; y_host: what y holds before a product, then results */
   void *y_before;
   struct cb_expected expected;
+  cb_device_ptr rival_x;            /* x as narrow as the rivals want it; 0: x */
+  struct cb_expected rival_expected; /* for that; no rows: `expected` */
 };
 
 static double now(void) {
@@ -116,7 +119,7 @@ static enum cb_status note_plan(struct cb_run_result *result, const struct cb_cs
   result->rows = plan->rows;
   result->cols = plan->cols;
   result->nnz = plan->nnz;
-  result->type = plan->matrix_type;
+  result->type = cb_plan_types_name(plan);
   result->form = plan->form;
   cb_hash_hex(pattern, result->pattern);
   result->stored_bytes = cb_plan_bytes(plan);
@@ -179,13 +182,14 @@ static void seed_vector(double *vector, int64_t first, int64_t count, enum cb_ty
   for (int64_t i = 0; i < count; i++) vector[i] = cb_oracle_round(cb_selftest_x((uint64_t)(first + i)), type);
 }
 
+/* `x_type`: what x is rounded to. */
 static enum cb_status expect(struct cb_expected *expected, const struct cb_csr *csr,
-                             struct cb_product *product, struct cb_diag *diag) {
+                             struct cb_product *product, enum cb_type x_type, struct cb_diag *diag) {
   double *x = cb_alloc((size_t)csr->cols, sizeof *x), *y = cb_alloc((size_t)csr->rows, sizeof *y);
   enum cb_status s = CB_OK;
   *expected = (struct cb_expected){0};
   if (x && y) {
-    seed_vector(x, 0, csr->cols, product->types.vector);
+    seed_vector(x, 0, csr->cols, x_type);
     seed_vector(y, csr->cols, csr->rows, product->types.vector);
     product->x = x;
     product->y = product->beta != 0 ? y : NULL;
@@ -222,13 +226,14 @@ static enum cb_status make_operator(struct work *work, struct cb_run_result *res
   const struct cb_label label = {.matrix = csr->name, .symbol = symbol, .pattern = pattern};
   if (!s) s = compile_and_load(work, result, plan, &label, &blob, diag);
   if (!s) {
+    work->types = (struct cb_types){plan->matrix_type, plan->vector_type, plan->sum_type};
     work->type = plan->vector_type;
     work->reads_y = plan->form != CB_FORM_AX;
     work->scalars = plan->form == CB_FORM_AXPBY;
     work->alpha = work->scalars ? 1.5 : 1;
     work->beta = work->scalars ? 0.5 : plan->form == CB_FORM_ADD;
     struct cb_product product = {.types = cb_oracle_types_of(plan), .alpha = work->alpha, .beta = work->beta};
-    s = expect(&work->expected, csr, &product, diag);
+    s = expect(&work->expected, csr, &product, plan->vector_type, diag);
   }
   cb_blob_release(&blob);
   cb_assignment_free(assignment);
@@ -313,11 +318,13 @@ static void release_work(struct work *work) {
   cb_operator_free(work->op);
   cb_device_free(work->bench->device, work->x);
   cb_device_free(work->bench->device, work->y);
+  cb_device_free(work->bench->device, work->rival_x);
   cb_free(work->x_host);
   cb_free(work->y_host);
   cb_free(work->y_again);
   cb_free(work->y_before);
   cb_expected_release(&work->expected);
+  cb_expected_release(&work->rival_expected);
 }
 
 /* ---- timing */
@@ -406,7 +413,8 @@ static void check_rival(struct work *work, struct rival_call *call, struct cb_ri
              diag.message);
     return;
   }
-  cb_oracle_compare(&comparison, &work->expected, work->y_again, work->type);
+  cb_oracle_compare(&comparison, work->rival_expected.rows ? &work->rival_expected : &work->expected,
+                    work->y_again, work->type);
   result->wrong = comparison.wrong;
 }
 
@@ -448,6 +456,60 @@ static void derive(struct cb_bench_result *result, const struct cb_bench *bench)
   if (csr >= 0) result->csr_speed_up = result->rivals[csr].timing.us / us;
 }
 
+/* x as `type`, with what the oracle expects of it. */
+static enum cb_status narrow_x(struct work *work, enum cb_type type, struct cb_diag *diag) {
+  const struct cb_csr *csr = work->csr;
+  const struct cb_device *device = work->bench->device;
+  const size_t count = (size_t)csr->cols + CB_RIVAL_PADDING, bytes = count * cb_type_size(type);
+  const struct cb_oracle_types types = {work->types.matrix, work->types.vector, work->types.sum};
+  struct cb_product product = {.types = types, .alpha = work->alpha, .beta = work->beta};
+  void *x = cb_calloc(count, cb_type_size(type));
+  if (!x) return cb_fail_memory(diag, "the rivals' x", bytes);
+  for (int64_t i = 0; i < csr->cols; i++) cb_oracle_set(x, type, i, cb_selftest_x((uint64_t)i));
+  enum cb_status s = cb_device_alloc(device, &work->rival_x, bytes, "the rivals' x", diag);
+  if (!s) s = cb_device_upload(device, work->rival_x, x, bytes, "the rivals' x", diag);
+  if (!s) s = expect(&work->rival_expected, csr, &product, type, diag);
+  cb_free(x);
+  return s;
+}
+
+static int any_applies(const struct cb_rivals *rivals) {
+  for (int i = 0; i < cb_rivals_count(rivals); i++)
+    if (cb_rivals_get(rivals, i)->applies) return 1;
+  return 0;
+}
+
+/* The same matrix, its values rounded as the kernel stores them but in f64 throughout. */
+static enum cb_status open_wide_rivals(struct cb_rivals **rivals, const struct work *work, struct cb_diag *diag) {
+  const struct cb_types doubles = {CB_F64, CB_F64, CB_F64};
+  struct cb_csr rounded = *work->csr;
+  rounded.values = cb_alloc((size_t)rounded.nnz, sizeof *rounded.values);
+  if (!rounded.values) return cb_fail_memory(diag, "rounded values", (uint64_t)rounded.nnz * sizeof(double));
+  for (int64_t k = 0; k < rounded.nnz; k++)
+    rounded.values[k] = cb_oracle_round(work->csr->values[k], work->types.matrix);
+  const enum cb_status s =
+      cb_rivals_open(rivals, work->bench->cusparse, &rounded, doubles, work->x, work->y, diag);
+  cb_free(rounded.values);
+  return s;
+}
+
+/* The rivals with the kernel's types, or what cuSPARSE has instead. */
+static enum cb_status open_rivals(struct cb_rivals **rivals, struct work *work, struct cb_bench_result *result,
+                                  struct cb_diag *diag) {
+  const struct cb_types types = cb_rival_types(work->types);
+  const int narrow = types.vector != work->types.vector;
+  enum cb_status s = narrow ? narrow_x(work, types.vector, diag) : CB_OK;
+  if (!s)
+    s = cb_rivals_open(rivals, work->bench->cusparse, work->csr, types, narrow ? work->rival_x : work->x, work->y,
+                       diag);
+  if (!s && narrow) result->rival_types = types.vector == CB_F16 ? "x in f16" : "x in bf16";
+  if (s || work->types.sum != CB_F64 || types.matrix == CB_F64 || any_applies(*rivals)) return s;
+  cb_rivals_close(*rivals);
+  *rivals = NULL;
+  result->rival_types = "all in f64: this cuSPARSE does not mix them";
+  return open_wide_rivals(rivals, work, diag);
+}
+
 /* Opens and checks the rivals, then times all who are left. */
 static enum cb_status race(struct work *work, struct cb_bench_result *result, struct cb_diag *diag) {
   struct cb_bench *bench = work->bench;
@@ -455,7 +517,7 @@ static enum cb_status race(struct work *work, struct cb_bench_result *result, st
   int count = 1;
   enum cb_status s = CB_OK;
   if (bench->cusparse && has_product(&result->run))
-    s = cb_rivals_open(&rivals, bench->cusparse, work->csr, work->type, work->x, work->y, diag);
+    s = open_rivals(&rivals, work, result, diag);
   const int rivals_count = s ? 0 : cb_rivals_count(rivals);
   struct competitor *competitors = cb_calloc((size_t)rivals_count + 1, sizeof *competitors);
   struct rival_call *calls = cb_calloc((size_t)rivals_count + 1, sizeof *calls);

@@ -81,7 +81,7 @@ struct cb_timing {
 struct cb_run_result {
   char name[64];
   int64_t rows, cols, nnz;
-  enum cb_type type;
+  const char *type; /* name of the types ("f16-f32") */
   enum cb_form form;
   char *plan;           /* the plan's line */
   char pattern[33];     /* its hash in hexadecimal */
@@ -123,6 +123,7 @@ struct cb_bench_result {
   double bound_us;          /* no kernel with this layout's data is faster: the largest of an empty launch, moved_bytes
                              * at the read ceiling, and gathered sectors at the GPU's rate */
   double candidate_us[CB_MAX_CANDIDATES]; /* times of run.candidates; 0: refused, failed, or not asked for */
+  const char *rival_types; /* how the rivals' types differ from the kernel's; NULL: they do not */
   int rivals_count;
   struct cb_rival_result *rivals;
   int best;            /* fastest rival with a right result; -1: none */

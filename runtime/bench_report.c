@@ -106,7 +106,7 @@ static json_t *run_json(const struct cb_bench *bench, const struct cb_run_result
   return json_pack(
       "{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
       "matrix", run->name, "rows", (json_int_t)run->rows, "cols", (json_int_t)run->cols, "nnz",
-      (json_int_t)run->nnz, "type", cb_type_short(run->type), "form", form_name(run->form), "plan",
+      (json_int_t)run->nnz, "type", run->type, "form", form_name(run->form), "plan",
       run->plan ? run->plan : "", "pattern", run->pattern, "stored_bytes", (json_int_t)run->stored_bytes,
       "moved_bytes", (json_int_t)run->moved_bytes, "device_bytes", (json_int_t)run->device_bytes, "launches",
       run->launches, "predicted_us", run->predicted_us, "time", timing_json(&run->timing), "stages_ms",
@@ -181,6 +181,7 @@ enum cb_status cb_bench_json(struct cb_text *text, const struct cb_bench *bench,
   json_object_set_new(object, "bound_us", json_real(result->bound_us));
   json_object_set_new(object, "cost", cost_json(&result->run.cost));
   json_object_set_new(object, "candidates", candidates_json(result));
+  json_object_set_new(object, "rival_types", result->rival_types ? json_string(result->rival_types) : json_null());
   if (*bench->missing) json_object_set_new(object, "no_rivals", json_string(bench->missing));
   json_object_set_new(object, "rivals", rivals_json(result));
   return write_json(text, object, diag);
@@ -225,7 +226,7 @@ void cb_bench_markdown_row(struct cb_text *text, const struct cb_bench_result *r
   const struct cb_rival_result *best = result->best < 0 ? NULL : &result->rivals[result->best];
   cb_text_add(text,
               "| %s | %lld | %lld | %s | %.2f | %.1f | %.1f | %.0f | %.0f %% | %d | %d | %.0f | %.0f | ",
-              run->name, (long long)run->rows, (long long)run->nnz, cb_type_short(run->type), run->timing.us,
+              run->name, (long long)run->rows, (long long)run->nnz, run->type, run->timing.us,
               result->gflops, result->bytes_per_nonzero, result->moved_gb_per_s, 100 * result->share_of_read,
               worst.registers, worst.stack_bytes, milliseconds(run->stages.compile),
               milliseconds(all_stages(&run->stages)));
@@ -241,7 +242,7 @@ void cb_bench_markdown_row(struct cb_text *text, const struct cb_bench_result *r
 
 static void add_matrix(struct cb_text *text, const struct cb_run_result *run) {
   cb_text_add(text, "%s: %lld × %lld, %lld nonzeros, %s, %s\n", run->name, (long long)run->rows,
-              (long long)run->cols, (long long)run->nnz, cb_type_short(run->type), form_equation(run->form));
+              (long long)run->cols, (long long)run->nnz, run->type, form_equation(run->form));
   cb_text_add(text, "  plan      %s\n", run->plan ? run->plan : "");
   cb_text_add(text, "  stages    plan %.1f, pack %.1f, emit %.1f, NVRTC %.1f, load %.1f, upload %.1f ms\n",
               milliseconds(run->stages.plan), milliseconds(run->stages.pack), milliseconds(run->stages.emit),
@@ -326,6 +327,7 @@ void cb_bench_report(struct cb_text *text, const struct cb_bench *bench,
   cb_text_add(text, "cuSPARSE (median of %d repetitions of %d batches in turn; caches are not flushed)\n",
               bench->settings.repetitions, bench->settings.batches);
   if (*bench->missing) cb_text_add(text, "  %s\n", bench->missing);
+  if (result->rival_types) cb_text_add(text, "  types     %s\n", result->rival_types);
   for (int i = 0; i < result->rivals_count; i++) add_rival(text, &result->rivals[i], run->timing.us);
   if (result->best >= 0)
     cb_text_add(text, "speed-up    %.2f over the best (%s), %.2f over CSR\n", result->speed_up,

@@ -4,23 +4,17 @@
 #include "runtime/convert.h"
 
 #include "base/memory.h"
+#include "base/real.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static void store(void *values, enum cb_type type, int64_t at, double value) {
-  if (type == CB_F32)
-    ((float *)values)[at] = (float)value;
-  else
-    ((double *)values)[at] = value;
-}
 
 enum cb_status cb_convert_values(void **values, const struct cb_csr *csr, enum cb_type type,
                                  struct cb_diag *diag) {
   *values = cb_alloc((size_t)csr->nnz, cb_type_size(type));
   if (!*values) return cb_fail_memory(diag, "converted values", (uint64_t)csr->nnz * cb_type_size(type));
 #pragma omp parallel for schedule(static)
-  for (int64_t k = 0; k < csr->nnz; k++) store(*values, type, k, csr->values[k]);
+  for (int64_t k = 0; k < csr->nnz; k++) cb_real_set(*values, type, k, csr->values[k]);
   return CB_OK;
 }
 
@@ -63,7 +57,7 @@ static void fill_slice(const struct cb_sell *sell, const struct cb_csr *csr, enu
     for (int64_t j = 0; j < width; j++) {
       const int64_t slot = first_slot + slice * j + lane;
       sell->columns[slot] = j < length ? csr->col_idx[first + j] : -1;
-      store(sell->values, type, slot, j < length ? csr->values[first + j] : 0);
+      cb_real_set(sell->values, type, slot, j < length ? csr->values[first + j] : 0);
     }
   }
 }
@@ -140,7 +134,7 @@ static void fill_blocks(const struct cb_bsr *bsr, const struct collector *collec
     for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
       const int64_t column = csr->col_idx[k];
       const int64_t at = block * place[column / block] + row % block;
-      store(bsr->values, type, at * block + column % block, csr->values[k]);
+      cb_real_set(bsr->values, type, at * block + column % block, csr->values[k]);
     }
 }
 

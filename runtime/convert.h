@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-/* The values as `type` (CB_F64 or CB_F32), and the row of each nonzero. Blocks of cb_alloc. */
+/* The values as `type` (a float), and the row of each nonzero. Blocks of cb_alloc. */
 enum cb_status cb_convert_values(void **values, const struct cb_csr *csr, enum cb_type type,
                                  struct cb_diag *diag);
 enum cb_status cb_convert_row_indices(int32_t **rows, const struct cb_csr *csr, struct cb_diag *diag);

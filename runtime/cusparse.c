@@ -151,8 +151,8 @@ enum { MAX_BLOCKS = 3 * KINDS };
 struct cb_rivals {
   struct cb_cusparse *cusparse;
   const struct cb_csr *csr; /* while opening only */
-  enum cb_type type;
-  unsigned data_type; /* the same for cuSPARSE */
+  struct cb_types types;
+  unsigned matrix_type, x_type, sum_type; /* the same for cuSPARSE */
   cb_device_ptr x, y;
   int64_t nnz;
   int stores_count, blocks_count;
@@ -193,9 +193,9 @@ static struct store *find_store(struct cb_rivals *rivals, enum format format, in
 
 static enum cb_status store_csr(struct cb_rivals *rivals, struct store *store, struct cb_diag *diag) {
   const struct cb_csr *csr = rivals->csr;
-  const int64_t width = (int64_t)cb_type_size(rivals->type);
+  const int64_t width = (int64_t)cb_type_size(rivals->types.matrix);
   void *values = NULL;
-  enum cb_status s = cb_convert_values(&values, csr, rivals->type, diag);
+  enum cb_status s = cb_convert_values(&values, csr, rivals->types.matrix, diag);
   store->rows = csr->rows;
   store->cols = csr->cols;
   store->entries = csr->nnz;
@@ -228,13 +228,13 @@ static enum cb_status store_coo(struct cb_rivals *rivals, struct store *store, s
 static enum cb_status store_sell(struct cb_rivals *rivals, struct store *store, struct cb_diag *diag) {
   enum { MOST_PADDING = 8 }; /* slots per nonzero; CSR is faster long before */
   const struct cb_csr *csr = rivals->csr;
-  const int64_t width = (int64_t)cb_type_size(rivals->type), slots = cb_sell_slots(csr, store->size);
+  const int64_t width = (int64_t)cb_type_size(rivals->types.matrix), slots = cb_sell_slots(csr, store->size);
   const double start = now();
   struct cb_sell sell = {0};
   if (slots > MOST_PADDING * csr->nnz)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "would store %.1f slots per nonzero",
                    (double)slots / (double)csr->nnz);
-  enum cb_status s = cb_sell_build(&sell, csr, store->size, rivals->type, diag);
+  enum cb_status s = cb_sell_build(&sell, csr, store->size, rivals->types.matrix, diag);
   store->seconds = now() - start;
   store->rows = csr->rows;
   store->cols = csr->cols;
@@ -249,7 +249,7 @@ static enum cb_status store_sell(struct cb_rivals *rivals, struct store *store, 
 static enum cb_status store_bsr(struct cb_rivals *rivals, struct store *store, struct cb_diag *diag) {
   const double most_values = 1.5; /* stored values per nonzero */
   const struct cb_csr *csr = rivals->csr;
-  const int64_t area = (int64_t)store->size * store->size, width = (int64_t)cb_type_size(rivals->type);
+  const int64_t area = (int64_t)store->size * store->size, width = (int64_t)cb_type_size(rivals->types.matrix);
   const double start = now();
   struct cb_bsr bsr = {0};
   int64_t blocks = 0;
@@ -257,7 +257,7 @@ static enum cb_status store_bsr(struct cb_rivals *rivals, struct store *store, s
   const double stored = (double)(blocks * area) / (double)csr->nnz;
   if (!s && stored > most_values)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "would store %.2f values per nonzero", stored);
-  if (!s) s = cb_bsr_build(&bsr, csr, store->size, rivals->type, diag);
+  if (!s) s = cb_bsr_build(&bsr, csr, store->size, rivals->types.matrix, diag);
   store->seconds = now() - start;
   store->rows = bsr.block_rows;
   store->cols = bsr.block_cols;
@@ -293,7 +293,7 @@ static enum cb_status describe(const struct cb_rivals *rivals, struct entry *ent
   const struct store *store = entry->store;
   void *const offsets = pointer(store->offsets), *const columns = pointer(store->columns),
               *const values = pointer(store->values);
-  const unsigned index = CB_CUSPARSE_INDEX_32I, base = CB_CUSPARSE_BASE_ZERO, type = rivals->data_type;
+  const unsigned index = CB_CUSPARSE_INDEX_32I, base = CB_CUSPARSE_BASE_ZERO, type = rivals->matrix_type;
   unsigned result = 0;
   switch (entry->kind->format) {
   case CSR:
@@ -316,6 +316,8 @@ static enum cb_status describe(const struct cb_rivals *rivals, struct entry *ent
                          offsets, columns, values, index, index, base, type, CB_CUSPARSE_ORDER_ROW);
     break;
   case BSRMV:
+    if (rivals->matrix_type != rivals->sum_type)
+      return cb_fail(diag, CB_ERR_UNSUPPORTED, "bsrmv has one type for values and vectors");
     if (!call->bsrmv_f32 || !call->bsrmv_f64 || !call->create_legacy || !call->destroy_legacy)
       return cb_fail(diag, CB_ERR_UNSUPPORTED, "this cuSPARSE has no bsrmv");
     result = call->create_legacy(&entry->legacy);
@@ -331,12 +333,12 @@ static enum cb_status bind_vectors(const struct cb_rivals *rivals, struct entry 
   const int64_t unit = entry->kind->format == BSR ? entry->kind->size : 1;
   enum cb_status s =
       check(rivals->cusparse,
-            call->create_vector(&entry->x, unit * entry->store->cols, pointer(rivals->x), rivals->data_type),
+            call->create_vector(&entry->x, unit * entry->store->cols, pointer(rivals->x), rivals->x_type),
             "take x", diag);
   if (!s)
     s = check(
         rivals->cusparse,
-        call->create_vector(&entry->y, unit * entry->store->rows, pointer(rivals->y), rivals->data_type),
+        call->create_vector(&entry->y, unit * entry->store->rows, pointer(rivals->y), rivals->sum_type),
         "take y", diag);
   return s;
 }
@@ -347,7 +349,7 @@ struct scalar {
   float narrow;
 };
 static const void *scalar_of(const struct cb_rivals *rivals, const struct scalar *scalar) {
-  return rivals->type == CB_F32 ? (const void *)&scalar->narrow : &scalar->wide;
+  return rivals->types.sum == CB_F32 ? (const void *)&scalar->narrow : &scalar->wide;
 }
 
 /* Preprocessing is an offer: only CSR's is certain to exist, and what refuses it multiplies without. */
@@ -360,7 +362,7 @@ static enum cb_status preprocess(const struct cb_rivals *rivals, struct entry *e
   const double start = now();
   const unsigned result = cusparse->call.preprocess(
       cusparse->handle, CB_CUSPARSE_NON_TRANSPOSE, scalar_of(rivals, &one), entry->matrix, entry->x,
-      scalar_of(rivals, &zero), entry->y, rivals->data_type, entry->kind->algorithm, pointer(entry->buffer));
+      scalar_of(rivals, &zero), entry->y, rivals->sum_type, entry->kind->algorithm, pointer(entry->buffer));
   if (entry->kind->format == CSR) s = check(cusparse, result, "preprocess", diag);
   if (!s) s = cb_device_wait(cusparse->device, "preprocessing", diag);
   entry->info.preprocess_seconds = now() - start;
@@ -376,7 +378,7 @@ static enum cb_status prepare_generic(struct cb_rivals *rivals, struct entry *en
     s = check(cusparse,
               cusparse->call.buffer_size(cusparse->handle, CB_CUSPARSE_NON_TRANSPOSE, scalar_of(rivals, &one),
                                          entry->matrix, entry->x, scalar_of(rivals, &zero), entry->y,
-                                         rivals->data_type, entry->kind->algorithm, &bytes),
+                                         rivals->sum_type, entry->kind->algorithm, &bytes),
               "size its buffer", diag);
   if (!s) s = cb_device_alloc(cusparse->device, &entry->buffer, bytes, "cuSPARSE's buffer", diag);
   entry->info.buffer_bytes = (int64_t)bytes;
@@ -399,16 +401,29 @@ static enum cb_status prepare(struct cb_rivals *rivals, struct entry *entry, str
   return s;
 }
 
+static unsigned cuda_type(enum cb_type type) {
+  static const unsigned types[] = {
+      [CB_F64] = CB_CUDA_R_64F, [CB_F32] = CB_CUDA_R_32F, [CB_F16] = CB_CUDA_R_16F, [CB_BF16] = CB_CUDA_R_16BF};
+  return types[type];
+}
+
+struct cb_types cb_rival_types(struct cb_types types) {
+  if (cb_type_size(types.matrix) == 2) types.vector = types.matrix;
+  return types;
+}
+
 enum cb_status cb_rivals_open(struct cb_rivals **out, struct cb_cusparse *cusparse, const struct cb_csr *csr,
-                              enum cb_type type, cb_device_ptr x, cb_device_ptr y, struct cb_diag *diag) {
+                              struct cb_types types, cb_device_ptr x, cb_device_ptr y, struct cb_diag *diag) {
   struct cb_rivals *rivals = cb_calloc(1, sizeof *rivals);
   *out = NULL;
   if (!rivals) return cb_fail_memory(diag, "the list of rivals", sizeof *rivals);
   rivals->cusparse = cusparse;
   rivals->csr = csr;
   rivals->nnz = csr->nnz;
-  rivals->type = type;
-  rivals->data_type = type == CB_F32 ? CB_CUDA_R_32F : CB_CUDA_R_64F;
+  rivals->types = types;
+  rivals->matrix_type = cuda_type(types.matrix);
+  rivals->x_type = cuda_type(types.vector);
+  rivals->sum_type = cuda_type(types.sum);
   rivals->x = x;
   rivals->y = y;
   for (int i = 0; i < KINDS; i++) {
@@ -461,7 +476,7 @@ static unsigned multiply_legacy(const struct cb_rivals *rivals, const struct ent
   const int *const offsets = pointer(store->offsets), *const columns = pointer(store->columns);
   const void *const values = pointer(store->values), *const x = pointer(rivals->x);
   void *const y = pointer(rivals->y);
-  if (rivals->type == CB_F32)
+  if (rivals->types.sum == CB_F32)
     return cusparse->call.bsrmv_f32(cusparse->handle, CB_CUSPARSE_DIRECTION_ROW, CB_CUSPARSE_NON_TRANSPOSE,
                                     rows, cols, blocks, alpha, entry->legacy, values, offsets, columns, block,
                                     x, beta, y);
@@ -487,6 +502,6 @@ enum cb_status cb_rival_multiply(struct cb_rivals *rivals, int rival, double alp
   return check(cusparse,
                cusparse->call.multiply(cusparse->handle, CB_CUSPARSE_NON_TRANSPOSE, scalar_of(rivals, &a),
                                        entry->matrix, entry->x, scalar_of(rivals, &b), entry->y,
-                                       rivals->data_type, entry->kind->algorithm, pointer(entry->buffer)),
+                                       rivals->sum_type, entry->kind->algorithm, pointer(entry->buffer)),
                "multiply", diag);
 }

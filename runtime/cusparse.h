@@ -35,7 +35,9 @@ struct cusparseMatDescr;
 
 enum { /* cudaDataType */
        CB_CUDA_R_32F = 0,
-       CB_CUDA_R_64F = 1
+       CB_CUDA_R_64F = 1,
+       CB_CUDA_R_16F = 2,
+       CB_CUDA_R_16BF = 14
 };
 enum { /* cusparseIndexType_t, cusparseIndexBase_t, cusparseOperation_t, cusparseOrder_t, cusparseDirection_t
         */
@@ -120,12 +122,16 @@ struct cb_rival {
 
 struct cb_rivals;
 
-/* `type`: CB_F64 or CB_F32, of values, vectors and sums. x and y must be allocated with CB_RIVAL_PADDING
+/* What cuSPARSE multiplies for a kernel of these types: the same, but its x is as narrow as the matrix where that
+ * has 16 bits. `matrix` is the values' type, `vector` that of x, `sum` that of y, alpha, beta and sums. */
+struct cb_types cb_rival_types(struct cb_types types);
+
+/* `types`: as above, or CB_F64 or CB_F32 throughout. x and y must be allocated with CB_RIVAL_PADDING
  * elements more than the matrix has columns and rows: block formats read and write past them. x's must be
  * zero. They are named here because cuSPARSE binds them when it preprocesses. Uses OpenMP. */
 enum { CB_RIVAL_PADDING = 128 };
 enum cb_status cb_rivals_open(struct cb_rivals **rivals, struct cb_cusparse *cusparse,
-                              const struct cb_csr *csr, enum cb_type type, cb_device_ptr x, cb_device_ptr y,
+                              const struct cb_csr *csr, struct cb_types types, cb_device_ptr x, cb_device_ptr y,
                               struct cb_diag *diag);
 void cb_rivals_close(struct cb_rivals *rivals); /* NULL is accepted */
 

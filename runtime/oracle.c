@@ -4,6 +4,7 @@
 #include "runtime/oracle.h"
 
 #include "base/memory.h"
+#include "base/real.h"
 #include "codegen/source.h"
 
 #include <float.h>
@@ -29,18 +30,15 @@ static long double gamma_of(long double k, long double roundoff) {
 }
 
 double cb_oracle_round(double value, enum cb_type type) {
-  return type == CB_F32 ? (double)(float)value : value;
+  return cb_real_round(value, type);
 }
 
 double cb_oracle_get(const void *vector, enum cb_type type, int64_t i) {
-  return type == CB_F32 ? (double)((const float *)vector)[i] : ((const double *)vector)[i];
+  return cb_real_get(vector, type, i);
 }
 
 void cb_oracle_set(void *vector, enum cb_type type, int64_t i, double value) {
-  if (type == CB_F32)
-    ((float *)vector)[i] = (float)value;
-  else
-    ((double *)vector)[i] = value;
+  cb_real_set(vector, type, i, value);
 }
 
 struct cb_oracle_types cb_oracle_types_of(const struct cb_plan *plan) {

@@ -27,9 +27,12 @@
 
 enum { CB_ORACLE_EXTRA = 4 }; /* c */
 
-/* The types that a product rounds to: values as stored, x and y, sums with α and β. */
+/* The types that a product rounds to. The oracle's matrix is the rounded one: storing a value in a narrower type
+ * is no error of the product. */
 struct cb_oracle_types {
-  enum cb_type matrix, vector, sum; /* CB_F64 or CB_F32 */
+  enum cb_type matrix; /* values as stored: any float */
+  enum cb_type vector; /* x and y: CB_F64 or CB_F32 */
+  enum cb_type sum;    /* sums with α and β: CB_F64 or CB_F32 */
 };
 struct cb_oracle_types cb_oracle_types_of(const struct cb_plan *plan);
 
@@ -66,7 +69,7 @@ struct cb_comparison {
   double tolerance;
 };
 
-/* `y`: rows elements of `type` (CB_F64 or CB_F32). */
+/* `y`: rows elements of `type`. */
 void cb_oracle_compare(struct cb_comparison *comparison, const struct cb_expected *expected, const void *y,
                        enum cb_type type);
 

@@ -9,12 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/real.h"
 #include "fake_driver.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 enum { OK = 0, INVALID_VALUE = 3, NOT_SUPPORTED = 10 };
-enum { REAL_32 = 0, REAL_64 = 1, INDEX_32 = 2, ORDER_ROW = 2 };
+enum { REAL_32 = 0, REAL_64 = 1, REAL_16 = 2, REAL_B16 = 14, INDEX_32 = 2, ORDER_ROW = 2 };
 enum format { CSR = 1, COO = 3, BSR = 6, SELL = 7 };
 
 static struct fake_cusparse state;
@@ -96,12 +97,12 @@ EXPORT unsigned cusparseDestroyMatDescr(void *descriptor) {
 }
 
 static size_t width(unsigned type) {
-  return type == REAL_32 ? 4 : 8;
+  return type == REAL_32 ? 4 : type == REAL_64 ? 8 : 2;
 }
 
 EXPORT unsigned cusparseCreateDnVec(struct vector **vector, int64_t size, void *values, unsigned type) {
   ENTER;
-  EXPECT(type == REAL_32 || type == REAL_64);
+  EXPECT(type == REAL_32 || type == REAL_64 || type == REAL_16 || type == REAL_B16);
   EXPECT(bytes_at((uintptr_t)values, (size_t)size * width(type)));
   *vector = new_thing(sizeof **vector);
   **vector = (struct vector){size, (uintptr_t)values, type};
@@ -175,6 +176,7 @@ EXPORT unsigned cusparseCreateBsr(struct matrix **matrix, int64_t rows, int64_t 
 
 static double get(uint64_t address, unsigned type, int64_t at) {
   const void *bytes = bytes_at(address + (uint64_t)at * width(type), width(type));
+  if (type == REAL_16 || type == REAL_B16) return cb_real_get(bytes, type == REAL_16 ? CB_F16 : CB_BF16, 0);
   return type == REAL_32 ? (double)*(const float *)bytes : *(const double *)bytes;
 }
 
@@ -229,7 +231,11 @@ static unsigned check(const void *handle, unsigned operation, const struct matri
   static const enum format formats[] = {0, COO, CSR, CSR, COO, SELL, BSR}; /* of each algorithm */
   EXPECT(handle && operation == 0);
   EXPECT(algorithm < 7 && formats[algorithm] == matrix->format);
-  EXPECT(matrix->type == type && x->type == type && y->type == type);
+  if (state.uniform && matrix->type == REAL_32 && type == REAL_64) return NOT_SUPPORTED;
+  EXPECT(y->type == type);
+  const int narrow = width(matrix->type) == 2, mixed = matrix->type == REAL_32 && type == REAL_64;
+  EXPECT(x->type == (narrow ? matrix->type : type));
+  EXPECT(narrow ? type == REAL_32 : mixed || matrix->type == type);
   const int64_t unit = matrix->format == BSR ? matrix->size : 1;
   EXPECT(x->size == unit * matrix->cols && y->size == unit * matrix->rows);
   return OK;

@@ -9,6 +9,7 @@ struct fake_cusparse {
   long calls;        /* so far */
   long fail_at;      /* the call with this number answers CUSPARSE_STATUS_NOT_SUPPORTED; 0: none */
   int lie;           /* products by the algorithm of this number (cusparseSpMVAlg_t) are wrong; 0: none */
+  int uniform;       /* products of f32 values with f64 vectors are not supported */
   long preprocessed; /* calls of cusparseSpMV_preprocess that were fine */
   long misuses;
   char misuse[200]; /* the first of them */

@@ -57,7 +57,7 @@ static void multiply(void *user, const struct fake_launch *launch) {
   for (int64_t row = 0; row < csr->rows; row++) {
     double sum = 0;
     for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
-      sum += cb_oracle_round(csr->values[k], type) * cb_oracle_get(from, type, csr->col_idx[k]);
+      sum += cb_oracle_round(csr->values[k], plan->matrix_type) * cb_oracle_get(from, type, csr->col_idx[k]);
     cb_oracle_set(to, type, row, alpha * sum + (beta != 0 ? beta * cb_oracle_get(to, type, row) : 0));
   }
 }
@@ -143,6 +143,12 @@ static const struct {
     {"dense_row,n=400", "form=ax type=f32", " csr-alg1 csr-alg2 coo-alg1 coo-alg2 "},
     {"random,rows=90,cols=120,density=0.02", "form=axpby",
      " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 "},
+    {"block,blocks_r=40,r=3,c=3,per_row=2", "form=axpby type=f32-f64",
+     " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 "},
+    {"block,blocks_r=40,r=3,c=3,per_row=2", "form=axpby type=f16-f32",
+     " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 "},
+    {"block,blocks_r=40,r=3,c=3,per_row=2", "form=add type=bf16-f32",
+     " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 "},
     {"empty,rows=50,cols=40", "form=ax", " "},
     {"empty,rows=0,cols=4", "form=ax", ""},
 };
@@ -219,6 +225,30 @@ static void matrices_are_measured(void **state) {
     cb_bench_close(bench);
     tear_down(&stand_in);
   }
+}
+
+/* Where cuSPARSE has no such product, it multiplies the rounded matrix in f64. */
+static void rivals_without_mixed_types_take_f64(void **state) {
+  struct cb_diag diag = {0};
+  struct stand_in stand_in;
+  struct cb_bench *bench;
+  struct cb_bench_result result;
+  (void)state;
+  set_up(&stand_in, "uniform,n=90,per_row=4", "form=ax type=f32-f64");
+  rivals->uniform = 1;
+  const struct cb_bench_settings settings = settings_of(1);
+  assert_ok(cb_bench_open(&bench, &settings, &diag));
+  plan_for(&stand_in, bench);
+  assert_ok(cb_bench_matrix(&result, bench, stand_in.product.csr, &stand_in.product.options, &diag));
+  assert_int_equal(result.run.check.wrong, 0);
+  assert_string_equal(result.run.type, "f32-f64");
+  assert_non_null(result.rival_types);
+  assert_non_null(strstr(result.rival_types, "f64"));
+  check_rivals(&result, " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 ");
+  check_texts(bench, &result);
+  cb_bench_result_release(&result);
+  cb_bench_close(bench);
+  tear_down(&stand_in);
 }
 
 /* A kernel that does nothing leaves NaN everywhere. */
@@ -383,6 +413,7 @@ int main(void) {
       cmocka_unit_test(matrices_are_measured),
       cmocka_unit_test(a_wrong_kernel_is_seen),
       cmocka_unit_test(a_wrong_rival_is_seen),
+      cmocka_unit_test(rivals_without_mixed_types_take_f64),
       cmocka_unit_test(ceilings_are_measured),
       cmocka_unit_test(without_cusparse_it_goes_on),
       cmocka_unit_test(without_nvrtc_it_says_so),

@@ -172,7 +172,7 @@ static void text_has_what_it_needs(void **state) {
   assert_false(has(&whole, "< kRows"));
   assert_false(has(&whole, "__shfl_xor_sync"));
   assert_int_equal(array(whole.plan, "place_length")->storage, CB_AFFINE);
-  assert_true(has(&whole, "load_stream_vector<matrix_t, kVector>"));
+  assert_true(has(&whole, "value_vector<kVector>"));
   /* The right edge cuts blocks: x is guarded, and what lies beyond it is no absent entry. */
   struct product cut = blocks_of("dense,rows=40,cols=301", "block-size=2x2");
   assert_true(has(&cut, "column < kCols"));

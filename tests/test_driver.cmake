@@ -15,6 +15,9 @@ function(cbgen_fake library source variable)
   endforeach()
 endfunction()
 cbgen_fake(fake_cusparse fake_cusparse.c CBGEN_FAKE_CUSPARSE test_bench)
+target_sources(fake_cusparse PRIVATE ${PROJECT_SOURCE_DIR}/base/real.c) # it computes with 16-bit numbers, too
+target_include_directories(fake_cusparse PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(fake_cusparse PRIVATE m)
 
 # Where CUDA's headers are, the types and numbers that runtime/ writes down are compared with them.
 find_path(CBGEN_CUDA_INCLUDE nvrtc.h PATHS $ENV{CUDA_HOME}/include $ENV{CUDA_PATH}/include /usr/local/cuda/include NO_DEFAULT_PATH)

@@ -272,7 +272,7 @@ static void check_bad(struct batch *batch, int kernel, int status, const char *p
 static void test_bad_sanitized(void **state) {
   struct batch *batch = *state;
   char part[200];
-  int status, seen = 0;
+  int status = 0, seen = 0;
   for (int k = 0; k < batch->count; k++) {
     if (strncmp(batch->names[k], "bad_", 4)) continue;
     assert_true(expectation(batch->texts[k], "// expect ", &status, part, sizeof part));

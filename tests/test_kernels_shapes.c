@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Every shape with every extreme of the options, in both types, through analysis, generation and the host
- * execution under the sanitizers. The forms y = Ax, y += Ax and y = αAx + βy take turns, so that each meets
+/* Every shape with every extreme of the options, twice, through analysis, generation and the host execution
+ * under the sanitizers. The types and the forms y = Ax, y += Ax and y = αAx + βy take turns, so that each meets
  * every shape and every extreme; the values take turns, too.
  *
  * CBGEN_SHAPES_ONLY=TEXT runs the kernels whose name holds TEXT. */
@@ -99,14 +99,14 @@ static const char *const variants[] = {
 };
 
 static void add_one(struct kernel_batch *batch, const char *shape, const char *variant, int number) {
-  static const char *const forms[] = {"ax", "add", "axpby"}, *const types[] = {"f64", "f32"},
-                           *const values[] = {"uniform", "signed", "integers", "ones"};
+  static const char *const forms[] = {"ax", "add", "axpby"}, *const values[] = {"uniform", "signed", "integers", "ones"};
   const char *only = getenv("CBGEN_SHAPES_ONLY");
   struct cb_diag diag = {0};
   struct cb_options options;
   char text[160], matrix[160];
   struct kernel *kernel = next_kernel(batch);
-  snprintf(text, sizeof text, "%s type=%s form=%s", variant, types[number % 2], forms[number / 2 % 3]);
+  snprintf(text, sizeof text, "%s type=%s form=%s", variant, cb_precision_names[number % CB_PRECISION_COUNT],
+           forms[number / 2 % 3]);
   snprintf(matrix, sizeof matrix, "%s,values=%s,seed=%d", shape, values[number / 6 % 4], number);
   snprintf(kernel->name, sizeof kernel->name, "%.120s %.130s", matrix, text);
   if (only && !strstr(kernel->name, only)) return;

@@ -147,6 +147,9 @@ static void every_recipe_compiles_without_spills(void **state) {
       {"stencil7,n=12", ""},
       {"random,rows=300,cols=200,density=0.05", "type=f32 form=ax"},
       {"random,rows=300,cols=200,density=0.3", "form=add"},
+      {"fe3,n=8", "type=f32-f64"},
+      {"fe3,n=8", "type=f16-f32"},
+      {"random,rows=300,cols=200,density=0.3", "type=bf16-f32"},
   };
   struct cb_nvrtc *nvrtc = open_or_skip();
   for (const struct cb_recipe *recipe = cb_recipe_table; recipe->name; recipe++)

@@ -203,7 +203,7 @@ static void print_text(struct cb_text *text, const struct report *report, const 
   else
     cb_text_add(text, "matrix   %s: %lld x %lld, %lld nonzeros, as %s\nplan     %s\n", report->job.name,
                 (long long)csr->rows, (long long)csr->cols, (long long)csr->nnz,
-                cb_type_short((enum cb_type)call->options.type), cb_text_string(&report->plan));
+                cb_precision_names[call->options.type], cb_text_string(&report->plan));
   if (report->host)
     cb_text_add(text, "host     %s\n", report->host == CB_ERR_WRONG ? "WRONG" : "not executed");
   else if (report->is_kernel)

@@ -358,16 +358,21 @@ static int64_t slot_of(const struct state *state, int64_t slice, int64_t in_slic
   return (state->first_step[slice] + k / state->lanes) * LANES + in_slice * state->lanes + k % state->lanes;
 }
 
-/* Values of a lane that one load reads: 16 bytes if the block's area allows, else 8, else one value. */
+/* Values of a lane that one load reads: up to 16 bytes. Wide values: what divides the block's area, or one by one.
+ * Values of one or two bytes would make many small loads: what fits the area, and a rest one by one. */
 static int64_t vector_of(struct size size, int64_t value_bytes) {
   int64_t vector = 16 / value_bytes;
-  while (area(size) % vector) vector /= 2;
+  if (value_bytes > 2)
+    while (area(size) % vector) vector /= 2;
+  while (area(size) < vector) vector /= 2;
   return vector;
 }
 
 /* Value slot of value j of the block in `slot`. */
 static int64_t value_slot(struct size size, int64_t vector, int64_t slot, int64_t j) {
-  return slot / LANES * LANES * area(size) + j / vector * vector * LANES + slot % LANES * vector + j % vector;
+  const int64_t step = slot / LANES * LANES * area(size), lane = slot % LANES;
+  if (j >= area(size) / vector * vector) return step + j * LANES + lane;
+  return step + j / vector * vector * LANES + lane * vector + j % vector;
 }
 
 static int64_t first_column(const struct state *state, int64_t slice) {
@@ -472,6 +477,7 @@ static int64_t choose_batch(const struct state *state, const struct cb_draft *dr
 
 static void draft_text(struct cb_draft *draft, const struct state *state) {
   const int64_t vector = vector_of(state->size, (int64_t)cb_type_size(draft->value_type));
+  const int64_t rest = area(state->size) % vector; /* values that the vectors leave */
   cb_draft_constant(draft, "kBlockRows", state->size.rows, "plan: the size of a block");
   cb_draft_constant(draft, "kBlockCols", state->size.cols, "plan");
   cb_draft_constant(draft, "kBatch", choose_batch(state, draft),
@@ -479,6 +485,10 @@ static void draft_text(struct cb_draft *draft, const struct state *state) {
   if (vector > 1) cb_draft_constant(draft, "kVector", vector, "plan: values that one load reads");
   cb_draft_hole(draft, "vector", vector > 1 ? "kVector * " : "");
   cb_draft_include(draft, "load", vector > 1 ? "blocks/load_vectors.cu.in" : "blocks/load_values.cu.in");
+  if (vector > 1)
+    cb_draft_hole(draft, "vectors",
+                  rest ? "kBlockRows * kBlockCols / kVector * kVector" : "kBlockRows * kBlockCols");
+  if (rest) cb_draft_include(draft, "load", "blocks/load_rest.cu.in");
   draft_guards(draft, state);
   cb_draft_include(draft, "region", "blocks/block.cu.in");
   draft_presence(draft, state);
@@ -488,7 +498,7 @@ static void draft_text(struct cb_draft *draft, const struct state *state) {
 /* What leaves registers for a batch of values; asked for nothing, the compiler aims lower and spills. */
 static int blocks_per_sm(const struct cb_draft *draft, const struct state *state) {
   const int64_t values = choose_batch(state, draft) * area(state->size);
-  const int64_t registers = values * (int64_t)cb_type_size(draft->value_type) / 4;
+  const int64_t registers = values * (int64_t)cb_type_size(draft->vector_type) / 4;
   if (registers <= 18) return state->absent ? 4 : 5;
   if (registers <= 36) return state->absent ? 2 : 3;
   return registers <= 72 ? 2 : 1;
@@ -549,7 +559,7 @@ static enum cb_status predict(struct cb_draft *draft, const struct state *state,
   draft->region.cost.stream_percent = 95;
   const struct cb_sectors_of gathers = {.blocks = draft->region.blocks,
                                         .blocks_per_sm = draft->region.blocks_per_sm,
-                                        .value_bytes = (int64_t)cb_type_size(draft->sum_type),
+                                        .value_bytes = (int64_t)cb_type_size(draft->vector_type),
                                         .target = draft->target,
                                         .user = state,
                                         .visit = visit_sectors};

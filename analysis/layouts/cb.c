@@ -43,7 +43,7 @@ struct unit {
 struct state {
   int64_t panels, blocks;
   int aggregated, intra, th1, th2;
-  int64_t value_bytes;
+  int64_t value_bytes, vector_bytes;
   /* by panel */
   int64_t *panel_block; /* panels + 1: natural number of its first block */
   /* by natural number */
@@ -116,8 +116,8 @@ static enum cb_status decide_aggregation(struct state *state, const struct cb_cs
 
 /* ---- describing: needs panel_block; adds nonzeros and first_column of each block, sectors of x */
 
-static int sectors_of(const struct cb_subblock *block, int64_t value_bytes, int64_t cols) {
-  const int64_t per_sector = 32 / value_bytes;
+static int sectors_of(const struct cb_subblock *block, int64_t vector_bytes, int64_t cols) {
+  const int64_t per_sector = 32 / vector_bytes;
   int64_t previous = -1;
   int sectors = 0;
   for (int c = 0; c < block->width && block->columns[c] < cols; c++) {
@@ -151,7 +151,7 @@ static enum cb_status describe_blocks(struct state *state, const struct cb_csr *
     for (; cb_panel_next(&walk, state->aggregated, &block); b++) {
       state->nonzeros[b] = (uint16_t)block.nonzeros;
       state->first_column[b] = (uint32_t)block.columns[0];
-      sectors += sectors_of(&block, state->value_bytes, csr->cols);
+      sectors += sectors_of(&block, state->vector_bytes, csr->cols);
     }
   }
   state->sectors = sectors;
@@ -522,6 +522,12 @@ static void draft_data(struct cb_draft *draft, const struct state *state) {
   cb_draft_include(draft, "region", "cb/data_apart.cu.in");
 }
 
+/* Values of a Dense block that a lane loads together: 16 bytes, or all of its eight. */
+static int64_t dense_vector(const struct state *state) {
+  const int64_t vector = 16 / state->value_bytes;
+  return vector < CB_BLOCK_SIZE / 32 ? vector : CB_BLOCK_SIZE / 32;
+}
+
 static void draft_formats(struct cb_draft *draft, const struct state *state) {
   static const char *const region_pieces[FORMATS] = {"cb/coo.cu.in", "cb/csr.cu.in", "cb/dense.cu.in"};
   static const char *const sum_pieces[FORMATS] = {"cb/sum_coo.cu.in", "cb/sum_csr.cu.in", "cb/sum_dense.cu.in"};
@@ -538,7 +544,7 @@ static void draft_formats(struct cb_draft *draft, const struct state *state) {
     cb_draft_constant(draft, "kCooSteps", (state->largest_coo + 15) / 16,
                       "plan: the fullest COO sub-block, in steps of 16 nonzeros");
   if (state->format_blocks[DENSE]) {
-    cb_draft_constant(draft, "kVector", 16 / state->value_bytes, "values in a 16-byte load");
+    cb_draft_constant(draft, "kVector", dense_vector(state), "plan: values that one load reads");
     cb_draft_include(draft, "dense_products",
                      state->full_dense ? "cb/dense_full.cu.in" : "cb/dense_holes.cu.in");
   }
@@ -703,6 +709,7 @@ static enum cb_status cb_layout_plan(struct cb_draft *draft, struct cb_diag *dia
                           .th1 = (int)options->th1,
                           .th2 = (int)options->th2,
                           .value_bytes = (int64_t)cb_type_size(draft->value_type),
+                          .vector_bytes = (int64_t)cb_type_size(draft->vector_type),
                           .full_dense = 1};
   enum cb_status s = decide_aggregation(state, csr, options, diag);
   if (!s) s = describe_blocks(state, csr, options->coo_percent, diag);
@@ -770,7 +777,7 @@ static void pack_block(const struct state *state, const struct cb_subblock *bloc
                           : (int64_t)state->values[position];
   if (format == COO) pack_coo(block, to);
   else if (format == CSR) pack_csr(block, to);
-  else pack_dense(block, to, state->full_dense, 16 / value_bytes);
+  else pack_dense(block, to, state->full_dense, dense_vector(state));
 }
 
 static enum cb_status cb_layout_pack(const struct cb_region *region, const struct cb_region_work *work,

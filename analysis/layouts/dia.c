@@ -168,7 +168,7 @@ static void predict(struct cb_draft *draft, const struct state *state) {
     end = state->offset[d] + BLOCK_ROWS;
     elements += end - first;
   }
-  const int64_t bytes = elements * (int64_t)cb_type_size(draft->value_type);
+  const int64_t bytes = elements * (int64_t)cb_type_size(draft->vector_type);
   draft->region.cost.sectors = draft->region.blocks * ((bytes + 31) / 32);
   draft->region.cost.stream_percent = 98;
 }

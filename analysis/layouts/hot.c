@@ -41,7 +41,7 @@ struct share {
 
 struct state {
   const struct cb_csr *csr;
-  int64_t value_bytes;
+  int64_t vector_bytes;
   int threads, batch, gather, three_bytes;
   int64_t blocks; /* thread blocks, one to a multiprocessor */
   /* columns */
@@ -103,7 +103,7 @@ struct choice {
 static struct choice weigh(const int64_t *columns_with, const struct cb_target *target, const struct state *state,
                            int64_t most, int gather) {
   struct choice choice = {.gather = gather};
-  const int64_t copies = gather ? divide_up(state->blocks * state->value_bytes, 32) : state->blocks;
+  const int64_t copies = gather ? divide_up(state->blocks * state->vector_bytes, 32) : state->blocks;
   for (int64_t count = COUNT_KEYS - 1; count > copies && choice.columns < most; count--) {
     const int64_t taken = smaller(columns_with[count], most - choice.columns);
     choice.columns += taken;
@@ -130,8 +130,8 @@ static enum cb_status choose_columns(struct state *state, const struct cb_option
                                      const struct cb_target *target, const uint32_t *counts, int64_t *columns_with,
                                      struct cb_diag *diag) {
   const struct cb_csr *csr = state->csr;
-  const int64_t room = target->shared_per_block / state->value_bytes;
-  const int64_t half = (target->shared_per_sm + L1_EXTRA) / 2 / state->value_bytes;
+  const int64_t room = target->shared_per_block / state->vector_bytes;
+  const int64_t half = (target->shared_per_sm + L1_EXTRA) / 2 / state->vector_bytes;
   int64_t occupied = 0;
   for (int64_t column = 0; column < csr->cols; column++) {
     columns_with[key_of(counts[column])]++;
@@ -600,14 +600,14 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
   draft->region.blocks = state->blocks;
   draft->region.threads = state->threads;
   draft->region.blocks_per_sm = 1;
-  draft->region.dynamic_shared = state->hot * state->value_bytes;
+  draft->region.dynamic_shared = state->hot * state->vector_bytes;
   draft->region.commit = draft->commit;
 }
 
 /* Gathers that leave the multiprocessor share the way from L2 with the stream. */
 static void predict(struct cb_draft *draft, const struct state *state) {
   struct cb_cost *cost = &draft->region.cost;
-  const int64_t copies = state->blocks * (state->gather ? divide_up(state->hot * state->value_bytes, 32) : state->hot);
+  const int64_t copies = state->blocks * (state->gather ? divide_up(state->hot * state->vector_bytes, 32) : state->hot);
   cost->sectors = state->csr->nnz - state->hot_nonzeros + copies;
   cost->work_ns = cost->sectors / draft->target->sectors_g_per_s +
                   draft->region.bytes * 6 / 10 / draft->target->read_gb_per_s;
@@ -634,7 +634,7 @@ static enum cb_status hot_plan(struct cb_draft *draft, struct cb_diag *diag) {
   if (!state) return cb_fail_memory(diag, "hot layout", sizeof *state);
   draft->work.state = state;
   state->csr = csr;
-  state->value_bytes = (int64_t)cb_type_size(draft->value_type);
+  state->vector_bytes = (int64_t)cb_type_size(draft->vector_type);
   choose_shape(state, draft->options, draft->target);
   const enum cb_status s = find_columns(state, draft->options, draft->target, diag);
   if (s) return s;

@@ -398,7 +398,7 @@ static void draft_tiles(struct cb_draft *draft, const struct state *state) {
   cb_draft_include(draft, "region", "merge/rows.cu.in");
   cb_draft_include(draft, "region", "merge/tile.cu.in");
   draft->region.static_shared +=
-      WARPS * (chunk_size(state) + 1) * (int64_t)cb_type_size(draft->sum_type) + WARPS * 4;
+      WARPS * (chunk_size(state) + 1) * (int64_t)cb_type_size(draft->vector_type) + WARPS * 4;
 }
 
 /* Pieces of one row are a group of carry slots, numbered like their thread blocks. */
@@ -439,7 +439,7 @@ static void draft_long(struct cb_draft *draft, const struct state *state) {
   cb_draft_index(draft, "long_row", "a long row", row, 0, count);
   draft_carries(draft, state);
   cb_draft_include(draft, "region", "merge/long.cu.in");
-  draft->region.static_shared += WARPS * (int64_t)cb_type_size(draft->sum_type);
+  draft->region.static_shared += WARPS * (int64_t)cb_type_size(draft->vector_type);
 }
 
 /* Rows without nonzeros are written when the region owes them to y. */
@@ -482,7 +482,7 @@ static void draft_dispatch(struct cb_draft *draft, const struct state *state) {
 
 /* Registers for a lane's loads: 40, 48 or 64. */
 static int choose_blocks_per_sm(const struct cb_draft *draft, const struct state *state) {
-  const int64_t words = state->items * (1 + (int64_t)cb_type_size(draft->sum_type) / 4);
+  const int64_t words = state->items * (1 + (int64_t)cb_type_size(draft->vector_type) / 4);
   return words <= 21 ? 6 : words <= 27 ? 5 : 4;
 }
 
@@ -545,7 +545,7 @@ static enum cb_status predict(struct cb_draft *draft, const struct state *state,
   cost->stream_percent = 86;
   const struct cb_sectors_of gathers = {.blocks = draft->region.blocks,
                                         .blocks_per_sm = draft->region.blocks_per_sm,
-                                        .value_bytes = (int64_t)cb_type_size(draft->sum_type),
+                                        .value_bytes = (int64_t)cb_type_size(draft->vector_type),
                                         .target = draft->target,
                                         .user = state,
                                         .visit = visit_sectors};

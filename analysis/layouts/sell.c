@@ -487,7 +487,7 @@ static enum cb_status predict(struct cb_draft *draft, const struct state *state,
   enum { NS_PER_BATCH = 800, NS_CARRY = 2500 };
   const struct cb_sectors_of gathers = {.blocks = draft->region.blocks,
                                         .blocks_per_sm = draft->region.blocks_per_sm,
-                                        .value_bytes = (int64_t)cb_type_size(draft->sum_type),
+                                        .value_bytes = (int64_t)cb_type_size(draft->vector_type),
                                         .target = draft->target,
                                         .user = state,
                                         .visit = visit_sectors};

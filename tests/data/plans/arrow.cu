@@ -40,6 +40,7 @@ CBGEN_DEVICE void commit_more(const Vectors &vectors, int row, sum_t sum) {
 
 namespace cb0 {
 
+using stored_t = double;  // a value slot
 using index_t = int;  // holds any index into the arrays below
 constexpr int kCooSteps = 2;  // plan: the fullest COO sub-block, in steps of 16 nonzeros
 constexpr int kUnitsPerBlock = 8;  // plan: units of work in a thread block
@@ -58,6 +59,9 @@ CBGEN_DEVICE int restore_cols(const Arrays &arrays, int i) { return load(arrays.
 __device__ const uint8_t vp_per_blk_table[] = {
     0, 34, 69, 71, 106, 108, 143};
 CBGEN_DEVICE int vp_per_blk(const Arrays &, int i) { return vp_per_blk_table[i]; }
+CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
+  return sum_t(load_stream((const stored_t *)arrays.mtx_data + slot));
+}
 // a unit's first sub-block; units + 1
 __device__ const uint8_t first_block_table[] = {
     0, 1, 3, 5, 7, 7, 7, 7, 7};
@@ -78,14 +82,13 @@ CBGEN_DEVICE sum_t x_of_lane(const Arrays &arrays, const Vectors &vectors, int b
 // A sub-block's bytes: coordinates, padding to a whole value, values.
 struct Data {
   const uint8_t *coordinates;
-  const matrix_t *values;
+  index_t first_value;
 };
 
 CBGEN_DEVICE Data data_of(const Arrays &arrays, int block, int coordinate_bytes) {
-  constexpr int kValue = sizeof(matrix_t);
-  const uint8_t *start = arrays.mtx_data + size_t(vp_per_blk(arrays, block)) * kValue;
-  const int padded = (coordinate_bytes + kValue - 1) / kValue * kValue;
-  return {start, (const matrix_t *)(start + padded)};
+  constexpr int kValue = sizeof(stored_t);
+  const index_t start = vp_per_blk(arrays, block);
+  return {arrays.mtx_data + size_t(start) * kValue, start + (coordinate_bytes + kValue - 1) / kValue};
 }
 
 // COO sub-blocks [begin, end), two at a time: each half of the warp takes one. A lane adds its products to its own
@@ -105,7 +108,7 @@ CBGEN_DEVICE sum_t coo_sums(const Arrays &arrays, const Vectors &vectors, int be
       const int k = 16 * step + lane % 16;
       const int place = k < count ? load_stream(data.coordinates + k) : 0;
       const sum_t x_of_k = __shfl_sync(kFullMask, x, place % 16, 16);
-      if (k < count) partial[rows + 32 * (place / 16) + lane] += sum_t(load_stream(data.values + k)) * x_of_k;
+      if (k < count) partial[rows + 32 * (place / 16) + lane] += value(arrays, data.first_value + k) * x_of_k;
     }
   }
   __syncwarp();
@@ -132,6 +135,7 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 
 namespace cb1 {
 
+using stored_t = double;  // a value slot
 using index_t = int;  // holds any index into the arrays below
 constexpr int kCooSteps = 1;  // plan: the fullest COO sub-block, in steps of 16 nonzeros
 constexpr int kUnitsPerBlock = 8;  // plan: units of work in a thread block
@@ -151,6 +155,9 @@ __device__ const uint8_t restore_cols_table[] = {
 CBGEN_DEVICE int restore_cols(const Arrays &, int i) { return restore_cols_table[i]; }
 // virtual pointer: a sub-block's place in mtx_data, in values
 CBGEN_DEVICE int vp_per_blk(const Arrays &, int i) { return 18 * i; }
+CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
+  return sum_t(load_stream((const stored_t *)arrays.mtx_data + slot));
+}
 // a unit's first sub-block; units + 1
 __device__ const uint8_t first_block_table[] = {
     0, 4, 4, 4, 4, 4, 4, 4, 4};
@@ -171,14 +178,13 @@ CBGEN_DEVICE sum_t x_of_lane(const Arrays &arrays, const Vectors &vectors, int b
 // A sub-block's bytes: coordinates, padding to a whole value, values.
 struct Data {
   const uint8_t *coordinates;
-  const matrix_t *values;
+  index_t first_value;
 };
 
 CBGEN_DEVICE Data data_of(const Arrays &arrays, int block, int coordinate_bytes) {
-  constexpr int kValue = sizeof(matrix_t);
-  const uint8_t *start = arrays.mtx_data + size_t(vp_per_blk(arrays, block)) * kValue;
-  const int padded = (coordinate_bytes + kValue - 1) / kValue * kValue;
-  return {start, (const matrix_t *)(start + padded)};
+  constexpr int kValue = sizeof(stored_t);
+  const index_t start = vp_per_blk(arrays, block);
+  return {arrays.mtx_data + size_t(start) * kValue, start + (coordinate_bytes + kValue - 1) / kValue};
 }
 
 // COO sub-blocks [begin, end), two at a time: each half of the warp takes one. A lane adds its products to its own
@@ -198,7 +204,7 @@ CBGEN_DEVICE sum_t coo_sums(const Arrays &arrays, const Vectors &vectors, int be
       const int k = 16 * step + lane % 16;
       const int place = k < count ? load_stream(data.coordinates + k) : 0;
       const sum_t x_of_k = __shfl_sync(kFullMask, x, place % 16, 16);
-      if (k < count) partial[rows + 32 * (place / 16) + lane] += sum_t(load_stream(data.values + k)) * x_of_k;
+      if (k < count) partial[rows + 32 * (place / 16) + lane] += value(arrays, data.first_value + k) * x_of_k;
     }
   }
   __syncwarp();
@@ -252,7 +258,7 @@ void arrow_free(arrow_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *arrow_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x6216b83aa50ea90du, 0xbccf721e7237ddf2u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x75889410e7411799u, 0x534090d208021abdu};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of arrow: shorter than its header";
   memcpy(header, data, sizeof header);

@@ -35,8 +35,9 @@ CBGEN_DEVICE void commit(const Vectors &vectors, int row, sum_t sum) {
 
 namespace cb0 {
 
+using stored_t = double;  // a value slot
 using index_t = int;  // holds any index into the arrays below
-constexpr int kVector = 2;  // values in a 16-byte load
+constexpr int kVector = 2;  // plan: values that one load reads
 constexpr int kUnitsPerBlock = 4;  // plan: units of work in a thread block
 constexpr int kTeamWarps = 2;  // plan: warps that share a unit
 
@@ -59,6 +60,16 @@ CBGEN_DEVICE int restore_cols(const Arrays &, int i) { return restore_cols_table
 __device__ const uint16_t vp_per_blk_table[] = {
     0, 70, 326, 396};
 CBGEN_DEVICE int vp_per_blk(const Arrays &, int i) { return vp_per_blk_table[i]; }
+CBGEN_DEVICE sum_t value_cached(const Arrays &arrays, int slot) {
+  return sum_t(load((const stored_t *)arrays.mtx_data + slot));
+}
+template <int n> CBGEN_DEVICE Vector<sum_t, n> value_vector(const Arrays &arrays, int slot) {
+  const Vector<stored_t, n> stored = load_stream_vector<stored_t, n>((const stored_t *)arrays.mtx_data + slot);
+  Vector<sum_t, n> values;
+#pragma unroll
+  for (int i = 0; i < n; i++) values.at[i] = sum_t(stored.at[i]);
+  return values;
+}
 // a unit's first sub-block; units + 1
 __device__ const uint8_t first_block_table[] = {
     0, 2, 4, 4, 4};
@@ -83,14 +94,13 @@ CBGEN_DEVICE sum_t x_of_lane(const Arrays &arrays, const Vectors &vectors, int b
 // A sub-block's bytes: coordinates, padding to a whole value, values.
 struct Data {
   const uint8_t *coordinates;
-  const matrix_t *values;
+  index_t first_value;
 };
 
 CBGEN_DEVICE Data data_of(const Arrays &arrays, int block, int coordinate_bytes) {
-  constexpr int kValue = sizeof(matrix_t);
-  const uint8_t *start = arrays.mtx_data + size_t(vp_per_blk(arrays, block)) * kValue;
-  const int padded = (coordinate_bytes + kValue - 1) / kValue * kValue;
-  return {start, (const matrix_t *)(start + padded)};
+  constexpr int kValue = sizeof(stored_t);
+  const index_t start = vp_per_blk(arrays, block);
+  return {arrays.mtx_data + size_t(start) * kValue, start + (coordinate_bytes + kValue - 1) / kValue};
 }
 
 // CSR sub-blocks [begin, end), one at a time: lanes r and r + 16 take the nonzeros of row r in turn. The loads of
@@ -113,7 +123,7 @@ CBGEN_DEVICE sum_t csr_sums(const Arrays &arrays, const Vectors &vectors, int be
       for (int i = 0; i < kBatch; i++) {
         const int at = k + 2 * i;
         columns[i] = at < row_end ? load(data.coordinates + 16 + at / 2) >> 4 * (at % 2) : 0;
-        values[i] = at < row_end ? sum_t(load(data.values + at)) : sum_t(0);
+        values[i] = at < row_end ? value_cached(arrays, data.first_value + at) : sum_t(0);
       }
 #pragma unroll
       for (int i = 0; i < kBatch; i++) {
@@ -136,10 +146,10 @@ CBGEN_DEVICE sum_t dense_sums(const Arrays &arrays, const Vectors &vectors, int 
     const Data data = data_of(arrays, block, 0);
     #pragma unroll
     for (int i = 0; i < 8; i += kVector) {
-      const Vector<matrix_t, kVector> values =
-          load_stream_vector<matrix_t, kVector>(data.values + 32 * i + kVector * lane);
+      const Vector<sum_t, kVector> values =
+          value_vector<kVector>(arrays, data.first_value + kVector * lane + 32 * i);
     #pragma unroll
-      for (int v = 0; v < kVector; v++) sums[i + v] += sum_t(values.at[v]) * x;
+      for (int v = 0; v < kVector; v++) sums[i + v] += values.at[v] * x;
     }
   }
   // Halve the rows and the columns of each lane three times: what stays is row lane / 2, columns lane % 2.
@@ -204,7 +214,7 @@ void dense_free(dense_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *dense_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x8922c430b39abb6eu, 0x5e833d241d06bf12u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xb74acedf38b65fa7u, 0x540ce0b7a970baeu};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of dense: shorter than its header";
   memcpy(header, data, sizeof header);

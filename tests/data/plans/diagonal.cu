@@ -35,6 +35,7 @@ CBGEN_DEVICE void commit(const Vectors &vectors, int row, sum_t sum) {
 
 namespace cb0 {
 
+using stored_t = double;  // a value slot
 using index_t = int;  // holds any index into the arrays below
 constexpr int kCooSteps = 1;  // plan: the fullest COO sub-block, in steps of 16 nonzeros
 constexpr int kUnitsPerBlock = 8;  // plan: units of work in a thread block
@@ -53,6 +54,9 @@ __device__ const uint8_t restore_cols_table[] = {
 CBGEN_DEVICE int restore_cols(const Arrays &, int i) { return restore_cols_table[i]; }
 // virtual pointer: a sub-block's place in mtx_data, in values
 CBGEN_DEVICE int vp_per_blk(const Arrays &, int i) { return 18 * i; }
+CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
+  return sum_t(load_stream((const stored_t *)arrays.mtx_data + slot));
+}
 // a unit's first sub-block; units + 1
 __device__ const uint8_t first_block_table[] = {
     0, 1, 2, 3, 3, 3, 3, 3, 3};
@@ -73,14 +77,13 @@ CBGEN_DEVICE sum_t x_of_lane(const Arrays &arrays, const Vectors &vectors, int b
 // A sub-block's bytes: coordinates, padding to a whole value, values.
 struct Data {
   const uint8_t *coordinates;
-  const matrix_t *values;
+  index_t first_value;
 };
 
 CBGEN_DEVICE Data data_of(const Arrays &arrays, int block, int coordinate_bytes) {
-  constexpr int kValue = sizeof(matrix_t);
-  const uint8_t *start = arrays.mtx_data + size_t(vp_per_blk(arrays, block)) * kValue;
-  const int padded = (coordinate_bytes + kValue - 1) / kValue * kValue;
-  return {start, (const matrix_t *)(start + padded)};
+  constexpr int kValue = sizeof(stored_t);
+  const index_t start = vp_per_blk(arrays, block);
+  return {arrays.mtx_data + size_t(start) * kValue, start + (coordinate_bytes + kValue - 1) / kValue};
 }
 
 // COO sub-blocks [begin, end), two at a time: each half of the warp takes one. A lane adds its products to its own
@@ -100,7 +103,7 @@ CBGEN_DEVICE sum_t coo_sums(const Arrays &arrays, const Vectors &vectors, int be
       const int k = 16 * step + lane % 16;
       const int place = k < count ? load_stream(data.coordinates + k) : 0;
       const sum_t x_of_k = __shfl_sync(kFullMask, x, place % 16, 16);
-      if (k < count) partial[rows + 32 * (place / 16) + lane] += sum_t(load_stream(data.values + k)) * x_of_k;
+      if (k < count) partial[rows + 32 * (place / 16) + lane] += value(arrays, data.first_value + k) * x_of_k;
     }
   }
   __syncwarp();
@@ -147,7 +150,7 @@ void diagonal_free(diagonal_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *diagonal_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x933cf999588b23d7u, 0x9d27e45134c69e29u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xdb88d60f890f9796u, 0xeb7a6d8ce95a8c10u};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of diagonal: shorter than its header";
   memcpy(header, data, sizeof header);

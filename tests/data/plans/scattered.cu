@@ -34,6 +34,7 @@ CBGEN_DEVICE void commit(const Vectors &vectors, int row, sum_t sum) {
 
 namespace cb0 {
 
+using stored_t = double;  // a value slot
 using index_t = int;  // holds any index into the arrays below
 constexpr int kCooSteps = 2;  // plan: the fullest COO sub-block, in steps of 16 nonzeros
 constexpr int kUnitsPerBlock = 2;  // plan: units of work in a thread block
@@ -55,6 +56,9 @@ __device__ const uint16_t vp_per_blk_table[] = {
     0, 18, 36, 54, 72, 83, 101, 121, 139, 157, 161, 179, 197, 215, 233, 251,
     253, 271, 291, 309, 327};
 CBGEN_DEVICE int vp_per_blk(const Arrays &, int i) { return vp_per_blk_table[i]; }
+CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
+  return sum_t(load_stream((const stored_t *)arrays.mtx_data + slot));
+}
 // a unit's first sub-block; units + 1
 __device__ const uint8_t first_block_table[] = {
     0, 5, 10, 16, 21};
@@ -76,14 +80,13 @@ CBGEN_DEVICE sum_t x_of_lane(const Arrays &arrays, const Vectors &vectors, int b
 // A sub-block's bytes: coordinates, padding to a whole value, values.
 struct Data {
   const uint8_t *coordinates;
-  const matrix_t *values;
+  index_t first_value;
 };
 
 CBGEN_DEVICE Data data_of(const Arrays &arrays, int block, int coordinate_bytes) {
-  constexpr int kValue = sizeof(matrix_t);
-  const uint8_t *start = arrays.mtx_data + size_t(vp_per_blk(arrays, block)) * kValue;
-  const int padded = (coordinate_bytes + kValue - 1) / kValue * kValue;
-  return {start, (const matrix_t *)(start + padded)};
+  constexpr int kValue = sizeof(stored_t);
+  const index_t start = vp_per_blk(arrays, block);
+  return {arrays.mtx_data + size_t(start) * kValue, start + (coordinate_bytes + kValue - 1) / kValue};
 }
 
 // COO sub-blocks [begin, end), two at a time: each half of the warp takes one. A lane adds its products to its own
@@ -103,7 +106,7 @@ CBGEN_DEVICE sum_t coo_sums(const Arrays &arrays, const Vectors &vectors, int be
       const int k = 16 * step + lane % 16;
       const int place = k < count ? load_stream(data.coordinates + k) : 0;
       const sum_t x_of_k = __shfl_sync(kFullMask, x, place % 16, 16);
-      if (k < count) partial[rows + 32 * (place / 16) + lane] += sum_t(load_stream(data.values + k)) * x_of_k;
+      if (k < count) partial[rows + 32 * (place / 16) + lane] += value(arrays, data.first_value + k) * x_of_k;
     }
   }
   __syncwarp();
@@ -157,7 +160,7 @@ void scattered_free(scattered_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *scattered_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x369f968a992c17c3u, 0x4c1e1703d6e3ef6fu};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x6117ca1e2fc07340u, 0x95aaa6544eb39ec0u};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of scattered: shorter than its header";
   memcpy(header, data, sizeof header);

@@ -68,6 +68,9 @@ CBGEN_DEVICE int first_column(const Arrays &, int) { return 0; }
 // a long row's (or piece's) first column
 CBGEN_DEVICE int long_column(const Arrays &, int) { return 0; }
 CBGEN_DEVICE int column_offset(const Arrays &arrays, int i) { return load(arrays.column_offset + i); }
+CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
+  return sum_t(load_stream(arrays.values + slot));
+}
 // steps of 32 slots before a tile
 __device__ const uint8_t first_step_table[] = {
     25, 32, 44};
@@ -154,7 +157,7 @@ CBGEN_DEVICE void multiply_chunk(const Arrays &arrays, const Vectors &vectors, i
   #pragma unroll
   for (int i = 0; i < kItems; i++) {
     columns[i] = i < steps ? base + column_offset(arrays, slots + 32 * i) : 0;
-    values[i] = i < steps ? sum_t(load_stream(arrays.values + slots + 32 * i)) : sum_t(0);
+    values[i] = i < steps ? value(arrays, slots + 32 * i) : sum_t(0);
   }
   #pragma unroll
   for (int i = 0; i < kItems; i++) products[i] = i < steps ? values[i] * load_x(vectors, columns[i]) : sum_t(0);
@@ -215,7 +218,7 @@ CBGEN_DEVICE void multiply_long(const Arrays &arrays, const Vectors &vectors, in
     for (int i = 0; i < kBatch; i++) {
       const bool used = k + 256 * i < count;
       columns[i] = used ? base + column_offset(arrays, first + (k + 256 * i)) : 0;
-      values[i] = used ? sum_t(load_stream(arrays.values + first + (k + 256 * i))) : sum_t(0);
+      values[i] = used ? value(arrays, first + (k + 256 * i)) : sum_t(0);
     }
 #pragma unroll
     for (int i = 0; i < kBatch; i++)
@@ -278,7 +281,7 @@ void skewed_free(skewed_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *skewed_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xeadaab8107c4a284u, 0x8791f84a3a5b1b01u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x989e847d8d08dc69u, 0x7b1d545393e3a544u};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of skewed: shorter than its header";
   memcpy(header, data, sizeof header);

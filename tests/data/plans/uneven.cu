@@ -54,6 +54,9 @@ __device__ const uint8_t first_column_table[] = {
     0, 0, 1, 0, 30, 0, 0, 0};
 CBGEN_DEVICE int first_column(const Arrays &, int i) { return first_column_table[i]; }
 CBGEN_DEVICE int column_offset(const Arrays &arrays, int i) { return load(arrays.column_offset + i); }
+CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
+  return sum_t(load_stream(arrays.values + slot));
+}
 CBGEN_DEVICE int place_length(const Arrays &arrays, int i) { return load(arrays.place_length + i); }
 CBGEN_DEVICE int place_row(const Arrays &arrays, int i) { return load(arrays.place_row + i); }
 // logarithm of the lanes that share a row of a slice
@@ -75,7 +78,7 @@ CBGEN_DEVICE sum_t add_batch(const Arrays &arrays, const Vectors &vectors, index
   for (int i = 0; i < kBatch; i++) {
     const index_t slot = slots + 32 * index_t(step + i);
     columns[i] = step + i < steps ? base + column_offset(arrays, slot) : 0;
-    values[i] = step + i < steps ? sum_t(load_stream(arrays.values + slot)) : sum_t(0);
+    values[i] = step + i < steps ? value(arrays, slot) : sum_t(0);
   }
 #pragma unroll
   for (int i = 0; i < kBatch; i++)
@@ -125,7 +128,7 @@ void uneven_free(uneven_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *uneven_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x7e401eb992000b6u, 0xa6c934c406280ecau};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xd04292596961bfdu, 0x80fbe3cc099b82d3u};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of uneven: shorter than its header";
   memcpy(header, data, sizeof header);

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Conversions between doubles and the narrower types: see real.h. */
+#include "base/real.h"
+
+#include <math.h>
+#include <string.h>
+
+static uint64_t bits_of(double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+static double from_bits(uint64_t bits) {
+  double value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/* A 16-bit format: sign, exponent, fraction. */
+struct format {
+  int fraction_bits, bias;
+};
+static const struct format half = {10, 15}, bfloat = {7, 127};
+
+static uint16_t infinity_of(struct format format) {
+  return (uint16_t)(0x7fff >> format.fraction_bits << format.fraction_bits);
+}
+
+/* significand / 2^shift, rounded to the nearest, ties to even. */
+static uint64_t shift_rounded(uint64_t significand, int shift) {
+  if (shift > 60) return 0; /* below half of the smallest number */
+  const uint64_t quotient = significand >> shift, rest = significand - (quotient << shift);
+  const uint64_t tie = UINT64_C(1) << (shift - 1);
+  return quotient + (rest > tie || (rest == tie && (quotient & 1)));
+}
+
+static uint16_t narrow(double value, struct format format) {
+  const uint64_t bits = bits_of(value), fraction = bits & 0xfffffffffffff;
+  const uint16_t sign = (uint16_t)(bits >> 48 & 0x8000), infinity = infinity_of(format);
+  const int exponent = (int)(bits >> 52 & 0x7ff), shift = 52 - format.fraction_bits;
+  if (exponent == 0x7ff) {
+    const uint64_t quiet = fraction ? UINT64_C(1) << (format.fraction_bits - 1) : 0;
+    return (uint16_t)(sign | infinity | quiet | fraction >> shift);
+  }
+  if (!exponent) return sign; /* a subnormal double is far below either format */
+  const int own = exponent - 1023 + format.bias;
+  const uint64_t significand = fraction | UINT64_C(1) << 52;
+  /* A carry out of the fraction raises the exponent, as it should. */
+  const uint64_t magnitude =
+      own > 0 ? ((uint64_t)(own - 1) << format.fraction_bits) + shift_rounded(significand, shift)
+              : shift_rounded(significand, shift + 1 - own);
+  return (uint16_t)(sign | (magnitude < infinity ? magnitude : infinity));
+}
+
+static double widen(uint16_t bits, struct format format) {
+  const uint16_t infinity = infinity_of(format), magnitude = bits & 0x7fff;
+  const uint64_t sign = (uint64_t)(bits & 0x8000) << 48;
+  const int exponent = magnitude >> format.fraction_bits;
+  const uint64_t fraction = magnitude & ((1u << format.fraction_bits) - 1);
+  if (magnitude >= infinity)
+    return from_bits(sign | UINT64_C(0x7ff) << 52 | fraction << (52 - format.fraction_bits));
+  const double size =
+      exponent ? ldexp((double)(fraction | 1u << format.fraction_bits), exponent - format.bias - format.fraction_bits)
+               : ldexp((double)fraction, 1 - format.bias - format.fraction_bits);
+  return from_bits(sign | bits_of(size));
+}
+
+double cb_real_get(const void *array, enum cb_type type, int64_t i) {
+  switch (type) {
+  case CB_F32: return (double)((const float *)array)[i];
+  case CB_F16: return widen(((const uint16_t *)array)[i], half);
+  case CB_BF16: return widen(((const uint16_t *)array)[i], bfloat);
+  default: return ((const double *)array)[i];
+  }
+}
+
+void cb_real_set(void *array, enum cb_type type, int64_t i, double value) {
+  switch (type) {
+  case CB_F32: ((float *)array)[i] = (float)value; break;
+  case CB_F16: ((uint16_t *)array)[i] = narrow(value, half); break;
+  case CB_BF16: ((uint16_t *)array)[i] = narrow(value, bfloat); break;
+  default: ((double *)array)[i] = value; break;
+  }
+}
+
+double cb_real_round(double value, enum cb_type type) {
+  double room;
+  if (type == CB_F64) return value;
+  cb_real_set(&room, type, 0, value);
+  return cb_real_get(&room, type, 0);
+}
+
+int cb_real_overflows(double value, enum cb_type type) {
+  return isfinite(value) && isinf(cb_real_round(value, type));
+}
