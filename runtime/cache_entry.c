@@ -152,7 +152,7 @@ enum cb_status cb_cache_head_fill(struct cb_cache_head *head, struct cb_hash key
     memcpy(row->tag, sections[i].tag, strlen(sections[i].tag));
     row->offset = aligned(head->bytes);
     row->length = sections[i].length;
-    if (row->length < 0 || row->length > INT64_MAX / 2 - row->offset)
+    if (row->length < 0 || row->length > INT64_MAX / 2 - row->offset || (row->length && !sections[i].bytes))
       return cb_fail(diag, CB_ERR_INTERNAL, "a section of %lld bytes cannot be written to the cache",
                      (long long)row->length);
     const struct source source = {.length = row->length, .bytes = sections[i].bytes};

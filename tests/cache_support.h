@@ -51,7 +51,7 @@ static inline void remove_tree(const char *path) {
 static inline const char *fresh(const char *name) {
   static char path[512];
   const char *scratch = getenv("CBGEN_TEST_TMP");
-  assert_non_null(scratch);
+  if (!scratch) fail_msg("CBGEN_TEST_TMP is not set");
   snprintf(path, sizeof path, "%s/%s", scratch, name);
   remove_tree(path);
   return path;
@@ -190,6 +190,9 @@ static struct {
   int64_t at;                /* the at-th call from now on fails; 0: none */
   int error, sticky;         /* sticky: and all after it */
   atomic_int hit;            /* calls that failed */
+  atomic_int hit_transfer;   /* among them: reads and writes, which go on after EINTR */
+  int unsynced;              /* bytes were written since the last sync */
+  int renamed_unsynced;      /* renames in that state: a crash could leave the name on half a file */
   atomic_int hit_removal;    /* among them: removing, which may leave a draft behind */
 } fault;
 
@@ -220,15 +223,20 @@ static int fault_inspect_name(int folder, const char *name, struct stat *info) {
 }
 static ssize_t fault_read(int fd, void *bytes, size_t length, off_t offset) {
   const int now = fault_now();
+  fault.hit_transfer += now != 0;
   return now > 0 ? -1 : cb_cache_system_calls.read(fd, bytes, now ? (length + 1) / 2 : length, offset);
 }
 static ssize_t fault_write(int fd, const void *bytes, size_t length) {
   const int now = fault_now();
+  fault.hit_transfer += now != 0;
+  fault.unsynced = 1;
   return now > 0 ? -1 : cb_cache_system_calls.write(fd, bytes, now ? (length + 1) / 2 : length);
 }
 static int fault_sync(int fd) {
   (void)fd; /* nothing here crashes, and thousands of syncs take minutes */
-  return fault_fails() ? -1 : 0;
+  if (fault_fails()) return -1;
+  fault.unsynced = 0;
+  return 0;
 }
 static int fault_close(int fd) {
   const int failed = fault_fails(), error = errno; /* a descriptor is gone even when closing it fails */
@@ -237,7 +245,9 @@ static int fault_close(int fd) {
   return failed ? -1 : result;
 }
 static int fault_rename(int folder, const char *from, const char *to) {
-  return fault_fails() ? -1 : cb_cache_system_calls.rename(folder, from, to);
+  if (fault_fails()) return -1;
+  fault.renamed_unsynced += fault.unsynced;
+  return cb_cache_system_calls.rename(folder, from, to);
 }
 static int fault_remove(int folder, const char *name) {
   const int failed = fault_fails();
@@ -276,7 +286,7 @@ __attribute__((unused)) static const struct cb_cache_calls faulty_calls = {
 
 /* The at-th operation from now on fails with `error`. */
 static inline void inject(int64_t at, int error, int sticky) {
-  fault.calls = fault.hit = fault.hit_removal = 0;
+  fault.calls = fault.hit = fault.hit_transfer = fault.hit_removal = 0;
   fault.at = at;
   fault.error = error;
   fault.sticky = sticky;

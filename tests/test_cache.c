@@ -114,6 +114,9 @@ static void test_what_cannot_be_put(void **state) {
   sections[0].length = -1;
   assert_outcome(cb_cache_put(cache, key_of(1), NULL, sections, 1, NULL), CB_CACHE_UNWRITABLE);
   sections[0].length = 1;
+  sections[0].bytes = NULL;
+  assert_outcome(cb_cache_put(cache, key_of(1), NULL, sections, 1, NULL), CB_CACHE_UNWRITABLE);
+  sections[0].bytes = "x";
   sections[0].tag[0] = 0;
   assert_outcome(cb_cache_put(cache, key_of(1), NULL, sections, 1, NULL), CB_CACHE_UNWRITABLE);
   memset(sections[0].tag, 'x', CB_CACHE_TAG);
@@ -670,7 +673,7 @@ static void test_limit_of_the_environment(void **state) {
   unsetenv("CBGEN_CACHE_SIZE");
 }
 
-/* Says that the entry was last used `seconds` ago. */
+/* Says that the entry was last used `seconds` ago. Far apart, so that the time a test takes does not matter. */
 static void age(const char *directory, struct cb_hash key, int seconds) {
   struct timespec times[2];
   clock_gettime(CLOCK_REALTIME, &times[0]);
@@ -687,7 +690,7 @@ static void test_eviction_order(void **state) {
   struct cb_cache *cache = open_cache(directory, 5 * ENTRY);
   for (unsigned i = 0; i < 5; i++) {
     assert_outcome(put(cache, key_of(i), 720), CB_CACHE_STORED);
-    age(directory, key_of(i), 1000 + (i == 3 ? 500 : (int)i)); /* 3 is the oldest, then 4, 2, 1, 0 */
+    age(directory, key_of(i), 1000 * (i == 3 ? 9 : 1 + (int)i)); /* 3 is the oldest, then 4, 2, 1, 0 */
   }
   assert_int_equal(count_files(directory, ".entry"), 5);
   assert_outcome(get(cache, key_of(4), 720), CB_CACHE_HIT); /* renews it: 3, 2, 1, 0 are left to go */
@@ -713,7 +716,7 @@ static void test_eviction_keeps_what_was_just_put(void **state) {
   struct cb_cache *cache = open_cache(directory, 2 * ENTRY);
   for (unsigned i = 0; i < 2; i++) {
     put(cache, key_of(i), 720);
-    age(directory, key_of(i), -3600 - (int)i);
+    age(directory, key_of(i), -3600 * (1 + (int)i));
   }
   assert_outcome(put(cache, key_of(7), 720), CB_CACHE_STORED);
   assert_outcome(get(cache, key_of(7), 720), CB_CACHE_HIT);
@@ -731,7 +734,7 @@ static void test_prune_and_list(void **state) {
   struct cb_cache_removal removal;
   for (unsigned i = 0; i < 200; i++) {
     put(cache, key_of(i), 720);
-    age(directory, key_of(i), 100 + (int)(i * 37 % 200));
+    age(directory, key_of(i), 1000 * (1 + (int)(i * 37 % 200)));
   }
   char stray[700];
   snprintf(stray, sizeof stray, "%s/README", directory);

@@ -190,7 +190,7 @@ static void test_killed_writers(void **state) {
   struct cb_diag diag = {0};
   struct cb_cache_removal removal;
   int64_t drafts = 0, entries = 0;
-  for (int wave = 0; wave < WAVES || (!drafts && wave < 50); wave++) {
+  for (int wave = 0; wave < WAVES || ((!drafts || !entries) && wave < 50); wave++) {
     pid_t children[WRITERS];
     for (unsigned i = 0; i < WRITERS; i++) {
       children[i] = start_member("writer", directory, i, -1, -1);
