@@ -9,7 +9,7 @@
 #define XXH_STATIC_LINKING_ONLY /* a state on the stack */
 #include <xxhash.h>
 
-enum { CHUNK_ELEMENTS = 1 << 16 };
+enum { BATCH = 1024 }; /* digests kept at a time: bounded memory, no allocation that could fail */
 
 struct cb_hash cb_hash_bytes(const void *bytes, size_t length) {
   const XXH128_hash_t hash = XXH3_128bits(bytes, length);
@@ -34,16 +34,15 @@ static struct cb_hash digest_by(cb_hash_fill *fill, void *user, size_t first, si
 /* `elements` NULL: `fill` knows them. */
 static struct cb_hash hash_chunks(const void *elements, cb_hash_fill *fill, void *user, size_t count, size_t size) {
   struct cb_hash hash = {0, 0};
-  const size_t chunks = (count + CHUNK_ELEMENTS - 1) / CHUNK_ELEMENTS;
-  enum { BATCH = 1024 }; /* digests kept at a time: bounded memory, no allocation that could fail */
+  const size_t chunks = (count + CB_HASH_CHUNK - 1) / CB_HASH_CHUNK;
   struct cb_hash digests[BATCH];
   cb_hash_number(&hash, "elements", count);
   for (size_t first = 0; first < chunks; first += BATCH) {
     const size_t batch = chunks - first < BATCH ? chunks - first : BATCH;
 #pragma omp parallel for schedule(static)
     for (size_t i = 0; i < batch; i++) {
-      const size_t begin = (first + i) * CHUNK_ELEMENTS;
-      const size_t length = count - begin < CHUNK_ELEMENTS ? count - begin : CHUNK_ELEMENTS;
+      const size_t begin = (first + i) * CB_HASH_CHUNK;
+      const size_t length = count - begin < CB_HASH_CHUNK ? count - begin : CB_HASH_CHUNK;
       digests[i] = fill ? digest_by(fill, user, begin, length, size)
                         : cb_hash_bytes((const char *)elements + begin * size, length * size);
     }
@@ -58,6 +57,17 @@ struct cb_hash cb_hash_array(const void *elements, size_t count, size_t size) {
 
 struct cb_hash cb_hash_array_by(cb_hash_fill *fill, void *user, size_t count, size_t size) {
   return hash_chunks(NULL, fill, user, count, size);
+}
+
+struct cb_hash cb_hash_digests(const struct cb_hash *digests, size_t count) {
+  struct cb_hash hash = {0, 0};
+  cb_hash_number(&hash, "elements", count);
+  const size_t chunks = (count + CB_HASH_CHUNK - 1) / CB_HASH_CHUNK;
+  for (size_t first = 0; first < chunks; first += BATCH) {
+    const size_t batch = chunks - first < BATCH ? chunks - first : BATCH;
+    cb_hash_field(&hash, "digests", digests + first, batch * sizeof *digests);
+  }
+  return hash;
 }
 
 void cb_hash_field(struct cb_hash *hash, const char *tag, const void *bytes, size_t length) {

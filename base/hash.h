@@ -14,8 +14,9 @@ enum { CB_HASH_HEX = 33 }; /* 32 digits and a NUL */
 
 struct cb_hash cb_hash_bytes(const void *bytes, size_t length);
 
-/* Hash of a long array: of the digests of its chunks of 64 Ki elements, computed in parallel. The result does
+/* Hash of a long array: of the digests of its chunks of CB_HASH_CHUNK elements, computed in parallel. The result does
  * not depend on the number of threads. */
+enum { CB_HASH_CHUNK = 1 << 16 };
 struct cb_hash cb_hash_array(const void *elements, size_t count, size_t size);
 
 /* The same for an array that does not lie in memory as it is hashed: `fill` writes elements first … first + count - 1,
@@ -23,6 +24,9 @@ struct cb_hash cb_hash_array(const void *elements, size_t count, size_t size);
  * at once. */
 typedef void cb_hash_fill(void *user, size_t first, size_t count, void *to);
 struct cb_hash cb_hash_array_by(cb_hash_fill *fill, void *user, size_t count, size_t size);
+
+/* The same from the digests (cb_hash_bytes) of all chunks, of which the last may be short. */
+struct cb_hash cb_hash_digests(const struct cb_hash *digests, size_t count);
 
 /* Folds one named field into `hash`: the tag, the length and the bytes all count. */
 void cb_hash_field(struct cb_hash *hash, const char *tag, const void *bytes, size_t length);

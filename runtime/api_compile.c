@@ -97,17 +97,42 @@ enum cb_status cb_work_host(struct cb_work *work) {
   return s;
 }
 
-/* Of the pattern, and of fixed values. One place for all: a pattern on the device may be hashed there one
- * day. */
-static enum cb_status hash(struct cb_work *work) {
+/* Where the pattern lies on the device and is long, its hash is made there; what is on the host already, and what
+ * must come there in any case because no cache could know it, is hashed there. CB_ERR_UNSUPPORTED: not on the
+ * device. */
+static enum cb_status hash_on_device(struct cb_work *work) {
+  const struct cb_view *view = &work->view;
+  struct cb_hasher *hasher;
+  struct cb_diag diag = {0};
+  const int worth_it = view->on_device && view->nnz >= CB_HASH_CHUNK;
+  if (!worth_it || cb_cache_state(work->cache) != CB_CACHE_ON) return CB_ERR_UNSUPPORTED;
+  enum cb_status s = cb_session_hasher(work->session, work->cache, &hasher, &diag);
+  if (!s) s = cb_device_enter(work->session->device, &diag);
+  if (!s) {
+    s = cb_hasher_run(hasher, view, &work->raw, &diag);
+    cb_device_leave(work->session->device);
+  }
+  if (s) cb_log(work->context, "the pattern is hashed on the host: %s", diag.message);
+  return s;
+}
+
+static enum cb_status hash_pattern(struct cb_work *work) {
+  if (!hash_on_device(work)) return CB_OK;
   const enum cb_status s = cb_work_host(work);
-  if (s) return s;
-  work->raw = cb_view_hash(&work->host);
-  if (work->request.values == CBGEN_VALUES_FIXED && work->host.values)
+  if (!s) work->raw = cb_view_hash(&work->host);
+  return s;
+}
+
+/* Of the pattern, and of fixed values. */
+static enum cb_status hash(struct cb_work *work) {
+  const int fixed = work->request.values == CBGEN_VALUES_FIXED && work->view.values;
+  enum cb_status s = hash_pattern(work);
+  if (!s && fixed) s = cb_work_host(work);
+  if (!s && fixed)
     work->values =
         cb_hash_array(work->host.values, (size_t)work->host.nnz, cb_type_size(work->host.value_type));
   work->info.hash_seconds += cb_work_lap(work);
-  return CB_OK;
+  return s;
 }
 
 /* ---- onto the GPU */

@@ -186,12 +186,22 @@ static struct cb_hash hash_lengths(struct hashed *hashed, int64_t first) {
   return cb_hash_bytes(lengths, (size_t)count * sizeof *lengths);
 }
 
-struct cb_hash cb_view_hash(const struct cb_view *view) {
-  struct cb_hash hash = {0, 0}, digests[CB_HASH_BATCH];
-  struct hashed hashed = {.view = view};
+static struct cb_hash start_hash(const struct cb_view *view) {
+  struct cb_hash hash = {0, 0};
   cb_hash_number(&hash, "rows", (uint64_t)view->rows);
   cb_hash_number(&hash, "cols", (uint64_t)view->cols);
   cb_hash_number(&hash, "nnz", (uint64_t)view->nnz);
+  return hash;
+}
+
+static void end_hash(struct cb_hash *hash, struct cb_hash columns, int consistent) {
+  cb_hash_field(hash, "columns", &columns, sizeof columns);
+  if (!consistent) cb_hash_number(hash, "inconsistent", 1);
+}
+
+struct cb_hash cb_view_hash(const struct cb_view *view) {
+  struct cb_hash hash = start_hash(view), digests[CB_HASH_BATCH];
+  struct hashed hashed = {.view = view};
   const int64_t chunks = (view->rows + CB_HASH_ROWS - 1) / CB_HASH_ROWS;
   for (int64_t first = 0; first < chunks; first += CB_HASH_BATCH) {
     const int64_t batch = chunks - first < CB_HASH_BATCH ? chunks - first : CB_HASH_BATCH;
@@ -200,8 +210,19 @@ struct cb_hash cb_view_hash(const struct cb_view *view) {
     cb_hash_field(&hash, "row lengths", digests, (size_t)batch * sizeof *digests);
   }
   const struct cb_hash columns = hash_columns(&hashed);
-  cb_hash_field(&hash, "columns", &columns, sizeof columns);
-  if (cb_view_row(view, 0) || cb_view_row(view, view->rows) != view->nnz || atomic_load(&hashed.bad))
-    cb_hash_number(&hash, "inconsistent", 1);
+  end_hash(&hash, columns,
+           !cb_view_row(view, 0) && cb_view_row(view, view->rows) == view->nnz && !atomic_load(&hashed.bad));
+  return hash;
+}
+
+struct cb_hash cb_view_hash_from(const struct cb_view *view, const struct cb_hash *rows,
+                                 const struct cb_hash *columns, int consistent) {
+  struct cb_hash hash = start_hash(view);
+  const int64_t chunks = (view->rows + CB_HASH_ROWS - 1) / CB_HASH_ROWS;
+  for (int64_t first = 0; first < chunks; first += CB_HASH_BATCH) {
+    const int64_t batch = chunks - first < CB_HASH_BATCH ? chunks - first : CB_HASH_BATCH;
+    cb_hash_field(&hash, "row lengths", rows + first, (size_t)batch * sizeof *rows);
+  }
+  end_hash(&hash, cb_hash_digests(columns, (size_t)view->nnz), consistent);
   return hash;
 }

@@ -50,6 +50,11 @@ enum cb_status cb_view_check(const struct cb_view *view, int *canonical, struct 
  * Parallel. */
 struct cb_hash cb_view_hash(const struct cb_view *view);
 
+/* The same from digests that were made elsewhere: of CB_HASH_ROWS row lengths each, and of CB_HASH_CHUNK columns each,
+ * the last of either may be short. `consistent`: the row pointers go from 0 to nnz, and all numbers fit 31 bits. */
+struct cb_hash cb_view_hash_from(const struct cb_view *view, const struct cb_hash *rows,
+                                 const struct cb_hash *columns, int consistent);
+
 /* Where values come from: canonical nonzero → the caller's entries. */
 struct cb_order {
   int wide;      /* numbers are uint64_t, else uint32_t */

@@ -26,16 +26,17 @@ struct cb_session *cb_session_hold(struct cb_session *session) {
   return session;
 }
 
-static void release_packers(struct cb_session *session) {
+static void release_modules(struct cb_session *session) {
   const int entered = session->device && !cb_device_enter(session->device, NULL);
   for (int stored = 0; stored < CB_PACKER_SOURCES; stored++)
     for (int wide = 0; wide < 2; wide++) cb_packer_release(&session->packers[stored][wide]);
+  cb_hasher_release(&session->hasher);
   if (entered) cb_device_leave(session->device);
 }
 
 void cb_session_release(struct cb_session *session) {
   if (!session || atomic_fetch_sub(&session->holders, 1) != 1) return;
-  release_packers(session);
+  release_modules(session);
   cb_nvrtc_close(session->nvrtc);
   cb_device_close(session->device);
   cb_driver_close(session->driver);
@@ -50,31 +51,36 @@ enum cb_status cb_session_nvrtc(struct cb_session *session, const struct cb_nvrt
   return s;
 }
 
-/* ---- packing kernels */
+/* ---- modules of the library's own: a text, its binary from the cache or the compiler, and what takes that */
 
-enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type stored, int wide,
-                                      const void *cubin, size_t cubin_bytes, const struct cb_packer **packer,
-                                      struct cb_diag *diag) {
-  struct cb_packer *own = &session->packers[stored][wide];
-  *packer = own;
-  if (own->module) return CB_OK;
+struct module {
+  const char *kind; /* "packing kernels" */
+  const struct cb_text *text;
+  /* With the device's context current. */
+  enum cb_status (*load)(struct cb_session *session, const struct module *module, const void *cubin, size_t bytes,
+                         struct cb_diag *diag);
+  enum cb_type stored; /* of a packer */
+  int wide;
+};
+
+static enum cb_status load(struct cb_session *session, const struct module *module, const void *cubin, size_t bytes,
+                           struct cb_diag *diag) {
   enum cb_status s = cb_device_enter(session->device, diag);
   if (s) return s;
-  s = cb_packer_load(own, session->device, stored, wide, cubin, cubin_bytes, diag);
-  if (s) cb_packer_release(own);
+  s = module->load(session, module, cubin, bytes, diag);
   cb_device_leave(session->device);
   return s;
 }
 
 /* The text's own bytes stand for the pattern. */
 static struct cb_hash key_of(const struct cb_session *session, const struct cb_nvrtc *nvrtc,
-                             const struct cb_text *text) {
+                             const struct module *module) {
   struct cb_options options;
   struct cb_cache_subject subject = {
-      .kind = "packing kernels",
+      .kind = module->kind,
       .options = &options,
       .target = &session->device->target,
-      .pattern = cb_hash_bytes(text->bytes, text->length),
+      .pattern = cb_hash_bytes(module->text->bytes, module->text->length),
   };
   cb_options_default(&options);
   cb_nvrtc_version(nvrtc, &subject.nvrtc_major, &subject.nvrtc_minor);
@@ -82,28 +88,25 @@ static struct cb_hash key_of(const struct cb_session *session, const struct cb_n
 }
 
 static enum cb_status load_cached(struct cb_session *session, struct cb_cache *cache, struct cb_hash key,
-                                  enum cb_type stored, int wide, const struct cb_packer **packer) {
+                                  const struct module *module) {
   struct cb_cache_entry entry;
   enum cb_status s = CB_ERR_MISSING;
   if (cb_cache_get(cache, key, &entry, NULL) != CB_CACHE_HIT) return s;
   const struct cb_cache_section *cubin = cb_cache_section(&entry, "cubin");
-  if (cubin)
-    s = cb_session_packer_from(session, stored, wide, cubin->bytes, (size_t)cubin->length, packer, NULL);
+  if (cubin) s = load(session, module, cubin->bytes, (size_t)cubin->length, NULL);
   cb_cache_entry_release(&entry);
   if (s) cb_cache_remove(cache, key, NULL);
   return s;
 }
 
-static enum cb_status compile_packer(struct cb_session *session, struct cb_cache *cache, struct cb_hash key,
-                                     const struct cb_text *text, enum cb_type stored, int wide,
-                                     const struct cb_packer **packer, struct cb_diag *diag) {
+static enum cb_status compile(struct cb_session *session, struct cb_cache *cache, struct cb_hash key,
+                              const struct module *module, struct cb_diag *diag) {
   const struct cb_nvrtc_options options = {.arch = session->device->target.arch};
-  const struct cb_cache_label label = {"packing kernels", session->device->target.model};
+  const struct cb_cache_label label = {module->kind, session->device->target.model};
+  const struct cb_text *text = module->text;
   struct cb_compiled compiled;
-  enum cb_status s =
-      cb_nvrtc_compile(&compiled, session->nvrtc, text->bytes, "packing kernels", &options, diag);
-  if (!s)
-    s = cb_session_packer_from(session, stored, wide, compiled.cubin, compiled.cubin_bytes, packer, diag);
+  enum cb_status s = cb_nvrtc_compile(&compiled, session->nvrtc, text->bytes, module->kind, &options, diag);
+  if (!s) s = load(session, module, compiled.cubin, compiled.cubin_bytes, diag);
   if (!s) {
     const struct cb_cache_section sections[] = {{"source", text->bytes, (int64_t)text->length},
                                                 {"cubin", compiled.cubin, (int64_t)compiled.cubin_bytes}};
@@ -113,19 +116,66 @@ static enum cb_status compile_packer(struct cb_session *session, struct cb_cache
   return s;
 }
 
+static enum cb_status find_module(struct cb_session *session, struct cb_cache *cache, const struct module *module,
+                                  struct cb_diag *diag) {
+  const struct cb_nvrtc *nvrtc;
+  const enum cb_status s = cb_session_nvrtc(session, &nvrtc, diag);
+  if (s) return s;
+  const struct cb_hash key = key_of(session, nvrtc, module);
+  if (!load_cached(session, cache, key, module)) return CB_OK;
+  return compile(session, cache, key, module, diag);
+}
+
+/* ---- packing kernels */
+
+static enum cb_status load_packer(struct cb_session *session, const struct module *module, const void *cubin,
+                                  size_t bytes, struct cb_diag *diag) {
+  struct cb_packer *packer = &session->packers[module->stored][module->wide];
+  const enum cb_status s =
+      cb_packer_load(packer, session->device, module->stored, module->wide, cubin, bytes, diag);
+  if (s) cb_packer_release(packer);
+  return s;
+}
+
+enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type stored, int wide,
+                                      const void *cubin, size_t cubin_bytes, const struct cb_packer **packer,
+                                      struct cb_diag *diag) {
+  const struct module module = {.load = load_packer, .stored = stored, .wide = wide};
+  *packer = &session->packers[stored][wide];
+  return (*packer)->module ? CB_OK : load(session, &module, cubin, cubin_bytes, diag);
+}
+
 enum cb_status cb_session_packer(struct cb_session *session, struct cb_cache *cache, enum cb_type stored,
                                  int wide, const struct cb_packer **packer, struct cb_diag *diag) {
-  const struct cb_nvrtc *nvrtc;
   struct cb_text text = {0};
+  const struct module module = {"packing kernels", &text, load_packer, stored, wide};
   *packer = &session->packers[stored][wide];
   if ((*packer)->module) return CB_OK;
-  enum cb_status s = cb_session_nvrtc(session, &nvrtc, diag);
-  if (!s) s = cb_packer_text(&text, stored, wide, diag);
-  if (!s) {
-    const struct cb_hash key = key_of(session, nvrtc, &text);
-    if (load_cached(session, cache, key, stored, wide, packer))
-      s = compile_packer(session, cache, key, &text, stored, wide, packer, diag);
-  }
+  enum cb_status s = cb_packer_text(&text, stored, wide, diag);
+  if (!s) s = find_module(session, cache, &module, diag);
+  cb_text_release(&text);
+  return s;
+}
+
+/* ---- hashing kernels */
+
+static enum cb_status load_hasher(struct cb_session *session, const struct module *module, const void *cubin,
+                                  size_t bytes, struct cb_diag *diag) {
+  (void)module;
+  (void)bytes;
+  const enum cb_status s = cb_hasher_load(&session->hasher, session->device, cubin, diag);
+  if (s) cb_hasher_release(&session->hasher);
+  return s;
+}
+
+enum cb_status cb_session_hasher(struct cb_session *session, struct cb_cache *cache, struct cb_hasher **hasher,
+                                 struct cb_diag *diag) {
+  struct cb_text text = {0};
+  const struct module module = {.kind = "hashing kernels", .text = &text, .load = load_hasher};
+  *hasher = &session->hasher;
+  if (session->hasher.module) return CB_OK;
+  enum cb_status s = cb_hasher_text(&text, diag);
+  if (!s) s = find_module(session, cache, &module, diag);
   cb_text_release(&text);
   return s;
 }

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "runtime/cache.h"
+#include "runtime/device_hash.h"
 #include "runtime/driver.h"
 #include "runtime/nvrtc.h"
 #include "runtime/packer.h"
@@ -19,6 +20,7 @@ struct cb_session {
   struct cb_device *device;
   struct cb_nvrtc *nvrtc;                         /* NULL until it was needed; see cb_session_nvrtc */
   struct cb_packer packers[CB_PACKER_SOURCES][2]; /* by stored type and width; loaded when they were needed */
+  struct cb_hasher hasher;                        /* likewise */
 };
 
 /* `ordinal`: of a GPU, whose primary context is used, or CB_DEVICE_CURRENT: the CUDA context that is current
@@ -39,5 +41,9 @@ enum cb_status cb_session_packer(struct cb_session *session, struct cb_cache *ca
 enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type stored, int wide,
                                       const void *cubin, size_t cubin_bytes, const struct cb_packer **packer,
                                       struct cb_diag *diag);
+
+/* Likewise the kernels that hash patterns on the device. */
+enum cb_status cb_session_hasher(struct cb_session *session, struct cb_cache *cache, struct cb_hasher **hasher,
+                                 struct cb_diag *diag);
 
 #endif
