@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
-#   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: bench32 atomics examples python ncu
+#   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: bench32 atomics examples python warm ncu
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #   bench      all matrices in double precision, every recipe, against cuSPARSE         bench.jsonl bench.md bench.svg
@@ -10,13 +10,14 @@
 #   atomics    the same with --atomics=on                                               atomics.jsonl atomics.md
 #   examples   the programs of examples/, against cuSPARSE                              examples.md
 #   python     the Python package with CuPy, PyTorch, Numba; its example                python.md
+#   warm       set-up, cold and from the cache, part by part; new values                warm.txt warm.jsonl
 #   sanitize   compute-sanitizer: memcheck, racecheck, initcheck                        sanitize.txt
 #   ncu        one matrix (NCU_MATRIX) under Nsight Compute, clocks left alone          ncu.txt
 #
 # Results go to $OUT, or ./bench-out. Each step has a time limit in seconds: CHECK_SECONDS (90), BENCH_SECONDS (330),
-# EXAMPLES_SECONDS (180), PYTHON_SECONDS (150, for each of five runs), SANITIZE_SECONDS (140), NCU_SECONDS (60); what a
-# limit cuts off is missing from the results, and said. MATRICES names a file with one matrix per line instead of the list below, BENCH_OPTIONS more options of
-# cbgen. No setting of the GPU is touched.
+# EXAMPLES_SECONDS (180), PYTHON_SECONDS (150, for each of five runs), WARM_SECONDS (240), SANITIZE_SECONDS (140),
+# NCU_SECONDS (60); what a limit cuts off is missing from the results, and said. MATRICES names a file with one matrix per
+# line instead of the list below, BENCH_OPTIONS more options of cbgen. No setting of the GPU is touched.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${OUT:-bench-out}
@@ -190,6 +191,10 @@ for step in $steps; do
     python)
       bench/python.sh "$out/python.md"
       say "python: exit status $?" ;;
+    warm)
+      timeout -k 5 "${WARM_SECONDS:-240}" .gpu/bench_warm_start --json "$out/warm.jsonl" ${WARM_MATRICES:-} 2>&1 |
+        tee "$out/warm.txt"
+      say "warm: exit status ${PIPESTATUS[0]}" ;;
     sanitize) sanitize "${SANITIZE_SECONDS:-140}" ;;
     ncu) profile "${NCU_SECONDS:-60}" ;;
     *) say "unknown step '$step'" ;;

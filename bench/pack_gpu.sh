@@ -22,12 +22,13 @@ mkdir -p "$(dirname "$build")"
 cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCBGEN_TESTS=OFF '-DCMAKE_BUILD_RPATH=$ORIGIN/lib' \
   -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags -DCMAKE_SHARED_LINKER_FLAGS=-Wl,--disable-new-dtags \
   >"$build.log" 2>&1 &&
-  cmake --build "$build" -j "$(nproc)" --target cbgen_tool cbgen >>"$build.log" 2>&1 ||
+  cmake --build "$build" -j "$(nproc)" --target cbgen_tool cbgen bench_warm_start >>"$build.log" 2>&1 ||
   { tail -40 "$build.log" >&2; exit 1; }
 
 rm -rf "$out"
 mkdir -p "$out/lib" "$out/matrices"
 install -s -m 755 "$build/cbgen" "$out/cbgen"
+install -s -m 755 "$build/bench/bench_warm_start" "$out/bench_warm_start"
 install -s -m 755 "$build/libcbgen.so.0" "$out/libcbgen.so.0"
 ldd "$build/cbgen" "$build/libcbgen.so.0" | awk '$2 == "=>" { print $3 }' |
   grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' | while read -r library; do

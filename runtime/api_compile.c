@@ -107,6 +107,7 @@ static enum cb_status hash_on_device(struct cb_work *work) {
   const int worth_it = view->on_device && view->nnz >= CB_HASH_CHUNK;
   if (!worth_it || cb_cache_state(work->cache) != CB_CACHE_ON) return CB_ERR_UNSUPPORTED;
   enum cb_status s = cb_session_hasher(work->session, work->cache, &hasher, &diag);
+  work->info.compile_seconds += cb_work_lap(work);
   if (!s) s = cb_device_enter(work->session->device, &diag);
   if (!s) {
     s = cb_hasher_run(hasher, view, &work->raw, &diag);

@@ -80,3 +80,9 @@ cbgen_run_on_fake_cuda(test_api test_api_cache test_api_failures test_api_save t
 add_test(NAME run_on_fake_cuda COMMAND cbgen_tool run generate:fe3,n=2)
 cbgen_run_on_fake_cuda(run_on_fake_cuda)
 set_property(TEST run_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive")
+
+# So does the program that measures set-up, which checks that every operator multiplies alike.
+add_custom_target(warm_start_for_tests ALL DEPENDS bench_warm_start)
+add_test(NAME warm_start_on_fake_cuda COMMAND bench_warm_start --repeats 2 generate:stencil7,n=22)
+cbgen_run_on_fake_cuda(warm_start_on_fake_cuda)
+set_property(TEST warm_start_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive")

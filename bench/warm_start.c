@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What set-up costs through libcbgen: cold, and when the cache knows the matrix; from host and from device memory;
+ * and what new values cost.
+ *
+ *   bench_warm_start [--json FILE] [--repeats N] [MATRIX…]      MATRIX: a file, or generate:SHAPE
+ *
+ * One process, GPU 0. Each matrix has caches of its own, which are removed at the end. "cold" is the first compile,
+ * with an empty cache (the kernels that hash and pack are compiled in it, too), "context" the first one of a new context
+ * on the same cache, "again" the next ones of that context; of those two the median of N is shown (5), part by part.
+ * "rest" is what no part claims: opening driver and NVRTC, above all. A product is timed by cbgen_operator_measure;
+ * "products" is a total in products. New values are timed on a stream, by events, beside a plain copy of them.
+ *
+ * Products of all operators must agree bit by bit with those of the first. The exit status is 1 when they do not, or
+ * anything failed. */
+#include "base/memory.h"
+#include "cbgen.h"
+#include "frontend/generate.h"
+#include "frontend/read.h"
+#include "runtime/driver.h"
+#include "runtime/timer.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_REPEATS = 25, BATCHES = 7 };
+
+/* ---- parts of a compilation */
+
+static const struct {
+  const char *name;
+  size_t offset; /* of seconds, in a cbgen_info */
+} parts[] = {
+    {"hash", offsetof(cbgen_info, hash_seconds)},         {"lookup", offsetof(cbgen_info, lookup_seconds)},
+    {"analysis", offsetof(cbgen_info, analysis_seconds)}, {"pack", offsetof(cbgen_info, pack_seconds)},
+    {"generate", offsetof(cbgen_info, generate_seconds)}, {"compile", offsetof(cbgen_info, compile_seconds)},
+    {"tune", offsetof(cbgen_info, tune_seconds)},         {"store", offsetof(cbgen_info, store_seconds)},
+    {"load", offsetof(cbgen_info, load_seconds)},         {"upload", offsetof(cbgen_info, upload_seconds)},
+};
+enum { PARTS = sizeof parts / sizeof *parts, REST = PARTS, TOTAL, COLUMNS };
+
+struct times {
+  double ms[COLUMNS];
+};
+
+static struct times times_of(const cbgen_info *info) {
+  struct times times;
+  double rest = times.ms[TOTAL] = 1e3 * info->total_seconds;
+  for (int i = 0; i < PARTS; i++) {
+    double seconds;
+    memcpy(&seconds, (const char *)info + parts[i].offset, sizeof seconds);
+    times.ms[i] = 1e3 * seconds;
+    rest -= times.ms[i];
+  }
+  times.ms[REST] = rest;
+  return times;
+}
+
+static struct times median_of(const struct times *all, int count) {
+  struct times median;
+  for (int column = 0; column < COLUMNS; column++) {
+    double numbers[MOST_REPEATS];
+    for (int i = 0; i < count; i++) numbers[i] = all[i].ms[column];
+    median.ms[column] = cb_median(numbers, count);
+  }
+  return median;
+}
+
+/* ---- one matrix under measurement */
+
+struct work {
+  const struct cb_device *device;
+  struct cb_timer *timer;
+  FILE *json;
+  int repeats;
+  const char *name;
+  struct cb_csr csr;
+  cbgen_csr views[2];           /* by cbgen_memory */
+  cb_device_ptr arrays[3];      /* row pointers, columns, values on the device */
+  cb_device_ptr x, y, copy;     /* copy: as long as the values */
+  unsigned char *first, *again; /* y's bytes after the first operator's product, and after another's */
+  char caches[2][64];
+  double product_us;
+  struct cb_diag diag;
+};
+
+static size_t value_bytes(const struct work *work) {
+  return (size_t)work->csr.nnz * sizeof(double);
+}
+
+static enum cb_status put(struct work *work, cb_device_ptr *address, const void *bytes, size_t length) {
+  enum cb_status s = cb_device_alloc(work->device, address, length, "a matrix", &work->diag);
+  if (!s && bytes) s = cb_device_upload(work->device, *address, bytes, length, "a matrix", &work->diag);
+  return s;
+}
+
+static enum cb_status make_vectors(struct work *work) {
+  const size_t rows = (size_t)work->csr.rows, cols = (size_t)work->csr.cols;
+  double *x = cb_alloc(cols, sizeof *x);
+  work->first = cb_calloc(rows, sizeof(double));
+  work->again = cb_calloc(rows, sizeof(double));
+  if (!x || !work->first || !work->again) return cb_fail_memory(&work->diag, "vectors", rows * sizeof(double));
+  for (size_t i = 0; i < cols; i++) x[i] = 1.0 + (double)(i % 1021) / 1021;
+  enum cb_status s = put(work, &work->x, x, cols * sizeof *x);
+  if (!s) s = put(work, &work->y, NULL, rows * sizeof(double));
+  cb_free(x);
+  return s;
+}
+
+static enum cb_status make_matrix(struct work *work, const char *name) {
+  struct cb_csr *csr = &work->csr;
+  enum cb_status s = cb_matrix_read(csr, name, NULL, &work->diag);
+  if (s) return s;
+  const size_t row_bytes = ((size_t)csr->rows + 1) * (csr->wide ? 8 : 4);
+  work->views[CBGEN_HOST] = (cbgen_csr){.struct_size = sizeof(cbgen_csr),
+                                        .rows = csr->rows,
+                                        .cols = csr->cols,
+                                        .nnz = csr->nnz,
+                                        .row_ptr = csr->row_ptr,
+                                        .col_idx = csr->col_idx,
+                                        .values = csr->values,
+                                        .row_ptr_bits = csr->wide ? 64 : 32,
+                                        .name = csr->name};
+  s = put(work, &work->arrays[0], csr->row_ptr, row_bytes);
+  if (!s) s = put(work, &work->arrays[1], csr->col_idx, (size_t)csr->nnz * sizeof *csr->col_idx);
+  if (!s) s = put(work, &work->arrays[2], csr->values, value_bytes(work));
+  if (!s) s = put(work, &work->copy, NULL, value_bytes(work));
+  cbgen_csr *there = &work->views[CBGEN_DEVICE];
+  *there = work->views[CBGEN_HOST];
+  there->row_ptr = (void *)(uintptr_t)work->arrays[0];
+  there->col_idx = (void *)(uintptr_t)work->arrays[1];
+  there->values = (void *)(uintptr_t)work->arrays[2];
+  there->memory = CBGEN_DEVICE;
+  return s ? s : make_vectors(work);
+}
+
+static void release(struct work *work) {
+  char command[128];
+  for (int i = 0; i < 3; i++) cb_device_free(work->device, work->arrays[i]);
+  cb_device_free(work->device, work->x);
+  cb_device_free(work->device, work->y);
+  cb_device_free(work->device, work->copy);
+  cb_free(work->first);
+  cb_free(work->again);
+  cb_csr_release(&work->csr);
+  for (int i = 0; i < 2; i++) {
+    snprintf(command, sizeof command, "rm -rf '%s'", work->caches[i]);
+    if (*work->caches[i] && system(command)) fprintf(stderr, "'%s' is left\n", work->caches[i]);
+  }
+}
+
+/* ---- operators */
+
+static enum cb_status failed(struct work *work, cbgen_status status, const char *message) {
+  return cb_fail(&work->diag, (enum cb_status)status, "%s", message);
+}
+
+static enum cb_status open_context(struct work *work, cbgen_context **context, cbgen_memory memory) {
+  cbgen_status status = cbgen_context_create(context);
+  if (status) return failed(work, status, "no context");
+  status = cbgen_set(*context, "cache", work->caches[memory]);
+  if (!status) status = cbgen_set(*context, "cache-data", "always");
+  return status ? failed(work, status, cbgen_message(*context)) : CB_OK;
+}
+
+/* Whether a product is the first operator's, whose result is kept. */
+static enum cb_status check(struct work *work, cbgen_operator *op, int is_first) {
+  const size_t bytes = (size_t)work->csr.rows * sizeof(double);
+  const cbgen_product product = {sizeof product, 1, 0, (void *)(uintptr_t)work->x, (void *)(uintptr_t)work->y, NULL};
+  const cbgen_status status = cbgen_multiply(op, &product);
+  if (status) return failed(work, status, cbgen_operator_message(op));
+  enum cb_status s = cb_device_wait(work->device, "a product", &work->diag);
+  if (!s)
+    s = cb_device_download(work->device, is_first ? work->first : work->again, work->y, bytes, "y", &work->diag);
+  if (s || is_first || !memcmp(work->first, work->again, bytes)) return s;
+  return cb_fail(&work->diag, CB_ERR_WRONG, "a product differs from the first");
+}
+
+/* Compiles and checks; the operator is freed unless `keep`. */
+static enum cb_status compile(struct work *work, cbgen_context *context, cbgen_memory memory, cbgen_values values,
+                              struct times *times, cbgen_operator **keep) {
+  const cbgen_request request = {sizeof request, 0, values, 0};
+  cbgen_info info = {.struct_size = sizeof info};
+  cbgen_operator *op;
+  cbgen_status status = cbgen_compile(context, &work->views[memory], &request, &op);
+  if (status) return failed(work, status, cbgen_message(context));
+  cbgen_operator_info(op, &info);
+  if (times) *times = times_of(&info);
+  enum cb_status s = check(work, op, work->product_us == 0);
+  if (!s && work->product_us == 0) {
+    double seconds = 0;
+    status = cbgen_operator_measure(op, &seconds);
+    if (status) s = failed(work, status, cbgen_operator_message(op));
+    work->product_us = 1e6 * seconds;
+    if (!s && !(seconds > 0)) s = cb_fail(&work->diag, CB_ERR_WRONG, "a product took no time");
+  }
+  if (keep && !s)
+    *keep = op;
+  else
+    cbgen_operator_free(op);
+  return s;
+}
+
+/* ---- reports */
+
+static void print_header(void) {
+  printf("%-28s", "");
+  for (int i = 0; i < PARTS; i++) printf("%9s", parts[i].name);
+  printf("%9s%9s%10s   (ms)\n", "rest", "total", "products");
+}
+
+static void report(struct work *work, const char *what, cbgen_memory memory, const struct times *times) {
+  const char *place = memory == CBGEN_HOST ? "host" : "device";
+  char title[64];
+  snprintf(title, sizeof title, "  %s, %s memory", what, place);
+  printf("%-28s", title);
+  for (int i = 0; i < COLUMNS; i++) printf("%9.3f", times->ms[i]);
+  printf("%10.1f\n", 1e3 * times->ms[TOTAL] / work->product_us);
+  if (!work->json) return;
+  fprintf(work->json, "{\"matrix\": \"%s\", \"nnz\": %lld, \"product_us\": %.3f, \"start\": \"%s\", \"memory\": \"%s\"",
+          work->name, (long long)work->csr.nnz, work->product_us, what, place);
+  for (int i = 0; i < PARTS; i++) fprintf(work->json, ", \"%s_ms\": %.4f", parts[i].name, times->ms[i]);
+  fprintf(work->json, ", \"rest_ms\": %.4f, \"total_ms\": %.4f, \"products\": %.2f}\n", times->ms[REST],
+          times->ms[TOTAL], 1e3 * times->ms[TOTAL] / work->product_us);
+}
+
+static void report_update(struct work *work, const char *from, double update_us, double copy_us) {
+  printf("  new values, %-16s update %10.1f us, copy %10.1f us, ratio %.2f\n", from, update_us, copy_us,
+         update_us / copy_us);
+  if (!work->json) return;
+  fprintf(work->json,
+          "{\"matrix\": \"%s\", \"nnz\": %lld, \"update_from\": \"%s\", \"update_us\": %.3f, \"copy_us\": %.3f, "
+          "\"ratio\": %.4f}\n",
+          work->name, (long long)work->csr.nnz, from, update_us, copy_us, update_us / copy_us);
+}
+
+/* ---- starts */
+
+static enum cb_status cold_start(struct work *work, cbgen_memory memory) {
+  cbgen_context *context;
+  cbgen_operator *op = NULL;
+  struct times times;
+  enum cb_status s = open_context(work, &context, memory);
+  if (!s) s = compile(work, context, memory, CBGEN_VALUES_STORED, &times, &op);
+  if (!s && memory == CBGEN_HOST) {
+    const char *plan = cbgen_operator_plan(op);
+    printf("%s: %lld x %lld, %lld nonzeros, product %.1f us\n  %.140s\n", work->name, (long long)work->csr.rows,
+           (long long)work->csr.cols, (long long)work->csr.nnz, work->product_us, plan);
+    print_header();
+  }
+  if (!s) report(work, "cold", memory, &times);
+  cbgen_operator_free(op);
+  cbgen_context_destroy(context);
+  return s;
+}
+
+/* The first compile of a new context, and the one after it. */
+static enum cb_status warm_starts(struct work *work, cbgen_memory memory) {
+  struct times first[MOST_REPEATS], next[MOST_REPEATS];
+  enum cb_status s = CB_OK;
+  for (int i = 0; i < work->repeats && !s; i++) {
+    cbgen_context *context;
+    s = open_context(work, &context, memory);
+    if (!s) s = compile(work, context, memory, CBGEN_VALUES_STORED, &first[i], NULL);
+    if (!s) s = compile(work, context, memory, CBGEN_VALUES_STORED, &next[i], NULL);
+    cbgen_context_destroy(context);
+  }
+  if (s) return s;
+  const struct times medians[] = {median_of(first, work->repeats), median_of(next, work->repeats)};
+  report(work, "context", memory, &medians[0]);
+  report(work, "again", memory, &medians[1]);
+  return CB_OK;
+}
+
+/* ---- new values */
+
+struct renewal {
+  struct work *work;
+  cbgen_operator *op; /* NULL: a plain copy */
+  cbgen_memory memory;
+  const void *values;
+};
+
+static enum cb_status renew(void *user, struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct renewal *renewal = user;
+  const struct work *work = renewal->work;
+  const struct cb_driver *driver = work->device->driver;
+  const size_t bytes = value_bytes(work);
+  const cbgen_update update = {sizeof update, renewal->values, CBGEN_F64, renewal->memory, stream};
+  if (renewal->op) {
+    const cbgen_status status = cbgen_update_values(renewal->op, &update);
+    return status ? cb_fail(diag, (enum cb_status)status, "%s", cbgen_operator_message(renewal->op)) : CB_OK;
+  }
+  return cb_driver_check(
+      driver,
+      renewal->memory == CBGEN_DEVICE
+          ? driver->call.copy_on_device(work->copy, (cb_device_ptr)(uintptr_t)renewal->values, bytes, stream)
+          : driver->call.copy_to_device_async(work->copy, renewal->values, bytes, stream),
+      diag, "copy values");
+}
+
+static enum cb_status time_renewal(double *us, const struct renewal *renewal) {
+  struct work *work = renewal->work;
+  struct renewal taken = *renewal;
+  int launches = 0;
+  enum cb_status s = cb_timer_launches(&launches, work->timer, renew, &taken, &work->diag);
+  return s ? s : cb_timer_measure(us, work->timer, renew, &taken, launches, BATCHES, &work->diag);
+}
+
+static enum cb_status compare(struct work *work, cbgen_operator *op, const char *from, cbgen_memory memory,
+                              const void *values) {
+  const struct renewal update = {work, op, memory, values}, copy = {work, NULL, memory, values};
+  double update_us = 0, copy_us = 0;
+  enum cb_status s = time_renewal(&copy_us, &copy);
+  if (!s) s = time_renewal(&update_us, &update);
+  if (!s) report_update(work, from, update_us, copy_us);
+  return s;
+}
+
+static enum cb_status compare_pinned(struct work *work, cbgen_operator *op) {
+  const struct cb_driver *driver = work->device->driver;
+  void *pinned = NULL;
+  if (driver->call.host_alloc(&pinned, value_bytes(work), 0)) {
+    printf("  no pinned memory\n");
+    return CB_OK;
+  }
+  memcpy(pinned, work->csr.values, value_bytes(work));
+  const enum cb_status s = compare(work, op, "pinned memory", CBGEN_HOST, pinned);
+  driver->call.host_free(pinned);
+  return s;
+}
+
+static enum cb_status new_values(struct work *work) {
+  cbgen_context *context;
+  cbgen_operator *op = NULL;
+  struct times times;
+  enum cb_status s = open_context(work, &context, CBGEN_DEVICE);
+  if (!s) s = compile(work, context, CBGEN_DEVICE, CBGEN_VALUES_MUTABLE, &times, &op);
+  if (!s) report(work, "mutable", CBGEN_DEVICE, &times);
+  if (!s) s = compare(work, op, "device memory", CBGEN_DEVICE, (void *)(uintptr_t)work->arrays[2]);
+  if (!s) s = compare(work, op, "host memory", CBGEN_HOST, work->csr.values);
+  if (!s) s = compare_pinned(work, op);
+  if (!s) s = check(work, op, 0);
+  cbgen_operator_free(op);
+  cbgen_context_destroy(context);
+  return s;
+}
+
+/* ---- all of it */
+
+static enum cb_status make_caches(struct work *work) {
+  const char *folder = getenv("TMPDIR");
+  for (int i = 0; i < 2; i++) {
+    snprintf(work->caches[i], sizeof work->caches[i], "%.40s/cbgen-warm-XXXXXX", folder ? folder : "/tmp");
+    if (mkdtemp(work->caches[i])) continue;
+    *work->caches[i] = 0;
+    return cb_fail(&work->diag, CB_ERR_IO, "no directory for a cache in '%s'", folder ? folder : "/tmp");
+  }
+  return CB_OK;
+}
+
+static enum cb_status measure(struct work *work, const char *name) {
+  work->name = name;
+  enum cb_status s = make_caches(work);
+  if (!s) s = make_matrix(work, name);
+  for (int memory = CBGEN_HOST; memory <= CBGEN_DEVICE && !s; memory++) {
+    s = cold_start(work, (cbgen_memory)memory);
+    if (!s) s = warm_starts(work, (cbgen_memory)memory);
+  }
+  if (!s) s = new_values(work);
+  if (s) fprintf(stderr, "%s: %s (%s)\n", name, work->diag.message, cb_status_name(s));
+  release(work);
+  fflush(stdout);
+  return s;
+}
+
+static int measure_all(const struct cb_device *device, FILE *json, int repeats, char **names, int count) {
+  static char *const standard[] = {"generate:stencil7,n=160", "generate:fe3,n=50",
+                                   "generate:rmat,scale=20,edge_factor=16", "generate:road,n=3000,keep=0.6"};
+  struct cb_timer timer;
+  struct cb_diag diag = {0};
+  int bad = 0;
+  if (cb_timer_open(&timer, device, NULL, &diag)) {
+    fprintf(stderr, "%s\n", diag.message);
+    return 1;
+  }
+  if (!names) count = sizeof standard / sizeof *standard;
+  for (int i = 0; i < count; i++) {
+    struct work *work = calloc(1, sizeof *work);
+    if (!work) return 1;
+    work->device = device;
+    work->timer = &timer;
+    work->json = json;
+    work->repeats = repeats;
+    bad |= measure(work, names ? names[i] : standard[i]) != CB_OK;
+    free(work);
+  }
+  cb_timer_close(&timer);
+  return bad;
+}
+
+int main(int argc, char **argv) {
+  struct cb_driver *driver = NULL;
+  struct cb_device *device = NULL;
+  struct cb_diag diag = {0};
+  FILE *json = NULL;
+  int repeats = 5, next = 1, bad = 1;
+  for (; next + 1 < argc && !strncmp(argv[next], "--", 2); next += 2) {
+    if (!strcmp(argv[next], "--repeats")) repeats = atoi(argv[next + 1]);
+    if (strcmp(argv[next], "--json")) continue;
+    json = fopen(argv[next + 1], "w");
+    if (!json) repeats = 0;
+  }
+  if ((next < argc && !strncmp(argv[next], "--", 2)) || repeats < 1 || repeats > MOST_REPEATS) {
+    fprintf(stderr, "usage: bench_warm_start [--json FILE] [--repeats 1..%d] [MATRIX...]\n", MOST_REPEATS);
+    return 2;
+  }
+  if (!cb_driver_open(&driver, NULL, &diag) && !cb_device_open(&device, driver, 0, &diag) &&
+      !cb_device_enter(device, &diag)) {
+    bad = measure_all(device, json, repeats, next < argc ? argv + next : NULL, argc - next);
+    cb_device_leave(device);
+  }
+  if (*diag.message) fprintf(stderr, "%s\n", diag.message);
+  cb_device_close(device);
+  cb_driver_close(driver);
+  if (json && fclose(json)) bad = 1;
+  return bad;
+}
