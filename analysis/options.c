@@ -47,6 +47,8 @@ const struct cb_option cb_option_table[] = {
      "nonzeros above which a panel is split; 0: by the matrix"},
     {"sell-lanes", FIELD(sell_lanes), 0, 0, 32, 0, NULL,
      "sliced ELL: lanes that share a row: 1, 2, 4, 8, 16, 32; 0: by the matrix"},
+    {"sell-vector", FIELD(sell_vector), 0, 0, 4, 0, NULL,
+     "sliced ELL: neighbouring nonzeros of a row that a lane loads at once: 1, 2, 4; 0: by the matrix"},
     {"sell-sort", FIELD(sell_sort), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
      "sliced ELL: order rows by length within windows"},
     {"sell-vary", FIELD(sell_vary), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
@@ -183,6 +185,8 @@ enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag
   if (options->sell_lanes < 0 || options->sell_lanes > 32 || (options->sell_lanes & (options->sell_lanes - 1)))
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'sell-lanes' cannot be %lld; it takes 0, 1, 2, 4, 8, 16 or 32",
                    (long long)options->sell_lanes);
+  if (options->sell_vector == 3)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "option 'sell-vector' cannot be 3; it takes 0, 1, 2 or 4");
   if (options->block_lanes < 0 || options->block_lanes > 32 || (options->block_lanes & (options->block_lanes - 1)))
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'block-lanes' cannot be %lld; it takes 0, 1, 2, 4, 8, 16 or 32",
                    (long long)options->block_lanes);

@@ -37,6 +37,7 @@ struct cb_options {
   int64_t unit_budget;    /* nonzeros of a panel above which it is split among thread blocks; 0: auto */
   /* sliced ELL */
   int64_t sell_lanes; /* lanes that share a row: 0 (auto), 1, 2, 4, …, 32 */
+  int64_t sell_vector; /* neighbouring nonzeros of a row that a lane loads at once: 0 (auto), 1, 2 or 4 */
   int64_t sell_sort;  /* enum cb_switch: order rows by length within windows; auto: when it saves a tenth */
   int64_t sell_vary;  /* enum cb_switch: lanes per row by slice, long rows in pieces; auto: for skewed matrices */
   /* natural blocks */

@@ -193,6 +193,25 @@ static const char *table_text(struct emitter *emitter, const struct cb_array *ar
   return keep(emitter, &text);
 }
 
+/* NAME_vector<n>(arrays, i): elements i … i + n - 1 at once. */
+static const char *vector_name(struct emitter *emitter, const struct cb_array *array) {
+  return cb_arena_format(&emitter->arena, "%s_vector", array->name);
+}
+
+static enum cb_status add_vector_accessor(struct emitter *emitter, struct cb_text *text,
+                                          const struct cb_array *array) {
+  struct cb_scope scope = {0};
+  cb_scope_hole(&scope, "array", array->name);
+  cb_scope_hole(&scope, "result", array->largest > INT32_MAX ? "int64_t" : "int");
+  cb_scope_hole(&scope, "index", array->count > INT32_MAX ? "int64_t" : "int");
+  if (array->storage == CB_STORED) cb_scope_hole(&scope, "element", cb_type_c_name(array->type));
+  const enum cb_status s = cb_expand(text,
+                                     array->storage == CB_STORED ? "common/accessor_vector_stored.cu.in"
+                                                                 : "common/accessor_vector.cu.in",
+                                     &scope, emitter->diag);
+  return s ? s : cb_scope_check(&scope, array->name, emitter->diag);
+}
+
 static enum cb_status add_accessor(struct emitter *emitter, struct cb_text *text, const struct cb_array *array) {
   static const char *const templates[] = {[CB_STORED] = "common/accessor_stored.cu.in",
                                           [CB_AFFINE] = "common/accessor_affine.cu.in",
@@ -214,6 +233,18 @@ static enum cb_status add_accessor(struct emitter *emitter, struct cb_text *text
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   const enum cb_status s = cb_expand(text, templates[array->storage], &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, array->name, emitter->diag);
+}
+
+/* The accessor of single elements, that of vectors, or both, as the pieces ask for. */
+static enum cb_status add_index_accessors(struct emitter *emitter, struct cb_text *text,
+                                          const struct cb_array *array, const char *pieces) {
+  const char *vector = vector_name(emitter, array);
+  if (!vector) return cb_fail_memory(emitter->diag, "generated text", 0);
+  const int vectors = cb_has_word(pieces, vector), stored = array->storage == CB_STORED;
+  enum cb_status s = CB_OK;
+  if (cb_has_word(pieces, array->name) || (vectors && !stored)) s = add_accessor(emitter, text, array);
+  if (!s && vectors) s = add_vector_accessor(emitter, text, array);
+  return s;
 }
 
 /* How pieces read value slots, each emitted when its name occurs. */
@@ -274,14 +305,21 @@ static enum cb_status expand_pieces(struct emitter *emitter, const struct cb_reg
   return s ? s : cb_scope_check(&scope, region->name, emitter->diag);
 }
 
+static int is_used(struct emitter *emitter, const struct cb_array *array, const char *pieces) {
+  const char *vector = vector_name(emitter, array);
+  return cb_has_word(pieces, array->name) || (vector && cb_has_word(pieces, vector)) ||
+         (holds_values(array) && reads_values(pieces));
+}
+
 /* Whatever the plan gives a region must occur in its text. */
-static enum cb_status check_use(const struct cb_region *region, const char *pieces, struct cb_diag *diag) {
+static enum cb_status check_use(struct emitter *emitter, const struct cb_region *region, const char *pieces) {
+  struct cb_diag *diag = emitter->diag;
   for (int i = 0; i < region->constants_count; i++)
     if (!cb_has_word(pieces, region->constants[i].name))
       return cb_fail(diag, CB_ERR_INTERNAL, "region '%s' does not use its constant '%s'", region->name,
                      region->constants[i].name);
   for (int i = 0; i < region->arrays_count; i++)
-    if (!cb_has_word(pieces, region->arrays[i].name) && !(holds_values(&region->arrays[i]) && reads_values(pieces)))
+    if (!is_used(emitter, &region->arrays[i], pieces))
       return cb_fail(diag, CB_ERR_INTERNAL, "region '%s' does not use its array '%s'", region->name,
                      region->arrays[i].name);
   return CB_OK;
@@ -298,10 +336,11 @@ static enum cb_status emit_region(struct emitter *emitter, const struct cb_regio
   struct cb_text pieces = {0}, accessors = {0}, constants = {0};
   struct cb_scope scope = {0};
   enum cb_status s = expand_pieces(emitter, region, &pieces);
-  if (!s) s = check_use(region, cb_text_string(&pieces), emitter->diag);
+  if (!s) s = check_use(emitter, region, cb_text_string(&pieces));
   for (int i = 0; i < region->arrays_count && !s; i++) {
     const struct cb_array *array = &region->arrays[i];
-    if (array->role == CB_ROLE_INDEX) s = add_accessor(emitter, &accessors, array);
+    if (array->role == CB_ROLE_INDEX)
+      s = add_index_accessors(emitter, &accessors, array, cb_text_string(&pieces));
     if (holds_values(array) && !s)
       s = add_value_accessors(emitter, &accessors, region, array, cb_text_string(&pieces));
   }

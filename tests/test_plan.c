@@ -28,6 +28,8 @@ static const char *const option_sets[] = {
     "bake-limit=0",
     "recipe=sell",
     "recipe=sell sell-sort=on sell-lanes=4",
+    "recipe=sell sell-vector=2 sell-lanes=2",
+    "recipe=sell sell-vector=4 sell-vary=on",
     "recipe=sell sell-vary=on form=ax",
     "recipe=merge merge-pad=off",
     "recipe=auto type=f32",

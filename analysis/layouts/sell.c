@@ -29,6 +29,7 @@ struct state {
   int64_t equal;      /* length of every row, or -1. Padding has it, too */
   int sorted, varied;
   int lanes;          /* per row, unless varied */
+  int vector;         /* neighbouring nonzeros of a row that a lane loads at once */
   int64_t target;     /* varied: steps per lane that are aimed at */
   int64_t piece;      /* varied: nonzeros of a piece */
   int64_t slices, slices_capacity;
@@ -86,6 +87,17 @@ static int64_t slice_first(const struct state *state, int64_t slice) {
 
 static int64_t steps_for(int64_t length, int64_t lanes) { return (length + lanes - 1) / lanes; }
 
+/* Steps of a slice whose longest place has `length` nonzeros: whole vectors. */
+static int64_t slice_steps(const struct state *state, int64_t length, int64_t lanes) {
+  return steps_for(length, lanes * state->vector) * state->vector;
+}
+
+/* Which nonzero of its place a lane (of the place's `lanes`) meets in a step. */
+static int64_t nonzero_at(const struct state *state, int64_t step, int64_t lane, int64_t lanes) {
+  const int64_t vector = state->vector;
+  return (step / vector * lanes + lane) * vector + step % vector;
+}
+
 static int64_t equal_length(const struct cb_csr *csr) {
   const int64_t length = csr->nnz / csr->rows;
   for (int64_t row = 0; row < csr->rows; row++)
@@ -102,6 +114,13 @@ static int choose_lanes(const struct cb_csr *csr, const struct cb_options *optio
   while (lanes < LANES && csr->rows * lanes < 1024 * (int64_t)target->multiprocessors && mean >= 4 * lanes) lanes *= 2;
   while (lanes < LANES && mean >= 128 * lanes) lanes *= 2;
   return lanes;
+}
+
+/* Two where rows are long enough that padding them costs little: half the loads. */
+static int choose_vector(const struct state *state, const struct cb_options *options) {
+  enum { LONG = 12 };
+  if (options->sell_vector) return (int)options->sell_vector;
+  return state->csr->nnz / state->csr->rows >= (int64_t)LONG * state->lanes ? 2 : 1;
 }
 
 /* ---- order: needs the part; adds row (places in order of length) */
@@ -143,7 +162,7 @@ static int64_t count_steps(struct state *state, int64_t *longest) {
       const int64_t of_place = place_at(state, first + i).length;
       length = of_place > length ? of_place : length;
     }
-    state->first_step[slice + 1] = steps_for(length, slice_lanes(state, slice));
+    state->first_step[slice + 1] = slice_steps(state, length, slice_lanes(state, slice));
     steps += state->first_step[slice + 1];
     most = state->first_step[slice + 1] > most ? state->first_step[slice + 1] : most;
   }
@@ -277,7 +296,7 @@ static enum cb_status try_sorted(struct state *state, const struct cb_target *ta
 /* The same with varied lanes, in a state of its own that takes the other's place if it is cheaper. */
 static enum cb_status try_varied(struct state *state, const struct cb_target *target, int force, int64_t least,
                                  struct cb_diag *diag) {
-  struct state varied = {.csr = state->csr, .equal = -1, .lanes = state->lanes};
+  struct state varied = {.csr = state->csr, .equal = -1, .lanes = state->lanes, .vector = state->vector};
   int64_t longest;
   if (!vary(&varied, target)) {
     state_clear(&varied);
@@ -314,8 +333,10 @@ static enum cb_status decide_order(struct state *state, const struct cb_options 
 
 /* Slot of nonzero k of the place number `in_slice` of a slice. */
 static int64_t slot_of(const struct state *state, int64_t slice, int64_t in_slice, int64_t k) {
-  const int64_t lanes = slice_lanes(state, slice);
-  return (state->first_step[slice] + k / lanes) * LANES + in_slice * lanes + k % lanes;
+  const int64_t lanes = slice_lanes(state, slice), vector = state->vector;
+  const int64_t group = state->first_step[slice] / vector + k / vector / lanes;
+  const int64_t lane = in_slice * lanes + k / vector % lanes;
+  return (group * LANES + lane) * vector + k % vector;
 }
 
 static int32_t first_column(const struct state *state, int64_t slice) {
@@ -347,6 +368,7 @@ static void draft_columns(struct cb_draft *draft, const struct state *state) {
   }
   cb_draft_index(draft, "first_column", "least column of a slice", first, 0, state->slices);
   cb_draft_index(draft, "column_offset", "column of a slot, from its slice's first", offsets, 0, slots);
+  cb_draft_include(draft, "load", state->vector > 1 ? "sell/load_vectors.cu.in" : "sell/load.cu.in");
 }
 
 static void visit_sectors(const void *user, int64_t thread_block, struct cb_sector_sink *sink) {
@@ -357,7 +379,7 @@ static void visit_sectors(const void *user, int64_t thread_block, struct cb_sect
       cb_sector_load(sink);
       for (int64_t lane = 0; lane < LANES; lane++) {
         const struct place place = place_at(state, first + lane / lanes);
-        const int64_t k = step * lanes + lane % lanes;
+        const int64_t k = nonzero_at(state, step, lane % lanes, lanes);
         if (place.row != NO_ROW && k < place.length) cb_sector_ask(sink, state->csr->col_idx[place.begin + k]);
       }
     }
@@ -392,6 +414,8 @@ static void draft_lanes(struct cb_draft *draft, const struct state *state) {
   if (!state->varied) {
     cb_draft_constant(draft, "kLanes", state->lanes, "plan: lanes that share a row");
     cb_draft_include(draft, "lanes", "sell/lanes_equal.cu.in");
+    cb_draft_include(draft, "steps", state->vector > 1 ? "sell/steps_vector.cu.in" : "sell/steps_equal.cu.in");
+    if (state->vector > 1) cb_draft_hole(draft, "of_place", "kLanes");
     cb_draft_include(draft, "reduce", state->lanes > 1 ? "sell/reduce.cu.in" : "");
     if (state->lanes > 1) cb_draft_hole(draft, "lanes", "kLanes");
     return;
@@ -405,6 +429,8 @@ static void draft_lanes(struct cb_draft *draft, const struct state *state) {
   cb_draft_index(draft, "lanes_log2", "logarithm of the lanes that share a row of a slice", log2, 0, state->slices);
   cb_draft_index(draft, "first_place", "a slice's first place", first, 0, state->slices);
   cb_draft_include(draft, "lanes", "sell/lanes_varied.cu.in");
+  cb_draft_include(draft, "steps", state->vector > 1 ? "sell/steps_vector.cu.in" : "sell/steps_varied.cu.in");
+  if (state->vector > 1) cb_draft_hole(draft, "of_place", "lanes");
   cb_draft_include(draft, "reduce", "sell/reduce.cu.in");
   cb_draft_hole(draft, "lanes", "lanes");
 }
@@ -448,8 +474,9 @@ static int64_t longest_slice(const struct state *state) {
 static int64_t choose_batch(const struct state *state, int64_t longest) {
   const int64_t steps = state->first_step[state->slices];
   const int64_t mean = (steps + state->slices - 1) / state->slices;
-  if (longest <= MOST_BATCH) return longest > 1 ? longest : 1;
-  return mean > MOST_BATCH ? MOST_BATCH : mean < 2 ? 2 : mean;
+  if (longest <= MOST_BATCH) return longest > state->vector ? longest : state->vector;
+  const int64_t batch = mean > MOST_BATCH ? MOST_BATCH : mean < 2 ? 2 : mean;
+  return (batch + state->vector - 1) / state->vector * state->vector;
 }
 
 static void draft_region(struct cb_draft *draft, const struct state *state) {
@@ -460,6 +487,7 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
   cb_draft_fact(draft, "steps", "%lld", (long long)steps);
   if (state->varied) cb_draft_fact(draft, "lanes", "varied");
   else cb_draft_fact(draft, "lanes", "%d", state->lanes);
+  if (state->vector > 1) cb_draft_fact(draft, "vector", "%d", state->vector);
   if (state->sorted) cb_draft_fact(draft, "sorted", "yes");
   cb_draft_index(draft, "first_step", "steps before a slice, 32 slots each", first_step, 1, state->slices + 1);
   draft_columns(draft, state);
@@ -471,6 +499,9 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
   const int one_lane = !state->varied && state->lanes == 1;
   const int64_t longest = longest_slice(state), batch = choose_batch(state, longest);
   cb_draft_constant(draft, "kBatch", batch, "plan: steps whose loads are under way together");
+  if (state->vector > 1)
+    cb_draft_constant(draft, "kVector", state->vector, "plan: neighbouring nonzeros of a row that a lane loads at once");
+  cb_draft_hole(draft, "vector", state->vector > 1 ? "kVector * " : "");
   cb_draft_include(draft, "more", longest > batch ? "sell/more.cu.in" : "");
   cb_draft_include(draft, "commit", one_lane ? (guarded ? "sell/commit_guarded.cu.in" : "sell/commit_all.cu.in")
                                              : (guarded ? "sell/commit_first_guarded.cu.in" : "sell/commit_first.cu.in"));
@@ -509,6 +540,7 @@ static enum cb_status sell_plan(struct cb_draft *draft, struct cb_diag *diag) {
   state->csr = csr;
   state->equal = equal_length(csr);
   state->lanes = choose_lanes(csr, draft->options, draft->target);
+  state->vector = choose_vector(state, draft->options);
   const int64_t block_rows = WARPS * LANES / state->lanes;
   state->slices = (csr->rows + block_rows - 1) / block_rows * WARPS;
   state->first_step = cb_calloc((size_t)state->slices + 1, sizeof *state->first_step);

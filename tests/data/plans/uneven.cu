@@ -74,7 +74,7 @@ CBGEN_DEVICE sum_t add_batch(const Arrays &arrays, const Vectors &vectors, index
     sum_t sum) {
   int columns[kBatch];
   sum_t values[kBatch];
-#pragma unroll
+  #pragma unroll
   for (int i = 0; i < kBatch; i++) {
     const index_t slot = slots + 32 * index_t(step + i);
     columns[i] = step + i < steps ? base + column_offset(arrays, slot) : 0;
@@ -128,7 +128,7 @@ void uneven_free(uneven_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *uneven_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xd04292596961bfdu, 0x80fbe3cc099b82d3u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xbab95ec82274fd4au, 0x8310fd4603382d3cu};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of uneven: shorter than its header";
   memcpy(header, data, sizeof header);
