@@ -9,7 +9,11 @@
 
 #include <stdlib.h>
 
-enum { THREADS = 256, UNROLL = 4, TILE_BYTES = THREADS * UNROLL * 16 }; /* as in templates/bench/calibrate.cu.in */
+enum {
+  THREADS = 256,
+  UNROLL = 4,
+  TILE_BYTES = THREADS * UNROLL * 16
+}; /* as in templates/bench/calibrate.cu.in */
 
 /* What one launch needs, and what all share. */
 struct probe {
@@ -36,7 +40,8 @@ static enum cb_status enqueue(void *user, struct CUstream_st *stream, struct cb_
       .attributes = &attribute,
       .attributes_count = 1,
   };
-  const int overlap = driver->call.launch_with && strtol(probe->timer.device->target.arch + 3, NULL, 10) >= 90;
+  const int overlap =
+      driver->call.launch_with && strtol(probe->timer.device->target.arch + 3, NULL, 10) >= 90;
   const cb_cu_result result =
       overlap ? driver->call.launch_with(&config, probe->function, probe->parameters, NULL)
               : driver->call.launch(probe->function, probe->blocks, 1, 1, probe->threads, 1, 1, 0, stream,
@@ -159,7 +164,8 @@ static enum cb_status measure_gather(struct cb_target *measured, struct probe *p
  * LINE` says which entry is next. */
 static enum cb_status make_chain(struct probe *probe, int64_t lines, struct cb_diag *diag) {
   enum { LINE = 128 / sizeof(uint32_t) };
-  uint32_t *order = cb_alloc((size_t)lines, sizeof *order), *chain = cb_calloc((size_t)lines * LINE, sizeof *chain);
+  uint32_t *order = cb_alloc((size_t)lines, sizeof *order),
+           *chain = cb_calloc((size_t)lines * LINE, sizeof *chain);
   enum cb_status s = order && chain ? CB_OK : cb_fail_memory(diag, "a chain", (uint64_t)lines * 132);
   uint64_t state = 1;
   for (int64_t i = 0; i < lines && !s; i++) order[i] = (uint32_t)i;
@@ -200,8 +206,10 @@ static enum cb_status compile(struct cb_compiled *compiled, const struct cb_nvrt
   enum cb_status s = CB_OK;
   for (size_t i = 0; i < sizeof names / sizeof *names && !s; i++) {
     const struct cb_embedded_file *file = cb_embedded_find(names[i]);
-    if (!file) s = cb_fail(diag, CB_ERR_INTERNAL, "the library lacks '%s'", names[i]);
-    else cb_text_add_string(&text, file->text);
+    if (!file)
+      s = cb_fail(diag, CB_ERR_INTERNAL, "the library lacks '%s'", names[i]);
+    else
+      cb_text_add_string(&text, file->text);
   }
   if (!s && text.failed) s = cb_fail_memory(diag, "the calibration's text", text.capacity);
   if (!s) s = cb_nvrtc_compile(compiled, nvrtc, text.bytes, "calibrate.cu", &options, diag);
@@ -220,18 +228,20 @@ static enum cb_status measure_all(struct cb_target *measured, struct probe *prob
 }
 
 /* With the device's context current. */
-static enum cb_status calibrate(struct cb_target *measured, struct probe *probe, const struct cb_device *device,
-                                const struct cb_compiled *compiled, struct cb_diag *diag) {
+static enum cb_status calibrate(struct cb_target *measured, struct probe *probe,
+                                const struct cb_device *device, const struct cb_compiled *compiled,
+                                struct cb_diag *diag) {
   enum { SHARE = 16 }; /* of the device's memory: not more is taken */
   const int64_t wanted = (int64_t)2 << 30, allowed = device->memory_bytes / SHARE;
   const struct cb_driver *driver = device->driver;
   struct CUstream_st *stream = NULL;
   probe->bytes = (wanted < allowed ? wanted : allowed) / TILE_BYTES * TILE_BYTES;
   if (measured->l2_bytes < 8 * TILE_BYTES || probe->bytes < 8 * TILE_BYTES)
-    return cb_fail(diag, CB_ERR_UNSUPPORTED, "GPU %d has %lld bytes of L2 and %lld of memory: too few to measure",
-                   device->ordinal, (long long)measured->l2_bytes, (long long)device->memory_bytes);
-  enum cb_status s = cb_driver_check(driver, driver->call.stream_create(&stream, CB_CU_STREAM_NON_BLOCKING), diag,
-                                     "make a stream");
+    return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                   "GPU %d has %lld bytes of L2 and %lld of memory: too few to measure", device->ordinal,
+                   (long long)measured->l2_bytes, (long long)device->memory_bytes);
+  enum cb_status s = cb_driver_check(driver, driver->call.stream_create(&stream, CB_CU_STREAM_NON_BLOCKING),
+                                     diag, "make a stream");
   if (s) return s;
   s = cb_timer_open(&probe->timer, device, stream, diag);
   if (!s)
@@ -249,8 +259,8 @@ static enum cb_status calibrate(struct cb_target *measured, struct probe *probe,
   return s;
 }
 
-enum cb_status cb_calibrate(struct cb_target *measured, const struct cb_device *device, const struct cb_nvrtc *nvrtc,
-                            int batches, struct cb_diag *diag) {
+enum cb_status cb_calibrate(struct cb_target *measured, const struct cb_device *device,
+                            const struct cb_nvrtc *nvrtc, int batches, struct cb_diag *diag) {
   struct probe probe = {.batches = batches};
   struct cb_compiled compiled = {0};
   *measured = device->target;

@@ -43,8 +43,10 @@ void cb_figure_set(struct cb_target *target, const struct cb_figure *figure, int
 static void add_name(char *name, size_t size, const char *model) {
   size_t length = 0;
   for (const char *c = model; *c && length + 2 < size; c++) {
-    if (isalnum((unsigned char)*c)) name[length++] = (char)tolower((unsigned char)*c);
-    else if (length && name[length - 1] != '-') name[length++] = '-';
+    if (isalnum((unsigned char)*c))
+      name[length++] = (char)tolower((unsigned char)*c);
+    else if (length && name[length - 1] != '-')
+      name[length++] = '-';
   }
   while (length && name[length - 1] == '-') length--;
   name[length] = 0;
@@ -67,14 +69,16 @@ enum cb_status cb_calibration_path(char path[CB_CALIBRATION_PATH], const char *m
   else
     return cb_fail(diag, CB_ERR_MISSING, "none of CBGEN_CALIBRATION, XDG_CONFIG_HOME and HOME is set");
   if (length < CB_CALIBRATION_PATH) return CB_OK;
-  return cb_fail(diag, CB_ERR_LIMIT, "the directory of calibrations has a path of over %d bytes", CB_CALIBRATION_PATH);
+  return cb_fail(diag, CB_ERR_LIMIT, "the directory of calibrations has a path of over %d bytes",
+                 CB_CALIBRATION_PATH);
 }
 
 /* ---- reading */
 
 enum { LONGEST = 1 << 16 };
 
-/* A regular file's bytes; neither a pipe nor a device may keep whoever opens a GPU waiting. -1: there is none. */
+/* A regular file's bytes; neither a pipe nor a device may keep whoever opens a GPU waiting. -1: there is
+ * none. */
 static long read_file(char *bytes, const char *path, struct cb_diag *diag) {
   struct stat info;
   long length = 0;
@@ -99,7 +103,8 @@ static long read_file(char *bytes, const char *path, struct cb_diag *diag) {
   return length;
 }
 
-static enum cb_status check_text(const json_t *root, const char *name, const char *wanted, struct cb_diag *diag) {
+static enum cb_status check_text(const json_t *root, const char *name, const char *wanted,
+                                 struct cb_diag *diag) {
   const char *got = json_string_value(json_object_get(root, name));
   if (got && !strcmp(got, wanted)) return CB_OK;
   return cb_fail(diag, CB_ERR_FORMAT, "'%s' is '%.80s', not '%s'", name, got ? got : "missing", wanted);
@@ -109,12 +114,12 @@ static enum cb_status check_figure(const struct cb_target *target, const struct 
                                    struct cb_diag *diag) {
   const long long value = cb_figure_get(target, figure);
   if (value >= figure->least && value <= figure->most) return CB_OK;
-  return cb_fail(diag, CB_ERR_DEVICE, "'%s' is %lld %s; %lld to %lld are plausible", figure->name, value, figure->unit,
-                 (long long)figure->least, (long long)figure->most);
+  return cb_fail(diag, CB_ERR_DEVICE, "'%s' is %lld %s; %lld to %lld are plausible", figure->name, value,
+                 figure->unit, (long long)figure->least, (long long)figure->most);
 }
 
-static enum cb_status take_figure(struct cb_target *target, const json_t *root, const struct cb_figure *figure,
-                                  struct cb_diag *diag) {
+static enum cb_status take_figure(struct cb_target *target, const json_t *root,
+                                  const struct cb_figure *figure, struct cb_diag *diag) {
   const json_t *value = json_object_get(root, figure->name);
   if (!json_is_integer(value)) return cb_fail(diag, CB_ERR_FORMAT, "'%s' is no whole number", figure->name);
   cb_figure_set(target, figure, json_integer_value(value));
@@ -154,8 +159,10 @@ int cb_calibration_load(struct cb_target *target, char *remark, size_t size) {
   *remark = 0;
   if (cb_calibration_path(path, target->model, &diag)) return 0;
   const enum cb_status s = parse(&read, path, &found, &diag);
-  if (found && s) snprintf(remark, size, "calibration '%s' is ignored: %s", path, diag.message);
-  else if (found) snprintf(remark, size, "calibration '%s' is in use", path);
+  if (found && s)
+    snprintf(remark, size, "calibration '%s' is ignored: %s", path, diag.message);
+  else if (found)
+    snprintf(remark, size, "calibration '%s' is in use", path);
   if (s || !found) return 0;
   *target = read;
   return 1;
@@ -163,7 +170,8 @@ int cb_calibration_load(struct cb_target *target, char *remark, size_t size) {
 
 /* ---- writing */
 
-enum cb_status cb_calibration_text(struct cb_text *text, const struct cb_target *target, struct cb_diag *diag) {
+enum cb_status cb_calibration_text(struct cb_text *text, const struct cb_target *target,
+                                   struct cb_diag *diag) {
   enum cb_status s = CB_OK;
   json_t *root = json_pack("{s:s, s:s, s:s, s:i, s:s}", "format", format_name, "model", target->model, "arch",
                            target->arch, "multiprocessors", target->multiprocessors, "measured_by",

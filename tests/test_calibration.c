@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Calibrations: where they lie, what is read and what is ignored; and measuring on the fake GPU, which executes the
- * kernels and has a clock that can be foreseen. */
+/* Calibrations: where they lie, what is read and what is ignored; and measuring on the fake GPU, which
+ * executes the kernels and has a clock that can be foreseen. */
 #include "tests/support.h"
 
 #include "base/file.h"
@@ -64,16 +64,22 @@ static void paths_follow_the_environment(void **state) {
     char path[CB_CALIBRATION_PATH];
     const char *const values[] = {cases[c].own, cases[c].shared, cases[c].home};
     for (int i = 0; i < 3; i++)
-      if (values[i]) setenv(names[i], values[i], 1);
-      else unsetenv(names[i]);
+      if (values[i])
+        setenv(names[i], values[i], 1);
+      else
+        unsetenv(names[i]);
     const enum cb_status s = cb_calibration_path(path, "NVIDIA H200", &diag);
     assert_int_equal(s, cases[c].path ? CB_OK : CB_ERR_MISSING);
-    if (cases[c].path) assert_string_equal(path, cases[c].path);
-    else assert_non_null(strstr(diag.message, "CBGEN_CALIBRATION"));
+    if (cases[c].path)
+      assert_string_equal(path, cases[c].path);
+    else
+      assert_non_null(strstr(diag.message, "CBGEN_CALIBRATION"));
   }
   for (int i = 0; i < 3; i++) {
-    if (kept[i]) setenv(names[i], kept[i], 1);
-    else unsetenv(names[i]);
+    if (kept[i])
+      setenv(names[i], kept[i], 1);
+    else
+      unsetenv(names[i]);
     free(kept[i]);
   }
 }
@@ -133,10 +139,12 @@ static void no_file_is_no_remark(void **state) {
   }
 }
 
-#define HEAD "\"format\": \"cbgen calibration 1\", \"model\": \"Fake GPU\", \"arch\": \"sm_90\", \"multiprocessors\": 7, "
-#define FIGURES(read, last)                                                                                         \
-  "\"read_gb_per_s\": " read ", \"l2_gb_per_s\": 5000, \"sectors_g_per_s\": 100, \"latency_ns\": 300, \"launch_ns\": " \
-  last
+#define HEAD                                                                                                 \
+  "\"format\": \"cbgen calibration 1\", \"model\": \"Fake GPU\", \"arch\": \"sm_90\", \"multiprocessors\": " \
+  "7, "
+#define FIGURES(read, last)                                                                                  \
+  "\"read_gb_per_s\": " read                                                                                 \
+  ", \"l2_gb_per_s\": 5000, \"sectors_g_per_s\": 100, \"latency_ns\": 300, \"launch_ns\": " last
 
 static void what_is_malformed_is_ignored(void **state) {
   (void)state;
@@ -158,11 +166,15 @@ static void what_is_malformed_is_ignored(void **state) {
       {"{" HEAD FIGURES("99999999999999999999", "2000") "}", "line 1"},
       {"{" HEAD FIGURES("1000", "99") "}", "'launch_ns' is 99 ns"},
       {"{" HEAD FIGURES("1000", "1000001") "}", "'launch_ns' is 1000001 ns"},
-      {"{\"format\": \"cbgen calibration 2\"}", "'format' is 'cbgen calibration 2', not 'cbgen calibration 1'"},
+      {"{\"format\": \"cbgen calibration 2\"}",
+       "'format' is 'cbgen calibration 2', not 'cbgen calibration 1'"},
       {"{\"format\": 1}", "'format' is 'missing'"},
-      {"{\"format\": \"cbgen calibration 1\", \"model\": \"NVIDIA H200\"}", "'model' is 'NVIDIA H200', not 'Fake GPU'"},
-      {"{\"format\": \"cbgen calibration 1\", \"model\": \"Fake GPU\", \"arch\": \"sm_80\"}", "'arch' is 'sm_80'"},
-      {"{\"format\": \"cbgen calibration 1\", \"model\": \"Fake GPU\", \"arch\": \"sm_90\", \"multiprocessors\": 8}",
+      {"{\"format\": \"cbgen calibration 1\", \"model\": \"NVIDIA H200\"}",
+       "'model' is 'NVIDIA H200', not 'Fake GPU'"},
+      {"{\"format\": \"cbgen calibration 1\", \"model\": \"Fake GPU\", \"arch\": \"sm_80\"}",
+       "'arch' is 'sm_80'"},
+      {"{\"format\": \"cbgen calibration 1\", \"model\": \"Fake GPU\", \"arch\": \"sm_90\", "
+       "\"multiprocessors\": 8}",
        "'multiprocessors' is not 7"},
   };
   const struct cb_target before = fake_target();
@@ -183,7 +195,8 @@ static void what_is_malformed_is_ignored(void **state) {
   assert_int_equal(target.launch_ns, 2000);
 }
 
-/* Every file that is one byte short, and some with a byte changed, neither crash nor bring an implausible figure. */
+/* Every file that is one byte short, and some with a byte changed, neither crash nor bring an implausible
+ * figure. */
 static void damage_is_survived(void **state) {
   (void)state;
   static const char whole[] = "{" HEAD FIGURES("1000", "2000") "}";
@@ -193,8 +206,10 @@ static void damage_is_survived(void **state) {
     struct cb_target target = fake_target();
     char remark[400];
     memcpy(text, whole, sizeof whole);
-    if (i < sizeof whole) text[i] = 0;
-    else text[draw(&seed) % (sizeof whole - 1)] ^= (char)(1 << draw(&seed) % 7);
+    if (i < sizeof whole)
+      text[i] = 0;
+    else
+      text[draw(&seed) % (sizeof whole - 1)] ^= (char)(1 << draw(&seed) % 7);
     put(text);
     const int loaded = cb_calibration_load(&target, remark, sizeof remark);
     for (const struct cb_figure *figure = cb_figure_table; figure->name; figure++) {
@@ -216,7 +231,8 @@ static void odd_files_are_ignored(void **state) {
   assert_non_null(strstr(remark, "no regular file"));
   rmdir(file);
   assert_int_equal(mkfifo(file, 0600), 0);
-  assert_int_equal(cb_calibration_load(&target, remark, sizeof remark), 0); /* and does not wait for a writer */
+  assert_int_equal(cb_calibration_load(&target, remark, sizeof remark),
+                   0); /* and does not wait for a writer */
   assert_non_null(strstr(remark, "no regular file"));
   remove(file);
   assert_int_equal(symlink("fake-gpu.json", file), 0);
@@ -306,9 +322,9 @@ static void the_clock_decides(void **state) {
   assert_ok(cb_calibrate(&measured, bed.device, bed.nvrtc, 1, &diag));
   assert_int_equal(measured.latency_ns, 100);
   assert_int_equal(measured.launch_ns, 5001);
-  assert_int_equal(measured.l2_gb_per_s, 9175);                 /* 56 thread blocks, 16 KiB, 100 ns */
-  assert_int_equal(measured.sectors_g_per_s, 573);              /* 56 thread blocks, 1024 gathers, 100 ns */
-  assert_in_range(measured.read_gb_per_s, 48, 52);              /* 256 KiB in 5.1 µs and 0.01 */
+  assert_int_equal(measured.l2_gb_per_s, 9175);    /* 56 thread blocks, 16 KiB, 100 ns */
+  assert_int_equal(measured.sectors_g_per_s, 573); /* 56 thread blocks, 1024 gathers, 100 ns */
+  assert_in_range(measured.read_gb_per_s, 48, 52); /* 256 KiB in 5.1 µs and 0.01 */
   assert_string_equal(measured.model, "Fake GPU");
   assert_int_equal(measured.multiprocessors, 7);
   assert_true(fake->executed > 50);
@@ -357,8 +373,10 @@ static void any_call_may_fail(void **state) {
     fake->fail_at = before + nth;
     fake->failure = 999;
     const enum cb_status s = cb_calibrate(&measured, bed.device, bed.nvrtc, 1, &diag);
-    if (!*fake->failed) calls = fake->calls - before;
-    else calls = nth + 2 > calls ? nth + 2 : calls;
+    if (!*fake->failed)
+      calls = fake->calls - before;
+    else
+      calls = nth + 2 > calls ? nth + 2 : calls;
     fake->fail_at = 0;
     close_bed(&bed);
     assert_string_equal(fake->misuse, "");

@@ -8,17 +8,20 @@
 #include <string.h>
 
 /* The figures beside those that stand in the library. */
-static void add_table(struct cb_text *text, const struct cb_device *device, const struct cb_target *measured) {
-  cb_text_add(text, "%s, %s, %d multiprocessors\n\n", measured->model, measured->arch, measured->multiprocessors);
+static void add_table(struct cb_text *text, const struct cb_device *device,
+                      const struct cb_target *measured) {
+  cb_text_add(text, "%s, %s, %d multiprocessors\n\n", measured->model, measured->arch,
+              measured->multiprocessors);
   cb_text_add(text, "%-52s %10s %10s\n", "", "measured", "shipped");
   for (const struct cb_figure *figure = cb_figure_table; figure->name; figure++)
     cb_text_add(text, "%-46s %5s %10lld %10lld\n", figure->meaning, figure->unit,
-                (long long)cb_figure_get(measured, figure), (long long)cb_figure_get(&device->shipped, figure));
+                (long long)cb_figure_get(measured, figure),
+                (long long)cb_figure_get(&device->shipped, figure));
 }
 
 /* To where the library looks, or to the file that -o names. */
-static enum cb_status save(struct cb_text *report, const struct cb_call *call, const struct cb_target *measured,
-                           struct cb_diag *diag) {
+static enum cb_status save(struct cb_text *report, const struct cb_call *call,
+                           const struct cb_target *measured, struct cb_diag *diag) {
   char place[CB_CALIBRATION_PATH];
   const char *path = call->output ? call->output : place;
   enum cb_status s = call->output ? CB_OK : cb_calibration_path(place, measured->model, diag);
@@ -29,8 +32,9 @@ static enum cb_status save(struct cb_text *report, const struct cb_call *call, c
   return s;
 }
 
-static enum cb_status measure(const struct cb_call *call, struct cb_device **device, const struct cb_driver *driver,
-                              struct cb_target *measured, struct cb_diag *diag) {
+static enum cb_status measure(const struct cb_call *call, struct cb_device **device,
+                              const struct cb_driver *driver, struct cb_target *measured,
+                              struct cb_diag *diag) {
   enum { BATCHES = 7, MOST = 64 };
   struct cb_nvrtc *nvrtc = NULL;
   const int batches = call->repeat > MOST ? MOST : call->repeat ? (int)call->repeat : BATCHES;
@@ -65,7 +69,8 @@ const struct cb_verb cb_verb_calibrate = {
     .arguments = "[OPTION…]",
     .summary = "measure the GPU for the cost model",
     .details =
-        "Measures on the GPU what the cost model asks of it: reads of memory and of L2, gathers, latency and\n"
+        "Measures on the GPU what the cost model asks of it: reads of memory and of L2, gathers, latency "
+        "and\n"
         "launches, and prints that beside what cbgen brings for such GPUs. The file goes to the directory\n"
         "$CBGEN_CALIBRATION, else $XDG_CONFIG_HOME/cbgen, else ~/.config/cbgen, under the GPU model's name,\n"
         "where cbgen and libcbgen find it whenever they open such a GPU. '-o FILE' writes it elsewhere.\n"
