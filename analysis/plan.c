@@ -346,6 +346,8 @@ enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assig
   if (!diag) diag = &own;
   enum cb_status s = cb_options_check(options, diag);
   if (!s) s = cb_recipe_find(&recipe, options->recipe, diag);
+  if (!s && !recipe->root && options->tune == CB_TUNE_OFF)
+    s = cb_recipe_find(&recipe, recipe->candidates[0], diag);
   if (!s && recipe->root) return build_recipe(plan, assignment, recipe, csr, target, options, diag);
   if (!s) s = search(plan, assignment, recipe, csr, target, options, diag);
   if (s) {

@@ -29,7 +29,6 @@
 #define CB_UNBOUND UINTPTR_MAX /* no stream */
 
 enum cb_keep { CB_KEEP_AUTO, CB_KEEP_ALWAYS, CB_KEEP_NEVER };
-enum cb_tune { CB_TUNE_MODEL, CB_TUNE_MEASURE, CB_TUNE_OFF };
 
 struct cbgen_context {
   struct cb_options options;
@@ -38,7 +37,6 @@ struct cbgen_context {
   enum cb_embed embed;
   int device; /* ordinal, or CB_DEVICE_CURRENT */
   enum cb_keep keep;
-  enum cb_tune tune;
   struct cb_session *session; /* NULL until a GPU was needed */
   char *cache_directory;      /* NULL: as the environment says */
   int64_t cache_limit;        /* 0: likewise */

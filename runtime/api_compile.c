@@ -37,9 +37,7 @@ static enum cb_status choose_options(struct cb_work *work) {
   static const char *const types[] = {
       [CB_F64] = "f64", [CB_F32] = "f32", [CB_F16] = "f16-f32", [CB_BF16] = "bf16-f32"};
   work->options = work->context->options;
-  work->tune = work->context->tune;
   if (!work->context->has_form) work->options.form = CB_FORM_AXPBY;
-  if (work->tune == CB_TUNE_OFF && !strcmp(work->options.recipe, "auto")) work->options.recipe = "sell";
   if (work->context->has_type) return CB_OK;
   return cb_options_set(&work->options, "type", types[work->view.value_type], work->diag);
 }
@@ -211,6 +209,7 @@ cbgen_status cbgen_compile(cbgen_context *context, const cbgen_csr *matrix, cons
   enum cb_status s = prepare(work, matrix, request);
   work->mark = cb_seconds();
   if (!s) s = hash(work);
+  if (!s) s = cb_work_tune(work);
   if (!s) cb_work_key(work);
   if (!s) s = find_or_make(work, op);
   if (!s) {

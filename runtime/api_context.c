@@ -162,15 +162,6 @@ static enum cb_status set_cache_limit(cbgen_context *context, const char *value)
   return CB_OK;
 }
 
-static enum cb_status set_tune(cbgen_context *context, const char *value) {
-  static const char *const words[] = {
-      [CB_TUNE_MODEL] = "model", [CB_TUNE_MEASURE] = "measure", [CB_TUNE_OFF] = "off", NULL};
-  int number;
-  const enum cb_status s = find_word(&number, "tune", value, words, &context->diag);
-  if (!s) context->tune = (enum cb_tune)number;
-  return s;
-}
-
 static enum cb_status set_arch(cbgen_context *context, const char *value) {
   struct cb_target target;
   const enum cb_status s = cb_target_find(&target, value, &context->diag);
@@ -226,7 +217,6 @@ cbgen_status cbgen_set(cbgen_context *context, const char *name, const char *val
   } own[] = {{"arch", set_arch},
              {"embed", set_embed},
              {"cache", set_cache},
-             {"tune", set_tune},
              {"cache-limit", set_cache_limit},
              {"cache-data", set_cache_data},
              {"device", set_device}};

@@ -58,6 +58,7 @@ static enum cb_status new_shared(struct cb_shared **out, const struct cb_loading
   shared->session = cb_session_hold(loading->session);
   shared->image = *loading->image;
   shared->info = *loading->info;
+  shared->measured = loading->info->measured_seconds; /* by tuning, or 0 */
   snprintf(shared->key, sizeof shared->key, "%016llx", (unsigned long long)shared->image.id);
   *loading->image = (struct cb_image){0};
   return CB_OK;

@@ -203,6 +203,29 @@ static enum cb_status expect(struct cb_expected *expected, const struct cb_csr *
   return s;
 }
 
+/* The plan by the cost model, or by measurement. */
+static enum cb_status choose(struct cb_plan **plan, struct cb_assignment **assignment, struct work *work,
+                             struct cb_run_result *result, const struct cb_options *options,
+                             struct cb_hash pattern, struct cb_diag *diag) {
+  const struct cb_device *device = work->bench->device;
+  struct cb_tuned tuned;
+  if (options->tune != CB_TUNE_MEASURE)
+    return cb_plan_build(plan, assignment, work->csr, &device->target, options, diag);
+  const struct cb_tune_request request = {.csr = work->csr,
+                                          .options = options,
+                                          .device = device,
+                                          .nvrtc = work->bench->nvrtc,
+                                          .pattern = pattern};
+  const enum cb_status s = cb_tune(&tuned, &request, diag);
+  result->tuning = tuned.tuning;
+  *plan = tuned.plan;
+  *assignment = tuned.assignment;
+  tuned.plan = NULL;
+  tuned.assignment = NULL;
+  cb_tuned_release(&tuned);
+  return s;
+}
+
 /* Plan, pack, emit, compile, load. */
 static enum cb_status make_operator(struct work *work, struct cb_run_result *result,
                                     const struct cb_options *options, struct cb_diag *diag) {
@@ -210,15 +233,13 @@ static enum cb_status make_operator(struct work *work, struct cb_run_result *res
   struct cb_plan *plan = NULL;
   struct cb_assignment *assignment = NULL;
   struct cb_blob blob = {0};
-  struct cb_hash pattern = {0};
   char symbol[49];
-  double mark = now();
   cb_symbol_from(csr->name, symbol);
-  enum cb_status s = cb_plan_build(&plan, &assignment, csr, &work->bench->device->target, options, diag);
-  result->stages.plan = lap(&mark);
+  const struct cb_hash pattern = cb_csr_pattern_hash(csr);
+  double mark = now();
+  enum cb_status s = choose(&plan, &assignment, work, result, options, pattern, diag);
+  *(options->tune == CB_TUNE_MEASURE ? &result->stages.tune : &result->stages.plan) = lap(&mark);
   if (!s) {
-    pattern = cb_csr_pattern_hash(csr);
-    mark = now();
     s = cb_pack(&blob, plan, assignment, csr, pattern, diag);
     result->stages.pack = lap(&mark);
   }
@@ -562,6 +583,7 @@ static void time_candidates(struct cb_bench_result *result, struct cb_bench *ben
       continue;
     }
     one.recipe = candidate->recipe;
+    one.tune = CB_TUNE_MODEL;
     if (!cb_run_matrix(&run, bench, csr, &one, &ignored) && !run.check.wrong)
       result->candidate_us[i] = run.timing.us;
     cb_run_result_release(&run);

@@ -30,6 +30,7 @@
 #include "runtime/oracle.h"
 #include "runtime/operator.h"
 #include "runtime/timer.h"
+#include "runtime/tune.h"
 
 #include <stdint.h>
 
@@ -69,6 +70,7 @@ void cb_bench_close(struct cb_bench *bench); /* NULL is accepted */
 
 /* Wall-clock seconds of each step of the way to the first product. */
 struct cb_stages {
+  double tune; /* with the option tune=measure; plan is part of it then */
   double plan, pack, emit, compile, load, upload;
 };
 
@@ -90,6 +92,7 @@ struct cb_run_result {
   double predicted_us;  /* by the cost model */
   struct cb_cost cost;  /* what that was made of */
   const char *recipe;   /* a search's winner */
+  struct cb_tuning tuning; /* with the option tune=measure; count 0 otherwise */
   int candidates_count; /* of the search */
   struct cb_candidate candidates[CB_MAX_CANDIDATES];
   struct cb_stages stages;

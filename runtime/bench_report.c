@@ -26,7 +26,7 @@ static double milliseconds(double seconds) {
 }
 
 static double all_stages(const struct cb_stages *stages) {
-  return stages->plan + stages->pack + stages->emit + stages->compile + stages->load + stages->upload;
+  return stages->tune + stages->plan + stages->pack + stages->emit + stages->compile + stages->load + stages->upload;
 }
 
 /* ---- JSON. json_pack returns NULL when memory is short, and a NULL inside makes the whole NULL. */
@@ -76,8 +76,8 @@ static json_t *timing_json(const struct cb_timing *timing) {
 }
 
 static json_t *stages_json(const struct cb_stages *stages) {
-  return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "plan", milliseconds(stages->plan), "pack",
-                   milliseconds(stages->pack), "emit", milliseconds(stages->emit), "compile",
+  return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "tune", milliseconds(stages->tune), "plan",
+                   milliseconds(stages->plan), "pack", milliseconds(stages->pack), "emit", milliseconds(stages->emit), "compile",
                    milliseconds(stages->compile), "load", milliseconds(stages->load), "upload",
                    milliseconds(stages->upload), "all", milliseconds(all_stages(stages)));
 }
@@ -102,16 +102,29 @@ static json_t *check_json(const struct cb_run_result *run) {
                    number(check->worst_ratio), "repeatable", run->repeatable);
 }
 
+static json_t *tuning_json(const struct cb_tuning *tuning) {
+  json_t *variants = json_array();
+  for (int i = 0; i < tuning->count; i++) {
+    const struct cb_variant *variant = &tuning->variants[i];
+    json_array_append_new(variants, json_pack("{s:s, s:s, s:f, s:f, s:s, s:b}", "recipe", variant->recipe,
+                                              "settings", variant->settings, "predicted_us",
+                                              1e-3 * (double)variant->predicted_ns, "us",
+                                              1e-3 * (double)variant->measured_ns, "reason", variant->reason,
+                                              "fastest", i == tuning->winner));
+  }
+  return variants;
+}
+
 static json_t *run_json(const struct cb_bench *bench, const struct cb_run_result *run) {
   return json_pack(
-      "{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+      "{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
       "matrix", run->name, "rows", (json_int_t)run->rows, "cols", (json_int_t)run->cols, "nnz",
       (json_int_t)run->nnz, "type", run->type, "form", form_name(run->form), "plan",
       run->plan ? run->plan : "", "pattern", run->pattern, "stored_bytes", (json_int_t)run->stored_bytes,
       "moved_bytes", (json_int_t)run->moved_bytes, "device_bytes", (json_int_t)run->device_bytes, "launches",
       run->launches, "predicted_us", run->predicted_us, "time", timing_json(&run->timing), "stages_ms",
-      stages_json(&run->stages), "kernels", kernels_json(&run->cubin), "check", check_json(run), "device",
-      device_json(bench), "protocol", protocol_json(bench), "ceilings", ceilings_json(bench));
+      stages_json(&run->stages), "tuning", tuning_json(&run->tuning), "kernels", kernels_json(&run->cubin),
+      "check", check_json(run), "device", device_json(bench), "protocol", protocol_json(bench), "ceilings", ceilings_json(bench));
 }
 
 static json_t *rivals_json(const struct cb_bench_result *result) {
@@ -240,6 +253,18 @@ void cb_bench_markdown_row(struct cb_text *text, const struct cb_bench_result *r
 
 /* ---- for a person */
 
+static void add_tuning(struct cb_text *text, const struct cb_run_result *run) {
+  cb_text_add(text, "  tuning    %.1f ms\n", milliseconds(run->stages.tune));
+  for (int i = 0; i < run->tuning.count; i++) {
+    const struct cb_variant *variant = &run->tuning.variants[i];
+    cb_text_add(text, "          %c ", i == run->tuning.winner ? '*' : ' ');
+    cb_variant_name(text, variant);
+    if (variant->measured_ns) cb_text_add(text, ": %.2f µs,", 1e-3 * (double)variant->measured_ns);
+    else cb_text_add(text, ": not timed (%s),", *variant->reason ? variant->reason : "nothing to choose from");
+    cb_text_add(text, " predicted %.2f\n", 1e-3 * (double)variant->predicted_ns);
+  }
+}
+
 static void add_matrix(struct cb_text *text, const struct cb_run_result *run) {
   cb_text_add(text, "%s: %lld × %lld, %lld nonzeros, %s, %s\n", run->name, (long long)run->rows,
               (long long)run->cols, (long long)run->nnz, run->type, form_equation(run->form));
@@ -248,6 +273,7 @@ static void add_matrix(struct cb_text *text, const struct cb_run_result *run) {
               milliseconds(run->stages.plan), milliseconds(run->stages.pack), milliseconds(run->stages.emit),
               milliseconds(run->stages.compile), milliseconds(run->stages.load),
               milliseconds(run->stages.upload));
+  if (run->tuning.count) add_tuning(text, run);
   for (int i = 0; i < run->cubin.count; i++) {
     const struct cb_kernel_stats *kernel = &run->cubin.kernels[i];
     cb_text_add(text, "  kernel    %s: %d registers, %d B stack, %d B static shared memory\n", kernel->name,

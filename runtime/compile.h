@@ -4,6 +4,7 @@
  *   api_compile.c      asks, hashes, looks up, and lets the operator be loaded
  *   compile_new.c      a miss: analysis, packing, text, NVRTC
  *   compile_cached.c   the cache's entry: its key, an image from it, and an image into it
+ *   compile_tuned.c    the recipe by measurement, or as it was found before
  *
  * Both ways end in `image`. Its value arrays have no contents then, unless values are fixed: cb_work_fill
  * gives them some on the host, or the value map brings the device there.
@@ -25,7 +26,6 @@ struct cb_work {
   void *downloaded[3];   /* blocks behind it */
   struct cb_hash raw;    /* of the pattern as given */
   struct cb_hash values; /* of fixed values */
-  enum cb_tune tune;
   int device_packs; /* values are moved into place on the device, by the map */
 
   struct cb_cache *cache; /* NULL: none is in use */
@@ -62,6 +62,9 @@ enum cb_status cb_work_host(struct cb_work *work);
 
 enum cb_status cb_work_make(struct cb_work *work);
 
+/* The matrix as it multiplies, in canonical form, and the hash of its pattern; once. */
+enum cb_status cb_work_canonical(struct cb_work *work);
+
 /* Analyses the matrix by the image's own recipe and packs it: the arrays' contents, and the map, for an image
  * that has its kernel already. CB_ERR_WRONG: the plan is not the image's. */
 enum cb_status cb_work_repack(struct cb_work *work);
@@ -72,9 +75,17 @@ enum cb_status cb_work_fill(struct cb_work *work);
 /* All that these made. */
 void cb_work_release_new(struct cb_work *work);
 
+/* ---- compile_tuned.c */
+
+/* With the option tune=measure: sets the options' recipe and what else the fastest variant has, which is timed unless
+ * the cache knows it; what was planned and compiled for it is kept for cb_work_make. */
+enum cb_status cb_work_tune(struct cb_work *work);
+
 /* ---- compile_cached.c */
 
 void cb_work_key(struct cb_work *work);
+/* Of something else that is kept of the same matrix for the same GPU: `kind` says of what. */
+struct cb_hash cb_work_key_of(const struct cb_work *work, const char *kind);
 
 /* The image from the cache, if it has it: *hit. A broken cache or entry is none and stands in the log. */
 enum cb_status cb_work_get(struct cb_work *work, int *hit);

@@ -6,10 +6,10 @@
 #include <string.h>
 
 /* What shapes an entry: not whether values can be renewed, for which the same entry serves. */
-void cb_work_key(struct cb_work *work) {
+struct cb_hash cb_work_key_of(const struct cb_work *work, const char *kind) {
   const struct cb_view *view = &work->view;
   struct cb_cache_subject subject = {
-      .kind = "operator",
+      .kind = kind,
       .options = &work->options,
       .target = &work->session->device->target,
       .rows = view->rows,
@@ -19,9 +19,13 @@ void cb_work_key(struct cb_work *work) {
       .values = work->request.values == CBGEN_VALUES_FIXED ? &work->values : NULL,
   };
   cb_nvrtc_version(work->nvrtc, &subject.nvrtc_major, &subject.nvrtc_minor);
-  work->key = cb_cache_key(&subject);
-  cb_hash_number(&work->key, "transpose", (uint64_t)work->request.transpose);
-  cb_hash_number(&work->key, "tune", (uint64_t)work->tune);
+  struct cb_hash key = cb_cache_key(&subject);
+  cb_hash_number(&key, "transpose", (uint64_t)work->request.transpose);
+  return key;
+}
+
+void cb_work_key(struct cb_work *work) {
+  work->key = cb_work_key_of(work, "operator");
 }
 
 /* ---- out of it */

@@ -11,17 +11,24 @@
 
 /* ---- stages */
 
-static enum cb_status analyse(struct cb_work *work, const struct cb_options *options) {
+enum cb_status cb_work_canonical(struct cb_work *work) {
   int canonical = 0;
+  if (work->csr.row_ptr) return CB_OK;
   enum cb_status s = cb_work_host(work);
   if (!s) s = cb_view_check(&work->host, &canonical, work->diag);
   if (!s)
     s = cb_view_canonical(&work->csr, &work->order, &work->host, canonical, work->request.transpose,
                           work->diag);
-  if (!s)
+  if (!s) work->pattern = work->order.entries ? cb_csr_pattern_hash(&work->csr) : work->raw;
+  return s;
+}
+
+/* What tuning has planned is not planned again. */
+static enum cb_status analyse(struct cb_work *work, const struct cb_options *options) {
+  enum cb_status s = cb_work_canonical(work);
+  if (!s && !work->plan)
     s = cb_plan_build(&work->plan, &work->assignment, &work->csr, &work->session->device->target, options,
                       work->diag);
-  if (!s) work->pattern = work->order.entries ? cb_csr_pattern_hash(&work->csr) : work->raw;
   work->info.analysis_seconds += cb_work_lap(work);
   if (!s) cb_log(work->context, "plan: %s", work->plan->line);
   return s;
@@ -109,8 +116,9 @@ static enum cb_status make_image(struct cb_work *work, struct cb_image *image) {
 enum cb_status cb_work_make(struct cb_work *work) {
   enum cb_status s = analyse(work, &work->options);
   if (!s) s = pack(work);
-  if (!s) s = emit(work);
-  if (!s) s = compile(work);
+  const int compiled = work->compiled.cubin != NULL; /* by tuning */
+  if (!s && !compiled) s = emit(work);
+  if (!s && !compiled) s = compile(work);
   if (!s) s = make_image(work, &work->image);
   return s;
 }

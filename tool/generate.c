@@ -77,7 +77,8 @@ static enum cb_status make(struct products *products, struct cb_job *job, const 
   const unsigned text = CB_EMIT_CU | CB_EMIT_PTX | CB_EMIT_CUBIN;
   products->emit = call->emit ? call->emit : (unsigned)CB_EMIT_CU;
   enum cb_status s = cb_job_read(job, call, diag);
-  if (!s) s = cb_job_plan(job, call, call->arches_count ? call->arches[0] : NULL, diag);
+  if (!s && call->options.tune == CB_TUNE_MEASURE) s = cb_job_tune(job, call, diag);
+  else if (!s) s = cb_job_plan(job, call, call->arches_count ? call->arches[0] : NULL, diag);
   if (!s && (products->emit & (CB_EMIT_CU | CB_EMIT_DATA))) s = cb_job_pack(job, call->selftest, diag);
   if (!s && (products->emit & text)) s = cb_job_emit(job, call, products->emit & CB_EMIT_CU, diag);
   if (!s && (products->emit & (CB_EMIT_PTX | CB_EMIT_CUBIN)))

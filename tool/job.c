@@ -6,6 +6,7 @@
 #include "frontend/read.h"
 #include "runtime/nvrtc.h"
 #include "runtime/oracle.h"
+#include "runtime/tune.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,13 +22,20 @@ enum cb_status cb_job_read(struct cb_job *job, const struct cb_call *call, struc
   return CB_OK;
 }
 
-enum cb_status cb_job_plan_for(struct cb_job *job, const struct cb_call *call, const struct cb_target *target,
-                               struct cb_diag *diag) {
-  cb_progress_stage("analysing '%s' for %s", job->name, target->arch);
+static void forget_plan(struct cb_job *job) {
   cb_assignment_free(job->assignment);
   cb_plan_free(job->plan);
   job->assignment = NULL;
   job->plan = NULL;
+}
+
+enum cb_status cb_job_plan_for(struct cb_job *job, const struct cb_call *call, const struct cb_target *target,
+                               struct cb_diag *diag) {
+  if (call->options.tune == CB_TUNE_MEASURE)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'--tune=measure' means nothing to '%s': run, bench and generate measure",
+                   call->verb->name);
+  cb_progress_stage("analysing '%s' for %s", job->name, target->arch);
+  forget_plan(job);
   job->target = *target;
   return cb_plan_build(&job->plan, &job->assignment, &job->csr, target, &call->options, diag);
 }
@@ -37,6 +45,54 @@ enum cb_status cb_job_plan(struct cb_job *job, const struct cb_call *call, const
   struct cb_target target;
   const enum cb_status s = cb_target_find(&target, arch ? arch : "sm_90", diag);
   return s ? s : cb_job_plan_for(job, call, &target, diag);
+}
+
+/* With the GPU and NVRTC at hand. */
+static enum cb_status tune(struct cb_job *job, const struct cb_call *call, const struct cb_device *device,
+                           const struct cb_nvrtc *nvrtc, struct cb_diag *diag) {
+  const char *arch = call->arches_count ? call->arches[0] : device->target.arch;
+  const struct cb_tune_request request = {.csr = &job->csr,
+                                          .options = &call->options,
+                                          .device = device,
+                                          .nvrtc = nvrtc,
+                                          .pattern = job->label.pattern};
+  struct cb_tuned tuned;
+  struct cb_text name = {0};
+  if (strcmp(arch, device->target.arch))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'--arch=%s' and '--tune=measure': the GPU that would measure is '%s'", arch,
+                   device->target.arch);
+  const enum cb_status s = cb_tune(&tuned, &request, diag);
+  forget_plan(job);
+  job->target = device->target;
+  job->plan = tuned.plan;
+  job->assignment = tuned.assignment;
+  tuned.plan = NULL;
+  tuned.assignment = NULL;
+  for (int i = 0; i < tuned.tuning.count && !s && call->verbose; i++) {
+    const struct cb_variant *variant = &tuned.tuning.variants[i];
+    name.length = 0;
+    cb_variant_name(&name, variant);
+    cb_say("%s: %.2f us, predicted %.2f%s%s", cb_text_string(&name), 1e-3 * (double)variant->measured_ns,
+           1e-3 * (double)variant->predicted_ns, *variant->reason ? "; " : "", variant->reason);
+  }
+  cb_text_release(&name);
+  cb_tuned_release(&tuned);
+  return s;
+}
+
+enum cb_status cb_job_tune(struct cb_job *job, const struct cb_call *call, struct cb_diag *diag) {
+  struct cb_driver *driver = NULL;
+  struct cb_device *device = NULL;
+  struct cb_nvrtc *nvrtc = NULL;
+  cb_progress_stage("timing kernels for '%s'", job->name);
+  enum cb_status s = cb_driver_open(&driver, NULL, diag);
+  if (!s) s = cb_nvrtc_open(&nvrtc, NULL, diag);
+  if (!s) s = cb_device_open(&device, driver, (int)call->device, diag);
+  if (!s) s = tune(job, call, device, nvrtc, diag);
+  cb_device_close(device);
+  cb_nvrtc_close(nvrtc);
+  cb_driver_close(driver);
+  return s;
 }
 
 static enum cb_status add_selftest(struct cb_job *job, struct cb_diag *diag) {

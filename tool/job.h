@@ -25,9 +25,12 @@ enum cb_status cb_job_read(struct cb_job *job, const struct cb_call *call, struc
 /* `arch` may be NULL: sm_90. Replaces an earlier plan of the job. */
 enum cb_status cb_job_plan(struct cb_job *job, const struct cb_call *call, const char *arch,
                            struct cb_diag *diag);
-/* Plans for a target that the caller describes. */
+/* Plans for a target that the caller describes. CB_ERR_ARGUMENT: the recipe was to be chosen by measurement. */
 enum cb_status cb_job_plan_for(struct cb_job *job, const struct cb_call *call, const struct cb_target *target,
                                struct cb_diag *diag);
+/* Plans for the GPU number call->device, with the recipe that is the fastest there: runtime/tune.h. An --arch must be
+ * the GPU's. CB_ERR_MISSING: no driver, GPU or NVRTC. */
+enum cb_status cb_job_tune(struct cb_job *job, const struct cb_call *call, struct cb_diag *diag);
 /* Packs, with the self-test part when `selftest`. */
 enum cb_status cb_job_pack(struct cb_job *job, int selftest, struct cb_diag *diag);
 /* `with_data`: the host section may carry the blob (call->embed decides). */
