@@ -61,7 +61,7 @@ static enum cb_status measure(double *us, struct probe *probe, int launches, str
 
 /* Microseconds of one step, from launches of `few` and of three times as many. */
 static enum cb_status measure_step(double *us, struct probe *probe, int64_t few, struct cb_diag *diag) {
-  enum { LAUNCHES = 10 };
+  enum { LAUNCHES = 4 };
   double fewer = 0, more = 0;
   probe->steps = few;
   enum cb_status s = measure(&fewer, probe, LAUNCHES, diag);
@@ -115,7 +115,7 @@ static void read_parameters(struct probe *probe) {
 }
 
 static enum cb_status measure_read(struct cb_target *measured, struct probe *probe, struct cb_diag *diag) {
-  enum { LAUNCHES = 10 };
+  enum { LAUNCHES = 4 };
   const int64_t processors = measured->multiprocessors, all = probe->bytes / TILE_BYTES;
   const int64_t grids[] = {4 * processors, 8 * processors, 16 * processors, 64 * processors, all};
   enum cb_status s = find(probe, "cbgen_calibrate_read", diag);
