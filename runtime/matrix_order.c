@@ -5,6 +5,7 @@
  * threads. Either way the entries then lie in canonical order with duplicates side by side, and `settle`
  * joins those. */
 #include "base/memory.h"
+#include "base/real.h"
 #include "runtime/matrix.h"
 #include "runtime/matrix_parts.h"
 
@@ -23,7 +24,7 @@ struct sorted {
 
 double cb_view_value(const struct cb_view *view, int64_t k) {
   if (!view->values) return 1;
-  return view->value_type == CB_F32 ? ((const float *)view->values)[k] : ((const double *)view->values)[k];
+  return cb_real_get(view->values, view->value_type, k);
 }
 
 void cb_order_release(struct cb_order *order) {
