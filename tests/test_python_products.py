@@ -101,6 +101,11 @@ class Matrices(FakeCase):
             operator = self.check(matrix(), matrix(), values=values, expected_products=10)
             self.assertEqual(operator.info.values, values)
 
+    def test_tuning(self):
+        for tune in ("off", "model", "measure"):
+            info = self.check(matrix(), matrix(), tune=tune).info
+            self.assertEqual(info.measured_seconds > 0, tune == "measure")
+
     def test_refused(self):
         plain = matrix()
         data, indices, indptr = plain.data, plain.indices, plain.indptr
