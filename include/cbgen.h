@@ -134,7 +134,7 @@ typedef struct cbgen_operator cbgen_operator;
 
 typedef enum cbgen_values {
   CBGEN_VALUES_STORED = 0,  /* values are data; cbgen_update_values refuses */
-  CBGEN_VALUES_MUTABLE = 1, /* likewise, and may be renewed: takes 4 to 8 more bytes of device memory per value */
+  CBGEN_VALUES_MUTABLE = 1, /* likewise, and may be renewed: takes 0.5 to 5 more bytes of device memory per value */
   CBGEN_VALUES_FIXED = 2    /* will never change: what they have in common may become part of the kernel */
 } cbgen_values;
 

@@ -144,8 +144,7 @@ static enum cb_status load(struct cb_work *work, cbgen_operator **op) {
   work->image.values = work->request.values;
   if (!work->device_packs) s = cb_work_fill(work);
   if (!s && (mutable || work->device_packs)) {
-    s = cb_session_packer(work->session, work->cache, work->image.matrix_type, work->image.map.wide,
-                          &loading.packer, work->diag);
+    s = cb_session_packer(work->session, work->cache, work->image.matrix_type, &loading.packer, work->diag);
     work->info.compile_seconds += cb_work_lap(work);
   }
   if (work->device_packs) {

@@ -89,7 +89,7 @@ static enum cb_status plan_block(struct plan_of_block *plan, const cbgen_operato
   add_row(&plan->head, "arrays", cb_image_place(image, -1));
   if (!shared->updater) return CB_OK;
   add_row(&plan->head, "packing", (int64_t)shared->packer->cubin_bytes);
-  if (!image->map.count) return CB_OK;
+  if (!image->map.groups_count) return CB_OK;
   add_row(&plan->head, "map", cb_value_map_bytes(&image->map));
   if (image->map.lists) add_row(&plan->head, "lists", cb_updater_list_bytes(shared->updater));
   return CB_OK;
@@ -116,7 +116,7 @@ static enum cb_status download(const struct plan_of_block *plan, const cbgen_ope
   for (int i = 0; i < plan->image.arrays_count && !s; i++)
     s = cb_device_download(device, arrays + cb_image_place(&plan->image, i), cb_operator_array(op->op, i),
                            (size_t)plan->arrays[i].bytes, "arrays", diag);
-  if (!s && plan->image.map.count)
+  if (!s && plan->image.map.groups_count)
     s = cb_updater_download(shared->updater, section_at(plan, bytes, "map"), section_at(plan, bytes, "lists"),
                             diag);
   return s;
@@ -255,10 +255,10 @@ static enum cb_status find_packer(const struct cb_packer **packer, struct block 
       const enum cb_status s = cb_cubin_stats(&stats, section->bytes, (size_t)section->length, diag);
       if (s) return s;
       cb_cubin_stats_release(&stats);
-      return cb_session_packer_from(session, image->matrix_type, image->map.wide, section->bytes,
+      return cb_session_packer_from(session, image->matrix_type, section->bytes,
                                     (size_t)section->length, packer, diag);
     }
-  return cb_session_packer(session, cache, image->matrix_type, image->map.wide, packer, diag);
+  return cb_session_packer(session, cache, image->matrix_type, packer, diag);
 }
 
 static enum cb_status load_block(struct block *block, cbgen_context *context, cbgen_info *info,

@@ -61,7 +61,7 @@ static enum cb_status pack_mapped(struct cb_work *work) {
   enum cb_status s =
       cb_pack_mapped(&work->blob, maps, work->plan, work->assignment, NULL, work->pattern, work->diag);
   if (!s) {
-    s = cb_value_map_build(&work->map, maps, regions, &work->order, work->csr.nnz, work->diag);
+    s = cb_value_map_build(&work->map, maps, regions, &work->order, work->csr.nnz, work->view.nnz, work->diag);
     for (int i = 0; i < regions; i++) cb_slot_map_release(&maps[i]);
   }
   cb_free(maps);
@@ -108,7 +108,7 @@ static enum cb_status make_image(struct cb_work *work, struct cb_image *image) {
   image->entries = work->view.nnz;
   image->map = work->map;
   work->map = (struct cb_value_map){0};
-  for (int i = 0; i < image->arrays_count && image->map.count; i++)
+  for (int i = 0; i < image->arrays_count && image->map.groups_count; i++)
     if (image->arrays[i].values) image->arrays[i].contents = NULL;
   return CB_OK;
 }
@@ -162,7 +162,7 @@ static enum cb_status fill_range(struct cb_work *work, const struct cb_image_ran
 enum cb_status cb_work_fill(struct cb_work *work) {
   const struct cb_image *image = &work->image;
   enum cb_status s = CB_OK;
-  if (!image->map.count) return CB_OK;
+  if (!image->map.groups_count) return CB_OK;
   work->filled = cb_calloc((size_t)image->ranges_count, sizeof *work->filled);
   if (!work->filled) return cb_fail_memory(work->diag, "packed values", 0);
   work->filled_count = image->ranges_count;

@@ -32,7 +32,7 @@ static void add_array(struct cb_image *image, const struct cb_plan *plan, const 
   };
   if (array->role != CB_ROLE_VALUES && array->role != CB_ROLE_MIXED) return;
   struct cb_image_range range = {.array = image->arrays_count - 1, .slots = plan->regions[r].value_slots};
-  for (int i = 0; i < image->ranges_count; i++) range.first += image->ranges[i].slots;
+  for (int i = 0; i < image->ranges_count; i++) range.first += cb_groups_of(image->ranges[i].slots);
   image->ranges[image->ranges_count++] = range;
 }
 
@@ -155,9 +155,9 @@ int cb_image_has_arrays(const struct cb_image *image) {
 }
 
 int cb_image_has_map(const struct cb_image *image) {
-  int64_t slots = 0;
-  for (int i = 0; i < image->ranges_count; i++) slots += image->ranges[i].slots;
-  return image->map.count == slots;
+  int64_t groups = 0;
+  for (int i = 0; i < image->ranges_count; i++) groups += cb_groups_of(image->ranges[i].slots);
+  return image->map.groups_count == groups;
 }
 
 enum cb_status cb_image_detach(struct cb_image *image, struct cb_diag *diag) {

@@ -16,7 +16,8 @@
  *   plan json source                 text without a NUL
  *   cubin                            for target's architecture
  *   arrays                           contents of the arrays that have some, each from a multiple of 256 on
- *   map lists                        the value map: u32 or u64 entries; list starts, then list entries
+ *   map lists                        the value map: groups, zeros up to a multiple of 128, frames; then list starts and
+ *                                    list entries, u64 all
  */
 #ifndef CBGEN_RUNTIME_IMAGE_H
 #define CBGEN_RUNTIME_IMAGE_H
@@ -59,7 +60,7 @@ struct cb_image_launch {
 struct cb_image_range {
   int array;     /* whose elements, or parts of it, the slots are */
   int64_t slots; /* from the array's beginning on */
-  int64_t first; /* the first slot's place in the value map */
+  int64_t first; /* of its groups in the value map */
 };
 
 struct cb_image {
@@ -82,7 +83,7 @@ struct cb_image {
   struct cb_image_range *ranges;
   int64_t packed_bytes;
   int64_t entries;         /* of the caller's values, duplicates included */
-  struct cb_value_map map; /* count 0: not there */
+  struct cb_value_map map; /* groups_count 0: not there */
   const void *cubin;
   size_t cubin_bytes;
   /* what it owns */

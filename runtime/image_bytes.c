@@ -103,8 +103,8 @@ void cb_image_write_numbers(struct cb_text *text, const struct cb_image *image, 
   put_string(text, image->recipe);
   write_lists(text, image, data);
   put(text, image->packed_bytes);
-  put(text, data ? image->map.count : 0);
-  put(text, image->map.wide);
+  put(text, data ? image->map.groups_count : 0);
+  put(text, data ? image->map.frame_bytes : 0);
   put(text, data ? image->map.lists : 0);
 }
 
@@ -150,9 +150,9 @@ static void add_section(struct cb_image_bytes *bytes, const char *tag, const voi
 static enum cb_status add_map(struct cb_image_bytes *bytes, const struct cb_image *image,
                               struct cb_diag *diag) {
   const struct cb_value_map *map = &image->map;
-  const int64_t starts = (map->lists + 1) * (map->wide ? 8 : 4), all = cb_value_map_list_bytes(map);
-  if (!map->count) return CB_OK;
-  add_section(bytes, "map", map->entries, cb_value_map_bytes(map));
+  const int64_t starts = (map->lists + 1) * (int64_t)sizeof *map->list_starts, all = cb_value_map_list_bytes(map);
+  if (!map->groups_count) return CB_OK;
+  add_section(bytes, "map", map->groups, cb_value_map_bytes(map));
   if (!map->lists) return CB_OK;
   unsigned char *lists = bytes->owned[1] = cb_alloc((size_t)all, 1);
   if (!lists) return cb_fail_memory(diag, "the lists of an operator", (unsigned long long)all);
@@ -327,8 +327,8 @@ static void read_operator(struct reader *reader, struct cb_image *image, unsigne
   image->recipe = get_string(reader, 64);
   read_lists(reader, image, present);
   image->packed_bytes = get(reader, 0, MAX_BYTES);
-  image->map.count = get(reader, 0, MAX_BYTES);
-  image->map.wide = (int)get(reader, 0, 1);
+  image->map.groups_count = get(reader, 0, MAX_BYTES / (int64_t)sizeof *image->map.groups);
+  image->map.frame_bytes = get(reader, 0, MAX_BYTES);
   image->map.lists = get(reader, 0, image->nnz);
 }
 
@@ -351,16 +351,16 @@ static int arrays_fit(const struct cb_image *image) {
   return end <= image->packed_bytes;
 }
 
-/* Slots lie within their arrays; ranges follow each other in the map. */
+/* Slots lie within their arrays; the ranges' groups follow each other in the map. */
 static int ranges_fit(const struct cb_image *image) {
   const int64_t width = (int64_t)cb_type_size(image->matrix_type);
   int64_t next = 0;
   for (int i = 0; i < image->ranges_count; i++) {
     const struct cb_image_range *range = &image->ranges[i];
     if (range->first != next || range->slots > image->arrays[range->array].bytes / width) return 0;
-    next += range->slots;
+    next += cb_groups_of(range->slots);
   }
-  return !image->map.count || image->map.count == next;
+  return !image->map.groups_count || image->map.groups_count == next;
 }
 
 static int check_image(const struct cb_image *image) {
@@ -408,22 +408,22 @@ static enum cb_status take_arrays(struct cb_image *image, const unsigned char *p
 static enum cb_status take_map(struct cb_image *image, const struct cb_cache_section *sections, int count,
                                int suspect, struct cb_diag *diag) {
   struct cb_value_map *map = &image->map;
-  const struct cb_cache_section *entries = find(sections, count, "map"),
-                                *lists = find(sections, count, "lists");
-  const int64_t width = map->wide ? 8 : 4, starts = (map->lists + 1) * width;
-  if (!map->count) return map->lists ? fail_section("map", diag) : CB_OK;
-  if (!entries || entries->length != cb_value_map_bytes(map)) return fail_section("map", diag);
-  map->entries = entries->bytes;
+  const struct cb_cache_section *groups = find(sections, count, "map"), *lists = find(sections, count, "lists");
+  const int64_t width = (int64_t)sizeof *map->list_starts, starts = (map->lists + 1) * width;
+  map->values = image->entries;
+  if (!map->groups_count) return map->lists || map->frame_bytes ? fail_section("map", diag) : CB_OK;
+  if (!groups || groups->length != cb_value_map_bytes(map)) return fail_section("map", diag);
+  map->groups = groups->bytes;
+  map->frames = (const unsigned char *)groups->bytes + cb_value_map_frames_at(map);
   if (map->lists) {
     if (!lists || lists->length < starts || lists->length % width) return fail_section("lists", diag);
     map->list_starts = lists->bytes;
-    map->list_entries = (const unsigned char *)lists->bytes + starts;
+    map->list_entries = map->list_starts + map->lists + 1;
     /* the last start says how many entries there are */
-    if (cb_value_map_number(map, map->list_starts, map->lists) !=
-        (uint64_t)(lists->length - starts) / (uint64_t)width)
+    if (map->list_starts[map->lists] != (uint64_t)((lists->length - starts) / width))
       return fail_section("lists", diag);
   }
-  if (suspect && !cb_value_map_is_sound(map, image->entries)) return fail_section("map", diag);
+  if (suspect && !cb_value_map_is_sound(map)) return fail_section("map", diag);
   return CB_OK;
 }
 

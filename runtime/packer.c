@@ -4,11 +4,12 @@
 
 #include "base/memory.h"
 #include "codegen/expand.h"
+#include "runtime/values.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { THREADS = 256, STEPS = 4, SLOTS_PER_BLOCK = THREADS * STEPS };
+enum { THREADS = 256, STEPS = 8, GROUPS_PER_BLOCK = THREADS / CB_GROUP_SLOTS * STEPS };
 
 static const char *const kernels[CB_PACKER_SOURCES] = {
     [CB_F64] = "cbgen_pack_f64",
@@ -17,14 +18,13 @@ static const char *const kernels[CB_PACKER_SOURCES] = {
     [CB_BF16] = "cbgen_pack_bf16",
 };
 
-enum cb_status cb_packer_text(struct cb_text *text, enum cb_type stored, int wide, struct cb_diag *diag) {
+enum cb_status cb_packer_text(struct cb_text *text, enum cb_type stored, struct cb_diag *diag) {
   static const char *const names[CB_PACKER_SOURCES] = {
       [CB_F64] = "Double", [CB_F32] = "Float", [CB_F16] = "Half", [CB_BF16] = "Bfloat16"};
   struct cb_scope none = {0}, scope = {0};
   char threads[16], steps[16];
   snprintf(threads, sizeof threads, "%d", THREADS);
   snprintf(steps, sizeof steps, "%d", STEPS);
-  cb_scope_hole(&scope, "entry", wide ? "uint64_t" : "uint32_t");
   cb_scope_hole(&scope, "threads", threads);
   cb_scope_hole(&scope, "steps", steps);
   cb_scope_hole(&scope, "stored", names[stored]);
@@ -49,8 +49,8 @@ static enum cb_status find(struct cb_packer *packer, int source, struct cb_diag 
 }
 
 enum cb_status cb_packer_load(struct cb_packer *packer, const struct cb_device *device, enum cb_type stored,
-                              int wide, const void *cubin, size_t cubin_bytes, struct cb_diag *diag) {
-  *packer = (struct cb_packer){.device = device, .stored = stored, .wide = wide, .cubin_bytes = cubin_bytes};
+                              const void *cubin, size_t cubin_bytes, struct cb_diag *diag) {
+  *packer = (struct cb_packer){.device = device, .stored = stored, .cubin_bytes = cubin_bytes};
   packer->cubin = cb_alloc(cubin_bytes + 1, 1);
   if (!packer->cubin) return cb_fail_memory(diag, "the packing kernels", cubin_bytes);
   memcpy(packer->cubin, cubin, cubin_bytes);
@@ -74,13 +74,13 @@ enum cb_status cb_packer_launch(const struct cb_packer *packer, const struct cb_
                                 struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_driver *driver = packer->device->driver;
   struct cb_packing taken = *packing;
-  void *parameters[] = {&taken.values, &taken.list_starts, &taken.list_entries,
-                        &taken.map,    &taken.slots,       &taken.count};
-  const int64_t blocks = (packing->count + SLOTS_PER_BLOCK - 1) / SLOTS_PER_BLOCK;
+  void *parameters[] = {&taken.values, &taken.values_count, &taken.list_starts, &taken.list_entries,
+                        &taken.groups, &taken.frames,       &taken.slots,       &taken.groups_count};
+  const int64_t blocks = (packing->groups_count + GROUPS_PER_BLOCK - 1) / GROUPS_PER_BLOCK;
   if (!blocks) return CB_OK;
   if (blocks > INT32_MAX)
     return cb_fail(diag, CB_ERR_LIMIT, "%lld slots are too many to be packed at once",
-                   (long long)packing->count);
+                   (long long)packing->groups_count * CB_GROUP_SLOTS);
   return cb_driver_check(driver,
                          driver->call.launch(packer->functions[packing->given], (unsigned)blocks, 1, 1,
                                              THREADS, 1, 1, 0, stream, parameters, NULL),

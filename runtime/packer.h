@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The kernels that move values into slots on the device (templates/device/pack.cu.in): one module for a
- * stored type and a width of the value map, with one kernel for each type that the caller's values may have.
+ * stored type, with one kernel for each type that the caller's values may have.
  */
 #ifndef CBGEN_RUNTIME_PACKER_H
 #define CBGEN_RUNTIME_PACKER_H
@@ -15,12 +15,11 @@
 enum { CB_PACKER_SOURCES = 4 }; /* CB_F64, CB_F32, CB_F16, CB_BF16 */
 
 /* The module's CUDA text, for NVRTC. Release the text in any case. */
-enum cb_status cb_packer_text(struct cb_text *text, enum cb_type stored, int wide, struct cb_diag *diag);
+enum cb_status cb_packer_text(struct cb_text *text, enum cb_type stored, struct cb_diag *diag);
 
 struct cb_packer {
   const struct cb_device *device;
   enum cb_type stored;
-  int wide;
   struct CUmod_st *module;
   struct CUfunc_st *functions[CB_PACKER_SOURCES];
   void *cubin; /* a copy, for blocks that are saved */
@@ -29,14 +28,14 @@ struct cb_packer {
 
 /* The device's context must be current here and below. Release the packer in any case. */
 enum cb_status cb_packer_load(struct cb_packer *packer, const struct cb_device *device, enum cb_type stored,
-                              int wide, const void *cubin, size_t cubin_bytes, struct cb_diag *diag);
+                              const void *cubin, size_t cubin_bytes, struct cb_diag *diag);
 void cb_packer_release(struct cb_packer *packer);
 
-/* One range of slots. Device addresses; `map` is where the range's entries begin. */
+/* One range of slots, by its groups of the value map (values.h). Device addresses. */
 struct cb_packing {
   enum cb_type given;
-  cb_device_ptr values, list_starts, list_entries, map, slots;
-  int64_t count;
+  cb_device_ptr values, list_starts, list_entries, groups, frames, slots;
+  int64_t values_count, groups_count;
 };
 enum cb_status cb_packer_launch(const struct cb_packer *packer, const struct cb_packing *packing,
                                 struct CUstream_st *stream, struct cb_diag *diag);

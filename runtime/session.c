@@ -28,8 +28,7 @@ struct cb_session *cb_session_hold(struct cb_session *session) {
 
 static void release_modules(struct cb_session *session) {
   const int entered = session->device && !cb_device_enter(session->device, NULL);
-  for (int stored = 0; stored < CB_PACKER_SOURCES; stored++)
-    for (int wide = 0; wide < 2; wide++) cb_packer_release(&session->packers[stored][wide]);
+  for (int stored = 0; stored < CB_PACKER_SOURCES; stored++) cb_packer_release(&session->packers[stored]);
   cb_hasher_release(&session->hasher);
   if (entered) cb_device_leave(session->device);
 }
@@ -60,7 +59,6 @@ struct module {
   enum cb_status (*load)(struct cb_session *session, const struct module *module, const void *cubin, size_t bytes,
                          struct cb_diag *diag);
   enum cb_type stored; /* of a packer */
-  int wide;
 };
 
 static enum cb_status load(struct cb_session *session, const struct module *module, const void *cubin, size_t bytes,
@@ -130,28 +128,27 @@ static enum cb_status find_module(struct cb_session *session, struct cb_cache *c
 
 static enum cb_status load_packer(struct cb_session *session, const struct module *module, const void *cubin,
                                   size_t bytes, struct cb_diag *diag) {
-  struct cb_packer *packer = &session->packers[module->stored][module->wide];
-  const enum cb_status s =
-      cb_packer_load(packer, session->device, module->stored, module->wide, cubin, bytes, diag);
+  struct cb_packer *packer = &session->packers[module->stored];
+  const enum cb_status s = cb_packer_load(packer, session->device, module->stored, cubin, bytes, diag);
   if (s) cb_packer_release(packer);
   return s;
 }
 
-enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type stored, int wide,
+enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type stored,
                                       const void *cubin, size_t cubin_bytes, const struct cb_packer **packer,
                                       struct cb_diag *diag) {
-  const struct module module = {.load = load_packer, .stored = stored, .wide = wide};
-  *packer = &session->packers[stored][wide];
+  const struct module module = {.load = load_packer, .stored = stored};
+  *packer = &session->packers[stored];
   return (*packer)->module ? CB_OK : load(session, &module, cubin, cubin_bytes, diag);
 }
 
 enum cb_status cb_session_packer(struct cb_session *session, struct cb_cache *cache, enum cb_type stored,
-                                 int wide, const struct cb_packer **packer, struct cb_diag *diag) {
+                                 const struct cb_packer **packer, struct cb_diag *diag) {
   struct cb_text text = {0};
-  const struct module module = {"packing kernels", &text, load_packer, stored, wide};
-  *packer = &session->packers[stored][wide];
+  const struct module module = {"packing kernels", &text, load_packer, stored};
+  *packer = &session->packers[stored];
   if ((*packer)->module) return CB_OK;
-  enum cb_status s = cb_packer_text(&text, stored, wide, diag);
+  enum cb_status s = cb_packer_text(&text, stored, diag);
   if (!s) s = find_module(session, cache, &module, diag);
   cb_text_release(&text);
   return s;

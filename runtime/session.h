@@ -19,7 +19,7 @@ struct cb_session {
   struct cb_driver *driver;
   struct cb_device *device;
   struct cb_nvrtc *nvrtc;                         /* NULL until it was needed; see cb_session_nvrtc */
-  struct cb_packer packers[CB_PACKER_SOURCES][2]; /* by stored type and width; loaded when they were needed */
+  struct cb_packer packers[CB_PACKER_SOURCES]; /* by stored type; loaded when they were needed */
   struct cb_hasher hasher;                        /* likewise */
 };
 
@@ -33,12 +33,12 @@ void cb_session_release(struct cb_session *session); /* NULL is accepted */
 enum cb_status cb_session_nvrtc(struct cb_session *session, const struct cb_nvrtc **nvrtc,
                                 struct cb_diag *diag);
 
-/* The kernels that pack values of a stored type by a map of that width: loaded already, or from the cache
- * (which may be NULL), or compiled. Likewise one thread at a time. They live as long as the session. */
+/* The kernels that pack values of a stored type: loaded already, or from the cache (which may be NULL), or
+ * compiled. Likewise one thread at a time. They live as long as the session. */
 enum cb_status cb_session_packer(struct cb_session *session, struct cb_cache *cache, enum cb_type stored,
-                                 int wide, const struct cb_packer **packer, struct cb_diag *diag);
+                                 const struct cb_packer **packer, struct cb_diag *diag);
 /* The same from a binary that the caller has. */
-enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type stored, int wide,
+enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type stored,
                                       const void *cubin, size_t cubin_bytes, const struct cb_packer **packer,
                                       struct cb_diag *diag);
 

@@ -9,18 +9,17 @@
 
 struct range {
   cb_device_ptr slots;
-  int64_t count, first;
+  int64_t groups, first_group;
 };
 
 struct cb_updater {
   const struct cb_device *device;
   const struct cb_packer *packer;
   struct cb_value_map map; /* its shape; the pointers are NULL */
-  int64_t values;          /* that a caller brings */
   int64_t list_bytes;
-  int64_t bytes;         /* without the staging buffer */
-  cb_device_ptr entries; /* the map's */
-  cb_device_ptr lists;   /* starts, then entries; 0 without */
+  int64_t bytes;        /* without the staging buffer */
+  cb_device_ptr groups; /* of the map, and its frames behind them */
+  cb_device_ptr lists;  /* starts, then entries; 0 without */
   int ranges_count;
   struct range *ranges;
   pthread_mutex_t lock; /* of the next two */
@@ -28,19 +27,15 @@ struct cb_updater {
   size_t staging_bytes;
 };
 
-static size_t width_of(const struct cb_value_map *map) {
-  return map->wide ? 8 : 4;
-}
-
 /* ---- making one */
 
 static enum cb_status upload_map(struct cb_updater *updater, const struct cb_value_map *map,
                                  struct cb_diag *diag) {
   const struct cb_device *device = updater->device;
-  const size_t bytes = (size_t)cb_value_map_bytes(map), starts = (size_t)(map->lists + 1) * width_of(map);
-  const size_t lists = (size_t)updater->list_bytes;
-  enum cb_status s = cb_device_alloc(device, &updater->entries, bytes, "the value map", diag);
-  if (!s) s = cb_device_upload(device, updater->entries, map->entries, bytes, "the value map", diag);
+  const size_t bytes = (size_t)cb_value_map_bytes(map), lists = (size_t)updater->list_bytes,
+               starts = (size_t)(map->lists + 1) * sizeof *map->list_starts;
+  enum cb_status s = cb_device_alloc(device, &updater->groups, bytes, "the value map", diag);
+  if (!s) s = cb_device_upload(device, updater->groups, map->groups, bytes, "the value map", diag);
   if (!s && lists) s = cb_device_alloc(device, &updater->lists, lists, "lists of duplicates", diag);
   if (!s && lists)
     s = cb_device_upload(device, updater->lists, map->list_starts, starts, "lists of duplicates", diag);
@@ -59,8 +54,8 @@ static enum cb_status note_ranges(struct cb_updater *updater, const struct cb_op
   updater->ranges_count = image->ranges_count;
   for (int i = 0; i < image->ranges_count; i++)
     updater->ranges[i] = (struct range){.slots = cb_operator_array(op, image->ranges[i].array),
-                                        .count = image->ranges[i].slots,
-                                        .first = image->ranges[i].first};
+                                        .groups = cb_groups_of(image->ranges[i].slots),
+                                        .first_group = image->ranges[i].first};
   return CB_OK;
 }
 
@@ -72,10 +67,11 @@ enum cb_status cb_updater_create(struct cb_updater **out, const struct cb_packer
   if (!updater) return cb_fail_memory(diag, "an updater", sizeof *updater);
   updater->device = packer->device;
   updater->packer = packer;
-  updater->values = image->entries;
   updater->list_bytes = cb_value_map_list_bytes(&image->map);
-  updater->map =
-      (struct cb_value_map){.count = image->map.count, .wide = image->map.wide, .lists = image->map.lists};
+  updater->map = (struct cb_value_map){.groups_count = image->map.groups_count,
+                                       .frame_bytes = image->map.frame_bytes,
+                                       .values = image->entries,
+                                       .lists = image->map.lists};
   pthread_mutex_init(&updater->lock, NULL);
   enum cb_status s = note_ranges(updater, op, image, diag);
   if (!s) s = upload_map(updater, &image->map, diag);
@@ -88,7 +84,7 @@ enum cb_status cb_updater_create(struct cb_updater **out, const struct cb_packer
 
 void cb_updater_free(struct cb_updater *updater) {
   if (!updater) return;
-  cb_device_free(updater->device, updater->entries);
+  cb_device_free(updater->device, updater->groups);
   cb_device_free(updater->device, updater->lists);
   cb_device_free(updater->device, updater->staging);
   cb_free(updater->ranges);
@@ -107,7 +103,7 @@ int64_t cb_updater_bytes(struct cb_updater *updater) {
 
 enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb_device_ptr values,
                               struct CUstream_st *stream, struct cb_diag *diag) {
-  const size_t width = width_of(&updater->map);
+  const struct cb_value_map *map = &updater->map;
   enum cb_status s = CB_OK;
   for (int i = 0; i < updater->ranges_count && !s; i++) {
     const struct range *range = &updater->ranges[i];
@@ -115,10 +111,12 @@ enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb
         .given = given,
         .values = values,
         .list_starts = updater->lists,
-        .list_entries = updater->lists + (cb_device_ptr)(updater->map.lists + 1) * width,
-        .map = updater->entries + (cb_device_ptr)range->first * width,
+        .list_entries = updater->lists + (cb_device_ptr)(map->lists + 1) * sizeof *map->list_starts,
+        .groups = updater->groups + (cb_device_ptr)range->first_group * sizeof *map->groups,
+        .frames = updater->groups + (cb_device_ptr)cb_value_map_frames_at(map),
         .slots = range->slots,
-        .count = range->count,
+        .values_count = map->values,
+        .groups_count = range->groups,
     };
     s = cb_packer_launch(updater->packer, &packing, stream, diag);
   }
@@ -129,7 +127,7 @@ enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb
 static enum cb_status need_staging(struct cb_updater *updater, struct CUstream_st *stream,
                                    struct cb_diag *diag) {
   const struct cb_driver *driver = updater->device->driver;
-  const size_t bytes = (size_t)updater->values * sizeof(double);
+  const size_t bytes = (size_t)updater->map.values * sizeof(double);
   unsigned capturing = 0;
   if (updater->staging) return CB_OK;
   enum cb_status s = cb_driver_check(driver, driver->call.stream_capturing(stream, &capturing), diag,
@@ -147,7 +145,7 @@ static enum cb_status need_staging(struct cb_updater *updater, struct CUstream_s
 enum cb_status cb_updater_run_from_host(struct cb_updater *updater, enum cb_type given, const void *values,
                                         struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_driver *driver = updater->device->driver;
-  const size_t bytes = (size_t)updater->values * cb_type_size(given);
+  const size_t bytes = (size_t)updater->map.values * cb_type_size(given);
   pthread_mutex_lock(&updater->lock);
   enum cb_status s = need_staging(updater, stream, diag);
   pthread_mutex_unlock(&updater->lock);
@@ -167,11 +165,11 @@ int64_t cb_updater_list_bytes(const struct cb_updater *updater) {
   return updater->list_bytes;
 }
 
-enum cb_status cb_updater_download(const struct cb_updater *updater, void *entries, void *lists,
+enum cb_status cb_updater_download(const struct cb_updater *updater, void *groups, void *lists,
                                    struct cb_diag *diag) {
   const size_t bytes = (size_t)cb_value_map_bytes(&updater->map);
   enum cb_status s =
-      cb_device_download(updater->device, entries, updater->entries, bytes, "the value map", diag);
+      cb_device_download(updater->device, groups, updater->groups, bytes, "the value map", diag);
   if (!s && updater->list_bytes)
     s = cb_device_download(updater->device, lists, updater->lists, (size_t)updater->list_bytes,
                            "lists of duplicates", diag);

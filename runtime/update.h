@@ -14,7 +14,7 @@
 
 struct cb_updater;
 
-/* Copies the image's value map to the device. The packer, of the map's width and the stored type, and the
+/* Copies the image's value map to the device. The packer, of the stored type, and the
  * operator must outlive the updater; the image need not. */
 enum cb_status cb_updater_create(struct cb_updater **updater, const struct cb_packer *packer,
                                  const struct cb_operator *op, const struct cb_image *image,
@@ -33,9 +33,9 @@ enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb
 enum cb_status cb_updater_run_from_host(struct cb_updater *updater, enum cb_type given, const void *values,
                                         struct CUstream_st *stream, struct cb_diag *diag);
 
-/* The map's entries, and its lists (starts, then entries), back to the host: cb_value_map_bytes and
+/* The map's groups and frames, and its lists (starts, then entries), back to the host: cb_value_map_bytes and
  * _list_bytes. */
-enum cb_status cb_updater_download(const struct cb_updater *updater, void *entries, void *lists,
+enum cb_status cb_updater_download(const struct cb_updater *updater, void *groups, void *lists,
                                    struct cb_diag *diag);
 /* Its shape, without pointers. */
 struct cb_value_map cb_updater_map(const struct cb_updater *updater);

@@ -499,7 +499,7 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
         (data, indices, indptr) with shape=(rows, columns); data None: all entries are 1. Host or GPU memory; values
         float64, float32, float16 or bfloat16; indices int32 or int64. Rows may be unsorted and hold duplicates.
     expected_products: bounds the effort: set-up that so many products cannot repay is left out. 0: many.
-    values: "stored"; "mutable" (update_values works; 4 to 8 more bytes per value); "fixed" (they never change, and
+    values: "stored"; "mutable" (update_values works; half a byte to 5 more bytes per value); "fixed" (they never change, and
         what they have in common may become part of the kernel).
     transpose: multiply with the transposed matrix.
     type: "f64", "f32", or mixed ones such as "f32-f64": values stored as the first, vectors of the second. None: by

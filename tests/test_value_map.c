@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Value maps: every slot takes what it took before groups and frames were made of the maps, whatever the differences'
+ * widths; regular layouts need few frames; maps from outside are looked through; the kernels that read them compile. */
+#include "tests/support.h"
+
+#include "base/real.h"
+#include "runtime/cubin.h"
+#include "runtime/nvrtc.h"
+#include "runtime/packer.h"
+#include "runtime/values.h"
+
+/* ---- maps of slots as a layout makes them, and what they come to one by one */
+
+struct slots {
+  struct cb_slot_map maps[3];
+  int regions;
+};
+
+static void add_region(struct slots *slots, int64_t count) {
+  struct cb_slot_map *map = &slots->maps[slots->regions++];
+  *map = (struct cb_slot_map){.count = count, .wide = 1, .entries = calloc((size_t)count + 1, 8)};
+  assert_non_null(map->entries);
+}
+
+static void slots_release(struct slots *slots) {
+  for (int i = 0; i < slots->regions; i++) free(slots->maps[i].entries);
+}
+
+static uint64_t expected_entry(const struct cb_order *order, const uint64_t *list_of, uint64_t k, int64_t values) {
+  if (!order->entries) return k;
+  if (!order->starts) return cb_order_get(order, order->entries, (int64_t)k);
+  const uint64_t first = cb_order_get(order, order->starts, (int64_t)k),
+                 end = cb_order_get(order, order->starts, (int64_t)k + 1);
+  return end - first > 1 ? (uint64_t)values + list_of[k] : cb_order_get(order, order->entries, (int64_t)first);
+}
+
+/* Every slot's entry, and that each group's slots lie in one region. */
+static void check_map(const struct cb_value_map *map, const struct slots *slots, const struct cb_order *order,
+                      int64_t nonzeros) {
+  uint64_t *list_of = calloc((size_t)nonzeros + 1, sizeof *list_of);
+  int64_t group = 0;
+  uint64_t lists = 0;
+  assert_non_null(list_of);
+  for (int64_t k = 0; order->starts && k < nonzeros; k++) {
+    list_of[k] = lists;
+    lists += cb_order_get(order, order->starts, k + 1) - cb_order_get(order, order->starts, k) > 1;
+  }
+  assert_int_equal(map->lists, lists);
+  for (int r = 0; r < slots->regions; r++)
+    for (int64_t first = 0; first < slots->maps[r].count; first += CB_GROUP_SLOTS, group++) {
+      uint64_t entries[CB_GROUP_SLOTS];
+      cb_value_map_entries(map, &map->groups[group], entries);
+      for (int64_t i = 0; i < CB_GROUP_SLOTS; i++) {
+        const int present = map->groups[group].present >> i & 1;
+        const uint64_t k = first + i < slots->maps[r].count ? cb_slot_get(&slots->maps[r], first + i) : CB_NO_NONZERO;
+        assert_int_equal(present, k != CB_NO_NONZERO);
+        if (present) assert_int_equal(entries[i], expected_entry(order, list_of, k, map->values));
+      }
+    }
+  assert_int_equal(group, map->groups_count);
+  assert_true(cb_value_map_is_sound(map));
+  free(list_of);
+}
+
+/* ---- differences of every width */
+
+/* Slots in a random order of 1 + `spread` times their number, some absent. */
+static void widths_are_as_the_differences_need(void **state) {
+  (void)state;
+  static const uint64_t spreads[] = {1, 5, 1500, 100000, (uint64_t)1 << 33};
+  static const int most_bytes[] = {1, 1, 2, 4, 8};
+  for (size_t s = 0; s < sizeof spreads / sizeof *spreads; s++) {
+    struct cb_diag diag = {0};
+    struct slots slots = {0};
+    struct cb_value_map map;
+    const struct cb_order order = {.wide = 1};
+    uint64_t seed = s + 1;
+    int64_t nonzeros = 0;
+    add_region(&slots, 100003);
+    add_region(&slots, 0);
+    add_region(&slots, 70);
+    for (int r = 0; r < slots.regions; r++)
+      for (int64_t i = 0; i < slots.maps[r].count; i++) {
+        const int absent = draw(&seed) % 10 == 0 || (r == 0 && i / 64 == 3);
+        const uint64_t k = ((uint64_t)nonzeros + draw(&seed) % 8) * spreads[s];
+        cb_slot_set(&slots.maps[r], i, absent ? CB_NO_NONZERO : k);
+        nonzeros++;
+      }
+    const int64_t most = (int64_t)((uint64_t)(nonzeros + 8) * spreads[s]);
+    assert_ok(cb_value_map_build(&map, slots.maps, slots.regions, &order, 0, most, &diag));
+    check_map(&map, &slots, &order, 0);
+    int widest = 0;
+    for (int64_t g = 0; g < map.groups_count; g++)
+      if (map.groups[g].present && 1 << (map.groups[g].frame & 3) > widest) widest = 1 << (map.groups[g].frame & 3);
+    assert_int_equal(widest, most_bytes[s]);
+    cb_value_map_release(&map);
+    slots_release(&slots);
+  }
+}
+
+/* ---- layouts' own maps */
+
+static const struct {
+  const char *matrix, *options;
+  double most_bytes; /* of the map, per slot */
+} cases[] = {
+    {"stencil7,n=24", "recipe=auto", 0.6},
+    {"fe3,n=12", "recipe=auto", 0.9},
+    {"band,n=20000,half=300,per_row=32", "recipe=sell", 0.6},
+    {"uniform,n=20000,per_row=8", "recipe=merge", 0.6},
+    {"rmat,scale=12,edge_factor=8", "recipe=hot hot-columns=1000", 5},
+    {"rmat,scale=12,edge_factor=8", "recipe=cb", 5},
+    {"random,rows=300,cols=200,density=0.05", "recipe=cb intra=on", 9},
+    {"road,n=100,keep=0.6", "recipe=auto", 5},
+    {"empty,rows=30,cols=20", "recipe=auto", 0},
+    {"dense,rows=40,cols=41", "recipe=auto", 9},
+};
+
+static void layouts_need_few_frames(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct cb_diag diag = {0};
+    struct product product = product_of(cases[i].matrix, cases[i].options);
+    const int regions = product.plan->regions_count;
+    struct slots slots = {.regions = regions};
+    struct cb_blob blob;
+    struct cb_value_map map;
+    const struct cb_order order = {0};
+    const struct cb_hash pattern = {1, 2};
+    int64_t count = 0;
+    assert_in_range(regions, 0, 3);
+    assert_ok(cb_pack_mapped(&blob, slots.maps, product.plan, product.assignment, NULL, pattern, &diag));
+    for (int r = 0; r < regions; r++) count += slots.maps[r].count;
+    assert_ok(cb_value_map_build(&map, slots.maps, regions, &order, product.csr->nnz, product.csr->nnz, &diag));
+    check_map(&map, &slots, &order, product.csr->nnz);
+    if ((double)cb_value_map_bytes(&map) > cases[i].most_bytes * (double)count + 4096)
+      fail_msg("%s: %lld bytes for %lld slots", cases[i].matrix, (long long)cb_value_map_bytes(&map),
+               (long long)count);
+    cb_value_map_release(&map);
+    for (int r = 0; r < regions; r++) cb_slot_map_release(&slots.maps[r]);
+    cb_blob_release(&blob);
+    product_release(&product);
+  }
+}
+
+/* ---- orders: entries elsewhere, and sums of several */
+
+struct ordered {
+  struct slots slots;
+  struct cb_order order;
+  int64_t nonzeros, values;
+};
+
+/* Nonzero k is the sum of 1 + k % 4 / 3 … values, which lie in a scrambled order. */
+static struct ordered make_ordered(int64_t nonzeros, int sums) {
+  struct ordered ordered = {.nonzeros = nonzeros, .order = {.wide = 0}};
+  uint64_t seed = 5;
+  uint32_t *starts = cb_alloc((size_t)nonzeros + 1, sizeof *starts);
+  assert_non_null(starts);
+  for (int64_t k = 0; k <= nonzeros; k++) {
+    starts[k] = (uint32_t)ordered.values;
+    ordered.values += k == nonzeros ? 0 : !sums ? 1 : k % 4 == 3 ? 3 : 1;
+  }
+  uint32_t *entries = cb_alloc((size_t)ordered.values, sizeof *entries);
+  assert_non_null(entries);
+  for (int64_t i = 0; i < ordered.values; i++) entries[i] = (uint32_t)i;
+  for (int64_t i = ordered.values - 1; i > 0; i--) {
+    const int64_t j = (int64_t)(draw(&seed) % (uint64_t)(i + 1));
+    const uint32_t kept = entries[i];
+    entries[i] = entries[j];
+    entries[j] = kept;
+  }
+  ordered.order.entries = entries;
+  ordered.order.starts = sums ? starts : NULL;
+  if (!sums) cb_free(starts);
+  add_region(&ordered.slots, nonzeros + 40);
+  for (int64_t i = 0; i < nonzeros + 40; i++)
+    cb_slot_set(&ordered.slots.maps[0], i, i < 40 ? CB_NO_NONZERO : (uint64_t)(i - 40));
+  return ordered;
+}
+
+static void ordered_release(struct ordered *ordered) {
+  slots_release(&ordered->slots);
+  cb_order_release(&ordered->order);
+}
+
+static void orders_and_sums_are_composed(void **state) {
+  (void)state;
+  for (int sums = 0; sums < 2; sums++) {
+    struct cb_diag diag = {0};
+    struct ordered ordered = make_ordered(5000, sums);
+    struct cb_value_map map;
+    assert_ok(cb_value_map_build(&map, ordered.slots.maps, 1, &ordered.order, ordered.nonzeros, ordered.values, &diag));
+    check_map(&map, &ordered.slots, &ordered.order, ordered.nonzeros);
+    assert_int_equal(map.lists, sums ? 1250 : 0);
+    cb_value_map_release(&map);
+    ordered_release(&ordered);
+  }
+}
+
+/* Values of each type into slots of each type, against sums in double precision. */
+static void every_type_is_gathered(void **state) {
+  (void)state;
+  static const enum cb_type types[] = {CB_F64, CB_F32, CB_F16, CB_BF16};
+  for (int number = 0; number < 32; number++) {
+    const enum cb_type given = types[number & 3], stored = types[number >> 2 & 3];
+    struct cb_diag diag = {0};
+    struct ordered ordered = make_ordered(1000, number >> 4);
+    struct cb_value_map map;
+    const size_t count = (size_t)ordered.nonzeros + 40;
+    void *values = calloc((size_t)ordered.values, cb_type_size(given)), *slots = calloc(count, cb_type_size(stored));
+    assert_true(values && slots);
+    for (int64_t i = 0; i < ordered.values; i++) cb_real_set(values, given, i, (double)(i % 97) / 8 - 3);
+    for (size_t i = 0; i < count; i++) cb_real_set(slots, stored, (int64_t)i, 77);
+    const struct cb_view view = {.nnz = ordered.values, .values = values, .value_type = given};
+    assert_ok(cb_value_map_build(&map, ordered.slots.maps, 1, &ordered.order, ordered.nonzeros, ordered.values, &diag));
+    cb_values_gather(&map, 0, (int64_t)count, &view, stored, slots);
+    for (int64_t k = -40; k < ordered.nonzeros; k++) {
+      const void *const starts = ordered.order.starts;
+      double sum = k < 0 ? 77 : 0;
+      const int64_t first = k < 0 ? 0 : starts ? (int64_t)cb_order_get(&ordered.order, starts, k) : k,
+                    end = k < 0 ? 0 : starts ? (int64_t)cb_order_get(&ordered.order, starts, k + 1) : k + 1;
+      for (int64_t i = first; i < end; i++)
+        sum += cb_real_get(values, given, (int64_t)cb_order_get(&ordered.order, ordered.order.entries, i));
+      assert_true(cb_real_get(slots, stored, k + 40) == cb_real_round(sum, stored));
+    }
+    cb_value_map_release(&map);
+    ordered_release(&ordered);
+    free(values);
+    free(slots);
+  }
+}
+
+/* ---- maps from outside */
+
+static void unsound_maps_are_found(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  struct ordered ordered = make_ordered(300, 1);
+  struct cb_value_map map;
+  assert_ok(cb_value_map_build(&map, ordered.slots.maps, 1, &ordered.order, ordered.nonzeros, ordered.values, &diag));
+  assert_true(cb_value_map_is_sound(&map));
+  struct cb_value_group *const group = (void *)(uintptr_t)&map.groups[5], before = *group;
+  uint64_t *const starts = (void *)(uintptr_t)map.list_starts, *const entries = (void *)(uintptr_t)map.list_entries;
+  assert_true(before.present == UINT32_MAX);
+  group->base += (uint64_t)(map.values + map.lists);
+  assert_false(cb_value_map_is_sound(&map));
+  group->base = before.base - 1000000;
+  assert_false(cb_value_map_is_sound(&map));
+  *group = before;
+  group->frame = (uint32_t)(map.frame_bytes / CB_FRAME_UNIT) << 2;
+  assert_false(cb_value_map_is_sound(&map));
+  group->frame = UINT32_MAX;
+  assert_false(cb_value_map_is_sound(&map));
+  group->present = 0; /* the kernels read it all the same */
+  assert_false(cb_value_map_is_sound(&map));
+  *group = before;
+  starts[3] = starts[2] + 1;
+  assert_false(cb_value_map_is_sound(&map));
+  starts[3] = starts[2] + 3;
+  entries[7] = (uint64_t)map.values;
+  assert_false(cb_value_map_is_sound(&map));
+  cb_value_map_release(&map);
+  ordered_release(&ordered);
+}
+
+/* Every allocation that fails is said, and leaves nothing. */
+static void failing_memory_is_said(void **state) {
+  (void)state;
+  int failures = 0;
+  struct ordered ordered = make_ordered(200000, 1);
+  for (uint64_t nth = 1;; nth++) {
+    struct cb_diag diag = {0};
+    struct cb_value_map map;
+    cb_memory_fail_at(nth, 0);
+    const enum cb_status s =
+        cb_value_map_build(&map, ordered.slots.maps, 1, &ordered.order, ordered.nonzeros, ordered.values, &diag);
+    cb_memory_fail_at(0, 0);
+    cb_value_map_release(&map);
+    if (!s) break;
+    assert_int_equal(s, CB_ERR_MEMORY);
+    assert_true(*diag.message);
+    failures++;
+  }
+  assert_true(failures > 6);
+  ordered_release(&ordered);
+}
+
+/* ---- the real compiler */
+
+static void kernels_compile_for_every_target(void **state) {
+  (void)state;
+  static const struct {
+    const char *arch;
+    enum cb_type stored;
+  } targets[] = {{"sm_80", CB_F64},  {"sm_89", CB_F32},  {"sm_90", CB_F64}, {"sm_90", CB_F32},
+                 {"sm_90", CB_BF16}, {"sm_100", CB_F64}, {"sm_100", CB_F16}};
+  struct cb_diag diag = {0};
+  struct cb_nvrtc *nvrtc = NULL;
+  if (cb_nvrtc_open(&nvrtc, NULL, &diag) == CB_ERR_MISSING) {
+    print_message("skipped: %s\n", diag.message);
+    skip();
+  }
+  for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+    struct cb_text text = {0};
+    struct cb_compiled compiled;
+    struct cb_cubin_stats stats;
+    const struct cb_nvrtc_options options = {.arch = targets[i].arch, .strict = 1};
+    assert_ok(cb_packer_text(&text, targets[i].stored, &diag));
+    assert_ok(cb_nvrtc_compile(&compiled, nvrtc, text.bytes, "pack.cu", &options, &diag));
+    assert_ok(cb_cubin_stats(&stats, compiled.cubin, compiled.cubin_bytes, &diag));
+    assert_int_equal(stats.count, CB_PACKER_SOURCES);
+    for (int k = 0; k < stats.count; k++) {
+      assert_int_equal(stats.kernels[k].stack_bytes, 0);
+      assert_in_range(stats.kernels[k].registers, 8, 96);
+    }
+    cb_cubin_stats_release(&stats);
+    cb_compiled_release(&compiled);
+    cb_text_release(&text);
+  }
+  cb_nvrtc_close(nvrtc);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(widths_are_as_the_differences_need),
+      cmocka_unit_test(layouts_need_few_frames),
+      cmocka_unit_test(orders_and_sums_are_composed),
+      cmocka_unit_test(every_type_is_gathered),
+      cmocka_unit_test(unsound_maps_are_found),
+      cmocka_unit_test(failing_memory_is_said),
+      cmocka_unit_test(kernels_compile_for_every_target),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
