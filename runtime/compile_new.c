@@ -34,23 +34,30 @@ static enum cb_status analyse(struct cb_work *work, const struct cb_options *opt
   return s;
 }
 
-/* What a cache would keep beside the texts: the arrays, without values, and the map. */
-static int64_t data_bytes(const struct cb_work *work) {
+/* What a cache would keep beside the texts: the arrays, without values. */
+static int64_t kept_arrays(const struct cb_work *work) {
   const struct cb_plan *plan = work->plan;
   int64_t bytes = cb_plan_bytes(plan);
-  for (int r = 0; r < plan->regions_count && work->request.values != CBGEN_VALUES_FIXED; r++) {
-    bytes += plan->regions[r].value_slots * (work->order.wide ? 8 : 4);
+  for (int r = 0; r < plan->regions_count && work->request.values != CBGEN_VALUES_FIXED; r++)
     for (int a = 0; a < plan->regions[r].arrays_count; a++)
       if (plan->regions[r].arrays[a].role == CB_ROLE_VALUES)
         bytes -= plan->regions[r].arrays[a].count * (int64_t)cb_type_size(plan->regions[r].arrays[a].type);
-  }
   return bytes;
 }
 
-static int keeps_data(const struct cb_work *work) {
+/* `map_bytes`: of the value map, which is kept, too. */
+static int keeps_data(const struct cb_work *work, int64_t map_bytes) {
   enum { MOST = 256 << 20 };
   if (work->info.cache == CBGEN_CACHE_OFF || work->context->keep == CB_KEEP_NEVER) return 0;
-  return work->context->keep == CB_KEEP_ALWAYS || data_bytes(work) <= MOST;
+  return work->context->keep == CB_KEEP_ALWAYS || kept_arrays(work) + map_bytes <= MOST;
+}
+
+/* The least that a map takes, before there is one: its groups. */
+static int64_t least_map_bytes(const struct cb_work *work) {
+  int64_t groups = 0;
+  if (work->request.values == CBGEN_VALUES_FIXED) return 0;
+  for (int r = 0; r < work->plan->regions_count; r++) groups += cb_groups_of(work->plan->regions[r].value_slots);
+  return groups * (int64_t)sizeof(struct cb_value_group);
 }
 
 /* Arrays without values, and the map by which values will move. */
@@ -71,11 +78,13 @@ static enum cb_status pack_mapped(struct cb_work *work) {
 static enum cb_status pack(struct cb_work *work) {
   const int fixed = work->request.values == CBGEN_VALUES_FIXED;
   enum cb_status s = CB_OK;
-  work->keep = keeps_data(work);
-  if (!fixed && (work->keep || work->device_packs || work->request.values == CBGEN_VALUES_MUTABLE))
+  work->keep = keeps_data(work, least_map_bytes(work));
+  if (!fixed && (work->keep || work->device_packs || work->request.values == CBGEN_VALUES_MUTABLE)) {
     s = pack_mapped(work);
-  else
+    work->keep = !s && keeps_data(work, cb_value_map_bytes(&work->map));
+  } else {
     s = cb_pack(&work->blob, work->plan, work->assignment, &work->csr, work->pattern, work->diag);
+  }
   work->info.pack_seconds += cb_work_lap(work);
   return s;
 }
