@@ -762,6 +762,25 @@ static void test_prune_and_list(void **state) {
   cb_cache_close(cache);
 }
 
+static void test_order_within_a_second(void **state) {
+  (void)state;
+  static const long ns[] = {500, 700, 600};
+  struct cb_diag diag = {0};
+  struct cb_cache_listing listing = {0};
+  const char *directory = fresh("second");
+  struct cb_cache *cache = open_cache(directory, 0);
+  for (unsigned i = 0; i < 3; i++) {
+    const struct timespec times[2] = {{1700000000, ns[i]}, {1700000000, ns[i]}};
+    put(cache, key_of(i), 0);
+    assert_int_equal(utimensat(AT_FDCWD, path_of(directory, key_of(i)), times, 0), 0);
+  }
+  assert_ok(cb_cache_list(cache, &listing, &diag));
+  assert_int_equal(listing.count, 3);
+  for (unsigned i = 0; i < 3; i++) assert_int_equal(listing.items[i].used_ns, 700 - 100 * i);
+  cb_cache_listing_release(&listing);
+  cb_cache_close(cache);
+}
+
 /* ---- drafts */
 
 /* A process number that was a process's just now. */
@@ -911,6 +930,7 @@ int main(void) {
       cmocka_unit_test(test_eviction_order),
       cmocka_unit_test(test_eviction_keeps_what_was_just_put),
       cmocka_unit_test(test_prune_and_list),
+      cmocka_unit_test(test_order_within_a_second),
       cmocka_unit_test(test_drafts),
       cmocka_unit_test(test_draft_names),
       cmocka_unit_test(test_file_size_limit),
