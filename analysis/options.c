@@ -82,8 +82,10 @@ const struct cb_option cb_option_table[] = {
      "recipe hot: hot and cold steps each that a lane loads together; 0: by the matrix"},
     {"hot-gather", FIELD(hot_gather), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
      "recipe hot: a first launch lays the hot entries of x side by side"},
+    {"hot-warm", FIELD(hot_warm), 0, 0, INT64_C(1) << 30, 0, NULL,
+     "recipe hot: that launch does so for so many further columns; 0: by the matrix"},
     {"hot-three-bytes", FIELD(hot_three_bytes), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
-     "recipe hot: columns of cold nonzeros in three bytes"},
+     "recipe hot: indices of cold nonzeros in three bytes"},
     {"bake-limit", FIELD(bake_limit), 0, 0, 16384, 64, NULL,
      "index tables up to this many entries go into the text"},
     {NULL, 0, 0, 0, 0, 0, NULL, NULL},
@@ -203,6 +205,9 @@ enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag
   if (threads && threads != 256 && threads != 512 && threads != 1024)
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'hot-threads' cannot be %lld; it takes 0, 256, 512 or 1024",
                    (long long)threads);
+  if (options->hot_warm > 0 && options->hot_gather == CB_OFF)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "option 'hot-warm' is %lld but 'hot-gather' is off: no launch would lay them "
+                                          "side by side", (long long)options->hot_warm);
   if (options->unit_budget && options->unit_budget < 16)
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'unit-budget' cannot be %lld; it takes 0 or at least 16",
                    (long long)options->unit_budget);

@@ -61,6 +61,7 @@ struct cb_options {
   int64_t hot_threads; /* of a thread block: 0 (auto), 256, 512 or 1024 */
   int64_t hot_batch;   /* hot and cold steps each whose loads are under way together: 0 (auto), 1 to 8 */
   int64_t hot_gather;  /* enum cb_switch: a first launch lays the hot entries of x side by side */
+  int64_t hot_warm;    /* columns whose entries that launch lays side by side for L2: 0 (auto) or their number */
   int64_t hot_three_bytes; /* enum cb_switch: columns of cold nonzeros in three bytes where they fit */
   /* text */
   int64_t bake_limit; /* index tables up to this many entries become part of the text */

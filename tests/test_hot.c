@@ -5,6 +5,7 @@
 #include "tests/support.h"
 
 #include "analysis/layout.h"
+#include "analysis/layouts/hot_columns.h"
 #include "runtime/verify.h"
 
 #include <omp.h>
@@ -97,6 +98,90 @@ static void takes_the_hottest(void **state) {
   }
 }
 
+static int octave(int64_t count) {
+  int log2 = 0;
+  while (count >> (log2 + 1)) log2++;
+  return log2;
+}
+
+/* Of the warm column at `i` what the table says of its neighbour before it: by frequency up to a factor of two, then by
+ * number. */
+static void warm_in_order(struct product *product, const int *count, int64_t i, int64_t hot) {
+  const int64_t column = (int64_t)element(product, "hot_column", i);
+  const int64_t before = (int64_t)element(product, "hot_column", i - 1);
+  if (i == hot) return;
+  const int now = octave(count[column]), then = octave(count[before]);
+  assert_true(now < then || (now == then && column > before));
+}
+
+/* The warm columns are the next ones, in classes; they are all there is when more are asked for. */
+static void then_the_warm(void **state) {
+  (void)state;
+  static const int hots[] = {1, 40, 300, 900}, warms[] = {0, 1, 50, 333, 100000};
+  for (size_t c = 0; c < 20; c++) {
+    char settings[64];
+    snprintf(settings, sizeof settings, "hot-columns=%d hot-warm=%d bake-limit=0", hots[c % 4], warms[c / 4]);
+    struct product product = hot_of("rmat,scale=11,edge_factor=8", settings);
+    const struct cb_csr *csr = product.csr;
+    const int64_t hot = constant(product.plan, "kHot");
+    int *count = calloc((size_t)csr->cols, sizeof *count), *place = calloc((size_t)csr->cols, sizeof *place);
+    int64_t occupied = 0;
+    for (int64_t k = 0; k < csr->nnz; k++) occupied += !count[csr->col_idx[k]]++;
+    const int64_t warm = warms[c / 4] < occupied - hot ? warms[c / 4] : occupied - hot;
+    assert_int_equal(array(product.plan, "hot_column")->count, hot + warm);
+    assert_int_equal(strtol(fact(product.plan, "warm") ? fact(product.plan, "warm") : "0", NULL, 10), warm);
+    for (int64_t i = 0; i < hot + warm; i++) {
+      const int64_t column = (int64_t)element(&product, "hot_column", i);
+      assert_int_equal(place[column], 0); /* once */
+      place[column] = i < hot ? 2 : 1;
+      if (i >= hot) warm_in_order(&product, count, i, hot);
+    }
+    for (int64_t a = 0; a < csr->cols; a++)
+      for (int64_t b = 0; place[a] && b < csr->cols; b++)
+        if (place[b] < place[a]) assert_true(count[a] > count[b] || (count[a] == count[b] && a < b));
+    free(count);
+    free(place);
+    product_release(&product);
+  }
+}
+
+static struct cb_hot_columns choose(const struct cb_csr *csr, const char *settings, int64_t l2_bytes) {
+  struct cb_diag diag = {0};
+  struct cb_options options;
+  struct cb_target target;
+  struct cb_hot_columns columns;
+  set_options(&options, settings);
+  assert_ok(cb_target_find(&target, "sm_90", &diag));
+  target.l2_bytes = l2_bytes;
+  const struct cb_hot_shape shape = {csr, &options, &target, 8, 8, 132};
+  assert_ok(cb_hot_columns_choose(&columns, &shape, &diag));
+  const struct cb_hot_columns numbers = columns;
+  cb_hot_columns_release(&columns);
+  return numbers;
+}
+
+/* Only where L2 loses entries of x is something gained; the smaller it is, the more is lost. */
+static void warm_where_l2_is_small(void **state) {
+  (void)state;
+  struct cb_csr csr = matrix_of("rmat,scale=18,edge_factor=16");
+  const char *automatic = "recipe=hot hot-columns=2000";
+  struct cb_hot_columns columns = choose(&csr, automatic, 60 << 20), none;
+  assert_int_equal(columns.warm, 0);
+  assert_true(columns.rest > 10000);
+  columns = choose(&csr, automatic, 2 << 20);
+  assert_true(columns.warm > 1000);
+  assert_true(columns.gather);
+  none = choose(&csr, "recipe=hot hot-columns=2000 hot-warm=1", 2 << 20);
+  assert_int_equal(none.warm, 1); /* as good as none */
+  assert_int_equal(none.prepare_ns, 0);
+  assert_true(columns.prepare_ns + columns.miss_ns + 2000 <= none.miss_ns);
+  assert_true(choose(&csr, "recipe=hot hot-columns=2000 hot-warm=1", 1 << 20).miss_ns > none.miss_ns);
+  none = choose(&csr, "recipe=hot hot-columns=2000 hot-gather=off", 2 << 20);
+  assert_int_equal(none.warm, 0);
+  assert_false(none.gather);
+  cb_csr_release(&csr);
+}
+
 static enum cb_status plan_status(const char *matrix, const char *settings, const char *target_name,
                                   struct cb_diag *message) {
   struct cb_diag diag = {0};
@@ -130,6 +215,9 @@ static void refuses_what_has_no_hot_columns(void **state) {
   assert_int_equal(plan_status(many, most, "sm_89", &message), CB_ERR_LIMIT);
   assert_int_equal(plan_status(many, "type=f32 hot-columns=16384", "sm_89", &message), CB_OK);
   assert_int_equal(plan_status(many, "hot-columns=4 hot-threads=100", "sm_90", &message), CB_ERR_ARGUMENT);
+  assert_int_equal(plan_status(many, "hot-columns=4 hot-warm=5 hot-gather=off", "sm_90", &message), CB_ERR_ARGUMENT);
+  assert_non_null(strstr(message.message, "hot-gather"));
+  assert_int_equal(plan_status(many, "hot-columns=4 hot-gather=off", "sm_90", &message), CB_OK);
 }
 
 /* As it decides itself, on a graph that is worth it. */
@@ -205,7 +293,7 @@ static void text_has_what_it_needs(void **state) {
   /* Every column is hot: no text of cold ones. */
   struct product all = hot_of("rmat,scale=8,edge_factor=4", "hot-columns=256");
   assert_false(has(&all, "cold_"));
-  assert_null(array(all.plan, "cold_column"));
+  assert_null(array(all.plan, "cold_index"));
   /* A launch before, carries, and more shared memory than kernels may have unasked. */
   struct product large = hot_of("rmat,scale=14,edge_factor=8", "hot-columns=7000 hot-gather=on");
   assert_int_equal(large.plan->launches_count, 2);
@@ -213,22 +301,30 @@ static void text_has_what_it_needs(void **state) {
   assert_true(has(&large, "hot0::prepare("));
   assert_true(has(&large, "last_to_arrive"));
   assert_true(has_anywhere(&large, "cudaFuncSetAttribute(test_spmv_1, cudaFuncAttributeMaxDynamicSharedMemorySize, 56000)"));
+  /* Warm ones: all that is not hot, or a choice at run time. */
+  struct product some = hot_of("rmat,scale=8,edge_factor=4", "hot-columns=30 hot-warm=20");
+  assert_int_equal(some.plan->launches_count, 2);
+  assert_true(has(&some, "cold_entry(vectors, indices[i])"));
+  assert_true(has(&some, "index < kWarm ?"));
+  struct product rest = hot_of("rmat,scale=8,edge_factor=4", "hot-columns=30 hot-warm=256");
+  assert_true(has(&rest, "cold_entry(vectors, indices[i])"));
+  assert_false(has(&rest, "kWarm"));
   /* Columns of three bytes. */
   struct product wide = hot_of("random,rows=50,cols=70000,density=0.001", "hot-columns=9");
-  assert_int_equal(array(wide.plan, "cold_column")->type, CB_U16);
-  assert_int_equal(array(wide.plan, "cold_column_high")->largest, 1);
+  assert_int_equal(array(wide.plan, "cold_index")->type, CB_U16);
+  assert_int_equal(array(wide.plan, "cold_index_high")->largest, 1);
   struct product words = hot_of("random,rows=50,cols=70000,density=0.001", "hot-columns=9 hot-three-bytes=off");
-  assert_int_equal(array(words.plan, "cold_column")->type, CB_U32);
-  assert_null(array(words.plan, "cold_column_high"));
-  struct product *const every[] = {&plain, &all, &large, &wide, &words};
-  for (int i = 0; i < 5; i++) product_release(every[i]);
+  assert_int_equal(array(words.plan, "cold_index")->type, CB_U32);
+  assert_null(array(words.plan, "cold_index_high"));
+  struct product *const every[] = {&plain, &all, &large, &wide, &words, &some, &rest};
+  for (int i = 0; i < 7; i++) product_release(every[i]);
 }
 
 static void threads_change_nothing(void **state) {
   (void)state;
   static const char *const settings[] = {"hot-columns=500", "hot-columns=80 hot-threads=256 type=f32",
-                                         "hot-columns=4096 hot-gather=on"};
-  for (int set = 0; set < 3; set++) {
+                                         "hot-columns=4096 hot-gather=on", "hot-columns=300 hot-warm=1500"};
+  for (int set = 0; set < 4; set++) {
     omp_set_num_threads(1);
     struct product first = hot_of("rmat,scale=13,edge_factor=8", settings[set]);
     for (int threads = 2; threads <= 5; threads += 3) {
@@ -249,7 +345,7 @@ static void every_allocation_may_fail(void **state) {
   (void)state;
   static const char *const matrices[] = {"random,rows=61,cols=60,density=0.2", "powerlaw,rows=900,cols=80000,max=3000",
                                          "dense,rows=20,cols=30"};
-  static const char *const settings[] = {"recipe=hot hot-columns=20 hot-gather=on", "recipe=hot hot-columns=30",
+  static const char *const settings[] = {"recipe=hot hot-columns=20 hot-warm=9", "recipe=hot hot-columns=30",
                                          "recipe=hot hot-columns=30"};
   omp_set_num_threads(1);
   for (int set = 0; set < 3; set++) {
@@ -296,11 +392,11 @@ struct gathered {
 
 /* Types and forms take turns. */
 static void gather(struct gathered *gathered, const char *matrix, const char *settings) {
-  static const char *const forms[] = {"ax", "add", "axpby"}, *const types[] = {"f64", "f32"};
+  static const char *const forms[] = {"ax", "add", "axpby"}, *const types[] = {"f64", "f32", "f16-f32"};
   const int number = gathered->count++;
   char text[200];
   assert_true(number < MOST_PRODUCTS);
-  snprintf(text, sizeof text, "type=%s form=%s %s", types[number % 2], forms[number / 2 % 3], settings);
+  snprintf(text, sizeof text, "type=%s form=%s %s", types[number % 3], forms[number / 3 % 3], settings);
   snprintf(gathered->names[number], sizeof gathered->names[number], "%.100s %.150s", matrix, text);
   gathered->products[number] = hot_of(matrix, text);
 }
@@ -355,7 +451,8 @@ static void products_of_all_shapes(void **state) {
   };
   static const char *const settings[] = {"hot-columns=1 hot-batch=1", "hot-columns=7 hot-threads=256",
                                          "hot-columns=30 hot-gather=on hot-threads=512",
-                                         "hot-columns=9000 hot-batch=8", "hot-columns=12 hot-three-bytes=off bake-limit=0"};
+                                         "hot-columns=9000 hot-batch=8", "hot-columns=3 hot-warm=8",
+                                         "hot-columns=2 hot-warm=100000 hot-batch=3", "hot-columns=12 hot-three-bytes=off bake-limit=0"};
   struct gathered *gathered = calloc(1, sizeof *gathered);
   for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++)
     for (size_t set = 0; set < sizeof settings / sizeof *settings; set++) gather(gathered, matrices[m], settings[set]);
@@ -368,7 +465,8 @@ static void products_of_graphs(void **state) {
   static const char *const matrices[] = {"rmat,scale=10,edge_factor=8", "rmat,scale=13,edge_factor=6",
                                          "powerlaw,rows=2000,cols=3000,max=2500"};
   static const char *const settings[] = {"hot-columns=100", "hot-columns=600 hot-gather=on",
-                                         "hot-columns=2500 hot-threads=256 hot-gather=on"};
+                                         "hot-columns=2500 hot-threads=256 hot-gather=on",
+                                         "hot-columns=64 hot-warm=800", "hot-columns=64 hot-warm=5000 hot-three-bytes=off"};
   struct gathered *gathered = calloc(1, sizeof *gathered);
   for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++)
     for (size_t set = 0; set < sizeof settings / sizeof *settings; set++) gather(gathered, matrices[m], settings[set]);
@@ -382,6 +480,8 @@ int main(void) {
   omp_set_num_threads(1); /* small matrices: threads that wait for each other only cost time */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(takes_the_hottest),
+      cmocka_unit_test(then_the_warm),
+      cmocka_unit_test(warm_where_l2_is_small),
       cmocka_unit_test(refuses_what_has_no_hot_columns),
       cmocka_unit_test(chooses_for_a_graph),
       cmocka_unit_test(every_nonzero_has_one_slot),

@@ -13,10 +13,16 @@
  * A hot column saves a gather for each of its nonzeros and costs each thread block a copy. With `gather` a launch of
  * its own lays the entries side by side first, and thread blocks copy them as a stream: four f64 to a sector.
  *
+ * That launch may lay the next columns by frequency side by side too, the warm ones. Where a product streams much more
+ * than L2 holds, an entry stays there only if its sector is asked for often enough. In x, frequent entries share
+ * sectors with rare ones; side by side they stay. A cold nonzero then has an index instead of its column: below the
+ * number of warm entries one of those, from there on the column plus that number.
+ *
  * How to read it: hot_plan near the end calls the passes in order.
  */
 #include "analysis/layout.h"
 
+#include "analysis/layouts/hot_columns.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -24,14 +30,12 @@
 enum {
   LANES = 32,
   NO_ROW = -1,
-  COLD = -1,
   MOST_AIM = 16,                     /* steps per lane that lanes are chosen for, hot and cold together */
   STEP_KEYS = 2 * MOST_AIM + 2,      /* steps of a slice, as far as they order rows */
-  COUNT_KEYS = 1 << 16,              /* nonzeros of a column, as far as they order columns */
   MOST_HOT = 1 << 16,                /* places have 16 bits */
-  PREPARE_THREADS = 256, PREPARE_NS = 3500,
-  L1_EXTRA = 28 << 10, /* L1 and shared memory of a multiprocessor together, less shared memory's most */
-  NS_WORTH = 2000      /* less than this saved: refused */
+  ALIGNED = 16,                      /* sums before the gathered entries: whole lines */
+  PREPARE_THREADS = 256,
+  PREPARE_EACH = 4                   /* entries of a thread when there are many */
 };
 
 /* Nonzeros of a row, or what a piece or a lane has of them. */
@@ -42,11 +46,10 @@ struct share {
 struct state {
   const struct cb_csr *csr;
   int64_t vector_bytes;
-  int threads, batch, gather, three_bytes;
+  int threads, batch, three_bytes;
   int64_t blocks; /* thread blocks, one to a multiprocessor */
   /* columns */
-  int64_t hot;       /* their number */
-  int32_t *place_of; /* by column: place among the hot ones in order, or COLD */
+  struct cb_hot_columns at;
   uint32_t *hot_in_row; /* nonzeros, by row */
   int64_t hot_nonzeros;
   /* slices */
@@ -63,7 +66,7 @@ struct state {
 static void state_release(void *memory) {
   struct state *state = memory;
   if (!state) return;
-  cb_free(state->place_of);
+  cb_hot_columns_release(&state->at);
   cb_free(state->hot_in_row);
   cb_free(state->lanes_log2);
   cb_free(state->first_place);
@@ -77,98 +80,11 @@ static void state_release(void *memory) {
 static int64_t divide_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
 static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
-/* ---- hot columns: needs the part; adds hot, place_of, gather, blocks */
+/* ---- rows: needs the columns; adds hot_in_row, hot_nonzeros */
 
-/* Nonzeros by column. */
-static uint32_t *count_columns(const struct cb_csr *csr) {
-  uint32_t *counts = cb_calloc((size_t)csr->cols, sizeof *counts);
-  if (!counts) return NULL;
-#pragma omp parallel for schedule(static)
-  for (int64_t k = 0; k < csr->nnz; k++) {
-#pragma omp atomic
-    counts[csr->col_idx[k]]++;
-  }
-  return counts;
+static int is_hot(const struct state *state, int64_t column) {
+  return (uint32_t)state->at.place_of[column] < (uint32_t)state->at.hot; /* CB_COLD is large then */
 }
-
-static int64_t key_of(uint32_t count) { return count < COUNT_KEYS ? count : COUNT_KEYS - 1; }
-
-/* What a choice of hot columns gives: those of at least `least` nonzeros, `most` at most. */
-struct choice {
-  int gather;
-  int64_t columns, nonzeros;
-  int64_t saved_ns;
-};
-
-static struct choice weigh(const int64_t *columns_with, const struct cb_target *target, const struct state *state,
-                           int64_t most, int gather) {
-  struct choice choice = {.gather = gather};
-  const int64_t copies = gather ? divide_up(state->blocks * state->vector_bytes, 32) : state->blocks;
-  for (int64_t count = COUNT_KEYS - 1; count > copies && choice.columns < most; count--) {
-    const int64_t taken = smaller(columns_with[count], most - choice.columns);
-    choice.columns += taken;
-    choice.nonzeros += taken * count;
-  }
-  choice.saved_ns = (choice.nonzeros - choice.columns * copies) / target->sectors_g_per_s - (gather ? PREPARE_NS : 0);
-  return choice;
-}
-
-/* Numbers the `hot` hottest columns in the order of columns. */
-static void number_columns(struct state *state, const uint32_t *counts, const int64_t *columns_with) {
-  int64_t least = COUNT_KEYS - 1, above = 0, number = 0;
-  while (least > 1 && above + columns_with[least] < state->hot) above += columns_with[least--];
-  int64_t ties = state->hot - above; /* of the columns with exactly `least`, the first */
-  for (int64_t column = 0; column < state->csr->cols; column++) {
-    const int64_t key = key_of(counts[column]);
-    const int taken = key > least || (key == least && ties-- > 0);
-    state->place_of[column] = taken ? (int32_t)number++ : COLD;
-  }
-  state->hot = number;
-}
-
-static enum cb_status choose_columns(struct state *state, const struct cb_options *options,
-                                     const struct cb_target *target, const uint32_t *counts, int64_t *columns_with,
-                                     struct cb_diag *diag) {
-  const struct cb_csr *csr = state->csr;
-  const int64_t room = target->shared_per_block / state->vector_bytes;
-  const int64_t half = (target->shared_per_sm + L1_EXTRA) / 2 / state->vector_bytes;
-  int64_t occupied = 0;
-  for (int64_t column = 0; column < csr->cols; column++) {
-    columns_with[key_of(counts[column])]++;
-    occupied += counts[column] > 0;
-  }
-  if (options->hot_columns > room)
-    return cb_fail(diag, CB_ERR_LIMIT, "%lld hot columns do not fit into shared memory; '%s' has room for %lld",
-                   (long long)options->hot_columns, target->model, (long long)room);
-  struct choice best = weigh(columns_with, target, state, smaller(half, room), 0);
-  const struct choice gathered = weigh(columns_with, target, state, smaller(half, room), 1);
-  const int gather = options->hot_gather == CB_AUTO ? gathered.saved_ns > best.saved_ns : options->hot_gather == CB_ON;
-  if (gather) best = gathered;
-  state->gather = best.gather;
-  state->hot = smaller(options->hot_columns ? options->hot_columns : best.columns, occupied);
-  if (!options->hot_columns && (best.nonzeros * 100 < csr->nnz * options->hot_share || best.saved_ns < NS_WORTH))
-    return cb_fail(diag, CB_ERR_UNSUPPORTED,
-                   "%lld hot columns would hold %lld of %lld nonzeros: too few; --hot-columns forces a number",
-                   (long long)best.columns, (long long)best.nonzeros, (long long)csr->nnz);
-  number_columns(state, counts, columns_with);
-  return CB_OK;
-}
-
-static enum cb_status find_columns(struct state *state, const struct cb_options *options,
-                                   const struct cb_target *target, struct cb_diag *diag) {
-  const struct cb_csr *csr = state->csr;
-  uint32_t *counts = count_columns(csr);
-  int64_t *columns_with = cb_calloc(COUNT_KEYS, sizeof *columns_with);
-  state->place_of = cb_alloc((size_t)csr->cols, sizeof *state->place_of);
-  const enum cb_status s = counts && columns_with && state->place_of
-                               ? choose_columns(state, options, target, counts, columns_with, diag)
-                               : cb_fail_memory(diag, "hot columns", (uint64_t)csr->cols * 8);
-  cb_free(counts);
-  cb_free(columns_with);
-  return s;
-}
-
-/* ---- rows: needs place_of; adds hot_in_row, hot_nonzeros */
 
 static int count_rows(struct state *state) {
   const struct cb_csr *csr = state->csr;
@@ -179,7 +95,7 @@ static int count_rows(struct state *state) {
   for (int64_t row = 0; row < csr->rows; row++) {
     uint32_t hot = 0;
     for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
-      hot += state->place_of[csr->col_idx[k]] != COLD;
+      hot += (uint32_t)is_hot(state, csr->col_idx[k]);
     state->hot_in_row[row] = hot;
     nonzeros += hot;
   }
@@ -412,6 +328,12 @@ static int64_t row_at(const struct state *state, int64_t slice, int64_t in_slice
   return row;
 }
 
+/* What a cold nonzero's index is. */
+static uint32_t cold_index(const struct state *state, int64_t column) {
+  const int64_t place = state->at.place_of[column];
+  return (uint32_t)(place == CB_COLD ? column + state->at.warm : place - state->at.hot);
+}
+
 static void fill_indices(const struct state *state, uint32_t *places, uint32_t *columns) {
   const struct cb_csr *csr = state->csr;
 #pragma omp parallel for schedule(dynamic, 64)
@@ -420,9 +342,9 @@ static void fill_indices(const struct state *state, uint32_t *places, uint32_t *
       struct walk walk;
       const int64_t row = row_at(state, slice, i, &walk);
       for (int64_t k = row == NO_ROW ? 0 : cb_csr_row(csr, row); row != NO_ROW && k < cb_csr_row(csr, row + 1); k++) {
-        const int32_t place = state->place_of[csr->col_idx[k]];
-        if (place != COLD) places[next_hot(state, &walk)] = (uint32_t)place;
-        else columns[next_cold(state, &walk)] = (uint32_t)csr->col_idx[k];
+        const int64_t column = csr->col_idx[k];
+        if (is_hot(state, column)) places[next_hot(state, &walk)] = (uint32_t)state->at.place_of[column];
+        else columns[next_cold(state, &walk)] = cold_index(state, column);
       }
     }
 }
@@ -434,9 +356,9 @@ static void draft_three_bytes(struct cb_draft *draft, uint32_t *columns, int64_t
     high[slot] = columns[slot] >> 16;
     columns[slot] &= 0xffff;
   }
-  cb_draft_streamed(draft, "cold_column", "column of a cold slot: its lower 16 bits", columns, 0, slots);
-  cb_draft_streamed(draft, "cold_column_high", "the bits above", high, 0, slots);
-  cb_draft_hole(draft, "cold_column", "(cold_column(arrays, slot) | cold_column_high(arrays, slot) << 16)");
+  cb_draft_streamed(draft, "cold_index", "where the entry of a cold slot is: lower 16 bits", columns, 0, slots);
+  cb_draft_streamed(draft, "cold_index_high", "the bits above", high, 0, slots);
+  cb_draft_hole(draft, "cold_index", "(cold_index(arrays, slot) | cold_index_high(arrays, slot) << 16)");
 }
 
 static void draft_indices(struct cb_draft *draft, const struct state *state) {
@@ -451,8 +373,8 @@ static void draft_indices(struct cb_draft *draft, const struct state *state) {
   } else if (state->three_bytes && columns) {
     draft_three_bytes(draft, columns, slots);
   } else {
-    cb_draft_streamed(draft, "cold_column", "column of a cold slot", columns, 0, slots);
-    cb_draft_hole(draft, "cold_column", "cold_column(arrays, slot)");
+    cb_draft_streamed(draft, "cold_index", "where the entry of a cold slot is", columns, 0, slots);
+    cb_draft_hole(draft, "cold_index", "cold_index(arrays, slot)");
   }
   cb_draft_values(draft, "values", "hot slots, then cold ones; per slice, step and lane", hot_slots + slots);
   if (slots) cb_draft_constant(draft, "kHotSlots", hot_slots, "plan: slots of hot nonzeros, 32 to a step");
@@ -511,10 +433,12 @@ static void draft_slices(struct cb_draft *draft, const struct state *state, int 
 }
 
 static void draft_columns(struct cb_draft *draft, const struct state *state) {
-  uint32_t *columns = cb_alloc((size_t)state->hot, sizeof *columns);
+  const int64_t count = state->at.hot + state->at.warm;
+  uint32_t *columns = cb_alloc((size_t)count, sizeof *columns);
   for (int64_t column = 0; columns && column < state->csr->cols; column++)
-    if (state->place_of[column] != COLD) columns[state->place_of[column]] = (uint32_t)column;
-  cb_draft_index(draft, "hot_column", "the hot columns, in order", columns, 0, state->hot);
+    if (state->at.place_of[column] != CB_COLD) columns[state->at.place_of[column]] = (uint32_t)column;
+  const char *meaning = state->at.warm ? "the hot columns in order, then the warm ones" : "the hot columns, in order";
+  cb_draft_index(draft, "hot_column", meaning, columns, 0, count);
 }
 
 /* Pieces of one row are a group of carry slots, numbered like their slices. */
@@ -544,18 +468,34 @@ static void draft_carries(struct cb_draft *draft, const struct state *state) {
 
 /* Where thread blocks copy the hot entries from: x, or what a first launch has gathered (behind the carry slots). */
 static void draft_entries(struct cb_draft *draft, const struct state *state) {
-  if (!state->gather) {
+  if (!state->at.gather) {
     cb_draft_hole(draft, "hot_entry", "vector_t(load_x(vectors, hot_column(arrays, i)))");
     return;
   }
+  const int64_t before = divide_up(state->split_slices, ALIGNED) * ALIGNED, entries = state->at.hot + state->at.warm;
+  const int64_t each = entries > draft->target->multiprocessors * INT64_C(2048) ? PREPARE_EACH : 1;
   cb_draft_fact(draft, "gather", "first");
-  cb_draft_hole(draft, "hot_entry", "load_stream(gathered(vectors) + i)");
-  cb_draft_hole(draft, "behind_pieces", state->split_slices ? " + kPieces" : "");
+  cb_draft_hole(draft, "hot_entry", "load_l2(gathered(vectors) + i)");
+  cb_draft_constant(draft, "kBefore", before, "plan: sums before the gathered entries");
+  cb_draft_constant(draft, "kGathered", entries, "plan: entries of x that a first launch lays side by side");
+  cb_draft_constant(draft, "kEach", each, "plan: entries of one of its threads");
   cb_draft_include(draft, "region", "hot/prepare.cu.in");
-  draft->region.carry_slots = state->split_slices + state->hot;
+  draft->region.carry_slots = before + entries;
   draft->region.carry_width = 1;
   if (!draft->region.carry_counters) draft->region.carry_counters = 1; /* scratch has both kinds, or none */
-  draft->region.prepare_blocks = divide_up(state->hot, PREPARE_THREADS);
+  draft->region.prepare_blocks = divide_up(entries, PREPARE_THREADS * each);
+}
+
+/* Where the entry of a cold nonzero is: in x, among the warm ones, or in either. */
+static void draft_cold(struct cb_draft *draft, const struct state *state) {
+  if (!state->at.warm) {
+    cb_draft_hole(draft, "cold_entry", "load_x(vectors, indices[i])");
+    return;
+  }
+  cb_draft_fact(draft, "warm", "%lld", (long long)state->at.warm);
+  cb_draft_hole(draft, "cold_entry", "cold_entry(vectors, indices[i])");
+  cb_draft_include(draft, "region", state->at.rest ? "hot/warm_some.cu.in" : "hot/warm_all.cu.in");
+  if (state->at.rest) cb_draft_constant(draft, "kWarm", state->at.warm, "plan: warm columns; larger indices are of x");
 }
 
 static void draft_pieces(struct cb_draft *draft, int any_cold) {
@@ -578,7 +518,7 @@ static void draft_pieces(struct cb_draft *draft, int any_cold) {
 static void draft_region(struct cb_draft *draft, const struct state *state) {
   const int any_cold = state->first_cold[state->slices] > 0;
   const int64_t nonzeros = state->csr->nnz;
-  cb_draft_fact(draft, "columns", "%lld", (long long)state->hot);
+  cb_draft_fact(draft, "columns", "%lld", (long long)state->at.hot);
   cb_draft_fact(draft, "share", "%lld", (long long)(state->hot_nonzeros * 100 / nonzeros));
   cb_draft_fact(draft, "slices", "%lld", (long long)state->slices);
   cb_draft_fact(draft, "steps", "%lld %lld", (long long)state->first_hot[state->slices],
@@ -590,8 +530,9 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
   draft_columns(draft, state);
   draft_carries(draft, state);
   draft_entries(draft, state);
+  if (any_cold) draft_cold(draft, state);
   draft_pieces(draft, any_cold);
-  cb_draft_constant(draft, "kHot", state->hot, "plan: hot columns, whose entries of x lie in shared memory");
+  cb_draft_constant(draft, "kHot", state->at.hot, "plan: hot columns, whose entries of x lie in shared memory");
   cb_draft_constant(draft, "kSlices", state->slices, "plan: slices of 32 lanes");
   cb_draft_constant(draft, "kBatch", state->batch, "plan: steps whose loads are under way together");
   cb_draft_constant(draft, "kThreads", state->threads, "plan: threads of a thread block");
@@ -600,18 +541,18 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
   draft->region.blocks = state->blocks;
   draft->region.threads = state->threads;
   draft->region.blocks_per_sm = 1;
-  draft->region.dynamic_shared = state->hot * state->vector_bytes;
+  draft->region.dynamic_shared = state->at.hot * state->vector_bytes;
   draft->region.commit = draft->commit;
 }
 
 /* Gathers that leave the multiprocessor share the way from L2 with the stream. */
 static void predict(struct cb_draft *draft, const struct state *state) {
   struct cb_cost *cost = &draft->region.cost;
-  const int64_t copies = state->blocks * (state->gather ? divide_up(state->hot * state->vector_bytes, 32) : state->hot);
-  cost->sectors = state->csr->nnz - state->hot_nonzeros + copies;
+  const int64_t copied = state->at.gather ? divide_up(state->at.hot * state->vector_bytes, 32) : state->at.hot;
+  cost->sectors = state->csr->nnz - state->hot_nonzeros + state->blocks * copied;
   cost->work_ns = cost->sectors / draft->target->sectors_g_per_s +
-                  draft->region.bytes * 6 / 10 / draft->target->read_gb_per_s;
-  cost->tail_ns = NS_WORTH + (state->gather ? PREPARE_NS : 0);
+                  draft->region.bytes * 6 / 10 / draft->target->read_gb_per_s + state->at.miss_ns;
+  cost->tail_ns = CB_HOT_NS_WORTH + (state->at.gather ? CB_HOT_PREPARE_NS : 0) + state->at.prepare_ns;
 }
 
 /* ---- the layout */
@@ -620,8 +561,20 @@ static void choose_shape(struct state *state, const struct cb_options *options, 
   const int64_t slots = state->csr->nnz + state->csr->rows;
   state->threads = options->hot_threads ? (int)options->hot_threads : 1024;
   state->batch = options->hot_batch ? (int)options->hot_batch : 4;
-  state->three_bytes = options->hot_three_bytes != CB_OFF && state->csr->cols > 1 << 16 && state->csr->cols <= 1 << 24;
   state->blocks = smaller(target->multiprocessors, divide_up(slots, 4 * state->threads));
+}
+
+static enum cb_status choose_columns(struct state *state, const struct cb_draft *draft, struct cb_diag *diag) {
+  const struct cb_hot_shape shape = {.csr = state->csr,
+                                     .options = draft->options,
+                                     .target = draft->target,
+                                     .value_bytes = (int64_t)cb_type_size(draft->value_type),
+                                     .vector_bytes = state->vector_bytes,
+                                     .blocks = state->blocks};
+  const enum cb_status s = cb_hot_columns_choose(&state->at, &shape, diag);
+  const int64_t indices = state->at.warm + (state->at.rest ? state->csr->cols : 0);
+  state->three_bytes = draft->options->hot_three_bytes != CB_OFF && indices > 1 << 16 && indices <= 1 << 24;
+  return s;
 }
 
 static enum cb_status hot_plan(struct cb_draft *draft, struct cb_diag *diag) {
@@ -636,7 +589,7 @@ static enum cb_status hot_plan(struct cb_draft *draft, struct cb_diag *diag) {
   state->csr = csr;
   state->vector_bytes = (int64_t)cb_type_size(draft->vector_type);
   choose_shape(state, draft->options, draft->target);
-  const enum cb_status s = find_columns(state, draft->options, draft->target, diag);
+  const enum cb_status s = choose_columns(state, draft, diag);
   if (s) return s;
   if (!count_rows(state) || !cut_slices(state) || !deal_slices(state) || !count_steps(state))
     return cb_fail_memory(diag, "slices", (uint64_t)csr->rows * 16);
@@ -661,8 +614,8 @@ static enum cb_status hot_pack(const struct cb_region *region, const struct cb_r
       struct walk walk;
       const int64_t row = row_at(state, slice, i, &walk);
       for (int64_t k = row == NO_ROW ? 0 : cb_csr_row(csr, row); row != NO_ROW && k < cb_csr_row(csr, row + 1); k++) {
-        const int is_hot = state->place_of[csr->col_idx[k]] != COLD;
-        const int64_t slot = is_hot ? next_hot(state, &walk) : cold_slots + next_cold(state, &walk);
+        const int hot = is_hot(state, csr->col_idx[k]);
+        const int64_t slot = hot ? next_hot(state, &walk) : cold_slots + next_cold(state, &walk);
         cb_slot_set(map, slot, cb_part_origin(&work->part, k));
       }
     }

@@ -39,6 +39,9 @@ namespace hot0 {
 
 using index_t = int;  // holds any index into the arrays below
 constexpr int kHotSlots = 224;  // plan: slots of hot nonzeros, 32 to a step
+constexpr int kBefore = 0;  // plan: sums before the gathered entries
+constexpr int kGathered = 3;  // plan: entries of x that a first launch lays side by side
+constexpr int kEach = 1;  // plan: entries of one of its threads
 constexpr int kHot = 3;  // plan: hot columns, whose entries of x lie in shared memory
 constexpr int kSlices = 3;  // plan: slices of 32 lanes
 constexpr int kBatch = 4;  // plan: steps whose loads are under way together
@@ -48,7 +51,7 @@ constexpr int kWarps = 32;  // their warps
 
 struct Arrays {
   const uint8_t *hot_place;  // 224: place of a hot slot's column among the hot ones
-  const uint8_t *cold_column;  // 128: column of a cold slot
+  const uint8_t *cold_index;  // 128: where the entry of a cold slot is
   const double *values;  // 352: hot slots, then cold ones; per slice, step and lane
   const uint8_t *lane_hot;  // 96: hot nonzeros of a lane
   const uint8_t *lane_cold;  // 96: cold nonzeros of a lane
@@ -56,7 +59,7 @@ struct Arrays {
 };
 
 CBGEN_DEVICE int hot_place(const Arrays &arrays, int i) { return load_stream(arrays.hot_place + i); }
-CBGEN_DEVICE int cold_column(const Arrays &arrays, int i) { return load_stream(arrays.cold_column + i); }
+CBGEN_DEVICE int cold_index(const Arrays &arrays, int i) { return load_stream(arrays.cold_index + i); }
 CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
   return sum_t(load_stream(arrays.values + slot));
 }
@@ -84,13 +87,22 @@ __device__ const uint8_t hot_column_table[] = {
     6, 30, 89};
 CBGEN_DEVICE int hot_column(const Arrays &, int i) { return hot_column_table[i]; }
 
+// A launch of its own lays entries of x side by side, so that thread blocks read them as a stream, or find them in L2.
 CBGEN_DEVICE vector_t *gathered(const Vectors &vectors) {
-  return (vector_t *)(vectors.carry_sums + 0);
+  return (vector_t *)(vectors.carry_sums + 0 + kBefore);
 }
 
 CBGEN_DEVICE void prepare(const Arrays &arrays, const Vectors &vectors, int thread_block) {
-  const int i = 256 * thread_block + (int)threadIdx.x;
-  if (i < kHot) gathered(vectors)[i] = vector_t(load_x(vectors, hot_column(arrays, i)));
+  const int first = kEach * 256 * thread_block + (int)threadIdx.x;
+  sum_t entries[kEach];
+#pragma unroll
+  for (int j = 0; j < kEach; j++) {
+    const int i = first + 256 * j;
+    entries[j] = i < kGathered ? load_x(vectors, hot_column(arrays, i)) : sum_t(0);
+  }
+#pragma unroll
+  for (int j = 0; j < kEach; j++)
+    if (first + 256 * j < kGathered) gathered(vectors)[first + 256 * j] = vector_t(entries[j]);
 }
 
 // What a lane must know of a slice. Places hold a row, or a piece of one, whose nonzeros its lanes take in turns.
@@ -116,7 +128,7 @@ CBGEN_DEVICE Slice slice_at(const Arrays &arrays, int slice, int lane) {
 CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
   const DynamicShared<vector_t, kHot> hot;
 #pragma unroll 8
-  for (int i = (int)threadIdx.x; i < kHot; i += kThreads) hot[i] = load_stream(gathered(vectors) + i);
+  for (int i = (int)threadIdx.x; i < kHot; i += kThreads) hot[i] = load_l2(gathered(vectors) + i);
   __syncthreads();
   const int lane = (int)threadIdx.x % 32, first = thread_block + kBlocks * ((int)threadIdx.x / 32);
   if (first >= kSlices) return;
@@ -127,12 +139,12 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
     const int lanes = 1 << at.lanes_log2, row = place_row(arrays, at.first_place + (lane >> at.lanes_log2));
     sum_t sum = 0;
     for (int step = 0; step < max(at.hot_steps, at.cold_steps); step += kBatch) {
-      int columns[kBatch];
+      int indices[kBatch];
       sum_t cold_values[kBatch];
       #pragma unroll
       for (int i = 0; i < kBatch; i++) {
         const index_t slot = at.cold_slot + 32 * index_t(step + i);
-        columns[i] = step + i < at.cold_steps ? cold_column(arrays, slot) : 0;
+        indices[i] = step + i < at.cold_steps ? cold_index(arrays, slot) : 0;
         cold_values[i] = step + i < at.cold_steps ? value(arrays, kHotSlots + slot) : sum_t(0);
       }
       int places[kBatch];
@@ -145,7 +157,7 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
       }
       sum_t cold[kBatch];
       #pragma unroll
-      for (int i = 0; i < kBatch; i++) cold[i] = step + i < at.cold_steps ? load_x(vectors, columns[i]) : sum_t(0);
+      for (int i = 0; i < kBatch; i++) cold[i] = step + i < at.cold_steps ? load_x(vectors, indices[i]) : sum_t(0);
       #pragma unroll
       for (int i = 0; i < kBatch; i++)
         if (step + i < at.hot_steps) sum += hot_values[i] * sum_t(hot[places[i]]);
@@ -185,14 +197,14 @@ struct hubs_matrix {
 };
 
 void hubs_free(hubs_matrix *matrix) {
-  void *const blocks[] = {(void *)matrix->hot0.hot_place, (void *)matrix->hot0.cold_column, (void *)matrix->hot0.values, (void *)matrix->hot0.lane_hot, (void *)matrix->hot0.lane_cold, (void *)matrix->hot0.place_row, matrix->carry_sums, matrix->carry_counters, nullptr};
+  void *const blocks[] = {(void *)matrix->hot0.hot_place, (void *)matrix->hot0.cold_index, (void *)matrix->hot0.values, (void *)matrix->hot0.lane_hot, (void *)matrix->hot0.lane_cold, (void *)matrix->hot0.place_row, matrix->carry_sums, matrix->carry_counters, nullptr};
   for (void *const *block = blocks; *block != nullptr; block++) cudaFree(*block);
   *matrix = {};
 }
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *hubs_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x65e24db16974d2fbu, 0x18fb0cfa6c521831u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xb9802b693fd3be0du, 0xece7f33c7d80487cu};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of hubs: shorter than its header";
   memcpy(header, data, sizeof header);
@@ -216,7 +228,7 @@ const char *hubs_load(hubs_matrix *matrix, const void *data, size_t bytes) {
     size_t offset, bytes;
   } arrays[] = {
       {(void **)&matrix->hot0.hot_place, 256, 224},
-      {(void **)&matrix->hot0.cold_column, 512, 128},
+      {(void **)&matrix->hot0.cold_index, 512, 128},
       {(void **)&matrix->hot0.values, 768, 2816},
       {(void **)&matrix->hot0.lane_hot, 3584, 96},
       {(void **)&matrix->hot0.lane_cold, 3840, 96},

@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Columns by frequency: how many are worth a place in shared memory, and how many one among the warm entries.
+ * Both weigh what a column's copies cost against what its nonzeros gain, from a histogram of the columns'
+ * nonzeros. */
+#include "analysis/layouts/hot_columns.h"
+
+#include "base/memory.h"
+
+enum {
+  COUNT_KEYS = 1 << 16, /* nonzeros of a column, as far as they order columns */
+  CLASSES = 16,         /* of warm columns: those of one have as many nonzeros up to a factor of two */
+  INDEX_BYTES = 3,      /* of a cold nonzero */
+  SECTOR_BYTES = 32,
+  MISS_BYTES = 64,    /* memory is read so many at a time */
+  COPY_BYTES = 32,    /* of memory traffic for a warm entry: its column, its share of x, the copy */
+  L1_EXTRA = 28 << 10 /* L1 and shared memory of a multiprocessor together, less shared memory's most */
+};
+
+/* columns_with[key]: how many columns have so many nonzeros. */
+struct histogram {
+  uint32_t *counts; /* by column */
+  int64_t *columns_with;
+  int64_t occupied;
+};
+
+static int64_t divide_up(int64_t count, int64_t by) {
+  return (count + by - 1) / by;
+}
+static int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+static int64_t key_of(uint32_t count) {
+  return count < COUNT_KEYS ? count : COUNT_KEYS - 1;
+}
+
+static int count_columns(struct histogram *histogram, const struct cb_csr *csr) {
+  uint32_t *counts = histogram->counts = cb_calloc((size_t)csr->cols, sizeof *counts);
+  histogram->columns_with = cb_calloc(COUNT_KEYS, sizeof *histogram->columns_with);
+  if (!counts || !histogram->columns_with) return 0;
+#pragma omp parallel for schedule(static)
+  for (int64_t k = 0; k < csr->nnz; k++) {
+#pragma omp atomic
+    counts[csr->col_idx[k]]++;
+  }
+  for (int64_t column = 0; column < csr->cols; column++) {
+    histogram->columns_with[key_of(counts[column])]++;
+    histogram->occupied += counts[column] > 0;
+  }
+  return 1;
+}
+
+/* ---- hot columns */
+
+struct choice {
+  int gather;
+  int64_t columns, nonzeros;
+  int64_t saved_ns;
+};
+
+static struct choice weigh(const struct histogram *histogram, const struct cb_hot_shape *shape, int64_t most,
+                           int gather) {
+  struct choice choice = {.gather = gather};
+  const int64_t copies =
+      gather ? divide_up(shape->blocks * shape->vector_bytes, SECTOR_BYTES) : shape->blocks;
+  for (int64_t count = COUNT_KEYS - 1; count > copies && choice.columns < most; count--) {
+    const int64_t taken = smaller(histogram->columns_with[count], most - choice.columns);
+    choice.columns += taken;
+    choice.nonzeros += taken * count;
+  }
+  choice.saved_ns = (choice.nonzeros - choice.columns * copies) / shape->target->sectors_g_per_s -
+                    (gather ? CB_HOT_PREPARE_NS : 0);
+  return choice;
+}
+
+static enum cb_status choose_hot(struct cb_hot_columns *columns, const struct histogram *histogram,
+                                 const struct cb_hot_shape *shape, struct cb_diag *diag) {
+  const struct cb_options *options = shape->options;
+  const int64_t room = shape->target->shared_per_block / shape->vector_bytes;
+  const int64_t half = (shape->target->shared_per_sm + L1_EXTRA) / 2 / shape->vector_bytes;
+  if (options->hot_columns > room)
+    return cb_fail(diag, CB_ERR_LIMIT,
+                   "%lld hot columns do not fit into shared memory; '%s' has room for %lld",
+                   (long long)options->hot_columns, shape->target->model, (long long)room);
+  struct choice best = weigh(histogram, shape, smaller(half, room), 0);
+  const struct choice gathered = weigh(histogram, shape, smaller(half, room), 1);
+  const int gather =
+      options->hot_gather == CB_AUTO ? gathered.saved_ns > best.saved_ns : options->hot_gather == CB_ON;
+  if (gather) best = gathered;
+  columns->gather = gather;
+  columns->hot = smaller(options->hot_columns ? options->hot_columns : best.columns, histogram->occupied);
+  if (!options->hot_columns &&
+      (best.nonzeros * 100 < shape->csr->nnz * options->hot_share || best.saved_ns < CB_HOT_NS_WORTH))
+    return cb_fail(
+        diag, CB_ERR_UNSUPPORTED,
+        "%lld hot columns would hold %lld of %lld nonzeros: too few; --hot-columns forces a number",
+        (long long)best.columns, (long long)best.nonzeros, (long long)shape->csr->nnz);
+  return CB_OK;
+}
+
+/* ---- warm columns: need hot */
+
+/* L2 has two halves, each of which keeps what its multiprocessors ask for. What a sector that is asked for so
+ * often by a product misses there, as a part of the requests: between what a least-recently-used cache (an
+ * exponential) and one that forgets at random would miss. Only exact operations: the same on every machine.
+ */
+static double missing(double requests, double residence) {
+  const double seen = requests * residence;
+  return 1 / (1 + seen + seen * seen / 2);
+}
+
+/* The part of a product's duration that what was read once stays in L2: it streams all nonzeros. */
+static double residence_of(const struct cb_hot_shape *shape) {
+  const double streamed = (double)shape->csr->nnz * (double)(shape->value_bytes + INDEX_BYTES);
+  return (double)(shape->target->l2_bytes / 2) / streamed;
+}
+
+struct warmth {
+  int64_t columns;
+  double prepare_ns, miss_ns;
+};
+
+static double cost_of(const struct warmth *warmth) {
+  return warmth->prepare_ns + warmth->miss_ns;
+}
+
+/* `columns` warm ones of whose requests `warm_missed` miss, and `requests` of x's entries. */
+static struct warmth warmth_of(const struct cb_hot_shape *shape, int64_t columns, double warm_missed,
+                               double requests) {
+  const struct cb_target *target = shape->target;
+  const double read = (double)target->read_gb_per_s, in_sector = SECTOR_BYTES / (double)shape->vector_bytes;
+  const double x_missed =
+      requests * missing(requests * in_sector / (double)shape->csr->cols, residence_of(shape));
+  return (struct warmth){columns, (double)columns * (COPY_BYTES / read + 1 / (double)target->sectors_g_per_s),
+                         (warm_missed + x_missed) * MISS_BYTES / read};
+}
+
+/* Of the columns behind the hot ones, as many as cost least; between `least` and `most`. */
+static struct warmth weigh_warm(const struct histogram *histogram, const struct cb_hot_shape *shape,
+                                int64_t hot, int64_t least, int64_t most) {
+  const double in_sector = SECTOR_BYTES / (double)shape->vector_bytes, residence = residence_of(shape);
+  double requests = 0, missed = 0;
+  int64_t columns = 0, skipped = 0;
+  for (int64_t count = COUNT_KEYS - 1; count > 0; count--) {
+    const int64_t with = histogram->columns_with[count], skip = smaller(with, hot - skipped);
+    skipped += skip;
+    requests += (double)((with - skip) * count);
+  }
+  struct warmth best = warmth_of(shape, 0, 0, requests);
+  skipped = 0;
+  for (int64_t count = COUNT_KEYS - 1; count > 0 && columns < most; count--) {
+    const int64_t with = histogram->columns_with[count], skip = smaller(with, hot - skipped);
+    const int64_t taken = smaller(with - skip, most - columns);
+    skipped += skip;
+    if (!taken) continue;
+    columns += taken;
+    requests -= (double)(taken * count);
+    missed += (double)(taken * count) * missing((double)count * in_sector, residence);
+    const struct warmth warmth = warmth_of(shape, columns, missed, requests);
+    if (columns <= least || cost_of(&warmth) < cost_of(&best)) best = warmth;
+  }
+  return best;
+}
+
+static void choose_warm(struct cb_hot_columns *columns, const struct histogram *histogram,
+                        const struct cb_hot_shape *shape) {
+  const int64_t asked = shape->options->hot_warm, wide = INT32_MAX - shape->csr->cols; /* indices are int */
+  const int64_t most = smaller(histogram->occupied - columns->hot, wide);
+  const struct warmth none = weigh_warm(histogram, shape, columns->hot, 0, 0);
+  struct warmth warm = none;
+  if (asked)
+    warm = weigh_warm(histogram, shape, columns->hot, smaller(asked, most), smaller(asked, most));
+  else if (shape->options->hot_gather != CB_OFF)
+    warm = weigh_warm(histogram, shape, columns->hot, 0, most);
+  const double launch = columns->gather ? 0 : CB_HOT_PREPARE_NS;
+  if (!asked && cost_of(&none) - cost_of(&warm) < CB_HOT_NS_WORTH + launch) warm = none;
+  columns->warm = warm.columns;
+  columns->gather |= warm.columns > 0;
+  columns->rest = histogram->occupied - columns->hot - columns->warm;
+  columns->prepare_ns = (int64_t)warm.prepare_ns;
+  columns->miss_ns = (int64_t)warm.miss_ns;
+}
+
+/* ---- numbers: need hot and warm */
+
+/* The `number` columns of the most nonzeros: those of more than `least`, and the first `ties` of exactly so
+ * many. */
+struct cut {
+  int64_t least, ties;
+};
+
+static struct cut cut_at(const struct histogram *histogram, int64_t number) {
+  int64_t least = COUNT_KEYS - 1, above = 0;
+  while (least > 1 && above + histogram->columns_with[least] < number)
+    above += histogram->columns_with[least--];
+  return (struct cut){least, number - above};
+}
+
+static int takes(struct cut *cut, int64_t key) {
+  return key > cut->least || (key == cut->least && cut->ties-- > 0);
+}
+
+static int class_of(int64_t key) {
+  int log2 = 0;
+  while (key >> (log2 + 1)) log2++;
+  return CLASSES - 1 - log2;
+}
+
+/* Hot ones in the order of columns; warm ones by class, those of a class in the order of columns. */
+static void number_columns(struct cb_hot_columns *columns, const struct histogram *histogram, int64_t cols) {
+  struct cut hot = cut_at(histogram, columns->hot), both = cut_at(histogram, columns->hot + columns->warm);
+  int64_t number = 0, start[CLASSES + 1] = {columns->hot};
+  for (int64_t column = 0; column < cols; column++) {
+    const int64_t key = key_of(histogram->counts[column]);
+    const int taken = takes(&both, key), is_hot = takes(&hot, key);
+    columns->place_of[column] = is_hot ? (int32_t)number++ : taken ? (int32_t)columns->hot : CB_COLD;
+    if (taken && !is_hot) start[class_of(key) + 1]++;
+  }
+  for (int class = 1; class <= CLASSES; class ++) start[class] += start[class - 1];
+  for (int64_t column = 0; column < cols; column++)
+    if (columns->place_of[column] == columns->hot)
+      columns->place_of[column] = (int32_t)start[class_of(key_of(histogram->counts[column]))]++;
+}
+
+static enum cb_status choose(struct cb_hot_columns *columns, const struct histogram *histogram,
+                             const struct cb_hot_shape *shape, struct cb_diag *diag) {
+  const enum cb_status s = choose_hot(columns, histogram, shape, diag);
+  if (s) return s;
+  choose_warm(columns, histogram, shape);
+  number_columns(columns, histogram, shape->csr->cols);
+  return CB_OK;
+}
+
+enum cb_status cb_hot_columns_choose(struct cb_hot_columns *columns, const struct cb_hot_shape *shape,
+                                     struct cb_diag *diag) {
+  struct histogram histogram = {0};
+  *columns = (struct cb_hot_columns){0};
+  columns->place_of = cb_alloc((size_t)shape->csr->cols, sizeof *columns->place_of);
+  const enum cb_status s = columns->place_of && count_columns(&histogram, shape->csr)
+                               ? choose(columns, &histogram, shape, diag)
+                               : cb_fail_memory(diag, "hot columns", (uint64_t)shape->csr->cols * 8);
+  cb_free(histogram.counts);
+  cb_free(histogram.columns_with);
+  return s;
+}
+
+void cb_hot_columns_release(struct cb_hot_columns *columns) {
+  cb_free(columns->place_of);
+  *columns = (struct cb_hot_columns){0};
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which columns of a part are hot, and which are warm: see hot.c. */
+#ifndef CBGEN_ANALYSIS_LAYOUTS_HOT_COLUMNS_H
+#define CBGEN_ANALYSIS_LAYOUTS_HOT_COLUMNS_H
+
+#include "analysis/options.h"
+#include "analysis/target.h"
+#include "frontend/csr.h"
+
+#include <stdint.h>
+
+enum { CB_COLD = -1 };
+
+struct cb_hot_columns {
+  int64_t hot, warm, rest; /* occupied columns: hot ones, warm ones, others */
+  int gather;              /* a launch before lays hot and warm entries side by side */
+  int32_t
+      *place_of; /* by column: [0, hot) in the order of columns, [hot, hot + warm) by frequency; or CB_COLD */
+  int64_t prepare_ns; /* predicted: laying warm entries side by side */
+  int64_t miss_ns;    /* predicted: entries that L2 has lost, read from memory */
+};
+
+/* What shapes the choice. */
+struct cb_hot_shape {
+  const struct cb_csr *csr;
+  const struct cb_options *options;
+  const struct cb_target *target;
+  int64_t value_bytes, vector_bytes; /* of a nonzero's value, and of an element of x */
+  int64_t blocks;                    /* thread blocks that copy the hot entries */
+};
+
+/* CB_ERR_LIMIT: more hot columns asked for than shared memory holds; CB_ERR_UNSUPPORTED: too little gained;
+ * CB_ERR_MEMORY. Release the result also after a failure. The same for any number of threads. */
+enum cb_status cb_hot_columns_choose(struct cb_hot_columns *columns, const struct cb_hot_shape *shape,
+                                     struct cb_diag *diag);
+void cb_hot_columns_release(struct cb_hot_columns *columns);
+
+enum {
+  CB_HOT_PREPARE_NS = 3500, /* a launch before */
+  CB_HOT_NS_WORTH = 2000    /* less than this saved: not done */
+};
+
+#endif
