@@ -195,10 +195,11 @@ static int64_t together(int64_t a, int64_t b) {
   return most ? most + least * least / most * least / most / 4 : 0;
 }
 
-static int64_t region_ns(const struct cb_cost *cost, const struct cb_target *target) {
+static int64_t region_ns(struct cb_cost *cost, const struct cb_target *target) {
   const int64_t percent = cost->stream_percent ? cost->stream_percent : 100;
-  const int64_t stream = stream_ns(cost->bytes, target) * 100 / percent;
-  int64_t bound = together(stream, cost->sectors / target->sectors_g_per_s);
+  cost->stream_ns = stream_ns(cost->bytes, target) * 100 / percent;
+  cost->gather_ns = cost->sectors / target->sectors_g_per_s;
+  int64_t bound = together(cost->stream_ns, cost->gather_ns);
   bound = cost->work_ns > bound ? cost->work_ns : bound;
   bound = cost->chain_ns > bound ? cost->chain_ns : bound;
   return START_NS + bound + cost->tail_ns;
@@ -212,8 +213,10 @@ static void predict(struct cb_plan *plan) {
   for (int i = 0; i < plan->regions_count; i++) {
     struct cb_cost *cost = &plan->regions[i].cost;
     cost->bytes = plan->regions[i].bytes + (plan->cols + plan->rows) * element;
-    cost->ns = region_ns(cost, &plan->target);
+    cost->ns = cost->gpu_ns = region_ns(cost, &plan->target);
     on_gpu += cost->ns;
+    plan->cost.stream_ns += cost->stream_ns;
+    plan->cost.gather_ns += cost->gather_ns;
     plan->cost.bytes += cost->bytes;
     plan->cost.sectors += cost->sectors;
     plan->cost.work_ns += cost->work_ns;
@@ -221,6 +224,7 @@ static void predict(struct cb_plan *plan) {
     plan->cost.tail_ns += cost->tail_ns;
   }
   const int64_t launching = plan->launches_count * plan->target.launch_ns, tie = on_gpu / TIE;
+  plan->cost.gpu_ns = on_gpu;
   plan->cost.ns = (launching > on_gpu - tie ? launching : on_gpu - tie) + tie;
 }
 
@@ -293,6 +297,15 @@ static enum cb_status build_recipe(struct cb_plan **plan, struct cb_assignment *
 
 /* ---- the search */
 
+struct cb_candidate cb_plan_candidate(const struct cb_plan *plan) {
+  struct cb_candidate candidate = {.recipe = plan->recipe,
+                                   .launches = plan->launches_count,
+                                   .bytes = cb_plan_bytes(plan),
+                                   .cost = plan->cost};
+  snprintf(candidate.line, sizeof candidate.line, "%s", plan->line);
+  return candidate;
+}
+
 /* A recipe may refuse a matrix; any other failure ends the search. */
 static int is_refusal(enum cb_status s) { return s == CB_ERR_LIMIT || s == CB_ERR_UNSUPPORTED; }
 
@@ -310,6 +323,7 @@ static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_
     struct cb_assignment *assignment = NULL;
     s = cb_recipe_find(&tried, recipe->candidates[count], diag);
     if (!s) s = build_recipe(&plan, &assignment, tried, csr, target, options, diag);
+    *candidate = s ? (struct cb_candidate){0} : cb_plan_candidate(plan);
     candidate->recipe = recipe->candidates[count];
     if (is_refusal(s)) {
       snprintf(candidate->refusal, sizeof candidate->refusal, "%.159s", diag->message);
@@ -318,8 +332,6 @@ static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_
       continue;
     }
     if (s) break;
-    candidate->bytes = cb_plan_bytes(plan);
-    candidate->cost = plan->cost;
     const int better = !*best || plan->cost.ns < (*best)->cost.ns;
     cb_plan_free(better ? *best : plan);
     cb_assignment_free(better ? *best_assignment : assignment);

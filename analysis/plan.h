@@ -94,6 +94,9 @@ struct cb_cost {
   int64_t chain_ns; /* the longest chain of dependent loads of one warp: goes on beside what others stream */
   int64_t tail_ns;  /* what follows the last load: adding up, waiting for the last piece of a row */
   int64_t stream_percent; /* of the device's read rate that the layout reaches; 0: 100 */
+  /* what the prediction makes of that */
+  int64_t stream_ns, gather_ns; /* for the bytes, for the sectors */
+  int64_t gpu_ns;  /* on the GPU; of a plan: of all launches, the host's pace left aside */
   int64_t ns;      /* predicted time */
 };
 
@@ -137,6 +140,8 @@ struct cb_launch {
 enum { CB_MAX_CANDIDATES = 16 };
 struct cb_candidate {
   const char *recipe;
+  char line[240];       /* the plan's, cut when it is longer */
+  int launches;
   int64_t bytes;        /* stored */
   struct cb_cost cost;
   char refusal[160];    /* why the recipe does not fit this matrix; empty when it does */
@@ -181,6 +186,9 @@ const char *cb_plan_types_name(const struct cb_plan *plan);
 
 /* Checks a plan against itself: ranges of blocks, names, sizes, totals. CB_ERR_INTERNAL names what is broken. */
 enum cb_status cb_plan_check(const struct cb_plan *plan, struct cb_diag *diag);
+
+/* What the reports of a search say of a plan. */
+struct cb_candidate cb_plan_candidate(const struct cb_plan *plan);
 
 /* Stored bytes of all regions (index and value arrays, without x, y and scratch). */
 int64_t cb_plan_bytes(const struct cb_plan *plan);

@@ -90,6 +90,9 @@ static struct object cost_object(const struct cb_cost *cost, int *failed) {
   set_int(object, "work_ns", cost->work_ns);
   set_int(object, "chain_ns", cost->chain_ns);
   set_int(object, "tail_ns", cost->tail_ns);
+  set_int(object, "stream_ns", cost->stream_ns);
+  set_int(object, "gather_ns", cost->gather_ns);
+  set_int(object, "gpu_ns", cost->gpu_ns);
   set_int(object, "ns", cost->ns);
   return object;
 }

@@ -146,8 +146,9 @@ static json_t *rivals_json(const struct cb_bench_result *result) {
 }
 
 static json_t *cost_json(const struct cb_cost *cost) {
-  return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "bytes", (json_int_t)cost->bytes, "sectors",
-                   (json_int_t)cost->sectors, "work_ns", (json_int_t)cost->work_ns, "chain_ns",
+  return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "bytes", (json_int_t)cost->bytes, "sectors",
+                   (json_int_t)cost->sectors, "stream_ns", (json_int_t)cost->stream_ns, "gather_ns",
+                   (json_int_t)cost->gather_ns, "gpu_ns", (json_int_t)cost->gpu_ns, "work_ns", (json_int_t)cost->work_ns, "chain_ns",
                    (json_int_t)cost->chain_ns, "tail_ns", (json_int_t)cost->tail_ns, "stream_percent",
                    (json_int_t)cost->stream_percent, "ns", (json_int_t)cost->ns);
 }

@@ -147,14 +147,9 @@ static void insert(struct tuner *tuner) {
 
 static void note_candidate(struct tuner *tuner, const char *recipe, const char *refusal) {
   struct cb_candidate *candidate = &tuner->candidates[tuner->candidates_count++];
-  const struct attempt *attempt = &tuner->attempts[tuner->count];
-  *candidate = (struct cb_candidate){.recipe = recipe};
-  if (refusal) {
-    snprintf(candidate->refusal, sizeof candidate->refusal, "%.159s", refusal);
-    return;
-  }
-  candidate->bytes = cb_plan_bytes(attempt->plan);
-  candidate->cost = attempt->plan->cost;
+  if (!refusal) *candidate = cb_plan_candidate(tuner->attempts[tuner->count].plan);
+  candidate->recipe = recipe;
+  if (refusal) snprintf(candidate->refusal, sizeof candidate->refusal, "%.159s", refusal);
 }
 
 static enum cb_status plan_recipes(struct tuner *tuner, const struct cb_recipe *recipe,

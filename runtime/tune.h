@@ -10,8 +10,9 @@
  * twice the lanes, two items more and less, as long as one is faster. Every variant is compiled in a thread of its
  * own, then loaded and timed alone.
  *
- * A variant that cannot be compiled or loaded, for want of memory too, is left out and says why. Time is bounded by `expected_products`: what
- * they could save, if a variant took half of its prediction, must exceed what timing it costs.
+ * A variant that cannot be compiled or loaded, for want of memory too, is left out and says why. Time is bounded by
+ * `expected_products`: what they could save, if a variant took half of its prediction, must exceed what timing it
+ * costs.
  */
 #ifndef CBGEN_RUNTIME_TUNE_H
 #define CBGEN_RUNTIME_TUNE_H
@@ -71,7 +72,8 @@ struct cb_tuned {
   double seconds;              /* all of it */
 };
 
-/* CB_ERR_DEVICE ends the tuning, as nothing can be done with the GPU afterwards. When no variant can be compiled and loaded, the first failure is reported. Release `tuned` in any case. */
+/* CB_ERR_DEVICE ends the tuning, as nothing can be done with the GPU afterwards. When no variant can be compiled and
+ * loaded, the first failure is reported. Release `tuned` in any case. */
 enum cb_status cb_tune(struct cb_tuned *tuned, const struct cb_tune_request *request, struct cb_diag *diag);
 void cb_tuned_release(struct cb_tuned *tuned);
 

@@ -7,6 +7,7 @@
 import glob
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -215,8 +216,57 @@ class Analyze(Case):
 
     def test_json(self):
         document = json.loads(self.check(0, "", "analyze", SMALL, "--json").stdout)
-        self.assertEqual(sorted(document), ["csr_bytes", "matrix", "plan", "profile", "stored_bytes"])
+        self.assertEqual(sorted(document),
+                         ["because", "candidates", "csr_bytes", "matrix", "plan", "profile", "stored_bytes"])
         self.assertEqual(document["matrix"]["nonzeros"], 83883)
+
+    def test_candidates(self):
+        """The cheapest is the plan's, and the sentence says so; what does not fit says why."""
+        document = json.loads(self.check(0, "", "analyze", SMALL, "--json").stdout)
+        fit = [one for one in document["candidates"] if "refusal" not in one]
+        self.assertGreaterEqual(len(fit), 3)
+        cheapest = min(fit, key=lambda one: one["predicted_ns"])
+        self.assertEqual(cheapest["recipe"], document["plan"]["recipe"])
+        self.assertEqual(cheapest["plan"], document["plan"]["plan"][:239])
+        self.assertEqual(cheapest["stored_bytes"], document["stored_bytes"])
+        self.assertTrue(document["because"].startswith(f"{cheapest['recipe']} is predicted to be"))
+        for one in fit:
+            parts = one["parts"]
+            self.assertEqual(sorted(parts), ["chain_ns", "gather_ns", "gpu_ns", "launch_ns", "stream_ns", "tail_ns",
+                                             "work_ns"])
+            self.assertGreaterEqual(one["predicted_ns"], max(parts.values()))
+            self.assertGreaterEqual(parts["gpu_ns"], max(parts["stream_ns"], parts["gather_ns"]) + parts["tail_ns"])
+            self.assertIn(one["decides"], ("launch", "stream", "gather", "work", "chain"))
+            self.assertEqual(parts["launch_ns"], one["launches"] * document["plan"]["target"]["launch_ns"])
+
+    def test_candidates_readable(self):
+        spec = "generate:rmat,scale=10"
+        text = self.check(0, "", "analyze", spec).stdout
+        document = json.loads(self.check(0, "", "analyze", spec, "--json").stdout)
+        refused = {one["recipe"]: one["refusal"] for one in document["candidates"] if "refusal" in one}
+        self.assertIn("dia", refused)
+        for recipe, refusal in refused.items():
+            self.assertRegex(text, rf"(?m)^  {recipe} +refused: {re.escape(refusal)}$")
+        for one in document["candidates"]:
+            if one["recipe"] not in refused:
+                self.assertRegex(text, rf"(?m)^  {one['recipe']} +{one['predicted_ns'] / 1000:.2f} ")
+        self.assertIn(f"because    {document['because']}\n", text)
+        self.assertLessEqual(max(map(len, text.splitlines())), 200)
+
+    def test_a_named_recipe(self):
+        document = json.loads(self.check(0, "", "analyze", SMALL, "--recipe=cb", "--json").stdout)
+        self.assertEqual([one["recipe"] for one in document["candidates"]], ["cb"])
+        self.assertIn("recipe 'cb' was asked for", document["because"])
+        document = json.loads(self.check(0, "", "analyze", SMALL, "--tune=off", "--json").stdout)
+        self.assertEqual(document["plan"]["recipe"], "sell")
+        for matrix in ("generate:empty,rows=0,cols=3", "generate:empty,rows=3,cols=0"):
+            document = json.loads(self.check(0, "", "analyze", matrix, "--json").stdout)
+            self.assertTrue(document["because"])
+
+    def test_measuring_is_for_others(self):
+        for verb in ("analyze", "verify"):
+            self.check(2, f"'--tune=measure' means nothing to '{verb}'", verb, SMALL, "--tune=measure")
+        self.check(2, "'tune' cannot be 'guess'", "analyze", SMALL, "--tune=guess")
 
     def test_same_for_any_number_of_threads(self):
         outputs = {cbgen(SMALL, "-o", "-", "--embed=always", env={**os.environ, "OMP_NUM_THREADS": str(n)}).stdout

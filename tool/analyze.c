@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cbgen analyze: what the matrix looks like and what a kernel for it would be, without writing one. */
+#include "tool/candidates.h"
 #include "tool/job.h"
 
 #include "analysis/profile.h"
@@ -20,6 +21,12 @@ static void print_plan(struct cb_text *text, const struct cb_job *job) {
               stored_text, (double)csr / nonzeros, csr_text);
   cb_text_add(text, "predicted  %.1f us per product, for %d launch%s\n", 1e-3 * (double)plan->cost.ns,
               plan->launches_count, plan->launches_count == 1 ? "" : "es");
+  cb_text_add(text, "because    ");
+  cb_candidates_why(text, plan);
+  cb_text_add_string(text,
+                     "\n\nin us: launching, at the host's pace; on the GPU the longest of stream (from L2 where it fits, else\n"
+                     "from memory) beside gather, of work and of chain, then the tail\n");
+  cb_candidates_table(text, plan);
 }
 
 static enum cb_status print_json(struct cb_text *text, const struct cb_profile *profile,
@@ -29,11 +36,14 @@ static enum cb_status print_json(struct cb_text *text, const struct cb_profile *
   if (s) return s;
   json_t *profile_json = cb_profile_json(profile),
          *plan_json = json_loads(cb_text_string(&plan_text), 0, NULL);
+  struct cb_text why = {0};
+  cb_candidates_why(&why, job->plan);
   json_t *document =
-      json_pack("{s:{s:s, s:I, s:I, s:I}, s:I, s:I, s:o, s:o}", "matrix", "name", job->name, "rows",
+      json_pack("{s:{s:s, s:I, s:I, s:I}, s:I, s:I, s:o, s:o, s:o, s:s}", "matrix", "name", job->name, "rows",
                 (json_int_t)job->csr.rows, "cols", (json_int_t)job->csr.cols, "nonzeros",
                 (json_int_t)job->csr.nnz, "stored_bytes", (json_int_t)cb_plan_bytes(job->plan), "csr_bytes",
-                (json_int_t)cb_job_csr_bytes(job), "profile", profile_json, "plan", plan_json);
+                (json_int_t)cb_job_csr_bytes(job), "profile", profile_json, "plan", plan_json,
+                "candidates", cb_candidates_json(job->plan), "because", cb_text_string(&why));
   char *dump = document ? json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
   if (dump)
     cb_text_add(text, "%s\n", dump);
@@ -42,6 +52,7 @@ static enum cb_status print_json(struct cb_text *text, const struct cb_profile *
   free(dump);
   json_decref(document);
   cb_text_release(&plan_text);
+  cb_text_release(&why);
   return CB_OK;
 }
 
@@ -70,7 +81,8 @@ const struct cb_verb cb_verb_analyze = {
     .summary = "show a matrix's profile and the plan for its kernel",
     .details =
         "Prints rows, bandwidth, symmetry, diagonals, dense blocks and the density of 16 x 16 sub-blocks,\n"
-        "then the plan of the kernel, its stored bytes per nonzero beside CSR's, and its predicted time.\n",
+        "then the plan of the kernel, its stored bytes per nonzero beside CSR's, its predicted time, and the\n"
+        "recipes that were compared: what each would take, in which parts, or why it does not fit.\n",
     .example = "cbgen analyze matrix.mtx --json",
     .takes = CB_TAKES_ARCH | CB_TAKES_JSON,
     .run = run_analyze,

@@ -4,6 +4,7 @@
  *   main.c       which verb, help, version          arguments.c  the command line into a struct cb_call
  *   messages.c   messages, exit codes, progress     outputs.c    files that appear together, and signals
  *   job.c        the pipeline: read, plan, pack, emit
+ *   candidates.c the recipes that a search compared
  *   analyze.c generate.c verify.c run.c bench.c     one verb each
  *   cache.c calibrate.c      verbs that take no matrix: what lies in the cache, what the GPU can do
  *

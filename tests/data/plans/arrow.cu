@@ -258,7 +258,7 @@ void arrow_free(arrow_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *arrow_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x75889410e7411799u, 0x534090d208021abdu};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x802d6c20f57ed4ceu, 0x782f5ee5e2d7a178u};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of arrow: shorter than its header";
   memcpy(header, data, sizeof header);

@@ -214,7 +214,7 @@ void dense_free(dense_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *dense_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xb74acedf38b65fa7u, 0x540ce0b7a970baeu};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x90fb4d8d585b03e4u, 0x67ae85b66e71940fu};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of dense: shorter than its header";
   memcpy(header, data, sizeof header);

@@ -150,7 +150,7 @@ void diagonal_free(diagonal_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *diagonal_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xdb88d60f890f9796u, 0xeb7a6d8ce95a8c10u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xd8195b6c136e8f66u, 0x3396d0613d735281u};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of diagonal: shorter than its header";
   memcpy(header, data, sizeof header);

@@ -160,7 +160,7 @@ void scattered_free(scattered_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *scattered_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x6117ca1e2fc07340u, 0x95aaa6544eb39ec0u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x111c8f41222a8386u, 0x1ce38d26841ffbf1u};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of scattered: shorter than its header";
   memcpy(header, data, sizeof header);

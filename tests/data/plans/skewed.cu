@@ -281,7 +281,7 @@ void skewed_free(skewed_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *skewed_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x989e847d8d08dc69u, 0x7b1d545393e3a544u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xd00871cd69c1d0ccu, 0x5a7f6ba807317d5du};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of skewed: shorter than its header";
   memcpy(header, data, sizeof header);
