@@ -47,7 +47,8 @@ struct cb_slot_map;
 enum cb_status cb_pack_mapped(struct cb_blob *blob, struct cb_slot_map *maps, const struct cb_plan *plan,
                               const struct cb_assignment *assignment, const double *values,
                               struct cb_hash pattern, struct cb_diag *diag);
-/* Writes new values of the same pattern into a packed blob and renews its checksum. */
+/* Writes new values of the same pattern into a packed blob and renews its checksum. CB_ERR_ARGUMENT when the plan
+ * was made for fixed values. */
 enum cb_status cb_pack_values(struct cb_blob *blob, const struct cb_plan *plan,
                               const struct cb_assignment *assignment, const double *values, struct cb_diag *diag);
 /* Appends the selftest part: rows expected values and tolerances. */

@@ -3,10 +3,14 @@
  * so that no layout has to think about widths, affine sequences or baked tables. */
 #include "analysis/layout.h"
 
+#include "analysis/values.h"
+
 #include "base/memory.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { FACTS, CONSTANTS, ARRAYS, HOLES, INCLUDES };
@@ -150,16 +154,86 @@ void cb_draft_bytes(struct cb_draft *draft, const char *name, const char *meanin
   draft->region.bytes += bytes;
 }
 
+/* ---- values */
+
+void cb_draft_choose_values(struct cb_draft *draft, int zeros) {
+  struct cb_value_choice choice = {CB_VALUES_PLAIN, draft->matrix_type, 0};
+  if (draft->values) choice = cb_values_choose(draft->values, draft->matrix_type, zeros);
+  draft->value_storage = choice.storage;
+  draft->value_type = choice.type;
+  draft->value_bytes = choice.storage == CB_VALUES_EQUAL ? 0 : (int64_t)cb_type_size(choice.type);
+  if (choice.storage == CB_VALUES_PLAIN) return;
+  struct cb_region *region = &draft->region;
+  region->table_count = draft->values->distinct + choice.add_zero;
+  double *table = cb_arena_alloc(draft->arena, (size_t)region->table_count, sizeof *table);
+  if (!table) {
+    draft->failed = 1;
+    return;
+  }
+  memcpy(table + choice.add_zero, draft->values->table, (size_t)draft->values->distinct * sizeof *table);
+  region->value_table = table;
+}
+
+void cb_draft_zero_slots(struct cb_draft *draft) {
+  cb_draft_choose_values(draft, 1);
+}
+
+void cb_literal(char literal[40], double value, enum cb_type sum_type) {
+  int digits = 1;
+  do snprintf(literal, 40, "%.*g", digits, value);
+  while ((sum_type == CB_F32 ? (double)strtof(literal, NULL) : strtod(literal, NULL)) != value && ++digits <= 17);
+  if (!strpbrk(literal, ".e")) strcat(literal, ".0");
+  if (sum_type == CB_F32) strcat(literal, "f");
+}
+
+static int all_finite(const double *table, int count) {
+  for (int i = 0; i < count; i++)
+    if (!isfinite(table[i])) return 0;
+  return 1;
+}
+
+/* What the plan says about fixed values, and the table's array unless it is baked. */
+static void describe_values(struct cb_draft *draft, int64_t slots) {
+  struct cb_region *region = &draft->region;
+  region->value_slots = slots;
+  region->value_storage = draft->value_storage;
+  region->value_type = draft->value_type;
+  if (draft->value_storage == CB_VALUES_PLAIN) {
+    region->table_count = 0;
+    region->value_table = NULL;
+    if (draft->value_type != draft->matrix_type) cb_draft_fact(draft, "values", "%s", cb_type_short(draft->value_type));
+    return;
+  }
+  if (!region->value_table) return; /* no memory: draft->failed */
+  if (draft->value_storage == CB_VALUES_EQUAL) {
+    char literal[40];
+    cb_literal(literal, region->value_table[0], CB_F64);
+    cb_draft_fact(draft, "values", "equal %s", literal);
+    region->constant_slots = slots;
+    region->table_baked = 1;
+    return;
+  }
+  cb_draft_fact(draft, "values", "coded %d", region->table_count);
+  region->table_baked =
+      region->table_count <= draft->options->bake_limit && all_finite(region->value_table, region->table_count);
+  if (region->table_baked) return;
+  add_array(draft, "value_table", "values by their codes", CB_ROLE_TABLE, draft->sum_type, region->table_count);
+  region->bytes += region->table_count * (int64_t)cb_type_size(draft->sum_type);
+}
+
 void cb_draft_values(struct cb_draft *draft, const char *name, const char *meaning, int64_t slots) {
-  add_array(draft, name, meaning, CB_ROLE_VALUES, draft->value_type, slots);
-  draft->region.value_slots = slots;
-  draft->region.value_type = draft->value_type;
-  draft->region.bytes += slots * (int64_t)cb_type_size(draft->value_type);
+  if (draft->value_bytes) add_array(draft, name, meaning, CB_ROLE_VALUES, draft->value_type, slots);
+  draft->region.bytes += slots * draft->value_bytes;
+  describe_values(draft, slots);
 }
 
 void cb_draft_mixed(struct cb_draft *draft, const char *name, const char *meaning, int64_t bytes) {
   add_array(draft, name, meaning, CB_ROLE_MIXED, CB_U8, bytes);
-  draft->region.value_slots = bytes / (int64_t)cb_type_size(draft->value_type);
-  draft->region.value_type = draft->value_type;
   draft->region.bytes += bytes;
+  describe_values(draft, bytes / draft->value_bytes);
+}
+
+void cb_draft_constant_slots(struct cb_draft *draft, int64_t slots) {
+  draft->region.constant_slots += slots;
+  draft->region.value_slots += slots;
 }

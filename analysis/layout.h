@@ -60,12 +60,18 @@ struct cb_region_work {
   void *state;                   /* the layout's own, freed by layout->release */
 };
 
+struct cb_value_summary; /* analysis/values.h */
+
 /* A region under construction. Every call below fails stickily into draft->failed (memory). */
 struct cb_draft {
   const struct cb_options *options;
   const struct cb_target *target;
-  enum cb_type value_type;            /* of a value slot */
-  enum cb_type vector_type, sum_type; /* of x and y, and of sums */
+  enum cb_type matrix_type, vector_type, sum_type; /* values before specialisation, x and y, sums */
+  const double *matrix_values;           /* of the whole matrix when they are fixed, else NULL */
+  struct cb_value_summary *values;       /* of the part, likewise; owned by whoever plans */
+  enum cb_value_storage value_storage;
+  enum cb_type value_type;               /* of a value slot */
+  int64_t value_bytes;                   /* of a value slot; 0: all values are equal and there are none */
   enum cb_commit commit;         /* asked for by the recipe; a layout may turn ADD into ATOMIC */
   struct cb_arena *arena;        /* the plan's: lives as long as the plan */
   struct cb_region region;
@@ -80,6 +86,9 @@ void cb_draft_constant(struct cb_draft *draft, const char *name, int64_t value, 
 void cb_draft_hole(struct cb_draft *draft, const char *name, const char *text);
 void cb_draft_include(struct cb_draft *draft, const char *name, const char *piece);
 
+/* A number of the sums' type as the text spells it ("0.1f"), for constants; finite. */
+void cb_literal(char literal[40], double value, enum cb_type sum_type);
+
 /* An index array of `count` elements (uint64_t when `wide`, else uint32_t). Takes ownership of the block, also on
  * failure. Chooses the storage: affine sequences become arithmetic, tables up to options->bake_limit entries are
  * baked, others are stored in the narrowest type. Count 0 is an affine array. */
@@ -91,10 +100,18 @@ void cb_draft_streamed(struct cb_draft *draft, const char *name, const char *mea
 /* A byte array that pack fills, the array of value slots, or an array that mixes both. One array of a region at
  * most holds value slots; `value_slots` of the region follows from it. */
 void cb_draft_bytes(struct cb_draft *draft, const char *name, const char *meaning, int64_t bytes);
+/* To be called before value_bytes is used when slots without a nonzero are multiplied like others, and so must read
+ * as 0 (what is stored there is 0 in any case): the storage may then be another. */
+void cb_draft_zero_slots(struct cb_draft *draft);
 /* Templates read value slots through `value(arrays, slot)` (streamed), `value_cached(arrays, slot)` and
  * `value_vector<n>(arrays, slot)` (n neighbours, aligned), which give numbers of sum_t; `stored_t` is a slot's type. */
 void cb_draft_values(struct cb_draft *draft, const char *name, const char *meaning, int64_t slots);
-void cb_draft_mixed(struct cb_draft *draft, const char *name, const char *meaning, int64_t bytes);
+void cb_draft_mixed(struct cb_draft *draft, const char *name, const char *meaning, int64_t bytes); /* value_bytes > 0 */
+/* `slots` more of the slot map's, behind all others, whose numbers the layout itself makes constants of its text. */
+void cb_draft_constant_slots(struct cb_draft *draft, int64_t slots);
+
+/* What cb_draft_zero_slots does, without zeros; the draft's maker calls it first. */
+void cb_draft_choose_values(struct cb_draft *draft, int zeros);
 
 struct cb_layout {
   const char *name, *summary, *source; /* source: the publication, or "-" */

@@ -14,6 +14,7 @@ static const char *const forms[] = {"ax", "add", "axpby", NULL};
 static const char *const auto_on_off[] = {"auto", "on", "off", NULL};
 static const char *const on_off[] = {"on", "off", NULL};
 static const char *const tunes[] = {"off", "model", "measure", NULL};
+static const char *const promises[] = {"data", "fixed", NULL};
 static const char *const balances[] = {"contiguous", "heap", NULL};
 
 static const char *const block_sizes[] = {"auto", "1x2", "2x1", "2x2", "3x3", "4x4", "5x5", "6x6", "8x8", NULL};
@@ -25,6 +26,8 @@ const struct cb_option cb_option_table[] = {
      "values of A, and, behind a dash where others, x, y and sums"},
     {"form", FIELD(form), 0, CB_FORM_AX, CB_FORM_AXPBY, CB_FORM_AXPBY, forms,
      "y = Ax, y += Ax, or y = alpha A x + beta y"},
+    {"values", FIELD(values), 0, CB_VALUES_DATA, CB_VALUES_FIXED, CB_VALUES_DATA, promises,
+     "fixed: they never change, so that what they have in common becomes text"},
     {"atomics", FIELD(atomics), 0, CB_ON, CB_OFF, CB_OFF, on_off,
      "permit floating-point atomics: not repeatable bit for bit"},
     {"recipe", FIELD(recipe), 1, 0, 0, 0, NULL, "which layouts store which part of the matrix"},

@@ -15,12 +15,14 @@
 enum cb_switch { CB_AUTO, CB_ON, CB_OFF };
 enum cb_form { CB_FORM_AX, CB_FORM_ADD, CB_FORM_AXPBY }; /* y = Ax, y += Ax, y = αAx + βy */
 enum cb_tune { CB_TUNE_OFF, CB_TUNE_MODEL, CB_TUNE_MEASURE };
+enum cb_value_promise { CB_VALUES_DATA, CB_VALUES_FIXED };
 enum cb_balance { CB_BALANCE_CONTIGUOUS, CB_BALANCE_HEAP };
 
 struct cb_options {
   /* what the product computes */
   int64_t type;     /* enum cb_precision: types of matrix values, vectors and sums */
   int64_t form;     /* enum cb_form */
+  int64_t values;   /* enum cb_value_promise: CB_VALUES_FIXED says that they will never change */
   int64_t atomics;  /* CB_ON permits floating-point atomics: not repeatable bit for bit */
   /* which recipe */
   const char *recipe; /* name in the table of recipe.h; not owned, outlives the options */

@@ -126,13 +126,40 @@ static void pack_index(const struct cb_array *array, const struct cb_contents *c
   }
 }
 
+/* Place of a value in the region's table. It is there: the table was made from the same values. */
+static unsigned char code_of(const struct cb_region *region, double value) {
+  uint64_t bits, here;
+  int first = 0, end = region->table_count;
+  memcpy(&bits, &value, sizeof bits);
+  while (end - first > 1) {
+    const int middle = (first + end) / 2;
+    memcpy(&here, &region->value_table[middle], sizeof here);
+    if (here <= bits) first = middle;
+    else end = middle;
+  }
+  return (unsigned char)first;
+}
+
+/* The same gather for fixed values: those that the plan knows, so nothing is lost. */
+static void gather_fixed(const struct cb_slot_map *map, const struct cb_region *region, int64_t slots,
+                         const double *values, enum cb_type matrix_type, unsigned char *to) {
+#pragma omp parallel for schedule(static)
+  for (int64_t slot = 0; slot < slots; slot++) {
+    const uint64_t k = cb_slot_get(map, slot);
+    if (k == CB_NO_NONZERO) continue;
+    const double value = cb_real_round(values[k], matrix_type);
+    if (region->value_storage == CB_VALUES_CODED) to[slot] = code_of(region, value);
+    else cb_real_set(to, region->value_type, slot, value);
+  }
+}
+
 /* The one gather that moves values into slots. Slots without a nonzero keep their bytes. A finite value that the
  * type cannot hold is refused. */
-static enum cb_status gather_values(const struct cb_slot_map *map, const double *values, enum cb_type type,
-                                    unsigned char *to, struct cb_diag *diag) {
+static enum cb_status gather_values(const struct cb_slot_map *map, int64_t slots, const double *values,
+                                    enum cb_type type, unsigned char *to, struct cb_diag *diag) {
   uint64_t lost = CB_NO_NONZERO; /* the first nonzero that would become infinite */
 #pragma omp parallel for schedule(static) reduction(min : lost)
-  for (int64_t slot = 0; slot < map->count; slot++) {
+  for (int64_t slot = 0; slot < slots; slot++) {
     const uint64_t k = cb_slot_get(map, slot);
     if (k == CB_NO_NONZERO) continue;
     if (type == CB_F64) {
@@ -145,6 +172,15 @@ static enum cb_status gather_values(const struct cb_slot_map *map, const double 
   if (lost == CB_NO_NONZERO) return CB_OK;
   return cb_fail(diag, CB_ERR_LIMIT, "nonzero %llu (counted from 0) is %g: beyond the range of %s; choose another 'type'",
                  (unsigned long long)lost, values[lost], cb_type_short(type));
+}
+
+static enum cb_status gather(const struct cb_slot_map *map, const struct cb_plan *plan, const struct cb_region *region,
+                             const double *values, unsigned char *to, struct cb_diag *diag) {
+  const int64_t stored = region->value_slots - region->constant_slots;
+  if (region->value_storage == CB_VALUES_PLAIN && region->value_type == plan->matrix_type)
+    return gather_values(map, stored, values, region->value_type, to, diag);
+  gather_fixed(map, region, stored, values, plan->matrix_type, to);
+  return CB_OK;
 }
 
 /* `values` NULL: slots keep their bytes. `kept` NULL: nobody wants the slot map. */
@@ -162,12 +198,14 @@ static enum cb_status pack_region(struct cb_blob *blob, const struct cb_plan *pl
     if (array->storage != CB_STORED) continue;
     if (array->role == CB_ROLE_VALUES || array->role == CB_ROLE_MIXED) slots = to;
     if (array->role == CB_ROLE_BYTES || array->role == CB_ROLE_MIXED) targets[a] = to;
+    for (int64_t i = 0; array->role == CB_ROLE_TABLE && i < array->count; i++)
+      cb_real_set(to, array->type, i, region->value_table[i]);
     if (array->role == CB_ROLE_INDEX && !values_only)
       pack_index(array, &assignment->regions[number].contents[a], to);
   }
   enum cb_status s = cb_slot_map_build(&map, plan, assignment, number, values_only ? NULL : targets, diag);
   const int built = !s;
-  if (!s && slots && values) s = gather_values(&map, values, region->value_type, slots, diag);
+  if (!s && slots && values) s = gather(&map, plan, region, values, slots, diag);
   if (!s && kept) *kept = map;
   else if (built) cb_slot_map_release(&map);
   cb_free(targets);
@@ -201,6 +239,9 @@ enum cb_status cb_pack_mapped(struct cb_blob *blob, struct cb_slot_map *maps, co
 
 enum cb_status cb_pack_values(struct cb_blob *blob, const struct cb_plan *plan,
                               const struct cb_assignment *assignment, const double *values, struct cb_diag *diag) {
+  if (cb_plan_values_fixed(plan))
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "the kernel was made for fixed values; for new ones, generate it with 'values' at 'data'");
   for (int region = 0; region < plan->regions_count; region++) {
     const enum cb_status s = pack_region(blob, plan, assignment, region, values, 1, NULL, diag);
     if (s) return s;

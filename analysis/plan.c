@@ -6,6 +6,7 @@
 
 #include "analysis/assignment.h"
 #include "analysis/recipe.h"
+#include "analysis/values.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -18,6 +19,7 @@ struct builder {
   struct cb_plan *plan;
   struct cb_assignment *assignment;
   const struct cb_options *options;
+  const double *values; /* of the matrix */
   struct cb_text line;
 };
 
@@ -55,6 +57,8 @@ int64_t cb_plan_bytes(const struct cb_plan *plan) {
   return bytes;
 }
 
+int cb_plan_values_fixed(const struct cb_plan *plan) { return plan->values_fixed; }
+
 const char *cb_plan_types_name(const struct cb_plan *plan) {
   return cb_types_name((struct cb_types){plan->matrix_type, plan->vector_type, plan->sum_type});
 }
@@ -68,6 +72,20 @@ static void add_facts(struct cb_text *line, const struct cb_region *region) {
   cb_text_add(line, ")");
 }
 
+/* Fixed values are summed up before a layout plans, so that it knows the size of a slot. */
+static enum cb_status choose_values(const struct builder *builder, struct cb_draft *draft, struct cb_diag *diag) {
+  if (builder->plan->values_fixed && !builder->values && builder->plan->nnz)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "fixed values must be there when the matrix is analysed");
+  if (builder->plan->values_fixed) {
+    draft->matrix_values = builder->values;
+    draft->values = cb_alloc(1, sizeof *draft->values);
+    if (!draft->values) return cb_fail_memory(diag, "values", sizeof *draft->values);
+    cb_values_summarise(draft->values, &draft->work.part, builder->values, draft->matrix_type);
+  }
+  cb_draft_choose_values(draft, 0);
+  return CB_OK;
+}
+
 /* Plans one leaf; `work` brings its part and is taken over. */
 static enum cb_status build_leaf(struct builder *builder, const char *layout_name, struct cb_region_work *work,
                                  struct cb_diag *diag) {
@@ -77,7 +95,7 @@ static enum cb_status build_leaf(struct builder *builder, const char *layout_nam
   enum cb_status s = CB_OK;
   struct cb_draft draft = {.options = builder->options,
                            .target = &plan->target,
-                           .value_type = plan->matrix_type,
+                           .matrix_type = plan->matrix_type,
                            .vector_type = plan->vector_type,
                            .sum_type = plan->sum_type,
                            .commit = number ? CB_COMMIT_ADD : CB_COMMIT_FINAL,
@@ -93,9 +111,11 @@ static enum cb_status build_leaf(struct builder *builder, const char *layout_nam
     region->name[strlen(layout->name)] = (char)('0' + number % 10);
     region->layout = layout->name;
     region->nonzeros = draft.work.part.csr->nnz;
-    s = layout->plan(&draft, diag);
+    s = choose_values(builder, &draft, diag);
+    if (!s) s = layout->plan(&draft, diag);
   }
   if (!s && draft.failed) s = cb_fail_memory(diag, "region", 0);
+  cb_free(draft.values);
   if (s) {
     cb_region_work_release(&draft.work, layout);
     return s;
@@ -254,6 +274,7 @@ static enum cb_status start(struct builder *builder, const struct cb_csr *csr, c
   plan->sum_type = types.sum;
   plan->form = (enum cb_form)builder->options->form;
   plan->atomics = builder->options->atomics == CB_ON;
+  plan->values_fixed = builder->options->values == CB_VALUES_FIXED;
   plan->target = *target;
   return CB_OK;
 }
@@ -277,7 +298,7 @@ static enum cb_status build_recipe(struct cb_plan **plan, struct cb_assignment *
                                    const struct cb_recipe *recipe, const struct cb_csr *csr,
                                    const struct cb_target *target, const struct cb_options *options,
                                    struct cb_diag *diag) {
-  struct builder builder = {.options = options};
+  struct builder builder = {.options = options, .values = csr->values};
   struct cb_region_work whole = {.part = {.csr = csr}};
   enum cb_status s = start(&builder, csr, recipe, target, diag);
   cb_text_add(&builder.line, "(spmv");

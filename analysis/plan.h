@@ -51,10 +51,18 @@ enum cb_storage {
   CB_BAKED   /* a small table in the text */
 };
 
+/* How a value slot gives its number. All but CB_VALUES_PLAIN of the matrix's type need fixed values. */
+enum cb_value_storage {
+  CB_VALUES_PLAIN, /* it holds the number, as value_type: the matrix's or a narrower one that loses nothing */
+  CB_VALUES_CODED, /* it holds the number's place in value_table */
+  CB_VALUES_EQUAL  /* every number is value_table[0], a constant of the text; there is no array */
+};
+
 enum cb_role {
   CB_ROLE_INDEX,  /* unsigned integers; their contents lie in the assignment, their storage is chosen */
   CB_ROLE_BYTES,  /* bytes that the layout packs itself (coordinates) */
   CB_ROLE_VALUES, /* value slots only */
+  CB_ROLE_TABLE,  /* the region's value_table, when it is not baked */
   CB_ROLE_MIXED   /* bytes in which value slots and coordinates alternate (cb's mtx_data) */
 };
 
@@ -104,8 +112,14 @@ struct cb_region {
   char name[24];      /* namespace in the text: layout name and number, "cb0" */
   const char *layout; /* name in the layout table */
   int64_t nonzeros;   /* of the matrix, in this region */
-  int64_t value_slots; /* slots that the slot map covers (VALUES or MIXED array, in units of the value type) */
-  enum cb_type value_type; /* of a value slot */
+  int64_t value_slots; /* slots that the slot map covers: those of the VALUES or MIXED array, in units of the value
+                        * type, then the constant ones */
+  int64_t constant_slots; /* slots whose numbers are constants of the text: in no array */
+  enum cb_value_storage value_storage;
+  enum cb_type value_type;   /* of a value slot */
+  int table_count;           /* CB_VALUES_CODED and CB_VALUES_EQUAL: numbers in value_table */
+  int table_baked;           /* the table stands in the text, else in an array */
+  const double *value_table; /* ascending by bit pattern, so that code 0 is +0 where that occurs */
   int64_t bytes;      /* stored arrays, all of them */
   enum cb_commit commit;
   int64_t first_block, blocks; /* thread blocks within its launch */
@@ -153,6 +167,7 @@ struct cb_plan {
   enum cb_type matrix_type, vector_type, sum_type; /* values as stored, x and y, accumulation and α, β */
   enum cb_form form;
   int atomics;
+  int values_fixed; /* they may be part of the plan, and cannot be renewed */
   struct cb_target target;
   const char *recipe;  /* that was followed: after a search, the winner's name */
   const char *line;  /* the one line of the grammar above */
@@ -180,6 +195,9 @@ void cb_assignment_free(struct cb_assignment *assignment);
 
 /* The plan as JSON (indented, stable order of keys): all of it but array contents. */
 enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, struct cb_diag *diag);
+
+/* Whether the plan was made for fixed values: then cb_pack_values and every later renewal must refuse. */
+int cb_plan_values_fixed(const struct cb_plan *plan);
 
 /* The plan's types as one word, the value of option `type` ("f16-f32"). */
 const char *cb_plan_types_name(const struct cb_plan *plan);

@@ -45,6 +45,7 @@ static enum cb_status check_pieces(const struct cb_region *region, struct cb_dia
 static enum cb_status check_region(const struct cb_region *region, struct cb_diag *diag) {
   int64_t bytes = 0;
   int slots_arrays = 0;
+  int64_t slots = region->constant_slots;
   if (!is_identifier(region->name)) return BROKEN("a region has no name");
   if (!cb_layout_find(region->layout)) return BROKEN("no layout '%s'", region->layout);
   if (region->nonzeros > region->value_slots)
@@ -55,11 +56,15 @@ static enum cb_status check_region(const struct cb_region *region, struct cb_dia
     const enum cb_status s = check_array(region, array, diag);
     if (s) return s;
     if (array->storage == CB_STORED) bytes += array->count * (int64_t)cb_type_size(array->type);
-    slots_arrays += array->role == CB_ROLE_VALUES || array->role == CB_ROLE_MIXED;
+    if (array->role != CB_ROLE_VALUES && array->role != CB_ROLE_MIXED) continue;
+    slots_arrays++;
+    slots += array->count * (int64_t)cb_type_size(array->type) / (int64_t)cb_type_size(region->value_type);
   }
   if (bytes != region->bytes) return BROKEN("region '%s': bytes do not add up", region->name);
   if (slots_arrays > 1) return BROKEN("region '%s' has two arrays of values", region->name);
-  if (slots_arrays == 0 && region->value_slots) return BROKEN("region '%s' has no array of values", region->name);
+  if (slots != region->value_slots)
+    return BROKEN("region '%s' has arrays and constants for %lld of %lld value slots", region->name, (long long)slots,
+                  (long long)region->value_slots);
   return check_pieces(region, diag);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The plan as JSON. Key order is fixed, so equal plans give equal text: the plan's hash is the hash of this text,
  * and whatever shapes the kernel's text must therefore stand here. */
-#include "analysis/plan.h"
+#include "analysis/layout.h"
 
 #include "base/memory.h"
 
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 
 static const char *const form_names[] = {"ax", "add", "axpby"};
-static const char *const role_names[] = {"index", "bytes", "values", "mixed"};
+static const char *const role_names[] = {"index", "bytes", "values", "table", "mixed"};
+static const char *const value_storage_names[] = {"plain", "coded", "equal"};
 static const char *const storage_names[] = {"stored", "affine", "baked"};
 static const char *const commit_names[] = {"final", "add", "atomic"};
 
@@ -97,13 +98,32 @@ static struct object cost_object(const struct cb_cost *cost, int *failed) {
   return object;
 }
 
+/* Numbers as text: JSON's reals would not bring every bit back. */
+static struct object values_object(const struct cb_region *region, int *failed) {
+  struct object object = new_object(failed);
+  set_text(object, "storage", value_storage_names[region->value_storage]);
+  set_text(object, "type", cb_type_short(region->value_type));
+  set_int(object, "constant_slots", region->constant_slots);
+  if (region->value_storage == CB_VALUES_PLAIN) return object;
+  set_int(object, "table_count", region->table_count);
+  if (!region->table_baked) return object;
+  json_t *table = json_array();
+  for (int i = 0; i < region->table_count; i++) {
+    char literal[40];
+    cb_literal(literal, region->value_table[i], CB_F64);
+    if (json_array_append_new(table, json_string(literal))) *failed = 1;
+  }
+  set(object, "table", table);
+  return object;
+}
+
 static struct object region_object(const struct cb_region *region, int *failed) {
   struct object object = new_object(failed);
   set_text(object, "name", region->name);
   set_text(object, "layout", region->layout);
   set_int(object, "nonzeros", region->nonzeros);
   set_int(object, "value_slots", region->value_slots);
-  set_text(object, "value_type", cb_type_short(region->value_type));
+  set(object, "values", values_object(region, failed).json);
   set_int(object, "bytes", region->bytes);
   set_text(object, "commit", commit_names[region->commit]);
   set_int(object, "first_block", region->first_block);
@@ -173,6 +193,7 @@ enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, st
   set_text(root, "matrix_type", cb_type_short(plan->matrix_type));
   set_text(root, "vector_type", cb_type_short(plan->vector_type));
   set_text(root, "sum_type", cb_type_short(plan->sum_type));
+  set_text(root, "values", plan->values_fixed ? "fixed" : "data");
   set_text(root, "form", form_names[plan->form]);
   set(root, "atomics", json_boolean(plan->atomics));
   set(root, "target", target_object(&plan->target, &failed).json);

@@ -60,27 +60,49 @@ static double widen(uint16_t bits, struct format format) {
   const uint64_t fraction = magnitude & ((1u << format.fraction_bits) - 1);
   if (magnitude >= infinity)
     return from_bits(sign | UINT64_C(0x7ff) << 52 | fraction << (52 - format.fraction_bits));
-  const double size =
-      exponent ? ldexp((double)(fraction | 1u << format.fraction_bits), exponent - format.bias - format.fraction_bits)
-               : ldexp((double)fraction, 1 - format.bias - format.fraction_bits);
+  const double size = exponent ? ldexp((double)(fraction | 1u << format.fraction_bits),
+                                       exponent - format.bias - format.fraction_bits)
+                               : ldexp((double)fraction, 1 - format.bias - format.fraction_bits);
   return from_bits(sign | bits_of(size));
 }
 
 double cb_real_get(const void *array, enum cb_type type, int64_t i) {
   switch (type) {
-  case CB_F32: return (double)((const float *)array)[i];
-  case CB_F16: return widen(((const uint16_t *)array)[i], half);
-  case CB_BF16: return widen(((const uint16_t *)array)[i], bfloat);
-  default: return ((const double *)array)[i];
+  case CB_F32:
+    return (double)((const float *)array)[i];
+  case CB_F16:
+    return widen(((const uint16_t *)array)[i], half);
+  case CB_BF16:
+    return widen(((const uint16_t *)array)[i], bfloat);
+  case CB_I8:
+    return ((const int8_t *)array)[i];
+  case CB_I16:
+    return ((const int16_t *)array)[i];
+  default:
+    return ((const double *)array)[i];
   }
 }
 
 void cb_real_set(void *array, enum cb_type type, int64_t i, double value) {
   switch (type) {
-  case CB_F32: ((float *)array)[i] = (float)value; break;
-  case CB_F16: ((uint16_t *)array)[i] = narrow(value, half); break;
-  case CB_BF16: ((uint16_t *)array)[i] = narrow(value, bfloat); break;
-  default: ((double *)array)[i] = value; break;
+  case CB_F32:
+    ((float *)array)[i] = (float)value;
+    break;
+  case CB_F16:
+    ((uint16_t *)array)[i] = narrow(value, half);
+    break;
+  case CB_BF16:
+    ((uint16_t *)array)[i] = narrow(value, bfloat);
+    break;
+  case CB_I8:
+    ((int8_t *)array)[i] = (int8_t)value;
+    break;
+  case CB_I16:
+    ((int16_t *)array)[i] = (int16_t)value;
+    break;
+  default:
+    ((double *)array)[i] = value;
+    break;
   }
 }
 
@@ -89,6 +111,12 @@ double cb_real_round(double value, enum cb_type type) {
   if (type == CB_F64) return value;
   cb_real_set(&room, type, 0, value);
   return cb_real_get(&room, type, 0);
+}
+
+int cb_real_fits(double value, enum cb_type type) {
+  const double largest = type == CB_I8 ? INT8_MAX : INT16_MAX;
+  if ((type == CB_I8 || type == CB_I16) && !(value >= -largest - 1 && value <= largest)) return 0;
+  return bits_of(cb_real_round(value, type)) == bits_of(value);
 }
 
 int cb_real_overflows(double value, enum cb_type type) {

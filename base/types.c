@@ -12,6 +12,7 @@ static const struct {
     [CB_F16] = {2, "half_t", "f16"},     [CB_BF16] = {2, "bfloat16_t", "bf16"},
     [CB_U8] = {1, "uint8_t", "u8"},      [CB_U16] = {2, "uint16_t", "u16"},
     [CB_U32] = {4, "uint32_t", "u32"},   [CB_U64] = {8, "uint64_t", "u64"},
+    [CB_I8] = {1, "int8_t", "i8"},       [CB_I16] = {2, "int16_t", "i16"},
 };
 
 size_t cb_type_size(enum cb_type type) { return table[type].size; }

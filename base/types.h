@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum cb_type { CB_F64, CB_F32, CB_F16, CB_BF16, CB_U8, CB_U16, CB_U32, CB_U64, CB_TYPE_COUNT };
+enum cb_type { CB_F64, CB_F32, CB_F16, CB_BF16, CB_U8, CB_U16, CB_U32, CB_U64, CB_I8, CB_I16, CB_TYPE_COUNT };
 
 size_t cb_type_size(enum cb_type type);           /* bytes */
 const char *cb_type_c_name(enum cb_type type);    /* as the generated text spells it: "double", "uint16_t" */

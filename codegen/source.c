@@ -249,16 +249,21 @@ static enum cb_status add_index_accessors(struct emitter *emitter, struct cb_tex
 
 /* How pieces read value slots, each emitted when its name occurs. */
 static const struct {
-  const char *function, *piece;
+  const char *function, *piece, *equal; /* equal: when all values are */
 } value_functions[] = {
-    {"value", "common/value.cu.in"},
-    {"value_cached", "common/value_cached.cu.in"},
-    {"value_vector", "common/value_vector.cu.in"},
+    {"value", "common/value.cu.in", "common/value_equal.cu.in"},
+    {"value_cached", "common/value_cached.cu.in", "common/value_cached_equal.cu.in"},
+    {"value_vector", "common/value_vector.cu.in", "common/value_vector_equal.cu.in"},
 };
 enum { VALUE_FUNCTIONS = sizeof value_functions / sizeof *value_functions };
 
 static int holds_values(const struct cb_array *array) {
   return array->role == CB_ROLE_VALUES || array->role == CB_ROLE_MIXED;
+}
+
+/* Whether the accessors of values read the array. */
+static int gives_values(const struct cb_array *array) {
+  return holds_values(array) || array->role == CB_ROLE_TABLE;
 }
 
 static int reads_values(const char *pieces) {
@@ -267,19 +272,46 @@ static int reads_values(const char *pieces) {
   return 0;
 }
 
+/* The array of value slots as a pointer to them; "" without one. */
+static const char *value_pointer(struct emitter *emitter, const struct cb_region *region) {
+  for (int i = 0; i < region->arrays_count; i++) {
+    const struct cb_array *array = &region->arrays[i];
+    if (holds_values(array))
+      return cb_arena_format(&emitter->arena,
+                             array->role == CB_ROLE_MIXED ? "(const stored_t *)arrays.%s" : "arrays.%s", array->name);
+  }
+  return "";
+}
+
+/* The table's numbers as constants. */
+static const char *value_table_text(struct emitter *emitter, const struct cb_region *region) {
+  enum { PER_LINE = 8 };
+  struct cb_text text = {0};
+  for (int i = 0; i < region->table_count; i++) {
+    char literal[40];
+    cb_literal(literal, region->value_table[i], emitter->plan->sum_type);
+    cb_text_add(&text, "%s%s%s", i % PER_LINE ? " " : "\n    ", literal, i + 1 == region->table_count ? "" : ",");
+  }
+  return keep(emitter, &text);
+}
+
 static enum cb_status add_value_accessors(struct emitter *emitter, struct cb_text *text,
-                                          const struct cb_region *region, const struct cb_array *array,
-                                          const char *pieces) {
+                                          const struct cb_region *region, const char *pieces) {
+  const int equal = region->value_storage == CB_VALUES_EQUAL, coded = region->value_storage == CB_VALUES_CODED;
   struct cb_scope scope = {0};
   enum cb_status s = CB_OK;
+  if (!reads_values(pieces)) return CB_OK;
   cb_scope_optional(&scope, "index", region->value_slots > INT32_MAX ? "int64_t" : "int");
-  cb_scope_optional(&scope, "from",
-                    cb_arena_format(&emitter->arena, array->role == CB_ROLE_MIXED ? "(const stored_t *)arrays.%s" : "arrays.%s",
-                                    array->name));
+  cb_scope_optional(&scope, "from", value_pointer(emitter, region));
+  cb_scope_optional(&scope, "number", coded ? "value_of(arrays, " : "sum_t(");
+  cb_scope_optional(&scope, "table", coded && region->table_baked ? value_table_text(emitter, region) : "");
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
+  if (coded)
+    s = cb_expand(text, region->table_baked ? "common/value_table_baked.cu.in" : "common/value_table_stored.cu.in",
+                  &scope, emitter->diag);
   for (int i = 0; i < VALUE_FUNCTIONS && !s; i++)
     if (cb_has_word(pieces, value_functions[i].function))
-      s = cb_expand(text, value_functions[i].piece, &scope, emitter->diag);
+      s = cb_expand(text, equal ? value_functions[i].equal : value_functions[i].piece, &scope, emitter->diag);
   return s;
 }
 
@@ -308,7 +340,7 @@ static enum cb_status expand_pieces(struct emitter *emitter, const struct cb_reg
 static int is_used(struct emitter *emitter, const struct cb_array *array, const char *pieces) {
   const char *vector = vector_name(emitter, array);
   return cb_has_word(pieces, array->name) || (vector && cb_has_word(pieces, vector)) ||
-         (holds_values(array) && reads_values(pieces));
+         (gives_values(array) && reads_values(pieces));
 }
 
 /* Whatever the plan gives a region must occur in its text. */
@@ -341,13 +373,17 @@ static enum cb_status emit_region(struct emitter *emitter, const struct cb_regio
     const struct cb_array *array = &region->arrays[i];
     if (array->role == CB_ROLE_INDEX)
       s = add_index_accessors(emitter, &accessors, array, cb_text_string(&pieces));
-    if (holds_values(array) && !s)
-      s = add_value_accessors(emitter, &accessors, region, array, cb_text_string(&pieces));
+  }
+  if (!s) s = add_value_accessors(emitter, &accessors, region, cb_text_string(&pieces));
+  if (region->value_storage == CB_VALUES_EQUAL && reads_values(cb_text_string(&pieces))) {
+    char literal[40];
+    cb_literal(literal, region->value_table[0], emitter->plan->sum_type);
+    cb_text_add(&constants, "constexpr sum_t kValue = %s;  // plan: every value of the region\n", literal);
   }
   if (cb_has_word(cb_text_string(&pieces), "stored_t") || cb_has_word(cb_text_string(&accessors), "stored_t"))
     cb_text_add(&constants, "using stored_t = %s;  // a value slot\n", cb_type_c_name(region->value_type));
   if (cb_has_word(cb_text_string(&pieces), "index_t")) {
-    int64_t longest = 0;
+    int64_t longest = region->value_slots;
     for (int i = 0; i < region->arrays_count; i++)
       if (region->arrays[i].count > longest) longest = region->arrays[i].count;
     cb_text_add(&constants, "using index_t = %s;  // holds any index into the arrays below\n",
@@ -480,7 +516,6 @@ static const char *global_constants(struct emitter *emitter) {
 static enum cb_status emit_vectors(struct emitter *emitter) {
   const struct cb_plan *plan = emitter->plan;
   struct cb_scope scope = {0};
-  cb_scope_hole(&scope, "matrix_type", cb_type_c_name(plan->matrix_type));
   cb_scope_hole(&scope, "vector_type", cb_type_c_name(plan->vector_type));
   cb_scope_hole(&scope, "sum_type", cb_type_c_name(plan->sum_type));
   cb_scope_hole(&scope, "scalars_too", has_scalars(plan) ? ", alpha and beta" : "");

@@ -50,6 +50,11 @@ struct trial {
   void *x, *y, *result;
 };
 
+/* Whether the trial's matrix has integer values instead of its own: fixed ones stay. */
+static int has_other_values(const struct trial *trial) {
+  return trial->kind->integer_values && !cb_plan_values_fixed(trial->one->plan);
+}
+
 struct integer_data { /* a case's matrix with integer values, packed */
   double *values;
   struct cb_blob blob;
@@ -126,6 +131,7 @@ static int orders_of(const struct cb_verify_options *options, const struct cb_cs
 
 static enum cb_status prepare_integers(struct integer_data *data, const struct cb_verify_case *one,
                                        uint64_t seed, struct cb_diag *diag) {
+  if (cb_plan_values_fixed(one->plan)) return CB_OK;
   data->values = cb_alloc((size_t)one->csr->nnz, sizeof *data->values);
   data->blob = *one->blob;
   data->blob.bytes = cb_alloc((size_t)one->blob->length, 1);
@@ -170,7 +176,7 @@ static struct cb_host_job job_of(const struct trial *trial, const struct integer
                                  const struct cb_verify_options *options) {
   const struct cb_csr *csr = trial->one->csr;
   const int64_t size = (int64_t)cb_type_size(trial->one->plan->vector_type);
-  const struct cb_blob *blob = trial->kind->integer_values ? &integers[trial->number].blob : trial->one->blob;
+  const struct cb_blob *blob = has_other_values(trial) ? &integers[trial->number].blob : trial->one->blob;
   return (struct cb_host_job){.kernel = trial->number,
                               .data = blob->bytes,
                               .data_bytes = blob->length,
@@ -269,7 +275,7 @@ static enum cb_status compare_rows(struct cb_verify_report *report, const struct
          *y = widen(trial->y, plan->vector_type, csr->rows);
   const struct cb_product product = {.types = cb_oracle_types_of(plan),
                                      .values =
-                                         trial->kind->integer_values ? integers[trial->number].values : NULL,
+                                         has_other_values(trial) ? integers[trial->number].values : NULL,
                                      .x = x,
                                      .y = y,
                                      .alpha = trial->kind->alpha,

@@ -38,14 +38,34 @@ static void draw_box(uint64_t *state, int64_t rows, int64_t cols, int64_t box[4]
   box[3] = between(state, box[2] + 1, cols);
 }
 
-static void fill_box(uint64_t *state, struct cb_coo *coo, const int64_t box[4]) {
+/* What a matrix's values are drawn from, so that fixed ones have something in common. */
+static double draw_number(uint64_t *state, uint64_t palette) {
+  switch (palette % 8) {
+  case 0:
+    return 1;
+  case 1:
+    return (double)between(state, -100, 100); /* i8 */
+  case 2:
+    return (double)between(state, -30000, 30000); /* i16 */
+  case 3:
+    return (double)between(state, -1000, 1000) / 4; /* f16 */
+  case 4:
+    return (double)(float)(between(state, -1000000, 1000000) / 7919.0);
+  case 5:
+    return (double)between(state, 1, 4) / 3; /* few */
+  default:
+    return (double)between(state, -1000000, 1000000) / 7919;
+  }
+}
+
+static void fill_box(uint64_t *state, struct cb_coo *coo, const int64_t box[4], uint64_t palette) {
   const uint64_t share = draw(state) % 4 ? draw(state) % 101 : 100; /* percent */
   for (int64_t i = box[0]; i < box[1]; i++) {
     for (int64_t j = box[2]; j < box[3]; j++) {
       if (draw(state) % 100 >= share) continue;
       coo->row_idx[coo->count] = (int32_t)i;
       coo->col_idx[coo->count] = (int32_t)j;
-      coo->values[coo->count++] = draw(state) % 16 ? (double)between(state, -1000000, 1000000) / 7919 : 0;
+      coo->values[coo->count++] = palette % 8 == 0 || draw(state) % 16 ? draw_number(state, palette) : 0;
     }
   }
 }
@@ -62,7 +82,8 @@ static void draw_matrix(uint64_t *state, struct cb_csr *csr) {
   coo.row_idx = cb_alloc((size_t)cells, sizeof *coo.row_idx);
   coo.col_idx = cb_alloc((size_t)cells, sizeof *coo.col_idx);
   coo.values = cb_alloc((size_t)cells, sizeof *coo.values);
-  for (int b = 0; b < count; b++) fill_box(state, &coo, boxes[b]);
+  const uint64_t palette = draw(state);
+  for (int b = 0; b < count; b++) fill_box(state, &coo, boxes[b], palette);
   if (cb_csr_from_coo(csr, &coo, &diag)) fail_msg("%s", diag.message);
 }
 
@@ -88,7 +109,8 @@ static void draw_options(uint64_t *state, struct cb_options *options) {
         *(int64_t *)((char *)options + option->offset) = draw_value(state, option);
     if (draw(state) % 2) options->recipe = cb_recipe_table[draw(state) % (uint64_t)count_recipes()].name;
     if (!strcmp(options->recipe, "dia")) options->dia_fill = 0; /* random entries populate no diagonal */
-    if (!strcmp(options->recipe, "hot") && !options->hot_columns) options->hot_columns = 20; /* too small to gain */
+    if (!strcmp(options->recipe, "hot") && !options->hot_columns)
+      options->hot_columns = 20; /* too small to gain */
   } while (cb_options_check(options, NULL));
 }
 

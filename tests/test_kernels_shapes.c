@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Every shape with every extreme of the options, twice, through analysis, generation and the host execution
- * under the sanitizers. The types and the forms y = Ax, y += Ax and y = αAx + βy take turns, so that each meets
- * every shape and every extreme; the values take turns, too.
+/* Every shape with every extreme of the options, twice, with values as data and with fixed ones, through analysis,
+ * generation and the host execution under the sanitizers. The types and the forms y = Ax, y += Ax and
+ * y = αAx + βy take turns, so that each meets every shape and every extreme; the values take turns, too.
  *
  * CBGEN_SHAPES_ONLY=TEXT runs the kernels whose name holds TEXT. */
 #include "kernels.h"
@@ -105,7 +105,8 @@ static void add_one(struct kernel_batch *batch, const char *shape, const char *v
   struct cb_options options;
   char text[160], matrix[160];
   struct kernel *kernel = next_kernel(batch);
-  snprintf(text, sizeof text, "%s type=%s form=%s", variant, cb_precision_names[number % CB_PRECISION_COUNT],
+  snprintf(text, sizeof text, "%s type=%s values=%s form=%s", variant,
+           cb_precision_names[number % CB_PRECISION_COUNT], number % 2 ? "fixed" : "data",
            forms[number / 2 % 3]);
   snprintf(matrix, sizeof matrix, "%s,values=%s,seed=%d", shape, values[number / 6 % 4], number);
   snprintf(kernel->name, sizeof kernel->name, "%.120s %.130s", matrix, text);

@@ -150,6 +150,11 @@ static void every_recipe_compiles_without_spills(void **state) {
       {"fe3,n=8", "type=f32-f64"},
       {"fe3,n=8", "type=f16-f32"},
       {"random,rows=300,cols=200,density=0.3", "type=bf16-f32"},
+      {"stencil7,n=12,values=ones", "values=fixed"},
+      {"fe3,n=8,values=integers", "values=fixed"},
+      {"fe3,n=8,values=ones", "values=fixed type=f16-f32"},
+      {"random,rows=25,cols=20,density=0.4", "values=fixed"},
+      {"random,rows=25,cols=20,density=0.4", "values=fixed bake-limit=0 type=f32"},
   };
   struct cb_nvrtc *nvrtc = open_or_skip();
   for (const struct cb_recipe *recipe = cb_recipe_table; recipe->name; recipe++)

@@ -190,7 +190,7 @@ static int auto_size(const struct cb_csr *csr, const struct cb_options *options,
 
 static enum cb_status choose_size(struct state *state, const struct cb_draft *draft, struct cb_diag *diag) {
   const struct cb_options *options = draft->options;
-  const int64_t value_bytes = (int64_t)cb_type_size(draft->value_type);
+  const int64_t value_bytes = draft->value_bytes;
   int best = (int)options->block_size - 1;
   if (best < 0)
     best = auto_size(state->csr, options, draft->target, value_bytes);
@@ -255,17 +255,20 @@ static int64_t count_steps(struct state *state) {
   return steps;
 }
 
-/* Stored bytes of the values, padding or not. */
+/* Stored bytes of a block: its values, or what is left without. */
+static int64_t block_bytes(const struct state *state, const struct cb_draft *draft) {
+  return draft->value_bytes ? area(state->size) * draft->value_bytes : INDEX_BYTES;
+}
+
 static int fits_l2(const struct state *state, const struct cb_draft *draft) {
-  return state->blocks * area(state->size) * (int64_t)cb_type_size(draft->value_type) * 2 <
-         draft->target->l2_bytes;
+  return state->blocks * block_bytes(state, draft) * 2 < draft->target->l2_bytes;
 }
 
 /* Padding is bytes: 15 % of them where they come from memory, more in L2, some in any case. */
 static int pads_too_much(const struct state *state, const struct cb_draft *draft, int64_t steps) {
   enum { PERCENT = 15, PERCENT_IN_L2 = 30, SLACK = 1 << 18 };
   const int64_t percent = fits_l2(state, draft) ? PERCENT_IN_L2 : PERCENT;
-  const int64_t slack = SLACK / (area(state->size) * (int64_t)cb_type_size(draft->value_type));
+  const int64_t slack = SLACK / block_bytes(state, draft);
   return (steps * LANES - slack) * 100 > state->blocks * (100 + percent);
 }
 
@@ -358,10 +361,10 @@ static int64_t slot_of(const struct state *state, int64_t slice, int64_t in_slic
   return (state->first_step[slice] + k / state->lanes) * LANES + in_slice * state->lanes + k % state->lanes;
 }
 
-/* Values of a lane that one load reads: up to 16 bytes. Wide values: what divides the block's area, or one by one.
- * Values of one or two bytes would make many small loads: what fits the area, and a rest one by one. */
+/* Values of a lane that one load reads: up to 16 bytes. Wide values: what divides the block's area, or one by
+ * one. Values of one or two bytes would make many small loads: what fits the area, and a rest one by one. */
 static int64_t vector_of(struct size size, int64_t value_bytes) {
-  int64_t vector = 16 / value_bytes;
+  int64_t vector = value_bytes ? 16 / value_bytes : 1;
   if (value_bytes > 2)
     while (area(size) % vector) vector /= 2;
   while (area(size) < vector) vector /= 2;
@@ -476,15 +479,20 @@ static int64_t choose_batch(const struct state *state, const struct cb_draft *dr
 }
 
 static void draft_text(struct cb_draft *draft, const struct state *state) {
-  const int64_t vector = vector_of(state->size, (int64_t)cb_type_size(draft->value_type));
+  const int64_t vector = vector_of(state->size, draft->value_bytes);
   const int64_t rest = area(state->size) % vector; /* values that the vectors leave */
   cb_draft_constant(draft, "kBlockRows", state->size.rows, "plan: the size of a block");
   cb_draft_constant(draft, "kBlockCols", state->size.cols, "plan");
   cb_draft_constant(draft, "kBatch", choose_batch(state, draft),
                     "plan: blocks whose loads are under way together");
   if (vector > 1) cb_draft_constant(draft, "kVector", vector, "plan: values that one load reads");
+  const int from_presence =
+      state->absent && !draft->value_bytes; /* there are no zeros where entries are absent */
   cb_draft_hole(draft, "vector", vector > 1 ? "kVector * " : "");
-  cb_draft_include(draft, "load", vector > 1 ? "blocks/load_vectors.cu.in" : "blocks/load_values.cu.in");
+  cb_draft_include(draft, "load",
+                   from_presence ? "blocks/load_present.cu.in"
+                   : vector > 1  ? "blocks/load_vectors.cu.in"
+                                 : "blocks/load_values.cu.in");
   if (vector > 1)
     cb_draft_hole(draft, "vectors",
                   rest ? "kBlockRows * kBlockCols / kVector * kVector" : "kBlockRows * kBlockCols");
@@ -519,6 +527,7 @@ static void draft_region(struct cb_draft *draft, struct state *state) {
   draft_columns(draft, state);
   if (state->absent)
     cb_draft_fact(draft, "absent", "%lld", (long long)(state->blocks * area(state->size) - state->csr->nnz));
+  if ((state->absent || state->cut) && draft->value_bytes) cb_draft_zero_slots(draft);
   cb_draft_values(draft, "values", "per step, in groups of one load, a group of each lane",
                   steps * LANES * area(state->size));
   draft_places(draft, state);

@@ -43,6 +43,7 @@ struct unit {
 struct state {
   int64_t panels, blocks;
   int aggregated, intra, th1, th2;
+  int equal; /* values: there is no array, but slots of one "byte" for the slot map */
   int64_t value_bytes, vector_bytes;
   /* by panel */
   int64_t *panel_block; /* panels + 1: natural number of its first block */
@@ -514,12 +515,15 @@ static void draft_data(struct cb_draft *draft, const struct state *state) {
     cb_draft_include(draft, "region", "cb/data_together.cu.in");
     return;
   }
-  draft_offsets(draft, "first_coordinate", "a sub-block's place in coordinates, in bytes", state->coordinates,
-                state->blocks);
-  draft_offsets(draft, "first_value", "a sub-block's place in values", state->values, state->blocks);
-  cb_draft_bytes(draft, "coordinates", "per sub-block: places of its nonzeros", state->coordinates_end);
+  const int any_data = !state->equal || state->coordinates_end > 0;
+  if (any_data)
+    draft_offsets(draft, "first_coordinate", "a sub-block's place in coordinates, in bytes", state->coordinates,
+                  state->blocks);
+  if (!state->equal)
+    draft_offsets(draft, "first_value", "a sub-block's place in values", state->values, state->blocks);
+  if (any_data) cb_draft_bytes(draft, "coordinates", "per sub-block: places of its nonzeros", state->coordinates_end);
   cb_draft_values(draft, "values", "per sub-block: values", state->values_end);
-  cb_draft_include(draft, "region", "cb/data_apart.cu.in");
+  if (any_data) cb_draft_include(draft, "region", state->equal ? "cb/data_equal.cu.in" : "cb/data_apart.cu.in");
 }
 
 /* Values of a Dense block that a lane loads together: 16 bytes, or all of its eight. */
@@ -544,9 +548,12 @@ static void draft_formats(struct cb_draft *draft, const struct state *state) {
     cb_draft_constant(draft, "kCooSteps", (state->largest_coo + 15) / 16,
                       "plan: the fullest COO sub-block, in steps of 16 nonzeros");
   if (state->format_blocks[DENSE]) {
-    cb_draft_constant(draft, "kVector", dense_vector(state), "plan: values that one load reads");
+    if (!state->equal)
+      cb_draft_constant(draft, "kVector", dense_vector(state), "plan: values that one load reads");
     cb_draft_include(draft, "dense_products",
-                     state->full_dense ? "cb/dense_full.cu.in" : "cb/dense_holes.cu.in");
+                     state->equal        ? (state->full_dense ? "cb/dense_full_equal.cu.in" : "cb/dense_holes_equal.cu.in")
+                     : state->full_dense ? "cb/dense_full.cu.in"
+                                         : "cb/dense_holes.cu.in");
   }
 }
 
@@ -645,7 +652,7 @@ static void draft_facts(struct cb_draft *draft, const struct state *state) {
     if (state->format_blocks[format])
       cb_draft_fact(draft, format_names[format], "%lld", (long long)state->format_blocks[format]);
   cb_draft_fact(draft, "aggregated", "%s", state->aggregated ? "yes" : "no");
-  if (!state->intra) cb_draft_fact(draft, "intra", "no");
+  if (!state->intra && !state->equal) cb_draft_fact(draft, "intra", "no");
   if (draft->options->balance == CB_BALANCE_HEAP) cb_draft_fact(draft, "balance", "heap");
   if (state->team > 1) cb_draft_fact(draft, "team", "%d", state->team);
   if (draft->region.carry_slots)
@@ -696,6 +703,15 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
   predict(draft, state);
 }
 
+/* Dense blocks with holes multiply the zeros that are stored there, unless all values are equal: then nothing is
+ * stored, and the presence bits tell. */
+static void size_values(struct state *state, struct cb_draft *draft) {
+  if (state->format_blocks[DENSE] && !state->full_dense && draft->value_bytes) cb_draft_zero_slots(draft);
+  state->equal = !draft->value_bytes;
+  state->value_bytes = state->equal ? 1 : draft->value_bytes;
+  if (state->equal) state->intra = 0;
+}
+
 static enum cb_status cb_layout_plan(struct cb_draft *draft, struct cb_diag *diag) {
   const struct cb_csr *csr = draft->work.part.csr;
   const struct cb_options *options = draft->options;
@@ -708,12 +724,12 @@ static enum cb_status cb_layout_plan(struct cb_draft *draft, struct cb_diag *dia
                           .intra = options->intra != CB_OFF,
                           .th1 = (int)options->th1,
                           .th2 = (int)options->th2,
-                          .value_bytes = (int64_t)cb_type_size(draft->value_type),
                           .vector_bytes = (int64_t)cb_type_size(draft->vector_type),
                           .full_dense = 1};
   enum cb_status s = decide_aggregation(state, csr, options, diag);
   if (!s) s = describe_blocks(state, csr, options->coo_percent, diag);
   if (!s) s = balance(state, draft, diag);
+  if (!s) size_values(state, draft);
   if (!s) s = place_blocks(state, diag);
   if (!s) draft_region(draft, state);
   return s;

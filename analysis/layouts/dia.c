@@ -11,21 +11,42 @@
  * A place of a diagonal that holds no nonzero is absent, and stored as 0. Where the matrix has absent places,
  * there are presence bits, one per slot: a row's sum that is not finite is summed again over the present ones
  * alone. A finite sum needs no second look: NaN or Inf times 0 is NaN, and NaN stays.
+ *
+ * Fixed values: a diagonal whose values are all equal (even) has neither slots nor presence bits; its
+ * coefficient is a constant of the text. Where such a diagonal has absent places (holed), a word of 32 bits
+ * for each slice says which rows have an entry, and nothing is multiplied for the others. Without stored
+ * diagonals a thread multiplies several rows, a thread block's width apart, so that they find in L1 what
+ * their neighbours read of x.
  */
 #include "analysis/layout.h"
 
 #include "analysis/diagonals.h"
+#include "analysis/values.h"
 #include "base/memory.h"
+#include "base/real.h"
 
-enum { ROWS = 32, BLOCK_ROWS = 256, MOST_DIAGONALS = 1024, UNROLLED = 64 };
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { ROWS = 32, BLOCK_ROWS = 256, MOST_DIAGONALS = 1024, UNROLLED = 64, MOST_REPEATS = 4 };
+
+/* What a diagonal is; the text has them in this order. */
+enum kind { EVEN, HOLED, STORED, KINDS };
 
 struct state {
   const struct cb_csr *csr;
   int diagonals;
   int32_t offset[MOST_DIAGONALS]; /* ascending */
+  int64_t holes[MOST_DIAGONALS];  /* absent places within the matrix */
   int64_t slices;
-  int64_t absent;                   /* places within the matrix */
+  int64_t absent, absent_stored;    /* places within the matrix; of stored diagonals */
   int64_t first_inside, end_inside; /* slices; none: both 0 */
+  int count[KINDS];
+  unsigned char kind[MOST_DIAGONALS];
+  int place[MOST_DIAGONALS];          /* among those of its kind, by offset */
+  double coefficient[MOST_DIAGONALS]; /* unless STORED */
+  int repeats;                        /* rows of a thread */
 };
 
 static enum cb_status find_diagonals(struct state *state, struct cb_diag *diag) {
@@ -37,8 +58,12 @@ static enum cb_status find_diagonals(struct state *state, struct cb_diag *diag) 
   for (int64_t key = 0; key < csr->rows + csr->cols; key++) {
     if (!counts[key]) continue;
     const int64_t offset = key - (csr->rows - 1);
-    if (diagonals < MOST_DIAGONALS) state->offset[diagonals] = (int32_t)offset;
-    state->absent += cb_diagonal_length(csr, offset) - counts[key];
+    const int64_t holes = cb_diagonal_length(csr, offset) - counts[key];
+    if (diagonals < MOST_DIAGONALS) {
+      state->offset[diagonals] = (int32_t)offset;
+      state->holes[diagonals] = holes;
+    }
+    state->absent += holes;
     diagonals++;
   }
   cb_free(counts);
@@ -47,6 +72,80 @@ static enum cb_status find_diagonals(struct state *state, struct cb_diag *diag) 
                    (long long)diagonals, MOST_DIAGONALS);
   state->diagonals = (int)diagonals;
   return CB_OK;
+}
+
+/* ---- values: needs the diagonals; adds kinds and coefficients */
+
+/* The first value of each diagonal, and whether all others have its bits. */
+struct evenness {
+  unsigned char met[MOST_DIAGONALS], uneven[MOST_DIAGONALS];
+  uint64_t bits[MOST_DIAGONALS];
+};
+
+static void meet(struct evenness *evenness, int d, uint64_t bits) {
+  evenness->uneven[d] |= evenness->met[d] && evenness->bits[d] != bits;
+  evenness->met[d] = 1;
+  evenness->bits[d] = bits;
+}
+
+/* Columns and offsets both ascend. */
+static void meet_row(const struct state *state, const struct cb_draft *draft, int64_t row,
+                     struct evenness *evenness) {
+  const struct cb_csr *csr = state->csr;
+  int d = 0;
+  for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
+    while (row + state->offset[d] != csr->col_idx[k]) d++;
+    const double value =
+        cb_real_round(draft->matrix_values[cb_part_origin(&draft->work.part, k)], draft->matrix_type);
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    meet(evenness, d, bits);
+  }
+}
+
+static enum cb_status find_even(const struct state *state, const struct cb_draft *draft, struct evenness *all,
+                                struct cb_diag *diag) {
+  int failed = 0;
+#pragma omp parallel
+  {
+    struct evenness *own = cb_calloc(1, sizeof *own);
+#pragma omp for schedule(static)
+    for (int64_t row = 0; row < state->csr->rows; row++)
+      if (own) meet_row(state, draft, row, own);
+#pragma omp critical(cb_dia_even)
+    {
+      failed |= !own;
+      for (int d = 0; own && d < state->diagonals; d++) {
+        if (own->met[d]) meet(all, d, own->bits[d]);
+        all->uneven[d] |= own->uneven[d];
+      }
+    }
+    cb_free(own);
+  }
+  return failed ? cb_fail_memory(diag, "values by diagonal", sizeof *all) : CB_OK;
+}
+
+/* A coefficient must be a literal, and no value may be refused when it is packed. */
+static int is_even(const struct evenness *evenness, int d, double *coefficient) {
+  memcpy(coefficient, &evenness->bits[d], sizeof *coefficient);
+  return !evenness->uneven[d] && isfinite(*coefficient);
+}
+
+static enum cb_status sort_diagonals(struct state *state, const struct cb_draft *draft,
+                                     struct cb_diag *diag) {
+  const int fixed = draft->values && draft->values->distinct; /* none: some value does not fit its type */
+  struct evenness *evenness = fixed ? cb_calloc(1, sizeof *evenness) : NULL;
+  if (fixed && !evenness) return cb_fail_memory(diag, "values by diagonal", sizeof *evenness);
+  const enum cb_status s = fixed ? find_even(state, draft, evenness, diag) : CB_OK;
+  for (int d = 0; d < state->diagonals && !s; d++) {
+    const int even = fixed && is_even(evenness, d, &state->coefficient[d]);
+    const enum kind kind = !even ? STORED : state->holes[d] ? HOLED : EVEN;
+    state->kind[d] = (unsigned char)kind;
+    state->place[d] = state->count[kind]++;
+    if (kind == STORED) state->absent_stored += state->holes[d];
+  }
+  cb_free(evenness);
+  return s;
 }
 
 /* A last slice with fewer than 32 rows may be inside: the rows that it lacks are not computed. */
@@ -72,31 +171,113 @@ static int64_t blocks_in_a_wave(const struct state *state, const struct cb_targe
   return (blocks + target->multiprocessors - 1) / target->multiprocessors;
 }
 
-/* Diagonals whose loads are under way together: what a thread has registers for. */
-static int choose_batch(const struct state *state, int64_t wave) {
+/* Diagonals of `count` whose loads are under way together: what a thread has registers for. */
+static int choose_batch(int count, int64_t wave) {
   const int limit = wave <= 2 ? 32 : wave <= 4 ? 12 : 9;
-  const int rounds = (state->diagonals + limit - 1) / limit;
-  return (state->diagonals + rounds - 1) / rounds;
+  const int rounds = (count + limit - 1) / limit;
+  return (count + rounds - 1) / rounds;
 }
 
-static void draft_offsets(struct cb_draft *draft, const struct state *state) {
+/* Adds an element of a table, in lines of twelve. */
+static void add_element(struct cb_text *text, int number, int count, const char *element) {
   enum { PER_LINE = 12 };
-  struct cb_text text = {0};
-  const int lines = state->diagonals > PER_LINE;
-  for (int d = 0; d < state->diagonals; d++)
-    cb_text_add(&text, "%s%s%d", d ? "," : "",
-                lines && d % PER_LINE == 0 ? "\n    "
-                : d                        ? " "
-                                           : "",
-                state->offset[d]);
-  if (text.failed)
+  const int breaks = count > PER_LINE && number % PER_LINE == 0;
+  cb_text_add(text, "%s%s%s", number ? "," : "", breaks ? "\n    " : number ? " " : "", element);
+}
+
+/* Hands a finished text over as a hole. */
+static void take_hole(struct cb_draft *draft, const char *name, struct cb_text *text) {
+  if (text->failed)
     draft->failed = 1;
   else
-    cb_draft_hole(draft, "offsets", cb_text_string(&text));
-  cb_text_release(&text);
+    cb_draft_hole(draft, name, cb_text_string(text));
+  cb_text_release(text);
 }
 
-static void draft_sums(struct cb_draft *draft, const struct state *state) {
+/* Offsets of the diagonals of these kinds. */
+static void draft_offsets(struct cb_draft *draft, const struct state *state, const char *hole,
+                          enum kind first, enum kind last) {
+  struct cb_text text = {0};
+  int number = 0, count = 0;
+  for (enum kind kind = first; kind <= last; kind++) count += state->count[kind];
+  for (enum kind kind = first; kind <= last; kind++)
+    for (int d = 0; d < state->diagonals; d++) {
+      char element[16];
+      snprintf(element, sizeof element, "%d", state->offset[d]);
+      if (state->kind[d] == kind) add_element(&text, number++, count, element);
+    }
+  take_hole(draft, hole, &text);
+}
+
+static void draft_coefficients(struct cb_draft *draft, const struct state *state) {
+  struct cb_text text = {0};
+  int number = 0;
+  for (enum kind kind = EVEN; kind <= HOLED; kind++)
+    for (int d = 0; d < state->diagonals; d++) {
+      char literal[40];
+      if (state->kind[d] != kind) continue;
+      cb_literal(literal, state->coefficient[d], draft->sum_type);
+      add_element(&text, number++, state->count[EVEN] + state->count[HOLED], literal);
+    }
+  take_hole(draft, "coefficients", &text);
+}
+
+/* Even and holed diagonals. */
+static void draft_even(struct cb_draft *draft, const struct state *state, int64_t wave, int inside,
+                       int border) {
+  const int even = state->count[EVEN], holed = state->count[HOLED];
+  if (!even && !holed) return;
+  cb_draft_include(draft, "region", "dia/coefficients.cu.in");
+  draft_offsets(draft, state, "even_offsets", EVEN, HOLED);
+  draft_coefficients(draft, state);
+  if (even) {
+    cb_draft_constant(draft, "kEven", even, "plan: diagonals of equal values, without holes");
+    cb_draft_constant(draft, "kEvenBatch", choose_batch(even, wave),
+                      "plan: of them, loads under way together");
+    cb_draft_hole(draft, "even_rest", even % choose_batch(even, wave) ? " && first + i < kEven" : "");
+    cb_draft_hole(draft, "even_times", even > UNROLLED ? " 1" : "");
+  }
+  if (holed) {
+    cb_draft_constant(draft, "kHoled", holed, "plan: diagonals of equal values, with holes");
+    cb_draft_hole(draft, "behind_even", even ? "kEven + " : "");
+    cb_draft_bytes(draft, "holes",
+                   "a word per slice and holed diagonal: bit i is set where row i has an entry",
+                   state->slices * holed * (ROWS / 8));
+  }
+  cb_draft_hole(draft, "holes_arrays", holed ? "arrays" : "");
+  if (inside) {
+    cb_draft_include(draft, "even_inside", even ? "dia/even_inside.cu.in" : "");
+    cb_draft_include(draft, "holed_inside", holed ? "dia/holed_inside.cu.in" : "");
+    if (holed) {
+      cb_draft_constant(draft, "kHoledBatch", choose_batch(holed, wave),
+                        "plan: of them, loads under way together");
+      cb_draft_hole(draft, "holed_rest", holed % choose_batch(holed, wave) ? " && first + i < kHoled" : "");
+      cb_draft_hole(draft, "holed_times", holed > UNROLLED ? " 1" : "");
+    }
+    cb_draft_include(draft, "region", "dia/sum_even_inside.cu.in");
+  }
+  if (border) {
+    cb_draft_include(draft, "even_border", even ? "dia/even_border.cu.in" : "");
+    cb_draft_include(draft, "holed_border", holed ? "dia/holed_border.cu.in" : "");
+    cb_draft_include(draft, "region", "dia/sum_even_border.cu.in");
+  }
+}
+
+/* Stored diagonals, whose sums start with the even ones'. */
+static void draft_stored(struct cb_draft *draft, const struct state *state, int inside, int border) {
+  const int has_even = state->count[STORED] < state->diagonals;
+  if (inside) {
+    cb_draft_hole(draft, "start_inside", has_even ? "sum_even_inside(arrays, vectors, row)" : "0");
+    cb_draft_include(draft, "region", "dia/sum_inside.cu.in");
+  }
+  if (border || state->absent_stored)
+    cb_draft_hole(draft, "start_border", has_even ? "sum_even_border(arrays, vectors, row)" : "0");
+  if (border) cb_draft_include(draft, "region", "dia/sum_border.cu.in");
+  if (state->absent_stored) cb_draft_include(draft, "region", "dia/sum_present.cu.in");
+  cb_draft_include(draft, "again", state->absent_stored ? "dia/again.cu.in" : "");
+}
+
+static void draft_sums(struct cb_draft *draft, const struct state *state, int64_t wave) {
   const int some = state->first_inside < state->end_inside;
   const int from_first = state->first_inside == 0, to_last = state->end_inside == state->slices;
   const char *inside = from_first ? "slice < kEndInside"
@@ -108,16 +289,27 @@ static void draft_sums(struct cb_draft *draft, const struct state *state) {
                       "plan: slices before it need bounds checks");
   if (some && !to_last)
     cb_draft_constant(draft, "kEndInside", state->end_inside, "plan: slices from it on need bounds checks");
-  if (some) cb_draft_include(draft, "region", "dia/sum_inside.cu.in");
-  if (!all) cb_draft_include(draft, "region", "dia/sum_border.cu.in");
-  if (state->absent) cb_draft_include(draft, "region", "dia/sum_present.cu.in");
+  draft_even(draft, state, wave, some, !all || state->absent_stored);
+  if (state->count[STORED])
+    draft_stored(draft, state, some, !all);
+  else if (some && !all)
+    cb_draft_include(draft, "slice", "dia/slice.cu.in");
+  else
+    cb_draft_include(draft, "slice", "");
   cb_draft_include(draft, "sum",
                    all    ? "dia/all_inside.cu.in"
                    : some ? "dia/mixed.cu.in"
                           : "dia/all_border.cu.in");
   if (some && !all) cb_draft_hole(draft, "inside", inside);
-  cb_draft_include(draft, "again", state->absent ? "dia/again.cu.in" : "");
-  cb_draft_hole(draft, "result", state->absent ? "sum_t" : "const sum_t");
+  if (some)
+    cb_draft_hole(draft, "sum_inside",
+                  state->count[STORED] ? "sum_inside(arrays, vectors, row, slot)"
+                                       : "sum_even_inside(arrays, vectors, row)");
+  if (!all)
+    cb_draft_hole(draft, "sum_border",
+                  state->count[STORED] ? "sum_border(arrays, vectors, row, slot)"
+                                       : "sum_even_border(arrays, vectors, row)");
+  cb_draft_hole(draft, "result", state->absent_stored ? "sum_t" : "const sum_t");
 }
 
 static void draft_facts(struct cb_draft *draft, const struct state *state) {
@@ -136,25 +328,55 @@ static void draft_facts(struct cb_draft *draft, const struct state *state) {
   cb_draft_fact(draft, "inside", "%lld %lld", (long long)(state->end_inside - state->first_inside),
                 (long long)state->slices);
   cb_draft_fact(draft, "absent", "%lld", (long long)state->absent);
+  if (state->count[EVEN]) cb_draft_fact(draft, "even", "%d", state->count[EVEN]);
+  if (state->count[HOLED]) cb_draft_fact(draft, "holed", "%d", state->count[HOLED]);
+}
+
+/* Arrays and constants of the stored diagonals. Places outside the matrix are multiplied by 0, absent ones by
+ * x. */
+static void draft_slots(struct cb_draft *draft, const struct state *state, int64_t wave) {
+  const int stored = state->count[STORED], batch = choose_batch(stored, wave);
+  const int64_t slots = state->slices * stored * ROWS;
+  cb_draft_constant(draft, "kDiagonals", stored,
+                    stored < state->diagonals ? "plan: the other diagonals, and stored values of a row"
+                                              : "plan: diagonals, and values of a row");
+  cb_draft_constant(draft, "kBatch", batch, "plan: diagonals whose loads are under way together");
+  cb_draft_zero_slots(draft);
+  cb_draft_values(draft, "values", "per slice, diagonal and row", slots);
+  if (state->absent_stored)
+    cb_draft_bytes(draft, "presence", "a bit per slot: it holds a nonzero", slots / 8);
+  cb_draft_include(draft, "region", "dia/offsets.cu.in");
+  draft_offsets(draft, state, "offsets", STORED, STORED);
+  cb_draft_hole(draft, "times", stored > UNROLLED ? " 1" : "");
+  cb_draft_hole(draft, "rest", stored % batch ? " && first + i < kDiagonals" : "");
+}
+
+/* Rows of a thread: several, unless values are streamed or there are few thread blocks for each
+ * multiprocessor. */
+static int choose_repeats(const struct state *state, const struct cb_target *target) {
+  enum { RESIDENT = 6, WAVES = 4 };
+  int repeats = state->count[STORED] ? 1 : MOST_REPEATS;
+  while (repeats > 1 &&
+         state->csr->rows < (int64_t)BLOCK_ROWS * repeats * RESIDENT * WAVES * target->multiprocessors)
+    repeats /= 2;
+  return repeats;
 }
 
 static void draft_region(struct cb_draft *draft, const struct state *state) {
-  const int64_t rows = state->csr->rows, slots = state->slices * state->diagonals * ROWS;
+  const int64_t rows = state->csr->rows, block_rows = BLOCK_ROWS * state->repeats;
   const int64_t wave = blocks_in_a_wave(state, draft->target);
-  const int batch = choose_batch(state, wave);
+  const int stored = state->count[STORED];
   draft_facts(draft, state);
-  cb_draft_constant(draft, "kDiagonals", state->diagonals, "plan: diagonals, and values of a row");
-  cb_draft_constant(draft, "kBatch", batch, "plan: diagonals whose loads are under way together");
-  cb_draft_values(draft, "values", "per slice, diagonal and row", slots);
-  if (state->absent) cb_draft_bytes(draft, "presence", "a bit per slot: it holds a nonzero", slots / 8);
-  cb_draft_include(draft, "region", "dia/offsets.cu.in");
-  draft_offsets(draft, state);
-  draft_sums(draft, state);
-  cb_draft_hole(draft, "times", state->diagonals > UNROLLED ? " 1" : "");
-  cb_draft_hole(draft, "rest", state->diagonals % batch ? " && first + i < kDiagonals" : "");
-  cb_draft_include(draft, "guard", rows % BLOCK_ROWS ? "dia/guard.cu.in" : "");
-  cb_draft_include(draft, "region", "dia/multiply.cu.in");
-  draft->region.blocks = (rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
+  if (stored) draft_slots(draft, state, wave);
+  cb_draft_constant_slots(draft, state->slices * (state->diagonals - stored) * ROWS);
+  draft_sums(draft, state, wave);
+  cb_draft_include(draft, "guard", rows % block_rows ? "dia/guard.cu.in" : "");
+  if (state->repeats > 1) cb_draft_constant(draft, "kRepeats", state->repeats, "plan: rows of a thread");
+  cb_draft_include(draft, "region",
+                   stored               ? "dia/multiply.cu.in"
+                   : state->repeats > 1 ? "dia/multiply_even_rows.cu.in"
+                                        : "dia/multiply_even.cu.in");
+  draft->region.blocks = (rows + block_rows - 1) / block_rows;
   draft->region.blocks_per_sm = wave <= 4 ? (int)wave : 6; /* 40 registers, as in sell */
   draft->region.commit = draft->commit;
 }
@@ -165,7 +387,7 @@ static void predict(struct cb_draft *draft, const struct state *state) {
   int64_t elements = 0, end = INT64_MIN;
   for (int d = 0; d < state->diagonals; d++) {
     const int64_t first = state->offset[d] > end ? state->offset[d] : end;
-    end = state->offset[d] + BLOCK_ROWS;
+    end = state->offset[d] + BLOCK_ROWS * state->repeats;
     elements += end - first;
   }
   const int64_t bytes = elements * (int64_t)cb_type_size(draft->vector_type);
@@ -190,9 +412,11 @@ static enum cb_status dia_plan(struct cb_draft *draft, struct cb_diag *diag) {
   draft->work.state = state;
   state->csr = csr;
   state->slices = (csr->rows + ROWS - 1) / ROWS;
-  const enum cb_status s = find_diagonals(state, diag);
+  enum cb_status s = find_diagonals(state, diag);
+  if (!s) s = sort_diagonals(state, draft, diag);
   if (s) return s;
   find_inside(state);
+  state->repeats = choose_repeats(state, draft->target);
   draft_region(draft, state);
   predict(draft, state);
   return CB_OK;
@@ -200,30 +424,60 @@ static enum cb_status dia_plan(struct cb_draft *draft, struct cb_diag *diag) {
 
 /* ---- packing */
 
+/* Bits of slots: of the stored diagonals, and of the holed ones. NULL: there are none, or they are not
+ * wanted. */
+struct bits {
+  unsigned char *presence, *holes;
+};
+
+static void set_bit(unsigned char *bits, int64_t slot) {
+  if (bits) bits[slot / 8] |= (unsigned char)(1 << slot % 8);
+}
+
+/* Slot of a row among `count` diagonals of each slice. */
+static int64_t slot_of(int64_t row, int count, int place) {
+  return (row / ROWS * count + place) * ROWS + row % ROWS;
+}
+
 /* Columns and offsets both ascend. */
 static void pack_row(const struct state *state, const struct cb_part *part, int64_t row,
-                     unsigned char *presence, const struct cb_slot_map *map) {
+                     const struct bits *bits, const struct cb_slot_map *map) {
   const struct cb_csr *csr = state->csr;
+  const int stored = state->count[STORED], holed = state->count[HOLED], constant = state->diagonals - stored;
   int d = 0;
   for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
     while (row + state->offset[d] != csr->col_idx[k]) d++;
-    const int64_t slot = (row / ROWS * state->diagonals + d) * ROWS + row % ROWS;
+    const int place = state->place[d];
+    int64_t slot;
+    if (state->kind[d] == STORED) {
+      slot = slot_of(row, stored, place);
+      set_bit(bits->presence, slot);
+    } else {
+      const int behind = state->kind[d] == HOLED ? state->count[EVEN] : 0;
+      slot = state->slices * stored * ROWS + slot_of(row, constant, behind + place);
+      if (state->kind[d] == HOLED) set_bit(bits->holes, slot_of(row, holed, place));
+    }
     cb_slot_set(map, slot, cb_part_origin(part, k));
-    if (presence) presence[slot / 8] |= (unsigned char)(1 << slot % 8);
   }
+}
+
+static unsigned char *target_of(const struct cb_region *region, unsigned char *const *targets,
+                                const char *name) {
+  for (int i = 0; targets && i < region->arrays_count; i++)
+    if (!strcmp(region->arrays[i].name, name)) return targets[i];
+  return NULL;
 }
 
 static enum cb_status dia_pack(const struct cb_region *region, const struct cb_region_work *work,
                                unsigned char *const *targets, const struct cb_slot_map *map,
                                struct cb_diag *diag) {
   const struct state *state = work->state;
-  unsigned char *presence =
-      targets && region->arrays_count == 2 ? targets[1] : NULL; /* draft_region's order */
+  const struct bits bits = {target_of(region, targets, "presence"), target_of(region, targets, "holes")};
   (void)diag;
 #pragma omp parallel for schedule(static)
   for (int64_t slice = 0; slice < state->slices; slice++) /* no byte of presence bits belongs to two slices */
     for (int64_t row = slice * ROWS; row < (slice + 1) * ROWS && row < state->csr->rows; row++)
-      pack_row(state, &work->part, row, presence, map);
+      pack_row(state, &work->part, row, &bits, map);
   return CB_OK;
 }
 

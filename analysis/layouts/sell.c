@@ -30,6 +30,7 @@ struct state {
   int sorted, varied;
   int lanes;          /* per row, unless varied */
   int vector;         /* neighbouring nonzeros of a row that a lane loads at once */
+  int64_t slot_bytes; /* of a value and its column, about */
   int64_t target;     /* varied: steps per lane that are aimed at */
   int64_t piece;      /* varied: nonzeros of a piece */
   int64_t slices, slices_capacity;
@@ -267,10 +268,11 @@ static int vary(struct state *state, const struct cb_target *target) {
  * costs row numbers, a scattered y and one more dependent load; pieces wait for their last. */
 static int64_t predict_ns(const struct state *state, const struct cb_target *target, int64_t steps,
                           int64_t longest) {
-  enum { NS_PER_BATCH = 800, NS_ORDER = 300, NS_CARRY = 1500, SLOT_BYTES = 11, ORDER_BYTES = 12 };
+  enum { NS_PER_BATCH = 800, NS_ORDER = 300, NS_CARRY = 1500, ORDER_BYTES = 12 };
   const int64_t order = state->sorted ? state->csr->rows * ORDER_BYTES : 0;
-  return (steps * LANES * SLOT_BYTES + order) / target->read_gb_per_s + steps_for(longest, MOST_BATCH) * NS_PER_BATCH +
-         (state->sorted ? NS_ORDER : 0) + (state->split_slices ? NS_CARRY : 0);
+  return (steps * LANES * state->slot_bytes + order) / target->read_gb_per_s +
+         steps_for(longest, MOST_BATCH) * NS_PER_BATCH + (state->sorted ? NS_ORDER : 0) +
+         (state->split_slices ? NS_CARRY : 0);
 }
 
 /* Sorts within windows and keeps it if it is cheaper than `*least`, which it then lowers. */
@@ -296,7 +298,11 @@ static enum cb_status try_sorted(struct state *state, const struct cb_target *ta
 /* The same with varied lanes, in a state of its own that takes the other's place if it is cheaper. */
 static enum cb_status try_varied(struct state *state, const struct cb_target *target, int force, int64_t least,
                                  struct cb_diag *diag) {
-  struct state varied = {.csr = state->csr, .equal = -1, .lanes = state->lanes, .vector = state->vector};
+  struct state varied = {.csr = state->csr,
+                         .equal = -1,
+                         .lanes = state->lanes,
+                         .vector = state->vector,
+                         .slot_bytes = state->slot_bytes};
   int64_t longest;
   if (!vary(&varied, target)) {
     state_clear(&varied);
@@ -537,7 +543,9 @@ static enum cb_status sell_plan(struct cb_draft *draft, struct cb_diag *diag) {
   struct state *state = cb_calloc(1, sizeof *state);
   if (!state) return cb_fail_memory(diag, "sell layout", sizeof *state);
   draft->work.state = state;
+  enum { COLUMN_BYTES = 3 };
   state->csr = csr;
+  state->slot_bytes = draft->value_bytes + COLUMN_BYTES;
   state->equal = equal_length(csr);
   state->lanes = choose_lanes(csr, draft->options, draft->target);
   state->vector = choose_vector(state, draft->options);

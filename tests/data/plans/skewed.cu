@@ -10,7 +10,6 @@
 // ---- the shims are left out of this golden -------------------------------------------------------------------------------------
 // ---- types and vectors ---------------------------------------------------------------------------------------
 
-using matrix_t = double;  // values of A
 using vector_t = double;  // x and y
 using sum_t = double;     // sums, alpha and beta
 
@@ -68,9 +67,6 @@ CBGEN_DEVICE int first_column(const Arrays &, int) { return 0; }
 // a long row's (or piece's) first column
 CBGEN_DEVICE int long_column(const Arrays &, int) { return 0; }
 CBGEN_DEVICE int column_offset(const Arrays &arrays, int i) { return load(arrays.column_offset + i); }
-CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
-  return sum_t(load_stream(arrays.values + slot));
-}
 // steps of 32 slots before a tile
 __device__ const uint8_t first_step_table[] = {
     25, 32, 44};
@@ -109,6 +105,9 @@ CBGEN_DEVICE int carry_first(const Arrays &, int i) { return 2 * i; }
 __device__ const uint8_t empty_row_table[] = {
     5, 6, 7, 33};
 CBGEN_DEVICE int empty_row(const Arrays &, int i) { return empty_row_table[i]; }
+CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
+  return sum_t(load_stream(arrays.values + slot));
+}
 
 // Adds up the rows that end in a chunk: row k of it into sums[own + k]. A lane brings products 32 i + lane of the
 // chunk and adds up kItems consecutive ones. What stands open at the end of a lane goes on to the next lanes, up to
@@ -281,7 +280,7 @@ void skewed_free(skewed_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *skewed_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xd00871cd69c1d0ccu, 0x5a7f6ba807317d5du};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x93b66d6fa56e6d40u, 0x2901a7f79691b53u};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of skewed: shorter than its header";
   memcpy(header, data, sizeof header);

@@ -10,7 +10,6 @@
 // ---- the shims are left out of this golden -------------------------------------------------------------------------------------
 // ---- types and vectors ---------------------------------------------------------------------------------------
 
-using matrix_t = double;  // values of A
 using vector_t = double;  // x and y
 using sum_t = double;     // sums, alpha and beta
 
@@ -54,9 +53,6 @@ __device__ const uint8_t first_column_table[] = {
     0, 0, 1, 0, 30, 0, 0, 0};
 CBGEN_DEVICE int first_column(const Arrays &, int i) { return first_column_table[i]; }
 CBGEN_DEVICE int column_offset(const Arrays &arrays, int i) { return load(arrays.column_offset + i); }
-CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
-  return sum_t(load_stream(arrays.values + slot));
-}
 CBGEN_DEVICE int place_length(const Arrays &arrays, int i) { return load(arrays.place_length + i); }
 CBGEN_DEVICE int place_row(const Arrays &arrays, int i) { return load(arrays.place_row + i); }
 // logarithm of the lanes that share a row of a slice
@@ -67,6 +63,9 @@ CBGEN_DEVICE int lanes_log2(const Arrays &, int i) { return lanes_log2_table[i];
 __device__ const uint8_t first_place_table[] = {
     0, 8, 24, 56, 88, 120, 121, 122};
 CBGEN_DEVICE int first_place(const Arrays &, int i) { return first_place_table[i]; }
+CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
+  return sum_t(load_stream(arrays.values + slot));
+}
 
 // Adds the next kBatch steps' products to `sum`. Their loads are under way before the first is used. No lane goes past
 // its place's end, so padding is never multiplied.
@@ -128,7 +127,7 @@ void uneven_free(uneven_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *uneven_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x61e208d0dce820beu, 0xfd71dfbb6f992401u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x758cea85610ab8eu, 0x70844fa4e542fc3du};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of uneven: shorter than its header";
   memcpy(header, data, sizeof header);
