@@ -2,10 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
-#   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: bench32 atomics examples python warm ncu
+#   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics examples
+#                             python warm ncu
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #   bench      all matrices in double precision, every recipe, against cuSPARSE         bench.jsonl bench.md bench.svg
+#   calibrate  the figures of the cost model, measured; later steps follow them   calibrate.txt MODEL.json
+#   tune       all matrices with --tune=measure: what measuring brings         tune.jsonl tune.md
 #   bench32    the same in single precision                                             bench32.jsonl bench32.md
 #   atomics    the same with --atomics=on                                               atomics.jsonl atomics.md
 #   examples   the programs of examples/, against cuSPARSE                              examples.md
@@ -155,6 +158,19 @@ bench() {
   python3 bench/chart.py "$out/$name.jsonl" >"$out/$name.svg" || say "$name: the chart failed"
 }
 
+# tune LIMIT
+tune() {
+  list_matrices >"$out/matrices.txt"
+  # shellcheck disable=SC2086
+  timeout -k 5 "$1" "$cbgen" bench -q --json --no-rivals --tune=measure "@$out/matrices.txt" ${BENCH_OPTIONS:-} \
+    >"$out/tune.jsonl" 2>"$out/tune.err"
+  local status=$?
+  say "tune: $(wc -l <"$out/tune.jsonl") of $(wc -l <"$out/matrices.txt") matrices, exit status $status"
+  head -c 1500 "$out/tune.err"
+  python3 bench/table.py "$out/tune.jsonl" >"$out/tune.md" || say "tune: the table failed"
+  sed -n '/^Loss of choosing/,$p' "$out/tune.md"
+}
+
 sanitize() {
   local tool matrix options
   command -v compute-sanitizer >/dev/null || { say "sanitize: compute-sanitizer is not installed"; return; }
@@ -183,6 +199,11 @@ for step in $steps; do
   case $step in
     check) check "${CHECK_SECONDS:-90}" ;;
     bench) bench bench "${BENCH_SECONDS:-330}" --candidates ;;
+    calibrate)
+      export CBGEN_CALIBRATION=$out
+      "$cbgen" calibrate 2>&1 | tee "$out/calibrate.txt"
+      say "calibrate: exit status ${PIPESTATUS[0]}" ;;
+    tune) tune "${BENCH_SECONDS:-330}" ;;
     bench32) bench bench32 "${BENCH_SECONDS:-330}" --type=f32 ;;
     atomics) bench atomics "${BENCH_SECONDS:-330}" --atomics=on ;;
     examples)

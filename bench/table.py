@@ -76,6 +76,34 @@ def model(results):
         print(f"- {result['matrix']}: {loss:.2f} times; chosen {result['recipe']}; {tried}")
 
 
+def raced(result):
+    """(name, µs) of every variant that tuning timed, the model's choice first."""
+    return [(f"{one['recipe']} {one['settings']}".rstrip(), one["settings"], one["us"])
+            for one in result.get("tuning", []) if one["us"]]
+
+
+def tuning(results):
+    """What choosing by measurement brings over the model's choice, and what it takes."""
+    gains, among_recipes, seconds = [], [], []
+    for result in results:
+        times = raced(result)
+        if not times:
+            continue
+        fastest = min(times, key=lambda one: one[2])
+        gains.append((times[0][2] / fastest[2], result, times[0], fastest))
+        among_recipes.append(times[0][2] / min(us for _, settings, us in times if not settings))
+        seconds.append(result["stages_ms"]["tune"] / 1e3)
+    if not gains:
+        return
+    print(f"\nLoss of choosing by the model against the fastest variant timed, in the same tuning: geometric mean "
+          f"{100 * (mean(gain for gain, *_ in gains) - 1):.1f} % over {len(gains)} matrices; against the recipes as they "
+          f"are, without other lanes or items, {100 * (mean(among_recipes) - 1):.1f} %. Tuning took "
+          f"{sorted(seconds)[len(seconds) // 2]:.2f} s in the median, {max(seconds):.2f} s at most. The worst:\n")
+    for gain, result, model_choice, fastest in sorted(gains, key=lambda one: -one[0])[:12]:
+        print(f"- {result['matrix']}: {gain:.2f} times; {model_choice[0]} {model_choice[2]:.2f} µs, "
+              f"{fastest[0]} {fastest[2]:.2f} µs")
+
+
 def markdown(results):
     names = ["csr-alg1", "csr-alg2", "coo-alg1", "coo-alg2", "sell-16", "sell-32", "sell-64", "sell-128"]
     head = (["matrix", "rows", "nonzeros", "type", "recipe", "µs", "GFLOP/s", "B/nnz", "GB/s", "of read", "bound µs",
@@ -103,6 +131,7 @@ def markdown(results):
     print(f"\n{len(results)} matrices; geometric mean of the speed-ups {mean(r['speed_up'] for r in results):.2f} over the "
           f"best of cuSPARSE, {mean(r['csr_speed_up'] for r in results):.2f} over CSR; {wrong} wrong results of cuSPARSE.")
     model(results)
+    tuning(results)
 
 
 def short(results):
@@ -117,6 +146,7 @@ def short(results):
     print(f"geometric mean of {len(results)}: {mean(r['speed_up'] for r in results):.3f} over the best, "
           f"{mean(r['csr_speed_up'] for r in results):.3f} over CSR; worst first")
     model(results)
+    tuning(results)
 
 
 def main():

@@ -34,8 +34,6 @@ static void fold_target(struct cb_hash *key, const struct cb_target *target) {
   cb_hash_number(key, "launch_ns", (uint64_t)target->launch_ns);
   cb_hash_number(key, "l2_gb_per_s", (uint64_t)target->l2_gb_per_s);
   cb_hash_number(key, "latency_ns", (uint64_t)target->latency_ns);
-  cb_hash_number(key, "l2_gb_per_s", (uint64_t)target->l2_gb_per_s);
-  cb_hash_number(key, "latency_ns", (uint64_t)target->latency_ns);
 }
 
 struct cb_hash cb_cache_key(const struct cb_cache_subject *subject) {

@@ -50,9 +50,11 @@ static int is_final(const struct cb_tuning *tuning) {
 }
 
 static void remember(struct cb_work *work, struct cb_hash key, const struct cb_tuned *tuned) {
-  const struct cb_cache_label label = {work->view.name, work->session->device->target.model};
+  char name[80]; /* for lists */
+  const struct cb_cache_label label = {name, work->session->device->target.model};
   struct cb_text text = {0};
   if (!is_final(&tuned->tuning)) return;
+  snprintf(name, sizeof name, "%.50s (tuning)", work->view.name);
   cb_tuning_text(&text, &tuned->tuning);
   const struct cb_cache_section sections[] = {
       {"plan", tuned->plan->line, (int64_t)strlen(tuned->plan->line)},

@@ -47,6 +47,8 @@ static void write_target(struct cb_text *text, const struct cb_target *target) {
   put(text, target->read_gb_per_s);
   put(text, target->sectors_g_per_s);
   put(text, target->launch_ns);
+  put(text, target->l2_gb_per_s);
+  put(text, target->latency_ns);
 }
 
 static void write_lists(struct cb_text *text, const struct cb_image *image, int data) {
@@ -267,6 +269,8 @@ static void read_target(struct reader *reader, struct cb_target *target) {
   target->read_gb_per_s = get(reader, 1, INT32_MAX);
   target->sectors_g_per_s = get(reader, 1, INT32_MAX);
   target->launch_ns = get(reader, 0, INT32_MAX);
+  target->l2_gb_per_s = get(reader, 1, INT32_MAX);
+  target->latency_ns = get(reader, 0, INT32_MAX);
 }
 
 static void read_launch(struct reader *reader, const struct cb_image *image, struct cb_image_launch *launch) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""`cbgen calibrate` from outside, on the fake GPU: what it prints, writes and refuses, and that products follow it.
+"""`cbgen calibrate` and --tune=measure from outside, on the fake GPU: what they print, write and refuse, and that
+products follow them.
 
     tests/test_tool_calibrate.py TOOL SCRATCH         in the source directory; the environment names the fake
 """
@@ -107,6 +108,40 @@ class Calibrate(Case):
         for word in ("CBGEN_CALIBRATION", "--device", "--repeat", "--output"):
             self.assertIn(word, text)
         self.assertNotIn("help options", text)
+
+
+class Tune(Case):
+    def setUp(self):
+        super().setUp()
+        self.environment.update(CBGEN_CALIBRATION="", CBGEN_FAKE_SET="memory=67108864")
+
+    def test_run(self):
+        result = json.loads(self.check(0, "", "run", "generate:fe3,n=2", "--tune=measure", "--json").stdout)
+        variants = result["tuning"]
+        self.assertGreaterEqual(len(variants), 3)
+        self.assertEqual(sum(one["fastest"] for one in variants), 1)
+        fastest = min(one["us"] for one in variants)
+        self.assertGreater(fastest, 0)
+        self.assertEqual([one["us"] for one in variants if one["fastest"]], [fastest])
+        self.assertEqual(result["check"]["wrong"], 0)
+        self.assertGreater(result["stages_ms"]["tune"], 0)
+        text = self.check(0, "", "run", "generate:fe3,n=2", "--tune=measure").stdout
+        self.assertRegex(text, r"(?m)^          \* \S.*: [0-9.]+ µs, predicted [0-9.]+$")
+        self.assertEqual(json.loads(self.check(0, "", "run", "generate:fe3,n=2", "--json").stdout)["tuning"], [])
+
+    def test_generate(self):
+        path = os.path.join(self.folder, "k.cu")
+        said = self.check(0, "predicted", "generate", "generate:fe3,n=2", "--tune=measure", "-o", path, "-v").stderr
+        self.assertRegex(said, r"(?m)^cbgen: sell: [0-9.]+ us, predicted [0-9.]+$")
+        with open(path, encoding="utf-8") as file:
+            self.assertIn("target  sm_90, 7 SMs", file.read())
+        self.check(2, "the GPU that would measure is 'sm_90'", "generate", "generate:fe3,n=2", "--tune=measure",
+                   "--arch=sm_80", "-o", path)
+        self.check(5, "CUDA driver", "generate", "generate:fe3,n=2", "--tune=measure", "-o", path,
+                   CBGEN_LIBCUDA="/nonexistent.so")
+        self.check(5, "NVRTC", "generate", "generate:fe3,n=2", "--tune=measure", "-o", path,
+                   CBGEN_NVRTC="/nonexistent.so")
+        self.assertEqual(os.listdir(self.folder), ["k.cu"])
 
 
 if __name__ == "__main__":
