@@ -113,8 +113,7 @@ static enum cb_status add_texts(struct cb_image *image, const struct cb_image_pa
   image->recipe = cb_arena_string(&image->arena, parts->plan->recipe);
   image->line = cb_arena_string(&image->arena, parts->plan->line);
   image->json = s ? NULL : cb_arena_string(&image->arena, cb_text_string(&json));
-  image->source =
-      cb_arena_string(&image->arena, parts->source && parts->source->text ? parts->source->text : "");
+  image->source = cb_arena_string(&image->arena, parts->source && parts->source->text ? parts->source->text : "");
   cb_text_release(&json);
   if (s) return s;
   return image->arena.failed ? cb_fail_memory(diag, "an image", 0) : CB_OK;
