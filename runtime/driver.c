@@ -3,6 +3,7 @@
 #include "runtime/driver.h"
 
 #include "base/memory.h"
+#include "runtime/staging.h"
 #include "runtime/calibration.h"
 
 #include <stdarg.h>
@@ -308,6 +309,8 @@ void cb_device_free(const struct cb_device *device, cb_device_ptr address) {
 enum cb_status cb_device_upload(const struct cb_device *device, cb_device_ptr to, const void *from,
                                 size_t bytes, const char *what, struct cb_diag *diag) {
   if (!bytes) return CB_OK;
+  if (device->staging && cb_staging_wants(device->staging, bytes))
+    return cb_staging_upload(device->staging, to, from, bytes, what, diag);
   return cb_driver_check(device->driver, device->driver->call.copy_to_device(to, from, bytes), diag,
                          "copy '%s' to GPU %d", what, device->ordinal);
 }

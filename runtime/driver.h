@@ -176,6 +176,7 @@ struct cb_device {
   struct cb_target shipped; /* the same with the table's figures */
   char remark[400];         /* on the calibration, for logs: which was read, or why one was not; "" without one */
   int64_t memory_bytes;
+  struct cb_staging *staging; /* the way of long uploads (staging.h), its owner's; NULL: the driver's */
 };
 
 /* The GPU number `ordinal`. Its target is the table's row of its architecture (else of the newest older one,

@@ -3,6 +3,7 @@
 #include "runtime/session.h"
 
 #include "base/memory.h"
+#include "runtime/staging.h"
 
 enum cb_status cb_session_open(struct cb_session **out, int ordinal, struct cb_diag *diag) {
   struct cb_session *session = cb_calloc(1, sizeof *session);
@@ -14,6 +15,7 @@ enum cb_status cb_session_open(struct cb_session **out, int ordinal, struct cb_d
     s = cb_device_open_current(&session->device, session->driver, diag);
   else if (!s)
     s = cb_device_open(&session->device, session->driver, ordinal, diag);
+  if (!s) s = cb_staging_create(&session->device->staging, session->device, diag);
   if (s)
     cb_session_release(session);
   else
@@ -26,16 +28,20 @@ struct cb_session *cb_session_hold(struct cb_session *session) {
   return session;
 }
 
-static void release_modules(struct cb_session *session) {
-  const int entered = session->device && !cb_device_enter(session->device, NULL);
+/* What takes the device's context. */
+static void release_parts(struct cb_session *session) {
+  if (!session->device) return;
+  const int entered = !cb_device_enter(session->device, NULL);
   for (int stored = 0; stored < CB_PACKER_SOURCES; stored++) cb_packer_release(&session->packers[stored]);
   cb_hasher_release(&session->hasher);
+  cb_staging_free(session->device->staging);
+  session->device->staging = NULL;
   if (entered) cb_device_leave(session->device);
 }
 
 void cb_session_release(struct cb_session *session) {
   if (!session || atomic_fetch_sub(&session->holders, 1) != 1) return;
-  release_modules(session);
+  release_parts(session);
   cb_nvrtc_close(session->nvrtc);
   cb_device_close(session->device);
   cb_driver_close(session->driver);

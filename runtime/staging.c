@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Copies through pinned buffers: see staging.h. Every worker has two, so that it fills one while the other is on its
+ * way; workers take the next piece that nobody has. All copies go on one stream: the GPU fetches one at a time. */
+#include "runtime/staging.h"
+
+#include "base/memory.h"
+
+#include <omp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+enum {
+  WORKERS = 6,      /* at most: together they read memory faster than the bus takes it */
+  BUFFER = 1 << 19, /* bytes: on the bus for some 10 µs, long beside what a copy costs to ask for */
+  LEAST = 1 << 20,  /* bytes of a copy that goes this way, */
+  FIRST = 8 << 20   /* and of the first one, which pays for the pinned memory */
+};
+
+enum state { UNTRIED, READY, REFUSED };
+
+struct cb_staging {
+  const struct cb_device *device;
+  pthread_mutex_t lock; /* a copy has it from beginning to end */
+  atomic_int state;
+  int workers;
+  unsigned char *pinned; /* of all workers */
+  struct CUstream_st *stream;
+  struct CUevent_st *events[WORKERS][2]; /* the buffer may be filled again */
+};
+
+/* ---- life */
+
+enum cb_status cb_staging_create(struct cb_staging **out, const struct cb_device *device, struct cb_diag *diag) {
+  struct cb_staging *staging = *out = cb_calloc(1, sizeof *staging);
+  if (!staging) return cb_fail_memory(diag, "a staging", sizeof *staging);
+  staging->device = device;
+  pthread_mutex_init(&staging->lock, NULL);
+  atomic_init(&staging->state, UNTRIED);
+  return CB_OK;
+}
+
+static void release_buffers(struct cb_staging *staging) {
+  const struct cb_driver_calls *call = &staging->device->driver->call;
+  for (int worker = 0; worker < WORKERS; worker++)
+    for (int i = 0; i < 2; i++) {
+      if (staging->events[worker][i]) call->event_destroy(staging->events[worker][i]);
+      staging->events[worker][i] = NULL;
+    }
+  if (staging->stream) call->stream_destroy(staging->stream);
+  if (staging->pinned) call->host_free(staging->pinned);
+  staging->stream = NULL;
+  staging->pinned = NULL;
+}
+
+void cb_staging_free(struct cb_staging *staging) {
+  if (!staging) return;
+  release_buffers(staging);
+  pthread_mutex_destroy(&staging->lock);
+  cb_free(staging);
+}
+
+/* What fails here is not needed. */
+static int take_buffers(struct cb_staging *staging) {
+  const struct cb_driver_calls *call = &staging->device->driver->call;
+  const int threads = omp_get_max_threads();
+  void *pinned = NULL;
+  staging->workers = threads < WORKERS ? threads : WORKERS;
+  if (call->host_alloc(&pinned, (size_t)staging->workers * 2 * BUFFER, 0)) return 0;
+  staging->pinned = pinned;
+  if (call->stream_create(&staging->stream, CB_CU_STREAM_NON_BLOCKING)) {
+    staging->stream = NULL;
+    return 0;
+  }
+  for (int worker = 0; worker < staging->workers; worker++)
+    for (int i = 0; i < 2; i++)
+      if (call->event_create(&staging->events[worker][i], CB_CU_EVENT_NO_TIMING)) {
+        staging->events[worker][i] = NULL;
+        return 0;
+      }
+  return 1;
+}
+
+static void prepare(struct cb_staging *staging) {
+  if (atomic_load(&staging->state) != UNTRIED) return;
+  const int ready = take_buffers(staging);
+  if (!ready) release_buffers(staging);
+  atomic_store(&staging->state, ready ? READY : REFUSED);
+}
+
+/* ---- copying */
+
+int cb_staging_wants(struct cb_staging *staging, size_t bytes) {
+  switch (atomic_load(&staging->state)) {
+  case UNTRIED: return bytes >= FIRST;
+  case READY: return bytes >= LEAST;
+  default: return 0;
+  }
+}
+
+struct transfer {
+  struct cb_staging *staging;
+  cb_device_ptr to;
+  const unsigned char *from;
+  size_t bytes;
+  const char *what;
+  atomic_size_t next; /* byte that nobody has taken */
+  atomic_int failed;
+  enum cb_status status; /* of the first that failed, with its message */
+  struct cb_diag *diag;
+};
+
+static enum cb_status send_piece(struct transfer *transfer, int worker, int turn, size_t at, struct cb_diag *diag) {
+  struct cb_staging *staging = transfer->staging;
+  const struct cb_driver *driver = staging->device->driver;
+  const size_t left = transfer->bytes - at, length = left < BUFFER ? left : BUFFER;
+  unsigned char *buffer = staging->pinned + ((size_t)worker * 2 + (size_t)(turn & 1)) * BUFFER;
+  struct CUevent_st *event = staging->events[worker][turn & 1];
+  enum cb_status s = CB_OK;
+  if (turn > 1)
+    s = cb_driver_check(driver, driver->call.event_synchronize(event), diag, "wait for a copy to GPU %d",
+                        staging->device->ordinal);
+  if (s) return s;
+  memcpy(buffer, transfer->from + at, length);
+  s = cb_driver_check(driver, driver->call.copy_to_device_async(transfer->to + at, buffer, length, staging->stream),
+                      diag, "copy '%s' to GPU %d", transfer->what, staging->device->ordinal);
+  if (!s)
+    s = cb_driver_check(driver, driver->call.event_record(event, staging->stream), diag, "record an event");
+  return s;
+}
+
+static void work(struct transfer *transfer, int worker) {
+  struct cb_diag diag = {0};
+  enum cb_status s = cb_device_enter(transfer->staging->device, &diag);
+  const int entered = !s;
+  for (int turn = 0; !s && !atomic_load(&transfer->failed); turn++) {
+    const size_t at = atomic_fetch_add(&transfer->next, BUFFER);
+    if (at >= transfer->bytes) break;
+    s = send_piece(transfer, worker, turn, at, &diag);
+  }
+  if (entered) cb_device_leave(transfer->staging->device);
+  if (!s || atomic_exchange(&transfer->failed, 1)) return;
+  transfer->status = s;
+  if (transfer->diag) *transfer->diag = diag;
+}
+
+/* Buffers must be free when the lock is given back, whatever failed. */
+static enum cb_status send_all(struct transfer *transfer) {
+  const struct cb_staging *staging = transfer->staging;
+  const struct cb_driver *driver = staging->device->driver;
+#pragma omp parallel num_threads(staging->workers)
+  work(transfer, omp_get_thread_num());
+  const cb_cu_result waited = driver->call.stream_synchronize(staging->stream);
+  if (transfer->status) return transfer->status;
+  return cb_driver_check(driver, waited, transfer->diag, "copy '%s' to GPU %d", transfer->what,
+                         staging->device->ordinal);
+}
+
+enum cb_status cb_staging_upload(struct cb_staging *staging, cb_device_ptr to, const void *from, size_t bytes,
+                                 const char *what, struct cb_diag *diag) {
+  const struct cb_driver *driver = staging->device->driver;
+  struct transfer transfer = {.staging = staging, .to = to, .from = from, .bytes = bytes, .what = what, .diag = diag};
+  atomic_init(&transfer.next, 0);
+  atomic_init(&transfer.failed, 0);
+  enum cb_status s;
+  pthread_mutex_lock(&staging->lock);
+  prepare(staging);
+  if (atomic_load(&staging->state) == READY)
+    s = send_all(&transfer);
+  else
+    s = cb_driver_check(driver, driver->call.copy_to_device(to, from, bytes), diag, "copy '%s' to GPU %d", what,
+                        staging->device->ordinal);
+  pthread_mutex_unlock(&staging->lock);
+  return s;
+}

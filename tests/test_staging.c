@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Long uploads on the fake GPU: every byte arrives, by pinned buffers or, where they are refused, without; after any
+ * failing call nothing is left, and threads may upload side by side. */
+#include "tests/api_support.h"
+
+#include "runtime/session.h"
+#include "runtime/staging.h"
+
+#include <pthread.h>
+
+enum { MIB = 1 << 20 };
+
+static struct cb_session *open_session(void) {
+  struct cb_diag diag = {0};
+  struct cb_session *session;
+  setenv("CBGEN_LIBCUDA", getenv("CBGEN_FAKE_CUDA"), 1);
+  assert_ok(cb_session_open(&session, 0, &diag));
+  assert_ok(cb_device_enter(session->device, &diag));
+  return session;
+}
+
+static void close_session(struct cb_session *session) {
+  cb_device_leave(session->device);
+  cb_session_release(session);
+}
+
+static unsigned char *make_bytes(size_t count, uint64_t seed) {
+  unsigned char *bytes = malloc(count + 8);
+  assert_non_null(bytes);
+  for (size_t i = 0; i < count; i += 8) {
+    const uint64_t word = draw(&seed);
+    memcpy(bytes + i, &word, 8);
+  }
+  return bytes;
+}
+
+/* Uploads and compares; what is around it on the device stays. */
+static void check_upload(const struct cb_device *device, size_t count, uint64_t seed) {
+  struct cb_diag diag = {0};
+  cb_device_ptr there;
+  unsigned char *bytes = make_bytes(count, seed), *back = malloc(count + 32);
+  assert_non_null(back);
+  assert_ok(cb_device_alloc(device, &there, count + 32, "bytes", &diag));
+  assert_ok(cb_device_fill(device, there, 0x5a, count + 32, &diag));
+  assert_ok(cb_device_upload(device, there + 16, bytes, count, "bytes", &diag));
+  assert_ok(cb_device_download(device, back, there, count + 32, "bytes", &diag));
+  assert_memory_equal(back + 16, bytes, count);
+  for (size_t i = 0; i < 16; i++) assert_true(back[i] == 0x5a && back[count + 16 + i] == 0x5a);
+  cb_device_free(device, there);
+  free(bytes);
+  free(back);
+}
+
+static void short_and_long_uploads_arrive(void **state) {
+  (void)state;
+  struct cb_session *session = open_session();
+  check_upload(session->device, 100, 1);
+  check_upload(session->device, 2 * MIB, 2); /* too short to pay for pinned memory */
+  assert_int_equal(fake->pinned, 0);
+  const long copies = fake->copies_to_device;
+  check_upload(session->device, 9 * MIB + 12345, 3);
+  assert_int_equal(fake->pinned, 1);
+  assert_true(fake->copies_to_device - copies > 9); /* pieces */
+  check_upload(session->device, MIB, 4); /* now that it is there */
+  check_upload(session->device, MIB + 1, 5);
+  check_upload(session->device, 16 * MIB, 6);
+  assert_int_equal(fake->pinned, 1);
+  close_session(session);
+}
+
+static void refused_pinned_memory_is_done_without(void **state) {
+  (void)state;
+  for (long nth = 1; nth < 6; nth++) { /* memory, stream, events */
+    struct cb_session *session = open_session();
+    struct cb_diag diag = {0};
+    cb_device_ptr there;
+    unsigned char *bytes = make_bytes(9 * MIB, 7);
+    assert_ok(cb_device_alloc(session->device, &there, 9 * MIB, "bytes", &diag));
+    fake->calls = 0;
+    fake->failure = CB_CU_OUT_OF_MEMORY;
+    fake->fail_at = nth;
+    assert_ok(cb_device_upload(session->device, there, bytes, 9 * MIB, "bytes", &diag));
+    assert_true(fake->calls >= nth);
+    fake->fail_at = 0;
+    assert_int_equal(fake->pinned, 0);
+    assert_int_equal(fake->streams, 0);
+    assert_int_equal(fake->events, 0);
+    assert_memory_equal(fake_bytes(there, 9 * MIB), bytes, 9 * MIB);
+    cb_device_free(session->device, there);
+    check_upload(session->device, 9 * MIB, 8); /* it is not tried again */
+    assert_int_equal(fake->pinned, 0);
+    free(bytes);
+    close_session(session);
+  }
+}
+
+static void failures_are_said_and_leave_nothing(void **state) {
+  (void)state;
+  struct cb_session *session = open_session();
+  unsigned char *bytes = make_bytes(10 * MIB, 9);
+  int failures = 0;
+  check_upload(session->device, 8 * MIB, 10);
+  for (long nth = 1;; nth++) {
+    struct cb_diag diag = {0};
+    cb_device_ptr there;
+    assert_ok(cb_device_alloc(session->device, &there, 10 * MIB, "bytes", &diag));
+    fake->calls = 0;
+    fake->failure = 700;
+    fake->fail_at = nth;
+    const enum cb_status s = cb_device_upload(session->device, there, bytes, 10 * MIB, "the bytes", &diag);
+    const int reached = fake->calls >= nth;
+    fake->fail_at = 0;
+    if (s) {
+      failures++;
+      assert_int_equal(s, CB_ERR_DEVICE);
+      assert_true(*diag.message);
+    } else {
+      assert_memory_equal(fake_bytes(there, 10 * MIB), bytes, 10 * MIB);
+    }
+    cb_device_free(session->device, there);
+    assert_int_equal(fake->pushed, 1); /* the test's own */
+    if (!reached) break;
+  }
+  assert_true(failures > 40);
+  check_upload(session->device, 10 * MIB, 11);
+  free(bytes);
+  close_session(session);
+}
+
+struct uploading {
+  const struct cb_device *device;
+  uint64_t seed;
+};
+static void *upload_often(void *user) {
+  const struct uploading *mine = user;
+  struct cb_diag diag = {0};
+  assert_ok(cb_device_enter(mine->device, &diag));
+  for (uint64_t i = 0; i < 4; i++) check_upload(mine->device, (8 + (size_t)i) * MIB + (size_t)mine->seed, mine->seed + i);
+  cb_device_leave(mine->device);
+  return NULL;
+}
+
+static void threads_upload_side_by_side(void **state) {
+  (void)state;
+  enum { THREADS = 3 };
+  struct cb_session *session = open_session();
+  pthread_t threads[THREADS];
+  struct uploading each[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    each[i] = (struct uploading){session->device, (uint64_t)(100 * i + 1)};
+    assert_int_equal(pthread_create(&threads[i], NULL, upload_often, &each[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  close_session(session);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, check_fake)
+  const struct CMUnitTest tests[] = {
+      TEST(short_and_long_uploads_arrive),
+      TEST(refused_pinned_memory_is_done_without),
+      TEST(failures_are_said_and_leave_nothing),
+      TEST(threads_upload_side_by_side),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
