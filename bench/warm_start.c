@@ -10,6 +10,8 @@
  * "rest" is what no part claims: opening driver and NVRTC, above all. A product is timed by cbgen_operator_measure;
  * "products" is a total in products. New values are timed on a stream, by events, beside a plain copy of them.
  *
+ * Before that it says what the machine takes for allocations, uploads and pinned memory.
+ *
  * Products of all operators must agree bit by bit with those of the first. The exit status is 1 when they do not, or
  * anything failed. */
 #include "base/memory.h"
@@ -17,6 +19,7 @@
 #include "frontend/generate.h"
 #include "frontend/read.h"
 #include "runtime/driver.h"
+#include "runtime/staging.h"
 #include "runtime/timer.h"
 
 #include <stddef.h>
@@ -349,6 +352,71 @@ static enum cb_status new_values(struct work *work) {
   return s;
 }
 
+/* ---- what the machine takes for the steps that set-up consists of */
+
+enum { PROBE = 64 << 20 };
+
+static double now(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+static void tell(FILE *json, const char *what, double value, const char *unit) {
+  printf("%-44s %9.3f %s\n", what, value, unit);
+  if (json) fprintf(json, "{\"step\": \"%s\", \"value\": %.4f, \"unit\": \"%s\"}\n", what, value, unit);
+}
+
+/* The best of three. */
+static enum cb_status time_upload(double *seconds, const struct cb_device *device, cb_device_ptr to, const void *from,
+                                  struct cb_diag *diag) {
+  enum cb_status s = CB_OK;
+  *seconds = 1e9;
+  for (int i = 0; i < 3 && !s; i++) {
+    const double start = now();
+    s = cb_device_upload(device, to, from, PROBE, "bytes", diag);
+    if (!s) s = cb_device_wait(device, "a copy", diag);
+    if (now() - start < *seconds) *seconds = now() - start;
+  }
+  return s;
+}
+
+static enum cb_status probe_uploads(struct cb_device *device, FILE *json, const void *bytes, struct cb_diag *diag) {
+  cb_device_ptr there = 0;
+  double seconds = 0, start = now();
+  enum cb_status s = cb_device_alloc(device, &there, PROBE, "bytes", diag);
+  tell(json, "allocation of 64 MiB on the device", 1e3 * (now() - start), "ms");
+  if (!s) s = time_upload(&seconds, device, there, bytes, diag);
+  if (!s) tell(json, "upload by the driver, pageable memory", 1e-9 * PROBE / seconds, "GB/s");
+  start = now();
+  if (!s) s = cb_staging_create(&device->staging, device, diag);
+  if (!s) s = cb_device_upload(device, there, bytes, 8 << 20, "bytes", diag);
+  if (!s) tell(json, "first 8 MiB by pinned buffers", 1e3 * (now() - start), "ms");
+  if (!s) s = time_upload(&seconds, device, there, bytes, diag);
+  if (!s) tell(json, "upload by pinned buffers", 1e-9 * PROBE / seconds, "GB/s");
+  start = now();
+  cb_staging_free(device->staging);
+  device->staging = NULL;
+  tell(json, "pinned buffers given back", 1e3 * (now() - start), "ms");
+  start = now();
+  cb_device_free(device, there);
+  tell(json, "64 MiB on the device given back", 1e3 * (now() - start), "ms");
+  return s;
+}
+
+static enum cb_status probe(struct cb_device *device, FILE *json, struct cb_diag *diag) {
+  char *bytes = cb_alloc(PROBE, 1);
+  if (!bytes) return cb_fail_memory(diag, "bytes", PROBE);
+  memset(bytes, 1, PROBE);
+  const double start = now();
+  volatile uint64_t kept = cb_hash_array(bytes, PROBE, 1).low; /* or it would not be computed */
+  (void)kept;
+  tell(json, "hash of 64 MiB on the host", 1e3 * (now() - start), "ms");
+  const enum cb_status s = probe_uploads(device, json, bytes, diag);
+  cb_free(bytes);
+  return s;
+}
+
 /* ---- all of it */
 
 static enum cb_status make_caches(struct work *work) {
@@ -420,7 +488,8 @@ int main(int argc, char **argv) {
   }
   if (!cb_driver_open(&driver, NULL, &diag) && !cb_device_open(&device, driver, 0, &diag) &&
       !cb_device_enter(device, &diag)) {
-    bad = measure_all(device, json, repeats, next < argc ? argv + next : NULL, argc - next);
+    bad = probe(device, json, &diag) != CB_OK;
+    bad |= measure_all(device, json, repeats, next < argc ? argv + next : NULL, argc - next);
     cb_device_leave(device);
   }
   if (*diag.message) fprintf(stderr, "%s\n", diag.message);

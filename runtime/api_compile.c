@@ -42,6 +42,13 @@ static enum cb_status choose_options(struct cb_work *work) {
   return cb_options_set(&work->options, "type", types[work->view.value_type], work->diag);
 }
 
+/* Values on the host may be moved into place on either side. Many are faster there than here, once they are there:
+ * short of them what this needs, kernels and buffers, takes longer. */
+enum { LONG = 1 << 20 };
+static int must_pack_on_device(const struct cb_work *work) {
+  return work->view.on_device || work->request.values == CBGEN_VALUES_MUTABLE;
+}
+
 static enum cb_status prepare(struct cb_work *work, const cbgen_csr *matrix, const cbgen_request *request) {
   enum cb_status s = take_request(work, request);
   if (!s) s = cb_view_take(&work->view, matrix, work->diag);
@@ -54,7 +61,7 @@ static enum cb_status prepare(struct cb_work *work, const cbgen_csr *matrix, con
   work->host.on_device = 0;
   work->cache = cb_context_cache(work->context);
   work->device_packs = work->view.values && work->request.values != CBGEN_VALUES_FIXED &&
-                       (work->view.on_device || work->request.values == CBGEN_VALUES_MUTABLE);
+                       (must_pack_on_device(work) || work->view.nnz >= LONG);
   return CB_OK;
 }
 
@@ -136,17 +143,45 @@ static enum cb_status hash(struct cb_work *work) {
 
 /* ---- onto the GPU */
 
-static enum cb_status load(struct cb_work *work, cbgen_operator **op) {
-  const int mutable = work->request.values == CBGEN_VALUES_MUTABLE;
-  struct cb_loading loading = {
-      .session = work->session, .image = &work->image, .info = &work->info, .keep = mutable};
-  enum cb_status s = CB_OK;
-  work->image.values = work->request.values;
-  if (!work->device_packs) s = cb_work_fill(work);
-  if (!s && (mutable || work->device_packs)) {
-    s = cb_session_packer(work->session, work->cache, work->image.matrix_type, &loading.packer, work->diag);
-    work->info.compile_seconds += cb_work_lap(work);
+/* Whether the values, as they are given, and their map go beside the arrays. */
+static int has_room(const struct cb_work *work) {
+  const struct cb_device *device = work->session->device;
+  const struct cb_image *image = &work->image;
+  const int64_t values = work->view.nnz * (int64_t)cb_type_size(work->view.value_type);
+  size_t available = 0, total = 0;
+  if (cb_device_enter(device, NULL)) return 0;
+  const int known = !device->driver->call.memory_info(&available, &total);
+  cb_device_leave(device);
+  return known && (uint64_t)(image->packed_bytes + values + cb_value_map_bytes(&image->map) +
+                             cb_value_map_list_bytes(&image->map)) < available / 16 * 15;
+}
+
+/* The kernels that pack, where values are packed on the device or will be renewed there. */
+static enum cb_status choose_packer(struct cb_work *work, const struct cb_packer **packer) {
+  const int must = must_pack_on_device(work);
+  struct cb_diag diag = {0};
+  if (!must && work->device_packs && !has_room(work)) work->device_packs = 0;
+  if (!work->device_packs && work->request.values != CBGEN_VALUES_MUTABLE) return CB_OK;
+  enum cb_status s =
+      cb_session_packer(work->session, work->cache, work->image.matrix_type, packer, must ? work->diag : &diag);
+  if (s && !must) {
+    cb_log(work->context, "values are packed on the host: %s", diag.message);
+    work->device_packs = 0;
+    *packer = NULL;
+    s = CB_OK;
   }
+  work->info.compile_seconds += cb_work_lap(work);
+  return s;
+}
+
+static enum cb_status load(struct cb_work *work, cbgen_operator **op) {
+  struct cb_loading loading = {.session = work->session,
+                               .image = &work->image,
+                               .info = &work->info,
+                               .keep = work->request.values == CBGEN_VALUES_MUTABLE};
+  work->image.values = work->request.values;
+  enum cb_status s = choose_packer(work, &loading.packer);
+  if (!s && !work->device_packs) s = cb_work_fill(work);
   if (work->device_packs) {
     loading.values = work->view.values;
     loading.value_type = work->view.value_type;

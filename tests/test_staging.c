@@ -135,7 +135,8 @@ static void *upload_often(void *user) {
   const struct uploading *mine = user;
   struct cb_diag diag = {0};
   assert_ok(cb_device_enter(mine->device, &diag));
-  for (uint64_t i = 0; i < 4; i++) check_upload(mine->device, (8 + (size_t)i) * MIB + (size_t)mine->seed, mine->seed + i);
+  for (uint64_t i = 0; i < 4; i++)
+    check_upload(mine->device, (8 + (size_t)i) * MIB + (size_t)mine->seed, mine->seed + i);
   cb_device_leave(mine->device);
   return NULL;
 }
