@@ -123,6 +123,9 @@ struct cb_layout {
   enum cb_status (*pack)(const struct cb_region *region, const struct cb_region_work *work,
                          unsigned char *const *targets, const struct cb_slot_map *map, struct cb_diag *diag);
   void (*release)(void *state); /* NULL: cb_free */
+  /* Nanoseconds that a plan of this layout for the whole matrix will at least be predicted to take, found much faster
+   * than by planning (a sample will do): a search leaves out what cannot win. NULL: unknown. */
+  int64_t (*least_ns)(const struct cb_csr *csr, const struct cb_target *target, struct cb_types types);
 };
 
 extern const struct cb_layout *const cb_layout_table[]; /* ends with NULL */

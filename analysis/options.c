@@ -16,6 +16,7 @@ static const char *const on_off[] = {"on", "off", NULL};
 static const char *const tunes[] = {"off", "model", "measure", NULL};
 static const char *const promises[] = {"data", "fixed", NULL};
 static const char *const balances[] = {"contiguous", "heap", NULL};
+static const char *const searches[] = {"hopeful", "all", NULL};
 
 static const char *const block_sizes[] = {"auto", "1x2", "2x1", "2x2", "3x3", "4x4", "5x5", "6x6", "8x8", NULL};
 
@@ -33,6 +34,8 @@ const struct cb_option cb_option_table[] = {
     {"recipe", FIELD(recipe), 1, 0, 0, 0, NULL, "which layouts store which part of the matrix"},
     {"tune", FIELD(tune), 0, CB_TUNE_OFF, CB_TUNE_MEASURE, CB_TUNE_MODEL, tunes,
      "recipe auto is sell, the best by the cost model, or the fastest on the GPU"},
+    {"search", FIELD(search), 0, CB_SEARCH_HOPEFUL, CB_SEARCH_ALL, CB_SEARCH_HOPEFUL, searches,
+     "recipe auto: plan all recipes, or only those that can win"},
     {"long-row", FIELD(long_row), 0, 1, INT64_C(1) << 31, 1024, NULL,
      "recipes cb-long and sell-long: rows of more nonzeros are split off"},
     {"aggregate", FIELD(aggregate), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,

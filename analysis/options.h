@@ -16,6 +16,7 @@ enum cb_switch { CB_AUTO, CB_ON, CB_OFF };
 enum cb_form { CB_FORM_AX, CB_FORM_ADD, CB_FORM_AXPBY }; /* y = Ax, y += Ax, y = αAx + βy */
 enum cb_tune { CB_TUNE_OFF, CB_TUNE_MODEL, CB_TUNE_MEASURE };
 enum cb_value_promise { CB_VALUES_DATA, CB_VALUES_FIXED };
+enum cb_search { CB_SEARCH_HOPEFUL, CB_SEARCH_ALL };
 enum cb_balance { CB_BALANCE_CONTIGUOUS, CB_BALANCE_HEAP };
 
 struct cb_options {
@@ -28,6 +29,7 @@ struct cb_options {
   const char *recipe; /* name in the table of recipe.h; not owned, outlives the options */
   int64_t tune;     /* enum cb_tune: how a search ends: with its first recipe, or the cheapest as the cost model
                      * predicts, or the fastest of those that were timed (runtime/tune.h; the model's in analysis) */
+  int64_t search;   /* enum cb_search: whether recipes that cannot win are planned all the same */
   int64_t long_row; /* recipes with a long-rows split: rows of more nonzeros than this are split off */
   /* CB-SpMV (DESIGN §3 names the thresholds as the paper does) */
   int64_t aggregate;      /* enum cb_switch: column aggregation; auto asks th0 */

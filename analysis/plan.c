@@ -195,6 +195,8 @@ static enum cb_status build_launches(struct cb_plan *plan, struct cb_diag *diag)
 }
 
 enum {
+  L2_PERCENT = 64,     /* of the rate of a plain read from L2 that kernels reach */
+  GATHER_PERCENT = 81, /* of the rate of plain gathers, likewise */
   START_NS = 900, /* of a kernel on the GPU: from its start to its first loads, and from its last stores to its end */
   TIE = 16        /* this part of the time on the GPU still counts where launching takes longer */
 };
@@ -202,7 +204,7 @@ enum {
 /* Bytes from L2 while they fit there, from memory when they are well beyond it, in nanoseconds. */
 static int64_t stream_ns(int64_t bytes, const struct cb_target *target) {
   const int64_t fits = target->l2_bytes / 5 * 3, beyond = target->l2_bytes / 5 * 6;
-  const int64_t from_l2 = bytes / target->l2_gb_per_s, from_memory = bytes / target->read_gb_per_s;
+  const int64_t from_l2 = bytes * 100 / (target->l2_gb_per_s * L2_PERCENT), from_memory = bytes / target->read_gb_per_s;
   if (bytes <= fits) return from_l2;
   if (bytes >= beyond) return from_memory;
   return from_l2 + (from_memory - from_l2) * ((bytes - fits) / 1024) / ((beyond - fits) / 1024);
@@ -215,14 +217,24 @@ static int64_t together(int64_t a, int64_t b) {
   return most ? most + least * least / most * least / most / 4 : 0;
 }
 
+int64_t cb_plan_gather_ns(int64_t sectors, const struct cb_target *target) {
+  return sectors * 100 / (target->sectors_g_per_s * GATHER_PERCENT);
+}
+
 static int64_t region_ns(struct cb_cost *cost, const struct cb_target *target) {
   const int64_t percent = cost->stream_percent ? cost->stream_percent : 100;
   cost->stream_ns = stream_ns(cost->bytes, target) * 100 / percent;
-  cost->gather_ns = cost->sectors / target->sectors_g_per_s;
+  cost->gather_ns = cb_plan_gather_ns(cost->sectors, target);
   int64_t bound = together(cost->stream_ns, cost->gather_ns);
   bound = cost->work_ns > bound ? cost->work_ns : bound;
   bound = cost->chain_ns > bound ? cost->chain_ns : bound;
   return START_NS + bound + cost->tail_ns;
+}
+
+int64_t cb_plan_stream_ns(const struct cb_csr *csr, const struct cb_target *target, struct cb_types types,
+                          int64_t bytes_per_nonzero, int64_t percent) {
+  const int64_t vectors = (csr->rows + csr->cols) * (int64_t)cb_type_size(types.vector);
+  return START_NS + stream_ns(csr->nnz * bytes_per_nonzero + vectors, target) * 100 / percent;
 }
 
 /* Each region is a launch. Launches follow one another at the host's pace at best; of two plans that reach it, the one
@@ -327,6 +339,18 @@ struct cb_candidate cb_plan_candidate(const struct cb_plan *plan) {
   return candidate;
 }
 
+/* Whether the recipe, a single layout, cannot be cheaper than what takes `best_ns`; says so in `refusal`. */
+static int is_hopeless(const struct cb_recipe *recipe, const struct cb_csr *csr, const struct cb_target *target,
+                       const struct cb_options *options, int64_t best_ns, char *refusal, size_t size) {
+  const struct cb_layout *layout = recipe->root && recipe->root->layout ? cb_layout_find(recipe->root->layout) : NULL;
+  if (options->search == CB_SEARCH_ALL || options->values == CB_VALUES_FIXED) return 0; /* values may take less */
+  if (!layout || !layout->least_ns || !csr->rows) return 0;
+  const int64_t least = layout->least_ns(csr, target, cb_precision_types((enum cb_precision)options->type));
+  if (least < best_ns) return 0;
+  snprintf(refusal, size, "not tried: it would take %.2f us at least", 1e-3 * (double)least);
+  return 1;
+}
+
 /* A recipe may refuse a matrix; any other failure ends the search. */
 static int is_refusal(enum cb_status s) { return s == CB_ERR_LIMIT || s == CB_ERR_UNSUPPORTED; }
 
@@ -343,9 +367,12 @@ static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_
     struct cb_plan *plan = NULL;
     struct cb_assignment *assignment = NULL;
     s = cb_recipe_find(&tried, recipe->candidates[count], diag);
-    if (!s) s = build_recipe(&plan, &assignment, tried, csr, target, options, diag);
-    *candidate = s ? (struct cb_candidate){0} : cb_plan_candidate(plan);
     candidate->recipe = recipe->candidates[count];
+    if (!s && *best && is_hopeless(tried, csr, target, options, (*best)->cost.ns, candidate->refusal,
+                                   sizeof candidate->refusal))
+      continue;
+    if (!s) s = build_recipe(&plan, &assignment, tried, csr, target, options, diag);
+    if (!s) *candidate = cb_plan_candidate(plan);
     if (is_refusal(s)) {
       snprintf(candidate->refusal, sizeof candidate->refusal, "%.159s", diag->message);
       diag->message[0] = 0; /* no failure of the search */
@@ -380,7 +407,7 @@ enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assig
   enum cb_status s = cb_options_check(options, diag);
   if (!s) s = cb_recipe_find(&recipe, options->recipe, diag);
   if (!s && !recipe->root && options->tune == CB_TUNE_OFF)
-    s = cb_recipe_find(&recipe, recipe->candidates[0], diag);
+    s = cb_recipe_find(&recipe, "sell", diag);
   if (!s && recipe->root) return build_recipe(plan, assignment, recipe, csr, target, options, diag);
   if (!s) s = search(plan, assignment, recipe, csr, target, options, diag);
   if (s) {

@@ -208,6 +208,14 @@ enum cb_status cb_plan_check(const struct cb_plan *plan, struct cb_diag *diag);
 /* What the reports of a search say of a plan. */
 struct cb_candidate cb_plan_candidate(const struct cb_plan *plan);
 
+/* Predicted nanoseconds of a kernel that stores `bytes_per_nonzero` of csr, and reads x and writes y once, at
+ * `percent` of the full rate: for layouts' least_ns. */
+int64_t cb_plan_stream_ns(const struct cb_csr *csr, const struct cb_target *target, struct cb_types types,
+                          int64_t bytes_per_nonzero, int64_t percent);
+
+/* Nanoseconds that fetching so many 32-byte sectors of x from L2 takes a kernel. */
+int64_t cb_plan_gather_ns(int64_t sectors, const struct cb_target *target);
+
 /* Stored bytes of all regions (index and value arrays, without x, y and scratch). */
 int64_t cb_plan_bytes(const struct cb_plan *plan);
 

@@ -55,7 +55,7 @@ static const struct cb_node node_sell_long = {.split = &split_long_rows, .parts 
 static const struct cb_node node_dia_layout = {.layout = "dia"};
 static const struct cb_node node_dia = {.split = &split_diagonals, .parts = {&node_dia_layout, &node_sell}};
 
-static const char *const searched[] = {"sell", "dia", "cb", "blocks", "merge", "hot", NULL};
+static const char *const searched[] = {"dia", "blocks", "sell", "merge", "hot", "cb", NULL};
 
 const struct cb_recipe cb_recipe_table[] = {
     {"auto", "the cheapest of the others, as the cost model predicts", NULL, searched},

@@ -594,8 +594,10 @@ enum cb_status cb_bench_matrix(struct cb_bench_result *result, struct cb_bench *
                                const struct cb_csr *csr, const struct cb_options *options,
                                struct cb_diag *diag) {
   struct work work;
+  struct cb_options wanted = *options;
   *result = (struct cb_bench_result){.best = -1};
-  enum cb_status s = prepare_work(&work, &result->run, bench, csr, options, diag);
+  if (bench->settings.candidates) wanted.search = CB_SEARCH_ALL;
+  enum cb_status s = prepare_work(&work, &result->run, bench, csr, &wanted, diag);
   if (!s) s = race(&work, result, diag);
   if (!s) derive(result, bench);
   release_work(&work);

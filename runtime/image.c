@@ -102,7 +102,7 @@ static int64_t predict_csr(const struct cb_plan *plan) {
   const int64_t bytes = plan->nnz * (4 + value) + (plan->rows + 1) * (plan->nnz > INT32_MAX ? 8 : 4) +
                         (plan->rows + plan->cols) * element;
   const int64_t stream = bytes * 100 / (plan->target.read_gb_per_s * CSR_PERCENT);
-  const int64_t gather = plan->cost.sectors / plan->target.sectors_g_per_s;
+  const int64_t gather = cb_plan_gather_ns(plan->cost.sectors, &plan->target);
   return plan->target.launch_ns + (stream > gather ? stream : gather);
 }
 

@@ -320,6 +320,40 @@ static void auto_keeps_the_cheapest(void **state) {
   }
 }
 
+/* Leaving out what cannot win does not change who wins. */
+static void a_hopeful_search_finds_the_same(void **state) {
+  (void)state;
+  static const char *const shapes[] = {
+      "fe3,n=7", "stencil7,n=70", "stencil27,n=9", "rmat,scale=11,edge_factor=16", "road,n=50", "uniform,n=1500,per_row=9",
+      "block,blocks_r=60,r=4,c=4,per_row=6", "dense,rows=130,cols=150", "powerlaw,rows=2500,max=900", "tridiagonal,n=4000",
+      "random_exact,blocks_r=12,blocks_c=12,block_nnz=256", "hypersparse,rows=4000", "long_row,rows=3000,long_length=2500",
+  };
+  int left_out = 0;
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    struct cb_csr csr = {0};
+    struct cb_target target;
+    struct cb_diag diag = {0};
+    struct cb_plan *plans[2];
+    assert_ok(cb_matrix_generate(&csr, shapes[i], &diag));
+    assert_ok(cb_target_find(&target, "sm_90", &diag));
+    for (int all = 0; all < 2; all++) {
+      struct cb_options options;
+      struct cb_assignment *assignment = NULL;
+      set_options(&options, all ? "recipe=auto search=all" : "recipe=auto search=hopeful");
+      assert_ok(cb_plan_build(&plans[all], &assignment, &csr, &target, &options, &diag));
+      cb_assignment_free(assignment);
+    }
+    assert_string_equal(plans[0]->line, plans[1]->line);
+    for (int c = 0; c < plans[0]->candidates_count; c++) {
+      assert_null(strstr(plans[1]->candidates[c].refusal, "not tried"));
+      left_out += strstr(plans[0]->candidates[c].refusal, "not tried") != NULL;
+    }
+    for (int all = 0; all < 2; all++) cb_plan_free(plans[all]);
+    cb_csr_release(&csr);
+  }
+  assert_true(left_out > 0);
+}
+
 static void too_many_rows_are_refused(void **state) {
   (void)state;
   struct cb_diag diag = {0};
@@ -396,6 +430,7 @@ int main(void) {
       cmocka_unit_test(new_values_equal_a_fresh_pack),
       cmocka_unit_test(shapes_without_nonzeros),
       cmocka_unit_test(auto_keeps_the_cheapest),
+      cmocka_unit_test(a_hopeful_search_finds_the_same),
       cmocka_unit_test(too_many_rows_are_refused),
       cmocka_unit_test(every_allocation_may_fail),
   };

@@ -150,7 +150,7 @@ static void the_search_is_the_models(void **state) {
   struct cb_plan *plan;
   struct cb_assignment *assignment;
   struct bed bed;
-  open_bed(&bed, matrix, "recipe=auto");
+  open_bed(&bed, matrix, "recipe=auto search=all"); /* a tuner tries all */
   assert_ok(cb_tune(&tuned, &bed.request, &diag));
   assert_ok(cb_plan_build(&plan, &assignment, &bed.csr, &bed.device->target, &bed.options, &diag));
   assert_string_equal(tuned.tuning.variants[0].recipe, plan->recipe);

@@ -127,7 +127,7 @@ void cb_candidates_why(struct cb_text *text, const struct cb_plan *plan) {
   }
   const struct cb_candidate *first = ranking.order[0], *second = ranking.order[1];
   if (ranking.count == 1) {
-    cb_text_add(text, "%s is the only one that fits this matrix", first->recipe);
+    cb_text_add(text, "%s is the only one that fits this matrix and could win", first->recipe);
     return;
   }
   const double faster =

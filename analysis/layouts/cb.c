@@ -670,12 +670,13 @@ static int64_t unit_chain_ns(const struct state *state, const struct unit *unit)
 }
 
 /* Finding and decoding sub-blocks, in picoseconds each on 132 multiprocessors; measured on the H200. */
+static const int64_t block_picoseconds[FORMATS] = {[COO] = 170, [CSR] = 250, [DENSE] = 100};
+
 static void predict(struct cb_draft *draft, const struct state *state) {
-  static const int64_t picoseconds[FORMATS] = {[COO] = 170, [CSR] = 250, [DENSE] = 100};
   enum { NS_TEAM = 500, NS_CARRY = 2000 };
   int64_t work = 0, chain = 0;
   for (enum format format = COO; format < FORMATS; format++)
-    work += state->format_blocks[format] * picoseconds[format];
+    work += state->format_blocks[format] * block_picoseconds[format];
   for (int64_t u = 0; u < state->units_count; u++) {
     const int64_t of_unit = unit_chain_ns(state, &state->units[u]);
     chain = of_unit > chain ? of_unit : chain;
@@ -817,6 +818,25 @@ static enum cb_status cb_layout_pack(const struct cb_region *region, const struc
   return CB_OK;
 }
 
+/* Sub-blocks, counted in a sample of the panels, at the pace of their cheapest format. */
+static int64_t cb_least_ns(const struct cb_csr *csr, const struct cb_target *target, struct cb_types types) {
+  enum { SAMPLES = 256, MOST_COO = 31, MOST_CSR = 176 }; /* as the standard thresholds have it */
+  const int64_t panels = cb_panel_count(csr->rows), samples = panels < SAMPLES ? panels : SAMPLES;
+  int64_t picoseconds = 0;
+#pragma omp parallel for schedule(dynamic, 8) reduction(+ : picoseconds)
+  for (int64_t i = 0; i < samples; i++) {
+    struct cb_panel_walk walk;
+    struct cb_subblock block;
+    cb_panel_open(&walk, csr, i * panels / samples);
+    while (cb_panel_next(&walk, 1, &block))
+      picoseconds += block_picoseconds[block.nonzeros <= MOST_COO ? COO : block.nonzeros <= MOST_CSR ? CSR : DENSE];
+  }
+  const int64_t stream = cb_plan_stream_ns(csr, target, types, (int64_t)cb_type_size(types.matrix), 100);
+  const int64_t all = (int64_t)((double)picoseconds * (double)panels / (double)samples);
+  const int64_t work = all * 132 / target->multiprocessors / 1000;
+  return stream > work ? stream : work;
+}
+
 const struct cb_layout cb_layout_cb = {
     .name = "cb",
     .summary = "16x16 sub-blocks in COO, CSR or Dense, columns aggregated per panel",
@@ -824,4 +844,5 @@ const struct cb_layout cb_layout_cb = {
     .plan = cb_layout_plan,
     .pack = cb_layout_pack,
     .release = state_release,
+    .least_ns = cb_least_ns,
 };

@@ -550,7 +550,7 @@ static void predict(struct cb_draft *draft, const struct state *state) {
   struct cb_cost *cost = &draft->region.cost;
   const int64_t copied = state->at.gather ? divide_up(state->at.hot * state->vector_bytes, 32) : state->at.hot;
   cost->sectors = state->csr->nnz - state->hot_nonzeros + state->blocks * copied;
-  cost->work_ns = cost->sectors / draft->target->sectors_g_per_s +
+  cost->work_ns = cb_plan_gather_ns(cost->sectors, draft->target) +
                   draft->region.bytes * 6 / 10 / draft->target->read_gb_per_s + state->at.miss_ns;
   cost->tail_ns = CB_HOT_NS_WORTH + (state->at.gather ? CB_HOT_PREPARE_NS : 0) + state->at.prepare_ns;
 }
@@ -622,6 +622,11 @@ static enum cb_status hot_pack(const struct cb_region *region, const struct cb_r
   return CB_OK;
 }
 
+/* Values and two bytes of place or column. */
+static int64_t hot_least_ns(const struct cb_csr *csr, const struct cb_target *target, struct cb_types types) {
+  return cb_plan_stream_ns(csr, target, types, (int64_t)cb_type_size(types.matrix) + 2, 100) + CB_HOT_NS_WORTH;
+}
+
 const struct cb_layout cb_layout_hot = {
     .name = "hot",
     .summary = "entries of x for the hottest columns in shared memory, rows as sliced ELL",
@@ -629,4 +634,5 @@ const struct cb_layout cb_layout_hot = {
     .plan = hot_plan,
     .pack = hot_pack,
     .release = state_release,
+    .least_ns = hot_least_ns,
 };

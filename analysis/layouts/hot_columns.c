@@ -4,6 +4,7 @@
  * nonzeros. */
 #include "analysis/layouts/hot_columns.h"
 
+#include "analysis/plan.h"
 #include "base/memory.h"
 
 enum {
@@ -67,7 +68,7 @@ static struct choice weigh(const struct histogram *histogram, const struct cb_ho
     choice.columns += taken;
     choice.nonzeros += taken * count;
   }
-  choice.saved_ns = (choice.nonzeros - choice.columns * copies) / shape->target->sectors_g_per_s -
+  choice.saved_ns = cb_plan_gather_ns(choice.nonzeros - choice.columns * copies, shape->target) -
                     (gather ? CB_HOT_PREPARE_NS : 0);
   return choice;
 }

@@ -22,7 +22,16 @@
 
 #include <string.h>
 
-enum { WARPS = 8, LANES = 32, WINDOW = 4096, LONGEST_PIECE = 2048, MOST_BATCH = 8, SMALL_BATCH = 4, NO_ROW = -1 };
+enum {
+  WARPS = 8,
+  LANES = 32,
+  WINDOW = 4096, /* rows that are sorted together */
+  LONGEST_PIECE = 2048,
+  MOST_BATCH = 8,
+  SMALL_BATCH = 4,
+  STREAM_PERCENT = 90, /* of the rate at which data can be read */
+  NO_ROW = -1
+};
 
 struct state {
   const struct cb_csr *csr;
@@ -531,7 +540,7 @@ static enum cb_status predict(struct cb_draft *draft, const struct state *state,
   const int64_t longest = longest_slice(state);
   draft->region.cost.chain_ns = steps_for(longest, choose_batch(state, longest)) * NS_PER_BATCH;
   draft->region.cost.tail_ns = state->split_slices ? NS_CARRY : 0;
-  draft->region.cost.stream_percent = 90;
+  draft->region.cost.stream_percent = STREAM_PERCENT;
   return cb_sectors_estimate(&draft->region.cost.sectors, &gathers, diag);
 }
 
@@ -579,6 +588,11 @@ static enum cb_status sell_pack(const struct cb_region *region, const struct cb_
   return CB_OK;
 }
 
+/* Values and a byte of offset each. */
+static int64_t sell_least_ns(const struct cb_csr *csr, const struct cb_target *target, struct cb_types types) {
+  return cb_plan_stream_ns(csr, target, types, (int64_t)cb_type_size(types.matrix) + 1, STREAM_PERCENT);
+}
+
 const struct cb_layout cb_layout_sell = {
     .name = "sell",
     .summary = "sliced ELL, narrow column offsets, lanes per row by the matrix",
@@ -586,4 +600,5 @@ const struct cb_layout cb_layout_sell = {
     .plan = sell_plan,
     .pack = sell_pack,
     .release = state_release,
+    .least_ns = sell_least_ns,
 };

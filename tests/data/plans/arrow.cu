@@ -257,7 +257,7 @@ void arrow_free(arrow_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *arrow_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x481fd5fcc76fe65fu, 0x78686d86696fadf5u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x36f6bb89c535f46u, 0x6a83ddbd521f9ec1u};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of arrow: shorter than its header";
   memcpy(header, data, sizeof header);

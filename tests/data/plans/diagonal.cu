@@ -149,7 +149,7 @@ void diagonal_free(diagonal_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *diagonal_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x5dc2fc2badd58b95u, 0x63a61fa53508bba9u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x84efa89aac378e26u, 0x83c4ebcc475ddefeu};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of diagonal: shorter than its header";
   memcpy(header, data, sizeof header);

@@ -159,7 +159,7 @@ void scattered_free(scattered_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *scattered_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x608fcee9016c6cc5u, 0x781dd127dc5c14a6u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xe50bacec046dd544u, 0x7f85026c7de769dbu};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of scattered: shorter than its header";
   memcpy(header, data, sizeof header);
