@@ -225,13 +225,16 @@ def cupyx_solvers(cupy):
     linalg = import_module("cupyx.scipy.sparse.linalg")
     plain, b, done = solvable(), vector(3600), []
     operator, right = cbgen.compile(plain), cupy.asarray(b)
+    own = import_module("cupyx.scipy.sparse").csr_matrix(plain)
     for name in ("cg", "gmres", "cgs", "bicgstab", "minres"):
         solver = getattr(linalg, name, None)
         if solver is None:
             continue
         found, failed = solver(operator, right)
         error = numpy.linalg.norm(plain @ found.get() - b) / numpy.linalg.norm(b)
-        assert not failed and error < 1e-3, f"{name}: {failed}, {error}"
+        # as good as with CuPy's own matrix: solvers differ in when they stop
+        same_way = numpy.linalg.norm(plain @ solver(own, right)[0].get() - b) / numpy.linalg.norm(b)
+        assert not failed and error < max(1e-3, 2 * same_way), f"{name}: {failed}, {error}; CuPy's own: {same_way}"
         done.append(name)
     found = linalg.lsmr(operator, right, maxiter=2000)[0]
     assert numpy.linalg.norm(plain @ found.get() - b) < 1e-2 * numpy.linalg.norm(b), "lsmr"
