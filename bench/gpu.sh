@@ -3,7 +3,7 @@
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
 #   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics examples
-#                             python warm ncu
+#                             python warm api soak ncu
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #   bench      all matrices in double precision, every recipe, against cuSPARSE         bench.jsonl bench.md bench.svg
@@ -14,13 +14,16 @@
 #   examples   the programs of examples/, against cuSPARSE                              examples.md
 #   python     the Python package with CuPy, PyTorch, Numba; its example                python.md
 #   warm       set-up, cold and from the cache, part by part; new values                warm.txt warm.jsonl
+#   api        libcbgen from outside (bench/api_check.c): plainly, then under compute-sanitizer    api*.txt
+#   soak       the same for SOAK_SECONDS (120), with an eye on memory (bench/soak.c)    soak.txt
 #   sanitize   compute-sanitizer: memcheck, racecheck, initcheck                        sanitize.txt
 #   ncu        one matrix (NCU_MATRIX) under Nsight Compute, clocks left alone          ncu.txt
 #
 # Results go to $OUT, or ./bench-out. Each step has a time limit in seconds: CHECK_SECONDS (90), BENCH_SECONDS (330),
-# EXAMPLES_SECONDS (180), PYTHON_SECONDS (150, for each of five runs), WARM_SECONDS (240), SANITIZE_SECONDS (140),
-# NCU_SECONDS (60); what a limit cuts off is missing from the results, and said. MATRICES names a file with one matrix per
-# line instead of the list below, BENCH_OPTIONS more options of cbgen. No setting of the GPU is touched.
+# EXAMPLES_SECONDS (180), PYTHON_SECONDS (150, for each of five runs), WARM_SECONDS (240), API_SECONDS (90, for each
+# run), SANITIZE_SECONDS (140), NCU_SECONDS (60); what a limit cuts off is missing from the results, and said. MATRICES
+# names a file with one matrix per line instead of the list below, BENCH_OPTIONS more options of cbgen. No setting of the
+# GPU is touched.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${OUT:-bench-out}
@@ -181,6 +184,25 @@ sanitize() {
   done | run_jobs sanitize "$1"
 }
 
+# api LIMIT: a short form of the checks under each tool of compute-sanitizer, side by side
+api() {
+  local tool
+  timeout -k 5 "$1" .gpu/bench_api_check >"$out/api.txt" 2>&1
+  say "api: exit status $?: $(tail -1 "$out/api.txt")"
+  cat "$out/api.txt"
+  command -v compute-sanitizer >/dev/null || { say "api: compute-sanitizer is not installed"; return; }
+  for tool in memcheck racecheck initcheck; do
+    (
+      options=; [ $tool != memcheck ] || options="--leak-check full"
+      # shellcheck disable=SC2086
+      OMP_NUM_THREADS=2 timeout -k 5 "$1" compute-sanitizer --tool $tool $options --error-exitcode 99 \
+        .gpu/bench_api_check --quick >"$out/api-$tool.txt" 2>&1
+      say "api under $tool: exit status $?: $(grep -h 'checks right' "$out/api-$tool.txt"; tail -1 "$out/api-$tool.txt")"
+    ) &
+  done
+  wait
+}
+
 # ncu LIMIT
 profile() {
   command -v ncu >/dev/null || { say "ncu: not installed"; return; }
@@ -216,6 +238,10 @@ for step in $steps; do
       timeout -k 5 "${WARM_SECONDS:-240}" .gpu/bench_warm_start --json "$out/warm.jsonl" ${WARM_MATRICES:-} 2>&1 |
         tee "$out/warm.txt"
       say "warm: exit status ${PIPESTATUS[0]}" ;;
+    api) api "${API_SECONDS:-90}" ;;
+    soak)
+      timeout -k 5 $((${SOAK_SECONDS:-120} + 60)) .gpu/bench_soak "${SOAK_SECONDS:-120}" 2>&1 | tee "$out/soak.txt"
+      say "soak: exit status ${PIPESTATUS[0]}" ;;
     sanitize) sanitize "${SANITIZE_SECONDS:-140}" ;;
     ncu) profile "${NCU_SECONDS:-60}" ;;
     *) say "unknown step '$step'" ;;

@@ -15,6 +15,7 @@ matrices=${1:-}
 limit=$(( ${2:-49} * 1024 * 1024 ))
 build=${BUILD:-$PWD/build}/gpu
 out=.gpu
+programs="bench_warm_start bench_api_check bench_soak"
 mkdir -p "$(dirname "$build")"
 
 # The tool and libcbgen find their libraries in the folder lib beside them. DT_RPATH, unlike DT_RUNPATH, also counts
@@ -22,13 +23,13 @@ mkdir -p "$(dirname "$build")"
 cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCBGEN_TESTS=OFF '-DCMAKE_BUILD_RPATH=$ORIGIN/lib' \
   -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags -DCMAKE_SHARED_LINKER_FLAGS=-Wl,--disable-new-dtags \
   >"$build.log" 2>&1 &&
-  cmake --build "$build" -j "$(nproc)" --target cbgen_tool cbgen bench_warm_start >>"$build.log" 2>&1 ||
+  cmake --build "$build" -j "$(nproc)" --target cbgen_tool cbgen $programs >>"$build.log" 2>&1 ||
   { tail -40 "$build.log" >&2; exit 1; }
 
 rm -rf "$out"
 mkdir -p "$out/lib" "$out/matrices"
 install -s -m 755 "$build/cbgen" "$out/cbgen"
-install -s -m 755 "$build/bench/bench_warm_start" "$out/bench_warm_start"
+for name in $programs; do install -s -m 755 "$build/bench/$name" "$out/$name"; done
 install -s -m 755 "$build/libcbgen.so.0" "$out/libcbgen.so.0"
 ldd "$build/cbgen" "$build/libcbgen.so.0" | awk '$2 == "=>" { print $3 }' |
   grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' | while read -r library; do
