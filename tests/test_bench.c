@@ -252,6 +252,38 @@ static void rivals_without_mixed_types_take_f64(void **state) {
 }
 
 /* A kernel that does nothing leaves NaN everywhere. */
+/* Every variant goes through the real NVRTC; the winner is then measured like any other. */
+static void tuning_comes_first(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  struct stand_in stand_in;
+  struct cb_bench *bench;
+  struct cb_bench_result result;
+  struct cb_text text = {0};
+  set_up(&stand_in, "fe3,n=3", "form=ax recipe=auto tune=measure");
+  struct cb_bench_settings settings = settings_of(0);
+  settings.candidates = 1;
+  assert_ok(cb_bench_open(&bench, &settings, &diag));
+  plan_for(&stand_in, bench);
+  assert_ok(cb_bench_matrix(&result, bench, stand_in.product.csr, &stand_in.product.options, &diag));
+  const struct cb_tuning *tuning = &result.run.tuning;
+  assert_true(tuning->count >= 3);
+  for (int i = 0; i < tuning->count; i++) {
+    assert_string_equal(tuning->variants[i].reason, "");
+    assert_true(tuning->variants[i].measured_ns >= tuning->variants[tuning->winner].measured_ns);
+  }
+  assert_string_equal(result.run.recipe, tuning->variants[tuning->winner].recipe);
+  assert_true(result.run.stages.tune > 0 && result.run.stages.plan == 0);
+  assert_int_equal(result.run.check.wrong, 0);
+  assert_true(result.run.candidates_count >= 5);
+  cb_bench_report(&text, bench, &result);
+  assert_non_null(strstr(cb_text_string(&text), "  tuning    "));
+  cb_text_release(&text);
+  cb_bench_result_release(&result);
+  cb_bench_close(bench);
+  tear_down(&stand_in);
+}
+
 static void a_wrong_kernel_is_seen(void **state) {
   struct cb_diag diag = {0};
   struct stand_in stand_in;
@@ -411,6 +443,7 @@ static void failing_driver_calls_leave_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(matrices_are_measured),
+      cmocka_unit_test(tuning_comes_first),
       cmocka_unit_test(a_wrong_kernel_is_seen),
       cmocka_unit_test(a_wrong_rival_is_seen),
       cmocka_unit_test(rivals_without_mixed_types_take_f64),

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-/* 'p': a pointer; 's': a struct of pointers; 'v': a number. The list ends with 0 bytes. */
+/* 'p': a pointer; 's': a struct of pointers; 'i': an int64_t; 'v': another number. The list ends with 0 bytes. */
 struct fake_parameter {
   unsigned bytes;
   char kind;
@@ -21,6 +21,7 @@ struct fake_kernel {
 #ifdef __cplusplus
 template <class T> struct FakeKind { static constexpr char kind = __is_class(T) ? 's' : 'v'; };
 template <class T> struct FakeKind<T *> { static constexpr char kind = 'p'; };
+template <> struct FakeKind<long> { /* int64_t */ static constexpr char kind = 'i'; };
 
 /* Takes one parameter after the other from the list. */
 template <class... Rest> struct FakeCall;

@@ -341,7 +341,8 @@ static unsigned check_parameters(const struct work *work) {
   for (int i = 0; parameter[i].bytes && !result; i++) {
     if (!work->launch.parameters[i])
       return misuse(INVALID_VALUE, "kernel '%s' gets too few parameters", work->launch.kernel);
-    for (size_t at = 0; parameter[i].kind != 'v' && at < parameter[i].bytes && !result;
+    const int is_number = parameter[i].kind == 'v' || parameter[i].kind == 'i';
+    for (size_t at = 0; !is_number && at < parameter[i].bytes && !result;
          at += sizeof(uint64_t)) {
       uint64_t pointer;
       memcpy(&pointer, (const char *)work->launch.parameters[i] + at, sizeof pointer);
@@ -390,8 +391,7 @@ static long duration(const struct work *work) {
   int64_t scalar = 0;
   int last = -1;
   while (kernel && kernel->parameters[last + 1].bytes) last++;
-  if (state.scalar_ns && last >= 0 && kernel->parameters[last].bytes == sizeof scalar &&
-      kernel->parameters[last].kind == 'v')
+  if (state.scalar_ns && last >= 0 && kernel->parameters[last].kind == 'i')
     memcpy(&scalar, work->launch.parameters[last], sizeof scalar);
   return PLAIN + state.scalar_ns * (long)scalar;
 }
