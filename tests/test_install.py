@@ -3,7 +3,7 @@
 """Installs the build into a scratch prefix and builds the installed example against it: in C99 with find_package, in
 C++ with pkg-config. Then looks at what was installed.
 
-    tests/test_install.py BUILD SCRATCH FLAGS       FLAGS: the compiler flags of a sanitized build, or ""
+    tests/test_install.py BUILD SCRATCH [FLAGS]       FLAGS: the compiler flags of a sanitized build
 """
 import os
 import re
@@ -11,7 +11,8 @@ import shutil
 import subprocess
 import sys
 
-BUILD, SCRATCH, FLAGS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
+BUILD, SCRATCH = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+FLAGS = "".join(sys.argv[3:])
 PREFIX, WORK = os.path.join(SCRATCH, "moved prefix"), os.path.join(SCRATCH, "work")
 
 
