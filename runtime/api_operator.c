@@ -14,6 +14,8 @@ static void release_shared(struct cb_shared *shared) {
   if (shared->updater && !cb_device_enter(shared->session->device, NULL)) {
     cb_updater_free(shared->updater);
     cb_device_leave(shared->session->device);
+  } else if (shared->updater) {
+    cb_updater_forget(shared->updater);
   }
   cb_image_release(&shared->image);
   cb_session_release(shared->session);

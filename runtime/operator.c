@@ -188,10 +188,12 @@ void cb_operator_free(struct cb_operator *op) {
   if (!op) return;
   struct loaded *loaded = op->loaded;
   const int last = atomic_fetch_sub(&loaded->handles, 1) == 1;
-  const int entered = !cb_device_enter(loaded->device, NULL);
-  cb_device_free(loaded->device, op->carry_sums);
-  if (last) unload(loaded);
-  if (entered) cb_device_leave(loaded->device);
+  /* a context that cannot be entered is gone, and took everything along */
+  if (!cb_device_enter(loaded->device, NULL)) {
+    cb_device_free(loaded->device, op->carry_sums);
+    if (last) unload(loaded);
+    cb_device_leave(loaded->device);
+  }
   if (last) {
     cb_free(loaded->blocks);
     cb_free(loaded->pointers);

@@ -28,11 +28,15 @@ struct cb_session *cb_session_hold(struct cb_session *session) {
   return session;
 }
 
-/* What takes the device's context. */
+/* What takes the device's context. Modules are gone when it cannot be entered. */
 static void release_parts(struct cb_session *session) {
   if (!session->device) return;
   const int entered = !cb_device_enter(session->device, NULL);
-  for (int stored = 0; stored < CB_PACKER_SOURCES; stored++) cb_packer_release(&session->packers[stored]);
+  for (int stored = 0; stored < CB_PACKER_SOURCES; stored++) {
+    if (!entered) session->packers[stored].module = NULL;
+    cb_packer_release(&session->packers[stored]);
+  }
+  if (!entered) session->hasher.module = NULL;
   cb_hasher_release(&session->hasher);
   cb_staging_free(session->device->staging);
   session->device->staging = NULL;

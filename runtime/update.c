@@ -92,6 +92,11 @@ void cb_updater_free(struct cb_updater *updater) {
   cb_free(updater);
 }
 
+void cb_updater_forget(struct cb_updater *updater) {
+  updater->entries = updater->lists = updater->staging = 0;
+  cb_updater_free(updater);
+}
+
 int64_t cb_updater_bytes(struct cb_updater *updater) {
   pthread_mutex_lock(&updater->lock);
   const int64_t bytes = updater->bytes + (int64_t)updater->staging_bytes;

@@ -20,6 +20,8 @@ enum cb_status cb_updater_create(struct cb_updater **updater, const struct cb_pa
                                  const struct cb_operator *op, const struct cb_image *image,
                                  struct cb_diag *diag);
 void cb_updater_free(struct cb_updater *updater); /* NULL is accepted */
+/* For when the context is gone: what lay on the device went with it. */
+void cb_updater_forget(struct cb_updater *updater);
 
 int64_t cb_updater_bytes(struct cb_updater *updater); /* allocated on the device */
 
