@@ -102,9 +102,9 @@ enum cb_status cb_work_host(struct cb_work *work) {
   return s;
 }
 
-/* Where the pattern lies on the device and is long, its hash is made there; what is on the host already, and what
- * must come there in any case because no cache could know it, is hashed there. CB_ERR_UNSUPPORTED: not on the
- * device. */
+/* Where the pattern lies on the device and is long, its hash is made there; what is on the host already, and
+ * what must come there in any case because no cache could know it, is hashed there. CB_ERR_UNSUPPORTED: not
+ * on the device. */
 static enum cb_status hash_on_device(struct cb_work *work) {
   const struct cb_view *view = &work->view;
   struct cb_hasher *hasher;

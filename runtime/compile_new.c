@@ -163,9 +163,9 @@ static enum cb_status fill_range(struct cb_work *work, const struct cb_image_ran
   *block = cb_calloc((size_t)array->bytes, 1);
   if (!*block) return cb_fail_memory(work->diag, "packed values", (unsigned long long)array->bytes);
   if (array->contents) memcpy(*block, array->contents, (size_t)array->bytes);
-  cb_values_gather(&image->map, range->first, range->slots, &work->view, image->matrix_type, *block);
   array->contents = *block;
-  return CB_OK;
+  return cb_values_gather(&image->map, range->first, range->slots, &work->view, image->matrix_type, *block,
+                          work->diag);
 }
 
 enum cb_status cb_work_fill(struct cb_work *work) {

@@ -75,7 +75,7 @@ enum cb_status cb_packer_launch(const struct cb_packer *packer, const struct cb_
   const struct cb_driver *driver = packer->device->driver;
   struct cb_packing taken = *packing;
   void *parameters[] = {&taken.values, &taken.values_count, &taken.list_starts, &taken.list_entries,
-                        &taken.groups, &taken.frames,       &taken.slots,       &taken.groups_count};
+                        &taken.groups, &taken.frames,       &taken.slots,       &taken.groups_count, &taken.lost};
   const int64_t blocks = (packing->groups_count + GROUPS_PER_BLOCK - 1) / GROUPS_PER_BLOCK;
   if (!blocks) return CB_OK;
   if (blocks > INT32_MAX)

@@ -36,6 +36,7 @@ struct cb_packing {
   enum cb_type given;
   cb_device_ptr values, list_starts, list_entries, groups, frames, slots;
   int64_t values_count, groups_count;
+  cb_device_ptr lost; /* a uint32_t that is raised when a finite value becomes infinite in the stored type */
 };
 enum cb_status cb_packer_launch(const struct cb_packer *packer, const struct cb_packing *packing,
                                 struct CUstream_st *stream, struct cb_diag *diag);

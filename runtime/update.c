@@ -20,6 +20,7 @@ struct cb_updater {
   int64_t bytes;        /* without the staging buffer */
   cb_device_ptr groups; /* of the map, and its frames behind them */
   cb_device_ptr lists;  /* starts, then entries; 0 without */
+  cb_device_ptr lost;   /* see packer.h */
   int ranges_count;
   struct range *ranges;
   pthread_mutex_t lock; /* of the next two */
@@ -42,7 +43,9 @@ static enum cb_status upload_map(struct cb_updater *updater, const struct cb_val
   if (!s && lists)
     s = cb_device_upload(device, updater->lists + starts, map->list_entries, lists - starts,
                          "lists of duplicates", diag);
-  updater->bytes = (int64_t)(bytes + lists);
+  if (!s) s = cb_device_alloc(device, &updater->lost, sizeof(uint32_t), "the value map", diag);
+  if (!s) s = cb_device_fill(device, updater->lost, 0, sizeof(uint32_t), diag);
+  updater->bytes = (int64_t)(bytes + lists + sizeof(uint32_t));
   return s;
 }
 
@@ -86,6 +89,7 @@ void cb_updater_free(struct cb_updater *updater) {
   if (!updater) return;
   cb_device_free(updater->device, updater->groups);
   cb_device_free(updater->device, updater->lists);
+  cb_device_free(updater->device, updater->lost);
   cb_device_free(updater->device, updater->staging);
   cb_free(updater->ranges);
   pthread_mutex_destroy(&updater->lock);
@@ -93,7 +97,7 @@ void cb_updater_free(struct cb_updater *updater) {
 }
 
 void cb_updater_forget(struct cb_updater *updater) {
-  updater->entries = updater->lists = updater->staging = 0;
+  updater->groups = updater->lists = updater->lost = updater->staging = 0;
   cb_updater_free(updater);
 }
 
@@ -122,9 +126,18 @@ enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb
         .slots = range->slots,
         .values_count = map->values,
         .groups_count = range->groups,
+        .lost = updater->lost,
     };
     s = cb_packer_launch(updater->packer, &packing, stream, diag);
   }
+  return s;
+}
+
+enum cb_status cb_updater_lost(const struct cb_updater *updater, int *lost, struct cb_diag *diag) {
+  uint32_t threads = 0;
+  const enum cb_status s =
+      cb_device_download(updater->device, &threads, updater->lost, sizeof threads, "the value map", diag);
+  *lost = threads > 0;
   return s;
 }
 

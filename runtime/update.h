@@ -29,8 +29,13 @@ int64_t cb_updater_bytes(struct cb_updater *updater); /* allocated on the device
 enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb_device_ptr values,
                               struct CUstream_st *stream, struct cb_diag *diag);
 
-/* The same from host memory, through a buffer on the device that the first call allocates. Pageable values
- * may be reused on return. Any thread. CB_ERR_ARGUMENT: the first call, while the stream is being captured.
+/* Whether renewals up to now, which must be done, made a finite value infinite: the stored type is too narrow
+ * for it. */
+enum cb_status cb_updater_lost(const struct cb_updater *updater, int *lost, struct cb_diag *diag);
+
+/* As cb_updater_run, from host memory, through a buffer on the device that the first call allocates. Pageable
+ * values may be reused on return. Any thread. CB_ERR_ARGUMENT: the first call, while the stream is being
+ * captured.
  */
 enum cb_status cb_updater_run_from_host(struct cb_updater *updater, enum cb_type given, const void *values,
                                         struct CUstream_st *stream, struct cb_diag *diag);

@@ -191,20 +191,28 @@ static double sum_of(const struct cb_value_map *map, const struct cb_view *view,
   return sum;
 }
 
-/* One slot, whatever the types. */
-static void gather_one(const struct cb_value_map *map, uint64_t entry, const struct cb_view *view,
-                       enum cb_type stored, void *slots, int64_t slot) {
+/* One slot, whatever the types. Whether a finite value was lost. */
+static int gather_one(const struct cb_value_map *map, uint64_t entry, const struct cb_view *view,
+                      enum cb_type stored, void *slots, int64_t slot) {
   const double value = entry < (uint64_t)map->values ? cb_view_value(view, (int64_t)entry)
                                                      : sum_of(map, view, (int64_t)entry - map->values);
   cb_real_set(slots, stored, slot, value);
+  return stored != CB_F64 && cb_real_overflows(value, stored);
 }
 
-static void gather_group(const struct cb_value_map *map, const struct cb_value_group *group,
-                         const struct cb_view *view, enum cb_type stored, void *slots, int64_t first) {
+static int gather_group(const struct cb_value_map *map, const struct cb_value_group *group,
+                        const struct cb_view *view, enum cb_type stored, void *slots, int64_t first) {
   uint64_t entries[CB_GROUP_SLOTS];
+  int lost = 0;
   cb_value_map_entries(map, group, entries);
   for (int i = 0; i < CB_GROUP_SLOTS; i++)
-    if (group->present >> i & 1) gather_one(map, entries[i], view, stored, slots, first + i);
+    if (group->present >> i & 1) lost |= gather_one(map, entries[i], view, stored, slots, first + i);
+  return lost;
+}
+
+enum cb_status cb_fail_range(enum cb_type stored, struct cb_diag *diag) {
+  return cb_fail(diag, CB_ERR_LIMIT, "a value is beyond the range of %s; choose another 'type'",
+                 cb_type_short(stored));
 }
 
 /* The usual case, values of the stored type and no lists: bits are copied. */
@@ -221,16 +229,18 @@ DEFINE_COPY(uint32_t)
 DEFINE_COPY(uint16_t)
 #undef DEFINE_COPY
 
-void cb_values_gather(const struct cb_value_map *map, int64_t first, int64_t count,
-                      const struct cb_view *view, enum cb_type stored, void *slots) {
+enum cb_status cb_values_gather(const struct cb_value_map *map, int64_t first, int64_t count,
+                                const struct cb_view *view, enum cb_type stored, void *slots,
+                                struct cb_diag *diag) {
   const int plain = !map->lists && view->values && view->value_type == stored;
   const struct cb_value_group *groups = map->groups + first;
-#pragma omp parallel for schedule(static)
+  int lost = 0;
+#pragma omp parallel for schedule(static) reduction(| : lost)
   for (int64_t g = 0; g < cb_groups_of(count); g++) {
     const int64_t slot = g * CB_GROUP_SLOTS;
     if (!groups[g].present) continue;
     if (!plain)
-      gather_group(map, &groups[g], view, stored, slots, slot);
+      lost |= gather_group(map, &groups[g], view, stored, slots, slot);
     else if (stored == CB_F64)
       copy_uint64_t(map, &groups[g], view->values, (uint64_t *)slots + slot);
     else if (stored == CB_F32)
@@ -238,4 +248,5 @@ void cb_values_gather(const struct cb_value_map *map, int64_t first, int64_t cou
     else
       copy_uint16_t(map, &groups[g], view->values, (uint16_t *)slots + slot);
   }
+  return lost ? cb_fail_range(stored, diag) : CB_OK;
 }

@@ -70,8 +70,12 @@ void cb_value_map_entries(const struct cb_value_map *map, const struct cb_value_
 int cb_value_map_is_sound(const struct cb_value_map *map);
 
 /* From the view's values to `count` slots, the first of which is the first of group `first`, rounded to `stored`.
- * Parallel. */
-void cb_values_gather(const struct cb_value_map *map, int64_t first, int64_t count,
-                      const struct cb_view *view, enum cb_type stored, void *slots);
+ * Parallel. CB_ERR_LIMIT: a finite value is beyond the type's range. */
+enum cb_status cb_values_gather(const struct cb_value_map *map, int64_t first, int64_t count,
+                                const struct cb_view *view, enum cb_type stored, void *slots,
+                                struct cb_diag *diag);
+
+/* What is said then. */
+enum cb_status cb_fail_range(enum cb_type stored, struct cb_diag *diag);
 
 #endif

@@ -161,7 +161,7 @@ static inline void to_device(struct sample *sample, int device) {
                            (size_t)sample->entries * cb_type_size((enum cb_type)sample->form.value_type)};
   const void *arrays[3] = {sample->row_ptr, sample->col_idx, sample->given};
   for (int i = 0; i < 3; i++) {
-    sample->there[i] = app_alloc(device, bytes[i] + 8);
+    sample->there[i] = app_alloc(device, i == 2 ? (size_t)sample->entries * 8 + 8 : bytes[i] + 8);
     assert_true(sample->there[i]);
     if (bytes[i]) assert_true(app_put(sample->there[i], arrays[i], bytes[i]));
   }

@@ -125,13 +125,148 @@ static void new_values_are_a_fresh_compile(void **state) {
   cbgen_context_destroy(context);
 }
 
+/* ---- types */
+
+/* Every type of the caller's values in every precision that the product may have, from both memories; then
+ * renewed from every type. */
+static void every_type_multiplies(void **state) {
+  (void)state;
+  static const char *const precisions[] = {"auto", "f64", "f32", "f32-f64", "f16-f32", "bf16-f32"};
+  for (int type = CBGEN_F64; type <= CBGEN_BF16; type++)
+    for (size_t p = 0; p < sizeof precisions / sizeof *precisions; p++)
+      for (int on_device = 0; on_device < 2; on_device++) {
+        const struct form form = {
+            .value_type = (cbgen_type)type, .on_device = on_device, .shuffled = 1, .duplicates = p % 2};
+        cbgen_context *context = new_context();
+        must(context, cbgen_set(context, "type", precisions[p]));
+        struct sample sample = sample_of(shapes[(size_t)type % 3], form);
+        cbgen_operator *op = compile(context, &sample, &mutable);
+        check_product(op, &sample.csr);
+        for (int other = CBGEN_F64; other <= CBGEN_BF16; other++) {
+          sample.form.value_type = (cbgen_type)other;
+          set_values(&sample, 70 + (uint64_t)other);
+          sum_up(&sample);
+          const cbgen_update update = update_with(&sample, on_device ? CBGEN_DEVICE : CBGEN_HOST, NULL);
+          must_operator(op, cbgen_update_values(op, &update));
+          check_product(op, &sample.csr);
+        }
+        cbgen_operator_free(op);
+        cbgen_context_destroy(context);
+        sample_release(&sample);
+      }
+}
+
+static void info_names_the_types(void **state) {
+  (void)state;
+  static const struct {
+    const char *precision;
+    cbgen_type given, matrix, vector, sum;
+  } rows[] = {{"auto", CBGEN_F64, CBGEN_F64, CBGEN_F64, CBGEN_F64},
+              {"auto", CBGEN_F32, CBGEN_F32, CBGEN_F32, CBGEN_F32},
+              {"auto", CBGEN_F16, CBGEN_F16, CBGEN_F32, CBGEN_F32},
+              {"auto", CBGEN_BF16, CBGEN_BF16, CBGEN_F32, CBGEN_F32},
+              {"f32-f64", CBGEN_F64, CBGEN_F32, CBGEN_F64, CBGEN_F64},
+              {"f64", CBGEN_F32, CBGEN_F64, CBGEN_F64, CBGEN_F64}};
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    cbgen_context *context = new_context();
+    cbgen_info info = {.struct_size = sizeof info};
+    must(context, cbgen_set(context, "type", rows[i].precision));
+    struct sample sample = sample_of(shapes[0], (struct form){.value_type = rows[i].given});
+    cbgen_operator *op = compile(context, &sample, NULL);
+    assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
+    assert_int_equal(info.matrix_type, rows[i].matrix);
+    assert_int_equal(info.vector_type, rows[i].vector);
+    assert_int_equal(info.sum_type, rows[i].sum);
+    cbgen_operator_free(op);
+    cbgen_context_destroy(context);
+    sample_release(&sample);
+  }
+}
+
+/* Packing on the device rounds as the host does, number by number: to the nearest even, over the range's end,
+ * through subnormals, and NaN. The packed values are read back from a saved diagonal matrix's products with x
+ * = 1. */
+static void both_sides_round_alike(void **state) {
+  (void)state;
+  enum { N = 4096 };
+  static const char *const precisions[] = {"f16-f32", "bf16-f32", "f32"};
+  static const int exponents[] = {40, 160, 180};
+  for (int p = 0; p < 3; p++) {
+    uint64_t seed = 17;
+    float results[N];
+    struct sample sample = sample_of("diagonal,n=4096", (struct form){0});
+    for (int i = 0; i < N; i++) {
+      const double sign = draw(&seed) % 2 ? -1 : 1, fraction = 1 + (double)(draw(&seed) % 4096) / 4096;
+      const double odd = draw(&seed) % 4 ? 0 : 0x1p-30;
+      const int exponent = (int)(draw(&seed) % (unsigned)(2 * exponents[p])) - exponents[p];
+      sample.values[i] = sign * (fraction + odd) * ldexp(1, exponent);
+      if (i % 100 == 0) sample.values[i] = i % 200 ? sign * INFINITY : NAN;
+      ((double *)sample.given)[i] = sample.values[i];
+    }
+    cbgen_context *context = new_context();
+    must(context, cbgen_set(context, "type", precisions[p]));
+    for (int i = 0; i < N; i++) ((double *)sample.given)[i] = 1;
+    cbgen_operator *op = compile(context, &sample, &mutable);
+    for (int i = 0; i < N; i++) ((double *)sample.given)[i] = sample.values[i];
+    const cbgen_update update = update_with(&sample, CBGEN_HOST, NULL);
+    must_operator(op, cbgen_update_values(op, &update));
+    const float one = 1;
+    struct vectors vectors = vectors_for(op, 0);
+    for (uint64_t i = 0; i < N; i++) assert_true(app_put(vectors.x_there + 4 * i, &one, 4));
+    const cbgen_product product = product_with(&vectors, 1, 0, NULL);
+    must_operator(op, cbgen_multiply(op, &product));
+    assert_true(app_take(results, vectors.y_there, sizeof results));
+    for (int i = 0; i < N; i++) {
+      const float expected = (float)cb_oracle_round(sample.values[i], p == 0   ? CB_F16
+                                                                      : p == 1 ? CB_BF16
+                                                                               : CB_F32);
+      if (!(results[i] == expected || (isnan(results[i]) && isnan(expected))))
+        fail_msg("%s: %a became %a, not %a", precisions[p], sample.values[i], (double)results[i],
+                 (double)expected);
+    }
+    vectors_release(&vectors);
+    cbgen_operator_free(op);
+    cbgen_context_destroy(context);
+    sample_release(&sample);
+  }
+}
+
+/* What a type cannot hold is refused when compiling, on whichever side it is noticed; new values become
+ * infinite. */
+static void values_beyond_the_range_are_refused(void **state) {
+  (void)state;
+  char path[512];
+  snprintf(path, sizeof path, "%s/range", getenv("CBGEN_TEST_TMP"));
+  for (int number = 0; number < 8; number++) {
+    struct sample sample = sample_of(shapes[0], (struct form){.on_device = number & 1});
+    cbgen_context *context = new_context();
+    cbgen_operator *op;
+    const cbgen_request request = {sizeof request, 0, number & 2 ? CBGEN_VALUES_MUTABLE : CBGEN_VALUES_STORED,
+                                   0};
+    must(context, cbgen_set(context, "type", "f16-f32"));
+    must(context, cbgen_set(context, "cache", number & 4 ? path : ""));
+    ((double *)sample.given)[5] = 1e6;
+    if (number & 1) assert_true(app_put(sample.there[2] + 40, (double *)sample.given + 5, 8));
+    for (int again = 0; again < 2; again++) {
+      assert_int_equal(cbgen_compile(context, &sample.view, &request, &op), CBGEN_ERROR_LIMIT);
+      assert_null(op);
+      assert_non_null(strstr(cbgen_message(context), "beyond the range of f16"));
+    }
+    cbgen_context_destroy(context);
+    sample_release(&sample);
+  }
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, check_fake)
   const struct CMUnitTest tests[] = {
       TEST(every_shape_multiplies),
       TEST(every_form_of_a_matrix_multiplies),
       TEST(new_values_are_a_fresh_compile),
+      TEST(every_type_multiplies),
+      TEST(info_names_the_types),
+      TEST(both_sides_round_alike),
+      TEST(values_beyond_the_range_are_refused),
   };
-  (void)mutable;
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

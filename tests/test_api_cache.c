@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The cache below the run-time interface: a hit is what the miss was, whatever is kept; what should miss does; an entry
- * that is of no use costs time only; and so does every file operation that fails. */
+/* The cache below the run-time interface: a hit is what the miss was, whatever is kept; what should miss
+ * does; an entry that is of no use costs time only; and so does every file operation that fails. */
 #include "tests/api_support.h"
 
 #include "runtime/api.h"
@@ -148,11 +148,13 @@ static void a_hit_is_what_the_miss_was(void **state) {
  * values. */
 static void what_hits(void **state) {
   (void)state;
-  static const struct form forms[] = {{0},         {.row_bits = 64}, {.col_bits = 64, .base = 1},
-                                      {.base = 1}, {.on_device = 1}, {.on_device = 1, .col_bits = 64, .base = 1}};
+  static const struct form forms[] = {
+      {0},         {.row_bits = 64}, {.col_bits = 64, .base = 1},
+      {.base = 1}, {.on_device = 1}, {.on_device = 1, .col_bits = 64, .base = 1}};
   cbgen_context *context = new_context();
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-    struct sample sample = sample_of_matrix(matrix_of("random,rows=90,cols=70,density=0.1"), forms[i], 100 + i);
+    struct sample sample =
+        sample_of_matrix(matrix_of("random,rows=90,cols=70,density=0.1"), forms[i], 100 + i);
     cbgen_operator *op = compile_in(context, &sample, i % 2 ? CBGEN_VALUES_MUTABLE : CBGEN_VALUES_STORED, 0,
                                     i ? CBGEN_CACHE_HIT : CBGEN_CACHE_MISS);
     check_product(op, &sample.csr);
@@ -164,7 +166,7 @@ static void what_hits(void **state) {
 
 static void what_misses(void **state) {
   (void)state;
-  static const char *const options[][2] = {{"type", "f32"},     {"form", "ax"},   {"recipe", "cb"},
+  static const char *const options[][2] = {{"type", "f32"},     {"form", "ax"},  {"recipe", "cb"},
                                            {"bake-limit", "0"}, {"tune", "off"}, {"th1", "20"}};
   struct sample sample = sample_of("random,rows=90,cols=70,density=0.1", (struct form){0});
   for (int i = -1; i < 6; i++) {
@@ -276,8 +278,8 @@ static void entries_of_no_use_are_made_anew(void **state) {
   static const struct {
     const char *tag;
     int what;
-  } changes[] = {{"operator", -1}, {"operator", 0}, {"operator", 8},  {"operator", 60}, {"plan", -2},
-                 {"arrays", -1},   {"map", -1},     {"cubin", 1},     {"json", -2},     {"source", -2}};
+  } changes[] = {{"operator", -1}, {"operator", 0}, {"operator", 8}, {"operator", 60}, {"plan", -2},
+                 {"arrays", -1},   {"map", -1},     {"cubin", 1},    {"json", -2},     {"source", -2}};
   for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
     open_cache(state);
     struct sample sample = sample_of("random,rows=90,cols=70,density=0.1", (struct form){0});
@@ -287,8 +289,8 @@ static void entries_of_no_use_are_made_anew(void **state) {
     cbgen_operator_free(compile_in(context, &sample, CBGEN_VALUES_STORED, 0, CBGEN_CACHE_MISS));
     const int harmless = changes[i].what == -2; /* a text that is shorter is still a text */
     change_entry(context, changes[i].tag, harmless ? -1 : changes[i].what);
-    cbgen_operator *op = compile_in(context, &sample, CBGEN_VALUES_STORED, 0,
-                                    harmless ? CBGEN_CACHE_HIT : CBGEN_CACHE_MISS);
+    cbgen_operator *op =
+        compile_in(context, &sample, CBGEN_VALUES_STORED, 0, harmless ? CBGEN_CACHE_HIT : CBGEN_CACHE_MISS);
     check_product(op, &sample.csr);
     cbgen_operator_free(op);
     op = compile_in(context, &sample, CBGEN_VALUES_STORED, 0, CBGEN_CACHE_HIT); /* a good one again */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The run-time interface when something fails: each allocation, each call of the driver and of NVRTC, in a whole life
- * with and without a filled cache. Every time a status and a message, or the right result; and nothing is left. */
+/* The run-time interface when something fails: each allocation, each call of the driver and of NVRTC, in a
+ * whole life with and without a filled cache. Every time a status and a message, or the right result; and
+ * nothing is left. */
 #include "tests/api_support.h"
 
 #include <unistd.h>
@@ -68,7 +69,8 @@ static void save_and_load(cbgen_context *context, cbgen_operator *op, struct out
 }
 
 /* From the first call to the last. `armed` starts the faults once the sample is ready. */
-static struct outcome live(const struct life *life, const struct sample *sample, void (*arm)(long), long nth) {
+static struct outcome live(const struct life *life, const struct sample *sample, void (*arm)(long),
+                           long nth) {
   struct outcome outcome = {0};
   cbgen_context *context = NULL;
   cbgen_operator *op = NULL;
@@ -150,9 +152,9 @@ static void fail_cuda(long nth) {
 
 /* Calls whose failure is nobody's: nothing can be done about it. */
 static int is_forgiven(const char *function) {
-  static const char *const forgiven[] = {"cuCtxPopCurrent", "cuCtxGetCurrent", "cuModuleUnload", "cuMemFree",
-                                         "cuEventDestroy",  "cuStreamDestroy", "cuDevicePrimaryCtxRelease",
-                                         "cuCtxPushCurrent" /* when something is freed */};
+  static const char *const forgiven[] = {
+      "cuCtxPopCurrent", "cuCtxGetCurrent",           "cuModuleUnload",  "cuMemFree", "cuEventDestroy",
+      "cuStreamDestroy", "cuDevicePrimaryCtxRelease", "cuCtxPushCurrent" /* when something is freed */};
   for (size_t i = 0; i < sizeof forgiven / sizeof *forgiven; i++)
     if (!strncmp(function, forgiven[i], strlen(forgiven[i]))) return 1;
   return !strncmp(function, "nvrtcDestroyProgram", 19);
@@ -293,8 +295,9 @@ static void what_has_no_meaning_is_refused(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, check_fake)
   const struct CMUnitTest tests[] = {
-      TEST(any_allocation_may_fail), TEST(any_call_of_cuda_may_fail),      TEST(what_is_missing_is_said),
-      TEST(full_memory_of_the_gpu_is_said), TEST(what_has_no_meaning_is_refused),
+      TEST(any_allocation_may_fail),        TEST(any_call_of_cuda_may_fail),
+      TEST(what_is_missing_is_said),        TEST(full_memory_of_the_gpu_is_said),
+      TEST(what_has_no_meaning_is_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

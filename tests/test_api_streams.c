@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Operators on streams, in graphs, in threads and on several GPUs: what may run side by side does, what may not is
- * refused, and no product does more than launch. */
+/* Operators on streams, in graphs, in threads and on several GPUs: what may run side by side does, what may
+ * not is refused, and no product does more than launch. */
 #include "tests/api_support.h"
 
 #include <pthread.h>
@@ -225,9 +225,7 @@ static void *finish(const struct capture *call, void *stream) {
 
 static void graphs_replay_with_other_vectors(void **state) {
   (void)state;
-  static const struct {
-    const char *matrix, *recipe;
-  } cases[] = {{WITHOUT, "auto"}, {WITH_SCRATCH, "cb"}};
+  static const struct { const char *matrix, *recipe; } cases[] = {{WITHOUT, "auto"}, {WITH_SCRATCH, "cb"}};
   const struct capture call = bind_capture();
   for (int i = 0; i < 4; i++) {
     struct bed bed = bed_of(cases[i / 2].matrix, cases[i / 2].recipe, CBGEN_VALUES_STORED, NULL);
@@ -265,8 +263,8 @@ static void graphs_renew_values(void **state) {
     void *stream = app_stream(0, 1);
     fake->lazy = lazy;
     const cbgen_product product = product_with(&vectors, 1, 0, stream);
-    const cbgen_update update = {sizeof update, (void *)(uintptr_t)bed.sample.there[2], CBGEN_F64, CBGEN_DEVICE,
-                                 stream};
+    const cbgen_update update = {sizeof update, (void *)(uintptr_t)bed.sample.there[2], CBGEN_F64,
+                                 CBGEN_DEVICE, stream};
     app_set_current(0);
     assert_int_equal(call.begin(stream, 0), 0);
     must_operator(bed.op, cbgen_update_values(bed.op, &update));
@@ -288,7 +286,8 @@ static void graphs_renew_values(void **state) {
   }
 }
 
-/* From the host: the first renewal cannot be captured, and says so without harm to the capture; later ones can. */
+/* From the host: the first renewal cannot be captured, and says so without harm to the capture; later ones
+ * can. */
 static void the_first_renewal_from_the_host_is_not_captured(void **state) {
   (void)state;
   const struct capture call = bind_capture();
@@ -361,7 +360,8 @@ static void threads_multiply_side_by_side(void **state) {
       if (scratch) must_operator(bed.op, cbgen_operator_clone(bed.op, &workers[i].op));
       fill_vectors(&workers[i].vectors, 100 + (uint64_t)i);
     }
-    for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+    for (int i = 0; i < THREADS; i++)
+      assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     for (int i = 0; i < THREADS; i++) {
       assert_int_equal(workers[i].failures, 0);
