@@ -72,6 +72,9 @@ static enum cb_status move_values(struct cb_updater *updater, const struct cb_de
                                   const struct cb_loading *loading, size_t count, struct cb_diag *diag) {
   const size_t bytes = count * cb_type_size(loading->value_type);
   cb_device_ptr values = (cb_device_ptr)(uintptr_t)loading->values, buffer = 0;
+  const enum cb_type stored = loading->packer->stored;
+  const int may_lose =
+      stored != CB_F64 && (stored != loading->value_type || cb_updater_map(updater).lists);
   int lost = 0;
   enum cb_status s = CB_OK;
   if (!loading->on_device) {
@@ -81,9 +84,9 @@ static enum cb_status move_values(struct cb_updater *updater, const struct cb_de
   }
   if (!s) s = cb_updater_run(updater, loading->value_type, values, NULL, diag);
   if (!s) s = cb_device_wait(device, "packing values", diag);
-  if (!s) s = cb_updater_lost(updater, &lost, diag);
+  if (!s && may_lose) s = cb_updater_lost(updater, &lost, diag);
   cb_device_free(device, buffer);
-  return lost ? cb_fail_range(loading->packer->stored, diag) : s;
+  return lost ? cb_fail_range(stored, diag) : s;
 }
 
 /* With the device's context current. */
