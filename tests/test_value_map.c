@@ -214,7 +214,7 @@ static void every_type_is_gathered(void **state) {
     for (size_t i = 0; i < count; i++) cb_real_set(slots, stored, (int64_t)i, 77);
     const struct cb_view view = {.nnz = ordered.values, .values = values, .value_type = given};
     assert_ok(cb_value_map_build(&map, ordered.slots.maps, 1, &ordered.order, ordered.nonzeros, ordered.values, &diag));
-    cb_values_gather(&map, 0, (int64_t)count, &view, stored, slots);
+    assert_ok(cb_values_gather(&map, 0, (int64_t)count, &view, stored, slots, &diag));
     for (int64_t k = -40; k < ordered.nonzeros; k++) {
       const void *const starts = ordered.order.starts;
       double sum = k < 0 ? 77 : 0;
