@@ -10,6 +10,7 @@
 #   calibrate  the figures of the cost model, measured; later steps follow them   calibrate.txt MODEL.json
 #   tune       all matrices with --tune=measure: what measuring brings         tune.jsonl tune.md
 #   bench32    the same in single precision                                             bench32.jsonl bench32.md
+#   fixed      the same with values that never change, and patterns of ones             fixed.jsonl fixed.md
 #   atomics    the same with --atomics=on                                               atomics.jsonl atomics.md
 #   examples   the programs of examples/, against cuSPARSE                              examples.md
 #   python     the Python package with CuPy, PyTorch, Numba; its example                python.md
@@ -99,6 +100,16 @@ option_sets() {
 --recipe=cb --team=8
 --recipe=dia --dia-fill=0
 --recipe=dia --dia-fill=0 --form=add --type=f32
+--recipe=merge --merge-piece=256 --merge-pad=off --form=add --type=f32
+--recipe=sell-long --long-row=50
+--recipe=sell --sell-vector=2
+--recipe=sell --sell-vector=4 --sell-vary=on --type=f32
+--recipe=hot --hot-columns=64
+--type=f32-f64
+--type=bf16-f32
+--recipe=merge --type=f16-f32
+--values=fixed
+--recipe=merge --values=fixed
 LIST
 }
 
@@ -174,6 +185,23 @@ tune() {
   sed -n '/^Loss of choosing/,$p' "$out/tune.md"
 }
 
+# The same matrices, and some of which only the pattern counts.
+bench_fixed() {
+  local list
+  list=$(mktemp)
+  { list_matrices
+    cat <<'LIST'
+generate:stencil7,n=220,values=ones
+generate:stencil27,n=140,values=ones
+generate:road,n=3000,keep=0.6,values=ones
+generate:rmat,scale=20,edge_factor=16,values=ones
+generate:rmat,scale=22,edge_factor=16,values=ones
+LIST
+  } >"$list"
+  MATRICES=$list bench fixed "$1" --values=fixed
+  rm -f "$list"
+}
+
 sanitize() {
   local tool matrix options
   command -v compute-sanitizer >/dev/null || { say "sanitize: compute-sanitizer is not installed"; return; }
@@ -227,6 +255,7 @@ for step in $steps; do
       say "calibrate: exit status ${PIPESTATUS[0]}" ;;
     tune) tune "${BENCH_SECONDS:-330}" ;;
     bench32) bench bench32 "${BENCH_SECONDS:-330}" --type=f32 ;;
+    fixed) bench_fixed "${BENCH_SECONDS:-330}" ;;
     atomics) bench atomics "${BENCH_SECONDS:-330}" --atomics=on ;;
     examples)
       timeout -k 5 "${EXAMPLES_SECONDS:-180}" bench/examples.sh "$out/examples.md"
@@ -248,7 +277,7 @@ for step in $steps; do
   esac
   echo "($step: $((SECONDS - started)) s)"
 done
-for name in bench bench32 atomics; do
+for name in bench bench32 fixed atomics; do
   case " $steps " in *" $name "*) python3 bench/table.py --short "$out/$name.jsonl" ;; esac
 done
 echo

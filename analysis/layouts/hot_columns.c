@@ -93,7 +93,7 @@ static enum cb_status choose_hot(struct cb_hot_columns *columns, const struct hi
       (best.nonzeros * 100 < shape->csr->nnz * options->hot_share || best.saved_ns < CB_HOT_NS_WORTH))
     return cb_fail(
         diag, CB_ERR_UNSUPPORTED,
-        "%lld hot columns would hold %lld of %lld nonzeros: too few; --hot-columns forces a number",
+        "%lld hot columns would hold %lld of %lld nonzeros: too few; use another recipe, or say --hot-columns",
         (long long)best.columns, (long long)best.nonzeros, (long long)shape->csr->nnz);
   return CB_OK;
 }
