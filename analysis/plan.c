@@ -339,14 +339,15 @@ struct cb_candidate cb_plan_candidate(const struct cb_plan *plan) {
   return candidate;
 }
 
-/* Whether the recipe, a single layout, cannot be cheaper than what takes `best_ns`; says so in `refusal`. */
-static int is_hopeless(const struct cb_recipe *recipe, const struct cb_csr *csr, const struct cb_target *target,
-                       const struct cb_options *options, int64_t best_ns, char *refusal, size_t size) {
+int cb_plan_is_hopeless(const char *name, const struct cb_csr *csr, const struct cb_target *target,
+                        const struct cb_options *options, int64_t limit_ns, char *refusal, size_t size) {
+  const struct cb_recipe *recipe;
+  if (cb_recipe_find(&recipe, name, NULL)) return 0;
   const struct cb_layout *layout = recipe->root && recipe->root->layout ? cb_layout_find(recipe->root->layout) : NULL;
   if (options->search == CB_SEARCH_ALL || options->values == CB_VALUES_FIXED) return 0; /* values may take less */
   if (!layout || !layout->least_ns || !csr->rows) return 0;
   const int64_t least = layout->least_ns(csr, target, cb_precision_types((enum cb_precision)options->type));
-  if (least < best_ns) return 0;
+  if (least < limit_ns) return 0;
   snprintf(refusal, size, "not tried: it would take %.2f us at least", 1e-3 * (double)least);
   return 1;
 }
@@ -368,8 +369,8 @@ static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_
     struct cb_assignment *assignment = NULL;
     s = cb_recipe_find(&tried, recipe->candidates[count], diag);
     candidate->recipe = recipe->candidates[count];
-    if (!s && *best && is_hopeless(tried, csr, target, options, (*best)->cost.ns, candidate->refusal,
-                                   sizeof candidate->refusal))
+    if (!s && *best && cb_plan_is_hopeless(tried->name, csr, target, options, (*best)->cost.ns, candidate->refusal,
+                                           sizeof candidate->refusal))
       continue;
     if (!s) s = build_recipe(&plan, &assignment, tried, csr, target, options, diag);
     if (!s) *candidate = cb_plan_candidate(plan);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The table of targets. The H200's figures are measured (L2's read rate and latency provisionally); the other rows'
- * are from data sheets: bandwidth is 90 % of the peak, sectors and the read rate of L2 scale with multiprocessors ×
- * boost clock from the H200's 130 G/s and 5800 GB/s (132 × 1.98 GHz), launch time and latency are taken over. For the
- * RTX 4090's L2 that scaling overshoots: 5000 GB/s is about what is published. `cbgen calibrate` measures a GPU. */
+/* The table of targets. The H200's figures are measured (cbgen calibrate); the other rows' are from data sheets:
+ * bandwidth is 90 % of the peak, sectors and the read rate of L2 scale with multiprocessors × boost clock from the
+ * H200's 161 G/s and 9080 GB/s (132 × 1.98 GHz), launch time and latency are taken over. For the RTX 4090's L2, where
+ * that scaling overshoots what is published, it is 70 % of it. */
 #include "analysis/target.h"
 
 #include "base/text.h"

@@ -156,6 +156,14 @@ static enum cb_status plan_recipes(struct tuner *tuner, const struct cb_recipe *
                                    struct cb_diag *diag) {
   enum cb_status s = CB_OK;
   for (int i = 0; recipe->candidates[i] && i < CB_MAX_CANDIDATES && !s; i++) {
+    char hopeless[sizeof tuner->candidates[0].refusal];
+    const struct cb_tune_request *request = tuner->request;
+    if (tuner->count &&
+        cb_plan_is_hopeless(recipe->candidates[i], request->csr, &request->device->target, request->options,
+                            FACTOR * tuner->attempts[0].variant.predicted_ns, hopeless, sizeof hopeless)) {
+      note_candidate(tuner, recipe->candidates[i], hopeless);
+      continue;
+    }
     s = plan(tuner, recipe->candidates[i], "", diag);
     const int refused = s == CB_ERR_LIMIT || s == CB_ERR_UNSUPPORTED;
     if (s && !refused) return s;

@@ -40,10 +40,15 @@ class Case(unittest.TestCase):
 
 
 class Calibrate(Case):
+    def setUp(self):
+        super().setUp()
+        plan = json.loads(self.check(0, "", "analyze", "generate:fe3,n=2", "--arch=sm_90", "--json").stdout)["plan"]
+        self.shipped = plan["target"]
+
     def test_to_the_directory(self):
         text = self.check(0, "", "calibrate", "--repeat=1").stdout
         self.assertIn("Fake GPU, sm_90, 7 multiprocessors", text)
-        self.assertRegex(text, r"(?m)^load that hits L2 .* ns +100 +290$")
+        self.assertRegex(text, rf"(?m)^load that hits L2 .* ns +100 +{self.shipped['latency_ns']}$")
         self.assertIn(f"written to '{self.file}'; plans for this GPU follow it", text)
         with open(self.file, encoding="utf-8") as file:
             kept = json.load(file)
@@ -51,7 +56,7 @@ class Calibrate(Case):
         self.assertEqual(os.listdir(self.directory), ["fake-gpu.json"])
         # again: the figures that ship stay beside it, and the old file is named on request
         text = self.check(0, f"calibration '{self.file}' is in use", "calibrate", "--repeat=1", "-v").stdout
-        self.assertRegex(text, r"(?m)^load that hits L2 .* ns +100 +290$")
+        self.assertRegex(text, rf"(?m)^load that hits L2 .* ns +100 +{self.shipped['latency_ns']}$")
 
     def test_to_a_file(self):
         path = os.path.join(self.folder, "elsewhere.json")
@@ -70,7 +75,7 @@ class Calibrate(Case):
         self.assertEqual(before["device"]["calibration"], "")
         self.assertIn("is in use", after["device"]["calibration"])
         self.assertEqual({name: after["device"]["figures"][name] for name in FIGURES}, FIGURES)
-        self.assertEqual(before["device"]["figures"]["launch_ns"], 2500)
+        self.assertEqual(before["device"]["figures"]["launch_ns"], self.shipped["launch_ns"])
         self.assertGreater(after["predicted_us"], before["predicted_us"] + 2)
 
     def test_a_broken_one_is_ignored(self):
@@ -79,7 +84,7 @@ class Calibrate(Case):
             file.write("{")
         result = json.loads(self.check(0, "", "run", "generate:fe3,n=2", "--json", "--recipe=sell").stdout)
         self.assertIn("is ignored: line 1", result["device"]["calibration"])
-        self.assertEqual(result["device"]["figures"]["launch_ns"], 2500)
+        self.assertEqual(result["device"]["figures"]["launch_ns"], self.shipped["launch_ns"])
         self.check(0, "is ignored", "calibrate", "--repeat=1", "-v")  # and replaced
         result = json.loads(self.check(0, "", "run", "generate:fe3,n=2", "--json", "--recipe=sell").stdout)
         self.assertEqual(result["device"]["figures"]["launch_ns"], 5001)
