@@ -135,7 +135,7 @@ void check_same(struct checks *checks, cbgen_operator *op, cbgen_operator *other
 }
 
 /* Matrices that compile in a moment, also where a kernel is emulated. */
-const struct recipe recipes[] = {
+static const struct recipe all_recipes[] = {
     {"recipe=sell", {SHAPE_RANDOM, 900, 900, 9, 0, 0, 0, 21}},
     {"recipe=sell-long", {SHAPE_LONG_ROWS, 1200, 1200, 3, 0, 0, 0, 22}},
     {"recipe=merge", {SHAPE_POWER_LAW, 900, 900, 6, 0, 0, 0, 23}},
@@ -147,9 +147,24 @@ const struct recipe recipes[] = {
     {"recipe=cb-long long-row=64", {SHAPE_LONG_ROWS, 1100, 1100, 5, 0, 0, 0, 29}},
     {"recipe=hot hot-columns=256 hot-gather=off", {SHAPE_POWER_LAW, 1000, 1000, 8, 0, 0, 0, 30}},
     {"recipe=hot hot-columns=256 hot-gather=on", {SHAPE_POWER_LAW, 1000, 1000, 8, 0, 0, 0, 31}},
+    {"recipe=panel", {SHAPE_POWER_LAW, 900, 900, 9, 0, 0, 0, 33}},
     {"recipe=auto", {SHAPE_EMPTY_ROWS, 1500, 1500, 9, 0, 0, 0, 32}},
 };
-const int recipes_count = sizeof recipes / sizeof *recipes;
+struct recipe recipes[sizeof all_recipes / sizeof *all_recipes];
+int recipes_count;
+
+/* Those that the library knows. */
+static void note_recipes(struct checks *checks) {
+  for (size_t i = 0; i < sizeof all_recipes / sizeof *all_recipes; i++) {
+    cbgen_context *context;
+    EXPECT(checks, !cbgen_context_create(&context), "no context");
+    if (apply(context, all_recipes[i].settings))
+      printf("not known: %s\n", all_recipes[i].settings);
+    else
+      recipes[recipes_count++] = all_recipes[i];
+    cbgen_context_destroy(context);
+  }
+}
 
 /* ---- forms and types */
 
@@ -334,6 +349,39 @@ static void check_refused_updates(struct checks *checks) {
     check_product(checks, &bed, NULL, 1, 0, NULL);
     free_bed(&bed);
   }
+}
+
+/* ---- fixed values, and matrices whose upload and packing go other ways for their length */
+
+/* Few values, one value, many: what they have in common may become part of the kernel. */
+static void check_fixed_values(struct checks *checks) {
+  for (int r = 0; r < recipes_count; r += checks->quick ? 4 : 1)
+    for (int kind = 0; kind < 3; kind++)
+      for (int type = CBGEN_F64; type <= CBGEN_F32; type++) {
+        struct specification specification = recipes[r].specification;
+        const struct form form = {
+            .type = (cbgen_type)type, .memory = kind % 2 ? CBGEN_DEVICE : CBGEN_HOST, .no_values = kind == 2};
+        specification.plain_values = kind == 0;
+        if (checks->quick && type != r / 4 % 2) continue;
+        struct bed bed =
+            new_bed(checks, recipes[r].settings, specification, form, (cbgen_request){.values = CBGEN_VALUES_FIXED});
+        EXPECT(checks, bed.op, "%s: %s", recipes[r].settings, cbgen_message(bed.context));
+        check_product(checks, &bed, NULL, 1.5, 0, NULL);
+        check_product(checks, &bed, NULL, 1, -0.5, checks->stream);
+        free_bed(&bed);
+      }
+}
+
+static void check_long(struct checks *checks) {
+  static const struct specification specification = {SHAPE_RANDOM, 260000, 250000, 10, 1, 1, 1, 50};
+  for (int memory = CBGEN_HOST; memory <= CBGEN_DEVICE && !checks->quick; memory++) {
+    const struct form form = {.memory = (cbgen_memory)memory, .row_bits = 64, .base = 1};
+    struct bed bed = new_bed(checks, "", specification, form, (cbgen_request){.values = CBGEN_VALUES_MUTABLE});
+    check_product(checks, &bed, NULL, 1, 0.5, checks->stream);
+    check_updates_of(checks, &bed);
+    free_bed(&bed);
+  }
+  if (checks->quick) snprintf(checks->detail, sizeof checks->detail, "not run: quick");
 }
 
 /* ---- save and load */
@@ -547,6 +595,8 @@ static const struct {
     {"recipes", check_recipes},
     {"updates against fresh compiles", check_updates},
     {"updates refused", check_refused_updates},
+    {"fixed values", check_fixed_values},
+    {"long: 2.6 million entries", check_long},
     {"saving and loading", check_saving},
     {"cache: misses and hits", check_cache},
     {"contexts side by side", check_contexts},
@@ -607,6 +657,7 @@ static int run_all(struct checks *checks, char *const *wanted, int count) {
     return 1;
   }
   make_directory(checks, checks->cache);
+  note_recipes(checks);
   open_rewriter(checks);
   for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
     if (!is_wanted(list[i].name, wanted, count)) continue;

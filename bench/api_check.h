@@ -57,13 +57,13 @@ unsigned char *bits_of_product(struct checks *checks, cbgen_operator *op, uint64
 /* Whether two operators give the same bits. `what` says what was done. */
 void check_same(struct checks *checks, cbgen_operator *op, cbgen_operator *other, const char *what);
 
-/* Recipes with a matrix that each takes. */
+/* Recipes that the library knows, each with a matrix that it takes. */
 struct recipe {
   const char *settings;
   struct specification specification; /* square */
 };
-extern const struct recipe recipes[];
-extern const int recipes_count;
+extern struct recipe recipes[];
+extern int recipes_count;
 
 /* A new directory for a cache, and its removal. */
 void make_directory(struct checks *checks, char path[64]);

@@ -145,7 +145,7 @@ static void compile(struct soak *soak, struct slot *slot) {
   cbgen_info info = {.struct_size = sizeof info};
   slot->sample = new_sample(specification, form);
   slot->transposed = draw(&seed) % 4 == 0;
-  slot->values = (cbgen_values)(draw(&seed) % 2);
+  slot->values = (cbgen_values)(draw(&seed) % 3);
   const cbgen_request request = {.struct_size = sizeof request, .values = slot->values, .transpose = slot->transposed};
   const size_t recipe = draw(&seed) % (sizeof kernels / sizeof *kernels); /* 0: auto, which takes all */
   set(soak, context, kernels[recipe]);
@@ -153,6 +153,7 @@ static void compile(struct soak *soak, struct slot *slot) {
   const cbgen_status status = cbgen_compile(context, &slot->sample.view, &request, &slot->op);
   if (recipe && (status == CBGEN_ERROR_UNSUPPORTED || status == CBGEN_ERROR_LIMIT)) {
     soak->declined++;
+    soak->counts[COMPILE]--;
     clear(slot);
     return;
   }
