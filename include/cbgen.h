@@ -240,9 +240,9 @@ CBGEN_API cbgen_status cbgen_operator_info(const cbgen_operator *op, cbgen_info 
 /* Times products with vectors of its own (allocated for the call) and keeps the median in the info. */
 CBGEN_API cbgen_status cbgen_operator_measure(cbgen_operator *op, double *seconds);
 
-/* The CUDA text, NUL-terminated; the plan as one line and as JSON; the key of the kernel in the cache, which
- * also stands in its kernels' names ("cbgen_KEY_spmv"), 16 hexadecimal digits. They live as long as the
- * operator. */
+/* The CUDA text, NUL-terminated; the plan as one line and as JSON; the key of the kernel, 16 hexadecimal digits,
+ * which also stands in its kernels' names ("cbgen_KEY_spmv"): `cbgen cache show KEY` finds its entry by it. They
+ * live as long as the operator. */
 CBGEN_API const char *cbgen_operator_source(const cbgen_operator *op, size_t *length);
 CBGEN_API const char *cbgen_operator_plan(const cbgen_operator *op);
 CBGEN_API const char *cbgen_operator_plan_json(const cbgen_operator *op);

@@ -28,7 +28,7 @@
  *
  *   entry    = head { section }     in the machine's byte order; each section starts at a multiple of 256,
  *                                   zeros between; the file ends with the last section
- *   head     = magic format count key bytes made matrix target { row } check        1024 bytes, then zeros
+ *   head     = magic format count key bytes made matrix target { row } kernel check  1024 bytes, then zeros
  *   magic    = "CBGENTRY"           8 bytes
  *   format   = u32                  1; reads as another number on a machine of the other byte order
  *   count    = u32                  of sections, at most 16
@@ -40,6 +40,7 @@
  *   row      = tag offset length sum         48 bytes, 16 of them, those behind `count` zero
  *   tag      = char[16]             ends with a NUL; no two alike
  *   sum      = u128                 of the section's bytes: cache_entry.c
+ *   kernel   = char[32]             what the names of its kernels begin with; likewise; 32 zeros behind it
  *   check    = u128                 of the head before it
  *
  * When an entry was last used is its file's modification time, which every hit sets. Eviction goes by it.
@@ -149,13 +150,14 @@ struct cb_cache_section {
 
 struct cb_cache_label {
   const char *matrix, *target; /* for lists; cut to 63 bytes, control characters replaced; NULL: "" */
+  const char *kernel; /* what the names of its kernels begin with, "cbgen_0123456789abcdef"; likewise, 31 bytes */
 };
 
 /* An entry that was read: immutable, valid until it is released whatever becomes of file and cache. */
 struct cb_cache_entry {
   struct cb_hash key;
   int64_t bytes, made; /* of the file; seconds since 1970 */
-  char matrix[64], target[64];
+  char matrix[64], target[64], kernel[32];
   int count;
   struct cb_cache_section sections[CB_CACHE_SECTIONS]; /* bytes at multiples of CB_CACHE_ALIGN */
   void *block, *mapping; /* what is released: either may be NULL */
@@ -204,8 +206,9 @@ enum cb_status cb_cache_list(const struct cb_cache *cache, struct cb_cache_listi
                              struct cb_diag *diag);
 void cb_cache_listing_release(struct cb_cache_listing *listing);
 
-/* The entry that `text` names: the first digits of a key, as many as tell it from all others, or the name of a
- * kernel, "cbgen_DIGITS…". CB_ERR_ARGUMENT: no such text; CB_ERR_IO: no such entry, or several. */
+/* The entry that `text` names: the first digits of a key, as many as tell it from all others; or the name of a kernel
+ * as a profiler shows it, "cbgen_DIGITS_spmv…", or its digits, of which the entry used last is taken (the same kernel
+ * may serve several orders of the same matrix). CB_ERR_ARGUMENT: no such text; CB_ERR_IO: no such entry, or several. */
 enum cb_status cb_cache_find(const struct cb_cache *cache, const char *text, struct cb_hash *key,
                              struct cb_diag *diag);
 

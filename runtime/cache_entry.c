@@ -115,10 +115,10 @@ static struct cb_hash head_check(const struct cb_cache_head *head) {
 /* ---- making heads */
 
 /* Labels are printed in lists: what moves a cursor is replaced, and no character is cut in two. */
-static void copy_label(char field[64], const char *text) {
+static void copy_label(char *field, size_t size, const char *text) {
   size_t length = text ? strlen(text) : 0;
-  if (length > 63)
-    for (length = 63; length && ((unsigned char)text[length] & 0xc0) == 0x80;) length--;
+  if (length >= size)
+    for (length = size - 1; length && ((unsigned char)text[length] & 0xc0) == 0x80;) length--;
   for (size_t i = 0; i < length; i++)
     field[i] = (unsigned char)text[i] < ' ' || text[i] == 127 ? '_' : text[i];
 }
@@ -144,8 +144,9 @@ enum cb_status cb_cache_head_fill(struct cb_cache_head *head, struct cb_hash key
   head->count = (uint32_t)count;
   head->key = key;
   head->made = (int64_t)time(NULL);
-  copy_label(head->matrix, label ? label->matrix : NULL);
-  copy_label(head->target, label ? label->target : NULL);
+  copy_label(head->matrix, sizeof head->matrix, label ? label->matrix : NULL);
+  copy_label(head->target, sizeof head->target, label ? label->target : NULL);
+  copy_label(head->kernel, sizeof head->kernel, label ? label->kernel : NULL);
   head->bytes = HEAD;
   for (int i = 0; i < count; i++) {
     struct cb_cache_row *row = &head->rows[i];
@@ -190,7 +191,7 @@ static int rows_fit(const struct cb_cache_head *head) {
     if (!memchr(row->tag, 0, sizeof row->tag)) return 0;
     end = row->offset + row->length;
   }
-  return end == head->bytes && !head->matrix[63] && !head->target[63];
+  return end == head->bytes && !head->matrix[63] && !head->target[63] && !head->kernel[31];
 }
 
 static enum cb_cache_outcome check_head(const struct cb_cache_file *file, struct cb_hash key, int64_t bytes,
@@ -276,6 +277,7 @@ static void describe(struct cb_cache_entry *entry, const struct cb_cache_head *h
   entry->made = head->made;
   memcpy(entry->matrix, head->matrix, sizeof entry->matrix);
   memcpy(entry->target, head->target, sizeof entry->target);
+  memcpy(entry->kernel, head->kernel, sizeof entry->kernel);
   entry->count = (int)head->count;
   for (int i = 0; i < entry->count; i++) {
     memcpy(entry->sections[i].tag, head->rows[i].tag, CB_CACHE_TAG);

@@ -63,8 +63,7 @@ static int is_word(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* The digits of "0123ab", or of a kernel's name as a profiler shows it: "cbgen_0123ab_spmv_1(double const*)".
- */
+/* The digits of "0123ab", or of a kernel's name as a profiler shows it: "cbgen_0123ab_spmv_1(double const*)". */
 static int take_digits(char digits[CB_HASH_HEX], const char *text) {
   const int kernel = !strncmp(text, "cbgen_", 6);
   if (kernel) text += 6;
@@ -75,9 +74,36 @@ static int take_digits(char digits[CB_HASH_HEX], const char *text) {
   return count && (kernel ? !is_word(text[count]) : !text[count]);
 }
 
+/* How many keys begin with the digits; one of them. */
+static int64_t find_key(const struct cb_cache_listing *listing, const char *digits, struct cb_hash *key) {
+  char hex[CB_HASH_HEX];
+  int64_t found = 0;
+  for (int64_t i = 0; i < listing->count; i++) {
+    cb_hash_hex(listing->items[i].key, hex);
+    if (strncmp(hex, digits, strlen(digits))) continue;
+    *key = listing->items[i].key;
+    found++;
+  }
+  return found;
+}
+
+/* Whether an entry's kernels are named so; of several, the one used last, which stands first. */
+static int64_t find_kernel(const struct cb_cache *cache, const struct cb_cache_listing *listing, const char *digits,
+                           struct cb_hash *key) {
+  struct cb_cache_entry entry;
+  int found = 0;
+  for (int64_t i = 0; i < listing->count && !found; i++) {
+    if (cb_cache_peek(cache, listing->items[i].key, NULL, &entry, NULL)) continue;
+    found = !strncmp(entry.kernel, "cbgen_", 6) && !strncmp(entry.kernel + 6, digits, strlen(digits));
+    *key = entry.key;
+    cb_cache_entry_release(&entry);
+  }
+  return found;
+}
+
 enum cb_status cb_cache_find(const struct cb_cache *cache, const char *text, struct cb_hash *key,
                              struct cb_diag *diag) {
-  char digits[CB_HASH_HEX], hex[CB_HASH_HEX];
+  char digits[CB_HASH_HEX];
   struct cb_cache_listing listing;
   if (!take_digits(digits, text))
     return cb_fail(
@@ -86,13 +112,8 @@ enum cb_status cb_cache_find(const struct cb_cache *cache, const char *text, str
         text);
   const enum cb_status s = cb_cache_list(cache, &listing, diag);
   if (s) return s;
-  int64_t found = 0;
-  for (int64_t i = 0; i < listing.count; i++) {
-    cb_hash_hex(listing.items[i].key, hex);
-    if (strncmp(hex, digits, strlen(digits))) continue;
-    *key = listing.items[i].key;
-    found++;
-  }
+  int64_t found = find_key(&listing, digits, key);
+  if (!found) found = find_kernel(cache, &listing, digits, key);
   cb_cache_listing_release(&listing);
   if (!found) return cb_fail(diag, CB_ERR_IO, "no entry '%s' in '%s'", digits, cb_cache_directory(cache));
   if (found > 1)

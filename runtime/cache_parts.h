@@ -38,7 +38,7 @@ struct cb_cache_head {
   int64_t bytes, made;
   char matrix[64], target[64];
   struct cb_cache_row rows[CB_CACHE_SECTIONS];
-  char zeros[64];
+  char kernel[32], zeros[32];
   struct cb_hash check;
 };
 _Static_assert(sizeof(struct cb_cache_head) == 1024, "the head has no holes");

@@ -3,6 +3,7 @@
  * only: all of this can but fail to help. */
 #include "runtime/compile.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* What shapes an entry: not whether values can be renewed, for which the same entry serves. */
@@ -86,7 +87,9 @@ void cb_work_forget(struct cb_work *work) {
 void cb_work_put(struct cb_work *work) {
   struct cb_image_bytes bytes;
   struct cb_diag diag = {0};
-  const struct cb_cache_label label = {work->view.name, work->session->device->target.model};
+  char kernel[32];
+  const struct cb_cache_label label = {work->view.name, work->session->device->target.model, kernel};
+  snprintf(kernel, sizeof kernel, "cbgen_%016llx", (unsigned long long)work->image.id);
   if (work->info.cache == CBGEN_CACHE_OFF) return;
   enum cb_status s = cb_image_sections(&bytes, &work->image, work->keep, &diag);
   if (!s) {

@@ -51,7 +51,7 @@ static int is_final(const struct cb_tuning *tuning) {
 
 static void remember(struct cb_work *work, struct cb_hash key, const struct cb_tuned *tuned) {
   char name[80]; /* for lists */
-  const struct cb_cache_label label = {name, work->session->device->target.model};
+  const struct cb_cache_label label = {name, work->session->device->target.model, NULL};
   struct cb_text text = {0};
   if (!is_final(&tuned->tuning)) return;
   snprintf(name, sizeof name, "%.50s (tuning)", work->view.name);

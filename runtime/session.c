@@ -110,7 +110,7 @@ static enum cb_status load_cached(struct cb_session *session, struct cb_cache *c
 static enum cb_status compile(struct cb_session *session, struct cb_cache *cache, struct cb_hash key,
                               const struct module *module, struct cb_diag *diag) {
   const struct cb_nvrtc_options options = {.arch = session->device->target.arch};
-  const struct cb_cache_label label = {module->kind, session->device->target.model};
+  const struct cb_cache_label label = {module->kind, session->device->target.model, NULL};
   const struct cb_text *text = module->text;
   struct cb_compiled compiled;
   enum cb_status s = cb_nvrtc_compile(&compiled, session->nvrtc, text->bytes, module->kind, &options, diag);

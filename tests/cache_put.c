@@ -26,7 +26,7 @@ int main(int argc, char **argv) {
     section->length = (int64_t)strlen(text);
   }
   const struct cb_cache_options options = {.directory = argv[1]};
-  const struct cb_cache_label label = {argv[3], "sm_90 NVIDIA H200"};
+  const struct cb_cache_label label = {argv[3], "sm_90 NVIDIA H200", NULL};
   cb_cache_open(&cache, &options, &diag);
   const enum cb_cache_outcome outcome = cb_cache_put(cache, key, &label, sections, argc - 4, &diag);
   cb_cache_close(cache);

@@ -149,7 +149,7 @@ static inline struct content content_of(struct cb_hash key, int64_t length) {
 
 static inline enum cb_cache_outcome put(struct cb_cache *cache, struct cb_hash key, int64_t length) {
   struct content content = content_of(key, length);
-  const struct cb_cache_label label = {"a matrix", "sm_90"};
+  const struct cb_cache_label label = {"a matrix", "sm_90", NULL};
   content.sections[0].bytes = content.plan;
   const enum cb_cache_outcome outcome = cb_cache_put(cache, key, &label, content.sections, 3, NULL);
   free(content.bytes);

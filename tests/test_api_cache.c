@@ -239,6 +239,44 @@ static void the_cache_can_be_off(void **state) {
   sample_release(&sample);
 }
 
+/* What a profiler shows leads to the entry: the kernel's name, or the key in it. */
+static void the_kernels_name_finds_the_entry(void **state) {
+  (void)state;
+  struct sample samples[2] = {sample_of("random,rows=90,cols=70,density=0.1", (struct form){0}),
+                              sample_of("random,rows=90,cols=70,density=0.1", (struct form){.shuffled = 1})};
+  cbgen_context *context = new_context();
+  cbgen_operator *ops[2];
+  for (int i = 0; i < 2; i++)
+    ops[i] = compile_in(context, &samples[i], CBGEN_VALUES_STORED, 0, CBGEN_CACHE_MISS);
+  assert_int_equal(entries(), 2);
+  assert_string_equal(cbgen_operator_key(ops[0]), cbgen_operator_key(ops[1])); /* one kernel, two orders */
+  assert_int_equal(strlen(cbgen_operator_key(ops[0])), 16);
+  char name[96], text[32];
+  snprintf(text, sizeof text, "cbgen_%s", cbgen_operator_key(ops[0]));
+  snprintf(name, sizeof name, "%s_spmv(double const*)", text);
+  assert_non_null(strstr(cbgen_operator_source(ops[0], NULL), text));
+  const char *const given[] = {name, text, cbgen_operator_key(ops[0])};
+  for (int i = 0; i < 3; i++) {
+    struct cb_diag diag = {0};
+    struct cb_hash key;
+    struct cb_cache_entry entry;
+    assert_ok(cb_cache_find(context->cache, given[i], &key, &diag));
+    assert_int_equal(cb_cache_peek(context->cache, key, "source", &entry, &diag), CB_CACHE_HIT);
+    const struct cb_cache_section *source = cb_cache_section(&entry, "source");
+    size_t length;
+    const char *expected = cbgen_operator_source(ops[0], &length);
+    assert_non_null(source);
+    assert_int_equal(source->length, length);
+    assert_memory_equal(source->bytes, expected, length);
+    cb_cache_entry_release(&entry);
+  }
+  for (int i = 0; i < 2; i++) {
+    cbgen_operator_free(ops[i]);
+    sample_release(&samples[i]);
+  }
+  cbgen_context_destroy(context);
+}
+
 /* ---- entries of no use */
 
 /* The library's own view of a context's cache. */
@@ -266,7 +304,7 @@ static void change_entry(cbgen_context *context, const char *tag, int what) {
     section->bytes = changed;
   }
   assert_non_null(changed);
-  const struct cb_cache_label label = {"changed", "changed"};
+  const struct cb_cache_label label = {"changed", "changed", NULL};
   assert_int_equal(cb_cache_put(cache, listing.items[0].key, &label, entry.sections, entry.count, &diag),
                    CB_CACHE_STORED);
   free(changed);
@@ -462,6 +500,7 @@ int main(void) {
       TEST(what_misses),
       TEST(inconsistent_views_do_not_hit),
       TEST(the_cache_can_be_off),
+      TEST(the_kernels_name_finds_the_entry),
       TEST(entries_of_no_use_are_made_anew),
       TEST(every_file_operation_may_fail),
       TEST(the_log_tells),

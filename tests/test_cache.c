@@ -85,7 +85,7 @@ static void test_labels(void **state) {
   memset(name, 'a', sizeof name);
   memcpy(name + 62, "\xc3\xa4", 2); /* an ä across the cut */
   name[sizeof name - 1] = 0;
-  const struct cb_cache_label label = {name, "sm_90 \x1b[31m\n"};
+  const struct cb_cache_label label = {name, "sm_90 \x1b[31m\n", NULL};
   assert_outcome(cb_cache_put(cache, key_of(1), &label, NULL, 0, NULL), CB_CACHE_STORED);
   assert_outcome(cb_cache_get(cache, key_of(1), &entry, NULL), CB_CACHE_HIT);
   assert_int_equal(strlen(entry.matrix), 62);

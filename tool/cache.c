@@ -161,6 +161,7 @@ static json_t *row_json(const struct row *row) {
   json_object_set_new(json, "made", json_integer(row->entry.made));
   json_object_set_new(json, "matrix", json_string(row->entry.matrix));
   json_object_set_new(json, "target", json_string(row->entry.target));
+  json_object_set_new(json, "kernel", json_string(row->entry.kernel));
   json_object_set_new(json, "plan", json_string(row->plan));
   return json;
 }
@@ -223,8 +224,9 @@ static enum cb_status add_head(struct cb_text *text, const struct cb_cache *cach
   cb_human_bytes(bytes, entry.bytes);
   age_text(age, entry.made);
   cb_text_add(text,
-              "key       %s\nmatrix    %s\ntarget    %s\nfile      %s/%s.entry: %s, made %s ago\nsections ",
-              hex, entry.matrix, entry.target, cb_cache_directory(cache), hex, bytes, age);
+              "key       %s\nkernel    %s\nmatrix    %s\ntarget    %s\nfile      %s/%s.entry: %s, made %s ago\n"
+              "sections ",
+              hex, entry.kernel, entry.matrix, entry.target, cb_cache_directory(cache), hex, bytes, age);
   for (int i = 0; i < entry.count; i++) {
     cb_human_bytes(bytes, entry.sections[i].length);
     cb_text_add(text, "%s %s %s", i ? "," : "", entry.sections[i].tag, bytes);
