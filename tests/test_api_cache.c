@@ -198,6 +198,30 @@ static void what_misses(void **state) {
   sample_release(&other);
 }
 
+/* Few products do not repay a search: then it is left out, unless its result is there already. */
+static void few_products_search_less(void **state) {
+  (void)state;
+  struct sample sample = sample_of("stencil5,n=30", (struct form){0});
+  static const struct {
+    int64_t expected;
+    cbgen_cache_result result;
+    int searched;
+  } steps[] = {{1, CBGEN_CACHE_MISS, 0}, {2, CBGEN_CACHE_HIT, 0},          {1000000000, CBGEN_CACHE_MISS, 1},
+               {0, CBGEN_CACHE_HIT, 1},  {1, CBGEN_CACHE_HIT, 1 /* free */}};
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+    cbgen_context *context = new_context();
+    const cbgen_request request = {sizeof request, steps[i].expected, CBGEN_VALUES_STORED, 0};
+    cbgen_operator *op;
+    must(context, cbgen_compile(context, &sample.view, &request, &op));
+    assert_int_equal(result_of(op), steps[i].result);
+    assert_int_equal(strstr(cbgen_operator_plan(op), "(dia ") != NULL, steps[i].searched);
+    check_product(op, &sample.csr);
+    cbgen_operator_free(op);
+    cbgen_context_destroy(context);
+  }
+  sample_release(&sample);
+}
+
 /* A view that is inconsistent is refused although its shape is known to the cache. */
 static void inconsistent_views_do_not_hit(void **state) {
   (void)state;
@@ -498,6 +522,7 @@ int main(void) {
       TEST(a_hit_is_what_the_miss_was),
       TEST(what_hits),
       TEST(what_misses),
+      TEST(few_products_search_less),
       TEST(inconsistent_views_do_not_hit),
       TEST(the_cache_can_be_off),
       TEST(the_kernels_name_finds_the_entry),
