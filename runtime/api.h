@@ -88,6 +88,9 @@ struct cb_loading {
   struct cb_session *session;
   struct cb_image *image; /* taken over, also on failure (it is empty then) */
   const cbgen_info *info; /* what is known of the stages before */
+  /* Asked once arrays and map are on the device, and before a kernel reads them; NULL: not asked. */
+  enum cb_status (*settle)(void *user, struct cb_diag *diag);
+  void *user;
   /* values that are not among the arrays' contents; packer NULL: all are */
   const struct cb_packer *packer;
   int keep;           /* 1: for renewals, too */

@@ -174,14 +174,23 @@ static enum cb_status choose_packer(struct cb_work *work, const struct cb_packer
   return s;
 }
 
+static enum cb_status settle(void *user, struct cb_diag *diag) {
+  (void)diag; /* the work's own */
+  return cb_work_settle(user);
+}
+
 static enum cb_status load(struct cb_work *work, cbgen_operator **op) {
   struct cb_loading loading = {.session = work->session,
                                .image = &work->image,
                                .info = &work->info,
+                               .settle = settle,
+                               .user = work,
                                .keep = work->request.values == CBGEN_VALUES_MUTABLE};
   work->image.values = work->request.values;
   enum cb_status s = choose_packer(work, &loading.packer);
-  if (!s && !work->device_packs) s = cb_work_fill(work);
+  const int fills = !work->device_packs && work->image.map.groups_count;
+  if (!s && fills) s = cb_work_settle(work); /* now the host reads what the device would */
+  if (!s && fills) s = cb_work_fill(work);
   if (work->device_packs) {
     loading.values = work->view.values;
     loading.value_type = work->view.value_type;
@@ -220,7 +229,7 @@ static enum cb_status find(struct cb_work *work, int *hit) {
   return cb_work_get(work, hit);
 }
 
-/* An entry that the driver does not take is made anew, once. */
+/* An entry that the driver does not take, or that turns out to be damaged, is made anew, once. */
 static enum cb_status find_or_make(struct cb_work *work, cbgen_operator **op) {
   int hit = 0;
   enum cb_status s = find(work, &hit);
@@ -228,7 +237,7 @@ static enum cb_status find_or_make(struct cb_work *work, cbgen_operator **op) {
   if (!hit) return make_and_load(work, op);
   if (work->plan && work->keep) cb_work_put(work); /* its data were missing */
   s = load(work, op);
-  if (s != CB_ERR_DEVICE) return s;
+  if (s != CB_ERR_DEVICE && s != CB_ERR_FORMAT) return s;
   cb_work_forget(work);
   return make_and_load(work, op);
 }
@@ -237,7 +246,7 @@ static enum cb_status find_or_make(struct cb_work *work, cbgen_operator **op) {
 
 static void release(struct cb_work *work) {
   cb_work_release_new(work);
-  cb_cache_entry_release(&work->entry);
+  cb_work_close(work);
   for (int i = 0; i < 3; i++) cb_free(work->downloaded[i]);
 }
 

@@ -95,6 +95,7 @@ static enum cb_status add_values(struct cb_shared *shared, const struct cb_opera
   struct cb_updater *updater = NULL;
   const double start = cb_seconds();
   enum cb_status s = cb_updater_create(&updater, loading->packer, op, &shared->image, diag);
+  if (!s && loading->settle) s = loading->settle(loading->user, diag);
   if (!s && loading->values)
     s = move_values(updater, shared->session->device, loading, (size_t)shared->image.entries, diag);
   if (!s && loading->keep) {
@@ -113,7 +114,8 @@ static enum cb_status fill_shared(struct cb_shared *shared, struct cb_operator *
   enum cb_status s = cb_operator_load(op, device, &shared->image, 0, diag);
   if (s) return s;
   note_load(shared, *op);
-  if (loading->packer) {
+  if (!loading->packer && loading->settle) s = loading->settle(loading->user, diag);
+  if (!s && loading->packer) {
     s = cb_device_enter(device, diag);
     if (s) return s;
     s = add_values(shared, *op, loading, diag);

@@ -129,18 +129,39 @@ static void remove_damaged(const struct cb_cache *cache, const struct cb_cache_f
   if (info.st_dev == file->device && info.st_ino == file->inode) cache->calls->remove(cache->folder, name);
 }
 
-enum cb_cache_outcome cb_cache_get(struct cb_cache *cache, struct cb_hash key, struct cb_cache_entry *entry,
-                                   struct cb_diag *diag) {
+/* What shall be late: a bit per section. */
+static unsigned choose_late(const struct cb_cache_head *head, const char *const *tags, int64_t least) {
+  unsigned late = 0;
+  for (uint32_t i = 0; i < head->count; i++)
+    for (const char *const *tag = tags; *tag; tag++)
+      if (!strcmp(head->rows[i].tag, *tag) && head->rows[i].length >= least) late |= 1u << i;
+  return late;
+}
+
+enum cb_cache_outcome cb_cache_get_late(struct cb_cache *cache, struct cb_hash key, const char *const *tags,
+                                        int64_t least, struct cb_cache_entry *entry, struct cb_diag *diag) {
   struct cb_cache_file file;
   memset(entry, 0, sizeof *entry);
   if (!is_on(cache, diag)) return count(cache, CB_CACHE_UNUSED);
   enum cb_cache_outcome outcome = cb_cache_file_open(&file, cache, key, diag);
+  if (!outcome) file.late = choose_late(&file.head, tags, least);
   if (!outcome) outcome = cb_cache_file_read(&file, entry, diag);
   if (outcome == CB_CACHE_HIT)
     cache->calls->stamp(file.fd); /* on a read-only disk nothing is evicted, either */
+  if (outcome == CB_CACHE_HIT && file.late && !cb_cache_late_begin(entry, &file)) {
+    file.late = 0;
+    outcome = cb_cache_file_check(&file, diag);
+    if (outcome) cb_cache_entry_release(entry);
+  }
   if (outcome == CB_CACHE_DAMAGED) remove_damaged(cache, &file, key);
   cb_cache_file_close(&file);
   return count(cache, outcome);
+}
+
+enum cb_cache_outcome cb_cache_get(struct cb_cache *cache, struct cb_hash key, struct cb_cache_entry *entry,
+                                   struct cb_diag *diag) {
+  static const char *const none[] = {NULL};
+  return cb_cache_get_late(cache, key, none, 0, entry, diag);
 }
 
 enum cb_cache_outcome cb_cache_peek(const struct cb_cache *cache, struct cb_hash key, const char *tag,

@@ -48,9 +48,9 @@
  * Trust: a file is read only when it is a regular file of the user's own that none but the user may write, and
  * all of its bytes are checked before any of them is used. What remains: whoever can write as this user can
  * replace an entry by another with right checksums. An entry of up to 16 MiB is a copy in memory. A longer one is
- * mapped once its bytes were checked by reading; if another program then cuts the file short in place, or the
- * disk fails to give the same pages a second time, reading the mapping ends in SIGBUS. cbgen itself never
- * changes a file in place.
+ * mapped once its bytes were checked by reading, as is one with sections that are read late; if another program then
+ * cuts the file short in place, or the disk fails to give the same pages a second time, reading the mapping ends in
+ * SIGBUS. cbgen itself never changes a file in place.
  */
 #ifndef CBGEN_RUNTIME_CACHE_H
 #define CBGEN_RUNTIME_CACHE_H
@@ -161,12 +161,34 @@ struct cb_cache_entry {
   int count;
   struct cb_cache_section sections[CB_CACHE_SECTIONS]; /* bytes at multiples of CB_CACHE_ALIGN */
   void *block, *mapping; /* what is released: either may be NULL */
+  struct cb_cache_late *late; /* NULL: all sections were read and checked */
 };
 
 /* Anything but CB_CACHE_HIT is a miss: *entry is then empty, and `diag` (which may be NULL) says more. */
 enum cb_cache_outcome cb_cache_get(struct cb_cache *cache, struct cb_hash key, struct cb_cache_entry *entry,
                                    struct cb_diag *diag);
 void cb_cache_entry_release(struct cb_cache_entry *entry);
+
+/* ---- sections that are read while they are used, since reading long ones twice takes long */
+
+enum { CB_CACHE_WINDOW = 1 << 19 }; /* bytes whose digest is taken together, from a section's beginning on */
+
+/* cb_cache_get, but sections with one of these tags (the list ends with NULL) and at least `least` bytes are left for
+ * later: nothing of them was read or checked. Their bytes are addresses that stand for them, and are not to be
+ * touched before cb_cache_late_check has given CB_CACHE_HIT. */
+enum cb_cache_outcome cb_cache_get_late(struct cb_cache *cache, struct cb_hash key, const char *const *tags,
+                                        int64_t least, struct cb_cache_entry *entry, struct cb_diag *diag);
+int cb_cache_is_late(const struct cb_cache_entry *entry, int section);
+
+/* `length` bytes of a late section from `at` on, all of one window, read into `room`, which takes CB_CACHE_WINDOW
+ * bytes. Returns where there they begin; NULL when they could not be read. The first time all of the window is read,
+ * and its digest noted. Any thread, one at a time for a window. */
+const void *cb_cache_late_read(const struct cb_cache_entry *entry, int section, int64_t at, int64_t length,
+                               void *room);
+
+/* Reads the windows that nobody asked for, and compares the sums: CB_CACHE_HIT, and nothing is late any more; or
+ * CB_CACHE_DAMAGED or CB_CACHE_UNREADABLE, and the entry is of no use (cb_cache_remove). */
+enum cb_cache_outcome cb_cache_late_check(struct cb_cache_entry *entry, struct cb_diag *diag);
 
 /* The section of that tag, or NULL. */
 const struct cb_cache_section *cb_cache_section(const struct cb_cache_entry *entry, const char *tag);

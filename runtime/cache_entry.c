@@ -18,8 +18,8 @@ enum {
   FORMAT = 1,
   HEAD = sizeof(struct cb_cache_head),
   COPY_MOST = 16 << 20, /* bytes: an entry up to this long is read into memory, a longer one mapped */
-  WINDOW = 1 << 20,     /* bytes that one thread reads and hashes at a time */
-  BATCH = 1024          /* windows whose digests are kept at a time */
+  WINDOW = CB_CACHE_WINDOW, /* bytes that one thread reads and hashes at a time */
+  BATCH = 1024              /* windows whose digests are kept at a time */
 };
 static const char magic[8] = "CBGENTRY";
 
@@ -40,7 +40,7 @@ struct source {
 };
 
 /* 0: all bytes were read, -1: the file ends before, else errno. */
-static int read_all(const struct cb_cache_file *file, void *bytes, size_t length, int64_t offset) {
+int cb_cache_read_all(const struct cb_cache_file *file, void *bytes, size_t length, int64_t offset) {
   char *next = bytes;
   while (length) {
     const ssize_t got = file->calls->read(file->fd, next, length, (off_t)offset);
@@ -54,7 +54,7 @@ static int read_all(const struct cb_cache_file *file, void *bytes, size_t length
   return 0;
 }
 
-/* `buffer` is used when the bytes have no other place. Returns as read_all does. */
+/* `buffer` is used when the bytes have no other place. Returns as cb_cache_read_all does. */
 static int digest_window(struct cb_hash *digest, const struct source *source, int64_t window, char *buffer) {
   const int64_t begin = window * WINDOW, left = source->length - begin;
   const size_t length = (size_t)(left < WINDOW ? left : WINDOW);
@@ -62,7 +62,7 @@ static int digest_window(struct cb_hash *digest, const struct source *source, in
   if (!bytes) {
     char *place = source->into ? source->into + begin : buffer;
     if (!place) return ENOMEM;
-    const int error = read_all(source->file, place, length, source->offset + begin);
+    const int error = cb_cache_read_all(source->file, place, length, source->offset + begin);
     if (error) return error;
     bytes = place;
   }
@@ -89,7 +89,7 @@ static int digest_batch(struct cb_hash digests[BATCH], const struct source *sour
   return failed;
 }
 
-/* Returns as read_all does. */
+/* Returns as cb_cache_read_all does. */
 static int sum_of(struct cb_hash *sum, const struct source *source) {
   struct cb_hash digests[BATCH];
   const int64_t windows = (source->length + WINDOW - 1) / WINDOW;
@@ -102,6 +102,23 @@ static int sum_of(struct cb_hash *sum, const struct source *source) {
     cb_hash_field(sum, "windows", digests, (size_t)count * sizeof *digests);
   }
   return 0;
+}
+
+int cb_cache_digest_window(struct cb_hash *digest, const struct cb_cache_file *file, const struct cb_cache_row *row,
+                           int64_t window, void *into) {
+  const struct source source = {.length = row->length, .file = file, .offset = row->offset};
+  return digest_window(digest, &source, window, into);
+}
+
+struct cb_hash cb_cache_fold(int64_t length, const struct cb_hash *digests) {
+  const int64_t windows = (length + WINDOW - 1) / WINDOW;
+  struct cb_hash sum = {0, 0};
+  cb_hash_number(&sum, "length", (uint64_t)length);
+  for (int64_t first = 0; first < windows; first += BATCH) {
+    const int64_t count = windows - first < BATCH ? windows - first : BATCH;
+    cb_hash_field(&sum, "windows", digests + first, (size_t)count * sizeof *digests);
+  }
+  return sum;
 }
 
 static int same(struct cb_hash a, struct cb_hash b) {
@@ -175,8 +192,8 @@ static enum cb_cache_outcome fail(struct cb_diag *diag, enum cb_cache_outcome ou
   return outcome;
 }
 
-/* What an error of read_all amounts to. */
-static enum cb_cache_outcome judge(int error, struct cb_hash key, struct cb_diag *diag) {
+/* What an error of cb_cache_read_all amounts to. */
+enum cb_cache_outcome cb_cache_judge(int error, struct cb_hash key, struct cb_diag *diag) {
   if (!error) return CB_CACHE_HIT;
   return error < 0 ? fail(diag, CB_CACHE_DAMAGED, key, "it is cut short")
                    : fail(diag, CB_CACHE_UNREADABLE, key, strerror(error));
@@ -235,7 +252,7 @@ enum cb_cache_outcome cb_cache_file_open(struct cb_cache_file *file, const struc
   file->inode = info.st_ino;
   file->head.key = key; /* for messages, until the head is read */
   struct cb_cache_head head;
-  const enum cb_cache_outcome outcome = judge(read_all(file, &head, sizeof head, 0), key, diag);
+  const enum cb_cache_outcome outcome = cb_cache_judge(cb_cache_read_all(file, &head, sizeof head, 0), key, diag);
   if (outcome) return outcome;
   file->head = head;
   return check_head(file, key, (int64_t)info.st_size, diag);
@@ -248,26 +265,33 @@ void cb_cache_file_close(struct cb_cache_file *file) {
 
 /* ---- sections */
 
+enum cb_cache_outcome cb_cache_wrong_sum(const struct cb_cache_file *file, const struct cb_cache_row *row,
+                                         struct cb_diag *diag) {
+  char what[64];
+  snprintf(what, sizeof what, "the checksum of section '%s' is wrong", row->tag);
+  return fail(diag, CB_CACHE_DAMAGED, file->head.key, what);
+}
+
+enum cb_cache_outcome cb_cache_check_gap(const struct cb_cache_file *file, const struct cb_cache_row *row,
+                                         struct cb_diag *diag) {
+  char gap[CB_CACHE_ALIGN];
+  const int64_t end = row->offset + row->length;
+  const size_t zeros = end == file->head.bytes ? 0 : (size_t)(aligned(end) - end);
+  const enum cb_cache_outcome outcome = cb_cache_judge(cb_cache_read_all(file, gap, zeros, end), file->head.key, diag);
+  for (size_t i = 0; !outcome && i < zeros; i++)
+    if (gap[i])
+      return fail(diag, CB_CACHE_DAMAGED, file->head.key, "there is something between its sections");
+  return outcome;
+}
+
 /* Checks one section, which goes to `into` unless that is NULL, and the zeros up to the next section. */
 static enum cb_cache_outcome read_section(const struct cb_cache_file *file, const struct cb_cache_row *row,
                                           char *into, struct cb_diag *diag) {
   const struct source source = {.length = row->length, .file = file, .offset = row->offset, .into = into};
   struct cb_hash sum;
-  enum cb_cache_outcome outcome = judge(sum_of(&sum, &source), file->head.key, diag);
+  const enum cb_cache_outcome outcome = cb_cache_judge(sum_of(&sum, &source), file->head.key, diag);
   if (outcome) return outcome;
-  if (!same(sum, row->sum)) {
-    char what[64];
-    snprintf(what, sizeof what, "the checksum of section '%s' is wrong", row->tag);
-    return fail(diag, CB_CACHE_DAMAGED, file->head.key, what);
-  }
-  char gap[CB_CACHE_ALIGN];
-  const int64_t end = row->offset + row->length;
-  const size_t zeros = end == file->head.bytes ? 0 : (size_t)(aligned(end) - end);
-  outcome = judge(read_all(file, gap, zeros, end), file->head.key, diag);
-  for (size_t i = 0; !outcome && i < zeros; i++)
-    if (gap[i])
-      return fail(diag, CB_CACHE_DAMAGED, file->head.key, "there is something between its sections");
-  return outcome;
+  return same(sum, row->sum) ? cb_cache_check_gap(file, row, diag) : cb_cache_wrong_sum(file, row, diag);
 }
 
 static void describe(struct cb_cache_entry *entry, const struct cb_cache_head *head) {
@@ -309,7 +333,7 @@ static enum cb_cache_outcome read_copy(const struct cb_cache_file *file, struct 
 enum cb_cache_outcome cb_cache_file_check(const struct cb_cache_file *file, struct cb_diag *diag) {
   enum cb_cache_outcome outcome = CB_CACHE_HIT;
   for (uint32_t i = 0; i < file->head.count && !outcome; i++)
-    outcome = read_section(file, &file->head.rows[i], NULL, diag);
+    if (!(file->late >> i & 1)) outcome = read_section(file, &file->head.rows[i], NULL, diag);
   return outcome;
 }
 
@@ -331,7 +355,8 @@ enum cb_cache_outcome cb_cache_file_read(const struct cb_cache_file *file, struc
                                          struct cb_diag *diag) {
   describe(entry, &file->head);
   const enum cb_cache_outcome outcome =
-      file->head.bytes <= COPY_MOST ? read_copy(file, entry, diag) : read_mapping(file, entry, diag);
+      file->head.bytes <= COPY_MOST && !file->late ? read_copy(file, entry, diag)
+                                                   : read_mapping(file, entry, diag);
   if (outcome) cb_cache_entry_release(entry);
   return outcome;
 }
@@ -353,6 +378,7 @@ enum cb_cache_outcome cb_cache_file_read_one(const struct cb_cache_file *file, c
 }
 
 void cb_cache_entry_release(struct cb_cache_entry *entry) {
+  cb_cache_late_end(entry->late);
   if (entry->mapping) munmap(entry->mapping, (size_t)entry->bytes);
   cb_free(entry->block);
   memset(entry, 0, sizeof *entry);

@@ -3,7 +3,7 @@
  *
  *   cache.c         open, get, put, counts           cache_entry.c   the format: building and reading entries
  *   cache_folder.c  directory, list, prune           cache_key.c     keys and their names
- *   cache_calls.c   the system's file operations
+ *   cache_calls.c   the system's file operations     cache_late.c    sections that are read while they are used
  */
 #ifndef CBGEN_RUNTIME_CACHE_PARTS_H
 #define CBGEN_RUNTIME_CACHE_PARTS_H
@@ -55,6 +55,7 @@ struct cb_cache_file {
   int fd;
   dev_t device; /* which file it is, to recognise it by its name */
   ino_t inode;
+  unsigned late; /* a bit per section that is left for later; 0 when opened */
   struct cb_cache_head head;
 };
 
@@ -63,7 +64,7 @@ enum cb_cache_outcome cb_cache_file_open(struct cb_cache_file *file, const struc
                                          struct cb_hash key, struct cb_diag *diag);
 void cb_cache_file_close(struct cb_cache_file *file);
 
-/* All sections, checked, into memory or a mapping. */
+/* All sections, checked, into memory or a mapping; late ones are not looked at, and always mapped. */
 enum cb_cache_outcome cb_cache_file_read(const struct cb_cache_file *file, struct cb_cache_entry *entry,
                                          struct cb_diag *diag);
 /* The head, and the section of that tag when it has it. */
@@ -71,6 +72,26 @@ enum cb_cache_outcome cb_cache_file_read_one(const struct cb_cache_file *file, c
                                              struct cb_cache_entry *entry, struct cb_diag *diag);
 /* All sections, checked and thrown away. */
 enum cb_cache_outcome cb_cache_file_check(const struct cb_cache_file *file, struct cb_diag *diag);
+
+/* What a section's sum is made of: the digests of its windows, which go to `into` as they are read (one window's
+ * room) unless the section lies in memory; and the sum of all. 0, -1 (the file ends before), or errno. */
+int cb_cache_digest_window(struct cb_hash *digest, const struct cb_cache_file *file, const struct cb_cache_row *row,
+                           int64_t window, void *into);
+struct cb_hash cb_cache_fold(int64_t length, const struct cb_hash *digests);
+/* The bytes between the end of a late section and what follows it, which are zeros. */
+enum cb_cache_outcome cb_cache_check_gap(const struct cb_cache_file *file, const struct cb_cache_row *row,
+                                         struct cb_diag *diag);
+/* What such an error amounts to, with its message; a sum that is not the head's. */
+enum cb_cache_outcome cb_cache_judge(int error, struct cb_hash key, struct cb_diag *diag);
+enum cb_cache_outcome cb_cache_wrong_sum(const struct cb_cache_file *file, const struct cb_cache_row *row,
+                                         struct cb_diag *diag);
+int cb_cache_read_all(const struct cb_cache_file *file, void *bytes, size_t length, int64_t offset);
+
+/* ---- cache_late.c */
+
+/* Takes the file over (its descriptor) for the sections that are late. 0: out of memory. */
+int cb_cache_late_begin(struct cb_cache_entry *entry, struct cb_cache_file *file);
+void cb_cache_late_end(struct cb_cache_late *late); /* NULL is accepted */
 
 /* ---- cache_folder.c */
 

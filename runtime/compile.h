@@ -13,6 +13,7 @@
 #define CBGEN_RUNTIME_COMPILE_H
 
 #include "runtime/api.h"
+#include "runtime/staging.h"
 
 struct cb_work {
   struct cbgen_context *context;
@@ -32,6 +33,10 @@ struct cb_work {
   struct cb_hash key;
   int keep;                    /* the entry gets arrays and map */
   struct cb_cache_entry entry; /* that was hit: the image may refer to it */
+  struct cb_late_section {     /* of it, which are read while they are uploaded */
+    const struct cb_cache_entry *entry;
+    int section;
+  } late[CB_STAGING_SOURCES];
 
   /* of a miss; a hit without data uses some */
   struct cb_csr csr;
@@ -89,8 +94,13 @@ struct cb_hash cb_work_key_of(const struct cb_work *work, const char *kind);
 
 /* The image from the cache, if it has it: *hit. A broken cache or entry is none and stands in the log. */
 enum cb_status cb_work_get(struct cb_work *work, int *hit);
+/* What of the entry was left to be read while it is uploaded was right, all of it: before anything relies on it.
+ * CB_ERR_FORMAT: it is of no use. */
+enum cb_status cb_work_settle(struct cb_work *work);
 /* An entry that turned out to be of no use, as the diag says: all is forgotten, and the entry removed. */
 void cb_work_forget(struct cb_work *work);
 void cb_work_put(struct cb_work *work);
+/* Lets go of the entry. */
+void cb_work_close(struct cb_work *work);
 
 #endif

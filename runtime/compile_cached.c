@@ -56,9 +56,72 @@ static void tell(const struct cb_work *work, enum cb_cache_outcome outcome, cons
          diag->message);
 }
 
+/* ---- long sections, which go from the file to the GPU by way of pinned buffers, and are checked on the way */
+
+static const void *fetch(const void *user, size_t at, size_t length, void *room) {
+  const struct cb_late_section *late = user;
+  return cb_cache_late_read(late->entry, late->section, (int64_t)at, (int64_t)length, room);
+}
+
+static void offer_sources(struct cb_work *work) {
+  struct cb_staging_source sources[CB_STAGING_SOURCES];
+  int64_t bytes = 0;
+  int count = 0;
+  for (int i = 0; i < work->entry.count && count < CB_STAGING_SOURCES; i++) {
+    if (!cb_cache_is_late(&work->entry, i)) continue;
+    work->late[count] = (struct cb_late_section){&work->entry, i};
+    sources[count] = (struct cb_staging_source){.begin = work->entry.sections[i].bytes,
+                                                .bytes = (size_t)work->entry.sections[i].length,
+                                                .fetch = fetch,
+                                                .user = &work->late[count]};
+    bytes += work->entry.sections[i].length;
+    count++;
+  }
+  cb_log(work->context, "cache: %.1f MB are checked on their way to the GPU", 1e-6 * (double)bytes);
+  cb_staging_set_sources(work->session->device->staging, sources, count);
+}
+
+enum cb_status cb_work_settle(struct cb_work *work) {
+  struct cb_diag diag = {0};
+  if (!work->entry.late) return CB_OK;
+  cb_staging_set_sources(work->session->device->staging, NULL, 0);
+  if (cb_cache_late_check(&work->entry, &diag) == CB_CACHE_HIT) return CB_OK;
+  return cb_fail(work->diag, CB_ERR_FORMAT, "%s", diag.message);
+}
+
+void cb_work_close(struct cb_work *work) {
+  if (work->entry.late) cb_staging_set_sources(work->session->device->staging, NULL, 0);
+  cb_cache_entry_release(&work->entry);
+}
+
+static enum cb_cache_outcome get(struct cb_work *work, struct cb_diag *diag) {
+  static const char *const tags[] = {"arrays", "map", NULL};
+  const struct cb_device *device = work->session->device;
+  const int only_device_reads = work->device_packs || work->request.values == CBGEN_VALUES_FIXED;
+  const size_t staged = cb_staging_least(device->staging);
+  const int64_t least = only_device_reads && staged < INT64_MAX ? (int64_t)staged : INT64_MAX;
+  enum cb_cache_outcome outcome = cb_cache_get_late(work->cache, work->key, tags, least, &work->entry, diag);
+  if (outcome || !work->entry.late) return outcome;
+  int ready = !cb_device_enter(device, NULL);
+  if (ready) {
+    ready = cb_staging_prepare(device->staging);
+    cb_device_leave(device);
+  }
+  if (ready) {
+    offer_sources(work);
+    return outcome;
+  }
+  outcome = cb_cache_late_check(&work->entry, diag);
+  if (outcome) {
+    cb_cache_entry_release(&work->entry);
+    if (outcome == CB_CACHE_DAMAGED) cb_cache_remove(work->cache, work->key, NULL);
+  }
+  return outcome;
+}
+
 enum cb_status cb_work_get(struct cb_work *work, int *hit) {
   struct cb_diag diag = {0};
-  const enum cb_cache_outcome outcome = cb_cache_get(work->cache, work->key, &work->entry, &diag);
+  const enum cb_cache_outcome outcome = get(work, &diag);
   *hit = outcome == CB_CACHE_HIT;
   work->info.cache = *hit ? CBGEN_CACHE_HIT : outcome == CB_CACHE_UNUSED ? CBGEN_CACHE_OFF : CBGEN_CACHE_MISS;
   tell(work, outcome, &diag);
@@ -78,7 +141,7 @@ void cb_work_forget(struct cb_work *work) {
   work->diag->message[0] = 0;
   cb_work_release_new(work);
   cb_cache_remove(work->cache, work->key, NULL);
-  cb_cache_entry_release(&work->entry);
+  cb_work_close(work);
   work->info.cache = CBGEN_CACHE_MISS;
 }
 

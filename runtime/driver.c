@@ -309,7 +309,7 @@ void cb_device_free(const struct cb_device *device, cb_device_ptr address) {
 enum cb_status cb_device_upload(const struct cb_device *device, cb_device_ptr to, const void *from,
                                 size_t bytes, const char *what, struct cb_diag *diag) {
   if (!bytes) return CB_OK;
-  if (device->staging && cb_staging_wants(device->staging, bytes))
+  if (device->staging && cb_staging_wants(device->staging, from, bytes))
     return cb_staging_upload(device->staging, to, from, bytes, what, diag);
   return cb_driver_check(device->driver, device->driver->call.copy_to_device(to, from, bytes), diag,
                          "copy '%s' to GPU %d", what, device->ordinal);

@@ -11,10 +11,10 @@
 #include <string.h>
 
 enum {
-  WORKERS = 6,      /* at most: together they read memory faster than the bus takes it */
-  BUFFER = 1 << 19, /* bytes: on the bus for some 10 µs, long beside what a copy costs to ask for */
-  LEAST = 1 << 20,  /* bytes of a copy that goes this way, */
-  FIRST = 8 << 20   /* and of the first one, which pays for the pinned memory */
+  WORKERS = 8,                /* at most: together they fill buffers faster than the bus takes them */
+  BUFFER = CB_STAGING_BUFFER, /* bytes: on the bus for some 10 µs, long beside what a copy costs to ask for */
+  LEAST = 1 << 20,            /* bytes of a copy that goes this way, */
+  FIRST = 8 << 20             /* and of the first one, which pays for the pinned memory */
 };
 
 enum state { UNTRIED, READY, REFUSED };
@@ -27,6 +27,8 @@ struct cb_staging {
   unsigned char *pinned; /* of all workers */
   struct CUstream_st *stream;
   struct CUevent_st *events[WORKERS][2]; /* the buffer may be filled again */
+  atomic_int sources_count;
+  struct cb_staging_source sources[CB_STAGING_SOURCES];
 };
 
 /* ---- life */
@@ -37,6 +39,7 @@ enum cb_status cb_staging_create(struct cb_staging **out, const struct cb_device
   staging->device = device;
   pthread_mutex_init(&staging->lock, NULL);
   atomic_init(&staging->state, UNTRIED);
+  atomic_init(&staging->sources_count, 0);
   return CB_OK;
 }
 
@@ -88,15 +91,49 @@ static void prepare(struct cb_staging *staging) {
   atomic_store(&staging->state, ready ? READY : REFUSED);
 }
 
-/* ---- copying */
+int cb_staging_prepare(struct cb_staging *staging) {
+  pthread_mutex_lock(&staging->lock);
+  prepare(staging);
+  pthread_mutex_unlock(&staging->lock);
+  return atomic_load(&staging->state) == READY;
+}
 
-int cb_staging_wants(struct cb_staging *staging, size_t bytes) {
+/* ---- which way */
+
+size_t cb_staging_least(struct cb_staging *staging) {
   switch (atomic_load(&staging->state)) {
-  case UNTRIED: return bytes >= FIRST;
-  case READY: return bytes >= LEAST;
-  default: return 0;
+  case UNTRIED: return FIRST;
+  case READY: return LEAST;
+  default: return SIZE_MAX;
   }
 }
+
+void cb_staging_set_sources(struct cb_staging *staging, const struct cb_staging_source *sources, int count) {
+  pthread_mutex_lock(&staging->lock);
+  for (int i = 0; i < count; i++) staging->sources[i] = sources[i];
+  atomic_store(&staging->sources_count, count);
+  pthread_mutex_unlock(&staging->lock);
+}
+
+/* The source that the bytes belong to, or NULL. */
+static const struct cb_staging_source *find_source(const struct cb_staging *staging, const void *from) {
+  for (int i = 0; i < atomic_load(&staging->sources_count); i++) {
+    const struct cb_staging_source *source = &staging->sources[i];
+    if ((uintptr_t)from - (uintptr_t)source->begin < source->bytes) return source;
+  }
+  return NULL;
+}
+
+int cb_staging_wants(struct cb_staging *staging, const void *from, size_t bytes) {
+  if (bytes >= cb_staging_least(staging)) return 1;
+  if (!atomic_load(&staging->sources_count)) return 0;
+  pthread_mutex_lock(&staging->lock);
+  const int wanted = find_source(staging, from) != NULL;
+  pthread_mutex_unlock(&staging->lock);
+  return wanted;
+}
+
+/* ---- copying */
 
 struct transfer {
   struct cb_staging *staging;
@@ -104,25 +141,45 @@ struct transfer {
   const unsigned char *from;
   size_t bytes;
   const char *what;
-  atomic_size_t next; /* byte that nobody has taken */
+  const struct cb_staging_source *source; /* NULL: they are in memory */
+  size_t skipped;                         /* of the source, before `from`: pieces end at its multiples of BUFFER */
+  atomic_size_t next;                     /* piece that nobody has taken */
   atomic_int failed;
   enum cb_status status; /* of the first that failed, with its message */
   struct cb_diag *diag;
 };
 
-static enum cb_status send_piece(struct transfer *transfer, int worker, int turn, size_t at, struct cb_diag *diag) {
-  struct cb_staging *staging = transfer->staging;
+/* Bytes of the transfer: `length` from `at` on. 0: there is no such piece. */
+static int find_piece(const struct transfer *transfer, size_t number, size_t *at, size_t *length) {
+  const size_t before = transfer->skipped % BUFFER, begin = number * BUFFER, end = begin + BUFFER;
+  if (begin >= before + transfer->bytes) return 0;
+  *at = begin < before ? 0 : begin - before;
+  *length = (end < before + transfer->bytes ? end - before : transfer->bytes) - *at;
+  return 1;
+}
+
+/* Where the piece's bytes are, in the buffer; NULL: the source failed. */
+static const void *fill(const struct transfer *transfer, size_t at, size_t length, unsigned char *buffer) {
+  const struct cb_staging_source *source = transfer->source;
+  if (source) return source->fetch(source->user, transfer->skipped + at, length, buffer);
+  memcpy(buffer, transfer->from + at, length);
+  return buffer;
+}
+
+static enum cb_status send_piece(const struct transfer *transfer, int worker, int turn, size_t at, size_t length,
+                                 struct cb_diag *diag) {
+  const struct cb_staging *staging = transfer->staging;
   const struct cb_driver *driver = staging->device->driver;
-  const size_t left = transfer->bytes - at, length = left < BUFFER ? left : BUFFER;
-  unsigned char *buffer = staging->pinned + ((size_t)worker * 2 + (size_t)(turn & 1)) * BUFFER;
   struct CUevent_st *event = staging->events[worker][turn & 1];
   enum cb_status s = CB_OK;
   if (turn > 1)
     s = cb_driver_check(driver, driver->call.event_synchronize(event), diag, "wait for a copy to GPU %d",
                         staging->device->ordinal);
   if (s) return s;
-  memcpy(buffer, transfer->from + at, length);
-  s = cb_driver_check(driver, driver->call.copy_to_device_async(transfer->to + at, buffer, length, staging->stream),
+  const void *bytes =
+      fill(transfer, at, length, staging->pinned + ((size_t)worker * 2 + (size_t)(turn & 1)) * BUFFER);
+  if (!bytes) return cb_fail(diag, CB_ERR_FORMAT, "'%s' cannot be read where they were kept", transfer->what);
+  s = cb_driver_check(driver, driver->call.copy_to_device_async(transfer->to + at, bytes, length, staging->stream),
                       diag, "copy '%s' to GPU %d", transfer->what, staging->device->ordinal);
   if (!s)
     s = cb_driver_check(driver, driver->call.event_record(event, staging->stream), diag, "record an event");
@@ -134,9 +191,9 @@ static void work(struct transfer *transfer, int worker) {
   enum cb_status s = cb_device_enter(transfer->staging->device, &diag);
   const int entered = !s;
   for (int turn = 0; !s && !atomic_load(&transfer->failed); turn++) {
-    const size_t at = atomic_fetch_add(&transfer->next, BUFFER);
-    if (at >= transfer->bytes) break;
-    s = send_piece(transfer, worker, turn, at, &diag);
+    size_t at, length;
+    if (!find_piece(transfer, atomic_fetch_add(&transfer->next, 1), &at, &length)) break;
+    s = send_piece(transfer, worker, turn, at, length, &diag);
   }
   if (entered) cb_device_leave(transfer->staging->device);
   if (!s || atomic_exchange(&transfer->failed, 1)) return;
@@ -148,7 +205,9 @@ static void work(struct transfer *transfer, int worker) {
 static enum cb_status send_all(struct transfer *transfer) {
   const struct cb_staging *staging = transfer->staging;
   const struct cb_driver *driver = staging->device->driver;
-#pragma omp parallel num_threads(staging->workers)
+  const size_t pieces = (transfer->skipped % BUFFER + transfer->bytes + BUFFER - 1) / BUFFER;
+  const int workers = pieces < (size_t)staging->workers ? (int)pieces : staging->workers;
+#pragma omp parallel num_threads(workers) if (workers > 1)
   work(transfer, omp_get_thread_num());
   const cb_cu_result waited = driver->call.stream_synchronize(staging->stream);
   if (transfer->status) return transfer->status;
@@ -165,6 +224,8 @@ enum cb_status cb_staging_upload(struct cb_staging *staging, cb_device_ptr to, c
   enum cb_status s;
   pthread_mutex_lock(&staging->lock);
   prepare(staging);
+  transfer.source = find_source(staging, from);
+  if (transfer.source) transfer.skipped = (size_t)((const char *)from - (const char *)transfer.source->begin);
   if (atomic_load(&staging->state) == READY)
     s = send_all(&transfer);
   else

@@ -18,11 +18,34 @@ struct cb_staging;
 enum cb_status cb_staging_create(struct cb_staging **staging, const struct cb_device *device, struct cb_diag *diag);
 void cb_staging_free(struct cb_staging *staging); /* with the device's context current; NULL is accepted */
 
-/* Whether a copy of so many bytes should go this way: it is long, and pinned memory was not refused. Any thread. */
-int cb_staging_wants(struct cb_staging *staging, size_t bytes);
+/* Takes the pinned memory now. 0: it is refused. With the device's context current. */
+int cb_staging_prepare(struct cb_staging *staging);
+/* From how many bytes on a copy is long. */
+size_t cb_staging_least(struct cb_staging *staging);
+
+/* Addresses that stand for bytes which are elsewhere, in a file: a copy from there fetches them into the pinned buffers
+ * by itself. */
+struct cb_staging_source {
+  const void *begin;
+  size_t bytes;
+  /* Brings bytes at … at + length - 1, which lie within one CB_STAGING_BUFFER counted from the source's beginning, to
+   * `room`, which takes CB_STAGING_BUFFER bytes. Returns where there they begin; NULL: that failed. Called by several
+   * threads, at once for no two places within the same buffer's bounds. */
+  const void *(*fetch)(const void *user, size_t at, size_t length, void *room);
+  const void *user;
+};
+enum { CB_STAGING_BUFFER = 1 << 19, CB_STAGING_SOURCES = 4 };
+
+/* Replaces the sources (0: there are none any more). They are copied; CB_STAGING_SOURCES at most. Only once
+ * cb_staging_prepare gave 1. */
+void cb_staging_set_sources(struct cb_staging *staging, const struct cb_staging_source *sources, int count);
+
+/* Whether a copy should go this way: it is long, and pinned memory was not refused; or it comes from a source. Any
+ * thread. */
+int cb_staging_wants(struct cb_staging *staging, const void *from, size_t bytes);
 
 /* Copies, and waits until all is there. With the device's context current; any thread, one after the other. Where
- * pinned memory is refused the driver copies by itself. */
+ * pinned memory is refused the driver copies by itself. CB_ERR_FORMAT: a source failed. */
 enum cb_status cb_staging_upload(struct cb_staging *staging, cb_device_ptr to, const void *from, size_t bytes,
                                  const char *what, struct cb_diag *diag);
 
