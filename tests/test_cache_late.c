@@ -35,7 +35,7 @@ static unsigned char *make_bytes(size_t count, uint64_t seed) {
 /* "arrays" and "map" are long, "plan" and "lists" are short, and one of the tags that may be late is not long. */
 static void prepare(struct bed *bed, const char *name) {
   struct cb_diag diag = {0};
-  const struct cb_cache_label label = {"matrix", "target"};
+  const struct cb_cache_label label = {.matrix = "matrix", .target = "target"};
   *bed = (struct bed){.key = {5, 6},
                       .arrays = make_bytes(LONG, 1),
                       .map = make_bytes(LONG, 2),
