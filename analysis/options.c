@@ -72,6 +72,8 @@ const struct cb_option cb_option_table[] = {
     {"dia-fill", FIELD(dia_fill), 0, 0, 100, 50, NULL,
      "recipe dia: percentage of a diagonal's places that must be occupied"},
     {"dia-most", FIELD(dia_most), 0, 1, 1024, 64, NULL, "recipe dia: largest number of diagonals"},
+    {"dia-rows", FIELD(dia_rows), 0, 0, 32, 0, NULL,
+     "recipe dia: rows of a thread where fixed values leave nothing to load; 0: by the matrix"},
     {"merge-items", FIELD(merge_items), 0, 0, 15, 0, NULL,
      "recipe merge: nonzeros of a lane, odd, 3 to 15; 0: by the matrix"},
     {"merge-piece", FIELD(merge_piece), 0, 0, INT64_C(1) << 20, 0, NULL,

@@ -55,6 +55,7 @@ struct cb_options {
   /* diagonals */
   int64_t dia_fill; /* percent of a diagonal's places that are occupied: from this on it is stored as one */
   int64_t dia_most; /* such diagonals at most, the fullest */
+  int64_t dia_rows; /* rows of a thread where no value is stored; 0: auto */
   /* equal shares of nonzeros */
   int64_t merge_items; /* nonzeros of a lane: 0 (auto) or odd, 3 to 15 */
   int64_t merge_piece; /* longer rows, if longer than a tile, are cut into pieces of so many nonzeros; 0: auto */

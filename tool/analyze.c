@@ -16,6 +16,8 @@ static void print_plan(struct cb_text *text, const struct cb_job *job) {
   cb_human_bytes(stored_text, stored);
   cb_human_bytes(csr_text, csr);
   cb_text_add(text, "\nplan       %s\n", plan->line);
+  cb_text_add(text, "types      %s, values %s\n", cb_plan_types_name(plan),
+              cb_plan_values_fixed(plan) ? "fixed" : "data");
   cb_text_add(text, "target     %s, %s\n", plan->target.arch, plan->target.model);
   cb_text_add(text, "stored     %.2f bytes per nonzero (%s); as CSR %.2f (%s)\n", (double)stored / nonzeros,
               stored_text, (double)csr / nonzeros, csr_text);

@@ -29,7 +29,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ROWS = 32, BLOCK_ROWS = 256, MOST_DIAGONALS = 1024, UNROLLED = 64, MOST_REPEATS = 4 };
+enum {
+  ROWS = 32,
+  WORD = 4,
+  BLOCK_ROWS = 256,
+  MOST_DIAGONALS = 1024,
+  UNROLLED = 64,
+  MOST_REPEATS = 4,
+  FEW = 8
+};
 
 /* What a diagonal is; the text has them in this order. */
 enum kind { EVEN, HOLED, STORED, KINDS };
@@ -47,6 +55,7 @@ struct state {
   int place[MOST_DIAGONALS];          /* among those of its kind, by offset */
   double coefficient[MOST_DIAGONALS]; /* unless STORED */
   int repeats;                        /* rows of a thread */
+  int words;                          /* of a slice, for its holed diagonals */
 };
 
 static enum cb_status find_diagonals(struct state *state, struct cb_diag *diag) {
@@ -222,6 +231,11 @@ static void draft_coefficients(struct cb_draft *draft, const struct state *state
   take_hole(draft, "coefficients", &text);
 }
 
+/* Words that one load reads; a slice has whole loads of them. */
+static int words_vector(int holed) {
+  return holed < 3 ? holed : 4;
+}
+
 /* Even and holed diagonals. */
 static void draft_even(struct cb_draft *draft, const struct state *state, int64_t wave, int inside,
                        int border) {
@@ -240,18 +254,18 @@ static void draft_even(struct cb_draft *draft, const struct state *state, int64_
   if (holed) {
     cb_draft_constant(draft, "kHoled", holed, "plan: diagonals of equal values, with holes");
     cb_draft_hole(draft, "behind_even", even ? "kEven + " : "");
+    cb_draft_constant(draft, "kHoledWords", state->words, "plan: words of a slice in holes");
     cb_draft_bytes(draft, "holes",
                    "a word per slice and holed diagonal: bit i is set where row i has an entry",
-                   state->slices * holed * (ROWS / 8));
+                   state->slices * state->words * WORD);
   }
   cb_draft_hole(draft, "holes_arrays", holed ? "arrays" : "");
   if (inside) {
     cb_draft_include(draft, "even_inside", even ? "dia/even_inside.cu.in" : "");
     cb_draft_include(draft, "holed_inside", holed ? "dia/holed_inside.cu.in" : "");
     if (holed) {
-      cb_draft_constant(draft, "kHoledBatch", choose_batch(holed, wave),
-                        "plan: of them, loads under way together");
-      cb_draft_hole(draft, "holed_rest", holed % choose_batch(holed, wave) ? " && first + i < kHoled" : "");
+      cb_draft_constant(draft, "kHoledVector", words_vector(holed), "plan: words that one load reads");
+      cb_draft_hole(draft, "holed_rest", holed < state->words ? " && first + i < kHoled" : "");
       cb_draft_hole(draft, "holed_times", holed > UNROLLED ? " 1" : "");
     }
     cb_draft_include(draft, "region", "dia/sum_even_inside.cu.in");
@@ -353,9 +367,11 @@ static void draft_slots(struct cb_draft *draft, const struct state *state, int64
 
 /* Rows of a thread: several, unless values are streamed or there are few thread blocks for each
  * multiprocessor. */
-static int choose_repeats(const struct state *state, const struct cb_target *target) {
+static int choose_repeats(const struct state *state, const struct cb_options *options,
+                          const struct cb_target *target) {
   enum { RESIDENT = 6, WAVES = 4 };
   int repeats = state->count[STORED] ? 1 : MOST_REPEATS;
+  if (repeats > 1 && options->dia_rows) return (int)options->dia_rows;
   while (repeats > 1 &&
          state->csr->rows < (int64_t)BLOCK_ROWS * repeats * RESIDENT * WAVES * target->multiprocessors)
     repeats /= 2;
@@ -377,7 +393,8 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
                    : state->repeats > 1 ? "dia/multiply_even_rows.cu.in"
                                         : "dia/multiply_even.cu.in");
   draft->region.blocks = (rows + block_rows - 1) / block_rows;
-  draft->region.blocks_per_sm = wave <= 4 ? (int)wave : 6; /* 40 registers, as in sell */
+  /* 40 registers, as in sell; 32 are enough where few diagonals are loaded, and none of values */
+  draft->region.blocks_per_sm = wave <= 4 ? (int)wave : stored || state->diagonals > FEW ? 6 : 8;
   draft->region.commit = draft->commit;
 }
 
@@ -416,7 +433,9 @@ static enum cb_status dia_plan(struct cb_draft *draft, struct cb_diag *diag) {
   if (!s) s = sort_diagonals(state, draft, diag);
   if (s) return s;
   find_inside(state);
-  state->repeats = choose_repeats(state, draft->target);
+  const int holed = state->count[HOLED];
+  state->words = holed ? (holed + words_vector(holed) - 1) / words_vector(holed) * words_vector(holed) : 0;
+  state->repeats = choose_repeats(state, draft->options, draft->target);
   draft_region(draft, state);
   predict(draft, state);
   return CB_OK;
@@ -443,7 +462,7 @@ static int64_t slot_of(int64_t row, int count, int place) {
 static void pack_row(const struct state *state, const struct cb_part *part, int64_t row,
                      const struct bits *bits, const struct cb_slot_map *map) {
   const struct cb_csr *csr = state->csr;
-  const int stored = state->count[STORED], holed = state->count[HOLED], constant = state->diagonals - stored;
+  const int stored = state->count[STORED], constant = state->diagonals - stored;
   int d = 0;
   for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
     while (row + state->offset[d] != csr->col_idx[k]) d++;
@@ -455,7 +474,7 @@ static void pack_row(const struct state *state, const struct cb_part *part, int6
     } else {
       const int behind = state->kind[d] == HOLED ? state->count[EVEN] : 0;
       slot = state->slices * stored * ROWS + slot_of(row, constant, behind + place);
-      if (state->kind[d] == HOLED) set_bit(bits->holes, slot_of(row, holed, place));
+      if (state->kind[d] == HOLED) set_bit(bits->holes, slot_of(row, state->words, place));
     }
     cb_slot_set(map, slot, cb_part_origin(part, k));
   }
