@@ -38,12 +38,17 @@ static enum cb_status choose_options(struct cb_work *work) {
       [CB_F64] = "f64", [CB_F32] = "f32", [CB_F16] = "f16-f32", [CB_BF16] = "bf16-f32"};
   work->options = work->context->options;
   if (!work->context->has_form) work->options.form = CB_FORM_AXPBY;
+  if (work->options.values == CB_VALUES_FIXED && work->request.values == CBGEN_VALUES_MUTABLE)
+    return cb_fail(work->diag, CB_ERR_ARGUMENT,
+                   "the option 'values' says that they are fixed, and the request that they are mutable");
+  if (work->options.values == CB_VALUES_FIXED) work->request.values = CBGEN_VALUES_FIXED;
+  if (work->request.values == CBGEN_VALUES_FIXED) work->options.values = CB_VALUES_FIXED;
   if (work->context->has_type) return CB_OK;
   return cb_options_set(&work->options, "type", types[work->view.value_type], work->diag);
 }
 
-/* Values on the host may be moved into place on either side. Many are faster there than here, once they are there:
- * short of them what this needs, kernels and buffers, takes longer. */
+/* Values on the host may be moved into place on either side. Many are faster there than here, once they are
+ * there: short of them what this needs, kernels and buffers, takes longer. */
 enum { LONG = 1 << 20 };
 static int must_pack_on_device(const struct cb_work *work) {
   return work->view.on_device || work->request.values == CBGEN_VALUES_MUTABLE;
@@ -162,8 +167,8 @@ static enum cb_status choose_packer(struct cb_work *work, const struct cb_packer
   struct cb_diag diag = {0};
   if (!must && work->device_packs && !has_room(work)) work->device_packs = 0;
   if (!work->device_packs && work->request.values != CBGEN_VALUES_MUTABLE) return CB_OK;
-  enum cb_status s =
-      cb_session_packer(work->session, work->cache, work->image.matrix_type, packer, must ? work->diag : &diag);
+  enum cb_status s = cb_session_packer(work->session, work->cache, work->image.matrix_type, packer,
+                                       must ? work->diag : &diag);
   if (s && !must) {
     cb_log(work->context, "values are packed on the host: %s", diag.message);
     work->device_packs = 0;
@@ -206,9 +211,9 @@ static enum cb_status make_and_load(struct cb_work *work, cbgen_operator **op) {
   return load(work, op);
 }
 
-/* Whether the expected products can repay a search among recipes. It takes about a millisecond and 10 ns for each
- * nonzero more than planning one recipe does; and at the very best it halves the time of a product, which at least
- * streams 12 bytes for each nonzero. */
+/* Whether the expected products can repay a search among recipes. It takes about a millisecond and 10 ns for
+ * each nonzero more than planning one recipe does; and at the very best it halves the time of a product,
+ * which at least streams 12 bytes for each nonzero. */
 static int search_pays(const struct cb_work *work) {
   const struct cb_target *target = &work->session->device->target;
   const double nonzeros = (double)work->view.nnz, expected = (double)work->request.expected_products;
@@ -217,8 +222,8 @@ static int search_pays(const struct cb_work *work) {
   return !work->request.expected_products || expected * product_ns / 2 > search_ns;
 }
 
-/* The entry that is asked for; where there is none, and a search for it would not pay, that of the recipe which is
- * taken without. */
+/* The entry that is asked for; where there is none, and a search for it would not pay, that of the recipe
+ * which is taken without. */
 static enum cb_status find(struct cb_work *work, int *hit) {
   const enum cb_status s = cb_work_get(work, hit);
   if (s || *hit || strcmp(work->options.recipe, "auto") || search_pays(work)) return s;

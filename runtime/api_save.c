@@ -255,8 +255,8 @@ static enum cb_status find_packer(const struct cb_packer **packer, struct block 
       const enum cb_status s = cb_cubin_stats(&stats, section->bytes, (size_t)section->length, diag);
       if (s) return s;
       cb_cubin_stats_release(&stats);
-      return cb_session_packer_from(session, image->matrix_type, section->bytes,
-                                    (size_t)section->length, packer, diag);
+      return cb_session_packer_from(session, image->matrix_type, section->bytes, (size_t)section->length,
+                                    packer, diag);
     }
   return cb_session_packer(session, cache, image->matrix_type, packer, diag);
 }

@@ -63,7 +63,8 @@ static int is_word(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* The digits of "0123ab", or of a kernel's name as a profiler shows it: "cbgen_0123ab_spmv_1(double const*)". */
+/* The digits of "0123ab", or of a kernel's name as a profiler shows it: "cbgen_0123ab_spmv_1(double const*)".
+ */
 static int take_digits(char digits[CB_HASH_HEX], const char *text) {
   const int kernel = !strncmp(text, "cbgen_", 6);
   if (kernel) text += 6;
@@ -88,8 +89,8 @@ static int64_t find_key(const struct cb_cache_listing *listing, const char *digi
 }
 
 /* Whether an entry's kernels are named so; of several, the one used last, which stands first. */
-static int64_t find_kernel(const struct cb_cache *cache, const struct cb_cache_listing *listing, const char *digits,
-                           struct cb_hash *key) {
+static int64_t find_kernel(const struct cb_cache *cache, const struct cb_cache_listing *listing,
+                           const char *digits, struct cb_hash *key) {
   struct cb_cache_entry entry;
   int found = 0;
   for (int64_t i = 0; i < listing->count && !found; i++) {

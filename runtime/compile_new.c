@@ -56,7 +56,8 @@ static int keeps_data(const struct cb_work *work, int64_t map_bytes) {
 static int64_t least_map_bytes(const struct cb_work *work) {
   int64_t groups = 0;
   if (work->request.values == CBGEN_VALUES_FIXED) return 0;
-  for (int r = 0; r < work->plan->regions_count; r++) groups += cb_groups_of(work->plan->regions[r].value_slots);
+  for (int r = 0; r < work->plan->regions_count; r++)
+    groups += cb_groups_of(work->plan->regions[r].value_slots);
   return groups * (int64_t)sizeof(struct cb_value_group);
 }
 
@@ -68,7 +69,8 @@ static enum cb_status pack_mapped(struct cb_work *work) {
   enum cb_status s =
       cb_pack_mapped(&work->blob, maps, work->plan, work->assignment, NULL, work->pattern, work->diag);
   if (!s) {
-    s = cb_value_map_build(&work->map, maps, regions, &work->order, work->csr.nnz, work->view.nnz, work->diag);
+    s = cb_value_map_build(&work->map, maps, regions, &work->order, work->csr.nnz, work->view.nnz,
+                           work->diag);
     for (int i = 0; i < regions; i++) cb_slot_map_release(&maps[i]);
   }
   cb_free(maps);

@@ -27,10 +27,10 @@ static void add_array(struct cb_image *image, const struct cb_plan *plan, const 
   image->arrays[image->arrays_count++] = (struct cb_image_array){
       .offset = offset,
       .bytes = array_bytes(array),
-      .values = array->role == CB_ROLE_VALUES,
+      .values = array->role == CB_ROLE_VALUES && !plan->values_fixed,
       .contents = blob ? blob->bytes + offset : NULL,
   };
-  if (array->role != CB_ROLE_VALUES && array->role != CB_ROLE_MIXED) return;
+  if (plan->values_fixed || (array->role != CB_ROLE_VALUES && array->role != CB_ROLE_MIXED)) return;
   struct cb_image_range range = {.array = image->arrays_count - 1, .slots = plan->regions[r].value_slots};
   for (int i = 0; i < image->ranges_count; i++) range.first += cb_groups_of(image->ranges[i].slots);
   image->ranges[image->ranges_count++] = range;
@@ -113,7 +113,8 @@ static enum cb_status add_texts(struct cb_image *image, const struct cb_image_pa
   image->recipe = cb_arena_string(&image->arena, parts->plan->recipe);
   image->line = cb_arena_string(&image->arena, parts->plan->line);
   image->json = s ? NULL : cb_arena_string(&image->arena, cb_text_string(&json));
-  image->source = cb_arena_string(&image->arena, parts->source && parts->source->text ? parts->source->text : "");
+  image->source =
+      cb_arena_string(&image->arena, parts->source && parts->source->text ? parts->source->text : "");
   cb_text_release(&json);
   if (s) return s;
   return image->arena.failed ? cb_fail_memory(diag, "an image", 0) : CB_OK;

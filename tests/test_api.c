@@ -257,16 +257,59 @@ static void values_beyond_the_range_are_refused(void **state) {
   }
 }
 
+/* ---- fixed values */
+
+/* What values have in common becomes part of the kernel, and multiplies all the same. */
+static void fixed_values_multiply(void **state) {
+  (void)state;
+  static const char *const recipes[] = {"auto", "sell", "dia", "cb"};
+  static const int distinct[] = {1, 3, 40, 0}; /* 0: all are different */
+  char path[512];
+  snprintf(path, sizeof path, "%s/fixed", getenv("CBGEN_TEST_TMP"));
+  int narrower = 0;
+  for (int r = 0; r < 4; r++)
+    for (int d = 0; d < 4; d++)
+      for (int number = 0; number < 8; number++) {
+        const int turned = number & 1, on_device = number & 2, by_option = number & 4;
+        cbgen_context *context = new_context();
+        must(context, cbgen_set(context, "recipe", recipes[r]));
+        must(context, cbgen_set(context, "cache", turned ? path : ""));
+        if (by_option) must(context, cbgen_set(context, "values", "fixed"));
+        struct sample sample = sample_of("stencil5,n=14", (struct form){0});
+        for (int64_t k = 0; k < sample.entries && distinct[d]; k++)
+          ((double *)sample.given)[k] = sample.values[k] = (double)(k % distinct[d]) - 0.75;
+        sum_up(&sample);
+        if (on_device) to_device(&sample, 0);
+        const cbgen_request request = {sizeof request, 0,
+                                       by_option ? CBGEN_VALUES_STORED : CBGEN_VALUES_FIXED, turned};
+        struct cb_csr csr = turned ? transposed(&sample.csr) : sample.csr;
+        for (int again = 0; again <= turned; again++) {
+          cbgen_info info = {.struct_size = sizeof info};
+          cbgen_operator *op = compile(context, &sample, &request);
+          assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
+          assert_int_equal(info.values, CBGEN_VALUES_FIXED);
+          narrower += info.bytes_per_nonzero < 8;
+          check_product(op, &csr);
+          cbgen_operator_free(op);
+        }
+        if (by_option) {
+          cbgen_operator *op;
+          assert_int_equal(cbgen_compile(context, &sample.view, &mutable, &op), CBGEN_ERROR_ARGUMENT);
+        }
+        if (turned) cb_csr_release(&csr);
+        cbgen_context_destroy(context);
+        sample_release(&sample);
+      }
+  assert_true(narrower > 40); /* something was gained */
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, check_fake)
   const struct CMUnitTest tests[] = {
-      TEST(every_shape_multiplies),
-      TEST(every_form_of_a_matrix_multiplies),
-      TEST(new_values_are_a_fresh_compile),
-      TEST(every_type_multiplies),
-      TEST(info_names_the_types),
-      TEST(both_sides_round_alike),
-      TEST(values_beyond_the_range_are_refused),
+      TEST(every_shape_multiplies),         TEST(every_form_of_a_matrix_multiplies),
+      TEST(new_values_are_a_fresh_compile), TEST(every_type_multiplies),
+      TEST(info_names_the_types),           TEST(both_sides_round_alike),
+      TEST(fixed_values_multiply),          TEST(values_beyond_the_range_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

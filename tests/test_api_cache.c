@@ -206,8 +206,11 @@ static void few_products_search_less(void **state) {
     int64_t expected;
     cbgen_cache_result result;
     int searched;
-  } steps[] = {{1, CBGEN_CACHE_MISS, 0}, {2, CBGEN_CACHE_HIT, 0},          {1000000000, CBGEN_CACHE_MISS, 1},
-               {0, CBGEN_CACHE_HIT, 1},  {1, CBGEN_CACHE_HIT, 1 /* free */}};
+  } steps[] = {{1, CBGEN_CACHE_MISS, 0},
+               {2, CBGEN_CACHE_HIT, 0},
+               {1000000000, CBGEN_CACHE_MISS, 1},
+               {0, CBGEN_CACHE_HIT, 1},
+               {1, CBGEN_CACHE_HIT, 1 /* free */}};
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
     cbgen_context *context = new_context();
     const cbgen_request request = {sizeof request, steps[i].expected, CBGEN_VALUES_STORED, 0};
