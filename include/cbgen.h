@@ -124,7 +124,8 @@ typedef struct cbgen_csr {
   cbgen_type value_type;
   cbgen_memory memory;  /* of all three arrays; cbgen_generate takes CBGEN_HOST only */
   void *stream;         /* CUDA stream on which device arrays become ready; NULL: the default stream */
-  const char *name; /* stands in the text and prefixes its functions; NULL: "matrix". Cut to 60 characters */
+  const char *name; /* NULL: "matrix". Cut to 60 characters. cbgen_generate: stands in the text and prefixes its
+                     * functions; cbgen_compile: for the log and for lists of the cache */
 } cbgen_csr;
 
 /* ---- operators: compile once, multiply often */
@@ -133,7 +134,8 @@ typedef struct cbgen_csr {
 typedef struct cbgen_operator cbgen_operator;
 
 typedef enum cbgen_values {
-  CBGEN_VALUES_STORED = 0,  /* values are data; cbgen_update_values refuses */
+  CBGEN_VALUES_STORED = 0,  /* values are data; cbgen_update_values refuses. With the option "values" at "fixed":
+                             * as the last */
   CBGEN_VALUES_MUTABLE = 1, /* likewise, and may be renewed: takes 0.5 to 5 more bytes of device memory per value */
   CBGEN_VALUES_FIXED = 2    /* will never change: what they have in common may become part of the kernel */
 } cbgen_values;

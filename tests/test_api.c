@@ -257,6 +257,67 @@ static void values_beyond_the_range_are_refused(void **state) {
   }
 }
 
+/* ---- what operators tell */
+
+static void info_tells(void **state) {
+  (void)state;
+  cbgen_context *context = new_context();
+  struct sample sample = sample_of("stencil5,n=40", (struct form){0});
+  cbgen_operator *op = compile(context, &sample, &mutable);
+  cbgen_info info = {.struct_size = sizeof info};
+  double seconds = 0;
+  assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
+  assert_int_equal(info.cache, CBGEN_CACHE_OFF);
+  assert_int_equal(info.registers, 40); /* the fake's */
+  assert_int_equal(info.spilled_bytes, 0);
+  assert_true(info.stored_bytes >= 8 * info.nnz && info.device_bytes > info.stored_bytes);
+  assert_true(info.bytes_per_nonzero == (double)info.stored_bytes / (double)info.nnz);
+  assert_true(info.predicted_seconds > 0 && info.csr_seconds > 0 && info.measured_seconds == 0);
+  const double stages = info.hash_seconds + info.lookup_seconds + info.analysis_seconds + info.pack_seconds +
+                        info.generate_seconds + info.compile_seconds + info.tune_seconds +
+                        info.store_seconds + info.load_seconds + info.upload_seconds;
+  assert_true(info.analysis_seconds > 0 && info.compile_seconds > 0 && info.load_seconds > 0);
+  assert_true(stages <= info.total_seconds && stages > 0.5 * info.total_seconds);
+  const double gain = info.csr_seconds - info.predicted_seconds, repaid = info.total_seconds / gain;
+  if (gain > 0)
+    assert_true(info.break_even >= repaid && info.break_even <= repaid + 1);
+  else
+    assert_true(isinf(info.break_even));
+  must_operator(op, cbgen_operator_measure(op, &seconds));
+  must_operator(op, cbgen_operator_measure(op, NULL));
+  const int64_t bytes = info.device_bytes;
+  assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
+  assert_true(seconds > 0 && info.measured_seconds > 0);
+  assert_int_equal(info.device_bytes, bytes); /* measuring leaves nothing */
+  cbgen_operator_free(op);
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
+/* An older caller's smaller struct is not written past its end; a newer one's is filled up with zeros. */
+static void info_fits_every_version(void **state) {
+  (void)state;
+  cbgen_context *context = new_context();
+  struct sample sample = sample_of(shapes[0], (struct form){0});
+  cbgen_operator *op = compile(context, &sample, NULL);
+  union {
+    cbgen_info info;
+    unsigned char bytes[sizeof(cbgen_info) + 16];
+  } room;
+  memset(&room, 0xaa, sizeof room);
+  room.info.struct_size = 48;
+  assert_int_equal(cbgen_operator_info(op, &room.info), CBGEN_OK);
+  assert_int_equal(room.info.rows, sample.view.rows);
+  for (size_t i = 48; i < sizeof room; i++) assert_int_equal(room.bytes[i], 0xaa);
+  room.info.struct_size = sizeof room;
+  assert_int_equal(cbgen_operator_info(op, &room.info), CBGEN_OK);
+  assert_int_equal(room.info.struct_size, sizeof room);
+  for (size_t i = sizeof(cbgen_info); i < sizeof room; i++) assert_int_equal(room.bytes[i], 0);
+  cbgen_operator_free(op);
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
 /* ---- fixed values */
 
 /* What values have in common becomes part of the kernel, and multiplies all the same. */
@@ -309,6 +370,8 @@ int main(void) {
       TEST(every_shape_multiplies),         TEST(every_form_of_a_matrix_multiplies),
       TEST(new_values_are_a_fresh_compile), TEST(every_type_multiplies),
       TEST(info_names_the_types),           TEST(both_sides_round_alike),
+      TEST(info_tells),
+      TEST(info_fits_every_version),
       TEST(fixed_values_multiply),          TEST(values_beyond_the_range_are_refused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
