@@ -409,8 +409,27 @@ static void add_item(struct cb_text *list, const char *item) {
   cb_text_add(list, "%s%s", list->length ? ", " : "", item);
 }
 
+/* The array of value slots in memory that `launch` reads for a region; NULL: none. */
+static const struct cb_array *values_read(const struct cb_launch *launch, const struct cb_region *region) {
+  for (int a = 0; a < region->arrays_count && !launch->prepares; a++)
+    if (holds_values(&region->arrays[a]) && region->arrays[a].storage == CB_STORED) return &region->arrays[a];
+  return NULL;
+}
+
+/* Values are read through the read-only path, whose loads a compiler may move up: not beyond the wait. */
+static void add_late_values(struct emitter *emitter, const struct cb_launch *launch, struct cb_text *text) {
+  for (int i = 0; i < launch->regions; i++) {
+    const struct cb_region *region = &emitter->plan->regions[launch->first_region + i];
+    const struct cb_array *array = values_read(launch, region);
+    if (array)
+      cb_text_add(text, "  %s_arrays.%s = after_wait(%s_arrays.%s);\n", region->name, array->name, region->name,
+                  array->name);
+  }
+}
+
 static const char *region_calls(struct emitter *emitter, const struct cb_launch *launch) {
   struct cb_text text = {0};
+  add_late_values(emitter, launch, &text);
   for (int i = 0; i < launch->regions; i++) {
     const struct cb_region *region = &emitter->plan->regions[launch->first_region + i];
     const int last = i + 1 == launch->regions;
@@ -458,7 +477,8 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
   for (int i = 0; i < launch->regions && !launch->piece; i++) {
     const struct cb_region *region = &plan->regions[launch->first_region + i];
     if (!stored_arrays(region)) continue;
-    add_item(&parameters, cb_arena_format(&emitter->arena, "const %s::Arrays %s_arrays", region->name, region->name));
+    add_item(&parameters, cb_arena_format(&emitter->arena, "%s%s::Arrays %s_arrays", values_read(launch, region) ? "" : "const ",
+                                          region->name, region->name));
   }
   add_item(&parameters, "const vector_t *x, vector_t *y");
   add_item(&vectors, "x, y");

@@ -227,15 +227,17 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 
 // ---- kernels
 
-CBGEN_KERNEL void __launch_bounds__(256, 4) arrow_spmv_0(const cb0::Arrays cb0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
+CBGEN_KERNEL void __launch_bounds__(256, 4) arrow_spmv_0(cb0::Arrays cb0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
   wait_for_previous();
   const Vectors vectors = {x, y, alpha, beta};
+  cb0_arrays.mtx_data = after_wait(cb0_arrays.mtx_data);
   cb0::multiply(cb0_arrays, vectors, (int)blockIdx.x);
 }
 
-CBGEN_KERNEL void __launch_bounds__(256, 4) arrow_spmv_1(const cb1::Arrays cb1_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
+CBGEN_KERNEL void __launch_bounds__(256, 4) arrow_spmv_1(cb1::Arrays cb1_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
   wait_for_previous();
   const Vectors vectors = {x, y, alpha, beta};
+  cb1_arrays.mtx_data = after_wait(cb1_arrays.mtx_data);
   cb1::multiply(cb1_arrays, vectors, (int)blockIdx.x);
 }
 

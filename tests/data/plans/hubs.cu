@@ -178,9 +178,10 @@ CBGEN_KERNEL void __launch_bounds__(256) hubs_spmv_0(const hot0::Arrays hot0_arr
   hot0::prepare(hot0_arrays, vectors, (int)blockIdx.x);
 }
 
-CBGEN_KERNEL void __launch_bounds__(1024, 1) hubs_spmv_1(const hot0::Arrays hot0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta, sum_t *carry_sums, uint32_t *carry_counters) {
+CBGEN_KERNEL void __launch_bounds__(1024, 1) hubs_spmv_1(hot0::Arrays hot0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta, sum_t *carry_sums, uint32_t *carry_counters) {
   wait_for_previous();
   const Vectors vectors = {x, y, alpha, beta, carry_sums, carry_counters};
+  hot0_arrays.values = after_wait(hot0_arrays.values);
   hot0::multiply(hot0_arrays, vectors, (int)blockIdx.x);
 }
 
