@@ -153,7 +153,8 @@ typedef struct cbgen_request {
  * here. On success *op is the caller's (cbgen_operator_free); on failure it is NULL and nothing is left
  * behind. CBGEN_ERROR_ARGUMENT: the view is inconsistent (the message says where); CBGEN_ERROR_MISSING: no
  * driver, GPU or NVRTC; CBGEN_ERROR_MEMORY (host or device), CBGEN_ERROR_LIMIT, CBGEN_ERROR_COMPILE,
- * CBGEN_ERROR_DEVICE. A cache that is broken or full costs time only. */
+ * CBGEN_ERROR_DEVICE. A cache that is broken or full costs time only. After the first long copy to the GPU a
+ * context keeps 8 MiB of pinned memory for the next ones, until its last operator is freed. */
 CBGEN_API cbgen_status cbgen_compile(cbgen_context *context, const cbgen_csr *matrix,
                                      const cbgen_request *request, cbgen_operator **op);
 
@@ -225,7 +226,7 @@ typedef struct cbgen_info {
   double break_even;        /* products after which set-up is repaid against that; infinite when never */
   cbgen_cache_result cache;
   double hash_seconds;     /* of the pattern, for the cache's key */
-  double lookup_seconds;   /* reading the cache's entry, checksums included */
+  double lookup_seconds;   /* finding the cache's entry and reading it, but for what upload_seconds reads */
   double analysis_seconds; /* canonical form, search and plan */
   double pack_seconds;     /* arrays and slot maps */
   double generate_seconds; /* the text */
@@ -233,7 +234,7 @@ typedef struct cbgen_info {
   double tune_seconds;     /* candidates compiled and timed */
   double store_seconds;    /* writing the cache's entry */
   double load_seconds;     /* binary to the GPU, functions found */
-  double upload_seconds;   /* allocation and copy of the arrays; values moved into place */
+  double upload_seconds;   /* arrays to the GPU, long ones straight from the cache; values moved into place */
   double total_seconds;    /* of cbgen_compile or cbgen_operator_load */
   int64_t entries;         /* of the matrix as it was given, duplicates included: what cbgen_update takes */
 } cbgen_info;

@@ -36,15 +36,12 @@ enum cb_status cb_hasher_text(struct cb_text *text, struct cb_diag *diag) {
 
 /* ---- loading */
 
+/* Those that are not needed are never loaded: nothing here is captured, so that the first launch may do it. */
 static enum cb_status find(struct cb_hasher *hasher, int number, struct cb_diag *diag) {
   const struct cb_driver *driver = hasher->device->driver;
-  struct CUfunc_st **function = &hasher->functions[number];
-  enum cb_status s =
-      cb_driver_check(driver, driver->call.module_function(function, hasher->module, kernels[number]), diag,
-                      "find kernel '%s'", kernels[number]);
-  if (!s && driver->call.function_load)
-    s = cb_driver_check(driver, driver->call.function_load(*function), diag, "load kernel '%s'", kernels[number]);
-  return s;
+  return cb_driver_check(
+      driver, driver->call.module_function(&hasher->functions[number], hasher->module, kernels[number]), diag,
+      "find kernel '%s'", kernels[number]);
 }
 
 enum cb_status cb_hasher_load(struct cb_hasher *hasher, const struct cb_device *device, const void *cubin,
@@ -73,6 +70,11 @@ void cb_hasher_release(struct cb_hasher *hasher) {
   if (!hasher->device) return;
   release_room(hasher);
   if (hasher->module) hasher->device->driver->call.module_unload(hasher->module);
+  *hasher = (struct cb_hasher){0};
+}
+
+void cb_hasher_forget(struct cb_hasher *hasher) {
+  if (!hasher->pinned) cb_free(hasher->copy);
   *hasher = (struct cb_hasher){0};
 }
 

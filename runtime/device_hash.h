@@ -33,6 +33,8 @@ struct cb_hasher {
 enum cb_status cb_hasher_load(struct cb_hasher *hasher, const struct cb_device *device, const void *cubin,
                               struct cb_diag *diag);
 void cb_hasher_release(struct cb_hasher *hasher);
+/* The same when the context is gone, with all that was in it. */
+void cb_hasher_forget(struct cb_hasher *hasher);
 
 /* `view` lies on the hasher's device, complete once the work before on its stream is done; waits for that. One call
  * at a time. */

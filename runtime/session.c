@@ -28,7 +28,7 @@ struct cb_session *cb_session_hold(struct cb_session *session) {
   return session;
 }
 
-/* What takes the device's context. Modules are gone when it cannot be entered. */
+/* What takes the device's context. All of it is gone when that cannot be entered. */
 static void release_parts(struct cb_session *session) {
   if (!session->device) return;
   const int entered = !cb_device_enter(session->device, NULL);
@@ -36,9 +36,8 @@ static void release_parts(struct cb_session *session) {
     if (!entered) session->packers[stored].module = NULL;
     cb_packer_release(&session->packers[stored]);
   }
-  if (!entered) session->hasher.module = NULL;
-  cb_hasher_release(&session->hasher);
-  cb_staging_free(session->device->staging);
+  (entered ? cb_hasher_release : cb_hasher_forget)(&session->hasher);
+  (entered ? cb_staging_free : cb_staging_forget)(session->device->staging);
   session->device->staging = NULL;
   if (entered) cb_device_leave(session->device);
 }

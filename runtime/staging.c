@@ -56,11 +56,15 @@ static void release_buffers(struct cb_staging *staging) {
   staging->pinned = NULL;
 }
 
-void cb_staging_free(struct cb_staging *staging) {
+void cb_staging_forget(struct cb_staging *staging) {
   if (!staging) return;
-  release_buffers(staging);
   pthread_mutex_destroy(&staging->lock);
   cb_free(staging);
+}
+
+void cb_staging_free(struct cb_staging *staging) {
+  if (staging) release_buffers(staging);
+  cb_staging_forget(staging);
 }
 
 /* What fails here is not needed. */

@@ -16,7 +16,8 @@ struct cb_staging;
 
 /* Takes no pinned memory yet: the first long copy does, since that costs milliseconds. CB_ERR_MEMORY. */
 enum cb_status cb_staging_create(struct cb_staging **staging, const struct cb_device *device, struct cb_diag *diag);
-void cb_staging_free(struct cb_staging *staging); /* with the device's context current; NULL is accepted */
+void cb_staging_free(struct cb_staging *staging);   /* with the device's context current; NULL is accepted */
+void cb_staging_forget(struct cb_staging *staging); /* when the context is gone, with all that was in it; likewise */
 
 /* Takes the pinned memory now. 0: it is refused. With the device's context current. */
 int cb_staging_prepare(struct cb_staging *staging);
