@@ -127,10 +127,11 @@ static void damage(const char *directory) {
   close(fd);
 }
 
-static cbgen_cache_result compile_and_check(cbgen_context *context, const struct sample *sample) {
+static cbgen_cache_result compile_and_check(cbgen_context *context, const struct sample *sample, cbgen_values values) {
+  const cbgen_request request = {sizeof request, 0, values, 0};
   cbgen_operator *op;
   cbgen_info info = {.struct_size = sizeof info};
-  must(context, cbgen_compile(context, &sample->view, NULL, &op));
+  must(context, cbgen_compile(context, &sample->view, &request, &op));
   assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
   check_product(op, &sample->csr);
   cbgen_operator_free(op);
@@ -139,26 +140,29 @@ static cbgen_cache_result compile_and_check(cbgen_context *context, const struct
 
 static void entries_are_checked_on_their_way(void **state) {
   (void)state;
-  for (int on_device = 0; on_device < 2; on_device++) {
+  for (int number = 0; number < 4; number++) {
+    const cbgen_values values = number < 2    ? CBGEN_VALUES_STORED
+                                : number == 2 ? CBGEN_VALUES_FIXED
+                                              : CBGEN_VALUES_MUTABLE;
     char directory[] = "/tmp/cbgen-large-XXXXXX", command[64];
     struct heard heard = {0};
     cbgen_context *context;
-    struct sample sample = sample_of(shape, (struct form){.on_device = on_device}),
+    struct sample sample = sample_of(shape, (struct form){.on_device = number == 1}),
                   other = sample_of(shape, (struct form){.shuffled = 1});
     assert_non_null(mkdtemp(directory));
     assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
     must(context, cbgen_set(context, "recipe", "sell"));
     must(context, cbgen_set_log(context, hear, &heard));
     must(context, cbgen_set(context, "cache", ""));
-    assert_int_equal(compile_and_check(context, &other), CBGEN_CACHE_OFF); /* long enough for pinned buffers */
+    assert_int_equal(compile_and_check(context, &other, CBGEN_VALUES_STORED), CBGEN_CACHE_OFF); /* long enough for pinned buffers */
     must(context, cbgen_set(context, "cache", directory));
-    assert_int_equal(compile_and_check(context, &sample), CBGEN_CACHE_MISS);
-    assert_int_equal(compile_and_check(context, &sample), CBGEN_CACHE_HIT);
+    assert_int_equal(compile_and_check(context, &sample, values), CBGEN_CACHE_MISS);
+    assert_int_equal(compile_and_check(context, &sample, values), CBGEN_CACHE_HIT);
     assert_true(heard.late == 1 && heard.useless == 0);
     damage(directory);
-    assert_int_equal(compile_and_check(context, &sample), CBGEN_CACHE_MISS);
+    assert_int_equal(compile_and_check(context, &sample, values), CBGEN_CACHE_MISS);
     assert_true(heard.late == 2 && heard.useless == 1);
-    assert_int_equal(compile_and_check(context, &sample), CBGEN_CACHE_HIT);
+    assert_int_equal(compile_and_check(context, &sample, values), CBGEN_CACHE_HIT);
     assert_true(heard.late == 3 && heard.useless == 1);
     sample_release(&other);
     cbgen_context_destroy(context);
