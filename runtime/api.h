@@ -63,7 +63,8 @@ struct cbgen_operator {
   struct cb_shared *shared;
   struct cb_operator *op;
   atomic_uintptr_t stream; /* that its scratch serves; CB_UNBOUND: none yet */
-  pthread_mutex_t lock;    /* of `diag` */
+  pthread_mutex_t launching; /* held while a product with scratch puts several launches on the stream */
+  pthread_mutex_t lock;      /* of `diag` */
   struct cb_diag diag;
 };
 

@@ -37,6 +37,7 @@ static enum cb_status new_handle(struct cbgen_operator **out, struct cb_shared *
   handle->op = op;
   atomic_init(&handle->stream, CB_UNBOUND);
   pthread_mutex_init(&handle->lock, NULL);
+  pthread_mutex_init(&handle->launching, NULL);
   *out = handle;
   return CB_OK;
 }
@@ -144,6 +145,7 @@ void cbgen_operator_free(cbgen_operator *op) {
   cb_operator_free(op->op);
   release_shared(op->shared);
   pthread_mutex_destroy(&op->lock);
+  pthread_mutex_destroy(&op->launching);
   cb_free(op);
 }
 
@@ -223,13 +225,17 @@ static enum cb_status enter(const struct cb_device *device, int *entered, struct
 static enum cb_status multiply(cbgen_operator *op, const cbgen_product *product, struct cb_diag *diag) {
   const struct cb_operator_info *info = cb_operator_info(op->op);
   const struct cb_device *device = op->shared->session->device;
+  const int together =
+      info->has_carry && info->launches > 1; /* what one launch leaves in scratch is the next one's */
   int entered = 0;
   enum cb_status s = check_vectors(info, product, diag);
   if (!s && info->has_carry) s = bind(op, product->stream, diag);
   if (!s) s = enter(device, &entered, diag);
   if (s) return s;
+  if (together) pthread_mutex_lock(&op->launching);
   s = cb_operator_multiply(op->op, product->alpha, (cb_device_ptr)(uintptr_t)product->x, product->beta,
                            (cb_device_ptr)(uintptr_t)product->y, product->stream, diag);
+  if (together) pthread_mutex_unlock(&op->launching);
   if (entered) cb_device_leave(device);
   return s;
 }

@@ -84,7 +84,9 @@ static enum cb_status add_launches(struct cb_image *image, const struct cb_image
                                    struct cb_diag *diag) {
   const struct cb_plan *plan = parts->plan;
   enum cb_status s = CB_OK;
-  image->groups = cb_arena_alloc(&image->arena, (size_t)plan->regions_count + 1, sizeof *image->groups);
+  size_t groups = 0; /* a region may have its part in several launches */
+  for (int i = 0; i < plan->launches_count; i++) groups += (size_t)plan->launches[i].regions;
+  image->groups = cb_arena_alloc(&image->arena, groups + 1, sizeof *image->groups);
   image->launches = cb_arena_alloc(&image->arena, (size_t)plan->launches_count + 1, sizeof *image->launches);
   if (!image->groups || !image->launches) return cb_fail_memory(diag, "an image", 0);
   for (int i = 0; i < plan->launches_count && !s; i++) s = add_launch(image, parts, i, diag);

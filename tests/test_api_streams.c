@@ -396,6 +396,37 @@ static void misuse_by_threads_is_noticed(void **state) {
   release(&bed);
 }
 
+/* Two launches of a product hand something on in scratch: those of another thread's product on the same
+ * stream must not come in between. */
+static void launches_of_a_product_stay_together(void **state) {
+  (void)state;
+  struct bed bed = {.context = new_context(),
+                    .sample = sample_of("rmat,scale=9,edge_factor=8", (struct form){0})};
+  must(bed.context, cbgen_set(bed.context, "recipe", "hot"));
+  must(bed.context, cbgen_set(bed.context, "hot-columns", "64"));
+  must(bed.context, cbgen_set(bed.context, "hot-gather", "on"));
+  must(bed.context, cbgen_compile(bed.context, &bed.sample.view, NULL, &bed.op));
+  cbgen_info info = {.struct_size = sizeof info};
+  assert_int_equal(cbgen_operator_info(bed.op, &info), CBGEN_OK);
+  assert_true(info.launches > 1 && info.has_scratch);
+  struct worker workers[THREADS];
+  pthread_t threads[THREADS];
+  void *stream = app_stream(0, 1);
+  for (int i = 0; i < THREADS; i++) {
+    workers[i] = (struct worker){&bed, bed.op, stream, vectors_for(bed.op, 0), 0};
+    fill_vectors(&workers[i].vectors, 200 + (uint64_t)i);
+  }
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+  for (int i = 0; i < THREADS; i++) {
+    assert_int_equal(workers[i].failures, 0);
+    check_result(bed.op, &bed.sample.csr, &workers[i].vectors, 1.5, 0);
+    vectors_release(&workers[i].vectors);
+  }
+  app_stream_free(stream);
+  release(&bed);
+}
+
 /* ---- several GPUs */
 
 static void two_gpus_in_one_process(void **state) {
@@ -461,6 +492,7 @@ int main(void) {
       TEST(the_first_renewal_from_the_host_is_not_captured),
       TEST(threads_multiply_side_by_side),
       TEST(misuse_by_threads_is_noticed),
+      TEST(launches_of_a_product_stay_together),
       TEST(two_gpus_in_one_process),
       TEST(the_current_gpu_is_taken),
   };
