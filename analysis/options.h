@@ -68,6 +68,14 @@ struct cb_options {
   int64_t hot_gather;  /* enum cb_switch: a first launch lays the hot entries of x side by side */
   int64_t hot_warm;    /* columns whose entries that launch lays side by side for L2: 0 (auto) or their number */
   int64_t hot_three_bytes; /* enum cb_switch: columns of cold nonzeros in three bytes where they fit */
+  /* panels that stage x */
+  int64_t panel_rows;    /* of a panel at most; 0: auto */
+  int64_t panel_columns; /* entries of x that a panel stages at most; 0: auto */
+  int64_t panel_unit;    /* neighbouring columns that its list names together: 0 (auto), 1, 2, 4, …, 32 */
+  int64_t panel_lanes;   /* lanes that share a row: 0 (auto), 1, 2, 4, …, 32 */
+  int64_t panel_threads; /* of a thread block: 0 (auto), 128, 256, 512 or 1024 */
+  int64_t panel_batch;   /* steps whose loads are under way together: 0 (auto), 1 to 8 */
+  int64_t panel_uses;    /* nonzeros per unit, in tenths, that a matrix must have */
   /* text */
   int64_t bake_limit; /* index tables up to this many entries become part of the text */
 };

@@ -49,13 +49,15 @@ static const struct cb_node node_cb = {.layout = "cb"};
 static const struct cb_node node_sell = {.layout = "sell"};
 static const struct cb_node node_merge = {.layout = "merge"};
 static const struct cb_node node_hot = {.layout = "hot"};
+static const struct cb_node node_panel = {.layout = "panel"};
 static const struct cb_node node_blocks = {.layout = "blocks"};
 static const struct cb_node node_cb_long = {.split = &split_long_rows, .parts = {&node_cb, &node_cb}};
 static const struct cb_node node_sell_long = {.split = &split_long_rows, .parts = {&node_sell, &node_merge}};
 static const struct cb_node node_dia_layout = {.layout = "dia"};
 static const struct cb_node node_dia = {.split = &split_diagonals, .parts = {&node_dia_layout, &node_sell}};
+static const struct cb_node node_dia_panel = {.split = &split_diagonals, .parts = {&node_dia_layout, &node_panel}};
 
-static const char *const searched[] = {"dia", "blocks", "sell", "merge", "hot", "cb", NULL};
+static const char *const searched[] = {"dia", "blocks", "sell", "merge", "hot", "panel", "cb", NULL};
 
 const struct cb_recipe cb_recipe_table[] = {
     {"auto", "the cheapest of the others, as the cost model predicts", NULL, searched},
@@ -67,6 +69,8 @@ const struct cb_recipe cb_recipe_table[] = {
     {"dia", "populated diagonals without indices, the rest as sell", &node_dia, NULL},
     {"merge", "equal shares of nonzeros, wherever rows end", &node_merge, NULL},
     {"hot", "entries of x for the hottest columns resident in shared memory", &node_hot, NULL},
+    {"dia-panel", "populated diagonals without indices, the rest as panel", &node_dia_panel, NULL},
+    {"panel", "entries of x that a thread block's rows share staged in shared memory", &node_panel, NULL},
     {NULL, NULL, NULL, NULL},
 };
 

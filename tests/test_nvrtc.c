@@ -160,7 +160,8 @@ static void every_recipe_compiles_without_spills(void **state) {
   for (const struct cb_recipe *recipe = cb_recipe_table; recipe->name; recipe++)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
       char settings[128];
-      snprintf(settings, sizeof settings, "recipe=%s dia-fill=0 block-fill=1 hot-columns=30 %s", recipe->name, cases[c].options);
+      snprintf(settings, sizeof settings, "recipe=%s dia-fill=0 block-fill=1 hot-columns=30 panel-uses=0 %s",
+               recipe->name, cases[c].options);
       compile_for_all(nvrtc, cases[c].matrix, settings);
     }
   compile_for_all(nvrtc, "random,rows=100,cols=5000,density=0.2", "recipe=cb unit-budget=512");
@@ -171,6 +172,19 @@ static void every_recipe_compiles_without_spills(void **state) {
     char settings[128];
     snprintf(settings, sizeof settings, "recipe=hot hot-columns=2000 %s", hot[i]);
     compile_for_all(nvrtc, "rmat,scale=17,edge_factor=2", settings);
+  }
+  static const char *const panel[][2] = {
+      {"band,n=20000,half=900,per_row=30", "panel-batch=8"},
+      {"band,n=20000,half=900,per_row=30", "type=f32 panel-batch=8 panel-threads=1024"},
+      {"band,n=20000,half=900,per_row=30", "panel-threads=1024 panel-rows=4096 panel-columns=12000 panel-lanes=1"},
+      {"band,n=20000,half=900,per_row=30", "panel-rows=1000 panel-unit=1 panel-threads=128"},
+      {"powerlaw,rows=900,cols=9000,max=8000,min=0", "panel-batch=4"},
+      {"powerlaw,rows=900,cols=9000,max=8000,min=0", "type=f32 form=ax"},
+  };
+  for (size_t i = 0; i < sizeof panel / sizeof *panel; i++) {
+    char settings[128];
+    snprintf(settings, sizeof settings, "recipe=panel panel-uses=0 %s", panel[i][1]);
+    compile_for_all(nvrtc, panel[i][0], settings);
   }
   cb_nvrtc_close(nvrtc);
 }

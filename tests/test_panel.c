@@ -1,0 +1,650 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The panel layout: columns, rows and slots that its arrays describe against the matrix, what it decides,
+ * refuses and what its text lacks, threads, failing allocations, new values; and products of many shapes
+ * against the oracle. */
+#include "tests/support.h"
+
+#include "runtime/verify.h"
+
+#include <omp.h>
+
+enum { LANES = 32 };
+
+static const struct cb_region *region_of(const struct product *product) {
+  return &product->plan->regions[0];
+}
+
+static int64_t constant(const struct product *product, const char *name, int64_t otherwise) {
+  const struct cb_region *region = region_of(product);
+  for (int i = 0; i < region->constants_count; i++)
+    if (!strcmp(region->constants[i].name, name)) return region->constants[i].value;
+  return otherwise;
+}
+
+static const char *fact(const struct product *product, const char *key) {
+  const struct cb_region *region = region_of(product);
+  for (int i = 0; i < region->facts_count; i++)
+    if (!strcmp(region->facts[i].key, key)) return region->facts[i].value;
+  return "none";
+}
+
+/* Number of the array in the region, or -1. */
+static int array_number(const struct product *product, const char *name) {
+  const struct cb_region *region = region_of(product);
+  for (int i = 0; i < region->arrays_count; i++)
+    if (!strcmp(region->arrays[i].name, name)) return i;
+  return -1;
+}
+
+/* Element of an index array as the kernel would get it, wherever it is stored. */
+static int64_t element(const struct product *product, const char *name, int64_t i) {
+  const int number = array_number(product, name);
+  assert_true(number >= 0);
+  const struct cb_array *array = &region_of(product)->arrays[number];
+  const unsigned char *bytes = product->blob.bytes + cb_blob_offset(product->plan, 0, number);
+  uint64_t stored = 0;
+  assert_in_range(i, 0, array->count - 1);
+  if (array->storage == CB_AFFINE) return array->base + array->step * i;
+  if (array->storage == CB_BAKED) return (int64_t)array->baked[i];
+  const size_t size = cb_type_size(array->type);
+  memcpy(&stored, bytes + (size_t)i * size, size);
+  return (int64_t)stored;
+}
+
+static double value_at(const struct product *product, int64_t slot) {
+  double value;
+  memcpy(&value,
+         product->blob.bytes + cb_blob_offset(product->plan, 0, array_number(product, "values")) +
+             8 * (size_t)slot,
+         8);
+  return value;
+}
+
+static struct product panel_of(const char *matrix, const char *settings) {
+  char text[200];
+  snprintf(text, sizeof text, "recipe=panel panel-uses=0 %s", settings);
+  return product_of(matrix, text);
+}
+
+/* Whether the generated text, shims and host section apart, has `words`. */
+static int has(const struct product *product, const char *words) {
+  const char *at = strstr(product->source.text + product->source.body, words);
+  const char *host = strstr(product->source.text, "// ---- host:");
+  return at && at < host;
+}
+
+/* ---- what the arrays say, read as the kernel reads them */
+
+/* A picture of the matrix that the arrays describe: value by (row, column), and how often a row is committed.
+ */
+struct picture {
+  int64_t rows, cols;
+  double *values;
+  int *commits;
+  int64_t slots; /* met so far */
+};
+
+/* Column of the panel's entry `address`. */
+static int64_t column_of(const struct product *product, int64_t panel, int64_t address) {
+  const int64_t unit = constant(product, "kUnit", 0), first = element(product, "first_unit", panel);
+  const int64_t number = address / unit;
+  assert_in_range(address, 0, (element(product, "first_unit", panel + 1) - first) * unit - 1);
+  const int64_t offset =
+      array_number(product, "unit_offset") < 0 ? number : element(product, "unit_offset", first + number);
+  return unit * (element(product, "base_unit", panel) + offset) + address % unit;
+}
+
+static void see_place(const struct product *product, int64_t panel, int64_t slice, int64_t place,
+                      int64_t lanes, int64_t in_slice, struct picture *picture) {
+  const int64_t length = element(product, "place_length", place);
+  const int64_t first = element(product, "first_step", slice),
+                end = element(product, "first_step", slice + 1);
+  const int64_t row = element(product, "place_row", place), none = constant(product, "kNoRow", -1);
+  if (row == none) {
+    assert_int_equal(length, 0);
+    return;
+  }
+  const int64_t of_matrix = row + element(product, "panel_row", panel);
+  assert_in_range(of_matrix, 0, picture->rows - 1);
+  picture->commits[of_matrix]++;
+  for (int64_t k = 0; k < length; k++) {
+    const int64_t slot = (first + k / lanes) * LANES + in_slice * lanes + k % lanes;
+    assert_true(first + k / lanes < end);
+    const int64_t address = element(product, "address", slot - constant(product, "kLongSlots", 0));
+    picture->values[of_matrix * picture->cols + column_of(product, panel, address)] +=
+        value_at(product, slot);
+    picture->slots++;
+  }
+}
+
+static void see_slice(const struct product *product, int64_t panel, int64_t slice, struct picture *picture) {
+  const int varied = array_number(product, "lanes_log2") >= 0;
+  const int64_t lanes =
+      varied ? INT64_C(1) << element(product, "lanes_log2", slice) : constant(product, "kLanes", 0);
+  const int64_t first = varied ? element(product, "first_place", slice) : slice * (LANES / lanes);
+  for (int64_t i = 0; i < LANES / lanes; i++) see_place(product, panel, slice, first + i, lanes, i, picture);
+}
+
+static void see_panel(const struct product *product, int64_t panel, struct picture *picture) {
+  const int64_t warps = constant(product, "kThreads", 0) / 32, equal = constant(product, "kSlices", warps);
+  const int varied = array_number(product, "first_slice") >= 0;
+  const int64_t first = varied ? element(product, "first_slice", panel) : panel * equal;
+  const int64_t end = varied ? element(product, "first_slice", panel + 1) : first + equal;
+  assert_true((element(product, "first_unit", panel + 1) - element(product, "first_unit", panel)) *
+                  constant(product, "kUnit", 0) <=
+              constant(product, "kEntries", 0));
+  for (int64_t slice = first; slice < end; slice++) see_slice(product, panel, slice, picture);
+}
+
+static void see_long(const struct product *product, int64_t block, struct picture *picture) {
+  const int64_t row = element(product, "long_row", block);
+  for (int64_t slot = element(product, "long_slot", block); slot < element(product, "long_slot", block + 1);
+       slot++) {
+    picture->values[row * picture->cols + element(product, "long_column", slot)] += value_at(product, slot);
+    picture->slots++;
+  }
+  if (block >= constant(product, "kPieces", 0) ||
+      element(product, "carry_first", element(product, "carry_group", block)) == block)
+    picture->commits[row]++;
+}
+
+/* Every nonzero once, in its place; every row committed once, or, where there is nothing to add, at most
+ * once. */
+static void check_picture(const struct product *product) {
+  const struct cb_csr *csr = product->csr;
+  const int64_t panels = strtol(fact(product, "panels"), NULL, 10),
+                pieces = strtol(fact(product, "long"), NULL, 10);
+  struct picture picture = {csr->rows, csr->cols, calloc((size_t)(csr->rows * csr->cols), sizeof(double)),
+                            calloc((size_t)csr->rows, sizeof(int)), 0};
+  assert_true(picture.values && picture.commits);
+  assert_int_equal(region_of(product)->blocks, panels + pieces);
+  for (int64_t p = 0; p < panels; p++) see_panel(product, p, &picture);
+  for (int64_t p = 0; p < pieces; p++) see_long(product, p, &picture);
+  assert_int_equal(picture.slots, csr->nnz);
+  for (int64_t row = 0; row < csr->rows; row++) {
+    if (product->options.form == CB_FORM_ADD && !cb_csr_row_length(csr, row))
+      assert_int_equal(picture.commits[row], 0);
+    else
+      assert_int_equal(picture.commits[row], 1);
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
+      assert_true(picture.values[row * csr->cols + csr->col_idx[k]] == csr->values[k]);
+      picture.values[row * csr->cols + csr->col_idx[k]] = 0;
+    }
+  }
+  for (int64_t i = 0; i < csr->rows * csr->cols; i++) assert_true(picture.values[i] == 0);
+  free(picture.values);
+  free(picture.commits);
+}
+
+/* rows × cols with rows of the lengths given, over and over, from the left with steps of `stride`. */
+static struct cb_csr rows_of_lengths(int64_t rows, int64_t cols, int64_t stride, const int *lengths,
+                                     int count) {
+  struct cb_diag diag = {0};
+  struct cb_csr csr = {0};
+  int64_t nonzeros = 0;
+  for (int64_t row = 0; row < rows; row++) nonzeros += lengths[row % count];
+  struct cb_coo coo = {.rows = rows, .cols = cols};
+  coo.row_idx = cb_alloc((size_t)nonzeros, 4);
+  coo.col_idx = cb_alloc((size_t)nonzeros, 4);
+  coo.values = cb_alloc((size_t)nonzeros, 8);
+  for (int64_t row = 0; row < rows; row++)
+    for (int64_t k = 0; k < lengths[row % count]; k++, coo.count++) {
+      coo.row_idx[coo.count] = (int32_t)row;
+      coo.col_idx[coo.count] = (int32_t)((row + k * stride) % cols);
+      coo.values[coo.count] = (double)(coo.count + 1);
+    }
+  assert_ok(cb_csr_from_coo(&csr, &coo, &diag));
+  return csr;
+}
+
+static const char *const variants[] = {
+    "",
+    "form=add bake-limit=0",
+    "panel-unit=1 panel-columns=128",
+    "panel-unit=32 panel-columns=256 bake-limit=0",
+    "panel-threads=128 panel-lanes=1 panel-unit=4",
+    "panel-lanes=32 panel-rows=3 bake-limit=0",
+    "panel-threads=1024 panel-rows=1 panel-unit=2",
+};
+enum { VARIANTS = sizeof variants / sizeof *variants };
+
+static void check_matrix(struct cb_csr csr, const char *settings) {
+  struct cb_diag diag = {0};
+  char text[160];
+  snprintf(text, sizeof text, "recipe=panel panel-uses=0 %s", settings);
+  struct product product = product_of_matrix(csr, text);
+  assert_ok(cb_plan_check(product.plan, &diag));
+  assert_ok(cb_assignment_check(product.plan, product.assignment, &diag));
+  check_picture(&product);
+  product_release(&product);
+}
+
+static void arrays_describe_the_matrix(void **state) {
+  (void)state;
+  static const int lengths[][6] = {
+      {3, 3, 3, 3, 3, 3},      {32, 32, 32, 32, 32, 32}, {9, 1, 8, 0, 7, 2},      {0, 0, 1, 0, 0, 900},
+      {1, 900, 0, 2, 300, 45}, {97, 95, 0, 1, 31, 33},   {64, 65, 63, 129, 1, 0},
+  };
+  for (size_t l = 0; l < sizeof lengths / sizeof *lengths; l++)
+    for (int variant = 0; variant < VARIANTS; variant++)
+      check_matrix(rows_of_lengths(70, 901, 1 + 2 * (int64_t)l, lengths[l], 6), variants[variant]);
+  for (uint64_t seed = 0; seed < 70; seed++)
+    check_matrix(random_matrix(70 + (int64_t)seed, 90, 1 + (unsigned)(seed * seed) % 999, seed),
+                 variants[seed % VARIANTS]);
+}
+
+/* More nonzeros than one chunk: panels are cut side by side, and end where a chunk does. */
+static void chunks_are_joined(void **state) {
+  (void)state;
+  struct product product = panel_of("band,n=300000,half=40,per_row=8", "");
+  const int64_t panels = strtol(fact(&product, "panels"), NULL, 10);
+  int64_t next = 0;
+  for (int64_t p = 0; p < panels; p++) {
+    assert_int_equal(element(&product, "panel_row", p) >= next, 1);
+    next = element(&product, "panel_row", p) + 1;
+  }
+  struct cb_diag diag = {0};
+  assert_ok(cb_assignment_check(product.plan, product.assignment, &diag));
+  product_release(&product);
+}
+
+/* ---- decisions */
+
+static void units_follow_the_columns(void **state) {
+  (void)state;
+  struct product runs = panel_of("stencil27,n=30", "panel-rows=256");
+  assert_true(constant(&runs, "kUnit", 0) >= 4);
+  struct product scattered = panel_of("uniform,n=100000,per_row=8", "");
+  assert_int_equal(constant(&scattered, "kUnit", 0), 1);
+  struct product lone = panel_of("band,n=20000,half=3,per_row=5", "");
+  assert_int_equal(array_number(&lone, "unit_offset"), -1); /* one run of neighbours: no list */
+  product_release(&runs);
+  product_release(&scattered);
+  product_release(&lone);
+}
+
+static void addresses_are_as_narrow_as_they_can_be(void **state) {
+  (void)state;
+  static const struct {
+    const char *matrix, *settings;
+    enum cb_type type;
+  } cases[] = {
+      {"band,n=20000,half=400,per_row=9", "panel-columns=256", CB_U8},
+      {"band,n=20000,half=400,per_row=9", "panel-columns=400 panel-unit=1", CB_U16},
+      {"band,n=90000,half=40000,per_row=9", "panel-threads=1024 panel-rows=2048 panel-columns=28000", CB_U16},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct product product = panel_of(cases[c].matrix, cases[c].settings);
+    assert_int_equal(region_of(&product)->arrays[array_number(&product, "address")].type, cases[c].type);
+    product_release(&product);
+  }
+}
+
+/* What static shared memory cannot hold is asked of the launch. */
+static void many_entries_are_dynamic(void **state) {
+  (void)state;
+  struct product many =
+      panel_of("band,n=90000,half=40000,per_row=9", "panel-threads=1024 panel-rows=2048 panel-columns=20000");
+  const int64_t bytes = 8 * constant(&many, "kEntries", 0);
+  assert_true(bytes > 48 << 10);
+  assert_int_equal(region_of(&many)->dynamic_shared, bytes);
+  assert_int_equal(many.plan->launches[0].dynamic_shared, bytes);
+  assert_true(has(&many, "DynamicShared<vector_t, kEntries>"));
+  struct product few = panel_of("band,n=90000,half=40000,per_row=9", "");
+  assert_int_equal(region_of(&few)->dynamic_shared, 0);
+  assert_true(region_of(&few)->static_shared <= 48 << 10);
+  product_release(&many);
+  product_release(&few);
+}
+
+static enum cb_status plan_of(const char *matrix, const char *settings, struct cb_diag *diag) {
+  struct cb_csr csr = matrix_of(matrix);
+  struct cb_options options;
+  struct cb_target target;
+  struct cb_plan *plan = NULL;
+  struct cb_assignment *assignment = NULL;
+  set_options(&options, settings);
+  assert_int_equal(cb_target_find(&target, "sm_90", diag), CB_OK);
+  const enum cb_status s = cb_plan_build(&plan, &assignment, &csr, &target, &options, diag);
+  assert_int_equal(s == CB_OK, plan != NULL);
+  cb_assignment_free(assignment);
+  cb_plan_free(plan);
+  cb_csr_release(&csr);
+  return s;
+}
+
+static void what_shares_nothing_is_refused(void **state) {
+  (void)state;
+  static const struct {
+    const char *matrix, *settings, *words;
+    enum cb_status status;
+  } cases[] = {
+      {"uniform,n=100000,per_row=8", "recipe=panel", "share too little", CB_ERR_UNSUPPORTED},
+      {"uniform,n=100000,per_row=8", "recipe=panel panel-uses=0", "", CB_OK},
+      {"diagonal,n=1000", "recipe=panel panel-unit=1", "share too little", CB_ERR_UNSUPPORTED},
+      {"empty,rows=30,cols=9", "recipe=panel", "no nonzeros", CB_ERR_UNSUPPORTED},
+      {"one_row,cols=90000", "recipe=panel panel-columns=64 panel-unit=1", "all rows with nonzeros are long",
+       CB_ERR_UNSUPPORTED},
+      {"stencil5,n=30", "recipe=panel panel-columns=40000", "has room for", CB_ERR_LIMIT},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct cb_diag diag = {0};
+    assert_int_equal(plan_of(cases[c].matrix, cases[c].settings, &diag), cases[c].status);
+    if (!strstr(diag.message, cases[c].words)) fail_msg("'%s' lacks '%s'", diag.message, cases[c].words);
+  }
+}
+
+static void options_are_checked(void **state) {
+  (void)state;
+  static const char *const wrong[][2] = {{"panel-unit", "3"},
+                                         {"panel-lanes", "12"},
+                                         {"panel-threads", "64"},
+                                         {"panel-threads", "384"},
+                                         {"panel-columns", "31"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    struct cb_options options;
+    struct cb_diag diag = {0};
+    cb_options_default(&options);
+    assert_ok(cb_options_set(&options, wrong[i][0], wrong[i][1], &diag));
+    assert_int_equal(cb_options_check(&options, &diag), CB_ERR_ARGUMENT);
+    assert_non_null(strstr(diag.message, wrong[i][0]));
+  }
+}
+
+/* Rows that would hold up their panel have thread blocks of their own, very long ones several. */
+static void long_rows_leave_panels(void **state) {
+  (void)state;
+  static const struct {
+    const char *matrix, *long_rows, *pieces;
+  } cases[] = {
+      {"stencil5,n=30", "none", "none"},
+      {"long_row,rows=3000,long_rows=2,cols=9000,long_length=500", "none", "none"},
+      {"long_row,rows=3000,long_rows=2,cols=9000,long_length=6144", "2", "none"},
+      {"long_row,rows=3000,long_rows=2,cols=9000,long_length=6145", "8", "2 8"},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct product product = panel_of(cases[c].matrix, "");
+    assert_string_equal(fact(&product, "long"), cases[c].long_rows);
+    assert_string_equal(fact(&product, "pieces"), cases[c].pieces);
+    assert_int_equal(has(&product, "last_to_arrive"), strcmp(cases[c].pieces, "none") != 0);
+    assert_int_equal(product.plan->launches_count, 1);
+    product_release(&product);
+  }
+}
+
+/* Each distinct column is gathered once per panel: sectors are counted exactly. */
+static void sectors_are_counted(void **state) {
+  (void)state;
+  struct product product = panel_of("dense,rows=256,cols=1000", "panel-lanes=1 panel-unit=1 panel-rows=64");
+  assert_int_equal(product.plan->cost.sectors, 4 * 250);
+  product_release(&product);
+  product = panel_of("dense,rows=256,cols=1000", "panel-lanes=1 panel-unit=8 panel-rows=64 type=f32");
+  assert_int_equal(product.plan->cost.sectors, 4 * 125);
+  product_release(&product);
+}
+
+/* ---- text */
+
+static void text_has_what_the_plan_needs(void **state) {
+  (void)state;
+  static const struct {
+    const char *matrix, *settings, *has[5], *lacks[7];
+  } cases[] = {
+      {"stencil27,n=20",
+       "",
+       {"no guard", "unit_offset", "__shared__ Entries"},
+       {"multiply_long", "kNoRow", "while (", "lanes_log2", "DynamicShared", "kCols - 1"}},
+      {"stencil27,n=20", "panel-batch=2", {"step += kBatch"}, {"multiply_long"}},
+      {"stencil27,n=20", "panel-batch=8", {"kBatch"}, {"step += kBatch"}},
+      {"stencil5,n=21",
+       "panel-rows=512 panel-unit=32",
+       {"while (slice < end)", "kNoRow", "kCols - 1"},
+       {"multiply_long"}},
+      {"band,n=20000,half=3,per_row=5", "", {"base + k / kUnit"}, {"unit_offset"}},
+      {"band,n=20000,half=3,per_row=5",
+       "panel-lanes=1",
+       {"commit(vectors, first_row + at.row, sum)"},
+       {"__shfl"}},
+      {"powerlaw,rows=900,cols=2000,max=900,min=0", "", {"lanes_log2", "at.lanes"}, {"kLanes"}},
+      {"long_row,rows=900,cols=9000,per_row=3,long_length=8000",
+       "",
+       {"multiply_long", "carry_group", "kLongSlots"},
+       {"DynamicShared"}},
+      {"long_row,rows=900,cols=9000,per_row=3,long_length=3000",
+       "",
+       {"multiply_long"},
+       {"carry_group", "last_to_arrive"}},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct product product = panel_of(cases[c].matrix, cases[c].settings);
+    for (int i = 0; i < 5 && cases[c].has[i]; i++)
+      if (!has(&product, cases[c].has[i])) fail_msg("%s lacks '%s'", cases[c].matrix, cases[c].has[i]);
+    for (int i = 0; i < 7 && cases[c].lacks[i]; i++)
+      if (has(&product, cases[c].lacks[i])) fail_msg("%s has '%s'", cases[c].matrix, cases[c].lacks[i]);
+    product_release(&product);
+  }
+}
+
+static const char *const sets[] = {"powerlaw,rows=900,cols=9000,max=8000,min=0", "rmat,scale=11",
+                                   "long_row,rows=9000,per_row=5,long_length=8000",
+                                   "band,n=300000,half=300,per_row=5"};
+enum { SETS = sizeof sets / sizeof *sets };
+
+static void threads_change_nothing(void **state) {
+  (void)state;
+  for (int set = 0; set < SETS; set++) {
+    omp_set_num_threads(1);
+    struct product first = panel_of(sets[set], "");
+    for (int threads = 2; threads <= 5; threads += 3) {
+      omp_set_num_threads(threads);
+      struct product product = panel_of(sets[set], "");
+      assert_string_equal(product.source.text, first.source.text);
+      assert_int_equal(product.plan->cost.ns, first.plan->cost.ns);
+      assert_int_equal(product.blob.length, first.blob.length);
+      assert_memory_equal(product.blob.bytes, first.blob.bytes, (size_t)product.blob.length);
+      product_release(&product);
+    }
+    product_release(&first);
+  }
+  omp_set_num_threads(1);
+}
+
+static void every_allocation_may_fail(void **state) {
+  (void)state;
+  static const char *const settings[] = {"recipe=panel panel-uses=0",
+                                         "recipe=panel panel-uses=0 panel-columns=64 bake-limit=0"};
+  omp_set_num_threads(1);
+  for (int set = 0; set < 2; set++) {
+    struct cb_csr csr = matrix_of("long_row,rows=90,cols=9000,per_row=3,long_rows=2,long_length=8000");
+    struct cb_options options;
+    struct cb_target target;
+    struct cb_diag diag = {0};
+    int failures = 0;
+    set_options(&options, settings[set]);
+    assert_ok(cb_target_find(&target, "sm_90", &diag));
+    for (uint64_t nth = 1;; nth++) {
+      struct cb_plan *plan = NULL;
+      struct cb_assignment *assignment = NULL;
+      struct cb_blob blob = {0};
+      cb_memory_fail_at(nth, nth % 2 == 0);
+      enum cb_status s = cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag);
+      if (!s) s = cb_pack(&blob, plan, assignment, &csr, (struct cb_hash){1, 2}, &diag);
+      const uint64_t made = cb_memory_fail_at(0, 0);
+      if (s && s != CB_ERR_MEMORY) fail_msg("allocation %d: %s", (int)nth, diag.message);
+      failures += s == CB_ERR_MEMORY;
+      cb_blob_release(&blob);
+      cb_assignment_free(assignment);
+      cb_plan_free(plan);
+      if (made < nth) {
+        assert_int_equal(s, CB_OK);
+        break;
+      }
+    }
+    assert_true(failures > 20);
+    cb_csr_release(&csr);
+  }
+}
+
+static void new_values_equal_a_fresh_pack(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  struct product product = panel_of("powerlaw,rows=90,cols=9000,max=7000,min=0", "");
+  struct cb_blob fresh = {0};
+  for (int64_t k = 0; k < product.csr->nnz; k++) product.csr->values[k] = (double)(3 * k) - 7;
+  assert_ok(cb_pack_values(&product.blob, product.plan, product.assignment, product.csr->values, &diag));
+  assert_ok(cb_pack(&fresh, product.plan, product.assignment, product.csr, cb_csr_pattern_hash(product.csr),
+                    &diag));
+  assert_int_equal(fresh.length, product.blob.length);
+  assert_memory_equal(fresh.bytes, product.blob.bytes, (size_t)fresh.length);
+  cb_blob_release(&fresh);
+  product_release(&product);
+}
+
+/* ---- products */
+
+static const char *const executed[][2] = {
+    {"one_row,cols=1", ""},
+    {"one_row,cols=900", ""},
+    {"one_row,cols=2000", "panel-threads=128"},
+    {"one_column,rows=1000", ""},
+    {"diagonal,n=1", ""},
+    {"diagonal,n=769", "panel-unit=4"},
+    {"dense_row,n=3000,row=1500", ""},
+    {"dense_column,n=300,col=299", "panel-unit=32"},
+    {"dense,rows=9,cols=768", ""},
+    {"dense,rows=70,cols=96", "panel-threads=512"},
+    {"dense,rows=31,cols=33", "panel-columns=64 panel-unit=8"},
+    {"stencil27,n=6", ""},
+    {"stencil27,n=7", "panel-lanes=1 panel-unit=32 panel-rows=100"},
+    {"fe3,n=4", "panel-batch=8 panel-threads=128"},
+    {"band,n=3000,half=100,per_row=9", "panel-lanes=2 panel-rows=300"},
+    {"band,n=900,half=3,per_row=5", ""},
+    {"band,n=9000,half=4000,per_row=9", "panel-threads=1024 panel-columns=8000 panel-lanes=1"}, /* dynamic */
+    {"uniform,n=512,per_row=3", "panel-unit=1"},
+    {"staircase,n=120", "panel-batch=2"},
+    {"arrow,n=900,width=2", ""},
+    {"hypersparse,rows=9000,keep=0.02,per_row=3", ""},
+    {"rmat,scale=9", "bake-limit=0"},
+    {"powerlaw,rows=150,cols=3000,max=2900,min=0", ""},
+    {"powerlaw,rows=150,cols=3000,max=2900,min=0", "panel-columns=64 bake-limit=0"},
+    {"long_row,rows=300,cols=8000,per_row=3,long_rows=2,long_length=7000", ""},
+    {"explicit_zeros,rows=90,cols=90,density=0.3,zeros=0.4", ""},
+};
+enum { EXECUTED = sizeof executed / sizeof *executed, KINDS = 6 };
+
+static struct cb_verify_case case_of(const struct product *product) {
+  return (struct cb_verify_case){product->csr,     product->plan,  product->assignment,
+                                 &product->source, &product->blob, "test"};
+}
+
+static const char *const kinds[KINDS] = {"type=f64 form=ax",  "type=f32 form=ax",    "type=f64 form=add",
+                                         "type=f32 form=add", "type=f64 form=axpby", "type=f32 form=axpby"};
+
+static void verify_all(struct product *products, int count) {
+  struct cb_verify_case *cases = calloc((size_t)count, sizeof *cases);
+  struct cb_verify_report *reports = calloc((size_t)count, sizeof *reports);
+  struct cb_verify_options options;
+  struct cb_host *host;
+  struct cb_diag diag = {0};
+  int failures = 0;
+  cb_verify_options_default(&options);
+  options.host.optimize = options.host.debug = 0;
+  options.orders = 2;
+  for (int c = 0; c < count; c++) cases[c] = case_of(&products[c]);
+  assert_ok(cb_host_open(&host, &options.host, &diag));
+  assert_ok(cb_verify_batch(host, cases, count, &options, reports, &diag));
+  for (int c = 0; c < count; c++) {
+    if (reports[c].status && ++failures < 10)
+      print_error("%s: %s\n", products[c].plan->line, reports[c].message);
+    product_release(&products[c]);
+  }
+  cb_host_close(host);
+  free(cases);
+  free(reports);
+  assert_int_equal(failures, 0);
+}
+
+static void products_match_the_oracle(void **state) {
+  (void)state;
+  struct product *products = calloc(EXECUTED * KINDS, sizeof *products);
+  for (int c = 0; c < EXECUTED * KINDS; c++) {
+    char settings[128];
+    snprintf(settings, sizeof settings, "%s %s", executed[c / KINDS][1], kinds[c % KINDS]);
+    products[c] = panel_of(executed[c / KINDS][0], settings);
+  }
+  verify_all(products, EXECUTED * KINDS);
+  free(products);
+}
+
+/* As the second region, which adds to what the first has written: populated diagonals are dia's. */
+static void a_second_region_adds(void **state) {
+  (void)state;
+  static const char *const matrices[] = {"arrow,n=900,width=2", "stencil5,n=20",
+                                         "diagonals,n=140,count=7,spread=60,fill=0.7"};
+  enum { CASES = 3 * KINDS };
+  struct product *products = calloc(CASES, sizeof *products);
+  for (int c = 0; c < CASES; c++) {
+    char settings[128];
+    snprintf(settings, sizeof settings, "recipe=dia-panel panel-uses=0 dia-most=1 dia-fill=20 %s",
+             kinds[c % KINDS]);
+    products[c] = product_of(matrices[c / KINDS], settings);
+    assert_int_equal(products[c].plan->regions_count, 2);
+    assert_int_equal(products[c].plan->regions[1].commit, CB_COMMIT_ADD);
+  }
+  verify_all(products, CASES);
+  free(products);
+}
+
+/* What the kernel cannot do without: verify sees each of these changes. */
+static void verify_sees_what_is_left_out(void **state) {
+  (void)state;
+  static const struct {
+    const char *matrix, *settings, *words, *instead;
+  } changes[] = {
+      {"stencil27,n=8", "", "__syncthreads();", ""},
+      {"stencil27,n=8", "", "if (step + i < at.own_steps) ", ""},
+      {"stencil5,n=21", "panel-lanes=2", " && at.row < kNoRow", ""},
+      {"stencil5,n=21", "panel-lanes=1", "at.row < kNoRow", "true"},
+      {"stencil5,n=21", "panel-unit=32", "min(kUnit * unit + k % kUnit, kCols - 1)",
+       "kUnit * unit + k % kUnit"},
+      {"stencil5,n=21", "", "kThreads * kStage", "kThreads * kStage * 9"},
+      {"stencil27,n=8", "panel-batch=2 panel-lanes=1", "step += kBatch", "step += 9"},
+      {"long_row,rows=900,cols=9000,per_row=3,long_length=8000", "", "if (group >= 0)", "if (group > 0)"},
+  };
+  for (size_t c = 0; c < sizeof changes / sizeof *changes; c++) {
+    struct product product = panel_of(changes[c].matrix, changes[c].settings);
+    struct cb_verify_report report;
+    struct cb_verify_options options;
+    struct cb_diag diag = {0};
+    char *at = strstr(product.source.text + product.source.body, changes[c].words);
+    if (!at) fail_msg("no '%s' in the text for %s", changes[c].words, changes[c].matrix);
+    memset(at, ' ', strlen(changes[c].words));
+    memcpy(at, changes[c].instead, strlen(changes[c].instead));
+    const struct cb_verify_case one = case_of(&product);
+    cb_verify_options_default(&options);
+    if (cb_verify(&one, &options, &report, &diag) == CB_OK) fail_msg("'%s' is not missed", changes[c].words);
+    product_release(&product);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(arrays_describe_the_matrix),
+      cmocka_unit_test(chunks_are_joined),
+      cmocka_unit_test(units_follow_the_columns),
+      cmocka_unit_test(addresses_are_as_narrow_as_they_can_be),
+      cmocka_unit_test(many_entries_are_dynamic),
+      cmocka_unit_test(what_shares_nothing_is_refused),
+      cmocka_unit_test(options_are_checked),
+      cmocka_unit_test(long_rows_leave_panels),
+      cmocka_unit_test(sectors_are_counted),
+      cmocka_unit_test(text_has_what_the_plan_needs),
+      cmocka_unit_test(threads_change_nothing),
+      cmocka_unit_test(every_allocation_may_fail),
+      cmocka_unit_test(new_values_equal_a_fresh_pack),
+      cmocka_unit_test(products_match_the_oracle),
+      cmocka_unit_test(a_second_region_adds),
+      cmocka_unit_test(verify_sees_what_is_left_out),
+  };
+  return cmocka_run_group_tests_name("panel", tests, NULL, NULL);
+}
