@@ -57,7 +57,8 @@ static const struct cb_node node_dia_layout = {.layout = "dia"};
 static const struct cb_node node_dia = {.split = &split_diagonals, .parts = {&node_dia_layout, &node_sell}};
 static const struct cb_node node_dia_panel = {.split = &split_diagonals, .parts = {&node_dia_layout, &node_panel}};
 
-static const char *const searched[] = {"dia", "blocks", "sell", "merge", "hot", "panel", "cb", NULL};
+/* panel is to join once it has been measured. */
+static const char *const searched[] = {"dia", "blocks", "sell", "merge", "hot", "cb", NULL};
 
 const struct cb_recipe cb_recipe_table[] = {
     {"auto", "the cheapest of the others, as the cost model predicts", NULL, searched},

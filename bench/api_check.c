@@ -649,8 +649,8 @@ static void open_rewriter(struct checks *checks) {
 
 static int run_all(struct checks *checks, char *const *wanted, int count) {
   const double start = now();
-  long products = 0;
-  int ran = 0, failed = 0;
+  volatile long products = 0; /* keep their values over longjmp */
+  volatile int ran = 0, failed = 0;
   checks->stream = new_stream();
   if (setjmp(checks->end)) {
     printf("FAILED  to start: %s\n", checks->message);
@@ -661,9 +661,9 @@ static int run_all(struct checks *checks, char *const *wanted, int count) {
   open_rewriter(checks);
   for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
     if (!is_wanted(list[i].name, wanted, count)) continue;
-    failed += run(checks, (int)i);
-    products += checks->products;
-    ran++;
+    failed = failed + run(checks, (int)i);
+    products = products + checks->products;
+    ran = ran + 1;
   }
   free_rewriter(checks->rewriter);
   REQUIRE_CUDA(cuda.stream_destroy(checks->stream));

@@ -154,7 +154,8 @@ static void entries_are_checked_on_their_way(void **state) {
     must(context, cbgen_set(context, "recipe", "sell"));
     must(context, cbgen_set_log(context, hear, &heard));
     must(context, cbgen_set(context, "cache", ""));
-    assert_int_equal(compile_and_check(context, &other, CBGEN_VALUES_STORED), CBGEN_CACHE_OFF); /* long enough for pinned buffers */
+    /* long enough for pinned buffers */
+    assert_int_equal(compile_and_check(context, &other, CBGEN_VALUES_STORED), CBGEN_CACHE_OFF);
     must(context, cbgen_set(context, "cache", directory));
     assert_int_equal(compile_and_check(context, &sample, values), CBGEN_CACHE_MISS);
     assert_int_equal(compile_and_check(context, &sample, values), CBGEN_CACHE_HIT);
