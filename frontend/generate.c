@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum value_mode { UNIFORM, ONES, INTEGERS, SIGNED, VALUE_MODES };
+enum value_mode { UNIFORM, ONES, INTEGERS, SIGNED, TENTHS, HUNDREDTHS, SINGLE, VALUE_MODES };
 
-static const char *const mode_names[VALUE_MODES] = {"uniform", "ones", "integers", "signed"};
+static const char *const mode_names[VALUE_MODES] = {"uniform", "ones",       "integers", "signed",
+                                                    "tenths",  "hundredths", "single"};
 
 struct specification {
   const struct cb_shape *shape;
@@ -52,8 +53,9 @@ static enum cb_status set_mode(enum value_mode *mode, const char *text, struct c
     *mode = (enum value_mode)i;
     return CB_OK;
   }
-  return cb_fail(diag, CB_ERR_ARGUMENT, "'values=%s' is unknown; choose uniform, ones, integers or signed",
-                 text);
+  return cb_fail(
+      diag, CB_ERR_ARGUMENT,
+      "'values=%s' is unknown; choose uniform, ones, integers, signed, tenths, hundredths or single", text);
 }
 
 static enum cb_status set_seed(uint64_t *seed, const char *text, struct cb_diag *diag) {
@@ -143,6 +145,12 @@ static double value_at(const struct specification *spec, int64_t row, int32_t co
     return (double)(int)(random % 8 + 1) * (random >> 32 & 1 ? 1 : -1);
   case SIGNED:
     return (0.5 + cb_unit(random)) * (random & 1 ? 1 : -1); /* the lowest bit is not in cb_unit */
+  case TENTHS:
+    return (double)(random % 16 + 1) / 10;
+  case HUNDREDTHS:
+    return (double)(random % 250 + 1) / 100;
+  case SINGLE:
+    return (double)(float)(0.5 + cb_unit(random));
   default:
     return 0.5 + cb_unit(random);
   }

@@ -4,7 +4,8 @@
  * A specification is SHAPE[,KEY=VALUE]…; unknown keys, missing shapes and values out of range are errors that
  * list what there is. The same specification gives the same matrix on every machine (own integer generator,
  * key "seed"). Values lie in [0.5, 1.5) unless the shape says otherwise; key "values" selects
- * uniform|ones|integers (small integers whose partial sums are exact)|signed.
+ * uniform|ones|integers (small integers whose partial sums are exact)|signed|tenths (0.1 to 1.6)|hundredths (0.01 to
+ * 2.5)|single (numbers of f32): what fixed values may have in common.
  */
 #ifndef CBGEN_FRONTEND_GENERATE_H
 #define CBGEN_FRONTEND_GENERATE_H

@@ -172,7 +172,7 @@ static void bad_specifications(void **unused) {
        "'rows=2147483648' of shape 'dense' is out of range; give a number from 0 to"},
       {"random,density=1.5", "'density=1.5' of shape 'random' is out of range; give a number from 0 to 1"},
       {"dense,seed=x", "'seed=x' is not a whole number"},
-      {"dense,values=odd", "'values=odd' is unknown; choose uniform, ones, integers or signed"},
+      {"dense,values=odd", "'values=odd' is unknown; choose uniform, ones, integers, signed, tenths, hundredths or single"},
       {"rmat,a=0.9,b=0.9", "'a', 'b' and 'c' of shape 'rmat' add up to more than 1"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

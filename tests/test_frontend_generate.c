@@ -25,12 +25,13 @@ static void check_same_with_threads(const char *specification) {
 
 static void every_shape_is_canonical_and_repeatable(void **unused) {
   (void)unused;
-  static const char *const modes[] = {"uniform", "ones", "integers", "signed"};
+  static const char *const modes[] = {"uniform", "ones",       "integers", "signed",
+                                      "tenths",  "hundredths", "single"};
   int shapes = 0;
   for (const struct cb_shape *shape = cb_shapes; shape->name; shape++, shapes++) {
     char specification[128];
     check_same_with_threads(shape->name);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < LENGTH(modes); i++) {
       snprintf(specification, sizeof specification, "%s,seed=%d,values=%s", shape->name, 7 + i, modes[i]);
       check_same_with_threads(specification);
     }
@@ -218,6 +219,26 @@ static void values_lie_where_they_should(void **unused) {
   for (int64_t i = 0; i < csr.nnz; i++)
     assert_true(csr.values[i] != 0 && csr.values[i] == (int)csr.values[i] &&
                 csr.values[i] * csr.values[i] <= 64);
+  cb_csr_release(&csr);
+  static const struct {
+    const char *specification;
+    double unit, most;
+  } parts[] = {{"dense,rows=100,values=tenths", 10, 16}, {"dense,rows=100,values=hundredths", 100, 250}};
+  for (int p = 0; p < LENGTH(parts); p++) {
+    int met[251] = {0}, different = 0;
+    generate(&csr, parts[p].specification);
+    for (int64_t i = 0; i < csr.nnz; i++) {
+      const int number = (int)(csr.values[i] * parts[p].unit + 0.5);
+      assert_true(number >= 1 && number <= parts[p].most && csr.values[i] == number / parts[p].unit);
+      different += !met[number]++;
+    }
+    assert_true(different == parts[p].most);
+    cb_csr_release(&csr);
+  }
+  generate(&csr, "dense,rows=100,values=single");
+  for (int64_t i = 0; i < csr.nnz; i++)
+    assert_true((double)(float)csr.values[i] == csr.values[i] && csr.values[i] >= 0.5 &&
+                csr.values[i] <= 1.5);
   cb_csr_release(&csr);
   int zeros = 0;
   generate(&csr, "explicit_zeros,rows=100,density=1,zeros=0.3");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Every shape with every extreme of the options, twice, with values as data and with fixed ones, through analysis,
- * generation and the host execution under the sanitizers. The types and the forms y = Ax, y += Ax and
- * y = αAx + βy take turns, so that each meets every shape and every extreme; the values take turns, too.
+/* Every shape with every extreme of the options, twice, with values as data and with fixed ones, through
+ * analysis, generation and the host execution under the sanitizers. The types and the forms y = Ax, y += Ax
+ * and y = αAx + βy take turns, so that each meets every shape and every extreme; the values take turns, too.
  *
  * CBGEN_SHAPES_ONLY=TEXT runs the kernels whose name holds TEXT. */
 #include "kernels.h"
@@ -101,7 +101,9 @@ static const char *const variants[] = {
 };
 
 static void add_one(struct kernel_batch *batch, const char *shape, const char *variant, int number) {
-  static const char *const forms[] = {"ax", "add", "axpby"}, *const values[] = {"uniform", "signed", "integers", "ones"};
+  static const char *const forms[] = {"ax", "add", "axpby"}, *const values[] = {"uniform",  "signed",
+                                                                                "integers", "ones",
+                                                                                "tenths",   "single"};
   const char *only = getenv("CBGEN_SHAPES_ONLY");
   struct cb_diag diag = {0};
   struct cb_options options;
@@ -110,7 +112,7 @@ static void add_one(struct kernel_batch *batch, const char *shape, const char *v
   snprintf(text, sizeof text, "%s type=%s values=%s form=%s", variant,
            cb_precision_names[number % CB_PRECISION_COUNT], number % 2 ? "fixed" : "data",
            forms[number / 2 % 3]);
-  snprintf(matrix, sizeof matrix, "%s,values=%s,seed=%d", shape, values[number / 6 % 4], number);
+  snprintf(matrix, sizeof matrix, "%s,values=%s,seed=%d", shape, values[number / 6 % 6], number);
   snprintf(kernel->name, sizeof kernel->name, "%.120s %.130s", matrix, text);
   if (only && !strstr(kernel->name, only)) return;
   cb_options_default(&options);
@@ -142,7 +144,8 @@ static void test_shapes(void **state) {
   }
   close_batch(&batch);
   assert_int_equal(batch.failures, 0);
-  /* Recipes that may refuse, in two types each, do so for some shapes only (hot: for those without nonzeros). */
+  /* Recipes that may refuse, in two types each, do so for some shapes only (hot: for those without nonzeros).
+   */
   if (!getenv("CBGEN_SHAPES_ONLY")) assert_in_range(batch.refused, 1, 4 * SHAPES * 3 / 4);
 }
 

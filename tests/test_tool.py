@@ -282,6 +282,20 @@ class Verify(Case):
         self.check(0, "", SMALL, "--embed=never", "--type=f32", "-o", self.path("n.cu"))
         self.check(0, "", "verify", self.path("n.cu"))
 
+    def test_every_type(self):
+        for number, name in enumerate(("f64", "f32", "f32-f64", "f16-f32", "bf16-f32")):
+            values = ("data", "fixed")[number % 2]
+            self.check(0, "", "generate:fe3,n=3", f"--type={name}", f"--values={values}", "-o", self.path("k.cu"))
+            self.check(0, "", "verify", self.path("k.cu"), "--arch=sm_90")
+
+    def test_values_beyond_a_type(self):
+        with open(self.path("large.mtx"), "w", encoding="ascii") as file:
+            file.write("%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n2 2 65520\n")
+        for values in ("data", "fixed"):
+            self.check(3, "nonzero 1 (counted from 0) is 65520", self.path("large.mtx"), "--type=f16-f32",
+                       f"--values={values}", "-o", self.path("l.cu"))
+        self.check(0, "", self.path("large.mtx"), "--type=bf16-f32", "-o", self.path("l.cu"))
+
     def test_finds_a_wrong_kernel(self):
         """A value changed in the data must be found, and a text without its data be refused."""
         self.check(0, "", SMALL, "--embed=never", "-o", self.path("k.cu"))

@@ -7,6 +7,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <omp.h>
 
 /* ---- rounding */
 
@@ -593,6 +594,57 @@ static void the_search_counts_what_is_stored(void **state) {
   assert_true(bytes[1] < bytes[0] - 20000000 && ns[1] < ns[0]);
 }
 
+/* Plans, packs and emits with the `nth` allocation failing; returns how many were made. */
+static uint64_t try_with_little_memory(const struct cb_csr *csr, const struct cb_options *options,
+                                       uint64_t nth, enum cb_status *status) {
+  const struct cb_label label = {"test", "test", {1, 2}};
+  struct cb_target target;
+  struct cb_plan *plan = NULL;
+  struct cb_assignment *assignment = NULL;
+  struct cb_blob blob = {0};
+  struct cb_source source = {0};
+  struct cb_diag diag = {0};
+  assert_ok(cb_target_find(&target, "sm_90", &diag));
+  cb_memory_fail_at(nth, nth % 2 == 0);
+  enum cb_status s = cb_plan_build(&plan, &assignment, csr, &target, options, &diag);
+  if (!s) s = cb_pack(&blob, plan, assignment, csr, label.pattern, &diag);
+  if (!s) s = cb_source_emit(&source, plan, &label, &blob, CB_EMBED_ALWAYS, &diag);
+  const uint64_t made = cb_memory_fail_at(0, 0);
+  cb_source_release(&source);
+  cb_blob_release(&blob);
+  cb_assignment_free(assignment);
+  cb_plan_free(plan);
+  *status = s;
+  return made;
+}
+
+static void every_allocation_may_fail(void **state) {
+  static const char *const settings[] = {
+      "recipe=sell values=fixed bake-limit=0", "recipe=sell values=fixed bake-limit=100",
+      "recipe=dia dia-fill=0 values=fixed", "recipe=cb th1=0 th2=0 values=fixed"};
+  (void)state;
+  omp_set_num_threads(1);
+  for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+    struct cb_csr csr = five_diagonals(100);
+    struct cb_options options;
+    enum cb_status s;
+    int failures = 0;
+    set_options(&options, settings[i]);
+    for (int64_t k = 0; k < csr.nnz; k++)
+      if (i < 2) csr.values[k] = tenths(k % 40);
+    for (uint64_t nth = 1;; nth++) {
+      const uint64_t made = try_with_little_memory(&csr, &options, nth, &s);
+      assert_true(s == CB_OK || s == CB_ERR_MEMORY);
+      failures += s == CB_ERR_MEMORY;
+      if (made < nth) break;
+    }
+    assert_int_equal(s, CB_OK);
+    assert_true(failures > 20);
+    cb_csr_release(&csr);
+  }
+  omp_set_num_threads(2);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sixteen_bits_round_to_nearest_even),
@@ -611,6 +663,7 @@ int main(void) {
       cmocka_unit_test(fixed_values_beyond_the_range_are_refused),
       cmocka_unit_test(fixed_values_must_be_there),
       cmocka_unit_test(the_search_counts_what_is_stored),
+      cmocka_unit_test(every_allocation_may_fail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
