@@ -286,7 +286,10 @@ __attribute__((unused)) static const struct cb_cache_calls faulty_calls = {
 
 /* The at-th operation from now on fails with `error`. */
 static inline void inject(int64_t at, int error, int sticky) {
-  fault.calls = fault.hit = fault.hit_transfer = fault.hit_removal = 0;
+  fault.calls = 0;
+  fault.hit = 0;
+  fault.hit_transfer = 0;
+  fault.hit_removal = 0;
   fault.at = at;
   fault.error = error;
   fault.sticky = sticky;
