@@ -463,7 +463,7 @@ static const char *scale_body(struct emitter *emitter, const char *piece) {
 static const char *launch_bounds(struct emitter *emitter, const struct cb_launch *launch) {
   const int threads = launch->threads, blocks = launch->blocks_per_sm;
   if (!blocks) return number(emitter, threads);
-  return cb_arena_format(&emitter->arena, threads * blocks > 1536 ? "%d, blocks_that_fit(%d, %d)" : "%d, %d", threads,
+  return cb_arena_format(&emitter->arena, threads * blocks >= 1536 ? "%d, blocks_that_fit(%d, %d)" : "%d, %d", threads,
                          blocks, threads);
 }
 

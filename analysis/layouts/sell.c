@@ -523,7 +523,7 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
   cb_draft_include(draft, "region", "sell/multiply.cu.in");
   draft->region.blocks = state->slices / WARPS;
   /* 32 or 40 registers: enough for a batch's loads; full multiprocessors where 32 are */
-  draft->region.blocks_per_sm = batch <= SMALL_BATCH ? 8 : state->split_slices ? 5 : 6; /* pieces: 48, for sm_100 */
+  draft->region.blocks_per_sm = batch <= SMALL_BATCH ? 8 : 6;
   draft->region.commit = draft->commit;
 }
 

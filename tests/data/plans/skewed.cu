@@ -255,7 +255,7 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 
 // ---- kernels
 
-CBGEN_KERNEL void __launch_bounds__(256, 6) skewed_spmv(merge0::Arrays merge0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta, sum_t *carry_sums, uint32_t *carry_counters) {
+CBGEN_KERNEL void __launch_bounds__(256, blocks_that_fit(6, 256)) skewed_spmv(merge0::Arrays merge0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta, sum_t *carry_sums, uint32_t *carry_counters) {
   wait_for_previous();
   const Vectors vectors = {x, y, alpha, beta, carry_sums, carry_counters};
   merge0_arrays.values = after_wait(merge0_arrays.values);

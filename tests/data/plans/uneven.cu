@@ -104,7 +104,7 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 
 // ---- kernels
 
-CBGEN_KERNEL void __launch_bounds__(256, 6) uneven_spmv(sell0::Arrays sell0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
+CBGEN_KERNEL void __launch_bounds__(256, blocks_that_fit(6, 256)) uneven_spmv(sell0::Arrays sell0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
   wait_for_previous();
   const Vectors vectors = {x, y, alpha, beta};
   sell0_arrays.values = after_wait(sell0_arrays.values);
