@@ -133,12 +133,24 @@ static inline int may_refuse(const char *recipe) {
   return 0;
 }
 
+/* Whether f16 would make a finite value of the matrix infinite. */
+static inline int leaves_f16(const struct cb_csr *csr, const struct cb_options *options) {
+  if (options->type != CB_PRECISION_F16_F32) return 0;
+  for (int64_t k = 0; k < csr->nnz; k++) {
+    const double size = csr->values[k] < 0 ? -csr->values[k] : csr->values[k];
+    if (size >= 65520 && size <= 1.7976931348623157e308) return 1;
+  }
+  return 0;
+}
+
 static inline void add_kernel(struct kernel_batch *batch, const struct cb_options *options) {
   struct cb_diag diag = {0};
   struct kernel *kernel = &batch->kernels[batch->count];
   const enum cb_status s = make_kernel(kernel, options, &diag);
   if (s) {
-    if (s == CB_ERR_UNSUPPORTED && may_refuse(options->recipe)) batch->refused++;
+    if ((s == CB_ERR_UNSUPPORTED && may_refuse(options->recipe)) ||
+        (s == CB_ERR_LIMIT && leaves_f16(&kernel->csr, options)))
+      batch->refused++;
     else if (++batch->failures <= 20) print_error("%s\n  %s\n", kernel->name, diag.message);
     release_kernel(kernel);
     memset(kernel, 0, sizeof *kernel);
