@@ -6,19 +6,13 @@
  * Matrix Market text
  *
  * Peak memory is VmHWM: everything resident at once, pages of the mapped file included. */
+#include "base/clock.h"
 #include "frontend/read.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-
-static double now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* A field of /proc/self/status in bytes, 0 if there is none. */
 static double status_field(const char *name) {
@@ -38,12 +32,12 @@ static int fail(const struct cb_diag *diag) {
 
 static int write_out(const struct cb_csr *csr, const char *path) {
   struct cb_diag diag = {0};
-  const double start = now();
+  const double start = cb_seconds();
   if (cb_matrix_write(csr, path, &diag)) return fail(&diag);
   struct stat info = {0};
   stat(path, &info);
   printf("wrote %.1f MB at %.0f MB/s\n", 1e-6 * (double)info.st_size,
-         1e-6 * (double)info.st_size / (now() - start));
+         1e-6 * (double)info.st_size / (cb_seconds() - start));
   return 0;
 }
 
@@ -62,9 +56,9 @@ int main(int argc, char **argv) {
   stat(argv[1], &info);
   for (int i = 0; i < repeats; i++) {
     cb_csr_release(&csr);
-    const double start = now();
+    const double start = cb_seconds();
     if (cb_matrix_read(&csr, argv[1], NULL, &diag)) return fail(&diag);
-    if (now() - start < best) best = now() - start;
+    if (cb_seconds() - start < best) best = cb_seconds() - start;
   }
   const double peak = status_field("VmHWM"), bytes = (double)cb_csr_bytes(&csr);
   printf("%s: %lld x %lld, %lld nonzeros\n", csr.name, (long long)csr.rows, (long long)csr.cols,

@@ -14,6 +14,7 @@
  *
  * Products of all operators must agree bit by bit with those of the first. The exit status is 1 when they do not, or
  * anything failed. */
+#include "base/clock.h"
 #include "base/memory.h"
 #include "cbgen.h"
 #include "frontend/generate.h"
@@ -27,7 +28,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MOST_REPEATS = 25, BATCHES = 7 };
@@ -357,12 +357,6 @@ static enum cb_status new_values(struct work *work) {
 
 enum { PROBE = 64 << 20 };
 
-static double now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 static void tell(FILE *json, const char *what, double value, const char *unit) {
   printf("%-44s %9.3f %s\n", what, value, unit);
   if (json) fprintf(json, "{\"step\": \"%s\", \"value\": %.4f, \"unit\": \"%s\"}\n", what, value, unit);
@@ -374,34 +368,34 @@ static enum cb_status time_upload(double *seconds, const struct cb_device *devic
   enum cb_status s = CB_OK;
   *seconds = 1e9;
   for (int i = 0; i < 3 && !s; i++) {
-    const double start = now();
+    const double start = cb_seconds();
     s = cb_device_upload(device, to, from, PROBE, "bytes", diag);
     if (!s) s = cb_device_wait(device, "a copy", diag);
-    if (now() - start < *seconds) *seconds = now() - start;
+    if (cb_seconds() - start < *seconds) *seconds = cb_seconds() - start;
   }
   return s;
 }
 
 static enum cb_status probe_uploads(struct cb_device *device, FILE *json, const void *bytes, struct cb_diag *diag) {
   cb_device_ptr there = 0;
-  double seconds = 0, start = now();
+  double seconds = 0, start = cb_seconds();
   enum cb_status s = cb_device_alloc(device, &there, PROBE, "bytes", diag);
-  tell(json, "allocation of 64 MiB on the device", 1e3 * (now() - start), "ms");
+  tell(json, "allocation of 64 MiB on the device", 1e3 * (cb_seconds() - start), "ms");
   if (!s) s = time_upload(&seconds, device, there, bytes, diag);
   if (!s) tell(json, "upload by the driver, pageable memory", 1e-9 * PROBE / seconds, "GB/s");
-  start = now();
+  start = cb_seconds();
   if (!s) s = cb_staging_create(&device->staging, device, diag);
   if (!s) s = cb_device_upload(device, there, bytes, 8 << 20, "bytes", diag);
-  if (!s) tell(json, "first 8 MiB by pinned buffers", 1e3 * (now() - start), "ms");
+  if (!s) tell(json, "first 8 MiB by pinned buffers", 1e3 * (cb_seconds() - start), "ms");
   if (!s) s = time_upload(&seconds, device, there, bytes, diag);
   if (!s) tell(json, "upload by pinned buffers", 1e-9 * PROBE / seconds, "GB/s");
-  start = now();
+  start = cb_seconds();
   cb_staging_free(device->staging);
   device->staging = NULL;
-  tell(json, "pinned buffers given back", 1e3 * (now() - start), "ms");
-  start = now();
+  tell(json, "pinned buffers given back", 1e3 * (cb_seconds() - start), "ms");
+  start = cb_seconds();
   cb_device_free(device, there);
-  tell(json, "64 MiB on the device given back", 1e3 * (now() - start), "ms");
+  tell(json, "64 MiB on the device given back", 1e3 * (cb_seconds() - start), "ms");
   return s;
 }
 
@@ -410,14 +404,14 @@ static enum cb_status probe(struct cb_device *device, FILE *json, struct cb_diag
   if (!bytes) return cb_fail_memory(diag, "bytes", PROBE);
   memset(bytes, 1, PROBE);
   struct cb_nvrtc *nvrtc = NULL;
-  double start = now();
+  double start = cb_seconds();
   enum cb_status s = cb_nvrtc_open(&nvrtc, NULL, diag);
-  if (!s) tell(json, "NVRTC opened, the first time in a process", 1e3 * (now() - start), "ms");
+  if (!s) tell(json, "NVRTC opened, the first time in a process", 1e3 * (cb_seconds() - start), "ms");
   cb_nvrtc_close(nvrtc);
-  start = now();
+  start = cb_seconds();
   volatile uint64_t kept = cb_hash_array(bytes, PROBE, 1).low; /* or it would not be computed */
   (void)kept;
-  tell(json, "hash of 64 MiB on the host", 1e3 * (now() - start), "ms");
+  tell(json, "hash of 64 MiB on the host", 1e3 * (cb_seconds() - start), "ms");
   if (!s) s = probe_uploads(device, json, bytes, diag);
   cb_free(bytes);
   return s;

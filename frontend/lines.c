@@ -2,12 +2,12 @@
 /* Cutting text into pieces and parsing them in parallel: see lines.h. */
 #include "frontend/lines.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #include <omp.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { PIECE_BYTES = 1 << 21, TAIL_PADDING = 16 };
@@ -149,16 +149,13 @@ int64_t cb_lines_line_of(const struct cb_lines *lines, const char *comments, int
 
 struct progress_clock {
   const struct cb_progress *progress;
-  struct timespec last;
+  double last; /* cb_seconds */
 };
 
 /* Reports at most ten times a second; only the thread that called the library does so. */
 static void report(struct progress_clock *clock, int64_t done, int64_t total) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  const double elapsed =
-      (double)(now.tv_sec - clock->last.tv_sec) + 1e-9 * (double)(now.tv_nsec - clock->last.tv_nsec);
-  if (elapsed < 0.1) return;
+  const double now = cb_seconds();
+  if (now - clock->last < 0.1) return;
   clock->last = now;
   clock->progress->report(clock->progress->user, "reading", done, total);
 }
@@ -200,8 +197,7 @@ enum cb_status cb_lines_parse(struct cb_lines *lines, cb_parse_piece *parse, voi
                               struct cb_diag *diag) {
   struct parsing parsing = {.lines = lines, .parse = parse, .user = user, .bad = lines->count};
   const struct cb_source *source = lines->source;
-  struct progress_clock clock = {.progress = source->progress};
-  if (clock.progress) clock_gettime(CLOCK_MONOTONIC, &clock.last);
+  struct progress_clock clock = {.progress = source->progress, .last = cb_seconds()};
 #pragma omp parallel for schedule(dynamic)
   for (int64_t i = 0; i < lines->count; i++) {
     parse_piece(&parsing, i);

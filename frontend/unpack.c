@@ -4,6 +4,7 @@
  * packs NAME/NAME.mtx beside right-hand sides and coordinates such as NAME/NAME_b.mtx. */
 #include "frontend/formats.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #include <archive.h>
@@ -11,7 +12,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SLICE_BYTES = 1 << 18, PADDING = 8 };
@@ -49,17 +49,14 @@ int cb_is_zip(const char *bytes, size_t length) {
 struct feed {
   const struct cb_source *source;
   const char *next;
-  struct timespec reported;
+  double reported; /* when progress last was (cb_seconds) */
 };
 
 static void report(struct feed *feed) {
   const struct cb_progress *progress = feed->source->progress;
-  struct timespec now;
   if (!progress) return;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  if ((now.tv_sec - feed->reported.tv_sec) * 1000000000L + (now.tv_nsec - feed->reported.tv_nsec) <
-      100000000L)
-    return;
+  const double now = cb_seconds();
+  if (now - feed->reported < 0.1) return;
   feed->reported = now;
   progress->report(progress->user, "unpacking", feed->next - feed->source->bytes,
                    feed->source->end - feed->source->bytes);
@@ -264,8 +261,7 @@ static struct archive *open_archive(struct feed *feed) {
 }
 
 enum cb_status cb_unpack(char **text, size_t *length, const struct cb_source *source, struct cb_diag *diag) {
-  struct feed feed = {.source = source, .next = source->bytes};
-  clock_gettime(CLOCK_MONOTONIC, &feed.reported);
+  struct feed feed = {.source = source, .next = source->bytes, .reported = cb_seconds()};
   struct archive *archive = open_archive(&feed);
   if (!archive) return cb_fail_memory(diag, source->path, 0);
   struct choice choice = {0};

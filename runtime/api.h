@@ -80,8 +80,6 @@ enum cb_status cb_context_session(struct cbgen_context *context, struct cb_sessi
 /* The cache, opened when it is first needed; one that is not on is for nothing. May be NULL. */
 struct cb_cache *cb_context_cache(struct cbgen_context *context);
 
-double cb_seconds(void); /* monotonic */
-
 /* ---- api_operator.c */
 
 /* What an operator is loaded from. */

@@ -3,6 +3,7 @@
 #include "runtime/api.h"
 
 #include "analysis/recipe.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "runtime/compile.h"
 

@@ -3,13 +3,13 @@
 #include "runtime/api.h"
 
 #include "analysis/recipe.h"
+#include "base/clock.h"
 #include "base/memory.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define SAME(public_name, own) _Static_assert((int)(public_name) == (int)(own), "statuses are numbered alike")
 SAME(CBGEN_OK, CB_OK);
@@ -32,12 +32,6 @@ const char *cbgen_version(void) {
 
 const char *cbgen_status_name(cbgen_status status) {
   return cb_status_name((enum cb_status)status);
-}
-
-double cb_seconds(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
 /* ---- life */

@@ -3,6 +3,7 @@
  * cb_shared, counted by its handles. */
 #include "runtime/api.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "runtime/values.h"
 

@@ -15,6 +15,7 @@
  */
 #include "runtime/api.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "runtime/cubin.h"

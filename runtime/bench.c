@@ -6,12 +6,12 @@
 
 #include "analysis/blob.h"
 #include "analysis/plan.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "codegen/source.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- session */
 
@@ -97,15 +97,9 @@ struct work {
   struct cb_expected rival_expected; /* for that; no rows: `expected` */
 };
 
-static double now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* Seconds since *mark, which moves on to now. */
 static double lap(double *mark) {
-  const double time = now(), passed = time - *mark;
+  const double time = cb_seconds(), passed = time - *mark;
   *mark = time;
   return passed;
 }
@@ -146,7 +140,7 @@ static enum cb_status compile_and_load(struct work *work, struct cb_run_result *
   struct cb_source source = {0};
   struct cb_compiled compiled = {0};
   struct cb_image image = {0};
-  double mark = now();
+  double mark = cb_seconds();
   enum cb_status s = cb_source_emit(&source, plan, label, NULL, CB_EMBED_NEVER, diag);
   result->stages.emit = lap(&mark);
   if (!s) s = cb_nvrtc_compile(&compiled, bench->nvrtc, source.text, label->symbol, &options, diag);
@@ -236,7 +230,7 @@ static enum cb_status make_operator(struct work *work, struct cb_run_result *res
   char symbol[49];
   cb_symbol_from(csr->name, symbol);
   const struct cb_hash pattern = cb_csr_pattern_hash(csr);
-  double mark = now();
+  double mark = cb_seconds();
   enum cb_status s = choose(&plan, &assignment, work, result, options, pattern, diag);
   *(options->tune == CB_TUNE_MEASURE ? &result->stages.tune : &result->stages.plan) = lap(&mark);
   if (!s) {

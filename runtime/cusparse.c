@@ -4,13 +4,13 @@
  * preprocessing. What fails for one entry becomes its reason; the others go on. */
 #include "runtime/cusparse.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "runtime/convert.h"
 #include "runtime/library.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- the library */
 
@@ -161,12 +161,6 @@ struct cb_rivals {
   struct entry entries[KINDS];
 };
 
-static double now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
 /* Device pointers travel through cuSPARSE as void *. */
 static void *pointer(cb_device_ptr address) {
   return (void *)(uintptr_t)address;
@@ -209,11 +203,11 @@ static enum cb_status store_csr(struct cb_rivals *rivals, struct store *store, s
 /* Shares columns and values with CSR. */
 static enum cb_status store_coo(struct cb_rivals *rivals, struct store *store, struct cb_diag *diag) {
   const struct store *csr = find_store(rivals, CSR, 0);
-  const double start = now();
+  const double start = cb_seconds();
   int32_t *rows = NULL;
   if (csr->status) return cb_fail(diag, csr->status, "%s", csr->reason);
   enum cb_status s = cb_convert_row_indices(&rows, rivals->csr, diag);
-  store->seconds = now() - start;
+  store->seconds = cb_seconds() - start;
   if (!s) s = put(rivals, store, &store->offsets, rows, 4 * csr->entries, "row indices", diag);
   store->rows = csr->rows;
   store->cols = csr->cols;
@@ -229,13 +223,13 @@ static enum cb_status store_sell(struct cb_rivals *rivals, struct store *store, 
   enum { MOST_PADDING = 8 }; /* slots per nonzero; CSR is faster long before */
   const struct cb_csr *csr = rivals->csr;
   const int64_t width = (int64_t)cb_type_size(rivals->types.matrix), slots = cb_sell_slots(csr, store->size);
-  const double start = now();
+  const double start = cb_seconds();
   struct cb_sell sell = {0};
   if (slots > MOST_PADDING * csr->nnz)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "would store %.1f slots per nonzero",
                    (double)slots / (double)csr->nnz);
   enum cb_status s = cb_sell_build(&sell, csr, store->size, rivals->types.matrix, diag);
-  store->seconds = now() - start;
+  store->seconds = cb_seconds() - start;
   store->rows = csr->rows;
   store->cols = csr->cols;
   store->entries = slots;
@@ -250,7 +244,7 @@ static enum cb_status store_bsr(struct cb_rivals *rivals, struct store *store, s
   const double most_values = 1.5; /* stored values per nonzero */
   const struct cb_csr *csr = rivals->csr;
   const int64_t area = (int64_t)store->size * store->size, width = (int64_t)cb_type_size(rivals->types.matrix);
-  const double start = now();
+  const double start = cb_seconds();
   struct cb_bsr bsr = {0};
   int64_t blocks = 0;
   enum cb_status s = cb_bsr_count(&blocks, csr, store->size, diag);
@@ -258,7 +252,7 @@ static enum cb_status store_bsr(struct cb_rivals *rivals, struct store *store, s
   if (!s && stored > most_values)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "would store %.2f values per nonzero", stored);
   if (!s) s = cb_bsr_build(&bsr, csr, store->size, rivals->types.matrix, diag);
-  store->seconds = now() - start;
+  store->seconds = cb_seconds() - start;
   store->rows = bsr.block_rows;
   store->cols = bsr.block_cols;
   store->entries = bsr.blocks;
@@ -359,13 +353,13 @@ static enum cb_status preprocess(const struct cb_rivals *rivals, struct entry *e
   if (!cusparse->call.preprocess) return CB_OK;
   enum cb_status s = cb_device_wait(cusparse->device, "uploading", diag);
   if (s) return s;
-  const double start = now();
+  const double start = cb_seconds();
   const unsigned result = cusparse->call.preprocess(
       cusparse->handle, CB_CUSPARSE_NON_TRANSPOSE, scalar_of(rivals, &one), entry->matrix, entry->x,
       scalar_of(rivals, &zero), entry->y, rivals->sum_type, entry->kind->algorithm, pointer(entry->buffer));
   if (entry->kind->format == CSR) s = check(cusparse, result, "preprocess", diag);
   if (!s) s = cb_device_wait(cusparse->device, "preprocessing", diag);
-  entry->info.preprocess_seconds = now() - start;
+  entry->info.preprocess_seconds = cb_seconds() - start;
   return s;
 }
 

@@ -2,6 +2,7 @@
 /* NVRTC: see nvrtc.h. The table of functions, the options, one compilation and its log. */
 #include "runtime/nvrtc.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "runtime/library.h"
 
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 /* ---- the library */
 
@@ -213,17 +213,15 @@ enum cb_status cb_nvrtc_compile(struct cb_compiled *compiled, const struct cb_nv
                                 const char *name, const struct cb_nvrtc_options *options,
                                 struct cb_diag *diag) {
   struct _nvrtcProgram *program = NULL;
-  struct timespec start, end;
   *compiled = (struct cb_compiled){0};
   if (!cb_nvrtc_supports(nvrtc, options->arch)) return unsupported(nvrtc, options->arch, diag);
   snprintf(compiled->arch, sizeof compiled->arch, "%s", options->arch);
-  clock_gettime(CLOCK_MONOTONIC, &start);
+  const double start = cb_seconds();
   enum cb_status s =
       check(nvrtc, nvrtc->call.create(&program, text, name, 0, NULL, NULL), "take the text", diag);
   if (!s) s = compile(compiled, nvrtc, program, name, options, diag);
   if (program) nvrtc->call.destroy(&program);
-  clock_gettime(CLOCK_MONOTONIC, &end);
-  compiled->seconds = (double)(end.tv_sec - start.tv_sec) + 1e-9 * (double)(end.tv_nsec - start.tv_nsec);
+  compiled->seconds = cb_seconds() - start;
   return s;
 }
 

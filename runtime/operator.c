@@ -3,13 +3,13 @@
  * handle adds its own carry slots. cb_operator_load at the end of "loading" is the table of contents. */
 #include "runtime/operator.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { OTHER_ARGUMENTS = 6 }; /* x, y, alpha, beta, carry_sums, carry_counters */
 
@@ -42,12 +42,6 @@ struct cb_operator {
   struct loaded *loaded;
   cb_device_ptr carry_sums, carry_counters; /* one allocation, which starts with the sums */
 };
-
-static double now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* ---- arrays */
 
@@ -224,15 +218,15 @@ static void note_image(struct loaded *loaded, const struct cb_image *image) {
 static enum cb_status fill_operator(struct cb_operator *op, const struct cb_image *image, int apart,
                                     struct cb_diag *diag) {
   struct loaded *loaded = op->loaded;
-  const double start = now();
+  const double start = cb_seconds();
   enum cb_status s = make_tables(loaded, image, diag);
   if (!s) s = find_kernels(loaded, image, diag);
-  const double found = now();
+  const double found = cb_seconds();
   if (!s) s = upload(loaded, image, apart, diag);
   if (!s) s = add_carry(op, diag);
   if (!s) s = cb_device_wait(loaded->device, "loading", diag);
   loaded->info.load_seconds = found - start;
-  loaded->info.upload_seconds = now() - found;
+  loaded->info.upload_seconds = cb_seconds() - found;
   return s;
 }
 

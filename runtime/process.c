@@ -2,6 +2,7 @@
 /* Child processes: see process.h. */
 #include "runtime/process.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -12,12 +13,6 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-static double seconds_now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static size_t vector_length(char *const *vector) {
   size_t length = 0;
@@ -71,7 +66,7 @@ static int wait_until(pid_t pid, double deadline, int *timed_out) {
     const pid_t ended = waitpid(pid, &status, WNOHANG);
     if (ended == pid) return status;
     if (ended < 0 && errno != EINTR) return -1;
-    if (deadline > 0 && seconds_now() > deadline && !*timed_out) {
+    if (deadline > 0 && cb_seconds() > deadline && !*timed_out) {
       *timed_out = 1;
       kill(pid, SIGKILL);
     }
@@ -85,7 +80,7 @@ enum cb_status cb_process_run(struct cb_process *process, struct cb_diag *diag) 
   char **environment = merged_environment((char *const *)process->environment);
   if (!environment) return cb_fail_memory(diag, "environment of a child process", 0);
   pid_t pid;
-  const double start = seconds_now();
+  const double start = cb_seconds();
   const int error = spawn(process, environment, &pid);
   cb_free(environment);
   if (error == ENOENT || error == EACCES) return CB_OK;
@@ -93,7 +88,7 @@ enum cb_status cb_process_run(struct cb_process *process, struct cb_diag *diag) 
   process->found = 1;
   const int status =
       wait_until(pid, process->seconds > 0 ? start + process->seconds : 0, &process->timed_out);
-  process->elapsed = seconds_now() - start;
+  process->elapsed = cb_seconds() - start;
   if (status == -1) return cb_fail(diag, CB_ERR_IO, "lost the child process '%s'", process->argv[0]);
   process->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
   process->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;

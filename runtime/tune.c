@@ -6,6 +6,7 @@
 #include "analysis/assignment.h"
 #include "analysis/blob.h"
 #include "analysis/recipe.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "runtime/image.h"
 #include "runtime/operator.h"
@@ -16,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { FACTOR = 2 }; /* what is predicted to take more than so many times the best's time is not tried */
 
@@ -49,12 +49,6 @@ struct tuner {
   cb_device_ptr x, y;
   int warm, cut_short;
 };
-
-static double now(void) {
-  struct timespec time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
 
 /* ---- variants */
 
@@ -250,7 +244,7 @@ static void *compile(void *taken) {
 static enum cb_status compile_round(struct tuner *tuner, int first, struct cb_diag *diag) {
   pthread_t threads[CB_TUNE_VARIANTS + 1];
   int started[CB_TUNE_VARIANTS + 1] = {0};
-  const double start = now();
+  const double start = cb_seconds();
   enum cb_status s = CB_OK;
   for (int i = first; i < tuner->count && !s; i++)
     if (tuner->attempts[i].plan) s = emit(tuner, &tuner->attempts[i], diag);
@@ -270,7 +264,7 @@ static enum cb_status compile_round(struct tuner *tuner, int first, struct cb_di
     else
       s = cb_fail(diag, attempt->status, "%s", attempt->diag.message);
   }
-  if (now() - start > tuner->preparing) tuner->preparing = now() - start;
+  if (cb_seconds() - start > tuner->preparing) tuner->preparing = cb_seconds() - start;
   return s;
 }
 
@@ -327,9 +321,9 @@ static enum cb_status load(struct cb_operator **op, struct tuner *tuner, struct 
 /* Packs, loads, times, frees. */
 static enum cb_status time_attempt(struct tuner *tuner, struct attempt *attempt, struct cb_diag *diag) {
   struct cb_operator *op = NULL;
-  const double start = now();
+  const double start = cb_seconds();
   enum cb_status s = load(&op, tuner, attempt, diag);
-  const double loading = now() - start;
+  const double loading = cb_seconds() - start;
   if (!s) s = time_products(tuner, attempt, op, diag);
   cb_operator_free(op);
   if (loading > tuner->preparing) tuner->preparing = loading;
@@ -547,7 +541,7 @@ static enum cb_status hand_over(struct cb_tuned *tuned, struct tuner *tuner, str
 }
 
 enum cb_status cb_tune(struct cb_tuned *tuned, const struct cb_tune_request *request, struct cb_diag *diag) {
-  const double start = now();
+  const double start = cb_seconds();
   struct tuner *tuner = cb_calloc(1, sizeof *tuner);
   struct cb_diag own = {0}; /* messages are read here */
   *tuned = (struct cb_tuned){0};
@@ -560,7 +554,7 @@ enum cb_status cb_tune(struct cb_tuned *tuned, const struct cb_tune_request *req
   for (int i = 0; i <= CB_TUNE_VARIANTS; i++) drop(&tuner->attempts[i]);
   cb_free(tuner->own_values);
   cb_free(tuner);
-  tuned->seconds = now() - start;
+  tuned->seconds = cb_seconds() - start;
   return s;
 }
 

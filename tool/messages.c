@@ -2,6 +2,8 @@
 /* What the tool says: messages, exit codes, and a line of progress for long stages. */
 #include "tool/tool.h"
 
+#include "base/clock.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -56,16 +58,10 @@ static struct {
   pthread_cond_t wake;
   pthread_t thread;
   int running, stopping, shown;
-  struct timespec begun;
+  double begun; /* cb_seconds */
   int64_t done, total;
   char stage[128];
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
-
-static double seconds_since(const struct timespec *begun) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)(now.tv_sec - begun->tv_sec) + 1e-9 * (double)(now.tv_nsec - begun->tv_nsec);
-}
 
 static void erase_line(void) {
   if (progress.shown) fputs("\r\033[K", stderr);
@@ -73,7 +69,7 @@ static void erase_line(void) {
 }
 
 static void draw_line(void) {
-  const double seconds = seconds_since(&progress.begun);
+  const double seconds = cb_seconds() - progress.begun;
   if (!progress.stage[0] || seconds < 1) return;
   fprintf(stderr, "\r\033[Kcbgen: %s", progress.stage);
   if (progress.total > 0)
@@ -119,7 +115,7 @@ void cb_progress_stage(const char *format, ...) {
   erase_line();
   vsnprintf(progress.stage, sizeof progress.stage, format, args);
   progress.done = progress.total = 0;
-  clock_gettime(CLOCK_MONOTONIC, &progress.begun);
+  progress.begun = cb_seconds();
   pthread_mutex_unlock(&progress.lock);
   va_end(args);
 }
