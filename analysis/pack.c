@@ -5,12 +5,11 @@
 #include "analysis/blob.h"
 
 #include "analysis/assignment.h"
+#include "base/integers.h"
 #include "base/memory.h"
 #include "base/real.h"
 
 #include <string.h>
-
-static int64_t align_up(int64_t offset) { return (offset + CB_BLOB_ALIGN - 1) / CB_BLOB_ALIGN * CB_BLOB_ALIGN; }
 
 static int64_t array_bytes(const struct cb_array *array) {
   return array->storage == CB_STORED ? array->count * (int64_t)cb_type_size(array->type) : 0;
@@ -18,11 +17,11 @@ static int64_t array_bytes(const struct cb_array *array) {
 
 /* Offset of (region, array) when both exist, else the end of all arrays. */
 static int64_t offset_of(const struct cb_plan *plan, int region, int array) {
-  int64_t offset = align_up(CB_BLOB_HEADER);
+  int64_t offset = cb_round_up(CB_BLOB_HEADER, CB_BLOB_ALIGN);
   for (int r = 0; r < plan->regions_count; r++)
     for (int a = 0; a < plan->regions[r].arrays_count; a++) {
       if (r == region && a == array) return offset;
-      offset = align_up(offset + array_bytes(&plan->regions[r].arrays[a]));
+      offset = cb_round_up(offset + array_bytes(&plan->regions[r].arrays[a]), CB_BLOB_ALIGN);
     }
   return offset;
 }
@@ -253,7 +252,7 @@ enum cb_status cb_pack_values(struct cb_blob *blob, const struct cb_plan *plan,
 enum cb_status cb_blob_add_selftest(struct cb_blob *blob, const double *expected, const double *tolerance,
                                     int64_t rows, struct cb_diag *diag) {
   const int64_t part = rows * (int64_t)sizeof(double);
-  const int64_t length = align_up(blob->length + 2 * part);
+  const int64_t length = cb_round_up(blob->length + 2 * part, CB_BLOB_ALIGN);
   unsigned char *bytes = cb_realloc(blob->bytes, (size_t)length, 1);
   if (!bytes) return cb_fail_memory(diag, "self-test", (uint64_t)length);
   memset(bytes + blob->length, 0, (size_t)(length - blob->length));

@@ -14,6 +14,7 @@
 #ifndef CBGEN_ANALYSIS_PANELS_H
 #define CBGEN_ANALYSIS_PANELS_H
 
+#include "base/integers.h"
 #include "frontend/csr.h"
 
 enum { CB_PANEL_ROWS = 16, CB_BLOCK_COLS = 16, CB_BLOCK_SIZE = 256 };
@@ -33,7 +34,7 @@ struct cb_subblock {
   int64_t first[CB_PANEL_ROWS];     /* first nonzero of the sub-block in each row; consecutive from there */
 };
 
-static inline int64_t cb_panel_count(int64_t rows) { return (rows + CB_PANEL_ROWS - 1) / CB_PANEL_ROWS; }
+static inline int64_t cb_panel_count(int64_t rows) { return cb_divide_up(rows, CB_PANEL_ROWS); }
 
 void cb_panel_open(struct cb_panel_walk *walk, const struct cb_csr *csr, int64_t panel);
 int cb_panel_next(struct cb_panel_walk *walk, int aggregated, struct cb_subblock *block);

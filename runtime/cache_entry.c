@@ -5,6 +5,7 @@
  * head's own sum is right, and no section before its sum is. */
 #include "runtime/cache_parts.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@ enum {
 static const char magic[8] = "CBGENTRY";
 
 static int64_t aligned(int64_t offset) {
-  return (offset + CB_CACHE_ALIGN - 1) / CB_CACHE_ALIGN * CB_CACHE_ALIGN;
+  return cb_round_up(offset, CB_CACHE_ALIGN);
 }
 
 /* ---- sums: of a section's length, and of the digests of its windows, which threads compute side by side. A section
@@ -92,7 +93,7 @@ static int digest_batch(struct cb_hash digests[BATCH], const struct source *sour
 /* Returns as cb_cache_read_all does. */
 static int sum_of(struct cb_hash *sum, const struct source *source) {
   struct cb_hash digests[BATCH];
-  const int64_t windows = (source->length + WINDOW - 1) / WINDOW;
+  const int64_t windows = cb_divide_up(source->length, WINDOW);
   *sum = (struct cb_hash){0, 0};
   cb_hash_number(sum, "length", (uint64_t)source->length);
   for (int64_t first = 0; first < windows; first += BATCH) {
@@ -111,7 +112,7 @@ int cb_cache_digest_window(struct cb_hash *digest, const struct cb_cache_file *f
 }
 
 struct cb_hash cb_cache_fold(int64_t length, const struct cb_hash *digests) {
-  const int64_t windows = (length + WINDOW - 1) / WINDOW;
+  const int64_t windows = cb_divide_up(length, WINDOW);
   struct cb_hash sum = {0, 0};
   cb_hash_number(&sum, "length", (uint64_t)length);
   for (int64_t first = 0; first < windows; first += BATCH) {

@@ -3,6 +3,7 @@
  * one reads all of it and leaves its digest here; in the end the digests of all windows must give the section's sum. */
 #include "runtime/cache_parts.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -14,7 +15,7 @@ struct cb_cache_late {
 };
 
 static int64_t windows_of(const struct cb_cache_row *row) {
-  return (row->length + CB_CACHE_WINDOW - 1) / CB_CACHE_WINDOW;
+  return cb_divide_up(row->length, CB_CACHE_WINDOW);
 }
 
 static int64_t window_bytes(const struct cb_cache_row *row, int64_t window) {

@@ -3,6 +3,7 @@
 #include "runtime/calibrate.h"
 
 #include "base/embedded.h"
+#include "base/integers.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "runtime/timer.h"
@@ -97,7 +98,7 @@ static void walk_tiles(struct probe *probe, int64_t bytes, int64_t blocks) {
   probe->grid = blocks < probe->tiles ? blocks : probe->tiles;
   probe->blocks = (unsigned)probe->grid;
   probe->threads = THREADS;
-  probe->steps = (probe->tiles + probe->grid - 1) / probe->grid;
+  probe->steps = cb_divide_up(probe->tiles, probe->grid);
 }
 
 static enum cb_status fill(struct probe *probe, struct cb_diag *diag) {

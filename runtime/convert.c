@@ -3,6 +3,7 @@
  * fills its own part of the result, so the result does not depend on the number of threads. */
 #include "runtime/convert.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
 #include "base/real.h"
 
@@ -39,7 +40,7 @@ static int64_t slice_width(const struct cb_csr *csr, int64_t slice, int64_t numb
 }
 
 int64_t cb_sell_slots(const struct cb_csr *csr, int64_t slice) {
-  const int64_t slices = (csr->rows + slice - 1) / slice;
+  const int64_t slices = cb_divide_up(csr->rows, slice);
   int64_t slots = 0;
 #pragma omp parallel for schedule(static) reduction(+ : slots)
   for (int64_t i = 0; i < slices; i++) slots += slice * slice_width(csr, slice, i);
@@ -65,7 +66,7 @@ static void fill_slice(const struct cb_sell *sell, const struct cb_csr *csr, enu
 enum cb_status cb_sell_build(struct cb_sell *sell, const struct cb_csr *csr, int64_t slice, enum cb_type type,
                              struct cb_diag *diag) {
   const int64_t slots = cb_sell_slots(csr, slice);
-  *sell = (struct cb_sell){.slice = slice, .slices = (csr->rows + slice - 1) / slice, .slots = slots};
+  *sell = (struct cb_sell){.slice = slice, .slices = cb_divide_up(csr->rows, slice), .slots = slots};
   if (slots > INT32_MAX)
     return cb_fail(diag, CB_ERR_LIMIT, "sliced ELL would have %lld slots, more than 32-bit offsets reach",
                    (long long)slots);
@@ -140,7 +141,7 @@ static void fill_blocks(const struct cb_bsr *bsr, const struct collector *collec
 
 /* Counts the blocks of each block row into counts[1 …] when there is one; their sum. -1: out of memory. */
 static int64_t count_blocks(const struct cb_csr *csr, int64_t block, int32_t *counts) {
-  const int64_t rows = (csr->rows + block - 1) / block, cols = (csr->cols + block - 1) / block;
+  const int64_t rows = cb_divide_up(csr->rows, block), cols = cb_divide_up(csr->cols, block);
   int64_t total = 0;
   int failed = 0;
 #pragma omp parallel reduction(+ : total) reduction(| : failed)
@@ -183,8 +184,8 @@ static int fill_all(const struct cb_bsr *bsr, const struct cb_csr *csr, enum cb_
 enum cb_status cb_bsr_build(struct cb_bsr *bsr, const struct cb_csr *csr, int64_t block, enum cb_type type,
                             struct cb_diag *diag) {
   *bsr = (struct cb_bsr){.block = block,
-                         .block_rows = (csr->rows + block - 1) / block,
-                         .block_cols = (csr->cols + block - 1) / block};
+                         .block_rows = cb_divide_up(csr->rows, block),
+                         .block_cols = cb_divide_up(csr->cols, block)};
   bsr->row_ptr = cb_calloc((size_t)bsr->block_rows + 1, sizeof *bsr->row_ptr);
   bsr->blocks = bsr->row_ptr ? count_blocks(csr, block, bsr->row_ptr) : -1;
   if (bsr->blocks > INT32_MAX) {

@@ -2,6 +2,7 @@
 /* Images as sections of bytes, and back: see image.h. The section "operator" is written by `write_operator`
  * and read by `read_operator`, which name the same fields in the same order; what is read is then checked by
  * `check_image`, so that no number of a damaged or hostile block leads anywhere. */
+#include "base/integers.h"
 #include "base/memory.h"
 #include "runtime/cubin.h"
 #include "runtime/image.h"
@@ -111,7 +112,7 @@ void cb_image_write_numbers(struct cb_text *text, const struct cb_image *image, 
 }
 
 static int64_t align_up(int64_t offset) {
-  return (offset + CB_CACHE_ALIGN - 1) / CB_CACHE_ALIGN * CB_CACHE_ALIGN;
+  return cb_round_up(offset, CB_CACHE_ALIGN);
 }
 
 /* The contents one after the other, each from a multiple of CB_CACHE_ALIGN on. */

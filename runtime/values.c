@@ -2,6 +2,7 @@
 /* Value maps: see values.h. */
 #include "runtime/values.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
 #include "base/real.h"
 #include "runtime/value_frames.h"
@@ -15,7 +16,7 @@ void cb_value_map_release(struct cb_value_map *map) {
 int64_t cb_value_map_frames_at(const struct cb_value_map *map) {
   enum { LINE = 128 };
   const int64_t end = map->groups_count * (int64_t)sizeof *map->groups;
-  return (end + LINE - 1) / LINE * LINE;
+  return cb_round_up(end, LINE);
 }
 
 int64_t cb_value_map_bytes(const struct cb_value_map *map) {

@@ -14,6 +14,7 @@
 #include "analysis/layout.h"
 #include "analysis/sectors.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -112,7 +113,7 @@ static int walk_next(struct walk *walk, struct block *block) {
 /* ---- size: needs the part; adds the size and the number of blocks */
 
 static int64_t block_rows_of(const struct cb_csr *csr, struct size size) {
-  return (csr->rows + size.rows - 1) / size.rows;
+  return cb_divide_up(csr->rows, size.rows);
 }
 
 /* Blocks and nonzeros of every `stride`-th chunk of block rows; counts of block rows go to `count` unless
@@ -218,7 +219,7 @@ static int64_t equal_count(const struct state *state) {
 static void set_lanes(struct state *state, int lanes) {
   const int64_t per_block = WARPS * LANES / lanes;
   state->lanes = lanes;
-  state->slices = (state->block_rows + per_block - 1) / per_block * WARPS;
+  state->slices = cb_divide_up(state->block_rows, per_block) * WARPS;
   state->places = state->slices * (LANES / lanes);
   state->padding = (state->places - state->block_rows) * 8 <= state->block_rows ? state->equal : 0;
 }
@@ -240,7 +241,7 @@ static int64_t steps_of_slice(const struct state *state, int64_t slice) {
     const int64_t here = length_at(state, slice * places + i);
     length = here > length ? here : length;
   }
-  return (length + state->lanes - 1) / state->lanes;
+  return cb_divide_up(length, state->lanes);
 }
 
 static int64_t count_steps(struct state *state) {
@@ -564,7 +565,7 @@ static void visit_sectors(const void *user, int64_t thread_block, struct cb_sect
 static enum cb_status predict(struct cb_draft *draft, const struct state *state, struct cb_diag *diag) {
   enum { NS_PER_BATCH = 800 };
   const int64_t batch = choose_batch(state, draft);
-  draft->region.cost.chain_ns = (state->longest + batch - 1) / batch * NS_PER_BATCH;
+  draft->region.cost.chain_ns = cb_divide_up(state->longest, batch) * NS_PER_BATCH;
   draft->region.cost.stream_percent = 95;
   const struct cb_sectors_of gathers = {.blocks = draft->region.blocks,
                                         .blocks_per_sm = draft->region.blocks_per_sm,

@@ -22,6 +22,7 @@
 
 #include "analysis/diagonals.h"
 #include "analysis/values.h"
+#include "base/integers.h"
 #include "base/memory.h"
 #include "base/real.h"
 
@@ -163,7 +164,7 @@ static void find_inside(struct state *state) {
   const int64_t least = state->offset[0], most = state->offset[state->diagonals - 1];
   const int64_t first_row = least < 0 ? -least : 0;
   const int64_t end_row = csr->rows < csr->cols - most ? csr->rows : csr->cols - most;
-  const int64_t first = (first_row + ROWS - 1) / ROWS,
+  const int64_t first = cb_divide_up(first_row, ROWS),
                 end = end_row == csr->rows ? state->slices : end_row / ROWS;
   if (first >= end) return;
   state->first_inside = first;
@@ -176,8 +177,8 @@ static void find_inside(struct state *state) {
  * is the time of one thread, and registers are there to have more loads under way: the launch says so, since
  * the compiler spares them otherwise. Streaming wants threads instead. */
 static int64_t blocks_in_a_wave(const struct state *state, const struct cb_target *target) {
-  const int64_t blocks = (state->csr->rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
-  return (blocks + target->multiprocessors - 1) / target->multiprocessors;
+  const int64_t blocks = cb_divide_up(state->csr->rows, BLOCK_ROWS);
+  return cb_divide_up(blocks, target->multiprocessors);
 }
 
 /* Diagonals of `count` whose loads are under way together: what a thread has registers for. */
@@ -392,7 +393,7 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
                    stored               ? "dia/multiply.cu.in"
                    : state->repeats > 1 ? "dia/multiply_even_rows.cu.in"
                                         : "dia/multiply_even.cu.in");
-  draft->region.blocks = (rows + block_rows - 1) / block_rows;
+  draft->region.blocks = cb_divide_up(rows, block_rows);
   /* 40 registers, as in sell; 32 are enough where few diagonals are loaded, and none of values */
   draft->region.blocks_per_sm = wave <= 4 ? (int)wave : stored || state->diagonals > FEW ? 6 : 8;
   draft->region.commit = draft->commit;
@@ -428,13 +429,13 @@ static enum cb_status dia_plan(struct cb_draft *draft, struct cb_diag *diag) {
   if (!state) return cb_fail_memory(diag, "dia layout", sizeof *state);
   draft->work.state = state;
   state->csr = csr;
-  state->slices = (csr->rows + ROWS - 1) / ROWS;
+  state->slices = cb_divide_up(csr->rows, ROWS);
   enum cb_status s = find_diagonals(state, diag);
   if (!s) s = sort_diagonals(state, draft, diag);
   if (s) return s;
   find_inside(state);
   const int holed = state->count[HOLED];
-  state->words = holed ? (holed + words_vector(holed) - 1) / words_vector(holed) * words_vector(holed) : 0;
+  state->words = holed ? cb_round_up(holed, words_vector(holed)) : 0;
   state->repeats = choose_repeats(state, draft->options, draft->target);
   draft_region(draft, state);
   predict(draft, state);

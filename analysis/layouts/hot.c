@@ -23,6 +23,7 @@
 #include "analysis/layout.h"
 
 #include "analysis/layouts/hot_columns.h"
+#include "base/integers.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -77,8 +78,6 @@ static void state_release(void *memory) {
   cb_free(state);
 }
 
-static int64_t divide_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- rows: needs the columns; adds hot_in_row, hot_nonzeros */
 
@@ -109,7 +108,7 @@ static struct share row_share(const struct state *state, int64_t row) {
 }
 
 static int64_t pieces_of(const struct state *state, int64_t row) {
-  const int64_t pieces = divide_up(cb_csr_row_length(state->csr, row), state->piece);
+  const int64_t pieces = cb_divide_up(cb_csr_row_length(state->csr, row), state->piece);
   return pieces > 1 ? pieces : 1;
 }
 
@@ -118,8 +117,8 @@ static struct share chunk_of(const struct state *state, int64_t row) {
   const struct share whole = row_share(state, row);
   const int64_t pieces = pieces_of(state, row);
   if (pieces == 1) return (struct share){whole.hot + 1, whole.cold + 1};
-  return (struct share){(divide_up(whole.hot, pieces * LANES) + !whole.hot) * LANES,
-                        (divide_up(whole.cold, pieces * LANES) + !whole.cold) * LANES};
+  return (struct share){(cb_divide_up(whole.hot, pieces * LANES) + !whole.hot) * LANES,
+                        (cb_divide_up(whole.cold, pieces * LANES) + !whole.cold) * LANES};
 }
 
 /* ---- slices: needs the rows' shares; adds all about slices and places but the steps */
@@ -172,7 +171,7 @@ static int push_pieces(struct state *state) {
 
 static int lanes_for(const struct state *state, struct share share) {
   int log2 = 0;
-  while (log2 < 5 && divide_up(share.hot, 1 << log2) + divide_up(share.cold, 1 << log2) > state->aim) log2++;
+  while (log2 < 5 && cb_divide_up(share.hot, 1 << log2) + cb_divide_up(share.cold, 1 << log2) > state->aim) log2++;
   return log2;
 }
 
@@ -180,8 +179,8 @@ static int lanes_for(const struct state *state, struct share share) {
 static int64_t row_key(const struct state *state, int64_t row) {
   const struct share share = row_share(state, row);
   const int log2 = lanes_for(state, share);
-  const int64_t hot = smaller(divide_up(share.hot, 1 << log2), STEP_KEYS - 1);
-  const int64_t cold = smaller(divide_up(share.cold, 1 << log2), STEP_KEYS - 1);
+  const int64_t hot = cb_smaller(cb_divide_up(share.hot, 1 << log2), STEP_KEYS - 1);
+  const int64_t cold = cb_smaller(cb_divide_up(share.cold, 1 << log2), STEP_KEYS - 1);
   return ((5 - log2) * STEP_KEYS + STEP_KEYS - 1 - cold) * STEP_KEYS + STEP_KEYS - 1 - hot;
 }
 
@@ -227,8 +226,8 @@ static struct share place_share(const struct state *state, int64_t slice, int64_
   if (slice >= state->split_slices) return share;
   const struct share chunk = chunk_of(state, row);
   const int64_t piece = state->piece_number[slice];
-  share.hot = smaller(share.hot - smaller(share.hot, piece * chunk.hot), chunk.hot);
-  share.cold = smaller(share.cold - smaller(share.cold, piece * chunk.cold), chunk.cold);
+  share.hot = cb_smaller(share.hot - cb_smaller(share.hot, piece * chunk.hot), chunk.hot);
+  share.cold = cb_smaller(share.cold - cb_smaller(share.cold, piece * chunk.cold), chunk.cold);
   return share;
 }
 
@@ -237,7 +236,7 @@ static struct share slice_steps(const struct state *state, int64_t slice) {
   const int log2 = state->lanes_log2[slice];
   for (int64_t i = 0; i < LANES >> log2; i++) {
     const struct share share = place_share(state, slice, i);
-    const int64_t hot = divide_up(share.hot, 1 << log2), cold = divide_up(share.cold, 1 << log2);
+    const int64_t hot = cb_divide_up(share.hot, 1 << log2), cold = cb_divide_up(share.cold, 1 << log2);
     steps.hot = hot > steps.hot ? hot : steps.hot;
     steps.cold = cold > steps.cold ? cold : steps.cold;
   }
@@ -250,7 +249,7 @@ enum { WEIGHTS = 4 * STEP_KEYS };
 
 static int64_t weight_of(const struct state *state, int64_t slice) {
   const struct share steps = slice_steps(state, slice);
-  return smaller(steps.hot + 2 * steps.cold, WEIGHTS - 1);
+  return cb_smaller(steps.hot + 2 * steps.cold, WEIGHTS - 1);
 }
 
 /* Where the slice of a rank goes: warps take every `warps`-th, so the order turns in every other round. */
@@ -385,8 +384,8 @@ static void fill_lanes(const struct state *state, int64_t slice, uint32_t *hot, 
   for (int64_t lane = 0; lane < LANES; lane++) {
     const int64_t i = lane >> log2, turn = lane % lanes, at = LANES * slice + lane;
     const struct share share = place_share(state, slice, i);
-    hot[at] = (uint32_t)(divide_up(share.hot + lanes - turn, lanes) - 1);
-    cold[at] = (uint32_t)(divide_up(share.cold + lanes - turn, lanes) - 1);
+    hot[at] = (uint32_t)(cb_divide_up(share.hot + lanes - turn, lanes) - 1);
+    cold[at] = (uint32_t)(cb_divide_up(share.cold + lanes - turn, lanes) - 1);
   }
 }
 
@@ -472,7 +471,7 @@ static void draft_entries(struct cb_draft *draft, const struct state *state) {
     cb_draft_hole(draft, "hot_entry", "vector_t(load_x(vectors, hot_column(arrays, i)))");
     return;
   }
-  const int64_t before = divide_up(state->split_slices, ALIGNED) * ALIGNED, entries = state->at.hot + state->at.warm;
+  const int64_t before = cb_divide_up(state->split_slices, ALIGNED) * ALIGNED, entries = state->at.hot + state->at.warm;
   const int64_t each = entries > draft->target->multiprocessors * INT64_C(2048) ? PREPARE_EACH : 1;
   cb_draft_fact(draft, "gather", "first");
   cb_draft_hole(draft, "hot_entry", "load_l2(gathered(vectors) + i)");
@@ -483,7 +482,7 @@ static void draft_entries(struct cb_draft *draft, const struct state *state) {
   draft->region.carry_slots = before + entries;
   draft->region.carry_width = 1;
   if (!draft->region.carry_counters) draft->region.carry_counters = 1; /* scratch has both kinds, or none */
-  draft->region.prepare_blocks = divide_up(entries, PREPARE_THREADS * each);
+  draft->region.prepare_blocks = cb_divide_up(entries, PREPARE_THREADS * each);
 }
 
 /* Where the entry of a cold nonzero is: in x, among the warm ones, or in either. */
@@ -548,7 +547,7 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
 /* Gathers that leave the multiprocessor share the way from L2 with the stream. */
 static void predict(struct cb_draft *draft, const struct state *state) {
   struct cb_cost *cost = &draft->region.cost;
-  const int64_t copied = state->at.gather ? divide_up(state->at.hot * state->vector_bytes, 32) : state->at.hot;
+  const int64_t copied = state->at.gather ? cb_divide_up(state->at.hot * state->vector_bytes, 32) : state->at.hot;
   cost->sectors = state->csr->nnz - state->hot_nonzeros + state->blocks * copied;
   cost->work_ns = cb_plan_gather_ns(cost->sectors, draft->target) +
                   draft->region.bytes * 6 / 10 / draft->target->read_gb_per_s + state->at.miss_ns;
@@ -561,7 +560,7 @@ static void choose_shape(struct state *state, const struct cb_options *options, 
   const int64_t slots = state->csr->nnz + state->csr->rows;
   state->threads = options->hot_threads ? (int)options->hot_threads : 1024;
   state->batch = options->hot_batch ? (int)options->hot_batch : 4;
-  state->blocks = smaller(target->multiprocessors, divide_up(slots, 4 * state->threads));
+  state->blocks = cb_smaller(target->multiprocessors, cb_divide_up(slots, 4 * state->threads));
 }
 
 static enum cb_status choose_columns(struct state *state, const struct cb_draft *draft, struct cb_diag *diag) {

@@ -5,6 +5,7 @@
 #include "analysis/layouts/hot_columns.h"
 
 #include "analysis/plan.h"
+#include "base/integers.h"
 #include "base/memory.h"
 
 enum {
@@ -24,12 +25,6 @@ struct histogram {
   int64_t occupied;
 };
 
-static int64_t divide_up(int64_t count, int64_t by) {
-  return (count + by - 1) / by;
-}
-static int64_t smaller(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
 static int64_t key_of(uint32_t count) {
   return count < COUNT_KEYS ? count : COUNT_KEYS - 1;
 }
@@ -62,9 +57,9 @@ static struct choice weigh(const struct histogram *histogram, const struct cb_ho
                            int gather) {
   struct choice choice = {.gather = gather};
   const int64_t copies =
-      gather ? divide_up(shape->blocks * shape->vector_bytes, SECTOR_BYTES) : shape->blocks;
+      gather ? cb_divide_up(shape->blocks * shape->vector_bytes, SECTOR_BYTES) : shape->blocks;
   for (int64_t count = COUNT_KEYS - 1; count > copies && choice.columns < most; count--) {
-    const int64_t taken = smaller(histogram->columns_with[count], most - choice.columns);
+    const int64_t taken = cb_smaller(histogram->columns_with[count], most - choice.columns);
     choice.columns += taken;
     choice.nonzeros += taken * count;
   }
@@ -82,13 +77,13 @@ static enum cb_status choose_hot(struct cb_hot_columns *columns, const struct hi
     return cb_fail(diag, CB_ERR_LIMIT,
                    "%lld hot columns do not fit into shared memory; '%s' has room for %lld",
                    (long long)options->hot_columns, shape->target->model, (long long)room);
-  struct choice best = weigh(histogram, shape, smaller(half, room), 0);
-  const struct choice gathered = weigh(histogram, shape, smaller(half, room), 1);
+  struct choice best = weigh(histogram, shape, cb_smaller(half, room), 0);
+  const struct choice gathered = weigh(histogram, shape, cb_smaller(half, room), 1);
   const int gather =
       options->hot_gather == CB_AUTO ? gathered.saved_ns > best.saved_ns : options->hot_gather == CB_ON;
   if (gather) best = gathered;
   columns->gather = gather;
-  columns->hot = smaller(options->hot_columns ? options->hot_columns : best.columns, histogram->occupied);
+  columns->hot = cb_smaller(options->hot_columns ? options->hot_columns : best.columns, histogram->occupied);
   if (!options->hot_columns &&
       (best.nonzeros * 100 < shape->csr->nnz * options->hot_share || best.saved_ns < CB_HOT_NS_WORTH))
     return cb_fail(
@@ -142,15 +137,15 @@ static struct warmth weigh_warm(const struct histogram *histogram, const struct 
   double requests = 0, missed = 0;
   int64_t columns = 0, skipped = 0;
   for (int64_t count = COUNT_KEYS - 1; count > 0; count--) {
-    const int64_t with = histogram->columns_with[count], skip = smaller(with, hot - skipped);
+    const int64_t with = histogram->columns_with[count], skip = cb_smaller(with, hot - skipped);
     skipped += skip;
     requests += (double)((with - skip) * count);
   }
   struct warmth best = warmth_of(shape, 0, 0, requests);
   skipped = 0;
   for (int64_t count = COUNT_KEYS - 1; count > 0 && columns < most; count--) {
-    const int64_t with = histogram->columns_with[count], skip = smaller(with, hot - skipped);
-    const int64_t taken = smaller(with - skip, most - columns);
+    const int64_t with = histogram->columns_with[count], skip = cb_smaller(with, hot - skipped);
+    const int64_t taken = cb_smaller(with - skip, most - columns);
     skipped += skip;
     if (!taken) continue;
     columns += taken;
@@ -165,11 +160,11 @@ static struct warmth weigh_warm(const struct histogram *histogram, const struct 
 static void choose_warm(struct cb_hot_columns *columns, const struct histogram *histogram,
                         const struct cb_hot_shape *shape) {
   const int64_t asked = shape->options->hot_warm, wide = INT32_MAX - shape->csr->cols; /* indices are int */
-  const int64_t most = smaller(histogram->occupied - columns->hot, wide);
+  const int64_t most = cb_smaller(histogram->occupied - columns->hot, wide);
   const struct warmth none = weigh_warm(histogram, shape, columns->hot, 0, 0);
   struct warmth warm = none;
   if (asked)
-    warm = weigh_warm(histogram, shape, columns->hot, smaller(asked, most), smaller(asked, most));
+    warm = weigh_warm(histogram, shape, columns->hot, cb_smaller(asked, most), cb_smaller(asked, most));
   else if (shape->options->hot_gather != CB_OFF)
     warm = weigh_warm(histogram, shape, columns->hot, 0, most);
   const double launch = columns->gather ? 0 : CB_HOT_PREPARE_NS;

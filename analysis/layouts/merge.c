@@ -20,6 +20,7 @@
 #include "analysis/layout.h"
 #include "analysis/sectors.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -70,10 +71,6 @@ static void state_release(void *memory) {
   cb_free(state->pieces);
   cb_free(state->first_step);
   cb_free(state);
-}
-
-static int64_t round_up(int64_t value, int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
 }
 
 static int64_t tile_size(const struct state *state) {
@@ -134,7 +131,7 @@ static int cut_tiles(struct state *state) {
 
 /* Pieces of equal length, up to 31 nonzeros, of one row. Returns how many. */
 static int64_t pieces_of(int64_t length, int64_t piece) {
-  return length > piece ? (length + piece - 1) / piece : 1;
+  return length > piece ? cb_divide_up(length, piece) : 1;
 }
 
 static int add_pieces(struct state *state, const struct cb_options *options, int cut, int64_t *at) {
@@ -184,11 +181,11 @@ static int place_tiles(struct state *state, const struct cb_options *options) {
   state->padded = choose_padded(state, options);
   state->first_step = cb_alloc((size_t)state->tiles_count + 1, sizeof *state->first_step);
   if (!state->first_step) return 0;
-  int64_t step = round_up(state->long_slots, LANES) / LANES;
+  int64_t step = cb_divide_up(state->long_slots, LANES);
   for (int64_t t = 0; t < state->tiles_count; t++) {
     state->first_step[t] = step;
     const int64_t slots = state->padded ? tile_size(state) : state->tiles[t].end - state->tiles[t].begin;
-    step += round_up(slots, LANES) / LANES;
+    step += cb_divide_up(slots, LANES);
   }
   if (step > INT32_MAX / LANES - tile_size(state))
     step += tile_size(state); /* no index of a guarded load overflows */
@@ -458,7 +455,7 @@ static void draft_empty(struct cb_draft *draft, struct state *state) {
   int64_t at = 0;
   for (int64_t row = 0; rows && row < csr->rows; row++)
     if (!cb_csr_row_length(csr, row)) rows[at++] = (uint32_t)row;
-  const int64_t least = (state->empty_rows + ZEROS - 1) / ZEROS;
+  const int64_t least = cb_divide_up(state->empty_rows, ZEROS);
   if (state->blocks < least) state->blocks = least;
   cb_draft_index(draft, "empty_row", "rows without nonzeros", rows, 0, state->empty_rows);
   cb_draft_constant(draft, "kEmptyRows", state->empty_rows, "matrix: rows without nonzeros");
@@ -530,7 +527,7 @@ static int64_t longest_chain(const struct state *state, int64_t begin, int64_t e
     const int64_t length = state->pieces[p].end - state->pieces[p].begin;
     longest = length > longest ? length : longest;
   }
-  return (longest + PIECE - 1) / PIECE * batch_ns;
+  return cb_divide_up(longest, PIECE) * batch_ns;
 }
 
 /* A tile is one batch of loads, and adding up takes longer than that; long rows are batches one after the other, and

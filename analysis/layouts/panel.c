@@ -22,6 +22,7 @@
  */
 #include "analysis/layouts/panel_cut.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -41,16 +42,6 @@ static void release(void *memory) {
   cb_free(memory);
 }
 
-static int64_t divide_up(int64_t count, int64_t by) {
-  return (count + by - 1) / by;
-}
-static int64_t smaller(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-static int64_t larger(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
 /* ---- contents of the arrays: needs slices */
 
 static int64_t panel_slots(const struct cb_panel_cut *cut) {
@@ -59,7 +50,7 @@ static int64_t panel_slots(const struct cb_panel_cut *cut) {
 
 /* Steps of 32 slots that long rows take: in front of all panels. */
 static int64_t long_steps(const struct cb_panel_cut *cut) {
-  return divide_up(cut->long_slots, LANES);
+  return cb_divide_up(cut->long_slots, LANES);
 }
 
 /* Slot of nonzero k of the row at place `in_slice` of a slice, among the panels' slots. */
@@ -185,7 +176,7 @@ static void draft_columns(struct cb_draft *draft, struct cb_panel_cut *cut) {
 
 static uint32_t no_row(const struct cb_panel_cut *cut) {
   int64_t most = 0;
-  for (int64_t p = 0; p < cut->panels; p++) most = larger(most, cut->first_row[p + 1] - cut->first_row[p]);
+  for (int64_t p = 0; p < cut->panels; p++) most = cb_larger(most, cut->first_row[p + 1] - cut->first_row[p]);
   return (uint32_t)most;
 }
 
@@ -246,7 +237,7 @@ static int lanes_are_equal(const struct cb_panel_cut *cut) {
 static int64_t longest_slice(const struct cb_panel_cut *cut) {
   int64_t longest = 0;
   for (int64_t slice = 0; slice < cut->slices; slice++)
-    longest = larger(longest, cut->first_step[slice + 1] - cut->first_step[slice]);
+    longest = cb_larger(longest, cut->first_step[slice + 1] - cut->first_step[slice]);
   return longest;
 }
 
@@ -254,10 +245,10 @@ static int64_t longest_slice(const struct cb_panel_cut *cut) {
  * average. */
 static int64_t choose_batch(const struct cb_panel_cut *cut, const struct cb_options *options,
                             int64_t longest) {
-  const int64_t mean = divide_up(cut->first_step[cut->slices], larger(cut->slices, 1));
+  const int64_t mean = cb_divide_up(cut->first_step[cut->slices], cb_larger(cut->slices, 1));
   if (options->panel_batch) return options->panel_batch;
-  if (longest <= MOST_BATCH) return larger(longest, 1);
-  return larger(2, smaller(mean, MOST_BATCH));
+  if (longest <= MOST_BATCH) return cb_larger(longest, 1);
+  return cb_larger(2, cb_smaller(mean, MOST_BATCH));
 }
 
 static int64_t slices_of_panels(const struct cb_panel_cut *cut) {
@@ -290,11 +281,11 @@ static void draft_rounds(struct cb_draft *draft, const struct cb_panel_cut *cut)
 /* Entries of x in static shared memory, or in the launch's when they are more than that may have. */
 static void draft_entries(struct cb_draft *draft, const struct cb_panel_cut *cut) {
   int64_t units = 1;
-  for (int64_t p = 0; p < cut->panels; p++) units = larger(units, cut->units[p]);
+  for (int64_t p = 0; p < cut->panels; p++) units = cb_larger(units, cut->units[p]);
   const int64_t entries = units << cut->unit_log2, bytes = entries * cut->x_bytes;
   const int dynamic = bytes > PLAIN_SHARED - CB_PANEL_OWN;
   cb_draft_constant(draft, "kEntries", entries, "plan: entries of x that a panel holds at most");
-  cb_draft_constant(draft, "kStage", smaller(divide_up(entries, cut->threads), MOST_STAGE),
+  cb_draft_constant(draft, "kStage", cb_smaller(cb_divide_up(entries, cut->threads), MOST_STAGE),
                     "plan: entries of x that a thread loads together");
   cb_draft_include(draft, "entries", dynamic ? "panel/entries_dynamic.cu.in" : "panel/entries_static.cu.in");
   cb_draft_hole(draft, "shared", dynamic ? "" : "__shared__ ");
@@ -415,8 +406,8 @@ static int64_t longest_chain(const struct cb_panel_cut *cut, int64_t batch) {
     for (int64_t warp = 0; warp < cut->warps; warp++) {
       int64_t batches = 0;
       for (int64_t slice = cut->first_slice[p] + warp; slice < cut->first_slice[p + 1]; slice += cut->warps)
-        batches += larger(1, divide_up(cut->first_step[slice + 1] - cut->first_step[slice], batch));
-      longest = larger(longest, batches);
+        batches += cb_larger(1, cb_divide_up(cut->first_step[slice + 1] - cut->first_step[slice], batch));
+      longest = cb_larger(longest, batches);
     }
   return longest;
 }
@@ -441,10 +432,10 @@ static void predict(struct cb_draft *draft, const struct cb_panel_cut *cut) {
   const int64_t batch = choose_batch(cut, draft->options, longest_slice(cut));
   int64_t longest = 0;
   for (int64_t p = 0; p < cut->pieces_count; p++)
-    longest = larger(longest, cut->pieces[p].end - cut->pieces[p].begin);
-  const int64_t long_ns = divide_up(longest, (int64_t)cut->threads * CB_PANEL_LONG_BATCH) * NS_LONG_BATCH;
+    longest = cb_larger(longest, cut->pieces[p].end - cut->pieces[p].begin);
+  const int64_t long_ns = cb_divide_up(longest, (int64_t)cut->threads * CB_PANEL_LONG_BATCH) * NS_LONG_BATCH;
   cost->sectors = cut->sectors + long_sectors(cut);
-  cost->chain_ns = larger(NS_STAGE + (longest_chain(cut, batch) - 1) * NS_PER_BATCH, long_ns);
+  cost->chain_ns = cb_larger(NS_STAGE + (longest_chain(cut, batch) - 1) * NS_PER_BATCH, long_ns);
   cost->tail_ns = NS_BARRIER + (cut->cut_pieces ? NS_CARRY : 0);
   cost->stream_percent = STREAM_PERCENT;
 }

@@ -4,6 +4,7 @@
  */
 #include "analysis/layouts/panel_cut.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -18,16 +19,6 @@ enum {
   LENGTH_KEYS = 2048,
   SAMPLES = 24 /* panels that the unit is chosen from */
 };
-
-static int64_t divide_up(int64_t count, int64_t by) {
-  return (count + by - 1) / by;
-}
-static int64_t smaller(int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-static int64_t larger(int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
 
 /* Units of one row, whose columns ascend. */
 static int64_t row_units(const struct cb_panel_cut *cut, int64_t row) {
@@ -67,17 +58,17 @@ static int choose_lanes(const struct cb_csr *csr, const struct cb_options *optio
 static void choose_shape(struct cb_panel_cut *cut, const struct cb_options *options,
                          const struct cb_target *target) {
   const struct cb_csr *csr = cut->csr;
-  const int64_t mean = larger(divide_up(csr->nnz, csr->rows), 1);
+  const int64_t mean = cb_larger(cb_divide_up(csr->nnz, csr->rows), 1);
   cut->threads = options->panel_threads ? (int)options->panel_threads : 256;
   cut->warps = cut->threads / LANES;
   cut->lanes_log2 = choose_lanes(csr, options, target);
   const int64_t at_once = cut->threads >> cut->lanes_log2, slots = CB_PANEL_THREADS / cut->threads;
-  const int64_t wanted = 4 * larger(slots, 1) * target->multiprocessors;
-  int64_t rounds = smaller(csr->rows / at_once / wanted, MOST_NONZEROS / (at_once * mean));
-  rounds = larger(1, smaller(rounds, MOST_ROUNDS));
+  const int64_t wanted = 4 * cb_larger(slots, 1) * target->multiprocessors;
+  int64_t rounds = cb_smaller(csr->rows / at_once / wanted, MOST_NONZEROS / (at_once * mean));
+  rounds = cb_larger(1, cb_smaller(rounds, MOST_ROUNDS));
   cut->most_rows = options->panel_rows ? options->panel_rows : rounds * at_once;
-  cut->most_nonzeros = larger(2 * mean * cut->most_rows, 1024);
-  cut->aim = larger(2 * divide_up(mean, INT64_C(1) << cut->lanes_log2), 8);
+  cut->most_nonzeros = cb_larger(2 * mean * cut->most_rows, 1024);
+  cut->aim = cb_larger(2 * cb_divide_up(mean, INT64_C(1) << cut->lanes_log2), 8);
   cut->long_row = 2 * LANES * cut->aim;
 }
 
@@ -87,12 +78,12 @@ static enum cb_status choose_entries(int64_t *entries, const struct cb_panel_cut
                                      const struct cb_options *options, const struct cb_target *target,
                                      struct cb_diag *diag) {
   const int64_t room = (target->shared_per_block - CB_PANEL_OWN) / cut->x_bytes;
-  const int64_t share = target->shared_per_sm / larger(CB_PANEL_THREADS / cut->threads, 1) - CB_PANEL_OWN;
+  const int64_t share = target->shared_per_sm / cb_larger(CB_PANEL_THREADS / cut->threads, 1) - CB_PANEL_OWN;
   if (options->panel_columns > room)
     return cb_fail(diag, CB_ERR_LIMIT,
                    "%lld entries of x do not fit into shared memory; '%s' has room for %lld",
                    (long long)options->panel_columns, target->model, (long long)room);
-  *entries = options->panel_columns ? options->panel_columns : smaller(share / cut->x_bytes, room);
+  *entries = options->panel_columns ? options->panel_columns : cb_smaller(share / cut->x_bytes, room);
   return CB_OK;
 }
 
@@ -264,7 +255,7 @@ static int cut_panels(struct cb_panel_cut *cut) {
 static int64_t pieces_of(const struct cb_panel_cut *cut, int64_t length) {
   const int64_t most =
       (int64_t)cut->threads * CB_PANEL_LONG_BATCH; /* one batch for each thread; two more beat a carry */
-  return length > 3 * most ? divide_up(length, most) : 1;
+  return length > 3 * most ? cb_divide_up(length, most) : 1;
 }
 
 /* Lists the long rows that are cut, or those that are not; only counts them while there is no list. */
@@ -301,12 +292,12 @@ static int cut_long_rows(struct cb_panel_cut *cut) {
 /* ---- slices: needs panels; adds all about slices and places */
 
 static int64_t steps_for(int64_t length, int log2) {
-  return divide_up(length, INT64_C(1) << log2);
+  return cb_divide_up(length, INT64_C(1) << log2);
 }
 
 static int64_t length_key(const struct cb_panel_cut *cut, int64_t row) {
   return LENGTH_KEYS - 1 -
-         smaller(steps_for(cb_csr_row_length(cut->csr, row), cut->lanes_log2), LENGTH_KEYS - 1);
+         cb_smaller(steps_for(cb_csr_row_length(cut->csr, row), cut->lanes_log2), LENGTH_KEYS - 1);
 }
 
 /* The rows of a panel that have places into work->sorted: most steps first, ties in their order. Returns how
@@ -340,7 +331,7 @@ static void cut_slices(struct cb_panel_cut *cut, int64_t panel, struct cb_panel_
     for (int64_t i = 0; i < LANES >> log2; i++, next++) {
       const int32_t row = next < count ? work->sorted[next] : NO_ROW;
       if (fill) cut->row[*place + i] = row;
-      if (row != NO_ROW) steps = larger(steps, steps_for(cb_csr_row_length(cut->csr, row), log2));
+      if (row != NO_ROW) steps = cb_larger(steps, steps_for(cb_csr_row_length(cut->csr, row), log2));
     }
     if (fill) {
       cut->slice_lanes[*slice] = (unsigned char)log2;
@@ -384,9 +375,9 @@ static void even_out(struct cb_panel_cut *cut, int64_t *places) {
   int64_t all = 0, most = 1;
   for (int64_t p = 1; p <= cut->panels; p++) {
     all += cut->first_slice[p];
-    most = larger(most, cut->first_slice[p]);
+    most = cb_larger(most, cut->first_slice[p]);
   }
-  most = divide_up(most, cut->warps) * cut->warps;
+  most = cb_divide_up(most, cut->warps) * cut->warps;
   if (most * cut->panels > all + all / 4 + cut->warps) return;
   for (int64_t p = 1; p <= cut->panels; p++) {
     places[p] += (most - cut->first_slice[p]) * (LANES >> cut->lanes_log2);

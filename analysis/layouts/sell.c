@@ -18,6 +18,7 @@
 #include "analysis/layout.h"
 #include "analysis/sectors.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -95,11 +96,9 @@ static int64_t slice_first(const struct state *state, int64_t slice) {
   return state->varied ? (int64_t)state->first_place[slice] : slice * (LANES / state->lanes);
 }
 
-static int64_t steps_for(int64_t length, int64_t lanes) { return (length + lanes - 1) / lanes; }
-
 /* Steps of a slice whose longest place has `length` nonzeros: whole vectors. */
 static int64_t slice_steps(const struct state *state, int64_t length, int64_t lanes) {
-  return steps_for(length, lanes * state->vector) * state->vector;
+  return cb_divide_up(length, lanes * state->vector) * state->vector;
 }
 
 /* Which nonzero of its place a lane (of the place's `lanes`) meets in a step. */
@@ -214,7 +213,7 @@ static int push_pieces(struct state *state) {
   const struct cb_csr *csr = state->csr;
   int64_t pieces = 0, at = 0;
   for (int64_t row = 0; row < csr->rows; row++)
-    if (cb_csr_row_length(csr, row) > state->piece) pieces += steps_for(cb_csr_row_length(csr, row), state->piece);
+    if (cb_csr_row_length(csr, row) > state->piece) pieces += cb_divide_up(cb_csr_row_length(csr, row), state->piece);
   state->piece_first = cb_alloc((size_t)pieces, sizeof *state->piece_first);
   if (!state->piece_first) return 0;
   for (int64_t row = 0; row < csr->rows; row++) {
@@ -239,7 +238,7 @@ static int push_rows(struct state *state, const int32_t *sorted) {
       continue;
     }
     int log2 = 0;
-    while (log2 < 5 && steps_for(length, INT64_C(1) << log2) > state->target) log2++;
+    while (log2 < 5 && cb_divide_up(length, INT64_C(1) << log2) > state->target) log2++;
     if (!push_slice(state, log2, state->places)) return 0;
     /* A slice ends with its window: the next one begins with long rows. */
     const int64_t window_end = (next / WINDOW + 1) * WINDOW, end = window_end < csr->rows ? window_end : csr->rows;
@@ -280,7 +279,7 @@ static int64_t predict_ns(const struct state *state, const struct cb_target *tar
   enum { NS_PER_BATCH = 800, NS_ORDER = 300, NS_CARRY = 1500, ORDER_BYTES = 12 };
   const int64_t order = state->sorted ? state->csr->rows * ORDER_BYTES : 0;
   return (steps * LANES * state->slot_bytes + order) / target->read_gb_per_s +
-         steps_for(longest, MOST_BATCH) * NS_PER_BATCH + (state->sorted ? NS_ORDER : 0) +
+         cb_divide_up(longest, MOST_BATCH) * NS_PER_BATCH + (state->sorted ? NS_ORDER : 0) +
          (state->split_slices ? NS_CARRY : 0);
 }
 
@@ -488,10 +487,10 @@ static int64_t longest_slice(const struct state *state) {
  * 2 to 8. */
 static int64_t choose_batch(const struct state *state, int64_t longest) {
   const int64_t steps = state->first_step[state->slices];
-  const int64_t mean = (steps + state->slices - 1) / state->slices;
+  const int64_t mean = cb_divide_up(steps, state->slices);
   if (longest <= MOST_BATCH) return longest > state->vector ? longest : state->vector;
   const int64_t batch = mean > MOST_BATCH ? MOST_BATCH : mean < 2 ? 2 : mean;
-  return (batch + state->vector - 1) / state->vector * state->vector;
+  return cb_round_up(batch, state->vector);
 }
 
 static void draft_region(struct cb_draft *draft, const struct state *state) {
@@ -538,7 +537,7 @@ static enum cb_status predict(struct cb_draft *draft, const struct state *state,
                                         .user = state,
                                         .visit = visit_sectors};
   const int64_t longest = longest_slice(state);
-  draft->region.cost.chain_ns = steps_for(longest, choose_batch(state, longest)) * NS_PER_BATCH;
+  draft->region.cost.chain_ns = cb_divide_up(longest, choose_batch(state, longest)) * NS_PER_BATCH;
   draft->region.cost.tail_ns = state->split_slices ? NS_CARRY : 0;
   draft->region.cost.stream_percent = STREAM_PERCENT;
   return cb_sectors_estimate(&draft->region.cost.sectors, &gathers, diag);
@@ -559,7 +558,7 @@ static enum cb_status sell_plan(struct cb_draft *draft, struct cb_diag *diag) {
   state->lanes = choose_lanes(csr, draft->options, draft->target);
   state->vector = choose_vector(state, draft->options);
   const int64_t block_rows = WARPS * LANES / state->lanes;
-  state->slices = (csr->rows + block_rows - 1) / block_rows * WARPS;
+  state->slices = cb_divide_up(csr->rows, block_rows) * WARPS;
   state->first_step = cb_calloc((size_t)state->slices + 1, sizeof *state->first_step);
   if (!state->first_step) return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
   const enum cb_status s = decide_order(state, draft->options, draft->target, diag);
