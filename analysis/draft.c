@@ -237,3 +237,24 @@ void cb_draft_constant_slots(struct cb_draft *draft, int64_t slots) {
   draft->region.constant_slots += slots;
   draft->region.value_slots += slots;
 }
+
+/* ---- rows in pieces */
+
+void cb_draft_carries(struct cb_draft *draft, int64_t pieces, int (*is_first)(const void *user, int64_t piece),
+                      const void *user, const char *origin) {
+  uint32_t *group = cb_alloc((size_t)pieces, sizeof *group);
+  uint32_t *first = cb_alloc((size_t)pieces + 1, sizeof *first);
+  int64_t groups = 0;
+  for (int64_t p = 0; group && first && p < pieces; p++) {
+    if (is_first(user, p)) first[groups++] = (uint32_t)p;
+    group[p] = (uint32_t)groups - 1;
+  }
+  if (first) first[groups] = (uint32_t)pieces;
+  cb_draft_index(draft, "carry_group", "a piece's group: the pieces of one row", group, 0, pieces);
+  cb_draft_index(draft, "carry_first", "a group's first piece; groups + 1", first, 0, groups + 1);
+  cb_draft_constant(draft, "kPieces", pieces, origin);
+  draft->region.carry_slots = pieces;
+  draft->region.carry_width = 1;
+  draft->region.carry_counters = groups;
+  cb_draft_fact(draft, "pieces", "%lld %lld", (long long)groups, (long long)pieces);
+}

@@ -110,6 +110,11 @@ void cb_draft_mixed(struct cb_draft *draft, const char *name, const char *meanin
 /* `slots` more of the slot map's, behind all others, whose numbers the layout itself makes constants of its text. */
 void cb_draft_constant_slots(struct cb_draft *draft, int64_t slots);
 
+/* Carry slots of rows in pieces: one for each of `pieces` (more than none), and a group of them for each row, which
+ * begins with the piece that `is_first`. Arrays carry_group and carry_first, and kPieces, whose `origin` is told. */
+void cb_draft_carries(struct cb_draft *draft, int64_t pieces, int (*is_first)(const void *user, int64_t piece),
+                      const void *user, const char *origin);
+
 /* What cb_draft_zero_slots does, without zeros; the draft's maker calls it first. */
 void cb_draft_choose_values(struct cb_draft *draft, int zeros);
 

@@ -44,15 +44,16 @@ static int64_t fetched(const struct cb_sector_sink *sink, int64_t room) {
   return sink->distinct + (sink->asked - sink->distinct) * (sink->distinct - room) / sink->distinct;
 }
 
-enum cb_status cb_sectors_estimate(int64_t *sectors, const struct cb_sectors_of *of, struct cb_diag *diag) {
-  const int64_t samples = of->blocks < SAMPLES ? of->blocks : SAMPLES;
-  const int64_t shares = of->blocks_per_sm > 0 ? of->blocks_per_sm : 1;
-  const int64_t room = (of->target->shared_per_sm - KEPT_FREE) / shares / SECTOR_BYTES;
+/* The sum over sampled thread blocks; -1: no memory. */
+static int64_t sum_samples(const struct cb_draft *draft, const void *state, cb_sectors_visit *visit, int64_t samples) {
+  const int64_t blocks = draft->region.blocks, value_bytes = (int64_t)cb_type_size(draft->vector_type);
+  const int64_t shares = draft->region.blocks_per_sm > 0 ? draft->region.blocks_per_sm : 1;
+  const int64_t room = (draft->target->shared_per_sm - KEPT_FREE) / shares / SECTOR_BYTES;
   int64_t sum = 0;
   int failed = 0;
 #pragma omp parallel reduction(+ : sum) reduction(| : failed)
   {
-    struct cb_sector_sink sink = {.per_sector = SECTOR_BYTES / of->value_bytes};
+    struct cb_sector_sink sink = {.per_sector = SECTOR_BYTES / value_bytes};
     sink.slots = cb_alloc(SLOTS, sizeof *sink.slots);
     failed = !sink.slots;
 #pragma omp for schedule(dynamic, 8)
@@ -61,13 +62,21 @@ enum cb_status cb_sectors_estimate(int64_t *sectors, const struct cb_sectors_of 
       memset(sink.slots, 0, SLOTS * sizeof *sink.slots);
       sink.asked = sink.distinct = 0;
       sink.previous = -1;
-      of->visit(of->user, i * of->blocks / samples, &sink);
+      visit(state, i * blocks / samples, &sink);
       sum += fetched(&sink, room);
     }
     cb_free(sink.slots);
   }
+  return failed ? -1 : sum;
+}
+
+enum cb_status cb_sectors_predict(struct cb_draft *draft, const void *state, cb_sectors_visit *visit,
+                                  struct cb_diag *diag) {
+  const int64_t blocks = draft->region.blocks, samples = blocks < SAMPLES ? blocks : SAMPLES;
+  const int64_t sum = sum_samples(draft, state, visit, samples);
+  int64_t *sectors = &draft->region.cost.sectors;
   *sectors = 0;
-  if (failed) return cb_fail_memory(diag, "an estimate of gathers", SLOTS * sizeof(uint32_t));
-  if (samples) *sectors = (int64_t)((double)sum * (double)of->blocks / (double)samples);
+  if (sum < 0) return cb_fail_memory(diag, "an estimate of gathers", SLOTS * sizeof(uint32_t));
+  if (samples) *sectors = (int64_t)((double)sum * (double)blocks / (double)samples);
   return CB_OK;
 }

@@ -5,7 +5,7 @@
  * a sector is fetched once while all that the block touches fits its share of L1, and again the more often, the
  * less of it fits. Thread blocks do not share: neighbours run on different multiprocessors.
  *
- *   cb_sectors_estimate(&sectors, &(struct cb_sectors_of){.blocks = …, .visit = …, .user = state, …}, diag)
+ *   s = cb_sectors_predict(draft, state, visit_sectors, diag)
  *
  * A layout's visit names the columns in the order in which warps ask for them; only a sample of the thread blocks
  * of a large matrix is visited, evenly spread, in parallel.
@@ -13,8 +13,7 @@
 #ifndef CBGEN_ANALYSIS_SECTORS_H
 #define CBGEN_ANALYSIS_SECTORS_H
 
-#include "analysis/target.h"
-#include "base/status.h"
+#include "analysis/layout.h"
 
 #include <stdint.h>
 
@@ -25,16 +24,11 @@ struct cb_sector_sink;
 void cb_sector_load(struct cb_sector_sink *sink);
 void cb_sector_ask(struct cb_sector_sink *sink, int64_t column);
 
-struct cb_sectors_of {
-  int64_t blocks;      /* thread blocks */
-  int blocks_per_sm;   /* that share an L1 */
-  int64_t value_bytes; /* of an element of x */
-  const struct cb_target *target;
-  const void *user;
-  void (*visit)(const void *user, int64_t block, struct cb_sector_sink *sink);
-};
+typedef void cb_sectors_visit(const void *user, int64_t block, struct cb_sector_sink *sink);
 
-/* CB_ERR_MEMORY. The same for any number of threads. */
-enum cb_status cb_sectors_estimate(int64_t *sectors, const struct cb_sectors_of *of, struct cb_diag *diag);
+/* Predicts the sectors of a draft whose region's thread blocks are known. CB_ERR_MEMORY. The same for any number of
+ * threads. */
+enum cb_status cb_sectors_predict(struct cb_draft *draft, const void *state, cb_sectors_visit *visit,
+                                  struct cb_diag *diag);
 
 #endif

@@ -5,13 +5,21 @@
 
 #include <stdint.h>
 
-static inline int64_t cb_smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t cb_larger(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t cb_smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+static inline int64_t cb_larger(int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
 
 /* How many groups of `by` hold `count`, the last one perhaps not full. */
-static inline int64_t cb_divide_up(int64_t count, int64_t by) { return (count + by - 1) / by; }
+static inline int64_t cb_divide_up(int64_t count, int64_t by) {
+  return (count + by - 1) / by;
+}
 
 /* The next multiple, or the value itself. */
-static inline int64_t cb_round_up(int64_t value, int64_t multiple) { return cb_divide_up(value, multiple) * multiple; }
+static inline int64_t cb_round_up(int64_t value, int64_t multiple) {
+  return cb_divide_up(value, multiple) * multiple;
+}
 
 #endif

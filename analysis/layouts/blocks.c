@@ -567,13 +567,7 @@ static enum cb_status predict(struct cb_draft *draft, const struct state *state,
   const int64_t batch = choose_batch(state, draft);
   draft->region.cost.chain_ns = cb_divide_up(state->longest, batch) * NS_PER_BATCH;
   draft->region.cost.stream_percent = 95;
-  const struct cb_sectors_of gathers = {.blocks = draft->region.blocks,
-                                        .blocks_per_sm = draft->region.blocks_per_sm,
-                                        .value_bytes = (int64_t)cb_type_size(draft->vector_type),
-                                        .target = draft->target,
-                                        .user = state,
-                                        .visit = visit_sectors};
-  return cb_sectors_estimate(&draft->region.cost.sectors, &gathers, diag);
+  return cb_sectors_predict(draft, state, visit_sectors, diag);
 }
 
 static enum cb_status blocks_plan(struct cb_draft *draft, struct cb_diag *diag) {

@@ -440,29 +440,15 @@ static void draft_columns(struct cb_draft *draft, const struct state *state) {
   cb_draft_index(draft, "hot_column", meaning, columns, 0, count);
 }
 
+static int is_first_piece(const void *state, int64_t slice) {
+  return !((const struct state *)state)->piece_number[slice];
+}
+
 /* Pieces of one row are a group of carry slots, numbered like their slices. */
 static void draft_carries(struct cb_draft *draft, const struct state *state) {
-  const int64_t slots = state->split_slices;
-  if (!slots) {
-    cb_draft_include(draft, "carry", "");
-    return;
-  }
-  uint32_t *group = cb_alloc((size_t)slots, sizeof *group);
-  uint32_t *first = cb_alloc((size_t)slots + 1, sizeof *first);
-  int64_t groups = 0;
-  for (int64_t slot = 0; group && first && slot < slots; slot++) {
-    if (!state->piece_number[slot]) first[groups++] = (uint32_t)slot;
-    group[slot] = (uint32_t)groups - 1;
-  }
-  if (first) first[groups] = (uint32_t)slots;
-  cb_draft_index(draft, "carry_group", "a piece's group: the pieces of one row", group, 0, slots);
-  cb_draft_index(draft, "carry_first", "a group's first piece; groups + 1", first, 0, groups + 1);
-  cb_draft_constant(draft, "kPieces", slots, "plan: slices that hold a piece of a long row");
-  cb_draft_include(draft, "carry", "hot/carry.cu.in");
-  draft->region.carry_slots = slots;
-  draft->region.carry_width = 1;
-  draft->region.carry_counters = groups;
-  cb_draft_fact(draft, "pieces", "%lld %lld", (long long)groups, (long long)slots);
+  cb_draft_include(draft, "carry", state->split_slices ? "hot/carry.cu.in" : "");
+  if (state->split_slices)
+    cb_draft_carries(draft, state->split_slices, is_first_piece, state, "plan: slices that hold a piece of a long row");
 }
 
 /* Where thread blocks copy the hot entries from: x, or what a first launch has gathered (behind the carry slots). */

@@ -18,6 +18,7 @@
  * How to read it: merge_plan near the end calls the passes in order.
  */
 #include "analysis/layout.h"
+#include "analysis/pieces.h"
 #include "analysis/sectors.h"
 
 #include "base/integers.h"
@@ -43,20 +44,13 @@ struct tile {
   int32_t row; /* the first */
 };
 
-/* A long row, or a piece of it. */
-struct piece {
-  int64_t begin, end;
-  int32_t row;
-  int first; /* of its row */
-};
-
 struct state {
   const struct cb_csr *csr;
   int items; /* nonzeros of a lane; odd */
   int padded;
   struct tile *tiles;
   int64_t tiles_count, tiles_capacity;
-  struct piece *pieces; /* cut rows first */
+  struct cb_piece *pieces; /* cut rows first */
   int64_t pieces_count, cut_pieces;
   int64_t *first_step; /* by tile: steps of 32 slots before it; tiles + 1 */
   int64_t long_slots;  /* slots of long rows: in front of all tiles */
@@ -139,14 +133,10 @@ static int add_pieces(struct state *state, const struct cb_options *options, int
   const int64_t whole = options->merge_piece ? options->merge_piece : WHOLE;
   const int64_t most = options->merge_piece ? options->merge_piece : PIECE;
   for (int64_t row = 0; row < csr->rows; row++) {
-    const int64_t begin = cb_csr_row(csr, row), length = cb_csr_row_length(csr, row);
+    const int64_t length = cb_csr_row_length(csr, row);
     if (length <= tile_size(state) || (length > whole) != cut) continue;
     const int64_t count = cut ? pieces_of(length, most) : 1;
-    for (int64_t i = 0; state->pieces && i < count; i++) {
-      const int64_t first = length * i / count / LANES * LANES;
-      const int64_t end = i + 1 < count ? length * (i + 1) / count / LANES * LANES : length;
-      state->pieces[*at + i] = (struct piece){begin + first, begin + end, (int32_t)row, !i};
-    }
+    if (state->pieces) cb_pieces_cut(state->pieces + *at, csr, row, count);
     *at += count;
     state->long_slots += state->pieces ? length : 0;
   }
@@ -399,43 +389,9 @@ static void draft_tiles(struct cb_draft *draft, const struct state *state) {
       WARPS * (chunk_size(state) + 1) * (int64_t)cb_type_size(draft->vector_type) + WARPS * 4;
 }
 
-/* Pieces of one row are a group of carry slots, numbered like their thread blocks. */
-static void draft_carries(struct cb_draft *draft, const struct state *state) {
-  const int64_t pieces = state->cut_pieces;
-  cb_draft_include(draft, "group", pieces ? "merge/group.cu.in" : "");
-  cb_draft_include(draft, "carry", pieces ? "merge/carry.cu.in" : "");
-  if (!pieces) return;
-  uint32_t *group = cb_alloc((size_t)pieces, sizeof *group);
-  uint32_t *first = cb_alloc((size_t)pieces + 1, sizeof *first);
-  int64_t groups = 0;
-  for (int64_t p = 0; group && first && p < pieces; p++) {
-    if (state->pieces[p].first) first[groups++] = (uint32_t)p;
-    group[p] = (uint32_t)groups - 1;
-  }
-  if (first) first[groups] = (uint32_t)pieces;
-  cb_draft_index(draft, "carry_group", "a piece's group: the pieces of one row", group, 0, pieces);
-  cb_draft_index(draft, "carry_first", "a group's first piece; groups + 1", first, 0, groups + 1);
-  cb_draft_constant(draft, "kPieces", pieces, "plan: thread blocks that have a piece of a row");
-  draft->region.carry_slots = pieces;
-  draft->region.carry_width = 1;
-  draft->region.carry_counters = groups;
-  cb_draft_fact(draft, "pieces", "%lld %lld", (long long)groups, (long long)pieces);
-}
-
 static void draft_long(struct cb_draft *draft, const struct state *state) {
-  const int64_t count = state->pieces_count;
-  uint64_t *slot = cb_alloc((size_t)count + 1, sizeof *slot);
-  uint32_t *row = cb_alloc((size_t)count, sizeof *row);
-  if (slot && row) {
-    slot[0] = 0;
-    for (int64_t p = 0; p < count; p++) {
-      slot[p + 1] = slot[p] + (uint64_t)(state->pieces[p].end - state->pieces[p].begin);
-      row[p] = (uint32_t)state->pieces[p].row;
-    }
-  }
-  cb_draft_index(draft, "long_slot", "first slot of a long row (or piece); one more", slot, 1, count + 1);
-  cb_draft_index(draft, "long_row", "a long row", row, 0, count);
-  draft_carries(draft, state);
+  cb_pieces_draft(draft, state->pieces, state->pieces_count);
+  cb_pieces_draft_carries(draft, state->pieces, state->cut_pieces);
   cb_draft_include(draft, "region", "merge/long.cu.in");
   draft->region.static_shared += WARPS * (int64_t)cb_type_size(draft->vector_type);
 }
@@ -543,13 +499,7 @@ static enum cb_status predict(struct cb_draft *draft, const struct state *state,
   cost->stream_percent = STREAM_PERCENT;
   /* finding the ends of rows and storing them, in picoseconds on 132 multiprocessors */
   cost->work_ns = (state->csr->rows * 9 + state->csr->nnz * 3 / 2) * 132 / draft->target->multiprocessors / 1000;
-  const struct cb_sectors_of gathers = {.blocks = draft->region.blocks,
-                                        .blocks_per_sm = draft->region.blocks_per_sm,
-                                        .value_bytes = (int64_t)cb_type_size(draft->vector_type),
-                                        .target = draft->target,
-                                        .user = state,
-                                        .visit = visit_sectors};
-  return cb_sectors_estimate(&draft->region.cost.sectors, &gathers, diag);
+  return cb_sectors_predict(draft, state, visit_sectors, diag);
 }
 
 static enum cb_status merge_plan(struct cb_draft *draft, struct cb_diag *diag) {

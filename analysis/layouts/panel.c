@@ -22,6 +22,7 @@
  */
 #include "analysis/layouts/panel_cut.h"
 
+#include "analysis/pieces.h"
 #include "base/integers.h"
 #include "base/memory.h"
 
@@ -324,47 +325,17 @@ static void draft_slices(struct cb_draft *draft, const struct cb_panel_cut *cut)
     cb_draft_fact(draft, "lanes", "varied");
 }
 
-/* Pieces of one row are a group of carry slots, numbered like their thread blocks. */
-static void draft_carries(struct cb_draft *draft, const struct cb_panel_cut *cut) {
-  const int64_t pieces = cut->cut_pieces;
-  cb_draft_include(draft, "group", pieces ? "merge/group.cu.in" : "");
-  cb_draft_include(draft, "carry", pieces ? "merge/carry.cu.in" : "");
-  if (!pieces) return;
-  uint32_t *group = cb_alloc((size_t)pieces, sizeof *group);
-  uint32_t *first = cb_alloc((size_t)pieces + 1, sizeof *first);
-  int64_t groups = 0;
-  for (int64_t p = 0; group && first && p < pieces; p++) {
-    if (cut->pieces[p].first) first[groups++] = (uint32_t)p;
-    group[p] = (uint32_t)groups - 1;
-  }
-  if (first) first[groups] = (uint32_t)pieces;
-  cb_draft_index(draft, "carry_group", "a piece's group: the pieces of one row", group, 0, pieces);
-  cb_draft_index(draft, "carry_first", "a group's first piece; groups + 1", first, 0, groups + 1);
-  cb_draft_constant(draft, "kPieces", pieces, "plan: thread blocks that have a piece of a row");
-  draft->region.carry_slots = pieces;
-  draft->region.carry_width = 1;
-  draft->region.carry_counters = groups;
-  cb_draft_fact(draft, "pieces", "%lld %lld", (long long)groups, (long long)pieces);
-}
-
 static void draft_long(struct cb_draft *draft, const struct cb_panel_cut *cut) {
   const int64_t count = cut->pieces_count;
-  uint64_t *slot = cb_alloc((size_t)count + 1, sizeof *slot);
-  uint32_t *row = cb_alloc((size_t)count, sizeof *row);
   uint32_t *column = cb_alloc((size_t)cut->long_slots, sizeof *column);
-  for (int64_t p = 0, at = 0; slot && row && column && p < count; p++) {
-    slot[p] = (uint64_t)at;
-    row[p] = (uint32_t)cut->pieces[p].row;
+  for (int64_t p = 0, at = 0; column && p < count; p++)
     for (int64_t k = cut->pieces[p].begin; k < cut->pieces[p].end; k++)
       column[at++] = (uint32_t)cut->csr->col_idx[k];
-    slot[p + 1] = (uint64_t)at;
-  }
   cb_draft_fact(draft, "long", "%lld", (long long)count);
-  cb_draft_index(draft, "long_slot", "first slot of a long row (or piece); one more", slot, 1, count + 1);
-  cb_draft_index(draft, "long_row", "a long row", row, 0, count);
+  cb_pieces_draft(draft, cut->pieces, count);
   cb_draft_streamed(draft, "long_column", "column of a long row's slot", column, 0, cut->long_slots);
   cb_draft_constant(draft, "kLongBlocks", count, "plan: thread blocks of long rows");
-  draft_carries(draft, cut);
+  cb_pieces_draft_carries(draft, cut->pieces, cut->cut_pieces);
   cb_draft_include(draft, "region", "panel/long.cu.in");
   draft->region.static_shared += cut->warps * cut->x_bytes;
 }

@@ -262,15 +262,9 @@ static int64_t pieces_of(const struct cb_panel_cut *cut, int64_t length) {
 static void add_pieces(struct cb_panel_cut *cut, int in_pieces) {
   const struct cb_csr *csr = cut->csr;
   for (int64_t row = 0; row < csr->rows; row++) {
-    const int64_t begin = cb_csr_row(csr, row), length = cb_csr_row_length(csr, row);
-    const int64_t count = pieces_of(cut, length);
+    const int64_t length = cb_csr_row_length(csr, row), count = pieces_of(cut, length);
     if (!is_long(cut, row) || (count > 1) != in_pieces) continue;
-    for (int64_t i = 0; cut->pieces && i < count; i++) {
-      const int64_t first = length * i / count / LANES * LANES;
-      const int64_t end = i + 1 < count ? length * (i + 1) / count / LANES * LANES : length;
-      cut->pieces[cut->pieces_count + i] =
-          (struct cb_panel_piece){begin + first, begin + end, (int32_t)row, !i};
-    }
+    if (cut->pieces) cb_pieces_cut(cut->pieces + cut->pieces_count, csr, row, count);
     cut->pieces_count += count;
     cut->long_slots += length;
   }

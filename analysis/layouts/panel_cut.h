@@ -6,6 +6,7 @@
 #define CBGEN_ANALYSIS_LAYOUTS_PANEL_CUT_H
 
 #include "analysis/layout.h"
+#include "analysis/pieces.h"
 #include "analysis/unit_set.h"
 
 enum {
@@ -14,13 +15,6 @@ enum {
   CB_PANEL_THREADS = 1536, /* of a multiprocessor: what registers and shared memory are divided by */
   CB_PANEL_OWN = 1024,     /* bytes of shared memory that each thread block takes beside its arrays */
   CB_PANEL_LONG_BATCH = 8  /* nonzeros of a long row that a thread loads together, as in the text */
-};
-
-/* Nonzeros begin … end - 1 of the part: a long row, or a piece of one. */
-struct cb_panel_piece {
-  int64_t begin, end;
-  int32_t row;
-  int first; /* of its row */
 };
 
 struct cb_panel_cut {
@@ -46,7 +40,7 @@ struct cb_panel_cut {
   unsigned char *slice_lanes; /* logarithms */
   int32_t *row;               /* by place; CB_PANEL_NO_ROW: none */
   /* long rows, those in pieces first */
-  struct cb_panel_piece *pieces;
+  struct cb_piece *pieces;
   int64_t pieces_count, cut_pieces, long_slots;
 };
 

@@ -449,29 +449,15 @@ static void draft_lanes(struct cb_draft *draft, const struct state *state) {
   cb_draft_hole(draft, "lanes", "lanes");
 }
 
+static int is_first_piece(const void *state, int64_t slice) {
+  return !((const struct state *)state)->piece_first[slice];
+}
+
 /* Pieces of one row are a group of carry slots, numbered like their slices. */
 static void draft_carries(struct cb_draft *draft, const struct state *state) {
-  const int64_t slots = state->split_slices;
-  if (!slots) {
-    cb_draft_include(draft, "carry", "");
-    return;
-  }
-  uint32_t *group = cb_alloc((size_t)slots, sizeof *group);
-  uint32_t *first = cb_alloc((size_t)slots + 1, sizeof *first);
-  int64_t groups = 0;
-  for (int64_t slot = 0; group && first && slot < slots; slot++) {
-    if (!state->piece_first[slot]) first[groups++] = (uint32_t)slot;
-    group[slot] = (uint32_t)groups - 1;
-  }
-  if (first) first[groups] = (uint32_t)slots;
-  cb_draft_index(draft, "carry_group", "a piece's group: the pieces of one row", group, 0, slots);
-  cb_draft_index(draft, "carry_first", "a group's first piece; groups + 1", first, 0, groups + 1);
-  cb_draft_constant(draft, "kPieces", slots, "plan: slices that hold a piece of a long row");
-  cb_draft_include(draft, "carry", "sell/carry.cu.in");
-  draft->region.carry_slots = slots;
-  draft->region.carry_width = 1;
-  draft->region.carry_counters = groups;
-  cb_draft_fact(draft, "pieces", "%lld %lld", (long long)groups, (long long)slots);
+  cb_draft_include(draft, "carry", state->split_slices ? "sell/carry.cu.in" : "");
+  if (state->split_slices)
+    cb_draft_carries(draft, state->split_slices, is_first_piece, state, "plan: slices that hold a piece of a long row");
 }
 
 static int64_t longest_slice(const struct state *state) {
@@ -530,17 +516,11 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
  * Measured on the H200. */
 static enum cb_status predict(struct cb_draft *draft, const struct state *state, struct cb_diag *diag) {
   enum { NS_PER_BATCH = 800, NS_CARRY = 2500 };
-  const struct cb_sectors_of gathers = {.blocks = draft->region.blocks,
-                                        .blocks_per_sm = draft->region.blocks_per_sm,
-                                        .value_bytes = (int64_t)cb_type_size(draft->vector_type),
-                                        .target = draft->target,
-                                        .user = state,
-                                        .visit = visit_sectors};
   const int64_t longest = longest_slice(state);
   draft->region.cost.chain_ns = cb_divide_up(longest, choose_batch(state, longest)) * NS_PER_BATCH;
   draft->region.cost.tail_ns = state->split_slices ? NS_CARRY : 0;
   draft->region.cost.stream_percent = STREAM_PERCENT;
-  return cb_sectors_estimate(&draft->region.cost.sectors, &gathers, diag);
+  return cb_sectors_predict(draft, state, visit_sectors, diag);
 }
 
 static enum cb_status sell_plan(struct cb_draft *draft, struct cb_diag *diag) {
