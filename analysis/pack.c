@@ -127,13 +127,10 @@ static void pack_index(const struct cb_array *array, const struct cb_contents *c
 
 /* Place of a value in the region's table. It is there: the table was made from the same values. */
 static unsigned char code_of(const struct cb_region *region, double value) {
-  uint64_t bits, here;
   int first = 0, end = region->table_count;
-  memcpy(&bits, &value, sizeof bits);
   while (end - first > 1) {
     const int middle = (first + end) / 2;
-    memcpy(&here, &region->value_table[middle], sizeof here);
-    if (here <= bits) first = middle;
+    if (cb_real_bits(region->value_table[middle]) <= cb_real_bits(value)) first = middle;
     else end = middle;
   }
   return (unsigned char)first;

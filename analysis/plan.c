@@ -408,7 +408,7 @@ enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assig
   enum cb_status s = cb_options_check(options, diag);
   if (!s) s = cb_recipe_find(&recipe, options->recipe, diag);
   if (!s && !recipe->root && options->tune == CB_TUNE_OFF)
-    s = cb_recipe_find(&recipe, "sell", diag);
+    s = cb_recipe_find(&recipe, cb_recipe_unsearched, diag);
   if (!s && recipe->root) return build_recipe(plan, assignment, recipe, csr, target, options, diag);
   if (!s) s = search(plan, assignment, recipe, csr, target, options, diag);
   if (s) {

@@ -14,6 +14,7 @@
 #ifndef CBGEN_ANALYSIS_PROFILE_H
 #define CBGEN_ANALYSIS_PROFILE_H
 
+#include "analysis/distinct.h"
 #include "analysis/panels.h"
 #include "base/status.h"
 #include "base/text.h"
@@ -28,7 +29,7 @@ enum {
   CB_PROFILE_DIAGONAL_FILL = 60, /* percent from which on a diagonal counts as filled */
   CB_PROFILE_SHAPES = 8,         /* dense block shapes that are tried */
   CB_PROFILE_SUBBLOCK_BINS = 7,  /* 1-8, 9-16, 17-31, 32-63, 64-128, 129-255, 256 */
-  CB_PROFILE_DISTINCT = 256      /* up to this many distinct values are counted exactly */
+  CB_PROFILE_DISTINCT = CB_DISTINCT_MOST /* up to this many distinct values are counted exactly */
 };
 
 /* Lengths (nonzeros) of rows. All 0 for a matrix without rows. Quantile q is the least length L such that at

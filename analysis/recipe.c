@@ -60,6 +60,8 @@ static const struct cb_node node_dia_panel = {.split = &split_diagonals, .parts 
 /* panel is to join once it has been measured. */
 static const char *const searched[] = {"dia", "blocks", "sell", "merge", "hot", "cb", NULL};
 
+const char cb_recipe_unsearched[] = "sell";
+
 const struct cb_recipe cb_recipe_table[] = {
     {"auto", "the cheapest of the others, as the cost model predicts", NULL, searched},
     {"cb", "CB-SpMV: 16x16 sub-blocks, columns aggregated, COO/CSR/Dense per sub-block", &node_cb, NULL},

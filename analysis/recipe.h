@@ -30,6 +30,7 @@ struct cb_recipe {
 };
 
 extern const struct cb_recipe cb_recipe_table[]; /* ends with a NULL name */
+extern const char cb_recipe_unsearched[];        /* what "auto" is where no search is wanted */
 
 /* The recipe of that name; CB_ERR_ARGUMENT lists what there is. */
 enum cb_status cb_recipe_find(const struct cb_recipe **recipe, const char *name, struct cb_diag *diag);

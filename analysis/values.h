@@ -13,9 +13,10 @@
 #ifndef CBGEN_ANALYSIS_VALUES_H
 #define CBGEN_ANALYSIS_VALUES_H
 
+#include "analysis/distinct.h"
 #include "analysis/layout.h"
 
-enum { CB_TABLE_MOST = 256 };
+enum { CB_TABLE_MOST = CB_DISTINCT_MOST };
 
 struct cb_value_summary {
   int distinct; /* CB_TABLE_MOST + 1: more than that; 0: no values, or one that does not fit its type */

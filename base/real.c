@@ -5,12 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-static uint64_t bits_of(double value) {
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-
 static double from_bits(uint64_t bits) {
   double value;
   memcpy(&value, &bits, sizeof value);
@@ -36,7 +30,7 @@ static uint64_t shift_rounded(uint64_t significand, int shift) {
 }
 
 static uint16_t narrow(double value, struct format format) {
-  const uint64_t bits = bits_of(value), fraction = bits & 0xfffffffffffff;
+  const uint64_t bits = cb_real_bits(value), fraction = bits & 0xfffffffffffff;
   const uint16_t sign = (uint16_t)(bits >> 48 & 0x8000), infinity = infinity_of(format);
   const int exponent = (int)(bits >> 52 & 0x7ff), shift = 52 - format.fraction_bits;
   if (exponent == 0x7ff) {
@@ -63,7 +57,7 @@ static double widen(uint16_t bits, struct format format) {
   const double size = exponent ? ldexp((double)(fraction | 1u << format.fraction_bits),
                                        exponent - format.bias - format.fraction_bits)
                                : ldexp((double)fraction, 1 - format.bias - format.fraction_bits);
-  return from_bits(sign | bits_of(size));
+  return from_bits(sign | cb_real_bits(size));
 }
 
 double cb_real_get(const void *array, enum cb_type type, int64_t i) {
@@ -116,7 +110,41 @@ double cb_real_round(double value, enum cb_type type) {
 int cb_real_fits(double value, enum cb_type type) {
   const double largest = type == CB_I8 ? INT8_MAX : INT16_MAX;
   if ((type == CB_I8 || type == CB_I16) && !(value >= -largest - 1 && value <= largest)) return 0;
-  return bits_of(cb_real_round(value, type)) == bits_of(value);
+  return cb_real_bits(cb_real_round(value, type)) == cb_real_bits(value);
+}
+
+static uint32_t float_bits_of(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+/* bfloat16 is the upper half of a float. */
+static int all_fit_float(const double *values, int64_t count, uint32_t zeros) {
+  uint64_t lost = 0;
+  for (int64_t i = 0; i < count; i++) {
+    const float narrow = (float)values[i];
+    lost |= (cb_real_bits(values[i]) ^ cb_real_bits((double)narrow)) | (float_bits_of(narrow) & zeros);
+  }
+  return !lost;
+}
+
+/* Half has 11 significant bits, so 42 of a double's 52 are zero; it ends at 65504, and its subnormals are multiples
+ * of 2^-24. Infinity and quiet NaNs need the 42 bits only. */
+static int fits_half(double value) {
+  const uint64_t bits = cb_real_bits(value), fraction = bits & 0xfffffffffffff;
+  if (fraction & ((UINT64_C(1) << 42) - 1)) return 0;
+  if (!cb_real_is_finite(value)) return !fraction || fraction >> 51;
+  return value >= -65504 && value <= 65504 && (double)(int64_t)(value * 0x1p24) == value * 0x1p24;
+}
+
+int cb_real_all_fit(const double *values, int64_t count, enum cb_type type) {
+  if (type == CB_F64) return 1;
+  if (type == CB_F32) return all_fit_float(values, count, 0);
+  if (type == CB_BF16) return all_fit_float(values, count, 0xffff);
+  for (int64_t i = 0; i < count; i++)
+    if (type == CB_F16 ? !fits_half(values[i]) : !cb_real_fits(values[i], type)) return 0;
+  return 1;
 }
 
 int cb_real_overflows(double value, enum cb_type type) {

@@ -228,9 +228,9 @@ static int search_pays(const struct cb_work *work) {
 static enum cb_status find(struct cb_work *work, int *hit) {
   const enum cb_status s = cb_work_get(work, hit);
   if (s || *hit || strcmp(work->options.recipe, "auto") || search_pays(work)) return s;
-  cb_log(work->context, "recipe 'sell' without a search, which %lld products would not repay",
-         (long long)work->request.expected_products);
-  work->options.recipe = "sell";
+  cb_log(work->context, "recipe '%s' without a search, which %lld products would not repay",
+         cb_recipe_unsearched, (long long)work->request.expected_products);
+  work->options.recipe = cb_recipe_unsearched;
   cb_work_key(work);
   return cb_work_get(work, hit);
 }

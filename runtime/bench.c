@@ -8,6 +8,7 @@
 #include "analysis/plan.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/real.h"
 #include "codegen/source.h"
 
 #include <stdio.h>
@@ -173,7 +174,7 @@ static double y_element(const struct cb_csr *csr, int64_t i) {
 
 static void seed_vector(double *vector, int64_t first, int64_t count, enum cb_type type) {
 #pragma omp parallel for schedule(static)
-  for (int64_t i = 0; i < count; i++) vector[i] = cb_oracle_round(cb_selftest_x((uint64_t)(first + i)), type);
+  for (int64_t i = 0; i < count; i++) vector[i] = cb_real_round(cb_selftest_x((uint64_t)(first + i)), type);
 }
 
 /* `x_type`: what x is rounded to. */
@@ -271,9 +272,9 @@ static enum cb_status make_vectors(struct work *work, struct cb_diag *diag) {
   if (!work->x_host || !work->y_host || !work->y_again || !work->y_before)
     return cb_fail_memory(diag, "vectors", x_bytes + 3 * y_bytes);
   for (int64_t i = 0; i < csr->cols; i++)
-    cb_oracle_set(work->x_host, work->type, i, cb_selftest_x((uint64_t)i));
+    cb_real_set(work->x_host, work->type, i, cb_selftest_x((uint64_t)i));
   if (work->reads_y)
-    for (int64_t i = 0; i < csr->rows; i++) cb_oracle_set(work->y_before, work->type, i, y_element(csr, i));
+    for (int64_t i = 0; i < csr->rows; i++) cb_real_set(work->y_before, work->type, i, y_element(csr, i));
   else
     memset(work->y_before, 0xff, y_bytes);
   enum cb_status s = cb_device_alloc(device, &work->x, x_bytes + padding, "x", diag);
@@ -480,7 +481,7 @@ static enum cb_status narrow_x(struct work *work, enum cb_type type, struct cb_d
   struct cb_product product = {.types = types, .alpha = work->alpha, .beta = work->beta};
   void *x = cb_calloc(count, cb_type_size(type));
   if (!x) return cb_fail_memory(diag, "the rivals' x", bytes);
-  for (int64_t i = 0; i < csr->cols; i++) cb_oracle_set(x, type, i, cb_selftest_x((uint64_t)i));
+  for (int64_t i = 0; i < csr->cols; i++) cb_real_set(x, type, i, cb_selftest_x((uint64_t)i));
   enum cb_status s = cb_device_alloc(device, &work->rival_x, bytes, "the rivals' x", diag);
   if (!s) s = cb_device_upload(device, work->rival_x, x, bytes, "the rivals' x", diag);
   if (!s) s = expect(&work->rival_expected, csr, &product, type, diag);
@@ -501,7 +502,7 @@ static enum cb_status open_wide_rivals(struct cb_rivals **rivals, const struct w
   rounded.values = cb_alloc((size_t)rounded.nnz, sizeof *rounded.values);
   if (!rounded.values) return cb_fail_memory(diag, "rounded values", (uint64_t)rounded.nnz * sizeof(double));
   for (int64_t k = 0; k < rounded.nnz; k++)
-    rounded.values[k] = cb_oracle_round(work->csr->values[k], work->types.matrix);
+    rounded.values[k] = cb_real_round(work->csr->values[k], work->types.matrix);
   const enum cb_status s =
       cb_rivals_open(rivals, work->bench->cusparse, &rounded, doubles, work->x, work->y, diag);
   cb_free(rounded.values);

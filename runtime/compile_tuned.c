@@ -2,6 +2,7 @@
 /* Tuning's part in a compilation: see compile.h and tune.h. What was found is kept in an entry of the cache
  * of its own, whose section "tuning" is cb_tuning_text: values may change, and the operator's entry may go,
  * and nothing is timed again. */
+#include "analysis/recipe.h"
 #include "base/text.h"
 #include "runtime/compile.h"
 #include "runtime/tune.h"
@@ -115,7 +116,7 @@ static enum cb_status race(struct cb_work *work, struct cb_hash key) {
 enum cb_status cb_work_tune(struct cb_work *work) {
   struct cb_tuning tuning;
   if (work->options.tune == CB_TUNE_OFF && !strcmp(work->options.recipe, "auto"))
-    work->options.recipe = "sell";
+    work->options.recipe = cb_recipe_unsearched;
   if (work->options.tune != CB_TUNE_MEASURE) {
     work->options.tune = CB_TUNE_MODEL;
     return CB_OK;

@@ -29,18 +29,6 @@ static long double gamma_of(long double k, long double roundoff) {
   return k * roundoff < 1 ? k * roundoff / (1 - k * roundoff) : (long double)INFINITY;
 }
 
-double cb_oracle_round(double value, enum cb_type type) {
-  return cb_real_round(value, type);
-}
-
-double cb_oracle_get(const void *vector, enum cb_type type, int64_t i) {
-  return cb_real_get(vector, type, i);
-}
-
-void cb_oracle_set(void *vector, enum cb_type type, int64_t i, double value) {
-  cb_real_set(vector, type, i, value);
-}
-
 struct cb_oracle_types cb_oracle_types_of(const struct cb_plan *plan) {
   return (struct cb_oracle_types){plan->matrix_type, plan->vector_type, plan->sum_type};
 }
@@ -54,20 +42,16 @@ struct row {
   int integers;          /* all operands are */
 };
 
-static int is_integer(double value) {
-  return isfinite(value) && value == rint(value);
-}
-
 static struct row sum_row(const struct cb_csr *csr, const struct cb_product *product, int64_t i) {
   const double *values = product->values ? product->values : csr->values;
   const int64_t end = cb_csr_row(csr, i + 1);
   struct row row = {cb_csr_row_length(csr, i), 0, 0, 1};
   for (int64_t k = cb_csr_row(csr, i); k < end; k++) {
-    const double a = cb_oracle_round(values[k], product->types.matrix), x = product->x[csr->col_idx[k]];
+    const double a = cb_real_round(values[k], product->types.matrix), x = product->x[csr->col_idx[k]];
     const long double term = (long double)a * x;
     row.sum += term;
     if (isfinite(term)) row.magnitude += fabsl(term);
-    row.integers = row.integers && is_integer(a) && is_integer(x);
+    row.integers = row.integers && cb_real_is_integer(a) && cb_real_is_integer(x);
   }
   return row;
 }
@@ -89,7 +73,7 @@ static double tolerance_of(const struct row *row, const struct cb_product *produ
   if (isnan(y)) return 0;
   if ((1 + gamma) * fmaxl(row->magnitude, total) >= largest) return INFINITY;
   if (!isfinite(y)) return 0;
-  if (row->integers && is_integer(product->alpha) && is_integer(product->beta) && is_integer(y0) &&
+  if (row->integers && cb_real_is_integer(product->alpha) && cb_real_is_integer(product->beta) && cb_real_is_integer(y0) &&
       fmaxl(row->magnitude, total) <= exact)
     return 0;
   long double bound = (gamma + gamma_of(k, LDBL_EPSILON / 2)) * total;
@@ -176,13 +160,13 @@ void cb_oracle_compare(struct cb_comparison *comparison, const struct cb_expecte
   {
     struct cb_comparison part = none;
 #pragma omp for schedule(static)
-    for (int64_t i = 0; i < expected->rows; i++) compare_row(&part, expected, i, cb_oracle_get(y, type, i));
+    for (int64_t i = 0; i < expected->rows; i++) compare_row(&part, expected, i, cb_real_get(y, type, i));
 #pragma omp critical(cb_oracle_merge)
     merge(comparison, &part);
   }
   const int64_t first = comparison->first_wrong;
   if (first < 0) return;
-  comparison->got = cb_oracle_get(y, type, first);
+  comparison->got = cb_real_get(y, type, first);
   comparison->expected = expected->y[first];
   comparison->tolerance = expected->tolerance[first];
 }
@@ -195,7 +179,7 @@ enum cb_status cb_oracle_selftest(const struct cb_csr *csr, const struct cb_plan
   double *x = cb_alloc((size_t)csr->cols, sizeof *x);
   if (!x) return cb_fail_memory(diag, "x of the self-test", (unsigned long long)csr->cols * sizeof *x);
   for (int64_t i = 0; i < csr->cols; i++)
-    x[i] = cb_oracle_round(cb_selftest_x((uint64_t)i), plan->vector_type);
+    x[i] = cb_real_round(cb_selftest_x((uint64_t)i), plan->vector_type);
   const struct cb_product product = {.types = cb_oracle_types_of(plan), .x = x, .alpha = 1};
   const enum cb_status s = cb_oracle_multiply(&exact, csr, &product, diag);
   for (int64_t i = 0; !s && i < csr->rows; i++) {

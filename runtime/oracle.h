@@ -73,13 +73,6 @@ struct cb_comparison {
 void cb_oracle_compare(struct cb_comparison *comparison, const struct cb_expected *expected, const void *y,
                        enum cb_type type);
 
-/* Element i of a vector of `type`, and storing one. */
-double cb_oracle_get(const void *vector, enum cb_type type, int64_t i);
-void cb_oracle_set(void *vector, enum cb_type type, int64_t i, double value);
-
-/* A double rounded to `type`. */
-double cb_oracle_round(double value, enum cb_type type);
-
 /* For the self-test of a kernel (analysis/blob.h): y = Ax, or what else the plan's form computes with the
  * text's α = 1, β = 0 and y₀ = 0, for x of cb_selftest_x (rounded to the vectors' type). `tolerance` allows
  * for rounding `expected` to a double. Both have rows elements and are the caller's. */

@@ -8,6 +8,7 @@
 #include "analysis/recipe.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/real.h"
 #include "runtime/image.h"
 #include "runtime/operator.h"
 #include "runtime/oracle.h"
@@ -456,7 +457,7 @@ static enum cb_status make_vectors(struct tuner *tuner, struct cb_diag *diag) {
   const size_t x_bytes = width * (size_t)plan->cols, y_bytes = width * (size_t)plan->rows;
   void *x = cb_alloc(x_bytes, 1);
   if (!x) return cb_fail_memory(diag, "x", x_bytes);
-  for (int64_t i = 0; i < plan->cols; i++) cb_oracle_set(x, plan->vector_type, i, cb_selftest_x((uint64_t)i));
+  for (int64_t i = 0; i < plan->cols; i++) cb_real_set(x, plan->vector_type, i, cb_selftest_x((uint64_t)i));
   enum cb_status s = cb_device_alloc(device, &tuner->x, x_bytes, "x", diag);
   if (!s) s = cb_device_alloc(device, &tuner->y, y_bytes, "y", diag);
   if (!s) s = cb_device_upload(device, tuner->x, x, x_bytes, "x", diag);

@@ -4,6 +4,7 @@
 #include "runtime/verify.h"
 
 #include "base/memory.h"
+#include "base/real.h"
 #include "runtime/oracle.h"
 
 #include <math.h>
@@ -97,7 +98,7 @@ static int is_mark(const void *y, enum cb_type type, int64_t i) {
 
 static void fill(void *vector, enum cb_type type, int64_t count, int integers, uint64_t seed) {
   for (int64_t i = 0; i < count; i++)
-    cb_oracle_set(vector, type, i, integers ? draw_integer(&seed) : draw_fraction(&seed));
+    cb_real_set(vector, type, i, integers ? draw_integer(&seed) : draw_fraction(&seed));
 }
 
 /* In columns of random nonzeros: a row of average length sees one with a probability of about a third. */
@@ -106,14 +107,14 @@ static void sprinkle(void *x, enum cb_type type, const struct cb_csr *csr, uint6
   if (!csr->nnz) return;
   const double wanted = 0.3 * (double)csr->rows * (double)csr->cols / (double)csr->nnz;
   for (int64_t left = 1 + (int64_t)fmin(wanted, (double)csr->cols / 4); left > 0; left--)
-    cb_oracle_set(x, type, csr->col_idx[draw(&seed) % (uint64_t)csr->nnz], specials[draw(&seed) % 3]);
+    cb_real_set(x, type, csr->col_idx[draw(&seed) % (uint64_t)csr->nnz], specials[draw(&seed) % 3]);
 }
 
 /* Where padding that reads what it should not would most likely read. */
 static void spoil_ends(void *x, enum cb_type type, int64_t count) {
   if (!count) return;
-  cb_oracle_set(x, type, count - 1, NAN);
-  cb_oracle_set(x, type, 0, INFINITY);
+  cb_real_set(x, type, count - 1, NAN);
+  cb_real_set(x, type, 0, INFINITY);
 }
 
 /* ---- preparing */
@@ -261,7 +262,7 @@ static void report_wrong(struct cb_verify_report *report, const struct trial *tr
 /* The vectors as doubles, which is what the oracle takes. */
 static double *widen(const void *vector, enum cb_type type, int64_t count) {
   double *wide = cb_alloc((size_t)count, sizeof *wide);
-  for (int64_t i = 0; wide && i < count; i++) wide[i] = cb_oracle_get(vector, type, i);
+  for (int64_t i = 0; wide && i < count; i++) wide[i] = cb_real_get(vector, type, i);
   return wide;
 }
 

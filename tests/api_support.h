@@ -4,6 +4,7 @@
 #ifndef CBGEN_TESTS_API_SUPPORT_H
 #define CBGEN_TESTS_API_SUPPORT_H
 
+#include "base/real.h"
 #include "tests/support.h"
 
 #include "cbgen.h"
@@ -90,7 +91,7 @@ struct sample {
 };
 
 static inline double rounded(double value, cbgen_type type) {
-  return cb_oracle_round(value, (enum cb_type)type);
+  return cb_real_round(value, (enum cb_type)type);
 }
 
 static inline void put_integer(void *array, int bits, int64_t i, int64_t value) {
@@ -105,7 +106,7 @@ static inline void set_values(struct sample *sample, uint64_t seed) {
   const cbgen_type type = sample->form.value_type;
   for (int64_t k = 0; k < sample->entries; k++) {
     sample->values[k] = sample->form.no_values ? 1 : rounded((double)(draw(&seed) >> 12) * 0x1p-51 - 1, type);
-    cb_oracle_set(sample->given, (enum cb_type)type, k, sample->values[k]);
+    cb_real_set(sample->given, (enum cb_type)type, k, sample->values[k]);
   }
   if (sample->there[2] && sample->entries)
     assert_true(
@@ -261,8 +262,8 @@ static inline void fill_vector(uint64_t there, double *numbers, int64_t count, e
   char *bytes = calloc((size_t)count + 1, size);
   assert_non_null(bytes);
   for (int64_t i = 0; i < count; i++) {
-    numbers[i] = cb_oracle_round((double)(draw(&seed) >> 12) * 0x1p-51 - 1, type);
-    cb_oracle_set(bytes, type, i, numbers[i]);
+    numbers[i] = cb_real_round((double)(draw(&seed) >> 12) * 0x1p-51 - 1, type);
+    cb_real_set(bytes, type, i, numbers[i]);
   }
   if (count) assert_true(app_put(there, bytes, (size_t)count * size));
   free(bytes);

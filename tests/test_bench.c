@@ -3,6 +3,7 @@
  * result goes its way; only the generated kernel does not run, a hook multiplies in its place. */
 #include "tests/support.h"
 
+#include "base/real.h"
 #include "runtime/bench.h"
 #include "tests/fake_cusparse.h"
 #include "tests/fake_driver.h"
@@ -57,8 +58,8 @@ static void multiply(void *user, const struct fake_launch *launch) {
   for (int64_t row = 0; row < csr->rows; row++) {
     double sum = 0;
     for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
-      sum += cb_oracle_round(csr->values[k], plan->matrix_type) * cb_oracle_get(from, type, csr->col_idx[k]);
-    cb_oracle_set(to, type, row, alpha * sum + (beta != 0 ? beta * cb_oracle_get(to, type, row) : 0));
+      sum += cb_real_round(csr->values[k], plan->matrix_type) * cb_real_get(from, type, csr->col_idx[k]);
+    cb_real_set(to, type, row, alpha * sum + (beta != 0 ? beta * cb_real_get(to, type, row) : 0));
   }
 }
 

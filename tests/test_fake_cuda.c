@@ -3,6 +3,7 @@
  * GPUs and threads work side by side; misuse, traps and failing calls are noticed. */
 #include "tests/support.h"
 
+#include "base/real.h"
 #include "runtime/cubin.h"
 #include "runtime/nvrtc.h"
 #include "runtime/operator.h"
@@ -126,13 +127,13 @@ static void fill(struct vectors *vectors, uint64_t seed) {
   char *bytes = calloc((size_t)(vectors->rows + vectors->cols + 1), size);
   assert_non_null(bytes);
   for (int64_t i = 0; i < vectors->cols; i++) {
-    vectors->x[i] = cb_oracle_round((double)(draw(&seed) >> 12) * 0x1p-51 - 1, vectors->type);
-    cb_oracle_set(bytes, vectors->type, i, vectors->x[i]);
+    vectors->x[i] = cb_real_round((double)(draw(&seed) >> 12) * 0x1p-51 - 1, vectors->type);
+    cb_real_set(bytes, vectors->type, i, vectors->x[i]);
   }
   if (vectors->cols) assert_true(app_put(vectors->x_there, bytes, (size_t)vectors->cols * size));
   for (int64_t i = 0; i < vectors->rows; i++) {
-    vectors->y[i] = cb_oracle_round((double)(draw(&seed) >> 12) * 0x1p-51 - 1, vectors->type);
-    cb_oracle_set(bytes, vectors->type, i, vectors->y[i]);
+    vectors->y[i] = cb_real_round((double)(draw(&seed) >> 12) * 0x1p-51 - 1, vectors->type);
+    cb_real_set(bytes, vectors->type, i, vectors->y[i]);
   }
   if (vectors->rows) assert_true(app_put(vectors->y_there, bytes, (size_t)vectors->rows * size));
   free(bytes);

@@ -2,6 +2,7 @@
 /* The oracle: bounds computed by hand, classes of non-finite results, exact rows, and planted errors, which a
  * check that is too generous would let pass. */
 #include "base/memory.h"
+#include "base/real.h"
 #include "codegen/source.h"
 #include "frontend/generate.h"
 #include "runtime/oracle.h"
@@ -221,7 +222,7 @@ static void test_any_order_is_accepted(void **state) {
     fail_msg("%s", diag.message);
   double *x = cb_alloc((size_t)csr.cols, sizeof *x);
   float *y = cb_alloc((size_t)csr.rows, sizeof *y);
-  for (int64_t i = 0; i < csr.cols; i++) x[i] = cb_oracle_round(sin((double)i), CB_F32);
+  for (int64_t i = 0; i < csr.cols; i++) x[i] = cb_real_round(sin((double)i), CB_F32);
   struct cb_expected expected = multiply(&csr, (struct cb_product){.types = floats, .x = x, .alpha = 1});
   for (int order = 0; order < 3; order++) {
     struct cb_comparison c;

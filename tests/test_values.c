@@ -11,12 +11,6 @@
 
 /* ---- rounding */
 
-static uint64_t bits_of(double value) {
-  uint64_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
-
 static uint16_t narrowed(double value, enum cb_type type) {
   uint16_t bits;
   cb_real_set(&bits, type, 0, value);
@@ -76,7 +70,28 @@ static void ends_of_the_ranges(void **state) {
     assert_false(cb_real_overflows(nextafter(-ends[i].above, 0), type));
     assert_false(cb_real_overflows(INFINITY, type) || cb_real_overflows(NAN, type));
     assert_true(isnan(cb_real_round(NAN, type)) && isinf(cb_real_round(-INFINITY, type)));
-    assert_true(bits_of(cb_real_round(-0.0, type)) == bits_of(-0.0));
+    assert_true(cb_real_bits(cb_real_round(-0.0, type)) == cb_real_bits(-0.0));
+  }
+}
+
+/* What holds an array tells the same as what holds each number: near all 16-bit numbers, and with one bit of theirs
+ * changed. */
+static void arrays_fit_when_their_numbers_do(void **state) {
+  static const enum cb_type types[] = {CB_F64, CB_F32, CB_F16, CB_BF16, CB_I8, CB_I16};
+  (void)state;
+  for (uint32_t number = 0; number < 3 * 0x10000; number++) {
+    const uint16_t bits = (uint16_t)number;
+    double value = number >> 16 ? cb_real_get(&bits, number >> 17 ? CB_BF16 : CB_F16, 0) : (double)(int16_t)bits;
+    for (unsigned bit = 0; bit < 64; bit += 1 + number % 7) {
+      const uint64_t changed = cb_real_bits(value) ^ UINT64_C(1) << bit;
+      double pair[] = {value, value};
+      memcpy(&pair[bit & 1], &changed, sizeof changed);
+      for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        const int fit = cb_real_fits(pair[0], types[t]) && cb_real_fits(pair[1], types[t]);
+        if (cb_real_all_fit(pair, 2, types[t]) != fit)
+          fail_msg("%a and %a in %s: %d", pair[0], pair[1], cb_type_short(types[t]), fit);
+      }
+    }
   }
 }
 
@@ -208,10 +223,10 @@ static void check_slots(const struct product *product, int zeros) {
       found += k != CB_NO_NONZERO;
       if (slot >= stored && !all) continue;
       if (k != CB_NO_NONZERO)
-        assert_true(bits_of(decode(product, number, slot)) ==
-                    bits_of(cb_real_round(product->csr->values[k], type)));
+        assert_true(cb_real_bits(decode(product, number, slot)) ==
+                    cb_real_bits(cb_real_round(product->csr->values[k], type)));
       else if (zeros && number == 0 && !all && !mixed)
-        assert_true(bits_of(decode(product, number, slot)) == 0);
+        assert_true(cb_real_bits(decode(product, number, slot)) == 0);
     }
     cb_slot_map_release(&map);
   }
@@ -649,6 +664,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(sixteen_bits_round_to_nearest_even),
       cmocka_unit_test(ends_of_the_ranges),
+      cmocka_unit_test(arrays_fit_when_their_numbers_do),
       cmocka_unit_test(values_beyond_the_range_are_refused),
       cmocka_unit_test(new_values_are_checked_too),
       cmocka_unit_test(slots_hold_rounded_values),

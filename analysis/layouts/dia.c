@@ -107,9 +107,7 @@ static void meet_row(const struct state *state, const struct cb_draft *draft, in
     while (row + state->offset[d] != csr->col_idx[k]) d++;
     const double value =
         cb_real_round(draft->matrix_values[cb_part_origin(&draft->work.part, k)], draft->matrix_type);
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    meet(evenness, d, bits);
+    meet(evenness, d, cb_real_bits(value));
   }
 }
 
