@@ -73,8 +73,8 @@ static double tolerance_of(const struct row *row, const struct cb_product *produ
   if (isnan(y)) return 0;
   if ((1 + gamma) * fmaxl(row->magnitude, total) >= largest) return INFINITY;
   if (!isfinite(y)) return 0;
-  if (row->integers && cb_real_is_integer(product->alpha) && cb_real_is_integer(product->beta) && cb_real_is_integer(y0) &&
-      fmaxl(row->magnitude, total) <= exact)
+  if (row->integers && cb_real_is_integer(product->alpha) && cb_real_is_integer(product->beta) &&
+      cb_real_is_integer(y0) && fmaxl(row->magnitude, total) <= exact)
     return 0;
   long double bound = (gamma + gamma_of(k, LDBL_EPSILON / 2)) * total;
   bound += ((long double)row->nonzeros * alpha + 2) * sums.smallest;
