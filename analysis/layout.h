@@ -73,6 +73,9 @@ struct cb_draft {
   enum cb_type value_type;               /* of a value slot */
   int64_t value_bytes;                   /* of a value slot; 0: all values are equal and there are none */
   enum cb_commit commit;         /* asked for by the recipe; a layout may turn ADD into ATOMIC */
+  int64_t joins_rows; /* block_rows of the region before, whose launch this one may join in turn if its own block_rows
+                       * are as many, a multiple or a divisor; 0: it may not */
+  int64_t apart_ns;   /* what not joining costs: a launch, and another pass over x and y */
   struct cb_arena *arena;        /* the plan's: lives as long as the plan */
   struct cb_region region;
   struct cb_region_work work;

@@ -36,6 +36,8 @@ const struct cb_option cb_option_table[] = {
      "recipe auto is sell, the best by the cost model, or the fastest on the GPU"},
     {"search", FIELD(search), 0, CB_SEARCH_HOPEFUL, CB_SEARCH_ALL, CB_SEARCH_HOPEFUL, searches,
      "recipe auto: plan all recipes, or only those that can win"},
+    {"fuse", FIELD(fuse), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
+     "parts of a split share one launch where they can; auto: when that is predicted to be faster"},
     {"long-row", FIELD(long_row), 0, 1, INT64_C(1) << 31, 1024, NULL,
      "recipes cb-long and sell-long: rows of more nonzeros are split off"},
     {"aggregate", FIELD(aggregate), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,

@@ -30,6 +30,7 @@ struct cb_options {
   int64_t tune;     /* enum cb_tune: how a search ends: with its first recipe, or the cheapest as the cost model
                      * predicts, or the fastest of those that were timed (runtime/tune.h; the model's in analysis) */
   int64_t search;   /* enum cb_search: whether recipes that cannot win are planned all the same */
+  int64_t fuse;     /* enum cb_switch: parts of a split share a launch; auto: when that is predicted to be faster */
   int64_t long_row; /* recipes with a long-rows split: rows of more nonzeros than this are split off */
   /* CB-SpMV (DESIGN §3 names the thresholds as the paper does) */
   int64_t aggregate;      /* enum cb_switch: column aggregation; auto asks th0 */

@@ -7,6 +7,7 @@
 #include "analysis/assignment.h"
 #include "analysis/recipe.h"
 #include "analysis/values.h"
+#include "base/integers.h"
 #include "base/memory.h"
 
 #include <stdio.h>
@@ -20,6 +21,7 @@ struct builder {
   struct cb_assignment *assignment;
   const struct cb_options *options;
   const double *values; /* of the matrix */
+  int joins;            /* the next region comes from the same split as the one before it */
   struct cb_text line;
 };
 
@@ -63,6 +65,88 @@ const char *cb_plan_types_name(const struct cb_plan *plan) {
   return cb_types_name((struct cb_types){plan->matrix_type, plan->vector_type, plan->sum_type});
 }
 
+/* ---- cost: needs regions that are planned */
+
+enum {
+  L2_PERCENT = 64,     /* of the rate of a plain read from L2 that kernels reach */
+  GATHER_PERCENT = 81, /* of the rate of plain gathers, likewise */
+  START_NS = 900, /* of a kernel on the GPU: from its start to its first loads, and from its last stores to its end */
+  TIE = 16        /* this part of the time on the GPU still counts where launching takes longer */
+};
+
+/* Bytes from L2 while they fit there, from memory when they are well beyond it, in nanoseconds. */
+static int64_t stream_ns(int64_t bytes, const struct cb_target *target) {
+  const int64_t fits = target->l2_bytes / 5 * 3, beyond = target->l2_bytes / 5 * 6;
+  const int64_t from_l2 = bytes * 100 / (target->l2_gb_per_s * L2_PERCENT), from_memory = bytes / target->read_gb_per_s;
+  if (bytes <= fits) return from_l2;
+  if (bytes >= beyond) return from_memory;
+  return from_l2 + (from_memory - from_l2) * ((bytes - fits) / 1024) / ((beyond - fits) / 1024);
+}
+
+/* Streaming and gathering side by side: the longer of both, a quarter more when both are equal (about the sum of
+ * cubes, as measured). */
+static int64_t together(int64_t a, int64_t b) {
+  const int64_t most = cb_larger(a, b), least = cb_smaller(a, b);
+  return most ? most + least * least / most * least / most / 4 : 0;
+}
+
+int64_t cb_plan_gather_ns(int64_t sectors, const struct cb_target *target) {
+  return sectors * 100 / (target->sectors_g_per_s * GATHER_PERCENT);
+}
+
+/* Fills in what the device makes of it as one launch. */
+static void price(struct cb_cost *cost, const struct cb_target *target) {
+  const int64_t percent = cost->stream_percent ? cost->stream_percent : 100;
+  cost->stream_ns = stream_ns(cost->bytes, target) * 100 / percent;
+  cost->gather_ns = cb_plan_gather_ns(cost->sectors, target);
+  int64_t bound = together(cost->stream_ns, cost->gather_ns);
+  bound = cost->work_ns > bound ? cost->work_ns : bound;
+  bound = cost->chain_ns > bound ? cost->chain_ns : bound;
+  cost->ns = cost->gpu_ns = START_NS + bound + cost->tail_ns;
+}
+
+int64_t cb_plan_stream_ns(const struct cb_csr *csr, const struct cb_target *target, struct cb_types types,
+                          int64_t bytes_per_nonzero, int64_t percent) {
+  const int64_t vectors = (csr->rows + csr->cols) * (int64_t)cb_type_size(types.vector);
+  return START_NS + stream_ns(csr->nnz * bytes_per_nonzero + vectors, target) * 100 / percent;
+}
+
+static int64_t vector_bytes(const struct cb_plan *plan) {
+  return (plan->cols + plan->rows) * (int64_t)cb_type_size(plan->vector_type);
+}
+
+static void price_region(const struct cb_plan *plan, struct cb_region *region) {
+  region->cost.bytes = region->bytes + vector_bytes(plan);
+  price(&region->cost, &plan->target);
+}
+
+/* Regions in turn: x and y count once, and each streams at its own rate. Chains follow one another, as often as a
+ * region takes its turn. */
+static struct cb_cost join_costs(const struct cb_plan *plan, int first, int regions) {
+  struct cb_cost joined = {.bytes = vector_bytes(plan)};
+  int64_t rows = 0;
+  for (int r = first; r < first + regions; r++) rows = cb_larger(rows, plan->regions[r].block_rows);
+  int64_t at_full_rate = joined.bytes;
+  for (int r = first; r < first + regions; r++) {
+    const struct cb_cost *cost = &plan->regions[r].cost;
+    joined.bytes += plan->regions[r].bytes;
+    at_full_rate += plan->regions[r].bytes * 100 / (cost->stream_percent ? cost->stream_percent : 100);
+    joined.sectors += cost->sectors;
+    joined.work_ns += cost->work_ns;
+    joined.chain_ns += cost->chain_ns * (rows / plan->regions[r].block_rows);
+    joined.tail_ns += cost->tail_ns;
+  }
+  joined.stream_percent = at_full_rate ? joined.bytes * 100 / at_full_rate : 0;
+  price(&joined, &plan->target);
+  return joined;
+}
+
+/* Launches follow one another at the host's pace at best. */
+static int64_t launched_ns(const struct cb_plan *plan, int launches, int64_t gpu_ns) {
+  const int64_t launching = launches * plan->target.launch_ns;
+  return cb_larger(launching, gpu_ns);
+}
+
 /* ---- regions */
 
 static void add_facts(struct cb_text *line, const struct cb_region *region) {
@@ -84,6 +168,15 @@ static enum cb_status choose_values(const struct builder *builder, struct cb_dra
   }
   cb_draft_choose_values(draft, 0);
   return CB_OK;
+}
+
+/* What the region that comes next may join. */
+static void offer_joining(const struct builder *builder, struct cb_draft *draft) {
+  const struct cb_plan *plan = builder->plan;
+  const struct cb_region *before = &plan->regions[plan->regions_count - 1];
+  if (!builder->joins || builder->options->fuse == CB_OFF || !before->block_rows) return;
+  draft->joins_rows = before->block_rows;
+  draft->apart_ns = plan->target.launch_ns + stream_ns(vector_bytes(plan), &plan->target);
 }
 
 /* Plans one leaf; `work` brings its part and is taken over. */
@@ -111,6 +204,7 @@ static enum cb_status build_leaf(struct builder *builder, const char *layout_nam
     region->name[strlen(layout->name)] = (char)('0' + number % 10);
     region->layout = layout->name;
     region->nonzeros = draft.work.part.csr->nnz;
+    offer_joining(builder, &draft);
     s = choose_values(builder, &draft, diag);
     if (!s) s = layout->plan(&draft, diag);
   }
@@ -124,8 +218,49 @@ static enum cb_status build_leaf(struct builder *builder, const char *layout_nam
   builder->assignment->regions[number] = draft.work;
   plan->regions[number] = draft.region;
   builder->assignment->regions_count = ++plan->regions_count;
+  price_region(plan, &plan->regions[number]);
   add_facts(&builder->line, &plan->regions[number]);
   return CB_OK;
+}
+
+/* ---- fusing: needs the regions of a split */
+
+static int64_t threads_of(const struct cb_region *region) { return region->threads ? region->threads : THREADS; }
+
+/* Whether the same thread blocks can take their rows through both: the sums go from one to the other in shared memory,
+ * and whatever else a region asks of its launch would have to suit the other one. */
+static int can_be_in_turn(const struct cb_region *first, const struct cb_region *second) {
+  enum { MOST_ROWS = 2048 };
+  const int64_t rows = cb_larger(first->block_rows, second->block_rows);
+  return first->block_rows && second->block_rows && rows <= MOST_ROWS && rows % first->block_rows == 0 &&
+         rows % second->block_rows == 0 && threads_of(first) == threads_of(second) &&
+         first->commit == CB_COMMIT_FINAL && second->commit == CB_COMMIT_ADD && !first->dynamic_shared &&
+         !second->dynamic_shared && !first->prepare_blocks && !second->prepare_blocks;
+}
+
+static int should_fuse(const struct builder *builder, int first) {
+  const struct cb_plan *plan = builder->plan;
+  const struct cb_region *regions = plan->regions + first;
+  if (builder->options->fuse == CB_OFF || !can_be_in_turn(&regions[0], &regions[1])) return 0;
+  return builder->options->fuse == CB_ON ||
+         launched_ns(plan, 1, join_costs(plan, first, 2).ns) <=
+             launched_ns(plan, 2, regions[0].cost.ns + regions[1].cost.ns);
+}
+
+static void fuse_in_turn(struct cb_plan *plan, int first) {
+  struct cb_region *keeps = &plan->regions[first], *writes = &plan->regions[first + 1];
+  keeps->commit = CB_COMMIT_KEEP;
+  keeps->static_shared += cb_larger(keeps->block_rows, writes->block_rows) * (int64_t)cb_type_size(plan->sum_type);
+  writes->commit = CB_COMMIT_KEPT;
+  writes->in_turn = 1;
+}
+
+static void insert(struct cb_text *text, size_t at, const char *inserted) {
+  const size_t length = strlen(inserted);
+  cb_text_add_string(text, inserted);
+  if (text->failed) return;
+  memmove(text->bytes + at + length, text->bytes + at, text->length - length - at);
+  memcpy(text->bytes + at, inserted, length);
 }
 
 static enum cb_status build_node(struct builder *builder, const struct cb_node *node, struct cb_region_work *work,
@@ -135,17 +270,26 @@ static enum cb_status build_split(struct builder *builder, const struct cb_node 
                                   const struct cb_part *part, struct cb_diag *diag) {
   enum cb_status s = CB_OK;
   const struct cb_split *split = node->split;
+  const int first = builder->plan->regions_count;
+  size_t facts_end = 0;
   unsigned char *part_of = cb_alloc((size_t)part->csr->nnz, 1);
   if (!part_of) return cb_fail_memory(diag, "split", (uint64_t)part->csr->nnz);
   cb_text_add(&builder->line, " (split %s", split->name);
   s = split->divide(part, builder->options, part_of, &builder->line, diag);
+  facts_end = builder->line.length;
   for (int i = 0; i < split->parts && !s; i++) {
     struct cb_region_work work = {0};
     s = cb_part_select(&work, part, part_of, i, diag);
     /* An empty part needs no region, unless it is the one that writes y. */
-    if (!s && (work.part.csr->nnz || !builder->plan->regions_count))
+    if (!s && (work.part.csr->nnz || !builder->plan->regions_count)) {
+      builder->joins = node->parts[i]->layout && builder->plan->regions_count == first + 1;
       s = build_node(builder, node->parts[i], &work, diag);
+    }
     cb_region_work_release(&work, NULL);
+  }
+  if (!s && builder->plan->regions_count == first + 2 && should_fuse(builder, first)) {
+    fuse_in_turn(builder->plan, first);
+    insert(&builder->line, facts_end, " (fused in-turn)");
   }
   cb_text_add(&builder->line, ")");
   cb_free(part_of);
@@ -164,8 +308,17 @@ static void add_launch(struct cb_plan *plan, struct cb_launch launch) {
   if (launch.blocks) plan->launches[plan->launches_count++] = launch;
 }
 
-/* One launch per region, after its preparing one: the first region writes y, later ones add to it. A first region
- * that adds with atomics needs y scaled before. */
+/* A region joins the launch before it: fewer thread blocks with more rows each, and registers for the needier one. */
+static void join_launch(const struct cb_plan *plan, struct cb_launch *launch, const struct cb_region *region) {
+  const int64_t before = launch->block_rows ? launch->block_rows : plan->regions[launch->first_region].block_rows;
+  launch->block_rows = cb_larger(before, region->block_rows);
+  launch->blocks = cb_divide_up(plan->rows, launch->block_rows);
+  launch->regions++;
+  if (region->blocks_per_sm < launch->blocks_per_sm) launch->blocks_per_sm = region->blocks_per_sm; /* 0: none asked */
+}
+
+/* One launch per region, after its preparing one, unless the region joins the one before it: the first region writes
+ * y, those of later launches add to it. A first region that adds with atomics needs y scaled before. */
 static enum cb_status build_launches(struct cb_plan *plan, struct cb_diag *diag) {
   plan->launches = cb_arena_alloc(&plan->arena, 2 * (size_t)plan->regions_count + 1, sizeof *plan->launches);
   if (!plan->launches) return cb_fail_memory(diag, "launches", 0);
@@ -179,6 +332,10 @@ static enum cb_status build_launches(struct cb_plan *plan, struct cb_diag *diag)
     region->first_carry_counter = plan->carry_counters;
     plan->carry_sums += region->carry_slots * region->carry_width;
     plan->carry_counters += region->carry_counters;
+    if (region->in_turn) {
+      join_launch(plan, &plan->launches[plan->launches_count - 1], region);
+      continue;
+    }
     add_launch(plan, (struct cb_launch){.prepares = 1,
                                         .first_region = i,
                                         .regions = 1,
@@ -187,77 +344,35 @@ static enum cb_status build_launches(struct cb_plan *plan, struct cb_diag *diag)
     add_launch(plan, (struct cb_launch){.first_region = i,
                                         .regions = 1,
                                         .blocks = region->blocks,
-                                        .threads = region->threads ? region->threads : THREADS,
+                                        .threads = (int)threads_of(region),
                                         .blocks_per_sm = region->blocks_per_sm,
                                         .dynamic_shared = region->dynamic_shared});
   }
   return CB_OK;
 }
 
-enum {
-  L2_PERCENT = 64,     /* of the rate of a plain read from L2 that kernels reach */
-  GATHER_PERCENT = 81, /* of the rate of plain gathers, likewise */
-  START_NS = 900, /* of a kernel on the GPU: from its start to its first loads, and from its last stores to its end */
-  TIE = 16        /* this part of the time on the GPU still counts where launching takes longer */
-};
-
-/* Bytes from L2 while they fit there, from memory when they are well beyond it, in nanoseconds. */
-static int64_t stream_ns(int64_t bytes, const struct cb_target *target) {
-  const int64_t fits = target->l2_bytes / 5 * 3, beyond = target->l2_bytes / 5 * 6;
-  const int64_t from_l2 = bytes * 100 / (target->l2_gb_per_s * L2_PERCENT), from_memory = bytes / target->read_gb_per_s;
-  if (bytes <= fits) return from_l2;
-  if (bytes >= beyond) return from_memory;
-  return from_l2 + (from_memory - from_l2) * ((bytes - fits) / 1024) / ((beyond - fits) / 1024);
+/* What a launch of regions costs: known for one of a single region. */
+static struct cb_cost launch_cost(const struct cb_plan *plan, const struct cb_launch *launch) {
+  return launch->regions > 1 ? join_costs(plan, launch->first_region, launch->regions)
+                             : plan->regions[launch->first_region].cost;
 }
 
-/* Streaming and gathering side by side: the longer of both, a quarter more when both are equal (about the sum of
- * cubes, as measured). */
-static int64_t together(int64_t a, int64_t b) {
-  const int64_t most = a > b ? a : b, least = a > b ? b : a;
-  return most ? most + least * least / most * least / most / 4 : 0;
-}
-
-int64_t cb_plan_gather_ns(int64_t sectors, const struct cb_target *target) {
-  return sectors * 100 / (target->sectors_g_per_s * GATHER_PERCENT);
-}
-
-static int64_t region_ns(struct cb_cost *cost, const struct cb_target *target) {
-  const int64_t percent = cost->stream_percent ? cost->stream_percent : 100;
-  cost->stream_ns = stream_ns(cost->bytes, target) * 100 / percent;
-  cost->gather_ns = cb_plan_gather_ns(cost->sectors, target);
-  int64_t bound = together(cost->stream_ns, cost->gather_ns);
-  bound = cost->work_ns > bound ? cost->work_ns : bound;
-  bound = cost->chain_ns > bound ? cost->chain_ns : bound;
-  return START_NS + bound + cost->tail_ns;
-}
-
-int64_t cb_plan_stream_ns(const struct cb_csr *csr, const struct cb_target *target, struct cb_types types,
-                          int64_t bytes_per_nonzero, int64_t percent) {
-  const int64_t vectors = (csr->rows + csr->cols) * (int64_t)cb_type_size(types.vector);
-  return START_NS + stream_ns(csr->nnz * bytes_per_nonzero + vectors, target) * 100 / percent;
-}
-
-/* Each region is a launch. Launches follow one another at the host's pace at best; of two plans that reach it, the one
- * that takes less of the GPU is cheaper. */
+/* Of two plans that reach the host's pace, the one that takes less of the GPU is cheaper. */
 static void predict(struct cb_plan *plan) {
-  const int64_t element = (int64_t)cb_type_size(plan->vector_type);
-  int64_t on_gpu = 0;
-  for (int i = 0; i < plan->regions_count; i++) {
-    struct cb_cost *cost = &plan->regions[i].cost;
-    cost->bytes = plan->regions[i].bytes + (plan->cols + plan->rows) * element;
-    cost->ns = cost->gpu_ns = region_ns(cost, &plan->target);
-    on_gpu += cost->ns;
-    plan->cost.stream_ns += cost->stream_ns;
-    plan->cost.gather_ns += cost->gather_ns;
-    plan->cost.bytes += cost->bytes;
-    plan->cost.sectors += cost->sectors;
-    plan->cost.work_ns += cost->work_ns;
-    plan->cost.chain_ns += cost->chain_ns;
-    plan->cost.tail_ns += cost->tail_ns;
+  for (int i = 0; i < plan->launches_count; i++) {
+    if (!plan->launches[i].regions || plan->launches[i].prepares) continue;
+    const struct cb_cost cost = launch_cost(plan, &plan->launches[i]);
+    plan->cost.stream_ns += cost.stream_ns;
+    plan->cost.gather_ns += cost.gather_ns;
+    plan->cost.bytes += cost.bytes;
+    plan->cost.sectors += cost.sectors;
+    plan->cost.work_ns += cost.work_ns;
+    plan->cost.chain_ns += cost.chain_ns;
+    plan->cost.tail_ns += cost.tail_ns;
+    plan->cost.gpu_ns += cost.gpu_ns;
   }
-  const int64_t launching = plan->launches_count * plan->target.launch_ns, tie = on_gpu / TIE;
-  plan->cost.gpu_ns = on_gpu;
-  plan->cost.ns = (launching > on_gpu - tie ? launching : on_gpu - tie) + tie;
+  const int64_t on_gpu = plan->cost.gpu_ns, tie = on_gpu / TIE;
+  plan->cost.ns = launched_ns(plan, plan->launches_count, on_gpu - tie) + tie;
 }
 
 /* ---- the whole */

@@ -3,8 +3,9 @@
  *
  * A plan is a list of regions and a list of launches. A region is one layout applied to some of the nonzeros: the
  * constants and index arrays of its text, the pieces of template it is made of, and the thread blocks it owns. A
- * launch runs consecutive regions side by side, each on its own range of thread blocks. Launches run in order, and
- * a later one may add to what an earlier one stored.
+ * launch runs one region, or consecutive ones in turn: each of its thread blocks takes the same rows through region
+ * after region, and only the last of them writes y. Launches run in order, and a later one may add to what an
+ * earlier one stored.
  *
  * The plan's companion, the assignment, holds what only packing needs: the contents of the index arrays and the
  * slot map (slot → nonzero). Codegen never sees it, so the text depends on (plan, label) alone.
@@ -16,6 +17,8 @@
  *          | "(split " splitter { " " fact } { " " node } ")"    parts, in the order of their regions
  *   fact   = "(" key " " atom { " " atom } ")"
  *   atom   = an integer, a word or a decimal fraction; no spaces, no parentheses
+ *
+ * A split whose parts share a launch says so by the fact "(fused in-turn)".
  *
  * Checked on paper against the recipes that are to come: (dia (offsets -1 0 1)), (sell (slices …) (index u16)),
  * (split hot-columns (kept 16384) (hot …) (merge …)), (split fill (rate 60) (dia …) (blocks …) (merge …)).
@@ -91,7 +94,9 @@ struct cb_include {
 enum cb_commit {
   CB_COMMIT_FINAL, /* the region writes every row of y: α, β and empty rows are its duty */
   CB_COMMIT_ADD,   /* y was written by an earlier launch; the region adds α·sum to the rows it touches */
-  CB_COMMIT_ATOMIC /* the same, but several thread blocks may add to one row at a time */
+  CB_COMMIT_ATOMIC, /* the same, but several thread blocks may add to one row at a time */
+  CB_COMMIT_KEEP,  /* row sums stay in shared memory, for the next region of the launch */
+  CB_COMMIT_KEPT   /* as CB_COMMIT_FINAL, beginning with the sums that the region before kept */
 };
 
 /* Predicted cost, in integers so that plans compare equal everywhere. */
@@ -123,6 +128,10 @@ struct cb_region {
   int64_t bytes;      /* stored arrays, all of them */
   enum cb_commit commit;
   int64_t first_block, blocks; /* thread blocks within its launch */
+  int64_t block_rows; /* thread block b commits exactly the rows from block_rows · b on, those without a nonzero, too,
+                       * whatever the commit; 0: it is not that simple */
+  int row_threads;    /* then: neighbouring threads that share a row, of which the first commits it */
+  int in_turn;        /* joins the launch of the region before it, whose `blocks` and block_rows may be others */
   int64_t carry_slots;         /* carry slots (of carry_width sums each) and counters that it needs */
   int64_t carry_width;
   int64_t carry_counters;
@@ -145,6 +154,7 @@ struct cb_launch {
   int prepares;             /* runs the regions' `prepare` instead of their `multiply` */
   int first_region, regions;
   int64_t blocks;
+  int64_t block_rows; /* of several regions in turn: rows of a thread block, a multiple of each region's; else 0 */
   int threads;
   int blocks_per_sm;      /* 0: not asked for */
   int64_t dynamic_shared; /* bytes */

@@ -4,6 +4,7 @@
 
 #include "analysis/layout.h"
 #include "base/embedded.h"
+#include "base/integers.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -68,6 +69,23 @@ static enum cb_status check_region(const struct cb_region *region, struct cb_dia
   return check_pieces(region, diag);
 }
 
+/* Regions in turn: a thread block's rows are whole thread blocks of each region; all but the last keep their sums. */
+static enum cb_status check_in_turn(const struct cb_plan *plan, const struct cb_launch *launch, struct cb_diag *diag) {
+  const int end = launch->first_region + launch->regions;
+  for (int r = launch->first_region; r < end; r++) {
+    const struct cb_region *region = r < plan->regions_count ? &plan->regions[r] : NULL;
+    if (!region || !region->block_rows || launch->block_rows % region->block_rows)
+      return BROKEN("launch %d: its regions' rows do not fit together", (int)(launch - plan->launches));
+    if (region->blocks != cb_divide_up(plan->rows, region->block_rows))
+      return BROKEN("region '%s' has thread blocks for other rows than it says", region->name);
+    if (region->commit != (r + 1 < end ? CB_COMMIT_KEEP : CB_COMMIT_KEPT))
+      return BROKEN("region '%s': its sums go astray", region->name);
+  }
+  if (launch->regions != 2 || launch->blocks != cb_divide_up(plan->rows, launch->block_rows))
+    return BROKEN("launch %d: thread blocks do not add up", (int)(launch - plan->launches));
+  return CB_OK;
+}
+
 static enum cb_status check_launches(const struct cb_plan *plan, struct cb_diag *diag) {
   int regions = 0;
   for (int i = 0; i < plan->launches_count; i++) {
@@ -80,6 +98,12 @@ static enum cb_status check_launches(const struct cb_plan *plan, struct cb_diag 
     if (launch->dynamic_shared > plan->target.shared_per_block)
       return BROKEN("launch %d asks for %lld bytes of shared memory", i, (long long)launch->dynamic_shared);
     if (launch->prepares) continue;
+    if (launch->block_rows) {
+      const enum cb_status s = check_in_turn(plan, launch, diag);
+      if (s) return s;
+      regions += launch->regions;
+      continue;
+    }
     int64_t next = 0;
     for (int r = launch->first_region; r < launch->first_region + launch->regions; r++, regions++) {
       if (r >= plan->regions_count || plan->regions[r].first_block != next)

@@ -12,7 +12,7 @@ static const char *const form_names[] = {"ax", "add", "axpby"};
 static const char *const role_names[] = {"index", "bytes", "values", "table", "mixed"};
 static const char *const value_storage_names[] = {"plain", "coded", "equal"};
 static const char *const storage_names[] = {"stored", "affine", "baked"};
-static const char *const commit_names[] = {"final", "add", "atomic"};
+static const char *const commit_names[] = {"final", "add", "atomic", "keep", "kept"};
 
 /* jansson's setters fail on a NULL value, so one flag collects every shortage of memory. */
 struct object {
@@ -128,6 +128,10 @@ static struct object region_object(const struct cb_region *region, int *failed) 
   set_text(object, "commit", commit_names[region->commit]);
   set_int(object, "first_block", region->first_block);
   set_int(object, "blocks", region->blocks);
+  if (region->commit == CB_COMMIT_KEEP || region->commit == CB_COMMIT_KEPT) {
+    set_int(object, "block_rows", region->block_rows);
+    set_int(object, "row_threads", region->row_threads);
+  }
   set_int(object, "carry_slots", region->carry_slots);
   set_int(object, "carry_width", region->carry_width);
   set_int(object, "carry_counters", region->carry_counters);
@@ -160,6 +164,7 @@ static struct object launch_object(const struct cb_launch *launch, int *failed) 
   set_int(object, "first_region", launch->first_region);
   set_int(object, "regions", launch->regions);
   set_int(object, "blocks", launch->blocks);
+  if (launch->block_rows) set_int(object, "block_rows", launch->block_rows);
   set_int(object, "threads", launch->threads);
   set_int(object, "blocks_per_sm", launch->blocks_per_sm);
   set_int(object, "dynamic_shared", launch->dynamic_shared);

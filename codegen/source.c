@@ -319,7 +319,8 @@ static enum cb_status add_value_accessors(struct emitter *emitter, struct cb_tex
 static enum cb_status expand_pieces(struct emitter *emitter, const struct cb_region *region,
                                     struct cb_text *text) {
   static const char *const commits[] = {
-      [CB_COMMIT_FINAL] = "commit", [CB_COMMIT_ADD] = "commit_more", [CB_COMMIT_ATOMIC] = "commit_atomic"};
+      [CB_COMMIT_FINAL] = "commit", [CB_COMMIT_ADD] = "commit_more", [CB_COMMIT_ATOMIC] = "commit_atomic",
+      [CB_COMMIT_KEEP] = "keep",       [CB_COMMIT_KEPT] = "commit_kept"};
   struct cb_scope scope = {0};
   enum cb_status s = CB_OK;
   cb_scope_optional(&scope, "commit", commits[region->commit]);
@@ -364,6 +365,25 @@ static const char *facts_text(struct emitter *emitter, const struct cb_region *r
   return keep(emitter, &text);
 }
 
+/* The launch that multiplies with the region. */
+static const struct cb_launch *launch_of(const struct cb_plan *plan, const struct cb_region *region) {
+  const int number_of_region = (int)(region - plan->regions);
+  const struct cb_launch *launch = plan->launches;
+  while (launch->prepares || launch->piece || launch->first_region + launch->regions <= number_of_region) launch++;
+  return launch;
+}
+
+/* How the sums of rows go from a region to the next one in turn. */
+static enum cb_status add_keeping(struct emitter *emitter, struct cb_text *text, const struct cb_region *region) {
+  struct cb_scope scope = {0};
+  const int keeps = region->commit == CB_COMMIT_KEEP;
+  if (!keeps && region->commit != CB_COMMIT_KEPT) return CB_OK;
+  cb_scope_hole(&scope, "block_rows", number(emitter, launch_of(emitter->plan, region)->block_rows));
+  if (!keeps) cb_scope_hole(&scope, "before", region[-1].name);
+  if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
+  return cb_expand(text, keeps ? "common/keep.cu.in" : "common/commit_kept.cu.in", &scope, emitter->diag);
+}
+
 static enum cb_status emit_region(struct emitter *emitter, const struct cb_region *region) {
   struct cb_text pieces = {0}, accessors = {0}, constants = {0};
   struct cb_scope scope = {0};
@@ -375,6 +395,7 @@ static enum cb_status emit_region(struct emitter *emitter, const struct cb_regio
       s = add_index_accessors(emitter, &accessors, array, cb_text_string(&pieces));
   }
   if (!s) s = add_value_accessors(emitter, &accessors, region, cb_text_string(&pieces));
+  if (!s) s = add_keeping(emitter, &accessors, region);
   if (region->value_storage == CB_VALUES_EQUAL && reads_values(cb_text_string(&pieces))) {
     char literal[40];
     cb_literal(literal, region->value_table[0], emitter->plan->sum_type);
@@ -447,6 +468,31 @@ static const char *region_calls(struct emitter *emitter, const struct cb_launch 
   return keep(emitter, &text);
 }
 
+/* Regions one after another in each thread block, several times where their thread blocks have fewer rows. */
+static const char *calls_in_turn(struct emitter *emitter, const struct cb_launch *launch) {
+  struct cb_text text = {0};
+  add_late_values(emitter, launch, &text);
+  for (int i = 0; i < launch->regions; i++) {
+    const struct cb_region *region = &emitter->plan->regions[launch->first_region + i];
+    const int64_t times = launch->block_rows / region->block_rows;
+    const char *arrays = cb_arena_format(&emitter->arena, stored_arrays(region) ? "%s_arrays" : "%s::Arrays{}", region->name);
+    struct cb_scope scope = {0};
+    /* A row that the same thread takes through both needs no barrier. */
+    if (i && (!region->row_threads || region->row_threads != region[-1].row_threads))
+      cb_text_add_string(&text, "  __syncthreads();\n");
+    cb_scope_hole(&scope, "region", region->name);
+    cb_scope_hole(&scope, "arrays", arrays);
+    cb_scope_hole(&scope, "times", number(emitter, times));
+    cb_scope_hole(&scope, "blocks", number(emitter, region->blocks));
+    if (times == 1)
+      cb_text_add(&text, "  %s::multiply(%s, vectors, (int)blockIdx.x);\n", region->name, arrays);
+    else if (cb_expand(&text, "common/in_turn.cu.in", &scope, emitter->diag))
+      emitter->arena.failed = 1;
+  }
+  if (text.length) text.bytes[--text.length] = 0; /* the kernel's template ends the line */
+  return keep(emitter, &text);
+}
+
 static const char *scale_body(struct emitter *emitter, const char *piece) {
   struct cb_text text = {0};
   struct cb_scope scope = {0};
@@ -495,7 +541,9 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
   cb_scope_hole(&scope, "parameters", keep(emitter, &parameters));
   cb_scope_hole(&scope, "vectors", keep(emitter, &vectors));
   cb_scope_hole(&scope, "body",
-                launch->piece ? scale_body(emitter, launch->piece) : region_calls(emitter, launch));
+                launch->piece        ? scale_body(emitter, launch->piece)
+                : launch->block_rows ? calls_in_turn(emitter, launch)
+                                     : region_calls(emitter, launch));
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   const enum cb_status s = cb_expand(&emitter->kernels, "common/kernel.cu.in", &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, kernel, emitter->diag);

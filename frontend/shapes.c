@@ -338,20 +338,47 @@ static int64_t grid_row(int64_t n, int64_t point, int deep, int star, int64_t un
   return count;
 }
 
+/* The same on a torus; neighbours that coincide are there several times, and in no order. */
+static int64_t torus_row(int64_t n, int64_t point, int deep, int star, int32_t *cols) {
+  const int64_t z = deep ? point / (n * n) : 0, y = point / n % n, x = point % n;
+  int64_t count = 0;
+  for (int64_t dz = -deep; dz <= deep; dz++)
+    for (int64_t dy = -1; dy <= 1; dy++)
+      for (int64_t dx = -1; dx <= 1; dx++)
+        if (!star || dz * dz + dy * dy + dx * dx <= 1)
+          cols[count++] = (int32_t)(((deep ? (z + dz + n) % n : 0) * n + (y + dy + n) % n) * n + (x + dx + n) % n);
+  return count;
+}
+
+/* A stencil, perhaps periodic, to which a share of the points adds a random one. */
+static int64_t stencil_row(const struct cb_shape_args *args, int64_t row, int deep, int star, int32_t *cols) {
+  enum { MOST = 28 };
+  const int64_t n = whole(args, 0), points = deep ? n * n * n : n * n;
+  int32_t all[MOST];
+  if (!whole(args, 1) && args->value[2] == 0) return grid_row(n, row, deep, star, 1, cols);
+  int64_t count = whole(args, 1) ? torus_row(n, row, deep, star, all) : grid_row(n, row, deep, star, 1, all);
+  if (cb_unit(cb_random(args->seed ^ 1, (uint64_t)row, 0)) < args->value[2])
+    all[count++] = (int32_t)below(cb_random(args->seed, (uint64_t)row, 0), (uint64_t)points);
+  sort_columns(all, count);
+  count = drop_equal(all, count);
+  for (int64_t i = 0; cols && i < count; i++) cols[i] = all[i];
+  return count;
+}
+
 static int64_t stencil5_row(const struct cb_shape_args *args, int64_t row, int32_t *cols) {
-  return grid_row(whole(args, 0), row, 0, 1, 1, cols);
+  return stencil_row(args, row, 0, 1, cols);
 }
 
 static int64_t stencil9_row(const struct cb_shape_args *args, int64_t row, int32_t *cols) {
-  return grid_row(whole(args, 0), row, 0, 0, 1, cols);
+  return stencil_row(args, row, 0, 0, cols);
 }
 
 static int64_t stencil7_row(const struct cb_shape_args *args, int64_t row, int32_t *cols) {
-  return grid_row(whole(args, 0), row, 1, 1, 1, cols);
+  return stencil_row(args, row, 1, 1, cols);
 }
 
 static int64_t stencil27_row(const struct cb_shape_args *args, int64_t row, int32_t *cols) {
-  return grid_row(whole(args, 0), row, 1, 0, 1, cols);
+  return stencil_row(args, row, 1, 0, cols);
 }
 
 static void fe3_size(const struct cb_shape_args *args, int64_t *rows, int64_t *cols) {
@@ -444,6 +471,7 @@ static enum cb_status rmat_entries(const struct cb_shape_args *args, struct cb_c
 #define COUNT(name, standard) {name, standard, 0, INT32_MAX, 0}
 #define SHARE(name, standard) {name, standard, 0, 1, 1}
 #define SIDE_OF_GRID(standard, most) {"n", standard, 0, most, 0}
+#define STENCIL(standard, most) SIDE_OF_GRID(standard, most), {"periodic", 0, 0, 1, 0}, SHARE("extra", 0)
 
 const struct cb_shape cb_shapes[] = {
     {.name = "empty", .help = "no nonzeros at all", .size = rectangle, .row = empty_row,
@@ -477,14 +505,18 @@ const struct cb_shape cb_shapes[] = {
      .size = square, .row = diagonals_row,
      .keys = {COUNT("n", 1000), {"count", 5, 0, 256, 0}, {"spread", 100, 0, INT32_MAX / 2 - 1, 0},
               SHARE("fill", 1)}},
-    {.name = "stencil5", .help = "5 points on an n x n grid", .size = square_grid, .row = stencil5_row, .centre = 4,
-     .keys = {SIDE_OF_GRID(32, 46340)}},
-    {.name = "stencil9", .help = "9 points on an n x n grid", .size = square_grid, .row = stencil9_row, .centre = 8,
-     .keys = {SIDE_OF_GRID(32, 46340)}},
-    {.name = "stencil7", .help = "7 points on an n x n x n grid", .size = cube_grid, .row = stencil7_row,
-     .centre = 6, .keys = {SIDE_OF_GRID(12, 1290)}},
-    {.name = "stencil27", .help = "27 points on an n x n x n grid", .size = cube_grid, .row = stencil27_row,
-     .centre = 26, .keys = {SIDE_OF_GRID(12, 1290)}},
+    {.name = "stencil5", .help = "5 points on an n x n grid; periodic=1: on a torus; extra: share with a random further one",
+     .size = square_grid, .row = stencil5_row, .centre = 4,
+     .keys = {STENCIL(32, 46340)}},
+    {.name = "stencil9", .help = "9 points on an n x n grid; periodic=1: on a torus; extra: share with a random further one",
+     .size = square_grid, .row = stencil9_row, .centre = 8,
+     .keys = {STENCIL(32, 46340)}},
+    {.name = "stencil7", .help = "7 points on an n x n x n grid; periodic=1: on a torus; extra: share with a random further one",
+     .size = cube_grid, .row = stencil7_row, .centre = 6,
+     .keys = {STENCIL(12, 1290)}},
+    {.name = "stencil27", .help = "27 points on an n x n x n grid; periodic=1: on a torus; extra: share with a random further one",
+     .size = cube_grid, .row = stencil27_row, .centre = 26,
+     .keys = {STENCIL(12, 1290)}},
     {.name = "fe3", .help = "finite elements: n x n x n nodes, 27 neighbours, dof unknowns each", .size = fe3_size,
      .row = fe3_row, .keys = {SIDE_OF_GRID(8, 600), {"dof", 3, 1, 9, 0}}},
     {.name = "road", .help = "n x n grid, each edge kept with a probability, both directions", .size = square_grid,

@@ -186,6 +186,19 @@ static void every_recipe_compiles_without_spills(void **state) {
     snprintf(settings, sizeof settings, "recipe=panel panel-uses=0 %s", panel[i][1]);
     compile_for_all(nvrtc, panel[i][0], settings);
   }
+  static const char *const fused[][2] = {
+      {"stencil27,n=12,extra=0.5", ""},
+      {"stencil27,n=12,extra=0.5", "type=f32 sell-lanes=4"},
+      {"stencil27,n=60,extra=0.5", ""},
+      {"stencil7,n=12,extra=0.5", "sell-vector=2"},
+      {"stencil7,n=12,extra=0.5,values=ones", "values=fixed dia-rows=4 form=ax"},
+      {"band,n=3000,half=20,per_row=25", "dia-fill=60"},
+  };
+  for (size_t i = 0; i < sizeof fused / sizeof *fused; i++) {
+    char settings[128];
+    snprintf(settings, sizeof settings, "recipe=dia fuse=on %s", fused[i][1]);
+    compile_for_all(nvrtc, fused[i][0], settings);
+  }
   cb_nvrtc_close(nvrtc);
 }
 

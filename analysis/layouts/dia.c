@@ -392,14 +392,27 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
                    : state->repeats > 1 ? "dia/multiply_even_rows.cu.in"
                                         : "dia/multiply_even.cu.in");
   draft->region.blocks = cb_divide_up(rows, block_rows);
+  draft->region.block_rows = block_rows;
+  draft->region.row_threads = 1;
   /* 40 registers, as in sell; 32 are enough where few diagonals are loaded, and none of values */
   draft->region.blocks_per_sm = wave <= 4 ? (int)wave : stored || state->diagonals > FEW ? 6 : 8;
   draft->region.commit = draft->commit;
 }
 
+/* Batches of loads that a thread waits for, one after the other, in each of its rows. */
+static int64_t rounds(const struct state *state, const struct cb_target *target) {
+  const int64_t wave = blocks_in_a_wave(state, target);
+  const int even = state->count[EVEN], stored = state->count[STORED];
+  int64_t batches = state->words ? state->words / words_vector(state->count[HOLED]) : 0;
+  if (even) batches += (even - 1) / choose_batch(even, wave) + 1;
+  if (stored) batches += (stored - 1) / choose_batch(stored, wave) + 1;
+  return batches;
+}
+
 /* Sectors of x: what a thread block reads of it once, where diagonals less than a block apart share L1's
  * lines. */
 static void predict(struct cb_draft *draft, const struct state *state) {
+  enum { NS_PER_BATCH = 800 }; /* as in sell */
   int64_t elements = 0, end = INT64_MIN;
   for (int d = 0; d < state->diagonals; d++) {
     const int64_t first = state->offset[d] > end ? state->offset[d] : end;
@@ -408,6 +421,7 @@ static void predict(struct cb_draft *draft, const struct state *state) {
   }
   const int64_t bytes = elements * (int64_t)cb_type_size(draft->vector_type);
   draft->region.cost.sectors = draft->region.blocks * ((bytes + 31) / 32);
+  draft->region.cost.chain_ns = state->repeats * rounds(state, draft->target) * NS_PER_BATCH;
   draft->region.cost.stream_percent = 98;
 }
 

@@ -96,6 +96,9 @@ static int64_t slice_first(const struct state *state, int64_t slice) {
   return state->varied ? (int64_t)state->first_place[slice] : slice * (LANES / state->lanes);
 }
 
+/* Places of a thread block, unless varied. */
+static int64_t block_rows(const struct state *state) { return WARPS * LANES / state->lanes; }
+
 /* Steps of a slice whose longest place has `length` nonzeros: whole vectors. */
 static int64_t slice_steps(const struct state *state, int64_t length, int64_t lanes) {
   return cb_divide_up(length, lanes * state->vector) * state->vector;
@@ -343,6 +346,53 @@ static enum cb_status decide_order(struct state *state, const struct cb_options 
   return CB_OK;
 }
 
+static int64_t longest_slice(const struct state *state) {
+  int64_t longest = 0;
+  for (int64_t slice = 0; slice < state->slices; slice++) {
+    const int64_t steps = state->first_step[slice + 1] - state->first_step[slice];
+    longest = steps > longest ? steps : longest;
+  }
+  return longest;
+}
+
+/* ---- slices: needs the part; adds lanes and vector, then all of the above */
+
+static enum cb_status cut_slices(struct state *state, const struct cb_draft *draft, const struct cb_options *options,
+                                 struct cb_diag *diag) {
+  enum { COLUMN_BYTES = 3 };
+  const struct cb_csr *csr = state->csr = draft->work.part.csr;
+  state->slot_bytes = draft->value_bytes + COLUMN_BYTES;
+  state->equal = equal_length(csr);
+  state->lanes = choose_lanes(csr, options, draft->target);
+  state->vector = choose_vector(state, options);
+  state->slices = cb_divide_up(csr->rows, block_rows(state)) * WARPS;
+  state->first_step = cb_calloc((size_t)state->slices + 1, sizeof *state->first_step);
+  if (!state->first_step) return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
+  return decide_order(state, options, draft->target, diag);
+}
+
+static int64_t slices_ns(const struct state *state, const struct cb_target *target) {
+  return predict_ns(state, target, state->first_step[state->slices], longest_slice(state));
+}
+
+/* Joins the thread blocks of the region before, if that may be and is cheaper: rows in order, a lane for each. */
+static enum cb_status try_joining(struct state *state, const struct cb_draft *draft, struct cb_diag *diag) {
+  struct cb_options natural = *draft->options;
+  struct state joined = {0};
+  if (!draft->joins_rows || natural.sell_sort == CB_ON || natural.sell_vary == CB_ON) return CB_OK;
+  natural.sell_sort = natural.sell_vary = CB_OFF;
+  if (!natural.sell_lanes) natural.sell_lanes = 1;
+  const enum cb_status s = cut_slices(&joined, draft, &natural, diag);
+  if (!s && (natural.fuse == CB_ON ||
+             slices_ns(&joined, draft->target) <= slices_ns(state, draft->target) + draft->apart_ns)) {
+    const struct state given_up = *state;
+    *state = joined;
+    joined = given_up;
+  }
+  state_clear(&joined);
+  return s;
+}
+
 /* ---- the region: needs the slices; adds arrays and pieces of text */
 
 /* Slot of nonzero k of the place number `in_slice` of a slice. */
@@ -460,15 +510,6 @@ static void draft_carries(struct cb_draft *draft, const struct state *state) {
     cb_draft_carries(draft, state->split_slices, is_first_piece, state, "plan: slices that hold a piece of a long row");
 }
 
-static int64_t longest_slice(const struct state *state) {
-  int64_t longest = 0;
-  for (int64_t slice = 0; slice < state->slices; slice++) {
-    const int64_t steps = state->first_step[slice + 1] - state->first_step[slice];
-    longest = steps > longest ? steps : longest;
-  }
-  return longest;
-}
-
 /* Steps whose loads are under way together: all of a slice's if that is at most 8, else what a slice has on average,
  * 2 to 8. */
 static int64_t choose_batch(const struct state *state, int64_t longest) {
@@ -507,6 +548,8 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
                                              : (guarded ? "sell/commit_first_guarded.cu.in" : "sell/commit_first.cu.in"));
   cb_draft_include(draft, "region", "sell/multiply.cu.in");
   draft->region.blocks = state->slices / WARPS;
+  draft->region.block_rows = state->sorted || state->varied ? 0 : block_rows(state);
+  draft->region.row_threads = state->sorted || state->varied ? 0 : state->lanes;
   /* 32 or 40 registers: enough for a batch's loads; full multiprocessors where 32 are */
   draft->region.blocks_per_sm = batch <= SMALL_BATCH ? 8 : 6;
   draft->region.commit = draft->commit;
@@ -531,17 +574,8 @@ static enum cb_status sell_plan(struct cb_draft *draft, struct cb_diag *diag) {
   struct state *state = cb_calloc(1, sizeof *state);
   if (!state) return cb_fail_memory(diag, "sell layout", sizeof *state);
   draft->work.state = state;
-  enum { COLUMN_BYTES = 3 };
-  state->csr = csr;
-  state->slot_bytes = draft->value_bytes + COLUMN_BYTES;
-  state->equal = equal_length(csr);
-  state->lanes = choose_lanes(csr, draft->options, draft->target);
-  state->vector = choose_vector(state, draft->options);
-  const int64_t block_rows = WARPS * LANES / state->lanes;
-  state->slices = cb_divide_up(csr->rows, block_rows) * WARPS;
-  state->first_step = cb_calloc((size_t)state->slices + 1, sizeof *state->first_step);
-  if (!state->first_step) return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
-  const enum cb_status s = decide_order(state, draft->options, draft->target, diag);
+  enum cb_status s = cut_slices(state, draft, draft->options, diag);
+  if (!s) s = try_joining(state, draft, diag);
   if (s) return s;
   const int64_t slots = state->first_step[state->slices] * LANES;
   if (slots / 64 > csr->nnz + csr->rows + 65536 || state->slices > INT32_MAX)

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Parts of a split in one launch: when that happens, what the text says then, and products against the oracle. */
+#include "kernels.h"
+
+#include "analysis/plan.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof *(array))
+
+static struct kernel kernel_of(const char *matrix, const char *settings) {
+  struct cb_diag diag = {0};
+  struct cb_options options;
+  struct kernel kernel = {0};
+  cb_options_default(&options);
+  set_options(&options, settings);
+  if (cb_matrix_generate(&kernel.csr, matrix, &diag) || make_kernel(&kernel, &options, &diag))
+    fail_msg("%s %s: %s", matrix, settings, diag.message);
+  return kernel;
+}
+
+/* The kernels' text alone: what stands behind the regions. */
+static const char *kernels_text(const struct kernel *kernel) {
+  const char *text = strstr(kernel->source.text, "// ---- kernels");
+  assert_non_null(text);
+  return text;
+}
+
+static void parts_with_the_same_rows_share_a_launch(void **state) {
+  (void)state;
+  struct kernel fused = kernel_of("stencil7,n=12,extra=0.3", "recipe=dia");
+  struct kernel apart = kernel_of("stencil7,n=12,extra=0.3", "recipe=dia fuse=off");
+  assert_int_equal(fused.plan->regions_count, 2);
+  assert_int_equal(fused.plan->launches_count, 1);
+  assert_int_equal(fused.plan->regions[0].commit, CB_COMMIT_KEEP);
+  assert_int_equal(fused.plan->regions[1].commit, CB_COMMIT_KEPT);
+  assert_int_equal(fused.plan->launches[0].block_rows, 256);
+  assert_int_equal(fused.plan->launches[0].blocks, 7);
+  assert_non_null(strstr(fused.plan->line, "(split diagonals (fill 50) (fused in-turn) (dia "));
+  assert_int_equal(apart.plan->launches_count, 2);
+  assert_int_equal(apart.plan->regions[1].commit, CB_COMMIT_ADD);
+  assert_null(strstr(apart.plan->line, "fused"));
+  assert_true(fused.plan->cost.ns < apart.plan->cost.ns);
+  assert_true(fused.plan->cost.bytes < apart.plan->cost.bytes); /* x and y are read and written once */
+  release_kernel(&fused);
+  release_kernel(&apart);
+}
+
+/* A remainder whose rows differ wildly is better off in an order of its own. */
+static void auto_fuses_what_is_predicted_to_gain(void **state) {
+  (void)state;
+  static const char matrix[] = "dense_row,n=60000,row=7";
+  struct kernel chosen = kernel_of(matrix, "recipe=dia"), forced = kernel_of(matrix, "recipe=dia fuse=on");
+  assert_int_equal(chosen.plan->launches_count, 2);
+  assert_int_equal(forced.plan->launches_count, 1);
+  assert_true(chosen.plan->cost.ns < forced.plan->cost.ns);
+  release_kernel(&chosen);
+  release_kernel(&forced);
+}
+
+/* Orders that were asked for leave nothing to join. */
+static void an_order_of_its_own_stays_apart(void **state) {
+  (void)state;
+  static const char *const settings[] = {"recipe=dia fuse=on sell-sort=on", "recipe=dia fuse=on sell-vary=on"};
+  for (size_t i = 0; i < LENGTH(settings); i++) {
+    struct kernel kernel = kernel_of("stencil7,n=12,extra=0.3", settings[i]);
+    assert_int_equal(kernel.plan->launches_count, 2);
+    release_kernel(&kernel);
+  }
+}
+
+static enum cb_status verify_text(struct kernel *kernel, struct cb_verify_report *report) {
+  const struct cb_verify_case one = {&kernel->csr,    kernel->plan,  kernel->assignment,
+                                     &kernel->source, &kernel->blob, "m"};
+  struct cb_verify_options options;
+  struct cb_diag diag = {0};
+  cb_verify_options_default(&options);
+  return cb_verify(&one, &options, report, &diag);
+}
+
+/* A row that one thread takes through both regions needs no barrier; without a barrier that is needed, the emulator
+ * sees it. */
+static void sums_wait_for_a_barrier_where_threads_differ(void **state) {
+  (void)state;
+  static const char barrier[] = "__syncthreads();";
+  struct cb_verify_report report;
+  struct kernel alike = kernel_of("stencil7,n=12,extra=0.3", "recipe=dia form=ax fuse=on sell-lanes=1");
+  struct kernel others = kernel_of("stencil7,n=12,extra=0.3", "recipe=dia form=ax fuse=on sell-lanes=4");
+  assert_null(strstr(kernels_text(&alike), barrier));
+  char *found = strstr(kernels_text(&others), barrier);
+  assert_non_null(found);
+  assert_int_equal(others.plan->regions[1].block_rows, 64);
+  assert_int_equal(verify_text(&others, &report), CB_OK);
+  memset(found, ' ', strlen(barrier));
+  assert_int_not_equal(verify_text(&others, &report), CB_OK);
+  assert_non_null(strstr(report.message, "of a shared array before it is written"));
+  release_kernel(&alike);
+  release_kernel(&others);
+}
+
+static void products_match_the_oracle(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"stencil7,n=5,periodic=1,extra=0.4", ""},
+      {"stencil7,n=9,periodic=1,extra=0.4", "sell-lanes=2"},
+      {"stencil5,n=24,extra=0.5", "sell-lanes=32"},
+      {"stencil5,n=24,extra=0.5", "sell-vector=2"},
+      {"stencil27,n=8,extra=1", ""},
+      {"tridiagonal,n=512", ""}, /* nothing is left over */
+      {"diagonals,n=300,count=20,spread=90,fill=0.7", "dia-fill=75"},
+      {"band,n=400,half=20,per_row=25", "dia-fill=60"},
+      {"explicit_zeros,rows=90,cols=90,density=0.3,zeros=0.4", "dia-fill=10 dia-most=40"},
+      {"random,rows=600,cols=300,density=0.1", "dia-fill=0 dia-most=11"},
+      {"random,rows=300,cols=700,density=0.1", "dia-fill=0 dia-most=11 bake-limit=0"},
+      {"one_row,cols=500", "dia-most=7"},
+      {"dense_row,n=700,row=600", ""},
+      /* several rows of a thread */
+      {"stencil5,n=40,periodic=1,extra=0.5,values=ones", "values=fixed dia-rows=4"},
+      {"stencil7,n=12,extra=0.5,values=ones", "values=fixed dia-rows=8 sell-lanes=4"},
+      {"stencil5,n=24,extra=0.5,values=integers", "values=fixed"},
+  };
+  static const char *const kinds[] = {"form=ax",          "form=add",          "form=axpby",
+                                      "form=ax type=f32", "form=axpby type=f32-f64", "form=add type=f16-f32"};
+  enum { KINDS_OF_CASE = 3 }; /* they take turns */
+  struct cb_verify_options options;
+  struct kernel_batch batch;
+  int fused = 0;
+  cb_verify_options_default(&options);
+  options.host.optimize = options.host.debug = 0;
+  options.orders = 2;
+  open_batch(&batch, &options);
+  for (size_t k = 0; k < LENGTH(cases) * KINDS_OF_CASE; k++) {
+    const char *const *of = cases[k / KINDS_OF_CASE];
+    struct kernel *kernel = next_kernel(&batch);
+    struct cb_options drawn;
+    char settings[160];
+    snprintf(settings, sizeof settings, "recipe=dia fuse=on %s %s", of[1], kinds[k % LENGTH(kinds)]);
+    snprintf(kernel->name, sizeof kernel->name, "%s %s", of[0], settings);
+    cb_options_default(&drawn);
+    set_options(&drawn, settings);
+    assert_int_equal(cb_matrix_generate(&kernel->csr, of[0], NULL), CB_OK);
+    add_kernel(&batch, &drawn);
+    fused += kernel->plan && kernel->plan->launches_count < kernel->plan->regions_count;
+  }
+  close_batch(&batch);
+  assert_int_equal(batch.failures, 0);
+  assert_true(fused > 40);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(parts_with_the_same_rows_share_a_launch),
+      cmocka_unit_test(auto_fuses_what_is_predicted_to_gain),
+      cmocka_unit_test(an_order_of_its_own_stays_apart),
+      cmocka_unit_test(sums_wait_for_a_barrier_where_threads_differ),
+      cmocka_unit_test(products_match_the_oracle),
+  };
+  return cmocka_run_group_tests_name("fuse", tests, NULL, NULL);
+}
