@@ -2,6 +2,8 @@
 /* CUDA as an application has it: see native.h. */
 #include "bench/native.h"
 
+#include "cbgen.h"
+
 #include <dlfcn.h>
 #include <string.h>
 
@@ -62,9 +64,13 @@ int open_cuda(void) {
 }
 
 void close_cuda(void) {
-  REQUIRE_CUDA(cuda.set_current(NULL));
-  for (int i = 0; i < gpus.count; i++)
-    if (gpus.contexts[i]) REQUIRE_CUDA(cuda.primary_release(gpus.devices[i]));
+  for (int i = 0; i < gpus.count; i++) {
+    if (!gpus.contexts[i]) continue;
+    use_gpu(i);
+    cbgen_trim();
+    REQUIRE_CUDA(cuda.set_current(NULL));
+    REQUIRE_CUDA(cuda.primary_release(gpus.devices[i]));
+  }
 }
 
 int count_gpus(void) {

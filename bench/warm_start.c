@@ -5,8 +5,9 @@
  *   bench_warm_start [--json FILE] [--repeats N] [MATRIX…]      MATRIX: a file, or generate:SHAPE
  *
  * One process, GPU 0. Each matrix has caches of its own, which are removed at the end. "cold" is the first compile,
- * with an empty cache (the kernels that hash and pack are compiled in it, too), "context" the first one of a new context
- * on the same cache, "again" the next ones of that context; of those two the median of N is shown (5), part by part.
+ * with an empty cache (the kernels that hash and pack are compiled in it, too). On the same cache, "first" is the first
+ * one of a process, as it were: nothing is kept of contexts before; "context" the first one of a new context after
+ * others, "again" the next ones of that context. Of those the median of N is shown (5), part by part.
  * "rest" is what no part claims: opening driver and NVRTC, above all. A product is timed by cbgen_operator_measure;
  * "products" is a total in products. New values are timed on a stream, by events, beside a plain copy of them.
  *
@@ -247,6 +248,7 @@ static enum cb_status cold_start(struct work *work, cbgen_memory memory) {
   cbgen_context *context;
   cbgen_operator *op = NULL;
   struct times times;
+  cbgen_trim();
   enum cb_status s = open_context(work, &context, memory);
   if (!s) s = compile(work, context, memory, CBGEN_VALUES_STORED, &times, &op);
   if (!s && memory == CBGEN_HOST) {
@@ -261,22 +263,30 @@ static enum cb_status cold_start(struct work *work, cbgen_memory memory) {
   return s;
 }
 
-/* The first compile of a new context, and the one after it. */
+/* The first compile of a new context; and, unless `next` is NULL, the one after it. */
+static enum cb_status start(struct work *work, cbgen_memory memory, struct times *first, struct times *next) {
+  cbgen_context *context;
+  enum cb_status s = open_context(work, &context, memory);
+  if (!s) s = compile(work, context, memory, CBGEN_VALUES_STORED, first, NULL);
+  if (!s && next) s = compile(work, context, memory, CBGEN_VALUES_STORED, next, NULL);
+  cbgen_context_destroy(context);
+  return s;
+}
+
 static enum cb_status warm_starts(struct work *work, cbgen_memory memory) {
-  struct times first[MOST_REPEATS], next[MOST_REPEATS];
+  static const char *const titles[] = {"first", "context", "again"};
+  struct times times[3][MOST_REPEATS];
   enum cb_status s = CB_OK;
   for (int i = 0; i < work->repeats && !s; i++) {
-    cbgen_context *context;
-    s = open_context(work, &context, memory);
-    if (!s) s = compile(work, context, memory, CBGEN_VALUES_STORED, &first[i], NULL);
-    if (!s) s = compile(work, context, memory, CBGEN_VALUES_STORED, &next[i], NULL);
-    cbgen_context_destroy(context);
+    cbgen_trim();
+    s = start(work, memory, &times[0][i], NULL);
+    if (!s) s = start(work, memory, &times[1][i], &times[2][i]);
   }
-  if (s) return s;
-  const struct times medians[] = {median_of(first, work->repeats), median_of(next, work->repeats)};
-  report(work, "context", memory, &medians[0]);
-  report(work, "again", memory, &medians[1]);
-  return CB_OK;
+  for (int i = 0; i < 3 && !s; i++) {
+    const struct times median = median_of(times[i], work->repeats);
+    report(work, titles[i], memory, &median);
+  }
+  return s;
 }
 
 /* ---- new values */
@@ -490,6 +500,7 @@ int main(int argc, char **argv) {
       !cb_device_enter(device, &diag)) {
     bad = probe(device, json, &diag) != CB_OK;
     bad |= measure_all(device, json, repeats, next < argc ? argv + next : NULL, argc - next);
+    cbgen_trim();
     cb_device_leave(device);
   }
   if (*diag.message) fprintf(stderr, "%s\n", diag.message);

@@ -14,8 +14,9 @@
  *
  * Functions that can fail return a cbgen_status and leave a message in their context (cbgen_message) or, where
  * they take no context, in their operator (cbgen_operator_message). No call prints, exits or throws; there is
- * no global state. Structs that callers fill start with `struct_size`, set to their sizeof, and are
- * zero-initialised, so that later versions can add members whose zero means what it meant before.
+ * no global state but what cbgen_trim gives back. Structs that callers fill start with `struct_size`, set to
+ * their sizeof, and are zero-initialised, so that later versions can add members whose zero means what it
+ * meant before.
  *
  * Threads. A context serves one thread at a time; different contexts are independent of each other, also on
  * different GPUs. Operators and kernels outlive the context that made them. Kernels are immutable. What
@@ -72,6 +73,11 @@ typedef struct cbgen_context cbgen_context;
 /* On success *context is the caller's (cbgen_context_destroy); on failure (memory) it is NULL. */
 CBGEN_API cbgen_status cbgen_context_create(cbgen_context **context);
 CBGEN_API void cbgen_context_destroy(cbgen_context *context); /* NULL is accepted */
+
+/* What took milliseconds to get, 8 MiB of pinned memory and loaded kernels, stays in a CUDA context that is the
+ * application's when its last cbgen context and operator are gone, for the next ones there (needs CUDA 12). This gives
+ * it back, from the CUDA context that is current on the calling thread. It is not needed before that one's own end. */
+CBGEN_API void cbgen_trim(void);
 
 /* Sets an option for the calls that follow. Names and values are those of the tool (`cbgen help options`:
  * "recipe", "type", "form", "th1", …), and:
@@ -154,7 +160,7 @@ typedef struct cbgen_request {
  * behind. CBGEN_ERROR_ARGUMENT: the view is inconsistent (the message says where); CBGEN_ERROR_MISSING: no
  * driver, GPU or NVRTC; CBGEN_ERROR_MEMORY (host or device), CBGEN_ERROR_LIMIT, CBGEN_ERROR_COMPILE,
  * CBGEN_ERROR_DEVICE. A cache that is broken or full costs time only. After the first long copy to the GPU a
- * context keeps 8 MiB of pinned memory for the next ones, until its last operator is freed. */
+ * context keeps 8 MiB of pinned memory for the next ones: see cbgen_trim. */
 CBGEN_API cbgen_status cbgen_compile(cbgen_context *context, const cbgen_csr *matrix,
                                      const cbgen_request *request, cbgen_operator **op);
 

@@ -57,6 +57,10 @@ void cbgen_context_destroy(cbgen_context *context) {
   cb_free(context);
 }
 
+void cbgen_trim(void) {
+  cb_session_trim();
+}
+
 const char *cbgen_message(const cbgen_context *context) {
   return context ? context->diag.message : "";
 }

@@ -38,6 +38,7 @@ const struct cb_library_symbol cb_driver_symbols[] = {
     CALL(context_synchronize, "cuCtxSynchronize"),
     CALL(context_current, "cuCtxGetCurrent"),
     CALL(context_device, "cuCtxGetDevice"),
+    {"cuCtxGetId", offsetof(struct cb_driver_calls, context_id), 1},
     CALL(memory_info, "cuMemGetInfo_v2"),
     CALL(memory_alloc, "cuMemAlloc_v2"),
     CALL(memory_free, "cuMemFree_v2"),

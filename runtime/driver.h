@@ -106,6 +106,7 @@ struct cb_driver_calls {
   cb_cu_result (*context_synchronize)(void);
   cb_cu_result (*context_current)(struct CUctx_st **context); /* NULL when the thread has none */
   cb_cu_result (*context_device)(int *device);                /* of the current context */
+  cb_cu_result (*context_id)(struct CUctx_st *context, unsigned long long *id); /* since CUDA 12.0; else NULL */
   cb_cu_result (*memory_info)(size_t *free_bytes, size_t *total);
   cb_cu_result (*memory_alloc)(cb_device_ptr *address, size_t bytes);
   cb_cu_result (*memory_free)(cb_device_ptr address);

@@ -5,6 +5,80 @@
 #include "base/memory.h"
 #include "runtime/staging.h"
 
+#include <pthread.h>
+#include <string.h>
+
+/* ---- what is kept */
+
+enum { KEPT = 16 }; /* contexts of the application; in more of them nothing is kept */
+
+static struct {
+  pthread_mutex_t lock;
+  struct cb_session *sessions[KEPT]; /* without holders, one for each context */
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void close_session(struct cb_session *session, int is_there);
+
+/* Whether both are on one CUDA context, or the other's had the address of this one. */
+static int is_same_place(const struct cb_session *session, const struct cb_session *other) {
+  return session && other && session->device->context == other->device->context &&
+         !strcmp(session->driver->library.path, other->driver->library.path);
+}
+
+/* Takes out what is kept in the session's context; NULL: nothing is. What was kept at the same address in a context
+ * that is gone is forgotten. */
+static struct cb_session *take_kept(const struct cb_session *session) {
+  struct cb_session *found = NULL;
+  pthread_mutex_lock(&kept.lock);
+  for (int i = 0; i < KEPT && !found; i++) {
+    if (!is_same_place(kept.sessions[i], session)) continue;
+    found = kept.sessions[i];
+    kept.sessions[i] = NULL;
+  }
+  pthread_mutex_unlock(&kept.lock);
+  if (!found || found->context_id == session->context_id) return found;
+  close_session(found, 0);
+  return NULL;
+}
+
+/* Whether there was a place for it. */
+static int keep(struct cb_session *session) {
+  int place = -1;
+  pthread_mutex_lock(&kept.lock);
+  for (int i = 0; i < KEPT; i++) {
+    if (is_same_place(kept.sessions[i], session)) {
+      place = -1;
+      break;
+    }
+    if (!kept.sessions[i]) place = i;
+  }
+  if (place >= 0) kept.sessions[place] = session;
+  pthread_mutex_unlock(&kept.lock);
+  return place >= 0;
+}
+
+static unsigned long long id_of(const struct cb_device *device) {
+  const struct cb_driver_calls *call = &device->driver->call;
+  unsigned long long id = 0;
+  return device->borrowed && call->context_id && !call->context_id(device->context, &id) ? id : 0;
+}
+
+/* The kept session of the same context in place of `session`, which is new, with what the device is said to be now. */
+static struct cb_session *reuse(struct cb_session *session) {
+  session->context_id = id_of(session->device);
+  struct cb_session *found = session->context_id ? take_kept(session) : NULL;
+  if (!found) return session;
+  struct cb_device device = *session->device;
+  device.driver = found->driver;
+  device.staging = found->device->staging;
+  *found->device = device;
+  atomic_store(&found->holders, 1);
+  close_session(session, 1);
+  return found;
+}
+
+/* ---- life */
+
 enum cb_status cb_session_open(struct cb_session **out, int ordinal, struct cb_diag *diag) {
   struct cb_session *session = cb_calloc(1, sizeof *session);
   *out = NULL;
@@ -17,9 +91,9 @@ enum cb_status cb_session_open(struct cb_session **out, int ordinal, struct cb_d
     s = cb_device_open(&session->device, session->driver, ordinal, diag);
   if (!s) s = cb_staging_create(&session->device->staging, session->device, diag);
   if (s)
-    cb_session_release(session);
+    close_session(session, 1);
   else
-    *out = session;
+    *out = reuse(session);
   return s;
 }
 
@@ -28,10 +102,10 @@ struct cb_session *cb_session_hold(struct cb_session *session) {
   return session;
 }
 
-/* What takes the device's context. All of it is gone when that cannot be entered. */
-static void release_parts(struct cb_session *session) {
+/* What takes the device's context. All of it is gone when that is, or cannot be entered. */
+static void release_parts(struct cb_session *session, int is_there) {
   if (!session->device) return;
-  const int entered = !cb_device_enter(session->device, NULL);
+  const int entered = is_there && !cb_device_enter(session->device, NULL);
   for (int stored = 0; stored < CB_PACKER_SOURCES; stored++) {
     if (!entered) session->packers[stored].module = NULL;
     cb_packer_release(&session->packers[stored]);
@@ -42,13 +116,31 @@ static void release_parts(struct cb_session *session) {
   if (entered) cb_device_leave(session->device);
 }
 
-void cb_session_release(struct cb_session *session) {
-  if (!session || atomic_fetch_sub(&session->holders, 1) != 1) return;
-  release_parts(session);
+static void close_session(struct cb_session *session, int is_there) {
+  release_parts(session, is_there);
   cb_nvrtc_close(session->nvrtc);
   cb_device_close(session->device);
   cb_driver_close(session->driver);
   cb_free(session);
+}
+
+void cb_session_release(struct cb_session *session) {
+  if (!session || atomic_fetch_sub(&session->holders, 1) != 1) return;
+  cb_nvrtc_close(session->nvrtc); /* quickly opened again, and perhaps another one by then */
+  session->nvrtc = NULL;
+  if (!session->context_id || cb_staging_was_refused(session->device->staging) || !keep(session))
+    close_session(session, 1);
+}
+
+/* Opening a session takes what is kept there. */
+void cb_session_trim(void) {
+  struct cb_session *session;
+  struct cb_driver *driver;
+  struct CUctx_st *context = NULL;
+  if (cb_driver_open(&driver, NULL, NULL)) return;
+  const int has_context = !driver->call.context_current(&context) && context;
+  cb_driver_close(driver);
+  if (has_context && !cb_session_open(&session, CB_DEVICE_CURRENT, NULL)) close_session(session, 1);
 }
 
 enum cb_status cb_session_nvrtc(struct cb_session *session, const struct cb_nvrtc **nvrtc,

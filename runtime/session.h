@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What a context and its operators share: the driver, NVRTC and one GPU. The last to let go closes them. */
+/* What a context and its operators share: the driver, NVRTC and one GPU. The last to let go closes them.
+ *
+ * Where the CUDA context is the application's, and so stays, what was made in it is kept for the next session on it:
+ * pinned buffers and loaded kernels, which cost milliseconds. A CUDA context is known by its id, which is never given
+ * to another, so nothing is taken that went with its context. */
 #ifndef CBGEN_RUNTIME_SESSION_H
 #define CBGEN_RUNTIME_SESSION_H
 
@@ -16,6 +20,7 @@ enum { CB_DEVICE_CURRENT = -1 };
 
 struct cb_session {
   atomic_int holders;
+  unsigned long long context_id; /* of the application's CUDA context; 0: nothing is kept in it */
   struct cb_driver *driver;
   struct cb_device *device;
   struct cb_nvrtc *nvrtc;                         /* NULL until it was needed; see cb_session_nvrtc */
@@ -28,6 +33,9 @@ struct cb_session {
 enum cb_status cb_session_open(struct cb_session **session, int ordinal, struct cb_diag *diag);
 struct cb_session *cb_session_hold(struct cb_session *session);
 void cb_session_release(struct cb_session *session); /* NULL is accepted */
+
+/* Gives back what is kept in the CUDA context that is current on the calling thread. */
+void cb_session_trim(void);
 
 /* Opens NVRTC when it is first needed. One thread at a time: the context's. CB_ERR_MISSING. */
 enum cb_status cb_session_nvrtc(struct cb_session *session, const struct cb_nvrtc **nvrtc,

@@ -102,6 +102,10 @@ int cb_staging_prepare(struct cb_staging *staging) {
   return atomic_load(&staging->state) == READY;
 }
 
+int cb_staging_was_refused(struct cb_staging *staging) {
+  return atomic_load(&staging->state) == REFUSED;
+}
+
 /* ---- which way */
 
 size_t cb_staging_least(struct cb_staging *staging) {

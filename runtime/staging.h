@@ -21,6 +21,7 @@ void cb_staging_forget(struct cb_staging *staging); /* when the context is gone,
 
 /* Takes the pinned memory now. 0: it is refused. With the device's context current. */
 int cb_staging_prepare(struct cb_staging *staging);
+int cb_staging_was_refused(struct cb_staging *staging);
 /* From how many bytes on a copy is long. */
 size_t cb_staging_least(struct cb_staging *staging);
 

@@ -70,6 +70,9 @@ DRIVER(context_pop, cuCtxPopCurrent_v2);
 DRIVER(context_synchronize, cuCtxSynchronize);
 DRIVER(context_current, cuCtxGetCurrent);
 DRIVER(context_device, cuCtxGetDevice);
+#if CUDA_VERSION >= 12000
+DRIVER(context_id, cuCtxGetId);
+#endif
 DRIVER(memory_info, cuMemGetInfo_v2);
 DRIVER(memory_alloc, cuMemAlloc_v2);
 DRIVER(memory_free, cuMemFree_v2);

@@ -122,6 +122,7 @@ static inline void *fake_symbol(const char *name) {
  *   int fake_take(void *to, uint64_t from, size_t bytes)         likewise
  *   void *fake_host(uint64_t address, size_t count)              what fake_bytes calls
  *   void fake_set_current(int device)             the calling thread's context, as cudaSetDevice; -1: none
+ *   void fake_end_context(int device)             as cudaDeviceReset: all that was in its context is gone
  *   void *fake_stream(int device, unsigned flags) 1: non-blocking
  *   void fake_stream_free(void *stream)
  *   void fake_wait(int device)                    for all that its streams have to do; the others do not wait

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Long uploads on the fake GPU: every byte arrives, by pinned buffers or, where they are refused, without; after any
- * failing call nothing is left, and threads may upload side by side. */
+ * failing call nothing is left, and threads may upload side by side. What a session leaves in the application's context
+ * is the next one's, and no other's. */
 #include "tests/api_support.h"
 
 #include "runtime/session.h"
@@ -155,6 +156,108 @@ static void threads_upload_side_by_side(void **state) {
   close_session(session);
 }
 
+/* ---- sessions: what one leaves in the application's context is the next one's */
+
+static struct cb_session *open_here(void) {
+  struct cb_diag diag = {0};
+  struct cb_session *session;
+  setenv("CBGEN_LIBCUDA", getenv("CBGEN_FAKE_CUDA"), 1);
+  setenv("CBGEN_NVRTC", getenv("CBGEN_FAKE_CUDA"), 1);
+  assert_ok(cb_session_open(&session, CB_DEVICE_CURRENT, &diag));
+  return session;
+}
+
+/* Takes all that is kept. */
+static void use(struct cb_session *session, uint64_t seed) {
+  struct cb_diag diag = {0};
+  struct cb_hasher *hasher;
+  const struct cb_packer *packer;
+  assert_ok(cb_device_enter(session->device, &diag));
+  check_upload(session->device, 9 * MIB, seed);
+  cb_device_leave(session->device);
+  assert_ok(cb_session_hasher(session, NULL, &hasher, &diag));
+  assert_ok(cb_session_packer(session, NULL, CB_F64, &packer, &diag));
+  assert_true(hasher->device == session->device && packer->device == session->device);
+}
+
+static void the_next_session_finds_what_the_last_one_had(void **state) {
+  (void)state;
+  app_set_current(0);
+  struct cb_session *session = open_here();
+  use(session, 1);
+  const struct fake_control before = *fake;
+  assert_true(before.pinned && before.modules == 2);
+  for (uint64_t i = 2; i < 5; i++) {
+    cb_session_release(session);
+    session = open_here();
+    use(session, i);
+    assert_int_equal(fake->pinned, before.pinned);
+    assert_int_equal(fake->modules, before.modules);
+    assert_int_equal(fake->compilations, before.compilations);
+  }
+  struct cb_session *second = open_here(); /* beside the first: has its own, and one of both is kept */
+  use(second, 5);
+  assert_int_equal(fake->modules, 2 * before.modules);
+  cb_session_release(session);
+  cb_session_release(second);
+  assert_int_equal(fake->modules, before.modules);
+  assert_int_equal(fake->pinned, before.pinned);
+  cb_session_trim();
+  assert_true(fake_is_clean(fake));
+  cb_session_trim(); /* nothing to do */
+  assert_true(fake_is_clean(fake));
+}
+
+static void nothing_is_kept_in_a_context_of_its_own(void **state) {
+  (void)state;
+  struct cb_session *session = open_here(); /* no context is current: the primary one */
+  use(session, 1);
+  cb_session_release(session);
+  assert_true(fake_is_clean(fake));
+  cb_session_trim();
+  assert_int_equal(fake->contexts, 0);
+}
+
+static void nothing_is_taken_from_a_context_that_is_gone(void **state) {
+  (void)state;
+  for (int round = 0; round < 3; round++) {
+    app_set_current(0);
+    struct cb_session *session = open_here();
+    use(session, 1);
+    if (round == 2) app_end_context(0); /* while the session is there */
+    cb_session_release(session);
+    app_end_context(0);
+    app_set_current(0); /* at the same address */
+    assert_int_equal(fake->pinned + fake->modules + fake->blocks, 0);
+    if (round) {
+      session = open_here();
+      use(session, 2);
+      cb_session_release(session);
+    }
+    cb_session_trim();
+    assert_true(fake_is_clean(fake));
+  }
+}
+
+static void refused_pinned_memory_is_asked_for_again(void **state) {
+  (void)state;
+  app_set_current(0);
+  struct cb_session *session = open_here();
+  struct cb_diag diag = {0};
+  assert_ok(cb_device_enter(session->device, &diag));
+  fake->calls = 0;
+  fake->failure = CB_CU_OUT_OF_MEMORY;
+  fake->fail_at = 1;
+  assert_false(cb_staging_prepare(session->device->staging));
+  fake->fail_at = 0;
+  cb_device_leave(session->device);
+  cb_session_release(session);
+  session = open_here();
+  use(session, 1);
+  assert_true(fake->pinned > 0);
+  cb_session_release(session);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, check_fake)
   const struct CMUnitTest tests[] = {
@@ -162,6 +265,10 @@ int main(void) {
       TEST(refused_pinned_memory_is_done_without),
       TEST(failures_are_said_and_leave_nothing),
       TEST(threads_upload_side_by_side),
+      TEST(the_next_session_finds_what_the_last_one_had),
+      TEST(nothing_is_kept_in_a_context_of_its_own),
+      TEST(nothing_is_taken_from_a_context_that_is_gone),
+      TEST(refused_pinned_memory_is_asked_for_again),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

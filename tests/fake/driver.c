@@ -86,6 +86,7 @@ EXPORT unsigned cuDevicePrimaryCtxRetain(void **context, int device) {
   const int ordinal = ordinal_of(device);
   if (ordinal < 0) return misuse(INVALID_DEVICE, "no such device");
   contexts[ordinal].retained++;
+  begin_context(ordinal);
   state.contexts++;
   *context = &contexts[ordinal];
   return SUCCESS;
@@ -98,9 +99,9 @@ EXPORT unsigned cuDevicePrimaryCtxRelease_v2(int device) {
   if (ordinal < 0 || !contexts[ordinal].retained)
     return misuse(INVALID_CONTEXT, "a context released that was not retained");
   state.contexts--;
-  if (--contexts[ordinal].retained) return result;
+  if (--contexts[ordinal].retained || contexts[ordinal].app_retained) return result; /* it lives on */
   release_leftovers(ordinal);
-  if (!contexts[ordinal].app_retained) contexts[ordinal].failure = SUCCESS;
+  contexts[ordinal] = (struct context){0};
   return result;
 }
 

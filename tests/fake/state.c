@@ -93,6 +93,11 @@ void destroy(struct thing *thing) {
 
 struct context contexts[FAKE_DEVICES];
 
+void begin_context(int device) {
+  static unsigned long long last; /* over fake_reset, too */
+  if (!contexts[device].id) contexts[device].id = ++last;
+}
+
 struct stack {
   long generation;
   int depth, devices[64];
@@ -174,7 +179,29 @@ EXPORT void fake_set_current(int device) {
   own_stack()->depth = 0;
   if (device < 0 || device >= state.devices) return;
   contexts[device].app_retained = 1;
+  begin_context(device);
   push(device);
+}
+
+EXPORT unsigned cuCtxGetId(void *context, unsigned long long *id) {
+  ENTER;
+  const int device = context ? device_of_context(context) : current_device();
+  if (device < 0) return misuse(INVALID_CONTEXT, "no context to give its id");
+  *id = contexts[device].id;
+  return SUCCESS;
+}
+
+EXPORT void fake_end_context(int device) {
+  LOCK;
+  for (struct thing *thing = things, *next; thing; thing = next) {
+    next = thing->next;
+    if (thing->device != device || thing->kind == KERNEL || thing->kind == PROGRAM) continue;
+    destroy(thing);
+    next = things; /* a module takes its kernels along */
+  }
+  own_stack()->depth = 0;
+  state.contexts -= contexts[device].retained;
+  contexts[device] = (struct context){0};
 }
 
 /* ---- how every call begins */

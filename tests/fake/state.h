@@ -111,10 +111,12 @@ unsigned enter_unsafe(const char *function);  /* besides is forbidden while a st
 
 struct context {
   int retained, app_retained; /* by the library; by the application */
+  unsigned long long id;      /* 0: not alive; never given to another */
   unsigned failure;           /* of a kernel: what every call returns from then on */
 };
 extern struct context contexts[FAKE_DEVICES];
 
+void begin_context(int device); /* gives it an id, unless it is alive */
 int current_device(void);           /* of the calling thread's context; −1: none */
 int capability_of(int device);      /* 90 */
 void release_leftovers(int device); /* complains about what the library left in its context */

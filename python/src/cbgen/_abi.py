@@ -150,6 +150,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_status_name": (c_char_p, (STATUS,)),
     "cbgen_context_create": (STATUS, (POINTER(HANDLE),)),
     "cbgen_context_destroy": (None, (HANDLE,)),
+    "cbgen_trim": (None, ()),
     "cbgen_set": (STATUS, (HANDLE, c_char_p, c_char_p)),
     "cbgen_message": (c_char_p, (HANDLE,)),
     "cbgen_set_log": (STATUS, (HANDLE, LOG, c_void_p)),
