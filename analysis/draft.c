@@ -5,6 +5,7 @@
 
 #include "analysis/values.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
 
 #include <math.h>
@@ -141,6 +142,14 @@ void cb_draft_index(struct cb_draft *draft, const char *name, const char *meanin
   } else {
     cb_free(elements);
   }
+}
+
+void cb_draft_own_rows(struct cb_draft *draft) {
+  const int64_t rows = draft->work.part.csr->rows, words = cb_divide_up(rows, 32);
+  uint32_t *bits = cb_alloc((size_t)words, sizeof *bits);
+  if (bits) memcpy(bits, draft->own_rows, (size_t)words * sizeof *bits);
+  cb_draft_index(draft, "own_rows", "a bit per row: this region writes it", bits, 0, words);
+  cb_draft_include(draft, "region", "common/owns.cu.in");
 }
 
 void cb_draft_streamed(struct cb_draft *draft, const char *name, const char *meaning, void *elements, int wide,

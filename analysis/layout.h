@@ -73,6 +73,8 @@ struct cb_draft {
   enum cb_type value_type;               /* of a value slot */
   int64_t value_bytes;                   /* of a value slot; 0: all values are equal and there are none */
   enum cb_commit commit;         /* asked for by the recipe; a layout may turn ADD into ATOMIC */
+  const uint32_t *own_rows; /* bit r % 32 of word r / 32: row r is this region's, and it must write no other, whatever
+                             * its nonzeros; NULL: all rows are. Lives while the layout plans */
   int64_t joins_rows; /* block_rows of the region before, whose launch this one may join in turn if its own block_rows
                        * are as many, a multiple or a divisor; 0: it may not */
   int64_t apart_ns;   /* what not joining costs: a launch, and another pass over x and y */
@@ -118,6 +120,13 @@ void cb_draft_constant_slots(struct cb_draft *draft, int64_t slots);
 void cb_draft_carries(struct cb_draft *draft, int64_t pieces, int (*is_first)(const void *user, int64_t piece),
                       const void *user, const char *origin);
 
+/* Whether the region may write `row`. */
+static inline int cb_owns(const uint32_t *own_rows, int64_t row) {
+  return !own_rows || (own_rows[row / 32] >> row % 32 & 1);
+}
+/* Makes draft->own_rows an array of the region, which templates ask through `owns(arrays, row)`. */
+void cb_draft_own_rows(struct cb_draft *draft);
+
 /* What cb_draft_zero_slots does, without zeros; the draft's maker calls it first. */
 void cb_draft_choose_values(struct cb_draft *draft, int zeros);
 
@@ -131,6 +140,7 @@ struct cb_layout {
   enum cb_status (*pack)(const struct cb_region *region, const struct cb_region_work *work,
                          unsigned char *const *targets, const struct cb_slot_map *map, struct cb_diag *diag);
   void (*release)(void *state); /* NULL: cb_free */
+  int minds_own_rows; /* it heeds draft->own_rows, and CB_COMMIT_OWN */
   /* Nanoseconds that a plan of this layout for the whole matrix will at least be predicted to take, found much faster
    * than by planning (a sample will do): a search leaves out what cannot win. NULL: unknown. */
   int64_t (*least_ns)(const struct cb_csr *csr, const struct cb_target *target, struct cb_types types);

@@ -22,6 +22,7 @@ struct builder {
   const struct cb_options *options;
   const double *values; /* of the matrix */
   int joins;            /* the next region comes from the same split as the one before it */
+  const uint32_t *own_rows; /* of the next region; NULL: all */
   struct cb_text line;
 };
 
@@ -120,21 +121,21 @@ static void price_region(const struct cb_plan *plan, struct cb_region *region) {
   price(&region->cost, &plan->target);
 }
 
-/* Regions in turn: x and y count once, and each streams at its own rate. Chains follow one another, as often as a
- * region takes its turn. */
-static struct cb_cost join_costs(const struct cb_plan *plan, int first, int regions) {
+/* Two regions in one launch: x and y count once, and each streams at its own rate. In turn, chains follow one another,
+ * as often as a region takes its turn. */
+static struct cb_cost join_costs(const struct cb_plan *plan, int first, enum cb_joining joining) {
   struct cb_cost joined = {.bytes = vector_bytes(plan)};
-  int64_t rows = 0;
-  for (int r = first; r < first + regions; r++) rows = cb_larger(rows, plan->regions[r].block_rows);
+  const int64_t rows = cb_larger(plan->regions[first].block_rows, plan->regions[first + 1].block_rows);
   int64_t at_full_rate = joined.bytes;
-  for (int r = first; r < first + regions; r++) {
+  for (int r = first; r < first + 2; r++) {
     const struct cb_cost *cost = &plan->regions[r].cost;
+    const int64_t turns = joining == CB_IN_TURN ? rows / plan->regions[r].block_rows : 0;
     joined.bytes += plan->regions[r].bytes;
     at_full_rate += plan->regions[r].bytes * 100 / (cost->stream_percent ? cost->stream_percent : 100);
     joined.sectors += cost->sectors;
     joined.work_ns += cost->work_ns;
-    joined.chain_ns += cost->chain_ns * (rows / plan->regions[r].block_rows);
-    joined.tail_ns += cost->tail_ns;
+    joined.chain_ns = turns ? joined.chain_ns + turns * cost->chain_ns : cb_larger(joined.chain_ns, cost->chain_ns);
+    joined.tail_ns = turns ? joined.tail_ns + cost->tail_ns : cb_larger(joined.tail_ns, cost->tail_ns);
   }
   joined.stream_percent = at_full_rate ? joined.bytes * 100 / at_full_rate : 0;
   price(&joined, &plan->target);
@@ -174,7 +175,7 @@ static enum cb_status choose_values(const struct builder *builder, struct cb_dra
 static void offer_joining(const struct builder *builder, struct cb_draft *draft) {
   const struct cb_plan *plan = builder->plan;
   const struct cb_region *before = &plan->regions[plan->regions_count - 1];
-  if (!builder->joins || builder->options->fuse == CB_OFF || !before->block_rows) return;
+  if (!builder->joins || builder->own_rows || builder->options->fuse == CB_OFF || !before->block_rows) return;
   draft->joins_rows = before->block_rows;
   draft->apart_ns = plan->target.launch_ns + stream_ns(vector_bytes(plan), &plan->target);
 }
@@ -191,7 +192,8 @@ static enum cb_status build_leaf(struct builder *builder, const char *layout_nam
                            .matrix_type = plan->matrix_type,
                            .vector_type = plan->vector_type,
                            .sum_type = plan->sum_type,
-                           .commit = number ? CB_COMMIT_ADD : CB_COMMIT_FINAL,
+                           .commit = !number ? CB_COMMIT_FINAL : builder->own_rows ? CB_COMMIT_OWN : CB_COMMIT_ADD,
+                           .own_rows = builder->own_rows,
                            .arena = &plan->arena,
                            .work = *work};
   *work = (struct cb_region_work){0};
@@ -227,32 +229,48 @@ static enum cb_status build_leaf(struct builder *builder, const char *layout_nam
 
 static int64_t threads_of(const struct cb_region *region) { return region->threads ? region->threads : THREADS; }
 
-/* Whether the same thread blocks can take their rows through both: the sums go from one to the other in shared memory,
- * and whatever else a region asks of its launch would have to suit the other one. */
-static int can_be_in_turn(const struct cb_region *first, const struct cb_region *second) {
+/* Whether the rows of thread blocks fit together, so that sums can go from one region to the other in shared memory. */
+static int rows_fit(const struct cb_region *first, const struct cb_region *second) {
   enum { MOST_ROWS = 2048 };
   const int64_t rows = cb_larger(first->block_rows, second->block_rows);
   return first->block_rows && second->block_rows && rows <= MOST_ROWS && rows % first->block_rows == 0 &&
-         rows % second->block_rows == 0 && threads_of(first) == threads_of(second) &&
-         first->commit == CB_COMMIT_FINAL && second->commit == CB_COMMIT_ADD && !first->dynamic_shared &&
-         !second->dynamic_shared && !first->prepare_blocks && !second->prepare_blocks;
+         rows % second->block_rows == 0;
 }
 
-static int should_fuse(const struct builder *builder, int first) {
+/* How both could share a launch. What a region asks of its launch would have to suit the other one. */
+static enum cb_joining can_join(const struct cb_region *first, const struct cb_region *second) {
+  enum { STATIC_SHARED = 48 << 10 };
+  if (first->static_shared + second->static_shared > STATIC_SHARED) return CB_APART;
+  if (threads_of(first) != threads_of(second) || first->commit != CB_COMMIT_FINAL || first->dynamic_shared ||
+      second->dynamic_shared || first->prepare_blocks || second->prepare_blocks)
+    return CB_APART;
+  if (second->commit == CB_COMMIT_OWN) return CB_BESIDE;
+  return second->commit == CB_COMMIT_ADD && rows_fit(first, second) ? CB_IN_TURN : CB_APART;
+}
+
+static enum cb_joining choose_joining(const struct builder *builder, int first) {
   const struct cb_plan *plan = builder->plan;
   const struct cb_region *regions = plan->regions + first;
-  if (builder->options->fuse == CB_OFF || !can_be_in_turn(&regions[0], &regions[1])) return 0;
-  return builder->options->fuse == CB_ON ||
-         launched_ns(plan, 1, join_costs(plan, first, 2).ns) <=
-             launched_ns(plan, 2, regions[0].cost.ns + regions[1].cost.ns);
+  const enum cb_joining joining = can_join(&regions[0], &regions[1]);
+  if (builder->options->fuse == CB_OFF || joining == CB_APART) return CB_APART;
+  const int64_t together = launched_ns(plan, 1, join_costs(plan, first, joining).ns);
+  const int64_t apart = launched_ns(plan, 2, regions[0].cost.ns + regions[1].cost.ns);
+  return builder->options->fuse == CB_ON || together <= apart ? joining : CB_APART;
 }
 
-static void fuse_in_turn(struct cb_plan *plan, int first) {
-  struct cb_region *keeps = &plan->regions[first], *writes = &plan->regions[first + 1];
-  keeps->commit = CB_COMMIT_KEEP;
-  keeps->static_shared += cb_larger(keeps->block_rows, writes->block_rows) * (int64_t)cb_type_size(plan->sum_type);
-  writes->commit = CB_COMMIT_KEPT;
-  writes->in_turn = 1;
+/* Returns what the plan's line says of it. */
+static const char *fuse(struct cb_plan *plan, int first, enum cb_joining joining) {
+  static const char *const facts[] = {
+      [CB_APART] = "", [CB_IN_TURN] = " (fused in-turn)", [CB_BESIDE] = " (fused beside)"};
+  struct cb_region *one = &plan->regions[first], *other = &plan->regions[first + 1];
+  other->joining = joining;
+  if (joining == CB_BESIDE) one->first_block = other->blocks;
+  if (joining == CB_IN_TURN) {
+    one->commit = CB_COMMIT_KEEP;
+    one->static_shared += cb_larger(one->block_rows, other->block_rows) * (int64_t)cb_type_size(plan->sum_type);
+    other->commit = CB_COMMIT_KEPT;
+  }
+  return facts[joining];
 }
 
 static void insert(struct cb_text *text, size_t at, const char *inserted) {
@@ -261,6 +279,34 @@ static void insert(struct cb_text *text, size_t at, const char *inserted) {
   if (text->failed) return;
   memmove(text->bytes + at + length, text->bytes + at, text->length - length - at);
   memcpy(text->bytes + at, inserted, length);
+}
+
+/* Whether each part shall write its own rows, instead of one all and the others adding to them: then no part need wait
+ * for another. */
+static int parts_own_rows(const struct builder *builder, const struct cb_node *node, const struct cb_csr *csr,
+                          const unsigned char *part_of) {
+  if (!node->split->by_rows || builder->plan->regions_count || builder->options->fuse == CB_OFF ||
+      builder->plan->atomics || !csr->nnz)
+    return 0;
+  for (int i = 0; i < node->split->parts; i++) {
+    const struct cb_layout *layout = node->parts[i]->layout ? cb_layout_find(node->parts[i]->layout) : NULL;
+    if (!layout || !layout->minds_own_rows) return 0;
+  }
+  for (int64_t k = 0; k < csr->nnz; k++)
+    if (part_of[k]) return 1;
+  return 0;
+}
+
+/* A bit for each row of the part. */
+static void find_own_rows(uint32_t *own, const struct cb_csr *csr, const unsigned char *part_of, int part) {
+#pragma omp parallel for schedule(static)
+  for (int64_t word = 0; word < cb_divide_up(csr->rows, 32); word++) {
+    own[word] = 0;
+    for (int64_t row = 32 * word; row < cb_smaller(32 * word + 32, csr->rows); row++) {
+      const int of_row = cb_csr_row_length(csr, row) ? part_of[cb_csr_row(csr, row)] : 0;
+      if (of_row == part) own[word] |= UINT32_C(1) << row % 32;
+    }
+  }
 }
 
 static enum cb_status build_node(struct builder *builder, const struct cb_node *node, struct cb_region_work *work,
@@ -272,25 +318,32 @@ static enum cb_status build_split(struct builder *builder, const struct cb_node 
   const struct cb_split *split = node->split;
   const int first = builder->plan->regions_count;
   size_t facts_end = 0;
+  uint32_t *own = NULL;
   unsigned char *part_of = cb_alloc((size_t)part->csr->nnz, 1);
   if (!part_of) return cb_fail_memory(diag, "split", (uint64_t)part->csr->nnz);
   cb_text_add(&builder->line, " (split %s", split->name);
   s = split->divide(part, builder->options, part_of, &builder->line, diag);
   facts_end = builder->line.length;
+  if (!s && parts_own_rows(builder, node, part->csr, part_of)) {
+    own = cb_alloc((size_t)cb_divide_up(part->csr->rows, 32), sizeof *own);
+    if (!own) s = cb_fail_memory(diag, "rows of a split", (uint64_t)part->csr->rows / 8);
+  }
   for (int i = 0; i < split->parts && !s; i++) {
     struct cb_region_work work = {0};
     s = cb_part_select(&work, part, part_of, i, diag);
     /* An empty part needs no region, unless it is the one that writes y. */
     if (!s && (work.part.csr->nnz || !builder->plan->regions_count)) {
+      if (own) find_own_rows(own, part->csr, part_of, i);
+      builder->own_rows = own;
       builder->joins = node->parts[i]->layout && builder->plan->regions_count == first + 1;
       s = build_node(builder, node->parts[i], &work, diag);
     }
     cb_region_work_release(&work, NULL);
   }
-  if (!s && builder->plan->regions_count == first + 2 && should_fuse(builder, first)) {
-    fuse_in_turn(builder->plan, first);
-    insert(&builder->line, facts_end, " (fused in-turn)");
-  }
+  builder->own_rows = NULL;
+  cb_free(own);
+  if (!s && builder->plan->regions_count == first + 2)
+    insert(&builder->line, facts_end, fuse(builder->plan, first, choose_joining(builder, first)));
   cb_text_add(&builder->line, ")");
   cb_free(part_of);
   return s;
@@ -308,12 +361,15 @@ static void add_launch(struct cb_plan *plan, struct cb_launch launch) {
   if (launch.blocks) plan->launches[plan->launches_count++] = launch;
 }
 
-/* A region joins the launch before it: fewer thread blocks with more rows each, and registers for the needier one. */
+/* A region joins the launch of the one before it, which then has registers for the needier one. */
 static void join_launch(const struct cb_plan *plan, struct cb_launch *launch, const struct cb_region *region) {
-  const int64_t before = launch->block_rows ? launch->block_rows : plan->regions[launch->first_region].block_rows;
-  launch->block_rows = cb_larger(before, region->block_rows);
-  launch->blocks = cb_divide_up(plan->rows, launch->block_rows);
   launch->regions++;
+  if (region->joining == CB_IN_TURN) {
+    launch->block_rows = cb_larger(region[-1].block_rows, region->block_rows);
+    launch->blocks = cb_divide_up(plan->rows, launch->block_rows);
+  } else {
+    launch->blocks += region->blocks;
+  }
   if (region->blocks_per_sm < launch->blocks_per_sm) launch->blocks_per_sm = region->blocks_per_sm; /* 0: none asked */
 }
 
@@ -332,7 +388,7 @@ static enum cb_status build_launches(struct cb_plan *plan, struct cb_diag *diag)
     region->first_carry_counter = plan->carry_counters;
     plan->carry_sums += region->carry_slots * region->carry_width;
     plan->carry_counters += region->carry_counters;
-    if (region->in_turn) {
+    if (region->joining != CB_APART) {
       join_launch(plan, &plan->launches[plan->launches_count - 1], region);
       continue;
     }
@@ -353,8 +409,8 @@ static enum cb_status build_launches(struct cb_plan *plan, struct cb_diag *diag)
 
 /* What a launch of regions costs: known for one of a single region. */
 static struct cb_cost launch_cost(const struct cb_plan *plan, const struct cb_launch *launch) {
-  return launch->regions > 1 ? join_costs(plan, launch->first_region, launch->regions)
-                             : plan->regions[launch->first_region].cost;
+  const int first = launch->first_region;
+  return launch->regions > 1 ? join_costs(plan, first, plan->regions[first + 1].joining) : plan->regions[first].cost;
 }
 
 /* Of two plans that reach the host's pace, the one that takes less of the GPU is cheaper. */

@@ -3,9 +3,9 @@
  *
  * A plan is a list of regions and a list of launches. A region is one layout applied to some of the nonzeros: the
  * constants and index arrays of its text, the pieces of template it is made of, and the thread blocks it owns. A
- * launch runs one region, or consecutive ones in turn: each of its thread blocks takes the same rows through region
- * after region, and only the last of them writes y. Launches run in order, and a later one may add to what an
- * earlier one stored.
+ * launch runs one region, or two: in turn, when each of its thread blocks takes the same rows through one and then the
+ * other, and only the second writes y; or beside each other, on thread blocks of their own, when each writes rows of
+ * its own. Launches run in order, and a later one may add to what an earlier one stored.
  *
  * The plan's companion, the assignment, holds what only packing needs: the contents of the index arrays and the
  * slot map (slot → nonzero). Codegen never sees it, so the text depends on (plan, label) alone.
@@ -18,7 +18,7 @@
  *   fact   = "(" key " " atom { " " atom } ")"
  *   atom   = an integer, a word or a decimal fraction; no spaces, no parentheses
  *
- * A split whose parts share a launch says so by the fact "(fused in-turn)".
+ * A split whose parts share a launch says so by the fact "(fused in-turn)" or "(fused beside)".
  *
  * Checked on paper against the recipes that are to come: (dia (offsets -1 0 1)), (sell (slices …) (index u16)),
  * (split hot-columns (kept 16384) (hot …) (merge …)), (split fill (rate 60) (dia …) (blocks …) (merge …)).
@@ -92,11 +92,20 @@ struct cb_include {
 
 /* How a region's row sums reach y. */
 enum cb_commit {
-  CB_COMMIT_FINAL, /* the region writes every row of y: α, β and empty rows are its duty */
+  CB_COMMIT_FINAL, /* the region writes every row of y: α, β and empty rows are its duty (other regions' own rows are
+                    * not) */
+  CB_COMMIT_OWN,   /* the same for the rows that have nonzeros here; it writes no others */
   CB_COMMIT_ADD,   /* y was written by an earlier launch; the region adds α·sum to the rows it touches */
   CB_COMMIT_ATOMIC, /* the same, but several thread blocks may add to one row at a time */
   CB_COMMIT_KEEP,  /* row sums stay in shared memory, for the next region of the launch */
   CB_COMMIT_KEPT   /* as CB_COMMIT_FINAL, beginning with the sums that the region before kept */
+};
+
+/* How a region shares the launch of the region before it. */
+enum cb_joining {
+  CB_APART,   /* it does not */
+  CB_IN_TURN, /* the same rows: its `blocks` and block_rows may be others */
+  CB_BESIDE   /* other rows; it has the first thread blocks, since what is split off takes longer */
 };
 
 /* Predicted cost, in integers so that plans compare equal everywhere. */
@@ -131,7 +140,7 @@ struct cb_region {
   int64_t block_rows; /* thread block b commits exactly the rows from block_rows · b on, those without a nonzero, too,
                        * whatever the commit; 0: it is not that simple */
   int row_threads;    /* then: neighbouring threads that share a row, of which the first commits it */
-  int in_turn;        /* joins the launch of the region before it, whose `blocks` and block_rows may be others */
+  enum cb_joining joining;
   int64_t carry_slots;         /* carry slots (of carry_width sums each) and counters that it needs */
   int64_t carry_width;
   int64_t carry_counters;

@@ -105,7 +105,7 @@ static enum cb_status check_launches(const struct cb_plan *plan, struct cb_diag 
       continue;
     }
     int64_t next = 0;
-    for (int r = launch->first_region; r < launch->first_region + launch->regions; r++, regions++) {
+    for (int r = launch->first_region + launch->regions - 1; r >= launch->first_region; r--, regions++) {
       if (r >= plan->regions_count || plan->regions[r].first_block != next)
         return BROKEN("launch %d: thread blocks of its regions leave a gap", i);
       next += plan->regions[r].blocks;

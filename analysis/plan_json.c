@@ -12,7 +12,7 @@ static const char *const form_names[] = {"ax", "add", "axpby"};
 static const char *const role_names[] = {"index", "bytes", "values", "table", "mixed"};
 static const char *const value_storage_names[] = {"plain", "coded", "equal"};
 static const char *const storage_names[] = {"stored", "affine", "baked"};
-static const char *const commit_names[] = {"final", "add", "atomic", "keep", "kept"};
+static const char *const commit_names[] = {"final", "own", "add", "atomic", "keep", "kept"};
 
 /* jansson's setters fail on a NULL value, so one flag collects every shortage of memory. */
 struct object {

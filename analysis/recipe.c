@@ -40,8 +40,8 @@ static enum cb_status divide_diagonals(const struct cb_part *part, const struct 
   return CB_OK;
 }
 
-static const struct cb_split split_long_rows = {"long-rows", 2, divide_long_rows};
-static const struct cb_split split_diagonals = {"diagonals", 2, divide_diagonals};
+static const struct cb_split split_long_rows = {"long-rows", 2, 1, divide_long_rows};
+static const struct cb_split split_diagonals = {"diagonals", 2, 0, divide_diagonals};
 
 /* ---- recipes */
 

@@ -319,8 +319,8 @@ static enum cb_status add_value_accessors(struct emitter *emitter, struct cb_tex
 static enum cb_status expand_pieces(struct emitter *emitter, const struct cb_region *region,
                                     struct cb_text *text) {
   static const char *const commits[] = {
-      [CB_COMMIT_FINAL] = "commit", [CB_COMMIT_ADD] = "commit_more", [CB_COMMIT_ATOMIC] = "commit_atomic",
-      [CB_COMMIT_KEEP] = "keep",       [CB_COMMIT_KEPT] = "commit_kept"};
+      [CB_COMMIT_FINAL] = "commit",         [CB_COMMIT_OWN] = "commit", [CB_COMMIT_ADD] = "commit_more",
+      [CB_COMMIT_ATOMIC] = "commit_atomic", [CB_COMMIT_KEEP] = "keep",  [CB_COMMIT_KEPT] = "commit_kept"};
   struct cb_scope scope = {0};
   enum cb_status s = CB_OK;
   cb_scope_optional(&scope, "commit", commits[region->commit]);
@@ -448,16 +448,17 @@ static void add_late_values(struct emitter *emitter, const struct cb_launch *lau
   }
 }
 
+/* Regions beside each other: a later one has the thread blocks before. */
 static const char *region_calls(struct emitter *emitter, const struct cb_launch *launch) {
   struct cb_text text = {0};
   add_late_values(emitter, launch, &text);
-  for (int i = 0; i < launch->regions; i++) {
+  for (int i = launch->regions - 1; i >= 0; i--) {
     const struct cb_region *region = &emitter->plan->regions[launch->first_region + i];
-    const int last = i + 1 == launch->regions;
+    const int first = i + 1 == launch->regions, last = !i;
     if (!last)
-      cb_text_add(&text, "  %sif (blockIdx.x < %lld)\n  ", i ? "else " : "",
+      cb_text_add(&text, "  %sif (blockIdx.x < %lld)\n  ", first ? "" : "else ",
                   (long long)(region->first_block + region->blocks));
-    else if (i) cb_text_add_string(&text, "  else\n  ");
+    else if (!first) cb_text_add_string(&text, "  else\n  ");
     cb_text_add(&text, "  %s::%s(", region->name, launch->prepares ? "prepare" : "multiply");
     if (stored_arrays(region)) cb_text_add(&text, "%s_arrays", region->name);
     else cb_text_add(&text, "%s::Arrays{}", region->name);

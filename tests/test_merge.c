@@ -452,20 +452,22 @@ static void products_match_the_oracle(void **state) {
   free(products);
 }
 
-/* As the second region, which adds to what the first has written: short rows are sell's. */
-static void a_second_region_adds(void **state) {
+/* As the second region, which writes the rows that it holds, or adds to what the first has written: short rows are
+ * sell's. */
+static void a_second_region_leaves_other_rows_alone(void **state) {
   (void)state;
   static const char *const matrices[] = {
       "powerlaw,rows=200,cols=2000,max=1900,min=0", "staircase,n=90",
       "long_row,rows=90,cols=9000,per_row=30,long_rows=2,long_length=8000"};
-  enum { CASES = 3 * KINDS };
+  enum { CASES = 3 * 2 * KINDS };
   struct product *products = calloc(CASES, sizeof *products);
   for (int c = 0; c < CASES; c++) {
     char settings[96];
-    snprintf(settings, sizeof settings, "recipe=sell-long long-row=20 %s", kinds[c % KINDS]);
-    products[c] = product_of(matrices[c / KINDS], settings);
+    const int fused = c / KINDS % 2;
+    snprintf(settings, sizeof settings, "recipe=sell-long long-row=20 fuse=%s %s", fused ? "on" : "off", kinds[c % KINDS]);
+    products[c] = product_of(matrices[c / KINDS / 2], settings);
     assert_int_equal(products[c].plan->regions_count, 2);
-    assert_int_equal(products[c].plan->regions[1].commit, CB_COMMIT_ADD);
+    assert_int_equal(products[c].plan->regions[1].commit, fused ? CB_COMMIT_OWN : CB_COMMIT_ADD);
   }
   verify_all(products, CASES);
   free(products);
@@ -511,7 +513,7 @@ int main(void) {
       cmocka_unit_test(threads_change_nothing),
       cmocka_unit_test(every_allocation_may_fail),
       cmocka_unit_test(products_match_the_oracle),
-      cmocka_unit_test(a_second_region_adds),
+      cmocka_unit_test(a_second_region_leaves_other_rows_alone),
       cmocka_unit_test(verify_sees_what_is_left_out),
   };
   return cmocka_run_group_tests_name("merge", tests, NULL, NULL);

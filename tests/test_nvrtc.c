@@ -187,6 +187,9 @@ static void every_recipe_compiles_without_spills(void **state) {
     compile_for_all(nvrtc, panel[i][0], settings);
   }
   static const char *const fused[][2] = {
+      {"long_row,rows=900,cols=9000,per_row=5,long_rows=3,long_length=8000", "recipe=sell-long long-row=99"},
+      {"long_row,rows=900,cols=9000,per_row=40,long_rows=3,long_length=8000", "recipe=sell-long type=f32 sell-vary=on"},
+      {"long_row,rows=900,cols=9000,per_row=5,long_rows=3,long_length=8000", "recipe=cb-long long-row=99 th1=0"},
       {"stencil27,n=12,extra=0.5", ""},
       {"stencil27,n=12,extra=0.5", "type=f32 sell-lanes=4"},
       {"stencil27,n=60,extra=0.5", ""},

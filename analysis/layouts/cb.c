@@ -635,10 +635,15 @@ static void draft_units(struct cb_draft *draft, const struct state *state) {
     cb_draft_hole(draft, "advance", state->team > 1 ? "block += kTeamWarps" : "block++");
   if (state->format_blocks[COO])
     cb_draft_hole(draft, "advance_pair", state->team > 1 ? "pair += 2 * kTeamWarps" : "pair += 2");
-  cb_draft_hole(draft, "row_exists", guarded ? "lane < 16 && row < kRows" : "lane < 16");
+  if (draft->own_rows) cb_draft_own_rows(draft);
+  cb_draft_hole(draft, "row_exists",
+                draft->own_rows ? "lane < 16 && row < kRows && owns(arrays, row)"
+                : guarded       ? "lane < 16 && row < kRows"
+                                : "lane < 16");
   cb_draft_hole(draft, "row_comment",
-                guarded ? "the last rows do not fill their panel or thread block"
-                        : "no guard: every panel has 16 rows");
+                draft->own_rows ? "other rows are another region's"
+                : guarded       ? "the last rows do not fill their panel or thread block"
+                                : "no guard: every panel has 16 rows");
   cb_draft_include(draft, "finish",
                    draft->region.carry_slots ? "cb/finish_carry.cu.in" : "cb/finish.cu.in");
   draft->region.blocks = state->units_count * state->team / WARPS;
@@ -845,4 +850,5 @@ const struct cb_layout cb_layout_cb = {
     .pack = cb_layout_pack,
     .release = state_release,
     .least_ns = cb_least_ns,
+    .minds_own_rows = 1,
 };

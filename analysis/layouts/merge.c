@@ -54,7 +54,8 @@ struct state {
   int64_t pieces_count, cut_pieces;
   int64_t *first_step; /* by tile: steps of 32 slots before it; tiles + 1 */
   int64_t long_slots;  /* slots of long rows: in front of all tiles */
-  int64_t empty_rows;
+  const uint32_t *own_rows; /* the draft's, while it plans */
+  int64_t empty_rows; /* of its own */
   int64_t blocks; /* thread blocks, those that write empty rows alone included */
 };
 
@@ -109,7 +110,7 @@ static int cut_tiles(struct state *state) {
   struct tile open = {0, 0, 0};
   for (int64_t row = 0; row < csr->rows; row++) {
     const int64_t begin = cb_csr_row(csr, row), end = cb_csr_row(csr, row + 1);
-    state->empty_rows += begin == end;
+    state->empty_rows += begin == end && cb_owns(state->own_rows, row);
     if (begin == end) continue;
     if (end - open.begin > most || open.begin == open.end) {
       if (!push_tile(state, open)) return 0;
@@ -248,6 +249,8 @@ static void draft_columns(struct cb_draft *draft, const struct state *state) {
   if (of_tile && of_piece && offsets) {
     choose_bases(state, of_tile, of_piece);
     fill_offsets(state, of_tile, of_piece, offsets);
+  } else {
+    draft->failed = 1;
   }
   if (state->tiles_count)
     cb_draft_index(draft, "first_column", "a tile's first column", of_tile, 0, state->tiles_count);
@@ -410,7 +413,7 @@ static void draft_empty(struct cb_draft *draft, struct state *state) {
   uint32_t *rows = cb_alloc((size_t)state->empty_rows, sizeof *rows);
   int64_t at = 0;
   for (int64_t row = 0; rows && row < csr->rows; row++)
-    if (!cb_csr_row_length(csr, row)) rows[at++] = (uint32_t)row;
+    if (!cb_csr_row_length(csr, row) && cb_owns(state->own_rows, row)) rows[at++] = (uint32_t)row;
   const int64_t least = cb_divide_up(state->empty_rows, ZEROS);
   if (state->blocks < least) state->blocks = least;
   cb_draft_index(draft, "empty_row", "rows without nonzeros", rows, 0, state->empty_rows);
@@ -508,11 +511,13 @@ static enum cb_status merge_plan(struct cb_draft *draft, struct cb_diag *diag) {
   if (!state) return cb_fail_memory(diag, "merge layout", sizeof *state);
   draft->work.state = state;
   state->csr = csr;
+  state->own_rows = draft->own_rows;
   state->items = choose_items(csr, draft->options, draft->target);
   if (!cut_tiles(state) || !cut_long_rows(state, draft->options) || !place_tiles(state, draft->options))
     return cb_fail_memory(diag, "tiles",
                           (uint64_t)csr->nnz / (uint64_t)tile_size(state) * sizeof *state->tiles);
   draft_region(draft, state);
+  state->own_rows = NULL;
   return predict(draft, state, diag);
 }
 
@@ -547,4 +552,5 @@ const struct cb_layout cb_layout_merge = {
     .pack = merge_pack,
     .release = state_release,
     .least_ns = merge_least_ns,
+    .minds_own_rows = 1,
 };

@@ -459,7 +459,8 @@ static void draft_places(struct cb_draft *draft, const struct state *state) {
     for (int64_t number = 0; number < places; number++) {
       const struct place place = place_at(state, number);
       lengths[number] = (uint32_t)place.length;
-      rows[number] = (uint32_t)(place.row == NO_ROW ? state->csr->rows : place.row);
+      const int none = place.row == NO_ROW || !cb_owns(draft->own_rows, place.row);
+      rows[number] = (uint32_t)(none ? state->csr->rows : place.row);
     }
   }
   cb_draft_index(draft, "place_length", "nonzeros of the row (or piece of a row) at a place", lengths, 0, places);
@@ -536,7 +537,10 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
   draft_places(draft, state);
   draft_lanes(draft, state);
   draft_carries(draft, state);
-  const int guarded = state->varied || state->slices * (LANES / state->lanes) > state->csr->rows;
+  const int guarded = state->varied || draft->own_rows || state->slices * (LANES / state->lanes) > state->csr->rows;
+  const int asks = draft->own_rows && !state->row; /* places in an order of their own leave rows out */
+  if (asks) cb_draft_own_rows(draft);
+  if (guarded) cb_draft_hole(draft, "row_exists", asks ? "row < kRows && owns(arrays, row)" : "row < kRows");
   const int one_lane = !state->varied && state->lanes == 1;
   const int64_t longest = longest_slice(state), batch = choose_batch(state, longest);
   cb_draft_constant(draft, "kBatch", batch, "plan: steps whose loads are under way together");
@@ -614,4 +618,5 @@ const struct cb_layout cb_layout_sell = {
     .pack = sell_pack,
     .release = state_release,
     .least_ns = sell_least_ns,
+    .minds_own_rows = 1,
 };

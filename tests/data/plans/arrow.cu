@@ -29,11 +29,6 @@ CBGEN_DEVICE void commit(const Vectors &vectors, int row, sum_t sum) {
   vectors.y[row] = vector_t(vectors.beta == 0 ? scaled : scaled + vectors.beta * sum_t(vectors.y[row]));
 }
 
-// Adds to a row that an earlier launch has written.
-CBGEN_DEVICE void commit_more(const Vectors &vectors, int row, sum_t sum) {
-  vectors.y[row] = vector_t(sum_t(vectors.y[row]) + vectors.alpha * sum);
-}
-
 // ---- region cb0: 16x16 sub-blocks in COO, CSR or Dense, columns aggregated per panel
 //      panels 4, coo 7, aggregated yes
 
@@ -68,6 +63,8 @@ __device__ const uint8_t nnz_per_blk_table[] = {
 CBGEN_DEVICE int nnz_per_blk(const Arrays &, int i) { return nnz_per_blk_table[i]; }
 // panel of a unit
 CBGEN_DEVICE int unit_panel(const Arrays &, int i) { return i; }
+// a bit per row: this region writes it
+CBGEN_DEVICE int64_t own_rows(const Arrays &, int i) { return 4294967294 + i; }
 CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
   return sum_t(load_stream((const stored_t *)arrays.mtx_data + slot));
 }
@@ -116,6 +113,9 @@ CBGEN_DEVICE sum_t coo_sums(const Arrays &arrays, const Vectors &vectors, int be
   return sum;
 }
 
+// Another region writes the other rows.
+CBGEN_DEVICE bool owns(const Arrays &arrays, int row) { return own_rows(arrays, row / 32) >> row % 32 & 1; }
+
 // A unit is a panel of 16 rows, or a run of its sub-blocks. Lane l collects a part of the sum of row l % 16.
 CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
@@ -124,7 +124,7 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
   sum += coo_sums(arrays, vectors, first_block(arrays, unit), first_block(arrays, unit + 1));
   sum += __shfl_xor_sync(kFullMask, sum, 16);
   const int row = 16 * unit_panel(arrays, unit) + lane % 16;
-  if (lane < 16 && row < kRows) commit(vectors, row, sum);  // the last rows do not fill their panel or thread block
+  if (lane < 16 && row < kRows && owns(arrays, row)) commit(vectors, row, sum);  // other rows are another region's
 }
 
 }  // namespace cb0
@@ -164,6 +164,8 @@ CBGEN_DEVICE int nnz_per_blk(const Arrays &, int) { return 15; }
 __device__ const uint8_t unit_panel_table[] = {
     0, 4, 5, 6, 7, 8, 9, 10};
 CBGEN_DEVICE int unit_panel(const Arrays &, int i) { return unit_panel_table[i]; }
+// a bit per row: this region writes it
+CBGEN_DEVICE int own_rows(const Arrays &, int i) { return 1 + -1 * i; }
 CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
   return sum_t(load_stream((const stored_t *)arrays.mtx_data + slot));
 }
@@ -212,6 +214,9 @@ CBGEN_DEVICE sum_t coo_sums(const Arrays &arrays, const Vectors &vectors, int be
   return sum;
 }
 
+// Another region writes the other rows.
+CBGEN_DEVICE bool owns(const Arrays &arrays, int row) { return own_rows(arrays, row / 32) >> row % 32 & 1; }
+
 // A unit is a panel of 16 rows, or a run of its sub-blocks. Lane l collects a part of the sum of row l % 16.
 CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
   const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
@@ -220,7 +225,7 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
   sum += coo_sums(arrays, vectors, first_block(arrays, unit), first_block(arrays, unit + 1));
   sum += __shfl_xor_sync(kFullMask, sum, 16);
   const int row = 16 * unit_panel(arrays, unit) + lane % 16;
-  if (lane < 16 && row < kRows) commit_more(vectors, row, sum);  // the last rows do not fill their panel or thread block
+  if (lane < 16 && row < kRows && owns(arrays, row)) commit(vectors, row, sum);  // other rows are another region's
 }
 
 }  // namespace cb1
@@ -259,7 +264,7 @@ void arrow_free(arrow_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *arrow_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x36f6bb89c535f46u, 0x6a83ddbd521f9ec1u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x2ed977caf67cf7b8u, 0x418c70ee567bc8au};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of arrow: shorter than its header";
   memcpy(header, data, sizeof header);
