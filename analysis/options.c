@@ -96,6 +96,18 @@ const struct cb_option cb_option_table[] = {
      "recipe hot: that launch does so for so many further columns; 0: by the matrix"},
     {"hot-three-bytes", FIELD(hot_three_bytes), 0, CB_AUTO, CB_OFF, CB_AUTO, auto_on_off,
      "recipe hot: indices of cold nonzeros in three bytes"},
+    {"phase-columns", FIELD(phase_columns), 0, 0, INT64_C(1) << 24, 0, NULL,
+     "recipe phases: columns that are split off; 0: by the matrix"},
+    {"phase-row", FIELD(phase_row), 0, 0, 1024, 0, NULL,
+     "recipe phases: nonzeros in these columns that a row must have; 0: by the matrix"},
+    {"phase-set", FIELD(phase_set), 0, 0, 65536, 0, NULL,
+     "recipe phases: entries of x in shared memory at a time, at most; 0: by the GPU"},
+    {"phase-blocks", FIELD(phase_blocks), 0, 0, 2, 0, NULL,
+     "recipe phases: thread blocks of a multiprocessor: 1, 2; 0: by the matrix"},
+    {"phase-threads", FIELD(phase_threads), 0, 0, 1024, 0, NULL,
+     "recipe phases: threads of a thread block: 256, 512, 1024; 0: by the matrix"},
+    {"phase-batch", FIELD(phase_batch), 0, 0, 8, 0, NULL,
+     "recipe phases: steps that a lane loads together; 0: by the matrix"},
     {"panel-rows", FIELD(panel_rows), 0, 0, 32768, 0, NULL, "recipe panel: rows of a panel at most; 0: by the matrix"},
     {"panel-columns", FIELD(panel_columns), 0, 0, 65536, 0, NULL,
      "recipe panel: entries of x that a panel stages at most; 0: by the GPU"},
@@ -228,6 +240,13 @@ enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag
   if (threads && threads != 256 && threads != 512 && threads != 1024)
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'hot-threads' cannot be %lld; it takes 0, 256, 512 or 1024",
                    (long long)threads);
+  const int64_t of_phase = options->phase_threads;
+  if (of_phase && of_phase != 256 && of_phase != 512 && of_phase != 1024)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "option 'phase-threads' cannot be %lld; it takes 0, 256, 512 or 1024",
+                   (long long)of_phase);
+  if (options->phase_set && options->phase_set < 32)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "option 'phase-set' cannot be %lld; it takes 0 or at least 32",
+                   (long long)options->phase_set);
   if (options->hot_warm > 0 && options->hot_gather == CB_OFF)
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'hot-warm' is %lld but 'hot-gather' is off: no launch would lay them "
                                           "side by side", (long long)options->hot_warm);

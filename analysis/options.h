@@ -69,6 +69,13 @@ struct cb_options {
   int64_t hot_gather;  /* enum cb_switch: a first launch lays the hot entries of x side by side */
   int64_t hot_warm;    /* columns whose entries that launch lays side by side for L2: 0 (auto) or their number */
   int64_t hot_three_bytes; /* enum cb_switch: columns of cold nonzeros in three bytes where they fit */
+  /* frequent columns, a set at a time */
+  int64_t phase_columns; /* 0 (auto), else how many columns are split off, whatever it gains */
+  int64_t phase_row;     /* nonzeros in them that a row must have; 0: auto */
+  int64_t phase_set;     /* entries of x in a set at most; 0: as many as fit */
+  int64_t phase_blocks;  /* thread blocks of a multiprocessor: 0 (auto), 1 or 2 */
+  int64_t phase_threads; /* of a thread block: 0 (auto), 256, 512 or 1024 */
+  int64_t phase_batch;   /* steps whose loads are under way together: 0 (auto), 1 to 8 */
   /* panels that stage x */
   int64_t panel_rows;    /* of a panel at most; 0: auto */
   int64_t panel_columns; /* entries of x that a panel stages at most; 0: auto */

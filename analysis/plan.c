@@ -322,7 +322,7 @@ static enum cb_status build_split(struct builder *builder, const struct cb_node 
   unsigned char *part_of = cb_alloc((size_t)part->csr->nnz, 1);
   if (!part_of) return cb_fail_memory(diag, "split", (uint64_t)part->csr->nnz);
   cb_text_add(&builder->line, " (split %s", split->name);
-  s = split->divide(part, builder->options, part_of, &builder->line, diag);
+  s = split->divide(part, builder->options, &builder->plan->target, part_of, &builder->line, diag);
   facts_end = builder->line.length;
   if (!s && parts_own_rows(builder, node, part->csr, part_of)) {
     own = cb_alloc((size_t)cb_divide_up(part->csr->rows, 32), sizeof *own);
@@ -510,14 +510,24 @@ struct cb_candidate cb_plan_candidate(const struct cb_plan *plan) {
   return candidate;
 }
 
+/* Every nonzero goes to one of the node's layouts: none is cheaper than the cheapest of them. 0: unknown. */
+static int64_t node_least_ns(const struct cb_node *node, const struct cb_csr *csr, const struct cb_target *target,
+                             struct cb_types types) {
+  const struct cb_layout *layout = node->layout ? cb_layout_find(node->layout) : NULL;
+  if (layout) return layout->least_ns ? layout->least_ns(csr, target, types) : 0;
+  int64_t least = INT64_MAX;
+  for (int i = 0; node->split && i < node->split->parts; i++)
+    least = cb_smaller(least, node_least_ns(node->parts[i], csr, target, types));
+  return least;
+}
+
 int cb_plan_is_hopeless(const char *name, const struct cb_csr *csr, const struct cb_target *target,
                         const struct cb_options *options, int64_t limit_ns, char *refusal, size_t size) {
   const struct cb_recipe *recipe;
   if (cb_recipe_find(&recipe, name, NULL)) return 0;
-  const struct cb_layout *layout = recipe->root && recipe->root->layout ? cb_layout_find(recipe->root->layout) : NULL;
   if (options->search == CB_SEARCH_ALL || options->values == CB_VALUES_FIXED) return 0; /* values may take less */
-  if (!layout || !layout->least_ns || !csr->rows) return 0;
-  const int64_t least = layout->least_ns(csr, target, cb_precision_types((enum cb_precision)options->type));
+  if (!recipe->root || !csr->rows) return 0;
+  const int64_t least = node_least_ns(recipe->root, csr, target, cb_precision_types((enum cb_precision)options->type));
   if (least < limit_ns) return 0;
   snprintf(refusal, size, "not tried: it would take %.2f us at least", 1e-3 * (double)least);
   return 1;

@@ -227,7 +227,7 @@ enum cb_status cb_plan_check(const struct cb_plan *plan, struct cb_diag *diag);
 /* What the reports of a search say of a plan. */
 struct cb_candidate cb_plan_candidate(const struct cb_plan *plan);
 
-/* Whether the recipe, a single layout, would take `limit_ns` at least, as a bound from a sample says before it is
+/* Whether the recipe would take `limit_ns` at least, as a bound from a sample says before it is
  * planned; `refusal` (of `size` bytes) says so then. Never with the option search=all. */
 int cb_plan_is_hopeless(const char *recipe, const struct cb_csr *csr, const struct cb_target *target,
                         const struct cb_options *options, int64_t limit_ns, char *refusal, size_t size);

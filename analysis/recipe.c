@@ -3,6 +3,7 @@
 #include "analysis/recipe.h"
 
 #include "analysis/diagonals.h"
+#include "analysis/frequent.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -11,8 +12,10 @@
 
 /* Part 0: rows of at most options->long_row nonzeros; part 1: longer ones. */
 static enum cb_status divide_long_rows(const struct cb_part *part, const struct cb_options *options,
-                                       unsigned char *part_of, struct cb_text *facts, struct cb_diag *diag) {
+                                       const struct cb_target *target, unsigned char *part_of, struct cb_text *facts,
+                                       struct cb_diag *diag) {
   const struct cb_csr *csr = part->csr;
+  (void)target;
   (void)diag;
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < csr->rows; row++) {
@@ -25,8 +28,10 @@ static enum cb_status divide_long_rows(const struct cb_part *part, const struct 
 
 /* Part 0: nonzeros on populated diagonals; part 1: the others. */
 static enum cb_status divide_diagonals(const struct cb_part *part, const struct cb_options *options,
-                                       unsigned char *part_of, struct cb_text *facts, struct cb_diag *diag) {
+                                       const struct cb_target *target, unsigned char *part_of, struct cb_text *facts,
+                                       struct cb_diag *diag) {
   const struct cb_csr *csr = part->csr;
+  (void)target;
   uint32_t *chosen;
   const enum cb_status s = cb_diagonals_choose(&chosen, csr, options, diag);
   if (s) return s;
@@ -40,8 +45,26 @@ static enum cb_status divide_diagonals(const struct cb_part *part, const struct 
   return CB_OK;
 }
 
+/* Part 0: the others; part 1: nonzeros in frequent columns and in rows that have several of them. */
+static enum cb_status divide_hot_columns(const struct cb_part *part, const struct cb_options *options,
+                                         const struct cb_target *target, unsigned char *part_of, struct cb_text *facts,
+                                         struct cb_diag *diag) {
+  const struct cb_csr *csr = part->csr;
+  struct cb_frequent frequent;
+  const enum cb_status s = cb_frequent_choose(&frequent, csr, target, options, diag);
+#pragma omp parallel for schedule(dynamic, 4096)
+  for (int64_t row = 0; row < (s ? 0 : csr->rows); row++)
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
+      part_of[k] = frequent.row[row] && frequent.column[csr->col_idx[k]];
+  if (!s)
+    cb_text_add(facts, " (share %lld)", (long long)(csr->nnz ? frequent.nonzeros * 100 / csr->nnz : 0));
+  cb_frequent_release(&frequent);
+  return s;
+}
+
 static const struct cb_split split_long_rows = {"long-rows", 2, 1, divide_long_rows};
 static const struct cb_split split_diagonals = {"diagonals", 2, 0, divide_diagonals};
+static const struct cb_split split_hot_columns = {"hot-columns", 2, 0, divide_hot_columns};
 
 /* ---- recipes */
 
@@ -57,8 +80,11 @@ static const struct cb_node node_dia_layout = {.layout = "dia"};
 static const struct cb_node node_dia = {.split = &split_diagonals, .parts = {&node_dia_layout, &node_sell}};
 static const struct cb_node node_dia_panel = {.split = &split_diagonals, .parts = {&node_dia_layout, &node_panel}};
 
-/* panel is to join once it has been measured. */
-static const char *const searched[] = {"dia", "blocks", "sell", "merge", "hot", "cb", NULL};
+static const struct cb_node node_phases_layout = {.layout = "phases"};
+static const struct cb_node node_phases = {.split = &split_hot_columns, .parts = {&node_merge, &node_phases_layout}};
+
+/* panel was nowhere the fastest (bench/results): by name only. */
+static const char *const searched[] = {"dia", "blocks", "sell", "merge", "hot", "phases", "cb", NULL};
 
 const char cb_recipe_unsearched[] = "sell";
 
@@ -72,6 +98,8 @@ const struct cb_recipe cb_recipe_table[] = {
     {"dia", "populated diagonals without indices, the rest as sell", &node_dia, NULL},
     {"merge", "equal shares of nonzeros, wherever rows end", &node_merge, NULL},
     {"hot", "entries of x for the hottest columns resident in shared memory", &node_hot, NULL},
+    {"phases", "entries of x for frequent columns in shared memory, a set at a time; the rest as merge", &node_phases,
+     NULL},
     {"dia-panel", "populated diagonals without indices, the rest as panel", &node_dia_panel, NULL},
     {"panel", "entries of x that a thread block's rows share staged in shared memory", &node_panel, NULL},
     {NULL, NULL, NULL, NULL},

@@ -14,8 +14,9 @@ struct cb_split {
   int parts;
   int by_rows; /* all nonzeros of a row go to one part; rows without any, to part 0 */
   /* Sets part_of[k] (< parts) for every nonzero k of the part, and appends its facts, " (KEY VALUE)" each. */
-  enum cb_status (*divide)(const struct cb_part *part, const struct cb_options *options, unsigned char *part_of,
-                           struct cb_text *facts, struct cb_diag *diag);
+  enum cb_status (*divide)(const struct cb_part *part, const struct cb_options *options,
+                           const struct cb_target *target, unsigned char *part_of, struct cb_text *facts,
+                           struct cb_diag *diag);
 };
 
 struct cb_node {

@@ -96,6 +96,8 @@ static const char *const variants[] = {
     "recipe=cb-long long-row=1 th1=5 th2=30 balance=heap",
     "recipe=blocks block-size=3x3 block-fill=1 bake-limit=0",
     "recipe=merge merge-items=9 merge-piece=256 merge-pad=off bake-limit=0",
+    "recipe=phases phase-columns=40 phase-set=32 phase-row=1",
+    "recipe=phases phase-columns=9000 phase-row=2 phase-threads=256 phase-blocks=2 phase-batch=3 bake-limit=0",
     "recipe=panel panel-uses=0 panel-rows=40 panel-columns=64 panel-unit=1 bake-limit=0",
     "recipe=panel panel-uses=0 panel-threads=128 panel-lanes=1 panel-unit=8 panel-batch=2",
 };
@@ -136,8 +138,8 @@ static void test_shapes(void **state) {
       for (int type = 0; type < 2; type++)
         add_one(&batch, shapes[shape], variants[variant], 2 * (shape + variant) + type);
     for (int recipe = 0; cb_recipe_table[recipe].name; recipe++) {
-      char variant[64];
-      snprintf(variant, sizeof variant, "recipe=%s hot-columns=20 panel-uses=0", cb_recipe_table[recipe].name);
+      char variant[96];
+      snprintf(variant, sizeof variant, "recipe=%s hot-columns=20 panel-uses=0 phase-columns=50", cb_recipe_table[recipe].name);
       for (int type = 0; type < 2; type++)
         add_one(&batch, shapes[shape], variant, 2 * (shape + VARIANTS + recipe) + type);
     }

@@ -109,6 +109,7 @@ static const struct {
     {"band,n=20000,half=300,per_row=32", "recipe=sell", 0.6},
     {"uniform,n=20000,per_row=8", "recipe=merge", 0.6},
     {"rmat,scale=12,edge_factor=8", "recipe=hot hot-columns=1000", 5},
+    {"rmat,scale=12,edge_factor=8", "recipe=phases phase-columns=1000 phase-set=300", 5},
     {"rmat,scale=12,edge_factor=8", "recipe=cb", 5},
     {"random,rows=300,cols=200,density=0.05", "recipe=cb intra=on", 9},
     {"road,n=100,keep=0.6", "recipe=auto", 5},

@@ -241,6 +241,7 @@ static const char *const recipes[] = {"recipe=sell",
                                       "recipe=blocks block-fill=1 block-size=3x3",
                                       "recipe=merge",
                                       "recipe=hot hot-columns=20",
+                                      "recipe=phases phase-columns=40 phase-row=1 phase-set=32",
                                       "recipe=cb-long long-row=20"};
 enum { RECIPES = sizeof recipes / sizeof *recipes };
 

@@ -34,9 +34,7 @@ enum {
   MOST_AIM = 16,                     /* steps per lane that lanes are chosen for, hot and cold together */
   STEP_KEYS = 2 * MOST_AIM + 2,      /* steps of a slice, as far as they order rows */
   MOST_HOT = 1 << 16,                /* places have 16 bits */
-  ALIGNED = 16,                      /* sums before the gathered entries: whole lines */
-  PREPARE_THREADS = 256,
-  PREPARE_EACH = 4                   /* entries of a thread when there are many */
+  ALIGNED = 16                       /* sums before the gathered entries: whole lines */
 };
 
 /* Nonzeros of a row, or what a piece or a lane has of them. */
@@ -457,18 +455,9 @@ static void draft_entries(struct cb_draft *draft, const struct state *state) {
     cb_draft_hole(draft, "hot_entry", "vector_t(load_x(vectors, hot_column(arrays, i)))");
     return;
   }
-  const int64_t before = cb_divide_up(state->split_slices, ALIGNED) * ALIGNED, entries = state->at.hot + state->at.warm;
-  const int64_t each = entries > draft->target->multiprocessors * INT64_C(2048) ? PREPARE_EACH : 1;
   cb_draft_fact(draft, "gather", "first");
   cb_draft_hole(draft, "hot_entry", "load_l2(gathered(vectors) + i)");
-  cb_draft_constant(draft, "kBefore", before, "plan: sums before the gathered entries");
-  cb_draft_constant(draft, "kGathered", entries, "plan: entries of x that a first launch lays side by side");
-  cb_draft_constant(draft, "kEach", each, "plan: entries of one of its threads");
-  cb_draft_include(draft, "region", "hot/prepare.cu.in");
-  draft->region.carry_slots = before + entries;
-  draft->region.carry_width = 1;
-  if (!draft->region.carry_counters) draft->region.carry_counters = 1; /* scratch has both kinds, or none */
-  draft->region.prepare_blocks = cb_divide_up(entries, PREPARE_THREADS * each);
+  cb_hot_draft_gather(draft, cb_round_up(state->split_slices, ALIGNED), state->at.hot + state->at.warm);
 }
 
 /* Where the entry of a cold nonzero is: in x, among the warm ones, or in either. */

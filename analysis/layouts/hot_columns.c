@@ -4,7 +4,7 @@
  * nonzeros. */
 #include "analysis/layouts/hot_columns.h"
 
-#include "analysis/plan.h"
+#include "analysis/frequent.h"
 #include "base/integers.h"
 #include "base/memory.h"
 
@@ -13,6 +13,8 @@ enum {
   CLASSES = 16,         /* of warm columns: those of one have as many nonzeros up to a factor of two */
   INDEX_BYTES = 3,      /* of a cold nonzero */
   SECTOR_BYTES = 32,
+  PREPARE_THREADS = 256,
+  PREPARE_EACH = 4, /* entries of a thread when there are many */
   MISS_BYTES = 64,    /* memory is read so many at a time */
   COPY_BYTES = 32,    /* of memory traffic for a warm entry: its column, its share of x, the copy */
   L1_EXTRA = 28 << 10 /* L1 and shared memory of a multiprocessor together, less shared memory's most */
@@ -30,14 +32,9 @@ static int64_t key_of(uint32_t count) {
 }
 
 static int count_columns(struct histogram *histogram, const struct cb_csr *csr) {
-  uint32_t *counts = histogram->counts = cb_calloc((size_t)csr->cols, sizeof *counts);
+  const uint32_t *counts = histogram->counts = cb_count_columns(csr);
   histogram->columns_with = cb_calloc(COUNT_KEYS, sizeof *histogram->columns_with);
   if (!counts || !histogram->columns_with) return 0;
-#pragma omp parallel for schedule(static)
-  for (int64_t k = 0; k < csr->nnz; k++) {
-#pragma omp atomic
-    counts[csr->col_idx[k]]++;
-  }
   for (int64_t column = 0; column < csr->cols; column++) {
     histogram->columns_with[key_of(counts[column])]++;
     histogram->occupied += counts[column] > 0;
@@ -242,4 +239,18 @@ enum cb_status cb_hot_columns_choose(struct cb_hot_columns *columns, const struc
 void cb_hot_columns_release(struct cb_hot_columns *columns) {
   cb_free(columns->place_of);
   *columns = (struct cb_hot_columns){0};
+}
+
+/* ---- the launch before */
+
+void cb_hot_draft_gather(struct cb_draft *draft, int64_t before, int64_t entries) {
+  const int64_t each = entries > draft->target->multiprocessors * INT64_C(2048) ? PREPARE_EACH : 1;
+  cb_draft_constant(draft, "kBefore", before, "plan: sums before the gathered entries");
+  cb_draft_constant(draft, "kGathered", entries, "plan: entries of x that a first launch lays side by side");
+  cb_draft_constant(draft, "kEach", each, "plan: entries of one of its threads");
+  cb_draft_include(draft, "region", "hot/prepare.cu.in");
+  draft->region.carry_slots = before + entries;
+  draft->region.carry_width = 1;
+  if (!draft->region.carry_counters) draft->region.carry_counters = 1; /* scratch has both kinds, or none */
+  draft->region.prepare_blocks = cb_divide_up(entries, PREPARE_THREADS * each);
 }

@@ -3,8 +3,7 @@
 #ifndef CBGEN_ANALYSIS_LAYOUTS_HOT_COLUMNS_H
 #define CBGEN_ANALYSIS_LAYOUTS_HOT_COLUMNS_H
 
-#include "analysis/options.h"
-#include "analysis/target.h"
+#include "analysis/layout.h"
 #include "frontend/csr.h"
 
 #include <stdint.h>
@@ -34,6 +33,10 @@ struct cb_hot_shape {
 enum cb_status cb_hot_columns_choose(struct cb_hot_columns *columns, const struct cb_hot_shape *shape,
                                      struct cb_diag *diag);
 void cb_hot_columns_release(struct cb_hot_columns *columns);
+
+/* A launch before the region's own lays `entries` entries of x side by side, those of the columns that its array
+ * hot_column lists, in the operator's scratch behind `before` carry slots; text reads them at gathered(vectors). */
+void cb_hot_draft_gather(struct cb_draft *draft, int64_t before, int64_t entries);
 
 enum {
   CB_HOT_PREPARE_NS = 3500, /* a launch before */

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See frequent.h. */
+#include "analysis/frequent.h"
+
+#include "base/memory.h"
+
+enum {
+  SECTOR_BYTES = 32,
+  COUNT_KEYS = 1 << 16,    /* nonzeros of a column, as far as they order columns */
+  MOST_COLUMNS = 1 << 20,
+  GAIN_PERCENT = 170,      /* nonzeros of a column for each sector that its copies ask for; measured */
+  ROW_LEAST = 8,           /* nonzeros of a row, for the place of its sum; measured */
+  BLOCK_RESERVED = 1024,   /* bytes of shared memory that the driver takes of a multiprocessor for a thread block */
+  PER_SM = 1,
+  THREADS = 1024
+};
+
+struct cb_phase_shape cb_phase_shape(const struct cb_target *target, const struct cb_options *options) {
+  const struct cb_types types = cb_precision_types((enum cb_precision)options->type);
+  struct cb_phase_shape shape = {.per_sm = options->phase_blocks ? options->phase_blocks : PER_SM,
+                                 .element = (int64_t)cb_type_size(types.sum),
+                                 .threads = options->phase_threads ? (int)options->phase_threads : THREADS};
+  const int64_t share = target->shared_per_sm / shape.per_sm - BLOCK_RESERVED;
+  shape.room = (share < target->shared_per_block ? share : target->shared_per_block) / shape.element;
+  shape.panels = shape.per_sm * target->multiprocessors;
+  return shape;
+}
+
+uint32_t *cb_count_columns(const struct cb_csr *csr) {
+  uint32_t *counts = cb_calloc((size_t)csr->cols, sizeof *counts);
+  if (!counts) return NULL;
+#pragma omp parallel for schedule(static)
+  for (int64_t k = 0; k < csr->nnz; k++) {
+#pragma omp atomic
+    counts[csr->col_idx[k]]++;
+  }
+  return counts;
+}
+
+/* ---- columns: by their nonzeros, ties in their order */
+
+static int64_t key_of(uint32_t count) { return count < COUNT_KEYS ? count : COUNT_KEYS - 1; }
+
+static enum cb_status choose_columns(struct cb_frequent *frequent, const uint32_t *counts, const struct cb_csr *csr,
+                                     int64_t least, int64_t most) {
+  int64_t *with = cb_calloc(COUNT_KEYS, sizeof *with);
+  if (!with) return CB_ERR_MEMORY;
+  for (int64_t column = 0; column < csr->cols; column++) with[key_of(counts[column])]++;
+  int64_t key = COUNT_KEYS, above = 0; /* columns of `key` nonzeros or more */
+  while (key > least && above < most) above += with[--key];
+  int64_t ties = key < COUNT_KEYS ? with[key] - (above > most ? above - most : 0) : 0;
+  for (int64_t column = 0; column < csr->cols; column++) {
+    const int64_t own = key_of(counts[column]);
+    frequent->column[column] = own > key || (own == key && ties-- > 0);
+    frequent->columns += frequent->column[column];
+  }
+  cb_free(with);
+  return CB_OK;
+}
+
+/* ---- rows: need the columns */
+
+static int64_t row_count(const struct cb_frequent *frequent, const struct cb_csr *csr, int64_t row) {
+  int64_t count = 0;
+  for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) count += frequent->column[csr->col_idx[k]];
+  return count;
+}
+
+static void choose_rows(struct cb_frequent *frequent, const struct cb_csr *csr, int64_t least, int64_t most_rows) {
+  int64_t rows, nonzeros;
+  for (;; least *= 2) {
+    rows = nonzeros = 0;
+#pragma omp parallel for schedule(dynamic, 4096) reduction(+ : rows, nonzeros)
+    for (int64_t row = 0; row < csr->rows; row++) {
+      const int64_t count = row_count(frequent, csr, row);
+      frequent->row[row] = count >= least;
+      rows += count >= least;
+      nonzeros += count >= least ? count : 0;
+    }
+    if (rows <= most_rows) break;
+  }
+  frequent->rows = rows;
+  frequent->nonzeros = nonzeros;
+}
+
+enum cb_status cb_frequent_choose(struct cb_frequent *frequent, const struct cb_csr *csr,
+                                  const struct cb_target *target, const struct cb_options *options,
+                                  struct cb_diag *diag) {
+  const struct cb_phase_shape shape = cb_phase_shape(target, options);
+  const int64_t copies = shape.panels * shape.element / SECTOR_BYTES;
+  *frequent = (struct cb_frequent){0};
+  frequent->column = cb_calloc((size_t)csr->cols, 1);
+  frequent->row = cb_calloc((size_t)csr->rows, 1);
+  uint32_t *counts = cb_count_columns(csr);
+  enum cb_status s = frequent->column && frequent->row && counts ? CB_OK : CB_ERR_MEMORY;
+  if (!s)
+    s = choose_columns(frequent, counts, csr, options->phase_columns ? 1 : copies * GAIN_PERCENT / 100,
+                       options->phase_columns ? options->phase_columns : MOST_COLUMNS);
+  cb_free(counts);
+  if (s) return cb_fail_memory(diag, "frequent columns", (uint64_t)csr->cols * 5);
+  if (!options->phase_columns && frequent->columns * 2 < shape.room)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                   "%lld frequent columns fit into shared memory all at once: use another recipe, or say --phase-columns",
+                   (long long)frequent->columns);
+  choose_rows(frequent, csr, options->phase_row ? options->phase_row : ROW_LEAST, shape.panels * shape.room / 4 * 3);
+  if (!options->phase_columns && frequent->nonzeros * 3 < csr->nnz)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                   "%lld frequent columns hold %lld of %lld nonzeros in rows that have several: too few; use another "
+                   "recipe, or say --phase-columns",
+                   (long long)frequent->columns, (long long)frequent->nonzeros, (long long)csr->nnz);
+  return CB_OK;
+}
+
+void cb_frequent_release(struct cb_frequent *frequent) {
+  cb_free(frequent->column);
+  cb_free(frequent->row);
+  *frequent = (struct cb_frequent){0};
+}

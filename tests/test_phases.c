@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The layout of phases and its split: which columns and rows are split off and what is refused, that every nonzero
+ * has a slot and that no two segments of a phase share a sum, the same bytes for any number of threads, every
+ * allocation failing once. Products against the oracle: test_kernels_shapes and test_kernels_random. */
+#include "tests/support.h"
+
+#include "analysis/frequent.h"
+#include "analysis/layout.h"
+#include "base/integers.h"
+#include "base/memory.h"
+
+#include <omp.h>
+
+static struct product phases_of(const char *matrix, const char *settings) {
+  char text[256];
+  snprintf(text, sizeof text, "recipe=phases %s", settings);
+  return product_of(matrix, text);
+}
+
+/* The region of the layout: the last one. */
+static int region_number(const struct product *product) {
+  const int number = product->plan->regions_count - 1;
+  assert_string_equal(product->plan->regions[number].layout, "phases");
+  return number;
+}
+
+static int64_t constant(const struct product *product, const char *name) {
+  const struct cb_region *region = &product->plan->regions[region_number(product)];
+  for (int i = 0; i < region->constants_count; i++)
+    if (!strcmp(region->constants[i].name, name)) return region->constants[i].value;
+  fail_msg("no constant %s", name);
+  return 0;
+}
+
+/* Element i of a stored index array; settings say bake-limit=0. */
+static int64_t element(const struct product *product, const char *name, int64_t i) {
+  const int number = region_number(product);
+  const struct cb_region *region = &product->plan->regions[number];
+  int at = 0;
+  while (at < region->arrays_count && strcmp(region->arrays[at].name, name)) at++;
+  assert_true(at < region->arrays_count && i < region->arrays[at].count);
+  const struct cb_array *array = &region->arrays[at];
+  if (array->storage == CB_AFFINE) return array->base + array->step * i;
+  assert_int_equal(array->storage, CB_STORED);
+  uint64_t value = 0;
+  const size_t size = cb_type_size(array->type);
+  memcpy(&value, product->blob.bytes + cb_blob_offset(product->plan, number, at) + (size_t)i * size, size);
+  return (int64_t)value;
+}
+
+/* ---- the split */
+
+static enum cb_status choose(struct cb_frequent *frequent, const struct cb_csr *csr, const char *settings,
+                             struct cb_diag *message) {
+  struct cb_diag diag = {0};
+  struct cb_options options;
+  struct cb_target target;
+  set_options(&options, settings);
+  assert_ok(cb_target_find(&target, "sm_90", &diag));
+  return cb_frequent_choose(frequent, csr, &target, &options, message);
+}
+
+/* As many columns as asked for, none with fewer nonzeros than one left out; ties by number. */
+static void takes_the_most_frequent(void **state) {
+  (void)state;
+  static const int64_t asked[] = {1, 2, 17, 300, 1000, 1700};
+  struct cb_csr csr = matrix_of("rmat,scale=11,edge_factor=8");
+  uint32_t *counts = cb_count_columns(&csr);
+  for (size_t a = 0; a < sizeof asked / sizeof *asked; a++) {
+    struct cb_diag diag = {0};
+    struct cb_frequent frequent;
+    char settings[64];
+    snprintf(settings, sizeof settings, "phase-columns=%lld", (long long)asked[a]);
+    assert_ok(choose(&frequent, &csr, settings, &diag));
+    int64_t kept = 0, least = INT64_MAX, last_tie = -1;
+    for (int64_t column = 0; column < csr.cols; column++) {
+      kept += frequent.column[column];
+      if (frequent.column[column] && counts[column] < least) least = counts[column];
+    }
+    for (int64_t column = 0; column < csr.cols; column++)
+      if (frequent.column[column] && counts[column] == least) last_tie = column;
+    for (int64_t column = 0; column < csr.cols; column++)
+      if (!frequent.column[column])
+        assert_true(counts[column] < least || (counts[column] == least && column > last_tie));
+    int64_t occupied = 0;
+    for (int64_t column = 0; column < csr.cols; column++) occupied += counts[column] > 0;
+    assert_int_equal(kept, asked[a] < occupied ? asked[a] : occupied);
+    assert_int_equal(kept, frequent.columns);
+    cb_frequent_release(&frequent);
+  }
+  cb_free(counts);
+  cb_csr_release(&csr);
+}
+
+/* Rows with enough nonzeros in those columns; the sums add up. */
+static void takes_rows_with_several(void **state) {
+  (void)state;
+  struct cb_csr csr = matrix_of("rmat,scale=11,edge_factor=8");
+  for (int least = 1; least <= 40; least += 13) {
+    struct cb_diag diag = {0};
+    struct cb_frequent frequent;
+    char settings[64];
+    int64_t rows = 0, nonzeros = 0;
+    snprintf(settings, sizeof settings, "phase-columns=200 phase-row=%d", least);
+    assert_ok(choose(&frequent, &csr, settings, &diag));
+    for (int64_t row = 0; row < csr.rows; row++) {
+      int count = 0;
+      for (int64_t k = cb_csr_row(&csr, row); k < cb_csr_row(&csr, row + 1); k++)
+        count += frequent.column[csr.col_idx[k]];
+      assert_int_equal(frequent.row[row], count >= least);
+      rows += count >= least;
+      nonzeros += count >= least ? count : 0;
+    }
+    assert_int_equal(rows, frequent.rows);
+    assert_int_equal(nonzeros, frequent.nonzeros);
+    cb_frequent_release(&frequent);
+  }
+  cb_csr_release(&csr);
+}
+
+static void refuses_where_nothing_is_gained(void **state) {
+  (void)state;
+  static const char *const matrices[] = {"stencil7,n=12", "rmat,scale=12,edge_factor=8", "uniform,n=3000,per_row=40",
+                                         "empty,rows=20,cols=9"};
+  for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++) {
+    struct cb_csr csr = matrix_of(matrices[m]);
+    struct cb_diag diag = {0};
+    struct cb_frequent frequent;
+    assert_int_equal(choose(&frequent, &csr, "recipe=phases", &diag), CB_ERR_UNSUPPORTED);
+    assert_non_null(strstr(diag.message, "--phase-columns"));
+    cb_frequent_release(&frequent);
+    cb_csr_release(&csr);
+  }
+  struct cb_options options;
+  struct cb_diag diag = {0};
+  set_options(&options, "phase-threads=100");
+  assert_int_equal(cb_options_check(&options, &diag), CB_ERR_ARGUMENT);
+  set_options(&options, "phase-set=31");
+  assert_int_equal(cb_options_check(&options, &diag), CB_ERR_ARGUMENT);
+}
+
+/* ---- slices */
+
+static void every_nonzero_has_one_slot(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  for (unsigned per_mille = 1; per_mille <= 1000; per_mille += 111)
+    for (int columns = 1; columns <= 81; columns += 20)
+      for (int set = 32; set <= 64; set += 16) {
+        char settings[128];
+        snprintf(settings, sizeof settings, "recipe=phases phase-columns=%d phase-set=%d phase-row=1 phase-threads=256",
+                 columns, set);
+        struct product product = product_of_matrix(random_matrix(83, 90, per_mille, per_mille), settings);
+        assert_ok(cb_plan_check(product.plan, &diag));
+        assert_ok(cb_assignment_check(product.plan, product.assignment, &diag));
+        product_release(&product);
+      }
+}
+
+/* Warps add to sums of one panel side by side, so within a phase a sum may occur once; all of a panel are in range. */
+static void no_sum_twice_in_a_phase(void **state) {
+  (void)state;
+  const char *settings = "phase-columns=3000 phase-set=700 bake-limit=0";
+  struct product product = phases_of("rmat,scale=13,edge_factor=16", settings);
+  const int64_t panels = product.plan->regions[region_number(&product)].blocks;
+  const int64_t sets = constant(&product, "kSets");
+  const int64_t slices = constant(&product, "kSlices"), most = constant(&product, "kSums");
+  unsigned char *met = calloc((size_t)most, 1);
+  int64_t nonzeros = 0;
+  assert_true(sets > 3 && panels > 4);
+  assert_int_equal(element(&product, "first_slice", panels * sets), slices);
+  for (int64_t panel = 0; panel < panels; panel++)
+    for (int64_t set = 0; set < sets; set++) {
+      const int64_t sums = element(&product, "first_sum", panel + 1) - element(&product, "first_sum", panel);
+      assert_true(sums <= most);
+      memset(met, 0, (size_t)most);
+      for (int64_t slice = element(&product, "first_slice", panel * sets + set);
+           slice < element(&product, "first_slice", panel * sets + set + 1); slice++)
+        for (int64_t i = 0; i < 32 >> element(&product, "lanes_log2", slice); i++) {
+          const int64_t place = element(&product, "first_place", slice) + i;
+          const int64_t count = element(&product, "place_count", place), sum = element(&product, "place_sum", place);
+          nonzeros += count;
+          if (!count) continue;
+          assert_true(sum < sums);
+          assert_false(met[sum]);
+          met[sum] = 1;
+        }
+    }
+  assert_int_equal(nonzeros, product.plan->regions[region_number(&product)].nonzeros);
+  free(met);
+  product_release(&product);
+}
+
+/* Segments of one length lie together, panels get equal shares, and a long row has several sums. */
+static void pads_and_shares_evenly(void **state) {
+  (void)state;
+  struct product product = phases_of("rmat,scale=17,edge_factor=16", "phase-columns=16000 phase-set=8000 bake-limit=0");
+  const struct cb_region *region = &product.plan->regions[region_number(&product)];
+  const int64_t sets = constant(&product, "kSets");
+  int64_t most = 0, all = 0, longest = 0;
+  assert_true(region->value_slots * 100 < region->nonzeros * 125);
+  for (int64_t panel = 0; panel < region->blocks; panel++) {
+    const int64_t end = element(&product, "first_slice", (panel + 1) * sets);
+    int64_t own = 0;
+    for (int64_t slice = element(&product, "first_slice", panel * sets); slice < end; slice++)
+      for (int64_t i = 0; i < 32 >> element(&product, "lanes_log2", slice); i++)
+        own += element(&product, "place_count", element(&product, "first_place", slice) + i);
+    most = own > most ? own : most;
+    all += own;
+  }
+  assert_int_equal(all, region->nonzeros);
+  for (int64_t row = 0; row < product.csr->rows; row++)
+    longest = cb_larger(longest, cb_csr_row_length(product.csr, row));
+  assert_true(most < all / region->blocks * 5 / 4 + longest);
+  product_release(&product);
+  struct product longer = phases_of("long_row,rows=500,cols=4000,per_row=4,long_rows=3,long_length=3500",
+                                    "phase-columns=4000 phase-row=1 bake-limit=0");
+  assert_non_null(strstr(longer.source.text, "sum_row(arrays, first + more) == kRows"));
+  product_release(&longer);
+}
+
+static void threads_change_nothing(void **state) {
+  (void)state;
+  static const char *const settings[] = {"phase-columns=900 phase-set=100",
+                                         "phase-columns=3000 type=f32 phase-row=1 phase-blocks=1"};
+  for (int set = 0; set < 2; set++) {
+    omp_set_num_threads(1);
+    struct product first = phases_of("rmat,scale=13,edge_factor=8", settings[set]);
+    for (int threads = 2; threads <= 5; threads += 3) {
+      omp_set_num_threads(threads);
+      struct product product = phases_of("rmat,scale=13,edge_factor=8", settings[set]);
+      assert_string_equal(product.source.text, first.source.text);
+      assert_int_equal(product.plan->cost.ns, first.plan->cost.ns);
+      assert_int_equal(product.blob.length, first.blob.length);
+      assert_memory_equal(product.blob.bytes, first.blob.bytes, (size_t)product.blob.length);
+      product_release(&product);
+    }
+    product_release(&first);
+  }
+  omp_set_num_threads(1);
+}
+
+static void every_allocation_may_fail(void **state) {
+  (void)state;
+  struct cb_csr csr = matrix_of("random,rows=61,cols=90,density=0.2");
+  struct cb_options options;
+  struct cb_target target;
+  struct cb_diag diag = {0};
+  int failures = 0;
+  omp_set_num_threads(1);
+  set_options(&options, "recipe=phases phase-columns=60 phase-set=32");
+  assert_ok(cb_target_find(&target, "sm_90", &diag));
+  for (uint64_t nth = 1;; nth++) {
+    struct cb_plan *plan = NULL;
+    struct cb_assignment *assignment = NULL;
+    struct cb_blob blob = {0};
+    cb_memory_fail_at(nth, nth % 2 == 0);
+    enum cb_status s = cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag);
+    if (!s) s = cb_pack(&blob, plan, assignment, &csr, (struct cb_hash){1, 2}, &diag);
+    const uint64_t made = cb_memory_fail_at(0, 0);
+    assert_true(s == CB_OK || s == CB_ERR_MEMORY);
+    failures += s == CB_ERR_MEMORY;
+    cb_blob_release(&blob);
+    cb_assignment_free(assignment);
+    cb_plan_free(plan);
+    if (made < nth) {
+      assert_int_equal(s, CB_OK);
+      break;
+    }
+  }
+  assert_true(failures > 40);
+  cb_csr_release(&csr);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(takes_the_most_frequent),
+      cmocka_unit_test(takes_rows_with_several),
+      cmocka_unit_test(refuses_where_nothing_is_gained),
+      cmocka_unit_test(every_nonzero_has_one_slot),
+      cmocka_unit_test(no_sum_twice_in_a_phase),
+      cmocka_unit_test(pads_and_shares_evenly),
+      cmocka_unit_test(threads_change_nothing),
+      cmocka_unit_test(every_allocation_may_fail),
+  };
+  return cmocka_run_group_tests_name("phases", tests, NULL, NULL);
+}
