@@ -147,6 +147,7 @@ static const struct recipe all_recipes[] = {
     {"recipe=cb-long long-row=64", {SHAPE_LONG_ROWS, 1100, 1100, 5, 0, 0, 0, 29}},
     {"recipe=hot hot-columns=256 hot-gather=off", {SHAPE_POWER_LAW, 1000, 1000, 8, 0, 0, 0, 30}},
     {"recipe=hot hot-columns=256 hot-gather=on", {SHAPE_POWER_LAW, 1000, 1000, 8, 0, 0, 0, 31}},
+    {"recipe=phases phase-columns=400 phase-set=96 phase-row=1", {SHAPE_POWER_LAW, 1000, 1000, 8, 0, 0, 0, 34}},
     {"recipe=panel", {SHAPE_POWER_LAW, 900, 900, 9, 0, 0, 0, 33}},
     {"recipe=auto", {SHAPE_EMPTY_ROWS, 1500, 1500, 9, 0, 0, 0, 32}},
 };

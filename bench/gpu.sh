@@ -105,6 +105,10 @@ option_sets() {
 --recipe=sell --sell-vector=2
 --recipe=sell --sell-vector=4 --sell-vary=on --type=f32
 --recipe=hot --hot-columns=64
+--recipe=phases --phase-columns=200 --phase-set=64 --phase-row=1
+--recipe=phases --phase-columns=90 --phase-set=32 --phase-blocks=2 --phase-threads=256 --form=add --type=f32
+--recipe=dia --dia-fill=0 --fuse=on
+--recipe=sell-long --long-row=20 --fuse=on
 --type=f32-f64
 --type=bf16-f32
 --recipe=merge --type=f16-f32
@@ -207,7 +211,8 @@ sanitize() {
   command -v compute-sanitizer >/dev/null || { say "sanitize: compute-sanitizer is not installed"; return; }
   for tool in memcheck racecheck initcheck; do
     while read -r matrix; do
-      for options in "" "--recipe=cb" "--recipe=cb --unit-budget=64"; do echo "$tool $matrix $options"; done
+      for options in "" "--recipe=cb" "--recipe=cb --unit-budget=64" "--recipe=sell-long --long-row=20 --fuse=on" \
+        "--recipe=phases --phase-columns=200 --phase-set=64 --phase-row=1"; do echo "$tool $matrix $options"; done
     done < <(small_matrices | head -9)
   done | run_jobs sanitize "$1"
 }
