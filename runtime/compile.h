@@ -46,6 +46,7 @@ struct cb_work {
   struct cb_assignment *assignment;
   struct cb_blob blob;
   struct cb_value_map map;
+  struct cb_value_range *ranges; /* of the map, by region */
   struct cb_source source;
   struct cb_compiled compiled;
   char symbol[32]; /* prefix of the kernels' names */

@@ -52,24 +52,29 @@ static int keeps_data(const struct cb_work *work, int64_t map_bytes) {
   return work->context->keep == CB_KEEP_ALWAYS || kept_arrays(work) + map_bytes <= MOST;
 }
 
-/* The least that a map takes, before there is one: its groups. */
+/* What a map takes that is worth keeping, before there is one: its quads. */
 static int64_t least_map_bytes(const struct cb_work *work) {
   int64_t groups = 0;
   if (work->request.values == CBGEN_VALUES_FIXED) return 0;
   for (int r = 0; r < work->plan->regions_count; r++)
     groups += cb_groups_of(work->plan->regions[r].value_slots);
-  return groups * (int64_t)sizeof(struct cb_value_group);
+  return groups * (int64_t)sizeof(struct cb_value_member);
 }
 
 /* Arrays without values, and the map by which values will move. */
 static enum cb_status pack_mapped(struct cb_work *work) {
   const int regions = work->plan->regions_count;
   struct cb_slot_map *maps = cb_calloc((size_t)regions + 1, sizeof *maps);
-  if (!maps) return cb_fail_memory(work->diag, "slot maps", (unsigned long long)regions * sizeof *maps);
+  cb_free(work->ranges);
+  work->ranges = cb_calloc((size_t)regions + 1, sizeof *work->ranges);
+  if (!maps || !work->ranges) {
+    cb_free(maps);
+    return cb_fail_memory(work->diag, "slot maps", (unsigned long long)regions * sizeof *maps);
+  }
   enum cb_status s =
       cb_pack_mapped(&work->blob, maps, work->plan, work->assignment, NULL, work->pattern, work->diag);
   if (!s) {
-    s = cb_value_map_build(&work->map, maps, regions, &work->order, work->csr.nnz, work->view.nnz,
+    s = cb_value_map_build(&work->map, work->ranges, maps, regions, &work->order, work->csr.nnz, work->view.nnz,
                            work->diag);
     for (int i = 0; i < regions; i++) cb_slot_map_release(&maps[i]);
   }
@@ -119,8 +124,13 @@ static enum cb_status make_image(struct cb_work *work, struct cb_image *image) {
   image->entries = work->view.nnz;
   image->map = work->map;
   work->map = (struct cb_value_map){0};
-  for (int i = 0; i < image->arrays_count && image->map.groups_count; i++)
+  if (!image->map.groups_count) return CB_OK;
+  for (int i = 0; i < image->arrays_count; i++)
     if (image->arrays[i].values) image->arrays[i].contents = NULL;
+  for (int i = 0, r = 0; i < image->ranges_count; i++) { /* regions without values have no range */
+    while (work->ranges[r].slots != image->ranges[i].map.slots) r++;
+    image->ranges[i].map = work->ranges[r++];
+  }
   return CB_OK;
 }
 
@@ -149,6 +159,7 @@ enum cb_status cb_work_repack(struct cb_work *work) {
   if (!s) s = make_image(work, &packed);
   if (!s) {
     memcpy(work->image.arrays, packed.arrays, (size_t)packed.arrays_count * sizeof *packed.arrays);
+    memcpy(work->image.ranges, packed.ranges, (size_t)packed.ranges_count * sizeof *packed.ranges);
     work->image.map = packed.map;
     packed.map = (struct cb_value_map){0};
   }
@@ -166,8 +177,7 @@ static enum cb_status fill_range(struct cb_work *work, const struct cb_image_ran
   if (!*block) return cb_fail_memory(work->diag, "packed values", (unsigned long long)array->bytes);
   if (array->contents) memcpy(*block, array->contents, (size_t)array->bytes);
   array->contents = *block;
-  return cb_values_gather(&image->map, range->first, range->slots, &work->view, image->matrix_type, *block,
-                          work->diag);
+  return cb_values_gather(&image->map, &range->map, &work->view, image->matrix_type, *block, work->diag);
 }
 
 enum cb_status cb_work_fill(struct cb_work *work) {
@@ -192,6 +202,8 @@ void cb_work_release_new(struct cb_work *work) {
   work->filled_count = 0;
   cb_image_release(&work->image);
   cb_value_map_release(&work->map);
+  cb_free(work->ranges);
+  work->ranges = NULL;
   cb_compiled_release(&work->compiled);
   cb_source_release(&work->source);
   cb_blob_release(&work->blob);

@@ -31,8 +31,8 @@ static void add_array(struct cb_image *image, const struct cb_plan *plan, const 
       .contents = blob ? blob->bytes + offset : NULL,
   };
   if (plan->values_fixed || (array->role != CB_ROLE_VALUES && array->role != CB_ROLE_MIXED)) return;
-  struct cb_image_range range = {.array = image->arrays_count - 1, .slots = plan->regions[r].value_slots};
-  for (int i = 0; i < image->ranges_count; i++) range.first += cb_groups_of(image->ranges[i].slots);
+  struct cb_image_range range = {.array = image->arrays_count - 1, .map.slots = plan->regions[r].value_slots};
+  for (int i = 0; i < image->ranges_count; i++) range.map.first_group += cb_groups_of(image->ranges[i].map.slots);
   image->ranges[image->ranges_count++] = range;
 }
 
@@ -159,7 +159,7 @@ int cb_image_has_arrays(const struct cb_image *image) {
 
 int cb_image_has_map(const struct cb_image *image) {
   int64_t groups = 0;
-  for (int i = 0; i < image->ranges_count; i++) groups += cb_groups_of(image->ranges[i].slots);
+  for (int i = 0; i < image->ranges_count; i++) groups += cb_groups_of(image->ranges[i].map.slots);
   return image->map.groups_count == groups;
 }
 

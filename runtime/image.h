@@ -58,9 +58,8 @@ struct cb_image_launch {
 
 /* The value slots of one region: consecutive elements of matrix_type. */
 struct cb_image_range {
-  int array;     /* whose elements, or parts of it, the slots are */
-  int64_t slots; /* from the array's beginning on */
-  int64_t first; /* of its groups in the value map */
+  int array; /* whose elements, or parts of it, from its beginning on, the slots are */
+  struct cb_value_range map;
 };
 
 struct cb_image {

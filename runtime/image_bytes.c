@@ -13,7 +13,7 @@
 
 /* The format counts up when these numbers change, or what kernels of an older version take: the parameters of
  * products (codegen/source.h) and of packing (templates/device/pack.cu.in). */
-enum { FORMAT = 1, MAX_LAUNCHES = 64 };
+enum { FORMAT = 2, MAX_LAUNCHES = 64 };
 #define MAX_BYTES ((int64_t)1 << 48)
 
 /* ---- writing */
@@ -78,8 +78,10 @@ static void write_lists(struct cb_text *text, const struct cb_image *image, int 
   put(text, image->ranges_count);
   for (int i = 0; i < image->ranges_count; i++) {
     put(text, image->ranges[i].array);
-    put(text, image->ranges[i].slots);
-    put(text, image->ranges[i].first);
+    put(text, image->ranges[i].map.slots);
+    put(text, image->ranges[i].map.first_group);
+    put(text, data ? image->ranges[i].map.first_quad : 0);
+    put(text, data ? image->ranges[i].map.quads : 0);
   }
 }
 
@@ -107,7 +109,8 @@ void cb_image_write_numbers(struct cb_text *text, const struct cb_image *image, 
   write_lists(text, image, data);
   put(text, image->packed_bytes);
   put(text, data ? image->map.groups_count : 0);
-  put(text, data ? image->map.frame_bytes : 0);
+  put(text, data ? image->map.quads_count : 0);
+  put(text, data ? image->map.body_bytes : 0);
   put(text, data ? image->map.lists : 0);
 }
 
@@ -155,7 +158,7 @@ static enum cb_status add_map(struct cb_image_bytes *bytes, const struct cb_imag
   const struct cb_value_map *map = &image->map;
   const int64_t starts = (map->lists + 1) * (int64_t)sizeof *map->list_starts, all = cb_value_map_list_bytes(map);
   if (!map->groups_count) return CB_OK;
-  add_section(bytes, "map", map->groups, cb_value_map_bytes(map));
+  add_section(bytes, "map", map->quads, cb_value_map_bytes(map));
   if (!map->lists) return CB_OK;
   unsigned char *lists = bytes->owned[1] = cb_alloc((size_t)all, 1);
   if (!lists) return cb_fail_memory(diag, "the lists of an operator", (unsigned long long)all);
@@ -304,8 +307,10 @@ static void read_lists(struct reader *reader, struct cb_image *image, unsigned c
   image->ranges = get_list(reader, &image->ranges_count, CB_IMAGE_ARRAYS, sizeof *image->ranges);
   for (int i = 0; i < image->ranges_count; i++) {
     image->ranges[i].array = (int)get(reader, 0, image->arrays_count - 1);
-    image->ranges[i].slots = get(reader, 0, MAX_BYTES);
-    image->ranges[i].first = get(reader, 0, MAX_BYTES);
+    image->ranges[i].map.slots = get(reader, 0, MAX_BYTES);
+    image->ranges[i].map.first_group = get(reader, 0, MAX_BYTES);
+    image->ranges[i].map.first_quad = get(reader, 0, MAX_BYTES);
+    image->ranges[i].map.quads = get(reader, 0, MAX_BYTES);
   }
 }
 
@@ -332,8 +337,9 @@ static void read_operator(struct reader *reader, struct cb_image *image, unsigne
   image->recipe = get_string(reader, 64);
   read_lists(reader, image, present);
   image->packed_bytes = get(reader, 0, MAX_BYTES);
-  image->map.groups_count = get(reader, 0, MAX_BYTES / (int64_t)sizeof *image->map.groups);
-  image->map.frame_bytes = get(reader, 0, MAX_BYTES);
+  image->map.groups_count = get(reader, 0, CB_NO_GROUP - 1);
+  image->map.quads_count = get(reader, 0, image->map.groups_count);
+  image->map.body_bytes = get(reader, 0, MAX_BYTES);
   image->map.lists = get(reader, 0, image->nnz);
 }
 
@@ -356,16 +362,18 @@ static int arrays_fit(const struct cb_image *image) {
   return end <= image->packed_bytes;
 }
 
-/* Slots lie within their arrays; the ranges' groups follow each other in the map. */
+/* Slots lie within their arrays; the ranges' groups and quads follow each other in the map. */
 static int ranges_fit(const struct cb_image *image) {
   const int64_t width = (int64_t)cb_type_size(image->matrix_type);
-  int64_t next = 0;
+  int64_t next = 0, next_quad = 0;
   for (int i = 0; i < image->ranges_count; i++) {
-    const struct cb_image_range *range = &image->ranges[i];
-    if (range->first != next || range->slots > image->arrays[range->array].bytes / width) return 0;
+    const struct cb_value_range *range = &image->ranges[i].map;
+    if (range->first_group != next || range->slots > image->arrays[image->ranges[i].array].bytes / width) return 0;
+    if (image->map.groups_count && range->first_quad != next_quad) return 0;
     next += cb_groups_of(range->slots);
+    next_quad += range->quads;
   }
-  return !image->map.groups_count || image->map.groups_count == next;
+  return !image->map.groups_count || (image->map.groups_count == next && image->map.quads_count == next_quad);
 }
 
 static int check_image(const struct cb_image *image) {
@@ -413,13 +421,13 @@ static enum cb_status take_arrays(struct cb_image *image, const unsigned char *p
 static enum cb_status take_map(struct cb_image *image, const struct cb_cache_section *sections, int count,
                                int suspect, struct cb_diag *diag) {
   struct cb_value_map *map = &image->map;
-  const struct cb_cache_section *groups = find(sections, count, "map"), *lists = find(sections, count, "lists");
+  const struct cb_cache_section *quads = find(sections, count, "map"), *lists = find(sections, count, "lists");
   const int64_t width = (int64_t)sizeof *map->list_starts, starts = (map->lists + 1) * width;
   map->values = image->entries;
-  if (!map->groups_count) return map->lists || map->frame_bytes ? fail_section("map", diag) : CB_OK;
-  if (!groups || groups->length != cb_value_map_bytes(map)) return fail_section("map", diag);
-  map->groups = groups->bytes;
-  map->frames = (const unsigned char *)groups->bytes + cb_value_map_frames_at(map);
+  if (!map->groups_count) return map->lists || map->body_bytes ? fail_section("map", diag) : CB_OK;
+  if (!quads || quads->length != cb_value_map_bytes(map)) return fail_section("map", diag);
+  map->quads = quads->bytes;
+  map->body = (const unsigned char *)quads->bytes + cb_value_map_body_at(map);
   if (map->lists) {
     if (!lists || lists->length < starts || lists->length % width) return fail_section("lists", diag);
     map->list_starts = lists->bytes;
@@ -428,7 +436,9 @@ static enum cb_status take_map(struct cb_image *image, const struct cb_cache_sec
     if (map->list_starts[map->lists] != (uint64_t)((lists->length - starts) / width))
       return fail_section("lists", diag);
   }
-  if (suspect && !cb_value_map_is_sound(map)) return fail_section("map", diag);
+  if (suspect && !cb_value_lists_are_sound(map)) return fail_section("lists", diag);
+  for (int i = 0; i < image->ranges_count && suspect; i++)
+    if (!cb_value_map_is_sound(map, &image->ranges[i].map)) return fail_section("map", diag);
   return CB_OK;
 }
 

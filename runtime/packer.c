@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { THREADS = 256, STEPS = 8, GROUPS_PER_BLOCK = THREADS / CB_GROUP_SLOTS * STEPS };
+enum { THREADS = 256, STEPS = 2, QUADS_PER_BLOCK = THREADS / 32 * STEPS };
 
 static const char *const kernels[CB_PACKER_SOURCES] = {
     [CB_F64] = "cbgen_pack_f64",
@@ -75,12 +75,13 @@ enum cb_status cb_packer_launch(const struct cb_packer *packer, const struct cb_
   const struct cb_driver *driver = packer->device->driver;
   struct cb_packing taken = *packing;
   void *parameters[] = {&taken.values, &taken.values_count, &taken.list_starts, &taken.list_entries,
-                        &taken.groups, &taken.frames,       &taken.slots,       &taken.groups_count, &taken.lost};
-  const int64_t blocks = (packing->groups_count + GROUPS_PER_BLOCK - 1) / GROUPS_PER_BLOCK;
+                        &taken.quads,  &taken.body,         &taken.slots,       &taken.quads_count,
+                        &taken.first_group, &taken.zeroed, &taken.lost};
+  const int64_t blocks = (packing->quads_count + QUADS_PER_BLOCK - 1) / QUADS_PER_BLOCK;
   if (!blocks) return CB_OK;
   if (blocks > INT32_MAX)
-    return cb_fail(diag, CB_ERR_LIMIT, "%lld slots are too many to be packed at once",
-                   (long long)packing->groups_count * CB_GROUP_SLOTS);
+    return cb_fail(diag, CB_ERR_LIMIT, "a value map of %lld quads is too long to be packed at once",
+                   (long long)packing->quads_count);
   return cb_driver_check(driver,
                          driver->call.launch(packer->functions[packing->given], (unsigned)blocks, 1, 1,
                                              THREADS, 1, 1, 0, stream, parameters, NULL),

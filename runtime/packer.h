@@ -31,11 +31,12 @@ enum cb_status cb_packer_load(struct cb_packer *packer, const struct cb_device *
                               const void *cubin, size_t cubin_bytes, struct cb_diag *diag);
 void cb_packer_release(struct cb_packer *packer);
 
-/* One range of slots, by its groups of the value map (values.h). Device addresses. */
+/* One range of slots, by its quads of the value map (values.h). Device addresses. */
 struct cb_packing {
   enum cb_type given;
-  cb_device_ptr values, list_starts, list_entries, groups, frames, slots;
-  int64_t values_count, groups_count;
+  cb_device_ptr values, list_starts, list_entries, quads, body, slots;
+  int64_t values_count, quads_count, first_group;
+  int64_t zeroed; /* slots, from the range's beginning on, that become zero where a quad's group has none there */
   cb_device_ptr lost; /* a uint32_t that is raised when a finite value becomes infinite in the stored type */
 };
 enum cb_status cb_packer_launch(const struct cb_packer *packer, const struct cb_packing *packing,

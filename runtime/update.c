@@ -9,7 +9,8 @@
 
 struct range {
   cb_device_ptr slots;
-  int64_t groups, first_group;
+  int has_others; /* bytes that are no slots, or none of the map's */
+  struct cb_value_range map;
 };
 
 struct cb_updater {
@@ -18,7 +19,7 @@ struct cb_updater {
   struct cb_value_map map; /* its shape; the pointers are NULL */
   int64_t list_bytes;
   int64_t bytes;        /* without the staging buffer */
-  cb_device_ptr groups; /* of the map, and its frames behind them */
+  cb_device_ptr quads;  /* of the map, and its body behind them */
   cb_device_ptr lists;  /* starts, then entries; 0 without */
   cb_device_ptr lost;   /* see packer.h */
   int ranges_count;
@@ -35,8 +36,8 @@ static enum cb_status upload_map(struct cb_updater *updater, const struct cb_val
   const struct cb_device *device = updater->device;
   const size_t bytes = (size_t)cb_value_map_bytes(map), lists = (size_t)updater->list_bytes,
                starts = (size_t)(map->lists + 1) * sizeof *map->list_starts;
-  enum cb_status s = cb_device_alloc(device, &updater->groups, bytes, "the value map", diag);
-  if (!s) s = cb_device_upload(device, updater->groups, map->groups, bytes, "the value map", diag);
+  enum cb_status s = cb_device_alloc(device, &updater->quads, bytes, "the value map", diag);
+  if (!s) s = cb_device_upload(device, updater->quads, map->quads, bytes, "the value map", diag);
   if (!s && lists) s = cb_device_alloc(device, &updater->lists, lists, "lists of duplicates", diag);
   if (!s && lists)
     s = cb_device_upload(device, updater->lists, map->list_starts, starts, "lists of duplicates", diag);
@@ -57,8 +58,8 @@ static enum cb_status note_ranges(struct cb_updater *updater, const struct cb_op
   updater->ranges_count = image->ranges_count;
   for (int i = 0; i < image->ranges_count; i++)
     updater->ranges[i] = (struct range){.slots = cb_operator_array(op, image->ranges[i].array),
-                                        .groups = cb_groups_of(image->ranges[i].slots),
-                                        .first_group = image->ranges[i].first};
+                                        .has_others = !image->arrays[image->ranges[i].array].values,
+                                        .map = image->ranges[i].map};
   return CB_OK;
 }
 
@@ -72,7 +73,8 @@ enum cb_status cb_updater_create(struct cb_updater **out, const struct cb_packer
   updater->packer = packer;
   updater->list_bytes = cb_value_map_list_bytes(&image->map);
   updater->map = (struct cb_value_map){.groups_count = image->map.groups_count,
-                                       .frame_bytes = image->map.frame_bytes,
+                                       .quads_count = image->map.quads_count,
+                                       .body_bytes = image->map.body_bytes,
                                        .values = image->entries,
                                        .lists = image->map.lists};
   pthread_mutex_init(&updater->lock, NULL);
@@ -87,7 +89,7 @@ enum cb_status cb_updater_create(struct cb_updater **out, const struct cb_packer
 
 void cb_updater_free(struct cb_updater *updater) {
   if (!updater) return;
-  cb_device_free(updater->device, updater->groups);
+  cb_device_free(updater->device, updater->quads);
   cb_device_free(updater->device, updater->lists);
   cb_device_free(updater->device, updater->lost);
   cb_device_free(updater->device, updater->staging);
@@ -97,7 +99,7 @@ void cb_updater_free(struct cb_updater *updater) {
 }
 
 void cb_updater_forget(struct cb_updater *updater) {
-  updater->groups = updater->lists = updater->lost = updater->staging = 0;
+  updater->quads = updater->lists = updater->lost = updater->staging = 0;
   cb_updater_free(updater);
 }
 
@@ -121,11 +123,13 @@ enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb
         .values = values,
         .list_starts = updater->lists,
         .list_entries = updater->lists + (cb_device_ptr)(map->lists + 1) * sizeof *map->list_starts,
-        .groups = updater->groups + (cb_device_ptr)range->first_group * sizeof *map->groups,
-        .frames = updater->groups + (cb_device_ptr)cb_value_map_frames_at(map),
+        .quads = updater->quads + (cb_device_ptr)range->map.first_quad * sizeof *map->quads,
+        .body = updater->quads + (cb_device_ptr)cb_value_map_body_at(map),
         .slots = range->slots,
         .values_count = map->values,
-        .groups_count = range->groups,
+        .quads_count = range->map.quads,
+        .first_group = range->map.first_group,
+        .zeroed = range->has_others ? 0 : range->map.slots,
         .lost = updater->lost,
     };
     s = cb_packer_launch(updater->packer, &packing, stream, diag);
@@ -183,11 +187,11 @@ int64_t cb_updater_list_bytes(const struct cb_updater *updater) {
   return updater->list_bytes;
 }
 
-enum cb_status cb_updater_download(const struct cb_updater *updater, void *groups, void *lists,
+enum cb_status cb_updater_download(const struct cb_updater *updater, void *quads, void *lists,
                                    struct cb_diag *diag) {
   const size_t bytes = (size_t)cb_value_map_bytes(&updater->map);
   enum cb_status s =
-      cb_device_download(updater->device, groups, updater->groups, bytes, "the value map", diag);
+      cb_device_download(updater->device, quads, updater->quads, bytes, "the value map", diag);
   if (!s && updater->list_bytes)
     s = cb_device_download(updater->device, lists, updater->lists, (size_t)updater->list_bytes,
                            "lists of duplicates", diag);

@@ -40,9 +40,9 @@ enum cb_status cb_updater_lost(const struct cb_updater *updater, int *lost, stru
 enum cb_status cb_updater_run_from_host(struct cb_updater *updater, enum cb_type given, const void *values,
                                         struct CUstream_st *stream, struct cb_diag *diag);
 
-/* The map's groups and frames, and its lists (starts, then entries), back to the host: cb_value_map_bytes and
+/* The map's quads and body, and its lists (starts, then entries), back to the host: cb_value_map_bytes and
  * _list_bytes. */
-enum cb_status cb_updater_download(const struct cb_updater *updater, void *groups, void *lists,
+enum cb_status cb_updater_download(const struct cb_updater *updater, void *quads, void *lists,
                                    struct cb_diag *diag);
 /* Its shape, without pointers. */
 struct cb_value_map cb_updater_map(const struct cb_updater *updater);

@@ -3,9 +3,12 @@
 #include "runtime/values.h"
 
 #include "base/integers.h"
+#include "base/integers.h"
 #include "base/memory.h"
 #include "base/real.h"
-#include "runtime/value_frames.h"
+#include "runtime/value_quads.h"
+
+enum { ENTRY_BITS = 46 }; /* of numbers of values: with lists one more, and bases have a sign */
 
 void cb_value_map_release(struct cb_value_map *map) {
   for (int i = 0; i < 3; i++) cb_free(map->owned[i]);
@@ -13,14 +16,13 @@ void cb_value_map_release(struct cb_value_map *map) {
 }
 
 /* From a multiple of a line's length on, as loads like it. */
-int64_t cb_value_map_frames_at(const struct cb_value_map *map) {
+int64_t cb_value_map_body_at(const struct cb_value_map *map) {
   enum { LINE = 128 };
-  const int64_t end = map->groups_count * (int64_t)sizeof *map->groups;
-  return cb_round_up(end, LINE);
+  return cb_round_up(map->quads_count * (int64_t)sizeof *map->quads, LINE);
 }
 
 int64_t cb_value_map_bytes(const struct cb_value_map *map) {
-  return cb_value_map_frames_at(map) + map->frame_bytes;
+  return cb_value_map_body_at(map) + map->body_bytes;
 }
 
 int64_t cb_value_map_list_bytes(const struct cb_value_map *map) {
@@ -109,16 +111,17 @@ static void fill_group(const void *user, int64_t group, uint64_t entries[CB_GROU
     entries[i] = i < left ? entry_of(composition, cb_slot_get(map, first + i)) : CB_NO_ENTRY;
 }
 
-enum cb_status cb_value_map_build(struct cb_value_map *map, const struct cb_slot_map *maps, int regions,
-                                  const struct cb_order *order, int64_t nonzeros, int64_t values,
-                                  struct cb_diag *diag) {
+enum cb_status cb_value_map_build(struct cb_value_map *map, struct cb_value_range *ranges,
+                                  const struct cb_slot_map *maps, int regions, const struct cb_order *order,
+                                  int64_t nonzeros, int64_t values, struct cb_diag *diag) {
   struct composition composition = {.maps = maps, .regions = regions, .order = order, .values = values};
+  const struct cb_group_source source = {fill_group, &composition, values};
   struct lists *lists = &composition.lists;
-  int64_t groups = 0;
   *map = (struct cb_value_map){.values = values};
+  for (int r = 0; r < regions; r++) ranges[r] = (struct cb_value_range){.slots = maps[r].count};
+  if (values >> ENTRY_BITS) return cb_fail(diag, CB_ERR_LIMIT, "%lld values are too many for a value map", (long long)values);
   enum cb_status s = make_lists(lists, order, nonzeros, diag);
-  for (int i = 0; i < regions; i++) groups += cb_groups_of(maps[i].count);
-  if (!s) s = cb_value_frames_build(map, groups, fill_group, &composition, diag);
+  if (!s) s = cb_value_quads_build(map, ranges, regions, &source, diag);
   map->list_starts = map->owned[1] = lists->starts;
   map->list_entries = map->owned[2] = lists->numbers;
   map->lists = s ? 0 : lists->count;
@@ -128,28 +131,37 @@ enum cb_status cb_value_map_build(struct cb_value_map *map, const struct cb_slot
 
 /* ---- reading */
 
-void cb_value_map_entries(const struct cb_value_map *map, const struct cb_value_group *group,
+/* Adds numbers to sums: of a stem, or of a member's leaf (`step` 16), which begins at `first`. */
+static void add_numbers(uint32_t sums[CB_GROUP_SLOTS], const unsigned char *bytes, int kind, int first, int step) {
+#define ADD(type)                                                                                            \
+  for (int i = 0; i < CB_GROUP_SLOTS; i++)                                                                   \
+    sums[i] += ((const type *)(const void *)bytes)[first + i % 8 * step + i / 8]
+  if (kind == 1) ADD(uint8_t);
+  if (kind == 2) ADD(uint16_t);
+  if (kind == 3) ADD(uint32_t);
+#undef ADD
+}
+
+void cb_value_map_entries(const struct cb_value_map *map, const struct cb_value_quad *quad, int member,
                           uint64_t entries[CB_GROUP_SLOTS]) {
-  const unsigned char *frame = map->frames + (int64_t)(group->frame >> 2) * CB_FRAME_UNIT;
-  switch (group->frame & 3) {
-  case 0:
-    for (int i = 0; i < CB_GROUP_SLOTS; i++) entries[i] = group->base + frame[i];
-    break;
-  case 1:
-    for (int i = 0; i < CB_GROUP_SLOTS; i++) entries[i] = group->base + ((const uint16_t *)(const void *)frame)[i];
-    break;
-  case 2:
-    for (int i = 0; i < CB_GROUP_SLOTS; i++) entries[i] = group->base + ((const uint32_t *)(const void *)frame)[i];
-    break;
-  default:
-    for (int i = 0; i < CB_GROUP_SLOTS; i++) entries[i] = group->base + ((const uint64_t *)(const void *)frame)[i];
-    break;
-  }
+  const uint32_t kinds = quad->members[1].shared;
+  const int stem_kind = kinds >> CB_STEM_SHIFT & 7, leaf_kind = kinds >> CB_LEAF_SHIFT & 3;
+  const unsigned char *stem = map->body + (int64_t)quad->members[2].shared * CB_MAP_UNIT,
+                      *leaves = map->body + (int64_t)quad->members[3].shared * CB_MAP_UNIT;
+  uint32_t sums[CB_GROUP_SLOTS];
+  for (int i = 0; i < CB_GROUP_SLOTS; i++) sums[i] = quad->members[member].offset;
+  add_numbers(sums, stem, stem_kind, 0, 4);
+  add_numbers(sums, leaves, leaf_kind, 4 * member, 16);
+  for (int m = 0; m < member && kinds >> CB_COUNTED_SHIFT & 1; m++)
+    for (int i = 0; i < CB_GROUP_SLOTS; i++) sums[i] += quad->members[m].present >> i & 1;
+  for (int i = 0; i < CB_GROUP_SLOTS; i++) entries[i] = cb_quad_base(quad) + sums[i];
+  for (int i = 0; i < CB_GROUP_SLOTS && stem_kind == 4; i++)
+    entries[i] += ((const uint64_t *)(const void *)stem)[i % 8 * 4 + i / 8];
 }
 
 /* ---- maps from outside */
 
-static int lists_are_sound(const struct cb_value_map *map) {
+int cb_value_lists_are_sound(const struct cb_value_map *map) {
   uint64_t previous = 0;
   if (!map->lists) return 1;
   if (map->list_starts[0]) return 0;
@@ -163,20 +175,43 @@ static int lists_are_sound(const struct cb_value_map *map) {
   return 1;
 }
 
-static int group_is_sound(const struct cb_value_map *map, const struct cb_value_group *group) {
-  const int64_t end = (int64_t)(group->frame >> 2) * CB_FRAME_UNIT + ((int64_t)CB_GROUP_SLOTS << (group->frame & 3));
+/* Whether numbers of this kind, as many as `members` stems have, are in the body. */
+static int numbers_are_there(const struct cb_value_map *map, uint32_t place, int kind, int members) {
+  const int64_t bytes = kind ? (int64_t)members * CB_GROUP_SLOTS << (kind - 1) : 0;
+  return !kind || (int64_t)place * CB_MAP_UNIT + bytes <= map->body_bytes;
+}
+
+static int member_is_sound(const struct cb_value_map *map, const struct cb_value_range *range,
+                           const struct cb_value_quad *quad, int number) {
+  const struct cb_value_member *member = &quad->members[number];
+  const int64_t group = (int64_t)member->group - range->first_group,
+                slots = range->slots - group * CB_GROUP_SLOTS;
   uint64_t entries[CB_GROUP_SLOTS];
-  if (end > map->frame_bytes) return 0;
-  cb_value_map_entries(map, group, entries);
+  if (member->group == CB_NO_GROUP) return !member->present;
+  if (group < 0 || slots < 1 || (slots < CB_GROUP_SLOTS && member->present >> slots)) return 0;
+  const int64_t most = map->values + (quad->members[1].shared >> CB_SUMS_SHIFT & 1 ? map->lists : 0);
+  cb_value_map_entries(map, quad, number, entries);
   for (int i = 0; i < CB_GROUP_SLOTS; i++)
-    if (group->present >> i & 1 && entries[i] >= (uint64_t)(map->values + map->lists)) return 0;
+    if (member->present >> i & 1 && entries[i] >= (uint64_t)most) return 0;
   return 1;
 }
 
-int cb_value_map_is_sound(const struct cb_value_map *map) {
-  int sound = lists_are_sound(map);
+static int quad_is_sound(const struct cb_value_map *map, const struct cb_value_range *range,
+                         const struct cb_value_quad *quad) {
+  const uint32_t kinds = quad->members[1].shared;
+  const int stem_kind = kinds >> CB_STEM_SHIFT & 7, leaf_kind = kinds >> CB_LEAF_SHIFT & 3;
+  int sound = stem_kind < CB_NUMBERS_KINDS &&
+              numbers_are_there(map, quad->members[2].shared, stem_kind, 1) &&
+              numbers_are_there(map, quad->members[3].shared, leaf_kind, CB_QUAD);
+  for (int m = 0; m < CB_QUAD && sound; m++) sound = member_is_sound(map, range, quad, m);
+  return sound;
+}
+
+int cb_value_map_is_sound(const struct cb_value_map *map, const struct cb_value_range *range) {
+  const struct cb_value_quad *quads = map->quads + range->first_quad;
+  int sound = 1;
 #pragma omp parallel for schedule(static) reduction(& : sound)
-  for (int64_t i = 0; i < map->groups_count; i++) sound &= group_is_sound(map, &map->groups[i]);
+  for (int64_t q = 0; q < range->quads; q++) sound &= quad_is_sound(map, range, &quads[q]);
   return sound;
 }
 
@@ -201,13 +236,11 @@ static int gather_one(const struct cb_value_map *map, uint64_t entry, const stru
   return stored != CB_F64 && cb_real_overflows(value, stored);
 }
 
-static int gather_group(const struct cb_value_map *map, const struct cb_value_group *group,
+static int gather_group(const struct cb_value_map *map, const uint64_t entries[CB_GROUP_SLOTS], uint32_t present,
                         const struct cb_view *view, enum cb_type stored, void *slots, int64_t first) {
-  uint64_t entries[CB_GROUP_SLOTS];
   int lost = 0;
-  cb_value_map_entries(map, group, entries);
   for (int i = 0; i < CB_GROUP_SLOTS; i++)
-    if (group->present >> i & 1) lost |= gather_one(map, entries[i], view, stored, slots, first + i);
+    if (present >> i & 1) lost |= gather_one(map, entries[i], view, stored, slots, first + i);
   return lost;
 }
 
@@ -218,36 +251,42 @@ enum cb_status cb_fail_range(enum cb_type stored, struct cb_diag *diag) {
 
 /* The usual case, values of the stored type and no lists: bits are copied. */
 #define DEFINE_COPY(element)                                                                                 \
-  static void copy_##element(const struct cb_value_map *map, const struct cb_value_group *group,             \
-                             const element *values, element *slots) {                                        \
-    uint64_t entries[CB_GROUP_SLOTS];                                                                        \
-    cb_value_map_entries(map, group, entries);                                                               \
+  static void copy_##element(const uint64_t entries[CB_GROUP_SLOTS], uint32_t present, const element *values, \
+                             element *slots) {                                                               \
     for (int i = 0; i < CB_GROUP_SLOTS; i++)                                                                 \
-      if (group->present >> i & 1) slots[i] = values[entries[i]];                                            \
+      if (present >> i & 1) slots[i] = values[entries[i]];                                                   \
   }
 DEFINE_COPY(uint64_t)
 DEFINE_COPY(uint32_t)
 DEFINE_COPY(uint16_t)
 #undef DEFINE_COPY
 
-enum cb_status cb_values_gather(const struct cb_value_map *map, int64_t first, int64_t count,
+static int gather_member(const struct cb_value_map *map, const struct cb_value_range *range,
+                         const struct cb_value_quad *quad, int number, const struct cb_view *view,
+                         enum cb_type stored, void *slots) {
+  const int plain = !map->lists && view->values && view->value_type == stored;
+  const struct cb_value_member *member = &quad->members[number];
+  const int64_t slot = ((int64_t)member->group - range->first_group) * CB_GROUP_SLOTS;
+  uint64_t entries[CB_GROUP_SLOTS];
+  if (!member->present) return 0;
+  cb_value_map_entries(map, quad, number, entries);
+  if (!plain) return gather_group(map, entries, member->present, view, stored, slots, slot);
+  if (stored == CB_F64)
+    copy_uint64_t(entries, member->present, view->values, (uint64_t *)slots + slot);
+  else if (stored == CB_F32)
+    copy_uint32_t(entries, member->present, view->values, (uint32_t *)slots + slot);
+  else
+    copy_uint16_t(entries, member->present, view->values, (uint16_t *)slots + slot);
+  return 0;
+}
+
+enum cb_status cb_values_gather(const struct cb_value_map *map, const struct cb_value_range *range,
                                 const struct cb_view *view, enum cb_type stored, void *slots,
                                 struct cb_diag *diag) {
-  const int plain = !map->lists && view->values && view->value_type == stored;
-  const struct cb_value_group *groups = map->groups + first;
+  const struct cb_value_quad *quads = map->quads + range->first_quad;
   int lost = 0;
 #pragma omp parallel for schedule(static) reduction(| : lost)
-  for (int64_t g = 0; g < cb_groups_of(count); g++) {
-    const int64_t slot = g * CB_GROUP_SLOTS;
-    if (!groups[g].present) continue;
-    if (!plain)
-      lost |= gather_group(map, &groups[g], view, stored, slots, slot);
-    else if (stored == CB_F64)
-      copy_uint64_t(map, &groups[g], view->values, (uint64_t *)slots + slot);
-    else if (stored == CB_F32)
-      copy_uint32_t(map, &groups[g], view->values, (uint32_t *)slots + slot);
-    else
-      copy_uint16_t(map, &groups[g], view->values, (uint16_t *)slots + slot);
-  }
+  for (int64_t q = 0; q < range->quads; q++)
+    for (int m = 0; m < CB_QUAD; m++) lost |= gather_member(map, range, &quads[q], m, view, stored, slots);
   return lost ? cb_fail_range(stored, diag) : CB_OK;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Value maps: every slot takes what it took before groups and frames were made of the maps, whatever the differences'
- * widths; regular layouts need few frames; maps from outside are looked through; the kernels that read them compile. */
-#include "tests/support.h"
+/* Value maps: every slot takes what it took before quads were made of the maps, whatever resembles what; layouts' own
+ * maps stay short; maps from outside are looked through; the kernels that read them compile. */
+#include "tests/value_maps.h"
 
 #include "base/real.h"
 #include "runtime/cubin.h"
@@ -9,22 +9,7 @@
 #include "runtime/packer.h"
 #include "runtime/values.h"
 
-/* ---- maps of slots as a layout makes them, and what they come to one by one */
-
-struct slots {
-  struct cb_slot_map maps[3];
-  int regions;
-};
-
-static void add_region(struct slots *slots, int64_t count) {
-  struct cb_slot_map *map = &slots->maps[slots->regions++];
-  *map = (struct cb_slot_map){.count = count, .wide = 1, .entries = calloc((size_t)count + 1, 8)};
-  assert_non_null(map->entries);
-}
-
-static void slots_release(struct slots *slots) {
-  for (int i = 0; i < slots->regions; i++) free(slots->maps[i].entries);
-}
+/* ---- what maps come to one by one */
 
 static uint64_t expected_entry(const struct cb_order *order, const uint64_t *list_of, uint64_t k, int64_t values) {
   if (!order->entries) return k;
@@ -34,65 +19,132 @@ static uint64_t expected_entry(const struct cb_order *order, const uint64_t *lis
   return end - first > 1 ? (uint64_t)values + list_of[k] : cb_order_get(order, order->entries, (int64_t)first);
 }
 
-/* Every slot's entry, and that each group's slots lie in one region. */
-static void check_map(const struct cb_value_map *map, const struct slots *slots, const struct cb_order *order,
-                      int64_t nonzeros) {
+static int kind_of(const struct cb_value_quad *quad, int shift, int bits) {
+  return (int)(quad->members[1].shared >> shift & ((1u << bits) - 1));
+}
+
+/* Every slot's entry, that each group has one member of one quad or none, and that quads ascend. */
+static void check_map(const struct cb_value_map *map, const struct cb_value_range *ranges, const struct slots *slots,
+                      const struct cb_order *order, int64_t nonzeros) {
   uint64_t *list_of = calloc((size_t)nonzeros + 1, sizeof *list_of);
-  int64_t group = 0;
+  unsigned char *seen = calloc((size_t)map->groups_count + 1, 1);
+  int64_t groups = 0, quads = 0;
   uint64_t lists = 0;
-  assert_non_null(list_of);
+  assert_true(list_of && seen);
   for (int64_t k = 0; order->starts && k < nonzeros; k++) {
     list_of[k] = lists;
     lists += cb_order_get(order, order->starts, k + 1) - cb_order_get(order, order->starts, k) > 1;
   }
   assert_int_equal(map->lists, lists);
-  for (int r = 0; r < slots->regions; r++)
-    for (int64_t first = 0; first < slots->maps[r].count; first += CB_GROUP_SLOTS, group++) {
-      uint64_t entries[CB_GROUP_SLOTS];
-      cb_value_map_entries(map, &map->groups[group], entries);
-      for (int64_t i = 0; i < CB_GROUP_SLOTS; i++) {
-        const int present = map->groups[group].present >> i & 1;
-        const uint64_t k = first + i < slots->maps[r].count ? cb_slot_get(&slots->maps[r], first + i) : CB_NO_NONZERO;
-        assert_int_equal(present, k != CB_NO_NONZERO);
-        if (present) assert_int_equal(entries[i], expected_entry(order, list_of, k, map->values));
+  for (int r = 0; r < slots->regions; r++) {
+    const struct cb_slot_map *slot_map = &slots->maps[r];
+    int64_t previous = INT64_MIN, present_slots = 0, mapped_slots = 0;
+    assert_int_equal(ranges[r].slots, slot_map->count);
+    assert_int_equal(ranges[r].first_group, groups);
+    assert_int_equal(ranges[r].first_quad, quads);
+    for (int64_t q = ranges[r].first_quad; q < ranges[r].first_quad + ranges[r].quads; q++) {
+      const struct cb_value_quad *quad = &map->quads[q];
+      assert_true((int64_t)cb_quad_base(quad) >= previous);
+      previous = (int64_t)cb_quad_base(quad);
+      for (int m = 0; m < CB_QUAD; m++) {
+        const struct cb_value_member *member = &quad->members[m];
+        uint64_t entries[CB_GROUP_SLOTS];
+        if (member->group == CB_NO_GROUP) continue;
+        assert_false(seen[member->group]++);
+        cb_value_map_entries(map, quad, m, entries);
+        for (int64_t i = 0; i < CB_GROUP_SLOTS; i++) {
+          const int64_t slot = ((int64_t)member->group - groups) * CB_GROUP_SLOTS + i;
+          const int present = member->present >> i & 1;
+          const uint64_t k = slot < slot_map->count ? cb_slot_get(slot_map, slot) : CB_NO_NONZERO;
+          assert_int_equal(present, k != CB_NO_NONZERO);
+          if (present) assert_int_equal(entries[i], expected_entry(order, list_of, k, map->values));
+          mapped_slots += present;
+        }
       }
     }
-  assert_int_equal(group, map->groups_count);
-  assert_true(cb_value_map_is_sound(map));
+    for (int64_t slot = 0; slot < slot_map->count; slot++)
+      present_slots += cb_slot_get(slot_map, slot) != CB_NO_NONZERO;
+    assert_int_equal(mapped_slots, present_slots);
+    assert_true(cb_value_map_is_sound(map, &ranges[r]));
+    groups += cb_groups_of(slot_map->count);
+    quads += ranges[r].quads;
+  }
+  assert_int_equal(groups, map->groups_count);
+  assert_int_equal(quads, map->quads_count);
+  assert_true(cb_value_lists_are_sound(map));
   free(list_of);
+  free(seen);
 }
 
-/* ---- differences of every width */
+/* ---- numbers of every width */
+
+static int widest_leaf(const struct cb_value_map *map, int *has_wide) {
+  int widest = 0;
+  for (int64_t q = 0; q < map->quads_count; q++) {
+    const int leaf = kind_of(&map->quads[q], CB_LEAF_SHIFT, 2);
+    widest = leaf > widest ? leaf : widest;
+    *has_wide |= kind_of(&map->quads[q], CB_STEM_SHIFT, 3) == 4;
+  }
+  return widest;
+}
 
 /* Slots in a random order of 1 + `spread` times their number, some absent. */
 static void widths_are_as_the_differences_need(void **state) {
   (void)state;
-  static const uint64_t spreads[] = {1, 5, 1500, 100000, (uint64_t)1 << 33};
-  static const int most_bytes[] = {1, 1, 2, 4, 8};
-  for (size_t s = 0; s < sizeof spreads / sizeof *spreads; s++) {
+  static const struct {
+    uint64_t spread;
+    int leaf, wide;
+  } cases[] = {{1, 1, 0}, {5, 1, 0}, {1500, 2, 0}, {100000, 3, 0}, {(uint64_t)1 << 28, 3, 1}};
+  for (size_t s = 0; s < sizeof cases / sizeof *cases; s++) {
     struct cb_diag diag = {0};
     struct slots slots = {0};
     struct cb_value_map map;
+    struct cb_value_range ranges[3];
     const struct cb_order order = {.wide = 1};
     uint64_t seed = s + 1;
     int64_t nonzeros = 0;
+    int has_wide = 0;
     add_region(&slots, 100003);
     add_region(&slots, 0);
     add_region(&slots, 70);
     for (int r = 0; r < slots.regions; r++)
       for (int64_t i = 0; i < slots.maps[r].count; i++) {
         const int absent = draw(&seed) % 10 == 0 || (r == 0 && i / 64 == 3);
-        const uint64_t k = ((uint64_t)nonzeros + draw(&seed) % 8) * spreads[s];
+        const uint64_t k = ((uint64_t)nonzeros + draw(&seed) % 8) * cases[s].spread;
         cb_slot_set(&slots.maps[r], i, absent ? CB_NO_NONZERO : k);
         nonzeros++;
       }
-    const int64_t most = (int64_t)((uint64_t)(nonzeros + 8) * spreads[s]);
-    assert_ok(cb_value_map_build(&map, slots.maps, slots.regions, &order, 0, most, &diag));
-    check_map(&map, &slots, &order, 0);
-    int widest = 0;
-    for (int64_t g = 0; g < map.groups_count; g++)
-      if (map.groups[g].present && 1 << (map.groups[g].frame & 3) > widest) widest = 1 << (map.groups[g].frame & 3);
-    assert_int_equal(widest, most_bytes[s]);
+    const int64_t most = (int64_t)((uint64_t)(nonzeros + 8) * cases[s].spread);
+    assert_ok(cb_value_map_build(&map, ranges, slots.maps, slots.regions, &order, 0, most, &diag));
+    check_map(&map, ranges, &slots, &order, 0);
+    assert_int_equal(widest_leaf(&map, &has_wide), cases[s].leaf);
+    assert_int_equal(has_wide, cases[s].wide);
+    cb_value_map_release(&map);
+    slots_release(&slots);
+  }
+}
+
+/* ---- what resembles what */
+
+static void likeness_is_found(void **state) {
+  (void)state;
+  for (size_t s = 0; s < SHAPES; s++) {
+    struct cb_diag diag = {0};
+    struct slots slots = {0};
+    struct cb_value_map map;
+    struct cb_value_range ranges[3];
+    const struct cb_order order = {0};
+    int64_t like = 0;
+    put_shape(&slots, &shapes[s], s + 1);
+    assert_ok(cb_value_map_build(&map, ranges, slots.maps, 1, &order, 0, MOST_ENTRIES, &diag));
+    check_map(&map, ranges, &slots, &order, 0);
+    for (int64_t q = 0; q < map.quads_count; q++)
+      like += kind_of(&map.quads[q], CB_STEM_SHIFT, 3) == shapes[s].stem &&
+              kind_of(&map.quads[q], CB_LEAF_SHIFT, 2) == shapes[s].leaf &&
+              (!shapes[s].counted || kind_of(&map.quads[q], CB_COUNTED_SHIFT, 1));
+    if (like < map.quads_count * 8 / 10 || map.quads_count > shapes[s].quads)
+      fail_msg("%s: %lld of %lld quads are what they should be, at most %d", shapes[s].name, (long long)like,
+               (long long)map.quads_count, shapes[s].quads);
     cb_value_map_release(&map);
     slots_release(&slots);
   }
@@ -104,20 +156,20 @@ static const struct {
   const char *matrix, *options;
   double most_bytes; /* of the map, per slot */
 } cases[] = {
-    {"stencil7,n=24", "recipe=auto", 0.6},
+    {"stencil7,n=24", "recipe=auto", 1},
     {"fe3,n=12", "recipe=auto", 0.9},
     {"band,n=20000,half=300,per_row=32", "recipe=sell", 0.6},
     {"uniform,n=20000,per_row=8", "recipe=merge", 0.6},
-    {"rmat,scale=12,edge_factor=8", "recipe=hot hot-columns=1000", 5},
-    {"rmat,scale=12,edge_factor=8", "recipe=phases phase-columns=1000 phase-set=300", 5},
-    {"rmat,scale=12,edge_factor=8", "recipe=cb", 5},
-    {"random,rows=300,cols=200,density=0.05", "recipe=cb intra=on", 9},
-    {"road,n=100,keep=0.6", "recipe=auto", 5},
+    {"rmat,scale=12,edge_factor=8", "recipe=hot hot-columns=1000", 2},
+    {"rmat,scale=12,edge_factor=8", "recipe=phases phase-columns=1000 phase-set=300", 3},
+    {"rmat,scale=12,edge_factor=8", "recipe=cb", 2},
+    {"random,rows=300,cols=200,density=0.05", "recipe=cb intra=on", 3},
+    {"road,n=100,keep=0.6", "recipe=auto", 0.8},
     {"empty,rows=30,cols=20", "recipe=auto", 0},
-    {"dense,rows=40,cols=41", "recipe=auto", 9},
+    {"dense,rows=40,cols=41", "recipe=auto", 1},
 };
 
-static void layouts_need_few_frames(void **state) {
+static void layouts_have_short_maps(void **state) {
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct cb_diag diag = {0};
@@ -126,15 +178,16 @@ static void layouts_need_few_frames(void **state) {
     struct slots slots = {.regions = regions};
     struct cb_blob blob;
     struct cb_value_map map;
+    struct cb_value_range ranges[3];
     const struct cb_order order = {0};
     const struct cb_hash pattern = {1, 2};
     int64_t count = 0;
     assert_in_range(regions, 0, 3);
     assert_ok(cb_pack_mapped(&blob, slots.maps, product.plan, product.assignment, NULL, pattern, &diag));
     for (int r = 0; r < regions; r++) count += slots.maps[r].count;
-    assert_ok(cb_value_map_build(&map, slots.maps, regions, &order, product.csr->nnz, product.csr->nnz, &diag));
-    check_map(&map, &slots, &order, product.csr->nnz);
-    if ((double)cb_value_map_bytes(&map) > cases[i].most_bytes * (double)count + 4096)
+    assert_ok(cb_value_map_build(&map, ranges, slots.maps, regions, &order, product.csr->nnz, product.csr->nnz, &diag));
+    check_map(&map, ranges, &slots, &order, product.csr->nnz);
+    if ((double)cb_value_map_bytes(&map) > cases[i].most_bytes * (double)count + 2048)
       fail_msg("%s: %lld bytes for %lld slots", cases[i].matrix, (long long)cb_value_map_bytes(&map),
                (long long)count);
     cb_value_map_release(&map);
@@ -191,8 +244,10 @@ static void orders_and_sums_are_composed(void **state) {
     struct cb_diag diag = {0};
     struct ordered ordered = make_ordered(5000, sums);
     struct cb_value_map map;
-    assert_ok(cb_value_map_build(&map, ordered.slots.maps, 1, &ordered.order, ordered.nonzeros, ordered.values, &diag));
-    check_map(&map, &ordered.slots, &ordered.order, ordered.nonzeros);
+    struct cb_value_range range;
+    assert_ok(cb_value_map_build(&map, &range, ordered.slots.maps, 1, &ordered.order, ordered.nonzeros,
+                                 ordered.values, &diag));
+    check_map(&map, &range, &ordered.slots, &ordered.order, ordered.nonzeros);
     assert_int_equal(map.lists, sums ? 1250 : 0);
     cb_value_map_release(&map);
     ordered_release(&ordered);
@@ -208,14 +263,16 @@ static void every_type_is_gathered(void **state) {
     struct cb_diag diag = {0};
     struct ordered ordered = make_ordered(1000, number >> 4);
     struct cb_value_map map;
+    struct cb_value_range range;
     const size_t count = (size_t)ordered.nonzeros + 40;
     void *values = calloc((size_t)ordered.values, cb_type_size(given)), *slots = calloc(count, cb_type_size(stored));
     assert_true(values && slots);
     for (int64_t i = 0; i < ordered.values; i++) cb_real_set(values, given, i, (double)(i % 97) / 8 - 3);
     for (size_t i = 0; i < count; i++) cb_real_set(slots, stored, (int64_t)i, 77);
     const struct cb_view view = {.nnz = ordered.values, .values = values, .value_type = given};
-    assert_ok(cb_value_map_build(&map, ordered.slots.maps, 1, &ordered.order, ordered.nonzeros, ordered.values, &diag));
-    assert_ok(cb_values_gather(&map, 0, (int64_t)count, &view, stored, slots, &diag));
+    assert_ok(cb_value_map_build(&map, &range, ordered.slots.maps, 1, &ordered.order, ordered.nonzeros,
+                                 ordered.values, &diag));
+    assert_ok(cb_values_gather(&map, &range, &view, stored, slots, &diag));
     for (int64_t k = -40; k < ordered.nonzeros; k++) {
       const void *const starts = ordered.order.starts;
       double sum = k < 0 ? 77 : 0;
@@ -239,28 +296,48 @@ static void unsound_maps_are_found(void **state) {
   struct cb_diag diag = {0};
   struct ordered ordered = make_ordered(300, 1);
   struct cb_value_map map;
-  assert_ok(cb_value_map_build(&map, ordered.slots.maps, 1, &ordered.order, ordered.nonzeros, ordered.values, &diag));
-  assert_true(cb_value_map_is_sound(&map));
-  struct cb_value_group *const group = (void *)(uintptr_t)&map.groups[5], before = *group;
+  struct cb_value_range range;
+  assert_ok(cb_value_map_build(&map, &range, ordered.slots.maps, 1, &ordered.order, ordered.nonzeros, ordered.values,
+                               &diag));
+  assert_true(cb_value_map_is_sound(&map, &range));
+  struct cb_value_quad *const quads = (void *)(uintptr_t)map.quads, *quad = quads;
+  while (quad->members[0].present != UINT32_MAX) quad++;
+  const struct cb_value_quad before = *quad;
+  struct cb_value_member *const first = &quad->members[0], *const second = &quad->members[1];
+#define IS_FOUND(change)                                                                                     \
+  do {                                                                                                       \
+    change;                                                                                                  \
+    assert_false(cb_value_map_is_sound(&map, &range));                                                       \
+    *quad = before;                                                                                          \
+    assert_true(cb_value_map_is_sound(&map, &range));                                                        \
+  } while (0)
+  IS_FOUND(first->shared += (uint32_t)(map.values + map.lists));
+  IS_FOUND(first->shared -= 1000000);
+  IS_FOUND(second->shared ^= 1u << 15);
+  IS_FOUND(first->offset = UINT32_MAX);
+  IS_FOUND(first->group = (uint32_t)cb_groups_of(range.slots));
+  IS_FOUND(first->group = (uint32_t)cb_groups_of(range.slots) - 1); /* the last one is not whole */
+  IS_FOUND(first->group = CB_NO_GROUP);
+  IS_FOUND(second->shared |= 7u << CB_STEM_SHIFT);
+  IS_FOUND(second->shared &= ~(1u << CB_SUMS_SHIFT)); /* without it the kernels take lists for values */
+  for (uint32_t kind = 1; kind < 5; kind++) /* the kernels read it, whatever is present */
+    IS_FOUND(second->shared = (second->shared & UINT16_MAX) | kind << CB_STEM_SHIFT;
+             quad->members[2].shared = (uint32_t)(map.body_bytes / CB_MAP_UNIT));
+  for (uint32_t kind = 1; kind < 4; kind++)
+    IS_FOUND(second->shared = (second->shared & UINT16_MAX) | kind << CB_LEAF_SHIFT; for (int m = 0; m < CB_QUAD; m++)
+                 quad->members[m].present = 0;
+             quad->members[3].shared = (uint32_t)(map.body_bytes / CB_MAP_UNIT) - (1u << (kind - 1)));
+  range.first_group += 2; /* another region's */
+  assert_false(cb_value_map_is_sound(&map, &range));
+  range.first_group -= 2;
   uint64_t *const starts = (void *)(uintptr_t)map.list_starts, *const entries = (void *)(uintptr_t)map.list_entries;
-  assert_true(before.present == UINT32_MAX);
-  group->base += (uint64_t)(map.values + map.lists);
-  assert_false(cb_value_map_is_sound(&map));
-  group->base = before.base - 1000000;
-  assert_false(cb_value_map_is_sound(&map));
-  *group = before;
-  group->frame = (uint32_t)(map.frame_bytes / CB_FRAME_UNIT) << 2;
-  assert_false(cb_value_map_is_sound(&map));
-  group->frame = UINT32_MAX;
-  assert_false(cb_value_map_is_sound(&map));
-  group->present = 0; /* the kernels read it all the same */
-  assert_false(cb_value_map_is_sound(&map));
-  *group = before;
+  assert_true(cb_value_lists_are_sound(&map));
   starts[3] = starts[2] + 1;
-  assert_false(cb_value_map_is_sound(&map));
+  assert_false(cb_value_lists_are_sound(&map));
   starts[3] = starts[2] + 3;
+  assert_true(cb_value_lists_are_sound(&map));
   entries[7] = (uint64_t)map.values;
-  assert_false(cb_value_map_is_sound(&map));
+  assert_false(cb_value_lists_are_sound(&map));
   cb_value_map_release(&map);
   ordered_release(&ordered);
 }
@@ -273,9 +350,11 @@ static void failing_memory_is_said(void **state) {
   for (uint64_t nth = 1;; nth++) {
     struct cb_diag diag = {0};
     struct cb_value_map map;
+    struct cb_value_range range;
     cb_memory_fail_at(nth, 0);
     const enum cb_status s =
-        cb_value_map_build(&map, ordered.slots.maps, 1, &ordered.order, ordered.nonzeros, ordered.values, &diag);
+        cb_value_map_build(&map, &range, ordered.slots.maps, 1, &ordered.order, ordered.nonzeros,
+                                                ordered.values, &diag);
     cb_memory_fail_at(0, 0);
     cb_value_map_release(&map);
     if (!s) break;
@@ -325,7 +404,8 @@ static void kernels_compile_for_every_target(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(widths_are_as_the_differences_need),
-      cmocka_unit_test(layouts_need_few_frames),
+      cmocka_unit_test(likeness_is_found),
+      cmocka_unit_test(layouts_have_short_maps),
       cmocka_unit_test(orders_and_sums_are_composed),
       cmocka_unit_test(every_type_is_gathered),
       cmocka_unit_test(unsound_maps_are_found),
