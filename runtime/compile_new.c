@@ -58,7 +58,7 @@ static int64_t least_map_bytes(const struct cb_work *work) {
   if (work->request.values == CBGEN_VALUES_FIXED) return 0;
   for (int r = 0; r < work->plan->regions_count; r++)
     groups += cb_groups_of(work->plan->regions[r].value_slots);
-  return groups * (int64_t)sizeof(struct cb_value_member);
+  return groups / CB_QUAD * (int64_t)sizeof(struct cb_value_quad);
 }
 
 /* Arrays without values, and the map by which values will move. */

@@ -144,12 +144,12 @@ static int64_t quads_in(const struct cb_quad_piece *piece) {
 }
 
 static int64_t stem_bytes(const struct cb_value_quad *quad) {
-  const int kind = quad->members[1].shared >> CB_STEM_SHIFT & 7;
+  const int kind = quad->kinds >> CB_STEM_SHIFT & 7;
   return kind ? (int64_t)CB_GROUP_SLOTS << (kind - 1) : 0;
 }
 
 static int has_leaves(const struct cb_value_quad *quad) {
-  return quad->members[1].shared >> CB_LEAF_SHIFT & 3;
+  return quad->kinds >> CB_LEAF_SHIFT & 3;
 }
 
 /* Where nearly every quad has a stem of its own, other pieces' will hardly be the same. */
@@ -177,7 +177,7 @@ static void join_stems(struct join *join, const struct joined_piece *joined) {
   const int search = is_worth_searching(piece);
   memset(join->kept, 0, (size_t)(piece->stems.length / CB_MAP_UNIT) * sizeof *join->kept);
   for (int64_t q = 0; q < quads_in(piece); q++) {
-    uint32_t *const place = &quads[q].members[2].shared;
+    uint32_t *const place = &quads[q].stem;
     const int64_t bytes = stem_bytes(&quads[q]);
     if (!bytes) continue;
     uint32_t *const kept = &join->kept[*place];
@@ -190,7 +190,7 @@ static void join_stems(struct join *join, const struct joined_piece *joined) {
 static void join_leaves(const struct join *join, const struct joined_piece *joined) {
   const struct cb_growing *leaves = &joined->piece->leaves;
   for (int64_t q = joined->first_quad; q < joined->first_quad + quads_in(joined->piece); q++) {
-    if (has_leaves(&join->quads[q])) join->quads[q].members[3].shared += (uint32_t)(joined->leaves_at / CB_MAP_UNIT);
+    if (has_leaves(&join->quads[q])) join->quads[q].leaf += (uint32_t)(joined->leaves_at / CB_MAP_UNIT);
     join->order[q] = (struct cb_keyed){cb_quad_base(&join->quads[q]) ^ INT64_MIN, q}; /* signed */
   }
   if (leaves->length) memcpy(join->body + joined->leaves_at, leaves->bytes, (size_t)leaves->length);

@@ -160,12 +160,11 @@ struct shape {
 };
 
 static void put_members(struct cb_value_quad *quad, const struct member *members, int count, int64_t least) {
-  for (int m = 0; m < CB_QUAD; m++)
-    quad->members[m] = m < count
-                           ? (struct cb_value_member){.group = (uint32_t)members[m].group->number,
-                                                      .present = members[m].group->entries.defined,
-                                                      .offset = (uint32_t)(members[m].offset - least)}
-                           : (struct cb_value_member){.group = CB_NO_GROUP};
+  for (int m = 0; m < CB_QUAD; m++) {
+    quad->group[m] = m < count ? (uint32_t)members[m].group->number : CB_NO_GROUP;
+    quad->present[m] = m < count ? members[m].group->entries.defined : 0;
+    quad->offset[m] = m < count ? (uint32_t)(members[m].offset - least) : 0;
+  }
 }
 
 /* The offsets' least goes to the base. Leaves, if any, are returned to be filled: all zero. */
@@ -185,12 +184,12 @@ static unsigned char *put_quad(struct cb_quad_piece *piece, const struct member 
   }
   put_members(quad, members, count, least);
   const uint64_t base = (uint64_t)(shape.base + least);
-  quad->members[0].shared = (uint32_t)base;
-  quad->members[1].shared = (uint32_t)(base >> 32 & UINT16_MAX) | (uint32_t)shape.stem_kind << CB_STEM_SHIFT |
-                            (uint32_t)shape.leaf_kind << CB_LEAF_SHIFT |
-                            (uint32_t)shape.counted << CB_COUNTED_SHIFT | sums << CB_SUMS_SHIFT;
-  quad->members[2].shared = shape.stem_place;
-  quad->members[3].shared = leaf_place;
+  quad->base = (uint32_t)base;
+  quad->kinds = (uint32_t)(base >> 32 & UINT16_MAX) | (uint32_t)shape.stem_kind << CB_STEM_SHIFT |
+                (uint32_t)shape.leaf_kind << CB_LEAF_SHIFT | (uint32_t)shape.counted << CB_COUNTED_SHIFT |
+                sums << CB_SUMS_SHIFT;
+  quad->stem = shape.stem_place;
+  quad->leaf = leaf_place;
   return leaves;
 }
 

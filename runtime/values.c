@@ -144,16 +144,16 @@ static void add_numbers(uint32_t sums[CB_GROUP_SLOTS], const unsigned char *byte
 
 void cb_value_map_entries(const struct cb_value_map *map, const struct cb_value_quad *quad, int member,
                           uint64_t entries[CB_GROUP_SLOTS]) {
-  const uint32_t kinds = quad->members[1].shared;
+  const uint32_t kinds = quad->kinds;
   const int stem_kind = kinds >> CB_STEM_SHIFT & 7, leaf_kind = kinds >> CB_LEAF_SHIFT & 3;
-  const unsigned char *stem = map->body + (int64_t)quad->members[2].shared * CB_MAP_UNIT,
-                      *leaves = map->body + (int64_t)quad->members[3].shared * CB_MAP_UNIT;
+  const unsigned char *stem = map->body + (int64_t)quad->stem * CB_MAP_UNIT,
+                      *leaves = map->body + (int64_t)quad->leaf * CB_MAP_UNIT;
   uint32_t sums[CB_GROUP_SLOTS];
-  for (int i = 0; i < CB_GROUP_SLOTS; i++) sums[i] = quad->members[member].offset;
+  for (int i = 0; i < CB_GROUP_SLOTS; i++) sums[i] = quad->offset[member];
   add_numbers(sums, stem, stem_kind, 0, 4);
   add_numbers(sums, leaves, leaf_kind, 4 * member, 16);
   for (int m = 0; m < member && kinds >> CB_COUNTED_SHIFT & 1; m++)
-    for (int i = 0; i < CB_GROUP_SLOTS; i++) sums[i] += quad->members[m].present >> i & 1;
+    for (int i = 0; i < CB_GROUP_SLOTS; i++) sums[i] += quad->present[m] >> i & 1;
   for (int i = 0; i < CB_GROUP_SLOTS; i++) entries[i] = cb_quad_base(quad) + sums[i];
   for (int i = 0; i < CB_GROUP_SLOTS && stem_kind == 4; i++)
     entries[i] += ((const uint64_t *)(const void *)stem)[i % 8 * 4 + i / 8];
@@ -183,26 +183,26 @@ static int numbers_are_there(const struct cb_value_map *map, uint32_t place, int
 
 static int member_is_sound(const struct cb_value_map *map, const struct cb_value_range *range,
                            const struct cb_value_quad *quad, int number) {
-  const struct cb_value_member *member = &quad->members[number];
-  const int64_t group = (int64_t)member->group - range->first_group,
+  const uint32_t present = quad->present[number];
+  const int64_t group = (int64_t)quad->group[number] - range->first_group,
                 slots = range->slots - group * CB_GROUP_SLOTS;
   uint64_t entries[CB_GROUP_SLOTS];
-  if (member->group == CB_NO_GROUP) return !member->present;
-  if (group < 0 || slots < 1 || (slots < CB_GROUP_SLOTS && member->present >> slots)) return 0;
-  const int64_t most = map->values + (quad->members[1].shared >> CB_SUMS_SHIFT & 1 ? map->lists : 0);
+  if (quad->group[number] == CB_NO_GROUP) return !present;
+  if (group < 0 || slots < 1 || (slots < CB_GROUP_SLOTS && present >> slots)) return 0;
+  const int64_t most = map->values + (quad->kinds >> CB_SUMS_SHIFT & 1 ? map->lists : 0);
   cb_value_map_entries(map, quad, number, entries);
   for (int i = 0; i < CB_GROUP_SLOTS; i++)
-    if (member->present >> i & 1 && entries[i] >= (uint64_t)most) return 0;
+    if (present >> i & 1 && entries[i] >= (uint64_t)most) return 0;
   return 1;
 }
 
 static int quad_is_sound(const struct cb_value_map *map, const struct cb_value_range *range,
                          const struct cb_value_quad *quad) {
-  const uint32_t kinds = quad->members[1].shared;
+  const uint32_t kinds = quad->kinds;
   const int stem_kind = kinds >> CB_STEM_SHIFT & 7, leaf_kind = kinds >> CB_LEAF_SHIFT & 3;
   int sound = stem_kind < CB_NUMBERS_KINDS &&
-              numbers_are_there(map, quad->members[2].shared, stem_kind, 1) &&
-              numbers_are_there(map, quad->members[3].shared, leaf_kind, CB_QUAD);
+              numbers_are_there(map, quad->stem, stem_kind, 1) &&
+              numbers_are_there(map, quad->leaf, leaf_kind, CB_QUAD);
   for (int m = 0; m < CB_QUAD && sound; m++) sound = member_is_sound(map, range, quad, m);
   return sound;
 }
@@ -265,18 +265,18 @@ static int gather_member(const struct cb_value_map *map, const struct cb_value_r
                          const struct cb_value_quad *quad, int number, const struct cb_view *view,
                          enum cb_type stored, void *slots) {
   const int plain = !map->lists && view->values && view->value_type == stored;
-  const struct cb_value_member *member = &quad->members[number];
-  const int64_t slot = ((int64_t)member->group - range->first_group) * CB_GROUP_SLOTS;
+  const uint32_t present = quad->present[number];
+  const int64_t slot = ((int64_t)quad->group[number] - range->first_group) * CB_GROUP_SLOTS;
   uint64_t entries[CB_GROUP_SLOTS];
-  if (!member->present) return 0;
+  if (!present) return 0;
   cb_value_map_entries(map, quad, number, entries);
-  if (!plain) return gather_group(map, entries, member->present, view, stored, slots, slot);
+  if (!plain) return gather_group(map, entries, present, view, stored, slots, slot);
   if (stored == CB_F64)
-    copy_uint64_t(entries, member->present, view->values, (uint64_t *)slots + slot);
+    copy_uint64_t(entries, present, view->values, (uint64_t *)slots + slot);
   else if (stored == CB_F32)
-    copy_uint32_t(entries, member->present, view->values, (uint32_t *)slots + slot);
+    copy_uint32_t(entries, present, view->values, (uint32_t *)slots + slot);
   else
-    copy_uint16_t(entries, member->present, view->values, (uint16_t *)slots + slot);
+    copy_uint16_t(entries, present, view->values, (uint16_t *)slots + slot);
   return 0;
 }
 

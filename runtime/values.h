@@ -39,21 +39,19 @@ enum { CB_GROUP_SLOTS = 32, CB_QUAD = 4, CB_MAP_UNIT = 32, CB_NUMBERS_KINDS = 5 
 
 /* An entry is the number of one of the caller's values, or, from `values` on, values + the number of a list of them,
  * whose sum in that order belongs there. Bytes of absent slots stay as they are, or become zero. */
-struct cb_value_member {
-  uint32_t group;   /* groups of all regions are counted through; CB_NO_GROUP: none, and nothing is present */
-  uint32_t present; /* a bit per slot */
-  uint32_t offset;
-  uint32_t shared; /* of the quad. Member 0: base's low half; 1: its next 16 bits, the last of which is the sign, and
-                    * kinds from bit 16 on; 2, 3: where stem and leaves are in the body, in CB_MAP_UNITs */
-};
 struct cb_value_quad {
-  struct cb_value_member members[CB_QUAD];
+  uint32_t base;             /* its low half */
+  uint32_t kinds;            /* its next 16 bits, the last of which is the sign; from bit 16 on, kinds of numbers */
+  uint32_t stem, leaf;       /* where they are in the body, in CB_MAP_UNITs */
+  uint32_t group[CB_QUAD];   /* groups of all regions are counted through; CB_NO_GROUP: none, nothing is present */
+  uint32_t present[CB_QUAD]; /* a bit per slot */
+  uint32_t offset[CB_QUAD];
 };
 
 /* Kinds: numbers take no bytes, or 1 << (kind - 1). A stem's are ordered by i % 8, then by i / 8; leaves by i % 8, by
- * member, and by i / 8: four threads that share i % 8 take a member each, and four numbers of it by one load. */
-enum { CB_STEM_SHIFT = 16, CB_LEAF_SHIFT = 20, CB_COUNTED_SHIFT = 24, CB_SUMS_SHIFT = 25 }; /* in member 1's word; 3,
-                                                                        * 2, 1 and 1 bits. Sums: some entry is a list */
+ * member, and by i / 8: four threads that share i % 8 take a member each, and four numbers of it by one load. Bits of
+ * `kinds`: 3 for the stem, 2 for leaves, then whether members are counted and whether some entry is a list. */
+enum { CB_STEM_SHIFT = 16, CB_LEAF_SHIFT = 20, CB_COUNTED_SHIFT = 24, CB_SUMS_SHIFT = 25 };
 
 /* A region's part of the map. */
 struct cb_value_range {
@@ -76,7 +74,7 @@ struct cb_value_map {
 };
 
 static inline uint64_t cb_quad_base(const struct cb_value_quad *quad) {
-  return (uint64_t)((int64_t)((uint64_t)quad->members[1].shared << 48 | (uint64_t)quad->members[0].shared << 16) >> 16);
+  return (uint64_t)((int64_t)((uint64_t)quad->kinds << 48 | (uint64_t)quad->base << 16) >> 16);
 }
 
 static inline int64_t cb_groups_of(int64_t slots) {

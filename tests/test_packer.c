@@ -181,8 +181,8 @@ static void wide_stems_are_read(void **state) {
   assert_int_equal(bed.map.quads_count, 4);
   for (int64_t q = 0; q < bed.map.quads_count; q++) {
     struct cb_value_quad *quad = (void *)(uintptr_t)&bed.map.quads[q];
-    assert_int_equal(quad->members[1].shared >> CB_STEM_SHIFT & 7, 4);
-    quad->members[0].present &= INT32_MAX;
+    assert_int_equal(quad->kinds >> CB_STEM_SHIFT & 7, 4);
+    quad->present[0] &= INT32_MAX;
     cb_slot_set(&bed.slots.maps[0], 32 * q + 31, CB_NO_NONZERO);
   }
   bed.map.values = 128;

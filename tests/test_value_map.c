@@ -20,7 +20,7 @@ static uint64_t expected_entry(const struct cb_order *order, const uint64_t *lis
 }
 
 static int kind_of(const struct cb_value_quad *quad, int shift, int bits) {
-  return (int)(quad->members[1].shared >> shift & ((1u << bits) - 1));
+  return (int)(quad->kinds >> shift & ((1u << bits) - 1));
 }
 
 /* Every slot's entry, that each group has one member of one quad or none, and that quads ascend. */
@@ -47,14 +47,14 @@ static void check_map(const struct cb_value_map *map, const struct cb_value_rang
       assert_true((int64_t)cb_quad_base(quad) >= previous);
       previous = (int64_t)cb_quad_base(quad);
       for (int m = 0; m < CB_QUAD; m++) {
-        const struct cb_value_member *member = &quad->members[m];
+        const uint32_t group = quad->group[m];
         uint64_t entries[CB_GROUP_SLOTS];
-        if (member->group == CB_NO_GROUP) continue;
-        assert_false(seen[member->group]++);
+        if (group == CB_NO_GROUP) continue;
+        assert_false(seen[group]++);
         cb_value_map_entries(map, quad, m, entries);
         for (int64_t i = 0; i < CB_GROUP_SLOTS; i++) {
-          const int64_t slot = ((int64_t)member->group - groups) * CB_GROUP_SLOTS + i;
-          const int present = member->present >> i & 1;
+          const int64_t slot = ((int64_t)group - groups) * CB_GROUP_SLOTS + i;
+          const int present = quad->present[m] >> i & 1;
           const uint64_t k = slot < slot_map->count ? cb_slot_get(slot_map, slot) : CB_NO_NONZERO;
           assert_int_equal(present, k != CB_NO_NONZERO);
           if (present) assert_int_equal(entries[i], expected_entry(order, list_of, k, map->values));
@@ -301,9 +301,8 @@ static void unsound_maps_are_found(void **state) {
                                &diag));
   assert_true(cb_value_map_is_sound(&map, &range));
   struct cb_value_quad *const quads = (void *)(uintptr_t)map.quads, *quad = quads;
-  while (quad->members[0].present != UINT32_MAX) quad++;
+  while (quad->present[0] != UINT32_MAX) quad++;
   const struct cb_value_quad before = *quad;
-  struct cb_value_member *const first = &quad->members[0], *const second = &quad->members[1];
 #define IS_FOUND(change)                                                                                     \
   do {                                                                                                       \
     change;                                                                                                  \
@@ -311,22 +310,22 @@ static void unsound_maps_are_found(void **state) {
     *quad = before;                                                                                          \
     assert_true(cb_value_map_is_sound(&map, &range));                                                        \
   } while (0)
-  IS_FOUND(first->shared += (uint32_t)(map.values + map.lists));
-  IS_FOUND(first->shared -= 1000000);
-  IS_FOUND(second->shared ^= 1u << 15);
-  IS_FOUND(first->offset = UINT32_MAX);
-  IS_FOUND(first->group = (uint32_t)cb_groups_of(range.slots));
-  IS_FOUND(first->group = (uint32_t)cb_groups_of(range.slots) - 1); /* the last one is not whole */
-  IS_FOUND(first->group = CB_NO_GROUP);
-  IS_FOUND(second->shared |= 7u << CB_STEM_SHIFT);
-  IS_FOUND(second->shared &= ~(1u << CB_SUMS_SHIFT)); /* without it the kernels take lists for values */
+  IS_FOUND(quad->base += (uint32_t)(map.values + map.lists));
+  IS_FOUND(quad->base -= 1000000);
+  IS_FOUND(quad->kinds ^= 1u << 15);
+  IS_FOUND(quad->offset[0] = UINT32_MAX);
+  IS_FOUND(quad->group[0] = (uint32_t)cb_groups_of(range.slots));
+  IS_FOUND(quad->group[0] = (uint32_t)cb_groups_of(range.slots) - 1); /* the last one is not whole */
+  IS_FOUND(quad->group[0] = CB_NO_GROUP);
+  IS_FOUND(quad->kinds |= 7u << CB_STEM_SHIFT);
+  IS_FOUND(quad->kinds &= ~(1u << CB_SUMS_SHIFT)); /* without it the kernels take lists for values */
   for (uint32_t kind = 1; kind < 5; kind++) /* the kernels read it, whatever is present */
-    IS_FOUND(second->shared = (second->shared & UINT16_MAX) | kind << CB_STEM_SHIFT;
-             quad->members[2].shared = (uint32_t)(map.body_bytes / CB_MAP_UNIT));
+    IS_FOUND(quad->kinds = (quad->kinds & UINT16_MAX) | kind << CB_STEM_SHIFT;
+             quad->stem = (uint32_t)(map.body_bytes / CB_MAP_UNIT));
   for (uint32_t kind = 1; kind < 4; kind++)
-    IS_FOUND(second->shared = (second->shared & UINT16_MAX) | kind << CB_LEAF_SHIFT; for (int m = 0; m < CB_QUAD; m++)
-                 quad->members[m].present = 0;
-             quad->members[3].shared = (uint32_t)(map.body_bytes / CB_MAP_UNIT) - (1u << (kind - 1)));
+    IS_FOUND(quad->kinds = (quad->kinds & UINT16_MAX) | kind << CB_LEAF_SHIFT; for (int m = 0; m < CB_QUAD; m++)
+                 quad->present[m] = 0;
+             quad->leaf = (uint32_t)(map.body_bytes / CB_MAP_UNIT) - (1u << (kind - 1)));
   range.first_group += 2; /* another region's */
   assert_false(cb_value_map_is_sound(&map, &range));
   range.first_group -= 2;
