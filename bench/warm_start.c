@@ -2,7 +2,7 @@
 /* What set-up costs through libcbgen: cold, and when the cache knows the matrix; from host and from device memory;
  * and what new values cost.
  *
- *   bench_warm_start [--json FILE] [--repeats N] [MATRIX…]      MATRIX: a file, or generate:SHAPE
+ *   bench_warm_start [--json FILE] [--repeats N] [--sweep 1] [MATRIX…]      MATRIX: a file, or generate:SHAPE
  *
  * One process, GPU 0. Each matrix has caches of its own, which are removed at the end. "cold" is the first compile,
  * with an empty cache (the kernels that hash and pack are compiled in it, too). On the same cache, "first" is the first
@@ -11,7 +11,8 @@
  * "rest" is what no part claims: opening driver and NVRTC, above all. A product is timed by cbgen_operator_measure;
  * "products" is a total in products. New values are timed on a stream, by events, beside a plain copy of them.
  *
- * Before that it says what the machine takes for allocations, uploads and pinned memory.
+ * Before that it says what the machine takes for allocations, uploads and pinned memory; with --sweep 1 for uploads by
+ * pinned buffers of all shapes (staging.h), too.
  *
  * Products of all operators must agree bit by bit with those of the first. The exit status is 1 when they do not, or
  * anything failed. */
@@ -394,7 +395,7 @@ static enum cb_status probe_uploads(struct cb_device *device, FILE *json, const 
   if (!s) s = time_upload(&seconds, device, there, bytes, diag);
   if (!s) tell(json, "upload by the driver, pageable memory", 1e-9 * PROBE / seconds, "GB/s");
   start = cb_seconds();
-  if (!s) s = cb_staging_create(&device->staging, device, diag);
+  if (!s) s = cb_staging_create(&device->staging, device, NULL, diag);
   if (!s) s = cb_device_upload(device, there, bytes, 8 << 20, "bytes", diag);
   if (!s) tell(json, "first 8 MiB by pinned buffers", 1e3 * (cb_seconds() - start), "ms");
   if (!s) s = time_upload(&seconds, device, there, bytes, diag);
@@ -409,7 +410,56 @@ static enum cb_status probe_uploads(struct cb_device *device, FILE *json, const 
   return s;
 }
 
-static enum cb_status probe(struct cb_device *device, FILE *json, struct cb_diag *diag) {
+/* A cache's section, as it were: bytes are copied and hashed. */
+static const void *copy_and_hash(const void *user, size_t at, size_t length, void *room) {
+  memcpy(room, (const char *)user + at, length);
+  return cb_hash_bytes(room, length).low == 1 ? NULL : room; /* never; or it would not be computed */
+}
+
+/* Uploads by one shape of staging, from memory and from a source. */
+static enum cb_status probe_shape(struct cb_device *device, FILE *json, const struct cb_staging_shape *shape,
+                                  cb_device_ptr there, const void *bytes, struct cb_diag *diag) {
+  const struct cb_staging_source source = {bytes, PROBE, copy_and_hash, bytes};
+  double memory = 0, kept = 0;
+  char what[64];
+  enum cb_status s = cb_staging_create(&device->staging, device, shape, diag);
+  if (s) return s;
+  const double start = cb_seconds();
+  const int ready = cb_staging_prepare(device->staging);
+  const double prepared = 1e3 * (cb_seconds() - start);
+  if (ready) s = time_upload(&memory, device, there, bytes, diag);
+  if (ready && !s) cb_staging_set_sources(device->staging, &source, 1);
+  if (ready && !s) s = time_upload(&kept, device, there, bytes, diag);
+  cb_staging_free(device->staging);
+  device->staging = NULL;
+  if (!ready || s) return s;
+  snprintf(what, sizeof what, "%d threads x %d x %zu KiB, %d streams (%.1f ms)", shape->workers, shape->buffers,
+           shape->piece >> 10, shape->streams, prepared);
+  printf("%-44s %9.3f GB/s, kept %.3f GB/s\n", what, 1e-9 * PROBE / memory, 1e-9 * PROBE / kept);
+  if (json)
+    fprintf(json,
+            "{\"staging\": [%d, %d, %zu, %d], \"prepare_ms\": %.3f, \"gb_per_s\": %.3f, "
+            "\"kept_gb_per_s\": %.3f}\n",
+            shape->workers, shape->buffers, shape->piece, shape->streams, prepared, 1e-9 * PROBE / memory,
+            1e-9 * PROBE / kept);
+  return s;
+}
+
+static enum cb_status sweep(struct cb_device *device, FILE *json, const void *bytes, struct cb_diag *diag) {
+  cb_device_ptr there = 0;
+  enum cb_status s = cb_device_alloc(device, &there, PROBE, "bytes", diag);
+  for (int workers = 4; workers <= CB_STAGING_WORKERS; workers *= 2)
+    for (int buffers = 1; buffers <= 2; buffers++)
+      for (size_t piece = CB_STAGING_BUFFER; piece <= 4 * CB_STAGING_BUFFER; piece *= 2)
+        for (int streams = 1; streams <= CB_STAGING_STREAMS && !s; streams *= 2) {
+          const struct cb_staging_shape shape = {workers, buffers, streams, piece};
+          s = probe_shape(device, json, &shape, there, bytes, diag);
+        }
+  cb_device_free(device, there);
+  return s;
+}
+
+static enum cb_status probe(struct cb_device *device, FILE *json, int sweeps, struct cb_diag *diag) {
   char *bytes = cb_alloc(PROBE, 1);
   if (!bytes) return cb_fail_memory(diag, "bytes", PROBE);
   memset(bytes, 1, PROBE);
@@ -423,6 +473,7 @@ static enum cb_status probe(struct cb_device *device, FILE *json, struct cb_diag
   (void)kept;
   tell(json, "hash of 64 MiB on the host", 1e3 * (cb_seconds() - start), "ms");
   if (!s) s = probe_uploads(device, json, bytes, diag);
+  if (!s && sweeps) s = sweep(device, json, bytes, diag);
   cb_free(bytes);
   return s;
 }
@@ -485,20 +536,21 @@ int main(int argc, char **argv) {
   struct cb_device *device = NULL;
   struct cb_diag diag = {0};
   FILE *json = NULL;
-  int repeats = 5, next = 1, bad = 1;
+  int repeats = 5, sweeps = 0, next = 1, bad = 1;
   for (; next + 1 < argc && !strncmp(argv[next], "--", 2); next += 2) {
     if (!strcmp(argv[next], "--repeats")) repeats = atoi(argv[next + 1]);
+    if (!strcmp(argv[next], "--sweep")) sweeps = atoi(argv[next + 1]);
     if (strcmp(argv[next], "--json")) continue;
     json = fopen(argv[next + 1], "w");
     if (!json) repeats = 0;
   }
   if ((next < argc && !strncmp(argv[next], "--", 2)) || repeats < 1 || repeats > MOST_REPEATS) {
-    fprintf(stderr, "usage: bench_warm_start [--json FILE] [--repeats 1..%d] [MATRIX...]\n", MOST_REPEATS);
+    fprintf(stderr, "usage: bench_warm_start [--json FILE] [--repeats 1..%d] [--sweep 1] [MATRIX...]\n", MOST_REPEATS);
     return 2;
   }
   if (!cb_driver_open(&driver, NULL, &diag) && !cb_device_open(&device, driver, 0, &diag) &&
       !cb_device_enter(device, &diag)) {
-    bad = probe(device, json, &diag) != CB_OK;
+    bad = probe(device, json, sweeps, &diag) != CB_OK;
     bad |= measure_all(device, json, repeats, next < argc ? argv + next : NULL, argc - next);
     cbgen_trim();
     cb_device_leave(device);

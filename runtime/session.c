@@ -89,7 +89,7 @@ enum cb_status cb_session_open(struct cb_session **out, int ordinal, struct cb_d
     s = cb_device_open_current(&session->device, session->driver, diag);
   else if (!s)
     s = cb_device_open(&session->device, session->driver, ordinal, diag);
-  if (!s) s = cb_staging_create(&session->device->staging, session->device, diag);
+  if (!s) s = cb_staging_create(&session->device->staging, session->device, NULL, diag);
   if (s)
     close_session(session, 1);
   else

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Copies through pinned buffers: see staging.h. Every worker has two, so that it fills one while the other is on its
- * way; workers take the next piece that nobody has. All copies go on one stream: the GPU fetches one at a time. */
+/* Copies through pinned buffers: see staging.h. A worker fills one of its own while others are on their way; workers
+ * take the next piece that nobody has. */
 #include "runtime/staging.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
 
 #include <omp.h>
@@ -11,11 +12,14 @@
 #include <string.h>
 
 enum {
-  WORKERS = 8,                /* at most: together they fill buffers faster than the bus takes them */
-  BUFFER = CB_STAGING_BUFFER, /* bytes: on the bus for some 10 µs, long beside what a copy costs to ask for */
-  LEAST = 1 << 20,            /* bytes of a copy that goes this way, */
-  FIRST = 8 << 20             /* and of the first one, which pays for the pinned memory */
+  WINDOW = CB_STAGING_BUFFER,
+  LEAST = 1 << 20, /* bytes of a copy that goes this way, */
+  FIRST = 8 << 20  /* and of the first one, which pays for the pinned memory */
 };
+
+/* Workers together fill buffers faster than the bus takes them; a piece is on the bus for some 10 µs, long beside what
+ * a copy costs to ask for. */
+static const struct cb_staging_shape standard = {.workers = 8, .buffers = 2, .streams = 1, .piece = WINDOW};
 
 enum state { UNTRIED, READY, REFUSED };
 
@@ -23,20 +27,22 @@ struct cb_staging {
   const struct cb_device *device;
   pthread_mutex_t lock; /* a copy has it from beginning to end */
   atomic_int state;
-  int workers;
+  struct cb_staging_shape shape;
   unsigned char *pinned; /* of all workers */
-  struct CUstream_st *stream;
-  struct CUevent_st *events[WORKERS][2]; /* the buffer may be filled again */
+  struct CUstream_st *streams[CB_STAGING_STREAMS];
+  struct CUevent_st *events[CB_STAGING_WORKERS][CB_STAGING_EACH]; /* the buffer may be filled again */
   atomic_int sources_count;
   struct cb_staging_source sources[CB_STAGING_SOURCES];
 };
 
 /* ---- life */
 
-enum cb_status cb_staging_create(struct cb_staging **out, const struct cb_device *device, struct cb_diag *diag) {
+enum cb_status cb_staging_create(struct cb_staging **out, const struct cb_device *device,
+                                 const struct cb_staging_shape *shape, struct cb_diag *diag) {
   struct cb_staging *staging = *out = cb_calloc(1, sizeof *staging);
   if (!staging) return cb_fail_memory(diag, "a staging", sizeof *staging);
   staging->device = device;
+  staging->shape = shape ? *shape : standard;
   pthread_mutex_init(&staging->lock, NULL);
   atomic_init(&staging->state, UNTRIED);
   atomic_init(&staging->sources_count, 0);
@@ -45,14 +51,16 @@ enum cb_status cb_staging_create(struct cb_staging **out, const struct cb_device
 
 static void release_buffers(struct cb_staging *staging) {
   const struct cb_driver_calls *call = &staging->device->driver->call;
-  for (int worker = 0; worker < WORKERS; worker++)
-    for (int i = 0; i < 2; i++) {
+  for (int worker = 0; worker < CB_STAGING_WORKERS; worker++)
+    for (int i = 0; i < CB_STAGING_EACH; i++) {
       if (staging->events[worker][i]) call->event_destroy(staging->events[worker][i]);
       staging->events[worker][i] = NULL;
     }
-  if (staging->stream) call->stream_destroy(staging->stream);
+  for (int i = 0; i < CB_STAGING_STREAMS; i++) {
+    if (staging->streams[i]) call->stream_destroy(staging->streams[i]);
+    staging->streams[i] = NULL;
+  }
   if (staging->pinned) call->host_free(staging->pinned);
-  staging->stream = NULL;
   staging->pinned = NULL;
 }
 
@@ -70,17 +78,18 @@ void cb_staging_free(struct cb_staging *staging) {
 /* What fails here is not needed. */
 static int take_buffers(struct cb_staging *staging) {
   const struct cb_driver_calls *call = &staging->device->driver->call;
-  const int threads = omp_get_max_threads();
+  struct cb_staging_shape *shape = &staging->shape;
   void *pinned = NULL;
-  staging->workers = threads < WORKERS ? threads : WORKERS;
-  if (call->host_alloc(&pinned, (size_t)staging->workers * 2 * BUFFER, 0)) return 0;
+  if (shape->workers > omp_get_max_threads()) shape->workers = omp_get_max_threads();
+  if (call->host_alloc(&pinned, (size_t)shape->workers * (size_t)shape->buffers * shape->piece, 0)) return 0;
   staging->pinned = pinned;
-  if (call->stream_create(&staging->stream, CB_CU_STREAM_NON_BLOCKING)) {
-    staging->stream = NULL;
-    return 0;
-  }
-  for (int worker = 0; worker < staging->workers; worker++)
-    for (int i = 0; i < 2; i++)
+  for (int i = 0; i < shape->streams; i++)
+    if (call->stream_create(&staging->streams[i], CB_CU_STREAM_NON_BLOCKING)) {
+      staging->streams[i] = NULL;
+      return 0;
+    }
+  for (int worker = 0; worker < shape->workers; worker++)
+    for (int i = 0; i < shape->buffers; i++)
       if (call->event_create(&staging->events[worker][i], CB_CU_EVENT_NO_TIMING)) {
         staging->events[worker][i] = NULL;
         return 0;
@@ -150,26 +159,43 @@ struct transfer {
   size_t bytes;
   const char *what;
   const struct cb_staging_source *source; /* NULL: they are in memory */
-  size_t skipped;                         /* of the source, before `from`: pieces end at its multiples of BUFFER */
+  size_t skipped;                         /* of the source, before `from`: pieces end at its multiples of a piece */
   atomic_size_t next;                     /* piece that nobody has taken */
   atomic_int failed;
   enum cb_status status; /* of the first that failed, with its message */
   struct cb_diag *diag;
 };
 
+static size_t piece_bytes(const struct transfer *transfer) { return transfer->staging->shape.piece; }
+
 /* Bytes of the transfer: `length` from `at` on. 0: there is no such piece. */
 static int find_piece(const struct transfer *transfer, size_t number, size_t *at, size_t *length) {
-  const size_t before = transfer->skipped % BUFFER, begin = number * BUFFER, end = begin + BUFFER;
+  const size_t piece = piece_bytes(transfer), before = transfer->skipped % piece, begin = number * piece,
+               end = begin + piece;
   if (begin >= before + transfer->bytes) return 0;
   *at = begin < before ? 0 : begin - before;
   *length = (end < before + transfer->bytes ? end - before : transfer->bytes) - *at;
   return 1;
 }
 
+/* Window by window, each at the place that it has in the piece. */
+static const void *fetch(const struct transfer *transfer, size_t at, size_t length, unsigned char *buffer) {
+  const struct cb_staging_source *source = transfer->source;
+  const size_t first = transfer->skipped + at, end = first + length, begin = first % piece_bytes(transfer);
+  for (size_t from = first, next; from < end; from = next) {
+    next = from - from % WINDOW + WINDOW;
+    if (next > end) next = end;
+    unsigned char *const place = buffer + from % piece_bytes(transfer);
+    const void *bytes = source->fetch(source->user, from, next - from, place - from % WINDOW);
+    if (!bytes) return NULL;
+    if (bytes != place) memmove(place, bytes, next - from);
+  }
+  return buffer + begin;
+}
+
 /* Where the piece's bytes are, in the buffer; NULL: the source failed. */
 static const void *fill(const struct transfer *transfer, size_t at, size_t length, unsigned char *buffer) {
-  const struct cb_staging_source *source = transfer->source;
-  if (source) return source->fetch(source->user, transfer->skipped + at, length, buffer);
+  if (transfer->source) return fetch(transfer, at, length, buffer);
   memcpy(buffer, transfer->from + at, length);
   return buffer;
 }
@@ -177,20 +203,22 @@ static const void *fill(const struct transfer *transfer, size_t at, size_t lengt
 static enum cb_status send_piece(const struct transfer *transfer, int worker, int turn, size_t at, size_t length,
                                  struct cb_diag *diag) {
   const struct cb_staging *staging = transfer->staging;
+  const struct cb_staging_shape *shape = &staging->shape;
   const struct cb_driver *driver = staging->device->driver;
-  struct CUevent_st *event = staging->events[worker][turn & 1];
+  const int own = turn % shape->buffers;
+  struct CUevent_st *event = staging->events[worker][own];
+  struct CUstream_st *stream = staging->streams[worker % shape->streams];
   enum cb_status s = CB_OK;
-  if (turn > 1)
+  if (turn >= shape->buffers)
     s = cb_driver_check(driver, driver->call.event_synchronize(event), diag, "wait for a copy to GPU %d",
                         staging->device->ordinal);
   if (s) return s;
-  const void *bytes =
-      fill(transfer, at, length, staging->pinned + ((size_t)worker * 2 + (size_t)(turn & 1)) * BUFFER);
+  unsigned char *buffer = staging->pinned + (size_t)(worker * shape->buffers + own) * shape->piece;
+  const void *bytes = fill(transfer, at, length, buffer);
   if (!bytes) return cb_fail(diag, CB_ERR_FORMAT, "'%s' cannot be read where they were kept", transfer->what);
-  s = cb_driver_check(driver, driver->call.copy_to_device_async(transfer->to + at, bytes, length, staging->stream),
-                      diag, "copy '%s' to GPU %d", transfer->what, staging->device->ordinal);
-  if (!s)
-    s = cb_driver_check(driver, driver->call.event_record(event, staging->stream), diag, "record an event");
+  s = cb_driver_check(driver, driver->call.copy_to_device_async(transfer->to + at, bytes, length, stream), diag,
+                      "copy '%s' to GPU %d", transfer->what, staging->device->ordinal);
+  if (!s) s = cb_driver_check(driver, driver->call.event_record(event, stream), diag, "record an event");
   return s;
 }
 
@@ -213,11 +241,16 @@ static void work(struct transfer *transfer, int worker) {
 static enum cb_status send_all(struct transfer *transfer) {
   const struct cb_staging *staging = transfer->staging;
   const struct cb_driver *driver = staging->device->driver;
-  const size_t pieces = (transfer->skipped % BUFFER + transfer->bytes + BUFFER - 1) / BUFFER;
-  const int workers = pieces < (size_t)staging->workers ? (int)pieces : staging->workers;
+  const size_t piece = piece_bytes(transfer);
+  const int64_t pieces = cb_divide_up((int64_t)(transfer->skipped % piece + transfer->bytes), (int64_t)piece);
+  const int workers = (int)cb_smaller(pieces, staging->shape.workers);
+  cb_cu_result waited = CB_CU_SUCCESS;
 #pragma omp parallel num_threads(workers) if (workers > 1)
   work(transfer, omp_get_thread_num());
-  const cb_cu_result waited = driver->call.stream_synchronize(staging->stream);
+  for (int i = 0; i < staging->shape.streams; i++) {
+    const cb_cu_result result = driver->call.stream_synchronize(staging->streams[i]);
+    if (!waited) waited = result;
+  }
   if (transfer->status) return transfer->status;
   return cb_driver_check(driver, waited, transfer->diag, "copy '%s' to GPU %d", transfer->what,
                          staging->device->ordinal);

@@ -14,8 +14,18 @@
 
 struct cb_staging;
 
-/* Takes no pinned memory yet: the first long copy does, since that costs milliseconds. CB_ERR_MEMORY. */
-enum cb_status cb_staging_create(struct cb_staging **staging, const struct cb_device *device, struct cb_diag *diag);
+/* How it goes about it: so many threads with so many buffers each, of `piece` bytes, a multiple of CB_STAGING_BUFFER;
+ * threads take turns with the streams. */
+enum { CB_STAGING_BUFFER = 1 << 19, CB_STAGING_WORKERS = 16, CB_STAGING_EACH = 4, CB_STAGING_STREAMS = 4 };
+struct cb_staging_shape {
+  int workers, buffers, streams; /* from 1 to CB_STAGING_WORKERS, _EACH, _STREAMS */
+  size_t piece;
+};
+
+/* Takes no pinned memory yet: the first long copy does, since that costs milliseconds. `shape` NULL: what was measured
+ * to be fast. CB_ERR_MEMORY. */
+enum cb_status cb_staging_create(struct cb_staging **staging, const struct cb_device *device,
+                                 const struct cb_staging_shape *shape, struct cb_diag *diag);
 void cb_staging_free(struct cb_staging *staging);   /* with the device's context current; NULL is accepted */
 void cb_staging_forget(struct cb_staging *staging); /* when the context is gone, with all that was in it; likewise */
 
@@ -36,7 +46,7 @@ struct cb_staging_source {
   const void *(*fetch)(const void *user, size_t at, size_t length, void *room);
   const void *user;
 };
-enum { CB_STAGING_BUFFER = 1 << 19, CB_STAGING_SOURCES = 4 };
+enum { CB_STAGING_SOURCES = 4 };
 
 /* Replaces the sources (0: there are none any more). They are copied; CB_STAGING_SOURCES at most. Only once
  * cb_staging_prepare gave 1. */

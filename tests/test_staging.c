@@ -156,6 +156,54 @@ static void threads_upload_side_by_side(void **state) {
   close_session(session);
 }
 
+/* ---- shapes, and sources whose bytes are elsewhere */
+
+/* Every other window comes as one of a cache's section does that is read for the first time: all of it; the others to
+ * the room's beginning. */
+static const void *fetch_window(const void *user, size_t at, size_t length, void *room) {
+  const size_t window = at / CB_STAGING_BUFFER, inside = at % CB_STAGING_BUFFER;
+  assert_true(inside + length <= CB_STAGING_BUFFER);
+  memset(room, 0x77, CB_STAGING_BUFFER);
+  if (window % 2) return memcpy(room, (const char *)user + at, length);
+  memcpy((char *)room + inside, (const char *)user + at, length);
+  return (char *)room + inside;
+}
+
+/* From `skipped` bytes into the source on. */
+static void check_source(const struct cb_device *device, const unsigned char *bytes, size_t count, size_t skipped) {
+  struct cb_diag diag = {0};
+  static const char nowhere[1]; /* stands for the bytes, and is not read */
+  const struct cb_staging_source source = {nowhere, count, fetch_window, bytes};
+  const void *from = (const void *)((uintptr_t)nowhere + skipped);
+  cb_device_ptr there;
+  assert_ok(cb_device_alloc(device, &there, count, "bytes", &diag));
+  cb_staging_set_sources(device->staging, &source, 1);
+  assert_ok(cb_device_upload(device, there, from, count - skipped, "bytes", &diag));
+  cb_staging_set_sources(device->staging, NULL, 0);
+  assert_memory_equal(fake_bytes(there, count - skipped), bytes + skipped, count - skipped);
+  cb_device_free(device, there);
+}
+
+static void every_shape_brings_every_byte(void **state) {
+  (void)state;
+  static const struct cb_staging_shape shapes[] = {
+      {1, 1, 1, CB_STAGING_BUFFER}, {3, 1, 2, 2 * CB_STAGING_BUFFER}, {2, 4, 4, 3 * CB_STAGING_BUFFER},
+      {CB_STAGING_WORKERS, CB_STAGING_EACH, CB_STAGING_STREAMS, CB_STAGING_BUFFER}};
+  unsigned char *bytes = make_bytes(9 * MIB, 12);
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+    struct cb_session *session = open_session();
+    struct cb_device *device = session->device;
+    struct cb_diag diag = {0};
+    cb_staging_free(device->staging);
+    assert_ok(cb_staging_create(&device->staging, device, &shapes[i], &diag));
+    check_upload(device, 9 * MIB + 12345, i);
+    for (size_t skipped = 0; skipped < 4 * MIB; skipped = 3 * skipped + 100000)
+      check_source(device, bytes, 8 * MIB + 777, skipped);
+    close_session(session);
+  }
+  free(bytes);
+}
+
 /* ---- sessions: what one leaves in the application's context is the next one's */
 
 static struct cb_session *open_here(void) {
@@ -265,6 +313,7 @@ int main(void) {
       TEST(refused_pinned_memory_is_done_without),
       TEST(failures_are_said_and_leave_nothing),
       TEST(threads_upload_side_by_side),
+      TEST(every_shape_brings_every_byte),
       TEST(the_next_session_finds_what_the_last_one_had),
       TEST(nothing_is_kept_in_a_context_of_its_own),
       TEST(nothing_is_taken_from_a_context_that_is_gone),
