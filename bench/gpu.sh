@@ -23,8 +23,8 @@
 # Results go to $OUT, or ./bench-out. Each step has a time limit in seconds: CHECK_SECONDS (90), BENCH_SECONDS (330),
 # EXAMPLES_SECONDS (180), PYTHON_SECONDS (150, for each of five runs), WARM_SECONDS (240), API_SECONDS (90, for each
 # run), SANITIZE_SECONDS (140), NCU_SECONDS (60); what a limit cuts off is missing from the results, and said. MATRICES
-# names a file with one matrix per line instead of the list below, BENCH_OPTIONS more options of cbgen. No setting of the
-# GPU is touched.
+# names a file with one matrix per line instead of the list below, BENCH_OPTIONS more options of cbgen; WARM_SWEEP=1 tries
+# all shapes of uploads in the step warm. No setting of the GPU is touched.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${OUT:-bench-out}
@@ -269,7 +269,8 @@ for step in $steps; do
       bench/python.sh "$out/python.md"
       say "python: exit status $?" ;;
     warm)
-      timeout -k 5 "${WARM_SECONDS:-240}" .gpu/bench_warm_start --json "$out/warm.jsonl" ${WARM_MATRICES:-} 2>&1 |
+      timeout -k 5 "${WARM_SECONDS:-240}" .gpu/bench_warm_start --json "$out/warm.jsonl" --sweep "${WARM_SWEEP:-0}" \
+        ${WARM_MATRICES:-} 2>&1 |
         tee "$out/warm.txt"
       say "warm: exit status ${PIPESTATUS[0]}" ;;
     api) api "${API_SECONDS:-90}" ;;
