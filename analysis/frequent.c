@@ -9,7 +9,7 @@ enum {
   COUNT_KEYS = 1 << 16,    /* nonzeros of a column, as far as they order columns */
   MOST_COLUMNS = 1 << 20,
   GAIN_PERCENT = 170,      /* nonzeros of a column for each sector that its copies ask for; measured */
-  ROW_LEAST = 8,           /* nonzeros of a row, for the place of its sum; measured */
+  ROW_LEAST = 4,           /* nonzeros of a row, for the place of its sum; measured */
   BLOCK_RESERVED = 1024,   /* bytes of shared memory that the driver takes of a multiprocessor for a thread block */
   PER_SM = 1,
   THREADS = 1024
