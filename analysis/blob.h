@@ -40,8 +40,9 @@ struct cb_hash cb_blob_id(const struct cb_plan *plan, struct cb_hash pattern);
 /* Packs `csr` as planned. Parallel. */
 enum cb_status cb_pack(struct cb_blob *blob, const struct cb_plan *plan, const struct cb_assignment *assignment,
                        const struct cb_csr *csr, struct cb_hash pattern, struct cb_diag *diag);
-/* The same with values from elsewhere, in canonical order (NULL: value slots stay zero), and with the slot maps that
- * packing makes: `maps` (NULL: not wanted) has one place for each region; release them with cb_slot_map_release
+/* The same for a GPU: no file, so the header's length and checksum, which takes long, stay 0. Values come from
+ * elsewhere, in canonical order (NULL: value slots stay zero), and the slot maps that packing makes are handed over:
+ * `maps` (NULL: not wanted) has one place for each region; release them with cb_slot_map_release
  * (analysis/assignment.h). None is left after a failure. */
 struct cb_slot_map;
 enum cb_status cb_pack_mapped(struct cb_blob *blob, struct cb_slot_map *maps, const struct cb_plan *plan,

@@ -1,10 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Counting diagonals and choosing the populated ones: see diagonals.h. */
+/* Counting diagonals and choosing the populated ones: see diagonals.h.
+ *
+ * Counting has two passes over the matrix. The first counts whole groups of neighbouring diagonals, so few that each
+ * thread has counters of its own; a diagonal can only be as full as its group. The second counts the diagonals of the
+ * groups that are full enough: in most matrices none, or as few. Where there are many, as in a random matrix whose
+ * every diagonal is asked for, threads share counters of all diagonals.
+ */
 #include "analysis/diagonals.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
 
+#include <omp.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum {
+  GROUPS = 1 << 13, /* at most */
+  OWN = 1 << 17,    /* counters that a thread may have of its own in any case */
+  NONE = -1
+};
 
 int64_t cb_diagonal_length(const struct cb_csr *csr, int64_t offset) {
   const int64_t first = offset < 0 ? -offset : 0; /* row */
@@ -14,85 +29,154 @@ int64_t cb_diagonal_length(const struct cb_csr *csr, int64_t offset) {
 
 /* ---- counting */
 
-/* Threads share the counters, and consecutive rows tend to hit the same few: each thread gathers counts in a
- * small table first, where a key that meets another one moves it on. */
-enum { TABLE_BITS = 10, TABLE = 1 << TABLE_BITS };
-struct gathered {
-  uint32_t key, count;
+struct counting {
+  const struct cb_csr *csr;
+  int64_t keys, least;
+  int log2;               /* of the keys of a group */
+  int32_t number[GROUPS]; /* of a group that is full enough, ascending; NONE: of no other */
+  int64_t numbers;
+  int64_t *counts; /* by key within the numbered groups, behind each other; NULL while groups are counted */
 };
 
-static void move_on(uint32_t *counts, const struct gathered *gathered) {
-#pragma omp atomic
-  counts[gathered->key] += gathered->count;
-}
-
-static void gather(uint32_t *counts, struct gathered *table, uint32_t key) {
-  struct gathered *place = &table[key * UINT32_C(2654435761) >> (32 - TABLE_BITS)];
-  if (place->key != key) {
-    if (place->count) move_on(counts, place);
-    *place = (struct gathered){key, 0};
+/* Adds what a thread's rows have to its counters. */
+static void count_row(const struct counting *counting, int64_t row, int64_t *own) {
+  const struct cb_csr *csr = counting->csr;
+  const int64_t shift = csr->rows - 1 - row, end = cb_csr_row(csr, row + 1);
+  const int64_t within = (INT64_C(1) << counting->log2) - 1;
+  for (int64_t k = cb_csr_row(csr, row); k < end; k++) {
+    const int64_t key = csr->col_idx[k] + shift, group = key >> counting->log2;
+    if (!counting->counts)
+      own[group]++;
+    else if (counting->number[group] != NONE)
+      own[((int64_t)counting->number[group] << counting->log2) + (key & within)]++;
   }
-  place->count++;
 }
 
-enum cb_status cb_diagonals_count(uint32_t **counts, const struct cb_csr *csr, struct cb_diag *diag) {
-  const int64_t keys = csr->rows + csr->cols;
-  uint32_t *sums = *counts = cb_calloc((size_t)keys, sizeof *sums);
-  if (!sums) return cb_fail_memory(diag, "diagonals", (uint64_t)keys * sizeof *sums);
+/* The sums of all threads' counters, `count` of them, in `sums`. */
+static int sum_counters(const struct counting *counting, int64_t *sums, int64_t count) {
+  int64_t *own = cb_calloc((size_t)omp_get_max_threads() * (size_t)count, sizeof *own);
+  if (!own) return 0;
 #pragma omp parallel
   {
-    struct gathered table[TABLE] = {{0, 0}};
+    const int64_t me = omp_get_thread_num(), all = omp_get_num_threads();
 #pragma omp for schedule(static)
-    for (int64_t row = 0; row < csr->rows; row++)
-      for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
-        gather(sums, table, (uint32_t)(csr->col_idx[k] + csr->rows - 1 - row));
-    for (int i = 0; i < TABLE; i++)
-      if (table[i].count) move_on(sums, &table[i]);
+    for (int64_t row = 0; row < counting->csr->rows; row++) count_row(counting, row, own + me * count);
+#pragma omp for schedule(static)
+    for (int64_t i = 0; i < count; i++) {
+      int64_t sum = 0;
+      for (int64_t thread = 0; thread < all; thread++) sum += own[thread * count + i];
+      sums[i] = sum;
+    }
   }
-  return CB_OK;
+  cb_free(own);
+  return 1;
+}
+
+/* Numbers the groups in which a diagonal of `least` nonzeros may be. */
+static int find_groups(struct counting *counting) {
+  int64_t sums[GROUPS];
+  while ((counting->keys - 1) >> counting->log2 >= GROUPS) counting->log2++;
+  const int64_t groups = ((counting->keys - 1) >> counting->log2) + 1;
+  if (!sum_counters(counting, sums, groups)) return 0;
+  for (int64_t group = 0; group < groups; group++)
+    counting->number[group] = sums[group] >= counting->least ? (int32_t)counting->numbers++ : NONE;
+  return 1;
+}
+
+/* Counters of all diagonals, which threads share. */
+static void count_shared(struct counting *counting) {
+  const struct cb_csr *csr = counting->csr;
+#pragma omp parallel for schedule(static)
+  for (int64_t row = 0; row < csr->rows; row++)
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
+      const int64_t key = csr->col_idx[k] + csr->rows - 1 - row;
+#pragma omp atomic
+      counting->counts[key]++;
+    }
+}
+
+static int count_diagonals(struct counting *counting) {
+  const int64_t few = counting->numbers << counting->log2;
+  const int shared = few > OWN && few * omp_get_max_threads() > counting->csr->nnz / 4;
+  counting->counts = cb_calloc((size_t)(shared ? counting->keys : few), sizeof *counting->counts);
+  if (!counting->counts) return 0;
+  if (!shared) return !few || sum_counters(counting, counting->counts, few);
+  for (int64_t group = 0; group <= (counting->keys - 1) >> counting->log2; group++)
+    counting->number[group] = (int32_t)group;
+  count_shared(counting);
+  return 1;
+}
+
+/* The diagonals of a numbered group that are full enough; only counts them while there is no list. */
+static int64_t list_group(const struct counting *counting, int64_t group, struct cb_diagonal *list) {
+  const int64_t first = group << counting->log2, end = cb_smaller(first + (INT64_C(1) << counting->log2), counting->keys);
+  const int64_t *counts = counting->counts + ((int64_t)counting->number[group] << counting->log2);
+  int64_t listed = 0;
+  for (int64_t key = first; key < end; key++) {
+    if (counts[key - first] < counting->least) continue;
+    if (list) list[listed] = (struct cb_diagonal){key, counts[key - first]};
+    listed++;
+  }
+  return listed;
+}
+
+static int make_list(const struct counting *counting, struct cb_diagonal **list, int64_t *count) {
+  const int64_t groups = ((counting->keys - 1) >> counting->log2) + 1;
+  int64_t first[GROUPS + 1] = {0};
+#pragma omp parallel for schedule(dynamic, 16)
+  for (int64_t group = 0; group < groups; group++)
+    if (counting->number[group] != NONE) first[group + 1] = list_group(counting, group, NULL);
+  for (int64_t group = 0; group < groups; group++) first[group + 1] += first[group];
+  *count = first[groups];
+  *list = cb_alloc((size_t)*count, sizeof **list);
+  if (!*list) return 0;
+#pragma omp parallel for schedule(dynamic, 16)
+  for (int64_t group = 0; group < groups; group++)
+    if (first[group + 1] > first[group]) list_group(counting, group, *list + first[group]);
+  return 1;
+}
+
+enum cb_status cb_diagonals_list(struct cb_diagonal **list, int64_t *count, const struct cb_csr *csr, int64_t least,
+                                 struct cb_diag *diag) {
+  struct counting counting = {.csr = csr, .keys = cb_larger(csr->rows + csr->cols, 1), .least = least};
+  *list = NULL;
+  *count = 0;
+  const int good = find_groups(&counting) && count_diagonals(&counting) && make_list(&counting, list, count);
+  cb_free(counting.counts);
+  return good ? CB_OK : cb_fail_memory(diag, "diagonals", (uint64_t)counting.keys * sizeof *counting.counts);
 }
 
 /* ---- choosing */
 
-static int is_populated(const struct cb_csr *csr, int64_t key, uint32_t count,
+static int is_populated(const struct cb_csr *csr, const struct cb_diagonal *diagonal,
                         const struct cb_options *options) {
-  const int64_t length = cb_diagonal_length(csr, key - (csr->rows - 1));
-  return count && 2 * length >= csr->rows && 100 * (int64_t)count >= options->dia_fill * length;
+  const int64_t length = cb_diagonal_length(csr, diagonal->key - (csr->rows - 1));
+  return 2 * length >= csr->rows && 100 * diagonal->nonzeros >= options->dia_fill * length;
 }
 
 static int fuller_first(const void *left, const void *right) {
-  const struct gathered *a = left, *b = right;
-  if (a->count != b->count) return a->count > b->count ? -1 : 1;
+  const struct cb_diagonal *a = left, *b = right;
+  if (a->nonzeros != b->nonzeros) return a->nonzeros > b->nonzeros ? -1 : 1;
   return (a->key > b->key) - (a->key < b->key);
 }
 
-enum cb_status cb_diagonals_choose(uint32_t **flags, const struct cb_csr *csr,
+enum cb_status cb_diagonals_choose(unsigned char **flags, const struct cb_csr *csr,
                                    const struct cb_options *options, struct cb_diag *diag) {
-  const int64_t keys = csr->rows + csr->cols;
-  int64_t populated = 0, listed = 0;
-  uint32_t *counts = NULL;
+  struct cb_diagonal *list;
+  int64_t listed, populated = 0;
   *flags = NULL;
   /* Too few nonzeros for one such diagonal: what has more rows than nonzeros is not counted at all. */
   if (!csr->nnz || 200 * csr->nnz < options->dia_fill * csr->rows) return CB_OK;
-  const enum cb_status s = cb_diagonals_count(&counts, csr, diag);
-  if (s) return s;
-  for (int64_t key = 0; key < keys; key++) populated += is_populated(csr, key, counts[key], options);
-  struct gathered *list = cb_alloc((size_t)populated, sizeof *list);
-  if (!list) {
-    cb_free(counts);
-    return cb_fail_memory(diag, "diagonals", (uint64_t)populated * sizeof *list);
+  const int64_t least = cb_divide_up(options->dia_fill * cb_divide_up(csr->rows, 2), 100);
+  enum cb_status s = cb_diagonals_list(&list, &listed, csr, cb_larger(least, 1), diag);
+  for (int64_t i = 0; i < listed; i++)
+    if (is_populated(csr, &list[i], options)) list[populated++] = list[i];
+  if (!s && populated) {
+    *flags = cb_calloc((size_t)(csr->rows + csr->cols), 1);
+    if (!*flags) s = cb_fail_memory(diag, "diagonals", (uint64_t)(csr->rows + csr->cols));
   }
-  for (int64_t key = 0; key < keys; key++) {
-    if (is_populated(csr, key, counts[key], options))
-      list[listed++] = (struct gathered){(uint32_t)key, counts[key]};
-    counts[key] = 0;
-  }
-  qsort(list, (size_t)populated, sizeof *list, fuller_first);
-  for (int64_t i = 0; i < populated && i < options->dia_most; i++) counts[list[i].key] = 1;
+  if (*flags) qsort(list, (size_t)populated, sizeof *list, fuller_first);
+  for (int64_t i = 0; *flags && i < populated && i < options->dia_most; i++) (*flags)[list[i].key] = 1;
   cb_free(list);
-  if (populated)
-    *flags = counts;
-  else
-    cb_free(counts);
-  return CB_OK;
+  return s;
 }

@@ -11,13 +11,19 @@
 /* Places of the diagonal within the matrix. */
 int64_t cb_diagonal_length(const struct cb_csr *csr, int64_t offset);
 
-/* Nonzeros by key, rows + cols elements; the caller frees them. In parallel. */
-enum cb_status cb_diagonals_count(uint32_t **counts, const struct cb_csr *csr, struct cb_diag *diag);
+struct cb_diagonal {
+  int64_t key, nonzeros;
+};
 
-/* Flags by key, rows + cols elements that the caller frees: 1 for a diagonal worth storing without indices,
+/* All diagonals of at least `least` nonzeros (1 or more), ascending; the caller frees them. In parallel; the same for
+ * any number of threads. CB_ERR_MEMORY. */
+enum cb_status cb_diagonals_list(struct cb_diagonal **list, int64_t *count, const struct cb_csr *csr, int64_t least,
+                                 struct cb_diag *diag);
+
+/* Flags by key, rows + cols bytes that the caller frees: 1 for a diagonal worth storing without indices,
  * which is one that crosses at least half of the rows and has at least options->dia_fill percent of its
  * places occupied; of more than options->dia_most the fullest. *flags is NULL when there is none. */
-enum cb_status cb_diagonals_choose(uint32_t **flags, const struct cb_csr *csr,
+enum cb_status cb_diagonals_choose(unsigned char **flags, const struct cb_csr *csr,
                                    const struct cb_options *options, struct cb_diag *diag);
 
 #endif

@@ -61,6 +61,15 @@ static void write_header(struct cb_blob *blob, struct cb_hash id) {
 
 /* ---- slot maps */
 
+/* No nonzero in any slot: all bits set. Threads fill it side by side, as they will write it. */
+static void clear_entries(const struct cb_slot_map *map) {
+  enum { CHUNK = 1 << 20 };
+  const int64_t bytes = map->count * (map->wide ? 8 : 4);
+#pragma omp parallel for schedule(static)
+  for (int64_t at = 0; at < bytes; at += CHUNK)
+    memset((unsigned char *)map->entries + at, 0xff, (size_t)cb_smaller(CHUNK, bytes - at));
+}
+
 enum cb_status cb_slot_map_build(struct cb_slot_map *map, const struct cb_plan *plan,
                                  const struct cb_assignment *assignment, int region,
                                  unsigned char *const *targets, struct cb_diag *diag) {
@@ -69,7 +78,7 @@ enum cb_status cb_slot_map_build(struct cb_slot_map *map, const struct cb_plan *
   const size_t bytes = (size_t)map->count * (map->wide ? 8 : 4);
   map->entries = cb_alloc(bytes, 1);
   if (!map->entries) return cb_fail_memory(diag, "slot map", bytes);
-  memset(map->entries, 0xff, bytes);
+  clear_entries(map);
   const enum cb_status s = assignment->layouts[region]->pack(&plan->regions[region], &assignment->regions[region],
                                                              targets, map, diag);
   if (s) cb_slot_map_release(map);
@@ -210,7 +219,9 @@ static enum cb_status pack_region(struct cb_blob *blob, const struct cb_plan *pl
 
 enum cb_status cb_pack(struct cb_blob *blob, const struct cb_plan *plan, const struct cb_assignment *assignment,
                        const struct cb_csr *csr, struct cb_hash pattern, struct cb_diag *diag) {
-  return cb_pack_mapped(blob, NULL, plan, assignment, csr->values, pattern, diag);
+  const enum cb_status s = cb_pack_mapped(blob, NULL, plan, assignment, csr->values, pattern, diag);
+  if (!s) seal(blob);
+  return s;
 }
 
 enum cb_status cb_pack_mapped(struct cb_blob *blob, struct cb_slot_map *maps, const struct cb_plan *plan,
@@ -229,7 +240,6 @@ enum cb_status cb_pack_mapped(struct cb_blob *blob, struct cb_slot_map *maps, co
     }
   }
   write_header(blob, cb_blob_id(plan, pattern));
-  seal(blob);
   return CB_OK;
 }
 

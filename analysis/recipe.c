@@ -4,6 +4,7 @@
 
 #include "analysis/diagonals.h"
 #include "analysis/frequent.h"
+#include "base/integers.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -32,14 +33,13 @@ static enum cb_status divide_diagonals(const struct cb_part *part, const struct 
                                        struct cb_diag *diag) {
   const struct cb_csr *csr = part->csr;
   (void)target;
-  uint32_t *chosen;
+  unsigned char *chosen;
   const enum cb_status s = cb_diagonals_choose(&chosen, csr, options, diag);
   if (s) return s;
-  memset(part_of, 1, (size_t)csr->nnz);
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < csr->rows; row++)
-    for (int64_t k = cb_csr_row(csr, row); chosen && k < cb_csr_row(csr, row + 1); k++)
-      part_of[k] = !chosen[csr->col_idx[k] + csr->rows - 1 - row];
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
+      part_of[k] = !chosen || !chosen[csr->col_idx[k] + csr->rows - 1 - row];
   cb_free(chosen);
   cb_text_add(facts, " (fill %lld)", (long long)options->dia_fill);
   return CB_OK;
@@ -144,26 +144,59 @@ static void set_row(struct cb_csr *csr, int64_t row, int64_t value) {
   else ((int32_t *)csr->row_ptr)[row] = (int32_t)value;
 }
 
-enum cb_status cb_part_select(struct cb_region_work *work, const struct cb_part *part,
-                              const unsigned char *part_of, int number, struct cb_diag *diag) {
+/* Rows are counted and copied in ranges, each by one thread. */
+enum { RANGE = 4096 };
+
+/* kept[i + 1]: what the part keeps of range i's nonzeros. Returns their sum. */
+static int64_t count_kept(const struct cb_csr *csr, const unsigned char *part_of, int number, int64_t *kept,
+                          int64_t ranges) {
+  int64_t sum = 0;
+#pragma omp parallel for schedule(dynamic, 16) reduction(+ : sum)
+  for (int64_t range = 0; range < ranges; range++) {
+    const int64_t end = cb_csr_row(csr, cb_smaller((range + 1) * RANGE, csr->rows));
+    int64_t count = 0;
+    for (int64_t k = cb_csr_row(csr, range * RANGE); k < end; k++) count += part_of[k] == number;
+    kept[range + 1] = count;
+    sum += count;
+  }
+  return sum;
+}
+
+/* The rows of a range, whose nonzeros begin at `kept` in the part. */
+static void copy_range(struct cb_region_work *work, const struct cb_part *part, const unsigned char *part_of,
+                       int number, int64_t range, int64_t kept) {
   const struct cb_csr *csr = part->csr;
-  const int wide = part->origin64 || (!part->origin && csr->nnz >= UINT32_MAX);
-  int64_t nonzeros = 0;
-#pragma omp parallel for schedule(static) reduction(+ : nonzeros)
-  for (int64_t k = 0; k < csr->nnz; k++) nonzeros += part_of[k] == number;
-  const enum cb_status s = alloc_part(work, csr, nonzeros, wide, diag);
-  if (s) return s;
-  int64_t kept = 0;
-  for (int64_t row = 0; row < csr->rows; row++) {
+  const int64_t end = cb_smaller((range + 1) * RANGE, csr->rows);
+  for (int64_t row = range * RANGE; row < end; row++) {
     set_row(work->part_csr, row, kept);
     for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
       if (part_of[k] != number) continue;
       work->part_csr->col_idx[kept] = csr->col_idx[k];
-      if (wide) work->part_origin64[kept] = cb_part_origin(part, k);
+      if (work->part_origin64) work->part_origin64[kept] = cb_part_origin(part, k);
       else work->part_origin[kept] = (uint32_t)cb_part_origin(part, k);
       kept++;
     }
   }
-  set_row(work->part_csr, csr->rows, kept);
-  return CB_OK;
+}
+
+enum cb_status cb_part_select(struct cb_region_work *work, const struct cb_part *part,
+                              const unsigned char *part_of, int number, struct cb_diag *diag) {
+  const struct cb_csr *csr = part->csr;
+  const int64_t ranges = cb_divide_up(csr->rows, RANGE);
+  const int wide = part->origin64 || (!part->origin && csr->nnz >= UINT32_MAX);
+  int64_t *kept = cb_calloc((size_t)ranges + 1, sizeof *kept);
+  if (!kept) return cb_fail_memory(diag, "part", (uint64_t)ranges * sizeof *kept);
+  const int64_t nonzeros = count_kept(csr, part_of, number, kept, ranges);
+  const int whole = nonzeros == csr->nnz && !part->origin && !part->origin64;
+  enum cb_status s = CB_OK;
+  if (whole) work->part = *part;
+  else s = alloc_part(work, csr, nonzeros, wide, diag);
+  if (!s && !whole) {
+    for (int64_t range = 0; range < ranges; range++) kept[range + 1] += kept[range];
+#pragma omp parallel for schedule(dynamic, 16)
+    for (int64_t range = 0; range < ranges; range++) copy_range(work, part, part_of, number, range, kept[range]);
+    set_row(work->part_csr, csr->rows, nonzeros);
+  }
+  cb_free(kept);
+  return s;
 }

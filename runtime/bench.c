@@ -235,7 +235,7 @@ static enum cb_status make_operator(struct work *work, struct cb_run_result *res
   enum cb_status s = choose(&plan, &assignment, work, result, options, pattern, diag);
   *(options->tune == CB_TUNE_MEASURE ? &result->stages.tune : &result->stages.plan) = lap(&mark);
   if (!s) {
-    s = cb_pack(&blob, plan, assignment, csr, pattern, diag);
+    s = cb_pack_mapped(&blob, NULL, plan, assignment, csr->values, pattern, diag);
     result->stages.pack = lap(&mark);
   }
   if (!s) s = note_plan(result, csr, plan, pattern, diag);

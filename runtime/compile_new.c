@@ -90,7 +90,7 @@ static enum cb_status pack(struct cb_work *work) {
     s = pack_mapped(work);
     work->keep = !s && keeps_data(work, cb_value_map_bytes(&work->map));
   } else {
-    s = cb_pack(&work->blob, work->plan, work->assignment, &work->csr, work->pattern, work->diag);
+    s = cb_pack_mapped(&work->blob, NULL, work->plan, work->assignment, work->csr.values, work->pattern, work->diag);
   }
   work->info.pack_seconds += cb_work_lap(work);
   return s;

@@ -62,21 +62,16 @@ struct state {
 static enum cb_status find_diagonals(struct state *state, struct cb_diag *diag) {
   const struct cb_csr *csr = state->csr;
   int64_t diagonals = 0;
-  uint32_t *counts;
-  const enum cb_status s = cb_diagonals_count(&counts, csr, diag);
+  struct cb_diagonal *list;
+  const enum cb_status s = cb_diagonals_list(&list, &diagonals, csr, 1, diag);
   if (s) return s;
-  for (int64_t key = 0; key < csr->rows + csr->cols; key++) {
-    if (!counts[key]) continue;
-    const int64_t offset = key - (csr->rows - 1);
-    const int64_t holes = cb_diagonal_length(csr, offset) - counts[key];
-    if (diagonals < MOST_DIAGONALS) {
-      state->offset[diagonals] = (int32_t)offset;
-      state->holes[diagonals] = holes;
-    }
-    state->absent += holes;
-    diagonals++;
+  for (int64_t d = 0; d < diagonals && d < MOST_DIAGONALS; d++) {
+    const int64_t offset = list[d].key - (csr->rows - 1);
+    state->offset[d] = (int32_t)offset;
+    state->holes[d] = cb_diagonal_length(csr, offset) - list[d].nonzeros;
+    state->absent += state->holes[d];
   }
-  cb_free(counts);
+  cb_free(list);
   if (diagonals > MOST_DIAGONALS)
     return cb_fail(diag, CB_ERR_LIMIT, "%lld diagonals exceed the dia layout's %d; use another recipe",
                    (long long)diagonals, MOST_DIAGONALS);
