@@ -11,17 +11,34 @@ void cb_pieces_cut(struct cb_piece *pieces, const struct cb_csr *csr, int64_t ro
   for (int64_t i = 0; i < count; i++) {
     const int64_t first = length * i / count / LANES * LANES;
     const int64_t end = i + 1 < count ? length * (i + 1) / count / LANES * LANES : length;
-    pieces[i] = (struct cb_piece){begin + first, begin + end, (int32_t)row, !i};
+    pieces[i] = (struct cb_piece){begin + first, begin + end, 0, (int32_t)row, !i};
   }
+}
+
+int64_t cb_pieces_number(struct cb_piece *pieces, int64_t count) {
+  int64_t slots = 0;
+  for (int64_t p = 0; p < count; p++) {
+    pieces[p].slot = slots;
+    slots += pieces[p].end - pieces[p].begin;
+  }
+  return slots;
+}
+
+void cb_pieces_pack(const struct cb_slot_map *map, const struct cb_part *part, const struct cb_piece *pieces,
+                    int64_t count) {
+#pragma omp parallel for schedule(dynamic)
+  for (int64_t p = 0; p < count; p++)
+    for (int64_t k = pieces[p].begin; k < pieces[p].end; k++)
+      cb_slot_set(map, pieces[p].slot + k - pieces[p].begin, cb_part_origin(part, k));
 }
 
 void cb_pieces_draft(struct cb_draft *draft, const struct cb_piece *pieces, int64_t count) {
   uint64_t *slot = cb_alloc((size_t)count + 1, sizeof *slot);
   uint32_t *row = cb_alloc((size_t)count, sizeof *row);
   if (slot && row) {
-    slot[0] = 0;
     for (int64_t p = 0; p < count; p++) {
-      slot[p + 1] = slot[p] + (uint64_t)(pieces[p].end - pieces[p].begin);
+      slot[p] = (uint64_t)pieces[p].slot;
+      slot[p + 1] = (uint64_t)(pieces[p].slot + pieces[p].end - pieces[p].begin);
       row[p] = (uint32_t)pieces[p].row;
     }
   }

@@ -23,6 +23,7 @@
 #include "analysis/layout.h"
 
 #include "analysis/layouts/hot_columns.h"
+#include "analysis/ordering.h"
 #include "base/integers.h"
 #include "base/memory.h"
 
@@ -49,15 +50,16 @@ struct state {
   int64_t blocks; /* thread blocks, one to a multiprocessor */
   /* columns */
   struct cb_hot_columns at;
+  uint64_t *is_hot;     /* a bit for each column: what is asked most is small enough for a cache */
   uint32_t *hot_in_row; /* nonzeros, by row */
   int64_t hot_nonzeros;
   /* slices */
   int64_t aim, piece;
-  int64_t slices, slices_capacity, split_slices; /* the split ones come first: one piece each */
+  int64_t slices, split_slices; /* the split ones come first: one piece each */
   unsigned char *lanes_log2;
   uint32_t *first_place;
   int32_t *row; /* by place; NO_ROW: none */
-  int64_t places, places_capacity;
+  int64_t places;
   uint32_t *piece_number; /* by split slice: which of its row */
   int64_t *first_hot, *first_cold; /* steps before a slice; slices + 1 */
 };
@@ -66,6 +68,7 @@ static void state_release(void *memory) {
   struct state *state = memory;
   if (!state) return;
   cb_hot_columns_release(&state->at);
+  cb_free(state->is_hot);
   cb_free(state->hot_in_row);
   cb_free(state->lanes_log2);
   cb_free(state->first_place);
@@ -77,10 +80,28 @@ static void state_release(void *memory) {
 }
 
 
-/* ---- rows: needs the columns; adds hot_in_row, hot_nonzeros */
+/* ---- rows: needs the columns; adds is_hot, hot_in_row, hot_nonzeros */
 
 static int is_hot(const struct state *state, int64_t column) {
-  return (uint32_t)state->at.place_of[column] < (uint32_t)state->at.hot; /* CB_COLD is large then */
+  return state->is_hot[column >> 6] >> (column & 63) & 1;
+}
+
+static int is_hot_place(const struct state *state, int32_t place) {
+  return (uint32_t)place < (uint32_t)state->at.hot; /* CB_COLD is large then */
+}
+
+static int mark_columns(struct state *state) {
+  const int64_t cols = state->csr->cols, words = cb_divide_up(cols, 64);
+  state->is_hot = cb_alloc((size_t)words, sizeof *state->is_hot);
+  if (!state->is_hot) return 0;
+#pragma omp parallel for schedule(static)
+  for (int64_t word = 0; word < words; word++) {
+    uint64_t bits = 0;
+    for (int64_t column = 64 * word; column < cb_smaller(64 * word + 64, cols); column++)
+      bits |= (uint64_t)is_hot_place(state, state->at.place_of[column]) << (column & 63);
+    state->is_hot[word] = bits;
+  }
+  return 1;
 }
 
 static int count_rows(struct state *state) {
@@ -121,98 +142,98 @@ static struct share chunk_of(const struct state *state, int64_t row) {
 
 /* ---- slices: needs the rows' shares; adds all about slices and places but the steps */
 
-static int push_slice(struct state *state, int log2) {
-  if (state->slices == state->slices_capacity) {
-    const int64_t capacity = state->slices_capacity ? 2 * state->slices_capacity : 1024;
-    unsigned char *lanes = cb_realloc(state->lanes_log2, (size_t)capacity, 1);
-    if (lanes) state->lanes_log2 = lanes;
-    uint32_t *first = lanes ? cb_realloc(state->first_place, (size_t)capacity, sizeof *first) : NULL;
-    if (!first) return 0;
-    state->first_place = first;
-    state->slices_capacity = capacity;
-  }
-  state->lanes_log2[state->slices] = (unsigned char)log2;
-  state->first_place[state->slices++] = (uint32_t)state->places;
-  return 1;
-}
-
-static int push_place(struct state *state, int64_t row) {
-  if (state->places == state->places_capacity) {
-    const int64_t capacity = state->places_capacity ? 2 * state->places_capacity : 4096;
-    int32_t *rows = cb_realloc(state->row, (size_t)capacity, sizeof *rows);
-    if (!rows) return 0;
-    state->row = rows;
-    state->places_capacity = capacity;
-  }
-  state->row[state->places++] = (int32_t)row;
-  return 1;
-}
-
-/* Rows over `piece` nonzeros: a slice for each piece, a row's pieces in order. */
-static int push_pieces(struct state *state) {
-  const struct cb_csr *csr = state->csr;
-  int64_t total = 0;
-  for (int64_t row = 0; row < csr->rows; row++)
-    if (pieces_of(state, row) > 1) total += pieces_of(state, row);
-  state->piece_number = cb_alloc((size_t)total, sizeof *state->piece_number);
-  if (!state->piece_number) return 0;
-  for (int64_t row = 0; row < csr->rows; row++) {
-    const int64_t pieces = pieces_of(state, row);
-    for (int64_t piece = 0; pieces > 1 && piece < pieces; piece++) {
-      state->piece_number[state->slices] = (uint32_t)piece;
-      if (!push_slice(state, 5) || !push_place(state, row)) return 0;
-    }
-  }
-  state->split_slices = state->slices;
-  return 1;
-}
-
 static int lanes_for(const struct state *state, struct share share) {
   int log2 = 0;
   while (log2 < 5 && cb_divide_up(share.hot, 1 << log2) + cb_divide_up(share.cold, 1 << log2) > state->aim) log2++;
   return log2;
 }
 
-/* Rows of one key fill slices without holes. Longest first. */
-static int64_t row_key(const struct state *state, int64_t row) {
+enum { LANES_KEYS = STEP_KEYS * STEP_KEYS, KEYS = 6 * LANES_KEYS };
+
+/* Rows of one key fill slices without holes. Most lanes first, then longest first; rows in pieces have no key. */
+static uint32_t row_key(const struct state *state, int64_t row) {
+  if (pieces_of(state, row) > 1) return KEYS;
   const struct share share = row_share(state, row);
   const int log2 = lanes_for(state, share);
   const int64_t hot = cb_smaller(cb_divide_up(share.hot, 1 << log2), STEP_KEYS - 1);
   const int64_t cold = cb_smaller(cb_divide_up(share.cold, 1 << log2), STEP_KEYS - 1);
-  return ((5 - log2) * STEP_KEYS + STEP_KEYS - 1 - cold) * STEP_KEYS + STEP_KEYS - 1 - hot;
+  return (uint32_t)(((5 - log2) * STEP_KEYS + STEP_KEYS - 1 - cold) * STEP_KEYS + STEP_KEYS - 1 - hot);
 }
 
-/* Rows of one piece by key, ties in their order. Returns how many there are. */
-static int64_t sort_rows(const struct state *state, int32_t *sorted) {
-  enum { KEYS = 6 * STEP_KEYS * STEP_KEYS };
-  int32_t start[KEYS + 1] = {0};
-  const int64_t rows = state->csr->rows;
-  for (int64_t row = 0; row < rows; row++)
-    if (pieces_of(state, row) == 1) start[row_key(state, row) + 1]++;
-  for (int key = 1; key <= KEYS; key++) start[key] += start[key - 1];
-  for (int64_t row = 0; row < rows; row++)
-    if (pieces_of(state, row) == 1) sorted[start[row_key(state, row)]++] = (int32_t)row;
-  return start[KEYS - 1];
+/* Rows over `piece` nonzeros: a slice for each piece, a row's pieces in order. */
+static void add_pieces(struct state *state, const int32_t *cut, int64_t count) {
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t piece = 0; piece < pieces_of(state, cut[i]); piece++) {
+      state->piece_number[state->slices] = (uint32_t)piece;
+      state->lanes_log2[state->slices] = 5;
+      state->first_place[state->slices++] = (uint32_t)state->places;
+      state->row[state->places++] = cut[i];
+    }
+  state->split_slices = state->slices;
 }
 
-static int push_rows(struct state *state, const int32_t *sorted, int64_t count) {
+/* The other rows, `count` of them, stand behind the pieces, sorted by key: lanes by the first row of each slice. What no
+ * row fills of the last one has none. */
+static void add_rows(struct state *state, const uint32_t *key, int64_t count) {
+  const int64_t pieces = state->places;
+  int32_t *sorted = state->row + pieces;
   int64_t next = 0;
-  while (next < count) {
-    const int log2 = lanes_for(state, row_share(state, sorted[next]));
-    if (!push_slice(state, log2)) return 0;
-    for (int64_t i = LANES >> log2; i > 0; i--)
-      if (!push_place(state, next < count ? sorted[next++] : NO_ROW)) return 0;
+  for (int log2 = 5; log2 >= 0; log2--) {
+    int64_t low = next, high = count; /* where rows of fewer lanes begin */
+    while (low < high) {
+      const int64_t middle = (low + high) / 2;
+      if (key[sorted[middle]] < (uint32_t)(6 - log2) * LANES_KEYS) low = middle + 1;
+      else high = middle;
+    }
+    const int64_t first = state->slices, places = LANES >> log2, slices = cb_divide_up(low - next, places);
+#pragma omp parallel for schedule(static)
+    for (int64_t i = 0; i < slices; i++) {
+      state->lanes_log2[first + i] = (unsigned char)log2;
+      state->first_place[first + i] = (uint32_t)(pieces + next + i * places);
+    }
+    state->slices += slices;
+    next += slices * places;
   }
+  state->places += next;
+  for (int64_t i = count; i < next; i++) sorted[i] = NO_ROW;
+}
+
+/* Room for `pieces`, and for rows in slices, of which the last may not be full. */
+static int alloc_slices(struct state *state, int64_t pieces) {
+  const size_t places = (size_t)(pieces + state->csr->rows + LANES);
+  state->piece_number = cb_alloc((size_t)pieces, sizeof *state->piece_number);
+  state->lanes_log2 = cb_alloc(places, 1);
+  state->first_place = cb_alloc(places, sizeof *state->first_place);
+  state->row = cb_alloc(places, sizeof *state->row);
+  return state->piece_number && state->lanes_log2 && state->first_place && state->row;
+}
+
+static int is_cut(const void *state, int64_t row) { return pieces_of(state, row) > 1; }
+
+static int make_slices(struct state *state, uint32_t *key, const int32_t *cut, int64_t cut_count) {
+  const int64_t rows = state->csr->rows;
+  int64_t pieces = 0;
+  for (int64_t i = 0; i < cut_count; i++) pieces += pieces_of(state, cut[i]);
+  if (!alloc_slices(state, pieces)) return 0;
+#pragma omp parallel for schedule(static)
+  for (int64_t row = 0; row < rows; row++) key[row] = row_key(state, row);
+  const int64_t sorted = cb_sort_by_key(state->row + pieces, key, rows, KEYS);
+  if (sorted < 0) return 0;
+  add_pieces(state, cut, cut_count);
+  add_rows(state, key, sorted);
   return 1;
 }
 
 static int cut_slices(struct state *state) {
-  int32_t *sorted = cb_alloc((size_t)state->csr->rows, sizeof *sorted);
   const int64_t nonzeros = state->csr->nnz, warps = state->blocks * state->threads / LANES;
   for (state->aim = 4; state->aim < MOST_AIM && state->aim * LANES * warps < nonzeros;) state->aim *= 2;
   state->piece = 2 * state->aim * LANES;
-  const int good = sorted && push_pieces(state) && push_rows(state, sorted, sort_rows(state, sorted));
-  cb_free(sorted);
+  int64_t count = 0;
+  int32_t *cut = cb_rows_where(state->csr->rows, is_cut, state, &count);
+  uint32_t *key = cb_alloc((size_t)state->csr->rows, sizeof *key);
+  const int good = cut && key && make_slices(state, key, cut, count);
+  cb_free(cut);
+  cb_free(key);
   return good;
 }
 
@@ -245,11 +266,6 @@ static struct share slice_steps(const struct state *state, int64_t slice) {
 
 enum { WEIGHTS = 4 * STEP_KEYS };
 
-static int64_t weight_of(const struct state *state, int64_t slice) {
-  const struct share steps = slice_steps(state, slice);
-  return cb_smaller(steps.hot + 2 * steps.cold, WEIGHTS - 1);
-}
-
 /* Where the slice of a rank goes: warps take every `warps`-th, so the order turns in every other round. */
 static int64_t dealt(int64_t rank, int64_t warps, int64_t first, int64_t end) {
   const int64_t round = rank / warps, begin = round * warps;
@@ -257,40 +273,60 @@ static int64_t dealt(int64_t rank, int64_t warps, int64_t first, int64_t end) {
   return begin + warps - 1 - rank % warps;
 }
 
-static int deal_slices(struct state *state) {
-  const int64_t first = state->split_slices, end = state->slices, warps = state->blocks * state->threads / LANES;
-  int64_t start[WEIGHTS + 1] = {0};
-  unsigned char *log2 = cb_alloc((size_t)end, 1);
-  uint32_t *place = cb_alloc((size_t)end, sizeof *place);
-  if (!log2 || !place) {
-    cb_free(log2);
-    cb_free(place);
-    return 0;
+/* Heaviest first: order[rank] is the slice of a rank, counted from the first whole one. */
+static int rank_slices(const struct state *state, int32_t *order, uint32_t *key, int64_t count) {
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < count; i++) {
+    const struct share steps = slice_steps(state, state->split_slices + i);
+    key[i] = (uint32_t)(WEIGHTS - 1 - cb_smaller(steps.hot + 2 * steps.cold, WEIGHTS - 1));
   }
-  memcpy(log2, state->lanes_log2, (size_t)end);
-  memcpy(place, state->first_place, (size_t)end * sizeof *place);
-  for (int64_t slice = first; slice < end; slice++) start[WEIGHTS - weight_of(state, slice)]++;
-  for (int key = 1; key <= WEIGHTS; key++) start[key] += start[key - 1];
-  for (int64_t slice = first; slice < end; slice++) {
-    const int64_t at = dealt(first + start[WEIGHTS - 1 - weight_of(state, slice)]++, warps, first, end);
+  return cb_sort_by_key(order, key, count, WEIGHTS) >= 0;
+}
+
+static void deal(const struct state *state, const int32_t *order, unsigned char *log2, uint32_t *place) {
+  const int64_t first = state->split_slices, end = state->slices, warps = state->blocks * state->threads / LANES;
+  memcpy(log2, state->lanes_log2, (size_t)first);
+  memcpy(place, state->first_place, (size_t)first * sizeof *place);
+#pragma omp parallel for schedule(static)
+  for (int64_t rank = first; rank < end; rank++) {
+    const int64_t at = dealt(rank, warps, first, end), slice = first + order[rank - first];
     log2[at] = state->lanes_log2[slice];
     place[at] = state->first_place[slice];
   }
-  cb_free(state->lanes_log2);
-  cb_free(state->first_place);
+}
+
+static int deal_slices(struct state *state) {
+  const int64_t slices = state->slices, whole = slices - state->split_slices;
+  unsigned char *log2 = cb_alloc((size_t)slices, 1);
+  uint32_t *place = cb_alloc((size_t)slices, sizeof *place), *key = cb_alloc((size_t)whole, sizeof *key);
+  int32_t *order = cb_alloc((size_t)whole, sizeof *order);
+  const int good = log2 && place && key && order && rank_slices(state, order, key, whole);
+  if (good) deal(state, order, log2, place);
+  cb_free(good ? state->lanes_log2 : log2);
+  cb_free(good ? state->first_place : place);
+  cb_free(key);
+  cb_free(order);
+  if (!good) return 0;
   state->lanes_log2 = log2;
   state->first_place = place;
   return 1;
 }
 
 static int count_steps(struct state *state) {
-  state->first_hot = cb_calloc((size_t)state->slices + 1, sizeof *state->first_hot);
-  state->first_cold = cb_calloc((size_t)state->slices + 1, sizeof *state->first_cold);
+  const int64_t slices = state->slices;
+  state->first_hot = cb_alloc((size_t)slices + 1, sizeof *state->first_hot);
+  state->first_cold = cb_alloc((size_t)slices + 1, sizeof *state->first_cold);
   if (!state->first_hot || !state->first_cold) return 0;
-  for (int64_t slice = 0; slice < state->slices; slice++) {
+#pragma omp parallel for schedule(static)
+  for (int64_t slice = 0; slice < slices; slice++) {
     const struct share steps = slice_steps(state, slice);
-    state->first_hot[slice + 1] = state->first_hot[slice] + steps.hot;
-    state->first_cold[slice + 1] = state->first_cold[slice] + steps.cold;
+    state->first_hot[slice + 1] = steps.hot;
+    state->first_cold[slice + 1] = steps.cold;
+  }
+  state->first_hot[0] = state->first_cold[0] = 0;
+  for (int64_t slice = 0; slice < slices; slice++) {
+    state->first_hot[slice + 1] += state->first_hot[slice];
+    state->first_cold[slice + 1] += state->first_cold[slice];
   }
   return 1;
 }
@@ -305,9 +341,10 @@ struct walk {
 
 static int64_t slot_in(const struct state *state, const int64_t *first, const struct walk *walk, int64_t number,
                        int64_t chunk) {
-  const int64_t slice = walk->slice + number / chunk, k = number % chunk;
-  const int64_t lanes = INT64_C(1) << state->lanes_log2[slice];
-  return (first[slice] + k / lanes) * LANES + walk->in_slice * lanes + k % lanes;
+  const int64_t piece = number < chunk ? 0 : number / chunk; /* nearly all rows have one */
+  const int64_t slice = walk->slice + piece, k = number - piece * chunk;
+  const int log2 = state->lanes_log2[slice];
+  return ((first[slice] + (k >> log2)) * LANES) + (walk->in_slice << log2) + (k & ((1 << log2) - 1));
 }
 
 static int64_t next_hot(const struct state *state, struct walk *walk) {
@@ -326,30 +363,43 @@ static int64_t row_at(const struct state *state, int64_t slice, int64_t in_slice
 }
 
 /* What a cold nonzero's index is. */
-static uint32_t cold_index(const struct state *state, int64_t column) {
-  const int64_t place = state->at.place_of[column];
+static uint32_t cold_index(const struct state *state, int64_t column, int32_t place) {
   return (uint32_t)(place == CB_COLD ? column + state->at.warm : place - state->at.hot);
 }
 
+/* Nonzeros of one row. Their places are looked up together, side by side: the table is larger than a cache. */
+static void fill_row(const struct state *state, struct walk *walk, int64_t begin, int64_t end, uint32_t *places,
+                     uint32_t *columns) {
+  enum { TOGETHER = 64 };
+  const int32_t *column = state->csr->col_idx;
+  int32_t place[TOGETHER];
+  for (int64_t first = begin; first < end; first += TOGETHER) {
+    const int64_t count = cb_smaller(end - first, TOGETHER);
+    for (int64_t i = 0; i < count; i++) place[i] = state->at.place_of[column[first + i]];
+    for (int64_t i = 0; i < count; i++) {
+      if (is_hot_place(state, place[i])) places[next_hot(state, walk)] = (uint32_t)place[i];
+      else columns[next_cold(state, walk)] = cold_index(state, column[first + i], place[i]);
+    }
+  }
+}
+
 static void fill_indices(const struct state *state, uint32_t *places, uint32_t *columns) {
-  const struct cb_csr *csr = state->csr;
 #pragma omp parallel for schedule(dynamic, 64)
   for (int64_t slice = 0; slice < state->slices; slice++)
     for (int64_t i = 0; i < LANES >> state->lanes_log2[slice]; i++) {
       struct walk walk;
       const int64_t row = row_at(state, slice, i, &walk);
-      for (int64_t k = row == NO_ROW ? 0 : cb_csr_row(csr, row); row != NO_ROW && k < cb_csr_row(csr, row + 1); k++) {
-        const int64_t column = csr->col_idx[k];
-        if (is_hot(state, column)) places[next_hot(state, &walk)] = (uint32_t)state->at.place_of[column];
-        else columns[next_cold(state, &walk)] = cold_index(state, column);
-      }
+      if (row != NO_ROW)
+        fill_row(state, &walk, cb_csr_row(state->csr, row), cb_csr_row(state->csr, row + 1), places, columns);
     }
 }
 
 /* Columns in three bytes: two arrays. */
 static void draft_three_bytes(struct cb_draft *draft, uint32_t *columns, int64_t slots) {
   uint32_t *high = cb_alloc((size_t)slots, sizeof *high);
-  for (int64_t slot = 0; high && slot < slots; slot++) {
+#pragma omp parallel for schedule(static)
+  for (int64_t slot = 0; slot < slots; slot++) {
+    if (!high) continue;
     high[slot] = columns[slot] >> 16;
     columns[slot] &= 0xffff;
   }
@@ -404,8 +454,9 @@ static void draft_lanes(struct cb_draft *draft, const struct state *state, int a
 
 static void draft_rows(struct cb_draft *draft, const struct state *state) {
   uint32_t *rows = cb_alloc((size_t)state->places, sizeof *rows);
-  for (int64_t place = 0; rows && place < state->places; place++)
-    rows[place] = (uint32_t)(state->row[place] == NO_ROW ? state->csr->rows : state->row[place]);
+#pragma omp parallel for schedule(static)
+  for (int64_t place = 0; place < state->places; place++)
+    if (rows) rows[place] = (uint32_t)(state->row[place] == NO_ROW ? state->csr->rows : state->row[place]);
   cb_draft_streamed(draft, "place_row", "row (or the row of the piece) at a place; kRows: none", rows, 0, state->places);
 }
 
@@ -432,8 +483,9 @@ static void draft_slices(struct cb_draft *draft, const struct state *state, int 
 static void draft_columns(struct cb_draft *draft, const struct state *state) {
   const int64_t count = state->at.hot + state->at.warm;
   uint32_t *columns = cb_alloc((size_t)count, sizeof *columns);
-  for (int64_t column = 0; columns && column < state->csr->cols; column++)
-    if (state->at.place_of[column] != CB_COLD) columns[state->at.place_of[column]] = (uint32_t)column;
+#pragma omp parallel for schedule(static)
+  for (int64_t column = 0; column < state->csr->cols; column++)
+    if (columns && state->at.place_of[column] != CB_COLD) columns[state->at.place_of[column]] = (uint32_t)column;
   const char *meaning = state->at.warm ? "the hot columns in order, then the warm ones" : "the hot columns, in order";
   cb_draft_index(draft, "hot_column", meaning, columns, 0, count);
 }
@@ -565,7 +617,7 @@ static enum cb_status hot_plan(struct cb_draft *draft, struct cb_diag *diag) {
   choose_shape(state, draft->options, draft->target);
   const enum cb_status s = choose_columns(state, draft, diag);
   if (s) return s;
-  if (!count_rows(state) || !cut_slices(state) || !deal_slices(state) || !count_steps(state))
+  if (!mark_columns(state) || !count_rows(state) || !cut_slices(state) || !deal_slices(state) || !count_steps(state))
     return cb_fail_memory(diag, "slices", (uint64_t)csr->rows * 16);
   if (state->slices > INT32_MAX / LANES - state->blocks * state->threads)
     return cb_fail(diag, CB_ERR_LIMIT, "%lld slices exceed the hot layout's int", (long long)state->slices);

@@ -8,6 +8,8 @@
 #include "base/integers.h"
 #include "base/memory.h"
 
+#include <omp.h>
+
 enum {
   COUNT_KEYS = 1 << 16, /* nonzeros of a column, as far as they order columns */
   CLASSES = 16,         /* of warm columns: those of one have as many nonzeros up to a factor of two */

@@ -18,6 +18,7 @@
  * How to read it: merge_plan near the end calls the passes in order.
  */
 #include "analysis/layout.h"
+#include "analysis/ordering.h"
 #include "analysis/pieces.h"
 #include "analysis/sectors.h"
 
@@ -88,10 +89,9 @@ static int choose_items(const struct cb_csr *csr, const struct cb_options *optio
   return share <= 12 ? 3 : share <= 28 ? 5 : 7;
 }
 
-/* ---- tiles: needs items; adds tiles, empty_rows */
+/* ---- tiles: needs items; adds tiles */
 
 static int push_tile(struct state *state, struct tile tile) {
-  if (tile.begin == tile.end) return 1;
   if (state->tiles_count == state->tiles_capacity) {
     const int64_t capacity = state->tiles_capacity ? 2 * state->tiles_capacity : 1024;
     struct tile *tiles = cb_realloc(state->tiles, (size_t)capacity, sizeof *tiles);
@@ -103,23 +103,44 @@ static int push_tile(struct state *state, struct tile tile) {
   return 1;
 }
 
+/* The row from `row` on that holds nonzero `k`: steps that double, then halves. */
+static int64_t row_of(const struct cb_csr *csr, int64_t row, int64_t k) {
+  int64_t step = 1;
+  while (row + step < csr->rows && cb_csr_row(csr, row + step) <= k) {
+    row += step;
+    step *= 2;
+  }
+  int64_t end = cb_smaller(row + step, csr->rows); /* the row is before it */
+  while (end - row > 1) {
+    const int64_t middle = (row + end) / 2;
+    if (cb_csr_row(csr, middle) <= k) row = middle;
+    else end = middle;
+  }
+  return row;
+}
+
 /* Rows in order, as many as fit; a long row ends a tile, so that the nonzeros of one lie side by side. */
 static int cut_tiles(struct state *state) {
   const struct cb_csr *csr = state->csr;
   const int64_t most = tile_size(state);
-  struct tile open = {0, 0, 0};
-  for (int64_t row = 0; row < csr->rows; row++) {
-    const int64_t begin = cb_csr_row(csr, row), end = cb_csr_row(csr, row + 1);
-    state->empty_rows += begin == end && cb_owns(state->own_rows, row);
-    if (begin == end) continue;
-    if (end - open.begin > most || open.begin == open.end) {
-      if (!push_tile(state, open)) return 0;
-      open = (struct tile){begin, begin, (int32_t)row};
+  for (int64_t row = 0, begin = 0; begin < csr->nnz;) {
+    row = row_of(csr, row, begin); /* begins there, too */
+    if (cb_csr_row_length(csr, row) > most) { /* is no tile's */
+      begin = cb_csr_row(csr, row + 1);
+      continue;
     }
-    open.end = end;
-    if (end - begin > most) open.begin = end; /* is no tile's */
+    const int64_t next = begin + most < csr->nnz ? row_of(csr, row, begin + most) : csr->rows;
+    const struct tile tile = {begin, cb_csr_row(csr, next), (int32_t)row};
+    if (!push_tile(state, tile)) return 0;
+    begin = tile.end;
   }
-  return push_tile(state, open);
+  return 1;
+}
+
+/* Of those that are this region's to write. */
+static int is_empty(const void *user, int64_t row) {
+  const struct state *state = user;
+  return !cb_csr_row_length(state->csr, row) && cb_owns(state->own_rows, row);
 }
 
 /* ---- long rows: needs items; adds pieces, long_slots */
@@ -129,32 +150,40 @@ static int64_t pieces_of(int64_t length, int64_t piece) {
   return length > piece ? cb_divide_up(length, piece) : 1;
 }
 
-static int add_pieces(struct state *state, const struct cb_options *options, int cut, int64_t *at) {
+/* Pieces of the long rows that are cut, or those that are not; only counts them while there is no list. */
+static int64_t add_pieces(struct state *state, const struct cb_options *options, const int32_t *rows, int64_t count,
+                          int cut, int64_t at) {
   const struct cb_csr *csr = state->csr;
   const int64_t whole = options->merge_piece ? options->merge_piece : WHOLE;
   const int64_t most = options->merge_piece ? options->merge_piece : PIECE;
-  for (int64_t row = 0; row < csr->rows; row++) {
-    const int64_t length = cb_csr_row_length(csr, row);
-    if (length <= tile_size(state) || (length > whole) != cut) continue;
-    const int64_t count = cut ? pieces_of(length, most) : 1;
-    if (state->pieces) cb_pieces_cut(state->pieces + *at, csr, row, count);
-    *at += count;
-    state->long_slots += state->pieces ? length : 0;
+  for (int64_t i = 0; i < count; i++) {
+    const int64_t length = cb_csr_row_length(csr, rows[i]);
+    if ((length > whole) != cut) continue;
+    const int64_t pieces = cut ? pieces_of(length, most) : 1;
+    if (state->pieces) cb_pieces_cut(state->pieces + at, csr, rows[i], pieces);
+    at += pieces;
   }
-  if (cut) state->cut_pieces = *at;
-  return 1;
+  return at;
+}
+
+static int is_long(const void *state, int64_t row) {
+  return cb_csr_row_length(((const struct state *)state)->csr, row) > tile_size(state);
 }
 
 static int cut_long_rows(struct state *state, const struct cb_options *options) {
-  int64_t count = 0, at = 0;
-  add_pieces(state, options, 1, &count);
-  add_pieces(state, options, 0, &count);
-  state->pieces = cb_alloc((size_t)count, sizeof *state->pieces);
-  if (!state->pieces) return 0;
-  state->pieces_count = count;
-  add_pieces(state, options, 1, &at);
-  add_pieces(state, options, 0, &at);
-  return 1;
+  int64_t count = 0;
+  int32_t *rows = cb_rows_where(state->csr->rows, is_long, state, &count);
+  if (!rows) return 0;
+  state->cut_pieces = add_pieces(state, options, rows, count, 1, 0);
+  state->pieces_count = add_pieces(state, options, rows, count, 0, state->cut_pieces);
+  state->pieces = cb_alloc((size_t)state->pieces_count, sizeof *state->pieces);
+  if (state->pieces) {
+    add_pieces(state, options, rows, count, 1, 0);
+    add_pieces(state, options, rows, count, 0, state->cut_pieces);
+    state->long_slots = cb_pieces_number(state->pieces, state->pieces_count);
+  }
+  cb_free(rows);
+  return state->pieces != NULL;
 }
 
 /* ---- slots: needs tiles and pieces; adds padded, first_step */
@@ -230,9 +259,10 @@ static void choose_bases(const struct state *state, uint32_t *of_tile, uint32_t 
 static void fill_offsets(const struct state *state, const uint32_t *of_tile, const uint32_t *of_piece,
                          uint32_t *offsets) {
   const struct cb_csr *csr = state->csr;
-  for (int64_t p = 0, slot = 0; p < state->pieces_count; p++)
+#pragma omp parallel for schedule(dynamic)
+  for (int64_t p = 0; p < state->pieces_count; p++)
     for (int64_t k = state->pieces[p].begin; k < state->pieces[p].end; k++)
-      offsets[slot++] = (uint32_t)csr->col_idx[k] - of_piece[p];
+      offsets[state->pieces[p].slot + k - state->pieces[p].begin] = (uint32_t)csr->col_idx[k] - of_piece[p];
   for (int64_t slot = state->long_slots; slot < state->first_step[0] * LANES; slot++) offsets[slot] = 0;
 #pragma omp parallel for schedule(static)
   for (int64_t t = 0; t < state->tiles_count; t++) {
@@ -399,24 +429,27 @@ static void draft_long(struct cb_draft *draft, const struct state *state) {
   draft->region.static_shared += WARPS * (int64_t)cb_type_size(draft->vector_type);
 }
 
-/* Rows without nonzeros are written when the region owes them to y. */
+/* Rows without nonzeros are written when the region owes them to y. Adding nothing needs no writing; but a region needs
+ * some text. */
 static int writes_empty_rows(const struct cb_draft *draft, const struct state *state) {
-  if (draft->commit != CB_COMMIT_FINAL || !state->empty_rows) return 0;
-  return draft->options->form != CB_FORM_ADD ||
-         !state->csr->nnz; /* adding nothing; but a region needs some text */
+  if (draft->commit != CB_COMMIT_FINAL) return 0;
+  return draft->options->form != CB_FORM_ADD || !state->csr->nnz;
 }
 
 static void draft_empty(struct cb_draft *draft, struct state *state) {
-  const struct cb_csr *csr = state->csr;
-  cb_draft_include(draft, "empty", writes_empty_rows(draft, state) ? "merge/empty.cu.in" : "");
-  if (!writes_empty_rows(draft, state)) return;
-  uint32_t *rows = cb_alloc((size_t)state->empty_rows, sizeof *rows);
-  int64_t at = 0;
-  for (int64_t row = 0; rows && row < csr->rows; row++)
-    if (!cb_csr_row_length(csr, row) && cb_owns(state->own_rows, row)) rows[at++] = (uint32_t)row;
+  int32_t *rows = NULL;
+  if (writes_empty_rows(draft, state)) {
+    rows = cb_rows_where(state->csr->rows, is_empty, state, &state->empty_rows);
+    draft->failed |= !rows;
+  }
+  cb_draft_include(draft, "empty", state->empty_rows ? "merge/empty.cu.in" : "");
+  if (!state->empty_rows) {
+    cb_free(rows);
+    return;
+  }
   const int64_t least = cb_divide_up(state->empty_rows, ZEROS);
   if (state->blocks < least) state->blocks = least;
-  cb_draft_index(draft, "empty_row", "rows without nonzeros", rows, 0, state->empty_rows);
+  cb_draft_index(draft, "empty_row", "rows without nonzeros", (uint32_t *)rows, 0, state->empty_rows);
   cb_draft_constant(draft, "kEmptyRows", state->empty_rows, "matrix: rows without nonzeros");
   cb_draft_constant(draft, "kBlocks", state->blocks, "plan: thread blocks of this region");
   cb_draft_fact(draft, "empty", "%lld", (long long)state->empty_rows);
@@ -528,9 +561,7 @@ static enum cb_status merge_pack(const struct cb_region *region, const struct cb
   (void)region;
   (void)targets;
   (void)diag;
-  for (int64_t p = 0, slot = 0; p < state->pieces_count; p++)
-    for (int64_t k = state->pieces[p].begin; k < state->pieces[p].end; k++)
-      cb_slot_set(map, slot++, cb_part_origin(&work->part, k));
+  cb_pieces_pack(map, &work->part, state->pieces, state->pieces_count);
 #pragma omp parallel for schedule(static)
   for (int64_t t = 0; t < state->tiles_count; t++)
     for (int64_t k = state->tiles[t].begin; k < state->tiles[t].end; k++)

@@ -328,9 +328,10 @@ static void draft_slices(struct cb_draft *draft, const struct cb_panel_cut *cut)
 static void draft_long(struct cb_draft *draft, const struct cb_panel_cut *cut) {
   const int64_t count = cut->pieces_count;
   uint32_t *column = cb_alloc((size_t)cut->long_slots, sizeof *column);
-  for (int64_t p = 0, at = 0; column && p < count; p++)
-    for (int64_t k = cut->pieces[p].begin; k < cut->pieces[p].end; k++)
-      column[at++] = (uint32_t)cut->csr->col_idx[k];
+#pragma omp parallel for schedule(dynamic)
+  for (int64_t p = 0; p < count; p++)
+    for (int64_t k = cut->pieces[p].begin; column && k < cut->pieces[p].end; k++)
+      column[cut->pieces[p].slot + k - cut->pieces[p].begin] = (uint32_t)cut->csr->col_idx[k];
   cb_draft_fact(draft, "long", "%lld", (long long)count);
   cb_pieces_draft(draft, cut->pieces, count);
   cb_draft_streamed(draft, "long_column", "column of a long row's slot", column, 0, cut->long_slots);
@@ -438,9 +439,7 @@ static enum cb_status panel_pack(const struct cb_region *region, const struct cb
   (void)region;
   (void)targets;
   (void)diag;
-  for (int64_t p = 0, slot = 0; p < cut->pieces_count; p++)
-    for (int64_t k = cut->pieces[p].begin; k < cut->pieces[p].end; k++)
-      cb_slot_set(map, slot++, cb_part_origin(&work->part, k));
+  cb_pieces_pack(map, &work->part, cut->pieces, cut->pieces_count);
 #pragma omp parallel for schedule(static)
   for (int64_t slice = 0; slice < cut->slices; slice++)
     for (int64_t i = 0; i < LANES >> cut->slice_lanes[slice]; i++) {

@@ -4,6 +4,7 @@
  */
 #include "analysis/layouts/panel_cut.h"
 
+#include "analysis/ordering.h"
 #include "base/integers.h"
 #include "base/memory.h"
 
@@ -258,29 +259,35 @@ static int64_t pieces_of(const struct cb_panel_cut *cut, int64_t length) {
   return length > 3 * most ? cb_divide_up(length, most) : 1;
 }
 
-/* Lists the long rows that are cut, or those that are not; only counts them while there is no list. */
-static void add_pieces(struct cb_panel_cut *cut, int in_pieces) {
-  const struct cb_csr *csr = cut->csr;
-  for (int64_t row = 0; row < csr->rows; row++) {
-    const int64_t length = cb_csr_row_length(csr, row), count = pieces_of(cut, length);
-    if (!is_long(cut, row) || (count > 1) != in_pieces) continue;
-    if (cut->pieces) cb_pieces_cut(cut->pieces + cut->pieces_count, csr, row, count);
-    cut->pieces_count += count;
-    cut->long_slots += length;
+/* Pieces of the long rows that are cut, or those that are not; only counts them while there is no list. */
+static int64_t add_pieces(struct cb_panel_cut *cut, const int32_t *rows, int64_t rows_count, int in_pieces,
+                          int64_t at) {
+  for (int64_t i = 0; i < rows_count; i++) {
+    const int64_t count = pieces_of(cut, cb_csr_row_length(cut->csr, rows[i]));
+    if ((count > 1) != in_pieces) continue;
+    if (cut->pieces) cb_pieces_cut(cut->pieces + at, cut->csr, rows[i], count);
+    at += count;
   }
-  if (in_pieces) cut->cut_pieces = cut->pieces_count;
+  return at;
 }
 
+static int is_long_row(const void *cut, int64_t row) { return is_long(cut, row); }
+
 static int cut_long_rows(struct cb_panel_cut *cut) {
-  add_pieces(cut, 1);
-  add_pieces(cut, 0);
+  int64_t count = 0;
+  int32_t *rows = cb_rows_where(cut->csr->rows, is_long_row, cut, &count);
+  if (!rows) return 0;
+  cut->cut_pieces = add_pieces(cut, rows, count, 1, 0);
+  cut->pieces_count = add_pieces(cut, rows, count, 0, cut->cut_pieces);
   cut->pieces = cb_alloc((size_t)cut->pieces_count, sizeof *cut->pieces);
-  if (!cut->pieces) return 0;
-  cut->panel_nonzeros = cut->csr->nnz - cut->long_slots;
-  cut->pieces_count = cut->long_slots = 0;
-  add_pieces(cut, 1);
-  add_pieces(cut, 0);
-  return 1;
+  if (cut->pieces) {
+    add_pieces(cut, rows, count, 1, 0);
+    add_pieces(cut, rows, count, 0, cut->cut_pieces);
+    cut->long_slots = cb_pieces_number(cut->pieces, cut->pieces_count);
+    cut->panel_nonzeros = cut->csr->nnz - cut->long_slots;
+  }
+  cb_free(rows);
+  return cut->pieces != NULL;
 }
 
 /* ---- slices: needs panels; adds all about slices and places */

@@ -16,6 +16,7 @@
  * How to read it: sell_plan near the end calls the passes in order.
  */
 #include "analysis/layout.h"
+#include "analysis/ordering.h"
 #include "analysis/sectors.h"
 
 #include "base/integers.h"
@@ -43,11 +44,11 @@ struct state {
   int64_t slot_bytes; /* of a value and its column, about */
   int64_t target;     /* varied: steps per lane that are aimed at */
   int64_t piece;      /* varied: nonzeros of a piece */
-  int64_t slices, slices_capacity;
+  int64_t slices;
   int64_t *first_step; /* by slice: steps before it; slices + 1 */
   /* by place; NULL: places are rows in order */
   int32_t *row;        /* NO_ROW: padding */
-  int64_t places, places_capacity;
+  int64_t places;
   /* varied, by slice */
   unsigned char *lanes_log2;
   uint32_t *first_place;
@@ -112,9 +113,10 @@ static int64_t nonzero_at(const struct state *state, int64_t step, int64_t lane,
 
 static int64_t equal_length(const struct cb_csr *csr) {
   const int64_t length = csr->nnz / csr->rows;
-  for (int64_t row = 0; row < csr->rows; row++)
-    if (cb_csr_row_length(csr, row) != length) return -1;
-  return length;
+  int other = 0;
+#pragma omp parallel for schedule(static) reduction(| : other)
+  for (int64_t row = 0; row < csr->rows; row++) other |= cb_csr_row_length(csr, row) != length;
+  return other ? -1 : length;
 }
 
 /* Lanes per row: as many as it takes to give each multiprocessor 1024 threads, but two nonzeros for each at least;
@@ -184,93 +186,119 @@ static int64_t count_steps(struct state *state, int64_t *longest) {
 
 /* ---- varied slices: needs sorted rows; adds slices, lanes, pieces */
 
-static int push_slice(struct state *state, int log2, int64_t first_place) {
-  if (state->slices == state->slices_capacity) {
-    const int64_t capacity = state->slices_capacity ? 2 * state->slices_capacity : 1024;
-    unsigned char *lanes = cb_realloc(state->lanes_log2, (size_t)capacity, 1);
-    if (lanes) state->lanes_log2 = lanes;
-    uint32_t *first = lanes ? cb_realloc(state->first_place, (size_t)capacity, sizeof *first) : NULL;
-    if (!first) return 0;
-    state->first_place = first;
-    state->slices_capacity = capacity;
-  }
-  state->lanes_log2[state->slices] = (unsigned char)log2;
-  state->first_place[state->slices++] = (uint32_t)first_place;
-  return 1;
+static int is_split(const void *state, int64_t row) {
+  const struct state *varied = state;
+  return cb_csr_row_length(varied->csr, row) > varied->piece;
 }
 
-static int push_place(struct state *state, int64_t row) {
-  if (state->places == state->places_capacity) {
-    const int64_t capacity = state->places_capacity ? 2 * state->places_capacity : 4096;
-    int32_t *rows = cb_realloc(state->row, (size_t)capacity, sizeof *rows);
-    if (!rows) return 0;
-    state->row = rows;
-    state->places_capacity = capacity;
-  }
-  state->row[state->places++] = (int32_t)row;
-  return 1;
+static void add_slice(struct state *state, int64_t slice, int log2, int64_t first_place) {
+  state->lanes_log2[slice] = (unsigned char)log2;
+  state->first_place[slice] = (uint32_t)first_place;
 }
 
 /* Rows over `piece` nonzeros: a slice for each piece. */
-static int push_pieces(struct state *state) {
-  const struct cb_csr *csr = state->csr;
-  int64_t pieces = 0, at = 0;
-  for (int64_t row = 0; row < csr->rows; row++)
-    if (cb_csr_row_length(csr, row) > state->piece) pieces += cb_divide_up(cb_csr_row_length(csr, row), state->piece);
-  state->piece_first = cb_alloc((size_t)pieces, sizeof *state->piece_first);
-  if (!state->piece_first) return 0;
-  for (int64_t row = 0; row < csr->rows; row++) {
-    const int64_t length = cb_csr_row_length(csr, row);
-    for (int64_t first = 0; length > state->piece && first < length; first += state->piece) {
-      state->piece_first[at++] = (uint32_t)first;
-      if (!push_place(state, row) || !push_slice(state, 5, state->places - 1)) return 0;
+static void add_pieces(struct state *state, const int32_t *rows, int64_t count) {
+  int64_t at = 0;
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t first = 0; first < cb_csr_row_length(state->csr, rows[i]); first += state->piece) {
+      state->piece_first[at] = (uint32_t)first;
+      state->row[at] = rows[i];
+      add_slice(state, at, 5, at);
+      at++;
     }
+  state->split_slices = state->slices = state->places = at;
+}
+
+/* What a window's rows come to: where its slices and places begin, or how many it has. */
+struct extent {
+  int64_t slices, places;
+};
+
+/* Slices of a window's rows, longest first: lanes by the first row of each. Rows in pieces come first, and are there
+ * already. A slice ends with its window: the next one begins with long rows. Adds to `at`; only counts while there are
+ * no slices. */
+static void walk_window(struct state *state, const int32_t *sorted, int64_t window, struct extent *at) {
+  const struct cb_csr *csr = state->csr;
+  const int64_t end = cb_smaller((window + 1) * WINDOW, csr->rows);
+  int64_t next = window * WINDOW;
+  while (next < end && is_split(state, sorted[next])) next++;
+  while (next < end) {
+    const int64_t length = cb_csr_row_length(csr, sorted[next]);
+    int log2 = 0;
+    while (log2 < 5 && cb_divide_up(length, INT64_C(1) << log2) > state->target) log2++;
+    const int64_t places = LANES >> log2;
+    if (state->lanes_log2) {
+      add_slice(state, at->slices, log2, at->places);
+      for (int64_t i = 0; i < places; i++) state->row[at->places + i] = next + i < end ? sorted[next + i] : NO_ROW;
+    }
+    at->slices++;
+    at->places += places;
+    next += places;
   }
-  state->split_slices = pieces;
+}
+
+/* Places and slices for everything: those of pieces, of windows, and empty ones that make thread blocks whole. */
+static int alloc_slices(struct state *state, struct extent all) {
+  const size_t slices = (size_t)(all.slices + WARPS), places = (size_t)(all.places + WARPS);
+  state->lanes_log2 = cb_alloc(slices, 1);
+  state->first_place = cb_alloc(slices, sizeof *state->first_place);
+  state->row = cb_alloc(places, sizeof *state->row);
+  return state->lanes_log2 && state->first_place && state->row;
+}
+
+/* `at` has one place more than there are windows. */
+static int add_slices(struct state *state, const int32_t *sorted, const int32_t *split, int64_t split_count,
+                      struct extent *at) {
+  const int64_t windows = cb_divide_up(state->csr->rows, WINDOW);
+  int64_t pieces = 0;
+  for (int64_t i = 0; i < split_count; i++)
+    pieces += cb_divide_up(cb_csr_row_length(state->csr, split[i]), state->piece);
+  at[0] = (struct extent){pieces, pieces};
+#pragma omp parallel for schedule(static)
+  for (int64_t window = 0; window < windows; window++) walk_window(state, sorted, window, &at[window + 1]);
+  for (int64_t window = 0; window < windows; window++) {
+    at[window + 1].slices += at[window].slices;
+    at[window + 1].places += at[window].places;
+  }
+  state->piece_first = cb_alloc((size_t)pieces, sizeof *state->piece_first);
+  if (!state->piece_first || !alloc_slices(state, at[windows])) return 0;
+  add_pieces(state, split, split_count);
+#pragma omp parallel for schedule(static)
+  for (int64_t window = 0; window < windows; window++) {
+    struct extent mine = at[window];
+    walk_window(state, sorted, window, &mine);
+  }
+  state->slices = at[windows].slices;
+  state->places = at[windows].places;
+  while (state->slices % WARPS) { /* whole thread blocks */
+    state->row[state->places] = NO_ROW;
+    add_slice(state, state->slices++, 5, state->places++);
+  }
   return 1;
 }
 
-/* The other rows, longest first within their window: lanes by the first row of each slice. */
-static int push_rows(struct state *state, const int32_t *sorted) {
-  const struct cb_csr *csr = state->csr;
-  int64_t next = 0;
-  while (next < csr->rows) {
-    const int64_t length = cb_csr_row_length(csr, sorted[next]);
-    if (length > state->piece) { /* is there already, in pieces */
-      next++;
-      continue;
-    }
-    int log2 = 0;
-    while (log2 < 5 && cb_divide_up(length, INT64_C(1) << log2) > state->target) log2++;
-    if (!push_slice(state, log2, state->places)) return 0;
-    /* A slice ends with its window: the next one begins with long rows. */
-    const int64_t window_end = (next / WINDOW + 1) * WINDOW, end = window_end < csr->rows ? window_end : csr->rows;
-    for (int64_t i = LANES >> log2; i > 0; i--)
-      if (!push_place(state, next < end ? sorted[next++] : NO_ROW)) return 0;
-  }
-  while (state->slices % WARPS) { /* whole thread blocks */
-    if (!push_slice(state, 5, state->places) || !push_place(state, NO_ROW)) return 0;
-  }
-  return 1;
+static int make_slices(struct state *state) {
+  const int64_t rows = state->csr->rows;
+  int64_t count = 0;
+  int32_t *sorted = sorted_rows(state->csr, rows), *split = cb_rows_where(rows, is_split, state, &count);
+  struct extent *at = cb_calloc((size_t)cb_divide_up(rows, WINDOW) + 1, sizeof *at);
+  const int good = sorted && split && at && add_slices(state, sorted, split, count, at);
+  cb_free(sorted);
+  cb_free(split);
+  cb_free(at);
+  return good;
 }
 
 static int vary(struct state *state, const struct cb_target *target) {
   const struct cb_csr *csr = state->csr;
-  int32_t *sorted = sorted_rows(csr, csr->rows);
   const int64_t share = csr->nnz / (16 * LANES * (int64_t)target->multiprocessors);
   state->varied = state->sorted = 1;
   state->equal = -1;
   for (state->target = MOST_BATCH; state->target < 2 * MOST_BATCH && state->target < share;) state->target *= 2;
   state->piece = state->target * 2 * LANES;
-  state->slices = 0;
-  cb_free(state->row);
-  state->row = NULL;
-  const int good = sorted && push_pieces(state) && push_rows(state, sorted);
-  cb_free(sorted);
-  int64_t *first_step = good ? cb_realloc(state->first_step, (size_t)state->slices + 1, sizeof *first_step) : NULL;
-  if (!first_step) return 0;
-  state->first_step = first_step;
-  return 1;
+  if (!make_slices(state)) return 0;
+  state->first_step = cb_alloc((size_t)state->slices + 1, sizeof *state->first_step);
+  return state->first_step != NULL;
 }
 
 /* ---- choice of the order: needs nothing; leaves the cheapest order's slices */

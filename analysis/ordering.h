@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Lists of rows (or of anything that is numbered), made in parallel: chosen ones, and all in the order of a key. What
+ * they hold does not depend on the number of threads.
+ */
+#ifndef CBGEN_ANALYSIS_ORDERING_H
+#define CBGEN_ANALYSIS_ORDERING_H
+
+#include <stdint.h>
+
+/* Whether row `row` is wanted. */
+typedef int cb_row_test(const void *user, int64_t row);
+
+/* The wanted ones of the rows 0 … rows - 1, ascending; the caller frees them. NULL: no memory. */
+int32_t *cb_rows_where(int64_t rows, cb_row_test *wanted, const void *user, int64_t *count);
+
+/* The numbers 0 … count - 1 in the order of their keys, ties in their own; those whose key is `keys` or more are left
+ * out. Returns how many are in `sorted`, which has room for all; -1: no memory. */
+int64_t cb_sort_by_key(int32_t *sorted, const uint32_t *key, int64_t count, int64_t keys);
+
+#endif
