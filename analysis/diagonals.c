@@ -109,7 +109,8 @@ static int count_diagonals(struct counting *counting) {
 
 /* The diagonals of a numbered group that are full enough; only counts them while there is no list. */
 static int64_t list_group(const struct counting *counting, int64_t group, struct cb_diagonal *list) {
-  const int64_t first = group << counting->log2, end = cb_smaller(first + (INT64_C(1) << counting->log2), counting->keys);
+  const int64_t first = group << counting->log2;
+  const int64_t end = cb_smaller(first + (INT64_C(1) << counting->log2), counting->keys);
   const int64_t *counts = counting->counts + ((int64_t)counting->number[group] << counting->log2);
   int64_t listed = 0;
   for (int64_t key = first; key < end; key++) {
@@ -143,7 +144,9 @@ enum cb_status cb_diagonals_list(struct cb_diagonal **list, int64_t *count, cons
   *count = 0;
   const int good = find_groups(&counting) && count_diagonals(&counting) && make_list(&counting, list, count);
   cb_free(counting.counts);
-  return good ? CB_OK : cb_fail_memory(diag, "diagonals", (uint64_t)counting.keys * sizeof *counting.counts);
+  if (good) return CB_OK;
+  *count = 0;
+  return cb_fail_memory(diag, "diagonals", (uint64_t)counting.keys * sizeof *counting.counts);
 }
 
 /* ---- choosing */

@@ -8,7 +8,7 @@
 
 enum {
   SECTOR_BYTES = 32,
-  COUNT_KEYS = 1 << 16,    /* nonzeros of a column, as far as they order columns */
+  COUNT_KEYS = CB_COUNT_KEYS,
   MOST_COLUMNS = 1 << 20,
   GAIN_PERCENT = 170,      /* nonzeros of a column for each sector that its copies ask for; measured */
   ROW_LEAST = 4,           /* nonzeros of a row, for the place of its sum; measured */
@@ -77,20 +77,40 @@ uint32_t *cb_count_columns(const struct cb_csr *csr) {
   return NULL;
 }
 
-/* ---- columns: by their nonzeros, ties in their order */
+int64_t *cb_columns_with(const uint32_t *counts, int64_t cols) {
+  int64_t *with = cb_alloc(COUNT_KEYS, sizeof *with);
+  uint32_t *own = cb_calloc((size_t)omp_get_max_threads() * COUNT_KEYS, sizeof *own); /* each thread counts apart */
+  if (!with || !own) {
+    cb_free(with);
+    cb_free(own);
+    return NULL;
+  }
+#pragma omp parallel
+  {
+    const int64_t me = omp_get_thread_num(), all = omp_get_num_threads();
+#pragma omp for schedule(static)
+    for (int64_t column = 0; column < cols; column++) own[me * COUNT_KEYS + cb_count_key(counts[column])]++;
+#pragma omp for schedule(static)
+    for (int64_t key = 0; key < COUNT_KEYS; key++) {
+      with[key] = 0;
+      for (int64_t thread = 0; thread < all; thread++) with[key] += own[thread * COUNT_KEYS + key];
+    }
+  }
+  cb_free(own);
+  return with;
+}
 
-static int64_t key_of(uint32_t count) { return count < COUNT_KEYS ? count : COUNT_KEYS - 1; }
+/* ---- columns: by their nonzeros, ties in their order */
 
 static enum cb_status choose_columns(struct cb_frequent *frequent, const uint32_t *counts, const struct cb_csr *csr,
                                      int64_t least, int64_t most) {
-  int64_t *with = cb_calloc(COUNT_KEYS, sizeof *with);
+  int64_t *with = cb_columns_with(counts, csr->cols);
   if (!with) return CB_ERR_MEMORY;
-  for (int64_t column = 0; column < csr->cols; column++) with[key_of(counts[column])]++;
   int64_t key = COUNT_KEYS, above = 0; /* columns of `key` nonzeros or more */
   while (key > least && above < most) above += with[--key];
   int64_t ties = key < COUNT_KEYS ? with[key] - (above > most ? above - most : 0) : 0;
   for (int64_t column = 0; column < csr->cols; column++) {
-    const int64_t own = key_of(counts[column]);
+    const int64_t own = cb_count_key(counts[column]);
     frequent->column[column] = own > key || (own == key && ties-- > 0);
     frequent->columns += frequent->column[column];
   }

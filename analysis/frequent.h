@@ -26,6 +26,11 @@ void cb_frequent_release(struct cb_frequent *frequent);
 /* Nonzeros by column, owned by the caller; NULL: no memory. */
 uint32_t *cb_count_columns(const struct cb_csr *csr);
 
+/* How many columns have so many nonzeros, by key: CB_COUNT_KEYS elements, owned by the caller; NULL: no memory. */
+enum { CB_COUNT_KEYS = 1 << 16 }; /* nonzeros of a column, as far as they order columns */
+static inline int64_t cb_count_key(uint32_t count) { return count < CB_COUNT_KEYS ? count : CB_COUNT_KEYS - 1; }
+int64_t *cb_columns_with(const uint32_t *counts, int64_t cols);
+
 /* The shape of a launch whose thread blocks keep sums and entries of x in shared memory, as options and target say. */
 struct cb_phase_shape {
   int64_t panels;    /* thread blocks that the GPU runs at once */

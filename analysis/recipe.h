@@ -37,8 +37,8 @@ extern const char cb_recipe_unsearched[];        /* what "auto" is where no sear
 /* The recipe of that name; CB_ERR_ARGUMENT lists what there is. */
 enum cb_status cb_recipe_find(const struct cb_recipe **recipe, const char *name, struct cb_diag *diag);
 
-/* The nonzeros with part_of[k] == number as a matrix of their own in `work` (part, part_csr, part_origin). When these are
- * all of the matrix's, its arrays are not copied: the part is the matrix, which the caller of the plan keeps. */
+/* The nonzeros with part_of[k] == number as a matrix of their own in `work` (part, part_csr, part_origin). When these
+ * are all of the matrix's, nothing is copied: the part is the matrix, which the caller of the plan keeps. */
 enum cb_status cb_part_select(struct cb_region_work *work, const struct cb_part *part,
                               const unsigned char *part_of, int number, struct cb_diag *diag);
 

@@ -172,8 +172,8 @@ static void add_pieces(struct state *state, const int32_t *cut, int64_t count) {
   state->split_slices = state->slices;
 }
 
-/* The other rows, `count` of them, stand behind the pieces, sorted by key: lanes by the first row of each slice. What no
- * row fills of the last one has none. */
+/* The other rows, `count` of them, stand behind the pieces, sorted by key: lanes by the first row of each slice. What
+ * no row fills of the last one has none. */
 static void add_rows(struct state *state, const uint32_t *key, int64_t count) {
   const int64_t pieces = state->places;
   int32_t *sorted = state->row + pieces;

@@ -8,10 +8,10 @@
 #include "base/integers.h"
 #include "base/memory.h"
 
-#include <omp.h>
+#include <string.h>
 
 enum {
-  COUNT_KEYS = 1 << 16, /* nonzeros of a column, as far as they order columns */
+  COUNT_KEYS = CB_COUNT_KEYS,
   CLASSES = 16,         /* of warm columns: those of one have as many nonzeros up to a factor of two */
   INDEX_BYTES = 3,      /* of a cold nonzero */
   SECTOR_BYTES = 32,
@@ -29,18 +29,11 @@ struct histogram {
   int64_t occupied;
 };
 
-static int64_t key_of(uint32_t count) {
-  return count < COUNT_KEYS ? count : COUNT_KEYS - 1;
-}
-
 static int count_columns(struct histogram *histogram, const struct cb_csr *csr) {
-  const uint32_t *counts = histogram->counts = cb_count_columns(csr);
-  histogram->columns_with = cb_calloc(COUNT_KEYS, sizeof *histogram->columns_with);
-  if (!counts || !histogram->columns_with) return 0;
-  for (int64_t column = 0; column < csr->cols; column++) {
-    histogram->columns_with[key_of(counts[column])]++;
-    histogram->occupied += counts[column] > 0;
-  }
+  histogram->counts = cb_count_columns(csr);
+  histogram->columns_with = histogram->counts ? cb_columns_with(histogram->counts, csr->cols) : NULL;
+  if (!histogram->columns_with) return 0;
+  histogram->occupied = csr->cols - histogram->columns_with[0];
   return 1;
 }
 
@@ -200,20 +193,88 @@ static int class_of(int64_t key) {
   return CLASSES - 1 - log2;
 }
 
+/* Columns in ranges of equal length, which threads number side by side. What a range has of each, and then, summed up,
+ * where its own begin. */
+enum { RANGES = 64 };
+struct range {
+  struct cut hot, both; /* ties: what the ranges before it leave */
+  int64_t number;       /* of hot columns */
+  int64_t start[CLASSES];
+};
+struct numbering {
+  const struct histogram *histogram;
+  int64_t cols, length;
+  struct range ranges[RANGES];
+};
+
+static int64_t range_end(const struct numbering *numbering, int64_t range) {
+  return cb_smaller((range + 1) * numbering->length, numbering->cols);
+}
+
+/* Ties of a range: those before it take theirs first. */
+static void count_ties(struct numbering *numbering, int64_t range) {
+  struct range *here = &numbering->ranges[range];
+  for (int64_t column = range * numbering->length; column < range_end(numbering, range); column++) {
+    const int64_t key = cb_count_key(numbering->histogram->counts[column]);
+    here->hot.ties += key == here->hot.least;
+    here->both.ties += key == here->both.least;
+  }
+}
+
+static void share_ties(struct numbering *numbering, struct cut hot, struct cut both) {
+#pragma omp parallel for schedule(static)
+  for (int range = 0; range < RANGES; range++) {
+    numbering->ranges[range] = (struct range){.hot = {hot.least, 0}, .both = {both.least, 0}};
+    count_ties(numbering, range);
+  }
+  for (int range = 0; range < RANGES; range++) {
+    struct range *here = &numbering->ranges[range];
+    const int64_t hot_ties = here->hot.ties, both_ties = here->both.ties;
+    here->hot.ties = cb_larger(hot.ties, 0);
+    here->both.ties = cb_larger(both.ties, 0);
+    hot.ties -= hot_ties;
+    both.ties -= both_ties;
+  }
+}
+
+/* Hot ones get the number that `at` says and raise it, and so do warm ones of each class; others are cold. */
+static void number_range(const struct numbering *numbering, int64_t range, struct range *at, int32_t *place_of) {
+  for (int64_t column = range * numbering->length; column < range_end(numbering, range); column++) {
+    const int64_t key = cb_count_key(numbering->histogram->counts[column]);
+    const int taken = takes(&at->both, key), is_hot = takes(&at->hot, key);
+    int64_t place = CB_COLD;
+    if (is_hot) place = at->number++;
+    else if (taken) place = at->start[class_of(key)]++;
+    if (place_of) place_of[column] = (int32_t)place;
+  }
+}
+
+/* From how many there are of a kind to where they begin: behind those before, `sum`. Returns where they end. */
+static int64_t move_up(int64_t *count, int64_t sum) {
+  const int64_t here = *count;
+  *count = sum;
+  return sum + here;
+}
+
 /* Hot ones in the order of columns; warm ones by class, those of a class in the order of columns. */
 static void number_columns(struct cb_hot_columns *columns, const struct histogram *histogram, int64_t cols) {
-  struct cut hot = cut_at(histogram, columns->hot), both = cut_at(histogram, columns->hot + columns->warm);
-  int64_t number = 0, start[CLASSES + 1] = {columns->hot};
-  for (int64_t column = 0; column < cols; column++) {
-    const int64_t key = key_of(histogram->counts[column]);
-    const int taken = takes(&both, key), is_hot = takes(&hot, key);
-    columns->place_of[column] = is_hot ? (int32_t)number++ : taken ? (int32_t)columns->hot : CB_COLD;
-    if (taken && !is_hot) start[class_of(key) + 1]++;
+  struct numbering numbering = {.histogram = histogram, .cols = cols, .length = cb_divide_up(cols, RANGES)};
+  share_ties(&numbering, cut_at(histogram, columns->hot), cut_at(histogram, columns->hot + columns->warm));
+#pragma omp parallel for schedule(static)
+  for (int range = 0; range < RANGES; range++) {
+    struct range counted = numbering.ranges[range];
+    number_range(&numbering, range, &counted, NULL);
+    numbering.ranges[range].number = counted.number;
+    memcpy(numbering.ranges[range].start, counted.start, sizeof counted.start);
   }
-  for (int class = 1; class <= CLASSES; class ++) start[class] += start[class - 1];
-  for (int64_t column = 0; column < cols; column++)
-    if (columns->place_of[column] == columns->hot)
-      columns->place_of[column] = (int32_t)start[class_of(key_of(histogram->counts[column]))]++;
+  int64_t number = 0;
+  for (int range = 0; range < RANGES; range++) number = move_up(&numbering.ranges[range].number, number);
+  number = columns->hot;
+  for (int class = 0; class < CLASSES; class ++)
+    for (int range = 0; range < RANGES; range++) number = move_up(&numbering.ranges[range].start[class], number);
+#pragma omp parallel for schedule(static)
+  for (int range = 0; range < RANGES; range++)
+    number_range(&numbering, range, &numbering.ranges[range], columns->place_of);
 }
 
 static enum cb_status choose(struct cb_hot_columns *columns, const struct histogram *histogram,
