@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Fibers: see fiber.h. A switch saves the callee-saved registers on the stack that it leaves. With
- * EMULATION_SANITIZED every switch is announced to AddressSanitizer, whose reports name the right stack then.
+ * EMULATION_SANITIZED a switch to another group is announced to AddressSanitizer, whose reports name the right stack
+ * then. One within a group, as most are, is not: announcing takes several times as long as switching.
  */
 #include "fiber.h"
 
@@ -20,6 +21,9 @@ static void __sanitizer_finish_switch_fiber(void *, const void **, size_t *) {}
 // The program's own stack, learnt when a fiber is entered from it.
 static const void *main_stack;
 static size_t main_size;
+
+static bool announced;         // the switch under way
+static void *fresh_fake_stack; // of the group that it enters
 
 #if defined(__x86_64__)
 enum { kSaved = 6 }; // rbp rbx r12 r13 r14 r15, below the return address
@@ -89,7 +93,7 @@ static void out_of_memory() {
   _Exit(1);
 }
 
-void fibers_create(Fiber *fibers, size_t count, size_t stride) {
+void fibers_create(Fiber *fibers, size_t count, size_t stride, size_t group) {
   const size_t each = kFiberStack + 4096; // an odd number of pages: stacks do not share cache sets
   char *memory = (char *)mmap(nullptr, count * each, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -99,12 +103,13 @@ void fibers_create(Fiber *fibers, size_t count, size_t stride) {
     if (mprotect(memory + i * each, 4096, PROT_NONE)) out_of_memory();
     fiber.stack = memory + i * each + 4096;
     fiber.size = kFiberStack;
+    fiber.leader = (Fiber *)((char *)fibers + i / group * group * stride);
+    fiber.leader->group_size = (size_t)(fiber.stack - fiber.leader->stack) + kFiberStack;
     fiber.fake_stack = nullptr;
   }
 }
 
 void fiber_prepare(Fiber &fiber, void (*entry)()) {
-  fiber.fake_stack = nullptr;
 #ifdef FIBER_UCONTEXT
   getcontext(&fiber.context);
   fiber.context.uc_stack.ss_sp = fiber.stack;
@@ -130,21 +135,30 @@ void fiber_prepare(Fiber &fiber, void (*entry)()) {
 #endif
 }
 
-void fiber_switch(Fiber &from, Fiber &to, bool final) {
-  const void *stack = to.stack ? to.stack : main_stack;
-  __sanitizer_start_switch_fiber(final ? nullptr : &from.fake_stack, stack, to.stack ? to.size : main_size);
+static void announce(Fiber &left, const Fiber &entered) {
+  const void *stack = entered.stack ? entered.stack : main_stack;
+  const size_t size = !entered.stack ? main_size : entered.leader ? entered.group_size : entered.size;
+  __sanitizer_start_switch_fiber(&left.fake_stack, stack, size);
+  fresh_fake_stack = entered.fake_stack;
+}
+
+void fiber_switch(Fiber &from, Fiber &to) {
+  Fiber &left = from.leader ? *from.leader : from, &entered = to.leader ? *to.leader : to;
+  announced = &left != &entered;
+  if (announced) announce(left, entered);
 #ifdef FIBER_UCONTEXT
   swapcontext(&from.context, &to.context);
 #else
   switch_stack(&from.stack_pointer, to.stack_pointer);
 #endif
-  __sanitizer_finish_switch_fiber(from.fake_stack, nullptr, nullptr);
+  if (announced) __sanitizer_finish_switch_fiber(left.fake_stack, nullptr, nullptr);
 }
 
 void fiber_started() {
+  if (!announced) return;
   const void *bottom = nullptr;
   size_t size = 0;
-  __sanitizer_finish_switch_fiber(nullptr, &bottom, &size);
+  __sanitizer_finish_switch_fiber(fresh_fake_stack, &bottom, &size);
   if (!main_stack) { // the first fiber ever is entered from the program's own stack
     main_stack = bottom;
     main_size = size;

@@ -16,7 +16,9 @@ struct Fiber {
   void *stack_pointer; // of a fiber that is not running
   char *stack;         // lowest byte; null for the program's own stack
   size_t size;
-  void *fake_stack; // AddressSanitizer's
+  Fiber *leader;     // the first of a group whose stacks AddressSanitizer takes for one; null: it is alone
+  size_t group_size; // of a leader: from its stack's lowest byte to the last one's end
+  void *fake_stack;  // AddressSanitizer's; of a group, its leader's
 #ifdef FIBER_UCONTEXT
   ucontext_t context;
 #endif
@@ -24,14 +26,14 @@ struct Fiber {
 
 enum { kFiberStack = 64 * 4096 };
 
-// `count` stacks, each with a guard page below it. Ends the program when there is no memory.
-void fibers_create(Fiber *fibers, size_t count, size_t stride);
+// `count` stacks in groups of `group`, each with a guard page below it. Ends the program when there is no memory.
+void fibers_create(Fiber *fibers, size_t count, size_t stride, size_t group);
 
 // The next switch to `fiber` calls `entry` on its empty stack. `entry` must not return.
 void fiber_prepare(Fiber &fiber, void (*entry)());
 
-// Runs `to` until somebody switches back. With `final` the fiber `from` is at its end.
-void fiber_switch(Fiber &from, Fiber &to, bool final);
+// Runs `to` until somebody switches back.
+void fiber_switch(Fiber &from, Fiber &to);
 
 // First thing on a fresh fiber's stack.
 void fiber_started();

@@ -58,12 +58,12 @@ static void enter(Warp &warp, unsigned lane) {
 }
 
 // Switches from `from` to a ready lane of `warp`.
-static void resume(Fiber &from, Warp &warp, bool final) {
+static void resume(Fiber &from, Warp &warp) {
   const int last = 31 - __builtin_clz(warp.ready);
   const unsigned lane = (unsigned)(machine.descending ? last : __builtin_ctz(warp.ready));
   set_running(warp, lane);
   enter(warp, lane);
-  if (&machine.thread->fiber != &from) fiber_switch(from, machine.thread->fiber, final);
+  if (&machine.thread->fiber != &from) fiber_switch(from, machine.thread->fiber);
 }
 
 static bool same_meeting(const Thread &a, const Thread &b) {
@@ -115,25 +115,25 @@ static bool names_absent(const Warp &warp, unsigned absent) {
   stop(EMULATION_DEADLOCK, "deadlock: every thread waits");
 }
 
-static void run_another_warp(Fiber &from, bool final) {
+static void run_another_warp(Fiber &from) {
   if (!machine.ready.count) stop_deadlock();
-  resume(from, *machine.ready.items[draw() % machine.ready.count], final);
+  resume(from, *machine.ready.items[draw() % machine.ready.count]);
 }
 
 // The current thread waits; somebody else runs until it is resumed.
 static void wait_here() {
   Fiber &self = machine.thread->fiber;
   if (machine.warp->ready)
-    resume(self, *machine.warp, false);
+    resume(self, *machine.warp);
   else
-    run_another_warp(self, false);
+    run_another_warp(self);
 }
 
 // One time in `odds` the current thread, which could go on, lets a random warp run first.
 static void maybe_yield(unsigned odds) {
   if (draw() % odds) return;
   set_ready(*machine.warp, 1u << lane_of(*machine.thread));
-  run_another_warp(machine.thread->fiber, false);
+  run_another_warp(machine.thread->fiber);
 }
 
 void emulated::pause() {
@@ -297,7 +297,7 @@ void emulated::sync_block(int line) {
     block.warps[w].barrier = 0;
     set_ready(block.warps[w], block.warps[w].present);
   }
-  run_another_warp(self.fiber, false);
+  run_another_warp(self.fiber);
 }
 
 static void run_thread() {
@@ -314,12 +314,12 @@ static void run_thread() {
   if (++block.exited == block.threads_made) {
     machine.finished = &block;
     machine.thread = nullptr;
-    fiber_switch(self.fiber, machine.main, true);
+    fiber_switch(self.fiber, machine.main);
   }
   if (warp.ready)
-    resume(self.fiber, warp, true);
+    resume(self.fiber, warp);
   else
-    run_another_warp(self.fiber, true);
+    run_another_warp(self.fiber);
 }
 
 // ---- blocks and launches
@@ -333,13 +333,14 @@ static void make_block(Block &block) {
   block.dynamic_shadow = (ShadowSlot *)map_zeros(kDynamicShared / kShadowUnit * sizeof(ShadowSlot));
 }
 
-// Stacks are made when the first block of this size comes.
+// Stacks are made when the first block of this size comes; those of a warp together.
 static void make_stacks(Block &block, unsigned threads) {
   static unsigned made[kMaxInFlight];
   unsigned &have = made[&block - machine.in_flight];
   if (have >= threads) return;
-  fibers_create(&block.threads[have].fiber, threads - have, sizeof(Thread));
-  have = threads;
+  const unsigned wanted = (threads + kWarp - 1) / kWarp * kWarp;
+  fibers_create(&block.threads[have].fiber, wanted - have, sizeof(Thread), kWarp);
+  have = wanted;
 }
 
 static void start_block(Block &block) {
@@ -429,7 +430,7 @@ int emulated::run_grid(const char *kernel, const void *function, unsigned blocks
   for (unsigned i = 0; i < machine.limit && machine.blocks_started < blocks; i++)
     start_block(machine.in_flight[i]);
   for (;;) {
-    run_another_warp(machine.main, false);
+    run_another_warp(machine.main);
     finish_block(*machine.finished);
     if (machine.blocks_started < blocks)
       start_block(*machine.finished);

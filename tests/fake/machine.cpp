@@ -45,7 +45,7 @@ bool running;
 void run_job() {
   fiber_started();
   job->result = job->kernel->run(job->blocks, job->threads, job->shared_bytes, job->parameters);
-  fiber_switch(runner, host, true);
+  fiber_switch(runner, host);
 }
 
 void forget_stack(const Fiber &fiber) {
@@ -110,13 +110,13 @@ void make_signal_stack() {
 // ---- the thread
 
 void run_grid_of_job() {
-  if (!runner.stack) fibers_create(&runner, 1, sizeof runner);
+  if (!runner.stack) fibers_create(&runner, 1, sizeof runner, 1);
   fiber_prepare(runner, run_job);
   machine.main.stack = runner.stack;
   machine.main.size = runner.size;
   catch_crashes();
   running = true;
-  fiber_switch(host, runner, false);
+  fiber_switch(host, runner);
   running = false;
   release_crashes();
   clear_machine();
@@ -166,7 +166,7 @@ void stop(emulation_exit, const char *format, ...) {
   snprintf(job->message, job->size, "%s", text);
   job->result = -1;
   Fiber left = {};
-  fiber_switch(left, host, true);
+  fiber_switch(left, host);
   __builtin_unreachable();
 }
 
