@@ -53,11 +53,11 @@ static inline void release_kernel(struct kernel *kernel) {
 }
 
 /* Plans, packs and emits for kernel->csr. */
-static inline enum cb_status make_kernel(struct kernel *kernel, const struct cb_options *options,
+static inline enum cb_status make_kernel(struct kernel *kernel, const char *arch, const struct cb_options *options,
                                          struct cb_diag *diag) {
   struct cb_target target;
   const struct cb_label label = {"test", "m", cb_csr_pattern_hash(&kernel->csr)};
-  enum cb_status s = cb_target_find(&target, "sm_90", diag);
+  enum cb_status s = cb_target_find(&target, arch, diag);
   if (!s) s = cb_plan_build(&kernel->plan, &kernel->assignment, &kernel->csr, &target, options, diag);
   if (!s) s = cb_plan_check(kernel->plan, diag);
   if (!s) s = cb_assignment_check(kernel->plan, kernel->assignment, diag);
@@ -146,7 +146,7 @@ static inline int leaves_f16(const struct cb_csr *csr, const struct cb_options *
 static inline void add_kernel(struct kernel_batch *batch, const struct cb_options *options) {
   struct cb_diag diag = {0};
   struct kernel *kernel = &batch->kernels[batch->count];
-  const enum cb_status s = make_kernel(kernel, options, &diag);
+  const enum cb_status s = make_kernel(kernel, "sm_90", options, &diag);
   if (s) {
     if ((s == CB_ERR_UNSUPPORTED && may_refuse(options->recipe)) ||
         (s == CB_ERR_LIMIT && leaves_f16(&kernel->csr, options)))

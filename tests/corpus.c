@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One real matrix through what `cbgen verify` does: as FP64 and as FP32, with the recipe that the search chooses and
+ * with CB-SpMV; with narrower values, and with fixed ones. Every kernel is executed on the host, and compiled for GPUs
+ * where NVRTC is there to do it. One process does all, so that the matrix's kernels share a host compilation.
+ *
+ *   corpus MATRIX */
+#include "kernels.h"
+#include "nvrtc_support.h"
+
+#include "frontend/read.h"
+
+/* The first is compiled for every GPU, the others for two: sm_100, where registers are scarcest, and one that the
+ * variant and the matrix choose. */
+static const char *const variants[] = {
+    "type=f64 recipe=auto",
+    "type=f64 recipe=cb",
+    "type=f32 recipe=auto",
+    "type=f32 recipe=cb",
+    "type=f32-f64 values=fixed recipe=auto",
+    "type=bf16-f32 recipe=auto",
+};
+
+static const char *path;
+static struct cb_csr matrix;
+
+static int read_matrix(void **state) {
+  struct cb_diag diag = {0};
+  (void)state;
+  if (cb_matrix_read(&matrix, path, NULL, &diag)) fail_msg("%s", diag.message);
+  return 0;
+}
+
+static int release_matrix(void **state) {
+  (void)state;
+  cb_csr_release(&matrix);
+  return 0;
+}
+
+/* Kernels own their matrix. */
+static void set_kernel(struct kernel *kernel, int variant, struct cb_options *options) {
+  struct cb_diag diag = {0};
+  const size_t rows = (size_t)matrix.rows + 1, nnz = (size_t)matrix.nnz;
+  snprintf(kernel->name, sizeof kernel->name, "%s", variants[variant]);
+  if (cb_csr_alloc(&kernel->csr, matrix.rows, matrix.cols, matrix.nnz, &diag)) fail_msg("%s", diag.message);
+  memcpy(kernel->csr.row_ptr, matrix.row_ptr, rows * (matrix.wide ? 8 : 4));
+  memcpy(kernel->csr.col_idx, matrix.col_idx, nnz * sizeof *matrix.col_idx);
+  memcpy(kernel->csr.values, matrix.values, nnz * sizeof *matrix.values);
+  kernel->csr.pattern = matrix.pattern;
+  cb_options_default(options);
+  set_options(options, variants[variant]);
+}
+
+static void test_execution(void **state) {
+  struct cb_verify_options options;
+  struct kernel_batch batch;
+  (void)state;
+  cb_verify_options_default(&options);
+  options.orders = 2;
+  options.host.job_seconds = 300;
+  open_batch(&batch, &options);
+  for (size_t v = 0; v < sizeof variants / sizeof *variants; v++) {
+    struct cb_options own;
+    set_kernel(next_kernel(&batch), (int)v, &own);
+    add_kernel(&batch, &own);
+  }
+  close_batch(&batch);
+  assert_int_equal(batch.failures, 0);
+  assert_int_equal(batch.refused, 0);
+}
+
+static int is_compiled_for(int variant, int arch) {
+  return !variant || !arches[arch + 1] || arch == (variant + matrix.nnz) % 3;
+}
+
+/* Plans differ from GPU to GPU: one is made for each. */
+static void compile_for(const struct cb_nvrtc *nvrtc, int variant, int arch) {
+  struct kernel kernel = {0};
+  struct cb_options options;
+  struct cb_diag diag = {0};
+  set_kernel(&kernel, variant, &options);
+  if (make_kernel(&kernel, arches[arch], &options, &diag)) fail_msg("%s: %s", kernel.name, diag.message);
+  struct cb_cubin_stats stats = compile_strictly(nvrtc, kernel.source.text, arches[arch], kernel.name);
+  cb_cubin_stats_release(&stats);
+  release_kernel(&kernel);
+}
+
+static void test_compilation(void **state) {
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  (void)state;
+  if (!nvrtc) skip();
+  for (size_t v = 0; v < sizeof variants / sizeof *variants; v++)
+    for (int arch = 0; arches[arch]; arch++)
+      if (is_compiled_for((int)v, arch)) compile_for(nvrtc, (int)v, arch);
+  cb_nvrtc_close(nvrtc);
+}
+
+int main(int argc, char **argv) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_execution), cmocka_unit_test(test_compilation)};
+  if (argc != 2) {
+    fprintf(stderr, "corpus MATRIX\n");
+    return 2;
+  }
+  path = argv[1];
+  return cmocka_run_group_tests_name(path, tests, read_matrix, release_matrix);
+}
