@@ -78,7 +78,7 @@ static void compile_for(const struct cb_nvrtc *nvrtc, int variant, int arch) {
   struct cb_options options;
   struct cb_diag diag = {0};
   set_kernel(&kernel, variant, &options);
-  if (make_kernel(&kernel, arches[arch], &options, &diag)) fail_msg("%s: %s", kernel.name, diag.message);
+  if (make_kernel_for(&kernel, arches[arch], &options, &diag)) fail_msg("%s: %s", kernel.name, diag.message);
   struct cb_cubin_stats stats = compile_strictly(nvrtc, kernel.source.text, arches[arch], kernel.name);
   cb_cubin_stats_release(&stats);
   release_kernel(&kernel);

@@ -53,8 +53,8 @@ static inline void release_kernel(struct kernel *kernel) {
 }
 
 /* Plans, packs and emits for kernel->csr. */
-static inline enum cb_status make_kernel(struct kernel *kernel, const char *arch, const struct cb_options *options,
-                                         struct cb_diag *diag) {
+static inline enum cb_status make_kernel_for(struct kernel *kernel, const char *arch,
+                                             const struct cb_options *options, struct cb_diag *diag) {
   struct cb_target target;
   const struct cb_label label = {"test", "m", cb_csr_pattern_hash(&kernel->csr)};
   enum cb_status s = cb_target_find(&target, arch, diag);
@@ -64,6 +64,11 @@ static inline enum cb_status make_kernel(struct kernel *kernel, const char *arch
   if (!s) s = cb_pack(&kernel->blob, kernel->plan, kernel->assignment, &kernel->csr, label.pattern, diag);
   if (!s) s = cb_source_emit(&kernel->source, kernel->plan, &label, &kernel->blob, CB_EMBED_NEVER, diag);
   return s;
+}
+
+static inline enum cb_status make_kernel(struct kernel *kernel, const struct cb_options *options,
+                                         struct cb_diag *diag) {
+  return make_kernel_for(kernel, "sm_90", options, diag);
 }
 
 static inline void open_batch(struct kernel_batch *batch, const struct cb_verify_options *options) {
@@ -146,7 +151,7 @@ static inline int leaves_f16(const struct cb_csr *csr, const struct cb_options *
 static inline void add_kernel(struct kernel_batch *batch, const struct cb_options *options) {
   struct cb_diag diag = {0};
   struct kernel *kernel = &batch->kernels[batch->count];
-  const enum cb_status s = make_kernel(kernel, "sm_90", options, &diag);
+  const enum cb_status s = make_kernel(kernel, options, &diag);
   if (s) {
     if ((s == CB_ERR_UNSUPPORTED && may_refuse(options->recipe)) ||
         (s == CB_ERR_LIMIT && leaves_f16(&kernel->csr, options)))

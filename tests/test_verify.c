@@ -70,7 +70,7 @@ static void make(struct kernel *kernel, const char *matrix, const char *options)
   set_options(&chosen, options);
   *kernel = (struct kernel){0};
   if (cb_matrix_generate(&kernel->csr, matrix, &diag)) fail_msg("%s", diag.message);
-  if (make_kernel(kernel, "sm_90", &chosen, &diag)) fail_msg("%s", diag.message);
+  if (make_kernel(kernel, &chosen, &diag)) fail_msg("%s", diag.message);
 }
 
 static struct cb_verify_case case_of(const struct kernel *kernel) {

@@ -33,7 +33,8 @@ static const size_t arena_bytes = (size_t)16 << 30;
 static struct arena {
   int file;
   char *device, *host; /* the two views */
-  size_t next, top;    /* where to look for room; the end of what was ever used */
+  size_t next;         /* where to look for room */
+  size_t begin, end;   /* of all blocks, while a kernel uses them */
 } arenas[FAKE_DEVICES];
 
 static int open_arena(struct arena *arena) {
@@ -85,7 +86,6 @@ struct thing *allocate(int device, size_t bytes) {
   if (begin == arena_bytes) return NULL;
   struct thing *const block = create(BLOCK, device);
   arena->next = begin + span;
-  if (arena->top < arena->next) arena->top = arena->next;
   block->address = (uint64_t)(uintptr_t)(arena->device + begin + GUARD);
   block->bytes = arena->host + begin + GUARD;
   block->length = bytes;
@@ -106,20 +106,31 @@ void release_block(struct thing *block) {
             (off_t)span);
 }
 
+/* `count` is at least 1. */
 static int is_guard(const unsigned char *bytes, size_t count) {
-  for (size_t i = 0; i < count; i++)
-    if (bytes[i] != GUARD_BYTE) return 0;
-  return 1;
+  return bytes[0] == GUARD_BYTE && !memcmp(bytes, bytes + 1, count - 1);
 }
 
+static void protect(const struct arena *arena, int how) {
+  if (arena->begin < arena->end && mprotect(arena->device + arena->begin, arena->end - arena->begin, how)) abort();
+}
+
+/* Only where blocks are: what was ever used grows, and every page of it would take its time. */
 void open_memory(int device) {
-  const struct arena *arena = &arenas[device];
-  if (arena->top && mprotect(arena->device, arena->top, PROT_READ | PROT_WRITE)) abort();
+  struct arena *arena = &arenas[device];
+  arena->begin = arena_bytes;
+  arena->end = 0;
+  for (const struct thing *block = first_thing(); block; block = block->next) {
+    if (block->kind != BLOCK || block->device != device) continue;
+    const size_t begin = begin_of(block), end = begin + span_of(block->length);
+    if (arena->begin > begin) arena->begin = begin;
+    if (arena->end < end) arena->end = end;
+  }
+  protect(arena, PROT_READ | PROT_WRITE);
 }
 
 const struct thing *close_memory(int device) {
-  const struct arena *arena = &arenas[device];
-  if (arena->top && mprotect(arena->device, arena->top, PROT_NONE)) abort();
+  protect(&arenas[device], PROT_NONE);
   for (const struct thing *block = first_thing(); block; block = block->next) {
     if (block->kind != BLOCK || block->device != device) continue;
     const unsigned char *const bytes = (const unsigned char *)block->bytes;
