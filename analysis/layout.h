@@ -75,6 +75,7 @@ struct cb_draft {
   enum cb_commit commit;         /* asked for by the recipe; a layout may turn ADD into ATOMIC */
   const uint32_t *own_rows; /* bit r % 32 of word r / 32: row r is this region's, and it must write no other, whatever
                              * its nonzeros; NULL: all rows are. Lives while the layout plans */
+  int may_be_joined;  /* the next region may join this one's launch, if it has block_rows */
   int64_t joins_rows; /* block_rows of the region before, whose launch this one may join in turn if its own block_rows
                        * are as many, a multiple or a divisor; 0: it may not */
   int64_t apart_ns;   /* what not joining costs: a launch, and another pass over x and y */
@@ -126,6 +127,11 @@ static inline int cb_owns(const uint32_t *own_rows, int64_t row) {
 }
 /* Makes draft->own_rows an array of the region, which templates ask through `owns(arrays, row)`. */
 void cb_draft_own_rows(struct cb_draft *draft);
+
+/* Whether thread blocks of so many rows can join those that draft->joins_rows says. */
+static inline int cb_draft_may_join(const struct cb_draft *draft, int64_t block_rows) {
+  return draft->joins_rows && (draft->joins_rows % block_rows == 0 || block_rows % draft->joins_rows == 0);
+}
 
 /* What cb_draft_zero_slots does, without zeros; the draft's maker calls it first. */
 void cb_draft_choose_values(struct cb_draft *draft, int zeros);

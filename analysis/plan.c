@@ -23,6 +23,7 @@ struct builder {
   const struct cb_options *options;
   const double *values; /* of the matrix */
   int joins;            /* the next region comes from the same split as the one before it */
+  int may_be_joined;    /* and so will the one behind it */
   const uint32_t *own_rows; /* of the next region; NULL: all */
   struct cb_text line;
 };
@@ -172,10 +173,11 @@ static enum cb_status choose_values(const struct builder *builder, struct cb_dra
   return CB_OK;
 }
 
-/* What the region that comes next may join. */
+/* What the next region may join, and whether another may join it. */
 static void offer_joining(const struct builder *builder, struct cb_draft *draft) {
   const struct cb_plan *plan = builder->plan;
   const struct cb_region *before = &plan->regions[plan->regions_count - 1];
+  draft->may_be_joined = builder->may_be_joined && !builder->own_rows && builder->options->fuse != CB_OFF;
   if (!builder->joins || builder->own_rows || builder->options->fuse == CB_OFF || !before->block_rows) return;
   draft->joins_rows = before->block_rows;
   draft->apart_ns = plan->target.launch_ns + stream_ns(vector_bytes(plan), &plan->target);
@@ -337,6 +339,7 @@ static enum cb_status build_split(struct builder *builder, const struct cb_node 
       if (own) find_own_rows(own, part->csr, part_of, i);
       builder->own_rows = own;
       builder->joins = node->parts[i]->layout && builder->plan->regions_count == first + 1;
+      builder->may_be_joined = builder->plan->regions_count == first && work.part.csr->nnz < part->csr->nnz;
       s = build_node(builder, node->parts[i], &work, diag);
     }
     cb_region_work_release(&work, NULL);

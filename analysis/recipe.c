@@ -4,6 +4,7 @@
 
 #include "analysis/diagonals.h"
 #include "analysis/frequent.h"
+#include "analysis/tiles.h"
 #include "base/integers.h"
 #include "base/memory.h"
 
@@ -62,7 +63,24 @@ static enum cb_status divide_hot_columns(const struct cb_part *part, const struc
   return s;
 }
 
+/* Part 0: nonzeros in tiles that are full enough to be stored whole; part 1: the others. */
+static enum cb_status divide_tiles(const struct cb_part *part, const struct cb_options *options,
+                                   const struct cb_target *target, unsigned char *part_of, struct cb_text *facts,
+                                   struct cb_diag *diag) {
+  const int chosen = cb_tiles_choose(part->csr, target, options);
+  if (chosen < 0)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                   "too few nonzeros are in aligned tiles%s that are %lld %% full; use another recipe, or lower "
+                   "'block-fill'",
+                   options->block_size ? " of that size" : "", (long long)options->block_fill);
+  cb_tiles_divide(part->csr, cb_tile_sizes[chosen], options, part_of);
+  cb_text_add(facts, " (size %d %d) (fill %lld)", cb_tile_sizes[chosen].rows, cb_tile_sizes[chosen].cols,
+              (long long)options->block_fill);
+  return CB_OK;
+}
+
 static const struct cb_split split_long_rows = {"long-rows", 2, 1, divide_long_rows};
+static const struct cb_split split_tiles = {"tiles", 2, 0, divide_tiles};
 static const struct cb_split split_diagonals = {"diagonals", 2, 0, divide_diagonals};
 static const struct cb_split split_hot_columns = {"hot-columns", 2, 0, divide_hot_columns};
 
@@ -76,6 +94,7 @@ static const struct cb_node node_panel = {.layout = "panel"};
 static const struct cb_node node_blocks = {.layout = "blocks"};
 static const struct cb_node node_cb_long = {.split = &split_long_rows, .parts = {&node_cb, &node_cb}};
 static const struct cb_node node_sell_long = {.split = &split_long_rows, .parts = {&node_sell, &node_merge}};
+static const struct cb_node node_tiles = {.split = &split_tiles, .parts = {&node_blocks, &node_sell}};
 static const struct cb_node node_dia_layout = {.layout = "dia"};
 static const struct cb_node node_dia = {.split = &split_diagonals, .parts = {&node_dia_layout, &node_sell}};
 static const struct cb_node node_dia_panel = {.split = &split_diagonals, .parts = {&node_dia_layout, &node_panel}};
@@ -95,6 +114,7 @@ const struct cb_recipe cb_recipe_table[] = {
     {"sell", "sliced ELL with narrow column offsets", &node_sell, NULL},
     {"sell-long", "sell, with rows longer than --long-row as merge", &node_sell_long, NULL},
     {"blocks", "natural dense blocks of 1x2 to 8x8, as finite elements have them", &node_blocks, NULL},
+    {"tiles", "dense tiles as blocks, the rest as sell", &node_tiles, NULL},
     {"dia", "populated diagonals without indices, the rest as sell", &node_dia, NULL},
     {"merge", "equal shares of nonzeros, wherever rows end", &node_merge, NULL},
     {"hot", "entries of x for the hottest columns resident in shared memory", &node_hot, NULL},

@@ -6,6 +6,7 @@
 #include "frontend/coo.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int64_t whole(const struct cb_shape_args *args, int key) {
   return (int64_t)args->value[key];
@@ -306,9 +307,10 @@ static void block_size(const struct cb_shape_args *args, int64_t *rows, int64_t 
   *cols = whole(args, 1) * whole(args, 3);
 }
 
+/* The entries of blocks, and `scattered` others. */
 static int64_t block_row(const struct cb_shape_args *args, int64_t row, int32_t *cols) {
-  enum { MOST = 256 };
-  int32_t blocks[MOST];
+  enum { MOST = 256, MOST_WIDE = 64 };
+  int32_t blocks[MOST], all[MOST * MOST_WIDE + MOST];
   const int64_t width = whole(args, 3);
   const uint64_t block_row = (uint64_t)(row / whole(args, 2));
   const int64_t many = sample(args->seed, block_row, whole(args, 4), 0, whole(args, 1), blocks);
@@ -316,9 +318,14 @@ static int64_t block_row(const struct cb_shape_args *args, int64_t row, int32_t 
   for (int64_t i = 0; i < many * width; i++) {
     const int64_t col = blocks[i / width] * width + i % width;
     if (cb_unit(cb_random(args->seed ^ 1, (uint64_t)row, (uint64_t)col)) >= args->value[5]) continue;
-    if (cols) cols[count] = (int32_t)col;
-    count++;
+    all[count++] = (int32_t)col;
   }
+  if (whole(args, 6)) {
+    count += sample(args->seed ^ 2, (uint64_t)row, whole(args, 6), 0, whole(args, 1) * width, all + count);
+    sort_columns(all, count);
+    count = drop_equal(all, count);
+  }
+  if (cols) memcpy(cols, all, (size_t)count * sizeof *cols);
   return count;
 }
 
@@ -532,10 +539,11 @@ const struct cb_shape cb_shapes[] = {
     {.name = "powerlaw", .help = "row lengths max, max/2, max/3, ... in scrambled order, min at least",
      .size = rectangle, .row = powerlaw_row,
      .keys = {COUNT("rows", 1000), COUNT("cols", CB_AS_FIRST), COUNT("max", 500), COUNT("min", 1)}},
-    {.name = "block", .help = "per_row random blocks of r x c in each block row, filled to a share",
+    {.name = "block", .help = "per_row random blocks of r x c in each block row, filled to a share, and scattered entries in each row",
      .size = block_size, .row = block_row,
      .keys = {{"blocks_r", 100, 0, INT32_MAX / 64, 0}, {"blocks_c", CB_AS_FIRST, 0, INT32_MAX / 64, 0},
-              {"r", 3, 1, 64, 0}, {"c", 3, 1, 64, 0}, {"per_row", 8, 0, 256, 0}, SHARE("fill", 1)}},
+              {"r", 3, 1, 64, 0}, {"c", 3, 1, 64, 0}, {"per_row", 8, 0, 256, 0}, SHARE("fill", 1),
+              {"scattered", 0, 0, 256, 0}}},
     {.name = "hypersparse", .help = "a row is empty unless kept, then has per_row random columns",
      .size = rectangle, .row = hypersparse_row,
      .keys = {COUNT("rows", 100000), COUNT("cols", CB_AS_FIRST), SHARE("keep", 0.001), COUNT("per_row", 4)}},

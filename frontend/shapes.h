@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-enum { CB_SHAPE_KEYS = 6, CB_AS_FIRST = -2, CB_NOT_GIVEN = -1 };
+enum { CB_SHAPE_KEYS = 7, CB_AS_FIRST = -2, CB_NOT_GIVEN = -1 };
 
 struct cb_shape_key {
   const char *name;

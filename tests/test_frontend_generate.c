@@ -108,6 +108,8 @@ static void sizes_and_counts(void **unused) {
       {"tridiagonal,n=1", 1, 1, 1},
       {"powerlaw,rows=4,cols=100,max=60", 4, 100, 60 + 30 + 20 + 15},
       {"block,blocks_r=10,blocks_c=6,r=3,c=2,per_row=4", 30, 12, 240},
+      {"block,blocks_r=10,blocks_c=6,r=3,c=2,per_row=0,scattered=5", 30, 12, 150},
+      {"block,blocks_r=10,blocks_c=6,r=3,c=2,per_row=6,scattered=5", 30, 12, 360},
       {"hypersparse,rows=1000,keep=1,per_row=2", 1000, 1000, 2000},
       {"checker,rows=5,cols=4", 5, 4, 10},
       {"upper,n=10", 10, 10, 55},

@@ -40,6 +40,8 @@ static const struct {
     {"random,rows=300,cols=200,density=0.3", "recipe=cb atomics=on balance=heap form=axpby"},
     {"rmat,scale=11,edge_factor=8", "recipe=hot hot-columns=1000 hot-gather=on"},
     {"rmat,scale=11,edge_factor=8", "recipe=phases phase-columns=1000 phase-set=300"},
+    {"stencil7,n=9,extra=0.5", "recipe=dia fuse=on"},
+    {"long_row,rows=300,cols=9000,long_rows=2,long_length=8000", "recipe=sell-long long-row=99 fuse=on"},
     {"diagonal,n=100", ""},
     {"empty,rows=50,cols=40", ""},
     {"empty,rows=0,cols=0", ""},

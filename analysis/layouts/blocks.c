@@ -8,11 +8,12 @@
  * per lane, so a warp's load reads whole 128-byte lines. An entry of a block that the matrix lacks is stored
  * as 0; when there is one, presence bits are stored, too, for the rare product in which a sum is not finite.
  *
- * How to read it: blocks_plan near the end calls the passes in order. The walk at the top is what all of them
- * use.
+ * How to read it: blocks_plan near the end calls the passes in order. All of them walk along block rows as tiles.h
+ * does.
  */
 #include "analysis/layout.h"
 #include "analysis/sectors.h"
+#include "analysis/tiles.h"
 
 #include "base/integers.h"
 #include "base/memory.h"
@@ -25,22 +26,13 @@ enum {
   WINDOW = 4096,   /* block rows that are sorted together */
   LONGEST = 512,   /* steps of a lane; more take too long one after the other */
   CHUNK = 64,      /* block rows that are counted together */
-  MOST = 8,        /* rows or columns of a block */
   INDEX_BYTES = 2, /* of a column offset, as a rule */
   NO_ROW = -1
 };
 
-/* In the order of the option's words. A size whose `within` (a size that divides it) is too sparse is too
- * sparse, too; -1: none. */
-static const struct size {
-  int rows, cols, within[2];
-} sizes[] = {{1, 2, {-1, -1}}, {2, 1, {-1, -1}}, {2, 2, {0, 1}}, {3, 3, {-1, -1}},
-             {4, 4, {2, 2}},   {5, 5, {-1, -1}}, {6, 6, {3, 2}}, {8, 8, {4, 4}}};
-enum { SIZES = sizeof sizes / sizeof *sizes };
-
 struct state {
   const struct cb_csr *csr;
-  struct size size;
+  struct cb_tile_size size;
   int64_t block_rows, blocks; /* blocks: those with a nonzero */
   uint32_t *count;            /* by block row: its blocks */
   int64_t equal;              /* blocks of every block row, or 0 */
@@ -63,74 +55,23 @@ static void state_release(void *memory) {
   cb_free(state);
 }
 
-static int64_t area(struct size size) {
-  return (int64_t)size.rows * size.cols;
-}
-
-/* ---- the walk over a block row's blocks, by column */
-
-struct walk {
-  const struct cb_csr *csr;
-  int rows; /* of the matrix in this block row */
-  int cols; /* of a block */
-  int64_t next[MOST], end[MOST];
-};
-
-/* A block: nonzeros first[i] … end[i] - 1 of its row i. */
-struct block {
-  int64_t column; /* of blocks */
-  int64_t first[MOST], end[MOST];
-};
-
-static struct walk walk_open(const struct cb_csr *csr, struct size size, int64_t block_row) {
-  struct walk walk = {.csr = csr, .rows = size.rows, .cols = size.cols};
-  const int64_t row = block_row * size.rows;
-  if (csr->rows - row < walk.rows) walk.rows = (int)(csr->rows - row);
-  for (int i = 0; i < walk.rows; i++) {
-    walk.next[i] = cb_csr_row(csr, row + i);
-    walk.end[i] = cb_csr_row(csr, row + i + 1);
-  }
-  return walk;
-}
-
-static int walk_next(struct walk *walk, struct block *block) {
-  const int32_t *columns = walk->csr->col_idx;
-  int32_t least = INT32_MAX;
-  for (int i = 0; i < walk->rows; i++)
-    if (walk->next[i] < walk->end[i] && columns[walk->next[i]] < least) least = columns[walk->next[i]];
-  if (least == INT32_MAX) return 0; /* no column has that number: there are at most that many */
-  block->column = least / walk->cols;
-  const int64_t limit = (block->column + 1) * walk->cols;
-  for (int i = 0; i < walk->rows; i++) {
-    int64_t next = walk->next[i];
-    block->first[i] = next;
-    while (next < walk->end[i] && columns[next] < limit) next++;
-    block->end[i] = walk->next[i] = next;
-  }
-  return 1;
-}
-
 /* ---- size: needs the part; adds the size and the number of blocks */
-
-static int64_t block_rows_of(const struct cb_csr *csr, struct size size) {
-  return cb_divide_up(csr->rows, size.rows);
-}
 
 /* Blocks and nonzeros of every `stride`-th chunk of block rows; counts of block rows go to `count` unless
  * NULL. */
-static int64_t count_blocks(const struct cb_csr *csr, struct size size, int64_t stride, uint32_t *count,
+static int64_t count_blocks(const struct cb_csr *csr, struct cb_tile_size size, int64_t stride, uint32_t *count,
                             int64_t *nonzeros) {
-  const int64_t block_rows = block_rows_of(csr, size);
+  const int64_t block_rows = cb_tile_rows(csr, size);
   int64_t blocks = 0, seen = 0;
 #pragma omp parallel for schedule(dynamic, 16) reduction(+ : blocks, seen)
   for (int64_t chunk = 0; chunk < block_rows; chunk += CHUNK * stride) {
     const int64_t end = chunk + CHUNK < block_rows ? chunk + CHUNK : block_rows;
     for (int64_t block_row = chunk; block_row < end; block_row++) {
-      struct walk walk = walk_open(csr, size, block_row);
-      struct block block;
+      struct cb_tile_walk walk = cb_tile_walk_open(csr, size, block_row);
+      struct cb_tile block;
       uint32_t here = 0;
       for (int i = 0; i < walk.rows; i++) seen += walk.end[i] - walk.next[i];
-      while (walk_next(&walk, &block)) here++;
+      while (cb_tile_walk_next(&walk, &block)) here++;
       if (count) count[block_row] = here;
       blocks += here;
     }
@@ -139,15 +80,15 @@ static int64_t count_blocks(const struct cb_csr *csr, struct size size, int64_t 
   return blocks;
 }
 
-static int is_full(int64_t nonzeros, int64_t blocks, struct size size, int64_t percent) {
-  return (double)nonzeros * 100 >= (double)percent * (double)blocks * (double)area(size);
+static int is_full(int64_t nonzeros, int64_t blocks, struct cb_tile_size size, int64_t percent) {
+  return (double)nonzeros * 100 >= (double)percent * (double)blocks * (double)cb_tile_area(size);
 }
 
 /* Blocks of this size, or -1 when they are too empty. A sample rejects most without a look at the whole. */
-static int64_t blocks_if_full(const struct cb_csr *csr, struct size size, int64_t percent) {
+static int64_t blocks_if_full(const struct cb_csr *csr, struct cb_tile_size size, int64_t percent) {
   enum { STRIDE = 16, ENOUGH = 8, MARGIN = 10 };
   int64_t nonzeros;
-  if (block_rows_of(csr, size) >= CHUNK * STRIDE * ENOUGH) {
+  if (cb_tile_rows(csr, size) >= CHUNK * STRIDE * ENOUGH) {
     const int64_t blocks = count_blocks(csr, size, STRIDE, NULL, &nonzeros);
     if (!is_full(nonzeros, blocks, size, percent > MARGIN ? percent - MARGIN : 0)) return -1;
   }
@@ -155,33 +96,29 @@ static int64_t blocks_if_full(const struct cb_csr *csr, struct size size, int64_
   return is_full(nonzeros, blocks, size, percent) ? blocks : -1;
 }
 
-static int64_t presence_bytes(struct size size) {
-  const int64_t bits = area(size);
+static int64_t presence_bytes(struct cb_tile_size size) {
+  const int64_t bits = cb_tile_area(size);
   return bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
 }
 
-static int64_t stored_bytes(const struct cb_csr *csr, struct size size, int64_t blocks, int64_t value_bytes) {
-  const int64_t presence = blocks * area(size) > csr->nnz ? presence_bytes(size) : 0;
-  return blocks * (area(size) * value_bytes + INDEX_BYTES + presence);
+static int64_t stored_bytes(const struct cb_csr *csr, struct cb_tile_size size, int64_t blocks, int64_t value_bytes) {
+  const int64_t presence = blocks * cb_tile_area(size) > csr->nnz ? presence_bytes(size) : 0;
+  return blocks * (cb_tile_area(size) * value_bytes + INDEX_BYTES + presence);
 }
 
-/* The size of fewest bytes among those that are full enough. Blocks of more than 16 entries keep a lane busy
- * for long, so they need a matrix that occupies the device with fewer of them. */
+/* The size of fewest bytes among those that are full enough. */
 static int auto_size(const struct cb_csr *csr, const struct cb_options *options,
                      const struct cb_target *target, int64_t value_bytes) {
-  enum { LARGE = 16, LARGE_BLOCKS = 512 };
-  int64_t blocks[SIZES], least = INT64_MAX;
+  int64_t blocks[CB_TILE_SIZES], least = INT64_MAX;
   int best = -1;
-  for (int i = 0; i < SIZES; i++) {
+  for (int i = 0; i < CB_TILE_SIZES; i++) {
     blocks[i] = -1;
-    if ((sizes[i].within[0] >= 0 && blocks[sizes[i].within[0]] < 0) ||
-        (sizes[i].within[1] >= 0 && blocks[sizes[i].within[1]] < 0))
+    if ((cb_tile_sizes[i].within[0] >= 0 && blocks[cb_tile_sizes[i].within[0]] < 0) ||
+        (cb_tile_sizes[i].within[1] >= 0 && blocks[cb_tile_sizes[i].within[1]] < 0))
       continue;
-    blocks[i] = blocks_if_full(csr, sizes[i], options->block_fill);
-    if (blocks[i] < 0 ||
-        (area(sizes[i]) > LARGE && blocks[i] < LARGE_BLOCKS * (int64_t)target->multiprocessors))
-      continue;
-    const int64_t bytes = stored_bytes(csr, sizes[i], blocks[i], value_bytes);
+    blocks[i] = blocks_if_full(csr, cb_tile_sizes[i], options->block_fill);
+    if (blocks[i] < 0 || !cb_tiles_are_enough(cb_tile_sizes[i], blocks[i], target)) continue;
+    const int64_t bytes = stored_bytes(csr, cb_tile_sizes[i], blocks[i], value_bytes);
     if (bytes >= least) continue;
     least = bytes;
     best = i;
@@ -195,14 +132,14 @@ static enum cb_status choose_size(struct state *state, const struct cb_draft *dr
   int best = (int)options->block_size - 1;
   if (best < 0)
     best = auto_size(state->csr, options, draft->target, value_bytes);
-  else if (blocks_if_full(state->csr, sizes[best], options->block_fill) < 0)
+  else if (blocks_if_full(state->csr, cb_tile_sizes[best], options->block_fill) < 0)
     best = -1;
   if (best < 0)
     return cb_fail(diag, CB_ERR_UNSUPPORTED,
                    "no natural blocks%s are %lld %% full; use another recipe, or lower 'block-fill'",
                    options->block_size ? " of that size" : "", (long long)options->block_fill);
-  state->size = sizes[best];
-  state->block_rows = block_rows_of(state->csr, state->size);
+  state->size = cb_tile_sizes[best];
+  state->block_rows = cb_tile_rows(state->csr, state->size);
   return CB_OK;
 }
 
@@ -258,7 +195,7 @@ static int64_t count_steps(struct state *state) {
 
 /* Stored bytes of a block: its values, or what is left without. */
 static int64_t block_bytes(const struct state *state, const struct cb_draft *draft) {
-  return draft->value_bytes ? area(state->size) * draft->value_bytes : INDEX_BYTES;
+  return draft->value_bytes ? cb_tile_area(state->size) * draft->value_bytes : INDEX_BYTES;
 }
 
 static int fits_l2(const struct state *state, const struct cb_draft *draft) {
@@ -313,11 +250,11 @@ static int32_t *sorted_rows(const struct state *state) {
 }
 
 /* Sorting must save a tenth of the slots, or be what makes them few enough; in L2 the order's load weighs
- * more. */
+ * more, and so does a launch that another region could share. */
 static enum cb_status choose_order(struct state *state, const struct cb_draft *draft, struct cb_diag *diag) {
   int64_t steps = count_steps(state);
   const int too_much = pads_too_much(state, draft, steps);
-  if (!state->equal && (too_much || !fits_l2(state, draft))) {
+  if (!state->equal && (too_much || (!draft->may_be_joined && !fits_l2(state, draft)))) {
     state->order = sorted_rows(state);
     if (!state->order) return cb_fail_memory(diag, "sorted block rows", (uint64_t)state->places * 4);
     const int64_t sorted = count_steps(state);
@@ -364,18 +301,18 @@ static int64_t slot_of(const struct state *state, int64_t slice, int64_t in_slic
 
 /* Values of a lane that one load reads: up to 16 bytes. Wide values: what divides the block's area, or one by
  * one. Values of one or two bytes would make many small loads: what fits the area, and a rest one by one. */
-static int64_t vector_of(struct size size, int64_t value_bytes) {
+static int64_t vector_of(struct cb_tile_size size, int64_t value_bytes) {
   int64_t vector = value_bytes ? 16 / value_bytes : 1;
   if (value_bytes > 2)
-    while (area(size) % vector) vector /= 2;
-  while (area(size) < vector) vector /= 2;
+    while (cb_tile_area(size) % vector) vector /= 2;
+  while (cb_tile_area(size) < vector) vector /= 2;
   return vector;
 }
 
 /* Value slot of value j of the block in `slot`. */
-static int64_t value_slot(struct size size, int64_t vector, int64_t slot, int64_t j) {
-  const int64_t step = slot / LANES * LANES * area(size), lane = slot % LANES;
-  if (j >= area(size) / vector * vector) return step + j * LANES + lane;
+static int64_t value_slot(struct cb_tile_size size, int64_t vector, int64_t slot, int64_t j) {
+  const int64_t step = slot / LANES * LANES * cb_tile_area(size), lane = slot % LANES;
+  if (j >= cb_tile_area(size) / vector * vector) return step + j * LANES + lane;
   return step + j / vector * vector * LANES + lane * vector + j % vector;
 }
 
@@ -385,9 +322,9 @@ static int64_t first_column(const struct state *state, int64_t slice) {
   for (int64_t i = 0; i < places; i++) {
     const int64_t block_row = block_row_at(state, slice * places + i);
     if (block_row == NO_ROW) continue;
-    struct walk walk = walk_open(state->csr, state->size, block_row);
-    struct block block;
-    if (walk_next(&walk, &block) && block.column < least) least = block.column;
+    struct cb_tile_walk walk = cb_tile_walk_open(state->csr, state->size, block_row);
+    struct cb_tile block;
+    if (cb_tile_walk_next(&walk, &block) && block.column < least) least = block.column;
   }
   return least == INT64_MAX ? 0 : least;
 }
@@ -411,9 +348,9 @@ static void draft_columns(struct cb_draft *draft, struct state *state) {
       for (int64_t i = 0; i < places; i++) {
         const int64_t block_row = block_row_at(state, slice * places + i);
         if (block_row == NO_ROW) continue;
-        struct walk walk = walk_open(state->csr, state->size, block_row);
-        struct block block;
-        for (int64_t k = 0; walk_next(&walk, &block); k++) {
+        struct cb_tile_walk walk = cb_tile_walk_open(state->csr, state->size, block_row);
+        struct cb_tile block;
+        for (int64_t k = 0; cb_tile_walk_next(&walk, &block); k++) {
           offsets[slot_of(state, slice, i, k)] = (uint32_t)(block.column - first[slice]);
           inner += inner_area(state, walk.rows, block.column);
           cut += (block.column + 1) * state->size.cols > state->csr->cols;
@@ -471,17 +408,17 @@ static void draft_presence(struct cb_draft *draft, const struct state *state) {
 static int64_t choose_batch(const struct state *state, const struct cb_draft *draft) {
   const int64_t threads = state->slices * LANES / draft->target->multiprocessors;
   const int64_t values = threads <= 512 ? 36 : threads <= 1024 ? 18 : 9;
-  int64_t batch = values / area(state->size);
+  int64_t batch = values / cb_tile_area(state->size);
   if (draft->options->block_batch) batch = draft->options->block_batch;
   if (batch > 8) batch = 8;
-  if (batch * area(state->size) > 64) batch = 64 / area(state->size); /* more have no registers */
+  if (batch * cb_tile_area(state->size) > 64) batch = 64 / cb_tile_area(state->size); /* more have no registers */
   if (batch > state->longest) batch = state->longest;
   return batch > 1 ? batch : 1;
 }
 
 static void draft_text(struct cb_draft *draft, const struct state *state) {
   const int64_t vector = vector_of(state->size, draft->value_bytes);
-  const int64_t rest = area(state->size) % vector; /* values that the vectors leave */
+  const int64_t rest = cb_tile_area(state->size) % vector; /* values that the vectors leave */
   cb_draft_constant(draft, "kBlockRows", state->size.rows, "plan: the size of a block");
   cb_draft_constant(draft, "kBlockCols", state->size.cols, "plan");
   cb_draft_constant(draft, "kBatch", choose_batch(state, draft),
@@ -506,7 +443,7 @@ static void draft_text(struct cb_draft *draft, const struct state *state) {
 
 /* What leaves registers for a batch of values; asked for nothing, the compiler aims lower and spills. */
 static int blocks_per_sm(const struct cb_draft *draft, const struct state *state) {
-  const int64_t values = choose_batch(state, draft) * area(state->size);
+  const int64_t values = choose_batch(state, draft) * cb_tile_area(state->size);
   const int64_t registers = values * (int64_t)cb_type_size(draft->vector_type) / 4;
   if (registers <= 18) return state->absent ? 4 : 5;
   if (registers <= 36) return state->absent ? 2 : 3;
@@ -527,30 +464,31 @@ static void draft_region(struct cb_draft *draft, struct state *state) {
                  state->slices + 1);
   draft_columns(draft, state);
   if (state->absent)
-    cb_draft_fact(draft, "absent", "%lld", (long long)(state->blocks * area(state->size) - state->csr->nnz));
+    cb_draft_fact(draft, "absent", "%lld", (long long)(state->blocks * cb_tile_area(state->size) - state->csr->nnz));
   if ((state->absent || state->cut) && draft->value_bytes) cb_draft_zero_slots(draft);
   cb_draft_values(draft, "values", "per step, in groups of one load, a group of each lane",
-                  steps * LANES * area(state->size));
+                  steps * LANES * cb_tile_area(state->size));
   draft_places(draft, state);
   draft_text(draft, state);
   draft->region.blocks = state->slices / WARPS;
+  draft->region.block_rows = state->order ? 0 : WARPS * LANES / state->lanes * state->size.rows;
   draft->region.blocks_per_sm = blocks_per_sm(draft, state);
   draft->region.commit = draft->commit;
 }
 
 static void visit_slice(const struct state *state, int64_t slice, struct cb_sector_sink *sink) {
   const int64_t places = LANES / state->lanes;
-  struct walk walks[LANES];
+  struct cb_tile_walk walks[LANES];
   for (int64_t i = 0; i < places; i++) {
     const int64_t block_row = block_row_at(state, slice * places + i);
-    walks[i] = block_row == NO_ROW ? (struct walk){.csr = state->csr}
-                                   : walk_open(state->csr, state->size, block_row);
+    walks[i] = block_row == NO_ROW ? (struct cb_tile_walk){.csr = state->csr}
+                                   : cb_tile_walk_open(state->csr, state->size, block_row);
   }
   for (int64_t step = state->first_step[slice]; step < state->first_step[slice + 1]; step++) {
     cb_sector_load(sink);
     for (int64_t lane = 0; lane < LANES; lane++) {
-      struct block block;
-      if (!walk_next(&walks[lane / state->lanes], &block)) continue;
+      struct cb_tile block;
+      if (!cb_tile_walk_next(&walks[lane / state->lanes], &block)) continue;
       for (int64_t j = 0; j < state->size.cols; j++) cb_sector_ask(sink, block.column * state->size.cols + j);
     }
   }
@@ -598,7 +536,7 @@ static unsigned char *target_of(const struct cb_region *region, unsigned char *c
 
 /* Puts a block's nonzeros into its slot; returns its presence bits. */
 static uint64_t pack_block(const struct state *state, const struct cb_region_work *work,
-                           const struct block *block, int rows, int64_t vector, int64_t slot,
+                           const struct cb_tile *block, int rows, int64_t vector, int64_t slot,
                            const struct cb_slot_map *map) {
   uint64_t present = 0;
   for (int i = 0; i < rows; i++)
@@ -626,9 +564,9 @@ static enum cb_status blocks_pack(const struct cb_region *region, const struct c
     for (int64_t i = 0; i < places; i++) {
       const int64_t block_row = block_row_at(state, slice * places + i);
       if (block_row == NO_ROW) continue;
-      struct walk walk = walk_open(state->csr, state->size, block_row);
-      struct block block;
-      for (int64_t k = 0; walk_next(&walk, &block); k++) {
+      struct cb_tile_walk walk = cb_tile_walk_open(state->csr, state->size, block_row);
+      struct cb_tile block;
+      for (int64_t k = 0; cb_tile_walk_next(&walk, &block); k++) {
         const int64_t slot = slot_of(state, slice, i, k);
         const uint64_t present = pack_block(state, work, &block, walk.rows, vector, slot, map);
         for (int64_t b = 0; presence && b < bytes; b++)

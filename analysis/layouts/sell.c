@@ -403,13 +403,18 @@ static int64_t slices_ns(const struct state *state, const struct cb_target *targ
   return predict_ns(state, target, state->first_step[state->slices], longest_slice(state));
 }
 
-/* Joins the thread blocks of the region before, if that may be and is cheaper: rows in order, a lane for each. */
+/* Joins the thread blocks of the region before, if that may be and is cheaper: rows in order, as few lanes for each as
+ * fit. */
 static enum cb_status try_joining(struct state *state, const struct cb_draft *draft, struct cb_diag *diag) {
   struct cb_options natural = *draft->options;
   struct state joined = {0};
   if (!draft->joins_rows || natural.sell_sort == CB_ON || natural.sell_vary == CB_ON) return CB_OK;
   natural.sell_sort = natural.sell_vary = CB_OFF;
-  if (!natural.sell_lanes) natural.sell_lanes = 1;
+  const int chosen = natural.sell_lanes != 0;
+  if (!chosen) natural.sell_lanes = 1;
+  while (!chosen && natural.sell_lanes < LANES && !cb_draft_may_join(draft, WARPS * LANES / natural.sell_lanes))
+    natural.sell_lanes *= 2;
+  if (!cb_draft_may_join(draft, WARPS * LANES / natural.sell_lanes)) return CB_OK;
   const enum cb_status s = cut_slices(&joined, draft, &natural, diag);
   if (!s && (natural.fuse == CB_ON ||
              slices_ns(&joined, draft->target) <= slices_ns(state, draft->target) + draft->apart_ns)) {

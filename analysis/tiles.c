@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Tiles that are full enough to be stored whole: see tiles.h. */
+#include "analysis/tiles.h"
+
+#include <string.h>
+
+const struct cb_tile_size cb_tile_sizes[CB_TILE_SIZES] = {
+    {1, 2, {-1, -1}}, {2, 1, {-1, -1}}, {2, 2, {0, 1}}, {3, 3, {-1, -1}},
+    {4, 4, {2, 2}},   {5, 5, {-1, -1}}, {6, 6, {3, 2}}, {8, 8, {4, 4}}};
+
+static int64_t entries_of(const struct cb_tile_walk *walk, const struct cb_tile *tile) {
+  int64_t entries = 0;
+  for (int i = 0; i < walk->rows; i++) entries += tile->end[i] - tile->first[i];
+  return entries;
+}
+
+static int is_full(int64_t entries, struct cb_tile_size size, const struct cb_options *options) {
+  return entries * 100 >= options->block_fill * cb_tile_area(size);
+}
+
+/* Of what was looked at. */
+struct census {
+  int64_t tiles, inside; /* full ones, and their nonzeros */
+  int64_t nonzeros;      /* all */
+};
+
+/* Every `stride`-th chunk of rows of tiles. */
+static struct census count_full(const struct cb_csr *csr, struct cb_tile_size size, const struct cb_options *options,
+                                int64_t stride) {
+  enum { CHUNK = 64 };
+  const int64_t tile_rows = cb_tile_rows(csr, size);
+  int64_t tiles = 0, inside = 0, nonzeros = 0;
+#pragma omp parallel for schedule(dynamic, 16) reduction(+ : tiles, inside, nonzeros)
+  for (int64_t chunk = 0; chunk < tile_rows; chunk += CHUNK * stride) {
+    for (int64_t tile_row = chunk; tile_row < cb_smaller(chunk + CHUNK, tile_rows); tile_row++) {
+      struct cb_tile_walk walk = cb_tile_walk_open(csr, size, tile_row);
+      struct cb_tile tile;
+      while (cb_tile_walk_next(&walk, &tile)) {
+        const int64_t entries = entries_of(&walk, &tile);
+        const int full = is_full(entries, size, options);
+        nonzeros += entries;
+        inside += full ? entries : 0;
+        tiles += full;
+      }
+    }
+  }
+  return (struct census){tiles, inside, nonzeros};
+}
+
+int cb_tiles_choose(const struct cb_csr *csr, const struct cb_target *target, const struct cb_options *options) {
+  enum { SAMPLED = 1 << 17, /* rows from which on a sample will do */
+         STRIDE = 16,
+         OF_TILE = 2, /* bytes of indices, about */
+         OF_NONZERO = 3 };
+  const int64_t stride = csr->rows < SAMPLED ? 1 : STRIDE;
+  const struct cb_types types = cb_precision_types((enum cb_precision)options->type);
+  const double value = (double)cb_type_size(types.matrix);
+  double least = 0.95;
+  int best = -1;
+  for (int i = 0; i < CB_TILE_SIZES; i++) {
+    const struct cb_tile_size size = cb_tile_sizes[i];
+    if (options->block_size && options->block_size != i + 1) continue;
+    const struct census census = count_full(csr, size, options, stride);
+    if (!options->block_size && !cb_tiles_are_enough(size, census.tiles * stride, target)) continue;
+    const double whole = (double)census.nonzeros * (value + OF_NONZERO);
+    const double tiled = (double)census.tiles * ((double)cb_tile_area(size) * value + OF_TILE) +
+                         (double)(census.nonzeros - census.inside) * (value + OF_NONZERO);
+    if (tiled >= least * whole) continue;
+    least = tiled / whole;
+    best = i;
+  }
+  return best;
+}
+
+void cb_tiles_divide(const struct cb_csr *csr, struct cb_tile_size size, const struct cb_options *options,
+                     unsigned char *part_of) {
+#pragma omp parallel for schedule(dynamic, 256)
+  for (int64_t tile_row = 0; tile_row < cb_tile_rows(csr, size); tile_row++) {
+    struct cb_tile_walk walk = cb_tile_walk_open(csr, size, tile_row);
+    struct cb_tile tile;
+    while (cb_tile_walk_next(&walk, &tile)) {
+      const int part = !is_full(entries_of(&walk, &tile), size, options);
+      for (int i = 0; i < walk.rows; i++)
+        memset(part_of + tile.first[i], part, (size_t)(tile.end[i] - tile.first[i]));
+    }
+  }
+}

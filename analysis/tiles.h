@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Aligned tiles of r × c entries: the sizes, the walk along a row of tiles, and which tiles are full enough to be
+ * stored whole. The layout blocks calls them natural blocks.
+ */
+#ifndef CBGEN_ANALYSIS_TILES_H
+#define CBGEN_ANALYSIS_TILES_H
+
+#include "analysis/options.h"
+#include "analysis/target.h"
+#include "base/integers.h"
+#include "frontend/csr.h"
+
+enum { CB_TILE_SIZES = 8, CB_TILE_MOST = 8 /* rows or columns of a tile */ };
+
+/* In the order of the words of option block-size. A size whose `within` (a size that divides it) is too sparse is too
+ * sparse, too; -1: none. */
+struct cb_tile_size {
+  int rows, cols, within[2];
+};
+extern const struct cb_tile_size cb_tile_sizes[CB_TILE_SIZES];
+
+static inline int64_t cb_tile_area(struct cb_tile_size size) {
+  return (int64_t)size.rows * size.cols;
+}
+
+/* Rows of tiles. */
+static inline int64_t cb_tile_rows(const struct cb_csr *csr, struct cb_tile_size size) {
+  return cb_divide_up(csr->rows, size.rows);
+}
+
+/* ---- the walk over the tiles of a row that have a nonzero, by column */
+
+struct cb_tile_walk {
+  const struct cb_csr *csr;
+  int rows; /* of the matrix in this row of tiles */
+  int cols; /* of a tile */
+  int64_t next[CB_TILE_MOST], end[CB_TILE_MOST];
+};
+
+/* Nonzeros first[i] … end[i] - 1 are those of its row i. */
+struct cb_tile {
+  int64_t column; /* of tiles */
+  int64_t first[CB_TILE_MOST], end[CB_TILE_MOST];
+};
+
+static inline struct cb_tile_walk cb_tile_walk_open(const struct cb_csr *csr, struct cb_tile_size size,
+                                                    int64_t tile_row) {
+  struct cb_tile_walk walk = {.csr = csr, .rows = size.rows, .cols = size.cols};
+  const int64_t row = tile_row * size.rows;
+  if (csr->rows - row < walk.rows) walk.rows = (int)(csr->rows - row);
+  for (int i = 0; i < walk.rows; i++) {
+    walk.next[i] = cb_csr_row(csr, row + i);
+    walk.end[i] = cb_csr_row(csr, row + i + 1);
+  }
+  return walk;
+}
+
+/* Returns 0 behind the last one. */
+static inline int cb_tile_walk_next(struct cb_tile_walk *walk, struct cb_tile *tile) {
+  const int32_t *columns = walk->csr->col_idx;
+  int32_t least = INT32_MAX;
+  for (int i = 0; i < walk->rows; i++)
+    if (walk->next[i] < walk->end[i] && columns[walk->next[i]] < least) least = columns[walk->next[i]];
+  if (least == INT32_MAX) return 0; /* no column has that number: there are at most that many */
+  tile->column = least / walk->cols;
+  const int64_t limit = (tile->column + 1) * walk->cols;
+  for (int i = 0; i < walk->rows; i++) {
+    int64_t next = walk->next[i];
+    tile->first[i] = next;
+    while (next < walk->end[i] && columns[next] < limit) next++;
+    tile->end[i] = walk->next[i] = next;
+  }
+  return 1;
+}
+
+/* ---- full tiles */
+
+/* The size for which tiles that are options->block_fill percent full, stored whole, and the rest with a column offset
+ * each take the fewest bytes: an index into cb_tile_sizes, or -1 when that saves less than a twentieth. Large matrices
+ * are sampled. */
+int cb_tiles_choose(const struct cb_csr *csr, const struct cb_target *target, const struct cb_options *options);
+
+/* Tiles of more than 16 entries keep a lane busy for long, so they need a matrix that occupies the device with fewer
+ * of them. */
+static inline int cb_tiles_are_enough(struct cb_tile_size size, int64_t tiles, const struct cb_target *target) {
+  enum { LARGE = 16, LARGE_TILES = 512 };
+  return cb_tile_area(size) <= LARGE || tiles >= LARGE_TILES * (int64_t)target->multiprocessors;
+}
+
+/* Sets part_of to 0 for nonzeros in full tiles of this size, to 1 for the others. */
+void cb_tiles_divide(const struct cb_csr *csr, struct cb_tile_size size, const struct cb_options *options,
+                     unsigned char *part_of);
+
+#endif
