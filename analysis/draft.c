@@ -122,8 +122,9 @@ static void bake(struct cb_draft *draft, struct cb_array *array, const void *ele
   array->baked = table;
 }
 
-void cb_draft_index(struct cb_draft *draft, const char *name, const char *meaning, void *elements, int wide,
-                    int64_t count) {
+/* `sequence`: elements that are an affine sequence become one. */
+static void add_index(struct cb_draft *draft, const char *name, const char *meaning, void *elements, int wide,
+                      int64_t count, int sequence) {
   struct cb_array *array = elements ? add_array(draft, name, meaning, CB_ROLE_INDEX, CB_U8, count) : NULL;
   if (!array) {
     cb_free(elements);
@@ -132,7 +133,7 @@ void cb_draft_index(struct cb_draft *draft, const char *name, const char *meanin
   }
   array->largest = (int64_t)largest_of(elements, wide, count);
   array->type = cb_type_for((uint64_t)array->largest);
-  if (is_affine(elements, wide, count, array)) array->storage = CB_AFFINE;
+  if (sequence && is_affine(elements, wide, count, array)) array->storage = CB_AFFINE;
   else array->storage = count <= draft->options->bake_limit ? CB_BAKED : CB_STORED;
   if (array->storage != CB_AFFINE) array->base = array->step = 0;
   if (array->storage == CB_BAKED) bake(draft, array, elements, wide);
@@ -144,11 +145,16 @@ void cb_draft_index(struct cb_draft *draft, const char *name, const char *meanin
   }
 }
 
+void cb_draft_index(struct cb_draft *draft, const char *name, const char *meaning, void *elements, int wide,
+                    int64_t count) {
+  add_index(draft, name, meaning, elements, wide, count, 1);
+}
+
 void cb_draft_own_rows(struct cb_draft *draft) {
   const int64_t rows = draft->work.part.csr->rows, words = cb_divide_up(rows, 32);
   uint32_t *bits = cb_alloc((size_t)words, sizeof *bits);
   if (bits) memcpy(bits, draft->own_rows, (size_t)words * sizeof *bits);
-  cb_draft_index(draft, "own_rows", "a bit per row: this region writes it", bits, 0, words);
+  add_index(draft, "own_rows", "a bit per row: this region writes it", bits, 0, words, 0);
   cb_draft_include(draft, "region", "common/owns.cu.in");
 }
 

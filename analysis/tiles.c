@@ -25,8 +25,8 @@ struct census {
 };
 
 /* Every `stride`-th chunk of rows of tiles. */
-static struct census count_full(const struct cb_csr *csr, struct cb_tile_size size, const struct cb_options *options,
-                                int64_t stride) {
+static struct census count_full(const struct cb_csr *csr, struct cb_tile_size size,
+                                const struct cb_options *options, int64_t stride) {
   enum { CHUNK = 64 };
   const int64_t tile_rows = cb_tile_rows(csr, size);
   int64_t tiles = 0, inside = 0, nonzeros = 0;
@@ -47,11 +47,14 @@ static struct census count_full(const struct cb_csr *csr, struct cb_tile_size si
   return (struct census){tiles, inside, nonzeros};
 }
 
-int cb_tiles_choose(const struct cb_csr *csr, const struct cb_target *target, const struct cb_options *options) {
-  enum { SAMPLED = 1 << 17, /* rows from which on a sample will do */
-         STRIDE = 16,
-         OF_TILE = 2, /* bytes of indices, about */
-         OF_NONZERO = 3 };
+int cb_tiles_choose(const struct cb_csr *csr, const struct cb_target *target,
+                    const struct cb_options *options) {
+  enum {
+    SAMPLED = 1 << 17, /* rows from which on a sample will do */
+    STRIDE = 16,
+    OF_TILE = 2, /* bytes of indices, about */
+    OF_NONZERO = 3
+  };
   const int64_t stride = csr->rows < SAMPLED ? 1 : STRIDE;
   const struct cb_types types = cb_precision_types((enum cb_precision)options->type);
   const double value = (double)cb_type_size(types.matrix);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Aligned tiles of r × c entries: the sizes, the walk along a row of tiles, and which tiles are full enough to be
- * stored whole. The layout blocks calls them natural blocks.
+/* Aligned tiles of r × c entries: the sizes, the walk along a row of tiles, and which tiles are full enough
+ * to be stored whole. The layout blocks calls them natural blocks.
  */
 #ifndef CBGEN_ANALYSIS_TILES_H
 #define CBGEN_ANALYSIS_TILES_H
@@ -12,8 +12,8 @@
 
 enum { CB_TILE_SIZES = 8, CB_TILE_MOST = 8 /* rows or columns of a tile */ };
 
-/* In the order of the words of option block-size. A size whose `within` (a size that divides it) is too sparse is too
- * sparse, too; -1: none. */
+/* In the order of the words of option block-size. A size whose `within` (a size that divides it) is too
+ * sparse is too sparse, too; -1: none. */
 struct cb_tile_size {
   int rows, cols, within[2];
 };
@@ -75,14 +75,16 @@ static inline int cb_tile_walk_next(struct cb_tile_walk *walk, struct cb_tile *t
 
 /* ---- full tiles */
 
-/* The size for which tiles that are options->block_fill percent full, stored whole, and the rest with a column offset
- * each take the fewest bytes: an index into cb_tile_sizes, or -1 when that saves less than a twentieth. Large matrices
- * are sampled. */
-int cb_tiles_choose(const struct cb_csr *csr, const struct cb_target *target, const struct cb_options *options);
+/* The size for which tiles that are options->block_fill percent full, stored whole, and the rest with a
+ * column offset each take the fewest bytes: an index into cb_tile_sizes, or -1 when that saves less than a
+ * twentieth. Large matrices are sampled. */
+int cb_tiles_choose(const struct cb_csr *csr, const struct cb_target *target,
+                    const struct cb_options *options);
 
-/* Tiles of more than 16 entries keep a lane busy for long, so they need a matrix that occupies the device with fewer
- * of them. */
-static inline int cb_tiles_are_enough(struct cb_tile_size size, int64_t tiles, const struct cb_target *target) {
+/* Tiles of more than 16 entries keep a lane busy for long, so they need a matrix that occupies the device
+ * with fewer of them. */
+static inline int cb_tiles_are_enough(struct cb_tile_size size, int64_t tiles,
+                                      const struct cb_target *target) {
   enum { LARGE = 16, LARGE_TILES = 512 };
   return cb_tile_area(size) <= LARGE || tiles >= LARGE_TILES * (int64_t)target->multiprocessors;
 }

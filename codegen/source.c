@@ -178,8 +178,9 @@ static const char *members_text(struct emitter *emitter, const struct cb_region 
 
 static const char *affine_text(struct emitter *emitter, const struct cb_array *array) {
   const long long base = array->base, step = array->step;
+  const char *i = array->largest > INT32_MAX ? "int64_t(i)" : "i";
   if (!step) return number(emitter, base);
-  const char *product = step == 1 ? "i" : cb_arena_format(&emitter->arena, "%lld * i", step);
+  const char *product = step == 1 ? i : cb_arena_format(&emitter->arena, "%lld * %s", step, i);
   if (!base || !product) return product;
   return cb_arena_format(&emitter->arena, "%lld + %s", base, product);
 }

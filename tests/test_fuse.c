@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Parts of a split in one launch: when that happens, what the text says then, and products against the oracle. */
+/* Parts of a split in one launch: when that happens, what the text says then, and products against the
+ * oracle. */
 #include "kernels.h"
 
 #include "analysis/plan.h"
@@ -59,7 +60,8 @@ static void auto_fuses_what_is_predicted_to_gain(void **state) {
 /* Orders that were asked for leave nothing to join. */
 static void an_order_of_its_own_stays_apart(void **state) {
   (void)state;
-  static const char *const settings[] = {"recipe=dia fuse=on sell-sort=on", "recipe=dia fuse=on sell-vary=on"};
+  static const char *const settings[] = {"recipe=dia fuse=on sell-sort=on",
+                                         "recipe=dia fuse=on sell-vary=on"};
   for (size_t i = 0; i < LENGTH(settings); i++) {
     struct kernel kernel = kernel_of("stencil7,n=12,extra=0.3", settings[i]);
     assert_int_equal(kernel.plan->launches_count, 2);
@@ -76,8 +78,8 @@ static enum cb_status verify_text(struct kernel *kernel, struct cb_verify_report
   return cb_verify(&one, &options, report, &diag);
 }
 
-/* A row that one thread takes through both regions needs no barrier; without a barrier that is needed, the emulator
- * sees it. */
+/* A row that one thread takes through both regions needs no barrier; without a barrier that is needed, the
+ * emulator sees it. */
 static void sums_wait_for_a_barrier_where_threads_differ(void **state) {
   (void)state;
   static const char barrier[] = "__syncthreads();";
@@ -96,7 +98,8 @@ static void sums_wait_for_a_barrier_where_threads_differ(void **state) {
   release_kernel(&others);
 }
 
-/* Nonzeros of full tiles go to the blocks, all others to the rest; a matrix with few full tiles is refused. */
+/* Nonzeros of full tiles go to the blocks, all others to the rest; a matrix with few full tiles is refused.
+ */
 static void tiles_are_split_off(void **state) {
   (void)state;
   struct cb_diag diag = {0};
@@ -166,7 +169,8 @@ static void regions_that_do_not_fit_stay_apart(void **state) {
   release_kernel(&kernel);
 }
 
-/* Asked of one row for all of them, a region writes rows that are another's, or not all of its own: verify sees it. */
+/* Asked of one row for all of them, a region writes rows that are another's, or not all of its own: verify
+ * sees it. */
 static void rows_have_one_owner(void **state) {
   (void)state;
   static const char question[] = "owns(arrays, row)";
@@ -208,16 +212,21 @@ static void products_match_the_oracle(void **state) {
       {"stencil5,n=24,extra=0.5,values=integers", "values=fixed"},
       /* tiles */
       {"block,blocks_r=100,per_row=3,scattered=4", "recipe=tiles"},
-      {"block,blocks_r=100,per_row=3,scattered=4", "recipe=tiles block-lanes=8"}, /* 96 rows of a thread block */
+      {"block,blocks_r=100,per_row=3,scattered=4",
+       "recipe=tiles block-lanes=8"}, /* 96 rows of a thread block */
       {"block,blocks_r=90,r=4,c=4,per_row=3,scattered=7,values=ones", "recipe=tiles values=fixed"},
       {"block,blocks_r=200,r=1,c=2,per_row=5,scattered=3", "recipe=tiles block-lanes=32 sell-lanes=1"},
-      {"block,blocks_r=200,r=2,c=2,per_row=9,scattered=3,fill=0.95", "recipe=tiles block-fill=75 sell-lanes=2"},
+      {"block,blocks_r=200,r=2,c=2,per_row=9,scattered=3,fill=0.95",
+       "recipe=tiles block-fill=75 sell-lanes=2"},
       {"block,blocks_r=40,r=5,c=5,per_row=3,scattered=9", "recipe=tiles block-size=5x5"},
       /* rows of their own */
       {"long_row,rows=900,cols=9000,per_row=5,long_rows=3,long_length=8000", "recipe=sell-long long-row=99"},
-      {"long_row,rows=900,cols=9000,per_row=5,long_rows=3,long_length=8000", "recipe=sell-long long-row=99 sell-sort=on"},
-      {"long_row,rows=900,cols=9000,per_row=5,long_rows=3,long_length=8000", "recipe=sell-long long-row=99 sell-vary=on"},
-      {"long_row,rows=900,cols=5000,per_row=5,long_rows=3,long_length=4000", "recipe=cb-long long-row=99 th1=0 unit-budget=512"},
+      {"long_row,rows=900,cols=9000,per_row=5,long_rows=3,long_length=8000",
+       "recipe=sell-long long-row=99 sell-sort=on"},
+      {"long_row,rows=900,cols=9000,per_row=5,long_rows=3,long_length=8000",
+       "recipe=sell-long long-row=99 sell-vary=on"},
+      {"long_row,rows=900,cols=5000,per_row=5,long_rows=3,long_length=4000",
+       "recipe=cb-long long-row=99 th1=0 unit-budget=512"},
       {"powerlaw,rows=300,cols=900,max=700,min=0", "recipe=sell-long long-row=20 sell-lanes=4"},
       {"powerlaw,rows=300,cols=900,max=700,min=0", "recipe=cb-long long-row=20 team=1"},
       {"arrow,n=200,width=3", "recipe=sell-long long-row=5 values=fixed"},
@@ -225,8 +234,12 @@ static void products_match_the_oracle(void **state) {
       {"one_row,cols=500", "recipe=cb-long long-row=5"},
       {"hypersparse,rows=5000,cols=300,keep=0.02,per_row=30", "recipe=sell-long long-row=5"},
   };
-  static const char *const kinds[] = {"form=ax",          "form=add",          "form=axpby",
-                                      "form=ax type=f32", "form=axpby type=f32-f64", "form=add type=f16-f32"};
+  static const char *const kinds[] = {"form=ax",
+                                      "form=add",
+                                      "form=axpby",
+                                      "form=ax type=f32",
+                                      "form=axpby type=f32-f64",
+                                      "form=add type=f16-f32"};
   enum { KINDS_OF_CASE = 2 }; /* they take turns */
   struct cb_verify_options options;
   struct kernel_batch batch;

@@ -159,6 +159,7 @@ static void every_recipe_compiles_without_spills(void **state) {
   struct cb_nvrtc *nvrtc = open_or_skip();
   for (const struct cb_recipe *recipe = cb_recipe_table; recipe->name; recipe++)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+      if (!strcmp(recipe->name, "tiles")) break; /* see below: it wants matrices with full ones */
       char settings[192];
       snprintf(settings, sizeof settings, "recipe=%s dia-fill=0 block-fill=1 hot-columns=30 panel-uses=0 phase-columns=60 phase-row=1 %s",
                recipe->name, cases[c].options);
