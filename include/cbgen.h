@@ -74,7 +74,7 @@ typedef struct cbgen_context cbgen_context;
 CBGEN_API cbgen_status cbgen_context_create(cbgen_context **context);
 CBGEN_API void cbgen_context_destroy(cbgen_context *context); /* NULL is accepted */
 
-/* What took milliseconds to get, 8 MiB of pinned memory and loaded kernels, stays in a CUDA context that is the
+/* What took milliseconds to get, 16 MiB of pinned memory and loaded kernels, stays in a CUDA context that is the
  * application's when its last cbgen context and operator are gone, for the next ones there (needs CUDA 12). This gives
  * it back, from the CUDA context that is current on the calling thread. It is not needed before that one's own end. */
 CBGEN_API void cbgen_trim(void);
@@ -160,7 +160,7 @@ typedef struct cbgen_request {
  * behind. CBGEN_ERROR_ARGUMENT: the view is inconsistent (the message says where); CBGEN_ERROR_MISSING: no
  * driver, GPU or NVRTC; CBGEN_ERROR_MEMORY (host or device), CBGEN_ERROR_LIMIT, CBGEN_ERROR_COMPILE,
  * CBGEN_ERROR_DEVICE. A cache that is broken or full costs time only. After the first long copy to the GPU a
- * context keeps 8 MiB of pinned memory for the next ones: see cbgen_trim. */
+ * context keeps 16 MiB of pinned memory for the next ones: see cbgen_trim. */
 CBGEN_API cbgen_status cbgen_compile(cbgen_context *context, const cbgen_csr *matrix,
                                      const cbgen_request *request, cbgen_operator **op);
 

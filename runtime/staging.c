@@ -17,9 +17,9 @@ enum {
   FIRST = 8 << 20  /* and of the first one, which pays for the pinned memory */
 };
 
-/* Workers together fill buffers faster than the bus takes them; a piece is on the bus for some 10 µs, long beside what
- * a copy costs to ask for. */
-static const struct cb_staging_shape standard = {.workers = 8, .buffers = 2, .streams = 1, .piece = WINDOW};
+/* Workers together fill buffers faster than the bus takes them; a piece is on the bus for some 20 µs, long beside what
+ * a copy costs to ask for. Measured on an H200: 33 GB/s, with pieces of half the size 25, with twice the workers 35. */
+static const struct cb_staging_shape standard = {.workers = 8, .buffers = 2, .streams = 1, .piece = 2 * WINDOW};
 
 enum state { UNTRIED, READY, REFUSED };
 
