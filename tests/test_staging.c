@@ -98,17 +98,17 @@ static void refused_pinned_memory_is_done_without(void **state) {
 static void failures_are_said_and_leave_nothing(void **state) {
   (void)state;
   struct cb_session *session = open_session();
-  unsigned char *bytes = make_bytes(10 * MIB, 9);
+  unsigned char *bytes = make_bytes(20 * MIB, 9);
   int failures = 0;
   check_upload(session->device, 8 * MIB, 10);
   for (long nth = 1;; nth++) {
     struct cb_diag diag = {0};
     cb_device_ptr there;
-    assert_ok(cb_device_alloc(session->device, &there, 10 * MIB, "bytes", &diag));
+    assert_ok(cb_device_alloc(session->device, &there, 20 * MIB, "bytes", &diag));
     fake->calls = 0;
     fake->failure = 700;
     fake->fail_at = nth;
-    const enum cb_status s = cb_device_upload(session->device, there, bytes, 10 * MIB, "the bytes", &diag);
+    const enum cb_status s = cb_device_upload(session->device, there, bytes, 20 * MIB, "the bytes", &diag);
     const int reached = fake->calls >= nth;
     fake->fail_at = 0;
     if (s) {
@@ -116,14 +116,14 @@ static void failures_are_said_and_leave_nothing(void **state) {
       assert_int_equal(s, CB_ERR_DEVICE);
       assert_true(*diag.message);
     } else {
-      assert_memory_equal(fake_bytes(there, 10 * MIB), bytes, 10 * MIB);
+      assert_memory_equal(fake_bytes(there, 20 * MIB), bytes, 10 * MIB);
     }
     cb_device_free(session->device, there);
     assert_int_equal(fake->pushed, 1); /* the test's own */
     if (!reached) break;
   }
   assert_true(failures > 40);
-  check_upload(session->device, 10 * MIB, 11);
+  check_upload(session->device, 20 * MIB, 11);
   free(bytes);
   close_session(session);
 }
