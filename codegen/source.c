@@ -486,6 +486,7 @@ static const char *calls_in_turn(struct emitter *emitter, const struct cb_launch
     cb_scope_hole(&scope, "arrays", arrays);
     cb_scope_hole(&scope, "times", number(emitter, times));
     cb_scope_hole(&scope, "blocks", number(emitter, region->blocks));
+    if (emitter->arena.failed) break;
     if (times == 1)
       cb_text_add(&text, "  %s::multiply(%s, vectors, (int)blockIdx.x);\n", region->name, arrays);
     else if (cb_expand(&text, "common/in_turn.cu.in", &scope, emitter->diag))

@@ -190,6 +190,34 @@ static void rows_have_one_owner(void **state) {
   }
 }
 
+static void every_allocation_may_fail(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"long_row,rows=100,cols=900,per_row=4,long_rows=2,long_length=300",
+       "recipe=sell-long long-row=99 fuse=on"},
+      {"block,blocks_r=40,per_row=3,scattered=4", "recipe=tiles fuse=on"},
+  };
+  int failures = 0;
+  for (size_t c = 0; c < LENGTH(cases); c++) {
+    for (uint64_t nth = 1, last = 0; !last; nth++) {
+      struct cb_diag diag = {0};
+      struct cb_options options;
+      struct kernel kernel = {0};
+      cb_options_default(&options);
+      set_options(&options, cases[c][1]);
+      assert_int_equal(cb_matrix_generate(&kernel.csr, cases[c][0], &diag), CB_OK);
+      cb_memory_fail_at(nth, nth % 2 == 0);
+      const enum cb_status s = make_kernel(&kernel, &options, &diag);
+      last = cb_memory_fail_at(0, 0) < nth;
+      assert_true(s == CB_ERR_MEMORY || s == CB_OK);
+      if (last) assert_int_equal(s, CB_OK);
+      failures += s != CB_OK;
+      release_kernel(&kernel);
+    }
+  }
+  assert_true(failures > 100);
+}
+
 static void products_match_the_oracle(void **state) {
   (void)state;
   static const char *const cases[][2] = {
@@ -277,6 +305,7 @@ int main(void) {
       cmocka_unit_test(parts_with_rows_of_their_own_share_a_launch),
       cmocka_unit_test(regions_that_do_not_fit_stay_apart),
       cmocka_unit_test(rows_have_one_owner),
+      cmocka_unit_test(every_allocation_may_fail),
       cmocka_unit_test(products_match_the_oracle),
   };
   return cmocka_run_group_tests_name("fuse", tests, NULL, NULL);
