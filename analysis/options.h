@@ -36,12 +36,12 @@ struct cb_options {
   int64_t aggregate;      /* enum cb_switch: column aggregation; auto asks th0 */
   int64_t th0_percent;    /* aggregate when more than this share of sub-blocks is super-sparse */
   int64_t super_sparse;   /* a sub-block with fewer nonzeros is super-sparse */
-  int64_t th1;            /* fewer nonzeros: COO */
+  int64_t th1;            /* fewer nonzeros: COO, if coo_gain agrees */
   int64_t th2;            /* more nonzeros: Dense; between: CSR */
-  int64_t coo_percent;    /* COO only when its sub-blocks hold at least this share of the nonzeros; else CSR */
+  int64_t coo_gain;       /* COO only in panels where it takes this percentage fewer steps than CSR; 0: always */
   int64_t intra;          /* enum cb_switch: coordinates and values of a sub-block lie together */
   int64_t balance;        /* enum cb_balance */
-  int64_t team;           /* warps that share a panel: 0 (auto), 1, 2, 4 or 8 */
+  int64_t team;           /* warps that share a panel at least: 0 (auto), 1, 2, 4 or 8 */
   int64_t unit_budget;    /* nonzeros of a panel above which it is split among thread blocks; 0: auto */
   /* sliced ELL */
   int64_t sell_lanes; /* lanes that share a row: 0 (auto), 1, 2, 4, …, 32 */

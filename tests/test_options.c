@@ -86,12 +86,12 @@ static void names_reach_their_fields(void **state) {
   struct cb_options options;
   set_options(&options,
               "type=f32 form=add atomics=on recipe=cb-long long-row=77 aggregate=off th0=99 super-sparse=9 "
-              "th1=11 th2=222 coo-share=44 intra=on balance=heap team=4 unit-budget=555 bake-limit=666");
+              "th1=11 th2=222 coo-gain=44 intra=on balance=heap team=4 unit-budget=555 bake-limit=666");
   assert_true(options.type == CB_F32 && options.form == CB_FORM_ADD && options.atomics == CB_ON);
   assert_string_equal(options.recipe, "cb-long");
   assert_true(options.long_row == 77 && options.aggregate == CB_OFF && options.th0_percent == 99);
   assert_true(options.super_sparse == 9 && options.th1 == 11 && options.th2 == 222 &&
-              options.coo_percent == 44);
+              options.coo_gain == 44);
   assert_true(options.intra == CB_ON && options.balance == CB_BALANCE_HEAP && options.team == 4);
   assert_true(options.unit_budget == 555 && options.bake_limit == 666);
 }
@@ -111,7 +111,8 @@ static void defaults_are_the_standards(void **state) {
   }
   /* what the paper says, or the plan assumes */
   assert_true(options.type == CB_F64 && options.form == CB_FORM_AXPBY && options.atomics == CB_OFF);
-  assert_true(options.th0_percent == 15 && options.super_sparse == 32 && options.th1 == 32);
+  assert_true(options.th0_percent == 15 && options.super_sparse == 32);
+  assert_true(options.th1 == 128 && options.coo_gain == 40); /* more than the paper's 32, but only where it pays */
 }
 
 static void rows_differ(void **state) {

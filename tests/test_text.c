@@ -229,8 +229,8 @@ static void broken_templates_are_refused(void **state) {
   assert_int_equal(cb_scope_check(&scope, "the test", &diag), CB_ERR_INTERNAL);
   assert_string_equal(diag.message, "the test gives 'too_much' a value that no hole uses");
   assert_int_equal(cb_expand(&text, "cb/multiply.cu.in", &scope, &diag), CB_ERR_INTERNAL);
-  assert_string_equal(diag.message, "templates/cb/multiply.cu.in:6: nothing to include as 'unit'");
-  cb_scope_include(&scope, "unit", "cb/no_such.cu.in");
+  assert_string_equal(diag.message, "templates/cb/multiply.cu.in:6: nothing to include as 'stage_memory'");
+  cb_scope_include(&scope, "stage_memory", "cb/no_such.cu.in");
   assert_int_equal(cb_expand(&text, "cb/multiply.cu.in", &scope, &diag), CB_ERR_INTERNAL);
   assert_string_equal(diag.message, "no template 'templates/cb/no_such.cu.in'");
   cb_text_release(&text);

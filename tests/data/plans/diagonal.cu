@@ -1,7 +1,7 @@
 // y = αA·x + βy for "diagonal": 40 × 40, 40 nonzeros, double.  cbgen 0.1.0, do not edit.
-//   plan    (spmv (cb (panels 3) (coo 3) (aggregated yes)))
+//   plan    (spmv (cb (panels 3) (csr 3) (aggregated yes) (runs 8)))
 //   target  sm_90, 132 SMs        launch  grid 1 × 256 threads, 0 B dynamic shared memory
-//   pattern 5d3c8a128a258ecddf5fb9f9eac43e33        stored  9.0 bytes per nonzero (CSR: 16.1)
+//   pattern 5d3c8a128a258ecddf5fb9f9eac43e33        stored  14.0 bytes per nonzero (CSR: 16.1)
 //   use     diagonal_load_file, diagonal_multiply, diagonal_free; -DCBGEN_SELFTEST makes it a program that checks itself
 //
 // Read it from here: types and vectors, then one namespace per region of the plan, then the kernels. The shims in
@@ -30,95 +30,152 @@ CBGEN_DEVICE void commit(const Vectors &vectors, int row, sum_t sum) {
 }
 
 // ---- region cb0: 16x16 sub-blocks in COO, CSR or Dense, columns aggregated per panel
-//      panels 3, coo 3, aggregated yes
+//      panels 3, csr 3, aggregated yes, runs 8
 
 namespace cb0 {
 
 using stored_t = double;  // a value slot
 using index_t = int;  // holds any index into the arrays below
-constexpr int kCooSteps = 1;  // plan: the fullest COO sub-block, in steps of 16 nonzeros
-constexpr int kUnitsPerBlock = 8;  // plan: units of work in a thread block
+constexpr int kStage = 32;  // plan: columns of the widest run
+constexpr int kStaged = 256;  // plan: the same for all runs of a thread block
+constexpr int kStageBatch = 1;  // plan: sub-blocks whose x is loaded together
+constexpr int kBatch = 2;  // plan: steps whose loads are under way together
+constexpr int kRowLanes = 2;  // plan: lanes that share a row
 
 struct Arrays {
-  const uint8_t *mtx_data;  // 360: per sub-block: coordinates, padding, values
+  const uint8_t *mtx_data;  // 432: per run: coordinates, padding, values
+  const uint8_t *row_length;  // 128: nonzeros of a run's rows; 16 each
 };
 
-// first column of a sub-block
-CBGEN_DEVICE int blk_col_idx(const Arrays &, int i) { return 16 * i; }
-// original columns of a sub-block, from its first; 16 each
+// first column of a run
+__device__ const uint8_t run_col_idx_table[] = {
+    0, 16, 32, 0, 0, 0, 0, 0};
+CBGEN_DEVICE int run_col_idx(const Arrays &, int i) { return run_col_idx_table[i]; }
+// original columns of a sub-block, from its run's first; 16 each
 __device__ const uint8_t restore_cols_table[] = {
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
     0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
     0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7, 7, 7, 7, 7, 7};
 CBGEN_DEVICE int restore_cols(const Arrays &, int i) { return restore_cols_table[i]; }
-// virtual pointer: a sub-block's place in mtx_data, in values
-CBGEN_DEVICE int vp_per_blk(const Arrays &, int i) { return 18 * i; }
-// a unit's first sub-block; units + 1
+// virtual pointer: a run's place in mtx_data, in values
+__device__ const uint8_t vp_per_run_table[] = {
+    0, 19, 38, 48, 49, 50, 51, 52};
+CBGEN_DEVICE int vp_per_run(const Arrays &, int i) { return vp_per_run_table[i]; }
+// a run's first sub-block; runs + 1
 __device__ const uint8_t first_block_table[] = {
     0, 1, 2, 3, 3, 3, 3, 3, 3};
 CBGEN_DEVICE int first_block(const Arrays &, int i) { return first_block_table[i]; }
-// nonzeros of a sub-block, less one
-__device__ const uint8_t nnz_per_blk_table[] = {
-    15, 15, 7};
-CBGEN_DEVICE int nnz_per_blk(const Arrays &, int i) { return nnz_per_blk_table[i]; }
-// panel of a unit
-CBGEN_DEVICE int unit_panel(const Arrays &, int i) { return i; }
+// nonzeros of a run
+__device__ const uint8_t nnz_per_run_table[] = {
+    16, 16, 8, 0, 0, 0, 0, 0};
+CBGEN_DEVICE int nnz_per_run(const Arrays &, int i) { return nnz_per_run_table[i]; }
+CBGEN_DEVICE int row_length(const Arrays &arrays, int i) { return load(arrays.row_length + i); }
+// panel of a run
+CBGEN_DEVICE int run_panel(const Arrays &, int i) { return i; }
 CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
   return sum_t(load_stream((const stored_t *)arrays.mtx_data + slot));
 }
 
-// x of (aggregated) column lane % 16 of a sub-block, in both halves of the warp.
-CBGEN_DEVICE sum_t x_of_lane(const Arrays &arrays, const Vectors &vectors, int block) {
-  const int offset = restore_cols(arrays, index_t(16) * block + (int)threadIdx.x % 16);
-  return load_x(vectors, blk_col_idx(arrays, block) + offset);
+// The matrix's column that (aggregated) column lane % 16 of a run's sub-block is.
+CBGEN_DEVICE int column_of_lane(const Arrays &arrays, int run, int block) {
+  return run_col_idx(arrays, run) + restore_cols(arrays, index_t(16) * block + int(threadIdx.x % 16));
 }
 
-// A sub-block's bytes: coordinates, padding to a whole value, values.
+CBGEN_DEVICE sum_t x_of(const Vectors &vectors, int column) { return load_x(vectors, column); }
+
+// A run's bytes: coordinates, padding to a whole value, values.
 struct Data {
   const uint8_t *coordinates;
   index_t first_value;
 };
 
-CBGEN_DEVICE Data data_of(const Arrays &arrays, int block, int coordinate_bytes) {
+CBGEN_DEVICE Data data_of(const Arrays &arrays, int run, int coordinate_bytes) {
   constexpr int kValue = sizeof(stored_t);
-  const index_t start = vp_per_blk(arrays, block);
+  const index_t start = vp_per_run(arrays, run);
   return {arrays.mtx_data + size_t(start) * kValue, start + (coordinate_bytes + kValue - 1) / kValue};
 }
 
-// COO sub-blocks [begin, end), two at a time: each half of the warp takes one. A lane adds its products to its own
-// column of partial[row][lane], so no two lanes meet, no bank conflicts and no atomics.
-CBGEN_DEVICE sum_t coo_sums(const Arrays &arrays, const Vectors &vectors, int begin, int end) {
-  __shared__ Shared<sum_t, 8 * 16 * 32> partial;  // [warp][row][lane]
-  if (begin >= end) return 0;
-  const int lane = (int)threadIdx.x % 32, half = lane / 16;
-  const int rows = (int)threadIdx.x / 32 * 512;
-  for (int row = 0; row < 16; row++) partial[rows + 32 * row + lane] = 0;
-  for (int pair = begin; pair < end; pair += 2) {
-    const int block = pair + half < end ? pair + half : pair;
-    const int count = pair + half < end ? nnz_per_blk(arrays, block) + 1 : 0;
-    const Data data = data_of(arrays, block, count);
-    const sum_t x = x_of_lane(arrays, vectors, block);
-    for (int step = 0; step < kCooSteps; step++) {
-      const int k = 16 * step + lane % 16;
-      const int place = k < count ? load_stream(data.coordinates + k) : 0;
-      const sum_t x_of_k = __shfl_sync(kFullMask, x, place % 16, 16);
-      if (k < count) partial[rows + 32 * (place / 16) + lane] += value(arrays, data.first_value + k) * x_of_k;
-    }
+// Columns lane % 16 of kStageBatch sub-blocks of a run from `first` on: every kRowLanes-th, for the halves of a warp take
+// turns when they share a run.
+struct Columns {
+  int of[kStageBatch];
+};
+
+CBGEN_DEVICE Columns load_columns(const Arrays &arrays, int run, int first, int end) {
+  Columns columns;
+  const int last = max(end - 1, 0);  // again and again where there are no more: cheaper than a guard
+#pragma unroll
+  for (int i = 0; i < kStageBatch; i++) columns.of[i] = column_of_lane(arrays, run, min(first + kRowLanes * i, last));
+  return columns;
+}
+
+// Gathers their x into staged[at], staged[at + 16 * kRowLanes], … A run's share of it has room for whole batches.
+CBGEN_DEVICE void stage_columns(const Vectors &vectors, const Columns &columns, Shared<sum_t, kStaged> &staged,
+    int at) {
+  sum_t x[kStageBatch];
+#pragma unroll
+  for (int i = 0; i < kStageBatch; i++) x[i] = x_of(vectors, columns.of[i]);
+#pragma unroll
+  for (int i = 0; i < kStageBatch; i++) staged[at + 16 * kRowLanes * i] = x[i];
+}
+
+// A CSR run's next kBatch steps. In each, a lane has at most one nonzero of its row; those of one step lie side by side,
+// in the order of lanes and without gaps. So a lane's place is the number of lanes before it that have one; a lane that
+// has none meets its neighbour's, or what pads the run. `rest`: steps that the lane has left.
+struct CsrBatch {
+  int columns[kBatch];
+  sum_t values[kBatch];
+};
+
+CBGEN_DEVICE CsrBatch load_csr(const Arrays &arrays, const Data &data, int rest, int &next) {
+  const unsigned before = (1u << threadIdx.x % (16 * kRowLanes)) - 1;
+  CsrBatch batch;
+#pragma unroll
+  for (int i = 0; i < kBatch; i++) {
+    const unsigned busy = __ballot_sync(kFullMask, i < rest);
+    const int at = next + __popc(busy & before);
+    batch.columns[i] = load_stream(data.coordinates + at);
+    batch.values[i] = value(arrays, data.first_value + at);
+    next += __popc(busy);
   }
-  __syncwarp();
-  sum_t sum = 0;  // of row lane % 16, half of the 32 columns; every lane of a half starts at another bank
-  for (int i = 0; i < 16; i++) sum += partial[rows + 32 * (lane % 16) + 16 * half + (i + lane) % 16];
+  return batch;
+}
+
+CBGEN_DEVICE sum_t add_csr(const CsrBatch &batch, const Shared<sum_t, kStaged> &staged, int own, int rest, sum_t sum) {
+#pragma unroll
+  for (int i = 0; i < kBatch; i++) {
+    const sum_t x = staged[own + batch.columns[i]];
+    if (i < rest) sum += batch.values[i] * x;  // else neither is the row's
+  }
   return sum;
 }
 
-// A unit is a panel of 16 rows, or a run of its sub-blocks. Lane l collects a part of the sum of row l % 16.
+// A CSR run: kRowLanes lanes take the nonzeros of a row in turn. The first batch's loads are under way before x is
+// gathered.
+CBGEN_DEVICE sum_t csr_sum(const Arrays &arrays, const Vectors &vectors, Shared<sum_t, kStaged> &staged, int run,
+    int begin, int end) {
+  const int own = int(threadIdx.x / (16 * kRowLanes)) * kStage, half = int(threadIdx.x / 16 % kRowLanes);
+  const int length = row_length(arrays, index_t(16) * run + int(threadIdx.x % 16));
+  const Data data = data_of(arrays, run, nnz_per_run(arrays, run) + 1);
+  const Columns columns = load_columns(arrays, run, begin + half, end);
+  int rest = (length - half + kRowLanes - 1) / kRowLanes, next = 0;
+  CsrBatch batch = load_csr(arrays, data, rest, next);
+  stage_columns(vectors, columns, staged, own + int(threadIdx.x % (16 * kRowLanes)));
+  __syncwarp();
+  sum_t sum = add_csr(batch, staged, own, rest, 0);
+  return sum;
+}
+
+// A run is what 16 * kRowLanes lanes multiply: sub-blocks of one panel and one format. Lane l collects a part of the sum
+// of row l % 16.
 CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
-  const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-  const int unit = kUnitsPerBlock * thread_block + warp;
-  sum_t sum = 0;
-  sum += coo_sums(arrays, vectors, first_block(arrays, unit), first_block(arrays, unit + 1));
+  __shared__ Shared<sum_t, kStaged> staged;  // [run]: x of its columns
+  const int lane = int(threadIdx.x % 32);
+  const int run = 16 / kRowLanes * thread_block + int(threadIdx.x / (16 * kRowLanes));
+  const int row = 16 * run_panel(arrays, run) + lane % 16;
+  const int begin = first_block(arrays, run), end = first_block(arrays, run + 1);
+  sum_t sum = csr_sum(arrays, vectors, staged, run, begin, end);
   sum += __shfl_xor_sync(kFullMask, sum, 16);
-  const int row = 16 * unit_panel(arrays, unit) + lane % 16;
   if (lane < 16 && row < kRows) commit(vectors, row, sum);  // the last rows do not fill their panel or thread block
 }
 
@@ -126,7 +183,7 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 
 // ---- kernels
 
-CBGEN_KERNEL void __launch_bounds__(256, 4) diagonal_spmv(cb0::Arrays cb0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
+CBGEN_KERNEL void __launch_bounds__(256, blocks_that_fit(8, 256)) diagonal_spmv(cb0::Arrays cb0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
   wait_for_previous();
   const Vectors vectors = {x, y, alpha, beta};
   cb0_arrays.mtx_data = after_wait(cb0_arrays.mtx_data);
@@ -143,21 +200,21 @@ struct diagonal_matrix {
 };
 
 void diagonal_free(diagonal_matrix *matrix) {
-  void *const blocks[] = {(void *)matrix->cb0.mtx_data, nullptr};
+  void *const blocks[] = {(void *)matrix->cb0.mtx_data, (void *)matrix->cb0.row_length, nullptr};
   for (void *const *block = blocks; *block != nullptr; block++) cudaFree(*block);
   *matrix = {};
 }
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *diagonal_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x84efa89aac378e26u, 0x83c4ebcc475ddefeu};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x93798b2f373130f1u, 0x49841bbbc24e1eddu};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of diagonal: shorter than its header";
   memcpy(header, data, sizeof header);
   if (memcmp(data, "CBGENDAT", 8) != 0) return "data of diagonal: not a cbgen data file";
   if ((header[1] & 0xffffffffu) != 1) return "data of diagonal: another version of the format; generate both files anew";
   if (memcmp(header + 2, kId, sizeof kId) != 0) return "data of diagonal: belongs to another kernel; generate both files anew";
-  if (header[4] != bytes || bytes < 768 || bytes % 8 != 0) return "data of diagonal: cut short";
+  if (header[4] != bytes || bytes < 1024 || bytes % 8 != 0) return "data of diagonal: cut short";
   for (size_t at = sizeof header; at < bytes; at += 8) {
     uint64_t word;
     memcpy(&word, data + at, sizeof word);
@@ -173,7 +230,8 @@ const char *diagonal_load(diagonal_matrix *matrix, const void *data, size_t byte
     void **to;
     size_t offset, bytes;
   } arrays[] = {
-      {(void **)&matrix->cb0.mtx_data, 256, 360},
+      {(void **)&matrix->cb0.mtx_data, 256, 432},
+      {(void **)&matrix->cb0.row_length, 768, 128},
       {nullptr, 0, 0},
   };
   const char *message = diagonal_check((const unsigned char *)data, bytes);
@@ -225,7 +283,7 @@ static double diagonal_x(uint64_t i) {
 
 // Multiplies and compares every row with what `data` expects, within its tolerance.
 static const char *diagonal_selftest(const char *data, size_t bytes) {
-  constexpr size_t kRowCount = 40, kColCount = 40, kExpected = 768;
+  constexpr size_t kRowCount = 40, kColCount = 40, kExpected = 1024;
   diagonal_matrix matrix;
   const char *message = diagonal_load(&matrix, data, bytes);
   if (message) return message;

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How the cb layout cuts a matrix: sub-blocks, their formats, and the runs of them that warps multiply. What
+ * the words mean, and why it is cut that way, says cb.c.
+ */
+#ifndef CBGEN_ANALYSIS_LAYOUTS_CB_RUNS_H
+#define CBGEN_ANALYSIS_LAYOUTS_CB_RUNS_H
+
+#include "analysis/layout.h"
+#include "analysis/panels.h"
+
+enum cb_block_format { CB_COO, CB_CSR, CB_DENSE, CB_FORMATS };
+enum {
+  CB_RUN_WARPS = 8, /* of a thread block */
+  CB_RUN_LANES = 32,
+  CB_RUN_STEPS = 256,     /* of a CSR run at most: a row's nonzeros */
+  CB_DENSE_PRESENCE = 32, /* bytes of a Dense block's presence bits */
+  CB_RUN_END = 1 /* slots behind the last run's: lanes without a nonzero may look one place beyond a run */
+};
+
+struct cb_run {
+  uint32_t panel;
+  uint32_t first, count;    /* positions */
+  uint16_t nonzeros, slots; /* slots: of COO and CSR, padding included */
+  unsigned char format;
+};
+
+struct cb_run_list {
+  struct cb_run *at;
+  int64_t count, capacity;
+};
+
+struct cb_runs {
+  int64_t panels, blocks;
+  int aggregated, intra, th1, th2;
+  int equal; /* values: there is no array, but slots of one "byte" for the slot map */
+  int64_t value_bytes;
+  /* by panel */
+  int64_t *panel_block; /* panels + 1: natural number of its first block */
+  /* by natural number */
+  uint16_t *nonzeros;
+  uint32_t *first_column; /* of the matrix */
+  unsigned char *format;
+  uint32_t *place; /* position */
+  uint32_t *run_of;
+  /* by position */
+  uint32_t *order; /* natural number */
+  /* by run */
+  struct cb_run_list runs;
+  uint64_t *coordinates, *values; /* where they start, in bytes and in values (intra: of mtx_data) */
+  uint16_t *row_lengths;          /* nonzeros of the panel's rows: 16 each */
+  int64_t coordinates_end, values_end;
+  int row_lanes;  /* lanes that share a row: 2 when a warp takes a run, 1 when it takes two */
+  int code_after; /* values are codes: behind a run's stands one more, for what lanes without a nonzero meet
+                     is looked up */
+  int64_t fixed_steps, fixed_blocks; /* all runs are CSR and padded to this shape; 0: each as it is */
+  int run_bases; /* columns are stored as offsets from a run's first, not from a block's */
+  int few;       /* runs: multiprocessors have warps to spare */
+  int together;  /* some thread block has several runs of a panel: the first of them adds up */
+  int64_t format_blocks[CB_FORMATS];
+  int full_dense; /* every Dense block has all 256 nonzeros: no presence bits */
+};
+
+/* Cuts the draft's part, as its options say: all but what depends on the values' size. `state` comes with
+ * panels, intra, th1, th2 and full_dense = 1. The caller releases it, also after a failure. */
+enum cb_status cb_runs_cut(struct cb_runs *state, const struct cb_draft *draft, struct cb_diag *diag);
+
+/* Decides where everything is. Needs equal, value_bytes and code_after. */
+enum cb_status cb_runs_place(struct cb_runs *state, const struct cb_csr *csr, const struct cb_target *target,
+                             struct cb_diag *diag);
+
+void cb_runs_release(void *state);
+
+int64_t cb_runs_per_block(const struct cb_runs *state); /* of threads */
+/* How many runs from number `first` on belong to its panel, `most` at most. */
+int64_t cb_runs_of_panel(const struct cb_run_list *runs, int64_t first, int64_t most);
+/* A run's first position, and how many there are. */
+int64_t cb_runs_position(const struct cb_runs *state, int64_t number);
+int64_t cb_runs_positions(const struct cb_runs *state);
+/* Steps of a CSR run: the most nonzeros that a lane has. */
+int64_t cb_runs_steps(const struct cb_runs *state, int64_t number);
+int64_t cb_runs_coordinate_bytes(const struct cb_runs *state, const struct cb_run *run);
+
+#endif
