@@ -162,7 +162,7 @@ static void parts_with_rows_of_their_own_share_a_launch(void **state) {
 static void regions_that_do_not_fit_stay_apart(void **state) {
   (void)state;
   struct kernel kernel = kernel_of("long_row,rows=300,cols=9000,per_row=6,long_rows=2,long_length=5000",
-                                   "recipe=cb-long long-row=400 fuse=on");
+                                   "recipe=cb-long long-row=400 fuse=on coo-gain=0");
   assert_int_equal(kernel.plan->launches_count, 2);
   assert_int_equal(kernel.plan->regions[1].commit, CB_COMMIT_OWN);
   assert_true(kernel.plan->regions[0].static_shared + kernel.plan->regions[1].static_shared > 48 << 10);
@@ -175,7 +175,7 @@ static void rows_have_one_owner(void **state) {
   (void)state;
   static const char question[] = "owns(arrays, row)";
   static const char *const settings[] = {"recipe=sell-long long-row=90 form=ax fuse=on",
-                                         "recipe=cb-long long-row=90 form=ax fuse=on team=1 coo-share=100"};
+                                         "recipe=cb-long long-row=90 form=ax fuse=on team=1 coo-gain=100"};
   for (size_t i = 0; i < LENGTH(settings); i++) {
     struct cb_verify_report report;
     struct kernel kernel = kernel_of("arrow,n=300,width=2", settings[i]);

@@ -67,13 +67,9 @@ CBGEN_DEVICE int row_length(const Arrays &arrays, int i) { return load(arrays.ro
 // panel of a run
 CBGEN_DEVICE int run_panel(const Arrays &, int i) { return i; }
 // a bit per row: this region writes it
-<<<<<<< HEAD
 __device__ const uint32_t own_rows_table[] = {
     4294967294, 4294967295};
 CBGEN_DEVICE int64_t own_rows(const Arrays &, int i) { return own_rows_table[i]; }
-=======
-CBGEN_DEVICE int64_t own_rows(const Arrays &, int i) { return 4294967294 + int64_t(i); }
->>>>>>> 9da9d0f (cb: runs of sub-blocks whose x is gathered once into shared memory; CSR runs by rows without gaps or padded to one shape, COO only for uneven rows, panels cut into runs that fill thread blocks)
 CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
   return sum_t(load_stream((const stored_t *)arrays.mtx_data + slot));
 }
@@ -379,11 +375,7 @@ void arrow_free(arrow_matrix *matrix) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *arrow_check(const unsigned char *data, size_t bytes) {
-<<<<<<< HEAD
-  constexpr uint64_t kId[2] = {0xdf428223ea6041e7u, 0xc3ad684afc642af9u};  // plan and pattern
-=======
-  constexpr uint64_t kId[2] = {0xdb4d61e8fcf020ccu, 0x2d0de8db1ce0ff19u};  // plan and pattern
->>>>>>> 9da9d0f (cb: runs of sub-blocks whose x is gathered once into shared memory; CSR runs by rows without gaps or padded to one shape, COO only for uneven rows, panels cut into runs that fill thread blocks)
+  constexpr uint64_t kId[2] = {0x7c0149fd3562f150u, 0x3765c0ede9639c0u};  // plan and pattern
   uint64_t header[8], checksum = 0xcbf29ce484222325u;
   if (bytes < sizeof header) return "data of arrow: shorter than its header";
   memcpy(header, data, sizeof header);
