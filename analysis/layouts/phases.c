@@ -18,6 +18,7 @@
 
 #include "analysis/frequent.h"
 #include "analysis/layouts/hot_columns.h"
+#include "analysis/ordering.h"
 #include "base/integers.h"
 #include "base/memory.h"
 
@@ -25,12 +26,12 @@
 
 enum {
   LANES = 32,
-  NONE = -1,
+  PLACE_BITS = 16,
   AIM = 16,               /* steps of a lane that lanes are chosen for */
   PIECE = AIM * LANES,    /* nonzeros of a segment */
   KEYS = 6 * (AIM + 1),   /* lanes and steps of a segment */
   COUNT_KEYS = 1 << 16,   /* nonzeros of a column, as far as they order columns */
-  MOST_SET = 1 << 16,     /* places have 16 bits */
+  MOST_SET = 1 << PLACE_BITS,
   LEAST_SET = 32,
   MOST_SETS = 4096,
   MARGIN = 16,            /* of sums that are kept free for further ones of long rows: one in so many */
@@ -40,6 +41,8 @@ enum {
   PHASE_NS = 1500,        /* predicted: a phase's start */
   COMMIT_NS = 14000      /* predicted: the first launch, and sums on their way to y */
 };
+
+#define NOWHERE UINT32_MAX
 
 /* What one panel has in one set, as counted first and then as filled in: ends of its slices, places and steps. */
 struct extent {
@@ -51,7 +54,7 @@ struct state {
   struct cb_phase_shape shape;
   int batch;
   /* columns */
-  int32_t *number; /* by column: set by set; NONE: no nonzeros */
+  uint32_t *where; /* by column: its set, and in PLACE_BITS below that its place there; NOWHERE: no nonzeros */
   int64_t columns, set, sets;
   /* rows: those with nonzeros, or all when the region writes every row */
   int32_t *row;
@@ -70,7 +73,7 @@ struct state {
 static void state_release(void *memory) {
   struct state *state = memory;
   if (!state) return;
-  cb_free(state->number);
+  cb_free(state->where);
   cb_free(state->row);
   cb_free(state->panel_row);
   cb_free(state->first_sum);
@@ -85,13 +88,15 @@ static void state_release(void *memory) {
 
 /* ---- panels: adds row, panel_row, most_rows */
 
-static int collect_rows(struct state *state, int all) {
-  const struct cb_csr *csr = state->csr;
-  state->row = cb_alloc((size_t)csr->rows, sizeof *state->row);
-  if (!state->row) return 0;
-  for (int64_t row = 0; row < csr->rows; row++)
-    if (all || cb_csr_row_length(csr, row)) state->row[state->rows++] = (int32_t)row;
+static int is_any(const void *csr, int64_t row) {
+  (void)csr, (void)row;
   return 1;
+}
+static int has_nonzeros(const void *csr, int64_t row) { return cb_csr_row_length(csr, row) > 0; }
+
+static int collect_rows(struct state *state, int all) {
+  state->row = cb_rows_where(state->csr->rows, all ? is_any : has_nonzeros, state->csr, &state->rows);
+  return state->row != NULL;
 }
 
 /* Successive rows of about equal weight, so that those of a panel lie close together in y. */
@@ -103,8 +108,9 @@ static int cut_panels(struct state *state) {
   if (!state->panel_row) return 0;
   int64_t i = 0, met = 0;
   for (int64_t panel = 0; panel < state->panels; panel++) {
+    const int64_t end = cb_divide_up(weight * (panel + 1), state->panels);
     state->panel_row[panel] = i;
-    while (i < state->rows && met < cb_divide_up(weight * (panel + 1), state->panels))
+    while (i < state->rows && met < end)
       met += cb_csr_row_length(csr, state->row[i++]) + ROW_WEIGHT;
     state->most_rows = cb_larger(state->most_rows, i - state->panel_row[panel]);
   }
@@ -112,7 +118,10 @@ static int cut_panels(struct state *state) {
   return 1;
 }
 
-/* ---- columns: needs the panels; adds number, columns, set, sets */
+/* ---- columns: needs the panels; adds where, columns, set, sets */
+
+static int64_t set_of(uint32_t where) { return where >> PLACE_BITS; }
+static uint32_t place_of(uint32_t where) { return where & ((1u << PLACE_BITS) - 1); }
 
 static int64_t key_of(uint32_t count) { return count < COUNT_KEYS ? COUNT_KEYS - 1 - (int64_t)count : 0; }
 
@@ -124,10 +133,10 @@ static int number_columns(struct state *state, const uint32_t *counts) {
   if (start && next) {
     for (int64_t column = 0; column < cols; column++) start[key_of(counts[column]) + 1]++;
     for (int key = 1; key <= COUNT_KEYS; key++) start[key] += start[key - 1];
-    for (int64_t set = 0; set < state->sets; set++) next[set] = set * state->set;
+    for (int64_t set = 0; set < state->sets; set++) next[set] = set << PLACE_BITS;
     for (int64_t column = 0; column < cols; column++)
-      state->number[column] =
-          counts[column] ? (int32_t)next[start[key_of(counts[column])]++ / state->set]++ : NONE;
+      state->where[column] =
+          counts[column] ? (uint32_t)next[start[key_of(counts[column])]++ / state->set]++ : NOWHERE;
   }
   const int good = start && next;
   cb_free(start);
@@ -144,8 +153,8 @@ static enum cb_status choose_sets(struct state *state, const struct cb_options *
     return cb_fail(diag, CB_ERR_LIMIT, "the sums of %lld rows leave no room for entries of x in shared memory; use another "
                                        "recipe", (long long)state->most_rows);
   uint32_t *counts = cb_count_columns(csr);
-  state->number = cb_alloc((size_t)csr->cols, sizeof *state->number);
-  int good = counts && state->number;
+  state->where = cb_alloc((size_t)csr->cols, sizeof *state->where);
+  int good = counts && state->where;
   for (int64_t column = 0; good && column < csr->cols; column++) state->columns += counts[column] > 0;
   state->sets = cb_larger(1, cb_divide_up(state->columns, most));
   state->set = cb_larger(LEAST_SET, cb_round_up(cb_divide_up(state->columns, state->sets), LANES));
@@ -167,7 +176,7 @@ static void count_row(const struct state *state, int64_t row, uint32_t *counts) 
   const struct cb_csr *csr = state->csr;
   memset(counts, 0, (size_t)state->sets * sizeof *counts);
   for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
-    counts[state->number[csr->col_idx[k]] / state->set]++;
+    counts[set_of(state->where[csr->col_idx[k]])]++;
 }
 
 static int64_t sums_of(const struct state *state, int64_t i) { return state->first_sum[i + 1] - state->first_sum[i]; }
@@ -377,11 +386,13 @@ static void find_places(const struct state *state, int64_t panel, struct bench *
 /* The slot of the nonzero `met` of `count` that row i has in a set. */
 static int64_t slot_of(const struct state *state, const struct bench *bench, int64_t panel, int64_t i, int64_t set,
                        int64_t met, int64_t count) {
-  const int64_t chunk = chunk_of(count, sums_of(state, i));
-  const int64_t sum = state->first_sum[i] - state->first_sum[state->panel_row[panel]] + met / chunk, k = met % chunk;
-  const int64_t place = bench->place[sum * state->sets + set], slice = place / LANES;
+  const int64_t sums = sums_of(state, i), chunk = chunk_of(count, sums);
+  const int64_t piece = sums == 1 ? 0 : met / chunk, k = met - piece * chunk; /* nearly all rows have one sum */
+  const int64_t sum = state->first_sum[i] - state->first_sum[state->panel_row[panel]] + piece;
+  const uint64_t place = (uint64_t)bench->place[sum * state->sets + set], slice = place / LANES;
   const int log2 = state->lanes_log2[slice];
-  return (state->first_step[slice] + (k >> log2)) * LANES + ((place % LANES) << log2) + k % (INT64_C(1) << log2);
+  return (state->first_step[slice] + (k >> log2)) * LANES + (int64_t)((place % LANES) << log2) +
+         (k & ((INT64_C(1) << log2) - 1));
 }
 
 /* What to do with every nonzero: either may be NULL. */
@@ -391,16 +402,24 @@ struct targets {
   const struct cb_part *part;
 };
 
+/* Where columns are is looked up for several nonzeros at a time: the table is larger than a cache. */
 static void visit_row(const struct state *state, const struct bench *bench, int64_t panel, int64_t i, uint32_t *met,
                       const struct targets *targets) {
-  const struct cb_csr *csr = state->csr;
+  enum { TOGETHER = 64 };
+  const int32_t *column = state->csr->col_idx;
+  const int64_t begin = cb_csr_row(state->csr, state->row[i]), end = cb_csr_row(state->csr, state->row[i] + 1);
   const uint32_t *counts = bench->counts + (i - state->panel_row[panel]) * state->sets;
+  uint32_t where[TOGETHER];
   memset(met, 0, (size_t)state->sets * sizeof *met);
-  for (int64_t k = cb_csr_row(csr, state->row[i]); k < cb_csr_row(csr, state->row[i] + 1); k++) {
-    const int64_t number = state->number[csr->col_idx[k]], set = number / state->set;
-    const int64_t slot = slot_of(state, bench, panel, i, set, met[set]++, counts[set]);
-    if (targets->place) targets->place[slot] = (uint32_t)(number % state->set);
-    if (targets->map) cb_slot_set(targets->map, slot, cb_part_origin(targets->part, k));
+  for (int64_t first = begin; first < end; first += TOGETHER) {
+    const int64_t count = cb_smaller(end - first, TOGETHER);
+    for (int64_t k = 0; k < count; k++) where[k] = state->where[column[first + k]];
+    for (int64_t k = 0; k < count; k++) {
+      const int64_t set = set_of(where[k]);
+      const int64_t slot = slot_of(state, bench, panel, i, set, met[set]++, counts[set]);
+      if (targets->place) targets->place[slot] = place_of(where[k]);
+      if (targets->map) cb_slot_set(targets->map, slot, cb_part_origin(targets->part, first + k));
+    }
   }
 }
 
@@ -481,8 +500,11 @@ static void draft_sums(struct cb_draft *draft, const struct state *state) {
 static void draft_columns(struct cb_draft *draft, const struct state *state) {
   const int64_t most = state->sets * state->set;
   uint32_t *columns = cb_calloc((size_t)most, sizeof *columns);
-  for (int64_t column = 0; columns && column < state->csr->cols; column++)
-    if (state->number[column] != NONE) columns[state->number[column]] = (uint32_t)column;
+#pragma omp parallel for schedule(static)
+  for (int64_t column = 0; column < state->csr->cols; column++) {
+    const uint32_t where = state->where[column];
+    if (columns && where != NOWHERE) columns[set_of(where) * state->set + place_of(where)] = (uint32_t)column;
+  }
   cb_draft_index(draft, "hot_column", "columns, set by set", columns, 0, state->columns);
 }
 
