@@ -20,6 +20,7 @@
 #include "analysis/layouts/cb_runs.h"
 #include "analysis/sectors.h"
 
+#include "analysis/unit_set.h"
 #include "base/integers.h"
 #include "base/memory.h"
 
@@ -579,11 +580,16 @@ static int64_t instructions_of(const struct cb_runs *state, int64_t number) {
   return warp * state->row_lanes / 2;
 }
 
-/* A multiprocessor issues about 2.5 instructions in a cycle of 0.6 ns when warps wait for memory. The first
- * loads of a run depend on one more than the later ones do. */
+/* A multiprocessor issues about 2.5 instructions in a cycle of 0.6 ns when warps wait for memory. Gathers wait for
+ * columns, and blocks for gathers: on graphs that takes half as long again, as measured. */
+static int64_t work_ns(int64_t instructions, int64_t sectors, const struct cb_target *target) {
+  enum { PICOSECONDS = 230 };
+  return instructions / target->multiprocessors * PICOSECONDS / 1000 + cb_plan_gather_ns(sectors, target) * 3 / 2;
+}
+
+/* The first loads of a run depend on one more than the later ones do. */
 static void predict(struct cb_draft *draft, const struct cb_runs *state) {
   enum {
-    PICOSECONDS = 230,
     NS_FIRST = 600,
     NS_BATCH = 700,
     NS_COO = 600,
@@ -598,9 +604,7 @@ static void predict(struct cb_draft *draft, const struct cb_runs *state) {
     instructions += instructions_of(state, u);
     longest = cb_larger(longest, steps);
   }
-  /* Gathers wait for columns, and blocks for gathers: on graphs that takes half as long again, as measured. */
-  draft->region.cost.work_ns = instructions / draft->target->multiprocessors * PICOSECONDS / 1000 +
-                               cb_plan_gather_ns(draft->region.cost.sectors, draft->target) * 3 / 2;
+  draft->region.cost.work_ns = work_ns(instructions, draft->region.cost.sectors, draft->target);
   draft->region.cost.chain_ns = NS_FIRST + cb_divide_up(longest, BATCH) * NS_BATCH;
   draft->region.cost.tail_ns = NS_STAGED + (state->format_blocks[CB_COO] ? NS_COO : 0) +
                                (state->together ? NS_TOGETHER : 0) +
@@ -792,9 +796,90 @@ static enum cb_status cb_layout_pack(const struct cb_region *region, const struc
   return CB_OK;
 }
 
-/* A byte beside each value; what it takes to gather x is left out. */
+/* ---- what a plan will be predicted to take at least */
+
+/* Panels that are looked at together, and what a thread block has room for, in runs of half a warp. */
+enum { GROUP = 16, ROOM = 2 * CB_RUN_WARPS, RUN_BLOCKS = 16 };
+
+/* What sampled panels come to. Instructions are those of half a warp: two such runs are a warp's. */
+struct least {
+  int64_t halves, sectors;
+};
+
+/* Adds a panel's sectors of x to the set. Returns how many sub-blocks it has: runs as long as can be, and rows of equal
+ * length, take the fewest instructions. */
+static int64_t add_panel(struct least *least, const struct cb_csr *csr, int64_t panel, int64_t per_sector,
+                         struct cb_unit_set *sectors) {
+  enum { PER_STEP = 16 };
+  struct cb_panel_walk walk;
+  struct cb_subblock block;
+  int64_t blocks = 0, products = 0;
+  cb_panel_open(&walk, csr, panel);
+  for (; cb_panel_next(&walk, 1, &block); blocks++) {
+    products += cb_smaller(block.nonzeros * CSR_INSTRUCTIONS, 2 * PER_STEP * DENSE_INSTRUCTIONS);
+    for (int c = 0; c < block.width; c++) cb_unit_set_add(sectors, (uint32_t)(block.columns[c] / per_sector));
+  }
+  least->halves +=
+      cb_divide_up(blocks, RUN_BLOCKS) * RUN_INSTRUCTIONS + blocks * STAGE_INSTRUCTIONS + products / PER_STEP;
+  return blocks;
+}
+
+/* Each thread block asks for a sector once. Panels follow one another in it while there is room; one of more than 12
+ * sub-blocks takes whole warps (choose_row_lanes). */
+static void add_group(struct least *least, const struct cb_csr *csr, int64_t group, int64_t per_sector,
+                      struct cb_unit_set *sectors) {
+  enum { HALF = 12 };
+  const int64_t end = cb_smaller((group + 1) * GROUP, cb_panel_count(csr->rows));
+  int64_t taken = 0;
+  cb_unit_set_reset(sectors);
+  for (int64_t panel = group * GROUP; panel < end; panel++) {
+    const int64_t blocks = add_panel(least, csr, panel, per_sector, sectors);
+    taken += blocks > HALF ? 2 * cb_divide_up(blocks, RUN_BLOCKS) : 1;
+    if (taken < ROOM) continue;
+    least->sectors += sectors->count;
+    cb_unit_set_reset(sectors);
+    taken = 0;
+  }
+  least->sectors += sectors->count;
+}
+
+static int64_t group_nonzeros(const struct cb_csr *csr, int64_t group) {
+  const int64_t first = group * GROUP * CB_PANEL_ROWS;
+  return cb_csr_row(csr, cb_smaller(first + GROUP * CB_PANEL_ROWS, csr->rows)) - cb_csr_row(csr, first);
+}
+
+/* The sum over `samples` of the groups; negative: no memory. */
+static struct least sum_groups(const struct cb_csr *csr, int64_t groups, int64_t samples, int64_t per_sector) {
+  int64_t most = 0, halves = 0, sectors = 0;
+  int failed = 0;
+  for (int64_t i = 0; i < samples; i++) most = cb_larger(most, group_nonzeros(csr, i * groups / samples));
+  most = cb_smaller(most, csr->cols / per_sector + 1);
+#pragma omp parallel reduction(+ : halves, sectors) reduction(| : failed)
+  {
+    struct cb_unit_set set;
+    struct least own = {0, 0};
+    failed = !cb_unit_set_init(&set, most);
+#pragma omp for schedule(dynamic)
+    for (int64_t i = 0; i < samples; i++)
+      if (!failed) add_group(&own, csr, i * groups / samples, per_sector, &set);
+    cb_unit_set_release(&set);
+    halves += own.halves;
+    sectors += own.sectors;
+  }
+  return failed ? (struct least){-1, -1} : (struct least){halves, sectors};
+}
+
+/* A byte beside each value; or the work of a sample of the panels, with a margin for what others may have less. */
 static int64_t cb_least_ns(const struct cb_csr *csr, const struct cb_target *target, struct cb_types types) {
-  return cb_plan_stream_ns(csr, target, types, (int64_t)cb_type_size(types.matrix) + 1, STREAM_PERCENT);
+  enum { SAMPLES = 256, MARGIN_PERCENT = 85, SECTOR_BYTES = 32 };
+  const int64_t groups = cb_divide_up(cb_panel_count(csr->rows), GROUP), samples = cb_smaller(groups, SAMPLES);
+  const int64_t stream =
+      cb_plan_stream_ns(csr, target, types, (int64_t)cb_type_size(types.matrix) + 1, STREAM_PERCENT);
+  const struct least sum = sum_groups(csr, groups, samples, SECTOR_BYTES / (int64_t)cb_type_size(types.vector));
+  if (sum.halves < 0 || !samples) return stream;
+  const double all = (double)groups / (double)samples;
+  const int64_t work = work_ns((int64_t)((double)sum.halves * all) / 2, (int64_t)((double)sum.sectors * all), target);
+  return cb_larger(stream, work * MARGIN_PERCENT / 100);
 }
 
 const struct cb_layout cb_layout_cb = {
