@@ -162,7 +162,7 @@ static struct race new_race(struct checks *checks, const struct recipe *recipe, 
   race.notes = device_alloc(NOTES * race.vector_bytes);
   REQUIRE_CUDA(cuda.host_alloc(&race.pinned_x, race.vector_bytes, 0));
   REQUIRE_CUDA(cuda.host_alloc(&race.pinned_values, race.value_bytes, 0));
-  REQUIRE_CUDA(cuda.put(race.base, race.bed.sample.arrays[2], race.value_bytes));
+  put_bytes(race.base, race.bed.sample.arrays[2], race.value_bytes);
   memcpy(race.pinned_values, race.bed.sample.arrays[2], race.value_bytes);
   for (int64_t i = 0; i < race.vectors.cols; i++) store(race.pinned_x, race.vectors.type, i, race.vectors.x[i]);
   return race;

@@ -40,7 +40,7 @@ static void replay(struct checks *checks, struct bed *bed, int with_values) {
     size_t length;
     fill_vectors(&vectors, 50 + round);
     if (with_values) renew_sample(&bed->sample, 200 + round);
-    if (with_values) REQUIRE_CUDA(cuda.put(values, bed->sample.arrays[2], bytes));
+    if (with_values) put_bytes(values, bed->sample.arrays[2], bytes);
     REQUIRE_CUDA(cuda.graph_launch(exec, checks->stream));
     REQUIRE_CUDA(cuda.synchronize());
     const int64_t wrong = count_wrong_rows(bed->op, &bed->sample, 0, &vectors, 1.5, 0.5, message);
@@ -245,7 +245,7 @@ void check_ready_arrays(struct checks *checks) {
     const address_t source = device_alloc(bytes), waste = device_alloc(bytes);
     const struct rewriting delay = {1, bed.sample.there[2], waste, bed.sample.entries, 1, 1, 0, 0};
     const cbgen_request request = {.struct_size = sizeof request, .values = (cbgen_values)values};
-    REQUIRE_CUDA(cuda.put(source, bed.sample.arrays[2], bytes));
+    put_bytes(source, bed.sample.arrays[2], bytes);
     REQUIRE_CUDA(cuda.fill_async(bed.sample.there[2], 0xff, bytes, NULL));
     REQUIRE_CUDA(cuda.synchronize());
     for (int i = 0; i < (checks->quick ? 2 : 50); i++) REQUIRE_CUDA(rewrite(checks->rewriter, &delay, checks->stream));

@@ -87,6 +87,11 @@ void use_gpu(int ordinal) {
 
 /* ---- memory and streams */
 
+void put_bytes(address_t to, const void *from, size_t bytes) {
+  REQUIRE_CUDA(cuda.put(to, from, bytes));
+  REQUIRE_CUDA(cuda.synchronize());
+}
+
 address_t device_alloc(size_t bytes) {
   address_t address = 0;
   bytes += !bytes;

@@ -71,6 +71,9 @@ int count_gpus(void);
 /* Makes a GPU's primary context (kept until close_cuda) current on the calling thread. */
 void use_gpu(int ordinal);
 
+/* From pageable memory. When it returns the bytes are there: the driver's copy alone may return before. */
+void put_bytes(address_t to, const void *from, size_t bytes);
+
 address_t device_alloc(size_t bytes); /* filled with NaN (0xff bytes) */
 void device_free(address_t address);
 void *new_stream(void); /* one that does not wait for the default stream */

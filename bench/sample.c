@@ -183,7 +183,7 @@ void renew_sample(struct sample *sample, uint64_t seed) {
     store(sample->arrays[2], type, k, sample->values[k]);
   }
   if (sample->there[2] && sample->entries)
-    REQUIRE_CUDA(cuda.put(sample->there[2], sample->arrays[2], (size_t)sample->entries * size_of_type(type)));
+    put_bytes(sample->there[2], sample->arrays[2], (size_t)sample->entries * size_of_type(type));
 }
 
 static void to_device(struct sample *sample) {
@@ -192,7 +192,7 @@ static void to_device(struct sample *sample) {
                            (size_t)sample->entries * size_of_type(sample->form.type)};
   for (int i = 0; i < 3; i++) {
     sample->there[i] = device_alloc(bytes[i]);
-    if (bytes[i]) REQUIRE_CUDA(cuda.put(sample->there[i], sample->arrays[i], bytes[i]));
+    if (bytes[i]) put_bytes(sample->there[i], sample->arrays[i], bytes[i]);
   }
   sample->view.row_ptr = pointer_to(sample->there[0]);
   sample->view.col_idx = pointer_to(sample->there[1]);
@@ -255,7 +255,7 @@ static void fill(double *numbers, address_t there, int64_t count, cbgen_type typ
     numbers[i] = round_to_type(2 * draw_unit(&seed) - 1, type);
     store(bytes, type, i, numbers[i]);
   }
-  if (count) REQUIRE_CUDA(cuda.put(there, bytes, (size_t)count * size));
+  if (count) put_bytes(there, bytes, (size_t)count * size);
   free(bytes);
 }
 

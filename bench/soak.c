@@ -230,7 +230,7 @@ static void refuse(struct soak *soak) {
   const int32_t beyond = 150;
   cbgen_operator *op;
   const size_t at = below(soak, (uint64_t)sample.entries);
-  if (sample.there[1]) REQUIRE_CUDA(cuda.put(sample.there[1] + at * sizeof beyond, &beyond, sizeof beyond));
+  if (sample.there[1]) put_bytes(sample.there[1] + at * sizeof beyond, &beyond, sizeof beyond);
   ((int32_t *)sample.arrays[1])[at] = beyond;
   const cbgen_status status = cbgen_compile(context, &sample.view, NULL, &op);
   if (status != CBGEN_ERROR_ARGUMENT || op) end(soak, "a broken matrix compiles: %s", cbgen_status_name(status));

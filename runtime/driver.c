@@ -307,13 +307,22 @@ void cb_device_free(const struct cb_device *device, cb_device_ptr address) {
   if (address) device->driver->call.memory_free(address);
 }
 
+/* The driver's copy from pageable memory may return while the last bytes are still on their way, and streams that do
+ * not wait for the default stream would not wait for them. */
+enum cb_status cb_device_copy_in(const struct cb_device *device, cb_device_ptr to, const void *from, size_t bytes,
+                                 const char *what, struct cb_diag *diag) {
+  const struct cb_driver_calls *call = &device->driver->call;
+  cb_cu_result result = call->copy_to_device(to, from, bytes);
+  if (!result) result = call->stream_synchronize(NULL);
+  return cb_driver_check(device->driver, result, diag, "copy '%s' to GPU %d", what, device->ordinal);
+}
+
 enum cb_status cb_device_upload(const struct cb_device *device, cb_device_ptr to, const void *from,
                                 size_t bytes, const char *what, struct cb_diag *diag) {
   if (!bytes) return CB_OK;
   if (device->staging && cb_staging_wants(device->staging, from, bytes))
     return cb_staging_upload(device->staging, to, from, bytes, what, diag);
-  return cb_driver_check(device->driver, device->driver->call.copy_to_device(to, from, bytes), diag,
-                         "copy '%s' to GPU %d", what, device->ordinal);
+  return cb_device_copy_in(device, to, from, bytes, what, diag);
 }
 
 enum cb_status cb_device_download(const struct cb_device *device, void *to, cb_device_ptr from, size_t bytes,
@@ -325,9 +334,11 @@ enum cb_status cb_device_download(const struct cb_device *device, void *to, cb_d
 
 enum cb_status cb_device_fill(const struct cb_device *device, cb_device_ptr to, unsigned char byte,
                               size_t bytes, struct cb_diag *diag) {
+  const struct cb_driver_calls *call = &device->driver->call;
   if (!bytes) return CB_OK;
-  return cb_driver_check(device->driver, device->driver->call.fill_bytes(to, byte, bytes), diag,
-                         "fill memory of GPU %d", device->ordinal);
+  cb_cu_result result = call->fill_bytes(to, byte, bytes);
+  if (!result) result = call->stream_synchronize(NULL);
+  return cb_driver_check(device->driver, result, diag, "fill memory of GPU %d", device->ordinal);
 }
 
 enum cb_status cb_device_wait(const struct cb_device *device, const char *what, struct cb_diag *diag) {

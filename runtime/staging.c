@@ -258,7 +258,6 @@ static enum cb_status send_all(struct transfer *transfer) {
 
 enum cb_status cb_staging_upload(struct cb_staging *staging, cb_device_ptr to, const void *from, size_t bytes,
                                  const char *what, struct cb_diag *diag) {
-  const struct cb_driver *driver = staging->device->driver;
   struct transfer transfer = {.staging = staging, .to = to, .from = from, .bytes = bytes, .what = what, .diag = diag};
   atomic_init(&transfer.next, 0);
   atomic_init(&transfer.failed, 0);
@@ -270,8 +269,7 @@ enum cb_status cb_staging_upload(struct cb_staging *staging, cb_device_ptr to, c
   if (atomic_load(&staging->state) == READY)
     s = send_all(&transfer);
   else
-    s = cb_driver_check(driver, driver->call.copy_to_device(to, from, bytes), diag, "copy '%s' to GPU %d", what,
-                        staging->device->ordinal);
+    s = cb_device_copy_in(staging->device, to, from, bytes, what, diag);
   pthread_mutex_unlock(&staging->lock);
   return s;
 }
