@@ -62,6 +62,7 @@ struct state {
   int64_t *panel_row;  /* panels + 1 */
   uint32_t *first_sum; /* rows + 1; a row's own sums are successive */
   int64_t most_sums, piece;
+  uint32_t *counts; /* nonzeros by row and set, while there is a plan to be made; NULL: too many, counted when needed */
   /* slices, panel by panel and set by set */
   struct extent *end; /* panels * sets */
   unsigned char *lanes_log2;
@@ -77,6 +78,7 @@ static void state_release(void *memory) {
   cb_free(state->row);
   cb_free(state->panel_row);
   cb_free(state->first_sum);
+  cb_free(state->counts);
   cb_free(state->end);
   cb_free(state->lanes_log2);
   cb_free(state->first_place);
@@ -183,21 +185,24 @@ static int64_t sums_of(const struct state *state, int64_t i) { return state->fir
 
 /* The most nonzeros that a row has in one set; first_sum[i + 1] holds them at first. */
 static int count_longest(struct state *state) {
+  const int keeps = state->rows * state->sets <= state->csr->nnz;
   int good = 1;
   state->first_sum = cb_calloc((size_t)state->rows + 1, sizeof *state->first_sum);
-  if (!state->first_sum) return 0;
+  if (keeps) state->counts = cb_alloc((size_t)(state->rows * state->sets), sizeof *state->counts);
+  if (!state->first_sum || (keeps && !state->counts)) return 0;
 #pragma omp parallel reduction(&& : good)
   {
-    uint32_t *counts = cb_alloc((size_t)state->sets, sizeof *counts);
-    good = counts != NULL;
+    uint32_t *own = cb_alloc((size_t)state->sets, sizeof *own);
+    good = own != NULL;
 #pragma omp for schedule(dynamic, 1024)
     for (int64_t i = 0; i < state->rows; i++) {
       if (!good) continue;
+      uint32_t *counts = keeps ? state->counts + i * state->sets : own;
       count_row(state, state->row[i], counts);
       for (int64_t set = 0; set < state->sets; set++)
         if (counts[set] > state->first_sum[i + 1]) state->first_sum[i + 1] = counts[set];
     }
-    cb_free(counts);
+    cb_free(own);
   }
   return good;
 }
@@ -247,13 +252,14 @@ static int64_t segment_key(int64_t count) {
 
 /* Of a panel, as one thread works on it. */
 struct bench {
-  uint32_t *counts; /* by row of the panel and set */
+  const uint32_t *counts; /* by row of the panel and set */
+  uint32_t *own_counts;   /* room for them, unless the state has them */
   uint32_t *sum, *count; /* segments of one set, sorted */
   int64_t *place; /* by sum and set: 32 * slice + place in the slice */
 };
 
 static void bench_release(struct bench *bench) {
-  cb_free(bench->counts);
+  cb_free(bench->own_counts);
   cb_free(bench->sum);
   cb_free(bench->count);
   cb_free(bench->place);
@@ -262,17 +268,18 @@ static void bench_release(struct bench *bench) {
 static int bench_make(struct bench *bench, const struct state *state, int places) {
   const size_t sums = (size_t)state->most_sums, sets = (size_t)state->sets;
   *bench = (struct bench){0};
-  bench->counts = cb_alloc((size_t)state->most_rows * sets, sizeof *bench->counts);
+  bench->own_counts = cb_alloc(state->counts ? 0 : (size_t)state->most_rows * sets, sizeof *bench->own_counts);
   bench->sum = cb_alloc(sums, sizeof *bench->sum);
   bench->count = cb_alloc(sums, sizeof *bench->count);
   if (places) bench->place = cb_alloc(sums * sets, sizeof *bench->place);
-  return bench->counts && bench->sum && bench->count && (!places || bench->place);
+  return bench->own_counts && bench->sum && bench->count && (!places || bench->place);
 }
 
 static void count_panel(const struct state *state, int64_t panel, struct bench *bench) {
   const int64_t first = state->panel_row[panel];
-  for (int64_t i = first; i < state->panel_row[panel + 1]; i++)
-    count_row(state, state->row[i], bench->counts + (i - first) * state->sets);
+  bench->counts = state->counts ? state->counts + first * state->sets : bench->own_counts;
+  for (int64_t i = first; i < state->panel_row[panel + 1] && !state->counts; i++)
+    count_row(state, state->row[i], bench->own_counts + (i - first) * state->sets);
 }
 
 /* The segments of a panel in a set, sorted; returns how many. */
@@ -478,8 +485,15 @@ static void draft_slices(struct cb_draft *draft, const struct state *state) {
 static void draft_places(struct cb_draft *draft, const struct state *state) {
   const size_t places = (size_t)whole(state).places;
   uint32_t *sum = cb_alloc(places, sizeof *sum), *count = cb_alloc(places, sizeof *count);
-  if (sum) memcpy(sum, state->place_sum, places * sizeof *sum);
-  if (count) memcpy(count, state->place_count, places * sizeof *count);
+  if (sum && count) {
+#pragma omp parallel for schedule(static)
+    for (size_t place = 0; place < places; place++) {
+      sum[place] = state->place_sum[place];
+      count[place] = state->place_count[place];
+    }
+  } else {
+    draft->failed = 1;
+  }
   cb_draft_streamed(draft, "place_sum", "the panel's sum that the segment at a place belongs to", sum, 0, (int64_t)places);
   cb_draft_streamed(draft, "place_count", "nonzeros of the segment; 0: none", count, 0, (int64_t)places);
 }
@@ -568,6 +582,8 @@ static enum cb_status phases_plan(struct cb_draft *draft, struct cb_diag *diag) 
   if (whole(state).places > INT32_MAX - LANES || whole(state).slices > INT32_MAX / LANES - state->shape.panels * LANES)
     return cb_fail(diag, CB_ERR_LIMIT, "%lld segments exceed the layout's int", (long long)whole(state).places);
   draft_region(draft, state);
+  cb_free(state->counts);
+  state->counts = NULL;
   predict(draft, state);
   return CB_OK;
 }
