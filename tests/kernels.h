@@ -4,21 +4,12 @@
 #ifndef CBGEN_TESTS_KERNELS_H
 #define CBGEN_TESTS_KERNELS_H
 
-#include "analysis/assignment.h"
+#include "tests/support.h"
+
 #include "analysis/recipe.h"
-#include "base/memory.h"
-#include "codegen/source.h"
-#include "frontend/generate.h"
 #include "runtime/verify.h"
 
 #include <omp.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 enum { KERNEL_BATCH = 512, KERNEL_WORDS = 16 };
 
@@ -71,17 +62,30 @@ static inline enum cb_status make_kernel(struct kernel *kernel, const struct cb_
   return make_kernel_for(kernel, "sm_90", options, diag);
 }
 
-static inline void open_batch(struct kernel_batch *batch, const struct cb_verify_options *options) {
+/* clang++ takes half the time of g++, with which every eighth of test_kernels_shapes and the corpus are compiled. */
+static inline const char *fast_compiler(void) {
+  return getenv("CXX") ? NULL : "clang++";
+}
+
+/* The compiler that the options name is a wish: without it another one serves. */
+static inline struct cb_host *open_kernel_host(const struct cb_host_options *options) {
+  struct cb_host_options own = *options;
+  struct cb_host *host = NULL;
   struct cb_diag diag = {0};
+  enum cb_status s = cb_host_open(&host, &own, &diag);
+  if (s == CB_ERR_MISSING && own.compiler) {
+    own.compiler = NULL;
+    s = cb_host_open(&host, &own, &diag);
+  }
+  if (s) fail_msg("%s", diag.message);
+  return host;
+}
+
+static inline void open_batch(struct kernel_batch *batch, const struct cb_verify_options *options) {
   *batch = (struct kernel_batch){.options = *options};
   omp_set_num_threads(1); /* small matrices: two threads that wait for each other only cost time */
   batch->kernels = cb_calloc(KERNEL_BATCH, sizeof *batch->kernels);
-  enum cb_status s = cb_host_open(&batch->host, &batch->options.host, &diag);
-  if (s == CB_ERR_MISSING && options->host.compiler) {
-    batch->options.host.compiler = NULL; /* a wish, no condition */
-    s = cb_host_open(&batch->host, &batch->options.host, &diag);
-  }
-  if (s) fail_msg("%s", diag.message);
+  batch->host = open_kernel_host(&options->host);
 }
 
 static inline void judge_kernel(struct kernel_batch *batch, const struct kernel *kernel,
@@ -173,23 +177,6 @@ static inline void close_batch(struct kernel_batch *batch) {
       "of its tolerance\n",
       batch->done, batch->refused, batch->compile_seconds, batch->run_seconds, (long long)batch->rows,
       (long long)batch->exact_rows, batch->worst_ratio);
-}
-
-/* Sets "NAME=VALUE NAME=VALUE …", for recipe cb unless named. The recipe's name is kept by reference: that of the table outlives all. */
-static inline void set_options(struct cb_options *options, const char *text) {
-  char copy[256], *rest = NULL;
-  struct cb_diag diag = {0};
-  const struct cb_recipe *recipe;
-  snprintf(copy, sizeof copy, "%s", text);
-  options->recipe = "cb"; /* unless the text says otherwise */
-  for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-    char *value = strchr(word, '=');
-    assert_non_null(value);
-    *value++ = 0;
-    if (cb_options_set(options, word, value, &diag)) fail_msg("%s", diag.message);
-  }
-  if (cb_recipe_find(&recipe, options->recipe, &diag)) fail_msg("%s", diag.message);
-  options->recipe = recipe->name;
 }
 
 #endif

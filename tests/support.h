@@ -14,6 +14,7 @@
 #include "analysis/assignment.h"
 #include "analysis/blob.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "codegen/source.h"
 #include "frontend/generate.h"
 #include "frontend/read.h"
@@ -38,6 +39,7 @@ struct product {
   struct cb_assignment *assignment;
   struct cb_blob blob;
   struct cb_source source;
+  int region; /* that tests/layouts.h reads: the first, unless a test says otherwise */
 };
 
 static inline struct cb_csr matrix_of(const char *specification) {
@@ -74,6 +76,23 @@ static inline struct cb_csr random_matrix(int64_t rows, int64_t cols, unsigned p
     }
   assert_ok(cb_csr_from_coo(&csr, &coo, &diag));
   return csr;
+}
+
+/* A copy of `text` with the first `count` occurrences of `from` replaced; NULL when there are fewer. */
+static inline char *replaced(const char *text, const char *from, const char *to, int count) {
+  struct cb_text out = {0};
+  for (; count > 0; count--) {
+    const char *at = strstr(text, from);
+    if (!at) {
+      cb_text_release(&out);
+      return NULL;
+    }
+    cb_text_add_bytes(&out, text, (size_t)(at - text));
+    cb_text_add_string(&out, to);
+    text = at + strlen(from);
+  }
+  cb_text_add_string(&out, text);
+  return cb_text_detach(&out);
 }
 
 /* "name=value name=value": sets options. */

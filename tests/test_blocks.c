@@ -2,27 +2,14 @@
 /* The layout of natural blocks: which size it finds and what it refuses, that every nonzero has a slot, what
  * the text leaves out, the same bytes for any number of threads, every allocation failing once, and products
  * of many shapes against the oracle through the host execution. */
-#include "tests/support.h"
+#include "tests/layouts.h"
 
 #include "analysis/layout.h"
-#include "runtime/verify.h"
 
 #include <omp.h>
 
 static const char *const all_sizes[] = {"1x2", "2x1", "2x2", "3x3", "4x4", "5x5", "6x6", "8x8"};
 enum { ALL_SIZES = sizeof all_sizes / sizeof *all_sizes };
-
-static const char *fact(const struct cb_plan *plan, const char *key) {
-  for (int i = 0; i < plan->regions[0].facts_count; i++)
-    if (!strcmp(plan->regions[0].facts[i].key, key)) return plan->regions[0].facts[i].value;
-  return NULL;
-}
-
-static const struct cb_array *array(const struct cb_plan *plan, const char *name) {
-  for (int i = 0; i < plan->regions[0].arrays_count; i++)
-    if (!strcmp(plan->regions[0].arrays[i].name, name)) return &plan->regions[0].arrays[i];
-  return NULL;
-}
 
 static struct product blocks_of(const char *matrix, const char *settings) {
   char text[256];
@@ -30,16 +17,9 @@ static struct product blocks_of(const char *matrix, const char *settings) {
   return product_of(matrix, text);
 }
 
-/* Whether the region's text (shims and host section apart) has `words`. */
-static int has(const struct product *product, const char *words) {
-  const char *at = strstr(product->source.text + product->source.body, words);
-  const char *host = strstr(product->source.text, "// ---- host:");
-  return at && at < host;
-}
-
 static void expect_size(const char *matrix, const char *settings, const char *size) {
   struct product product = blocks_of(matrix, settings);
-  if (strcmp(fact(product.plan, "size"), size))
+  if (strcmp(fact(&product, "size"), size))
     fail_msg("%s: %s instead of %s", matrix, product.plan->line, size);
   product_release(&product);
 }
@@ -59,43 +39,30 @@ static void finds_the_size(void **state) {
   expect_size("fe3,n=5,dof=6", "block-size=6x6", "6 6");
 }
 
-static enum cb_status plan_status(const char *matrix, const char *settings, struct cb_diag *message) {
-  struct cb_diag diag = {0};
-  struct cb_csr csr = matrix_of(matrix);
-  struct cb_options options;
-  struct cb_target target;
-  struct cb_plan *plan = NULL;
-  struct cb_assignment *assignment = NULL;
+static enum cb_status status_of(const char *matrix, const char *settings, struct cb_diag *message) {
   char text[256];
   snprintf(text, sizeof text, "recipe=blocks %s", settings);
-  set_options(&options, text);
-  assert_ok(cb_target_find(&target, "sm_90", &diag));
-  const enum cb_status s = cb_plan_build(&plan, &assignment, &csr, &target, &options, message);
-  assert_true(!s == (plan != NULL));
-  cb_assignment_free(assignment);
-  cb_plan_free(plan);
-  cb_csr_release(&csr);
-  return s;
+  return plan_status_of(matrix, text, message);
 }
 
 static void refuses_what_has_no_blocks(void **state) {
   (void)state;
   struct cb_diag message = {0};
-  assert_int_equal(plan_status("stencil7,n=12", "", &message), CB_ERR_UNSUPPORTED);
+  assert_int_equal(status_of("stencil7,n=12", "", &message), CB_ERR_UNSUPPORTED);
   assert_non_null(strstr(message.message, "block-fill"));
-  assert_int_equal(plan_status("random,rows=300,cols=300,density=0.02", "", &message), CB_ERR_UNSUPPORTED);
-  assert_int_equal(plan_status("checker,rows=50,cols=60", "", &message), CB_ERR_UNSUPPORTED);
+  assert_int_equal(status_of("random,rows=300,cols=300,density=0.02", "", &message), CB_ERR_UNSUPPORTED);
+  assert_int_equal(status_of("checker,rows=50,cols=60", "", &message), CB_ERR_UNSUPPORTED);
   /* Fill decides: blocks are 80 % full. */
   const char *sparse = "block,blocks_r=300,r=3,c=3,per_row=5,fill=0.8";
-  assert_int_equal(plan_status(sparse, "block-size=3x3", &message), CB_ERR_UNSUPPORTED);
-  assert_int_equal(plan_status(sparse, "block-size=3x3 block-fill=70", &message), CB_OK);
+  assert_int_equal(status_of(sparse, "block-size=3x3", &message), CB_ERR_UNSUPPORTED);
+  assert_int_equal(status_of(sparse, "block-size=3x3 block-fill=70", &message), CB_OK);
   /* Lengths decide: a few block rows hold nearly everything, or one chain is endless. */
   assert_int_equal(
-      plan_status("powerlaw,rows=4000,cols=60000,max=50000", "block-size=1x2 block-fill=1", &message),
+      status_of("powerlaw,rows=4000,cols=60000,max=50000", "block-size=1x2 block-fill=1", &message),
       CB_ERR_UNSUPPORTED);
-  assert_int_equal(plan_status("dense,rows=64,cols=4000", "block-size=2x2 block-lanes=1", &message),
+  assert_int_equal(status_of("dense,rows=64,cols=4000", "block-size=2x2 block-lanes=1", &message),
                    CB_ERR_UNSUPPORTED);
-  assert_int_equal(plan_status("dense,rows=64,cols=4000", "block-size=2x2", &message), CB_OK);
+  assert_int_equal(status_of("dense,rows=64,cols=4000", "block-size=2x2", &message), CB_OK);
 }
 
 /* A search goes on when the layout refuses, and takes it where it is made for. */
@@ -143,7 +110,7 @@ static void blocks_match_a_count(void **state) {
         for (int64_t k = cb_csr_row(product.csr, i); k < cb_csr_row(product.csr, i + 1); k++)
           touched[i / r][product.csr->col_idx[k] / c] = 1;
       for (int i = 0; i < 64 * 64; i++) blocks += touched[i / 64][i % 64];
-      assert_int_equal(strtol(fact(product.plan, "blocks"), NULL, 10), blocks);
+      assert_int_equal(strtol(fact(&product, "blocks"), NULL, 10), blocks);
       product_release(&product);
     }
 }
@@ -153,148 +120,57 @@ static void stores_little(void **state) {
   struct product product = blocks_of("fe3,n=40", "block-lanes=1");
   /* 8 of the value, 2 / 9 of the offset, padding of slices at the grid's edges. */
   assert_true(cb_plan_bytes(product.plan) * 10 < product.csr->nnz * 87);
-  assert_int_equal(array(product.plan, "column_offset")->type, CB_U16);
+  assert_int_equal(array_of(&product, "column_offset")->type, CB_U16);
   product_release(&product);
 }
 
 static void text_has_what_it_needs(void **state) {
   (void)state;
   struct product full = blocks_of("fe3,n=6", "");
-  assert_null(array(full.plan, "present"));
+  assert_null(array_of(&full, "present"));
   assert_false(has(&full, "is_finite"));
   assert_false(has(&full, "< kCols"));
   assert_true(has(&full, "row + i < kRows")); /* 216 block rows fill no thread blocks */
   struct product holes = blocks_of("block,blocks_r=300,r=3,c=3,per_row=5,fill=0.9", "");
-  assert_non_null(array(holes.plan, "present"));
+  assert_non_null(array_of(&holes, "present"));
   assert_true(has(&holes, "is_finite(sums[i])"));
   /* 512 block rows of two rows: whole thread blocks; all of the same length: no array of lengths. */
   struct product whole = blocks_of("block,blocks_r=512,r=2,c=2,per_row=5", "block-lanes=1");
   assert_false(has(&whole, "< kRows"));
   assert_false(has(&whole, "__shfl_xor_sync"));
-  assert_int_equal(array(whole.plan, "place_length")->storage, CB_AFFINE);
+  assert_int_equal(array_of(&whole, "place_length")->storage, CB_AFFINE);
   assert_true(has(&whole, "value_vector<kVector>"));
   /* The right edge cuts blocks: x is guarded, and what lies beyond it is no absent entry. */
   struct product cut = blocks_of("dense,rows=40,cols=301", "block-size=2x2");
   assert_true(has(&cut, "column < kCols"));
-  assert_null(array(cut.plan, "present"));
+  assert_null(array_of(&cut, "present"));
   struct product *const all[] = {&full, &holes, &whole, &cut};
   for (int i = 0; i < 4; i++) product_release(all[i]);
 }
 
-static const char *const sets[] = {"fe3,n=9", "block,blocks_r=700,r=2,c=2,per_row=5,fill=0.9",
-                                   "block,blocks_r=300,blocks_c=90,r=4,c=4,per_row=7", "fe3,n=3,dof=5"};
-enum { SETS = sizeof sets / sizeof *sets };
-
 static void threads_change_nothing(void **state) {
+  static const char *const matrices[] = {"fe3,n=9", "block,blocks_r=700,r=2,c=2,per_row=5,fill=0.9",
+                                         "block,blocks_r=300,blocks_c=90,r=4,c=4,per_row=7", "fe3,n=3,dof=5"};
   (void)state;
-  for (int set = 0; set < SETS; set++) {
-    omp_set_num_threads(1);
-    struct product first = blocks_of(sets[set], "");
-    for (int threads = 2; threads <= 5; threads += 3) {
-      omp_set_num_threads(threads);
-      struct product product = blocks_of(sets[set], "");
-      assert_string_equal(product.source.text, first.source.text);
-      assert_int_equal(product.plan->cost.ns, first.plan->cost.ns);
-      assert_int_equal(product.blob.length, first.blob.length);
-      assert_memory_equal(product.blob.bytes, first.blob.bytes, (size_t)product.blob.length);
-      product_release(&product);
-    }
-    product_release(&first);
-  }
-  omp_set_num_threads(1);
+  for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++) check_threads(matrices[m], "recipe=blocks");
 }
 
 static void every_allocation_may_fail(void **state) {
   (void)state;
-  static const char *const settings[] = {"recipe=blocks block-fill=1",
-                                         "recipe=blocks block-fill=1 block-size=3x3",
-                                         "recipe=blocks block-fill=1 block-lanes=1"};
-  omp_set_num_threads(1);
-  for (int set = 0; set < 3; set++) {
-    struct cb_csr csr = set == 2 ? matrix_of("staircase,n=600") : random_matrix(61, 60, 250, 9);
-    struct cb_options options;
-    struct cb_target target;
-    struct cb_diag diag = {0};
-    int failures = 0;
-    set_options(&options, settings[set]);
-    assert_ok(cb_target_find(&target, "sm_90", &diag));
-    for (uint64_t nth = 1;; nth++) {
-      struct cb_plan *plan = NULL;
-      struct cb_assignment *assignment = NULL;
-      struct cb_blob blob = {0};
-      cb_memory_fail_at(nth, nth % 2 == 0);
-      enum cb_status s = cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag);
-      if (!s) s = cb_pack(&blob, plan, assignment, &csr, (struct cb_hash){1, 2}, &diag);
-      const uint64_t made = cb_memory_fail_at(0, 0);
-      assert_true(s == CB_OK || s == CB_ERR_MEMORY);
-      failures += s == CB_ERR_MEMORY;
-      cb_blob_release(&blob);
-      cb_assignment_free(assignment);
-      cb_plan_free(plan);
-      if (made < nth) {
-        assert_int_equal(s, CB_OK);
-        break;
-      }
-    }
-    assert_true(failures > 15);
-    cb_csr_release(&csr);
-  }
-  omp_set_num_threads(1);
+  assert_true(check_allocations(random_matrix(61, 60, 250, 9), "recipe=blocks block-fill=1") > 15);
+  assert_true(check_allocations(random_matrix(61, 60, 250, 9), "recipe=blocks block-fill=1 block-size=3x3") > 15);
+  assert_true(check_allocations(matrix_of("staircase,n=600"), "recipe=blocks block-fill=1 block-lanes=1") > 15);
 }
 
 /* ---- products against the oracle */
 
-enum { MOST_PRODUCTS = 256 };
-
-struct gathered {
-  int count;
-  struct product products[MOST_PRODUCTS];
-  char names[MOST_PRODUCTS][256];
-};
-
-static void gather(struct gathered *gathered, const char *matrix, const char *settings) {
+static void gather_next(struct gathered *gathered, const char *matrix, const char *settings) {
   static const char *const forms[] = {"ax", "add", "axpby"}, *const types[] = {"f64", "f32"};
-  const int number = gathered->count++; /* 8 sizes, 3 variants: both see all types and forms */
+  const int number = gathered->count; /* 8 sizes, 3 variants: both see all types and forms */
   char text[200];
-  assert_true(number < MOST_PRODUCTS);
-  snprintf(text, sizeof text, "type=%s form=%s block-fill=1 %s", types[number % 2], forms[number / 2 % 3],
-           settings);
-  snprintf(gathered->names[number], sizeof gathered->names[number], "%.100s %.150s", matrix, text);
-  gathered->products[number] = blocks_of(matrix, text);
-}
-
-static void verify(struct gathered *gathered) {
-  struct cb_diag diag = {0};
-  struct cb_verify_options options;
-  struct cb_verify_case *cases = calloc((size_t)gathered->count, sizeof *cases);
-  struct cb_verify_report *reports = calloc((size_t)gathered->count, sizeof *reports);
-  struct cb_host *host = NULL;
-  int failures = 0;
-  cb_verify_options_default(&options);
-  options.host.optimize = 0;
-  options.host.debug = 0;
-  options.orders = 2;
-  assert_ok(cb_host_open(&host, &options.host, &diag));
-  for (int i = 0; i < gathered->count; i++) {
-    const struct product *one = &gathered->products[i];
-    cases[i] =
-        (struct cb_verify_case){one->csr, one->plan, one->assignment, &one->source, &one->blob, "test"};
-  }
-  assert_ok(cb_verify_batch(host, cases, gathered->count, &options, reports, &diag));
-  for (int i = 0; i < gathered->count; i++) {
-    if (reports[i].status)
-      print_error("%s\n  %s\n  %s\n", gathered->names[i], gathered->products[i].plan->line,
-                  reports[i].message);
-    failures += reports[i].status != CB_OK;
-    product_release(&gathered->products[i]);
-  }
-  assert_int_equal(failures, 0);
-  print_message("%d kernels: compile %.1f s, run %.1f s\n", gathered->count, reports[0].compile_seconds,
-                reports[0].run_seconds);
-  cb_host_close(host);
-  free(cases);
-  free(reports);
-  free(gathered);
+  snprintf(text, sizeof text, "recipe=blocks type=%s form=%s block-fill=1 %s", types[number % 2],
+           forms[number / 2 % 3], settings);
+  gather(gathered, matrix, text);
 }
 
 /* Edges that cut blocks, absent entries, empty rows, single rows and columns; every size, every form, both
@@ -312,16 +188,16 @@ static void products_of_all_sizes(void **state) {
       "block,blocks_r=30,blocks_c=20,r=6,c=6,per_row=3,fill=0.9",
       "explicit_zeros,rows=50,cols=61,density=0.3,zeros=0.4",
   };
-  struct gathered *gathered = calloc(1, sizeof *gathered);
+  struct gathered gathered = {0};
   for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++)
     for (int size = 0; size < ALL_SIZES; size++) {
       char settings[96];
       snprintf(settings, sizeof settings, "block-size=%s block-lanes=%d block-batch=%d", all_sizes[size],
                (int)(m + (size_t)size) % 3 ? 1 << (m + (size_t)size) % 6 : 0,
                (int)(m * 3 + (size_t)size) % 6);
-      gather(gathered, matrices[m], settings);
+      gather_next(&gathered, matrices[m], settings);
     }
-  verify(gathered);
+  verify_gathered(&gathered);
 }
 
 /* What the layout is for, as it decides itself. */
@@ -344,24 +220,24 @@ static void products_of_natural_blocks(void **state) {
       "block,blocks_r=20,r=8,c=8,per_row=3,fill=0.95",
       "dense,rows=64,cols=64",
   };
-  struct gathered *gathered = calloc(1, sizeof *gathered);
+  struct gathered gathered = {0};
   for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++)
     for (int variant = 0; variant < 6; variant++)
-      gather(gathered, matrices[m], variant < 3 ? "" : "block-lanes=1");
-  verify(gathered);
+      gather_next(&gathered, matrices[m], variant < 3 ? "" : "block-lanes=1");
+  verify_gathered(&gathered);
 }
 
 /* Block rows of varied length are sorted. */
 static void products_of_sorted_rows(void **state) {
   (void)state;
-  struct gathered *gathered = calloc(1, sizeof *gathered);
+  struct gathered gathered = {0};
   for (int variant = 0; variant < 6; variant++)
-    gather(gathered, "powerlaw,rows=6000,cols=700,max=600", "block-size=1x2 block-lanes=1");
-  for (int i = 0; i < gathered->count; i++) {
-    assert_non_null(fact(gathered->products[i].plan, "sorted"));
-    assert_non_null(array(gathered->products[i].plan, "place_row"));
+    gather_next(&gathered, "powerlaw,rows=6000,cols=700,max=600", "block-size=1x2 block-lanes=1");
+  for (int i = 0; i < gathered.count; i++) {
+    assert_string_not_equal(fact(&gathered.products[i], "sorted"), "none");
+    assert_non_null(array_of(&gathered.products[i], "place_row"));
   }
-  verify(gathered);
+  verify_gathered(&gathered);
 }
 
 int main(void) {

@@ -1,23 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The dia layout and its split: chosen diagonals and slots against brute force, what the text has and lacks,
  * threads, failing allocations; and products against the oracle, NaN and Inf among them. */
-#include "tests/support.h"
+#include "tests/layouts.h"
 
 #include "runtime/verify.h"
-
-#include <omp.h>
-
-static const char *fact(const struct cb_region *region, const char *key) {
-  for (int i = 0; i < region->facts_count; i++)
-    if (!strcmp(region->facts[i].key, key)) return region->facts[i].value;
-  return NULL;
-}
-
-static int64_t constant(const struct cb_region *region, const char *name, int64_t otherwise) {
-  for (int i = 0; i < region->constants_count; i++)
-    if (!strcmp(region->constants[i].name, name)) return region->constants[i].value;
-  return otherwise;
-}
 
 static const char *body_of(const struct product *product) {
   return product->source.text + product->source.body;
@@ -34,20 +20,6 @@ static int offsets_of(const struct product *product, int64_t *offsets, int room)
     at = *end == ',' ? end + 1 : end;
   }
   return count;
-}
-
-static enum cb_status plan_status(const struct cb_csr *csr, const char *settings, struct cb_diag *message) {
-  struct cb_diag diag = {0};
-  struct cb_options options;
-  struct cb_target target;
-  struct cb_plan *plan;
-  struct cb_assignment *assignment;
-  set_options(&options, settings);
-  assert_ok(cb_target_find(&target, "sm_90", &diag));
-  const enum cb_status s = cb_plan_build(&plan, &assignment, csr, &target, &options, message);
-  cb_assignment_free(assignment);
-  cb_plan_free(plan);
-  return s;
 }
 
 /* ---- decisions */
@@ -106,12 +78,11 @@ static void check_slots(const struct product *product, const int64_t *offsets, i
 
 /* A slice is inside when none of its rows meets a diagonal outside the matrix. */
 static void check_inside(const struct product *product, const int64_t *offsets, int diagonals) {
-  const struct cb_region *region = &product->plan->regions[0];
   const struct cb_csr *csr = product->csr;
   const int64_t slices = (csr->rows + 31) / 32;
   const int some = strstr(body_of(product), "sum_inside(") != NULL;
-  const int64_t first = some ? constant(region, "kFirstInside", 0) : 0;
-  const int64_t end = some ? constant(region, "kEndInside", slices) : 0;
+  const int64_t first = some ? constant(product, "kFirstInside", 0) : 0;
+  const int64_t end = some ? constant(product, "kEndInside", slices) : 0;
   for (int64_t slice = 0; slice < slices; slice++) {
     int inside = 1;
     for (int64_t row = 32 * slice; row < 32 * slice + 32 && row < csr->rows; row++)
@@ -136,7 +107,7 @@ static void decisions_match_brute_force(void **state) {
     snprintf(settings, sizeof settings, "recipe=dia dia-fill=%d dia-most=%d", fill, most);
     const int count = brute_force(&csr, fill, most, chosen);
     if (!count) {
-      assert_int_equal(plan_status(&csr, settings, &diag), CB_ERR_UNSUPPORTED);
+      assert_int_equal(plan_status(&csr, settings, "sm_90", &diag), CB_ERR_UNSUPPORTED);
       assert_non_null(strstr(diag.message, "no diagonal crosses half of the rows"));
       cb_csr_release(&csr);
       refused++;
@@ -151,7 +122,7 @@ static void decisions_match_brute_force(void **state) {
       nonzeros += chosen[d].count;
     }
     assert_int_equal(product.plan->regions[0].nonzeros, nonzeros);
-    assert_int_equal(strtol(fact(&product.plan->regions[0], "absent"), NULL, 10), absent);
+    assert_int_equal(strtol(fact(&product, "absent"), NULL, 10), absent);
     assert_int_equal(product.plan->regions_count, nonzeros < product.csr->nnz ? 2 : 1);
     assert_ok(cb_assignment_check(product.plan, product.assignment, &diag));
     check_slots(&product, offsets, count, absent);
@@ -181,10 +152,8 @@ static void a_matrix_without_diagonals_is_refused(void **state) {
                                         "hypersparse,rows=100000"};
   struct cb_diag diag = {0};
   for (size_t m = 0; m < sizeof without / sizeof *without; m++) {
-    struct cb_csr csr = matrix_of(without[m]);
-    assert_int_equal(plan_status(&csr, "recipe=dia", &diag), CB_ERR_UNSUPPORTED);
-    assert_ok(plan_status(&csr, "recipe=auto", &diag));
-    cb_csr_release(&csr);
+    assert_int_equal(plan_status_of(without[m], "recipe=dia", &diag), CB_ERR_UNSUPPORTED);
+    assert_ok(plan_status_of(without[m], "recipe=auto", &diag));
   }
 }
 
@@ -277,83 +246,24 @@ static void many_slots_have_wide_indices(void **state) {
 static const char *const mixed = "diagonals,n=3000,count=40,spread=200,fill=0.8,seed=3";
 
 static void threads_change_nothing(void **state) {
+  static const char settings[] = "recipe=dia dia-fill=79 dia-most=30";
+  struct product product = product_of(mixed, settings);
   (void)state;
-  struct cb_diag diag = {0};
-  static const int threads[] = {1, 2, 5};
-  struct product first = {0};
-  struct cb_text first_json = {0};
-  for (int t = 0; t < 3; t++) {
-    omp_set_num_threads(threads[t]);
-    struct product product = product_of(mixed, "recipe=dia dia-fill=79 dia-most=30");
-    struct cb_text json = {0};
-    assert_ok(cb_plan_json(product.plan, &json, &diag));
-    if (!t) {
-      first = product;
-      first_json = json;
-      continue;
-    }
-    assert_string_equal(cb_text_string(&json), cb_text_string(&first_json));
-    assert_string_equal(product.source.text, first.source.text);
-    assert_int_equal(product.blob.length, first.blob.length);
-    assert_memory_equal(product.blob.bytes, first.blob.bytes, (size_t)product.blob.length);
-    cb_text_release(&json);
-    product_release(&product);
-  }
-  assert_int_equal(first.plan->regions_count, 2);
-  cb_text_release(&first_json);
-  product_release(&first);
-  omp_set_num_threads(2);
+  assert_int_equal(product.plan->regions_count, 2);
+  product_release(&product);
+  check_threads(mixed, settings);
 }
 
 static void new_values_equal_a_fresh_pack(void **state) {
-  (void)state;
-  struct cb_diag diag = {0};
   struct product product = product_of(mixed, "recipe=dia");
-  struct cb_blob fresh = {0};
-  for (int64_t k = 0; k < product.csr->nnz; k++) product.csr->values[k] = (double)(3 * k) - 7;
-  assert_ok(cb_pack_values(&product.blob, product.plan, product.assignment, product.csr->values, &diag));
-  assert_ok(cb_pack(&fresh, product.plan, product.assignment, product.csr, cb_csr_pattern_hash(product.csr),
-                    &diag));
-  assert_memory_equal(fresh.bytes, product.blob.bytes, (size_t)fresh.length);
-  cb_blob_release(&fresh);
+  (void)state;
+  check_new_values(&product);
   product_release(&product);
 }
 
 static void every_allocation_may_fail(void **state) {
   (void)state;
-  struct cb_csr csr = matrix_of("diagonals,n=200,count=9,spread=90,fill=0.8");
-  struct cb_options options;
-  struct cb_target target;
-  struct cb_diag diag = {0};
-  const struct cb_label label = {"test", "test", {1, 2}};
-  int failures = 0;
-  omp_set_num_threads(1);
-  set_options(&options, "recipe=dia dia-fill=70");
-  assert_ok(cb_target_find(&target, "sm_90", &diag));
-  for (uint64_t nth = 1;; nth++) {
-    struct cb_plan *plan = NULL;
-    struct cb_assignment *assignment = NULL;
-    struct cb_blob blob = {0};
-    struct cb_source source = {0};
-    cb_memory_fail_at(nth, nth % 2 == 0);
-    enum cb_status s = cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag);
-    if (!s) s = cb_pack(&blob, plan, assignment, &csr, label.pattern, &diag);
-    if (!s) s = cb_source_emit(&source, plan, &label, &blob, CB_EMBED_ALWAYS, &diag);
-    const uint64_t made = cb_memory_fail_at(0, 0);
-    assert_true(s == CB_OK || s == CB_ERR_MEMORY);
-    failures += s == CB_ERR_MEMORY;
-    cb_source_release(&source);
-    cb_blob_release(&blob);
-    cb_assignment_free(assignment);
-    cb_plan_free(plan);
-    if (made < nth) {
-      assert_int_equal(s, CB_OK);
-      break;
-    }
-  }
-  assert_true(failures > 40);
-  cb_csr_release(&csr);
-  omp_set_num_threads(2);
+  assert_true(check_allocations(matrix_of("diagonals,n=200,count=9,spread=90,fill=0.8"), "recipe=dia dia-fill=70") > 40);
 }
 
 /* ---- products */
@@ -383,46 +293,17 @@ static const char *const executed[][2] = {
     {"diagonals,n=300,count=20,spread=90,fill=0.7", ""},
     {"upper,n=90", ""},
 };
-enum { EXECUTED = sizeof executed / sizeof *executed, KINDS = 6 };
-
-static struct cb_verify_case case_of(const struct product *product) {
-  return (struct cb_verify_case){product->csr,     product->plan,  product->assignment,
-                                 &product->source, &product->blob, "test"};
-}
+enum { EXECUTED = sizeof executed / sizeof *executed };
 
 static void products_match_the_oracle(void **state) {
+  struct gathered gathered = {0};
   (void)state;
-  static const char *const kinds[KINDS] = {"type=f64 form=ax",  "type=f32 form=ax",    "type=f64 form=add",
-                                           "type=f32 form=add", "type=f64 form=axpby", "type=f32 form=axpby"};
-  enum { CASES = EXECUTED * KINDS };
-  struct product *products = calloc(CASES, sizeof *products);
-  struct cb_verify_case *cases = calloc(CASES, sizeof *cases);
-  struct cb_verify_report *reports = calloc(CASES, sizeof *reports);
-  struct cb_verify_options options;
-  struct cb_host *host;
-  struct cb_diag diag = {0};
-  int failures = 0;
-  cb_verify_options_default(&options);
-  options.host.optimize = options.host.debug = 0;
-  options.orders = 2;
-  for (int c = 0; c < CASES; c++) {
+  for (int c = 0; c < EXECUTED; c++) {
     char settings[96];
-    snprintf(settings, sizeof settings, "recipe=dia %s %s", executed[c / KINDS][1], kinds[c % KINDS]);
-    products[c] = product_of(executed[c / KINDS][0], settings);
-    cases[c] = case_of(&products[c]);
+    snprintf(settings, sizeof settings, "recipe=dia %s", executed[c][1]);
+    gather_kinds(&gathered, executed[c][0], settings);
   }
-  assert_ok(cb_host_open(&host, &options.host, &diag));
-  assert_ok(cb_verify_batch(host, cases, CASES, &options, reports, &diag));
-  for (int c = 0; c < CASES; c++) {
-    if (reports[c].status && ++failures < 10)
-      print_error("%s %s: %s\n", executed[c / KINDS][0], products[c].plan->line, reports[c].message);
-    product_release(&products[c]);
-  }
-  cb_host_close(host);
-  free(products);
-  free(cases);
-  free(reports);
-  assert_int_equal(failures, 0);
+  verify_gathered(&gathered);
 }
 
 /* Without the second look at sums that are not finite, NaN and Inf spread through absent places: verify sees
@@ -436,7 +317,8 @@ static void absent_places_matter(void **state) {
   char *look = strstr(product.source.text + product.source.body, "!is_finite(sum)");
   assert_non_null(look);
   memcpy(look, "false          ", strlen("!is_finite(sum)"));
-  const struct cb_verify_case one = case_of(&product);
+  const struct cb_verify_case one = {product.csr,     product.plan,  product.assignment,
+                                     &product.source, &product.blob, "test"};
   cb_verify_options_default(&options);
   assert_int_equal(cb_verify(&one, &options, &report, &diag), CB_ERR_WRONG);
   assert_string_equal(report.product, "non-finite");

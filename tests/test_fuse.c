@@ -274,7 +274,7 @@ static void products_match_the_oracle(void **state) {
   int fused = 0;
   cb_verify_options_default(&options);
   options.host.optimize = options.host.debug = 0;
-  options.host.compiler = getenv("CXX") ? NULL : "clang++"; /* faster than g++ */
+  options.host.compiler = fast_compiler();
   options.orders = 2;
   open_batch(&batch, &options);
   for (size_t k = 0; k < LENGTH(cases) * KINDS_OF_CASE; k++) {

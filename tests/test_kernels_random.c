@@ -9,13 +9,6 @@
 
 enum { COUNT = 3000 };
 
-static uint64_t draw(uint64_t *state) {
-  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 static int64_t between(uint64_t *state, int64_t least, int64_t most) {
   return least + (int64_t)(draw(state) % (uint64_t)(most - least + 1));
 }
@@ -132,8 +125,7 @@ static void test_random(void **state) {
   options.host.optimize = from_environment("CBGEN_RANDOM_O", 0);
   options.host.batch = from_environment("CBGEN_RANDOM_BATCH", 128);
   options.host.debug = count == 1;
-  if (!getenv("CXX"))
-    options.host.compiler = "clang++"; /* half the time of g++, which takes a part of test_kernels_shapes */
+  options.host.compiler = fast_compiler();
   options.orders = 2;
   open_batch(&batch, &options);
   for (int number = first; number < first + count; number++) {

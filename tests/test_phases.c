@@ -2,50 +2,21 @@
 /* The layout of phases and its split: which columns and rows are split off and what is refused, that every nonzero
  * has a slot and that no two segments of a phase share a sum, the same bytes for any number of threads, every
  * allocation failing once. Products against the oracle: test_kernels_shapes and test_kernels_random. */
-#include "tests/support.h"
+#include "tests/layouts.h"
 
 #include "analysis/frequent.h"
 #include "analysis/layout.h"
 #include "base/integers.h"
 #include "base/memory.h"
 
-#include <omp.h>
-
+/* Its region is the last one. */
 static struct product phases_of(const char *matrix, const char *settings) {
   char text[256];
   snprintf(text, sizeof text, "recipe=phases %s", settings);
-  return product_of(matrix, text);
-}
-
-/* The region of the layout: the last one. */
-static int region_number(const struct product *product) {
-  const int number = product->plan->regions_count - 1;
-  assert_string_equal(product->plan->regions[number].layout, "phases");
-  return number;
-}
-
-static int64_t constant(const struct product *product, const char *name) {
-  const struct cb_region *region = &product->plan->regions[region_number(product)];
-  for (int i = 0; i < region->constants_count; i++)
-    if (!strcmp(region->constants[i].name, name)) return region->constants[i].value;
-  fail_msg("no constant %s", name);
-  return 0;
-}
-
-/* Element i of a stored index array; settings say bake-limit=0. */
-static int64_t element(const struct product *product, const char *name, int64_t i) {
-  const int number = region_number(product);
-  const struct cb_region *region = &product->plan->regions[number];
-  int at = 0;
-  while (at < region->arrays_count && strcmp(region->arrays[at].name, name)) at++;
-  assert_true(at < region->arrays_count && i < region->arrays[at].count);
-  const struct cb_array *array = &region->arrays[at];
-  if (array->storage == CB_AFFINE) return array->base + array->step * i;
-  assert_int_equal(array->storage, CB_STORED);
-  uint64_t value = 0;
-  const size_t size = cb_type_size(array->type);
-  memcpy(&value, product->blob.bytes + cb_blob_offset(product->plan, number, at) + (size_t)i * size, size);
-  return (int64_t)value;
+  struct product product = product_of(matrix, text);
+  product.region = product.plan->regions_count - 1;
+  assert_string_equal(region_of(&product)->layout, "phases");
+  return product;
 }
 
 /* ---- the split */
@@ -162,9 +133,9 @@ static void no_sum_twice_in_a_phase(void **state) {
   (void)state;
   const char *settings = "phase-columns=3000 phase-set=700 bake-limit=0";
   struct product product = phases_of("rmat,scale=13,edge_factor=16", settings);
-  const int64_t panels = product.plan->regions[region_number(&product)].blocks;
-  const int64_t sets = constant(&product, "kSets");
-  const int64_t slices = constant(&product, "kSlices"), most = constant(&product, "kSums");
+  const int64_t panels = region_of(&product)->blocks;
+  const int64_t sets = constant(&product, "kSets", -1);
+  const int64_t slices = constant(&product, "kSlices", -1), most = constant(&product, "kSums", -1);
   unsigned char *met = calloc((size_t)most, 1);
   int64_t nonzeros = 0;
   assert_true(sets > 3 && panels > 4);
@@ -186,7 +157,7 @@ static void no_sum_twice_in_a_phase(void **state) {
           met[sum] = 1;
         }
     }
-  assert_int_equal(nonzeros, product.plan->regions[region_number(&product)].nonzeros);
+  assert_int_equal(nonzeros, region_of(&product)->nonzeros);
   free(met);
   product_release(&product);
 }
@@ -195,8 +166,8 @@ static void no_sum_twice_in_a_phase(void **state) {
 static void pads_and_shares_evenly(void **state) {
   (void)state;
   struct product product = phases_of("rmat,scale=17,edge_factor=16", "phase-columns=16000 phase-set=8000 bake-limit=0");
-  const struct cb_region *region = &product.plan->regions[region_number(&product)];
-  const int64_t sets = constant(&product, "kSets");
+  const struct cb_region *region = region_of(&product);
+  const int64_t sets = constant(&product, "kSets", -1);
   int64_t most = 0, all = 0, longest = 0;
   assert_true(region->value_slots * 100 < region->nonzeros * 125);
   for (int64_t panel = 0; panel < region->blocks; panel++) {
@@ -221,55 +192,15 @@ static void pads_and_shares_evenly(void **state) {
 
 static void threads_change_nothing(void **state) {
   (void)state;
-  static const char *const settings[] = {"phase-columns=900 phase-set=100",
-                                         "phase-columns=3000 type=f32 phase-row=1 phase-blocks=1"};
-  for (int set = 0; set < 2; set++) {
-    omp_set_num_threads(1);
-    struct product first = phases_of("rmat,scale=13,edge_factor=8", settings[set]);
-    for (int threads = 2; threads <= 5; threads += 3) {
-      omp_set_num_threads(threads);
-      struct product product = phases_of("rmat,scale=13,edge_factor=8", settings[set]);
-      assert_string_equal(product.source.text, first.source.text);
-      assert_int_equal(product.plan->cost.ns, first.plan->cost.ns);
-      assert_int_equal(product.blob.length, first.blob.length);
-      assert_memory_equal(product.blob.bytes, first.blob.bytes, (size_t)product.blob.length);
-      product_release(&product);
-    }
-    product_release(&first);
-  }
-  omp_set_num_threads(1);
+  check_threads("rmat,scale=13,edge_factor=8", "recipe=phases phase-columns=900 phase-set=100");
+  check_threads("rmat,scale=13,edge_factor=8",
+                "recipe=phases phase-columns=3000 type=f32 phase-row=1 phase-blocks=1");
 }
 
 static void every_allocation_may_fail(void **state) {
+  static const char settings[] = "recipe=phases phase-columns=60 phase-set=32";
   (void)state;
-  struct cb_csr csr = matrix_of("random,rows=61,cols=90,density=0.2");
-  struct cb_options options;
-  struct cb_target target;
-  struct cb_diag diag = {0};
-  int failures = 0;
-  omp_set_num_threads(1);
-  set_options(&options, "recipe=phases phase-columns=60 phase-set=32");
-  assert_ok(cb_target_find(&target, "sm_90", &diag));
-  for (uint64_t nth = 1;; nth++) {
-    struct cb_plan *plan = NULL;
-    struct cb_assignment *assignment = NULL;
-    struct cb_blob blob = {0};
-    cb_memory_fail_at(nth, nth % 2 == 0);
-    enum cb_status s = cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag);
-    if (!s) s = cb_pack(&blob, plan, assignment, &csr, (struct cb_hash){1, 2}, &diag);
-    const uint64_t made = cb_memory_fail_at(0, 0);
-    assert_true(s == CB_OK || s == CB_ERR_MEMORY);
-    failures += s == CB_ERR_MEMORY;
-    cb_blob_release(&blob);
-    cb_assignment_free(assignment);
-    cb_plan_free(plan);
-    if (made < nth) {
-      assert_int_equal(s, CB_OK);
-      break;
-    }
-  }
-  assert_true(failures > 40);
-  cb_csr_release(&csr);
+  assert_true(check_allocations(matrix_of("random,rows=61,cols=90,density=0.2"), settings) > 40);
 }
 
 int main(void) {

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Plans of CB-SpMV: formats against a brute-force count, every nonzero in one slot, the same bytes for any number
  * of threads, both balances, carries and atomics, new values, and every allocation failing once. */
-#include "tests/support.h"
+#include "tests/layouts.h"
 
 #include "analysis/layout.h"
-
-#include <omp.h>
 
 static const char *const option_sets[] = {
     "",
@@ -36,16 +34,8 @@ static const char *const option_sets[] = {
 };
 enum { OPTION_SETS = sizeof option_sets / sizeof *option_sets };
 
-/* The value that fact `key` has in region `region`, or NULL. */
-static const char *fact(const struct cb_plan *plan, int region, const char *key) {
-  for (int i = 0; i < plan->regions[region].facts_count; i++)
-    if (!strcmp(plan->regions[region].facts[i].key, key)) return plan->regions[region].facts[i].value;
-  return NULL;
-}
-
-static long count_fact(const struct cb_plan *plan, const char *key) {
-  const char *value = fact(plan, 0, key);
-  return value ? strtol(value, NULL, 10) : 0;
+static long count_fact(const struct product *product, const char *key) {
+  return strtol(fact(product, key), NULL, 10); /* "none" is 0 */
 }
 
 /* Formats of all sub-blocks, counted from a dense picture. */
@@ -89,9 +79,9 @@ static void formats_match_a_count(void **state) {
       struct product product =
           product_of_matrix(random_matrix(rows, cols, (unsigned)(draw(&random) % 700), seed), settings);
       brute_force(product.csr, aggregated, threshold[0], threshold[1], formats);
-      assert_int_equal(count_fact(product.plan, "coo"), formats[0]);
-      assert_int_equal(count_fact(product.plan, "csr"), formats[1]);
-      assert_int_equal(count_fact(product.plan, "dense"), formats[2]);
+      assert_int_equal(count_fact(&product, "coo"), formats[0]);
+      assert_int_equal(count_fact(&product, "csr"), formats[1]);
+      assert_int_equal(count_fact(&product, "dense"), formats[2]);
       product_release(&product);
     }
 }
@@ -114,8 +104,8 @@ static void coo_is_for_uneven_rows(void **state) {
     assert_ok(cb_csr_from_coo(&csr, &coo, &diag));
     snprintf(settings, sizeof settings, "th1=31 coo-gain=%d", percent);
     struct product product = product_of_matrix(csr, settings);
-    assert_int_equal(count_fact(product.plan, "coo"), percent <= 90 ? 19 : 0); /* the first has 31 */
-    assert_int_equal(count_fact(product.plan, "csr"), percent <= 90 ? 1 : 20);
+    assert_int_equal(count_fact(&product, "coo"), percent <= 90 ? 19 : 0); /* the first has 31 */
+    assert_int_equal(count_fact(&product, "csr"), percent <= 90 ? 1 : 20);
     product_release(&product);
   }
 }
@@ -137,7 +127,7 @@ static void equal_runs_have_no_pointers(void **state) {
   assert_ok(cb_csr_from_coo(&csr, &coo, &diag));
   struct product product = product_of_matrix(csr, "bake-limit=0");
   const struct cb_region *region = &product.plan->regions[0];
-  assert_non_null(fact(product.plan, 0, "shape"));
+  assert_string_not_equal(fact(&product, "shape"), "none");
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     int found = 0;
     for (int a = 0; a < region->arrays_count; a++) {
@@ -189,33 +179,8 @@ static void a_damaged_plan_is_refused(void **state) {
 
 static void threads_change_nothing(void **state) {
   (void)state;
-  struct cb_diag diag = {0};
-  static const int threads[] = {1, 2, 5};
-  for (int set = 0; set < OPTION_SETS; set++) {
-    struct product first = {0};
-    struct cb_text first_json = {0};
-    for (int t = 0; t < 3; t++) {
-      omp_set_num_threads(threads[t]);
-      struct product product = product_of_matrix(random_matrix(700, 600, 60, 7), option_sets[set]);
-      struct cb_text json = {0};
-      assert_ok(cb_plan_json(product.plan, &json, &diag));
-      if (!t) {
-        first = product;
-        first_json = json;
-        continue;
-      }
-      assert_string_equal(cb_text_string(&json), cb_text_string(&first_json));
-      assert_string_equal(product.plan->line, first.plan->line);
-      assert_string_equal(product.source.text, first.source.text);
-      assert_int_equal(product.blob.length, first.blob.length);
-      assert_memory_equal(product.blob.bytes, first.blob.bytes, (size_t)product.blob.length);
-      cb_text_release(&json);
-      product_release(&product);
-    }
-    cb_text_release(&first_json);
-    product_release(&first);
-  }
-  omp_set_num_threads(2);
+  for (int set = 0; set < OPTION_SETS; set++)
+    check_threads("random,rows=700,cols=600,density=0.06,seed=7", option_sets[set]);
 }
 
 static void aggregation_asks_th0(void **state) {
@@ -240,7 +205,7 @@ static void aggregation_asks_th0(void **state) {
       set_options(&product.options, settings);
       assert_ok(cb_target_find(&product.target, "sm_90", &diag));
       assert_ok(cb_plan_build(&product.plan, &product.assignment, &csr, &product.target, &product.options, &diag));
-      assert_string_equal(fact(product.plan, 0, "aggregated"), sparse * 100 > th0 * 8 ? "yes" : "no");
+      assert_string_equal(fact(&product, "aggregated"), sparse * 100 > th0 * 8 ? "yes" : "no");
       cb_assignment_free(product.assignment);
       cb_plan_free(product.plan);
     }
@@ -411,44 +376,10 @@ static void too_many_rows_are_refused(void **state) {
 
 /* Every allocation from analysis to text fails once: a clean status each time, and nothing leaks (ASan). */
 static void every_allocation_may_fail(void **state) {
-  (void)state;
   static const char *const sets[] = {"unit-budget=16", "balance=heap", "recipe=cb-long long-row=4 bake-limit=0",
                                      "recipe=sell sell-vary=on", "recipe=auto"};
-  omp_set_num_threads(1);
-  for (int set = 0; set < 5; set++) {
-    struct cb_csr csr = random_matrix(60, 60, 250, 9);
-    struct cb_options options;
-    struct cb_target target;
-    struct cb_diag diag = {0};
-    const struct cb_label label = {"test", "test", {1, 2}};
-    set_options(&options, sets[set]);
-    assert_ok(cb_target_find(&target, "sm_90", &diag));
-    int failures = 0;
-    for (uint64_t nth = 1;; nth++) {
-      struct cb_plan *plan = NULL;
-      struct cb_assignment *assignment = NULL;
-      struct cb_blob blob = {0};
-      struct cb_source source = {0};
-      cb_memory_fail_at(nth, nth % 2 == 0);
-      enum cb_status s = cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag);
-      if (!s) s = cb_pack(&blob, plan, assignment, &csr, label.pattern, &diag);
-      if (!s) s = cb_source_emit(&source, plan, &label, &blob, CB_EMBED_ALWAYS, &diag);
-      const uint64_t made = cb_memory_fail_at(0, 0);
-      assert_true(s == CB_OK || s == CB_ERR_MEMORY);
-      failures += s == CB_ERR_MEMORY;
-      cb_source_release(&source);
-      cb_blob_release(&blob);
-      cb_assignment_free(assignment);
-      cb_plan_free(plan);
-      if (made < nth) {
-        assert_int_equal(s, CB_OK);
-        break;
-      }
-    }
-    assert_true(failures > 40);
-    cb_csr_release(&csr);
-  }
-  omp_set_num_threads(2);
+  (void)state;
+  for (int set = 0; set < 5; set++) assert_true(check_allocations(random_matrix(60, 60, 250, 9), sets[set]) > 40);
 }
 
 int main(void) {

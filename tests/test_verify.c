@@ -20,8 +20,8 @@ struct mutation {
 };
 
 /* All three formats, in panels that are shared by several units. */
-#define MIXED "block,r=16,c=16,per_row=3,fill=0.2,blocks_r=4", "th1=40 th2=60 unit-budget=64 team=1 form=ax"
-#define COO "random,rows=70,cols=90,density=0.05", "th1=257 th2=256 team=1 form=ax"
+#define MIXED "block,r=16,c=16,per_row=3,fill=0.2,blocks_r=4", "th1=40 th2=60 coo-gain=0 balance=heap unit-budget=64 form=ax"
+#define COO "random,rows=70,cols=90,density=0.05", "th1=257 th2=256 coo-gain=0 team=1 form=ax"
 #define DENSE "block,r=16,c=16,per_row=2,fill=0.6,blocks_r=6", "th1=0 th2=0 aggregate=off form=ax"
 #define SCALED "random,rows=70,cols=90,density=0.05", "form=axpby"
 
@@ -29,7 +29,7 @@ static const struct mutation mutations[] = {
     {"a row is left out", COO, "row < kRows)", "row < kRows - 1)", 1, "is never written"},
     {"a sum is halved", COO, "sum += __shfl_xor_sync(kFullMask, sum, ",
      "sum += 0 * __shfl_xor_sync(kFullMask, sum, ", 1, "rows are wrong"},
-    {"memory is not ordered", COO, "  __syncwarp();\n", "", 1, "shared race"},
+    {"memory is not ordered", COO, "  __syncwarp();\n  sum_t sum = 0;", "  sum_t sum = 0;", 1, "shared race"},
     {"shared memory is not cleared", COO, "] = 0;\n", "] += 0;\n", 1, "before it is written"},
     {"a store beyond y", COO, "row < kRows)", "row <= kRows)", 1, "heap-buffer-overflow"},
     {"lanes that stay away", COO, "  __syncwarp();\n", "  if (lane < 31) __syncwarp();\n", 1, "__syncwarp"},
@@ -45,23 +45,6 @@ static const struct mutation mutations[] = {
     {"a launch that cannot be", COO, "error = launch(m_spmv, ", "error = launch(m_spmv, 0 * ", 1,
      "invalid configuration"},
 };
-
-/* A copy of `text` with `count` replacements; NULL when there are fewer occurrences. */
-static char *replace(const char *text, const char *from, const char *to, int count) {
-  struct cb_text out = {0};
-  for (; count > 0; count--) {
-    const char *at = strstr(text, from);
-    if (!at) {
-      cb_text_release(&out);
-      return NULL;
-    }
-    cb_text_add_bytes(&out, text, (size_t)(at - text));
-    cb_text_add_string(&out, to);
-    text = at + strlen(from);
-  }
-  cb_text_add_string(&out, text);
-  return cb_text_detach(&out);
-}
 
 static void make(struct kernel *kernel, const char *matrix, const char *options) {
   struct cb_options chosen;
@@ -106,7 +89,7 @@ static void test_mutations(void **state) {
     make(good, mutations[m].matrix, mutations[m].options);
     make(bad, mutations[m].matrix, mutations[m].options);
     char *text =
-        replace(bad->source.text + bad->source.body, mutations[m].from, mutations[m].to, mutations[m].count);
+        replaced(bad->source.text + bad->source.body, mutations[m].from, mutations[m].to, mutations[m].count);
     if (!text) fail_msg("%s: the text '%s' is gone", mutations[m].name, mutations[m].from);
     cb_source_release(&bad->source);
     bad->source = (struct cb_source){.text = text, .length = (int64_t)strlen(text)};
@@ -193,7 +176,7 @@ static void test_text_that_does_not_compile(void **state) {
   (void)state;
   make(&kernel, "diagonal,n=20", "form=ax");
   char *text =
-      replace(kernel.source.text + kernel.source.body, "constexpr int ", "constexpr int kNobody = 3, ", 1);
+      replaced(kernel.source.text + kernel.source.body, "constexpr int ", "constexpr int kNobody = 3, ", 1);
   assert_non_null(text);
   cb_source_release(&kernel.source);
   kernel.source = (struct cb_source){.text = text, .length = (int64_t)strlen(text)};
