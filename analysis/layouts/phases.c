@@ -38,6 +38,7 @@ enum {
   BATCH = 4,
   ROW_WEIGHT = 4,         /* of a row, in nonzeros, where rows are cut into panels */
   STREAM_PERCENT = 72,    /* predicted: of the device's read rate */
+  PICOSECONDS = 360,      /* predicted: of a multiprocessor for a slot, whatever it stores */
   PHASE_NS = 1500,        /* predicted: a phase's start */
   COMMIT_NS = 14000      /* predicted: the first launch, and sums on their way to y */
 };
@@ -556,6 +557,7 @@ static void predict(struct cb_draft *draft, const struct state *state) {
   struct cb_cost *cost = &draft->region.cost;
   cost->sectors = state->panels * cb_divide_up(state->columns * state->shape.element, 32);
   cost->stream_percent = STREAM_PERCENT;
+  cost->work_ns = whole(state).steps * LANES * PICOSECONDS / 1000 / draft->target->multiprocessors;
   cost->tail_ns = COMMIT_NS + state->sets * PHASE_NS / state->shape.per_sm;
 }
 
