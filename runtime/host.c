@@ -238,10 +238,12 @@ static const char *const sanitize_flags[] = {"-fsanitize=address,undefined",
                                              "nonnull-attribute,returns-nonnull-attribute,"
                                              "return,unreachable,builtin",
                                              "-fno-sanitize-recover=all", NULL};
-static const char *const emulator_files[] = {"scheduler.cpp", "shared.cpp", "memory.cpp",
-                                             "report.cpp",    "fiber.cpp",  NULL};
-static const char *const header_files[] = {"emulation.h", "fiber.h",    "jobs.h",
-                                           "driver.h",    "driver.cpp", NULL};
+static const char *const emulator_files[] = {"emulation.h",   "fiber.h",    "jobs.h",     "driver.h",
+                                             "scheduler.cpp", "shared.cpp", "memory.cpp", "report.cpp",
+                                             "fiber.cpp",     "driver.cpp", NULL};
+/* One translation unit: most of the time goes into the headers. */
+static const char emulator_text[] = "#include \"scheduler.cpp\"\n#include \"shared.cpp\"\n#include \"memory.cpp\"\n"
+                                    "#include \"report.cpp\"\n#include \"fiber.cpp\"\n";
 static const char *const sanitizer_environment[] = {
     "ASAN_OPTIONS=detect_leaks=0:exitcode=82:detect_stack_use_after_return=0:allocator_may_return_null=1",
     "UBSAN_OPTIONS=exitcode=82:print_stacktrace=0", NULL};
@@ -266,16 +268,14 @@ static enum cb_status compile(const struct cb_host *host, const struct command *
   return cb_fail(diag, CB_ERR_COMPILE, "%s", message[0] ? message : "the C++ compiler crashed");
 }
 
-/* The emulator's parts are compiled by one call each time; "-c" with several files gives several objects. */
+/* "-c" with several files gives several objects. */
 static enum cb_status compile_emulator(const struct cb_host *host, struct cb_diag *diag) {
   struct command command = {{0}, 0};
   add_words(&command, host->words);
   add_words(&command, language_flags);
   add_word(&command, "-O2");
   if (host->options.sanitize) add_word(&command, "-DEMULATION_SANITIZED");
-  add_word(&command, "-c");
-  add_words(&command, emulator_files);
-  add_word(&command, "driver.cpp");
+  add_words(&command, (const char *const[]){"-c", "emulator.cpp", "driver.cpp", NULL});
   return compile(host, &command, "emulator", diag);
 }
 
@@ -319,17 +319,14 @@ static enum cb_status find_compiler(struct cb_host *host, struct cb_diag *diag) 
 }
 
 static enum cb_status write_emulator(const struct cb_host *host, struct cb_diag *diag) {
-  char source[128];
+  char source[128], path[PATH_SIZE];
   enum cb_status s = write_embedded(host, "templates/shims.cu.in", "shims.h", diag);
   for (const char *const *list = emulator_files; !s && *list; list++) {
     snprintf(source, sizeof source, "runtime/emulation/%s", *list);
     s = write_embedded(host, source, *list, diag);
   }
-  for (const char *const *list = header_files; !s && *list; list++) {
-    snprintf(source, sizeof source, "runtime/emulation/%s", *list);
-    s = write_embedded(host, source, *list, diag);
-  }
-  return s;
+  path_in(host, "emulator.cpp", "", path);
+  return s ? s : write_file(path, emulator_text, sizeof emulator_text - 1, diag);
 }
 
 enum cb_status cb_host_open(struct cb_host **out, const struct cb_host_options *options,
@@ -373,11 +370,6 @@ static void add_kernel_flags(const struct cb_host *host, struct command *command
   add_word(command, levels[level]);
   if (host->options.debug) add_word(command, "-g1");
   if (host->options.sanitize) add_words(command, sanitize_flags);
-}
-
-static void add_objects(struct command *command) {
-  add_words(command,
-            (const char *const[]){"scheduler.o", "shared.o", "memory.o", "report.o", "fiber.o", "-lm", NULL});
 }
 
 /* ---- composing a translation unit */
@@ -492,8 +484,7 @@ static enum cb_status build_unit(const struct cb_host *host, const struct cb_hos
   if (s) return s;
   struct command command = {{0}, 0};
   add_kernel_flags(host, &command);
-  add_words(&command, (const char *const[]){source, "driver.o", "-o", unit->name, NULL});
-  add_objects(&command);
+  add_words(&command, (const char *const[]){source, "driver.o", "emulator.o", "-lm", "-o", unit->name, NULL});
   s = compile(host, &command, unit->name, diag);
   unlink(path);
   return s;
@@ -806,9 +797,8 @@ static enum cb_status compile_selftest(struct cb_host *host, const char *path, s
   if (!absolute) return cb_fail(diag, CB_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
   struct command command = {{0}, 0};
   add_kernel_flags(host, &command);
-  add_words(&command, (const char *const[]){"-DCBGEN_SELFTEST", "-x", "c++", absolute, "-x", "none", "-o",
-                                            "selftest", NULL});
-  add_objects(&command);
+  add_words(&command, (const char *const[]){"-DCBGEN_SELFTEST", "-x", "c++", absolute, "-x", "none",
+                                            "emulator.o", "-lm", "-o", "selftest", NULL});
   const enum cb_status s = compile(host, &command, "selftest", diag);
   free(absolute);
   return s;

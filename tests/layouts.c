@@ -260,6 +260,7 @@ static struct cb_verify_report *verify_products(const struct gathered *gathered)
   cb_verify_options_default(&options);
   options.host.optimize = options.host.debug = 0;
   options.host.compiler = fast_compiler();
+  options.host.batch = 128;
   options.orders = 2;
   struct cb_host *host = open_kernel_host(&options.host);
   for (size_t c = 0; c < count; c++) {

@@ -7,7 +7,7 @@
  */
 #include "emulation.h"
 
-enum { kInvalidValue = 1, kAlignment = 256, kGuard = 256, kGuardByte = 0xa5 };
+enum { kAlignment = 256, kGuard = 256, kGuardByte = 0xa5 };
 enum { kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3 };
 #ifdef EMULATION_SANITIZED
 constexpr size_t guard_bytes = 0;

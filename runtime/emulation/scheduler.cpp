@@ -389,8 +389,6 @@ static void finish_block(Block &block) {
   machine.blocks_finished++;
 }
 
-enum { kInvalidValue = 1, kInvalidConfiguration = 9 };
-
 // Kernels that may have more dynamic shared memory than any may.
 struct Allowance {
   const void *function;
