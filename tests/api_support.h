@@ -9,42 +9,14 @@
 
 #include "cbgen.h"
 #include "runtime/oracle.h"
-#include "tests/fake_driver.h"
+#include "tests/fake_app.h"
 
 #include <math.h>
-
-static struct fake_control *fake;
-
-/* The application's side of the fake. */
-static uint64_t (*app_alloc)(int device, size_t bytes);
-static void (*app_free)(uint64_t address);
-static int (*app_put)(uint64_t to, const void *from, size_t bytes);
-static int (*app_take)(void *to, uint64_t from, size_t bytes);
-static void (*app_set_current)(int device);
-static void (*app_end_context)(int device);
-static void *(*app_stream)(int device, unsigned flags);
-static void (*app_stream_free)(void *stream);
-
-static inline void bind_fake(void *function, const char *name) {
-  void *symbol = fake_symbol(name);
-  assert_non_null(symbol);
-  memcpy(function, &symbol, sizeof symbol);
-}
 
 static inline int open_fake(void **state) {
   (void)state;
   setenv("CBGEN_CACHE_DIR", "", 1);
-  fake = fake_open();
-  if (!fake) return -1;
-  bind_fake(&app_alloc, "fake_alloc");
-  bind_fake(&app_free, "fake_free");
-  bind_fake(&app_put, "fake_put");
-  bind_fake(&app_take, "fake_take");
-  bind_fake(&app_set_current, "fake_set_current");
-  bind_fake(&app_end_context, "fake_end_context");
-  bind_fake(&app_stream, "fake_stream");
-  bind_fake(&app_stream_free, "fake_stream_free");
-  return 0;
+  return open_app();
 }
 
 /* What is kept in the application's contexts is no leak. */

@@ -76,6 +76,17 @@ void check_words(const struct product *product, const struct words *words) {
     if (has(product, words->lacks[i])) fail_msg("%s has '%s'", words->matrix, words->lacks[i]);
 }
 
+void check_long_rows(const struct long_rows *cases, size_t count, const char *settings) {
+  for (size_t c = 0; c < count; c++) {
+    struct product product = product_of(cases[c].matrix, settings);
+    assert_string_equal(fact(&product, "long"), cases[c].rows);
+    assert_string_equal(fact(&product, "pieces"), cases[c].pieces);
+    assert_int_equal(has(&product, "last_to_arrive"), strcmp(cases[c].pieces, "none") != 0);
+    assert_int_equal(product.plan->launches_count, 1);
+    product_release(&product);
+  }
+}
+
 /* ---- pictures and matrices */
 
 struct picture picture_for(const struct cb_csr *csr) {
@@ -291,6 +302,16 @@ void verify_gathered(struct gathered *gathered) {
   free(reports);
   release_gathered(gathered);
   assert_int_equal(failures, 0);
+}
+
+void verify_kinds(const char *const (*cases)[2], size_t count, const char *recipe) {
+  struct gathered gathered = {0};
+  for (size_t c = 0; c < count; c++) {
+    char settings[200];
+    snprintf(settings, sizeof settings, "recipe=%s %s", recipe, cases[c][1]);
+    gather_kinds(&gathered, cases[c][0], settings);
+  }
+  verify_gathered(&gathered);
 }
 
 static void apply_change(struct product *product, const struct change *change) {

@@ -29,6 +29,13 @@ struct words { /* that a product's text must have and must lack; NULL ends a lis
 };
 void check_words(const struct product *product, const struct words *words);
 
+/* Which rows have thread blocks of their own, and which of them several: facts "long" and "pieces", and the text of
+ * carries where there are pieces. */
+struct long_rows {
+  const char *matrix, *rows, *pieces;
+};
+void check_long_rows(const struct long_rows *cases, size_t count, const char *settings);
+
 /* ---- a picture of the matrix that the arrays describe */
 
 struct picture {
@@ -72,6 +79,9 @@ struct gathered {
 struct product *gather(struct gathered *gathered, const char *matrix, const char *settings);
 void gather_kinds(struct gathered *gathered, const char *matrix, const char *settings); /* two types, three forms */
 void verify_gathered(struct gathered *gathered);                                        /* and releases them */
+
+/* All kinds of matrices with settings, behind those of `recipe`. */
+void verify_kinds(const char *const (*cases)[2], size_t count, const char *recipe);
 
 /* What a kernel cannot do without: its words are replaced by others, and verification must see it. */
 struct change {

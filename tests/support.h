@@ -18,6 +18,7 @@
 #include "codegen/source.h"
 #include "frontend/generate.h"
 #include "frontend/read.h"
+#include "tests/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,14 +48,6 @@ static inline struct cb_csr matrix_of(const char *specification) {
   struct cb_csr csr = {0};
   assert_ok(cb_matrix_generate(&csr, specification, &diag));
   return csr;
-}
-
-/* A repeatable 64-bit generator for tests (splitmix64). */
-static inline uint64_t draw(uint64_t *state) {
-  uint64_t z = *state += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
 }
 
 /* rows × cols with every entry present with probability per_mille / 1000, values 1, 2, 3, …. */

@@ -2,14 +2,7 @@
 /* Sections of a cache's entry that are read while they are used: what is read is what was stored, in whatever order and
  * pieces; one wrong byte anywhere is found in the end, read or not; and an error of the disk is no crash. */
 #include "tests/cache_support.h"
-
-/* A repeatable 64-bit generator (splitmix64). */
-static uint64_t draw(uint64_t *state) {
-  uint64_t z = *state += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
+#include "tests/random.h"
 
 enum { LONG = 5 * CB_CACHE_WINDOW + 12345, SHORT = 3000 };
 static const char *const tags[] = {"arrays", "map", NULL};
@@ -22,23 +15,13 @@ struct bed {
   int descriptors; /* open before */
 };
 
-static unsigned char *make_bytes(size_t count, uint64_t seed) {
-  unsigned char *bytes = malloc(count + 8);
-  assert_non_null(bytes);
-  for (size_t i = 0; i < count; i += 8) {
-    const uint64_t word = draw(&seed);
-    memcpy(bytes + i, &word, 8);
-  }
-  return bytes;
-}
-
 /* "arrays" and "map" are long, "plan" and "lists" are short, and one of the tags that may be late is not long. */
 static void prepare(struct bed *bed, const char *name) {
   struct cb_diag diag = {0};
   const struct cb_cache_label label = {.matrix = "matrix", .target = "target"};
   *bed = (struct bed){.key = {5, 6},
-                      .arrays = make_bytes(LONG, 1),
-                      .map = make_bytes(LONG, 2),
+                      .arrays = random_bytes(LONG, 1),
+                      .map = random_bytes(LONG, 2),
                       .descriptors = open_descriptors()};
   const struct cb_cache_options options = {.directory = fresh(name), .calls = &faulty_calls};
   assert_ok(cb_cache_open(&bed->cache, &options, &diag));

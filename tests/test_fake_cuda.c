@@ -8,30 +8,12 @@
 #include "runtime/nvrtc.h"
 #include "runtime/operator.h"
 #include "runtime/oracle.h"
-#include "tests/fake_driver.h"
+#include "tests/fake_app.h"
 
 #include <math.h>
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static struct fake_control *fake;
-
-/* The functions of the application's side. */
-static uint64_t (*app_alloc)(int device, size_t bytes);
-static void (*app_free)(uint64_t address);
-static int (*app_put)(uint64_t to, const void *from, size_t bytes);
-static int (*app_take)(void *to, uint64_t from, size_t bytes);
-static void (*app_set_current)(int device);
-static void *(*app_stream)(int device, unsigned flags);
-static void (*app_stream_free)(void *stream);
-static void (*app_trap_taken)(void);
-
-static void bind(void *function, const char *name) {
-  void *symbol = fake_symbol(name);
-  assert_non_null(symbol);
-  memcpy(function, &symbol, sizeof symbol);
-}
 
 /* One matrix, compiled and loaded on one GPU. */
 struct bed {
@@ -44,17 +26,7 @@ struct bed {
 
 static int open_fake(void **state) {
   (void)state;
-  fake = fake_open();
-  if (!fake) return -1;
-  bind(&app_alloc, "fake_alloc");
-  bind(&app_free, "fake_free");
-  bind(&app_put, "fake_put");
-  bind(&app_take, "fake_take");
-  bind(&app_set_current, "fake_set_current");
-  bind(&app_stream, "fake_stream");
-  bind(&app_stream_free, "fake_stream_free");
-  bind(&app_trap_taken, "fake_trap_taken");
-  return 0;
+  return open_app();
 }
 
 static int check_fake(void **state) {
@@ -306,13 +278,13 @@ enum { GLOBAL, THREAD_LOCAL, RELAXED };
 
 static struct capture bind_capture(void) {
   struct capture capture;
-  bind(&capture.begin, "cuStreamBeginCapture_v2");
-  bind(&capture.end, "cuStreamEndCapture");
-  bind(&capture.nodes, "cuGraphGetNodes");
-  bind(&capture.instantiate, "cuGraphInstantiateWithFlags");
-  bind(&capture.launch, "cuGraphLaunch");
-  bind(&capture.destroy, "cuGraphDestroy");
-  bind(&capture.destroy_exec, "cuGraphExecDestroy");
+  bind_fake(&capture.begin, "cuStreamBeginCapture_v2");
+  bind_fake(&capture.end, "cuStreamEndCapture");
+  bind_fake(&capture.nodes, "cuGraphGetNodes");
+  bind_fake(&capture.instantiate, "cuGraphInstantiateWithFlags");
+  bind_fake(&capture.launch, "cuGraphLaunch");
+  bind_fake(&capture.destroy, "cuGraphDestroy");
+  bind_fake(&capture.destroy_exec, "cuGraphExecDestroy");
   return capture;
 }
 

@@ -109,9 +109,7 @@ static void arrays_describe_the_matrix(void **state) {
 static void only_very_long_rows_need_carries(void **state) {
   (void)state;
   /* 768 nonzeros are a tile; 6144 still one thread block's; one more are pieces of at most 2048. */
-  static const struct {
-    const char *matrix, *long_rows, *pieces;
-  } cases[] = {
+  static const struct long_rows cases[] = {
       {"one_row,cols=768", "none", "none"},
       {"one_row,cols=769", "1", "none"},
       {"one_row,cols=6144", "1", "none"},
@@ -119,14 +117,7 @@ static void only_very_long_rows_need_carries(void **state) {
       {"dense,rows=100,cols=768", "none", "none"},
       {"long_row,rows=3000,long_rows=2,cols=9000,long_length=7000", "8", "2 8"},
   };
-  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-    struct product product = merge_of(cases[c].matrix, "merge-items=3");
-    assert_string_equal(fact(&product, "long"), cases[c].long_rows);
-    assert_string_equal(fact(&product, "pieces"), cases[c].pieces);
-    assert_int_equal(has(&product, "last_to_arrive"), strcmp(cases[c].pieces, "none") != 0);
-    assert_int_equal(product.plan->launches_count, 1);
-    product_release(&product);
-  }
+  check_long_rows(cases, sizeof cases / sizeof *cases, "recipe=merge merge-items=3");
 }
 
 static void lanes_take_more_of_larger_matrices(void **state) {
@@ -254,17 +245,10 @@ static const char *const executed[][2] = {
     {"long_row,rows=300,cols=8000,per_row=3,long_rows=2,long_length=7000", ""},
     {"explicit_zeros,rows=90,cols=90,density=0.3,zeros=0.4", ""},
 };
-enum { EXECUTED = sizeof executed / sizeof *executed };
 
 static void products_match_the_oracle(void **state) {
-  struct gathered gathered = {0};
   (void)state;
-  for (int c = 0; c < EXECUTED; c++) {
-    char settings[96];
-    snprintf(settings, sizeof settings, "recipe=merge %s", executed[c][1]);
-    gather_kinds(&gathered, executed[c][0], settings);
-  }
-  verify_gathered(&gathered);
+  verify_kinds(executed, sizeof executed / sizeof *executed, "merge");
 }
 
 /* As the second region, which writes the rows that it holds, or adds to what the first has written: short rows are

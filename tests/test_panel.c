@@ -235,22 +235,13 @@ static void options_are_checked(void **state) {
 /* Rows that would hold up their panel have thread blocks of their own, very long ones several. */
 static void long_rows_leave_panels(void **state) {
   (void)state;
-  static const struct {
-    const char *matrix, *long_rows, *pieces;
-  } cases[] = {
+  static const struct long_rows cases[] = {
       {"stencil5,n=30", "none", "none"},
       {"long_row,rows=3000,long_rows=2,cols=9000,long_length=500", "none", "none"},
       {"long_row,rows=3000,long_rows=2,cols=9000,long_length=6144", "2", "none"},
       {"long_row,rows=3000,long_rows=2,cols=9000,long_length=6145", "8", "2 8"},
   };
-  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-    struct product product = panel_of(cases[c].matrix, "");
-    assert_string_equal(fact(&product, "long"), cases[c].long_rows);
-    assert_string_equal(fact(&product, "pieces"), cases[c].pieces);
-    assert_int_equal(has(&product, "last_to_arrive"), strcmp(cases[c].pieces, "none") != 0);
-    assert_int_equal(product.plan->launches_count, 1);
-    product_release(&product);
-  }
+  check_long_rows(cases, sizeof cases / sizeof *cases, "recipe=panel panel-uses=0");
 }
 
 /* Each distinct column is gathered once per panel: sectors are counted exactly. */
@@ -355,17 +346,10 @@ static const char *const executed[][2] = {
     {"long_row,rows=300,cols=8000,per_row=3,long_rows=2,long_length=7000", ""},
     {"explicit_zeros,rows=90,cols=90,density=0.3,zeros=0.4", ""},
 };
-enum { EXECUTED = sizeof executed / sizeof *executed };
 
 static void products_match_the_oracle(void **state) {
-  struct gathered gathered = {0};
   (void)state;
-  for (int c = 0; c < EXECUTED; c++) {
-    char settings[128];
-    snprintf(settings, sizeof settings, "recipe=panel panel-uses=0 %s", executed[c][1]);
-    gather_kinds(&gathered, executed[c][0], settings);
-  }
-  verify_gathered(&gathered);
+  verify_kinds(executed, sizeof executed / sizeof *executed, "panel panel-uses=0");
 }
 
 /* As the second region, which adds to what the first has written: populated diagonals are dia's. */

@@ -25,21 +25,11 @@ static void close_session(struct cb_session *session) {
   cb_session_release(session);
 }
 
-static unsigned char *make_bytes(size_t count, uint64_t seed) {
-  unsigned char *bytes = malloc(count + 8);
-  assert_non_null(bytes);
-  for (size_t i = 0; i < count; i += 8) {
-    const uint64_t word = draw(&seed);
-    memcpy(bytes + i, &word, 8);
-  }
-  return bytes;
-}
-
 /* Uploads and compares; what is around it on the device stays. */
 static void check_upload(const struct cb_device *device, size_t count, uint64_t seed) {
   struct cb_diag diag = {0};
   cb_device_ptr there;
-  unsigned char *bytes = make_bytes(count, seed), *back = malloc(count + 32);
+  unsigned char *bytes = random_bytes(count, seed), *back = malloc(count + 32);
   assert_non_null(back);
   assert_ok(cb_device_alloc(device, &there, count + 32, "bytes", &diag));
   assert_ok(cb_device_fill(device, there, 0x5a, count + 32, &diag));
@@ -75,7 +65,7 @@ static void refused_pinned_memory_is_done_without(void **state) {
     struct cb_session *session = open_session();
     struct cb_diag diag = {0};
     cb_device_ptr there;
-    unsigned char *bytes = make_bytes(9 * MIB, 7);
+    unsigned char *bytes = random_bytes(9 * MIB, 7);
     assert_ok(cb_device_alloc(session->device, &there, 9 * MIB, "bytes", &diag));
     fake->calls = 0;
     fake->failure = CB_CU_OUT_OF_MEMORY;
@@ -98,7 +88,7 @@ static void refused_pinned_memory_is_done_without(void **state) {
 static void failures_are_said_and_leave_nothing(void **state) {
   (void)state;
   struct cb_session *session = open_session();
-  unsigned char *bytes = make_bytes(20 * MIB, 9);
+  unsigned char *bytes = random_bytes(20 * MIB, 9);
   int failures = 0;
   check_upload(session->device, 8 * MIB, 10);
   for (long nth = 1;; nth++) {
@@ -189,7 +179,7 @@ static void every_shape_brings_every_byte(void **state) {
   static const struct cb_staging_shape shapes[] = {
       {1, 1, 1, CB_STAGING_BUFFER}, {3, 1, 2, 2 * CB_STAGING_BUFFER}, {2, 4, 4, 3 * CB_STAGING_BUFFER},
       {CB_STAGING_WORKERS, CB_STAGING_EACH, CB_STAGING_STREAMS, CB_STAGING_BUFFER}};
-  unsigned char *bytes = make_bytes(9 * MIB, 12);
+  unsigned char *bytes = random_bytes(9 * MIB, 12);
   for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
     struct cb_session *session = open_session();
     struct cb_device *device = session->device;

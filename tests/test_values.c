@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Values on their way into the slots: rounding to each type by brute force, and what is refused. */
-#include "support.h"
+#include "tests/layouts.h"
 
 #include "analysis/assignment.h"
 #include "base/real.h"
 
 #include <float.h>
 #include <math.h>
-#include <omp.h>
 
 /* ---- rounding */
 
@@ -177,21 +176,21 @@ static void new_values_are_checked_too(void **state) {
 
 /* ---- slots */
 
-static int array_of(const struct cb_region *region, enum cb_role role) {
+static int array_with_role(const struct cb_region *region, enum cb_role role) {
   for (int a = 0; a < region->arrays_count; a++)
     if (region->arrays[a].role == role) return a;
   return -1;
 }
 
 static int holder_of(const struct cb_region *region) {
-  const int values = array_of(region, CB_ROLE_VALUES);
-  return values < 0 ? array_of(region, CB_ROLE_MIXED) : values;
+  const int values = array_with_role(region, CB_ROLE_VALUES);
+  return values < 0 ? array_with_role(region, CB_ROLE_MIXED) : values;
 }
 
 /* The number that the kernel sees in a slot that is stored. */
 static double decode(const struct product *product, int number, int64_t slot) {
   const struct cb_region *region = &product->plan->regions[number];
-  const int table = array_of(region, CB_ROLE_TABLE);
+  const int table = array_with_role(region, CB_ROLE_TABLE);
   if (region->value_storage == CB_VALUES_EQUAL) return region->value_table[0];
   const unsigned char *slots = product->blob.bytes + cb_blob_offset(product->plan, number, holder_of(region));
   if (region->value_storage == CB_VALUES_PLAIN) return cb_real_get(slots, region->value_type, slot);
@@ -215,7 +214,7 @@ static void check_slots(const struct product *product, int zeros) {
     const struct cb_region *region = &product->plan->regions[number];
     const int64_t stored = region->value_slots - region->constant_slots;
     const int all = region->value_storage == CB_VALUES_EQUAL;
-    const int mixed = array_of(region, CB_ROLE_MIXED) >= 0;
+    const int mixed = array_with_role(region, CB_ROLE_MIXED) >= 0;
     struct cb_slot_map map;
     assert_ok(cb_slot_map_build(&map, product->plan, product->assignment, number, NULL, &diag));
     for (int64_t slot = 0; slot < map.count; slot++) {
@@ -366,10 +365,10 @@ static void what_values_have_in_common_is_found(void **state) {
           region->value_type != commons[c].slot)
         fail_msg("%s: %s", commons[c].name, product.plan->line);
       assert_true(cb_plan_values_fixed(product.plan));
-      assert_int_equal(array_of(region, CB_ROLE_VALUES) < 0, commons[c].storage == CB_VALUES_EQUAL);
+      assert_int_equal(array_with_role(region, CB_ROLE_VALUES) < 0, commons[c].storage == CB_VALUES_EQUAL);
       const int baked = commons[c].storage == CB_VALUES_EQUAL || (bake && all_finite(region));
       if (commons[c].table) assert_int_equal(region->table_baked, baked);
-      assert_int_equal(array_of(region, CB_ROLE_TABLE) >= 0, commons[c].table && !baked);
+      assert_int_equal(array_with_role(region, CB_ROLE_TABLE) >= 0, commons[c].table && !baked);
       snprintf(fact, sizeof fact, "(values %s",
                commons[c].storage == CB_VALUES_EQUAL   ? "equal "
                : commons[c].storage == CB_VALUES_CODED ? "coded "
@@ -610,55 +609,17 @@ static void the_search_counts_what_is_stored(void **state) {
   assert_true(bytes[1] < bytes[0] - 20000000 && ns[1] < ns[0]);
 }
 
-/* Plans, packs and emits with the `nth` allocation failing; returns how many were made. */
-static uint64_t try_with_little_memory(const struct cb_csr *csr, const struct cb_options *options,
-                                       uint64_t nth, enum cb_status *status) {
-  const struct cb_label label = {"test", "test", {1, 2}};
-  struct cb_target target;
-  struct cb_plan *plan = NULL;
-  struct cb_assignment *assignment = NULL;
-  struct cb_blob blob = {0};
-  struct cb_source source = {0};
-  struct cb_diag diag = {0};
-  assert_ok(cb_target_find(&target, "sm_90", &diag));
-  cb_memory_fail_at(nth, nth % 2 == 0);
-  enum cb_status s = cb_plan_build(&plan, &assignment, csr, &target, options, &diag);
-  if (!s) s = cb_pack(&blob, plan, assignment, csr, label.pattern, &diag);
-  if (!s) s = cb_source_emit(&source, plan, &label, &blob, CB_EMBED_ALWAYS, &diag);
-  const uint64_t made = cb_memory_fail_at(0, 0);
-  cb_source_release(&source);
-  cb_blob_release(&blob);
-  cb_assignment_free(assignment);
-  cb_plan_free(plan);
-  *status = s;
-  return made;
-}
-
 static void every_allocation_may_fail(void **state) {
   static const char *const settings[] = {
       "recipe=sell values=fixed bake-limit=0", "recipe=sell values=fixed bake-limit=100",
       "recipe=dia dia-fill=0 values=fixed", "recipe=cb th1=0 th2=0 values=fixed"};
   (void)state;
-  omp_set_num_threads(1);
   for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
     struct cb_csr csr = five_diagonals(100);
-    struct cb_options options;
-    enum cb_status s;
-    int failures = 0;
-    set_options(&options, settings[i]);
     for (int64_t k = 0; k < csr.nnz; k++)
       if (i < 2) csr.values[k] = tenths(k % 40);
-    for (uint64_t nth = 1;; nth++) {
-      const uint64_t made = try_with_little_memory(&csr, &options, nth, &s);
-      assert_true(s == CB_OK || s == CB_ERR_MEMORY);
-      failures += s == CB_ERR_MEMORY;
-      if (made < nth) break;
-    }
-    assert_int_equal(s, CB_OK);
-    assert_true(failures > 20);
-    cb_csr_release(&csr);
+    assert_true(check_allocations(csr, settings[i]) > 20);
   }
-  omp_set_num_threads(2);
 }
 
 int main(void) {
