@@ -10,7 +10,7 @@ enum {
   SECTOR_BYTES = 32,
   COUNT_KEYS = CB_COUNT_KEYS,
   MOST_COLUMNS = 1 << 20,
-  GAIN_PERCENT = 170,      /* nonzeros of a column for each sector that its copies ask for; measured */
+  GAIN_PERCENT = 140,      /* nonzeros of a column for each sector that its copies ask for; measured */
   ROW_LEAST = 4,           /* nonzeros of a row, for the place of its sum; measured */
   BLOCK_RESERVED = 1024,   /* bytes of shared memory that the driver takes of a multiprocessor for a thread block */
   PER_SM = 1,

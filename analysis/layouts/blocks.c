@@ -403,11 +403,12 @@ static void draft_presence(struct cb_draft *draft, const struct state *state) {
   cb_draft_include(draft, "region", "blocks/present.cu.in");
 }
 
-/* Blocks whose loads are under way together: 9 values, or more when there are so few threads on a
- * multiprocessor that each may have the registers. */
+/* Blocks whose loads are under way together: 27 values (finite elements of three unknowns per node: three blocks
+ * take 243 µs where one takes 250), or more when there are so few threads on a multiprocessor that each may have the
+ * registers. */
 static int64_t choose_batch(const struct state *state, const struct cb_draft *draft) {
   const int64_t threads = state->slices * LANES / draft->target->multiprocessors;
-  const int64_t values = threads <= 512 ? 36 : threads <= 1024 ? 18 : 9;
+  const int64_t values = threads <= 512 ? 36 : 27;
   int64_t batch = values / cb_tile_area(state->size);
   if (draft->options->block_batch) batch = draft->options->block_batch;
   if (batch > 8) batch = 8;

@@ -35,7 +35,8 @@ enum {
   LEAST_SET = 32,
   MOST_SETS = 4096,
   MARGIN = 16,            /* of sums that are kept free for further ones of long rows: one in so many */
-  BATCH = 4,
+  BATCH = 4,              /* steps, where values take no more than two bytes; else: */
+  BATCH_WIDE = 2,         /* registers for two batches are all taken; measured */
   ROW_WEIGHT = 4,         /* of a row, in nonzeros, where rows are cut into panels */
   STREAM_PERCENT = 72,    /* predicted: of the device's read rate */
   PICOSECONDS = 360,      /* predicted: of a multiprocessor for a slot, whatever it stores */
@@ -467,20 +468,20 @@ static void draft_slices(struct cb_draft *draft, const struct state *state) {
   const size_t slices = (size_t)whole(state).slices, numbers = (size_t)(state->panels * state->sets);
   uint32_t *begin = cb_alloc(numbers + 1, sizeof *begin), *log2 = cb_alloc(slices, sizeof *log2);
   uint32_t *place = cb_alloc(slices, sizeof *place);
-  uint64_t *step = cb_alloc(slices, sizeof *step);
+  uint64_t *step = cb_alloc(slices + 1, sizeof *step);
   if (begin && log2 && place && step) {
     begin[0] = 0;
     for (size_t i = 0; i < numbers; i++) begin[i + 1] = (uint32_t)state->end[i].slices;
     for (size_t slice = 0; slice < slices; slice++) log2[slice] = state->lanes_log2[slice];
     memcpy(place, state->first_place, slices * sizeof *place);
-    memcpy(step, state->first_step, slices * sizeof *step);
+    memcpy(step, state->first_step, (slices + 1) * sizeof *step);
   } else {
     draft->failed = 1;
   }
   cb_draft_index(draft, "first_slice", "slices before those of a panel and a set", begin, 0, (int64_t)numbers + 1);
   cb_draft_index(draft, "lanes_log2", "logarithm of the lanes that share a segment", log2, 0, (int64_t)slices);
   cb_draft_index(draft, "first_place", "a slice's first place", place, 0, (int64_t)slices);
-  cb_draft_index(draft, "first_step", "steps before a slice, 32 slots each", step, 1, (int64_t)slices);
+  cb_draft_index(draft, "first_step", "steps before a slice, 32 slots each", step, 1, (int64_t)slices + 1);
 }
 
 static void draft_places(struct cb_draft *draft, const struct state *state) {
@@ -575,7 +576,7 @@ static enum cb_status phases_plan(struct cb_draft *draft, struct cb_diag *diag) 
   draft->work.state = state;
   state->csr = csr;
   state->shape = cb_phase_shape(draft->target, options);
-  state->batch = options->phase_batch ? (int)options->phase_batch : BATCH;
+  state->batch = options->phase_batch ? (int)options->phase_batch : draft->value_bytes > 2 ? BATCH_WIDE : BATCH;
   if (!collect_rows(state, draft->commit == CB_COMMIT_FINAL) || !cut_panels(state))
     return cb_fail_memory(diag, "panels", (uint64_t)csr->rows * 4);
   const enum cb_status s = choose_sets(state, options, diag);
