@@ -150,6 +150,33 @@ void cb_draft_index(struct cb_draft *draft, const char *name, const char *meanin
   add_index(draft, name, meaning, elements, wide, count, 1);
 }
 
+/* ---- late index arrays */
+
+int cb_draft_may_be_late(const struct cb_draft *draft, int64_t count, int64_t least, int64_t largest) {
+  return count > draft->options->bake_limit && least < largest && count - 1 > largest && largest <= UINT32_MAX;
+}
+
+void cb_draft_late(struct cb_draft *draft, const char *name, const char *meaning, int64_t count, int64_t largest) {
+  struct cb_array *array =
+      add_array(draft, name, meaning, CB_ROLE_INDEX, cb_type_for((uint64_t)largest), count);
+  if (!array) return;
+  array->largest = largest;
+  array->storage = CB_STORED;
+  draft->region.bytes += count * (int64_t)cb_type_size(array->type);
+}
+
+void cb_draft_late_streamed(struct cb_draft *draft, const char *name, const char *meaning, int64_t count,
+                            int64_t largest) {
+  cb_draft_late(draft, name, meaning, count, largest);
+  if (!draft->failed) draft->region.arrays[draft->region.arrays_count - 1].streamed = 1;
+}
+
+struct cb_late cb_late_find(const struct cb_region *region, unsigned char *const *targets, const char *name) {
+  for (int a = 0; targets && a < region->arrays_count; a++)
+    if (!strcmp(region->arrays[a].name, name)) return (struct cb_late){targets[a], region->arrays[a].type};
+  return (struct cb_late){0};
+}
+
 void cb_draft_own_rows(struct cb_draft *draft) {
   const int64_t rows = draft->work.part.csr->rows, words = cb_divide_up(rows, 32);
   uint32_t *bits = cb_alloc((size_t)words, sizeof *bits);

@@ -4,7 +4,8 @@
  *
  * A layout works in two steps:
  *   plan  looks at the part and fills a draft: facts, constants, index arrays with their contents, template pieces
- *   pack  fills the byte arrays that plan announced, and says which nonzero goes into which value slot
+ *   pack  fills the byte arrays and late index arrays that plan announced, and says which nonzero goes into which
+ *         value slot
  * plan may be called for candidates that are never packed, so it avoids O(nnz) state; pack walks the part again.
  */
 #ifndef CBGEN_ANALYSIS_LAYOUT_H
@@ -46,7 +47,7 @@ static inline uint64_t cb_part_origin(const struct cb_part *part, int64_t k) {
 /* Contents of an index array: what the plan only describes. */
 struct cb_contents {
   int wide; /* elements are uint64_t, else uint32_t */
-  void *elements; /* owned; NULL when the array needs no packing (affine, baked) */
+  void *elements; /* owned; NULL when the array needs no packing (affine, baked), or is late */
 };
 
 /* A region's companion in the assignment. */
@@ -103,6 +104,14 @@ void cb_draft_index(struct cb_draft *draft, const char *name, const char *meanin
 /* The same for an array whose elements one product reads once: stored, it is read past L1. */
 void cb_draft_streamed(struct cb_draft *draft, const char *name, const char *meaning, void *elements, int wide,
                        int64_t count);
+/* A stored index array of `count` elements that pack writes (cb_late_find): what a search gives up is then never made.
+ * Only when cb_draft_may_be_late. `largest` occurs. */
+void cb_draft_late(struct cb_draft *draft, const char *name, const char *meaning, int64_t count, int64_t largest);
+void cb_draft_late_streamed(struct cb_draft *draft, const char *name, const char *meaning, int64_t count,
+                            int64_t largest);
+/* Whether such an array may be late: when it is too long to be baked, and no affine sequence. The step of one would be
+ * 0 where there are more elements than numbers from 0 to the largest. `least` and `largest` both occur. */
+int cb_draft_may_be_late(const struct cb_draft *draft, int64_t count, int64_t least, int64_t largest);
 /* A byte array that pack fills, the array of value slots, or an array that mixes both. One array of a region at
  * most holds value slots; `value_slots` of the region follows from it. */
 void cb_draft_bytes(struct cb_draft *draft, const char *name, const char *meaning, int64_t bytes);
@@ -136,13 +145,25 @@ static inline int cb_draft_may_join(const struct cb_draft *draft, int64_t block_
 /* What cb_draft_zero_slots does, without zeros; the draft's maker calls it first. */
 void cb_draft_choose_values(struct cb_draft *draft, int zeros);
 
+/* Where pack writes a late index array; bytes NULL: nowhere, for it is not late or only the map is wanted. */
+struct cb_late {
+  unsigned char *bytes;
+  enum cb_type type;
+};
+struct cb_late cb_late_find(const struct cb_region *region, unsigned char *const *targets, const char *name);
+static inline void cb_late_set(const struct cb_late *late, int64_t i, uint32_t element) {
+  if (late->type == CB_U16) ((uint16_t *)late->bytes)[i] = (uint16_t)element;
+  else if (late->type == CB_U8) late->bytes[i] = (unsigned char)element;
+  else ((uint32_t *)late->bytes)[i] = element;
+}
+
 struct cb_layout {
   const char *name, *summary, *source; /* source: the publication, or "-" */
   /* Fills the draft for the draft's part (draft->work.part). */
   enum cb_status (*plan)(struct cb_draft *draft, struct cb_diag *diag);
-  /* Fills the byte arrays and the slot map. targets[i] is where array i of the region lies in the blob (zeroed;
-   * NULL unless it is STORED and BYTES or MIXED); all entries of `map` are CB_NO_NONZERO at first. `targets` is
-   * NULL when only the map is wanted. */
+  /* Fills the byte arrays, the late index arrays and the slot map. targets[i] is where array i of the region lies in
+   * the blob (zeroed; NULL unless it is STORED and BYTES, MIXED or late); all entries of `map` are CB_NO_NONZERO at
+   * first. `targets` is NULL when only the map is wanted. */
   enum cb_status (*pack)(const struct cb_region *region, const struct cb_region_work *work,
                          unsigned char *const *targets, const struct cb_slot_map *map, struct cb_diag *diag);
   void (*release)(void *state); /* NULL: cb_free */

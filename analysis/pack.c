@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Packing: the blob's image from a plan, its assignment and the matrix. Index arrays are narrowed copies of the
- * assignment's contents; layouts fill their byte arrays and the slot map; one generic gather moves the values.
- * See blob.h. */
+ * assignment's contents; layouts fill their byte arrays, late index arrays and the slot map; one generic gather moves
+ * the values. See blob.h. */
 #include "analysis/blob.h"
 
 #include "analysis/assignment.h"
@@ -205,8 +205,10 @@ static enum cb_status pack_region(struct cb_blob *blob, const struct cb_plan *pl
     if (array->role == CB_ROLE_BYTES || array->role == CB_ROLE_MIXED) targets[a] = to;
     for (int64_t i = 0; array->role == CB_ROLE_TABLE && i < array->count; i++)
       cb_real_set(to, array->type, i, region->value_table[i]);
-    if (array->role == CB_ROLE_INDEX && !values_only)
-      pack_index(array, &assignment->regions[number].contents[a], to);
+    if (array->role != CB_ROLE_INDEX || values_only) continue;
+    const struct cb_contents *contents = &assignment->regions[number].contents[a];
+    if (contents->elements) pack_index(array, contents, to);
+    else targets[a] = to; /* late */
   }
   enum cb_status s = cb_slot_map_build(&map, plan, assignment, number, values_only ? NULL : targets, diag);
   const int built = !s;

@@ -362,37 +362,65 @@ static int64_t row_at(const struct state *state, int64_t slice, int64_t in_slice
   return row;
 }
 
-/* What a cold nonzero's index is. */
-static uint32_t cold_index(const struct state *state, int64_t column, int32_t place) {
-  return (uint32_t)(place == CB_COLD ? column + state->at.warm : place - state->at.hot);
+/* What to do with every nonzero: any may be NULL. */
+struct targets {
+  uint32_t *places, *columns; /* by hot slot, by cold slot */
+  struct cb_late late_places, late_columns, late_high; /* the same; of three bytes, the lower two and the one above */
+  const struct cb_slot_map *map;
+  const struct cb_part *part;
+};
+
+static void set_hot(const struct targets *targets, int64_t slot, int32_t place, int64_t k) {
+  if (targets->places) targets->places[slot] = (uint32_t)place;
+  if (targets->late_places.bytes) cb_late_set(&targets->late_places, slot, (uint32_t)place);
+  if (targets->map) cb_slot_set(targets->map, slot, cb_part_origin(targets->part, k));
 }
 
-/* Nonzeros of one row. Their places are looked up together, side by side: the table is larger than a cache. */
-static void fill_row(const struct state *state, struct walk *walk, int64_t begin, int64_t end, uint32_t *places,
-                     uint32_t *columns) {
+static void set_cold(const struct state *state, const struct targets *targets, int64_t slot, int32_t place, int64_t k) {
+  const uint32_t index = cb_hot_index(&state->at, state->csr->col_idx[k], place);
+  if (targets->columns) targets->columns[slot] = index;
+  if (targets->late_columns.bytes)
+    cb_late_set(&targets->late_columns, slot, state->three_bytes ? index & 0xffff : index);
+  if (targets->late_high.bytes) cb_late_set(&targets->late_high, slot, index >> 16);
+  if (targets->map)
+    cb_slot_set(targets->map, state->first_hot[state->slices] * LANES + slot, cb_part_origin(targets->part, k));
+}
+
+/* Nonzeros of one row. Their places are looked up together, side by side: the table is larger than a cache. A map alone
+ * asks only whether columns are hot. */
+static void visit_row(const struct state *state, struct walk *walk, int64_t row, const struct targets *targets) {
   enum { TOGETHER = 64 };
+  const int at_once = targets->places || targets->columns;
+  const int only_map = !at_once && !targets->late_places.bytes && !targets->late_columns.bytes;
+  const int64_t end = cb_csr_row(state->csr, row + 1);
   const int32_t *column = state->csr->col_idx;
   int32_t place[TOGETHER];
-  for (int64_t first = begin; first < end; first += TOGETHER) {
+  for (int64_t first = cb_csr_row(state->csr, row); first < end; first += TOGETHER) {
     const int64_t count = cb_smaller(end - first, TOGETHER);
-    for (int64_t i = 0; i < count; i++) place[i] = state->at.place_of[column[first + i]];
+    for (int64_t i = 0; i < count && only_map; i++) place[i] = is_hot(state, column[first + i]) ? 0 : CB_COLD;
+    for (int64_t i = 0; i < count && !only_map; i++) place[i] = state->at.place_of[column[first + i]];
     for (int64_t i = 0; i < count; i++) {
-      if (is_hot_place(state, place[i])) places[next_hot(state, walk)] = (uint32_t)place[i];
-      else columns[next_cold(state, walk)] = cold_index(state, column[first + i], place[i]);
+      if (is_hot_place(state, place[i])) set_hot(targets, next_hot(state, walk), place[i], first + i);
+      else set_cold(state, targets, next_cold(state, walk), place[i], first + i);
     }
   }
 }
 
-static void fill_indices(const struct state *state, uint32_t *places, uint32_t *columns) {
+static void visit_nonzeros(const struct state *state, const struct targets *targets) {
 #pragma omp parallel for schedule(dynamic, 64)
   for (int64_t slice = 0; slice < state->slices; slice++)
     for (int64_t i = 0; i < LANES >> state->lanes_log2[slice]; i++) {
       struct walk walk;
       const int64_t row = row_at(state, slice, i, &walk);
-      if (row != NO_ROW)
-        fill_row(state, &walk, cb_csr_row(state->csr, row), cb_csr_row(state->csr, row + 1), places, columns);
+      if (row != NO_ROW) visit_row(state, &walk, row, targets);
     }
 }
+
+/* Names and meanings of what draft_indices makes, at once or late. */
+static const char place_name[] = "hot_place", place_meaning[] = "place of a hot slot's column among the hot ones";
+static const char index_name[] = "cold_index", index_meaning[] = "where the entry of a cold slot is";
+static const char low_meaning[] = "where the entry of a cold slot is: lower 16 bits";
+static const char high_name[] = "cold_index_high", high_meaning[] = "the bits above";
 
 /* Columns in three bytes: two arrays. */
 static void draft_three_bytes(struct cb_draft *draft, uint32_t *columns, int64_t slots) {
@@ -403,26 +431,58 @@ static void draft_three_bytes(struct cb_draft *draft, uint32_t *columns, int64_t
     high[slot] = columns[slot] >> 16;
     columns[slot] &= 0xffff;
   }
-  cb_draft_streamed(draft, "cold_index", "where the entry of a cold slot is: lower 16 bits", columns, 0, slots);
-  cb_draft_streamed(draft, "cold_index_high", "the bits above", high, 0, slots);
-  cb_draft_hole(draft, "cold_index", "(cold_index(arrays, slot) | cold_index_high(arrays, slot) << 16)");
+  cb_draft_streamed(draft, index_name, low_meaning, columns, 0, slots);
+  cb_draft_streamed(draft, high_name, high_meaning, high, 0, slots);
+}
+
+static int may_be_late(const struct cb_draft *draft, int64_t count, const struct cb_hot_range *range) {
+  return cb_draft_may_be_late(draft, count, range->least, range->most);
+}
+
+/* Every hot column has a nonzero. */
+static int may_places_be_late(const struct cb_draft *draft, const struct state *state, int64_t slots) {
+  return cb_draft_may_be_late(draft, slots, 0, state->at.hot - 1);
+}
+
+static int may_columns_be_late(const struct cb_draft *draft, const struct state *state, int64_t slots) {
+  if (!state->three_bytes) return may_be_late(draft, slots, &state->at.index);
+  return may_be_late(draft, slots, &state->at.low) && may_be_late(draft, slots, &state->at.high);
+}
+
+static void draft_places(struct cb_draft *draft, const struct state *state, uint32_t *places, int64_t slots) {
+  if (places) cb_draft_streamed(draft, place_name, place_meaning, places, 0, slots);
+  else cb_draft_late_streamed(draft, place_name, place_meaning, slots, state->at.hot - 1);
+}
+
+static void draft_cold_columns(struct cb_draft *draft, const struct state *state, uint32_t *columns, int64_t slots) {
+  if (state->three_bytes) {
+    if (columns) draft_three_bytes(draft, columns, slots);
+    else cb_draft_late_streamed(draft, index_name, low_meaning, slots, state->at.low.most);
+    if (!columns) cb_draft_late_streamed(draft, high_name, high_meaning, slots, state->at.high.most);
+    cb_draft_hole(draft, "cold_index", "(cold_index(arrays, slot) | cold_index_high(arrays, slot) << 16)");
+    return;
+  }
+  if (columns) cb_draft_streamed(draft, index_name, index_meaning, columns, 0, slots);
+  else cb_draft_late_streamed(draft, index_name, index_meaning, slots, state->at.index.most);
+  cb_draft_hole(draft, "cold_index", "cold_index(arrays, slot)");
 }
 
 static void draft_indices(struct cb_draft *draft, const struct state *state) {
   const int64_t hot_slots = state->first_hot[state->slices] * LANES, slots = state->first_cold[state->slices] * LANES;
-  uint32_t *places = cb_calloc((size_t)hot_slots, sizeof *places);
-  uint32_t *columns = cb_calloc((size_t)slots, sizeof *columns);
-  if (places && columns) fill_indices(state, places, columns);
-  else draft->failed = 1;
-  cb_draft_streamed(draft, "hot_place", "place of a hot slot's column among the hot ones", places, 0, hot_slots);
-  if (!slots) {
-    cb_free(columns);
-  } else if (state->three_bytes && columns) {
-    draft_three_bytes(draft, columns, slots);
-  } else {
-    cb_draft_streamed(draft, "cold_index", "where the entry of a cold slot is", columns, 0, slots);
-    cb_draft_hole(draft, "cold_index", "cold_index(arrays, slot)");
+  const int late_places = may_places_be_late(draft, state, hot_slots);
+  const int late_columns = !slots || may_columns_be_late(draft, state, slots);
+  struct targets targets = {0};
+  if (!late_places) targets.places = cb_calloc((size_t)hot_slots, sizeof *targets.places);
+  if (!late_columns) targets.columns = cb_calloc((size_t)slots, sizeof *targets.columns);
+  if ((!late_places && !targets.places) || (!late_columns && !targets.columns)) {
+    draft->failed = 1;
+    cb_free(targets.places);
+    cb_free(targets.columns);
+    return;
   }
+  if (!late_places || !late_columns) visit_nonzeros(state, &targets);
+  draft_places(draft, state, targets.places, hot_slots);
+  if (slots) draft_cold_columns(draft, state, targets.columns, slots);
   cb_draft_values(draft, "values", "hot slots, then cold ones; per slice, step and lane", hot_slots + slots);
   if (slots) cb_draft_constant(draft, "kHotSlots", hot_slots, "plan: slots of hot nonzeros, 32 to a step");
 }
@@ -629,22 +689,13 @@ static enum cb_status hot_plan(struct cb_draft *draft, struct cb_diag *diag) {
 static enum cb_status hot_pack(const struct cb_region *region, const struct cb_region_work *work,
                                unsigned char *const *targets, const struct cb_slot_map *map, struct cb_diag *diag) {
   const struct state *state = work->state;
-  const struct cb_csr *csr = state->csr;
-  const int64_t cold_slots = state->first_hot[state->slices] * LANES;
-  (void)region;
-  (void)targets;
+  const struct targets wanted = {.late_places = cb_late_find(region, targets, place_name),
+                                 .late_columns = cb_late_find(region, targets, index_name),
+                                 .late_high = cb_late_find(region, targets, high_name),
+                                 .map = map,
+                                 .part = &work->part};
   (void)diag;
-#pragma omp parallel for schedule(dynamic, 64)
-  for (int64_t slice = 0; slice < state->slices; slice++)
-    for (int64_t i = 0; i < LANES >> state->lanes_log2[slice]; i++) {
-      struct walk walk;
-      const int64_t row = row_at(state, slice, i, &walk);
-      for (int64_t k = row == NO_ROW ? 0 : cb_csr_row(csr, row); row != NO_ROW && k < cb_csr_row(csr, row + 1); k++) {
-        const int hot = is_hot(state, csr->col_idx[k]);
-        const int64_t slot = hot ? next_hot(state, &walk) : cold_slots + next_cold(state, &walk);
-        cb_slot_set(map, slot, cb_part_origin(&work->part, k));
-      }
-    }
+  visit_nonzeros(state, &wanted);
   return CB_OK;
 }
 

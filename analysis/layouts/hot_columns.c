@@ -277,12 +277,32 @@ static void number_columns(struct cb_hot_columns *columns, const struct histogra
     number_range(&numbering, range, &numbering.ranges[range], columns->place_of);
 }
 
+/* ---- indices of the others: need the numbers */
+
+static void measure_indices(struct cb_hot_columns *columns, const struct histogram *histogram, int64_t cols) {
+  int64_t least = INT64_MAX, most = -1, least_low = INT64_MAX, most_low = -1;
+#pragma omp parallel for schedule(static) reduction(min : least, least_low) reduction(max : most, most_low)
+  for (int64_t column = 0; column < cols; column++) {
+    const int32_t place = columns->place_of[column];
+    if (!histogram->counts[column] || (uint32_t)place < (uint32_t)columns->hot) continue;
+    const int64_t index = cb_hot_index(columns, column, place), low = index & 0xffff;
+    least = cb_smaller(least, index);
+    most = cb_larger(most, index);
+    least_low = cb_smaller(least_low, low);
+    most_low = cb_larger(most_low, low);
+  }
+  columns->index = (struct cb_hot_range){least, most};
+  columns->low = (struct cb_hot_range){least_low, most_low};
+  columns->high = (struct cb_hot_range){least >> 16, most >> 16};
+}
+
 static enum cb_status choose(struct cb_hot_columns *columns, const struct histogram *histogram,
                              const struct cb_hot_shape *shape, struct cb_diag *diag) {
   const enum cb_status s = choose_hot(columns, histogram, shape, diag);
   if (s) return s;
   choose_warm(columns, histogram, shape);
   number_columns(columns, histogram, shape->csr->cols);
+  measure_indices(columns, histogram, shape->csr->cols);
   return CB_OK;
 }
 

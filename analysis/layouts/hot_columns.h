@@ -10,14 +10,25 @@
 
 enum { CB_COLD = -1 };
 
+/* The least and the most of some numbers that occur; most < least: none does. */
+struct cb_hot_range {
+  int64_t least, most;
+};
+
 struct cb_hot_columns {
   int64_t hot, warm, rest; /* occupied columns: hot ones, warm ones, others */
   int gather;              /* a launch before lays hot and warm entries side by side */
   int32_t
       *place_of; /* by column: [0, hot) in the order of columns, [hot, hot + warm) by frequency; or CB_COLD */
+  struct cb_hot_range index, low, high; /* of nonzeros that are not hot: cb_hot_index, its 16 lower bits, those above */
   int64_t prepare_ns; /* predicted: laying warm entries side by side */
   int64_t miss_ns;    /* predicted: entries that L2 has lost, read from memory */
 };
+
+/* Where the entry of x for a nonzero that is not hot lies: among the warm ones, or behind them at its column. */
+static inline uint32_t cb_hot_index(const struct cb_hot_columns *columns, int64_t column, int32_t place) {
+  return (uint32_t)(place == CB_COLD ? column + columns->warm : place - columns->hot);
+}
 
 /* What shapes the choice. */
 struct cb_hot_shape {

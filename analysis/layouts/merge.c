@@ -55,6 +55,8 @@ struct state {
   int64_t pieces_count, cut_pieces;
   int64_t *first_step; /* by tile: steps of 32 slots before it; tiles + 1 */
   int64_t long_slots;  /* slots of long rows: in front of all tiles */
+  uint32_t *tile_column, *piece_column; /* first columns, from which those of slots are told; or all 0 */
+  int64_t least_offset, largest_offset; /* of a nonzero's column, from there */
   const uint32_t *own_rows; /* the draft's, while it plans */
   int64_t empty_rows; /* of its own */
   int64_t blocks; /* thread blocks, those that write empty rows alone included */
@@ -66,6 +68,8 @@ static void state_release(void *memory) {
   cb_free(state->tiles);
   cb_free(state->pieces);
   cb_free(state->first_step);
+  cb_free(state->tile_column);
+  cb_free(state->piece_column);
   cb_free(state);
 }
 
@@ -223,76 +227,132 @@ static int64_t nonzero_at(const struct tile *tile, int64_t position) {
   return k < tile->end ? k : tile->end - 1;
 }
 
-/* ---- columns: needs slots */
+/* ---- columns: needs slots; adds tile_column, piece_column and the range of offsets */
 
-/* Of the nonzeros begin … end - 1. */
-static void column_range(const struct cb_csr *csr, int64_t begin, int64_t end, uint32_t *least,
-                         uint32_t *most) {
-  *least = *most = (uint32_t)csr->col_idx[begin];
-  for (int64_t k = begin + 1; k < end; k++) {
-    const uint32_t column = (uint32_t)csr->col_idx[k];
-    *least = column < *least ? column : *least;
-    *most = column > *most ? column : *most;
-  }
+static int64_t tile_end_row(const struct state *state, int64_t t) {
+  int64_t row = state->tiles[t].row;
+  while (row < state->csr->rows && cb_csr_row(state->csr, row) < state->tiles[t].end) row++;
+  return row;
 }
 
-/* First columns of tiles and of pieces, if they make all offsets fit two bytes; else zeros. */
-static void choose_bases(const struct state *state, uint32_t *of_tile, uint32_t *of_piece) {
-  int wide = state->csr->cols <= NARROW; /* or narrow enough without */
-#pragma omp parallel for schedule(static) reduction(| : wide)
-  for (int64_t t = 0; t < state->tiles_count; t++) {
-    uint32_t most;
-    column_range(state->csr, state->tiles[t].begin, state->tiles[t].end, &of_tile[t], &most);
-    wide |= most - of_tile[t] >= NARROW;
+struct columns {
+  int64_t least, most;
+};
+
+static const struct columns no_columns = {INT64_MAX, -1};
+
+/* Of a tile: rows are sorted. */
+static struct columns tile_columns(const struct state *state, int64_t t) {
+  const struct cb_csr *csr = state->csr;
+  const int64_t end_row = tile_end_row(state, t);
+  struct columns range = no_columns;
+  for (int64_t row = state->tiles[t].row; row < end_row; row++) {
+    if (!cb_csr_row_length(csr, row)) continue;
+    range.least = cb_smaller(range.least, csr->col_idx[cb_csr_row(csr, row)]);
+    range.most = cb_larger(range.most, csr->col_idx[cb_csr_row(csr, row + 1) - 1]);
   }
-#pragma omp parallel for schedule(static) reduction(| : wide)
-  for (int64_t p = 0; p < state->pieces_count; p++) {
-    uint32_t most;
-    column_range(state->csr, state->pieces[p].begin, state->pieces[p].end, &of_piece[p], &most);
-    wide |= most - of_piece[p] >= NARROW;
-  }
-  if (!wide) return;
-  memset(of_tile, 0, (size_t)state->tiles_count * sizeof *of_tile);
-  memset(of_piece, 0, (size_t)state->pieces_count * sizeof *of_piece);
+  return range;
 }
 
-static void fill_offsets(const struct state *state, const uint32_t *of_tile, const uint32_t *of_piece,
-                         uint32_t *offsets) {
+static struct columns piece_columns(const struct state *state, int64_t p) {
+  const struct cb_piece *piece = &state->pieces[p];
+  return (struct columns){state->csr->col_idx[piece->begin], state->csr->col_idx[piece->end - 1]};
+}
+
+/* Of all of them; their first columns in `first`. Returns the largest distance of a column from its first. */
+static int64_t measure(const struct state *state, struct columns (*columns_of)(const struct state *, int64_t),
+                       int64_t count, uint32_t *first, struct columns *all) {
+  int64_t least = all->least, most = all->most, widest = 0;
+#pragma omp parallel for schedule(static) reduction(min : least) reduction(max : most, widest)
+  for (int64_t i = 0; i < count; i++) {
+    const struct columns range = columns_of(state, i);
+    first[i] = (uint32_t)range.least;
+    least = cb_smaller(least, range.least);
+    most = cb_larger(most, range.most);
+    widest = cb_larger(widest, range.most - range.least);
+  }
+  *all = (struct columns){least, most};
+  return widest;
+}
+
+/* First columns of tiles and of pieces, if they make all offsets fit two bytes, and all columns do not anyway. */
+static int choose_bases(struct state *state) {
+  struct columns all = no_columns;
+  state->tile_column = cb_alloc((size_t)state->tiles_count, sizeof *state->tile_column);
+  state->piece_column = cb_alloc((size_t)state->pieces_count, sizeof *state->piece_column);
+  if (!state->tile_column || !state->piece_column) return 0;
+  const int64_t in_tile = measure(state, tile_columns, state->tiles_count, state->tile_column, &all);
+  const int64_t in_piece = measure(state, piece_columns, state->pieces_count, state->piece_column, &all);
+  const int64_t widest = cb_larger(in_tile, in_piece);
+  state->least_offset = 0;
+  state->largest_offset = widest;
+  if (state->csr->cols > NARROW && widest < NARROW) return 1;
+  state->least_offset = all.least;
+  state->largest_offset = all.most;
+  memset(state->tile_column, 0, (size_t)state->tiles_count * sizeof *state->tile_column);
+  memset(state->piece_column, 0, (size_t)state->pieces_count * sizeof *state->piece_column);
+  return 1;
+}
+
+/* Where columns of slots go, from the first of their tile or piece: to one of them. */
+struct targets {
+  uint32_t *offsets;
+  struct cb_late late;
+};
+
+static void set_offset(const struct targets *targets, int64_t slot, uint32_t offset) {
+  if (targets->offsets) targets->offsets[slot] = offset;
+  else cb_late_set(&targets->late, slot, offset);
+}
+
+static void fill_offsets(const struct state *state, const struct targets *targets) {
   const struct cb_csr *csr = state->csr;
 #pragma omp parallel for schedule(dynamic)
-  for (int64_t p = 0; p < state->pieces_count; p++)
-    for (int64_t k = state->pieces[p].begin; k < state->pieces[p].end; k++)
-      offsets[state->pieces[p].slot + k - state->pieces[p].begin] = (uint32_t)csr->col_idx[k] - of_piece[p];
-  for (int64_t slot = state->long_slots; slot < state->first_step[0] * LANES; slot++) offsets[slot] = 0;
+  for (int64_t p = 0; p < state->pieces_count; p++) {
+    const struct cb_piece *piece = &state->pieces[p];
+    for (int64_t k = piece->begin; k < piece->end; k++)
+      set_offset(targets, piece->slot + k - piece->begin, (uint32_t)csr->col_idx[k] - state->piece_column[p]);
+  }
+  for (int64_t slot = state->long_slots; slot < state->first_step[0] * LANES; slot++) set_offset(targets, slot, 0);
 #pragma omp parallel for schedule(static)
   for (int64_t t = 0; t < state->tiles_count; t++) {
     const int64_t first = state->first_step[t] * LANES, end = state->first_step[t + 1] * LANES;
     for (int64_t slot = first; slot < end; slot++)
-      offsets[slot] = (uint32_t)csr->col_idx[nonzero_at(&state->tiles[t], slot - first)] - of_tile[t];
+      set_offset(targets, slot,
+                 (uint32_t)csr->col_idx[nonzero_at(&state->tiles[t], slot - first)] - state->tile_column[t]);
   }
 }
 
-static void draft_columns(struct cb_draft *draft, const struct state *state) {
-  uint32_t *of_tile = cb_alloc((size_t)state->tiles_count, sizeof *of_tile);
-  uint32_t *of_piece = cb_alloc((size_t)state->pieces_count, sizeof *of_piece);
-  uint32_t *offsets = cb_alloc((size_t)slots(state), sizeof *offsets);
-  if (of_tile && of_piece && offsets) {
-    choose_bases(state, of_tile, of_piece);
-    fill_offsets(state, of_tile, of_piece, offsets);
-  } else {
-    draft->failed = 1;
+static const char offset_name[] = "column_offset";
+
+static void draft_offsets(struct cb_draft *draft, const struct state *state) {
+  static const char meaning[] = "column of a slot, from the first of its tile or long row";
+  if (cb_draft_may_be_late(draft, slots(state), state->least_offset, state->largest_offset)) {
+    cb_draft_late(draft, offset_name, meaning, slots(state), state->largest_offset);
+    return;
   }
-  if (state->tiles_count)
-    cb_draft_index(draft, "first_column", "a tile's first column", of_tile, 0, state->tiles_count);
-  else
-    cb_free(of_tile);
-  if (state->pieces_count)
-    cb_draft_index(draft, "long_column", "a long row's (or piece's) first column", of_piece, 0,
-                   state->pieces_count);
-  else
-    cb_free(of_piece);
-  cb_draft_index(draft, "column_offset", "column of a slot, from the first of its tile or long row", offsets,
-                 0, slots(state));
+  const struct targets targets = {.offsets = cb_alloc((size_t)slots(state), sizeof *targets.offsets)};
+  if (targets.offsets) fill_offsets(state, &targets);
+  cb_draft_index(draft, offset_name, meaning, targets.offsets, 0, slots(state));
+}
+
+static void draft_firsts(struct cb_draft *draft, const char *name, const char *meaning, const uint32_t *first,
+                         int64_t count) {
+  if (!count) return;
+  uint32_t *elements = cb_alloc((size_t)count, sizeof *elements);
+  if (elements) memcpy(elements, first, (size_t)count * sizeof *elements);
+  cb_draft_index(draft, name, meaning, elements, 0, count);
+}
+
+static void draft_columns(struct cb_draft *draft, struct state *state) {
+  if (!choose_bases(state)) {
+    draft->failed = 1;
+    return;
+  }
+  draft_firsts(draft, "first_column", "a tile's first column", state->tile_column, state->tiles_count);
+  draft_firsts(draft, "long_column", "a long row's (or piece's) first column", state->piece_column,
+               state->pieces_count);
+  draft_offsets(draft, state);
   cb_draft_values(draft, "values", "in the order of slots", slots(state));
 }
 
@@ -312,12 +372,6 @@ static void rows_release(struct rows *rows) {
   cb_free(rows->row_count);
   cb_free(rows->first_end);
   cb_free(rows->row_offset);
-}
-
-static int64_t tile_end_row(const struct state *state, int64_t t) {
-  int64_t row = state->tiles[t].row;
-  while (row < state->csr->rows && cb_csr_row(state->csr, row) < state->tiles[t].end) row++;
-  return row;
 }
 
 /* Flags of a tile's lanes, row ends per chunk and each chunk's first row. */
@@ -558,9 +612,9 @@ static enum cb_status merge_pack(const struct cb_region *region, const struct cb
                                  unsigned char *const *targets, const struct cb_slot_map *map,
                                  struct cb_diag *diag) {
   const struct state *state = work->state;
-  (void)region;
-  (void)targets;
+  const struct targets wanted = {.late = cb_late_find(region, targets, offset_name)};
   (void)diag;
+  if (wanted.late.bytes) fill_offsets(state, &wanted);
   cb_pieces_pack(map, &work->part, state->pieces, state->pieces_count);
 #pragma omp parallel for schedule(static)
   for (int64_t t = 0; t < state->tiles_count; t++)

@@ -404,9 +404,10 @@ static int64_t slot_of(const struct state *state, const struct bench *bench, int
          (k & ((INT64_C(1) << log2) - 1));
 }
 
-/* What to do with every nonzero: either may be NULL. */
+/* What to do with every nonzero: any may be NULL. */
 struct targets {
   uint32_t *place; /* of its column in its set, by slot */
+  struct cb_late late_place; /* the same */
   const struct cb_slot_map *map;
   const struct cb_part *part;
 };
@@ -427,6 +428,7 @@ static void visit_row(const struct state *state, const struct bench *bench, int6
       const int64_t set = set_of(where[k]);
       const int64_t slot = slot_of(state, bench, panel, i, set, met[set]++, counts[set]);
       if (targets->place) targets->place[slot] = place_of(where[k]);
+      if (targets->late_place.bytes) cb_late_set(&targets->late_place, slot, place_of(where[k]));
       if (targets->map) cb_slot_set(targets->map, slot, cb_part_origin(targets->part, first + k));
     }
   }
@@ -455,12 +457,26 @@ static int visit_nonzeros(const struct state *state, const struct targets *targe
 
 /* ---- the region: needs all of the above; adds arrays and pieces of text */
 
+/* A set's columns have successive places from 0 on: the fullest set has the largest one. */
+static int64_t largest_place(const struct state *state) {
+  int64_t largest = 0;
+#pragma omp parallel for schedule(static) reduction(max : largest)
+  for (int64_t column = 0; column < state->csr->cols; column++)
+    if (state->where[column] != NOWHERE) largest = cb_larger(largest, place_of(state->where[column]));
+  return largest;
+}
+
 static void draft_slots(struct cb_draft *draft, const struct state *state) {
-  const int64_t slots = whole(state).steps * LANES;
-  uint32_t *places = cb_calloc((size_t)slots, sizeof *places);
-  const struct targets targets = {.place = places};
-  if (!places || !visit_nonzeros(state, &targets)) draft->failed = 1;
-  cb_draft_streamed(draft, "entry_place", "place of a slot's entry of x in its set", places, 0, slots);
+  static const char name[] = "entry_place", meaning[] = "place of a slot's entry of x in its set";
+  const int64_t slots = whole(state).steps * LANES, largest = largest_place(state);
+  if (cb_draft_may_be_late(draft, slots, 0, largest)) {
+    cb_draft_late_streamed(draft, name, meaning, slots, largest);
+  } else {
+    uint32_t *places = cb_calloc((size_t)slots, sizeof *places);
+    const struct targets targets = {.place = places};
+    if (!places || !visit_nonzeros(state, &targets)) draft->failed = 1;
+    cb_draft_streamed(draft, name, meaning, places, 0, slots);
+  }
   cb_draft_values(draft, "values", "per slice, step and lane", slots);
 }
 
@@ -594,9 +610,8 @@ static enum cb_status phases_plan(struct cb_draft *draft, struct cb_diag *diag) 
 static enum cb_status phases_pack(const struct cb_region *region, const struct cb_region_work *work,
                                   unsigned char *const *targets, const struct cb_slot_map *map, struct cb_diag *diag) {
   const struct state *state = work->state;
-  const struct targets wanted = {.map = map, .part = &work->part};
-  (void)region;
-  (void)targets;
+  const struct targets wanted = {
+      .late_place = cb_late_find(region, targets, "entry_place"), .map = map, .part = &work->part};
   return visit_nonzeros(state, &wanted) ? CB_OK : cb_fail_memory(diag, "slots", (uint64_t)state->most_sums * 8);
 }
 

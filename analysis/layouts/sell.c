@@ -447,24 +447,62 @@ static int32_t first_column(const struct state *state, int64_t slice) {
   return least == INT32_MAX ? 0 : least;
 }
 
-static void draft_columns(struct cb_draft *draft, const struct state *state) {
-  const struct cb_csr *csr = state->csr;
-  const int64_t slots = state->first_step[state->slices] * LANES;
-  uint32_t *first = cb_alloc((size_t)state->slices, sizeof *first);
-  uint32_t *offsets = cb_calloc((size_t)slots, sizeof *offsets);
-  if (first && offsets) {
-#pragma omp parallel for schedule(static)
-    for (int64_t slice = 0; slice < state->slices; slice++) {
-      first[slice] = (uint32_t)first_column(state, slice);
-      for (int64_t i = 0; i < slice_places(state, slice); i++) {
-        const struct place place = place_at(state, slice_first(state, slice) + i);
-        for (int64_t k = 0; place.row != NO_ROW && k < place.length; k++)
-          offsets[slot_of(state, slice, i, k)] = (uint32_t)csr->col_idx[place.begin + k] - first[slice];
-      }
+/* What to do with every nonzero: any may be NULL. */
+struct targets {
+  uint32_t *offsets; /* of its column from its slice's first, by slot */
+  struct cb_late late_offsets; /* the same */
+  const struct cb_slot_map *map;
+  const struct cb_part *part;
+};
+
+static void visit_slice(const struct state *state, int64_t slice, const struct targets *targets) {
+  const int32_t *column = state->csr->col_idx, first = first_column(state, slice);
+  for (int64_t i = 0; i < slice_places(state, slice); i++) {
+    const struct place place = place_at(state, slice_first(state, slice) + i);
+    for (int64_t k = 0; place.row != NO_ROW && k < place.length; k++) {
+      const int64_t slot = slot_of(state, slice, i, k), nonzero = place.begin + k;
+      if (targets->offsets) targets->offsets[slot] = (uint32_t)(column[nonzero] - first);
+      if (targets->late_offsets.bytes) cb_late_set(&targets->late_offsets, slot, (uint32_t)(column[nonzero] - first));
+      if (targets->map) cb_slot_set(targets->map, slot, cb_part_origin(targets->part, nonzero));
     }
   }
+}
+
+static void visit_nonzeros(const struct state *state, const struct targets *targets) {
+#pragma omp parallel for schedule(static)
+  for (int64_t slice = 0; slice < state->slices; slice++) visit_slice(state, slice, targets);
+}
+
+/* Fills in the slices' first columns; returns the largest offset from one. Rows are sorted. */
+static int64_t measure_columns(const struct state *state, uint32_t *first) {
+  int64_t largest = 0;
+#pragma omp parallel for schedule(static) reduction(max : largest)
+  for (int64_t slice = 0; slice < state->slices; slice++) {
+    first[slice] = (uint32_t)first_column(state, slice);
+    for (int64_t i = 0; i < slice_places(state, slice); i++) {
+      const struct place place = place_at(state, slice_first(state, slice) + i);
+      if (place.row == NO_ROW || !place.length) continue;
+      largest = cb_larger(largest, state->csr->col_idx[place.begin + place.length - 1] - (int64_t)first[slice]);
+    }
+  }
+  return largest;
+}
+
+static const char offset_name[] = "column_offset";
+
+static void draft_columns(struct cb_draft *draft, const struct state *state) {
+  static const char meaning[] = "column of a slot, from its slice's first";
+  const int64_t slots = state->first_step[state->slices] * LANES;
+  uint32_t *first = cb_alloc((size_t)state->slices, sizeof *first);
+  const int64_t largest = first ? measure_columns(state, first) : 0;
   cb_draft_index(draft, "first_column", "least column of a slice", first, 0, state->slices);
-  cb_draft_index(draft, "column_offset", "column of a slot, from its slice's first", offsets, 0, slots);
+  if (cb_draft_may_be_late(draft, slots, 0, largest)) {
+    cb_draft_late(draft, offset_name, meaning, slots, largest);
+  } else {
+    const struct targets targets = {.offsets = cb_calloc((size_t)slots, sizeof *targets.offsets)};
+    if (targets.offsets) visit_nonzeros(state, &targets);
+    cb_draft_index(draft, offset_name, meaning, targets.offsets, 0, slots);
+  }
   cb_draft_include(draft, "load", state->vector > 1 ? "sell/load_vectors.cu.in" : "sell/load.cu.in");
 }
 
@@ -624,17 +662,10 @@ static enum cb_status sell_plan(struct cb_draft *draft, struct cb_diag *diag) {
 
 static enum cb_status sell_pack(const struct cb_region *region, const struct cb_region_work *work,
                                 unsigned char *const *targets, const struct cb_slot_map *map, struct cb_diag *diag) {
-  const struct state *state = work->state;
-  (void)region;
-  (void)targets;
+  const struct targets wanted = {
+      .late_offsets = cb_late_find(region, targets, offset_name), .map = map, .part = &work->part};
   (void)diag;
-#pragma omp parallel for schedule(static)
-  for (int64_t slice = 0; slice < state->slices; slice++)
-    for (int64_t i = 0; i < slice_places(state, slice); i++) {
-      const struct place place = place_at(state, slice_first(state, slice) + i);
-      for (int64_t k = 0; place.row != NO_ROW && k < place.length; k++)
-        cb_slot_set(map, slot_of(state, slice, i, k), cb_part_origin(&work->part, place.begin + k));
-    }
+  visit_nonzeros(work->state, &wanted);
   return CB_OK;
 }
 
