@@ -5,7 +5,7 @@
  *   head    = magic check format count length { row }        768 bytes, the rest zeros
  *   magic   = "CBGENOPR"                  8 bytes
  *   check   = u128                        of everything behind it: cb_hash_array of bytes
- *   format  = u32                         1
+ *   format  = u32                         3
  *   count   = u32                         of sections
  *   length  = u64                         of the block
  *   row     = tag offset length           32 bytes: char[16], u64, u64
@@ -23,7 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMAT = 2, HEAD = 768, MOST_SECTIONS = 16, ALIGN = CB_CACHE_ALIGN };
+enum { FORMAT = 3, HEAD = 768, MOST_SECTIONS = 16, ALIGN = CB_CACHE_ALIGN };
 static const char magic[8] = "CBGENOPR";
 
 struct row {

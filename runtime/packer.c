@@ -2,6 +2,7 @@
 /* Kernels that move values into slots: see packer.h. */
 #include "runtime/packer.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
 #include "codegen/expand.h"
 #include "runtime/values.h"
@@ -9,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { THREADS = 256, STEPS = 2, QUADS_PER_BLOCK = THREADS / 32 * STEPS };
+const struct cb_packer_shape cb_packer_shape = {.threads = 256, .steps = 2, .blocks = 4};
 
 static const char *const kernels[CB_PACKER_SOURCES] = {
     [CB_F64] = "cbgen_pack_f64",
@@ -18,20 +19,27 @@ static const char *const kernels[CB_PACKER_SOURCES] = {
     [CB_BF16] = "cbgen_pack_bf16",
 };
 
-enum cb_status cb_packer_text(struct cb_text *text, enum cb_type stored, struct cb_diag *diag) {
+enum cb_status cb_packer_shaped_text(struct cb_text *text, enum cb_type stored, const struct cb_packer_shape *shape,
+                                     struct cb_diag *diag) {
   static const char *const names[CB_PACKER_SOURCES] = {
       [CB_F64] = "Double", [CB_F32] = "Float", [CB_F16] = "Half", [CB_BF16] = "Bfloat16"};
   struct cb_scope none = {0}, scope = {0};
-  char threads[16], steps[16];
-  snprintf(threads, sizeof threads, "%d", THREADS);
-  snprintf(steps, sizeof steps, "%d", STEPS);
+  char threads[16], steps[16], blocks[16];
+  snprintf(threads, sizeof threads, "%d", shape->threads);
+  snprintf(steps, sizeof steps, "%d", shape->steps);
+  snprintf(blocks, sizeof blocks, "%d", shape->blocks);
   cb_scope_hole(&scope, "threads", threads);
   cb_scope_hole(&scope, "steps", steps);
+  cb_scope_hole(&scope, "blocks", blocks);
   cb_scope_hole(&scope, "stored", names[stored]);
   enum cb_status s = cb_expand(text, "shims.cu.in", &none, diag);
   if (!s) s = cb_expand(text, "device/pack.cu.in", &scope, diag);
   if (!s) s = cb_scope_check(&scope, "the packing kernels", diag);
   return !s && text->failed ? cb_fail_memory(diag, "the packing kernels", text->length) : s;
+}
+
+enum cb_status cb_packer_text(struct cb_text *text, enum cb_type stored, struct cb_diag *diag) {
+  return cb_packer_shaped_text(text, stored, &cb_packer_shape, diag);
 }
 
 /* ---- loading */
@@ -50,7 +58,11 @@ static enum cb_status find(struct cb_packer *packer, int source, struct cb_diag 
 
 enum cb_status cb_packer_load(struct cb_packer *packer, const struct cb_device *device, enum cb_type stored,
                               const void *cubin, size_t cubin_bytes, struct cb_diag *diag) {
-  *packer = (struct cb_packer){.device = device, .stored = stored, .cubin_bytes = cubin_bytes};
+  *packer = (struct cb_packer){.device = device,
+                               .stored = stored,
+                               .shape = cb_packer_shape,
+                               .most_blocks = cb_packer_shape.blocks * device->target.multiprocessors,
+                               .cubin_bytes = cubin_bytes};
   packer->cubin = cb_alloc(cubin_bytes + 1, 1);
   if (!packer->cubin) return cb_fail_memory(diag, "the packing kernels", cubin_bytes);
   memcpy(packer->cubin, cubin, cubin_bytes);
@@ -73,17 +85,16 @@ void cb_packer_release(struct cb_packer *packer) {
 enum cb_status cb_packer_launch(const struct cb_packer *packer, const struct cb_packing *packing,
                                 struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_driver *driver = packer->device->driver;
+  const int64_t quads_per_block = packer->shape.threads / 32 * packer->shape.steps,
+                blocks = cb_smaller(cb_divide_up(packing->quads_count, quads_per_block), packer->most_blocks);
+  int64_t stride = blocks * quads_per_block;
   struct cb_packing taken = *packing;
   void *parameters[] = {&taken.values, &taken.values_count, &taken.list_starts, &taken.list_entries,
                         &taken.quads,  &taken.body,         &taken.slots,       &taken.quads_count,
-                        &taken.first_group, &taken.zeroed, &taken.lost};
-  const int64_t blocks = (packing->quads_count + QUADS_PER_BLOCK - 1) / QUADS_PER_BLOCK;
+                        &taken.first_group, &stride, &taken.zeroed, &taken.lost};
   if (!blocks) return CB_OK;
-  if (blocks > INT32_MAX)
-    return cb_fail(diag, CB_ERR_LIMIT, "a value map of %lld quads is too long to be packed at once",
-                   (long long)packing->quads_count);
   return cb_driver_check(driver,
                          driver->call.launch(packer->functions[packing->given], (unsigned)blocks, 1, 1,
-                                             THREADS, 1, 1, 0, stream, parameters, NULL),
+                                             (unsigned)packer->shape.threads, 1, 1, 0, stream, parameters, NULL),
                          diag, "launch kernel '%s'", kernels[packing->given]);
 }

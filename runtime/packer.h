@@ -12,14 +12,27 @@
 
 #include <stdint.h>
 
+/* Thread blocks, and how much of the map's quads each warp has under way. */
+struct cb_packer_shape {
+  int threads; /* of a block */
+  int steps;   /* quads of a warp that it takes together: 1, 2, 4 or 8 */
+  int blocks;  /* on a multiprocessor; as many are launched, which share the work */
+};
+extern const struct cb_packer_shape cb_packer_shape;
+
 enum { CB_PACKER_SOURCES = 4 }; /* CB_F64, CB_F32, CB_F16, CB_BF16 */
 
-/* The module's CUDA text, for NVRTC. Release the text in any case. */
+/* The module's CUDA text, for NVRTC: of that shape, or of another one, for measurements. Release the text in any
+ * case. */
 enum cb_status cb_packer_text(struct cb_text *text, enum cb_type stored, struct cb_diag *diag);
+enum cb_status cb_packer_shaped_text(struct cb_text *text, enum cb_type stored, const struct cb_packer_shape *shape,
+                                     struct cb_diag *diag);
 
 struct cb_packer {
   const struct cb_device *device;
   enum cb_type stored;
+  struct cb_packer_shape shape; /* that its text had: the usual one, unless the caller changes it after loading */
+  int most_blocks;              /* of a launch */
   struct CUmod_st *module;
   struct CUfunc_st *functions[CB_PACKER_SOURCES];
   void *cubin; /* a copy, for blocks that are saved */

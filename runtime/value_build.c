@@ -145,7 +145,7 @@ static int64_t quads_in(const struct cb_quad_piece *piece) {
 
 static int64_t stem_bytes(const struct cb_value_quad *quad) {
   const int kind = quad->kinds >> CB_STEM_SHIFT & 7;
-  return kind ? (int64_t)CB_GROUP_SLOTS << (kind - 1) : 0;
+  return kind && kind != CB_RANKS ? (int64_t)CB_GROUP_SLOTS << (kind - 1) : 0;
 }
 
 static int has_leaves(const struct cb_value_quad *quad) {

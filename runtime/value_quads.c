@@ -2,7 +2,7 @@
 /* Quads of one piece of a value map: see values.h for what they are.
  *
  * Runs first (cb_quads_of_runs): groups g, g + s, g + 2s, g + 3s that differ by offsets alone, or by how many of them
- * have a slot. Their stem is often one of those used last. What a run would not make shorter is left over.
+ * have a slot. Their stem is ranks, or often one of those used last. What a run would not make shorter is left over.
  *
  * The rest comes sorted by least entry (cb_quads_of_rest). Groups whose differences from a stem fit bytes gather in
  * clusters around it, a few of which are open at a time; a cluster that does not save its stem is dissolved. What
@@ -20,7 +20,7 @@ enum {
   MEMBERS = 32,    /* of a cluster, at most */
   HEAD = 16,       /* bytes of a quad for each group */
   GUESS = 48,      /* bytes that a group of the rest will take beside that, if its own numbers do not take fewer */
-  WIDE = 4         /* kind of numbers with 64 bits */
+  WIDE = CB_WIDE_STEM
 };
 /* Of a stem, and of the offsets of a quad's members: what comes to a base, with a byte beside, has 32 bits. */
 #define MOST_STEM ((int64_t)1 << 31)
@@ -301,39 +301,65 @@ static int run_pays(const struct run *run, const struct window *window, int64_t 
   return CB_QUAD * HEAD + stem_bytes <= alone;
 }
 
-static void put_run(struct cb_quad_piece *piece, const struct run *run, const struct window *window,
-                    const struct recent *recent) {
+/* Whether all entries of the run follow each other, slot by slot and there member by member. */
+static int is_of_ranks(const struct run *run) {
+  const uint32_t defined = run->stem.defined;
+  int64_t wrong = 0, next = run->stem.at[__builtin_ctz(defined)];
+  for (uint32_t left = run->counted ? defined : 0; left; left &= left - 1) {
+    const int i = __builtin_ctz(left);
+    wrong |= run->stem.at[i] - next;
+    next += run->seen[i];
+  }
+  return run->counted && !wrong;
+}
+
+static struct shape shape_of_ranks(const struct run *run) {
+  return (struct shape){.base = run->stem.at[__builtin_ctz(run->stem.defined)], .stem_kind = CB_RANKS, .counted = 1};
+}
+
+static struct shape shape_of_recent(const struct run *run, const struct recent *recent) {
   const int first = __builtin_ctz(run->stem.defined);
-  const struct shape shape = {
+  return (struct shape){
       .base = recent->least + run->stem.at[first] - recent->stem.at[first],
       .stem_place = recent->place,
       .stem_kind = recent->kind,
       .counted = run->counted,
   };
+}
+
+static void put_run(struct cb_quad_piece *piece, const struct run *run, struct window *window, struct shape shape) {
   struct member members[CB_QUAD];
   for (int m = 0; m < run->count; m++)
     members[m] = (struct member){&window->groups[run->places[m]], run->offsets[m]};
   put_quad(piece, members, run->count, shape);
+  for (int m = 0; m < run->count; m++) window->taken[run->places[m]] = 1;
+}
+
+/* Whether the run, with a stem of numbers, pays. */
+static int take_run_with_stem(struct cb_quad_piece *piece, struct recents *recents, struct window *window,
+                              const struct run *run) {
+  const struct span span = span_of(&run->stem, run->stem.defined);
+  const int kind = kind_for(span.most - span.least), known = find_recent(recents, &run->stem),
+            is_new = known == recents->count;
+  if (span.most - span.least > MOST_STEM || !run_pays(run, window, is_new ? bytes_of(kind) : 0)) return 0;
+  if (is_new && recents->count < RECENT) recents->count++;
+  const int place_of_it = known < RECENT ? known : RECENT - 1;
+  if (is_new) {
+    recents->at[place_of_it] =
+        (struct recent){run->stem, span.least, (uint32_t)(piece->stems.length / CB_MAP_UNIT), kind};
+    put_stem(piece, &run->stem, span.least, kind);
+  }
+  note_use(recents, place_of_it);
+  put_run(piece, run, window, shape_of_recent(run, &recents->at[0]));
+  return 1;
 }
 
 /* Whether the group began a run that pays. */
 static int take_run(struct cb_quad_piece *piece, struct recents *recents, struct window *window, int place) {
   struct run run;
   find_run(&run, window, place);
-  const struct span span = span_of(&run.stem, run.stem.defined);
-  const int kind = kind_for(span.most - span.least), known = find_recent(recents, &run.stem),
-            is_new = known == recents->count;
-  if (span.most - span.least > MOST_STEM || !run_pays(&run, window, is_new ? bytes_of(kind) : 0)) return 0;
-  if (is_new && recents->count < RECENT) recents->count++;
-  const int place_of_it = known < RECENT ? known : RECENT - 1;
-  if (is_new) {
-    recents->at[place_of_it] =
-        (struct recent){run.stem, span.least, (uint32_t)(piece->stems.length / CB_MAP_UNIT), kind};
-    put_stem(piece, &run.stem, span.least, kind);
-  }
-  note_use(recents, place_of_it);
-  put_run(piece, &run, window, &recents->at[0]);
-  for (int m = 0; m < run.count; m++) window->taken[run.places[m]] = 1;
+  if (!is_of_ranks(&run) || !run_pays(&run, window, 0)) return take_run_with_stem(piece, recents, window, &run);
+  put_run(piece, &run, window, shape_of_ranks(&run));
   return 1;
 }
 

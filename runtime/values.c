@@ -142,6 +142,15 @@ static void add_numbers(uint32_t sums[CB_GROUP_SLOTS], const unsigned char *byte
 #undef ADD
 }
 
+/* Adds to each slot how many slots before it all members have. */
+static void add_ranks(uint32_t sums[CB_GROUP_SLOTS], const struct cb_value_quad *quad) {
+  uint32_t rank = 0;
+  for (int i = 0; i < CB_GROUP_SLOTS; i++) {
+    sums[i] += rank;
+    for (int m = 0; m < CB_QUAD; m++) rank += quad->present[m] >> i & 1;
+  }
+}
+
 void cb_value_map_entries(const struct cb_value_map *map, const struct cb_value_quad *quad, int member,
                           uint64_t entries[CB_GROUP_SLOTS]) {
   const uint32_t kinds = quad->kinds;
@@ -152,10 +161,11 @@ void cb_value_map_entries(const struct cb_value_map *map, const struct cb_value_
   for (int i = 0; i < CB_GROUP_SLOTS; i++) sums[i] = quad->offset[member];
   add_numbers(sums, stem, stem_kind, 0, 4);
   add_numbers(sums, leaves, leaf_kind, 4 * member, 16);
+  if (stem_kind == CB_RANKS) add_ranks(sums, quad);
   for (int m = 0; m < member && kinds >> CB_COUNTED_SHIFT & 1; m++)
     for (int i = 0; i < CB_GROUP_SLOTS; i++) sums[i] += quad->present[m] >> i & 1;
   for (int i = 0; i < CB_GROUP_SLOTS; i++) entries[i] = cb_quad_base(quad) + sums[i];
-  for (int i = 0; i < CB_GROUP_SLOTS && stem_kind == 4; i++)
+  for (int i = 0; i < CB_GROUP_SLOTS && stem_kind == CB_WIDE_STEM; i++)
     entries[i] += ((const uint64_t *)(const void *)stem)[i % 8 * 4 + i / 8];
 }
 
@@ -200,8 +210,8 @@ static int quad_is_sound(const struct cb_value_map *map, const struct cb_value_r
                          const struct cb_value_quad *quad) {
   const uint32_t kinds = quad->kinds;
   const int stem_kind = kinds >> CB_STEM_SHIFT & 7, leaf_kind = kinds >> CB_LEAF_SHIFT & 3;
-  int sound = stem_kind < CB_NUMBERS_KINDS &&
-              numbers_are_there(map, quad->stem, stem_kind, 1) &&
+  int sound = stem_kind < CB_STEM_KINDS &&
+              numbers_are_there(map, quad->stem, stem_kind == CB_RANKS ? 0 : stem_kind, 1) &&
               numbers_are_there(map, quad->leaf, leaf_kind, CB_QUAD);
   for (int m = 0; m < CB_QUAD && sound; m++) sound = member_is_sound(map, range, quad, m);
   return sound;

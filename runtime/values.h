@@ -9,12 +9,14 @@
  *   base + offset of m + stem[i] + leaf[m][i] + (counted: how many of the members before m have slot i)
  *
  * if it is present; what comes to the base is taken modulo 2^32. Stem and leaves are numbers of 8, 16 or 32 bits, or
- * not there, which counts as zeros; quads share stems. (A stem of 64 bits is possible, too, and taken as it is.) What
- * that comes to, with 16 bytes of the quad itself for each group:
+ * not there, which counts as zeros; quads share stems. (A stem of 64 bits is possible, too, and taken as it is.) A
+ * stem of ranks takes no bytes: stem[i] is how many slots before i all members have. What that comes to, with 16 bytes
+ * of the quad itself for each group:
  *
  *   rows of equal lengths, whatever the layout           one stem for all quads
  *   lanes that walk along rows, 1, 2, … entries a step   one stem for each slice of rows
  *   diagonals with holes: slot i of four diagonals       a stem of bytes, which is where rows begin; `counted`
+ *   the same where there are four diagonals at most      ranks; `counted`
  *   some of a row here, some there (hot columns)         a stem for all of it, leaves of bytes
  *   no order at all                                      leaves of 32 bits, no stem
  *
@@ -34,7 +36,7 @@
 
 #include <stdint.h>
 
-enum { CB_GROUP_SLOTS = 32, CB_QUAD = 4, CB_MAP_UNIT = 32, CB_NUMBERS_KINDS = 5 };
+enum { CB_GROUP_SLOTS = 32, CB_QUAD = 4, CB_MAP_UNIT = 32 };
 #define CB_NO_GROUP UINT32_MAX
 
 /* An entry is the number of one of the caller's values, or, from `values` on, values + the number of a list of them,
@@ -48,9 +50,13 @@ struct cb_value_quad {
   uint32_t offset[CB_QUAD];
 };
 
-/* Kinds: numbers take no bytes, or 1 << (kind - 1). A stem's are ordered by i % 8, then by i / 8; leaves by i % 8, by
- * member, and by i / 8: four threads that share i % 8 take a member each, and four numbers of it by one load. Bits of
- * `kinds`: 3 for the stem, 2 for leaves, then whether members are counted and whether some entry is a list. */
+/* Kinds of stems that have no numbers of 32 bits; and how many kinds there are. */
+enum { CB_WIDE_STEM = 4, CB_RANKS = 5, CB_STEM_KINDS };
+
+/* Kinds: numbers take no bytes, or 1 << (kind - 1), but for ranks, which take none. A stem's are ordered by i % 8,
+ * then by i / 8; leaves by i % 8, by member, and by i / 8: four threads that share i % 8 take a member each, and four
+ * numbers of it by one load. Bits of `kinds`: 3 for the stem, 2 for leaves, then whether members are counted and
+ * whether some entry is a list. */
 enum { CB_STEM_SHIFT = 16, CB_LEAF_SHIFT = 20, CB_COUNTED_SHIFT = 24, CB_SUMS_SHIFT = 25 };
 
 /* A region's part of the map. */

@@ -89,7 +89,8 @@ static unsigned char *expected_slots(const struct bed *bed, int region, enum cb_
   return slots;
 }
 
-static void check_region(const struct bed *bed, int region, enum cb_type stored, int zeroed) {
+/* By a grid of at most `most_blocks`: where they are few, warps take batch after batch. */
+static void check_grid(const struct bed *bed, int region, enum cb_type stored, int zeroed, int most_blocks) {
   enum { BYTE = 0x5a, AFTER = 64 };
   struct cb_diag diag = {0};
   const struct cb_device *device = bed->session->device;
@@ -115,13 +116,21 @@ static void check_region(const struct bed *bed, int region, enum cb_type stored,
       .lost = bed->lost,
   };
   assert_ok(cb_session_packer(bed->session, NULL, stored, &packer, &diag));
-  assert_ok(cb_packer_launch(packer, &packing, NULL, &diag));
+  struct cb_packer few = *packer;
+  few.most_blocks = most_blocks;
+  assert_ok(cb_packer_launch(&few, &packing, NULL, &diag));
   assert_ok(cb_device_download(device, slots, there, bytes + AFTER, "slots", &diag));
   assert_memory_equal(slots, expected, bytes);
   for (size_t i = 0; i < AFTER; i++) assert_int_equal(slots[bytes + i], BYTE);
   cb_device_free(device, there);
   free(expected);
   free(slots);
+}
+
+static void check_region(const struct bed *bed, int region, enum cb_type stored, int zeroed) {
+  static const int most_blocks[] = {1, 2, 1000};
+  for (size_t i = 0; i < sizeof most_blocks / sizeof *most_blocks; i++)
+    check_grid(bed, region, stored, zeroed, most_blocks[i]);
 }
 
 /* ---- every likeness */

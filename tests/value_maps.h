@@ -62,6 +62,15 @@ static inline int64_t with_holes(int slice, int step, int row, uint64_t *seed) {
   for (int d = 0; d < step; d++) entry += has_diagonal(slice, d, row);
   return has_diagonal(slice, step, row) ? entry : -1;
 }
+/* The same of half as many diagonals: the steps of a slice are those of two. */
+static inline int64_t with_few(int slice, int step, int row, uint64_t *seed) {
+  const int half = 2 * slice + step / (STEPS / 2), diagonal = step % (STEPS / 2);
+  int64_t entry = (int64_t)(half * CB_GROUP_SLOTS) * STEPS / 2;
+  (void)seed;
+  for (int i = 0; i < row * STEPS / 2 + diagonal; i++)
+    entry += has_diagonal(half, i % (STEPS / 2), i / (STEPS / 2));
+  return has_diagonal(half, diagonal, row) ? entry : -1;
+}
 static inline int64_t anywhere(int slice, int step, int row, uint64_t *seed) {
   (void)slice;
   (void)step;
@@ -78,6 +87,7 @@ static const struct shape shapes[] = {
     {"scattered", 3, 0, 0, scattered, SLICES * 2},
     {"gaps", 3, 1, 0, with_gaps, SLICES * 2},
     {"holes", 1, 0, 1, with_holes, SLICES * 2},
+    {"few diagonals", CB_RANKS, 0, 1, with_few, SLICES * 2},
     {"anywhere", 0, 3, 0, anywhere, SLICES * STEPS * 3 / 10},
     {"nearby", 0, 1, 0, nearby, SLICES * STEPS * 3 / 10},
 };
