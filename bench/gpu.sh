@@ -3,7 +3,7 @@
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
 #   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics examples
-#                             python warm api soak ncu
+#                             python warm update api soak ncu
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #   bench      all matrices in double precision, every recipe, against cuSPARSE         bench.jsonl bench.md bench.svg
@@ -15,6 +15,7 @@
 #   examples   the programs of examples/, against cuSPARSE                              examples.md
 #   python     the Python package with CuPy, PyTorch, Numba; its example                python.md
 #   warm       set-up, cold and from the cache, part by part; new values                warm.txt warm.jsonl
+#   update     new values by packing kernels of several shapes, beside a copy        update.txt
 #   api        libcbgen from outside (bench/api_check.c): plainly, then under compute-sanitizer    api*.txt
 #   soak       the same for SOAK_SECONDS (120), with an eye on memory (bench/soak.c)    soak.txt
 #   sanitize   compute-sanitizer: memcheck, racecheck, initcheck                        sanitize.txt
@@ -274,6 +275,9 @@ for step in $steps; do
         ${WARM_MATRICES:-} 2>&1 |
         tee "$out/warm.txt"
       say "warm: exit status ${PIPESTATUS[0]}" ;;
+    update)
+      timeout -k 5 "${WARM_SECONDS:-240}" .gpu/bench_update ${WARM_MATRICES:-} 2>&1 | tee "$out/update.txt"
+      say "update: exit status ${PIPESTATUS[0]}" ;;
     api) api "${API_SECONDS:-90}" ;;
     soak)
       timeout -k 5 $((${SOAK_SECONDS:-120} + 60)) .gpu/bench_soak "${SOAK_SECONDS:-120}" 2>&1 | tee "$out/soak.txt"

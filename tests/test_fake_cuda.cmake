@@ -82,7 +82,12 @@ cbgen_run_on_fake_cuda(run_on_fake_cuda)
 set_property(TEST run_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive")
 
 # So does the program that measures set-up, which checks that every operator multiplies alike.
-add_custom_target(warm_start_for_tests ALL DEPENDS bench_warm_start)
+add_custom_target(warm_start_for_tests ALL DEPENDS bench_warm_start bench_update)
 add_test(NAME warm_start_on_fake_cuda COMMAND bench_warm_start --repeats 2 generate:stencil7,n=22)
 cbgen_run_on_fake_cuda(warm_start_on_fake_cuda)
 set_property(TEST warm_start_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive")
+
+# And the one that measures packing kernels of several shapes, which checks what each of them writes.
+add_test(NAME update_on_fake_cuda COMMAND bench_update generate:road,n=40,keep=0.6)
+cbgen_run_on_fake_cuda(update_on_fake_cuda)
+set_property(TEST update_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive")
