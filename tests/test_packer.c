@@ -177,6 +177,28 @@ static void sums_and_types_are_the_hosts(void **state) {
   }
 }
 
+/* Diagonals with holes, every entry of which is a sum: ranks of lists. */
+static void ranks_of_sums_are_the_hosts(void **state) {
+  (void)state;
+  enum { NONZEROS = SLICES * STEPS * CB_GROUP_SLOTS, VALUES = 2 * NONZEROS, FEW = 4 };
+  struct bed bed = {0};
+  uint32_t *starts = cb_alloc(NONZEROS + 1, sizeof *starts), *entries = cb_alloc(VALUES, sizeof *entries);
+  struct cb_order order = {.starts = starts, .entries = entries};
+  int64_t ranks = 0;
+  assert_true(starts && entries);
+  for (int k = 0; k <= NONZEROS; k++) starts[k] = (uint32_t)(2 * k);
+  for (int i = 0; i < VALUES; i++) entries[i] = (uint32_t)((int64_t)i * 7 % VALUES);
+  put_shape(&bed.slots, &shapes[FEW], 3);
+  build_map(&bed, &order, NONZEROS, VALUES);
+  for (int64_t q = 0; q < bed.map.quads_count; q++)
+    ranks += (bed.map.quads[q].kinds >> CB_STEM_SHIFT & 7) == CB_RANKS && bed.map.quads[q].kinds >> CB_SUMS_SHIFT & 1;
+  assert_int_equal(ranks, bed.map.quads_count);
+  open_bed(&bed, CB_F64);
+  for (int zeroed = 0; zeroed < 2; zeroed++) check_region(&bed, 0, CB_F64, zeroed);
+  close_bed(&bed);
+  cb_order_release(&order);
+}
+
 /* ---- stems of 64 bits: slots whose entries are farther away than values reach here are taken out of the map again */
 
 static void wide_stems_are_read(void **state) {
@@ -205,6 +227,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(shapes_go_where_the_host_puts_them),
       TEST(sums_and_types_are_the_hosts),
+      TEST(ranks_of_sums_are_the_hosts),
       TEST(wide_stems_are_read),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
