@@ -153,6 +153,28 @@ static void shapes_go_where_the_host_puts_them(void **state) {
   }
 }
 
+/* ---- more quads than a warp fetches at a time, over and over; an odd number of them, so that a batch is not whole */
+
+static void many_quads_are_taken_in_turns(void **state) {
+  (void)state;
+  enum { MANY = 211, FEW = 1, SLOTS = CB_QUAD * CB_GROUP_SLOTS };
+  static const int quads[] = {MANY, FEW};
+  const struct cb_order order = {0};
+  struct bed bed = {0};
+  for (int region = 0; region < 2; region++) {
+    add_region(&bed.slots, quads[region] * SLOTS);
+    for (int64_t i = 0; i < quads[region] * SLOTS; i++)
+      cb_slot_set(&bed.slots.maps[region], i, i % 5 == 0 ? CB_NO_NONZERO : (uint64_t)i);
+  }
+  build_map(&bed, &order, 0, MANY * SLOTS);
+  open_bed(&bed, CB_F64);
+  for (int region = 0; region < 2; region++) {
+    assert_int_equal(bed.ranges[region].quads, quads[region]);
+    for (int zeroed = 0; zeroed < 2; zeroed++) check_region(&bed, region, CB_F64, zeroed);
+  }
+  close_bed(&bed);
+}
+
 /* ---- sums, and every pair of types */
 
 static void sums_and_types_are_the_hosts(void **state) {
@@ -226,6 +248,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, check_fake)
   const struct CMUnitTest tests[] = {
       TEST(shapes_go_where_the_host_puts_them),
+      TEST(many_quads_are_taken_in_turns),
       TEST(sums_and_types_are_the_hosts),
       TEST(ranks_of_sums_are_the_hosts),
       TEST(wide_stems_are_read),
