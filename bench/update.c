@@ -27,8 +27,8 @@ enum { BATCHES = 15 };
 
 /* The first one is the library's own. */
 static const struct cb_packer_shape shapes[] = {
-    {0, 0, 0},    {256, 1, 4}, {256, 1, 5}, {256, 2, 3}, {256, 2, 2},
-    {256, 4, 3}, {256, 4, 2}, {128, 2, 8}, {512, 2, 2}, {128, 1, 10},
+    {0, 0, 0, 0},     {256, 2, 4, 32},  {256, 2, 4, 64},  {256, 1, 4, 256}, {256, 1, 5, 256}, {256, 2, 3, 256},
+    {256, 2, 2, 256}, {256, 4, 3, 256}, {256, 4, 2, 256}, {128, 2, 8, 256}, {512, 2, 2, 256}, {128, 1, 10, 256},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -204,8 +204,8 @@ static enum cb_status measure_shape(struct work *work, const struct cb_packer_sh
   if (!s) s = time_renewal(&us, work, diag);
   if (!s) s = check(work, diag);
   if (!s)
-    printf("  %4d threads, %d quads, %2d blocks %9.1f us %9.1f GB/s   ratio %.2f\n", shape->threads, shape->steps,
-           shape->blocks, us, 1e-3 * bytes / us, us / copy_us);
+    printf("  %4d threads, %d quads, %2d blocks, parts of %3d %9.1f us %9.1f GB/s   ratio %.2f\n", shape->threads,
+           shape->steps, shape->blocks, shape->part, us, 1e-3 * bytes / us, us / copy_us);
   work->packer = NULL;
   cb_packer_release(&packer);
   return s;
@@ -235,7 +235,7 @@ static enum cb_status measure_all(struct work *work, const char *name, struct cb
   const double bytes = tell_bytes(work, name);
   double us = 0;
   enum cb_status s = time_renewal(&us, work, diag);
-  if (!s) printf("  %-32s %9.1f us %9.1f GB/s\n", "copy", us, 2e-3 * (double)value_bytes(work) / us);
+  if (!s) printf("  %-46s %9.1f us %9.1f GB/s\n", "copy", us, 2e-3 * (double)value_bytes(work) / us);
   for (int i = 0; i < SHAPES && !s; i++)
     s = measure_shape(work, i ? &shapes[i] : &cb_packer_shape, bytes, us, diag);
   fflush(stdout);

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct cb_packer_shape cb_packer_shape = {.threads = 256, .steps = 2, .blocks = 4};
+const struct cb_packer_shape cb_packer_shape = {.threads = 256, .steps = 2, .blocks = 4, .part = 256};
 
 static const char *const kernels[CB_PACKER_SOURCES] = {
     [CB_F64] = "cbgen_pack_f64",
@@ -24,13 +24,15 @@ enum cb_status cb_packer_shaped_text(struct cb_text *text, enum cb_type stored, 
   static const char *const names[CB_PACKER_SOURCES] = {
       [CB_F64] = "Double", [CB_F32] = "Float", [CB_F16] = "Half", [CB_BF16] = "Bfloat16"};
   struct cb_scope none = {0}, scope = {0};
-  char threads[16], steps[16], blocks[16];
+  char threads[16], steps[16], blocks[16], part[16];
   snprintf(threads, sizeof threads, "%d", shape->threads);
   snprintf(steps, sizeof steps, "%d", shape->steps);
   snprintf(blocks, sizeof blocks, "%d", shape->blocks);
+  snprintf(part, sizeof part, "%d", shape->part);
   cb_scope_hole(&scope, "threads", threads);
   cb_scope_hole(&scope, "steps", steps);
   cb_scope_hole(&scope, "blocks", blocks);
+  cb_scope_hole(&scope, "part", part);
   cb_scope_hole(&scope, "stored", names[stored]);
   enum cb_status s = cb_expand(text, "shims.cu.in", &none, diag);
   if (!s) s = cb_expand(text, "device/pack.cu.in", &scope, diag);

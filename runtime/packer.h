@@ -17,6 +17,7 @@ struct cb_packer_shape {
   int threads; /* of a block */
   int steps;   /* quads of a warp that it takes together: 1, 2, 4 or 8 */
   int blocks;  /* on a multiprocessor; as many are launched, which share the work */
+  int part;    /* bytes side by side, a power of two from 32 on, whose absent slots are written where any is present */
 };
 extern const struct cb_packer_shape cb_packer_shape;
 
