@@ -76,6 +76,10 @@ const struct cb_option cb_option_table[] = {
     {"dia-most", FIELD(dia_most), 0, 1, 1024, 64, NULL, "recipe dia: largest number of diagonals"},
     {"dia-rows", FIELD(dia_rows), 0, 0, 32, 0, NULL,
      "recipe dia: rows of a thread where fixed values leave nothing to load; 0: by the matrix"},
+    {"dia-stride", FIELD(dia_stride), 0, 0, INT32_MAX, 0, NULL,
+     "recipe dia: what these rows are apart, where diagonals so far apart suit it; 1: no stride; 0: by the matrix"},
+    {"dia-threads", FIELD(dia_threads), 0, 0, 1024, 0, NULL,
+     "recipe dia: threads of a thread block, with a stride: 256, 512, 1024; 0: 512"},
     {"merge-items", FIELD(merge_items), 0, 0, 15, 0, NULL,
      "recipe merge: nonzeros of a lane, odd, 3 to 15; 0: by the matrix"},
     {"merge-piece", FIELD(merge_piece), 0, 0, INT64_C(1) << 20, 0, NULL,
@@ -236,6 +240,10 @@ enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag
   if (options->merge_piece && options->merge_piece < 256)
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'merge-piece' cannot be %lld; it takes 0 or at least 256",
                    (long long)options->merge_piece);
+  const int64_t of_dia = options->dia_threads;
+  if (of_dia && of_dia != 256 && of_dia != 512 && of_dia != 1024)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "option 'dia-threads' cannot be %lld; it takes 0, 256, 512 or 1024",
+                   (long long)of_dia);
   const int64_t threads = options->hot_threads;
   if (threads && threads != 256 && threads != 512 && threads != 1024)
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'hot-threads' cannot be %lld; it takes 0, 256, 512 or 1024",

@@ -57,6 +57,8 @@ struct cb_options {
   int64_t dia_fill; /* percent of a diagonal's places that are occupied: from this on it is stored as one */
   int64_t dia_most; /* such diagonals at most, the fullest */
   int64_t dia_rows; /* rows of a thread where no value is stored; 0: auto */
+  int64_t dia_stride;  /* what they are apart, if the matrix suits it; 0: auto, 1: a thread block's width */
+  int64_t dia_threads; /* of a thread block whose threads' rows are a stride apart: 0 (auto), 256, 512 or 1024 */
   /* equal shares of nonzeros */
   int64_t merge_items; /* nonzeros of a lane: 0 (auto) or odd, 3 to 15 */
   int64_t merge_piece; /* longer rows, if longer than a tile, are cut into pieces of so many nonzeros; 0: auto */

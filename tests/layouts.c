@@ -237,7 +237,7 @@ void check_new_values(struct product *product) {
 
 /* ---- products against the oracle */
 
-struct product *gather(struct gathered *gathered, const char *matrix, const char *settings) {
+struct product *gather_matrix(struct gathered *gathered, struct cb_csr csr, const char *name, const char *settings) {
   if (gathered->count == gathered->room) {
     gathered->room = 2 * gathered->room + 32;
     gathered->products = realloc(gathered->products, (size_t)gathered->room * sizeof *gathered->products);
@@ -245,9 +245,13 @@ struct product *gather(struct gathered *gathered, const char *matrix, const char
     assert_true(gathered->products && gathered->names);
   }
   const int number = gathered->count++;
-  snprintf(gathered->names[number], sizeof *gathered->names, "%.100s %.150s", matrix, settings);
-  gathered->products[number] = product_of(matrix, settings);
+  snprintf(gathered->names[number], sizeof *gathered->names, "%.100s %.150s", name, settings);
+  gathered->products[number] = product_of_matrix(csr, settings);
   return &gathered->products[number];
+}
+
+struct product *gather(struct gathered *gathered, const char *matrix, const char *settings) {
+  return gather_matrix(gathered, matrix_of(matrix), matrix, settings);
 }
 
 void gather_kinds(struct gathered *gathered, const char *matrix, const char *settings) {

@@ -77,6 +77,7 @@ struct gathered {
   char (*names)[256];
 };
 struct product *gather(struct gathered *gathered, const char *matrix, const char *settings);
+struct product *gather_matrix(struct gathered *gathered, struct cb_csr csr, const char *name, const char *settings);
 void gather_kinds(struct gathered *gathered, const char *matrix, const char *settings); /* two types, three forms */
 void verify_gathered(struct gathered *gathered);                                        /* and releases them */
 

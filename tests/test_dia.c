@@ -3,6 +3,7 @@
  * threads, failing allocations; and products against the oracle, NaN and Inf among them. */
 #include "tests/layouts.h"
 
+#include "analysis/layouts/dia_chains.h"
 #include "runtime/verify.h"
 
 static const char *body_of(const struct product *product) {
@@ -263,7 +264,8 @@ static void new_values_equal_a_fresh_pack(void **state) {
 
 static void every_allocation_may_fail(void **state) {
   (void)state;
-  assert_true(check_allocations(matrix_of("diagonals,n=200,count=9,spread=90,fill=0.8"), "recipe=dia dia-fill=70") > 40);
+  assert_true(check_allocations(matrix_of("diagonals,n=200,count=9,spread=90,fill=0.8"),
+                                "recipe=dia dia-fill=70") > 40);
 }
 
 /* ---- products */
@@ -318,6 +320,205 @@ static void absent_places_matter(void **state) {
   product_release(&product);
 }
 
+/* ---- rows a stride apart */
+
+/* Diagonals of equal values. A row has an entry where its number modulo a period lies within [from, to), and
+ * row % third has none where `third` is not 0: that is no regular grid's. */
+struct lattice {
+  const char *name;
+  int64_t rows, cols;
+  int64_t diagonals[10][5]; /* offset, period, from, to, third; ends with a period of 0 */
+};
+
+static struct cb_csr matrix_of_lattice(const struct lattice *lattice) {
+  struct cb_diag diag = {0};
+  struct cb_csr csr = {0};
+  struct cb_coo coo = {.rows = lattice->rows, .cols = lattice->cols};
+  coo.row_idx = cb_alloc((size_t)coo.rows * 10, 4);
+  coo.col_idx = cb_alloc((size_t)coo.rows * 10, 4);
+  coo.values = cb_alloc((size_t)coo.rows * 10, 8);
+  for (int64_t row = 0; row < coo.rows; row++)
+    for (int d = 0; lattice->diagonals[d][1]; d++) {
+      const int64_t *diagonal = lattice->diagonals[d], column = row + diagonal[0], place = row % diagonal[1];
+      const int third = diagonal[4] && row % diagonal[4] == 0;
+      if (column < 0 || column >= coo.cols || place < diagonal[2] || place >= diagonal[3] || third) continue;
+      coo.row_idx[coo.count] = (int32_t)row;
+      coo.col_idx[coo.count] = (int32_t)column;
+      coo.values[coo.count++] = 0.25 * (d + 1);
+    }
+  assert_ok(cb_csr_from_coo(&csr, &coo, &diag));
+  return csr;
+}
+
+static const struct lattice lattices[] = {
+    {"wide, a chain of five",
+     500,
+     900,
+     {{-80, 1, 0, 1}, {0, 1, 0, 1}, {80, 1, 0, 1}, {160, 1, 0, 1}, {240, 1, 0, 1}}},
+    {"tall, chains of four and two",
+     1100,
+     700,
+     {{-120, 1, 0, 1}, {-60, 1, 0, 1}, {0, 1, 0, 1}, {60, 1, 0, 1}, {-31, 60, 7, 60}, {29, 60, 7, 60}}},
+    {"two periods",
+     800,
+     800,
+     {{-100, 1, 0, 1},
+      {0, 1, 0, 1},
+      {100, 1, 0, 1},
+      {-1, 20, 1, 20},
+      {20, 100, 0, 80},
+      {1, 50, 0, 33},
+      {-50, 100, 50, 100},
+      {3, 20, 0, 17}}},
+    {"an even diagonal in a chain with holes",
+     640,
+     640,
+     {{-64, 64, 5, 64}, {0, 64, 5, 64}, {64, 64, 5, 64}, {-1, 1, 0, 1}}},
+    {"fewer rows than a group", 90, 90, {{-40, 1, 0, 1}, {0, 1, 0, 1}, {40, 1, 0, 1}}},
+    {"one row more than whole groups", 201, 201, {{-50, 1, 0, 1}, {0, 1, 0, 1}, {50, 1, 0, 1}}},
+};
+enum { LATTICES = sizeof lattices / sizeof *lattices };
+static const char *const lattice_strides[LATTICES] = {"80", "60", "100", "64", "40", "50"};
+
+static const char *const chained[][2] = {
+    {"stencil5,n=24,values=ones", "dia-stride=24"},
+    {"stencil5,n=37,values=ones", "dia-stride=37 dia-rows=3 dia-threads=256"},
+    {"stencil9,n=17,values=ones", "dia-stride=17 dia-rows=2"},
+    {"stencil9,n=40,values=ones",
+     "dia-stride=39 dia-fill=90"}, /* half of the entries do not fit into chains */
+    {"stencil7,n=5,values=ones", "dia-stride=25 dia-rows=8"},
+    {"stencil7,n=12,values=ones", "dia-stride=144 dia-threads=1024"},
+    {"stencil27,n=6,values=ones", "dia-stride=36 dia-rows=2"},
+    {"stencil27,n=9,values=ones", "dia-stride=81 dia-fill=20"},
+    {"stencil5,n=24,periodic=1,values=ones", "dia-stride=24 fuse=on"},
+    {"stencil7,n=8,periodic=1,values=ones", "dia-stride=64"},
+    {"stencil7,n=12,extra=0.5,values=ones", "dia-stride=144 fuse=on"}, /* the rest cannot join */
+    {"tridiagonal,n=130", "dia-stride=1 dia-rows=4"},
+    {"diagonal,n=1000,values=ones", "dia-stride=100"},                /* a chain of one */
+    {"upper,n=60,values=ones", "dia-stride=2 dia-rows=8 dia-fill=0"}, /* long ones are cut */
+};
+enum { CHAINED = sizeof chained / sizeof *chained };
+
+static void rows_a_stride_apart_match_the_oracle(void **state) {
+  (void)state;
+  struct gathered gathered = {0};
+  int strides = 0;
+  for (size_t c = 0; c < CHAINED; c++) {
+    char settings[200];
+    snprintf(settings, sizeof settings, "recipe=dia values=fixed %s", chained[c][1]);
+    gather_kinds(&gathered, chained[c][0], settings);
+    strides += has(&gathered.products[gathered.count - 1], "kStride = ");
+  }
+  assert_int_equal(strides, CHAINED - 2); /* not stencil9's and tridiagonal's */
+  for (size_t m = 0; m < LATTICES; m++)
+    for (int rows = 2; rows <= CB_CHAIN_ROWS; rows *= 2) {
+      char settings[200];
+      snprintf(settings, sizeof settings,
+               "recipe=dia values=fixed dia-fill=0 dia-rows=%d dia-stride=%s form=%s", rows,
+               lattice_strides[m], rows == 2 ? "ax" : "axpby");
+      const struct product *product =
+          gather_matrix(&gathered, matrix_of_lattice(&lattices[m]), lattices[m].name, settings);
+      assert_string_equal(fact(product, "stride"), lattice_strides[m]);
+      assert_false(has(product, "holes"));
+    }
+  verify_gathered(&gathered);
+}
+
+/* Absent places that do not repeat leave no stride, whatever is asked for; nor do stored values. */
+static void irregular_holes_leave_no_stride(void **state) {
+  (void)state;
+  static const struct lattice irregular[] = {
+      {"a third missing", 800, 800, {{-100, 1, 0, 1}, {0, 1, 0, 1}, {100, 1, 0, 1}, {1, 100, 0, 99, 3}}},
+      {"one missing", 800, 800, {{-100, 1, 0, 1}, {0, 1, 0, 1}, {100, 1, 0, 1}, {1, 800, 1, 800}}},
+      {"another period", 800, 800, {{-100, 1, 0, 1}, {0, 1, 0, 1}, {100, 1, 0, 1}, {1, 30, 0, 29}}},
+      {"a chain of two minds", 800, 800, {{-100, 100, 1, 100}, {0, 1, 0, 1}, {100, 1, 0, 1}}},
+  };
+  struct gathered gathered = {0};
+  for (size_t m = 0; m < sizeof irregular / sizeof *irregular; m++) {
+    const struct product *product =
+        gather_matrix(&gathered, matrix_of_lattice(&irregular[m]), irregular[m].name,
+                      "recipe=dia values=fixed dia-fill=0 dia-stride=100");
+    assert_string_equal(fact(product, "stride"), "none");
+    assert_true(has(product, "holes"));
+  }
+  verify_gathered(&gathered);
+  struct product product = product_of("stencil7,n=12", "recipe=dia values=fixed dia-stride=144");
+  assert_string_equal(fact(&product, "stride"), "none");
+  product_release(&product);
+}
+
+/* What a matrix gets when nothing is asked for. */
+static void strides_are_chosen_by_structure(void **state) {
+  (void)state;
+  static const struct {
+    const char *matrix, *settings, *stride;
+    int64_t rows;
+  } cases[] = {
+      {"stencil5,n=2000,values=ones", "", "2000", 4},
+      {"stencil5,n=1300,values=ones", "", "1300", 2}, /* fewer rows: more threads */
+      {"stencil9,n=2000,values=ones", "", "2000", 4},
+      {"stencil7,n=150,values=ones", "", "22500", 4},
+      {"stencil7,n=150,values=ones", "dia-stride=1", "none", 4},
+      {"stencil7,n=150,values=ones", "dia-rows=2", "22500", 2},
+      {"stencil5,n=500,values=ones", "", "none", 0}, /* too few rows to have several for a thread */
+      {"stencil5,n=1900,extra=0.01,values=ones", "", "none", 4}, /* the rest may join */
+      {"tridiagonal,n=4000000,values=ones", "", "none", 4},
+      {"diagonal,n=4000000,values=ones", "", "none", 4},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    char settings[100];
+    snprintf(settings, sizeof settings, "recipe=dia values=fixed %s", cases[c].settings);
+    struct product product = product_of(cases[c].matrix, settings);
+    assert_string_equal(fact(&product, "stride"), cases[c].stride);
+    assert_int_equal(constant(&product, "kRepeats", 0), cases[c].rows);
+    if (strcmp(cases[c].stride, "none")) assert_int_equal(cb_plan_bytes(product.plan), 0);
+    product_release(&product);
+  }
+}
+
+/* 27 points: neighbours in one direction are a chain, and what is absent in the others are conditions. */
+static void cubes_have_nine_chains(void **state) {
+  (void)state;
+  struct product product =
+      product_of("stencil27,n=9,values=ones", "recipe=dia values=fixed dia-fill=0 dia-stride=81");
+  assert_int_equal(constant(&product, "kChains", 0), 9);
+  assert_int_equal(constant(&product, "kLongest", 0), 3);
+  assert_int_equal(constant(&product, "kConditions", 0), 4); /* two sides of a line, and two of a plane */
+  assert_true(has(&product, "chain_conditions[] = {"));
+  assert_int_equal(product.plan->launches[0].threads, 512);
+  assert_int_equal(product.plan->launches[0].blocks, 1); /* 729 rows: 3 groups of 81 threads */
+  product_release(&product);
+}
+
+/* What keeps NaN and Inf of x out of rows that have no such entry, x and y from being overrun, and rows
+ * apart. */
+static void guards_of_a_stride_matter(void **state) {
+  static const struct change changes[] = {
+      {"stencil7,n=9,values=ones", "values=fixed dia-stride=81 form=ax", " && has_entries",
+       " && (has_entries || true)"},
+      {"stencil7,n=9,values=ones", "values=fixed dia-stride=81 form=ax", "column < unsigned(kCols)",
+       "column < 2 * unsigned(kCols)"},
+      {"stencil7,n=9,values=ones", "values=fixed dia-stride=81 form=ax", "row + i * kStride < kRows",
+       "row + i < kRows"},
+      {"stencil5,n=24,values=ones", "values=fixed dia-stride=24 dia-rows=4 form=ax", "row >= kRows",
+       "row >= 2 * kRows"},
+      {"stencil5,n=24,values=ones", "values=fixed dia-stride=24 form=ax", "xs[c][l + i]", "xs[c][l]"},
+      {"stencil9,n=24,values=ones", "values=fixed dia-stride=24 form=ax", "place < least[i]",
+       "place < least[i] - 1"},
+      {"stencil9,n=24,values=ones", "values=fixed dia-stride=24 form=ax", "place >= limit[i]",
+       "place > limit[i]"},
+  };
+  (void)state;
+  check_changes_are_seen(changes, sizeof changes / sizeof *changes, "dia");
+}
+
+static void strides_survive_threads_and_failures(void **state) {
+  static const char settings[] = "recipe=dia values=fixed dia-stride=100";
+  (void)state;
+  check_threads("stencil7,n=10,values=ones", settings);
+  assert_true(check_allocations(matrix_of("stencil7,n=10,values=ones"), settings) > 40);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(decisions_match_brute_force),
@@ -331,6 +532,12 @@ int main(void) {
       cmocka_unit_test(every_allocation_may_fail),
       cmocka_unit_test(products_match_the_oracle),
       cmocka_unit_test(absent_places_matter),
+      cmocka_unit_test(rows_a_stride_apart_match_the_oracle),
+      cmocka_unit_test(irregular_holes_leave_no_stride),
+      cmocka_unit_test(strides_are_chosen_by_structure),
+      cmocka_unit_test(cubes_have_nine_chains),
+      cmocka_unit_test(guards_of_a_stride_matter),
+      cmocka_unit_test(strides_survive_threads_and_failures),
   };
   return cmocka_run_group_tests_name("dia", tests, NULL, NULL);
 }

@@ -181,6 +181,18 @@ static void every_recipe_compiles_without_spills(void **state) {
     snprintf(settings, sizeof settings, "recipe=panel panel-uses=0 %s", panel[i][1]);
     compile_for_all(nvrtc, panel[i][0], settings);
   }
+  static const char *const chained[][2] = {
+      {"stencil27,n=12,values=ones", "dia-stride=144"},
+      {"stencil27,n=12,values=ones", "dia-stride=144 dia-rows=8 dia-threads=1024"},
+      {"stencil7,n=12,values=ones", "dia-stride=144 type=f32 dia-threads=256"},
+      {"stencil9,n=24,values=ones", "dia-stride=24 dia-rows=2 form=ax"},
+      {"upper,n=60,values=ones", "dia-stride=2 dia-rows=8 dia-fill=0"},
+  };
+  for (size_t i = 0; i < sizeof chained / sizeof *chained; i++) {
+    char settings[128];
+    snprintf(settings, sizeof settings, "recipe=dia values=fixed %s", chained[i][1]);
+    compile_for_all(nvrtc, chained[i][0], settings);
+  }
   static const char *const fused[][2] = {
       {"long_row,rows=900,cols=9000,per_row=5,long_rows=3,long_length=8000", "recipe=sell-long long-row=99"},
       {"long_row,rows=900,cols=9000,per_row=40,long_rows=3,long_length=8000", "recipe=sell-long type=f32 sell-vary=on"},

@@ -15,12 +15,14 @@
  * Fixed values: a diagonal whose values are all equal (even) has neither slots nor presence bits; its
  * coefficient is a constant of the text. Where such a diagonal has absent places (holed), a word of 32 bits
  * for each slice says which rows have an entry, and nothing is multiplied for the others. Without stored
- * diagonals a thread multiplies several rows, a thread block's width apart, so that they find in L1 what
- * their neighbours read of x.
+ * diagonals a thread multiplies several rows: those a stride apart at which diagonals share what they read
+ * of x, if the matrix has such a stride (dia_chains.h; then words are not needed either), else a thread
+ * block's width apart, so that they find in L1 what their neighbours read.
  */
 #include "analysis/layout.h"
 
 #include "analysis/diagonals.h"
+#include "analysis/layouts/dia_chains.h"
 #include "analysis/values.h"
 #include "base/integers.h"
 #include "base/memory.h"
@@ -57,6 +59,7 @@ struct state {
   double coefficient[MOST_DIAGONALS]; /* unless STORED */
   int repeats;                        /* rows of a thread */
   int words;                          /* of a slice, for its holed diagonals */
+  struct cb_chains chains;            /* stride 0: not used */
 };
 
 static enum cb_status find_diagonals(struct state *state, struct cb_diag *diag) {
@@ -372,13 +375,159 @@ static int choose_repeats(const struct state *state, const struct cb_options *op
   return repeats;
 }
 
-static void draft_region(struct cb_draft *draft, const struct state *state) {
+/* ---- rows a stride apart: need kinds and coefficients */
+
+static struct cb_chain_shape chain_shape(const struct state *state) {
+  return (struct cb_chain_shape){state->csr, state->offset, state->holes, state->diagonals};
+}
+
+/* Elements of x that a thread block reads of so many neighbouring rows: diagonals less than that apart share
+ * L1's lines. */
+static int64_t block_elements(const struct state *state, int64_t block_rows) {
+  int64_t elements = 0, end = INT64_MIN;
+  for (int d = 0; d < state->diagonals; d++) {
+    const int64_t from = cb_larger(state->offset[d], end);
+    end = state->offset[d] + block_rows;
+    elements += end - from;
+  }
+  return elements;
+}
+
+/* Where nothing else is said: if it saves a good part of what neighbouring rows read, which costs no more
+ * time on small matrices, and if no other region could join, which wants neighbouring rows. */
+static enum cb_status find_chains(struct state *state, const struct cb_draft *draft, struct cb_diag *diag) {
+  enum { PERCENT = 85, THREADS = 512, NONE = 1 };
+  const struct cb_options *options = draft->options;
+  const struct cb_chain_shape shape = chain_shape(state);
+  const int64_t block_rows = BLOCK_ROWS * state->repeats;
+  const int rows = options->dia_rows || !options->dia_stride ? state->repeats : MOST_REPEATS;
+  const struct cb_chain_wish wish = {
+      .stride = options->dia_stride,
+      .elements = block_elements(state, block_rows) * PERCENT / 100,
+      .of_rows = block_rows,
+      .rows = (int)cb_smaller(rows, CB_CHAIN_ROWS),
+      .threads = options->dia_threads ? (int)options->dia_threads : THREADS,
+  };
+  if (state->count[STORED] || rows < 2 || wish.stride == NONE || (!wish.stride && draft->may_be_joined))
+    return CB_OK;
+  return cb_chains_find(&state->chains, &shape, &wish, diag);
+}
+
+static void draft_table(struct cb_draft *draft, const char *hole, const int64_t *elements, int count) {
+  struct cb_text text = {0};
+  for (int i = 0; i < count; i++) {
+    char element[24];
+    snprintf(element, sizeof element, "%lld", (long long)elements[i]);
+    add_element(&text, i, count, element);
+  }
+  take_hole(draft, hole, &text);
+}
+
+/* Which rows have entries on a chain's diagonals. */
+static void draft_conditions(struct cb_draft *draft, const struct cb_chains *chains) {
+  int64_t period[CB_CONDITIONS], from[CB_CONDITIONS], to[CB_CONDITIONS], needs[CB_CHAINED];
+  const int count = chains->conditions;
+  cb_draft_include(draft, "conditions", count ? "dia/conditions.cu.in" : "");
+  cb_draft_include(draft, "has_entries", count ? "dia/has_entries.cu.in" : "");
+  cb_draft_hole(draft, "and_has_entries", count ? " && has_entries" : "");
+  if (!count) return;
+  for (int i = 0; i < count; i++) {
+    period[i] = chains->condition[i].period;
+    from[i] = chains->condition[i].from;
+    to[i] = chains->condition[i].to;
+  }
+  for (int c = 0; c < chains->count; c++) needs[c] = chains->needs[c];
+  cb_draft_constant(draft, "kConditions", count, "plan: conditions under which rows have entries");
+  cb_draft_include(draft, "region", "dia/condition_tables.cu.in");
+  draft_table(draft, "condition_periods", period, count);
+  draft_table(draft, "condition_from", from, count);
+  draft_table(draft, "condition_to", to, count);
+  draft_table(draft, "chain_conditions", needs, chains->count);
+}
+
+/* Most loads of as many chains that follow one another, from each batch's first on. */
+static int batch_loads(const struct cb_chains *chains, int batch) {
+  int most = 0;
+  for (int first = 0; first < chains->count; first += batch) {
+    int loads = 0;
+    for (int c = first; c < first + batch && c < chains->count; c++) loads += cb_chain_loads(chains, c);
+    if (loads > most) most = loads;
+  }
+  return most;
+}
+
+/* Chains whose loads are under way together, in as few batches as 64 registers have room for. */
+static int chain_batch(const struct cb_chains *chains) {
+  enum { LOADS_AND_SUMS = 28 }; /* of 8 bytes; the rest is for places */
+  int batches = 1, batch = chains->count;
+  while (batch > 1 && batch_loads(chains, batch) + chains->rows > LOADS_AND_SUMS)
+    batch = (int)cb_divide_up(chains->count, ++batches);
+  return batch;
+}
+
+/* A line for each chain, as long as the longest. */
+static void draft_chain_coefficients(struct cb_draft *draft, const struct state *state) {
+  const struct cb_chains *chains = &state->chains;
+  struct cb_text text = {0};
+  for (int c = 0; c < chains->count; c++) {
+    cb_text_add_string(&text, c ? ",\n    {" : "{");
+    for (int i = 0; i < chains->longest; i++) {
+      char literal[40] = "0";
+      const int at = chains->begin[c] + i;
+      if (at < chains->begin[c + 1])
+        cb_literal(literal, state->coefficient[chains->diagonal[at]], draft->sum_type);
+      cb_text_add(&text, "%s%s", i ? ", " : "", literal);
+    }
+    cb_text_add_string(&text, "}");
+  }
+  take_hole(draft, "coefficients", &text);
+}
+
+static void draft_chain_tables(struct cb_draft *draft, const struct state *state) {
+  const struct cb_chains *chains = &state->chains;
+  int64_t offset[CB_CHAINED], length[CB_CHAINED];
+  for (int c = 0; c < chains->count; c++) {
+    offset[c] = state->offset[chains->diagonal[chains->begin[c]]];
+    length[c] = chains->begin[c + 1] - chains->begin[c];
+  }
+  cb_draft_include(draft, "region", "dia/chain_tables.cu.in");
+  draft_table(draft, "chain_offsets", offset, chains->count);
+  draft_table(draft, "chain_lengths", length, chains->count);
+  draft_chain_coefficients(draft, state);
+}
+
+/* Threads that have a row or would have one: all of whole groups. */
+static void draft_chains(struct cb_draft *draft, const struct state *state) {
+  enum { RESIDENT = 1024 }; /* threads of a multiprocessor, each with 64 registers */
+  const struct cb_chains *chains = &state->chains;
+  const int batch = chain_batch(chains);
+  const int64_t rows = state->csr->rows, group = chains->rows * chains->stride;
+  const int64_t threads = cb_divide_up(rows, group) * chains->stride;
+  const int whole = rows % group == 0; /* groups */
+  cb_draft_fact(draft, "stride", "%lld", (long long)chains->stride);
+  cb_draft_constant(draft, "kThreads", chains->threads, "plan: threads of a thread block");
+  cb_draft_constant(draft, "kRepeats", chains->rows, "plan: rows of a thread");
+  cb_draft_constant(draft, "kStride", chains->stride, "plan: from one of them to the next");
+  cb_draft_constant(draft, "kChains", chains->count, "plan: chains of diagonals so far apart");
+  cb_draft_constant(draft, "kLongest", chains->longest, "plan: diagonals of a chain at most");
+  cb_draft_constant(draft, "kChainBatch", batch, "plan: chains whose loads are under way together");
+  draft_chain_tables(draft, state);
+  draft_conditions(draft, chains);
+  cb_draft_hole(draft, "rest", chains->count % batch ? " && first + c < kChains" : "");
+  cb_draft_include(draft, "guard", whole && threads % chains->threads ? "dia/guard.cu.in" : "");
+  cb_draft_hole(draft, "if_row", whole ? "" : "if (row + i * kStride < kRows) ");
+  cb_draft_include(draft, "region", "dia/multiply_chains.cu.in");
+  draft->region.threads = chains->threads;
+  draft->region.blocks = cb_divide_up(threads, chains->threads);
+  draft->region.blocks_per_sm = RESIDENT / chains->threads;
+}
+
+/* ---- the region */
+
+static void draft_rows(struct cb_draft *draft, const struct state *state) {
   const int64_t rows = state->csr->rows, block_rows = BLOCK_ROWS * state->repeats;
   const int64_t wave = blocks_in_a_wave(state, draft->target);
   const int stored = state->count[STORED];
-  draft_facts(draft, state);
-  if (stored) draft_slots(draft, state, wave);
-  cb_draft_constant_slots(draft, state->slices * (state->diagonals - stored) * ROWS);
   draft_sums(draft, state, wave);
   cb_draft_include(draft, "guard", rows % block_rows ? "dia/guard.cu.in" : "");
   if (state->repeats > 1) cb_draft_constant(draft, "kRepeats", state->repeats, "plan: rows of a thread");
@@ -391,6 +540,17 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
   draft->region.row_threads = 1;
   /* 40 registers, as in sell; 32 are enough where few diagonals are loaded, and none of values */
   draft->region.blocks_per_sm = wave <= 4 ? (int)wave : stored || state->diagonals > FEW ? 6 : 8;
+}
+
+static void draft_region(struct cb_draft *draft, const struct state *state) {
+  const int stored = state->count[STORED];
+  draft_facts(draft, state);
+  if (stored) draft_slots(draft, state, blocks_in_a_wave(state, draft->target));
+  cb_draft_constant_slots(draft, state->slices * (state->diagonals - stored) * ROWS);
+  if (state->chains.stride)
+    draft_chains(draft, state);
+  else
+    draft_rows(draft, state);
   draft->region.commit = draft->commit;
 }
 
@@ -404,20 +564,21 @@ static int64_t rounds(const struct state *state, const struct cb_target *target)
   return batches;
 }
 
-/* Sectors of x: what a thread block reads of it once, where diagonals less than a block apart share L1's
- * lines. */
+/* Sectors of x: what a thread block reads of it once. Those of neighbouring threads come in whole lines, of
+ * which L2 gives about twice as many sectors a second as of scattered ones, whose rate the prediction knows.
+ * Without stored values half of the traffic is writing, as in a copy. */
 static void predict(struct cb_draft *draft, const struct state *state) {
-  enum { NS_PER_BATCH = 800 }; /* as in sell */
-  int64_t elements = 0, end = INT64_MIN;
-  for (int d = 0; d < state->diagonals; d++) {
-    const int64_t first = state->offset[d] > end ? state->offset[d] : end;
-    end = state->offset[d] + BLOCK_ROWS * state->repeats;
-    elements += end - first;
-  }
+  enum { NS_PER_BATCH = 800 /* as in sell */, WHOLE_LINES = 2, STREAMING = 98, COPYING = 87 };
+  const struct cb_chains *chains = &state->chains;
+  const struct cb_chain_shape shape = chain_shape(state);
+  const int64_t elements = chains->stride ? cb_chains_elements(chains, &shape)
+                                          : block_elements(state, BLOCK_ROWS * state->repeats);
   const int64_t bytes = elements * (int64_t)cb_type_size(draft->vector_type);
-  draft->region.cost.sectors = draft->region.blocks * ((bytes + 31) / 32);
-  draft->region.cost.chain_ns = state->repeats * rounds(state, draft->target) * NS_PER_BATCH;
-  draft->region.cost.stream_percent = 98;
+  const int64_t batches = chains->stride ? cb_divide_up(chains->count, chain_batch(chains))
+                                         : state->repeats * rounds(state, draft->target);
+  draft->region.cost.sectors = draft->region.blocks * cb_divide_up(bytes, 32 * WHOLE_LINES);
+  draft->region.cost.chain_ns = batches * NS_PER_BATCH;
+  draft->region.cost.stream_percent = state->count[STORED] ? STREAMING : COPYING;
 }
 
 static enum cb_status dia_plan(struct cb_draft *draft, struct cb_diag *diag) {
@@ -444,6 +605,8 @@ static enum cb_status dia_plan(struct cb_draft *draft, struct cb_diag *diag) {
   const int holed = state->count[HOLED];
   state->words = holed ? cb_round_up(holed, words_vector(holed)) : 0;
   state->repeats = choose_repeats(state, draft->options, draft->target);
+  s = find_chains(state, draft, diag);
+  if (s) return s;
   draft_region(draft, state);
   predict(draft, state);
   return CB_OK;
