@@ -2,6 +2,7 @@
 /* See frequent.h. */
 #include "analysis/frequent.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
 
 #include <omp.h>
@@ -108,11 +109,14 @@ static enum cb_status choose_columns(struct cb_frequent *frequent, const uint32_
   if (!with) return CB_ERR_MEMORY;
   int64_t key = COUNT_KEYS, above = 0; /* columns of `key` nonzeros or more */
   while (key > least && above < most) above += with[--key];
-  int64_t ties = key < COUNT_KEYS ? with[key] - (above > most ? above - most : 0) : 0;
-  for (int64_t column = 0; column < csr->cols; column++) {
-    const int64_t own = cb_count_key(counts[column]);
-    frequent->column[column] = own > key || (own == key && ties-- > 0);
-    frequent->columns += frequent->column[column];
+  int64_t surplus = cb_larger(above - most, 0); /* the last of those that have just `key` are left out */
+  frequent->columns = above - surplus;
+#pragma omp parallel for schedule(static)
+  for (int64_t column = 0; column < csr->cols; column++) frequent->column[column] = cb_count_key(counts[column]) >= key;
+  for (int64_t column = csr->cols - 1; surplus > 0; column--) {
+    if (cb_count_key(counts[column]) != key) continue;
+    frequent->column[column] = 0;
+    surplus--;
   }
   cb_free(with);
   return CB_OK;

@@ -129,18 +129,23 @@ static uint32_t place_of(uint32_t where) { return where & ((1u << PLACE_BITS) - 
 
 static int64_t key_of(uint32_t count) { return count < COUNT_KEYS ? COUNT_KEYS - 1 - (int64_t)count : 0; }
 
-/* Ranks by nonzeros say which set; within a set columns keep their order. */
-static int number_columns(struct state *state, const uint32_t *counts) {
+static int is_occupied(const void *counts, int64_t column) { return ((const uint32_t *)counts)[column] > 0; }
+
+/* Ranks by nonzeros say which set; within a set columns keep their order. `occupied` lists those that have nonzeros. */
+static int number_columns(struct state *state, const uint32_t *counts, const int32_t *occupied) {
   const int64_t cols = state->csr->cols;
   int64_t *start = cb_calloc(COUNT_KEYS + 1, sizeof *start);
   int64_t *next = cb_alloc((size_t)state->sets, sizeof *next);
   if (start && next) {
-    for (int64_t column = 0; column < cols; column++) start[key_of(counts[column]) + 1]++;
+#pragma omp parallel for schedule(static)
+    for (int64_t column = 0; column < cols; column++) state->where[column] = NOWHERE;
+    for (int64_t i = 0; i < state->columns; i++) start[key_of(counts[occupied[i]]) + 1]++;
     for (int key = 1; key <= COUNT_KEYS; key++) start[key] += start[key - 1];
     for (int64_t set = 0; set < state->sets; set++) next[set] = set << PLACE_BITS;
-    for (int64_t column = 0; column < cols; column++)
-      state->where[column] =
-          counts[column] ? (uint32_t)next[start[key_of(counts[column])]++ / state->set]++ : NOWHERE;
+    for (int64_t i = 0; i < state->columns; i++) {
+      const int64_t rank = start[key_of(counts[occupied[i]])]++;
+      state->where[occupied[i]] = (uint32_t)next[rank / state->set]++;
+    }
   }
   const int good = start && next;
   cb_free(start);
@@ -157,19 +162,20 @@ static enum cb_status choose_sets(struct state *state, const struct cb_options *
     return cb_fail(diag, CB_ERR_LIMIT, "the sums of %lld rows leave no room for entries of x in shared memory; use another "
                                        "recipe", (long long)state->most_rows);
   uint32_t *counts = cb_count_columns(csr);
+  int32_t *occupied = counts ? cb_rows_where(csr->cols, is_occupied, counts, &state->columns) : NULL;
   state->where = cb_alloc((size_t)csr->cols, sizeof *state->where);
-  int good = counts && state->where;
-  for (int64_t column = 0; good && column < csr->cols; column++) state->columns += counts[column] > 0;
   state->sets = cb_larger(1, cb_divide_up(state->columns, most));
   state->set = cb_larger(LEAST_SET, cb_round_up(cb_divide_up(state->columns, state->sets), LANES));
   state->set = cb_smaller(state->set, most);
   if (state->sets > MOST_SETS) {
     cb_free(counts);
+    cb_free(occupied);
     return cb_fail(diag, CB_ERR_LIMIT, "%lld columns are more than %d sets of entries of x that shared memory holds; use "
                                        "another recipe", (long long)state->columns, MOST_SETS);
   }
-  good = good && number_columns(state, counts);
+  const int good = occupied && state->where && number_columns(state, counts, occupied);
   cb_free(counts);
+  cb_free(occupied);
   return good ? CB_OK : cb_fail_memory(diag, "columns", (uint64_t)csr->cols * 8);
 }
 
@@ -209,27 +215,49 @@ static int count_longest(struct state *state) {
   return good;
 }
 
-/* The sums of the panel that has the most when longer segments are cut into pieces of so many nonzeros. */
+/* The sums of row i when longer segments are cut into pieces of so many nonzeros, before first_sum is that. */
+static int64_t sums_with(const struct state *state, int64_t i, int64_t piece) {
+  const int64_t longest = state->first_sum[i + 1];
+  return longest <= piece ? 1 : cb_divide_up(longest, piece);
+}
+
+static int64_t panel_sums(const struct state *state, int64_t panel, int64_t piece) {
+  int64_t sums = 0;
+  for (int64_t i = state->panel_row[panel]; i < state->panel_row[panel + 1]; i++) sums += sums_with(state, i, piece);
+  return sums;
+}
+
+/* Of the panel that has the most. */
 static int64_t most_sums(const struct state *state, int64_t piece) {
   int64_t most = 0;
-  for (int64_t panel = 0; panel < state->panels; panel++) {
-    int64_t sums = 0;
-    for (int64_t i = state->panel_row[panel]; i < state->panel_row[panel + 1]; i++)
-      sums += cb_larger(1, cb_divide_up(state->first_sum[i + 1], piece));
-    most = cb_larger(most, sums);
-  }
+#pragma omp parallel for schedule(static) reduction(max : most)
+  for (int64_t panel = 0; panel < state->panels; panel++) most = cb_larger(most, panel_sums(state, panel, piece));
   return most;
 }
 
+/* first_sum of the rows of a panel, whose sums begin at `sum`. */
+static void number_sums(struct state *state, int64_t panel, uint32_t sum) {
+  for (int64_t i = state->panel_row[panel]; i < state->panel_row[panel + 1]; i++) {
+    sum += (uint32_t)sums_with(state, i, state->piece);
+    state->first_sum[i + 1] = sum;
+  }
+}
+
 static int place_sums(struct state *state) {
-  if (!count_longest(state)) return 0;
-  state->piece = PIECE;
-  while (most_sums(state, state->piece) > state->shape.room - state->set) state->piece *= 2; /* most_rows fit */
-  state->most_sums = most_sums(state, state->piece);
-  for (int64_t i = 0; i < state->rows; i++)
-    state->first_sum[i + 1] =
-        state->first_sum[i] + (uint32_t)cb_larger(1, cb_divide_up(state->first_sum[i + 1], state->piece));
-  return 1;
+  uint32_t *begin = cb_alloc((size_t)state->panels + 1, sizeof *begin);
+  const int good = begin && count_longest(state);
+  if (good) {
+    state->piece = PIECE;
+    while (most_sums(state, state->piece) > state->shape.room - state->set) state->piece *= 2; /* most_rows fit */
+    state->most_sums = most_sums(state, state->piece);
+    begin[0] = 0;
+    for (int64_t panel = 0; panel < state->panels; panel++)
+      begin[panel + 1] = begin[panel] + (uint32_t)panel_sums(state, panel, state->piece);
+#pragma omp parallel for schedule(static)
+    for (int64_t panel = 0; panel < state->panels; panel++) number_sums(state, panel, begin[panel]);
+  }
+  cb_free(begin);
+  return good;
 }
 
 /* ---- slices: needs the sums; adds the rest */
@@ -522,7 +550,8 @@ static void draft_sums(struct cb_draft *draft, const struct state *state) {
   uint32_t *rows = cb_alloc((size_t)sums, sizeof *rows);
   for (int64_t panel = 0; first && panel <= state->panels; panel++)
     first[panel] = state->first_sum[state->panel_row[panel]];
-  for (int64_t i = 0; rows && i < state->rows; i++)
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < (rows ? state->rows : 0); i++)
     for (uint32_t sum = state->first_sum[i]; sum < state->first_sum[i + 1]; sum++)
       rows[sum] = (uint32_t)(sum == state->first_sum[i] ? state->row[i] : state->csr->rows);
   cb_draft_index(draft, "first_sum", "sums before a panel's", first, 0, state->panels + 1);
