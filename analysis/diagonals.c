@@ -163,18 +163,26 @@ static int fuller_first(const void *left, const void *right) {
   return (a->key > b->key) - (a->key < b->key);
 }
 
+static enum cb_status refuse(const struct cb_options *options, struct cb_diag *diag) {
+  return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                 "no diagonal crosses half of the rows with %lld %% of its places occupied; lower 'dia-fill' or use "
+                 "another recipe",
+                 (long long)options->dia_fill);
+}
+
 enum cb_status cb_diagonals_choose(unsigned char **flags, const struct cb_csr *csr,
                                    const struct cb_options *options, struct cb_diag *diag) {
   struct cb_diagonal *list;
   int64_t listed, populated = 0;
   *flags = NULL;
   /* Too few nonzeros for one such diagonal: what has more rows than nonzeros is not counted at all. */
-  if (!csr->nnz || 200 * csr->nnz < options->dia_fill * csr->rows) return CB_OK;
+  if (!csr->nnz || 200 * csr->nnz < options->dia_fill * csr->rows) return refuse(options, diag);
   const int64_t least = cb_divide_up(options->dia_fill * cb_divide_up(csr->rows, 2), 100);
   enum cb_status s = cb_diagonals_list(&list, &listed, csr, cb_larger(least, 1), diag);
   for (int64_t i = 0; i < listed; i++)
     if (is_populated(csr, &list[i], options)) list[populated++] = list[i];
-  if (!s && populated) {
+  if (!s && !populated) s = refuse(options, diag);
+  if (!s) {
     *flags = cb_calloc((size_t)(csr->rows + csr->cols), 1);
     if (!*flags) s = cb_fail_memory(diag, "diagonals", (uint64_t)(csr->rows + csr->cols));
   }

@@ -22,7 +22,8 @@ enum cb_status cb_diagonals_list(struct cb_diagonal **list, int64_t *count, cons
 
 /* Flags by key, rows + cols bytes that the caller frees: 1 for a diagonal worth storing without indices,
  * which is one that crosses at least half of the rows and has at least options->dia_fill percent of its
- * places occupied; of more than options->dia_most the fullest. *flags is NULL when there is none. */
+ * places occupied; of more than options->dia_most the fullest. CB_ERR_UNSUPPORTED: there is none; CB_ERR_MEMORY. *flags
+ * is NULL then. */
 enum cb_status cb_diagonals_choose(unsigned char **flags, const struct cb_csr *csr,
                                    const struct cb_options *options, struct cb_diag *diag);
 

@@ -40,7 +40,7 @@ static enum cb_status divide_diagonals(const struct cb_part *part, const struct 
 #pragma omp parallel for schedule(static)
   for (int64_t row = 0; row < csr->rows; row++)
     for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
-      part_of[k] = !chosen || !chosen[csr->col_idx[k] + csr->rows - 1 - row];
+      part_of[k] = !chosen[csr->col_idx[k] + csr->rows - 1 - row];
   cb_free(chosen);
   cb_text_add(facts, " (fill %lld)", (long long)options->dia_fill);
   return CB_OK;

@@ -581,14 +581,9 @@ static void predict(struct cb_draft *draft, const struct state *state) {
   draft->region.cost.stream_percent = state->count[STORED] ? STREAMING : COPYING;
 }
 
+/* The part has nonzeros: the split refuses a matrix without populated diagonals. */
 static enum cb_status dia_plan(struct cb_draft *draft, struct cb_diag *diag) {
   const struct cb_csr *csr = draft->work.part.csr;
-  if (!csr->nnz)
-    return cb_fail(
-        diag, CB_ERR_UNSUPPORTED,
-        "no diagonal crosses half of the rows with %lld %% of its places occupied; lower 'dia-fill' or use "
-        "another recipe",
-        (long long)draft->options->dia_fill);
   if (csr->rows >
       INT32_MAX - 8192) /* the text counts rows, those of a whole thread block included, in an int */
     return cb_fail(diag, CB_ERR_LIMIT, "%lld rows exceed the dia layout's %d", (long long)csr->rows,
