@@ -181,12 +181,22 @@ static enum cb_status choose_sets(struct state *state, const struct cb_options *
 
 /* ---- sums: needs the columns; adds first_sum, most_sums, piece */
 
+/* Where the column of a nonzero further on is, is asked for early: rows are short, and the table is larger than a
+ * cache. */
+static void ask_ahead(const struct state *state, int64_t k) {
+  enum { AHEAD = 64 };
+  if (k + AHEAD < state->csr->nnz) __builtin_prefetch(&state->where[state->csr->col_idx[k + AHEAD]]);
+}
+
 /* A row's nonzeros by set. */
 static void count_row(const struct state *state, int64_t row, uint32_t *counts) {
   const struct cb_csr *csr = state->csr;
+  const int64_t end = cb_csr_row(csr, row + 1);
   memset(counts, 0, (size_t)state->sets * sizeof *counts);
-  for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
+  for (int64_t k = cb_csr_row(csr, row); k < end; k++) {
+    ask_ahead(state, k);
     counts[set_of(state->where[csr->col_idx[k]])]++;
+  }
 }
 
 static int64_t sums_of(const struct state *state, int64_t i) { return state->first_sum[i + 1] - state->first_sum[i]; }
@@ -440,7 +450,7 @@ struct targets {
   const struct cb_part *part;
 };
 
-/* Where columns are is looked up for several nonzeros at a time: the table is larger than a cache. */
+/* Where columns are is looked up for several nonzeros at a time. */
 static void visit_row(const struct state *state, const struct bench *bench, int64_t panel, int64_t i, uint32_t *met,
                       const struct targets *targets) {
   enum { TOGETHER = 64 };
@@ -451,7 +461,10 @@ static void visit_row(const struct state *state, const struct bench *bench, int6
   memset(met, 0, (size_t)state->sets * sizeof *met);
   for (int64_t first = begin; first < end; first += TOGETHER) {
     const int64_t count = cb_smaller(end - first, TOGETHER);
-    for (int64_t k = 0; k < count; k++) where[k] = state->where[column[first + k]];
+    for (int64_t k = 0; k < count; k++) {
+      ask_ahead(state, first + k);
+      where[k] = state->where[column[first + k]];
+    }
     for (int64_t k = 0; k < count; k++) {
       const int64_t set = set_of(where[k]);
       const int64_t slot = slot_of(state, bench, panel, i, set, met[set]++, counts[set]);
