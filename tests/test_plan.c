@@ -3,6 +3,7 @@
  * of threads, both balances, carries and atomics, new values, and every allocation failing once. */
 #include "tests/layouts.h"
 
+#include "analysis/assignment.h"
 #include "analysis/layout.h"
 
 static const char *const option_sets[] = {
@@ -281,6 +282,49 @@ static void new_values_equal_a_fresh_pack(void **state) {
   }
 }
 
+/* Columns of slots are none of the plan's: packing makes them, as large as the plan says and not all alike. Those that
+ * are an affine sequence, or few enough to stand in the text, are the plan's at once. */
+static void late_arrays_are_made_by_packing(void **state) {
+  (void)state;
+  static const struct {
+    const char *matrix, *settings, *array;
+    int region;
+    enum cb_storage storage;
+  } cases[] = {
+      {"rmat,scale=11,edge_factor=8", "recipe=sell", "column_offset", 0, CB_STORED},
+      {"rmat,scale=11,edge_factor=8", "recipe=merge", "column_offset", 0, CB_STORED},
+      {"long_row,rows=30000,cols=70000,long_length=9000", "recipe=merge", "column_offset", 0, CB_STORED},
+      {"rmat,scale=11,edge_factor=8", "recipe=hot hot-columns=64", "hot_place", 0, CB_STORED},
+      {"rmat,scale=11,edge_factor=8", "recipe=hot hot-columns=64", "cold_index", 0, CB_STORED},
+      {"rmat,scale=17,edge_factor=2", "recipe=hot hot-columns=64", "cold_index", 0, CB_STORED},
+      {"rmat,scale=17,edge_factor=2", "recipe=hot hot-columns=64", "cold_index_high", 0, CB_STORED},
+      {"rmat,scale=12", "recipe=phases phase-columns=200 phase-set=64 phase-row=1", "entry_place", 1, CB_STORED},
+      {"one_column,rows=3000", "recipe=sell", "column_offset", 0, CB_AFFINE},
+      {"one_column,rows=3000", "recipe=merge", "column_offset", 0, CB_AFFINE},
+      {"one_column,rows=3000", "recipe=hot hot-columns=1", "hot_place", 0, CB_AFFINE},
+      {"one_row,cols=3008", "recipe=merge", "column_offset", 0, CB_AFFINE},
+      {"rmat,scale=5,edge_factor=4", "recipe=merge bake-limit=16384", "column_offset", 0, CB_BAKED},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct product product = product_of(cases[c].matrix, cases[c].settings);
+    product.region = cases[c].region;
+    const struct cb_array *array = array_of(&product, cases[c].array);
+    if (!array) fail_msg("%s, %s: no '%s'", cases[c].matrix, cases[c].settings, cases[c].array);
+    const struct cb_region_work *work = &product.assignment->regions[product.region];
+    assert_int_equal(array->storage, cases[c].storage);
+    assert_null(work->contents[array_number(&product, cases[c].array)].elements);
+    int64_t least = INT64_MAX, largest = -1;
+    for (int64_t i = 0; i < array->count; i++) {
+      const int64_t here = element(&product, cases[c].array, i);
+      least = here < least ? here : least;
+      largest = here > largest ? here : largest;
+    }
+    assert_int_equal(largest, array->largest);
+    if (array->storage == CB_STORED) assert_true(least < largest);
+    product_release(&product);
+  }
+}
+
 static void shapes_without_nonzeros(void **state) {
   (void)state;
   static const int64_t shapes[][2] = {{0, 0}, {0, 7}, {7, 0}, {1, 1}, {16, 16}, {33, 5}, {128, 3}};
@@ -394,6 +438,7 @@ int main(void) {
       cmocka_unit_test(heap_balances),
       cmocka_unit_test(panels_are_shared_only_when_planned),
       cmocka_unit_test(new_values_equal_a_fresh_pack),
+      cmocka_unit_test(late_arrays_are_made_by_packing),
       cmocka_unit_test(shapes_without_nonzeros),
       cmocka_unit_test(auto_keeps_the_cheapest),
       cmocka_unit_test(a_hopeful_search_finds_the_same),
