@@ -125,6 +125,7 @@ struct cb_bench_result {
   double share_of_read;     /* of the read ceiling */
   double bound_us;          /* no kernel with this layout's data is faster: the largest of an empty launch, moved_bytes
                              * at the read ceiling, and gathered sectors at the GPU's rate */
+  struct cb_timing alone; /* of the chosen recipe, without rivals in between; as candidates are timed */
   double candidate_us[CB_MAX_CANDIDATES]; /* times of run.candidates; 0: refused, failed, or not asked for */
   const char *rival_types; /* how the rivals' types differ from the kernel's; NULL: they do not */
   int rivals_count;

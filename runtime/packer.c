@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct cb_packer_shape cb_packer_shape = {.threads = 256, .steps = 2, .blocks = 4, .part = 256};
+const struct cb_packer_shape cb_packer_shape = {.threads = 256, .steps = 2, .blocks = 4};
 
 static const char *const kernels[CB_PACKER_SOURCES] = {
     [CB_F64] = "cbgen_pack_f64",
@@ -24,15 +24,13 @@ enum cb_status cb_packer_shaped_text(struct cb_text *text, enum cb_type stored, 
   static const char *const names[CB_PACKER_SOURCES] = {
       [CB_F64] = "Double", [CB_F32] = "Float", [CB_F16] = "Half", [CB_BF16] = "Bfloat16"};
   struct cb_scope none = {0}, scope = {0};
-  char threads[16], steps[16], blocks[16], part[16];
+  char threads[16], steps[16], blocks[16];
   snprintf(threads, sizeof threads, "%d", shape->threads);
   snprintf(steps, sizeof steps, "%d", shape->steps);
   snprintf(blocks, sizeof blocks, "%d", shape->blocks);
-  snprintf(part, sizeof part, "%d", shape->part);
   cb_scope_hole(&scope, "threads", threads);
   cb_scope_hole(&scope, "steps", steps);
   cb_scope_hole(&scope, "blocks", blocks);
-  cb_scope_hole(&scope, "part", part);
   cb_scope_hole(&scope, "stored", names[stored]);
   enum cb_status s = cb_expand(text, "shims.cu.in", &none, diag);
   if (!s) s = cb_expand(text, "device/pack.cu.in", &scope, diag);
@@ -63,7 +61,6 @@ enum cb_status cb_packer_load(struct cb_packer *packer, const struct cb_device *
   *packer = (struct cb_packer){.device = device,
                                .stored = stored,
                                .shape = cb_packer_shape,
-                               .most_blocks = cb_packer_shape.blocks * device->target.multiprocessors,
                                .cubin_bytes = cubin_bytes};
   packer->cubin = cb_alloc(cubin_bytes + 1, 1);
   if (!packer->cubin) return cb_fail_memory(diag, "the packing kernels", cubin_bytes);
@@ -88,13 +85,15 @@ enum cb_status cb_packer_launch(const struct cb_packer *packer, const struct cb_
                                 struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_driver *driver = packer->device->driver;
   const int64_t quads_per_block = packer->shape.threads / 32 * packer->shape.steps,
-                blocks = cb_smaller(cb_divide_up(packing->quads_count, quads_per_block), packer->most_blocks);
-  int64_t stride = blocks * quads_per_block;
+                blocks = cb_divide_up(packing->quads_count, quads_per_block);
   struct cb_packing taken = *packing;
   void *parameters[] = {&taken.values, &taken.values_count, &taken.list_starts, &taken.list_entries,
                         &taken.quads,  &taken.body,         &taken.slots,       &taken.quads_count,
-                        &taken.first_group, &stride, &taken.zeroed, &taken.lost};
+                        &taken.first_group, &taken.zeroed, &taken.lost};
   if (!blocks) return CB_OK;
+  if (blocks > INT32_MAX)
+    return cb_fail(diag, CB_ERR_LIMIT, "a value map of %lld quads is too long to be packed at once",
+                   (long long)packing->quads_count);
   return cb_driver_check(driver,
                          driver->call.launch(packer->functions[packing->given], (unsigned)blocks, 1, 1,
                                              (unsigned)packer->shape.threads, 1, 1, 0, stream, parameters, NULL),

@@ -12,12 +12,10 @@
 
 #include <stdint.h>
 
-/* Thread blocks, and how much of the map's quads each warp has under way. */
 struct cb_packer_shape {
   int threads; /* of a block */
-  int steps;   /* quads of a warp that it takes together: 1, 2, 4 or 8 */
-  int blocks;  /* on a multiprocessor; as many are launched, which share the work */
-  int part;    /* bytes side by side, a power of two from 32 on, whose absent slots are written where any is present */
+  int steps;   /* quads of a warp, whose loads are under way together */
+  int blocks;  /* on a multiprocessor, for which there must be registers */
 };
 extern const struct cb_packer_shape cb_packer_shape;
 
@@ -33,7 +31,6 @@ struct cb_packer {
   const struct cb_device *device;
   enum cb_type stored;
   struct cb_packer_shape shape; /* that its text had: the usual one, unless the caller changes it after loading */
-  int most_blocks;              /* of a launch */
   struct CUmod_st *module;
   struct CUfunc_st *functions[CB_PACKER_SOURCES];
   void *cubin; /* a copy, for blocks that are saved */
