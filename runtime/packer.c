@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-const struct cb_packer_shape cb_packer_shape = {.threads = 256, .steps = 2, .blocks = 4};
+const struct cb_packer_shape cb_packer_shape = {.threads = 256, .blocks = 8};
 
 static const char *const kernels[CB_PACKER_SOURCES] = {
     [CB_F64] = "cbgen_pack_f64",
@@ -24,12 +24,10 @@ enum cb_status cb_packer_shaped_text(struct cb_text *text, enum cb_type stored, 
   static const char *const names[CB_PACKER_SOURCES] = {
       [CB_F64] = "Double", [CB_F32] = "Float", [CB_F16] = "Half", [CB_BF16] = "Bfloat16"};
   struct cb_scope none = {0}, scope = {0};
-  char threads[16], steps[16], blocks[16];
+  char threads[16], blocks[16];
   snprintf(threads, sizeof threads, "%d", shape->threads);
-  snprintf(steps, sizeof steps, "%d", shape->steps);
   snprintf(blocks, sizeof blocks, "%d", shape->blocks);
   cb_scope_hole(&scope, "threads", threads);
-  cb_scope_hole(&scope, "steps", steps);
   cb_scope_hole(&scope, "blocks", blocks);
   cb_scope_hole(&scope, "stored", names[stored]);
   enum cb_status s = cb_expand(text, "shims.cu.in", &none, diag);
@@ -84,7 +82,7 @@ void cb_packer_release(struct cb_packer *packer) {
 enum cb_status cb_packer_launch(const struct cb_packer *packer, const struct cb_packing *packing,
                                 struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_driver *driver = packer->device->driver;
-  const int64_t quads_per_block = packer->shape.threads / 32 * packer->shape.steps,
+  const int64_t quads_per_block = packer->shape.threads / 32,
                 blocks = cb_divide_up(packing->quads_count, quads_per_block);
   struct cb_packing taken = *packing;
   void *parameters[] = {&taken.values, &taken.values_count, &taken.list_starts, &taken.list_entries,

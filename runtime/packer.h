@@ -14,7 +14,6 @@
 
 struct cb_packer_shape {
   int threads; /* of a block */
-  int steps;   /* quads of a warp, whose loads are under way together */
   int blocks;  /* on a multiprocessor, for which there must be registers */
 };
 extern const struct cb_packer_shape cb_packer_shape;
