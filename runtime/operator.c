@@ -64,6 +64,23 @@ static enum cb_status put(struct loaded *loaded, int64_t length, const char *wha
   return CB_OK;
 }
 
+/* Whether the contents of an array lie behind those of the one before as both lie on the device. */
+static int follows(const struct cb_image_array *array, const struct cb_image_array *before) {
+  return array->contents && before->contents && array->offset > before->offset &&
+         (uintptr_t)array->contents - (uintptr_t)before->contents == (uintptr_t)(array->offset - before->offset);
+}
+
+/* Arrays first … end - 1, of which each but the first follows the one before: all contents at once, so that no copy
+ * waits for the end of another, and nothing of a cache's entry is read twice. */
+static enum cb_status fill_arrays(struct loaded *loaded, const struct cb_image *image, int first, int end,
+                                  struct cb_diag *diag) {
+  const struct cb_image_array *array = &image->arrays[first], *last = &image->arrays[end - 1];
+  const size_t bytes = (size_t)(last->offset + last->bytes - array->offset);
+  const cb_device_ptr there = loaded->pointers[first];
+  return array->contents ? cb_device_upload(loaded->device, there, array->contents, bytes, "arrays", diag)
+                         : cb_device_fill(loaded->device, there, 0, bytes, diag);
+}
+
 /* Every array in one range at its offset, or, apart, in an allocation of its own. Those without contents are
  * zero. */
 static enum cb_status upload(struct loaded *loaded, const struct cb_image *image, int apart,
@@ -72,14 +89,13 @@ static enum cb_status upload(struct loaded *loaded, const struct cb_image *image
   enum cb_status s = CB_OK;
   if (!apart && image->arrays_count) s = put(loaded, image->packed_bytes, "arrays", &packed, diag);
   for (int i = 0; i < image->arrays_count && !s; i++) {
-    const struct cb_image_array *array = &image->arrays[i];
-    loaded->pointers[i] = packed + (cb_device_ptr)array->offset;
-    if (apart) s = put(loaded, array->bytes, "an array", &loaded->pointers[i], diag);
-    if (!s && array->contents)
-      s = cb_device_upload(loaded->device, loaded->pointers[i], array->contents, (size_t)array->bytes,
-                           "arrays", diag);
-    else if (!s)
-      s = cb_device_fill(loaded->device, loaded->pointers[i], 0, (size_t)array->bytes, diag);
+    loaded->pointers[i] = packed + (cb_device_ptr)image->arrays[i].offset;
+    if (apart) s = put(loaded, image->arrays[i].bytes, "an array", &loaded->pointers[i], diag);
+  }
+  for (int first = 0, end; first < image->arrays_count && !s; first = end) {
+    for (end = first + 1; end < image->arrays_count && !apart; end++)
+      if (!follows(&image->arrays[end], &image->arrays[end - 1])) break;
+    s = fill_arrays(loaded, image, first, end, diag);
   }
   return s;
 }
