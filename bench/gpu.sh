@@ -3,7 +3,7 @@
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
 #   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics examples
-#                             python warm update api soak ncu
+#                             python setup warm update api soak ncu
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #   bench      all matrices in double precision, every recipe, against cuSPARSE         bench.jsonl bench.md bench.svg
@@ -14,6 +14,7 @@
 #   atomics    the same with --atomics=on                                               atomics.jsonl atomics.md
 #   examples   the programs of examples/, against cuSPARSE                              examples.md
 #   python     the Python package with CuPy, PyTorch, Numba; its example                python.md
+#   setup      set-up of the generated matrices by an ordinary search (bench plans all recipes)    setup.jsonl setup.md
 #   warm       set-up, cold and from the cache, part by part; new values                warm.txt warm.jsonl
 #   update     new values by packing kernels of several shapes, beside a copy        update.txt
 #   api        libcbgen from outside (bench/api_check.c): plainly, then under compute-sanitizer    api*.txt
@@ -270,6 +271,11 @@ for step in $steps; do
     python)
       bench/python.sh "$out/python.md"
       say "python: exit status $?" ;;
+    setup)
+      list_matrices | grep '^generate:' >"$out/generated.txt"
+      timeout -k 5 "${WARM_SECONDS:-240}" "$cbgen" bench -q --json --no-rivals "@$out/generated.txt" >"$out/setup.jsonl"
+      say "setup: exit status $?"
+      python3 bench/table.py --setup "$out/setup.jsonl" | tee "$out/setup.md" ;;
     warm)
       timeout -k 5 "${WARM_SECONDS:-240}" .gpu/bench_warm_start --json "$out/warm.jsonl" --sweep "${WARM_SWEEP:-0}" \
         ${WARM_MATRICES:-} 2>&1 |

@@ -4,6 +4,7 @@
 
     bench/table.py FILE            Markdown: everything that is worth keeping, one row per matrix
     bench/table.py --short FILE    plain text of 80 columns, and the geometric means
+    bench/table.py --setup FILE    Markdown: the way to the first product, step by step
 """
 import json
 import math
@@ -149,13 +150,25 @@ def short(results):
     tuning(results)
 
 
+def setup(results):
+    steps = ["plan", "pack", "emit", "compile", "load", "upload", "all"]
+    print("Milliseconds; the last column: plan, pack and upload of 100 M nonzeros.\n")
+    print("| matrix | nonzeros | recipe | " + " | ".join(steps) + " | 100 M |\n| --- |" + " --: |" * (len(steps) + 3))
+    for result in results:
+        stages = result["stages_ms"]
+        share = (stages["plan"] + stages["pack"] + stages["upload"]) * 1e8 / result["nnz"]
+        print(f"| {result['matrix']} | {result['nnz']} | {result['recipe']} | " +
+              " | ".join(f"{stages[step]:.1f}" for step in steps) + f" | {share:.0f} |")
+
+
 def main():
-    brief = sys.argv[1:2] == ["--short"]
-    results = read(sys.argv[2 if brief else 1])
+    forms = {"--short": short, "--setup": setup}
+    form = forms.get(sys.argv[1]) if len(sys.argv) > 1 else None
+    results = read(sys.argv[2 if form else 1])
     if not results:
         print("no results")
         return 1
-    (short if brief else markdown)(results)
+    (form or markdown)(results)
     return 0
 
 
