@@ -52,7 +52,7 @@ def reached(result):
 
 
 def timed(result):
-    """(recipe, predicted µs, measured µs) of every candidate that was timed."""
+    """(recipe, predicted µs, measured µs) of every candidate that was timed, without cuSPARSE in between."""
     return [(one["recipe"], one["cost"]["ns"] / 1e3, one["us"]) for one in result["candidates"] if one.get("us")]
 
 
@@ -62,8 +62,9 @@ def model(results):
     for result in results:
         for recipe, predicted, us in timed(result):
             by_recipe.setdefault(recipe, []).append(predicted / us)
-        if len(timed(result)) > 1:
-            losses.append((result["time"]["us"] / min(us for _, _, us in timed(result)), result))
+        alone = [us for recipe, _, us in timed(result) if recipe == result["recipe"]]
+        if alone and len(timed(result)) > 1:
+            losses.append((alone[0] / min(us for _, _, us in timed(result)), result))
     if not losses:
         return
     print("\nCost model: predicted over measured time, by recipe, over all matrices that it fits.\n")
