@@ -240,7 +240,7 @@ typedef struct cbgen_info {
   double tune_seconds;     /* candidates compiled and timed */
   double store_seconds;    /* writing the cache's entry */
   double load_seconds;     /* binary to the GPU, functions found */
-  double upload_seconds;   /* arrays to the GPU, long ones straight from the cache; values moved into place */
+  double upload_seconds;   /* arrays to the GPU, from the cache if long; pinned memory, once; values into place */
   double total_seconds;    /* of cbgen_compile or cbgen_operator_load */
   int64_t entries;         /* of the matrix as it was given, duplicates included: what cbgen_update takes */
 } cbgen_info;

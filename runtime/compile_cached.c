@@ -3,6 +3,8 @@
  * only: all of this can but fail to help. */
 #include "runtime/compile.h"
 
+#include "base/clock.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -104,8 +106,12 @@ static enum cb_cache_outcome get(struct cb_work *work, struct cb_diag *diag) {
   if (outcome || !work->entry.late) return outcome;
   int ready = !cb_device_enter(device, NULL);
   if (ready) {
+    const double start = cb_seconds();
     ready = cb_staging_prepare(device->staging);
     cb_device_leave(device);
+    const double taken = cb_seconds() - start; /* once in a process, for uploads: no part of the lookup */
+    work->info.upload_seconds += taken;
+    work->mark += taken;
   }
   if (ready) {
     offer_sources(work);
