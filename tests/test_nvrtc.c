@@ -133,11 +133,68 @@ static void compile_for_all(const struct cb_nvrtc *nvrtc, const char *matrix, co
   compile_for(nvrtc, EVERY, matrix, settings);
 }
 
+struct plan_case {
+  const char *matrix, *options;
+};
+
+/* All of them, with what `recipe` says before their own options. */
+static void compile_all(const struct cb_nvrtc *nvrtc, const char *recipe, const struct plan_case *cases, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    char settings[160];
+    snprintf(settings, sizeof settings, "%s %s", recipe, cases[i].options);
+    compile_for_all(nvrtc, cases[i].matrix, settings);
+  }
+}
+
+static const struct plan_case hot_cases[] = {
+    {"rmat,scale=17,edge_factor=2", ""},
+    {"rmat,scale=17,edge_factor=2", "type=f32"},
+    {"rmat,scale=17,edge_factor=2", "hot-threads=512 hot-batch=8 hot-gather=on"},
+    {"rmat,scale=17,edge_factor=2", "hot-batch=2 form=ax"},
+    {"rmat,scale=17,edge_factor=2", "type=f32 hot-batch=8 hot-gather=on"},
+    {"rmat,scale=17,edge_factor=2", "hot-three-bytes=off"},
+};
+static const struct plan_case phases_cases[] = {
+    {"rmat,scale=14,edge_factor=8", ""},
+    {"rmat,scale=14,edge_factor=8", "type=f32 phase-batch=8"},
+    {"rmat,scale=14,edge_factor=8,values=ones", "values=fixed form=ax phase-batch=8"},
+    {"rmat,scale=14,edge_factor=8", "phase-threads=512 phase-batch=8"},
+    {"rmat,scale=14,edge_factor=8", "phase-batch=8 phase-threads=512 phase-blocks=2"},
+    {"rmat,scale=14,edge_factor=8", "type=bf16-f32 phase-batch=8"},
+};
+static const struct plan_case panel_cases[] = {
+    {"band,n=20000,half=900,per_row=30", "panel-batch=8"},
+    {"band,n=20000,half=900,per_row=30", "type=f32 panel-batch=8 panel-threads=1024"},
+    {"band,n=20000,half=900,per_row=30", "panel-threads=1024 panel-rows=4096 panel-columns=12000 panel-lanes=1"},
+    {"band,n=20000,half=900,per_row=30", "panel-rows=1000 panel-unit=1 panel-threads=128"},
+    {"powerlaw,rows=900,cols=9000,max=8000,min=0", "panel-batch=4"},
+    {"powerlaw,rows=900,cols=9000,max=8000,min=0", "type=f32 form=ax"},
+};
+static const struct plan_case chained_cases[] = {
+    {"stencil27,n=12,values=ones", "dia-stride=144"},
+    {"stencil27,n=12,values=ones", "dia-stride=144 dia-rows=8 dia-threads=1024"},
+    {"stencil7,n=12,values=ones", "dia-stride=144 type=f32 dia-threads=256"},
+    {"stencil9,n=24,values=ones", "dia-stride=24 dia-rows=2 form=ax"},
+    {"upper,n=60,values=ones", "dia-stride=2 dia-rows=8 dia-fill=0"},
+};
+static const struct plan_case fused_cases[] = {
+    {"long_row,rows=900,cols=9000,per_row=5,long_rows=3,long_length=8000", "recipe=sell-long long-row=99"},
+    {"long_row,rows=900,cols=9000,per_row=40,long_rows=3,long_length=8000", "recipe=sell-long type=f32 sell-vary=on"},
+    {"long_row,rows=900,cols=9000,per_row=5,long_rows=3,long_length=8000", "recipe=cb-long long-row=99 th1=0"},
+    {"block,blocks_r=400,per_row=3,scattered=4", "recipe=tiles"},
+    {"block,blocks_r=300,r=4,c=4,per_row=3,scattered=7", "recipe=tiles type=f32 block-lanes=8"},
+    {"block,blocks_r=9000,r=2,c=2,per_row=12,scattered=3,fill=0.95", "recipe=tiles"},
+    {"stencil27,n=12,extra=0.5", ""},
+    {"stencil27,n=12,extra=0.5", "type=f32 sell-lanes=4"},
+    {"stencil27,n=60,extra=0.5", ""},
+    {"stencil7,n=12,extra=0.5", "sell-vector=2"},
+    {"stencil7,n=12,extra=0.5,values=ones", "values=fixed dia-rows=4 form=ax"},
+    {"band,n=3000,half=20,per_row=25", "dia-fill=60"},
+};
+
 static void every_recipe_compiles_without_spills(void **state) {
   (void)state;
-  static const struct {
-    const char *matrix, *options;
-  } cases[] = {
+  static const struct plan_case cases[] = {
       {"stencil7,n=12", ""},
       {"random,rows=300,cols=200,density=0.05", "type=f32 form=ax"},
       {"random,rows=300,cols=200,density=0.3", "form=add"},
@@ -161,57 +218,11 @@ static void every_recipe_compiles_without_spills(void **state) {
     }
   compile_for_all(nvrtc, "random,rows=100,cols=5000,density=0.2", "recipe=cb unit-budget=512");
   compile_for_all(nvrtc, "random,rows=100,cols=5000,density=0.2", "recipe=cb atomics=on balance=heap");
-  static const char *const hot[] = {"", "type=f32", "hot-threads=512 hot-batch=8 hot-gather=on", "hot-batch=2 form=ax",
-                                    "type=f32 hot-batch=8 hot-gather=on", "hot-three-bytes=off"};
-  for (size_t i = 0; i < sizeof hot / sizeof *hot; i++) {
-    char settings[128];
-    snprintf(settings, sizeof settings, "recipe=hot hot-columns=2000 %s", hot[i]);
-    compile_for_all(nvrtc, "rmat,scale=17,edge_factor=2", settings);
-  }
-  static const char *const panel[][2] = {
-      {"band,n=20000,half=900,per_row=30", "panel-batch=8"},
-      {"band,n=20000,half=900,per_row=30", "type=f32 panel-batch=8 panel-threads=1024"},
-      {"band,n=20000,half=900,per_row=30", "panel-threads=1024 panel-rows=4096 panel-columns=12000 panel-lanes=1"},
-      {"band,n=20000,half=900,per_row=30", "panel-rows=1000 panel-unit=1 panel-threads=128"},
-      {"powerlaw,rows=900,cols=9000,max=8000,min=0", "panel-batch=4"},
-      {"powerlaw,rows=900,cols=9000,max=8000,min=0", "type=f32 form=ax"},
-  };
-  for (size_t i = 0; i < sizeof panel / sizeof *panel; i++) {
-    char settings[128];
-    snprintf(settings, sizeof settings, "recipe=panel panel-uses=0 %s", panel[i][1]);
-    compile_for_all(nvrtc, panel[i][0], settings);
-  }
-  static const char *const chained[][2] = {
-      {"stencil27,n=12,values=ones", "dia-stride=144"},
-      {"stencil27,n=12,values=ones", "dia-stride=144 dia-rows=8 dia-threads=1024"},
-      {"stencil7,n=12,values=ones", "dia-stride=144 type=f32 dia-threads=256"},
-      {"stencil9,n=24,values=ones", "dia-stride=24 dia-rows=2 form=ax"},
-      {"upper,n=60,values=ones", "dia-stride=2 dia-rows=8 dia-fill=0"},
-  };
-  for (size_t i = 0; i < sizeof chained / sizeof *chained; i++) {
-    char settings[128];
-    snprintf(settings, sizeof settings, "recipe=dia values=fixed %s", chained[i][1]);
-    compile_for_all(nvrtc, chained[i][0], settings);
-  }
-  static const char *const fused[][2] = {
-      {"long_row,rows=900,cols=9000,per_row=5,long_rows=3,long_length=8000", "recipe=sell-long long-row=99"},
-      {"long_row,rows=900,cols=9000,per_row=40,long_rows=3,long_length=8000", "recipe=sell-long type=f32 sell-vary=on"},
-      {"long_row,rows=900,cols=9000,per_row=5,long_rows=3,long_length=8000", "recipe=cb-long long-row=99 th1=0"},
-      {"block,blocks_r=400,per_row=3,scattered=4", "recipe=tiles"},
-      {"block,blocks_r=300,r=4,c=4,per_row=3,scattered=7", "recipe=tiles type=f32 block-lanes=8"},
-      {"block,blocks_r=9000,r=2,c=2,per_row=12,scattered=3,fill=0.95", "recipe=tiles"},
-      {"stencil27,n=12,extra=0.5", ""},
-      {"stencil27,n=12,extra=0.5", "type=f32 sell-lanes=4"},
-      {"stencil27,n=60,extra=0.5", ""},
-      {"stencil7,n=12,extra=0.5", "sell-vector=2"},
-      {"stencil7,n=12,extra=0.5,values=ones", "values=fixed dia-rows=4 form=ax"},
-      {"band,n=3000,half=20,per_row=25", "dia-fill=60"},
-  };
-  for (size_t i = 0; i < sizeof fused / sizeof *fused; i++) {
-    char settings[128];
-    snprintf(settings, sizeof settings, "recipe=dia fuse=on %s", fused[i][1]);
-    compile_for_all(nvrtc, fused[i][0], settings);
-  }
+  compile_all(nvrtc, "recipe=hot hot-columns=2000", hot_cases, sizeof hot_cases / sizeof *hot_cases);
+  compile_all(nvrtc, "recipe=phases phase-columns=3000", phases_cases, sizeof phases_cases / sizeof *phases_cases);
+  compile_all(nvrtc, "recipe=panel panel-uses=0", panel_cases, sizeof panel_cases / sizeof *panel_cases);
+  compile_all(nvrtc, "recipe=dia values=fixed", chained_cases, sizeof chained_cases / sizeof *chained_cases);
+  compile_all(nvrtc, "recipe=dia fuse=on", fused_cases, sizeof fused_cases / sizeof *fused_cases);
   cb_nvrtc_close(nvrtc);
 }
 

@@ -597,6 +597,8 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
   draft_columns(draft, state);
   cb_hot_draft_gather(draft, 0, state->columns);
   cb_draft_include(draft, "add_pieces", split ? "phases/add_pieces.cu.in" : "");
+  cb_draft_hole(draft, "slot_value", draft->value_bytes ? "step + i < slice.steps ? value(arrays, slot) : sum_t(0)"
+                                                        : "value(arrays, slot)"); /* a constant takes no register */
   cb_draft_include(draft, "region", "phases/multiply.cu.in");
   cb_draft_constant(draft, "kSums", state->most_sums, "plan: sums of a panel at most");
   cb_draft_constant(draft, "kSlices", all.slices, "plan: slices of 32 lanes");
@@ -622,6 +624,15 @@ static void predict(struct cb_draft *draft, const struct state *state) {
 
 /* ---- the layout */
 
+/* Two batches are in registers at a time, a place and a value for each step; more than there are would spill. */
+static int choose_batch(const struct state *state, const struct cb_draft *draft) {
+  enum { REGISTERS = 1 << 16, OTHERS = 34 };
+  const int64_t words = 1 + (draft->value_bytes ? (int64_t)cb_type_size(draft->sum_type) / 4 : 0);
+  const int64_t own = REGISTERS / (state->shape.threads * state->shape.per_sm) - OTHERS;
+  const int64_t asked = draft->options->phase_batch, best = draft->value_bytes > 2 ? BATCH_WIDE : BATCH;
+  return (int)cb_larger(1, cb_smaller(asked ? asked : best, own / (2 * words)));
+}
+
 static enum cb_status phases_plan(struct cb_draft *draft, struct cb_diag *diag) {
   const struct cb_csr *csr = draft->work.part.csr;
   const struct cb_options *options = draft->options;
@@ -634,7 +645,7 @@ static enum cb_status phases_plan(struct cb_draft *draft, struct cb_diag *diag) 
   draft->work.state = state;
   state->csr = csr;
   state->shape = cb_phase_shape(draft->target, options);
-  state->batch = options->phase_batch ? (int)options->phase_batch : draft->value_bytes > 2 ? BATCH_WIDE : BATCH;
+  state->batch = choose_batch(state, draft);
   if (!collect_rows(state, draft->commit == CB_COMMIT_FINAL) || !cut_panels(state))
     return cb_fail_memory(diag, "panels", (uint64_t)csr->rows * 4);
   const enum cb_status s = choose_sets(state, options, diag);
