@@ -417,6 +417,7 @@ static enum cb_status emit_region(struct emitter *emitter, const struct cb_regio
   cb_scope_hole(&scope, "facts", facts_text(emitter, region));
   cb_scope_hole(&scope, "constants", keep(emitter, &constants));
   cb_scope_hole(&scope, "array_members", members_text(emitter, region));
+  if (accessors.length) cb_text_add_string(&accessors, "\n");
   cb_scope_hole(&scope, "accessors", keep(emitter, &accessors));
   cb_scope_hole(&scope, "pieces", keep(emitter, &pieces));
   if (!s && emitter->arena.failed) s = cb_fail_memory(emitter->diag, "generated text", 0);
