@@ -145,11 +145,15 @@ static inline int cb_draft_may_join(const struct cb_draft *draft, int64_t block_
 /* What cb_draft_zero_slots does, without zeros; the draft's maker calls it first. */
 void cb_draft_choose_values(struct cb_draft *draft, int zeros);
 
-/* Where pack writes a late index array; bytes NULL: nowhere, for it is not late or only the map is wanted. */
+/* Where elements of an index array are written: those of a late one, by pack, in its type; or those that plan hands to
+ * cb_draft_index. bytes NULL: nowhere, for the array is not late or only the map is wanted. */
 struct cb_late {
   unsigned char *bytes;
   enum cb_type type;
 };
+static inline struct cb_late cb_late_at_once(uint32_t *elements) {
+  return (struct cb_late){(unsigned char *)elements, CB_U32};
+}
 struct cb_late cb_late_find(const struct cb_region *region, unsigned char *const *targets, const char *name);
 static inline void cb_late_set(const struct cb_late *late, int64_t i, uint32_t element) {
   if (late->type == CB_U16) ((uint16_t *)late->bytes)[i] = (uint16_t)element;

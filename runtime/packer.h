@@ -12,6 +12,7 @@
 
 #include <stdint.h>
 
+/* Thread blocks of its kernels: a quad of the map for each warp. */
 struct cb_packer_shape {
   int threads; /* of a block */
   int blocks;  /* on a multiprocessor, for which there must be registers */

@@ -144,7 +144,7 @@ static void shapes_go_where_the_host_puts_them(void **state) {
   }
 }
 
-/* ---- many thread blocks, and an odd number of quads, so that a warp has one alone */
+/* ---- many thread blocks, the last of which has fewer quads than warps */
 
 static void an_odd_number_of_quads_is_taken(void **state) {
   (void)state;

@@ -177,20 +177,21 @@ static void predict_sectors(struct cb_draft *draft, const struct cb_runs *state,
   if (cb_sectors_predict(draft, &gathers, visit_sectors, &diag)) draft->failed = 1;
 }
 
+struct restoring {
+  const struct cb_runs *state;
+  uint32_t *restore;
+};
+
+static void restore_block(void *user, int64_t b, const struct cb_subblock *block) {
+  const struct restoring *to = user;
+  uint32_t *offsets = to->restore + (int64_t)to->state->place[b] * CB_BLOCK_COLS;
+  for (int c = 0; c < CB_BLOCK_COLS; c++) offsets[c] = (uint32_t)(block->columns[c] - base_of(to->state, b));
+}
+
 /* Offsets from each block's first column, or from its run's; 16 per position. */
 static void draft_restore_columns(struct cb_draft *draft, const struct cb_runs *state, uint32_t *restore) {
-  const struct cb_csr *csr = draft->work.part.csr;
-#pragma omp parallel for schedule(dynamic, 64)
-  for (int64_t panel = 0; panel < state->panels; panel++) {
-    struct cb_panel_walk walk;
-    struct cb_subblock block;
-    int64_t b = state->panel_block[panel];
-    cb_panel_open(&walk, csr, panel);
-    for (; cb_panel_next(&walk, 1, &block); b++)
-      for (int c = 0; c < CB_BLOCK_COLS; c++)
-        restore[(int64_t)state->place[b] * CB_BLOCK_COLS + c] =
-            (uint32_t)(block.columns[c] - base_of(state, b));
-  }
+  struct restoring to = {state, restore};
+  cb_runs_visit_blocks(state, draft->work.part.csr, restore_block, &to);
   pad_runs(state, restore, CB_BLOCK_COLS);
   predict_sectors(draft, state, restore);
   cb_draft_index(draft, "restore_cols",

@@ -62,24 +62,31 @@ static enum cb_status decide_aggregation(struct cb_runs *state, const struct cb_
   return CB_OK;
 }
 
+void cb_runs_visit_blocks(const struct cb_runs *runs, const struct cb_csr *csr, cb_runs_visit *visit, void *user) {
+#pragma omp parallel for schedule(dynamic, 64)
+  for (int64_t panel = 0; panel < runs->panels; panel++) {
+    struct cb_panel_walk walk;
+    struct cb_subblock block;
+    int64_t b = runs->panel_block[panel];
+    cb_panel_open(&walk, csr, panel);
+    for (; cb_panel_next(&walk, runs->aggregated, &block); b++) visit(user, b, &block);
+  }
+}
+
 /* ---- describing: needs panel_block; adds nonzeros and first_column of each block */
+
+static void describe_block(void *user, int64_t b, const struct cb_subblock *block) {
+  const struct cb_runs *state = user;
+  state->nonzeros[b] = (uint16_t)block->nonzeros;
+  state->first_column[b] = (uint32_t)block->columns[0];
+}
 
 static enum cb_status describe_blocks(struct cb_runs *state, const struct cb_csr *csr, struct cb_diag *diag) {
   state->nonzeros = cb_alloc((size_t)state->blocks, sizeof *state->nonzeros);
   state->first_column = cb_alloc((size_t)state->blocks, sizeof *state->first_column);
   if (!state->nonzeros || !state->first_column)
     return cb_fail_memory(diag, "sub-blocks", (uint64_t)state->blocks * 6);
-#pragma omp parallel for schedule(dynamic, 64)
-  for (int64_t panel = 0; panel < state->panels; panel++) {
-    struct cb_panel_walk walk;
-    struct cb_subblock block;
-    int64_t b = state->panel_block[panel];
-    cb_panel_open(&walk, csr, panel);
-    for (; cb_panel_next(&walk, state->aggregated, &block); b++) {
-      state->nonzeros[b] = (uint16_t)block.nonzeros;
-      state->first_column[b] = (uint32_t)block.columns[0];
-    }
-  }
+  cb_runs_visit_blocks(state, csr, describe_block, state);
   return CB_OK;
 }
 
@@ -420,19 +427,12 @@ static void place_data(struct cb_runs *state, int64_t number) {
   }
 }
 
-static void count_rows(struct cb_runs *state, const struct cb_csr *csr) {
-#pragma omp parallel for schedule(dynamic, 64)
-  for (int64_t panel = 0; panel < state->panels; panel++) {
-    struct cb_panel_walk walk;
-    struct cb_subblock block;
-    int64_t b = state->panel_block[panel];
-    cb_panel_open(&walk, csr, panel);
-    for (; cb_panel_next(&walk, state->aggregated, &block); b++) {
-      uint16_t *lengths = state->row_lengths + (int64_t)state->run_of[b] * CB_PANEL_ROWS;
-      for (int c = 0; c < block.width; c++)
-        for (unsigned left = block.column_rows[c]; left; left &= left - 1) lengths[__builtin_ctz(left)]++;
-    }
-  }
+/* A run's blocks are of one panel, and so one thread's. */
+static void count_rows(void *user, int64_t b, const struct cb_subblock *block) {
+  const struct cb_runs *state = user;
+  uint16_t *lengths = state->row_lengths + (int64_t)state->run_of[b] * CB_PANEL_ROWS;
+  for (int c = 0; c < block->width; c++)
+    for (unsigned left = block->column_rows[c]; left; left &= left - 1) lengths[__builtin_ctz(left)]++;
 }
 
 int64_t cb_runs_steps(const struct cb_runs *state, int64_t number) {
@@ -499,7 +499,7 @@ enum cb_status cb_runs_place(struct cb_runs *state, const struct cb_csr *csr, co
     const struct cb_run *run = &state->runs.at[u];
     for (uint32_t i = 0; i < run->count; i++) state->run_of[state->order[run->first + i]] = (uint32_t)u;
   }
-  count_rows(state, csr);
+  cb_runs_visit_blocks(state, csr, count_rows, state);
   choose_shape(state, target);
   for (int64_t u = 0; u < state->runs.count; u++) {
     const struct cb_run *run = &state->runs.at[u];

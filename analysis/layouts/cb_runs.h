@@ -70,6 +70,11 @@ enum cb_status cb_runs_place(struct cb_runs *state, const struct cb_csr *csr, co
 
 void cb_runs_release(void *state);
 
+/* All sub-blocks with their natural numbers, panels in parallel, each panel's in order by one thread. Needs
+ * panel_block. */
+typedef void cb_runs_visit(void *user, int64_t number, const struct cb_subblock *block);
+void cb_runs_visit_blocks(const struct cb_runs *state, const struct cb_csr *csr, cb_runs_visit *visit, void *user);
+
 int64_t cb_runs_per_block(const struct cb_runs *state); /* of threads */
 /* How many runs from number `first` on belong to its panel, `most` at most. */
 int64_t cb_runs_of_panel(const struct cb_run_list *runs, int64_t first, int64_t most);

@@ -362,17 +362,19 @@ static void draft_slots(struct cb_draft *draft, const struct state *state, int64
   cb_draft_hole(draft, "rest", stored % batch ? " && first + i < kDiagonals" : "");
 }
 
-/* Rows of a thread: several, unless values are streamed or there are few thread blocks for each
- * multiprocessor. */
+/* Rows of a thread: as many as leave `blocks` thread blocks of `threads` for each multiprocessor. */
+static int rows_that_fill(const struct state *state, const struct cb_target *target, int threads, int blocks) {
+  int rows = MOST_REPEATS;
+  while (rows > 1 && state->csr->rows < (int64_t)threads * rows * blocks * target->multiprocessors) rows /= 2;
+  return rows;
+}
+
+/* Several, unless values are streamed. */
 static int choose_repeats(const struct state *state, const struct cb_options *options,
                           const struct cb_target *target) {
   enum { RESIDENT = 6, WAVES = 4 };
-  int repeats = state->count[STORED] ? 1 : MOST_REPEATS;
-  if (repeats > 1 && options->dia_rows) return (int)options->dia_rows;
-  while (repeats > 1 &&
-         state->csr->rows < (int64_t)BLOCK_ROWS * repeats * RESIDENT * WAVES * target->multiprocessors)
-    repeats /= 2;
-  return repeats;
+  if (state->count[STORED]) return 1;
+  return options->dia_rows ? (int)options->dia_rows : rows_that_fill(state, target, BLOCK_ROWS, RESIDENT * WAVES);
 }
 
 /* ---- rows a stride apart: need kinds and coefficients */
@@ -398,12 +400,8 @@ static int64_t block_elements(const struct state *state, int64_t block_rows) {
 static int choose_chain_rows(const struct state *state, const struct cb_options *options,
                              const struct cb_target *target, int threads) {
   enum { BLOCKS = 8 }; /* for each multiprocessor */
-  int rows = MOST_REPEATS;
   if (options->dia_rows) return (int)cb_smaller(options->dia_rows, CB_CHAIN_ROWS);
-  while (!options->dia_stride && rows > 1 &&
-         state->csr->rows < (int64_t)threads * rows * BLOCKS * target->multiprocessors)
-    rows /= 2;
-  return rows;
+  return options->dia_stride ? MOST_REPEATS : rows_that_fill(state, target, threads, BLOCKS);
 }
 
 /* Where nothing else is said: if it saves a good part of what neighbouring rows read, which costs no more

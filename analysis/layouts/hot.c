@@ -364,24 +364,20 @@ static int64_t row_at(const struct state *state, int64_t slice, int64_t in_slice
 
 /* What to do with every nonzero: any may be NULL. */
 struct targets {
-  uint32_t *places, *columns; /* by hot slot, by cold slot */
-  struct cb_late late_places, late_columns, late_high; /* the same; of three bytes, the lower two and the one above */
+  struct cb_late places, columns, high; /* by hot slot, by cold slot; of three bytes, the lower two and the one above */
   const struct cb_slot_map *map;
   const struct cb_part *part;
 };
 
 static void set_hot(const struct targets *targets, int64_t slot, int32_t place, int64_t k) {
-  if (targets->places) targets->places[slot] = (uint32_t)place;
-  if (targets->late_places.bytes) cb_late_set(&targets->late_places, slot, (uint32_t)place);
+  if (targets->places.bytes) cb_late_set(&targets->places, slot, (uint32_t)place);
   if (targets->map) cb_slot_set(targets->map, slot, cb_part_origin(targets->part, k));
 }
 
 static void set_cold(const struct state *state, const struct targets *targets, int64_t slot, int32_t place, int64_t k) {
   const uint32_t index = cb_hot_index(&state->at, state->csr->col_idx[k], place);
-  if (targets->columns) targets->columns[slot] = index;
-  if (targets->late_columns.bytes)
-    cb_late_set(&targets->late_columns, slot, state->three_bytes ? index & 0xffff : index);
-  if (targets->late_high.bytes) cb_late_set(&targets->late_high, slot, index >> 16);
+  if (targets->columns.bytes) cb_late_set(&targets->columns, slot, state->three_bytes ? index & 0xffff : index);
+  if (targets->high.bytes) cb_late_set(&targets->high, slot, index >> 16);
   if (targets->map)
     cb_slot_set(targets->map, state->first_hot[state->slices] * LANES + slot, cb_part_origin(targets->part, k));
 }
@@ -390,8 +386,7 @@ static void set_cold(const struct state *state, const struct targets *targets, i
  * asks only whether columns are hot. */
 static void visit_row(const struct state *state, struct walk *walk, int64_t row, const struct targets *targets) {
   enum { TOGETHER = 64 };
-  const int at_once = targets->places || targets->columns;
-  const int only_map = !at_once && !targets->late_places.bytes && !targets->late_columns.bytes;
+  const int only_map = !targets->places.bytes && !targets->columns.bytes;
   const int64_t end = cb_csr_row(state->csr, row + 1);
   const int32_t *column = state->csr->col_idx;
   int32_t place[TOGETHER];
@@ -422,19 +417,6 @@ static const char index_name[] = "cold_index", index_meaning[] = "where the entr
 static const char low_meaning[] = "where the entry of a cold slot is: lower 16 bits";
 static const char high_name[] = "cold_index_high", high_meaning[] = "the bits above";
 
-/* Columns in three bytes: two arrays. */
-static void draft_three_bytes(struct cb_draft *draft, uint32_t *columns, int64_t slots) {
-  uint32_t *high = cb_alloc((size_t)slots, sizeof *high);
-#pragma omp parallel for schedule(static)
-  for (int64_t slot = 0; slot < slots; slot++) {
-    if (!high) continue;
-    high[slot] = columns[slot] >> 16;
-    columns[slot] &= 0xffff;
-  }
-  cb_draft_streamed(draft, index_name, low_meaning, columns, 0, slots);
-  cb_draft_streamed(draft, high_name, high_meaning, high, 0, slots);
-}
-
 static int may_be_late(const struct cb_draft *draft, int64_t count, const struct cb_hot_range *range) {
   return cb_draft_may_be_late(draft, count, range->least, range->most);
 }
@@ -449,40 +431,50 @@ static int may_columns_be_late(const struct cb_draft *draft, const struct state 
   return may_be_late(draft, slots, &state->at.low) && may_be_late(draft, slots, &state->at.high);
 }
 
-static void draft_places(struct cb_draft *draft, const struct state *state, uint32_t *places, int64_t slots) {
-  if (places) cb_draft_streamed(draft, place_name, place_meaning, places, 0, slots);
-  else cb_draft_late_streamed(draft, place_name, place_meaning, slots, state->at.hot - 1);
+/* An array whose elements are there, or a late one up to `largest`. */
+static void draft_either(struct cb_draft *draft, const char *name, const char *meaning, uint32_t *elements,
+                         int64_t slots, int64_t largest) {
+  if (elements) cb_draft_streamed(draft, name, meaning, elements, 0, slots);
+  else cb_draft_late_streamed(draft, name, meaning, slots, largest);
 }
 
-static void draft_cold_columns(struct cb_draft *draft, const struct state *state, uint32_t *columns, int64_t slots) {
-  if (state->three_bytes) {
-    if (columns) draft_three_bytes(draft, columns, slots);
-    else cb_draft_late_streamed(draft, index_name, low_meaning, slots, state->at.low.most);
-    if (!columns) cb_draft_late_streamed(draft, high_name, high_meaning, slots, state->at.high.most);
-    cb_draft_hole(draft, "cold_index", "(cold_index(arrays, slot) | cold_index_high(arrays, slot) << 16)");
+/* Columns in three bytes are two arrays. */
+static void draft_cold_columns(struct cb_draft *draft, const struct state *state, uint32_t *columns, uint32_t *high,
+                               int64_t slots) {
+  if (!state->three_bytes) {
+    draft_either(draft, index_name, index_meaning, columns, slots, state->at.index.most);
+    cb_draft_hole(draft, "cold_index", "cold_index(arrays, slot)");
     return;
   }
-  if (columns) cb_draft_streamed(draft, index_name, index_meaning, columns, 0, slots);
-  else cb_draft_late_streamed(draft, index_name, index_meaning, slots, state->at.index.most);
-  cb_draft_hole(draft, "cold_index", "cold_index(arrays, slot)");
+  draft_either(draft, index_name, low_meaning, columns, slots, state->at.low.most);
+  draft_either(draft, high_name, high_meaning, high, slots, state->at.high.most);
+  cb_draft_hole(draft, "cold_index", "(cold_index(arrays, slot) | cold_index_high(arrays, slot) << 16)");
+}
+
+/* Room for an array that is not late. */
+static uint32_t *room(struct cb_draft *draft, int late, int64_t slots) {
+  uint32_t *elements = late ? NULL : cb_calloc((size_t)slots, sizeof *elements);
+  draft->failed |= !late && !elements;
+  return elements;
 }
 
 static void draft_indices(struct cb_draft *draft, const struct state *state) {
   const int64_t hot_slots = state->first_hot[state->slices] * LANES, slots = state->first_cold[state->slices] * LANES;
   const int late_places = may_places_be_late(draft, state, hot_slots);
   const int late_columns = !slots || may_columns_be_late(draft, state, slots);
-  struct targets targets = {0};
-  if (!late_places) targets.places = cb_calloc((size_t)hot_slots, sizeof *targets.places);
-  if (!late_columns) targets.columns = cb_calloc((size_t)slots, sizeof *targets.columns);
-  if ((!late_places && !targets.places) || (!late_columns && !targets.columns)) {
-    draft->failed = 1;
-    cb_free(targets.places);
-    cb_free(targets.columns);
+  uint32_t *places = room(draft, late_places, hot_slots), *columns = room(draft, late_columns, slots);
+  uint32_t *high = room(draft, late_columns || !state->three_bytes, slots);
+  if (draft->failed) {
+    cb_free(places);
+    cb_free(columns);
+    cb_free(high);
     return;
   }
+  const struct targets targets = {
+      .places = cb_late_at_once(places), .columns = cb_late_at_once(columns), .high = cb_late_at_once(high)};
   if (!late_places || !late_columns) visit_nonzeros(state, &targets);
-  draft_places(draft, state, targets.places, hot_slots);
-  if (slots) draft_cold_columns(draft, state, targets.columns, slots);
+  draft_either(draft, place_name, place_meaning, places, hot_slots, state->at.hot - 1);
+  if (slots) draft_cold_columns(draft, state, columns, high, slots);
   cb_draft_values(draft, "values", "hot slots, then cold ones; per slice, step and lane", hot_slots + slots);
   if (slots) cb_draft_constant(draft, "kHotSlots", hot_slots, "plan: slots of hot nonzeros, 32 to a step");
 }
@@ -689,9 +681,9 @@ static enum cb_status hot_plan(struct cb_draft *draft, struct cb_diag *diag) {
 static enum cb_status hot_pack(const struct cb_region *region, const struct cb_region_work *work,
                                unsigned char *const *targets, const struct cb_slot_map *map, struct cb_diag *diag) {
   const struct state *state = work->state;
-  const struct targets wanted = {.late_places = cb_late_find(region, targets, place_name),
-                                 .late_columns = cb_late_find(region, targets, index_name),
-                                 .late_high = cb_late_find(region, targets, high_name),
+  const struct targets wanted = {.places = cb_late_find(region, targets, place_name),
+                                 .columns = cb_late_find(region, targets, index_name),
+                                 .high = cb_late_find(region, targets, high_name),
                                  .map = map,
                                  .part = &work->part};
   (void)diag;

@@ -294,31 +294,21 @@ static int choose_bases(struct state *state) {
   return 1;
 }
 
-/* Where columns of slots go, from the first of their tile or piece: to one of them. */
-struct targets {
-  uint32_t *offsets;
-  struct cb_late late;
-};
-
-static void set_offset(const struct targets *targets, int64_t slot, uint32_t offset) {
-  if (targets->offsets) targets->offsets[slot] = offset;
-  else cb_late_set(&targets->late, slot, offset);
-}
-
-static void fill_offsets(const struct state *state, const struct targets *targets) {
+/* Columns of slots, from the first of their tile or piece. */
+static void fill_offsets(const struct state *state, const struct cb_late *offsets) {
   const struct cb_csr *csr = state->csr;
 #pragma omp parallel for schedule(dynamic)
   for (int64_t p = 0; p < state->pieces_count; p++) {
     const struct cb_piece *piece = &state->pieces[p];
     for (int64_t k = piece->begin; k < piece->end; k++)
-      set_offset(targets, piece->slot + k - piece->begin, (uint32_t)csr->col_idx[k] - state->piece_column[p]);
+      cb_late_set(offsets, piece->slot + k - piece->begin, (uint32_t)csr->col_idx[k] - state->piece_column[p]);
   }
-  for (int64_t slot = state->long_slots; slot < state->first_step[0] * LANES; slot++) set_offset(targets, slot, 0);
+  for (int64_t slot = state->long_slots; slot < state->first_step[0] * LANES; slot++) cb_late_set(offsets, slot, 0);
 #pragma omp parallel for schedule(static)
   for (int64_t t = 0; t < state->tiles_count; t++) {
     const int64_t first = state->first_step[t] * LANES, end = state->first_step[t + 1] * LANES;
     for (int64_t slot = first; slot < end; slot++)
-      set_offset(targets, slot,
+      cb_late_set(offsets, slot,
                  (uint32_t)csr->col_idx[nonzero_at(&state->tiles[t], slot - first)] - state->tile_column[t]);
   }
 }
@@ -331,9 +321,10 @@ static void draft_offsets(struct cb_draft *draft, const struct state *state) {
     cb_draft_late(draft, offset_name, meaning, slots(state), state->largest_offset);
     return;
   }
-  const struct targets targets = {.offsets = cb_alloc((size_t)slots(state), sizeof *targets.offsets)};
-  if (targets.offsets) fill_offsets(state, &targets);
-  cb_draft_index(draft, offset_name, meaning, targets.offsets, 0, slots(state));
+  uint32_t *elements = cb_alloc((size_t)slots(state), sizeof *elements);
+  const struct cb_late offsets = cb_late_at_once(elements);
+  if (elements) fill_offsets(state, &offsets);
+  cb_draft_index(draft, offset_name, meaning, elements, 0, slots(state));
 }
 
 static void draft_firsts(struct cb_draft *draft, const char *name, const char *meaning, const uint32_t *first,
@@ -612,9 +603,9 @@ static enum cb_status merge_pack(const struct cb_region *region, const struct cb
                                  unsigned char *const *targets, const struct cb_slot_map *map,
                                  struct cb_diag *diag) {
   const struct state *state = work->state;
-  const struct targets wanted = {.late = cb_late_find(region, targets, offset_name)};
+  const struct cb_late offsets = cb_late_find(region, targets, offset_name);
   (void)diag;
-  if (wanted.late.bytes) fill_offsets(state, &wanted);
+  if (offsets.bytes) fill_offsets(state, &offsets);
   cb_pieces_pack(map, &work->part, state->pieces, state->pieces_count);
 #pragma omp parallel for schedule(static)
   for (int64_t t = 0; t < state->tiles_count; t++)

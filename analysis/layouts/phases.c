@@ -444,8 +444,7 @@ static int64_t slot_of(const struct state *state, const struct bench *bench, int
 
 /* What to do with every nonzero: any may be NULL. */
 struct targets {
-  uint32_t *place; /* of its column in its set, by slot */
-  struct cb_late late_place; /* the same */
+  struct cb_late place; /* of its column in its set, by slot */
   const struct cb_slot_map *map;
   const struct cb_part *part;
 };
@@ -468,8 +467,7 @@ static void visit_row(const struct state *state, const struct bench *bench, int6
     for (int64_t k = 0; k < count; k++) {
       const int64_t set = set_of(where[k]);
       const int64_t slot = slot_of(state, bench, panel, i, set, met[set]++, counts[set]);
-      if (targets->place) targets->place[slot] = place_of(where[k]);
-      if (targets->late_place.bytes) cb_late_set(&targets->late_place, slot, place_of(where[k]));
+      if (targets->place.bytes) cb_late_set(&targets->place, slot, place_of(where[k]));
       if (targets->map) cb_slot_set(targets->map, slot, cb_part_origin(targets->part, first + k));
     }
   }
@@ -498,14 +496,8 @@ static int visit_nonzeros(const struct state *state, const struct targets *targe
 
 /* ---- the region: needs all of the above; adds arrays and pieces of text */
 
-/* A set's columns have successive places from 0 on: the fullest set has the largest one. */
-static int64_t largest_place(const struct state *state) {
-  int64_t largest = 0;
-#pragma omp parallel for schedule(static) reduction(max : largest)
-  for (int64_t column = 0; column < state->csr->cols; column++)
-    if (state->where[column] != NOWHERE) largest = cb_larger(largest, place_of(state->where[column]));
-  return largest;
-}
+/* A set's columns have successive places from 0 on, and the first set is full if any is. */
+static int64_t largest_place(const struct state *state) { return cb_smaller(state->set, state->columns) - 1; }
 
 static void draft_slots(struct cb_draft *draft, const struct state *state) {
   static const char name[] = "entry_place", meaning[] = "place of a slot's entry of x in its set";
@@ -514,7 +506,7 @@ static void draft_slots(struct cb_draft *draft, const struct state *state) {
     cb_draft_late_streamed(draft, name, meaning, slots, largest);
   } else {
     uint32_t *places = cb_calloc((size_t)slots, sizeof *places);
-    const struct targets targets = {.place = places};
+    const struct targets targets = {.place = cb_late_at_once(places)};
     if (!places || !visit_nonzeros(state, &targets)) draft->failed = 1;
     cb_draft_streamed(draft, name, meaning, places, 0, slots);
   }
@@ -664,7 +656,7 @@ static enum cb_status phases_pack(const struct cb_region *region, const struct c
                                   unsigned char *const *targets, const struct cb_slot_map *map, struct cb_diag *diag) {
   const struct state *state = work->state;
   const struct targets wanted = {
-      .late_place = cb_late_find(region, targets, "entry_place"), .map = map, .part = &work->part};
+      .place = cb_late_find(region, targets, "entry_place"), .map = map, .part = &work->part};
   return visit_nonzeros(state, &wanted) ? CB_OK : cb_fail_memory(diag, "slots", (uint64_t)state->most_sums * 8);
 }
 

@@ -449,8 +449,7 @@ static int32_t first_column(const struct state *state, int64_t slice) {
 
 /* What to do with every nonzero: any may be NULL. */
 struct targets {
-  uint32_t *offsets; /* of its column from its slice's first, by slot */
-  struct cb_late late_offsets; /* the same */
+  struct cb_late offsets; /* of its column from its slice's first, by slot */
   const struct cb_slot_map *map;
   const struct cb_part *part;
 };
@@ -461,8 +460,7 @@ static void visit_slice(const struct state *state, int64_t slice, const struct t
     const struct place place = place_at(state, slice_first(state, slice) + i);
     for (int64_t k = 0; place.row != NO_ROW && k < place.length; k++) {
       const int64_t slot = slot_of(state, slice, i, k), nonzero = place.begin + k;
-      if (targets->offsets) targets->offsets[slot] = (uint32_t)(column[nonzero] - first);
-      if (targets->late_offsets.bytes) cb_late_set(&targets->late_offsets, slot, (uint32_t)(column[nonzero] - first));
+      if (targets->offsets.bytes) cb_late_set(&targets->offsets, slot, (uint32_t)(column[nonzero] - first));
       if (targets->map) cb_slot_set(targets->map, slot, cb_part_origin(targets->part, nonzero));
     }
   }
@@ -499,9 +497,10 @@ static void draft_columns(struct cb_draft *draft, const struct state *state) {
   if (cb_draft_may_be_late(draft, slots, 0, largest)) {
     cb_draft_late(draft, offset_name, meaning, slots, largest);
   } else {
-    const struct targets targets = {.offsets = cb_calloc((size_t)slots, sizeof *targets.offsets)};
-    if (targets.offsets) visit_nonzeros(state, &targets);
-    cb_draft_index(draft, offset_name, meaning, targets.offsets, 0, slots);
+    uint32_t *offsets = cb_calloc((size_t)slots, sizeof *offsets);
+    const struct targets targets = {.offsets = cb_late_at_once(offsets)};
+    if (offsets) visit_nonzeros(state, &targets);
+    cb_draft_index(draft, offset_name, meaning, offsets, 0, slots);
   }
   cb_draft_include(draft, "load", state->vector > 1 ? "sell/load_vectors.cu.in" : "sell/load.cu.in");
 }
@@ -663,7 +662,7 @@ static enum cb_status sell_plan(struct cb_draft *draft, struct cb_diag *diag) {
 static enum cb_status sell_pack(const struct cb_region *region, const struct cb_region_work *work,
                                 unsigned char *const *targets, const struct cb_slot_map *map, struct cb_diag *diag) {
   const struct targets wanted = {
-      .late_offsets = cb_late_find(region, targets, offset_name), .map = map, .part = &work->part};
+      .offsets = cb_late_find(region, targets, offset_name), .map = map, .part = &work->part};
   (void)diag;
   visit_nonzeros(work->state, &wanted);
   return CB_OK;
