@@ -4,24 +4,30 @@
  *   data     = header { array } [ selftest ]         little-endian; every part starts at a multiple of 256
  *   header   = magic version parts kernel_id bytes checksum       64 bytes
  *   magic    = "CBGENDAT"                             8 bytes
- *   version  = u32                                    1
+ *   version  = u32                                    2
  *   parts    = u32                                    1: without, 2: with the selftest part
  *   kernel_id= u128                                   cb_blob_id: plan and pattern; as in the kernel's text
- *   bytes    = u64                                    of the whole, header included
- *   checksum = u64                                    of everything behind the header: h = (h ^ word) *
- *                                                     0x100000001b3 over 64-bit words from 0xcbf29ce484222325
+ *   bytes    = u64                                    of the whole, header included: a multiple of 256
+ *   checksum = u64                                    XXH64 of the whole, its own eight bytes taken as zero
  *   (16 bytes of the header are reserved and zero)
  *   array    = the elements of a STORED array; regions in order, arrays in order; padded with zeros
  *   selftest = f64 expected[rows] f64 tolerance[rows]  y = Ax for the seeded x of the text, and its bound
  *
  * Offsets follow from the plan, so the text bakes them and the file carries no table.
+ *
+ * The checksum covers every byte. It is XXH64, and neither XXH3 nor a CRC, because the text's load function has to
+ * compute it, too, and a kernel's text depends on no library: for a multiple of 32 bytes XXH64 is 20 lines of C++
+ * (templates/common/host_load.cu.in), XXH3 a hundred and a table. Each word goes through a bijection of its lane
+ * (multiplied by an odd number, added, rotated, multiplied), so that damage within one word is always found, and any
+ * other but for a chance of 2^-64; no operation leaves a flipped sign where a second flip could cancel it. Version 1
+ * had a sum in which any two flipped signs did cancel, and which left out the header; its files are refused.
  */
 #ifndef CBGEN_ANALYSIS_BLOB_H
 #define CBGEN_ANALYSIS_BLOB_H
 
 #include "analysis/plan.h"
 
-enum { CB_BLOB_HEADER = 64, CB_BLOB_ALIGN = 256, CB_BLOB_VERSION = 1 };
+enum { CB_BLOB_HEADER = 64, CB_BLOB_ALIGN = 256, CB_BLOB_VERSION = 2 };
 
 struct cb_blob {
   unsigned char *bytes; /* the file image; owned */

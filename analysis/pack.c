@@ -11,6 +11,8 @@
 
 #include <string.h>
 
+enum { ID_AT = 16, LENGTH_AT = 32, CHECKSUM_AT = 40 }; /* in the header */
+
 static int64_t array_bytes(const struct cb_array *array) {
   return array->storage == CB_STORED ? array->count * (int64_t)cb_type_size(array->type) : 0;
 }
@@ -40,14 +42,10 @@ struct cb_hash cb_blob_id(const struct cb_plan *plan, struct cb_hash pattern) {
 }
 
 static void seal(struct cb_blob *blob) {
-  uint64_t checksum = 0xcbf29ce484222325u, length = (uint64_t)blob->length;
-  for (int64_t at = CB_BLOB_HEADER; at < blob->length; at += 8) {
-    uint64_t word;
-    memcpy(&word, blob->bytes + at, sizeof word);
-    checksum = (checksum ^ word) * 0x100000001b3u;
-  }
-  memcpy(blob->bytes + 32, &length, sizeof length);
-  memcpy(blob->bytes + 40, &checksum, sizeof checksum);
+  const uint64_t length = (uint64_t)blob->length;
+  memcpy(blob->bytes + LENGTH_AT, &length, sizeof length);
+  const uint64_t checksum = cb_hash_sealed(blob->bytes, (size_t)blob->length, CHECKSUM_AT);
+  memcpy(blob->bytes + CHECKSUM_AT, &checksum, sizeof checksum);
 }
 
 static void write_header(struct cb_blob *blob, struct cb_hash id) {
@@ -55,8 +53,8 @@ static void write_header(struct cb_blob *blob, struct cb_hash id) {
   memcpy(blob->bytes, "CBGENDAT", 8);
   memcpy(blob->bytes + 8, &version, 4);
   memcpy(blob->bytes + 12, &parts, 4);
-  memcpy(blob->bytes + 16, &id.low, 8);
-  memcpy(blob->bytes + 24, &id.high, 8);
+  memcpy(blob->bytes + ID_AT, &id.low, 8);
+  memcpy(blob->bytes + ID_AT + 8, &id.high, 8);
 }
 
 /* ---- slot maps */
@@ -268,8 +266,8 @@ enum cb_status cb_blob_add_selftest(struct cb_blob *blob, const double *expected
   memcpy(bytes + blob->length, expected, (size_t)part);
   memcpy(bytes + blob->length + part, tolerance, (size_t)part);
   struct cb_hash id;
-  memcpy(&id.low, bytes + 16, 8);
-  memcpy(&id.high, bytes + 24, 8);
+  memcpy(&id.low, bytes + ID_AT, 8);
+  memcpy(&id.high, bytes + ID_AT + 8, 8);
   *blob = (struct cb_blob){bytes, length, 1};
   write_header(blob, id);
   seal(blob);

@@ -87,6 +87,17 @@ void cb_hash_number(struct cb_hash *hash, const char *tag, uint64_t number) {
   cb_hash_field(hash, tag, &number, sizeof number);
 }
 
+uint64_t cb_hash_sealed(const void *bytes, size_t length, size_t own) {
+  const uint64_t zero = 0;
+  const size_t behind = own + sizeof zero;
+  XXH64_state_t state;
+  XXH64_reset(&state, 0);
+  XXH64_update(&state, bytes, own);
+  XXH64_update(&state, &zero, sizeof zero);
+  XXH64_update(&state, (const char *)bytes + behind, length - behind);
+  return XXH64_digest(&state);
+}
+
 void cb_hash_hex(struct cb_hash hash, char text[CB_HASH_HEX]) {
   snprintf(text, CB_HASH_HEX, "%016llx%016llx", (unsigned long long)hash.high, (unsigned long long)hash.low);
 }

@@ -32,6 +32,9 @@ struct cb_hash cb_hash_digests(const struct cb_hash *digests, size_t count);
 void cb_hash_field(struct cb_hash *hash, const char *tag, const void *bytes, size_t length);
 void cb_hash_number(struct cb_hash *hash, const char *tag, uint64_t number);
 
+/* XXH64 of a block of which the eight bytes at `own`, where the result will stand, count as zero. */
+uint64_t cb_hash_sealed(const void *bytes, size_t length, size_t own);
+
 /* 32 lower-case hexadecimal digits, most significant first. */
 void cb_hash_hex(struct cb_hash hash, char text[CB_HASH_HEX]);
 

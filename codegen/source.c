@@ -726,6 +726,7 @@ static void host_values(struct emitter *emitter, struct cb_scope *scope) {
   cb_scope_hole(scope, "array_table", array_table(emitter));
   cb_scope_hole(scope, "shared_attributes", shared_attributes(emitter));
   cb_scope_hole(scope, "arrays_end", number(emitter, cb_blob_arrays_end(plan)));
+  cb_scope_hole(scope, "data_version", number(emitter, CB_BLOB_VERSION));
   cb_scope_hole(scope, "id_low", cb_arena_format(&emitter->arena, "0x%llx", (unsigned long long)id.low));
   cb_scope_hole(scope, "id_high", cb_arena_format(&emitter->arena, "0x%llx", (unsigned long long)id.high));
   cb_scope_hole(scope, "y_before", plan->form == CB_FORM_ADD ? "0" : "255");

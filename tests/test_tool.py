@@ -131,7 +131,7 @@ class Files(Case):
         self.assertEqual(self.files(), ["k.cbd", "k.cu"])
         with open(self.path("k.cbd"), "rb") as file:
             magic, version = struct.unpack("<8sI", file.read(12))
-        self.assertEqual((magic, version), (b"CBGENDAT", 1))
+        self.assertEqual((magic, version), (b"CBGENDAT", 2))
         self.check(0, "", SMALL, "--embed=always", "-o", self.path("all.cu"))
         self.assertEqual(self.files(), ["all.cu", "k.cbd", "k.cu"])
 

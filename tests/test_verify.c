@@ -259,6 +259,64 @@ static void test_wrong_file(void **state) {
   release_kernel(&kernel);
 }
 
+/* What the text's own check says of its data with every bit flipped alone, and with the signs of every two words
+ * flipped together: a program made of the text and this. */
+static const char flips[] =
+    "static bool refused(char *data, long bytes) { return m_check((const unsigned char *)data, bytes); }\n"
+    "static const char *flip_all(char *data, long bytes) {\n"
+    "  long passed = 0, words = bytes / 8;\n"
+    "  for (long bit = 0; bit < 8 * bytes; bit++) {\n"
+    "    data[bit / 8] ^= 1 << bit % 8;\n"
+    "    passed += !refused(data, bytes);\n"
+    "    data[bit / 8] ^= 1 << bit % 8;\n"
+    "  }\n"
+    "  for (long one = 0; one < words; one++)\n"
+    "    for (long two = 0; two < one; two++) {\n"
+    "      data[8 * one + 7] ^= 0x80, data[8 * two + 7] ^= 0x80;\n"
+    "      passed += !refused(data, bytes);\n"
+    "      data[8 * one + 7] ^= 0x80, data[8 * two + 7] ^= 0x80;\n"
+    "    }\n"
+    "  printf(\"m: %s: %ld of %ld flipped bits and %ld pairs of signs pass\\n\", passed ? \"WRONG\" : \"ok\", passed, 8 * bytes,\n"
+    "         words * (words - 1) / 2);\n"
+    "  return passed ? \"flips pass\" : NULL;\n"
+    "}\n"
+    "int main(int count, char **arguments) {";
+
+static void every_flipped_bit_and_pair_of_signs_in_the_data_is_refused(void **state) {
+  struct cb_verify_file_report report;
+  struct cb_diag diag = {0};
+  struct kernel kernel;
+  static const char check[] = "m_selftest(data, bytes) ? \"whole data are refused\" : flip_all(data, bytes)";
+  char path[4096];
+  (void)state;
+  make(&kernel, "random,rows=20,cols=20,density=0.2", "form=ax");
+  write_kernel("flips", &kernel, CB_EMBED_NEVER);
+  char *with_flips = replaced(kernel.source.text, "int main(int count, char **arguments) {", flips, 1);
+  char *text = with_flips ? replaced(with_flips, "m_selftest(data, bytes)", check, 1) : NULL;
+  if (!text) fail_msg("the self-test's main function is another one");
+  snprintf(path, sizeof path, "%s/flips.cu", getenv("CBGEN_TEST_TMP"));
+  if (cb_file_put(path, text, strlen(text), &diag)) fail_msg("%s", diag.message);
+  if (verify_file("flips", &report, &diag)) fail_msg("%s: %s", diag.message, report.output);
+  assert_non_null(strstr(report.output, "ok: 0 of "));
+  cb_free(text);
+  cb_free(with_flips);
+  release_kernel(&kernel);
+}
+
+static void data_of_an_older_format_are_refused_as_such(void **state) {
+  struct cb_verify_file_report report;
+  struct cb_diag diag = {0};
+  struct kernel kernel;
+  (void)state;
+  make(&kernel, "random,rows=20,cols=20,density=0.2", "form=ax");
+  write_kernel("older", &kernel, CB_EMBED_NEVER);
+  kernel.blob.bytes[8] = 1;
+  write_kernel("older", &kernel, CB_EMBED_NEVER);
+  assert_int_equal(verify_file("older", &report, &diag), CB_ERR_WRONG);
+  assert_non_null(strstr(report.output, "another version of the format; generate both files anew"));
+  release_kernel(&kernel);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_mutations),
@@ -268,6 +326,8 @@ int main(void) {
       cmocka_unit_test(test_text_that_does_not_compile),
       cmocka_unit_test(test_files),
       cmocka_unit_test(test_wrong_file),
+      cmocka_unit_test(every_flipped_bit_and_pair_of_signs_in_the_data_is_refused),
+      cmocka_unit_test(data_of_an_older_format_are_refused_as_such),
   };
   return cmocka_run_group_tests_name("verify", tests, open_host, close_host);
 }
