@@ -7,6 +7,7 @@
 
 #include "base/integers.h"
 #include "base/memory.h"
+#include "base/real.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -220,11 +221,8 @@ void cb_draft_zero_slots(struct cb_draft *draft) {
   cb_draft_choose_values(draft, 1);
 }
 
-void cb_literal(char literal[40], double value, enum cb_type sum_type) {
-  int digits = 1;
-  do snprintf(literal, 40, "%.*g", digits, value);
-  while ((sum_type == CB_F32 ? (double)strtof(literal, NULL) : strtod(literal, NULL)) != value && ++digits <= 17);
-  if (!strpbrk(literal, ".e")) strcat(literal, ".0");
+void cb_literal(char literal[CB_LITERAL], double value, enum cb_type sum_type) {
+  cb_real_text(literal, value, sum_type);
   if (sum_type == CB_F32) strcat(literal, "f");
 }
 
@@ -248,7 +246,7 @@ static void describe_values(struct cb_draft *draft, int64_t slots) {
   }
   if (!region->value_table) return; /* no memory: draft->failed */
   if (draft->value_storage == CB_VALUES_EQUAL) {
-    char literal[40];
+    char literal[CB_LITERAL];
     cb_literal(literal, region->value_table[0], CB_F64);
     cb_draft_fact(draft, "values", "equal %s", literal);
     region->constant_slots = slots;

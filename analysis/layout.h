@@ -12,6 +12,7 @@
 #define CBGEN_ANALYSIS_LAYOUT_H
 
 #include "analysis/plan.h"
+#include "base/real.h"
 
 /* Some of the matrix's nonzeros: a canonical pattern of the matrix's shape. */
 struct cb_part {
@@ -93,8 +94,9 @@ void cb_draft_constant(struct cb_draft *draft, const char *name, int64_t value, 
 void cb_draft_hole(struct cb_draft *draft, const char *name, const char *text);
 void cb_draft_include(struct cb_draft *draft, const char *name, const char *piece);
 
-/* A number of the sums' type as the text spells it ("0.1f"), for constants; finite. */
-void cb_literal(char literal[40], double value, enum cb_type sum_type);
+/* A finite number of the sums' type as the text spells it ("0.1f"), for constants: see cb_real_text. */
+enum { CB_LITERAL = CB_REAL_TEXT + 1 };
+void cb_literal(char literal[CB_LITERAL], double value, enum cb_type sum_type);
 
 /* An index array of `count` elements (uint64_t when `wide`, else uint32_t). Takes ownership of the block, also on
  * failure. Chooses the storage: affine sequences become arithmetic, tables up to options->bake_limit entries are

@@ -109,7 +109,7 @@ static struct object values_object(const struct cb_region *region, int *failed) 
   if (!region->table_baked) return object;
   json_t *table = json_array();
   for (int i = 0; i < region->table_count; i++) {
-    char literal[40];
+    char literal[CB_LITERAL];
     cb_literal(literal, region->value_table[i], CB_F64);
     if (json_array_append_new(table, json_string(literal))) *failed = 1;
   }

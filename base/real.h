@@ -28,6 +28,12 @@ int cb_real_all_fit(const double *values, int64_t count, enum cb_type type);
 /* Whether a finite number has no finite counterpart in `type`. */
 int cb_real_overflows(double value, enum cb_type type);
 
+/* The shortest decimal that a reader who rounds correctly takes for `value`, a finite f64 or f32 (`type`: in which it
+ * is read): "0.1", "-4.0", "1e+300". It has a point or an exponent, so that C++ takes it for no integer. Neither the
+ * rounding mode nor a locale plays a part. */
+enum { CB_REAL_TEXT = 32 };
+void cb_real_text(char text[CB_REAL_TEXT], double value, enum cb_type type);
+
 static inline uint64_t cb_real_bits(double value) {
   uint64_t bits;
   memcpy(&bits, &value, sizeof bits);

@@ -289,7 +289,7 @@ static const char *value_table_text(struct emitter *emitter, const struct cb_reg
   enum { PER_LINE = 8 };
   struct cb_text text = {0};
   for (int i = 0; i < region->table_count; i++) {
-    char literal[40];
+    char literal[CB_LITERAL];
     cb_literal(literal, region->value_table[i], emitter->plan->sum_type);
     cb_text_add(&text, "%s%s%s", i % PER_LINE ? " " : "\n    ", literal, i + 1 == region->table_count ? "" : ",");
   }
@@ -398,7 +398,7 @@ static enum cb_status emit_region(struct emitter *emitter, const struct cb_regio
   if (!s) s = add_value_accessors(emitter, &accessors, region, cb_text_string(&pieces));
   if (!s) s = add_keeping(emitter, &accessors, region);
   if (region->value_storage == CB_VALUES_EQUAL && reads_values(cb_text_string(&pieces))) {
-    char literal[40];
+    char literal[CB_LITERAL];
     cb_literal(literal, region->value_table[0], emitter->plan->sum_type);
     cb_text_add(&constants, "constexpr sum_t kValue = %s;  // plan: every value of the region\n", literal);
   }

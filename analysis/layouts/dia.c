@@ -220,7 +220,7 @@ static void draft_coefficients(struct cb_draft *draft, const struct state *state
   int number = 0;
   for (enum kind kind = EVEN; kind <= HOLED; kind++)
     for (int d = 0; d < state->diagonals; d++) {
-      char literal[40];
+      char literal[CB_LITERAL];
       if (state->kind[d] != kind) continue;
       cb_literal(literal, state->coefficient[d], draft->sum_type);
       add_element(&text, number++, state->count[EVEN] + state->count[HOLED], literal);
@@ -483,7 +483,7 @@ static void draft_chain_coefficients(struct cb_draft *draft, const struct state 
   for (int c = 0; c < chains->count; c++) {
     cb_text_add_string(&text, c ? ",\n    {" : "{");
     for (int i = 0; i < chains->longest; i++) {
-      char literal[40] = "0";
+      char literal[CB_LITERAL] = "0";
       const int at = chains->begin[c] + i;
       if (at < chains->begin[c + 1])
         cb_literal(literal, state->coefficient[chains->diagonal[at]], draft->sum_type);
