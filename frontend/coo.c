@@ -9,6 +9,7 @@
 #include "frontend/coo.h"
 
 #include "base/memory.h"
+#include "base/real.h"
 
 #include <omp.h>
 #include <string.h>
@@ -322,11 +323,17 @@ static int sort_long_row(int32_t *cols, double *values, int64_t length) {
   return ready;
 }
 
+/* What finish_row says of a row that it cannot finish. */
+enum { NO_MEMORY = -1, OVERFLOW = -2 };
+
+/* Returns how many entries remain, or OVERFLOW when finite ones have a sum that is not. */
 static int64_t sum_duplicates(int32_t *cols, double *values, int64_t length) {
   int64_t kept = 0;
   for (int64_t i = 1; i < length; i++) {
     if (cols[i] == cols[kept]) {
-      values[kept] += values[i];
+      const double sum = values[kept] + values[i];
+      if (!cb_real_is_finite(sum) && cb_real_is_finite(values[kept]) && cb_real_is_finite(values[i])) return OVERFLOW;
+      values[kept] = sum;
     } else {
       cols[++kept] = cols[i];
       values[kept] = values[i];
@@ -336,7 +343,7 @@ static int64_t sum_duplicates(int32_t *cols, double *values, int64_t length) {
 }
 
 /* Sorts one row and sums its duplicates in place; marks the free places at its end with column -1. Returns
- * how many there are, or -1 without memory. */
+ * how many there are, or NO_MEMORY or OVERFLOW. */
 static int64_t finish_row(struct cb_csr *csr, int64_t row) {
   int32_t *cols = csr->col_idx + cb_csr_row(csr, row);
   double *values = csr->values + cb_csr_row(csr, row);
@@ -347,12 +354,13 @@ static int64_t finish_row(struct cb_csr *csr, int64_t row) {
     strict &= cols[i - 1] != cols[i];
   }
   if (sorted && strict) return 0;
-  if (!sorted && length > UINT32_MAX) return -1;
+  if (!sorted && length > UINT32_MAX) return NO_MEMORY;
   if (!sorted && length <= SHORT_ROW)
     sort_short_row(cols, values, length);
   else if (!sorted && !sort_long_row(cols, values, length))
-    return -1;
+    return NO_MEMORY;
   const int64_t kept = sum_duplicates(cols, values, length);
+  if (kept == OVERFLOW) return OVERFLOW;
   for (int64_t i = kept; i < length; i++) cols[i] = -1;
   return length - kept;
 }
@@ -396,17 +404,22 @@ static void drop_duplicates(struct cb_csr *csr, int64_t duplicates) {
 }
 
 static enum cb_status finish_rows(struct cb_csr *csr, struct cb_diag *diag) {
-  int64_t duplicates = 0;
+  int64_t duplicates = 0, beyond = csr->rows;
   int failed = 0;
-#pragma omp parallel for schedule(dynamic, ROWS_AT_ONCE) reduction(+ : duplicates) reduction(| : failed)
+#pragma omp parallel for schedule(dynamic, ROWS_AT_ONCE) reduction(+ : duplicates) reduction(| : failed) \
+    reduction(min : beyond)
   for (int64_t row = 0; row < csr->rows; row++) {
     const int64_t gaps = finish_row(csr, row);
-    if (gaps < 0)
-      failed |= 1;
-    else
-      duplicates += gaps;
+    failed |= gaps == NO_MEMORY;
+    if (gaps == OVERFLOW && row < beyond) beyond = row;
+    if (gaps > 0) duplicates += gaps;
   }
   if (failed) return cb_fail_memory(diag, "sorting rows", 16ull * (unsigned long long)csr->nnz);
+  if (beyond < csr->rows)
+    return cb_fail(diag, CB_ERR_LIMIT,
+                   "duplicates in row %lld (counted from 0) sum up to a number beyond the range of double; scale the "
+                   "matrix",
+                   (long long)beyond);
   if (duplicates) drop_duplicates(csr, duplicates);
   return CB_OK;
 }

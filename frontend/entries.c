@@ -47,7 +47,7 @@ static int explain_column(const struct cb_entry_form *form, int column, const ch
                           const char **end, struct cb_complaint *complaint) {
   char text[CB_TOKEN_TEXT];
   int64_t index = 0;
-  double value;
+  double value = 0;
   *end = token_end(token, form->commas);
   if (*token == '\n' || is_comment(form, *token)) {
     snprintf(complaint->message, sizeof complaint->message, "the line ends where a %s is expected; %s",
@@ -58,6 +58,12 @@ static int explain_column(const struct cb_entry_form *form, int column, const ch
   if (after != *end) {
     snprintf(complaint->message, sizeof complaint->message, "'%s' is not a %s; %s",
              cb_token_text(text, token, *end), column < 2 ? "whole number" : "number", form->form);
+    return 0;
+  }
+  if (cb_overflows(token, value)) {
+    snprintf(complaint->message, sizeof complaint->message, "'%s' " CB_OVERFLOW_ADVICE,
+             cb_token_text(text, token, *end));
+    complaint->status = CB_ERR_LIMIT;
     return 0;
   }
   if (column < 2 && (index < form->base || index - form->base >= (column ? form->cols : form->rows))) {
@@ -117,7 +123,7 @@ static inline int64_t parse_lines(const struct target *target, const struct cb_p
     if (with_value && good) {
       at = skip(after, commas);
       const char *end = at == after ? NULL : cb_parse_double(at, piece->limit, &value);
-      good = end && !(form->zero_diagonal && row == col && !(value == 0));
+      good = end && !cb_overflows(at, value) && !(form->zero_diagonal && row == col && !(value == 0));
       after = end;
     }
     if (good) {

@@ -7,6 +7,7 @@
 #include "frontend/coo.h"
 #include "frontend/shapes.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,9 +61,11 @@ static enum cb_status set_mode(enum value_mode *mode, const char *text, struct c
 
 static enum cb_status set_seed(uint64_t *seed, const char *text, struct cb_diag *diag) {
   char *end;
+  errno = 0;
   *seed = strtoull(text, &end, 10);
-  if (*text >= '0' && *text <= '9' && !*end) return CB_OK;
-  return cb_fail(diag, CB_ERR_ARGUMENT, "'seed=%s' is not a whole number; give one from 0 on", text);
+  if (*text >= '0' && *text <= '9' && !*end && !errno) return CB_OK;
+  return cb_fail(diag, CB_ERR_ARGUMENT, "'seed=%s' is not a whole number from 0 to %llu; give one", text,
+                 (unsigned long long)UINT64_MAX);
 }
 
 /* A plain decimal number; no locale plays a part. Returns 0 if it is none. */

@@ -250,13 +250,17 @@ static int64_t parse_array_values(void *user, const struct cb_piece *piece, stru
     double value;
     const char *after = cb_parse_double(at, piece->limit, &value), *rest = after ? skip_blanks(after) : at;
     if (after && (*rest == '\n' || (rest != after && *rest == '%')) &&
-        entry < piece->entry + piece->entries) {
+        entry < piece->entry + piece->entries && !cb_overflows(at, value)) {
       values[entry++] = value;
       continue;
     }
     complaint->at = line;
-    complaint->status = CB_ERR_FORMAT;
-    snprintf(complaint->message, sizeof complaint->message,
+    complaint->status = after && cb_overflows(at, value) ? CB_ERR_LIMIT : CB_ERR_FORMAT;
+    if (complaint->status == CB_ERR_LIMIT)
+      snprintf(complaint->message, sizeof complaint->message, "'%s' " CB_OVERFLOW_ADVICE,
+               cb_token_text(text, at, after));
+    else
+      snprintf(complaint->message, sizeof complaint->message,
              "%s'%s'%s; a line of an array file holds one value", after && rest != after ? "unexpected " : "",
              after && rest != after ? cb_token_text(text, rest, word_end(rest))
                                     : cb_token_text(text, at, word_end(at)),

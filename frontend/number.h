@@ -4,13 +4,24 @@
 #ifndef CBGEN_FRONTEND_NUMBER_H
 #define CBGEN_FRONTEND_NUMBER_H
 
+#include "base/real.h"
+
 #include <stdint.h>
 
 /* Parses a floating-point number as strtod does in the C locale, correctly rounded: decimal or hexadecimal,
  * "inf", "infinity", "nan", "nan(…)". In addition 'd', 'D', 'q' and 'Q' start an exponent, and so does a sign
  * right after a mantissa with a point ("1.5-300"), as Fortran writes them. Returns the first byte after the
- * number, or NULL if there is none. `limit` is the end of readable memory. */
+ * number, or NULL if there is none. `limit` is the end of readable memory. A number beyond the range of double gives
+ * an infinity, as "inf" does: cb_overflows tells them apart. */
 const char *cb_parse_double(const char *text, const char *limit, double *value);
+
+/* Whether the number at `text`, read as `value`, is finite and beyond the range of double. */
+static inline int cb_overflows(const char *text, double value) {
+  if (cb_real_is_finite(value)) return 0;
+  text += *text == '-' || *text == '+';
+  return *text == '.' || (*text >= '0' && *text <= '9');
+}
+#define CB_OVERFLOW_ADVICE "is beyond the range of double; scale the matrix, or write 'inf'"
 
 /* Parses an unsigned decimal integer, one '+' accepted; INT64_MAX stands for anything larger. Returns the
  * first byte after it, or `text` itself if there is no number. */

@@ -164,6 +164,8 @@ static void bad_specifications(void **unused) {
       {"dense,", "'' of shape 'dense' is not of the form KEY=VALUE"},
       {"dense,rows", "'rows' of shape 'dense' is not of the form KEY=VALUE"},
       {"dense,size=3", "shape 'dense' has no key 'size'; its keys are rows, cols, seed and values"},
+      {"dense,rows=3,seed=18446744073709551616",
+       "'seed=18446744073709551616' is not a whole number from 0 to 18446744073709551615; give one"},
       {"dense,rows=x", "'rows=x' of shape 'dense' is not a whole number; give one from 0 to 2147483647"},
       {"dense,rows=1.5", "'rows=1.5' of shape 'dense' is not a whole number"},
       {"dense,rows=", "'rows=' of shape 'dense' is not a whole number"},

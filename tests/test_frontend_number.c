@@ -3,8 +3,8 @@
 #include "test_frontend.h"
 
 #include "frontend/number.h"
+#include "tests/locale_support.h"
 
-#include <locale.h>
 #include <math.h>
 
 static uint64_t state = 0x9e3779b97f4a7c15;
@@ -246,17 +246,26 @@ static void whole_numbers(void **unused) {
     assert_ptr_equal(cb_parse_index(none[i], &value), none[i]);
 }
 
-/* With a decimal comma set, and the slow path taken. Skipped where no such locale is installed. */
+/* With a decimal comma set, and the slow path taken. */
 static void decimal_comma_in_the_locale(void **unused) {
   (void)unused;
-  static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE", "fr_FR"};
-  int found = 0;
-  for (size_t i = 0; i < sizeof names / sizeof *names && !found; i++)
-    found = setlocale(LC_ALL, names[i]) != NULL;
-  if (!found) skip();
+  make_comma_locale();
+  set_comma(1);
   assert_true(parsed("2.2250738585072011e-308", "") > 2.2e-308);
   assert_true(parsed("0x1.8p1", "") == 3);
-  setlocale(LC_ALL, "C");
+  set_comma(0);
+}
+
+static void finite_numbers_beyond_the_range_are_told_from_infinity(void **unused) {
+  (void)unused;
+  static const char *const beyond[] = {"1e309", "-1e309", "1.7976931348623159e308", "+2d308", ".18e310", "0x1p1024",
+                                       "1e99999999999999999999", "17976931348623158079372897140530341507993413272e262"};
+  static const char *const within[] = {"inf",   "-Infinity", "+inf", "nan", "1.7976931348623158e308", "0x1.fffffffffffffp1023",
+                                       "1e308", "1e-400",    "0e999"};
+  for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++)
+    if (!cb_overflows(beyond[i], parsed(beyond[i], ""))) fail_msg("'%s' is not noticed", beyond[i]);
+  for (size_t i = 0; i < sizeof within / sizeof *within; i++)
+    if (cb_overflows(within[i], parsed(within[i], ""))) fail_msg("'%s' is refused", within[i]);
 }
 
 int main(void) {
@@ -269,6 +278,7 @@ int main(void) {
       cmocka_unit_test(what_is_no_number),
       cmocka_unit_test(whole_numbers),
       cmocka_unit_test(decimal_comma_in_the_locale),
+      cmocka_unit_test(finite_numbers_beyond_the_range_are_told_from_infinity),
   };
   return cmocka_run_group_tests_name("numbers in text", tests, NULL, NULL);
 }

@@ -186,6 +186,12 @@ def bad_entries():
         "edges-id-limit.txt": b"0 1\n2147483647 2\n",
         "edges-id-gaps.txt": b"0 1\n2000000000 2\n",
         "edges-bad-weight.txt": b"0 1 0.5\n1 2 heavy\n",
+        "overflow.mtx": BANNER + b"2 2 3\n1 1 1.7976931348623157e308\n1 2 inf\n2 1 1e309\n",
+        "overflow-rounded.mtx": BANNER + b"2 2 2\n1 1 1.7976931348623158e308\n2 2 -1.7976931348623159e308\n",
+        "overflow-hexadecimal.mtx": BANNER + b"1 2 2\n1 1 0x1.fffffffffffffp1023\n1 2 0x1p1024\n",
+        "overflow-array.mtx": ARRAY + b"2 1\n-Infinity\n-.1e310\n",
+        "overflow-edges.txt": b"# weights\n0 1 1e308\n1 0 1d+309\n",
+        "overflow-sum.mtx": BANNER + b"3 3 4\n1 1 inf\n1 1 1e308\n3 2 1.7e308\n3 2 1.7e308\n",
         "edges-only-comments.txt": b"# nothing\n# here\n",
         "text.txt": b"Hello, world.\n",
     }
