@@ -13,6 +13,7 @@
 
 #include "analysis/options.h"
 #include "analysis/target.h"
+#include "base/numerics.h"
 #include "base/status.h"
 #include "cbgen.h"
 #include "codegen/source.h"

@@ -269,6 +269,7 @@ static void tell(const struct cb_work *work, const cbgen_operator *op) {
 
 cbgen_status cbgen_compile(cbgen_context *context, const cbgen_csr *matrix, const cbgen_request *request,
                            cbgen_operator **op) {
+  CB_STANDARD_NUMERICS_OF_ALL;
   const double start = cb_seconds();
   if (op) *op = NULL;
   if (!context) return CBGEN_ERROR_ARGUMENT;

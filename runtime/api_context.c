@@ -37,6 +37,7 @@ const char *cbgen_status_name(cbgen_status status) {
 /* ---- life */
 
 cbgen_status cbgen_context_create(cbgen_context **result) {
+  CB_STANDARD_NUMERICS;
   if (!result) return CBGEN_ERROR_ARGUMENT;
   cbgen_context *context = *result = cb_calloc(1, sizeof *context);
   if (!context) return CBGEN_ERROR_MEMORY;
@@ -96,12 +97,15 @@ cbgen_status cbgen_set_log(cbgen_context *context, cbgen_log log, void *user) {
 
 void cb_log(const struct cbgen_context *context, const char *format, ...) {
   char line[1024];
+  struct cb_numerics ours;
   va_list arguments;
   if (!context->log) return;
   va_start(arguments, format);
   vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
+  cb_numerics_pause(&ours);
   context->log(context->log_user, line);
+  cb_numerics_resume(&ours);
 }
 
 /* ---- options */
@@ -209,6 +213,7 @@ static enum cb_status set_option(cbgen_context *context, const char *name, const
 }
 
 cbgen_status cbgen_set(cbgen_context *context, const char *name, const char *value) {
+  CB_STANDARD_NUMERICS;
   static const struct {
     const char *name;
     enum cb_status (*set)(cbgen_context *context, const char *value);

@@ -53,6 +53,7 @@ out:
 }
 
 cbgen_status cbgen_generate(cbgen_context *context, const cbgen_csr *matrix, cbgen_kernel **result) {
+  CB_STANDARD_NUMERICS_OF_ALL;
   if (result) *result = NULL;
   if (!context) return CBGEN_ERROR_ARGUMENT;
   if (!result)

@@ -69,6 +69,7 @@ static void fill(cbgen_info *info, const cbgen_operator *op) {
 }
 
 cbgen_status cbgen_operator_info(const cbgen_operator *op, cbgen_info *info) {
+  CB_STANDARD_NUMERICS;
   cbgen_info filled;
   size_t size = 0;
   if (!op || !info) return CBGEN_ERROR_ARGUMENT;
@@ -149,6 +150,7 @@ enum cb_status cb_measure(double *seconds, const struct cb_device *device, const
 }
 
 cbgen_status cbgen_operator_measure(cbgen_operator *op, double *seconds) {
+  CB_STANDARD_NUMERICS;
   struct cb_diag diag = {0};
   double measured = 0;
   if (!op) return CBGEN_ERROR_ARGUMENT;

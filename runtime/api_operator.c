@@ -168,6 +168,7 @@ const char *cbgen_operator_message(const cbgen_operator *op) {
 /* ---- clones */
 
 cbgen_status cbgen_operator_clone(cbgen_operator *op, cbgen_operator **clone) {
+  CB_STANDARD_NUMERICS;
   struct cb_operator *copy = NULL;
   struct cb_diag diag = {0};
   if (clone) *clone = NULL;
@@ -242,6 +243,7 @@ static enum cb_status multiply(cbgen_operator *op, const cbgen_product *product,
 }
 
 cbgen_status cbgen_multiply(cbgen_operator *op, const cbgen_product *product) {
+  CB_STANDARD_NUMERICS;
   struct cb_diag diag;
   cbgen_product taken;
   if (!op) return CBGEN_ERROR_ARGUMENT;
@@ -291,6 +293,7 @@ static enum cb_status renew(const struct cb_shared *shared, const cbgen_update *
 }
 
 cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_update *update) {
+  CB_STANDARD_NUMERICS;
   struct cb_diag diag;
   cbgen_update taken;
   if (!op) return CBGEN_ERROR_ARGUMENT;

@@ -5,7 +5,7 @@
  *   head    = magic check format count length { row }        768 bytes, the rest zeros
  *   magic   = "CBGENOPR"                  8 bytes
  *   check   = u128                        of everything behind it: cb_hash_array of bytes
- *   format  = u32                         3
+ *   format  = u32                         4; 3 may hold numbers as a caller's locale had them
  *   count   = u32                         of sections
  *   length  = u64                         of the block
  *   row     = tag offset length           32 bytes: char[16], u64, u64
@@ -23,7 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMAT = 3, HEAD = 768, MOST_SECTIONS = 16, ALIGN = CB_CACHE_ALIGN };
+enum { FORMAT = 4, HEAD = 768, MOST_SECTIONS = 16, ALIGN = CB_CACHE_ALIGN };
 static const char magic[8] = "CBGENOPR";
 
 struct row {
@@ -147,6 +147,7 @@ static enum cb_status write_block(struct plan_of_block *plan, const cbgen_operat
 }
 
 cbgen_status cbgen_operator_save(cbgen_operator *op, void *bytes, size_t capacity, size_t *length) {
+  CB_STANDARD_NUMERICS;
   struct plan_of_block plan;
   struct cb_diag diag = {0};
   if (!op) return CBGEN_ERROR_ARGUMENT;
@@ -199,7 +200,7 @@ static enum cb_status open_block(struct block *block, const void *bytes, size_t 
     return cb_fail(diag, CB_ERR_FORMAT, "this is no saved operator");
   memcpy(&head, bytes, sizeof head);
   if (head.format != FORMAT)
-    return cb_fail(diag, CB_ERR_FORMAT, "the operator was saved in format %u; this version reads %d",
+    return cb_fail(diag, CB_ERR_FORMAT, "the operator was saved in format %u, and this version reads %d: save it anew",
                    head.format, FORMAT);
   if (head.length != length || head.count > MOST_SECTIONS)
     return cb_fail(diag, CB_ERR_FORMAT,
@@ -281,6 +282,7 @@ static enum cb_status load_block(struct block *block, cbgen_context *context, cb
 
 cbgen_status cbgen_operator_load(cbgen_context *context, const void *bytes, size_t length,
                                  cbgen_operator **op) {
+  CB_STANDARD_NUMERICS_OF_ALL;
   const double start = cb_seconds();
   cbgen_info info = {.struct_size = sizeof info};
   struct block block = {0};

@@ -30,7 +30,9 @@
  *                                   zeros between; the file ends with the last section
  *   head     = magic format count key bytes made matrix target { row } kernel check  1024 bytes, then zeros
  *   magic    = "CBGENTRY"           8 bytes
- *   format   = u32                  1; reads as another number on a machine of the other byte order
+ *   format   = u32                  2; reads as another number on a machine of the other byte order. 1 was written
+ *                                   by versions whose text could hold numbers as the caller's locale and rounding
+ *                                   mode had them: no entry of those is used
  *   count    = u32                  of sections, at most 16
  *   key      = u128                 as in the name
  *   bytes    = i64                  of the file

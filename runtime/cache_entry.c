@@ -16,7 +16,7 @@
 #include <time.h>
 
 enum {
-  FORMAT = 1,
+  FORMAT = 2,
   HEAD = sizeof(struct cb_cache_head),
   COPY_MOST = 16 << 20, /* bytes: an entry up to this long is read into memory, a longer one mapped */
   WINDOW = CB_CACHE_WINDOW, /* bytes that one thread reads and hashes at a time */

@@ -3,6 +3,7 @@
 #include "tool/tool.h"
 
 #include "analysis/recipe.h"
+#include "base/numerics.h"
 #include "frontend/generate.h"
 
 #include <stdio.h>
@@ -122,6 +123,7 @@ static enum cb_status dispatch(int argc, char **argv, struct cb_diag *diag) {
 }
 
 int main(int argc, char **argv) {
+  CB_STANDARD_NUMERICS_OF_ALL;
   struct cb_diag diag = {0};
   const enum cb_status s = dispatch(argc, argv, &diag);
   if (s) cb_say("%s", diag.message);
