@@ -27,6 +27,9 @@
  * device pointers are those of the CUDA run-time API and of the driver API alike. A context works on the CUDA
  * context that is current on the calling thread when it first needs one, or, when there is none or the option
  * "device" is set, on that GPU's primary context (the one that the run-time API uses).
+ *
+ * Set-user-ID. In a process with more rights than whoever started it, no environment variable is believed: libraries
+ * are those that the loader, /usr/local and /usr have, and there is no cache unless the option "cache" names it.
  */
 #ifndef CBGEN_H
 #define CBGEN_H

@@ -3,6 +3,7 @@
  * for the other files. */
 #include "runtime/cache_parts.h"
 
+#include "base/environment.h"
 #include "base/memory.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@ enum cb_status cb_cache_size(int64_t *bytes, const char *text, struct cb_diag *d
 /* A variable that makes no sense is no reason to do without a cache. */
 static enum cb_status choose_limit(struct cb_cache *cache, int64_t limit, struct cb_diag *diag) {
   struct cb_diag why = {0};
-  const char *text = secure_getenv("CBGEN_CACHE_SIZE");
+  const char *text = cb_environment("CBGEN_CACHE_SIZE");
   cache->limit = limit ? limit : CB_CACHE_LIMIT;
   if (limit || !text || !*text || !cb_cache_size(&cache->limit, text, &why)) return CB_OK;
   snprintf(cache->remark, sizeof cache->remark, "CBGEN_CACHE_SIZE is ignored: %.400s", why.message);

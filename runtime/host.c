@@ -7,6 +7,7 @@
 #include "runtime/host.h"
 
 #include "base/embedded.h"
+#include "base/environment.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -120,7 +121,7 @@ static void sweep(const char *parent) {
 }
 
 static enum cb_status make_directory(struct cb_host *host, struct cb_diag *diag) {
-  const char *temporary = getenv("TMPDIR");
+  const char *temporary = cb_environment("TMPDIR");
   if (!temporary || !*temporary) temporary = "/tmp";
   sweep(temporary);
   host->lock = -1;
@@ -303,7 +304,7 @@ static enum cb_status check_sanitizers(const struct cb_host *host, struct cb_dia
 /* Takes the first compiler that compiles the emulator. */
 static enum cb_status find_compiler(struct cb_host *host, struct cb_diag *diag) {
   static const char *const usual[] = {"c++", "g++", "clang++"};
-  const char *wanted = host->options.compiler ? host->options.compiler : getenv("CXX");
+  const char *wanted = host->options.compiler ? host->options.compiler : cb_environment("CXX");
   if (wanted && *wanted) {
     if (!set_compiler(host, wanted)) return cb_fail(diag, CB_ERR_ARGUMENT, "no compiler in '%s'", wanted);
     return compile_emulator(host, diag);
@@ -332,6 +333,9 @@ static enum cb_status write_emulator(const struct cb_host *host, struct cb_diag 
 enum cb_status cb_host_open(struct cb_host **out, const struct cb_host_options *options,
                             struct cb_diag *diag) {
   *out = NULL;
+  if (cb_environment_is_foreign()) /* compilers look for their parts where variables say, PATH among them */
+    return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                   "kernels are not compiled for the host with more rights than the caller's (set-user-ID)");
   struct cb_host *host = cb_calloc(1, sizeof *host);
   if (!host) return cb_fail_memory(diag, "host execution", sizeof *host);
   host->options = *options;
