@@ -5,6 +5,7 @@
 
 #include "base/environment.h"
 #include "base/memory.h"
+#include "base/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -257,11 +258,14 @@ static int create_draft(const struct cb_cache *cache, struct cb_hash key, char n
 static enum cb_cache_outcome store(const struct cb_cache *cache, const struct cb_cache_head *head,
                                    const struct cb_cache_section *sections, struct cb_diag *diag) {
   char draft[CB_CACHE_NAME], name[CB_CACHE_NAME];
+  struct cb_held_signals held;
   const int fd = create_draft(cache, head->key, draft);
   if (fd < 0) return unwritable(cache, errno, diag);
   cb_cache_entry_name(head->key, name);
+  cb_signals_hold(&held); /* a limit on the size of files ends no application */
   int error = write_entry(cache, fd, head, sections);
   if (cache->calls->close(fd) && !error) error = errno; /* network file systems report a full disk here */
+  cb_signals_release(&held);
   if (!error && cache->calls->rename(cache->folder, draft, name)) error = errno;
   if (!error) return CB_CACHE_STORED;
   cache->calls->remove(cache->folder, draft);

@@ -10,6 +10,7 @@
 #include "base/environment.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/signals.h"
 #include "base/text.h"
 #include "runtime/emulation/jobs.h"
 #include "runtime/process.h"
@@ -63,12 +64,13 @@ static void path_in(const struct cb_host *host, const char *name, const char *su
 }
 
 static enum cb_status write_file(const char *path, const char *bytes, size_t length, struct cb_diag *diag) {
+  struct cb_held_signals held;
   FILE *file = fopen(path, "wb");
   if (!file) return cb_fail(diag, CB_ERR_IO, "cannot create '%s': %s", path, strerror(errno));
-  const int written = fwrite(bytes, 1, length, file) == length;
-  if (fclose(file) || !written)
-    return cb_fail(diag, CB_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
-  return CB_OK;
+  cb_signals_hold(&held);
+  const int written = fwrite(bytes, 1, length, file) == length, closed = !fclose(file);
+  cb_signals_release(&held);
+  return written && closed ? CB_OK : cb_fail(diag, CB_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
 }
 
 static enum cb_status write_embedded(const struct cb_host *host, const char *source, const char *name,
@@ -629,7 +631,10 @@ static void lay_out(const struct job_file *file, const struct cb_host_program *p
 static enum cb_status map_job_file(struct job_file *file, const char *path, struct cb_diag *diag) {
   const int descriptor = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (descriptor < 0) return cb_fail(diag, CB_ERR_IO, "cannot create '%s': %s", path, strerror(errno));
+  struct cb_held_signals held;
+  cb_signals_hold(&held);
   const int error = posix_fallocate(descriptor, 0, (off_t)file->length);
+  cb_signals_release(&held);
   if (!error) file->bytes = mmap(NULL, file->length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   close(descriptor);
   if (error || file->bytes == MAP_FAILED) {

@@ -10,6 +10,7 @@ import io
 import logging
 import os
 import pickle
+import stat
 import subprocess
 import sys
 import tempfile
@@ -104,6 +105,30 @@ class Saving(FakeCase):
             for source in (content, bytearray(content), path, io.BytesIO(content)):
                 self.check(cbgen.load(source))
             self.check(pickle.loads(pickle.dumps(cbgen.load(path))))
+
+    def test_what_stands_at_the_path(self):
+        """Permissions and links stay, a pipe is written to, a folder is refused, nothing else appears."""
+        operator = cbgen.compile(PLAIN)
+        with scratch_folder() as folder:
+            place = lambda name: os.path.join(folder, name)
+            with open(place("old"), "w", encoding="ascii") as file:
+                file.write("old")
+            os.chmod(place("old"), 0o640)
+            os.symlink("old", place("link"))
+            os.symlink("new", place("dangling"))
+            os.mkfifo(place("pipe"))
+            os.mkdir(place("folder"))
+            for name in ("link", "dangling"):
+                operator.save(place(name))
+                self.assertTrue(os.path.islink(place(name)))
+            self.assertEqual(stat.S_IMODE(os.stat(place("old")).st_mode), 0o640)
+            for name in ("old", "new"):
+                self.check(cbgen.load(place(name)))
+            with subprocess.Popen(["cat", place("pipe")], stdout=subprocess.PIPE) as reader:
+                operator.save(place("pipe"))
+                self.assertEqual(reader.communicate()[0], bytes(operator))
+            self.refuses(IsADirectoryError, "", operator.save, place("folder"))
+            self.assertEqual(sorted(os.listdir(folder)), ["dangling", "folder", "link", "new", "old", "pipe"])
 
     def test_mutable(self):
         operator = cbgen.load(bytes(cbgen.compile(PLAIN, values="mutable")))
