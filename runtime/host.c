@@ -8,6 +8,7 @@
 
 #include "base/embedded.h"
 #include "base/environment.h"
+#include "base/fork.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/signals.h"
@@ -343,6 +344,7 @@ enum cb_status cb_host_open(struct cb_host **out, const struct cb_host_options *
   host->options = *options;
   host->lock = -1;
   if (host->options.parallel <= 0) host->options.parallel = omp_get_num_procs();
+  if (cb_thread_was_forked()) host->options.parallel = 1; /* see base/fork.h */
   if (host->options.batch <= 0) host->options.batch = 1;
   enum cb_status s = make_directory(host, diag);
   if (!s) s = write_emulator(host, diag);

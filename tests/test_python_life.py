@@ -423,6 +423,25 @@ class Ends(FakeCase):
                "assert (kept @ vector(40) == matrix() @ vector(40)).all()\nprint('fine')"
         self.assertEqual(run(code).stdout, "fine\n")
 
+    def test_multiprocessing_by_fork(self):
+        """Workers generate after their parent did, and compile when it did not open a GPU; what the parent has on a GPU
+        says so in a worker instead of hanging or crashing."""
+        code = "import multiprocessing, sys\nfrom python_support import FAKE, matrix, vector, cbgen\n" \
+               "def text(_): return cbgen.generate(matrix()).source\n" \
+               "def product(_): return bytes(cbgen.compile(matrix()) @ vector(40))\n" \
+               "def parents(_):\n    calls = FAKE.fake_get(b'calls')\n" \
+               "    try:\n        kept @ vector(40)\n    except cbgen.DeviceError as failure:\n" \
+               "        return 'forked' in str(failure) and FAKE.fake_get(b'calls') == calls\n" \
+               "def in_workers(work):\n" \
+               "    with multiprocessing.get_context('fork').Pool(2) as pool:\n" \
+               "        return set(pool.map_async(work, range(4)).get(120))\n" \
+               "assert in_workers(text) == {text(0)} and in_workers(text) == {text(0)}\n" \
+               "found = in_workers(product)\nkept = cbgen.compile(matrix())\n" \
+               "assert found == {bytes(kept @ vector(40))}\n" \
+               "assert in_workers(parents) == {True}\nprint('fine')"
+        result = run(code)
+        self.assertEqual(result.stdout, "fine\n", result.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()
