@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Reading whole files and writing them atomically: see file.h. */
+/* Reading whole files: see file.h. Writing is in outfile.c. */
 #include "base/file.h"
 
 #include "base/memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -66,96 +64,4 @@ void cb_file_unmap(struct cb_mapping *mapping) {
   if (mapping->mapped) munmap((void *)mapping->bytes, mapping->length);
   else cb_free((void *)mapping->bytes);
   *mapping = (struct cb_mapping){0};
-}
-
-struct cb_outfile {
-  int fd;
-  int error;          /* errno of the first failed write */
-  char *path, *draft; /* draft: the temporary file, NULL for standard output and after the rename */
-};
-
-enum cb_status cb_file_create(struct cb_outfile **result, const char *path, struct cb_diag *diag) {
-  *result = NULL;
-  const int standard = !strcmp(path, "-");
-  const size_t length = strlen(path);
-  struct cb_outfile *out = cb_calloc(1, sizeof *out);
-  if (!out) return cb_fail_memory(diag, path, sizeof *out);
-  out->fd = -1;
-  out->path = cb_alloc(length + 1, 1);
-  if (out->path && !standard) out->draft = cb_alloc(length + 16, 1);
-  if (!out->path || (!standard && !out->draft)) {
-    cb_file_abandon(out);
-    return cb_fail_memory(diag, path, length);
-  }
-  memcpy(out->path, path, length + 1);
-  if (standard) {
-    out->fd = STDOUT_FILENO;
-  } else {
-    snprintf(out->draft, length + 16, "%s.tmp-XXXXXX", path);
-    out->fd = mkostemp(out->draft, O_CLOEXEC);
-    if (out->fd < 0) {
-      const int error = errno;
-      cb_free(out->draft);
-      out->draft = NULL;
-      cb_file_abandon(out);
-      return fail_errno(diag, "create", path, error);
-    }
-  }
-  *result = out;
-  return CB_OK;
-}
-
-void cb_file_write(struct cb_outfile *out, const void *bytes, size_t length) {
-  const char *next = bytes;
-  while (length && !out->error) {
-    const ssize_t written = write(out->fd, next, length);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      out->error = errno;
-    } else {
-      next += written;
-      length -= (size_t)written;
-    }
-  }
-}
-
-enum cb_status cb_file_commit(struct cb_outfile *out, struct cb_diag *diag) {
-  if (out->draft) {
-    /* mkostemp makes the file private; an output file has the permissions that any new file would have. */
-    const mode_t mask = umask(0);
-    umask(mask);
-    if (!out->error && fchmod(out->fd, 0666 & ~mask)) out->error = errno;
-    if (!out->error && fsync(out->fd)) out->error = errno;
-    if (close(out->fd) && !out->error) out->error = errno;
-    out->fd = -1;
-    if (!out->error && rename(out->draft, out->path)) out->error = errno;
-    if (!out->error) {
-      cb_free(out->draft);
-      out->draft = NULL;
-    }
-  }
-  return out->error ? fail_errno(diag, "write", out->path, out->error) : CB_OK;
-}
-
-void cb_file_abandon(struct cb_outfile *out) {
-  if (!out) return;
-  if (out->draft) {
-    if (out->fd >= 0) close(out->fd);
-    unlink(out->draft);
-  }
-  cb_free(out->draft);
-  cb_free(out->path);
-  cb_free(out);
-}
-
-const char *cb_file_draft(const struct cb_outfile *out) { return out->draft; }
-
-enum cb_status cb_file_put(const char *path, const void *bytes, size_t length, struct cb_diag *diag) {
-  struct cb_outfile *out;
-  enum cb_status s = cb_file_create(&out, path, diag);
-  if (s) return s;
-  cb_file_write(out, bytes, length);
-  s = cb_file_commit(out, diag);
-  cb_file_abandon(out);
-  return s;
 }

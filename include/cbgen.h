@@ -27,6 +27,15 @@
  * device pointers are those of the CUDA run-time API and of the driver API alike. A context works on the CUDA
  * context that is current on the calling thread when it first needs one, or, when there is none or the option
  * "device" is set, on that GPU's primary context (the one that the run-time API uses).
+ *
+ * Fork. A forked child may use the library, but not while another thread of its parent was inside one of its calls. The
+ * thread that forked works without OpenMP's other threads there, which are its parent's; threads that it starts have
+ * their own. CUDA works on one side of a fork only: in a child, a context, operator or kernel of the parent tells what
+ * it told there, can be freed, and refuses what needs the GPU (CBGEN_ERROR_DEVICE) without a call to the driver. A child
+ * may open the GPU itself when the parent had not. This needs the library to be loaded before the fork.
+ *
+ * Set-user-ID. In a process with more rights than whoever started it, no environment variable is believed: libraries
+ * are those that the loader, /usr/local and /usr have, and there is no cache unless the option "cache" names it.
  */
 #ifndef CBGEN_H
 #define CBGEN_H

@@ -4,6 +4,7 @@
 
 #include "analysis/recipe.h"
 #include "base/clock.h"
+#include "base/fork.h"
 #include "base/memory.h"
 #include "runtime/compile.h"
 
@@ -277,6 +278,7 @@ cbgen_status cbgen_compile(cbgen_context *context, const cbgen_csr *matrix, cons
     return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "no place for the operator was given");
   struct cb_work *work = cb_calloc(1, sizeof *work);
   if (!work) return (cbgen_status)cb_fail_memory(&context->diag, "a compilation", sizeof *work);
+  const int threads = cb_threads_begin();
   work->context = context;
   work->diag = &context->diag;
   enum cb_status s = prepare(work, matrix, request);
@@ -291,5 +293,6 @@ cbgen_status cbgen_compile(cbgen_context *context, const cbgen_csr *matrix, cons
   }
   release(work);
   cb_free(work);
+  cb_threads_end(threads);
   return (cbgen_status)s;
 }

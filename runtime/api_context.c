@@ -69,6 +69,8 @@ const char *cbgen_message(const cbgen_context *context) {
 enum cb_status cb_context_session(struct cbgen_context *context, struct cb_session **session) {
   enum cb_status s = CB_OK;
   if (!context->session) s = cb_session_open(&context->session, context->device, &context->diag);
+  else if (!cb_device_is_own(context->session->device))
+    s = cb_device_enter(context->session->device, &context->diag); /* which says why it cannot */
   *session = context->session;
   return s;
 }

@@ -4,6 +4,7 @@
 
 #include "analysis/blob.h"
 #include "analysis/plan.h"
+#include "base/fork.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -60,7 +61,9 @@ cbgen_status cbgen_generate(cbgen_context *context, const cbgen_csr *matrix, cbg
     return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "no place for the kernel was given");
   cbgen_kernel *kernel = cb_calloc(1, sizeof *kernel);
   if (!kernel) return (cbgen_status)cb_fail_memory(&context->diag, "kernel", sizeof *kernel);
+  const int threads = cb_threads_begin();
   const enum cb_status s = generate(context, matrix, kernel, &context->diag);
+  cb_threads_end(threads);
   if (s)
     cbgen_kernel_free(kernel);
   else

@@ -4,6 +4,7 @@
 #include "runtime/api.h"
 
 #include "base/clock.h"
+#include "base/fork.h"
 #include "base/memory.h"
 #include "runtime/values.h"
 
@@ -299,6 +300,8 @@ cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_update *update)
   if (!op) return CBGEN_ERROR_ARGUMENT;
   diag.message[0] = 0;
   enum cb_status s = cb_take_struct(&taken, sizeof taken, sizeof taken, update, "cbgen_update", &diag);
+  const int threads = cb_threads_begin();
   if (!s) s = renew(op->shared, &taken, &diag);
+  cb_threads_end(threads);
   return cb_operator_report(op, s, &diag);
 }

@@ -16,6 +16,7 @@
 #include "runtime/api.h"
 
 #include "base/clock.h"
+#include "base/fork.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "runtime/cubin.h"
@@ -151,6 +152,7 @@ cbgen_status cbgen_operator_save(cbgen_operator *op, void *bytes, size_t capacit
   struct plan_of_block plan;
   struct cb_diag diag = {0};
   if (!op) return CBGEN_ERROR_ARGUMENT;
+  const int threads = cb_threads_begin();
   enum cb_status s = plan_block(&plan, op, &diag);
   if (!s && !length) s = cb_fail(&diag, CB_ERR_ARGUMENT, "no place for the length was given");
   if (!s) *length = plan.head.length;
@@ -160,6 +162,7 @@ cbgen_status cbgen_operator_save(cbgen_operator *op, void *bytes, size_t capacit
   if (!s && bytes) s = write_block(&plan, op, bytes, &diag);
   cb_text_release(&plan.numbers);
   cb_free(plan.arrays);
+  cb_threads_end(threads);
   return cb_operator_report(op, s, &diag);
 }
 
@@ -290,6 +293,7 @@ cbgen_status cbgen_operator_load(cbgen_context *context, const void *bytes, size
   if (!context) return CBGEN_ERROR_ARGUMENT;
   if (!op)
     return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "no place for the operator was given");
+  const int threads = cb_threads_begin();
   enum cb_status s = open_block(&block, bytes, length, &context->diag);
   info.lookup_seconds = cb_seconds() - start;
   if (!s) s = load_block(&block, context, &info, op);
@@ -297,5 +301,6 @@ cbgen_status cbgen_operator_load(cbgen_context *context, const void *bytes, size
   cb_image_release(&block.image);
   cb_compiled_release(&block.compiled);
   cb_free(block.copy);
+  cb_threads_end(threads);
   return (cbgen_status)s;
 }

@@ -3,7 +3,9 @@
  * for the other files. */
 #include "runtime/cache_parts.h"
 
+#include "base/environment.h"
 #include "base/memory.h"
+#include "base/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +36,7 @@ enum cb_status cb_cache_size(int64_t *bytes, const char *text, struct cb_diag *d
 /* A variable that makes no sense is no reason to do without a cache. */
 static enum cb_status choose_limit(struct cb_cache *cache, int64_t limit, struct cb_diag *diag) {
   struct cb_diag why = {0};
-  const char *text = secure_getenv("CBGEN_CACHE_SIZE");
+  const char *text = cb_environment("CBGEN_CACHE_SIZE");
   cache->limit = limit ? limit : CB_CACHE_LIMIT;
   if (limit || !text || !*text || !cb_cache_size(&cache->limit, text, &why)) return CB_OK;
   snprintf(cache->remark, sizeof cache->remark, "CBGEN_CACHE_SIZE is ignored: %.400s", why.message);
@@ -256,11 +258,14 @@ static int create_draft(const struct cb_cache *cache, struct cb_hash key, char n
 static enum cb_cache_outcome store(const struct cb_cache *cache, const struct cb_cache_head *head,
                                    const struct cb_cache_section *sections, struct cb_diag *diag) {
   char draft[CB_CACHE_NAME], name[CB_CACHE_NAME];
+  struct cb_held_signals held;
   const int fd = create_draft(cache, head->key, draft);
   if (fd < 0) return unwritable(cache, errno, diag);
   cb_cache_entry_name(head->key, name);
+  cb_signals_hold(&held); /* a limit on the size of files ends no application */
   int error = write_entry(cache, fd, head, sections);
   if (cache->calls->close(fd) && !error) error = errno; /* network file systems report a full disk here */
+  cb_signals_release(&held);
   if (!error && cache->calls->rename(cache->folder, draft, name)) error = errno;
   if (!error) return CB_CACHE_STORED;
   cache->calls->remove(cache->folder, draft);

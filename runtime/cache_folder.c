@@ -2,6 +2,7 @@
 /* The cache's directory: where it is, whether it may be trusted, what lies in it, and eviction. */
 #include "runtime/cache_parts.h"
 
+#include "base/environment.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -18,15 +19,14 @@
 
 /* ---- the directory */
 
-/* A variable that counts when it is set and not empty. A set-user-ID program's environment is its caller's to
- * choose, so it is not looked at. */
+/* A variable that counts when it is set and not empty. */
 static const char *variable(const char *name) {
-  const char *value = secure_getenv(name);
+  const char *value = cb_environment(name);
   return value && *value ? value : NULL;
 }
 
 static void choose_directory(struct cb_text *path, const char *given) {
-  const char *own = given ? given : secure_getenv("CBGEN_CACHE_DIR"), *shared = variable("XDG_CACHE_HOME");
+  const char *own = given ? given : cb_environment("CBGEN_CACHE_DIR"), *shared = variable("XDG_CACHE_HOME");
   if (own)
     cb_text_add_string(path, own);
   else if (shared && *shared == '/') /* the XDG specification: relative ones are ignored */
@@ -104,13 +104,16 @@ enum cb_status cb_cache_folder_open(struct cb_cache *cache, const struct cb_cach
                                     struct cb_diag *diag) {
   struct cb_text path = {0};
   choose_directory(&path, options->directory);
-  const int known = options->directory || path.length || secure_getenv("CBGEN_CACHE_DIR");
+  const int known = options->directory || path.length || cb_environment("CBGEN_CACHE_DIR");
   const int failed = path.failed;
   cache->directory = path.length ? cb_text_detach(&path) : NULL;
   cb_text_release(&path);
   if (failed) return unusable(cache, CB_ERR_MEMORY, diag, "out of memory");
   if (!known)
-    return unusable(cache, CB_ERR_IO, diag, "none of CBGEN_CACHE_DIR, XDG_CACHE_HOME and HOME is set");
+    return unusable(cache, CB_ERR_IO, diag,
+                    cb_environment_is_foreign()
+                        ? "a process with more rights than its caller's believes no variable: only the option 'cache' names it"
+                        : "none of CBGEN_CACHE_DIR, XDG_CACHE_HOME and HOME is set");
   if (!cache->directory) {
     cache->state = CB_CACHE_OFF;
     snprintf(cache->remark, sizeof cache->remark, "switched off: the name of its directory is empty");

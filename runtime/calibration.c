@@ -2,6 +2,7 @@
 /* The files of calibrations: see calibration.h. */
 #include "runtime/calibration.h"
 
+#include "base/environment.h"
 #include "base/file.h"
 
 #include <ctype.h>
@@ -53,8 +54,8 @@ static void add_name(char *name, size_t size, const char *model) {
 }
 
 enum cb_status cb_calibration_path(char path[CB_CALIBRATION_PATH], const char *model, struct cb_diag *diag) {
-  const char *own = secure_getenv("CBGEN_CALIBRATION"), *shared = secure_getenv("XDG_CONFIG_HOME"),
-             *home = secure_getenv("HOME");
+  const char *own = cb_environment("CBGEN_CALIBRATION"), *shared = cb_environment("XDG_CONFIG_HOME"),
+             *home = cb_environment("HOME");
   char name[80];
   int length;
   add_name(name, sizeof name, model);

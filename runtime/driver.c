@@ -2,6 +2,7 @@
 /* The CUDA driver: see driver.h. One table of names, the error messages, a device, and its memory. */
 #include "runtime/driver.h"
 
+#include "base/fork.h"
 #include "base/memory.h"
 #include "runtime/staging.h"
 #include "runtime/calibration.h"
@@ -117,7 +118,10 @@ enum cb_status cb_driver_check(const struct cb_driver *driver, cb_cu_result resu
 /* ---- opening */
 
 static enum cb_status start(struct cb_driver *driver, struct cb_diag *diag) {
-  enum cb_status s = cb_driver_check(driver, driver->call.init(0), diag, "start the CUDA driver");
+  enum cb_status s =
+      cb_driver_check(driver, driver->call.init(0), diag,
+                      cb_forks() ? "start the CUDA driver in a forked process, whose parent must not have used it"
+                                 : "start the CUDA driver");
   if (!s)
     s = cb_driver_check(driver, driver->call.version(&driver->version), diag, "ask the driver's version");
   if (!s) s = cb_driver_check(driver, driver->call.device_count(&driver->devices), diag, "count the GPUs");
@@ -227,6 +231,7 @@ static enum cb_status open_device(struct cb_device **out, const struct cb_driver
   if (!device) return cb_fail_memory(diag, "a device", sizeof *device);
   device->driver = driver;
   device->ordinal = ordinal;
+  device->forks = cb_forks();
   enum cb_status s = cb_driver_check(driver, driver->call.device_get(&device->handle, ordinal), diag,
                                      "find GPU %d", ordinal);
   if (!s) s = describe(device, diag);
@@ -269,11 +274,20 @@ enum cb_status cb_device_open_current(struct cb_device **out, const struct cb_dr
 
 void cb_device_close(struct cb_device *device) {
   if (!device) return;
-  if (device->context && !device->borrowed) device->driver->call.primary_release(device->handle);
+  if (device->context && !device->borrowed && cb_device_is_own(device)) device->driver->call.primary_release(device->handle);
   cb_free(device);
 }
 
+int cb_device_is_own(const struct cb_device *device) {
+  return device->forks == cb_forks();
+}
+
 enum cb_status cb_device_enter(const struct cb_device *device, struct cb_diag *diag) {
+  if (!cb_device_is_own(device))
+    return cb_fail(diag, CB_ERR_DEVICE,
+                   "GPU %d was opened before this process was forked, and CUDA works in the parent only; open it after "
+                   "the fork, or start the process anew (spawn)",
+                   device->ordinal);
   return cb_driver_check(device->driver, device->driver->call.context_push(device->context), diag,
                          "make the context of GPU %d current", device->ordinal);
 }
@@ -285,7 +299,7 @@ void cb_device_leave(const struct cb_device *device) {
 
 int cb_device_is_current(const struct cb_device *device) {
   struct CUctx_st *context = NULL;
-  return device->driver->call.context_current(&context) == CB_CU_SUCCESS && context == device->context;
+  return cb_device_is_own(device) && device->driver->call.context_current(&context) == CB_CU_SUCCESS && context == device->context;
 }
 
 /* ---- memory */

@@ -173,6 +173,7 @@ struct cb_device {
   int ordinal, handle;
   int borrowed; /* the context is the caller's; else the primary one (the run-time API's), retained */
   struct CUctx_st *context;
+  unsigned forks;           /* cb_forks of the process that opened it: it is of no use in another */
   struct cb_target target;  /* its figures are those of the GPU's calibration (calibration.h), if there is one */
   struct cb_target shipped; /* the same with the table's figures */
   char remark[400];         /* on the calibration, for logs: which was read, or why one was not; "" without one */
@@ -191,7 +192,11 @@ enum cb_status cb_device_open_current(struct cb_device **device, const struct cb
                                       struct cb_diag *diag);
 void cb_device_close(struct cb_device *device); /* NULL is accepted */
 
-/* Pushes the device's context on the calling thread's stack; every enter that succeeded needs its leave. */
+/* Whether this process opened it, and not the one that it was forked from. If not, no call below reaches the driver. */
+int cb_device_is_own(const struct cb_device *device);
+
+/* Pushes the device's context on the calling thread's stack; every enter that succeeded needs its leave. CB_ERR_DEVICE
+ * in a forked process. */
 enum cb_status cb_device_enter(const struct cb_device *device, struct cb_diag *diag);
 void cb_device_leave(const struct cb_device *device);
 int cb_device_is_current(const struct cb_device *device); /* on the calling thread */

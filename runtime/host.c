@@ -7,8 +7,11 @@
 #include "runtime/host.h"
 
 #include "base/embedded.h"
+#include "base/environment.h"
+#include "base/fork.h"
 #include "base/hash.h"
 #include "base/memory.h"
+#include "base/signals.h"
 #include "base/text.h"
 #include "runtime/emulation/jobs.h"
 #include "runtime/process.h"
@@ -62,12 +65,13 @@ static void path_in(const struct cb_host *host, const char *name, const char *su
 }
 
 static enum cb_status write_file(const char *path, const char *bytes, size_t length, struct cb_diag *diag) {
+  struct cb_held_signals held;
   FILE *file = fopen(path, "wb");
   if (!file) return cb_fail(diag, CB_ERR_IO, "cannot create '%s': %s", path, strerror(errno));
-  const int written = fwrite(bytes, 1, length, file) == length;
-  if (fclose(file) || !written)
-    return cb_fail(diag, CB_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
-  return CB_OK;
+  cb_signals_hold(&held);
+  const int written = fwrite(bytes, 1, length, file) == length, closed = !fclose(file);
+  cb_signals_release(&held);
+  return written && closed ? CB_OK : cb_fail(diag, CB_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
 }
 
 static enum cb_status write_embedded(const struct cb_host *host, const char *source, const char *name,
@@ -120,7 +124,7 @@ static void sweep(const char *parent) {
 }
 
 static enum cb_status make_directory(struct cb_host *host, struct cb_diag *diag) {
-  const char *temporary = getenv("TMPDIR");
+  const char *temporary = cb_environment("TMPDIR");
   if (!temporary || !*temporary) temporary = "/tmp";
   sweep(temporary);
   host->lock = -1;
@@ -303,7 +307,7 @@ static enum cb_status check_sanitizers(const struct cb_host *host, struct cb_dia
 /* Takes the first compiler that compiles the emulator. */
 static enum cb_status find_compiler(struct cb_host *host, struct cb_diag *diag) {
   static const char *const usual[] = {"c++", "g++", "clang++"};
-  const char *wanted = host->options.compiler ? host->options.compiler : getenv("CXX");
+  const char *wanted = host->options.compiler ? host->options.compiler : cb_environment("CXX");
   if (wanted && *wanted) {
     if (!set_compiler(host, wanted)) return cb_fail(diag, CB_ERR_ARGUMENT, "no compiler in '%s'", wanted);
     return compile_emulator(host, diag);
@@ -332,11 +336,15 @@ static enum cb_status write_emulator(const struct cb_host *host, struct cb_diag 
 enum cb_status cb_host_open(struct cb_host **out, const struct cb_host_options *options,
                             struct cb_diag *diag) {
   *out = NULL;
+  if (cb_environment_is_foreign()) /* compilers look for their parts where variables say, PATH among them */
+    return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                   "kernels are not compiled for the host with more rights than the caller's (set-user-ID)");
   struct cb_host *host = cb_calloc(1, sizeof *host);
   if (!host) return cb_fail_memory(diag, "host execution", sizeof *host);
   host->options = *options;
   host->lock = -1;
   if (host->options.parallel <= 0) host->options.parallel = omp_get_num_procs();
+  if (cb_thread_was_forked()) host->options.parallel = 1; /* see base/fork.h */
   if (host->options.batch <= 0) host->options.batch = 1;
   enum cb_status s = make_directory(host, diag);
   if (!s) s = write_emulator(host, diag);
@@ -625,7 +633,10 @@ static void lay_out(const struct job_file *file, const struct cb_host_program *p
 static enum cb_status map_job_file(struct job_file *file, const char *path, struct cb_diag *diag) {
   const int descriptor = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (descriptor < 0) return cb_fail(diag, CB_ERR_IO, "cannot create '%s': %s", path, strerror(errno));
+  struct cb_held_signals held;
+  cb_signals_hold(&held);
   const int error = posix_fallocate(descriptor, 0, (off_t)file->length);
+  cb_signals_release(&held);
   if (!error) file->bytes = mmap(NULL, file->length, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   close(descriptor);
   if (error || file->bytes == MAP_FAILED) {

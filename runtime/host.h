@@ -32,7 +32,8 @@ void cb_host_options_default(struct cb_host_options *options);
 
 struct cb_host;
 
-/* CB_ERR_MISSING when there is no C++ compiler (or no sanitizer runtime for it). */
+/* CB_ERR_MISSING when there is no C++ compiler (or no sanitizer runtime for it). CB_ERR_UNSUPPORTED in a process with
+ * more rights than its caller's (base/environment.h). */
 enum cb_status cb_host_open(struct cb_host **host, const struct cb_host_options *options,
                             struct cb_diag *diag);
 void cb_host_close(struct cb_host *host); /* removes the work directory; NULL is accepted */

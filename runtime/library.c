@@ -2,10 +2,11 @@
 /* Opening shared libraries: see library.h. `find` walks the places in order; `try_file` does one. */
 #include "runtime/library.h"
 
+#include "base/environment.h"
+
 #include <dlfcn.h>
 #include <glob.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -49,7 +50,7 @@ static int try_named(struct hunt *hunt, const char *path) {
 }
 
 static int try_toolkits(struct hunt *hunt) {
-  const char *const roots[] = {getenv("CUDA_HOME"), getenv("CUDA_PATH"), "/usr/local/cuda"};
+  const char *const roots[] = {cb_environment("CUDA_HOME"), cb_environment("CUDA_PATH"), "/usr/local/cuda"};
   static const char *const folders[] = {"lib64", "lib"};
   char directory[400];
   for (size_t root = 0; root < sizeof roots / sizeof *roots; root++)
@@ -75,9 +76,9 @@ static int try_wheels(struct hunt *hunt) {
   const struct {
     const char *root, *packages;
   } sites[] = {
-      {getenv("VIRTUAL_ENV"), "lib/python3*/site-packages"},
-      {getenv("CONDA_PREFIX"), "lib/python3*/site-packages"},
-      {getenv("HOME"), ".local/lib/python3*/site-packages"},
+      {cb_environment("VIRTUAL_ENV"), "lib/python3*/site-packages"},
+      {cb_environment("CONDA_PREFIX"), "lib/python3*/site-packages"},
+      {cb_environment("HOME"), ".local/lib/python3*/site-packages"},
       {"/usr/local", "lib/python3*/*-packages"},
       {"/usr", "lib/python3*/*-packages"},
   };
@@ -130,7 +131,7 @@ enum cb_status cb_library_open(struct cb_library *library, const struct cb_libra
   const char *named = path, *namer = "the caller";
   *library = (struct cb_library){0};
   if (!named && search->variable) {
-    named = getenv(search->variable);
+    named = cb_environment(search->variable);
     namer = search->variable;
     if (named && !*named) named = NULL;
   }

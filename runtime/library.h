@@ -8,6 +8,9 @@
  *   CUDA     lib64 and lib of $CUDA_HOME, $CUDA_PATH, /usr/local/cuda
  *   wheels   nvidia/DIRECTORY/lib in Python's package directories ($VIRTUAL_ENV, $CONDA_PREFIX, ~/.local,
  *            /usr/local, /usr)
+ *
+ * With more rights than its caller's a process believes no variable (base/environment.h), so that only what the loader
+ * finds, /usr/local and /usr are left.
  */
 #ifndef CBGEN_RUNTIME_LIBRARY_H
 #define CBGEN_RUNTIME_LIBRARY_H

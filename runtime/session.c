@@ -21,7 +21,8 @@ static void close_session(struct cb_session *session, int is_there);
 
 /* Whether both are on one CUDA context, or the other's had the address of this one. */
 static int is_same_place(const struct cb_session *session, const struct cb_session *other) {
-  return session && other && session->device->context == other->device->context &&
+  return session && other && cb_device_is_own(session->device) &&
+         session->device->context == other->device->context &&
          !strcmp(session->driver->library.path, other->driver->library.path);
 }
 
@@ -50,7 +51,7 @@ static int keep(struct cb_session *session) {
       place = -1;
       break;
     }
-    if (!kept.sessions[i]) place = i;
+    if (!kept.sessions[i] || !cb_device_is_own(kept.sessions[i]->device)) place = i;
   }
   if (place >= 0) kept.sessions[place] = session;
   pthread_mutex_unlock(&kept.lock);
@@ -128,7 +129,7 @@ void cb_session_release(struct cb_session *session) {
   if (!session || atomic_fetch_sub(&session->holders, 1) != 1) return;
   cb_nvrtc_close(session->nvrtc); /* quickly opened again, and perhaps another one by then */
   session->nvrtc = NULL;
-  if (!session->context_id || cb_staging_was_refused(session->device->staging) || !keep(session))
+  if (!session->context_id || !cb_device_is_own(session->device) || cb_staging_was_refused(session->device->staging) || !keep(session))
     close_session(session, 1);
 }
 

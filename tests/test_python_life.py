@@ -10,6 +10,7 @@ import io
 import logging
 import os
 import pickle
+import stat
 import subprocess
 import sys
 import tempfile
@@ -104,6 +105,30 @@ class Saving(FakeCase):
             for source in (content, bytearray(content), path, io.BytesIO(content)):
                 self.check(cbgen.load(source))
             self.check(pickle.loads(pickle.dumps(cbgen.load(path))))
+
+    def test_what_stands_at_the_path(self):
+        """Permissions and links stay, a pipe is written to, a folder is refused, nothing else appears."""
+        operator = cbgen.compile(PLAIN)
+        with scratch_folder() as folder:
+            place = lambda name: os.path.join(folder, name)
+            with open(place("old"), "w", encoding="ascii") as file:
+                file.write("old")
+            os.chmod(place("old"), 0o640)
+            os.symlink("old", place("link"))
+            os.symlink("new", place("dangling"))
+            os.mkfifo(place("pipe"))
+            os.mkdir(place("folder"))
+            for name in ("link", "dangling"):
+                operator.save(place(name))
+                self.assertTrue(os.path.islink(place(name)))
+            self.assertEqual(stat.S_IMODE(os.stat(place("old")).st_mode), 0o640)
+            for name in ("old", "new"):
+                self.check(cbgen.load(place(name)))
+            with subprocess.Popen(["cat", place("pipe")], stdout=subprocess.PIPE) as reader:
+                operator.save(place("pipe"))
+                self.assertEqual(reader.communicate()[0], bytes(operator))
+            self.refuses(IsADirectoryError, "", operator.save, place("folder"))
+            self.assertEqual(sorted(os.listdir(folder)), ["dangling", "folder", "link", "new", "old", "pipe"])
 
     def test_mutable(self):
         operator = cbgen.load(bytes(cbgen.compile(PLAIN, values="mutable")))
@@ -397,6 +422,25 @@ class Ends(FakeCase):
                "assert os.wait()[1] == 0\n" \
                "assert (kept @ vector(40) == matrix() @ vector(40)).all()\nprint('fine')"
         self.assertEqual(run(code).stdout, "fine\n")
+
+    def test_multiprocessing_by_fork(self):
+        """Workers generate after their parent did, and compile when it did not open a GPU; what the parent has on a GPU
+        says so in a worker instead of hanging or crashing."""
+        code = "import multiprocessing, sys\nfrom python_support import FAKE, matrix, vector, cbgen\n" \
+               "def text(_): return cbgen.generate(matrix()).source\n" \
+               "def product(_): return bytes(cbgen.compile(matrix()) @ vector(40))\n" \
+               "def parents(_):\n    calls = FAKE.fake_get(b'calls')\n" \
+               "    try:\n        kept @ vector(40)\n    except cbgen.DeviceError as failure:\n" \
+               "        return 'forked' in str(failure) and FAKE.fake_get(b'calls') == calls\n" \
+               "def in_workers(work):\n" \
+               "    with multiprocessing.get_context('fork').Pool(2) as pool:\n" \
+               "        return set(pool.map_async(work, range(4)).get(120))\n" \
+               "assert in_workers(text) == {text(0)} and in_workers(text) == {text(0)}\n" \
+               "found = in_workers(product)\nkept = cbgen.compile(matrix())\n" \
+               "assert found == {bytes(kept @ vector(40))}\n" \
+               "assert in_workers(parents) == {True}\nprint('fine')"
+        result = run(code)
+        self.assertEqual(result.stdout, "fine\n", result.stderr)
 
 
 if __name__ == "__main__":

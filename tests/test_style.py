@@ -100,6 +100,16 @@ def check_no_printing():
                 problem(f"{path}:{number}", f"'{match[1]}' in the library")
 
 
+def check_environment():
+    """A set-user-ID program must not believe its environment, so all of it is read in one place."""
+    for path in files(*FOLDERS):
+        if not path.endswith((".c", ".h")) or path.startswith("runtime/emulation/") or path == "base/environment.c":
+            continue
+        for number, line in enumerate(lines_of(path), 1):
+            if re.search(r"\b(secure_)?getenv\s*\(", line):
+                problem(f"{path}:{number}", "variables are read by cb_environment (base/environment.h)")
+
+
 def verbs_of(overview):
     return re.findall(r"^  ([a-z]+) ", overview.split("\n\n  help", 1)[0], re.M)
 
@@ -167,6 +177,7 @@ check_includes()
 check_first_lines()
 check_lengths()
 check_no_printing()
+check_environment()
 check_help(VERBS)
 check_manual(VERBS)
 check_readme(VERBS)

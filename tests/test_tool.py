@@ -71,7 +71,7 @@ class Messages(Case):
             ("type", SMALL, "-o", "x", "--type=f99"),
             ("th1", SMALL, "-o", "x", "--th1=many"),
             ("'--name='", SMALL, "-o", "x", "--name="),
-            ("standard output takes one", SMALL, "-o", "-", "--emit=cu,plan"),
+            ("'-' takes one of the things", SMALL, "-o", "-", "--emit=cu,plan"),
             ("'--output' means nothing to 'analyze'", "analyze", SMALL, "--output=x"),
             ("no help on 'everything'", "help", "everything"),
             ("did you mean 'verify'", "verfy"),
@@ -184,6 +184,77 @@ class Whole(Case):
         os.mkdir(self.path("k.cu"))  # cannot be replaced by a file
         self.check(4, "k.cu", SMALL, "--embed=never", "-o", self.path("k.cu"))
         self.assertEqual([name for name in self.files() if ".tmp-" in name], [])
+
+    def test_folder_in_the_way_of_the_text(self):
+        """The text cannot be written, so its data are not left behind either, nor is the old data file replaced."""
+        os.mkdir(self.path("DIR.cu"))
+        self.check(4, "it is a directory", SMALL, "--embed=never", "-o", self.path("DIR.cu"))
+        self.assertEqual(self.files(), ["DIR.cu"])
+        os.mkdir(self.path("k.plan"))
+        with open(self.path("k.cbd"), "w") as file:
+            file.write("old\n")
+        self.check(4, "it is a directory", SMALL, "--emit=cu,data,plan", "-o", self.path("k"))
+        self.assertEqual(self.files(), ["DIR.cu", "k.cbd", "k.plan"])
+        with open(self.path("k.cbd")) as file:
+            self.assertEqual(file.read(), "old\n")
+
+    def test_input_is_never_the_output(self):
+        """By its own name, another of its names, a link, and as the data file beside the text."""
+        for name in ("k.mtx.gz", "hard", "soft", "k.cbd"):
+            shutil.copy(SMALL, self.path("k.mtx.gz"))
+            if name != "k.mtx.gz":
+                (os.symlink if name == "soft" else os.link)(self.path("k.mtx.gz"), self.path(name))
+            output = self.path("k.cu" if name == "k.cbd" else name)
+            self.check(2, "is the input", self.path("k.mtx.gz"), "--embed=never", "-o", output)
+            with open(SMALL, "rb") as before, open(self.path("k.mtx.gz"), "rb") as after:
+                self.assertEqual(before.read(), after.read(), name)
+            self.assertFalse(os.path.exists(self.path("k.cu")))
+            os.remove(self.path("k.mtx.gz"))
+
+    def test_outputs_that_are_one_file(self):
+        os.symlink("k.cu", self.path("k.cbd"))
+        self.check(2, "are one file", SMALL, "--embed=never", "-o", self.path("k.cu"))
+        self.assertEqual(self.files(), ["k.cbd"])
+
+    def test_permissions_and_links_stay(self):
+        self.check(0, "", SMALL, "-o", self.path("k.cu"))
+        for mode in (0o644, 0o600, 0o664):
+            os.chmod(self.path("k.cu"), mode)
+            if not os.path.lexists(self.path("link.cu")):
+                os.symlink("k.cu", self.path("link.cu"))
+            self.check(0, "", SMALL, "-o", self.path("link.cu"))
+            self.assertTrue(os.path.islink(self.path("link.cu")))
+            self.assertEqual(os.stat(self.path("k.cu")).st_mode & 0o7777, mode)
+
+    def test_device_and_pipe(self):
+        """Written to, and still there; the data have no place then, and no file appears beside the pipe."""
+        text = self.check(0, "", SMALL, "-o", "-", "--embed=never", "--quiet").stdout
+        os.mkfifo(self.path("pipe"))
+        with subprocess.Popen(["cat", self.path("pipe")], stdout=subprocess.PIPE, text=True) as reader:
+            self.check(0, "data do not stand in it", SMALL, "-o", self.path("pipe"), "--embed=never")
+            self.assertEqual(reader.communicate()[0], text)
+        self.assertEqual(self.files(), ["pipe"])
+        self.check(4, "No space left", SMALL, "-o", "/dev/full")
+        self.check(2, "takes one of the things", SMALL, "-o", self.path("pipe"), "--emit=cu,plan")
+        result = cbgen(SMALL, "-o", "/dev/stdout", "--embed=never", "--quiet")
+        self.assertEqual((result.returncode, result.stdout), (0, text))
+
+    def test_limit_on_the_size_of_files(self):
+        """It raises a signal, which would end the tool; the message is another."""
+        self.check(4, "File too large", SMALL, "-o", self.path("k.cu"),
+                   preexec_fn=lambda: (signal.signal(signal.SIGXFSZ, signal.SIG_DFL),
+                                       resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))))
+        self.assertEqual(self.files(), [])
+
+    def test_interrupt_while_a_pipe_has_no_reader(self):
+        os.mkfifo(self.path("pipe"))
+        with subprocess.Popen([TOOL, SMALL, "-o", self.path("pipe")], stderr=subprocess.PIPE) as child:
+            try:
+                child.wait(1.5)
+                self.fail("the tool did not wait for a reader")
+            except subprocess.TimeoutExpired:
+                child.send_signal(signal.SIGINT)
+            self.assertEqual(child.wait(60), -signal.SIGINT)
 
     def test_interrupt(self):
         """SIGINT while a temporary file exists removes it and kills the tool; looked for until it was hit."""

@@ -5,6 +5,7 @@
  * is what -o names; several share -o's stem. All appear together, the text last. */
 #include "tool/job.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -41,16 +42,19 @@ static int one_bit(unsigned bits) {
 static enum cb_status check_call(const struct cb_call *call, struct cb_diag *diag) {
   if (!call->output && call->emit != CB_EMIT_PLAN)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'generate' needs '-o FILE' ('-o -' for standard output)");
-  if (call->output && !strcmp(call->output, "-") && call->emit && !one_bit(call->emit))
-    return cb_fail(diag, CB_ERR_ARGUMENT, "standard output takes one of the things that '--emit' names");
-  return CB_OK;
+  if (call->output && cb_file_is_stream(call->output) && call->emit && !one_bit(call->emit))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' takes one of the things that '--emit' names: it is no regular file",
+                   call->output);
+  /* what has the stem of the name only is looked at when it is written */
+  const int is_written = call->output && (!call->emit || one_bit(call->emit));
+  return is_written ? cb_outputs_try(call->output, call->file, diag) : CB_OK;
 }
 
 static void name_path(struct cb_text *path, const struct cb_call *call, unsigned emit, int product) {
   const char *output = call->output ? call->output : "-";
   size_t stem = strlen(output);
   const int is_named = one_bit(emit) || (!call->emit && product == CU);
-  if (is_named || !strcmp(output, "-")) {
+  if (is_named) {
     cb_text_add_string(path, output);
     return;
   }
@@ -90,10 +94,10 @@ static enum cb_status make(struct products *products, struct cb_job *job, const 
 /* Without --emit the data are written when the text needs them. */
 static void decide_data(struct products *products, const struct cb_job *job, const struct cb_call *call) {
   if (call->emit || cb_source_embeds(&job->blob, call->embed)) return;
-  if (strcmp(call->output, "-"))
+  if (!cb_file_is_stream(call->output))
     products->emit |= CB_EMIT_DATA;
   else if (!call->quiet)
-    cb_say("the text's data do not stand in it and are not written with '-o -': see '--embed'");
+    cb_say("the text's data do not stand in it and are not written with '-o %s': see '--embed'", call->output);
 }
 
 static enum cb_status write_all(struct products *products, const struct cb_job *job,
@@ -108,7 +112,7 @@ static enum cb_status write_all(struct products *products, const struct cb_job *
       [PLAN] = {products->plan.bytes, products->plan.length},
       [CU] = {job->source.text, (size_t)job->source.length},
   };
-  struct cb_outputs outputs = {0};
+  struct cb_outputs outputs = {.input = call->file};
   enum cb_status s = CB_OK;
   for (int i = 0; i < PRODUCTS && !s; i++) {
     if (!(products->emit & product_table[i].emit)) continue;

@@ -3,7 +3,7 @@
  *
  * The signal handler may only touch the registry below: fixed buffers, each with a flag that is set after the
  * path is complete and cleared before it changes. Between the creation of a temporary file and its entry in
- * the registry a signal is only noted, and acted on right after. */
+ * the registry, and while several files are put in their places, a signal is only noted, and acted on right after. */
 #include "tool/tool.h"
 
 #include "base/file.h"
@@ -18,7 +18,7 @@ static struct {
   char path[PATH_MAX];
   atomic_int used;
 } registry[CB_MAX_OUTPUTS];
-static atomic_int creating, pending;
+static atomic_int busy, pending;
 
 static void die_of(int number) {
   for (int i = 0; i < CB_MAX_OUTPUTS; i++)
@@ -32,7 +32,7 @@ static void die_of(int number) {
 }
 
 static void on_signal(int number) {
-  if (atomic_load(&creating))
+  if (atomic_load(&busy))
     atomic_store(&pending, number);
   else
     die_of(number);
@@ -66,29 +66,59 @@ static void unregister(int *slot) {
   *slot = -1;
 }
 
+static void signals_wait(void) {
+  atomic_store(&busy, 1);
+}
+
+static void signals_act(void) {
+  atomic_store(&busy, 0);
+  if (atomic_load(&pending)) die_of(atomic_load(&pending));
+}
+
+static enum cb_status check_place(const struct cb_outfile *file, const char *path, const char *input,
+                                  struct cb_diag *diag) {
+  if (!input || !cb_file_replaces(file, input)) return CB_OK;
+  return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' is the input, which would be lost; give '-o' another name", path);
+}
+
+enum cb_status cb_outputs_try(const char *path, const char *input, struct cb_diag *diag) {
+  struct cb_outfile *file;
+  enum cb_status s = cb_file_look(&file, path, diag);
+  if (!s) s = check_place(file, path, input, diag);
+  cb_file_abandon(file);
+  return s;
+}
+
+static enum cb_status check_apart(const struct cb_outputs *outputs, const char *path, struct cb_diag *diag) {
+  for (int i = 0; i < outputs->count; i++)
+    if (cb_files_clash(outputs->files[i], outputs->files[outputs->count]))
+      return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' and another output are one file; give '-o' another name", path);
+  return CB_OK;
+}
+
 enum cb_status cb_outputs_add(struct cb_outputs *outputs, const char *path, const void *bytes, size_t length,
                               struct cb_diag *diag) {
   if (outputs->count == CB_MAX_OUTPUTS) return cb_fail(diag, CB_ERR_INTERNAL, "more than 8 outputs");
   const int i = outputs->count;
   outputs->slots[i] = -1;
-  atomic_store(&creating, 1);
-  const enum cb_status s = cb_file_create(&outputs->files[i], path, diag);
+  if (!cb_file_is_stream(path)) signals_wait(); /* a pipe without a reader waits until an interrupt ends it */
+  enum cb_status s = cb_file_create(&outputs->files[i], path, diag);
   if (!s) outputs->slots[i] = register_path(cb_file_draft(outputs->files[i]));
-  atomic_store(&creating, 0);
-  if (atomic_load(&pending)) die_of(atomic_load(&pending));
+  signals_act();
   if (s) return s;
+  s = check_place(outputs->files[i], path, outputs->input, diag);
+  if (!s) s = check_apart(outputs, path, diag);
   outputs->count++;
-  cb_file_write(outputs->files[i], bytes, length);
-  return CB_OK;
+  if (!s) cb_file_write(outputs->files[i], bytes, length);
+  return s;
 }
 
 enum cb_status cb_outputs_commit(struct cb_outputs *outputs, struct cb_diag *diag) {
-  for (int i = 0; i < outputs->count; i++) {
-    const enum cb_status s = cb_file_commit(outputs->files[i], diag);
-    if (s) return s;
-    unregister(&outputs->slots[i]);
-  }
-  return CB_OK;
+  signals_wait();
+  const enum cb_status s = cb_files_commit(outputs->files, outputs->count, diag);
+  for (int i = 0; i < outputs->count && !s; i++) unregister(&outputs->slots[i]);
+  signals_act();
+  return s;
 }
 
 void cb_outputs_abandon(struct cb_outputs *outputs) {

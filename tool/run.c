@@ -2,10 +2,10 @@
 /* cbgen run: the whole way to one product on the GPU, checked and timed. */
 #include "tool/job.h"
 
+#include "base/environment.h"
 #include "runtime/bench.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 /* A wrong product is found by the run-time and judged here. */
 enum cb_status cb_run_verdict(const struct cb_run_result *result, const struct cb_options *options,
@@ -30,7 +30,7 @@ static enum cb_status run_run(const struct cb_call *call, struct cb_diag *diag) 
   cb_bench_settings_default(&settings);
   settings.device = (int)call->device;
   settings.rivals = settings.ceilings = 0;
-  settings.debug = getenv("CBGEN_DEBUG") != NULL; /* for compute-sanitizer: see bench/README.md */
+  settings.debug = cb_environment("CBGEN_DEBUG") != NULL; /* for compute-sanitizer: see bench/README.md */
   if (settings.debug) settings.repetitions = settings.batches = settings.launches = 1;
   if (call->repeat) settings.batches = (int)call->repeat;
   cb_progress_stage("opening the GPU");

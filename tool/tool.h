@@ -113,14 +113,17 @@ void cb_human_bytes(char text[24], int64_t bytes);
 
 /* ---- outputs.c */
 
-/* Files that appear together: all are written beside their places first, then renamed in the order of
- * opening. An interrupt removes what was not renamed yet. */
+/* Files that appear together or not at all, by the rules of base/file.h: all are written beside their places first, then
+ * renamed in the order of opening. An interrupt removes what was not renamed yet. */
 enum { CB_MAX_OUTPUTS = 8 };
 struct cb_outputs {
   struct cb_outfile *files[CB_MAX_OUTPUTS];
   int slots[CB_MAX_OUTPUTS]; /* in the registry of the signal handler; -1: none */
   int count;
+  const char *input; /* a file that must not be replaced; NULL: none */
 };
+/* Finds out, before any work is done, whether `path` could be written to and is not the input (NULL: none). */
+enum cb_status cb_outputs_try(const char *path, const char *input, struct cb_diag *diag);
 enum cb_status cb_outputs_add(struct cb_outputs *outputs, const char *path, const void *bytes, size_t length,
                               struct cb_diag *diag);
 enum cb_status cb_outputs_commit(struct cb_outputs *outputs, struct cb_diag *diag);

@@ -137,6 +137,16 @@ _shared: Dict[Tuple[Any, ...], Context] = {}
 _shared_lock = threading.Lock()
 
 
+def forget() -> None:
+    """In a forked child: its parent's contexts are of no use there."""
+    global _shared_lock
+    _shared_lock = threading.Lock()
+    _shared.clear()
+
+
+os.register_at_fork(after_in_child=forget)
+
+
 def shared_context(device: Optional[int], options: Dict[str, Any]) -> Context:
     """The context of all callers who bring none, one for each GPU and choice of options. It stays, and with it what the
     library has opened and compiled for its own use on that GPU."""

@@ -58,7 +58,8 @@ class Driver:
         for name, arguments in PROTOTYPES.items():
             self._bind(name, arguments)
         self._optional = {name for name, arguments in OPTIONAL.items() if self._has(name, arguments)}
-        self.check(self.library.cuInit(0), "initialise the CUDA driver")
+        self.check(self.library.cuInit(0), "initialise the CUDA driver" + (
+            " in a forked process, whose parent must not have used it" if _forked else ""))
 
     def _bind(self, name: str, arguments: Any) -> None:
         try:
@@ -130,7 +131,7 @@ class Device:
     """A GPU with its primary context, which stays alive until the process ends. `with device:` makes it current."""
 
     def __init__(self, driver: Driver, ordinal: int) -> None:
-        self.driver, self.ordinal, self.context = driver, ordinal, c_void_p()
+        self.driver, self.ordinal, self.context, self._pid = driver, ordinal, c_void_p(), os.getpid()
         devices = driver.devices()
         if not 0 <= ordinal < devices:
             raise ArgumentError(f"there is no GPU {ordinal}; the driver shows {devices}, counted from 0")
@@ -138,6 +139,9 @@ class Device:
                      f"make a context on GPU {ordinal}")
 
     def __enter__(self) -> Device:
+        if os.getpid() != self._pid:
+            raise DeviceError(f"GPU {self.ordinal} was opened before this process was forked, and CUDA works in the parent "
+                              "only; open it after the fork, or let multiprocessing spawn its processes")
         self.driver.check(self.driver.library.cuCtxPushCurrent_v2(self.context),
                           f"make the context of GPU {self.ordinal} current")
         return self
@@ -201,6 +205,17 @@ class Device:
 _lock = threading.Lock()
 _driver: Optional[Driver] = None
 _devices: Dict[int, Device] = {}
+_forked = False
+
+
+def forget() -> None:
+    """In a forked child: what its parent has opened is not its own, and no other thread holds the lock."""
+    global _driver, _lock, _forked
+    _driver, _lock, _forked = None, threading.Lock(), True
+    _devices.clear()
+
+
+os.register_at_fork(after_in_child=forget)
 
 
 def open_driver() -> Driver:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import tempfile
 import threading
 import weakref
 from contextlib import nullcontext
@@ -19,6 +18,7 @@ from . import _abi
 from ._arrays import SIZES, Library, Shape, View, is_array, library_of, same_stream, stream_handle
 from ._context import Context, shared_context
 from ._driver import open_device
+from ._files import put as put_file
 from ._handles import Handles
 from ._library import LIBRARY, text_of
 from ._matrix import VALUE_TYPES, Matrix, Views, on_host, take_array, take_matrix, view_matrix
@@ -432,16 +432,7 @@ class Operator:
         if not isinstance(target, (str, os.PathLike)):
             target.write(content)
             return
-        path = os.fspath(target)
-        handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=os.path.basename(path) + ".")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.chmod(temporary, 0o666 & ~current_umask())
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        put_file(target, content)
 
     def __reduce__(self) -> Tuple[Any, Tuple[Any, ...]]:
         return load, (bytes(self),)
@@ -460,12 +451,6 @@ class Operator:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def current_umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def common_stream(x: View, out: View) -> int:

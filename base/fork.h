@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What fork leaves behind. In the child there is one thread, the one that forked. GNU's OpenMP library does not know: it
+ * still hands work to the threads that the parent had, and waits for ever. So in that thread parallel regions take one
+ * thread between these two calls, whatever the application has set:
+ *
+ *   const int threads = cb_threads_begin();
+ *   …                                      parallel regions
+ *   cb_threads_end(threads);
+ *
+ * The functions of the public interface that have parallel regions inside make them. All regions take their number of
+ * threads from OpenMP's setting, or from no more than omp_get_max_threads().
+ *
+ * A fork is noticed when the library was there before it, and where the C library calls handlers (fork, not vfork or
+ * clone). */
+#ifndef CBGEN_BASE_FORK_H
+#define CBGEN_BASE_FORK_H
+
+/* How many forks lie between this process and the one that loaded the library: what was made under another number is
+ * another process's. */
+unsigned cb_forks(void);
+
+/* Whether the calling thread forked, and goes on in the child. */
+int cb_thread_was_forked(void);
+
+int cb_threads_begin(void);
+void cb_threads_end(int before);
+
+#endif

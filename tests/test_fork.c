@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+/* After fork. A child works on, with one thread, where the parent's OpenMP threads are missing; what the parent has on a
+ * GPU is refused in the child, and giving it back there calls no driver. */
+#include "base/fork.h"
+#include "tests/api_support.h"
+
+#include <omp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PATIENCE = 120 };
+
+/* What a child does; cmocka's asserts do not work there. */
+typedef void child_work(void);
+
+static void in_child(child_work *work) {
+  int status;
+  fflush(NULL);
+  const pid_t child = fork();
+  assert_true(child >= 0);
+  if (!child) {
+    alarm(PATIENCE); /* a child that hangs ends by the signal */
+    work();
+    _exit(0);
+  }
+  assert_int_equal(waitpid(child, &status, 0), child);
+  if (WIFSIGNALED(status)) fail_msg("signal %d ended the child (%d: it hung)", WTERMSIG(status), SIGALRM);
+  assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+#define child_must(condition)                                                                                     \
+  do {                                                                                                            \
+    if (!(condition)) {                                                                                           \
+      fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                                             \
+      _exit(1);                                                                                                   \
+    }                                                                                                             \
+  } while (0)
+
+static struct sample sample;
+static cbgen_context *context;
+static cbgen_operator *kept;
+static char *expected;
+
+static char *generated(void) {
+  cbgen_context *own = NULL;
+  cbgen_kernel *kernel = NULL;
+  char *text = NULL;
+  if (!cbgen_context_create(&own) && !cbgen_generate(own, &sample.view, &kernel))
+    text = strdup(cbgen_kernel_source(kernel, NULL));
+  cbgen_kernel_free(kernel);
+  cbgen_context_destroy(own);
+  return text;
+}
+
+static void generate_again(void) {
+  omp_set_num_threads(4); /* what an application may do, and what it finds afterwards */
+  for (int i = 0; i < 2; i++) {
+    char *text = generated();
+    child_must(text && !strcmp(text, expected));
+    free(text);
+  }
+  child_must(omp_get_max_threads() == 4);
+  child_must(cb_thread_was_forked() && cb_forks() >= 1);
+}
+
+/* A child of the child, and the thread that another one starts, which has no missing threads. */
+static void *generate_in_thread(void *result) {
+  *(char **)result = generated();
+  return NULL;
+}
+
+static void generate_further_on(void) {
+  pthread_t thread;
+  char *text = NULL;
+  int status = 1;
+  generate_again();
+  child_must(!pthread_create(&thread, NULL, generate_in_thread, &text));
+  child_must(!pthread_join(thread, NULL));
+  child_must(text && !strcmp(text, expected));
+  const pid_t child = fork();
+  if (!child) {
+    alarm(PATIENCE);
+    generate_again();
+    _exit(0);
+  }
+  child_must(waitpid(child, &status, 0) == child && !status);
+}
+
+static void a_child_works_on_where_the_parents_threads_are_missing(void **state) {
+  (void)state;
+  omp_set_num_threads(4);
+  expected = generated();
+  assert_non_null(expected);
+  assert_false(cb_thread_was_forked());
+  in_child(generate_again);
+  in_child(generate_further_on);
+  char *text = generated(); /* the parent has lost nothing */
+  assert_string_equal(text, expected);
+  assert_int_equal(omp_get_max_threads(), 4);
+  free(text);
+  free(expected);
+}
+
+/* ---- the GPU */
+
+static int says_fork(const char *message) { return strstr(message, "forked") != NULL; }
+
+static void use_the_parents(void) {
+  const long calls = fake->calls;
+  cbgen_info info = {.struct_size = sizeof info};
+  cbgen_operator *other = kept;
+  double x = 0, y = 0;
+  size_t length = 0;
+  const cbgen_product product = {sizeof product, 1, 0, &x, &y, NULL};
+  const cbgen_update update = {sizeof update, sample.view.values, CBGEN_F64, CBGEN_HOST, NULL};
+  child_must(cbgen_multiply(kept, &product) == CBGEN_ERROR_DEVICE);
+  child_must(says_fork(cbgen_operator_message(kept)));
+  child_must(cbgen_update_values(kept, &update) == CBGEN_ERROR_DEVICE);
+  child_must(cbgen_operator_clone(kept, &other) == CBGEN_ERROR_DEVICE && !other);
+  child_must(cbgen_operator_measure(kept, NULL) == CBGEN_ERROR_DEVICE);
+  child_must(!cbgen_operator_save(kept, NULL, 0, &length));
+  unsigned char *block = malloc(length);
+  child_must(cbgen_operator_save(kept, block, length, &length) == CBGEN_ERROR_DEVICE);
+  child_must(cbgen_compile(context, &sample.view, NULL, &other) == CBGEN_ERROR_DEVICE && !other);
+  child_must(says_fork(cbgen_message(context)));
+  child_must(!cbgen_operator_info(kept, &info) && info.rows == sample.view.rows && *cbgen_operator_source(kept, NULL));
+  char *text = generated();
+  child_must(text);
+  cbgen_operator_free(kept);
+  cbgen_context_destroy(context);
+  child_must(fake->calls == calls);
+}
+
+static void what_the_parent_has_on_a_gpu_is_refused_in_the_child(void **state) {
+  const cbgen_request request = {.struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE};
+  (void)state;
+  for (int current = 0; current < 2; current++) { /* on the primary context, and on one of the application's */
+    if (current) app_set_current(0);
+    assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
+    must(context, cbgen_set(context, "cache", ""));
+    must(context, cbgen_compile(context, &sample.view, &request, &kept));
+    in_child(use_the_parents);
+    check_product(kept, &sample.csr); /* the parent's is as it was */
+    cbgen_operator_free(kept);
+    cbgen_context_destroy(context);
+    in_child(cbgen_trim);
+  }
+  cbgen_trim();
+}
+
+static int set_up(void **state) {
+  (void)state;
+  if (open_app()) return -1;
+  sample = sample_of("random,rows=3000,cols=3000,per_row=20", (struct form){0});
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  sample_release(&sample);
+  return 0;
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_child_works_on_where_the_parents_threads_are_missing),
+      cmocka_unit_test(what_the_parent_has_on_a_gpu_is_refused_in_the_child),
+  };
+  return cmocka_run_group_tests_name("fork", tests, set_up, tear_down);
+}
