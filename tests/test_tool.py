@@ -17,13 +17,16 @@ import sys
 import time
 import unittest
 
+import harness
+
 TOOL, SCRATCH = os.path.abspath(sys.argv[1]), sys.argv[2]
 SMALL = os.path.abspath("examples/bcsstk13.mtx.gz")
 NVCC = shutil.which("nvcc", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/cuda/bin"]))
 
 
 def cbgen(*arguments, **more):
-    return subprocess.run([TOOL, *arguments], capture_output=True, text=True, timeout=300, check=False, **more)
+    return subprocess.run([TOOL, *arguments], capture_output=True, text=True, check=False,
+                          timeout=harness.LIMIT, **more)
 
 
 class Case(unittest.TestCase):
@@ -420,4 +423,4 @@ class Missing(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=1)
+    harness.main([sys.argv[0], *sys.argv[3:]])
