@@ -17,7 +17,8 @@
  *                          cudaStream_t stream);                         alpha, beta only when form is axpby
  *   void S_free(S_matrix *m);
  * With -DCBGEN_SELFTEST the file is a program: it multiplies the seeded x, compares every row with the
- * tolerance of the data's selftest part, prints one line and exits 0 or 1.
+ * tolerance of the data's selftest part, prints one line and exits 0 or 1. Data that do not stand in the text come from
+ * the file that its first argument names, else from kernel.cbd beside kernel.cu; it exits 4 when that cannot be read.
  *
  * Kernel parameters, in order (what the driver-API launcher passes): for each region of the launch one struct of
  * the region's STORED array pointers; x; y; alpha and beta (form axpby); carry_sums and carry_counters (when the

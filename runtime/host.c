@@ -803,6 +803,8 @@ enum cb_status cb_host_run(struct cb_host_program *program, struct cb_host_job *
 
 /* ---- self-tests */
 
+enum { SELFTEST_NO_DATA = 4 }; /* what the generated program exits with then: templates/common/host_main_file.cu.in */
+
 static enum cb_status compile_selftest(struct cb_host *host, const char *path, struct cb_diag *diag) {
   char *absolute = realpath(path, NULL);
   if (!absolute) return cb_fail(diag, CB_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
@@ -825,22 +827,33 @@ static void directory_of(const char *path, char directory[PATH_SIZE]) {
     slash[slash == directory] = 0;
 }
 
-/* The sidecar that was written with `path`: kernel.cbd beside kernel.cu. Empty when there is none, or when
- * the text's own idea of the name is all there is to go by. */
-static void sidecar_of(const char *path, char sidecar[PATH_SIZE]) {
-  char guess[PATH_SIZE];
+/* The name of the sidecar that was written with `path`: kernel.cbd for kernel.cu. */
+static void name_sidecar(const char *path, char name[PATH_SIZE]) {
   const size_t length = strlen(path);
   const int stem = (int)(length > 3 && !strcmp(path + length - 3, ".cu") ? length - 3 : length);
-  snprintf(guess, sizeof guess, "%.*s.cbd", stem, path);
+  snprintf(name, PATH_SIZE, "%.*s.cbd", stem, path);
+}
+
+/* The same, absolute. Empty when there is none, or when the text's own idea of the name is all there is to go by. */
+static void sidecar_of(const char *path, char sidecar[PATH_SIZE]) {
+  char guess[PATH_SIZE];
+  name_sidecar(path, guess);
   char *absolute = realpath(guess, NULL);
   snprintf(sidecar, PATH_SIZE, "%s", absolute ? absolute : "");
   free(absolute);
 }
 
-/* One run of the compiled self-test in `directory`. */
-static enum cb_status run_selftest(const struct cb_host *host, const char *directory, const char *sidecar,
-                                   uint64_t seed, char output[1024], double *seconds, struct cb_diag *diag) {
-  char program[PATH_SIZE], log[PATH_SIZE], seeds[64], limit[64], message[900];
+static enum cb_status fail_data(const char *path, struct cb_diag *diag) {
+  char name[PATH_SIZE];
+  name_sidecar(path, name);
+  return cb_fail(diag, CB_ERR_IO, "the data of '%s' do not stand in it, and cannot be read from '%s'", path, name);
+}
+
+/* One run of the compiled self-test of `path`, in its directory. */
+static enum cb_status run_selftest(const struct cb_host *host, const char *path, const char *sidecar, uint64_t seed,
+                                   char output[1024], double *seconds, struct cb_diag *diag) {
+  char program[PATH_SIZE], log[PATH_SIZE], directory[PATH_SIZE], seeds[64], limit[64], message[900];
+  directory_of(path, directory);
   path_in(host, "selftest", "", program);
   path_in(host, "selftest", ".out", log);
   snprintf(seeds, sizeof seeds, "CBGEN_EMULATION_SEED=%llu", (unsigned long long)seed);
@@ -858,6 +871,7 @@ static enum cb_status run_selftest(const struct cb_host *host, const char *direc
   *seconds += process.elapsed;
   read_head(log, output, 1024);
   if (!process.exit_code && !process.signal) return CB_OK;
+  if (process.exit_code == SELFTEST_NO_DATA) return fail_data(path, diag);
   summarise_file(log, message, sizeof message);
   return cb_fail(diag, CB_ERR_WRONG, "%s", message[0] ? message : "the self-test crashed");
 }
@@ -865,14 +879,13 @@ static enum cb_status run_selftest(const struct cb_host *host, const char *direc
 enum cb_status cb_host_selftest(struct cb_host *host, const char *path, uint64_t seed, int orders,
                                 char output[1024], double *compile_seconds, double *run_seconds,
                                 struct cb_diag *diag) {
-  char directory[PATH_SIZE], sidecar[PATH_SIZE];
+  char sidecar[PATH_SIZE];
   const double start = omp_get_wtime();
   enum cb_status s = compile_selftest(host, path, diag);
   *compile_seconds = omp_get_wtime() - start;
   *run_seconds = 0;
-  directory_of(path, directory);
   sidecar_of(path, sidecar);
   for (int order = 0; order < orders && !s; order++)
-    s = run_selftest(host, directory, sidecar, seed + (uint64_t)order, output, run_seconds, diag);
+    s = run_selftest(host, path, sidecar, seed + (uint64_t)order, output, run_seconds, diag);
   return s;
 }

@@ -88,3 +88,23 @@ build() {
   { cmake -S . -B "$directory" "$@" && cmake --build "$directory" -j "$JOBS"; } >"$log" 2>&1 ||
     { tail -60 "$log" >&2; echo "Building failed; all of it is in $log" >&2; exit 1; }
 }
+
+# run_tests DIRECTORY [CTEST ARGUMENT…]: ctest, with a list of what was skipped and why before its summary. Fails when a
+# test does; and, where CBGEN_ALLOWED_SKIPS names a file, when a skip is not in it.
+run_tests() {
+  local directory=$1 status=0 summary results whole=100000000
+  shift
+  summary=$(mktemp) results=$directory/Testing/results.xml
+  rm -f "$results"
+  ctest --test-dir "$directory" --no-tests=error --output-junit "$results" --test-output-size-passed "$whole" \
+    --test-output-size-failed "$whole" "$@" |
+    awk -v summary="$summary" '/^[0-9]+% tests passed/ { held = 1 } { if (held) print > summary; else { print; fflush() } }' ||
+    status=$?
+  if [ -e "$results" ]; then # not where ctest was asked for something else than to run tests
+    python3 tests/report_skips.py "$results" ${CBGEN_ALLOWED_SKIPS:+"$CBGEN_ALLOWED_SKIPS"} || status=1
+  fi
+  echo
+  cat "$summary"
+  rm -f "$summary"
+  return "$status"
+}

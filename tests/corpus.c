@@ -87,7 +87,6 @@ static void compile_for(const struct cb_nvrtc *nvrtc, int variant, int arch) {
 static void test_compilation(void **state) {
   struct cb_nvrtc *nvrtc = open_nvrtc();
   (void)state;
-  if (!nvrtc) skip();
   for (size_t v = 0; v < sizeof variants / sizeof *variants; v++)
     for (int arch = 0; arches[arch]; arch++)
       if (is_compiled_for((int)v, arch)) compile_for(nvrtc, (int)v, arch);
@@ -101,5 +100,5 @@ int main(int argc, char **argv) {
     return 2;
   }
   path = argv[1];
-  return cmocka_run_group_tests_name(path, tests, read_matrix, release_matrix);
+  return exit_code_of(cmocka_run_group_tests_name(path, tests, read_matrix, release_matrix));
 }

@@ -5,6 +5,7 @@
 
 #include "runtime/cubin.h"
 #include "runtime/nvrtc.h"
+#include "tests/skips.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,12 +17,12 @@
 /* What kernels are compiled for; ends with NULL. */
 static const char *const arches[] = {"sm_80", "sm_89", "sm_90", "sm_100", NULL};
 
-/* NULL, after saying why, where there is none. */
+/* Skips the test where there is none. */
 static inline struct cb_nvrtc *open_nvrtc(void) {
   struct cb_diag diag = {0};
   struct cb_nvrtc *nvrtc = NULL;
   const enum cb_status s = cb_nvrtc_open(&nvrtc, NULL, &diag);
-  if (s == CB_ERR_MISSING) print_message("skipped: %s\n", diag.message);
+  if (s == CB_ERR_MISSING) skip_because(diag.message);
   else if (s) fail_msg("%s", diag.message);
   return nvrtc;
 }

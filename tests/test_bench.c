@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Running and timing on a fake driver and a fake cuSPARSE, with the real NVRTC: every array, argument and
  * result goes its way; only the generated kernel does not run, a hook multiplies in its place. */
+#include "tests/skips.h"
 #include "tests/support.h"
 
 #include "base/real.h"
@@ -90,8 +91,7 @@ static void set_up(struct stand_in *stand_in, const char *matrix, const char *op
   struct cb_diag diag = {0};
   struct cb_nvrtc *nvrtc;
   if (cb_nvrtc_open(&nvrtc, NULL, &diag)) {
-    print_message("skipped: %s\n", diag.message);
-    skip();
+    skip_because(diag.message);
   }
   cb_nvrtc_close(nvrtc);
   fake = fake_open();
@@ -454,5 +454,5 @@ int main(void) {
       cmocka_unit_test(failing_cusparse_calls_leave_nothing),
       cmocka_unit_test(failing_driver_calls_leave_nothing),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return exit_code_of(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -9,6 +9,6 @@ foreach(matrix IN LISTS matrices)
   string(REGEX REPLACE "\\.mtx\\..*" "" name ${name})
   add_test(NAME corpus_${name} COMMAND corpus ${matrix} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   # Leaks are looked for in the unit tests; here LeakSanitizer's tracer met NVRTC's threads and crashed now and then.
-  set_tests_properties(corpus_${name} PROPERTIES LABELS corpus TIMEOUT 300
+  set_tests_properties(corpus_${name} PROPERTIES LABELS corpus
                        ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0;OMP_WAIT_POLICY=passive")
 endforeach()

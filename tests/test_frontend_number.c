@@ -280,5 +280,5 @@ int main(void) {
       cmocka_unit_test(decimal_comma_in_the_locale),
       cmocka_unit_test(finite_numbers_beyond_the_range_are_told_from_infinity),
   };
-  return cmocka_run_group_tests_name("numbers in text", tests, NULL, NULL);
+  return exit_code_of(cmocka_run_group_tests_name("numbers in text", tests, NULL, NULL));
 }

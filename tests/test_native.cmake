@@ -14,7 +14,6 @@ add_test(NAME soak_on_fake_cuda COMMAND bench_soak 10 --entries 3000 --distinct 
          --device 0)
 foreach(name api_check_on_fake_cuda soak_on_fake_cuda)
   cbgen_run_on_fake_cuda(${name})
-  set_tests_properties(${name} PROPERTIES TIMEOUT 600)
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "CBGEN_FAKE_SET=devices=2,lazy=1"
                "OMP_WAIT_POLICY=passive")
 endforeach()

@@ -9,12 +9,12 @@ set_tests_properties(test_python_abi PROPERTIES ENVIRONMENT "CC=${CMAKE_C_COMPIL
 
 execute_process(COMMAND ${CBGEN_TEST_PYTHON} -c "import numpy, scipy" RESULT_VARIABLE python_lacks ERROR_QUIET)
 if(python_lacks)
-  message(STATUS "The Python package is not tested: ${CBGEN_TEST_PYTHON} has no numpy and scipy")
+  cbgen_skipped_test(test_python "${CBGEN_TEST_PYTHON} has no numpy and scipy")
   return()
 endif()
 
 if(CBGEN_SANITIZE AND NOT CMAKE_C_COMPILER_ID STREQUAL GNU)
-  message(STATUS "The Python package is not tested: only gcc's sanitizers can be loaded into Python")
+  cbgen_skipped_test(test_python "only the sanitizers of gcc can be loaded into Python")
   return()
 endif()
 
@@ -30,7 +30,7 @@ endif()
 # cbgen_python_test(NAME ARGUMENT…): tests/NAME.py
 function(cbgen_python_test name)
   add_test(NAME ${name} COMMAND ${CBGEN_TEST_PYTHON} tests/${name}.py ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${python_environment}" TIMEOUT 600)
+  set_tests_properties(${name} PROPERTIES ENVIRONMENT "${python_environment}")
   cbgen_run_on_fake_cuda(${name})
 endfunction()
 cbgen_python_test(test_python_products)
@@ -38,4 +38,4 @@ cbgen_python_test(test_python_solvers)
 cbgen_python_test(test_python_numerics ${CMAKE_CURRENT_BINARY_DIR}/tmp/test_python_numerics)
 cbgen_python_test(test_python_life ${CMAKE_CURRENT_BINARY_DIR}/tmp/test_python_life)
 cbgen_python_test(test_python_package ${CMAKE_CURRENT_BINARY_DIR}/tmp/test_python_package)
-set_tests_properties(test_python_package PROPERTIES PROCESSORS 2) # it builds the library
+set_tests_properties(test_python_package PROPERTIES PROCESSORS 2 LABELS long) # it builds the library

@@ -17,6 +17,7 @@ import tempfile
 import threading
 import unittest
 
+import harness
 import numpy
 from python_stand_ins import CUPY
 from python_support import FAKE, FakeCase, Graph, InterfaceArray, Stream, fake_get, matrix, vector
@@ -444,4 +445,4 @@ class Ends(FakeCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    harness.main(sys.argv[:1])

@@ -19,6 +19,7 @@ import unittest
 import unittest.mock
 import zipfile
 
+import harness
 import numpy
 import scipy.sparse
 
@@ -139,4 +140,4 @@ class Types(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    harness.main(sys.argv)

@@ -5,6 +5,7 @@ import os
 import sys
 import unittest
 
+import harness
 import numpy
 import scipy.sparse
 from python_stand_ins import CUPY, NUMBA, TORCH
@@ -417,4 +418,4 @@ class Streams(FakeCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *os.environ.get("CBGEN_PYTHON_TESTS", "").split()], verbosity=1)
+    harness.main([sys.argv[0], *os.environ.get("CBGEN_PYTHON_TESTS", "").split()])

@@ -5,6 +5,7 @@ import sys
 import types
 import unittest
 
+import harness
 import numpy
 import scipy.sparse
 import scipy.sparse.linalg as linalg
@@ -92,4 +93,4 @@ class LikeCuPy(FakeCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1] + sys.argv[1:])
+    harness.main(sys.argv)

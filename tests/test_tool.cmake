@@ -16,7 +16,10 @@ endif()
 cbgen_script_test(test_style ${tool})
 cbgen_script_test(test_tool ${tool} ${scratch}/test_tool)
 cbgen_script_test(test_goldens ${tool})
+cbgen_script_test(test_skips ${PROJECT_BINARY_DIR} ${scratch}/test_skips)
 cbgen_script_test(test_install ${PROJECT_BINARY_DIR} ${scratch}/test_install "${sanitizers}")
+cbgen_script_test(test_subproject ${scratch}/test_subproject)
+set_tests_properties(test_subproject PROPERTIES PROCESSORS 2) # it builds the library
 
 # The other compiler's build, when the script that drives both names it: a short run of its fuzz targets.
 if(CBGEN_CLANG_BUILD)

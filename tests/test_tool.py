@@ -17,12 +17,16 @@ import sys
 import time
 import unittest
 
+import harness
+
 TOOL, SCRATCH = os.path.abspath(sys.argv[1]), sys.argv[2]
 SMALL = os.path.abspath("examples/bcsstk13.mtx.gz")
+NVCC = shutil.which("nvcc", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/cuda/bin"]))
 
 
 def cbgen(*arguments, **more):
-    return subprocess.run([TOOL, *arguments], capture_output=True, text=True, timeout=300, check=False, **more)
+    return subprocess.run([TOOL, *arguments], capture_output=True, text=True, check=False,
+                          timeout=harness.LIMIT, **more)
 
 
 class Case(unittest.TestCase):
@@ -78,6 +82,42 @@ class Messages(Case):
         ]:
             with self.subTest(arguments=arguments):
                 self.check(2, message, *arguments)
+
+    def test_refuses_what_has_no_effect(self):
+        """Whatever is given changes what the verb does, or is refused before the file is read."""
+        kernel, missing = self.path("k.cu"), self.path("missing.mtx")
+        self.check(0, "", "generate:fe3,n=2", "--embed=always", "-o", kernel)
+        for message, *arguments in [
+            ("'--recipe' means nothing to 'verify' of a kernel that exists", "verify", kernel, "--recipe=sell"),
+            ("'--type' means nothing to 'verify' of a kernel that exists", "verify", kernel, "--type=f32", "--th1=8"),
+            ("'--tune' means nothing to 'verify' of a kernel that exists", "verify", kernel, "--tune=model"),
+            ("'--tune=measure' means nothing to 'verify'", "verify", missing, "--tune=measure"),
+            ("'--tune=measure' means nothing to 'analyze'", "analyze", missing, "--tune=measure"),
+            ("'--json' means nothing here: it is for '--emit' with plan", missing, "-o", "x.cu", "--json"),
+            ("'--json' means nothing here", missing, "-o", "x.cu", "--emit=cu,data", "--json"),
+            ("'--embed' means nothing here: it is for '--emit' with cu", missing, "--emit=plan", "--embed=auto"),
+            ("'--selftest' means nothing here", missing, "--emit=cubin", "-o", "x.cubin", "--selftest=off"),
+            ("'--name' means nothing here", missing, "--emit=plan", "--name=a"),
+            ("'--arch' means nothing to 'run'", "run", missing, "--arch=sm_90"),
+            ("'--recipe' means nothing to 'cache'", "cache", "stats", "--recipe=sell"),
+            ("'--recipe' means nothing to 'calibrate'", "calibrate", "--recipe=sell"),
+            ("'--seed' means nothing to 'analyze'", "analyze", missing, "--seed=2"),
+            ("'--limit' means nothing to 'cache stats'", "cache", "stats", "--limit=4G"),
+        ]:
+            with self.subTest(arguments=arguments):
+                self.check(2, message, *arguments)
+        self.check(0, "", "verify", kernel, "--seed=3", "--arch=sm_90", "--json")
+        self.check(0, "", "generate:fe3,n=2", "--emit=plan,cu", "--json", "--name=a", "--embed=always", "-o", kernel)
+
+    def test_verbose_says_what_is_done_where_there_is_no_terminal(self):
+        result = self.check(0, "", "generate:fe3,n=3", "-v", "-o", self.path("k.cu"))
+        stages = ["reading 'generate:fe3,n=3'", "analysing 'fe3' for sm_90", "packing 'fe3'",
+                  "computing the self-test of 'fe3'", "writing the text for 'fe3'"]
+        lines = result.stderr.splitlines()
+        self.assertEqual(lines[:len(stages)], [f"cbgen: {stage}" for stage in stages])
+        self.assertNotIn("\r", result.stderr)
+        self.assertEqual(self.check(0, "", "generate:fe3,n=3", "-vq", "-o", self.path("k.cu")).stderr.count("reading"), 0)
+        self.assertEqual(self.check(0, "", "analyze", "generate:fe3,n=3").stderr, "")
 
     def test_bad_input(self):
         bad = self.path("bad.mtx")
@@ -368,7 +408,7 @@ class Verify(Case):
         self.check(0, "", self.path("large.mtx"), "--type=bf16-f32", "-o", self.path("l.cu"))
 
     def test_finds_a_wrong_kernel(self):
-        """A value changed in the data must be found, and a text without its data be refused."""
+        """A value changed in the data must be found."""
         self.check(0, "", SMALL, "--embed=never", "-o", self.path("k.cu"))
         with open(self.path("k.cbd"), "r+b") as file:
             file.seek(4096)
@@ -376,8 +416,50 @@ class Verify(Case):
             file.seek(4096)
             file.write(bytes([byte[0] ^ 0x40]))
         self.assertIn(cbgen("verify", self.path("k.cu")).returncode, (1, 3))
+
+    def test_data_that_are_missing_are_no_wrong_kernel(self):
+        self.check(0, "", "generate:fe3,n=3", "--embed=never", "-o", self.path("k.cu"))
         os.remove(self.path("k.cbd"))
-        self.assertNotEqual(cbgen("verify", self.path("k.cu")).returncode, 0)
+        result = self.check(4, f"cannot be read from '{self.path('k.cbd')}'", "verify", self.path("k.cu"))
+        self.assertNotIn("WRONG", result.stdout)
+
+
+class Selftest(Case):
+    """-DCBGEN_SELFTEST makes a program of the text, which finds its data beside the text whatever the matrix is called."""
+
+    def setUp(self):
+        super().setUp()
+        self.check(0, "", "generate:fe3,n=3", "--embed=never", "-o", self.path("k.cu"))
+
+    def test_finds_its_data_beside_the_text_on_the_host(self):
+        """Under a name of its own nothing tells the program where its data are but the text."""
+        shutil.copy(self.path("k.cu"), self.path("link.cu"))
+        os.rename(self.path("k.cbd"), self.path("link.cbd"))
+        os.symlink(self.path("link.cu"), self.path("other.cu"))  # beside which there is no other.cbd
+        self.check(0, "", "verify", self.path("other.cu"), "--arch=sm_90")
+
+    @unittest.skipUnless(NVCC, "there is no nvcc")
+    def test_finds_its_data_beside_the_text_with_nvcc(self):
+        """From another folder, too, and where it was not compiled; without a GPU it comes as far as looking for one."""
+        work, away = self.path("work"), self.path("away")
+        os.makedirs(away)
+        shutil.copytree(self.folder, work, ignore=shutil.ignore_patterns("work", "away"))
+        subprocess.run([NVCC, "-arch=sm_90", "-DCBGEN_SELFTEST", "work/k.cu", "-o", self.path("program")], check=True,
+                       cwd=self.folder)
+        for folder in (self.folder, work):
+            self.check_program(folder, "work/k.cbd" if folder != work else "k.cbd")
+        result = subprocess.run([self.path("program")], capture_output=True, text=True, check=False, cwd=away)
+        self.assertEqual(result.returncode, 4)
+        self.assertIn("k.cbd: the data file cannot be read: name it as the argument", result.stderr)
+        self.check_program(away, "../k.cbd", "../k.cbd")
+
+    def check_program(self, folder, data, *arguments):
+        result = subprocess.run([self.path("program"), *arguments], capture_output=True, text=True, check=False, cwd=folder)
+        if result.returncode:
+            self.assertEqual((result.returncode, result.stderr),
+                             (1, f"fe3: {data}: no GPU is there, or no driver for it\n"))
+        else:
+            self.assertIn(": ok: 81 rows", result.stdout)
 
 
 class Missing(Case):
@@ -412,4 +494,4 @@ class Missing(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=1)
+    harness.main([sys.argv[0], *sys.argv[3:]])

@@ -12,6 +12,8 @@ import sys
 import time
 import unittest
 
+import harness
+
 TOOL, PUT, SCRATCH = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), sys.argv[3]
 KEYS = ["0123456789abcdef0123456789abcdef", "0123456789abcdefffffffffffffffff", "f00d000000000000000000000000cafe"]
 PLAN = "(spmv (sell (slices 1008) (lanes 16)))"
@@ -56,7 +58,7 @@ class Case(unittest.TestCase):
     def check(self, code, message, *arguments, **variables):
         """Runs `cbgen cache …`, expects the exit code, and the text in what it says on standard error."""
         environment = {**self.environment, **variables}
-        result = subprocess.run([TOOL, "cache", *arguments], capture_output=True, text=True, timeout=120, check=False,
+        result = subprocess.run([TOOL, "cache", *arguments], capture_output=True, text=True, timeout=harness.LIMIT, check=False,
                                 env={name: value for name, value in environment.items() if value is not None})
         self.assertEqual(result.returncode, code, f"{arguments}: {result.stderr}")
         self.assertIn(message, result.stderr)
@@ -293,4 +295,4 @@ class Bash(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[4:]], verbosity=1)
+    harness.main([sys.argv[0], *sys.argv[4:]])

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import unittest
 
+import harness
+
 TOOL, SCRATCH = os.path.abspath(sys.argv[1]), sys.argv[2]
 CLOCK = "memory=4194304,scalar_ns=100"  # little memory: the fake executes every thread
 FIGURES = {"l2_gb_per_s": 9175, "sectors_g_per_s": 573, "latency_ns": 100, "launch_ns": 5001}
@@ -30,7 +32,7 @@ class Case(unittest.TestCase):
     def check(self, code, message, *arguments, **variables):
         """Runs `cbgen …`, expects the exit code, and the text in what it says on standard error."""
         environment = {**self.environment, **variables}
-        result = subprocess.run([TOOL, *arguments], capture_output=True, text=True, timeout=120, check=False,
+        result = subprocess.run([TOOL, *arguments], capture_output=True, text=True, timeout=harness.LIMIT, check=False,
                                 env={name: value for name, value in environment.items() if value is not None})
         self.assertEqual(result.returncode, code, f"{arguments}: {result.stderr}")
         self.assertIn(message, result.stderr)
@@ -150,4 +152,4 @@ class Tune(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    harness.main(sys.argv[:1])

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Value maps: every slot takes what it took before quads were made of the maps, whatever resembles what; layouts' own
  * maps stay short; maps from outside are looked through; the kernels that read them compile. */
+#include "tests/skips.h"
 #include "tests/value_maps.h"
 
 #include "base/real.h"
@@ -377,8 +378,7 @@ static void kernels_compile_for_every_target(void **state) {
   struct cb_diag diag = {0};
   struct cb_nvrtc *nvrtc = NULL;
   if (cb_nvrtc_open(&nvrtc, NULL, &diag) == CB_ERR_MISSING) {
-    print_message("skipped: %s\n", diag.message);
-    skip();
+    skip_because(diag.message);
   }
   for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
     struct cb_text text = {0};
@@ -411,5 +411,5 @@ int main(void) {
       cmocka_unit_test(failing_memory_is_said),
       cmocka_unit_test(kernels_compile_for_every_target),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return exit_code_of(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -63,7 +63,7 @@ static enum cb_status run_analyze(const struct cb_call *call, struct cb_diag *di
   struct cb_profile profile;
   struct cb_text text = {0};
   enum cb_status s = cb_job_read(&job, call, diag);
-  cb_progress_stage("profiling '%s'", call->file);
+  if (!s) cb_progress_stage("profiling '%s'", call->file);
   if (!s) s = cb_profile_compute(&profile, &job.csr, diag);
   if (!s) s = cb_job_plan(&job, call, call->arches_count ? call->arches[0] : NULL, diag);
   if (!s && call->json) s = print_json(&text, &profile, &job, diag);

@@ -197,6 +197,7 @@ static const struct flag flag_table[] = {
     {"help", 'h', NULL, 0, "this help", set_help},
 };
 enum { FLAGS = sizeof flag_table / sizeof *flag_table };
+_Static_assert(FLAGS <= 64, "a bit of flags_given for each");
 
 static int flag_applies(const struct flag *flag, unsigned takes) {
   return !flag->takes || (flag->takes & takes);
@@ -259,7 +260,10 @@ static const struct cb_option *find_option(const char *name) {
 
 static enum cb_status fail_unknown(const struct cb_call *call, const char *name, struct cb_diag *diag) {
   const char *candidates[128];
-  int count = 0;
+  int count = 0, elsewhere = find_option(name) != NULL;
+  for (int i = 0; i < FLAGS; i++) elsewhere |= !strcmp(flag_table[i].name, name);
+  if (elsewhere)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' means nothing to '%s'", name, call->verb->name);
   for (int i = 0; i < FLAGS; i++)
     if (flag_applies(&flag_table[i], call->verb->takes)) candidates[count++] = flag_table[i].name;
   const int analyses = !(call->verb->takes & CB_WITHOUT_MATRIX);
@@ -269,10 +273,6 @@ static enum cb_status fail_unknown(const struct cb_call *call, const char *name,
   const char *nearest = cb_nearest(name, candidates);
   if (nearest)
     return cb_fail(diag, CB_ERR_ARGUMENT, "unknown option '--%s'; did you mean '--%s'", name, nearest);
-  int elsewhere = find_option(name) != NULL;
-  for (int i = 0; i < FLAGS; i++) elsewhere |= !strcmp(flag_table[i].name, name);
-  if (elsewhere)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' means nothing to '%s'", name, call->verb->name);
   return cb_fail(diag, CB_ERR_ARGUMENT, "unknown option '--%s'; see 'cbgen help %s'%s", name, call->verb->name,
                  analyses ? " and 'cbgen help options'" : "");
 }
@@ -282,6 +282,12 @@ static const char *bare_value(const struct cb_option *option) {
   for (int i = 0; option->words && option->words[i]; i++)
     if (!strcmp(option->words[i], "on")) return "on";
   return NULL;
+}
+
+static enum cb_status set_flag(struct cb_call *call, const struct flag *flag, const char *value,
+                               struct cb_diag *diag) {
+  call->flags_given |= UINT64_C(1) << (flag - flag_table);
+  return flag->set(call, value, diag);
 }
 
 /* One "--NAME[=VALUE]"; *next is the following argument or NULL, set to NULL when it was used as the value.
@@ -307,7 +313,9 @@ static enum cb_status parse_long(struct cb_call *call, const char *argument, con
     value = *next;
     *next = NULL;
   }
-  return flag ? flag->set(call, value, diag) : cb_options_set(&call->options, name, value, diag);
+  if (flag) return set_flag(call, flag, value, diag);
+  if (!call->option_given) call->option_given = option->name;
+  return cb_options_set(&call->options, name, value, diag);
 }
 
 /* One "-X…": a letter with a value ("-oFILE", "-o FILE"), or letters without ("-vq"). */
@@ -322,19 +330,33 @@ static enum cb_status parse_short(struct cb_call *call, const char *argument, co
       return cb_fail(diag, CB_ERR_ARGUMENT, "unknown option '-%c'; see 'cbgen help %s'", *argument,
                      call->verb->name);
     if (!flag->value) {
-      const enum cb_status s = flag->set(call, NULL, diag);
+      const enum cb_status s = set_flag(call, flag, NULL, diag);
       if (s) return s;
       continue;
     }
-    if (argument[1]) return flag->set(call, argument + 1, diag);
+    if (argument[1]) return set_flag(call, flag, argument + 1, diag);
     if (!*next)
       return cb_fail(diag, CB_ERR_ARGUMENT, "'-%c' needs a value: '-%c %s'", *argument, *argument,
                      flag->value);
     const char *value = *next;
     *next = NULL;
-    return flag->set(call, value, diag);
+    return set_flag(call, flag, value, diag);
   }
   return CB_OK;
+}
+
+int cb_call_has(const struct cb_call *call, const char *name) {
+  for (int i = 0; i < FLAGS; i++)
+    if (call->flags_given >> i & 1 && !strcmp(flag_table[i].name, name)) return 1;
+  return 0;
+}
+
+enum cb_status cb_call_check(const struct cb_call *call, struct cb_diag *diag) {
+  const struct cb_verb *verb = call->verb;
+  if (call->options.tune == CB_TUNE_MEASURE && !(verb->takes & CB_TAKES_MEASURE))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'--tune=measure' means nothing to '%s': run, bench and generate measure",
+                   verb->name);
+  return verb->check ? verb->check(call, diag) : CB_OK;
 }
 
 enum cb_status cb_call_parse(struct cb_call *call, int count, char **arguments, struct cb_diag *diag) {

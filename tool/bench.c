@@ -12,7 +12,7 @@ static enum cb_status bench_one(const struct cb_call *call, struct cb_bench *ben
   struct cb_bench_result result = {0};
   struct cb_text text = {0};
   enum cb_status s = cb_job_read(&job, call, diag);
-  cb_progress_stage("measuring '%s'", call->file);
+  if (!s) cb_progress_stage("measuring '%s'", call->file);
   if (!s) s = cb_bench_matrix(&result, bench, &job.csr, &call->options, diag);
   if (!s && call->json) s = cb_bench_json(&text, bench, &result, diag);
   if (!s && call->json) cb_text_add_string(&text, "\n");
@@ -80,6 +80,6 @@ const struct cb_verb cb_verb_bench = {
         "and BSR where they apply, and a copy and a read of the device memory. Every product is checked.\n"
         "'@LIST' instead of FILE: each line of the file LIST is a matrix, all measured in one process.\n",
     .example = "cbgen bench matrix.mtx --json",
-    .takes = CB_TAKES_JSON | CB_TAKES_GPU | CB_TAKES_BENCH,
+    .takes = CB_TAKES_JSON | CB_TAKES_GPU | CB_TAKES_BENCH | CB_TAKES_MEASURE,
     .run = run_bench,
 };

@@ -38,13 +38,30 @@ static int one_bit(unsigned bits) {
   return bits && !(bits & (bits - 1));
 }
 
-/* Refuses what cannot be written before any work is done. */
+/* What a flag has an effect on, and what '--emit' must name for that. */
+static const struct {
+  const char *flag;
+  unsigned emit;
+  const char *words;
+} flag_effects[] = {
+    {"embed", CB_EMIT_CU, "cu"},
+    {"selftest", CB_EMIT_CU | CB_EMIT_DATA, "cu or data"},
+    {"name", CB_EMIT_CU | CB_EMIT_PTX | CB_EMIT_CUBIN, "cu, ptx or cubin"},
+    {"json", CB_EMIT_PLAN, "plan"},
+};
+
+/* Refuses what cannot be written, and flags for what is not written, before any work is done. */
 static enum cb_status check_call(const struct cb_call *call, struct cb_diag *diag) {
   if (!call->output && call->emit != CB_EMIT_PLAN)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'generate' needs '-o FILE' ('-o -' for standard output)");
   if (call->output && cb_file_is_stream(call->output) && call->emit && !one_bit(call->emit))
     return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' takes one of the things that '--emit' names: it is no regular file",
                    call->output);
+  const unsigned emit = call->emit ? call->emit : (unsigned)CB_EMIT_CU;
+  for (size_t i = 0; i < sizeof flag_effects / sizeof *flag_effects; i++)
+    if (!(emit & flag_effects[i].emit) && cb_call_has(call, flag_effects[i].flag))
+      return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' means nothing here: it is for '--emit' with %s",
+                     flag_effects[i].flag, flag_effects[i].words);
   /* what has the stem of the name only is looked at when it is written */
   const int is_written = call->output && (!call->emit || one_bit(call->emit));
   return is_written ? cb_outputs_try(call->output, call->file, diag) : CB_OK;
@@ -144,8 +161,7 @@ static void summarize(const struct products *products, const struct cb_job *job,
 static enum cb_status run_generate(const struct cb_call *call, struct cb_diag *diag) {
   struct cb_job job = {0};
   struct products products = {0};
-  enum cb_status s = check_call(call, diag);
-  if (!s) s = make(&products, &job, call, diag);
+  enum cb_status s = make(&products, &job, call, diag);
   if (!s && (products.emit & CB_EMIT_CU)) decide_data(&products, &job, call);
   if (!s) s = write_all(&products, &job, call, diag);
   if (!s) summarize(&products, &job, call);
@@ -160,8 +176,10 @@ const struct cb_verb cb_verb_generate = {
     .summary = "write the CUDA kernel of a matrix",
     .details =
         "Writes CUDA text made for the matrix. Its data stand in the text up to 1 MiB, else in kernel.cbd\n"
-        "beside it. 'nvcc -DCBGEN_SELFTEST kernel.cu' makes a program that checks itself.\n",
+        "beside it. 'nvcc -arch=sm_90 -DCBGEN_SELFTEST kernel.cu' makes a program that checks itself.\n",
     .example = "cbgen matrix.mtx -o kernel.cu --emit=cu,plan --type=f32",
-    .takes = CB_TAKES_OUTPUT | CB_TAKES_EMIT | CB_TAKES_ARCH | CB_TAKES_TEXT | CB_TAKES_NAME | CB_TAKES_JSON,
+    .takes = CB_TAKES_OUTPUT | CB_TAKES_EMIT | CB_TAKES_ARCH | CB_TAKES_TEXT | CB_TAKES_NAME | CB_TAKES_JSON |
+             CB_TAKES_MEASURE,
+    .check = check_call,
     .run = run_generate,
 };

@@ -31,9 +31,6 @@ static void forget_plan(struct cb_job *job) {
 
 enum cb_status cb_job_plan_for(struct cb_job *job, const struct cb_call *call, const struct cb_target *target,
                                struct cb_diag *diag) {
-  if (call->options.tune == CB_TUNE_MEASURE)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'--tune=measure' means nothing to '%s': run, bench and generate measure",
-                   call->verb->name);
   cb_progress_stage("analysing '%s' for %s", job->name, target->arch);
   forget_plan(job);
   job->target = *target;

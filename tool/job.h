@@ -25,7 +25,7 @@ enum cb_status cb_job_read(struct cb_job *job, const struct cb_call *call, struc
 /* `arch` may be NULL: sm_90. Replaces an earlier plan of the job. */
 enum cb_status cb_job_plan(struct cb_job *job, const struct cb_call *call, const char *arch,
                            struct cb_diag *diag);
-/* Plans for a target that the caller describes. CB_ERR_ARGUMENT: the recipe was to be chosen by measurement. */
+/* Plans for a target that the caller describes. */
 enum cb_status cb_job_plan_for(struct cb_job *job, const struct cb_call *call, const struct cb_target *target,
                                struct cb_diag *diag);
 /* Plans for the GPU number call->device, with the recipe that is the fastest there: runtime/tune.h. An --arch must be

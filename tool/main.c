@@ -99,9 +99,10 @@ static enum cb_status run_verb(const struct cb_verb *verb, int count, char **arg
   const struct cb_recipe *recipe;
   s = cb_recipe_find(&recipe, call.options.recipe, diag); /* before a large file is read for nothing */
   if (!s) s = cb_options_check(&call.options, diag);
+  if (!s) s = cb_call_check(&call, diag);
   if (s) return s;
   cb_outputs_watch_signals();
-  cb_progress_start(call.quiet);
+  cb_progress_start(&call);
   s = verb->run(&call, diag);
   cb_progress_stop();
   return s;

@@ -50,18 +50,22 @@ void cb_exit_help(struct cb_text *text) {
     cb_text_add(text, "  %d  %s\n", exit_table[i].code, exit_table[i].meaning);
 }
 
-/* ---- progress: a thread looks four times a second whether the present stage lasts over a second by now. All
- * state is under the lock, so that a message never lands in the middle of a progress line. */
+/* ---- progress: a thread looks four times a second whether the present stage lasts so long by now that it is due. On
+ * a terminal one line changes in place; elsewhere lines follow each other. All state is under the lock, so that a
+ * message never lands in the middle of a progress line. */
 
 static struct {
   pthread_mutex_t lock;
   pthread_cond_t wake;
   pthread_t thread;
   int running, stopping, shown;
-  double begun; /* cb_seconds */
+  int in_lines;      /* no terminal, and --verbose */
+  double begun, due; /* cb_seconds */
   int64_t done, total;
   char stage[128];
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
+
+enum { LINE_SECONDS = 10 }; /* between lines on a stage that lasts */
 
 static void erase_line(void) {
   if (progress.shown) fputs("\r\033[K", stderr);
@@ -69,13 +73,14 @@ static void erase_line(void) {
 }
 
 static void draw_line(void) {
-  const double seconds = cb_seconds() - progress.begun;
-  if (!progress.stage[0] || seconds < 1) return;
-  fprintf(stderr, "\r\033[Kcbgen: %s", progress.stage);
+  const double now = cb_seconds();
+  if (!progress.stage[0] || now < progress.due) return;
+  fprintf(stderr, "%scbgen: %s", progress.in_lines ? "" : "\r\033[K", progress.stage);
   if (progress.total > 0)
     fprintf(stderr, ", %.0f %%", 100.0 * (double)progress.done / (double)progress.total);
-  fprintf(stderr, ", %.0f s", seconds);
-  progress.shown = 1;
+  fprintf(stderr, ", %.0f s%s", now - progress.begun, progress.in_lines ? "\n" : "");
+  if (progress.in_lines) progress.due = now + LINE_SECONDS;
+  progress.shown = !progress.in_lines;
 }
 
 static void *tick(void *unused) {
@@ -97,8 +102,10 @@ static void *tick(void *unused) {
   return NULL;
 }
 
-void cb_progress_start(int quiet) {
-  if (quiet || progress.running || !isatty(STDERR_FILENO)) return;
+void cb_progress_start(const struct cb_call *call) {
+  const int is_terminal = isatty(STDERR_FILENO);
+  if (call->quiet || progress.running || (!is_terminal && !call->verbose)) return;
+  progress.in_lines = !is_terminal;
   /* Signals stay with the main thread: see outputs.c. */
   sigset_t all, before;
   sigfillset(&all);
@@ -116,6 +123,8 @@ void cb_progress_stage(const char *format, ...) {
   vsnprintf(progress.stage, sizeof progress.stage, format, args);
   progress.done = progress.total = 0;
   progress.begun = cb_seconds();
+  progress.due = progress.begun + (progress.in_lines ? LINE_SECONDS : 1);
+  if (progress.in_lines) fprintf(stderr, "cbgen: %s\n", progress.stage);
   pthread_mutex_unlock(&progress.lock);
   va_end(args);
 }

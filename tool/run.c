@@ -36,7 +36,7 @@ static enum cb_status run_run(const struct cb_call *call, struct cb_diag *diag) 
   cb_progress_stage("opening the GPU");
   enum cb_status s = cb_bench_open(&bench, &settings, diag);
   if (!s) s = cb_job_read(&job, call, diag);
-  cb_progress_stage("running '%s'", call->file);
+  if (!s) cb_progress_stage("running '%s'", call->file);
   if (!s) s = cb_run_matrix(&result, bench, &job.csr, &call->options, diag);
   if (!s && call->json) s = cb_run_json(&text, bench, &result, diag);
   if (!s && call->json) cb_text_add_string(&text, "\n");
@@ -57,6 +57,6 @@ const struct cb_verb cb_verb_run = {
     .details = "Plans for the GPU that is there, compiles with NVRTC, multiplies, compares every row with a\n"
                "long-double product and reports how long each step took. Needs the CUDA driver and NVRTC.\n",
     .example = "cbgen run matrix.mtx --type=f32",
-    .takes = CB_TAKES_JSON | CB_TAKES_GPU,
+    .takes = CB_TAKES_JSON | CB_TAKES_GPU | CB_TAKES_MEASURE,
     .run = run_run,
 };

@@ -50,6 +50,8 @@ struct cb_call {
   const char *action;           /* of a verb with CB_TAKES_CACHE: its first word; `file` is then the second */
   const char *section;          /* of a cache entry, to show alone; NULL: all */
   int64_t limit;                /* bytes of the cache; -1: not asked for */
+  uint64_t flags_given;         /* a bit for each row of arguments.c's table: see cb_call_has */
+  const char *option_given;     /* name of the first option of the analysis that was given; NULL: none was */
   struct cb_options options;
 };
 
@@ -66,7 +68,8 @@ enum cb_takes {
   CB_TAKES_NAME = 256,
   CB_TAKES_BENCH = 512, /* --candidates, --no-rivals */
   CB_TAKES_CACHE = 1024, /* an action instead of a matrix, --limit, --plan, --source; no options of the analysis */
-  CB_TAKES_NOTHING = 2048 /* no matrix, no options of the analysis */
+  CB_TAKES_NOTHING = 2048, /* no matrix, no options of the analysis */
+  CB_TAKES_MEASURE = 4096 /* --tune=measure */
 };
 #define CB_WITHOUT_MATRIX (CB_TAKES_CACHE | CB_TAKES_NOTHING)
 
@@ -75,6 +78,8 @@ struct cb_verb {
   const char *details; /* a few lines for its help, each ending with a newline */
   const char *example;
   unsigned takes; /* bits of enum cb_takes */
+  /* Refuses, before anything is read, what has no effect in this call; NULL: `takes` says all of it. */
+  enum cb_status (*check)(const struct cb_call *call, struct cb_diag *diag);
   enum cb_status (*run)(const struct cb_call *call, struct cb_diag *diag);
 };
 extern const struct cb_verb cb_verb_analyze, cb_verb_generate, cb_verb_verify, cb_verb_run, cb_verb_bench,
@@ -86,6 +91,10 @@ extern const struct cb_verb *const cb_verb_table[]; /* ends with NULL */
 /* Parses what follows the verb (call->verb is set). CB_ERR_ARGUMENT names what is wrong, with the nearest
  * name. */
 enum cb_status cb_call_parse(struct cb_call *call, int count, char **arguments, struct cb_diag *diag);
+/* Whether the flag --NAME was given. */
+int cb_call_has(const struct cb_call *call, const char *name);
+/* CB_ERR_ARGUMENT when something was given that has no effect on what the verb does. */
+enum cb_status cb_call_check(const struct cb_call *call, struct cb_diag *diag);
 /* "  -o, --output=FILE  help" lines of the flags that `takes` names. */
 void cb_flags_help(struct cb_text *text, unsigned takes);
 /* The candidate that `word` is likely a misspelling of, or NULL. `candidates` ends with NULL. */
@@ -100,9 +109,10 @@ void cb_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Text to standard output; CB_ERR_IO when it does not get there. */
 enum cb_status cb_print(const struct cb_text *text, struct cb_diag *diag);
 
-/* A line of progress on standard error for any stage that lasts over a second; nothing when that is not a
- * terminal or `quiet`. One at a time. `stage` is a verb and a subject: "reading 'a.mtx'". */
-void cb_progress_start(int quiet);
+/* A line of progress on standard error for any stage that lasts over a second, on a terminal; with --verbose elsewhere
+ * a line for every stage, and another every ten seconds; with --quiet nothing. One at a time. `stage` is a verb and
+ * a subject: "reading 'a.mtx'". */
+void cb_progress_start(const struct cb_call *call);
 void cb_progress_stage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cb_progress_report(void *user, const char *what, int64_t done,
                         int64_t total); /* for struct cb_progress */

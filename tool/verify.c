@@ -269,16 +269,25 @@ static enum cb_status verdict(const struct report *report, struct cb_diag *diag)
   return CB_OK;
 }
 
-static int ends_with(const char *text, const char *end) {
-  const size_t length = strlen(text), tail = strlen(end);
-  return length >= tail && !strcmp(text + length - tail, end);
+static int is_kernel(const struct cb_call *call) {
+  static const char end[] = ".cu";
+  const size_t length = strlen(call->file), tail = strlen(end);
+  return length >= tail && !strcmp(call->file + length - tail, end);
+}
+
+/* A kernel.cu is what it is: what would plan one has no effect. */
+static enum cb_status check_call(const struct cb_call *call, struct cb_diag *diag) {
+  if (call->option_given && is_kernel(call))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' means nothing to 'verify' of a kernel that exists: give it the matrix",
+                   call->option_given);
+  return CB_OK;
 }
 
 static enum cb_status run_verify(const struct cb_call *call, struct cb_diag *diag) {
   struct report *report = cb_calloc(1, sizeof *report);
   struct cb_text text = {0};
   if (!report) return cb_fail_memory(diag, "report", sizeof *report);
-  report->is_kernel = ends_with(call->file, ".cu");
+  report->is_kernel = is_kernel(call);
   enum cb_status s =
       report->is_kernel ? verify_kernel(report, call, diag) : verify_matrix(report, call, diag);
   if (!s) {
@@ -306,5 +315,6 @@ const struct cb_verb cb_verb_verify = {
         "also compiled for sm_80, sm_89, sm_90 and sm_100 (or --arch); spills are errors.\n",
     .example = "cbgen verify matrix.mtx --type=f32",
     .takes = CB_TAKES_ARCHES | CB_TAKES_JSON | CB_TAKES_SEED,
+    .check = check_call,
     .run = run_verify,
 };

@@ -226,11 +226,13 @@ static double uneven_x(uint64_t i) {
 static const char *uneven_selftest(const char *data, size_t bytes) {
   constexpr size_t kRowCount = 90, kColCount = 90, kExpected = 7680;
   uneven_matrix matrix;
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) || devices < 1) return "no GPU is there, or no driver for it";
   const char *message = uneven_load(&matrix, data, bytes);
   if (message) return message;
   if (bytes < kExpected + 2 * kRowCount * sizeof(double)) {
     uneven_free(&matrix);
-    return "the data has no self-test part: generate it without --no-selftest";
+    return "the data has no self-test part: generate it with --selftest=on";
   }
   const double *expected = (const double *)(data + kExpected), *tolerance = expected + kRowCount;
   vector_t *host = (vector_t *)malloc((kRowCount + kColCount + 1) * sizeof(vector_t)), *x = nullptr, *y = nullptr;
@@ -266,20 +268,25 @@ static const char *uneven_selftest(const char *data, size_t bytes) {
   return message ? message : wrong ? "wrong result" : nullptr;
 }
 
-// Usage: PROGRAM DATA-FILE
+// Usage: PROGRAM [DATA-FILE]. Without it the data file beside this text is read, kernel.cbd for kernel.cu: in the
+// folder where the text was compiled, else in the current one. Exit codes: 0 right, 4 no data file, else 1.
 int main(int count, char **arguments) {
-  const char *path = count > 1 ? arguments[1] : "uneven.cbd";
-  const char *message = "the data file cannot be read: name it as the argument";
+  char beside[sizeof __FILE__ + sizeof ".cbd"] = __FILE__;
+  char *end = beside + strlen(beside), *name = strrchr(beside, '/');
+  strcpy(end - beside > 3 && !strcmp(end - 3, ".cu") ? end - 3 : end, ".cbd");
+  const char *path = count > 1 ? arguments[1] : beside;
   FILE *file = fopen(path, "rb");
+  if (!file && count < 2 && name) file = fopen(path = name + 1, "rb");
   char *data = nullptr;
   long bytes = -1;
   if (file && !fseek(file, 0, SEEK_END) && (bytes = ftell(file)) >= 0 && !fseek(file, 0, SEEK_SET))
     data = (char *)malloc(bytes ? bytes : 1);
-  if (data && fread(data, 1, bytes, file) == size_t(bytes)) message = uneven_selftest(data, bytes);
+  const bool is_read = data && fread(data, 1, bytes, file) == size_t(bytes);
+  const char *message = is_read ? uneven_selftest(data, bytes) : "the data file cannot be read: name it as the argument";
   if (message) fprintf(stderr, "uneven: %s: %s\n", path, message);
   if (file) fclose(file);
   free(data);
-  return message ? 1 : 0;
+  return !message ? 0 : is_read ? 1 : 4;
 }
 #endif  // CBGEN_SELFTEST
 #endif  // __CUDACC_RTC__
