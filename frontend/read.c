@@ -98,7 +98,10 @@ static enum cb_status read_packed(struct cb_csr *csr, const struct cb_source *pa
                                    .end = text + length,
                                    .disposable = 1,
                                    .progress = packed->progress};
-  s = read_text(csr, &source, diag);
+  if (cb_is_packed(text, length))
+    s = cb_fail(diag, CB_ERR_UNSUPPORTED, "%s: packed twice; unpack it once by hand", packed->path);
+  else
+    s = read_text(csr, &source, diag);
   cb_free(text);
   return s;
 }
