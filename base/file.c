@@ -39,25 +39,31 @@ static enum cb_status slurp(struct cb_mapping *mapping, int fd, const char *path
   return CB_OK;
 }
 
+static enum cb_status map_open(struct cb_mapping *mapping, int fd, const char *path, struct cb_diag *diag) {
+  struct stat info;
+  *mapping = (struct cb_mapping){0};
+  if (fstat(fd, &info)) return fail_errno(diag, "inspect", path, errno);
+  if (S_ISDIR(info.st_mode)) return cb_fail(diag, CB_ERR_IO, "cannot read '%s': it is a directory", path);
+  /* a descriptor that was handed over may stand in the middle of its file */
+  if (!S_ISREG(info.st_mode) || info.st_size == 0 || lseek(fd, 0, SEEK_CUR) != 0)
+    return slurp(mapping, fd, path, diag);
+  void *bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (bytes == MAP_FAILED) return fail_errno(diag, "map", path, errno);
+  *mapping = (struct cb_mapping){bytes, (size_t)info.st_size, 1};
+  return CB_OK;
+}
+
 enum cb_status cb_file_map(struct cb_mapping *mapping, const char *path, struct cb_diag *diag) {
   *mapping = (struct cb_mapping){0};
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return fail_errno(diag, "open", path, errno);
-  struct stat info;
-  enum cb_status s = CB_OK;
-  if (fstat(fd, &info)) {
-    s = fail_errno(diag, "inspect", path, errno);
-  } else if (S_ISDIR(info.st_mode)) {
-    s = cb_fail(diag, CB_ERR_IO, "cannot read '%s': it is a directory", path);
-  } else if (!S_ISREG(info.st_mode) || info.st_size == 0) {
-    s = slurp(mapping, fd, path, diag);
-  } else {
-    void *bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (bytes == MAP_FAILED) s = fail_errno(diag, "map", path, errno);
-    else *mapping = (struct cb_mapping){bytes, (size_t)info.st_size, 1};
-  }
+  const enum cb_status s = map_open(mapping, fd, path, diag);
   close(fd);
   return s;
+}
+
+enum cb_status cb_file_map_input(struct cb_mapping *mapping, struct cb_diag *diag) {
+  return map_open(mapping, STDIN_FILENO, CB_FILE_INPUT, diag);
 }
 
 void cb_file_unmap(struct cb_mapping *mapping) {

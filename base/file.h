@@ -15,6 +15,9 @@ struct cb_mapping {
 };
 
 enum cb_status cb_file_map(struct cb_mapping *mapping, const char *path, struct cb_diag *diag);
+/* The same of standard input, which messages call CB_FILE_INPUT; it stays open. */
+#define CB_FILE_INPUT "standard input"
+enum cb_status cb_file_map_input(struct cb_mapping *mapping, struct cb_diag *diag);
 void cb_file_unmap(struct cb_mapping *mapping);
 
 /* A file under construction. What stands at `path` decides what becomes of it:

@@ -6,9 +6,11 @@
 
 #include "base/memory.h"
 #include "frontend/coo.h"
+#include "frontend/stream.h"
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,6 +162,13 @@ static double load_number(const struct array *array, int64_t index) {
 
 /* ---- members */
 
+static enum cb_status fail_zip(struct cb_diag *diag, struct archive *archive, const char *path) {
+  const char *reason = archive_error_string(archive);
+  if (archive_errno(archive) == ENOMEM) return cb_fail_memory(diag, path, 0);
+  return cb_fail(diag, CB_ERR_FORMAT, "%s: cannot read the archive: %s; fetch or save the file again", path,
+                 reason ? reason : "unknown error");
+}
+
 static enum cb_status read_members(struct file *file, struct archive *archive, const struct cb_source *source,
                                    struct cb_diag *diag) {
   const size_t packed = (size_t)(source->end - source->bytes);
@@ -168,8 +177,7 @@ static enum cb_status read_members(struct file *file, struct archive *archive, c
     const int result = archive_read_next_header(archive, &entry);
     if (result == ARCHIVE_EOF) return CB_OK;
     if (result < ARCHIVE_WARN && result != ARCHIVE_RETRY)
-      return cb_fail(diag, CB_ERR_FORMAT, "%s: cannot read the archive: %s; fetch or save the file again",
-                     file->path, archive_error_string(archive));
+      return fail_zip(diag, archive, file->path);
     const char *name = result == ARCHIVE_RETRY ? NULL : archive_entry_pathname(entry);
     for (int i = 0; name && i < MEMBERS; i++) {
       if (strcmp(name, member_names[i]) || file->arrays[i].block) continue;
@@ -187,11 +195,10 @@ static enum cb_status read_members(struct file *file, struct archive *archive, c
 static enum cb_status read_archive(struct file *file, const struct cb_source *source, struct cb_diag *diag) {
   struct archive *archive = archive_read_new();
   if (!archive) return cb_fail_memory(diag, file->path, 0);
-  archive_read_support_format_zip_seekable(archive);
   enum cb_status s;
-  if (archive_read_open_memory(archive, source->bytes, (size_t)(source->end - source->bytes)))
-    s = cb_fail(diag, CB_ERR_FORMAT, "%s: cannot read the archive: %s; fetch or save the file again",
-                file->path, archive_error_string(archive));
+  if (archive_read_support_format_zip_seekable(archive) < ARCHIVE_WARN ||
+      archive_read_open_memory(archive, source->bytes, (size_t)(source->end - source->bytes)) < ARCHIVE_WARN)
+    s = fail_zip(diag, archive, file->path);
   else
     s = read_members(file, archive, source, diag);
   archive_read_free(archive);

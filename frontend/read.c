@@ -98,7 +98,10 @@ static enum cb_status read_packed(struct cb_csr *csr, const struct cb_source *pa
                                    .end = text + length,
                                    .disposable = 1,
                                    .progress = packed->progress};
-  s = read_text(csr, &source, diag);
+  if (cb_is_packed(text, length))
+    s = cb_fail(diag, CB_ERR_UNSUPPORTED, "%s: packed twice; unpack it once by hand", packed->path);
+  else
+    s = read_text(csr, &source, diag);
   cb_free(text);
   return s;
 }
@@ -123,14 +126,16 @@ enum cb_status cb_matrix_read(struct cb_csr *csr, const char *path, const struct
   *csr = (struct cb_csr){0};
   if (!strncmp(path, generate_prefix, sizeof generate_prefix - 1))
     return cb_matrix_generate(csr, path + sizeof generate_prefix - 1, diag);
-  enum cb_status s = cb_file_map(&mapping, path, diag);
+  const int input = !strcmp(path, "-");
+  enum cb_status s = input ? cb_file_map_input(&mapping, diag) : cb_file_map(&mapping, path, diag);
   if (s) return s;
-  const struct cb_source source = {.path = path,
+  const struct cb_source source = {.path = input ? CB_FILE_INPUT : path,
                                    .bytes = mapping.bytes,
                                    .end = mapping.bytes + mapping.length,
                                    .mapped = mapping.mapped,
                                    .progress = progress};
   s = read_source(csr, &source, diag);
+  if (!s && input) memcpy(csr->name, "stdin", sizeof "stdin");
   cb_file_unmap(&mapping);
   return s;
 }

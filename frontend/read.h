@@ -16,7 +16,7 @@ struct cb_progress {
  *   Matrix Market (coordinate or array; real, integer, pattern; general, symmetric, skew-symmetric, hermitian),
  *   plain or packed as .gz, .zst, .xz, .bz2, or as the SuiteSparse collection's NAME.tar.gz (NAME/NAME.mtx);
  *   SciPy .npz (CSR, CSC, COO);   SNAP edge lists (.txt, .tsv, .edges, '#' comments), also packed;
- *   "generate:SHAPE,KEY=VALUE,…": a matrix of frontend/generate.h.
+ *   "generate:SHAPE,KEY=VALUE,…": a matrix of frontend/generate.h;   "-": any of these files from standard input.
  * `progress` may be NULL. Errors read "file:line: what is wrong; remedy". */
 enum cb_status cb_matrix_read(struct cb_csr *csr, const char *path, const struct cb_progress *progress,
                               struct cb_diag *diag);

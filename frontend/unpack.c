@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Compressed files and archives, through libarchive. A file that is merely compressed is unpacked; of an
- * archive, the Matrix Market file that carries the archive's own name is taken: the SuiteSparse collection
- * packs NAME/NAME.mtx beside right-hand sides and coordinates such as NAME/NAME_b.mtx. */
+/* Compressed files and archives. A file that is merely compressed is unpacked; of a tar archive, the Matrix
+ * Market file that carries the archive's own name is taken: the SuiteSparse collection packs NAME/NAME.mtx
+ * beside right-hand sides and coordinates such as NAME/NAME_b.mtx. The compression is taken off by stream.h,
+ * libarchive finds the members in what comes out, and the stream is read to its end before a matrix is believed. */
 #include "frontend/formats.h"
 
-#include "base/clock.h"
 #include "base/memory.h"
+#include "frontend/stream.h"
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <errno.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-enum { SLICE_BYTES = 1 << 18, PADDING = 8 };
+enum { SLICE_BYTES = 1 << 16, PADDING = 8 };
 
 static int starts(const char *bytes, size_t length, const char *magic, size_t magic_length) {
   return length >= magic_length && !memcmp(bytes, magic, magic_length);
@@ -45,48 +45,6 @@ int cb_is_zip(const char *bytes, size_t length) {
   return starts(bytes, length, "PK\3\4", 4) || starts(bytes, length, "PK\5\6", 4);
 }
 
-/* What the compressed bytes are fed from, slice by slice, so that progress can be told. */
-struct feed {
-  const struct cb_source *source;
-  const char *next;
-  double reported; /* when progress last was (cb_seconds) */
-};
-
-static void report(struct feed *feed) {
-  const struct cb_progress *progress = feed->source->progress;
-  if (!progress) return;
-  const double now = cb_seconds();
-  if (now - feed->reported < 0.1) return;
-  feed->reported = now;
-  progress->report(progress->user, "unpacking", feed->next - feed->source->bytes,
-                   feed->source->end - feed->source->bytes);
-}
-
-/* A mapped file's pages need not stay in memory once they were unpacked. */
-static void drop_used_pages(const struct feed *feed) {
-  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-  const uintptr_t begin = (uintptr_t)feed->source->bytes, end = (uintptr_t)feed->next & ~(page - 1);
-  if (feed->source->mapped && end > begin) madvise((void *)begin, end - begin, MADV_DONTNEED);
-}
-
-static la_ssize_t feed_slice(struct archive *archive, void *user, const void **slice) {
-  struct feed *feed = user;
-  (void)archive;
-  drop_used_pages(feed);
-  const size_t left = (size_t)(feed->source->end - feed->next);
-  const size_t length = left < SLICE_BYTES ? left : SLICE_BYTES;
-  report(feed);
-  *slice = feed->next;
-  feed->next += length;
-  return (la_ssize_t)length;
-}
-
-static enum cb_status fail_archive(struct cb_diag *diag, struct archive *archive, const char *path) {
-  const char *reason = archive_error_string(archive);
-  return cb_fail(diag, CB_ERR_FORMAT, "%s: cannot unpack: %s; fetch or pack the file again", path,
-                 reason ? reason : "unknown error");
-}
-
 /* Room for one more slice; sizes double. */
 static int grow(char **bytes, size_t *capacity, size_t length) {
   if (*capacity - length >= SLICE_BYTES + PADDING) return 1;
@@ -100,9 +58,6 @@ static int grow(char **bytes, size_t *capacity, size_t length) {
 
 enum cb_status cb_read_member(char **bytes, size_t *length, struct archive *archive, const char *path,
                               size_t packed, struct cb_diag *diag) {
-  /* Text of a matrix shrinks to a hundredth, of a very regular one to a thousandth. */
-  enum { PLENTY = 1 << 24, MOST_RATIO = 2000 };
-  const size_t most = PLENTY + packed * MOST_RATIO;
   char *block = NULL;
   size_t used = 0, capacity = 0;
   enum cb_status s = CB_OK;
@@ -111,17 +66,13 @@ enum cb_status cb_read_member(char **bytes, size_t *length, struct archive *arch
       s = cb_fail_memory(diag, path, capacity ? capacity * 2 : 4 * SLICE_BYTES);
       break;
     }
-    const la_ssize_t got = archive_read_data(archive, block + used, SLICE_BYTES);
+    const la_ssize_t got = archive_read_data(archive, block + used, capacity - PADDING - used);
     if (got == ARCHIVE_RETRY) continue;
-    if (got < 0) s = fail_archive(diag, archive, path);
+    if (got < 0) s = cb_fail_archive(diag, archive, path);
     if (got <= 0) break;
     used += (size_t)got;
-    if (used <= most) continue;
-    s = cb_fail(
-        diag, CB_ERR_LIMIT,
-        "%s: unpacks to more than %d times its size; unpack it by hand if it is a matrix all the same", path,
-        MOST_RATIO);
-    break;
+    s = cb_check_unpacked(used, packed, path, diag);
+    if (s) break;
   }
   if (s) {
     cb_free(block);
@@ -214,9 +165,6 @@ static enum cb_status consider(struct choice *choice, struct archive *archive, s
   const char *member = archive_entry_pathname(entry);
   if (!member) member = archive_entry_pathname_utf8(entry);
   const int raw = archive_format(archive) == ARCHIVE_FORMAT_RAW;
-  if (raw && archive_filter_count(archive) < 2) /* no filter knew the bytes: the packing's header is cut */
-    return cb_fail(diag, CB_ERR_FORMAT, "%s: cannot unpack: cut off or damaged; fetch or pack the file again",
-                   source->path);
   if (!member || (!raw && archive_entry_filetype(entry) != AE_IFREG)) return CB_OK;
   const enum match match = raw ? EXACT : match_member(member, source->path);
   if (match == NO_MATRIX) return CB_OK;
@@ -246,25 +194,24 @@ static enum cb_status settle(const struct choice *choice, int done, int format, 
                  choice->companions ? "matrix, only vectors or the like" : "Matrix Market file (.mtx)");
 }
 
-static struct archive *open_archive(struct feed *feed) {
-  struct archive *archive = archive_read_new();
-  if (!archive) return NULL;
-  archive_read_support_filter_gzip(archive);
-  archive_read_support_filter_zstd(archive);
-  archive_read_support_filter_xz(archive);
-  archive_read_support_filter_bzip2(archive);
-  archive_read_support_format_tar(archive);
-  archive_read_support_format_raw(archive);
-  archive_read_support_format_empty(archive);
-  archive_read_open(archive, feed, NULL, feed_slice, NULL);
-  return archive;
+static la_ssize_t feed_slice(struct archive *archive, void *user, const void **slice) {
+  const int64_t length = cb_stream_next(user, slice);
+  if (length < 0) archive_set_error(archive, EINVAL, "the packing is damaged");
+  return (la_ssize_t)length;
 }
 
-enum cb_status cb_unpack(char **text, size_t *length, const struct cb_source *source, struct cb_diag *diag) {
-  struct feed feed = {.source = source, .next = source->bytes, .reported = cb_seconds()};
-  struct archive *archive = open_archive(&feed);
-  if (!archive) return cb_fail_memory(diag, source->path, 0);
-  struct choice choice = {0};
+static enum cb_status open_archive(struct archive **result, struct cb_stream *stream, const char *path,
+                                   struct cb_diag *diag) {
+  struct archive *archive = *result = archive_read_new();
+  if (!archive) return cb_fail_memory(diag, path, 0);
+  int bad = archive_read_support_format_tar(archive) < ARCHIVE_WARN;
+  bad |= archive_read_support_format_raw(archive) < ARCHIVE_WARN;
+  bad |= archive_read_support_format_empty(archive) < ARCHIVE_WARN;
+  return bad ? cb_fail_archive(diag, archive, path) : cb_open_archive(archive, stream, feed_slice, path, diag);
+}
+
+static enum cb_status choose_member(struct choice *choice, struct archive *archive, const struct cb_source *source,
+                                    struct cb_diag *diag) {
   enum cb_status s = CB_OK;
   int done = 0;
   while (!s && !done) {
@@ -273,12 +220,27 @@ enum cb_status cb_unpack(char **text, size_t *length, const struct cb_source *so
     if (result == ARCHIVE_EOF) break;
     if (result == ARCHIVE_RETRY) continue;
     if (result < ARCHIVE_WARN)
-      s = fail_archive(diag, archive, source->path);
+      s = cb_fail_archive(diag, archive, source->path);
     else
-      s = consider(&choice, archive, entry, source, &done, diag);
+      s = consider(choice, archive, entry, source, &done, diag);
   }
-  if (!s) s = settle(&choice, done, archive_format(archive), source->path, diag);
-  archive_read_free(archive);
+  return s ? s : settle(choice, done, archive_format(archive), source->path, diag);
+}
+
+enum cb_status cb_unpack(char **text, size_t *length, const struct cb_source *source, struct cb_diag *diag) {
+  struct cb_stream *stream;
+  struct archive *archive = NULL;
+  struct choice choice = {0};
+  const void *unused;
+  enum cb_status s = cb_stream_open(&stream, source, diag);
+  if (s) return s;
+  s = open_archive(&archive, stream, source->path, diag);
+  if (!s) s = choose_member(&choice, archive, source, diag);
+  while (!s && cb_stream_next(stream, &unused) > 0) continue; /* to where the last checksums stand */
+  const enum cb_status failure = cb_stream_failure(stream, diag);
+  if (failure) s = failure; /* what the archive met after that tells less */
+  if (archive) archive_read_free(archive);
+  cb_stream_close(stream);
   if (s) {
     cb_free(choice.text);
     return s;

@@ -146,6 +146,7 @@ static enum cb_status parse(struct cb_target *target, const char *path, int *fou
   *found = length >= 0 || diag->status;
   if (length < 0) return diag->status;
   json_t *root = json_loadb(bytes, (size_t)length, JSON_REJECT_DUPLICATES, &error);
+  if (!root && json_error_code(&error) == json_error_out_of_memory) return cb_fail_memory(diag, path, sizeof bytes);
   const enum cb_status s = root ? take(target, root, diag)
                                 : cb_fail(diag, CB_ERR_FORMAT, "line %d: %.160s", error.line, error.text);
   json_decref(root);

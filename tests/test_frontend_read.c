@@ -138,6 +138,10 @@ static void packed_files(void **unused) {
       {"small.mtx.bz2", "small"},
       {"small.tar.gz", "small"},
       {"small.tar", "small"},
+      {"small.tar.zst", "small"},
+      {"small.tar.xz", "small"},
+      {"small.tar.bz2", "small"},
+      {"padded.mtx.gz", "padded"},
       {"csr.npz", "csr"},
       {"renamed-archive.tar.gz", "renamed-archive"},
       {"only-member.tar.gz", "only-member"},
@@ -161,6 +165,24 @@ static void packed_files(void **unused) {
     assert_false(csr.pattern || csr.symmetric_file);
     cb_csr_release(&csr);
   }
+}
+
+static void packed_edge_lists(void **unused) {
+  (void)unused;
+  static const char *const packings[] = {"gz", "zst", "xz", "bz2"};
+  struct cb_csr plain = {0};
+  for (int i = 0; i < 2 * LENGTH(packings); i++) {
+    char path[256];
+    struct cb_csr csr;
+    struct cb_diag diag = {0};
+    snprintf(path, sizeof path, "tests/data/frontend/good/%sedges.txt.%s", i % 2 ? "two-" : "", packings[i / 2]);
+    if (cb_matrix_read(&csr, path, NULL, &diag)) fail_msg("%s", diag.message);
+    assert_int_equal(csr.rows, 37);
+    assert_true(!i || same_matrix(&csr, &plain));
+    if (i) cb_csr_release(&csr);
+    else plain = csr;
+  }
+  cb_csr_release(&plain);
 }
 
 static void numpy_types(void **unused) {
@@ -205,6 +227,23 @@ static void edge_lists(void **unused) {
     assert_entries(&csr, 3, 3, weighted, 2);
     assert_false(csr.pattern);
     assert_string_equal(csr.name, "graph");
+    cb_csr_release(&csr);
+  }
+}
+
+/* The largest number counts, in whichever column it stands. */
+static void an_edge_list_has_as_many_nodes_as_either_column_says(void **unused) {
+  (void)unused;
+  static const struct {
+    const char *text;
+    int64_t nodes;
+  } lists[] = {{"0 1\n1 6\n2 3\n", 7}, {"0 1\n6 1\n2 3\n", 7}, {"5 0\n", 6},
+               {"0 5\n", 6},           {"0 5 2.5\n", 6},         {"0 0\n", 1}};
+  for (int i = 0; i < LENGTH(lists); i++) {
+    struct cb_csr csr;
+    read_text(&csr, "graph.txt", lists[i].text);
+    assert_int_equal(csr.rows, lists[i].nodes);
+    assert_int_equal(csr.cols, lists[i].nodes);
     cb_csr_release(&csr);
   }
 }
@@ -457,8 +496,10 @@ int main(void) {
       cmocka_unit_test(matrices_without_entries),
       cmocka_unit_test(the_largest_sizes),
       cmocka_unit_test(packed_files),
+      cmocka_unit_test(packed_edge_lists),
       cmocka_unit_test(numpy_types),
       cmocka_unit_test(edge_lists),
+      cmocka_unit_test(an_edge_list_has_as_many_nodes_as_either_column_says),
       cmocka_unit_test(labels_come_from_file_names),
       cmocka_unit_test(threads_and_comments_change_nothing),
       cmocka_unit_test(large_compressed_files),

@@ -5,6 +5,7 @@
     tests/test_tool.py TOOL SCRATCH         in the source directory
 """
 import glob
+import gzip
 import json
 import os
 import re
@@ -128,6 +129,11 @@ class Messages(Case):
         self.check(3, "bad.mtx:3:", "analyze", bad)
         self.assertEqual(self.files(), ["bad.mtx"])
 
+    def test_a_file_that_is_missing_is_said_before_an_option_that_is(self):
+        for arguments in (["nosuch.mtx"], ["generate", "nosuch.mtx"], ["verify", "nosuch.cu"], ["bench", "@nosuch.list"]):
+            name = arguments[-1].lstrip("@")
+            self.check(4, f"cannot open '{name}': No such file or directory", *arguments)
+
     def test_io(self):
         self.check(4, "missing.mtx", "analyze", self.path("missing.mtx"))
         self.check(4, "no-such-folder", SMALL, "-o", self.path("no-such-folder/kernel.cu"))
@@ -182,6 +188,28 @@ class Files(Case):
         plan = cbgen(SMALL, "--emit=plan").stdout
         self.assertRegex(plan, r"^\(spmv .*\)\n$")
         self.assertIsInstance(json.loads(cbgen(SMALL, "--emit=plan", "--json").stdout), dict)
+
+    def test_a_dash_reads_standard_input(self):
+        with open(SMALL, "rb") as file:
+            packed = file.read()
+        plain = gzip.decompress(packed)
+        wanted = json.loads(self.check(0, "", "analyze", SMALL, "--json").stdout)
+        for content in (packed, plain):
+            result = subprocess.run([TOOL, "analyze", "-", "--json"], input=content, capture_output=True, timeout=300, check=True)
+            got = json.loads(result.stdout)
+            self.assertEqual(got["matrix"], dict(wanted["matrix"], name="stdin"))
+            self.assertEqual(got["plan"], wanted["plan"])
+        with open(SMALL, "rb") as file:  # a file as it is, mapped; and from the middle of one
+            self.check(0, "", "-", "-o", self.path("a.cu"), stdin=file)
+        both = self.path("both")
+        with open(both, "wb") as file:
+            file.write(b"skip me\n" + plain)
+        with open(both, "rb", buffering=0) as file:
+            file.read(8)
+            self.check(0, "", "generate", "-o", self.path("b.cu"), "-", stdin=file)
+        with open(self.path("a.cu"), "rb") as a, open(self.path("b.cu"), "rb") as b:
+            self.assertEqual(a.read(), b.read())
+        self.check(3, "standard input:2: ", "analyze", "-", input="1 2\nx y\n")
 
     def test_name(self):
         text = cbgen("generate:diagonal,n=50", "-o", "-", "--name=my part 7").stdout

@@ -6,6 +6,7 @@
 #include "base/numerics.h"
 #include "frontend/generate.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -39,7 +40,8 @@ static void overview(struct cb_text *text) {
   cb_text_add_string(
       text, "\n  help VERB | options | recipes | shapes | exit-codes      --version\n\n"
             "FILE is Matrix Market, SciPy .npz or a SNAP edge list, plain or packed (.gz .zst .xz .bz2,\n"
-            "SuiteSparse .tar.gz), or 'generate:SHAPE,KEY=VALUE,…' ('cbgen help shapes').\n\n"
+            "SuiteSparse .tar.gz), '-' for standard input, or 'generate:SHAPE,KEY=VALUE,…' ('cbgen help\n"
+            "shapes').\n\n"
             "Example: cbgen examples/bcsstk13.mtx.gz -o kernel.cu\n");
 }
 
@@ -87,6 +89,14 @@ static enum cb_status print_version(struct cb_diag *diag) {
   return s;
 }
 
+/* A name that leads nowhere is said first: it is the likelier mistake than an option that is missing. */
+static enum cb_status check_file(const struct cb_call *call, struct cb_diag *diag) {
+  const char *file = call->file;
+  if (call->verb->takes & CB_TAKES_BENCH && *file == '@') file++; /* a list of files */
+  if (!strcmp(file, "-") || !strncmp(file, "generate:", 9) || !access(file, F_OK)) return CB_OK;
+  return cb_fail(diag, CB_ERR_IO, "cannot open '%s': %s", file, strerror(errno));
+}
+
 static enum cb_status run_verb(const struct cb_verb *verb, int count, char **arguments,
                                struct cb_diag *diag) {
   struct cb_call call = {.verb = verb, .selftest = 1, .seed = 1, .limit = -1};
@@ -97,7 +107,8 @@ static enum cb_status run_verb(const struct cb_verb *verb, int count, char **arg
   if (!call.file && !(verb->takes & CB_WITHOUT_MATRIX))
     return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' needs a file; see 'cbgen help %s'", verb->name, verb->name);
   const struct cb_recipe *recipe;
-  s = cb_recipe_find(&recipe, call.options.recipe, diag); /* before a large file is read for nothing */
+  if (!(verb->takes & CB_WITHOUT_MATRIX)) s = check_file(&call, diag);
+  if (!s) s = cb_recipe_find(&recipe, call.options.recipe, diag); /* before a large file is read for nothing */
   if (!s) s = cb_options_check(&call.options, diag);
   if (!s) s = cb_call_check(&call, diag);
   if (s) return s;

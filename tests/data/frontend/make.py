@@ -16,6 +16,7 @@ SYMMETRIC = b"%%MatrixMarket matrix coordinate real symmetric\n"
 SKEW = b"%%MatrixMarket matrix coordinate real skew-symmetric\n"
 # 4 x 5, with an explicit zero and an empty row; the tests know it by heart
 SMALL = BANNER + b"4 5 6\n1 1 1.5\n1 5 -2\n2 2 0\n4 1 3\n4 3 4.25\n4 5 1e-3\n"
+EDGES = b"".join(b"%d %d\n" % (i * i % 37, i * 7 % 37) for i in range(40))
 DENSE = np.array([[1.5, 0, 0, 0, -2], [0, 0, 0, 0, 0], [0, 0, 0, 0, 0], [3, 0, 4.25, 0, 1e-3]])
 
 
@@ -30,6 +31,17 @@ def gz(data):
 
 def zst(data):
     return subprocess.run(["zstd", "-qc"], input=data, stdout=subprocess.PIPE, check=True).stdout
+
+
+def xz(data):  # with a small dictionary: tests unpack it thousands of times
+    return lzma.compress(data, preset=0)
+
+
+def bz(data):
+    return bz2.compress(data, 1)
+
+
+PACKINGS = {"gz": gz, "zst": zst, "xz": xz, "bz2": bz}
 
 
 def tar(members, mode="w:gz"):
@@ -67,6 +79,13 @@ def good():
     put("good/renamed-archive.tar.gz", tar(members))
     put("good/only-member.tar.gz", tar([("readme.txt", b"hello\n"), ("dir/other.mtx", SMALL)]))
     put("good/two-frames.mtx.gz", gz(SMALL[:70]) + gz(SMALL[70:]))
+    for suffix, pack in PACKINGS.items():
+        if suffix != "gz":
+            put("good/small.tar." + suffix, pack(tar(members, "w")))
+        # nothing in an edge list says how long it is: only the packing notices that a part is lost
+        put("good/edges.txt." + suffix, pack(EDGES))
+        put("good/two-edges.txt." + suffix, pack(EDGES[:120]) + pack(EDGES[120:]))
+    put("good/padded.mtx.gz", gz(SMALL) + bytes(100))
     matrix = sp.coo_matrix(([1.5, -2, 0, 3, 4.25, 1e-3], ([0, 0, 1, 3, 3, 3], [0, 4, 1, 0, 2, 4])), shape=(4, 5))
     put("good/csr.npz", scipy_npz(matrix.tocsr()))
     put("good/csc.npz", scipy_npz(matrix.tocsc(), compressed=False))
@@ -223,7 +242,12 @@ def bad_packed():
         "three-matrices.tar.gz": tar([("a.mtx", SMALL), ("b.mtx", SMALL), ("c.mtx", SMALL)]),
         "wrong-line.tar.gz": tar([("wrong-line/wrong-line.mtx", wrong)]),
         "cut.tar.gz": tar([("cut/cut.mtx", os.urandom(0) + bytes(range(256)) * 40)])[:120],
-        "bomb.mtx.gz": gz(gz(gz(b"1 1 1\n" * 30_000_000))),
+        "bomb.mtx.zst": zst(b"1 1 1\n" * 6_000_000),
+        "twice.mtx.xz": lzma.compress(gz(SMALL)),
+        "garbage.mtx.gz": gz(SMALL) + b"more",
+        "garbage.mtx.xz": lzma.compress(SMALL) + b"more",
+        "garbage.mtx.zst": zst(SMALL) + b"more",
+        "garbage.mtx.bz2": bz2.compress(SMALL) + b"more",
     }
 
 
