@@ -66,6 +66,7 @@ def good():
     put("good/small.tar", tar(members, "w"))
     put("good/renamed-archive.tar.gz", tar(members))
     put("good/only-member.tar.gz", tar([("readme.txt", b"hello\n"), ("dir/other.mtx", SMALL)]))
+    put("good/own-name.tar.gz", tar([("dir/first.mtx", BANNER + b"1 1 0\n"), ("dir/own-name.mtx", SMALL)]))
     put("good/two-frames.mtx.gz", gz(SMALL[:70]) + gz(SMALL[70:]))
     matrix = sp.coo_matrix(([1.5, -2, 0, 3, 4.25, 1e-3], ([0, 0, 1, 3, 3, 3], [0, 4, 1, 0, 2, 4])), shape=(4, 5))
     put("good/csr.npz", scipy_npz(matrix.tocsr()))
