@@ -240,6 +240,15 @@ static void every_violation_is_found(void **unused) {
   assert_int_equal(cb_csr_check(&csr, &diag), CB_ERR_INTERNAL);
 }
 
+static void sizes_are_not_negative(void **unused) {
+  (void)unused;
+  struct cb_diag diag = {0};
+  assert_int_equal(cb_check_sizes(0, 0, &diag), CB_OK);
+  assert_int_equal(cb_check_sizes(-1, 3, &diag), CB_ERR_ARGUMENT);
+  assert_int_equal(cb_check_sizes(3, -1, &diag), CB_ERR_ARGUMENT);
+  assert_string_equal(diag.message, "a matrix cannot have 3 rows and -1 columns");
+}
+
 static int same_hash(struct cb_hash a, struct cb_hash b) {
   return a.high == b.high && a.low == b.low;
 }
@@ -330,6 +339,7 @@ int main(void) {
       cmocka_unit_test(mirrored_entries),
       cmocka_unit_test(sizes_beyond_31_bits_are_refused),
       cmocka_unit_test(every_violation_is_found),
+      cmocka_unit_test(sizes_are_not_negative),
       cmocka_unit_test(hashes_see_what_they_should),
       cmocka_unit_test(hashes_do_not_depend_on_threads),
       cmocka_unit_test(memory_runs_out),

@@ -14,7 +14,8 @@ file(CONFIGURE OUTPUT ${fake_generated}/fake_kernel_text.h CONTENT "${fake_bytes
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS fake/kernel.h)
 
 file(GLOB fake_sources CONFIGURE_DEPENDS fake/*.c fake/*.cpp)
-set(fake_emulator_sources ${fake_emulator}/scheduler.cpp ${fake_emulator}/shared.cpp ${fake_emulator}/memory.cpp
+set(fake_emulator_sources ${fake_emulator}/scheduler.cpp ${fake_emulator}/shared.cpp
+    ${fake_emulator}/visibility.cpp ${fake_emulator}/memory.cpp
     ${fake_emulator}/fiber.cpp)
 # Emulated threads have stacks of their own, which only what is not instrumented can switch.
 set(fake_sanitized $<$<BOOL:${CBGEN_SANITIZE}>:EMULATION_SANITIZED>)

@@ -145,6 +145,7 @@ static void packed_files(void **unused) {
       {"csr.npz", "csr"},
       {"renamed-archive.tar.gz", "renamed-archive"},
       {"only-member.tar.gz", "only-member"},
+      {"own-name.tar.gz", "own-name"}, /* the one of two that has the archive's name, though not its folder's */
       {"csc.npz", "csc"},
       {"two-frames.mtx.gz", "two-frames"},
       {"coo.npz", "coo"},
@@ -211,7 +212,7 @@ static void edge_lists(void **unused) {
       "# Directed graph\n# FromNodeId\tToNodeId\n0\t1\n3\t0\n1\t3\n",
       "0 1\n1 3\n3 0",
       "0,1\r\n1,3\r\n3,0\r\n",
-      "% konect\n0 1\n\n# mid\n1 , 3\n 3 0 \n",
+      "% konect has more words\n0 1\n\n# mid\n1 , 3\n 3 0 \n",
       "+0 1\n1 3 # note\n3 0\n",
   };
   struct cb_csr csr;

@@ -2,7 +2,8 @@
 /* The emulated GPU: what the emulator's files share.
  *
  *   scheduler.cpp  blocks, warps and threads; where they meet; who runs next
- *   shared.cpp     shared memory with its shadow, and stores that no fence has published yet
+ *   shared.cpp     shared memory with its shadow
+ *   visibility.cpp stores to global memory that others do not see yet, and what they see instead
  *   memory.cpp     device memory and the CUDA runtime calls
  *   report.cpp     the message that ends the program
  *   fiber.cpp      stacks and switches
@@ -42,6 +43,9 @@ struct Thread {
   unsigned mask;
   uint64_t bits;
   int argument, width, line;
+  uint64_t observed; // Machine::clock at the last atomic of the thread, or of a lane that it has met since
+  uint64_t fenced;   // what `observed` was at the last __threadfence that counts for the thread
+  bool waited;       // for the kernels before this one
 };
 
 struct Warp {
@@ -55,12 +59,21 @@ struct Warp {
   uint32_t known[kWarp][kWarp]; // [a][b]: lane b's accesses before this `partial` are ordered before lane a's
 };
 
-// A store_l2 that other thread blocks cannot see yet.
-struct PendingStore {
+// A store_l2; it may be one that others cannot see yet.
+struct Store {
   void *p;
   uint64_t bits;
-  unsigned size, thread;
+  unsigned size, thread, block_index;
+  uint32_t block; // its serial
   Moment moment;
+};
+
+// A value that a store or an atomic has replaced in this launch.
+struct Replaced {
+  Store by;
+  uint64_t before;
+  uint64_t at; // Machine::clock
+  bool atomic;
 };
 
 // One access to a slot of shared memory.
@@ -102,7 +115,7 @@ struct Block {
   ShadowSlot *shadow;
   char *dynamic;              // dynamic shared memory
   ShadowSlot *dynamic_shadow; // of each kShadowUnit bytes
-  List<PendingStore> pending;
+  List<Store> pending;        // in the order of each thread
 };
 
 struct Machine {
@@ -126,7 +139,10 @@ struct Machine {
   bool descending; // the last ready lane of a warp goes first
   List<Warp *> ready;
   Block *finished;             // a block whose last thread has just exited
-  List<PendingStore> unfenced; // of finished blocks: visible when the launch ends
+  // global memory
+  List<Store> unfenced;    // of finished blocks: visible when the launch ends
+  List<Replaced> replaced; // in the order of time
+  uint64_t clock;          // replaced values of all launches
 };
 extern Machine machine;
 
@@ -139,6 +155,7 @@ static inline uint32_t draw() {
 }
 
 void seed_machine(uint64_t seed);
+void let_others_run(); // another warp may come first here
 
 // Whether what thread `thread` of the current block did at `moment` is ordered before what the current thread
 // does now: the same thread, or a barrier in between that both took part in.
@@ -150,7 +167,12 @@ void *map_zeros(size_t bytes);
 
 void check_guards();       // of all allocations; ends the program at an overwritten one
 size_t live_allocations(); // and forgets them
-void publish(const PendingStore &store);
+
+void forget_stores();    // a launch begins
+void publish_unfenced(); // it ends
+// What the latest of them knows, all know. `mask`: the lanes of each warp that take part.
+void share_observed(Thread *threads, unsigned count, unsigned mask); // wherever threads meet
+void share_fenced(Thread *threads, unsigned count, unsigned mask);   // at a barrier
 
 // Ends the program with "cbgen emulation: …", where the current thread is, and what all others of the block
 // wait for.

@@ -20,7 +20,7 @@ enum emulation_exit {
   EMULATION_MASK,          /* a thread is missing from its own mask */
   EMULATION_SOURCE,        /* a shuffle reads a lane that takes no part */
   EMULATION_DEADLOCK,      /* every thread waits */
-  EMULATION_RACE,          /* unordered accesses to shared memory */
+  EMULATION_RACE,          /* accesses to memory that nothing orders */
   EMULATION_UNINITIALISED, /* shared memory is read before it was written */
   EMULATION_BOUNDS,        /* beyond a shared array, or a copy beyond an allocation */
   EMULATION_ALIGNMENT,     /* a load from a misaligned address */

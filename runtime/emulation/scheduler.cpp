@@ -15,6 +15,7 @@ using emulated::Meeting;
 
 Machine machine;
 emulated::Position threadIdx, blockIdx;
+bool emulated::waited;
 
 void seed_machine(uint64_t seed) {
   machine.random = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -55,6 +56,7 @@ static void enter(Warp &warp, unsigned lane) {
   machine.thread = &warp.lanes[lane];
   threadIdx.x = machine.thread->index;
   blockIdx.x = warp.block->index;
+  emulated::waited = machine.thread->waited;
 }
 
 // Switches from `from` to a ready lane of `warp`.
@@ -136,8 +138,18 @@ static void maybe_yield(unsigned odds) {
   run_another_warp(machine.thread->fiber);
 }
 
-void emulated::pause() {
+void let_others_run() {
   if (machine.thread) maybe_yield(2);
+}
+
+// ---- kernels before this one
+
+void emulated::wait() {
+  waited = machine.thread->waited = true;
+}
+
+void emulated::too_early(int line) {
+  stop(EMULATION_RACE, "line %d reads an input before wait_for_previous: the kernel before may still write it", line);
 }
 
 // ---- order
@@ -156,6 +168,7 @@ bool ordered(const Moment &moment, unsigned thread) {
 
 // A __syncwarp of the lanes of `mask`: each learns what all of them know.
 static void order(Warp &warp, unsigned mask) {
+  share_fenced(warp.lanes, kWarp, mask);
   if (mask == warp.present) {
     warp.epoch++;
     if (warp.split) memset(warp.known, 0, sizeof warp.known);
@@ -263,6 +276,7 @@ uint64_t emulated::meet(Meeting meeting, unsigned mask, uint64_t bits, int argum
     return self.bits;
   }
   exchange(warp, mask);
+  share_observed(warp.lanes, kWarp, mask);
   if (meeting == kSyncWarp) order(warp, mask);
   warp.meeting &= ~mask;
   set_ready(warp, mask & ~me);
@@ -293,6 +307,8 @@ void emulated::sync_block(int line) {
   }
   block.arrived = 0;
   block.barriers++;
+  share_observed(block.threads, block.threads_made, kFullMask);
+  share_fenced(block.threads, block.threads_made, kFullMask);
   for (unsigned w = 0; w * kWarp < block.threads_made; w++) {
     block.warps[w].barrier = 0;
     set_ready(block.warps[w], block.warps[w].present);
@@ -355,6 +371,8 @@ static void start_block(Block &block) {
   block.pending.count = 0;
   for (unsigned t = 0; t < machine.threads; t++) {
     block.threads[t].index = t;
+    block.threads[t].observed = block.threads[t].fenced = 0;
+    block.threads[t].waited = false;
     fiber_prepare(block.threads[t].fiber, run_thread);
   }
   for (unsigned w = 0; w * kWarp < machine.threads; w++) {
@@ -386,6 +404,7 @@ static void draw_order() {
 
 static void finish_block(Block &block) {
   for (size_t i = 0; i < block.pending.count; i++) machine.unfenced.add(block.pending.items[i]);
+  block.pending.count = 0;
   machine.blocks_finished++;
 }
 
@@ -423,8 +442,9 @@ int emulated::run_grid(const char *kernel, const void *function, unsigned blocks
   machine.arguments = arguments;
   machine.shared_bytes = machine.shared_slots = 0;
   machine.dynamic_bytes = shared_bytes;
-  machine.ready.count = machine.unfenced.count = 0;
+  machine.ready.count = 0;
   draw_order();
+  forget_stores();
   for (unsigned i = 0; i < machine.limit && machine.blocks_started < blocks; i++)
     start_block(machine.in_flight[i]);
   for (;;) {
@@ -438,7 +458,7 @@ int emulated::run_grid(const char *kernel, const void *function, unsigned blocks
       machine.finished->threads_made = 0;
   }
   machine.thread = nullptr;
-  for (size_t i = 0; i < machine.unfenced.count; i++) publish(machine.unfenced.items[i]);
+  publish_unfenced();
   for (unsigned i = 0; i < kMaxInFlight; i++) machine.in_flight[i].threads_made = 0;
   check_guards();
   return 0;

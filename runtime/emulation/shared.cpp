@@ -1,18 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Shared memory and unpublished stores: see emulation.h.
+/* Shared memory: see emulation.h.
  *
  * Every slot of a Shared array has a shadow: the last write, and who has read since. An access is checked
  * against them: a read needs a write of this block before it, and whatever conflicts must be ordered by
  * __syncthreads, or within a warp by __syncwarp. (Shuffles and votes exchange registers; CUDA gives them no
- * effect on memory.)
- *
- * A store_l2 stays invisible to other threads until a __threadfence by its own thread, or by one that a
- * barrier puts after it; without one it becomes visible when the launch ends. That is the least that CUDA
- * promises, so a protocol between blocks that lacks a fence fails here as it may fail on a GPU.
+ * effect on memory.) So a missing barrier stops the kernel in whatever order its threads run.
  */
 #include "emulation.h"
-
-// ---- shared memory
 
 static void place_array(emulated::Place &place, long count, size_t size) {
   place.launch = machine.launch;
@@ -105,43 +99,4 @@ void *emulated::dynamic_slot(long count, size_t size, long i, bool write, int li
     stop(EMULATION_ALIGNMENT, "line %d: dynamic shared memory has elements of 4 or 8 bytes", line);
   note(machine.block->dynamic_shadow[at / kShadowUnit], i, write, line);
   return machine.block->dynamic + at;
-}
-
-// ---- stores that wait for a fence
-
-void publish(const PendingStore &store) {
-  memcpy(store.p, &store.bits, store.size);
-}
-
-static bool visible(const PendingStore &store) {
-  return ordered(store.moment, store.thread);
-}
-
-void emulated::write_l2(void *p, size_t size, const void *value) {
-  PendingStore store = {p, 0, (unsigned)size, machine.thread->index, now()};
-  memcpy(&store.bits, value, size);
-  machine.block->pending.add(store);
-}
-
-void emulated::read_l2(const void *p, size_t size, void *value) {
-  const List<PendingStore> &pending = machine.block->pending;
-  for (size_t i = pending.count; i-- > 0;) {
-    const PendingStore &store = pending.items[i];
-    if (store.p != p || store.size != size || !visible(store)) continue;
-    memcpy(value, &store.bits, size);
-    return;
-  }
-}
-
-void emulated::fence() {
-  List<PendingStore> &pending = machine.block->pending;
-  size_t kept = 0;
-  for (size_t i = 0; i < pending.count; i++) {
-    if (visible(pending.items[i]))
-      publish(pending.items[i]);
-    else
-      pending.items[kept++] = pending.items[i];
-  }
-  pending.count = kept;
-  pause();
 }

@@ -78,6 +78,7 @@ def good():
     put("good/small.tar", tar(members, "w"))
     put("good/renamed-archive.tar.gz", tar(members))
     put("good/only-member.tar.gz", tar([("readme.txt", b"hello\n"), ("dir/other.mtx", SMALL)]))
+    put("good/own-name.tar.gz", tar([("dir/first.mtx", BANNER + b"1 1 0\n"), ("dir/own-name.mtx", SMALL)]))
     put("good/two-frames.mtx.gz", gz(SMALL[:70]) + gz(SMALL[70:]))
     for suffix, pack in PACKINGS.items():
         if suffix != "gz":

@@ -1,5 +1,5 @@
 // The carry protocol without its fence: another block may not see the sums yet.
-// expect stale
+// expect 75 global race: line 9 reads what thread 0 of block
 constexpr int kBlocks = 37, kThreads = 32;
 CBGEN_KERNEL void kernel(const double *x, double *y, double *carry, unsigned *counter) {
   if (threadIdx.x > 0) return;

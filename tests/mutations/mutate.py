@@ -1,0 +1,389 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plants small bugs, one at a time, and asks whether a test catches them.
+
+    tests/mutations/mutate.py [--build DIR] [--sample N [--seed N]] [--only TEXT] [--jobs N] [--check]; --help
+
+The bugs stand in tests/mutations/*.txt, as README.md there describes. One build holds all of them: a copy of the source
+tree in which an expression is `(cb_mutant == N ? new : old)`; the environment variable CBGEN_MUTANT chooses one.
+Templates and the emulation are replaced at run time. For each bug the tests of its file run, the fastest first, until
+one fails; a test that takes ten times as long as without a bug has failed, too.
+
+Prints what caught each bug and the score; exits 1 when a bug survives that no line of the list explains, or when one
+is caught that was said to survive.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+EMBEDDED = ("templates/", "runtime/emulation/")
+LEFT_OUT = {".git", "build"}
+# Kernels run without sanitizers, which takes a third of the time, unless a test asks for them.
+FASTER = ("runtime/host.c", ".sanitize = 1, .optimize = 1, .debug = 1",
+          '.sanitize = getenv("CBGEN_MUTANT_SANITIZE") != 0, .debug = getenv("CBGEN_MUTANT_SANITIZE") != 0')
+
+
+class Mutation:
+    def __init__(self, path, tests, title):
+        self.path, self.tests, self.title = path, tests, title
+        self.function, self.survives = None, None
+        self.old, self.new = [], []
+        self.number = 0
+
+    def __str__(self):
+        return f"{self.path}: {self.title}"
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+# ---- the list
+
+
+def read_list(path):
+    """The mutations of one file of the list; ends the program at what cannot be read."""
+    mutations, where, tests, current = [], None, [], None
+    for number, line in enumerate(read(path).splitlines(), 1):
+        section = re.fullmatch(r"\[(\S+)\]\s+(\S.*)", line)
+        if section:
+            where, tests, current = section[1], section[2].split(), None
+        elif not line.strip() or line.startswith("#"):
+            current = None if not line.strip() else current
+        elif line[:2] in ("- ", "+ ", "@ ", "= ") or line in "-+":
+            if current is None:
+                sys.exit(f"{path}:{number}: a line of no mutation: its title is missing")
+            add_line(current, line[0], line[2:])
+        elif where is None:
+            sys.exit(f"{path}:{number}: a mutation before the first [FILE] TEST…")
+        else:
+            current = Mutation(where, tests, line)
+            mutations.append(current)
+    return mutations
+
+
+def add_line(mutation, mark, text):
+    if mark == "-":
+        mutation.old.append(text)
+    elif mark == "+":
+        mutation.new.append(text)
+    elif mark == "@":
+        mutation.function = text
+    else:
+        mutation.survives = (mutation.survives + " " if mutation.survives else "") + text
+
+
+def read_lists():
+    mutations = []
+    for name in sorted(os.listdir(HERE)):
+        if name.endswith(".txt"):
+            mutations += read_list(os.path.join(HERE, name))
+    for number, mutation in enumerate(mutations, 1):
+        mutation.number = number
+    return mutations
+
+
+def span_of(text, function):
+    """Where the definition of a function stands: from its line at the margin to the next closing brace there."""
+    found = [m.start() for m in re.finditer(rf"^(?!#|//| |\t|\}}).*\b{re.escape(function)}\(", text, re.M)]
+    found = [start for start in found if text[start:].split("{", 1)[0].count(";") == 0]
+    if len(found) != 1:
+        return None
+    end = text.find("\n}", found[0])
+    return found[0], end if end > 0 else len(text)
+
+
+def place_of(text, mutation):
+    """The offset of the original text, or a message."""
+    old = "\n".join(mutation.old)
+    span = span_of(text, mutation.function) if mutation.function else (0, len(text))
+    if span is None:
+        return f"no definition of '{mutation.function}', or several"
+    count = text.count(old, *span) if old else 0
+    if count != 1:
+        return f"'{old}' occurs {count} times" + (f" in '{mutation.function}'" if mutation.function else "")
+    return text.index(old, *span)
+
+
+def check_places(mutations):
+    """Ends the program when a mutation does not name exactly one place."""
+    problems = []
+    for mutation in mutations:
+        place = place_of(read(os.path.join(ROOT, mutation.path)), mutation)
+        if isinstance(place, str):
+            problems.append(f"{mutation}: {place}")
+        elif mutation.old == mutation.new:
+            problems.append(f"{mutation}: changes nothing")
+    if problems:
+        sys.exit("\n".join(problems))
+
+
+# ---- the tree
+
+
+def switched(mutations):
+    """C in which the variable decides between the old text of a place and the new ones."""
+    old = "\n".join(mutations[0].old)
+    cases = [(mutation.number, "\n".join(mutation.new)) for mutation in mutations]
+    if old.rstrip().endswith((";", "}")):
+        return " else ".join(f"if (cb_mutant == {n}) {{ {new} }}" for n, new in cases) + f" else {{ {old} }}"
+    return "(" + "".join(f"cb_mutant == {n} ? ({new}) : " for n, new in cases) + f"({old}))"
+
+
+def mutated_source(path, mutations):
+    """The file with all its mutations; those that overlap without being of the same text are an error."""
+    text = read(os.path.join(ROOT, path))
+    places = {}
+    for mutation in mutations:
+        places.setdefault((place_of(text, mutation), "\n".join(mutation.old)), []).append(mutation)
+    after = len(text)
+    for (place, old), own in sorted(places.items(), reverse=True):
+        if place + len(old) > after:
+            sys.exit(f"{own[0]}: overlaps with another one")
+        text, after = text[:place] + switched(own) + text[place + len(old):], place
+    return "extern int cb_mutant; " + text
+
+
+def write_if_changed(path, text):
+    if os.path.islink(path):
+        os.remove(path)
+    elif os.path.exists(path) and read(path) == text:
+        return
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def link_tree(tree, changed):
+    """Every file of the source tree as a link, but for those that change."""
+    for folder, names, files in os.walk(ROOT):
+        relative = os.path.relpath(folder, ROOT)
+        names[:] = [n for n in names if n not in LEFT_OUT and os.path.join(folder, n) != os.path.dirname(tree)]
+        os.makedirs(os.path.join(tree, relative), exist_ok=True)
+        for name in files:
+            path = os.path.normpath(os.path.join(relative, name))
+            link = os.path.join(tree, path)
+            if path not in changed and not os.path.islink(link):
+                if os.path.exists(link):
+                    os.remove(link)
+                os.symlink(os.path.join(folder, name), link)
+
+
+def write_tree(build, mutations):
+    by_file = {}
+    for mutation in mutations:
+        if not mutation.path.startswith(EMBEDDED):
+            by_file.setdefault(mutation.path, []).append(mutation)
+    tree = os.path.join(build, "tree")
+    link_tree(tree, set(by_file) | {"base/embedded.c", FASTER[0]})
+    for path, own in by_file.items():
+        write_if_changed(os.path.join(tree, path), mutated_source(path, own))
+    write_if_changed(os.path.join(tree, "base/embedded.c"), read(os.path.join(HERE, "embedded.c")))
+    path, slow, fast = FASTER
+    text = read(os.path.join(tree if path in by_file else ROOT, path))
+    if text.count(slow) != 1:
+        sys.exit(f"{path}: '{slow}' occurs {text.count(slow)} times")
+    write_if_changed(os.path.join(tree, path), text.replace(slow, fast))
+    return tree
+
+
+def write_templates(build, mutations):
+    shutil.rmtree(os.path.join(build, "embedded"), ignore_errors=True)
+    for mutation in mutations:
+        if not mutation.path.startswith(EMBEDDED):
+            continue
+        text = read(os.path.join(ROOT, mutation.path))
+        place, old = place_of(text, mutation), "\n".join(mutation.old)
+        path = os.path.join(build, "embedded", str(mutation.number), mutation.path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text[:place] + "\n".join(mutation.new) + text[place + len(old):])
+
+
+def run_or_exit(command, what):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{what} failed:\n{(done.stdout + done.stderr)[-4000:]}")
+    return done.stdout
+
+
+def build_tree(build, tree, targets, options):
+    """Returns how each test is run, as CTest has it."""
+    compilers = [f"-DCMAKE_{language}_COMPILER={path}" for language, path in (("C", options.cc), ("CXX", options.cxx)) if path]
+    optimize = options.optimize
+    run_or_exit(["cmake", *compilers, "-S", tree, "-B", os.path.join(build, "cmake"), "-DCBGEN_SANITIZE=OFF", "-DCBGEN_WERROR=OFF",
+                 "-DCMAKE_BUILD_TYPE=None", f"-DCMAKE_C_FLAGS=-O{optimize} -w", f"-DCMAKE_CXX_FLAGS=-O{optimize} -w"],
+                "configuring")
+    run_or_exit(["cmake", "--build", os.path.join(build, "cmake"), "-j", str(os.cpu_count()), "--target", *targets],
+                "building")
+    shown = run_or_exit(["ctest", "--test-dir", os.path.join(build, "cmake"), "--show-only=json-v1"], "listing tests")
+    return {test["name"]: test for test in json.loads(shown)["tests"]}
+
+
+# ---- running
+
+
+def split_test(name):
+    """`NAME?VARIABLE=VALUE` runs a test with a variable set."""
+    name, _, setting = name.partition("?")
+    return name, dict([setting.split("=", 1)]) if setting else {}
+
+
+def properties_of(test):
+    return {p["name"]: p["value"] for p in test.get("properties", [])}
+
+
+def stop_group(process):
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+class Runner:
+    def __init__(self, build, tests):
+        self.build, self.tests = build, tests
+        self.seconds = {}
+
+    def environment(self, name, mutation):
+        own, setting = split_test(name)
+        place = os.path.join(self.build, "tmp", f"{threading.get_ident()}")
+        shutil.rmtree(place, ignore_errors=True)
+        os.makedirs(place)
+        environment = dict(os.environ)
+        for pair in properties_of(self.tests[own]).get("ENVIRONMENT", []):
+            key, _, value = pair.partition("=")
+            environment[key] = value
+        if shutil.which("clang++"):  # compiles kernels in half the time
+            environment["CXX"] = "clang++"
+        environment.update(CBGEN_TEST_TMP=place, TMPDIR=place, HOME=place, XDG_CACHE_HOME=place,
+                           CBGEN_MUTANTS=os.path.join(self.build, "embedded"), **setting)
+        environment.pop("CBGEN_MUTANT", None)
+        if mutation:
+            embedded = mutation.path.startswith(EMBEDDED)
+            environment["CBGEN_MUTANT"] = f"{mutation.number}:{mutation.path}" if embedded else str(mutation.number)
+        return environment
+
+    def run(self, name, mutation=None, limit=600):
+        """Why the test failed, or None."""
+        test = self.tests[split_test(name)[0]]
+        process = subprocess.Popen(test["command"], cwd=properties_of(test).get("WORKING_DIRECTORY"),
+                                   env=self.environment(name, mutation), stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, start_new_session=True, text=True, errors="replace")
+        timer = threading.Timer(limit, stop_group, [process])
+        timer.start()
+        failed = None
+        for line in process.stdout:
+            if failed is None and re.search(r"\[ +(FAILED|ERROR) +\]", line):
+                failed = "fails"
+                stop_group(process)
+        process.wait()
+        late = not timer.is_alive()
+        timer.cancel()
+        stop_group(process)
+        return failed or ("takes too long" if late else f"exits with {process.returncode}" if process.returncode else None)
+
+    def measure(self, name):
+        start = time.monotonic()
+        failed = self.run(name)
+        if failed:
+            sys.exit(f"{name} {failed} without any mutation")
+        self.seconds[name] = time.monotonic() - start
+
+    def judge(self, mutation):
+        """What caught the mutation, or None."""
+        for name in sorted(mutation.tests, key=lambda test: self.seconds.get(test, 0)):
+            failed = self.run(name, mutation, limit=max(60, 10 * self.seconds.get(name, 0)))
+            if failed:
+                return f"{name} {failed}"
+        return None
+
+
+def all_tests(mutations):
+    return sorted({test for mutation in mutations for test in mutation.tests})
+
+
+def run_all(runner, mutations, jobs):
+    """Returns the numbers of those that were caught, survived as explained, and are wrong."""
+    caught = explained = 0
+    wrong = []
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for mutation, by in zip(mutations, pool.map(runner.judge, mutations)):
+            if bool(by) == bool(mutation.survives):
+                wrong.append(mutation)
+            caught, explained = caught + bool(by), explained + (not by and bool(mutation.survives))
+            print(f"{mutation.number:4} {'caught  ' if by else 'SURVIVES'} {mutation}: {by or mutation.survives or '?'}",
+                  flush=True)
+    return caught, explained, wrong
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--build", default=os.path.join(ROOT, "build/mutants"), help="folder of the build")
+    parser.add_argument("--sample", type=int, help="so many, drawn at random")
+    parser.add_argument("--seed", type=int, help="of the sample; by default the commit's")
+    parser.add_argument("--only", help="those whose file or title holds this text")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--optimize", type=int, default=1)
+    parser.add_argument("--cc", help="C compiler of the build")
+    parser.add_argument("--cxx", help="C++ compiler of the build")
+    parser.add_argument("--check", action="store_true", help="only whether each names exactly one place")
+    return parser.parse_args()
+
+
+def seed_of_commit():
+    shown = subprocess.run(["git", "-C", ROOT, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+    return int(shown.stdout[:8], 16) if not shown.returncode else 0
+
+
+def chosen(mutations, options):
+    if options.only:
+        mutations = [m for m in mutations if options.only in str(m)]
+    if options.sample:
+        seed = seed_of_commit() if options.seed is None else options.seed
+        known = [m for m in mutations if not m.survives]
+        mutations = random.Random(seed).sample(known, min(options.sample, len(known)))
+        print(f"sample of seed {seed}", flush=True)
+    return mutations
+
+
+def main():
+    options = arguments()
+    listed = read_lists()
+    check_places(listed)
+    if options.check:
+        print(f"{len(listed)} mutations, each names one place")
+        return 0
+    mutations = chosen(listed, options)
+    build = os.path.abspath(options.build)
+    start = time.monotonic()
+    tree = write_tree(build, listed)
+    write_templates(build, mutations)
+    tests = all_tests(mutations)
+    runner = Runner(build, build_tree(build, tree, sorted({split_test(t)[0] for t in tests}), options))
+    print(f"built in {time.monotonic() - start:.0f} s", flush=True)
+    if not options.sample:
+        for test in tests:
+            runner.measure(test)
+            print(f"     {test}: {runner.seconds[test]:.1f} s", flush=True)
+    caught, explained, wrong = run_all(runner, mutations, options.jobs)
+    print(f"{caught} of {len(mutations)} caught ({100 * caught / max(1, len(mutations)):.1f} %), {explained} survive as "
+          f"explained, in {time.monotonic() - start:.0f} s")
+    for mutation in wrong:
+        print(f"{'said to survive, but caught' if mutation.survives else 'survives'}: {mutation}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
