@@ -136,8 +136,8 @@ static json_t *rivals_json(const struct cb_bench_result *result, int *failed) {
             ? json_pack("{s:s, s:b, s:I, s:I, s:I, s:f, s:f, s:o}", "name", rival->name, "applies", 1,
                         "wrong", (json_int_t)one->wrong, "stored_bytes", (json_int_t)rival->stored_bytes,
                         "buffer_bytes", (json_int_t)rival->buffer_bytes, "convert_ms",
-                        milliseconds(rival->convert_seconds), "preprocess_ms",
-                        milliseconds(rival->preprocess_seconds), "time", timing_json(&one->timing))
+                        milliseconds(rival->convert_seconds), "prepare_ms",
+                        milliseconds(rival->prepare_seconds), "time", timing_json(&one->timing))
             : json_pack("{s:s, s:b, s:s}", "name", rival->name, "applies", 0, "reason", rival->reason);
     cb_json_append(rivals, row);
   }
@@ -203,16 +203,25 @@ enum cb_status cb_bench_json(struct cb_text *text, const struct cb_bench *bench,
 
 /* ---- Markdown */
 
+/* What was measured against, which decides what a speed-up says. */
+static void add_opponent(struct cb_text *text, const struct cb_bench *bench) {
+  int major, minor, patch;
+  cb_text_add_string(text, "cuSPARSE");
+  if (!bench->cusparse) return;
+  cb_cusparse_version(bench->cusparse, &major, &minor, &patch);
+  cb_text_add(text, " %d.%d.%d", major, minor, patch);
+}
+
 static void add_machine(struct cb_text *text, const struct cb_bench *bench) {
   const struct cb_target *target = &bench->device->target;
   const struct cb_ceilings *ceilings = &bench->ceilings;
-  int major, minor, versions[3] = {0};
+  int major, minor;
   cb_nvrtc_version(bench->nvrtc, &major, &minor);
   cb_text_add(text, "%s (%s, %d SMs), NVRTC %d.%d", target->model, target->arch, target->multiprocessors,
               major, minor);
   if (bench->cusparse) {
-    cb_cusparse_version(bench->cusparse, &versions[0], &versions[1], &versions[2]);
-    cb_text_add(text, ", cuSPARSE %d.%d.%d", versions[0], versions[1], versions[2]);
+    cb_text_add_string(text, ", ");
+    add_opponent(text, bench);
   }
   if (ceilings->bytes)
     cb_text_add(text, "; copy %.2f TB/s, read %.2f TB/s, empty kernel %.2f µs",
@@ -323,14 +332,14 @@ void cb_run_report(struct cb_text *text, const struct cb_bench *bench, const str
 static void add_rival(struct cb_text *text, const struct cb_rival_result *one, double own_us) {
   const struct cb_rival *rival = &one->rival;
   if (!rival->applies) {
-    cb_text_add(text, "  %-9s does not apply: %s\n", rival->name, rival->reason);
+    cb_text_add(text, "  %-11s does not apply: %s\n", rival->name, rival->reason);
     return;
   }
   cb_text_add(text,
-              "  %-9s %.2f µs (%.2f to %.2f), %.2f times ours; %.1f ms to convert, %.1f ms to preprocess",
+              "  %-11s %.2f µs (%.2f to %.2f), %.2f times ours; %.1f ms to convert, %.2f ms to prepare",
               rival->name, one->timing.us, one->timing.least_us, one->timing.most_us,
               own_us > 0 ? one->timing.us / own_us : 0, milliseconds(rival->convert_seconds),
-              milliseconds(rival->preprocess_seconds));
+              milliseconds(rival->prepare_seconds));
   if (one->wrong) cb_text_add(text, "; WRONG in %lld rows", (long long)one->wrong);
   cb_text_add_string(text, "\n");
 }
@@ -351,7 +360,8 @@ void cb_bench_report(struct cb_text *text, const struct cb_bench *bench,
               run->timing.us > 0 ? 100 * result->bound_us / run->timing.us : 0);
   for (int i = 0; i < run->candidates_count && bench->settings.candidates; i++)
     add_candidate(text, &run->candidates[i], result->candidate_us[i]);
-  cb_text_add(text, "cuSPARSE (median of %d repetitions of %d batches in turn; caches are not flushed)\n",
+  add_opponent(text, bench);
+  cb_text_add(text, " (median of %d repetitions of %d batches in turn; caches are not flushed)\n",
               bench->settings.repetitions, bench->settings.batches);
   if (*bench->missing) cb_text_add(text, "  %s\n", bench->missing);
   if (result->rival_types) cb_text_add(text, "  types     %s\n", result->rival_types);

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "runtime/convert.h"
 #include "runtime/library.h"
+#include "runtime/spmvop.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,7 @@ struct cb_cusparse {
   struct cusparseContext *handle;
   struct CUstream_st *stream; /* that the handle works on */
   int version;
+  enum cb_spmvop_form op_form;
 };
 
 static const char *const cusparse_names[] = {"libcusparse.so.12", "libcusparse.so", NULL};
@@ -59,6 +61,12 @@ static const struct cb_library_symbol cusparse_symbols[] = {
     NEW_CALL(destroy_legacy, "cusparseDestroyMatDescr"),
     NEW_CALL(bsrmv_f32, "cusparseSbsrmv"),
     NEW_CALL(bsrmv_f64, "cusparseDbsrmv"),
+    NEW_CALL(op_buffer_size, "cusparseSpMVOp_bufferSize"),
+    NEW_CALL(op_create, "cusparseSpMVOp_createDescr"),
+    NEW_CALL(op_destroy, "cusparseSpMVOp_destroyDescr"),
+    NEW_CALL(op_create_plan, "cusparseSpMVOp_createPlan"),
+    NEW_CALL(op_destroy_plan, "cusparseSpMVOp_destroyPlan"),
+    NEW_CALL(op_multiply, "cusparseSpMVOp"),
     {NULL, 0, 0},
 };
 
@@ -82,6 +90,7 @@ enum cb_status cb_cusparse_open(struct cb_cusparse **out, const struct cb_device
   if (!s)
     s = check(cusparse, cusparse->call.version(cusparse->handle, &cusparse->version), "tell its version",
               diag);
+  if (!s) cusparse->op_form = cb_spmvop_form(&cusparse->call, cusparse->version);
   if (s)
     cb_cusparse_close(cusparse);
   else
@@ -104,7 +113,7 @@ void cb_cusparse_version(const struct cb_cusparse *cusparse, int *major, int *mi
 
 /* ---- what there is */
 
-enum format { CSR, COO, SELL, BSR, BSRMV };
+enum format { CSR, COO, SELL, BSR, BSRMV, SPMVOP };
 
 static const struct kind {
   const char *name;
@@ -113,6 +122,8 @@ static const struct kind {
   unsigned algorithm;
 } kinds[] = {
     {"csr-alg1", CSR, 0, CB_CUSPARSE_CSR_ALG1},   {"csr-alg2", CSR, 0, CB_CUSPARSE_CSR_ALG2},
+    {"spmvop-alg1", SPMVOP, 0, CB_CUSPARSE_OP_ALG1},
+    {"spmvop-alg2", SPMVOP, 0, CB_CUSPARSE_OP_ALG2},
     {"coo-alg1", COO, 0, CB_CUSPARSE_COO_ALG1},   {"coo-alg2", COO, 0, CB_CUSPARSE_COO_ALG2},
     {"sell-16", SELL, 16, CB_CUSPARSE_SELL_ALG1}, {"sell-32", SELL, 32, CB_CUSPARSE_SELL_ALG1},
     {"sell-64", SELL, 64, CB_CUSPARSE_SELL_ALG1}, {"sell-128", SELL, 128, CB_CUSPARSE_SELL_ALG1},
@@ -127,7 +138,7 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* One format on the device, shared by the kinds of the same format and size. */
 struct store {
-  enum format format; /* BSR stands for BSRMV as well */
+  enum format format; /* BSR stands for BSRMV as well, CSR for SPMVOP */
   int size;
   enum cb_status status; /* of its making; the reason is below */
   char reason[160];
@@ -144,6 +155,7 @@ struct entry {
   struct cusparseSpMatDescr *matrix;
   struct cusparseDnVecDescr *x, *y;
   struct cusparseMatDescr *legacy;
+  struct cb_spmvop op;
   cb_device_ptr buffer;
 };
 
@@ -178,8 +190,12 @@ static enum cb_status put(struct cb_rivals *rivals, struct store *store, cb_devi
   return cb_device_upload(device, *address, bytes, (size_t)length, what, diag);
 }
 
+static enum format stored_as(enum format format) {
+  return format == BSRMV ? BSR : format == SPMVOP ? CSR : format;
+}
+
 static struct store *find_store(struct cb_rivals *rivals, enum format format, int size) {
-  if (format == BSRMV) format = BSR;
+  format = stored_as(format);
   for (int i = 0; i < rivals->stores_count; i++)
     if (rivals->stores[i].format == format && rivals->stores[i].size == size) return &rivals->stores[i];
   return NULL;
@@ -268,14 +284,14 @@ static enum cb_status store_bsr(struct cb_rivals *rivals, struct store *store, s
 /* The store of this kind, made when it is first asked for. */
 static const struct store *get_store(struct cb_rivals *rivals, const struct kind *kind) {
   static enum cb_status (*const make[])(struct cb_rivals *, struct store *, struct cb_diag *) = {
-      [CSR] = store_csr, [COO] = store_coo, [SELL] = store_sell, [BSR] = store_bsr, [BSRMV] = store_bsr};
+      [CSR] = store_csr, [COO] = store_coo, [SELL] = store_sell, [BSR] = store_bsr};
   struct store *store = find_store(rivals, kind->format, kind->size);
   struct cb_diag diag = {0};
   if (store) return store;
   store = &rivals->stores[rivals->stores_count++];
-  store->format = kind->format == BSRMV ? BSR : kind->format;
+  store->format = stored_as(kind->format);
   store->size = kind->size;
-  store->status = make[kind->format](rivals, store, &diag);
+  store->status = make[store->format](rivals, store, &diag);
   snprintf(store->reason, sizeof store->reason, "%.*s", (int)sizeof store->reason - 1, diag.message);
   return store;
 }
@@ -291,6 +307,7 @@ static enum cb_status describe(const struct cb_rivals *rivals, struct entry *ent
   unsigned result = 0;
   switch (entry->kind->format) {
   case CSR:
+  case SPMVOP:
     result = call->create_csr(&entry->matrix, store->rows, store->cols, store->entries, offsets, columns,
                               values, index, index, base, type);
     break;
@@ -346,49 +363,87 @@ static const void *scalar_of(const struct cb_rivals *rivals, const struct scalar
   return rivals->types.sum == CB_F32 ? (const void *)&scalar->narrow : &scalar->wide;
 }
 
-/* Preprocessing is an offer: only CSR's is certain to exist, and what refuses it multiplies without. */
-static enum cb_status preprocess(const struct cb_rivals *rivals, struct entry *entry, struct cb_diag *diag) {
-  const struct cb_cusparse *cusparse = rivals->cusparse;
-  const struct scalar one = {1, 1}, zero = {0, 0};
-  if (!cusparse->call.preprocess) return CB_OK;
-  enum cb_status s = cb_device_wait(cusparse->device, "uploading", diag);
-  if (s) return s;
-  const double start = cb_seconds();
-  const unsigned result = cusparse->call.preprocess(
-      cusparse->handle, CB_CUSPARSE_NON_TRANSPOSE, scalar_of(rivals, &one), entry->matrix, entry->x,
-      scalar_of(rivals, &zero), entry->y, rivals->sum_type, entry->kind->algorithm, pointer(entry->buffer));
-  if (entry->kind->format == CSR) s = check(cusparse, result, "preprocess", diag);
-  if (!s) s = cb_device_wait(cusparse->device, "preprocessing", diag);
-  entry->info.preprocess_seconds = cb_seconds() - start;
+/* A buffer of the size that cuSPARSE asked for with this status. */
+static enum cb_status take_buffer(struct cb_rivals *rivals, struct entry *entry, unsigned result, size_t bytes,
+                                  struct cb_diag *diag) {
+  enum cb_status s = check(rivals->cusparse, result, "size its buffer", diag);
+  if (!s) s = cb_device_alloc(rivals->cusparse->device, &entry->buffer, bytes, "cuSPARSE's buffer", diag);
+  if (!s) entry->info.buffer_bytes = (int64_t)bytes;
   return s;
 }
 
+/* Preprocessing is an offer: only CSR's is certain to exist, and what refuses it multiplies without. */
 static enum cb_status prepare_generic(struct cb_rivals *rivals, struct entry *entry, struct cb_diag *diag) {
   const struct cb_cusparse *cusparse = rivals->cusparse;
   const struct scalar one = {1, 1}, zero = {0, 0};
+  const void *const alpha = scalar_of(rivals, &one), *const beta = scalar_of(rivals, &zero);
+  const unsigned operation = CB_CUSPARSE_NON_TRANSPOSE, algorithm = entry->kind->algorithm;
   size_t bytes = 0;
-  enum cb_status s = bind_vectors(rivals, entry, diag);
+  unsigned result = cusparse->call.buffer_size(cusparse->handle, operation, alpha, entry->matrix, entry->x, beta,
+                                               entry->y, rivals->sum_type, algorithm, &bytes);
+  const enum cb_status s = take_buffer(rivals, entry, result, bytes, diag);
+  if (s || !cusparse->call.preprocess) return s;
+  result = cusparse->call.preprocess(cusparse->handle, operation, alpha, entry->matrix, entry->x, beta, entry->y,
+                                     rivals->sum_type, algorithm, pointer(entry->buffer));
+  return entry->kind->format == CSR ? check(cusparse, result, "preprocess", diag) : CB_OK;
+}
+
+static enum cb_status prepare_op(struct cb_rivals *rivals, struct entry *entry, struct cb_diag *diag) {
+  const struct cb_cusparse *cusparse = rivals->cusparse;
+  struct cb_spmvop *op = &entry->op;
+  size_t bytes;
+  *op = (struct cb_spmvop){.matrix = entry->matrix, .x = entry->x, .y = entry->y, .type = rivals->sum_type,
+                           .algorithm = entry->kind->algorithm};
+  const unsigned result =
+      cb_spmvop_buffer_size(&cusparse->call, cusparse->op_form, cusparse->handle, op, &bytes);
+  enum cb_status s = take_buffer(rivals, entry, result, bytes, diag);
   if (!s)
     s = check(cusparse,
-              cusparse->call.buffer_size(cusparse->handle, CB_CUSPARSE_NON_TRANSPOSE, scalar_of(rivals, &one),
-                                         entry->matrix, entry->x, scalar_of(rivals, &zero), entry->y,
-                                         rivals->sum_type, entry->kind->algorithm, &bytes),
-              "size its buffer", diag);
-  if (!s) s = cb_device_alloc(cusparse->device, &entry->buffer, bytes, "cuSPARSE's buffer", diag);
-  entry->info.buffer_bytes = (int64_t)bytes;
-  return s ? s : preprocess(rivals, entry, diag);
+              cb_spmvop_prepare(&cusparse->call, cusparse->op_form, cusparse->handle, op, pointer(entry->buffer)),
+              "plan", diag);
+  return s;
+}
+
+/* Everything between the descriptors and the first product, timed. */
+static enum cb_status prepare_product(struct cb_rivals *rivals, struct entry *entry, struct cb_diag *diag) {
+  const struct cb_device *device = rivals->cusparse->device;
+  enum cb_status s = bind_vectors(rivals, entry, diag);
+  if (!s) s = cb_device_wait(device, "uploading", diag);
+  const double start = cb_seconds();
+  if (!s) s = (entry->kind->format == SPMVOP ? prepare_op : prepare_generic)(rivals, entry, diag);
+  if (!s) s = cb_device_wait(device, "preparing a product of cuSPARSE", diag);
+  entry->info.prepare_seconds = cb_seconds() - start;
+  return s;
+}
+
+/* Whether this version of cuSPARSE has the algorithm at all. */
+static enum cb_status find_algorithm(const struct cb_cusparse *cusparse, const struct kind *kind,
+                                     struct cb_diag *diag) {
+  int major, minor, patch;
+  cb_cusparse_version(cusparse, &major, &minor, &patch);
+  if (kind->format != SPMVOP) return CB_OK;
+  if (cusparse->op_form == CB_SPMVOP_NONE)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                   "cuSPARSE %d.%d.%d has no SpMVOp that is known here; 12.7.2 to 12.9 have: pip install "
+                   "nvidia-cusparse, and name it by CBGEN_CUSPARSE", major, minor, patch);
+  if (cusparse->op_form != CB_SPMVOP_ALGORITHM && kind->algorithm != CB_CUSPARSE_OP_ALG2)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "SpMVOp of cuSPARSE %d.%d.%d has one algorithm, which is the second of "
+                   "12.8", major, minor, patch);
+  return CB_OK;
 }
 
 static enum cb_status prepare(struct cb_rivals *rivals, struct entry *entry, struct cb_diag *diag) {
   const struct cb_csr *csr = rivals->csr;
   if (!csr->nnz) return cb_fail(diag, CB_ERR_UNSUPPORTED, "the matrix has no nonzeros");
   if (csr->wide) return cb_fail(diag, CB_ERR_UNSUPPORTED, "2^31 nonzeros or more would need 64-bit indices");
+  enum cb_status s = find_algorithm(rivals->cusparse, entry->kind, diag);
+  if (s) return s;
   entry->store = get_store(rivals, entry->kind);
   if (entry->store->status) return cb_fail(diag, entry->store->status, "%s", entry->store->reason);
   entry->info.stored_bytes = entry->store->bytes;
   entry->info.convert_seconds = entry->store->seconds;
-  enum cb_status s = describe(rivals, entry, diag);
-  if (!s && entry->kind->format != BSRMV) s = prepare_generic(rivals, entry, diag);
+  s = describe(rivals, entry, diag);
+  if (!s && entry->kind->format != BSRMV) s = prepare_product(rivals, entry, diag);
   /* one product now: what an algorithm does not support may show only here */
   if (!s) s = cb_rival_multiply(rivals, (int)(entry - rivals->entries), 1, 0, rivals->cusparse->stream, diag);
   if (!s) s = cb_device_wait(rivals->cusparse->device, "cuSPARSE's first product", diag);
@@ -441,6 +496,7 @@ void cb_rivals_close(struct cb_rivals *rivals) {
   const struct cb_cusparse *cusparse = rivals->cusparse;
   for (int i = 0; i < KINDS; i++) {
     struct entry *entry = &rivals->entries[i];
+    cb_spmvop_release(&cusparse->call, &entry->op);
     if (entry->matrix) cusparse->call.destroy_matrix(entry->matrix);
     if (entry->x) cusparse->call.destroy_vector(entry->x);
     if (entry->y) cusparse->call.destroy_vector(entry->y);
@@ -479,6 +535,16 @@ static unsigned multiply_legacy(const struct cb_rivals *rivals, const struct ent
                                   x, beta, y);
 }
 
+static unsigned multiply(const struct cb_rivals *rivals, const struct entry *entry, const void *alpha,
+                         const void *beta) {
+  const struct cb_cusparse *cusparse = rivals->cusparse;
+  if (entry->kind->format == BSRMV) return multiply_legacy(rivals, entry, alpha, beta);
+  if (entry->kind->format == SPMVOP)
+    return cusparse->call.op_multiply(cusparse->handle, entry->op.plan, alpha, beta, entry->x, entry->y, entry->y);
+  return cusparse->call.multiply(cusparse->handle, CB_CUSPARSE_NON_TRANSPOSE, alpha, entry->matrix, entry->x, beta,
+                                 entry->y, rivals->sum_type, entry->kind->algorithm, pointer(entry->buffer));
+}
+
 enum cb_status cb_rival_multiply(struct cb_rivals *rivals, int rival, double alpha, double beta,
                                  struct CUstream_st *stream, struct cb_diag *diag) {
   struct cb_cusparse *cusparse = rivals->cusparse;
@@ -490,12 +556,5 @@ enum cb_status cb_rival_multiply(struct cb_rivals *rivals, int rival, double alp
     if (s) return s;
     cusparse->stream = stream;
   }
-  if (entry->kind->format == BSRMV)
-    return check(cusparse, multiply_legacy(rivals, entry, scalar_of(rivals, &a), scalar_of(rivals, &b)),
-                 "multiply", diag);
-  return check(cusparse,
-               cusparse->call.multiply(cusparse->handle, CB_CUSPARSE_NON_TRANSPOSE, scalar_of(rivals, &a),
-                                       entry->matrix, entry->x, scalar_of(rivals, &b), entry->y,
-                                       rivals->sum_type, entry->kind->algorithm, pointer(entry->buffer)),
-               "multiply", diag);
+  return check(cusparse, multiply(rivals, entry, scalar_of(rivals, &a), scalar_of(rivals, &b)), "multiply", diag);
 }

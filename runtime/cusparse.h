@@ -2,14 +2,16 @@
 /* cuSPARSE, opened at run time: every SpMV that it offers for one matrix, as rivals of a generated kernel.
  *
  *   cb_cusparse_open        libcusparse and a handle, in the device's context
- *   cb_rivals_open          converts and uploads the matrix in each format, preprocesses, and says which
- * apply cb_rival_multiply       y = α A x + β y by one of them: no conversion, no allocation
+ *   cb_rivals_open          converts and uploads the matrix in each format, prepares products, says which apply
+ *   cb_rival_multiply       y = α A x + β y by one of them: no conversion, no allocation
  *
  *   csr-alg1, csr-alg2      CSR, after cusparseSpMV_preprocess
+ *   spmvop-alg1, -alg2      CSR by a plan of cusparseSpMVOp without an epilogue, from cuSPARSE 12.7.2 (CUDA 13.1). The
+ *                           one algorithm that it had before 12.8 (CUDA 13.3) became the second
  *   coo-alg1, coo-alg2      COO with sorted rows (alg1 is faster, alg2 repeatable)
  *   sell-16, -32, -64, -128 sliced ELL with that many rows to a slice
- *   bsr-2 … bsr-8           block CSR through the generic interface, where padding stays below half of the
- * nonzeros bsrmv-2 … bsrmv-8       the same through the older cusparse?bsrmv
+ *   bsr-2 … bsr-8           block CSR through the generic interface, where padding stays below half of the nonzeros
+ *   bsrmv-2 … bsrmv-8       the same through the older cusparse?bsrmv
  *
  * A rival that does not apply, or that this cuSPARSE refuses, stays in the list with the reason.
  */
@@ -32,6 +34,8 @@ struct cusparseContext;
 struct cusparseSpMatDescr;
 struct cusparseDnVecDescr;
 struct cusparseMatDescr;
+struct cusparseSpMVOpDescr;
+struct cusparseSpMVOpPlan;
 
 enum { /* cudaDataType */
        CB_CUDA_R_32F = 0,
@@ -54,6 +58,10 @@ enum { /* cusparseSpMVAlg_t */
        CB_CUSPARSE_COO_ALG2 = 4,
        CB_CUSPARSE_SELL_ALG1 = 5,
        CB_CUSPARSE_BSR_ALG1 = 6
+};
+enum { /* cusparseSpMVOpAlg_t */
+       CB_CUSPARSE_OP_ALG1 = 1,
+       CB_CUSPARSE_OP_ALG2 = 2
 };
 
 struct cb_cusparse_calls {
@@ -101,6 +109,35 @@ struct cb_cusparse_calls {
                         int block_rows, int block_cols, int blocks, const double *alpha,
                         struct cusparseMatDescr *descriptor, const double *values, const int *row_offsets,
                         const int *columns, int block, const double *x, const double *beta, double *y);
+  /* SpMVOp: z = α A x + β y. Two functions kept their names while their parameters grew, by a buffer and by an
+   * algorithm; the version says which member may be called: see cb_spmvop_form. */
+  union {
+    unsigned (*buffer)(struct cusparseContext *handle, unsigned operation, const struct cusparseSpMatDescr *matrix,
+                       const struct cusparseDnVecDescr *x, struct cusparseDnVecDescr *y,
+                       struct cusparseDnVecDescr *z, unsigned type, size_t *bytes);
+    unsigned (*algorithm)(struct cusparseContext *handle, unsigned operation, const struct cusparseSpMatDescr *matrix,
+                          const struct cusparseDnVecDescr *x, struct cusparseDnVecDescr *y,
+                          struct cusparseDnVecDescr *z, unsigned type, unsigned algorithm, size_t *bytes);
+  } op_buffer_size;
+  union {
+    unsigned (*plain)(struct cusparseContext *handle, struct cusparseSpMVOpDescr **descriptor, unsigned operation,
+                      const struct cusparseSpMatDescr *matrix, const struct cusparseDnVecDescr *x,
+                      struct cusparseDnVecDescr *y, struct cusparseDnVecDescr *z, unsigned type);
+    unsigned (*buffer)(struct cusparseContext *handle, struct cusparseSpMVOpDescr **descriptor, unsigned operation,
+                       const struct cusparseSpMatDescr *matrix, const struct cusparseDnVecDescr *x,
+                       struct cusparseDnVecDescr *y, struct cusparseDnVecDescr *z, unsigned type, void *buffer);
+    unsigned (*algorithm)(struct cusparseContext *handle, struct cusparseSpMVOpDescr **descriptor, unsigned operation,
+                          const struct cusparseSpMatDescr *matrix, const struct cusparseDnVecDescr *x,
+                          struct cusparseDnVecDescr *y, struct cusparseDnVecDescr *z, unsigned type,
+                          unsigned algorithm, void *buffer);
+  } op_create;
+  unsigned (*op_destroy)(struct cusparseSpMVOpDescr *descriptor);
+  unsigned (*op_create_plan)(struct cusparseContext *handle, struct cusparseSpMVOpDescr *descriptor,
+                             struct cusparseSpMVOpPlan **plan, const void *code, size_t code_bytes);
+  unsigned (*op_destroy_plan)(struct cusparseSpMVOpPlan *plan);
+  unsigned (*op_multiply)(struct cusparseContext *handle, struct cusparseSpMVOpPlan *plan, const void *alpha,
+                          const void *beta, const struct cusparseDnVecDescr *x, const struct cusparseDnVecDescr *y,
+                          struct cusparseDnVecDescr *z);
 };
 
 /* `path` NULL: $CBGEN_CUSPARSE, else libcusparse.so.12 where the loader, a CUDA toolkit or the PyPI wheel
@@ -114,10 +151,11 @@ struct cb_rival {
   char name[24];
   int applies; /* 0: `reason` says why not, and it must not be multiplied */
   char reason[160];
-  int64_t stored_bytes;      /* its arrays on the device, padding included */
-  int64_t buffer_bytes;      /* its work buffer */
-  double convert_seconds;    /* on the host, from CSR; 0 for CSR itself */
-  double preprocess_seconds; /* cusparseSpMV_preprocess */
+  int64_t stored_bytes;    /* its arrays on the device, padding included */
+  int64_t buffer_bytes;    /* its work buffer */
+  double convert_seconds;  /* on the host, from CSR; 0 for CSR itself */
+  double prepare_seconds;  /* the buffer's size and memory, then cusparseSpMV_preprocess, or descriptor and plan of
+                            * SpMVOp, until the device has done */
 };
 
 struct cb_rivals;

@@ -5,6 +5,8 @@
 #include "runtime/driver.h"
 #include "runtime/nvrtc.h"
 
+#define CUSPARSE_ENABLE_EXPERIMENTAL_API /* SpMVOp */
+#define DISABLE_CUSPARSE_DEPRECATED      /* bsrmv, from CUDA 13.1 */
 #include <cuda.h>
 #include <cusparse.h>
 #include <nvrtc.h>
@@ -177,6 +179,26 @@ SAME_NUMBER(CB_CUSPARSE_CSR_ALG2, CUSPARSE_SPMV_CSR_ALG2);
 SAME_NUMBER(CB_CUSPARSE_COO_ALG2, CUSPARSE_SPMV_COO_ALG2);
 #if CUSPARSE_VERSION >= 12600
 SAME_NUMBER(CB_CUSPARSE_BSR_ALG1, CUSPARSE_SPMV_BSR_ALG1);
+#endif
+
+#if CUSPARSE_VERSION >= 12702
+SAME_TYPE(struct cusparseSpMVOpDescr *, cusparseSpMVOpDescr_t);
+SAME_TYPE(struct cusparseSpMVOpPlan *, cusparseSpMVOpPlan_t);
+CUSPARSE(op_destroy, cusparseSpMVOp_destroyDescr);
+CUSPARSE(op_create_plan, cusparseSpMVOp_createPlan);
+CUSPARSE(op_destroy_plan, cusparseSpMVOp_destroyPlan);
+CUSPARSE(op_multiply, cusparseSpMVOp);
+#endif
+#if CUSPARSE_VERSION >= 12800
+CUSPARSE(op_buffer_size.algorithm, cusparseSpMVOp_bufferSize);
+CUSPARSE(op_create.algorithm, cusparseSpMVOp_createDescr);
+SAME_NUMBER(CB_CUSPARSE_OP_ALG1, CUSPARSE_SPMVOP_ALG1);
+SAME_NUMBER(CB_CUSPARSE_OP_ALG2, CUSPARSE_SPMVOP_ALG2);
+#elif CUSPARSE_VERSION >= 12703
+CUSPARSE(op_buffer_size.buffer, cusparseSpMVOp_bufferSize);
+CUSPARSE(op_create.buffer, cusparseSpMVOp_createDescr);
+#elif CUSPARSE_VERSION >= 12702
+CUSPARSE(op_create.plain, cusparseSpMVOp_createDescr);
 #endif
 
 extern const int cb_cuda_abi_checked;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The fake cuSPARSE: see fake_cusparse.h. The numbers are those of cusparse.h 12.6, written down a second
- * time. */
+/* The fake cuSPARSE: see fake_cusparse.h. The numbers are those of cusparse.h 12.6, for SpMVOp those of 12.7.2, 12.7.3,
+ * 12.8.1 and 12.9.4, written down a second time. */
 #include "fake_cusparse.h"
 
 #include <dlfcn.h>
@@ -13,6 +13,10 @@
 #include "fake_driver.h"
 
 #define EXPORT __attribute__((visibility("default")))
+
+#ifndef FAKE_CUSPARSE_VERSION
+#define FAKE_CUSPARSE_VERSION 12904
+#endif
 
 enum { OK = 0, INVALID_VALUE = 3, NOT_SUPPORTED = 10 };
 enum { REAL_32 = 0, REAL_64 = 1, REAL_16 = 2, REAL_B16 = 14, INDEX_32 = 2, ORDER_ROW = 2 };
@@ -76,7 +80,7 @@ EXPORT unsigned cusparseDestroy(void *handle) {
 EXPORT unsigned cusparseGetVersion(void *handle, int *version) {
   ENTER;
   EXPECT(handle);
-  *version = 12603;
+  *version = FAKE_CUSPARSE_VERSION;
   return OK;
 }
 EXPORT unsigned cusparseSetStream(void *handle, void *stream) {
@@ -298,3 +302,109 @@ EXPORT unsigned cusparseDbsrmv(void *handle, unsigned direction, unsigned operat
   return bsrmv(handle, direction, operation, rows, cols, blocks, alpha, descriptor, values, offsets, columns,
                block, x, beta, y, REAL_64);
 }
+
+/* ---- SpMVOp */
+
+#if FAKE_CUSPARSE_VERSION >= 12702
+
+enum { OP_ALG1 = 1, OP_ALG2 = 2, OP_BUFFER = 48 };
+
+struct op {
+  const struct matrix *matrix;
+  const struct vector *x, *y;
+  unsigned type, algorithm;
+};
+struct op_plan {
+  struct op op;
+};
+
+#define ENTER_OP                                                                                             \
+  ENTER;                                                                                                     \
+  if (++state.op_calls == state.op_fail_at) return NOT_SUPPORTED
+
+/* Before 12.8 there was double precision alone. */
+static unsigned check_op(const void *handle, unsigned operation, const struct op *op, const struct vector *z) {
+  EXPECT(handle && operation == 0);
+  EXPECT(op->algorithm == OP_ALG1 || op->algorithm == OP_ALG2);
+  EXPECT(op->matrix->format == CSR);
+  EXPECT(op->x->size == op->matrix->cols && op->y->size == op->matrix->rows && z->size == op->matrix->rows);
+  EXPECT(op->y->type == op->type && z->type == op->type);
+  const int wide = op->type == REAL_64, single = op->type == REAL_32 && FAKE_CUSPARSE_VERSION >= 12800;
+  if (op->matrix->type != op->type || op->x->type != op->type || !(wide || single)) return NOT_SUPPORTED;
+  return OK;
+}
+
+static unsigned new_op(const void *handle, struct op **out, unsigned operation, struct op op, const struct vector *z) {
+  const unsigned status = check_op(handle, operation, &op, z);
+  if (status) return status;
+  *out = new_thing(sizeof **out);
+  **out = op;
+  return OK;
+}
+
+#if FAKE_CUSPARSE_VERSION >= 12800
+EXPORT unsigned cusparseSpMVOp_bufferSize(void *handle, unsigned operation, const struct matrix *matrix,
+                                          const struct vector *x, struct vector *y, struct vector *z,
+                                          unsigned type, unsigned algorithm, size_t *bytes) {
+  ENTER_OP;
+  *bytes = OP_BUFFER * algorithm;
+  return check_op(handle, operation, &(struct op){matrix, x, y, type, algorithm}, z);
+}
+EXPORT unsigned cusparseSpMVOp_createDescr(void *handle, struct op **op, unsigned operation,
+                                           const struct matrix *matrix, const struct vector *x, struct vector *y,
+                                           struct vector *z, unsigned type, unsigned algorithm, void *buffer) {
+  ENTER_OP;
+  EXPECT(bytes_at((uintptr_t)buffer, OP_BUFFER * algorithm));
+  return new_op(handle, op, operation, (struct op){matrix, x, y, type, algorithm}, z);
+}
+#elif FAKE_CUSPARSE_VERSION >= 12703
+EXPORT unsigned cusparseSpMVOp_bufferSize(void *handle, unsigned operation, const struct matrix *matrix,
+                                          const struct vector *x, struct vector *y, struct vector *z,
+                                          unsigned type, size_t *bytes) {
+  ENTER_OP;
+  *bytes = OP_BUFFER;
+  return check_op(handle, operation, &(struct op){matrix, x, y, type, OP_ALG2}, z);
+}
+EXPORT unsigned cusparseSpMVOp_createDescr(void *handle, struct op **op, unsigned operation,
+                                           const struct matrix *matrix, const struct vector *x, struct vector *y,
+                                           struct vector *z, unsigned type, void *buffer) {
+  ENTER_OP;
+  EXPECT(bytes_at((uintptr_t)buffer, OP_BUFFER));
+  return new_op(handle, op, operation, (struct op){matrix, x, y, type, OP_ALG2}, z);
+}
+#else
+EXPORT unsigned cusparseSpMVOp_createDescr(void *handle, struct op **op, unsigned operation,
+                                           const struct matrix *matrix, const struct vector *x, struct vector *y,
+                                           struct vector *z, unsigned type) {
+  ENTER_OP;
+  return new_op(handle, op, operation, (struct op){matrix, x, y, type, OP_ALG2}, z);
+}
+#endif
+
+EXPORT unsigned cusparseSpMVOp_destroyDescr(struct op *op) {
+  return drop(op);
+}
+
+EXPORT unsigned cusparseSpMVOp_createPlan(void *handle, struct op *op, struct op_plan **plan, const void *code,
+                                          size_t code_bytes) {
+  ENTER_OP;
+  EXPECT(handle && op && !code && !code_bytes);
+  *plan = new_thing(sizeof **plan);
+  (*plan)->op = *op;
+  return OK;
+}
+
+EXPORT unsigned cusparseSpMVOp_destroyPlan(struct op_plan *plan) {
+  return drop(plan);
+}
+
+EXPORT unsigned cusparseSpMVOp(void *handle, struct op_plan *plan, const void *alpha, const void *beta,
+                               const struct vector *x, const struct vector *y, struct vector *z) {
+  ENTER_OP;
+  EXPECT(handle && plan && x == plan->op.x && y == plan->op.y && z == y);
+  const unsigned type = plan->op.type;
+  const int lies = state.op_lie == (int)plan->op.algorithm;
+  return product(plan->op.matrix, x, z, scalar(alpha, type), scalar(beta, type), lies ? 1 : 0);
+}
+
+#endif

@@ -75,6 +75,7 @@ struct fake_control {
   int nvrtc_major, nvrtc_minor;   /* 13, 0 */
   int registers, stack_bytes;     /* of every kernel that is compiled; 40, 0 */
   long clock_ns;  /* what events read: a launch takes 5000, and a hook may add to it; 0 */
+  int unrun;      /* 1: CUDA that only a GPU takes, which is a misuse otherwise, does nothing; 0 */
   long scalar_ns; /* a kernel takes so much longer for each unit of its last parameter, an int64_t; 0 */
   int lazy; /* 1: streams (but the legacy one) do nothing before something waits for them; 0 */
   void (*hook)(void *user, const struct fake_launch *launch); /* called for each launch; may be NULL */

@@ -64,8 +64,9 @@ static void multiply(void *user, const struct fake_launch *launch) {
   }
 }
 
-static struct fake_cusparse *open_rivals(void) {
-  const char *path = getenv("CBGEN_FAKE_CUSPARSE");
+/* `variable` names the stand-in of one version. */
+static struct fake_cusparse *open_rivals(const char *variable) {
+  const char *path = getenv(variable);
   void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : NULL;
   struct fake_cusparse **control = library ? dlsym(library, "fake_cusparse") : NULL;
   if (!control) return NULL;
@@ -95,7 +96,7 @@ static void set_up(struct stand_in *stand_in, const char *matrix, const char *op
   }
   cb_nvrtc_close(nvrtc);
   fake = fake_open();
-  rivals = open_rivals();
+  rivals = open_rivals("CBGEN_FAKE_CUSPARSE");
   assert_non_null(fake);
   assert_non_null(rivals);
   fake->memory = 64 << 20;
@@ -134,16 +135,15 @@ static const struct {
   const char *matrix, *options, *applying; /* rivals that must apply, between spaces; the others must not */
 } cases[] = {
     {"block,blocks_r=40,r=3,c=3,per_row=2", "form=ax",
-     " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 bsrmv-3 "},
+     " csr-alg1 csr-alg2 spmvop-alg1 spmvop-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 bsrmv-3 "},
     {"block,blocks_r=40,r=3,c=3,per_row=2", "form=axpby type=f32",
-     " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 bsrmv-3 "},
+     " csr-alg1 csr-alg2 spmvop-alg1 spmvop-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 bsrmv-3 "},
     {"dense,rows=49,cols=31", "form=add",
-     " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-2 bsrmv-2 bsr-3 bsrmv-3 "
-     "bsr-4 bsrmv-4 "
-     "bsr-5 bsrmv-5 bsr-6 bsrmv-6 bsr-8 bsrmv-8 "},
-    {"dense_row,n=400", "form=ax type=f32", " csr-alg1 csr-alg2 coo-alg1 coo-alg2 "},
+     " csr-alg1 csr-alg2 spmvop-alg1 spmvop-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 "
+     "bsr-2 bsrmv-2 bsr-3 bsrmv-3 bsr-4 bsrmv-4 bsr-5 bsrmv-5 bsr-6 bsrmv-6 bsr-8 bsrmv-8 "},
+    {"dense_row,n=400", "form=ax type=f32", " csr-alg1 csr-alg2 spmvop-alg1 spmvop-alg2 coo-alg1 coo-alg2 "},
     {"random,rows=90,cols=120,density=0.02", "form=axpby",
-     " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 "},
+     " csr-alg1 csr-alg2 spmvop-alg1 spmvop-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 "},
     {"block,blocks_r=40,r=3,c=3,per_row=2", "form=axpby type=f32-f64",
      " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 "},
     {"block,blocks_r=40,r=3,c=3,per_row=2", "form=axpby type=f16-f32",
@@ -228,6 +228,81 @@ static void matrices_are_measured(void **state) {
   }
 }
 
+/* What SpMVOp takes has changed twice under the same names; each stand-in has the parameters of its version, and sees
+ * those of another as arrays outside of memory. */
+static const struct {
+  const char *variable, *version, *applying; /* of the two SpMVOp */
+  const char *reason;                        /* of spmvop-alg1, in part */
+} versions[] = {
+    {"CBGEN_FAKE_CUSPARSE_12603", "12.6.3", " ", "cuSPARSE 12.6.3 has no SpMVOp that is known here"},
+    {"CBGEN_FAKE_CUSPARSE_12702", "12.7.2", " spmvop-alg2 ", "SpMVOp of cuSPARSE 12.7.2 has one algorithm"},
+    {"CBGEN_FAKE_CUSPARSE_12710", "12.7.10", " spmvop-alg2 ", "SpMVOp of cuSPARSE 12.7.10 has one algorithm"},
+    {"CBGEN_FAKE_CUSPARSE_12801", "12.8.1", " spmvop-alg1 spmvop-alg2 ", ""},
+    {"CBGEN_FAKE_CUSPARSE", "12.9.4", " spmvop-alg1 spmvop-alg2 ", ""},
+    {"CBGEN_FAKE_CUSPARSE_13000", "13.0.0", " ", "pip install nvidia-cusparse"}, /* may have changed again */
+};
+
+/* JSON, the table's head and the report, each with the version that was measured against. */
+static void check_version(const struct cb_bench *bench, const struct cb_bench_result *result, const char *version) {
+  struct cb_diag diag = {0};
+  struct cb_text text = {0};
+  json_error_t error;
+  char named[32];
+  snprintf(named, sizeof named, "cuSPARSE %s ", version);
+  cb_bench_report(&text, bench, result);
+  assert_non_null(strstr(cb_text_string(&text), named));
+  named[strlen(named) - 1] = 0;
+  cb_text_release(&text);
+  cb_bench_markdown_head(&text, bench);
+  assert_non_null(strstr(cb_text_string(&text), named));
+  cb_text_release(&text);
+  assert_ok(cb_bench_json(&text, bench, result, &diag));
+  json_t *json = json_loads(cb_text_string(&text), 0, &error);
+  assert_non_null(json);
+  assert_string_equal(json_string_value(json_object_get(json_object_get(json, "device"), "cusparse")), version);
+  json_t *rival = json_array_get(json_object_get(json, "rivals"), 0);
+  assert_true(json_real_value(json_object_get(rival, "prepare_ms")) > 0);
+  json_decref(json);
+  cb_text_release(&text);
+}
+
+static void check_spmvop(const struct cb_bench_result *result, const char *applying, const char *reason) {
+  static const char *const names[] = {"spmvop-alg1", "spmvop-alg2"};
+  for (int i = 0; i < 2; i++) {
+    const struct cb_rival_result *one = rival_named(result, names[i]);
+    char word[32];
+    snprintf(word, sizeof word, " %s ", names[i]);
+    assert_int_equal(one->rival.applies, !!strstr(applying, word));
+    assert_int_equal(one->wrong, 0);
+    if (one->rival.applies) assert_true(one->timing.us > 0 && one->rival.prepare_seconds > 0);
+  }
+  assert_non_null(strstr(rival_named(result, names[0])->rival.reason, reason));
+}
+
+static void every_version_of_spmvop_is_called_its_own_way(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+    struct cb_diag diag = {0};
+    struct stand_in stand_in;
+    struct cb_bench *bench;
+    struct cb_bench_result result;
+    set_up(&stand_in, "random,rows=90,cols=120,density=0.05", "form=axpby");
+    struct cb_bench_settings settings = settings_of(1);
+    settings.cusparse_path = getenv(versions[i].variable);
+    rivals = open_rivals(versions[i].variable);
+    assert_non_null(rivals);
+    assert_ok(cb_bench_open(&bench, &settings, &diag));
+    assert_string_equal(bench->missing, "");
+    plan_for(&stand_in, bench);
+    assert_ok(cb_bench_matrix(&result, bench, stand_in.product.csr, &stand_in.product.options, &diag));
+    check_spmvop(&result, versions[i].applying, versions[i].reason);
+    check_version(bench, &result, versions[i].version);
+    cb_bench_result_release(&result);
+    cb_bench_close(bench);
+    tear_down(&stand_in);
+  }
+}
+
 /* Where cuSPARSE has no such product, it multiplies the rounded matrix in f64. */
 static void rivals_without_mixed_types_take_f64(void **state) {
   struct cb_diag diag = {0};
@@ -245,7 +320,7 @@ static void rivals_without_mixed_types_take_f64(void **state) {
   assert_string_equal(result.run.type, "f32-f64");
   assert_non_null(result.rival_types);
   assert_non_null(strstr(result.rival_types, "f64"));
-  check_rivals(&result, " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 ");
+  check_rivals(&result, " csr-alg1 csr-alg2 spmvop-alg1 spmvop-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 ");
   check_texts(bench, &result);
   cb_bench_result_release(&result);
   cb_bench_close(bench);
@@ -303,7 +378,7 @@ static void a_wrong_kernel_is_seen(void **state) {
 }
 
 static void a_wrong_rival_is_seen(void **state) {
-  enum { SELL_ALG1 = 5 };
+  enum { SELL_ALG1 = 5, OP_ALG2 = 2 };
   struct cb_diag diag = {0};
   struct stand_in stand_in;
   struct cb_bench *bench;
@@ -311,14 +386,18 @@ static void a_wrong_rival_is_seen(void **state) {
   (void)state;
   set_up(&stand_in, "fe3,n=3", "form=ax");
   rivals->lie = SELL_ALG1;
+  rivals->op_lie = OP_ALG2;
   const struct cb_bench_settings settings = settings_of(1);
   assert_ok(cb_bench_open(&bench, &settings, &diag));
   plan_for(&stand_in, bench);
   assert_ok(cb_bench_matrix(&result, bench, stand_in.product.csr, &stand_in.product.options, &diag));
   assert_int_equal(rival_named(&result, "sell-32")->wrong, stand_in.product.csr->rows);
   assert_int_equal(rival_named(&result, "csr-alg2")->wrong, 0);
+  assert_int_equal(rival_named(&result, "spmvop-alg1")->wrong, 0);
+  assert_int_equal(rival_named(&result, "spmvop-alg2")->wrong, stand_in.product.csr->rows);
   assert_true(result.best >= 0);
   assert_null(strstr(result.rivals[result.best].rival.name, "sell"));
+  assert_string_not_equal(result.rivals[result.best].rival.name, "spmvop-alg2");
   cb_bench_result_release(&result);
   cb_bench_close(bench);
   tear_down(&stand_in);
@@ -416,6 +495,34 @@ static void failing_cusparse_calls_leave_nothing(void **state) {
   tear_down(&stand_in);
 }
 
+/* Sizing, describing, planning and multiplying: what fails takes out the algorithm that asked, and no other. */
+static void a_refusal_by_spmvop_takes_out_one_rival(void **state) {
+  enum { CALLS = 4 }; /* of each algorithm while rivals are opened */
+  struct stand_in stand_in;
+  struct cb_bench *bench;
+  struct cb_diag diag = {0};
+  (void)state;
+  set_up(&stand_in, "fe3,n=2", "form=ax");
+  stand_in.wrong = 1; /* as above */
+  struct cb_bench_settings settings = settings_of(1);
+  settings.repetitions = settings.batches = settings.launches = 1;
+  assert_ok(cb_bench_open(&bench, &settings, &diag));
+  for (long nth = 1; nth <= 2 * CALLS; nth++) {
+    struct cb_bench_result result;
+    rivals->op_calls = 0;
+    rivals->op_fail_at = nth;
+    assert_ok(cb_bench_matrix(&result, bench, stand_in.product.csr, &stand_in.product.options, &diag));
+    const struct cb_rival *out = &rival_named(&result, nth <= CALLS ? "spmvop-alg1" : "spmvop-alg2")->rival;
+    const struct cb_rival *in = &rival_named(&result, nth <= CALLS ? "spmvop-alg2" : "spmvop-alg1")->rival;
+    assert_false(out->applies);
+    assert_non_null(strstr(out->reason, "operation not supported"));
+    assert_true(in->applies);
+    cb_bench_result_release(&result);
+  }
+  cb_bench_close(bench);
+  tear_down(&stand_in);
+}
+
 static void failing_driver_calls_leave_nothing(void **state) {
   struct stand_in stand_in;
   (void)state;
@@ -444,6 +551,7 @@ static void failing_driver_calls_leave_nothing(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(matrices_are_measured),
+      cmocka_unit_test(every_version_of_spmvop_is_called_its_own_way),
       cmocka_unit_test(tuning_comes_first),
       cmocka_unit_test(a_wrong_kernel_is_seen),
       cmocka_unit_test(a_wrong_rival_is_seen),
@@ -452,6 +560,7 @@ int main(void) {
       cmocka_unit_test(without_cusparse_it_goes_on),
       cmocka_unit_test(without_nvrtc_it_says_so),
       cmocka_unit_test(failing_cusparse_calls_leave_nothing),
+      cmocka_unit_test(a_refusal_by_spmvop_takes_out_one_rival),
       cmocka_unit_test(failing_driver_calls_leave_nothing),
   };
   return exit_code_of(cmocka_run_group_tests(tests, NULL, NULL));

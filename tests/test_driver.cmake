@@ -14,10 +14,19 @@ function(cbgen_fake library source variable)
     endif()
   endforeach()
 endfunction()
-cbgen_fake(fake_cusparse fake_cusparse.c CBGEN_FAKE_CUSPARSE test_bench)
-target_sources(fake_cusparse PRIVATE ${PROJECT_SOURCE_DIR}/base/real.c) # it computes with 16-bit numbers, too
-target_include_directories(fake_cusparse PRIVATE ${PROJECT_SOURCE_DIR})
-target_link_libraries(fake_cusparse PRIVATE m)
+
+# cuSPARSE as it is, and one of each kind before: without SpMVOp, and with its first two parameter lists.
+function(cbgen_fake_cusparse library variable)
+  cbgen_fake(${library} fake_cusparse.c ${variable} test_bench)
+  target_sources(${library} PRIVATE ${PROJECT_SOURCE_DIR}/base/real.c) # it computes with 16-bit numbers, too
+  target_include_directories(${library} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${library} PRIVATE m)
+endfunction()
+cbgen_fake_cusparse(fake_cusparse CBGEN_FAKE_CUSPARSE)
+foreach(version 12603 12702 12710 12801 13000)
+  cbgen_fake_cusparse(fake_cusparse_${version} CBGEN_FAKE_CUSPARSE_${version})
+  target_compile_definitions(fake_cusparse_${version} PRIVATE FAKE_CUSPARSE_VERSION=${version})
+endforeach()
 
 # Where CUDA's headers are, the types and numbers that runtime/ writes down are compared with them.
 find_path(CBGEN_CUDA_INCLUDE nvrtc.h PATHS $ENV{CUDA_HOME}/include $ENV{CUDA_PATH}/include /usr/local/cuda/include NO_DEFAULT_PATH)

@@ -256,7 +256,8 @@ static int has_word(const struct thing *module, const char *name) {
        (at = memmem(at, module->length - (size_t)(at - module->bytes), name, length)); at++) {
     const size_t begin = (size_t)(at - module->bytes), end = begin + length;
     const int starts = !begin || at[-1] == 0 || at[-1] == ' ';
-    if (starts && (end == module->length || at[length] == 0 || at[length] == ' ')) return 1;
+    const int ends = end == module->length || at[length] == 0 || at[length] == ' ' || at[length] == '\n';
+    if (starts && ends) return 1;
   }
   return 0;
 }
@@ -402,8 +403,8 @@ unsigned perform_launch(const struct work *work) {
   if (state.hook) state.hook(state.user, &work->launch);
   if (work->kernel->kernel) return execute(work);
   /* A text for the hook alone is a test's; CUDA that the fake cannot compile is not, and must not seem to
-   * run. */
-  if (text_of(work->kernel->module->bytes) && !state.hook)
+   * run, unless that is asked for. */
+  if (text_of(work->kernel->module->bytes) && !state.hook && !state.unrun)
     return misuse(NOT_SUPPORTED, "kernel '%s' is CUDA that only a GPU takes", work->launch.kernel);
   return SUCCESS;
 }

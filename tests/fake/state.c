@@ -287,6 +287,7 @@ static const struct {
     MEMBER(stack_bytes, INT),
     MEMBER(clock_ns, LONG),
     MEMBER(scalar_ns, LONG),
+    MEMBER(unrun, INT),
     MEMBER(lazy, INT),
 };
 enum { MEMBERS = sizeof members / sizeof *members };
