@@ -55,11 +55,6 @@ static void hole_pair(const void *from, int i, const char *out[2]) {
   out[0] = region->holes[i].name;
   out[1] = region->holes[i].text;
 }
-static void include_pair(const void *from, int i, const char *out[2]) {
-  const struct cb_region *region = from;
-  out[0] = region->includes[i].name;
-  out[1] = region->includes[i].piece;
-}
 
 static struct object array_object(const struct cb_array *array, int *failed) {
   struct object object = new_object(failed);
@@ -152,7 +147,10 @@ static struct object region_object(const struct cb_region *region, int *failed) 
   for (int i = 0; i < region->arrays_count; i++) append(arrays, array_object(&region->arrays[i], failed));
   set(object, "arrays", arrays);
   set(object, "holes", pairs(region->holes_count, hole_pair, region, failed));
-  set(object, "includes", pairs(region->includes_count, include_pair, region, failed));
+  json_t *sections = json_array();
+  for (int i = 0; i < region->sections_count; i++)
+    if (json_array_append_new(sections, json_string(region->sections[i]))) *failed = 1;
+  set(object, "sections", sections);
   set(object, "cost", cost_object(&region->cost, failed).json);
   return object;
 }
