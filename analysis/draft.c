@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FACTS, CONSTANTS, ARRAYS, HOLES, INCLUDES };
+enum { FACTS, CONSTANTS, ARRAYS, HOLES, SECTIONS };
 
 /* Room for one more element at the end of a list that lives in the arena (old blocks stay there until the plan is
  * freed: lists are short). Returns the new element, zeroed, or NULL. */
@@ -64,10 +64,12 @@ void cb_draft_hole(struct cb_draft *draft, const char *name, const char *text) {
   if (hole) *hole = (struct cb_hole){keep(draft, name), keep(draft, text)};
 }
 
-void cb_draft_include(struct cb_draft *draft, const char *name, const char *piece) {
-  struct cb_include *include = append(draft, INCLUDES, (void **)&draft->region.includes,
-                                      &draft->region.includes_count, sizeof *include);
-  if (include) *include = (struct cb_include){keep(draft, name), keep(draft, piece)};
+void cb_draft_section(struct cb_draft *draft, const char *name) {
+  for (int i = 0; i < draft->region.sections_count; i++)
+    if (!strcmp(draft->region.sections[i], name)) return;
+  const char **section = append(draft, SECTIONS, (void **)&draft->region.sections, &draft->region.sections_count,
+                                sizeof *section);
+  if (section) *section = keep(draft, name);
 }
 
 static struct cb_array *add_array(struct cb_draft *draft, const char *name, const char *meaning, enum cb_role role,
@@ -183,7 +185,7 @@ void cb_draft_own_rows(struct cb_draft *draft) {
   uint32_t *bits = cb_alloc((size_t)words, sizeof *bits);
   if (bits) memcpy(bits, draft->own_rows, (size_t)words * sizeof *bits);
   add_index(draft, "own_rows", "a bit per row: this region writes it", bits, 0, words, 0);
-  cb_draft_include(draft, "region", "common/owns.cu.in");
+  cb_draft_section(draft, "owned");
 }
 
 void cb_draft_streamed(struct cb_draft *draft, const char *name, const char *meaning, void *elements, int wide,

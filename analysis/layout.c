@@ -5,7 +5,7 @@
 #include <string.h>
 
 extern const struct cb_layout cb_layout_cb, cb_layout_sell, cb_layout_blocks, cb_layout_dia, cb_layout_merge,
-    cb_layout_hot, cb_layout_panel, cb_layout_phases;
+    cb_layout_hot, cb_layout_phases;
 
 const struct cb_layout *const cb_layout_table[] = {
     &cb_layout_cb,
@@ -14,7 +14,6 @@ const struct cb_layout *const cb_layout_table[] = {
     &cb_layout_dia,
     &cb_layout_merge,
     &cb_layout_hot,
-    &cb_layout_panel,
     &cb_layout_phases,
     NULL,
 };

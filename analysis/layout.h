@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A layout stores and multiplies a submatrix in one way. This header is what a layout's C file needs; adding a
- * layout means that file, its templates (templates/NAME/), a row in layout.c and a test.
+ * layout means that file, its template (templates/NAME.cu.in), a row in layout.c and a test.
  *
  * A layout works in two steps:
- *   plan  looks at the part and fills a draft: facts, constants, index arrays with their contents, template pieces
+ *   plan  looks at the part and fills a draft: facts, constants, index arrays with their contents, and which sections of
+ *         the template its text has
  *   pack  fills the byte arrays and late index arrays that plan announced, and says which nonzero goes into which
  *         value slot
  * plan may be called for candidates that are never packed, so it avoids O(nnz) state; pack walks the part again.
@@ -92,7 +93,8 @@ void cb_draft_fact(struct cb_draft *draft, const char *key, const char *format, 
     __attribute__((format(printf, 3, 4)));
 void cb_draft_constant(struct cb_draft *draft, const char *name, int64_t value, const char *origin);
 void cb_draft_hole(struct cb_draft *draft, const char *name, const char *text);
-void cb_draft_include(struct cb_draft *draft, const char *name, const char *piece);
+/* The text has that section of the layout's template. */
+void cb_draft_section(struct cb_draft *draft, const char *name);
 
 /* A finite number of the sums' type as the text spells it ("0.1f"), for constants: see cb_real_text. */
 enum { CB_LITERAL = CB_REAL_TEXT + 1 };

@@ -112,19 +112,6 @@ const struct cb_option cb_option_table[] = {
      "recipe phases: threads of a thread block: 256, 512, 1024; 0: by the matrix"},
     {"phase-batch", FIELD(phase_batch), 0, 0, 8, 0, NULL,
      "recipe phases: steps that a lane loads together; 0: by the matrix"},
-    {"panel-rows", FIELD(panel_rows), 0, 0, 32768, 0, NULL, "recipe panel: rows of a panel at most; 0: by the matrix"},
-    {"panel-columns", FIELD(panel_columns), 0, 0, 65536, 0, NULL,
-     "recipe panel: entries of x that a panel stages at most; 0: by the GPU"},
-    {"panel-unit", FIELD(panel_unit), 0, 0, 32, 0, NULL,
-     "recipe panel: neighbouring columns listed together: 1, 2, 4, 8, 16, 32; 0: by the matrix"},
-    {"panel-lanes", FIELD(panel_lanes), 0, 0, 32, 0, NULL,
-     "recipe panel: lanes that share a row: 1, 2, 4, 8, 16, 32; 0: by the matrix"},
-    {"panel-threads", FIELD(panel_threads), 0, 0, 1024, 0, NULL,
-     "recipe panel: threads of a thread block: 128, 256, 512, 1024; 0: 256"},
-    {"panel-batch", FIELD(panel_batch), 0, 0, 8, 0, NULL,
-     "recipe panel: steps that a lane loads together; 0: by the matrix"},
-    {"panel-uses", FIELD(panel_uses), 0, 0, 1000, 15, NULL,
-     "recipe panel: refused with fewer nonzeros per listed unit of columns, in tenths"},
     {"bake-limit", FIELD(bake_limit), 0, 0, 16384, 64, NULL,
      "index tables up to this many entries go into the text"},
     {NULL, 0, 0, 0, 0, 0, NULL, NULL},
@@ -161,7 +148,22 @@ static size_t distance(const char *a, const char *b) {
   return row[length];
 }
 
+/* Options of recipes that were removed, by how their names begin, and the recipe to use instead. */
+static const struct {
+  const char *prefix, *recipe, *substitute;
+} removed_options[] = {{"panel-", "panel", "sell"}};
+
+enum cb_status cb_options_check_removed(const char *name, struct cb_diag *diag) {
+  for (size_t i = 0; i < sizeof removed_options / sizeof *removed_options; i++)
+    if (!strncmp(name, removed_options[i].prefix, strlen(removed_options[i].prefix)))
+      return cb_fail(diag, CB_ERR_ARGUMENT, "option '%s' was removed with recipe '%s'; use recipe '%s'", name,
+                     removed_options[i].recipe, removed_options[i].substitute);
+  return CB_OK;
+}
+
 static enum cb_status fail_unknown(const char *name, struct cb_diag *diag) {
+  const enum cb_status s = cb_options_check_removed(name, diag);
+  if (s) return s;
   const struct cb_option *nearest = NULL;
   size_t least = 3; /* more edits are no misspelling */
   for (const struct cb_option *option = cb_option_table; option->name; option++) {
@@ -258,19 +260,6 @@ enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag
   if (options->hot_warm > 0 && options->hot_gather == CB_OFF)
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'hot-warm' is %lld but 'hot-gather' is off: no launch would lay them "
                                           "side by side", (long long)options->hot_warm);
-  if (options->panel_unit & (options->panel_unit - 1))
-    return cb_fail(diag, CB_ERR_ARGUMENT, "option 'panel-unit' cannot be %lld; it takes 0, 1, 2, 4, 8, 16 or 32",
-                   (long long)options->panel_unit);
-  if (options->panel_lanes & (options->panel_lanes - 1))
-    return cb_fail(diag, CB_ERR_ARGUMENT, "option 'panel-lanes' cannot be %lld; it takes 0, 1, 2, 4, 8, 16 or 32",
-                   (long long)options->panel_lanes);
-  const int64_t of_panel = options->panel_threads;
-  if (of_panel && (of_panel < 128 || (of_panel & (of_panel - 1))))
-    return cb_fail(diag, CB_ERR_ARGUMENT, "option 'panel-threads' cannot be %lld; it takes 0, 128, 256, 512 or 1024",
-                   (long long)of_panel);
-  if (options->panel_columns && options->panel_columns < 32)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "option 'panel-columns' cannot be %lld; it takes 0 or at least 32",
-                   (long long)options->panel_columns);
   if (options->unit_budget && options->unit_budget < 16)
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'unit-budget' cannot be %lld; it takes 0 or at least 16",
                    (long long)options->unit_budget);

@@ -78,14 +78,6 @@ struct cb_options {
   int64_t phase_blocks;  /* thread blocks of a multiprocessor: 0 (auto), 1 or 2 */
   int64_t phase_threads; /* of a thread block: 0 (auto), 256, 512 or 1024 */
   int64_t phase_batch;   /* steps whose loads are under way together: 0 (auto), 1 to 8 */
-  /* panels that stage x */
-  int64_t panel_rows;    /* of a panel at most; 0: auto */
-  int64_t panel_columns; /* entries of x that a panel stages at most; 0: auto */
-  int64_t panel_unit;    /* neighbouring columns that its list names together: 0 (auto), 1, 2, 4, …, 32 */
-  int64_t panel_lanes;   /* lanes that share a row: 0 (auto), 1, 2, 4, …, 32 */
-  int64_t panel_threads; /* of a thread block: 0 (auto), 128, 256, 512 or 1024 */
-  int64_t panel_batch;   /* steps whose loads are under way together: 0 (auto), 1 to 8 */
-  int64_t panel_uses;    /* nonzeros per unit, in tenths, that a matrix must have */
   /* text */
   int64_t bake_limit; /* index tables up to this many entries become part of the text */
 };
@@ -105,6 +97,9 @@ void cb_options_default(struct cb_options *options);
 /* Sets the option `name` from text; CB_ERR_ARGUMENT names the option and what it accepts. */
 enum cb_status cb_options_set(struct cb_options *options, const char *name, const char *value,
                               struct cb_diag *diag);
+
+/* CB_ERR_ARGUMENT, with the recipe to use instead, when `name` is an option that was removed with its recipe. */
+enum cb_status cb_options_check_removed(const char *name, struct cb_diag *diag);
 
 /* Checks what single ranges cannot (th1 <= th2 + 1). Every entry point of analysis calls it. */
 enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag *diag);

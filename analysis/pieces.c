@@ -51,7 +51,7 @@ static int is_first(const void *pieces, int64_t piece) {
 }
 
 void cb_pieces_draft_carries(struct cb_draft *draft, const struct cb_piece *pieces, int64_t cut) {
-  cb_draft_include(draft, "group", cut ? "merge/group.cu.in" : "");
-  cb_draft_include(draft, "carry", cut ? "merge/carry.cu.in" : "");
-  if (cut) cb_draft_carries(draft, cut, is_first, pieces, "plan: thread blocks that have a piece of a row");
+  if (!cut) return;
+  cb_draft_section(draft, "cut");
+  cb_draft_carries(draft, cut, is_first, pieces, "plan: thread blocks that have a piece of a row");
 }

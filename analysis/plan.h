@@ -2,7 +2,7 @@
 /* The plan: everything that code generation will know about a matrix, and nothing else.
  *
  * A plan is a list of regions and a list of launches. A region is one layout applied to some of the nonzeros: the
- * constants and index arrays of its text, the pieces of template it is made of, and the thread blocks it owns. A
+ * constants and index arrays of its text, the sections of its template it is made of, and the thread blocks it owns. A
  * launch runs one region, or two: in turn, when each of its thread blocks takes the same rows through one and then the
  * other, and only the second writes y; or beside each other, on thread blocks of their own, when each writes rows of
  * its own. Launches run in order, and a later one may add to what an earlier one stored.
@@ -81,13 +81,9 @@ struct cb_array {
   const uint64_t *baked; /* CB_BAKED: count elements */
 };
 
-/* What a template's holes receive: `@name@` the text, and a line `@include name@` each of the includes of that
- * name in order (paths below templates/; "" declares a name that may stay empty). */
+/* What a hole of the layout's template receives. */
 struct cb_hole {
   const char *name, *text;
-};
-struct cb_include {
-  const char *name, *piece;
 };
 
 /* How a region's row sums reach y. */
@@ -149,12 +145,12 @@ struct cb_region {
   int64_t static_shared, dynamic_shared; /* bytes */
   int threads;       /* of a thread block; 0: 256 */
   int blocks_per_sm; /* thread blocks that a multiprocessor should hold: bounds the registers; 0: not asked for */
-  int facts_count, constants_count, arrays_count, holes_count, includes_count;
+  int facts_count, constants_count, arrays_count, holes_count, sections_count;
   struct cb_fact *facts;
   struct cb_constant *constants;
   struct cb_array *arrays;
   struct cb_hole *holes;
-  struct cb_include *includes; /* those named "region" are the pieces of the namespace, in order */
+  const char **sections; /* of the layout's template (templates/LAYOUT.cu.in) that the text has */
   struct cb_cost cost;
 };
 

@@ -33,13 +33,10 @@ static enum cb_status check_array(const struct cb_region *region, const struct c
   return CB_OK;
 }
 
-static enum cb_status check_pieces(const struct cb_region *region, struct cb_diag *diag) {
-  char path[256];
-  for (int i = 0; i < region->includes_count; i++) {
-    snprintf(path, sizeof path, "templates/%s", region->includes[i].piece);
-    if (*region->includes[i].piece && !cb_embedded_find(path))
-      return BROKEN("region '%s' includes '%s', which does not exist", region->name, path);
-  }
+static enum cb_status check_template(const struct cb_region *region, struct cb_diag *diag) {
+  char path[64];
+  snprintf(path, sizeof path, "templates/%s.cu.in", region->layout);
+  if (!cb_embedded_find(path)) return BROKEN("region '%s' has no template '%s'", region->name, path);
   return CB_OK;
 }
 
@@ -66,7 +63,7 @@ static enum cb_status check_region(const struct cb_region *region, struct cb_dia
   if (slots != region->value_slots)
     return BROKEN("region '%s' has arrays and constants for %lld of %lld value slots", region->name, (long long)slots,
                   (long long)region->value_slots);
-  return check_pieces(region, diag);
+  return check_template(region, diag);
 }
 
 /* Regions in turn: a thread block's rows are whole thread blocks of each region; all but the last keep their sums. */

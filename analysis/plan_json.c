@@ -32,11 +32,6 @@ static void hole_pair(const void *from, int i, const char *out[2]) {
   out[0] = region->holes[i].name;
   out[1] = region->holes[i].text;
 }
-static void include_pair(const void *from, int i, const char *out[2]) {
-  const struct cb_region *region = from;
-  out[0] = region->includes[i].name;
-  out[1] = region->includes[i].piece;
-}
 
 static struct cb_json array_object(const struct cb_array *array, int *failed) {
   struct cb_json object = cb_json_object(failed);
@@ -129,7 +124,9 @@ static struct cb_json region_object(const struct cb_region *region, int *failed)
     cb_json_append(arrays, array_object(&region->arrays[i], failed).json);
   cb_json_set(object, "arrays", arrays.json);
   cb_json_set(object, "holes", pairs(region->holes_count, hole_pair, region, failed));
-  cb_json_set(object, "includes", pairs(region->includes_count, include_pair, region, failed));
+  const struct cb_json sections = cb_json_array(failed);
+  for (int i = 0; i < region->sections_count; i++) cb_json_append(sections, json_string(region->sections[i]));
+  cb_json_set(object, "sections", sections.json);
   cb_json_set(object, "cost", cost_object(&region->cost, failed).json);
   return object;
 }

@@ -90,19 +90,16 @@ static const struct cb_node node_cb = {.layout = "cb"};
 static const struct cb_node node_sell = {.layout = "sell"};
 static const struct cb_node node_merge = {.layout = "merge"};
 static const struct cb_node node_hot = {.layout = "hot"};
-static const struct cb_node node_panel = {.layout = "panel"};
 static const struct cb_node node_blocks = {.layout = "blocks"};
 static const struct cb_node node_cb_long = {.split = &split_long_rows, .parts = {&node_cb, &node_cb}};
 static const struct cb_node node_sell_long = {.split = &split_long_rows, .parts = {&node_sell, &node_merge}};
 static const struct cb_node node_tiles = {.split = &split_tiles, .parts = {&node_blocks, &node_sell}};
 static const struct cb_node node_dia_layout = {.layout = "dia"};
 static const struct cb_node node_dia = {.split = &split_diagonals, .parts = {&node_dia_layout, &node_sell}};
-static const struct cb_node node_dia_panel = {.split = &split_diagonals, .parts = {&node_dia_layout, &node_panel}};
 
 static const struct cb_node node_phases_layout = {.layout = "phases"};
 static const struct cb_node node_phases = {.split = &split_hot_columns, .parts = {&node_merge, &node_phases_layout}};
 
-/* panel was nowhere the fastest (bench/results): by name only. */
 static const char *const searched[] = {"dia", "blocks", "sell", "merge", "hot", "phases", "cb", NULL};
 
 const char cb_recipe_unsearched[] = "sell";
@@ -120,12 +117,18 @@ const struct cb_recipe cb_recipe_table[] = {
     {"hot", "entries of x for the hottest columns resident in shared memory", &node_hot, NULL},
     {"phases", "entries of x for frequent columns in shared memory, a set at a time; the rest as merge", &node_phases,
      NULL},
-    {"dia-panel", "populated diagonals without indices, the rest as panel", &node_dia_panel, NULL},
-    {"panel", "entries of x that a thread block's rows share staged in shared memory", &node_panel, NULL},
     {NULL, NULL, NULL, NULL},
 };
 
+/* Recipes that were removed because another one was at least as fast wherever they were measured. */
+static const struct {
+  const char *name, *substitute;
+} removed_recipes[] = {{"panel", "sell"}, {"dia-panel", "dia"}};
+
 enum cb_status cb_recipe_find(const struct cb_recipe **found, const char *name, struct cb_diag *diag) {
+  for (size_t i = 0; i < sizeof removed_recipes / sizeof *removed_recipes; i++)
+    if (!strcmp(removed_recipes[i].name, name))
+      return cb_fail(diag, CB_ERR_ARGUMENT, "recipe '%s' was removed; use '%s'", name, removed_recipes[i].substitute);
   struct cb_text names = {0};
   for (const struct cb_recipe *recipe = cb_recipe_table; recipe->name; recipe++) {
     if (!strcmp(recipe->name, name)) {

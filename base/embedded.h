@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The text files that travel inside the library: kernel templates and the sources of the host emulation.
- * The build writes the table; its names are paths in the source tree ("templates/cb/coo.cu.in"). */
+ * The build writes the table; its names are paths in the source tree ("templates/cb.cu.in"). */
 #ifndef CBGEN_BASE_EMBEDDED_H
 #define CBGEN_BASE_EMBEDDED_H
 

@@ -148,7 +148,6 @@ static const struct recipe all_recipes[] = {
     {"recipe=hot hot-columns=256 hot-gather=off", {SHAPE_POWER_LAW, 1000, 1000, 8, 0, 0, 0, 30}},
     {"recipe=hot hot-columns=256 hot-gather=on", {SHAPE_POWER_LAW, 1000, 1000, 8, 0, 0, 0, 31}},
     {"recipe=phases phase-columns=400 phase-set=96 phase-row=1", {SHAPE_POWER_LAW, 1000, 1000, 8, 0, 0, 0, 34}},
-    {"recipe=panel panel-uses=0", {SHAPE_POWER_LAW, 900, 900, 9, 0, 0, 0, 33}},
     {"recipe=auto", {SHAPE_EMPTY_ROWS, 1500, 1500, 9, 0, 0, 0, 32}},
 };
 struct recipe recipes[sizeof all_recipes / sizeof *all_recipes];

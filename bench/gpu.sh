@@ -88,7 +88,6 @@ LIST
 option_sets() {
   local recipe
   "$cbgen" help recipes | sed -nE 's/^  +([a-z][a-z0-9-]*) .*/\1/p' | while read -r recipe; do
-    case $recipe in *panel) recipe="$recipe --panel-uses=0" ;; esac
     echo "--recipe=$recipe"
     echo "--recipe=$recipe --type=f32 --form=ax"
   done

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_DEPTH = 8, MAX_INDENT = 32 };
+enum { MAX_DEPTH = 8, MAX_NESTING = 8, MAX_INDENT = 32 };
 
 static void add_entry(struct cb_scope *scope, struct cb_scope_entry entry) {
   if (scope->count < CB_SCOPE_MAX) scope->entries[scope->count] = entry;
@@ -24,22 +24,44 @@ void cb_scope_optional(struct cb_scope *scope, const char *name, const char *tex
 }
 
 void cb_scope_include(struct cb_scope *scope, const char *name, const char *piece) {
-  add_entry(scope, (struct cb_scope_entry){.name = name, .text = piece, .include = 1});
+  add_entry(scope, (struct cb_scope_entry){.name = name, .text = piece, .kind = CB_SCOPE_INCLUDE});
+}
+
+void cb_scope_section(struct cb_scope *scope, const char *name) {
+  add_entry(scope, (struct cb_scope_entry){.name = name, .kind = CB_SCOPE_SECTION});
 }
 
 enum cb_status cb_scope_check(const struct cb_scope *scope, const char *where, struct cb_diag *diag) {
   if (scope->count > CB_SCOPE_MAX)
     return cb_fail(diag, CB_ERR_INTERNAL, "%s has %d template values, more than %d", where, scope->count,
                    CB_SCOPE_MAX);
-  for (int i = 0; i < scope->count; i++)
-    if (!scope->entries[i].used && !scope->entries[i].optional)
-      return cb_fail(diag, CB_ERR_INTERNAL, "%s gives '%s' a value that no hole uses", where,
-                     scope->entries[i].name);
+  for (int i = 0; i < scope->count; i++) {
+    const struct cb_scope_entry *entry = &scope->entries[i];
+    if (entry->used || entry->optional) continue;
+    if (entry->kind == CB_SCOPE_SECTION)
+      return cb_fail(diag, CB_ERR_INTERNAL, "%s wants a section '%s' that its template does not have", where,
+                     entry->name);
+    return cb_fail(diag, CB_ERR_INTERNAL, "%s gives '%s' a value that no hole uses", where, entry->name);
+  }
   return CB_OK;
 }
 
-static int is_name(const struct cb_scope_entry *entry, const char *name, size_t length) {
-  return strlen(entry->name) == length && !memcmp(entry->name, name, length);
+static struct cb_scope_entry *find_entry(struct cb_scope *scope, enum cb_scope_kind kind, const char *name,
+                                         size_t length) {
+  for (int i = 0; i < scope->count && i < CB_SCOPE_MAX; i++) {
+    struct cb_scope_entry *entry = &scope->entries[i];
+    if (entry->kind == kind && strlen(entry->name) == length && !memcmp(entry->name, name, length)) return entry;
+  }
+  return NULL;
+}
+
+/* "NAME" or "!NAME": whether the section is wanted. */
+static int holds(struct cb_scope *scope, const char *condition, size_t length) {
+  const int negated = length && *condition == '!';
+  struct cb_scope_entry *entry =
+      find_entry(scope, CB_SCOPE_SECTION, condition + negated, length - (size_t)negated);
+  if (entry) entry->used = 1;
+  return negated != (entry != NULL);
 }
 
 static int is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
@@ -58,90 +80,200 @@ int cb_has_word(const char *text, const char *word) {
   return 0;
 }
 
-/* One expansion in progress: where we are, for messages. */
-struct place {
-  const char *piece;
-  int line, depth;
-  char indent[MAX_INDENT + 1];
+/* One template file in expansion. */
+struct expansion {
+  struct cb_text *text;
+  struct cb_scope *scope;
+  struct cb_diag *diag;
+  const struct cb_embedded_file *file;
+  const char *indent; /* of every line */
+  int depth;          /* of files and definitions that include each other */
+  enum cb_status status;
 };
 
-static enum cb_status expand_piece(struct cb_text *text, const char *piece, struct cb_scope *scope,
-                                   const char *indent, int depth, struct cb_diag *diag);
-
-static enum cb_status expand_include(struct cb_text *text, const char *name, size_t length,
-                                     struct cb_scope *scope, const struct place *place, struct cb_diag *diag) {
-  int found = 0;
-  for (int i = 0; i < scope->count && i < CB_SCOPE_MAX; i++) {
-    struct cb_scope_entry *entry = &scope->entries[i];
-    if (!entry->include || !is_name(entry, name, length)) continue;
-    entry->used = found = 1;
-    if (!*entry->text) continue;
-    const enum cb_status s = expand_piece(text, entry->text, scope, place->indent, place->depth + 1, diag);
-    if (s) return s;
-  }
-  if (found) return CB_OK;
-  return cb_fail(diag, CB_ERR_INTERNAL, "templates/%s:%d: nothing to include as '%.*s'", place->piece,
-                 place->line, (int)length, name);
+static void fail_at(struct expansion *e, const char *at, const char *problem, const char *name, size_t length) {
+  int line = 1;
+  for (const char *before = e->file->text; before < at; before++) line += *before == '\n';
+  if (!e->status)
+    e->status = cb_fail(e->diag, CB_ERR_INTERNAL, "%s:%d: %s%.*s%s", e->file->name, line, problem, (int)length, name,
+                        length ? "'" : "");
 }
 
-/* Text of one line with its holes filled. */
-static enum cb_status expand_line(struct cb_text *text, const char *line, size_t length, struct cb_scope *scope,
-                                  const struct place *place, struct cb_diag *diag) {
+/* Whether `line` is the directive; *name is then what follows it. */
+static int is_directive(const char *line, const char *directive, const char **name, size_t *length) {
+  const size_t blanks = strspn(line, " "), size = strlen(directive);
+  if (strncmp(line + blanks, directive, size)) return 0;
+  const char *rest = line + blanks + size;
+  if (*rest && *rest != '\n' && *rest != ' ') return 0;
+  *name = rest + strspn(rest, " ");
+  *length = strcspn(*name, "@\n");
+  return 1;
+}
+
+/* Conditions within a line: skipping[k] says whether what stands in the k-th of those that are open is left out. */
+struct choices {
+  int open, skipping[MAX_NESTING];
+};
+
+static int is_skipped(const struct choices *choices) {
+  int skipped = 0;
+  for (int i = 0; i < choices->open; i++) skipped |= choices->skipping[i];
+  return skipped;
+}
+
+/* "if NAME", "else" or "end" between two @; 0 when it is none of them. */
+static int choose(struct expansion *e, struct choices *choices, const char *word, size_t length) {
+  if (length > 3 && !memcmp(word, "if ", 3)) {
+    if (choices->open == MAX_NESTING) fail_at(e, word, "conditions are nested too deeply", "", 0);
+    else choices->skipping[choices->open++] = !holds(e->scope, word + 3, length - 3);
+    return 1;
+  }
+  const int other = length == 4 && !memcmp(word, "else", 4);
+  if (!other && !(length == 3 && !memcmp(word, "end", 3))) return 0;
+  if (!choices->open) fail_at(e, word, "no condition is open", "", 0);
+  else if (other) choices->skipping[choices->open - 1] ^= 1;
+  else choices->open--;
+  return 1;
+}
+
+static void expand_hole(struct expansion *e, const char *name, size_t length) {
+  struct cb_scope_entry *value = find_entry(e->scope, CB_SCOPE_VALUE, name, length);
+  if (!value) {
+    fail_at(e, name, "no value for hole '", name, length);
+    return;
+  }
+  value->used = 1;
+  cb_text_add_string(e->text, value->text);
+}
+
+/* One line with its holes filled; `active` 0: its conditions are looked at, but nothing is written. */
+static void expand_line(struct expansion *e, const char *line, size_t length, int active) {
   const char *const end = line + length;
-  while (line < end) {
+  struct choices choices = {0};
+  if (active && length) cb_text_add_string(e->text, e->indent);
+  while (!e->status) {
     const char *open = memchr(line, '@', (size_t)(end - line));
-    if (!open) break;
-    const char *close = memchr(open + 1, '@', (size_t)(end - open - 1));
-    if (!close)
-      return cb_fail(diag, CB_ERR_INTERNAL, "templates/%s:%d: a hole is not closed", place->piece, place->line);
-    cb_text_add_bytes(text, line, (size_t)(open - line));
-    struct cb_scope_entry *value = NULL;
-    for (int i = 0; i < scope->count && i < CB_SCOPE_MAX && !value; i++)
-      if (!scope->entries[i].include && is_name(&scope->entries[i], open + 1, (size_t)(close - open - 1)))
-        value = &scope->entries[i];
-    if (!value)
-      return cb_fail(diag, CB_ERR_INTERNAL, "templates/%s:%d: hole '%.*s' has no value", place->piece,
-                     place->line, (int)(close - open - 1), open + 1);
-    value->used = 1;
-    cb_text_add_string(text, value->text);
+    const char *close = open ? memchr(open + 1, '@', (size_t)(end - open - 1)) : NULL;
+    const int written = active && !is_skipped(&choices);
+    if (open && !close) fail_at(e, line, "a hole is not closed", "", 0);
+    if (written) cb_text_add_bytes(e->text, line, (size_t)((open ? open : end) - line));
+    if (!open || !close) break;
+    const size_t size = (size_t)(close - open - 1);
+    if (!choose(e, &choices, open + 1, size) && written) expand_hole(e, open + 1, size);
     line = close + 1;
   }
-  cb_text_add_bytes(text, line, (size_t)(end - line));
-  return CB_OK;
+  if (choices.open && !e->status) fail_at(e, line, "a condition is not closed", "", 0);
+  if (active) cb_text_add_string(e->text, "\n");
 }
 
-static enum cb_status expand_piece(struct cb_text *text, const char *piece, struct cb_scope *scope,
-                                   const char *indent, int depth, struct cb_diag *diag) {
-  static const char directive[] = "@include ";
+static void expand_file(struct expansion *e, const struct cb_embedded_file *file, const char *from,
+                        const char *indent);
+static const char *expand_block(struct expansion *e, const char *line, int active);
+
+/* The lines between "@define NAME" and its "@end" in a file; NULL when there is no such definition. */
+static const char *find_definition(const struct cb_embedded_file *file, const char *wanted, size_t length) {
+  for (const char *line = file->text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+    const char *name;
+    size_t size;
+    if (is_directive(line, "@define", &name, &size) && size == length && !memcmp(name, wanted, length))
+      return name + size + 1;
+  }
+  return NULL;
+}
+
+/* Each of the scope's pieces of that name. */
+static void include_pieces(struct expansion *e, const char *line, const char *name, size_t length,
+                           const char *indent) {
+  int found = 0;
+  for (int i = 0; i < e->scope->count && i < CB_SCOPE_MAX; i++) {
+    struct cb_scope_entry *entry = &e->scope->entries[i];
+    if (entry->kind != CB_SCOPE_INCLUDE || strlen(entry->name) != length || memcmp(entry->name, name, length)) continue;
+    entry->used = found = 1;
+    if (!*entry->text) continue;
+    char path[256];
+    snprintf(path, sizeof path, "templates/%s", entry->text);
+    const struct cb_embedded_file *file = cb_embedded_find(path);
+    if (file) expand_file(e, file, NULL, indent);
+    else fail_at(e, line, "no template '", path, strlen(path));
+  }
+  if (!found) fail_at(e, line, "nothing to include as '", name, length);
+}
+
+/* "@include NAME": a definition of this file or of shared.cu.in, else pieces. */
+static void expand_include(struct expansion *e, const char *line, const char *name, size_t length) {
+  const struct cb_embedded_file *shared = cb_embedded_find("templates/shared.cu.in");
+  const char *here = find_definition(e->file, name, length);
+  const char *there = !here && shared ? find_definition(shared, name, length) : NULL;
+  char indent[MAX_INDENT + 1];
+  snprintf(indent, sizeof indent, "%s%.*s", e->indent, (int)strspn(line, " "), line);
+  if (here || there) expand_file(e, here ? e->file : shared, here ? here : there, indent);
+  else include_pieces(e, line, name, length, indent);
+}
+
+/* "@section NAME" at `line`: the lines up to "@else" or "@end", or those up to "@end". Returns what follows. */
+static const char *expand_section(struct expansion *e, const char *line, int active, int wanted) {
+  const char *name, *begin = line;
+  size_t length;
+  line += strcspn(line, "\n");
+  line = expand_block(e, line + (*line == '\n'), active && wanted);
+  if (!e->status && is_directive(line, "@else", &name, &length)) {
+    line += strcspn(line, "\n");
+    line = expand_block(e, line + (*line == '\n'), active && !wanted);
+  }
+  if (!e->status && !is_directive(line, "@end", &name, &length)) fail_at(e, begin, "'@section' without '@end'", "", 0);
+  return line;
+}
+
+/* The lines from `line` on, up to the "@else" or "@end" that closes them, or the end of the file. Returns that line. */
+static const char *expand_block(struct expansion *e, const char *line, int active) {
+  while (*line && !e->status) {
+    const char *name;
+    size_t length;
+    if (is_directive(line, "@else", &name, &length) || is_directive(line, "@end", &name, &length)) break;
+    if (!strncmp(line, "@#", 2)) {
+      /* for the template's reader */
+    } else if (is_directive(line, "@section", &name, &length)) {
+      line = expand_section(e, line, active, holds(e->scope, name, length));
+    } else if (is_directive(line, "@define", &name, &length)) {
+      line = expand_section(e, line, 0, 0);
+    } else if (is_directive(line, "@include", &name, &length)) {
+      if (active) expand_include(e, line, name, length);
+    } else {
+      expand_line(e, line, strcspn(line, "\n"), active);
+    }
+    line += strcspn(line, "\n");
+    line += *line == '\n';
+  }
+  return line;
+}
+
+/* A template, or the definition of it that starts at `from`. */
+static void expand_file(struct expansion *e, const struct cb_embedded_file *file, const char *from,
+                        const char *indent) {
+  struct expansion inner = *e;
+  inner.file = file;
+  inner.indent = indent;
+  inner.depth++;
+  if (inner.depth > MAX_DEPTH) inner.status = cb_fail(e->diag, CB_ERR_INTERNAL, "%s includes itself", file->name);
+  if (!inner.status) {
+    const char *rest = expand_block(&inner, from ? from : file->text, 1);
+    if (!from && *rest) fail_at(&inner, rest, "no section is open", "", 0);
+  }
+  e->status = inner.status;
+}
+
+enum cb_status cb_expand(struct cb_text *text, const char *piece, struct cb_scope *scope, struct cb_diag *diag) {
   char path[256];
   snprintf(path, sizeof path, "templates/%s", piece);
   const struct cb_embedded_file *file = cb_embedded_find(path);
   if (!file) return cb_fail(diag, CB_ERR_INTERNAL, "no template '%s'", path);
-  if (depth > MAX_DEPTH) return cb_fail(diag, CB_ERR_INTERNAL, "%s includes itself", path);
-  struct place place = {.piece = piece, .depth = depth};
-  enum cb_status s = CB_OK;
-  for (const char *line = file->text; *line && !s;) {
-    const size_t length = strcspn(line, "\n");
-    const size_t blanks = strspn(line, " ");
-    place.line++;
-    if (length >= 2 && !memcmp(line, "@#", 2)) {
-      /* for the template's reader */
-    } else if (!strncmp(line + blanks, directive, sizeof directive - 1)) {
-      snprintf(place.indent, sizeof place.indent, "%s%.*s", indent, (int)blanks, line);
-      const char *name = line + blanks + sizeof directive - 1;
-      s = expand_include(text, name, strcspn(name, "@\n"), scope, &place, diag);
-    } else {
-      if (length) cb_text_add_string(text, indent);
-      s = expand_line(text, line, length, scope, &place, diag);
-      cb_text_add_string(text, "\n");
-    }
-    line += length + (line[length] == '\n');
-  }
-  return s;
+  return cb_expand_file(text, file, scope, diag);
 }
 
-enum cb_status cb_expand(struct cb_text *text, const char *piece, struct cb_scope *scope, struct cb_diag *diag) {
-  const enum cb_status s = expand_piece(text, piece, scope, "", 0, diag);
-  if (!s && text->failed) return cb_fail_memory(diag, "generated text", text->length);
-  return s;
+enum cb_status cb_expand_file(struct cb_text *text, const struct cb_embedded_file *file, struct cb_scope *scope,
+                              struct cb_diag *diag) {
+  struct expansion e = {.text = text, .scope = scope, .diag = diag};
+  expand_file(&e, file, NULL, "");
+  if (!e.status && text->failed) return cb_fail_memory(diag, "generated text", text->length);
+  return e.status;
 }

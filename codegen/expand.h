@@ -1,24 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Template expansion. A template (templates/…in) is CUDA text with named holes:
+/* Template expansion. A template (templates/NAME.cu.in) is CUDA text that reads from top to bottom, with named sections
+ * that the plan wants or leaves out, and named holes:
  *
- *   @name@             replaced by the scope's text of that name
- *   @include name@     alone on a line: each of the scope's pieces of that name, at this line's indentation
- *   @# …               a line for the template's reader; not in the output
+ *   @section NAME … @end             lines that are in the text when the scope has the section; they may nest
+ *   @section NAME … @else … @end     these lines, or else those
+ *   @NAME@                           within a line: the scope's text of that name
+ *   @if NAME@…@end@, @if NAME@…@else@…@end@   parts of a line, likewise
+ *   @define NAME … @end              lines that are in the text wherever "@include NAME" stands, with its indentation;
+ *                                    those of shared.cu.in serve all templates
+ *   @# …                             a line for the template's reader; not in the text
  *
- * A hole without a value is an error with file and line; so is, once cb_scope_check is asked, a value that no
- * hole used.
+ * NAME of a section may begin with "!": when the scope does not have it. A hole without a value is an error with file
+ * and line; so is, once cb_scope_check is asked, a value that no hole used, or a section that no template has.
  */
 #ifndef CBGEN_CODEGEN_EXPAND_H
 #define CBGEN_CODEGEN_EXPAND_H
 
+#include "base/embedded.h"
 #include "base/status.h"
 #include "base/text.h"
 
 enum { CB_SCOPE_MAX = 160 };
 
+enum cb_scope_kind { CB_SCOPE_VALUE, CB_SCOPE_SECTION, CB_SCOPE_INCLUDE };
+
 struct cb_scope_entry {
   const char *name, *text; /* text: of a hole, or an include's template below templates/; not owned */
-  int include;
+  enum cb_scope_kind kind;
   int optional;            /* need not be used */
   int used;
 };
@@ -30,9 +38,15 @@ struct cb_scope {
 
 void cb_scope_hole(struct cb_scope *scope, const char *name, const char *text);
 void cb_scope_optional(struct cb_scope *scope, const char *name, const char *text);
+void cb_scope_section(struct cb_scope *scope, const char *name); /* wanted */
 void cb_scope_include(struct cb_scope *scope, const char *name, const char *piece);
 
+/* Appends templates/PIECE with its sections chosen and its holes filled. */
 enum cb_status cb_expand(struct cb_text *text, const char *piece, struct cb_scope *scope, struct cb_diag *diag);
+
+/* The same for a template that is at hand. */
+enum cb_status cb_expand_file(struct cb_text *text, const struct cb_embedded_file *file, struct cb_scope *scope,
+                              struct cb_diag *diag);
 
 /* Whether every entry that is not optional was used. `where` names the scope in the message. */
 enum cb_status cb_scope_check(const struct cb_scope *scope, const char *where, struct cb_diag *diag);

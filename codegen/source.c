@@ -323,19 +323,17 @@ static enum cb_status expand_pieces(struct emitter *emitter, const struct cb_reg
       [CB_COMMIT_FINAL] = "commit",         [CB_COMMIT_OWN] = "commit", [CB_COMMIT_ADD] = "commit_more",
       [CB_COMMIT_ATOMIC] = "commit_atomic", [CB_COMMIT_KEEP] = "keep",  [CB_COMMIT_KEPT] = "commit_kept"};
   struct cb_scope scope = {0};
-  enum cb_status s = CB_OK;
+  enum cb_status s;
   cb_scope_optional(&scope, "commit", commits[region->commit]);
   cb_scope_optional(&scope, "first_carry_sum", number(emitter, region->first_carry_sum));
   cb_scope_optional(&scope, "first_carry_counter", number(emitter, region->first_carry_counter));
   for (int i = 0; i < region->holes_count; i++)
     cb_scope_hole(&scope, region->holes[i].name, region->holes[i].text);
-  for (int i = 0; i < region->includes_count; i++)
-    if (strcmp(region->includes[i].name, "region"))
-      cb_scope_include(&scope, region->includes[i].name, region->includes[i].piece);
+  for (int i = 0; i < region->sections_count; i++) cb_scope_section(&scope, region->sections[i]);
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
-  for (int i = 0; i < region->includes_count && !s; i++)
-    if (!strcmp(region->includes[i].name, "region"))
-      s = cb_expand(text, region->includes[i].piece, &scope, emitter->diag);
+  char path[64];
+  snprintf(path, sizeof path, "%s.cu.in", region->layout);
+  s = cb_expand(text, path, &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, region->name, emitter->diag);
 }
 

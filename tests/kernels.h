@@ -136,7 +136,7 @@ static inline struct kernel *next_kernel(struct kernel_batch *batch) {
 
 /* Recipes whose layout is made for some matrices only, and refuses others. */
 static inline int may_refuse(const char *recipe) {
-  static const char *const recipes[] = {"blocks", "tiles", "dia", "hot", "panel", "dia-panel", "phases"};
+  static const char *const recipes[] = {"blocks", "tiles", "dia", "hot", "phases"};
   for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
     if (!strcmp(recipe, recipes[i])) return 1;
   return 0;

@@ -174,7 +174,7 @@ static const struct {
     {"random,rows=300,cols=200,density=0.3", "recipe=cb atomics=on balance=heap form=axpby"},
     {"random,rows=300,cols=200,density=0.05", "recipe=sell form=axpby"},
     {"random,rows=300,cols=200,density=0.05", "recipe=merge form=axpby"},
-    {"random,rows=300,cols=200,density=0.05", "recipe=panel form=axpby"},
+    {"random,rows=300,cols=200,density=0.05", "recipe=hot hot-columns=50 hot-share=0 form=axpby"},
     {"stencil5,n=20", "recipe=dia form=axpby"},
     {"fe3,n=4", "recipe=blocks form=axpby"},
     {"empty,rows=50,cols=40", "form=axpby"},

@@ -106,7 +106,6 @@ static void draw_options(uint64_t *state, struct cb_options *options) {
     if (!strcmp(options->recipe, "hot") && !options->hot_columns)
       options->hot_columns = 20; /* too small to gain */
     if (!strcmp(options->recipe, "phases") && !options->phase_columns) options->phase_columns = 50;
-    if (!strcmp(options->recipe, "panel") && draw(state) % 2) options->panel_uses = 0;
   } while (cb_options_check(options, NULL));
 }
 

@@ -101,8 +101,6 @@ static const char *const variants[] = {
     "recipe=merge merge-items=9 merge-piece=256 merge-pad=off bake-limit=0",
     "recipe=phases phase-columns=40 phase-set=32 phase-row=1",
     "recipe=phases phase-columns=9000 phase-row=2 phase-threads=256 phase-blocks=2 phase-batch=3 bake-limit=0",
-    "recipe=panel panel-uses=0 panel-rows=40 panel-columns=64 panel-unit=1 bake-limit=0",
-    "recipe=panel panel-uses=0 panel-threads=128 panel-lanes=1 panel-unit=8 panel-batch=2",
 };
 
 enum { SHAPES = sizeof shapes / sizeof *shapes, VARIANTS = sizeof variants / sizeof *variants, RECIPES = 64 };
@@ -137,7 +135,7 @@ static void add_shape(struct kernel_batch *batch, int shape, int refused[RECIPES
     const int before = batch->refused;
     char variant[96];
     assert_true(recipe < RECIPES);
-    snprintf(variant, sizeof variant, "recipe=%s block-fill=1 hot-columns=20 panel-uses=0 phase-columns=50",
+    snprintf(variant, sizeof variant, "recipe=%s block-fill=1 hot-columns=20 phase-columns=50",
              cb_recipe_table[recipe].name);
     add_one(batch, shape, variant, VARIANTS + recipe);
     refused[recipe] += batch->refused - before;

@@ -156,14 +156,6 @@ static const struct plan_case phases_cases[] = {
     {"rmat,scale=14,edge_factor=8", "phase-batch=8 phase-threads=512 phase-blocks=2"},
     {"rmat,scale=14,edge_factor=8", "type=bf16-f32 phase-batch=8"},
 };
-static const struct plan_case panel_cases[] = {
-    {"band,n=20000,half=900,per_row=30", "panel-batch=8"},
-    {"band,n=20000,half=900,per_row=30", "type=f32 panel-batch=8 panel-threads=1024"},
-    {"band,n=20000,half=900,per_row=30", "panel-threads=1024 panel-rows=4096 panel-columns=12000 panel-lanes=1"},
-    {"band,n=20000,half=900,per_row=30", "panel-rows=1000 panel-unit=1 panel-threads=128"},
-    {"powerlaw,rows=900,cols=9000,max=8000,min=0", "panel-batch=4"},
-    {"powerlaw,rows=900,cols=9000,max=8000,min=0", "type=f32 form=ax"},
-};
 static const struct plan_case chained_cases[] = {
     {"stencil27,n=12,values=ones", "dia-stride=144"},
     {"stencil27,n=12,values=ones", "dia-stride=144 dia-rows=8 dia-threads=1024"},
@@ -206,7 +198,7 @@ static void every_recipe_compiles_without_spills(void **state) {
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
       if (!strcmp(recipe->name, "tiles")) break; /* see below: it wants matrices with full ones */
       char settings[192];
-      snprintf(settings, sizeof settings, "recipe=%s dia-fill=0 block-fill=1 hot-columns=30 panel-uses=0 phase-columns=60 phase-row=1 %s",
+      snprintf(settings, sizeof settings, "recipe=%s dia-fill=0 block-fill=1 hot-columns=30 phase-columns=60 phase-row=1 %s",
                recipe->name, cases[c].options);
       compile_for(nvrtc, (int)(recipe - cb_recipe_table + (ptrdiff_t)c), cases[c].matrix, settings);
     }
@@ -214,7 +206,6 @@ static void every_recipe_compiles_without_spills(void **state) {
   compile_for_all(nvrtc, "random,rows=100,cols=5000,density=0.2", "recipe=cb atomics=on balance=heap");
   compile_all(nvrtc, "recipe=hot hot-columns=2000", hot_cases, sizeof hot_cases / sizeof *hot_cases);
   compile_all(nvrtc, "recipe=phases phase-columns=3000", phases_cases, sizeof phases_cases / sizeof *phases_cases);
-  compile_all(nvrtc, "recipe=panel panel-uses=0", panel_cases, sizeof panel_cases / sizeof *panel_cases);
   compile_all(nvrtc, "recipe=dia values=fixed", chained_cases, sizeof chained_cases / sizeof *chained_cases);
   compile_all(nvrtc, "recipe=dia fuse=on", fused_cases, sizeof fused_cases / sizeof *fused_cases);
   cb_nvrtc_close(nvrtc);

@@ -4,6 +4,7 @@
 #include "tests/support.h"
 
 #include "analysis/options.h"
+#include "analysis/recipe.h"
 #include "analysis/target.h"
 
 #include <ctype.h>
@@ -154,6 +155,21 @@ static void unknown_names_are_not_guessed(void **state) {
   }
 }
 
+/* What was removed is not merely unknown: the message names what to use instead. */
+static void removed_names_say_their_substitute(void **state) {
+  (void)state;
+  struct cb_options options;
+  struct cb_diag diag = {0};
+  const struct cb_recipe *recipe;
+  cb_options_default(&options);
+  assert_int_equal(cb_options_set(&options, "panel-lanes", "4", &diag), CB_ERR_ARGUMENT);
+  assert_non_null(strstr(diag.message, "'panel-lanes' was removed with recipe 'panel'; use recipe 'sell'"));
+  assert_int_equal(cb_recipe_find(&recipe, "panel", &diag), CB_ERR_ARGUMENT);
+  assert_non_null(strstr(diag.message, "'panel' was removed; use 'sell'"));
+  assert_int_equal(cb_recipe_find(&recipe, "dia-panel", &diag), CB_ERR_ARGUMENT);
+  assert_non_null(strstr(diag.message, "'dia-panel' was removed; use 'dia'"));
+}
+
 static void assert_check(const char *settings, const char *complaint) {
   struct cb_options options;
   struct cb_diag diag = {0};
@@ -257,6 +273,7 @@ int main(void) {
       cmocka_unit_test(rows_differ),
       cmocka_unit_test(misspelled_names_are_suggested),
       cmocka_unit_test(unknown_names_are_not_guessed),
+      cmocka_unit_test(removed_names_say_their_substitute),
       cmocka_unit_test(thresholds_may_touch_but_not_overlap),
       cmocka_unit_test(counts_that_a_range_cannot_say),
       cmocka_unit_test(help_shows_every_option),

@@ -55,6 +55,19 @@ def check_includes():
                 problem(f"{path}:{number}", f"{own}/ includes {match[1]}/, which stands after it")
 
 
+def check_sections():
+    """A section that no C file names could never be in a text."""
+    named = {name for path in files("analysis", "codegen") if path.endswith(".c")
+             for name in re.findall(r'"(\w+)"', "".join(lines_of(path)))}
+    for path in files("templates"):
+        for number, line in enumerate(lines_of(path), 1):
+            if line.startswith("@#"):
+                continue
+            for name in re.findall(r"@(?:section|if) !?(\w+)", line):
+                if name not in named:
+                    problem(f"{path}:{number}", f"no C file names the section '{name}'")
+
+
 def check_first_lines():
     for path in files(*FOLDERS, "include", "tests", "cmake", "scripts", ".ci", "examples", "python"):
         script = os.access(path, os.X_OK)
@@ -174,6 +187,7 @@ VERBS = verbs_of(run("help").stdout)
 if len(VERBS) < 5:
     problem("cbgen help", f"lists only these verbs: {VERBS}")
 check_includes()
+check_sections()
 check_first_lines()
 check_lengths()
 check_no_printing()

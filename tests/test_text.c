@@ -211,29 +211,75 @@ static void embedding_follows_the_size(void **state) {
   assert_false(cb_source_embeds(NULL, CB_EMBED_ALWAYS));
 }
 
+/* What `template` becomes with value "v", and with sections "a" and "b" of which b is wanted. */
+static enum cb_status expand_with(struct cb_text *text, const char *template, struct cb_diag *diag) {
+  const struct cb_embedded_file file = {"templates/test.cu.in", template, strlen(template)};
+  struct cb_scope scope = {0};
+  cb_scope_hole(&scope, "v", "value");
+  cb_scope_section(&scope, "b");
+  return cb_expand_file(text, &file, &scope, diag);
+}
+
+static void templates_say_what_they_become(void **state) {
+  (void)state;
+  static const struct {
+    const char *template, *text;
+  } cases[] = {
+      {"one @v@ two\n", "one value two\n"},
+      {"@# a note\n  x\n", "  x\n"},
+      {"@section b\n  in\n@else\n  out\n@end\n", "  in\n"},
+      {"@section a\n  in\n@else\n  out\n@end\n", "  out\n"},
+      {"@section !a\n@section b\nboth\n@end\n@end\nafter\n", "both\nafter\n"},
+      {"@section a\n@section b\nhidden @nobody@\n@end\n@else\nseen\n@end\n", "seen\n"},
+      {"f(@if a@x@else@y@end@, @if !b@@v@ @end@z)\n", "f(y, z)\n"},
+      {"@if b@1@if a@2@else@3@end@4@end@5\n", "1345\n"},
+      {"@if b@@v@@end@\n", "value\n"},
+      {"@define twice\nline @v@\n@section a\nno\n@end\n@end\n  @include twice\n@include twice\n",
+       "  line value\nline value\n"},
+      {"#pragma unroll@if a@ 1@end@\n\n", "#pragma unroll\n\n"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    assert_ok(expand_with(&text, cases[i].template, &diag));
+    assert_string_equal(cb_text_string(&text), cases[i].text);
+    cb_text_release(&text);
+  }
+}
+
 static void broken_templates_are_refused(void **state) {
   (void)state;
+  static const struct {
+    const char *template, *message;
+  } cases[] = {
+      {"x\n@nobody@\n", "templates/test.cu.in:2: no value for hole 'nobody'"},
+      {"x @v\n", "templates/test.cu.in:1: a hole is not closed"},
+      {"x\ny\n@section b\n", "templates/test.cu.in:3: '@section' without '@end'"},
+      {"@section b\n@else\n@else\n@end\n", "templates/test.cu.in:1: '@section' without '@end'"},
+      {"@end\n", "templates/test.cu.in:1: no section is open"},
+      {"@if b@x\n", "templates/test.cu.in:1: a condition is not closed"},
+      {"x@end@\n", "templates/test.cu.in:1: no condition is open"},
+      {"@include nobody\n", "templates/test.cu.in:1: nothing to include as 'nobody'"},
+      {"@define self\n@include self\n@end\n@include self\n", "templates/test.cu.in includes itself"},
+  };
   struct cb_diag diag = {0};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct cb_text text = {0};
+    assert_int_equal(expand_with(&text, cases[i].template, &diag), CB_ERR_INTERNAL);
+    assert_string_equal(diag.message, cases[i].message);
+    cb_text_release(&text);
+  }
   struct cb_text text = {0};
   struct cb_scope scope = {0};
-  assert_int_equal(cb_expand(&text, "cb/finish.cu.in", &scope, &diag), CB_ERR_INTERNAL);
-  assert_string_equal(diag.message, "templates/cb/finish.cu.in:2: hole 'row_exists' has no value");
-  cb_text_release(&text);
-  cb_scope_hole(&scope, "row_exists", "true");
-  cb_scope_hole(&scope, "row_comment", "none");
-  cb_scope_hole(&scope, "commit", "commit");
-  assert_ok(cb_expand(&text, "cb/finish.cu.in", &scope, &diag));
-  assert_string_equal(text.bytes, "if (true) commit(vectors, row, sum);  // none\n");
-  assert_ok(cb_scope_check(&scope, "the test", &diag));
+  assert_int_equal(cb_expand(&text, "no_such.cu.in", &scope, &diag), CB_ERR_INTERNAL);
+  assert_string_equal(diag.message, "no template 'templates/no_such.cu.in'");
   cb_scope_hole(&scope, "too_much", "");
   assert_int_equal(cb_scope_check(&scope, "the test", &diag), CB_ERR_INTERNAL);
   assert_string_equal(diag.message, "the test gives 'too_much' a value that no hole uses");
-  assert_int_equal(cb_expand(&text, "cb/multiply.cu.in", &scope, &diag), CB_ERR_INTERNAL);
-  assert_string_equal(diag.message, "templates/cb/multiply.cu.in:6: nothing to include as 'stage_memory'");
-  cb_scope_include(&scope, "stage_memory", "cb/no_such.cu.in");
-  assert_int_equal(cb_expand(&text, "cb/multiply.cu.in", &scope, &diag), CB_ERR_INTERNAL);
-  assert_string_equal(diag.message, "no template 'templates/cb/no_such.cu.in'");
-  cb_text_release(&text);
+  scope = (struct cb_scope){0};
+  cb_scope_section(&scope, "nowhere");
+  assert_int_equal(cb_scope_check(&scope, "the test", &diag), CB_ERR_INTERNAL);
+  assert_string_equal(diag.message, "the test wants a section 'nowhere' that its template does not have");
 }
 
 static void foreign_intrinsics_are_refused(void **state) {
@@ -260,6 +306,7 @@ int main(void) {
       cmocka_unit_test(values_do_not_enter_the_text),
       cmocka_unit_test(labels_cannot_break_the_text),
       cmocka_unit_test(embedding_follows_the_size),
+      cmocka_unit_test(templates_say_what_they_become),
       cmocka_unit_test(broken_templates_are_refused),
       cmocka_unit_test(foreign_intrinsics_are_refused),
   };

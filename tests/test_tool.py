@@ -64,6 +64,8 @@ class Messages(Case):
             ("did you mean 'analyze'", "analyse", SMALL, "more"),
             ("unknown option '--completely-else'", SMALL, "--completely-else"),
             ("unknown option '-z'", SMALL, "-z"),
+            ("use recipe 'sell'", SMALL, "-o", "x", "--panel-lanes=4"),
+            ("use 'dia'", SMALL, "-o", "x", "--recipe=dia-panel"),
             ("'--output' needs a value", SMALL, "--output"),
             ("'-o' needs a value", SMALL, "-o"),
             ("'--json' takes no value", "analyze", SMALL, "--json=yes"),

@@ -259,6 +259,8 @@ static const struct cb_option *find_option(const char *name) {
 }
 
 static enum cb_status fail_unknown(const struct cb_call *call, const char *name, struct cb_diag *diag) {
+  const enum cb_status s = cb_options_check_removed(name, diag);
+  if (s) return s;
   const char *candidates[128];
   int count = 0, elsewhere = find_option(name) != NULL;
   for (int i = 0; i < FLAGS; i++) elsewhere |= !strcmp(flag_table[i].name, name);

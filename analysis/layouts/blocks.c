@@ -370,37 +370,31 @@ static void draft_places(struct cb_draft *draft, const struct state *state) {
   for (int64_t place = 0; lengths && place < state->places; place++)
     lengths[place] = (uint32_t)length_at(state, place);
   cb_draft_index(draft, "place_length", "blocks of the block row at a place", lengths, 0, state->places);
-  cb_draft_hole(draft, "block_row", state->order ? "place_row(arrays, place)" : "place");
   if (!state->order) return;
+  cb_draft_section(draft, "sorted");
   for (int64_t place = 0; rows && place < state->places; place++)
     rows[place] = (uint32_t)(state->order[place] == NO_ROW ? state->block_rows : state->order[place]);
   cb_draft_index(draft, "place_row", "block row at a place; behind the last one: none", rows, 0,
                  state->places);
 }
 
-/* The pieces for what some lanes must not do: add to others' sums, read past x, write past y. */
+/* What some lanes must not do: add to others' sums, read past x, write past y. */
 static void draft_guards(struct cb_draft *draft, const struct state *state) {
   const int shared = state->lanes > 1, guarded = state->places * state->size.rows > state->csr->rows;
   if (shared) cb_draft_constant(draft, "kLanes", state->lanes, "plan: lanes that share a block row");
-  cb_draft_include(draft, "lanes", shared ? "blocks/lanes_shared.cu.in" : "blocks/lanes_one.cu.in");
-  cb_draft_include(draft, "reduce", shared ? "blocks/reduce.cu.in" : "");
-  cb_draft_hole(draft, "x",
-                state->cut ? "column < kCols ? load_x(vectors, column) : sum_t(0)"
-                           : "load_x(vectors, column)");
-  cb_draft_include(draft, "commit",
-                   shared ? (guarded ? "blocks/commit_shared_guarded.cu.in" : "blocks/commit_shared.cu.in")
-                          : (guarded ? "blocks/commit_guarded.cu.in" : "blocks/commit_all.cu.in"));
+  if (shared) cb_draft_section(draft, "shared");
+  if (guarded) cb_draft_section(draft, "guarded");
+  if (state->cut) cb_draft_section(draft, "cut");
 }
 
 static void draft_presence(struct cb_draft *draft, const struct state *state) {
   static const char *const types[] = {[1] = "uint8_t", [2] = "uint16_t", [4] = "uint32_t", [8] = "uint64_t"};
   const int64_t bytes = presence_bytes(state->size);
-  cb_draft_include(draft, "careful", state->absent ? "blocks/careful.cu.in" : "");
   if (!state->absent) return;
+  cb_draft_section(draft, "absent");
   cb_draft_bytes(draft, "present", "bit j of a slot: the matrix has value j of the block",
                  state->first_step[state->slices] * LANES * bytes);
   cb_draft_hole(draft, "present_type", types[bytes]);
-  cb_draft_include(draft, "region", "blocks/present.cu.in");
 }
 
 /* Blocks whose loads are under way together: 27 values (finite elements of three unknowns per node: three blocks
@@ -427,19 +421,11 @@ static void draft_text(struct cb_draft *draft, const struct state *state) {
   if (vector > 1) cb_draft_constant(draft, "kVector", vector, "plan: values that one load reads");
   const int from_presence =
       state->absent && !draft->value_bytes; /* there are no zeros where entries are absent */
-  cb_draft_hole(draft, "vector", vector > 1 ? "kVector * " : "");
-  cb_draft_include(draft, "load",
-                   from_presence ? "blocks/load_present.cu.in"
-                   : vector > 1  ? "blocks/load_vectors.cu.in"
-                                 : "blocks/load_values.cu.in");
-  if (vector > 1)
-    cb_draft_hole(draft, "vectors",
-                  rest ? "kBlockRows * kBlockCols / kVector * kVector" : "kBlockRows * kBlockCols");
-  if (rest) cb_draft_include(draft, "load", "blocks/load_rest.cu.in");
+  if (from_presence) cb_draft_section(draft, "from_presence");
+  if (vector > 1) cb_draft_section(draft, "vectors");
+  if (rest) cb_draft_section(draft, "rest");
   draft_guards(draft, state);
-  cb_draft_include(draft, "region", "blocks/block.cu.in");
   draft_presence(draft, state);
-  cb_draft_include(draft, "region", "blocks/multiply.cu.in");
 }
 
 /* What leaves registers for a batch of values; asked for nothing, the compiler aims lower and spills. */

@@ -61,7 +61,7 @@ static void draft_first_block(struct cb_draft *draft, const struct cb_runs *stat
   for (int64_t u = 0; first && u < state->runs.count; u++) first[u] = (uint32_t)cb_runs_position(state, u);
   if (first) first[state->runs.count] = (uint32_t)cb_runs_positions(state);
   cb_draft_index(draft, "first_block", "a run's first sub-block; runs + 1", first, 0, state->runs.count + 1);
-  cb_draft_include(draft, "blocks", state->fixed_blocks ? "" : "cb/blocks.cu.in");
+  if (!state->fixed_blocks) cb_draft_section(draft, "jagged_blocks");
 }
 
 static void draft_row_lengths(struct cb_draft *draft, const struct cb_runs *state) {
@@ -232,14 +232,12 @@ static void draft_columns(struct cb_draft *draft, struct cb_runs *state) {
   if (!state->aggregated) {
     predict_sectors(draft, state, NULL);
     draft_placed(draft, state, "blk_col_idx", "column of a sub-block, in units of 16", block_column_of);
-    cb_draft_include(draft, "region",
-                     csr->cols % CB_BLOCK_COLS ? "cb/columns_cut.cu.in" : "cb/columns_whole.cu.in");
+    if (csr->cols % CB_BLOCK_COLS == 0) cb_draft_section(draft, "whole");
     return;
   }
   choose_bases(state, csr);
-  cb_draft_hole(draft, "run_of_column", state->run_bases ? "int run" : "int /* run */");
-  cb_draft_hole(draft, "first_column",
-                state->run_bases ? "run_col_idx(arrays, run)" : "blk_col_idx(arrays, block)");
+  cb_draft_section(draft, "aggregated");
+  if (state->run_bases) cb_draft_section(draft, "run_bases");
   if (state->run_bases)
     draft_run_columns(draft, state);
   else
@@ -249,7 +247,6 @@ static void draft_columns(struct cb_draft *draft, struct cb_runs *state) {
     draft_restore_columns(draft, state, restore);
   else
     draft->failed = 1;
-  cb_draft_include(draft, "region", "cb/columns_aggregated.cu.in");
 }
 
 /* Takes the state's 64-bit offsets and hands them over, narrowed if they fit. */
@@ -272,7 +269,7 @@ static void draft_data(struct cb_draft *draft, const struct cb_runs *state) {
                   state->coordinates, state->runs.count);
     cb_draft_mixed(draft, "mtx_data", "per run: coordinates, padding, values",
                    cb_round_up(state->coordinates_end, state->value_bytes) + CB_RUN_END * state->value_bytes);
-    cb_draft_include(draft, "region", "cb/data_together.cu.in");
+    cb_draft_section(draft, "together");
     return;
   }
   const int any_data = !state->equal || state->coordinates_end > 0;
@@ -286,7 +283,7 @@ static void draft_data(struct cb_draft *draft, const struct cb_runs *state) {
                    state->coordinates_end + CB_RUN_END);
   cb_draft_values(draft, "values", "per run: values", state->values_end + CB_RUN_END);
   if (any_data)
-    cb_draft_include(draft, "region", state->equal ? "cb/data_equal.cu.in" : "cb/data_apart.cu.in");
+    cb_draft_section(draft, state->equal ? "coordinates" : "apart");
 }
 
 /* Values of a Dense block that a lane loads together: 16 bytes, or all of its eight. */
@@ -318,14 +315,10 @@ static void draft_stage(struct cb_draft *draft, const struct cb_runs *state) {
   cb_draft_constant(draft, "kStage", columns, "plan: columns of the widest run");
   cb_draft_constant(draft, "kStaged", staged, "plan: the same for all runs of a thread block");
   cb_draft_constant(draft, "kStageBatch", batch, "plan: sub-blocks whose x is loaded together");
-  cb_draft_include(draft, "load_columns",
-                   state->fixed_blocks ? "cb/load_columns_fixed.cu.in" : "cb/load_columns.cu.in");
-  cb_draft_include(draft, "region", "cb/stage.cu.in");
-  cb_draft_include(draft, "stage_memory", "cb/stage_memory.cu.in");
+  cb_draft_section(draft, "staged");
+  if (state->fixed_blocks) cb_draft_section(draft, "fixed_blocks");
   draft->region.static_shared += staged * (int64_t)cb_type_size(draft->sum_type);
-  if (state->fixed_blocks) return;
-  cb_draft_include(draft, "stage_run", "cb/stage_run.cu.in");
-  cb_draft_include(draft, "stage_more", rounds > batch ? "cb/stage_more.cu.in" : "");
+  if (!state->fixed_blocks && rounds > batch) cb_draft_section(draft, "stage_more");
 }
 
 /* Steps of a batch, at most 8: the fewest batches, then the largest first one, whose loads x does not wait
@@ -347,8 +340,8 @@ static void draft_fixed(struct cb_draft *draft, const struct cb_runs *state) {
                     "plan: steps whose loads are under way while x is gathered");
   if (steps > batch)
     cb_draft_constant(draft, "kBatch", batch, "plan: later steps whose loads are under way together");
-  cb_draft_include(draft, "region", "cb/csr_fixed.cu.in");
-  cb_draft_include(draft, "more", steps > batch ? "cb/csr_fixed_more.cu.in" : "");
+  cb_draft_section(draft, "csr_fixed");
+  if (steps > batch) cb_draft_section(draft, "csr_more");
 }
 
 static void draft_csr(struct cb_draft *draft, const struct cb_runs *state) {
@@ -360,14 +353,13 @@ static void draft_csr(struct cb_draft *draft, const struct cb_runs *state) {
     return;
   }
   cb_draft_constant(draft, "kBatch", batch, "plan: steps whose loads are under way together");
-  cb_draft_hole(draft, "of_run", state->row_lanes == 1 ? " >> (threadIdx.x & 16) & 0xffff" : "");
-  cb_draft_include(draft, "region", "cb/csr_jagged.cu.in");
-  cb_draft_include(draft, "more", longest > batch ? "cb/csr_jagged_more.cu.in" : "");
+  cb_draft_section(draft, "csr_jagged");
+  if (longest > batch) cb_draft_section(draft, "csr_more");
 }
 
 static void draft_coo(struct cb_draft *draft, const struct cb_runs *state) {
   cb_draft_constant(draft, "kCooBatch", choose_batch(state, CB_COO), "plan: the same of COO runs");
-  cb_draft_include(draft, "region", "cb/coo.cu.in");
+  cb_draft_section(draft, "coo");
   draft->region.static_shared +=
       CB_RUN_WARPS * CB_PANEL_ROWS * CB_RUN_LANES * (int64_t)cb_type_size(draft->sum_type);
 }
@@ -375,16 +367,9 @@ static void draft_coo(struct cb_draft *draft, const struct cb_runs *state) {
 static void draft_dense(struct cb_draft *draft, const struct cb_runs *state) {
   if (!state->equal)
     cb_draft_constant(draft, "kVector", dense_vector(state), "plan: values that one load reads");
-  cb_draft_include(draft, "dense_data",
-                   !state->full_dense ? "cb/dense_data_holes.cu.in"
-                   : state->equal     ? ""
-                                      : "cb/dense_data_full.cu.in");
-  cb_draft_include(draft, "dense_products",
-                   state->equal
-                       ? (state->full_dense ? "cb/dense_full_equal.cu.in" : "cb/dense_holes_equal.cu.in")
-                   : state->full_dense ? "cb/dense_full.cu.in"
-                                       : "cb/dense_holes.cu.in");
-  cb_draft_include(draft, "region", "cb/dense.cu.in");
+  cb_draft_section(draft, "dense");
+  if (state->full_dense) cb_draft_section(draft, "full");
+  if (state->equal) cb_draft_section(draft, "equal");
 }
 
 static void draft_formats(struct cb_draft *draft, const struct cb_runs *state) {
@@ -398,31 +383,18 @@ static void draft_formats(struct cb_draft *draft, const struct cb_runs *state) {
     if (formats++) strcat(meaning, ", ");
     strcat(meaning, meanings[format]);
   }
-  if (formats > 1) {
-    draft_by_run(draft, state, "run_format", meaning, format_of);
-    cb_draft_include(draft, "sums", "cb/sum_none.cu.in");
-  }
+  if (formats > 1) draft_by_run(draft, state, "run_format", meaning, format_of);
+  else cb_draft_section(draft, "one_format");
   if (state->format_blocks[CB_COO] || state->format_blocks[CB_CSR])
     draft_stage(draft, state);
-  else
-    cb_draft_include(draft, "stage_memory", "");
   if (state->fixed_steps) {
     draft_csr(draft, state);
-    cb_draft_include(draft, "sums", "cb/sum_fixed.cu.in");
     return;
   }
   if (state->format_blocks[CB_COO] || state->format_blocks[CB_CSR])
     draft_by_run(draft, state, "nnz_per_run", "nonzeros of a run", slots_of);
-  for (enum cb_block_format format = CB_COO; format < CB_FORMATS; format++) {
-    char name[32], text[64], piece[40];
-    if (!state->format_blocks[format]) continue;
-    draft_format[format](draft, state);
-    snprintf(piece, sizeof piece, "cb/sum_%s.cu.in", format_names[format]);
-    cb_draft_include(draft, "sums", piece);
-    snprintf(name, sizeof name, "%s_target", format_names[format]);
-    snprintf(text, sizeof text, "if (run_format(arrays, run) == %d) ", (int)format);
-    cb_draft_hole(draft, name, formats > 1 ? text : "sum_t ");
-  }
+  for (enum cb_block_format format = CB_COO; format < CB_FORMATS; format++)
+    if (state->format_blocks[format]) draft_format[format](draft, state);
 }
 
 /* Whether a panel's sum in a thread block starts at a run: at the first of the panel's runs there when these
@@ -488,46 +460,26 @@ fail:
 }
 
 static void draft_together(struct cb_draft *draft, const struct cb_runs *state) {
-  if (!state->together) {
-    cb_draft_include(draft, "together", "");
-    cb_draft_include(draft, "add_runs", "");
-    return;
-  }
+  if (!state->together) return;
   uint32_t *runs = new_index(state->runs.count);
   for (int64_t u = 0; runs && u < state->runs.count; u++)
     runs[u] =
         is_share(state, u) ? (uint32_t)cb_runs_of_panel(&state->runs, u, CB_RUN_WARPS - u % CB_RUN_WARPS) : 0;
   cb_draft_index(draft, "runs_together", "runs of a panel in a thread block, at the first of them; else 0",
                  runs, 0, state->runs.count);
-  cb_draft_include(draft, "together", "cb/together.cu.in");
-  cb_draft_include(draft, "add_runs", "cb/add_runs.cu.in");
+  cb_draft_section(draft, "add_runs");
   draft->region.static_shared += CB_RUN_WARPS * CB_PANEL_ROWS * (int64_t)cb_type_size(draft->sum_type);
 }
 
 /* The last lines: which lanes have a row to write. */
 static void draft_finish(struct cb_draft *draft, const struct cb_runs *state, int guarded) {
-  const int all = state->row_lanes == 1 && !guarded && !draft->own_rows;
-  char exists[64];
-  if (state->blocks && state->row_lanes == 2)
-    cb_draft_include(draft, "halves", "cb/halves.cu.in");
-  else
-    cb_draft_include(draft, "halves", "");
+  const int halves = state->row_lanes == 2, all = !halves && !guarded && !draft->own_rows;
+  if (state->blocks && halves) cb_draft_section(draft, "halves");
+  if (!halves) cb_draft_section(draft, "half_runs");
   if (draft->own_rows) cb_draft_own_rows(draft);
-  cb_draft_include(draft, "finish",
-                   draft->region.carry_slots ? "cb/finish_carry.cu.in"
-                   : all                     ? "cb/finish_all.cu.in"
-                                             : "cb/finish.cu.in");
-  if (all) return;
-  snprintf(exists, sizeof exists, "%s%s%s", state->row_lanes == 2 ? "lane < 16" : "",
-           state->row_lanes == 2 && (guarded || draft->own_rows) ? " && " : "",
-           draft->own_rows ? "row < kRows && owns(arrays, row)"
-           : guarded       ? "row < kRows"
-                           : "");
-  cb_draft_hole(draft, "row_exists", exists);
-  cb_draft_hole(draft, "row_comment",
-                draft->own_rows ? "other rows are another region's"
-                : guarded       ? "the last rows do not fill their panel or thread block"
-                                : "no guard: every panel has 16 rows");
+  if (draft->region.carry_slots) cb_draft_section(draft, "carry");
+  if (all) cb_draft_section(draft, "filled");
+  if (guarded || draft->own_rows) cb_draft_section(draft, "guarded");
 }
 
 static void draft_runs(struct cb_draft *draft, const struct cb_runs *state) {
@@ -615,18 +567,14 @@ static void predict(struct cb_draft *draft, const struct cb_runs *state) {
 
 static void draft_region(struct cb_draft *draft, struct cb_runs *state) {
   if (state->blocks) {
+    cb_draft_section(draft, "blocks");
     draft_columns(draft, state);
     draft_data(draft, state);
     draft_first_block(draft, state);
     draft_formats(draft, state);
-  } else {
-    cb_draft_include(draft, "stage_memory", "");
-    cb_draft_include(draft, "blocks", "");
-    cb_draft_include(draft, "sums", "cb/sum_none.cu.in");
   }
   draft_runs(draft, state);
   draft->region.blocks_per_sm = choose_blocks_per_sm(state);
-  cb_draft_include(draft, "region", "cb/multiply.cu.in");
   draft_facts(draft, state);
   predict(draft, state);
 }

@@ -238,62 +238,36 @@ static void draft_even(struct cb_draft *draft, const struct state *state, int64_
                        int border) {
   const int even = state->count[EVEN], holed = state->count[HOLED];
   if (!even && !holed) return;
-  cb_draft_include(draft, "region", "dia/coefficients.cu.in");
+  cb_draft_section(draft, "coefficients");
   draft_offsets(draft, state, "even_offsets", EVEN, HOLED);
   draft_coefficients(draft, state);
   if (even) {
     cb_draft_constant(draft, "kEven", even, "plan: diagonals of equal values, without holes");
     cb_draft_constant(draft, "kEvenBatch", choose_batch(even, wave),
                       "plan: of them, loads under way together");
-    cb_draft_hole(draft, "even_rest", even % choose_batch(even, wave) ? " && first + i < kEven" : "");
-    cb_draft_hole(draft, "even_times", even > UNROLLED ? " 1" : "");
+    cb_draft_section(draft, "even");
+    if (even % choose_batch(even, wave)) cb_draft_section(draft, "even_rest");
+    if (even > UNROLLED) cb_draft_section(draft, "even_loop");
   }
   if (holed) {
     cb_draft_constant(draft, "kHoled", holed, "plan: diagonals of equal values, with holes");
-    cb_draft_hole(draft, "behind_even", even ? "kEven + " : "");
+    cb_draft_section(draft, "holed");
     cb_draft_constant(draft, "kHoledWords", state->words, "plan: words of a slice in holes");
     cb_draft_bytes(draft, "holes",
                    "a word per slice and holed diagonal: bit i is set where row i has an entry",
                    state->slices * state->words * WORD);
   }
-  cb_draft_hole(draft, "holes_arrays", holed ? "arrays" : "");
-  if (inside) {
-    cb_draft_include(draft, "even_inside", even ? "dia/even_inside.cu.in" : "");
-    cb_draft_include(draft, "holed_inside", holed ? "dia/holed_inside.cu.in" : "");
-    if (holed) {
-      cb_draft_constant(draft, "kHoledVector", words_vector(holed), "plan: words that one load reads");
-      cb_draft_hole(draft, "holed_rest", holed < state->words ? " && first + i < kHoled" : "");
-      cb_draft_hole(draft, "holed_times", holed > UNROLLED ? " 1" : "");
-    }
-    cb_draft_include(draft, "region", "dia/sum_even_inside.cu.in");
+  if (inside && holed) {
+    cb_draft_constant(draft, "kHoledVector", words_vector(holed), "plan: words that one load reads");
+    if (holed < state->words) cb_draft_section(draft, "holed_rest");
+    if (holed > UNROLLED) cb_draft_section(draft, "holed_loop");
   }
-  if (border) {
-    cb_draft_include(draft, "even_border", even ? "dia/even_border.cu.in" : "");
-    cb_draft_include(draft, "holed_border", holed ? "dia/holed_border.cu.in" : "");
-    cb_draft_include(draft, "region", "dia/sum_even_border.cu.in");
-  }
-}
-
-/* Stored diagonals, whose sums start with the even ones'. */
-static void draft_stored(struct cb_draft *draft, const struct state *state, int inside, int border) {
-  const int has_even = state->count[STORED] < state->diagonals;
-  if (inside) {
-    cb_draft_hole(draft, "start_inside", has_even ? "sum_even_inside(arrays, vectors, row)" : "0");
-    cb_draft_include(draft, "region", "dia/sum_inside.cu.in");
-  }
-  if (border || state->absent_stored)
-    cb_draft_hole(draft, "start_border", has_even ? "sum_even_border(arrays, vectors, row)" : "0");
-  if (border) cb_draft_include(draft, "region", "dia/sum_border.cu.in");
-  if (state->absent_stored) cb_draft_include(draft, "region", "dia/sum_present.cu.in");
-  cb_draft_include(draft, "again", state->absent_stored ? "dia/again.cu.in" : "");
+  if (border) cb_draft_section(draft, "even_border");
 }
 
 static void draft_sums(struct cb_draft *draft, const struct state *state, int64_t wave) {
   const int some = state->first_inside < state->end_inside;
   const int from_first = state->first_inside == 0, to_last = state->end_inside == state->slices;
-  const char *inside = from_first ? "slice < kEndInside"
-                       : to_last  ? "slice >= kFirstInside"
-                                  : "slice >= kFirstInside && slice < kEndInside";
   const int all = some && from_first && to_last;
   if (some && !from_first)
     cb_draft_constant(draft, "kFirstInside", state->first_inside,
@@ -301,26 +275,11 @@ static void draft_sums(struct cb_draft *draft, const struct state *state, int64_
   if (some && !to_last)
     cb_draft_constant(draft, "kEndInside", state->end_inside, "plan: slices from it on need bounds checks");
   draft_even(draft, state, wave, some, !all || state->absent_stored);
-  if (state->count[STORED])
-    draft_stored(draft, state, some, !all);
-  else if (some && !all)
-    cb_draft_include(draft, "slice", "dia/slice.cu.in");
-  else
-    cb_draft_include(draft, "slice", "");
-  cb_draft_include(draft, "sum",
-                   all    ? "dia/all_inside.cu.in"
-                   : some ? "dia/mixed.cu.in"
-                          : "dia/all_border.cu.in");
-  if (some && !all) cb_draft_hole(draft, "inside", inside);
-  if (some)
-    cb_draft_hole(draft, "sum_inside",
-                  state->count[STORED] ? "sum_inside(arrays, vectors, row, slot)"
-                                       : "sum_even_inside(arrays, vectors, row)");
-  if (!all)
-    cb_draft_hole(draft, "sum_border",
-                  state->count[STORED] ? "sum_border(arrays, vectors, row, slot)"
-                                       : "sum_even_border(arrays, vectors, row)");
-  cb_draft_hole(draft, "result", state->absent_stored ? "sum_t" : "const sum_t");
+  if (some) cb_draft_section(draft, "inside");
+  if (!all) cb_draft_section(draft, "border");
+  if (some && from_first) cb_draft_section(draft, "from_first");
+  if (some && to_last) cb_draft_section(draft, "to_last");
+  if (state->count[STORED] && state->absent_stored) cb_draft_section(draft, "absent");
 }
 
 static void draft_facts(struct cb_draft *draft, const struct state *state) {
@@ -356,10 +315,10 @@ static void draft_slots(struct cb_draft *draft, const struct state *state, int64
   cb_draft_values(draft, "values", "per slice, diagonal and row", slots);
   if (state->absent_stored)
     cb_draft_bytes(draft, "presence", "a bit per slot: it holds a nonzero", slots / 8);
-  cb_draft_include(draft, "region", "dia/offsets.cu.in");
+  cb_draft_section(draft, "stored");
   draft_offsets(draft, state, "offsets", STORED, STORED);
-  cb_draft_hole(draft, "times", stored > UNROLLED ? " 1" : "");
-  cb_draft_hole(draft, "rest", stored % batch ? " && first + i < kDiagonals" : "");
+  if (stored > UNROLLED) cb_draft_section(draft, "stored_loop");
+  if (stored % batch) cb_draft_section(draft, "rest");
 }
 
 /* Rows of a thread: as many as leave `blocks` thread blocks of `threads` for each multiprocessor. */
@@ -438,10 +397,8 @@ static void draft_table(struct cb_draft *draft, const char *hole, const int64_t 
 static void draft_conditions(struct cb_draft *draft, const struct cb_chains *chains) {
   int64_t period[CB_CONDITIONS], from[CB_CONDITIONS], to[CB_CONDITIONS], needs[CB_CHAINED];
   const int count = chains->conditions;
-  cb_draft_include(draft, "conditions", count ? "dia/conditions.cu.in" : "");
-  cb_draft_include(draft, "has_entries", count ? "dia/has_entries.cu.in" : "");
-  cb_draft_hole(draft, "and_has_entries", count ? " && has_entries" : "");
   if (!count) return;
+  cb_draft_section(draft, "conditions");
   for (int i = 0; i < count; i++) {
     period[i] = chains->condition[i].period;
     from[i] = chains->condition[i].from;
@@ -449,7 +406,6 @@ static void draft_conditions(struct cb_draft *draft, const struct cb_chains *cha
   }
   for (int c = 0; c < chains->count; c++) needs[c] = chains->needs[c];
   cb_draft_constant(draft, "kConditions", count, "plan: conditions under which rows have entries");
-  cb_draft_include(draft, "region", "dia/condition_tables.cu.in");
   draft_table(draft, "condition_periods", period, count);
   draft_table(draft, "condition_from", from, count);
   draft_table(draft, "condition_to", to, count);
@@ -501,7 +457,7 @@ static void draft_chain_tables(struct cb_draft *draft, const struct state *state
     offset[c] = state->offset[chains->diagonal[chains->begin[c]]];
     length[c] = chains->begin[c + 1] - chains->begin[c];
   }
-  cb_draft_include(draft, "region", "dia/chain_tables.cu.in");
+  cb_draft_section(draft, "chains");
   draft_table(draft, "chain_offsets", offset, chains->count);
   draft_table(draft, "chain_lengths", length, chains->count);
   draft_chain_coefficients(draft, state);
@@ -524,10 +480,9 @@ static void draft_chains(struct cb_draft *draft, const struct state *state) {
   cb_draft_constant(draft, "kChainBatch", batch, "plan: chains whose loads are under way together");
   draft_chain_tables(draft, state);
   draft_conditions(draft, chains);
-  cb_draft_hole(draft, "rest", chains->count % batch ? " && first + c < kChains" : "");
-  cb_draft_include(draft, "guard", whole && threads % chains->threads ? "dia/guard.cu.in" : "");
-  cb_draft_hole(draft, "if_row", whole ? "" : "if (row + i * kStride < kRows) ");
-  cb_draft_include(draft, "region", "dia/multiply_chains.cu.in");
+  if (chains->count % batch) cb_draft_section(draft, "rest");
+  if (whole) cb_draft_section(draft, "whole_groups");
+  if (whole && threads % chains->threads) cb_draft_section(draft, "guard");
   draft->region.threads = chains->threads;
   draft->region.blocks = cb_divide_up(threads, chains->threads);
   draft->region.blocks_per_sm = RESIDENT / chains->threads;
@@ -540,12 +495,9 @@ static void draft_rows(struct cb_draft *draft, const struct state *state) {
   const int64_t wave = blocks_in_a_wave(state, draft->target);
   const int stored = state->count[STORED];
   draft_sums(draft, state, wave);
-  cb_draft_include(draft, "guard", rows % block_rows ? "dia/guard.cu.in" : "");
+  if (rows % block_rows) cb_draft_section(draft, "guard");
   if (state->repeats > 1) cb_draft_constant(draft, "kRepeats", state->repeats, "plan: rows of a thread");
-  cb_draft_include(draft, "region",
-                   stored               ? "dia/multiply.cu.in"
-                   : state->repeats > 1 ? "dia/multiply_even_rows.cu.in"
-                                        : "dia/multiply_even.cu.in");
+  if (state->repeats > 1) cb_draft_section(draft, "repeats");
   draft->region.blocks = cb_divide_up(rows, block_rows);
   draft->region.block_rows = block_rows;
   draft->region.row_threads = 1;

@@ -443,12 +443,11 @@ static void draft_cold_columns(struct cb_draft *draft, const struct state *state
                                int64_t slots) {
   if (!state->three_bytes) {
     draft_either(draft, index_name, index_meaning, columns, slots, state->at.index.most);
-    cb_draft_hole(draft, "cold_index", "cold_index(arrays, slot)");
     return;
   }
   draft_either(draft, index_name, low_meaning, columns, slots, state->at.low.most);
   draft_either(draft, high_name, high_meaning, high, slots, state->at.high.most);
-  cb_draft_hole(draft, "cold_index", "(cold_index(arrays, slot) | cold_index_high(arrays, slot) << 16)");
+  cb_draft_section(draft, "three_bytes");
 }
 
 /* Room for an array that is not late. */
@@ -548,49 +547,26 @@ static int is_first_piece(const void *state, int64_t slice) {
 
 /* Pieces of one row are a group of carry slots, numbered like their slices. */
 static void draft_carries(struct cb_draft *draft, const struct state *state) {
-  cb_draft_include(draft, "carry", state->split_slices ? "hot/carry.cu.in" : "");
-  if (state->split_slices)
-    cb_draft_carries(draft, state->split_slices, is_first_piece, state, "plan: slices that hold a piece of a long row");
+  if (!state->split_slices) return;
+  cb_draft_section(draft, "carry");
+  cb_draft_carries(draft, state->split_slices, is_first_piece, state, "plan: slices that hold a piece of a long row");
 }
 
 /* Where thread blocks copy the hot entries from: x, or what a first launch has gathered (behind the carry slots). */
 static void draft_entries(struct cb_draft *draft, const struct state *state) {
-  if (!state->at.gather) {
-    cb_draft_hole(draft, "hot_entry", "vector_t(load_x(vectors, hot_column(arrays, i)))");
-    return;
-  }
+  if (!state->at.gather) return;
   cb_draft_fact(draft, "gather", "first");
-  cb_draft_hole(draft, "hot_entry", "load_l2(gathered(vectors) + i)");
+  cb_draft_section(draft, "gather");
   cb_hot_draft_gather(draft, cb_round_up(state->split_slices, ALIGNED), state->at.hot + state->at.warm);
 }
 
 /* Where the entry of a cold nonzero is: in x, among the warm ones, or in either. */
 static void draft_cold(struct cb_draft *draft, const struct state *state) {
-  if (!state->at.warm) {
-    cb_draft_hole(draft, "cold_entry", "load_x(vectors, indices[i])");
-    return;
-  }
+  if (!state->at.warm) return;
   cb_draft_fact(draft, "warm", "%lld", (long long)state->at.warm);
-  cb_draft_hole(draft, "cold_entry", "cold_entry(vectors, indices[i])");
-  cb_draft_include(draft, "region", state->at.rest ? "hot/warm_some.cu.in" : "hot/warm_all.cu.in");
+  cb_draft_section(draft, "warm");
+  if (state->at.rest) cb_draft_section(draft, "warm_some");
   if (state->at.rest) cb_draft_constant(draft, "kWarm", state->at.warm, "plan: warm columns; larger indices are of x");
-}
-
-static void draft_pieces(struct cb_draft *draft, int any_cold) {
-  cb_draft_hole(draft, "steps", any_cold ? "max(at.hot_steps, at.cold_steps)" : "at.hot_steps");
-  cb_draft_include(draft, "slice_members", "hot/members_hot.cu.in");
-  cb_draft_include(draft, "slice_values", "hot/values_hot.cu.in");
-  if (any_cold) {
-    cb_draft_include(draft, "slice_members", "hot/members_cold.cu.in");
-    cb_draft_include(draft, "slice_values", "hot/values_cold.cu.in");
-    cb_draft_include(draft, "load", "hot/load_cold.cu.in");
-  }
-  cb_draft_include(draft, "load", "hot/load_hot.cu.in");
-  if (any_cold) cb_draft_include(draft, "load", "hot/gather_cold.cu.in");
-  cb_draft_include(draft, "add", "hot/add_hot.cu.in");
-  if (any_cold) cb_draft_include(draft, "add", "hot/add_cold.cu.in");
-  cb_draft_include(draft, "region", "hot/slice.cu.in");
-  cb_draft_include(draft, "region", "hot/multiply.cu.in");
 }
 
 static void draft_region(struct cb_draft *draft, const struct state *state) {
@@ -608,8 +584,10 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
   draft_columns(draft, state);
   draft_carries(draft, state);
   draft_entries(draft, state);
-  if (any_cold) draft_cold(draft, state);
-  draft_pieces(draft, any_cold);
+  if (any_cold) {
+    cb_draft_section(draft, "cold");
+    draft_cold(draft, state);
+  }
   cb_draft_constant(draft, "kHot", state->at.hot, "plan: hot columns, whose entries of x lie in shared memory");
   cb_draft_constant(draft, "kSlices", state->slices, "plan: slices of 32 lanes");
   cb_draft_constant(draft, "kBatch", state->batch, "plan: steps whose loads are under way together");

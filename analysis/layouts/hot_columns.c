@@ -331,7 +331,6 @@ void cb_hot_draft_gather(struct cb_draft *draft, int64_t before, int64_t entries
   cb_draft_constant(draft, "kBefore", before, "plan: sums before the gathered entries");
   cb_draft_constant(draft, "kGathered", entries, "plan: entries of x that a first launch lays side by side");
   cb_draft_constant(draft, "kEach", each, "plan: entries of one of its threads");
-  cb_draft_include(draft, "region", "hot/prepare.cu.in");
   draft->region.carry_slots = before + entries;
   draft->region.carry_width = 1;
   if (!draft->region.carry_counters) draft->region.carry_counters = 1; /* scratch has both kinds, or none */

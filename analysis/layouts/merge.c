@@ -445,9 +445,7 @@ static void draft_rows(struct cb_draft *draft, const struct state *state) {
     give(draft, "first_end", "row ends before a chunk", &rows.first_end, chunks(state));
     give(draft, "row_offset", "row of a row end, from its chunk's first row", &rows.row_offset, ends);
   }
-  cb_draft_hole(draft, "row",
-                gaps ? "k < 32 ? row_of_lane : first + row_offset(arrays, end + k)" : "first + k");
-  cb_draft_include(draft, "gaps", gaps ? "merge/gaps.cu.in" : "");
+  if (gaps) cb_draft_section(draft, "gaps");
   rows_release(&rows);
 }
 
@@ -460,9 +458,8 @@ static void draft_tiles(struct cb_draft *draft, const struct state *state) {
   cb_draft_constant(draft, "kItems", state->items, "plan: nonzeros of a lane");
   cb_draft_index(draft, "first_step", "steps of 32 slots before a tile", first_step, 1, count);
   draft_rows(draft, state);
-  cb_draft_include(draft, "load", state->padded ? "merge/load_padded.cu.in" : "merge/load_guarded.cu.in");
-  cb_draft_include(draft, "region", "merge/rows.cu.in");
-  cb_draft_include(draft, "region", "merge/tile.cu.in");
+  cb_draft_section(draft, "tiles");
+  if (state->padded) cb_draft_section(draft, "padded");
   draft->region.static_shared +=
       WARPS * (chunk_size(state) + 1) * (int64_t)cb_type_size(draft->vector_type) + WARPS * 4;
 }
@@ -470,7 +467,7 @@ static void draft_tiles(struct cb_draft *draft, const struct state *state) {
 static void draft_long(struct cb_draft *draft, const struct state *state) {
   cb_pieces_draft(draft, state->pieces, state->pieces_count);
   cb_pieces_draft_carries(draft, state->pieces, state->cut_pieces);
-  cb_draft_include(draft, "region", "merge/long.cu.in");
+  cb_draft_section(draft, "long");
   draft->region.static_shared += WARPS * (int64_t)cb_type_size(draft->vector_type);
 }
 
@@ -487,11 +484,11 @@ static void draft_empty(struct cb_draft *draft, struct state *state) {
     rows = cb_rows_where(state->csr->rows, is_empty, state, &state->empty_rows);
     draft->failed |= !rows;
   }
-  cb_draft_include(draft, "empty", state->empty_rows ? "merge/empty.cu.in" : "");
   if (!state->empty_rows) {
     cb_free(rows);
     return;
   }
+  cb_draft_section(draft, "empty");
   const int64_t least = cb_divide_up(state->empty_rows, ZEROS);
   if (state->blocks < least) state->blocks = least;
   cb_draft_index(draft, "empty_row", "rows without nonzeros", (uint32_t *)rows, 0, state->empty_rows);
@@ -506,13 +503,8 @@ static void draft_dispatch(struct cb_draft *draft, const struct state *state) {
   const int both = state->pieces_count && state->tiles_count, idle = work && state->blocks > work;
   if (both) cb_draft_constant(draft, "kLongBlocks", state->pieces_count, "plan: thread blocks of long rows");
   if (idle) cb_draft_constant(draft, "kBusyBlocks", work, "plan: thread blocks that have nonzeros");
-  cb_draft_include(draft, "dispatch", idle ? "merge/idle.cu.in" : "");
-  if (work)
-    cb_draft_include(draft, "dispatch",
-                     both                  ? "merge/either.cu.in"
-                     : state->pieces_count ? "merge/all_long.cu.in"
-                                           : "merge/all_tiles.cu.in");
-  cb_draft_include(draft, "region", "merge/multiply.cu.in");
+  if (both) cb_draft_section(draft, "both");
+  if (idle) cb_draft_section(draft, "idle");
 }
 
 /* Registers for a lane's loads: 40, 48 or 64. */

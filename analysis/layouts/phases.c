@@ -588,10 +588,8 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
   draft_sums(draft, state);
   draft_columns(draft, state);
   cb_hot_draft_gather(draft, 0, state->columns);
-  cb_draft_include(draft, "add_pieces", split ? "phases/add_pieces.cu.in" : "");
-  cb_draft_hole(draft, "slot_value", draft->value_bytes ? "step + i < slice.steps ? value(arrays, slot) : sum_t(0)"
-                                                        : "value(arrays, slot)"); /* a constant takes no register */
-  cb_draft_include(draft, "region", "phases/multiply.cu.in");
+  if (split) cb_draft_section(draft, "segments");
+  if (!draft->value_bytes) cb_draft_section(draft, "constant");
   cb_draft_constant(draft, "kSums", state->most_sums, "plan: sums of a panel at most");
   cb_draft_constant(draft, "kSlices", all.slices, "plan: slices of 32 lanes");
   cb_draft_constant(draft, "kSet", state->set, "plan: entries of x in a set");

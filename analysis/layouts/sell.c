@@ -502,7 +502,7 @@ static void draft_columns(struct cb_draft *draft, const struct state *state) {
     if (offsets) visit_nonzeros(state, &targets);
     cb_draft_index(draft, offset_name, meaning, offsets, 0, slots);
   }
-  cb_draft_include(draft, "load", state->vector > 1 ? "sell/load_vectors.cu.in" : "sell/load.cu.in");
+  if (state->vector > 1) cb_draft_section(draft, "vectors");
 }
 
 static void visit_sectors(const void *user, int64_t thread_block, struct cb_sector_sink *sink) {
@@ -536,11 +536,10 @@ static void draft_places(struct cb_draft *draft, const struct state *state) {
   cb_draft_index(draft, "place_length", "nonzeros of the row (or piece of a row) at a place", lengths, 0, places);
   if (state->row) {
     cb_draft_index(draft, "place_row", "row at a place; kRows: none", rows, 0, places);
-    cb_draft_hole(draft, "row", "place_row(arrays, place)");
+    cb_draft_section(draft, "sorted");
   } else {
     if (!rows) draft->failed = 1;
     cb_free(rows);
-    cb_draft_hole(draft, "row", "place");
   }
 }
 
@@ -548,11 +547,7 @@ static void draft_places(struct cb_draft *draft, const struct state *state) {
 static void draft_lanes(struct cb_draft *draft, const struct state *state) {
   if (!state->varied) {
     cb_draft_constant(draft, "kLanes", state->lanes, "plan: lanes that share a row");
-    cb_draft_include(draft, "lanes", "sell/lanes_equal.cu.in");
-    cb_draft_include(draft, "steps", state->vector > 1 ? "sell/steps_vector.cu.in" : "sell/steps_equal.cu.in");
-    if (state->vector > 1) cb_draft_hole(draft, "of_place", "kLanes");
-    cb_draft_include(draft, "reduce", state->lanes > 1 ? "sell/reduce.cu.in" : "");
-    if (state->lanes > 1) cb_draft_hole(draft, "lanes", "kLanes");
+    if (state->lanes > 1) cb_draft_section(draft, "shared");
     return;
   }
   uint32_t *log2 = cb_alloc((size_t)state->slices, sizeof *log2);
@@ -563,11 +558,8 @@ static void draft_lanes(struct cb_draft *draft, const struct state *state) {
   }
   cb_draft_index(draft, "lanes_log2", "logarithm of the lanes that share a row of a slice", log2, 0, state->slices);
   cb_draft_index(draft, "first_place", "a slice's first place", first, 0, state->slices);
-  cb_draft_include(draft, "lanes", "sell/lanes_varied.cu.in");
-  cb_draft_include(draft, "steps", state->vector > 1 ? "sell/steps_vector.cu.in" : "sell/steps_varied.cu.in");
-  if (state->vector > 1) cb_draft_hole(draft, "of_place", "lanes");
-  cb_draft_include(draft, "reduce", "sell/reduce.cu.in");
-  cb_draft_hole(draft, "lanes", "lanes");
+  cb_draft_section(draft, "varied");
+  cb_draft_section(draft, "shared");
 }
 
 static int is_first_piece(const void *state, int64_t slice) {
@@ -576,9 +568,9 @@ static int is_first_piece(const void *state, int64_t slice) {
 
 /* Pieces of one row are a group of carry slots, numbered like their slices. */
 static void draft_carries(struct cb_draft *draft, const struct state *state) {
-  cb_draft_include(draft, "carry", state->split_slices ? "sell/carry.cu.in" : "");
-  if (state->split_slices)
-    cb_draft_carries(draft, state->split_slices, is_first_piece, state, "plan: slices that hold a piece of a long row");
+  if (!state->split_slices) return;
+  cb_draft_section(draft, "carry");
+  cb_draft_carries(draft, state->split_slices, is_first_piece, state, "plan: slices that hold a piece of a long row");
 }
 
 /* Steps whose loads are under way together: all of a slice's if that is at most 8, else what a slice has on average,
@@ -610,17 +602,12 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
   const int guarded = state->varied || draft->own_rows || state->slices * (LANES / state->lanes) > state->csr->rows;
   const int asks = draft->own_rows && !state->row; /* places in an order of their own leave rows out */
   if (asks) cb_draft_own_rows(draft);
-  if (guarded) cb_draft_hole(draft, "row_exists", asks ? "row < kRows && owns(arrays, row)" : "row < kRows");
-  const int one_lane = !state->varied && state->lanes == 1;
+  if (guarded) cb_draft_section(draft, "guarded");
   const int64_t longest = longest_slice(state), batch = choose_batch(state, longest);
   cb_draft_constant(draft, "kBatch", batch, "plan: steps whose loads are under way together");
   if (state->vector > 1)
     cb_draft_constant(draft, "kVector", state->vector, "plan: neighbouring nonzeros of a row that a lane loads at once");
-  cb_draft_hole(draft, "vector", state->vector > 1 ? "kVector * " : "");
-  cb_draft_include(draft, "more", longest > batch ? "sell/more.cu.in" : "");
-  cb_draft_include(draft, "commit", one_lane ? (guarded ? "sell/commit_guarded.cu.in" : "sell/commit_all.cu.in")
-                                             : (guarded ? "sell/commit_first_guarded.cu.in" : "sell/commit_first.cu.in"));
-  cb_draft_include(draft, "region", "sell/multiply.cu.in");
+  if (longest > batch) cb_draft_section(draft, "more");
   draft->region.blocks = state->slices / WARPS;
   draft->region.block_rows = state->sorted || state->varied ? 0 : block_rows(state);
   draft->region.row_threads = state->sorted || state->varied ? 0 : state->lanes;
