@@ -4,6 +4,7 @@
 
 #include "frontend/number.h"
 #include "tests/locale_support.h"
+#include "tests/skips.h"
 
 #include <math.h>
 

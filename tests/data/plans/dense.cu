@@ -296,7 +296,7 @@ static uint64_t dense_checksum(const unsigned char *data, size_t bytes) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *dense_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xf7c0c2518610cd12u, 0x11f2497052578423u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xd96662f42e408b0bu, 0xbd2d12672d11c571u};  // plan and pattern
   uint64_t header[8];
   if (bytes < sizeof header) return "data of dense: shorter than its header";
   memcpy(header, data, sizeof header);

@@ -230,7 +230,7 @@ static uint64_t diagonal_checksum(const unsigned char *data, size_t bytes) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *diagonal_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x499b07f51ac5dd83u, 0x3c7c07c422b7330cu};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x53d0f22258ff5e6fu, 0x749c466e0a5b9b3du};  // plan and pattern
   uint64_t header[8];
   if (bytes < sizeof header) return "data of diagonal: shorter than its header";
   memcpy(header, data, sizeof header);

@@ -226,7 +226,7 @@ static uint64_t scattered_checksum(const unsigned char *data, size_t bytes) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *scattered_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x9d494f7664c7d78au, 0x6c59b091e8fdaef5u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xed6aaf8e5e411f8u, 0x262b9e4c97cb60d9u};  // plan and pattern
   uint64_t header[8];
   if (bytes < sizeof header) return "data of scattered: shorter than its header";
   memcpy(header, data, sizeof header);

@@ -151,7 +151,7 @@ static uint64_t uneven_checksum(const unsigned char *data, size_t bytes) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *uneven_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x4f4c6c890e4852dau, 0x22c74cc99f4669bdu};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x706708b3c12a4b2bu, 0x75187370e1f4bd25u};  // plan and pattern
   uint64_t header[8];
   if (bytes < sizeof header) return "data of uneven: shorter than its header";
   memcpy(header, data, sizeof header);
