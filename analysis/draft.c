@@ -65,7 +65,7 @@ void cb_draft_hole(struct cb_draft *draft, const char *name, const char *text) {
 }
 
 void cb_draft_section(struct cb_draft *draft, const char *name) {
-  for (int i = 0; i < draft->region.sections_count; i++)
+  for (int i = 0; i < draft->region.sections_count && !draft->failed; i++)
     if (!strcmp(draft->region.sections[i], name)) return;
   const char **section = append(draft, SECTIONS, (void **)&draft->region.sections, &draft->region.sections_count,
                                 sizeof *section);

@@ -385,7 +385,7 @@ static enum cb_status build_launches(struct cb_plan *plan, struct cb_diag *diag)
   for (int i = 0; i < plan->regions_count; i++) {
     struct cb_region *region = &plan->regions[i];
     if (!i && region->commit == CB_COMMIT_ATOMIC && plan->form != CB_FORM_ADD)
-      add_launch(plan, (struct cb_launch){.piece = "common/scale_y.cu.in",
+      add_launch(plan, (struct cb_launch){.piece = "scale_y",
                                           .blocks = (plan->rows + SCALE_ROWS_PER_BLOCK - 1) / SCALE_ROWS_PER_BLOCK,
                                           .threads = THREADS});
     region->first_carry_sum = plan->carry_sums;

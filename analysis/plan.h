@@ -155,7 +155,7 @@ struct cb_region {
 };
 
 struct cb_launch {
-  const char *piece;        /* NULL: runs regions; else a kernel body without a region ("scale_y.cu.in") */
+  const char *piece;        /* NULL: runs regions; else the body that kernel.cu.in defines by that name ("scale_y") */
   int prepares;             /* runs the regions' `prepare` instead of their `multiply` */
   int first_region, regions;
   int64_t blocks;

@@ -23,10 +23,6 @@ void cb_scope_optional(struct cb_scope *scope, const char *name, const char *tex
   add_entry(scope, (struct cb_scope_entry){.name = name, .text = text, .optional = 1});
 }
 
-void cb_scope_include(struct cb_scope *scope, const char *name, const char *piece) {
-  add_entry(scope, (struct cb_scope_entry){.name = name, .text = piece, .kind = CB_SCOPE_INCLUDE});
-}
-
 void cb_scope_section(struct cb_scope *scope, const char *name) {
   add_entry(scope, (struct cb_scope_entry){.name = name, .kind = CB_SCOPE_SECTION});
 }
@@ -181,25 +177,7 @@ static const char *find_definition(const struct cb_embedded_file *file, const ch
   return NULL;
 }
 
-/* Each of the scope's pieces of that name. */
-static void include_pieces(struct expansion *e, const char *line, const char *name, size_t length,
-                           const char *indent) {
-  int found = 0;
-  for (int i = 0; i < e->scope->count && i < CB_SCOPE_MAX; i++) {
-    struct cb_scope_entry *entry = &e->scope->entries[i];
-    if (entry->kind != CB_SCOPE_INCLUDE || strlen(entry->name) != length || memcmp(entry->name, name, length)) continue;
-    entry->used = found = 1;
-    if (!*entry->text) continue;
-    char path[256];
-    snprintf(path, sizeof path, "templates/%s", entry->text);
-    const struct cb_embedded_file *file = cb_embedded_find(path);
-    if (file) expand_file(e, file, NULL, indent);
-    else fail_at(e, line, "no template '", path, strlen(path));
-  }
-  if (!found) fail_at(e, line, "nothing to include as '", name, length);
-}
-
-/* "@include NAME": a definition of this file or of shared.cu.in, else pieces. */
+/* "@include NAME": a definition of this file or of shared.cu.in. */
 static void expand_include(struct expansion *e, const char *line, const char *name, size_t length) {
   const struct cb_embedded_file *shared = cb_embedded_find("templates/shared.cu.in");
   const char *here = find_definition(e->file, name, length);
@@ -207,7 +185,7 @@ static void expand_include(struct expansion *e, const char *line, const char *na
   char indent[MAX_INDENT + 1];
   snprintf(indent, sizeof indent, "%s%.*s", e->indent, (int)strspn(line, " "), line);
   if (here || there) expand_file(e, here ? e->file : shared, here ? here : there, indent);
-  else include_pieces(e, line, name, length, indent);
+  else fail_at(e, line, "nothing to include as '", name, length);
 }
 
 /* "@section NAME" at `line`: the lines up to "@else" or "@end", or those up to "@end". Returns what follows. */
@@ -262,18 +240,38 @@ static void expand_file(struct expansion *e, const struct cb_embedded_file *file
   e->status = inner.status;
 }
 
-enum cb_status cb_expand(struct cb_text *text, const char *piece, struct cb_scope *scope, struct cb_diag *diag) {
-  char path[256];
-  snprintf(path, sizeof path, "templates/%s", piece);
-  const struct cb_embedded_file *file = cb_embedded_find(path);
-  if (!file) return cb_fail(diag, CB_ERR_INTERNAL, "no template '%s'", path);
-  return cb_expand_file(text, file, scope, diag);
+static enum cb_status expand(struct cb_text *text, const struct cb_embedded_file *file, const char *from,
+                             struct cb_scope *scope, struct cb_diag *diag) {
+  struct expansion e = {.text = text, .scope = scope, .diag = diag};
+  expand_file(&e, file, from, "");
+  if (!e.status && text->failed) return cb_fail_memory(diag, "generated text", text->length);
+  return e.status;
 }
 
 enum cb_status cb_expand_file(struct cb_text *text, const struct cb_embedded_file *file, struct cb_scope *scope,
                               struct cb_diag *diag) {
-  struct expansion e = {.text = text, .scope = scope, .diag = diag};
-  expand_file(&e, file, NULL, "");
-  if (!e.status && text->failed) return cb_fail_memory(diag, "generated text", text->length);
-  return e.status;
+  return expand(text, file, NULL, scope, diag);
+}
+
+static enum cb_status find_template(const struct cb_embedded_file **file, const char *name, struct cb_diag *diag) {
+  char path[256];
+  snprintf(path, sizeof path, "templates/%s.cu.in", name);
+  *file = cb_embedded_find(path);
+  return *file ? CB_OK : cb_fail(diag, CB_ERR_INTERNAL, "no template '%s'", path);
+}
+
+enum cb_status cb_expand(struct cb_text *text, const char *name, struct cb_scope *scope, struct cb_diag *diag) {
+  const struct cb_embedded_file *file;
+  const enum cb_status s = find_template(&file, name, diag);
+  return s ? s : expand(text, file, NULL, scope, diag);
+}
+
+enum cb_status cb_expand_definition(struct cb_text *text, const char *name, const char *definition,
+                                    struct cb_scope *scope, struct cb_diag *diag) {
+  const struct cb_embedded_file *file;
+  const enum cb_status s = find_template(&file, name, diag);
+  if (s) return s;
+  const char *from = find_definition(file, definition, strlen(definition));
+  if (!from) return cb_fail(diag, CB_ERR_INTERNAL, "%s does not define '%s'", file->name, definition);
+  return expand(text, file, from, scope, diag);
 }

@@ -22,10 +22,10 @@
 
 enum { CB_SCOPE_MAX = 160 };
 
-enum cb_scope_kind { CB_SCOPE_VALUE, CB_SCOPE_SECTION, CB_SCOPE_INCLUDE };
+enum cb_scope_kind { CB_SCOPE_VALUE, CB_SCOPE_SECTION };
 
 struct cb_scope_entry {
-  const char *name, *text; /* text: of a hole, or an include's template below templates/; not owned */
+  const char *name, *text; /* text: of a hole; not owned */
   enum cb_scope_kind kind;
   int optional;            /* need not be used */
   int used;
@@ -39,10 +39,13 @@ struct cb_scope {
 void cb_scope_hole(struct cb_scope *scope, const char *name, const char *text);
 void cb_scope_optional(struct cb_scope *scope, const char *name, const char *text);
 void cb_scope_section(struct cb_scope *scope, const char *name); /* wanted */
-void cb_scope_include(struct cb_scope *scope, const char *name, const char *piece);
 
-/* Appends templates/PIECE with its sections chosen and its holes filled. */
-enum cb_status cb_expand(struct cb_text *text, const char *piece, struct cb_scope *scope, struct cb_diag *diag);
+/* Appends templates/NAME.cu.in with its sections chosen and its holes filled. */
+enum cb_status cb_expand(struct cb_text *text, const char *name, struct cb_scope *scope, struct cb_diag *diag);
+
+/* The same for one definition of that template. */
+enum cb_status cb_expand_definition(struct cb_text *text, const char *name, const char *definition,
+                                    struct cb_scope *scope, struct cb_diag *diag);
 
 /* The same for a template that is at hand. */
 enum cb_status cb_expand_file(struct cb_text *text, const struct cb_embedded_file *file, struct cb_scope *scope,

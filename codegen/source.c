@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From a plan to CUDA text: see source.h. Text longer than two lines stands in templates/common; this file decides
- * which templates a plan needs and fills their holes. cb_source_emit at the end is the table of contents.
+/* From a plan to CUDA text: see source.h. Text longer than two lines stands in templates; this file decides
+ * which of their sections a plan needs and fills their holes. cb_source_emit at the end is the table of contents.
  */
 #include "codegen/source.h"
 
@@ -147,7 +147,7 @@ static enum cb_status emit_header(struct emitter *emitter) {
                                                  "that checks itself",
                                 symbol, emitter->embed ? "load_embedded" : "load_file", symbol, symbol));
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
-  const enum cb_status s = cb_expand(&emitter->text, "common/header.cu.in", &scope, emitter->diag);
+  const enum cb_status s = cb_expand(&emitter->text, "header", &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, "the header", emitter->diag);
 }
 
@@ -206,17 +206,14 @@ static enum cb_status add_vector_accessor(struct emitter *emitter, struct cb_tex
   cb_scope_hole(&scope, "result", array->largest > INT32_MAX ? "int64_t" : "int");
   cb_scope_hole(&scope, "index", array->count > INT32_MAX ? "int64_t" : "int");
   if (array->storage == CB_STORED) cb_scope_hole(&scope, "element", cb_type_c_name(array->type));
-  const enum cb_status s = cb_expand(text,
-                                     array->storage == CB_STORED ? "common/accessor_vector_stored.cu.in"
-                                                                 : "common/accessor_vector.cu.in",
-                                     &scope, emitter->diag);
+  const char *accessor = array->storage == CB_STORED ? "accessor_vector_stored" : "accessor_vector";
+  const enum cb_status s = cb_expand_definition(text, "region", accessor, &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, array->name, emitter->diag);
 }
 
 static enum cb_status add_accessor(struct emitter *emitter, struct cb_text *text, const struct cb_array *array) {
-  static const char *const templates[] = {[CB_STORED] = "common/accessor_stored.cu.in",
-                                          [CB_AFFINE] = "common/accessor_affine.cu.in",
-                                          [CB_BAKED] = "common/accessor_baked.cu.in"};
+  static const char *const accessors[] = {
+      [CB_STORED] = "accessor_stored", [CB_AFFINE] = "accessor_affine", [CB_BAKED] = "accessor_baked"};
   struct cb_scope scope = {0};
   cb_scope_hole(&scope, "array", array->name);
   cb_scope_hole(&scope, "result", array->largest > INT32_MAX ? "int64_t" : "int");
@@ -232,7 +229,7 @@ static enum cb_status add_accessor(struct emitter *emitter, struct cb_text *text
     cb_scope_hole(&scope, "contents", table_text(emitter, array));
   }
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
-  const enum cb_status s = cb_expand(text, templates[array->storage], &scope, emitter->diag);
+  const enum cb_status s = cb_expand_definition(text, "region", accessors[array->storage], &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, array->name, emitter->diag);
 }
 
@@ -248,14 +245,8 @@ static enum cb_status add_index_accessors(struct emitter *emitter, struct cb_tex
   return s;
 }
 
-/* How pieces read value slots, each emitted when its name occurs. */
-static const struct {
-  const char *function, *piece, *equal; /* equal: when all values are */
-} value_functions[] = {
-    {"value", "common/value.cu.in", "common/value_equal.cu.in"},
-    {"value_cached", "common/value_cached.cu.in", "common/value_cached_equal.cu.in"},
-    {"value_vector", "common/value_vector.cu.in", "common/value_vector_equal.cu.in"},
-};
+/* How regions read value slots, each emitted when its name occurs. */
+static const char *const value_functions[] = {"value", "value_cached", "value_vector"};
 enum { VALUE_FUNCTIONS = sizeof value_functions / sizeof *value_functions };
 
 static int holds_values(const struct cb_array *array) {
@@ -269,19 +260,15 @@ static int gives_values(const struct cb_array *array) {
 
 static int reads_values(const char *pieces) {
   for (int i = 0; i < VALUE_FUNCTIONS; i++)
-    if (cb_has_word(pieces, value_functions[i].function)) return 1;
+    if (cb_has_word(pieces, value_functions[i])) return 1;
   return 0;
 }
 
-/* The array of value slots as a pointer to them; "" without one. */
-static const char *value_pointer(struct emitter *emitter, const struct cb_region *region) {
-  for (int i = 0; i < region->arrays_count; i++) {
-    const struct cb_array *array = &region->arrays[i];
-    if (holds_values(array))
-      return cb_arena_format(&emitter->arena,
-                             array->role == CB_ROLE_MIXED ? "(const stored_t *)arrays.%s" : "arrays.%s", array->name);
-  }
-  return "";
+/* The array of value slots; NULL without one. */
+static const struct cb_array *value_array(const struct cb_region *region) {
+  for (int i = 0; i < region->arrays_count; i++)
+    if (holds_values(&region->arrays[i])) return &region->arrays[i];
+  return NULL;
 }
 
 /* The table's numbers as constants. */
@@ -298,21 +285,25 @@ static const char *value_table_text(struct emitter *emitter, const struct cb_reg
 
 static enum cb_status add_value_accessors(struct emitter *emitter, struct cb_text *text,
                                           const struct cb_region *region, const char *pieces) {
-  const int equal = region->value_storage == CB_VALUES_EQUAL, coded = region->value_storage == CB_VALUES_CODED;
+  const int coded = region->value_storage == CB_VALUES_CODED;
+  const struct cb_array *array = value_array(region);
   struct cb_scope scope = {0};
   enum cb_status s = CB_OK;
   if (!reads_values(pieces)) return CB_OK;
   cb_scope_optional(&scope, "index", region->value_slots > INT32_MAX ? "int64_t" : "int");
-  cb_scope_optional(&scope, "from", value_pointer(emitter, region));
-  cb_scope_optional(&scope, "number", coded ? "value_of(arrays, " : "sum_t(");
-  cb_scope_optional(&scope, "table", coded && region->table_baked ? value_table_text(emitter, region) : "");
+  cb_scope_optional(&scope, "array", array ? array->name : "");
+  if (array && array->role == CB_ROLE_MIXED) cb_scope_section(&scope, "mixed");
+  if (region->value_storage == CB_VALUES_EQUAL) cb_scope_section(&scope, "equal");
+  if (coded) cb_scope_section(&scope, "coded");
+  if (coded && region->table_baked) {
+    cb_scope_section(&scope, "baked");
+    cb_scope_hole(&scope, "table", value_table_text(emitter, region));
+  }
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
-  if (coded)
-    s = cb_expand(text, region->table_baked ? "common/value_table_baked.cu.in" : "common/value_table_stored.cu.in",
-                  &scope, emitter->diag);
+  if (coded) s = cb_expand_definition(text, "region", "value_table", &scope, emitter->diag);
   for (int i = 0; i < VALUE_FUNCTIONS && !s; i++)
-    if (cb_has_word(pieces, value_functions[i].function))
-      s = cb_expand(text, equal ? value_functions[i].equal : value_functions[i].piece, &scope, emitter->diag);
+    if (cb_has_word(pieces, value_functions[i]))
+      s = cb_expand_definition(text, "region", value_functions[i], &scope, emitter->diag);
   return s;
 }
 
@@ -323,7 +314,6 @@ static enum cb_status expand_pieces(struct emitter *emitter, const struct cb_reg
       [CB_COMMIT_FINAL] = "commit",         [CB_COMMIT_OWN] = "commit", [CB_COMMIT_ADD] = "commit_more",
       [CB_COMMIT_ATOMIC] = "commit_atomic", [CB_COMMIT_KEEP] = "keep",  [CB_COMMIT_KEPT] = "commit_kept"};
   struct cb_scope scope = {0};
-  enum cb_status s;
   cb_scope_optional(&scope, "commit", commits[region->commit]);
   cb_scope_optional(&scope, "first_carry_sum", number(emitter, region->first_carry_sum));
   cb_scope_optional(&scope, "first_carry_counter", number(emitter, region->first_carry_counter));
@@ -331,9 +321,7 @@ static enum cb_status expand_pieces(struct emitter *emitter, const struct cb_reg
     cb_scope_hole(&scope, region->holes[i].name, region->holes[i].text);
   for (int i = 0; i < region->sections_count; i++) cb_scope_section(&scope, region->sections[i]);
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
-  char path[64];
-  snprintf(path, sizeof path, "%s.cu.in", region->layout);
-  s = cb_expand(text, path, &scope, emitter->diag);
+  const enum cb_status s = cb_expand(text, region->layout, &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, region->name, emitter->diag);
 }
 
@@ -380,7 +368,7 @@ static enum cb_status add_keeping(struct emitter *emitter, struct cb_text *text,
   cb_scope_hole(&scope, "block_rows", number(emitter, launch_of(emitter->plan, region)->block_rows));
   if (!keeps) cb_scope_hole(&scope, "before", region[-1].name);
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
-  return cb_expand(text, keeps ? "common/keep.cu.in" : "common/commit_kept.cu.in", &scope, emitter->diag);
+  return cb_expand_definition(text, "region", keeps ? "keep" : "commit_kept", &scope, emitter->diag);
 }
 
 static enum cb_status emit_region(struct emitter *emitter, const struct cb_region *region) {
@@ -419,7 +407,7 @@ static enum cb_status emit_region(struct emitter *emitter, const struct cb_regio
   cb_scope_hole(&scope, "accessors", keep(emitter, &accessors));
   cb_scope_hole(&scope, "pieces", keep(emitter, &pieces));
   if (!s && emitter->arena.failed) s = cb_fail_memory(emitter->diag, "generated text", 0);
-  if (!s) s = cb_expand(&emitter->regions, "common/region.cu.in", &scope, emitter->diag);
+  if (!s) s = cb_expand(&emitter->regions, "region", &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, region->name, emitter->diag);
 }
 
@@ -488,7 +476,7 @@ static const char *calls_in_turn(struct emitter *emitter, const struct cb_launch
     if (emitter->arena.failed) break;
     if (times == 1)
       cb_text_add(&text, "  %s::multiply(%s, vectors, (int)blockIdx.x);\n", region->name, arrays);
-    else if (cb_expand(&text, "common/in_turn.cu.in", &scope, emitter->diag))
+    else if (cb_expand_definition(&text, "kernel", "in_turn", &scope, emitter->diag))
       emitter->arena.failed = 1;
   }
   if (text.length) text.bytes[--text.length] = 0; /* the kernel's template ends the line */
@@ -498,11 +486,8 @@ static const char *calls_in_turn(struct emitter *emitter, const struct cb_launch
 static const char *scale_body(struct emitter *emitter, const char *piece) {
   struct cb_text text = {0};
   struct cb_scope scope = {0};
-  cb_scope_hole(&scope, "scaled",
-                has_scalars(emitter->plan)
-                    ? "vectors.beta == 0 ? vector_t(0) : vector_t(vectors.beta * sum_t(vectors.y[row]))"
-                    : "0");
-  if (cb_expand(&text, piece, &scope, emitter->diag)) emitter->arena.failed = 1;
+  if (has_scalars(emitter->plan)) cb_scope_section(&scope, "axpby");
+  if (cb_expand_definition(&text, "kernel", piece, &scope, emitter->diag)) emitter->arena.failed = 1;
   if (text.length) text.bytes[--text.length] = 0; /* the kernel's template ends the line */
   return keep(emitter, &text);
 }
@@ -547,24 +532,20 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
                 : launch->block_rows ? calls_in_turn(emitter, launch)
                                      : region_calls(emitter, launch));
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
-  const enum cb_status s = cb_expand(&emitter->kernels, "common/kernel.cu.in", &scope, emitter->diag);
+  const enum cb_status s = cb_expand(&emitter->kernels, "kernel", &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, kernel, emitter->diag);
 }
 
 /* ---- what stands above the regions */
 
-/* Functions that regions call, each emitted when its name occurs, in this order. */
-static const struct {
-  const char *function;
-  const char *pieces[3]; /* by form */
-} common_functions[] = {
-    {"load_x", {"common/load_x.cu.in", "common/load_x.cu.in", "common/load_x.cu.in"}},
-    {"commit", {"common/commit_ax.cu.in", "common/commit_add.cu.in", "common/commit_axpby.cu.in"}},
-    {"commit_more", {"common/more_plain.cu.in", "common/more_plain.cu.in", "common/more_axpby.cu.in"}},
-    {"commit_atomic", {"common/atomic_plain.cu.in", "common/atomic_plain.cu.in", "common/atomic_axpby.cu.in"}},
-    {"last_to_arrive",
-     {"common/last_to_arrive.cu.in", "common/last_to_arrive.cu.in", "common/last_to_arrive.cu.in"}},
-};
+/* Functions that regions call, each emitted when its name occurs. */
+static const char *const common_functions[] = {"load_x", "commit", "commit_more", "commit_atomic", "last_to_arrive"};
+
+/* The sections that the form of the product asks for. */
+static void add_form(struct emitter *emitter, struct cb_scope *scope) {
+  if (emitter->plan->form == CB_FORM_ADD) cb_scope_section(scope, "add");
+  if (has_scalars(emitter->plan)) cb_scope_section(scope, "axpby");
+}
 
 static const char *global_constants(struct emitter *emitter) {
   const struct {
@@ -588,23 +569,21 @@ static enum cb_status emit_vectors(struct emitter *emitter) {
   struct cb_scope scope = {0};
   cb_scope_hole(&scope, "vector_type", cb_type_c_name(plan->vector_type));
   cb_scope_hole(&scope, "sum_type", cb_type_c_name(plan->sum_type));
-  cb_scope_hole(&scope, "scalars_too", has_scalars(plan) ? ", alpha and beta" : "");
   cb_scope_hole(&scope, "global_constants", global_constants(emitter));
   cb_scope_hole(&scope, "rows", number(emitter, plan->rows));
   cb_scope_hole(&scope, "cols", number(emitter, plan->cols));
-  cb_scope_include(&scope, "vectors_members", has_scalars(plan) ? "common/member_scalars.cu.in" : "");
+  add_form(emitter, &scope);
   if (plan->carry_sums) {
-    cb_scope_include(&scope, "vectors_members", "common/member_carry.cu.in");
+    cb_scope_section(&scope, "carry");
     cb_scope_hole(&scope, "carry_sums", number(emitter, plan->carry_sums));
     cb_scope_hole(&scope, "carry_counters", number(emitter, plan->carry_counters));
   }
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
-  enum cb_status s = cb_expand(&emitter->text, "common/vectors.cu.in", &scope, emitter->diag);
-  if (!s) s = cb_scope_check(&scope, "the vectors", emitter->diag);
-  for (size_t i = 0; i < sizeof common_functions / sizeof *common_functions && !s; i++)
-    if (cb_has_word(cb_text_string(&emitter->regions), common_functions[i].function))
-      s = cb_expand(&emitter->text, common_functions[i].pieces[plan->form], &scope, emitter->diag);
-  return s;
+  for (size_t i = 0; i < sizeof common_functions / sizeof *common_functions; i++)
+    if (cb_has_word(cb_text_string(&emitter->regions), common_functions[i]))
+      cb_scope_section(&scope, common_functions[i]);
+  const enum cb_status s = cb_expand(&emitter->text, "vectors", &scope, emitter->diag);
+  return s ? s : cb_scope_check(&scope, "the vectors", emitter->diag);
 }
 
 /* ---- the host section */
@@ -715,7 +694,6 @@ static const char *data_words(struct emitter *emitter) {
 static void host_values(struct emitter *emitter, struct cb_scope *scope) {
   const struct cb_plan *plan = emitter->plan;
   const struct cb_hash id = cb_blob_id(plan, emitter->label->pattern);
-  const int scalars = has_scalars(plan), launches = plan->launches_count > 0;
   cb_scope_hole(scope, "symbol", emitter->label->symbol);
   cb_scope_hole(scope, "rows", number(emitter, plan->rows));
   cb_scope_hole(scope, "cols", number(emitter, plan->cols));
@@ -727,41 +705,29 @@ static void host_values(struct emitter *emitter, struct cb_scope *scope) {
   cb_scope_hole(scope, "data_version", number(emitter, CB_BLOB_VERSION));
   cb_scope_hole(scope, "id_low", cb_arena_format(&emitter->arena, "0x%llx", (unsigned long long)id.low));
   cb_scope_hole(scope, "id_high", cb_arena_format(&emitter->arena, "0x%llx", (unsigned long long)id.high));
-  cb_scope_hole(scope, "y_before", plan->form == CB_FORM_ADD ? "0" : "255");
-  cb_scope_hole(scope, "scalar_arguments", scalars ? ", 1, 0" : "");
+  add_form(emitter, scope);
   if (plan->carry_sums) {
+    cb_scope_section(scope, "carry");
     cb_scope_hole(scope, "carry_sums", number(emitter, plan->carry_sums));
     cb_scope_hole(scope, "carry_counters", number(emitter, plan->carry_counters));
   }
-  if (launches) {
+  if (reads_matrix(plan)) cb_scope_section(scope, "reads_matrix");
+  if (plan->launches_count) {
+    cb_scope_section(scope, "launches");
     cb_scope_hole(scope, "equation", equation(plan));
-    cb_scope_hole(scope, "matrix_parameter", reads_matrix(plan) ? " *matrix" : " *");
-    cb_scope_hole(scope, "scalar_parameters", scalars ? ", sum_t alpha, sum_t beta" : "");
     cb_scope_hole(scope, "host_launches", launch_calls(emitter));
-  } else {
-    cb_scope_hole(scope, "scalar_types", scalars ? ", sum_t, sum_t" : "");
   }
-  if (emitter->embed) cb_scope_hole(scope, "data_words", data_words(emitter));
+  if (emitter->embed) {
+    cb_scope_section(scope, "embedded");
+    cb_scope_hole(scope, "data_words", data_words(emitter));
+  }
 }
 
 static enum cb_status emit_host(struct emitter *emitter) {
-  const struct cb_plan *plan = emitter->plan;
-  const int carry = plan->carry_sums > 0;
   struct cb_scope scope = {0};
   host_values(emitter, &scope);
-  cb_scope_include(&scope, "host_members", "common/host_member_arrays.cu.in");
-  if (carry) cb_scope_include(&scope, "host_members", "common/host_member_carry.cu.in");
-  cb_scope_include(&scope, "host_load", "common/host_load.cu.in");
-  cb_scope_include(&scope, "host_load_carry", carry ? "common/host_load_carry.cu.in" : "");
-  cb_scope_include(&scope, "host_data",
-                   emitter->embed ? "common/host_data_embedded.cu.in" : "common/host_data_file.cu.in");
-  cb_scope_include(&scope, "host_multiply",
-                   plan->launches_count ? "common/host_multiply.cu.in" : "common/host_multiply_nothing.cu.in");
-  cb_scope_include(&scope, "host_selftest", "common/host_selftest.cu.in");
-  cb_scope_include(&scope, "host_main",
-                   emitter->embed ? "common/host_main_embedded.cu.in" : "common/host_main_file.cu.in");
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
-  const enum cb_status s = cb_expand(&emitter->text, "common/host.cu.in", &scope, emitter->diag);
+  const enum cb_status s = cb_expand(&emitter->text, "host", &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, "the host section", emitter->diag);
 }
 
@@ -781,7 +747,7 @@ enum cb_status cb_source_emit(struct cb_source *source, const struct cb_plan *pl
   struct cb_scope none = {0};
   enum cb_status s = emit_header(&emitter);
   *source = (struct cb_source){0};
-  if (!s) s = cb_expand(&emitter.text, "shims.cu.in", &none, diag);
+  if (!s) s = cb_expand(&emitter.text, "shims", &none, diag);
   const size_t body = emitter.text.length;
   for (int i = 0; i < plan->regions_count && !s; i++) s = emit_region(&emitter, &plan->regions[i]);
   for (int i = 0; i < plan->launches_count && !s; i++) s = emit_kernel(&emitter, i);

@@ -14,7 +14,7 @@ enum {
   THREADS = 256,
   UNROLL = 4,
   TILE_BYTES = THREADS * UNROLL * 16
-}; /* as in templates/bench/calibrate.cu.in */
+}; /* as in templates/calibrate.cu.in */
 
 /* What one launch needs, and what all share. */
 struct probe {
@@ -201,7 +201,7 @@ static enum cb_status measure_latency(struct cb_target *measured, struct probe *
 
 static enum cb_status compile(struct cb_compiled *compiled, const struct cb_nvrtc *nvrtc, const char *arch,
                               struct cb_diag *diag) {
-  static const char *const names[] = {"templates/shims.cu.in", "templates/bench/calibrate.cu.in"};
+  static const char *const names[] = {"templates/shims.cu.in", "templates/calibrate.cu.in"};
   const struct cb_nvrtc_options options = {.arch = arch};
   struct cb_text text = {0};
   enum cb_status s = CB_OK;

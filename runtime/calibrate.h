@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Measuring what the cost model knows of a GPU: the figures of struct cb_target, by the kernels of
- * templates/bench/calibrate.cu.in.
+ * templates/calibrate.cu.in.
  *
  *   read_gb_per_s     a read of up to 2 GiB, the best of several grids
  *   l2_gb_per_s       a quarter of L2, read over and over by all multiprocessors

@@ -28,8 +28,8 @@ enum cb_status cb_hasher_text(struct cb_text *text, struct cb_diag *diag) {
   cb_scope_hole(&scope, "threads", threads);
   cb_scope_hole(&scope, "columns", columns);
   cb_scope_hole(&scope, "lengths", lengths);
-  enum cb_status s = cb_expand(text, "shims.cu.in", &none, diag);
-  if (!s) s = cb_expand(text, "device/hash.cu.in", &scope, diag);
+  enum cb_status s = cb_expand(text, "shims", &none, diag);
+  if (!s) s = cb_expand(text, "hash", &scope, diag);
   if (!s) s = cb_scope_check(&scope, "the hashing kernels", diag);
   return !s && text->failed ? cb_fail_memory(diag, "the hashing kernels", text->length) : s;
 }

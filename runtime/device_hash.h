@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The hash of a pattern that lies in device memory, without bringing it to the host: kernels
- * (templates/device/hash.cu.in) make the digests of all whole chunks, and only those come back, with the numbers of
+ * (templates/hash.cu.in) make the digests of all whole chunks, and only those come back, with the numbers of
  * the chunks that are not whole. The result is cb_view_hash's, bit by bit.
  */
 #ifndef CBGEN_RUNTIME_DEVICE_HASH_H

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* The format counts up when these numbers change, or what kernels of an older version take: the parameters of
- * products (codegen/source.h) and of packing (templates/device/pack.cu.in). */
+ * products (codegen/source.h) and of packing (templates/pack.cu.in). */
 enum { FORMAT = 2, MAX_LAUNCHES = 64 };
 #define MAX_BYTES ((int64_t)1 << 48)
 

@@ -30,8 +30,8 @@ enum cb_status cb_packer_shaped_text(struct cb_text *text, enum cb_type stored, 
   cb_scope_hole(&scope, "threads", threads);
   cb_scope_hole(&scope, "blocks", blocks);
   cb_scope_hole(&scope, "stored", names[stored]);
-  enum cb_status s = cb_expand(text, "shims.cu.in", &none, diag);
-  if (!s) s = cb_expand(text, "device/pack.cu.in", &scope, diag);
+  enum cb_status s = cb_expand(text, "shims", &none, diag);
+  if (!s) s = cb_expand(text, "pack", &scope, diag);
   if (!s) s = cb_scope_check(&scope, "the packing kernels", diag);
   return !s && text->failed ? cb_fail_memory(diag, "the packing kernels", text->length) : s;
 }

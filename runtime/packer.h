@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The kernels that move values into slots on the device (templates/device/pack.cu.in): one module for a
+/* The kernels that move values into slots on the device (templates/pack.cu.in): one module for a
  * stored type, with one kernel for each type that the caller's values may have.
  */
 #ifndef CBGEN_RUNTIME_PACKER_H

@@ -88,7 +88,7 @@ enum cb_status cb_timer_measure(double *us, struct cb_timer *timer, cb_enqueue *
 
 /* ---- ceilings */
 
-enum { THREADS = 512, TILE_BYTES = THREADS * 4 * 16 }; /* as in templates/bench/ceilings.cu.in */
+enum { THREADS = 512, TILE_BYTES = THREADS * 4 * 16 }; /* as in templates/ceilings.cu.in */
 
 /* One launch of a ceiling's kernel, or (without a function) the driver's copy. */
 struct ceiling {
@@ -182,7 +182,7 @@ static enum cb_status measure_all(struct cb_ceilings *ceilings, struct cb_timer 
 
 static enum cb_status compile(struct cb_compiled *compiled, const struct cb_nvrtc *nvrtc, const char *arch,
                               struct cb_diag *diag) {
-  static const char name[] = "templates/bench/ceilings.cu.in";
+  static const char name[] = "templates/ceilings.cu.in";
   const struct cb_nvrtc_options options = {.arch = arch};
   const struct cb_embedded_file *file = cb_embedded_find(name);
   *compiled = (struct cb_compiled){0};

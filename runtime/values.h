@@ -23,7 +23,7 @@
  * See value_quads.c for how they are found. A region's quads ascend by base, so that what is read at a time lies
  * together, wherever it goes.
  *
- * Who moves values by it: cb_values_gather on the host, templates/device/pack.cu.in on the device (packer.h).
+ * Who moves values by it: cb_values_gather on the host, templates/pack.cu.in on the device (packer.h).
  * Both give the same bits.
  */
 #ifndef CBGEN_RUNTIME_VALUES_H

@@ -271,7 +271,7 @@ static void broken_templates_are_refused(void **state) {
   }
   struct cb_text text = {0};
   struct cb_scope scope = {0};
-  assert_int_equal(cb_expand(&text, "no_such.cu.in", &scope, &diag), CB_ERR_INTERNAL);
+  assert_int_equal(cb_expand(&text, "no_such", &scope, &diag), CB_ERR_INTERNAL);
   assert_string_equal(diag.message, "no template 'templates/no_such.cu.in'");
   cb_scope_hole(&scope, "too_much", "");
   assert_int_equal(cb_scope_check(&scope, "the test", &diag), CB_ERR_INTERNAL);
