@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A layout stores and multiplies a submatrix in one way. This header is what a layout's C file needs; adding a
- * layout means that file, its template (templates/NAME.cu.in), a row in layout.c and a test.
+ * layout means that file in a folder of its own, its template (templates/NAME.cu.in), a row in layout.c and a test.
  *
  * A layout works in two steps:
- *   plan  looks at the part and fills a draft: facts, constants, index arrays with their contents, and which sections of
- *         the template its text has
+ *   plan  looks at the part and fills a draft: facts, constants, index arrays with their contents, and which sections
+ *         of the template its text has
  *   pack  fills the byte arrays and late index arrays that plan announced, and says which nonzero goes into which
  *         value slot
  * plan may be called for candidates that are never packed, so it avoids O(nnz) state; pack walks the part again.

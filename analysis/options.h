@@ -49,7 +49,7 @@ struct cb_options {
   int64_t sell_sort;  /* enum cb_switch: order rows by length within windows; auto: when it saves a tenth */
   int64_t sell_vary;  /* enum cb_switch: lanes per row by slice, long rows in pieces; auto: for skewed matrices */
   /* natural blocks */
-  int64_t block_size;  /* 0: the matrix's best, else 1 + index in the table of sizes (analysis/layouts/blocks.c) */
+  int64_t block_size;  /* 0: the matrix's best, else 1 + index in the table of sizes (analysis/tiles.h) */
   int64_t block_fill;  /* percent of the stored entries that the matrix must have */
   int64_t block_lanes; /* lanes that share a block row: 0 (auto), 1, 2, 4, …, 32 */
   int64_t block_batch; /* blocks whose loads are under way together: 0 (auto), 1 to 8 */

@@ -3,7 +3,7 @@
  * threads, failing allocations; and products against the oracle, NaN and Inf among them. */
 #include "tests/layouts.h"
 
-#include "analysis/layouts/dia_chains.h"
+#include "analysis/layouts/dia/dia_chains.h"
 #include "runtime/verify.h"
 
 static const char *body_of(const struct product *product) {

@@ -5,7 +5,7 @@
 #include "tests/layouts.h"
 
 #include "analysis/layout.h"
-#include "analysis/layouts/hot_columns.h"
+#include "analysis/hot_columns.h"
 
 #include <omp.h>
 

@@ -55,6 +55,18 @@ def check_includes():
                 problem(f"{path}:{number}", f"{own}/ includes {match[1]}/, which stands after it")
 
 
+def check_layouts():
+    """A layout is a folder and a template; it includes no other layout's files."""
+    for path in files("analysis/layouts"):
+        own = path.split("/")[2]
+        if not os.path.exists(f"templates/{own}.cu.in"):
+            problem(path, f"the layout has no templates/{own}.cu.in")
+        for number, line in enumerate(lines_of(path), 1):
+            match = re.match(r'#include "analysis/layouts/(\w+)/', line)
+            if match and match[1] != own:
+                problem(f"{path}:{number}", f"layout {own} includes a file of layout {match[1]}")
+
+
 def check_sections():
     """A section that no C file names could never be in a text."""
     named = {name for path in files("analysis", "codegen") if path.endswith(".c")
@@ -188,6 +200,7 @@ if len(VERBS) < 5:
     problem("cbgen help", f"lists only these verbs: {VERBS}")
 check_includes()
 check_sections()
+check_layouts()
 check_first_lines()
 check_lengths()
 check_no_printing()

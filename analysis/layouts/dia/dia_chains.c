@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Chains of diagonals: the stride that saves most, then the conditions under which rows have entries. See
  * dia_chains.h. */
-#include "analysis/layouts/dia_chains.h"
+#include "analysis/layouts/dia/dia_chains.h"
 
 #include "base/integers.h"
 #include "base/memory.h"

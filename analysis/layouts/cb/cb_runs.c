@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Cutting for the cb layout: cb_runs_cut and cb_runs_place call the passes in order. Each states what it
  * needs and adds. */
-#include "analysis/layouts/cb_runs.h"
+#include "analysis/layouts/cb/cb_runs.h"
 
 #include "base/integers.h"
 #include "base/memory.h"

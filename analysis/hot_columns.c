@@ -2,7 +2,7 @@
 /* Columns by frequency: how many are worth a place in shared memory, and how many one among the warm entries.
  * Both weigh what a column's copies cost against what its nonzeros gain, from a histogram of the columns'
  * nonzeros. */
-#include "analysis/layouts/hot_columns.h"
+#include "analysis/hot_columns.h"
 
 #include "analysis/frequent.h"
 #include "base/integers.h"

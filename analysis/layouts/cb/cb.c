@@ -17,7 +17,7 @@
  * the order of positions and padded to 16 columns per block, so that cols_offset is arithmetic; its entries
  * are offsets from the block's first column (blk_col_idx), so that they mostly fit 8 or 16 bits.
  */
-#include "analysis/layouts/cb_runs.h"
+#include "analysis/layouts/cb/cb_runs.h"
 #include "analysis/sectors.h"
 
 #include "analysis/unit_set.h"

@@ -22,7 +22,7 @@
 #include "analysis/layout.h"
 
 #include "analysis/diagonals.h"
-#include "analysis/layouts/dia_chains.h"
+#include "analysis/layouts/dia/dia_chains.h"
 #include "analysis/values.h"
 #include "base/integers.h"
 #include "base/memory.h"

@@ -17,7 +17,7 @@
 #include "analysis/layout.h"
 
 #include "analysis/frequent.h"
-#include "analysis/layouts/hot_columns.h"
+#include "analysis/hot_columns.h"
 #include "analysis/ordering.h"
 #include "base/integers.h"
 #include "base/memory.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Long rows in pieces: see pieces.h. */
-#include "analysis/pieces.h"
+#include "analysis/layouts/merge/pieces.h"
 
 #include "base/memory.h"
 

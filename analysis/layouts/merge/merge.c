@@ -19,7 +19,7 @@
  */
 #include "analysis/layout.h"
 #include "analysis/ordering.h"
-#include "analysis/pieces.h"
+#include "analysis/layouts/merge/pieces.h"
 #include "analysis/sectors.h"
 
 #include "base/integers.h"
