@@ -11,14 +11,14 @@ static double from_bits(uint64_t bits) {
   return value;
 }
 
-/* A 16-bit format: sign, exponent, fraction. */
+/* Sign, exponent, fraction. */
 struct format {
-  int fraction_bits, bias;
+  int bits, fraction_bits, bias;
 };
-static const struct format half = {10, 15}, bfloat = {7, 127};
+static const struct format half = {16, 10, 15}, bfloat = {16, 7, 127}, single = {32, 23, 127};
 
-static uint16_t infinity_of(struct format format) {
-  return (uint16_t)(0x7fff >> format.fraction_bits << format.fraction_bits);
+static uint32_t infinity_of(struct format format) {
+  return UINT32_MAX >> (33 - format.bits) >> format.fraction_bits << format.fraction_bits;
 }
 
 /* significand / 2^shift, rounded to the nearest, ties to even. */
@@ -29,26 +29,26 @@ static uint64_t shift_rounded(uint64_t significand, int shift) {
   return quotient + (rest > tie || (rest == tie && (quotient & 1)));
 }
 
-static uint16_t narrow(double value, struct format format) {
+static uint32_t narrow(double value, struct format format) {
   const uint64_t bits = cb_real_bits(value), fraction = bits & 0xfffffffffffff;
-  const uint16_t sign = (uint16_t)(bits >> 48 & 0x8000), infinity = infinity_of(format);
+  const uint32_t sign = (uint32_t)(bits >> 63) << (format.bits - 1), infinity = infinity_of(format);
   const int exponent = (int)(bits >> 52 & 0x7ff), shift = 52 - format.fraction_bits;
   if (exponent == 0x7ff) {
     const uint64_t quiet = fraction ? UINT64_C(1) << (format.fraction_bits - 1) : 0;
-    return (uint16_t)(sign | infinity | quiet | fraction >> shift);
+    return sign | infinity | (uint32_t)(quiet | fraction >> shift);
   }
-  if (!exponent) return sign; /* a subnormal double is far below either format */
+  if (!exponent) return sign; /* a subnormal double is far below every format */
   const int own = exponent - 1023 + format.bias;
   const uint64_t significand = fraction | UINT64_C(1) << 52;
   /* A carry out of the fraction raises the exponent, as it should. */
   const uint64_t magnitude =
       own > 0 ? ((uint64_t)(own - 1) << format.fraction_bits) + shift_rounded(significand, shift)
               : shift_rounded(significand, shift + 1 - own);
-  return (uint16_t)(sign | (magnitude < infinity ? magnitude : infinity));
+  return sign | (magnitude < infinity ? (uint32_t)magnitude : infinity);
 }
 
 static double widen(uint16_t bits, struct format format) {
-  const uint16_t infinity = infinity_of(format), magnitude = bits & 0x7fff;
+  const uint16_t infinity = (uint16_t)infinity_of(format), magnitude = bits & 0x7fff;
   const uint64_t sign = (uint64_t)(bits & 0x8000) << 48;
   const int exponent = magnitude >> format.fraction_bits;
   const uint64_t fraction = magnitude & ((1u << format.fraction_bits) - 1);
@@ -83,10 +83,10 @@ void cb_real_set(void *array, enum cb_type type, int64_t i, double value) {
     ((float *)array)[i] = (float)value;
     break;
   case CB_F16:
-    ((uint16_t *)array)[i] = narrow(value, half);
+    ((uint16_t *)array)[i] = (uint16_t)narrow(value, half);
     break;
   case CB_BF16:
-    ((uint16_t *)array)[i] = narrow(value, bfloat);
+    ((uint16_t *)array)[i] = (uint16_t)narrow(value, bfloat);
     break;
   case CB_I8:
     ((int8_t *)array)[i] = (int8_t)value;
@@ -98,6 +98,13 @@ void cb_real_set(void *array, enum cb_type type, int64_t i, double value) {
     ((double *)array)[i] = value;
     break;
   }
+}
+
+float cb_real_to_float(double value) {
+  const uint32_t bits = narrow(value, single);
+  float result;
+  memcpy(&result, &bits, sizeof result);
+  return result;
 }
 
 double cb_real_round(double value, enum cb_type type) {

@@ -16,6 +16,9 @@
 double cb_real_get(const void *array, enum cb_type type, int64_t i);
 void cb_real_set(void *array, enum cb_type type, int64_t i, double value);
 
+/* To the nearest float whatever the thread's rounding mode, and without raising an exception. */
+float cb_real_to_float(double value);
+
 /* A double rounded to `type`. */
 double cb_real_round(double value, enum cb_type type);
 

@@ -6,7 +6,8 @@
  * new values api_info.c       what operators tell                      api_save.c      operators as blocks of
  * bytes
  *
- * What cbgen_compile does in between stands in compile.h.
+ * What cbgen_compile does in between stands in compile.h. Functions that read or write numbers begin with
+ * CB_STANDARD_NUMERICS or CB_STANDARD_NUMERICS_OF_ALL (base/numerics.h).
  */
 #ifndef CBGEN_RUNTIME_API_H
 #define CBGEN_RUNTIME_API_H

@@ -285,7 +285,7 @@ static enum cb_status load_block(struct block *block, cbgen_context *context, cb
 
 cbgen_status cbgen_operator_load(cbgen_context *context, const void *bytes, size_t length,
                                  cbgen_operator **op) {
-  CB_STANDARD_NUMERICS_OF_ALL;
+  CB_STANDARD_NUMERICS;
   const double start = cb_seconds();
   cbgen_info info = {.struct_size = sizeof info};
   struct block block = {0};

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/real.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -341,7 +342,7 @@ enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, 
   const struct loaded *loaded = op->loaded;
   const struct cb_driver *driver = loaded->device->driver;
   const int narrow = loaded->info.sum_type == CB_F32;
-  float alpha_narrow = (float)alpha, beta_narrow = (float)beta;
+  float alpha_narrow = cb_real_to_float(alpha), beta_narrow = cb_real_to_float(beta);
   cb_device_ptr carry_sums = op->carry_sums, carry_counters = op->carry_counters;
   void *parameters[CB_IMAGE_GROUPS + OTHER_ARGUMENTS];
   enum cb_status s = check_scalars(loaded->info.form, alpha, beta, diag);

@@ -205,6 +205,26 @@ static void damage_is_noticed(void **state) {
   sample_release(&sample);
 }
 
+/* Format 3 could hold a kernel with numbers as some caller's locale and rounding mode had them. */
+static void blocks_that_may_hold_numbers_by_locale_are_refused(void **state) {
+  (void)state;
+  enum { CHECK = 8, CHECKED = 24 };
+  cbgen_context *context = new_context();
+  struct sample sample = sample_of("diagonal,n=30", (struct form){0});
+  cbgen_operator *op = compile(context, &sample, CBGEN_VALUES_STORED, 0);
+  struct block block = save(op);
+  const uint32_t before = 3;
+  memcpy(block.bytes + CHECKED, &before, sizeof before);
+  const struct cb_hash check = cb_hash_array(block.bytes + CHECKED, block.length - CHECKED, 1);
+  memcpy(block.bytes + CHECK, &check, sizeof check);
+  refuse(context, block.bytes, block.length, "format", before);
+  assert_string_equal(cbgen_message(context), "the operator was saved in format 3, and this version reads 4: save it anew");
+  free(block.bytes);
+  cbgen_operator_free(op);
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
 /* Somebody who knows the format writes the checksum anew: no number may lead astray (the sanitizers watch).
  * What loads all the same may compute anything, but only that. */
 static void hostile_numbers_lead_nowhere(void **state) {
@@ -271,6 +291,7 @@ int main(void) {
       TEST(bytes_may_lie_anywhere),
       TEST(too_little_room_is_refused),
       TEST(damage_is_noticed),
+      TEST(blocks_that_may_hold_numbers_by_locale_are_refused),
       TEST(hostile_numbers_lead_nowhere),
       TEST(another_architecture_compiles_anew),
   };

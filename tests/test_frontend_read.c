@@ -96,7 +96,7 @@ static void values_of_every_kind(void **unused) {
       "-Infinity\n4 1 0x1.8p4\n5 1 4.9e-324\n6 1 1D300\n7 1 0.33333333333333331483\n",
       7, 1, entries, 7);
   struct cb_csr csr;
-  read_text(&csr, "n.mtx", GENERAL "1 2 2\n1 1 nan\n1 2 1e400\n");
+  read_text(&csr, "n.mtx", GENERAL "1 2 2\n1 1 nan\n1 2 inf\n");
   assert_true(isnan(csr.values[0]) && isinf(csr.values[1]));
   cb_csr_release(&csr);
   read_text(&csr, "n.mtx", "%%MatrixMarket matrix array real general\n1 2\nNaN\n0\n");

@@ -226,6 +226,33 @@ static void the_log_function_has_what_the_application_has(void **unused) {
   sample_release(&sample);
 }
 
+/* cbgen_multiply leaves the thread as it is: α and β become floats without its help. */
+static void scalars_become_the_nearest_floats_in_every_rounding_mode(void **unused) {
+  (void)unused;
+  static const double special[] = {
+      0,         -0.0,         1,               0.1,        -0.7,      INFINITY,    -INFINITY,
+      NAN,       1e300,        -1e39,           0x1p-1074,  0x1p-149,  0x1p-150,    0x1.8p-150,
+      0x1p128,   -0x1.8p-149,  0x1.fffffep-127, 0x1.ffffffp-127, 0x1.ffffffp127, 0x1.fffffefp127,
+  };
+  enum { SPECIAL = sizeof special / sizeof *special, COUNT = 20000 };
+  uint64_t seed = 3;
+  for (int i = 0; i < COUNT; i++) {
+    const uint64_t word = draw(&seed), tie = word & ~(uint64_t)0xfffffff; /* often in the middle of two */
+    double value = i < SPECIAL ? special[i] : 0;
+    if (i >= SPECIAL) memcpy(&value, i % 2 ? &word : &tie, sizeof value);
+    if (i % 3 == 0 && i >= SPECIAL && isnormal(value)) value = ldexp(value, (int)(word % 300) - 160 - ilogb(value));
+    const volatile float expected = (float)value;
+    for (int mode = 0; mode < ROUNDING_MODES; mode++) {
+      fesetround(rounding_modes[mode]);
+      const float found = cb_real_to_float(value);
+      fesetround(FE_TONEAREST);
+      const float kept = expected;
+      if (memcmp(&found, &kept, sizeof found))
+        fail_msg("%a, %s: %a instead of %a", value, rounding_names[mode], (double)found, (double)kept);
+    }
+  }
+}
+
 /* ---- the rest of a thread's environment */
 
 static void a_threads_own_locale_and_flags_come_back(void **unused) {
@@ -308,6 +335,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(operators_and_cache_entries_are_the_same_under_every_locale_and_rounding_mode,
                                       open_fake, check_fake),
       cmocka_unit_test_setup_teardown(the_log_function_has_what_the_application_has, open_fake, check_fake),
+      cmocka_unit_test(scalars_become_the_nearest_floats_in_every_rounding_mode),
       cmocka_unit_test(a_threads_own_locale_and_flags_come_back),
 #ifdef __SSE2__
       cmocka_unit_test(subnormals_stay_where_threads_flush_them),

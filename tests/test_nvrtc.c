@@ -4,6 +4,7 @@
 #include "tests/nvrtc_support.h"
 #include "tests/support.h"
 
+#include "analysis/layout.h"
 #include "analysis/recipe.h"
 
 #include <unistd.h>
@@ -32,6 +33,35 @@ static void compiles_for_every_target(void **state) {
     cb_cubin_stats_release(&stats);
     cb_compiled_release(&compiled);
   }
+  cb_nvrtc_close(nvrtc);
+}
+
+/* The text has decimals: NVRTC must read each as the number that it stands for, which the hexadecimal one says. */
+static void literals_are_read_bit_for_bit(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  struct cb_text text = {0};
+  struct cb_compiled compiled;
+  const struct cb_nvrtc_options options = {.arch = "sm_90"};
+  uint64_t seed = 11;
+  struct cb_nvrtc *nvrtc = open_or_skip();
+  for (int i = 0; i < 1000; i++) {
+    const uint64_t bits = draw(&seed);
+    const uint32_t narrow_bits = (uint32_t)(bits >> 7);
+    char wide_text[CB_LITERAL], narrow_text[CB_LITERAL];
+    double wide;
+    float narrow;
+    memcpy(&wide, &bits, sizeof wide);
+    memcpy(&narrow, &narrow_bits, sizeof narrow);
+    if (i % 2) wide = (double)(bits % 100000) / 1000, narrow = (float)wide;
+    if (!cb_real_is_finite(wide) || !cb_real_is_finite((double)narrow)) continue;
+    cb_literal(wide_text, wide, CB_F64);
+    cb_literal(narrow_text, (double)narrow, CB_F32);
+    cb_text_add(&text, "static_assert(%s == %a && %s == %af, \"%d\");\n", wide_text, wide, narrow_text, (double)narrow, i);
+  }
+  assert_ok(cb_nvrtc_compile(&compiled, nvrtc, cb_text_string(&text), "literals.cu", &options, &diag));
+  cb_compiled_release(&compiled);
+  cb_text_release(&text);
   cb_nvrtc_close(nvrtc);
 }
 
@@ -264,6 +294,7 @@ static void the_environment_names_the_library(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(compiles_for_every_target),
+      cmocka_unit_test(literals_are_read_bit_for_bit),
       cmocka_unit_test(says_what_it_is),
       cmocka_unit_test(failing_text_brings_the_log),
       cmocka_unit_test(strict_turns_warnings_into_errors),
