@@ -97,13 +97,14 @@ cbgen_status cbgen_set_log(cbgen_context *context, cbgen_log log, void *user) {
 }
 
 void cb_log(const struct cbgen_context *context, const char *format, ...) {
-  char line[1024];
+  char line[1024], printable[1024];
   va_list arguments;
   if (!context->log) return;
   va_start(arguments, format);
   vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
-  context->log(context->log_user, line);
+  cb_escape(printable, sizeof printable, line, "");
+  context->log(context->log_user, printable);
 }
 
 /* ---- options */

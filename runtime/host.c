@@ -269,7 +269,7 @@ static enum cb_status compile(const struct cb_host *host, const struct command *
                    (int)COMPILE_SECONDS);
   if (process.exit_code == 0) return CB_OK;
   summarise_file(output, message, sizeof message);
-  return cb_fail(diag, CB_ERR_COMPILE, "%s", message[0] ? message : "the C++ compiler crashed");
+  return cb_fail_lines(diag, CB_ERR_COMPILE, message[0] ? message : "the C++ compiler crashed");
 }
 
 /* "-c" with several files gives several objects. */
@@ -296,7 +296,7 @@ static enum cb_status check_sanitizers(const struct cb_host *host, struct cb_dia
   add_words(&command, sanitize_flags);
   add_words(&command, (const char *const[]){"probe.cpp", "-o", "probe", NULL});
   if ((s = compile(host, &command, "probe", &detail)) == CB_OK) return CB_OK;
-  if (s != CB_ERR_COMPILE) return cb_fail(diag, s, "%s", detail.message);
+  if (s != CB_ERR_COMPILE) return cb_fail_lines(diag, s, detail.message);
   return cb_fail(
       diag, CB_ERR_MISSING,
       "'%s' cannot link AddressSanitizer and UBSan; install its runtime (g++: libasan8 and libubsan1, "
@@ -525,7 +525,7 @@ static enum cb_status build_units(struct cb_host_program *program, const struct 
     struct cb_diag own = {0};
     const enum cb_status s = build_unit(program->host, kernels, chosen, &program->units[u], &own);
 #pragma omp critical(cb_host_status)
-    if (s && !worst) worst = cb_fail(diag, s, "%s", own.message);
+    if (s && !worst) worst = cb_fail_lines(diag, s, own.message);
   }
   return worst;
 }
@@ -796,7 +796,7 @@ enum cb_status cb_host_run(struct cb_host_program *program, struct cb_host_job *
     const struct unit *unit = &program->units[task / shards];
     const enum cb_status s = run_shard(program, unit, jobs, count, task % shards, shards, &own);
 #pragma omp critical(cb_host_status)
-    if (s && !worst) worst = cb_fail(diag, s, "%s", own.message);
+    if (s && !worst) worst = cb_fail_lines(diag, s, own.message);
   }
   return worst;
 }
@@ -859,7 +859,7 @@ static enum cb_status run_selftest(const struct cb_host *host, const char *direc
   read_head(log, output, 1024);
   if (!process.exit_code && !process.signal) return CB_OK;
   summarise_file(log, message, sizeof message);
-  return cb_fail(diag, CB_ERR_WRONG, "%s", message[0] ? message : "the self-test crashed");
+  return cb_fail_lines(diag, CB_ERR_WRONG, message[0] ? message : "the self-test crashed");
 }
 
 enum cb_status cb_host_selftest(struct cb_host *host, const char *path, uint64_t seed, int orders,

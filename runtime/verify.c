@@ -408,7 +408,7 @@ enum cb_status cb_verify(const struct cb_verify_case *one, const struct cb_verif
   enum cb_status s = cb_host_open(&host, &host_options, diag);
   if (!s) s = cb_verify_batch(host, one, 1, options, report, diag);
   cb_host_close(host);
-  if (!s && report->status) s = cb_fail(diag, report->status, "%s", report->message);
+  if (!s && report->status) s = cb_fail_lines(diag, report->status, report->message);
   return s;
 }
 

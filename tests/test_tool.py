@@ -163,6 +163,23 @@ class Files(Case):
         self.assertEqual(os.stat(self.path("k.cu")).st_mode & 0o777, 0o644)
 
 
+class Names(Case):
+    """What a name, an option or a path brings along commands no terminal and makes no second line."""
+    def test_control_characters_are_escaped(self):
+        bad = "evil\x1b[2J\nname"
+        for code, *arguments in [(4, "analyze", self.path(bad)), (2, SMALL, "--recipe=" + bad), (2, SMALL, "--" + bad),
+                                 (2, "help", bad), (4, SMALL, "-o", self.path(bad) + "/k.cu"), (2, bad + "x", "--" + bad)]:
+            result = self.check(code, "evil\\x1b[2J\\x0aname", *arguments)
+            self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        os.mkdir(self.path(bad))
+        place = os.path.join(self.path(bad), bad)
+        shutil.copy(SMALL, place + ".mtx.gz")
+        result = self.check(0, "", place + ".mtx.gz", "-v", "-o", place + ".cu")
+        self.assertEqual(re.findall(r"[\x00-\x09\x0b-\x1f\x7f]", result.stderr + result.stdout), [])
+        with open(place + ".cu", encoding="utf-8") as file:
+            self.assertNotIn("\x1b", file.read())
+
+
 class Whole(Case):
     """Outputs are whole or absent, whatever happens in between."""
 

@@ -124,6 +124,6 @@ static enum cb_status dispatch(int argc, char **argv, struct cb_diag *diag) {
 int main(int argc, char **argv) {
   struct cb_diag diag = {0};
   const enum cb_status s = dispatch(argc, argv, &diag);
-  if (s) cb_say("%s", diag.message);
+  if (s) cb_say_message(&diag);
   return cb_exit_code(s);
 }

@@ -263,9 +263,9 @@ static void print_json(struct cb_text *text, const struct report *report, const 
 
 /* A missing NVRTC is no failure: the report says that this part was not done. */
 static enum cb_status verdict(const struct report *report, struct cb_diag *diag) {
-  if (report->host) return cb_fail(diag, report->host, "%s", report->host_message);
+  if (report->host) return cb_fail_lines(diag, report->host, report->host_message);
   if (report->nvrtc && report->nvrtc != CB_ERR_MISSING)
-    return cb_fail(diag, report->nvrtc, "%s", report->nvrtc_message);
+    return cb_fail_lines(diag, report->nvrtc, report->nvrtc_message);
   return CB_OK;
 }
 
