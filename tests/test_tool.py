@@ -397,6 +397,38 @@ class Verify(Case):
         self.assertNotEqual(cbgen("verify", self.path("k.cu")).returncode, 0)
 
 
+class Evidence(Case):
+    """A kernel.cu is verified when its kernel has computed y, not when its program says so."""
+    def setUp(self):
+        super().setUp()
+        self.check(0, "", "generate:random,rows=40,cols=30,density=0.2", "--embed=always", "-q", "-o", self.path("k.cu"))
+        with open(self.path("k.cu"), encoding="utf-8") as file:
+            self.text = file.read()
+
+    def verify(self, code, message, text):
+        with open(self.path("k.cu"), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.check(code, message, "verify", self.path("k.cu"), env={**os.environ, "CBGEN_NVRTC": "/nonexistent"})
+
+    def test_program_without_a_kernel(self):
+        lies = '#include <cstdio>\nint main() { printf("m: ok: 3 rows, largest error 0 of its tolerance\\n"); }\n'
+        result = self.verify(3, "no kernel of cbgen's", lies)
+        self.assertNotIn("ok: 3 rows", result.stdout)
+
+    def test_program_that_runs_no_kernel(self):
+        main = self.text.replace("int main() {", 'int main() { printf("random: ok: 40 rows\\n"); return 0;')
+        self.assertNotEqual(main, self.text)
+        self.verify(1, "no kernel ran", main)
+
+    def test_program_that_calls_a_wrong_product_right(self):
+        wrong = self.text.replace("error <= tolerance[i]", "error <= 1e300")
+        self.assertNotEqual(wrong, self.text)
+        self.verify(0, "", wrong)  # it is the comparison that is wrong, not y
+        worse = wrong.replace("host[i] = vector_t(", "host[i] = vector_t(1.0 + ")
+        self.assertNotEqual(worse, wrong)
+        self.verify(1, "the self-test calls the product right, and row", worse)
+
+
 class Missing(Case):
     """A machine that lacks something: what needs it says so, the rest works."""
 
