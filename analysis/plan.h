@@ -211,6 +211,10 @@ void cb_assignment_free(struct cb_assignment *assignment);
 /* The plan as JSON (indented, stable order of keys): all of it but array contents. */
 enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, struct cb_diag *diag);
 
+/* The numbers of a plan back from its JSON, which may come from anywhere: shape, types, target, costs, arrays, launches
+ * and the hash; not what only the text needs. CB_ERR_FORMAT. Free with cb_plan_free. */
+enum cb_status cb_plan_parse(struct cb_plan **plan, const char *json, struct cb_diag *diag);
+
 /* Whether the plan was made for fixed values: then cb_pack_values and every later renewal must refuse. */
 int cb_plan_values_fixed(const struct cb_plan *plan);
 

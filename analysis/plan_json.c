@@ -3,12 +3,10 @@
  * and whatever shapes the kernel's text must therefore stand here. */
 #include "analysis/layout.h"
 
+#include "analysis/plan_names.h"
 #include "base/json.h"
 
-static const char *const form_names[] = {"ax", "add", "axpby"};
-static const char *const role_names[] = {"index", "bytes", "values", "table", "mixed"};
 static const char *const value_storage_names[] = {"plain", "coded", "equal"};
-static const char *const storage_names[] = {"stored", "affine", "baked"};
 static const char *const commit_names[] = {"final", "own", "add", "atomic", "keep", "kept"};
 
 static json_t *pairs(int count, void (*pair)(const void *, int, const char *out[2]),

@@ -8,6 +8,8 @@
 #ifndef CBGEN_BASE_STATUS_H
 #define CBGEN_BASE_STATUS_H
 
+#include <stddef.h>
+
 enum cb_status {
   CB_OK = 0,
   CB_ERR_ARGUMENT,    /* the caller asked for something that has no meaning (an option out of range) */
@@ -32,9 +34,17 @@ struct cb_diag {
 
 /* Records a message (printf style) and returns `status`, so that a failure is one line:
  *   return cb_fail(diag, CB_ERR_FORMAT, "%s:%ld: row %ld exceeds %ld", path, line, row, rows);
- * A message that does not fit is cut; the status never is. */
+ * A message that does not fit is cut; the status never is. Names and options come from anywhere: control characters
+ * in the message are escaped, so that it is one line and commands no terminal. */
 enum cb_status cb_fail(struct cb_diag *diag, enum cb_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* Records what a compiler said, or a message that was recorded before: the same, but lines and tabs stay. */
+enum cb_status cb_fail_lines(struct cb_diag *diag, enum cb_status status, const char *lines);
+
+/* Copies a text with its control characters, and what is no UTF-8, as \\xNN; those in `kept` stay. What does not fit is
+ * cut. */
+void cb_escape(char *to, size_t size, const char *from, const char *kept);
 
 /* "out of memory for 'WHAT'", with the size that was asked for. */
 enum cb_status cb_fail_memory(struct cb_diag *diag, const char *what, unsigned long long bytes);

@@ -98,15 +98,16 @@ cbgen_status cbgen_set_log(cbgen_context *context, cbgen_log log, void *user) {
 }
 
 void cb_log(const struct cbgen_context *context, const char *format, ...) {
-  char line[1024];
+  char line[1024], printable[1024];
   struct cb_numerics ours;
   va_list arguments;
   if (!context->log) return;
   va_start(arguments, format);
   vsnprintf(line, sizeof line, format, arguments);
   va_end(arguments);
+  cb_escape(printable, sizeof printable, line, "");
   cb_numerics_pause(&ours);
-  context->log(context->log_user, line);
+  context->log(context->log_user, printable);
   cb_numerics_resume(&ours);
 }
 

@@ -80,28 +80,30 @@ void cbgen_kernel_free(cbgen_kernel *kernel) {
   cb_free(kernel);
 }
 
+/* Of no kernel: nothing. */
+
 const char *cbgen_kernel_source(const cbgen_kernel *kernel, size_t *length) {
-  if (length) *length = (size_t)kernel->source.length;
-  return kernel->source.text;
+  if (length) *length = kernel ? (size_t)kernel->source.length : 0;
+  return kernel ? kernel->source.text : "";
 }
 
 const void *cbgen_kernel_data(const cbgen_kernel *kernel, size_t *length) {
-  if (length) *length = (size_t)kernel->blob.length;
-  return kernel->blob.bytes;
+  if (length) *length = kernel ? (size_t)kernel->blob.length : 0;
+  return kernel ? kernel->blob.bytes : NULL;
 }
 
 int cbgen_kernel_embedded(const cbgen_kernel *kernel) {
-  return kernel->embedded;
+  return kernel ? kernel->embedded : 0;
 }
 const char *cbgen_kernel_symbol(const cbgen_kernel *kernel) {
-  return kernel->symbol;
+  return kernel ? kernel->symbol : "";
 }
 const char *cbgen_kernel_plan(const cbgen_kernel *kernel) {
-  return kernel->plan->line;
+  return kernel ? kernel->plan->line : "";
 }
 const char *cbgen_kernel_plan_json(const cbgen_kernel *kernel) {
-  return cb_text_string(&kernel->json);
+  return kernel ? cb_text_string(&kernel->json) : "";
 }
 int64_t cbgen_kernel_stored_bytes(const cbgen_kernel *kernel) {
-  return cb_plan_bytes(kernel->plan);
+  return kernel ? cb_plan_bytes(kernel->plan) : 0;
 }

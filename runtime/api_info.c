@@ -69,12 +69,13 @@ static void fill(cbgen_info *info, const cbgen_operator *op) {
 }
 
 cbgen_status cbgen_operator_info(const cbgen_operator *op, cbgen_info *info) {
+  enum { MOST = 4096 }; /* no version's is that long: not what lies behind it is written */
   CB_STANDARD_NUMERICS;
   cbgen_info filled;
   size_t size = 0;
   if (!op || !info) return CBGEN_ERROR_ARGUMENT;
   memcpy(&size, info, sizeof size);
-  if (size < sizeof size) return CBGEN_ERROR_ARGUMENT;
+  if (size < sizeof size || size > MOST) return CBGEN_ERROR_ARGUMENT;
   fill(&filled, op);
   filled.struct_size = size; /* the caller's: an older or a newer version's */
   memcpy(info, &filled, size < sizeof filled ? size : sizeof filled);

@@ -216,6 +216,8 @@ static enum cb_status check_vectors(const struct cb_operator_info *info, const c
   if (info->rows && !product->y) return cb_fail(diag, CB_ERR_ARGUMENT, "'y' of the product is NULL");
   if (info->cols && info->rows && !product->x)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'x' of the product is NULL");
+  if (((uintptr_t)product->x | (uintptr_t)product->y) % cb_type_size(info->vector_type))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'x' or 'y' of the product is not aligned to its elements");
   return CB_OK;
 }
 

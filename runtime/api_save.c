@@ -178,12 +178,20 @@ struct block {
   struct cb_compiled compiled;
 };
 
+/* Whether it is one of those that blocks have, with zeros behind it. */
+static int is_known(const char tag[16]) {
+  static const char known[][16] = {"operator", "plan", "json", "source", "cubin", "arrays", "packing", "map", "lists"};
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (!memcmp(known[i], tag, sizeof known[i])) return 1;
+  return 0;
+}
+
 static enum cb_status read_rows(struct block *block, const struct head *head, struct cb_diag *diag) {
   uint64_t end = HEAD;
   block->count = (int)head->count;
   for (int i = 0; i < block->count; i++) {
     const struct row *row = &head->rows[i];
-    if (!row->tag[0] || !memchr(row->tag, 0, sizeof row->tag) || row->offset != align_up(end) ||
+    if (!is_known(row->tag) || row->offset != align_up(end) ||
         row->offset > head->length || row->length > head->length - row->offset)
       return cb_fail(diag, CB_ERR_FORMAT, "the block's list of contents makes no sense");
     memcpy(block->sections[i].tag, row->tag, sizeof row->tag);
@@ -191,6 +199,9 @@ static enum cb_status read_rows(struct block *block, const struct head *head, st
     block->sections[i].length = (int64_t)row->length;
     end = row->offset + row->length;
   }
+  const unsigned char *rest = (const unsigned char *)&head->rows[block->count], *after = (const unsigned char *)(head + 1);
+  while (rest < after)
+    if (*rest++) return cb_fail(diag, CB_ERR_FORMAT, "the block's list of contents is followed by something");
   return end == head->length ? CB_OK
                              : cb_fail(diag, CB_ERR_FORMAT, "the block does not end where its contents do");
 }
@@ -222,13 +233,23 @@ static enum cb_status open_block(struct block *block, const void *bytes, size_t 
   return read_rows(block, &head, diag);
 }
 
+/* Every entry of the caller's is a nonzero's only one, or stands in its list. */
+static enum cb_status check_entries(const struct cb_image *image, struct cb_diag *diag) {
+  const struct cb_value_map *map = &image->map;
+  const int64_t listed = map->lists ? (int64_t)map->list_starts[map->lists] : 0;
+  if (image->values != CBGEN_VALUES_MUTABLE || image->entries == image->nnz - map->lists + listed) return CB_OK;
+  return cb_fail(diag, CB_ERR_FORMAT, "the saved operator's value map is for another number of entries");
+}
+
 /* Everything that an operator needs must be there. */
 static enum cb_status check_complete(const struct cb_image *image, struct cb_diag *diag) {
   for (int i = 0; i < image->arrays_count; i++)
     if (!image->arrays[i].contents) return cb_fail(diag, CB_ERR_FORMAT, "the saved operator lacks an array");
   if (image->values == CBGEN_VALUES_MUTABLE && !cb_image_has_map(image))
     return cb_fail(diag, CB_ERR_FORMAT, "the saved operator lacks its value map");
-  return CB_OK;
+  if (image->values != CBGEN_VALUES_MUTABLE && image->map.groups_count)
+    return cb_fail(diag, CB_ERR_FORMAT, "the saved operator has a value map and no values that could be renewed");
+  return check_entries(image, diag);
 }
 
 /* For another architecture than it was compiled for: its text again. */
@@ -272,6 +293,7 @@ static enum cb_status load_block(struct block *block, cbgen_context *context, cb
   struct cb_session *session;
   struct cb_loading loading = {.image = &block->image, .info = info};
   enum cb_status s = cb_image_parse(&block->image, block->sections, block->count, 1, diag);
+  if (!s) s = cb_image_check_plan(&block->image, diag);
   if (!s) s = check_complete(&block->image, diag);
   if (!s) s = cb_context_session(context, &session);
   if (s) return s;

@@ -366,7 +366,7 @@ enum cb_status cb_cache_evict(const struct cb_cache *cache, int64_t limit, const
     if (removed) removal->bytes += item->bytes;
   }
   release_scan(&scan);
-  return failed ? cb_fail(diag, failed, "%s", first.message) : CB_OK;
+  return failed ? cb_fail_lines(diag, failed, first.message) : CB_OK;
 }
 
 enum cb_status cb_cache_prune(const struct cb_cache *cache, int64_t limit, struct cb_cache_removal *removal,

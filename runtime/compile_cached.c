@@ -88,7 +88,7 @@ enum cb_status cb_work_settle(struct cb_work *work) {
   if (!work->entry.late) return CB_OK;
   cb_staging_set_sources(work->session->device->staging, NULL, 0);
   if (cb_cache_late_check(&work->entry, &diag) == CB_CACHE_HIT) return CB_OK;
-  return cb_fail(work->diag, CB_ERR_FORMAT, "%s", diag.message);
+  return cb_fail_lines(work->diag, CB_ERR_FORMAT, diag.message);
 }
 
 void cb_work_close(struct cb_work *work) {

@@ -8,12 +8,14 @@
 
 #include "base/embedded.h"
 #include "base/environment.h"
+#include "base/file.h"
 #include "base/fork.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/signals.h"
 #include "base/text.h"
 #include "runtime/emulation/jobs.h"
+#include "runtime/evidence.h"
 #include "runtime/process.h"
 
 #include <dirent.h>
@@ -269,7 +271,7 @@ static enum cb_status compile(const struct cb_host *host, const struct command *
                    (int)COMPILE_SECONDS);
   if (process.exit_code == 0) return CB_OK;
   summarise_file(output, message, sizeof message);
-  return cb_fail(diag, CB_ERR_COMPILE, "%s", message[0] ? message : "the C++ compiler crashed");
+  return cb_fail_lines(diag, CB_ERR_COMPILE, message[0] ? message : "the C++ compiler crashed");
 }
 
 /* "-c" with several files gives several objects. */
@@ -296,7 +298,7 @@ static enum cb_status check_sanitizers(const struct cb_host *host, struct cb_dia
   add_words(&command, sanitize_flags);
   add_words(&command, (const char *const[]){"probe.cpp", "-o", "probe", NULL});
   if ((s = compile(host, &command, "probe", &detail)) == CB_OK) return CB_OK;
-  if (s != CB_ERR_COMPILE) return cb_fail(diag, s, "%s", detail.message);
+  if (s != CB_ERR_COMPILE) return cb_fail_lines(diag, s, detail.message);
   return cb_fail(
       diag, CB_ERR_MISSING,
       "'%s' cannot link AddressSanitizer and UBSan; install its runtime (g++: libasan8 and libubsan1, "
@@ -525,7 +527,7 @@ static enum cb_status build_units(struct cb_host_program *program, const struct 
     struct cb_diag own = {0};
     const enum cb_status s = build_unit(program->host, kernels, chosen, &program->units[u], &own);
 #pragma omp critical(cb_host_status)
-    if (s && !worst) worst = cb_fail(diag, s, "%s", own.message);
+    if (s && !worst) worst = cb_fail_lines(diag, s, own.message);
   }
   return worst;
 }
@@ -796,7 +798,7 @@ enum cb_status cb_host_run(struct cb_host_program *program, struct cb_host_job *
     const struct unit *unit = &program->units[task / shards];
     const enum cb_status s = run_shard(program, unit, jobs, count, task % shards, shards, &own);
 #pragma omp critical(cb_host_status)
-    if (s && !worst) worst = cb_fail(diag, s, "%s", own.message);
+    if (s && !worst) worst = cb_fail_lines(diag, s, own.message);
   }
   return worst;
 }
@@ -849,43 +851,81 @@ static enum cb_status fail_data(const char *path, struct cb_diag *diag) {
   return cb_fail(diag, CB_ERR_IO, "the data of '%s' do not stand in it, and cannot be read from '%s'", path, name);
 }
 
+/* The text is somebody's, and its self-test runs his code. AddressSanitizer takes terabytes of addresses for itself. */
+static struct cb_confinement confine(const struct cb_host *host, const struct cb_evidence *evidence) {
+  enum { PROCESSES = 64, OTHER_FILES = 16 << 20 };
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  struct cb_confinement confinement = {.processes = PROCESSES,
+                                       .file_bytes = OTHER_FILES + 8 * (unsigned long long)evidence->rows};
+  if (host->options.job_seconds > 0)
+    confinement.processor_seconds = 10 + 2 * (unsigned long long)host->options.job_seconds;
+  if (!host->options.sanitize && pages > 0 && page > 0)
+    confinement.memory_bytes = (unsigned long long)pages * (unsigned long long)page;
+  return confinement;
+}
+
 /* One run of the compiled self-test of `path`, in its directory. */
 static enum cb_status run_selftest(const struct cb_host *host, const char *path, const char *sidecar, uint64_t seed,
-                                   char output[1024], double *seconds, struct cb_diag *diag) {
-  char program[PATH_SIZE], log[PATH_SIZE], directory[PATH_SIZE], seeds[64], limit[64], message[900];
+                                   struct cb_evidence *evidence, struct cb_host_selftest *result, struct cb_diag *diag) {
+  char directory[PATH_SIZE];
+  char program[PATH_SIZE], log[PATH_SIZE], seeds[64], limit[64], message[900];
+  char shown[PATH_SIZE], file[4480], number[64];
   directory_of(path, directory);
   path_in(host, "selftest", "", program);
   path_in(host, "selftest", ".out", log);
+  path_in(host, "selftest", ".y", shown);
+  unlink(shown);
+  cb_evidence_demand(evidence, shown, file, number);
   snprintf(seeds, sizeof seeds, "CBGEN_EMULATION_SEED=%llu", (unsigned long long)seed);
   snprintf(limit, sizeof limit, "CBGEN_EMULATION_SECONDS=%.0f", host->options.job_seconds);
-  const char *const environment[] = {sanitizer_environment[0], sanitizer_environment[1], seeds, limit, NULL};
+  const char *const environment[] = {
+      sanitizer_environment[0], sanitizer_environment[1], seeds, limit, file, number, NULL};
+  const struct cb_confinement confinement = confine(host, evidence);
   struct cb_process process = {.argv = (const char *const[]){program, *sidecar ? sidecar : NULL, NULL},
                                .environment = environment,
                                .directory = directory,
                                .output = log,
+                               .confinement = &confinement,
                                .seconds =
                                    host->options.job_seconds > 0 ? 60 + 10 * host->options.job_seconds : 0};
   const enum cb_status s = cb_process_run(&process, diag);
   if (s) return s;
   if (!process.found) return cb_fail(diag, CB_ERR_IO, "cannot run '%s'; set TMPDIR", program);
-  *seconds += process.elapsed;
-  read_head(log, output, 1024);
-  if (!process.exit_code && !process.signal) return CB_OK;
+  result->run_seconds += process.elapsed;
+  result->network |= process.network;
+  read_head(log, result->output, sizeof result->output);
+  if (!process.exit_code && !process.signal) return cb_evidence_judge(evidence, shown, diag);
   if (process.exit_code == SELFTEST_NO_DATA) return fail_data(path, diag);
   summarise_file(log, message, sizeof message);
-  return cb_fail(diag, CB_ERR_WRONG, "%s", message[0] ? message : "the self-test crashed");
+  return cb_fail_lines(diag, CB_ERR_WRONG, message[0] ? message : "the self-test crashed");
+}
+
+/* What the self-test must show, by the text and its data. */
+static enum cb_status expect(struct cb_evidence *evidence, const char *path, const char *sidecar, struct cb_diag *diag) {
+  struct cb_mapping mapping;
+  struct cb_text text = {0};
+  enum cb_status s = cb_file_map(&mapping, path, diag);
+  if (s) return s;
+  cb_text_add_bytes(&text, mapping.bytes, mapping.length);
+  s = text.failed ? cb_fail_memory(diag, path, mapping.length)
+                  : cb_evidence_expect(evidence, cb_text_string(&text), sidecar, diag);
+  cb_file_unmap(&mapping);
+  cb_text_release(&text);
+  return s;
 }
 
 enum cb_status cb_host_selftest(struct cb_host *host, const char *path, uint64_t seed, int orders,
-                                char output[1024], double *compile_seconds, double *run_seconds,
-                                struct cb_diag *diag) {
+                                struct cb_host_selftest *result, struct cb_diag *diag) {
   char sidecar[PATH_SIZE];
+  struct cb_evidence evidence = {0};
   const double start = omp_get_wtime();
+  *result = (struct cb_host_selftest){0};
   enum cb_status s = compile_selftest(host, path, diag);
-  *compile_seconds = omp_get_wtime() - start;
-  *run_seconds = 0;
+  result->compile_seconds = omp_get_wtime() - start;
   sidecar_of(path, sidecar);
+  if (!s) s = expect(&evidence, path, sidecar, diag);
   for (int order = 0; order < orders && !s; order++)
-    s = run_selftest(host, path, sidecar, seed + (uint64_t)order, output, run_seconds, diag);
+    s = run_selftest(host, path, sidecar, seed + (uint64_t)order, &evidence, result, diag);
+  cb_evidence_release(&evidence);
   return s;
 }

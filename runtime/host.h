@@ -92,12 +92,17 @@ struct cb_host_job {
 enum cb_status cb_host_run(struct cb_host_program *program, struct cb_host_job *jobs, int count,
                            struct cb_diag *diag);
 
+struct cb_host_selftest {
+  char output[1024]; /* the beginning of what the last run printed */
+  double compile_seconds, run_seconds; /* wall clock */
+  int network; /* 1: the system did not let the program be cut off from the network */
+};
+
 /* Compiles the file `path` (a kernel.cu) with CBGEN_SELFTEST and runs it `orders` times in its directory,
- * where it finds its sidecar, each time with another order of warps, drawn from `seed`. CB_ERR_COMPILE, or
- * CB_ERR_WRONG with what it printed. `output` receives the beginning of that in any case; the seconds are
- * wall clock. */
+ * where it finds its sidecar, each time with another order of warps, drawn from `seed`. This executes the file's code, as
+ * a confined child (process.h). CB_ERR_COMPILE, CB_ERR_FORMAT (it is no kernel with a self-test), or CB_ERR_WRONG with
+ * what it printed, or with what its y shows (evidence.h). */
 enum cb_status cb_host_selftest(struct cb_host *host, const char *path, uint64_t seed, int orders,
-                                char output[1024], double *compile_seconds, double *run_seconds,
-                                struct cb_diag *diag);
+                                struct cb_host_selftest *result, struct cb_diag *diag);
 
 #endif

@@ -3,6 +3,7 @@
 #include "runtime/image.h"
 
 #include "base/memory.h"
+#include "cbgen.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -122,8 +123,8 @@ static enum cb_status add_texts(struct cb_image *image, const struct cb_image_pa
   return image->arena.failed ? cb_fail_memory(diag, "an image", 0) : CB_OK;
 }
 
-enum cb_status cb_image_from_plan(struct cb_image *image, const struct cb_image_parts *parts,
-                                  struct cb_diag *diag) {
+/* All but the texts. */
+static enum cb_status take_numbers(struct cb_image *image, const struct cb_image_parts *parts, struct cb_diag *diag) {
   const struct cb_plan *plan = parts->plan;
   *image = (struct cb_image){
       .rows = plan->rows,
@@ -146,9 +147,88 @@ enum cb_status cb_image_from_plan(struct cb_image *image, const struct cb_image_
       .cubin = parts->cubin,
       .cubin_bytes = parts->cubin_bytes,
   };
-  enum cb_status s = add_arrays(image, parts, diag);
-  if (!s) s = add_launches(image, parts, diag);
+  const enum cb_status s = add_arrays(image, parts, diag);
+  return s ? s : add_launches(image, parts, diag);
+}
+
+enum cb_status cb_image_from_plan(struct cb_image *image, const struct cb_image_parts *parts,
+                                  struct cb_diag *diag) {
+  const enum cb_status s = take_numbers(image, parts, diag);
   return s ? s : add_texts(image, parts, diag);
+}
+
+/* ---- an image beside its plan */
+
+static int same_hash(struct cb_hash a, struct cb_hash b) {
+  return a.high == b.high && a.low == b.low;
+}
+
+static int same_target(const struct cb_target *a, const struct cb_target *b) {
+  return !strcmp(a->arch, b->arch) && !strcmp(a->model, b->model) && a->multiprocessors == b->multiprocessors &&
+         a->shared_per_block == b->shared_per_block && a->read_gb_per_s == b->read_gb_per_s &&
+         a->l2_gb_per_s == b->l2_gb_per_s && a->sectors_g_per_s == b->sectors_g_per_s &&
+         a->latency_ns == b->latency_ns && a->launch_ns == b->launch_ns;
+}
+
+static int same_sizes(const struct cb_image *a, const struct cb_image *b) {
+  return a->rows == b->rows && a->cols == b->cols && a->nnz == b->nnz && a->matrix_type == b->matrix_type &&
+         a->vector_type == b->vector_type && a->sum_type == b->sum_type && a->form == b->form &&
+         a->stored_bytes == b->stored_bytes && a->plan_ns == b->plan_ns && a->csr_ns == b->csr_ns &&
+         a->carry_sums == b->carry_sums && a->carry_counters == b->carry_counters && a->packed_bytes == b->packed_bytes;
+}
+
+static int same_launches(const struct cb_image *a, const struct cb_image *b) {
+  if (a->launches_count != b->launches_count || a->groups_count != b->groups_count) return 0;
+  for (int i = 0; i < a->groups_count; i++)
+    if (a->groups[i].first_array != b->groups[i].first_array || a->groups[i].arrays != b->groups[i].arrays) return 0;
+  for (int i = 0; i < a->launches_count; i++) {
+    const struct cb_image_launch *one = &a->launches[i], *other = &b->launches[i];
+    if (strcmp(one->kernel, other->kernel) || one->blocks != other->blocks || one->threads != other->threads ||
+        one->dynamic_shared != other->dynamic_shared || one->first_group != other->first_group ||
+        one->groups != other->groups)
+      return 0;
+  }
+  return 1;
+}
+
+/* Where the ranges' parts of the map begin is the map's business. */
+static int same_arrays(const struct cb_image *a, const struct cb_image *b) {
+  if (a->arrays_count != b->arrays_count || a->ranges_count != b->ranges_count) return 0;
+  for (int i = 0; i < a->arrays_count; i++)
+    if (a->arrays[i].offset != b->arrays[i].offset || a->arrays[i].bytes != b->arrays[i].bytes ||
+        a->arrays[i].values != b->arrays[i].values)
+      return 0;
+  for (int i = 0; i < a->ranges_count; i++)
+    if (a->ranges[i].array != b->ranges[i].array || a->ranges[i].map.slots != b->ranges[i].map.slots ||
+        a->ranges[i].map.first_group != b->ranges[i].map.first_group)
+      return 0;
+  return 1;
+}
+
+static const char *difference(const struct cb_image *image, const struct cb_image *planned, const struct cb_plan *plan) {
+  if (!same_hash(image->plan_hash, plan->hash) || image->id != planned->id) return "hashes";
+  if (strcmp(image->line, plan->line) || strcmp(image->recipe, plan->recipe)) return "line of the plan";
+  if (!same_target(&image->target, &plan->target)) return "target";
+  if ((image->values == CBGEN_VALUES_FIXED) != plan->values_fixed) return "kind of values";
+  if (!same_sizes(image, planned)) return "sizes";
+  if (!same_arrays(image, planned)) return "arrays";
+  return same_launches(image, planned) ? NULL : "launches";
+}
+
+enum cb_status cb_image_check_plan(const struct cb_image *image, struct cb_diag *diag) {
+  struct cb_plan *plan;
+  struct cb_image planned = {0};
+  char symbol[32];
+  enum cb_status s = cb_plan_parse(&plan, image->json, diag);
+  if (s) return s;
+  snprintf(symbol, sizeof symbol, "cbgen_%016llx", (unsigned long long)image->id);
+  const struct cb_label label = {symbol, symbol, image->pattern};
+  s = take_numbers(&planned, &(struct cb_image_parts){.plan = plan, .label = &label}, diag);
+  const char *what = s ? NULL : difference(image, &planned, plan);
+  if (what) s = cb_fail(diag, CB_ERR_FORMAT, "the operator's %s and its plan's differ", what);
+  cb_image_release(&planned);
+  cb_plan_free(plan);
+  return s;
 }
 
 int cb_image_has_arrays(const struct cb_image *image) {

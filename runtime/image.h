@@ -104,6 +104,10 @@ enum cb_status cb_image_from_plan(struct cb_image *image, const struct cb_image_
                                   struct cb_diag *diag);
 void cb_image_release(struct cb_image *image);
 
+/* Whether an image from sections, which may come from anywhere, says what its plan says: hashes, shape, types, costs,
+ * arrays, ranges, launches and the names of their kernels. CB_ERR_FORMAT names what differs. */
+enum cb_status cb_image_check_plan(const struct cb_image *image, struct cb_diag *diag);
+
 /* Whether the arrays have their contents, value arrays apart; whether the slots, if there are any, have their
  * map. */
 int cb_image_has_arrays(const struct cb_image *image);

@@ -53,6 +53,7 @@ static void write_target(struct cb_text *text, const struct cb_target *target) {
 }
 
 static void write_lists(struct cb_text *text, const struct cb_image *image, int data) {
+  const int has_map = data && image->map.groups_count;
   put(text, image->groups_count);
   for (int i = 0; i < image->groups_count; i++) {
     put(text, image->groups[i].first_array);
@@ -80,8 +81,8 @@ static void write_lists(struct cb_text *text, const struct cb_image *image, int 
     put(text, image->ranges[i].array);
     put(text, image->ranges[i].map.slots);
     put(text, image->ranges[i].map.first_group);
-    put(text, data ? image->ranges[i].map.first_quad : 0);
-    put(text, data ? image->ranges[i].map.quads : 0);
+    put(text, has_map ? image->ranges[i].map.first_quad : 0);
+    put(text, has_map ? image->ranges[i].map.quads : 0);
   }
 }
 
@@ -369,7 +370,7 @@ static int ranges_fit(const struct cb_image *image) {
   for (int i = 0; i < image->ranges_count; i++) {
     const struct cb_value_range *range = &image->ranges[i].map;
     if (range->first_group != next || range->slots > image->arrays[image->ranges[i].array].bytes / width) return 0;
-    if (image->map.groups_count && range->first_quad != next_quad) return 0;
+    if (image->map.groups_count ? range->first_quad != next_quad : range->first_quad || range->quads) return 0;
     next += cb_groups_of(range->slots);
     next_quad += range->quads;
   }

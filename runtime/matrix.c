@@ -18,10 +18,11 @@ SAME(CBGEN_BF16, CB_BF16);
 
 enum cb_status cb_take_struct(void *to, size_t size, size_t least, const void *from, const char *what,
                               struct cb_diag *diag) {
+  enum { MOST = 4096 }; /* no struct of any version is that long: not what lies behind it is read */
   size_t given = 0;
   if (!from) return cb_fail(diag, CB_ERR_ARGUMENT, "no '%s' was given", what);
   memcpy(&given, from, sizeof given);
-  if (given < least)
+  if (given < least || given > MOST)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'struct_size' of the %s is %zu; set it to sizeof(%s)", what, given,
                    what);
   const unsigned char *bytes = from;
@@ -64,6 +65,11 @@ static enum cb_status check_shape(const cbgen_csr *csr, struct cb_diag *diag) {
   return CB_OK;
 }
 
+static enum cb_status check_aligned(const void *array, size_t size, const char *what, struct cb_diag *diag) {
+  if ((uintptr_t)array % size == 0) return CB_OK;
+  return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' is not aligned to its elements of %zu bytes", what, size);
+}
+
 /* Names go into a comment and an identifier: anything else than printable ASCII becomes '_'. */
 static void take_name(char *name, size_t size, const char *given) {
   snprintf(name, size, "%.60s", given && *given ? given : "matrix");
@@ -78,6 +84,9 @@ enum cb_status cb_view_take(struct cb_view *view, const cbgen_csr *given, struct
   if (!s) s = take_width(&view->row_wide, csr.row_ptr_bits, "row_ptr_bits", diag);
   if (!s) s = take_width(&view->col_wide, csr.col_idx_bits, "col_idx_bits", diag);
   if (!s) s = check_shape(&csr, diag);
+  if (!s) s = check_aligned(csr.row_ptr, view->row_wide ? 8 : 4, "row_ptr", diag);
+  if (!s) s = check_aligned(csr.col_idx, view->col_wide ? 8 : 4, "col_idx", diag);
+  if (!s) s = check_aligned(csr.values, cb_type_size((enum cb_type)csr.value_type), "values", diag);
   if (s) return s;
   view->rows = csr.rows;
   view->cols = csr.cols;

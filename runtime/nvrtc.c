@@ -166,14 +166,17 @@ static enum cb_status fetch(const struct cb_nvrtc *nvrtc, struct _nvrtcProgram *
 
 /* The log from its first error (or, in strict mode, warning) on. */
 static enum cb_status fail_log(const char *name, const char *arch, const char *log, struct cb_diag *diag) {
+  char words[1000], printable[160];
   const char *from = strstr(log, "error");
   if (!from) from = strstr(log, "warning");
   if (!from) from = log;
   while (from > log && from[-1] != '\n') from--;
   size_t length = strlen(from);
   while (length && isspace((unsigned char)from[length - 1])) length--;
-  return cb_fail(diag, CB_ERR_COMPILE, "'%s' does not compile for %s: %.*s", name, arch,
-                 (int)(length < 800 ? length : 800), length ? from : "NVRTC gives no reason");
+  cb_escape(printable, sizeof printable, name, "");
+  snprintf(words, sizeof words, "'%s' does not compile for %s: %.*s", printable, arch,
+           (int)(length < 800 ? length : 800), length ? from : "NVRTC gives no reason");
+  return cb_fail_lines(diag, CB_ERR_COMPILE, words);
 }
 
 static enum cb_status compile(struct cb_compiled *compiled, const struct cb_nvrtc *nvrtc,

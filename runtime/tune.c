@@ -263,7 +263,7 @@ static enum cb_status compile_round(struct tuner *tuner, int first, struct cb_di
     if (is_its_own(attempt->status))
       leave_out(attempt, attempt->status, attempt->diag.message);
     else
-      s = cb_fail(diag, attempt->status, "%s", attempt->diag.message);
+      s = cb_fail_lines(diag, attempt->status, attempt->diag.message);
   }
   if (cb_seconds() - start > tuner->preparing) tuner->preparing = cb_seconds() - start;
   return s;
@@ -618,5 +618,5 @@ enum cb_status cb_tuning_parse(struct cb_tuning *tuning, const char *bytes, size
   if (!tuning->count || at != limit) return cb_fail(diag, CB_ERR_FORMAT, "the text of a tuning is damaged");
   cb_options_default(&options);
   if (!cb_variant_apply(&options, &tuning->variants[0], &why)) return CB_OK;
-  return cb_fail(diag, CB_ERR_FORMAT, "%s", why.message);
+  return cb_fail_lines(diag, CB_ERR_FORMAT, why.message);
 }

@@ -408,19 +408,23 @@ enum cb_status cb_verify(const struct cb_verify_case *one, const struct cb_verif
   enum cb_status s = cb_host_open(&host, &host_options, diag);
   if (!s) s = cb_verify_batch(host, one, 1, options, report, diag);
   cb_host_close(host);
-  if (!s && report->status) s = cb_fail(diag, report->status, "%s", report->message);
+  if (!s && report->status) s = cb_fail_lines(diag, report->status, report->message);
   return s;
 }
 
 enum cb_status cb_verify_file(const char *path, const struct cb_verify_options *options,
                               struct cb_verify_file_report *report, struct cb_diag *diag) {
   struct cb_host *host = NULL;
+  struct cb_host_selftest selftest = {0};
   const int orders = options->orders > 0 ? options->orders : 2;
   *report = (struct cb_verify_file_report){0};
   enum cb_status s = cb_host_open(&host, &options->host, diag);
   if (!s)
-    s = cb_host_selftest(host, path, options->seed * 1000, orders, report->output, &report->compile_seconds,
-                         &report->run_seconds, diag);
+    s = cb_host_selftest(host, path, options->seed * 1000, orders, &selftest, diag);
+  memcpy(report->output, selftest.output, sizeof report->output);
+  report->compile_seconds = selftest.compile_seconds;
+  report->run_seconds = selftest.run_seconds;
+  report->network = selftest.network;
   if (!s) report->runs = orders;
   cb_host_close(host);
   return s;

@@ -70,12 +70,14 @@ enum cb_status cb_verify_batch(struct cb_host *host, const struct cb_verify_case
                                const struct cb_verify_options *options, struct cb_verify_report *reports,
                                struct cb_diag *diag);
 
-/* Compiles an existing kernel.cu for the host and runs its own self-test, with `orders` orders of warps (0:
+/* Compiles an existing kernel.cu for the host and runs its own self-test, which executes the file's code as a confined
+ * child, and compares its y with the data's, with `orders` orders of warps (0:
  * 2). Its data is embedded, or lies beside it in the sidecar that the text names. */
 struct cb_verify_file_report {
   char output[1024]; /* the line that the self-test printed */
   int runs;
   double compile_seconds, run_seconds;
+  int network; /* 1: the system did not let the self-test be cut off from the network */
 };
 enum cb_status cb_verify_file(const char *path, const struct cb_verify_options *options,
                               struct cb_verify_file_report *report, struct cb_diag *diag);

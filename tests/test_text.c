@@ -296,6 +296,35 @@ static void foreign_intrinsics_are_refused(void **state) {
   assert_non_null(strstr(diag.message, "'__trap' (line 2"));
 }
 
+static void messages_are_one_line_and_command_no_terminal(void **state) {
+  static const struct {
+    const char *name, *shown;
+  } names[] = {
+      {"plain é ∈ 𝒜.mtx", "plain é ∈ 𝒜.mtx"},
+      {"a\nb\tc\rd", "a\\x0ab\\x09c\\x0dd"},
+      {"\x1b[31mred\x07\x7f", "\\x1b[31mred\\x07\\x7f"},
+      {"\xc2\x9b" "31m", "\\xc2\\x9b31m"},      /* the other set of control characters */
+      {"\x9b" "31m\xe2\x88", "\\x9b31m\\xe2\\x88"}, /* no UTF-8 */
+      {"\xc0\x8a", "\\xc0\\x8a"},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    struct cb_diag diag = {0}, again = {0};
+    char expected[200];
+    assert_int_equal(cb_fail(&diag, CB_ERR_IO, "cannot open '%s'", names[i].name), CB_ERR_IO);
+    snprintf(expected, sizeof expected, "cannot open '%s'", names[i].shown);
+    assert_string_equal(diag.message, expected);
+    cb_fail(&again, CB_ERR_IO, "%s", diag.message); /* what is escaped stays as it is */
+    assert_string_equal(again.message, expected);
+  }
+  struct cb_diag diag = {0};
+  cb_fail_lines(&diag, CB_ERR_COMPILE, "k0.cu:1: error\n\tint \x1b[2J;");
+  assert_string_equal(diag.message, "k0.cu:1: error\n\tint \\x1b[2J;");
+  char small[6];
+  cb_escape(small, sizeof small, "ab\ncd", ""); /* never a part of an escape */
+  assert_string_equal(small, "ab");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nothing_is_unused),
@@ -309,6 +338,7 @@ int main(void) {
       cmocka_unit_test(templates_say_what_they_become),
       cmocka_unit_test(broken_templates_are_refused),
       cmocka_unit_test(foreign_intrinsics_are_refused),
+      cmocka_unit_test(messages_are_one_line_and_command_no_terminal),
   };
   return cmocka_run_group_tests(tests, make_texts, release_texts);
 }

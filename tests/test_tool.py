@@ -233,6 +233,23 @@ class Files(Case):
         self.assertEqual(os.stat(self.path("k.cu")).st_mode & 0o777, 0o644)
 
 
+class Names(Case):
+    """What a name, an option or a path brings along commands no terminal and makes no second line."""
+    def test_control_characters_are_escaped(self):
+        bad = "evil\x1b[2J\nname"
+        for code, *arguments in [(4, "analyze", self.path(bad)), (2, SMALL, "--recipe=" + bad), (2, SMALL, "--" + bad),
+                                 (2, "help", bad), (4, SMALL, "-o", self.path(bad) + "/k.cu"), (2, bad + "x", "--" + bad)]:
+            result = self.check(code, "evil\\x1b[2J\\x0aname", *arguments)
+            self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        os.mkdir(self.path(bad))
+        place = os.path.join(self.path(bad), bad)
+        shutil.copy(SMALL, place + ".mtx.gz")
+        result = self.check(0, "", place + ".mtx.gz", "-v", "-o", place + ".cu")
+        self.assertEqual(re.findall(r"[\x00-\x09\x0b-\x1f\x7f]", result.stderr + result.stdout), [])
+        with open(place + ".cu", encoding="utf-8") as file:
+            self.assertNotIn("\x1b", file.read())
+
+
 class Whole(Case):
     """Outputs are whole or absent, whatever happens in between."""
 
@@ -490,6 +507,38 @@ class Selftest(Case):
                              (1, f"fe3: {data}: no GPU is there, or no driver for it\n"))
         else:
             self.assertIn(": ok: 81 rows", result.stdout)
+
+
+class Evidence(Case):
+    """A kernel.cu is verified when its kernel has computed y, not when its program says so."""
+    def setUp(self):
+        super().setUp()
+        self.check(0, "", "generate:random,rows=40,cols=30,density=0.2", "--embed=always", "-q", "-o", self.path("k.cu"))
+        with open(self.path("k.cu"), encoding="utf-8") as file:
+            self.text = file.read()
+
+    def verify(self, code, message, text):
+        with open(self.path("k.cu"), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.check(code, message, "verify", self.path("k.cu"), env={**os.environ, "CBGEN_NVRTC": "/nonexistent"})
+
+    def test_program_without_a_kernel(self):
+        lies = '#include <cstdio>\nint main() { printf("m: ok: 3 rows, largest error 0 of its tolerance\\n"); }\n'
+        result = self.verify(3, "no kernel of cbgen's", lies)
+        self.assertNotIn("ok: 3 rows", result.stdout)
+
+    def test_program_that_runs_no_kernel(self):
+        main = self.text.replace("int main() {", 'int main() { printf("random: ok: 40 rows\\n"); return 0;')
+        self.assertNotEqual(main, self.text)
+        self.verify(1, "no kernel ran", main)
+
+    def test_program_that_calls_a_wrong_product_right(self):
+        wrong = self.text.replace("error <= tolerance[i]", "error <= 1e300")
+        self.assertNotEqual(wrong, self.text)
+        self.verify(0, "", wrong)  # it is the comparison that is wrong, not y
+        worse = wrong.replace("host[i] = vector_t(", "host[i] = vector_t(1.0 + ")
+        self.assertNotEqual(worse, wrong)
+        self.verify(1, "the self-test calls the product right, and row", worse)
 
 
 class Missing(Case):

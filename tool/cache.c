@@ -205,7 +205,7 @@ static enum cb_status add_section(struct cb_text *text, const struct cb_cache *c
   struct cb_diag why = {0};
   const enum cb_cache_outcome outcome = cb_cache_peek(cache, key, tag, &entry, &why);
   if (outcome)
-    return cb_fail(diag, outcome == CB_CACHE_DAMAGED ? CB_ERR_WRONG : CB_ERR_IO, "%s", why.message);
+    return cb_fail_lines(diag, outcome == CB_CACHE_DAMAGED ? CB_ERR_WRONG : CB_ERR_IO, why.message);
   const struct cb_cache_section *section = cb_cache_section(&entry, tag);
   *found = section != NULL;
   if (section && section->length) {
@@ -224,7 +224,7 @@ static enum cb_status add_head(struct cb_text *text, const struct cb_cache *cach
   struct cb_diag why = {0};
   const enum cb_cache_outcome outcome = cb_cache_peek(cache, key, NULL, &entry, &why);
   if (outcome)
-    return cb_fail(diag, outcome == CB_CACHE_DAMAGED ? CB_ERR_WRONG : CB_ERR_IO, "%s", why.message);
+    return cb_fail_lines(diag, outcome == CB_CACHE_DAMAGED ? CB_ERR_WRONG : CB_ERR_IO, why.message);
   cb_hash_hex(key, hex);
   cb_human_bytes(bytes, entry.bytes);
   age_text(age, entry.made);
@@ -388,7 +388,7 @@ static enum cb_status run_cache(const struct cb_call *call, struct cb_diag *diag
   if (s) return s;
   s = cb_cache_open(&cache, &options, diag);
   if (s == CB_ERR_ARGUMENT && is_on(cache)) { /* the library goes on, too */
-    cb_say("%s", diag->message);
+    cb_say_message(diag);
     s = CB_OK;
   }
   if (!s) s = action->run(cache, call, diag);

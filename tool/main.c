@@ -138,6 +138,6 @@ int main(int argc, char **argv) {
   CB_STANDARD_NUMERICS; /* OpenMP has no threads yet: they start with what this one has */
   struct cb_diag diag = {0};
   const enum cb_status s = dispatch(argc, argv, &diag);
-  if (s) cb_say("%s", diag.message);
+  if (s) cb_say_message(&diag);
   return cb_exit_code(s);
 }

@@ -116,11 +116,13 @@ void cb_progress_start(const struct cb_call *call) {
 }
 
 void cb_progress_stage(const char *format, ...) {
+  char stage[sizeof progress.stage];
   va_list args;
   va_start(args, format);
+  vsnprintf(stage, sizeof stage, format, args);
   pthread_mutex_lock(&progress.lock);
   erase_line();
-  vsnprintf(progress.stage, sizeof progress.stage, format, args);
+  cb_escape(progress.stage, sizeof progress.stage, stage, "");
   progress.done = progress.total = 0;
   progress.begun = cb_seconds();
   progress.due = progress.begun + (progress.in_lines ? LINE_SECONDS : 1);
@@ -147,16 +149,25 @@ void cb_progress_stop(void) {
   progress.running = 0;
 }
 
-void cb_say(const char *format, ...) {
-  va_list args;
-  va_start(args, format);
+static void say(const char *line) {
   pthread_mutex_lock(&progress.lock);
   erase_line();
-  fputs("cbgen: ", stderr);
-  vfprintf(stderr, format, args);
-  fputc('\n', stderr);
+  fprintf(stderr, "cbgen: %s\n", line);
   pthread_mutex_unlock(&progress.lock);
+}
+
+void cb_say(const char *format, ...) {
+  char line[2048], printable[2048];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(line, sizeof line, format, args);
   va_end(args);
+  cb_escape(printable, sizeof printable, line, "");
+  say(printable);
+}
+
+void cb_say_message(const struct cb_diag *diag) {
+  say(diag->message);
 }
 
 enum cb_status cb_print(const struct cb_text *text, struct cb_diag *diag) {

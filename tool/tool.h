@@ -104,8 +104,10 @@ const char *cb_nearest(const char *word, const char *const *candidates);
 
 enum cb_exit cb_exit_code(enum cb_status status);
 void cb_exit_help(struct cb_text *text);
-/* "cbgen: " and the message on standard error. */
+/* "cbgen: " and the message on standard error, as one line: control characters are escaped. */
 void cb_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same with the message of a failure, whose lines stay. */
+void cb_say_message(const struct cb_diag *diag);
 /* Text to standard output; CB_ERR_IO when it does not get there. */
 enum cb_status cb_print(const struct cb_text *text, struct cb_diag *diag);
 

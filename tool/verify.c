@@ -59,6 +59,8 @@ static void execute(struct report *report, const struct cb_call *call) {
   if (report->is_kernel) {
     cb_progress_stage("executing '%s'", call->file);
     s = cb_verify_file(call->file, &options, &report->file, &diag);
+    if (call->verbose && report->file.network)
+      cb_say("the self-test of '%s' could reach the network: this system does not let it be cut off", call->file);
   } else {
     const struct cb_job *job = &report->job;
     const struct cb_verify_case one = {&job->csr,    job->plan,  job->assignment,
@@ -263,9 +265,9 @@ static enum cb_status print_json(struct cb_text *text, const struct report *repo
 
 /* A missing NVRTC is no failure: the report says that this part was not done. */
 static enum cb_status verdict(const struct report *report, struct cb_diag *diag) {
-  if (report->host) return cb_fail(diag, report->host, "%s", report->host_message);
+  if (report->host) return cb_fail_lines(diag, report->host, report->host_message);
   if (report->nvrtc && report->nvrtc != CB_ERR_MISSING)
-    return cb_fail(diag, report->nvrtc, "%s", report->nvrtc_message);
+    return cb_fail_lines(diag, report->nvrtc, report->nvrtc_message);
   return CB_OK;
 }
 
