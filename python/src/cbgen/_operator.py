@@ -387,9 +387,10 @@ class Operator:
         """New values for the same pattern, in the order of the arrays that were compiled, duplicates included.
 
         For operators compiled with values="mutable". `values`: a NumPy, CuPy, PyTorch … array of one of the value
-        types, in host memory also of booleans or integers. From a GPU the renewal goes to the stream (as with `multiply`) and may be captured in a CUDA graph;
-        later products there see the new values. From NumPy without `stream`, the call waits for the GPU before and
-        after, so that no product anywhere sees half of them. The transpose, where it was asked for, is renewed too.
+        types, in host memory also of booleans or integers. From a GPU the renewal goes to the stream (as with
+        `multiply`) and may be captured in a CUDA graph; later products there see the new values. From NumPy without
+        `stream`, the call waits for the GPU before and after, so that no product anywhere sees half of them. The
+        transpose, where it was asked for, is renewed too.
         """
         chosen = None if stream is None else stream_handle(stream)
         host = on_host(values)
@@ -499,7 +500,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
 
     matrix: a SciPy or CuPy sparse matrix (CSR; other formats are converted), a sparse CSR tensor of PyTorch, or a tuple
         (data, indices, indptr) with shape=(rows, columns); data None: all entries are 1. Host or GPU memory; values
-        float64, float32, float16 or bfloat16, booleans and integers as float64; indices int32 or int64. Rows may be unsorted and hold duplicates.
+        float64, float32, float16 or bfloat16, booleans and integers as float64; indices int32 or int64. Rows may be
+        unsorted and hold duplicates.
     expected_products: bounds the effort: set-up that so many products cannot repay is left out. 0: many.
     values: "stored"; "mutable" (update_values works; half a byte to 5 more bytes per value); "fixed" (they never change, and
         what they have in common may become part of the kernel).
