@@ -84,10 +84,12 @@ need_python() {
 # Keeps in LOG what it reads, and shows of it how far the build is: a line for every tenth, with the file that it is at.
 show_build() {
   tee "$1" | awk '
-    match($0, /^\[ *[0-9]+%\]/) { percent = substr($0, 2) + 0 }
-    match($0, /^\[[0-9]+\/[0-9]+\]/) { split(substr($0, 2, RLENGTH - 2), part, "/"); percent = int(100 * part[1] / part[2]) }
-    RLENGTH > 0 && percent >= due {
-      what = substr($0, RLENGTH + 2)
+    /^\[[ 0-9%\/]+\] (Building|Linking) / { # "[ 37%] Building …" by make, "[12/128] Building …" by ninja
+      end = index($0, "]")
+      split(substr($0, 2, end - 2), part, "/")
+      percent = part[2] ? int(100 * part[1] / part[2]) : part[1] + 0
+      if (percent < due) next
+      what = substr($0, end + 2)
       sub(/^Building [^ ]+ object /, "", what)
       sub(/CMakeFiles\/[^\/]*\.dir\//, "", what)
       sub(/\.o$/, "", what)
