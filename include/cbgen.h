@@ -93,6 +93,8 @@ CBGEN_API void cbgen_trim(void);
  *   "arch"        for cbgen_generate: "sm_90" (standard), or another architecture that the tool lists
  *   "embed"       for cbgen_generate: "auto" (standard: data up to 1 MiB stands in the text), "always", "never"
  *   "device"      number of a GPU; "current" (standard): see above. Takes effect before the GPU is first needed
+ *   "nvrtc"       NVRTC's file, or the directory that it is in; "" (standard): $CBGEN_NVRTC, else as the loader finds
+ *                 it, in CUDA's directories and in Python's. Takes effect before NVRTC is first needed
  *   "cache"       directory of the kept kernels; "" for none. Standard: $CBGEN_CACHE_DIR, else
  *                 $XDG_CACHE_HOME/cbgen, else ~/.cache/cbgen
  *   "cache-limit" bytes that it may hold ("4G", "512M"); standard: $CBGEN_CACHE_SIZE, else 4G

@@ -40,6 +40,7 @@ struct cbgen_context {
   int device; /* ordinal, or CB_DEVICE_CURRENT */
   enum cb_keep keep;
   struct cb_session *session; /* NULL until a GPU was needed */
+  char *nvrtc_path;           /* NULL: NVRTC is looked for */
   char *cache_directory;      /* NULL: as the environment says */
   int64_t cache_limit;        /* 0: likewise */
   struct cb_cache *cache;     /* NULL until it was needed */

@@ -55,6 +55,7 @@ void cbgen_context_destroy(cbgen_context *context) {
   cb_session_release(context->session);
   cb_cache_close(context->cache);
   cb_free(context->cache_directory);
+  cb_free(context->nvrtc_path);
   cb_free(context);
 }
 
@@ -71,6 +72,7 @@ enum cb_status cb_context_session(struct cbgen_context *context, struct cb_sessi
   if (!context->session) s = cb_session_open(&context->session, context->device, &context->diag);
   else if (!cb_device_is_own(context->session->device))
     s = cb_device_enter(context->session->device, &context->diag); /* which says why it cannot */
+  if (!s) s = cb_session_name_nvrtc(context->session, context->nvrtc_path, &context->diag);
   *session = context->session;
   return s;
 }
@@ -145,15 +147,24 @@ static void close_cache(cbgen_context *context) {
   context->cache = NULL;
 }
 
-static enum cb_status set_cache(cbgen_context *context, const char *value) {
+/* Puts a copy of `value` in the place of what `text` points to. */
+static enum cb_status set_text(char **text, const char *value, struct cb_diag *diag) {
   const size_t bytes = strlen(value) + 1;
   char *copy = cb_alloc(bytes, 1);
-  if (!copy) return cb_fail_memory(&context->diag, "a directory's name", bytes);
+  if (!copy) return cb_fail_memory(diag, "an option's value", bytes);
   memcpy(copy, value, bytes);
-  close_cache(context);
-  cb_free(context->cache_directory);
-  context->cache_directory = copy;
+  cb_free(*text);
+  *text = copy;
   return CB_OK;
+}
+
+static enum cb_status set_cache(cbgen_context *context, const char *value) {
+  close_cache(context);
+  return set_text(&context->cache_directory, value, &context->diag);
+}
+
+static enum cb_status set_nvrtc(cbgen_context *context, const char *value) {
+  return set_text(&context->nvrtc_path, value, &context->diag);
 }
 
 static enum cb_status set_cache_limit(cbgen_context *context, const char *value) {
@@ -225,7 +236,8 @@ cbgen_status cbgen_set(cbgen_context *context, const char *name, const char *val
              {"cache", set_cache},
              {"cache-limit", set_cache_limit},
              {"cache-data", set_cache_data},
-             {"device", set_device}};
+             {"device", set_device},
+             {"nvrtc", set_nvrtc}};
   if (!context) return CBGEN_ERROR_ARGUMENT;
   if (!name || !value)
     return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "an option needs a name and a value");

@@ -144,10 +144,19 @@ void cb_session_trim(void) {
   if (has_context && !cb_session_open(&session, CB_DEVICE_CURRENT, NULL)) close_session(session, 1);
 }
 
+enum cb_status cb_session_name_nvrtc(struct cb_session *session, const char *path, struct cb_diag *diag) {
+  const size_t length = path ? strlen(path) : 0;
+  if (length >= sizeof session->nvrtc_path)
+    return cb_fail(diag, CB_ERR_LIMIT, "the path of NVRTC has %zu characters; at most %zu are taken", length,
+                   sizeof session->nvrtc_path - 1);
+  memcpy(session->nvrtc_path, path ? path : "", length + 1);
+  return CB_OK;
+}
+
 enum cb_status cb_session_nvrtc(struct cb_session *session, const struct cb_nvrtc **nvrtc,
                                 struct cb_diag *diag) {
   enum cb_status s = CB_OK;
-  if (!session->nvrtc) s = cb_nvrtc_open(&session->nvrtc, NULL, diag);
+  if (!session->nvrtc) s = cb_nvrtc_open(&session->nvrtc, *session->nvrtc_path ? session->nvrtc_path : NULL, diag);
   *nvrtc = session->nvrtc;
   return s;
 }

@@ -24,6 +24,7 @@ struct cb_session {
   struct cb_driver *driver;
   struct cb_device *device;
   struct cb_nvrtc *nvrtc;                         /* NULL until it was needed; see cb_session_nvrtc */
+  char nvrtc_path[512];                           /* "": it is looked for */
   struct cb_packer packers[CB_PACKER_SOURCES]; /* by stored type; loaded when they were needed */
   struct cb_hasher hasher;                        /* likewise */
 };
@@ -36,6 +37,9 @@ void cb_session_release(struct cb_session *session); /* NULL is accepted */
 
 /* Gives back what is kept in the CUDA context that is current on the calling thread. */
 void cb_session_trim(void);
+
+/* Where NVRTC is, for when it is first needed; NULL or "": it is looked for. CB_ERR_LIMIT: the path is too long. */
+enum cb_status cb_session_name_nvrtc(struct cb_session *session, const char *path, struct cb_diag *diag);
 
 /* Opens NVRTC when it is first needed. One thread at a time: the context's. CB_ERR_MISSING. */
 enum cb_status cb_session_nvrtc(struct cb_session *session, const struct cb_nvrtc **nvrtc,

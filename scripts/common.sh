@@ -81,12 +81,38 @@ need_python() {
   fi
 }
 
-# configure DIRECTORY [CMAKE ARGUMENT…], then build it; the log is shown when something fails.
+# Keeps in LOG what it reads, and shows of it how far the build is: a line for every tenth, with the file that it is at.
+show_build() {
+  tee "$1" | awk '
+    /^\[[ 0-9%\/]+\] (Building|Linking) / { # "[ 37%] Building …" by make, "[12/128] Building …" by ninja
+      end = index($0, "]")
+      split(substr($0, 2, end - 2), part, "/")
+      percent = part[2] ? int(100 * part[1] / part[2]) : part[1] + 0
+      if (percent < due) next
+      what = substr($0, end + 2)
+      sub(/^Building [^ ]+ object /, "", what)
+      sub(/CMakeFiles\/[^\/]*\.dir\//, "", what)
+      sub(/\.o$/, "", what)
+      printf "  %3d %%  %s\n", percent, what
+      fflush()
+      while (due <= percent) due += 10
+    }'
+}
+
+# build DIRECTORY [CMAKE ARGUMENT…]: configures and builds there, and shows how far it is; the log is shown when
+# something fails.
 build() {
   local directory=$1 log=$1.log
   shift
-  { cmake -S . -B "$directory" "$@" && cmake --build "$directory" -j "$JOBS"; } >"$log" 2>&1 ||
-    { tail -60 "$log" >&2; echo "Building failed; all of it is in $log" >&2; exit 1; }
+  cmake -S . -B "$directory" "$@" >"$log.configure" 2>&1 || fail_build "$log.configure"
+  echo "  configured with $(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$directory/CMakeCache.txt"), $JOBS at a time; log: ${log#"$PWD"/}"
+  cmake --build "$directory" -j "$JOBS" 2>&1 | show_build "$log" || fail_build "$log"
+}
+
+fail_build() {
+  tail -60 "$1" >&2
+  echo "Building failed; all of it is in $1" >&2
+  exit 1
 }
 
 # run_tests DIRECTORY [CTEST ARGUMENT…]: ctest, with a list of what was skipped and why before its summary. Fails when a

@@ -72,6 +72,15 @@ def stand_in_cupy():
             made._strides = None if by_column else (columns * item,)
             return made
 
+        def astype(self, dtype):
+            return ndarray(self.numpy().astype(dtype), self._device)
+
+        def max(self):
+            return self.numpy().max()
+
+        def min(self):
+            return self.numpy().min()
+
         def numpy(self):
             packed = ndarray.__new__(ndarray)
             packed.__dict__.update(self.__dict__)
@@ -163,6 +172,15 @@ def stand_in_torch():
         def contiguous(self):
             return self if self.is_contiguous() else Tensor(self.numpy(), self.device.index, self.is_cuda)
 
+        def to(self, dtype):
+            return Tensor(self.numpy().astype(dtype.name), self.device.index, self.is_cuda)
+
+        def max(self):
+            return self.numpy().max()
+
+        def min(self):
+            return self.numpy().min()
+
         def detach(self):
             made = self.like(self.shape, self.strides)
             made.requires_grad = False
@@ -204,7 +222,7 @@ def stand_in_torch():
         def __exit__(self, *_):
             state["stream"] = self.before
 
-    for name in ("float64", "float32", "float16", "bfloat16", "int64", "int32"):
+    for name in ("float64", "float32", "float16", "bfloat16", "int64", "int32", "bool"):
         setattr(torch, name, dtype(name))
     torch.Tensor, torch.empty, torch.cuda, torch.strided = Tensor, empty, cuda, "torch.strided"
     torch.SparseTensor, torch.is_grad_enabled = SparseTensor, lambda: state["gradients"]

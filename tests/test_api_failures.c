@@ -234,6 +234,33 @@ static void what_is_missing_is_said(void **state) {
   sample_release(&sample);
 }
 
+/* The option comes before the variable, and an empty one leaves it to that again. */
+static void nvrtc_is_where_the_option_says(void **state) {
+  (void)state;
+  struct sample sample = sample_of(matrix, (struct form){0});
+  char *kept = strdup(getenv("CBGEN_NVRTC"));
+  cbgen_context *context;
+  cbgen_operator *op;
+  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
+  must(context, cbgen_set(context, "nvrtc", "/nowhere/libnothing.so"));
+  assert_int_equal(cbgen_compile(context, &sample.view, NULL, &op), CBGEN_ERROR_MISSING);
+  assert_non_null(strstr(cbgen_message(context), "'/nowhere/libnothing.so', which the caller names"));
+  must(context, cbgen_set(context, "nvrtc", kept));
+  setenv("CBGEN_NVRTC", "/nowhere/libnothing.so", 1);
+  must(context, cbgen_compile(context, &sample.view, NULL, &op));
+  check_product(op, &sample.csr);
+  cbgen_operator_free(op);
+  cbgen_context_destroy(context);
+  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
+  must(context, cbgen_set(context, "nvrtc", kept));
+  must(context, cbgen_set(context, "nvrtc", ""));
+  assert_int_equal(cbgen_compile(context, &sample.view, NULL, &op), CBGEN_ERROR_MISSING);
+  cbgen_context_destroy(context);
+  setenv("CBGEN_NVRTC", kept, 1);
+  free(kept);
+  sample_release(&sample);
+}
+
 static void full_memory_of_the_gpu_is_said(void **state) {
   (void)state;
   struct sample sample = sample_of("random,rows=900,cols=900,density=0.1", (struct form){0});
@@ -307,8 +334,8 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, check_fake)
   const struct CMUnitTest tests[] = {
       TEST(any_allocation_may_fail),        TEST(any_call_of_cuda_may_fail),
-      TEST(what_is_missing_is_said),        TEST(full_memory_of_the_gpu_is_said),
-      TEST(what_has_no_meaning_is_refused),
+      TEST(what_is_missing_is_said),        TEST(nvrtc_is_where_the_option_says),
+      TEST(full_memory_of_the_gpu_is_said), TEST(what_has_no_meaning_is_refused),
   };
   omp_set_num_threads(1); /* small matrices: threads that wait for each other only cost time */
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,7 @@ import unittest
 
 import harness
 import numpy
+import scipy.sparse
 from python_stand_ins import CUPY
 from python_support import FAKE, FakeCase, Graph, InterfaceArray, Stream, fake_get, matrix, vector
 
@@ -49,6 +50,13 @@ class Updates(FakeCase):
             operator.update_values(wrap(factor * PLAIN.data))
             same(operator @ X, factor * (PLAIN @ X))
 
+    def test_booleans_and_integers(self):
+        operator = cbgen.compile(PLAIN.astype(int), values="mutable")
+        for values in (PLAIN.data.astype("i8"), PLAIN.data > 0):
+            operator.update_values(values)
+            same(operator @ X, scipy.sparse.csr_matrix((values.astype(float), PLAIN.indices, PLAIN.indptr)) @ X)
+        self.refuses(TypeError, "the values are int64", operator.update_values, CUPY.ndarray(PLAIN.data.astype(int)))
+
     def test_other_value_type(self):
         operator = cbgen.compile(PLAIN, values="mutable")
         operator.update_values(numpy.float32(3) * PLAIN.data.astype(numpy.float32))
@@ -75,7 +83,8 @@ class Updates(FakeCase):
     def test_refused(self):
         operator = cbgen.compile(PLAIN, values="mutable")
         for kind, words, values in [
-            (TypeError, "the values are int64", PLAIN.data.astype(int)),
+            (TypeError, "the values are complex128", PLAIN.data.astype(complex)),
+            (ValueError, "some beyond 2**53", PLAIN.data.astype(int) + 2**53 + 9),
             (ValueError, "values for a matrix", PLAIN.data[1:]),
             (ValueError, "of one dimension", PLAIN.data[:, None]),
             (TypeError, "is no array", list(PLAIN.data)),
@@ -353,6 +362,27 @@ class Failures(FakeCase):
         output = run(code, CBGEN_LIBCUDA="/nowhere/libcuda.so").stdout
         self.assertIn("matrix\ncannot open the CUDA driver", output)
         self.assertIn("cbgen.generate works without", output)
+
+    def test_nvrtc_of_an_environment_that_is_not_activated(self):
+        """It is found along sys.path, before any other; unless a variable or an option names one."""
+        compiling = "from python_support import matrix, vector, cbgen\ny = cbgen.compile(matrix(){}) @ vector(40)\n" \
+                    "assert (y == matrix() @ vector(40)).all()"
+        fake = os.environ["CBGEN_NVRTC"]
+        with scratch_folder() as folder:
+            for wheel, name in (("cu13", "libnvrtc.so.13"), ("cuda_nvrtc", "libnvrtc.so.12")):
+                site = os.path.join(folder, wheel)
+                file = os.path.join(site, "nvidia", wheel, "lib", name)
+                os.makedirs(os.path.dirname(file))
+                os.symlink(fake, file)
+                path = os.pathsep.join([site, os.path.dirname(os.path.abspath(__file__)), os.environ["PYTHONPATH"]])
+                run(compiling.format(""), PYTHONPATH=path, CBGEN_NVRTC="")
+                os.unlink(file)
+                with open(file, "w", encoding="ascii") as damaged:
+                    damaged.write("no library")
+                result = run(compiling.format(""), PYTHONPATH=path, CBGEN_NVRTC="", expect=1)
+                self.assertIn(f"NVRTC does not open: {file}", result.stderr)
+                run(compiling.format(""), PYTHONPATH=path, CBGEN_NVRTC=fake)
+                run(compiling.format(f", context=cbgen.Context(nvrtc='{fake}')"), PYTHONPATH=path, CBGEN_NVRTC="")
 
     def test_no_library(self):
         for library, words in [("/nowhere/libcbgen.so", "cannot open libcbgen"), ("libm.so.6", "has no 'cbgen_version'")]:

@@ -61,6 +61,28 @@ class Matrices(FakeCase):
         ones = scipy.sparse.csr_matrix((numpy.ones_like(plain.data), plain.indices, plain.indptr), plain.shape)
         self.check((None, plain.indices, plain.indptr), ones, shape=plain.shape)
 
+    def test_booleans_and_integers(self):
+        """As SciPy multiplies them with a vector of float64; what is stored as False or 0 stays a zero."""
+        plain = matrix()
+        for dtype in (bool, "i1", "u1", "i2", "u4", "i8"):
+            for given in (plain.astype(dtype), plain.astype(dtype).tocoo(), abs(plain).astype(dtype).T):
+                self.assertEqual(self.check(given, given.astype(float)).dtype, numpy.float64)
+        stored = scipy.sparse.csr_matrix((plain.data > 1, plain.indices, plain.indptr), plain.shape)
+        self.assertEqual(self.check(stored, stored.astype(float)).nnz, plain.nnz)
+        large = scipy.sparse.csr_matrix((numpy.array([2**53, -2**53]), numpy.array([0, 1]), numpy.array([0, 1, 2])))
+        same(cbgen.compile(large) @ numpy.ones(2), [2.0**53, -2.0**53])
+        twice = (numpy.array([True, True]), numpy.array([0, 0]), numpy.array([0, 2]))
+        self.check(twice, numpy.array([[2.0]]), shape=(1, 1))
+
+    def test_booleans_and_integers_on_the_gpu(self):
+        plain = matrix()
+        for data in (plain.data > 1, plain.data.astype("i8"), plain.data.astype("i4")):
+            given = CUPY.ndarray(data), CUPY.ndarray(plain.indices), CUPY.ndarray(plain.indptr)
+            expected = scipy.sparse.csr_matrix((data.astype(float), plain.indices, plain.indptr), plain.shape)
+            self.check(given, expected, shape=plain.shape)
+            for more in ({}, {"cuda": False}):
+                self.check(TORCH.SparseTensor(plain, data, **more), expected)
+
     def test_unsorted_with_duplicates(self):
         given = (numpy.array([1.0, 2.0, 4.0, 8.0]), numpy.array([2, 0, 2, 1]), numpy.array([0, 3, 4]))
         dense = numpy.array([[2.0, 0.0, 5.0], [0.0, 8.0, 0.0]])
@@ -110,7 +132,7 @@ class Matrices(FakeCase):
     def test_refused(self):
         plain = matrix()
         data, indices, indptr = plain.data, plain.indices, plain.indptr
-        gpu = InterfaceArray(data)
+        gpu, gpu_indices, gpu_indptr = InterfaceArray(data), InterfaceArray(indices), InterfaceArray(indptr)
         for kind, words, given, more in [
             (TypeError, "is no sparse matrix", plain.toarray(), {}),
             (TypeError, "is no sparse matrix", "matrix.mtx", {}),
@@ -118,7 +140,11 @@ class Matrices(FakeCase):
             (TypeError, "shape= belongs to", plain, {"shape": (40, 40)}),
             (ValueError, "a matrix has (rows, columns)", (data, indices, indptr), {"shape": (40,)}),
             (TypeError, "the values are complex128", plain.astype(complex), {}),
-            (TypeError, "the values are int64", plain.astype(int), {}),
+            (ValueError, "the values are int64, some beyond 2**53", (data.astype(int) + 2**53 + 1, indices, indptr),
+             {"shape": plain.shape}),
+            (ValueError, "some beyond 2**53", (data.astype(int) - 2**53 - 1, indices, indptr), {"shape": plain.shape}),
+            (TypeError, "the values are int64", (InterfaceArray(data.astype(int)), gpu_indices, gpu_indptr),
+             {"shape": plain.shape}),
             (TypeError, "in foreign byte order", (data.astype(">f8"), indices, indptr), {"shape": plain.shape}),
             (TypeError, "the column indices are uint32", (data, indices.astype("u4"), indptr), {"shape": plain.shape}),
             (ValueError, "contiguous array of one dimension", (data[:, None], indices, indptr), {"shape": plain.shape}),
@@ -160,7 +186,7 @@ class Inspection(FakeCase):
         self.assertEqual(info.cache, "off")
         self.assertGreater(operator.measure(), 0)
         self.assertGreater(operator.info.measured_seconds, 0)
-        self.assertIn("40 x 40", repr(operator))
+        self.assertRegex(repr(operator), rf"^<cbgen\.Operator 40 x 40, {plain.nnz} nonzeros, float64, recipe \w+, GPU 0>$")
 
     def test_generate(self):
         kernel = cbgen.generate(matrix(), name="rod", arch="sm_80", embed="never")
@@ -168,6 +194,7 @@ class Inspection(FakeCase):
         self.assertIn("sm_80", kernel.source)
         self.assertEqual((kernel.symbol, kernel.embedded), ("rod", False))
         self.assertGreater(len(kernel.data), kernel.stored_bytes)
+        self.assertRegex(repr(kernel), rf"^<cbgen\.Kernel 'rod', 40 x 40, {matrix().nnz} nonzeros, f64, recipe \w+>$")
         self.refuses(cbgen.ArgumentError, "sm_1", cbgen.generate, matrix(), arch="sm_1")
 
 
@@ -280,6 +307,9 @@ class Products(FakeCase):
         for x in (self.x.astype(numpy.int8), self.x.astype(numpy.float32), self.x > 0, numpy.repeat(self.x, 2)[::2],
                   self.x.astype(">f8")):
             same(self.operator @ x, self.matrix @ x.astype(float))
+        single = cbgen.compile(self.matrix.astype(numpy.float32))
+        same(single @ self.x.astype("i2"), self.y.astype(numpy.float32))
+        self.refuses(TypeError, "x is int32, the operator multiplies float32: convert it", single.matvec, self.x.astype("i4"))
         out = numpy.zeros(30)
         self.assertIs(self.operator.multiply(self.x, out), out)
         same(out, self.y)
@@ -297,6 +327,7 @@ class Products(FakeCase):
         for kind, words, given, target in [
             (TypeError, "x is float32, the operator multiplies float64", InterfaceArray(single), out),
             (TypeError, "x is bool", bool_array, out),
+            (TypeError, "x is int64, the operator multiplies float64: convert it", CUPY.ndarray(self.x.astype(int)), None),
             (TypeError, "out is float32", x, InterfaceArray(numpy.zeros(30, numpy.float32))),
             (TypeError, "x is complex128", self.x.astype(complex), None),
             (TypeError, "x is longdouble" if numpy.dtype("g").name == "longdouble" else "x is float128",

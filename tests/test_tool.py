@@ -105,6 +105,8 @@ class Messages(Case):
             ("'--recipe' means nothing to 'cache'", "cache", "stats", "--recipe=sell"),
             ("'--recipe' means nothing to 'calibrate'", "calibrate", "--recipe=sell"),
             ("'--seed' means nothing to 'analyze'", "analyze", missing, "--seed=2"),
+            ("'help' takes no '--json'", "help", "verify", "--json"),
+            ("'--version' takes no 'more'", "--version", "more"),
             ("'--limit' means nothing to 'cache stats'", "cache", "stats", "--limit=4G"),
         ]:
             with self.subTest(arguments=arguments):

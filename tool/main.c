@@ -122,8 +122,11 @@ static enum cb_status run_verb(const struct cb_verb *verb, int count, char **arg
 static enum cb_status dispatch(int argc, char **argv, struct cb_diag *diag) {
   const char *first = argc > 1 ? argv[1] : NULL;
   if (!first) return cb_fail(diag, CB_ERR_ARGUMENT, "no file given; see 'cbgen --help'");
-  if (!strcmp(first, "--version")) return print_version(diag);
-  if (!strcmp(first, "help")) return help_topic(argc > 2 ? argv[2] : NULL, diag);
+  const int is_version = !strcmp(first, "--version"), is_help = !strcmp(first, "help");
+  if ((is_version && argc > 2) || (is_help && argc > 3))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' takes no '%s'", first, argv[is_help ? 3 : 2]);
+  if (is_version) return print_version(diag);
+  if (is_help) return help_topic(argc > 2 ? argv[2] : NULL, diag);
   if (argc == 2 && (!strcmp(first, "--help") || !strcmp(first, "-h"))) return help_topic(NULL, diag);
   const struct cb_verb *verb = find_verb(first);
   const char *meant = verb || strpbrk(first, "./:") || !access(first, F_OK) ? NULL : nearest_verb(first);

@@ -134,6 +134,10 @@ class Library:
         """The array itself or a contiguous copy, where the library can make one."""
         return array
 
+    def as_float64(self, array: Any, stream: Optional[int]) -> Any:
+        """A copy in float64, made on `stream` (None: the library's current one); None where it cannot be made here."""
+        return None
+
 
 HOST_ADVICE = "move it to the GPU, or give a NumPy array (which is copied there and back at each product)"
 
@@ -167,6 +171,10 @@ class CuPy(Library):
 
     def contiguous(self, array: Any) -> Any:
         return sys.modules["cupy"].ascontiguousarray(array)
+
+    def as_float64(self, array: Any, stream: Optional[int]) -> Any:
+        with array.device, self._on(stream):
+            return array.astype("float64")
 
 
 class Torch(Library):
@@ -207,6 +215,10 @@ class Torch(Library):
     def contiguous(self, array: Any) -> Any:
         return array.contiguous()
 
+    def as_float64(self, array: Any, stream: Optional[int]) -> Any:
+        with self._on(array, stream) if array.is_cuda else nullcontext():
+            return array.to(sys.modules["torch"].float64)
+
 
 class Numba(Library):
     name = "Numba"
@@ -220,6 +232,9 @@ class NumPy(Library):
 
     name = "NumPy"
     on_host = True
+
+    def as_float64(self, array: Any, stream: Optional[int]) -> Any:
+        return array.astype("float64")
 
 
 UNKNOWN, CUPY, TORCH, NUMBA, NUMPY = Library(), CuPy(), Torch(), Numba(), NumPy()

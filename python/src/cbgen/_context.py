@@ -12,6 +12,7 @@ from typing import Any, Callable, Dict, Optional, Tuple, Union
 from . import _abi
 from ._driver import open_driver
 from ._library import LIBRARY, check
+from ._nvrtc import find_nvrtc
 
 LOGGER = logging.getLogger("cbgen")
 LOGGER.addHandler(logging.NullHandler())
@@ -66,6 +67,7 @@ class Context:
         self._finalizer = weakref.finalize(self, destroy, handle, os.getpid())
         self._set_log(log_function(log))
         self._device: Optional[int] = None
+        options.setdefault("nvrtc", find_nvrtc())
         for name, value in options.items():
             if value is not None:
                 self.set(name, value)
@@ -152,7 +154,7 @@ def shared_context(device: Optional[int], options: Dict[str, Any]) -> Context:
     library has opened and compiled for its own use on that GPU."""
     device = current_device() if device is None else device
     texts = sorted((name, option_text(value)) for name, value in options.items() if value is not None)
-    key = (device, tuple(texts), os.environ.get("CBGEN_CACHE_DIR"))
+    key = (device, tuple(texts), os.environ.get("CBGEN_CACHE_DIR"), os.environ.get("CBGEN_NVRTC"))
     with _shared_lock:
         if key not in _shared:
             _shared[key] = Context(device=device, **options)

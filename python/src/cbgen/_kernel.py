@@ -14,7 +14,7 @@ from ._library import LIBRARY, text_of
 from ._matrix import take_matrix, view_matrix
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Kernel:
     """A generated kernel.cu and what belongs to it."""
 
@@ -30,6 +30,11 @@ class Kernel:
     plan_json: Any
     stored_bytes: int
     """What a product reads beside x and y."""
+
+    def __repr__(self) -> str:
+        plan = self.plan_json
+        return (f"<cbgen.Kernel '{self.symbol}', {plan['rows']} x {plan['cols']}, {plan['nonzeros']} nonzeros, "
+                f"{plan['type']}, recipe {plan['recipe']}>")
 
 
 def generate(matrix: Any, *, name: str = "matrix", shape: Optional[Tuple[int, int]] = None,

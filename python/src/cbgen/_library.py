@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import sysconfig
 from typing import Any, Callable, List, Optional, Tuple
 
@@ -71,6 +72,12 @@ def check(status: int, message_of: Callable[[Any], Optional[bytes]], handle: Any
     if status:
         text = message_of(handle) or LIBRARY.cbgen_status_name(status)
         raise error(status, text.decode(errors="replace"))
+
+
+def recipe_of(plan_json: bytes) -> str:
+    """The recipe's name, which stands near the beginning of a plan's JSON; the whole can be megabytes long."""
+    found = re.search(rb'"recipe": *"([^"]*)"', plan_json)
+    return found[1].decode() if found else "unknown"
 
 
 def text_of(function: Any, handle: Any) -> str:

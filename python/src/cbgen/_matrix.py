@@ -9,10 +9,11 @@ from typing import Any, List, Optional, Tuple
 import numpy
 
 from . import _abi
-from ._arrays import SIZES, View, library_of
+from ._arrays import SIZES, View, dtype_name, library_of
 
 VALUE_TYPES = {"float64": _abi.Type.F64, "float32": _abi.Type.F32, "float16": _abi.Type.F16, "bfloat16": _abi.Type.BF16}
 INDEX_TYPES = ("int32", "int64")
+EXACT = 2**53  # float64 holds every integer up to this one
 ACCEPTED = (
     "a SciPy or CuPy sparse matrix, a sparse CSR tensor of PyTorch, or (data, indices, indptr) with shape="
 )
@@ -73,6 +74,19 @@ def host_view(array: Any) -> View:
     return View(dense.ctypes.data, name, dense.shape, True, False, None, None, dense)
 
 
+def as_floats(values: Any, stream: Optional[int]) -> Any:
+    """Booleans and integers as float64, which is what SciPy multiplies them as with a vector of float64; anything else
+    as it is. ValueError when float64 may not hold them exactly."""
+    name = dtype_name(getattr(values, "dtype", "float64"))
+    if not name.startswith(("bool", "int", "uint")):
+        return values
+    if name.endswith("int64") and 0 not in values.shape and (values.max() > EXACT or values.min() < -EXACT):
+        raise ValueError(f"the values are {name}, some beyond 2**53, which float64 does not hold exactly: convert them "
+                         "first, with .astype(numpy.float64) for example")
+    made = library_of(values).as_float64(values, stream)
+    return values if made is None else made
+
+
 def take_array(array: Any, role: str, types: Any, stream: Optional[int]) -> View:
     """One of the three arrays, on the host or on a GPU. `types`: the names of what it may hold."""
     view = host_view(array) if on_host(array) else library_of(array).view(array, stream)
@@ -123,7 +137,7 @@ def view_matrix(matrix: Matrix, stream: Optional[int] = None) -> Views:
     places = [on_host(array) for array in arrays]
     if any(places) != all(places):
         raise ValueError("some arrays of the matrix are in host memory and some on the GPU")
-    data = take_array(matrix.data, "values", tuple(VALUE_TYPES), stream) if matrix.data is not None else None
+    data = None if matrix.data is None else take_array(as_floats(matrix.data, stream), "values", tuple(VALUE_TYPES), stream)
     indices = take_array(matrix.indices, "column indices", INDEX_TYPES, stream)
     indptr = take_array(matrix.indptr, "row pointers", INDEX_TYPES, stream)
     if indptr.shape[0] != matrix.shape[0] + 1:

@@ -20,8 +20,8 @@ from ._context import Context, shared_context
 from ._driver import open_device
 from ._files import put as put_file
 from ._handles import Handles
-from ._library import LIBRARY, text_of
-from ._matrix import VALUE_TYPES, Matrix, Views, on_host, take_array, take_matrix, view_matrix
+from ._library import LIBRARY, recipe_of, text_of
+from ._matrix import VALUE_TYPES, Matrix, Views, as_floats, on_host, take_array, take_matrix, view_matrix
 
 TYPE_NAMES: Dict[int, str] = {number: name for name, number in VALUE_TYPES.items()}
 VALUES = {each.name.lower(): each for each in _abi.Values}
@@ -217,7 +217,9 @@ class Operator:
     def __repr__(self) -> str:
         if self.closed:
             return "<cbgen.Operator, closed>"
-        return f"<cbgen.Operator {self._rows} x {self._cols}, {self._type}, GPU {self._device}: {self.plan}>"
+        recipe = recipe_of(LIBRARY.cbgen_operator_plan_json(self._handles.first))
+        return (f"<cbgen.Operator {self._rows} x {self._cols}, {self.nnz} nonzeros, {self._type}, recipe {recipe}, "
+                f"GPU {self._device}>")
 
     # ---- products
 
@@ -385,17 +387,18 @@ class Operator:
         """New values for the same pattern, in the order of the arrays that were compiled, duplicates included.
 
         For operators compiled with values="mutable". `values`: a NumPy, CuPy, PyTorch … array of one of the value
-        types. From a GPU the renewal goes to the stream (as with `multiply`) and may be captured in a CUDA graph;
-        later products there see the new values. From NumPy without `stream`, the call waits for the GPU before and
-        after, so that no product anywhere sees half of them. The transpose, where it was asked for, is renewed too.
+        types, in host memory also of booleans or integers. From a GPU the renewal goes to the stream (as with
+        `multiply`) and may be captured in a CUDA graph; later products there see the new values. From NumPy without
+        `stream`, the call waits for the GPU before and after, so that no product anywhere sees half of them. The
+        transpose, where it was asked for, is renewed too.
         """
         chosen = None if stream is None else stream_handle(stream)
-        view = take_array(values, "values", tuple(VALUE_TYPES), chosen)
+        host = on_host(values)
+        view = take_array(as_floats(values, chosen) if host else values, "values", tuple(VALUE_TYPES), chosen)
         if view.shape[0] != self._entries:
             raise ValueError(f"{view.shape[0]} values for a matrix that was compiled with {self._entries}")
         if view.device is not None and view.device != self._device:
             raise ValueError(f"the values are on GPU {view.device}, the operator on GPU {self._device}")
-        host = on_host(values)
         update = _abi.Update(ctypes.sizeof(_abi.Update), view.pointer, VALUE_TYPES[view.dtype],
                              _abi.Memory.HOST if host else _abi.Memory.DEVICE,
                              same_stream(view.stream or 0) if chosen is None else chosen)
@@ -482,7 +485,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
 
     matrix: a SciPy or CuPy sparse matrix (CSR; other formats are converted), a sparse CSR tensor of PyTorch, or a tuple
         (data, indices, indptr) with shape=(rows, columns); data None: all entries are 1. Host or GPU memory; values
-        float64, float32, float16 or bfloat16; indices int32 or int64. Rows may be unsorted and hold duplicates.
+        float64, float32, float16 or bfloat16, booleans and integers as float64; indices int32 or int64. Rows may be
+        unsorted and hold duplicates.
     expected_products: bounds the effort: set-up that so many products cannot repay is left out. 0: many.
     values: "stored"; "mutable" (update_values works; half a byte to 5 more bytes per value); "fixed" (they never change, and
         what they have in common may become part of the kernel).
