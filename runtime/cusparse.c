@@ -389,7 +389,11 @@ static enum cb_status prepare_generic(struct cb_rivals *rivals, struct entry *en
 }
 
 static enum cb_status prepare_op(struct cb_rivals *rivals, struct entry *entry, struct cb_diag *diag) {
+  enum { AHEAD_OF_TIME = 12710 }; /* from here on, plans without an epilogue are compiled already */
   const struct cb_cusparse *cusparse = rivals->cusparse;
+  const char *const what = cusparse->version < AHEAD_OF_TIME
+                               ? "plan SpMVOp, for which it needs libnvJitLink of its own CUDA release"
+                               : "plan SpMVOp";
   struct cb_spmvop *op = &entry->op;
   size_t bytes;
   *op = (struct cb_spmvop){.matrix = entry->matrix, .x = entry->x, .y = entry->y, .type = rivals->sum_type,
@@ -400,7 +404,7 @@ static enum cb_status prepare_op(struct cb_rivals *rivals, struct entry *entry, 
   if (!s)
     s = check(cusparse,
               cb_spmvop_prepare(&cusparse->call, cusparse->op_form, cusparse->handle, op, pointer(entry->buffer)),
-              "plan", diag);
+              what, diag);
   return s;
 }
 
