@@ -78,7 +78,7 @@ const struct cb_verb cb_verb_bench = {
     .details =
         "Medians of batches between events, all competitors in turn: the kernel, cuSPARSE's CSR, SpMVOp, COO,\n"
         "SELL and BSR where they apply, and a copy and a read of the device memory. Every product is checked.\n"
-        "CBGEN_CUSPARSE names another cuSPARSE than the installed one; every output says which version it was.\n"
+        "CBGEN_CUSPARSE names another cuSPARSE than the installed one; every output says its version.\n"
         "'@LIST' instead of FILE: each line of the file LIST is a matrix, all measured in one process.\n",
     .example = "cbgen bench matrix.mtx --json",
     .takes = CB_TAKES_JSON | CB_TAKES_GPU | CB_TAKES_BENCH,
