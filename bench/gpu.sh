@@ -25,8 +25,8 @@
 # Results go to $OUT, or ./bench-out. Each step has a time limit in seconds: CHECK_SECONDS (90), BENCH_SECONDS (330),
 # EXAMPLES_SECONDS (180), PYTHON_SECONDS (150, for each of five runs), WARM_SECONDS (240), API_SECONDS (90, for each
 # run), SANITIZE_SECONDS (140), NCU_SECONDS (60); what a limit cuts off is missing from the results, and said. MATRICES
-# names a file with one matrix per line instead of the list below, MATRICES_MORE a folder that is all there is besides
-# (no generated ones then), BENCH_OPTIONS more options of cbgen; WARM_SWEEP=1 tries all shapes of uploads in the step warm.
+# names a file with one matrix per line instead of the list below, MATRICES_MORE a folder whose files are measured instead,
+# BENCH_OPTIONS more options of cbgen; WARM_SWEEP=1 tries all shapes of uploads in the step warm.
 # No setting of the GPU is touched.
 #
 # Measured against: the cuSPARSE that CBGEN_CUSPARSE names, else the packed one, else the machine's; opponent.txt and every

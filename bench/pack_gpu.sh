@@ -5,11 +5,10 @@
 #
 #   bench/pack_gpu.sh [MATRIX-DIRECTORY [MiB]]
 #
-# MATRIX-DIRECTORY holds matrix files, taken the largest first, while the folder stays below MiB (49); what zstd packed is
-# packed by xz, which halves it. A list of directories, separated by colons, is taken in turn. What finds no room goes to
-# .gpu-2/matrices/, as far as that stays below MiB, too: for a second call, MATRICES_MORE=.gpu-2/matrices. Matrices of
-# tests/data/corpus are left out: they travel with the source tree. Three matrices are packed for bench/examples.sh, too,
-# whose reader is plain.
+# MATRIX-DIRECTORY holds matrix files, taken as they are, the largest first, while the folder stays below MiB (49). A list
+# of directories, separated by colons, is taken in turn. What finds no room goes to .gpu-2/, .gpu-3/ and so on, each below
+# MiB: for later calls on the same machine, with MATRICES_MORE=.gpu-2. Matrices of tests/data/corpus are left out: they
+# travel with the source tree. Three matrices are packed for bench/examples.sh, too, whose reader is plain.
 #
 # CUSPARSE is the version of the PyPI wheel nvidia-cusparse (12.9.4.2; empty: none, the GPU machine's own is measured
 # against); of its code, that for ARCH (90 for sm_90) is kept. What was downloaded or packed stays in build/.
@@ -21,7 +20,6 @@ arch=${ARCH:-90}
 limit=$(( ${2:-49} * 1024 * 1024 ))
 build=${BUILD:-$PWD/build}/gpu
 out=.gpu
-more=.gpu-2
 programs="bench_warm_start bench_update bench_api_check bench_soak"
 mkdir -p "$(dirname "$build")"
 
@@ -33,7 +31,7 @@ cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCBGEN_TESTS=OFF '-DCMAKE_BUI
   cmake --build "$build" -j "$(nproc)" --target cbgen_tool cbgen $programs >>"$build.log" 2>&1 ||
   { tail -40 "$build.log" >&2; exit 1; }
 
-rm -rf "$out"
+rm -rf "$out" "$out"-[0-9]*
 mkdir -p "$out/lib" "$out/matrices"
 install -s -m 755 "$build/cbgen" "$out/cbgen"
 for name in $programs; do install -s -m 755 "$build/bench/$name" "$out/$name"; done
@@ -44,8 +42,13 @@ ldd "$build/cbgen" "$build/libcbgen.so.0" | awk '$2 == "=>" { print $3 }' |
 done
 chmod -R u+w "$out/lib"
 # one file of ICU is 30 MiB of tables: packed, all of them take a fifth
-tar -C "$out" -cf - lib | xz -9 -T0 >"$out/lib.tar.xz"
-rm -rf "$out/lib"
+packed=$build-lib-$(cat "$out"/lib/* | sha256sum | cut -c 1-16).tar.xz
+if [ ! -e "$packed" ]; then
+  tar -C "$out" -cf - lib | xz -9 -T0 >"$packed.part"
+  mv "$packed.part" "$packed"
+fi
+cp "$packed" "$out/lib.tar.xz"
+rm -rf "${out:?}/lib"
 
 # The wheel is 220 MiB, most of it for other GPUs; xz takes a minute.
 pack_cusparse() {
@@ -78,31 +81,25 @@ for name in G2_circuit wang4 soc-Epinions1_und; do
   zstd -qdc "$file" | gzip -9 >"$out/examples-matrices/$name.mtx.gz"
 done
 
-# repack FILE: the path of the smaller of it and what xz makes of it
-repack() {
-  local packed
-  [ "${1%.zst}" != "$1" ] || { echo "$1"; return; }
-  packed=$build-matrices.d/$(basename "${1%.zst}").xz
-  if [ ! "$packed" -nt "$1" ]; then
-    mkdir -p "$build-matrices.d"
-    zstd -qdc "$1" | xz -T0 >"$packed.part"
-    mv "$packed.part" "$packed"
-  fi
-  if [ "$(stat -c %s "$packed")" -lt "$(stat -c %s "$1")" ]; then echo "$packed"; else echo "$1"; fi
-}
-
-# take FOLDER FILE: copies it unless the folder becomes too large
+# take FOLDER BESIDE FILE: copies it into FOLDER unless BESIDE, which travels with it, becomes too large
 take() {
-  [ $(($(du -sb "$1" | cut -f1) + $(stat -c %s "$2"))) -le "$limit" ] || return
-  install -m 644 "$2" "$1/matrices/$(basename "$2")"
+  [ $(($(du -sb "$2" | cut -f1) + $(stat -c %s "$3"))) -le "$limit" ] || return
+  install -m 644 "$3" "$1/$(basename "$3")"
 }
 
-rm -rf "$more"
-mkdir -p "$more/matrices"
 while read -r file; do
   [ ! -e "tests/data/corpus/$(basename "$file")" ] || continue
-  file=$(repack "$file")
-  take "$out" "$file" || take "$more" "$file" || echo "left out, no room: $(basename "$file")"
+  take "$out/matrices" "$out" "$file" && continue
+  part=2
+  mkdir -p "$out-2"
+  until take "$out-$part" "$out-$part" "$file"; do
+    [ -n "$(ls "$out-$part")" ] || { echo "'$file' is larger than $limit bytes" >&2; exit 1; }
+    part=$((part + 1))
+    mkdir -p "$out-$part"
+  done
 done <"$list"
-rmdir "$more/matrices" "$more" 2>/dev/null || echo "$more: $(du -sm "$more" | cut -f1) MiB, $(ls "$more/matrices" | wc -l) matrices"
+
+for folder in "$out"-[0-9]*; do
+  [ ! -d "$folder" ] || echo "$folder: $(du -sm "$folder" | cut -f1) MiB, $(ls "$folder" | wc -l) matrices"
+done
 echo "$out: $(du -sm "$out" | cut -f1) MiB, $(ls "$out/matrices" | wc -l) matrices, $(git ls-files -z | xargs -0 du -cb 2>/dev/null | tail -1 | cut -f1 | awk '{ printf "%d", $1 / 1048576 }') MiB in the source tree"
