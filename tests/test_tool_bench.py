@@ -7,6 +7,7 @@ measure ceilings do nothing.
     tests/test_tool_bench.py TOOL SCRATCH         in the source directory; the environment names the fakes
 """
 import functools
+import gzip
 import json
 import os
 import shutil
@@ -128,6 +129,24 @@ class Tables(Case):
         head, row = [line.split(" | ") for line in text.splitlines() if line.startswith(("| matrix ", "| uniform | 9 "))]
         self.assertEqual(row[head.index("spmvop-alg2")], f"{rival['time']['us']:.2f}")
         self.assertRegex(text, r"(?m)^\| spmvop-alg1 \| 2 \| \d \| [0-9.]+ \| [0-9.]+ \| 0.0 \| 0.0 \| \d+\.\d\d \| \d+\.\d\d \|$")
+
+    def test_calls_are_joined_into_one_folder_of_results(self):
+        for version in ("12.9.4", "12.6.3"):
+            os.makedirs(self.path(version))
+            for name, text in (("bench.jsonl", measured(version)), ("device.txt", f"device of {version}\n"),
+                               ("opponent.txt", f"cuSPARSE {version}\n"), ("summary.txt", f"all of {version}\n")):
+                with open(os.path.join(self.path(version), name), "w", encoding="utf-8") as file:
+                    file.write(text)
+        subprocess.run(["tar", "-C", self.path("12.6.3"), "-cJf", self.path("second.tar.xz"), "."], check=True)
+        command = ["bench/collect.sh", self.path("results"), self.path("12.9.4"), self.path("second.tar.xz")]
+        said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+        self.assertIn("4 matrices against the **best** of all algorithms of cuSPARSE 12.6.3 and 12.9.4", said)
+        self.assertEqual(sorted(os.listdir(self.path("results"))), ["bench.jsonl.gz", "bench.md", "bench.svg", "device.txt",
+                                                                    "opponent.txt", "summary.txt"])
+        with gzip.open(self.path("results/bench.jsonl.gz"), "rt", encoding="utf-8") as file:
+            self.assertEqual(file.read(), measured("12.9.4") + measured("12.6.3"))
+        with open(self.path("results/opponent.txt"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "cuSPARSE 12.9.4\ncuSPARSE 12.6.3\n")
 
     def test_results_of_older_versions_can_be_read(self):
         with open(self.measure("12.6.3"), encoding="utf-8") as file:
