@@ -86,7 +86,7 @@ class KeepArch(Case):
 @functools.cache
 def measured(version):
     """Results of two tiny matrices, against the fake cuSPARSE of this version (None: none)."""
-    variable = {"12.9.4": "CBGEN_FAKE_CUSPARSE", "12.6.3": "CBGEN_FAKE_CUSPARSE_12603"}.get(version)
+    variable = {"12.9.4": "CBGEN_FAKE_CUSPARSE", "12.6.3": "CBGEN_FAKE_CUSPARSE_120603"}.get(version)
     matrices = os.path.join(SCRATCH, "matrices.txt")
     with open(matrices, "w", encoding="utf-8") as file:
         file.write("generate:uniform,n=9,per_row=2\ngenerate:uniform,n=12,per_row=1\n")
