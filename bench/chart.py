@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A chart of the speed-ups over cuSPARSE, as SVG, from the JSON lines of `cbgen bench --json`.
 
-    bench/chart.py FILE >chart.svg      a point per matrix: nonzeros against speed-up, the recipe by colour
+    bench/chart.py FILE… >chart.svg     a point per matrix: nonzeros against speed-up, the recipe by colour
 """
 import json
 import math
@@ -48,7 +48,7 @@ def axes(results):
 
 
 def main():
-    results = read(sys.argv[1])
+    results = [result for path in sys.argv[1:] for result in read(path)]
     if not results:
         print("no results", file=sys.stderr)
         return 1
@@ -57,9 +57,10 @@ def main():
     colour = {recipe: COLOURS[i % len(COLOURS)] for i, recipe in enumerate(recipes)}
     mean = math.exp(sum(math.log(result["speed_up"]) for result in results) / len(results))
     device = results[0]["device"]
+    versions = " and ".join(sorted({result["device"]["cusparse"] for result in results}))
     print(f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
           f'font-family="sans-serif" font-size="12"><rect width="100%" height="100%" fill="white"/>')
-    print(f'<text x="{LEFT}" y="18">Speed-up over the best of all cuSPARSE algorithms, {escape(device["model"])}, '
+    print(f'<text x="{LEFT}" y="18">Speed-up over the best of all algorithms of cuSPARSE {versions}, {escape(device["model"])}, '
           f'{escape(results[0]["type"])}: {len(results)} matrices, geometric mean {mean:.2f}</text>')
     for i, recipe in enumerate(recipes):
         print(f'<circle cx="{LEFT + 6 + 90 * i}" cy="32" r="4" fill="{colour[recipe]}"/>'

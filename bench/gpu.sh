@@ -25,8 +25,12 @@
 # Results go to $OUT, or ./bench-out. Each step has a time limit in seconds: CHECK_SECONDS (90), BENCH_SECONDS (330),
 # EXAMPLES_SECONDS (180), PYTHON_SECONDS (150, for each of five runs), WARM_SECONDS (240), API_SECONDS (90, for each
 # run), SANITIZE_SECONDS (140), NCU_SECONDS (60); what a limit cuts off is missing from the results, and said. MATRICES
-# names a file with one matrix per line instead of the list below, BENCH_OPTIONS more options of cbgen; WARM_SWEEP=1 tries
-# all shapes of uploads in the step warm. No setting of the GPU is touched.
+# names a file with one matrix per line instead of the list below, MATRICES_MORE a folder whose files are measured instead,
+# BENCH_OPTIONS more options of cbgen; WARM_SWEEP=1 tries all shapes of uploads in the step warm.
+# No setting of the GPU is touched.
+#
+# Measured against: the cuSPARSE that CBGEN_CUSPARSE names, else the packed one, else the machine's; opponent.txt and every
+# table say which.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 out=${OUT:-bench-out}
@@ -42,17 +46,35 @@ say() { printf '%s\n' "$*" | tee -a "$summary"; }
 
 # Libraries of this machine go before those that were packed, where both are the compiler's own.
 unpack() {
-  [ -d .gpu/lib ] || tar -C .gpu -xJf .gpu/lib.tar.xz || return 1
   local name
+  for name in lib cusparse; do
+    [ -d ".gpu/$name" ] || [ ! -e ".gpu/$name.tar.xz" ] || tar -C .gpu -xJf ".gpu/$name.tar.xz" || return 1
+  done
   for name in libstdc++.so.6 libgcc_s.so.1 libgomp.so.1; do
     ldconfig -p | grep -q "$name" && rm -f ".gpu/lib/$name"
   done
   "$cbgen" --version
 }
 
+# What speed-ups are over. A packed library that does not open is a reason to say so, not to stop.
+opponent() {
+  local packed=$PWD/.gpu/cusparse/libcusparse.so.12
+  [ -n "${CBGEN_CUSPARSE:-}" ] || [ ! -e "$packed" ] || export CBGEN_CUSPARSE=$packed
+  "$cbgen" bench -q --json --repeat=1 generate:uniform,n=9,per_row=2 >"$out/opponent.json"
+  if grep -q '"cusparse":null' "$out/opponent.json" && [ "${CBGEN_CUSPARSE:-}" = "$packed" ]; then
+    say "the packed cuSPARSE does not open: $(sed 's/.*"no_rivals":"\([^"]*\).*/\1/' "$out/opponent.json")"
+    unset CBGEN_CUSPARSE
+    "$cbgen" bench -q --json --repeat=1 generate:uniform,n=9,per_row=2 >"$out/opponent.json"
+  fi
+  python3 bench/table.py --conditions "$out/opponent.json" | sed 's/\. .*/./' >"$out/opponent.txt"
+  say "measured on $(cat "$out/opponent.txt")${CBGEN_CUSPARSE:+ Its file: $CBGEN_CUSPARSE}"
+  rm -f "$out/opponent.json"
+}
+
 # DESIGN §5's matrices, small ones, and all that were packed or lie in the source tree.
 list_matrices() {
   if [ -n "${MATRICES:-}" ]; then cat "$MATRICES"; return; fi
+  if [ -n "${MATRICES_MORE:-}" ]; then ls -d "$MATRICES_MORE"/*; return; fi
   ls -d .gpu/matrices/* tests/data/corpus/*.mtx* 2>/dev/null
   cat <<'LIST'
 generate:fe3,n=20
@@ -196,7 +218,7 @@ bench_fixed() {
   local list
   list=$(mktemp)
   { list_matrices
-    cat <<'LIST'
+    [ -n "${MATRICES_MORE:-}" ] || cat <<'LIST'
 generate:stencil7,n=220,values=ones
 generate:stencil27,n=140,values=ones
 generate:road,n=3000,keep=0.6,values=ones
@@ -251,6 +273,7 @@ unpack || { echo "unpacking .gpu failed: run bench/pack_gpu.sh first" >&2; exit 
   >"$out/device.txt" 2>&1
 cat "$out/device.txt"
 "$cbgen" run generate:fe3,n=8 || { say "the first product failed: see above"; exit 1; }
+opponent
 for step in $steps; do
   started=$SECONDS
   case $step in

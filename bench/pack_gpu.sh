@@ -1,17 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Fills .gpu/ with all that bench/gpu.sh needs on a GPU machine that cannot build cbgen: the tool, libcbgen, the shared
-# libraries that they need (but glibc), and matrices.
+# libraries that they need (but glibc), the cuSPARSE to measure against, and matrices.
 #
 #   bench/pack_gpu.sh [MATRIX-DIRECTORY [MiB]]
 #
-# MATRIX-DIRECTORY holds matrix files, taken as they are, the largest first, while the folder stays below MiB (49).
-# Matrices of tests/data/corpus are left out: they travel with the source tree. Three of MATRIX-DIRECTORY are packed for
-# bench/examples.sh, too, whose reader is plain.
+# MATRIX-DIRECTORY holds matrix files, taken as they are, the largest first, while the folder stays below MiB (49). A list
+# of directories, separated by colons, is taken in turn. What finds no room goes to .gpu-2/, .gpu-3/ and so on, each below
+# MiB: for later calls on the same machine, with MATRICES_MORE=.gpu-2. Matrices of tests/data/corpus are left out: they
+# travel with the source tree. Three matrices are packed for bench/examples.sh, too, whose reader is plain.
+#
+# CUSPARSE is the version of the PyPI wheel nvidia-cusparse (12.9.4.2; empty: none, the GPU machine's own is measured
+# against); of its code, that for ARCH (90 for sm_90) is kept. What was downloaded or packed stays in build/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 matrices=${1:-}
-[ -z "$matrices" ] || matrices=$(realpath "$matrices")
+cusparse=${CUSPARSE-12.9.4.2}
+arch=${ARCH:-90}
 limit=$(( ${2:-49} * 1024 * 1024 ))
 build=${BUILD:-$PWD/build}/gpu
 out=.gpu
@@ -26,7 +31,7 @@ cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCBGEN_TESTS=OFF '-DCMAKE_BUI
   cmake --build "$build" -j "$(nproc)" --target cbgen_tool cbgen $programs >>"$build.log" 2>&1 ||
   { tail -40 "$build.log" >&2; exit 1; }
 
-rm -rf "$out"
+rm -rf "$out" "$out"-[0-9]*
 mkdir -p "$out/lib" "$out/matrices"
 install -s -m 755 "$build/cbgen" "$out/cbgen"
 for name in $programs; do install -s -m 755 "$build/bench/$name" "$out/$name"; done
@@ -37,26 +42,64 @@ ldd "$build/cbgen" "$build/libcbgen.so.0" | awk '$2 == "=>" { print $3 }' |
 done
 chmod -R u+w "$out/lib"
 # one file of ICU is 30 MiB of tables: packed, all of them take a fifth
-tar -C "$out" -cf - lib | xz -9 -T0 >"$out/lib.tar.xz"
-rm -rf "$out/lib"
+packed=$build-lib-$(cat "$out"/lib/* | sha256sum | cut -c 1-16).tar.xz
+if [ ! -e "$packed" ]; then
+  tar -C "$out" -cf - lib | xz -9 -T0 >"$packed.part"
+  mv "$packed.part" "$packed"
+fi
+cp "$packed" "$out/lib.tar.xz"
+rm -rf "${out:?}/lib"
+
+# The wheel is 220 MiB, most of it for other GPUs; xz takes a minute.
+pack_cusparse() {
+  local packed=$build-cusparse-$cusparse-sm_$arch.tar.xz work
+  if [ ! -e "$packed" ]; then
+    work=$(mktemp -d "$build-cusparse.XXXXXX")
+    python3 -m pip download -q --no-deps --only-binary=:all: --platform manylinux2014_x86_64 -d "$work" \
+      "nvidia-cusparse==$cusparse" 2>"$work/log" || { cat "$work/log" >&2; return 1; }
+    mkdir "$work/wheel" "$work/cusparse"
+    python3 -m zipfile -e "$work"/*.whl "$work/wheel"
+    bench/keep_arch.py "$(find "$work/wheel" -name libcusparse.so.12)" "$work/cusparse/libcusparse.so.12" "$arch"
+    tar -C "$work" -cf - cusparse | xz -T0 >"$work/packed"
+    mv "$work/packed" "$packed"
+    rm -rf "$work"
+  fi
+  cp "$packed" "$out/cusparse.tar.xz"
+}
+[ -z "$cusparse" ] || pack_cusparse
+
+list=$build-matrices
+IFS=: read -ra folders <<<"$matrices"
+for folder in "${folders[@]}"; do
+  find "$(realpath "$folder")" -maxdepth 1 -type f -regextype posix-extended \
+    -regex '.*\.(mtx|npz)(\.(gz|zst|xz|bz2))?' -printf '%s\t%p\n' | sort -rn | cut -f2
+done >"$list"
 
 for name in G2_circuit wang4 soc-Epinions1_und; do
-  [ -n "$matrices" ] && [ -e "$matrices/$name.mtx.zst" ] || continue
+  file=$(grep -m 1 "/$name\.mtx\.zst$" "$list") || continue
   mkdir -p "$out/examples-matrices"
-  zstd -qdc "$matrices/$name.mtx.zst" | gzip -9 >"$out/examples-matrices/$name.mtx.gz"
+  zstd -qdc "$file" | gzip -9 >"$out/examples-matrices/$name.mtx.gz"
 done
 
-used=$(du -sb "$out" | cut -f1)
-if [ -n "$matrices" ]; then
-  ls -S "$matrices" | grep -E '\.(mtx|npz)(\.(gz|zst|xz|bz2))?$' >"$out/candidates" || true
-  while read -r name; do
-    [ ! -e "tests/data/corpus/$name" ] || continue
-    size=$(stat -c %s "$matrices/$name")
-    if [ $((used + size)) -gt "$limit" ]; then echo "left out, no room: $name"; continue; fi
-    cp "$matrices/$name" "$out/matrices/$name"
-    chmod u+w "$out/matrices/$name"
-    used=$((used + size))
-  done <"$out/candidates"
-  rm -f "$out/candidates"
-fi
-echo "$out: $((used / 1024 / 1024)) MiB, $(ls "$out/matrices" | wc -l) matrices, $(git ls-files -z | xargs -0 du -cb 2>/dev/null | tail -1 | cut -f1 | awk '{ printf "%d", $1 / 1048576 }') MiB in the source tree"
+# take FOLDER BESIDE FILE: copies it into FOLDER unless BESIDE, which travels with it, becomes too large
+take() {
+  [ $(($(du -sb "$2" | cut -f1) + $(stat -c %s "$3"))) -le "$limit" ] || return
+  install -m 644 "$3" "$1/$(basename "$3")"
+}
+
+while read -r file; do
+  [ ! -e "tests/data/corpus/$(basename "$file")" ] || continue
+  take "$out/matrices" "$out" "$file" && continue
+  part=2
+  mkdir -p "$out-2"
+  until take "$out-$part" "$out-$part" "$file"; do
+    [ -n "$(ls "$out-$part")" ] || { echo "'$file' is larger than $limit bytes" >&2; exit 1; }
+    part=$((part + 1))
+    mkdir -p "$out-$part"
+  done
+done <"$list"
+
+for folder in "$out"-[0-9]*; do
+  [ ! -d "$folder" ] || echo "$folder: $(du -sm "$folder" | cut -f1) MiB, $(ls "$folder" | wc -l) matrices"
+done
+echo "$out: $(du -sm "$out" | cut -f1) MiB, $(ls "$out/matrices" | wc -l) matrices, $(git ls-files -z | xargs -0 du -cb 2>/dev/null | tail -1 | cut -f1 | awk '{ printf "%d", $1 / 1048576 }') MiB in the source tree"

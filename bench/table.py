@@ -2,17 +2,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables from the JSON lines of `cbgen bench --json`.
 
-    bench/table.py FILE            Markdown: everything that is worth keeping, one row per matrix
-    bench/table.py --short FILE    plain text of 80 columns, and the geometric means
-    bench/table.py --setup FILE    Markdown: the way to the first product, step by step
+    bench/table.py FILE…               Markdown: everything that is worth keeping, one row per matrix
+    bench/table.py --short FILE…       plain text of 80 columns, and the geometric means
+    bench/table.py --setup FILE…       Markdown: the way to the first product, step by step
+    bench/table.py --summary FILE…     Markdown: the figures of a run as bench/results/README.md gives them
+    bench/table.py --conditions FILE…  what was measured on, and against which cuSPARSE
+
+A name that ends in .gz is unpacked.
 """
+import gzip
 import json
 import math
+import statistics
 import sys
+
+# What bench/results/README.md gives by itself: (words, the generated matrix, its nonzeros)
+CLASSES = [("3-D finite elements, 3 unknowns, 80³ nodes", "fe3", 121331448), ("the same, 20³", "fe3", 1756008),
+           ("7-point stencil 220³", "stencil7", 74245600), ("27-point stencil 140³", "stencil27", 73034632),
+           ("random band ±2000", "band", 64000000), ("road-like grid 3000²", "road", 21598572),
+           ("R-MAT scale 20", "rmat", 16084237), ("R-MAT scale 22", "rmat", 65243974),
+           ("uniform random", "uniform", 32000000)]
 
 
 def read(path):
-    with open(path, encoding="utf-8") as file:
+    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file if line.startswith("{") and line.rstrip().endswith("}")]
 
 
@@ -36,11 +49,28 @@ def mean(numbers):
     return math.exp(sum(map(math.log, numbers)) / len(numbers)) if numbers else 0
 
 
-def conditions(result):
-    device, ceilings, protocol = result["device"], result["ceilings"], result["protocol"]
-    text = (f"{device['model']} ({device['arch']}, {device['multiprocessors']} SMs), driver for CUDA "
-            f"{device['driver_cuda']}, NVRTC {device['nvrtc']}, cuSPARSE {device['cusparse']}.")
-    if ceilings:
+def machine(result):
+    """What a figure depends on; speed-ups over different versions of cuSPARSE are different figures."""
+    device = result["device"]
+    opponent = f"cuSPARSE {device['cusparse']}" if device["cusparse"] else "no cuSPARSE to compare with"
+    return (f"{device['model']} ({device['arch']}, {device['multiprocessors']} SMs), driver for CUDA "
+            f"{device['driver_cuda']}, NVRTC {device['nvrtc']}, {opponent}")
+
+
+def opponents(results):
+    """The versions of cuSPARSE measured against, in words."""
+    versions = sorted({result["device"]["cusparse"] for result in results if result["device"]["cusparse"]})
+    return "cuSPARSE " + " and ".join(versions) if versions else "no cuSPARSE"
+
+
+def conditions(results):
+    machines = {}
+    for result in results:
+        machines.setdefault(machine(result), []).append(result)
+    text = "; ".join(name if len(machines) == 1 else f"{name}: {len(of)} matrices" for name, of in machines.items())
+    text += "."
+    ceilings, protocol = results[0]["ceilings"], results[0]["protocol"]
+    if ceilings and len(machines) == 1:
         text += (f" Ceilings of the same run: copy {ceilings['copy_gb_per_s'] / 1e3:.2f} TB/s, read "
                  f"{ceilings['read_gb_per_s'] / 1e3:.2f} TB/s, empty kernel {ceilings['launch_us']:.2f} µs.")
     return text + (f" Times are medians of {protocol['repetitions']} interleaved repetitions of the median of "
@@ -106,14 +136,49 @@ def tuning(results):
               f"{fastest[0]} {fastest[2]:.2f} µs")
 
 
+def setup_ms(rival):
+    """Conversion and preparation; results from before 12.9 was measured against count preprocessing alone."""
+    return rival["convert_ms"] + rival.get("prepare_ms", rival.get("preprocess_ms", 0))
+
+
+def best_setup(result):
+    times = [setup_ms(rival) for rival in result["rivals"] if rival["name"] == result["best_rival"]]
+    return f"{times[0]:.2f}" if times else "–"
+
+
+def rivals(results):
+    """One row for each algorithm: how it does over all matrices that it multiplies rightly."""
+    of = {}
+    for result in results:
+        for rival in result["rivals"]:
+            if rival["applies"] and rival["time"] and not rival["wrong"] and result["time"]:
+                of.setdefault(rival["name"], []).append((result, rival))
+    if not of:
+        return
+    print(f"\nThe algorithms of {opponents(results)}: on how many matrices each applies and is the fastest of them; its "
+          "time over ours; milliseconds to convert CSR on the host and to prepare (buffer and preprocessing, or buffer, "
+          "descriptor and plan), median and greatest.\n")
+    print("| algorithm | matrices | fastest | our speed-up | least | convert | most | prepare | most |\n"
+          "| --- |" + " --: |" * 8)
+    for name, pairs in of.items():
+        ratios = [rival["time"]["us"] / result["time"]["us"] for result, rival in pairs]
+        convert = [rival["convert_ms"] for _, rival in pairs]
+        prepare = [setup_ms(rival) - rival["convert_ms"] for _, rival in pairs]
+        best = sum(result["best_rival"] == name for result, _ in pairs)
+        print(f"| {name} | {len(pairs)} | {best} | {mean(ratios):.2f} | {min(ratios):.2f} | "
+              f"{statistics.median(convert):.1f} | {max(convert):.1f} | {statistics.median(prepare):.2f} | "
+              f"{max(prepare):.2f} |")
+
+
 def markdown(results):
-    names = ["csr-alg1", "csr-alg2", "coo-alg1", "coo-alg2", "sell-16", "sell-32", "sell-64", "sell-128"]
+    names = ["csr-alg1", "csr-alg2", "spmvop-alg1", "spmvop-alg2", "coo-alg1", "coo-alg2", "sell-16", "sell-32",
+             "sell-64", "sell-128"]
     head = (["matrix", "rows", "nonzeros", "type", "recipe", "µs", "GFLOP/s", "B/nnz", "GB/s", "of read", "bound µs",
              "reached", "predicted µs", "registers", "stack", "launches", "NVRTC ms", "set-up ms", "wrong rows"] + names +
-            ["best block CSR", "best cuSPARSE", "speed-up", "over CSR"])
-    print(conditions(results[0]))
+            ["best block CSR", "best cuSPARSE", "its set-up ms", "speed-up", "over CSR"])
+    print(conditions(results))
     print("\nGB/s counts stored bytes, x and y; set-up is plan, pack, emit, NVRTC, load and upload; columns named after "
-          "cuSPARSE's algorithms are their µs.\n")
+          "cuSPARSE's algorithms are their µs; its set-up is conversion on the host and preparation, without uploads.\n")
     print("| " + " | ".join(head) + " |")
     print("| --- |" + " --: |" * (len(head) - 1))
     for result in results:
@@ -126,12 +191,14 @@ def markdown(results):
                worst(result, "stack_bytes"), result["launches"], f"{result['stages_ms']['compile']:.0f}",
                f"{result['stages_ms']['all']:.0f}", result["check"]["wrong"]]
         row += [microseconds(rival_time(result, name)) for name in names]
-        row += [f"{min(blocks):.2f}" if blocks else "–", result["best_rival"] or "–", f"{result['speed_up']:.2f}",
-                f"{result['csr_speed_up']:.2f}"]
+        row += [f"{min(blocks):.2f}" if blocks else "–", result["best_rival"] or "–", best_setup(result),
+                f"{result['speed_up']:.2f}", f"{result['csr_speed_up']:.2f}"]
         print("| " + " | ".join(map(str, row)) + " |")
     wrong = sum(1 for result in results for rival in result["rivals"] if rival["applies"] and rival["wrong"])
     print(f"\n{len(results)} matrices; geometric mean of the speed-ups {mean(r['speed_up'] for r in results):.2f} over the "
-          f"best of cuSPARSE, {mean(r['csr_speed_up'] for r in results):.2f} over CSR; {wrong} wrong results of cuSPARSE.")
+          f"best of {opponents(results)}, {mean(r['csr_speed_up'] for r in results):.2f} over CSR; {wrong} wrong results "
+          f"of cuSPARSE.")
+    rivals(results)
     model(results)
     tuning(results)
 
@@ -145,8 +212,8 @@ def short(results):
         print(f"{result['matrix'][:22]:22} {result['nnz']:10} {microseconds(result['time']):>9} {result['gflops']:8.1f} "
               f"{result['bytes_per_nonzero']:6.2f} {100 * result['share_of_read']:4.0f}% {result['best_rival'] or '–':>10} "
               f"{microseconds(best):>9} {result['speed_up']:8.2f} {result['csr_speed_up']:5.2f}{mark}")
-    print(f"geometric mean of {len(results)}: {mean(r['speed_up'] for r in results):.3f} over the best, "
-          f"{mean(r['csr_speed_up'] for r in results):.3f} over CSR; worst first")
+    print(f"geometric mean of {len(results)}: {mean(r['speed_up'] for r in results):.3f} over the best of "
+          f"{opponents(results)}, {mean(r['csr_speed_up'] for r in results):.3f} over CSR; worst first")
     model(results)
     tuning(results)
 
@@ -162,10 +229,38 @@ def setup(results):
               " | ".join(f"{stages[step]:.1f}" for step in steps) + f" | {share:.0f} |")
 
 
+def summary(results):
+    """The paragraph and the table that bench/results/README.md gives for a run."""
+    compared = [result for result in results if result["speed_up"]]
+    wrong = sum(result["check"]["wrong"] for result in results)
+    below = [result["matrix"] for result in compared if result["speed_up"] < 1]
+    print(f"{len(compared)} matrices against the **best** of all algorithms of {opponents(results)} in the same run: geometric "
+          f"mean **{mean(r['speed_up'] for r in compared):.2f}** (over its better CSR "
+          f"{mean(r['csr_speed_up'] for r in compared):.2f}); {len(below)} below 1.0"
+          f"{': ' + ', '.join(below) if below else ''}; wrong rows: {wrong}.\n")
+    print("| nonzeros | matrices | geometric mean | least |\n| --- | --: | --: | --: |")
+    for least, most, name in [(0, 1e5, "under 0.1 M"), (1e5, 1e6, "to 1 M"), (1e6, 1e7, "to 10 M"),
+                              (1e7, math.inf, "above")]:
+        inside = [result["speed_up"] for result in compared if least <= result["nnz"] < most]
+        if inside:
+            print(f"| {name} | {len(inside)} | {mean(inside):.2f} | {min(inside):.2f} |")
+    print("\n| class | µs | GFLOP/s | of read | recipe | best of cuSPARSE | speed-up |\n"
+          "| --- | --: | --: | --: | --- | --- | --: |")
+    for words, *key in CLASSES:
+        for result in compared:
+            if [result["matrix"], result["nnz"]] == key:
+                best = rival_time(result, result["best_rival"])
+                print(f"| {words} | {microseconds(result['time'])} | {result['gflops']:.0f} | "
+                      f"{100 * result['share_of_read']:.0f} % | `{result['recipe']}` | {result['best_rival']}, "
+                      f"{microseconds(best)} µs | {result['speed_up']:.2f} |")
+    rivals(compared)
+
+
 def main():
-    forms = {"--short": short, "--setup": setup}
+    forms = {"--short": short, "--setup": setup, "--summary": summary,
+             "--conditions": lambda results: print(conditions(results))}
     form = forms.get(sys.argv[1]) if len(sys.argv) > 1 else None
-    results = read(sys.argv[2 if form else 1])
+    results = [result for path in sys.argv[2 if form else 1:] for result in read(path)]
     if not results:
         print("no results")
         return 1

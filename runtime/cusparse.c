@@ -21,7 +21,7 @@ struct cb_cusparse {
   const struct cb_device *device;
   struct cusparseContext *handle;
   struct CUstream_st *stream; /* that the handle works on */
-  int version;
+  int version; /* major·10000 + minor·100 + patch */
   enum cb_spmvop_form op_form;
 };
 
@@ -44,7 +44,7 @@ static const struct cb_library_search cusparse_search = {
 static const struct cb_library_symbol cusparse_symbols[] = {
     CALL(create, "cusparseCreate"),
     CALL(destroy, "cusparseDestroy"),
-    CALL(version, "cusparseGetVersion"),
+    CALL(property, "cusparseGetProperty"),
     CALL(set_stream, "cusparseSetStream"),
     CALL(error_string, "cusparseGetErrorString"),
     CALL(create_vector, "cusparseCreateDnVec"),
@@ -78,6 +78,18 @@ static enum cb_status check(const struct cb_cusparse *cusparse, unsigned result,
                  result);
 }
 
+/* By parts: cusparseGetVersion gives 13000 for 12.10.0 and for 13.0.0. */
+static enum cb_status read_version(struct cb_cusparse *cusparse, struct cb_diag *diag) {
+  static const unsigned parts[] = {CB_CUDA_MAJOR_VERSION, CB_CUDA_MINOR_VERSION, CB_CUDA_PATCH_LEVEL};
+  for (int i = 0; i < 3; i++) {
+    int value = 0;
+    const enum cb_status s = check(cusparse, cusparse->call.property(parts[i], &value), "tell its version", diag);
+    if (s) return s;
+    cusparse->version = 100 * cusparse->version + value;
+  }
+  return CB_OK;
+}
+
 enum cb_status cb_cusparse_open(struct cb_cusparse **out, const struct cb_device *device, const char *path,
                                 struct cb_diag *diag) {
   struct cb_cusparse *cusparse = cb_calloc(1, sizeof *cusparse);
@@ -87,9 +99,7 @@ enum cb_status cb_cusparse_open(struct cb_cusparse **out, const struct cb_device
   enum cb_status s =
       cb_library_open(&cusparse->library, &cusparse_search, path, cusparse_symbols, &cusparse->call, diag);
   if (!s) s = check(cusparse, cusparse->call.create(&cusparse->handle), "start", diag);
-  if (!s)
-    s = check(cusparse, cusparse->call.version(cusparse->handle, &cusparse->version), "tell its version",
-              diag);
+  if (!s) s = read_version(cusparse, diag);
   if (!s) cusparse->op_form = cb_spmvop_form(&cusparse->call, cusparse->version);
   if (s)
     cb_cusparse_close(cusparse);
@@ -106,8 +116,8 @@ void cb_cusparse_close(struct cb_cusparse *cusparse) {
 }
 
 void cb_cusparse_version(const struct cb_cusparse *cusparse, int *major, int *minor, int *patch) {
-  *major = cusparse->version / 1000;
-  *minor = cusparse->version % 1000 / 100;
+  *major = cusparse->version / 10000;
+  *minor = cusparse->version / 100 % 100;
   *patch = cusparse->version % 100;
 }
 
@@ -389,7 +399,11 @@ static enum cb_status prepare_generic(struct cb_rivals *rivals, struct entry *en
 }
 
 static enum cb_status prepare_op(struct cb_rivals *rivals, struct entry *entry, struct cb_diag *diag) {
+  enum { AHEAD_OF_TIME = 120710 }; /* from here on, plans without an epilogue are compiled already */
   const struct cb_cusparse *cusparse = rivals->cusparse;
+  const char *const what = cusparse->version < AHEAD_OF_TIME
+                               ? "plan SpMVOp, for which it needs libnvJitLink of its own CUDA release"
+                               : "plan SpMVOp";
   struct cb_spmvop *op = &entry->op;
   size_t bytes;
   *op = (struct cb_spmvop){.matrix = entry->matrix, .x = entry->x, .y = entry->y, .type = rivals->sum_type,
@@ -400,7 +414,7 @@ static enum cb_status prepare_op(struct cb_rivals *rivals, struct entry *entry, 
   if (!s)
     s = check(cusparse,
               cb_spmvop_prepare(&cusparse->call, cusparse->op_form, cusparse->handle, op, pointer(entry->buffer)),
-              "plan", diag);
+              what, diag);
   return s;
 }
 

@@ -51,6 +51,7 @@ enum { /* cusparseIndexType_t, cusparseIndexBase_t, cusparseOperation_t, cuspars
        CB_CUSPARSE_ORDER_ROW = 2,
        CB_CUSPARSE_DIRECTION_ROW = 0
 };
+enum { /* libraryPropertyType */ CB_CUDA_MAJOR_VERSION = 0, CB_CUDA_MINOR_VERSION = 1, CB_CUDA_PATCH_LEVEL = 2 };
 enum { /* cusparseSpMVAlg_t */
        CB_CUSPARSE_COO_ALG1 = 1,
        CB_CUSPARSE_CSR_ALG1 = 2,
@@ -67,7 +68,7 @@ enum { /* cusparseSpMVOpAlg_t */
 struct cb_cusparse_calls {
   unsigned (*create)(struct cusparseContext **handle);
   unsigned (*destroy)(struct cusparseContext *handle);
-  unsigned (*version)(struct cusparseContext *handle, int *version);
+  unsigned (*property)(unsigned property, int *value);
   unsigned (*set_stream)(struct cusparseContext *handle, struct CUstream_st *stream);
   const char *(*error_string)(unsigned status);
   unsigned (*create_vector)(struct cusparseDnVecDescr **vector, int64_t size, void *values, unsigned type);

@@ -3,9 +3,9 @@
 #include "runtime/spmvop.h"
 
 enum cb_spmvop_form cb_spmvop_form(const struct cb_cusparse_calls *call, int version) {
-  enum { KNOWN_MAJOR = 12, WITH_ALGORITHM = 12800 };
+  enum { WITH_ALGORITHM = 120800, UNKNOWN = 121000 };
   if (!call->op_create.plain || !call->op_destroy || !call->op_create_plan || !call->op_destroy_plan ||
-      !call->op_multiply || version / 1000 != KNOWN_MAJOR)
+      !call->op_multiply || version >= UNKNOWN)
     return CB_SPMVOP_NONE;
   if (!call->op_buffer_size.buffer) return CB_SPMVOP_PLAIN;
   return version < WITH_ALGORITHM ? CB_SPMVOP_BUFFER : CB_SPMVOP_ALGORITHM;

@@ -13,8 +13,8 @@
 
 enum cb_spmvop_form { CB_SPMVOP_NONE, CB_SPMVOP_PLAIN, CB_SPMVOP_BUFFER, CB_SPMVOP_ALGORITHM };
 
-/* The form of a library with these functions and this version (major·1000 + minor·100 + patch); CB_SPMVOP_NONE where
- * it is missing, or where a newer major version may have changed it again. */
+/* The form of a library with these functions and this version (major·10000 + minor·100 + patch); CB_SPMVOP_NONE where
+ * it is missing, or where a newer version than 12.9 may have changed it again: a call with other parameters crashes. */
 enum cb_spmvop_form cb_spmvop_form(const struct cb_cusparse_calls *call, int version);
 
 /* What is multiplied: z is y. */

@@ -15,7 +15,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 #ifndef FAKE_CUSPARSE_VERSION
-#define FAKE_CUSPARSE_VERSION 12904
+#define FAKE_CUSPARSE_VERSION 120904
 #endif
 
 enum { OK = 0, INVALID_VALUE = 3, NOT_SUPPORTED = 10 };
@@ -77,10 +77,10 @@ EXPORT unsigned cusparseCreate(void **handle) {
 EXPORT unsigned cusparseDestroy(void *handle) {
   return drop(handle);
 }
-EXPORT unsigned cusparseGetVersion(void *handle, int *version) {
+EXPORT unsigned cusparseGetProperty(unsigned property, int *value) {
   ENTER;
-  EXPECT(handle);
-  *version = FAKE_CUSPARSE_VERSION;
+  EXPECT(property < 3);
+  *value = FAKE_CUSPARSE_VERSION / (property == 0 ? 10000 : property == 1 ? 100 : 1) % 100;
   return OK;
 }
 EXPORT unsigned cusparseSetStream(void *handle, void *stream) {
@@ -305,7 +305,7 @@ EXPORT unsigned cusparseDbsrmv(void *handle, unsigned direction, unsigned operat
 
 /* ---- SpMVOp */
 
-#if FAKE_CUSPARSE_VERSION >= 12702
+#if FAKE_CUSPARSE_VERSION >= 120702
 
 enum { OP_ALG1 = 1, OP_ALG2 = 2, OP_BUFFER = 48 };
 
@@ -329,7 +329,7 @@ static unsigned check_op(const void *handle, unsigned operation, const struct op
   EXPECT(op->matrix->format == CSR);
   EXPECT(op->x->size == op->matrix->cols && op->y->size == op->matrix->rows && z->size == op->matrix->rows);
   EXPECT(op->y->type == op->type && z->type == op->type);
-  const int wide = op->type == REAL_64, single = op->type == REAL_32 && FAKE_CUSPARSE_VERSION >= 12800;
+  const int wide = op->type == REAL_64, single = op->type == REAL_32 && FAKE_CUSPARSE_VERSION >= 120800;
   if (op->matrix->type != op->type || op->x->type != op->type || !(wide || single)) return NOT_SUPPORTED;
   return OK;
 }
@@ -342,7 +342,7 @@ static unsigned new_op(const void *handle, struct op **out, unsigned operation, 
   return OK;
 }
 
-#if FAKE_CUSPARSE_VERSION >= 12800
+#if FAKE_CUSPARSE_VERSION >= 120800
 EXPORT unsigned cusparseSpMVOp_bufferSize(void *handle, unsigned operation, const struct matrix *matrix,
                                           const struct vector *x, struct vector *y, struct vector *z,
                                           unsigned type, unsigned algorithm, size_t *bytes) {
@@ -357,7 +357,7 @@ EXPORT unsigned cusparseSpMVOp_createDescr(void *handle, struct op **op, unsigne
   EXPECT(bytes_at((uintptr_t)buffer, OP_BUFFER * algorithm));
   return new_op(handle, op, operation, (struct op){matrix, x, y, type, algorithm}, z);
 }
-#elif FAKE_CUSPARSE_VERSION >= 12703
+#elif FAKE_CUSPARSE_VERSION >= 120703
 EXPORT unsigned cusparseSpMVOp_bufferSize(void *handle, unsigned operation, const struct matrix *matrix,
                                           const struct vector *x, struct vector *y, struct vector *z,
                                           unsigned type, size_t *bytes) {

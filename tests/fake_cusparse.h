@@ -2,7 +2,7 @@
 /* A libcusparse.so.12 for tests, on the memory of the fake driver: it multiplies, and looks closely at what
  * it is given. Every array must lie in a live block of device memory, as long as the format says.
  *
- * It is built for several versions, FAKE_CUSPARSE_VERSION (major·1000 + minor·100 + patch), each with the
+ * It is built for several versions, FAKE_CUSPARSE_VERSION (major·10000 + minor·100 + patch), each with the
  * SpMVOp of that version: none before 12.7.2, then one with other parameters from 12.7.3 and from 12.8. */
 #ifndef CBGEN_TESTS_FAKE_CUSPARSE_H
 #define CBGEN_TESTS_FAKE_CUSPARSE_H

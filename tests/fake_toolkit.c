@@ -420,6 +420,11 @@ const char *cusparseGetErrorString(cusparseStatus_t status) {
   return "a failure of the fake toolkit";
 }
 
+cusparseStatus_t cusparseGetProperty(libraryPropertyType type, int *value) {
+  *value = type == MAJOR_VERSION ? 12 : type == MINOR_VERSION ? 6 : 3;
+  return CUSPARSE_STATUS_SUCCESS;
+}
+
 cusparseStatus_t cusparseCreate(cusparseHandle_t *handle) {
   open_driver();
   *handle = calloc(1, sizeof **handle);

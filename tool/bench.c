@@ -76,8 +76,9 @@ const struct cb_verb cb_verb_bench = {
     .arguments = "FILE [OPTION…]",
     .summary = "measure the kernel against cuSPARSE",
     .details =
-        "Medians of batches between events, all competitors in turn: the kernel, cuSPARSE's CSR, COO, SELL\n"
-        "and BSR where they apply, and a copy and a read of the device memory. Every product is checked.\n"
+        "Medians of batches between events, all competitors in turn: the kernel, cuSPARSE's CSR, SpMVOp, COO,\n"
+        "SELL and BSR where they apply, and a copy and a read of the device memory. Every product is checked.\n"
+        "CBGEN_CUSPARSE names another cuSPARSE than the installed one; every output says its version.\n"
         "'@LIST' instead of FILE: each line of the file LIST is a matrix, all measured in one process.\n",
     .example = "cbgen bench matrix.mtx --json",
     .takes = CB_TAKES_JSON | CB_TAKES_GPU | CB_TAKES_BENCH | CB_TAKES_MEASURE,

@@ -85,9 +85,13 @@ static double per_iteration(const struct contender *contender) {
 void print_table(const char *example, const struct matrix *matrix, const struct contender *contenders,
                  int count) {
   struct cudaDeviceProp device;
+  int major, minor, patch; /* of cuSPARSE: another version is another opponent */
   CUDA(cudaGetDeviceProperties(&device, 0));
-  printf("### %s: %s, %lld x %lld, %lld nonzeros, on %s\n\n", example, matrix->name, (long long)matrix->rows,
-         (long long)matrix->cols, (long long)matrix->nnz, device.name);
+  SPARSE(cusparseGetProperty(MAJOR_VERSION, &major));
+  SPARSE(cusparseGetProperty(MINOR_VERSION, &minor));
+  SPARSE(cusparseGetProperty(PATCH_LEVEL, &patch));
+  printf("### %s: %s, %lld x %lld, %lld nonzeros, on %s, cuSPARSE %d.%d.%d\n\n", example, matrix->name,
+         (long long)matrix->rows, (long long)matrix->cols, (long long)matrix->nnz, device.name, major, minor, patch);
   printf("| | set-up, ms | product, us | iterations | per iteration, us | loop, ms | total, ms |\n");
   printf("| --- | --: | --: | --: | --: | --: | --: |\n");
   for (const struct contender *c = contenders; c < contenders + count; c++)
