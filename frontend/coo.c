@@ -403,7 +403,8 @@ static void drop_duplicates(struct cb_csr *csr, int64_t duplicates) {
   }
 }
 
-static enum cb_status finish_rows(struct cb_csr *csr, struct cb_diag *diag) {
+/* `path`: of the file, or NULL. */
+static enum cb_status finish_rows(struct cb_csr *csr, const char *path, struct cb_diag *diag) {
   int64_t duplicates = 0, beyond = csr->rows;
   int failed = 0;
 #pragma omp parallel for schedule(dynamic, ROWS_AT_ONCE) reduction(+ : duplicates) reduction(| : failed) \
@@ -417,9 +418,9 @@ static enum cb_status finish_rows(struct cb_csr *csr, struct cb_diag *diag) {
   if (failed) return cb_fail_memory(diag, "sorting rows", 16ull * (unsigned long long)csr->nnz);
   if (beyond < csr->rows)
     return cb_fail(diag, CB_ERR_LIMIT,
-                   "duplicates in row %lld (counted from 0) sum up to a number beyond the range of double; scale the "
+                   "%s%sduplicates in row %lld (counted from 0) sum up to a number beyond the range of double; scale the "
                    "matrix",
-                   (long long)beyond);
+                   path ? path : "", path ? ": " : "", (long long)beyond);
   if (duplicates) drop_duplicates(csr, duplicates);
   return CB_OK;
 }
@@ -438,6 +439,7 @@ enum cb_status cb_csr_from_mirrored_coo(struct cb_csr *csr, struct cb_coo *coo, 
                                         struct cb_diag *diag) {
   *csr = (struct cb_csr){.rows = coo->rows, .cols = coo->cols, .name = "matrix"};
   const int pattern = !coo->values;
+  const char *path = coo->path;
   csr->symmetric_file = mirror != CB_MIRROR_NONE;
   enum cb_status s = cb_check_sizes(coo->rows, coo->cols, diag);
   if (!s && !mirror && rows_ascend(coo))
@@ -445,7 +447,7 @@ enum cb_status cb_csr_from_mirrored_coo(struct cb_csr *csr, struct cb_coo *coo, 
   else if (!s)
     s = sort_by_row(csr, coo, mirror, diag);
   if (!s && pattern) s = fill_with_ones(csr, diag);
-  if (!s) s = finish_rows(csr, diag);
+  if (!s) s = finish_rows(csr, path, diag);
   cb_coo_release(coo);
   if (s) cb_csr_release(csr);
   return s;

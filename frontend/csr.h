@@ -58,6 +58,7 @@ struct cb_coo {
   int64_t rows, cols, count;
   int32_t *row_idx, *col_idx;
   double *values;
+  const char *path; /* of the file that they are from, for messages; NULL: of none */
 };
 void cb_coo_release(struct cb_coo *coo);
 enum cb_status cb_csr_from_coo(struct cb_csr *csr, struct cb_coo *coo, struct cb_diag *diag);

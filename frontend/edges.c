@@ -74,6 +74,7 @@ enum cb_status cb_read_edges(struct cb_csr *csr, const struct cb_source *source,
     coo.rows = coo.cols = count_nodes(&coo);
     s = cb_check_rows(source->path, coo.rows, coo.count, diag);
   }
+  coo.path = source->path;
   if (!s) s = cb_csr_from_coo(csr, &coo, diag);
   cb_coo_release(&coo);
   return s;

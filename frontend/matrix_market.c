@@ -320,6 +320,7 @@ enum cb_status cb_read_matrix_market(struct cb_csr *csr, const struct cb_source 
     s = header.array ? read_array(&coo, &header, &lines, diag)
                      : read_coordinates(&coo, &header, &lines, diag);
   cb_lines_close(&lines);
+  coo.path = source->path;
   if (!s) s = cb_csr_from_mirrored_coo(csr, &coo, mirror_of(&header), diag);
 out:
   cb_lines_close(&lines);

@@ -391,6 +391,7 @@ enum cb_status cb_read_npz(struct cb_csr *csr, const struct cb_source *source, s
   if (!s) s = read_arrays(&coo, &file, diag);
   if (!s) s = cb_check_rows(file.path, coo.rows, coo.count, diag);
   release_file(&file);
+  coo.path = source->path;
   if (!s) s = cb_csr_from_coo(csr, &coo, diag);
   cb_coo_release(&coo);
   return s;
