@@ -262,6 +262,37 @@ static void test_selftest(void **state) {
   }
 }
 
+/* Neither tighter, so that a right kernel passes, nor wider, so that a wrong one fails: the oracle's bound, and what is
+ * lost when the expected sum is rounded to a double. */
+static void test_selftest_tolerance_is_the_oracles(void **state) {
+  static const enum cb_type types[] = {CB_F64, CB_F32};
+  struct cb_csr csr;
+  struct cb_diag diag = {0};
+  (void)state;
+  if (cb_matrix_generate(&csr, "random,rows=90,cols=80,density=0.2,values=signed,seed=3", &diag))
+    fail_msg("%s", diag.message);
+  double *x = cb_alloc((size_t)csr.cols, sizeof *x), expected[90], tolerance[90];
+  int rounded = 0;
+  for (int t = 0; t < 2; t++) {
+    const struct cb_plan plan = {.matrix_type = types[t], .vector_type = types[t], .sum_type = types[t]};
+    for (int64_t i = 0; i < csr.cols; i++) x[i] = cb_real_round(cb_selftest_x((uint64_t)i), types[t]);
+    struct cb_expected exact =
+        multiply(&csr, (struct cb_product){.types = cb_oracle_types_of(&plan), .x = x, .alpha = 1});
+    assert_int_equal(cb_oracle_selftest(&csr, &plan, expected, tolerance, &diag), CB_OK);
+    for (int64_t i = 0; i < csr.rows; i++) {
+      const long double lost = fabsl(exact.y[i] - (long double)(double)exact.y[i]);
+      const double wanted = (double)(exact.tolerance[i] + lost);
+      assert_true(expected[i] == (double)exact.y[i]);
+      assert_true((long double)tolerance[i] >= exact.tolerance[i] + lost && tolerance[i] <= nextafter(wanted, INFINITY));
+      rounded += (double)(exact.tolerance[i] + lost) > exact.tolerance[i];
+    }
+    cb_expected_release(&exact);
+  }
+  assert_true(rounded > 50);
+  cb_free(x);
+  cb_csr_release(&csr);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_product),
@@ -277,6 +308,7 @@ int main(void) {
       cmocka_unit_test(test_any_order_is_accepted),
       cmocka_unit_test(test_empty),
       cmocka_unit_test(test_selftest),
+      cmocka_unit_test(test_selftest_tolerance_is_the_oracles),
   };
   return cmocka_run_group_tests_name("oracle", tests, NULL, NULL);
 }
