@@ -125,6 +125,31 @@ static void tiles_are_split_off(void **state) {
   release_kernel(&none);
 }
 
+/* Nonzeros in aligned 3×3 tiles of 300 × 300 that are as full as this. */
+static int64_t nonzeros_of_full_tiles(const struct cb_csr *csr, int percent) {
+  static int count[100][100];
+  int64_t inside = 0;
+  memset(count, 0, sizeof count);
+  for (int64_t row = 0; row < csr->rows; row++)
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) count[row / 3][csr->col_idx[k] / 3]++;
+  for (int i = 0; i < 100; i++)
+    for (int j = 0; j < 100; j++) inside += 100 * count[i][j] >= percent * 9 ? count[i][j] : 0;
+  return inside;
+}
+
+static void tiles_are_full_from_the_percentage_on(void **state) {
+  (void)state;
+  static const int percents[] = {66, 67, 78, 85, 89};
+  for (size_t i = 0; i < LENGTH(percents); i++) {
+    char settings[80];
+    snprintf(settings, sizeof settings, "recipe=tiles block-size=3x3 block-fill=%d", percents[i]);
+    struct kernel kernel = kernel_of("block,blocks_r=100,per_row=3,fill=0.85", settings);
+    assert_string_equal(kernel.plan->regions[0].layout, "blocks");
+    assert_int_equal(kernel.plan->regions[0].nonzeros, nonzeros_of_full_tiles(&kernel.csr, percents[i]));
+    release_kernel(&kernel);
+  }
+}
+
 static const struct cb_array *array_of(const struct cb_region *region, const char *name) {
   for (int i = 0; i < region->arrays_count; i++)
     if (!strcmp(region->arrays[i].name, name)) return &region->arrays[i];
@@ -302,6 +327,7 @@ int main(void) {
       cmocka_unit_test(an_order_of_its_own_stays_apart),
       cmocka_unit_test(sums_wait_for_a_barrier_where_threads_differ),
       cmocka_unit_test(tiles_are_split_off),
+      cmocka_unit_test(tiles_are_full_from_the_percentage_on),
       cmocka_unit_test(parts_with_rows_of_their_own_share_a_launch),
       cmocka_unit_test(regions_that_do_not_fit_stay_apart),
       cmocka_unit_test(rows_have_one_owner),

@@ -15,6 +15,7 @@ static const struct {
     {"block,r=16,c=16,per_row=3,fill=0.2,blocks_r=4",
      "th1=40 th2=60 coo-gain=0 balance=heap unit-budget=64 form=ax", 6, 0},
     {"random,rows=70,cols=90,density=0.05", "th1=257 th2=256 coo-gain=0 form=ax", 2, 0},
+    {"band,n=256,half=20,per_row=9", "recipe=cb th1=0 th2=256 form=ax", 1, 0},
     {"long_row,rows=120,cols=9000,per_row=3,long_rows=2,long_length=8000", "recipe=merge merge-piece=256 form=ax", 7, 1},
     {"long_row,rows=120,cols=9000,per_row=3,long_rows=2,long_length=8000", "recipe=sell form=ax", 3, 1},
     {"long_row,rows=120,cols=9000,per_row=3,long_rows=2,long_length=8000", "recipe=hot hot-columns=20 form=ax", 4, 1},

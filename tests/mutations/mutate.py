@@ -238,9 +238,9 @@ def build_tree(build, tree, targets, options):
 
 
 def split_test(name):
-    """`NAME?VARIABLE=VALUE` runs a test with a variable set."""
-    name, _, setting = name.partition("?")
-    return name, dict([setting.split("=", 1)]) if setting else {}
+    """`NAME?VARIABLE=VALUE&…` runs a test with variables set."""
+    name, _, settings = name.partition("?")
+    return name, dict(setting.split("=", 1) for setting in settings.split("&") if setting)
 
 
 def properties_of(test):
@@ -269,7 +269,7 @@ class Runner:
         self.compiler = compiler_of_kernels(build)
 
     def environment(self, name, mutation):
-        own, setting = split_test(name)
+        own, settings = split_test(name)
         place = os.path.join(self.build, "tmp", f"{threading.get_ident()}")
         shutil.rmtree(place, ignore_errors=True)
         os.makedirs(place)
@@ -279,7 +279,7 @@ class Runner:
             environment[key] = value
         environment.update(self.compiler)
         environment.update(CBGEN_TEST_TMP=place, TMPDIR=place, HOME=place, XDG_CACHE_HOME=place,
-                           CBGEN_MUTANTS=os.path.join(self.build, "embedded"), **setting)
+                           CBGEN_MUTANTS=os.path.join(self.build, "embedded"), **settings)
         environment.pop("CBGEN_MUTANT", None)
         if mutation:
             embedded = mutation.path.startswith(EMBEDDED)
