@@ -4,6 +4,7 @@
 #include "kernels.h"
 
 #include "analysis/plan.h"
+#include "analysis/tiles.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
@@ -148,6 +149,26 @@ static void tiles_are_full_from_the_percentage_on(void **state) {
     assert_int_equal(kernel.plan->regions[0].nonzeros, nonzeros_of_full_tiles(&kernel.csr, percents[i]));
     release_kernel(&kernel);
   }
+}
+
+/* Of many rows a sample is counted, which stands for all: tiles of 5×5 are taken where there are enough of them. */
+static void large_tiles_are_counted_by_a_sample(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  struct cb_options options;
+  struct cb_target target;
+  struct cb_csr csr;
+  cb_options_default(&options);
+  if (cb_target_find(&target, "sm_90", &diag)) fail_msg("%s", diag.message);
+  if (cb_matrix_generate(&csr, "block,r=5,c=5,blocks_r=26400,per_row=1", &diag)) fail_msg("%s", diag.message);
+  target.multiprocessors = 20; /* 10240 tiles are enough, 26400 are there, 1650 of them in the sample */
+  const int chosen = cb_tiles_choose(&csr, &target, &options);
+  assert_true(chosen >= 0);
+  assert_int_equal(cb_tile_sizes[chosen].rows, 5);
+  target.multiprocessors = 60; /* 30720 would be enough */
+  const int fewer = cb_tiles_choose(&csr, &target, &options);
+  assert_true(fewer < 0 || cb_tile_area(cb_tile_sizes[fewer]) <= 16);
+  cb_csr_release(&csr);
 }
 
 static const struct cb_array *array_of(const struct cb_region *region, const char *name) {
@@ -328,6 +349,7 @@ int main(void) {
       cmocka_unit_test(sums_wait_for_a_barrier_where_threads_differ),
       cmocka_unit_test(tiles_are_split_off),
       cmocka_unit_test(tiles_are_full_from_the_percentage_on),
+      cmocka_unit_test(large_tiles_are_counted_by_a_sample),
       cmocka_unit_test(parts_with_rows_of_their_own_share_a_launch),
       cmocka_unit_test(regions_that_do_not_fit_stay_apart),
       cmocka_unit_test(rows_have_one_owner),
