@@ -2,6 +2,8 @@
 /* Standard numerics for threads, and back: see numerics.h. */
 #include "base/numerics.h"
 
+#include "base/fork.h"
+
 #include <omp.h>
 
 /* Of this thread when it entered last; NULL: it is not inside. */
@@ -41,10 +43,15 @@ void cb_numerics_leave(struct cb_numerics *before) {
   load(before);
 }
 
+/* A forked child has none, and must not ask OpenMP for them. */
+static int has_workers(void) {
+  return omp_get_max_threads() > 1 && !cb_thread_was_forked();
+}
+
 /* OpenMP keeps its threads, and starts more with what the thread has that needs them. So they are entered first: a
  * thread that starts here still gets what the application has, to be given back. */
 void cb_numerics_enter_all(struct cb_numerics *before) {
-  if (omp_get_max_threads() > 1) {
+  if (has_workers()) {
 #pragma omp parallel
     if (omp_get_thread_num() && !worker.depth++) {
       save(&worker.before);
@@ -57,7 +64,7 @@ void cb_numerics_enter_all(struct cb_numerics *before) {
 /* A thread that started in between never had anything but the standard: it gets what the caller has. */
 void cb_numerics_leave_all(struct cb_numerics *before) {
   cb_numerics_leave(before);
-  if (omp_get_max_threads() == 1) return;
+  if (!has_workers()) return;
 #pragma omp parallel
   if (omp_get_thread_num()) {
     if (!worker.depth)

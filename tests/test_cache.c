@@ -85,11 +85,11 @@ static void test_labels(void **state) {
   memset(name, 'a', sizeof name);
   memcpy(name + 62, "\xc3\xa4", 2); /* an ä across the cut */
   name[sizeof name - 1] = 0;
-  const struct cb_cache_label label = {name, "sm_90 \x1b[31m\n", NULL};
+  const struct cb_cache_label label = {name, "sm_90 \x1b[31m\n\x7f", NULL};
   assert_outcome(cb_cache_put(cache, key_of(1), &label, NULL, 0, NULL), CB_CACHE_STORED);
   assert_outcome(cb_cache_get(cache, key_of(1), &entry, NULL), CB_CACHE_HIT);
   assert_int_equal(strlen(entry.matrix), 62);
-  assert_string_equal(entry.target, "sm_90 _[31m_");
+  assert_string_equal(entry.target, "sm_90 _[31m__");
   assert_true(entry.made >= (int64_t)time(NULL) - 60 && entry.made <= (int64_t)time(NULL));
   cb_cache_entry_release(&entry);
   assert_outcome(cb_cache_put(cache, key_of(2), NULL, NULL, 0, NULL), CB_CACHE_STORED);

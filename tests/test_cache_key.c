@@ -109,12 +109,14 @@ static void test_every_option_counts(void **state) {
   for (const struct cb_option *option = cb_option_table; option->name; option++, count++) {
     char *field = (char *)&options + option->offset;
     const struct cb_options before = options;
-    if (option->text)
-      *(const char **)field = "another";
-    else
-      ++*(int64_t *)field;
-    if (!differ(key, cb_cache_key(&subject))) fail_msg("option '%s' does not count", option->name);
-    options = before;
+    for (int bit = 0; bit < (option->text ? 1 : 63); bit += 9) {
+      if (option->text)
+        *(const char **)field = "another";
+      else
+        *(int64_t *)field ^= INT64_C(1) << bit;
+      if (!differ(key, cb_cache_key(&subject))) fail_msg("option '%s' does not count", option->name);
+      options = before;
+    }
   }
   assert_int_equal((size_t)count * 8, sizeof options); /* and there is no field without a row */
   assert_false(differ(key, cb_cache_key(&subject)));

@@ -4,6 +4,7 @@
 #include "kernels.h"
 
 #include "analysis/plan.h"
+#include "analysis/tiles.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
@@ -123,6 +124,51 @@ static void tiles_are_split_off(void **state) {
   assert_non_null(strstr(diag.message, "too few nonzeros are in aligned tiles that are 85 % full"));
   release_kernel(&mixed);
   release_kernel(&none);
+}
+
+/* Nonzeros in aligned 3×3 tiles of 300 × 300 that are as full as this. */
+static int64_t nonzeros_of_full_tiles(const struct cb_csr *csr, int percent) {
+  static int count[100][100];
+  int64_t inside = 0;
+  memset(count, 0, sizeof count);
+  for (int64_t row = 0; row < csr->rows; row++)
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) count[row / 3][csr->col_idx[k] / 3]++;
+  for (int i = 0; i < 100; i++)
+    for (int j = 0; j < 100; j++) inside += 100 * count[i][j] >= percent * 9 ? count[i][j] : 0;
+  return inside;
+}
+
+static void tiles_are_full_from_the_percentage_on(void **state) {
+  (void)state;
+  static const int percents[] = {66, 67, 78, 85, 89};
+  for (size_t i = 0; i < LENGTH(percents); i++) {
+    char settings[80];
+    snprintf(settings, sizeof settings, "recipe=tiles block-size=3x3 block-fill=%d", percents[i]);
+    struct kernel kernel = kernel_of("block,blocks_r=100,per_row=3,fill=0.85", settings);
+    assert_string_equal(kernel.plan->regions[0].layout, "blocks");
+    assert_int_equal(kernel.plan->regions[0].nonzeros, nonzeros_of_full_tiles(&kernel.csr, percents[i]));
+    release_kernel(&kernel);
+  }
+}
+
+/* Of many rows a sample is counted, which stands for all: tiles of 5×5 are taken where there are enough of them. */
+static void large_tiles_are_counted_by_a_sample(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  struct cb_options options;
+  struct cb_target target;
+  struct cb_csr csr;
+  cb_options_default(&options);
+  if (cb_target_find(&target, "sm_90", &diag)) fail_msg("%s", diag.message);
+  if (cb_matrix_generate(&csr, "block,r=5,c=5,blocks_r=26400,per_row=1", &diag)) fail_msg("%s", diag.message);
+  target.multiprocessors = 20; /* 10240 tiles are enough, 26400 are there, 1650 of them in the sample */
+  const int chosen = cb_tiles_choose(&csr, &target, &options);
+  assert_true(chosen >= 0);
+  assert_int_equal(cb_tile_sizes[chosen].rows, 5);
+  target.multiprocessors = 60; /* 30720 would be enough */
+  const int fewer = cb_tiles_choose(&csr, &target, &options);
+  assert_true(fewer < 0 || cb_tile_area(cb_tile_sizes[fewer]) <= 16);
+  cb_csr_release(&csr);
 }
 
 static const struct cb_array *array_of(const struct cb_region *region, const char *name) {
@@ -302,6 +348,8 @@ int main(void) {
       cmocka_unit_test(an_order_of_its_own_stays_apart),
       cmocka_unit_test(sums_wait_for_a_barrier_where_threads_differ),
       cmocka_unit_test(tiles_are_split_off),
+      cmocka_unit_test(tiles_are_full_from_the_percentage_on),
+      cmocka_unit_test(large_tiles_are_counted_by_a_sample),
       cmocka_unit_test(parts_with_rows_of_their_own_share_a_launch),
       cmocka_unit_test(regions_that_do_not_fit_stay_apart),
       cmocka_unit_test(rows_have_one_owner),

@@ -69,6 +69,7 @@ static const char *const shapes[] = {
     "rmat,scale=8,edge_factor=6",
     "diagonals,n=140,count=7,spread=60,fill=0.7",
     "band,n=200,half=30,per_row=9",
+    "band,n=256,half=20,per_row=9", /* whole thread blocks of equal runs */
     "uniform,n=180,per_row=5",
     "powerlaw,rows=150,cols=400,max=350,min=0",
     "block,blocks_r=20,blocks_c=20,r=3,c=3,per_row=4,fill=0.9",

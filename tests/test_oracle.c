@@ -9,9 +9,11 @@
 
 #include <float.h>
 #include <math.h>
+#include <omp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -200,6 +202,64 @@ static void test_underflow(void **state) {
   cb_expected_release(&expected);
 }
 
+/* Products of 2^-1 and 1e-320 are rounded to multiples of 2^-1074: each may lose half of one, and the sum nothing. */
+static void test_underflow_is_allowed_for(void **state) {
+  static int32_t rows[] = {0, 3}, cols[] = {0, 1, 2};
+  static double values[] = {0x1p-1, 0x1p-1, 0x1p-1};
+  const struct cb_csr csr = {.rows = 1, .cols = 3, .nnz = 3, .row_ptr = rows, .col_idx = cols, .values = values};
+  const double x[] = {0x3p-1074, 0x3p-1074, 0x3p-1074}; /* 4.5 of the smallest; three times 1.5 becomes 6 */
+  struct cb_expected expected = multiply(&csr, (struct cb_product){.types = doubles, .x = x, .alpha = 1});
+  (void)state;
+  assert_int_equal(compare(&expected, (double[]){0x6p-1074}).wrong, 0);
+  assert_int_equal(compare(&expected, (double[]){0xcp-1074}).wrong, 1);
+  cb_expected_release(&expected);
+}
+
+/* Of a row so long that the bound of its type means nothing: 2^24 for f32. */
+static void test_bound_of_a_row_that_is_too_long(void **state) {
+  const int64_t count = (int64_t)1 << 24;
+  int32_t rows[] = {0, (int32_t)count}, *cols = calloc((size_t)count, sizeof *cols);
+  double *values = calloc((size_t)count, sizeof *values); /* zeros: pages that take no memory */
+  (void)state;
+  assert_true(cols && values);
+  values[0] = 0.5;
+  const struct cb_csr csr = {.rows = 1, .cols = 1, .nnz = count, .row_ptr = rows, .col_idx = cols, .values = values};
+  const struct cb_product product = {.types = floats, .x = (double[]){1}, .alpha = 1};
+  struct cb_expected expected = multiply(&csr, product);
+  assert_true(isinf(expected.tolerance[0]));
+  cb_expected_release(&expected);
+  free(cols);
+  free(values);
+}
+
+/* The error is above the tolerance by less than their quotient shows. */
+static void test_barely_too_large_is_wrong(void **state) {
+  long double y[] = {-0x1p-60L, 0};
+  double tolerance[] = {1, 1};
+  const struct cb_expected expected = {.rows = 2, .y = y, .tolerance = tolerance};
+  (void)state;
+  const struct cb_comparison c = compare(&expected, (double[]){1, 1});
+  assert_true(c.wrong == 1 && c.first_wrong == 0 && c.worst_ratio > 1);
+  assert_int_equal(compare(&expected, (double[]){0, 1.25}).first_wrong, 1);
+}
+
+/* Whatever thread finds it. */
+static void test_first_wrong_row_of_all_threads(void **state) {
+  enum { ROWS = 4000 };
+  static long double y[ROWS];
+  static double tolerance[ROWS], got[ROWS];
+  const struct cb_expected expected = {.rows = ROWS, .y = y, .tolerance = tolerance};
+  const int threads = omp_get_max_threads();
+  (void)state;
+  omp_set_num_threads(4);
+  for (int64_t i = 100; i < ROWS; i += 100) got[i] = 1;
+  for (int again = 0; again < 20; again++) {
+    const struct cb_comparison c = compare(&expected, got);
+    assert_true(c.first_wrong == 100 && c.wrong == ROWS / 100 - 1 && c.worst_row == 100);
+  }
+  omp_set_num_threads(threads);
+}
+
 /* Sums of random rows in three orders, in both types: all must be accepted, and none is near the bound by
  * luck of a bound that is far too wide (worst ratio above 1e-4). */
 static float sum_floats(const struct cb_csr *csr, const double *x, int64_t i, int order) {
@@ -262,6 +322,38 @@ static void test_selftest(void **state) {
   }
 }
 
+/* Neither tighter, so that a right kernel passes, nor wider, so that a wrong one fails: the oracle's bound, and what is
+ * lost when the expected sum is rounded to a double. */
+static void test_selftest_tolerance_is_the_oracles(void **state) {
+  static const enum cb_type types[] = {CB_F64, CB_F32};
+  struct cb_csr csr;
+  struct cb_diag diag = {0};
+  (void)state;
+  if (cb_matrix_generate(&csr, "random,rows=90,cols=80,density=0.2,values=signed,seed=3", &diag))
+    fail_msg("%s", diag.message);
+  double *x = cb_alloc((size_t)csr.cols, sizeof *x), expected[90], tolerance[90];
+  int rounded = 0;
+  for (int t = 0; t < 2; t++) {
+    const struct cb_plan plan = {.matrix_type = types[t], .vector_type = types[t], .sum_type = types[t]};
+    for (int64_t i = 0; i < csr.cols; i++) x[i] = cb_real_round(cb_selftest_x((uint64_t)i), types[t]);
+    struct cb_expected exact =
+        multiply(&csr, (struct cb_product){.types = cb_oracle_types_of(&plan), .x = x, .alpha = 1});
+    assert_int_equal(cb_oracle_selftest(&csr, &plan, expected, tolerance, &diag), CB_OK);
+    for (int64_t i = 0; i < csr.rows; i++) {
+      const long double lost = fabsl(exact.y[i] - (long double)(double)exact.y[i]);
+      const double wanted = (double)(exact.tolerance[i] + lost);
+      assert_true(expected[i] == (double)exact.y[i]);
+      assert_true((long double)tolerance[i] >= exact.tolerance[i] + lost);
+      assert_true(tolerance[i] <= nextafter(wanted, INFINITY));
+      rounded += (double)(exact.tolerance[i] + lost) > exact.tolerance[i];
+    }
+    cb_expected_release(&exact);
+  }
+  assert_true(rounded > 50);
+  cb_free(x);
+  cb_csr_release(&csr);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_product),
@@ -274,9 +366,14 @@ int main(void) {
       cmocka_unit_test(test_explicit_zero_times_infinity),
       cmocka_unit_test(test_overflow),
       cmocka_unit_test(test_underflow),
+      cmocka_unit_test(test_underflow_is_allowed_for),
+      cmocka_unit_test(test_bound_of_a_row_that_is_too_long),
+      cmocka_unit_test(test_barely_too_large_is_wrong),
+      cmocka_unit_test(test_first_wrong_row_of_all_threads),
       cmocka_unit_test(test_any_order_is_accepted),
       cmocka_unit_test(test_empty),
       cmocka_unit_test(test_selftest),
+      cmocka_unit_test(test_selftest_tolerance_is_the_oracles),
   };
   return cmocka_run_group_tests_name("oracle", tests, NULL, NULL);
 }

@@ -162,7 +162,7 @@ static void a_damaged_plan_is_refused(void **state) {
   struct cb_region *region = &plan->regions[0];
   int64_t *const numbers[] = {&plan->nnz,          &region->bytes,       &region->blocks,
                               &region->value_slots, &region->first_block, &plan->carry_sums,
-                              &plan->launches[0].blocks, &region->nonzeros};
+                              &plan->launches[0].blocks, &region->nonzeros,    &region->first_carry_sum};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
     const int64_t kept = *numbers[i];
     *numbers[i] = i == 3 ? 1 : kept + 1;
@@ -170,11 +170,59 @@ static void a_damaged_plan_is_refused(void **state) {
     *numbers[i] = kept;
     assert_ok(cb_plan_check(plan, &diag));
   }
+  plan->launches[0].threads++;
+  assert_int_equal(cb_plan_check(plan, &diag), CB_ERR_INTERNAL);
+  plan->launches[0].threads--;
+  const char *const name = region->arrays[1].name;
+  region->arrays[1].name = region->arrays[0].name;
+  assert_int_equal(cb_plan_check(plan, &diag), CB_ERR_INTERNAL);
+  region->arrays[1].name = name;
+  assert_ok(cb_plan_check(plan, &diag));
   product.assignment->nonzeros++;
   assert_int_equal(cb_assignment_check(plan, product.assignment, &diag), CB_ERR_INTERNAL);
   product.assignment->nonzeros -= 2;
   assert_int_equal(cb_assignment_check(plan, product.assignment, &diag), CB_ERR_INTERNAL);
   product.assignment->nonzeros++;
+  product_release(&product);
+}
+
+static const struct cb_layout *packs_right;
+
+/* The nonzero of the first slot that has one lies in the last such slot, too, in place of its own. */
+static enum cb_status pack_twice(const struct cb_region *region, const struct cb_region_work *work,
+                                 unsigned char *const *targets, const struct cb_slot_map *map, struct cb_diag *diag) {
+  const enum cb_status s = packs_right->pack(region, work, targets, map, diag);
+  int64_t first = 0, last = map->count - 1;
+  while (cb_slot_get(map, first) == CB_NO_NONZERO) first++;
+  while (cb_slot_get(map, last) == CB_NO_NONZERO) last--;
+  cb_slot_set(map, last, cb_slot_get(map, first));
+  return s;
+}
+
+static void a_nonzero_in_two_slots_is_refused(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  struct product product = product_of_matrix(random_matrix(64, 64, 300, 1), "");
+  packs_right = product.assignment->layouts[0];
+  struct cb_layout twice = *packs_right;
+  twice.pack = pack_twice;
+  product.assignment->layouts[0] = &twice;
+  assert_int_equal(cb_assignment_check(product.plan, product.assignment, &diag), CB_ERR_INTERNAL);
+  assert_non_null(strstr(diag.message, "which is in another slot already"));
+  product.assignment->layouts[0] = packs_right;
+  assert_ok(cb_assignment_check(product.plan, product.assignment, &diag));
+  product_release(&product);
+}
+
+static void data_belongs_to_one_plan_and_pattern(void **state) {
+  (void)state;
+  struct product product = product_of_matrix(random_matrix(64, 64, 300, 1), "");
+  const struct cb_hash pattern = cb_csr_pattern_hash(product.csr), id = cb_blob_id(product.plan, pattern);
+  struct cb_hash other = pattern;
+  other.low++;
+  assert_true(cb_blob_id(product.plan, other).low != id.low);
+  product.plan->hash.high++;
+  assert_true(cb_blob_id(product.plan, pattern).low != id.low);
   product_release(&product);
 }
 
@@ -433,6 +481,8 @@ int main(void) {
       cmocka_unit_test(equal_runs_have_no_pointers),
       cmocka_unit_test(every_nonzero_has_one_slot),
       cmocka_unit_test(a_damaged_plan_is_refused),
+      cmocka_unit_test(a_nonzero_in_two_slots_is_refused),
+      cmocka_unit_test(data_belongs_to_one_plan_and_pattern),
       cmocka_unit_test(threads_change_nothing),
       cmocka_unit_test(aggregation_asks_th0),
       cmocka_unit_test(heap_balances),

@@ -290,6 +290,49 @@ static void every_type_is_gathered(void **state) {
   }
 }
 
+/* As in the sum of a CSR product: 0 + -0 would be 0. */
+static void sums_of_negative_zeros_are_negative(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  struct ordered ordered = make_ordered(100, 1);
+  struct cb_value_map map;
+  struct cb_value_range range;
+  double values[200], slots[140];
+  for (int i = 0; i < 200; i++) values[i] = -0.0;
+  for (int i = 0; i < 140; i++) slots[i] = 1;
+  const struct cb_view view = {.nnz = ordered.values, .values = values, .value_type = CB_F64};
+  assert_ok(cb_value_map_build(&map, &range, ordered.slots.maps, 1, &ordered.order, ordered.nonzeros,
+                               ordered.values, &diag));
+  assert_true(map.lists == 25);
+  assert_ok(cb_values_gather(&map, &range, &view, CB_F64, slots, &diag));
+  for (int i = 40; i < 140; i++) assert_true(slots[i] == 0 && cb_real_bits(slots[i]) != 0);
+  cb_value_map_release(&map);
+  ordered_release(&ordered);
+}
+
+static void values_beyond_the_type_are_told(void **state) {
+  (void)state;
+  static const enum cb_type stored[] = {CB_F32, CB_F16};
+  for (int sums = 0; sums < 2; sums++)
+    for (int t = 0; t < 2; t++) {
+      struct cb_diag diag = {0};
+      struct ordered ordered = make_ordered(100, sums);
+      struct cb_value_map map;
+      struct cb_value_range range;
+      double values[200] = {0};
+      float slots[140] = {0};
+      const struct cb_view view = {.nnz = ordered.values, .values = values, .value_type = CB_F64};
+      assert_ok(cb_value_map_build(&map, &range, ordered.slots.maps, 1, &ordered.order, ordered.nonzeros,
+                                   ordered.values, &diag));
+      assert_ok(cb_values_gather(&map, &range, &view, stored[t], slots, &diag));
+      values[7] = t ? 65520 : 1e39;
+      assert_int_equal(cb_values_gather(&map, &range, &view, stored[t], slots, &diag), CB_ERR_LIMIT);
+      assert_non_null(strstr(diag.message, "a value is beyond the range of"));
+      cb_value_map_release(&map);
+      ordered_release(&ordered);
+    }
+}
+
 /* ---- maps from outside */
 
 static void unsound_maps_are_found(void **state) {
@@ -407,6 +450,8 @@ int main(void) {
       cmocka_unit_test(layouts_have_short_maps),
       cmocka_unit_test(orders_and_sums_are_composed),
       cmocka_unit_test(every_type_is_gathered),
+      cmocka_unit_test(sums_of_negative_zeros_are_negative),
+      cmocka_unit_test(values_beyond_the_type_are_told),
       cmocka_unit_test(unsound_maps_are_found),
       cmocka_unit_test(failing_memory_is_said),
       cmocka_unit_test(kernels_compile_for_every_target),

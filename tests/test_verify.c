@@ -189,7 +189,8 @@ static void test_text_that_does_not_compile(void **state) {
 
 /* ---- files */
 
-static void write_kernel(const char *name, struct kernel *kernel, enum cb_embed embed) {
+/* `shift`: by how many tolerances the self-test expects too much of every row. */
+static void write_kernel_expecting(const char *name, struct kernel *kernel, enum cb_embed embed, double shift) {
   char path[4096];
   struct cb_diag diag = {0};
   const struct cb_label label = {"test", "m", cb_csr_pattern_hash(&kernel->csr)};
@@ -199,6 +200,7 @@ static void write_kernel(const char *name, struct kernel *kernel, enum cb_embed 
   enum cb_status s = CB_OK;
   if (!kernel->blob.selftest) {
     cb_oracle_selftest(&kernel->csr, kernel->plan, expected, tolerance);
+    for (int64_t i = 0; i < rows; i++) expected[i] += shift * tolerance[i];
     s = cb_blob_add_selftest(&kernel->blob, expected, tolerance, rows, &diag);
   }
   cb_source_release(&kernel->source);
@@ -211,6 +213,10 @@ static void write_kernel(const char *name, struct kernel *kernel, enum cb_embed 
   if (s) fail_msg("%s", diag.message);
   cb_free(expected);
   cb_free(tolerance);
+}
+
+static void write_kernel(const char *name, struct kernel *kernel, enum cb_embed embed) {
+  write_kernel_expecting(name, kernel, embed, 0);
 }
 
 static enum cb_status verify_file(const char *name, struct cb_verify_file_report *report,
@@ -236,6 +242,22 @@ static void test_files(void **state) {
   if (verify_file("beside", &report, &diag)) fail_msg("%s", diag.message);
   assert_non_null(strstr(report.output, "ok"));
   release_kernel(&kernel);
+}
+
+/* Half a tolerance is more than a right kernel needs here; two are left when three are too much. */
+static void test_selftest_accepts_its_tolerance_and_no_more(void **state) {
+  static const double shifts[] = {0.5, -3};
+  struct cb_verify_file_report report;
+  struct cb_diag diag = {0};
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    struct kernel kernel;
+    make(&kernel, "uniform,n=40,per_row=9,values=signed", "type=f64");
+    write_kernel_expecting("shifted", &kernel, CB_EMBED_ALWAYS, shifts[i]);
+    assert_int_equal(verify_file("shifted", &report, &diag), i ? CB_ERR_WRONG : CB_OK);
+    if (!strstr(report.output, i ? "WRONG: 40 of 40 rows" : "ok: 40 rows")) fail_msg("%s", report.output);
+    release_kernel(&kernel);
+  }
 }
 
 static void test_wrong_file(void **state) {
@@ -325,6 +347,7 @@ int main(void) {
       cmocka_unit_test(test_damaged_data),
       cmocka_unit_test(test_text_that_does_not_compile),
       cmocka_unit_test(test_files),
+      cmocka_unit_test(test_selftest_accepts_its_tolerance_and_no_more),
       cmocka_unit_test(test_wrong_file),
       cmocka_unit_test(every_flipped_bit_and_pair_of_signs_in_the_data_is_refused),
       cmocka_unit_test(data_of_an_older_format_are_refused_as_such),

@@ -166,7 +166,11 @@ def write_if_changed(path, text):
 
 
 def link_tree(tree, changed):
-    """Every file of the source tree as a link, but for those that change."""
+    """Every file of the source tree as a link, but for those that change. Links to what is gone go, too."""
+    for folder, _, files in os.walk(tree):
+        for path in (os.path.join(folder, name) for name in files):
+            if os.path.islink(path) and not os.path.exists(path):
+                os.remove(path)
     for folder, names, files in os.walk(ROOT):
         relative = os.path.relpath(folder, ROOT)
         names[:] = [n for n in names if n not in LEFT_OUT and os.path.join(folder, n) != os.path.dirname(tree)]
@@ -220,14 +224,13 @@ def run_or_exit(command, what):
 
 def build_tree(build, tree, targets, options):
     """Returns how each test is run, as CTest has it."""
-    compilers = [f"-DCMAKE_{language}_COMPILER={path}" for language, path in (("C", options.cc), ("CXX", options.cxx)) if path]
-    optimize = options.optimize
-    run_or_exit(["cmake", *compilers, "-S", tree, "-B", os.path.join(build, "cmake"), "-DCBGEN_SANITIZE=OFF", "-DCBGEN_WERROR=OFF",
-                 "-DCMAKE_BUILD_TYPE=None", f"-DCMAKE_C_FLAGS=-O{optimize} -w", f"-DCMAKE_CXX_FLAGS=-O{optimize} -w"],
-                "configuring")
-    run_or_exit(["cmake", "--build", os.path.join(build, "cmake"), "-j", str(os.cpu_count()), "--target", *targets],
-                "building")
-    shown = run_or_exit(["ctest", "--test-dir", os.path.join(build, "cmake"), "--show-only=json-v1"], "listing tests")
+    place, flags = os.path.join(build, "cmake"), f"-O{options.optimize} -w"
+    definitions = {"CBGEN_SANITIZE": "OFF", "CBGEN_WERROR": "OFF", "CMAKE_BUILD_TYPE": "None", "CMAKE_C_FLAGS": flags,
+                   "CMAKE_CXX_FLAGS": flags, "CMAKE_C_COMPILER": options.cc, "CMAKE_CXX_COMPILER": options.cxx}
+    defined = [f"-D{name}={value}" for name, value in definitions.items() if value]
+    run_or_exit(["cmake", *defined, "-S", tree, "-B", place], "configuring")
+    run_or_exit(["cmake", "--build", place, "-j", str(os.cpu_count()), "--target", *targets], "building")
+    shown = run_or_exit(["ctest", "--test-dir", place, "--show-only=json-v1"], "listing tests")
     return {test["name"]: test for test in json.loads(shown)["tests"]}
 
 
@@ -235,9 +238,9 @@ def build_tree(build, tree, targets, options):
 
 
 def split_test(name):
-    """`NAME?VARIABLE=VALUE` runs a test with a variable set."""
-    name, _, setting = name.partition("?")
-    return name, dict([setting.split("=", 1)]) if setting else {}
+    """`NAME?VARIABLE=VALUE&…` runs a test with variables set."""
+    name, _, settings = name.partition("?")
+    return name, dict(setting.split("=", 1) for setting in settings.split("&") if setting)
 
 
 def properties_of(test):
@@ -251,13 +254,22 @@ def stop_group(process):
         pass
 
 
+def compiler_of_kernels(build):
+    """clang takes half the time of gcc; ccache knows the emulator, and what a bug leaves as it was."""
+    words = [word for word in ("ccache", "clang++") if shutil.which(word)]
+    if "clang++" not in words:
+        return {}
+    return {"CXX": " ".join(words), "CCACHE_DIR": os.path.join(build, "ccache"), "CCACHE_NOHASHDIR": "1"}
+
+
 class Runner:
     def __init__(self, build, tests):
         self.build, self.tests = build, tests
         self.seconds = {}
+        self.compiler = compiler_of_kernels(build)
 
     def environment(self, name, mutation):
-        own, setting = split_test(name)
+        own, settings = split_test(name)
         place = os.path.join(self.build, "tmp", f"{threading.get_ident()}")
         shutil.rmtree(place, ignore_errors=True)
         os.makedirs(place)
@@ -265,10 +277,9 @@ class Runner:
         for pair in properties_of(self.tests[own]).get("ENVIRONMENT", []):
             key, _, value = pair.partition("=")
             environment[key] = value
-        if shutil.which("clang++"):  # compiles kernels in half the time
-            environment["CXX"] = "clang++"
+        environment.update(self.compiler)
         environment.update(CBGEN_TEST_TMP=place, TMPDIR=place, HOME=place, XDG_CACHE_HOME=place,
-                           CBGEN_MUTANTS=os.path.join(self.build, "embedded"), **setting)
+                           CBGEN_MUTANTS=os.path.join(self.build, "embedded"), **settings)
         environment.pop("CBGEN_MUTANT", None)
         if mutation:
             embedded = mutation.path.startswith(EMBEDDED)
@@ -289,10 +300,11 @@ class Runner:
                 failed = "fails"
                 stop_group(process)
         process.wait()
-        late = not timer.is_alive()
+        if not failed and process.returncode:
+            failed = f"exits with {process.returncode}" if timer.is_alive() else "takes too long"
         timer.cancel()
         stop_group(process)
-        return failed or ("takes too long" if late else f"exits with {process.returncode}" if process.returncode else None)
+        return failed
 
     def measure(self, name):
         start = time.monotonic()
@@ -304,7 +316,7 @@ class Runner:
     def judge(self, mutation):
         """What caught the mutation, or None."""
         for name in sorted(mutation.tests, key=lambda test: self.seconds.get(test, 0)):
-            failed = self.run(name, mutation, limit=max(60, 10 * self.seconds.get(name, 0)))
+            failed = self.run(name, mutation, limit=max(60, 10 * self.seconds.get(name, 60)))
             if failed:
                 return f"{name} {failed}"
         return None
@@ -323,8 +335,8 @@ def run_all(runner, mutations, jobs):
             if bool(by) == bool(mutation.survives):
                 wrong.append(mutation)
             caught, explained = caught + bool(by), explained + (not by and bool(mutation.survives))
-            print(f"{mutation.number:4} {'caught  ' if by else 'SURVIVES'} {mutation}: {by or mutation.survives or '?'}",
-                  flush=True)
+            outcome = f"caught   {mutation}: {by}" if by else f"SURVIVES {mutation}: {mutation.survives or '?'}"
+            print(f"{mutation.number:4} {outcome}", flush=True)
     return caught, explained, wrong
 
 
@@ -338,6 +350,7 @@ def arguments():
     parser.add_argument("--optimize", type=int, default=1)
     parser.add_argument("--cc", help="C compiler of the build")
     parser.add_argument("--cxx", help="C++ compiler of the build")
+    parser.add_argument("--unmeasured", action="store_true", help="without a run of the tests as they are")
     parser.add_argument("--check", action="store_true", help="only whether each names exactly one place")
     return parser.parse_args()
 
@@ -373,13 +386,13 @@ def main():
     tests = all_tests(mutations)
     runner = Runner(build, build_tree(build, tree, sorted({split_test(t)[0] for t in tests}), options))
     print(f"built in {time.monotonic() - start:.0f} s", flush=True)
-    if not options.sample:
+    if not options.sample and not options.unmeasured:
         for test in tests:
             runner.measure(test)
             print(f"     {test}: {runner.seconds[test]:.1f} s", flush=True)
     caught, explained, wrong = run_all(runner, mutations, options.jobs)
-    print(f"{caught} of {len(mutations)} caught ({100 * caught / max(1, len(mutations)):.1f} %), {explained} survive as "
-          f"explained, in {time.monotonic() - start:.0f} s")
+    share, seconds = 100 * caught / max(1, len(mutations)), time.monotonic() - start
+    print(f"{caught} of {len(mutations)} caught ({share:.1f} %), {explained} survive as explained, in {seconds:.0f} s")
     for mutation in wrong:
         print(f"{'said to survive, but caught' if mutation.survives else 'survives'}: {mutation}")
     return 1 if wrong else 0
