@@ -67,7 +67,9 @@ const char *cbgen_message(const cbgen_context *context) {
 
 enum cb_status cb_context_session(struct cbgen_context *context, struct cb_session **session) {
   enum cb_status s = CB_OK;
-  if (!context->session) s = cb_session_open(&context->session, context->device, &context->diag);
+  const int opened = !context->session;
+  if (opened) s = cb_session_open(&context->session, context->device, &context->diag);
+  if (opened && !s && *context->session->device->relative) cb_log(context, "%s", context->session->device->relative);
   *session = context->session;
   return s;
 }
