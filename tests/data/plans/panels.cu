@@ -216,7 +216,7 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 
 // ---- kernels
 
-CBGEN_KERNEL void __launch_bounds__(128, 10) panels_spmv(panel0::Arrays panel0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
+CBGEN_KERNEL void __launch_bounds__(128, blocks_that_fit(10, 128)) panels_spmv(panel0::Arrays panel0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
   wait_for_previous();
   const Vectors vectors = {x, y, alpha, beta};
   panel0_arrays.values = after_wait(panel0_arrays.values);
