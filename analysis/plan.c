@@ -514,6 +514,19 @@ struct cb_candidate cb_plan_candidate(const struct cb_plan *plan) {
   return candidate;
 }
 
+/* Dearer, or as dear and later in the list, as a search has it. */
+static int comes_after(const struct cb_candidate *one, const struct cb_candidate *other) {
+  return one->cost.ns != other->cost.ns ? one->cost.ns > other->cost.ns : one > other;
+}
+
+const char *cb_plan_next_recipe(const struct cb_candidate *candidates, int count, const char *than) {
+  const struct cb_candidate *before = candidates, *next = NULL, *end = candidates + count;
+  while (before < end && strcmp(before->recipe, than)) before++;
+  for (const struct cb_candidate *one = candidates; one < end && before < end; one++)
+    if (!*one->refusal && comes_after(one, before) && (!next || comes_after(next, one))) next = one;
+  return next ? next->recipe : NULL;
+}
+
 /* Every nonzero goes to one of the node's layouts: none is cheaper than the cheapest of them. 0: unknown. */
 static int64_t node_least_ns(const struct cb_node *node, const struct cb_csr *csr, const struct cb_target *target,
                              struct cb_types types) {

@@ -227,6 +227,10 @@ enum cb_status cb_plan_check(const struct cb_plan *plan, struct cb_diag *diag);
 /* What the reports of a search say of a plan. */
 struct cb_candidate cb_plan_candidate(const struct cb_plan *plan);
 
+/* Of the recipes that a search looked at, the next dearer one than recipe `than` by prediction: for a kernel that turns
+ * out to be of no use. NULL: there is none. */
+const char *cb_plan_next_recipe(const struct cb_candidate *candidates, int count, const char *than);
+
 /* Whether the recipe would take `limit_ns` at least, as a bound from a sample says before it is
  * planned; `refusal` (of `size` bytes) says so then. Never with the option search=all. */
 int cb_plan_is_hopeless(const char *recipe, const struct cb_csr *csr, const struct cb_target *target,

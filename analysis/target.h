@@ -4,6 +4,7 @@
 #define CBGEN_ANALYSIS_TARGET_H
 
 #include "base/status.h"
+#include "base/text.h"
 
 #include <stdint.h>
 
@@ -21,11 +22,25 @@ struct cb_target {
   int64_t latency_ns;         /* one load that hits L2 and that the next one depends on */
 };
 
-/* One row per architecture that cbgen emits for: sm_80 (A100), sm_89 (RTX 4090), sm_90 (H200), sm_100 (B200).
- * The H200's figures are measured; the others are from data sheets. */
-extern const struct cb_target cb_target_table[]; /* ends with an empty arch */
+/* What there is of GPU architectures from sm_75 on: the one table that --arch, verify, the device at run time and the
+ * documents go by. `target` describes one GPU of the architecture; a device at run time says its own limits. */
+struct cb_architecture {
+  struct cb_target target; /* of a refused one: its arch alone */
+  const char *nvrtc;       /* the first NVRTC from 12.0 on that compiles for it: "12.8" */
+  int measured;            /* the figures are; else they are from data sheets */
+  int verified;            /* verify compiles for it unless it is told what for */
+  const char *refusal;     /* why it is not planned for; NULL: it is */
+};
+extern const struct cb_architecture cb_architecture_table[]; /* by number; ends with an empty arch */
 
-/* The row for "sm_90"; CB_ERR_ARGUMENT lists what there is. */
+/* The target "sm_90"; CB_ERR_ARGUMENT says why it is refused, and what there is. */
 enum cb_status cb_target_find(struct cb_target *target, const char *arch, struct cb_diag *diag);
+
+/* Whose figures serve for a device of architecture `number` (90 for sm_90): its own, else the newest older one's; the
+ * oldest for what is older still. */
+const struct cb_architecture *cb_architecture_nearest(int number);
+
+/* The table, as it stands in the manual, too. */
+void cb_architectures_help(struct cb_text *text);
 
 #endif

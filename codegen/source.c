@@ -492,12 +492,12 @@ static const char *scale_body(struct emitter *emitter, const char *piece) {
   return keep(emitter, &text);
 }
 
-/* Threads, and the thread blocks that a multiprocessor shall hold: some have room for 1536 threads only. */
+/* Threads, and the thread blocks that a multiprocessor shall hold: the compiler's target may have room for fewer. */
 static const char *launch_bounds(struct emitter *emitter, const struct cb_launch *launch) {
   const int threads = launch->threads, blocks = launch->blocks_per_sm;
   if (!blocks) return number(emitter, threads);
-  return cb_arena_format(&emitter->arena, threads * blocks >= 1536 ? "%d, blocks_that_fit(%d, %d)" : "%d, %d", threads,
-                         blocks, threads);
+  return cb_arena_format(&emitter->arena, blocks > 1 ? "%d, blocks_that_fit(%d, %d)" : "%d, %d", threads, blocks,
+                         threads);
 }
 
 static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch) {

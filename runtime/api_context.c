@@ -69,9 +69,11 @@ const char *cbgen_message(const cbgen_context *context) {
 
 enum cb_status cb_context_session(struct cbgen_context *context, struct cb_session **session) {
   enum cb_status s = CB_OK;
-  if (!context->session) s = cb_session_open(&context->session, context->device, &context->diag);
+  const int opened = !context->session;
+  if (opened) s = cb_session_open(&context->session, context->device, &context->diag);
   else if (!cb_device_is_own(context->session->device))
     s = cb_device_enter(context->session->device, &context->diag); /* which says why it cannot */
+  if (opened && !s && *context->session->device->relative) cb_log(context, "%s", context->session->device->relative);
   if (!s) s = cb_session_name_nvrtc(context->session, context->nvrtc_path, &context->diag);
   *session = context->session;
   return s;

@@ -20,6 +20,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "runtime/cubin.h"
+#include "runtime/spills.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -260,7 +261,7 @@ static enum cb_status compile_for(struct block *block, struct cb_session *sessio
   const struct cb_nvrtc_options options = {.arch = target->arch};
   enum cb_status s = cb_session_nvrtc(session, &nvrtc, diag);
   if (!s)
-    s = cb_nvrtc_compile(&block->compiled, nvrtc, block->image.source, "a saved operator", &options, diag);
+    s = cb_compile_fitting(&block->compiled, nvrtc, block->image.source, "a saved operator", &options, diag);
   if (s) return s;
   info->compile_seconds = block->compiled.seconds;
   block->image.cubin = block->compiled.cubin;

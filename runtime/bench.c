@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/real.h"
 #include "codegen/source.h"
+#include "runtime/spills.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -131,29 +132,42 @@ static enum cb_status note_plan(struct cb_run_result *result, const struct cb_cs
   return CB_OK;
 }
 
-/* The text through NVRTC and, with the blob, to the device. */
-static enum cb_status compile_and_load(struct work *work, struct cb_run_result *result,
-                                       const struct cb_plan *plan, const struct cb_label *label,
-                                       const struct cb_blob *blob, struct cb_diag *diag) {
-  struct cb_bench *bench = work->bench;
-  const struct cb_nvrtc_options options = {.arch = bench->device->target.arch,
-                                           .line_info = bench->settings.debug};
-  struct cb_source source = {0};
-  struct cb_compiled compiled = {0};
-  struct cb_image image = {0};
+/* The text through NVRTC. A search's choice that spills gives way to the next recipe, as in the library. */
+static enum cb_status compile(struct work *work, struct cb_run_result *result, struct cb_made *made,
+                              const struct cb_options *options, const struct cb_label *label, struct cb_diag *diag) {
+  const struct cb_bench *bench = work->bench;
+  const struct cb_nvrtc_options compiling = {.arch = bench->device->target.arch,
+                                             .line_info = bench->settings.debug};
+  const struct cb_make_request request = {.csr = work->csr,
+                                          .options = options,
+                                          .nvrtc = bench->nvrtc,
+                                          .pattern = label->pattern,
+                                          .name = label->matrix,
+                                          .symbol = label->symbol,
+                                          .line_info = compiling.line_info};
   double mark = cb_seconds();
-  enum cb_status s = cb_source_emit(&source, plan, label, NULL, CB_EMBED_NEVER, diag);
+  enum cb_status s = cb_source_emit(&made->source, made->plan, label, NULL, CB_EMBED_NEVER, diag);
   result->stages.emit = lap(&mark);
-  if (!s) s = cb_nvrtc_compile(&compiled, bench->nvrtc, source.text, label->symbol, &options, diag);
-  result->stages.compile = compiled.seconds;
-  if (!s) s = cb_cubin_stats(&result->cubin, compiled.cubin, compiled.cubin_bytes, diag);
-  const struct cb_image_parts parts = {.plan = plan,
+  if (!s)
+    s = cb_compile_fitting(&made->compiled, bench->nvrtc, made->source.text, label->symbol, &compiling, diag);
+  if (!s && made->compiled.spilled_bytes && options->tune != CB_TUNE_MEASURE)
+    cb_replace_spilling(made, &request);
+  result->stages.compile = made->compiled.seconds;
+  return s ? s : cb_cubin_stats(&result->cubin, made->compiled.cubin, made->compiled.cubin_bytes, diag);
+}
+
+/* With the blob, to the device. */
+static enum cb_status load(struct work *work, struct cb_run_result *result, const struct cb_made *made,
+                           const struct cb_label *label, const struct cb_blob *blob, struct cb_diag *diag) {
+  struct cb_bench *bench = work->bench;
+  struct cb_image image = {0};
+  const struct cb_image_parts parts = {.plan = made->plan,
                                        .label = label,
                                        .blob = blob,
-                                       .source = &source,
-                                       .cubin = compiled.cubin,
-                                       .cubin_bytes = compiled.cubin_bytes};
-  if (!s) s = cb_image_from_plan(&image, &parts, diag);
+                                       .source = &made->source,
+                                       .cubin = made->compiled.cubin,
+                                       .cubin_bytes = made->compiled.cubin_bytes};
+  enum cb_status s = cb_image_from_plan(&image, &parts, diag);
   if (!s) s = cb_operator_load(&work->op, bench->device, &image, bench->settings.debug, diag);
   if (!s) {
     const struct cb_operator_info *info = cb_operator_info(work->op);
@@ -162,8 +176,6 @@ static enum cb_status compile_and_load(struct work *work, struct cb_run_result *
     result->device_bytes = info->device_bytes;
   }
   cb_image_release(&image);
-  cb_compiled_release(&compiled);
-  cb_source_release(&source);
   return s;
 }
 
@@ -225,23 +237,24 @@ static enum cb_status choose(struct cb_plan **plan, struct cb_assignment **assig
 static enum cb_status make_operator(struct work *work, struct cb_run_result *result,
                                     const struct cb_options *options, struct cb_diag *diag) {
   const struct cb_csr *csr = work->csr;
-  struct cb_plan *plan = NULL;
-  struct cb_assignment *assignment = NULL;
+  struct cb_made made = {0};
   struct cb_blob blob = {0};
   char symbol[49];
   cb_symbol_from(csr->name, symbol);
-  const struct cb_hash pattern = cb_csr_pattern_hash(csr);
+  const struct cb_label label = {.matrix = csr->name, .symbol = symbol, .pattern = cb_csr_pattern_hash(csr)};
   double mark = cb_seconds();
-  enum cb_status s = choose(&plan, &assignment, work, result, options, pattern, diag);
+  enum cb_status s = choose(&made.plan, &made.assignment, work, result, options, label.pattern, diag);
   *(options->tune == CB_TUNE_MEASURE ? &result->stages.tune : &result->stages.plan) = lap(&mark);
+  if (!s) s = compile(work, result, &made, options, &label, diag);
+  lap(&mark);
   if (!s) {
-    s = cb_pack_mapped(&blob, NULL, plan, assignment, csr->values, pattern, diag);
+    s = cb_pack_mapped(&blob, NULL, made.plan, made.assignment, csr->values, label.pattern, diag);
     result->stages.pack = lap(&mark);
   }
-  if (!s) s = note_plan(result, csr, plan, pattern, diag);
-  const struct cb_label label = {.matrix = csr->name, .symbol = symbol, .pattern = pattern};
-  if (!s) s = compile_and_load(work, result, plan, &label, &blob, diag);
+  if (!s) s = note_plan(result, csr, made.plan, label.pattern, diag);
+  if (!s) s = load(work, result, &made, &label, &blob, diag);
   if (!s) {
+    const struct cb_plan *plan = made.plan;
     work->types = (struct cb_types){plan->matrix_type, plan->vector_type, plan->sum_type};
     work->type = plan->vector_type;
     work->reads_y = plan->form != CB_FORM_AX;
@@ -252,8 +265,7 @@ static enum cb_status make_operator(struct work *work, struct cb_run_result *res
     s = expect(&work->expected, csr, &product, plan->vector_type, diag);
   }
   cb_blob_release(&blob);
-  cb_assignment_free(assignment);
-  cb_plan_free(plan);
+  cb_made_release(&made);
   return s;
 }
 

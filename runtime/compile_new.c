@@ -5,6 +5,7 @@
 
 #include "analysis/assignment.h"
 #include "base/memory.h"
+#include "runtime/spills.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -109,9 +110,33 @@ static enum cb_status emit(struct cb_work *work) {
 static enum cb_status compile(struct cb_work *work) {
   const struct cb_nvrtc_options options = {.arch = work->plan->target.arch};
   const enum cb_status s =
-      cb_nvrtc_compile(&work->compiled, work->nvrtc, work->source.text, work->symbol, &options, work->diag);
+      cb_compile_fitting(&work->compiled, work->nvrtc, work->source.text, work->symbol, &options, work->diag);
   work->info.compile_seconds += cb_work_lap(work);
+  if (!s && work->compiled.fewer_blocks)
+    cb_log(work->context, "registers did not suffice: compiled for %d thread blocks fewer on a multiprocessor",
+           work->compiled.fewer_blocks);
   return s;
+}
+
+/* A search's choice that spills, however it is compiled, gives way to the next recipe that does not. */
+static void replace_spilling(struct cb_work *work) {
+  const struct cb_make_request request = {.csr = &work->csr,
+                                          .options = &work->options,
+                                          .nvrtc = work->nvrtc,
+                                          .pattern = work->pattern};
+  struct cb_made made = {work->plan, work->assignment, work->source, work->compiled, ""};
+  const char *recipe = made.plan->recipe;
+  const int bytes = made.compiled.spilled_bytes;
+  memcpy(made.symbol, work->symbol, sizeof work->symbol);
+  cb_replace_spilling(&made, &request);
+  work->plan = made.plan;
+  work->assignment = made.assignment;
+  work->source = made.source;
+  work->compiled = made.compiled;
+  memcpy(work->symbol, made.symbol, sizeof work->symbol);
+  work->info.compile_seconds += cb_work_lap(work);
+  cb_log(work->context, "recipe '%s' spills %d bytes per thread; the kernel is that of recipe '%s'", recipe, bytes,
+         work->plan->recipe);
 }
 
 /* The image of the plan with the arrays just packed. Where there is a map, value arrays start out empty. */
@@ -135,11 +160,12 @@ static enum cb_status make_image(struct cb_work *work, struct cb_image *image) {
 }
 
 enum cb_status cb_work_make(struct cb_work *work) {
-  enum cb_status s = analyse(work, &work->options);
-  if (!s) s = pack(work);
   const int compiled = work->compiled.cubin != NULL; /* by tuning */
+  enum cb_status s = analyse(work, &work->options);
   if (!s && !compiled) s = emit(work);
   if (!s && !compiled) s = compile(work);
+  if (!s && !compiled && work->compiled.spilled_bytes) replace_spilling(work);
+  if (!s) s = pack(work);
   if (!s) s = make_image(work, &work->image);
   return s;
 }

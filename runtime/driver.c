@@ -153,19 +153,16 @@ void cb_driver_close(struct cb_driver *driver) {
 
 /* ---- the device */
 
-/* The target row to start from: the GPU's own architecture, else the newest older one (its binaries are made
- * for the GPU's architecture all the same; only the figures are a relative's), else the first. */
-static void nearest_row(struct cb_target *target, int arch) {
-  int best = -1;
-  *target = cb_target_table[0];
-  for (const struct cb_target *row = cb_target_table; *row->arch; row++) {
-    int number = 0;
-    if (sscanf(row->arch, "sm_%d", &number) == 1 && number <= arch && number > best) {
-      best = number;
-      *target = *row;
-    }
-  }
-  snprintf(target->arch, sizeof target->arch, "sm_%d", arch);
+/* The figures to start from: those of the GPU's own architecture, or a relative's. Binaries are made for the GPU's. */
+static void take_figures(struct cb_device *device, int number) {
+  const struct cb_target *nearest = &cb_architecture_nearest(number)->target;
+  struct cb_target *target = &device->target;
+  *target = *nearest;
+  snprintf(target->arch, sizeof target->arch, "sm_%d", number);
+  if (strcmp(target->arch, nearest->arch))
+    snprintf(device->relative, sizeof device->relative,
+             "%s is not in the table of architectures: plans go by figures of %s until 'cbgen calibrate' has run",
+             target->arch, nearest->arch);
 }
 
 static enum cb_status describe(struct cb_device *device, struct cb_diag *diag) {
@@ -185,7 +182,7 @@ static enum cb_status describe(struct cb_device *device, struct cb_diag *diag) {
                         driver->call.device_attribute(wanted[i].value, wanted[i].attribute, device->handle),
                         diag, "ask attribute %u of GPU %d", wanted[i].attribute, device->ordinal);
   if (s) return s;
-  nearest_row(target, 10 * major + minor);
+  take_figures(device, 10 * major + minor);
   target->multiprocessors = processors;
   target->l2_bytes = l2;
   target->shared_per_sm = per_sm;

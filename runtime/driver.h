@@ -176,6 +176,7 @@ struct cb_device {
   unsigned forks;           /* cb_forks of the process that opened it: it is of no use in another */
   struct cb_target target;  /* its figures are those of the GPU's calibration (calibration.h), if there is one */
   struct cb_target shipped; /* the same with the table's figures */
+  char relative[160];       /* for logs: whose figures are used for an architecture without its own; "" otherwise */
   char remark[400];         /* on the calibration, for logs: which was read, or why one was not; "" without one */
   int64_t memory_bytes;
   struct cb_staging *staging; /* the way of long uploads (staging.h), its owner's; NULL: the driver's */

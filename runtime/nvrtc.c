@@ -2,6 +2,7 @@
 /* NVRTC: see nvrtc.h. The table of functions, the options, one compilation and its log. */
 #include "runtime/nvrtc.h"
 
+#include "analysis/target.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "runtime/library.h"
@@ -126,6 +127,21 @@ int cb_nvrtc_supports(const struct cb_nvrtc *nvrtc, const char *arch) {
   return 0;
 }
 
+/* Of what it compiles for, what runs on a GPU of an architecture that it does not know: the newest one with the same
+ * major number, as binaries run on later minor ones. Jetsons' are apart, for which this does not hold. */
+static int relative_of(const struct cb_nvrtc *nvrtc, const char *arch) {
+  static const int jetsons[] = {72, 87, 101, 110};
+  int number = 0, end = 0, best = 0;
+  if (sscanf(arch, "sm_%d%n", &number, &end) != 1 || arch[end]) return 0;
+  for (int i = 0; i < nvrtc->arches_count; i++) {
+    const int known = nvrtc->arches[i];
+    int apart = 0;
+    for (size_t j = 0; j < sizeof jetsons / sizeof *jetsons; j++) apart |= number == jetsons[j] || known == jetsons[j];
+    if (!apart && known / 10 == number / 10 && known < number && known > best) best = known;
+  }
+  return best;
+}
+
 /* ---- one compilation */
 
 enum { MAX_OPTIONS = 8 };
@@ -142,13 +158,17 @@ static void add_option(struct option_list *options, const char *format, const ch
 }
 
 static void list_options(struct option_list *list, const struct cb_nvrtc_options *options) {
-  char registers[16];
+  char number[16];
   add_option(list, "--gpu-architecture=%s", options->arch);
   add_option(list, "%s", "--std=c++17");
   if (options->line_info) add_option(list, "%s", "--generate-line-info");
   if (options->max_registers) {
-    snprintf(registers, sizeof registers, "%d", options->max_registers);
-    add_option(list, "--maxrregcount=%s", registers);
+    snprintf(number, sizeof number, "%d", options->max_registers);
+    add_option(list, "--maxrregcount=%s", number);
+  }
+  if (options->fewer_blocks) {
+    snprintf(number, sizeof number, "%d", options->fewer_blocks);
+    add_option(list, "-DCBGEN_FEWER_BLOCKS=%s", number);
   }
 }
 
@@ -207,8 +227,12 @@ static enum cb_status compile(struct cb_compiled *compiled, const struct cb_nvrt
 
 static enum cb_status unsupported(const struct cb_nvrtc *nvrtc, const char *arch, struct cb_diag *diag) {
   const int last = nvrtc->arches_count - 1;
-  return cb_fail(diag, CB_ERR_UNSUPPORTED, "NVRTC %d.%d does not compile for '%s'; it knows sm_%d to sm_%d",
-                 nvrtc->major, nvrtc->minor, arch, last < 0 ? 0 : nvrtc->arches[0],
+  const struct cb_architecture *row = cb_architecture_table;
+  char first[48] = "";
+  while (*row->target.arch && strcmp(row->target.arch, arch)) row++;
+  if (row->nvrtc) snprintf(first, sizeof first, ", for which it takes NVRTC %s", row->nvrtc);
+  return cb_fail(diag, CB_ERR_UNSUPPORTED, "NVRTC %d.%d does not compile for '%s'%s; it knows sm_%d to sm_%d",
+                 nvrtc->major, nvrtc->minor, arch, first, last < 0 ? 0 : nvrtc->arches[0],
                  last < 0 ? 0 : nvrtc->arches[last]);
 }
 
@@ -217,12 +241,19 @@ enum cb_status cb_nvrtc_compile(struct cb_compiled *compiled, const struct cb_nv
                                 struct cb_diag *diag) {
   struct _nvrtcProgram *program = NULL;
   *compiled = (struct cb_compiled){0};
-  if (!cb_nvrtc_supports(nvrtc, options->arch)) return unsupported(nvrtc, options->arch, diag);
+  struct cb_nvrtc_options own = *options;
   snprintf(compiled->arch, sizeof compiled->arch, "%s", options->arch);
+  if (!cb_nvrtc_supports(nvrtc, options->arch)) {
+    const int relative = relative_of(nvrtc, options->arch);
+    if (!relative) return unsupported(nvrtc, options->arch, diag);
+    snprintf(compiled->arch, sizeof compiled->arch, "sm_%d", relative);
+  }
+  own.arch = compiled->arch;
+  compiled->fewer_blocks = options->fewer_blocks;
   const double start = cb_seconds();
   enum cb_status s =
       check(nvrtc, nvrtc->call.create(&program, text, name, 0, NULL, NULL), "take the text", diag);
-  if (!s) s = compile(compiled, nvrtc, program, name, options, diag);
+  if (!s) s = compile(compiled, nvrtc, program, name, &own, diag);
   if (program) nvrtc->call.destroy(&program);
   compiled->seconds = cb_seconds() - start;
   return s;

@@ -54,6 +54,7 @@ struct cb_nvrtc_options {
   int ptx;           /* keep the PTX as well */
   int strict;        /* warnings, unused variables among them, are errors */
   int max_registers; /* per thread; 0: as __launch_bounds__ says */
+  int fewer_blocks;  /* on a multiprocessor than the text's __launch_bounds__ ask for: see spills.h */
 };
 
 struct cb_compiled {
@@ -63,9 +64,12 @@ struct cb_compiled {
   char *ptx;      /* NUL-terminated; NULL unless asked for */
   char *log;      /* the compiler's, "" when it said nothing; also after CB_ERR_COMPILE; may be NULL */
   double seconds; /* wall clock, all of NVRTC */
+  int fewer_blocks;  /* as in the options that it was compiled with */
+  int spilled_bytes; /* per thread, of the kernel that spills most: found by cb_compile_fitting */
 };
 
-/* Compiles `text`; `name` stands for it in messages. CB_ERR_COMPILE brings the log's first errors in the
+/* Compiles `text`, for an architecture that it does not know for an older one whose binaries run there, if there is one
+ * (compiled->arch); `name` stands for it in messages. CB_ERR_COMPILE brings the log's first errors in the
  * message. Release `compiled` in any case. NVRTC may be used from several threads. */
 enum cb_status cb_nvrtc_compile(struct cb_compiled *compiled, const struct cb_nvrtc *nvrtc, const char *text,
                                 const char *name, const struct cb_nvrtc_options *options,

@@ -12,6 +12,7 @@
 #include "runtime/image.h"
 #include "runtime/operator.h"
 #include "runtime/oracle.h"
+#include "runtime/spills.h"
 #include "runtime/timer.h"
 
 #include <pthread.h>
@@ -236,9 +237,23 @@ static enum cb_status emit(struct tuner *tuner, struct attempt *attempt, struct 
 static void *compile(void *taken) {
   struct attempt *attempt = taken;
   const struct cb_nvrtc_options options = {.arch = attempt->plan->target.arch};
-  attempt->status = cb_nvrtc_compile(&attempt->compiled, attempt->nvrtc, attempt->source.text,
-                                     attempt->symbol, &options, &attempt->diag);
+  attempt->status = cb_compile_fitting(&attempt->compiled, attempt->nvrtc, attempt->source.text, attempt->symbol,
+                                       &options, &attempt->diag);
   return NULL;
+}
+
+/* Kernels that spill are none to choose, unless there are no others. */
+static void leave_out_spilling(struct tuner *tuner) {
+  int good = 0;
+  for (int i = 0; i < tuner->count; i++)
+    good += tuner->attempts[i].variant.measured_ns ||
+            (tuner->attempts[i].compiled.cubin && !tuner->attempts[i].compiled.spilled_bytes);
+  for (int i = 0; i < tuner->count && good; i++) {
+    struct attempt *attempt = &tuner->attempts[i];
+    char reason[64];
+    snprintf(reason, sizeof reason, "it spills %d bytes per thread", attempt->compiled.spilled_bytes);
+    if (attempt->plan && attempt->compiled.spilled_bytes) leave_out(attempt, CB_ERR_LIMIT, reason);
+  }
 }
 
 /* Attempts from `first` on. What finds no thread is compiled by this one. */
@@ -265,6 +280,7 @@ static enum cb_status compile_round(struct tuner *tuner, int first, struct cb_di
     else
       s = cb_fail_lines(diag, attempt->status, attempt->diag.message);
   }
+  leave_out_spilling(tuner);
   if (cb_seconds() - start > tuner->preparing) tuner->preparing = cb_seconds() - start;
   return s;
 }

@@ -74,6 +74,8 @@ struct fake_control {
   size_t memory;                  /* bytes of each GPU: an allocation beyond gives CUDA_ERROR_OUT_OF_MEMORY */
   int nvrtc_major, nvrtc_minor;   /* 13, 0 */
   int registers, stack_bytes;     /* of every kernel that is compiled; 40, 0 */
+  char spilling[32];              /* then: the stack is only that of texts with this word; "": of all */
+  int spare_blocks; /* and not of those compiled for so many thread blocks fewer on a multiprocessor; 0: of them, too */
   long clock_ns;  /* what events read: a launch takes 5000, and a hook may add to it; 0 */
   int unrun;      /* 1: CUDA that only a GPU takes, which is a misuse otherwise, does nothing; 0 */
   long scalar_ns; /* a kernel takes so much longer for each unit of its last parameter, an int64_t; 0 */

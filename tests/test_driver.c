@@ -40,14 +40,14 @@ static void a_device_becomes_a_target(void **state) {
   assert_true(fake_is_clean(fake));
 }
 
-/* An architecture without a row takes the figures of the newest older one. */
+/* An architecture without figures of its own takes those of the newest older one, and says so. */
 static void an_unlisted_architecture_keeps_its_name(void **state) {
   (void)state;
   static const struct {
     int capability;
-    const char *arch;
-    int64_t read_gb_per_s;
-  } cases[] = {{86, "sm_86", 1835}, {120, "sm_120", 7200}, {75, "sm_75", 1835}};
+    const char *arch, *relative;
+  } cases[] = {{86, "sm_86", "sm_86"},   {120, "sm_120", "sm_120"}, {75, "sm_75", "sm_75"},
+               {88, "sm_88", "sm_87"},   {91, "sm_91", "sm_90"},    {123, "sm_123", "sm_121"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct cb_diag diag = {0};
     struct cb_driver *driver;
@@ -56,7 +56,11 @@ static void an_unlisted_architecture_keeps_its_name(void **state) {
     assert_ok(cb_driver_open(&driver, fake_path(), &diag));
     assert_ok(cb_device_open(&device, driver, 0, &diag));
     assert_string_equal(device->target.arch, cases[i].arch);
-    assert_int_equal(device->target.read_gb_per_s, cases[i].read_gb_per_s);
+    struct cb_target figures;
+    assert_ok(cb_target_find(&figures, cases[i].relative, &diag));
+    assert_int_equal(device->target.read_gb_per_s, figures.read_gb_per_s);
+    assert_int_equal(!*device->relative, !strcmp(cases[i].arch, cases[i].relative));
+    if (*device->relative) assert_true(strstr(device->relative, cases[i].arch) && strstr(device->relative, figures.arch));
     cb_device_close(device);
     cb_driver_close(driver);
   }

@@ -6,6 +6,8 @@
 
 #include "analysis/layout.h"
 #include "analysis/recipe.h"
+#include "analysis/target.h"
+#include "runtime/spills.h"
 
 #include <unistd.h>
 
@@ -241,6 +243,69 @@ static void every_recipe_compiles_without_spills(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
+/* Shapes whose kernels were found to have one register too few: padded tiles beside long rows, where rows that end in
+ * a chunk are looked up early; with empty rows, and rows in pieces. */
+static void merge_beside_long_rows_does_not_spill(void **state) {
+  (void)state;
+  static const struct plan_case cases[] = {
+      {"powerlaw,rows=4000,cols=2898,max=2700,min=0", ""},
+      {"powerlaw,rows=4000,cols=2898,max=2700,min=0", "form=ax"},
+      {"powerlaw,rows=4000,cols=2898,max=2700,min=0", "type=f32-f64 form=add"},
+      {"powerlaw,rows=1500,cols=9000,max=8000,min=0", ""},
+      {"long_row,rows=3000,cols=3000,per_row=20,long_rows=20,long_length=2500", ""},
+  };
+  struct cb_nvrtc *nvrtc = open_or_skip();
+  compile_all(nvrtc, "recipe=merge merge-items=7 merge-pad=on", cases, sizeof cases / sizeof *cases);
+  cb_nvrtc_close(nvrtc);
+}
+
+/* What a compiler makes of a text is known afterwards only: registers that do not suffice are found. */
+static void a_kernel_that_spills_is_compiled_for_fewer_blocks(void **state) {
+  (void)state;
+  static const struct {
+    const char *bounds;
+    int fewer;
+  } cases[] = {{"blocks_that_fit(5, 256)", 0}, {"blocks_that_fit(6, 256)", 1}};
+  struct cb_diag diag = {0};
+  struct cb_nvrtc *nvrtc = open_or_skip();
+  struct product product =
+      product_of("powerlaw,rows=4000,cols=2898,max=2700,min=0", "recipe=merge merge-items=7 merge-pad=on");
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const struct cb_nvrtc_options options = {.arch = "sm_90"};
+    struct cb_compiled compiled;
+    char *text = replaced(product.source.text, cases[0].bounds, cases[i].bounds, 1);
+    assert_non_null(text);
+    assert_ok(cb_nvrtc_compile(&compiled, nvrtc, text, "kernel.cu", &options, &diag));
+    assert_int_equal(cb_spilled_bytes(&compiled) > 0, i > 0);
+    cb_compiled_release(&compiled);
+    assert_ok(cb_compile_fitting(&compiled, nvrtc, text, "kernel.cu", &options, &diag));
+    assert_int_equal(cb_spilled_bytes(&compiled), 0);
+    assert_int_equal(compiled.spilled_bytes, 0);
+    assert_int_equal(compiled.fewer_blocks, cases[i].fewer);
+    cb_compiled_release(&compiled);
+    cb_free(text);
+  }
+  product_release(&product);
+  cb_nvrtc_close(nvrtc);
+}
+
+/* Every architecture of the table that this NVRTC knows, with types whose conversions differ between them. */
+static void every_architecture_of_the_table_compiles(void **state) {
+  (void)state;
+  static const char *const types[] = {"type=f64", "type=f32", "type=bf16-f32", "type=f16-f32"};
+  struct cb_nvrtc *nvrtc = open_or_skip();
+  int at = 0;
+  for (const struct cb_architecture *row = cb_architecture_table; *row->target.arch; row++, at++) {
+    char settings[64];
+    if (row->refusal || !cb_nvrtc_supports(nvrtc, row->target.arch)) continue;
+    snprintf(settings, sizeof settings, "recipe=cb atomics=%s %s", at % 2 ? "on" : "off", types[at % 4]);
+    struct product product = product_of("random,rows=100,cols=5000,density=0.2", settings);
+    compile_product(nvrtc, &product, row->target.arch, settings);
+    product_release(&product);
+  }
+  cb_nvrtc_close(nvrtc);
+}
+
 /* ---- a missing library: these need none */
 
 static void expect_missing(const char *path, const char *part) {
@@ -300,6 +365,9 @@ int main(void) {
       cmocka_unit_test(strict_turns_warnings_into_errors),
       cmocka_unit_test(an_unknown_architecture_is_refused),
       cmocka_unit_test(every_recipe_compiles_without_spills),
+      cmocka_unit_test(merge_beside_long_rows_does_not_spill),
+      cmocka_unit_test(a_kernel_that_spills_is_compiled_for_fewer_blocks),
+      cmocka_unit_test(every_architecture_of_the_table_compiles),
       cmocka_unit_test(a_missing_library_names_the_remedy),
       cmocka_unit_test(a_file_that_is_no_library_is_told),
       cmocka_unit_test(a_library_without_the_functions_is_told),

@@ -248,20 +248,51 @@ static void targets_are_found_by_name(void **state) {
   (void)state;
   struct cb_diag diag = {0};
   struct cb_target target;
-  int rows = 0;
-  for (const struct cb_target *row = cb_target_table; *row->arch; row++, rows++) {
-    assert_ok(cb_target_find(&target, row->arch, &diag));
-    assert_memory_equal(&target, row, sizeof target);
-    assert_true(target.multiprocessors > 0 && target.shared_per_block < target.shared_per_sm &&
+  int number = 0, last = 74;
+  for (const struct cb_architecture *row = cb_architecture_table; *row->target.arch; row++, last = number) {
+    assert_int_equal(sscanf(row->target.arch, "sm_%d", &number), 1);
+    assert_true(number > last);
+    if (row->refusal) continue;
+    assert_ok(cb_target_find(&target, row->target.arch, &diag));
+    assert_memory_equal(&target, &row->target, sizeof target);
+    assert_true(target.multiprocessors > 0 && target.shared_per_block <= target.shared_per_sm &&
                 target.l2_bytes > 0);
+    assert_true(!strncmp(row->nvrtc, "12.", 3) || !strncmp(row->nvrtc, "13.", 3));
     assert_true(target.read_gb_per_s > 0 && target.sectors_g_per_s > 0 && target.launch_ns > 0);
     assert_true(target.l2_gb_per_s > 0 && target.latency_ns > 0);
     assert_true(!strncmp(target.arch, "sm_", 3) && isdigit((unsigned char)target.arch[3]) && *target.model);
   }
-  assert_int_equal(rows, 4);
-  assert_int_equal(cb_target_find(&target, "sm_1", &diag), CB_ERR_ARGUMENT);
-  for (const struct cb_target *row = cb_target_table; *row->arch; row++)
-    assert_non_null(strstr(diag.message, row->arch));
+  assert_int_equal(last, 121);
+}
+
+/* What runs is taken, and what is not says why, and what there is instead. */
+static void refused_targets_say_why(void **state) {
+  (void)state;
+  static const char *const taken[] = {"sm_75", "sm_86", "sm_87", "sm_89", "sm_103", "sm_110", "sm_120", "sm_121"};
+  static const char *const refused[][2] = {
+      {"sm_88", "no data sheet"}, {"sm_101", "CUDA 13 calls it sm_110"}, {"sm_70", "older than sm_75"},
+      {"sm_130", "unknown"},      {"sm_90x", "unknown"},                 {"90", "unknown"},
+  };
+  struct cb_diag diag = {0};
+  struct cb_target target;
+  for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) assert_ok(cb_target_find(&target, taken[i], &diag));
+  for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+    assert_int_equal(cb_target_find(&target, refused[i][0], &diag), CB_ERR_ARGUMENT);
+    assert_non_null(strstr(diag.message, refused[i][1]));
+    assert_non_null(strstr(diag.message, "there are 'sm_75', 'sm_80', 'sm_86'"));
+    assert_null(strstr(diag.message, "'sm_101',"));
+  }
+}
+
+static void unknown_devices_have_the_figures_of_an_older_one(void **state) {
+  (void)state;
+  static const struct {
+    int number;
+    const char *arch;
+  } cases[] = {{75, "sm_75"}, {70, "sm_75"}, {88, "sm_87"}, {91, "sm_90"}, {101, "sm_100"}, {106, "sm_103"},
+               {123, "sm_121"}, {140, "sm_121"}, {120, "sm_120"}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    assert_string_equal(cb_architecture_nearest(cases[i].number)->target.arch, cases[i].arch);
 }
 
 int main(void) {
@@ -278,6 +309,8 @@ int main(void) {
       cmocka_unit_test(counts_that_a_range_cannot_say),
       cmocka_unit_test(help_shows_every_option),
       cmocka_unit_test(targets_are_found_by_name),
+      cmocka_unit_test(refused_targets_say_why),
+      cmocka_unit_test(unknown_devices_have_the_figures_of_an_older_one),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -195,6 +195,17 @@ def check_readme(verbs):
             problem("README.md", f"'{path}' does not exist")
 
 
+def check_architectures():
+    """The table stands in the documents as the tool prints it; other text that lists architectures names those of it."""
+    table = run("help", "architectures").stdout.rstrip("\n")
+    for path in ("README.md", "docs/cbgen.1"):
+        if table not in "\n".join(lines_of(path)):
+            problem(path, "the table is not that of 'cbgen help architectures'")
+    for path in ("README.md", "docs/cbgen.1", "docs/library.md", "include/cbgen.h", "tool/completion/cbgen.bash"):
+        for name in sorted(set(re.findall(r"\bsm_\d+", "\n".join(lines_of(path)))) - set(re.findall(r"sm_\d+", table))):
+            problem(path, f"architecture '{name}' is not in the table")
+
+
 VERBS = verbs_of(run("help").stdout)
 if len(VERBS) < 5:
     problem("cbgen help", f"lists only these verbs: {VERBS}")
@@ -207,6 +218,7 @@ check_no_printing()
 check_environment()
 check_help(VERBS)
 check_manual(VERBS)
+check_architectures()
 check_readme(VERBS)
 print("\n".join(problems) or "no violations")
 sys.exit(1 if problems else 0)

@@ -177,8 +177,8 @@ static enum cb_status set_help(struct cb_call *call, const char *value, struct c
 static const struct flag flag_table[] = {
     {"output", 'o', "FILE", CB_TAKES_OUTPUT, "write to FILE; '-' is standard output", set_output},
     {"emit", 0, "WHAT,…", CB_TAKES_EMIT, "of cu, data, ptx, cubin, plan; names follow -o", set_emit},
-    {"arch", 0, "sm_NN", CB_TAKES_ARCH, "GPU to plan and compile for (sm_90)", set_arch},
-    {"arch", 0, "sm_NN,…", CB_TAKES_ARCHES, "GPUs to plan and compile for", set_arch},
+    {"arch", 0, "sm_NN", CB_TAKES_ARCH, "GPU to plan and compile for (sm_90): cbgen help architectures", set_arch},
+    {"arch", 0, "sm_NN,…", CB_TAKES_ARCHES, "GPUs to plan and compile for: cbgen help architectures", set_arch},
     {"embed", 0, "auto|always|never", CB_TAKES_TEXT, "data inside the text; auto: up to 1 MiB (auto)",
      set_embed},
     {"name", 0, "NAME", CB_TAKES_NAME, "name in the text and of its functions (the file's)", set_name},

@@ -6,6 +6,7 @@
 #include "frontend/read.h"
 #include "runtime/nvrtc.h"
 #include "runtime/oracle.h"
+#include "runtime/spills.h"
 #include "runtime/tune.h"
 
 #include <stdio.h>
@@ -127,7 +128,10 @@ enum cb_status cb_job_compile(struct cb_job *job, struct cb_text *ptx, struct cb
   enum cb_status s = cb_nvrtc_open(&nvrtc, NULL, diag);
   if (s) return s;
   cb_progress_stage("compiling '%s' for %s", job->name, job->target.arch);
-  s = cb_nvrtc_compile(&compiled, nvrtc, job->source.text, job->name, &options, diag);
+  s = cb_compile_fitting(&compiled, nvrtc, job->source.text, job->name, &options, diag);
+  if (!s && compiled.spilled_bytes)
+    cb_say("the kernel spills %d bytes per thread on %s: another '--recipe' may be faster", compiled.spilled_bytes,
+           job->target.arch);
   if (!s && ptx) cb_text_add_string(ptx, compiled.ptx);
   if (!s && cubin) cb_text_add_bytes(cubin, (const char *)compiled.cubin, compiled.cubin_bytes);
   if (!s && ((ptx && ptx->failed) || (cubin && cubin->failed)))

@@ -3,6 +3,7 @@
 #include "tool/tool.h"
 
 #include "analysis/recipe.h"
+#include "analysis/target.h"
 #include "base/numerics.h"
 #include "frontend/generate.h"
 
@@ -38,7 +39,7 @@ static void overview(struct cb_text *text) {
   for (int i = 0; cb_verb_table[i]; i++)
     cb_text_add(text, "  %-9s %s\n", cb_verb_table[i]->name, cb_verb_table[i]->summary);
   cb_text_add_string(
-      text, "\n  help VERB | options | recipes | shapes | exit-codes      --version\n\n"
+      text, "\n  help VERB | options | recipes | architectures | shapes | exit-codes      --version\n\n"
             "FILE is Matrix Market, SciPy .npz or a SNAP edge list, plain or packed (.gz .zst .xz .bz2,\n"
             "SuiteSparse .tar.gz), '-' for standard input, or 'generate:SHAPE,KEY=VALUE,…' ('cbgen help\n"
             "shapes').\n\n"
@@ -69,13 +70,15 @@ static enum cb_status help_topic(const char *topic, struct cb_diag *diag) {
     cb_options_help(&text);
   else if (!strcmp(topic, "recipes"))
     recipes_help(&text);
+  else if (!strcmp(topic, "architectures"))
+    cb_architectures_help(&text);
   else if (!strcmp(topic, "shapes"))
     cb_matrix_shapes(&text);
   else if (!strcmp(topic, "exit-codes"))
     cb_exit_help(&text);
   else
     s = cb_fail(diag, CB_ERR_ARGUMENT,
-                "no help on '%s'; there is help on verbs, options, recipes, shapes and exit-codes", topic);
+                "no help on '%s'; there is help on verbs, options, recipes, architectures, shapes and exit-codes", topic);
   if (!s) s = cb_print(&text, diag);
   cb_text_release(&text);
   return s;

@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "codegen/source.h"
 
-enum { CB_MAX_ARCHES = 8 };
+enum { CB_MAX_ARCHES = 16 };
 
 /* Exit codes (`cbgen help exit-codes` prints the table of messages.c). */
 enum cb_exit {

@@ -104,7 +104,15 @@ static void compile_for(struct report *report, const struct cb_nvrtc *nvrtc, con
   cb_compiled_release(&compiled);
 }
 
-static const char *const standard_arches[] = {"sm_80", "sm_89", "sm_90", "sm_100"};
+/* What the table says, unless there is an --arch. Returns how many. */
+static int list_arches(const char *arches[CB_MAX_ARCHES], const struct cb_call *call) {
+  int count = 0;
+  for (; count < call->arches_count; count++) arches[count] = call->arches[count];
+  if (count) return count;
+  for (const struct cb_architecture *row = cb_architecture_table; *row->target.arch && count < CB_MAX_ARCHES; row++)
+    if (row->verified) arches[count++] = row->target.arch;
+  return count;
+}
 
 /* Plans differ from GPU to GPU, so a matrix is planned anew for each; a kernel.cu is what it is. */
 static void compile_all(struct report *report, const struct cb_call *call, const char *text) {
@@ -114,9 +122,10 @@ static void compile_all(struct report *report, const struct cb_call *call, const
   note(&report->nvrtc, report->nvrtc_message, s, &diag);
   if (s) return;
   cb_nvrtc_version(nvrtc, &report->nvrtc_major, &report->nvrtc_minor);
-  const int count = call->arches_count ? call->arches_count : 4;
+  const char *arches[CB_MAX_ARCHES];
+  const int count = list_arches(arches, call);
   for (int i = 0; i < count && !s; i++) {
-    const char *arch = call->arches_count ? call->arches[i] : standard_arches[i];
+    const char *arch = arches[i];
     if (!report->is_kernel) {
       if (strcmp(report->job.target.arch, arch)) {
         s = cb_job_plan(&report->job, call, arch, &diag);

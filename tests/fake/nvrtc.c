@@ -130,22 +130,22 @@ static void add_section(struct image *image, const char *prefix, const char *nam
 }
 
 /* The records of ".nv.info": registers and stack of each kernel's symbol. */
-static void add_info(struct image *image, const struct names *names) {
+static void add_info(struct image *image, const struct names *names, int stack) {
   uint32_t records[MAX_KERNELS * 6];
   for (int k = 0; k < names->count; k++) {
     const uint32_t record[] = {0x00082f04, (uint32_t)k + 1, (uint32_t)state.registers,
-                               0x00081204, (uint32_t)k + 1, (uint32_t)state.stack_bytes};
+                               0x00081204, (uint32_t)k + 1, (uint32_t)stack};
     memcpy(&records[6 * k], record, sizeof record);
   }
   add_section(image, ".nv.info", "", records, (size_t)names->count * 6 * sizeof *records, 0);
 }
 
-static void add_text(struct image *image, const struct names *names, const char *arch, const char *text) {
+static void add_text(struct image *image, const struct names *names, const char *arch, int stack, const char *text) {
   char *packed = NULL;
   size_t length;
   FILE *stream = open_memstream(&packed, &length);
   if (!stream) abort();
-  fprintf(stream, "%s %d %d", arch, state.registers, state.stack_bytes);
+  fprintf(stream, "%s %d %d", arch, state.registers, stack);
   for (int k = 0; k < names->count; k++) fprintf(stream, " %s", names->list[k]);
   fprintf(stream, "\n%s", text);
   if (fclose(stream)) abort();
@@ -176,7 +176,7 @@ static void close_image(struct image *image, int arch) {
   memcpy(image->bytes, &header, sizeof header);
 }
 
-static void wrap(struct thing *program, const char *arch) {
+static void wrap(struct thing *program, const char *arch, int stack) {
   static const char no_header[sizeof(Elf64_Ehdr)];
   struct names names = {0};
   struct image *image = calloc(1, sizeof *image);
@@ -191,8 +191,8 @@ static void wrap(struct thing *program, const char *arch) {
     add_section(image, ".text.", names.list[k], NULL, CODE_BYTES, (unsigned)k + 1);
     add_section(image, ".nv.constant0.", names.list[k], NULL, PARAMETER_BYTES, 0);
   }
-  add_info(image, &names);
-  add_text(image, &names, arch, program->bytes);
+  add_info(image, &names, stack);
+  add_text(image, &names, arch, stack, program->bytes);
   close_image(image, atoi(arch + 3));
   if (asprintf(&ptx, "// the fake NVRTC's PTX of '%s'\n.version 9.0\n.target %s\n", program->name, arch) < 0)
     abort();
@@ -212,15 +212,21 @@ static int is_known(int arch) {
   return 0;
 }
 
-static unsigned take_options(int count, const char *const *options, char arch[16]) {
+static unsigned take_options(int count, const char *const *options, char arch[16], int *fewer_blocks) {
   static const char prefix[] = "--gpu-architecture=";
   for (int i = 0; i < count; i++) {
     if (strncmp(options[i], "-", 1)) return misuse(NVRTC_INVALID_OPTION, "option '%s'", options[i]);
+    sscanf(options[i], "-DCBGEN_FEWER_BLOCKS=%d", fewer_blocks);
     if (!strncmp(options[i], prefix, sizeof prefix - 1))
       snprintf(arch, 16, "%s", options[i] + sizeof prefix - 1);
   }
   if (!strncmp(arch, "sm_", 3) && is_known(atoi(arch + 3))) return SUCCESS;
   return misuse(NVRTC_INVALID_OPTION, "architecture '%s'", arch);
+}
+
+static int stack_of(const char *text, int fewer_blocks) {
+  const int spared = state.spare_blocks && fewer_blocks >= state.spare_blocks;
+  return strstr(text, state.spilling) && !spared ? state.stack_bytes : 0;
 }
 
 /* A message about the line where `word` stands, in the program's log. */
@@ -235,10 +241,11 @@ static void write_log(struct thing *program, const char *word, const char *what)
 EXPORT unsigned nvrtcCompileProgram(void *program, int count, const char *const *options) {
   ENTER;
   char arch[16] = "";
+  int fewer_blocks = 0;
   struct thing *thing = find(program, PROGRAM);
   if (!thing || thing->length)
     return misuse(NVRTC_INVALID_PROGRAM, "a program that is none, or compiled before");
-  const unsigned result = take_options(count, options, arch);
+  const unsigned result = take_options(count, options, arch, &fewer_blocks);
   if (result) return result;
   state.compilations++;
   if (strstr(thing->bytes, FAKE_COMPILE_ERROR)) {
@@ -246,7 +253,7 @@ EXPORT unsigned nvrtcCompileProgram(void *program, int count, const char *const 
     return NVRTC_COMPILATION;
   }
   if (strstr(thing->bytes, FAKE_COMPILE_WARNING)) write_log(thing, FAKE_COMPILE_WARNING, "warning");
-  wrap(thing, arch);
+  wrap(thing, arch, stack_of(thing->bytes, fewer_blocks));
   return SUCCESS;
 }
 

@@ -285,6 +285,7 @@ static const struct {
     MEMBER(nvrtc_minor, INT),
     MEMBER(registers, INT),
     MEMBER(stack_bytes, INT),
+    MEMBER(spare_blocks, INT),
     MEMBER(clock_ns, LONG),
     MEMBER(scalar_ns, LONG),
     MEMBER(unrun, INT),

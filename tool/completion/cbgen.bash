@@ -14,7 +14,7 @@ _cbgen_values() {
     emit) printf '%s\n' cu data ptx cubin plan ;;
     embed) printf '%s\n' auto always never ;;
     recipe) _cbgen_help recipes | awk '{ print $1 }' ;;
-    arch) printf '%s\n' sm_80 sm_89 sm_90 sm_100 ;;
+    arch) _cbgen_help architectures | awk '/^  sm_/ && $2 != "refused:" { print $1 }' ;;
     *) { _cbgen_help "$2"; _cbgen_help options; } | sed -nE "s/^ +--$1=([a-z0-9|-]+).*/\1/p" | tr '|' '\n' ;;
   esac
 }
@@ -42,7 +42,7 @@ _cbgen() {
   elif [[ $verb == calibrate ]]; then
     return 0
   elif [[ $verb == help ]]; then
-    mapfile -t COMPREPLY < <(compgen -W "$verbs options recipes shapes exit-codes" -- "$word")
+    mapfile -t COMPREPLY < <(compgen -W "$verbs options recipes architectures shapes exit-codes" -- "$word")
   else
     [[ $COMP_CWORD == 1 ]] && mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$word")
     compopt -o filenames

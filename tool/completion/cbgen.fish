@@ -37,7 +37,7 @@ function __cbgen_options
 end
 
 complete -c cbgen -n 'test (count (commandline -opc)) -eq 1' -a '(__cbgen_verbs)'
-complete -c cbgen -n '__fish_seen_subcommand_from help' -f -a 'options recipes shapes exit-codes (__cbgen_verbs)'
+complete -c cbgen -n '__fish_seen_subcommand_from help' -f -a 'options recipes architectures shapes exit-codes (__cbgen_verbs)'
 complete -c cbgen -n '__fish_seen_subcommand_from cache calibrate' -f
 complete -c cbgen -n '__fish_seen_subcommand_from cache; and test (count (commandline -opc)) -eq 2' -f \
     -a 'stats list show verify prune clear'

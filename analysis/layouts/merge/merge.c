@@ -507,9 +507,12 @@ static void draft_dispatch(struct cb_draft *draft, const struct state *state) {
   if (idle) cb_draft_section(draft, "idle");
 }
 
-/* Registers for a lane's loads: 40, 48 or 64. */
+/* Registers for a lane's loads: 40, 48 or 64. A padded tile's begin before anything is known of the chunk, so what is
+ * looked up meanwhile is in registers, too; beside the text of long rows, compilers find none left for it in 40. */
 static int choose_blocks_per_sm(const struct cb_draft *draft, const struct state *state) {
-  const int64_t words = state->items * (1 + (int64_t)cb_type_size(draft->vector_type) / 4);
+  enum { LOOK_UP = 3 };
+  const int meanwhile = state->padded && state->pieces_count ? LOOK_UP : 0;
+  const int64_t words = state->items * (1 + (int64_t)cb_type_size(draft->vector_type) / 4) + meanwhile;
   return words <= 21 ? 6 : words <= 27 ? 5 : 4;
 }
 

@@ -346,7 +346,7 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 
 // ---- kernels
 
-CBGEN_KERNEL void __launch_bounds__(256, 3) arrow_spmv(cb0::Arrays cb0_arrays, cb1::Arrays cb1_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
+CBGEN_KERNEL void __launch_bounds__(256, blocks_that_fit(3, 256)) arrow_spmv(cb0::Arrays cb0_arrays, cb1::Arrays cb1_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
   wait_for_previous();
   const Vectors vectors = {x, y, alpha, beta};
   cb0_arrays.mtx_data = after_wait(cb0_arrays.mtx_data);
