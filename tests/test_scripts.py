@@ -66,4 +66,4 @@ class Builds(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    harness.main(sys.argv[:1])
+    harness.main([sys.argv[0], *sys.argv[2:]])

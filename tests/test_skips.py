@@ -150,4 +150,4 @@ class Listed(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    harness.main(sys.argv[:1])
+    harness.main([sys.argv[0], *sys.argv[3:]])

@@ -113,4 +113,4 @@ class Alone(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    harness.main(sys.argv[:1])
+    harness.main([sys.argv[0], *sys.argv[2:]])

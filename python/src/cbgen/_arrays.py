@@ -98,6 +98,7 @@ class Library:
 
     name = "this library"
     on_host = False
+    converts = False  # whether as_float64 works
     advice = "a contiguous copy of it"
 
     def view(self, array: Any, stream: Optional[int]) -> View:
@@ -135,8 +136,8 @@ class Library:
         return array
 
     def as_float64(self, array: Any, stream: Optional[int]) -> Any:
-        """A copy in float64, made on `stream` (None: the library's current one); None where it cannot be made here."""
-        return None
+        """A copy in float64, made on `stream` (None: the library's current one)."""
+        raise NotImplementedError
 
 
 HOST_ADVICE = "move it to the GPU, or give a NumPy array (which is copied there and back at each product)"
@@ -144,6 +145,7 @@ HOST_ADVICE = "move it to the GPU, or give a NumPy array (which is copied there 
 
 class CuPy(Library):
     name = "CuPy"
+    converts = True
     advice = "cupy.ascontiguousarray of it"
 
     def view(self, array: Any, stream: Optional[int]) -> View:
@@ -179,6 +181,7 @@ class CuPy(Library):
 
 class Torch(Library):
     name = "PyTorch"
+    converts = True
     advice = "x.contiguous()"
 
     def view(self, array: Any, stream: Optional[int]) -> View:
@@ -231,6 +234,7 @@ class NumPy(Library):
     """Vectors in host memory: `_host.py` carries them to the GPU and back."""
 
     name = "NumPy"
+    converts = True
     on_host = True
 
     def as_float64(self, array: Any, stream: Optional[int]) -> Any:

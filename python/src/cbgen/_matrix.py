@@ -77,14 +77,14 @@ def host_view(array: Any) -> View:
 def as_floats(values: Any, stream: Optional[int]) -> Any:
     """Booleans and integers as float64, which is what SciPy multiplies them as with a vector of float64; anything else
     as it is. ValueError when float64 may not hold them exactly."""
-    name = dtype_name(getattr(values, "dtype", "float64"))
+    library = library_of(values)
+    name = dtype_name(values.dtype) if library.converts else ""
     if not name.startswith(("bool", "int", "uint")):
         return values
     if name.endswith("int64") and 0 not in values.shape and (values.max() > EXACT or values.min() < -EXACT):
         raise ValueError(f"the values are {name}, some beyond 2**53, which float64 does not hold exactly: convert them "
                          "first, with .astype(numpy.float64) for example")
-    made = library_of(values).as_float64(values, stream)
-    return values if made is None else made
+    return library.as_float64(values, stream)
 
 
 def take_array(array: Any, role: str, types: Any, stream: Optional[int]) -> View:
