@@ -853,8 +853,9 @@ static struct cb_confinement confine(const struct cb_host *host, const struct cb
 }
 
 /* One run of the compiled self-test in `directory`. */
-static enum cb_status run_selftest(const struct cb_host *host, const char *directory, const char *sidecar, uint64_t seed,
-                                   struct cb_evidence *evidence, struct cb_host_selftest *result, struct cb_diag *diag) {
+static enum cb_status run_selftest(const struct cb_host *host, const char *directory, const char *sidecar,
+                                   uint64_t seed, struct cb_evidence *evidence, struct cb_host_selftest *result,
+                                   struct cb_diag *diag) {
   char program[PATH_SIZE], log[PATH_SIZE], seeds[64], limit[64], message[900];
   char shown[PATH_SIZE], file[4480], number[64];
   path_in(host, "selftest", "", program);
@@ -886,7 +887,8 @@ static enum cb_status run_selftest(const struct cb_host *host, const char *direc
 }
 
 /* What the self-test must show, by the text and its data. */
-static enum cb_status expect(struct cb_evidence *evidence, const char *path, const char *sidecar, struct cb_diag *diag) {
+static enum cb_status expect(struct cb_evidence *evidence, const char *path, const char *sidecar,
+                             struct cb_diag *diag) {
   struct cb_mapping mapping;
   struct cb_text text = {0};
   enum cb_status s = cb_file_map(&mapping, path, diag);
