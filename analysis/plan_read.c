@@ -36,7 +36,8 @@ static const char *take_text(struct reader *reader, const json_t *object, const 
 }
 
 /* The number of the word in a list. */
-static int take_word(struct reader *reader, const json_t *object, const char *key, const char *const *words, int count) {
+static int take_word(struct reader *reader, const json_t *object, const char *key, const char *const *words,
+                     int count) {
   const char *word = json_string_value(json_object_get(object, key));
   for (int i = 0; word && i < count; i++)
     if (!strcmp(words[i], word)) return i;
@@ -84,7 +85,8 @@ static void take_region(struct reader *reader, const json_t *object, struct cb_r
   region->nonzeros = take(reader, object, "nonzeros", 0, MOST);
   region->value_slots = take(reader, object, "value_slots", 0, MOST);
   region->bytes = take(reader, object, "bytes", 0, MOST);
-  region->arrays = take_list(reader, arrays, MOST_ARRAYS - reader->arrays, sizeof *region->arrays, &region->arrays_count);
+  region->arrays =
+      take_list(reader, arrays, MOST_ARRAYS - reader->arrays, sizeof *region->arrays, &region->arrays_count);
   reader->arrays += region->arrays_count;
   for (int i = 0; i < region->arrays_count; i++) {
     const json_t *from = json_array_get(arrays, (size_t)i);

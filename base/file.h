@@ -30,9 +30,9 @@ void cb_file_unmap(struct cb_mapping *mapping);
  *   a directory           is refused
  *   "-"                   is standard output, which is written to at once
  *
- * Bytes of regular files go to a temporary file beside the path; cb_file_commit syncs it and renames it; cb_file_abandon
- * (also after a failed commit, and harmless after a good one) leaves no trace. Writes fail stickily: the error is
- * reported by commit. No write raises a signal (base/signals.h). */
+ * Bytes of regular files go to a temporary file beside the path; cb_file_commit syncs it and renames it;
+ * cb_file_abandon (also after a failed commit, and harmless after a good one) leaves no trace. Writes fail stickily:
+ * the error is reported by commit. No write raises a signal (base/signals.h). */
 struct cb_outfile;
 /* Looks, and makes nothing yet: errors that can be known before there is something to write. Abandon it. */
 enum cb_status cb_file_look(struct cb_outfile **out, const char *path, struct cb_diag *diag);

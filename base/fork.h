@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What fork leaves behind. In the child there is one thread, the one that forked. GNU's OpenMP library does not know: it
- * still hands work to the threads that the parent had, and waits for ever. So in that thread parallel regions take one
- * thread between these two calls, whatever the application has set:
+/* What fork leaves behind. In the child there is one thread, the one that forked. GNU's OpenMP library does not know:
+ * it still hands work to the threads that the parent had, and waits for ever. So in that thread parallel regions take
+ * one thread between these two calls, whatever the application has set:
  *
  *   const int threads = cb_threads_begin();
  *   …                                      parallel regions

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Signals that a write may raise in the thread that writes: SIGXFSZ (a limit on the size of files) and SIGPIPE (a reader
- * who is gone). Both end a process that does not expect them, and no process expects them of a library. Between hold and
- * release they stay away from the calling thread, and the write fails with EFBIG or EPIPE.
+/* Signals that a write may raise in the thread that writes: SIGXFSZ (a limit on the size of files) and SIGPIPE (a
+ * reader who is gone). Both end a process that does not expect them, and no process expects them of a library. Between
+ * hold and release they stay away from the calling thread, and the write fails with EFBIG or EPIPE.
  *
  *   struct cb_held_signals held;
  *   cb_signals_hold(&held);

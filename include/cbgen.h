@@ -31,8 +31,12 @@
  * Fork. A forked child may use the library, but not while another thread of its parent was inside one of its calls. The
  * thread that forked works without OpenMP's other threads there, which are its parent's; threads that it starts have
  * their own. CUDA works on one side of a fork only: in a child, a context, operator or kernel of the parent tells what
- * it told there, can be freed, and refuses what needs the GPU (CBGEN_ERROR_DEVICE) without a call to the driver. A child
- * may open the GPU itself when the parent had not. This needs the library to be loaded before the fork.
+ * it told there, can be freed, and refuses what needs the GPU (CBGEN_ERROR_DEVICE) without a call to the driver. A
+ * child may open the GPU itself when the parent had not. This needs the library to be loaded before the fork.
+ *
+ * Trust. Matrices may come from anywhere: nothing of them is executed. A saved operator and an entry of the cache carry
+ * machine code: load operators from those whose programs you would run, and name as cache a directory that only you can
+ * write to (one that others can is not used). Arrays and vectors are aligned to their elements.
  *
  * Set-user-ID. In a process with more rights than whoever started it, no environment variable is believed: libraries
  * are those that the loader, /usr/local and /usr have, and there is no cache unless the option "cache" names it.
@@ -271,7 +275,9 @@ CBGEN_API const char *cbgen_operator_key(const cbgen_operator *op);
 /* The operator as one block of bytes that the application owns: kernel, arrays, values. *length receives the
  * size; with `bytes` NULL nothing else happens, else CBGEN_ERROR_ARGUMENT when `capacity` is too small. Waits
  * for the device. Load gives it back on a GPU of the same architecture or, compiling the text anew, on another
- * that has what the plan needs (else CBGEN_ERROR_LIMIT). CBGEN_ERROR_FORMAT: not such a block, or damaged. */
+ * that has what the plan needs (else CBGEN_ERROR_LIMIT). CBGEN_ERROR_FORMAT: not such a block, damaged, or with numbers
+ * (grids, sizes, types) that are not its plan's. The block carries machine code, which is executed: load only what
+ * comes from those you trust. */
 CBGEN_API cbgen_status cbgen_operator_save(cbgen_operator *op, void *bytes, size_t capacity, size_t *length);
 CBGEN_API cbgen_status cbgen_operator_load(cbgen_context *context, const void *bytes, size_t length,
                                            cbgen_operator **op);
@@ -287,7 +293,7 @@ typedef struct cbgen_kernel cbgen_kernel;
 CBGEN_API cbgen_status cbgen_generate(cbgen_context *context, const cbgen_csr *matrix, cbgen_kernel **kernel);
 CBGEN_API void cbgen_kernel_free(cbgen_kernel *kernel); /* NULL is accepted */
 
-/* All of these point into the kernel and live as long as it does. */
+/* All of these point into the kernel and live as long as it does. Of NULL they tell nothing: "", NULL, 0. */
 
 /* The CUDA text, NUL-terminated; *length (if not NULL) receives its bytes without the NUL. */
 CBGEN_API const char *cbgen_kernel_source(const cbgen_kernel *kernel, size_t *length);

@@ -200,7 +200,8 @@ static enum cb_status read_rows(struct block *block, const struct head *head, st
     block->sections[i].length = (int64_t)row->length;
     end = row->offset + row->length;
   }
-  const unsigned char *rest = (const unsigned char *)&head->rows[block->count], *after = (const unsigned char *)(head + 1);
+  const unsigned char *rest = (const unsigned char *)&head->rows[block->count];
+  const unsigned char *const after = (const unsigned char *)(head + 1);
   while (rest < after)
     if (*rest++) return cb_fail(diag, CB_ERR_FORMAT, "the block's list of contents is followed by something");
   return end == head->length ? CB_OK

@@ -271,7 +271,8 @@ enum cb_status cb_device_open_current(struct cb_device **out, const struct cb_dr
 
 void cb_device_close(struct cb_device *device) {
   if (!device) return;
-  if (device->context && !device->borrowed && cb_device_is_own(device)) device->driver->call.primary_release(device->handle);
+  if (device->context && !device->borrowed && cb_device_is_own(device))
+    device->driver->call.primary_release(device->handle);
   cb_free(device);
 }
 
@@ -296,7 +297,8 @@ void cb_device_leave(const struct cb_device *device) {
 
 int cb_device_is_current(const struct cb_device *device) {
   struct CUctx_st *context = NULL;
-  return cb_device_is_own(device) && device->driver->call.context_current(&context) == CB_CU_SUCCESS && context == device->context;
+  if (!cb_device_is_own(device)) return 0;
+  return device->driver->call.context_current(&context) == CB_CU_SUCCESS && context == device->context;
 }
 
 /* ---- memory */

@@ -866,7 +866,8 @@ static struct cb_confinement confine(const struct cb_host *host, const struct cb
 
 /* One run of the compiled self-test of `path`, in its directory. */
 static enum cb_status run_selftest(const struct cb_host *host, const char *path, const char *sidecar, uint64_t seed,
-                                   struct cb_evidence *evidence, struct cb_host_selftest *result, struct cb_diag *diag) {
+                                   struct cb_evidence *evidence, struct cb_host_selftest *result,
+                                   struct cb_diag *diag) {
   char directory[PATH_SIZE];
   char program[PATH_SIZE], log[PATH_SIZE], seeds[64], limit[64], message[900];
   char shown[PATH_SIZE], file[4480], number[64];
@@ -901,7 +902,8 @@ static enum cb_status run_selftest(const struct cb_host *host, const char *path,
 }
 
 /* What the self-test must show, by the text and its data. */
-static enum cb_status expect(struct cb_evidence *evidence, const char *path, const char *sidecar, struct cb_diag *diag) {
+static enum cb_status expect(struct cb_evidence *evidence, const char *path, const char *sidecar,
+                             struct cb_diag *diag) {
   struct cb_mapping mapping;
   struct cb_text text = {0};
   enum cb_status s = cb_file_map(&mapping, path, diag);

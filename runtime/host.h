@@ -99,9 +99,9 @@ struct cb_host_selftest {
 };
 
 /* Compiles the file `path` (a kernel.cu) with CBGEN_SELFTEST and runs it `orders` times in its directory,
- * where it finds its sidecar, each time with another order of warps, drawn from `seed`. This executes the file's code, as
- * a confined child (process.h). CB_ERR_COMPILE, CB_ERR_FORMAT (it is no kernel with a self-test), or CB_ERR_WRONG with
- * what it printed, or with what its y shows (evidence.h). */
+ * where it finds its sidecar, each time with another order of warps, drawn from `seed`. This executes the file's code,
+ * as a confined child (process.h). CB_ERR_COMPILE, CB_ERR_FORMAT (it is no kernel with a self-test), or CB_ERR_WRONG
+ * with what it printed, or with what its y shows (evidence.h). */
 enum cb_status cb_host_selftest(struct cb_host *host, const char *path, uint64_t seed, int orders,
                                 struct cb_host_selftest *result, struct cb_diag *diag);
 

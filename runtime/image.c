@@ -205,7 +205,8 @@ static int same_arrays(const struct cb_image *a, const struct cb_image *b) {
   return 1;
 }
 
-static const char *difference(const struct cb_image *image, const struct cb_image *planned, const struct cb_plan *plan) {
+static const char *difference(const struct cb_image *image, const struct cb_image *planned,
+                              const struct cb_plan *plan) {
   if (!same_hash(image->plan_hash, plan->hash) || image->id != planned->id) return "hashes";
   if (strcmp(image->line, plan->line) || strcmp(image->recipe, plan->recipe)) return "line of the plan";
   if (!same_target(&image->target, &plan->target)) return "target";

@@ -7,8 +7,8 @@
 #include "base/status.h"
 
 /* For programs that nobody has read: limits on what one may use, no network where the system permits that to a program
- * without rights, and a process group of its own, which is killed with it, at the deadline and when it ends. What it may
- * read and write of files is what the caller may. argv[0] is then a path. 0: no limit. */
+ * without rights, and a process group of its own, which is killed with it, at the deadline and when it ends. What it
+ * may read and write of files is what the caller may. argv[0] is then a path. 0: no limit. */
 struct cb_confinement {
   unsigned long long processor_seconds, memory_bytes, file_bytes, processes;
 };

@@ -129,7 +129,9 @@ void cb_session_release(struct cb_session *session) {
   if (!session || atomic_fetch_sub(&session->holders, 1) != 1) return;
   cb_nvrtc_close(session->nvrtc); /* quickly opened again, and perhaps another one by then */
   session->nvrtc = NULL;
-  if (!session->context_id || !cb_device_is_own(session->device) || cb_staging_was_refused(session->device->staging) || !keep(session))
+  const int useful = session->context_id && cb_device_is_own(session->device) &&
+                     !cb_staging_was_refused(session->device->staging);
+  if (!useful || !keep(session))
     close_session(session, 1);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Arguments that make no sense, for every function of cbgen.h: NULL where something must be, sizes of structs that no
- * version has, arrays that are not aligned. Each gives CBGEN_ERROR_ARGUMENT (or nothing at all, where there is no status),
- * and a message where there is a place for it. */
+ * version has, arrays that are not aligned. Each gives CBGEN_ERROR_ARGUMENT (or nothing at all, where there is no
+ * status), and a message where there is a place for it. */
 #include "tests/api_support.h"
 
 #include <ctype.h>

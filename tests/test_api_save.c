@@ -241,7 +241,8 @@ static uint64_t number_at(const struct block *block, size_t at) {
 static int is_for_information(const struct block *block, size_t begin, size_t at, cbgen_values values) {
   const size_t entries = begin + 4 * 8, arch = begin + 10 * 8;
   const size_t model = arch + 8 + number_at(block, arch), target = model + 8 + number_at(block, model);
-  return (at >= target + 16 && at < target + 32) || (values != CBGEN_VALUES_MUTABLE && at >= entries && at < entries + 8);
+  return (at >= target + 16 && at < target + 32) ||
+         (values != CBGEN_VALUES_MUTABLE && at >= entries && at < entries + 8);
 }
 
 /* The length of a section that is code: binaries say themselves how long they are, and text may say anything. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* After fork. A child works on, with one thread, where the parent's OpenMP threads are missing; what the parent has on a
- * GPU is refused in the child, and giving it back there calls no driver. */
+/* After fork. A child works on, with one thread, where the parent's OpenMP threads are missing; what the parent has on
+ * a GPU is refused in the child, and giving it back there calls no driver. */
 #include "base/fork.h"
 #include "tests/api_support.h"
 

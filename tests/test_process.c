@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Programs that nobody has read run confined: limits on what one may use, no network, and a process group that ends with
- * them. */
+/* Programs that nobody has read run confined: limits on what one may use, no network, and a process group that ends
+ * with them. */
 #include "runtime/process.h"
 #include "tests/support.h"
 

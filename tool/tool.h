@@ -125,8 +125,8 @@ void cb_human_bytes(char text[24], int64_t bytes);
 
 /* ---- outputs.c */
 
-/* Files that appear together or not at all, by the rules of base/file.h: all are written beside their places first, then
- * renamed in the order of opening. An interrupt removes what was not renamed yet. */
+/* Files that appear together or not at all, by the rules of base/file.h: all are written beside their places first,
+ * then renamed in the order of opening. An interrupt removes what was not renamed yet. */
 enum { CB_MAX_OUTPUTS = 8 };
 struct cb_outputs {
   struct cb_outfile *files[CB_MAX_OUTPUTS];

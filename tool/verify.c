@@ -318,8 +318,10 @@ const struct cb_verb cb_verb_verify = {
     .summary = "prove a kernel right without a GPU",
     .details =
         "Executes the kernel of a matrix on this machine, every warp emulated, under AddressSanitizer and\n"
-        "UBSan, and checks every row. A kernel.cu runs its self-test. Where NVRTC is present the text is\n"
-        "also compiled for sm_80, sm_89, sm_90 and sm_100 (or --arch); spills are errors.\n",
+        "UBSan, and checks every row. A kernel.cu runs its self-test, and what its kernel computed is\n"
+        "compared with its data. That executes the file's code: confined (limits, no network), but with\n"
+        "your rights to read and write files, so verify only what you would run. Where NVRTC is present the\n"
+        "text is also compiled for sm_80, sm_89, sm_90 and sm_100 (or --arch); spills are errors.\n",
     .example = "cbgen verify matrix.mtx --type=f32",
     .takes = CB_TAKES_ARCHES | CB_TAKES_JSON | CB_TAKES_SEED,
     .check = check_call,

@@ -64,8 +64,8 @@ struct emulation_job {
   char message[256];
 };
 
-/* What a self-test's executable leaves in the file that $CBGEN_EMULATION_EVIDENCE names, so that its word alone need not
- * be believed: what was copied last from the device, behind this. */
+/* What a self-test's executable leaves in the file that $CBGEN_EMULATION_EVIDENCE names, so that its word alone need
+ * not be believed: what was copied last from the device, behind this. */
 struct emulation_evidence {
   uint64_t nonce;    /* $CBGEN_EMULATION_NONCE */
   uint64_t launches; /* of kernels, before that copy */
