@@ -75,8 +75,8 @@ enum cb_status cb_check_column_tables(const struct cb_csr *csr, struct cb_diag *
   enum { TABLE_BYTES = 8, PLENTY = 16 << 20 }; /* of a column: how often it occurs, and its place */
   if (csr->cols * TABLE_BYTES <= cb_csr_bytes(csr) + PLENTY) return CB_OK;
   return cb_fail(diag, CB_ERR_UNSUPPORTED,
-                 "%lld columns for %lld nonzeros are too many to look for hot ones; use another recipe, or leave out the "
-                 "columns that are empty",
+                 "%lld columns for %lld nonzeros are too many to look for hot ones; use another recipe, or leave out "
+                 "empty columns",
                  (long long)csr->cols, (long long)csr->nnz);
 }
 

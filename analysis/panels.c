@@ -8,8 +8,7 @@ enum cb_status cb_check_panels(const struct cb_csr *csr, struct cb_diag *diag) {
   enum { PLENTY = 4 << 20 };
   if (csr->rows <= PLENTY + 2 * csr->nnz) return CB_OK;
   return cb_fail(diag, CB_ERR_UNSUPPORTED,
-                 "%lld rows for %lld nonzeros are too many for panels of rows; use another recipe, or leave out the rows "
-                 "that are empty",
+                 "%lld rows for %lld nonzeros are too many for panels of rows; use another recipe, or leave out empty rows",
                  (long long)csr->rows, (long long)csr->nnz);
 }
 

@@ -5,7 +5,6 @@
 #include "base/memory.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static struct cb_json noted(json_t *json, int *failed) {
@@ -52,12 +51,18 @@ json_t *cb_json_text(const char *value) {
   return json;
 }
 
+static int append(const char *bytes, size_t length, void *text) {
+  cb_text_add_bytes(text, bytes, length);
+  return ((const struct cb_text *)text)->failed ? -1 : 0;
+}
+
+/* Not through json_dumps: jansson does not look whether its buffer had room for a key. This text remembers. */
 enum cb_status cb_json_write(struct cb_text *text, struct cb_json root, size_t flags, const char *what,
                              struct cb_diag *diag) {
-  char *dump = *root.failed ? NULL : json_dumps(root.json, flags);
+  const int written = !*root.failed && !json_dump_callback(root.json, append, text, flags) && !text->failed;
   json_decref(root.json);
-  if (dump) cb_text_add_string(text, dump);
-  const int written = dump && !text->failed;
-  free(dump);
-  return written ? CB_OK : cb_fail_memory(diag, what, 0);
+  if (written) return CB_OK;
+  cb_text_release(text);
+  text->failed = 1;
+  return cb_fail_memory(diag, what, 0);
 }

@@ -39,7 +39,8 @@ void cb_json_set_text(struct cb_json object, const char *key, const char *value)
 /* A string. JSON is UTF-8: in one that is not, such as a strange file name, bytes beyond ASCII become '?'. */
 json_t *cb_json_text(const char *value);
 
-/* Appends `root` as text, with jansson's `flags`, and releases it. CB_ERR_MEMORY names `what`, and adds nothing. */
+/* Appends `root` as text, with jansson's `flags`, and releases it. CB_ERR_MEMORY names `what`; the
+ * text has failed then, and is empty. */
 enum cb_status cb_json_write(struct cb_text *text, struct cb_json root, size_t flags, const char *what,
                              struct cb_diag *diag);
 

@@ -4,11 +4,11 @@
 
 #include "base/environment.h"
 #include "base/file.h"
+#include "base/json.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -183,13 +183,13 @@ enum cb_status cb_calibration_text(struct cb_text *text, const struct cb_target 
     s = check_figure(target, figure, diag);
     failed |= json_object_set_new(root, figure->name, json_integer(cb_figure_get(target, figure)));
   }
-  char *dump = failed || s ? NULL : json_dumps(root, JSON_INDENT(2));
-  json_decref(root);
-  if (s) return s;
-  if (dump) cb_text_add(text, "%s\n", dump);
-  failed = !dump || text->failed;
-  free(dump);
-  return failed ? cb_fail_memory(diag, "a calibration", 0) : CB_OK;
+  if (s) {
+    json_decref(root);
+    return s;
+  }
+  s = cb_json_write(text, (struct cb_json){root, &failed}, JSON_INDENT(2), "a calibration", diag);
+  cb_text_add_string(text, "\n");
+  return s || !text->failed ? s : cb_fail_memory(diag, "a calibration", text->length);
 }
 
 /* Whether they could be made shows when the file is. */

@@ -46,7 +46,8 @@ static struct cb_csr matrix_of_shape(const struct shape *shape) {
   coo.values = cb_alloc((size_t)coo.count, 8);
   for (int64_t i = 0; i < coo.count; i++) {
     coo.row_idx[i] = (int32_t)(draw(&seed) % (uint64_t)shape->rows);
-    coo.col_idx[i] = (int32_t)(draw(&seed) % (uint64_t)cb_divide_up(shape->cols, shape->stride) * (uint64_t)shape->stride);
+    const uint64_t choices = (uint64_t)cb_divide_up(shape->cols, shape->stride);
+    coo.col_idx[i] = (int32_t)(draw(&seed) % choices * (uint64_t)shape->stride);
     coo.values[i] = (double)(i % 1000) + 0.25;
   }
   assert_ok(cb_csr_from_coo(&csr, &coo, &diag));

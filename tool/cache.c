@@ -45,6 +45,12 @@ static enum cb_status print_document(struct cb_json document, struct cb_diag *di
   return s;
 }
 
+/* An entry that could not be read. */
+static enum cb_status fail_outcome(enum cb_cache_outcome outcome, const struct cb_diag *why, struct cb_diag *diag) {
+  const enum cb_status s = why->status == CB_ERR_MEMORY ? CB_ERR_MEMORY : CB_ERR_IO;
+  return cb_fail_lines(diag, outcome == CB_CACHE_DAMAGED ? CB_ERR_WRONG : s, why->message);
+}
+
 /* ---- stats */
 
 static int64_t count_foreign(const struct cb_cache_listing *listing) {
@@ -127,7 +133,9 @@ struct row {
 
 static enum cb_status read_row(struct row *row, const struct cb_cache *cache, struct cb_diag *diag) {
   struct cb_text plan = {0};
-  row->outcome = cb_cache_peek(cache, row->item.key, "plan", &row->entry, NULL);
+  struct cb_diag why = {0};
+  row->outcome = cb_cache_peek(cache, row->item.key, "plan", &row->entry, &why);
+  if (row->outcome && why.status == CB_ERR_MEMORY) return fail_outcome(row->outcome, &why, diag);
   const struct cb_cache_section *section = cb_cache_section(&row->entry, "plan");
   cb_text_add_string(&plan, "");
   if (section) cb_text_add_bytes(&plan, section->bytes, (size_t)section->length);
@@ -204,8 +212,7 @@ static enum cb_status add_section(struct cb_text *text, const struct cb_cache *c
   struct cb_cache_entry entry;
   struct cb_diag why = {0};
   const enum cb_cache_outcome outcome = cb_cache_peek(cache, key, tag, &entry, &why);
-  if (outcome)
-    return cb_fail_lines(diag, outcome == CB_CACHE_DAMAGED ? CB_ERR_WRONG : CB_ERR_IO, why.message);
+  if (outcome) return fail_outcome(outcome, &why, diag);
   const struct cb_cache_section *section = cb_cache_section(&entry, tag);
   *found = section != NULL;
   if (section && section->length) {
@@ -223,8 +230,7 @@ static enum cb_status add_head(struct cb_text *text, const struct cb_cache *cach
   struct cb_cache_entry entry;
   struct cb_diag why = {0};
   const enum cb_cache_outcome outcome = cb_cache_peek(cache, key, NULL, &entry, &why);
-  if (outcome)
-    return cb_fail_lines(diag, outcome == CB_CACHE_DAMAGED ? CB_ERR_WRONG : CB_ERR_IO, why.message);
+  if (outcome) return fail_outcome(outcome, &why, diag);
   cb_hash_hex(key, hex);
   cb_human_bytes(bytes, entry.bytes);
   age_text(age, entry.made);
