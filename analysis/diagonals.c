@@ -8,6 +8,7 @@
  */
 #include "analysis/diagonals.h"
 
+#include "analysis/profile_parts.h"
 #include "base/integers.h"
 #include "base/memory.h"
 
@@ -95,9 +96,21 @@ static void count_shared(struct counting *counting) {
     }
 }
 
+/* Whether counters of the numbered groups' keys are better shared than each thread's own. */
+static int should_share(const struct counting *counting) {
+  const int64_t few = counting->numbers << counting->log2;
+  return few > OWN && few * omp_get_max_threads() > counting->csr->nnz / 4;
+}
+
+static int is_too_wide(const struct counting *counting) {
+  enum { PLENTY = 8 << 20 };
+  const int64_t all = counting->keys * (int64_t)sizeof *counting->counts;
+  return should_share(counting) && all > PLENTY + cb_csr_bytes(counting->csr);
+}
+
 static int count_diagonals(struct counting *counting) {
   const int64_t few = counting->numbers << counting->log2;
-  const int shared = few > OWN && few * omp_get_max_threads() > counting->csr->nnz / 4;
+  const int shared = should_share(counting);
   counting->counts = cb_calloc((size_t)(shared ? counting->keys : few), sizeof *counting->counts);
   if (!counting->counts) return 0;
   if (!shared) return !few || sum_counters(counting, counting->counts, few);
@@ -106,6 +119,46 @@ static int count_diagonals(struct counting *counting) {
   count_shared(counting);
   return 1;
 }
+
+/* ---- by sorting the keys: where counters of all keys would take more memory than the matrix */
+
+/* Keys of nonzeros in numbered groups, in any order; returns their number. */
+static int64_t collect_keys(const struct counting *counting, uint32_t *keys) {
+  const struct cb_csr *csr = counting->csr;
+  int64_t collected = 0;
+  for (int64_t row = 0; row < csr->rows; row++)
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
+      const int64_t key = csr->col_idx[k] + csr->rows - 1 - row;
+      if (counting->number[key >> counting->log2] != NONE) keys[collected++] = (uint32_t)key;
+    }
+  return collected;
+}
+
+/* Diagonals of `least` nonzeros among sorted keys; only counts them while there is no list. */
+static int64_t list_runs(const uint32_t *keys, int64_t count, int64_t least, struct cb_diagonal *list) {
+  int64_t listed = 0;
+  for (int64_t first = 0, end; first < count; first = end) {
+    for (end = first + 1; end < count && keys[end] == keys[first];) end++;
+    if (end - first < least) continue;
+    if (list) list[listed] = (struct cb_diagonal){keys[first], end - first};
+    listed++;
+  }
+  return listed;
+}
+
+static int list_sorted(const struct counting *counting, struct cb_diagonal **list, int64_t *count) {
+  uint32_t *keys = cb_alloc((size_t)counting->csr->nnz, sizeof *keys);
+  if (!keys) return 0;
+  const int64_t collected = collect_keys(counting, keys);
+  cb_profile_sort(keys, collected);
+  *count = list_runs(keys, collected, counting->least, NULL);
+  *list = cb_alloc((size_t)*count, sizeof **list);
+  if (*list) list_runs(keys, collected, counting->least, *list);
+  cb_free(keys);
+  return *list != NULL;
+}
+
+/* ---- by counters */
 
 /* The diagonals of a numbered group that are full enough; only counts them while there is no list. */
 static int64_t list_group(const struct counting *counting, int64_t group, struct cb_diagonal *list) {
@@ -142,7 +195,9 @@ enum cb_status cb_diagonals_list(struct cb_diagonal **list, int64_t *count, cons
   struct counting counting = {.csr = csr, .keys = cb_larger(csr->rows + csr->cols, 1), .least = least};
   *list = NULL;
   *count = 0;
-  const int good = find_groups(&counting) && count_diagonals(&counting) && make_list(&counting, list, count);
+  int good = find_groups(&counting);
+  if (good && is_too_wide(&counting)) good = list_sorted(&counting, list, count);
+  else good = good && count_diagonals(&counting) && make_list(&counting, list, count);
   cb_free(counting.counts);
   if (good) return CB_OK;
   *count = 0;
@@ -170,11 +225,43 @@ static enum cb_status refuse(const struct cb_options *options, struct cb_diag *d
                  (long long)options->dia_fill);
 }
 
-enum cb_status cb_diagonals_choose(unsigned char **flags, const struct cb_csr *csr,
+static int by_key(const void *left, const void *right) {
+  const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+  return (a > b) - (a < b);
+}
+
+/* The first `count` of the list. */
+static enum cb_status make_set(struct cb_diagonal_set *set, const struct cb_diagonal *list, int64_t count,
+                               const struct cb_csr *csr, struct cb_diag *diag) {
+  enum { PLENTY = 1 << 20 };
+  set->keys = cb_alloc((size_t)count, sizeof *set->keys);
+  if (!set->keys) return cb_fail_memory(diag, "diagonals", (uint64_t)count * sizeof *set->keys);
+  for (int64_t i = 0; i < count; i++) set->keys[i] = list[i].key;
+  set->count = count;
+  qsort(set->keys, (size_t)count, sizeof *set->keys, by_key);
+  const int64_t span = set->keys[count - 1] - set->keys[0] + 1;
+  if (span > PLENTY + csr->rows + csr->nnz) return CB_OK;
+  set->flags = cb_calloc((size_t)span, 1);
+  if (!set->flags) return cb_fail_memory(diag, "diagonals", (uint64_t)span);
+  for (int64_t i = 0; i < count; i++) set->flags[set->keys[i] - set->keys[0]] = 1;
+  return CB_OK;
+}
+
+int cb_diagonal_set_finds(const struct cb_diagonal_set *set, int64_t key) {
+  return bsearch(&key, set->keys, (size_t)set->count, sizeof key, by_key) != NULL;
+}
+
+void cb_diagonal_set_release(struct cb_diagonal_set *set) {
+  cb_free(set->keys);
+  cb_free(set->flags);
+  *set = (struct cb_diagonal_set){0};
+}
+
+enum cb_status cb_diagonals_choose(struct cb_diagonal_set *set, const struct cb_csr *csr,
                                    const struct cb_options *options, struct cb_diag *diag) {
   struct cb_diagonal *list;
   int64_t listed, populated = 0;
-  *flags = NULL;
+  *set = (struct cb_diagonal_set){0};
   /* Too few nonzeros for one such diagonal: what has more rows than nonzeros is not counted at all. */
   if (!csr->nnz || 200 * csr->nnz < options->dia_fill * csr->rows) return refuse(options, diag);
   const int64_t least = cb_divide_up(options->dia_fill * cb_divide_up(csr->rows, 2), 100);
@@ -183,11 +270,9 @@ enum cb_status cb_diagonals_choose(unsigned char **flags, const struct cb_csr *c
     if (is_populated(csr, &list[i], options)) list[populated++] = list[i];
   if (!s && !populated) s = refuse(options, diag);
   if (!s) {
-    *flags = cb_calloc((size_t)(csr->rows + csr->cols), 1);
-    if (!*flags) s = cb_fail_memory(diag, "diagonals", (uint64_t)(csr->rows + csr->cols));
+    qsort(list, (size_t)populated, sizeof *list, fuller_first);
+    s = make_set(set, list, cb_smaller(populated, options->dia_most), csr, diag);
   }
-  if (*flags) qsort(list, (size_t)populated, sizeof *list, fuller_first);
-  for (int64_t i = 0; *flags && i < populated && i < options->dia_most; i++) (*flags)[list[i].key] = 1;
   cb_free(list);
   return s;
 }

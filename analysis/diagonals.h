@@ -20,11 +20,24 @@ struct cb_diagonal {
 enum cb_status cb_diagonals_list(struct cb_diagonal **list, int64_t *count, const struct cb_csr *csr, int64_t least,
                                  struct cb_diag *diag);
 
-/* Flags by key, rows + cols bytes that the caller frees: 1 for a diagonal worth storing without indices,
- * which is one that crosses at least half of the rows and has at least options->dia_fill percent of its
- * places occupied; of more than options->dia_most the fullest. CB_ERR_UNSUPPORTED: there is none; CB_ERR_MEMORY. *flags
- * is NULL then. */
-enum cb_status cb_diagonals_choose(unsigned char **flags, const struct cb_csr *csr,
+/* Some diagonals: their keys, ascending, and where these lie close enough together a flag for each key from the first
+ * to the last. */
+struct cb_diagonal_set {
+  int64_t *keys, count;
+  unsigned char *flags; /* NULL: too far apart */
+};
+
+/* The diagonals worth storing without indices: those that cross at least half of the rows and have at least
+ * options->dia_fill percent of their places occupied; of more than options->dia_most the fullest. CB_ERR_UNSUPPORTED:
+ * there is none; CB_ERR_MEMORY. Release the set also then. */
+enum cb_status cb_diagonals_choose(struct cb_diagonal_set *set, const struct cb_csr *csr,
                                    const struct cb_options *options, struct cb_diag *diag);
+void cb_diagonal_set_release(struct cb_diagonal_set *set);
+
+int cb_diagonal_set_finds(const struct cb_diagonal_set *set, int64_t key); /* for keys that lie too far apart */
+static inline int cb_diagonal_set_has(const struct cb_diagonal_set *set, int64_t key) {
+  if (key < set->keys[0] || key > set->keys[set->count - 1]) return 0;
+  return set->flags ? set->flags[key - set->keys[0]] : cb_diagonal_set_finds(set, key);
+}
 
 #endif

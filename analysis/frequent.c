@@ -71,6 +71,15 @@ static int count_nonzeros(uint32_t *counts, const struct cb_csr *csr) {
   return own != NULL;
 }
 
+enum cb_status cb_check_column_tables(const struct cb_csr *csr, struct cb_diag *diag) {
+  enum { TABLE_BYTES = 8, PLENTY = 16 << 20 }; /* of a column: how often it occurs, and its place */
+  if (csr->cols * TABLE_BYTES <= cb_csr_bytes(csr) + PLENTY) return CB_OK;
+  return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                 "%lld columns for %lld nonzeros are too many to look for hot ones; use another recipe, or leave out "
+                 "empty columns",
+                 (long long)csr->cols, (long long)csr->nnz);
+}
+
 uint32_t *cb_count_columns(const struct cb_csr *csr) {
   uint32_t *counts = cb_calloc((size_t)csr->cols, sizeof *counts);
   if (counts && count_nonzeros(counts, csr)) return counts;
@@ -153,10 +162,12 @@ enum cb_status cb_frequent_choose(struct cb_frequent *frequent, const struct cb_
   const struct cb_phase_shape shape = cb_phase_shape(target, options);
   const int64_t copies = shape.panels * shape.element / SECTOR_BYTES;
   *frequent = (struct cb_frequent){0};
+  enum cb_status s = cb_check_column_tables(csr, diag);
+  if (s) return s;
   frequent->column = cb_calloc((size_t)csr->cols, 1);
   frequent->row = cb_calloc((size_t)csr->rows, 1);
   uint32_t *counts = cb_count_columns(csr);
-  enum cb_status s = frequent->column && frequent->row && counts ? CB_OK : CB_ERR_MEMORY;
+  s = frequent->column && frequent->row && counts ? CB_OK : CB_ERR_MEMORY;
   if (!s)
     s = choose_columns(frequent, counts, csr, options->phase_columns ? 1 : copies * GAIN_PERCENT / 100,
                        options->phase_columns ? options->phase_columns : MOST_COLUMNS);

@@ -23,6 +23,10 @@ enum cb_status cb_frequent_choose(struct cb_frequent *frequent, const struct cb_
                                   struct cb_diag *diag);
 void cb_frequent_release(struct cb_frequent *frequent);
 
+/* Whether tables over all columns are in proportion to the matrix. Where columns are far more than nonzeros and rows,
+ * such tables would take many times its memory: then CB_ERR_UNSUPPORTED. */
+enum cb_status cb_check_column_tables(const struct cb_csr *csr, struct cb_diag *diag);
+
 /* Nonzeros by column, owned by the caller; NULL: no memory. */
 uint32_t *cb_count_columns(const struct cb_csr *csr);
 

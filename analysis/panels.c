@@ -4,6 +4,14 @@
 
 static const int32_t none = INT32_MAX; /* no matrix has this column: dimensions end at INT32_MAX */
 
+enum cb_status cb_check_panels(const struct cb_csr *csr, struct cb_diag *diag) {
+  enum { PLENTY = 4 << 20 };
+  if (csr->rows <= PLENTY + 2 * csr->nnz) return CB_OK;
+  return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                 "%lld rows for %lld nonzeros are too many for panels of rows; use another recipe, or leave out empty rows",
+                 (long long)csr->rows, (long long)csr->nnz);
+}
+
 void cb_panel_open(struct cb_panel_walk *walk, const struct cb_csr *csr, int64_t panel) {
   walk->csr = csr;
   for (int r = 0; r < CB_PANEL_ROWS; r++) {

@@ -34,16 +34,15 @@ static enum cb_status divide_diagonals(const struct cb_part *part, const struct 
                                        struct cb_diag *diag) {
   const struct cb_csr *csr = part->csr;
   (void)target;
-  unsigned char *chosen;
+  struct cb_diagonal_set chosen;
   const enum cb_status s = cb_diagonals_choose(&chosen, csr, options, diag);
-  if (s) return s;
 #pragma omp parallel for schedule(static)
-  for (int64_t row = 0; row < csr->rows; row++)
+  for (int64_t row = 0; row < (s ? 0 : csr->rows); row++)
     for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
-      part_of[k] = !chosen[csr->col_idx[k] + csr->rows - 1 - row];
-  cb_free(chosen);
-  cb_text_add(facts, " (fill %lld)", (long long)options->dia_fill);
-  return CB_OK;
+      part_of[k] = !cb_diagonal_set_has(&chosen, csr->col_idx[k] + csr->rows - 1 - row);
+  cb_diagonal_set_release(&chosen);
+  if (!s) cb_text_add(facts, " (fill %lld)", (long long)options->dia_fill);
+  return s;
 }
 
 /* Part 0: the others; part 1: nonzeros in frequent columns and in rows that have several of them. */

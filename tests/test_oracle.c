@@ -253,7 +253,7 @@ static void test_selftest(void **state) {
   const struct cb_plan plan = {.matrix_type = CB_F32, .vector_type = CB_F32, .sum_type = CB_F32};
   double expected[4], tolerance[4];
   (void)state;
-  assert_int_equal(cb_oracle_selftest(&small, &plan, expected, tolerance, NULL), CB_OK);
+  cb_oracle_selftest(&small, &plan, expected, tolerance);
   const float x[] = {(float)cb_selftest_x(0), (float)cb_selftest_x(1), (float)cb_selftest_x(2)};
   const float y[] = {0.5f * x[0] + 0.25f * x[1], 4 * x[1] - 2 * x[2], 0, x[0] + x[1] + x[2]};
   for (int i = 0; i < 4; i++) {

@@ -647,6 +647,8 @@ static enum cb_status cb_layout_plan(struct cb_draft *draft, struct cb_diag *dia
   if (csr->rows > INT32_MAX - 256) /* the text counts rows of padded thread blocks in an int */
     return cb_fail(diag, CB_ERR_LIMIT, "%lld rows exceed the cb layout's %d", (long long)csr->rows,
                    INT32_MAX - 256);
+  enum cb_status s = cb_check_panels(csr, diag);
+  if (s) return s;
   struct cb_runs *state = cb_calloc(1, sizeof *state);
   if (!state) return cb_fail_memory(diag, "cb layout", sizeof *state);
   draft->work.state = state;
@@ -655,7 +657,7 @@ static enum cb_status cb_layout_plan(struct cb_draft *draft, struct cb_diag *dia
                             .th1 = (int)options->th1,
                             .th2 = (int)options->th2,
                             .full_dense = 1};
-  enum cb_status s = cb_runs_cut(state, draft, diag);
+  s = cb_runs_cut(state, draft, diag);
   if (!s) size_values(state, draft);
   if (!s) s = cb_runs_place(state, csr, draft->target, diag);
   if (!s) draft_region(draft, state);

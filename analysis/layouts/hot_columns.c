@@ -310,10 +310,12 @@ enum cb_status cb_hot_columns_choose(struct cb_hot_columns *columns, const struc
                                      struct cb_diag *diag) {
   struct histogram histogram = {0};
   *columns = (struct cb_hot_columns){0};
+  enum cb_status s = cb_check_column_tables(shape->csr, diag);
+  if (s) return s;
   columns->place_of = cb_alloc((size_t)shape->csr->cols, sizeof *columns->place_of);
-  const enum cb_status s = columns->place_of && count_columns(&histogram, shape->csr)
-                               ? choose(columns, &histogram, shape, diag)
-                               : cb_fail_memory(diag, "hot columns", (uint64_t)shape->csr->cols * 8);
+  s = columns->place_of && count_columns(&histogram, shape->csr)
+          ? choose(columns, &histogram, shape, diag)
+          : cb_fail_memory(diag, "hot columns", (uint64_t)shape->csr->cols * 8);
   cb_free(histogram.counts);
   cb_free(histogram.columns_with);
   return s;

@@ -22,6 +22,7 @@
  */
 #include "analysis/layouts/panel_cut.h"
 
+#include "analysis/panels.h"
 #include "analysis/pieces.h"
 #include "base/integers.h"
 #include "base/memory.h"
@@ -417,13 +418,15 @@ static void predict(struct cb_draft *draft, const struct cb_panel_cut *cut) {
 static enum cb_status panel_plan(struct cb_draft *draft, struct cb_diag *diag) {
   const struct cb_csr *csr = draft->work.part.csr;
   if (!csr->nnz) return cb_fail(diag, CB_ERR_UNSUPPORTED, "no columns to share: there are no nonzeros");
+  enum cb_status s = cb_check_panels(csr, diag);
+  if (s) return s;
   struct cb_panel_cut *cut = cb_calloc(1, sizeof *cut);
   if (!cut) return cb_fail_memory(diag, "panel layout", sizeof *cut);
   draft->work.state = cut;
   cut->csr = csr;
   cut->x_bytes = (int64_t)cb_type_size(draft->vector_type);
   cut->writes_empty = draft->commit == CB_COMMIT_FINAL && draft->options->form != CB_FORM_ADD;
-  const enum cb_status s = cb_panel_cut(cut, draft, diag);
+  s = cb_panel_cut(cut, draft, diag);
   if (s) return s;
   draft_region(draft, cut);
   predict(draft, cut);
