@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 static enum cb_status fail_errno(struct cb_diag *diag, const char *verb, const char *path, int error) {
-  return cb_fail(diag, CB_ERR_IO, "cannot %s '%s': %s", verb, path, strerror(error));
+  return cb_fail(diag, cb_errno_status(error), "cannot %s '%s': %s", verb, path, strerror(error));
 }
 
 /* For pipes and other files without a size: read to the end. */

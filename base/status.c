@@ -2,6 +2,7 @@
 /* Status codes and messages: see status.h. */
 #include "base/status.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -17,6 +18,10 @@ enum cb_status cb_fail(struct cb_diag *diag, enum cb_status status, const char *
 
 enum cb_status cb_fail_memory(struct cb_diag *diag, const char *what, unsigned long long bytes) {
   return cb_fail(diag, CB_ERR_MEMORY, "out of memory for '%s' (%llu bytes)", what, bytes);
+}
+
+enum cb_status cb_errno_status(int error) {
+  return error == ENOMEM ? CB_ERR_MEMORY : CB_ERR_IO;
 }
 
 const char *cb_status_name(enum cb_status status) {

@@ -39,6 +39,9 @@ enum cb_status cb_fail(struct cb_diag *diag, enum cb_status status, const char *
 /* "out of memory for 'WHAT'", with the size that was asked for. */
 enum cb_status cb_fail_memory(struct cb_diag *diag, const char *what, unsigned long long bytes);
 
+/* What a failed system call stands for, by its errno: CB_ERR_MEMORY or CB_ERR_IO. */
+enum cb_status cb_errno_status(int error);
+
 /* A short stable name: "format", "memory", … Never NULL. */
 const char *cb_status_name(enum cb_status status);
 

@@ -125,6 +125,15 @@ enum cb_status cb_fail_archive(struct cb_diag *diag, struct archive *archive, co
                  reason ? reason : "unknown error");
 }
 
+enum cb_status cb_open_archive(struct archive *archive, void *user, cb_feed *feed, const char *path,
+                               struct cb_diag *diag) {
+  /* archive_read_open goes on where the second of these has no memory, and crashes */
+  if (archive_read_set_read_callback(archive, feed) < ARCHIVE_WARN ||
+      archive_read_set_callback_data(archive, user) < ARCHIVE_WARN || archive_read_open1(archive) < ARCHIVE_WARN)
+    return cb_fail_archive(diag, archive, path);
+  return CB_OK;
+}
+
 static la_ssize_t feed_slice(struct archive *archive, void *user, const void **slice) {
   (void)archive;
   return (la_ssize_t)take_packed(user, slice);
@@ -140,8 +149,9 @@ static enum cb_status open_filter(struct cb_stream *stream, struct cb_diag *diag
   bad |= archive_read_support_filter_bzip2(archive) < ARCHIVE_WARN;
   bad |= archive_read_support_format_raw(archive) < ARCHIVE_WARN;
   bad |= archive_read_support_format_empty(archive) < ARCHIVE_WARN;
-  if (bad || archive_read_open(archive, stream, NULL, feed_slice, NULL) < ARCHIVE_WARN)
-    return cb_fail_archive(diag, archive, path);
+  if (bad) return cb_fail_archive(diag, archive, path);
+  const enum cb_status s = cb_open_archive(archive, stream, feed_slice, path, diag);
+  if (s) return s;
   const int result = archive_read_next_header(archive, &entry);
   if (result == ARCHIVE_EOF) stream->ended = 1;
   else if (result < ARCHIVE_WARN) return cb_fail_archive(diag, archive, path);

@@ -10,6 +10,8 @@
 
 #include "frontend/lines.h"
 
+#include <sys/types.h>
+
 struct archive;
 struct cb_stream;
 
@@ -25,6 +27,11 @@ enum cb_status cb_stream_failure(const struct cb_stream *stream, struct cb_diag 
 
 /* For a reader of an archive that has failed: no memory, or damage. */
 enum cb_status cb_fail_archive(struct cb_diag *diag, struct archive *archive, const char *path);
+
+/* Opens a reader whose formats are set; `feed` is an archive_read_callback of libarchive. */
+typedef ssize_t cb_feed(struct archive *archive, void *user, const void **slice);
+enum cb_status cb_open_archive(struct archive *archive, void *user, cb_feed *feed, const char *path,
+                               struct cb_diag *diag);
 
 /* CB_ERR_LIMIT where `length` bytes are more than a file of `packed` bytes holds in good faith. */
 enum cb_status cb_check_unpacked(size_t length, size_t packed, const char *path, struct cb_diag *diag);

@@ -207,9 +207,7 @@ static enum cb_status open_archive(struct archive **result, struct cb_stream *st
   int bad = archive_read_support_format_tar(archive) < ARCHIVE_WARN;
   bad |= archive_read_support_format_raw(archive) < ARCHIVE_WARN;
   bad |= archive_read_support_format_empty(archive) < ARCHIVE_WARN;
-  if (bad || archive_read_open(archive, stream, NULL, feed_slice, NULL) < ARCHIVE_WARN)
-    return cb_fail_archive(diag, archive, path);
-  return CB_OK;
+  return bad ? cb_fail_archive(diag, archive, path) : cb_open_archive(archive, stream, feed_slice, path, diag);
 }
 
 static enum cb_status choose_member(struct choice *choice, struct archive *archive, const struct cb_source *source,

@@ -2,9 +2,9 @@
 /* What results look like: JSON, a Markdown row, and lines for a person. See bench.h. */
 #include "runtime/bench.h"
 
+#include "base/json.h"
 #include "runtime/calibration.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -36,21 +36,21 @@ static json_t *number(double value) {
   return isfinite(value) ? json_real(value) : json_null();
 }
 
-static json_t *device_json(const struct cb_bench *bench) {
+static json_t *device_json(const struct cb_bench *bench, int *failed) {
   const struct cb_target *target = &bench->device->target;
   int major, minor, versions[3] = {0};
   cb_nvrtc_version(bench->nvrtc, &major, &minor);
   if (bench->cusparse) cb_cusparse_version(bench->cusparse, &versions[0], &versions[1], &versions[2]);
   json_t *cusparse =
       bench->cusparse ? json_sprintf("%d.%d.%d", versions[0], versions[1], versions[2]) : json_null();
-  json_t *figures = json_object();
+  const struct cb_json figures = cb_json_object(failed);
   for (const struct cb_figure *figure = cb_figure_table; figure->name; figure++)
-    json_object_set_new(figures, figure->name, json_integer(cb_figure_get(target, figure)));
+    cb_json_set_integer(figures, figure->name, cb_figure_get(target, figure));
   return json_pack("{s:s, s:s, s:i, s:I, s:I, s:o, s:o, s:o, s:o, s:s}", "model", target->model, "arch", target->arch,
                    "multiprocessors", target->multiprocessors, "l2_bytes", (json_int_t)target->l2_bytes,
                    "memory_bytes", (json_int_t)bench->device->memory_bytes, "driver_cuda",
                    json_sprintf("%d.%d", bench->driver->version / 1000, bench->driver->version % 1000 / 10),
-                   "nvrtc", json_sprintf("%d.%d", major, minor), "cusparse", cusparse, "figures", figures,
+                   "nvrtc", json_sprintf("%d.%d", major, minor), "cusparse", cusparse, "figures", figures.json,
                    "calibration", bench->device->remark);
 }
 
@@ -82,16 +82,15 @@ static json_t *stages_json(const struct cb_stages *stages) {
                    milliseconds(stages->upload), "all", milliseconds(all_stages(stages)));
 }
 
-static json_t *kernels_json(const struct cb_cubin_stats *stats) {
-  json_t *kernels = json_array();
+static json_t *kernels_json(const struct cb_cubin_stats *stats, int *failed) {
+  const struct cb_json kernels = cb_json_array(failed);
   for (int i = 0; i < stats->count; i++) {
     const struct cb_kernel_stats *kernel = &stats->kernels[i];
-    json_array_append_new(kernels,
-                          json_pack("{s:s, s:i, s:i, s:i, s:i}", "name", kernel->name, "registers",
-                                    kernel->registers, "stack_bytes", kernel->stack_bytes, "static_shared",
-                                    kernel->static_shared, "code_bytes", kernel->code_bytes));
+    cb_json_append(kernels, json_pack("{s:s, s:i, s:i, s:i, s:i}", "name", kernel->name, "registers",
+                                      kernel->registers, "stack_bytes", kernel->stack_bytes, "static_shared",
+                                      kernel->static_shared, "code_bytes", kernel->code_bytes));
   }
-  return kernels;
+  return kernels.json;
 }
 
 static json_t *check_json(const struct cb_run_result *run) {
@@ -102,20 +101,20 @@ static json_t *check_json(const struct cb_run_result *run) {
                    number(check->worst_ratio), "repeatable", run->repeatable);
 }
 
-static json_t *tuning_json(const struct cb_tuning *tuning) {
-  json_t *variants = json_array();
+static json_t *tuning_json(const struct cb_tuning *tuning, int *failed) {
+  const struct cb_json variants = cb_json_array(failed);
   for (int i = 0; i < tuning->count; i++) {
     const struct cb_variant *variant = &tuning->variants[i];
-    json_array_append_new(variants, json_pack("{s:s, s:s, s:f, s:f, s:s, s:b}", "recipe", variant->recipe,
+    cb_json_append(variants, json_pack("{s:s, s:s, s:f, s:f, s:s, s:b}", "recipe", variant->recipe,
                                               "settings", variant->settings, "predicted_us",
                                               1e-3 * (double)variant->predicted_ns, "us",
                                               1e-3 * (double)variant->measured_ns, "reason", variant->reason,
                                               "fastest", i == tuning->winner));
   }
-  return variants;
+  return variants.json;
 }
 
-static json_t *run_json(const struct cb_bench *bench, const struct cb_run_result *run) {
+static json_t *run_json(const struct cb_bench *bench, const struct cb_run_result *run, int *failed) {
   return json_pack(
       "{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
       "matrix", run->name, "rows", (json_int_t)run->rows, "cols", (json_int_t)run->cols, "nnz",
@@ -123,12 +122,12 @@ static json_t *run_json(const struct cb_bench *bench, const struct cb_run_result
       run->plan ? run->plan : "", "pattern", run->pattern, "stored_bytes", (json_int_t)run->stored_bytes,
       "moved_bytes", (json_int_t)run->moved_bytes, "device_bytes", (json_int_t)run->device_bytes, "launches",
       run->launches, "predicted_us", run->predicted_us, "time", timing_json(&run->timing), "stages_ms",
-      stages_json(&run->stages), "tuning", tuning_json(&run->tuning), "kernels", kernels_json(&run->cubin),
-      "check", check_json(run), "device", device_json(bench), "protocol", protocol_json(bench), "ceilings", ceilings_json(bench));
+      stages_json(&run->stages), "tuning", tuning_json(&run->tuning, failed), "kernels", kernels_json(&run->cubin, failed),
+      "check", check_json(run), "device", device_json(bench, failed), "protocol", protocol_json(bench), "ceilings", ceilings_json(bench));
 }
 
-static json_t *rivals_json(const struct cb_bench_result *result) {
-  json_t *rivals = json_array();
+static json_t *rivals_json(const struct cb_bench_result *result, int *failed) {
+  const struct cb_json rivals = cb_json_array(failed);
   for (int i = 0; i < result->rivals_count; i++) {
     const struct cb_rival_result *one = &result->rivals[i];
     const struct cb_rival *rival = &one->rival;
@@ -140,9 +139,9 @@ static json_t *rivals_json(const struct cb_bench_result *result) {
                         milliseconds(rival->convert_seconds), "preprocess_ms",
                         milliseconds(rival->preprocess_seconds), "time", timing_json(&one->timing))
             : json_pack("{s:s, s:b, s:s}", "name", rival->name, "applies", 0, "reason", rival->reason);
-    json_array_append_new(rivals, row);
+    cb_json_append(rivals, row);
   }
-  return rivals;
+  return rivals.json;
 }
 
 static json_t *cost_json(const struct cb_cost *cost) {
@@ -153,51 +152,52 @@ static json_t *cost_json(const struct cb_cost *cost) {
                    (json_int_t)cost->stream_percent, "ns", (json_int_t)cost->ns);
 }
 
-static json_t *candidates_json(const struct cb_bench_result *result) {
-  json_t *candidates = json_array();
+static json_t *candidates_json(const struct cb_bench_result *result, int *failed) {
+  const struct cb_json candidates = cb_json_array(failed);
   for (int i = 0; i < result->run.candidates_count; i++) {
     const struct cb_candidate *candidate = &result->run.candidates[i];
-    json_array_append_new(
+    cb_json_append(
         candidates, *candidate->refusal
                         ? json_pack("{s:s, s:s}", "recipe", candidate->recipe, "refusal", candidate->refusal)
                         : json_pack("{s:s, s:I, s:o, s:f}", "recipe", candidate->recipe, "stored_bytes",
                                     (json_int_t)candidate->bytes, "cost", cost_json(&candidate->cost), "us",
                                     result->candidate_us[i]));
   }
-  return candidates;
+  return candidates.json;
 }
 
 /* Appends the object as one line, and gives it up. */
-static enum cb_status write_json(struct cb_text *text, json_t *object, struct cb_diag *diag) {
-  char *line = object ? json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
-  if (line) cb_text_add_string(text, line);
-  free(line);
-  json_decref(object);
-  return line && !text->failed ? CB_OK : cb_fail_memory(diag, "a result as JSON", 0);
+static enum cb_status write_json(struct cb_text *text, struct cb_json object, struct cb_diag *diag) {
+  *object.failed |= !object.json;
+  return cb_json_write(text, object, JSON_COMPACT | JSON_REAL_PRECISION(9), "a result as JSON", diag);
 }
 
 enum cb_status cb_run_json(struct cb_text *text, const struct cb_bench *bench,
                            const struct cb_run_result *result, struct cb_diag *diag) {
-  return write_json(text, run_json(bench, result), diag);
+  int failed = 0;
+  json_t *object = run_json(bench, result, &failed);
+  return write_json(text, (struct cb_json){object, &failed}, diag);
 }
 
 enum cb_status cb_bench_json(struct cb_text *text, const struct cb_bench *bench,
                              const struct cb_bench_result *result, struct cb_diag *diag) {
-  json_t *object = run_json(bench, &result->run);
-  json_t *best = result->best < 0 ? json_null() : json_string(result->rivals[result->best].rival.name);
-  json_t *figures = json_pack("{s:f, s:f, s:f, s:f, s:o, s:f, s:f}", "gflops", result->gflops,
-                              "bytes_per_nonzero", result->bytes_per_nonzero, "moved_gb_per_s",
-                              result->moved_gb_per_s, "share_of_read", result->share_of_read, "best_rival",
-                              best, "speed_up", result->speed_up, "csr_speed_up", result->csr_speed_up);
-  json_object_update(object, figures);
-  json_decref(figures);
-  json_object_set_new(object, "recipe", json_string(result->run.recipe ? result->run.recipe : ""));
-  json_object_set_new(object, "bound_us", json_real(result->bound_us));
-  json_object_set_new(object, "cost", cost_json(&result->run.cost));
-  json_object_set_new(object, "candidates", candidates_json(result));
-  json_object_set_new(object, "rival_types", result->rival_types ? json_string(result->rival_types) : json_null());
-  if (*bench->missing) json_object_set_new(object, "no_rivals", json_string(bench->missing));
-  json_object_set_new(object, "rivals", rivals_json(result));
+  int failed = 0;
+  const struct cb_json object = {run_json(bench, &result->run, &failed), &failed};
+  cb_json_set_real(object, "gflops", result->gflops);
+  cb_json_set_real(object, "bytes_per_nonzero", result->bytes_per_nonzero);
+  cb_json_set_real(object, "moved_gb_per_s", result->moved_gb_per_s);
+  cb_json_set_real(object, "share_of_read", result->share_of_read);
+  cb_json_set(object, "best_rival",
+              result->best < 0 ? json_null() : cb_json_text(result->rivals[result->best].rival.name));
+  cb_json_set_real(object, "speed_up", result->speed_up);
+  cb_json_set_real(object, "csr_speed_up", result->csr_speed_up);
+  cb_json_set_text(object, "recipe", result->run.recipe ? result->run.recipe : "");
+  cb_json_set_real(object, "bound_us", result->bound_us);
+  cb_json_set(object, "cost", cost_json(&result->run.cost));
+  cb_json_set(object, "candidates", candidates_json(result, &failed));
+  cb_json_set(object, "rival_types", result->rival_types ? cb_json_text(result->rival_types) : json_null());
+  if (*bench->missing) cb_json_set_text(object, "no_rivals", bench->missing);
+  cb_json_set(object, "rivals", rivals_json(result, &failed));
   return write_json(text, object, diag);
 }
 

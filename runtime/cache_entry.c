@@ -196,8 +196,10 @@ static enum cb_cache_outcome fail(struct cb_diag *diag, enum cb_cache_outcome ou
 /* What an error of cb_cache_read_all amounts to. */
 enum cb_cache_outcome cb_cache_judge(int error, struct cb_hash key, struct cb_diag *diag) {
   if (!error) return CB_CACHE_HIT;
-  return error < 0 ? fail(diag, CB_CACHE_DAMAGED, key, "it is cut short")
-                   : fail(diag, CB_CACHE_UNREADABLE, key, strerror(error));
+  if (error < 0) return fail(diag, CB_CACHE_DAMAGED, key, "it is cut short");
+  fail(diag, CB_CACHE_UNREADABLE, key, strerror(error));
+  if (diag) diag->status = cb_errno_status(error); /* no memory in this process: nothing is wrong with the entry */
+  return CB_CACHE_UNREADABLE;
 }
 
 /* The one layout that an entry of these lengths can have: so every byte of the file means something. */
@@ -322,7 +324,7 @@ static enum cb_cache_outcome read_copy(const struct cb_cache_file *file, struct 
                                        struct cb_diag *diag) {
   char *bytes = own_block(entry, file->head.bytes - HEAD);
   enum cb_cache_outcome outcome = CB_CACHE_HIT;
-  if (!bytes) return fail(diag, CB_CACHE_UNREADABLE, file->head.key, "out of memory");
+  if (!bytes) return cb_cache_judge(ENOMEM, file->head.key, diag);
   for (int i = 0; i < entry->count && !outcome; i++) {
     char *place = bytes + (file->head.rows[i].offset - HEAD);
     outcome = read_section(file, &file->head.rows[i], place, diag);
@@ -370,7 +372,7 @@ enum cb_cache_outcome cb_cache_file_read_one(const struct cb_cache_file *file, c
     if (strcmp(entry->sections[i].tag, tag)) continue;
     char *bytes = own_block(entry, entry->sections[i].length);
     outcome = bytes ? read_section(file, &file->head.rows[i], bytes, diag)
-                    : fail(diag, CB_CACHE_UNREADABLE, file->head.key, "out of memory");
+                    : cb_cache_judge(ENOMEM, file->head.key, diag);
     entry->sections[i].bytes = bytes;
     break;
   }

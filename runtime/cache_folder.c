@@ -244,7 +244,7 @@ static int add_draft(struct scan *scan, const char *name, const struct stat *inf
 }
 
 static enum cb_status fail_directory(const struct cb_cache *cache, int error, struct cb_diag *diag) {
-  return cb_fail(diag, CB_ERR_IO, "cannot list '%s': %s", cache->directory, strerror(error));
+  return cb_fail(diag, cb_errno_status(error), "cannot list '%s': %s", cache->directory, strerror(error));
 }
 
 static enum cb_status add_file(const struct cb_cache *cache, struct scan *scan, const char *name,

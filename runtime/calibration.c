@@ -3,11 +3,11 @@
 #include "runtime/calibration.h"
 
 #include "base/file.h"
+#include "base/json.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +145,7 @@ static enum cb_status parse(struct cb_target *target, const char *path, int *fou
   *found = length >= 0 || diag->status;
   if (length < 0) return diag->status;
   json_t *root = json_loadb(bytes, (size_t)length, JSON_REJECT_DUPLICATES, &error);
+  if (!root && json_error_code(&error) == json_error_out_of_memory) return cb_fail_memory(diag, path, sizeof bytes);
   const enum cb_status s = root ? take(target, root, diag)
                                 : cb_fail(diag, CB_ERR_FORMAT, "line %d: %.160s", error.line, error.text);
   json_decref(root);
@@ -181,13 +182,13 @@ enum cb_status cb_calibration_text(struct cb_text *text, const struct cb_target 
     s = check_figure(target, figure, diag);
     failed |= json_object_set_new(root, figure->name, json_integer(cb_figure_get(target, figure)));
   }
-  char *dump = failed || s ? NULL : json_dumps(root, JSON_INDENT(2));
-  json_decref(root);
-  if (s) return s;
-  if (dump) cb_text_add(text, "%s\n", dump);
-  failed = !dump || text->failed;
-  free(dump);
-  return failed ? cb_fail_memory(diag, "a calibration", 0) : CB_OK;
+  if (s) {
+    json_decref(root);
+    return s;
+  }
+  s = cb_json_write(text, (struct cb_json){root, &failed}, JSON_INDENT(2), "a calibration", diag);
+  cb_text_add_string(text, "\n");
+  return s || !text->failed ? s : cb_fail_memory(diag, "a calibration", text->length);
 }
 
 /* Whether they could be made shows when the file is. */

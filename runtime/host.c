@@ -63,7 +63,7 @@ static void path_in(const struct cb_host *host, const char *name, const char *su
 
 static enum cb_status write_file(const char *path, const char *bytes, size_t length, struct cb_diag *diag) {
   FILE *file = fopen(path, "wb");
-  if (!file) return cb_fail(diag, CB_ERR_IO, "cannot create '%s': %s", path, strerror(errno));
+  if (!file) return cb_fail(diag, cb_errno_status(errno), "cannot create '%s': %s", path, strerror(errno));
   const int written = fwrite(bytes, 1, length, file) == length;
   if (fclose(file) || !written)
     return cb_fail(diag, CB_ERR_IO, "cannot write '%s': %s", path, strerror(errno));
@@ -794,7 +794,7 @@ enum cb_status cb_host_run(struct cb_host_program *program, struct cb_host_job *
 
 static enum cb_status compile_selftest(struct cb_host *host, const char *path, struct cb_diag *diag) {
   char *absolute = realpath(path, NULL);
-  if (!absolute) return cb_fail(diag, CB_ERR_IO, "cannot open '%s': %s", path, strerror(errno));
+  if (!absolute) return cb_fail(diag, cb_errno_status(errno), "cannot open '%s': %s", path, strerror(errno));
   struct command command = {{0}, 0};
   add_kernel_flags(host, &command);
   add_words(&command, (const char *const[]){"-DCBGEN_SELFTEST", "-x", "c++", absolute, "-x", "none",

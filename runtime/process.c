@@ -84,7 +84,7 @@ enum cb_status cb_process_run(struct cb_process *process, struct cb_diag *diag) 
   const int error = spawn(process, environment, &pid);
   cb_free(environment);
   if (error == ENOENT || error == EACCES) return CB_OK;
-  if (error) return cb_fail(diag, CB_ERR_IO, "cannot start '%s': %s", process->argv[0], strerror(error));
+  if (error) return cb_fail(diag, cb_errno_status(error), "cannot start '%s': %s", process->argv[0], strerror(error));
   process->found = 1;
   const int status =
       wait_until(pid, process->seconds > 0 ? start + process->seconds : 0, &process->timed_out);

@@ -4,9 +4,7 @@
 #include "tool/job.h"
 
 #include "analysis/profile.h"
-
-#include <jansson.h>
-#include <stdlib.h>
+#include "base/json.h"
 
 static void print_plan(struct cb_text *text, const struct cb_job *job) {
   const struct cb_plan *plan = job->plan;
@@ -33,29 +31,29 @@ static void print_plan(struct cb_text *text, const struct cb_job *job) {
 
 static enum cb_status print_json(struct cb_text *text, const struct cb_profile *profile,
                                  const struct cb_job *job, struct cb_diag *diag) {
-  struct cb_text plan_text = {0};
-  const enum cb_status s = cb_plan_json(job->plan, &plan_text, diag);
+  struct cb_text plan_text = {0}, why = {0};
+  int failed = 0;
+  enum cb_status s = cb_plan_json(job->plan, &plan_text, diag);
   if (s) return s;
-  json_t *profile_json = cb_profile_json(profile),
-         *plan_json = json_loads(cb_text_string(&plan_text), 0, NULL);
-  struct cb_text why = {0};
+  const struct cb_json root = cb_json_object(&failed), matrix = cb_json_object(&failed);
+  cb_json_set_text(matrix, "name", job->name);
+  cb_json_set_integer(matrix, "rows", job->csr.rows);
+  cb_json_set_integer(matrix, "cols", job->csr.cols);
+  cb_json_set_integer(matrix, "nonzeros", job->csr.nnz);
+  cb_json_set(root, "matrix", matrix.json);
+  cb_json_set_integer(root, "stored_bytes", cb_plan_bytes(job->plan));
+  cb_json_set_integer(root, "csr_bytes", cb_job_csr_bytes(job));
+  cb_json_set(root, "profile", cb_profile_json(profile));
+  cb_json_set(root, "plan", json_loads(cb_text_string(&plan_text), 0, NULL));
+  cb_json_set(root, "candidates", cb_candidates_json(job->plan, &failed));
   cb_candidates_why(&why, job->plan);
-  json_t *document =
-      json_pack("{s:{s:s, s:I, s:I, s:I}, s:I, s:I, s:o, s:o, s:o, s:s}", "matrix", "name", job->name, "rows",
-                (json_int_t)job->csr.rows, "cols", (json_int_t)job->csr.cols, "nonzeros",
-                (json_int_t)job->csr.nnz, "stored_bytes", (json_int_t)cb_plan_bytes(job->plan), "csr_bytes",
-                (json_int_t)cb_job_csr_bytes(job), "profile", profile_json, "plan", plan_json,
-                "candidates", cb_candidates_json(job->plan), "because", cb_text_string(&why));
-  char *dump = document ? json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) : NULL;
-  if (dump)
-    cb_text_add(text, "%s\n", dump);
-  else
-    text->failed = 1;
-  free(dump);
-  json_decref(document);
+  failed |= why.failed;
+  cb_json_set_text(root, "because", cb_text_string(&why));
+  s = cb_json_write(text, root, JSON_INDENT(2) | JSON_REAL_PRECISION(9), "an analysis as JSON", diag);
+  cb_text_add_string(text, "\n");
   cb_text_release(&plan_text);
   cb_text_release(&why);
-  return CB_OK;
+  return s;
 }
 
 static enum cb_status run_analyze(const struct cb_call *call, struct cb_diag *diag) {

@@ -2,10 +2,10 @@
 /* cbgen cache: what lies in the cache of compiled kernels (runtime/cache.h), and removing it. */
 #include "tool/tool.h"
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "runtime/cache.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,18 +36,19 @@ static void age_text(char text[24], int64_t then) {
   snprintf(text, 24, "%lld %s", (long long)(age / units[unit].seconds), units[unit].name);
 }
 
-static enum cb_status print_document(json_t *document, struct cb_diag *diag) {
+static enum cb_status print_document(struct cb_json document, struct cb_diag *diag) {
   struct cb_text text = {0};
-  char *dump = document ? json_dumps(document, JSON_INDENT(2)) : NULL;
-  if (dump)
-    cb_text_add(&text, "%s\n", dump);
-  else
-    text.failed = 1;
-  const enum cb_status s = cb_print(&text, diag);
-  free(dump);
-  json_decref(document);
+  enum cb_status s = cb_json_write(&text, document, JSON_INDENT(2), "a report as JSON", diag);
+  cb_text_add_string(&text, "\n");
+  if (!s) s = cb_print(&text, diag);
   cb_text_release(&text);
   return s;
+}
+
+/* An entry that could not be read. */
+static enum cb_status fail_outcome(enum cb_cache_outcome outcome, const struct cb_diag *why, struct cb_diag *diag) {
+  const enum cb_status s = why->status == CB_ERR_MEMORY ? CB_ERR_MEMORY : CB_ERR_IO;
+  return cb_fail(diag, outcome == CB_CACHE_DAMAGED ? CB_ERR_WRONG : s, "%s", why->message);
 }
 
 /* ---- stats */
@@ -58,20 +59,25 @@ static int64_t count_foreign(const struct cb_cache_listing *listing) {
   return count;
 }
 
-static json_t *stats_json(const struct cb_cache *cache, const struct cb_cache_listing *listing) {
+static struct cb_json stats_json(const struct cb_cache *cache, const struct cb_cache_listing *listing,
+                                 int *failed) {
   static const char *const states[] = {[CB_CACHE_ON] = "on",
                                        [CB_CACHE_OFF] = "off",
                                        [CB_CACHE_NOWHERE] = "nowhere",
                                        [CB_CACHE_UNUSABLE] = "unusable"};
-  json_t *document =
-      json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "directory", cb_cache_directory(cache),
-                "state", states[cb_cache_state(cache)], "remark", cb_cache_remark(cache), "entries",
-                (json_int_t)listing->count, "bytes", (json_int_t)listing->bytes, "limit_bytes",
-                (json_int_t)cb_cache_limit(cache), "foreign", (json_int_t)count_foreign(listing), "drafts",
-                (json_int_t)listing->drafts, "draft_bytes", (json_int_t)listing->draft_bytes);
-  if (document && listing->count) {
-    json_object_set_new(document, "used_last", json_integer(listing->items[0].used));
-    json_object_set_new(document, "used_first", json_integer(listing->items[listing->count - 1].used));
+  const struct cb_json document = cb_json_object(failed);
+  cb_json_set_text(document, "directory", cb_cache_directory(cache));
+  cb_json_set_text(document, "state", states[cb_cache_state(cache)]);
+  cb_json_set_text(document, "remark", cb_cache_remark(cache));
+  cb_json_set_integer(document, "entries", listing->count);
+  cb_json_set_integer(document, "bytes", listing->bytes);
+  cb_json_set_integer(document, "limit_bytes", cb_cache_limit(cache));
+  cb_json_set_integer(document, "foreign", count_foreign(listing));
+  cb_json_set_integer(document, "drafts", listing->drafts);
+  cb_json_set_integer(document, "draft_bytes", listing->draft_bytes);
+  if (listing->count) {
+    cb_json_set_integer(document, "used_last", listing->items[0].used);
+    cb_json_set_integer(document, "used_first", listing->items[listing->count - 1].used);
   }
   return document;
 }
@@ -104,7 +110,8 @@ static enum cb_status run_stats(struct cb_cache *cache, const struct cb_call *ca
   struct cb_cache_listing listing = {0};
   struct cb_text text = {0};
   enum cb_status s = cb_cache_list(cache, &listing, diag);
-  if (!s && call->json) s = print_document(stats_json(cache, &listing), diag);
+  int failed = 0;
+  if (!s && call->json) s = print_document(stats_json(cache, &listing, &failed), diag);
   if (!s && !call->json) {
     stats_text(&text, cache, &listing);
     s = cb_print(&text, diag);
@@ -126,7 +133,9 @@ struct row {
 
 static enum cb_status read_row(struct row *row, const struct cb_cache *cache, struct cb_diag *diag) {
   struct cb_text plan = {0};
-  row->outcome = cb_cache_peek(cache, row->item.key, "plan", &row->entry, NULL);
+  struct cb_diag why = {0};
+  row->outcome = cb_cache_peek(cache, row->item.key, "plan", &row->entry, &why);
+  if (row->outcome && why.status == CB_ERR_MEMORY) return fail_outcome(row->outcome, &why, diag);
   const struct cb_cache_section *section = cb_cache_section(&row->entry, "plan");
   cb_text_add_string(&plan, "");
   if (section) cb_text_add_bytes(&plan, section->bytes, (size_t)section->length);
@@ -151,25 +160,29 @@ static void row_text(struct cb_text *text, const struct row *row) {
     cb_text_add(text, "%-20s %s\n", row->entry.matrix, row->plan);
 }
 
-static json_t *row_json(const struct row *row) {
+static struct cb_json row_json(const struct row *row, int *failed) {
   char hex[CB_HASH_HEX];
+  const struct cb_json json = cb_json_object(failed);
   cb_hash_hex(row->item.key, hex);
-  json_t *json = json_pack("{s:s, s:s, s:I, s:I}", "key", hex, "status",
-                           row->outcome ? cb_cache_outcome_name(row->outcome) : "ok", "bytes",
-                           (json_int_t)row->item.bytes, "used", (json_int_t)row->item.used);
-  if (!json || row->outcome) return json;
-  json_object_set_new(json, "made", json_integer(row->entry.made));
-  json_object_set_new(json, "matrix", json_string(row->entry.matrix));
-  json_object_set_new(json, "target", json_string(row->entry.target));
-  json_object_set_new(json, "kernel", json_string(row->entry.kernel));
-  json_object_set_new(json, "plan", json_string(row->plan));
+  cb_json_set_text(json, "key", hex);
+  cb_json_set_text(json, "status", row->outcome ? cb_cache_outcome_name(row->outcome) : "ok");
+  cb_json_set_integer(json, "bytes", row->item.bytes);
+  cb_json_set_integer(json, "used", row->item.used);
+  if (row->outcome) return json;
+  cb_json_set_integer(json, "made", row->entry.made);
+  cb_json_set_text(json, "matrix", row->entry.matrix);
+  cb_json_set_text(json, "target", row->entry.target);
+  cb_json_set_text(json, "kernel", row->entry.kernel);
+  cb_json_set_text(json, "plan", row->plan);
   return json;
 }
 
 static enum cb_status run_list(struct cb_cache *cache, const struct cb_call *call, struct cb_diag *diag) {
   struct cb_cache_listing listing = {0};
   struct cb_text text = {0};
-  json_t *rows = json_array();
+  int failed = 0;
+  const struct cb_json document = cb_json_object(&failed), rows = cb_json_array(&failed);
+  cb_json_set(document, "entries", rows.json);
   enum cb_status s = cb_cache_list(cache, &listing, diag);
   if (!s && listing.count)
     cb_text_add(&text, "%-16s %9s %8s  %-20s %s\n", "key", "size", "used", "matrix", "plan");
@@ -178,13 +191,13 @@ static enum cb_status run_list(struct cb_cache *cache, const struct cb_call *cal
     s = read_row(&row, cache, diag);
     if (!s && row.outcome != CB_CACHE_ABSENT) { /* else it was removed since */
       row_text(&text, &row);
-      json_array_append_new(rows, row_json(&row));
+      cb_json_append(rows, row_json(&row, &failed).json);
     }
     release_row(&row);
   }
-  if (!s && call->json) s = print_document(json_pack("{s:O}", "entries", rows), diag);
+  if (!s && call->json) s = print_document(document, diag);
+  else json_decref(document.json);
   if (!s && !call->json) s = cb_print(&text, diag);
-  json_decref(rows);
   cb_text_release(&text);
   cb_cache_listing_release(&listing);
   return s;
@@ -199,8 +212,7 @@ static enum cb_status add_section(struct cb_text *text, const struct cb_cache *c
   struct cb_cache_entry entry;
   struct cb_diag why = {0};
   const enum cb_cache_outcome outcome = cb_cache_peek(cache, key, tag, &entry, &why);
-  if (outcome)
-    return cb_fail(diag, outcome == CB_CACHE_DAMAGED ? CB_ERR_WRONG : CB_ERR_IO, "%s", why.message);
+  if (outcome) return fail_outcome(outcome, &why, diag);
   const struct cb_cache_section *section = cb_cache_section(&entry, tag);
   *found = section != NULL;
   if (section && section->length) {
@@ -218,8 +230,7 @@ static enum cb_status add_head(struct cb_text *text, const struct cb_cache *cach
   struct cb_cache_entry entry;
   struct cb_diag why = {0};
   const enum cb_cache_outcome outcome = cb_cache_peek(cache, key, NULL, &entry, &why);
-  if (outcome)
-    return cb_fail(diag, outcome == CB_CACHE_DAMAGED ? CB_ERR_WRONG : CB_ERR_IO, "%s", why.message);
+  if (outcome) return fail_outcome(outcome, &why, diag);
   cb_hash_hex(key, hex);
   cb_human_bytes(bytes, entry.bytes);
   age_text(age, entry.made);

@@ -143,18 +143,18 @@ void cb_candidates_why(struct cb_text *text, const struct cb_plan *plan) {
 
 /* ---- JSON */
 
-static json_t *parts_json(const struct cb_candidate *candidate, const struct cb_plan *plan) {
-  json_t *object = json_object();
+static json_t *parts_json(const struct cb_candidate *candidate, const struct cb_plan *plan, int *failed) {
+  const struct cb_json object = cb_json_object(failed);
   char name[24];
   for (enum part part = LAUNCH; part < PARTS; part++) {
     snprintf(name, sizeof name, "%s_ns", part_table[part].column);
-    json_object_set_new(object, name, json_integer(part_ns(candidate, plan, part)));
+    cb_json_set_integer(object, name, part_ns(candidate, plan, part));
   }
-  json_object_set_new(object, "gpu_ns", json_integer(candidate->cost.gpu_ns));
-  return object;
+  cb_json_set_integer(object, "gpu_ns", candidate->cost.gpu_ns);
+  return object.json;
 }
 
-static json_t *candidate_json(const struct cb_candidate *candidate, const struct cb_plan *plan) {
+static json_t *candidate_json(const struct cb_candidate *candidate, const struct cb_plan *plan, int *failed) {
   if (*candidate->refusal)
     return json_pack("{s:s, s:s}", "recipe", candidate->recipe, "refusal", candidate->refusal);
   return json_pack("{s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:s, s:o}", "recipe", candidate->recipe, "plan",
@@ -162,14 +162,14 @@ static json_t *candidate_json(const struct cb_candidate *candidate, const struct
                    (json_int_t)candidate->bytes, "moved_bytes", (json_int_t)candidate->cost.bytes, "sectors",
                    (json_int_t)candidate->cost.sectors, "predicted_ns", (json_int_t)candidate->cost.ns,
                    "decides", part_table[deciding(candidate, plan)].column, "parts",
-                   parts_json(candidate, plan));
+                   parts_json(candidate, plan, failed));
 }
 
-json_t *cb_candidates_json(const struct cb_plan *plan) {
+json_t *cb_candidates_json(const struct cb_plan *plan, int *failed) {
   const struct cb_candidate alone = cb_plan_candidate(plan);
-  json_t *array = json_array();
+  const struct cb_json array = cb_json_array(failed);
   for (int i = 0; i < plan->candidates_count; i++)
-    json_array_append_new(array, candidate_json(&plan->candidates[i], plan));
-  if (!plan->candidates_count) json_array_append_new(array, candidate_json(&alone, plan));
-  return array;
+    cb_json_append(array, candidate_json(&plan->candidates[i], plan, failed));
+  if (!plan->candidates_count) cb_json_append(array, candidate_json(&alone, plan, failed));
+  return array.json;
 }

@@ -7,12 +7,12 @@
 #include "tool/job.h"
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "runtime/cubin.h"
 #include "runtime/nvrtc.h"
 #include "runtime/verify.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,7 +196,8 @@ static void print_gpus(struct cb_text *text, const struct report *report) {
   }
 }
 
-static void print_text(struct cb_text *text, const struct report *report, const struct cb_call *call) {
+static enum cb_status print_text(struct cb_text *text, const struct report *report, const struct cb_call *call,
+                                 struct cb_diag *diag) {
   const struct cb_csr *csr = &report->job.csr;
   if (report->is_kernel)
     cb_text_add(text, "kernel   %s\n", call->file);
@@ -211,21 +212,22 @@ static void print_text(struct cb_text *text, const struct report *report, const 
   else
     print_products(text, &report->products);
   print_gpus(text, report);
+  return report->plan.failed ? cb_fail_memory(diag, "the line of the plan", report->plan.length) : CB_OK;
 }
 
 /* ---- the report as JSON */
 
-static json_t *gpus_json(const struct report *report) {
-  json_t *gpus = json_array();
+static json_t *gpus_json(const struct report *report, int *failed) {
+  const struct cb_json gpus = cb_json_array(failed);
   for (int i = 0; i < report->gpus_count; i++) {
     const struct compiled_for *row = &report->gpus[i];
-    json_array_append_new(gpus, json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:f}", "arch", row->arch, "status",
+    cb_json_append(gpus, json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:f}", "arch", row->arch, "status",
                                           cb_status_name(row->status), "registers", row->worst.registers,
                                           "spill_bytes", row->worst.stack_bytes, "static_shared_bytes",
                                           row->worst.static_shared, "code_bytes", row->worst.code_bytes,
                                           "compile_seconds", row->seconds));
   }
-  return gpus;
+  return gpus.json;
 }
 
 static json_t *host_json(const struct report *report) {
@@ -243,22 +245,20 @@ static json_t *host_json(const struct report *report) {
                    products->compile_seconds, "run_seconds", products->run_seconds);
 }
 
-static void print_json(struct cb_text *text, const struct report *report, const struct cb_call *call) {
-  json_t *document = json_object();
-  json_object_set_new(document, "file", json_string(call->file));
-  if (!report->is_kernel) json_object_set_new(document, "plan", json_string(cb_text_string(&report->plan)));
-  json_object_set_new(document, "host", host_json(report));
-  json_object_set_new(
-      document, "nvrtc",
-      json_pack("{s:s, s:s}", "status", cb_status_name(report->nvrtc), "message", report->nvrtc_message));
-  json_object_set_new(document, "gpus", gpus_json(report));
-  char *dump = json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-  if (dump)
-    cb_text_add(text, "%s\n", dump);
-  else
-    text->failed = 1;
-  free(dump);
-  json_decref(document);
+static enum cb_status print_json(struct cb_text *text, const struct report *report, const struct cb_call *call,
+                                 struct cb_diag *diag) {
+  int failed = report->plan.failed;
+  const struct cb_json document = cb_json_object(&failed);
+  cb_json_set_text(document, "file", call->file);
+  if (!report->is_kernel) cb_json_set_text(document, "plan", cb_text_string(&report->plan));
+  cb_json_set(document, "host", host_json(report));
+  cb_json_set(document, "nvrtc",
+              json_pack("{s:s, s:s}", "status", cb_status_name(report->nvrtc), "message", report->nvrtc_message));
+  cb_json_set(document, "gpus", gpus_json(report, &failed));
+  const enum cb_status s =
+      cb_json_write(text, document, JSON_INDENT(2) | JSON_REAL_PRECISION(9), "a report as JSON", diag);
+  cb_text_add_string(text, "\n");
+  return s;
 }
 
 /* A missing NVRTC is no failure: the report says that this part was not done. */
@@ -281,13 +281,9 @@ static enum cb_status run_verify(const struct cb_call *call, struct cb_diag *dia
   report->is_kernel = ends_with(call->file, ".cu");
   enum cb_status s =
       report->is_kernel ? verify_kernel(report, call, diag) : verify_matrix(report, call, diag);
-  if (!s) {
-    if (call->json)
-      print_json(&text, report, call);
-    else if (!call->quiet)
-      print_text(&text, report, call);
-    s = cb_print(&text, diag);
-  }
+  if (!s && call->json) s = print_json(&text, report, call, diag);
+  if (!s && !call->json && !call->quiet) s = print_text(&text, report, call, diag);
+  if (!s) s = cb_print(&text, diag);
   if (!s) s = verdict(report, diag);
   cb_text_release(&text);
   cb_text_release(&report->plan);

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/* JSON documents to write, on top of jansson, whose calls give NULL or -1 where memory is short. Here one flag of the
+ * whole document notes every such failure, so that a document is written whole or not at all:
+ *
+ *   int failed = 0;
+ *   const struct cb_json root = cb_json_object(&failed);
+ *   cb_json_set_text(root, "name", name);
+ *   cb_json_set(root, "sizes", json_pack("[II]", rows, cols));
+ *   return cb_json_write(&text, root, JSON_INDENT(2), "a matrix as JSON", diag);
+ */
+#ifndef CBGEN_BASE_JSON_H
+#define CBGEN_BASE_JSON_H
+
+#include "base/status.h"
+#include "base/text.h"
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* An object or an array, and the flag of the document that it will be part of. */
+struct cb_json {
+  json_t *json; /* NULL when memory was short: then the flag is set, and everything below is harmless */
+  int *failed;
+};
+
+struct cb_json cb_json_object(int *failed);
+struct cb_json cb_json_array(int *failed);
+
+/* These take over `value`, and a NULL is noted. Keys keep the order in which they are set. */
+void cb_json_set(struct cb_json object, const char *key, json_t *value);
+void cb_json_append(struct cb_json array, json_t *value);
+
+void cb_json_set_integer(struct cb_json object, const char *key, int64_t value);
+void cb_json_set_real(struct cb_json object, const char *key, double value); /* null where it is not finite */
+void cb_json_set_flag(struct cb_json object, const char *key, int value);
+void cb_json_set_text(struct cb_json object, const char *key, const char *value);
+
+/* A string. JSON is UTF-8: in one that is not, such as a strange file name, bytes beyond ASCII become '?'. */
+json_t *cb_json_text(const char *value);
+
+/* Appends `root` as text, with jansson's `flags`, and releases it. CB_ERR_MEMORY names `what`; the
+ * text has failed then, and is empty. */
+enum cb_status cb_json_write(struct cb_text *text, struct cb_json root, size_t flags, const char *what,
+                             struct cb_diag *diag);
+
+#endif
