@@ -127,6 +127,8 @@ const struct cb_option cb_option_table[] = {
      "recipe panel: refused with fewer nonzeros per listed unit of columns, in tenths"},
     {"bake-limit", FIELD(bake_limit), 0, 0, 16384, 64, NULL,
      "index tables up to this many entries go into the text"},
+    {"index-limit", FIELD(index_limit), 0, 0, INT32_MAX, INT32_MAX, NULL,
+     "for tests: larger indices have 64 bits in the text"},
     {NULL, 0, 0, 0, 0, 0, NULL, NULL},
 };
 

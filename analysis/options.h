@@ -88,6 +88,7 @@ struct cb_options {
   int64_t panel_uses;    /* nonzeros per unit, in tenths, that a matrix must have */
   /* text */
   int64_t bake_limit; /* index tables up to this many entries become part of the text */
+  int64_t index_limit; /* larger indices, and numbers in index arrays, have 64 bits in the text; for tests of that */
 };
 
 struct cb_option {

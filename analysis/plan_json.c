@@ -201,6 +201,7 @@ enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, st
   set_text(root, "values", plan->values_fixed ? "fixed" : "data");
   set_text(root, "form", form_names[plan->form]);
   set(root, "atomics", json_boolean(plan->atomics));
+  if (plan->index_limit != INT32_MAX) set_int(root, "index_limit", plan->index_limit);
   set(root, "target", target_object(&plan->target, &failed).json);
   set_int(root, "stored_bytes", cb_plan_bytes(plan));
   set_int(root, "carry_sums", plan->carry_sums);

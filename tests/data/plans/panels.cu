@@ -105,7 +105,7 @@ CBGEN_DEVICE Slice slice_at(const Arrays &arrays, int slice, int lane) {
   const int place = (32 * slice + lane) / kLanes;
   const index_t first = first_step(arrays, slice);
   return {32 * first + lane, int(first_step(arrays, slice + 1) - first),
-          (place_length(arrays, place) - lane % kLanes + kLanes - 1) / kLanes, place_row(arrays, place)};
+          (int(place_length(arrays, place)) - lane % kLanes + kLanes - 1) / kLanes, int(place_row(arrays, place))};
 }
 
 // Of kBatch steps.
