@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Indices of 64 bits: matrices of more than 2^31 nonzeros have them, which no test can execute. The option index-limit
- * gives them to small ones, so that every layout's text with them is executed against the oracle and compiled for
  * gives them to small ones, so that the text of every layout is executed with them against the oracle and compiled for
+ * GPUs; and numbers beyond 2^31 are reached where they cost nothing, in arithmetic. huge_matrix.c plans a huge one. */
 #include "tests/layouts.h"
 #include "tests/nvrtc_support.h"
 
