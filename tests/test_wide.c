@@ -126,6 +126,18 @@ static void an_int_holds_what_it_can(void **state) {
   product_release(&product);
 }
 
+/* Accessors of several neighbours likewise. */
+static void vectors_have_wide_indices(void **state) {
+  (void)state;
+  struct product product = product_of("random,rows=90,cols=70,density=0.2", "recipe=sell sell-vector=2 bake-limit=0");
+  struct cb_array *offsets = &product.plan->regions[0].arrays[array_number(&product, "column_offset")];
+  assert_true(has(&product, "column_offset_vector(const Arrays &arrays, int i)"));
+  offsets->count = INT64_C(1) << 31;
+  emit_again(&product);
+  assert_true(has(&product, "column_offset_vector(const Arrays &arrays, int64_t i)"));
+  product_release(&product);
+}
+
 /* An affine sequence whose numbers begin beyond 2^31, and one whose steps lead there: the kernel multiplies right only
  * if they are told exactly. Its text takes away what was put on top. */
 static void affine_sequences_go_beyond_an_int(void **state) {
@@ -188,6 +200,7 @@ int main(void) {
       cmocka_unit_test(wide_numbers_of_nonzeros_pack_the_same_data),
       cmocka_unit_test(wide_row_pointers_give_the_same_kernel),
       cmocka_unit_test(an_int_holds_what_it_can),
+      cmocka_unit_test(vectors_have_wide_indices),
       cmocka_unit_test(affine_sequences_go_beyond_an_int),
       cmocka_unit_test(wide_texts_compile_for_gpus),
   };
