@@ -7,6 +7,7 @@
 
 struct cb_assignment {
   int64_t nonzeros; /* of the matrix */
+  int wide;         /* their numbers take 64 bits: 2^32 - 1 or more, or a test wants it (index-limit) */
   int regions_count;
   struct cb_region_work *regions;
   const struct cb_layout **layouts; /* of each region */

@@ -156,11 +156,28 @@ static void choose_rows(struct cb_frequent *frequent, const struct cb_csr *csr, 
   frequent->nonzeros = nonzeros;
 }
 
+/* Why nothing is chosen for phases, as long as the columns alone say so. */
+static enum cb_status check_columns(const struct cb_frequent *frequent, int64_t least, int64_t room,
+                                    struct cb_diag *diag) {
+  if (!frequent->columns)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                   "no column has the %lld nonzeros that repay reading its entry of x into shared memory; use another "
+                   "recipe, or say --phase-columns",
+                   (long long)least);
+  if (frequent->columns * 2 < room)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                   "%lld frequent columns take less than half of the %lld entries of x that shared memory holds, so one "
+                   "phase would do: recipe 'hot' is for that; use another recipe, or say --phase-columns",
+                   (long long)frequent->columns, (long long)room);
+  return CB_OK;
+}
+
 enum cb_status cb_frequent_choose(struct cb_frequent *frequent, const struct cb_csr *csr,
                                   const struct cb_target *target, const struct cb_options *options,
                                   struct cb_diag *diag) {
   const struct cb_phase_shape shape = cb_phase_shape(target, options);
   const int64_t copies = shape.panels * shape.element / SECTOR_BYTES;
+  const int64_t least = options->phase_columns ? 1 : copies * GAIN_PERCENT / 100;
   *frequent = (struct cb_frequent){0};
   enum cb_status s = cb_check_column_tables(csr, diag);
   if (s) return s;
@@ -169,19 +186,16 @@ enum cb_status cb_frequent_choose(struct cb_frequent *frequent, const struct cb_
   uint32_t *counts = cb_count_columns(csr);
   s = frequent->column && frequent->row && counts ? CB_OK : CB_ERR_MEMORY;
   if (!s)
-    s = choose_columns(frequent, counts, csr, options->phase_columns ? 1 : copies * GAIN_PERCENT / 100,
-                       options->phase_columns ? options->phase_columns : MOST_COLUMNS);
+    s = choose_columns(frequent, counts, csr, least, options->phase_columns ? options->phase_columns : MOST_COLUMNS);
   cb_free(counts);
   if (s) return cb_fail_memory(diag, "frequent columns", (uint64_t)csr->cols * 5);
-  if (!options->phase_columns && frequent->columns * 2 < shape.room)
-    return cb_fail(diag, CB_ERR_UNSUPPORTED,
-                   "%lld frequent columns fit into shared memory all at once: use another recipe, or say --phase-columns",
-                   (long long)frequent->columns);
+  if (!options->phase_columns) s = check_columns(frequent, least, shape.room, diag);
+  if (s) return s;
   choose_rows(frequent, csr, options->phase_row ? options->phase_row : ROW_LEAST, shape.panels * shape.room / 4 * 3);
   if (!options->phase_columns && frequent->nonzeros * 3 < csr->nnz)
     return cb_fail(diag, CB_ERR_UNSUPPORTED,
-                   "%lld frequent columns hold %lld of %lld nonzeros in rows that have several: too few; use another "
-                   "recipe, or say --phase-columns",
+                   "%lld frequent columns hold %lld of %lld nonzeros in rows that have several, less than a third; use "
+                   "another recipe, or say --phase-columns",
                    (long long)frequent->columns, (long long)frequent->nonzeros, (long long)csr->nnz);
   return CB_OK;
 }

@@ -60,6 +60,25 @@ static struct choice weigh(const struct histogram *histogram, const struct cb_ho
   return choice;
 }
 
+/* Why the best choice is none. */
+static enum cb_status refuse(const struct choice *best, const struct cb_hot_shape *shape, struct cb_diag *diag) {
+  const long long hot = best->columns, held = best->nonzeros, all = shape->csr->nnz;
+  if (!hot)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                   "no column has more than the %lld nonzeros that repay copying its entry of x to %lld thread blocks; "
+                   "use another recipe, or say --hot-columns",
+                   (long long)shape->blocks, (long long)shape->blocks);
+  if (held * 100 < all * shape->options->hot_share)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                   "%lld hot columns hold %lld of %lld nonzeros, less than the %lld %% of --hot-share; use another recipe, "
+                   "or say --hot-columns",
+                   hot, held, all, (long long)shape->options->hot_share);
+  return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                 "%lld hot columns, with %lld of %lld nonzeros, would save %.2f us of reading x, less than %.2f; use another "
+                 "recipe, or say --hot-columns",
+                 hot, held, all, 1e-3 * (double)cb_larger(best->saved_ns, 0), 1e-3 * CB_HOT_NS_WORTH);
+}
+
 static enum cb_status choose_hot(struct cb_hot_columns *columns, const struct histogram *histogram,
                                  const struct cb_hot_shape *shape, struct cb_diag *diag) {
   const struct cb_options *options = shape->options;
@@ -78,10 +97,7 @@ static enum cb_status choose_hot(struct cb_hot_columns *columns, const struct hi
   columns->hot = cb_smaller(options->hot_columns ? options->hot_columns : best.columns, histogram->occupied);
   if (!options->hot_columns &&
       (best.nonzeros * 100 < shape->csr->nnz * options->hot_share || best.saved_ns < CB_HOT_NS_WORTH))
-    return cb_fail(
-        diag, CB_ERR_UNSUPPORTED,
-        "%lld hot columns would hold %lld of %lld nonzeros: too few; use another recipe, or say --hot-columns",
-        (long long)best.columns, (long long)best.nonzeros, (long long)shape->csr->nnz);
+    return refuse(&best, shape, diag);
   return CB_OK;
 }
 

@@ -19,7 +19,7 @@
 struct cb_part {
   const struct cb_csr *csr;  /* values are not looked at (NULL in a part made by a split) */
   const uint32_t *origin;    /* nonzero of the part → nonzero of the matrix; NULL: the same. Wide: see below */
-  const uint64_t *origin64;  /* instead of `origin` when the matrix has 2^32 nonzeros or more */
+  const uint64_t *origin64;  /* instead of `origin` when the matrix's nonzeros have numbers of 64 bits */
 };
 
 /* Slot → nonzero of the matrix. One entry per value slot of a region; CB_NO_NONZERO for padding, and for the

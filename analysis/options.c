@@ -114,6 +114,8 @@ const struct cb_option cb_option_table[] = {
      "recipe phases: steps that a lane loads together; 0: by the matrix"},
     {"bake-limit", FIELD(bake_limit), 0, 0, 16384, 64, NULL,
      "index tables up to this many entries go into the text"},
+    {"index-limit", FIELD(index_limit), 0, 0, INT32_MAX, INT32_MAX, NULL,
+     "for tests: larger indices have 64 bits in the text"},
     {NULL, 0, 0, 0, 0, 0, NULL, NULL},
 };
 

@@ -80,6 +80,7 @@ struct cb_options {
   int64_t phase_batch;   /* steps whose loads are under way together: 0 (auto), 1 to 8 */
   /* text */
   int64_t bake_limit; /* index tables up to this many entries become part of the text */
+  int64_t index_limit; /* larger indices, and numbers in index arrays, have 64 bits in the text; for tests of that */
 };
 
 struct cb_option {

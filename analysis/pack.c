@@ -72,7 +72,7 @@ enum cb_status cb_slot_map_build(struct cb_slot_map *map, const struct cb_plan *
                                  const struct cb_assignment *assignment, int region,
                                  unsigned char *const *targets, struct cb_diag *diag) {
   *map = (struct cb_slot_map){.count = plan->regions[region].value_slots,
-                              .wide = assignment->nonzeros >= UINT32_MAX};
+                              .wide = assignment->wide};
   const size_t bytes = (size_t)map->count * (map->wide ? 8 : 4);
   map->entries = cb_alloc(bytes, 1);
   if (!map->entries) return cb_fail_memory(diag, "slot map", bytes);
@@ -186,6 +186,12 @@ static enum cb_status gather(const struct cb_slot_map *map, const struct cb_plan
   return CB_OK;
 }
 
+static int wants_packing(unsigned char *const *targets, int count) {
+  for (int a = 0; a < count; a++)
+    if (targets[a]) return 1;
+  return 0;
+}
+
 /* `values` NULL: slots keep their bytes. `kept` NULL: nobody wants the slot map. */
 static enum cb_status pack_region(struct cb_blob *blob, const struct cb_plan *plan,
                                   const struct cb_assignment *assignment, int number, const double *values,
@@ -207,6 +213,10 @@ static enum cb_status pack_region(struct cb_blob *blob, const struct cb_plan *pl
     const struct cb_contents *contents = &assignment->regions[number].contents[a];
     if (contents->elements) pack_index(array, contents, to);
     else targets[a] = to; /* late */
+  }
+  if (!kept && !slots && !wants_packing(targets, region->arrays_count)) { /* a map for nobody may be huge */
+    cb_free(targets);
+    return CB_OK;
   }
   enum cb_status s = cb_slot_map_build(&map, plan, assignment, number, values_only ? NULL : targets, diag);
   const int built = !s;

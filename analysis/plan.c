@@ -333,7 +333,7 @@ static enum cb_status build_split(struct builder *builder, const struct cb_node 
   }
   for (int i = 0; i < split->parts && !s; i++) {
     struct cb_region_work work = {0};
-    s = cb_part_select(&work, part, part_of, i, diag);
+    s = cb_part_select(&work, part, part_of, i, builder->assignment->wide, diag);
     /* An empty part needs no region, unless it is the one that writes y. */
     if (!s && (work.part.csr->nnz || !builder->plan->regions_count)) {
       if (own) find_own_rows(own, part->csr, part_of, i);
@@ -443,6 +443,7 @@ static enum cb_status start(struct builder *builder, const struct cb_csr *csr, c
   struct cb_assignment *assignment = builder->assignment = cb_calloc(1, sizeof *assignment);
   if (assignment) {
     assignment->nonzeros = csr->nnz;
+    assignment->wide = csr->nnz >= UINT32_MAX || (csr->nnz > builder->options->index_limit && csr->nnz <= INT32_MAX);
     assignment->regions = cb_calloc(MAX_REGIONS, sizeof *assignment->regions);
     assignment->layouts = cb_calloc(MAX_REGIONS, sizeof *assignment->layouts);
   }
@@ -462,6 +463,7 @@ static enum cb_status start(struct builder *builder, const struct cb_csr *csr, c
   plan->form = (enum cb_form)builder->options->form;
   plan->atomics = builder->options->atomics == CB_ON;
   plan->values_fixed = builder->options->values == CB_VALUES_FIXED;
+  plan->index_limit = builder->options->index_limit;
   plan->target = *target;
   return CB_OK;
 }
@@ -546,7 +548,8 @@ int cb_plan_is_hopeless(const char *name, const struct cb_csr *csr, const struct
   if (!recipe->root || !csr->rows) return 0;
   const int64_t least = node_least_ns(recipe->root, csr, target, cb_precision_types((enum cb_precision)options->type));
   if (least < limit_ns) return 0;
-  snprintf(refusal, size, "not tried: it would take %.2f us at least", 1e-3 * (double)least);
+  snprintf(refusal, size, "not tried: it would take %.2f us at least, and only what may take less than %.2f us is planned",
+           1e-3 * (double)least, 1e-3 * (double)limit_ns);
   return 1;
 }
 
@@ -584,7 +587,7 @@ static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_
     if (!s) s = build_recipe(&plan, &assignment, tried, csr, target, options, diag);
     if (!s) *candidate = cb_plan_candidate(plan);
     if (is_refusal(s)) {
-      snprintf(candidate->refusal, sizeof candidate->refusal, "%.159s", diag->message);
+      snprintf(candidate->refusal, sizeof candidate->refusal, "%.239s", diag->message);
       diag->message[0] = 0; /* no failure of the search */
       s = CB_OK;
       continue;

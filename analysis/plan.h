@@ -173,7 +173,7 @@ struct cb_candidate {
   int launches;
   int64_t bytes;        /* stored */
   struct cb_cost cost;
-  char refusal[160];    /* why the recipe does not fit this matrix; empty when it does */
+  char refusal[240];    /* why the recipe does not fit this matrix; empty when it does */
 };
 
 struct cb_plan {
@@ -183,6 +183,7 @@ struct cb_plan {
   enum cb_form form;
   int atomics;
   int values_fixed; /* they may be part of the plan, and cannot be renewed */
+  int64_t index_limit; /* larger indices and numbers in index arrays have 64 bits in the text */
   struct cb_target target;
   const char *recipe;  /* that was followed: after a search, the winner's name */
   const char *line;  /* the one line of the grammar above */

@@ -173,6 +173,7 @@ enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, st
   cb_json_set_text(root, "values", plan->values_fixed ? "fixed" : "data");
   cb_json_set_text(root, "form", form_names[plan->form]);
   cb_json_set(root, "atomics", json_boolean(plan->atomics));
+  if (plan->index_limit != INT32_MAX) cb_json_set_integer(root, "index_limit", plan->index_limit);
   cb_json_set(root, "target", target_object(&plan->target, &failed).json);
   cb_json_set_integer(root, "stored_bytes", cb_plan_bytes(plan));
   cb_json_set_integer(root, "carry_sums", plan->carry_sums);

@@ -202,10 +202,9 @@ static void copy_range(struct cb_region_work *work, const struct cb_part *part, 
 }
 
 enum cb_status cb_part_select(struct cb_region_work *work, const struct cb_part *part,
-                              const unsigned char *part_of, int number, struct cb_diag *diag) {
+                              const unsigned char *part_of, int number, int wide, struct cb_diag *diag) {
   const struct cb_csr *csr = part->csr;
   const int64_t ranges = cb_divide_up(csr->rows, RANGE);
-  const int wide = part->origin64 || (!part->origin && csr->nnz >= UINT32_MAX);
   int64_t *kept = cb_calloc((size_t)ranges + 1, sizeof *kept);
   if (!kept) return cb_fail_memory(diag, "part", (uint64_t)ranges * sizeof *kept);
   const int64_t nonzeros = count_kept(csr, part_of, number, kept, ranges);

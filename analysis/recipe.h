@@ -38,8 +38,9 @@ extern const char cb_recipe_unsearched[];        /* what "auto" is where no sear
 enum cb_status cb_recipe_find(const struct cb_recipe **recipe, const char *name, struct cb_diag *diag);
 
 /* The nonzeros with part_of[k] == number as a matrix of their own in `work` (part, part_csr, part_origin). When these
- * are all of the matrix's, nothing is copied: the part is the matrix, which the caller of the plan keeps. */
+ * are all of the matrix's, nothing is copied: the part is the matrix, which the caller of the plan keeps. `wide`: the
+ * matrix's nonzeros have numbers of 64 bits. */
 enum cb_status cb_part_select(struct cb_region_work *work, const struct cb_part *part,
-                              const unsigned char *part_of, int number, struct cb_diag *diag);
+                              const unsigned char *part_of, int number, int wide, struct cb_diag *diag);
 
 #endif

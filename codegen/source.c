@@ -39,6 +39,13 @@ static const char *keep(struct emitter *emitter, struct cb_text *text) {
   return kept ? kept : "";
 }
 
+/* Whether numbers up to `largest` take 64 bits. */
+static int is_wide(const struct emitter *emitter, int64_t largest) { return largest > emitter->plan->index_limit; }
+
+static const char *integer_for(const struct emitter *emitter, int64_t largest) {
+  return is_wide(emitter, largest) ? "int64_t" : "int";
+}
+
 static int has_scalars(const struct cb_plan *plan) { return plan->form == CB_FORM_AXPBY; }
 
 static int stored_arrays(const struct cb_region *region) {
@@ -178,7 +185,7 @@ static const char *members_text(struct emitter *emitter, const struct cb_region 
 
 static const char *affine_text(struct emitter *emitter, const struct cb_array *array) {
   const long long base = array->base, step = array->step;
-  const char *i = array->largest > INT32_MAX ? "int64_t(i)" : "i";
+  const char *i = is_wide(emitter, array->largest) ? "int64_t(i)" : "i";
   if (!step) return number(emitter, base);
   const char *product = step == 1 ? i : cb_arena_format(&emitter->arena, "%lld * %s", step, i);
   if (!base || !product) return product;
@@ -203,8 +210,8 @@ static enum cb_status add_vector_accessor(struct emitter *emitter, struct cb_tex
                                           const struct cb_array *array) {
   struct cb_scope scope = {0};
   cb_scope_hole(&scope, "array", array->name);
-  cb_scope_hole(&scope, "result", array->largest > INT32_MAX ? "int64_t" : "int");
-  cb_scope_hole(&scope, "index", array->count > INT32_MAX ? "int64_t" : "int");
+  cb_scope_hole(&scope, "result", integer_for(emitter, array->largest));
+  cb_scope_hole(&scope, "index", integer_for(emitter, array->count));
   if (array->storage == CB_STORED) cb_scope_hole(&scope, "element", cb_type_c_name(array->type));
   const char *accessor = array->storage == CB_STORED ? "accessor_vector_stored" : "accessor_vector";
   const enum cb_status s = cb_expand_definition(text, "region", accessor, &scope, emitter->diag);
@@ -216,8 +223,8 @@ static enum cb_status add_accessor(struct emitter *emitter, struct cb_text *text
       [CB_STORED] = "accessor_stored", [CB_AFFINE] = "accessor_affine", [CB_BAKED] = "accessor_baked"};
   struct cb_scope scope = {0};
   cb_scope_hole(&scope, "array", array->name);
-  cb_scope_hole(&scope, "result", array->largest > INT32_MAX ? "int64_t" : "int");
-  cb_scope_hole(&scope, "index", array->count > INT32_MAX ? "int64_t" : "int");
+  cb_scope_hole(&scope, "result", integer_for(emitter, array->largest));
+  cb_scope_hole(&scope, "index", integer_for(emitter, array->count));
   if (array->storage != CB_STORED) cb_scope_hole(&scope, "meaning", array->meaning);
   else cb_scope_hole(&scope, "load", array->streamed ? "load_stream" : "load");
   if (array->storage == CB_AFFINE) {
@@ -290,7 +297,7 @@ static enum cb_status add_value_accessors(struct emitter *emitter, struct cb_tex
   struct cb_scope scope = {0};
   enum cb_status s = CB_OK;
   if (!reads_values(pieces)) return CB_OK;
-  cb_scope_optional(&scope, "index", region->value_slots > INT32_MAX ? "int64_t" : "int");
+  cb_scope_optional(&scope, "index", integer_for(emitter, region->value_slots));
   cb_scope_optional(&scope, "array", array ? array->name : "");
   if (array && array->role == CB_ROLE_MIXED) cb_scope_section(&scope, "mixed");
   if (region->value_storage == CB_VALUES_EQUAL) cb_scope_section(&scope, "equal");
@@ -395,7 +402,7 @@ static enum cb_status emit_region(struct emitter *emitter, const struct cb_regio
     for (int i = 0; i < region->arrays_count; i++)
       if (region->arrays[i].count > longest) longest = region->arrays[i].count;
     cb_text_add(&constants, "using index_t = %s;  // holds any index into the arrays below\n",
-                longest > INT32_MAX ? "int64_t" : "int");
+                integer_for(emitter, longest));
   }
   cb_text_add_string(&constants, constants_text(emitter, region));
   cb_scope_hole(&scope, "region", region->name);

@@ -145,7 +145,7 @@ static void note_candidate(struct tuner *tuner, const char *recipe, const char *
   struct cb_candidate *candidate = &tuner->candidates[tuner->candidates_count++];
   if (!refusal) *candidate = cb_plan_candidate(tuner->attempts[tuner->count].plan);
   candidate->recipe = recipe;
-  if (refusal) snprintf(candidate->refusal, sizeof candidate->refusal, "%.159s", refusal);
+  if (refusal) snprintf(candidate->refusal, sizeof candidate->refusal, "%.239s", refusal);
 }
 
 static enum cb_status plan_recipes(struct tuner *tuner, const struct cb_recipe *recipe,

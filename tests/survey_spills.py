@@ -3,8 +3,8 @@
 """Whether kernels that `auto` chooses spill: run by hand over folders of matrices, for it takes hours on few cores.
 
 For every matrix, and every architecture of `cbgen help architectures`, it makes the text that `cbgen generate` writes
-and compiles it by NVRTC as users do. Prints each kernel that spills, and counts. Of the kinds of products (type, form, fixed
-values) each matrix gets one for all architectures, by turns, or all of them with --all.
+and compiles it by NVRTC as users do. Prints each kernel that spills, and counts. Of the kinds of products (type, form,
+fixed values) each matrix gets one for all architectures, by turns, or all of them with --all.
 
     tests/survey_spills.py TOOL NVRTC FOLDER … [--all] [--arch sm_90,…] [--share I/N]
 """

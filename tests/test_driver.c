@@ -60,7 +60,8 @@ static void an_unlisted_architecture_keeps_its_name(void **state) {
     assert_ok(cb_target_find(&figures, cases[i].relative, &diag));
     assert_int_equal(device->target.read_gb_per_s, figures.read_gb_per_s);
     assert_int_equal(!*device->relative, !strcmp(cases[i].arch, cases[i].relative));
-    if (*device->relative) assert_true(strstr(device->relative, cases[i].arch) && strstr(device->relative, figures.arch));
+    if (*device->relative)
+      assert_true(strstr(device->relative, cases[i].arch) && strstr(device->relative, figures.arch));
     cb_device_close(device);
     cb_driver_close(driver);
   }

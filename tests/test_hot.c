@@ -141,6 +141,22 @@ static enum cb_status status_of(const char *matrix, const char *settings, const 
   return s;
 }
 
+/* A refusal says what is missing, in numbers. */
+static void refusals_say_what_would_be_gained(void **state) {
+  (void)state;
+  static const char *const cases[][3] = {
+      {"powerlaw,rows=20000,cols=9000,max=8000,min=0", "",
+       "no column has more than the 23 nonzeros that repay copying its entry of x to 23 thread blocks"},
+      {"rmat,scale=11,edge_factor=8", "", "less than 2.00; use another recipe, or say --hot-columns"},
+      {"rmat,scale=11,edge_factor=8", "hot-share=99", "less than the 99 % of --hot-share"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct cb_diag message = {0};
+    assert_int_equal(status_of(cases[i][0], cases[i][1], "sm_90", &message), CB_ERR_UNSUPPORTED);
+    if (!strstr(message.message, cases[i][2])) fail_msg("'%s' lacks '%s'", message.message, cases[i][2]);
+  }
+}
+
 static void refuses_what_has_no_hot_columns(void **state) {
   (void)state;
   struct cb_diag message = {0};
@@ -340,6 +356,7 @@ int main(void) {
       cmocka_unit_test(then_the_warm),
       cmocka_unit_test(warm_where_l2_is_small),
       cmocka_unit_test(refuses_what_has_no_hot_columns),
+      cmocka_unit_test(refusals_say_what_would_be_gained),
       cmocka_unit_test(chooses_for_a_graph),
       cmocka_unit_test(every_nonzero_has_one_slot),
       cmocka_unit_test(warps_get_equal_shares),

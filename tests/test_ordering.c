@@ -113,7 +113,7 @@ static void check_part(const struct cb_part *whole, const unsigned char *part_of
   struct cb_diag diag = {0};
   struct cb_region_work work = {0};
   int64_t at = 0;
-  assert_ok(cb_part_select(&work, whole, part_of, number, &diag));
+  assert_ok(cb_part_select(&work, whole, part_of, number, 0, &diag));
   const struct cb_csr *csr = whole->csr, *part = work.part.csr;
   for (int64_t row = 0; row < csr->rows; row++) {
     assert_int_equal(cb_csr_row(part, row), at);
@@ -144,7 +144,7 @@ static void parts_of_a_matrix(void **state) {
     check_part(&(struct cb_part){.csr = &csr}, part_of, 1); /* none */
     for (int64_t k = 0; k < csr.nnz; k++) part_of[k] = (unsigned char)(draw(&seed) % 3);
     for (int number = 0; number < 3; number++) check_part(&(struct cb_part){.csr = &csr}, part_of, number);
-    assert_ok(cb_part_select(&work, &(struct cb_part){.csr = &csr}, part_of, 1, &diag));
+    assert_ok(cb_part_select(&work, &(struct cb_part){.csr = &csr}, part_of, 1, 0, &diag));
     memset(part_of, 2, (size_t)csr.nnz);
     check_part(&work.part, part_of, 2); /* all of a part, whose origins it keeps */
     cb_region_work_release(&work, NULL);

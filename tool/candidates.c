@@ -92,9 +92,12 @@ void cb_candidates_table(struct cb_text *text, const struct cb_plan *plan) {
   for (int i = 0; i < ranking.count && plan->candidates_count; i++)
     cb_text_add(text, "  %-10s %.*s%s\n", ranking.order[i]->recipe, SHOWN, ranking.order[i]->line,
                 strlen(ranking.order[i]->line) > SHOWN ? " …" : "");
-  for (int i = 0; i < plan->candidates_count; i++)
-    if (*plan->candidates[i].refusal)
-      cb_text_add(text, "  %-10s refused: %s\n", plan->candidates[i].recipe, plan->candidates[i].refusal);
+  for (int i = 0; i < plan->candidates_count; i++) {
+    const struct cb_candidate *candidate = &plan->candidates[i];
+    const int tried = strncmp(candidate->refusal, "not tried", 9) != 0;
+    if (*candidate->refusal)
+      cb_text_add(text, "  %-10s %s%s\n", candidate->recipe, tried ? "refused: " : "", candidate->refusal);
+  }
 }
 
 /* ---- why */

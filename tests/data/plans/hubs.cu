@@ -115,9 +115,9 @@ struct Slice {
 
 CBGEN_DEVICE Slice slice_at(const Arrays &arrays, int slice, int lane) {
   return {
-    first_place(arrays, slice), lanes_log2(arrays, slice),
-    lane_hot(arrays, 32 * slice + lane), 32 * index_t(first_hot(arrays, slice)) + lane,
-    lane_cold(arrays, 32 * slice + lane), 32 * index_t(first_cold(arrays, slice)) + lane,
+    int(first_place(arrays, slice)), int(lanes_log2(arrays, slice)),
+    int(lane_hot(arrays, 32 * slice + lane)), 32 * index_t(first_hot(arrays, slice)) + lane,
+    int(lane_cold(arrays, 32 * slice + lane)), 32 * index_t(first_cold(arrays, slice)) + lane,
   };
 }
 

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Images from outside: every number of the lists of a saved operator must fit the others. Each case changes one number
+ * so that one check alone can see it, and must be refused; the image without a change is taken. */
+#include "tests/support.h"
+
+#include "runtime/image.h"
+
+enum { MOST = 8 };
+
+/* An image of two regions with a value map, and its sections. Arrays have no contents, so that no section's length
+ * tells their sizes a second time. */
+struct bed {
+  struct product product;
+  struct cb_image image;
+  struct cb_value_map map;
+  struct cb_value_range ranges[MOST];
+};
+
+static void open_bed(struct bed *bed) {
+  struct cb_diag diag = {0};
+  const struct cb_label label = {"test", "test", {1, 2}};
+  struct cb_slot_map maps[MOST] = {0};
+  struct cb_blob blob;
+  const struct cb_order order = {0};
+  *bed = (struct bed){0};
+  bed->product = product_of("long_row,rows=200,cols=4000,per_row=5,long_rows=3,long_length=3901",
+                            "recipe=sell-long long-row=99 fuse=off bake-limit=0");
+  const int64_t nnz = bed->product.csr->nnz;
+  assert_int_equal(bed->product.plan->regions_count, 2);
+  assert_ok(cb_pack_mapped(&blob, maps, bed->product.plan, bed->product.assignment, NULL, label.pattern, &diag));
+  assert_ok(cb_value_map_build(&bed->map, bed->ranges, maps, 2, &order, nnz, nnz, &diag));
+  const struct cb_image_parts parts = {.plan = bed->product.plan, .label = &label, .blob = &blob, .cubin = ""};
+  assert_ok(cb_image_from_plan(&bed->image, &parts, &diag));
+  for (int i = 0; i < bed->image.arrays_count; i++) bed->image.arrays[i].contents = NULL;
+  for (int i = 0; i < bed->image.ranges_count; i++) bed->image.ranges[i].map = bed->ranges[i];
+  bed->image.map = bed->map;
+  bed->image.entries = nnz;
+  bed->image.launches_count = 0; /* then the cubin is not looked at */
+  cb_blob_release(&blob);
+  for (int i = 0; i < 2; i++) cb_slot_map_release(&maps[i]);
+}
+
+static void close_bed(struct bed *bed) {
+  bed->image.map = (struct cb_value_map){0};
+  cb_image_release(&bed->image);
+  cb_value_map_release(&bed->map);
+  product_release(&bed->product);
+}
+
+/* What parsing says to the numbers of `told` with the other sections of the bed's image. The lists lie in a block of
+ * their size, so that the sanitizer sees who reads beyond. */
+static enum cb_status parse(const struct bed *bed, const struct cb_image *told, int suspect, const void *lists,
+                            int64_t lists_bytes) {
+  void *copy = malloc((size_t)lists_bytes + 1);
+  assert_non_null(copy);
+  if (lists) copy = realloc(copy, (size_t)lists_bytes);
+  if (lists) memcpy(copy, lists, (size_t)lists_bytes);
+  struct cb_diag diag = {0};
+  struct cb_text numbers = {0};
+  struct cb_image parsed;
+  const struct cb_image *image = &bed->image;
+  cb_image_write_numbers(&numbers, told, 1);
+  const struct cb_cache_section sections[] = {
+      {"operator", numbers.bytes, (int64_t)numbers.length},
+      {"plan", image->line, (int64_t)strlen(image->line)},
+      {"json", image->json, (int64_t)strlen(image->json)},
+      {"source", "", 0},
+      {"cubin", "", 0},
+      {"map", bed->map.quads, cb_value_map_bytes(&bed->map)},
+      {"lists", copy, lists_bytes},
+  };
+  const enum cb_status s = cb_image_parse(&parsed, sections, lists ? 7 : 6, suspect, &diag);
+  free(copy);
+  cb_image_release(&parsed);
+  cb_text_release(&numbers);
+  return s;
+}
+
+/* The lists of an image that may be changed. */
+struct lists {
+  struct cb_image image;
+  struct cb_image_group groups[MOST];
+  struct cb_image_array arrays[64];
+  struct cb_image_range ranges[MOST];
+};
+
+static struct lists *copy_of(struct lists *copy, const struct cb_image *image) {
+  copy->image = *image;
+  memcpy(copy->groups, image->groups, (size_t)image->groups_count * sizeof *copy->groups);
+  memcpy(copy->arrays, image->arrays, (size_t)image->arrays_count * sizeof *copy->arrays);
+  memcpy(copy->ranges, image->ranges, (size_t)image->ranges_count * sizeof *copy->ranges);
+  copy->image.groups = copy->groups;
+  copy->image.arrays = copy->arrays;
+  copy->image.ranges = copy->ranges;
+  return copy;
+}
+
+static void every_number_of_the_lists_must_fit(void **state) {
+  (void)state;
+  struct bed bed;
+  struct lists one;
+  open_bed(&bed);
+  const struct cb_image *image = &bed.image;
+  assert_true(image->groups_count == 2 && image->ranges_count == 2 && image->arrays_count > 4);
+  assert_int_equal(parse(&bed, &copy_of(&one, image)->image, 1, NULL, 0), CB_OK);
+#define IS_REFUSED(change)                                                                                        \
+  do { /* not suspect: what quads say is not looked at */                                                          \
+    copy_of(&one, image);                                                                                         \
+    change;                                                                                                       \
+    if (parse(&bed, &one.image, 0, NULL, 0) != CB_ERR_FORMAT) fail_msg("taken: %s", #change);                        \
+  } while (0)
+  IS_REFUSED(one.groups[1].arrays++); /* beyond the arrays */
+  IS_REFUSED(one.groups[0].first_array = image->arrays_count);
+  IS_REFUSED(one.groups[1].first_array++);
+  IS_REFUSED(one.arrays[1].offset = one.arrays[0].offset); /* on top of each other */
+  IS_REFUSED(one.arrays[0].bytes = one.arrays[1].offset - one.arrays[0].offset + 1);
+  IS_REFUSED(one.arrays[image->arrays_count - 1].offset += 1); /* not aligned */
+  IS_REFUSED(one.image.packed_bytes = one.arrays[image->arrays_count - 1].offset);
+  IS_REFUSED(one.arrays[image->arrays_count - 1].bytes = image->packed_bytes); /* beyond the data */
+  IS_REFUSED(one.ranges[0].array = image->arrays_count);
+  IS_REFUSED(one.ranges[0].map.slots = one.arrays[one.ranges[0].array].bytes / 8 + 1); /* beyond the array */
+  IS_REFUSED(one.arrays[one.ranges[1].array].bytes -= 8);
+  IS_REFUSED(one.ranges[0].map.first_group = 1);
+  IS_REFUSED(one.ranges[1].map.first_group--); /* groups of the range before */
+  IS_REFUSED(one.ranges[1].map.first_quad--);
+  IS_REFUSED(one.ranges[0].map.quads--);
+  IS_REFUSED(one.ranges[1].map.quads--);
+  IS_REFUSED(one.image.map.groups_count--);
+  IS_REFUSED(one.image.map.groups_count++);
+  IS_REFUSED(one.image.map.body_bytes++); /* not what the section holds */
+  IS_REFUSED(one.image.map.body_bytes--);
+  IS_REFUSED(one.image.map.lists = 1); /* and no section of them */
+  IS_REFUSED(one.image.entries = image->nnz - 1);
+#undef IS_REFUSED
+  close_bed(&bed);
+}
+
+static void lists_of_values_must_fit(void **state) {
+  (void)state;
+  struct bed bed;
+  struct lists one;
+  open_bed(&bed);
+  const uint64_t values = (uint64_t)bed.image.entries, last = values - 1;
+  const struct {
+    enum cb_status status;
+    int64_t words; /* of the section */
+    uint64_t list[9]; /* three starts, then entries */
+  } cases[] = {
+      {CB_OK, 7, {0, 2, 4, 0, last, 1, 1}},
+      {CB_OK, 8, {0, 3, 5, 0, last, 1, 1, 2}},
+      {CB_ERR_FORMAT, 7, {1, 2, 4, 0, last, 1, 1}},      /* the first begins behind 0 */
+      {CB_ERR_FORMAT, 7, {0, 3, 4, 0, last, 1, 1}},      /* a list of one */
+      {CB_ERR_FORMAT, 7, {0, 1, 4, 0, last, 1, 1}},
+      {CB_ERR_FORMAT, 7, {0, 6, 4, 0, last, 1, 1}},      /* starts descend */
+      {CB_ERR_FORMAT, 8, {0, 2, 4, 0, last, 1, 1, 1}},   /* more entries than the last start says */
+      {CB_ERR_FORMAT, 6, {0, 2, 4, 0, last, 1}},         /* fewer */
+      {CB_ERR_FORMAT, 2, {0, 2}},                        /* not even all starts */
+      {CB_ERR_FORMAT, 7, {0, 2, 4, 0, values, 1, 1}},    /* no such value */
+      {CB_ERR_FORMAT, 7, {0, 2, 4, 0, 1, 1, UINT64_MAX}},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    copy_of(&one, &bed.image)->image.map.lists = 2;
+    const enum cb_status s = parse(&bed, &one.image, 1, cases[i].list, cases[i].words * 8);
+    if (s != cases[i].status) fail_msg("case %zu: %s", i, cb_status_name(s));
+  }
+  copy_of(&one, &bed.image)->image.map.lists = 2;
+  assert_int_equal(parse(&bed, &one.image, 1, cases[0].list, 7 * 8 + 4), CB_ERR_FORMAT); /* half an entry more */
+  close_bed(&bed);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_number_of_the_lists_must_fit),
+      cmocka_unit_test(lists_of_values_must_fit),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
