@@ -211,6 +211,21 @@ static void embedding_follows_the_size(void **state) {
   assert_false(cb_source_embeds(NULL, CB_EMBED_ALWAYS));
 }
 
+/* What a region's text uses is found by its words: whole ones, and none of comments. */
+static void words_are_whole_and_outside_comments(void **state) {
+  static const struct {
+    const char *text, *word;
+    int found;
+  } cases[] = {
+      {"x = value(i);", "value", 1}, {"value", "value", 1},       {"values(i)", "value", 0},
+      {"my_value", "value", 0},      {"value2 value", "value", 1}, {"// value\nx", "value", 0},
+      {"a / b; value", "value", 1},  {"// a\nvalue", "value", 1}, {"x;  // a value\nvalues // value", "value", 0},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    if (cb_has_word(cases[i].text, cases[i].word) != cases[i].found) fail_msg("'%s'", cases[i].text);
+}
+
 static void broken_templates_are_refused(void **state) {
   (void)state;
   struct cb_diag diag = {0};
@@ -260,6 +275,7 @@ int main(void) {
       cmocka_unit_test(values_do_not_enter_the_text),
       cmocka_unit_test(labels_cannot_break_the_text),
       cmocka_unit_test(embedding_follows_the_size),
+      cmocka_unit_test(words_are_whole_and_outside_comments),
       cmocka_unit_test(broken_templates_are_refused),
       cmocka_unit_test(foreign_intrinsics_are_refused),
   };
