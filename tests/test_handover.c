@@ -20,7 +20,6 @@ static const struct {
     {"long_row,rows=120,cols=19000,per_row=3,long_rows=2,long_length=18000", "recipe=sell form=ax", 3, 1},
     {"long_row,rows=120,cols=19000,per_row=3,long_rows=2,long_length=18000", "recipe=hot hot-columns=20 form=ax", 4, 1},
     {"powerlaw,rows=150,cols=400,max=350,min=0", "recipe=phases phase-columns=40 phase-set=32 phase-row=1 form=ax", 6, 0},
-    {"random,rows=150,cols=170,density=0.1", "recipe=panel panel-uses=0 panel-rows=40 panel-columns=64 form=ax", 2, 0},
     {"stencil7,n=12,extra=0.3", "recipe=dia form=ax fuse=on sell-lanes=4", 1, 0},
 };
 enum { CASES = sizeof cases / sizeof *cases };

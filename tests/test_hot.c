@@ -349,9 +349,20 @@ static void products_of_graphs(void **state) {
   verify_gathered(&gathered);
 }
 
+/* More than any kernel may have without asking: the load function asks for it. */
+static void shared_memory_beyond_48_kib_is_asked_for(void **state) {
+  (void)state;
+  struct gathered gathered = {0};
+  struct product *product = gather(&gathered, "uniform,n=7000,per_row=3", "recipe=hot hot-columns=6500 form=ax");
+  assert_true(product->plan->launches[product->plan->launches_count - 1].dynamic_shared > 48 << 10);
+  assert_non_null(strstr(product->source.text, "error = cudaFuncSetAttribute("));
+  verify_gathered(&gathered);
+}
+
 int main(void) {
   omp_set_num_threads(1); /* small matrices: threads that wait for each other only cost time */
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(shared_memory_beyond_48_kib_is_asked_for),
       cmocka_unit_test(takes_the_hottest),
       cmocka_unit_test(then_the_warm),
       cmocka_unit_test(warm_where_l2_is_small),

@@ -157,7 +157,7 @@ static void ordinary_and_narrow_matrices_stay_in_proportion(void **state) {
 static void empty_rows_take_what_their_pointers_do(void **state) {
   (void)state;
   struct cb_csr csr = matrix_of_shape(&tall);
-  static const char *const recipes[] = {"sell", "merge", "cb", "panel", "hot", "dia"};
+  static const char *const recipes[] = {"sell", "merge", "cb", "hot", "dia"};
   profile(&csr, tall.name);
   for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) build(&csr, tall.name, recipes[i]);
   cb_csr_release(&csr);

@@ -173,6 +173,12 @@ static void a_damaged_plan_is_refused(void **state) {
   plan->launches[0].threads++;
   assert_int_equal(cb_plan_check(plan, &diag), CB_ERR_INTERNAL);
   plan->launches[0].threads--;
+  plan->launches[0].dynamic_shared = plan->target.shared_per_block + 1;
+  assert_int_equal(cb_plan_check(plan, &diag), CB_ERR_INTERNAL);
+  plan->launches[0].dynamic_shared = 0;
+  plan->launches_count--;
+  assert_int_equal(cb_plan_check(plan, &diag), CB_ERR_INTERNAL);
+  plan->launches_count++;
   const char *const name = region->arrays[1].name;
   region->arrays[1].name = region->arrays[0].name;
   assert_int_equal(cb_plan_check(plan, &diag), CB_ERR_INTERNAL);

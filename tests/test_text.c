@@ -247,6 +247,21 @@ static void templates_say_what_they_become(void **state) {
   }
 }
 
+/* What a region's text uses is found by its words: whole ones, and none of comments. */
+static void words_are_whole_and_outside_comments(void **state) {
+  static const struct {
+    const char *text, *word;
+    int found;
+  } cases[] = {
+      {"x = value(i);", "value", 1}, {"value", "value", 1},       {"values(i)", "value", 0},
+      {"my_value", "value", 0},      {"value2 value", "value", 1}, {"// value\nx", "value", 0},
+      {"a / b; value", "value", 1},  {"// a\nvalue", "value", 1}, {"x;  // a value\nvalues // value", "value", 0},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    if (cb_has_word(cases[i].text, cases[i].word) != cases[i].found) fail_msg("'%s'", cases[i].text);
+}
+
 static void broken_templates_are_refused(void **state) {
   (void)state;
   static const struct {
@@ -336,6 +351,7 @@ int main(void) {
       cmocka_unit_test(labels_cannot_break_the_text),
       cmocka_unit_test(embedding_follows_the_size),
       cmocka_unit_test(templates_say_what_they_become),
+      cmocka_unit_test(words_are_whole_and_outside_comments),
       cmocka_unit_test(broken_templates_are_refused),
       cmocka_unit_test(foreign_intrinsics_are_refused),
       cmocka_unit_test(messages_are_one_line_and_command_no_terminal),

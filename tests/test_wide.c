@@ -9,7 +9,7 @@
 #include "runtime/spills.h"
 #include "runtime/verify.h"
 
-static const char forced[] = "dia-fill=0 block-fill=1 hot-columns=30 panel-uses=0 phase-columns=60 phase-row=1";
+static const char forced[] = "dia-fill=0 block-fill=1 hot-columns=30 phase-columns=60 phase-row=1";
 
 /* Each recipe as a matrix that suits it takes it. */
 static const struct {

@@ -316,7 +316,7 @@ class Runner:
     def judge(self, mutation):
         """What caught the mutation, or None."""
         for name in sorted(mutation.tests, key=lambda test: self.seconds.get(test, 0)):
-            failed = self.run(name, mutation, limit=max(60, 10 * self.seconds.get(name, 60)))
+            failed = self.run(name, mutation, limit=max(30, 10 * self.seconds.get(name, 30)))
             if failed:
                 return f"{name} {failed}"
         return None
