@@ -46,7 +46,7 @@ static void literals_are_read_bit_for_bit(void **state) {
   struct cb_compiled compiled;
   const struct cb_nvrtc_options options = {.arch = "sm_90"};
   uint64_t seed = 11;
-  struct cb_nvrtc *nvrtc = open_or_skip();
+  struct cb_nvrtc *nvrtc = open_nvrtc();
   for (int i = 0; i < 1000; i++) {
     const uint64_t bits = draw(&seed);
     const uint32_t narrow_bits = (uint32_t)(bits >> 7);
@@ -254,7 +254,7 @@ static void merge_beside_long_rows_does_not_spill(void **state) {
       {"powerlaw,rows=1500,cols=9000,max=8000,min=0", ""},
       {"long_row,rows=3000,cols=3000,per_row=20,long_rows=20,long_length=2500", ""},
   };
-  struct cb_nvrtc *nvrtc = open_or_skip();
+  struct cb_nvrtc *nvrtc = open_nvrtc();
   compile_all(nvrtc, "recipe=merge merge-items=7 merge-pad=on", cases, sizeof cases / sizeof *cases);
   cb_nvrtc_close(nvrtc);
 }
@@ -267,7 +267,7 @@ static void a_kernel_that_spills_is_compiled_for_fewer_blocks(void **state) {
     int fewer;
   } cases[] = {{"blocks_that_fit(5, 256)", 0}, {"blocks_that_fit(6, 256)", 1}};
   struct cb_diag diag = {0};
-  struct cb_nvrtc *nvrtc = open_or_skip();
+  struct cb_nvrtc *nvrtc = open_nvrtc();
   struct product product =
       product_of("powerlaw,rows=4000,cols=2898,max=2700,min=0", "recipe=merge merge-items=7 merge-pad=on");
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -293,7 +293,7 @@ static void a_kernel_that_spills_is_compiled_for_fewer_blocks(void **state) {
 static void every_architecture_of_the_table_compiles(void **state) {
   (void)state;
   static const char *const types[] = {"type=f64", "type=f32", "type=bf16-f32", "type=f16-f32"};
-  struct cb_nvrtc *nvrtc = open_or_skip();
+  struct cb_nvrtc *nvrtc = open_nvrtc();
   int at = 0;
   for (const struct cb_architecture *row = cb_architecture_table; *row->target.arch; row++, at++) {
     char settings[64];

@@ -338,7 +338,7 @@ static void test_selftest_tolerance_is_the_oracles(void **state) {
     for (int64_t i = 0; i < csr.cols; i++) x[i] = cb_real_round(cb_selftest_x((uint64_t)i), types[t]);
     struct cb_expected exact =
         multiply(&csr, (struct cb_product){.types = cb_oracle_types_of(&plan), .x = x, .alpha = 1});
-    assert_int_equal(cb_oracle_selftest(&csr, &plan, expected, tolerance, &diag), CB_OK);
+    cb_oracle_selftest(&csr, &plan, expected, tolerance);
     for (int64_t i = 0; i < csr.rows; i++) {
       const long double lost = fabsl(exact.y[i] - (long double)(double)exact.y[i]);
       const double wanted = (double)(exact.tolerance[i] + lost);
