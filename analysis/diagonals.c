@@ -8,7 +8,7 @@
  */
 #include "analysis/diagonals.h"
 
-#include "analysis/profile_parts.h"
+#include "analysis/profile/parts.h"
 #include "base/integers.h"
 #include "base/memory.h"
 

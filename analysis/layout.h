@@ -12,7 +12,7 @@
 #ifndef CBGEN_ANALYSIS_LAYOUT_H
 #define CBGEN_ANALYSIS_LAYOUT_H
 
-#include "analysis/plan.h"
+#include "analysis/plan/plan.h"
 #include "base/real.h"
 
 /* Some of the matrix's nonzeros: a canonical pattern of the matrix's shape. */

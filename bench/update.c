@@ -7,10 +7,10 @@
  * groups that have any, the value map read; and what a copy of the values moves. Then, for each shape, the time, the
  * rate, and the ratio to the copy's time, all by events on a stream (runtime/timer.h). What each shape has written must
  * be what the host makes of it; the exit status is 1 when it is not, or anything failed. */
-#include "analysis/assignment.h"
-#include "analysis/blob.h"
+#include "analysis/plan/assignment.h"
+#include "analysis/plan/blob.h"
 #include "analysis/options.h"
-#include "analysis/plan.h"
+#include "analysis/plan/plan.h"
 #include "base/memory.h"
 #include "frontend/read.h"
 #include "runtime/driver.h"

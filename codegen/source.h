@@ -10,7 +10,7 @@
  *
  * Functions of the host section, for symbol S (C++; all return NULL or a message that lives forever):
  *   struct S_matrix;                                                     device pointers, nothing else
- *   const char *S_load(S_matrix *m, const void *data, size_t bytes);     data: the image of analysis/blob.h
+ *   const char *S_load(S_matrix *m, const void *data, size_t bytes);     data: the image of analysis/plan/blob.h
  *   const char *S_load_file(S_matrix *m, const char *path);              the sidecar (absent when embedded)
  *   const char *S_load_embedded(S_matrix *m);                            (absent when not embedded)
  *   const char *S_multiply(const S_matrix *m, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta,
@@ -27,8 +27,8 @@
 #ifndef CBGEN_CODEGEN_SOURCE_H
 #define CBGEN_CODEGEN_SOURCE_H
 
-#include "analysis/blob.h"
-#include "analysis/plan.h"
+#include "analysis/plan/blob.h"
+#include "analysis/plan/plan.h"
 #include "base/status.h"
 
 /* What the text says about its origin; part of the input, never a path or a time. */

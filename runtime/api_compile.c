@@ -2,7 +2,7 @@
 /* From a matrix to an operator: cbgen_compile at the end is the table of contents. See compile.h. */
 #include "runtime/api.h"
 
-#include "analysis/recipe.h"
+#include "analysis/plan/recipe.h"
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/memory.h"

@@ -2,7 +2,7 @@
 /* Contexts of the public interface: options, messages, the log, and the GPU when it is first needed. */
 #include "runtime/api.h"
 
-#include "analysis/recipe.h"
+#include "analysis/plan/recipe.h"
 #include "base/clock.h"
 #include "base/memory.h"
 

@@ -4,8 +4,8 @@
  * bench_report.c. */
 #include "runtime/bench.h"
 
-#include "analysis/blob.h"
-#include "analysis/plan.h"
+#include "analysis/plan/blob.h"
+#include "analysis/plan/plan.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/real.h"

@@ -3,7 +3,7 @@
  */
 #include "runtime/compile.h"
 
-#include "analysis/assignment.h"
+#include "analysis/plan/assignment.h"
 #include "base/memory.h"
 #include "runtime/spills.h"
 

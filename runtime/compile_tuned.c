@@ -2,7 +2,7 @@
 /* Tuning's part in a compilation: see compile.h and tune.h. What was found is kept in an entry of the cache
  * of its own, whose section "tuning" is cb_tuning_text: values may change, and the operator's entry may go,
  * and nothing is timed again. */
-#include "analysis/recipe.h"
+#include "analysis/plan/recipe.h"
 #include "base/text.h"
 #include "runtime/compile.h"
 #include "runtime/tune.h"

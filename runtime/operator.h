@@ -12,7 +12,7 @@
 #ifndef CBGEN_RUNTIME_OPERATOR_H
 #define CBGEN_RUNTIME_OPERATOR_H
 
-#include "analysis/plan.h"
+#include "analysis/plan/plan.h"
 #include "base/status.h"
 #include "runtime/driver.h"
 #include "runtime/image.h"

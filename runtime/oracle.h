@@ -19,7 +19,7 @@
 #ifndef CBGEN_RUNTIME_ORACLE_H
 #define CBGEN_RUNTIME_ORACLE_H
 
-#include "analysis/plan.h"
+#include "analysis/plan/plan.h"
 #include "base/status.h"
 #include "frontend/csr.h"
 
@@ -73,7 +73,7 @@ struct cb_comparison {
 void cb_oracle_compare(struct cb_comparison *comparison, const struct cb_expected *expected, const void *y,
                        enum cb_type type);
 
-/* For the self-test of a kernel (analysis/blob.h): y = Ax, or what else the plan's form computes with the
+/* For the self-test of a kernel (analysis/plan/blob.h): y = Ax, or what else the plan's form computes with the
  * text's α = 1, β = 0 and y₀ = 0, for x of cb_selftest_x (rounded to the vectors' type). `tolerance` allows
  * for rounding `expected` to a double. Both have rows elements and are the caller's. */
 void cb_oracle_selftest(const struct cb_csr *csr, const struct cb_plan *plan, double *expected, double *tolerance);

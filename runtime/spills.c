@@ -2,8 +2,8 @@
 /* Compiling until registers suffice: see spills.h. */
 #include "runtime/spills.h"
 
-#include "analysis/assignment.h"
-#include "analysis/blob.h"
+#include "analysis/plan/assignment.h"
+#include "analysis/plan/blob.h"
 #include "runtime/cubin.h"
 
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #ifndef CBGEN_RUNTIME_SPILLS_H
 #define CBGEN_RUNTIME_SPILLS_H
 
-#include "analysis/plan.h"
+#include "analysis/plan/plan.h"
 #include "codegen/source.h"
 #include "runtime/nvrtc.h"
 

@@ -3,9 +3,9 @@
  * was planned since the last; cb_tune at the end is the table of contents. */
 #include "runtime/tune.h"
 
-#include "analysis/assignment.h"
-#include "analysis/blob.h"
-#include "analysis/recipe.h"
+#include "analysis/plan/assignment.h"
+#include "analysis/plan/blob.h"
+#include "analysis/plan/recipe.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/real.h"

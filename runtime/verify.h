@@ -16,8 +16,8 @@
 #ifndef CBGEN_RUNTIME_VERIFY_H
 #define CBGEN_RUNTIME_VERIFY_H
 
-#include "analysis/blob.h"
-#include "analysis/plan.h"
+#include "analysis/plan/blob.h"
+#include "analysis/plan/plan.h"
 #include "codegen/source.h"
 #include "runtime/host.h"
 

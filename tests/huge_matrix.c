@@ -7,8 +7,8 @@
  * and again, side by side. It consists of dense blocks of 8 × 8, a block row of which has `ACROSS`; recipe `blocks`
  * then stores one index for 64 nonzeros. Prints the plan, times, and the memory of its own after each stage; fails
  * unless the text's indices have 64 bits. */
-#include "analysis/assignment.h"
-#include "analysis/blob.h"
+#include "analysis/plan/assignment.h"
+#include "analysis/plan/blob.h"
 #include "codegen/source.h"
 
 #include "base/clock.h"

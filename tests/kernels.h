@@ -6,7 +6,7 @@
 
 #include "tests/support.h"
 
-#include "analysis/recipe.h"
+#include "analysis/plan/recipe.h"
 #include "runtime/verify.h"
 
 #include <omp.h>

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "analysis/assignment.h"
-#include "analysis/blob.h"
+#include "analysis/plan/assignment.h"
+#include "analysis/plan/blob.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "codegen/source.h"

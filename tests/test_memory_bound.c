@@ -5,8 +5,8 @@
 #include "tests/failing_malloc.h"
 #include "tests/support.h"
 
-#include "analysis/profile.h"
-#include "analysis/recipe.h"
+#include "analysis/profile/profile.h"
+#include "analysis/plan/recipe.h"
 #include "base/integers.h"
 #include "cbgen.h"
 #include "runtime/oracle.h"

@@ -6,8 +6,8 @@
 #include "tests/failing_malloc.h"
 #include "tests/random.h"
 
-#include "analysis/plan.h"
-#include "analysis/profile.h"
+#include "analysis/plan/plan.h"
+#include "analysis/profile/profile.h"
 #include "frontend/generate.h"
 #include "runtime/cache.h"
 #include "runtime/calibration.h"

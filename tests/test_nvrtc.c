@@ -5,7 +5,7 @@
 #include "tests/support.h"
 
 #include "analysis/layout.h"
-#include "analysis/recipe.h"
+#include "analysis/plan/recipe.h"
 #include "analysis/target.h"
 #include "runtime/spills.h"
 

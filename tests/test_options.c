@@ -4,7 +4,7 @@
 #include "tests/support.h"
 
 #include "analysis/options.h"
-#include "analysis/recipe.h"
+#include "analysis/plan/recipe.h"
 #include "analysis/target.h"
 
 #include <ctype.h>

@@ -5,7 +5,7 @@
 
 #include "analysis/diagonals.h"
 #include "analysis/ordering.h"
-#include "analysis/recipe.h"
+#include "analysis/plan/recipe.h"
 
 #include <omp.h>
 

@@ -3,7 +3,7 @@
  * of threads, both balances, carries and atomics, new values, and every allocation failing once. */
 #include "tests/layouts.h"
 
-#include "analysis/assignment.h"
+#include "analysis/plan/assignment.h"
 #include "analysis/layout.h"
 
 static const char *const option_sets[] = {

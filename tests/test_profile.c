@@ -4,7 +4,7 @@
  * and every allocation failing once. */
 #include "tests/support.h"
 
-#include "analysis/profile.h"
+#include "analysis/profile/profile.h"
 
 #include <math.h>
 #include <omp.h>

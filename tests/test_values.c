@@ -2,7 +2,7 @@
 /* Values on their way into the slots: rounding to each type by brute force, and what is refused. */
 #include "tests/layouts.h"
 
-#include "analysis/assignment.h"
+#include "analysis/plan/assignment.h"
 #include "base/real.h"
 
 #include <float.h>

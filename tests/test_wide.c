@@ -5,7 +5,7 @@
 #include "tests/layouts.h"
 #include "tests/nvrtc_support.h"
 
-#include "analysis/recipe.h"
+#include "analysis/plan/recipe.h"
 #include "runtime/spills.h"
 #include "runtime/verify.h"
 

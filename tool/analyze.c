@@ -3,7 +3,7 @@
 #include "tool/candidates.h"
 #include "tool/job.h"
 
-#include "analysis/profile.h"
+#include "analysis/profile/profile.h"
 #include "base/json.h"
 
 static void print_plan(struct cb_text *text, const struct cb_job *job) {

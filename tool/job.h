@@ -5,8 +5,8 @@
 
 #include "tool/tool.h"
 
-#include "analysis/blob.h"
-#include "analysis/plan.h"
+#include "analysis/plan/blob.h"
+#include "analysis/plan/plan.h"
 #include "frontend/csr.h"
 
 /* Zero-initialise it; each step needs the one before. */

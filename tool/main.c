@@ -2,7 +2,7 @@
 /* cbgen: which verb, its help, its exit code. `cbgen FILE …` is short for `cbgen generate FILE …`. */
 #include "tool/tool.h"
 
-#include "analysis/recipe.h"
+#include "analysis/plan/recipe.h"
 #include "analysis/target.h"
 #include "base/numerics.h"
 #include "frontend/generate.h"

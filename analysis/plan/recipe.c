@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The tables of splits and recipes, and cutting a part out of a matrix: see recipe.h. */
-#include "analysis/recipe.h"
+#include "analysis/plan/recipe.h"
 
 #include "analysis/diagonals.h"
 #include "analysis/frequent.h"

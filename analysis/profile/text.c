@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The profile for a person. Each section is a heading in the first column and lines aligned beside it;
  * histograms have one line per bin: range, count, share, bar. */
-#include "analysis/profile.h"
+#include "analysis/profile/profile.h"
 
 #include <stdio.h>
 

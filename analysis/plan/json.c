@@ -3,7 +3,7 @@
  * and whatever shapes the kernel's text must therefore stand here. */
 #include "analysis/layout.h"
 
-#include "analysis/plan_names.h"
+#include "analysis/plan/names.h"
 #include "base/json.h"
 
 static const char *const value_storage_names[] = {"plain", "coded", "equal"};

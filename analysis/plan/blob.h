@@ -25,7 +25,7 @@
 #ifndef CBGEN_ANALYSIS_BLOB_H
 #define CBGEN_ANALYSIS_BLOB_H
 
-#include "analysis/plan.h"
+#include "analysis/plan/plan.h"
 
 enum { CB_BLOB_HEADER = 64, CB_BLOB_ALIGN = 256, CB_BLOB_VERSION = 2 };
 
@@ -49,7 +49,7 @@ enum cb_status cb_pack(struct cb_blob *blob, const struct cb_plan *plan, const s
 /* The same for a GPU: no file, so the header's length and checksum, which takes long, stay 0. Values come from
  * elsewhere, in canonical order (NULL: value slots stay zero), and the slot maps that packing makes are handed over:
  * `maps` (NULL: not wanted) has one place for each region; release them with cb_slot_map_release
- * (analysis/assignment.h). None is left after a failure. */
+ * (analysis/plan/assignment.h). None is left after a failure. */
 struct cb_slot_map;
 enum cb_status cb_pack_mapped(struct cb_blob *blob, struct cb_slot_map *maps, const struct cb_plan *plan,
                               const struct cb_assignment *assignment, const double *values,

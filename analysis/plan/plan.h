@@ -197,7 +197,7 @@ struct cb_plan {
   struct cb_launch *launches;
 };
 
-/* What packing needs beside the plan. Opaque: see analysis/assignment.h. */
+/* What packing needs beside the plan. Opaque: see analysis/plan/assignment.h. */
 struct cb_assignment;
 
 /* Analyses `csr` and decides. On success *plan and *assignment are the caller's (cb_plan_free,

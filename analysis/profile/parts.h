@@ -4,7 +4,7 @@
 #ifndef CBGEN_ANALYSIS_PROFILE_PARTS_H
 #define CBGEN_ANALYSIS_PROFILE_PARTS_H
 
-#include "analysis/profile.h"
+#include "analysis/profile/profile.h"
 
 /* profile_rows.c: `row` */
 enum cb_status cb_profile_rows(struct cb_profile *profile, const struct cb_csr *csr, struct cb_diag *diag);

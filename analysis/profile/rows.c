@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Row lengths. Lengths below SHORT are counted one by one, the few longer ones are kept and sorted: both
  * together list all lengths in ascending order, from which every figure follows. */
-#include "analysis/profile_parts.h"
+#include "analysis/profile/parts.h"
 
 #include "base/memory.h"
 

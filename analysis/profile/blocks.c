@@ -14,7 +14,7 @@
  * Lists have a fixed size. Strips of short rows climb together, one after the other in the same lists,
  * because short lists cost more to begin and end than to unite. A strip of long rows climbs window by window;
  * windows end at multiples of STRIDE columns, which no block straddles. */
-#include "analysis/profile_parts.h"
+#include "analysis/profile/parts.h"
 
 #include "base/memory.h"
 

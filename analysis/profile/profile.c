@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The profile of a matrix: the order of its passes. See profile.h for what they find. */
-#include "analysis/profile.h"
+#include "analysis/profile/profile.h"
 
-#include "analysis/profile_parts.h"
+#include "analysis/profile/parts.h"
 
 #include <omp.h>
 #include <stdio.h>

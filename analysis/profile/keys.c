@@ -4,7 +4,7 @@
  * threads as a third of the matrix's memory has room for; when not even one set of counters has, as in a
  * matrix with fewer nonzeros than columns, the keys themselves are sorted. Either way every key that occurs
  * is visited in ascending order, so the figures do not depend on the way. */
-#include "analysis/profile_parts.h"
+#include "analysis/profile/parts.h"
 
 #include "base/memory.h"
 

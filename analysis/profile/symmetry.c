@@ -4,7 +4,7 @@
  * next one wanted is the one at the cursor. The look-ups jump all over the matrix, so what comes up soon is
  * fetched ahead. Each thread has cursors of its own, as many threads as a third of the matrix's memory has
  * room for; without room for one set, every search starts at the row's beginning. */
-#include "analysis/profile_parts.h"
+#include "analysis/profile/parts.h"
 
 #include "base/memory.h"
 

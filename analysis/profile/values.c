@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Values: how many differ, and which narrower types would hold them all. Each thread keeps a small hash set
  * of bit patterns until it overflows; the sets are united at the end. */
-#include "analysis/profile_parts.h"
+#include "analysis/profile/parts.h"
 
 #include "base/real.h"
 

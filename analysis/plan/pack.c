@@ -2,9 +2,9 @@
 /* Packing: the blob's image from a plan, its assignment and the matrix. Index arrays are narrowed copies of the
  * assignment's contents; layouts fill their byte arrays, late index arrays and the slot map; one generic gather moves
  * the values. See blob.h. */
-#include "analysis/blob.h"
+#include "analysis/plan/blob.h"
 
-#include "analysis/assignment.h"
+#include "analysis/plan/assignment.h"
 #include "base/integers.h"
 #include "base/memory.h"
 #include "base/real.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The profile as JSON. Objects keep the order in which keys are set here. */
-#include "analysis/profile.h"
+#include "analysis/profile/profile.h"
 
 #include "base/json.h"
 

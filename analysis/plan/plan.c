@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a plan and its assignment own, and what may be asked of a plan: see plan.h. */
+#include "analysis/plan/plan.h"
+
+#include "analysis/plan/assignment.h"
+#include "base/memory.h"
+
+void cb_region_work_release(struct cb_region_work *work, const struct cb_layout *layout) {
+  for (int i = 0; i < work->contents_count; i++) cb_free(work->contents[i].elements);
+  cb_free(work->contents);
+  if (layout && layout->release) layout->release(work->state);
+  else cb_free(work->state);
+  if (work->part_csr) cb_csr_release(work->part_csr);
+  cb_free(work->part_csr);
+  cb_free(work->part_origin);
+  cb_free(work->part_origin64);
+  *work = (struct cb_region_work){0};
+}
+
+void cb_assignment_free(struct cb_assignment *assignment) {
+  if (!assignment) return;
+  for (int i = 0; i < assignment->regions_count; i++)
+    cb_region_work_release(&assignment->regions[i], assignment->layouts[i]);
+  cb_free(assignment->regions);
+  cb_free(assignment->layouts);
+  cb_free(assignment);
+}
+
+void cb_plan_free(struct cb_plan *plan) {
+  if (!plan) return;
+  struct cb_arena arena = plan->arena;
+  cb_arena_release(&arena);
+  cb_free(plan);
+}
+
+int64_t cb_plan_bytes(const struct cb_plan *plan) {
+  int64_t bytes = 0;
+  for (int i = 0; i < plan->regions_count; i++) bytes += plan->regions[i].bytes;
+  return bytes;
+}
+
+int cb_plan_values_fixed(const struct cb_plan *plan) { return plan->values_fixed; }
+
+const char *cb_plan_types_name(const struct cb_plan *plan) {
+  return cb_types_name((struct cb_types){plan->matrix_type, plan->vector_type, plan->sum_type});
+}

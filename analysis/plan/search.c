@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The search over recipes, and the entry to all of it: see plan.h. */
+#include "analysis/plan/builder.h"
+
+#include "base/integers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct cb_candidate cb_plan_candidate(const struct cb_plan *plan) {
+  struct cb_candidate candidate = {.recipe = plan->recipe,
+                                   .launches = plan->launches_count,
+                                   .bytes = cb_plan_bytes(plan),
+                                   .cost = plan->cost};
+  snprintf(candidate.line, sizeof candidate.line, "%s", plan->line);
+  return candidate;
+}
+
+/* Dearer, or as dear and later in the list, as a search has it. */
+static int comes_after(const struct cb_candidate *one, const struct cb_candidate *other) {
+  return one->cost.ns != other->cost.ns ? one->cost.ns > other->cost.ns : one > other;
+}
+
+const char *cb_plan_next_recipe(const struct cb_candidate *candidates, int count, const char *than) {
+  const struct cb_candidate *before = candidates, *next = NULL, *end = candidates + count;
+  while (before < end && strcmp(before->recipe, than)) before++;
+  for (const struct cb_candidate *one = candidates; one < end && before < end; one++)
+    if (!*one->refusal && comes_after(one, before) && (!next || comes_after(next, one))) next = one;
+  return next ? next->recipe : NULL;
+}
+
+/* Every nonzero goes to one of the node's layouts: none is cheaper than the cheapest of them. 0: unknown. */
+static int64_t node_least_ns(const struct cb_node *node, const struct cb_csr *csr, const struct cb_target *target,
+                             struct cb_types types) {
+  const struct cb_layout *layout = node->layout ? cb_layout_find(node->layout) : NULL;
+  if (layout) return layout->least_ns ? layout->least_ns(csr, target, types) : 0;
+  int64_t least = INT64_MAX;
+  for (int i = 0; node->split && i < node->split->parts; i++)
+    least = cb_smaller(least, node_least_ns(node->parts[i], csr, target, types));
+  return least;
+}
+
+int cb_plan_is_hopeless(const char *name, const struct cb_csr *csr, const struct cb_target *target,
+                        const struct cb_options *options, int64_t limit_ns, char *refusal, size_t size) {
+  const struct cb_recipe *recipe;
+  if (cb_recipe_find(&recipe, name, NULL)) return 0;
+  if (options->search == CB_SEARCH_ALL || options->values == CB_VALUES_FIXED) return 0; /* values may take less */
+  if (!recipe->root || !csr->rows) return 0;
+  const int64_t least = node_least_ns(recipe->root, csr, target, cb_precision_types((enum cb_precision)options->type));
+  if (least < limit_ns) return 0;
+  snprintf(refusal, size, "not tried: it would take %.2f us at least, and only what may take less than %.2f us is planned",
+           1e-3 * (double)least, 1e-3 * (double)limit_ns);
+  return 1;
+}
+
+/* The faster one. Of two that take about as long, where the launch hides most of the work, the one that stores less. */
+static int is_better(const struct cb_plan *plan, const struct cb_plan *best) {
+  enum { ABOUT = 32, CLEARLY = 8 }; /* these parts of the time, and of the bytes */
+  const int64_t bytes = cb_plan_bytes(plan), best_bytes = cb_plan_bytes(best);
+  const int64_t apart = plan->cost.ns - best->cost.ns, gpu_apart = plan->cost.gpu_ns - best->cost.gpu_ns;
+  const int alike = llabs(apart) < best->cost.ns / ABOUT && llabs(gpu_apart) < best->cost.gpu_ns / CLEARLY;
+  if (alike && bytes + bytes / CLEARLY < best_bytes) return 1;
+  if (alike && best_bytes + best_bytes / CLEARLY < bytes) return 0;
+  return apart < 0;
+}
+
+/* A recipe may refuse a matrix; any other failure ends the search. */
+static int is_refusal(enum cb_status s) { return s == CB_ERR_LIMIT || s == CB_ERR_UNSUPPORTED; }
+
+static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_assignment,
+                             const struct cb_recipe *recipe, const struct cb_csr *csr,
+                             const struct cb_target *target, const struct cb_options *options,
+                             struct cb_diag *diag) {
+  struct cb_candidate candidates[CB_MAX_CANDIDATES] = {0};
+  int count = 0;
+  enum cb_status s = CB_OK;
+  for (; recipe->candidates[count] && count < CB_MAX_CANDIDATES && !s; count++) {
+    const struct cb_recipe *tried = NULL;
+    struct cb_candidate *candidate = &candidates[count];
+    struct cb_plan *plan = NULL;
+    struct cb_assignment *assignment = NULL;
+    s = cb_recipe_find(&tried, recipe->candidates[count], diag);
+    candidate->recipe = recipe->candidates[count];
+    if (!s && *best && cb_plan_is_hopeless(tried->name, csr, target, options, (*best)->cost.ns, candidate->refusal,
+                                           sizeof candidate->refusal))
+      continue;
+    if (!s) s = cb_build_recipe(&plan, &assignment, tried, csr, target, options, diag);
+    if (!s) *candidate = cb_plan_candidate(plan);
+    if (is_refusal(s)) {
+      snprintf(candidate->refusal, sizeof candidate->refusal, "%.239s", diag->message);
+      diag->message[0] = 0; /* no failure of the search */
+      s = CB_OK;
+      continue;
+    }
+    if (s) break;
+    const int better = !*best || is_better(plan, *best);
+    cb_plan_free(better ? *best : plan);
+    cb_assignment_free(better ? *best_assignment : assignment);
+    if (!better) continue;
+    *best = plan;
+    *best_assignment = assignment;
+  }
+  if (!s && !*best) s = cb_fail(diag, CB_ERR_LIMIT, "no recipe fits this matrix; the last said: %s",
+                                count ? candidates[count - 1].refusal : "nothing");
+  if (!s) {
+    (*best)->candidates_count = count;
+    memcpy((*best)->candidates, candidates, sizeof candidates);
+  }
+  return s;
+}
+
+enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assignment, const struct cb_csr *csr,
+                             const struct cb_target *target, const struct cb_options *options,
+                             struct cb_diag *diag) {
+  struct cb_diag own = {0}; /* a search reads messages */
+  const struct cb_recipe *recipe = NULL;
+  *plan = NULL;
+  *assignment = NULL;
+  if (!diag) diag = &own;
+  enum cb_status s = cb_options_check(options, diag);
+  if (!s) s = cb_recipe_find(&recipe, options->recipe, diag);
+  if (!s && !recipe->root && options->tune == CB_TUNE_OFF)
+    s = cb_recipe_find(&recipe, cb_recipe_unsearched, diag);
+  if (!s && recipe->root) return cb_build_recipe(plan, assignment, recipe, csr, target, options, diag);
+  if (!s) s = search(plan, assignment, recipe, csr, target, options, diag);
+  if (s) {
+    cb_assignment_free(*assignment);
+    cb_plan_free(*plan);
+    *plan = NULL;
+    *assignment = NULL;
+  }
+  return s;
+}
