@@ -92,8 +92,8 @@ static int is_good(double got, double expected, double tolerance) {
 static enum cb_status compare(const struct cb_evidence *evidence, const unsigned char *y, size_t width,
                               struct cb_diag *diag) {
   for (int64_t row = 0; row < evidence->rows; row++) {
-    float narrow;
-    double wide;
+    float narrow = 0;
+    double wide = 0;
     memcpy(&wide, y + (size_t)row * width, width == sizeof wide ? sizeof wide : 0);
     memcpy(&narrow, y + (size_t)row * width, width == sizeof narrow ? sizeof narrow : 0);
     const double got = width == sizeof wide ? wide : (double)narrow, expected = evidence->numbers[row];
