@@ -2,6 +2,7 @@
 /* A program that runs with more rights than its caller believes no environment variable: no library that one names is
  * loaded, no folder that one names is a cache, no compiler that one names is run. The same program without those rights
  * believes them all, which shows that the test can tell. */
+#include "tests/skips.h"
 #include "tests/support.h"
 
 #include <fcntl.h>
@@ -118,9 +119,7 @@ static const char *obstacle(void) {
 
 static void skip_where_impossible(void) {
   const char *reason = obstacle();
-  if (!reason) return;
-  print_message("SKIPPED: %s\n", reason);
-  skip();
+  if (reason) skip_because(reason);
 }
 
 static void environment_counts_in_a_plain_program(void **state) {
@@ -154,5 +153,5 @@ int main(void) {
       cmocka_unit_test(environment_counts_in_a_plain_program),
       cmocka_unit_test(environment_of_a_set_user_id_program_is_not_believed),
   };
-  return cmocka_run_group_tests_name("environment", tests, set_up, tear_down);
+  return exit_code_of(cmocka_run_group_tests_name("environment", tests, set_up, tear_down));
 }

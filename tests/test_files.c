@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Output files: what is there decides what becomes of it (base/file.h), several appear together or not at all, and no
  * write ends the process, be the disk full, the size of files limited, or the reader gone. */
+#include "tests/skips.h"
 #include "base/file.h"
 #include "base/signals.h"
 #include "runtime/cache.h"
@@ -355,10 +356,7 @@ static void a_full_disk_leaves_what_was_there(void **state) {
   if (!child) fill_a_disk();
   assert_int_equal(waitpid(child, &status, 0), child);
   assert_true(WIFEXITED(status));
-  if (WEXITSTATUS(status) == NO_MOUNT) {
-    print_message("SKIPPED: no file system can be mounted here\n");
-    skip();
-  }
+  if (WEXITSTATUS(status) == NO_MOUNT) skip_because("no file system can be mounted here");
   assert_int_equal(WEXITSTATUS(status), 0);
 }
 
@@ -379,5 +377,5 @@ int main(void) {
       RULE(signals_that_waited_before_still_wait),
       RULE(a_full_disk_leaves_what_was_there),
   };
-  return cmocka_run_group_tests_name("files", tests, NULL, NULL);
+  return exit_code_of(cmocka_run_group_tests_name("files", tests, NULL, NULL));
 }

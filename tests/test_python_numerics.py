@@ -12,6 +12,7 @@ import subprocess
 import sys
 import unittest
 
+import harness
 import numpy
 from python_support import FakeCase, matrix
 
@@ -66,4 +67,4 @@ class SameInEveryMode(FakeCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    harness.main(sys.argv[:1])

@@ -16,6 +16,8 @@ import subprocess
 import sys
 import unittest
 
+import harness
+
 TOOL, SCRATCH = os.path.abspath(sys.argv[1]), sys.argv[2]
 PTX, CODE, LINKED_LATER = 1, 2, 8
 
@@ -40,7 +42,7 @@ class Case(unittest.TestCase):
         return os.path.join(self.folder, name)
 
     def script(self, code, name, *arguments):
-        result = subprocess.run([sys.executable, f"bench/{name}", *arguments], capture_output=True, text=True, timeout=60,
+        result = subprocess.run([sys.executable, f"bench/{name}", *arguments], capture_output=True, text=True, timeout=harness.LIMIT,
                                 check=False)
         self.assertEqual(result.returncode, code, result.stderr)
         return result.stdout if code == 0 else result.stderr
@@ -93,7 +95,7 @@ def measured(version):
     environment = {**os.environ, "CBGEN_CUSPARSE": os.environ[variable] if variable else "/nonexistent.so",
                    "CBGEN_CALIBRATION": "", "CBGEN_FAKE_SET": "memory=67108864,unrun=1"}
     result = subprocess.run([TOOL, "bench", "-q", "--json", "--repeat=1", "--recipe=sell", "@" + matrices],
-                            capture_output=True, text=True, timeout=300, check=False, env=environment)
+                            capture_output=True, text=True, timeout=harness.LIMIT, check=False, env=environment)
     if result.returncode:
         raise AssertionError(result.stderr)
     return result.stdout
@@ -139,7 +141,7 @@ class Tables(Case):
                     file.write(text)
         subprocess.run(["tar", "-C", self.path("12.6.3"), "-cJf", self.path("second.tar.xz"), "."], check=True)
         command = ["bench/collect.sh", self.path("results"), self.path("12.9.4"), self.path("second.tar.xz")]
-        said = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+        said = subprocess.run(command, capture_output=True, text=True, timeout=harness.LIMIT, check=True).stdout
         self.assertIn("4 matrices against the **best** of all algorithms of cuSPARSE 12.6.3 and 12.9.4", said)
         self.assertEqual(sorted(os.listdir(self.path("results"))), ["bench.jsonl.gz", "bench.md", "bench.svg", "device.txt",
                                                                     "opponent.txt", "summary.txt"])
@@ -163,4 +165,4 @@ class Tables(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    harness.main(sys.argv[:1])

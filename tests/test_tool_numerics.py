@@ -12,6 +12,8 @@ import subprocess
 import sys
 import unittest
 
+import harness
+
 TOOL, SCRATCH = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 PRELOAD = " ".join(os.path.abspath(library) for library in sys.argv[3:] if library)
 LOCALE = "tr_TR.UTF-8"  # a decimal comma, and an "I" that is no capital "i"
@@ -54,7 +56,7 @@ class SameInEveryMode(unittest.TestCase):
                        "CBGEN_FAKE_SET": "memory=4194304,scalar_ns=100", "OMP_NUM_THREADS": "3", **more}
         if mode is not None:
             environment.update(LD_PRELOAD=PRELOAD, LC_ALL=LOCALE, LOCPATH=self.locale, CBGEN_TEST_ROUNDING=str(mode))
-        result = subprocess.run([TOOL, *arguments], capture_output=True, timeout=300, check=False, env=environment)
+        result = subprocess.run([TOOL, *arguments], capture_output=True, timeout=harness.LIMIT, check=False, env=environment)
         self.assertEqual((result.returncode, result.stderr), (0, b""), f"{arguments}, {mode}: {result.stderr.decode()}")
         return result.stdout
 
@@ -127,4 +129,4 @@ def first_difference(plain, other):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    harness.main(sys.argv[:1])

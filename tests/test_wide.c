@@ -2,6 +2,7 @@
 /* Indices of 64 bits: matrices of more than 2^31 nonzeros have them, which no test can execute. The option index-limit
  * gives them to small ones, so that the text of every layout is executed with them against the oracle and compiled for
  * GPUs; and numbers beyond 2^31 are reached where they cost nothing, in arithmetic. huge_matrix.c plans a huge one. */
+#include "tests/skips.h"
 #include "tests/layouts.h"
 #include "tests/nvrtc_support.h"
 
@@ -175,7 +176,6 @@ static void affine_sequences_go_beyond_an_int(void **state) {
 static void wide_texts_compile_for_gpus(void **state) {
   (void)state;
   struct cb_nvrtc *nvrtc = open_nvrtc();
-  if (!nvrtc) skip();
   int number = 0;
   for (const struct cb_recipe *recipe = cb_recipe_table; recipe->name; recipe++, number++) {
     char settings[256];
@@ -204,5 +204,5 @@ int main(void) {
       cmocka_unit_test(affine_sequences_go_beyond_an_int),
       cmocka_unit_test(wide_texts_compile_for_gpus),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return exit_code_of(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -82,6 +82,19 @@ static void add_row(struct cb_text *text, const struct cb_candidate *candidate, 
               (long long)candidate->cost.sectors);
 }
 
+/* A sentence in lines of about WIDTH columns behind a recipe's name. */
+static void add_wrapped(struct cb_text *text, const char *sentence) {
+  enum { WIDTH = 100 };
+  while (strlen(sentence) > WIDTH) {
+    size_t end = WIDTH;
+    while (end && sentence[end] != ' ') end--;
+    if (!end) break;
+    cb_text_add(text, "%.*s\n%13s", (int)end, sentence, "");
+    sentence += end + 1;
+  }
+  cb_text_add(text, "%s\n", sentence);
+}
+
 void cb_candidates_table(struct cb_text *text, const struct cb_plan *plan) {
   struct ranking ranking;
   rank(&ranking, plan);
@@ -95,8 +108,9 @@ void cb_candidates_table(struct cb_text *text, const struct cb_plan *plan) {
   for (int i = 0; i < plan->candidates_count; i++) {
     const struct cb_candidate *candidate = &plan->candidates[i];
     const int tried = strncmp(candidate->refusal, "not tried", 9) != 0;
-    if (*candidate->refusal)
-      cb_text_add(text, "  %-10s %s%s\n", candidate->recipe, tried ? "refused: " : "", candidate->refusal);
+    if (!*candidate->refusal) continue;
+    cb_text_add(text, "  %-10s %s", candidate->recipe, tried ? "refused: " : "");
+    add_wrapped(text, candidate->refusal);
   }
 }
 
