@@ -32,7 +32,7 @@ struct cb_options {
   int64_t search;   /* enum cb_search: whether recipes that cannot win are planned all the same */
   int64_t fuse;     /* enum cb_switch: parts of a split share a launch; auto: when that is predicted to be faster */
   int64_t long_row; /* recipes with a long-rows split: rows of more nonzeros than this are split off */
-  /* CB-SpMV (DESIGN §3 names the thresholds as the paper does) */
+  /* CB-SpMV; th0, th1 and th2 are the paper's names */
   int64_t aggregate;      /* enum cb_switch: column aggregation; auto asks th0 */
   int64_t th0_percent;    /* aggregate when more than this share of sub-blocks is super-sparse */
   int64_t super_sparse;   /* a sub-block with fewer nonzeros is super-sparse */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Walking a matrix by panels of 16 rows and sub-blocks of 16 columns (CB-SpMV, DESIGN §3), without sorting: a
+/* Walking a matrix by panels of 16 rows and sub-blocks of 16 columns (CB-SpMV), without sorting: a
  * 16-way merge over the panel's rows meets the columns in ascending order.
  *
  *   struct cb_panel_walk walk;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How many 32-byte sectors of x a kernel fetches from L2: what gathers cost (DESIGN §5).
+/* How many 32-byte sectors of x a kernel fetches from L2: what gathers cost (cost.h).
  *
  * Lanes of a warp that ask for the same sector in one load share it. Warps of a thread block share what L1 holds:
  * a sector is fetched once while all that the block touches fits its share of L1, and again the more often, the

@@ -71,7 +71,7 @@ opponent() {
   rm -f "$out/opponent.json"
 }
 
-# DESIGN §5's matrices, small ones, and all that were packed or lie in the source tree.
+# Generated matrices of nine classes, small ones, and all that were packed or lie in the source tree.
 list_matrices() {
   if [ -n "${MATRICES:-}" ]; then cat "$MATRICES"; return; fi
   if [ -n "${MATRICES_MORE:-}" ]; then ls -d "$MATRICES_MORE"/*; return; fi

@@ -56,7 +56,8 @@ class SameInEveryMode(unittest.TestCase):
                        "CBGEN_FAKE_SET": "memory=4194304,scalar_ns=100", "OMP_NUM_THREADS": "3", **more}
         if mode is not None:
             environment.update(LD_PRELOAD=PRELOAD, LC_ALL=LOCALE, LOCPATH=self.locale, CBGEN_TEST_ROUNDING=str(mode))
-        result = subprocess.run([TOOL, *arguments], capture_output=True, timeout=harness.LIMIT, check=False, env=environment)
+        result = subprocess.run([TOOL, *arguments], capture_output=True, timeout=harness.LIMIT, check=False,
+                                env=environment)
         self.assertEqual((result.returncode, result.stderr), (0, b""), f"{arguments}, {mode}: {result.stderr.decode()}")
         return result.stdout
 

@@ -85,7 +85,8 @@ int64_t cb_cost_launched_ns(const struct cb_plan *plan, int launches, int64_t gp
 /* What a launch of regions costs: known for one of a single region. */
 static struct cb_cost launch_cost(const struct cb_plan *plan, const struct cb_launch *launch) {
   const int first = launch->first_region;
-  return launch->regions > 1 ? cb_cost_joined(plan, first, plan->regions[first + 1].joining) : plan->regions[first].cost;
+  if (launch->regions == 1) return plan->regions[first].cost;
+  return cb_cost_joined(plan, first, plan->regions[first + 1].joining);
 }
 
 /* Of two plans that reach the host's pace, the one that takes less of the GPU is cheaper. */

@@ -18,8 +18,8 @@ static int rows_fit(const struct cb_region *first, const struct cb_region *secon
 static enum cb_joining can_join(const struct cb_region *first, const struct cb_region *second) {
   enum { STATIC_SHARED = 48 << 10 };
   if (first->static_shared + second->static_shared > STATIC_SHARED) return CB_APART;
-  if (cb_region_threads(first) != cb_region_threads(second) || first->commit != CB_COMMIT_FINAL || first->dynamic_shared ||
-      second->dynamic_shared || first->prepare_blocks || second->prepare_blocks)
+  if (cb_region_threads(first) != cb_region_threads(second) || first->commit != CB_COMMIT_FINAL) return CB_APART;
+  if (first->dynamic_shared || second->dynamic_shared || first->prepare_blocks || second->prepare_blocks)
     return CB_APART;
   if (second->commit == CB_COMMIT_OWN) return CB_BESIDE;
   return second->commit == CB_COMMIT_ADD && rows_fit(first, second) ? CB_IN_TURN : CB_APART;
