@@ -97,7 +97,8 @@ static enum cb_status add_launches(struct cb_image *image, const struct cb_image
 /* ---- the whole */
 
 /* What cuSPARSE's CSR product is predicted to take: its bytes at the share of the read rate that it reaches
- * on the H200 (524 GFLOP/s at 12 bytes per nonzero, as measured on finite elements), but not less than its gathers of x. */
+ * on the H200 (524 GFLOP/s at 12 bytes per nonzero, measured on finite elements), but not less than its gathers of
+ * x. */
 static int64_t predict_csr(const struct cb_plan *plan) {
   enum { CSR_PERCENT = 70 };
   const int64_t value = (int64_t)cb_type_size(plan->matrix_type),
