@@ -4,6 +4,7 @@
  * nonzeros. */
 #include "analysis/hot_columns.h"
 
+#include "analysis/plan/cost_figures.h"
 #include "analysis/frequent.h"
 #include "base/integers.h"
 #include "base/memory.h"
@@ -56,7 +57,7 @@ static struct choice weigh(const struct histogram *histogram, const struct cb_ho
     choice.nonzeros += taken * count;
   }
   choice.saved_ns = cb_plan_gather_ns(choice.nonzeros - choice.columns * copies, shape->target) -
-                    (gather ? CB_HOT_PREPARE_NS : 0);
+                    (gather ? CB_COST_HOT_PREPARE_NS : 0);
   return choice;
 }
 
@@ -76,7 +77,7 @@ static enum cb_status refuse(const struct choice *best, const struct cb_hot_shap
   return cb_fail(diag, CB_ERR_UNSUPPORTED,
                  "%lld hot columns, with %lld of %lld nonzeros, would save %.2f us of reading x, less than %.2f; use another "
                  "recipe, or say --hot-columns",
-                 hot, held, all, 1e-3 * (double)cb_larger(best->saved_ns, 0), 1e-3 * CB_HOT_NS_WORTH);
+                 hot, held, all, 1e-3 * (double)cb_larger(best->saved_ns, 0), 1e-3 * CB_COST_HOT_WORTH_NS);
 }
 
 static enum cb_status choose_hot(struct cb_hot_columns *columns, const struct histogram *histogram,
@@ -96,7 +97,7 @@ static enum cb_status choose_hot(struct cb_hot_columns *columns, const struct hi
   columns->gather = gather;
   columns->hot = cb_smaller(options->hot_columns ? options->hot_columns : best.columns, histogram->occupied);
   if (!options->hot_columns &&
-      (best.nonzeros * 100 < shape->csr->nnz * options->hot_share || best.saved_ns < CB_HOT_NS_WORTH))
+      (best.nonzeros * 100 < shape->csr->nnz * options->hot_share || best.saved_ns < CB_COST_HOT_WORTH_NS))
     return refuse(&best, shape, diag);
   return CB_OK;
 }
@@ -175,8 +176,8 @@ static void choose_warm(struct cb_hot_columns *columns, const struct histogram *
     warm = weigh_warm(histogram, shape, columns->hot, cb_smaller(asked, most), cb_smaller(asked, most));
   else if (shape->options->hot_gather != CB_OFF)
     warm = weigh_warm(histogram, shape, columns->hot, 0, most);
-  const double launch = columns->gather ? 0 : CB_HOT_PREPARE_NS;
-  if (!asked && cost_of(&none) - cost_of(&warm) < CB_HOT_NS_WORTH + launch) warm = none;
+  const double launch = columns->gather ? 0 : CB_COST_HOT_PREPARE_NS;
+  if (!asked && cost_of(&none) - cost_of(&warm) < CB_COST_HOT_WORTH_NS + launch) warm = none;
   columns->warm = warm.columns;
   columns->gather |= warm.columns > 0;
   columns->rest = histogram->occupied - columns->hot - columns->warm;

@@ -49,9 +49,4 @@ void cb_hot_columns_release(struct cb_hot_columns *columns);
  * hot_column lists, in the operator's scratch behind `before` carry slots; text reads them at gathered(vectors). */
 void cb_hot_draft_gather(struct cb_draft *draft, int64_t before, int64_t entries);
 
-enum {
-  CB_HOT_PREPARE_NS = 3500, /* a launch before */
-  CB_HOT_NS_WORTH = 2000    /* less than this saved: not done */
-};
-
 #endif

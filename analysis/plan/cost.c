@@ -2,18 +2,13 @@
 /* The cost model: see cost.h. */
 #include "analysis/plan/cost.h"
 
+#include "analysis/plan/cost_figures.h"
 #include "base/integers.h"
-
-enum {
-  L2_PERCENT = 64,     /* of the rate of a plain read from L2 that kernels reach */
-  GATHER_PERCENT = 81, /* of the rate of plain gathers, likewise */
-  START_NS = 900, /* of a kernel on the GPU: from its start to its first loads, and from its last stores to its end */
-  TIE = 16        /* this part of the time on the GPU still counts where launching takes longer */
-};
 
 int64_t cb_cost_stream_ns(int64_t bytes, const struct cb_target *target) {
   const int64_t fits = target->l2_bytes / 5 * 3, beyond = target->l2_bytes / 5 * 6;
-  const int64_t from_l2 = bytes * 100 / (target->l2_gb_per_s * L2_PERCENT), from_memory = bytes / target->read_gb_per_s;
+  const int64_t from_l2 = bytes * 100 / (target->l2_gb_per_s * CB_COST_L2_PERCENT);
+  const int64_t from_memory = bytes / target->read_gb_per_s;
   if (bytes <= fits) return from_l2;
   if (bytes >= beyond) return from_memory;
   return from_l2 + (from_memory - from_l2) * ((bytes - fits) / 1024) / ((beyond - fits) / 1024);
@@ -27,7 +22,7 @@ static int64_t together(int64_t a, int64_t b) {
 }
 
 int64_t cb_plan_gather_ns(int64_t sectors, const struct cb_target *target) {
-  return sectors * 100 / (target->sectors_g_per_s * GATHER_PERCENT);
+  return sectors * 100 / (target->sectors_g_per_s * CB_COST_GATHER_PERCENT);
 }
 
 /* Fills in what the device makes of it as one launch. */
@@ -38,13 +33,13 @@ static void estimate(struct cb_cost *cost, const struct cb_target *target) {
   int64_t bound = together(cost->stream_ns, cost->gather_ns);
   bound = cost->work_ns > bound ? cost->work_ns : bound;
   bound = cost->chain_ns > bound ? cost->chain_ns : bound;
-  cost->ns = cost->gpu_ns = START_NS + bound + cost->tail_ns;
+  cost->ns = cost->gpu_ns = CB_COST_START_NS + bound + cost->tail_ns;
 }
 
 int64_t cb_plan_stream_ns(const struct cb_csr *csr, const struct cb_target *target, struct cb_types types,
                           int64_t bytes_per_nonzero, int64_t percent) {
   const int64_t vectors = (csr->rows + csr->cols) * (int64_t)cb_type_size(types.vector);
-  return START_NS + cb_cost_stream_ns(csr->nnz * bytes_per_nonzero + vectors, target) * 100 / percent;
+  return CB_COST_START_NS + cb_cost_stream_ns(csr->nnz * bytes_per_nonzero + vectors, target) * 100 / percent;
 }
 
 int64_t cb_cost_vector_bytes(const struct cb_plan *plan) {
@@ -103,6 +98,6 @@ void cb_cost_plan(struct cb_plan *plan) {
     plan->cost.tail_ns += cost.tail_ns;
     plan->cost.gpu_ns += cost.gpu_ns;
   }
-  const int64_t on_gpu = plan->cost.gpu_ns, tie = on_gpu / TIE;
+  const int64_t on_gpu = plan->cost.gpu_ns, tie = on_gpu / CB_COST_TIE;
   plan->cost.ns = cb_cost_launched_ns(plan, plan->launches_count, on_gpu - tie) + tie;
 }

@@ -7,7 +7,7 @@
  *   work     what its layout finds that instructions take at least
  *   chain    the loads of one warp that wait for each other
  *
- * The rates are the target's (target.h). What kernels reach of them is in cost.c; layouts have figures of their own. */
+ * The rates are the target's (target.h). What kernels reach of them is in cost_figures.h. */
 #ifndef CBGEN_ANALYSIS_PLAN_COST_H
 #define CBGEN_ANALYSIS_PLAN_COST_H
 

@@ -12,6 +12,7 @@
  * does.
  */
 #include "analysis/layout.h"
+#include "analysis/plan/cost_figures.h"
 #include "analysis/sectors.h"
 #include "analysis/tiles.h"
 
@@ -486,12 +487,11 @@ static void visit_sectors(const void *user, int64_t thread_block, struct cb_sect
     visit_slice(user, slice, sink);
 }
 
-/* Reads stream at 0.95 of the device's rate; a slice's batches follow one another. */
+/* A slice's batches follow one another. */
 static enum cb_status predict(struct cb_draft *draft, const struct state *state, struct cb_diag *diag) {
-  enum { NS_PER_BATCH = 800 };
   const int64_t batch = choose_batch(state, draft);
-  draft->region.cost.chain_ns = cb_divide_up(state->longest, batch) * NS_PER_BATCH;
-  draft->region.cost.stream_percent = 95;
+  draft->region.cost.chain_ns = cb_divide_up(state->longest, batch) * CB_COST_BATCH_NS;
+  draft->region.cost.stream_percent = CB_COST_BLOCKS_PERCENT;
   return cb_sectors_predict(draft, state, visit_sectors, diag);
 }
 

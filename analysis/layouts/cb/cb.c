@@ -18,6 +18,7 @@
  * are offsets from the block's first column (blk_col_idx), so that they mostly fit 8 or 16 bits.
  */
 #include "analysis/layouts/cb/cb_runs.h"
+#include "analysis/plan/cost_figures.h"
 #include "analysis/sectors.h"
 
 #include "analysis/unit_set.h"
@@ -27,7 +28,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STREAM_PERCENT = 75 }; /* of the rate at which data can be read, as measured */
 
 static const char *const format_names[CB_FORMATS] = {"coo", "csr", "dense"};
 
@@ -536,21 +536,13 @@ static int64_t instructions_of(const struct cb_runs *state, int64_t number) {
 /* A multiprocessor issues about 2.5 instructions in a cycle of 0.6 ns when warps wait for memory. Gathers wait for
  * columns, and blocks for gathers: on graphs that takes half as long again, as measured. */
 static int64_t work_ns(int64_t instructions, int64_t sectors, const struct cb_target *target) {
-  enum { PICOSECONDS = 230 };
-  return instructions / target->multiprocessors * PICOSECONDS / 1000 + cb_plan_gather_ns(sectors, target) * 3 / 2;
+  const int64_t issued = instructions / target->multiprocessors * CB_COST_CB_INSTRUCTION_PS / 1000;
+  return issued + cb_plan_gather_ns(sectors, target) * 3 / 2;
 }
 
 /* The first loads of a run depend on one more than the later ones do. */
 static void predict(struct cb_draft *draft, const struct cb_runs *state) {
-  enum {
-    NS_FIRST = 600,
-    NS_BATCH = 700,
-    NS_COO = 600,
-    NS_TOGETHER = 200,
-    NS_STAGED = 700, /* x on its way through shared memory */
-    NS_CARRY = 2500,
-    BATCH = 8
-  };
+  enum { BATCH = 8 };
   int64_t instructions = 0, longest = 0;
   for (int64_t u = 0; u < state->runs.count; u++) {
     const int64_t steps = warp_steps(state, u) * (state->runs.at[u].format == CB_DENSE ? BATCH / 2 : 1);
@@ -558,11 +550,11 @@ static void predict(struct cb_draft *draft, const struct cb_runs *state) {
     longest = cb_larger(longest, steps);
   }
   draft->region.cost.work_ns = work_ns(instructions, draft->region.cost.sectors, draft->target);
-  draft->region.cost.chain_ns = NS_FIRST + cb_divide_up(longest, BATCH) * NS_BATCH;
-  draft->region.cost.tail_ns = NS_STAGED + (state->format_blocks[CB_COO] ? NS_COO : 0) +
-                               (state->together ? NS_TOGETHER : 0) +
-                               (draft->region.carry_slots ? NS_CARRY : 0);
-  draft->region.cost.stream_percent = STREAM_PERCENT;
+  draft->region.cost.chain_ns = CB_COST_CB_FIRST_NS + cb_divide_up(longest, BATCH) * CB_COST_CB_BATCH_NS;
+  draft->region.cost.tail_ns = CB_COST_CB_STAGED_NS + (state->format_blocks[CB_COO] ? CB_COST_CB_COO_NS : 0) +
+                               (state->together ? CB_COST_CB_TOGETHER_NS : 0) +
+                               (draft->region.carry_slots ? CB_COST_CARRY_NS : 0);
+  draft->region.cost.stream_percent = CB_COST_CB_PERCENT;
 }
 
 static void draft_region(struct cb_draft *draft, struct cb_runs *state) {
@@ -825,7 +817,7 @@ static int64_t cb_least_ns(const struct cb_csr *csr, const struct cb_target *tar
   enum { SAMPLES = 256, MARGIN_PERCENT = 85, SECTOR_BYTES = 32 };
   const int64_t groups = cb_divide_up(cb_panel_count(csr->rows), GROUP), samples = cb_smaller(groups, SAMPLES);
   const int64_t stream =
-      cb_plan_stream_ns(csr, target, types, (int64_t)cb_type_size(types.matrix) + 1, STREAM_PERCENT);
+      cb_plan_stream_ns(csr, target, types, (int64_t)cb_type_size(types.matrix) + 1, CB_COST_CB_PERCENT);
   const struct least sum = sum_groups(csr, groups, samples, SECTOR_BYTES / (int64_t)cb_type_size(types.vector));
   if (sum.halves < 0 || !samples) return stream;
   const double all = (double)groups / (double)samples;

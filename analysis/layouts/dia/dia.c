@@ -23,6 +23,7 @@
 
 #include "analysis/diagonals.h"
 #include "analysis/layouts/dia/dia_chains.h"
+#include "analysis/plan/cost_figures.h"
 #include "analysis/values.h"
 #include "base/integers.h"
 #include "base/memory.h"
@@ -540,8 +541,7 @@ static int64_t loads_of_x(const struct state *state) {
  * which L2 gives about twice as many sectors a second as of scattered ones, whose rate the prediction knows.
  * Without stored values half of the traffic is writing, as in a copy. */
 static void predict(struct cb_draft *draft, const struct state *state) {
-  enum { NS_PER_BATCH = 800 /* as in sell */, WHOLE_LINES = 2, STREAMING = 98, COPYING = 87 };
-  enum { PICOSECONDS = 55 }; /* of a multiprocessor for a load of x; measured with 27 points, values fixed */
+  enum { WHOLE_LINES = 2 };
   const struct cb_chains *chains = &state->chains;
   const struct cb_chain_shape shape = chain_shape(state);
   const int64_t elements = chains->stride ? cb_chains_elements(chains, &shape)
@@ -550,9 +550,9 @@ static void predict(struct cb_draft *draft, const struct state *state) {
   const int64_t batches = chains->stride ? cb_divide_up(chains->count, chain_batch(chains))
                                          : state->repeats * rounds(state, draft->target);
   draft->region.cost.sectors = draft->region.blocks * cb_divide_up(bytes, 32 * WHOLE_LINES);
-  draft->region.cost.chain_ns = batches * NS_PER_BATCH;
-  draft->region.cost.work_ns = loads_of_x(state) * PICOSECONDS / draft->target->multiprocessors / 1000;
-  draft->region.cost.stream_percent = state->count[STORED] ? STREAMING : COPYING;
+  draft->region.cost.chain_ns = batches * CB_COST_BATCH_NS;
+  draft->region.cost.work_ns = loads_of_x(state) * CB_COST_DIA_LOAD_PS / draft->target->multiprocessors / 1000;
+  draft->region.cost.stream_percent = state->count[STORED] ? CB_COST_DIA_PERCENT : CB_COST_DIA_COPYING_PERCENT;
 }
 
 /* The part has nonzeros: the split refuses a matrix without populated diagonals. */

@@ -23,6 +23,7 @@
 #include "analysis/layout.h"
 
 #include "analysis/hot_columns.h"
+#include "analysis/plan/cost_figures.h"
 #include "analysis/ordering.h"
 #include "base/integers.h"
 #include "base/memory.h"
@@ -608,7 +609,7 @@ static void predict(struct cb_draft *draft, const struct state *state) {
   cost->sectors = state->csr->nnz - state->hot_nonzeros + state->blocks * copied;
   cost->work_ns = cb_plan_gather_ns(cost->sectors, draft->target) +
                   draft->region.bytes * 6 / 10 / draft->target->read_gb_per_s + state->at.miss_ns;
-  cost->tail_ns = CB_HOT_NS_WORTH + (state->at.gather ? CB_HOT_PREPARE_NS : 0) + state->at.prepare_ns;
+  cost->tail_ns = CB_COST_HOT_WORTH_NS + (state->at.gather ? CB_COST_HOT_PREPARE_NS : 0) + state->at.prepare_ns;
 }
 
 /* ---- the layout */
@@ -671,7 +672,7 @@ static enum cb_status hot_pack(const struct cb_region *region, const struct cb_r
 
 /* Values and two bytes of place or column. */
 static int64_t hot_least_ns(const struct cb_csr *csr, const struct cb_target *target, struct cb_types types) {
-  return cb_plan_stream_ns(csr, target, types, (int64_t)cb_type_size(types.matrix) + 2, 100) + CB_HOT_NS_WORTH;
+  return cb_plan_stream_ns(csr, target, types, (int64_t)cb_type_size(types.matrix) + 2, 100) + CB_COST_HOT_WORTH_NS;
 }
 
 const struct cb_layout cb_layout_hot = {

@@ -20,6 +20,7 @@
 #include "analysis/layout.h"
 #include "analysis/ordering.h"
 #include "analysis/layouts/merge/pieces.h"
+#include "analysis/plan/cost_figures.h"
 #include "analysis/sectors.h"
 
 #include "base/integers.h"
@@ -28,7 +29,6 @@
 #include <string.h>
 
 enum {
-  STREAM_PERCENT = 86, /* of the rate at which data can be read */
   WARPS = 8,
   LANES = 32,
   THREADS = WARPS * LANES,
@@ -565,14 +565,13 @@ static int64_t longest_chain(const struct state *state, int64_t begin, int64_t e
 /* A tile is one batch of loads, and adding up takes longer than that; long rows are batches one after the other, and
  * their pieces wait for the last. Measured on the H200. */
 static enum cb_status predict(struct cb_draft *draft, const struct state *state, struct cb_diag *diag) {
-  enum { NS_PER_BATCH = 800, NS_ROWS = 900, NS_LOOK_UP = 200, NS_CARRY = 1500 };
   struct cb_cost *cost = &draft->region.cost;
   const int64_t all = state->pieces_count;
-  const int64_t long_ns = all ? longest_chain(state, 0, all, NS_PER_BATCH) + NS_LOOK_UP : 0;
-  const int64_t tile_ns = state->tiles_count ? NS_PER_BATCH + (state->padded ? 0 : NS_LOOK_UP) : 0;
+  const int64_t long_ns = all ? longest_chain(state, 0, all, CB_COST_BATCH_NS) + CB_COST_MERGE_LOOK_UP_NS : 0;
+  const int64_t tile_ns = state->tiles_count ? CB_COST_BATCH_NS + (state->padded ? 0 : CB_COST_MERGE_LOOK_UP_NS) : 0;
   cost->chain_ns = long_ns > tile_ns ? long_ns : tile_ns;
-  cost->tail_ns = state->cut_pieces ? NS_CARRY : state->tiles_count ? NS_ROWS : 0;
-  cost->stream_percent = STREAM_PERCENT;
+  cost->tail_ns = state->cut_pieces ? CB_COST_CARRY_MERGE_NS : state->tiles_count ? CB_COST_MERGE_ROWS_NS : 0;
+  cost->stream_percent = CB_COST_MERGE_PERCENT;
   /* finding the ends of rows and storing them, in picoseconds on 132 multiprocessors */
   cost->work_ns = (state->csr->rows * 9 + state->csr->nnz * 3 / 2) * 132 / draft->target->multiprocessors / 1000;
   return cb_sectors_predict(draft, state, visit_sectors, diag);
@@ -612,7 +611,7 @@ static enum cb_status merge_pack(const struct cb_region *region, const struct cb
 
 /* Values, two bytes of column and a bit that may end a row. */
 static int64_t merge_least_ns(const struct cb_csr *csr, const struct cb_target *target, struct cb_types types) {
-  return cb_plan_stream_ns(csr, target, types, (int64_t)cb_type_size(types.matrix) + 2, STREAM_PERCENT);
+  return cb_plan_stream_ns(csr, target, types, (int64_t)cb_type_size(types.matrix) + 2, CB_COST_MERGE_PERCENT);
 }
 
 const struct cb_layout cb_layout_merge = {

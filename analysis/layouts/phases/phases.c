@@ -19,6 +19,7 @@
 #include "analysis/frequent.h"
 #include "analysis/hot_columns.h"
 #include "analysis/ordering.h"
+#include "analysis/plan/cost_figures.h"
 #include "base/integers.h"
 #include "base/memory.h"
 
@@ -37,11 +38,7 @@ enum {
   MARGIN = 16,            /* of sums that are kept free for further ones of long rows: one in so many */
   BATCH = 4,              /* steps, where values take no more than two bytes; else: */
   BATCH_WIDE = 2,         /* registers for two batches are all taken; measured */
-  ROW_WEIGHT = 4,         /* of a row, in nonzeros, where rows are cut into panels */
-  STREAM_PERCENT = 72,    /* predicted: of the device's read rate */
-  PICOSECONDS = 360,      /* predicted: of a multiprocessor for a slot, whatever it stores */
-  PHASE_NS = 1500,        /* predicted: a phase's start */
-  COMMIT_NS = 14000      /* predicted: the first launch, and sums on their way to y */
+  ROW_WEIGHT = 4          /* of a row, in nonzeros, where rows are cut into panels */
 };
 
 #define NOWHERE UINT32_MAX
@@ -607,9 +604,9 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
 static void predict(struct cb_draft *draft, const struct state *state) {
   struct cb_cost *cost = &draft->region.cost;
   cost->sectors = state->panels * cb_divide_up(state->columns * state->shape.element, 32);
-  cost->stream_percent = STREAM_PERCENT;
-  cost->work_ns = whole(state).steps * LANES * PICOSECONDS / 1000 / draft->target->multiprocessors;
-  cost->tail_ns = COMMIT_NS + state->sets * PHASE_NS / state->shape.per_sm;
+  cost->stream_percent = CB_COST_PHASES_PERCENT;
+  cost->work_ns = whole(state).steps * LANES * CB_COST_PHASES_SLOT_PS / 1000 / draft->target->multiprocessors;
+  cost->tail_ns = CB_COST_PHASES_COMMIT_NS + state->sets * CB_COST_PHASE_NS / state->shape.per_sm;
 }
 
 /* ---- the layout */
@@ -660,7 +657,8 @@ static enum cb_status phases_pack(const struct cb_region *region, const struct c
 
 /* Values and two bytes of place. */
 static int64_t phases_least_ns(const struct cb_csr *csr, const struct cb_target *target, struct cb_types types) {
-  return cb_plan_stream_ns(csr, target, types, (int64_t)cb_type_size(types.matrix) + 2, STREAM_PERCENT) + COMMIT_NS;
+  const int64_t bytes = (int64_t)cb_type_size(types.matrix) + 2;
+  return cb_plan_stream_ns(csr, target, types, bytes, CB_COST_PHASES_PERCENT) + CB_COST_PHASES_COMMIT_NS;
 }
 
 const struct cb_layout cb_layout_phases = {

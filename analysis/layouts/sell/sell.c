@@ -17,6 +17,7 @@
  */
 #include "analysis/layout.h"
 #include "analysis/ordering.h"
+#include "analysis/plan/cost_figures.h"
 #include "analysis/sectors.h"
 
 #include "base/integers.h"
@@ -31,7 +32,6 @@ enum {
   LONGEST_PIECE = 2048,
   MOST_BATCH = 8,
   SMALL_BATCH = 4,
-  STREAM_PERCENT = 90, /* of the rate at which data can be read */
   NO_ROW = -1
 };
 
@@ -307,11 +307,11 @@ static int vary(struct state *state, const struct cb_target *target) {
  * costs row numbers, a scattered y and one more dependent load; pieces wait for their last. */
 static int64_t predict_ns(const struct state *state, const struct cb_target *target, int64_t steps,
                           int64_t longest) {
-  enum { NS_PER_BATCH = 800, NS_ORDER = 300, NS_CARRY = 1500, ORDER_BYTES = 12 };
+  enum { ORDER_BYTES = 12 };
   const int64_t order = state->sorted ? state->csr->rows * ORDER_BYTES : 0;
   return (steps * LANES * state->slot_bytes + order) / target->read_gb_per_s +
-         cb_divide_up(longest, MOST_BATCH) * NS_PER_BATCH + (state->sorted ? NS_ORDER : 0) +
-         (state->split_slices ? NS_CARRY : 0);
+         cb_divide_up(longest, MOST_BATCH) * CB_COST_BATCH_NS + (state->sorted ? CB_COST_SELL_ORDER_NS : 0) +
+         (state->split_slices ? CB_COST_SELL_CARRY_NS : 0);
 }
 
 /* Sorts within windows and keeps it if it is cheaper than `*least`, which it then lowers. */
@@ -616,14 +616,12 @@ static void draft_region(struct cb_draft *draft, const struct state *state) {
   draft->region.commit = draft->commit;
 }
 
-/* Reads stream at 0.87 of the device's rate; a slice's batches follow one another, and pieces wait for their last.
- * Measured on the H200. */
+/* A slice's batches follow one another, and pieces wait for their last. */
 static enum cb_status predict(struct cb_draft *draft, const struct state *state, struct cb_diag *diag) {
-  enum { NS_PER_BATCH = 800, NS_CARRY = 2500 };
   const int64_t longest = longest_slice(state);
-  draft->region.cost.chain_ns = cb_divide_up(longest, choose_batch(state, longest)) * NS_PER_BATCH;
-  draft->region.cost.tail_ns = state->split_slices ? NS_CARRY : 0;
-  draft->region.cost.stream_percent = STREAM_PERCENT;
+  draft->region.cost.chain_ns = cb_divide_up(longest, choose_batch(state, longest)) * CB_COST_BATCH_NS;
+  draft->region.cost.tail_ns = state->split_slices ? CB_COST_CARRY_NS : 0;
+  draft->region.cost.stream_percent = CB_COST_SELL_PERCENT;
   return cb_sectors_predict(draft, state, visit_sectors, diag);
 }
 
@@ -657,7 +655,7 @@ static enum cb_status sell_pack(const struct cb_region *region, const struct cb_
 
 /* Values and a byte of offset each. */
 static int64_t sell_least_ns(const struct cb_csr *csr, const struct cb_target *target, struct cb_types types) {
-  return cb_plan_stream_ns(csr, target, types, (int64_t)cb_type_size(types.matrix) + 1, STREAM_PERCENT);
+  return cb_plan_stream_ns(csr, target, types, (int64_t)cb_type_size(types.matrix) + 1, CB_COST_SELL_PERCENT);
 }
 
 const struct cb_layout cb_layout_sell = {

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The figures of the cost model that do not belong to a GPU (those are in target.h): what kernels of this kind reach of
+ * its rates, and what waits take. All were measured on one H200 (bench/results) and are taken to hold elsewhere. Two of one
+ * kind that differ were fitted to different layouts, each to the products that it was chosen for. */
+#ifndef CBGEN_ANALYSIS_PLAN_COST_FIGURES_H
+#define CBGEN_ANALYSIS_PLAN_COST_FIGURES_H
+
+enum {
+  /* every kernel */
+  CB_COST_L2_PERCENT = 64,     /* of the rate of a plain read from L2 */
+  CB_COST_GATHER_PERCENT = 81, /* of the rate of plain gathers */
+  CB_COST_START_NS = 900,      /* from a kernel's start to its first loads, and from its last stores to its end */
+  CB_COST_TIE = 16,            /* this part of the time on the GPU still counts where launching takes longer */
+
+  /* share of the device's read rate, in percent */
+  CB_COST_SELL_PERCENT = 90,
+  CB_COST_BLOCKS_PERCENT = 95,
+  CB_COST_DIA_PERCENT = 98,        /* with stored values */
+  CB_COST_DIA_COPYING_PERCENT = 87, /* without: half of the traffic is writing, as in a copy */
+  CB_COST_MERGE_PERCENT = 86,
+  CB_COST_PHASES_PERCENT = 72,
+  CB_COST_CB_PERCENT = 75,
+
+  /* waits of one warp or thread block, in nanoseconds */
+  CB_COST_BATCH_NS = 800,       /* a batch of loads, then the gathers that need them: sell, blocks, dia, merge */
+  CB_COST_CARRY_NS = 2500,      /* the last of several sums of a row is waited for: sell, cb */
+  CB_COST_CARRY_MERGE_NS = 1500, /* the same in merge, whose pieces are thread blocks that start first */
+  CB_COST_SELL_CARRY_NS = 1500, /* the same when sell compares orders of rows with each other */
+  CB_COST_SELL_ORDER_NS = 300,  /* rows in an order of their own: one more dependent load */
+  CB_COST_MERGE_ROWS_NS = 900,  /* adding up the rows of a tile */
+  CB_COST_MERGE_LOOK_UP_NS = 200, /* where a long row, or a tile that is not padded, begins */
+  CB_COST_HOT_PREPARE_NS = 3500, /* a launch before, which lays entries of x side by side */
+  CB_COST_HOT_WORTH_NS = 2000,  /* less than this saved is not worth shared memory */
+  CB_COST_PHASE_NS = 1500,      /* a phase's start */
+  CB_COST_PHASES_COMMIT_NS = 14000, /* the launch before, and sums on their way to y */
+  CB_COST_CB_FIRST_NS = 600,    /* cb: the first loads of a run depend on one more than the later ones do */
+  CB_COST_CB_BATCH_NS = 700,
+  CB_COST_CB_COO_NS = 600,      /* sums of COO runs, from shared memory */
+  CB_COST_CB_TOGETHER_NS = 200, /* sums of a panel's runs */
+  CB_COST_CB_STAGED_NS = 700,   /* x on its way through shared memory */
+
+  /* what instructions take, in picoseconds of a multiprocessor */
+  CB_COST_DIA_LOAD_PS = 55,     /* a load of x, with 27 points and fixed values */
+  CB_COST_PHASES_SLOT_PS = 360, /* a slot, whatever it stores */
+  CB_COST_CB_INSTRUCTION_PS = 230 /* an instruction of a warp: 2.5 in a cycle of 0.6 ns while warps wait for memory */
+};
+
+#endif
