@@ -210,7 +210,7 @@ static enum cb_status add_vector_accessor(struct emitter *emitter, struct cb_tex
                                           const struct cb_array *array) {
   struct cb_scope scope = {0};
   cb_scope_hole(&scope, "array", array->name);
-  cb_scope_hole(&scope, "result", integer_for(emitter, array->largest));
+  cb_scope_hole(&scope, "result", array->largest > INT32_MAX ? "int64_t" : "int"); /* templates hold vectors of int */
   cb_scope_hole(&scope, "index", integer_for(emitter, array->count));
   if (array->storage == CB_STORED) cb_scope_hole(&scope, "element", cb_type_c_name(array->type));
   const char *accessor = array->storage == CB_STORED ? "accessor_vector_stored" : "accessor_vector";

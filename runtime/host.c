@@ -836,13 +836,19 @@ static void name_sidecar(const char *path, char name[PATH_SIZE]) {
   snprintf(name, PATH_SIZE, "%.*s.cbd", stem, path);
 }
 
-/* The same, absolute. Empty when there is none, or when the text's own idea of the name is all there is to go by. */
+/* The same, absolute: beside the path, else beside the file that a link leads to, where the text itself looks. Empty when
+ * there is none. */
 static void sidecar_of(const char *path, char sidecar[PATH_SIZE]) {
   char guess[PATH_SIZE];
   name_sidecar(path, guess);
-  char *absolute = realpath(guess, NULL);
+  char *absolute = realpath(guess, NULL), *linked = absolute ? NULL : realpath(path, NULL);
+  if (linked) {
+    name_sidecar(linked, guess);
+    absolute = realpath(guess, NULL);
+  }
   snprintf(sidecar, PATH_SIZE, "%s", absolute ? absolute : "");
   free(absolute);
+  free(linked);
 }
 
 static enum cb_status fail_data(const char *path, struct cb_diag *diag) {
