@@ -836,8 +836,8 @@ static void name_sidecar(const char *path, char name[PATH_SIZE]) {
   snprintf(name, PATH_SIZE, "%.*s.cbd", stem, path);
 }
 
-/* The same, absolute: beside the path, else beside the file that a link leads to, where the text itself looks. Empty when
- * there is none. */
+/* The same, absolute: beside the path, else beside the file that a link leads to, where the text itself looks. Empty
+ * when there is none. */
 static void sidecar_of(const char *path, char sidecar[PATH_SIZE]) {
   char guess[PATH_SIZE];
   name_sidecar(path, guess);
