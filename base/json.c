@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -65,4 +66,58 @@ enum cb_status cb_json_write(struct cb_text *text, struct cb_json root, size_t f
   cb_text_release(text);
   text->failed = 1;
   return cb_fail_memory(diag, what, 0);
+}
+
+/* ---- reading */
+
+/* No token of the document is longer: none goes from one quote that no backslash precedes to behind the next. */
+static size_t longest_token(const char *bytes, size_t length) {
+  size_t longest = 0, begin = 0;
+  for (size_t i = 0; i <= length; i++) {
+    if (i < length && (bytes[i] != '"' || (i && bytes[i - 1] == '\\'))) continue;
+    if (i + 1 - begin > longest) longest = i + 1 - begin;
+    begin = i;
+  }
+  return longest;
+}
+
+/* jansson does not look whether the buffer of the token that it reads had room for one more byte: it goes on without
+ * that, or beyond the buffer's end. So the document becomes the second element of an array, whose first is a string as
+ * long as makes the buffer large enough for all tokens; whether that one is whole can be seen. The buffer grows to 32,
+ * 64, … bytes; no length here has it grow for the closing quote. */
+static enum cb_status read_padded(json_t **array, size_t padding, const char *bytes, size_t length,
+                                  struct cb_diag *diag) {
+  json_error_t error = {0};
+  char *text = cb_alloc(padding + length + 5, 1), *end = text;
+  if (!text) return cb_fail_memory(diag, "JSON", length);
+  *end++ = '[';
+  *end++ = '"';
+  end = (char *)memset(end, '-', padding) + padding;
+  *end++ = '"';
+  *end++ = ',';
+  end = (char *)memcpy(end, bytes, length) + length;
+  *end++ = ']';
+  errno = 0;
+  *array = json_loadb(text, (size_t)(end - text), JSON_REJECT_DUPLICATES, &error);
+  const int no_memory =
+      *array ? json_string_length(json_array_get(*array, 0)) != padding : errno == ENOMEM; /* the reason is another */
+  cb_free(text);
+  if (no_memory) return cb_fail_memory(diag, "JSON", length);
+  const json_t *document = json_array_get(*array, 1);
+  if (json_array_size(*array) == 2 && (json_is_object(document) || json_is_array(document))) return CB_OK;
+  return cb_fail(diag, CB_ERR_FORMAT, "line %d: %.160s", *array ? 1 : error.line,
+                 *array ? "neither an object nor an array" : error.text);
+}
+
+enum cb_status cb_json_read(json_t **root, const char *bytes, size_t length, struct cb_diag *diag) {
+  const int before = errno;
+  const size_t longest = longest_token(bytes, length);
+  size_t room = 32;
+  json_t *array = NULL;
+  while (room < longest + 2) room *= 2;
+  const enum cb_status s = read_padded(&array, room - 3, bytes, length, diag);
+  *root = s ? NULL : json_incref(json_array_get(array, 1));
+  json_decref(array);
+  errno = before;
+  return s;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* JSON documents to write, on top of jansson, whose calls give NULL or -1 where memory is short. Here one flag of the
- * whole document notes every such failure, so that a document is written whole or not at all:
+/* JSON on top of jansson, whose calls give NULL or -1 where memory is short. In a document to write, one flag notes
+ * every such failure, so that it is written whole or not at all:
  *
  *   int failed = 0;
  *   const struct cb_json root = cb_json_object(&failed);
@@ -43,5 +43,9 @@ json_t *cb_json_text(const char *value);
  * text has failed then, and is empty. */
 enum cb_status cb_json_write(struct cb_text *text, struct cb_json root, size_t flags, const char *what,
                              struct cb_diag *diag);
+
+/* *root, an object or an array, is the caller's (json_decref). CB_ERR_FORMAT with line and reason, also of an object
+ * that has a name twice; CB_ERR_MEMORY. */
+enum cb_status cb_json_read(json_t **root, const char *bytes, size_t length, struct cb_diag *diag);
 
 #endif

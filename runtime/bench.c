@@ -6,6 +6,7 @@
 
 #include "analysis/plan/blob.h"
 #include "analysis/plan/plan.h"
+#include "base/available.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/real.h"
@@ -332,12 +333,24 @@ static enum cb_status check_own(struct work *work, struct cb_run_result *result,
   return CB_OK;
 }
 
+/* Before anything is planned or compiled: x and y on the GPU, and what is here of both at a time, which is the
+ * oracle's, or what goes to and comes from the GPU. */
+static enum cb_status check_memory(const struct work *work, const struct cb_options *options, struct cb_diag *diag) {
+  static const char what[] = "a product with vectors of as many numbers as there are columns and rows";
+  const uint64_t rows = (uint64_t)work->csr->rows, cols = (uint64_t)work->csr->cols;
+  const uint64_t size = cb_type_size(cb_precision_types((enum cb_precision)options->type).vector);
+  const uint64_t oracle = sizeof(double) * (cols + rows), copies = size * (cols + 3 * rows);
+  const enum cb_status s = cb_device_check_room(work->bench->device, size * (cols + rows), what, diag);
+  return s ? s : cb_available_check((oracle > copies ? oracle : copies) + 24 * rows, what, diag);
+}
+
 static enum cb_status prepare_work(struct work *work, struct cb_run_result *result, struct cb_bench *bench,
                                    const struct cb_csr *csr, const struct cb_options *options,
                                    struct cb_diag *diag) {
   *work = (struct work){.bench = bench, .csr = csr};
   *result = (struct cb_run_result){0};
-  enum cb_status s = make_operator(work, result, options, diag);
+  enum cb_status s = check_memory(work, options, diag);
+  if (!s) s = make_operator(work, result, options, diag);
   if (!s) s = make_vectors(work, diag);
   return s ? s : check_own(work, result, diag);
 }

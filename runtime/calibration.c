@@ -141,14 +141,12 @@ static enum cb_status take(struct cb_target *target, const json_t *root, struct 
 
 static enum cb_status parse(struct cb_target *target, const char *path, int *found, struct cb_diag *diag) {
   char bytes[LONGEST];
-  json_error_t error;
+  json_t *root;
   const long length = read_file(bytes, path, diag);
   *found = length >= 0 || diag->status;
   if (length < 0) return diag->status;
-  json_t *root = json_loadb(bytes, (size_t)length, JSON_REJECT_DUPLICATES, &error);
-  if (!root && json_error_code(&error) == json_error_out_of_memory) return cb_fail_memory(diag, path, sizeof bytes);
-  const enum cb_status s = root ? take(target, root, diag)
-                                : cb_fail(diag, CB_ERR_FORMAT, "line %d: %.160s", error.line, error.text);
+  enum cb_status s = cb_json_read(&root, bytes, (size_t)length, diag);
+  if (!s) s = take(target, root, diag);
   json_decref(root);
   return s;
 }

@@ -316,6 +316,21 @@ enum cb_status cb_device_alloc(const struct cb_device *device, cb_device_ptr *ad
                          device->ordinal, what);
 }
 
+enum cb_status cb_device_check_room(const struct cb_device *device, uint64_t bytes, const char *what,
+                                    struct cb_diag *diag) {
+  size_t available = 0, total = 0;
+  enum cb_status s = cb_device_enter(device, diag);
+  if (s) return s;
+  s = cb_driver_check(device->driver, device->driver->call.memory_info(&available, &total), diag,
+                      "ask the memory of GPU %d", device->ordinal);
+  cb_device_leave(device);
+  if (s || bytes <= available) return s;
+  return cb_fail(diag, CB_ERR_MEMORY,
+                 "out of memory on GPU %d: %s takes %llu MB, and %zu MB of %zu MB are free: end other programs there, or "
+                 "take a GPU with more",
+                 device->ordinal, what, (unsigned long long)(bytes >> 20), available >> 20, total >> 20);
+}
+
 void cb_device_free(const struct cb_device *device, cb_device_ptr address) {
   if (address) device->driver->call.memory_free(address);
 }

@@ -15,23 +15,25 @@
 
 /* ---- what is expected */
 
-/* The words of the text's data array, written anew as bytes. NULL: there is none, or it is damaged, or no memory. */
-static unsigned char *embedded_data(const char *text, size_t *length) {
+/* The words of the text's data array, written anew as bytes. *bytes is the caller's, and NULL when there is none. */
+static enum cb_status read_embedded(unsigned char **bytes, size_t *length, const char *text, struct cb_diag *diag) {
   static const char begin[] = "_data[] = {";
   const char *at = strstr(text, begin), *end = at ? strchr(at, '}') : NULL;
   const size_t room = end ? (size_t)(end - at) / 3 + 8 : 0; /* "0x0" at least for each */
-  unsigned char *bytes = room ? cb_alloc(room, sizeof(uint64_t)) : NULL;
+  *bytes = NULL;
   *length = 0;
-  if (!bytes) return NULL;
+  if (!room) return CB_OK;
+  *bytes = cb_alloc(room, sizeof(uint64_t));
+  if (!*bytes) return cb_fail_memory(diag, "a kernel's data", room * sizeof(uint64_t));
   for (at += sizeof begin - 1; at < end; at++) {
     char *next;
     if (*at != '0') continue;
     const uint64_t word = strtoull(at, &next, 16);
-    memcpy(bytes + *length, &word, sizeof word);
+    memcpy(*bytes + *length, &word, sizeof word);
     *length += sizeof word;
     at = next;
   }
-  return bytes;
+  return CB_OK;
 }
 
 static enum cb_status keep_numbers(struct cb_evidence *evidence, const unsigned char *data, size_t length, int64_t at,
@@ -44,23 +46,29 @@ static enum cb_status keep_numbers(struct cb_evidence *evidence, const unsigned 
   return CB_OK;
 }
 
+/* A file that cannot be read has no bytes. */
+static enum cb_status map_data(struct cb_mapping *mapping, const char *path, struct cb_diag *diag) {
+  return cb_file_map(mapping, path, NULL) == CB_ERR_MEMORY ? cb_fail_memory(diag, path, 0) : CB_OK;
+}
+
 enum cb_status cb_evidence_expect(struct cb_evidence *evidence, const char *text, const char *data,
                                   struct cb_diag *diag) {
   const char *sizes = strstr(text, "constexpr size_t kRowCount = ");
   long long rows, cols, at;
   size_t length = 0;
-  enum cb_status s = CB_OK;
+  unsigned char *own;
+  struct cb_mapping mapping = {0};
   *evidence = (struct cb_evidence){0};
   if (!sizes || sscanf(sizes, "constexpr size_t kRowCount = %lld, kColCount = %lld, kExpected = %lld", &rows, &cols,
                        &at) != 3 ||
-      rows < 0 || rows > INT32_MAX)
+      rows < 0 || rows > INT32_MAX || cols < 0 || cols > INT32_MAX)
     return cb_fail(diag, CB_ERR_FORMAT, "the text is no kernel of cbgen's with a self-test, so there is nothing to verify");
   evidence->rows = rows;
-  unsigned char *own = embedded_data(text, &length);
-  struct cb_mapping mapping = {0};
+  evidence->cols = cols;
+  enum cb_status s = read_embedded(&own, &length, text, diag);
   if (own)
     s = keep_numbers(evidence, own, length, at, diag);
-  else if (*data && !cb_file_map(&mapping, data, NULL))
+  else if (!s && *data && !(s = map_data(&mapping, data, diag)))
     s = keep_numbers(evidence, (const unsigned char *)mapping.bytes, mapping.length, at, diag);
   cb_free(own);
   cb_file_unmap(&mapping);

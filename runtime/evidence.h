@@ -16,13 +16,14 @@
 #include <stdint.h>
 
 struct cb_evidence {
-  int64_t rows;
+  int64_t rows, cols;
   double *numbers; /* owned; rows expected values, then rows tolerances; NULL when the data have none */
   uint64_t nonce;
 };
 
-/* `data`: the path of the data file; "" when they stand in the text, or are nowhere. CB_ERR_FORMAT: the text is no kernel
- * with a self-test. Data that are missing or have no self-test part are the self-test's to complain of. */
+/* `data`: the path of the data file; "" when they stand in the text, or are nowhere. CB_ERR_FORMAT: the text is no
+ * kernel with a self-test. Data that are missing or have no self-test part are the self-test's to complain of.
+ * CB_ERR_MEMORY. */
 enum cb_status cb_evidence_expect(struct cb_evidence *evidence, const char *text, const char *data,
                                   struct cb_diag *diag);
 void cb_evidence_release(struct cb_evidence *evidence);

@@ -6,6 +6,7 @@
  */
 #include "runtime/host.h"
 
+#include "base/available.h"
 #include "base/embedded.h"
 #include "base/environment.h"
 #include "base/file.h"
@@ -932,6 +933,9 @@ enum cb_status cb_host_selftest(struct cb_host *host, const char *path, uint64_t
   result->compile_seconds = omp_get_wtime() - start;
   sidecar_of(path, sidecar);
   if (!s) s = expect(&evidence, path, sidecar, diag);
+  if (!s) /* x and y, there and on the emulated GPU */
+    s = cb_available_check(4 * sizeof(double) * (uint64_t)(evidence.rows + evidence.cols),
+                           "a self-test with vectors of as many numbers as there are columns and rows", diag);
   for (int order = 0; order < orders && !s; order++)
     s = run_selftest(host, path, sidecar, seed + (uint64_t)order, &evidence, result, diag);
   cb_evidence_release(&evidence);

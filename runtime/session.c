@@ -206,7 +206,7 @@ static enum cb_status load_cached(struct cb_session *session, struct cb_cache *c
   const struct cb_cache_section *cubin = cb_cache_section(&entry, "cubin");
   if (cubin) s = load(session, module, cubin->bytes, (size_t)cubin->length, NULL);
   cb_cache_entry_release(&entry);
-  if (s) cb_cache_remove(cache, key, NULL);
+  if (s && s != CB_ERR_MEMORY) cb_cache_remove(cache, key, NULL); /* a lack of memory is not the entry's fault */
   return s;
 }
 

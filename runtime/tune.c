@@ -6,6 +6,7 @@
 #include "analysis/plan/assignment.h"
 #include "analysis/plan/blob.h"
 #include "analysis/plan/recipe.h"
+#include "base/available.h"
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/real.h"
@@ -471,10 +472,13 @@ static enum cb_status make_vectors(struct tuner *tuner, struct cb_diag *diag) {
   const struct cb_plan *plan = tuner->attempts[0].plan;
   const size_t width = cb_type_size(plan->vector_type);
   const size_t x_bytes = width * (size_t)plan->cols, y_bytes = width * (size_t)plan->rows;
+  enum cb_status s = cb_device_check_room(device, x_bytes + y_bytes, "timing products with x and y", diag);
+  if (!s) s = cb_available_check(x_bytes, "x of a product", diag);
+  if (s) return s;
   void *x = cb_alloc(x_bytes, 1);
   if (!x) return cb_fail_memory(diag, "x", x_bytes);
   for (int64_t i = 0; i < plan->cols; i++) cb_real_set(x, plan->vector_type, i, cb_selftest_x((uint64_t)i));
-  enum cb_status s = cb_device_alloc(device, &tuner->x, x_bytes, "x", diag);
+  s = cb_device_alloc(device, &tuner->x, x_bytes, "x", diag);
   if (!s) s = cb_device_alloc(device, &tuner->y, y_bytes, "y", diag);
   if (!s) s = cb_device_upload(device, tuner->x, x, x_bytes, "x", diag);
   if (!s) s = cb_device_fill(device, tuner->y, 0, y_bytes, diag);

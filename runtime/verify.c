@@ -3,6 +3,7 @@
  * form a trial is prepared (vectors, data), run on the host, and judged. */
 #include "runtime/verify.h"
 
+#include "base/available.h"
 #include "base/memory.h"
 #include "base/real.h"
 #include "runtime/oracle.h"
@@ -365,6 +366,21 @@ static int line_of(const struct cb_source *source) {
   return line;
 }
 
+/* Everything that grows with rows and columns: the vectors of all trials, here and in the file that hands them over,
+ * those of the emulated GPU, and the oracle's. */
+static uint64_t bytes_of_vectors(const struct cb_verify_case *one, int trials) {
+  const uint64_t rows = (uint64_t)one->csr->rows, cols = (uint64_t)one->csr->cols;
+  const uint64_t size = cb_type_size(one->plan->vector_type);
+  return (uint64_t)trials * 2 * size * (cols + 2 * rows) + size * (cols + rows) + 8 * cols + 32 * rows;
+}
+
+static enum cb_status check_memory(const struct cb_verify_case *cases, int count, struct cb_diag *diag) {
+  uint64_t bytes = 0;
+  for (int c = 0; c < count; c++) bytes += bytes_of_vectors(&cases[c], count_trials(&cases[c], 1));
+  return cb_available_check(bytes, "executing products with vectors of as many numbers as there are columns and rows",
+                            diag);
+}
+
 static enum cb_status build(struct cb_host_program **program, struct cb_host *host,
                             const struct cb_verify_case *cases, int count, struct cb_diag *diag) {
   struct cb_host_kernel *kernels = cb_alloc((size_t)count, sizeof *kernels);
@@ -385,7 +401,8 @@ enum cb_status cb_verify_batch(struct cb_host *host, const struct cb_verify_case
                                struct cb_diag *diag) {
   struct batch batch = {.cases = cases, .options = options, .count = count};
   struct cb_host_program *program = NULL;
-  enum cb_status s = build(&program, host, cases, count, diag);
+  enum cb_status s = check_memory(cases, count, diag);
+  if (!s) s = build(&program, host, cases, count, diag);
   if (!s) s = prepare(&batch, diag);
   if (!s) s = cb_host_run(program, batch.jobs, batch.trials_count, diag);
   for (int c = 0; c < count; c++)

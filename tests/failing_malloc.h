@@ -6,7 +6,7 @@
 
 /* The `nth` allocation from now on fails (1 = the next); 0: none does. Returns how many were made since the last
  * call. OpenMP's runtime, the dynamic loader and libarchive crash, or end a process, that has no memory for them: they
- * are spared, but not the libraries that libarchive calls. */
+ * are spared, but not the libraries that libarchive calls. So is the fake CUDA with all that it calls. */
 long fail_malloc_at(long nth);
 
 /* The most bytes that were allocated at a time since the last call, beyond what was then. */

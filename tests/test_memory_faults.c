@@ -8,6 +8,7 @@
 
 #include "analysis/plan/plan.h"
 #include "analysis/profile/profile.h"
+#include "base/json.h"
 #include "frontend/generate.h"
 #include "runtime/cache.h"
 #include "runtime/calibration.h"
@@ -22,7 +23,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,8 +226,10 @@ static void fill_cache(const char *directory) {
   const struct cb_cache_label label = {"matrix", "sm_90 NVIDIA H200", NULL};
   const struct cb_cache_section sections[] = {{"plan", "(spmv)", 6}, {"json", "{}", 2}, {"source", "text", 4}};
   assert_int_equal(cb_cache_open(&cache, &options, &diag), CB_OK);
-  for (uint64_t key = 1; key <= 3; key++)
+  for (uint64_t key = 1; key <= 3; key++) {
+    cb_cache_remove(cache, (struct cb_hash){key, key}, NULL); /* of an earlier run */
     assert_int_equal(cb_cache_put(cache, (struct cb_hash){key, key}, &label, sections, 3, &diag), CB_CACHE_STORED);
+  }
   cb_cache_close(cache);
 }
 
@@ -240,6 +242,29 @@ static void what_lies_in_the_cache(void **state) {
   EACH(0, "cache", "show", "00000000000000010000000000000001", "--source");
 }
 
+/* jansson's buffer of a token may have to grow at any byte of a name, a string or a number. */
+static void json_is_read_whole_or_not_at_all(void **state) {
+  (void)state;
+  static const char numbers[] = "123456789012345678";
+  for (int length = 1; length < 150; length++) {
+    char text[512], letters[151] = "";
+    json_t *whole, *got;
+    memset(letters, 'a', (size_t)length);
+    snprintf(text, sizeof text, "{\"%s\": \"%s\\\"%s\", \"n\": %.*s}", letters, letters, "b", length % 18 + 1, numbers);
+    assert_int_equal(cb_json_read(&whole, text, strlen(text), NULL), CB_OK);
+    fail_malloc_at(0);
+    for (long nth = 1, made = 0; nth <= made + 1; nth++) { /* until it is more than there are */
+      fail_malloc_at(nth);
+      const enum cb_status s = cb_json_read(&got, text, strlen(text), NULL);
+      made = fail_malloc_at(0);
+      if (s ? s != CB_ERR_MEMORY || got : !json_equal(got, whole))
+        fail_msg("allocation %ld of '%s': %s", nth, text, cb_status_name(s));
+      json_decref(got);
+    }
+    json_decref(whole);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(reading_packed_files),
@@ -247,6 +272,7 @@ int main(void) {
       cmocka_unit_test(kernels_and_their_files),
       cmocka_unit_test(a_report_of_verification_as_json),
       cmocka_unit_test(what_lies_in_the_cache),
+      cmocka_unit_test(json_is_read_whole_or_not_at_all),
   };
   name_paths();
   return cmocka_run_group_tests_name("memory that runs out below", tests, NULL, NULL);

@@ -33,8 +33,13 @@ static enum cb_status print_json(struct cb_text *text, const struct cb_profile *
                                  const struct cb_job *job, struct cb_diag *diag) {
   struct cb_text plan_text = {0}, why = {0};
   int failed = 0;
+  json_t *plan = NULL;
   enum cb_status s = cb_plan_json(job->plan, &plan_text, diag);
-  if (s) return s;
+  if (!s) s = cb_json_read(&plan, plan_text.bytes, plan_text.length, diag);
+  if (s) {
+    cb_text_release(&plan_text);
+    return s;
+  }
   const struct cb_json root = cb_json_object(&failed), matrix = cb_json_object(&failed);
   cb_json_set_text(matrix, "name", job->name);
   cb_json_set_integer(matrix, "rows", job->csr.rows);
@@ -44,7 +49,7 @@ static enum cb_status print_json(struct cb_text *text, const struct cb_profile *
   cb_json_set_integer(root, "stored_bytes", cb_plan_bytes(job->plan));
   cb_json_set_integer(root, "csr_bytes", cb_job_csr_bytes(job));
   cb_json_set(root, "profile", cb_profile_json(profile));
-  cb_json_set(root, "plan", json_loads(cb_text_string(&plan_text), 0, NULL));
+  cb_json_set(root, "plan", plan);
   cb_json_set(root, "candidates", cb_candidates_json(job->plan, &failed));
   cb_candidates_why(&why, job->plan);
   failed |= why.failed;

@@ -4,9 +4,9 @@
 #include "analysis/plan/plan.h"
 
 #include "analysis/plan/names.h"
+#include "base/json.h"
 #include "base/memory.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -143,13 +143,13 @@ static void take_plan(struct reader *reader, const json_t *root) {
 }
 
 enum cb_status cb_plan_parse(struct cb_plan **result, const char *json, struct cb_diag *diag) {
-  json_error_t error;
+  json_t *root;
   struct cb_plan *plan = *result = cb_calloc(1, sizeof *plan);
   if (!plan) return cb_fail_memory(diag, "a plan", sizeof *plan);
   struct reader reader = {.plan = plan};
-  json_t *root = json_loads(json, JSON_REJECT_DUPLICATES, &error);
+  const enum cb_status s = cb_json_read(&root, json, strlen(json), NULL);
   if (root) take_plan(&reader, root);
-  const int no_memory = plan->arena.failed || (!root && json_error_code(&error) == json_error_out_of_memory);
+  const int no_memory = plan->arena.failed || s == CB_ERR_MEMORY;
   json_decref(root);
   if (root && !reader.failed) {
     plan->hash = cb_hash_bytes(json, strlen(json));

@@ -639,7 +639,7 @@ static enum cb_status hot_plan(struct cb_draft *draft, struct cb_diag *diag) {
   if (csr->rows > INT32_MAX / 2 || csr->nnz / 4 > INT32_MAX) /* the text counts lanes in an int */
     return cb_fail(diag, CB_ERR_LIMIT, "%lld rows with %lld nonzeros exceed the hot layout's slices",
                    (long long)csr->rows, (long long)csr->nnz);
-  if (!csr->nnz) return cb_fail(diag, CB_ERR_UNSUPPORTED, "no column is hot: there are no nonzeros");
+  if (!csr->nnz) return cb_fail(diag, CB_ERR_UNSUPPORTED, "no column is hot: there are no nonzeros; use another recipe");
   struct state *state = cb_calloc(1, sizeof *state);
   if (!state) return cb_fail_memory(diag, "hot layout", sizeof *state);
   draft->work.state = state;

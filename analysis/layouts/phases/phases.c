@@ -626,7 +626,7 @@ static enum cb_status phases_plan(struct cb_draft *draft, struct cb_diag *diag) 
   if (csr->rows > INT32_MAX / 2 || csr->cols > INT32_MAX / 2 || csr->nnz / 4 > INT32_MAX)
     return cb_fail(diag, CB_ERR_LIMIT, "%lld rows, %lld columns, %lld nonzeros exceed the numbers of the layout phases",
                    (long long)csr->rows, (long long)csr->cols, (long long)csr->nnz);
-  if (!csr->nnz) return cb_fail(diag, CB_ERR_UNSUPPORTED, "no column is hot: there are no nonzeros");
+  if (!csr->nnz) return cb_fail(diag, CB_ERR_UNSUPPORTED, "no column is hot: there are no nonzeros; use another recipe");
   struct state *state = cb_calloc(1, sizeof *state);
   if (!state) return cb_fail_memory(diag, "phases", sizeof *state);
   draft->work.state = state;
