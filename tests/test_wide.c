@@ -39,7 +39,7 @@ static void wide_texts_multiply_right(void **state) {
       assert_true(product->assignment->wide);
       if (!has(product, "int64_t")) fail_msg("%s %s: no index of 64 bits", cases[c].matrix, settings);
     }
-  assert_true(gathered.count > 40);
+  assert_true(gathered.count >= 40);
   verify_gathered(&gathered);
 }
 
