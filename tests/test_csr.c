@@ -193,7 +193,10 @@ static void a_sum_of_duplicates_that_overflows_is_refused(void **unused) {
   static const struct {
     double values[2];
     enum cb_status status;
-  } cases[] = {{{1e308, 1e308}, CB_ERR_LIMIT}, {{-1e308, -1e308}, CB_ERR_LIMIT}, {{INFINITY, 1}, CB_OK}, {{1e308, 1}, CB_OK}};
+  } cases[] = {{{1e308, 1e308}, CB_ERR_LIMIT},
+               {{-1e308, -1e308}, CB_ERR_LIMIT},
+               {{INFINITY, 1}, CB_OK},
+               {{1e308, 1}, CB_OK}};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     const struct entry entries[] = {{0, 0, cases[c].values[0]}, {0, 0, cases[c].values[1]}};
     struct cb_csr csr;

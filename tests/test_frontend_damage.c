@@ -150,8 +150,8 @@ static size_t pack(int (*add_filter)(struct archive *), const char *bytes, size_
   return used;
 }
 
-/* An edge list does not say how many edges it has: what came before the damage would be a matrix, too. zstd is left out:
- * libarchive writes it without checksums. */
+/* An edge list does not say how many edges it has: what came before the damage would be a matrix, too. zstd is left
+ * out: libarchive writes it without checksums. */
 static void damage_behind_what_was_unpacked_is_told(void **unused) {
   (void)unused;
   enum { EDGES = 60000, ROOM = 1 << 20 };
