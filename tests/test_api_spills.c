@@ -124,6 +124,7 @@ static void where_all_spill_the_first_choice_stays(void **state) {
   compile(context, plan);
   assert_string_equal(plan, first);
   assert_non_null(strstr(log_text, "spills 8 bytes per thread; the kernel is that of recipe"));
+  assert_null(strstr(log_text, "blocks fewer")); /* they would run at a time, and spill as much */
   cbgen_context_destroy(context);
 }
 

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "frontend/coo.h"
 
+#include <math.h>
 #include <omp.h>
 
 static uint64_t state = 42;
@@ -186,6 +187,25 @@ static void mirrored_entries(void **unused) {
   cb_csr_release(&csr);
 }
 
+/* Infinity that was given is data; one that adding up finite entries makes is not. */
+static void a_sum_of_duplicates_that_overflows_is_refused(void **unused) {
+  (void)unused;
+  static const struct {
+    double values[2];
+    enum cb_status status;
+  } cases[] = {{{1e308, 1e308}, CB_ERR_LIMIT},
+               {{-1e308, -1e308}, CB_ERR_LIMIT},
+               {{INFINITY, 1}, CB_OK},
+               {{1e308, 1}, CB_OK}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    const struct entry entries[] = {{0, 0, cases[c].values[0]}, {0, 0, cases[c].values[1]}};
+    struct cb_csr csr;
+    struct cb_coo coo = coo_of(1, 1, entries, 2);
+    assert_int_equal(cb_csr_from_coo(&csr, &coo, NULL), cases[c].status);
+    cb_csr_release(&csr);
+  }
+}
+
 static void sizes_beyond_31_bits_are_refused(void **unused) {
   (void)unused;
   struct cb_csr csr;
@@ -337,6 +357,7 @@ int main(void) {
       cmocka_unit_test(matrices_without_rows_or_columns),
       cmocka_unit_test(patterns_are_ones_until_entries_repeat),
       cmocka_unit_test(mirrored_entries),
+      cmocka_unit_test(a_sum_of_duplicates_that_overflows_is_refused),
       cmocka_unit_test(sizes_beyond_31_bits_are_refused),
       cmocka_unit_test(every_violation_is_found),
       cmocka_unit_test(sizes_are_not_negative),

@@ -6,6 +6,8 @@
 #include "analysis/layouts/dia/dia_chains.h"
 #include "runtime/verify.h"
 
+#include <math.h>
+
 static const char *body_of(const struct product *product) {
   return product->source.text + product->source.body;
 }
@@ -240,6 +242,43 @@ static void many_slots_have_wide_indices(void **state) {
   cb_assignment_free(assignment);
   cb_plan_free(plan);
   cb_csr_release(&csr);
+}
+
+/* ---- limits */
+
+/* No split asks for as many while its option ends where the room does. */
+static void more_diagonals_than_there_is_room_for_are_refused(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  struct cb_csr csr = matrix_of("dense,rows=4,cols=1100");
+  struct cb_options options;
+  struct cb_target target;
+  struct cb_plan *plan;
+  struct cb_assignment *assignment;
+  set_options(&options, "recipe=dia dia-fill=0");
+  options.dia_most = 1025;
+  assert_ok(cb_target_find(&target, "sm_90", &diag));
+  assert_int_equal(cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag), CB_ERR_LIMIT);
+  assert_string_equal(diag.message, "1025 diagonals exceed the dia layout's 1024; use another recipe");
+  cb_csr_release(&csr);
+}
+
+/* Text has no literal for such a coefficient. */
+static void a_diagonal_of_equal_values_that_are_not_finite_is_stored(void **state) {
+  (void)state;
+  static const double special[] = {INFINITY, -INFINITY, NAN};
+  for (size_t s = 0; s < sizeof special / sizeof *special; s++) {
+    struct cb_csr csr = matrix_of("tridiagonal,n=64,values=ones");
+    for (int64_t row = 0; row < csr.rows; row++)
+      for (int64_t k = cb_csr_row(&csr, row); k < cb_csr_row(&csr, row + 1); k++)
+        if (csr.col_idx[k] > row) csr.values[k] = special[s];
+    struct product product = product_of_matrix(csr, "recipe=dia values=fixed");
+    int64_t offsets[4];
+    assert_int_equal(offsets_of(&product, offsets, 4), 1);
+    assert_int_equal(offsets[0], 1);
+    assert_int_equal(product.plan->regions[0].value_slots - product.plan->regions[0].constant_slots, 64);
+    product_release(&product);
+  }
 }
 
 /* ---- repeatability and failures */
@@ -527,6 +566,8 @@ int main(void) {
       cmocka_unit_test(text_has_what_the_plan_needs),
       cmocka_unit_test(interior_has_no_guards),
       cmocka_unit_test(many_slots_have_wide_indices),
+      cmocka_unit_test(more_diagonals_than_there_is_room_for_are_refused),
+      cmocka_unit_test(a_diagonal_of_equal_values_that_are_not_finite_is_stored),
       cmocka_unit_test(threads_change_nothing),
       cmocka_unit_test(new_values_equal_a_fresh_pack),
       cmocka_unit_test(every_allocation_may_fail),

@@ -69,6 +69,7 @@ static int tear_down(void **state) {
 /* As nobody, with an environment that is all traps. */
 static void become_asker(const char *name, int out) {
   char path[256], variables[16][300], *environment[17];
+  const char *mutant = getenv("CBGEN_MUTANT"); /* of tests/mutations: also a planted bug must not get through */
   static const char *const places[] = {"CBGEN_LIBCUDA",  "CBGEN_NVRTC",       "CBGEN_CACHE_DIR", "XDG_CACHE_HOME",
                                        "XDG_CONFIG_HOME", "CBGEN_CALIBRATION", "HOME",            "TMPDIR",
                                        "CUDA_HOME",      "CUDA_PATH",         "VIRTUAL_ENV",     "CONDA_PREFIX"};
@@ -77,6 +78,7 @@ static void become_asker(const char *name, int out) {
     snprintf(variables[count++], sizeof variables[0], "%s=%s%s", places[i], folder, i == 2 ? "/cache" : "");
   snprintf(variables[count++], sizeof variables[0], "CXX=%s/compiler", folder);
   snprintf(variables[count++], sizeof variables[0], "PATH=%s:/usr/bin:/bin", folder);
+  if (mutant) snprintf(variables[count++], sizeof variables[0], "CBGEN_MUTANT=%s", mutant);
   for (int i = 0; i < count; i++) environment[i] = variables[i];
   environment[count] = NULL;
   path_of(name, path);

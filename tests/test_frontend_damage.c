@@ -6,6 +6,8 @@
 
 #include "tests/random.h"
 
+#include <archive.h>
+#include <archive_entry.h>
 #include <dirent.h>
 #include <omp.h>
 
@@ -131,6 +133,50 @@ static void a_packed_file_that_is_cut_off_is_refused(void **unused) {
   }
 }
 
+/* What one of libarchive's filters makes of the bytes; `room` is enough. */
+static size_t pack(int (*add_filter)(struct archive *), const char *bytes, size_t length, char *packed, size_t room) {
+  struct archive *archive = archive_write_new();
+  struct archive_entry *entry = archive_entry_new();
+  size_t used = 0;
+  archive_entry_set_pathname(entry, "edges");
+  archive_entry_set_filetype(entry, AE_IFREG);
+  assert_true(add_filter(archive) >= ARCHIVE_WARN);
+  assert_int_equal(archive_write_set_format_raw(archive), ARCHIVE_OK);
+  assert_int_equal(archive_write_open_memory(archive, packed, room, &used), ARCHIVE_OK);
+  assert_int_equal(archive_write_header(archive, entry), ARCHIVE_OK);
+  assert_int_equal(archive_write_data(archive, bytes, length), length);
+  assert_int_equal(archive_write_free(archive), ARCHIVE_OK);
+  archive_entry_free(entry);
+  return used;
+}
+
+/* An edge list does not say how many edges it has: what came before the damage would be a matrix, too. zstd is left
+ * out: libarchive writes it without checksums. */
+static void damage_behind_what_was_unpacked_is_told(void **unused) {
+  (void)unused;
+  enum { EDGES = 60000, ROOM = 1 << 20 };
+  static int (*const filters[])(struct archive *) = {
+      archive_write_add_filter_gzip, archive_write_add_filter_xz, archive_write_add_filter_bzip2};
+  char *text = malloc(ROOM), *packed = malloc(ROOM);
+  size_t length = 0;
+  uint64_t seed = 3;
+  assert_true(text && packed);
+  for (int i = 0; i < EDGES; i++)
+    length += (size_t)sprintf(text + length, "%d %d\n", (int)(draw(&seed) % 999), (int)(draw(&seed) % 999));
+  for (size_t f = 0; f < sizeof filters / sizeof *filters; f++) {
+    struct cb_csr csr;
+    struct cb_diag diag = {0};
+    const size_t bytes = pack(filters[f], text, length, packed, ROOM);
+    assert_int_equal(cb_matrix_read_bytes(&csr, "edges.txt", packed, bytes, &diag), CB_OK);
+    cb_csr_release(&csr);
+    packed[bytes - bytes / 16] ^= 1;
+    assert_int_equal(cb_matrix_read_bytes(&csr, "edges.txt", packed, bytes, &diag), CB_ERR_FORMAT);
+    assert_non_null(strstr(diag.message, "cannot unpack"));
+  }
+  free(text);
+  free(packed);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_flipped_bit_of_gzip_is_never_read_as_data),
@@ -139,6 +185,7 @@ int main(void) {
       cmocka_unit_test(a_flipped_bit_of_bzip2_is_never_read_as_data),
       cmocka_unit_test(a_flipped_bit_of_npz_is_never_read_as_data),
       cmocka_unit_test(a_packed_file_that_is_cut_off_is_refused),
+      cmocka_unit_test(damage_behind_what_was_unpacked_is_told),
   };
   omp_set_num_threads(1);
   return cmocka_run_group_tests_name("damaged packed files", tests, NULL, NULL);

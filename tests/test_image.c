@@ -135,6 +135,27 @@ static void every_number_of_the_lists_must_fit(void **state) {
   close_bed(&bed);
 }
 
+static void parts_of_the_map_must_be_sound(void **state) {
+  (void)state;
+  struct bed bed;
+  open_bed(&bed);
+  struct cb_value_quad *quads = (struct cb_value_quad *)bed.map.quads;
+  const int64_t last = bed.map.quads_count - 1;
+  assert_int_equal(parse(&bed, &bed.image, 1, NULL, 0), CB_OK);
+#define IS_REFUSED(place, number)                                                                                  \
+  do {                                                                                                             \
+    const uint32_t kept = place;                                                                                   \
+    place = number;                                                                                                \
+    if (parse(&bed, &bed.image, 1, NULL, 0) != CB_ERR_FORMAT) fail_msg("taken: " #place " = " #number);            \
+    place = kept;                                                                                                  \
+  } while (0)
+  IS_REFUSED(quads[0].group[0], (uint32_t)bed.map.groups_count); /* of no range */
+  IS_REFUSED(quads[last].group[0], 0);                           /* of the range before */
+  IS_REFUSED(quads[0].base, UINT32_MAX);                         /* entries are no values */
+#undef IS_REFUSED
+  close_bed(&bed);
+}
+
 static void lists_of_values_must_fit(void **state) {
   (void)state;
   struct bed bed;
@@ -171,6 +192,7 @@ static void lists_of_values_must_fit(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_number_of_the_lists_must_fit),
+      cmocka_unit_test(parts_of_the_map_must_be_sound),
       cmocka_unit_test(lists_of_values_must_fit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -227,6 +227,39 @@ static void the_log_function_has_what_the_application_has(void **unused) {
 }
 
 /* cbgen_multiply leaves the thread as it is: α and β become floats without its help. */
+/* Whether this thread rounds to the nearest and writes a point. */
+static int is_standard(void) {
+  char text[8];
+  snprintf(text, sizeof text, "%.1f", 0.5);
+  return fegetround() == FE_TONEAREST && !strcmp(text, "0.5");
+}
+
+static int is_the_applications(void) {
+  char text[8];
+  snprintf(text, sizeof text, "%.1f", 0.5);
+  return fegetround() == FE_UPWARD && !strcmp(text, "0,5");
+}
+
+static void a_call_has_its_own_numerics_around_a_pause(void **unused) {
+  (void)unused;
+  struct cb_numerics before, ours;
+  int good = 0;
+  make_comma_locale();
+  set_comma(1);
+  fesetround(FE_UPWARD);
+  cb_numerics_enter(&before);
+  good += is_standard();
+  cb_numerics_pause(&ours);
+  good += is_the_applications();
+  cb_numerics_resume(&ours);
+  good += is_standard();
+  cb_numerics_leave(&before);
+  good += is_the_applications();
+  fesetround(FE_TONEAREST);
+  set_comma(0);
+  assert_int_equal(good, 4);
+}
+
 static void scalars_become_the_nearest_floats_in_every_rounding_mode(void **unused) {
   (void)unused;
   static const double special[] = {
@@ -335,6 +368,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(operators_and_cache_entries_are_the_same_under_every_locale_and_rounding_mode,
                                       open_fake, check_fake),
       cmocka_unit_test_setup_teardown(the_log_function_has_what_the_application_has, open_fake, check_fake),
+      cmocka_unit_test(a_call_has_its_own_numerics_around_a_pause),
       cmocka_unit_test(scalars_become_the_nearest_floats_in_every_rounding_mode),
       cmocka_unit_test(a_threads_own_locale_and_flags_come_back),
 #ifdef __SSE2__

@@ -271,7 +271,8 @@ static void refused_targets_say_why(void **state) {
   static const char *const taken[] = {"sm_75", "sm_86", "sm_87", "sm_89", "sm_103", "sm_110", "sm_120", "sm_121"};
   static const char *const refused[][2] = {
       {"sm_88", "no data sheet"}, {"sm_101", "CUDA 13 calls it sm_110"}, {"sm_70", "older than sm_75"},
-      {"sm_130", "unknown"},      {"sm_90x", "unknown"},                 {"90", "unknown"},
+      {"sm_130", "unknown"},      {"sm_90x", "unknown"},                 {"sm_70x", "unknown"},
+      {"90", "unknown"},
   };
   struct cb_diag diag = {0};
   struct cb_target target;

@@ -132,6 +132,18 @@ static void every_nonzero_has_one_slot(void **state) {
       }
 }
 
+/* A long row is cut into pieces, each with a sum of its own: into fewer where entries of x leave little room. */
+static void sums_and_entries_of_x_fit_into_shared_memory(void **state) {
+  (void)state;
+  struct product product = phases_of("dense,rows=4,cols=29010", "phase-columns=29010 phase-row=1 phase-threads=256");
+  const int64_t set = constant(&product, "kSet", -1), sums = constant(&product, "kSums", -1);
+  const int64_t room = product.target.shared_per_block / (int64_t)sizeof(double);
+  assert_true(set >= 29010 && sums > 1);
+  assert_true(set + 29010 / 512 > room); /* with pieces as short as elsewhere they would not */
+  assert_true(set + sums <= room);
+  product_release(&product);
+}
+
 /* Warps add to sums of one panel side by side, so within a phase a sum may occur once; all of a panel are in range. */
 static void no_sum_twice_in_a_phase(void **state) {
   (void)state;
@@ -213,6 +225,7 @@ int main(void) {
       cmocka_unit_test(takes_rows_with_several),
       cmocka_unit_test(refuses_where_nothing_is_gained),
       cmocka_unit_test(every_nonzero_has_one_slot),
+      cmocka_unit_test(sums_and_entries_of_x_fit_into_shared_memory),
       cmocka_unit_test(no_sum_twice_in_a_phase),
       cmocka_unit_test(pads_and_shares_evenly),
       cmocka_unit_test(threads_change_nothing),

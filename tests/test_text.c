@@ -233,6 +233,7 @@ static void templates_say_what_they_become(void **state) {
       {"@section a\n@section b\nhidden @nobody@\n@end\n@else\nseen\n@end\n", "seen\n"},
       {"f(@if a@x@else@y@end@, @if !b@@v@ @end@z)\n", "f(y, z)\n"},
       {"@if b@1@if a@2@else@3@end@4@end@5\n", "1345\n"},
+      {"@if a@1@if b@2@else@3@end@4@end@5\n", "5\n"},
       {"@if b@@v@@end@\n", "value\n"},
       {"@define twice\nline @v@\n@section a\nno\n@end\n@end\n  @include twice\n@include twice\n",
        "  line value\nline value\n"},

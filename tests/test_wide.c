@@ -103,10 +103,11 @@ static void an_int_holds_what_it_can(void **state) {
   struct product product = product_of("random,rows=90,cols=70,density=0.2", "recipe=sell sell-lanes=1 sell-vector=1 bake-limit=0");
   struct cb_region *region = &product.plan->regions[0];
   struct cb_array *steps = &region->arrays[array_number(&product, "first_step")];
-  const int64_t count = steps->count, largest = steps->largest, slots = region->value_slots;
+  struct cb_constant *constant = &region->constants[0];
+  const int64_t count = steps->count, largest = steps->largest, slots = region->value_slots, kept = constant->value;
   assert_int_equal(steps->storage, CB_STORED);
   for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-    char accessor[80], value[80], index[80];
+    char accessor[80], value[80], index[80], declaration[80];
     steps->count = ends[i].number;
     emit_again(&product);
     snprintf(accessor, sizeof accessor, "CBGEN_DEVICE int first_step(const Arrays &arrays, %s i)", ends[i].type);
@@ -123,6 +124,11 @@ static void an_int_holds_what_it_can(void **state) {
     snprintf(value, sizeof value, "CBGEN_DEVICE sum_t value(const Arrays &arrays, %s slot)", ends[i].type);
     assert_true(has(&product, value) && has(&product, index));
     region->value_slots = slots;
+    constant->value = ends[i].number;
+    emit_again(&product);
+    snprintf(declaration, sizeof declaration, "constexpr %s %s = ", ends[i].type, constant->name);
+    assert_true(has(&product, declaration));
+    constant->value = kept;
   }
   product_release(&product);
 }

@@ -37,7 +37,7 @@ FASTER = ("runtime/host.c", ".sanitize = 1, .optimize = 1, .debug = 1",
 class Mutation:
     def __init__(self, path, tests, title):
         self.path, self.tests, self.title = path, tests, title
-        self.function, self.survives = None, None
+        self.scope, self.survives = None, None
         self.old, self.new = [], []
         self.number = 0
 
@@ -80,7 +80,7 @@ def add_line(mutation, mark, text):
     elif mark == "+":
         mutation.new.append(text)
     elif mark == "@":
-        mutation.function = text
+        mutation.scope = text
     else:
         mutation.survives = (mutation.survives + " " if mutation.survives else "") + text
 
@@ -95,26 +95,50 @@ def read_lists():
     return mutations
 
 
-def span_of(text, function):
+def spans_of_section(text, name):
+    """Where `@section NAME` stands in a template, from each of these lines to its own @else or @end."""
+    spans, open_ones = [], []
+    for line in re.finditer(r"^ *@(section|define|else|end)\b *([^@\n]*)$", text, re.M):
+        if line[1] in ("section", "define"):
+            open_ones.append((line[2], line.end()))
+            continue
+        opened, start = open_ones.pop() if open_ones else (None, 0)
+        if opened == name:
+            spans.append((start, line.start()))
+        if line[1] == "else":
+            open_ones.append((None, line.end()))
+    return spans
+
+
+def span_of_function(text, function):
     """Where the definition of a function stands: from its line at the margin to the next closing brace there."""
     found = [m.start() for m in re.finditer(rf"^(?!#|//| |\t|\}}).*\b{re.escape(function)}\(", text, re.M)]
     found = [start for start in found if text[start:].split("{", 1)[0].count(";") == 0]
     if len(found) != 1:
-        return None
+        return []
     end = text.find("\n}", found[0])
-    return found[0], end if end > 0 else len(text)
+    return [(found[0], end if end > 0 else len(text))]
+
+
+def spans_of(text, scope):
+    """The parts of a file that an `@` line names: a function, or the sections of a name."""
+    if not scope:
+        return [(0, len(text))]
+    kind, _, name = scope.partition(" ")
+    return spans_of_section(text, name) if kind == "section" else span_of_function(text, scope)
 
 
 def place_of(text, mutation):
     """The offset of the original text, or a message."""
     old = "\n".join(mutation.old)
-    span = span_of(text, mutation.function) if mutation.function else (0, len(text))
-    if span is None:
-        return f"no definition of '{mutation.function}', or several"
-    count = text.count(old, *span) if old else 0
+    spans = spans_of(text, mutation.scope)
+    if not spans:
+        return f"no definition of '{mutation.scope}', or several"
+    places = {text.index(old, *span) for span in spans if old and old in text[slice(*span)]}
+    count = max([len(places)] + [text.count(old, *span) for span in spans if old])
     if count != 1:
-        return f"'{old}' occurs {count} times" + (f" in '{mutation.function}'" if mutation.function else "")
-    return text.index(old, *span)
+        return f"'{old}' occurs {count} times" + (f" in '{mutation.scope}'" if mutation.scope else "")
+    return places.pop()
 
 
 def check_places(mutations):
@@ -138,7 +162,8 @@ def switched(mutations):
     old = "\n".join(mutations[0].old)
     cases = [(mutation.number, "\n".join(mutation.new)) for mutation in mutations]
     if old.rstrip().endswith((";", "}")):
-        return " else ".join(f"if (cb_mutant == {n}) {{ {new} }}" for n, new in cases) + f" else {{ {old} }}"
+        chosen = " else ".join(f"if (cb_mutant == {n}) {{ {new} }}" for n, new in cases)
+        return f"{{ {chosen} else {{ {old} }} }}"
     return "(" + "".join(f"cb_mutant == {n} ? ({new}) : " for n, new in cases) + f"({old}))"
 
 
@@ -345,7 +370,7 @@ def arguments():
     parser.add_argument("--build", default=os.path.join(ROOT, "build/mutants"), help="folder of the build")
     parser.add_argument("--sample", type=int, help="so many, drawn at random")
     parser.add_argument("--seed", type=int, help="of the sample; by default the commit's")
-    parser.add_argument("--only", help="those whose file or title holds this text")
+    parser.add_argument("--only", action="append", help="those whose file or title holds this text; may be repeated")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--optimize", type=int, default=1)
     parser.add_argument("--cc", help="C compiler of the build")
@@ -362,7 +387,7 @@ def seed_of_commit():
 
 def chosen(mutations, options):
     if options.only:
-        mutations = [m for m in mutations if options.only in str(m)]
+        mutations = [m for m in mutations if any(text in str(m) for text in options.only)]
     if options.sample:
         seed = seed_of_commit() if options.seed is None else options.seed
         known = [m for m in mutations if not m.survives]
