@@ -7,7 +7,7 @@
 The bugs stand in tests/mutations/*.txt, as README.md there describes. One build holds all of them: a copy of the source
 tree in which an expression is `(cb_mutant == N ? new : old)`; the environment variable CBGEN_MUTANT chooses one.
 Templates and the emulation are replaced at run time. For each bug the tests of its file run, the fastest first, until
-one fails; a test that takes ten times as long as without a bug has failed, too.
+one fails; a test that takes ten times as long as without a bug, or memory without end, has failed, too.
 
 Prints what caught each bug and the score; exits 1 when a bug survives that no line of the list explains, or when one
 is caught that was said to survive.
@@ -29,6 +29,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 EMBEDDED = ("templates/", "runtime/emulation/")
 LEFT_OUT = {".git", "build"}
+MOST_BYTES = 4 << 30  # of memory, in one test
 # Kernels run without sanitizers, which takes a third of the time, unless a test asks for them.
 FASTER = ("runtime/host.c", ".sanitize = 1, .optimize = 1, .debug = 1",
           '.sanitize = getenv("CBGEN_MUTANT_SANITIZE") != 0, .debug = getenv("CBGEN_MUTANT_SANITIZE") != 0')
@@ -279,6 +280,32 @@ def stop_group(process):
         pass
 
 
+def resident_bytes(process):
+    try:
+        return int(read(f"/proc/{process.pid}/statm").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, IndexError):
+        return 0
+
+
+class Watch(threading.Thread):
+    """Ends a test that takes too long, or memory that others need."""
+
+    def __init__(self, process, limit):
+        super().__init__(daemon=True)
+        self.process, self.deadline = process, time.monotonic() + limit
+        self.ended, self.reason = threading.Event(), None
+        self.start()
+
+    def run(self):
+        while not self.ended.wait(0.2) and not self.reason:
+            if time.monotonic() > self.deadline:
+                self.reason = "takes too long"
+            elif resident_bytes(self.process) > MOST_BYTES:
+                self.reason = "takes too much memory"
+        if self.reason:
+            stop_group(self.process)
+
+
 def compiler_of_kernels(build):
     """clang takes half the time of gcc; ccache knows the emulator, and what a bug leaves as it was."""
     words = [word for word in ("ccache", "clang++") if shutil.which(word)]
@@ -317,8 +344,7 @@ class Runner:
         process = subprocess.Popen(test["command"], cwd=properties_of(test).get("WORKING_DIRECTORY"),
                                    env=self.environment(name, mutation), stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, start_new_session=True, text=True, errors="replace")
-        timer = threading.Timer(limit, stop_group, [process])
-        timer.start()
+        watch = Watch(process, limit)
         failed = None
         for line in process.stdout:
             if failed is None and re.search(r"\[ +(FAILED|ERROR) +\]", line):
@@ -326,8 +352,8 @@ class Runner:
                 stop_group(process)
         process.wait()
         if not failed and process.returncode:
-            failed = f"exits with {process.returncode}" if timer.is_alive() else "takes too long"
-        timer.cancel()
+            failed = watch.reason or f"exits with {process.returncode}"
+        watch.ended.set()
         stop_group(process)
         return failed
 
@@ -341,7 +367,7 @@ class Runner:
     def judge(self, mutation):
         """What caught the mutation, or None."""
         for name in sorted(mutation.tests, key=lambda test: self.seconds.get(test, 0)):
-            failed = self.run(name, mutation, limit=max(30, 10 * self.seconds.get(name, 30)))
+            failed = self.run(name, mutation, limit=max(30, 10 * self.seconds.get(name, 10)))
             if failed:
                 return f"{name} {failed}"
         return None
