@@ -67,7 +67,7 @@ opponent() {
     "$cbgen" bench -q --json --repeat=1 generate:uniform,n=9,per_row=2 >"$out/opponent.json"
   fi
   python3 bench/table.py --conditions "$out/opponent.json" | sed 's/\. .*/./' >"$out/opponent.txt"
-  say "measured on $(cat "$out/opponent.txt")${CBGEN_CUSPARSE:+ Its file: $CBGEN_CUSPARSE}"
+  say "measured on $(cat "$out/opponent.txt")${CBGEN_CUSPARSE:+ Its file: ${CBGEN_CUSPARSE#"$PWD/"}}"
   rm -f "$out/opponent.json"
 }
 
