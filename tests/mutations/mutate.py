@@ -192,10 +192,10 @@ def write_if_changed(path, text):
 
 
 def link_tree(tree, changed):
-    """Every file of the source tree as a link, but for those that change. Links to what is gone go, too."""
+    """Every file of the source tree as a link, but for those that change. What is gone there goes here, too."""
     for folder, _, files in os.walk(tree):
         for path in (os.path.join(folder, name) for name in files):
-            if os.path.islink(path) and not os.path.exists(path):
+            if not os.path.exists(os.path.join(ROOT, os.path.relpath(path, tree))):
                 os.remove(path)
     for folder, names, files in os.walk(ROOT):
         relative = os.path.relpath(folder, ROOT)
