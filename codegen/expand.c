@@ -95,6 +95,11 @@ static void fail_at(struct expansion *e, const char *at, const char *problem, co
                         length ? "'" : "");
 }
 
+static const char *next_line(const char *line) {
+  line += strcspn(line, "\n");
+  return line + (*line == '\n');
+}
+
 /* Whether `line` is the directive; *name is then what follows it. */
 static int is_directive(const char *line, const char *directive, const char **name, size_t *length) {
   const size_t blanks = strspn(line, " "), size = strlen(directive);
@@ -168,7 +173,7 @@ static const char *expand_block(struct expansion *e, const char *line, int activ
 
 /* The lines between "@define NAME" and its "@end" in a file; NULL when there is no such definition. */
 static const char *find_definition(const struct cb_embedded_file *file, const char *wanted, size_t length) {
-  for (const char *line = file->text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+  for (const char *line = file->text; *line; line = next_line(line)) {
     const char *name;
     size_t size;
     if (is_directive(line, "@define", &name, &size) && size == length && !memcmp(name, wanted, length))
@@ -192,11 +197,9 @@ static void expand_include(struct expansion *e, const char *line, const char *na
 static const char *expand_section(struct expansion *e, const char *line, int active, int wanted) {
   const char *name, *begin = line;
   size_t length;
-  line += strcspn(line, "\n");
-  line = expand_block(e, line + (*line == '\n'), active && wanted);
+  line = expand_block(e, next_line(line), active && wanted);
   if (!e->status && is_directive(line, "@else", &name, &length)) {
-    line += strcspn(line, "\n");
-    line = expand_block(e, line + (*line == '\n'), active && !wanted);
+    line = expand_block(e, next_line(line), active && !wanted);
   }
   if (!e->status && !is_directive(line, "@end", &name, &length)) fail_at(e, begin, "'@section' without '@end'", "", 0);
   return line;
@@ -219,8 +222,7 @@ static const char *expand_block(struct expansion *e, const char *line, int activ
     } else {
       expand_line(e, line, strcspn(line, "\n"), active);
     }
-    line += strcspn(line, "\n");
-    line += *line == '\n';
+    line = next_line(line);
   }
   return line;
 }
