@@ -8,9 +8,9 @@
  */
 #include "analysis/diagonals.h"
 
-#include "analysis/profile/parts.h"
 #include "base/integers.h"
 #include "base/memory.h"
+#include "base/sort.h"
 
 #include <omp.h>
 #include <stdlib.h>
@@ -150,7 +150,7 @@ static int list_sorted(const struct counting *counting, struct cb_diagonal **lis
   uint32_t *keys = cb_alloc((size_t)counting->csr->nnz, sizeof *keys);
   if (!keys) return 0;
   const int64_t collected = collect_keys(counting, keys);
-  cb_profile_sort(keys, collected);
+  cb_sort_keys(keys, collected);
   *count = list_runs(keys, collected, counting->least, NULL);
   *list = cb_alloc((size_t)*count, sizeof **list);
   if (*list) list_runs(keys, collected, counting->least, *list);
@@ -206,10 +206,9 @@ enum cb_status cb_diagonals_list(struct cb_diagonal **list, int64_t *count, cons
 
 /* ---- choosing */
 
-static int is_populated(const struct cb_csr *csr, const struct cb_diagonal *diagonal,
-                        const struct cb_options *options) {
+static int is_populated(const struct cb_csr *csr, const struct cb_diagonal *diagonal, int64_t fill) {
   const int64_t length = cb_diagonal_length(csr, diagonal->key - (csr->rows - 1));
-  return 2 * length >= csr->rows && 100 * diagonal->nonzeros >= options->dia_fill * length;
+  return 2 * length >= csr->rows && 100 * diagonal->nonzeros >= fill * length;
 }
 
 static int fuller_first(const void *left, const void *right) {
@@ -218,15 +217,15 @@ static int fuller_first(const void *left, const void *right) {
   return (a->key > b->key) - (a->key < b->key);
 }
 
-static enum cb_status refuse(const struct cb_options *options, struct cb_diag *diag) {
+static enum cb_status refuse(int64_t fill, struct cb_diag *diag) {
   return cb_fail(diag, CB_ERR_UNSUPPORTED,
                  "no diagonal crosses half of the rows with %lld %% of its places occupied; lower 'dia-fill' or use "
                  "another recipe",
-                 (long long)options->dia_fill);
+                 (long long)fill);
 }
 
 static int by_key(const void *left, const void *right) {
-  const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
+  const int64_t a = ((const struct cb_diagonal *)left)->key, b = ((const struct cb_diagonal *)right)->key;
   return (a > b) - (a < b);
 }
 
@@ -234,44 +233,50 @@ static int by_key(const void *left, const void *right) {
 static enum cb_status make_set(struct cb_diagonal_set *set, const struct cb_diagonal *list, int64_t count,
                                const struct cb_csr *csr, struct cb_diag *diag) {
   enum { PLENTY = 1 << 20 };
-  set->keys = cb_alloc((size_t)count, sizeof *set->keys);
-  if (!set->keys) return cb_fail_memory(diag, "diagonals", (uint64_t)count * sizeof *set->keys);
-  for (int64_t i = 0; i < count; i++) set->keys[i] = list[i].key;
+  set->list = cb_alloc((size_t)count, sizeof *set->list);
+  if (!set->list) return cb_fail_memory(diag, "diagonals", (uint64_t)count * sizeof *set->list);
+  memcpy(set->list, list, (size_t)count * sizeof *list);
   set->count = count;
-  qsort(set->keys, (size_t)count, sizeof *set->keys, by_key);
-  const int64_t span = set->keys[count - 1] - set->keys[0] + 1;
+  qsort(set->list, (size_t)count, sizeof *set->list, by_key);
+  const int64_t first = set->list[0].key, span = set->list[count - 1].key - first + 1;
   if (span > PLENTY + csr->rows + csr->nnz) return CB_OK;
   set->flags = cb_calloc((size_t)span, 1);
   if (!set->flags) return cb_fail_memory(diag, "diagonals", (uint64_t)span);
-  for (int64_t i = 0; i < count; i++) set->flags[set->keys[i] - set->keys[0]] = 1;
+  for (int64_t i = 0; i < count; i++) set->flags[set->list[i].key - first] = 1;
   return CB_OK;
 }
 
 int cb_diagonal_set_finds(const struct cb_diagonal_set *set, int64_t key) {
-  return bsearch(&key, set->keys, (size_t)set->count, sizeof key, by_key) != NULL;
+  const struct cb_diagonal wanted = {.key = key};
+  return bsearch(&wanted, set->list, (size_t)set->count, sizeof wanted, by_key) != NULL;
+}
+
+void cb_diagonal_set_drop_flags(struct cb_diagonal_set *set) {
+  cb_free(set->flags);
+  set->flags = NULL;
 }
 
 void cb_diagonal_set_release(struct cb_diagonal_set *set) {
-  cb_free(set->keys);
+  cb_free(set->list);
   cb_free(set->flags);
   *set = (struct cb_diagonal_set){0};
 }
 
 enum cb_status cb_diagonals_choose(struct cb_diagonal_set *set, const struct cb_csr *csr,
-                                   const struct cb_options *options, struct cb_diag *diag) {
+                                   int64_t fill, int64_t most, struct cb_diag *diag) {
   struct cb_diagonal *list;
   int64_t listed, populated = 0;
   *set = (struct cb_diagonal_set){0};
   /* Too few nonzeros for one such diagonal: what has more rows than nonzeros is not counted at all. */
-  if (!csr->nnz || 200 * csr->nnz < options->dia_fill * csr->rows) return refuse(options, diag);
-  const int64_t least = cb_divide_up(options->dia_fill * cb_divide_up(csr->rows, 2), 100);
+  if (!csr->nnz || 200 * csr->nnz < fill * csr->rows) return refuse(fill, diag);
+  const int64_t least = cb_divide_up(fill * cb_divide_up(csr->rows, 2), 100);
   enum cb_status s = cb_diagonals_list(&list, &listed, csr, cb_larger(least, 1), diag);
   for (int64_t i = 0; i < listed; i++)
-    if (is_populated(csr, &list[i], options)) list[populated++] = list[i];
-  if (!s && !populated) s = refuse(options, diag);
+    if (is_populated(csr, &list[i], fill)) list[populated++] = list[i];
+  if (!s && !populated) s = refuse(fill, diag);
   if (!s) {
     qsort(list, (size_t)populated, sizeof *list, fuller_first);
-    s = make_set(set, list, cb_smaller(populated, options->dia_most), csr, diag);
+    s = make_set(set, list, cb_smaller(populated, most), csr, diag);
   }
   cb_free(list);
   return s;

@@ -5,7 +5,7 @@
 #ifndef CBGEN_ANALYSIS_DIAGONALS_H
 #define CBGEN_ANALYSIS_DIAGONALS_H
 
-#include "analysis/options.h"
+#include "base/status.h"
 #include "frontend/csr.h"
 
 /* Places of the diagonal within the matrix. */
@@ -20,24 +20,29 @@ struct cb_diagonal {
 enum cb_status cb_diagonals_list(struct cb_diagonal **list, int64_t *count, const struct cb_csr *csr, int64_t least,
                                  struct cb_diag *diag);
 
-/* Some diagonals: their keys, ascending, and where these lie close enough together a flag for each key from the first
- * to the last. */
+/* Some diagonals, ascending, and where these lie close enough together a flag for each key from the first to the
+ * last. */
 struct cb_diagonal_set {
-  int64_t *keys, count;
-  unsigned char *flags; /* NULL: too far apart */
+  struct cb_diagonal *list;
+  int64_t count;
+  unsigned char *flags; /* NULL: too far apart, or dropped */
 };
 
+/* What a split that chose diagonals found (struct cb_found): a set of all that its part has. */
+#define CB_FOUND_DIAGONALS "diagonals"
+
 /* The diagonals worth storing without indices: those that cross at least half of the rows and have at least
- * options->dia_fill percent of their places occupied; of more than options->dia_most the fullest. CB_ERR_UNSUPPORTED:
+ * `fill` percent of their places occupied; of more than `most` the fullest. CB_ERR_UNSUPPORTED:
  * there is none; CB_ERR_MEMORY. Release the set also then. */
 enum cb_status cb_diagonals_choose(struct cb_diagonal_set *set, const struct cb_csr *csr,
-                                   const struct cb_options *options, struct cb_diag *diag);
+                                    int64_t fill, int64_t most, struct cb_diag *diag);
+void cb_diagonal_set_drop_flags(struct cb_diagonal_set *set); /* who only reads the list needs none */
 void cb_diagonal_set_release(struct cb_diagonal_set *set);
 
 int cb_diagonal_set_finds(const struct cb_diagonal_set *set, int64_t key); /* for keys that lie too far apart */
 static inline int cb_diagonal_set_has(const struct cb_diagonal_set *set, int64_t key) {
-  if (key < set->keys[0] || key > set->keys[set->count - 1]) return 0;
-  return set->flags ? set->flags[key - set->keys[0]] : cb_diagonal_set_finds(set, key);
+  if (key < set->list[0].key || key > set->list[set->count - 1].key) return 0;
+  return set->flags ? set->flags[key - set->list[0].key] : cb_diagonal_set_finds(set, key);
 }
 
 #endif

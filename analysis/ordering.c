@@ -21,7 +21,7 @@ static int64_t list_range(int64_t range, int64_t rows, cb_row_test *wanted, cons
   return listed;
 }
 
-int32_t *cb_rows_where(int64_t rows, cb_row_test *wanted, const void *user, int64_t *count) {
+int32_t *cb_rows_where(struct cb_arena *arena, int64_t rows, cb_row_test *wanted, const void *user, int64_t *count) {
   const int64_t ranges = cb_divide_up(rows, RANGE);
   int64_t *first = cb_calloc((size_t)ranges + 1, sizeof *first);
   if (!first) return NULL;
@@ -29,7 +29,7 @@ int32_t *cb_rows_where(int64_t rows, cb_row_test *wanted, const void *user, int6
   for (int64_t range = 0; range < ranges; range++) first[range + 1] = list_range(range, rows, wanted, user, NULL);
   for (int64_t range = 0; range < ranges; range++) first[range + 1] += first[range];
   *count = first[ranges];
-  int32_t *list = cb_alloc((size_t)*count, sizeof *list);
+  int32_t *list = cb_arena_alloc(arena, (size_t)*count, sizeof *list);
   if (list && *count) {
 #pragma omp parallel for schedule(dynamic)
     for (int64_t range = 0; range < ranges; range++)

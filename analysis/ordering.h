@@ -5,13 +5,13 @@
 #ifndef CBGEN_ANALYSIS_ORDERING_H
 #define CBGEN_ANALYSIS_ORDERING_H
 
-#include <stdint.h>
+#include "base/arena.h"
 
 /* Whether row `row` is wanted. */
 typedef int cb_row_test(const void *user, int64_t row);
 
-/* The wanted ones of the rows 0 … rows - 1, ascending; the caller frees them. NULL: no memory. */
-int32_t *cb_rows_where(int64_t rows, cb_row_test *wanted, const void *user, int64_t *count);
+/* The wanted ones of the rows 0 … rows - 1, ascending, in the arena. NULL: no memory. */
+int32_t *cb_rows_where(struct cb_arena *arena, int64_t rows, cb_row_test *wanted, const void *user, int64_t *count);
 
 /* The numbers 0 … count - 1 in the order of their keys, ties in their own; those whose key is `keys` or more are left
  * out. Returns how many are in `sorted`, which has room for all; -1: no memory. */

@@ -45,10 +45,11 @@ static int64_t fetched(const struct cb_sector_sink *sink, int64_t room) {
 }
 
 /* The sum over sampled thread blocks; -1: no memory. */
-static int64_t sum_samples(const struct cb_draft *draft, const void *state, cb_sectors_visit *visit, int64_t samples) {
-  const int64_t blocks = draft->region.blocks, value_bytes = (int64_t)cb_type_size(draft->vector_type);
-  const int64_t shares = draft->region.blocks_per_sm > 0 ? draft->region.blocks_per_sm : 1;
-  const int64_t room = (draft->target->shared_per_sm - KEPT_FREE) / shares / SECTOR_BYTES;
+static int64_t sum_samples(const struct cb_region_builder *builder, const void *state, cb_sectors_visit *visit,
+                           int64_t samples) {
+  const int64_t blocks = builder->region.blocks, value_bytes = (int64_t)cb_type_size(builder->vector_type);
+  const int64_t shares = builder->region.blocks_per_sm > 0 ? builder->region.blocks_per_sm : 1;
+  const int64_t room = (builder->target->shared_per_sm - KEPT_FREE) / shares / SECTOR_BYTES;
   int64_t sum = 0;
   int failed = 0;
 #pragma omp parallel reduction(+ : sum) reduction(| : failed)
@@ -70,11 +71,11 @@ static int64_t sum_samples(const struct cb_draft *draft, const void *state, cb_s
   return failed ? -1 : sum;
 }
 
-enum cb_status cb_sectors_predict(struct cb_draft *draft, const void *state, cb_sectors_visit *visit,
+enum cb_status cb_sectors_predict(struct cb_region_builder *builder, const void *state, cb_sectors_visit *visit,
                                   struct cb_diag *diag) {
-  const int64_t blocks = draft->region.blocks, samples = blocks < SAMPLES ? blocks : SAMPLES;
-  const int64_t sum = sum_samples(draft, state, visit, samples);
-  int64_t *sectors = &draft->region.cost.sectors;
+  const int64_t blocks = builder->region.blocks, samples = blocks < SAMPLES ? blocks : SAMPLES;
+  const int64_t sum = sum_samples(builder, state, visit, samples);
+  int64_t *sectors = &builder->region.cost.sectors;
   *sectors = 0;
   if (sum < 0) return cb_fail_memory(diag, "an estimate of gathers", SLOTS * sizeof(uint32_t));
   if (samples) *sectors = (int64_t)((double)sum * (double)blocks / (double)samples);

@@ -5,7 +5,7 @@
  * a sector is fetched once while all that the block touches fits its share of L1, and again the more often, the
  * less of it fits. Thread blocks do not share: neighbours run on different multiprocessors.
  *
- *   s = cb_sectors_predict(draft, state, visit_sectors, diag)
+ *   s = cb_sectors_predict(builder, state, visit_sectors, diag)
  *
  * A layout's visit names the columns in the order in which warps ask for them; only a sample of the thread blocks
  * of a large matrix is visited, evenly spread, in parallel.
@@ -26,9 +26,9 @@ void cb_sector_ask(struct cb_sector_sink *sink, int64_t column);
 
 typedef void cb_sectors_visit(const void *user, int64_t block, struct cb_sector_sink *sink);
 
-/* Predicts the sectors of a draft whose region's thread blocks are known. CB_ERR_MEMORY. The same for any number of
+/* Predicts the sectors of a builder whose region's thread blocks are known. CB_ERR_MEMORY. The same for any number of
  * threads. */
-enum cb_status cb_sectors_predict(struct cb_draft *draft, const void *state, cb_sectors_visit *visit,
+enum cb_status cb_sectors_predict(struct cb_region_builder *builder, const void *state, cb_sectors_visit *visit,
                                   struct cb_diag *diag);
 
 #endif

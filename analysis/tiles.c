@@ -14,8 +14,8 @@ static int64_t entries_of(const struct cb_tile_walk *walk, const struct cb_tile 
   return entries;
 }
 
-static int is_full(int64_t entries, struct cb_tile_size size, const struct cb_options *options) {
-  return entries * 100 >= options->block_fill * cb_tile_area(size);
+static int is_full(int64_t entries, struct cb_tile_size size, int64_t fill) {
+  return entries * 100 >= fill * cb_tile_area(size);
 }
 
 /* Of what was looked at. */
@@ -25,8 +25,7 @@ struct census {
 };
 
 /* Every `stride`-th chunk of rows of tiles. */
-static struct census count_full(const struct cb_csr *csr, struct cb_tile_size size,
-                                const struct cb_options *options, int64_t stride) {
+static struct census count_full(const struct cb_csr *csr, struct cb_tile_size size, int64_t fill, int64_t stride) {
   enum { CHUNK = 64 };
   const int64_t tile_rows = cb_tile_rows(csr, size);
   int64_t tiles = 0, inside = 0, nonzeros = 0;
@@ -37,7 +36,7 @@ static struct census count_full(const struct cb_csr *csr, struct cb_tile_size si
       struct cb_tile tile;
       while (cb_tile_walk_next(&walk, &tile)) {
         const int64_t entries = entries_of(&walk, &tile);
-        const int full = is_full(entries, size, options);
+        const int full = is_full(entries, size, fill);
         nonzeros += entries;
         inside += full ? entries : 0;
         tiles += full;
@@ -47,8 +46,8 @@ static struct census count_full(const struct cb_csr *csr, struct cb_tile_size si
   return (struct census){tiles, inside, nonzeros};
 }
 
-int cb_tiles_choose(const struct cb_csr *csr, const struct cb_target *target,
-                    const struct cb_options *options) {
+int cb_tiles_choose(const struct cb_csr *csr, const struct cb_target *target, enum cb_type type, int64_t asked,
+                    int64_t fill) {
   enum {
     SAMPLED = 1 << 17, /* rows from which on a sample will do */
     STRIDE = 16,
@@ -56,15 +55,14 @@ int cb_tiles_choose(const struct cb_csr *csr, const struct cb_target *target,
     OF_NONZERO = 3
   };
   const int64_t stride = csr->rows < SAMPLED ? 1 : STRIDE;
-  const struct cb_types types = cb_precision_types((enum cb_precision)options->type);
-  const double value = (double)cb_type_size(types.matrix);
+  const double value = (double)cb_type_size(type);
   double least = 0.95;
   int best = -1;
   for (int i = 0; i < CB_TILE_SIZES; i++) {
     const struct cb_tile_size size = cb_tile_sizes[i];
-    if (options->block_size && options->block_size != i + 1) continue;
-    const struct census census = count_full(csr, size, options, stride);
-    if (!options->block_size && !cb_tiles_are_enough(size, census.tiles * stride, target)) continue;
+    if (asked && asked != i + 1) continue;
+    const struct census census = count_full(csr, size, fill, stride);
+    if (!asked && !cb_tiles_are_enough(size, census.tiles * stride, target)) continue;
     const double whole = (double)census.nonzeros * (value + OF_NONZERO);
     const double tiled = (double)census.tiles * ((double)cb_tile_area(size) * value + OF_TILE) +
                          (double)(census.nonzeros - census.inside) * (value + OF_NONZERO);
@@ -75,14 +73,13 @@ int cb_tiles_choose(const struct cb_csr *csr, const struct cb_target *target,
   return best;
 }
 
-void cb_tiles_divide(const struct cb_csr *csr, struct cb_tile_size size, const struct cb_options *options,
-                     unsigned char *part_of) {
+void cb_tiles_divide(const struct cb_csr *csr, struct cb_tile_size size, int64_t fill, unsigned char *part_of) {
 #pragma omp parallel for schedule(dynamic, 256)
   for (int64_t tile_row = 0; tile_row < cb_tile_rows(csr, size); tile_row++) {
     struct cb_tile_walk walk = cb_tile_walk_open(csr, size, tile_row);
     struct cb_tile tile;
     while (cb_tile_walk_next(&walk, &tile)) {
-      const int part = !is_full(entries_of(&walk, &tile), size, options);
+      const int part = !is_full(entries_of(&walk, &tile), size, fill);
       for (int i = 0; i < walk.rows; i++)
         memset(part_of + tile.first[i], part, (size_t)(tile.end[i] - tile.first[i]));
     }

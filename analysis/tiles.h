@@ -5,9 +5,9 @@
 #ifndef CBGEN_ANALYSIS_TILES_H
 #define CBGEN_ANALYSIS_TILES_H
 
-#include "analysis/options.h"
 #include "analysis/target.h"
 #include "base/integers.h"
+#include "base/types.h"
 #include "frontend/csr.h"
 
 enum { CB_TILE_SIZES = 8, CB_TILE_MOST = 8 /* rows or columns of a tile */ };
@@ -75,11 +75,11 @@ static inline int cb_tile_walk_next(struct cb_tile_walk *walk, struct cb_tile *t
 
 /* ---- full tiles */
 
-/* The size for which tiles that are options->block_fill percent full, stored whole, and the rest with a
- * column offset each take the fewest bytes: an index into cb_tile_sizes, or -1 when that saves less than a
- * twentieth. Large matrices are sampled. */
-int cb_tiles_choose(const struct cb_csr *csr, const struct cb_target *target,
-                    const struct cb_options *options);
+/* The size for which tiles that are `fill` percent full, stored whole, and the rest with a column offset each take the
+ * fewest bytes: an index into cb_tile_sizes, or -1 when that saves less than a twentieth. `type` is that of a value.
+ * `asked`: 1 + the only size to consider, or 0. Large matrices are sampled. */
+int cb_tiles_choose(const struct cb_csr *csr, const struct cb_target *target, enum cb_type type, int64_t asked,
+                    int64_t fill);
 
 /* Tiles of more than 16 entries keep a lane busy for long, so they need a matrix that occupies the device
  * with fewer of them. */
@@ -89,8 +89,7 @@ static inline int cb_tiles_are_enough(struct cb_tile_size size, int64_t tiles,
   return cb_tile_area(size) <= LARGE || tiles >= LARGE_TILES * (int64_t)target->multiprocessors;
 }
 
-/* Sets part_of to 0 for nonzeros in full tiles of this size, to 1 for the others. */
-void cb_tiles_divide(const struct cb_csr *csr, struct cb_tile_size size, const struct cb_options *options,
-                     unsigned char *part_of);
+/* Sets part_of to 0 for nonzeros in tiles of this size that are `fill` percent full, to 1 for the others. */
+void cb_tiles_divide(const struct cb_csr *csr, struct cb_tile_size size, int64_t fill, unsigned char *part_of);
 
 #endif

@@ -28,6 +28,35 @@ void *cb_arena_alloc(struct cb_arena *arena, size_t count, size_t size) {
   return block->bytes;
 }
 
+void *cb_arena_copy(struct cb_arena *arena, const void *elements, size_t count, size_t size) {
+  void *copy = cb_arena_alloc(arena, count, size);
+  if (copy && count) memcpy(copy, elements, count * size);
+  return copy;
+}
+
+/* The newest block, of `bytes` now. */
+static void *grow_last(struct cb_arena *arena, size_t bytes) {
+  struct cb_arena_block *block = cb_realloc(arena->last, sizeof *block + bytes, 1);
+  if (!block) {
+    arena->failed = 1;
+    return NULL;
+  }
+  arena->last = block;
+  return block->bytes;
+}
+
+/* Lists have room for a power of two, 16 at least. */
+void *cb_arena_grow(struct cb_arena *arena, void *list, int64_t count, size_t size) {
+  enum { LEAST = 16 };
+  if (arena->failed) return NULL;
+  if (!list) return cb_arena_alloc(arena, LEAST, size);
+  if (count < LEAST || (count & (count - 1))) return list;
+  if (list == arena->last->bytes) return grow_last(arena, 2 * (size_t)count * size);
+  void *larger = cb_arena_alloc(arena, 2 * (size_t)count, size);
+  if (larger) memcpy(larger, list, (size_t)count * size);
+  return larger;
+}
+
 char *cb_arena_string(struct cb_arena *arena, const char *string) {
   const size_t length = strlen(string) + 1;
   char *copy = cb_arena_alloc(arena, length, 1);
@@ -45,6 +74,14 @@ char *cb_arena_format(struct cb_arena *arena, const char *format, ...) {
   if (string) vsnprintf(string, (size_t)length + 1, format, again);
   va_end(again);
   return string;
+}
+
+void cb_arena_join(struct cb_arena *arena, struct cb_arena *from) {
+  struct cb_arena_block **oldest = &arena->last;
+  while (*oldest) oldest = &(*oldest)->previous;
+  *oldest = from->last;
+  arena->failed |= from->failed;
+  *from = (struct cb_arena){0};
 }
 
 void cb_arena_release(struct cb_arena *arena) {

@@ -16,16 +16,16 @@ struct cb_hash cb_hash_bytes(const void *bytes, size_t length) {
   return (struct cb_hash){hash.high64, hash.low64};
 }
 
-/* Elements first … first + count - 1 by pieces; the same digest as of their bytes in a row. */
+/* Elements first … first + count - 1 by chunks; the same digest as of their bytes in a row. */
 static struct cb_hash digest_by(cb_hash_fill *fill, void *user, size_t first, size_t count, size_t size) {
-  enum { PIECE = 1024 };
-  uint64_t piece[PIECE];
+  enum { CHUNK = 1024 };
+  uint64_t chunk[CHUNK];
   XXH3_state_t state;
   XXH3_128bits_reset(&state);
-  for (size_t at = 0; at < count; at += PIECE) {
-    const size_t length = count - at < PIECE ? count - at : PIECE;
-    fill(user, first + at, length, piece);
-    XXH3_128bits_update(&state, piece, length * size);
+  for (size_t at = 0; at < count; at += CHUNK) {
+    const size_t length = count - at < CHUNK ? count - at : CHUNK;
+    fill(user, first + at, length, chunk);
+    XXH3_128bits_update(&state, chunk, length * size);
   }
   const XXH128_hash_t hash = XXH3_128bits_digest(&state);
   return (struct cb_hash){hash.high64, hash.low64};

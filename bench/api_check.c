@@ -643,7 +643,7 @@ static int is_wanted(const char *name, char *const *wanted, int count) {
 /* The application's kernel takes its head from any generated text. */
 static void open_rewriter(struct checks *checks) {
   struct bed bed = new_bed(checks, "", recipes[0].specification, (struct form){0}, (cbgen_request){0});
-  checks->rewriter = new_rewriter(cbgen_operator_source(bed.op, NULL));
+  checks->rewriter = new_rewriter();
   free_bed(&bed);
 }
 

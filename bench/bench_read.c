@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How fast matrices are read and generated, and how much memory that takes.
  *
- *   bench_read FILE            reads FILE (or "generate:SHAPE,…") and reports MB/s, seconds, peak memory over
- * CSR bench_read FILE REPEATS    the best of several times bench_read SPEC -o FILE    writes what it read as
- * Matrix Market text
+ *   bench_read FILE            reads FILE (or "generate:SHAPE,…") and reports MB/s, seconds, peak memory over CSR
+ *   bench_read FILE REPEATS    the best of several times
+ *   bench_read SPEC -o FILE    writes what it read as Matrix Market text
  *
  * Peak memory is VmHWM: everything resident at once, pages of the mapped file included. */
 #include "base/clock.h"

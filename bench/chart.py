@@ -4,9 +4,10 @@
 
     bench/chart.py FILE… >chart.svg     a point per matrix: nonzeros against speed-up, the recipe by colour
 """
-import json
 import math
 import sys
+
+from records import read
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 900, 480, 60, 20, 48, 48
 COLOURS = ["#1b6ca8", "#d1495b", "#2e933c", "#edae49", "#6a4c93", "#00798c", "#8d6e63", "#555555"]
@@ -14,12 +15,6 @@ COLOURS = ["#1b6ca8", "#d1495b", "#2e933c", "#edae49", "#6a4c93", "#00798c", "#8
 
 def escape(text):
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-def read(path):
-    with open(path, encoding="utf-8") as file:
-        results = [json.loads(line) for line in file if line.startswith("{") and line.rstrip().endswith("}")]
-    return [result for result in results if result["speed_up"] and result["nnz"]]
 
 
 def axes(results):
@@ -48,7 +43,7 @@ def axes(results):
 
 
 def main():
-    results = [result for path in sys.argv[1:] for result in read(path)]
+    results = [result for path in sys.argv[1:] for result in read(path) if result["speed_up"] and result["nnz"]]
     if not results:
         print("no results", file=sys.stderr)
         return 1
@@ -69,7 +64,7 @@ def main():
     for result in results:
         print(f'<circle cx="{x(result["nnz"]):.1f}" cy="{y(result["speed_up"]):.1f}" r="4" fill-opacity="0.8" '
               f'fill="{colour[result["recipe"]]}"><title>{escape(result["matrix"])}: {result["speed_up"]:.2f} '
-              f'({result["time"]["us"]:.2f} µs, {escape(str(result["best_rival"]))})</title></circle>')
+              f'({result["time"]["us"]:.2f} µs, {escape(str(result["best_baseline"]))})</title></circle>')
     print(f'<text x="{(LEFT + WIDTH) / 2:.0f}" y="{HEIGHT - 10}" text-anchor="middle">nonzeros</text></svg>')
     return 0
 

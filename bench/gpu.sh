@@ -6,6 +6,7 @@
 #                             python setup warm update api soak ncu
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
+#              with the oracle, and some with the emulation bit by bit
 #   bench      all matrices in double precision, every recipe, against cuSPARSE         bench.jsonl bench.md bench.svg
 #   calibrate  the figures of the cost model, measured; later steps follow them   calibrate.txt MODEL.json
 #   tune       all matrices with --tune=measure: what measuring brings         tune.jsonl tune.md
@@ -22,7 +23,7 @@
 #   sanitize   compute-sanitizer: memcheck, racecheck, initcheck                        sanitize.txt
 #   ncu        one matrix (NCU_MATRIX) under Nsight Compute, clocks left alone          ncu.txt
 #
-# Results go to $OUT, or ./bench-out. Each step has a time limit in seconds: CHECK_SECONDS (90), BENCH_SECONDS (330),
+# Results go to $OUT, or ./bench-out. Each step has a time limit in seconds: CHECK_SECONDS (240), BENCH_SECONDS (330),
 # EXAMPLES_SECONDS (180), PYTHON_SECONDS (150, for each of five runs), WARM_SECONDS (240), API_SECONDS (90, for each
 # run), SANITIZE_SECONDS (140), NCU_SECONDS (60); what a limit cuts off is missing from the results, and said. MATRICES
 # names a file with one matrix per line instead of the list below, MATRICES_MORE a folder whose files are measured instead,
@@ -62,7 +63,7 @@ opponent() {
   [ -n "${CBGEN_CUSPARSE:-}" ] || [ ! -e "$packed" ] || export CBGEN_CUSPARSE=$packed
   "$cbgen" bench -q --json --repeat=1 generate:uniform,n=9,per_row=2 >"$out/opponent.json"
   if grep -q '"cusparse":null' "$out/opponent.json" && [ "${CBGEN_CUSPARSE:-}" = "$packed" ]; then
-    say "the packed cuSPARSE does not open: $(sed 's/.*"no_rivals":"\([^"]*\).*/\1/' "$out/opponent.json")"
+    say "the packed cuSPARSE does not open: $(sed 's/.*"no_baselines":"\([^"]*\).*/\1/' "$out/opponent.json")"
     unset CBGEN_CUSPARSE
     "$cbgen" bench -q --json --repeat=1 generate:uniform,n=9,per_row=2 >"$out/opponent.json"
   fi
@@ -178,10 +179,13 @@ run_jobs() {
   rm -rf "$work" "$out/$name.all"
 }
 
+# Of the first matrices, every bit is compared with the emulation's, which takes seconds.
 check() {
-  local matrix options
+  local matrix options emulated=3
+  command -v "${CXX:-c++}" >/dev/null || { say "check: no C++ compiler: no bits are compared with the emulation"; emulated=0; }
   while read -r matrix; do
-    while read -r options; do echo "- $matrix $options"; done < <(option_sets)
+    while read -r options; do echo "- $matrix $options$([ $emulated -le 0 ] || echo ' --emulate')"; done < <(option_sets)
+    emulated=$((emulated - 1))
   done < <(small_matrices) | run_jobs check "$1"
 }
 
@@ -204,7 +208,7 @@ bench() {
 tune() {
   list_matrices >"$out/matrices.txt"
   # shellcheck disable=SC2086
-  timeout -k 5 "$1" "$cbgen" bench -q --json --no-rivals --tune=measure "@$out/matrices.txt" ${BENCH_OPTIONS:-} \
+  timeout -k 5 "$1" "$cbgen" bench -q --json --no-baselines --tune=measure "@$out/matrices.txt" ${BENCH_OPTIONS:-} \
     >"$out/tune.jsonl" 2>"$out/tune.err"
   local status=$?
   say "tune: $(wc -l <"$out/tune.jsonl") of $(wc -l <"$out/matrices.txt") matrices, exit status $status"
@@ -277,7 +281,7 @@ opponent
 for step in $steps; do
   started=$SECONDS
   case $step in
-    check) check "${CHECK_SECONDS:-90}" ;;
+    check) check "${CHECK_SECONDS:-240}" ;;
     bench) bench bench "${BENCH_SECONDS:-330}" --candidates ;;
     calibrate)
       export CBGEN_CALIBRATION=$out
@@ -295,7 +299,7 @@ for step in $steps; do
       say "python: exit status $?" ;;
     setup)
       list_matrices | grep '^generate:' >"$out/generated.txt"
-      timeout -k 5 "${WARM_SECONDS:-240}" "$cbgen" bench -q --json --no-rivals "@$out/generated.txt" >"$out/setup.jsonl"
+      timeout -k 5 "${WARM_SECONDS:-240}" "$cbgen" bench -q --json --no-baselines "@$out/generated.txt" >"$out/setup.jsonl"
       say "setup: exit status $?"
       python3 bench/table.py --setup "$out/setup.jsonl" | tee "$out/setup.md" ;;
     warm)

@@ -113,7 +113,12 @@ void *new_stream(void) {
 
 /* ---- the application's kernel */
 
+/* The fake CUDA executes texts that have a device prelude, in whose place it puts the emulation's. */
 static const char rewriter_text[] = //
+    "#define CBGEN_KERNEL extern \"C\" __global__\n"
+    "#define CBGEN_DEVICE static __device__ __forceinline__\n"
+    "using int64_t = long;\n"
+    "// ---- end of the device prelude\n"
     "template <class T> CBGEN_DEVICE void rewrite(const T *from, T *to, int64_t count, double scale, int steps, "
     "int early) {\n"
     "#if __CUDA_ARCH__ >= 900\n"
@@ -159,18 +164,6 @@ static int open_nvrtc(struct nvrtc *nvrtc) {
          bind(library, &nvrtc->cubin, "nvrtcGetCUBIN") && bind(library, &nvrtc->destroy, "nvrtcDestroyProgram");
 }
 
-/* What stands before generated code, and the kernel. */
-static char *compose(const char *shims) {
-  const char *const end = strstr(shims, "end of the shims"), *const line = end ? strchr(end, '\n') : NULL;
-  if (!line) return NULL;
-  const size_t head = (size_t)(line + 1 - shims);
-  char *text = malloc(head + sizeof rewriter_text);
-  if (!text) return NULL;
-  memcpy(text, shims, head);
-  memcpy(text + head, rewriter_text, sizeof rewriter_text);
-  return text;
-}
-
 static void show_log(const struct nvrtc *nvrtc, void *program) {
   size_t bytes = 0;
   char *log = nvrtc->log_size(program, &bytes) ? NULL : calloc(bytes + 1, 1);
@@ -197,10 +190,10 @@ static char *compile(const struct nvrtc *nvrtc, const char *text) {
   return cubin;
 }
 
-struct rewriter *new_rewriter(const char *shims) {
+struct rewriter *new_rewriter(void) {
   struct nvrtc nvrtc;
   struct rewriter *rewriter = calloc(1, sizeof *rewriter);
-  char *const text = compose(shims), *const cubin = text && open_nvrtc(&nvrtc) ? compile(&nvrtc, text) : NULL;
+  char *const cubin = open_nvrtc(&nvrtc) ? compile(&nvrtc, rewriter_text) : NULL;
   if (!rewriter || !cubin) {
     fprintf(stderr, "the application's kernel does not compile\n");
     _Exit(ERROR_STATUS);
@@ -208,7 +201,6 @@ struct rewriter *new_rewriter(const char *shims) {
   REQUIRE_CUDA(cuda.module_load(&rewriter->module, cubin));
   REQUIRE_CUDA(cuda.module_function(&rewriter->of_double, rewriter->module, "rewrite_double"));
   REQUIRE_CUDA(cuda.module_function(&rewriter->of_float, rewriter->module, "rewrite_float"));
-  free(text);
   free(cubin);
   return rewriter;
 }

@@ -87,8 +87,7 @@ static inline void *pointer_to(address_t address) {
  * its own work, where the GPU can and that kernel was launched so (programmatic dependent launch). */
 struct rewriter;
 
-/* `shims`: a generated text, whose head makes the kernel one that the fake CUDA executes, too. Needs a context. */
-struct rewriter *new_rewriter(const char *shims);
+struct rewriter *new_rewriter(void); /* needs a context */
 void free_rewriter(struct rewriter *rewriter);
 
 struct rewriting {

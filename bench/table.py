@@ -10,11 +10,11 @@
 
 A name that ends in .gz is unpacked.
 """
-import gzip
-import json
 import math
 import statistics
 import sys
+
+from records import read
 
 # What bench/results/README.md gives by itself: (words, the generated matrix, its nonzeros)
 CLASSES = [("3-D finite elements, 3 unknowns, 80³ nodes", "fe3", 121331448), ("the same, 20³", "fe3", 1756008),
@@ -22,11 +22,6 @@ CLASSES = [("3-D finite elements, 3 unknowns, 80³ nodes", "fe3", 121331448), ("
            ("random band ±2000", "band", 64000000), ("road-like grid 3000²", "road", 21598572),
            ("R-MAT scale 20", "rmat", 16084237), ("R-MAT scale 22", "rmat", 65243974),
            ("uniform random", "uniform", 32000000)]
-
-
-def read(path):
-    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
-        return [json.loads(line) for line in file if line.startswith("{") and line.rstrip().endswith("}")]
 
 
 def microseconds(time):
@@ -37,10 +32,10 @@ def worst(result, key):
     return max((kernel[key] for kernel in result["kernels"]), default=0)
 
 
-def rival_time(result, name):
-    for rival in result["rivals"]:
-        if rival["name"] == name and rival["applies"]:
-            return rival["time"]
+def baseline_time(result, name):
+    for baseline in result["baselines"]:
+        if baseline["name"] == name and baseline["applies"]:
+            return baseline["time"]
     return None
 
 
@@ -52,12 +47,12 @@ def mean(numbers):
 def machine(result):
     """What a figure depends on; speed-ups over different versions of cuSPARSE are different figures."""
     device = result["device"]
-    opponent = f"cuSPARSE {device['cusparse']}" if device["cusparse"] else "no cuSPARSE to compare with"
+    library = f"cuSPARSE {device['cusparse']}" if device["cusparse"] else "no cuSPARSE to compare with"
     return (f"{device['model']} ({device['arch']}, {device['multiprocessors']} SMs), driver for CUDA "
-            f"{device['driver_cuda']}, NVRTC {device['nvrtc']}, {opponent}")
+            f"{device['driver_cuda']}, NVRTC {device['nvrtc']}, {library}")
 
 
-def opponents(results):
+def versions_of(results):
     """The versions of cuSPARSE measured against, in words."""
     versions = sorted({result["device"]["cusparse"] for result in results if result["device"]["cusparse"]})
     return "cuSPARSE " + " and ".join(versions) if versions else "no cuSPARSE"
@@ -136,35 +131,35 @@ def tuning(results):
               f"{fastest[0]} {fastest[2]:.2f} µs")
 
 
-def setup_ms(rival):
-    """Conversion and preparation; results from before 12.9 was measured against count preprocessing alone."""
-    return rival["convert_ms"] + rival.get("prepare_ms", rival.get("preprocess_ms", 0))
+def setup_ms(baseline):
+    """Conversion and preparation."""
+    return baseline["convert_ms"] + baseline["prepare_ms"]
 
 
 def best_setup(result):
-    times = [setup_ms(rival) for rival in result["rivals"] if rival["name"] == result["best_rival"]]
+    times = [setup_ms(baseline) for baseline in result["baselines"] if baseline["name"] == result["best_baseline"]]
     return f"{times[0]:.2f}" if times else "–"
 
 
-def rivals(results):
+def baselines(results):
     """One row for each algorithm: how it does over all matrices that it multiplies rightly."""
     of = {}
     for result in results:
-        for rival in result["rivals"]:
-            if rival["applies"] and rival["time"] and not rival["wrong"] and result["time"]:
-                of.setdefault(rival["name"], []).append((result, rival))
+        for baseline in result["baselines"]:
+            if baseline["applies"] and baseline["time"] and not baseline["wrong"] and result["time"]:
+                of.setdefault(baseline["name"], []).append((result, baseline))
     if not of:
         return
-    print(f"\nThe algorithms of {opponents(results)}: on how many matrices each applies and is the fastest of them; its "
+    print(f"\nThe algorithms of {versions_of(results)}: on how many matrices each applies and is the fastest of them; its "
           "time over ours; milliseconds to convert CSR on the host and to prepare (buffer and preprocessing, or buffer, "
           "descriptor and plan), median and greatest.\n")
     print("| algorithm | matrices | fastest | our speed-up | least | convert | most | prepare | most |\n"
           "| --- |" + " --: |" * 8)
     for name, pairs in of.items():
-        ratios = [rival["time"]["us"] / result["time"]["us"] for result, rival in pairs]
-        convert = [rival["convert_ms"] for _, rival in pairs]
-        prepare = [setup_ms(rival) - rival["convert_ms"] for _, rival in pairs]
-        best = sum(result["best_rival"] == name for result, _ in pairs)
+        ratios = [baseline["time"]["us"] / result["time"]["us"] for result, baseline in pairs]
+        convert = [baseline["convert_ms"] for _, baseline in pairs]
+        prepare = [setup_ms(baseline) - baseline["convert_ms"] for _, baseline in pairs]
+        best = sum(result["best_baseline"] == name for result, _ in pairs)
         print(f"| {name} | {len(pairs)} | {best} | {mean(ratios):.2f} | {min(ratios):.2f} | "
               f"{statistics.median(convert):.1f} | {max(convert):.1f} | {statistics.median(prepare):.2f} | "
               f"{max(prepare):.2f} |")
@@ -182,38 +177,38 @@ def markdown(results):
     print("| " + " | ".join(head) + " |")
     print("| --- |" + " --: |" * (len(head) - 1))
     for result in results:
-        blocks = [rival["time"]["us"] for rival in result["rivals"]
-                  if rival["name"].startswith("bsr") and rival["applies"] and rival["time"]]
+        blocks = [baseline["time"]["us"] for baseline in result["baselines"]
+                  if baseline["name"].startswith("bsr") and baseline["applies"] and baseline["time"]]
         row = [result["matrix"], result["rows"], result["nnz"], result["type"], result["recipe"],
                microseconds(result["time"]), f"{result['gflops']:.1f}", f"{result['bytes_per_nonzero']:.2f}",
                f"{result['moved_gb_per_s']:.0f}", f"{100 * result['share_of_read']:.0f} %", f"{result['bound_us']:.2f}",
                f"{reached(result):.0f} %", f"{result['predicted_us']:.2f}", worst(result, "registers"),
                worst(result, "stack_bytes"), result["launches"], f"{result['stages_ms']['compile']:.0f}",
                f"{result['stages_ms']['all']:.0f}", result["check"]["wrong"]]
-        row += [microseconds(rival_time(result, name)) for name in names]
-        row += [f"{min(blocks):.2f}" if blocks else "–", result["best_rival"] or "–", best_setup(result),
+        row += [microseconds(baseline_time(result, name)) for name in names]
+        row += [f"{min(blocks):.2f}" if blocks else "–", result["best_baseline"] or "–", best_setup(result),
                 f"{result['speed_up']:.2f}", f"{result['csr_speed_up']:.2f}"]
         print("| " + " | ".join(map(str, row)) + " |")
-    wrong = sum(1 for result in results for rival in result["rivals"] if rival["applies"] and rival["wrong"])
+    wrong = sum(1 for result in results for baseline in result["baselines"] if baseline["applies"] and baseline["wrong"])
     print(f"\n{len(results)} matrices; geometric mean of the speed-ups {mean(r['speed_up'] for r in results):.2f} over the "
-          f"best of {opponents(results)}, {mean(r['csr_speed_up'] for r in results):.2f} over CSR; {wrong} wrong results "
+          f"best of {versions_of(results)}, {mean(r['csr_speed_up'] for r in results):.2f} over CSR; {wrong} wrong results "
           f"of cuSPARSE.")
-    rivals(results)
+    baselines(results)
     model(results)
     tuning(results)
 
 
 def short(results):
-    print(f"{'matrix':22} {'nonzeros':>10} {'µs':>9} {'GFLOP/s':>8} {'B/nnz':>6} {'read':>5} {'best rival':>10} {'µs':>9} "
+    print(f"{'matrix':22} {'nonzeros':>10} {'µs':>9} {'GFLOP/s':>8} {'B/nnz':>6} {'read':>5} {'baseline':>10} {'µs':>9} "
           f"{'speed-up':>8} {'CSR':>5}")
     for result in sorted(results, key=lambda r: r["speed_up"]):
-        best = rival_time(result, result["best_rival"]) if result["best_rival"] else None
+        best = baseline_time(result, result["best_baseline"]) if result["best_baseline"] else None
         mark = " WRONG" if result["check"]["wrong"] else ""
         print(f"{result['matrix'][:22]:22} {result['nnz']:10} {microseconds(result['time']):>9} {result['gflops']:8.1f} "
-              f"{result['bytes_per_nonzero']:6.2f} {100 * result['share_of_read']:4.0f}% {result['best_rival'] or '–':>10} "
+              f"{result['bytes_per_nonzero']:6.2f} {100 * result['share_of_read']:4.0f}% {result['best_baseline'] or '–':>10} "
               f"{microseconds(best):>9} {result['speed_up']:8.2f} {result['csr_speed_up']:5.2f}{mark}")
     print(f"geometric mean of {len(results)}: {mean(r['speed_up'] for r in results):.3f} over the best of "
-          f"{opponents(results)}, {mean(r['csr_speed_up'] for r in results):.3f} over CSR; worst first")
+          f"{versions_of(results)}, {mean(r['csr_speed_up'] for r in results):.3f} over CSR; worst first")
     model(results)
     tuning(results)
 
@@ -234,7 +229,7 @@ def summary(results):
     compared = [result for result in results if result["speed_up"]]
     wrong = sum(result["check"]["wrong"] for result in results)
     below = [result["matrix"] for result in compared if result["speed_up"] < 1]
-    print(f"{len(compared)} matrices against the **best** of all algorithms of {opponents(results)} in the same run: geometric "
+    print(f"{len(compared)} matrices against the **best** of all algorithms of {versions_of(results)} in the same run: geometric "
           f"mean **{mean(r['speed_up'] for r in compared):.2f}** (over its better CSR "
           f"{mean(r['csr_speed_up'] for r in compared):.2f}); {len(below)} below 1.0"
           f"{': ' + ', '.join(below) if below else ''}; wrong rows: {wrong}.\n")
@@ -249,11 +244,11 @@ def summary(results):
     for words, *key in CLASSES:
         for result in compared:
             if [result["matrix"], result["nnz"]] == key:
-                best = rival_time(result, result["best_rival"])
+                best = baseline_time(result, result["best_baseline"])
                 print(f"| {words} | {microseconds(result['time'])} | {result['gflops']:.0f} | "
-                      f"{100 * result['share_of_read']:.0f} % | `{result['recipe']}` | {result['best_rival']}, "
+                      f"{100 * result['share_of_read']:.0f} % | `{result['recipe']}` | {result['best_baseline']}, "
                       f"{microseconds(best)} µs | {result['speed_up']:.2f} |")
-    rivals(compared)
+    baselines(compared)
 
 
 def main():

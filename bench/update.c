@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What new values cost on the device, by kernels of several shapes (runtime/packer.h), beside a plain copy.
+/* What new values cost on the device, by kernels of several shapes (runtime/operator/packer.h), beside a plain copy.
  *
  *   bench_update [MATRIX…]      MATRIX: a file, or generate:SHAPE
  *
  * One process, GPU 0, double precision. For each matrix it says what an update moves: values read, slots written in
  * groups that have any, the value map read; and what a copy of the values moves. Then, for each shape, the time, the
- * rate, and the ratio to the copy's time, all by events on a stream (runtime/timer.h). What each shape has written must
- * be what the host makes of it; the exit status is 1 when it is not, or anything failed. */
+ * rate, and the ratio to the copy's time, all by events on a stream (runtime/measure/timer.h). What each shape has
+ * written must be what the host makes of it; the exit status is 1 when it is not, or anything failed. */
+#include "analysis/options.h"
 #include "analysis/plan/assignment.h"
 #include "analysis/plan/blob.h"
-#include "analysis/options.h"
 #include "analysis/plan/plan.h"
 #include "base/memory.h"
 #include "frontend/read.h"
-#include "runtime/driver.h"
-#include "runtime/nvrtc.h"
-#include "runtime/packer.h"
-#include "runtime/timer.h"
-#include "runtime/values.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/cuda/nvrtc.h"
+#include "runtime/measure/timer.h"
+#include "runtime/operator/packer.h"
+#include "runtime/operator/values.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ struct work {
   struct cb_value_range *ranges;
   struct cb_value_map map;
   void **expected; /* by region */
-  cb_device_ptr values, copy, quads, lost, *slots;
+  cb_device_ptr values, copy, blocks, lost, *slots;
   const struct cb_packer *packer; /* NULL: a plain copy */
 };
 
@@ -96,7 +96,7 @@ static enum cb_status put_all(struct work *work, struct cb_diag *diag) {
   const struct cb_view view = {.nnz = work->csr.nnz, .values = work->csr.values, .value_type = CB_F64};
   enum cb_status s = put(work, &work->values, work->csr.values, value_bytes(work));
   if (!s) s = put(work, &work->copy, NULL, value_bytes(work));
-  if (!s) s = put(work, &work->quads, work->map.quads, (size_t)cb_value_map_bytes(&work->map));
+  if (!s) s = put(work, &work->blocks, work->map.blocks, (size_t)cb_value_map_bytes(&work->map));
   if (!s) s = put(work, &work->lost, NULL, sizeof(uint32_t));
   for (int r = 0; r < work->plan->regions_count && !s; r++) {
     work->expected[r] = cb_calloc((size_t)work->ranges[r].slots + 1, sizeof(double));
@@ -109,7 +109,7 @@ static enum cb_status put_all(struct work *work, struct cb_diag *diag) {
 
 static void release(struct work *work) {
   const struct cb_device *device = work->bench->device;
-  const cb_device_ptr all[] = {work->values, work->copy, work->quads, work->lost};
+  const cb_device_ptr all[] = {work->values, work->copy, work->blocks, work->lost};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) cb_device_free(device, all[i]);
   for (int r = 0; work->plan && r < work->plan->regions_count; r++) {
     if (work->slots) cb_device_free(device, work->slots[r]);
@@ -126,8 +126,8 @@ static void release(struct work *work) {
   cb_csr_release(&work->csr);
 }
 
-/* ---- an update, as runtime/update.c makes it; slots of absent entries become zero where arrays are of values alone,
- * which is taken for granted here: no array but these is there */
+/* ---- an update, as runtime/operator/update.c makes it; slots of absent entries become zero where arrays are of
+ * values alone, which is taken for granted here: no array but these is there */
 
 static enum cb_status renew(void *user, struct CUstream_st *stream, struct cb_diag *diag) {
   const struct work *work = user;
@@ -141,11 +141,11 @@ static enum cb_status renew(void *user, struct CUstream_st *stream, struct cb_di
     const struct cb_packing packing = {
         .given = CB_F64,
         .values = work->values,
-        .quads = work->quads + (cb_device_ptr)range->first_quad * sizeof *work->map.quads,
-        .body = work->quads + (cb_device_ptr)cb_value_map_body_at(&work->map),
+        .blocks = work->blocks + (cb_device_ptr)range->first_block * sizeof *work->map.blocks,
+        .body = work->blocks + (cb_device_ptr)cb_value_map_body_at(&work->map),
         .slots = work->slots[r],
         .values_count = work->map.values,
-        .quads_count = range->quads,
+        .blocks_count = range->blocks,
         .first_group = range->first_group,
         .zeroed = range->slots,
         .lost = work->lost,
@@ -212,20 +212,20 @@ static enum cb_status measure_shape(struct work *work, const struct cb_packer_sh
 /* Bytes that an update moves. */
 static double tell_bytes(const struct work *work, const char *name) {
   const struct cb_value_map *map = &work->map;
-  int64_t groups = 0, ranks = 0, leaves = 0;
-  for (int64_t q = 0; q < map->quads_count; q++) {
-    for (int m = 0; m < CB_QUAD; m++) groups += map->quads[q].group[m] != CB_NO_GROUP;
-    ranks += (map->quads[q].kinds >> CB_STEM_SHIFT & 7) == CB_RANKS;
-    leaves += (map->quads[q].kinds >> CB_LEAF_SHIFT & 3) != 0;
+  int64_t groups = 0, prefix_counts = 0, residuals = 0;
+  for (int64_t q = 0; q < map->blocks_count; q++) {
+    for (int m = 0; m < CB_BLOCK_GROUPS; m++) groups += map->blocks[q].group[m] != CB_NO_GROUP;
+    prefix_counts += (map->blocks[q].control >> CB_DELTA_SHIFT & 7) == CB_PREFIX_COUNTS;
+    residuals += (map->blocks[q].control >> CB_RESIDUAL_SHIFT & 3) != 0;
   }
   const double values = (double)value_bytes(work), slots = (double)(groups * CB_GROUP_SLOTS) * sizeof(double),
-               quads = (double)map->quads_count * (double)sizeof *map->quads,
-               all = values + slots + quads + (double)map->body_bytes;
-  printf("%s: %lld x %lld, %lld nonzeros, %lld quads (of ranks %lld, with leaves %lld)\n", name,
-         (long long)work->csr.rows, (long long)work->csr.cols, (long long)work->csr.nnz, (long long)map->quads_count,
-         (long long)ranks, (long long)leaves);
-  printf("  MB: values %.1f, slots %.1f, quads %.1f, stems and leaves %.1f; in all %.2f times a copy's\n", 1e-6 * values,
-         1e-6 * slots, 1e-6 * quads, 1e-6 * (double)map->body_bytes, all / (2 * values));
+               blocks = (double)map->blocks_count * (double)sizeof *map->blocks,
+               all = values + slots + blocks + (double)map->body_bytes;
+  printf("%s: %lld x %lld, %lld nonzeros, %lld blocks (%lld with prefix counts, %lld with residuals)\n", name,
+         (long long)work->csr.rows, (long long)work->csr.cols, (long long)work->csr.nnz, (long long)map->blocks_count,
+         (long long)prefix_counts, (long long)residuals);
+  printf("  MB: values %.1f, slots %.1f, blocks %.1f, deltas and residuals %.1f; in all %.2f times a copy's\n",
+         1e-6 * values, 1e-6 * slots, 1e-6 * blocks, 1e-6 * (double)map->body_bytes, all / (2 * values));
   return all;
 }
 

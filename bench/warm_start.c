@@ -21,10 +21,10 @@
 #include "cbgen.h"
 #include "frontend/generate.h"
 #include "frontend/read.h"
-#include "runtime/driver.h"
-#include "runtime/nvrtc.h"
-#include "runtime/staging.h"
-#include "runtime/timer.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/cuda/nvrtc.h"
+#include "runtime/cuda/staging.h"
+#include "runtime/measure/timer.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -434,13 +434,13 @@ static enum cb_status probe_shape(struct cb_device *device, FILE *json, const st
   device->staging = NULL;
   if (!ready || s) return s;
   snprintf(what, sizeof what, "%d threads x %d x %zu KiB, %d streams (%.1f ms)", shape->workers, shape->buffers,
-           shape->piece >> 10, shape->streams, prepared);
+           shape->chunk >> 10, shape->streams, prepared);
   printf("%-44s %9.3f GB/s, kept %.3f GB/s\n", what, 1e-9 * PROBE / memory, 1e-9 * PROBE / kept);
   if (json)
     fprintf(json,
             "{\"staging\": [%d, %d, %zu, %d], \"prepare_ms\": %.3f, \"gb_per_s\": %.3f, "
             "\"kept_gb_per_s\": %.3f}\n",
-            shape->workers, shape->buffers, shape->piece, shape->streams, prepared, 1e-9 * PROBE / memory,
+            shape->workers, shape->buffers, shape->chunk, shape->streams, prepared, 1e-9 * PROBE / memory,
             1e-9 * PROBE / kept);
   return s;
 }
@@ -450,9 +450,9 @@ static enum cb_status sweep(struct cb_device *device, FILE *json, const void *by
   enum cb_status s = cb_device_alloc(device, &there, PROBE, "bytes", diag);
   for (int workers = 4; workers <= CB_STAGING_WORKERS; workers *= 2)
     for (int buffers = 1; buffers <= 2; buffers++)
-      for (size_t piece = CB_STAGING_BUFFER; piece <= 4 * CB_STAGING_BUFFER; piece *= 2)
+      for (size_t chunk = CB_STAGING_BUFFER; chunk <= 4 * CB_STAGING_BUFFER; chunk *= 2)
         for (int streams = 1; streams <= CB_STAGING_STREAMS && !s; streams *= 2) {
-          const struct cb_staging_shape shape = {workers, buffers, streams, piece};
+          const struct cb_staging_shape shape = {workers, buffers, streams, chunk};
           s = probe_shape(device, json, &shape, there, bytes, diag);
         }
   cb_device_free(device, there);

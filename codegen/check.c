@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* Names with two leading underscores that the shims have a host body for. */
+/* Names with two leading underscores that the emulation defines. */
 static const char *const allowed[] = {
     "__launch_bounds__", "__restrict__",    "__device__",        "__shared__",      "__shfl_sync",
     "__shfl_xor_sync",   "__shfl_down_sync", "__shfl_up_sync",   "__ballot_sync",   "__any_sync",
@@ -38,7 +38,7 @@ enum cb_status cb_check_intrinsics(const char *text, struct cb_diag *diag) {
     while (isalnum((unsigned char)text[length]) || text[length] == '_') length++;
     if (is_bad(text, length))
       return cb_fail(diag, CB_ERR_INTERNAL,
-                     "generated text uses '%.*s' (line %d behind the shims), which the host emulation lacks",
+                     "generated text uses '%.*s' (line %d behind the prelude), which the host emulation lacks",
                      (int)length, text, line);
     text += length - 1;
   }

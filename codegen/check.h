@@ -5,8 +5,8 @@
 
 #include "base/status.h"
 
-/* Fails with CB_ERR_INTERNAL on an intrinsic that templates/shims.cu.in does not define, on inline assembly, and
- * on CUDA's positions other than threadIdx.x and blockIdx.x. Comments are not looked at. */
+/* Fails with CB_ERR_INTERNAL on an intrinsic that runtime/verify/emulation/prelude.h does not define, on inline
+ * assembly, and on CUDA's positions other than threadIdx.x and blockIdx.x. Comments are not looked at. */
 enum cb_status cb_check_intrinsics(const char *text, struct cb_diag *diag);
 
 #endif

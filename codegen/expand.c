@@ -15,7 +15,7 @@ static void add_entry(struct cb_scope *scope, struct cb_scope_entry entry) {
   scope->count++; /* too many: cb_scope_check reports it */
 }
 
-void cb_scope_hole(struct cb_scope *scope, const char *name, const char *text) {
+void cb_scope_placeholder(struct cb_scope *scope, const char *name, const char *text) {
   add_entry(scope, (struct cb_scope_entry){.name = name, .text = text});
 }
 
@@ -37,7 +37,7 @@ enum cb_status cb_scope_check(const struct cb_scope *scope, const char *where, s
     if (entry->kind == CB_SCOPE_SECTION)
       return cb_fail(diag, CB_ERR_INTERNAL, "%s wants a section '%s' that its template does not have", where,
                      entry->name);
-    return cb_fail(diag, CB_ERR_INTERNAL, "%s gives '%s' a value that no hole uses", where, entry->name);
+    return cb_fail(diag, CB_ERR_INTERNAL, "%s gives '%s' a value that no placeholder uses", where, entry->name);
   }
   return CB_OK;
 }
@@ -137,17 +137,17 @@ static int choose(struct expansion *e, struct choices *choices, const char *word
   return 1;
 }
 
-static void expand_hole(struct expansion *e, const char *name, size_t length) {
+static void expand_placeholder(struct expansion *e, const char *name, size_t length) {
   struct cb_scope_entry *value = find_entry(e->scope, CB_SCOPE_VALUE, name, length);
   if (!value) {
-    fail_at(e, name, "no value for hole '", name, length);
+    fail_at(e, name, "no value for placeholder '", name, length);
     return;
   }
   value->used = 1;
   cb_text_add_string(e->text, value->text);
 }
 
-/* One line with its holes filled; `active` 0: its conditions are looked at, but nothing is written. */
+/* One line with its placeholders filled; `active` 0: its conditions are looked at, but nothing is written. */
 static void expand_line(struct expansion *e, const char *line, size_t length, int active) {
   const char *const end = line + length;
   struct choices choices = {0};
@@ -156,11 +156,11 @@ static void expand_line(struct expansion *e, const char *line, size_t length, in
     const char *open = memchr(line, '@', (size_t)(end - line));
     const char *close = open ? memchr(open + 1, '@', (size_t)(end - open - 1)) : NULL;
     const int written = active && !is_skipped(&choices);
-    if (open && !close) fail_at(e, line, "a hole is not closed", "", 0);
+    if (open && !close) fail_at(e, line, "a placeholder is not closed", "", 0);
     if (written) cb_text_add_bytes(e->text, line, (size_t)((open ? open : end) - line));
     if (!open || !close) break;
     const size_t size = (size_t)(close - open - 1);
-    if (!choose(e, &choices, open + 1, size) && written) expand_hole(e, open + 1, size);
+    if (!choose(e, &choices, open + 1, size) && written) expand_placeholder(e, open + 1, size);
     line = close + 1;
   }
   if (choices.open && !e->status) fail_at(e, line, "a condition is not closed", "", 0);
@@ -276,4 +276,69 @@ enum cb_status cb_expand_definition(struct cb_text *text, const char *name, cons
   const char *from = find_definition(file, definition, strlen(definition));
   if (!from) return cb_fail(diag, CB_ERR_INTERNAL, "%s does not define '%s'", file->name, definition);
   return expand(text, file, from, scope, diag);
+}
+
+/* ---- sections that are used */
+
+enum { MOST_SECTIONS = 64, LONGEST_NAME = 32 };
+
+/* The sections of a template, by name; a name may occur several times. */
+struct section_names {
+  int count;
+  struct {
+    char name[LONGEST_NAME];
+    int chosen;
+  } of[MOST_SECTIONS];
+};
+
+static enum cb_status list_sections(struct section_names *names, const struct cb_embedded_file *file,
+                                    struct cb_diag *diag) {
+  names->count = 0;
+  for (const char *line = file->text; *line; line = next_line(line)) {
+    const char *name;
+    size_t length;
+    if (!is_directive(line, "@section", &name, &length)) continue;
+    if (names->count == MOST_SECTIONS || length >= LONGEST_NAME)
+      return cb_fail(diag, CB_ERR_INTERNAL, "%s has more than %d sections, or a name that is too long: '%.*s'",
+                     file->name, (int)MOST_SECTIONS, (int)length, name);
+    snprintf(names->of[names->count].name, LONGEST_NAME, "%.*s", (int)length, name);
+    names->of[names->count++].chosen = 0;
+  }
+  return CB_OK;
+}
+
+/* Chooses what `text` uses. Returns how many sections that makes more. */
+static int choose_used(struct section_names *names, const char *text) {
+  int more = 0;
+  for (int i = 0; i < names->count; i++) {
+    if (names->of[i].chosen || !cb_has_word(text, names->of[i].name)) continue;
+    names->of[i].chosen = 1;
+    more++;
+  }
+  return more;
+}
+
+static enum cb_status expand_chosen(struct cb_text *text, const struct cb_embedded_file *file,
+                                    const struct section_names *names, struct cb_diag *diag) {
+  struct cb_scope scope = {0};
+  for (int i = 0; i < names->count; i++)
+    if (names->of[i].chosen) cb_scope_section(&scope, names->of[i].name);
+  return expand(text, file, NULL, &scope, diag);
+}
+
+enum cb_status cb_expand_used(struct cb_text *text, const char *name, const char *users, struct cb_diag *diag) {
+  const struct cb_embedded_file *file;
+  struct section_names names;
+  struct cb_text own = {0};
+  enum cb_status s = find_template(&file, name, diag);
+  if (!s) s = list_sections(&names, file, diag);
+  if (s) return s;
+  choose_used(&names, users);
+  do {
+    cb_text_release(&own);
+    s = expand_chosen(&own, file, &names, diag);
+  } while (!s && choose_used(&names, cb_text_string(&own)));
+  if (!s) cb_text_add_string(text, cb_text_string(&own));
+  cb_text_release(&own);
+  return s;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Template expansion. A template (templates/NAME.cu.in) is CUDA text that reads from top to bottom, with named sections
- * that the plan wants or leaves out, and named holes:
+ * that the plan wants or leaves out, and named placeholders:
  *
  *   @section NAME … @end             lines that are in the text when the scope has the section; they may nest
  *   @section NAME … @else … @end     these lines, or else those
@@ -10,8 +10,9 @@
  *                                    those of shared.cu.in serve all templates
  *   @# …                             a line for the template's reader; not in the text
  *
- * NAME of a section may begin with "!": when the scope does not have it. A hole without a value is an error with file
- * and line; so is, once cb_scope_check is asked, a value that no hole used, or a section that no template has.
+ * NAME of a section may begin with "!": when the scope does not have it. A placeholder without a value is an error with
+ * file and line. Once cb_scope_check is asked, so is a value that no placeholder used, or a section that no template
+ * has.
  */
 #ifndef CBGEN_CODEGEN_EXPAND_H
 #define CBGEN_CODEGEN_EXPAND_H
@@ -25,7 +26,7 @@ enum { CB_SCOPE_MAX = 160 };
 enum cb_scope_kind { CB_SCOPE_VALUE, CB_SCOPE_SECTION };
 
 struct cb_scope_entry {
-  const char *name, *text; /* text: of a hole; not owned */
+  const char *name, *text; /* text: of a placeholder; not owned */
   enum cb_scope_kind kind;
   int optional;            /* need not be used */
   int used;
@@ -36,11 +37,11 @@ struct cb_scope {
   struct cb_scope_entry entries[CB_SCOPE_MAX];
 };
 
-void cb_scope_hole(struct cb_scope *scope, const char *name, const char *text);
+void cb_scope_placeholder(struct cb_scope *scope, const char *name, const char *text);
 void cb_scope_optional(struct cb_scope *scope, const char *name, const char *text);
 void cb_scope_section(struct cb_scope *scope, const char *name); /* wanted */
 
-/* Appends templates/NAME.cu.in with its sections chosen and its holes filled. */
+/* Appends templates/NAME.cu.in with its sections chosen and its placeholders filled. */
 enum cb_status cb_expand(struct cb_text *text, const char *name, struct cb_scope *scope, struct cb_diag *diag);
 
 /* The same for one definition of that template. */
@@ -50,6 +51,10 @@ enum cb_status cb_expand_definition(struct cb_text *text, const char *name, cons
 /* The same for a template that is at hand. */
 enum cb_status cb_expand_file(struct cb_text *text, const struct cb_embedded_file *file, struct cb_scope *scope,
                               struct cb_diag *diag);
+
+/* The same with the sections that `users` use: those whose names occur there as words, and in the sections that are in
+ * the text for that. The template has no placeholders. */
+enum cb_status cb_expand_used(struct cb_text *text, const char *name, const char *users, struct cb_diag *diag);
 
 /* Whether every entry that is not optional was used. `where` names the scope in the message. */
 enum cb_status cb_scope_check(const struct cb_scope *scope, const char *where, struct cb_diag *diag);

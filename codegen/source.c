@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /* From a plan to CUDA text: see source.h. Text longer than two lines stands in templates; this file decides
- * which of their sections a plan needs and fills their holes. cb_source_emit at the end is the table of contents.
+ * which of their sections a plan needs and fills their placeholders. cb_source_emit at the end lists what a text has.
  */
 #include "codegen/source.h"
 
 #include "analysis/layout.h"
 #include "base/embedded.h"
 #include "base/memory.h"
+#include "codegen/because.h"
 #include "codegen/check.h"
+#include "codegen/constants.h"
 #include "codegen/expand.h"
 
 #include <ctype.h>
@@ -22,16 +24,16 @@ struct emitter {
   int embed;
   struct cb_arena arena; /* strings that scopes refer to */
   struct cb_diag *diag;
-  struct cb_text text;    /* the file */
-  struct cb_text regions; /* expanded before what stands above them: it depends on what they use */
-  struct cb_text kernels;
+  struct cb_text text; /* the file */
+  /* expanded before what stands above: that depends on what they use */
+  struct cb_text kernels, regions, vectors;
 };
 
 static const char *number(struct emitter *emitter, int64_t value) {
   return cb_arena_format(&emitter->arena, "%lld", (long long)value);
 }
 
-/* Moves a finished text into the arena, for use as a hole's value. */
+/* Moves a finished text into the arena, for use as a placeholder's value. */
 static const char *keep(struct emitter *emitter, struct cb_text *text) {
   const char *kept = text->failed ? NULL : cb_arena_string(&emitter->arena, cb_text_string(text));
   if (!kept) emitter->arena.failed = 1;
@@ -87,6 +89,20 @@ double cb_selftest_x(uint64_t i) {
   return (double)((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
 }
 
+/* ---- device prelude */
+
+enum cb_status cb_source_with_prelude(struct cb_text *text, const struct cb_text *body, struct cb_diag *diag) {
+  if (body->failed) return cb_fail_memory(diag, "generated text", body->length);
+  const enum cb_status s = cb_expand_used(text, "prelude", cb_text_string(body), diag);
+  cb_text_add_string(text, cb_text_string(body));
+  return s;
+}
+
+const char *cb_source_behind_prelude(const char *text) {
+  const char *end = strstr(text, "\n// ---- end of the device prelude"), *line = end ? strchr(end + 1, '\n') : NULL;
+  return line ? line + 1 : NULL;
+}
+
 /* ---- header */
 
 static const char *launches_text(struct emitter *emitter) {
@@ -129,30 +145,39 @@ static const char *types_text(struct emitter *emitter) {
                          cb_type_short(plan->sum_type));
 }
 
+static const char *because(struct emitter *emitter) {
+  static const char indent[] = "//           ";
+  struct cb_text text = {0};
+  cb_because(&text, emitter->plan, indent, (int)sizeof indent - 1);
+  return keep(emitter, &text);
+}
+
 static enum cb_status emit_header(struct emitter *emitter) {
   const struct cb_plan *plan = emitter->plan;
   struct cb_scope scope = {0};
   char pattern[CB_HASH_HEX];
   const char *symbol = emitter->label->symbol;
   cb_hash_hex(emitter->label->pattern, pattern);
-  cb_scope_hole(&scope, "equation", equation(plan));
-  cb_scope_hole(&scope, "matrix", printable(emitter, emitter->label->matrix));
-  cb_scope_hole(&scope, "rows", number(emitter, plan->rows));
-  cb_scope_hole(&scope, "cols", number(emitter, plan->cols));
-  cb_scope_hole(&scope, "nonzeros", number(emitter, plan->nnz));
-  cb_scope_hole(&scope, "types", types_text(emitter));
-  cb_scope_hole(&scope, "version", CBGEN_VERSION);
-  cb_scope_hole(&scope, "line", plan->line);
-  cb_scope_hole(&scope, "arch", plan->target.arch);
-  cb_scope_hole(&scope, "multiprocessors", number(emitter, plan->target.multiprocessors));
-  cb_scope_hole(&scope, "launches", launches_text(emitter));
-  cb_scope_hole(&scope, "pattern", pattern);
-  cb_scope_hole(&scope, "stored", per_nonzero(emitter, cb_plan_bytes(plan)));
-  cb_scope_hole(&scope, "csr_stored", per_nonzero(emitter, csr_bytes(plan)));
-  cb_scope_hole(&scope, "use",
-                cb_arena_format(&emitter->arena, "%s_%s, %s_multiply, %s_free; -DCBGEN_SELFTEST makes it a program "
-                                                 "that checks itself",
-                                symbol, emitter->embed ? "load_embedded" : "load_file", symbol, symbol));
+  cb_scope_placeholder(&scope, "equation", equation(plan));
+  cb_scope_placeholder(&scope, "matrix", printable(emitter, emitter->label->matrix));
+  cb_scope_placeholder(&scope, "rows", number(emitter, plan->rows));
+  cb_scope_placeholder(&scope, "cols", number(emitter, plan->cols));
+  cb_scope_placeholder(&scope, "nonzeros", number(emitter, plan->nnz));
+  cb_scope_placeholder(&scope, "types", types_text(emitter));
+  cb_scope_placeholder(&scope, "version", CBGEN_VERSION);
+  cb_scope_placeholder(&scope, "line", plan->line);
+  cb_scope_placeholder(&scope, "because", because(emitter));
+  cb_scope_placeholder(&scope, "arch", plan->target.arch);
+  cb_scope_placeholder(&scope, "multiprocessors", number(emitter, plan->target.multiprocessors));
+  cb_scope_placeholder(&scope, "launches", launches_text(emitter));
+  cb_scope_placeholder(&scope, "pattern", pattern);
+  cb_scope_placeholder(&scope, "stored", per_nonzero(emitter, cb_plan_bytes(plan)));
+  cb_scope_placeholder(&scope, "csr_stored", per_nonzero(emitter, csr_bytes(plan)));
+  cb_scope_placeholder(&scope, "use",
+                       cb_arena_format(&emitter->arena,
+                                       "%s_%s, %s_multiply, %s_free; -DCBGEN_SELFTEST makes it a program "
+                                       "that checks itself",
+                                       symbol, emitter->embed ? "load_embedded" : "load_file", symbol, symbol));
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   const enum cb_status s = cb_expand(&emitter->text, "header", &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, "the header", emitter->diag);
@@ -206,14 +231,19 @@ static const char *vector_name(struct emitter *emitter, const struct cb_array *a
   return cb_arena_format(&emitter->arena, "%s_vector", array->name);
 }
 
-static enum cb_status add_vector_accessor(struct emitter *emitter, struct cb_text *text,
-                                          const struct cb_array *array) {
+/* `constant`: what all elements are; NULL: they differ, or a function gives it. */
+static enum cb_status add_vector_accessor(struct emitter *emitter, struct cb_text *text, const struct cb_array *array,
+                                          const char *constant) {
   struct cb_scope scope = {0};
-  cb_scope_hole(&scope, "array", array->name);
-  cb_scope_hole(&scope, "result", array->largest > INT32_MAX ? "int64_t" : "int"); /* templates hold vectors of int */
-  cb_scope_hole(&scope, "index", integer_for(emitter, array->count));
-  if (array->storage == CB_STORED) cb_scope_hole(&scope, "element", cb_type_c_name(array->type));
-  const char *accessor = array->storage == CB_STORED ? "accessor_vector_stored" : "accessor_vector";
+  cb_scope_placeholder(&scope, "array", array->name);
+  /* Templates hold vectors of int. */
+  cb_scope_placeholder(&scope, "result", array->largest > INT32_MAX ? "int64_t" : "int");
+  cb_scope_placeholder(&scope, "index", integer_for(emitter, array->count));
+  if (array->storage == CB_STORED) cb_scope_placeholder(&scope, "element", cb_type_c_name(array->type));
+  if (constant) cb_scope_placeholder(&scope, "constant", constant);
+  const char *accessor = array->storage == CB_STORED ? "accessor_vector_stored"
+                         : constant                  ? "accessor_vector_constant"
+                                                     : "accessor_vector";
   const enum cb_status s = cb_expand_definition(text, "region", accessor, &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, array->name, emitter->diag);
 }
@@ -222,33 +252,67 @@ static enum cb_status add_accessor(struct emitter *emitter, struct cb_text *text
   static const char *const accessors[] = {
       [CB_STORED] = "accessor_stored", [CB_AFFINE] = "accessor_affine", [CB_BAKED] = "accessor_baked"};
   struct cb_scope scope = {0};
-  cb_scope_hole(&scope, "array", array->name);
-  cb_scope_hole(&scope, "result", integer_for(emitter, array->largest));
-  cb_scope_hole(&scope, "index", integer_for(emitter, array->count));
-  if (array->storage != CB_STORED) cb_scope_hole(&scope, "meaning", array->meaning);
-  else cb_scope_hole(&scope, "load", array->streamed ? "load_stream" : "load");
+  cb_scope_placeholder(&scope, "array", array->name);
+  cb_scope_placeholder(&scope, "result", integer_for(emitter, array->largest));
+  cb_scope_placeholder(&scope, "index", integer_for(emitter, array->count));
+  if (array->storage != CB_STORED) cb_scope_placeholder(&scope, "meaning", array->meaning);
+  else cb_scope_placeholder(&scope, "load", array->streamed ? "load_stream" : "load");
   if (array->storage == CB_AFFINE) {
-    cb_scope_hole(&scope, "index_name", array->step ? " i" : "");
-    cb_scope_hole(&scope, "expression", affine_text(emitter, array));
+    cb_scope_placeholder(&scope, "index_name", array->step ? " i" : "");
+    cb_scope_placeholder(&scope, "expression", affine_text(emitter, array));
   }
   if (array->storage == CB_BAKED) {
-    cb_scope_hole(&scope, "element", cb_type_c_name(array->type));
-    cb_scope_hole(&scope, "contents", table_text(emitter, array));
+    cb_scope_placeholder(&scope, "element", cb_type_c_name(array->type));
+    cb_scope_placeholder(&scope, "contents", table_text(emitter, array));
   }
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   const enum cb_status s = cb_expand_definition(text, "region", accessors[array->storage], &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, array->name, emitter->diag);
 }
 
-/* The accessor of single elements, that of vectors, or both, as the pieces ask for. */
-static enum cb_status add_index_accessors(struct emitter *emitter, struct cb_text *text,
-                                          const struct cb_array *array, const char *pieces) {
-  const char *vector = vector_name(emitter, array);
+/* first_column → kFirstColumn */
+static const char *constant_name(struct emitter *emitter, const char *array) {
+  struct cb_text name = {0};
+  cb_text_add_string(&name, "k");
+  for (const char *at = array; *at; at++)
+    if (*at != '_') cb_text_add(&name, "%c", at == array || at[-1] == '_' ? toupper((unsigned char)*at) : *at);
+  return keep(emitter, &name);
+}
+
+/* The text of one region, in parts. */
+struct region_text {
+  const struct cb_region *region;
+  struct cb_text constants, accessors, sections; /* sections: of the layout's template */
+};
+
+static int has_constant(const struct cb_region *region, const char *name) {
+  for (int i = 0; i < region->constants_count; i++)
+    if (!strcmp(region->constants[i].name, name)) return 1;
+  return 0;
+}
+
+/* Where all elements are alike and the sections can do without the accessor, a constant is in its place. Returns its
+ * name, or NULL. */
+static const char *make_constant(struct emitter *emitter, struct region_text *text, const struct cb_array *array) {
+  if (array->storage != CB_AFFINE || array->step) return NULL;
+  const char *name = constant_name(emitter, array->name);
+  if (has_constant(text->region, name) || !cb_constant_instead(&text->sections, array->name, name)) return NULL;
+  cb_text_add(&text->constants, "constexpr %s %s = %lld;  // plan, always: %s\n",
+              integer_for(emitter, array->largest), name, (long long)array->base, array->meaning);
+  return name;
+}
+
+/* The accessor of single elements, that of vectors, or both, as the sections ask for. */
+static enum cb_status add_index_accessors(struct emitter *emitter, struct region_text *text,
+                                          const struct cb_array *array) {
+  const char *vector = vector_name(emitter, array), *constant = make_constant(emitter, text, array);
+  const char *sections = cb_text_string(&text->sections);
   if (!vector) return cb_fail_memory(emitter->diag, "generated text", 0);
-  const int vectors = cb_has_word(pieces, vector), stored = array->storage == CB_STORED;
+  const int vectors = cb_has_word(sections, vector), stored = array->storage == CB_STORED;
   enum cb_status s = CB_OK;
-  if (cb_has_word(pieces, array->name) || (vectors && !stored)) s = add_accessor(emitter, text, array);
-  if (!s && vectors) s = add_vector_accessor(emitter, text, array);
+  if (!constant && (cb_has_word(sections, array->name) || (vectors && !stored)))
+    s = add_accessor(emitter, &text->accessors, array);
+  if (!s && vectors) s = add_vector_accessor(emitter, &text->accessors, array, constant);
   return s;
 }
 
@@ -265,9 +329,9 @@ static int gives_values(const struct cb_array *array) {
   return holds_values(array) || array->role == CB_ROLE_TABLE;
 }
 
-static int reads_values(const char *pieces) {
+static int reads_values(const char *sections) {
   for (int i = 0; i < VALUE_FUNCTIONS; i++)
-    if (cb_has_word(pieces, value_functions[i])) return 1;
+    if (cb_has_word(sections, value_functions[i])) return 1;
   return 0;
 }
 
@@ -290,13 +354,13 @@ static const char *value_table_text(struct emitter *emitter, const struct cb_reg
   return keep(emitter, &text);
 }
 
-static enum cb_status add_value_accessors(struct emitter *emitter, struct cb_text *text,
-                                          const struct cb_region *region, const char *pieces) {
+static enum cb_status add_value_accessors(struct emitter *emitter, struct cb_text *text, const struct cb_region *region,
+                                          const char *sections) {
   const int coded = region->value_storage == CB_VALUES_CODED;
   const struct cb_array *array = value_array(region);
   struct cb_scope scope = {0};
   enum cb_status s = CB_OK;
-  if (!reads_values(pieces)) return CB_OK;
+  if (!reads_values(sections)) return CB_OK;
   cb_scope_optional(&scope, "index", integer_for(emitter, region->value_slots));
   cb_scope_optional(&scope, "array", array ? array->name : "");
   if (array && array->role == CB_ROLE_MIXED) cb_scope_section(&scope, "mixed");
@@ -304,49 +368,58 @@ static enum cb_status add_value_accessors(struct emitter *emitter, struct cb_tex
   if (coded) cb_scope_section(&scope, "coded");
   if (coded && region->table_baked) {
     cb_scope_section(&scope, "baked");
-    cb_scope_hole(&scope, "table", value_table_text(emitter, region));
+    cb_scope_placeholder(&scope, "table", value_table_text(emitter, region));
   }
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   if (coded) s = cb_expand_definition(text, "region", "value_table", &scope, emitter->diag);
   for (int i = 0; i < VALUE_FUNCTIONS && !s; i++)
-    if (cb_has_word(pieces, value_functions[i]))
+    if (cb_has_word(sections, value_functions[i]))
       s = cb_expand_definition(text, "region", value_functions[i], &scope, emitter->diag);
   return s;
 }
 
-/* Expands the region's pieces with the region's values and those that every region has. */
-static enum cb_status expand_pieces(struct emitter *emitter, const struct cb_region *region,
-                                    struct cb_text *text) {
-  static const char *const commits[] = {
+/* The function that takes a region's row sums: those that write y, or that add to sums which a last launch commits. */
+static const char *commit_name(const struct cb_plan *plan, enum cb_commit commit) {
+  static const char *const to_y[] = {
       [CB_COMMIT_FINAL] = "commit",         [CB_COMMIT_OWN] = "commit", [CB_COMMIT_ADD] = "commit_more",
-      [CB_COMMIT_ATOMIC] = "commit_atomic", [CB_COMMIT_KEEP] = "keep",  [CB_COMMIT_KEPT] = "commit_kept"};
+      [CB_COMMIT_ATOMIC] = "commit_atomic", [CB_COMMIT_KEEP] = "keep",  [CB_COMMIT_KEPT] = "commit_kept",
+      [CB_COMMIT_KEPT_KEEP] = "keep_more",  [CB_COMMIT_KEPT_ADD] = "commit_kept"};
+  static const char *const to_sums[] = {
+      [CB_COMMIT_FINAL] = "set_sum", [CB_COMMIT_OWN] = "set_sum", [CB_COMMIT_ADD] = "add_sum",
+      [CB_COMMIT_ATOMIC] = "add_sum_atomic"};
+  return plan->row_sums && commit < CB_COMMIT_KEEP ? to_sums[commit] : to_y[commit];
+}
+
+/* Expands the region's sections with the region's values and those that every region has. */
+static enum cb_status expand_sections(struct emitter *emitter, const struct cb_region *region, struct cb_text *text) {
   struct cb_scope scope = {0};
-  cb_scope_optional(&scope, "commit", commits[region->commit]);
+  cb_scope_optional(&scope, "commit", commit_name(emitter->plan, region->commit));
   cb_scope_optional(&scope, "first_carry_sum", number(emitter, region->first_carry_sum));
   cb_scope_optional(&scope, "first_carry_counter", number(emitter, region->first_carry_counter));
-  for (int i = 0; i < region->holes_count; i++)
-    cb_scope_hole(&scope, region->holes[i].name, region->holes[i].text);
+  for (int i = 0; i < region->placeholders_count; i++)
+    cb_scope_placeholder(&scope, region->placeholders[i].name, region->placeholders[i].text);
   for (int i = 0; i < region->sections_count; i++) cb_scope_section(&scope, region->sections[i]);
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   const enum cb_status s = cb_expand(text, region->layout, &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, region->name, emitter->diag);
 }
 
-static int is_used(struct emitter *emitter, const struct cb_array *array, const char *pieces) {
+/* Also when there is no memory to find out: the arena has failed then, which ends generation later. */
+static int is_used(struct emitter *emitter, const struct cb_array *array, const char *sections) {
   const char *vector = vector_name(emitter, array);
-  return cb_has_word(pieces, array->name) || (vector && cb_has_word(pieces, vector)) ||
-         (gives_values(array) && reads_values(pieces));
+  return !vector || cb_has_word(sections, array->name) || cb_has_word(sections, vector) ||
+         (gives_values(array) && reads_values(sections));
 }
 
 /* Whatever the plan gives a region must occur in its text. */
-static enum cb_status check_use(struct emitter *emitter, const struct cb_region *region, const char *pieces) {
+static enum cb_status check_use(struct emitter *emitter, const struct cb_region *region, const char *sections) {
   struct cb_diag *diag = emitter->diag;
   for (int i = 0; i < region->constants_count; i++)
-    if (!cb_has_word(pieces, region->constants[i].name))
+    if (!cb_has_word(sections, region->constants[i].name))
       return cb_fail(diag, CB_ERR_INTERNAL, "region '%s' does not use its constant '%s'", region->name,
                      region->constants[i].name);
   for (int i = 0; i < region->arrays_count; i++)
-    if (!is_used(emitter, &region->arrays[i], pieces))
+    if (!is_used(emitter, &region->arrays[i], sections))
       return cb_fail(diag, CB_ERR_INTERNAL, "region '%s' does not use its array '%s'", region->name,
                      region->arrays[i].name);
   return CB_OK;
@@ -363,56 +436,82 @@ static const char *facts_text(struct emitter *emitter, const struct cb_region *r
 static const struct cb_launch *launch_of(const struct cb_plan *plan, const struct cb_region *region) {
   const int number_of_region = (int)(region - plan->regions);
   const struct cb_launch *launch = plan->launches;
-  while (launch->prepares || launch->piece || launch->first_region + launch->regions <= number_of_region) launch++;
+  while (launch->prepares || launch->body || launch->first_region > number_of_region ||
+         launch->first_region + launch->regions <= number_of_region)
+    launch++;
   return launch;
 }
 
-/* How the sums of rows go from a region to the next one in turn. */
+/* How the sums of rows go from a region to the next one in turn: the first region has room for them, each adds its
+ * own, and the last commits them. */
 static enum cb_status add_keeping(struct emitter *emitter, struct cb_text *text, const struct cb_region *region) {
+  static const char *const definitions[] = {[CB_COMMIT_KEEP] = "keep",
+                                            [CB_COMMIT_KEPT] = "commit_kept",
+                                            [CB_COMMIT_KEPT_KEEP] = "keep_more",
+                                            [CB_COMMIT_KEPT_ADD] = "commit_kept"};
   struct cb_scope scope = {0};
-  const int keeps = region->commit == CB_COMMIT_KEEP;
-  if (!keeps && region->commit != CB_COMMIT_KEPT) return CB_OK;
-  cb_scope_hole(&scope, "block_rows", number(emitter, launch_of(emitter->plan, region)->block_rows));
-  if (!keeps) cb_scope_hole(&scope, "before", region[-1].name);
+  if (region->commit < CB_COMMIT_KEEP) return CB_OK;
+  const struct cb_launch *launch = launch_of(emitter->plan, region);
+  cb_scope_placeholder(&scope, "block_rows", number(emitter, launch->block_rows));
+  const enum cb_commit without = region->commit == CB_COMMIT_KEPT_ADD ? CB_COMMIT_ADD : CB_COMMIT_FINAL;
+  cb_scope_optional(&scope, "before", emitter->plan->regions[launch->first_region].name);
+  cb_scope_optional(&scope, "commit", commit_name(emitter->plan, without));
+  if (launch->regions > 2) cb_scope_section(&scope, "chain");
+  if (region->commit == CB_COMMIT_KEPT_ADD) cb_scope_section(&scope, "kept_more");
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
-  return cb_expand_definition(text, "region", keeps ? "keep" : "commit_kept", &scope, emitter->diag);
+  return cb_expand_definition(text, "region", definitions[region->commit], &scope, emitter->diag);
+}
+
+/* Where all values are equal, a constant is in place of the accessors. */
+static void add_equal_value(struct emitter *emitter, struct region_text *text) {
+  const struct cb_region *region = text->region;
+  char literal[CB_LITERAL];
+  if (region->value_storage != CB_VALUES_EQUAL || !reads_values(cb_text_string(&text->sections))) return;
+  cb_literal(literal, region->value_table[0], emitter->plan->sum_type);
+  cb_text_add(&text->constants, "constexpr sum_t kValue = %s;  // plan: every value of the region\n", literal);
+  for (int i = 0; i < VALUE_FUNCTIONS; i++) cb_constant_instead(&text->sections, value_functions[i], "kValue");
+}
+
+/* Types that the text uses. */
+static void add_types(struct emitter *emitter, struct region_text *text) {
+  const struct cb_region *region = text->region;
+  const char *sections = cb_text_string(&text->sections);
+  int64_t longest = region->value_slots;
+  for (int i = 0; i < region->arrays_count; i++)
+    if (region->arrays[i].count > longest) longest = region->arrays[i].count;
+  if (cb_has_word(sections, "stored_t") || cb_has_word(cb_text_string(&text->accessors), "stored_t"))
+    cb_text_add(&text->constants, "using stored_t = %s;  // a value slot\n", cb_type_c_name(region->value_type));
+  if (cb_has_word(sections, "index_t"))
+    cb_text_add(&text->constants, "using index_t = %s;  // holds any index into the arrays below\n",
+                integer_for(emitter, longest));
+}
+
+static enum cb_status fill_region(struct emitter *emitter, struct region_text *text) {
+  const struct cb_region *region = text->region;
+  enum cb_status s = expand_sections(emitter, region, &text->sections);
+  if (!s) s = check_use(emitter, region, cb_text_string(&text->sections));
+  if (!s) add_equal_value(emitter, text);
+  for (int i = 0; i < region->arrays_count && !s; i++)
+    if (region->arrays[i].role == CB_ROLE_INDEX) s = add_index_accessors(emitter, text, &region->arrays[i]);
+  if (!s) s = add_value_accessors(emitter, &text->accessors, region, cb_text_string(&text->sections));
+  if (!s) s = add_keeping(emitter, &text->accessors, region);
+  if (!s) add_types(emitter, text);
+  cb_text_add_string(&text->constants, constants_text(emitter, region));
+  return s;
 }
 
 static enum cb_status emit_region(struct emitter *emitter, const struct cb_region *region) {
-  struct cb_text pieces = {0}, accessors = {0}, constants = {0};
+  struct region_text text = {.region = region};
   struct cb_scope scope = {0};
-  enum cb_status s = expand_pieces(emitter, region, &pieces);
-  if (!s) s = check_use(emitter, region, cb_text_string(&pieces));
-  for (int i = 0; i < region->arrays_count && !s; i++) {
-    const struct cb_array *array = &region->arrays[i];
-    if (array->role == CB_ROLE_INDEX)
-      s = add_index_accessors(emitter, &accessors, array, cb_text_string(&pieces));
-  }
-  if (!s) s = add_value_accessors(emitter, &accessors, region, cb_text_string(&pieces));
-  if (!s) s = add_keeping(emitter, &accessors, region);
-  if (region->value_storage == CB_VALUES_EQUAL && reads_values(cb_text_string(&pieces))) {
-    char literal[CB_LITERAL];
-    cb_literal(literal, region->value_table[0], emitter->plan->sum_type);
-    cb_text_add(&constants, "constexpr sum_t kValue = %s;  // plan: every value of the region\n", literal);
-  }
-  if (cb_has_word(cb_text_string(&pieces), "stored_t") || cb_has_word(cb_text_string(&accessors), "stored_t"))
-    cb_text_add(&constants, "using stored_t = %s;  // a value slot\n", cb_type_c_name(region->value_type));
-  if (cb_has_word(cb_text_string(&pieces), "index_t")) {
-    int64_t longest = region->value_slots;
-    for (int i = 0; i < region->arrays_count; i++)
-      if (region->arrays[i].count > longest) longest = region->arrays[i].count;
-    cb_text_add(&constants, "using index_t = %s;  // holds any index into the arrays below\n",
-                integer_for(emitter, longest));
-  }
-  cb_text_add_string(&constants, constants_text(emitter, region));
-  cb_scope_hole(&scope, "region", region->name);
-  cb_scope_hole(&scope, "summary", cb_layout_find(region->layout)->summary);
-  cb_scope_hole(&scope, "facts", facts_text(emitter, region));
-  cb_scope_hole(&scope, "constants", keep(emitter, &constants));
-  cb_scope_hole(&scope, "array_members", members_text(emitter, region));
-  if (accessors.length) cb_text_add_string(&accessors, "\n");
-  cb_scope_hole(&scope, "accessors", keep(emitter, &accessors));
-  cb_scope_hole(&scope, "pieces", keep(emitter, &pieces));
+  enum cb_status s = fill_region(emitter, &text);
+  cb_scope_placeholder(&scope, "region", region->name);
+  cb_scope_placeholder(&scope, "summary", cb_layout_find(region->layout)->summary);
+  cb_scope_placeholder(&scope, "facts", facts_text(emitter, region));
+  cb_scope_placeholder(&scope, "constants", keep(emitter, &text.constants));
+  cb_scope_placeholder(&scope, "array_members", members_text(emitter, region));
+  if (text.accessors.length) cb_text_add_string(&text.accessors, "\n");
+  cb_scope_placeholder(&scope, "accessors", keep(emitter, &text.accessors));
+  cb_scope_placeholder(&scope, "sections", keep(emitter, &text.sections));
   if (!s && emitter->arena.failed) s = cb_fail_memory(emitter->diag, "generated text", 0);
   if (!s) s = cb_expand(&emitter->regions, "region", &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, region->name, emitter->diag);
@@ -473,13 +572,13 @@ static const char *calls_in_turn(struct emitter *emitter, const struct cb_launch
     const int64_t times = launch->block_rows / region->block_rows;
     const char *arrays = cb_arena_format(&emitter->arena, stored_arrays(region) ? "%s_arrays" : "%s::Arrays{}", region->name);
     struct cb_scope scope = {0};
-    /* A row that the same thread takes through both needs no barrier. */
+    /* A row that the same thread takes from one to the next needs no barrier. */
     if (i && (!region->row_threads || region->row_threads != region[-1].row_threads))
       cb_text_add_string(&text, "  __syncthreads();\n");
-    cb_scope_hole(&scope, "region", region->name);
-    cb_scope_hole(&scope, "arrays", arrays);
-    cb_scope_hole(&scope, "times", number(emitter, times));
-    cb_scope_hole(&scope, "blocks", number(emitter, region->blocks));
+    cb_scope_placeholder(&scope, "region", region->name);
+    cb_scope_placeholder(&scope, "arrays", arrays);
+    cb_scope_placeholder(&scope, "times", number(emitter, times));
+    cb_scope_placeholder(&scope, "blocks", number(emitter, region->blocks));
     if (emitter->arena.failed) break;
     if (times == 1)
       cb_text_add(&text, "  %s::multiply(%s, vectors, (int)blockIdx.x);\n", region->name, arrays);
@@ -490,21 +589,28 @@ static const char *calls_in_turn(struct emitter *emitter, const struct cb_launch
   return keep(emitter, &text);
 }
 
-static const char *scale_body(struct emitter *emitter, const char *piece) {
+static const char *scale_body(struct emitter *emitter, const char *body) {
   struct cb_text text = {0};
   struct cb_scope scope = {0};
   if (has_scalars(emitter->plan)) cb_scope_section(&scope, "axpby");
-  if (cb_expand_definition(&text, "kernel", piece, &scope, emitter->diag)) emitter->arena.failed = 1;
+  cb_scope_optional(&scope, "first_row_sum", number(emitter, emitter->plan->first_row_sum));
+  if (cb_expand_definition(&text, "kernel", body, &scope, emitter->diag)) emitter->arena.failed = 1;
   if (text.length) text.bytes[--text.length] = 0; /* the kernel's template ends the line */
   return keep(emitter, &text);
 }
 
+/* The name of a launch's size, "kThreads": with the launch's number when there are several. */
+static const char *size_name(struct emitter *emitter, const char *name, int launch) {
+  if (emitter->plan->launches_count == 1) return name;
+  return cb_arena_format(&emitter->arena, "%s%d", name, launch);
+}
+
 /* Threads, and the thread blocks that a multiprocessor shall hold: the compiler's target may have room for fewer. */
-static const char *launch_bounds(struct emitter *emitter, const struct cb_launch *launch) {
-  const int threads = launch->threads, blocks = launch->blocks_per_sm;
-  if (!blocks) return number(emitter, threads);
-  return cb_arena_format(&emitter->arena, blocks > 1 ? "%d, blocks_that_fit(%d, %d)" : "%d, %d", threads, blocks,
-                         threads);
+static const char *launch_bounds(struct emitter *emitter, const struct cb_launch *launch, const char *threads) {
+  const int blocks = launch->blocks_per_sm;
+  if (!blocks) return threads;
+  if (blocks == 1) return cb_arena_format(&emitter->arena, "%s, 1", threads);
+  return cb_arena_format(&emitter->arena, "%s, blocks_that_fit(%d, %s)", threads, blocks, threads);
 }
 
 static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch) {
@@ -514,7 +620,7 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
   struct cb_scope scope = {0};
   char kernel[96];
   cb_source_kernel(plan, emitter->label, number_of_launch, kernel, sizeof kernel);
-  for (int i = 0; i < launch->regions && !launch->piece; i++) {
+  for (int i = 0; i < launch->regions && !launch->body; i++) {
     const struct cb_region *region = &plan->regions[launch->first_region + i];
     if (!stored_arrays(region)) continue;
     add_item(&parameters, cb_arena_format(&emitter->arena, "%s%s::Arrays %s_arrays", values_read(launch, region) ? "" : "const ",
@@ -530,14 +636,17 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
     add_item(&parameters, "sum_t *carry_sums, uint32_t *carry_counters");
     add_item(&vectors, "carry_sums, carry_counters");
   }
-  cb_scope_hole(&scope, "bounds", launch_bounds(emitter, launch));
-  cb_scope_hole(&scope, "kernel", kernel);
-  cb_scope_hole(&scope, "parameters", keep(emitter, &parameters));
-  cb_scope_hole(&scope, "vectors", keep(emitter, &vectors));
-  cb_scope_hole(&scope, "body",
-                launch->piece        ? scale_body(emitter, launch->piece)
-                : launch->block_rows ? calls_in_turn(emitter, launch)
-                                     : region_calls(emitter, launch));
+  const char *threads = size_name(emitter, "kThreads", number_of_launch);
+  cb_scope_placeholder(&scope, "threads_name", threads);
+  cb_scope_placeholder(&scope, "threads", number(emitter, launch->threads));
+  cb_scope_placeholder(&scope, "bounds", launch_bounds(emitter, launch, threads));
+  cb_scope_placeholder(&scope, "kernel", kernel);
+  cb_scope_placeholder(&scope, "parameters", keep(emitter, &parameters));
+  cb_scope_placeholder(&scope, "vectors", keep(emitter, &vectors));
+  cb_scope_placeholder(&scope, "body",
+                       launch->body         ? scale_body(emitter, launch->body)
+                       : launch->block_rows ? calls_in_turn(emitter, launch)
+                                            : region_calls(emitter, launch));
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   const enum cb_status s = cb_expand(&emitter->kernels, "kernel", &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, kernel, emitter->diag);
@@ -545,12 +654,15 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
 
 /* ---- what stands above the regions */
 
-/* Functions that regions call, each emitted when its name occurs. */
-static const char *const common_functions[] = {"load_x", "commit", "commit_more", "commit_atomic", "last_to_arrive"};
+/* Functions that regions and kernels call, each emitted when its name occurs there, or in one that is emitted. */
+static const char *const common_functions[] = {
+    "load_x",         "commit",         "commit_more", "commit_atomic", "set_sum",     "add_sum",
+    "add_sum_atomic", "last_to_arrive", "zero",        "product",       "add_product", "add"};
+enum { COMMON_FUNCTIONS = sizeof common_functions / sizeof *common_functions };
 
 /* The sections that the form of the product asks for. */
 static void add_form(struct emitter *emitter, struct cb_scope *scope) {
-  if (emitter->plan->form == CB_FORM_ADD) cb_scope_section(scope, "add");
+  if (emitter->plan->form == CB_FORM_ADD) cb_scope_section(scope, "adds_to_y");
   if (has_scalars(emitter->plan)) cb_scope_section(scope, "axpby");
 }
 
@@ -571,26 +683,47 @@ static const char *global_constants(struct emitter *emitter) {
   return keep(emitter, &text);
 }
 
-static enum cb_status emit_vectors(struct emitter *emitter) {
+/* Chooses what `text` uses. Returns whether that makes more. */
+static int choose_common(int chosen[COMMON_FUNCTIONS], const char *text) {
+  int more = 0;
+  for (int i = 0; i < COMMON_FUNCTIONS; i++) {
+    if (chosen[i] || !cb_has_word(text, common_functions[i])) continue;
+    chosen[i] = more = 1;
+  }
+  return more;
+}
+
+static enum cb_status expand_vectors(struct emitter *emitter, const int chosen[COMMON_FUNCTIONS]) {
   const struct cb_plan *plan = emitter->plan;
   struct cb_scope scope = {0};
-  cb_scope_hole(&scope, "vector_type", cb_type_c_name(plan->vector_type));
-  cb_scope_hole(&scope, "sum_type", cb_type_c_name(plan->sum_type));
-  cb_scope_hole(&scope, "global_constants", global_constants(emitter));
-  cb_scope_hole(&scope, "rows", number(emitter, plan->rows));
-  cb_scope_hole(&scope, "cols", number(emitter, plan->cols));
+  cb_scope_placeholder(&scope, "vector_type", cb_type_c_name(plan->vector_type));
+  cb_scope_placeholder(&scope, "sum_type", cb_type_c_name(plan->sum_type));
+  cb_scope_placeholder(&scope, "global_constants", global_constants(emitter));
+  cb_scope_placeholder(&scope, "rows", number(emitter, plan->rows));
+  cb_scope_placeholder(&scope, "cols", number(emitter, plan->cols));
   add_form(emitter, &scope);
   if (plan->carry_sums) {
     cb_scope_section(&scope, "carry");
-    cb_scope_hole(&scope, "carry_sums", number(emitter, plan->carry_sums));
-    cb_scope_hole(&scope, "carry_counters", number(emitter, plan->carry_counters));
+    cb_scope_placeholder(&scope, "carry_sums", number(emitter, plan->carry_sums));
+    cb_scope_placeholder(&scope, "carry_counters", number(emitter, plan->carry_counters));
   }
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
-  for (size_t i = 0; i < sizeof common_functions / sizeof *common_functions; i++)
-    if (cb_has_word(cb_text_string(&emitter->regions), common_functions[i]))
-      cb_scope_section(&scope, common_functions[i]);
-  const enum cb_status s = cb_expand(&emitter->text, "vectors", &scope, emitter->diag);
+  for (int i = 0; i < COMMON_FUNCTIONS; i++)
+    if (chosen[i]) cb_scope_section(&scope, common_functions[i]);
+  cb_scope_optional(&scope, "first_row_sum", number(emitter, plan->first_row_sum));
+  cb_text_release(&emitter->vectors);
+  const enum cb_status s = cb_expand(&emitter->vectors, "vectors", &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, "the vectors", emitter->diag);
+}
+
+static enum cb_status emit_vectors(struct emitter *emitter) {
+  int chosen[COMMON_FUNCTIONS] = {0};
+  enum cb_status s = CB_OK;
+  choose_common(chosen, cb_text_string(&emitter->regions));
+  choose_common(chosen, cb_text_string(&emitter->kernels));
+  do s = expand_vectors(emitter, chosen);
+  while (!s && choose_common(chosen, cb_text_string(&emitter->vectors)));
+  return s;
 }
 
 /* ---- the host section */
@@ -644,21 +777,32 @@ static const char *free_list(struct emitter *emitter) {
   return keep(emitter, &text);
 }
 
+/* "launch(KERNEL, kGrid, kThreads, …);" without what stands before. */
+static void add_launch_call(struct emitter *emitter, struct cb_text *text, int l) {
+  const struct cb_plan *plan = emitter->plan;
+  const struct cb_launch *launch = &plan->launches[l];
+  char kernel[96];
+  cb_source_kernel(plan, emitter->label, l, kernel, sizeof kernel);
+  cb_text_add(text, "launch(%s, %s, %s, %lld, stream", kernel, size_name(emitter, "kGrid", l),
+              size_name(emitter, "kThreads", l), (long long)launch->dynamic_shared);
+  for (int i = 0; i < launch->regions && !launch->body; i++) {
+    const struct cb_region *region = &plan->regions[launch->first_region + i];
+    if (stored_arrays(region)) cb_text_add(text, ", matrix->%s", region->name);
+  }
+  cb_text_add(text, ", x, y%s%s);", has_scalars(plan) ? ", alpha, beta" : "",
+              plan->carry_sums ? ", matrix->carry_sums, matrix->carry_counters" : "");
+}
+
 static const char *launch_calls(struct emitter *emitter) {
   const struct cb_plan *plan = emitter->plan;
   struct cb_text text = {0};
+  for (int l = 0; l < plan->launches_count; l++)
+    cb_text_add(&text, "  constexpr unsigned %s = %lld;  // launch: thread blocks\n", size_name(emitter, "kGrid", l),
+                (long long)plan->launches[l].blocks);
+  cb_text_add_string(&text, "  cudaError_t error = ");
   for (int l = 0; l < plan->launches_count; l++) {
-    const struct cb_launch *launch = &plan->launches[l];
-    char kernel[96];
-    cb_source_kernel(plan, emitter->label, l, kernel, sizeof kernel);
-    cb_text_add(&text, "%s  %serror = launch(%s, %lld, %d, %lld, stream", l ? "\n" : "", l ? "if (!error) " : "", kernel,
-                (long long)launch->blocks, launch->threads, (long long)launch->dynamic_shared);
-    for (int i = 0; i < launch->regions && !launch->piece; i++) {
-      const struct cb_region *region = &plan->regions[launch->first_region + i];
-      if (stored_arrays(region)) cb_text_add(&text, ", matrix->%s", region->name);
-    }
-    cb_text_add(&text, ", x, y%s%s);", has_scalars(plan) ? ", alpha, beta" : "",
-                plan->carry_sums ? ", matrix->carry_sums, matrix->carry_counters" : "");
+    if (l) cb_text_add_string(&text, "\n  if (!error) error = ");
+    add_launch_call(emitter, &text, l);
   }
   return keep(emitter, &text);
 }
@@ -701,32 +845,32 @@ static const char *data_words(struct emitter *emitter) {
 static void host_values(struct emitter *emitter, struct cb_scope *scope) {
   const struct cb_plan *plan = emitter->plan;
   const struct cb_hash id = cb_blob_id(plan, emitter->label->pattern);
-  cb_scope_hole(scope, "symbol", emitter->label->symbol);
-  cb_scope_hole(scope, "rows", number(emitter, plan->rows));
-  cb_scope_hole(scope, "cols", number(emitter, plan->cols));
-  cb_scope_hole(scope, "array_structs", array_structs(emitter));
-  cb_scope_hole(scope, "blocks_to_free", free_list(emitter));
-  cb_scope_hole(scope, "array_table", array_table(emitter));
-  cb_scope_hole(scope, "shared_attributes", shared_attributes(emitter));
-  cb_scope_hole(scope, "arrays_end", number(emitter, cb_blob_arrays_end(plan)));
-  cb_scope_hole(scope, "data_version", number(emitter, CB_BLOB_VERSION));
-  cb_scope_hole(scope, "id_low", cb_arena_format(&emitter->arena, "0x%llx", (unsigned long long)id.low));
-  cb_scope_hole(scope, "id_high", cb_arena_format(&emitter->arena, "0x%llx", (unsigned long long)id.high));
+  cb_scope_placeholder(scope, "symbol", emitter->label->symbol);
+  cb_scope_placeholder(scope, "rows", number(emitter, plan->rows));
+  cb_scope_placeholder(scope, "cols", number(emitter, plan->cols));
+  cb_scope_placeholder(scope, "array_structs", array_structs(emitter));
+  cb_scope_placeholder(scope, "blocks_to_free", free_list(emitter));
+  cb_scope_placeholder(scope, "array_table", array_table(emitter));
+  cb_scope_placeholder(scope, "shared_attributes", shared_attributes(emitter));
+  cb_scope_placeholder(scope, "arrays_end", number(emitter, cb_blob_arrays_end(plan)));
+  cb_scope_placeholder(scope, "data_version", number(emitter, CB_BLOB_VERSION));
+  cb_scope_placeholder(scope, "id_low", cb_arena_format(&emitter->arena, "0x%llx", (unsigned long long)id.low));
+  cb_scope_placeholder(scope, "id_high", cb_arena_format(&emitter->arena, "0x%llx", (unsigned long long)id.high));
   add_form(emitter, scope);
   if (plan->carry_sums) {
     cb_scope_section(scope, "carry");
-    cb_scope_hole(scope, "carry_sums", number(emitter, plan->carry_sums));
-    cb_scope_hole(scope, "carry_counters", number(emitter, plan->carry_counters));
+    cb_scope_placeholder(scope, "carry_sums", number(emitter, plan->carry_sums));
+    cb_scope_placeholder(scope, "carry_counters", number(emitter, plan->carry_counters));
   }
   if (reads_matrix(plan)) cb_scope_section(scope, "reads_matrix");
   if (plan->launches_count) {
     cb_scope_section(scope, "launches");
-    cb_scope_hole(scope, "equation", equation(plan));
-    cb_scope_hole(scope, "host_launches", launch_calls(emitter));
+    cb_scope_placeholder(scope, "equation", equation(plan));
+    cb_scope_placeholder(scope, "host_launches", launch_calls(emitter));
   }
   if (emitter->embed) {
     cb_scope_section(scope, "embedded");
-    cb_scope_hole(scope, "data_words", data_words(emitter));
+    cb_scope_placeholder(scope, "data_words", data_words(emitter));
   }
 }
 
@@ -743,34 +887,47 @@ static enum cb_status emit_host(struct emitter *emitter) {
 static void release(struct emitter *emitter) {
   cb_arena_release(&emitter->arena);
   cb_text_release(&emitter->text);
+  cb_text_release(&emitter->vectors);
   cb_text_release(&emitter->regions);
   cb_text_release(&emitter->kernels);
+}
+
+/* All that the device sees behind the prelude, in `text`. */
+static enum cb_status emit_device(struct emitter *emitter, struct cb_text *text) {
+  const struct cb_plan *plan = emitter->plan;
+  enum cb_status s = CB_OK;
+  for (int i = 0; i < plan->regions_count && !s; i++) s = emit_region(emitter, &plan->regions[i]);
+  for (int i = 0; i < plan->launches_count && !s; i++) s = emit_kernel(emitter, i);
+  if (!s) s = emit_vectors(emitter);
+  cb_text_add_string(text, cb_text_string(&emitter->vectors));
+  cb_text_add_string(text, cb_text_string(&emitter->regions));
+  if (plan->launches_count) cb_text_add_string(text, "// ---- kernels\n\n");
+  cb_text_add_string(text, cb_text_string(&emitter->kernels));
+  return s ? s : cb_check_intrinsics(cb_text_string(text), emitter->diag);
+}
+
+/* Hands the finished text over. */
+static enum cb_status take_source(struct cb_source *source, struct emitter *emitter) {
+  const size_t length = emitter->text.length;
+  const char *body = cb_source_behind_prelude(cb_text_string(&emitter->text));
+  if (emitter->text.failed || !body) return cb_fail_memory(emitter->diag, "generated text", length);
+  const int64_t before = body - emitter->text.bytes;
+  *source = (struct cb_source){cb_text_detach(&emitter->text), (int64_t)length, before};
+  return source->text ? CB_OK : cb_fail_memory(emitter->diag, "generated text", length);
 }
 
 enum cb_status cb_source_emit(struct cb_source *source, const struct cb_plan *plan, const struct cb_label *label,
                               const struct cb_blob *blob, enum cb_embed embed, struct cb_diag *diag) {
   struct emitter emitter = {
       .plan = plan, .label = label, .blob = blob, .embed = cb_source_embeds(blob, embed), .diag = diag};
-  struct cb_scope none = {0};
-  enum cb_status s = emit_header(&emitter);
+  struct cb_text device = {0};
   *source = (struct cb_source){0};
-  if (!s) s = cb_expand(&emitter.text, "shims", &none, diag);
-  const size_t body = emitter.text.length;
-  for (int i = 0; i < plan->regions_count && !s; i++) s = emit_region(&emitter, &plan->regions[i]);
-  for (int i = 0; i < plan->launches_count && !s; i++) s = emit_kernel(&emitter, i);
-  if (!s) s = emit_vectors(&emitter);
-  cb_text_add_string(&emitter.text, cb_text_string(&emitter.regions));
-  if (plan->launches_count)
-    cb_text_add_string(&emitter.text, "// ---- kernels\n\n");
-  cb_text_add_string(&emitter.text, cb_text_string(&emitter.kernels));
-  if (!s) s = cb_check_intrinsics(cb_text_string(&emitter.text) + body, diag);
+  enum cb_status s = emit_header(&emitter);
+  if (!s) s = emit_device(&emitter, &device);
+  if (!s) s = cb_source_with_prelude(&emitter.text, &device, diag);
   if (!s) s = emit_host(&emitter);
-  if (!s && emitter.text.failed) s = cb_fail_memory(diag, "generated text", emitter.text.length);
-  if (!s) {
-    const int64_t length = (int64_t)emitter.text.length;
-    *source = (struct cb_source){cb_text_detach(&emitter.text), length, (int64_t)body};
-    if (!source->text) s = cb_fail_memory(diag, "generated text", (uint64_t)length);
-  }
+  if (!s) s = take_source(source, &emitter);
+  cb_text_release(&device);
   release(&emitter);
   return s;
 }

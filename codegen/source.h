@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From a plan to CUDA text. Byte-identical for an identical (plan, label).
+/* From a plan to CUDA text. Byte-identical for an identical (plan, label). The plan's hash covers what a kernel
+ * computes and which data it takes; the text's comment also tells of the search's candidates, which it leaves out.
  *
  * The text of one kernel.cu, top to bottom:
- *   header comment    what it multiplies, the plan line, target, launches, stored bytes
- *   shims             templates/shims.cu.in, the same for every kernel: types, and intrinsics with a body for
- *                     the device and one for the host emulation
+ *   header comment    what it multiplies, the plan line, why this plan, target, launches, stored bytes
+ *   device prelude    templates/prelude.cu.in, as far as the rest uses it: types, and how memory is read and written.
+ *                     The emulation has its own in its place (runtime/verify/emulation/prelude.h)
  *   constants, vectors (load_x, commit), one namespace per region, the kernels
  *   host section      #ifndef __CUDACC_RTC__: load, multiply, free; embedded data; self-test
  *
@@ -30,6 +31,7 @@
 #include "analysis/plan/blob.h"
 #include "analysis/plan/plan.h"
 #include "base/status.h"
+#include "base/text.h"
 
 /* What the text says about its origin; part of the input, never a path or a time. */
 struct cb_label {
@@ -41,7 +43,7 @@ struct cb_label {
 struct cb_source {
   char *text; /* NUL-terminated; owned */
   int64_t length;
-  int64_t body; /* offset of the first byte behind the shims: a batch of kernels shares one copy of them */
+  int64_t body; /* offset of the first byte behind the device prelude */
 };
 
 enum cb_embed { CB_EMBED_AUTO, CB_EMBED_ALWAYS, CB_EMBED_NEVER };
@@ -50,6 +52,12 @@ enum cb_embed { CB_EMBED_AUTO, CB_EMBED_ALWAYS, CB_EMBED_NEVER };
 enum cb_status cb_source_emit(struct cb_source *source, const struct cb_plan *plan, const struct cb_label *label,
                               const struct cb_blob *blob, enum cb_embed embed, struct cb_diag *diag);
 void cb_source_release(struct cb_source *source);
+
+/* Appends what `body`, CUDA for the device, uses of the device prelude, and then the body. */
+enum cb_status cb_source_with_prelude(struct cb_text *text, const struct cb_text *body, struct cb_diag *diag);
+
+/* What stands behind the device prelude of a whole text; NULL when it has none. */
+const char *cb_source_behind_prelude(const char *text);
 
 /* Whether this blob would be embedded. */
 int cb_source_embeds(const struct cb_blob *blob, enum cb_embed embed);

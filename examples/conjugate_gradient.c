@@ -80,14 +80,14 @@ static void apply_cbgen(void *op, const double *x, double *y, cudaStream_t strea
 
 int main(int argc, char **argv) {
   struct matrix A;
-  struct rival rival;
+  struct baseline baseline;
   struct solver s;
   open_square_matrix(&A, argc > 1 ? argv[1] : "elasticity:48");
   open_solver(&s, &A);
   struct contender table[2] = {
-      create_rival(&rival, &A, CUSPARSE_OPERATION_NON_TRANSPOSE, s.b, s.q, s.space.stream)};
+      create_baseline(&baseline, &A, CUSPARSE_OPERATION_NON_TRANSPOSE, s.b, s.q, s.space.stream)};
   run(&s, &table[0]);
-  const double rival_residual = host_residual(&A, s.b, s.x);
+  const double baseline_residual = host_residual(&A, s.b, s.x);
 
   const double start = now();
   cbgen_operator *op = compile(&A);
@@ -98,10 +98,10 @@ int main(int argc, char **argv) {
   print_table("conjugate_gradient", &A, table, 2);
   print_break_even(&table[0], &table[1]);
   print_setup(op);
-  int passed = print_check("residual with cuSPARSE, on the host", rival_residual, 2 * TOLERANCE);
+  int passed = print_check("residual with cuSPARSE, on the host", baseline_residual, 2 * TOLERANCE);
   passed &= print_check("residual with cbgen, on the host", host_residual(&A, s.b, s.x), 2 * TOLERANCE);
   cbgen_operator_free(op);
-  free_rival(&rival);
+  free_baseline(&baseline);
   close_space(&s.space);
   free_matrix(&A);
   return passed ? 0 : 1;

@@ -106,7 +106,7 @@ static void apply_cbgen(void *op, const double *x, double *y, cudaStream_t strea
 
 int main(int argc, char **argv) {
   struct matrix B;
-  struct rival rival;
+  struct baseline baseline;
   struct wave wave;
   open_square_matrix(&B, argc > 1 ? argv[1] : "diffusion:24");
   make_step(&B);
@@ -117,12 +117,12 @@ int main(int argc, char **argv) {
   for (int i = 0; i < 2; i++) wave.u[i] = new_vector(&wave.space, 0);
 
   struct contender table[4] = {
-      create_rival(&rival, &B, CUSPARSE_OPERATION_NON_TRANSPOSE, wave.start, wave.u[1], wave.space.stream)};
-  rival.beta = -1;
+      create_baseline(&baseline, &B, CUSPARSE_OPERATION_NON_TRANSPOSE, wave.start, wave.u[1], wave.space.stream)};
+  baseline.beta = -1;
   run(&wave, &table[0], NULL, launched);
   table[2] = run_graph(&wave, table[0], replayed);
   table[2].name = "cuSPARSE, graph";
-  const double rival_error = host_error(&B, start, replayed);
+  const double baseline_error = host_error(&B, start, replayed);
 
   const double clock = now();
   cbgen_operator *op = compile(&B);
@@ -136,12 +136,12 @@ int main(int argc, char **argv) {
   print_break_even(&table[0], &table[1]);
   print_break_even(&table[2], &table[3]);
   print_setup(op);
-  int passed = print_check("cuSPARSE's graph against the host, in units of its bound", rival_error, 1);
+  int passed = print_check("cuSPARSE's graph against the host, in units of its bound", baseline_error, 1);
   passed &= print_check("cbgen's graph, likewise", host_error(&B, start, replayed), 1);
   const int differ = memcmp(launched, replayed, (size_t)B.rows * sizeof *start) != 0;
   passed &= print_check("cbgen's graph differs from its launches (1: it does)", differ, 0);
   cbgen_operator_free(op);
-  free_rival(&rival);
+  free_baseline(&baseline);
   close_space(&wave.space);
   free_matrix(&B);
   free(start), free(launched), free(replayed);

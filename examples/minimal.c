@@ -64,7 +64,7 @@ static void repeat(struct contender *contender, const double *x, double *y, cuda
 
 int main(int argc, char **argv) {
   struct matrix A;
-  struct rival rival;
+  struct baseline baseline;
   cudaStream_t stream;
   open_matrix(&A, argc > 1 ? argv[1] : "elasticity:32");
   CUDA(cudaStreamCreate(&stream)); /* the first CUDA call: the GPU's context is there when the clocks start */
@@ -74,7 +74,7 @@ int main(int argc, char **argv) {
   CUDA(cudaMemcpy(device_x, x, (size_t)A.cols * sizeof *x, cudaMemcpyHostToDevice));
 
   struct contender table[2] = {
-      create_rival(&rival, &A, CUSPARSE_OPERATION_NON_TRANSPOSE, device_x, device_y, stream)};
+      create_baseline(&baseline, &A, CUSPARSE_OPERATION_NON_TRANSPOSE, device_x, device_y, stream)};
   repeat(&table[0], device_x, device_y, stream);
 
   const double start = now();
@@ -91,7 +91,7 @@ int main(int argc, char **argv) {
   print_setup(op);
   const int passed = print_check("largest error of a row, in units of its bound", largest_error(&A, x, y), 1);
   cbgen_operator_free(op);
-  free_rival(&rival);
+  free_baseline(&baseline);
   CUDA(cudaFree(device_x));
   CUDA(cudaFree(device_y));
   CUDA(cudaStreamDestroy(stream));

@@ -104,16 +104,16 @@ static void apply_cbgen(void *op, const double *x, double *y, cudaStream_t strea
 
 int main(int argc, char **argv) {
   struct matrix A;
-  struct rival rival;
+  struct baseline baseline;
   struct solver s;
-  double sum, rival_sum;
+  double sum, baseline_sum;
   open_square_matrix(&A, argc > 1 ? argv[1] : "web:18");
   open_solver(&s, &A);
   struct contender table[2] = {
-      create_rival(&rival, &A, CUSPARSE_OPERATION_TRANSPOSE, s.share, s.next, s.space.stream)};
-  rival.alpha = DAMPING;
+      create_baseline(&baseline, &A, CUSPARSE_OPERATION_TRANSPOSE, s.share, s.next, s.space.stream)};
+  baseline.alpha = DAMPING;
   run(&s, &table[0], 0);
-  const double rival_change = host_change(&A, s.r, &rival_sum);
+  const double baseline_change = host_change(&A, s.r, &baseline_sum);
 
   const double start = now();
   cbgen_operator *op = compile(&A);
@@ -125,13 +125,12 @@ int main(int argc, char **argv) {
   print_table("pagerank", &A, table, 2);
   print_break_even(&table[0], &table[1]);
   print_setup(op);
-  int passed =
-      print_check("change by one more iteration, on the host, cuSPARSE", rival_change, 2 * TOLERANCE);
+  int passed = print_check("change by one more iteration, on the host, cuSPARSE", baseline_change, 2 * TOLERANCE);
   passed &= print_check("change by one more iteration, on the host, cbgen", change, 2 * TOLERANCE);
-  passed &= print_check("sum of the ranks less 1, cuSPARSE", fabs(rival_sum - 1), 1e-12);
+  passed &= print_check("sum of the ranks less 1, cuSPARSE", fabs(baseline_sum - 1), 1e-12);
   passed &= print_check("sum of the ranks less 1, cbgen", fabs(sum - 1), 1e-12);
   cbgen_operator_free(op);
-  free_rival(&rival);
+  free_baseline(&baseline);
   close_space(&s.space);
   free_matrix(&A);
   return passed ? 0 : 1;

@@ -110,15 +110,15 @@ static void apply_cbgen(void *op, const double *x, double *y, cudaStream_t strea
 
 int main(int argc, char **argv) {
   struct matrix A;
-  struct rival rival;
+  struct baseline baseline;
   struct solver s;
   open_square_matrix(&A, argc > 1 ? argv[1] : "diffusion:96");
   open_solver(&s, &A);
   struct contender table[2] = {
-      create_rival(&rival, &A, CUSPARSE_OPERATION_NON_TRANSPOSE, s.first, s.q, s.space.stream)};
-  run(&s, &table[0], rival.values, NULL, 3); /* a warm-up */
-  const long rival_products = run(&s, &table[0], rival.values, NULL, STEPS);
-  const double rival_residual = last_residual(&s, &A);
+      create_baseline(&baseline, &A, CUSPARSE_OPERATION_NON_TRANSPOSE, s.first, s.q, s.space.stream)};
+  run(&s, &table[0], baseline.values, NULL, 3); /* a warm-up */
+  const long baseline_products = run(&s, &table[0], baseline.values, NULL, STEPS);
+  const double baseline_residual = last_residual(&s, &A);
 
   const double start = now();
   cbgen_operator *op = compile(&A);
@@ -128,17 +128,14 @@ int main(int argc, char **argv) {
   const long products = run(&s, &table[1], s.values, op, STEPS);
 
   print_table("time_stepping", &A, table, 2);
-  printf(
-      "an iteration is a step of one update and some products: %ld in all with cuSPARSE, %ld with cbgen\n\n",
-      rival_products, products);
+  printf("an iteration is a step of one update and some products: %ld in all with cuSPARSE, %ld with cbgen\n\n",
+         baseline_products, products);
   print_break_even(&table[0], &table[1]);
   print_setup(op);
-  int passed =
-      print_check("residual of the last step with cuSPARSE, on the host", rival_residual, 2 * TOLERANCE);
-  passed &=
-      print_check("residual of the last step with cbgen, on the host", last_residual(&s, &A), 2 * TOLERANCE);
+  int passed = print_check("residual of the last step with cuSPARSE, on the host", baseline_residual, 2 * TOLERANCE);
+  passed &= print_check("residual of the last step with cbgen, on the host", last_residual(&s, &A), 2 * TOLERANCE);
   cbgen_operator_free(op);
-  free_rival(&rival);
+  free_baseline(&baseline);
   close_space(&s.space);
   free_matrix(&A);
   return passed ? 0 : 1;

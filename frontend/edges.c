@@ -44,18 +44,18 @@ static int64_t count_nodes(const struct cb_coo *coo) {
   return (int64_t)largest + 1;
 }
 
-enum cb_status cb_read_edges(struct cb_csr *csr, const struct cb_source *source, struct cb_diag *diag) {
-  int64_t line, found;
-  struct cb_lines lines;
-  struct cb_coo coo = {0};
-  *csr = (struct cb_csr){0};
-  const int columns = first_edge_columns(source, &line);
+static enum cb_status check_columns(const struct cb_source *source, int columns, int64_t line, struct cb_diag *diag) {
   if (!columns)
     return cb_fail(diag, CB_ERR_FORMAT, "%s:%lld: the file holds no edges; %s", source->path, (long long)line,
                    form_text);
   if (columns > 3)
     return cb_fail(diag, CB_ERR_FORMAT, "%s:%lld: %d columns are too many; %s", source->path, (long long)line,
                    columns, form_text);
+  return CB_OK;
+}
+
+static enum cb_status parse_edges(struct cb_coo *coo, const struct cb_source *source, int columns,
+                                  struct cb_diag *diag) {
   const struct cb_entry_form form = {
       .rows = CB_MAX_DIMENSION,
       .cols = CB_MAX_DIMENSION,
@@ -66,10 +66,22 @@ enum cb_status cb_read_edges(struct cb_csr *csr, const struct cb_source *source,
       .form = form_text,
       .range_error = "renumber the nodes",
   };
+  struct cb_lines lines;
+  int64_t found;
   enum cb_status s = cb_lines_open(&lines, source, source->bytes, 1, diag);
   if (!s) cb_lines_count(&lines, form.comments, -1);
-  if (!s) s = cb_entries_parse(&coo, &lines, &form, &found, diag);
+  if (!s) s = cb_entries_parse(coo, &lines, &form, &found, diag);
   cb_lines_close(&lines);
+  return s;
+}
+
+enum cb_status cb_read_edges(struct cb_csr *csr, const struct cb_source *source, struct cb_diag *diag) {
+  int64_t line;
+  struct cb_coo coo = {0};
+  *csr = (struct cb_csr){0};
+  const int columns = first_edge_columns(source, &line);
+  enum cb_status s = check_columns(source, columns, line, diag);
+  if (!s) s = parse_edges(&coo, source, columns, diag);
   if (!s) {
     coo.rows = coo.cols = count_nodes(&coo);
     s = cb_check_rows(source->path, coo.rows, coo.count, diag);

@@ -97,76 +97,86 @@ static void explain_line(const struct cb_entry_form *form, const char *line, con
 
 /* ---- good lines */
 
-static inline int64_t parse_lines(const struct target *target, const struct cb_piece *piece,
+struct entry {
+  int64_t row, col; /* from 0 */
+  double value;
+};
+
+/* Reads the line at `at`. Returns its end, or NULL when something is wrong with it. */
+static inline const char *parse_entry(struct entry *entry, const struct cb_entry_form *form, const char *at,
+                                      const char *limit, const int with_value, const int commas) {
+  const char *after = cb_parse_index(at, &entry->row);
+  int good = after != at && is_separator(*after, commas);
+  at = skip(after, commas);
+  after = cb_parse_index(at, &entry->col);
+  good &= after != at;
+  entry->row -= form->base;
+  entry->col -= form->base;
+  good &= (uint64_t)entry->row < (uint64_t)form->rows && (uint64_t)entry->col < (uint64_t)form->cols;
+  entry->value = 1;
+  if (with_value && good) {
+    at = skip(after, commas);
+    const char *end = at == after ? NULL : cb_parse_double(at, limit, &entry->value);
+    good = end && !cb_overflows(at, entry->value) &&
+           !(form->zero_diagonal && entry->row == entry->col && !(entry->value == 0));
+    after = end;
+  }
+  if (!good) return NULL;
+  at = skip(after, commas);
+  return *at == '\n' || (at != after && is_comment(form, *at)) ? at : NULL;
+}
+
+static inline const char *next_line(const char *at, const struct cb_chunk *chunk) {
+  return *at == '\n' ? at + 1 : (const char *)memchr(at, '\n', (size_t)(chunk->end - at)) + 1;
+}
+
+static inline int64_t parse_lines(const struct target *target, const struct cb_chunk *chunk,
                                   struct cb_complaint *complaint, const int with_value, const int commas) {
   const struct cb_entry_form *form = target->form;
   const struct cb_coo *coo = target->coo;
-  const uint64_t rows = (uint64_t)form->rows, cols = (uint64_t)form->cols;
-  const int64_t base = form->base;
-  int64_t entry = piece->entry;
-  for (const char *line = piece->begin, *next = line; line < piece->end; line = next) {
+  int64_t found = 0;
+  for (const char *line = chunk->begin; line < chunk->end;) {
     const char *at = skip(line, 0);
-    if (*at == '\n' || is_comment(form, *at)) {
-      next = (const char *)memchr(at, '\n', (size_t)(piece->end - at)) + 1;
-      continue;
+    if (*at != '\n' && !is_comment(form, *at)) {
+      struct entry entry;
+      at = parse_entry(&entry, form, at, chunk->limit, with_value, commas);
+      if (!at) {
+        explain_line(form, line, chunk->limit, complaint);
+        break;
+      }
+      if (found == chunk->entries) { /* more lines than were counted */
+        *complaint = (struct cb_complaint){line, CB_ERR_IO, "the file changed while it was read; read it again"};
+        break;
+      }
+      coo->row_idx[chunk->entry + found] = (int32_t)entry.row;
+      coo->col_idx[chunk->entry + found] = (int32_t)entry.col;
+      if (with_value) coo->values[chunk->entry + found] = entry.value;
+      found++;
     }
-    int64_t row, col;
-    double value = 1;
-    const char *after = cb_parse_index(at, &row);
-    int good = after != at && is_separator(*after, commas);
-    at = skip(after, commas);
-    after = cb_parse_index(at, &col);
-    good &= after != at;
-    row -= base;
-    col -= base;
-    good &= (uint64_t)row < rows && (uint64_t)col < cols;
-    if (with_value && good) {
-      at = skip(after, commas);
-      const char *end = at == after ? NULL : cb_parse_double(at, piece->limit, &value);
-      good = end && !cb_overflows(at, value) && !(form->zero_diagonal && row == col && !(value == 0));
-      after = end;
-    }
-    if (good) {
-      at = skip(after, commas);
-      good = *at == '\n' || (at != after && is_comment(form, *at));
-    }
-    if (!good) {
-      explain_line(form, line, piece->limit, complaint);
-      break;
-    }
-    if (entry == piece->entry + piece->entries) { /* more lines than were counted */
-      *complaint =
-          (struct cb_complaint){line, CB_ERR_IO, "the file changed while it was read; read it again"};
-      break;
-    }
-    coo->row_idx[entry] = (int32_t)row;
-    coo->col_idx[entry] = (int32_t)col;
-    if (with_value) coo->values[entry] = value;
-    entry++;
-    next = *at == '\n' ? at + 1 : (const char *)memchr(at, '\n', (size_t)(piece->end - at)) + 1;
+    line = next_line(at, chunk);
   }
-  return entry - piece->entry;
+  return found;
 }
 
-static int64_t parse_pairs(void *user, const struct cb_piece *piece, struct cb_complaint *complaint) {
-  return parse_lines(user, piece, complaint, 0, 0);
+static int64_t parse_pairs(void *user, const struct cb_chunk *chunk, struct cb_complaint *complaint) {
+  return parse_lines(user, chunk, complaint, 0, 0);
 }
 
-static int64_t parse_triples(void *user, const struct cb_piece *piece, struct cb_complaint *complaint) {
-  return parse_lines(user, piece, complaint, 1, 0);
+static int64_t parse_triples(void *user, const struct cb_chunk *chunk, struct cb_complaint *complaint) {
+  return parse_lines(user, chunk, complaint, 1, 0);
 }
 
-static int64_t parse_comma_pairs(void *user, const struct cb_piece *piece, struct cb_complaint *complaint) {
-  return parse_lines(user, piece, complaint, 0, 1);
+static int64_t parse_comma_pairs(void *user, const struct cb_chunk *chunk, struct cb_complaint *complaint) {
+  return parse_lines(user, chunk, complaint, 0, 1);
 }
 
-static int64_t parse_comma_triples(void *user, const struct cb_piece *piece, struct cb_complaint *complaint) {
-  return parse_lines(user, piece, complaint, 1, 1);
+static int64_t parse_comma_triples(void *user, const struct cb_chunk *chunk, struct cb_complaint *complaint) {
+  return parse_lines(user, chunk, complaint, 1, 1);
 }
 
 enum cb_status cb_entries_parse(struct cb_coo *coo, struct cb_lines *lines, const struct cb_entry_form *form,
                                 int64_t *found, struct cb_diag *diag) {
-  static cb_parse_piece *const parsers[2][2] = {{parse_pairs, parse_comma_pairs},
+  static cb_parse_chunk *const parsers[2][2] = {{parse_pairs, parse_comma_pairs},
                                                 {parse_triples, parse_comma_triples}};
   enum cb_status s = cb_coo_alloc(coo, lines->entries, !form->with_value, diag);
   if (s) return s;

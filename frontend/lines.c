@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Cutting text into pieces and parsing them in parallel: see lines.h. */
+/* Cutting text into chunks and parsing them in parallel: see lines.h. */
 #include "frontend/lines.h"
 
 #include "base/clock.h"
@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { PIECE_BYTES = 1 << 21, TAIL_PADDING = 16 };
+enum { CHUNK_BYTES = 1 << 21, TAIL_PADDING = 16 };
 
 static const char *line_end(const char *at, const char *end) {
   const char *newline = memchr(at, '\n', (size_t)(end - at));
@@ -25,7 +25,7 @@ static enum cb_status copy_tail(struct cb_lines *lines, const char *begin, const
   if (!lines->tail) return cb_fail_memory(diag, lines->source->path, length);
   memcpy(lines->tail, begin, length);
   memset(lines->tail + length, '\n', TAIL_PADDING);
-  lines->pieces[lines->count++] = (struct cb_piece){
+  lines->chunks[lines->count++] = (struct cb_chunk){
       .begin = lines->tail, .end = lines->tail + length + 1, .limit = lines->tail + length + TAIL_PADDING};
   return CB_OK;
 }
@@ -36,19 +36,19 @@ enum cb_status cb_lines_open(struct cb_lines *lines, const struct cb_source *sou
   const char *end = source->end;
   const char *last = memrchr(begin, '\n', (size_t)(end - begin));
   const char *whole = last ? last + 1 : begin; /* up to here every line has its newline */
-  const size_t most = (size_t)(whole - begin) / PIECE_BYTES + 2;
-  lines->pieces = cb_calloc(most, sizeof *lines->pieces);
-  if (!lines->pieces) return cb_fail_memory(diag, source->path, most * sizeof *lines->pieces);
+  const size_t most = (size_t)(whole - begin) / CHUNK_BYTES + 2;
+  lines->chunks = cb_calloc(most, sizeof *lines->chunks);
+  if (!lines->chunks) return cb_fail_memory(diag, source->path, most * sizeof *lines->chunks);
   while (begin < whole) {
-    const char *cut = whole - begin <= PIECE_BYTES ? whole : line_end(begin + PIECE_BYTES, whole);
-    lines->pieces[lines->count++] = (struct cb_piece){.begin = begin, .end = cut, .limit = end};
+    const char *cut = whole - begin <= CHUNK_BYTES ? whole : line_end(begin + CHUNK_BYTES, whole);
+    lines->chunks[lines->count++] = (struct cb_chunk){.begin = begin, .end = cut, .limit = end};
     begin = cut;
   }
   return whole < end ? copy_tail(lines, whole, end, diag) : CB_OK;
 }
 
 void cb_lines_close(struct cb_lines *lines) {
-  cb_free(lines->pieces);
+  cb_free(lines->chunks);
   cb_free(lines->tail);
   *lines = (struct cb_lines){0};
 }
@@ -60,21 +60,21 @@ static uintptr_t page_of(const char *at) {
 /* Lets go of pages of a mapped file: they stay in the page cache, but do not count as memory of this process.
  * The kernel maps some pages around each one that is touched, so the neighbours go as well; whoever still
  * reads them gets them back at once. */
-static void drop_mapped_pages(const struct cb_lines *lines, const struct cb_piece *piece) {
+static void drop_mapped_pages(const struct cb_lines *lines, const struct cb_chunk *chunk) {
   enum { AROUND = 1 << 17 };
   const struct cb_source *source = lines->source;
-  if (!source->mapped || piece->begin == lines->tail) return;
-  const char *begin = piece->begin - source->bytes > AROUND ? piece->begin - AROUND : source->bytes;
-  const char *end = source->end - piece->end > AROUND ? piece->end + AROUND : source->end;
+  if (!source->mapped || chunk->begin == lines->tail) return;
+  const char *begin = chunk->begin - source->bytes > AROUND ? chunk->begin - AROUND : source->bytes;
+  const char *end = source->end - chunk->end > AROUND ? chunk->end + AROUND : source->end;
   if (page_of(begin) < page_of(end))
     madvise((void *)page_of(begin), page_of(end) - page_of(begin), MADV_DONTNEED);
 }
 
-/* The same after parsing; of memory that nobody reads again, what lies wholly within the piece. */
-static void drop_parsed_pages(const struct cb_lines *lines, const struct cb_piece *piece) {
-  drop_mapped_pages(lines, piece);
-  if (!lines->source->disposable || piece->begin == lines->tail) return;
-  const uintptr_t begin = page_of(piece->begin + sysconf(_SC_PAGESIZE) - 1), end = page_of(piece->end);
+/* The same after parsing; of memory that nobody reads again, what lies wholly within the chunk. */
+static void drop_parsed_pages(const struct cb_lines *lines, const struct cb_chunk *chunk) {
+  drop_mapped_pages(lines, chunk);
+  if (!lines->source->disposable || chunk->begin == lines->tail) return;
+  const uintptr_t begin = page_of(chunk->begin + sysconf(_SC_PAGESIZE) - 1), end = page_of(chunk->end);
   if (begin < end) madvise((void *)begin, end - begin, MADV_DONTNEED);
 }
 
@@ -102,46 +102,46 @@ static int holds_entry(const char *line, const char *comments) {
   return *line != '\n' && (!*line || !strchr(comments, *line));
 }
 
-static void count_entries(struct cb_piece *piece, const char *comments) {
-  piece->lines = piece->entries = 0;
-  for (const char *at = piece->begin; at < piece->end; at = line_end(at, piece->end)) {
-    piece->lines++;
-    piece->entries += holds_entry(at, comments);
+static void count_entries(struct cb_chunk *chunk, const char *comments) {
+  chunk->lines = chunk->entries = 0;
+  for (const char *at = chunk->begin; at < chunk->end; at = line_end(at, chunk->end)) {
+    chunk->lines++;
+    chunk->entries += holds_entry(at, comments);
   }
 }
 
-/* First lines and first entries of all pieces, from their counts. */
-static void number_pieces(struct cb_lines *lines, int64_t first_line) {
+/* First lines and first entries of all chunks, from their counts. */
+static void number_chunks(struct cb_lines *lines, int64_t first_line) {
   lines->lines = first_line - 1;
   lines->entries = 0;
   for (int64_t i = 0; i < lines->count; i++) {
-    lines->pieces[i].line = lines->lines + 1;
-    lines->pieces[i].entry = lines->entries;
-    lines->lines += lines->pieces[i].lines;
-    lines->entries += lines->pieces[i].entries;
+    lines->chunks[i].line = lines->lines + 1;
+    lines->chunks[i].entry = lines->entries;
+    lines->lines += lines->chunks[i].lines;
+    lines->entries += lines->chunks[i].entries;
   }
 }
 
 void cb_lines_count(struct cb_lines *lines, const char *comments, int64_t expected) {
-  const int64_t first_line = lines->count && lines->pieces[0].line ? lines->pieces[0].line : lines->lines + 1;
+  const int64_t first_line = lines->count && lines->chunks[0].line ? lines->chunks[0].line : lines->lines + 1;
 #pragma omp parallel for schedule(dynamic)
   for (int64_t i = 0; i < lines->count; i++) {
-    struct cb_piece *piece = &lines->pieces[i];
+    struct cb_chunk *chunk = &lines->chunks[i];
     if (expected >= 0)
-      piece->entries = piece->lines = count_newlines(piece->begin, piece->end);
+      chunk->entries = chunk->lines = count_newlines(chunk->begin, chunk->end);
     else
-      count_entries(piece, comments);
-    drop_mapped_pages(lines, piece);
+      count_entries(chunk, comments);
+    drop_mapped_pages(lines, chunk);
   }
-  number_pieces(lines, first_line);
+  number_chunks(lines, first_line);
   if (expected >= 0 && lines->entries != expected) cb_lines_count(lines, comments, -1);
 }
 
 int64_t cb_lines_line_of(const struct cb_lines *lines, const char *comments, int64_t entry) {
-  const struct cb_piece *piece = lines->pieces;
-  while (piece->entry + piece->entries <= entry) piece++;
-  int64_t line = piece->line, left = entry - piece->entry;
-  for (const char *at = piece->begin;; at = line_end(at, piece->end), line++)
+  const struct cb_chunk *chunk = lines->chunks;
+  while (chunk->entry + chunk->entries <= entry) chunk++;
+  int64_t line = chunk->line, left = entry - chunk->entry;
+  for (const char *at = chunk->begin;; at = line_end(at, chunk->end), line++)
     if (holds_entry(at, comments) && !left--) return line;
 }
 
@@ -162,27 +162,27 @@ static void report(struct progress_clock *clock, int64_t done, int64_t total) {
 
 struct parsing {
   struct cb_lines *lines;
-  cb_parse_piece *parse;
+  cb_parse_chunk *parse;
   void *user;
   int64_t found, done;
-  int64_t bad;                   /* the first piece with an error, or the number of pieces */
-  struct cb_complaint complaint; /* of that piece */
+  int64_t bad;                   /* the first chunk with an error, or the number of chunks */
+  struct cb_complaint complaint; /* of that chunk */
 };
 
-static void parse_piece(struct parsing *parsing, int64_t index) {
-  const struct cb_piece *piece = &parsing->lines->pieces[index];
+static void parse_chunk(struct parsing *parsing, int64_t index) {
+  const struct cb_chunk *chunk = &parsing->lines->chunks[index];
   struct cb_complaint complaint = {0};
   int64_t bad;
 #pragma omp atomic read
   bad = parsing->bad;
-  if (index > bad) return; /* an earlier piece has failed already */
-  const int64_t found = parsing->parse(parsing->user, piece, &complaint);
+  if (index > bad) return; /* an earlier chunk has failed already */
+  const int64_t found = parsing->parse(parsing->user, chunk, &complaint);
 #pragma omp atomic
   parsing->found += found;
 #pragma omp atomic
-  parsing->done += piece->end - piece->begin;
+  parsing->done += chunk->end - chunk->begin;
   if (!complaint.status) {
-    drop_parsed_pages(parsing->lines, piece);
+    drop_parsed_pages(parsing->lines, chunk);
     return;
   }
 #pragma omp critical(cb_complaint)
@@ -193,14 +193,14 @@ static void parse_piece(struct parsing *parsing, int64_t index) {
   }
 }
 
-enum cb_status cb_lines_parse(struct cb_lines *lines, cb_parse_piece *parse, void *user, int64_t *found,
+enum cb_status cb_lines_parse(struct cb_lines *lines, cb_parse_chunk *parse, void *user, int64_t *found,
                               struct cb_diag *diag) {
   struct parsing parsing = {.lines = lines, .parse = parse, .user = user, .bad = lines->count};
   const struct cb_source *source = lines->source;
   struct progress_clock clock = {.progress = source->progress, .last = cb_seconds()};
 #pragma omp parallel for schedule(dynamic)
   for (int64_t i = 0; i < lines->count; i++) {
-    parse_piece(&parsing, i);
+    parse_chunk(&parsing, i);
     if (clock.progress && omp_get_thread_num() == 0) {
       int64_t done;
 #pragma omp atomic read
@@ -210,8 +210,8 @@ enum cb_status cb_lines_parse(struct cb_lines *lines, cb_parse_piece *parse, voi
   }
   *found = parsing.found;
   if (parsing.bad == lines->count) return CB_OK;
-  const struct cb_piece *piece = &lines->pieces[parsing.bad];
-  const int64_t line = piece->line + count_newlines(piece->begin, parsing.complaint.at);
+  const struct cb_chunk *chunk = &lines->chunks[parsing.bad];
+  const int64_t line = chunk->line + count_newlines(chunk->begin, parsing.complaint.at);
   return cb_fail(diag, parsing.complaint.status, "%s:%lld: %s", source->path, (long long)line,
                  parsing.complaint.message);
 }

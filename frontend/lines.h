@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Text with one entry per line, read by all threads: the text is cut into pieces at line ends, the lines that
- * hold entries are counted, so that every piece knows its first line and its first entry, and the pieces are
+/* Text with one entry per line, read by all threads: the text is cut into chunks at line ends, the lines that
+ * hold entries are counted, so that every chunk knows its first line and its first entry, and the chunks are
  * parsed independently. The first error in the text wins, whatever the number of threads.
  *
  *   cb_lines_open(&lines, …)         cuts
  *   cb_lines_count(&lines, …)        sets lines.entries
- *   cb_lines_parse(&lines, …)        calls back once per piece
+ *   cb_lines_parse(&lines, …)        calls back once per chunk
  *   cb_lines_close(&lines)
  */
 #ifndef CBGEN_FRONTEND_LINES_H
@@ -26,7 +26,7 @@ struct cb_source {
   const struct cb_progress *progress;
 };
 
-struct cb_piece {
+struct cb_chunk {
   const char *begin, *end; /* whole lines; the last byte is '\n' */
   const char *limit;       /* memory is readable up to here */
   int64_t line, lines;     /* number of the first line (from 1), count of lines */
@@ -35,8 +35,8 @@ struct cb_piece {
 
 struct cb_lines {
   const struct cb_source *source;
-  struct cb_piece *pieces;
-  int64_t count; /* of pieces */
+  struct cb_chunk *chunks;
+  int64_t count; /* of chunks */
   char *tail;    /* the last line, when the text does not end in '\n' */
   int64_t lines, entries;
 };
@@ -53,20 +53,20 @@ void cb_lines_count(struct cb_lines *lines, const char *comments, int64_t expect
 /* The line number of entry `entry`, which must be below lines->entries after a full count. */
 int64_t cb_lines_line_of(const struct cb_lines *lines, const char *comments, int64_t entry);
 
-/* Where parsing stopped: set `at` (within the piece) and say what is wrong. */
+/* Where parsing stopped: set `at` (within the chunk) and say what is wrong. */
 struct cb_complaint {
   const char *at;
   enum cb_status status;
   char message[512];
 };
 
-/* Parses one piece and returns the number of entries found; on an error, fills `complaint`. */
-typedef int64_t cb_parse_piece(void *user, const struct cb_piece *piece, struct cb_complaint *complaint);
+/* Parses one chunk and returns the number of entries found; on an error, fills `complaint`. */
+typedef int64_t cb_parse_chunk(void *user, const struct cb_chunk *chunk, struct cb_complaint *complaint);
 
-/* Parses all pieces. `*found` is the number of entries seen; where it is less than lines->entries, blank
+/* Parses all chunks. `*found` is the number of entries seen; where it is less than lines->entries, blank
  * lines or comments were taken for entries and the caller must count fully (cb_lines_count with expected -1).
  */
-enum cb_status cb_lines_parse(struct cb_lines *lines, cb_parse_piece *parse, void *user, int64_t *found,
+enum cb_status cb_lines_parse(struct cb_lines *lines, cb_parse_chunk *parse, void *user, int64_t *found,
                               struct cb_diag *diag);
 
 static inline int cb_is_blank(char c) {

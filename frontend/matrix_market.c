@@ -239,18 +239,18 @@ static enum cb_status read_coordinates(struct cb_coo *coo, const struct header *
   return check_count(header, lines, found, diag);
 }
 
-static int64_t parse_array_values(void *user, const struct cb_piece *piece, struct cb_complaint *complaint) {
+static int64_t parse_array_values(void *user, const struct cb_chunk *chunk, struct cb_complaint *complaint) {
   double *values = user;
-  int64_t entry = piece->entry;
+  int64_t entry = chunk->entry;
   char text[CB_TOKEN_TEXT];
-  for (const char *line = piece->begin, *next = line; line < piece->end; line = next) {
-    next = (const char *)memchr(line, '\n', (size_t)(piece->end - line)) + 1;
+  for (const char *line = chunk->begin, *next = line; line < chunk->end; line = next) {
+    next = (const char *)memchr(line, '\n', (size_t)(chunk->end - line)) + 1;
     const char *at = skip_blanks(line);
     if (*at == '\n' || *at == '%') continue;
     double value;
-    const char *after = cb_parse_double(at, piece->limit, &value), *rest = after ? skip_blanks(after) : at;
+    const char *after = cb_parse_double(at, chunk->limit, &value), *rest = after ? skip_blanks(after) : at;
     if (after && (*rest == '\n' || (rest != after && *rest == '%')) &&
-        entry < piece->entry + piece->entries && !cb_overflows(at, value)) {
+        entry < chunk->entry + chunk->entries && !cb_overflows(at, value)) {
       values[entry++] = value;
       continue;
     }
@@ -267,7 +267,7 @@ static int64_t parse_array_values(void *user, const struct cb_piece *piece, stru
              after && rest != after ? "" : " is not a number");
     break;
   }
-  return entry - piece->entry;
+  return entry - chunk->entry;
 }
 
 /* The nonzeros of a dense array in column order, or of the lower triangle of one. NaN counts as nonzero. */

@@ -2,8 +2,8 @@
 /* Decimal to double, correctly rounded, in three steps of rising cost:
  *   1. a mantissa of at most 2^53 and a power of ten of at most 10^22 are both exact: one multiplication or
  *      division rounds once (W. D. Clinger, "How to read floating point numbers accurately", 1990);
- *   2. up to 19 digits are multiplied by a 128-bit power of five, and the product's error bound tells whether
- * the rounding is certain (D. Lemire, "Number parsing at a gigabyte per second", 2021, after M. Eisel);
+ *   2. up to 19 digits are multiplied by a 128-bit power of five, and the product's error bound tells whether the
+ *      rounding is certain (D. Lemire, "Number parsing at a gigabyte per second", 2021, after M. Eisel);
  *   3. what remains (ties, subnormals, overflow, very long mantissas) goes to the C library's strtod.
  * Special values and hexadecimal numbers take the third way at once. */
 #include "frontend/number.h"

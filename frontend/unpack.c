@@ -180,8 +180,8 @@ static enum cb_status consider(struct choice *choice, struct archive *archive, s
                         (size_t)(source->end - source->bytes), diag);
 }
 
-static enum cb_status settle(const struct choice *choice, int done, int format, const char *path,
-                             struct cb_diag *diag) {
+static enum cb_status check_choice(const struct choice *choice, int done, int format, const char *path,
+                                   struct cb_diag *diag) {
   if (done || choice->candidates == 1) return CB_OK;
   if (format == ARCHIVE_FORMAT_EMPTY)
     return cb_fail(diag, CB_ERR_FORMAT, "%s: unpacks to nothing; fetch or pack the file again", path);
@@ -224,7 +224,7 @@ static enum cb_status choose_member(struct choice *choice, struct archive *archi
     else
       s = consider(choice, archive, entry, source, &done, diag);
   }
-  return s ? s : settle(choice, done, archive_format(archive), source->path, diag);
+  return s ? s : check_choice(choice, done, archive_format(archive), source->path, diag);
 }
 
 enum cb_status cb_unpack(char **text, size_t *length, const struct cb_source *source, struct cb_diag *diag) {

@@ -8,7 +8,7 @@
 #include "tests/support.h"
 
 #include "cbgen.h"
-#include "runtime/oracle.h"
+#include "runtime/verify/oracle.h"
 #include "tests/fake_app.h"
 
 #include <math.h>
@@ -48,6 +48,17 @@ static inline int check_fake(void **state) {
     if (status_of_call)                                                                                      \
       fail_msg("%s: %s (%s)", #call, cbgen_operator_message(op), cbgen_status_name(status_of_call));         \
   } while (0)
+
+/* "name=value name=value" */
+static inline void set_all(cbgen_context *context, const char *options) {
+  char copy[256], *state = NULL;
+  snprintf(copy, sizeof copy, "%s", options);
+  for (char *word = strtok_r(copy, " ", &state); word; word = strtok_r(NULL, " ", &state)) {
+    char *value = strchr(word, '=');
+    *value++ = 0;
+    must(context, cbgen_set(context, word, value));
+  }
+}
 
 /* ---- matrices as a caller has them */
 

@@ -2,7 +2,7 @@
 /* Puts one entry into a cache, for tests that drive the tool from outside.
  *
  *   cache_put DIRECTORY KEY MATRIX TAG=TEXT...        KEY: 32 hexadecimal digits; exits 0 when it was stored */
-#include "runtime/cache.h"
+#include "runtime/cache/cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>

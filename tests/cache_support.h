@@ -12,9 +12,9 @@
 #include <cmocka.h>
 
 #include "base/memory.h"
-#include "runtime/cache.h"
-#include "runtime/cache_calls.h"
-#include "runtime/cache_parts.h"
+#include "runtime/cache/cache.h"
+#include "runtime/cache/calls.h"
+#include "runtime/cache/parts.h"
 
 #include <dirent.h>
 #include <errno.h>

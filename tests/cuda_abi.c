@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Compiled where CUDA's headers are: the prototypes and numbers that runtime/ writes down for itself are
  * those of cuda.h, nvrtc.h and cusparse.h. There is nothing to run. */
-#include "runtime/cusparse.h"
-#include "runtime/driver.h"
-#include "runtime/nvrtc.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/cuda/nvrtc.h"
+#include "runtime/measure/cusparse.h"
 
 #define CUSPARSE_ENABLE_EXPERIMENTAL_API /* SpMVOp */
 #define DISABLE_CUSPARSE_DEPRECATED      /* bsrmv, from CUDA 13.1 */

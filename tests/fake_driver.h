@@ -11,9 +11,9 @@
  *   CBGEN_FAKE_CXX               another C++ compiler than the build's
  *   CBGEN_EMULATION_SEED         of the order in which warps run
  *
- * NVRTC's half wraps the text it is given into an ELF image that runtime/cubin.h can read. The driver's half
+ * NVRTC's half wraps the text it is given into an ELF image that runtime/cuda/cubin.h can read. The driver's half
  * compiles such an image as C++ when a module is loaded (once for equal texts: the result is kept in
- * $CBGEN_FAKE_CACHE) and executes it on the emulator of runtime/emulation, in a thread of its own and within
+ * $CBGEN_FAKE_CACHE) and executes it on the emulator of runtime/verify/emulation, in a thread of its own and within
  * the call that launches. What the emulator finds (a race, an address out of bounds, a divergent barrier) is
  * an error of the context from then on, as a GPU's trap is, and stays in `trap`; one that no test takes note
  * of (fake_trap_taken) ends the process with an error. Any other image is text that names its kernels, as

@@ -7,7 +7,7 @@
 #include "tests/support.h"
 
 #include "analysis/plan/recipe.h"
-#include "runtime/verify.h"
+#include "runtime/verify/verify.h"
 
 #include <omp.h>
 
@@ -136,10 +136,8 @@ static inline struct kernel *next_kernel(struct kernel_batch *batch) {
 
 /* Recipes whose layout is made for some matrices only, and refuses others. */
 static inline int may_refuse(const char *recipe) {
-  static const char *const recipes[] = {"blocks", "tiles", "dia", "hot", "phases"};
-  for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
-    if (!strcmp(recipe, recipes[i])) return 1;
-  return 0;
+  const struct cb_recipe *found;
+  return !cb_recipe_find(&found, recipe, NULL) && found->may_refuse;
 }
 
 /* Whether f16 would make a finite value of the matrix infinite. */

@@ -87,6 +87,27 @@ void check_long_rows(const struct long_rows *cases, size_t count, const char *se
   }
 }
 
+void check_late_arrays(const struct late_array *cases, size_t count) {
+  for (size_t c = 0; c < count; c++) {
+    struct product product = product_of(cases[c].matrix, cases[c].settings);
+    product.region = cases[c].region;
+    const struct cb_array *array = array_of(&product, cases[c].array);
+    if (!array) fail_msg("%s, %s: no '%s'", cases[c].matrix, cases[c].settings, cases[c].array);
+    const struct cb_region_work *work = &product.assignment->regions[product.region];
+    assert_int_equal(array->storage, cases[c].storage);
+    assert_null(work->contents[array_number(&product, cases[c].array)].elements);
+    int64_t least = INT64_MAX, largest = -1;
+    for (int64_t i = 0; i < array->count; i++) {
+      const int64_t here = element(&product, cases[c].array, i);
+      least = here < least ? here : least;
+      largest = here > largest ? here : largest;
+    }
+    assert_int_equal(largest, array->largest);
+    if (array->storage == CB_STORED) assert_true(least < largest);
+    product_release(&product);
+  }
+}
+
 /* ---- pictures and matrices */
 
 struct picture picture_for(const struct cb_csr *csr) {

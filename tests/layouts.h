@@ -19,7 +19,7 @@ const struct cb_array *array_of(const struct product *product, const char *name)
 int64_t element(const struct product *product, const char *name, int64_t i);
 double value_at(const struct product *product, int64_t slot); /* of array "values", type f64 */
 
-/* Whether the generated text, shims and host section apart, has `words`; the host section too. */
+/* Whether the generated text, device prelude and host section apart, has `words`; the host section too. */
 int has(const struct product *product, const char *words);
 int has_anywhere(const struct product *product, const char *words);
 
@@ -35,6 +35,15 @@ struct long_rows {
   const char *matrix, *rows, *pieces;
 };
 void check_long_rows(const struct long_rows *cases, size_t count, const char *settings);
+
+/* Columns of slots are none of the plan's: packing makes them, as large as the plan says and not all alike. Those that
+ * are an affine sequence, or few enough to stand in the text, are the plan's at once. */
+struct late_array {
+  const char *matrix, *settings, *array;
+  int region;
+  enum cb_storage storage;
+};
+void check_late_arrays(const struct late_array *cases, size_t count);
 
 /* ---- a picture of the matrix that the arrays describe */
 

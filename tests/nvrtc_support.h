@@ -3,8 +3,8 @@
 #ifndef CBGEN_TESTS_NVRTC_SUPPORT_H
 #define CBGEN_TESTS_NVRTC_SUPPORT_H
 
-#include "runtime/cubin.h"
-#include "runtime/nvrtc.h"
+#include "runtime/cuda/cubin.h"
+#include "runtime/cuda/nvrtc.h"
 #include "tests/skips.h"
 
 #include <setjmp.h>

@@ -93,10 +93,10 @@ static inline void set_options(struct cb_options *options, const char *settings)
   struct cb_diag diag = {0};
   static char kept[64][32]; /* cb_options keeps text values by pointer */
   static int next;
-  char copy[256], *state = NULL;
+  char copy[512], *state = NULL;
   cb_options_default(options);
   options->recipe = "cb"; /* unless the settings say otherwise */
-  snprintf(copy, sizeof copy, "%s", settings ? settings : "");
+  assert_true(snprintf(copy, sizeof copy, "%s", settings ? settings : "") < (int)sizeof copy);
   for (char *word = strtok_r(copy, " ", &state); word; word = strtok_r(NULL, " ", &state)) {
     char *value = strchr(word, '=');
     assert_non_null(value);

@@ -28,7 +28,7 @@ def open_nvrtc(path):
 def compile_text(nvrtc, text, arch):
     """Registers and spilled bytes of the kernel that is worst, from the assembler's remarks."""
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
-    options = [f"--gpu-architecture={arch}".encode(), b"--std=c++17", b"--ptxas-options=-v"]
+    options = [f"--gpu-architecture={arch}".encode(), b"--std=c++17", b"--fmad=false", b"--ptxas-options=-v"]
     result = nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernel.cu", 0, None, None)
     if not result:
         result = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))

@@ -2,9 +2,10 @@
 /* The cache below the run-time interface: a hit is what the miss was, whatever is kept; what should miss
  * does; an entry that is of no use costs time only; and so does every file operation that fails. */
 #include "tests/api_support.h"
+#include "tests/recipes.h"
 
-#include "runtime/api.h"
-#include "runtime/cache_calls.h"
+#include "runtime/api/api.h"
+#include "runtime/cache/calls.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -88,59 +89,74 @@ static void renew(cbgen_operator *op, struct sample *sample, int turned) {
   if (turned) cb_csr_release(&csr);
 }
 
+/* Each form with the recipes in turn; `matrix` NULL: the recipe's example. */
 static const struct {
-  const char *matrix, *recipe;
+  const char *matrix;
   struct form form;
   int turned;
 } cases[] = {
-    {"random,rows=300,cols=200,density=0.05", "auto", {0}, 0},
-    {"random,rows=300,cols=200,density=0.05", "cb", {.shuffled = 1, .duplicates = 1, .base = 1}, 0},
-    {"random,rows=300,cols=200,density=0.05", "sell", {.duplicates = 1, .value_type = CBGEN_F32}, 1},
-    {"random,rows=40,cols=5000,density=0.2", "cb", {.on_device = 1, .col_bits = 64}, 0},
-    {"fe3,n=3", "blocks", {.on_device = 1, .shuffled = 1}, 1},
-    {"random,rows=30,cols=50,density=0.2", "auto", {.no_values = 1, .on_device = 1}, 0},
-    {"stencil5,n=12", "dia", {0}, 0},
-    {"empty,rows=9,cols=4", "auto", {0}, 0},
-    {"empty,rows=0,cols=4", "auto", {0}, 0},
+    {NULL, {0}, 0},
+    {NULL, {.shuffled = 1, .duplicates = 1, .base = 1}, 0},
+    {NULL, {.duplicates = 1, .value_type = CBGEN_F32}, 1},
+    {NULL, {.on_device = 1, .col_bits = 64}, 0},
+    {NULL, {.on_device = 1, .shuffled = 1}, 1},
+    {"random,rows=30,cols=50,density=0.2", {.no_values = 1, .on_device = 1}, 0},
+    {NULL, {0}, 0},
+    {"empty,rows=9,cols=4", {0}, 0},
+    {"empty,rows=0,cols=4", {0}, 0},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-/* For stored, mutable and fixed values, with the data kept and without, in one context and in another. */
+static cbgen_context *context_for(const struct cb_recipe *recipe) {
+  cbgen_context *context = new_context();
+  if (recipe) set_all(context, settings_of_recipe(recipe));
+  return context;
+}
+
+/* `number`: stored, mutable or fixed values; the data kept or not. */
+static void hits_what_it_missed(void **state, int i, const struct cb_recipe *recipe, int number) {
+  static const char *const keeps[] = {"auto", "never", "always"};
+  const cbgen_values values = (cbgen_values)(number % 3);
+  const int turned = cases[i].turned;
+  open_cache(state);
+  struct sample sample = sample_of(recipe ? example_of(recipe) : cases[i].matrix, cases[i].form);
+  cbgen_context *context = context_for(recipe), *other = context_for(recipe);
+  must(context, cbgen_set(context, "cache-data", keeps[number / 3]));
+  cbgen_operator *miss = compile_in(context, &sample, values, turned, CBGEN_CACHE_MISS);
+  const long compilations = fake->compilations;
+  cbgen_operator *hit = compile_in(context, &sample, values, turned, CBGEN_CACHE_HIT);
+  cbgen_operator *another = compile_in(other, &sample, values, turned, CBGEN_CACHE_HIT);
+  assert_int_equal(fake->compilations, compilations);
+  struct cb_csr csr = turned ? transposed(&sample.csr) : sample.csr;
+  check_product(hit, &csr);
+  if (turned) cb_csr_release(&csr);
+  assert_same(miss, hit);
+  assert_same(miss, another);
+  if (values == CBGEN_VALUES_MUTABLE && !cases[i].form.no_values) {
+    set_values(&sample, 5);
+    sum_up(&sample);
+    renew(hit, &sample, turned);
+    renew(another, &sample, turned);
+  }
+  cbgen_operator_free(miss);
+  cbgen_operator_free(hit);
+  cbgen_operator_free(another);
+  cbgen_context_destroy(context);
+  cbgen_context_destroy(other);
+  sample_release(&sample);
+}
+
+/* In one context and in another. A matrix of its own goes with the search; else every recipe meets a third of them,
+ * and the forms come in turn. */
 static void a_hit_is_what_the_miss_was(void **state) {
   (void)state;
-  static const char *const keeps[] = {"auto", "never", "always"};
+  const struct cb_recipe *recipe;
   for (int i = 0; i < CASES; i++)
-    for (int number = 0; number < 9; number++) {
-      const cbgen_values values = (cbgen_values)(number % 3);
-      const int turned = cases[i].turned;
-      open_cache(state);
-      struct sample sample = sample_of(cases[i].matrix, cases[i].form);
-      cbgen_context *context = new_context(), *other = new_context();
-      must(context, cbgen_set(context, "recipe", cases[i].recipe));
-      must(other, cbgen_set(other, "recipe", cases[i].recipe));
-      must(context, cbgen_set(context, "cache-data", keeps[number / 3]));
-      cbgen_operator *miss = compile_in(context, &sample, values, turned, CBGEN_CACHE_MISS);
-      const long compilations = fake->compilations;
-      cbgen_operator *hit = compile_in(context, &sample, values, turned, CBGEN_CACHE_HIT);
-      cbgen_operator *another = compile_in(other, &sample, values, turned, CBGEN_CACHE_HIT);
-      assert_int_equal(fake->compilations, compilations);
-      struct cb_csr csr = turned ? transposed(&sample.csr) : sample.csr;
-      check_product(hit, &csr);
-      if (turned) cb_csr_release(&csr);
-      assert_same(miss, hit);
-      assert_same(miss, another);
-      if (values == CBGEN_VALUES_MUTABLE && !cases[i].form.no_values) {
-        set_values(&sample, 5);
-        sum_up(&sample);
-        renew(hit, &sample, turned);
-        renew(another, &sample, turned);
-      }
-      cbgen_operator_free(miss);
-      cbgen_operator_free(hit);
-      cbgen_operator_free(another);
-      cbgen_context_destroy(context);
-      cbgen_context_destroy(other);
-      sample_release(&sample);
+    for (int number = 0; number < 9 && cases[i].matrix; number++) hits_what_it_missed(state, i, NULL, number);
+  for (int r = 0, i = 0; (recipe = cb_recipe_at(r)); r++)
+    for (int number = r % 3; number < 9; number += 3, i++) {
+      while (cases[i % CASES].matrix) i++;
+      hits_what_it_missed(state, i % CASES, recipe, (number + r / 3) % 9);
     }
 }
 

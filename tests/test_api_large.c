@@ -4,7 +4,7 @@
  * of them is checked on its way to the device, so that a damaged entry is found before a kernel works by it. */
 #include "tests/api_support.h"
 
-#include "runtime/driver.h"
+#include "runtime/cuda/driver.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,12 +15,12 @@ static const char shape[] = "band,n=34000,half=300,per_row=32";
 struct heard {
   int on_host;
   long fail_after; /* calls behind a hit; 0: none fails */
-  int late, useless;
+  int deferred, useless;
 };
 static void hear(void *user, const char *line) {
   struct heard *heard = user;
   heard->on_host |= strstr(line, "values are packed on the host") != NULL;
-  heard->late += strstr(line, "checked on their way") != NULL;
+  heard->deferred += strstr(line, "checked on their way") != NULL;
   heard->useless += strstr(line, "of no use") != NULL;
   if (heard->fail_after && strstr(line, "cache: hit")) {
     fake->failure = CB_CU_OUT_OF_MEMORY;
@@ -159,12 +159,12 @@ static void entries_are_checked_on_their_way(void **state) {
     must(context, cbgen_set(context, "cache", directory));
     assert_int_equal(compile_and_check(context, &sample, values), CBGEN_CACHE_MISS);
     assert_int_equal(compile_and_check(context, &sample, values), CBGEN_CACHE_HIT);
-    assert_true(heard.late == 1 && heard.useless == 0);
+    assert_true(heard.deferred == 1 && heard.useless == 0);
     damage(directory);
     assert_int_equal(compile_and_check(context, &sample, values), CBGEN_CACHE_MISS);
-    assert_true(heard.late == 2 && heard.useless == 1);
+    assert_true(heard.deferred == 2 && heard.useless == 1);
     assert_int_equal(compile_and_check(context, &sample, values), CBGEN_CACHE_HIT);
-    assert_true(heard.late == 3 && heard.useless == 1);
+    assert_true(heard.deferred == 3 && heard.useless == 1);
     sample_release(&other);
     cbgen_context_destroy(context);
     snprintf(command, sizeof command, "rm -r %s", directory);

@@ -2,6 +2,7 @@
 /* Operators as blocks of bytes: what comes back multiplies as what went; damaged blocks are refused,
  * whichever bit it is; another architecture compiles the text anew. */
 #include "tests/api_support.h"
+#include "tests/recipes.h"
 
 struct block {
   unsigned char *bytes;
@@ -51,67 +52,65 @@ static void same_info(const cbgen_operator *a, const cbgen_operator *b) {
   assert_string_equal(cbgen_operator_key(a), cbgen_operator_key(b));
 }
 
-static const struct {
-  const char *matrix, *recipe;
+static const struct way {
   struct form form;
   cbgen_values values;
   int turned;
-} cases[] = {
-    {"random,rows=300,cols=200,density=0.05", "auto", {0}, CBGEN_VALUES_STORED, 0},
-    {"random,rows=300,cols=200,density=0.05",
-     "cb",
-     {.shuffled = 1, .duplicates = 1},
-     CBGEN_VALUES_MUTABLE,
-     0},
-    {"random,rows=40,cols=5000,density=0.2",
-     "cb",
-     {.value_type = CBGEN_F32},
-     CBGEN_VALUES_MUTABLE,
-     0}, /* scratch */
-    {"random,rows=300,cols=200,density=0.05", "sell", {.base = 1}, CBGEN_VALUES_MUTABLE, 1},
-    {"fe3,n=3", "blocks", {0}, CBGEN_VALUES_STORED, 0},
-    {"empty,rows=9,cols=4", "auto", {0}, CBGEN_VALUES_MUTABLE, 0},
-    {"empty,rows=0,cols=4", "auto", {0}, CBGEN_VALUES_STORED, 0},
+} ways[] = {
+    {{0}, CBGEN_VALUES_STORED, 0},
+    {{.shuffled = 1, .duplicates = 1}, CBGEN_VALUES_MUTABLE, 0},
+    {{.value_type = CBGEN_F32}, CBGEN_VALUES_MUTABLE, 0},
+    {{.base = 1}, CBGEN_VALUES_MUTABLE, 1},
 };
-enum { CASES = sizeof cases / sizeof *cases };
+enum { WAYS = sizeof ways / sizeof *ways };
+
+/* New values, given to what came back. */
+static void check_renewal(cbgen_operator *back, struct sample *sample, int turned) {
+  set_values(sample, 99);
+  sum_up(sample);
+  const cbgen_update update = {sizeof update, sample->given, sample->form.value_type, CBGEN_HOST, NULL};
+  must_operator(back, cbgen_update_values(back, &update));
+  struct cb_csr csr = turned ? transposed(&sample->csr) : sample->csr;
+  check_product(back, &csr);
+  if (turned) cb_csr_release(&csr);
+}
+
+static void comes_back(const char *matrix, const char *settings, const struct way *way) {
+  cbgen_context *context = new_context();
+  set_all(context, settings);
+  struct sample sample = sample_of(matrix, way->form);
+  cbgen_operator *op = compile(context, &sample, way->values, way->turned);
+  struct cb_csr csr = way->turned ? transposed(&sample.csr) : sample.csr;
+  struct block block = save(op), again;
+  cbgen_context *other = new_context();
+  cbgen_operator *back;
+  const long compilations = fake->compilations;
+  must(other, cbgen_operator_load(other, block.bytes, block.length, &back));
+  assert_int_equal(fake->compilations, compilations); /* the binary, and the packing kernels', were in it */
+  same_info(op, back);
+  check_product(back, &csr);
+  again = save(back);
+  assert_int_equal(block.length, again.length);
+  assert_memory_equal(block.bytes, again.bytes, block.length);
+  if (way->turned) cb_csr_release(&csr);
+  if (way->values == CBGEN_VALUES_MUTABLE) check_renewal(back, &sample, way->turned);
+  free(block.bytes);
+  free(again.bytes);
+  cbgen_operator_free(op);
+  cbgen_operator_free(back);
+  cbgen_context_destroy(context);
+  cbgen_context_destroy(other);
+  sample_release(&sample);
+}
 
 static void what_comes_back_is_what_went(void **state) {
   (void)state;
-  for (int i = 0; i < CASES; i++) {
-    cbgen_context *context = new_context();
-    must(context, cbgen_set(context, "recipe", cases[i].recipe));
-    struct sample sample = sample_of(cases[i].matrix, cases[i].form);
-    cbgen_operator *op = compile(context, &sample, cases[i].values, cases[i].turned);
-    struct cb_csr csr = cases[i].turned ? transposed(&sample.csr) : sample.csr;
-    struct block block = save(op), again;
-    cbgen_context *other = new_context();
-    cbgen_operator *back;
-    const long compilations = fake->compilations;
-    must(other, cbgen_operator_load(other, block.bytes, block.length, &back));
-    assert_int_equal(fake->compilations, compilations); /* the binary, and the packing kernels', were in it */
-    same_info(op, back);
-    check_product(back, &csr);
-    again = save(back);
-    assert_int_equal(block.length, again.length);
-    assert_memory_equal(block.bytes, again.bytes, block.length);
-    if (cases[i].turned) cb_csr_release(&csr);
-    if (cases[i].values == CBGEN_VALUES_MUTABLE) {
-      set_values(&sample, 99);
-      sum_up(&sample);
-      const cbgen_update update = {sizeof update, sample.given, sample.form.value_type, CBGEN_HOST, NULL};
-      must_operator(back, cbgen_update_values(back, &update));
-      csr = cases[i].turned ? transposed(&sample.csr) : sample.csr;
-      check_product(back, &csr);
-      if (cases[i].turned) cb_csr_release(&csr);
-    }
-    free(block.bytes);
-    free(again.bytes);
-    cbgen_operator_free(op);
-    cbgen_operator_free(back);
-    cbgen_context_destroy(context);
-    cbgen_context_destroy(other);
-    sample_release(&sample);
-  }
+  const struct cb_recipe *recipe;
+  for (int i = 0; (recipe = cb_recipe_at(i)); i++)
+    comes_back(example_of(recipe), settings_of_recipe(recipe), &ways[i % WAYS]);
+  comes_back("random,rows=40,cols=5000,density=0.2", "recipe=cb", &ways[2]); /* with scratch */
+  comes_back("empty,rows=9,cols=4", "", &ways[1]);
+  comes_back("empty,rows=0,cols=4", "", &ways[0]);
 }
 
 static void renewed_values_are_saved(void **state) {

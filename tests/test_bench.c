@@ -5,7 +5,7 @@
 #include "tests/support.h"
 
 #include "base/real.h"
-#include "runtime/bench.h"
+#include "runtime/measure/bench.h"
 #include "tests/fake_cusparse.h"
 #include "tests/fake_driver.h"
 
@@ -14,7 +14,7 @@
 #include <math.h>
 
 static struct fake_control *fake;
-static struct fake_cusparse *rivals;
+static struct fake_cusparse *baselines;
 
 /* What the hook needs to stand in for the kernel. */
 struct stand_in {
@@ -46,7 +46,7 @@ static void multiply(void *user, const struct fake_launch *launch) {
   const struct cb_label label = {csr->name, symbol, {0, 0}};
   cb_source_kernel(plan, &label, 0, first, sizeof first);
   if (strcmp(launch->kernel, first)) return;
-  for (int r = 0; r < plan->launches[0].regions && !plan->launches[0].piece; r++)
+  for (int r = 0; r < plan->launches[0].regions && !plan->launches[0].body; r++)
     parameters += arrays_of(&plan->regions[r]) > 0;
   const uint64_t x = *(uint64_t *)parameters[0], y = *(uint64_t *)parameters[1];
   const int scaled = plan->form == CB_FORM_AXPBY;
@@ -65,7 +65,7 @@ static void multiply(void *user, const struct fake_launch *launch) {
 }
 
 /* `variable` names the stand-in of one version. */
-static struct fake_cusparse *open_rivals(const char *variable) {
+static struct fake_cusparse *open_baselines(const char *variable) {
   const char *path = getenv(variable);
   void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) : NULL;
   struct fake_cusparse **control = library ? dlsym(library, "fake_cusparse") : NULL;
@@ -74,13 +74,13 @@ static struct fake_cusparse *open_rivals(const char *variable) {
   return *control;
 }
 
-static struct cb_bench_settings settings_of(int with_rivals) {
+static struct cb_bench_settings settings_of(int with_baselines) {
   struct cb_bench_settings settings;
   cb_bench_settings_default(&settings);
   settings.driver_path = getenv("CBGEN_FAKE_CUDA");
   settings.cusparse_path = getenv("CBGEN_FAKE_CUSPARSE");
   settings.ceilings = 0;
-  settings.rivals = with_rivals;
+  settings.baselines = with_baselines;
   settings.repetitions = 3;
   settings.batches = 2;
   settings.launches = 2;
@@ -96,9 +96,9 @@ static void set_up(struct stand_in *stand_in, const char *matrix, const char *op
   }
   cb_nvrtc_close(nvrtc);
   fake = fake_open();
-  rivals = open_rivals("CBGEN_FAKE_CUSPARSE");
+  baselines = open_baselines("CBGEN_FAKE_CUSPARSE");
   assert_non_null(fake);
-  assert_non_null(rivals);
+  assert_non_null(baselines);
   fake->memory = 64 << 20;
   *stand_in = (struct stand_in){.product = product_of(matrix, options)};
   fake->hook = multiply;
@@ -117,22 +117,22 @@ static void plan_for(struct stand_in *stand_in, const struct cb_bench *bench) {
 static void tear_down(struct stand_in *stand_in) {
   product_release(&stand_in->product);
   assert_string_equal(fake->misuse, "");
-  assert_string_equal(rivals->misuse, "");
+  assert_string_equal(baselines->misuse, "");
   assert_true(fake_is_clean(fake));
-  assert_int_equal(rivals->live, 0);
+  assert_int_equal(baselines->live, 0);
 }
 
-static const struct cb_rival_result *rival_named(const struct cb_bench_result *result, const char *name) {
-  for (int i = 0; i < result->rivals_count; i++)
-    if (!strcmp(result->rivals[i].rival.name, name)) return &result->rivals[i];
-  fail_msg("no rival '%s'", name);
+static const struct cb_baseline_result *baseline_named(const struct cb_bench_result *result, const char *name) {
+  for (int i = 0; i < result->baselines_count; i++)
+    if (!strcmp(result->baselines[i].baseline.name, name)) return &result->baselines[i];
+  fail_msg("no baseline '%s'", name);
   return NULL;
 }
 
 /* ---- the whole way */
 
 static const struct {
-  const char *matrix, *options, *applying; /* rivals that must apply, between spaces; the others must not */
+  const char *matrix, *options, *applying; /* baselines that must apply, between spaces; the others must not */
 } cases[] = {
     {"block,blocks_r=40,r=3,c=3,per_row=2", "form=ax",
      " csr-alg1 csr-alg2 spmvop-alg1 spmvop-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 bsrmv-3 "},
@@ -154,17 +154,17 @@ static const struct {
     {"empty,rows=0,cols=4", "form=ax", ""},
 };
 
-static void check_rivals(const struct cb_bench_result *result, const char *applying) {
-  assert_int_equal(result->rivals_count > 0, *applying != 0);
-  for (int i = 0; i < result->rivals_count; i++) {
-    const struct cb_rival_result *one = &result->rivals[i];
+static void check_baselines(const struct cb_bench_result *result, const char *applying) {
+  assert_int_equal(result->baselines_count > 0, *applying != 0);
+  for (int i = 0; i < result->baselines_count; i++) {
+    const struct cb_baseline_result *one = &result->baselines[i];
     char word[32];
-    snprintf(word, sizeof word, " %s ", one->rival.name);
-    if (!one->rival.applies != !strstr(applying, word))
-      fail_msg("%s applies: %d, %s", one->rival.name, one->rival.applies, one->rival.reason);
+    snprintf(word, sizeof word, " %s ", one->baseline.name);
+    if (!one->baseline.applies != !strstr(applying, word))
+      fail_msg("%s applies: %d, %s", one->baseline.name, one->baseline.applies, one->baseline.reason);
     assert_int_equal(one->wrong, 0);
-    assert_int_equal(!*one->rival.reason, one->rival.applies);
-    if (one->rival.applies) assert_true(one->timing.us > 0 && one->timing.least_us <= one->timing.us);
+    assert_int_equal(!*one->baseline.reason, one->baseline.applies);
+    if (one->baseline.applies) assert_true(one->timing.us > 0 && one->timing.least_us <= one->timing.us);
   }
 }
 
@@ -177,7 +177,7 @@ static void check_texts(const struct cb_bench *bench, const struct cb_bench_resu
   json_t *json = json_loads(cb_text_string(&text), 0, &error);
   assert_non_null(json);
   assert_int_equal(json_integer_value(json_object_get(json, "nnz")), result->run.nnz);
-  assert_int_equal(json_array_size(json_object_get(json, "rivals")), result->rivals_count);
+  assert_int_equal(json_array_size(json_object_get(json, "baselines")), result->baselines_count);
   assert_int_equal(json_array_size(json_object_get(json, "kernels")), result->run.cubin.count);
   assert_string_equal(json_string_value(json_object_get(json, "plan")), result->run.plan);
   json_decref(json);
@@ -219,7 +219,7 @@ static void matrices_are_measured(void **state) {
     assert_int_equal(result.run.check.rows, stand_in.product.csr->rows);
     assert_true(result.run.repeatable);
     assert_int_equal(result.run.timing.launches, stand_in.product.csr->rows ? 2 : 0);
-    check_rivals(&result, cases[i].applying);
+    check_baselines(&result, cases[i].applying);
     assert_int_equal(result.best >= 0, strlen(cases[i].applying) > 1);
     check_texts(bench, &result);
     cb_bench_result_release(&result);
@@ -261,8 +261,8 @@ static void check_version(const struct cb_bench *bench, const struct cb_bench_re
   json_t *json = json_loads(cb_text_string(&text), 0, &error);
   assert_non_null(json);
   assert_string_equal(json_string_value(json_object_get(json_object_get(json, "device"), "cusparse")), version);
-  json_t *rival = json_array_get(json_object_get(json, "rivals"), 0);
-  assert_true(json_real_value(json_object_get(rival, "prepare_ms")) > 0);
+  json_t *baseline = json_array_get(json_object_get(json, "baselines"), 0);
+  assert_true(json_real_value(json_object_get(baseline, "prepare_ms")) > 0);
   json_decref(json);
   cb_text_release(&text);
 }
@@ -270,14 +270,14 @@ static void check_version(const struct cb_bench *bench, const struct cb_bench_re
 static void check_spmvop(const struct cb_bench_result *result, const char *applying, const char *reason) {
   static const char *const names[] = {"spmvop-alg1", "spmvop-alg2"};
   for (int i = 0; i < 2; i++) {
-    const struct cb_rival_result *one = rival_named(result, names[i]);
+    const struct cb_baseline_result *one = baseline_named(result, names[i]);
     char word[32];
     snprintf(word, sizeof word, " %s ", names[i]);
-    assert_int_equal(one->rival.applies, !!strstr(applying, word));
+    assert_int_equal(one->baseline.applies, !!strstr(applying, word));
     assert_int_equal(one->wrong, 0);
-    if (one->rival.applies) assert_true(one->timing.us > 0 && one->rival.prepare_seconds > 0);
+    if (one->baseline.applies) assert_true(one->timing.us > 0 && one->baseline.prepare_seconds > 0);
   }
-  assert_non_null(strstr(rival_named(result, names[0])->rival.reason, reason));
+  assert_non_null(strstr(baseline_named(result, names[0])->baseline.reason, reason));
 }
 
 static void every_version_of_spmvop_is_called_its_own_way(void **state) {
@@ -290,8 +290,8 @@ static void every_version_of_spmvop_is_called_its_own_way(void **state) {
     set_up(&stand_in, "random,rows=90,cols=120,density=0.05", "form=axpby");
     struct cb_bench_settings settings = settings_of(1);
     settings.cusparse_path = getenv(versions[i].variable);
-    rivals = open_rivals(versions[i].variable);
-    assert_non_null(rivals);
+    baselines = open_baselines(versions[i].variable);
+    assert_non_null(baselines);
     assert_ok(cb_bench_open(&bench, &settings, &diag));
     assert_string_equal(bench->missing, "");
     plan_for(&stand_in, bench);
@@ -305,23 +305,24 @@ static void every_version_of_spmvop_is_called_its_own_way(void **state) {
 }
 
 /* Where cuSPARSE has no such product, it multiplies the rounded matrix in f64. */
-static void rivals_without_mixed_types_take_f64(void **state) {
+static void baselines_without_mixed_types_take_f64(void **state) {
   struct cb_diag diag = {0};
   struct stand_in stand_in;
   struct cb_bench *bench;
   struct cb_bench_result result;
   (void)state;
   set_up(&stand_in, "uniform,n=90,per_row=4", "form=ax type=f32-f64");
-  rivals->uniform = 1;
+  baselines->uniform = 1;
   const struct cb_bench_settings settings = settings_of(1);
   assert_ok(cb_bench_open(&bench, &settings, &diag));
   plan_for(&stand_in, bench);
   assert_ok(cb_bench_matrix(&result, bench, stand_in.product.csr, &stand_in.product.options, &diag));
   assert_int_equal(result.run.check.wrong, 0);
   assert_string_equal(result.run.type, "f32-f64");
-  assert_non_null(result.rival_types);
-  assert_non_null(strstr(result.rival_types, "f64"));
-  check_rivals(&result, " csr-alg1 csr-alg2 spmvop-alg1 spmvop-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 ");
+  assert_non_null(result.baseline_types);
+  assert_non_null(strstr(result.baseline_types, "f64"));
+  check_baselines(&result,
+                  " csr-alg1 csr-alg2 spmvop-alg1 spmvop-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 ");
   check_texts(bench, &result);
   cb_bench_result_release(&result);
   cb_bench_close(bench);
@@ -361,6 +362,33 @@ static void tuning_comes_first(void **state) {
   tear_down(&stand_in);
 }
 
+/* The stand-in adds up in another order than the kernel that the emulation executes; a row of one nonzero has none. */
+static void other_bits_than_the_emulation_are_seen(void **state) {
+  static const struct {
+    const char *matrix;
+    int differs;
+  } kernels[] = {{"dense,rows=70,cols=300", 1}, {"diagonal,n=300", 0}};
+  (void)state;
+  for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+    struct cb_diag diag = {0};
+    struct stand_in stand_in;
+    struct cb_bench *bench;
+    struct cb_run_result result;
+    set_up(&stand_in, kernels[i].matrix, "form=ax");
+    struct cb_bench_settings settings = settings_of(0);
+    settings.emulate = 1;
+    assert_ok(cb_bench_open(&bench, &settings, &diag));
+    plan_for(&stand_in, bench);
+    assert_ok(cb_run_matrix(&result, bench, stand_in.product.csr, &stand_in.product.options, &diag));
+    assert_int_equal(result.check.wrong, 0);
+    assert_int_equal(result.emulated, 1);
+    assert_int_equal(result.first_other >= 0, kernels[i].differs);
+    cb_run_result_release(&result);
+    cb_bench_close(bench);
+    tear_down(&stand_in);
+  }
+}
+
 static void a_wrong_kernel_is_seen(void **state) {
   struct cb_diag diag = {0};
   struct stand_in stand_in;
@@ -378,7 +406,7 @@ static void a_wrong_kernel_is_seen(void **state) {
   tear_down(&stand_in);
 }
 
-static void a_wrong_rival_is_seen(void **state) {
+static void a_wrong_baseline_is_seen(void **state) {
   enum { SELL_ALG1 = 5, OP_ALG2 = 2 };
   struct cb_diag diag = {0};
   struct stand_in stand_in;
@@ -386,19 +414,19 @@ static void a_wrong_rival_is_seen(void **state) {
   struct cb_bench_result result;
   (void)state;
   set_up(&stand_in, "fe3,n=3", "form=ax");
-  rivals->lie = SELL_ALG1;
-  rivals->op_lie = OP_ALG2;
+  baselines->lie = SELL_ALG1;
+  baselines->op_lie = OP_ALG2;
   const struct cb_bench_settings settings = settings_of(1);
   assert_ok(cb_bench_open(&bench, &settings, &diag));
   plan_for(&stand_in, bench);
   assert_ok(cb_bench_matrix(&result, bench, stand_in.product.csr, &stand_in.product.options, &diag));
-  assert_int_equal(rival_named(&result, "sell-32")->wrong, stand_in.product.csr->rows);
-  assert_int_equal(rival_named(&result, "csr-alg2")->wrong, 0);
-  assert_int_equal(rival_named(&result, "spmvop-alg1")->wrong, 0);
-  assert_int_equal(rival_named(&result, "spmvop-alg2")->wrong, stand_in.product.csr->rows);
+  assert_int_equal(baseline_named(&result, "sell-32")->wrong, stand_in.product.csr->rows);
+  assert_int_equal(baseline_named(&result, "csr-alg2")->wrong, 0);
+  assert_int_equal(baseline_named(&result, "spmvop-alg1")->wrong, 0);
+  assert_int_equal(baseline_named(&result, "spmvop-alg2")->wrong, stand_in.product.csr->rows);
   assert_true(result.best >= 0);
-  assert_null(strstr(result.rivals[result.best].rival.name, "sell"));
-  assert_string_not_equal(result.rivals[result.best].rival.name, "spmvop-alg2");
+  assert_null(strstr(result.baselines[result.best].baseline.name, "sell"));
+  assert_string_not_equal(result.baselines[result.best].baseline.name, "spmvop-alg2");
   cb_bench_result_release(&result);
   cb_bench_close(bench);
   tear_down(&stand_in);
@@ -438,7 +466,7 @@ static void without_cusparse_it_goes_on(void **state) {
   assert_non_null(strstr(bench->missing, "nvidia-cusparse"));
   plan_for(&stand_in, bench);
   assert_ok(cb_bench_matrix(&result, bench, stand_in.product.csr, &stand_in.product.options, &diag));
-  assert_int_equal(result.rivals_count, 0);
+  assert_int_equal(result.baselines_count, 0);
   check_texts(bench, &result);
   cb_bench_result_release(&result);
   cb_bench_close(bench);
@@ -472,7 +500,7 @@ static enum cb_status once(struct stand_in *stand_in, const struct cb_bench_sett
   return s;
 }
 
-/* A refusal of cuSPARSE takes one rival out, or all; it is never an error of the whole but while timing. */
+/* A refusal of cuSPARSE takes one baseline out, or all; it is never an error of the whole but while timing. */
 static void failing_cusparse_calls_leave_nothing(void **state) {
   struct stand_in stand_in;
   int refused = 0;
@@ -483,22 +511,22 @@ static void failing_cusparse_calls_leave_nothing(void **state) {
   settings.repetitions = settings.batches = settings.launches = 1;
   for (long nth = 1;; nth += 23) {
     struct cb_diag diag = {0};
-    *rivals = (struct fake_cusparse){.fail_at = nth};
+    *baselines = (struct fake_cusparse){.fail_at = nth};
     const enum cb_status s = once(&stand_in, &settings, &diag);
     assert_true(s == CB_OK || s == CB_ERR_DEVICE);
-    assert_string_equal(rivals->misuse, "");
-    assert_int_equal(rivals->live, 0);
+    assert_string_equal(baselines->misuse, "");
+    assert_int_equal(baselines->live, 0);
     assert_true(fake_is_clean(fake));
     refused += s != CB_OK;
-    if (rivals->calls < nth) break;
+    if (baselines->calls < nth) break;
   }
   assert_true(refused > 0);
   tear_down(&stand_in);
 }
 
 /* Sizing, describing, planning and multiplying: what fails takes out the algorithm that asked, and no other. */
-static void a_refusal_by_spmvop_takes_out_one_rival(void **state) {
-  enum { CALLS = 4 }; /* of each algorithm while rivals are opened */
+static void a_refusal_by_spmvop_takes_out_one_baseline(void **state) {
+  enum { CALLS = 4 }; /* of each algorithm while baselines are opened */
   struct stand_in stand_in;
   struct cb_bench *bench;
   struct cb_diag diag = {0};
@@ -510,11 +538,11 @@ static void a_refusal_by_spmvop_takes_out_one_rival(void **state) {
   assert_ok(cb_bench_open(&bench, &settings, &diag));
   for (long nth = 1; nth <= 2 * CALLS; nth++) {
     struct cb_bench_result result;
-    rivals->op_calls = 0;
-    rivals->op_fail_at = nth;
+    baselines->op_calls = 0;
+    baselines->op_fail_at = nth;
     assert_ok(cb_bench_matrix(&result, bench, stand_in.product.csr, &stand_in.product.options, &diag));
-    const struct cb_rival *out = &rival_named(&result, nth <= CALLS ? "spmvop-alg1" : "spmvop-alg2")->rival;
-    const struct cb_rival *in = &rival_named(&result, nth <= CALLS ? "spmvop-alg2" : "spmvop-alg1")->rival;
+    const struct cb_baseline *out = &baseline_named(&result, nth <= CALLS ? "spmvop-alg1" : "spmvop-alg2")->baseline;
+    const struct cb_baseline *in = &baseline_named(&result, nth <= CALLS ? "spmvop-alg2" : "spmvop-alg1")->baseline;
     assert_false(out->applies);
     assert_non_null(strstr(out->reason, "operation not supported"));
     assert_true(in->applies);
@@ -554,14 +582,15 @@ int main(void) {
       cmocka_unit_test(matrices_are_measured),
       cmocka_unit_test(every_version_of_spmvop_is_called_its_own_way),
       cmocka_unit_test(tuning_comes_first),
+      cmocka_unit_test(other_bits_than_the_emulation_are_seen),
       cmocka_unit_test(a_wrong_kernel_is_seen),
-      cmocka_unit_test(a_wrong_rival_is_seen),
-      cmocka_unit_test(rivals_without_mixed_types_take_f64),
+      cmocka_unit_test(a_wrong_baseline_is_seen),
+      cmocka_unit_test(baselines_without_mixed_types_take_f64),
       cmocka_unit_test(ceilings_are_measured),
       cmocka_unit_test(without_cusparse_it_goes_on),
       cmocka_unit_test(without_nvrtc_it_says_so),
       cmocka_unit_test(failing_cusparse_calls_leave_nothing),
-      cmocka_unit_test(a_refusal_by_spmvop_takes_out_one_rival),
+      cmocka_unit_test(a_refusal_by_spmvop_takes_out_one_baseline),
       cmocka_unit_test(failing_driver_calls_leave_nothing),
   };
   return exit_code_of(cmocka_run_group_tests(tests, NULL, NULL));

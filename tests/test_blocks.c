@@ -137,8 +137,8 @@ static void text_has_what_it_needs(void **state) {
   /* 512 block rows of two rows: whole thread blocks; all of the same length: no array of lengths. */
   struct product whole = blocks_of("block,blocks_r=512,r=2,c=2,per_row=5", "block-lanes=1");
   assert_false(has(&whole, "< kRows"));
-  assert_false(has(&whole, "__shfl_xor_sync"));
-  assert_int_equal(array_of(&whole, "place_length")->storage, CB_AFFINE);
+  assert_false(has(&whole, "shuffle_xor("));
+  assert_int_equal(array_of(&whole, "local_row_length")->storage, CB_AFFINE);
   assert_true(has(&whole, "value_vector<kVector>"));
   /* The right edge cuts blocks: x is guarded, and what lies beyond it is no absent entry. */
   struct product cut = blocks_of("dense,rows=40,cols=301", "block-size=2x2");
@@ -235,7 +235,7 @@ static void products_of_sorted_rows(void **state) {
     gather_next(&gathered, "powerlaw,rows=6000,cols=700,max=600", "block-size=1x2 block-lanes=1");
   for (int i = 0; i < gathered.count; i++) {
     assert_string_not_equal(fact(&gathered.products[i], "sorted"), "none");
-    assert_non_null(array_of(&gathered.products[i], "place_row"));
+    assert_non_null(array_of(&gathered.products[i], "row_of"));
   }
   verify_gathered(&gathered);
 }

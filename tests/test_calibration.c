@@ -4,8 +4,8 @@
 #include "tests/support.h"
 
 #include "base/file.h"
-#include "runtime/calibrate.h"
-#include "runtime/calibration.h"
+#include "runtime/cuda/calibration.h"
+#include "runtime/measure/calibrate.h"
 #include "tests/fake_driver.h"
 
 #include <sys/stat.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Conversions for rivals: what a format holds must be the matrix, entry by entry, and nothing else. */
+/* Conversions for baselines: what a format holds must be the matrix, entry by entry, and nothing else. */
 #include "tests/support.h"
 
-#include "runtime/convert.h"
+#include "runtime/measure/convert.h"
 
 static const char *const matrices[] = {
     "random,rows=100,cols=73,density=0.07",

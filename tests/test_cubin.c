@@ -4,9 +4,9 @@
 #include "tests/skips.h"
 #include "tests/support.h"
 
-#include "runtime/cubin.h"
-#include "runtime/nvrtc.h"
-#include "runtime/process.h"
+#include "runtime/cuda/cubin.h"
+#include "runtime/cuda/nvrtc.h"
+#include "runtime/verify/process.h"
 
 #include <unistd.h>
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Patterns hashed on the (fake) GPU: the same bits as on the host, whatever the length, width, base and place of the
  * arrays, and whatever nonsense they hold. */
-#include "tests/skips.h"
 #include "tests/api_support.h"
+#include "tests/skips.h"
 
-#include "runtime/cubin.h"
-#include "runtime/device_hash.h"
-#include "runtime/nvrtc.h"
+#include "runtime/cuda/cubin.h"
+#include "runtime/cuda/nvrtc.h"
+#include "runtime/operator/device_hash.h"
 
 #include <unistd.h>
 

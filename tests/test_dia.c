@@ -4,7 +4,8 @@
 #include "tests/layouts.h"
 
 #include "analysis/layouts/dia/dia_chains.h"
-#include "runtime/verify.h"
+#include "analysis/plan/builder.h"
+#include "runtime/verify/verify.h"
 
 #include <math.h>
 
@@ -246,7 +247,7 @@ static void many_slots_have_wide_indices(void **state) {
 
 /* ---- limits */
 
-/* No split asks for as many while its option ends where the room does. */
+/* The split asks for no more than its option allows, which ends where the room does: a leaf that has them all does. */
 static void more_diagonals_than_there_is_room_for_are_refused(void **state) {
   (void)state;
   struct cb_diag diag = {0};
@@ -255,11 +256,12 @@ static void more_diagonals_than_there_is_room_for_are_refused(void **state) {
   struct cb_target target;
   struct cb_plan *plan;
   struct cb_assignment *assignment;
-  set_options(&options, "recipe=dia dia-fill=0");
-  options.dia_most = 1025;
+  const struct cb_node leaf = {.layout = "dia"};
+  const struct cb_recipe whole = {.name = "whole", .root = &leaf};
+  cb_options_default(&options);
   assert_ok(cb_target_find(&target, "sm_90", &diag));
-  assert_int_equal(cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag), CB_ERR_LIMIT);
-  assert_string_equal(diag.message, "1025 diagonals exceed the dia layout's 1024; use another recipe");
+  assert_int_equal(cb_build_recipe(&plan, &assignment, &whole, &csr, &target, &options, &diag), CB_ERR_LIMIT);
+  assert_string_equal(diag.message, "1103 diagonals exceed the dia layout's 1024; use another recipe");
   cb_csr_release(&csr);
 }
 

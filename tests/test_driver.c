@@ -3,7 +3,7 @@
  * said when a call fails, and that nothing is left behind when any of them does. */
 #include "tests/support.h"
 
-#include "runtime/driver.h"
+#include "runtime/cuda/driver.h"
 #include "tests/fake_driver.h"
 
 static struct fake_control *fake;

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The emulated GPU, with kernels written by hand: tests/data/emulation/NAME.cu.
  *
- *   good_*   must give the expected y (computed below), the same bits for many orders of warps and blocks
- *   bad_*    must be stopped: "// expect STATUS TEXT" names the exit status and a part of the message under
- * the sanitizers, "// plain STATUS TEXT" those without them (absent: the same, unless STATUS is 82) wrong_*
- * run to their end with a wrong result, which must show; refused_* cannot be launched
+ *   good_*     must give the expected y (computed below), the same bits for many orders of warps and blocks
+ *   bad_*      must be stopped: "// expect STATUS TEXT" names the exit status and a part of the message under the
+ *              sanitizers, "// plain STATUS TEXT" those without them (absent: the same, unless STATUS is 82)
+ *   wrong_*    run to their end with a wrong result, which must show
+ *   refused_*  cannot be launched
  *
  * Each file holds constants kBlocks and kThreads (and, with dynamic shared memory, kSharedBytes of the launch and
  * kAllowedBytes that the kernel asks for) and one kernel; the host functions are added here. All files
@@ -12,10 +13,11 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "runtime/emulation/jobs.h"
-#include "runtime/host.h"
+#include "runtime/verify/emulation/jobs.h"
+#include "runtime/verify/host.h"
 
 #include <glob.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -50,7 +52,7 @@ static void add_host_functions(struct cb_text *text, int scratch, int dynamic) {
       "  return e ? cudaGetErrorString(e) : nullptr;\n"
       "}\n"
       "static const char *m_multiply(const m_matrix *%s, const double *x, double *y, cudaStream_t s) {\n"
-      "  cudaError_t e = launch(kernel, kBlocks, kThreads, %s, s, x, y%s);\n"
+      "  cudaError_t e = launch_named(\"kernel\", kernel, kBlocks, kThreads, %s, s, x, y%s);\n"
       "  return e ? cudaGetErrorString(e) : nullptr;\n"
       "}\n"
       "static void m_free(m_matrix *m) {\n"
@@ -217,6 +219,20 @@ static void expect_vectors(const double *x, double *y) {
   }
 }
 
+/* What a product loses by being rounded: not nothing, and the same as here, where no compiler contracts. */
+static void expect_fused(const double *x, double *y) {
+  int lossy = 0;
+  for (int i = 0; i < 64; i++) {
+    const double a = x[i] / 3, square = a * a, b = 1 / (3 + square), product = a * b;
+    const float s = (float)a, t = (float)b, narrow = s * t;
+    y[4 * i] = fma(a, b, -product);
+    y[4 * i + 1] = (double)fmaf(s, t, -narrow);
+    y[4 * i + 2] = y[4 * i + 3] = 0;
+    lossy += y[4 * i] != 0 && y[4 * i + 1] != 0;
+  }
+  assert_true(lossy > 32);
+}
+
 static const struct {
   const char *name;
   void (*expect)(const double *x, double *y);
@@ -229,7 +245,8 @@ static const struct {
             {"good_dynamic.cu", expect_dynamic},
             {"good_carry.cu", expect_carry},
             {"good_handed_in_block.cu", expect_handed_in_block},
-            {"good_vectors.cu", expect_vectors}};
+            {"good_vectors.cu", expect_vectors},
+            {"good_fused.cu", expect_fused}};
 
 static void test_good(void **state) {
   struct batch *batch = *state;

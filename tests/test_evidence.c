@@ -3,8 +3,8 @@
  * y than the data expect, is not verified. */
 #include "tests/support.h"
 
-#include "runtime/emulation/jobs.h"
-#include "runtime/evidence.h"
+#include "runtime/verify/emulation/jobs.h"
+#include "runtime/verify/evidence.h"
 
 #include <math.h>
 

@@ -2,16 +2,20 @@
 # A fake CUDA driver and NVRTC in one shared object, which executes generated kernels on the emulator: see
 # fake_driver.h. Tests that may use it (cbgen_use_fake_cuda) find it in CBGEN_FAKE_CUDA, and what it compiled
 # for equal texts in CBGEN_FAKE_CACHE.
-set(fake_emulator ${PROJECT_SOURCE_DIR}/runtime/emulation)
+set(fake_emulator ${PROJECT_SOURCE_DIR}/runtime/verify/emulation)
 set(fake_generated ${CMAKE_CURRENT_BINARY_DIR}/fake)
 set(FAKE_CUDA_CACHE ${CMAKE_CURRENT_BINARY_DIR}/tmp/fake_cache)
 file(MAKE_DIRECTORY ${FAKE_CUDA_CACHE})
 
-configure_file(${PROJECT_SOURCE_DIR}/templates/shims.cu.in ${fake_generated}/shims.h COPYONLY)
-file(READ fake/kernel.h fake_bytes HEX)
-string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," fake_bytes "${fake_bytes}")
-file(CONFIGURE OUTPUT ${fake_generated}/fake_kernel_text.h CONTENT "${fake_bytes}\n")
-set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS fake/kernel.h)
+# fake_text(FILE NAME): the file as bytes, for an array.
+function(fake_text file name)
+  file(READ ${file} bytes HEX)
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+  file(CONFIGURE OUTPUT ${fake_generated}/${name} CONTENT "${bytes}\n")
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+endfunction()
+fake_text(${CMAKE_CURRENT_SOURCE_DIR}/fake/kernel.h fake_kernel_text.h)
+fake_text(${fake_emulator}/prelude.h fake_prelude_text.h)
 
 file(GLOB fake_sources CONFIGURE_DEPENDS fake/*.c fake/*.cpp)
 set(fake_emulator_sources ${fake_emulator}/scheduler.cpp ${fake_emulator}/shared.cpp
@@ -78,7 +82,7 @@ cbgen_use_fake_cuda(test_driver test_operator test_bench test_fake_cuda test_dev
 cbgen_run_on_fake_cuda(test_api test_api_arguments test_api_cache test_api_failures test_api_large test_api_memory test_api_save test_api_spills test_api_streams test_fork test_memory_room)
 
 # The tool finds the GPU by itself, compiles, loads, multiplies and checks.
-add_test(NAME run_on_fake_cuda COMMAND cbgen_tool run generate:fe3,n=2)
+add_test(NAME run_on_fake_cuda COMMAND cbgen_tool run generate:fe3,n=2 --emulate)
 cbgen_run_on_fake_cuda(run_on_fake_cuda)
 set_property(TEST run_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive")
 

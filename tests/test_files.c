@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Output files: what is there decides what becomes of it (base/file.h), several appear together or not at all, and no
  * write ends the process, be the disk full, the size of files limited, or the reader gone. */
-#include "tests/skips.h"
 #include "base/file.h"
 #include "base/signals.h"
-#include "runtime/cache.h"
-#include "runtime/cache_calls.h"
+#include "runtime/cache/cache.h"
+#include "runtime/cache/calls.h"
+#include "tests/skips.h"
 #include "tests/support.h"
 
 #include <dirent.h>

@@ -97,7 +97,7 @@ static void what_is_no_file(void **unused) {
   assert_null(csr.row_ptr);
 }
 
-/* One error among many lines: the first in the text wins, for any number of threads and pieces. */
+/* One error among many lines: the first in the text wins, for any number of threads and chunks. */
 static void the_first_of_many_errors_wins(void **unused) {
   (void)unused;
   enum { LINES = 300000 };

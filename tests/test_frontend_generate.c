@@ -59,69 +59,77 @@ static void every_key_at_its_ends(void **unused) {
       }
 }
 
+static const struct {
+  const char *specification;
+  int64_t rows, cols, nnz;
+} generated[] = {
+    {"empty,rows=0,cols=0", 0, 0, 0},
+    {"empty,rows=0,cols=7", 0, 7, 0},
+    {"empty,rows=7,cols=0", 7, 0, 0},
+    {"empty,rows=5", 5, 5, 0},
+    {"diagonal,n=10", 10, 10, 10},
+    {"diagonal,n=10,cols=4", 10, 4, 4},
+    {"diagonal,n=4,cols=10", 4, 10, 4},
+    {"one_row,cols=33", 1, 33, 33},
+    {"one_column,rows=33", 33, 1, 33},
+    {"dense,rows=7,cols=9", 7, 9, 63},
+    {"dense_row,n=20,row=19", 20, 20, 39},
+    {"dense_row,n=20,row=20", 20, 20, 20},
+    {"dense_column,n=20,col=3", 20, 20, 39},
+    {"random,rows=40,cols=30,density=1", 40, 30, 1200},
+    {"random,rows=40,cols=30,density=0", 40, 30, 0},
+    {"random,rows=40,cols=30,per_row=30", 40, 30, 1200},
+    {"random_exact,blocks_r=3,blocks_c=5,block_nnz=31", 48, 80, 465},
+    {"random_exact,blocks_r=3,blocks_c=5,block_nnz=256", 48, 80, 3840},
+    {"random_exact,blocks_r=3,blocks_c=5,block_nnz=256,cut_rows=1,cut_cols=15", 47, 65, 47 * 65},
+    {"uniform,n=100,per_row=16", 100, 100, 1600},
+    {"uniform,n=100,cols=8,per_row=16", 100, 8, 800},
+    {"band,n=1000,half=40,per_row=12", 1000, 1000, 12000},
+    {"band,n=10,half=0,per_row=3", 10, 10, 10},
+    {"diagonals,n=100,count=3,spread=1", 100, 100, 298},
+    {"stencil5,n=10", 100, 100, 460},
+    {"stencil9,n=10", 100, 100, 28 * 28},
+    {"stencil7,n=5", 125, 125, 725},
+    {"stencil27,n=5", 125, 125, 13 * 13 * 13},
+    {"stencil5,n=10,periodic=1", 100, 100, 500},
+    {"stencil7,n=5,periodic=1", 125, 125, 875},
+    {"stencil27,n=5,periodic=1", 125, 125, 27 * 125},
+    {"stencil7,n=2,periodic=1", 8, 8, 32},
+    {"stencil9,n=1,periodic=1,extra=1", 1, 1, 1},
+    {"fe3,n=4", 192, 192, 9000},
+    {"fe3,n=4,dof=1", 64, 64, 1000},
+    {"road,n=10,keep=1", 100, 100, 360},
+    {"road,n=10,keep=0", 100, 100, 0},
+    {"arrow,n=10", 10, 10, 28},
+    {"arrow,n=10,width=3", 10, 10, 58},
+    {"tridiagonal,n=10", 10, 10, 28},
+    {"tridiagonal,n=1", 1, 1, 1},
+    {"powerlaw,rows=4,cols=100,max=60", 4, 100, 60 + 30 + 20 + 15},
+    {"block,blocks_r=10,blocks_c=6,r=3,c=2,per_row=4", 30, 12, 240},
+    {"block,blocks_r=10,blocks_c=6,r=3,c=2,per_row=0,scattered=5", 30, 12, 150},
+    {"block,blocks_r=10,blocks_c=6,r=3,c=2,per_row=6,scattered=5", 30, 12, 360},
+    {"hypersparse,rows=1000,keep=1,per_row=2", 1000, 1000, 2000},
+    {"checker,rows=5,cols=4", 5, 4, 10},
+    {"upper,n=10", 10, 10, 55},
+    {"staircase,n=10", 10, 10, 45},
+    {"long_row,rows=100,cols=90,per_row=2,long_rows=3,long_length=80", 100, 90, 97 * 2 + 240},
+    {"rmat,scale=0,edge_factor=4", 1, 1, 1},
+    {"multiblock,blocks=1,n=1,dof=3", 3, 3, 9},
+    {"multiblock,blocks=5,n=1", 5, 5, 15}, /* a ring */
+    {"multiblock,blocks=5,n=1,dof=2", 10, 10, 40},
+    {"multiblock,blocks=0", 0, 0, 0},
+    {"kkt,n=4,stages=2", 96, 96, 32 + 144 + 64 + 144 + 32},
+    {"kkt,n=10,stages=3", 900, 900, 300 + 1580 + 600 + 1580 + 300},
+    {"kkt,n=3,stages=0", 0, 0, 0},
+};
+
 static void sizes_and_counts(void **unused) {
   (void)unused;
-  static const struct {
-    const char *specification;
-    int64_t rows, cols, nnz;
-  } cases[] = {
-      {"empty,rows=0,cols=0", 0, 0, 0},
-      {"empty,rows=0,cols=7", 0, 7, 0},
-      {"empty,rows=7,cols=0", 7, 0, 0},
-      {"empty,rows=5", 5, 5, 0},
-      {"diagonal,n=10", 10, 10, 10},
-      {"diagonal,n=10,cols=4", 10, 4, 4},
-      {"diagonal,n=4,cols=10", 4, 10, 4},
-      {"one_row,cols=33", 1, 33, 33},
-      {"one_column,rows=33", 33, 1, 33},
-      {"dense,rows=7,cols=9", 7, 9, 63},
-      {"dense_row,n=20,row=19", 20, 20, 39},
-      {"dense_row,n=20,row=20", 20, 20, 20},
-      {"dense_column,n=20,col=3", 20, 20, 39},
-      {"random,rows=40,cols=30,density=1", 40, 30, 1200},
-      {"random,rows=40,cols=30,density=0", 40, 30, 0},
-      {"random,rows=40,cols=30,per_row=30", 40, 30, 1200},
-      {"random_exact,blocks_r=3,blocks_c=5,block_nnz=31", 48, 80, 465},
-      {"random_exact,blocks_r=3,blocks_c=5,block_nnz=256", 48, 80, 3840},
-      {"random_exact,blocks_r=3,blocks_c=5,block_nnz=256,cut_rows=1,cut_cols=15", 47, 65, 47 * 65},
-      {"uniform,n=100,per_row=16", 100, 100, 1600},
-      {"uniform,n=100,cols=8,per_row=16", 100, 8, 800},
-      {"band,n=1000,half=40,per_row=12", 1000, 1000, 12000},
-      {"band,n=10,half=0,per_row=3", 10, 10, 10},
-      {"diagonals,n=100,count=3,spread=1", 100, 100, 298},
-      {"stencil5,n=10", 100, 100, 460},
-      {"stencil9,n=10", 100, 100, 28 * 28},
-      {"stencil7,n=5", 125, 125, 725},
-      {"stencil27,n=5", 125, 125, 13 * 13 * 13},
-      {"stencil5,n=10,periodic=1", 100, 100, 500},
-      {"stencil7,n=5,periodic=1", 125, 125, 875},
-      {"stencil27,n=5,periodic=1", 125, 125, 27 * 125},
-      {"stencil7,n=2,periodic=1", 8, 8, 32},
-      {"stencil9,n=1,periodic=1,extra=1", 1, 1, 1},
-      {"fe3,n=4", 192, 192, 9000},
-      {"fe3,n=4,dof=1", 64, 64, 1000},
-      {"road,n=10,keep=1", 100, 100, 360},
-      {"road,n=10,keep=0", 100, 100, 0},
-      {"arrow,n=10", 10, 10, 28},
-      {"arrow,n=10,width=3", 10, 10, 58},
-      {"tridiagonal,n=10", 10, 10, 28},
-      {"tridiagonal,n=1", 1, 1, 1},
-      {"powerlaw,rows=4,cols=100,max=60", 4, 100, 60 + 30 + 20 + 15},
-      {"block,blocks_r=10,blocks_c=6,r=3,c=2,per_row=4", 30, 12, 240},
-      {"block,blocks_r=10,blocks_c=6,r=3,c=2,per_row=0,scattered=5", 30, 12, 150},
-      {"block,blocks_r=10,blocks_c=6,r=3,c=2,per_row=6,scattered=5", 30, 12, 360},
-      {"hypersparse,rows=1000,keep=1,per_row=2", 1000, 1000, 2000},
-      {"checker,rows=5,cols=4", 5, 4, 10},
-      {"upper,n=10", 10, 10, 55},
-      {"staircase,n=10", 10, 10, 45},
-      {"long_row,rows=100,cols=90,per_row=2,long_rows=3,long_length=80", 100, 90, 97 * 2 + 240},
-      {"rmat,scale=0,edge_factor=4", 1, 1, 1},
-  };
-  for (int i = 0; i < LENGTH(cases); i++) {
+  for (int i = 0; i < LENGTH(generated); i++) {
     struct cb_csr csr;
-    generate(&csr, cases[i].specification);
-    if (csr.rows != cases[i].rows || csr.cols != cases[i].cols || csr.nnz != cases[i].nnz)
-      fail_msg("%s: %d x %d, %d nonzeros", cases[i].specification, (int)csr.rows, (int)csr.cols,
+    generate(&csr, generated[i].specification);
+    if (csr.rows != generated[i].rows || csr.cols != generated[i].cols || csr.nnz != generated[i].nnz)
+      fail_msg("%s: %d x %d, %d nonzeros", generated[i].specification, (int)csr.rows, (int)csr.cols,
                (int)csr.nnz);
     assert_int_equal(cb_csr_check(&csr, NULL), CB_OK);
     cb_csr_release(&csr);
@@ -152,13 +160,17 @@ static int has_entry(const struct cb_csr *csr, int64_t row, int64_t col) {
   return 0;
 }
 
+static void assert_symmetric(const struct cb_csr *csr) {
+  for (int64_t row = 0; row < csr->rows; row++)
+    for (int64_t i = cb_csr_row(csr, row); i < cb_csr_row(csr, row + 1); i++)
+      assert_true(has_entry(csr, csr->col_idx[i], row));
+}
+
 static void roads_lead_both_ways(void **unused) {
   (void)unused;
   struct cb_csr csr;
   generate(&csr, "road,n=40");
-  for (int64_t row = 0; row < csr.rows; row++)
-    for (int64_t i = cb_csr_row(&csr, row); i < cb_csr_row(&csr, row + 1); i++)
-      assert_true(has_entry(&csr, csr.col_idx[i], row));
+  assert_symmetric(&csr);
   const double share = (double)csr.nnz / (4 * 40 * 39); /* 3120 edges: 5 standard deviations are 0.044 */
   assert_true(share > 0.55 && share < 0.65);
   cb_csr_release(&csr);
@@ -195,6 +207,68 @@ static void blocks_are_full(void **unused) {
     }
     cb_csr_release(&csr);
   }
+}
+
+enum { BLOCKS = 6, POINTS = 6 * 6 * 6, UNKNOWNS = 2, BLOCK = POINTS * UNKNOWNS };
+
+/* Bit b of glued: the block has entries in block b. The offsets of one unknown to itself, ascending. */
+struct block_census {
+  unsigned glued;
+  int offsets_count;
+  int64_t offsets[16];
+};
+
+static void count_offset(struct block_census *census, int64_t offset) {
+  for (int i = 0; i < census->offsets_count; i++)
+    if (census->offsets[i] == offset) return;
+  assert_true(census->offsets_count < 16);
+  census->offsets[census->offsets_count++] = offset;
+}
+
+static void count_block_row(struct block_census *census, const struct cb_csr *csr, int64_t row) {
+  int own = 0;
+  for (int64_t i = cb_csr_row(csr, row); i < cb_csr_row(csr, row + 1); i++) {
+    const int64_t col = csr->col_idx[i], block = col / BLOCK;
+    own += col % BLOCK / POINTS == row % BLOCK / POINTS;
+    if (block != row / BLOCK) census->glued |= 1u << block;
+    else if (col / POINTS == row / POINTS) count_offset(census, col - row);
+  }
+  assert_int_equal(cb_csr_row_length(csr, row) - own, UNKNOWNS - 1);
+}
+
+/* Each block is one grid, whose width is its own, and touches two others. */
+static void blocks_of_grids_have_their_own_widths(void **unused) {
+  (void)unused;
+  struct block_census census[BLOCKS] = {0};
+  struct cb_csr csr;
+  int different = 0;
+  generate(&csr, "multiblock,blocks=6,n=6,dof=2");
+  assert_int_equal(csr.rows, BLOCKS * BLOCK);
+  assert_symmetric(&csr);
+  for (int64_t row = 0; row < csr.rows; row++) count_block_row(&census[row / BLOCK], &csr, row);
+  for (int b = 0; b < BLOCKS; b++) {
+    assert_int_equal(__builtin_popcount(census[b].glued), 2);
+    assert_int_equal(census[b].offsets_count, 7);
+    different += memcmp(census[b].offsets, census[0].offsets, sizeof census[b].offsets) != 0;
+  }
+  assert_true(different >= 3);
+  cb_csr_release(&csr);
+}
+
+/* No multiplier meets another one, and no state meets a control. */
+static void saddle_points_have_an_empty_block(void **unused) {
+  (void)unused;
+  struct cb_csr csr;
+  generate(&csr, "kkt,n=5,stages=4");
+  const int64_t field = 5 * 5 * 4;
+  assert_symmetric(&csr);
+  for (int64_t row = 0; row < csr.rows; row++)
+    for (int64_t i = cb_csr_row(&csr, row); i < cb_csr_row(&csr, row + 1); i++) {
+      const int64_t col = csr.col_idx[i], fields = row / field * 3 + col / field;
+      assert_true(fields == 0 * 3 + 2 || fields == 1 * 3 + 2 || fields == 2 * 3 + 0 || fields == 2 * 3 + 1 ||
+                  (row == col && row < 2 * field));
+    }
+  cb_csr_release(&csr);
 }
 
 static void bands_stay_within_their_half(void **unused) {
@@ -321,6 +395,8 @@ int main(void) {
       cmocka_unit_test(roads_lead_both_ways),
       cmocka_unit_test(stencils_with_constant_coefficients),
       cmocka_unit_test(blocks_are_full),
+      cmocka_unit_test(blocks_of_grids_have_their_own_widths),
+      cmocka_unit_test(saddle_points_have_an_empty_block),
       cmocka_unit_test(bands_stay_within_their_half),
       cmocka_unit_test(values_lie_where_they_should),
       cmocka_unit_test(seeds_make_different_matrices),

@@ -277,7 +277,7 @@ static void labels_come_from_file_names(void **unused) {
 
 /* ---- large files */
 
-/* A matrix of several pieces (lines.c cuts at 1 MiB) reads the same with any number of threads, also with
+/* A matrix of several chunks (lines.c cuts at 1 MiB) reads the same with any number of threads, also with
  * comments and blank lines strewn in, which defeat the quick way of counting. */
 static void threads_and_comments_change_nothing(void **unused) {
   (void)unused;

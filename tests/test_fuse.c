@@ -155,18 +155,17 @@ static void tiles_are_full_from_the_percentage_on(void **state) {
 static void large_tiles_are_counted_by_a_sample(void **state) {
   (void)state;
   struct cb_diag diag = {0};
-  struct cb_options options;
+  enum { FILL = 85 };
   struct cb_target target;
   struct cb_csr csr;
-  cb_options_default(&options);
   if (cb_target_find(&target, "sm_90", &diag)) fail_msg("%s", diag.message);
   if (cb_matrix_generate(&csr, "block,r=5,c=5,blocks_r=26400,per_row=1", &diag)) fail_msg("%s", diag.message);
   target.multiprocessors = 20; /* 10240 tiles are enough, 26400 are there, 1650 of them in the sample */
-  const int chosen = cb_tiles_choose(&csr, &target, &options);
+  const int chosen = cb_tiles_choose(&csr, &target, CB_F64, 0, FILL);
   assert_true(chosen >= 0);
   assert_int_equal(cb_tile_sizes[chosen].rows, 5);
   target.multiprocessors = 60; /* 30720 would be enough */
-  const int fewer = cb_tiles_choose(&csr, &target, &options);
+  const int fewer = cb_tiles_choose(&csr, &target, CB_F64, 0, FILL);
   assert_true(fewer < 0 || cb_tile_area(cb_tile_sizes[fewer]) <= 16);
   cb_csr_release(&csr);
 }
@@ -264,50 +263,51 @@ static void every_allocation_may_fail(void **state) {
   assert_true(failures > 100);
 }
 
+static const char *const executed[][2] = {
+    {"stencil7,n=5,periodic=1,extra=0.4", ""},
+    {"stencil7,n=9,periodic=1,extra=0.4", "sell-lanes=2"},
+    {"stencil5,n=24,extra=0.5", "sell-lanes=32"},
+    {"stencil5,n=24,extra=0.5", "sell-vector=2"},
+    {"stencil27,n=8,extra=1", ""},
+    {"tridiagonal,n=512", ""}, /* nothing is left over */
+    {"diagonals,n=300,count=20,spread=90,fill=0.7", "dia-fill=75"},
+    {"band,n=400,half=20,per_row=25", "dia-fill=60"},
+    {"explicit_zeros,rows=90,cols=90,density=0.3,zeros=0.4", "dia-fill=10 dia-most=40"},
+    {"random,rows=600,cols=300,density=0.1", "dia-fill=0 dia-most=11"},
+    {"random,rows=300,cols=700,density=0.1", "dia-fill=0 dia-most=11 bake-limit=0"},
+    {"one_row,cols=500", "dia-most=7"},
+    {"dense_row,n=700,row=600", ""},
+    /* several rows of a thread */
+    {"stencil5,n=40,periodic=1,extra=0.5,values=ones", "values=fixed dia-rows=4"},
+    {"stencil7,n=12,extra=0.5,values=ones", "values=fixed dia-rows=8 sell-lanes=4"},
+    {"stencil5,n=24,extra=0.5,values=integers", "values=fixed"},
+    /* tiles */
+    {"block,blocks_r=100,per_row=3,scattered=4", "recipe=tiles"},
+    {"block,blocks_r=100,per_row=3,scattered=4",
+     "recipe=tiles block-lanes=8"}, /* 96 rows of a thread block */
+    {"block,blocks_r=90,r=4,c=4,per_row=3,scattered=7,values=ones", "recipe=tiles values=fixed"},
+    {"block,blocks_r=200,r=1,c=2,per_row=5,scattered=3", "recipe=tiles block-lanes=32 sell-lanes=1"},
+    {"block,blocks_r=200,r=2,c=2,per_row=9,scattered=3,fill=0.95",
+     "recipe=tiles block-fill=75 sell-lanes=2"},
+    {"block,blocks_r=40,r=5,c=5,per_row=3,scattered=9", "recipe=tiles block-size=5x5"},
+    /* rows of their own */
+    {"long_row,rows=900,cols=9000,per_row=5,long_rows=3,long_length=8000", "recipe=sell-long long-row=99"},
+    {"long_row,rows=900,cols=9000,per_row=5,long_rows=3,long_length=8000",
+     "recipe=sell-long long-row=99 sell-sort=on"},
+    {"long_row,rows=900,cols=9000,per_row=5,long_rows=3,long_length=8000",
+     "recipe=sell-long long-row=99 sell-vary=on"},
+    {"long_row,rows=900,cols=5000,per_row=5,long_rows=3,long_length=4000",
+     "recipe=cb-long long-row=99 th1=0 unit-budget=512"},
+    {"powerlaw,rows=300,cols=900,max=700,min=0", "recipe=sell-long long-row=20 sell-lanes=4"},
+    {"powerlaw,rows=300,cols=900,max=700,min=0", "recipe=cb-long long-row=20 team=1"},
+    {"arrow,n=200,width=3", "recipe=sell-long long-row=5 values=fixed"},
+    {"dense,rows=40,cols=70", "recipe=sell-long long-row=5"}, /* no row is short */
+    {"one_row,cols=500", "recipe=cb-long long-row=5"},
+    {"hypersparse,rows=5000,cols=300,keep=0.02,per_row=30", "recipe=sell-long long-row=5"},
+};
+
 static void products_match_the_oracle(void **state) {
   (void)state;
-  static const char *const cases[][2] = {
-      {"stencil7,n=5,periodic=1,extra=0.4", ""},
-      {"stencil7,n=9,periodic=1,extra=0.4", "sell-lanes=2"},
-      {"stencil5,n=24,extra=0.5", "sell-lanes=32"},
-      {"stencil5,n=24,extra=0.5", "sell-vector=2"},
-      {"stencil27,n=8,extra=1", ""},
-      {"tridiagonal,n=512", ""}, /* nothing is left over */
-      {"diagonals,n=300,count=20,spread=90,fill=0.7", "dia-fill=75"},
-      {"band,n=400,half=20,per_row=25", "dia-fill=60"},
-      {"explicit_zeros,rows=90,cols=90,density=0.3,zeros=0.4", "dia-fill=10 dia-most=40"},
-      {"random,rows=600,cols=300,density=0.1", "dia-fill=0 dia-most=11"},
-      {"random,rows=300,cols=700,density=0.1", "dia-fill=0 dia-most=11 bake-limit=0"},
-      {"one_row,cols=500", "dia-most=7"},
-      {"dense_row,n=700,row=600", ""},
-      /* several rows of a thread */
-      {"stencil5,n=40,periodic=1,extra=0.5,values=ones", "values=fixed dia-rows=4"},
-      {"stencil7,n=12,extra=0.5,values=ones", "values=fixed dia-rows=8 sell-lanes=4"},
-      {"stencil5,n=24,extra=0.5,values=integers", "values=fixed"},
-      /* tiles */
-      {"block,blocks_r=100,per_row=3,scattered=4", "recipe=tiles"},
-      {"block,blocks_r=100,per_row=3,scattered=4",
-       "recipe=tiles block-lanes=8"}, /* 96 rows of a thread block */
-      {"block,blocks_r=90,r=4,c=4,per_row=3,scattered=7,values=ones", "recipe=tiles values=fixed"},
-      {"block,blocks_r=200,r=1,c=2,per_row=5,scattered=3", "recipe=tiles block-lanes=32 sell-lanes=1"},
-      {"block,blocks_r=200,r=2,c=2,per_row=9,scattered=3,fill=0.95",
-       "recipe=tiles block-fill=75 sell-lanes=2"},
-      {"block,blocks_r=40,r=5,c=5,per_row=3,scattered=9", "recipe=tiles block-size=5x5"},
-      /* rows of their own */
-      {"long_row,rows=900,cols=9000,per_row=5,long_rows=3,long_length=8000", "recipe=sell-long long-row=99"},
-      {"long_row,rows=900,cols=9000,per_row=5,long_rows=3,long_length=8000",
-       "recipe=sell-long long-row=99 sell-sort=on"},
-      {"long_row,rows=900,cols=9000,per_row=5,long_rows=3,long_length=8000",
-       "recipe=sell-long long-row=99 sell-vary=on"},
-      {"long_row,rows=900,cols=5000,per_row=5,long_rows=3,long_length=4000",
-       "recipe=cb-long long-row=99 th1=0 unit-budget=512"},
-      {"powerlaw,rows=300,cols=900,max=700,min=0", "recipe=sell-long long-row=20 sell-lanes=4"},
-      {"powerlaw,rows=300,cols=900,max=700,min=0", "recipe=cb-long long-row=20 team=1"},
-      {"arrow,n=200,width=3", "recipe=sell-long long-row=5 values=fixed"},
-      {"dense,rows=40,cols=70", "recipe=sell-long long-row=5"}, /* no row is short */
-      {"one_row,cols=500", "recipe=cb-long long-row=5"},
-      {"hypersparse,rows=5000,cols=300,keep=0.02,per_row=30", "recipe=sell-long long-row=5"},
-  };
   static const char *const kinds[] = {"form=ax",
                                       "form=add",
                                       "form=axpby",
@@ -323,8 +323,8 @@ static void products_match_the_oracle(void **state) {
   options.host.compiler = fast_compiler();
   options.orders = 2;
   open_batch(&batch, &options);
-  for (size_t k = 0; k < LENGTH(cases) * KINDS_OF_CASE; k++) {
-    const char *const *of = cases[k / KINDS_OF_CASE];
+  for (size_t k = 0; k < LENGTH(executed) * KINDS_OF_CASE; k++) {
+    const char *const *of = executed[k / KINDS_OF_CASE];
     struct kernel *kernel = next_kernel(&batch);
     struct cb_options drawn;
     char settings[160];

@@ -3,7 +3,7 @@
 """Expected plans, texts and errors, as files. For every NAME.mtx in tests/data/plans:
 
     NAME.plan   the line that `cbgen NAME.mtx --emit=plan` prints
-    NAME.cu     the text of `cbgen NAME.mtx -o - --embed=never`, but for the shims, which are the same in all
+    NAME.cu     the text of `cbgen NAME.mtx -o - --embed=never`
     NAME.err    the message that it ends with instead
 
 A line "% options: --th1=8 …" in NAME.mtx adds options. With CBGEN_UPDATE_GOLDENS=1 in the environment the expected
@@ -27,7 +27,6 @@ TOOL = os.path.abspath(sys.argv[1])
 FOLDER = "tests/data/plans"
 UPDATE = os.environ.get("CBGEN_UPDATE_GOLDENS") == "1"
 EXAMPLE = "examples/bcsstk13.mtx.gz"
-SHIMS = "// ---- the shims are left out of this golden"
 failures = []
 
 
@@ -45,7 +44,7 @@ def check(matrix, suffix, arguments):
     command = [TOOL, matrix, *arguments, *options_of(os.path.join(FOLDER, matrix))]
     result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=FOLDER)
     fails = suffix == ".err"
-    actual = result.stderr if fails else re.sub(r"(?ms)^// ---- shims.*?^// ---- end of the shims", SHIMS, result.stdout)
+    actual = result.stderr if fails else result.stdout
     if bool(result.returncode) != fails:
         failures.append(f"{path}: exit code {result.returncode}\n{result.stderr}")
     elif UPDATE:
@@ -72,7 +71,8 @@ def shown_kernel():
     """The first lines of the kernel and of its first region."""
     kernel = run(EXAMPLE, "-o", "-").splitlines()
     region = next(i for i, line in enumerate(kernel) if line.startswith("// ---- region"))
-    return "\n".join([*kernel[:5], "…", *kernel[region:region + 16], "…"])
+    head = next(i for i, line in enumerate(kernel) if line.startswith("//   use"))
+    return "\n".join([*kernel[:head + 1], "…", *kernel[region:region + 16], "…"])
 
 
 def without_times(report):

@@ -3,26 +3,35 @@
  * fence or barrier after the other is taken out: the emulation must find each of them missing, for one of a few orders,
  * and must never find fault with the text as it is. */
 #include "kernels.h"
+#include "recipes.h"
+
+#include <unistd.h>
 
 enum { MOST = 64, ORDERS = 8 };
 
-/* Fences and barriers in the text of each; so a new one is not overlooked. */
-static const struct {
-  const char *matrix, *options;
-  int count;
-  int lone; /* only lane 0 stores a carry sum: the warp barrier of last_to_arrive orders nothing more */
-} cases[] = {
-    {"block,r=16,c=16,per_row=3,fill=0.2,blocks_r=4",
-     "th1=40 th2=60 coo-gain=0 balance=heap unit-budget=64 form=ax", 6, 0},
-    {"random,rows=70,cols=90,density=0.05", "th1=257 th2=256 coo-gain=0 form=ax", 2, 0},
-    {"band,n=256,half=20,per_row=9", "recipe=cb th1=0 th2=256 form=ax", 1, 0},
-    {"long_row,rows=120,cols=19000,per_row=3,long_rows=2,long_length=18000", "recipe=merge merge-piece=256 form=ax", 7, 1},
-    {"long_row,rows=120,cols=19000,per_row=3,long_rows=2,long_length=18000", "recipe=sell form=ax", 3, 1},
-    {"long_row,rows=120,cols=19000,per_row=3,long_rows=2,long_length=18000", "recipe=hot hot-columns=20 form=ax", 4, 1},
-    {"powerlaw,rows=150,cols=400,max=350,min=0", "recipe=phases phase-columns=40 phase-set=32 phase-row=1 form=ax", 6, 0},
-    {"stencil7,n=12,extra=0.3", "recipe=dia form=ax fuse=on sell-lanes=4", 1, 0},
+/* What a layout's kernels hand over stands in tests/data/handover/LAYOUT.txt, a case a line: how many fences and
+ * barriers its text has, so that a new one is not overlooked; whether only lane 0 stores a carry sum (1), so that the
+ * warp barrier of last_to_arrive orders nothing more; the matrix; and the settings. */
+struct given {
+  int count, lone;
+  char matrix[120], options[160];
 };
-enum { CASES = sizeof cases / sizeof *cases };
+enum { CASES = 16 };
+
+static int read_cases(struct given cases[CASES]) {
+  int count = 0;
+  for (int l = 0; cb_layout_table[l]; l++) {
+    char path[96];
+    snprintf(path, sizeof path, "tests/data/handover/%s.txt", cb_layout_table[l]->name);
+    FILE *file = fopen(path, "r");
+    while (file && count < CASES && fscanf(file, "%d %d %119s %159[^\n]", &cases[count].count, &cases[count].lone,
+                                           cases[count].matrix, cases[count].options) == 4)
+      count++;
+    if (file) assert_true(feof(file)); /* all of it was read */
+    if (file) fclose(file);
+  }
+  return count;
+}
 
 struct trials {
   struct kernel whole[CASES];
@@ -64,24 +73,24 @@ static void add_damaged(struct trials *trials, const struct kernel *kernel, cons
   add_trial(trials, kernel, copy, name);
 }
 
-static int add_case(struct trials *trials, int number) {
+static int add_case(struct trials *trials, int number, const struct given *given) {
   struct kernel *kernel = &trials->whole[number];
   struct cb_options options;
   struct cb_diag diag = {0};
   const char *name = NULL;
   int count = 0;
   cb_options_default(&options);
-  set_options(&options, cases[number].options);
-  assert_ok(cb_matrix_generate(&kernel->csr, cases[number].matrix, &diag));
+  set_options(&options, given->options);
+  assert_ok(cb_matrix_generate(&kernel->csr, given->matrix, &diag));
   assert_ok(make_kernel(kernel, &options, &diag));
   add_trial(trials, kernel, &kernel->source, NULL);
   for (char *at = kernel->source.text + kernel->source.body; (at = next_ordering(at, &name)); at += strlen(name)) {
     count++;
-    if (!cases[number].lone || strncmp(at, "__syncwarp();\n  unsigned before", 31))
+    if (!given->lone || strncmp(at, "__syncwarp();\n  unsigned before", 31))
       add_damaged(trials, kernel, at, name);
   }
-  if (count == cases[number].count) return 0;
-  print_error("%s\n  %d fences and barriers, not %d\n", kernel->plan->line, count, cases[number].count);
+  if (count == given->count) return 0;
+  print_error("%s\n  %d fences and barriers, not %d\n", kernel->plan->line, count, given->count);
   return 1;
 }
 
@@ -115,11 +124,14 @@ static void every_fence_and_barrier_is_missed(void **state) {
   struct cb_verify_report *reports = cb_calloc(MOST, sizeof *reports);
   struct cb_verify_options options;
   struct cb_diag diag = {0};
+  struct given cases[CASES];
   int wrong = 0;
   cb_verify_options_default(&options);
   options.host = (struct cb_host_options){.compiler = fast_compiler(), .batch = 16, .job_seconds = 20};
   options.orders = ORDERS;
-  for (int number = 0; number < CASES; number++) wrong += add_case(trials, number);
+  const int count = read_cases(cases);
+  assert_true(count > 6);
+  for (int number = 0; number < count; number++) wrong += add_case(trials, number, &cases[number]);
   struct cb_host *host = open_kernel_host(&options.host);
   assert_ok(cb_verify_batch(host, trials->all, trials->count, &options, reports, &diag));
   for (int t = 0; t < trials->count; t++) wrong += judge(trials, t, &reports[t]);
@@ -129,7 +141,25 @@ static void every_fence_and_barrier_is_missed(void **state) {
   assert_int_equal(wrong, 0);
 }
 
+/* A layout without a case has no fence or barrier of its own. */
+static void every_layout_that_hands_over_has_a_case(void **state) {
+  (void)state;
+  const struct cb_recipe *recipe;
+  for (int r = 0; (recipe = cb_recipe_at(r)); r++) {
+    const struct cb_layout *layout = layout_of_recipe(recipe);
+    char path[96];
+    const char *name;
+    if (!layout || recipe->root->split) continue; /* parts of a split meet in the launch: see dia.txt */
+    snprintf(path, sizeof path, "tests/data/handover/%s.txt", layout->name);
+    struct product product = product_of(example_of(recipe), settings_of_recipe(recipe));
+    if (next_ordering(product.source.text + product.source.body, &name) && access(path, R_OK))
+      fail_msg("%s: there is '%s' in its text, and no %s", recipe->name, name, path);
+    product_release(&product);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_fence_and_barrier_is_missed)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_fence_and_barrier_is_missed),
+                                     cmocka_unit_test(every_layout_that_hands_over_has_a_case)};
   return cmocka_run_group_tests_name("handover", tests, NULL, NULL);
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The layout of hot columns: which columns it chooses and what it refuses, that every nonzero has a slot, how slices
- * are dealt, the same bytes for any number of threads, every allocation failing once, and products of many shapes
+ * are distributed, the same bytes for any number of threads, every allocation failing once, and products of many shapes
  * against the oracle through the host execution. */
 #include "tests/layouts.h"
 
 #include "analysis/layout.h"
-#include "analysis/hot_columns.h"
+#include "analysis/layouts/hot/hot_columns.h"
 
 #include <omp.h>
 
@@ -54,9 +54,9 @@ static int octave(int64_t count) {
   return log2;
 }
 
-/* Of the warm column at `i` what the table says of its neighbour before it: by frequency up to a factor of two, then by
+/* How the packed column at `i` and the one before it stand in the table: by frequency up to a factor of two, then by
  * number. */
-static void warm_in_order(struct product *product, const int *count, int64_t i, int64_t hot) {
+static void packed_in_order(struct product *product, const int *count, int64_t i, int64_t hot) {
   const int64_t column = element(product, "hot_column", i);
   const int64_t before = element(product, "hot_column", i - 1);
   if (i == hot) return;
@@ -64,27 +64,27 @@ static void warm_in_order(struct product *product, const int *count, int64_t i, 
   assert_true(now < then || (now == then && column > before));
 }
 
-/* The warm columns are the next ones, in classes; they are all there is when more are asked for. */
-static void then_the_warm(void **state) {
+/* The packed columns are the next ones, in classes; they are all there is when more are asked for. */
+static void then_the_packed(void **state) {
   (void)state;
-  static const int hots[] = {1, 40, 300, 900}, warms[] = {0, 1, 50, 333, 100000};
+  static const int hots[] = {1, 40, 300, 900}, asked[] = {0, 1, 50, 333, 100000};
   for (size_t c = 0; c < 20; c++) {
     char settings[64];
-    snprintf(settings, sizeof settings, "hot-columns=%d hot-warm=%d bake-limit=0", hots[c % 4], warms[c / 4]);
+    snprintf(settings, sizeof settings, "hot-columns=%d hot-packed=%d bake-limit=0", hots[c % 4], asked[c / 4]);
     struct product product = hot_of("rmat,scale=11,edge_factor=8", settings);
     const struct cb_csr *csr = product.csr;
     const int64_t hot = constant(&product, "kHot", -1);
     int *count = calloc((size_t)csr->cols, sizeof *count), *place = calloc((size_t)csr->cols, sizeof *place);
     int64_t occupied = 0;
     for (int64_t k = 0; k < csr->nnz; k++) occupied += !count[csr->col_idx[k]]++;
-    const int64_t warm = warms[c / 4] < occupied - hot ? warms[c / 4] : occupied - hot;
-    assert_int_equal(array_of(&product, "hot_column")->count, hot + warm);
-    assert_int_equal(strtol(fact(&product, "warm"), NULL, 10), warm); /* "none" is 0 */
-    for (int64_t i = 0; i < hot + warm; i++) {
+    const int64_t packed = asked[c / 4] < occupied - hot ? asked[c / 4] : occupied - hot;
+    assert_int_equal(array_of(&product, "hot_column")->count, hot + packed);
+    assert_int_equal(strtol(fact(&product, "warm"), NULL, 10), packed); /* "none" is 0 */
+    for (int64_t i = 0; i < hot + packed; i++) {
       const int64_t column = element(&product, "hot_column", i);
       assert_int_equal(place[column], 0); /* once */
       place[column] = i < hot ? 2 : 1;
-      if (i >= hot) warm_in_order(&product, count, i, hot);
+      if (i >= hot) packed_in_order(&product, count, i, hot);
     }
     for (int64_t a = 0; a < csr->cols; a++)
       for (int64_t b = 0; place[a] && b < csr->cols; b++)
@@ -100,34 +100,34 @@ static struct cb_hot_columns choose(const struct cb_csr *csr, const char *settin
   struct cb_options options;
   struct cb_target target;
   struct cb_hot_columns columns;
+  struct cb_arena arena = {0};
   set_options(&options, settings);
   assert_ok(cb_target_find(&target, "sm_90", &diag));
   target.l2_bytes = l2_bytes;
-  const struct cb_hot_shape shape = {csr, &options, &target, 8, 8, 132};
-  assert_ok(cb_hot_columns_choose(&columns, &shape, &diag));
-  const struct cb_hot_columns numbers = columns;
-  cb_hot_columns_release(&columns);
-  return numbers;
+  const struct cb_hot_shape shape = {csr, cb_settings(&options, cb_layout_find("hot")), &target, 8, 8, 132};
+  assert_ok(cb_hot_columns_choose(&columns, &arena, &shape, &diag));
+  cb_arena_release(&arena);
+  return columns; /* numbers alone are looked at */
 }
 
 /* Only where L2 loses entries of x is something gained; the smaller it is, the more is lost. */
-static void warm_where_l2_is_small(void **state) {
+static void packed_where_l2_is_small(void **state) {
   (void)state;
   struct cb_csr csr = matrix_of("rmat,scale=18,edge_factor=16");
   const char *automatic = "recipe=hot hot-columns=2000";
   struct cb_hot_columns columns = choose(&csr, automatic, 60 << 20), none;
-  assert_int_equal(columns.warm, 0);
+  assert_int_equal(columns.packed, 0);
   assert_true(columns.rest > 10000);
   columns = choose(&csr, automatic, 2 << 20);
-  assert_true(columns.warm > 1000);
+  assert_true(columns.packed > 1000);
   assert_true(columns.gather);
-  none = choose(&csr, "recipe=hot hot-columns=2000 hot-warm=1", 2 << 20);
-  assert_int_equal(none.warm, 1); /* as good as none */
+  none = choose(&csr, "recipe=hot hot-columns=2000 hot-packed=1", 2 << 20);
+  assert_int_equal(none.packed, 1); /* as good as none */
   assert_int_equal(none.prepare_ns, 0);
   assert_true(columns.prepare_ns + columns.miss_ns + 2000 <= none.miss_ns);
-  assert_true(choose(&csr, "recipe=hot hot-columns=2000 hot-warm=1", 1 << 20).miss_ns > none.miss_ns);
+  assert_true(choose(&csr, "recipe=hot hot-columns=2000 hot-packed=1", 1 << 20).miss_ns > none.miss_ns);
   none = choose(&csr, "recipe=hot hot-columns=2000 hot-gather=off", 2 << 20);
-  assert_int_equal(none.warm, 0);
+  assert_int_equal(none.packed, 0);
   assert_false(none.gather);
   cb_csr_release(&csr);
 }
@@ -169,8 +169,7 @@ static void refuses_what_has_no_hot_columns(void **state) {
   assert_int_equal(status_of(many, most, "sm_90", &message), CB_OK);
   assert_int_equal(status_of(many, most, "sm_89", &message), CB_ERR_LIMIT);
   assert_int_equal(status_of(many, "type=f32 hot-columns=16384", "sm_89", &message), CB_OK);
-  assert_int_equal(status_of(many, "hot-columns=4 hot-threads=100", "sm_90", &message), CB_ERR_ARGUMENT);
-  assert_int_equal(status_of(many, "hot-columns=4 hot-warm=5 hot-gather=off", "sm_90", &message), CB_ERR_ARGUMENT);
+  assert_int_equal(status_of(many, "hot-columns=4 hot-packed=5 hot-gather=off", "sm_90", &message), CB_ERR_ARGUMENT);
   assert_non_null(strstr(message.message, "hot-gather"));
   assert_int_equal(status_of(many, "hot-columns=4 hot-gather=off", "sm_90", &message), CB_OK);
 }
@@ -210,7 +209,7 @@ static void every_nonzero_has_one_slot(void **state) {
       }
 }
 
-/* The nonzeros of warps, as dealt: none has much more than the mean. */
+/* The nonzeros of warps, as distributed: none has much more than the mean. */
 static void warps_get_equal_shares(void **state) {
   (void)state;
   struct product product = hot_of("rmat,scale=18,edge_factor=8", "hot-columns=2000 hot-threads=256");
@@ -256,14 +255,14 @@ static void text_has_what_it_needs(void **state) {
   assert_true(has(&large, "hot0::prepare("));
   assert_true(has(&large, "last_to_arrive"));
   assert_true(has_anywhere(&large, "cudaFuncSetAttribute(test_spmv_1, cudaFuncAttributeMaxDynamicSharedMemorySize, 56000)"));
-  /* Warm ones: all that is not hot, or a choice at run time. */
-  struct product some = hot_of("rmat,scale=8,edge_factor=4", "hot-columns=30 hot-warm=20");
+  /* Packed ones: all that is not hot, or a choice at run time. */
+  struct product some = hot_of("rmat,scale=8,edge_factor=4", "hot-columns=30 hot-packed=20");
   assert_int_equal(some.plan->launches_count, 2);
   assert_true(has(&some, "cold_entry(vectors, indices[i])"));
-  assert_true(has(&some, "index < kWarm ?"));
-  struct product rest = hot_of("rmat,scale=8,edge_factor=4", "hot-columns=30 hot-warm=256");
+  assert_true(has(&some, "index < kPacked ?"));
+  struct product rest = hot_of("rmat,scale=8,edge_factor=4", "hot-columns=30 hot-packed=256");
   assert_true(has(&rest, "cold_entry(vectors, indices[i])"));
-  assert_false(has(&rest, "kWarm"));
+  assert_false(has(&rest, "kPacked"));
   /* Columns of three bytes. */
   struct product wide = hot_of("random,rows=50,cols=70000,density=0.001", "hot-columns=9");
   assert_int_equal(array_of(&wide, "cold_index")->type, CB_U16);
@@ -277,7 +276,7 @@ static void text_has_what_it_needs(void **state) {
 
 static void threads_change_nothing(void **state) {
   static const char *const settings[] = {"hot-columns=500", "hot-columns=80 hot-threads=256 type=f32",
-                                         "hot-columns=4096 hot-gather=on", "hot-columns=300 hot-warm=1500"};
+                                         "hot-columns=4096 hot-gather=on", "hot-columns=300 hot-packed=1500"};
   (void)state;
   for (int set = 0; set < 4; set++) {
     char text[128];
@@ -288,7 +287,7 @@ static void threads_change_nothing(void **state) {
 
 static void every_allocation_may_fail(void **state) {
   static const char *const cases[][2] = {
-      {"random,rows=61,cols=60,density=0.2", "recipe=hot hot-columns=20 hot-warm=9"},
+      {"random,rows=61,cols=60,density=0.2", "recipe=hot hot-columns=20 hot-packed=9"},
       {"powerlaw,rows=900,cols=80000,max=3000", "recipe=hot hot-columns=30"},
       {"dense,rows=20,cols=30", "recipe=hot hot-columns=30"}};
   (void)state;
@@ -320,10 +319,13 @@ static void products_of_all_shapes(void **state) {
       "explicit_zeros,rows=50,cols=61,density=0.3,zeros=0.4",
       "random,rows=64,cols=70000,density=0.0005",
   };
-  static const char *const settings[] = {"hot-columns=1 hot-batch=1", "hot-columns=7 hot-threads=256",
+  static const char *const settings[] = {"hot-columns=1 hot-batch=1",
+                                         "hot-columns=7 hot-threads=256",
                                          "hot-columns=30 hot-gather=on hot-threads=512",
-                                         "hot-columns=9000 hot-batch=8", "hot-columns=3 hot-warm=8",
-                                         "hot-columns=2 hot-warm=100000 hot-batch=3", "hot-columns=12 hot-three-bytes=off bake-limit=0"};
+                                         "hot-columns=9000 hot-batch=8",
+                                         "hot-columns=3 hot-packed=8",
+                                         "hot-columns=2 hot-packed=100000 hot-batch=3",
+                                         "hot-columns=12 hot-three-bytes=off bake-limit=0"};
   struct gathered gathered = {0};
   for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++)
     for (size_t set = 0; set < sizeof settings / sizeof *settings; set++)
@@ -336,16 +338,16 @@ static void products_of_graphs(void **state) {
   (void)state;
   static const char *const matrices[] = {"rmat,scale=10,edge_factor=8", "rmat,scale=13,edge_factor=6",
                                          "powerlaw,rows=2000,cols=3000,max=2500"};
-  static const char *const settings[] = {"hot-columns=100", "hot-columns=600 hot-gather=on",
-                                         "hot-columns=2500 hot-threads=256 hot-gather=on",
-                                         "hot-columns=64 hot-warm=800", "hot-columns=64 hot-warm=5000 hot-three-bytes=off"};
+  static const char *const settings[] = {
+      "hot-columns=100", "hot-columns=600 hot-gather=on", "hot-columns=2500 hot-threads=256 hot-gather=on",
+      "hot-columns=64 hot-packed=800", "hot-columns=64 hot-packed=5000 hot-three-bytes=off"};
   struct gathered gathered = {0};
   for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++)
     for (size_t set = 0; set < sizeof settings / sizeof *settings; set++)
       gather_next(&gathered, matrices[m], settings[set]);
-  int with_pieces = 0;
-  for (int i = 0; i < gathered.count; i++) with_pieces += strcmp(fact(&gathered.products[i], "pieces"), "none") != 0;
-  assert_true(with_pieces >= 6);
+  int with_segments = 0;
+  for (int i = 0; i < gathered.count; i++) with_segments += strcmp(fact(&gathered.products[i], "pieces"), "none") != 0;
+  assert_true(with_segments >= 6);
   verify_gathered(&gathered);
 }
 
@@ -359,13 +361,25 @@ static void shared_memory_beyond_48_kib_is_asked_for(void **state) {
   verify_gathered(&gathered);
 }
 
+static void columns_are_made_by_packing(void **state) {
+  (void)state;
+  static const struct late_array cases[] = {
+      {"rmat,scale=11,edge_factor=8", "recipe=hot hot-columns=64", "hot_place", 0, CB_STORED},
+      {"rmat,scale=11,edge_factor=8", "recipe=hot hot-columns=64", "cold_index", 0, CB_STORED},
+      {"rmat,scale=17,edge_factor=2", "recipe=hot hot-columns=64", "cold_index", 0, CB_STORED},
+      {"rmat,scale=17,edge_factor=2", "recipe=hot hot-columns=64", "cold_index_high", 0, CB_STORED},
+      {"one_column,rows=3000", "recipe=hot hot-columns=1", "hot_place", 0, CB_AFFINE},
+  };
+  check_late_arrays(cases, sizeof cases / sizeof *cases);
+}
+
 int main(void) {
   omp_set_num_threads(1); /* small matrices: threads that wait for each other only cost time */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(shared_memory_beyond_48_kib_is_asked_for),
       cmocka_unit_test(takes_the_hottest),
-      cmocka_unit_test(then_the_warm),
-      cmocka_unit_test(warm_where_l2_is_small),
+      cmocka_unit_test(then_the_packed),
+      cmocka_unit_test(packed_where_l2_is_small),
       cmocka_unit_test(refuses_what_has_no_hot_columns),
       cmocka_unit_test(refusals_say_what_would_be_gained),
       cmocka_unit_test(chooses_for_a_graph),
@@ -376,6 +390,7 @@ int main(void) {
       cmocka_unit_test(threads_change_nothing),
       cmocka_unit_test(every_allocation_may_fail),
       cmocka_unit_test(products_of_all_shapes),
+      cmocka_unit_test(columns_are_made_by_packing),
       cmocka_unit_test(products_of_graphs),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,7 +3,7 @@
  * so that one check alone can see it, and must be refused; the image without a change is taken. */
 #include "tests/support.h"
 
-#include "runtime/image.h"
+#include "runtime/operator/image.h"
 
 enum { MOST = 8 };
 
@@ -66,7 +66,7 @@ static enum cb_status parse(const struct bed *bed, const struct cb_image *told, 
       {"json", image->json, (int64_t)strlen(image->json)},
       {"source", "", 0},
       {"cubin", "", 0},
-      {"map", bed->map.quads, cb_value_map_bytes(&bed->map)},
+      {"map", bed->map.blocks, cb_value_map_bytes(&bed->map)},
       {"lists", copy, lists_bytes},
   };
   const enum cb_status s = cb_image_parse(&parsed, sections, lists ? 7 : 6, suspect, &diag);
@@ -103,11 +103,11 @@ static void every_number_of_the_lists_must_fit(void **state) {
   const struct cb_image *image = &bed.image;
   assert_true(image->groups_count == 2 && image->ranges_count == 2 && image->arrays_count > 4);
   assert_int_equal(parse(&bed, &copy_of(&one, image)->image, 1, NULL, 0), CB_OK);
-#define IS_REFUSED(change)                                                                                        \
-  do { /* not suspect: what quads say is not looked at */                                                          \
-    copy_of(&one, image);                                                                                         \
-    change;                                                                                                       \
-    if (parse(&bed, &one.image, 0, NULL, 0) != CB_ERR_FORMAT) fail_msg("taken: %s", #change);                        \
+#define IS_REFUSED(change)                                                                                             \
+  do { /* not suspect: what blocks say is not looked at */                                                             \
+    copy_of(&one, image);                                                                                              \
+    change;                                                                                                            \
+    if (parse(&bed, &one.image, 0, NULL, 0) != CB_ERR_FORMAT) fail_msg("taken: %s", #change);                          \
   } while (0)
   IS_REFUSED(one.groups[1].arrays++); /* beyond the arrays */
   IS_REFUSED(one.groups[0].first_array = image->arrays_count);
@@ -122,9 +122,9 @@ static void every_number_of_the_lists_must_fit(void **state) {
   IS_REFUSED(one.arrays[one.ranges[1].array].bytes -= 8);
   IS_REFUSED(one.ranges[0].map.first_group = 1);
   IS_REFUSED(one.ranges[1].map.first_group--); /* groups of the range before */
-  IS_REFUSED(one.ranges[1].map.first_quad--);
-  IS_REFUSED(one.ranges[0].map.quads--);
-  IS_REFUSED(one.ranges[1].map.quads--);
+  IS_REFUSED(one.ranges[1].map.first_block--);
+  IS_REFUSED(one.ranges[0].map.blocks--);
+  IS_REFUSED(one.ranges[1].map.blocks--);
   IS_REFUSED(one.image.map.groups_count--);
   IS_REFUSED(one.image.map.groups_count++);
   IS_REFUSED(one.image.map.body_bytes++); /* not what the section holds */
@@ -139,8 +139,8 @@ static void parts_of_the_map_must_be_sound(void **state) {
   (void)state;
   struct bed bed;
   open_bed(&bed);
-  struct cb_value_quad *quads = (struct cb_value_quad *)bed.map.quads;
-  const int64_t last = bed.map.quads_count - 1;
+  struct cb_map_block *blocks = (struct cb_map_block *)bed.map.blocks;
+  const int64_t last = bed.map.blocks_count - 1;
   assert_int_equal(parse(&bed, &bed.image, 1, NULL, 0), CB_OK);
 #define IS_REFUSED(place, number)                                                                                  \
   do {                                                                                                             \
@@ -149,9 +149,9 @@ static void parts_of_the_map_must_be_sound(void **state) {
     if (parse(&bed, &bed.image, 1, NULL, 0) != CB_ERR_FORMAT) fail_msg("taken: " #place " = " #number);            \
     place = kept;                                                                                                  \
   } while (0)
-  IS_REFUSED(quads[0].group[0], (uint32_t)bed.map.groups_count); /* of no range */
-  IS_REFUSED(quads[last].group[0], 0);                           /* of the range before */
-  IS_REFUSED(quads[0].base, UINT32_MAX);                         /* entries are no values */
+  IS_REFUSED(blocks[0].group[0], (uint32_t)bed.map.groups_count); /* of no range */
+  IS_REFUSED(blocks[last].group[0], 0);                           /* of the range before */
+  IS_REFUSED(blocks[0].reference, UINT32_MAX);                    /* entries are no values */
 #undef IS_REFUSED
   close_bed(&bed);
 }

@@ -6,6 +6,7 @@
  * run, so a failure "random 2711" is repeated alone with CBGEN_RANDOM_FIRST=2711 CBGEN_RANDOM_COUNT=1. Who changes a
  * layout lets CBGEN_RANDOM_COUNT=20000 run once. */
 #include "kernels.h"
+#include "recipes.h"
 
 enum { COUNT = 3000 };
 
@@ -83,29 +84,32 @@ static void draw_matrix(uint64_t *state, struct cb_csr *csr) {
 
 /* ---- the options: each left alone, or drawn; sizes near the matrix's own */
 
-static int64_t draw_value(uint64_t *state, const struct cb_option *option) {
-  const int64_t range = option->most - option->least;
-  return option->least + (range > 300 ? skewed(state, 300) : between(state, 0, range));
+/* A layout comes as often as it has options: then each option is met equally often. */
+static const struct cb_layout *draw_layout(uint64_t *state) {
+  int all = 0, i = 0;
+  for (int l = 0; cb_layout_table[l]; l++) all += cb_layout_table[l]->options_count;
+  for (int number = (int)between(state, 0, all - 1); number >= cb_layout_table[i]->options_count; i++)
+    number -= cb_layout_table[i]->options_count;
+  return cb_layout_table[i];
 }
 
-static int count_recipes(void) {
+/* Its recipes in turn, now and then the search. */
+static const struct cb_recipe *draw_recipe(uint64_t *state, const struct cb_layout *layout) {
   int count = 0;
-  while (cb_recipe_table[count].name) count++;
-  return count;
+  while (layout->recipes[count].name) count++;
+  return draw(state) % 16 ? &layout->recipes[between(state, 0, count - 1)] : cb_recipe_at(0);
 }
 
 static void draw_options(uint64_t *state, struct cb_options *options) {
+  const struct cb_option *option;
   do {
+    const struct cb_recipe *recipe = draw_recipe(state, draw_layout(state));
     cb_options_default(options);
-    options->recipe = "cb";
-    for (const struct cb_option *option = cb_option_table; option->name; option++)
-      if (!option->text && draw(state) % 2)
-        *(int64_t *)((char *)options + option->offset) = draw_value(state, option);
-    if (draw(state) % 2) options->recipe = cb_recipe_table[draw(state) % (uint64_t)count_recipes()].name;
-    if (!strcmp(options->recipe, "dia")) options->dia_fill = 0; /* random entries populate no diagonal */
-    if (!strcmp(options->recipe, "hot") && !options->hot_columns)
-      options->hot_columns = 20; /* too small to gain */
-    if (!strcmp(options->recipe, "phases") && !options->phase_columns) options->phase_columns = 50;
+    options->recipe = recipe->name;
+    for (int i = 0; (option = cb_option_at(i)); i++)
+      if (!option->is_text && draw(state) % 2) cb_option_set(options, i, draw_option(state, option));
+    /* random entries are what few layouts are made for */
+    if (recipe->lenient && draw(state) % 8) cb_options_apply(options, recipe->lenient, NULL);
   } while (cb_options_check(options, NULL));
 }
 

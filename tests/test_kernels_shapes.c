@@ -8,6 +8,7 @@
  *
  * CBGEN_SHAPES_ONLY=TEXT runs the kernels whose name holds TEXT. */
 #include "kernels.h"
+#include "recipes.h"
 
 static const char *const shapes[] = {
     /* nothing, or nearly */
@@ -82,29 +83,7 @@ static const char *const shapes[] = {
 };
 
 /* Extremes of the thresholds, and every stage switched off or forced. */
-static const char *const variants[] = {
-    "th1=32",                    /* the defaults */
-    "th1=257 th2=256",           /* all COO */
-    "th1=0 th2=256",             /* all CSR */
-    "th1=0 th2=0 aggregate=off", /* all Dense */
-    "th1=0 th2=0 aggregate=on",
-    "th1=9 th2=20 aggregate=on intra=off",
-    "th1=2 th2=250 aggregate=off team=1 unit-budget=16",
-    "th0=100 super-sparse=1 team=8",
-    "th0=0 super-sparse=257 team=2 unit-budget=40 bake-limit=0",
-    "bake-limit=16384 intra=on team=1",
-    "balance=heap",
-    "balance=heap atomics=on th1=20 th2=40",
-    "atomics=on unit-budget=20 team=4",
-    "recipe=cb-long long-row=20 bake-limit=0",
-    "recipe=cb-long long-row=1 th1=5 th2=30 balance=heap",
-    "recipe=blocks block-size=3x3 block-fill=1 bake-limit=0",
-    "recipe=merge merge-items=9 merge-piece=256 merge-pad=off bake-limit=0",
-    "recipe=phases phase-columns=40 phase-set=32 phase-row=1",
-    "recipe=phases phase-columns=9000 phase-row=2 phase-threads=256 phase-blocks=2 phase-batch=3 bake-limit=0",
-};
-
-enum { SHAPES = sizeof shapes / sizeof *shapes, VARIANTS = sizeof variants / sizeof *variants, RECIPES = 64 };
+enum { SHAPES = sizeof shapes / sizeof *shapes, RECIPES = 64 };
 
 /* The variant has the number v. Ten shapes or variants in a row meet each type with each kind of values; the next
  * ten meet them with another form. */
@@ -115,7 +94,7 @@ static void add_one(struct kernel_batch *batch, int shape, const char *variant, 
   const char *only = getenv("CBGEN_SHAPES_ONLY");
   struct cb_diag diag = {0};
   struct cb_options options;
-  char text[160], matrix[160];
+  char text[SETTINGS + 64], matrix[160];
   struct kernel *kernel = next_kernel(batch);
   const int number = shape + v, round = shape / (2 * CB_PRECISION_COUNT) + v / (2 * CB_PRECISION_COUNT);
   snprintf(text, sizeof text, "%s type=%s values=%s form=%s", variant,
@@ -129,17 +108,30 @@ static void add_one(struct kernel_batch *batch, int shape, const char *variant, 
   add_kernel(batch, &options);
 }
 
-/* Every variant and every recipe; `refused` counts for each recipe the shapes that it refused. */
+/* As it is, and, for every other shape, with its layout's options crossed, each time in another way. Returns whether it
+ * was refused as it is. */
+static int add_recipe(struct kernel_batch *batch, int shape, int number, int v) {
+  const struct cb_recipe *recipe = cb_recipe_at(number);
+  const int before = batch->refused;
+  char settings[SETTINGS];
+  cross_settings(settings, recipe, 0);
+  add_one(batch, shape, settings, v);
+  const int refused = batch->refused - before;
+  if ((shape + number) % 2 || !layout_of_recipe(recipe)) return refused;
+  cross_settings(settings, recipe, 1 + shape / 2);
+  add_one(batch, shape, settings, v);
+  return refused;
+}
+
+/* All listed settings, and every recipe; `refused` counts for each recipe the shapes that it refused. */
 static void add_shape(struct kernel_batch *batch, int shape, int refused[RECIPES]) {
-  for (int v = 0; v < VARIANTS; v++) add_one(batch, shape, variants[v], v);
-  for (int recipe = 0; cb_recipe_table[recipe].name; recipe++) {
-    const int before = batch->refused;
-    char variant[96];
-    assert_true(recipe < RECIPES);
-    snprintf(variant, sizeof variant, "recipe=%s block-fill=1 hot-columns=20 phase-columns=50",
-             cb_recipe_table[recipe].name);
-    add_one(batch, shape, variant, VARIANTS + recipe);
-    refused[recipe] += batch->refused - before;
+  char settings[SETTINGS];
+  int v = 0;
+  for (int l = 0; cb_layout_table[l]; l++)
+    for (int i = 0; listed_settings(settings, cb_layout_table[l], i); i++) add_one(batch, shape, settings, v++);
+  for (int number = 0; cb_recipe_at(number); number++) {
+    assert_true(number < RECIPES);
+    refused[number] += add_recipe(batch, shape, number, v + number);
   }
 }
 
@@ -166,12 +158,12 @@ static void test_shapes(void **state) {
   const int failures = run_shapes(fast_compiler(), 0, refused);
   assert_int_equal(failures + run_shapes(getenv("CXX") ? NULL : "g++", 1, refused), 0);
   if (getenv("CBGEN_SHAPES_ONLY")) return;
-  for (int recipe = 0; cb_recipe_table[recipe].name; recipe++) {
-    all += refused[recipe];
-    if (refused[recipe])
-      print_message("%s refuses %d of %d shapes\n", cb_recipe_table[recipe].name, refused[recipe], SHAPES);
+  for (int number = 0; number < RECIPES; number++) {
+    all += refused[number];
+    if (refused[number])
+      print_message("%s refuses %d of %d shapes\n", cb_recipe_at(number)->name, refused[number], SHAPES);
+    assert_true(3 * refused[number] < 2 * SHAPES);
   }
-  for (int recipe = 0; cb_recipe_table[recipe].name; recipe++) assert_true(3 * refused[recipe] < 2 * SHAPES);
   assert_true(all > 0);
 }
 

@@ -10,8 +10,8 @@
 #include "analysis/profile/profile.h"
 #include "base/json.h"
 #include "frontend/generate.h"
-#include "runtime/cache.h"
-#include "runtime/calibration.h"
+#include "runtime/cache/cache.h"
+#include "runtime/cuda/calibration.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

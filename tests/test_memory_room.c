@@ -5,8 +5,8 @@
 #include "tests/failing_malloc.h"
 
 #include "base/available.h"
-#include "runtime/bench.h"
-#include "runtime/verify.h"
+#include "runtime/measure/bench.h"
+#include "runtime/verify/verify.h"
 
 #include <omp.h>
 #include <unistd.h>
@@ -78,7 +78,7 @@ static struct cb_bench *open_bench(void) {
   struct cb_diag diag = {0};
   struct cb_bench_settings settings;
   cb_bench_settings_default(&settings);
-  settings.rivals = settings.ceilings = 0;
+  settings.baselines = settings.ceilings = 0;
   settings.repetitions = settings.batches = settings.launches = 1;
   assert_ok(cb_bench_open(&bench, &settings, &diag));
   return bench;

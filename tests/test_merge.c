@@ -49,7 +49,7 @@ static void see_long(const struct product *product, int64_t block, struct pictur
   for (int64_t slot = element(product, "long_slot", block); slot < element(product, "long_slot", block + 1);
        slot++)
     see_value(picture, row, base + element(product, "column_offset", slot), value_at(product, slot));
-  if (block >= constant(product, "kPieces", 0) ||
+  if (block >= constant(product, "kSegments", 0) ||
       element(product, "carry_first", element(product, "carry_group", block)) == block)
     picture->commits[row]++;
 }
@@ -58,10 +58,10 @@ static void see_long(const struct product *product, int64_t block, struct pictur
 static void check_picture(const struct product *product) {
   const struct cb_csr *csr = product->csr;
   const int64_t tiles = strtol(fact(product, "tiles"), NULL, 10),
-                pieces = strtol(fact(product, "long"), NULL, 10);
+                segments = strtol(fact(product, "long"), NULL, 10);
   struct picture picture = picture_for(csr);
   for (int64_t t = 0; t < tiles; t++) see_tile(product, t, &picture);
-  for (int64_t p = 0; p < pieces; p++) see_long(product, p, &picture);
+  for (int64_t p = 0; p < segments; p++) see_long(product, p, &picture);
   for (int64_t i = 0; i < constant(product, "kEmptyRows", 0); i++)
     picture.commits[element(product, "empty_row", i)]++;
   for (int64_t row = 0; row < csr->rows; row++) assert_int_equal(picture.commits[row], 1);
@@ -108,7 +108,7 @@ static void arrays_describe_the_matrix(void **state) {
 
 static void only_very_long_rows_need_carries(void **state) {
   (void)state;
-  /* 768 nonzeros are a tile; 6144 still one thread block's; one more are pieces of at most 2048. */
+  /* 768 nonzeros are a tile; 6144 still one thread block's; one more are segments of at most 2048. */
   static const struct long_rows cases[] = {
       {"one_row,cols=768", "none", "none"},
       {"one_row,cols=769", "1", "none"},
@@ -186,7 +186,7 @@ static void text_has_what_the_plan_needs(void **state) {
       {"one_row,cols=5000", "", {"multiply_long"}, {"multiply_tile", "kLongBlocks", "carry", "kEmptyRows"}},
       {"one_row,cols=9000",
        "",
-       {"multiply_long", "carry_group"},
+       {"multiply_long", "carry_first"},
        {"multiply_tile", "kLongBlocks", "kEmptyRows"}},
       {"dense_row,n=5000",
        "",
@@ -285,6 +285,18 @@ static void verify_sees_what_is_left_out(void **state) {
   check_changes_are_seen(changes, sizeof changes / sizeof *changes, "merge");
 }
 
+static void columns_are_made_by_packing(void **state) {
+  (void)state;
+  static const struct late_array cases[] = {
+      {"rmat,scale=11,edge_factor=8", "recipe=merge", "column_offset", 0, CB_STORED},
+      {"long_row,rows=30000,cols=70000,long_length=9000", "recipe=merge", "column_offset", 0, CB_STORED},
+      {"one_column,rows=3000", "recipe=merge", "column_offset", 0, CB_AFFINE},
+      {"one_row,cols=3008", "recipe=merge", "column_offset", 0, CB_AFFINE},
+      {"rmat,scale=5,edge_factor=4", "recipe=merge bake-limit=16384", "column_offset", 0, CB_BAKED},
+  };
+  check_late_arrays(cases, sizeof cases / sizeof *cases);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(arrays_describe_the_matrix),
@@ -297,6 +309,7 @@ int main(void) {
       cmocka_unit_test(every_allocation_may_fail),
       cmocka_unit_test(products_match_the_oracle),
       cmocka_unit_test(a_second_region_leaves_other_rows_alone),
+      cmocka_unit_test(columns_are_made_by_packing),
       cmocka_unit_test(verify_sees_what_is_left_out),
   };
   return cmocka_run_group_tests_name("merge", tests, NULL, NULL);

@@ -4,6 +4,7 @@
  * afterwards what they had. */
 #include "tests/api_support.h"
 #include "tests/locale_support.h"
+#include "tests/recipes.h"
 
 #include "base/numerics.h"
 
@@ -20,14 +21,13 @@ static const struct {
   const char *matrix, *options;
   struct form form;
 } cases[] = {
-    {"stencil7,n=9,values=tenths", "values=fixed recipe=dia", {0}},
+    {"stencil7,n=9,values=tenths", "values=fixed", {0}},
     {"random,rows=300,cols=200,density=0.1,values=hundredths", "values=fixed", {0}},
     {"random,rows=300,cols=200,density=0.1", "type=f32", {0}},
-    {"random,rows=300,cols=200,density=0.1", "type=f16-f32 recipe=sell", {.duplicates = 1, .shuffled = 1}},
-    {"fe3,n=3,values=tenths", "recipe=blocks values=fixed type=f32", {0}},
+    {"random,rows=300,cols=200,density=0.1", "type=f16-f32", {.duplicates = 1, .shuffled = 1}},
+    {"fe3,n=3,values=tenths", "values=fixed type=f32", {0}},
     {"rmat,scale=9,edge_factor=12", "arch=sm_80", {.duplicates = 1}},
-    {"rmat,scale=9,edge_factor=12", "recipe=hot hot-columns=100", {0}},
-    {"random,rows=90,cols=900,density=0.3", "recipe=cb type=f32-f64", {0}},
+    {"random,rows=90,cols=900,density=0.3", "type=f32-f64", {0}},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -35,16 +35,6 @@ static char *copy_of(const char *text) {
   char *copy = strdup(text);
   assert_non_null(copy);
   return copy;
-}
-
-static void set_all(cbgen_context *context, const char *options) {
-  char copy[128], *state = NULL;
-  snprintf(copy, sizeof copy, "%s", options);
-  for (char *word = strtok_r(copy, " ", &state); word; word = strtok_r(NULL, " ", &state)) {
-    char *value = strchr(word, '=');
-    *value++ = 0;
-    must(context, cbgen_set(context, word, value));
-  }
 }
 
 static struct result generate(const cbgen_csr *matrix, const char *options) {
@@ -78,37 +68,48 @@ static void assert_same(const struct result *one, const struct result *other, in
     fail_msg("case %d, %s: the data are others", number, where);
 }
 
-static void sample_for(struct sample *sample, int number) {
-  struct cb_csr csr = matrix_of(cases[number].matrix);
+static void sample_for(struct sample *sample, const char *matrix, struct form form) {
+  struct cb_csr csr = matrix_of(matrix);
   const int64_t nnz = csr.nnz;
   double *values = malloc((size_t)nnz * sizeof *values);
   memcpy(values, csr.values, (size_t)nnz * sizeof *values);
-  *sample = sample_of_matrix(csr, cases[number].form, 1);
-  if (sample->entries == nnz && !cases[number].form.shuffled)
+  *sample = sample_of_matrix(csr, form, 1);
+  if (sample->entries == nnz && !form.shuffled)
     memcpy(sample->given, values, (size_t)nnz * sizeof *values);
   free(values);
 }
 
+static void check_kernels(int number, const char *matrix, struct form form, const char *options) {
+  struct sample sample;
+  sample_for(&sample, matrix, form);
+  struct result plain = generate(&sample.view, options);
+  for (int mode = 0; mode < ROUNDING_MODES; mode++) {
+    set_comma(1);
+    set_rounding(rounding_modes[mode]);
+    struct result other = generate(&sample.view, options);
+    const int kept = rounds_as(rounding_modes[mode]);
+    set_rounding(FE_TONEAREST);
+    set_comma(0);
+    assert_same(&plain, &other, number, rounding_names[mode]);
+    assert_true(kept);
+    release(&other);
+  }
+  release(&plain);
+  sample_release(&sample);
+}
+
+/* These cases, and every recipe with values that become text. */
 static void kernels_are_the_same_under_every_locale_and_rounding_mode(void **unused) {
   (void)unused;
+  const struct cb_recipe *recipe;
   make_comma_locale();
-  for (int number = 0; number < CASES; number++) {
-    struct sample sample;
-    sample_for(&sample, number);
-    struct result plain = generate(&sample.view, cases[number].options);
-    for (int mode = 0; mode < ROUNDING_MODES; mode++) {
-      set_comma(1);
-      set_rounding(rounding_modes[mode]);
-      struct result other = generate(&sample.view, cases[number].options);
-      const int kept = rounds_as(rounding_modes[mode]);
-      set_rounding(FE_TONEAREST);
-      set_comma(0);
-      assert_same(&plain, &other, number, rounding_names[mode]);
-      assert_true(kept);
-      release(&other);
-    }
-    release(&plain);
-    sample_release(&sample);
+  for (int number = 0; number < CASES; number++)
+    check_kernels(number, cases[number].matrix, cases[number].form, cases[number].options);
+  for (int number = 0; (recipe = cb_recipe_at(number)); number++) {
+    char matrix[96], options[SETTINGS];
+    snprintf(matrix, sizeof matrix, "%s,values=tenths", example_of(recipe));
+    snprintf(options, sizeof options, "%.200s values=fixed", settings_of_recipe(recipe));
+    check_kernels(CASES + number, matrix, (struct form){0}, options);
   }
 }
 
@@ -183,7 +184,7 @@ static void operators_and_cache_entries_are_the_same_under_every_locale_and_roun
   static const int numbers[] = {0, 1, 4};
   for (int i = 0; i < 3; i++) {
     struct sample sample;
-    sample_for(&sample, numbers[i]);
+    sample_for(&sample, cases[numbers[i]].matrix, cases[numbers[i]].form);
     const char *options = numbers[i] == 4 ? "recipe=blocks type=f32" : numbers[i] ? "" : "recipe=dia";
     empty_cache();
     struct result plain = operate(&sample, options, CBGEN_CACHE_MISS, NULL);
@@ -213,7 +214,7 @@ static void the_log_function_has_what_the_application_has(void **unused) {
   make_comma_locale();
   struct sample sample;
   struct heard heard = {0};
-  sample_for(&sample, 0);
+  sample_for(&sample, cases[0].matrix, cases[0].form);
   set_comma(1);
   set_rounding(FE_UPWARD);
   struct result result = operate(&sample, "recipe=dia", CBGEN_CACHE_OFF, &heard);
@@ -292,7 +293,7 @@ static void a_threads_own_locale_and_flags_come_back(void **unused) {
   (void)unused;
   make_comma_locale();
   struct sample sample;
-  sample_for(&sample, 1);
+  sample_for(&sample, cases[1].matrix, cases[1].form);
   struct result plain = generate(&sample.view, cases[1].options);
   set_comma(1);
   const locale_t own = duplocale(LC_GLOBAL_LOCALE);
@@ -344,7 +345,7 @@ static void subnormals_stay_where_threads_flush_them(void **unused) {
 static void floating_point_traps_do_not_end_the_application(void **unused) {
   (void)unused;
   struct sample sample;
-  sample_for(&sample, 1);
+  sample_for(&sample, cases[1].matrix, cases[1].form);
   struct result plain = generate(&sample.view, cases[1].options);
   feclearexcept(FE_ALL_EXCEPT);
 #pragma omp parallel

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The table of options: every row set to all it accepts and refused all around it, nearest names, the rules
  * between options, help; and the table of targets. */
+#include "tests/recipes.h"
 #include "tests/support.h"
 
 #include "analysis/options.h"
@@ -9,10 +10,10 @@
 
 #include <ctype.h>
 
-static int64_t field_of(const struct cb_options *options, const struct cb_option *option) {
-  int64_t value;
-  memcpy(&value, (const char *)options + option->offset, sizeof value);
-  return value;
+static int64_t value_of(const struct cb_options *options, const char *name) {
+  const int number = cb_option_find(name);
+  assert_true(number >= 0);
+  return cb_option_value(options, number);
 }
 
 static void assert_number(const struct cb_option *option, int64_t number) {
@@ -22,7 +23,7 @@ static void assert_number(const struct cb_option *option, int64_t number) {
   cb_options_default(&options);
   snprintf(text, sizeof text, "%lld", (long long)number);
   assert_ok(cb_options_set(&options, option->name, text, &diag));
-  assert_int_equal(field_of(&options, option), number);
+  assert_int_equal(value_of(&options, option->name), number);
 }
 
 /* Refused with a message that names the option, the value and `accepted`, and nothing is changed. */
@@ -37,33 +38,70 @@ static void assert_refused(const char *name, const char *value, const char *acce
   assert_memory_equal(&options, &before, sizeof options);
 }
 
+static void assert_number_refused(const struct cb_option *option, int64_t number, const char *accepted) {
+  char text[32];
+  snprintf(text, sizeof text, "%lld", (long long)number);
+  assert_refused(option->name, text, accepted);
+}
+
+static void assert_nonsense_refused(const struct cb_option *option, const char *accepted) {
+  static const char *const nonsense[] = {"", "x", "1x", "0x10", "1.5", "--1", "99999999999999999999", "-1"};
+  for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++) assert_refused(option->name, nonsense[i], accepted);
+}
+
 static void numbers_within_their_range(void **state) {
   (void)state;
-  static const char *const nonsense[] = {"", "x", "1x", "0x10", "1.5", "--1", "99999999999999999999", "-1"};
-  int numbers = 0;
-  for (const struct cb_option *option = cb_option_table; option->name; option++) {
-    if (option->text || option->words) continue;
-    char text[32], range[64];
-    numbers++;
-    assert_true(option->least >= 0); /* so that -1 is refused */
-    snprintf(range, sizeof range, "from %lld to %lld", (long long)option->least, (long long)option->most);
+  const struct cb_option *option;
+  int ranges = 0, with_zero = 0;
+  for (int i = 0; (option = cb_option_at(i)); i++) {
+    if (option->is_text || option->words || option->numbers) continue;
+    char range[64];
+    ranges++;
+    with_zero += option->or_zero;
+    assert_true(option->least >= 0 && option->most > option->least); /* so that -1 is refused */
+    assert_true(!option->or_zero || option->least > 1); /* else the range says it */
+    snprintf(range, sizeof range, "takes %sa number from %lld to %lld", option->or_zero ? "0 or " : "",
+             (long long)option->least, (long long)option->most);
     assert_number(option, option->least);
     assert_number(option, option->most);
     assert_number(option, option->standard);
-    snprintf(text, sizeof text, "%lld", (long long)option->most + 1);
-    assert_refused(option->name, text, range);
-    snprintf(text, sizeof text, "%lld", (long long)option->least - 1);
-    assert_refused(option->name, text, range);
-    for (size_t i = 0; i < sizeof nonsense / sizeof *nonsense; i++)
-      assert_refused(option->name, nonsense[i], range);
+    if (option->or_zero) assert_number(option, 0);
+    assert_number_refused(option, option->most + 1, range);
+    if (option->least != 1 || !option->or_zero) assert_number_refused(option, option->least - 1, range);
+    assert_nonsense_refused(option, range);
   }
-  assert_true(numbers >= 9);
+  assert_true(ranges >= 9 && with_zero >= 2);
+}
+
+/* Those between, before and behind the numbers of a list are refused. */
+static void numbers_of_their_list(void **state) {
+  (void)state;
+  const struct cb_option *option;
+  int lists = 0;
+  for (int i = 0; (option = cb_option_at(i)); i++) {
+    if (!option->numbers) continue;
+    int64_t before = -1;
+    char last[32];
+    lists++;
+    for (const int64_t *number = option->numbers; *number != CB_NO_NUMBER; before = *number++) {
+      assert_true(*number > before);
+      assert_number(option, *number);
+      for (int64_t between = before + 1; between < *number; between++) assert_number_refused(option, between, "it takes 0, ");
+    }
+    snprintf(last, sizeof last, " or %lld", (long long)before);
+    assert_number_refused(option, before + 1, last);
+    assert_nonsense_refused(option, last);
+  }
+  assert_true(lists >= 4);
+  assert_refused("sell-vector", "3", "option 'sell-vector' cannot be '3'; it takes 0, 1, 2 or 4");
+  assert_refused("unit-budget", "15", "it takes 0 or a number from 16 to 2147483648");
 }
 
 static void words_are_those_of_the_table(void **state) {
   (void)state;
+  const struct cb_option *option;
   int choices = 0;
-  for (const struct cb_option *option = cb_option_table; option->name; option++) {
+  for (int number = 0; (option = cb_option_at(number)); number++) {
     if (!option->words) continue;
     int64_t value = option->least;
     choices++;
@@ -72,10 +110,11 @@ static void words_are_those_of_the_table(void **state) {
       struct cb_diag diag = {0};
       cb_options_default(&options);
       assert_ok(cb_options_set(&options, option->name, option->words[i], &diag));
-      assert_int_equal(field_of(&options, option), value);
+      assert_int_equal(cb_option_value(&options, number), value);
       assert_refused(option->name, "nonsense", option->words[i]); /* every word is offered */
     }
-    assert_int_equal(value - 1, option->most);
+    assert_false(cb_option_takes(option, value));
+    assert_false(cb_option_takes(option, option->least - 1));
     assert_refused(option->name, "", "it takes");
   }
   assert_true(choices >= 6);
@@ -85,43 +124,134 @@ static void words_are_those_of_the_table(void **state) {
 static void names_reach_their_fields(void **state) {
   (void)state;
   struct cb_options options;
-  set_options(&options,
-              "type=f32 form=add atomics=on recipe=cb-long long-row=77 aggregate=off th0=99 super-sparse=9 "
-              "th1=11 th2=222 coo-gain=44 intra=on balance=heap team=4 unit-budget=555 bake-limit=666");
-  assert_true(options.type == CB_F32 && options.form == CB_FORM_ADD && options.atomics == CB_ON);
-  assert_string_equal(options.recipe, "cb-long");
-  assert_true(options.long_row == 77 && options.aggregate == CB_OFF && options.th0_percent == 99);
-  assert_true(options.super_sparse == 9 && options.th1 == 11 && options.th2 == 222 &&
-              options.coo_gain == 44);
-  assert_true(options.intra == CB_ON && options.balance == CB_BALANCE_HEAP && options.team == 4);
-  assert_true(options.unit_budget == 555 && options.bake_limit == 666);
+  set_options(&options, "type=f32 form=add values=fixed atomics=on recipe=auto tune=off search=all fuse=off long-row=77 "
+                        "bake-limit=666 index-limit=88");
+  assert_true(options.type == CB_F32 && options.form == CB_FORM_ADD && options.values == CB_VALUES_FIXED);
+  assert_true(options.atomics == CB_ON && options.tune == CB_TUNE_OFF && options.search == CB_SEARCH_ALL);
+  assert_string_equal(options.recipe, "auto");
+  assert_true(options.fuse == CB_OFF && options.long_row == 77);
+  assert_true(options.bake_limit == 666 && options.index_limit == 88);
+}
+
+/* A layout finds each of its settings in the place of its row, and no other layout's is touched. */
+static void layouts_find_their_settings(void **state) {
+  (void)state;
+  for (int l = 0; cb_layout_table[l]; l++) {
+    const struct cb_layout *layout = cb_layout_table[l];
+    assert_true(layout->options_count <= CB_MAX_SETTINGS);
+    for (int k = 0; k < layout->options_count; k++) {
+      struct cb_options options, untouched;
+      int64_t values[MOST_VALUES];
+      cb_options_default(&options);
+      cb_options_default(&untouched);
+      if (!layout->options[k].name) fail_msg("row %d of layout %s is missing", k, layout->name);
+      const int64_t value = values[values_of_option(&layout->options[k], values) - 1];
+      assert_true(value != layout->options[k].standard);
+      cb_option_set(&options, cb_option_find(layout->options[k].name), value);
+      assert_int_equal(cb_settings(&options, layout)[k], value);
+      ((int64_t *)cb_settings(&options, layout))[k] = layout->options[k].standard;
+      assert_memory_equal(&options, &untouched, sizeof options);
+    }
+  }
 }
 
 static void defaults_are_the_standards(void **state) {
   (void)state;
+  const struct cb_option *option;
   struct cb_options options;
   struct cb_diag diag = {0};
   memset(&options, 0x5a, sizeof options);
   cb_options_default(&options);
   assert_ok(cb_options_check(&options, &diag));
   assert_non_null(options.recipe);
-  for (const struct cb_option *option = cb_option_table; option->name; option++) {
-    if (option->text) continue;
-    assert_int_equal(field_of(&options, option), option->standard);
-    assert_true(option->least <= option->standard && option->standard <= option->most);
+  for (int i = 0; (option = cb_option_at(i)); i++) {
+    if (option->is_text) continue;
+    assert_int_equal(cb_option_value(&options, i), option->standard);
+    assert_true(cb_option_takes(option, option->standard));
   }
   /* what the paper says, or the plan assumes */
   assert_true(options.type == CB_F64 && options.form == CB_FORM_AXPBY && options.atomics == CB_OFF);
-  assert_true(options.th0_percent == 15 && options.super_sparse == 32);
-  assert_true(options.th1 == 128 && options.coo_gain == 40); /* more than the paper's 32, but only where it pays */
+  assert_true(value_of(&options, "th0") == 15 && value_of(&options, "super-sparse") == 32);
+  assert_true(value_of(&options, "th1") == 128); /* more than the paper's 32, but only where it pays */
+  assert_true(value_of(&options, "coo-gain") == 40);
 }
 
+/* Names, and, since tuning asks for them by these, facts. */
 static void rows_differ(void **state) {
   (void)state;
-  for (const struct cb_option *a = cb_option_table; a->name; a++) {
-    assert_true(*a->help && strlen(a->name) > 0 && a->offset < sizeof(struct cb_options));
-    for (const struct cb_option *b = a + 1; b->name; b++)
-      assert_true(strcmp(a->name, b->name) && a->offset != b->offset);
+  const struct cb_option *a, *b;
+  int tuned = 0;
+  for (int i = 0; (a = cb_option_at(i)); i++) {
+    assert_true(a->help && *a->help && strlen(a->name) > 0);
+    assert_true(!a->words + !a->numbers + !a->is_text >= 2); /* values of one kind */
+    assert_true(!a->tuned_by || a->numbers);                 /* neighbours come from the list */
+    tuned += a->tuned_by != NULL;
+    for (int k = i + 1; (b = cb_option_at(k)); k++) assert_string_not_equal(a->name, b->name);
+    assert_int_equal(cb_option_find(a->name), i);
+  }
+  assert_true(tuned >= 2);
+  assert_int_equal(cb_option_find("none-such"), -1);
+}
+
+static void neighbours_are_those_of_the_list(void **state) {
+  (void)state;
+  static const int64_t numbers[] = {0, 3, 5, 9, CB_NO_NUMBER};
+  static const int64_t cases[][3] = {
+      {3, CB_NO_NUMBER, 5}, {5, 3, 9}, {9, 5, CB_NO_NUMBER}, {4, 3, 5}, {20, 9, CB_NO_NUMBER}}; /* number, less, more */
+  const struct cb_option option = {.name = "any", .numbers = numbers};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    assert_int_equal(cb_option_neighbour(&option, cases[i][0], -1), cases[i][1]);
+    assert_int_equal(cb_option_neighbour(&option, cases[i][0], 1), cases[i][2]);
+  }
+}
+
+/* ---- recipes */
+
+static void recipes_are_their_layouts(void **state) {
+  (void)state;
+  const struct cb_recipe *recipe, *other;
+  int searched = 0;
+  assert_string_equal(cb_recipe_at(0)->name, "auto");
+  for (int i = 0; (recipe = cb_recipe_at(i)); i++) {
+    struct cb_diag diag = {0};
+    assert_true(*recipe->summary && !recipe->root == !i);
+    assert_ok(cb_recipe_find(&other, recipe->name, &diag));
+    assert_ptr_equal(recipe, other); /* no other has the name */
+    if (recipe->is_searched) assert_ptr_equal(cb_recipe_searched(searched++), recipe);
+  }
+  assert_true(searched >= 5 && searched <= CB_MAX_CANDIDATES);
+  assert_null(cb_recipe_searched(searched));
+  assert_int_equal(cb_recipe_find(&recipe, cb_recipe_unsearched, NULL), CB_OK);
+}
+
+/* The settings that tests take from the tables do what is said of them. */
+static int has_had(const struct cb_option *option, int64_t value, const struct cb_recipe *recipe) {
+  enum { ROUNDS = 6 }; /* what contradicts another option in one round meets other values in the next */
+  for (int number = 0; number < ROUNDS * crossings_of(recipe); number++) {
+    char settings[SETTINGS];
+    struct cb_options options;
+    cross_settings(settings, recipe, number);
+    set_options(&options, settings);
+    assert_string_equal(options.recipe, recipe->name);
+    if (value_of(&options, option->name) == value) return 1;
+  }
+  return 0;
+}
+
+static void crossings_reach_every_value(void **state) {
+  (void)state;
+  const struct cb_recipe *recipe;
+  for (int i = 0; (recipe = cb_recipe_at(i)); i++) {
+    const struct cb_layout *layout = layout_of_recipe(recipe);
+    for (int k = 0; layout && k < layout->options_count; k++) {
+      const struct cb_option *option = &layout->options[k];
+      int64_t values[MOST_VALUES];
+      const int count = values_of_option(option, values);
+      if (recipe->lenient && strstr(recipe->lenient, option->name)) continue;
+      for (int v = 0; v < count; v++)
+        if (!has_had(option, values[v], recipe))
+          fail_msg("%s: option %s is never %lld", recipe->name, option->name, (long long)values[v]);
+    }
   }
 }
 
@@ -164,6 +294,9 @@ static void removed_names_say_their_substitute(void **state) {
   cb_options_default(&options);
   assert_int_equal(cb_options_set(&options, "panel-lanes", "4", &diag), CB_ERR_ARGUMENT);
   assert_non_null(strstr(diag.message, "'panel-lanes' was removed with recipe 'panel'; use recipe 'sell'"));
+  assert_int_equal(cb_options_set(&options, "hot-warm", "4", &diag), CB_ERR_ARGUMENT);
+  assert_string_equal(diag.message, "option 'hot-warm' was renamed; use 'hot-packed'");
+  assert_true(cb_option_find("hot-packed") >= 0);
   assert_int_equal(cb_recipe_find(&recipe, "panel", &diag), CB_ERR_ARGUMENT);
   assert_non_null(strstr(diag.message, "'panel' was removed; use 'sell'"));
   assert_int_equal(cb_recipe_find(&recipe, "dia-panel", &diag), CB_ERR_ARGUMENT);
@@ -194,51 +327,86 @@ static void thresholds_may_touch_but_not_overlap(void **state) {
   assert_check("th1=2 th2=0", "at most th2 + 1");
 }
 
-static void counts_that_a_range_cannot_say(void **state) {
+/* Values that were not set from text are checked as well. */
+static void values_are_checked_where_they_are_used(void **state) {
   (void)state;
-  static const int teams[] = {0, 1, 2, 4, 8};
-  for (int team = 0, i = 0; team <= 8; team++) {
-    char settings[24];
-    const int fine = team == teams[i];
-    snprintf(settings, sizeof settings, "team=%d", team);
-    assert_check(settings, fine ? NULL : "'team' cannot be");
-    i += fine;
-  }
-  assert_check("unit-budget=0", NULL);
-  assert_check("unit-budget=15", "'unit-budget' cannot be 15");
-  assert_check("unit-budget=16", NULL);
   struct cb_options options;
   struct cb_diag diag = {0};
+  cb_options_default(&options);
+  cb_option_set(&options, cb_option_find("team"), 3);
+  assert_int_equal(cb_options_check(&options, &diag), CB_ERR_ARGUMENT);
+  assert_string_equal(diag.message, "option 'team' cannot be '3'; it takes 0, 1, 2, 4 or 8");
+  cb_options_default(&options);
+  options.form = 3;
+  assert_int_equal(cb_options_check(&options, &diag), CB_ERR_ARGUMENT);
+  assert_non_null(strstr(diag.message, "'form' cannot be '3'; it takes 'ax', 'add', 'axpby'"));
   cb_options_default(&options);
   options.recipe = NULL;
   assert_int_equal(cb_options_check(&options, &diag), CB_ERR_ARGUMENT);
   assert_non_null(strstr(diag.message, "'recipe'"));
 }
 
+static void packed_columns_need_the_launch_that_packs_them(void **state) {
+  (void)state;
+  assert_check("hot-packed=100 hot-gather=on", NULL);
+  assert_check("hot-packed=0 hot-gather=off", NULL);
+  assert_check("hot-packed=100 hot-gather=off", "'hot-packed' is 100 but 'hot-gather' is off");
+}
+
+static void assert_applied(const char *settings, const char *complaint) {
+  struct cb_options options;
+  struct cb_diag diag = {0};
+  cb_options_default(&options);
+  const enum cb_status s = cb_options_apply(&options, settings, &diag);
+  assert_int_equal(s, complaint ? CB_ERR_ARGUMENT : CB_OK);
+  if (complaint && !strstr(diag.message, complaint)) fail_msg("'%s': %s", settings, diag.message);
+}
+
+static void settings_are_applied(void **state) {
+  (void)state;
+  struct cb_options options;
+  struct cb_diag diag = {0};
+  cb_options_default(&options);
+  assert_ok(cb_options_apply(&options, "  sell-lanes=4   fuse=on ", &diag));
+  assert_true(value_of(&options, "sell-lanes") == 4 && options.fuse == CB_ON);
+  assert_applied("", NULL);
+  assert_applied("fuse", "'fuse' sets no option");
+  assert_applied("fuse=on sell-lanes=3", "'sell-lanes' cannot be '3'");
+  assert_applied("recipe=auto", "do not set 'recipe'");
+  assert_applied("none-such=1", "unknown option 'none-such'");
+  assert_applied("fuse=a-value-that-is-far-longer-than-any-that-an-option-takes-whatever-it-is", "sets no option");
+}
+
+/* A heading for each layout that has options, then its options. */
 static void help_shows_every_option(void **state) {
   (void)state;
+  const struct cb_option *option;
   struct cb_text text = {0};
-  struct cb_options options;
-  cb_options_default(&options);
   cb_options_help(&text);
   assert_false(text.failed);
   const char *line = cb_text_string(&text);
-  for (const struct cb_option *option = cb_option_table; option->name; option++) {
-    char start[64], standard[64];
+  for (int i = 0, layout = 0; (option = cb_option_at(i)); i++) {
+    struct cb_text start = {0}, end_of_line = {0};
+    if (*line == '\n') { /* a heading */
+      while (!cb_layout_table[layout]->options_count) layout++;
+      cb_text_add(&start, "\n%s: %s\n", cb_layout_table[layout]->name, cb_layout_table[layout]->summary);
+      assert_memory_equal(line, start.bytes, start.length);
+      assert_ptr_equal(option, cb_layout_table[layout++]->options);
+      line += start.length;
+      cb_text_release(&start);
+    }
     const char *end = strchr(line, '\n');
     assert_non_null(end);
-    snprintf(start, sizeof start, "  --%s=", option->name);
-    if (option->text)
-      snprintf(standard, sizeof standard, "(%s)", options.recipe);
-    else if (option->words)
-      snprintf(standard, sizeof standard, "(%s)", option->words[option->standard - option->least]);
-    else
-      snprintf(standard, sizeof standard, "(%lld)", (long long)option->standard);
-    assert_memory_equal(line, start, strlen(start));
-    assert_memory_equal(end - strlen(standard), standard, strlen(standard));
-    const char *help = strstr(line, option->help);
-    assert_true(help && help < end);
+    cb_text_add(&start, "  --%s=", option->name);
+    cb_text_add(&end_of_line, " %s (", option->help);
+    if (option->is_text) cb_text_add_string(&end_of_line, "auto");
+    else cb_option_print(&end_of_line, option, option->standard);
+    cb_text_add_string(&end_of_line, ")");
+    assert_memory_equal(line, start.bytes, start.length);
+    assert_memory_equal(end - end_of_line.length, end_of_line.bytes, end_of_line.length);
     line = end + 1;
+    cb_text_release(&start);
+    cb_text_release(&end_of_line);
   }
   assert_int_equal(*line, 0);
   cb_text_release(&text);
@@ -299,15 +467,22 @@ static void unknown_devices_have_the_figures_of_an_older_one(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(numbers_within_their_range),
+      cmocka_unit_test(numbers_of_their_list),
       cmocka_unit_test(words_are_those_of_the_table),
       cmocka_unit_test(names_reach_their_fields),
+      cmocka_unit_test(layouts_find_their_settings),
       cmocka_unit_test(defaults_are_the_standards),
       cmocka_unit_test(rows_differ),
+      cmocka_unit_test(neighbours_are_those_of_the_list),
+      cmocka_unit_test(recipes_are_their_layouts),
+      cmocka_unit_test(crossings_reach_every_value),
       cmocka_unit_test(misspelled_names_are_suggested),
       cmocka_unit_test(unknown_names_are_not_guessed),
       cmocka_unit_test(removed_names_say_their_substitute),
       cmocka_unit_test(thresholds_may_touch_but_not_overlap),
-      cmocka_unit_test(counts_that_a_range_cannot_say),
+      cmocka_unit_test(values_are_checked_where_they_are_used),
+      cmocka_unit_test(packed_columns_need_the_launch_that_packs_them),
+      cmocka_unit_test(settings_are_applied),
       cmocka_unit_test(help_shows_every_option),
       cmocka_unit_test(targets_are_found_by_name),
       cmocka_unit_test(refused_targets_say_why),

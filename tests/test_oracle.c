@@ -5,7 +5,7 @@
 #include "base/real.h"
 #include "codegen/source.h"
 #include "frontend/generate.h"
-#include "runtime/oracle.h"
+#include "runtime/verify/oracle.h"
 
 #include <float.h>
 #include <math.h>

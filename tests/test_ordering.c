@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Lists that threads make side by side, against plain loops: chosen rows, orders by key, diagonals by fullness, and
- * the parts that a split cuts a matrix into; for one thread and for more threads than there are ranges. */
+/* Lists that threads make side by side, against plain loops: chosen rows, orders by key, rows by length within windows,
+ * diagonals by fullness, and the parts that a split cuts a matrix into; for one thread and for more threads than there
+ * are ranges. */
 #include "tests/support.h"
 
 #include "analysis/diagonals.h"
 #include "analysis/ordering.h"
 #include "analysis/plan/recipe.h"
+#include "analysis/slices.h"
 
 #include <omp.h>
 
@@ -23,11 +25,12 @@ static void rows_that_are_wanted(void **state) {
   EACH_THREADS(threads) for (int c = 0; c < 6; c++) for (int s = 0; s < 4; s++) {
     int64_t count = -1;
     omp_set_num_threads(thread_counts[threads]);
-    int32_t *rows = cb_rows_where(counts[c], is_multiple, &steps[s], &count);
+    struct cb_arena arena = {0};
+    int32_t *rows = cb_rows_where(&arena, counts[c], is_multiple, &steps[s], &count);
     assert_non_null(rows);
     assert_int_equal(count, (counts[c] + steps[s] - 1) / steps[s]);
     for (int64_t i = 0; i < count; i++) assert_int_equal(rows[i], i * steps[s]);
-    cb_free(rows);
+    cb_arena_release(&arena);
   }
 }
 
@@ -66,6 +69,52 @@ static void numbers_in_the_order_of_keys(void **state) {
   assert_int_equal(cb_sort_by_key((int32_t *)key, key, 10, 100), -1);
   cb_memory_fail_at(0, 0);
   cb_free(key);
+}
+
+/* ---- rows by length */
+
+static int64_t length_of(const void *lengths, int64_t row) { return ((const int64_t *)lengths)[row]; }
+
+/* Each window holds its own rows: longest first as far as `most` tells lengths apart, then in their order. */
+static void check_windows(const int64_t *lengths, int64_t rows, int64_t places, int64_t most) {
+  struct cb_arena arena = {0};
+  const int32_t *sorted = cb_sorted_rows(&arena, rows, places, most, length_of, lengths);
+  assert_non_null(sorted);
+  for (int64_t i = 0; i < rows; i++) {
+    assert_int_equal(sorted[i] / CB_WINDOW, i / CB_WINDOW);
+    if (i % CB_WINDOW == 0) continue;
+    const int64_t before = cb_smaller(lengths[sorted[i - 1]], most), here = cb_smaller(lengths[sorted[i]], most);
+    assert_true(before > here || (before == here && sorted[i - 1] < sorted[i]));
+  }
+  for (int64_t i = rows; i < places; i++) assert_int_equal(sorted[i], rows);
+  cb_arena_release(&arena);
+}
+
+static void rows_by_length(void **state) {
+  enum { ROWS = 3 * CB_WINDOW + 77 };
+  int64_t *lengths = cb_alloc(ROWS, sizeof *lengths);
+  uint64_t seed = 5;
+  (void)state;
+  assert_non_null(lengths);
+  for (int64_t row = 0; row < ROWS; row++) lengths[row] = (int64_t)(draw(&seed) % 5000);
+  EACH_THREADS(threads) {
+    omp_set_num_threads(thread_counts[threads]);
+    check_windows(lengths, ROWS, ROWS + 200, CB_MOST_LENGTH);
+    check_windows(lengths, ROWS, ROWS, 3);
+    check_windows(lengths, 5, 32, 100);
+  }
+  cb_free(lengths);
+}
+
+static void sums_before_each(void **state) {
+  int64_t first[] = {-1, 5, 0, 7};
+  (void)state;
+  assert_int_equal(cb_sum_up(first, 3), 12);
+  assert_int_equal(first[0], 0);
+  assert_int_equal(first[1], 5);
+  assert_int_equal(first[2], 5);
+  assert_int_equal(first[3], 12);
+  assert_int_equal(cb_sum_up(first, 0), 0);
 }
 
 /* ---- diagonals */
@@ -126,7 +175,7 @@ static void check_part(const struct cb_part *whole, const unsigned char *part_of
   }
   assert_int_equal(cb_csr_row(part, csr->rows), at);
   assert_int_equal(part->nnz, at);
-  cb_region_work_release(&work, NULL);
+  cb_region_work_release(&work);
 }
 
 static void parts_of_a_matrix(void **state) {
@@ -147,7 +196,7 @@ static void parts_of_a_matrix(void **state) {
     assert_ok(cb_part_select(&work, &(struct cb_part){.csr = &csr}, part_of, 1, 0, &diag));
     memset(part_of, 2, (size_t)csr.nnz);
     check_part(&work.part, part_of, 2); /* all of a part, whose origins it keeps */
-    cb_region_work_release(&work, NULL);
+    cb_region_work_release(&work);
     cb_free(part_of);
     cb_csr_release(&csr);
   }
@@ -157,6 +206,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(rows_that_are_wanted),
       cmocka_unit_test(numbers_in_the_order_of_keys),
+      cmocka_unit_test(rows_by_length),
+      cmocka_unit_test(sums_before_each),
       cmocka_unit_test(diagonals_by_fullness),
       cmocka_unit_test(parts_of_a_matrix),
   };

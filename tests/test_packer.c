@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The kernels that move values into slots, on the fake GPU: the same bits as on the host, whatever a map's quads look
+/* The kernels that move values into slots, on the fake GPU: the same bits as on the host, whatever a map's blocks look
  * like and whatever the types are; slots of no entry stay as they were or become zero, as asked, and nothing beyond. */
 #include "tests/api_support.h"
 #include "tests/value_maps.h"
 
 #include "base/real.h"
-#include "runtime/session.h"
+#include "runtime/api/session.h"
 
 static const enum cb_type types[] = {CB_F64, CB_F32, CB_F16, CB_BF16};
 
@@ -16,7 +16,7 @@ struct bed {
   struct cb_value_map map;
   struct cb_value_range ranges[3];
   struct cb_view view;
-  cb_device_ptr quads, lists, values, lost;
+  cb_device_ptr blocks, lists, values, lost;
 };
 
 static cb_device_ptr put(const struct bed *bed, const void *bytes, size_t length) {
@@ -46,7 +46,7 @@ static void open_bed(struct bed *bed, enum cb_type given) {
   assert_non_null(values);
   for (int64_t i = 0; i < values_count; i++) cb_real_set(values, given, i, (double)(i % 97) / 8 - 3);
   bed->view = (struct cb_view){.nnz = values_count, .values = values, .value_type = given};
-  bed->quads = put(bed, bed->map.quads, (size_t)cb_value_map_bytes(&bed->map));
+  bed->blocks = put(bed, bed->map.blocks, (size_t)cb_value_map_bytes(&bed->map));
   bed->values = put(bed, values, (size_t)values_count * cb_type_size(given));
   bed->lost = put(bed, &none, sizeof none);
   if (!bed->map.lists) return;
@@ -61,7 +61,7 @@ static void open_bed(struct bed *bed, enum cb_type given) {
 
 static void close_bed(struct bed *bed) {
   const struct cb_device *device = bed->session->device;
-  const cb_device_ptr all[] = {bed->quads, bed->lists, bed->values, bed->lost};
+  const cb_device_ptr all[] = {bed->blocks, bed->lists, bed->values, bed->lost};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) cb_device_free(device, all[i]);
   cb_device_leave(device);
   cb_session_release(bed->session);
@@ -80,7 +80,7 @@ static unsigned char *expected_slots(const struct bed *bed, int region, enum cb_
   memset(slots, byte, (size_t)map->count * size);
   for (int64_t slot = 0; slot < map->count && zeroed; slot++) {
     const int64_t first = slot / CB_GROUP_SLOTS * CB_GROUP_SLOTS;
-    int has_any = 0; /* groups without any have no quad */
+    int has_any = 0; /* groups without any have no block */
     for (int64_t i = first; i < first + CB_GROUP_SLOTS && i < map->count; i++)
       has_any |= cb_slot_get(map, i) != CB_NO_NONZERO;
     if (has_any) memset(slots + (size_t)slot * size, 0, size);
@@ -105,11 +105,11 @@ static void check_region(const struct bed *bed, int region, enum cb_type stored,
       .values = bed->values,
       .list_starts = bed->lists,
       .list_entries = bed->lists + ((cb_device_ptr)bed->map.lists + 1) * 8,
-      .quads = bed->quads + (cb_device_ptr)range->first_quad * sizeof(struct cb_value_quad),
-      .body = bed->quads + (cb_device_ptr)cb_value_map_body_at(&bed->map),
+      .blocks = bed->blocks + (cb_device_ptr)range->first_block * sizeof(struct cb_map_block),
+      .body = bed->blocks + (cb_device_ptr)cb_value_map_body_at(&bed->map),
       .slots = there,
       .values_count = bed->map.values,
-      .quads_count = range->quads,
+      .blocks_count = range->blocks,
       .first_group = range->first_group,
       .zeroed = zeroed ? range->slots : 0,
       .lost = bed->lost,
@@ -144,23 +144,23 @@ static void shapes_go_where_the_host_puts_them(void **state) {
   }
 }
 
-/* ---- many thread blocks, the last of which has fewer quads than warps */
+/* ---- many thread blocks, the last of which has fewer blocks than warps */
 
-static void an_odd_number_of_quads_is_taken(void **state) {
+static void an_odd_number_of_blocks_is_taken(void **state) {
   (void)state;
-  enum { MANY = 211, FEW = 1, SLOTS = CB_QUAD * CB_GROUP_SLOTS };
-  static const int quads[] = {MANY, FEW};
+  enum { MANY = 211, FEW = 1, SLOTS = CB_BLOCK_GROUPS * CB_GROUP_SLOTS };
+  static const int blocks[] = {MANY, FEW};
   const struct cb_order order = {0};
   struct bed bed = {0};
   for (int region = 0; region < 2; region++) {
-    add_region(&bed.slots, quads[region] * SLOTS);
-    for (int64_t i = 0; i < quads[region] * SLOTS; i++)
+    add_region(&bed.slots, blocks[region] * SLOTS);
+    for (int64_t i = 0; i < blocks[region] * SLOTS; i++)
       cb_slot_set(&bed.slots.maps[region], i, i % 5 == 0 ? CB_NO_NONZERO : (uint64_t)i);
   }
   build_map(&bed, &order, 0, MANY * SLOTS);
   open_bed(&bed, CB_F64);
   for (int region = 0; region < 2; region++) {
-    assert_int_equal(bed.ranges[region].quads, quads[region]);
+    assert_int_equal(bed.ranges[region].blocks, blocks[region]);
     for (int zeroed = 0; zeroed < 2; zeroed++) check_region(&bed, region, CB_F64, zeroed);
   }
   close_bed(&bed);
@@ -190,31 +190,32 @@ static void sums_and_types_are_the_hosts(void **state) {
   }
 }
 
-/* Diagonals with holes, every entry of which is a sum: ranks of lists. */
-static void ranks_of_sums_are_the_hosts(void **state) {
+/* Diagonals with absent entries, every entry of which is a sum: prefix counts that number lists. */
+static void prefix_counts_of_sums_are_the_hosts(void **state) {
   (void)state;
   enum { NONZEROS = SLICES * STEPS * CB_GROUP_SLOTS, VALUES = 2 * NONZEROS, FEW = 4 };
   struct bed bed = {0};
   uint32_t *starts = cb_alloc(NONZEROS + 1, sizeof *starts), *entries = cb_alloc(VALUES, sizeof *entries);
   struct cb_order order = {.starts = starts, .entries = entries};
-  int64_t ranks = 0;
+  int64_t counts = 0;
   assert_true(starts && entries);
   for (int k = 0; k <= NONZEROS; k++) starts[k] = (uint32_t)(2 * k);
   for (int i = 0; i < VALUES; i++) entries[i] = (uint32_t)((int64_t)i * 7 % VALUES);
   put_shape(&bed.slots, &shapes[FEW], 3);
   build_map(&bed, &order, NONZEROS, VALUES);
-  for (int64_t q = 0; q < bed.map.quads_count; q++)
-    ranks += (bed.map.quads[q].kinds >> CB_STEM_SHIFT & 7) == CB_RANKS && bed.map.quads[q].kinds >> CB_SUMS_SHIFT & 1;
-  assert_int_equal(ranks, bed.map.quads_count);
+  for (int64_t q = 0; q < bed.map.blocks_count; q++)
+    counts += (bed.map.blocks[q].control >> CB_DELTA_SHIFT & 7) == CB_PREFIX_COUNTS &&
+              bed.map.blocks[q].control >> CB_SUMS_SHIFT & 1;
+  assert_int_equal(counts, bed.map.blocks_count);
   open_bed(&bed, CB_F64);
   for (int zeroed = 0; zeroed < 2; zeroed++) check_region(&bed, 0, CB_F64, zeroed);
   close_bed(&bed);
   cb_order_release(&order);
 }
 
-/* ---- stems of 64 bits: slots whose entries are farther away than values reach here are taken out of the map again */
+/* ---- deltas of 64 bits: slots whose entries are beyond the values of this test are taken out of the map again */
 
-static void wide_stems_are_read(void **state) {
+static void wide_deltas_are_read(void **state) {
   (void)state;
   const struct cb_order order = {.wide = 1};
   struct bed bed = {0};
@@ -222,11 +223,11 @@ static void wide_stems_are_read(void **state) {
   for (int64_t i = 0; i < 128; i++)
     cb_slot_set(&bed.slots.maps[0], i, i % 32 < 31 ? (uint64_t)i : (uint64_t)1 << 40);
   build_map(&bed, &order, 0, ((int64_t)1 << 40) + 1);
-  assert_int_equal(bed.map.quads_count, 4);
-  for (int64_t q = 0; q < bed.map.quads_count; q++) {
-    struct cb_value_quad *quad = (void *)(uintptr_t)&bed.map.quads[q];
-    assert_int_equal(quad->kinds >> CB_STEM_SHIFT & 7, 4);
-    quad->present[0] &= INT32_MAX;
+  assert_int_equal(bed.map.blocks_count, 4);
+  for (int64_t q = 0; q < bed.map.blocks_count; q++) {
+    struct cb_map_block *block = (void *)(uintptr_t)&bed.map.blocks[q];
+    assert_int_equal(block->control >> CB_DELTA_SHIFT & 7, 4);
+    block->present[0] &= INT32_MAX;
     cb_slot_set(&bed.slots.maps[0], 32 * q + 31, CB_NO_NONZERO);
   }
   bed.map.values = 128;
@@ -239,10 +240,10 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, check_fake)
   const struct CMUnitTest tests[] = {
       TEST(shapes_go_where_the_host_puts_them),
-      TEST(an_odd_number_of_quads_is_taken),
+      TEST(an_odd_number_of_blocks_is_taken),
       TEST(sums_and_types_are_the_hosts),
-      TEST(ranks_of_sums_are_the_hosts),
-      TEST(wide_stems_are_read),
+      TEST(prefix_counts_of_sums_are_the_hosts),
+      TEST(wide_deltas_are_read),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
  * allocation failing once. Products against the oracle: test_kernels_shapes and test_kernels_random. */
 #include "tests/layouts.h"
 
-#include "analysis/frequent.h"
+#include "analysis/layouts/phases/frequent.h"
 #include "analysis/layout.h"
 #include "base/integers.h"
 #include "base/memory.h"
@@ -36,7 +36,8 @@ static void takes_the_most_frequent(void **state) {
   (void)state;
   static const int64_t asked[] = {1, 2, 17, 300, 1000, 1700};
   struct cb_csr csr = matrix_of("rmat,scale=11,edge_factor=8");
-  uint32_t *counts = cb_count_columns(&csr);
+  struct cb_arena arena = {0};
+  const uint32_t *counts = cb_count_columns(&arena, &csr);
   for (size_t a = 0; a < sizeof asked / sizeof *asked; a++) {
     struct cb_diag diag = {0};
     struct cb_frequent frequent;
@@ -59,7 +60,7 @@ static void takes_the_most_frequent(void **state) {
     assert_int_equal(kept, frequent.columns);
     cb_frequent_release(&frequent);
   }
-  cb_free(counts);
+  cb_arena_release(&arena);
   cb_csr_release(&csr);
 }
 
@@ -106,12 +107,6 @@ static void refuses_where_nothing_is_gained(void **state) {
     cb_frequent_release(&frequent);
     cb_csr_release(&csr);
   }
-  struct cb_options options;
-  struct cb_diag diag = {0};
-  set_options(&options, "phase-threads=100");
-  assert_int_equal(cb_options_check(&options, &diag), CB_ERR_ARGUMENT);
-  set_options(&options, "phase-set=31");
-  assert_int_equal(cb_options_check(&options, &diag), CB_ERR_ARGUMENT);
 }
 
 /* ---- slices */
@@ -164,8 +159,9 @@ static void no_sum_twice_in_a_phase(void **state) {
       for (int64_t slice = element(&product, "first_slice", panel * sets + set);
            slice < element(&product, "first_slice", panel * sets + set + 1); slice++)
         for (int64_t i = 0; i < 32 >> element(&product, "lanes_log2", slice); i++) {
-          const int64_t place = element(&product, "first_place", slice) + i;
-          const int64_t count = element(&product, "place_count", place), sum = element(&product, "place_sum", place);
+          const int64_t place = element(&product, "first_local_row", slice) + i;
+          const int64_t count = element(&product, "local_row_count", place),
+                        sum = element(&product, "local_row_sum", place);
           nonzeros += count;
           if (!count) continue;
           assert_true(sum < sums);
@@ -191,7 +187,7 @@ static void pads_and_shares_evenly(void **state) {
     int64_t own = 0;
     for (int64_t slice = element(&product, "first_slice", panel * sets); slice < end; slice++)
       for (int64_t i = 0; i < 32 >> element(&product, "lanes_log2", slice); i++)
-        own += element(&product, "place_count", element(&product, "first_place", slice) + i);
+        own += element(&product, "local_row_count", element(&product, "first_local_row", slice) + i);
     most = own > most ? own : most;
     all += own;
   }
@@ -219,6 +215,14 @@ static void every_allocation_may_fail(void **state) {
   assert_true(check_allocations(matrix_of("random,rows=61,cols=90,density=0.2"), settings) > 40);
 }
 
+static void columns_are_made_by_packing(void **state) {
+  (void)state;
+  static const struct late_array cases[] = {
+      {"rmat,scale=12", "recipe=phases phase-columns=200 phase-set=64 phase-row=1", "entry_place", 1, CB_STORED},
+  };
+  check_late_arrays(cases, sizeof cases / sizeof *cases);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(takes_the_most_frequent),
@@ -229,6 +233,7 @@ int main(void) {
       cmocka_unit_test(no_sum_twice_in_a_phase),
       cmocka_unit_test(pads_and_shares_evenly),
       cmocka_unit_test(threads_change_nothing),
+      cmocka_unit_test(columns_are_made_by_packing),
       cmocka_unit_test(every_allocation_may_fail),
   };
   return cmocka_run_group_tests_name("phases", tests, NULL, NULL);

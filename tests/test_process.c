@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Programs that nobody has read run confined: limits on what one may use, no network, and a process group that ends
  * with them. */
+#include "runtime/verify/process.h"
 #include "tests/skips.h"
-#include "runtime/process.h"
 #include "tests/support.h"
 
 #include <signal.h>

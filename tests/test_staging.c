@@ -4,8 +4,8 @@
  * is the next one's, and no other's. */
 #include "tests/api_support.h"
 
-#include "runtime/session.h"
-#include "runtime/staging.h"
+#include "runtime/api/session.h"
+#include "runtime/cuda/staging.h"
 
 #include <pthread.h>
 
@@ -51,8 +51,8 @@ static void short_and_long_uploads_arrive(void **state) {
   const long copies = fake->copies_to_device;
   check_upload(session->device, 9 * MIB + 12345, 3);
   assert_int_equal(fake->pinned, 1);
-  assert_true(fake->copies_to_device - copies > 9); /* pieces */
-  check_upload(session->device, MIB, 4); /* now that it is there */
+  assert_true(fake->copies_to_device - copies > 9); /* chunks */
+  check_upload(session->device, MIB, 4);            /* now that it is there */
   check_upload(session->device, MIB + 1, 5);
   check_upload(session->device, 16 * MIB, 6);
   assert_int_equal(fake->pinned, 1);

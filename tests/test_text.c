@@ -4,6 +4,7 @@
  * intrinsics that the host emulation lacks. */
 #include "tests/support.h"
 
+#include "analysis/plan/recipe.h"
 #include "codegen/check.h"
 #include "codegen/expand.h"
 
@@ -25,12 +26,23 @@ enum {
   OPTION_SETS = sizeof option_sets / sizeof *option_sets,
 };
 
-/* Made once: a product, its name, and the text behind the shims and before the host section. */
+/* Made once: a product, its name, and the text behind the device prelude and before the host section; the same with the
+ * prelude, and without comments. */
 static struct text {
   struct product product;
   char name[200];
-  char *device;
+  char *device, *code;
 } texts[MATRICES][OPTION_SETS];
+
+static char *without_comments(const char *text) {
+  char *code = strdup(text), *to = code;
+  for (const char *at = code; *at;) {
+    if (at[0] == '/' && at[1] == '/') at += strcspn(at, "\n");
+    else *to++ = *at++;
+  }
+  *to = 0;
+  return code;
+}
 
 static int make_texts(void **state) {
   (void)state;
@@ -40,9 +52,11 @@ static int make_texts(void **state) {
       snprintf(text->name, sizeof text->name, "%s with '%s'", matrices[m], option_sets[o]);
       text->product = product_of(matrices[m], option_sets[o]);
       text->device = strdup(text->product.source.text + text->product.source.body);
-      char *host = strstr(text->device, "// ---- host:");
-      if (!host) return -1;
+      text->code = without_comments(text->product.source.text);
+      char *host = strstr(text->device, "// ---- host:"), *guard = strstr(text->code, "#ifndef __CUDACC_RTC__");
+      if (!host || !guard) return -1;
       *host = 0;
+      *guard = 0;
     }
   return 0;
 }
@@ -52,6 +66,7 @@ static int release_texts(void **state) {
   for (int m = 0; m < MATRICES; m++)
     for (int o = 0; o < OPTION_SETS; o++) {
       free(texts[m][o].device);
+      free(texts[m][o].code);
       product_release(&texts[m][o].product);
     }
   return 0;
@@ -104,6 +119,43 @@ static void nothing_is_unused(void **state) {
   for_every_text(check_unused);
 }
 
+/* The same of the whole text for the device: types, macros and templates, which no compiler reports, too. */
+static void the_prelude_has_what_is_used_alone(void **state) {
+  static const char *const prefixes[] = {"using ", "#define CBGEN_QUOTE", "#define CBGEN_NUMBER", "constexpr ", "template ",
+                                         "struct ", "CBGEN_DEVICE ", "__host__ ", "extern "};
+  (void)state;
+  for (int m = 0; m < MATRICES; m++)
+    for (int o = 0; o < OPTION_SETS; o++) {
+      const struct text *text = &texts[m][o];
+      for (size_t p = 0; p < sizeof prefixes / sizeof *prefixes; p++)
+        declared_after(text->code, prefixes[p], text->name, must_be_used);
+      assert_null(strstr(text->code, "#if"));
+    }
+}
+
+/* What a text uses is in it, with what that uses in turn. */
+static void used_sections_bring_what_they_use(void **state) {
+  static const struct {
+    const char *users, *has, *lacks;
+  } cases[] = {
+      {"int a;", "// ---- end of the device prelude", "using "},
+      {"// load_l2(p)\n", "// ---- end of the device prelude", "load_l2"},
+      {"load_stream(p)", "using uint16_t = ", "half_t"},
+      {"half_t h;", "using uint16_t = ", "uint64_t"},
+      {"wait_for_previous();", "int number_of(", "blocks_that_fit"},
+      {"my_load(p)", "// ---- device prelude", "load("},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    assert_ok(cb_expand_used(&text, "prelude", cases[i].users, &diag));
+    if (!strstr(cb_text_string(&text), cases[i].has)) fail_msg("'%s' does not bring '%s'", cases[i].users, cases[i].has);
+    if (strstr(cb_text_string(&text), cases[i].lacks)) fail_msg("'%s' brings '%s'", cases[i].users, cases[i].lacks);
+    cb_text_release(&text);
+  }
+}
+
 static void check_origins(const struct product *product, const char *device, const char *name) {
   (void)product;
   for (const char *at = strstr(device, "\nconstexpr "); at; at = strstr(at + 1, "\nconstexpr "))
@@ -112,6 +164,44 @@ static void check_origins(const struct product *product, const char *device, con
 static void every_constant_has_an_origin(void **state) {
   (void)state;
   for_every_text(check_origins);
+}
+
+/* Whether `name` gives an array in registers or static shared memory its extent, or is an argument of a template: then
+ * no kernel can take it from memory. */
+static int shapes_the_kernel(const char *text, const char *name) {
+  for (const char *at = strstr(text, name); at; at = strstr(at + 1, name)) {
+    const char *line = at, after = at[strlen(name)];
+    if (at[-1] != '[' && at[-1] != '<' && at[-1] != ' ') continue;
+    if (after != ']' && after != '>') continue;
+    while (line > text && line[-1] != '\n') line--;
+    const int dynamic = memmem(line, strcspn(line, "\n"), "DynamicShared<", 14) != NULL;
+    const int element = after == ']' && !memmem(line, (size_t)(at - line), "sum_t ", 6) &&
+                        !memmem(line, (size_t)(at - line), "int ", 4);
+    if (!dynamic && !element) return 1;
+  }
+  return 0;
+}
+
+static void check_sizes(const struct product *product, const char *device, const char *name) {
+  for (int r = 0; r < product->plan->regions_count; r++) {
+    const struct cb_region *region = &product->plan->regions[r];
+    for (int c = 0; c < region->constants_count; c++)
+      if (region->constants[c].kind == CB_CONSTANT_SIZE && shapes_the_kernel(device, region->constants[c].name))
+        fail_msg("%s: '%s' is no size: it shapes the kernel", name, region->constants[c].name);
+  }
+}
+static void sizes_could_be_read_from_memory(void **state) {
+  (void)state;
+  for_every_text(check_sizes);
+  const struct cb_recipe *recipe;
+  for (int i = 0; (recipe = cb_recipe_at(i)); i++) {
+    const char *matrix = recipe->example ? recipe->example : "random,rows=300,cols=280,density=0.05";
+    char settings[200];
+    snprintf(settings, sizeof settings, "recipe=%s %s", recipe->name, recipe->lenient ? recipe->lenient : "");
+    struct product product = product_of(matrix, settings);
+    check_sizes(&product, product.source.text + product.source.body, settings);
+    product_release(&product);
+  }
 }
 
 static void check_traces(const struct product *product, const char *device, const char *name) {
@@ -133,7 +223,6 @@ static void absent_formats_leave_no_trace(void **state) {
 static void check_layout(const struct product *product, const char *device, const char *name) {
   int depth = 0, column = 0;
   (void)product;
-  assert_null(strstr(device, "#if"));
   for (const char *at = device; *at; at++) {
     if (*at == '\n') {
       if (at > device && at[-1] == ' ') fail_msg("%s: blanks at the end of a line", name);
@@ -171,6 +260,72 @@ static void check_repeat(const struct product *product, const char *device, cons
 static void the_same_plan_gives_the_same_bytes(void **state) {
   (void)state;
   for_every_text(check_repeat);
+}
+
+/* The comment's lines from "because" on, as one, without what they begin with. */
+static char *because_of(const struct product *product) {
+  static const char begin[] = "//   because ", next[] = "\n//           ";
+  char *why = strdup(strstr(product->source.text, begin) + strlen(begin));
+  *strstr(why, "\n//   target") = 0;
+  for (char *more; (more = strstr(why, next));) {
+    *more = ' ';
+    memmove(more + 1, more + strlen(next), strlen(more + strlen(next)) + 1);
+  }
+  return why;
+}
+
+/* Those that were planned stand in the order of their times. */
+static void check_order(const struct cb_plan *plan, const char *why) {
+  for (int i = 0; i < plan->candidates_count; i++)
+    for (int j = 0; j < plan->candidates_count; j++) {
+      const struct cb_candidate *one = &plan->candidates[i], *other = &plan->candidates[j];
+      char words[2][80];
+      snprintf(words[0], sizeof words[0], " %s %.2f", one->recipe, 1e-3 * (double)one->cost.ns);
+      snprintf(words[1], sizeof words[1], " %s %.2f", other->recipe, 1e-3 * (double)other->cost.ns);
+      const char *at = strstr(why, words[0]), *behind = strstr(why, words[1]);
+      if (!*one->refusal && !*other->refusal && at && behind && one->cost.ns < other->cost.ns) assert_true(at < behind);
+    }
+}
+
+/* Every candidate is there: with its time, or with why it has none. */
+static void the_text_says_why(void **state) {
+  (void)state;
+  for (int m = 0; m < MATRICES; m++) {
+    struct product product = product_of(matrices[m], "recipe=auto tune=model");
+    const struct cb_plan *plan = product.plan;
+    char *why = because_of(&product), words[300];
+    assert_true(plan->candidates_count > 3);
+    snprintf(words, sizeof words, "%s %.2f us predicted", plan->recipe, 1e-3 * (double)plan->cost.ns);
+    if (strncmp(why, words, strlen(words))) fail_msg("%s: '%s' does not begin with '%s'", matrices[m], why, words);
+    for (int i = 0; i < plan->candidates_count; i++) {
+      const struct cb_candidate *one = &plan->candidates[i];
+      if (*one->refusal) snprintf(words, sizeof words, "; %s: ", one->recipe);
+      else snprintf(words, sizeof words, " %s %.2f", one->recipe, 1e-3 * (double)one->cost.ns);
+      if (strcmp(one->recipe, plan->recipe) && !strstr(why, words))
+        fail_msg("%s: '%s' lacks '%s'", matrices[m], why, words);
+    }
+    check_order(plan, why);
+    free(why);
+    product_release(&product);
+  }
+}
+
+/* A kernel takes the data of the same plan, whether its recipe was searched or named: the rest of the text is the
+ * same. */
+static void a_named_recipe_changes_the_comment_alone(void **state) {
+  (void)state;
+  struct product searched = product_of("fe3,n=6", "recipe=auto tune=model");
+  char settings[64];
+  snprintf(settings, sizeof settings, "recipe=%s", searched.plan->recipe);
+  struct product named = product_of("fe3,n=6", settings);
+  char *why = because_of(&named);
+  assert_non_null(strstr(why, " was named; "));
+  assert_memory_equal(&searched.plan->hash, &named.plan->hash, sizeof named.plan->hash);
+  assert_string_not_equal(searched.source.text, named.source.text);
+  assert_string_equal(strstr(searched.source.text, "//   target"), strstr(named.source.text, "//   target"));
+  free(why);
+  product_release(&searched);
+  product_release(&named);
 }
 
 /* Values are data: two matrices that differ only there have one text. */
@@ -215,7 +370,7 @@ static void embedding_follows_the_size(void **state) {
 static enum cb_status expand_with(struct cb_text *text, const char *template, struct cb_diag *diag) {
   const struct cb_embedded_file file = {"templates/test.cu.in", template, strlen(template)};
   struct cb_scope scope = {0};
-  cb_scope_hole(&scope, "v", "value");
+  cb_scope_placeholder(&scope, "v", "value");
   cb_scope_section(&scope, "b");
   return cb_expand_file(text, &file, &scope, diag);
 }
@@ -268,8 +423,8 @@ static void broken_templates_are_refused(void **state) {
   static const struct {
     const char *template, *message;
   } cases[] = {
-      {"x\n@nobody@\n", "templates/test.cu.in:2: no value for hole 'nobody'"},
-      {"x @v\n", "templates/test.cu.in:1: a hole is not closed"},
+      {"x\n@nobody@\n", "templates/test.cu.in:2: no value for placeholder 'nobody'"},
+      {"x @v\n", "templates/test.cu.in:1: a placeholder is not closed"},
       {"x\ny\n@section b\n", "templates/test.cu.in:3: '@section' without '@end'"},
       {"@section b\n@else\n@else\n@end\n", "templates/test.cu.in:1: '@section' without '@end'"},
       {"@end\n", "templates/test.cu.in:1: no section is open"},
@@ -289,9 +444,9 @@ static void broken_templates_are_refused(void **state) {
   struct cb_scope scope = {0};
   assert_int_equal(cb_expand(&text, "no_such", &scope, &diag), CB_ERR_INTERNAL);
   assert_string_equal(diag.message, "no template 'templates/no_such.cu.in'");
-  cb_scope_hole(&scope, "too_much", "");
+  cb_scope_placeholder(&scope, "too_much", "");
   assert_int_equal(cb_scope_check(&scope, "the test", &diag), CB_ERR_INTERNAL);
-  assert_string_equal(diag.message, "the test gives 'too_much' a value that no hole uses");
+  assert_string_equal(diag.message, "the test gives 'too_much' a value that no placeholder uses");
   scope = (struct cb_scope){0};
   cb_scope_section(&scope, "nowhere");
   assert_int_equal(cb_scope_check(&scope, "the test", &diag), CB_ERR_INTERNAL);
@@ -344,10 +499,15 @@ static void messages_are_one_line_and_command_no_terminal(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(nothing_is_unused),
+      cmocka_unit_test(the_prelude_has_what_is_used_alone),
+      cmocka_unit_test(used_sections_bring_what_they_use),
       cmocka_unit_test(every_constant_has_an_origin),
+      cmocka_unit_test(sizes_could_be_read_from_memory),
       cmocka_unit_test(absent_formats_leave_no_trace),
       cmocka_unit_test(text_is_laid_out),
       cmocka_unit_test(the_same_plan_gives_the_same_bytes),
+      cmocka_unit_test(the_text_says_why),
+      cmocka_unit_test(a_named_recipe_changes_the_comment_alone),
       cmocka_unit_test(values_do_not_enter_the_text),
       cmocka_unit_test(labels_cannot_break_the_text),
       cmocka_unit_test(embedding_follows_the_size),

@@ -65,6 +65,7 @@ class Messages(Case):
             ("unknown option '--completely-else'", SMALL, "--completely-else"),
             ("unknown option '-z'", SMALL, "-z"),
             ("use recipe 'sell'", SMALL, "-o", "x", "--panel-lanes=4"),
+            ("use '--no-baselines'", "bench", SMALL, "--no-rivals"),
             ("use 'dia'", SMALL, "-o", "x", "--recipe=dia-panel"),
             ("'--output' needs a value", SMALL, "--output"),
             ("'-o' needs a value", SMALL, "-o"),
@@ -573,9 +574,21 @@ class Missing(Case):
         self.assertIn("host     not executed", result.stdout)
 
     def test_text_that_does_not_compile(self):
-        with open(self.path("broken.cu"), "w") as file:
+        whole, broken = self.path("whole.cu"), self.path("broken.cu")
+        self.check(0, "", "generate:tridiagonal,n=9", "-q", "-o", whole)
+        with open(whole) as file:
+            text = file.read()
+        self.assertIn("\nnamespace ", text)
+        with open(broken, "w") as file:
+            file.write(text.replace("\nnamespace ", "\nthis is no CUDA ", 1))
+        result = cbgen("verify", broken)
+        self.assertEqual(result.returncode, 7, result.stderr)
+        self.assertIn("broken.cu", result.stderr)
+
+    def test_text_that_is_no_kernel(self):
+        with open(self.path("other.cu"), "w") as file:
             file.write("this is no CUDA\n")
-        self.check(7, "broken.cu", "verify", self.path("broken.cu"))
+        self.check(3, "no kernel of cbgen's", "verify", self.path("other.cu"))
 
 
 if __name__ == "__main__":

@@ -124,12 +124,12 @@ class Tables(Case):
         path = self.measure("12.9.4")
         with open(path, encoding="utf-8") as file:
             first = json.loads(file.readline())
-        rival = {one["name"]: one for one in first["rivals"]}["spmvop-alg2"]
-        self.assertEqual((rival["applies"], rival["wrong"]), (1, 0))
-        self.assertGreater(rival["prepare_ms"], 0)
+        baseline = {one["name"]: one for one in first["baselines"]}["spmvop-alg2"]
+        self.assertEqual((baseline["applies"], baseline["wrong"]), (1, 0))
+        self.assertGreater(baseline["prepare_ms"], 0)
         text = self.script(0, "table.py", path)
         head, row = [line.split(" | ") for line in text.splitlines() if line.startswith(("| matrix ", "| uniform | 9 "))]
-        self.assertEqual(row[head.index("spmvop-alg2")], f"{rival['time']['us']:.2f}")
+        self.assertEqual(row[head.index("spmvop-alg2")], f"{baseline['time']['us']:.2f}")
         self.assertRegex(text, r"(?m)^\| spmvop-alg1 \| 2 \| \d \| [0-9.]+ \| [0-9.]+ \| 0.0 \| 0.0 \| \d+\.\d\d \| \d+\.\d\d \|$")
 
     def test_calls_are_joined_into_one_folder_of_results(self):
@@ -154,11 +154,17 @@ class Tables(Case):
         with open(self.measure("12.6.3"), encoding="utf-8") as file:
             results = [json.loads(line) for line in file]
         for result in results:
-            for rival in result["rivals"]:
-                if rival["applies"]:
-                    rival["preprocess_ms"] = rival.pop("prepare_ms")
+            for baseline in result["baselines"]:
+                if baseline["applies"]:
+                    baseline["preprocess_ms"] = baseline.pop("prepare_ms")
+            for old, new in (("rivals", "baselines"), ("best_rival", "best_baseline"), ("rival_types", "baseline_types")):
+                result[old] = result.pop(new)
         with open(self.path("old.jsonl"), "w", encoding="utf-8") as file:
             file.writelines(json.dumps(result) + "\n" for result in results)
+        for form in ([], ["--short"], ["--summary"]):
+            self.assertEqual(self.script(0, "table.py", *form, self.path("old.jsonl")),
+                             self.script(0, "table.py", *form, self.path("12.6.3.jsonl")))
+        self.assertIn("<svg", self.script(0, "chart.py", self.path("old.jsonl")))
         text = self.script(0, "table.py", self.path("old.jsonl"))
         self.assertRegex(text, r"(?m)^\| csr-alg1 \| 2 \|")
         self.assertNotIn("spmvop-alg1 |", text.split("The algorithms of")[1])

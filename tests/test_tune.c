@@ -3,7 +3,7 @@
  * by the id in the kernel's name. */
 #include "tests/support.h"
 
-#include "runtime/tune.h"
+#include "runtime/measure/tune.h"
 #include "tests/fake_driver.h"
 
 static struct fake_control *fake;
@@ -125,7 +125,7 @@ static void the_fastest_wins(void **state) {
   assert_string_equal(tuning->variants[tuning->winner].recipe, "cb");
   assert_string_equal(tuned.options.recipe, "cb");
   assert_int_equal(tuned.options.tune, CB_TUNE_MODEL);
-  assert_string_equal(tuned.plan->recipe, "cb");
+  assert_string_equal(tuned.made.plan->recipe, "cb");
   assert_int_equal(tuning->cut_short, 0);
   assert_took(find(tuning, "cb", ""), 1000);
   assert_took(find(tuning, "merge", ""), 10000);
@@ -136,10 +136,10 @@ static void the_fastest_wins(void **state) {
   struct cb_plan *plan;
   struct cb_assignment *assignment;
   assert_ok(cb_plan_build(&plan, &assignment, &bed.csr, &bed.device->target, &tuned.options, &diag));
-  assert_memory_equal(&plan->hash, &tuned.plan->hash, sizeof plan->hash);
-  assert_non_null(strstr(tuned.source.text, tuned.symbol));
-  assert_true(tuned.compiled.cubin_bytes > 0);
-  assert_true(tuned.plan->candidates_count >= 5);
+  assert_memory_equal(&plan->hash, &tuned.made.plan->hash, sizeof plan->hash);
+  assert_non_null(strstr(tuned.made.source.text, tuned.made.symbol));
+  assert_true(tuned.made.compiled.cubin_bytes > 0);
+  assert_true(tuned.made.plan->candidates_count >= 5);
   assert_true(tuned.seconds > 0);
   cb_assignment_free(assignment);
   cb_plan_free(plan);
@@ -159,12 +159,12 @@ static void the_search_is_the_models(void **state) {
   assert_ok(cb_plan_build(&plan, &assignment, &bed.csr, &bed.device->target, &bed.options, &diag));
   assert_string_equal(tuned.tuning.variants[0].recipe, plan->recipe);
   assert_int_equal(tuned.tuning.variants[0].predicted_ns, plan->cost.ns);
-  assert_int_equal(tuned.plan->candidates_count, plan->candidates_count);
+  assert_int_equal(tuned.made.plan->candidates_count, plan->candidates_count);
   for (int i = 0; i < plan->candidates_count; i++) {
-    assert_string_equal(tuned.plan->candidates[i].recipe, plan->candidates[i].recipe);
-    assert_string_equal(tuned.plan->candidates[i].refusal, plan->candidates[i].refusal);
-    assert_int_equal(tuned.plan->candidates[i].bytes, plan->candidates[i].bytes);
-    assert_int_equal(tuned.plan->candidates[i].cost.ns, plan->candidates[i].cost.ns);
+    assert_string_equal(tuned.made.plan->candidates[i].recipe, plan->candidates[i].recipe);
+    assert_string_equal(tuned.made.plan->candidates[i].refusal, plan->candidates[i].refusal);
+    assert_int_equal(tuned.made.plan->candidates[i].bytes, plan->candidates[i].bytes);
+    assert_int_equal(tuned.made.plan->candidates[i].cost.ns, plan->candidates[i].cost.ns);
   }
   cb_assignment_free(assignment);
   cb_plan_free(plan);
@@ -192,8 +192,8 @@ static void neighbours_are_climbed(void **state) {
   assert_took(find(tuning, "sell", "sell-lanes=32"), 20000);
   assert_string_equal(tuning->variants[tuning->winner].settings, "sell-lanes=16");
   assert_took(&tuning->variants[tuning->winner], 10000);
-  assert_int_equal(tuned.options.sell_lanes, 16);
-  assert_int_equal(tuned.plan->candidates_count, 0); /* there was no search */
+  assert_int_equal(cb_option_value(&tuned.options, cb_option_find("sell-lanes")), 16);
+  assert_int_equal(tuned.made.plan->candidates_count, 0); /* there was no search */
   cb_tuned_release(&tuned);
   close_bed(&bed);
 }
@@ -219,7 +219,7 @@ static void a_callers_choice_stays(void **state) {
   open_bed(&bed, matrix, "recipe=sell sell-lanes=16");
   assert_ok(cb_tune(&tuned, &bed.request, &diag));
   assert_int_equal(tuned.tuning.count, 1);
-  assert_int_equal(tuned.options.sell_lanes, 16);
+  assert_int_equal(cb_option_value(&tuned.options, cb_option_find("sell-lanes")), 16);
   assert_took(&tuned.tuning.variants[0], 0);
   cb_tuned_release(&tuned);
   close_bed(&bed);
@@ -269,7 +269,7 @@ static void matrices_without_a_product(void **state) {
     struct bed bed;
     open_bed(&bed, shapes[i], "recipe=auto");
     assert_ok(cb_tune(&tuned, &bed.request, &diag));
-    assert_non_null(tuned.plan);
+    assert_non_null(tuned.made.plan);
     assert_int_equal(tuned.tuning.variants[tuned.tuning.winner].measured_ns > 0, bed.csr.rows > 0);
     cb_tuned_release(&tuned);
     close_bed(&bed);
@@ -291,7 +291,7 @@ static void few_products_are_not_tuned_for(void **state) {
   assert_int_equal(tuned.tuning.variants[0].measured_ns, 0);
   assert_true(tuned.tuning.count > 1);
   assert_non_null(strstr(tuned.tuning.variants[1].reason, "would not repay"));
-  assert_non_null(tuned.plan);
+  assert_non_null(tuned.made.plan);
   assert_int_equal(fake->launches, 0);
   assert_int_equal(fake->compilations, 0);
   cb_tuned_release(&tuned);
@@ -323,7 +323,7 @@ static void what_compiles_for_none_is_an_error(void **state) {
   bed.request.name = FAKE_COMPILE_ERROR;
   assert_int_equal(cb_tune(&tuned, &bed.request, &diag), CB_ERR_COMPILE);
   assert_non_null(strstr(diag.message, "the text asks for it"));
-  assert_null(tuned.plan);
+  assert_null(tuned.made.plan);
   cb_tuned_release(&tuned);
   close_bed(&bed);
 }
@@ -379,7 +379,7 @@ static void any_call_may_fail(void **state) {
     const enum cb_status s = cb_tune(&tuned, &bed.request, &diag);
     fake->fail_at = 0;
     if (!*fake->failed) calls = 0;
-    assert_int_equal(!s, tuned.plan != NULL);
+    assert_int_equal(!s, tuned.made.plan != NULL);
     if (s) assert_true(*diag.message);
     failed += s != CB_OK;
     tuned_well += !s;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Value maps: every slot takes what it took before quads were made of the maps, whatever resembles what; layouts' own
- * maps stay short; maps from outside are looked through; the kernels that read them compile. */
+/* Value maps: every slot takes the entry that its slot map says, whatever resembles what; layouts' own maps stay short;
+ * maps from outside are checked; the kernels that read them compile. */
+#include "tests/recipes.h"
 #include "tests/skips.h"
 #include "tests/value_maps.h"
 
 #include "base/real.h"
-#include "runtime/cubin.h"
-#include "runtime/nvrtc.h"
-#include "runtime/packer.h"
-#include "runtime/values.h"
+#include "runtime/cuda/cubin.h"
+#include "runtime/cuda/nvrtc.h"
+#include "runtime/operator/packer.h"
+#include "runtime/operator/values.h"
 
 /* ---- what maps come to one by one */
 
@@ -20,16 +21,16 @@ static uint64_t expected_entry(const struct cb_order *order, const uint64_t *lis
   return end - first > 1 ? (uint64_t)values + list_of[k] : cb_order_get(order, order->entries, (int64_t)first);
 }
 
-static int kind_of(const struct cb_value_quad *quad, int shift, int bits) {
-  return (int)(quad->kinds >> shift & ((1u << bits) - 1));
+static int code_of(const struct cb_map_block *block, int shift, int bits) {
+  return (int)(block->control >> shift & ((1u << bits) - 1));
 }
 
-/* Every slot's entry, that each group has one member of one quad or none, and that quads ascend. */
+/* That every slot has its entry, that each group is in one block or none, and that blocks ascend. */
 static void check_map(const struct cb_value_map *map, const struct cb_value_range *ranges, const struct slots *slots,
                       const struct cb_order *order, int64_t nonzeros) {
   uint64_t *list_of = calloc((size_t)nonzeros + 1, sizeof *list_of);
   unsigned char *seen = calloc((size_t)map->groups_count + 1, 1);
-  int64_t groups = 0, quads = 0;
+  int64_t groups = 0, blocks = 0;
   uint64_t lists = 0;
   assert_true(list_of && seen);
   for (int64_t k = 0; order->starts && k < nonzeros; k++) {
@@ -42,20 +43,20 @@ static void check_map(const struct cb_value_map *map, const struct cb_value_rang
     int64_t previous = INT64_MIN, present_slots = 0, mapped_slots = 0;
     assert_int_equal(ranges[r].slots, slot_map->count);
     assert_int_equal(ranges[r].first_group, groups);
-    assert_int_equal(ranges[r].first_quad, quads);
-    for (int64_t q = ranges[r].first_quad; q < ranges[r].first_quad + ranges[r].quads; q++) {
-      const struct cb_value_quad *quad = &map->quads[q];
-      assert_true((int64_t)cb_quad_base(quad) >= previous);
-      previous = (int64_t)cb_quad_base(quad);
-      for (int m = 0; m < CB_QUAD; m++) {
-        const uint32_t group = quad->group[m];
+    assert_int_equal(ranges[r].first_block, blocks);
+    for (int64_t b = ranges[r].first_block; b < ranges[r].first_block + ranges[r].blocks; b++) {
+      const struct cb_map_block *block = &map->blocks[b];
+      assert_true((int64_t)cb_map_reference(block) >= previous);
+      previous = (int64_t)cb_map_reference(block);
+      for (int m = 0; m < CB_BLOCK_GROUPS; m++) {
+        const uint32_t group = block->group[m];
         uint64_t entries[CB_GROUP_SLOTS];
         if (group == CB_NO_GROUP) continue;
         assert_false(seen[group]++);
-        cb_value_map_entries(map, quad, m, entries);
+        cb_value_map_entries(map, block, m, entries);
         for (int64_t i = 0; i < CB_GROUP_SLOTS; i++) {
           const int64_t slot = ((int64_t)group - groups) * CB_GROUP_SLOTS + i;
-          const int present = quad->present[m] >> i & 1;
+          const int present = block->present[m] >> i & 1;
           const uint64_t k = slot < slot_map->count ? cb_slot_get(slot_map, slot) : CB_NO_NONZERO;
           assert_int_equal(present, k != CB_NO_NONZERO);
           if (present) assert_int_equal(entries[i], expected_entry(order, list_of, k, map->values));
@@ -68,10 +69,10 @@ static void check_map(const struct cb_value_map *map, const struct cb_value_rang
     assert_int_equal(mapped_slots, present_slots);
     assert_true(cb_value_map_is_sound(map, &ranges[r]));
     groups += cb_groups_of(slot_map->count);
-    quads += ranges[r].quads;
+    blocks += ranges[r].blocks;
   }
   assert_int_equal(groups, map->groups_count);
-  assert_int_equal(quads, map->quads_count);
+  assert_int_equal(blocks, map->blocks_count);
   assert_true(cb_value_lists_are_sound(map));
   free(list_of);
   free(seen);
@@ -79,12 +80,12 @@ static void check_map(const struct cb_value_map *map, const struct cb_value_rang
 
 /* ---- numbers of every width */
 
-static int widest_leaf(const struct cb_value_map *map, int *has_wide) {
+static int widest_residual(const struct cb_value_map *map, int *has_wide) {
   int widest = 0;
-  for (int64_t q = 0; q < map->quads_count; q++) {
-    const int leaf = kind_of(&map->quads[q], CB_LEAF_SHIFT, 2);
-    widest = leaf > widest ? leaf : widest;
-    *has_wide |= kind_of(&map->quads[q], CB_STEM_SHIFT, 3) == 4;
+  for (int64_t b = 0; b < map->blocks_count; b++) {
+    const int residuals = code_of(&map->blocks[b], CB_RESIDUAL_SHIFT, 2);
+    widest = residuals > widest ? residuals : widest;
+    *has_wide |= code_of(&map->blocks[b], CB_DELTA_SHIFT, 3) == 4;
   }
   return widest;
 }
@@ -94,7 +95,7 @@ static void widths_are_as_the_differences_need(void **state) {
   (void)state;
   static const struct {
     uint64_t spread;
-    int leaf, wide;
+    int residuals, wide;
   } cases[] = {{1, 1, 0}, {5, 1, 0}, {1500, 2, 0}, {100000, 3, 0}, {(uint64_t)1 << 28, 3, 1}};
   for (size_t s = 0; s < sizeof cases / sizeof *cases; s++) {
     struct cb_diag diag = {0};
@@ -118,7 +119,7 @@ static void widths_are_as_the_differences_need(void **state) {
     const int64_t most = (int64_t)((uint64_t)(nonzeros + 8) * cases[s].spread);
     assert_ok(cb_value_map_build(&map, ranges, slots.maps, slots.regions, &order, 0, most, &diag));
     check_map(&map, ranges, &slots, &order, 0);
-    assert_int_equal(widest_leaf(&map, &has_wide), cases[s].leaf);
+    assert_int_equal(widest_residual(&map, &has_wide), cases[s].residuals);
     assert_int_equal(has_wide, cases[s].wide);
     cb_value_map_release(&map);
     slots_release(&slots);
@@ -139,13 +140,13 @@ static void likeness_is_found(void **state) {
     put_shape(&slots, &shapes[s], s + 1);
     assert_ok(cb_value_map_build(&map, ranges, slots.maps, 1, &order, 0, MOST_ENTRIES, &diag));
     check_map(&map, ranges, &slots, &order, 0);
-    for (int64_t q = 0; q < map.quads_count; q++)
-      like += kind_of(&map.quads[q], CB_STEM_SHIFT, 3) == shapes[s].stem &&
-              kind_of(&map.quads[q], CB_LEAF_SHIFT, 2) == shapes[s].leaf &&
-              (!shapes[s].counted || kind_of(&map.quads[q], CB_COUNTED_SHIFT, 1));
-    if (like < map.quads_count * 8 / 10 || map.quads_count > shapes[s].quads)
-      fail_msg("%s: %lld of %lld quads are what they should be, at most %d", shapes[s].name, (long long)like,
-               (long long)map.quads_count, shapes[s].quads);
+    for (int64_t b = 0; b < map.blocks_count; b++)
+      like += code_of(&map.blocks[b], CB_DELTA_SHIFT, 3) == shapes[s].delta_code &&
+              code_of(&map.blocks[b], CB_RESIDUAL_SHIFT, 2) == shapes[s].residual_code &&
+              (!shapes[s].counted || code_of(&map.blocks[b], CB_COUNTED_SHIFT, 1));
+    if (like < map.blocks_count * 8 / 10 || map.blocks_count > shapes[s].blocks)
+      fail_msg("%s: %lld of %lld blocks are what they should be, at most %d", shapes[s].name, (long long)like,
+               (long long)map.blocks_count, shapes[s].blocks);
     cb_value_map_release(&map);
     slots_release(&slots);
   }
@@ -161,41 +162,51 @@ static const struct {
     {"fe3,n=12", "recipe=auto", 0.9},
     {"band,n=20000,half=300,per_row=32", "recipe=sell", 0.6},
     {"uniform,n=20000,per_row=8", "recipe=merge", 0.6},
-    {"rmat,scale=12,edge_factor=8", "recipe=hot hot-columns=1000", 2},
-    {"rmat,scale=12,edge_factor=8", "recipe=phases phase-columns=1000 phase-set=300", 3},
     {"rmat,scale=12,edge_factor=8", "recipe=cb", 2},
     {"random,rows=300,cols=200,density=0.05", "recipe=cb intra=on", 3},
-    {"road,n=100,keep=0.6", "recipe=auto", 0.6}, /* quads alone take half a byte */
+    {"road,n=100,keep=0.6", "recipe=auto", 0.6}, /* blocks alone take half a byte */
     {"empty,rows=30,cols=20", "recipe=auto", 0},
     {"dense,rows=40,cols=41", "recipe=auto", 1},
 };
 
+static void check_short_map(const char *matrix, const char *options, double most_bytes) {
+  struct cb_diag diag = {0};
+  struct product product = product_of(matrix, options);
+  const int regions = product.plan->regions_count;
+  struct slots slots = {.regions = regions};
+  struct cb_blob blob;
+  struct cb_value_map map;
+  struct cb_value_range ranges[MOST_REGIONS];
+  const struct cb_order order = {0};
+  const struct cb_hash pattern = {1, 2};
+  int64_t count = 0;
+  assert_in_range(regions, 0, MOST_REGIONS);
+  assert_ok(cb_pack_mapped(&blob, slots.maps, product.plan, product.assignment, NULL, pattern, &diag));
+  for (int r = 0; r < regions; r++) count += slots.maps[r].count;
+  assert_ok(cb_value_map_build(&map, ranges, slots.maps, regions, &order, product.csr->nnz, product.csr->nnz, &diag));
+  check_map(&map, ranges, &slots, &order, product.csr->nnz);
+  if ((double)cb_value_map_bytes(&map) > most_bytes * (double)count + 2048)
+    fail_msg("%s: %lld bytes for %lld slots", matrix, (long long)cb_value_map_bytes(&map),
+             (long long)count);
+  cb_value_map_release(&map);
+  for (int r = 0; r < regions; r++) cb_slot_map_release(&slots.maps[r]);
+  cb_blob_release(&blob);
+  product_release(&product);
+}
+
 static void layouts_have_short_maps(void **state) {
   (void)state;
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    struct cb_diag diag = {0};
-    struct product product = product_of(cases[i].matrix, cases[i].options);
-    const int regions = product.plan->regions_count;
-    struct slots slots = {.regions = regions};
-    struct cb_blob blob;
-    struct cb_value_map map;
-    struct cb_value_range ranges[3];
-    const struct cb_order order = {0};
-    const struct cb_hash pattern = {1, 2};
-    int64_t count = 0;
-    assert_in_range(regions, 0, 3);
-    assert_ok(cb_pack_mapped(&blob, slots.maps, product.plan, product.assignment, NULL, pattern, &diag));
-    for (int r = 0; r < regions; r++) count += slots.maps[r].count;
-    assert_ok(cb_value_map_build(&map, ranges, slots.maps, regions, &order, product.csr->nnz, product.csr->nnz, &diag));
-    check_map(&map, ranges, &slots, &order, product.csr->nnz);
-    if ((double)cb_value_map_bytes(&map) > cases[i].most_bytes * (double)count + 2048)
-      fail_msg("%s: %lld bytes for %lld slots", cases[i].matrix, (long long)cb_value_map_bytes(&map),
-               (long long)count);
-    cb_value_map_release(&map);
-    for (int r = 0; r < regions; r++) cb_slot_map_release(&slots.maps[r]);
-    cb_blob_release(&blob);
-    product_release(&product);
-  }
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    check_short_map(cases[i].matrix, cases[i].options, cases[i].most_bytes);
+}
+
+/* A slot's nonzero in a number of its own would take 4 bytes. */
+static void every_recipe_has_a_short_map(void **state) {
+  (void)state;
+  enum { MOST_BYTES = 3 };
+  const struct cb_recipe *recipe;
+  for (int i = 0; (recipe = cb_recipe_at(i)); i++)
+    check_short_map(example_of(recipe), settings_of_recipe(recipe), MOST_BYTES);
 }
 
 /* ---- orders: entries elsewhere, and sums of several */
@@ -344,32 +355,32 @@ static void unsound_maps_are_found(void **state) {
   assert_ok(cb_value_map_build(&map, &range, ordered.slots.maps, 1, &ordered.order, ordered.nonzeros, ordered.values,
                                &diag));
   assert_true(cb_value_map_is_sound(&map, &range));
-  struct cb_value_quad *const quads = (void *)(uintptr_t)map.quads, *quad = quads;
-  while (quad->present[0] != UINT32_MAX) quad++;
-  const struct cb_value_quad before = *quad;
-#define IS_FOUND(change)                                                                                     \
-  do {                                                                                                       \
-    change;                                                                                                  \
-    assert_false(cb_value_map_is_sound(&map, &range));                                                       \
-    *quad = before;                                                                                          \
-    assert_true(cb_value_map_is_sound(&map, &range));                                                        \
+  struct cb_map_block *const blocks = (void *)(uintptr_t)map.blocks, *block = blocks;
+  while (block->present[0] != UINT32_MAX) block++;
+  const struct cb_map_block before = *block;
+#define IS_FOUND(change)                                                                                               \
+  do {                                                                                                                 \
+    change;                                                                                                            \
+    assert_false(cb_value_map_is_sound(&map, &range));                                                                 \
+    *block = before;                                                                                                   \
+    assert_true(cb_value_map_is_sound(&map, &range));                                                                  \
   } while (0)
-  IS_FOUND(quad->base += (uint32_t)(map.values + map.lists));
-  IS_FOUND(quad->base -= 1000000);
-  IS_FOUND(quad->kinds ^= 1u << 15);
-  IS_FOUND(quad->offset[0] = UINT32_MAX);
-  IS_FOUND(quad->group[0] = (uint32_t)cb_groups_of(range.slots));
-  IS_FOUND(quad->group[0] = (uint32_t)cb_groups_of(range.slots) - 1); /* the last one is not whole */
-  IS_FOUND(quad->group[0] = CB_NO_GROUP);
-  IS_FOUND(quad->kinds |= 7u << CB_STEM_SHIFT);
-  IS_FOUND(quad->kinds &= ~(1u << CB_SUMS_SHIFT)); /* without it the kernels take lists for values */
-  for (uint32_t kind = 1; kind < 5; kind++) /* the kernels read it, whatever is present */
-    IS_FOUND(quad->kinds = (quad->kinds & UINT16_MAX) | kind << CB_STEM_SHIFT;
-             quad->stem = (uint32_t)(map.body_bytes / CB_MAP_UNIT));
-  for (uint32_t kind = 1; kind < 4; kind++)
-    IS_FOUND(quad->kinds = (quad->kinds & UINT16_MAX) | kind << CB_LEAF_SHIFT; for (int m = 0; m < CB_QUAD; m++)
-                 quad->present[m] = 0;
-             quad->leaf = (uint32_t)(map.body_bytes / CB_MAP_UNIT) - (1u << (kind - 1)));
+  IS_FOUND(block->reference += (uint32_t)(map.values + map.lists));
+  IS_FOUND(block->reference -= 1000000);
+  IS_FOUND(block->control ^= 1u << 15);
+  IS_FOUND(block->offset[0] = UINT32_MAX);
+  IS_FOUND(block->group[0] = (uint32_t)cb_groups_of(range.slots));
+  IS_FOUND(block->group[0] = (uint32_t)cb_groups_of(range.slots) - 1); /* the last one is not whole */
+  IS_FOUND(block->group[0] = CB_NO_GROUP);
+  IS_FOUND(block->control |= 7u << CB_DELTA_SHIFT);
+  IS_FOUND(block->control &= ~(1u << CB_SUMS_SHIFT)); /* without it the kernels take lists for values */
+  for (uint32_t code = 1; code < 5; code++)           /* the kernels read it, whatever is present */
+    IS_FOUND(block->control = (block->control & UINT16_MAX) | code << CB_DELTA_SHIFT;
+             block->deltas = (uint32_t)(map.body_bytes / CB_MAP_UNIT));
+  for (uint32_t code = 1; code < 4; code++)
+    IS_FOUND(block->control = (block->control & UINT16_MAX) | code << CB_RESIDUAL_SHIFT;
+             for (int m = 0; m < CB_BLOCK_GROUPS; m++) block->present[m] = 0;
+             block->residuals = (uint32_t)(map.body_bytes / CB_MAP_UNIT) - (1u << (code - 1)));
   range.first_group += 2; /* another region's */
   assert_false(cb_value_map_is_sound(&map, &range));
   range.first_group -= 2;
@@ -385,7 +396,7 @@ static void unsound_maps_are_found(void **state) {
   ordered_release(&ordered);
 }
 
-/* Every allocation that fails is said, and leaves nothing. */
+/* Every allocation that fails is said, and residuals nothing. */
 static void failing_memory_is_said(void **state) {
   (void)state;
   int failures = 0;
@@ -448,6 +459,7 @@ int main(void) {
       cmocka_unit_test(widths_are_as_the_differences_need),
       cmocka_unit_test(likeness_is_found),
       cmocka_unit_test(layouts_have_short_maps),
+      cmocka_unit_test(every_recipe_has_a_short_map),
       cmocka_unit_test(orders_and_sums_are_composed),
       cmocka_unit_test(every_type_is_gathered),
       cmocka_unit_test(sums_of_negative_zeros_are_negative),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Values on their way into the slots: rounding to each type by brute force, and what is refused. */
 #include "tests/layouts.h"
+#include "tests/recipes.h"
 
 #include "analysis/plan/assignment.h"
 #include "base/real.h"
@@ -232,29 +233,20 @@ static void check_slots(const struct product *product, int zeros) {
   assert_int_equal(found, product->csr->nnz);
 }
 
-static const char *const recipes[] = {"recipe=sell",
-                                      "recipe=cb",
-                                      "recipe=cb intra=off",
-                                      "recipe=cb th1=0 th2=0 aggregate=off",
-                                      "recipe=dia dia-fill=0",
-                                      "recipe=blocks block-fill=1 block-size=3x3",
-                                      "recipe=merge",
-                                      "recipe=hot hot-columns=20",
-                                      "recipe=phases phase-columns=40 phase-row=1 phase-set=32",
-                                      "recipe=cb-long long-row=20"};
-enum { RECIPES = sizeof recipes / sizeof *recipes };
-
 static void slots_hold_rounded_values(void **state) {
   (void)state;
+  char own[SETTINGS];
   for (int precision = 0; precision < CB_PRECISION_COUNT; precision++)
-    for (int r = 0; r < RECIPES; r++) {
-      char settings[128];
-      snprintf(settings, sizeof settings, "%s type=%s", recipes[r], cb_precision_names[precision]);
+    for (int number = 0; next_settings(own, number, 0); number++) {
+      char settings[SETTINGS + 32];
+      struct cb_diag diag;
+      snprintf(settings, sizeof settings, "%s type=%s", own, cb_precision_names[precision]);
+      if (plan_status_of("fe3,n=3", settings, &diag) == CB_ERR_UNSUPPORTED) continue;
       struct product product = product_of("fe3,n=3", settings);
       assert_string_equal(cb_plan_types_name(product.plan), cb_precision_names[precision]);
-      for (int number = 0; number < product.plan->regions_count; number++)
-        if (product.plan->regions[number].value_slots)
-          assert_int_equal(product.plan->regions[number].value_type, product.plan->matrix_type);
+      for (int r = 0; r < product.plan->regions_count; r++)
+        if (product.plan->regions[r].value_slots)
+          assert_int_equal(product.plan->regions[r].value_type, product.plan->matrix_type);
       check_slots(&product, 1);
       product_release(&product);
     }
@@ -383,18 +375,21 @@ static void what_values_have_in_common_is_found(void **state) {
 /* With equal values a matrix of a pattern streams its indices alone. */
 static void bytes_shrink(void **state) {
   (void)state;
-  for (int r = 0; r < RECIPES; r++) {
-    char settings[128];
+  char own[SETTINGS];
+  for (int number = 0; next_settings(own, number, 0); number++) {
+    char settings[SETTINGS + 32];
+    struct cb_diag diag;
     int64_t bytes[3];
+    if (plan_status_of("fe3,n=4", own, &diag) == CB_ERR_UNSUPPORTED) continue;
     for (int c = 0; c < 3; c++) {
-      snprintf(settings, sizeof settings, "%s%s", recipes[r], c ? " values=fixed" : "");
+      snprintf(settings, sizeof settings, "%s%s", own, c ? " values=fixed" : "");
       struct product product = product_with("fe3,n=4", c == 1 ? tenths : ones, 100, settings);
       bytes[c] = cb_plan_bytes(product.plan);
       check_slots(&product, 0);
       product_release(&product);
     }
     if (bytes[2] >= bytes[1] || bytes[1] >= bytes[0]) /* equal, coded, as they are */
-      fail_msg("%s: %lld, %lld, %lld bytes", recipes[r], (long long)bytes[0], (long long)bytes[1],
+      fail_msg("%s: %lld, %lld, %lld bytes", own, (long long)bytes[0], (long long)bytes[1],
                (long long)bytes[2]);
   }
 }

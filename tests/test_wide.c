@@ -2,15 +2,14 @@
 /* Indices of 64 bits: matrices of more than 2^31 nonzeros have them, which no test can execute. The option index-limit
  * gives them to small ones, so that the text of every layout is executed with them against the oracle and compiled for
  * GPUs; and numbers beyond 2^31 are reached where they cost nothing, in arithmetic. huge_matrix.c plans a huge one. */
-#include "tests/skips.h"
 #include "tests/layouts.h"
 #include "tests/nvrtc_support.h"
+#include "tests/recipes.h"
+#include "tests/skips.h"
 
 #include "analysis/plan/recipe.h"
-#include "runtime/spills.h"
-#include "runtime/verify.h"
-
-static const char forced[] = "dia-fill=0 block-fill=1 hot-columns=30 phase-columns=60 phase-row=1";
+#include "runtime/cuda/spills.h"
+#include "runtime/verify/verify.h"
 
 /* Each recipe as a matrix that suits it takes it. */
 static const struct {
@@ -23,13 +22,14 @@ static const struct {
 };
 
 static void settings_of(char settings[256], const char *recipe, size_t number) {
-  snprintf(settings, 256, "recipe=%s index-limit=0 %s %s", recipe, forced, cases[number].settings);
+  snprintf(settings, 256, "recipe=%s index-limit=0 %s %s", recipe, lenient_settings(), cases[number].settings);
 }
 
 static void wide_texts_multiply_right(void **state) {
   (void)state;
   struct gathered gathered = {0};
-  for (const struct cb_recipe *recipe = cb_recipe_table; recipe->name; recipe++)
+  const struct cb_recipe *recipe;
+  for (int number = 0; (recipe = cb_recipe_at(number)); number++)
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
       char settings[256];
       struct cb_diag diag;
@@ -47,14 +47,15 @@ static void wide_texts_multiply_right(void **state) {
 /* The same bytes for the same slots, however wide the numbers of nonzeros are. */
 static void wide_numbers_of_nonzeros_pack_the_same_data(void **state) {
   (void)state;
-  for (const struct cb_recipe *recipe = cb_recipe_table; recipe->name; recipe++) {
+  const struct cb_recipe *recipe;
+  for (int number = 0; (recipe = cb_recipe_at(number)); number++) {
     char settings[256];
     struct cb_diag diag;
     settings_of(settings, recipe->name, 0);
     if (plan_status_of(cases[0].matrix, settings, &diag) == CB_ERR_UNSUPPORTED) continue;
     struct product wide = product_of(cases[0].matrix, settings);
     *strstr(settings, "index-limit=0") = 0; /* the recipe alone stays */
-    snprintf(settings + strlen(settings), sizeof settings - strlen(settings), "%s %s", forced, cases[0].settings);
+    snprintf(settings + strlen(settings), sizeof settings - strlen(settings), "%s %s", lenient_settings(), cases[0].settings);
     struct product narrow = product_of(cases[0].matrix, settings);
     assert_false(narrow.assignment->wide);
     assert_string_equal(wide.plan->line, narrow.plan->line);
@@ -182,8 +183,8 @@ static void affine_sequences_go_beyond_an_int(void **state) {
 static void wide_texts_compile_for_gpus(void **state) {
   (void)state;
   struct cb_nvrtc *nvrtc = open_nvrtc();
-  int number = 0;
-  for (const struct cb_recipe *recipe = cb_recipe_table; recipe->name; recipe++, number++) {
+  const struct cb_recipe *recipe;
+  for (int number = 0; (recipe = cb_recipe_at(number)); number++) {
     char settings[256];
     struct cb_diag diag = {0};
     struct cb_compiled compiled;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Slot maps as layouts make them, for tests of value maps: each shape has a likeness of its own. */
+/* Slot maps as layouts make them, for tests of value maps: groups of each shape resemble each other in another way. */
 #ifndef CBGEN_TESTS_VALUE_MAPS_H
 #define CBGEN_TESTS_VALUE_MAPS_H
 
 #include "tests/support.h"
 
-#include "runtime/values.h"
+#include "runtime/operator/values.h"
+
+enum { MOST_REGIONS = 16 };
 
 struct slots {
-  struct cb_slot_map maps[3];
+  struct cb_slot_map maps[MOST_REGIONS];
   int regions;
 };
 
@@ -26,9 +28,9 @@ enum { SLICES = 40, STEPS = 8, MOST_ENTRIES = 4000000 };
 
 struct shape {
   const char *name;
-  int stem, leaf, counted; /* kinds of most quads */
+  int delta_code, residual_code, counted; /* of most blocks */
   int64_t (*entry)(int slice, int step, int row, uint64_t *seed);
-  int quads; /* at most */
+  int blocks; /* at most */
 };
 
 /* Rows of 12 entries, side by side. */
@@ -83,13 +85,13 @@ static inline int64_t nearby(int slice, int step, int row, uint64_t *seed) {
 }
 
 static const struct shape shapes[] = {
-    {"even", 2, 0, 0, even, SLICES * STEPS / 4},
+    {"even", 2, 0, 0, even, SLICES *STEPS / 4},
     {"scattered", 3, 0, 0, scattered, SLICES * 2},
     {"gaps", 3, 1, 0, with_gaps, SLICES * 2},
     {"holes", 1, 0, 1, with_holes, SLICES * 2},
-    {"few diagonals", CB_RANKS, 0, 1, with_few, SLICES * 2},
-    {"anywhere", 0, 3, 0, anywhere, SLICES * STEPS * 3 / 10},
-    {"nearby", 0, 1, 0, nearby, SLICES * STEPS * 3 / 10},
+    {"few diagonals", CB_PREFIX_COUNTS, 0, 1, with_few, SLICES * 2},
+    {"anywhere", 0, 3, 0, anywhere, SLICES *STEPS * 3 / 10},
+    {"nearby", 0, 1, 0, nearby, SLICES *STEPS * 3 / 10},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 

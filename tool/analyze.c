@@ -29,23 +29,33 @@ static void print_plan(struct cb_text *text, const struct cb_job *job) {
   cb_candidates_table(text, plan);
 }
 
-static enum cb_status print_json(struct cb_text *text, const struct cb_profile *profile,
-                                 const struct cb_job *job, struct cb_diag *diag) {
-  struct cb_text plan_text = {0}, why = {0};
-  int failed = 0;
-  json_t *plan = NULL;
-  enum cb_status s = cb_plan_json(job->plan, &plan_text, diag);
-  if (!s) s = cb_json_read(&plan, plan_text.bytes, plan_text.length, diag);
-  if (s) {
-    cb_text_release(&plan_text);
-    return s;
-  }
-  const struct cb_json root = cb_json_object(&failed), matrix = cb_json_object(&failed);
+static struct cb_json matrix_json(const struct cb_job *job, int *failed) {
+  const struct cb_json matrix = cb_json_object(failed);
   cb_json_set_text(matrix, "name", job->name);
   cb_json_set_integer(matrix, "rows", job->csr.rows);
   cb_json_set_integer(matrix, "cols", job->csr.cols);
   cb_json_set_integer(matrix, "nonzeros", job->csr.nnz);
-  cb_json_set(root, "matrix", matrix.json);
+  return matrix;
+}
+
+/* The plan's own JSON. */
+static enum cb_status plan_json(json_t **json, const struct cb_plan *plan, struct cb_diag *diag) {
+  struct cb_text text = {0};
+  enum cb_status s = cb_plan_json(plan, &text, diag);
+  if (!s) s = cb_json_read(json, text.bytes, text.length, diag);
+  cb_text_release(&text);
+  return s;
+}
+
+static enum cb_status print_json(struct cb_text *text, const struct cb_profile *profile,
+                                 const struct cb_job *job, struct cb_diag *diag) {
+  struct cb_text why = {0};
+  int failed = 0;
+  json_t *plan = NULL;
+  enum cb_status s = plan_json(&plan, job->plan, diag);
+  if (s) return s;
+  const struct cb_json root = cb_json_object(&failed);
+  cb_json_set(root, "matrix", matrix_json(job, &failed).json);
   cb_json_set_integer(root, "stored_bytes", cb_plan_bytes(job->plan));
   cb_json_set_integer(root, "csr_bytes", cb_job_csr_bytes(job));
   cb_json_set(root, "profile", cb_profile_json(profile));
@@ -56,7 +66,6 @@ static enum cb_status print_json(struct cb_text *text, const struct cb_profile *
   cb_json_set_text(root, "because", cb_text_string(&why));
   s = cb_json_write(text, root, JSON_INDENT(2) | JSON_REAL_PRECISION(9), "an analysis as JSON", diag);
   cb_text_add_string(text, "\n");
-  cb_text_release(&plan_text);
   cb_text_release(&why);
   return s;
 }

@@ -2,7 +2,7 @@
 /* The command line, from two tables: the tool's own flags (below) and the options of analysis/options.h. */
 #include "tool/tool.h"
 
-#include "runtime/cache.h"
+#include "runtime/cache/cache.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -150,9 +150,15 @@ static enum cb_status set_candidates(struct cb_call *call, const char *value, st
   return CB_OK;
 }
 
-static enum cb_status set_no_rivals(struct cb_call *call, const char *value, struct cb_diag *diag) {
+static enum cb_status set_no_baselines(struct cb_call *call, const char *value, struct cb_diag *diag) {
   (void)value, (void)diag;
-  call->no_rivals = 1;
+  call->no_baselines = 1;
+  return CB_OK;
+}
+
+static enum cb_status set_emulate(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  (void)value, (void)diag;
+  call->emulate = 1;
   return CB_OK;
 }
 
@@ -179,15 +185,16 @@ static const struct flag flag_table[] = {
     {"emit", 0, "WHAT,…", CB_TAKES_EMIT, "of cu, data, ptx, cubin, plan; names follow -o", set_emit},
     {"arch", 0, "sm_NN", CB_TAKES_ARCH, "GPU to plan and compile for (sm_90): cbgen help architectures", set_arch},
     {"arch", 0, "sm_NN,…", CB_TAKES_ARCHES, "GPUs to plan and compile for: cbgen help architectures", set_arch},
-    {"embed", 0, "auto|always|never", CB_TAKES_TEXT, "data inside the text; auto: up to 1 MiB (auto)",
-     set_embed},
+    {"embed", 0, "auto|always|never", CB_TAKES_TEXT, "data inside the text; auto: up to 1 MiB (auto)", set_embed},
     {"name", 0, "NAME", CB_TAKES_NAME, "name in the text and of its functions (the file's)", set_name},
     {"selftest", 0, "on|off", CB_TAKES_TEXT, "carry expected results: 16 bytes per row (on)", set_selftest},
     {"seed", 0, "N", CB_TAKES_SEED, "of the vectors, and of the order of warps (1)", set_seed},
     {"device", 0, "N", CB_TAKES_GPU, "number of the GPU (0)", set_device},
     {"repeat", 0, "N", CB_TAKES_GPU, "batches that the median is taken of (7)", set_repeat},
+    {"emulate", 0, NULL, CB_TAKES_RUN, "compare every bit of y with the emulation's: needs a C++ compiler",
+     set_emulate},
     {"candidates", 0, NULL, CB_TAKES_BENCH, "time every recipe, not only the one chosen", set_candidates},
-    {"no-rivals", 0, NULL, CB_TAKES_BENCH, "leave cuSPARSE out", set_no_rivals},
+    {"no-baselines", 0, NULL, CB_TAKES_BENCH, "leave cuSPARSE out", set_no_baselines},
     {"limit", 0, "SIZE", CB_TAKES_CACHE, "prune: what may stay, 500M or 2G ($CBGEN_CACHE_SIZE, or 4G)", set_limit},
     {"plan", 0, NULL, CB_TAKES_CACHE, "show: the plan's line alone", set_plan},
     {"source", 0, NULL, CB_TAKES_CACHE, "show: the CUDA text alone", set_source},
@@ -241,7 +248,7 @@ static int edit_distance(const char *a, const char *b) {
 
 const char *cb_nearest(const char *word, const char *const *candidates) {
   const char *best = NULL;
-  int least = (int)strlen(word) / 3 + 1; /* a longer word may have more slips in it */
+  int least = (int)strlen(word) / 3 + 1; /* a longer word may have more errors */
   if (least > 3) least = 3;
   for (; *candidates; candidates++) {
     const int distance = edit_distance(word, *candidates);
@@ -252,16 +259,30 @@ const char *cb_nearest(const char *word, const char *const *candidates) {
   return best;
 }
 
+/* Flags that have another name now: whoever gives the old one is told the new one. */
+static const struct {
+  const char *name, *substitute;
+} renamed_flags[] = {{"no-rivals", "no-baselines"}};
+
+static enum cb_status check_renamed(const char *name, struct cb_diag *diag) {
+  for (size_t i = 0; i < sizeof renamed_flags / sizeof *renamed_flags; i++)
+    if (!strcmp(name, renamed_flags[i].name))
+      return cb_fail(diag, CB_ERR_ARGUMENT, "option '--%s' was renamed; use '--%s'", name, renamed_flags[i].substitute);
+  return CB_OK;
+}
+
+/* NULL: there is none of that name. */
 static const struct cb_option *find_option(const char *name) {
-  for (const struct cb_option *option = cb_option_table; option->name; option++)
-    if (!strcmp(option->name, name)) return option;
-  return NULL;
+  const int number = cb_option_find(name);
+  return number < 0 ? NULL : cb_option_at(number);
 }
 
 static enum cb_status fail_unknown(const struct cb_call *call, const char *name, struct cb_diag *diag) {
-  const enum cb_status s = cb_options_check_removed(name, diag);
+  enum cb_status s = cb_options_check_removed(name, diag);
+  if (!s) s = check_renamed(name, diag);
   if (s) return s;
-  const char *candidates[128];
+  enum { MOST = 255 };
+  const char *candidates[MOST + 1];
   int count = 0, elsewhere = find_option(name) != NULL;
   for (int i = 0; i < FLAGS; i++) elsewhere |= !strcmp(flag_table[i].name, name);
   if (elsewhere)
@@ -269,8 +290,8 @@ static enum cb_status fail_unknown(const struct cb_call *call, const char *name,
   for (int i = 0; i < FLAGS; i++)
     if (flag_applies(&flag_table[i], call->verb->takes)) candidates[count++] = flag_table[i].name;
   const int analyses = !(call->verb->takes & CB_WITHOUT_MATRIX);
-  for (const struct cb_option *option = cb_option_table; analyses && option->name && count < 127; option++)
-    candidates[count++] = option->name;
+  const struct cb_option *option;
+  for (int i = 0; analyses && count < MOST && (option = cb_option_at(i)); i++) candidates[count++] = option->name;
   candidates[count] = NULL;
   const char *nearest = cb_nearest(name, candidates);
   if (nearest)

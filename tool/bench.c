@@ -3,7 +3,7 @@
 #include "tool/job.h"
 
 #include "base/file.h"
-#include "runtime/bench.h"
+#include "runtime/measure/bench.h"
 
 #include <string.h>
 
@@ -61,12 +61,11 @@ static enum cb_status run_bench(const struct cb_call *call, struct cb_diag *diag
   settings.device = (int)call->device;
   if (call->repeat) settings.batches = (int)call->repeat;
   settings.candidates = call->candidates;
-  settings.rivals = !call->no_rivals;
+  settings.baselines = !call->no_baselines;
   cb_progress_stage("opening the GPU and measuring its memory");
   enum cb_status s = cb_bench_open(&bench, &settings, diag);
-  if (!s && !bench->cusparse && settings.rivals && !call->quiet) cb_say("no comparison: %s", bench->missing);
-  if (!s)
-    s = *call->file == '@' ? bench_list(call, call->file + 1, bench, diag) : bench_one(call, bench, diag);
+  if (!s && !bench->cusparse && settings.baselines && !call->quiet) cb_say("no comparison: %s", bench->missing);
+  if (!s) s = *call->file == '@' ? bench_list(call, call->file + 1, bench, diag) : bench_one(call, bench, diag);
   cb_bench_close(bench);
   return s;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cbgen cache: what lies in the cache of compiled kernels (runtime/cache.h), and removing it. */
+/* cbgen cache: what lies in the cache of compiled kernels (runtime/cache/cache.h), and removing it. */
 #include "tool/tool.h"
 
 #include "base/json.h"
 #include "base/memory.h"
-#include "runtime/cache.h"
+#include "runtime/cache/cache.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 /* cbgen calibrate: what the cost model should know of this machine's GPU, measured and kept. */
 #include "tool/tool.h"
 
-#include "runtime/calibrate.h"
-#include "runtime/calibration.h"
+#include "runtime/cuda/calibration.h"
+#include "runtime/measure/calibrate.h"
 
 #include <string.h>
 

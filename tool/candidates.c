@@ -38,7 +38,7 @@ static int64_t part_ns(const struct cb_candidate *candidate, const struct cb_pla
   }
 }
 
-/* Launching where the host's pace decides, else the longest of what goes on side by side on the GPU. */
+/* Launching, where that takes the host longer; else the longest of what the GPU does at the same time. */
 static enum part deciding(const struct cb_candidate *candidate, const struct cb_plan *plan) {
   enum part longest = STREAM;
   if (part_ns(candidate, plan, LAUNCH) >= candidate->cost.gpu_ns) return LAUNCH;

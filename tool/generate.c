@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cbgen generate: the kernel of a matrix, as files.
  *
- * Which files: --emit, else the text, and its data when they do not stand in the text. Where: a single file
- * is what -o names; several share -o's stem. All appear together, the text last. */
+ * --emit says which files; else they are the text, and its data when they do not stand in the text. A single file has
+ * the name that -o gives; several have that name with other suffixes. All appear together, the text last. */
 #include "tool/job.h"
 
 #include "base/file.h"
@@ -38,7 +38,7 @@ static int one_bit(unsigned bits) {
   return bits && !(bits & (bits - 1));
 }
 
-/* What a flag has an effect on, and what '--emit' must name for that. */
+/* What '--emit' must name so that a flag has an effect. */
 static const struct {
   const char *flag;
   unsigned emit;
@@ -50,7 +50,8 @@ static const struct {
     {"json", CB_EMIT_PLAN, "plan"},
 };
 
-/* Refuses what cannot be written, and flags for what is not written, before any work is done. */
+/* Refuses files that cannot be written, and flags that concern files which are not asked for, before any work is
+ * done. */
 static enum cb_status check_call(const struct cb_call *call, struct cb_diag *diag) {
   if (!call->output && call->emit != CB_EMIT_PLAN)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'generate' needs '-o FILE' ('-o -' for standard output)");
@@ -62,7 +63,7 @@ static enum cb_status check_call(const struct cb_call *call, struct cb_diag *dia
     if (!(emit & flag_effects[i].emit) && cb_call_has(call, flag_effects[i].flag))
       return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' means nothing here: it is for '--emit' with %s",
                      flag_effects[i].flag, flag_effects[i].words);
-  /* what has the stem of the name only is looked at when it is written */
+  /* files whose names are made from -o's are looked at when they are written */
   const int is_written = call->output && (!call->emit || one_bit(call->emit));
   return is_written ? cb_outputs_try(call->output, call->file, diag) : CB_OK;
 }
@@ -143,7 +144,7 @@ static enum cb_status write_all(struct products *products, const struct cb_job *
   return s;
 }
 
-/* One line on what was written, where somebody is watching. */
+/* Prints one line on what was written, on a terminal. */
 static void summarize(const struct products *products, const struct cb_job *job, const struct cb_call *call) {
   if (call->quiet || !(products->emit & CB_EMIT_CU) || !strcmp(call->output, "-")) return;
   if (!call->verbose && !isatty(STDERR_FILENO)) return;
@@ -176,7 +177,8 @@ const struct cb_verb cb_verb_generate = {
     .summary = "write the CUDA kernel of a matrix",
     .details =
         "Writes CUDA text made for the matrix. Its data stand in the text up to 1 MiB, else in kernel.cbd\n"
-        "beside it. 'nvcc -arch=sm_90 -DCBGEN_SELFTEST kernel.cu' makes a program that checks itself.\n",
+        "beside it. 'nvcc -arch=sm_90 -fmad=false -DCBGEN_SELFTEST kernel.cu' makes a program that checks\n"
+        "itself.\n",
     .example = "cbgen matrix.mtx -o kernel.cu --emit=cu,plan --type=f32",
     .takes = CB_TAKES_OUTPUT | CB_TAKES_EMIT | CB_TAKES_ARCH | CB_TAKES_TEXT | CB_TAKES_NAME | CB_TAKES_JSON |
              CB_TAKES_MEASURE,

@@ -4,10 +4,10 @@
 
 #include "base/memory.h"
 #include "frontend/read.h"
-#include "runtime/nvrtc.h"
-#include "runtime/oracle.h"
-#include "runtime/spills.h"
-#include "runtime/tune.h"
+#include "runtime/cuda/nvrtc.h"
+#include "runtime/cuda/spills.h"
+#include "runtime/measure/tune.h"
+#include "runtime/verify/oracle.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -45,6 +45,14 @@ enum cb_status cb_job_plan(struct cb_job *job, const struct cb_call *call, const
   return s ? s : cb_job_plan_for(job, call, &target, diag);
 }
 
+static void say_variant(const struct cb_variant *variant) {
+  struct cb_text name = {0};
+  cb_variant_name(&name, variant);
+  cb_say("%s: %.2f us, predicted %.2f%s%s", cb_text_string(&name), 1e-3 * (double)variant->measured_ns,
+         1e-3 * (double)variant->predicted_ns, *variant->reason ? "; " : "", variant->reason);
+  cb_text_release(&name);
+}
+
 /* With the GPU and NVRTC at hand. */
 static enum cb_status tune(struct cb_job *job, const struct cb_call *call, const struct cb_device *device,
                            const struct cb_nvrtc *nvrtc, struct cb_diag *diag) {
@@ -55,25 +63,17 @@ static enum cb_status tune(struct cb_job *job, const struct cb_call *call, const
                                           .nvrtc = nvrtc,
                                           .pattern = job->label.pattern};
   struct cb_tuned tuned;
-  struct cb_text name = {0};
   if (strcmp(arch, device->target.arch))
     return cb_fail(diag, CB_ERR_ARGUMENT, "'--arch=%s' and '--tune=measure': the GPU that would measure is '%s'", arch,
                    device->target.arch);
   const enum cb_status s = cb_tune(&tuned, &request, diag);
   forget_plan(job);
   job->target = device->target;
-  job->plan = tuned.plan;
-  job->assignment = tuned.assignment;
-  tuned.plan = NULL;
-  tuned.assignment = NULL;
-  for (int i = 0; i < tuned.tuning.count && !s && call->verbose; i++) {
-    const struct cb_variant *variant = &tuned.tuning.variants[i];
-    name.length = 0;
-    cb_variant_name(&name, variant);
-    cb_say("%s: %.2f us, predicted %.2f%s%s", cb_text_string(&name), 1e-3 * (double)variant->measured_ns,
-           1e-3 * (double)variant->predicted_ns, *variant->reason ? "; " : "", variant->reason);
-  }
-  cb_text_release(&name);
+  job->plan = tuned.made.plan;
+  job->assignment = tuned.made.assignment;
+  tuned.made.plan = NULL;
+  tuned.made.assignment = NULL;
+  for (int i = 0; i < tuned.tuning.count && !s && call->verbose; i++) say_variant(&tuned.tuning.variants[i]);
   cb_tuned_release(&tuned);
   return s;
 }

@@ -28,8 +28,8 @@ enum cb_status cb_job_plan(struct cb_job *job, const struct cb_call *call, const
 /* Plans for a target that the caller describes. */
 enum cb_status cb_job_plan_for(struct cb_job *job, const struct cb_call *call, const struct cb_target *target,
                                struct cb_diag *diag);
-/* Plans for the GPU number call->device, with the recipe that is the fastest there: runtime/tune.h. An --arch must be
- * the GPU's. CB_ERR_MISSING: no driver, GPU or NVRTC. */
+/* Plans for the GPU number call->device, with the recipe that is the fastest there: runtime/measure/tune.h. An --arch
+ * must be the GPU's. CB_ERR_MISSING: no driver, GPU or NVRTC. */
 enum cb_status cb_job_tune(struct cb_job *job, const struct cb_call *call, struct cb_diag *diag);
 /* Packs, with the self-test part when `selftest`. */
 enum cb_status cb_job_pack(struct cb_job *job, int selftest, struct cb_diag *diag);

@@ -54,8 +54,8 @@ static void verb_help(struct cb_text *text, const struct cb_verb *verb) {
 }
 
 static void recipes_help(struct cb_text *text) {
-  for (const struct cb_recipe *recipe = cb_recipe_table; recipe->name; recipe++)
-    cb_text_add(text, "  %-10s %s\n", recipe->name, recipe->summary);
+  const struct cb_recipe *recipe;
+  for (int i = 0; (recipe = cb_recipe_at(i)); i++) cb_text_add(text, "  %-10s %s\n", recipe->name, recipe->summary);
 }
 
 static enum cb_status help_topic(const char *topic, struct cb_diag *diag) {
@@ -92,7 +92,7 @@ static enum cb_status print_version(struct cb_diag *diag) {
   return s;
 }
 
-/* A name that leads nowhere is said first: it is the likelier mistake than an option that is missing. */
+/* Checks first that the file exists: a wrong name is likelier than a missing option. */
 static enum cb_status check_file(const struct cb_call *call, struct cb_diag *diag) {
   const char *file = call->file;
   if (call->verb->takes & CB_TAKES_BENCH && *file == '@') file++; /* a list of files */

@@ -50,9 +50,9 @@ void cb_exit_help(struct cb_text *text) {
     cb_text_add(text, "  %d  %s\n", exit_table[i].code, exit_table[i].meaning);
 }
 
-/* ---- progress: a thread looks four times a second whether the present stage lasts so long by now that it is due. On
- * a terminal one line changes in place; elsewhere lines follow each other. All state is under the lock, so that a
- * message never lands in the middle of a progress line. */
+/* ---- progress: four times a second a thread looks whether the present stage has lasted long enough for a line. On a
+ * terminal one line changes in place; elsewhere lines follow each other. All state is under the lock, so that a
+ * message is never printed in the middle of a progress line. */
 
 static struct {
   pthread_mutex_t lock;
@@ -65,7 +65,7 @@ static struct {
   char stage[128];
 } progress = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
 
-enum { LINE_SECONDS = 10 }; /* between lines on a stage that lasts */
+enum { LINE_SECONDS = 10 }; /* between two lines on one stage */
 
 static void erase_line(void) {
   if (progress.shown) fputs("\r\033[K", stderr);

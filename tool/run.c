@@ -3,11 +3,11 @@
 #include "tool/job.h"
 
 #include "base/environment.h"
-#include "runtime/bench.h"
+#include "runtime/measure/bench.h"
 
 #include <inttypes.h>
 
-/* A wrong product is found by the run-time and judged here. */
+/* runtime/ finds out whether the product is wrong; what follows from that is decided here. */
 enum cb_status cb_run_verdict(const struct cb_run_result *result, const struct cb_options *options,
                               struct cb_diag *diag) {
   if (result->check.wrong)
@@ -18,32 +18,50 @@ enum cb_status cb_run_verdict(const struct cb_run_result *result, const struct c
                    result->check.tolerance, result->check.wrong);
   if (!result->repeatable && options->atomics != CB_ON)
     return cb_fail(diag, CB_ERR_WRONG, "a second product gave other bits");
+  if (result->emulated && result->first_other >= 0 && options->atomics != CB_ON)
+    return cb_fail(diag, CB_ERR_WRONG, "row %" PRId64 " has other bits than in the emulation", result->first_other);
   return CB_OK;
 }
 
-static enum cb_status run_run(const struct cb_call *call, struct cb_diag *diag) {
-  struct cb_job job = {0};
-  struct cb_run_result result = {0};
-  struct cb_bench *bench = NULL;
-  struct cb_text text = {0};
+static struct cb_bench_settings settings_of(const struct cb_call *call) {
   struct cb_bench_settings settings;
   cb_bench_settings_default(&settings);
   settings.device = (int)call->device;
-  settings.rivals = settings.ceilings = 0;
+  settings.baselines = settings.ceilings = 0;
+  settings.emulate = call->emulate;
   settings.debug = cb_environment("CBGEN_DEBUG") != NULL; /* for compute-sanitizer: see bench/README.md */
   if (settings.debug) settings.repetitions = settings.batches = settings.launches = 1;
   if (call->repeat) settings.batches = (int)call->repeat;
+  return settings;
+}
+
+static enum cb_status print_result(const struct cb_call *call, const struct cb_bench *bench,
+                                   const struct cb_run_result *result, struct cb_diag *diag) {
+  struct cb_text text = {0};
+  enum cb_status s = CB_OK;
+  if (call->json) {
+    s = cb_run_json(&text, bench, result, diag);
+    cb_text_add_string(&text, "\n");
+  } else {
+    cb_run_report(&text, bench, result);
+  }
+  if (!s) s = cb_print(&text, diag);
+  cb_text_release(&text);
+  return s;
+}
+
+static enum cb_status run_run(const struct cb_call *call, struct cb_diag *diag) {
+  const struct cb_bench_settings settings = settings_of(call);
+  struct cb_job job = {0};
+  struct cb_run_result result = {0};
+  struct cb_bench *bench = NULL;
   cb_progress_stage("opening the GPU");
   enum cb_status s = cb_bench_open(&bench, &settings, diag);
   if (!s) s = cb_job_read(&job, call, diag);
   if (!s) cb_progress_stage("running '%s'", call->file);
   if (!s) s = cb_run_matrix(&result, bench, &job.csr, &call->options, diag);
-  if (!s && call->json) s = cb_run_json(&text, bench, &result, diag);
-  if (!s && call->json) cb_text_add_string(&text, "\n");
-  if (!s && !call->json) cb_run_report(&text, bench, &result);
-  if (!s) s = cb_print(&text, diag);
+  if (!s) s = print_result(call, bench, &result, diag);
   if (!s) s = cb_run_verdict(&result, &call->options, diag);
-  cb_text_release(&text);
   cb_run_result_release(&result);
   cb_bench_close(bench);
   cb_job_release(&job);
@@ -57,6 +75,6 @@ const struct cb_verb cb_verb_run = {
     .details = "Plans for the GPU that is there, compiles with NVRTC, multiplies, compares every row with a\n"
                "long-double product and reports how long each step took. Needs the CUDA driver and NVRTC.\n",
     .example = "cbgen run matrix.mtx --type=f32",
-    .takes = CB_TAKES_JSON | CB_TAKES_GPU | CB_TAKES_MEASURE,
+    .takes = CB_TAKES_JSON | CB_TAKES_GPU | CB_TAKES_RUN | CB_TAKES_MEASURE,
     .run = run_run,
 };

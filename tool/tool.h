@@ -45,7 +45,8 @@ struct cb_call {
   int arches_count;
   enum cb_embed embed;
   int selftest, json, verbose, quiet, help;
-  int candidates, no_rivals; /* bench: time every recipe; leave cuSPARSE out */
+  int candidates, no_baselines; /* bench: time every recipe; leave cuSPARSE out */
+  int emulate;                  /* run: compare bits with the emulation */
   int64_t seed, repeat, device; /* repeat 0: as usual */
   const char *action;           /* of a verb with CB_TAKES_CACHE: its first word; `file` is then the second */
   const char *section;          /* of a cache entry, to show alone; NULL: all */
@@ -66,10 +67,11 @@ enum cb_takes {
   CB_TAKES_GPU = 64,     /* --device, --repeat */
   CB_TAKES_ARCHES = 128, /* --arch more than once */
   CB_TAKES_NAME = 256,
-  CB_TAKES_BENCH = 512, /* --candidates, --no-rivals */
-  CB_TAKES_CACHE = 1024, /* an action instead of a matrix, --limit, --plan, --source; no options of the analysis */
+  CB_TAKES_BENCH = 512,    /* --candidates, --no-baselines */
+  CB_TAKES_CACHE = 1024,   /* an action instead of a matrix, --limit, --plan, --source; no options of the analysis */
   CB_TAKES_NOTHING = 2048, /* no matrix, no options of the analysis */
-  CB_TAKES_MEASURE = 4096 /* --tune=measure */
+  CB_TAKES_MEASURE = 4096, /* --tune=measure */
+  CB_TAKES_RUN = 8192      /* --emulate */
 };
 #define CB_WITHOUT_MATRIX (CB_TAKES_CACHE | CB_TAKES_NOTHING)
 
@@ -78,7 +80,7 @@ struct cb_verb {
   const char *details; /* a few lines for its help, each ending with a newline */
   const char *example;
   unsigned takes; /* bits of enum cb_takes */
-  /* Refuses, before anything is read, what has no effect in this call; NULL: `takes` says all of it. */
+  /* Refuses flags that have no effect in this call, before anything is read; NULL: `takes` is enough. */
   enum cb_status (*check)(const struct cb_call *call, struct cb_diag *diag);
   enum cb_status (*run)(const struct cb_call *call, struct cb_diag *diag);
 };
@@ -111,9 +113,9 @@ void cb_say_message(const struct cb_diag *diag);
 /* Text to standard output; CB_ERR_IO when it does not get there. */
 enum cb_status cb_print(const struct cb_text *text, struct cb_diag *diag);
 
-/* A line of progress on standard error for any stage that lasts over a second, on a terminal; with --verbose elsewhere
- * a line for every stage, and another every ten seconds; with --quiet nothing. One at a time. `stage` is a verb and
- * a subject: "reading 'a.mtx'". */
+/* Progress on standard error. On a terminal: a line for any stage that lasts over a second. Elsewhere, with --verbose:
+ * a line for every stage, and another every ten seconds. With --quiet: nothing. One stage at a time. `stage` is a verb
+ * and a subject: "reading 'a.mtx'". */
 void cb_progress_start(const struct cb_call *call);
 void cb_progress_stage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void cb_progress_report(void *user, const char *what, int64_t done,
@@ -125,8 +127,8 @@ void cb_human_bytes(char text[24], int64_t bytes);
 
 /* ---- outputs.c */
 
-/* Files that appear together or not at all, by the rules of base/file.h: all are written beside their places first,
- * then renamed in the order of opening. An interrupt removes what was not renamed yet. */
+/* Files that appear together or not at all, by the rules of base/file.h. First all are written under other names in the
+ * same folders, then they are renamed in the order of opening. An interrupt removes those that are not renamed yet. */
 enum { CB_MAX_OUTPUTS = 8 };
 struct cb_outputs {
   struct cb_outfile *files[CB_MAX_OUTPUTS];

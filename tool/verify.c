@@ -9,9 +9,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "runtime/cubin.h"
-#include "runtime/nvrtc.h"
-#include "runtime/verify.h"
+#include "runtime/cuda/cubin.h"
+#include "runtime/cuda/nvrtc.h"
+#include "runtime/verify/verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +104,7 @@ static void compile_for(struct report *report, const struct cb_nvrtc *nvrtc, con
   cb_compiled_release(&compiled);
 }
 
-/* What the table says, unless there is an --arch. Returns how many. */
+/* The architectures of the table, unless there is an --arch. Returns how many. */
 static int list_arches(const char *arches[CB_MAX_ARCHES], const struct cb_call *call) {
   int count = 0;
   for (; count < call->arches_count; count++) arches[count] = call->arches[count];
@@ -114,7 +114,7 @@ static int list_arches(const char *arches[CB_MAX_ARCHES], const struct cb_call *
   return count;
 }
 
-/* Plans differ from GPU to GPU, so a matrix is planned anew for each; a kernel.cu is what it is. */
+/* Plans differ from GPU to GPU, so a matrix is planned again for each; a kernel.cu is compiled as it stands. */
 static void compile_all(struct report *report, const struct cb_call *call, const char *text) {
   struct cb_nvrtc *nvrtc;
   struct cb_diag diag = {0};
@@ -286,7 +286,7 @@ static int is_kernel(const struct cb_call *call) {
   return length >= tail && !strcmp(call->file + length - tail, end);
 }
 
-/* A kernel.cu is what it is: what would plan one has no effect. */
+/* A kernel.cu is planned already: options of the analysis have no effect. */
 static enum cb_status check_call(const struct cb_call *call, struct cb_diag *diag) {
   if (call->option_given && is_kernel(call))
     return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' means nothing to 'verify' of a kernel that exists: give it the matrix",

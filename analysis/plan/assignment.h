@@ -13,12 +13,13 @@ struct cb_assignment {
   const struct cb_layout **layouts; /* of each region */
 };
 
-/* The slot map of one region, filled by its layout. Release with cb_slot_map_release. */
+/* The slot map of one region. What its layout's visit fills beside, it writes to `targets`: one for each array of the
+ * region, NULL where none is wanted; or NULL when the map is all. Release with cb_slot_map_release. */
 enum cb_status cb_slot_map_build(struct cb_slot_map *map, const struct cb_plan *plan,
                                  const struct cb_assignment *assignment, int region,
                                  unsigned char *const *targets, struct cb_diag *diag);
 void cb_slot_map_release(struct cb_slot_map *map);
 
-void cb_region_work_release(struct cb_region_work *work, const struct cb_layout *layout);
+void cb_region_work_release(struct cb_region_work *work);
 
 #endif

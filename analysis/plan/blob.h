@@ -17,7 +17,7 @@
  *
  * The checksum covers every byte. It is XXH64, and neither XXH3 nor a CRC, because the text's load function has to
  * compute it, too, and a kernel's text depends on no library: for a multiple of 32 bytes XXH64 is 20 lines of C++
- * (templates/common/host_load.cu.in), XXH3 a hundred and a table. Each word goes through a bijection of its lane
+ * (templates/host.cu.in), XXH3 a hundred and a table. Each word goes through a bijection of its lane
  * (multiplied by an odd number, added, rotated, multiplied), so that damage within one word is always found, and any
  * other but for a chance of 2^-64; no operation leaves a flipped sign where a second flip could cancel it. Version 1
  * had a sum in which any two flipped signs did cancel, and which left out the header; its files are refused.

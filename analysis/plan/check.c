@@ -40,6 +40,16 @@ static enum cb_status check_template(const struct cb_region *region, struct cb_d
   return CB_OK;
 }
 
+static enum cb_status check_constants(const struct cb_region *region, struct cb_diag *diag) {
+  for (int i = 0; i < region->constants_count; i++) {
+    const struct cb_constant *constant = &region->constants[i];
+    if (!is_identifier(constant->name)) return BROKEN("region '%s' has a constant without a name", region->name);
+    if (constant->kind != CB_CONSTANT_STRUCTURE && constant->kind != CB_CONSTANT_SIZE)
+      return BROKEN("region '%s' says of '%s' neither structure nor size", region->name, constant->name);
+  }
+  return CB_OK;
+}
+
 static enum cb_status check_region(const struct cb_region *region, struct cb_diag *diag) {
   int64_t bytes = 0;
   int slots_arrays = 0;
@@ -63,7 +73,8 @@ static enum cb_status check_region(const struct cb_region *region, struct cb_dia
   if (slots != region->value_slots)
     return BROKEN("region '%s' has arrays and constants for %lld of %lld value slots", region->name, (long long)slots,
                   (long long)region->value_slots);
-  return check_template(region, diag);
+  const enum cb_status s = check_constants(region, diag);
+  return s ? s : check_template(region, diag);
 }
 
 /* Regions in turn: a thread block's rows are whole thread blocks of each region; all but the last keep their sums. */
@@ -75,10 +86,13 @@ static enum cb_status check_in_turn(const struct cb_plan *plan, const struct cb_
       return BROKEN("launch %d: its regions' rows do not fit together", (int)(launch - plan->launches));
     if (region->blocks != cb_divide_up(plan->rows, region->block_rows))
       return BROKEN("region '%s' has thread blocks for other rows than it says", region->name);
-    if (region->commit != (r + 1 < end ? CB_COMMIT_KEEP : CB_COMMIT_KEPT))
-      return BROKEN("region '%s': its sums go astray", region->name);
+    const int first = r == launch->first_region, last = r + 1 == end;
+    const int fits = first  ? region->commit == CB_COMMIT_KEEP
+                     : last ? region->commit == CB_COMMIT_KEPT || region->commit == CB_COMMIT_KEPT_ADD
+                            : region->commit == CB_COMMIT_KEPT_KEEP;
+    if (!fits || (region->owns_rows && !last)) return BROKEN("region '%s': its sums go astray", region->name);
   }
-  if (launch->regions != 2 || launch->blocks != cb_divide_up(plan->rows, launch->block_rows))
+  if (launch->regions < 2 || launch->blocks != cb_divide_up(plan->rows, launch->block_rows))
     return BROKEN("launch %d: thread blocks do not add up", (int)(launch - plan->launches));
   return CB_OK;
 }
@@ -107,7 +121,7 @@ static enum cb_status check_launches(const struct cb_plan *plan, struct cb_diag 
         return BROKEN("launch %d: thread blocks of its regions leave a gap", i);
       next += plan->regions[r].blocks;
     }
-    if (!launch->piece && next != launch->blocks) return BROKEN("launch %d: thread blocks do not add up", i);
+    if (!launch->body && next != launch->blocks) return BROKEN("launch %d: thread blocks do not add up", i);
   }
   if (regions != plan->regions_count) return BROKEN("%d of %d regions are launched", regions, plan->regions_count);
   return CB_OK;
@@ -127,7 +141,11 @@ enum cb_status cb_plan_check(const struct cb_plan *plan, struct cb_diag *diag) {
   }
   if (nonzeros != plan->nnz)
     return BROKEN("regions hold %lld of %lld nonzeros", (long long)nonzeros, (long long)plan->nnz);
+  if (plan->row_sums && plan->first_row_sum != sums) return BROKEN("sums of rows overlap carry slots");
+  if (plan->row_sums) sums += plan->rows;
+  if (plan->row_sums && !counters) counters = 1;
   if (sums != plan->carry_sums || counters != plan->carry_counters) return BROKEN("carry slots do not add up");
+  if (plan->commits_once && !cb_plan_single_commit(plan)) return BROKEN("rows are written more than once");
   if (!plan->line || strncmp(plan->line, "(spmv", 5)) return BROKEN("no plan line");
   return check_launches(plan, diag);
 }

@@ -53,11 +53,11 @@ void cb_cost_region(const struct cb_plan *plan, struct cb_region *region) {
 
 /* x and y count once, and each region streams at its own rate. In turn, chains follow one another, as often as a region
  * takes its turn. */
-struct cb_cost cb_cost_joined(const struct cb_plan *plan, int first, enum cb_joining joining) {
+struct cb_cost cb_cost_joined(const struct cb_plan *plan, int first, int regions, enum cb_joining joining) {
   struct cb_cost joined = {.bytes = cb_cost_vector_bytes(plan)};
-  const int64_t rows = cb_larger(plan->regions[first].block_rows, plan->regions[first + 1].block_rows);
-  int64_t at_full_rate = joined.bytes;
-  for (int r = first; r < first + 2; r++) {
+  int64_t at_full_rate = joined.bytes, rows = 0;
+  for (int r = first; r < first + regions; r++) rows = cb_larger(rows, plan->regions[r].block_rows);
+  for (int r = first; r < first + regions; r++) {
     const struct cb_cost *cost = &plan->regions[r].cost;
     const int64_t turns = joining == CB_IN_TURN ? rows / plan->regions[r].block_rows : 0;
     joined.bytes += plan->regions[r].bytes;
@@ -77,27 +77,86 @@ int64_t cb_cost_launched_ns(const struct cb_plan *plan, int launches, int64_t gp
   return cb_larger(launching, gpu_ns);
 }
 
-/* What a launch of regions costs: known for one of a single region. */
-static struct cb_cost launch_cost(const struct cb_plan *plan, const struct cb_launch *launch) {
-  const int first = launch->first_region;
-  if (launch->regions == 1) return plan->regions[first].cost;
-  return cb_cost_joined(plan, first, plan->regions[first + 1].joining);
+int cb_cost_group(const struct cb_plan *plan, int first) {
+  int regions = 1;
+  while (first + regions < plan->regions_count && plan->regions[first + regions].joining != CB_SEPARATE) regions++;
+  return regions;
+}
+
+int cb_cost_group_writes(const struct cb_plan *plan, int first) {
+  for (int r = first; r < first + cb_cost_group(plan, first); r++) {
+    const enum cb_commit commit = plan->regions[r].commit;
+    if (commit == CB_COMMIT_FINAL || commit == CB_COMMIT_OWN || commit == CB_COMMIT_KEPT) return 1;
+  }
+  return 0;
+}
+
+static void add_cost(struct cb_cost *sum, const struct cb_cost *cost) {
+  sum->stream_ns += cost->stream_ns;
+  sum->gather_ns += cost->gather_ns;
+  sum->bytes += cost->bytes;
+  sum->sectors += cost->sectors;
+  sum->work_ns += cost->work_ns;
+  sum->chain_ns += cost->chain_ns;
+  sum->tail_ns += cost->tail_ns;
+  sum->gpu_ns += cost->gpu_ns;
+}
+
+/* Launches that pass over the sums of all rows: the last one, which commits what several have added up, and where the
+ * product adds to y, one that clears them. */
+static int passes_over_sums(const struct cb_plan *plan) {
+  if (!plan->commits_once) return 0;
+  for (int first = 0; first < plan->regions_count; first += cb_cost_group(plan, first))
+    if (!cb_cost_group_writes(plan, first)) return plan->form == CB_FORM_ADD ? 2 : 1;
+  return 0;
+}
+
+/* The last one reads the sums and writes y; the first one is taken to be as long. */
+static void add_passes(const struct cb_plan *plan, struct cb_cost *sum) {
+  const int64_t row = (int64_t)cb_type_size(plan->sum_type) + (int64_t)cb_type_size(plan->vector_type);
+  struct cb_cost pass = {.bytes = plan->rows * row};
+  estimate(&pass, &plan->target);
+  for (int i = passes_over_sums(plan); i > 0; i--) add_cost(sum, &pass);
+}
+
+int cb_cost_launches(const struct cb_plan *plan) {
+  int launches = passes_over_sums(plan);
+  for (int first = 0; first < plan->regions_count; first += cb_cost_group(plan, first))
+    launches += 1 + (plan->regions[first].prepare_blocks > 0);
+  return launches;
+}
+
+/* What `regions` in one launch cost: known for a single one. */
+static struct cb_cost group_cost(const struct cb_plan *plan, int first, int regions) {
+  if (regions == 1) return plan->regions[first].cost;
+  return cb_cost_joined(plan, first, regions, plan->regions[first + 1].joining);
 }
 
 /* Of two plans that reach the host's pace, the one that takes less of the GPU is cheaper. */
+static void add_pace(const struct cb_plan *plan, int launches, struct cb_cost *cost) {
+  const int64_t tie = cost->gpu_ns / CB_COST_TIE;
+  cost->ns = cb_cost_launched_ns(plan, launches, cost->gpu_ns - tie) + tie;
+}
+
+struct cb_cost cb_cost_so_far(const struct cb_plan *plan) {
+  struct cb_cost sum = {0};
+  for (int first = 0, regions; first < plan->regions_count; first += regions) {
+    regions = cb_cost_group(plan, first);
+    const struct cb_cost cost = group_cost(plan, first, regions);
+    add_cost(&sum, &cost);
+  }
+  add_passes(plan, &sum);
+  add_pace(plan, cb_cost_launches(plan), &sum);
+  return sum;
+}
+
 void cb_cost_plan(struct cb_plan *plan) {
   for (int i = 0; i < plan->launches_count; i++) {
-    if (!plan->launches[i].regions || plan->launches[i].prepares) continue;
-    const struct cb_cost cost = launch_cost(plan, &plan->launches[i]);
-    plan->cost.stream_ns += cost.stream_ns;
-    plan->cost.gather_ns += cost.gather_ns;
-    plan->cost.bytes += cost.bytes;
-    plan->cost.sectors += cost.sectors;
-    plan->cost.work_ns += cost.work_ns;
-    plan->cost.chain_ns += cost.chain_ns;
-    plan->cost.tail_ns += cost.tail_ns;
-    plan->cost.gpu_ns += cost.gpu_ns;
+    const struct cb_launch *launch = &plan->launches[i];
+    if (!launch->regions || launch->prepares) continue;
+    const struct cb_cost cost = group_cost(plan, launch->first_region, launch->regions);
+    add_cost(&plan->cost, &cost);
   }
-  const int64_t on_gpu = plan->cost.gpu_ns, tie = on_gpu / CB_COST_TIE;
-  plan->cost.ns = cb_cost_launched_ns(plan, plan->launches_count, on_gpu - tie) + tie;
+  add_passes(plan, &plan->cost);
+  add_pace(plan, plan->launches_count, &plan->cost);
 }

@@ -22,8 +22,18 @@ int64_t cb_cost_vector_bytes(const struct cb_plan *plan);
 /* Fills in what the device makes of the region's counts, as a launch of its own. */
 void cb_cost_region(const struct cb_plan *plan, struct cb_region *region);
 
-/* Regions `first` and the next one in one launch. */
-struct cb_cost cb_cost_joined(const struct cb_plan *plan, int first, enum cb_joining joining);
+/* `regions` of them, from `first` on, in one launch. */
+struct cb_cost cb_cost_joined(const struct cb_plan *plan, int first, int regions, enum cb_joining joining);
+
+/* Regions of the launch that begins with region `first`. */
+int cb_cost_group(const struct cb_plan *plan, int first);
+
+/* Whether one of them writes rows; else all of them add to what stands there. */
+int cb_cost_group_writes(const struct cb_plan *plan, int first);
+
+/* What the regions take that stand so far, in the launches that they have so far: as many. */
+struct cb_cost cb_cost_so_far(const struct cb_plan *plan);
+int cb_cost_launches(const struct cb_plan *plan);
 
 /* Launches follow one another at the host's pace at best. */
 int64_t cb_cost_launched_ns(const struct cb_plan *plan, int launches, int64_t gpu_ns);

@@ -17,14 +17,19 @@ enum {
   CB_COST_BLOCKS_PERCENT = 95,
   CB_COST_DIA_PERCENT = 98,        /* with stored values */
   CB_COST_DIA_COPYING_PERCENT = 87, /* without: half of the traffic is writing, as in a copy */
+  CB_COST_SLICES_PERCENT = 88,
+  CB_COST_PATTERNS_PERCENT = 96,
+  CB_COST_PATTERNS_ROWS_PERCENT = 80, /* single rows, padded: 66 to 90 measured */
+  CB_COST_PATTERNS_PACKED_PERCENT = 86, /* rows of few nonzeros: instructions and waits weigh more */
   CB_COST_MERGE_PERCENT = 86,
   CB_COST_PHASES_PERCENT = 72,
   CB_COST_CB_PERCENT = 75,
 
   /* waits of one warp or thread block, in nanoseconds */
+  CB_COST_SLICES_NS = 600,      /* a record before the first batch, where little else is done: measured */
   CB_COST_BATCH_NS = 800,       /* a batch of loads, then the gathers that need them: sell, blocks, dia, merge */
   CB_COST_CARRY_NS = 2500,      /* the last of several sums of a row is waited for: sell, cb */
-  CB_COST_CARRY_MERGE_NS = 1500, /* the same in merge, whose pieces are thread blocks that start first */
+  CB_COST_CARRY_MERGE_NS = 1500, /* the same in merge, whose row segments are thread blocks that start first */
   CB_COST_SELL_CARRY_NS = 1500, /* the same when sell compares orders of rows with each other */
   CB_COST_SELL_ORDER_NS = 300,  /* rows in an order of their own: one more dependent load */
   CB_COST_MERGE_ROWS_NS = 900,  /* adding up the rows of a tile */
@@ -41,8 +46,9 @@ enum {
 
   /* what instructions take, in picoseconds of a multiprocessor */
   CB_COST_DIA_LOAD_PS = 55,     /* a load of x, with 27 points and fixed values */
+  CB_COST_PATTERNS_OFFSET_PS = 6000, /* an offset of 32 rows, packed: addresses by votes of the warp */
   CB_COST_PHASES_SLOT_PS = 360, /* a slot, whatever it stores */
-  CB_COST_CB_INSTRUCTION_PS = 230 /* an instruction of a warp: 2.5 in a cycle of 0.6 ns while warps wait for memory */
+  CB_COST_INSTRUCTION_PS = 230 /* an instruction of a warp: 2.5 in a cycle of 0.6 ns while warps wait for memory */
 };
 
 #endif

@@ -6,8 +6,10 @@
 #include "analysis/plan/names.h"
 #include "base/json.h"
 
+static const char *const constant_kind_names[] = {
+    [0] = "undeclared", [CB_CONSTANT_STRUCTURE] = "structure", [CB_CONSTANT_SIZE] = "size"};
 static const char *const value_storage_names[] = {"plain", "coded", "equal"};
-static const char *const commit_names[] = {"final", "own", "add", "atomic", "keep", "kept"};
+static const char *const commit_names[] = {"final", "own", "add", "atomic", "keep", "kept", "kept-keep", "kept-add"};
 
 static json_t *pairs(int count, void (*pair)(const void *, int, const char *out[2]),
                      const void *from, int *failed) {
@@ -25,10 +27,10 @@ static void fact_pair(const void *from, int i, const char *out[2]) {
   out[0] = region->facts[i].key;
   out[1] = region->facts[i].value;
 }
-static void hole_pair(const void *from, int i, const char *out[2]) {
+static void placeholder_pair(const void *from, int i, const char *out[2]) {
   const struct cb_region *region = from;
-  out[0] = region->holes[i].name;
-  out[1] = region->holes[i].text;
+  out[0] = region->placeholders[i].name;
+  out[1] = region->placeholders[i].text;
 }
 
 static struct cb_json array_object(const struct cb_array *array, int *failed) {
@@ -97,7 +99,7 @@ static struct cb_json region_object(const struct cb_region *region, int *failed)
   cb_json_set_text(object, "commit", commit_names[region->commit]);
   cb_json_set_integer(object, "first_block", region->first_block);
   cb_json_set_integer(object, "blocks", region->blocks);
-  if (region->commit == CB_COMMIT_KEEP || region->commit == CB_COMMIT_KEPT) {
+  if (region->commit >= CB_COMMIT_KEEP) {
     cb_json_set_integer(object, "block_rows", region->block_rows);
     cb_json_set_integer(object, "row_threads", region->row_threads);
   }
@@ -113,6 +115,7 @@ static struct cb_json region_object(const struct cb_region *region, int *failed)
     struct cb_json constant = cb_json_object(failed);
     cb_json_set_text(constant, "name", region->constants[i].name);
     cb_json_set_integer(constant, "value", region->constants[i].value);
+    cb_json_set_text(constant, "kind", constant_kind_names[region->constants[i].kind]);
     cb_json_set_text(constant, "origin", region->constants[i].origin);
     cb_json_append(constants, constant.json);
   }
@@ -121,7 +124,7 @@ static struct cb_json region_object(const struct cb_region *region, int *failed)
   for (int i = 0; i < region->arrays_count; i++)
     cb_json_append(arrays, array_object(&region->arrays[i], failed).json);
   cb_json_set(object, "arrays", arrays.json);
-  cb_json_set(object, "holes", pairs(region->holes_count, hole_pair, region, failed));
+  cb_json_set(object, "placeholders", pairs(region->placeholders_count, placeholder_pair, region, failed));
   const struct cb_json sections = cb_json_array(failed);
   for (int i = 0; i < region->sections_count; i++) cb_json_append(sections, json_string(region->sections[i]));
   cb_json_set(object, "sections", sections.json);
@@ -131,7 +134,7 @@ static struct cb_json region_object(const struct cb_region *region, int *failed)
 
 static struct cb_json launch_object(const struct cb_launch *launch, int *failed) {
   struct cb_json object = cb_json_object(failed);
-  if (launch->piece) cb_json_set_text(object, "piece", launch->piece);
+  if (launch->body) cb_json_set_text(object, "body", launch->body);
   cb_json_set(object, "prepares", json_boolean(launch->prepares));
   cb_json_set_integer(object, "first_region", launch->first_region);
   cb_json_set_integer(object, "regions", launch->regions);
@@ -173,6 +176,7 @@ enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, st
   cb_json_set_text(root, "values", plan->values_fixed ? "fixed" : "data");
   cb_json_set_text(root, "form", form_names[plan->form]);
   cb_json_set(root, "atomics", json_boolean(plan->atomics));
+  if (plan->row_sums) cb_json_set_integer(root, "first_row_sum", plan->first_row_sum);
   if (plan->index_limit != INT32_MAX) cb_json_set_integer(root, "index_limit", plan->index_limit);
   cb_json_set(root, "target", target_object(&plan->target, &failed).json);
   cb_json_set_integer(root, "stored_bytes", cb_plan_bytes(plan));

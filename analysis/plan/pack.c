@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Packing: the blob's image from a plan, its assignment and the matrix. Index arrays are narrowed copies of the
- * assignment's contents; layouts fill their byte arrays, late index arrays and the slot map; one generic gather moves
- * the values. See blob.h. */
+/* Packing: the blob's image from a plan, its assignment and the matrix. Index arrays are what the assignment's contents
+ * say, in their types; one visit of the layout gives the elements that belong to slots, the bytes and the slot map; one
+ * generic gather moves the values. See blob.h. */
 #include "analysis/plan/blob.h"
 
+#include "analysis/contents.h"
 #include "analysis/plan/assignment.h"
 #include "base/integers.h"
 #include "base/memory.h"
@@ -68,19 +69,31 @@ static void clear_entries(const struct cb_slot_map *map) {
     memset((unsigned char *)map->entries + at, 0xff, (size_t)cb_smaller(CHUNK, bytes - at));
 }
 
+/* The elements that belong to slots, those of arrays that have a target. */
+static void want_fields(struct cb_walk *walk, const struct cb_region *region, const struct cb_contents *contents) {
+  for (int a = 0; walk->targets && a < region->arrays_count; a++) {
+    if (region->arrays[a].role != CB_ROLE_INDEX || !walk->targets[a]) continue;
+    struct cb_field *field = &walk->field[walk->fields++];
+    *field = contents[a].slots;
+    field->type = region->arrays[a].type;
+    field->elements = walk->targets[a];
+  }
+}
+
 enum cb_status cb_slot_map_build(struct cb_slot_map *map, const struct cb_plan *plan,
                                  const struct cb_assignment *assignment, int region,
                                  unsigned char *const *targets, struct cb_diag *diag) {
-  *map = (struct cb_slot_map){.count = plan->regions[region].value_slots,
-                              .wide = assignment->wide};
+  const struct cb_region_work *work = &assignment->regions[region];
+  *map = (struct cb_slot_map){.count = plan->regions[region].value_slots, .wide = assignment->wide};
   const size_t bytes = (size_t)map->count * (map->wide ? 8 : 4);
   map->entries = cb_alloc(bytes, 1);
   if (!map->entries) return cb_fail_memory(diag, "slot map", bytes);
   clear_entries(map);
-  const enum cb_status s = assignment->layouts[region]->pack(&plan->regions[region], &assignment->regions[region],
-                                                             targets, map, diag);
-  if (s) cb_slot_map_release(map);
-  return s;
+  struct cb_walk walk = {.part = &work->part, .map = map, .region = &plan->regions[region], .targets = targets};
+  want_fields(&walk, walk.region, work->contents);
+  if (cb_walk_run(&walk, assignment->layouts[region]->visit, work->state, work->units)) return CB_OK;
+  cb_slot_map_release(map);
+  return cb_fail_memory(diag, "packing", 0);
 }
 
 void cb_slot_map_release(struct cb_slot_map *map) {
@@ -117,12 +130,11 @@ enum cb_status cb_assignment_check(const struct cb_plan *plan, const struct cb_a
 
 /* ---- arrays */
 
-static void pack_index(const struct cb_array *array, const struct cb_contents *contents, unsigned char *to) {
-  const uint32_t *narrow = contents->elements;
-  const uint64_t *wide = contents->elements;
+static void pack_index(const struct cb_array *array, const struct cb_contents *contents, const void *state,
+                       unsigned char *to) {
 #pragma omp parallel for schedule(static)
   for (int64_t i = 0; i < array->count; i++) {
-    const uint64_t element = contents->wide ? wide[i] : narrow[i];
+    const uint64_t element = cb_contents_element(contents, state, i);
     switch (array->type) {
     case CB_U8: to[i] = (unsigned char)element; break;
     case CB_U16: ((uint16_t *)to)[i] = (uint16_t)element; break;
@@ -211,8 +223,8 @@ static enum cb_status pack_region(struct cb_blob *blob, const struct cb_plan *pl
       cb_real_set(to, array->type, i, region->value_table[i]);
     if (array->role != CB_ROLE_INDEX || values_only) continue;
     const struct cb_contents *contents = &assignment->regions[number].contents[a];
-    if (contents->elements) pack_index(array, contents, to);
-    else targets[a] = to; /* late */
+    if (contents->of || contents->elements) pack_index(array, contents, assignment->regions[number].state, to);
+    else targets[a] = to;
   }
   if (!kept && !slots && !wants_packing(targets, region->arrays_count)) { /* a map for nobody may be huge */
     cb_free(targets);

@@ -3,9 +3,10 @@
  *
  * A plan is a list of regions and a list of launches. A region is one layout applied to some of the nonzeros: the
  * constants and index arrays of its text, the sections of its template it is made of, and the thread blocks it owns. A
- * launch runs one region, or two: in turn, when each of its thread blocks takes the same rows through one and then the
- * other, and only the second writes y; or beside each other, on thread blocks of their own, when each writes rows of
- * its own. Launches run in order, and a later one may add to what an earlier one stored.
+ * launch runs one region, or several that stand next to each other: in turn, when each of its thread blocks takes the
+ * same rows through one after the other, and only the last writes y; or beside each other, on thread blocks of their
+ * own, when each writes rows of its own. Launches run in order: first those that write rows of y, then those that add
+ * to what stands there.
  *
  * The plan's companion, the assignment, holds what only packing needs: the contents of the index arrays and the
  * slot map (slot → nonzero). Codegen never sees it, so the text depends on (plan, label) alone.
@@ -15,13 +16,30 @@
  *   plan   = "(spmv " node ")"
  *   node   = "(" layout { " " fact } ")"                         a region
  *          | "(split " splitter { " " fact } { " " node } ")"    parts, in the order of their regions
+ *          | "(choose " fact { " " fact } " " node ")"           the cheapest of several nodes
  *   fact   = "(" key " " atom { " " atom } ")"
- *   atom   = an integer, a word or a decimal fraction; no spaces, no parentheses
+ *   atom   = an integer, a word, a decimal fraction or NAME=VALUE; no spaces, no parentheses
  *
- * A split whose parts share a launch says so by the fact "(fused in-turn)" or "(fused beside)".
+ * Some facts say what the builder decided, not a layout or a split:
  *
- * Checked on paper against the recipes that are to come: (dia (offsets -1 0 1)), (sell (slices …) (index u16)),
- * (split hot-columns (kept 16384) (hot …) (merge …)), (split fill (rate 60) (dia …) (blocks …) (merge …)).
+ *   (with dia-fill=75 dia-most=8)   a node's own settings, which hold for all below it
+ *   (fused in-turn)                 of a split: what its second part begins with shares the launch of what the first
+ *                                   one ends with; a word for each neighbouring pair of parts: in-turn, beside
+ *                                   or separate
+ *   (from sell merge)               of a choice: what there was, by layout or split
+ *
+ * A split that takes nothing leaves no trace; a part without nonzeros has no node, unless it writes y all the same.
+ * Checked on paper against recipes that stand and those that are to come:
+ *
+ *   (dia (offsets -1 0 1))
+ *   (split hot-columns (share 61) (merge …) (phases …))
+ *   (split long-rows (longer 1024) (split diagonals (fill 50) (fused in-turn) (dia …) (sell …)) (merge …))
+ *   (split fill (with fill-shape=square) (shape square) (rate 75) (fused in-turn) (slices …)
+ *     (split fill (with fill-shape=diag) (shape diag) (rate 75) (fused in-turn) (slices …)
+ *       (split long-rows (longer 1024) (sell …) (choose (from merge cb) (merge …)))))
+ *   (split defer (tiles 812) (fused in-turn) (tile …) (choose (from merge sell hot) (sell …)))
+ *   (split crux (cols 66) (rows 41) (du …) (choose (from merge hot sell) (merge …)))
+ *   (split patterns (kept 81) (fused in-turn) (patterns …) (sell …))
  */
 #ifndef CBGEN_ANALYSIS_PLAN_H
 #define CBGEN_ANALYSIS_PLAN_H
@@ -40,10 +58,16 @@ struct cb_fact {
   const char *key, *value;
 };
 
-/* `constexpr int NAME = VALUE;  // ORIGIN` in the region's namespace. Every constant is used by the pieces. */
+enum cb_constant_kind { /* see cb_region_structure in layout.h */
+  CB_CONSTANT_STRUCTURE = 1,
+  CB_CONSTANT_SIZE
+};
+
+/* `constexpr int NAME = VALUE;  // ORIGIN` in the region's namespace. Every constant is used by the sections. */
 struct cb_constant {
   const char *name, *origin;
   int64_t value;
+  enum cb_constant_kind kind;
 };
 
 /* Where the elements of an index array come from at run time. The generated text reads every array through an
@@ -63,7 +87,7 @@ enum cb_value_storage {
 
 enum cb_role {
   CB_ROLE_INDEX,  /* unsigned integers; their contents lie in the assignment, their storage is chosen */
-  CB_ROLE_BYTES,  /* bytes that the layout packs itself (coordinates) */
+  CB_ROLE_BYTES,  /* bytes that the layout's visit writes (coordinates) */
   CB_ROLE_VALUES, /* value slots only */
   CB_ROLE_TABLE,  /* the region's value_table, when it is not baked */
   CB_ROLE_MIXED   /* bytes in which value slots and coordinates alternate (cb's mtx_data) */
@@ -81,12 +105,13 @@ struct cb_array {
   const uint64_t *baked; /* CB_BAKED: count elements */
 };
 
-/* What a hole of the layout's template receives. */
-struct cb_hole {
+/* What a placeholder of the layout's template receives. */
+struct cb_placeholder {
   const char *name, *text;
 };
 
-/* How a region's row sums reach y. */
+/* How a region's row sums reach y. The first four are what a layout plans for; of regions in turn the first one keeps
+ * sums, the last one has what was kept, and those between do both. */
 enum cb_commit {
   CB_COMMIT_FINAL, /* the region writes every row of y: α, β and empty rows are its duty (other regions' own rows are
                     * not) */
@@ -94,14 +119,16 @@ enum cb_commit {
   CB_COMMIT_ADD,   /* y was written by an earlier launch; the region adds α·sum to the rows it touches */
   CB_COMMIT_ATOMIC, /* the same, but several thread blocks may add to one row at a time */
   CB_COMMIT_KEEP,  /* row sums stay in shared memory, for the next region of the launch */
-  CB_COMMIT_KEPT   /* as CB_COMMIT_FINAL, beginning with the sums that the region before kept */
+  CB_COMMIT_KEPT,  /* as CB_COMMIT_FINAL or CB_COMMIT_OWN, beginning with the sums that the regions before kept */
+  CB_COMMIT_KEPT_KEEP, /* row sums are added to those that the regions before kept */
+  CB_COMMIT_KEPT_ADD   /* as CB_COMMIT_ADD, beginning with the sums that the regions before kept */
 };
 
 /* How a region shares the launch of the region before it. */
 enum cb_joining {
-  CB_APART,   /* it does not */
-  CB_IN_TURN, /* the same rows: its `blocks` and block_rows may be others */
-  CB_BESIDE   /* other rows; it has the first thread blocks, since what is split off takes longer */
+  CB_SEPARATE, /* it does not */
+  CB_IN_TURN,  /* the same rows: its `blocks` and block_rows may be others */
+  CB_BESIDE    /* other rows; it has the first thread blocks, since what is split off takes longer */
 };
 
 /* Predicted cost, in integers so that plans compare equal everywhere. */
@@ -110,7 +137,7 @@ struct cb_cost {
   int64_t sectors; /* 32-byte sectors of x asked of L2 */
   int64_t work_ns;  /* the layout's own bound on throughput (instructions) */
   int64_t chain_ns; /* the longest chain of dependent loads of one warp: goes on beside what others stream */
-  int64_t tail_ns;  /* what follows the last load: adding up, waiting for the last piece of a row */
+  int64_t tail_ns;  /* what follows the last load: adding up, waiting for the last segment of a row */
   int64_t stream_percent; /* of the device's read rate that the layout reaches; 0: 100 */
   /* what the prediction makes of that */
   int64_t stream_ns, gather_ns; /* for the bytes, for the sectors */
@@ -132,6 +159,7 @@ struct cb_region {
   const double *value_table; /* ascending by bit pattern, so that code 0 is +0 where that occurs */
   int64_t bytes;      /* stored arrays, all of them */
   enum cb_commit commit;
+  int owns_rows; /* the rows that it writes are not all: other regions write the others */
   int64_t first_block, blocks; /* thread blocks within its launch */
   int64_t block_rows; /* thread block b commits exactly the rows from block_rows · b on, those without a nonzero, too,
                        * whatever the commit; 0: it is not that simple */
@@ -145,17 +173,20 @@ struct cb_region {
   int64_t static_shared, dynamic_shared; /* bytes */
   int threads;       /* of a thread block; 0: 256 */
   int blocks_per_sm; /* thread blocks that a multiprocessor should hold: bounds the registers; 0: not asked for */
-  int facts_count, constants_count, arrays_count, holes_count, sections_count;
+  int facts_count, constants_count, arrays_count, placeholders_count, sections_count;
   struct cb_fact *facts;
   struct cb_constant *constants;
   struct cb_array *arrays;
-  struct cb_hole *holes;
+  struct cb_placeholder *placeholders;
   const char **sections; /* of the layout's template (templates/LAYOUT.cu.in) that the text has */
   struct cb_cost cost;
 };
 
 struct cb_launch {
-  const char *piece;        /* NULL: runs regions; else the body that kernel.cu.in defines by that name ("scale_y") */
+  const char *body; /* NULL: runs regions; else the body that kernel.cu.in defines by that name:
+                      *   scale_y      β y, before regions add to it with atomics
+                      *   clear_sums   sums of all rows, before regions add to them
+                      *   commit_sums  writes every row from its sum, behind all others */
   int prepares;             /* runs the regions' `prepare` instead of their `multiply` */
   int first_region, regions;
   int64_t blocks;
@@ -165,11 +196,12 @@ struct cb_launch {
   int64_t dynamic_shared; /* bytes */
 };
 
-/* What a search looked at. For reports only: no part of the text, the JSON or the hash. */
+/* What a search looked at: for reports, and for the text's comment that says why. No part of the JSON or the hash, so
+ * that a kernel takes the data of the same plan, whether its recipe was searched or named. */
 enum { CB_MAX_CANDIDATES = 16 };
 struct cb_candidate {
   const char *recipe;
-  char line[240];       /* the plan's, cut when it is longer */
+  char line[480];       /* the plan's, cut when it is longer */
   int launches;
   int64_t bytes;        /* stored */
   struct cb_cost cost;
@@ -182,12 +214,15 @@ struct cb_plan {
   enum cb_type matrix_type, vector_type, sum_type; /* values as stored, x and y, accumulation and α, β */
   enum cb_form form;
   int atomics;
+  int commits_once; /* was asked for: each row of y is written once, where its sum is complete */
+  int row_sums;     /* several launches add to a row: to its sum in the scratch, which a last launch commits */
+  int64_t first_row_sum; /* then: where they start there; as many as rows */
   int values_fixed; /* they may be part of the plan, and cannot be renewed */
   int64_t index_limit; /* larger indices and numbers in index arrays have 64 bits in the text */
   struct cb_target target;
   const char *recipe;  /* that was followed: after a search, the winner's name */
   const char *line;  /* the one line of the grammar above */
-  struct cb_hash hash; /* of everything that shapes the text */
+  struct cb_hash hash; /* of everything that shapes the kernel: all of the text but its comment on the search */
   int64_t carry_sums, carry_counters; /* scratch: elements of sum_type, and uint32 counters (zero at load) */
   struct cb_cost cost;
   int candidates_count; /* of a search, in the order tried; 0 without one */
@@ -225,6 +260,9 @@ const char *cb_plan_types_name(const struct cb_plan *plan);
 /* Checks a plan against itself: ranges of blocks, names, sizes, totals. CB_ERR_INTERNAL names what is broken. */
 enum cb_status cb_plan_check(const struct cb_plan *plan, struct cb_diag *diag);
 
+/* Whether each row of y is written exactly once, by `commit`: what shall happen to a finished row can happen there. */
+int cb_plan_single_commit(const struct cb_plan *plan);
+
 /* What the reports of a search say of a plan. */
 struct cb_candidate cb_plan_candidate(const struct cb_plan *plan);
 
@@ -234,11 +272,11 @@ const char *cb_plan_next_recipe(const struct cb_candidate *candidates, int count
 
 /* Whether the recipe would take `limit_ns` at least, as a bound from a sample says before it is
  * planned; `refusal` (of `size` bytes) says so then. Never with the option search=all. */
-int cb_plan_is_hopeless(const char *recipe, const struct cb_csr *csr, const struct cb_target *target,
-                        const struct cb_options *options, int64_t limit_ns, char *refusal, size_t size);
+int cb_plan_is_pruned(const char *recipe, const struct cb_csr *csr, const struct cb_target *target,
+                      const struct cb_options *options, int64_t limit_ns, char *refusal, size_t size);
 
 /* Predicted nanoseconds of a kernel that stores `bytes_per_nonzero` of csr, and reads x and writes y once, at
- * `percent` of the full rate: for layouts' least_ns. */
+ * `percent` of the full rate: for cb_layout_least_ns. */
 int64_t cb_plan_stream_ns(const struct cb_csr *csr, const struct cb_target *target, struct cb_types types,
                           int64_t bytes_per_nonzero, int64_t percent);
 

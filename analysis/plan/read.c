@@ -100,7 +100,7 @@ static void take_region(struct reader *reader, const json_t *object, struct cb_r
 static void take_launch(struct reader *reader, const json_t *object, struct cb_launch *launch) {
   const int regions = reader->plan->regions_count;
   *launch = (struct cb_launch){0};
-  if (json_object_get(object, "piece")) launch->piece = take_text(reader, object, "piece");
+  if (json_object_get(object, "body")) launch->body = take_text(reader, object, "body");
   launch->prepares = json_is_true(json_object_get(object, "prepares"));
   launch->first_region = (int)take(reader, object, "first_region", 0, regions);
   launch->regions = (int)take(reader, object, "regions", 0, regions - launch->first_region);

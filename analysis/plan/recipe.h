@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Recipes: small trees of splits with layouts as leaves. A split sends each nonzero of a part to one of several
- * parts; a leaf stores its part with one layout. A new recipe is one row in recipe.c, a new split one function.
+/* Recipes: trees with layouts as leaves. A node is one of three:
+ *
+ *   a leaf    stores its part with one layout
+ *   a split   sends each nonzero of its part to one of several parts, which are nodes again
+ *   a choice  among nodes: each is planned for the part, and the cheapest is kept
+ *
+ * An extraction in several steps is a chain of splits, each with what it takes first and the remainder behind:
+ *
+ *   fill(square) { slices, fill(diag) { slices, long-rows { choose(sell, merge), merge } } }
+ *
+ * A split that takes nothing, or refuses, is as if it were not there: its last part is planned in its place. The
+ * recipe refuses a matrix when a split of it does and no split takes anything.
+ *
+ * A recipe is a row of its layout's table (cb_layout.recipes), and stands with its splits in the layout's folder.
  */
 #ifndef CBGEN_ANALYSIS_RECIPE_H
 #define CBGEN_ANALYSIS_RECIPE_H
@@ -9,30 +21,51 @@
 
 enum { CB_MAX_PARTS = 4 };
 
+/* What a split decides. found[i] goes to part i's layout, which then need not search again and cannot decide
+ * otherwise (cb_part_found); all of it is the caller's to release, also after a failure. */
+struct cb_division {
+  unsigned char *part_of; /* part (< parts) of each nonzero; there before */
+  struct cb_found found[CB_MAX_PARTS];
+};
+
 struct cb_split {
   const char *name;
   int parts;
   int by_rows; /* all nonzeros of a row go to one part; rows without any, to part 0 */
-  /* Sets part_of[k] (< parts) for every nonzero k of the part, and appends its facts, " (KEY VALUE)" each. */
+  /* Divides every nonzero of the part, and appends its facts, " (KEY VALUE)" each. CB_ERR_UNSUPPORTED: there is nothing
+   * for it to take. */
   enum cb_status (*divide)(const struct cb_part *part, const struct cb_options *options,
-                           const struct cb_target *target, unsigned char *part_of, struct cb_text *facts,
+                           const struct cb_target *target, struct cb_division *division, struct cb_text *facts,
                            struct cb_diag *diag);
 };
 
+/* Of layout, split and choices one is set. */
 struct cb_node {
-  const char *layout; /* a leaf, or NULL */
+  const char *layout;
   const struct cb_split *split;
-  const struct cb_node *parts[CB_MAX_PARTS];
+  const struct cb_node *parts[CB_MAX_PARTS]; /* of the split */
+  int final; /* which of them writes y, while the others add to it: 1 for the first, and so on, even if that has no
+              * nonzeros; 0: the last one that has any, the remainder */
+  const struct cb_node *const *choices; /* ends with NULL; a tie goes to the earlier one */
+  const char *settings; /* "NAME=VALUE NAME=VALUE": options that the node and all below it have otherwise; or NULL */
 };
 
 struct cb_recipe {
   const char *name, *summary;
-  const struct cb_node *root;            /* NULL: a search over others */
-  const char *const *candidates;         /* their names, NULL-terminated; a tie goes to the earlier one */
+  const struct cb_node *root; /* NULL: the search, recipe auto */
+  const char *example;        /* a small matrix that it suits, as cb_matrix_generate takes it; NULL: any */
+  const char *lenient;        /* settings with which it takes what it refuses otherwise; NULL: none */
+  int is_searched;            /* it is one of those that the search looks at */
+  int may_refuse;             /* it is made for some matrices only, and refuses others with CB_ERR_UNSUPPORTED */
 };
 
-extern const struct cb_recipe cb_recipe_table[]; /* ends with a NULL name */
-extern const char cb_recipe_unsearched[];        /* what "auto" is where no search is wanted */
+extern const struct cb_split cb_split_long_rows;
+extern const char cb_recipe_unsearched[]; /* what "auto" is where no search is wanted */
+
+/* All recipes by number: auto, then each layout's in the order of the layouts' table. NULL: there are no more. */
+const struct cb_recipe *cb_recipe_at(int number);
+/* Those that a search looks at, in its order; of two that are predicted to be equal it takes the earlier one. */
+const struct cb_recipe *cb_recipe_searched(int number);
 
 /* The recipe of that name; CB_ERR_ARGUMENT lists what there is. */
 enum cb_status cb_recipe_find(const struct cb_recipe **recipe, const char *name, struct cb_diag *diag);

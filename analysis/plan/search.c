@@ -30,24 +30,31 @@ const char *cb_plan_next_recipe(const struct cb_candidate *candidates, int count
   return next ? next->recipe : NULL;
 }
 
-/* Every nonzero goes to one of the node's layouts: none is cheaper than the cheapest of them. 0: unknown. */
-static int64_t node_least_ns(const struct cb_node *node, const struct cb_csr *csr, const struct cb_target *target,
-                             struct cb_types types) {
+/* Every nonzero goes to one of the node's layouts: none is cheaper than the cheapest of them. */
+int64_t cb_node_least_ns(const struct cb_node *node, const struct cb_csr *csr, const struct cb_target *target,
+                         struct cb_types types) {
   const struct cb_layout *layout = node->layout ? cb_layout_find(node->layout) : NULL;
-  if (layout) return layout->least_ns ? layout->least_ns(csr, target, types) : 0;
+  if (layout) return cb_layout_least_ns(layout, csr, target, types);
   int64_t least = INT64_MAX;
   for (int i = 0; node->split && i < node->split->parts; i++)
-    least = cb_smaller(least, node_least_ns(node->parts[i], csr, target, types));
+    least = cb_smaller(least, cb_node_least_ns(node->parts[i], csr, target, types));
+  for (int i = 0; node->choices && node->choices[i]; i++)
+    least = cb_smaller(least, cb_node_least_ns(node->choices[i], csr, target, types));
   return least;
 }
 
-int cb_plan_is_hopeless(const char *name, const struct cb_csr *csr, const struct cb_target *target,
-                        const struct cb_options *options, int64_t limit_ns, char *refusal, size_t size) {
+/* Fixed values may take less than any bound knows. */
+int cb_search_may_prune(const struct cb_options *options) {
+  return options->search != CB_SEARCH_ALL && options->values != CB_VALUES_FIXED;
+}
+
+int cb_plan_is_pruned(const char *name, const struct cb_csr *csr, const struct cb_target *target,
+                      const struct cb_options *options, int64_t limit_ns, char *refusal, size_t size) {
   const struct cb_recipe *recipe;
   if (cb_recipe_find(&recipe, name, NULL)) return 0;
-  if (options->search == CB_SEARCH_ALL || options->values == CB_VALUES_FIXED) return 0; /* values may take less */
-  if (!recipe->root || !csr->rows) return 0;
-  const int64_t least = node_least_ns(recipe->root, csr, target, cb_precision_types((enum cb_precision)options->type));
+  if (!cb_search_may_prune(options) || !recipe->root || !csr->rows) return 0;
+  const struct cb_types types = cb_precision_types((enum cb_precision)options->type);
+  const int64_t least = cb_node_least_ns(recipe->root, csr, target, types);
   if (least < limit_ns) return 0;
   snprintf(refusal, size, "not tried: it would take %.2f us at least, and only what may take less than %.2f us is planned",
            1e-3 * (double)least, 1e-3 * (double)limit_ns);
@@ -55,39 +62,37 @@ int cb_plan_is_hopeless(const char *name, const struct cb_csr *csr, const struct
 }
 
 /* The faster one. Of two that take about as long, where the launch hides most of the work, the one that stores less. */
-static int is_better(const struct cb_plan *plan, const struct cb_plan *best) {
+int cb_search_is_better(const struct cb_cost *cost, int64_t bytes, const struct cb_cost *best, int64_t best_bytes) {
   enum { ABOUT = 32, CLEARLY = 8 }; /* these parts of the time, and of the bytes */
-  const int64_t bytes = cb_plan_bytes(plan), best_bytes = cb_plan_bytes(best);
-  const int64_t apart = plan->cost.ns - best->cost.ns, gpu_apart = plan->cost.gpu_ns - best->cost.gpu_ns;
-  const int alike = llabs(apart) < best->cost.ns / ABOUT && llabs(gpu_apart) < best->cost.gpu_ns / CLEARLY;
+  const int64_t apart = cost->ns - best->ns, gpu_apart = cost->gpu_ns - best->gpu_ns;
+  const int alike = llabs(apart) < best->ns / ABOUT && llabs(gpu_apart) < best->gpu_ns / CLEARLY;
   if (alike && bytes + bytes / CLEARLY < best_bytes) return 1;
   if (alike && best_bytes + best_bytes / CLEARLY < bytes) return 0;
   return apart < 0;
 }
 
-/* A recipe may refuse a matrix; any other failure ends the search. */
-static int is_refusal(enum cb_status s) { return s == CB_ERR_LIMIT || s == CB_ERR_UNSUPPORTED; }
+static int is_better(const struct cb_plan *plan, const struct cb_plan *best) {
+  return cb_search_is_better(&plan->cost, cb_plan_bytes(plan), &best->cost, cb_plan_bytes(best));
+}
 
-static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_assignment,
-                             const struct cb_recipe *recipe, const struct cb_csr *csr,
+static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_assignment, const struct cb_csr *csr,
                              const struct cb_target *target, const struct cb_options *options,
                              struct cb_diag *diag) {
   struct cb_candidate candidates[CB_MAX_CANDIDATES] = {0};
+  const struct cb_recipe *tried;
   int count = 0;
   enum cb_status s = CB_OK;
-  for (; recipe->candidates[count] && count < CB_MAX_CANDIDATES && !s; count++) {
-    const struct cb_recipe *tried = NULL;
+  for (; count < CB_MAX_CANDIDATES && (tried = cb_recipe_searched(count)) && !s; count++) {
     struct cb_candidate *candidate = &candidates[count];
     struct cb_plan *plan = NULL;
     struct cb_assignment *assignment = NULL;
-    s = cb_recipe_find(&tried, recipe->candidates[count], diag);
-    candidate->recipe = recipe->candidates[count];
-    if (!s && *best && cb_plan_is_hopeless(tried->name, csr, target, options, (*best)->cost.ns, candidate->refusal,
-                                           sizeof candidate->refusal))
+    candidate->recipe = tried->name;
+    if (*best && cb_plan_is_pruned(tried->name, csr, target, options, (*best)->cost.ns, candidate->refusal,
+                                   sizeof candidate->refusal))
       continue;
-    if (!s) s = cb_build_recipe(&plan, &assignment, tried, csr, target, options, diag);
+    s = cb_build_recipe(&plan, &assignment, tried, csr, target, options, diag);
     if (!s) *candidate = cb_plan_candidate(plan);
-    if (is_refusal(s)) {
+    if (cb_is_refusal(s)) {
       snprintf(candidate->refusal, sizeof candidate->refusal, "%.239s", diag->message);
       diag->message[0] = 0; /* no failure of the search */
       s = CB_OK;
@@ -123,7 +128,7 @@ enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assig
   if (!s && !recipe->root && options->tune == CB_TUNE_OFF)
     s = cb_recipe_find(&recipe, cb_recipe_unsearched, diag);
   if (!s && recipe->root) return cb_build_recipe(plan, assignment, recipe, csr, target, options, diag);
-  if (!s) s = search(plan, assignment, recipe, csr, target, options, diag);
+  if (!s) s = search(plan, assignment, csr, target, options, diag);
   if (s) {
     cb_assignment_free(*assignment);
     cb_plan_free(*plan);

@@ -6,18 +6,18 @@
 
 #include "analysis/profile/profile.h"
 
-/* profile_rows.c: `row` */
+/* rows.c: `row` */
 enum cb_status cb_profile_rows(struct cb_profile *profile, const struct cb_csr *csr, struct cb_diag *diag);
-/* profile_keys.c: `column` and `diagonal` */
+/* keys.c: `column` and `diagonal` */
 enum cb_status cb_profile_columns(struct cb_profile *profile, const struct cb_csr *csr, struct cb_diag *diag);
 enum cb_status cb_profile_diagonals(struct cb_profile *profile, const struct cb_csr *csr,
                                     struct cb_diag *diag);
-/* profile_symmetry.c: `symmetry` */
+/* symmetry.c: `symmetry` */
 enum cb_status cb_profile_symmetry(struct cb_profile *profile, const struct cb_csr *csr,
                                    struct cb_diag *diag);
-/* profile_blocks.c: `shapes`, `best_shape`, `plain` and `aggregated` */
+/* blocks.c: `shapes`, `best_shape`, `plain` and `aggregated` */
 enum cb_status cb_profile_blocks(struct cb_profile *profile, const struct cb_csr *csr, struct cb_diag *diag);
-/* profile_values.c: `values` */
+/* values.c: `values` */
 void cb_profile_values(struct cb_profile *profile, const struct cb_csr *csr);
 
 /* How many threads may each keep `count` 32-bit counters, within a third of the matrix's memory (or a little,
@@ -29,8 +29,5 @@ struct cb_profile_range {
   int64_t first, end;
 };
 struct cb_profile_range cb_profile_rows_of(const struct cb_csr *csr, int64_t part, int64_t parts);
-
-/* Sorts ascending, in place and in parallel. */
-void cb_profile_sort(uint32_t *keys, int64_t count);
 
 #endif

@@ -4,6 +4,7 @@
 #include "analysis/profile/parts.h"
 
 #include "base/memory.h"
+#include "base/sort.h"
 
 #include <math.h>
 
@@ -41,7 +42,7 @@ static enum cb_status collect(struct lengths *lengths, const struct cb_csr *csr,
   for (int64_t row = 0; row < csr->rows && filled < longer_count; row++)
     if (cb_csr_row_length(csr, row) >= SHORT)
       lengths->longer[filled++] = (uint32_t)cb_csr_row_length(csr, row);
-  cb_profile_sort(lengths->longer, longer_count);
+  cb_sort_keys(lengths->longer, longer_count);
   return CB_OK;
 }
 

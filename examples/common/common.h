@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the examples share, nearly none of it about cbgen: a matrix to work on, vectors on the device by
- * cuBLAS, cuSPARSE as the rival, clocks and tables. When something fails, all of it ends the program with a
+ * cuBLAS, cuSPARSE as the baseline, clocks and tables. When something fails, all of it ends the program with a
  * message and exit status 2. */
 #ifndef EXAMPLES_COMMON_H
 #define EXAMPLES_COMMON_H
@@ -126,9 +126,9 @@ void print_setup(const cbgen_operator *op); /* where cbgen's set-up went */
 /* "check: WHAT: 1.2e-11, at most 1e-9: passed"; 1 when it is (NaN is not). */
 int print_check(const char *what, double value, double most);
 
-/* ---- cuSPARSE (rival.c): CSR by the better of ALG1 and ALG2, both preprocessed */
+/* ---- cuSPARSE (baseline.c): CSR by the better of ALG1 and ALG2, both preprocessed */
 
-struct rival {
+struct baseline {
   cusparseHandle_t handle;
   cusparseSpMatDescr_t matrix;
   cusparseDnVecDescr_t x, y;
@@ -138,12 +138,12 @@ struct rival {
   double alpha, beta;
 };
 
-/* Sets `rival` up for the matrix, or its transpose, and measures it: x and y are on the device, y is
- * overwritten. The contender returned has the time of the algorithm chosen, without that of the other. alpha
+/* Sets `baseline` up for the matrix, or its transpose, and measures it: x and y are on the device, y is
+ * overwritten. The contender that is returned has the times of the chosen algorithm alone. alpha is
  * 1, beta 0. */
-struct contender create_rival(struct rival *rival, const struct matrix *matrix, cusparseOperation_t operation,
-                              double *x, double *y, cudaStream_t stream);
-void free_rival(struct rival *rival);
-void rival_apply(void *rival, const double *x, double *y, cudaStream_t stream);
+struct contender create_baseline(struct baseline *baseline, const struct matrix *matrix, cusparseOperation_t operation,
+                                 double *x, double *y, cudaStream_t stream);
+void free_baseline(struct baseline *baseline);
+void baseline_apply(void *baseline, const double *x, double *y, cudaStream_t stream);
 
 #endif

@@ -85,7 +85,7 @@ static double per_iteration(const struct contender *contender) {
 void print_table(const char *example, const struct matrix *matrix, const struct contender *contenders,
                  int count) {
   struct cudaDeviceProp device;
-  int major, minor, patch; /* of cuSPARSE: another version is another opponent */
+  int major, minor, patch; /* of cuSPARSE: another version is another baseline */
   CUDA(cudaGetDeviceProperties(&device, 0));
   SPARSE(cusparseGetProperty(MAJOR_VERSION, &major));
   SPARSE(cusparseGetProperty(MINOR_VERSION, &minor));

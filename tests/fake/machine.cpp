@@ -7,7 +7,7 @@
  */
 #include "machine.h"
 
-#include "runtime/emulation/emulation.h"
+#include "runtime/verify/emulation/emulation.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -68,15 +68,31 @@ static void add(char **text, const char *format, ...) {
   *text = joined;
 }
 
+/* What follows the text's device prelude, which the emulation's replaces; NULL: it has none. */
+static const char *behind_prelude(const char *text) {
+  const char *const end = strstr(text, "\n// ---- end of the device prelude"), *const line = end ? strchr(end + 1, '\n') : NULL;
+  return line ? line + 1 : NULL;
+}
+
+static int line_of(const char *text, const char *at) {
+  int line = 1;
+  for (; text < at; text++) line += *text == '\n';
+  return line;
+}
+
 /* The whole translation unit. `names`: of the kernels, separated by blanks. */
 static char *compose(const char *names, const char *text) {
   char *unit = NULL, *copy = strdup(names), *rest = NULL;
+  const char *const body = behind_prelude(text);
+  static const char prelude[] = {
+#include "fake_prelude_text.h"
+      0};
   static const char trampolines[] = {
 #include "fake_kernel_text.h"
       0};
   if (!copy) abort();
-  add(&unit, "#define __CUDACC_RTC__\n#line 1 \"kernel.cu\"\n%s\n#line 1 \"kernel.h\"\n%s\n", text,
-      trampolines);
+  add(&unit, "#define __CUDACC_RTC__\n#line 1 \"prelude.h\"\n%s\n#line %d \"kernel.cu\"\n%s\n#line 1 \"kernel.h\"\n%s\n",
+      prelude, line_of(text, body), body, trampolines);
   add(&unit, "extern \"C\" const fake_kernel fake_kernels[] = {\n");
   for (char *name = strtok_r(copy, " ", &rest); name; name = strtok_r(NULL, " ", &rest))
     add(&unit, "FAKE_KERNEL(%s),\n", name);
@@ -140,7 +156,7 @@ static int run_compiler(char *const *words, const char *log) {
   return status == 0;
 }
 
-static const char flags[] = "-std=c++17 -pipe -fno-exceptions -fno-rtti -w -O1 -fPIC -shared " FAKE_CXX_FLAGS;
+static const char flags[] = "-std=c++17 -pipe -ffp-contract=off -fno-exceptions -fno-rtti -w -O1 -fPIC -shared " FAKE_CXX_FLAGS;
 
 static const char *own_path(void) {
   Dl_info info;
@@ -210,7 +226,7 @@ static unsigned fill_module(struct thing *module, const char *packed) {
   sscanf(packed, "%15s %d %d %n", arch, &module->registers, &module->stack, &at);
   if (!runs_on(arch, capability_of(module->device))) return NO_BINARY_FOR_GPU;
   const char *const text = strchr(packed, '\n') + 1;
-  if (!strstr(text, "end of the shims")) return SUCCESS; /* CUDA that only a GPU takes: for the hook alone */
+  if (!behind_prelude(text)) return SUCCESS; /* CUDA that only a GPU takes: for the hook alone */
   names = strndup(packed + at, (size_t)(text - 1 - packed - at));
   if (!names) abort();
   module->kernels = kernels_of(names, text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* NVRTC: see state.h. A program is a thing with its text; compiling wraps the text into an ELF image.
  *
- *   image   = ELF header { section } section headers        as runtime/cubin.h describes a cubin, and
+ *   image   = ELF header { section } section headers        as runtime/cuda/cubin.h describes a cubin, and
  *   section ".cbgen.fake" = "sm_90 REGISTERS STACK" { " " kernel } "\n" text NUL        for modules.c
  */
 #include "tests/fake/state.h"

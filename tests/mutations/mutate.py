@@ -27,11 +27,11 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-EMBEDDED = ("templates/", "runtime/emulation/")
+EMBEDDED = ("templates/", "runtime/verify/emulation/")
 LEFT_OUT = {".git", "build"}
 MOST_BYTES = 4 << 30  # of memory, in one test
 # Kernels run without sanitizers, which takes a third of the time, unless a test asks for them.
-FASTER = ("runtime/host.c", ".sanitize = 1, .optimize = 1, .debug = 1",
+FASTER = ("runtime/verify/host.c", ".sanitize = 1, .optimize = 1, .debug = 1",
           '.sanitize = getenv("CBGEN_MUTANT_SANITIZE") != 0, .debug = getenv("CBGEN_MUTANT_SANITIZE") != 0')
 
 

@@ -2,12 +2,12 @@
 /* Does what reads the environment, and says what came of it, one line each. test_environment.c starts it as a plain and
  * as a set-user-ID program. */
 #include "base/environment.h"
-#include "runtime/cache.h"
-#include "runtime/calibration.h"
-#include "runtime/cusparse.h"
-#include "runtime/driver.h"
-#include "runtime/host.h"
-#include "runtime/nvrtc.h"
+#include "runtime/cache/cache.h"
+#include "runtime/cuda/calibration.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/cuda/nvrtc.h"
+#include "runtime/measure/cusparse.h"
+#include "runtime/verify/host.h"
 
 #include <stdio.h>
 #include <unistd.h>

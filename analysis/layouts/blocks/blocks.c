@@ -11,27 +11,22 @@
  * How to read it: blocks_plan near the end calls the passes in order. All of them walk along block rows as tiles.h
  * does.
  */
-#include "analysis/layout.h"
+#include "analysis/layouts/blocks/options.h"
 #include "analysis/plan/cost_figures.h"
 #include "analysis/sectors.h"
+#include "analysis/slices.h"
 #include "analysis/tiles.h"
-
-#include "base/integers.h"
-#include "base/memory.h"
-
-#include <string.h>
 
 enum {
   WARPS = 8,
-  LANES = 32,
-  WINDOW = 4096,   /* block rows that are sorted together */
+  LANES = CB_LANES,
   LONGEST = 512,   /* steps of a lane; more take too long one after the other */
   CHUNK = 64,      /* block rows that are counted together */
-  INDEX_BYTES = 2, /* of a column offset, as a rule */
-  NO_ROW = -1
+  INDEX_BYTES = 2  /* of a column offset, as a rule */
 };
 
 struct state {
+  struct cb_arena arena;
   const struct cb_csr *csr;
   struct cb_tile_size size;
   int64_t block_rows, blocks; /* blocks: those with a nonzero */
@@ -40,21 +35,15 @@ struct state {
   int64_t padding;            /* blocks of a place without a block row: `equal` or 0 */
   int lanes;                  /* that share a block row */
   int64_t slices, places;
-  int32_t *order;      /* by place: block row or NO_ROW; NULL: block rows in order */
+  int32_t *order;      /* by place: block row, or that behind the last; NULL: in order */
   int64_t *first_step; /* by slice: steps before it; slices + 1 */
+  int64_t steps;       /* of all slices */
   int64_t longest;     /* steps of a lane */
+  uint32_t *first_column; /* by slice: of blocks */
+  int64_t vector;      /* values of a lane that one load reads; 1 until they are chosen */
   int absent;          /* some block has an entry that the matrix lacks */
   int cut;             /* some block reaches over the right edge */
 };
-
-static void state_release(void *memory) {
-  struct state *state = memory;
-  if (!state) return;
-  cb_free(state->count);
-  cb_free(state->order);
-  cb_free(state->first_step);
-  cb_free(state);
-}
 
 /* ---- size: needs the part; adds the size and the number of blocks */
 
@@ -108,7 +97,7 @@ static int64_t stored_bytes(const struct cb_csr *csr, struct cb_tile_size size, 
 }
 
 /* The size of fewest bytes among those that are full enough. */
-static int auto_size(const struct cb_csr *csr, const struct cb_options *options,
+static int auto_size(const struct cb_csr *csr, const int64_t *settings,
                      const struct cb_target *target, int64_t value_bytes) {
   int64_t blocks[CB_TILE_SIZES], least = INT64_MAX;
   int best = -1;
@@ -117,7 +106,7 @@ static int auto_size(const struct cb_csr *csr, const struct cb_options *options,
     if ((cb_tile_sizes[i].within[0] >= 0 && blocks[cb_tile_sizes[i].within[0]] < 0) ||
         (cb_tile_sizes[i].within[1] >= 0 && blocks[cb_tile_sizes[i].within[1]] < 0))
       continue;
-    blocks[i] = blocks_if_full(csr, cb_tile_sizes[i], options->block_fill);
+    blocks[i] = blocks_if_full(csr, cb_tile_sizes[i], settings[BLOCKS_FILL]);
     if (blocks[i] < 0 || !cb_tiles_are_enough(cb_tile_sizes[i], blocks[i], target)) continue;
     const int64_t bytes = stored_bytes(csr, cb_tile_sizes[i], blocks[i], value_bytes);
     if (bytes >= least) continue;
@@ -127,18 +116,18 @@ static int auto_size(const struct cb_csr *csr, const struct cb_options *options,
   return best;
 }
 
-static enum cb_status choose_size(struct state *state, const struct cb_draft *draft, struct cb_diag *diag) {
-  const struct cb_options *options = draft->options;
-  const int64_t value_bytes = draft->value_bytes;
-  int best = (int)options->block_size - 1;
+static enum cb_status choose_size(struct state *state, const struct cb_region_builder *builder, struct cb_diag *diag) {
+  const int64_t *settings = builder->settings;
+  const int64_t value_bytes = builder->value_bytes;
+  int best = (int)settings[BLOCKS_SIZE] - 1;
   if (best < 0)
-    best = auto_size(state->csr, options, draft->target, value_bytes);
-  else if (blocks_if_full(state->csr, cb_tile_sizes[best], options->block_fill) < 0)
+    best = auto_size(state->csr, settings, builder->target, value_bytes);
+  else if (blocks_if_full(state->csr, cb_tile_sizes[best], settings[BLOCKS_FILL]) < 0)
     best = -1;
   if (best < 0)
     return cb_fail(diag, CB_ERR_UNSUPPORTED,
                    "no natural blocks%s are %lld %% full; use another recipe, or lower 'block-fill'",
-                   options->block_size ? " of that size" : "", (long long)options->block_fill);
+                   settings[BLOCKS_SIZE] ? " of that size" : "", (long long)settings[BLOCKS_FILL]);
   state->size = cb_tile_sizes[best];
   state->block_rows = cb_tile_rows(state->csr, state->size);
   return CB_OK;
@@ -163,13 +152,12 @@ static void set_lanes(struct state *state, int lanes) {
 }
 
 static int64_t block_row_at(const struct state *state, int64_t place) {
-  if (state->order) return state->order[place];
-  return place < state->block_rows ? place : NO_ROW;
+  return state->order ? state->order[place] : cb_smaller(place, state->block_rows);
 }
 
 static int64_t length_at(const struct state *state, int64_t place) {
   const int64_t block_row = block_row_at(state, place);
-  return block_row == NO_ROW ? state->padding : (int64_t)state->count[block_row];
+  return block_row == state->block_rows ? state->padding : (int64_t)state->count[block_row];
 }
 
 static int64_t steps_of_slice(const struct state *state, int64_t slice) {
@@ -195,105 +183,91 @@ static int64_t count_steps(struct state *state) {
 }
 
 /* Stored bytes of a block: its values, or what is left without. */
-static int64_t block_bytes(const struct state *state, const struct cb_draft *draft) {
-  return draft->value_bytes ? cb_tile_area(state->size) * draft->value_bytes : INDEX_BYTES;
+static int64_t block_bytes(const struct state *state, const struct cb_region_builder *builder) {
+  return builder->value_bytes ? cb_tile_area(state->size) * builder->value_bytes : INDEX_BYTES;
 }
 
-static int fits_l2(const struct state *state, const struct cb_draft *draft) {
-  return state->blocks * block_bytes(state, draft) * 2 < draft->target->l2_bytes;
+static int fits_l2(const struct state *state, const struct cb_region_builder *builder) {
+  return state->blocks * block_bytes(state, builder) * 2 < builder->target->l2_bytes;
 }
 
 /* Padding is bytes: 15 % of them where they come from memory, more in L2, some in any case. */
-static int pads_too_much(const struct state *state, const struct cb_draft *draft, int64_t steps) {
+static int pads_too_much(const struct state *state, const struct cb_region_builder *builder, int64_t steps) {
   enum { PERCENT = 15, PERCENT_IN_L2 = 30, SLACK = 1 << 18 };
-  const int64_t percent = fits_l2(state, draft) ? PERCENT_IN_L2 : PERCENT;
-  const int64_t slack = SLACK / block_bytes(state, draft);
+  const int64_t percent = fits_l2(state, builder) ? PERCENT_IN_L2 : PERCENT;
+  const int64_t slack = SLACK / block_bytes(state, builder);
   return (steps * LANES - slack) * 100 > state->blocks * (100 + percent);
 }
 
 /* Lanes per block row: as many as it takes to give each multiprocessor 512 threads, but two to four blocks
  * for each lane, and more when a lane's chain is long; fewer when too many places of the last step would stay
  * empty. */
-static void choose_lanes(struct state *state, const struct cb_draft *draft) {
+static void choose_lanes(struct state *state, const struct cb_region_builder *builder) {
   const int64_t mean = state->blocks / state->block_rows;
-  const int64_t threads = 512 * (int64_t)draft->target->multiprocessors;
-  int lanes = (int)draft->options->block_lanes;
+  const int64_t threads = 512 * (int64_t)builder->target->multiprocessors;
+  int lanes = (int)builder->settings[BLOCKS_LANES];
   set_lanes(state, lanes ? lanes : 1);
   if (lanes) return;
   lanes = 1;
   while (lanes < LANES && (state->block_rows * lanes < threads || mean >= 64 * lanes) && mean >= 4 * lanes)
     lanes *= 2;
   set_lanes(state, lanes);
-  while (state->lanes > 1 && pads_too_much(state, draft, count_steps(state)))
+  while (state->lanes > 1 && pads_too_much(state, builder, count_steps(state)))
     set_lanes(state, state->lanes / 2);
 }
 
-/* Most blocks first within a window, ties in the order of block rows: counting sort, all over LONGEST alike.
- */
-static void sort_window(const struct state *state, int64_t first, int64_t end, int32_t *sorted) {
-  int32_t start[LONGEST + 2] = {0};
-  for (int64_t row = first; row < end; row++)
-    start[LONGEST - (state->count[row] < LONGEST ? state->count[row] : LONGEST) + 1]++;
-  for (int key = 1; key <= LONGEST; key++) start[key] += start[key - 1];
-  for (int64_t row = first; row < end; row++)
-    sorted[start[LONGEST - (state->count[row] < LONGEST ? state->count[row] : LONGEST)]++] = (int32_t)row;
+static int64_t blocks_of(const void *state, int64_t block_row) {
+  return ((const struct state *)state)->count[block_row];
 }
 
-static int32_t *sorted_rows(const struct state *state) {
-  int32_t *rows = cb_alloc((size_t)state->places, sizeof *rows);
-  if (!rows) return NULL;
-#pragma omp parallel for schedule(static)
-  for (int64_t first = 0; first < state->block_rows; first += WINDOW)
-    sort_window(state, first, first + WINDOW < state->block_rows ? first + WINDOW : state->block_rows,
-                rows + first);
-  for (int64_t place = state->block_rows; place < state->places; place++) rows[place] = NO_ROW;
-  return rows;
-}
-
-/* Sorting must save a tenth of the slots, or be what makes them few enough; in L2 the order's load weighs
- * more, and so does a launch that another region could share. */
-static enum cb_status choose_order(struct state *state, const struct cb_draft *draft, struct cb_diag *diag) {
-  int64_t steps = count_steps(state);
-  const int too_much = pads_too_much(state, draft, steps);
-  if (!state->equal && (too_much || (!draft->may_be_joined && !fits_l2(state, draft)))) {
-    state->order = sorted_rows(state);
-    if (!state->order) return cb_fail_memory(diag, "sorted block rows", (uint64_t)state->places * 4);
-    const int64_t sorted = count_steps(state);
-    if (!too_much && sorted * 10 > steps * 9) {
-      cb_free(state->order);
-      state->order = NULL;
-    }
-    steps = count_steps(state);
+/* Most blocks first within a window, if that must be; all over LONGEST alike. Sorting must save a tenth of the slots,
+ * or be what makes them few enough; in L2 the order's load weighs more, and so does a launch that another region could
+ * share. Returns the steps. */
+static int64_t choose_order(struct state *state, const struct cb_region_builder *builder) {
+  const int64_t steps = count_steps(state);
+  const int too_much = pads_too_much(state, builder, steps);
+  if (state->equal || !(too_much || (!builder->may_be_joined && !fits_l2(state, builder)))) return steps;
+  struct cb_arena trial = {0};
+  state->order = cb_sorted_rows(&trial, state->block_rows, state->places, LONGEST, blocks_of, state);
+  if (!too_much && state->order && count_steps(state) * 10 > steps * 9) {
+    state->order = NULL;
+    cb_arena_release(&trial);
   }
-  if (pads_too_much(state, draft, steps))
+  cb_arena_join(&state->arena, &trial);
+  return count_steps(state);
+}
+
+static enum cb_status check_slices(const struct state *state, const struct cb_region_builder *builder,
+                                   struct cb_diag *diag) {
+  if (pads_too_much(state, builder, state->steps))
     return cb_fail(diag, CB_ERR_UNSUPPORTED,
                    "block rows differ so much that %lld blocks take %lld slots; use "
                    "another recipe",
-                   (long long)state->blocks, (long long)steps * LANES);
+                   (long long)state->blocks, (long long)state->steps * LANES);
   if (state->longest > LONGEST)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "a lane would take %lld steps, more than %d; use another recipe",
                    (long long)state->longest, LONGEST);
   return CB_OK;
 }
 
-static enum cb_status make_slices(struct state *state, const struct cb_draft *draft, struct cb_diag *diag) {
+static enum cb_status make_slices(struct state *state, const struct cb_region_builder *builder, struct cb_diag *diag) {
   int64_t nonzeros;
-  state->count = cb_alloc((size_t)state->block_rows, sizeof *state->count);
+  state->count = cb_arena_alloc(&state->arena, (size_t)state->block_rows, sizeof *state->count);
   if (!state->count) return cb_fail_memory(diag, "block counts", (uint64_t)state->block_rows * 4);
   state->blocks = count_blocks(state->csr, state->size, 1, state->count, &nonzeros);
   state->equal = equal_count(state);
-  choose_lanes(state, draft);
-  const enum cb_status s = choose_order(state, draft, diag);
+  choose_lanes(state, builder);
+  state->steps = choose_order(state, builder);
+  const enum cb_status s = state->arena.failed ? CB_OK : check_slices(state, builder, diag);
   if (s) return s;
-  state->first_step = cb_alloc((size_t)state->slices + 1, sizeof *state->first_step);
+  state->first_step = cb_arena_alloc(&state->arena, (size_t)state->slices + 1, sizeof *state->first_step);
   if (!state->first_step) return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
-  state->first_step[0] = 0;
-  for (int64_t slice = 0; slice < state->slices; slice++)
-    state->first_step[slice + 1] = state->first_step[slice] + steps_of_slice(state, slice);
+  for (int64_t slice = 0; slice < state->slices; slice++) state->first_step[slice + 1] = steps_of_slice(state, slice);
+  cb_sum_up(state->first_step, state->slices);
   return CB_OK;
 }
 
-/* ---- the region: needs the slices; adds arrays and pieces of text */
+/* ---- the region: needs the slices; adds arrays and sections */
 
 /* Slot of block k of the place number `in_slice` of a slice. */
 static int64_t slot_of(const struct state *state, int64_t slice, int64_t in_slice, int64_t k) {
@@ -322,7 +296,7 @@ static int64_t first_column(const struct state *state, int64_t slice) {
   int64_t least = INT64_MAX;
   for (int64_t i = 0; i < places; i++) {
     const int64_t block_row = block_row_at(state, slice * places + i);
-    if (block_row == NO_ROW) continue;
+    if (block_row == state->block_rows) continue;
     struct cb_tile_walk walk = cb_tile_walk_open(state->csr, state->size, block_row);
     struct cb_tile block;
     if (cb_tile_walk_next(&walk, &block) && block.column < least) least = block.column;
@@ -336,140 +310,157 @@ static int64_t inner_area(const struct state *state, int rows, int64_t column) {
   return rows * (left < state->size.cols ? left : state->size.cols);
 }
 
-/* Column offsets; on the way absent entries and blocks over the right edge are found. */
-static void draft_columns(struct cb_draft *draft, struct state *state) {
-  const int64_t slots = state->first_step[state->slices] * LANES, places = LANES / state->lanes;
-  uint32_t *first = cb_alloc((size_t)state->slices, sizeof *first);
-  uint32_t *offsets = cb_calloc((size_t)slots, sizeof *offsets);
-  int64_t inner = 0, cut = 0;
-  if (first && offsets) {
-#pragma omp parallel for schedule(static) reduction(+ : inner, cut)
-    for (int64_t slice = 0; slice < state->slices; slice++) {
-      first[slice] = (uint32_t)first_column(state, slice);
-      for (int64_t i = 0; i < places; i++) {
-        const int64_t block_row = block_row_at(state, slice * places + i);
-        if (block_row == NO_ROW) continue;
-        struct cb_tile_walk walk = cb_tile_walk_open(state->csr, state->size, block_row);
-        struct cb_tile block;
-        for (int64_t k = 0; cb_tile_walk_next(&walk, &block); k++) {
-          offsets[slot_of(state, slice, i, k)] = (uint32_t)(block.column - first[slice]);
-          inner += inner_area(state, walk.rows, block.column);
-          cut += (block.column + 1) * state->size.cols > state->csr->cols;
-        }
-      }
+/* What blocks come to: entries within the matrix, blocks over its right edge, the largest offset of a column. */
+struct extent {
+  int64_t inner, cut, largest;
+};
+
+static void measure_slice(const struct state *state, int64_t slice, struct extent *extent) {
+  const int64_t places = LANES / state->lanes, first = first_column(state, slice);
+  state->first_column[slice] = (uint32_t)first;
+  for (int64_t i = 0; i < places; i++) {
+    const int64_t block_row = block_row_at(state, slice * places + i);
+    if (block_row == state->block_rows) continue;
+    struct cb_tile_walk walk = cb_tile_walk_open(state->csr, state->size, block_row);
+    struct cb_tile block;
+    while (cb_tile_walk_next(&walk, &block)) {
+      extent->inner += inner_area(state, walk.rows, block.column);
+      extent->cut += (block.column + 1) * state->size.cols > state->csr->cols;
+      extent->largest = cb_larger(extent->largest, block.column - first);
     }
+  }
+}
+
+/* Fills in first columns; returns the largest offset from one. On the way absent entries and blocks over the right edge
+ * are found. */
+static int64_t measure_columns(struct state *state) {
+  int64_t inner = 0, cut = 0, largest = 0;
+#pragma omp parallel for schedule(static) reduction(+ : inner, cut) reduction(max : largest)
+  for (int64_t slice = 0; slice < state->slices; slice++) {
+    struct extent extent = {0};
+    measure_slice(state, slice, &extent);
+    inner += extent.inner;
+    cut += extent.cut;
+    largest = cb_larger(largest, extent.largest);
   }
   state->absent = inner > state->csr->nnz;
   state->cut = cut > 0;
-  cb_draft_index(draft, "first_column", "least block column of a slice", first, 0, state->slices);
-  cb_draft_index(draft, "column_offset", "block column of a slot, from its slice's first", offsets, 0, slots);
+  return largest;
 }
 
-static void draft_places(struct cb_draft *draft, const struct state *state) {
-  uint32_t *lengths = cb_alloc((size_t)state->places, sizeof *lengths);
-  uint32_t *rows = state->order ? cb_alloc((size_t)state->places, sizeof *rows) : NULL;
-  for (int64_t place = 0; lengths && place < state->places; place++)
-    lengths[place] = (uint32_t)length_at(state, place);
-  cb_draft_index(draft, "place_length", "blocks of the block row at a place", lengths, 0, state->places);
+static void build_columns(struct cb_region_builder *builder, struct state *state) {
+  state->first_column = cb_arena_alloc(&state->arena, (size_t)state->slices, sizeof *state->first_column);
+  builder->failed |= !state->first_column;
+  if (builder->failed) return;
+  const int64_t largest = measure_columns(state);
+  cb_region_list(builder, "first_column", "least block column of a slice", state->slices, state->first_column);
+  cb_region_by_slot(builder, "column_offset", "block column of a slot, from its slice's first",
+                    (struct cb_slot_elements){.count = state->steps * LANES, .largest = largest});
+}
+
+static uint64_t local_row_length(const void *state, int64_t place) { return (uint64_t)length_at(state, place); }
+
+static void build_places(struct cb_region_builder *builder, const struct state *state) {
+  cb_region_computed(builder, "local_row_length", "blocks of a local row", state->places, local_row_length);
   if (!state->order) return;
-  cb_draft_section(draft, "sorted");
-  for (int64_t place = 0; rows && place < state->places; place++)
-    rows[place] = (uint32_t)(state->order[place] == NO_ROW ? state->block_rows : state->order[place]);
-  cb_draft_index(draft, "place_row", "block row at a place; behind the last one: none", rows, 0,
-                 state->places);
+  cb_region_section(builder, "sorted");
+  cb_region_list(builder, "row_of", "block row of a local row; behind the last one: none", state->places, state->order);
 }
 
 /* What some lanes must not do: add to others' sums, read past x, write past y. */
-static void draft_guards(struct cb_draft *draft, const struct state *state) {
+static void build_guards(struct cb_region_builder *builder, const struct state *state) {
   const int shared = state->lanes > 1, guarded = state->places * state->size.rows > state->csr->rows;
-  if (shared) cb_draft_constant(draft, "kLanes", state->lanes, "plan: lanes that share a block row");
-  if (shared) cb_draft_section(draft, "shared");
-  if (guarded) cb_draft_section(draft, "guarded");
-  if (state->cut) cb_draft_section(draft, "cut");
+  if (shared) cb_region_structure(builder, "kLanes", state->lanes, "plan: lanes that share a block row");
+  if (shared) cb_region_section(builder, "shared");
+  if (guarded) cb_region_section(builder, "guarded");
+  if (state->cut) cb_region_section(builder, "cut");
 }
 
-static void draft_presence(struct cb_draft *draft, const struct state *state) {
+static void build_presence(struct cb_region_builder *builder, const struct state *state) {
   static const char *const types[] = {[1] = "uint8_t", [2] = "uint16_t", [4] = "uint32_t", [8] = "uint64_t"};
   const int64_t bytes = presence_bytes(state->size);
   if (!state->absent) return;
-  cb_draft_section(draft, "absent");
-  cb_draft_bytes(draft, "present", "bit j of a slot: the matrix has value j of the block",
-                 state->first_step[state->slices] * LANES * bytes);
-  cb_draft_hole(draft, "present_type", types[bytes]);
+  cb_region_section(builder, "absent");
+  cb_region_bytes(builder, "present", "bit j of a slot: the matrix has value j of the block",
+                  state->steps * LANES * bytes);
+  cb_region_placeholder(builder, "present_type", types[bytes]);
 }
 
-/* Blocks whose loads are under way together: 27 values (finite elements of three unknowns per node: three blocks
+/* Blocks whose loads are in flight together: 27 values (finite elements of three unknowns per node: three blocks
  * take 243 µs where one takes 250), or more when there are so few threads on a multiprocessor that each may have the
  * registers. */
-static int64_t choose_batch(const struct state *state, const struct cb_draft *draft) {
-  const int64_t threads = state->slices * LANES / draft->target->multiprocessors;
+static int64_t choose_batch(const struct state *state, const struct cb_region_builder *builder) {
+  const int64_t threads = state->slices * LANES / builder->target->multiprocessors;
   const int64_t values = threads <= 512 ? 36 : 27;
   int64_t batch = values / cb_tile_area(state->size);
-  if (draft->options->block_batch) batch = draft->options->block_batch;
+  if (builder->settings[BLOCKS_BATCH]) batch = builder->settings[BLOCKS_BATCH];
   if (batch > 8) batch = 8;
   if (batch * cb_tile_area(state->size) > 64) batch = 64 / cb_tile_area(state->size); /* more have no registers */
   if (batch > state->longest) batch = state->longest;
   return batch > 1 ? batch : 1;
 }
 
-static void draft_text(struct cb_draft *draft, const struct state *state) {
-  const int64_t vector = vector_of(state->size, draft->value_bytes);
+static void build_text(struct cb_region_builder *builder, const struct state *state) {
+  const int64_t vector = state->vector;
   const int64_t rest = cb_tile_area(state->size) % vector; /* values that the vectors leave */
-  cb_draft_constant(draft, "kBlockRows", state->size.rows, "plan: the size of a block");
-  cb_draft_constant(draft, "kBlockCols", state->size.cols, "plan");
-  cb_draft_constant(draft, "kBatch", choose_batch(state, draft),
-                    "plan: blocks whose loads are under way together");
-  if (vector > 1) cb_draft_constant(draft, "kVector", vector, "plan: values that one load reads");
-  const int from_presence =
-      state->absent && !draft->value_bytes; /* there are no zeros where entries are absent */
-  if (from_presence) cb_draft_section(draft, "from_presence");
-  if (vector > 1) cb_draft_section(draft, "vectors");
-  if (rest) cb_draft_section(draft, "rest");
-  draft_guards(draft, state);
-  draft_presence(draft, state);
+  cb_region_structure(builder, "kBlockRows", state->size.rows, "plan: the size of a block");
+  cb_region_structure(builder, "kBlockCols", state->size.cols, "plan");
+  cb_region_structure(builder, "kBatch", choose_batch(state, builder),
+                      "plan: blocks whose loads are in flight together");
+  if (vector > 1) cb_region_structure(builder, "kVector", vector, "plan: values that one load reads");
+  const int from_presence = state->absent && !builder->value_bytes; /* there are no zeros where entries are absent */
+  if (from_presence) cb_region_section(builder, "from_presence");
+  if (vector > 1) cb_region_section(builder, "vectors");
+  if (rest) cb_region_section(builder, "rest");
+  build_guards(builder, state);
+  build_presence(builder, state);
 }
 
 /* What leaves registers for a batch of values; asked for nothing, the compiler aims lower and spills. */
-static int blocks_per_sm(const struct cb_draft *draft, const struct state *state) {
-  const int64_t values = choose_batch(state, draft) * cb_tile_area(state->size);
-  const int64_t registers = values * (int64_t)cb_type_size(draft->vector_type) / 4;
+static int blocks_per_sm(const struct cb_region_builder *builder, const struct state *state) {
+  const int64_t values = choose_batch(state, builder) * cb_tile_area(state->size);
+  const int64_t registers = values * (int64_t)cb_type_size(builder->vector_type) / 4;
   if (registers <= 18) return state->absent ? 4 : 5;
   if (registers <= 36) return state->absent ? 2 : 3;
   return registers <= 72 ? 2 : 1;
 }
 
-static void draft_region(struct cb_draft *draft, struct state *state) {
-  const int64_t steps = state->first_step[state->slices];
-  uint64_t *first_step = cb_alloc((size_t)state->slices + 1, sizeof *first_step);
-  if (first_step) memcpy(first_step, state->first_step, (size_t)(state->slices + 1) * sizeof *first_step);
-  cb_draft_fact(draft, "size", "%d %d", state->size.rows, state->size.cols);
-  cb_draft_fact(draft, "blocks", "%lld", (long long)state->blocks);
-  cb_draft_fact(draft, "slices", "%lld", (long long)state->slices);
-  cb_draft_fact(draft, "steps", "%lld", (long long)steps);
-  cb_draft_fact(draft, "lanes", "%d", state->lanes);
-  if (state->order) cb_draft_fact(draft, "sorted", "yes");
-  cb_draft_index(draft, "first_step", "steps before a slice, 32 slots each", first_step, 1,
-                 state->slices + 1);
-  draft_columns(draft, state);
-  if (state->absent)
-    cb_draft_fact(draft, "absent", "%lld", (long long)(state->blocks * cb_tile_area(state->size) - state->csr->nnz));
-  if ((state->absent || state->cut) && draft->value_bytes) cb_draft_zero_slots(draft);
-  cb_draft_values(draft, "values", "per step, in groups of one load, a group of each lane",
-                  steps * LANES * cb_tile_area(state->size));
-  draft_places(draft, state);
-  draft_text(draft, state);
-  draft->region.blocks = state->slices / WARPS;
-  draft->region.block_rows = state->order ? 0 : WARPS * LANES / state->lanes * state->size.rows;
-  draft->region.blocks_per_sm = blocks_per_sm(draft, state);
-  draft->region.commit = draft->commit;
+static void build_facts(struct cb_region_builder *builder, const struct state *state) {
+  cb_region_fact(builder, "size", "%d %d", state->size.rows, state->size.cols);
+  cb_region_fact(builder, "blocks", "%lld", (long long)state->blocks);
+  cb_region_fact(builder, "slices", "%lld", (long long)state->slices);
+  cb_region_fact(builder, "steps", "%lld", (long long)state->steps);
+  cb_region_fact(builder, "lanes", "%d", state->lanes);
+  if (state->order) cb_region_fact(builder, "sorted", "yes");
 }
 
-static void visit_slice(const struct state *state, int64_t slice, struct cb_sector_sink *sink) {
+static void build_values(struct cb_region_builder *builder, struct state *state) {
+  const int64_t area = cb_tile_area(state->size);
+  if (state->absent) cb_region_fact(builder, "absent", "%lld", (long long)(state->blocks * area - state->csr->nnz));
+  if ((state->absent || state->cut) && builder->value_bytes) cb_region_zero_slots(builder);
+  state->vector = vector_of(state->size, builder->value_bytes);
+  cb_region_values(builder, "values", "per step, in groups of one load, a group of each lane",
+                   state->steps * LANES * area);
+}
+
+static void build_region(struct cb_region_builder *builder, struct state *state) {
+  build_facts(builder, state);
+  cb_region_list(builder, "first_step", "steps before a slice, 32 slots each", state->slices + 1, state->first_step);
+  build_columns(builder, state);
+  build_values(builder, state);
+  build_places(builder, state);
+  build_text(builder, state);
+  builder->region.blocks = state->slices / WARPS;
+  builder->region.block_rows = state->order ? 0 : WARPS * LANES / state->lanes * state->size.rows;
+  builder->region.blocks_per_sm = blocks_per_sm(builder, state);
+}
+
+static void ask_slice(const struct state *state, int64_t slice, struct cb_sector_sink *sink) {
   const int64_t places = LANES / state->lanes;
   struct cb_tile_walk walks[LANES];
   for (int64_t i = 0; i < places; i++) {
     const int64_t block_row = block_row_at(state, slice * places + i);
-    walks[i] = block_row == NO_ROW ? (struct cb_tile_walk){.csr = state->csr}
+    walks[i] = block_row == state->block_rows ? (struct cb_tile_walk){.csr = state->csr}
                                    : cb_tile_walk_open(state->csr, state->size, block_row);
   }
   for (int64_t step = state->first_step[slice]; step < state->first_step[slice + 1]; step++) {
@@ -484,90 +475,83 @@ static void visit_slice(const struct state *state, int64_t slice, struct cb_sect
 
 static void visit_sectors(const void *user, int64_t thread_block, struct cb_sector_sink *sink) {
   for (int64_t slice = thread_block * WARPS; slice < (thread_block + 1) * WARPS; slice++)
-    visit_slice(user, slice, sink);
+    ask_slice(user, slice, sink);
 }
 
 /* A slice's batches follow one another. */
-static enum cb_status predict(struct cb_draft *draft, const struct state *state, struct cb_diag *diag) {
-  const int64_t batch = choose_batch(state, draft);
-  draft->region.cost.chain_ns = cb_divide_up(state->longest, batch) * CB_COST_BATCH_NS;
-  draft->region.cost.stream_percent = CB_COST_BLOCKS_PERCENT;
-  return cb_sectors_predict(draft, state, visit_sectors, diag);
+static enum cb_status predict(struct cb_region_builder *builder, const struct state *state, struct cb_diag *diag) {
+  const int64_t batch = choose_batch(state, builder);
+  builder->region.cost.chain_ns = cb_divide_up(state->longest, batch) * CB_COST_BATCH_NS;
+  builder->region.cost.stream_percent = CB_COST_BLOCKS_PERCENT;
+  return cb_sectors_predict(builder, state, visit_sectors, diag);
 }
 
-static enum cb_status blocks_plan(struct cb_draft *draft, struct cb_diag *diag) {
+static enum cb_status blocks_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
   enum { MARGIN = 8192 }; /* the text counts rows and columns, padding included, in an int */
-  const struct cb_csr *csr = draft->work.part.csr;
+  const struct cb_csr *csr = builder->work.part.csr;
   if (csr->rows > INT32_MAX - MARGIN || csr->cols > INT32_MAX - MARGIN)
     return cb_fail(diag, CB_ERR_LIMIT, "%lld rows and %lld columns exceed the blocks layout's %d",
                    (long long)csr->rows, (long long)csr->cols, INT32_MAX - MARGIN);
-  struct state *state = cb_calloc(1, sizeof *state);
-  if (!state) return cb_fail_memory(diag, "blocks layout", sizeof *state);
-  draft->work.state = state;
-  state->csr = csr;
-  enum cb_status s = choose_size(state, draft, diag);
-  if (!s) s = make_slices(state, draft, diag);
+  enum cb_status s = cb_region_state(builder, sizeof(struct state), diag);
+  struct state *state = builder->work.state;
   if (s) return s;
-  draft_region(draft, state);
-  return predict(draft, state, diag);
+  state->csr = csr;
+  state->vector = 1;
+  s = choose_size(state, builder, diag);
+  if (!s) s = make_slices(state, builder, diag);
+  if (s) return s;
+  builder->work.units = state->slices;
+  build_region(builder, state);
+  return predict(builder, state, diag);
 }
 
-/* ---- packing */
+/* ---- the visit */
 
-static unsigned char *target_of(const struct cb_region *region, unsigned char *const *targets,
-                                const char *name) {
-  for (int i = 0; targets && i < region->arrays_count; i++)
-    if (!strcmp(region->arrays[i].name, name)) return targets[i];
-  return NULL;
-}
-
-/* Puts a block's nonzeros into its slot; returns its presence bits. */
-static uint64_t pack_block(const struct state *state, const struct cb_region_work *work,
-                           const struct cb_tile *block, int rows, int64_t vector, int64_t slot,
-                           const struct cb_slot_map *map) {
+/* A block's nonzeros are in its slot; returns its presence bits. */
+static uint64_t visit_block(const struct state *state, const struct cb_tile *block, int rows, int64_t slot,
+                            const struct cb_walk *walk) {
   uint64_t present = 0;
   for (int i = 0; i < rows; i++)
     for (int64_t k = block->first[i]; k < block->end[i]; k++) {
       const int64_t j = i * state->size.cols + state->csr->col_idx[k] - block->column * state->size.cols;
-      cb_slot_set(map, value_slot(state->size, vector, slot, j), cb_part_origin(&work->part, k));
+      cb_emit_nonzero(walk, value_slot(state->size, state->vector, slot, j), k);
       present |= UINT64_C(1) << j;
     }
   return present;
 }
 
-static enum cb_status blocks_pack(const struct cb_region *region, const struct cb_region_work *work,
-                                  unsigned char *const *targets, const struct cb_slot_map *map,
-                                  struct cb_diag *diag) {
-  const struct state *state = work->state;
-  unsigned char *presence = target_of(region, targets, "present");
-  const int64_t bytes = presence_bytes(state->size), places = LANES / state->lanes;
-  int64_t vector = 1;
-  (void)diag;
-  for (int i = 0; i < region->arrays_count; i++)
-    if (region->arrays[i].role == CB_ROLE_VALUES)
-      vector = vector_of(state->size, (int64_t)cb_type_size(region->arrays[i].type));
-#pragma omp parallel for schedule(static)
-  for (int64_t slice = 0; slice < state->slices; slice++)
-    for (int64_t i = 0; i < places; i++) {
-      const int64_t block_row = block_row_at(state, slice * places + i);
-      if (block_row == NO_ROW) continue;
-      struct cb_tile_walk walk = cb_tile_walk_open(state->csr, state->size, block_row);
-      struct cb_tile block;
-      for (int64_t k = 0; cb_tile_walk_next(&walk, &block); k++) {
-        const int64_t slot = slot_of(state, slice, i, k);
-        const uint64_t present = pack_block(state, work, &block, walk.rows, vector, slot, map);
-        for (int64_t b = 0; presence && b < bytes; b++)
-          presence[slot * bytes + b] = (unsigned char)(present >> 8 * b);
-      }
-    }
-  return CB_OK;
+/* Column offsets belong to blocks, so their slots are those of blocks. */
+static void visit_place(const struct state *state, int64_t slice, int64_t in_slice, unsigned char *presence,
+                        const struct cb_walk *to) {
+  const int64_t bytes = presence_bytes(state->size);
+  const int64_t block_row = block_row_at(state, slice * (LANES / state->lanes) + in_slice);
+  if (block_row == state->block_rows) return;
+  struct cb_tile_walk walk = cb_tile_walk_open(state->csr, state->size, block_row);
+  struct cb_tile block;
+  for (int64_t k = 0; cb_tile_walk_next(&walk, &block); k++) {
+    const int64_t slot = slot_of(state, slice, in_slice, k);
+    cb_emit_element(to, slot, (uint32_t)(block.column - state->first_column[slice]));
+    const uint64_t present = visit_block(state, &block, walk.rows, slot, to);
+    for (int64_t b = 0; presence && b < bytes; b++) presence[slot * bytes + b] = (unsigned char)(present >> 8 * b);
+  }
+}
+
+static int blocks_visit(const void *user, int64_t first, int64_t end, const struct cb_walk *walk) {
+  const struct state *state = user;
+  unsigned char *presence = cb_walk_bytes(walk, "present");
+  for (int64_t slice = first; slice < end; slice++)
+    for (int64_t i = 0; i < LANES / state->lanes; i++) visit_place(state, slice, i, presence, walk);
+  return 1;
 }
 
 const struct cb_layout cb_layout_blocks = {
     .name = "blocks",
     .summary = "natural dense blocks in sliced ELL, one column offset per block",
     .source = "-",
+    .options = cb_blocks_options,
+    .options_count = BLOCKS_OPTIONS,
+    .recipes = cb_blocks_recipes,
     .plan = blocks_plan,
-    .pack = blocks_pack,
-    .release = state_release,
+    .visit = blocks_visit,
+    .unit = "slice",
 };

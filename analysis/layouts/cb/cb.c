@@ -23,88 +23,56 @@
 
 #include "analysis/unit_set.h"
 #include "base/integers.h"
-#include "base/memory.h"
 
-#include <stdio.h>
 #include <string.h>
-
 
 static const char *const format_names[CB_FORMATS] = {"coo", "csr", "dense"};
 
-/* ---- describing the region: needs the runs; adds arrays, constants, facts, pieces */
+/* ---- describing the region: needs the runs; adds arrays, constants, facts, sections */
 
-/* A new index array for cb_draft_index. NULL when memory is short: the draft notices. */
-static uint32_t *new_index(int64_t count) {
-  return cb_alloc((size_t)count, sizeof(uint32_t));
-}
+static const struct cb_run *run_at(const struct cb_runs *state, int64_t u) { return &state->runs.at[u]; }
+static uint64_t panel_of(const void *state, int64_t u) { return run_at(state, u)->panel; }
+static uint64_t slots_of(const void *state, int64_t u) { return run_at(state, u)->slots; }
+static uint64_t format_of(const void *state, int64_t u) { return run_at(state, u)->format; }
 
-/* Elements by run. */
-static void draft_by_run(struct cb_draft *draft, const struct cb_runs *state, const char *name,
-                         const char *meaning, uint32_t (*of)(const struct cb_run *)) {
-  uint32_t *elements = new_index(state->runs.count);
-  for (int64_t u = 0; elements && u < state->runs.count; u++) elements[u] = of(&state->runs.at[u]);
-  cb_draft_index(draft, name, meaning, elements, 0, state->runs.count);
+static uint64_t first_block_of(const void *user, int64_t u) {
+  const struct cb_runs *state = user;
+  return (uint64_t)(u < state->runs.count ? cb_runs_position(state, u) : cb_runs_positions(state));
 }
 
-static uint32_t panel_of(const struct cb_run *run) {
-  return run->panel;
-}
-static uint32_t slots_of(const struct cb_run *run) {
-  return run->slots;
-}
-static uint32_t format_of(const struct cb_run *run) {
-  return run->format;
+static void build_first_block(struct cb_region_builder *builder, const struct cb_runs *state) {
+  cb_region_computed(builder, "first_block", "a run's first sub-block; runs + 1", state->runs.count + 1,
+                     first_block_of);
+  if (!state->fixed_blocks) cb_region_section(builder, "jagged_blocks");
 }
 
-static void draft_first_block(struct cb_draft *draft, const struct cb_runs *state) {
-  uint32_t *first = new_index(state->runs.count + 1);
-  for (int64_t u = 0; first && u < state->runs.count; u++) first[u] = (uint32_t)cb_runs_position(state, u);
-  if (first) first[state->runs.count] = (uint32_t)cb_runs_positions(state);
-  cb_draft_index(draft, "first_block", "a run's first sub-block; runs + 1", first, 0, state->runs.count + 1);
-  if (!state->fixed_blocks) cb_draft_section(draft, "jagged_blocks");
+static uint64_t row_length(const void *user, int64_t i) {
+  const struct cb_runs *state = user;
+  return state->runs.at[i / CB_PANEL_ROWS].format == CB_CSR ? state->row_lengths[i] : 0;
 }
 
-static void draft_row_lengths(struct cb_draft *draft, const struct cb_runs *state) {
-  const int64_t count = state->runs.count * CB_PANEL_ROWS;
-  uint32_t *lengths = new_index(count);
-  for (int64_t i = 0; lengths && i < count; i++)
-    lengths[i] = state->runs.at[i / CB_PANEL_ROWS].format == CB_CSR ? state->row_lengths[i] : 0;
-  cb_draft_index(draft, "row_length", "nonzeros of a run's rows; 16 each", lengths, 0, count);
+/* The block at a position. Those that pad a run repeat its last one; -1: it has none. */
+static int64_t block_at(const struct cb_runs *state, int64_t position) {
+  if (!state->fixed_blocks) return state->order[position];
+  const struct cb_run *run = &state->runs.at[position / state->fixed_blocks];
+  const int64_t number = cb_smaller(position % state->fixed_blocks, (int64_t)run->count - 1);
+  return number < 0 ? -1 : (int64_t)state->order[run->first + number];
 }
 
-/* Elements by position, `width` to a sub-block, from elements by natural number. Sub-blocks that pad a run
- * repeat its last element. */
-static void pad_runs(const struct cb_runs *state, uint32_t *elements, int64_t width) {
-  for (int64_t u = 0; state->fixed_blocks && u < state->runs.count; u++) {
-    const int64_t begin = cb_runs_position(state, u) * width, end = begin + state->fixed_blocks * width;
-    const int64_t filled = begin + state->runs.at[u].count * width;
-    for (int64_t i = filled; i < end; i++) elements[i] = filled > begin ? elements[filled - 1] : 0;
-  }
+static uint64_t column_at(const void *state, int64_t position) {
+  const int64_t b = block_at(state, position);
+  return b < 0 ? 0 : ((const struct cb_runs *)state)->first_column[b];
+}
+static uint64_t block_column_at(const void *state, int64_t position) {
+  return column_at(state, position) / CB_BLOCK_COLS;
 }
 
-static void draft_placed(struct cb_draft *draft, const struct cb_runs *state, const char *name,
-                         const char *meaning, uint32_t (*of)(const struct cb_runs *, int64_t)) {
-  uint32_t *elements = new_index(cb_runs_positions(state));
-  if (elements) {
-#pragma omp parallel for schedule(static)
-    for (int64_t b = 0; b < state->blocks; b++) elements[state->place[b]] = of(state, b);
-    pad_runs(state, elements, 1);
-  }
-  cb_draft_index(draft, name, meaning, elements, 0, cb_runs_positions(state));
-}
-
-static uint32_t column_of(const struct cb_runs *state, int64_t b) {
-  return state->first_column[b];
-}
 /* First column of the run that a block is in. */
 static uint32_t run_column(const struct cb_runs *state, int64_t b) {
   return state->first_column[state->order[state->runs.at[state->run_of[b]].first]];
 }
 static int32_t base_of(const struct cb_runs *state, int64_t b) {
   return (int32_t)(state->run_bases ? run_column(state, b) : state->first_column[b]);
-}
-static uint32_t block_column_of(const struct cb_runs *state, int64_t b) {
-  return state->first_column[b] / CB_BLOCK_COLS;
 }
 
 /* Steps of a warp: of 32 nonzeros, of a nonzero per lane, or of a sub-block. */
@@ -114,7 +82,7 @@ static int64_t warp_steps(const struct cb_runs *state, int64_t number) {
   return run->format == CB_DENSE ? run->count : cb_runs_steps(state, number);
 }
 
-/* Steps whose loads are under way together: what a run of `format` has on average, so that one batch is
+/* Steps whose loads are in flight together: what a run of `format` has on average, so that one batch is
  * mostly enough; or what the longest has, where multiprocessors are not filled and registers to spare. */
 static int64_t choose_batch(const struct cb_runs *state, enum cb_block_format format) {
   enum { LEAST = 2, MOST_COO = 6, MOST = 8 };
@@ -131,7 +99,7 @@ static int64_t choose_batch(const struct cb_runs *state, enum cb_block_format fo
   return wanted < LEAST ? LEAST : wanted > most ? most : wanted;
 }
 
-/* As many as leave the registers that loads under way and their addresses want: 3 each, and some more. */
+/* As many as leave the registers that loads in flight and their addresses want: 3 each, and some more. */
 static int choose_blocks_per_sm(const struct cb_runs *state) {
   enum { OF_LOAD = 3, OTHERS = 13 };
   if (state->format_blocks[CB_COO] || state->format_blocks[CB_DENSE]) return state->few ? 3 : 4;
@@ -169,12 +137,12 @@ static void visit_sectors(const void *user, int64_t thread_block, struct cb_sect
   }
 }
 
-static void predict_sectors(struct cb_draft *draft, const struct cb_runs *state, const uint32_t *restore) {
+static void predict_sectors(struct cb_region_builder *builder, const struct cb_runs *state, const uint32_t *restore) {
   struct cb_diag diag = {0};
-  const struct gathers gathers = {state, restore, draft->work.part.csr->cols};
-  draft->region.blocks = state->runs.count / cb_runs_per_block(state);
-  draft->region.blocks_per_sm = choose_blocks_per_sm(state);
-  if (cb_sectors_predict(draft, &gathers, visit_sectors, &diag)) draft->failed = 1;
+  const struct gathers gathers = {state, restore, builder->work.part.csr->cols};
+  builder->region.blocks = state->runs.count / cb_runs_per_block(state);
+  builder->region.blocks_per_sm = choose_blocks_per_sm(state);
+  if (cb_sectors_predict(builder, &gathers, visit_sectors, &diag)) builder->failed = 1;
 }
 
 struct restoring {
@@ -188,16 +156,26 @@ static void restore_block(void *user, int64_t b, const struct cb_subblock *block
   for (int c = 0; c < CB_BLOCK_COLS; c++) offsets[c] = (uint32_t)(block->columns[c] - base_of(to->state, b));
 }
 
+/* Sub-blocks that pad a run repeat its last column. */
+static void pad_run(const struct cb_runs *state, int64_t u, uint32_t *restore) {
+  const int64_t begin = cb_runs_position(state, u) * CB_BLOCK_COLS, end = begin + state->fixed_blocks * CB_BLOCK_COLS;
+  const int64_t filled = begin + state->runs.at[u].count * CB_BLOCK_COLS;
+  for (int64_t i = filled; i < end && filled > begin; i++) restore[i] = restore[filled - 1];
+}
+
 /* Offsets from each block's first column, or from its run's; 16 per position. */
-static void draft_restore_columns(struct cb_draft *draft, const struct cb_runs *state, uint32_t *restore) {
-  struct restoring to = {state, restore};
-  cb_runs_visit_blocks(state, draft->work.part.csr, restore_block, &to);
-  pad_runs(state, restore, CB_BLOCK_COLS);
-  predict_sectors(draft, state, restore);
-  cb_draft_index(draft, "restore_cols",
+static void build_restore_columns(struct cb_region_builder *builder, struct cb_runs *state) {
+  const int64_t count = cb_runs_positions(state) * CB_BLOCK_COLS;
+  struct restoring to = {state, cb_arena_alloc(&state->arena, (size_t)count, sizeof *to.restore)};
+  builder->failed |= !to.restore;
+  if (builder->failed) return;
+  cb_runs_visit_blocks(state, builder->work.part.csr, restore_block, &to);
+  for (int64_t u = 0; state->fixed_blocks && u < state->runs.count; u++) pad_run(state, u, to.restore);
+  predict_sectors(builder, state, to.restore);
+  cb_region_list(builder, "restore_cols",
                  state->run_bases ? "original columns of a sub-block, from its run's first; 16 each"
                                   : "original columns of a sub-block, from its first; 16 each",
-                 restore, 0, cb_runs_positions(state) * CB_BLOCK_COLS);
+                 count, to.restore);
 }
 
 /* A run's first column serves all its blocks when offsets from it need no wider type. */
@@ -218,72 +196,50 @@ static void choose_bases(struct cb_runs *state, const struct cb_csr *csr) {
   state->run_bases = cb_type_for(of_run) == cb_type_for(of_block);
 }
 
-static void draft_run_columns(struct cb_draft *draft, const struct cb_runs *state) {
-  uint32_t *columns = new_index(state->runs.count);
-  for (int64_t u = 0; columns && u < state->runs.count; u++) {
-    const struct cb_run *run = &state->runs.at[u];
-    columns[u] = run->count ? state->first_column[state->order[run->first]] : 0;
-  }
-  cb_draft_index(draft, "run_col_idx", "first column of a run", columns, 0, state->runs.count);
+static uint64_t run_column_at(const void *user, int64_t u) {
+  const struct cb_runs *state = user;
+  const struct cb_run *run = &state->runs.at[u];
+  return run->count ? state->first_column[state->order[run->first]] : 0;
 }
 
-static void draft_columns(struct cb_draft *draft, struct cb_runs *state) {
-  const struct cb_csr *csr = draft->work.part.csr;
+static void build_columns(struct cb_region_builder *builder, struct cb_runs *state) {
+  const struct cb_csr *csr = builder->work.part.csr;
+  const int64_t runs = state->runs.count, positions = cb_runs_positions(state);
   if (!state->aggregated) {
-    predict_sectors(draft, state, NULL);
-    draft_placed(draft, state, "blk_col_idx", "column of a sub-block, in units of 16", block_column_of);
-    if (csr->cols % CB_BLOCK_COLS == 0) cb_draft_section(draft, "whole");
+    predict_sectors(builder, state, NULL);
+    cb_region_computed(builder, "blk_col_idx", "column of a sub-block, in units of 16", positions, block_column_at);
+    if (csr->cols % CB_BLOCK_COLS == 0) cb_region_section(builder, "whole");
     return;
   }
   choose_bases(state, csr);
-  cb_draft_section(draft, "aggregated");
-  if (state->run_bases) cb_draft_section(draft, "run_bases");
-  if (state->run_bases)
-    draft_run_columns(draft, state);
-  else
-    draft_placed(draft, state, "blk_col_idx", "first column of a sub-block", column_of);
-  uint32_t *restore = new_index(cb_runs_positions(state) * CB_BLOCK_COLS);
-  if (restore)
-    draft_restore_columns(draft, state, restore);
-  else
-    draft->failed = 1;
-}
-
-/* Takes the state's 64-bit offsets and hands them over, narrowed if they fit. */
-static void draft_offsets(struct cb_draft *draft, const char *name, const char *meaning,
-                          const uint64_t *offsets, int64_t count) {
-  const int wide = count && offsets[count - 1] > UINT32_MAX;
-  void *elements = cb_alloc((size_t)count, wide ? 8 : 4);
-  for (int64_t i = 0; elements && i < count; i++) {
-    if (wide)
-      ((uint64_t *)elements)[i] = offsets[i];
-    else
-      ((uint32_t *)elements)[i] = (uint32_t)offsets[i];
+  cb_region_section(builder, "aggregated");
+  if (state->run_bases) {
+    cb_region_section(builder, "run_bases");
+    cb_region_computed(builder, "run_col_idx", "first column of a run", runs, run_column_at);
+  } else {
+    cb_region_computed(builder, "blk_col_idx", "first column of a sub-block", positions, column_at);
   }
-  cb_draft_index(draft, name, meaning, elements, wide, count);
+  build_restore_columns(builder, state);
 }
 
-static void draft_data(struct cb_draft *draft, const struct cb_runs *state) {
+static void build_data(struct cb_region_builder *builder, const struct cb_runs *state) {
+  const int64_t runs = state->runs.count;
   if (state->intra) {
-    draft_offsets(draft, "vp_per_run", "virtual pointer: a run's place in mtx_data, in values",
-                  state->coordinates, state->runs.count);
-    cb_draft_mixed(draft, "mtx_data", "per run: coordinates, padding, values",
-                   cb_round_up(state->coordinates_end, state->value_bytes) + CB_RUN_END * state->value_bytes);
-    cb_draft_section(draft, "together");
+    cb_region_list(builder, "vp_per_run", "virtual pointer: a run's place in mtx_data, in values", runs,
+                   state->coordinates);
+    cb_region_mixed(builder, "mtx_data", "per run: coordinates, padding, values",
+                    cb_round_up(state->coordinates_end, state->value_bytes) + CB_RUN_END * state->value_bytes);
+    cb_region_section(builder, "together");
     return;
   }
   const int any_data = !state->equal || state->coordinates_end > 0;
   if (any_data)
-    draft_offsets(draft, "first_coordinate", "a run's place in coordinates, in bytes", state->coordinates,
-                  state->runs.count);
-  if (!state->equal)
-    draft_offsets(draft, "first_value", "a run's place in values", state->values, state->runs.count);
+    cb_region_list(builder, "first_coordinate", "a run's place in coordinates, in bytes", runs, state->coordinates);
+  if (!state->equal) cb_region_list(builder, "first_value", "a run's place in values", runs, state->values);
   if (any_data)
-    cb_draft_bytes(draft, "coordinates", "per run: places of its nonzeros",
-                   state->coordinates_end + CB_RUN_END);
-  cb_draft_values(draft, "values", "per run: values", state->values_end + CB_RUN_END);
-  if (any_data)
-    cb_draft_section(draft, state->equal ? "coordinates" : "apart");
+    cb_region_bytes(builder, "coordinates", "per run: places of its nonzeros", state->coordinates_end + CB_RUN_END);
+  cb_region_values(builder, "values", "per run: values", state->values_end + CB_RUN_END);
+  if (any_data) cb_region_section(builder, state->equal ? "coordinates" : "apart");
 }
 
 /* Values of a Dense block that a lane loads together: 16 bytes, or all of its eight. */
@@ -300,8 +256,8 @@ static int64_t longest_row(const struct cb_runs *state) {
   return longest;
 }
 
-/* Room for x of the widest run, in whole batches of sub-blocks whose loads are under way together. */
-static void draft_stage(struct cb_draft *draft, const struct cb_runs *state) {
+/* Room for x of the widest run, in whole batches of sub-blocks whose loads are in flight together. */
+static void build_stage(struct cb_region_builder *builder, const struct cb_runs *state) {
   enum { MOST_BATCH = 8 };
   int64_t most = state->fixed_blocks ? state->fixed_blocks : 1;
   for (int64_t u = 0; u < state->runs.count; u++) {
@@ -312,13 +268,13 @@ static void draft_stage(struct cb_draft *draft, const struct cb_runs *state) {
   const int64_t batch = rounds < MOST_BATCH || state->fixed_blocks ? rounds : MOST_BATCH;
   const int64_t columns = cb_round_up(rounds, batch) * state->row_lanes * CB_BLOCK_COLS;
   const int64_t staged = cb_runs_per_block(state) * columns;
-  cb_draft_constant(draft, "kStage", columns, "plan: columns of the widest run");
-  cb_draft_constant(draft, "kStaged", staged, "plan: the same for all runs of a thread block");
-  cb_draft_constant(draft, "kStageBatch", batch, "plan: sub-blocks whose x is loaded together");
-  cb_draft_section(draft, "staged");
-  if (state->fixed_blocks) cb_draft_section(draft, "fixed_blocks");
-  draft->region.static_shared += staged * (int64_t)cb_type_size(draft->sum_type);
-  if (!state->fixed_blocks && rounds > batch) cb_draft_section(draft, "stage_more");
+  cb_region_structure(builder, "kStage", columns, "plan: columns of the widest run");
+  cb_region_structure(builder, "kStaged", staged, "plan: the same for all runs of a thread block");
+  cb_region_structure(builder, "kStageBatch", batch, "plan: sub-blocks whose x is loaded together");
+  cb_region_section(builder, "staged");
+  if (state->fixed_blocks) cb_region_section(builder, "fixed_blocks");
+  builder->region.static_shared += staged * (int64_t)cb_type_size(builder->sum_type);
+  if (!state->fixed_blocks && rounds > batch) cb_region_section(builder, "stage_more");
 }
 
 /* Steps of a batch, at most 8: the fewest batches, then the largest first one, whose loads x does not wait
@@ -333,48 +289,49 @@ static int64_t choose_fixed_batch(int64_t steps) {
   return best;
 }
 
-static void draft_fixed(struct cb_draft *draft, const struct cb_runs *state) {
+static void build_fixed(struct cb_region_builder *builder, const struct cb_runs *state) {
   const int64_t steps = state->fixed_steps, batch = choose_fixed_batch(steps);
-  cb_draft_constant(draft, "kSteps", steps, "plan: steps of a run");
-  cb_draft_constant(draft, "kFirst", (steps - 1) % batch + 1,
-                    "plan: steps whose loads are under way while x is gathered");
+  cb_region_size(builder, "kSteps", steps, "plan: steps of a run");
+  cb_region_structure(builder, "kFirst", (steps - 1) % batch + 1,
+                      "plan: steps whose loads are in flight while x is gathered");
   if (steps > batch)
-    cb_draft_constant(draft, "kBatch", batch, "plan: later steps whose loads are under way together");
-  cb_draft_section(draft, "csr_fixed");
-  if (steps > batch) cb_draft_section(draft, "csr_more");
+    cb_region_structure(builder, "kBatch", batch, "plan: later steps whose loads are in flight together");
+  cb_region_section(builder, "csr_fixed");
+  if (steps > batch) cb_region_section(builder, "csr_more");
 }
 
-static void draft_csr(struct cb_draft *draft, const struct cb_runs *state) {
+static void build_csr(struct cb_region_builder *builder, const struct cb_runs *state) {
   const int64_t batch = choose_batch(state, CB_CSR);
   const int64_t longest = cb_divide_up(longest_row(state), state->row_lanes);
-  draft_row_lengths(draft, state);
+  cb_region_computed(builder, "row_length", "nonzeros of a run's rows; 16 each", state->runs.count * CB_PANEL_ROWS,
+                     row_length);
   if (state->fixed_steps) {
-    draft_fixed(draft, state);
+    build_fixed(builder, state);
     return;
   }
-  cb_draft_constant(draft, "kBatch", batch, "plan: steps whose loads are under way together");
-  cb_draft_section(draft, "csr_jagged");
-  if (longest > batch) cb_draft_section(draft, "csr_more");
+  cb_region_structure(builder, "kBatch", batch, "plan: steps whose loads are in flight together");
+  cb_region_section(builder, "csr_jagged");
+  if (longest > batch) cb_region_section(builder, "csr_more");
 }
 
-static void draft_coo(struct cb_draft *draft, const struct cb_runs *state) {
-  cb_draft_constant(draft, "kCooBatch", choose_batch(state, CB_COO), "plan: the same of COO runs");
-  cb_draft_section(draft, "coo");
-  draft->region.static_shared +=
-      CB_RUN_WARPS * CB_PANEL_ROWS * CB_RUN_LANES * (int64_t)cb_type_size(draft->sum_type);
+static void build_coo(struct cb_region_builder *builder, const struct cb_runs *state) {
+  cb_region_structure(builder, "kCooBatch", choose_batch(state, CB_COO), "plan: the same of COO runs");
+  cb_region_section(builder, "coo");
+  builder->region.static_shared +=
+      CB_RUN_WARPS * CB_PANEL_ROWS * CB_RUN_LANES * (int64_t)cb_type_size(builder->sum_type);
 }
 
-static void draft_dense(struct cb_draft *draft, const struct cb_runs *state) {
+static void build_dense(struct cb_region_builder *builder, const struct cb_runs *state) {
   if (!state->equal)
-    cb_draft_constant(draft, "kVector", dense_vector(state), "plan: values that one load reads");
-  cb_draft_section(draft, "dense");
-  if (state->full_dense) cb_draft_section(draft, "full");
-  if (state->equal) cb_draft_section(draft, "equal");
+    cb_region_structure(builder, "kVector", dense_vector(state), "plan: values that one load reads");
+  cb_region_section(builder, "dense");
+  if (state->full_dense) cb_region_section(builder, "full");
+  if (state->equal) cb_region_section(builder, "equal");
 }
 
-static void draft_formats(struct cb_draft *draft, const struct cb_runs *state) {
-  static void (*const draft_format[CB_FORMATS])(struct cb_draft *,
-                                                const struct cb_runs *) = {draft_coo, draft_csr, draft_dense};
+static void build_formats(struct cb_region_builder *builder, const struct cb_runs *state) {
+  static void (*const build_format[CB_FORMATS])(struct cb_region_builder *,
+                                                const struct cb_runs *) = {build_coo, build_csr, build_dense};
   static const char *const meanings[CB_FORMATS] = {"0: COO", "1: CSR", "2: Dense"};
   char meaning[64] = "";
   int formats = 0;
@@ -383,18 +340,18 @@ static void draft_formats(struct cb_draft *draft, const struct cb_runs *state) {
     if (formats++) strcat(meaning, ", ");
     strcat(meaning, meanings[format]);
   }
-  if (formats > 1) draft_by_run(draft, state, "run_format", meaning, format_of);
-  else cb_draft_section(draft, "one_format");
+  if (formats > 1) cb_region_computed(builder, "run_format", meaning, state->runs.count, format_of);
+  else cb_region_section(builder, "one_format");
   if (state->format_blocks[CB_COO] || state->format_blocks[CB_CSR])
-    draft_stage(draft, state);
+    build_stage(builder, state);
   if (state->fixed_steps) {
-    draft_csr(draft, state);
+    build_csr(builder, state);
     return;
   }
   if (state->format_blocks[CB_COO] || state->format_blocks[CB_CSR])
-    draft_by_run(draft, state, "nnz_per_run", "nonzeros of a run", slots_of);
+    cb_region_computed(builder, "nnz_per_run", "nonzeros of a run", state->runs.count, slots_of);
   for (enum cb_block_format format = CB_COO; format < CB_FORMATS; format++)
-    if (state->format_blocks[format]) draft_format[format](draft, state);
+    if (state->format_blocks[format]) build_format[format](builder, state);
 }
 
 /* Whether a panel's sum in a thread block starts at a run: at the first of the panel's runs there when these
@@ -405,112 +362,120 @@ static int is_share(const struct cb_runs *state, int64_t number) {
   return !state->together || number % cb_runs_per_block(state) == 0 || run[-1].panel != run->panel;
 }
 
-/* Where thread blocks share panels, each leaves its sums in a carry slot: slot numbers per run (0: none), and
- * the groups of slots that make a panel. With atomics nothing of this is needed. Returns whether any panel is
- * shared. */
-static int draft_carries(struct cb_draft *draft, const struct cb_runs *state) {
-  int64_t slots = 0, groups = 0;
-  const size_t panels = (size_t)state->panels;
-  uint32_t *shares_of = cb_calloc(panels, sizeof *shares_of);
-  uint32_t *group_first = cb_alloc(panels + 1, sizeof *group_first);
-  uint32_t *group_of = cb_alloc(panels, sizeof *group_of);
-  uint32_t *slot_of = new_index(state->runs.count);
-  uint32_t *slot_group = NULL;
-  if (!shares_of || !group_first || !group_of || !slot_of) goto fail;
+/* Shares of panels; those of a panel that has several are a group of carry slots. */
+struct shares {
+  uint32_t *of_panel, *group_of; /* by panel */
+  uint32_t *first;               /* by group: its first slot; groups + 1 */
+  int64_t slots, groups;
+};
+
+static void group_shares(const struct cb_runs *state, struct shares *shares) {
   for (int64_t u = 0; u < state->runs.count; u++)
-    if (is_share(state, u)) shares_of[state->runs.at[u].panel]++;
+    if (is_share(state, u)) shares->of_panel[state->runs.at[u].panel]++;
   for (int64_t panel = 0; panel < state->panels; panel++) {
-    if (shares_of[panel] < 2) continue;
-    group_of[panel] = (uint32_t)groups;
-    group_first[groups++] = (uint32_t)slots;
-    slots += shares_of[panel];
+    if (shares->of_panel[panel] < 2) continue;
+    shares->group_of[panel] = (uint32_t)shares->groups;
+    shares->first[shares->groups++] = (uint32_t)shares->slots;
+    shares->slots += shares->of_panel[panel];
   }
-  group_first[groups] = (uint32_t)slots;
-  if (!slots || draft->options->atomics == CB_ON) goto done;
-  slot_group = new_index(slots);
-  uint32_t *next = shares_of; /* reused: the next free slot of a panel */
-  if (!slot_group) goto fail;
-  for (int64_t panel = 0; panel < state->panels; panel++)
-    next[panel] = next[panel] < 2 ? UINT32_MAX : group_first[group_of[panel]];
-  for (int64_t u = 0; u < state->runs.count; u++) {
-    const uint32_t panel = state->runs.at[u].panel;
-    slot_of[u] = 0;
-    if (!is_share(state, u) || next[panel] == UINT32_MAX) continue;
-    slot_group[next[panel]] = group_of[panel];
-    slot_of[u] = ++next[panel];
-  }
-  cb_draft_index(draft, "carry_slot", "a run's carry slot, from 1; 0: none", slot_of, 0, state->runs.count);
-  cb_draft_index(draft, "carry_group", "a slot's group: the slots of one panel", slot_group, 0, slots);
-  cb_draft_index(draft, "carry_first", "a group's first slot; groups + 1", group_first, 0, groups + 1);
-  draft->region.carry_slots = slots;
-  draft->region.carry_width = CB_PANEL_ROWS;
-  draft->region.carry_counters = groups;
-  cb_free(shares_of);
-  cb_free(group_of);
-  return 1;
-done:
-  cb_free(shares_of);
-  cb_free(group_first);
-  cb_free(group_of);
-  cb_free(slot_of);
-  return slots > 0;
-fail:
-  draft->failed = 1;
-  goto done;
+  shares->first[shares->groups] = (uint32_t)shares->slots;
 }
 
-static void draft_together(struct cb_draft *draft, const struct cb_runs *state) {
+/* Slots from 1, by run, and the group of each. */
+static void number_shares(const struct cb_runs *state, struct shares *shares, uint32_t *slot_of, uint32_t *slot_group) {
+  uint32_t *next = shares->of_panel; /* from here on: the next free slot */
+  for (int64_t panel = 0; panel < state->panels; panel++)
+    next[panel] = next[panel] < 2 ? UINT32_MAX : shares->first[shares->group_of[panel]];
+  for (int64_t u = 0; u < state->runs.count; u++) {
+    const uint32_t panel = state->runs.at[u].panel;
+    if (!is_share(state, u) || next[panel] == UINT32_MAX) continue;
+    slot_group[next[panel]] = shares->group_of[panel];
+    slot_of[u] = ++next[panel];
+  }
+}
+
+static void build_slots(struct cb_region_builder *builder, struct cb_runs *state, struct shares *shares) {
+  const int64_t runs = state->runs.count, groups = shares->groups;
+  uint32_t *slot_of = cb_arena_alloc(&state->arena, (size_t)runs, sizeof *slot_of);
+  uint32_t *slot_group = cb_arena_alloc(&state->arena, (size_t)shares->slots, sizeof *slot_group);
+  const uint32_t *first = cb_arena_copy(&state->arena, shares->first, (size_t)groups + 1, sizeof *first);
+  if (slot_of && slot_group) number_shares(state, shares, slot_of, slot_group);
+  cb_region_list(builder, "carry_slot", "a run's carry slot, from 1; 0: none", runs, slot_of);
+  cb_region_list(builder, "carry_group", "a slot's group: the slots of one panel", shares->slots, slot_group);
+  cb_region_list(builder, "carry_first", "a group's first slot; groups + 1", groups + 1, first);
+  builder->region.carry_slots = shares->slots;
+  builder->region.carry_width = CB_PANEL_ROWS;
+  builder->region.carry_counters = groups;
+}
+
+/* Where thread blocks share panels, each leaves its sums in a carry slot. With atomics nothing of this is needed.
+ * Returns whether any panel is shared. */
+static int build_carries(struct cb_region_builder *builder, struct cb_runs *state) {
+  const size_t panels = (size_t)state->panels;
+  struct cb_arena scratch = {0};
+  struct shares shares = {.of_panel = cb_arena_alloc(&scratch, panels, sizeof(uint32_t)),
+                          .group_of = cb_arena_alloc(&scratch, panels, sizeof(uint32_t)),
+                          .first = cb_arena_alloc(&scratch, panels + 1, sizeof(uint32_t))};
+  builder->failed |= scratch.failed;
+  if (!scratch.failed) group_shares(state, &shares);
+  if (shares.slots && builder->options->atomics != CB_ON) build_slots(builder, state, &shares);
+  cb_arena_release(&scratch);
+  return shares.slots > 0;
+}
+
+static uint64_t runs_together(const void *user, int64_t u) {
+  const struct cb_runs *state = user;
+  return (uint64_t)(is_share(state, u) ? cb_runs_of_panel(&state->runs, u, CB_RUN_WARPS - u % CB_RUN_WARPS) : 0);
+}
+
+static void build_together(struct cb_region_builder *builder, const struct cb_runs *state) {
   if (!state->together) return;
-  uint32_t *runs = new_index(state->runs.count);
-  for (int64_t u = 0; runs && u < state->runs.count; u++)
-    runs[u] =
-        is_share(state, u) ? (uint32_t)cb_runs_of_panel(&state->runs, u, CB_RUN_WARPS - u % CB_RUN_WARPS) : 0;
-  cb_draft_index(draft, "runs_together", "runs of a panel in a thread block, at the first of them; else 0",
-                 runs, 0, state->runs.count);
-  cb_draft_section(draft, "add_runs");
-  draft->region.static_shared += CB_RUN_WARPS * CB_PANEL_ROWS * (int64_t)cb_type_size(draft->sum_type);
+  cb_region_computed(builder, "runs_together", "runs of a panel in a thread block, at the first of them; else 0",
+                     state->runs.count, runs_together);
+  cb_region_section(builder, "add_runs");
+  builder->region.static_shared += CB_RUN_WARPS * CB_PANEL_ROWS * (int64_t)cb_type_size(builder->sum_type);
 }
 
 /* The last lines: which lanes have a row to write. */
-static void draft_finish(struct cb_draft *draft, const struct cb_runs *state, int guarded) {
-  const int halves = state->row_lanes == 2, all = !halves && !guarded && !draft->own_rows;
-  if (state->blocks && halves) cb_draft_section(draft, "halves");
-  if (!halves) cb_draft_section(draft, "half_runs");
-  if (draft->own_rows) cb_draft_own_rows(draft);
-  if (draft->region.carry_slots) cb_draft_section(draft, "carry");
-  if (all) cb_draft_section(draft, "filled");
-  if (guarded || draft->own_rows) cb_draft_section(draft, "guarded");
+static void build_finish(struct cb_region_builder *builder, const struct cb_runs *state, int guarded) {
+  const int halves = state->row_lanes == 2, all = !halves && !guarded && !builder->own_rows;
+  if (state->blocks && halves) cb_region_section(builder, "halves");
+  if (!halves) cb_region_section(builder, "half_runs");
+  if (builder->own_rows) cb_region_own_rows(builder);
+  if (builder->region.carry_slots) cb_region_section(builder, "carry");
+  if (all) cb_region_section(builder, "filled");
+  if (guarded || builder->own_rows) cb_region_section(builder, "guarded");
 }
 
-static void draft_runs(struct cb_draft *draft, const struct cb_runs *state) {
-  const struct cb_csr *csr = draft->work.part.csr;
-  cb_draft_constant(draft, "kRowLanes", state->row_lanes, "plan: lanes that share a row");
-  draft_by_run(draft, state, "run_panel", "panel of a run", panel_of);
-  draft_together(draft, state);
-  const int shared = draft_carries(draft, state);
-  draft->region.commit = shared && draft->options->atomics == CB_ON ? CB_COMMIT_ATOMIC : draft->commit;
+static void build_runs(struct cb_region_builder *builder, struct cb_runs *state) {
+  const struct cb_csr *csr = builder->work.part.csr;
+  cb_region_structure(builder, "kRowLanes", state->row_lanes, "plan: lanes that share a row");
+  cb_region_computed(builder, "run_panel", "panel of a run", state->runs.count, panel_of);
+  build_together(builder, state);
+  const int shared = build_carries(builder, state);
+  if (shared && builder->options->atomics == CB_ON) builder->region.commit = CB_COMMIT_ATOMIC;
   int padded = 0; /* where runs are added up, padding is gone by then */
   for (int64_t u = 0; u < state->runs.count && !state->together; u++)
     padded |= state->runs.at[u].panel >= state->panels;
-  draft_finish(draft, state, padded || csr->rows % CB_PANEL_ROWS);
-  draft->region.blocks = state->runs.count / cb_runs_per_block(state);
+  build_finish(builder, state, padded || csr->rows % CB_PANEL_ROWS);
+  builder->region.blocks = state->runs.count / cb_runs_per_block(state);
 }
 
-static void draft_facts(struct cb_draft *draft, const struct cb_runs *state) {
-  cb_draft_fact(draft, "panels", "%lld", (long long)state->panels);
+static void build_facts(struct cb_region_builder *builder, const struct cb_runs *state) {
+  cb_region_fact(builder, "panels", "%lld", (long long)state->panels);
   for (enum cb_block_format format = CB_COO; format < CB_FORMATS; format++)
     if (state->format_blocks[format])
-      cb_draft_fact(draft, format_names[format], "%lld", (long long)state->format_blocks[format]);
-  cb_draft_fact(draft, "aggregated", "%s", state->aggregated ? "yes" : "no");
-  if (!state->intra && !state->equal) cb_draft_fact(draft, "intra", "no");
-  if (draft->options->balance == CB_BALANCE_HEAP) cb_draft_fact(draft, "balance", "heap");
-  cb_draft_fact(draft, "runs", "%lld", (long long)state->runs.count);
-  if (state->row_lanes == 1) cb_draft_fact(draft, "halves", "yes");
+      cb_region_fact(builder, format_names[format], "%lld", (long long)state->format_blocks[format]);
+  cb_region_fact(builder, "aggregated", "%s", state->aggregated ? "yes" : "no");
+  if (!state->intra && !state->equal) cb_region_fact(builder, "intra", "no");
+  if (builder->settings[CB_SPMV_BALANCE] == CB_BALANCE_HEAP) cb_region_fact(builder, "balance", "heap");
+  cb_region_fact(builder, "runs", "%lld", (long long)state->runs.count);
+  if (state->row_lanes == 1) cb_region_fact(builder, "halves", "yes");
   if (state->fixed_steps)
-    cb_draft_fact(draft, "shape", "%lld %lld", (long long)state->fixed_blocks, (long long)state->fixed_steps);
-  if (draft->region.carry_slots)
-    cb_draft_fact(draft, "carry", "%lld %lld", (long long)draft->region.carry_counters,
-                  (long long)draft->region.carry_slots);
+    cb_region_fact(builder, "shape", "%lld %lld", (long long)state->fixed_blocks, (long long)state->fixed_steps);
+  if (builder->region.carry_slots)
+    cb_region_fact(builder, "carry", "%lld %lld", (long long)builder->region.carry_counters,
+                   (long long)builder->region.carry_slots);
 }
 
 /* Instructions of a warp for a run, counted in the generated code. */
@@ -536,12 +501,12 @@ static int64_t instructions_of(const struct cb_runs *state, int64_t number) {
 /* A multiprocessor issues about 2.5 instructions in a cycle of 0.6 ns when warps wait for memory. Gathers wait for
  * columns, and blocks for gathers: on graphs that takes half as long again, as measured. */
 static int64_t work_ns(int64_t instructions, int64_t sectors, const struct cb_target *target) {
-  const int64_t issued = instructions / target->multiprocessors * CB_COST_CB_INSTRUCTION_PS / 1000;
+  const int64_t issued = instructions / target->multiprocessors * CB_COST_INSTRUCTION_PS / 1000;
   return issued + cb_plan_gather_ns(sectors, target) * 3 / 2;
 }
 
 /* The first loads of a run depend on one more than the later ones do. */
-static void predict(struct cb_draft *draft, const struct cb_runs *state) {
+static void predict(struct cb_region_builder *builder, const struct cb_runs *state) {
   enum { BATCH = 8 };
   int64_t instructions = 0, longest = 0;
   for (int64_t u = 0; u < state->runs.count; u++) {
@@ -549,62 +514,59 @@ static void predict(struct cb_draft *draft, const struct cb_runs *state) {
     instructions += instructions_of(state, u);
     longest = cb_larger(longest, steps);
   }
-  draft->region.cost.work_ns = work_ns(instructions, draft->region.cost.sectors, draft->target);
-  draft->region.cost.chain_ns = CB_COST_CB_FIRST_NS + cb_divide_up(longest, BATCH) * CB_COST_CB_BATCH_NS;
-  draft->region.cost.tail_ns = CB_COST_CB_STAGED_NS + (state->format_blocks[CB_COO] ? CB_COST_CB_COO_NS : 0) +
-                               (state->together ? CB_COST_CB_TOGETHER_NS : 0) +
-                               (draft->region.carry_slots ? CB_COST_CARRY_NS : 0);
-  draft->region.cost.stream_percent = CB_COST_CB_PERCENT;
+  builder->region.cost.work_ns = work_ns(instructions, builder->region.cost.sectors, builder->target);
+  builder->region.cost.chain_ns = CB_COST_CB_FIRST_NS + cb_divide_up(longest, BATCH) * CB_COST_CB_BATCH_NS;
+  builder->region.cost.tail_ns = CB_COST_CB_STAGED_NS + (state->format_blocks[CB_COO] ? CB_COST_CB_COO_NS : 0) +
+                                 (state->together ? CB_COST_CB_TOGETHER_NS : 0) +
+                                 (builder->region.carry_slots ? CB_COST_CARRY_NS : 0);
+  builder->region.cost.stream_percent = CB_COST_CB_PERCENT;
 }
 
-static void draft_region(struct cb_draft *draft, struct cb_runs *state) {
+static void build_region(struct cb_region_builder *builder, struct cb_runs *state) {
   if (state->blocks) {
-    cb_draft_section(draft, "blocks");
-    draft_columns(draft, state);
-    draft_data(draft, state);
-    draft_first_block(draft, state);
-    draft_formats(draft, state);
+    cb_region_section(builder, "blocks");
+    build_columns(builder, state);
+    build_data(builder, state);
+    build_first_block(builder, state);
+    build_formats(builder, state);
   }
-  draft_runs(draft, state);
-  draft->region.blocks_per_sm = choose_blocks_per_sm(state);
-  draft_facts(draft, state);
-  predict(draft, state);
+  build_runs(builder, state);
+  builder->region.blocks_per_sm = choose_blocks_per_sm(state);
+  build_facts(builder, state);
+  predict(builder, state);
 }
 
-/* Dense blocks with holes multiply the zeros that are stored there, unless all values are equal: then nothing
+/* Dense blocks with absent entries multiply the zeros that are stored there, unless all values are equal: then nothing
  * is stored, and the presence bits tell. */
-static void size_values(struct cb_runs *state, struct cb_draft *draft) {
-  if (state->format_blocks[CB_DENSE] && !state->full_dense && draft->value_bytes) cb_draft_zero_slots(draft);
-  state->equal = !draft->value_bytes;
-  state->value_bytes = state->equal ? 1 : draft->value_bytes;
+static void size_values(struct cb_runs *state, struct cb_region_builder *builder) {
+  if (state->format_blocks[CB_DENSE] && !state->full_dense && builder->value_bytes) cb_region_zero_slots(builder);
+  state->equal = !builder->value_bytes;
+  state->value_bytes = state->equal ? 1 : builder->value_bytes;
   if (state->equal) state->intra = 0;
-  state->code_after = draft->value_storage == CB_VALUES_CODED;
+  state->code_after = builder->value_storage == CB_VALUES_CODED;
 }
 
-static enum cb_status cb_layout_plan(struct cb_draft *draft, struct cb_diag *diag) {
-  const struct cb_csr *csr = draft->work.part.csr;
-  const struct cb_options *options = draft->options;
-  if (csr->rows > INT32_MAX - 256) /* the text counts rows of padded thread blocks in an int */
-    return cb_fail(diag, CB_ERR_LIMIT, "%lld rows exceed the cb layout's %d", (long long)csr->rows,
-                   INT32_MAX - 256);
-  enum cb_status s = cb_check_panels(csr, diag);
+static enum cb_status cb_layout_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
+  const struct cb_csr *csr = builder->work.part.csr;
+  const int64_t *settings = builder->settings;
+  enum cb_status s = cb_region_state(builder, sizeof(struct cb_runs), diag);
+  if (!s) s = cb_check_panels(csr, diag);
   if (s) return s;
-  struct cb_runs *state = cb_calloc(1, sizeof *state);
-  if (!state) return cb_fail_memory(diag, "cb layout", sizeof *state);
-  draft->work.state = state;
+  struct cb_runs *state = builder->work.state;
   *state = (struct cb_runs){.panels = cb_panel_count(csr->rows),
-                            .intra = options->intra != CB_OFF,
-                            .th1 = (int)options->th1,
-                            .th2 = (int)options->th2,
+                            .intra = settings[CB_SPMV_INTRA] != CB_OFF,
+                            .th1 = (int)settings[CB_SPMV_TH1],
+                            .th2 = (int)settings[CB_SPMV_TH2],
                             .full_dense = 1};
-  s = cb_runs_cut(state, draft, diag);
-  if (!s) size_values(state, draft);
-  if (!s) s = cb_runs_place(state, csr, draft->target, diag);
-  if (!s) draft_region(draft, state);
+  builder->work.units = state->panels;
+  s = cb_runs_cut(state, builder, diag);
+  if (!s) size_values(state, builder);
+  if (!s) s = cb_runs_place(state, csr, builder->target, diag);
+  if (!s) build_region(builder, state);
   return s;
 }
 
-/* ---- packing */
+/* ---- the visit */
 
 /* Where lanes meet the nonzeros of a CSR run: which lanes have one in a step, and how many there are before
  * it. */
@@ -636,107 +598,90 @@ static int64_t steps_place(const struct steps *steps, const struct cb_runs *stat
   return steps->before[step] + __builtin_popcount(steps->lanes[step] & ((1u << lane) - 1));
 }
 
-struct destination {
+/* A panel's blocks, met in order. Those of one format fill its runs one after the other, so one of each is open. */
+struct cursor {
   const struct cb_runs *state;
-  const struct cb_slot_map *map;
-  const struct cb_part *part;
-  uint16_t *filled;     /* by run: nonzeros placed so far, by row for CSR, all in the first for COO */
-  unsigned char *bytes; /* all coordinates; NULL: only the map is wanted */
+  const struct cb_walk *walk;
+  unsigned char *bytes;                        /* all coordinates; NULL: only the map is wanted */
+  uint16_t filled[CB_FORMATS][CB_PANEL_ROWS];  /* nonzeros of the open runs so far: by row; of COO all in the first */
+  struct steps steps;
   /* of the block's run */
   unsigned char *coordinates;
   int64_t slot; /* of the run's first value */
 };
 
-static void pack_coo(const struct cb_subblock *block, const struct destination *to, const struct cb_run *run,
-                     int first_column, uint16_t *filled) {
-  for (int r = 0; r < CB_PANEL_ROWS; r++) {
-    int64_t nonzero = block->first[r];
-    for (unsigned left = cb_subblock_row(block, r); left; left &= left - 1) {
-      const int k = (*filled)++;
-      if (to->bytes) {
-        to->coordinates[k] = (unsigned char)(first_column + __builtin_ctz(left));
-        to->coordinates[run->slots + k / 2] |= (unsigned char)(r << 4 * (k % 2));
-      }
-      cb_slot_set(to->map, to->slot + k, cb_part_origin(to->part, nonzero++));
-    }
+/* Slots of a nonzero, counted from its run's first; each writes the nonzero's coordinates, too. `column` is within the
+ * run. */
+static int64_t place_coo(struct cursor *at, const struct cb_run *run, int row, int column) {
+  const int k = at->filled[CB_COO][0]++;
+  if (at->bytes) {
+    at->coordinates[k] = (unsigned char)column;
+    at->coordinates[run->slots + k / 2] |= (unsigned char)(row << 4 * (k % 2));
   }
+  return k;
 }
 
-static void pack_csr(const struct cb_subblock *block, const struct destination *to, const struct steps *steps,
-                     int first_column, uint16_t *filled) {
-  for (int r = 0; r < CB_PANEL_ROWS; r++) {
-    int64_t nonzero = block->first[r];
-    for (unsigned left = cb_subblock_row(block, r); left; left &= left - 1) {
-      const int64_t at = steps_place(steps, to->state, r, filled[r]++);
-      if (to->bytes) to->coordinates[at] = (unsigned char)(first_column + __builtin_ctz(left));
-      cb_slot_set(to->map, to->slot + at, cb_part_origin(to->part, nonzero++));
-    }
-  }
+static int64_t place_csr(struct cursor *at, const struct cb_run *run, int row, int column) {
+  const int64_t place = steps_place(&at->steps, at->state, row, at->filled[CB_CSR][row]++);
+  (void)run;
+  if (at->bytes) at->coordinates[place] = (unsigned char)column;
+  return place;
 }
 
-/* Slot of (row, column) in a Dense block: lane l holds column l % 16 of rows 8 (l / 16) + 0 … 7, and loads
- * its eight values as vectors of 16 bytes. */
-static void pack_dense(const struct cb_subblock *block, const struct destination *to, int64_t in_run) {
-  const int64_t vector = dense_vector(to->state);
-  for (int r = 0; r < CB_PANEL_ROWS; r++) {
-    int64_t nonzero = block->first[r];
-    for (unsigned left = cb_subblock_row(block, r); left; left &= left - 1) {
-      const int lane = r / 8 * 16 + __builtin_ctz(left), own = r % 8;
-      const int64_t slot = in_run * CB_BLOCK_SIZE + (own / vector * 32 + lane) * vector + own % vector;
-      if (to->bytes && !to->state->full_dense)
-        to->coordinates[in_run * CB_DENSE_PRESENCE + lane] |= (unsigned char)(1 << own);
-      cb_slot_set(to->map, to->slot + slot, cb_part_origin(to->part, nonzero++));
-    }
-  }
+/* Lane l holds column l % 16 of rows 8 (l / 16) + 0 … 7, and loads its eight values as vectors of 16 bytes. */
+static int64_t place_dense(struct cursor *at, const struct cb_run *run, int row, int column) {
+  const int64_t vector = dense_vector(at->state), in_run = column / CB_BLOCK_COLS;
+  const int lane = row / 8 * 16 + column % CB_BLOCK_COLS, own = row % 8;
+  (void)run;
+  if (at->bytes && !at->state->full_dense)
+    at->coordinates[in_run * CB_DENSE_PRESENCE + lane] |= (unsigned char)(1 << own);
+  return in_run * CB_BLOCK_SIZE + (own / vector * 32 + lane) * vector + own % vector;
 }
 
-static void pack_block(const struct cb_subblock *block, int64_t b, struct steps *steps,
-                       struct destination *to) {
-  const struct cb_runs *state = to->state;
-  const int64_t number = state->run_of[b], value_bytes = state->value_bytes;
-  const struct cb_run *run = &state->runs.at[number];
+/* Where a run's coordinates and values begin. */
+static void find_run(struct cursor *at, int64_t number) {
+  const struct cb_runs *state = at->state;
+  const int64_t value_bytes = state->value_bytes;
   const int64_t start = (int64_t)state->coordinates[number] * (state->intra ? value_bytes : 1);
-  const int64_t in_run = (int64_t)state->place[b] - cb_runs_position(state, number);
-  const int first_column = (int)in_run * CB_BLOCK_COLS;
-  uint16_t *filled = to->filled + number * CB_PANEL_ROWS;
-  to->coordinates = to->bytes ? to->bytes + start : NULL;
-  to->slot = state->intra
-                 ? (start + cb_round_up(cb_runs_coordinate_bytes(state, run), value_bytes)) / value_bytes
-                 : (int64_t)state->values[number];
-  if (run->format == CB_CSR && !state->fixed_steps && steps->run != number) steps_open(steps, state, number);
-  if (run->format == CB_COO)
-    pack_coo(block, to, run, first_column, filled);
-  else if (run->format == CB_CSR)
-    pack_csr(block, to, steps, first_column, filled);
-  else
-    pack_dense(block, to, in_run);
+  const int64_t behind = cb_round_up(cb_runs_coordinate_bytes(state, &state->runs.at[number]), value_bytes);
+  at->coordinates = at->bytes ? at->bytes + start : NULL;
+  at->slot = state->intra ? (start + behind) / value_bytes : (int64_t)state->values[number];
 }
 
-static enum cb_status cb_layout_pack(const struct cb_region *region, const struct cb_region_work *work,
-                                     unsigned char *const *targets, const struct cb_slot_map *map,
-                                     struct cb_diag *diag) {
-  const struct cb_runs *state = work->state;
-  unsigned char *bytes = NULL; /* mtx_data or coordinates */
-  uint16_t *filled = cb_calloc((size_t)state->runs.count * CB_PANEL_ROWS, sizeof *filled);
-  if (!filled)
-    return cb_fail_memory(diag, "runs of sub-blocks", (uint64_t)state->runs.count * CB_PANEL_ROWS * 2);
-  for (int i = 0; targets && i < region->arrays_count; i++)
-    if (region->arrays[i].role == CB_ROLE_MIXED || region->arrays[i].role == CB_ROLE_BYTES)
-      bytes = targets[i];
-#pragma omp parallel for schedule(dynamic, 64)
-  for (int64_t panel = 0; panel < state->panels; panel++) {
+static void visit_block(const struct cb_subblock *block, int64_t b, struct cursor *at) {
+  static int64_t (*const place[CB_FORMATS])(struct cursor *, const struct cb_run *, int row, int column) = {
+      place_coo, place_csr, place_dense};
+  const struct cb_runs *state = at->state;
+  const int64_t number = state->run_of[b];
+  const struct cb_run *run = &state->runs.at[number];
+  const int in_run = (int)((int64_t)state->place[b] - cb_runs_position(state, number));
+  find_run(at, number);
+  if (!in_run) memset(at->filled[run->format], 0, sizeof at->filled[run->format]);
+  if (run->format == CB_CSR && !state->fixed_steps && at->steps.run != number) steps_open(&at->steps, state, number);
+  for (int row = 0; row < CB_PANEL_ROWS; row++) {
+    int64_t nonzero = block->first[row];
+    for (unsigned left = cb_subblock_row(block, row); left; left &= left - 1) {
+      const int column = in_run * CB_BLOCK_COLS + __builtin_ctz(left);
+      cb_emit_nonzero(at->walk, at->slot + place[run->format](at, run, row, column), nonzero++);
+    }
+  }
+}
+
+static int cb_layout_visit(const void *user, int64_t first, int64_t end, const struct cb_walk *to) {
+  const struct cb_runs *state = user;
+  struct cursor at;
+  at.state = state;
+  at.walk = to;
+  at.bytes = cb_walk_bytes(to, state->intra ? "mtx_data" : "coordinates");
+  at.steps.run = -1;
+  for (int64_t panel = first; panel < end; panel++) {
     struct cb_panel_walk walk;
     struct cb_subblock block;
-    struct steps steps; /* large: filled when needed */
-    steps.run = -1;
-    struct destination to = {
-        .state = state, .map = map, .part = &work->part, .filled = filled, .bytes = bytes};
     int64_t b = state->panel_block[panel];
-    cb_panel_open(&walk, work->part.csr, panel);
-    for (; cb_panel_next(&walk, state->aggregated, &block); b++) pack_block(&block, b, &steps, &to);
+    cb_panel_open(&walk, to->part->csr, panel);
+    for (; cb_panel_next(&walk, state->aggregated, &block); b++) visit_block(&block, b, &at);
   }
-  cb_free(filled);
-  return CB_OK;
+  return 1;
 }
 
 /* ---- what a plan will be predicted to take at least */
@@ -812,26 +757,29 @@ static struct least sum_groups(const struct cb_csr *csr, int64_t groups, int64_t
   return failed ? (struct least){-1, -1} : (struct least){halves, sectors};
 }
 
-/* A byte beside each value; or the work of a sample of the panels, with a margin for what others may have less. */
-static int64_t cb_least_ns(const struct cb_csr *csr, const struct cb_target *target, struct cb_types types) {
+/* The work of a sample of the panels, with a margin for what others may have less. */
+static int64_t sampled_ns(const struct cb_csr *csr, const struct cb_target *target, struct cb_types types) {
   enum { SAMPLES = 256, MARGIN_PERCENT = 85, SECTOR_BYTES = 32 };
   const int64_t groups = cb_divide_up(cb_panel_count(csr->rows), GROUP), samples = cb_smaller(groups, SAMPLES);
-  const int64_t stream =
-      cb_plan_stream_ns(csr, target, types, (int64_t)cb_type_size(types.matrix) + 1, CB_COST_CB_PERCENT);
   const struct least sum = sum_groups(csr, groups, samples, SECTOR_BYTES / (int64_t)cb_type_size(types.vector));
-  if (sum.halves < 0 || !samples) return stream;
+  if (sum.halves < 0 || !samples) return 0;
   const double all = (double)groups / (double)samples;
   const int64_t work = work_ns((int64_t)((double)sum.halves * all) / 2, (int64_t)((double)sum.sectors * all), target);
-  return cb_larger(stream, work * MARGIN_PERCENT / 100);
+  return work * MARGIN_PERCENT / 100;
 }
 
 const struct cb_layout cb_layout_cb = {
     .name = "cb",
     .summary = "16x16 sub-blocks in COO, CSR or Dense, columns aggregated per panel",
     .source = "CB-SpMV: a cache-friendly blocked SpMV with data aggregation and load balance",
+    .options = cb_cb_options,
+    .options_count = CB_SPMV_OPTIONS,
+    .check = cb_cb_check,
+    .recipes = cb_cb_recipes,
     .plan = cb_layout_plan,
-    .pack = cb_layout_pack,
-    .release = cb_runs_release,
-    .least_ns = cb_least_ns,
+    .visit = cb_layout_visit,
+    .unit = "panel",
+    .least = {.bytes = 1, .percent = CB_COST_CB_PERCENT, .sampled_ns = sampled_ns},
+    .most_rows = INT32_MAX - 256,
     .minds_own_rows = 1,
 };

@@ -3,8 +3,8 @@
  * needs and adds. */
 #include "analysis/layouts/cb/cb_runs.h"
 
+#include "analysis/ordering.h"
 #include "base/integers.h"
-#include "base/memory.h"
 
 enum {
   DENSE_ALIGN = 16,
@@ -15,15 +15,6 @@ enum {
   COO_OVERHEAD = 160 /* clearing and adding up the partial sums of a COO run, in products */
 };
 
-void cb_runs_release(void *memory) {
-  struct cb_runs *state = memory;
-  if (!state) return;
-  void *const blocks[] = {state->panel_block, state->nonzeros,    state->first_column, state->format,
-                          state->place,       state->run_of,      state->order,        state->runs.at,
-                          state->values,      state->coordinates, state->row_lengths};
-  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cb_free(blocks[i]);
-  cb_free(state);
-}
 /* ---- counting: needs the part; adds aggregated, panel_block, blocks */
 
 /* Blocks per panel into panel_block[panel + 1]; returns how many blocks have fewer than `super_sparse`
@@ -47,14 +38,14 @@ static int64_t count_blocks(struct cb_runs *state, const struct cb_csr *csr, int
 }
 
 static enum cb_status decide_aggregation(struct cb_runs *state, const struct cb_csr *csr,
-                                         const struct cb_options *options, struct cb_diag *diag) {
-  state->panel_block = cb_calloc((size_t)state->panels + 1, sizeof *state->panel_block);
+                                         const int64_t *settings, struct cb_diag *diag) {
+  state->panel_block = cb_arena_alloc(&state->arena, (size_t)state->panels + 1, sizeof *state->panel_block);
   if (!state->panel_block) return cb_fail_memory(diag, "panels", (uint64_t)state->panels * 8);
-  state->aggregated = options->aggregate == CB_ON;
-  const int64_t sparse = count_blocks(state, csr, state->aggregated, (int)options->super_sparse);
-  if (options->aggregate == CB_AUTO && sparse * 100 > options->th0_percent * state->blocks) {
+  state->aggregated = settings[CB_SPMV_AGGREGATE] == CB_ON;
+  const int64_t sparse = count_blocks(state, csr, state->aggregated, (int)settings[CB_SPMV_SUPER_SPARSE]);
+  if (settings[CB_SPMV_AGGREGATE] == CB_AUTO && sparse * 100 > settings[CB_SPMV_TH0] * state->blocks) {
     state->aggregated = 1;
-    count_blocks(state, csr, 1, (int)options->super_sparse);
+    count_blocks(state, csr, 1, (int)settings[CB_SPMV_SUPER_SPARSE]);
   }
   if (state->blocks > INT32_MAX)
     return cb_fail(diag, CB_ERR_LIMIT, "%lld sub-blocks exceed the cb layout's 2147483647",
@@ -82,8 +73,8 @@ static void describe_block(void *user, int64_t b, const struct cb_subblock *bloc
 }
 
 static enum cb_status describe_blocks(struct cb_runs *state, const struct cb_csr *csr, struct cb_diag *diag) {
-  state->nonzeros = cb_alloc((size_t)state->blocks, sizeof *state->nonzeros);
-  state->first_column = cb_alloc((size_t)state->blocks, sizeof *state->first_column);
+  state->nonzeros = cb_arena_alloc(&state->arena, (size_t)state->blocks, sizeof *state->nonzeros);
+  state->first_column = cb_arena_alloc(&state->arena, (size_t)state->blocks, sizeof *state->first_column);
   if (!state->nonzeros || !state->first_column)
     return cb_fail_memory(diag, "sub-blocks", (uint64_t)state->blocks * 6);
   cb_runs_visit_blocks(state, csr, describe_block, state);
@@ -121,7 +112,7 @@ static int coo_pays(const struct cb_runs *state, const struct cb_csr *csr, int64
 
 static enum cb_status choose_formats(struct cb_runs *state, const struct cb_csr *csr, int64_t coo_gain,
                                      struct cb_diag *diag) {
-  state->format = cb_alloc((size_t)state->blocks, 1);
+  state->format = cb_arena_alloc(&state->arena, (size_t)state->blocks, 1);
   if (!state->format) return cb_fail_memory(diag, "sub-blocks", (uint64_t)state->blocks);
   const int coo = !coo_gain || coo_pays(state, csr, coo_gain);
   for (int64_t panel = 0; panel < state->panels; panel++) {
@@ -141,16 +132,12 @@ static enum cb_status choose_formats(struct cb_runs *state, const struct cb_csr 
 
 /* ---- cutting: needs formats; adds order and runs, panel by panel */
 
-static int add_run(struct cb_run_list *runs, struct cb_run run) {
-  if (runs->count == runs->capacity) {
-    const int64_t capacity = runs->capacity ? runs->capacity * 2 : 1024;
-    struct cb_run *at = cb_realloc(runs->at, (size_t)capacity, sizeof *at);
-    if (!at) return 0;
-    runs->at = at;
-    runs->capacity = capacity;
-  }
+/* Without memory the list stays as it is, and its arena has failed. */
+static void add_run(struct cb_run_list *runs, struct cb_run run) {
+  struct cb_run *longer = cb_arena_grow(runs->arena, runs->at, runs->count, sizeof run);
+  if (!longer) return;
+  runs->at = longer;
   runs->at[runs->count++] = run;
-  return 1;
 }
 
 /* Nothing to multiply. Of a format that occurs. */
@@ -178,7 +165,7 @@ static int64_t choose_parts(int64_t weight, int64_t blocks, int64_t most, int64_
 }
 
 /* Cuts a panel's blocks of one format into runs of about equal weight; `position` moves on. */
-static int cut_format(struct cb_runs *state, int64_t panel, enum cb_block_format format, int64_t budget,
+static void cut_format(struct cb_runs *state, int64_t panel, enum cb_block_format format, int64_t budget,
                       int64_t team, int64_t *position) {
   const int64_t begin = state->panel_block[panel], end = state->panel_block[panel + 1];
   const int64_t most = state->format_blocks[CB_COO] ? COO_BLOCKS : MOST_BLOCKS;
@@ -201,50 +188,45 @@ static int cut_format(struct cb_runs *state, int64_t panel, enum cb_block_format
     const int early =
         done * parts < weight * part || left > (parts - part) * most; /* the others have no room for more */
     if (left && run.count < most && early) continue;
-    if (!add_run(&state->runs, run)) return 0;
+    add_run(&state->runs, run);
     do part++;
     while (part < parts && done * parts >= weight * part);
     run.first = (uint32_t)*position;
     run.count = run.nonzeros = 0;
   }
-  return 1;
 }
 
 /* Weight of a run: little enough that a small matrix fills the multiprocessors with warps, but not less than
  * what a warp loads at once; and a bound for what one warp works off alone. */
 static int64_t choose_budget(const struct cb_runs *state, const struct cb_csr *csr,
-                             const struct cb_options *options, const struct cb_target *target) {
+                             const int64_t *settings, const struct cb_target *target) {
   enum { LEAST = 320, MOST = 2048, WARPS_WANTED = 24 };
-  if (options->unit_budget) return options->unit_budget;
+  if (settings[CB_SPMV_UNIT_BUDGET]) return settings[CB_SPMV_UNIT_BUDGET];
   const int64_t weight = csr->nnz + BLOCK_WEIGHT * state->blocks;
   const int64_t share = weight / (WARPS_WANTED * (int64_t)target->multiprocessors);
-  return options->team || share > MOST ? MOST : share < LEAST ? LEAST : share;
+  return settings[CB_SPMV_TEAM] || share > MOST ? MOST : share < LEAST ? LEAST : share;
 }
 
-static enum cb_status cut_panels(struct cb_runs *state, const struct cb_draft *draft, struct cb_diag *diag) {
-  const int every_panel = draft->commit == CB_COMMIT_FINAL; /* empty panels, too: their rows are written */
-  const int64_t budget = choose_budget(state, draft->work.part.csr, draft->options, draft->target);
+static void cut_panels(struct cb_runs *state, const struct cb_region_builder *builder) {
+  const int every_panel = builder->commit == CB_COMMIT_FINAL; /* empty panels, too: their rows are written */
+  const int64_t budget = choose_budget(state, builder->work.part.csr, builder->settings, builder->target);
   int64_t position = 0;
-  state->order = cb_alloc((size_t)state->blocks, sizeof *state->order);
-  int good = state->order != NULL;
-  for (int64_t panel = 0; panel < state->panels && good; panel++) {
-    for (enum cb_block_format format = CB_COO; format < CB_FORMATS && good; format++)
-      good = cut_format(state, panel, format, budget, draft->options->team, &position);
+  for (int64_t panel = 0; panel < state->panels; panel++) {
+    for (enum cb_block_format format = CB_COO; format < CB_FORMATS; format++)
+      cut_format(state, panel, format, budget, builder->settings[CB_SPMV_TEAM], &position);
     const int empty = state->panel_block[panel] == state->panel_block[panel + 1];
-    if (empty && every_panel && good) good = add_run(&state->runs, empty_run(state, panel));
+    if (empty && every_panel) add_run(&state->runs, empty_run(state, panel));
   }
-  return good ? CB_OK
-              : cb_fail_memory(diag, "runs of sub-blocks", (uint64_t)state->blocks * sizeof(struct cb_run));
 }
 
-/* ---- balancing: needs runs panel by panel; deals them to thread blocks; adds row_lanes, together */
+/* ---- balancing: needs runs panel by panel; distributes them to thread blocks; adds row_lanes, together */
 
 /* Half a warp for a run when every panel is one short run and there are more of them than warps at a time:
- * twice the loads under way. Long ones, too, where whole warps would leave a half idle in the last step. */
+ * twice the loads in flight. Long ones, too, where whole warps would leave a half idle in the last step. */
 static int choose_row_lanes(const struct cb_runs *state, const struct cb_csr *csr,
-                            const struct cb_options *options, const struct cb_target *target) {
+                            const int64_t *settings, const struct cb_target *target) {
   enum { FEW = 192, FEW_BLOCKS = 12, WARPS_AT_A_TIME = 64 };
-  if (options->balance == CB_BALANCE_HEAP || state->format_blocks[CB_COO] || state->format_blocks[CB_DENSE])
+  if (settings[CB_SPMV_BALANCE] == CB_BALANCE_HEAP || state->format_blocks[CB_COO] || state->format_blocks[CB_DENSE])
     return 2;
   int64_t most = 0;
   for (int64_t u = 0; u < state->runs.count; u++) {
@@ -260,11 +242,9 @@ int64_t cb_runs_per_block(const struct cb_runs *state) {
   return CB_RUN_WARPS * 2 / state->row_lanes;
 }
 
-/* Padding lies behind the last panel, where no row is. */
-static int pad(const struct cb_runs *state, struct cb_run_list *runs, int64_t count) {
-  for (int64_t i = 0; i < count; i++)
-    if (!add_run(runs, empty_run(state, state->panels + i))) return 0; /* so that panels may follow a rule */
-  return 1;
+/* Padding lies behind the last panel, where no row is, so that panels may follow a rule. */
+static void pad(const struct cb_runs *state, struct cb_run_list *runs, int64_t count) {
+  for (int64_t i = 0; i < count; i++) add_run(runs, empty_run(state, state->panels + i));
 }
 
 /* How many runs from number `first` on belong to its panel, `most` at most. */
@@ -277,17 +257,15 @@ int64_t cb_runs_of_panel(const struct cb_run_list *runs, int64_t first, int64_t 
 }
 
 /* Contiguous: runs in order. A panel that fits into a thread block is not spread over two. */
-static int balance_contiguous(struct cb_runs *state, struct cb_run_list *dealt) {
+static void balance_contiguous(struct cb_runs *state, struct cb_run_list *distributed) {
   const int64_t per_block = cb_runs_per_block(state);
   for (int64_t u = 0, count; u < state->runs.count; u += count) {
     count = cb_runs_of_panel(&state->runs, u, INT64_MAX);
-    const int64_t used = dealt->count % per_block;
-    if (used && used + count > per_block && !pad(state, dealt, per_block - used)) return 0;
-    for (int64_t i = 0; i < count; i++)
-      if (!add_run(dealt, state->runs.at[u + i])) return 0;
+    const int64_t used = distributed->count % per_block;
+    if (used && used + count > per_block) pad(state, distributed, per_block - used);
+    for (int64_t i = 0; i < count; i++) add_run(distributed, state->runs.at[u + i]);
     state->together |= count > 1;
   }
-  return 1;
 }
 
 /* A binary min-heap of thread blocks by (load, number). */
@@ -313,48 +291,43 @@ static void sift_down(struct load *heap, int64_t count, int64_t at) {
   }
 }
 
-/* Run numbers by descending nonzeros, stable: counting sort. */
-static int sort_by_nonzeros(const struct cb_run_list *runs, uint32_t *sorted) {
+/* Run numbers by descending nonzeros. NULL: no memory. */
+static const int32_t *sort_by_nonzeros(const struct cb_run_list *runs) {
   enum { MOST = MOST_BLOCKS * CB_BLOCK_SIZE };
-  int64_t *start = cb_calloc(MOST + 2, sizeof *start);
-  if (!start) return 0;
-  for (int64_t u = 0; u < runs->count; u++) start[MOST - runs->at[u].nonzeros + 1]++;
-  for (int key = 0; key <= MOST; key++) start[key + 1] += start[key];
-  for (int64_t u = 0; u < runs->count; u++) sorted[start[MOST - runs->at[u].nonzeros]++] = (uint32_t)u;
-  cb_free(start);
-  return 1;
+  int32_t *sorted = cb_arena_alloc(runs->arena, (size_t)runs->count, sizeof *sorted);
+  uint32_t *key = cb_arena_alloc(runs->arena, (size_t)runs->count, sizeof *key);
+  if (!sorted || !key) return NULL;
+  for (int64_t u = 0; u < runs->count; u++) key[u] = MOST - runs->at[u].nonzeros;
+  return cb_sort_by_key(sorted, key, runs->count, MOST + 1) < 0 ? NULL : sorted;
 }
 
-/* Deals the sorted runs to thread blocks: each to the lightest that has one of its 8 slots free (Alg. 2 of
- * the paper). Thread block t's runs are dealt->at[8 t …], which holds padding at first. */
-static void deal(const struct cb_run_list *runs, const uint32_t *sorted, struct load *heap,
-                 struct cb_run_list *dealt) {
-  int64_t open = dealt->count / CB_RUN_WARPS;
+/* Distributes the sorted runs to thread blocks: each to the lightest that has one of its 8 slots free (Alg. 2 of
+ * the paper). Thread block t's runs are distributed->at[8 t …], which holds padding at first. */
+static void distribute(const struct cb_run_list *runs, const int32_t *sorted, struct load *heap,
+                       struct cb_run_list *distributed) {
+  int64_t open = distributed->count / CB_RUN_WARPS;
   for (int64_t t = 0; t < open; t++) heap[t] = (struct load){0, (uint32_t)t, 0};
   for (int64_t i = 0; i < runs->count; i++) {
     struct load *least = &heap[0];
-    dealt->at[(int64_t)least->block * CB_RUN_WARPS + least->slots++] = runs->at[sorted[i]];
+    distributed->at[(int64_t)least->block * CB_RUN_WARPS + least->slots++] = runs->at[sorted[i]];
     least->load += runs->at[sorted[i]].nonzeros;
     if (least->slots == CB_RUN_WARPS) *least = heap[--open];
     sift_down(heap, open, 0);
   }
 }
 
-static int balance_heap(struct cb_runs *state, struct cb_run_list *dealt) {
-  const int64_t thread_blocks = (state->runs.count + CB_RUN_WARPS - 1) / CB_RUN_WARPS;
-  uint32_t *sorted = cb_alloc((size_t)state->runs.count, sizeof *sorted);
-  struct load *heap = cb_alloc((size_t)thread_blocks, sizeof *heap);
-  const int good = sorted && heap && pad(state, dealt, thread_blocks * CB_RUN_WARPS) &&
-                   sort_by_nonzeros(&state->runs, sorted);
-  if (good) deal(&state->runs, sorted, heap, dealt);
-  cb_free(sorted);
-  cb_free(heap);
-  return good;
+static void balance_heap(struct cb_runs *state, struct cb_run_list *distributed) {
+  const int64_t thread_blocks = cb_divide_up(state->runs.count, CB_RUN_WARPS);
+  const int32_t *sorted = sort_by_nonzeros(&state->runs);
+  struct load *heap = cb_arena_alloc(state->runs.arena, (size_t)thread_blocks, sizeof *heap);
+  pad(state, distributed, thread_blocks * CB_RUN_WARPS);
+  if (sorted && heap && !distributed->arena->failed) distribute(&state->runs, sorted, heap, distributed);
+  distributed->arena->failed |= !sorted || !heap;
 }
 
 /* Lets positions follow the runs. */
-static int reorder(struct cb_runs *state) {
-  uint32_t *order = cb_alloc((size_t)state->blocks, sizeof *order);
+static void reorder(struct cb_runs *state) {
+  uint32_t *order = cb_arena_alloc(&state->arena, (size_t)state->blocks, sizeof *order);
   int64_t position = 0;
   for (int64_t u = 0; order && u < state->runs.count; u++) {
     struct cb_run *run = &state->runs.at[u];
@@ -362,38 +335,44 @@ static int reorder(struct cb_runs *state) {
     run->first = (uint32_t)position;
     position += run->count;
   }
-  if (!order) return 0;
-  cb_free(state->order);
   state->order = order;
-  return 1;
 }
 
-static enum cb_status balance(struct cb_runs *state, const struct cb_draft *draft, struct cb_diag *diag) {
-  const struct cb_options *options = draft->options;
-  struct cb_run_list dealt = {0};
-  state->row_lanes = choose_row_lanes(state, draft->work.part.csr, options, draft->target);
-  int good =
-      options->balance == CB_BALANCE_HEAP ? balance_heap(state, &dealt) : balance_contiguous(state, &dealt);
-  if (good) good = pad(state, &dealt, cb_round_up(dealt.count, cb_runs_per_block(state)) - dealt.count);
-  cb_free(state->runs.at);
-  state->runs = dealt;
-  if (good) good = reorder(state);
-  if (!good)
+static void balance(struct cb_runs *state, const struct cb_region_builder *builder) {
+  const int64_t *settings = builder->settings;
+  struct cb_run_list distributed = {.arena = &state->arena};
+  state->row_lanes = choose_row_lanes(state, builder->work.part.csr, settings, builder->target);
+  if (settings[CB_SPMV_BALANCE] == CB_BALANCE_HEAP) balance_heap(state, &distributed);
+  else balance_contiguous(state, &distributed);
+  pad(state, &distributed, cb_round_up(distributed.count, cb_runs_per_block(state)) - distributed.count);
+  state->runs = distributed;
+  reorder(state);
+  state->few = state->runs.count <= FEW_WARPS * (int64_t)builder->target->multiprocessors;
+}
+
+/* Runs panel by panel, and their order, are needed until they are distributed. */
+static enum cb_status cut_runs(struct cb_runs *state, const struct cb_region_builder *builder, struct cb_diag *diag) {
+  struct cb_arena scratch = {0};
+  state->runs.arena = &scratch;
+  state->order = cb_arena_alloc(&scratch, (size_t)state->blocks, sizeof *state->order);
+  if (state->order) cut_panels(state, builder);
+  const int good = !scratch.failed;
+  if (good) balance(state, builder);
+  cb_arena_release(&scratch);
+  if (!good || state->arena.failed)
     return cb_fail_memory(diag, "runs of sub-blocks", (uint64_t)state->blocks * sizeof(struct cb_run));
   if (state->runs.count > INT32_MAX)
     return cb_fail(diag, CB_ERR_LIMIT, "%lld runs of sub-blocks exceed the cb layout's 2147483647",
                    (long long)state->runs.count);
-  state->few = state->runs.count <= FEW_WARPS * (int64_t)draft->target->multiprocessors;
   return CB_OK;
 }
 
-enum cb_status cb_runs_cut(struct cb_runs *state, const struct cb_draft *draft, struct cb_diag *diag) {
-  const struct cb_csr *csr = draft->work.part.csr;
-  enum cb_status s = decide_aggregation(state, csr, draft->options, diag);
+enum cb_status cb_runs_cut(struct cb_runs *state, const struct cb_region_builder *builder, struct cb_diag *diag) {
+  const struct cb_csr *csr = builder->work.part.csr;
+  enum cb_status s = decide_aggregation(state, csr, builder->settings, diag);
   if (!s) s = describe_blocks(state, csr, diag);
-  if (!s) s = choose_formats(state, csr, draft->options->coo_gain, diag);
-  if (!s) s = cut_panels(state, draft, diag);
-  return s ? s : balance(state, draft, diag);
+  if (!s) s = choose_formats(state, csr, builder->settings[CB_SPMV_COO_GAIN], diag);
+  return s ? s : cut_runs(state, builder, diag);
 }
 
 /* ---- placing: needs runs; adds place, run_of, row_lengths, and where each run's coordinates and values
@@ -484,17 +463,20 @@ int64_t cb_runs_positions(const struct cb_runs *state) {
   return state->fixed_blocks ? state->runs.count * state->fixed_blocks : state->blocks;
 }
 
+static int alloc_places(struct cb_runs *state) {
+  const size_t blocks = (size_t)state->blocks, runs = (size_t)state->runs.count;
+  struct cb_arena *arena = &state->arena;
+  state->place = cb_arena_alloc(arena, blocks, sizeof *state->place);
+  state->run_of = cb_arena_alloc(arena, blocks, sizeof *state->run_of);
+  state->coordinates = cb_arena_alloc(arena, runs, sizeof *state->coordinates);
+  if (!state->intra) state->values = cb_arena_alloc(arena, runs, sizeof *state->values);
+  state->row_lengths = cb_arena_alloc(arena, runs * CB_PANEL_ROWS, sizeof *state->row_lengths);
+  return !arena->failed;
+}
+
 enum cb_status cb_runs_place(struct cb_runs *state, const struct cb_csr *csr, const struct cb_target *target,
                              struct cb_diag *diag) {
-  const size_t blocks = (size_t)state->blocks, runs = (size_t)state->runs.count;
-  state->place = cb_alloc(blocks, sizeof *state->place);
-  state->run_of = cb_alloc(blocks, sizeof *state->run_of);
-  state->coordinates = cb_alloc(runs, sizeof *state->coordinates);
-  state->values = state->intra ? NULL : cb_alloc(runs, sizeof *state->values);
-  state->row_lengths = cb_calloc(runs * CB_PANEL_ROWS, sizeof *state->row_lengths);
-  if (!state->place || !state->run_of || !state->coordinates || !state->row_lengths ||
-      (!state->intra && !state->values))
-    return cb_fail_memory(diag, "sub-blocks", blocks * 20);
+  if (!alloc_places(state)) return cb_fail_memory(diag, "sub-blocks", (uint64_t)state->blocks * 20);
   for (int64_t u = 0; u < state->runs.count; u++) {
     const struct cb_run *run = &state->runs.at[u];
     for (uint32_t i = 0; i < run->count; i++) state->run_of[state->order[run->first + i]] = (uint32_t)u;

@@ -5,7 +5,7 @@
 #ifndef CBGEN_ANALYSIS_LAYOUTS_CB_RUNS_H
 #define CBGEN_ANALYSIS_LAYOUTS_CB_RUNS_H
 
-#include "analysis/layout.h"
+#include "analysis/layouts/cb/options.h"
 #include "analysis/panels.h"
 
 enum cb_block_format { CB_COO, CB_CSR, CB_DENSE, CB_FORMATS };
@@ -25,11 +25,13 @@ struct cb_run {
 };
 
 struct cb_run_list {
+  struct cb_arena *arena;
   struct cb_run *at;
-  int64_t count, capacity;
+  int64_t count;
 };
 
 struct cb_runs {
+  struct cb_arena arena;
   int64_t panels, blocks;
   int aggregated, intra, th1, th2;
   int equal; /* values: there is no array, but slots of one "byte" for the slot map */
@@ -60,15 +62,13 @@ struct cb_runs {
   int full_dense; /* every Dense block has all 256 nonzeros: no presence bits */
 };
 
-/* Cuts the draft's part, as its options say: all but what depends on the values' size. `state` comes with
- * panels, intra, th1, th2 and full_dense = 1. The caller releases it, also after a failure. */
-enum cb_status cb_runs_cut(struct cb_runs *state, const struct cb_draft *draft, struct cb_diag *diag);
+/* Cuts the builder's part, as its options say: all but what depends on the values' size. `state` comes with
+ * panels, intra, th1, th2 and full_dense = 1. */
+enum cb_status cb_runs_cut(struct cb_runs *state, const struct cb_region_builder *builder, struct cb_diag *diag);
 
 /* Decides where everything is. Needs equal, value_bytes and code_after. */
 enum cb_status cb_runs_place(struct cb_runs *state, const struct cb_csr *csr, const struct cb_target *target,
                              struct cb_diag *diag);
-
-void cb_runs_release(void *state);
 
 /* All sub-blocks with their natural numbers, panels in parallel, each panel's in order by one thread. Needs
  * panel_block. */

@@ -19,7 +19,7 @@
  * of x, if the matrix has such a stride (dia_chains.h; then words are not needed either), else a thread
  * block's width apart, so that they find in L1 what their neighbours read.
  */
-#include "analysis/layout.h"
+#include "analysis/layouts/dia/options.h"
 
 #include "analysis/diagonals.h"
 #include "analysis/layouts/dia/dia_chains.h"
@@ -47,6 +47,7 @@ enum {
 enum kind { EVEN, HOLED, STORED, KINDS };
 
 struct state {
+  struct cb_arena arena;
   const struct cb_csr *csr;
   int diagonals;
   int32_t offset[MOST_DIAGONALS]; /* ascending */
@@ -63,24 +64,34 @@ struct state {
   struct cb_chains chains;            /* stride 0: not used */
 };
 
-static enum cb_status find_diagonals(struct state *state, struct cb_diag *diag) {
+static enum cb_status take_diagonals(struct state *state, const struct cb_diagonal *list, int64_t count,
+                                     struct cb_diag *diag) {
   const struct cb_csr *csr = state->csr;
-  int64_t diagonals = 0;
-  struct cb_diagonal *list;
-  const enum cb_status s = cb_diagonals_list(&list, &diagonals, csr, 1, diag);
-  if (s) return s;
-  for (int64_t d = 0; d < diagonals && d < MOST_DIAGONALS; d++) {
+  if (!count)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "there are no nonzeros, so the dia layout has no diagonals; use another recipe");
+  if (count > MOST_DIAGONALS)
+    return cb_fail(diag, CB_ERR_LIMIT, "%lld diagonals exceed the dia layout's %d; use another recipe",
+                   (long long)count, MOST_DIAGONALS);
+  for (int64_t d = 0; d < count; d++) {
     const int64_t offset = list[d].key - (csr->rows - 1);
     state->offset[d] = (int32_t)offset;
     state->holes[d] = cb_diagonal_length(csr, offset) - list[d].nonzeros;
     state->absent += state->holes[d];
   }
-  cb_free(list);
-  if (diagonals > MOST_DIAGONALS)
-    return cb_fail(diag, CB_ERR_LIMIT, "%lld diagonals exceed the dia layout's %d; use another recipe",
-                   (long long)diagonals, MOST_DIAGONALS);
-  state->diagonals = (int)diagonals;
+  state->diagonals = (int)count;
   return CB_OK;
+}
+
+/* Those that the split found, else all that occur. */
+static enum cb_status find_diagonals(struct state *state, const struct cb_part *part, struct cb_diag *diag) {
+  const struct cb_diagonal_set *found = cb_part_found(part, CB_FOUND_DIAGONALS);
+  if (found) return take_diagonals(state, found->list, found->count, diag);
+  int64_t count = 0;
+  struct cb_diagonal *list;
+  enum cb_status s = cb_diagonals_list(&list, &count, state->csr, 1, diag);
+  if (!s) s = take_diagonals(state, list, count, diag);
+  cb_free(list);
+  return s;
 }
 
 /* ---- values: needs the diagonals; adds kinds and coefficients */
@@ -98,27 +109,27 @@ static void meet(struct evenness *evenness, int d, uint64_t bits) {
 }
 
 /* Columns and offsets both ascend. */
-static void meet_row(const struct state *state, const struct cb_draft *draft, int64_t row,
+static void meet_row(const struct state *state, const struct cb_region_builder *builder, int64_t row,
                      struct evenness *evenness) {
   const struct cb_csr *csr = state->csr;
   int d = 0;
   for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
     while (row + state->offset[d] != csr->col_idx[k]) d++;
     const double value =
-        cb_real_round(draft->matrix_values[cb_part_origin(&draft->work.part, k)], draft->matrix_type);
+        cb_real_round(builder->matrix_values[cb_part_origin(&builder->work.part, k)], builder->matrix_type);
     meet(evenness, d, cb_real_bits(value));
   }
 }
 
-static enum cb_status find_even(const struct state *state, const struct cb_draft *draft, struct evenness *all,
-                                struct cb_diag *diag) {
+static enum cb_status find_even(const struct state *state, const struct cb_region_builder *builder,
+                                struct evenness *all, struct cb_diag *diag) {
   int failed = 0;
 #pragma omp parallel
   {
     struct evenness *own = cb_calloc(1, sizeof *own);
 #pragma omp for schedule(static)
     for (int64_t row = 0; row < state->csr->rows; row++)
-      if (own) meet_row(state, draft, row, own);
+      if (own) meet_row(state, builder, row, own);
 #pragma omp critical(cb_dia_even)
     {
       failed |= !own;
@@ -138,12 +149,12 @@ static int is_even(const struct evenness *evenness, int d, double *coefficient) 
   return !evenness->uneven[d] && isfinite(*coefficient);
 }
 
-static enum cb_status sort_diagonals(struct state *state, const struct cb_draft *draft,
+static enum cb_status sort_diagonals(struct state *state, const struct cb_region_builder *builder,
                                      struct cb_diag *diag) {
-  const int fixed = draft->values && draft->values->distinct; /* none: some value does not fit its type */
+  const int fixed = builder->values && builder->values->distinct; /* none: some value does not fit its type */
   struct evenness *evenness = fixed ? cb_calloc(1, sizeof *evenness) : NULL;
   if (fixed && !evenness) return cb_fail_memory(diag, "values by diagonal", sizeof *evenness);
-  const enum cb_status s = fixed ? find_even(state, draft, evenness, diag) : CB_OK;
+  const enum cb_status s = fixed ? find_even(state, builder, evenness, diag) : CB_OK;
   for (int d = 0; d < state->diagonals && !s; d++) {
     const int even = fixed && is_even(evenness, d, &state->coefficient[d]);
     const enum kind kind = !even ? STORED : state->holes[d] ? HOLED : EVEN;
@@ -171,14 +182,14 @@ static void find_inside(struct state *state) {
 /* ---- the text */
 
 /* Thread blocks that each multiprocessor gets at a time. When the whole matrix is one wave of few, its time
- * is the time of one thread, and registers are there to have more loads under way: the launch says so, since
+ * is the time of one thread, and registers are there to have more loads in flight: the launch says so, since
  * the compiler spares them otherwise. Streaming wants threads instead. */
 static int64_t blocks_in_a_wave(const struct state *state, const struct cb_target *target) {
   const int64_t blocks = cb_divide_up(state->csr->rows, BLOCK_ROWS);
   return cb_divide_up(blocks, target->multiprocessors);
 }
 
-/* Diagonals of `count` whose loads are under way together: what a thread has registers for. */
+/* Diagonals of `count` whose loads are in flight together: what a thread has registers for. */
 static int choose_batch(int count, int64_t wave) {
   const int limit = wave <= 2 ? 32 : wave <= 4 ? 12 : 9;
   const int rounds = (count + limit - 1) / limit;
@@ -192,41 +203,54 @@ static void add_element(struct cb_text *text, int number, int count, const char 
   cb_text_add(text, "%s%s%s", number ? "," : "", breaks ? "\n    " : number ? " " : "", element);
 }
 
-/* Hands a finished text over as a hole. */
-static void take_hole(struct cb_draft *draft, const char *name, struct cb_text *text) {
+/* Hands a finished text over for a placeholder. */
+static void take_text(struct cb_region_builder *builder, const char *name, struct cb_text *text) {
   if (text->failed)
-    draft->failed = 1;
+    builder->failed = 1;
   else
-    cb_draft_hole(draft, name, cb_text_string(text));
+    cb_region_placeholder(builder, name, cb_text_string(text));
   cb_text_release(text);
 }
 
-/* Offsets of the diagonals of these kinds. */
-static void draft_offsets(struct cb_draft *draft, const struct state *state, const char *hole,
-                          enum kind first, enum kind last) {
+static void build_table(struct cb_region_builder *builder, const char *placeholder, const int64_t *elements,
+                        int count) {
   struct cb_text text = {0};
-  int number = 0, count = 0;
-  for (enum kind kind = first; kind <= last; kind++) count += state->count[kind];
-  for (enum kind kind = first; kind <= last; kind++)
-    for (int d = 0; d < state->diagonals; d++) {
-      char element[16];
-      snprintf(element, sizeof element, "%d", state->offset[d]);
-      if (state->kind[d] == kind) add_element(&text, number++, count, element);
-    }
-  take_hole(draft, hole, &text);
+  for (int i = 0; i < count; i++) {
+    char element[24];
+    snprintf(element, sizeof element, "%lld", (long long)elements[i]);
+    add_element(&text, i, count, element);
+  }
+  take_text(builder, placeholder, &text);
 }
 
-static void draft_coefficients(struct cb_draft *draft, const struct state *state) {
+/* The diagonals of these kinds, in their order in the text; returns how many. */
+static int list_kinds(const struct state *state, enum kind first, enum kind last, int list[MOST_DIAGONALS]) {
+  int count = 0;
+  for (enum kind kind = first; kind <= last; kind++)
+    for (int d = 0; d < state->diagonals; d++)
+      if (state->kind[d] == kind) list[count++] = d;
+  return count;
+}
+
+static void build_offsets(struct cb_region_builder *builder, const struct state *state, const char *placeholder,
+                          enum kind first, enum kind last) {
+  int list[MOST_DIAGONALS];
+  int64_t offsets[MOST_DIAGONALS];
+  const int count = list_kinds(state, first, last, list);
+  for (int i = 0; i < count; i++) offsets[i] = state->offset[list[i]];
+  build_table(builder, placeholder, offsets, count);
+}
+
+static void build_coefficients(struct cb_region_builder *builder, const struct state *state) {
+  int list[MOST_DIAGONALS];
+  const int count = list_kinds(state, EVEN, HOLED, list);
   struct cb_text text = {0};
-  int number = 0;
-  for (enum kind kind = EVEN; kind <= HOLED; kind++)
-    for (int d = 0; d < state->diagonals; d++) {
-      char literal[CB_LITERAL];
-      if (state->kind[d] != kind) continue;
-      cb_literal(literal, state->coefficient[d], draft->sum_type);
-      add_element(&text, number++, state->count[EVEN] + state->count[HOLED], literal);
-    }
-  take_hole(draft, "coefficients", &text);
+  for (int i = 0; i < count; i++) {
+    char literal[CB_LITERAL];
+    cb_literal(literal, state->coefficient[list[i]], builder->sum_type);
+    add_element(&text, i, count, literal);
+  }
+  take_text(builder, "coefficients", &text);
 }
 
 /* Words that one load reads; a slice has whole loads of them. */
@@ -235,91 +259,88 @@ static int words_vector(int holed) {
 }
 
 /* Even and holed diagonals. */
-static void draft_even(struct cb_draft *draft, const struct state *state, int64_t wave, int inside,
+static void build_even(struct cb_region_builder *builder, const struct state *state, int64_t wave, int inside,
                        int border) {
   const int even = state->count[EVEN], holed = state->count[HOLED];
   if (!even && !holed) return;
-  cb_draft_section(draft, "coefficients");
-  draft_offsets(draft, state, "even_offsets", EVEN, HOLED);
-  draft_coefficients(draft, state);
+  cb_region_section(builder, "coefficients");
+  build_offsets(builder, state, "even_offsets", EVEN, HOLED);
+  build_coefficients(builder, state);
   if (even) {
-    cb_draft_constant(draft, "kEven", even, "plan: diagonals of equal values, without holes");
-    cb_draft_constant(draft, "kEvenBatch", choose_batch(even, wave),
-                      "plan: of them, loads under way together");
-    cb_draft_section(draft, "even");
-    if (even % choose_batch(even, wave)) cb_draft_section(draft, "even_rest");
-    if (even > UNROLLED) cb_draft_section(draft, "even_loop");
+    cb_region_size(builder, "kEven", even, "plan: diagonals of equal values, without holes");
+    cb_region_structure(builder, "kEvenBatch", choose_batch(even, wave), "plan: of them, loads in flight together");
+    cb_region_section(builder, "even");
+    if (even % choose_batch(even, wave)) cb_region_section(builder, "even_rest");
+    if (even > UNROLLED) cb_region_section(builder, "even_loop");
   }
   if (holed) {
-    cb_draft_constant(draft, "kHoled", holed, "plan: diagonals of equal values, with holes");
-    cb_draft_section(draft, "holed");
-    cb_draft_constant(draft, "kHoledWords", state->words, "plan: words of a slice in holes");
-    cb_draft_bytes(draft, "holes",
-                   "a word per slice and holed diagonal: bit i is set where row i has an entry",
-                   state->slices * state->words * WORD);
+    cb_region_size(builder, "kHoled", holed, "plan: diagonals of equal values, with holes");
+    cb_region_section(builder, "holed");
+    cb_region_size(builder, "kHoledWords", state->words, "plan: words of a slice in holes");
+    cb_region_bytes(builder, "holes", "a word per slice and holed diagonal: bit i is set where row i has an entry",
+                    state->slices * state->words * WORD);
   }
   if (inside && holed) {
-    cb_draft_constant(draft, "kHoledVector", words_vector(holed), "plan: words that one load reads");
-    if (holed < state->words) cb_draft_section(draft, "holed_rest");
-    if (holed > UNROLLED) cb_draft_section(draft, "holed_loop");
+    cb_region_structure(builder, "kHoledVector", words_vector(holed), "plan: words that one load reads");
+    if (holed < state->words) cb_region_section(builder, "holed_rest");
+    if (holed > UNROLLED) cb_region_section(builder, "holed_loop");
   }
-  if (border) cb_draft_section(draft, "even_border");
+  if (border) cb_region_section(builder, "even_border");
 }
 
-static void draft_sums(struct cb_draft *draft, const struct state *state, int64_t wave) {
+static void build_sums(struct cb_region_builder *builder, const struct state *state, int64_t wave) {
   const int some = state->first_inside < state->end_inside;
   const int from_first = state->first_inside == 0, to_last = state->end_inside == state->slices;
   const int all = some && from_first && to_last;
   if (some && !from_first)
-    cb_draft_constant(draft, "kFirstInside", state->first_inside,
-                      "plan: slices before it need bounds checks");
+    cb_region_size(builder, "kFirstInside", state->first_inside, "plan: slices before it need bounds checks");
   if (some && !to_last)
-    cb_draft_constant(draft, "kEndInside", state->end_inside, "plan: slices from it on need bounds checks");
-  draft_even(draft, state, wave, some, !all || state->absent_stored);
-  if (some) cb_draft_section(draft, "inside");
-  if (!all) cb_draft_section(draft, "border");
-  if (some && from_first) cb_draft_section(draft, "from_first");
-  if (some && to_last) cb_draft_section(draft, "to_last");
-  if (state->count[STORED] && state->absent_stored) cb_draft_section(draft, "absent");
+    cb_region_size(builder, "kEndInside", state->end_inside, "plan: slices from it on need bounds checks");
+  build_even(builder, state, wave, some, !all || state->absent_stored);
+  if (some) cb_region_section(builder, "inside");
+  if (!all) cb_region_section(builder, "border");
+  if (some && from_first) cb_region_section(builder, "from_first");
+  if (some && to_last) cb_region_section(builder, "to_last");
+  if (state->count[STORED] && state->absent_stored) cb_region_section(builder, "absent");
 }
 
-static void draft_facts(struct cb_draft *draft, const struct state *state) {
+static void build_facts(struct cb_region_builder *builder, const struct state *state) {
   enum { LISTED = 16 };
   struct cb_text text = {0};
-  cb_draft_fact(draft, "diagonals", "%d", state->diagonals);
+  cb_region_fact(builder, "diagonals", "%d", state->diagonals);
   for (int d = 0; d < state->diagonals && state->diagonals <= LISTED; d++)
     cb_text_add(&text, "%s%d", d ? " " : "", state->offset[d]);
   if (text.failed)
-    draft->failed = 1;
+    builder->failed = 1;
   else if (state->diagonals <= LISTED)
-    cb_draft_fact(draft, "offsets", "%s", cb_text_string(&text));
+    cb_region_fact(builder, "offsets", "%s", cb_text_string(&text));
   else
-    cb_draft_fact(draft, "between", "%d %d", state->offset[0], state->offset[state->diagonals - 1]);
+    cb_region_fact(builder, "between", "%d %d", state->offset[0], state->offset[state->diagonals - 1]);
   cb_text_release(&text);
-  cb_draft_fact(draft, "inside", "%lld %lld", (long long)(state->end_inside - state->first_inside),
-                (long long)state->slices);
-  cb_draft_fact(draft, "absent", "%lld", (long long)state->absent);
-  if (state->count[EVEN]) cb_draft_fact(draft, "even", "%d", state->count[EVEN]);
-  if (state->count[HOLED]) cb_draft_fact(draft, "holed", "%d", state->count[HOLED]);
+  cb_region_fact(builder, "inside", "%lld %lld", (long long)(state->end_inside - state->first_inside),
+                 (long long)state->slices);
+  cb_region_fact(builder, "absent", "%lld", (long long)state->absent);
+  if (state->count[EVEN]) cb_region_fact(builder, "even", "%d", state->count[EVEN]);
+  if (state->count[HOLED]) cb_region_fact(builder, "holed", "%d", state->count[HOLED]);
 }
 
 /* Arrays and constants of the stored diagonals. Places outside the matrix are multiplied by 0, absent ones by
  * x. */
-static void draft_slots(struct cb_draft *draft, const struct state *state, int64_t wave) {
+static void build_slots(struct cb_region_builder *builder, const struct state *state, int64_t wave) {
   const int stored = state->count[STORED], batch = choose_batch(stored, wave);
   const int64_t slots = state->slices * stored * ROWS;
-  cb_draft_constant(draft, "kDiagonals", stored,
-                    stored < state->diagonals ? "plan: the other diagonals, and stored values of a row"
-                                              : "plan: diagonals, and values of a row");
-  cb_draft_constant(draft, "kBatch", batch, "plan: diagonals whose loads are under way together");
-  cb_draft_zero_slots(draft);
-  cb_draft_values(draft, "values", "per slice, diagonal and row", slots);
+  cb_region_size(builder, "kDiagonals", stored,
+                 stored < state->diagonals ? "plan: the other diagonals, and stored values of a row"
+                                           : "plan: diagonals, and values of a row");
+  cb_region_structure(builder, "kBatch", batch, "plan: diagonals whose loads are in flight together");
+  cb_region_zero_slots(builder);
+  cb_region_values(builder, "values", "per slice, diagonal and row", slots);
   if (state->absent_stored)
-    cb_draft_bytes(draft, "presence", "a bit per slot: it holds a nonzero", slots / 8);
-  cb_draft_section(draft, "stored");
-  draft_offsets(draft, state, "offsets", STORED, STORED);
-  if (stored > UNROLLED) cb_draft_section(draft, "stored_loop");
-  if (stored % batch) cb_draft_section(draft, "rest");
+    cb_region_bytes(builder, "presence", "a bit per slot: it holds a nonzero", slots / 8);
+  cb_region_section(builder, "stored");
+  build_offsets(builder, state, "offsets", STORED, STORED);
+  if (stored > UNROLLED) cb_region_section(builder, "stored_loop");
+  if (stored % batch) cb_region_section(builder, "rest");
 }
 
 /* Rows of a thread: as many as leave `blocks` thread blocks of `threads` for each multiprocessor. */
@@ -330,11 +351,11 @@ static int rows_that_fill(const struct state *state, const struct cb_target *tar
 }
 
 /* Several, unless values are streamed. */
-static int choose_repeats(const struct state *state, const struct cb_options *options,
+static int choose_repeats(const struct state *state, const int64_t *settings,
                           const struct cb_target *target) {
   enum { RESIDENT = 6, WAVES = 4 };
   if (state->count[STORED]) return 1;
-  return options->dia_rows ? (int)options->dia_rows : rows_that_fill(state, target, BLOCK_ROWS, RESIDENT * WAVES);
+  return settings[DIA_ROWS] ? (int)settings[DIA_ROWS] : rows_that_fill(state, target, BLOCK_ROWS, RESIDENT * WAVES);
 }
 
 /* ---- rows a stride apart: need kinds and coefficients */
@@ -357,60 +378,50 @@ static int64_t block_elements(const struct state *state, int64_t block_rows) {
 
 /* Rows of a thread: the more, the less is read twice, but thread blocks enough for several waves. Measured on 2.7 M
  * rows: 27 points take 24 us with two rows, 18 us with four. */
-static int choose_chain_rows(const struct state *state, const struct cb_options *options,
+static int choose_chain_rows(const struct state *state, const int64_t *settings,
                              const struct cb_target *target, int threads) {
   enum { BLOCKS = 8 }; /* for each multiprocessor */
-  if (options->dia_rows) return (int)cb_smaller(options->dia_rows, CB_CHAIN_ROWS);
-  return options->dia_stride ? MOST_REPEATS : rows_that_fill(state, target, threads, BLOCKS);
+  if (settings[DIA_ROWS]) return (int)cb_smaller(settings[DIA_ROWS], CB_CHAIN_ROWS);
+  return settings[DIA_STRIDE] ? MOST_REPEATS : rows_that_fill(state, target, threads, BLOCKS);
 }
 
 /* Where nothing else is said: if it saves a good part of what neighbouring rows read, which costs no more
  * time on small matrices, and if no other region could join, which wants neighbouring rows. */
-static enum cb_status find_chains(struct state *state, const struct cb_draft *draft, struct cb_diag *diag) {
+static enum cb_status find_chains(struct state *state, const struct cb_region_builder *builder, struct cb_diag *diag) {
   enum { PERCENT = 85, THREADS = 512, NONE = 1 };
-  const struct cb_options *options = draft->options;
+  const int64_t *settings = builder->settings;
   const struct cb_chain_shape shape = chain_shape(state);
   const int64_t block_rows = BLOCK_ROWS * state->repeats;
-  const int threads = options->dia_threads ? (int)options->dia_threads : THREADS;
+  const int threads = settings[DIA_THREADS] ? (int)settings[DIA_THREADS] : THREADS;
   const struct cb_chain_wish wish = {
-      .stride = options->dia_stride,
+      .stride = settings[DIA_STRIDE],
       .elements = block_elements(state, block_rows) * PERCENT / 100,
       .of_rows = block_rows,
-      .rows = choose_chain_rows(state, options, draft->target, threads),
+      .rows = choose_chain_rows(state, settings, builder->target, threads),
       .threads = threads,
   };
-  if (state->count[STORED] || wish.rows < 2 || wish.stride == NONE || (!wish.stride && draft->may_be_joined))
+  if (state->count[STORED] || wish.rows < 2 || wish.stride == NONE || (!wish.stride && builder->may_be_joined))
     return CB_OK;
   return cb_chains_find(&state->chains, &shape, &wish, diag);
 }
 
-static void draft_table(struct cb_draft *draft, const char *hole, const int64_t *elements, int count) {
-  struct cb_text text = {0};
-  for (int i = 0; i < count; i++) {
-    char element[24];
-    snprintf(element, sizeof element, "%lld", (long long)elements[i]);
-    add_element(&text, i, count, element);
-  }
-  take_hole(draft, hole, &text);
-}
-
 /* Which rows have entries on a chain's diagonals. */
-static void draft_conditions(struct cb_draft *draft, const struct cb_chains *chains) {
+static void build_conditions(struct cb_region_builder *builder, const struct cb_chains *chains) {
   int64_t period[CB_CONDITIONS], from[CB_CONDITIONS], to[CB_CONDITIONS], needs[CB_CHAINED];
   const int count = chains->conditions;
   if (!count) return;
-  cb_draft_section(draft, "conditions");
+  cb_region_section(builder, "conditions");
   for (int i = 0; i < count; i++) {
     period[i] = chains->condition[i].period;
     from[i] = chains->condition[i].from;
     to[i] = chains->condition[i].to;
   }
   for (int c = 0; c < chains->count; c++) needs[c] = chains->needs[c];
-  cb_draft_constant(draft, "kConditions", count, "plan: conditions under which rows have entries");
-  draft_table(draft, "condition_periods", period, count);
-  draft_table(draft, "condition_from", from, count);
-  draft_table(draft, "condition_to", to, count);
-  draft_table(draft, "chain_conditions", needs, chains->count);
+  cb_region_size(builder, "kConditions", count, "plan: conditions under which rows have entries");
+  build_table(builder, "condition_periods", period, count);
+  build_table(builder, "condition_from", from, count);
+  build_table(builder, "condition_to", to, count);
+  build_table(builder, "chain_conditions", needs, chains->count);
 }
 
 /* Most loads of as many chains that follow one another, from each batch's first on. */
@@ -424,7 +435,7 @@ static int batch_loads(const struct cb_chains *chains, int batch) {
   return most;
 }
 
-/* Chains whose loads are under way together, in as few batches as 64 registers have room for. */
+/* Chains whose loads are in flight together, in as few batches as 64 registers have room for. */
 static int chain_batch(const struct cb_chains *chains) {
   enum { LOADS_AND_SUMS = 28 }; /* of 8 bytes; the rest is for places */
   int batches = 1, batch = chains->count;
@@ -434,7 +445,7 @@ static int chain_batch(const struct cb_chains *chains) {
 }
 
 /* A line for each chain, as long as the longest. */
-static void draft_chain_coefficients(struct cb_draft *draft, const struct state *state) {
+static void build_chain_coefficients(struct cb_region_builder *builder, const struct state *state) {
   const struct cb_chains *chains = &state->chains;
   struct cb_text text = {0};
   for (int c = 0; c < chains->count; c++) {
@@ -443,79 +454,78 @@ static void draft_chain_coefficients(struct cb_draft *draft, const struct state 
       char literal[CB_LITERAL] = "0";
       const int at = chains->begin[c] + i;
       if (at < chains->begin[c + 1])
-        cb_literal(literal, state->coefficient[chains->diagonal[at]], draft->sum_type);
+        cb_literal(literal, state->coefficient[chains->diagonal[at]], builder->sum_type);
       cb_text_add(&text, "%s%s", i ? ", " : "", literal);
     }
     cb_text_add_string(&text, "}");
   }
-  take_hole(draft, "coefficients", &text);
+  take_text(builder, "coefficients", &text);
 }
 
-static void draft_chain_tables(struct cb_draft *draft, const struct state *state) {
+static void build_chain_tables(struct cb_region_builder *builder, const struct state *state) {
   const struct cb_chains *chains = &state->chains;
   int64_t offset[CB_CHAINED], length[CB_CHAINED];
   for (int c = 0; c < chains->count; c++) {
     offset[c] = state->offset[chains->diagonal[chains->begin[c]]];
     length[c] = chains->begin[c + 1] - chains->begin[c];
   }
-  cb_draft_section(draft, "chains");
-  draft_table(draft, "chain_offsets", offset, chains->count);
-  draft_table(draft, "chain_lengths", length, chains->count);
-  draft_chain_coefficients(draft, state);
+  cb_region_section(builder, "chains");
+  build_table(builder, "chain_offsets", offset, chains->count);
+  build_table(builder, "chain_lengths", length, chains->count);
+  build_chain_coefficients(builder, state);
 }
 
 /* Threads that have a row or would have one: all of whole groups. */
-static void draft_chains(struct cb_draft *draft, const struct state *state) {
+static void build_chains(struct cb_region_builder *builder, const struct state *state) {
   enum { RESIDENT = 1024 }; /* threads of a multiprocessor, each with 64 registers */
   const struct cb_chains *chains = &state->chains;
   const int batch = chain_batch(chains);
   const int64_t rows = state->csr->rows, group = chains->rows * chains->stride;
   const int64_t threads = cb_divide_up(rows, group) * chains->stride;
   const int whole = rows % group == 0; /* groups */
-  cb_draft_fact(draft, "stride", "%lld", (long long)chains->stride);
-  cb_draft_constant(draft, "kThreads", chains->threads, "plan: threads of a thread block");
-  cb_draft_constant(draft, "kRepeats", chains->rows, "plan: rows of a thread");
-  cb_draft_constant(draft, "kStride", chains->stride, "plan: from one of them to the next");
-  cb_draft_constant(draft, "kChains", chains->count, "plan: chains of diagonals so far apart");
-  cb_draft_constant(draft, "kLongest", chains->longest, "plan: diagonals of a chain at most");
-  cb_draft_constant(draft, "kChainBatch", batch, "plan: chains whose loads are under way together");
-  draft_chain_tables(draft, state);
-  draft_conditions(draft, chains);
-  if (chains->count % batch) cb_draft_section(draft, "rest");
-  if (whole) cb_draft_section(draft, "whole_groups");
-  if (whole && threads % chains->threads) cb_draft_section(draft, "guard");
-  draft->region.threads = chains->threads;
-  draft->region.blocks = cb_divide_up(threads, chains->threads);
-  draft->region.blocks_per_sm = RESIDENT / chains->threads;
+  cb_region_fact(builder, "stride", "%lld", (long long)chains->stride);
+  cb_region_structure(builder, "kThreads", chains->threads, "plan: threads of a thread block");
+  cb_region_structure(builder, "kRepeats", chains->rows, "plan: rows of a thread");
+  cb_region_size(builder, "kStride", chains->stride, "plan: from one of them to the next");
+  cb_region_size(builder, "kChains", chains->count, "plan: chains of diagonals so far apart");
+  cb_region_structure(builder, "kLongest", chains->longest, "plan: diagonals of a chain at most");
+  cb_region_structure(builder, "kChainBatch", batch, "plan: chains whose loads are in flight together");
+  build_chain_tables(builder, state);
+  build_conditions(builder, chains);
+  if (chains->count % batch) cb_region_section(builder, "rest");
+  if (whole) cb_region_section(builder, "whole_groups");
+  if (whole && threads % chains->threads) cb_region_section(builder, "guard");
+  builder->region.threads = chains->threads;
+  builder->region.blocks = cb_divide_up(threads, chains->threads);
+  builder->region.blocks_per_sm = RESIDENT / chains->threads;
 }
 
 /* ---- the region */
 
-static void draft_rows(struct cb_draft *draft, const struct state *state) {
+static void build_rows(struct cb_region_builder *builder, const struct state *state) {
   const int64_t rows = state->csr->rows, block_rows = BLOCK_ROWS * state->repeats;
-  const int64_t wave = blocks_in_a_wave(state, draft->target);
+  const int64_t wave = blocks_in_a_wave(state, builder->target);
   const int stored = state->count[STORED];
-  draft_sums(draft, state, wave);
-  if (rows % block_rows) cb_draft_section(draft, "guard");
-  if (state->repeats > 1) cb_draft_constant(draft, "kRepeats", state->repeats, "plan: rows of a thread");
-  if (state->repeats > 1) cb_draft_section(draft, "repeats");
-  draft->region.blocks = cb_divide_up(rows, block_rows);
-  draft->region.block_rows = block_rows;
-  draft->region.row_threads = 1;
+  build_sums(builder, state, wave);
+  if (rows % block_rows) cb_region_section(builder, "guard");
+  if (state->repeats > 1) cb_region_structure(builder, "kRepeats", state->repeats, "plan: rows of a thread");
+  if (state->repeats > 1) cb_region_section(builder, "repeats");
+  builder->region.blocks = cb_divide_up(rows, block_rows);
+  builder->region.block_rows = block_rows;
+  builder->region.row_threads = 1;
   /* 40 registers, as in sell; 32 are enough where few diagonals are loaded, and none of values */
-  draft->region.blocks_per_sm = wave <= 4 ? (int)wave : stored || state->diagonals > FEW ? 6 : 8;
+  builder->region.blocks_per_sm = wave <= 4 ? (int)wave : stored || state->diagonals > FEW ? 6 : 8;
 }
 
-static void draft_region(struct cb_draft *draft, const struct state *state) {
+static void build_region(struct cb_region_builder *builder, const struct state *state) {
   const int stored = state->count[STORED];
-  draft_facts(draft, state);
-  if (stored) draft_slots(draft, state, blocks_in_a_wave(state, draft->target));
-  cb_draft_constant_slots(draft, state->slices * (state->diagonals - stored) * ROWS);
+  build_facts(builder, state);
+  if (stored) build_slots(builder, state, blocks_in_a_wave(state, builder->target));
+  cb_region_constant_slots(builder, state->slices * (state->diagonals - stored) * ROWS);
   if (state->chains.stride)
-    draft_chains(draft, state);
+    build_chains(builder, state);
   else
-    draft_rows(draft, state);
-  draft->region.commit = draft->commit;
+    build_rows(builder, state);
 }
 
 /* Batches of loads that a thread waits for, one after the other, in each of its rows. */
@@ -540,48 +550,44 @@ static int64_t loads_of_x(const struct state *state) {
 /* Sectors of x: what a thread block reads of it once. Those of neighbouring threads come in whole lines, of
  * which L2 gives about twice as many sectors a second as of scattered ones, whose rate the prediction knows.
  * Without stored values half of the traffic is writing, as in a copy. */
-static void predict(struct cb_draft *draft, const struct state *state) {
+static void predict(struct cb_region_builder *builder, const struct state *state) {
   enum { WHOLE_LINES = 2 };
   const struct cb_chains *chains = &state->chains;
   const struct cb_chain_shape shape = chain_shape(state);
   const int64_t elements = chains->stride ? cb_chains_elements(chains, &shape)
                                           : block_elements(state, BLOCK_ROWS * state->repeats);
-  const int64_t bytes = elements * (int64_t)cb_type_size(draft->vector_type);
+  const int64_t bytes = elements * (int64_t)cb_type_size(builder->vector_type);
   const int64_t batches = chains->stride ? cb_divide_up(chains->count, chain_batch(chains))
-                                         : state->repeats * rounds(state, draft->target);
-  draft->region.cost.sectors = draft->region.blocks * cb_divide_up(bytes, 32 * WHOLE_LINES);
-  draft->region.cost.chain_ns = batches * CB_COST_BATCH_NS;
-  draft->region.cost.work_ns = loads_of_x(state) * CB_COST_DIA_LOAD_PS / draft->target->multiprocessors / 1000;
-  draft->region.cost.stream_percent = state->count[STORED] ? CB_COST_DIA_PERCENT : CB_COST_DIA_COPYING_PERCENT;
+                                         : state->repeats * rounds(state, builder->target);
+  builder->region.cost.sectors = builder->region.blocks * cb_divide_up(bytes, 32 * WHOLE_LINES);
+  builder->region.cost.chain_ns = batches * CB_COST_BATCH_NS;
+  builder->region.cost.work_ns = loads_of_x(state) * CB_COST_DIA_LOAD_PS / builder->target->multiprocessors / 1000;
+  builder->region.cost.stream_percent = state->count[STORED] ? CB_COST_DIA_PERCENT : CB_COST_DIA_COPYING_PERCENT;
 }
 
-/* The part has nonzeros: the split refuses a matrix without populated diagonals. */
-static enum cb_status dia_plan(struct cb_draft *draft, struct cb_diag *diag) {
-  const struct cb_csr *csr = draft->work.part.csr;
-  if (csr->rows >
-      INT32_MAX - 8192) /* the text counts rows, those of a whole thread block included, in an int */
-    return cb_fail(diag, CB_ERR_LIMIT, "%lld rows exceed the dia layout's %d", (long long)csr->rows,
-                   INT32_MAX - 8192);
-  struct state *state = cb_calloc(1, sizeof *state);
-  if (!state) return cb_fail_memory(diag, "dia layout", sizeof *state);
-  draft->work.state = state;
+static enum cb_status dia_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
+  const struct cb_csr *csr = builder->work.part.csr;
+  enum cb_status s = cb_region_state(builder, sizeof(struct state), diag);
+  struct state *state = builder->work.state;
+  if (s) return s;
   state->csr = csr;
   state->slices = cb_divide_up(csr->rows, ROWS);
-  enum cb_status s = find_diagonals(state, diag);
-  if (!s) s = sort_diagonals(state, draft, diag);
+  s = find_diagonals(state, &builder->work.part, diag);
+  if (!s) s = sort_diagonals(state, builder, diag);
   if (s) return s;
   find_inside(state);
   const int holed = state->count[HOLED];
   state->words = holed ? cb_round_up(holed, words_vector(holed)) : 0;
-  state->repeats = choose_repeats(state, draft->options, draft->target);
-  s = find_chains(state, draft, diag);
+  state->repeats = choose_repeats(state, builder->settings, builder->target);
+  s = find_chains(state, builder, diag);
   if (s) return s;
-  draft_region(draft, state);
-  predict(draft, state);
+  builder->work.units = state->slices;
+  build_region(builder, state);
+  predict(builder, state);
   return CB_OK;
 }
 
-/* ---- packing */
+/* ---- the visit */
 
 /* Bits of slots: of the stored diagonals, and of the holed ones. NULL: there are none, or they are not
  * wanted. */
@@ -599,8 +605,7 @@ static int64_t slot_of(int64_t row, int count, int place) {
 }
 
 /* Columns and offsets both ascend. */
-static void pack_row(const struct state *state, const struct cb_part *part, int64_t row,
-                     const struct bits *bits, const struct cb_slot_map *map) {
+static void visit_row(const struct state *state, int64_t row, const struct bits *bits, const struct cb_walk *walk) {
   const struct cb_csr *csr = state->csr;
   const int stored = state->count[STORED], constant = state->diagonals - stored;
   int d = 0;
@@ -616,34 +621,28 @@ static void pack_row(const struct state *state, const struct cb_part *part, int6
       slot = state->slices * stored * ROWS + slot_of(row, constant, behind + place);
       if (state->kind[d] == HOLED) set_bit(bits->holes, slot_of(row, state->words, place));
     }
-    cb_slot_set(map, slot, cb_part_origin(part, k));
+    cb_emit_nonzero(walk, slot, k);
   }
 }
 
-static unsigned char *target_of(const struct cb_region *region, unsigned char *const *targets,
-                                const char *name) {
-  for (int i = 0; targets && i < region->arrays_count; i++)
-    if (!strcmp(region->arrays[i].name, name)) return targets[i];
-  return NULL;
-}
-
-static enum cb_status dia_pack(const struct cb_region *region, const struct cb_region_work *work,
-                               unsigned char *const *targets, const struct cb_slot_map *map,
-                               struct cb_diag *diag) {
-  const struct state *state = work->state;
-  const struct bits bits = {target_of(region, targets, "presence"), target_of(region, targets, "holes")};
-  (void)diag;
-#pragma omp parallel for schedule(static)
-  for (int64_t slice = 0; slice < state->slices; slice++) /* no byte of presence bits belongs to two slices */
-    for (int64_t row = slice * ROWS; row < (slice + 1) * ROWS && row < state->csr->rows; row++)
-      pack_row(state, &work->part, row, &bits, map);
-  return CB_OK;
+/* No byte of presence bits belongs to two slices. */
+static int dia_visit(const void *user, int64_t first, int64_t end, const struct cb_walk *walk) {
+  const struct state *state = user;
+  const struct bits bits = {cb_walk_bytes(walk, "presence"), cb_walk_bytes(walk, "holes")};
+  for (int64_t row = first * ROWS; row < cb_smaller(end * ROWS, state->csr->rows); row++)
+    visit_row(state, row, &bits, walk);
+  return 1;
 }
 
 const struct cb_layout cb_layout_dia = {
     .name = "dia",
     .summary = "diagonals with offsets in the text, no indices",
     .source = "-",
+    .options = cb_dia_options,
+    .options_count = DIA_OPTIONS,
+    .recipes = cb_dia_recipes,
     .plan = dia_plan,
-    .pack = dia_pack,
+    .visit = dia_visit,
+    .unit = "slice",
+    .most_rows = INT32_MAX - 8192, /* those of a whole thread block included */
 };

@@ -1,13 +1,90 @@
 // y = αA·x + βy for "hubs": 60 × 120, 237 nonzeros, double.  cbgen 0.1.0, do not edit.
 //   plan    (spmv (hot (columns 3) (share 60) (slices 3) (steps 7 4) (gather first)))
+//   because recipe hot was named; 6.40 us predicted
 //   target  sm_90, 132 SMs        launch  grid 1 × 256 threads, 0 B dynamic shared memory; then grid 1 × 1024 threads, 24 B dynamic shared memory
 //   pattern 8dbb00722ee8b8b97f713b564aafba8f        stored  14.5 bytes per nonzero (CSR: 13.0)
 //   use     hubs_load_file, hubs_multiply, hubs_free; -DCBGEN_SELFTEST makes it a program that checks itself
 //
-// Read it from here: types and vectors, then one namespace per region of the plan, then the kernels. The shims in
-// between are the same in every generated file and can be skipped; the host section at the end is not seen by NVRTC.
+// Read it from here: types and vectors, then one namespace per region of the plan, then the kernels. The device
+// prelude above them says how memory is read and written; the host section at the end is not seen by NVRTC.
 
-// ---- the shims are left out of this golden -------------------------------------------------------------------------------------
+// ---- device prelude: what the kernels below need of types, memory and warps -----------------------------------
+using uint8_t = unsigned char;
+using uint16_t = unsigned short;
+using uint32_t = unsigned;
+using uint64_t = decltype(sizeof 0);
+#define CBGEN_KERNEL extern "C" __global__
+#define CBGEN_DEVICE static __device__ __forceinline__
+constexpr unsigned kFullMask = 0xffffffffu;  // all lanes of a warp
+
+// The array that has all of the launch's dynamic shared memory.
+extern __shared__ uint64_t dynamic_shared_words[];
+template <class T, int n> struct DynamicShared {
+  __device__ __forceinline__ T &operator[](int i) const { return ((T *)dynamic_shared_words)[i]; }
+};
+
+// CBGEN_NUMBER: the number that a macro stands for; 0 when it is not defined.
+#define CBGEN_QUOTE(words) #words
+#define CBGEN_NUMBER(macro) number_of(CBGEN_QUOTE(macro))
+__host__ __device__ constexpr int number_of(const char *word) {
+  int number = 0;
+  for (; *word >= '0' && *word <= '9'; word++) number = 10 * number + (*word - '0');
+  return number;
+}
+
+constexpr int kArch = CBGEN_NUMBER(__CUDA_ARCH__);  // 900 for sm_90; 0 where nvcc compiles for the host
+
+// The kernel before in the stream may still be ending when this one starts. What it writes is there from here on.
+CBGEN_DEVICE void wait_for_previous() {
+  if constexpr (kArch >= 900) asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// The same pointer, of which the compiler knows nothing before this point: no load through it comes earlier.
+template <class T> CBGEN_DEVICE const T *after_wait(const T *p) {
+  asm volatile("" : "+l"(p)::"memory");
+  return p;
+}
+
+// Reads what no kernel writes, through L1; types of 16 bits by their bits.
+template <class T> CBGEN_DEVICE T load(const T *p) {
+  if constexpr (__is_class(T)) return {__ldg(&p->bits)};
+  else return __ldg(p);
+}
+
+// Reads what other kernels write: x.
+template <class T> CBGEN_DEVICE T load_input(const T *p) { return *p; }
+
+// Reads what other thread blocks write.
+template <class T> CBGEN_DEVICE T load_l2(const T *p) { return __ldcg(p); }
+
+// Reads what is read once: past L1, which x needs.
+template <class T> CBGEN_DEVICE T load_stream(const T *p) {
+  union {
+    uint8_t byte;
+    uint16_t half;
+    uint32_t word;
+    uint64_t pair;
+    T value;
+  } bits;
+  static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "no load of this size");
+  if constexpr (sizeof(T) == 1) {
+    uint32_t wide;
+    asm("ld.global.nc.L1::no_allocate.u8 %0, [%1];" : "=r"(wide) : "l"(p));
+    bits.byte = uint8_t(wide);
+  } else if constexpr (sizeof(T) == 2) {
+    asm("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(bits.half) : "l"(p));
+  } else if constexpr (sizeof(T) == 4) {
+    asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(bits.word) : "l"(p));
+  } else {
+    asm("ld.global.nc.L1::no_allocate.u64 %0, [%1];" : "=l"(bits.pair) : "l"(p));
+  }
+  return bits.value;
+}
+
+// What the lane has whose number differs in these bits.
+template <class T> CBGEN_DEVICE T shuffle_xor(T value, int bits) { return __shfl_xor_sync(kFullMask, value, bits); }
+
+// ---- end of the device prelude --------------------------------------------------------------------------------
 // ---- types and vectors ---------------------------------------------------------------------------------------
 
 using vector_t = double;  // x and y
@@ -23,12 +100,18 @@ struct Vectors {
   uint32_t *carry_counters;  // 1: units that have arrived, per shared panel; zero between products
 };
 
+// Arithmetic of sums: compiled with -fmad=false, what says fma is fused and nothing else, as in the emulation.
+CBGEN_DEVICE sum_t zero() { return 0; }
+CBGEN_DEVICE sum_t add(sum_t sum, sum_t term) { return sum + term; }
+CBGEN_DEVICE sum_t product(sum_t value, sum_t x) { return value * x; }
+CBGEN_DEVICE sum_t add_product(sum_t sum, sum_t value, sum_t x) { return fma(value, x, sum); }
+
 CBGEN_DEVICE sum_t load_x(const Vectors &vectors, int column) { return sum_t(load_input(vectors.x + column)); }
 
 // The one final write of a row. With beta = 0 y is not read: it may hold anything.
 CBGEN_DEVICE void commit(const Vectors &vectors, int row, sum_t sum) {
-  const sum_t scaled = vectors.alpha * sum;
-  vectors.y[row] = vector_t(vectors.beta == 0 ? scaled : scaled + vectors.beta * sum_t(vectors.y[row]));
+  const sum_t scaled = product(vectors.alpha, sum);
+  vectors.y[row] = vector_t(vectors.beta == 0 ? scaled : add_product(scaled, vectors.beta, sum_t(vectors.y[row])));
 }
 
 // ---- region hot0: entries of x for the hottest columns in shared memory, rows as sliced ELL
@@ -43,7 +126,7 @@ constexpr int kGathered = 3;  // plan: entries of x that a first launch lays sid
 constexpr int kEach = 1;  // plan: entries of one of its threads
 constexpr int kHot = 3;  // plan: hot columns, whose entries of x lie in shared memory
 constexpr int kSlices = 3;  // plan: slices of 32 lanes
-constexpr int kBatch = 4;  // plan: steps whose loads are under way together
+constexpr int kBatch = 4;  // plan: steps whose loads are in flight together
 constexpr int kThreads = 1024;  // plan: threads of a thread block
 constexpr int kBlocks = 1;  // target: thread blocks, one to a multiprocessor at most
 constexpr int kWarps = 32;  // their warps
@@ -54,7 +137,7 @@ struct Arrays {
   const double *values;  // 352: hot slots, then cold ones; per slice, step and lane
   const uint8_t *lane_hot;  // 96: hot nonzeros of a lane
   const uint8_t *lane_cold;  // 96: cold nonzeros of a lane
-  const uint8_t *place_row;  // 65: row (or the row of the piece) at a place; kRows: none
+  const uint8_t *row_of;  // 65: row of a local row; kRows: none
 };
 
 CBGEN_DEVICE int hot_place(const Arrays &arrays, int i) { return load_stream(arrays.hot_place + i); }
@@ -63,10 +146,10 @@ CBGEN_DEVICE int cold_index(const Arrays &arrays, int i) { return load_stream(ar
 __device__ const uint8_t lanes_log2_table[] = {
     5, 0, 0};
 CBGEN_DEVICE int lanes_log2(const Arrays &, int i) { return lanes_log2_table[i]; }
-// a slice's first place
-__device__ const uint8_t first_place_table[] = {
+// a slice's first local row
+__device__ const uint8_t first_local_row_table[] = {
     0, 1, 33};
-CBGEN_DEVICE int first_place(const Arrays &, int i) { return first_place_table[i]; }
+CBGEN_DEVICE int first_local_row(const Arrays &, int i) { return first_local_row_table[i]; }
 // hot steps before a slice, 32 slots each
 __device__ const uint8_t first_hot_table[] = {
     0, 1, 4};
@@ -77,7 +160,7 @@ __device__ const uint8_t first_cold_table[] = {
 CBGEN_DEVICE int first_cold(const Arrays &, int i) { return first_cold_table[i]; }
 CBGEN_DEVICE int lane_hot(const Arrays &arrays, int i) { return load_stream(arrays.lane_hot + i); }
 CBGEN_DEVICE int lane_cold(const Arrays &arrays, int i) { return load_stream(arrays.lane_cold + i); }
-CBGEN_DEVICE int place_row(const Arrays &arrays, int i) { return load_stream(arrays.place_row + i); }
+CBGEN_DEVICE int row_of(const Arrays &arrays, int i) { return load_stream(arrays.row_of + i); }
 // the hot columns, in order
 __device__ const uint8_t hot_column_table[] = {
     6, 30, 89};
@@ -97,16 +180,16 @@ CBGEN_DEVICE void prepare(const Arrays &arrays, const Vectors &vectors, int thre
 #pragma unroll
   for (int j = 0; j < kEach; j++) {
     const int i = first + 256 * j;
-    entries[j] = i < kGathered ? load_x(vectors, hot_column(arrays, i)) : sum_t(0);
+    entries[j] = i < kGathered ? load_x(vectors, hot_column(arrays, i)) : zero();
   }
 #pragma unroll
   for (int j = 0; j < kEach; j++)
     if (first + 256 * j < kGathered) gathered(vectors)[first + 256 * j] = vector_t(entries[j]);
 }
 
-// What a lane must know of a slice. Places hold a row, or a piece of one, whose nonzeros its lanes take in turns.
+// What a lane must know of a slice. The lanes of a local row take its nonzeros in turns.
 struct Slice {
-  int first_place, lanes_log2;
+  int first_local_row, lanes_log2;
   int hot_steps;
   index_t hot_slot;
   int cold_steps;
@@ -115,13 +198,13 @@ struct Slice {
 
 CBGEN_DEVICE Slice slice_at(const Arrays &arrays, int slice, int lane) {
   return {
-    int(first_place(arrays, slice)), int(lanes_log2(arrays, slice)),
+    int(first_local_row(arrays, slice)), int(lanes_log2(arrays, slice)),
     int(lane_hot(arrays, 32 * slice + lane)), 32 * index_t(first_hot(arrays, slice)) + lane,
     int(lane_cold(arrays, 32 * slice + lane)), 32 * index_t(first_cold(arrays, slice)) + lane,
   };
 }
 
-// The hot entries of x lie in shared memory. What a warp must know of its next slice is under way while it works on
+// The hot entries of x lie in shared memory. What a warp must know of its next slice is in flight while it works on
 // one, and so are all loads of kBatch steps before the first is used. No lane goes past its row's end, so padding is
 // never multiplied.
 CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
@@ -135,8 +218,9 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
   for (int slice = first; slice < kSlices; slice += kWarps) {
     const Slice at = next;
     next = slice_at(arrays, min(slice + kWarps, kSlices - 1), lane);
-    const int lanes = 1 << at.lanes_log2, row = place_row(arrays, at.first_place + (lane >> at.lanes_log2));
-    sum_t sum = 0;
+    const int lanes = 1 << at.lanes_log2, row = row_of(arrays, at.first_local_row + (lane >> at.lanes_log2));
+    sum_t sum = zero();
+    #pragma unroll 1
     for (int step = 0; step < max(at.hot_steps, at.cold_steps); step += kBatch) {
       int indices[kBatch];
       sum_t cold_values[kBatch];
@@ -156,14 +240,14 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
       }
       sum_t cold[kBatch];
       #pragma unroll
-      for (int i = 0; i < kBatch; i++) cold[i] = step + i < at.cold_steps ? load_x(vectors, indices[i]) : sum_t(0);
+      for (int i = 0; i < kBatch; i++) cold[i] = step + i < at.cold_steps ? load_x(vectors, indices[i]) : zero();
       #pragma unroll
       for (int i = 0; i < kBatch; i++)
-        if (step + i < at.hot_steps) sum += hot_values[i] * sum_t(hot[places[i]]);
+        if (step + i < at.hot_steps) sum = add_product(sum, hot_values[i], sum_t(hot[places[i]]));
       #pragma unroll
-      for (int i = 0; i < kBatch; i++) sum += cold_values[i] * cold[i];
+      for (int i = 0; i < kBatch; i++) sum = add_product(sum, cold_values[i], cold[i]);
     }
-    for (int apart = lanes / 2; apart > 0; apart /= 2) sum += __shfl_xor_sync(kFullMask, sum, apart);
+    for (int apart = lanes / 2; apart > 0; apart /= 2) sum = add(sum, shuffle_xor(sum, apart));
     if (lane % lanes == 0 && row < kRows) commit(vectors, row, sum);
   }
 }
@@ -172,13 +256,15 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 
 // ---- kernels
 
-CBGEN_KERNEL void __launch_bounds__(256) hubs_spmv_0(const hot0::Arrays hot0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta, sum_t *carry_sums, uint32_t *carry_counters) {
+constexpr int kThreads0 = 256;  // launch: threads of a thread block
+CBGEN_KERNEL void __launch_bounds__(kThreads0) hubs_spmv_0(const hot0::Arrays hot0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta, sum_t *carry_sums, uint32_t *carry_counters) {
   wait_for_previous();
   const Vectors vectors = {x, y, alpha, beta, carry_sums, carry_counters};
   hot0::prepare(hot0_arrays, vectors, (int)blockIdx.x);
 }
 
-CBGEN_KERNEL void __launch_bounds__(1024, 1) hubs_spmv_1(hot0::Arrays hot0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta, sum_t *carry_sums, uint32_t *carry_counters) {
+constexpr int kThreads1 = 1024;  // launch: threads of a thread block
+CBGEN_KERNEL void __launch_bounds__(kThreads1, 1) hubs_spmv_1(hot0::Arrays hot0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta, sum_t *carry_sums, uint32_t *carry_counters) {
   wait_for_previous();
   const Vectors vectors = {x, y, alpha, beta, carry_sums, carry_counters};
   hot0_arrays.values = after_wait(hot0_arrays.values);
@@ -186,8 +272,12 @@ CBGEN_KERNEL void __launch_bounds__(1024, 1) hubs_spmv_1(hot0::Arrays hot0_array
 }
 
 // ---- host: load, multiply, free ------------------------------------------------------------------------------
-// Functions return NULL, or a message that lives forever.
+// Functions return NULL, or a message that lives forever. NVRTC does not see them; nvcc has included <cuda_runtime.h>.
 #ifndef __CUDACC_RTC__
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 // Device pointers of one loaded matrix.
 struct hubs_matrix {
@@ -197,7 +287,7 @@ struct hubs_matrix {
 };
 
 void hubs_free(hubs_matrix *matrix) {
-  void *const blocks[] = {(void *)matrix->hot0.hot_place, (void *)matrix->hot0.cold_index, (void *)matrix->hot0.values, (void *)matrix->hot0.lane_hot, (void *)matrix->hot0.lane_cold, (void *)matrix->hot0.place_row, matrix->carry_sums, matrix->carry_counters, nullptr};
+  void *const blocks[] = {(void *)matrix->hot0.hot_place, (void *)matrix->hot0.cold_index, (void *)matrix->hot0.values, (void *)matrix->hot0.lane_hot, (void *)matrix->hot0.lane_cold, (void *)matrix->hot0.row_of, matrix->carry_sums, matrix->carry_counters, nullptr};
   for (void *const *block = blocks; *block != nullptr; block++) cudaFree(*block);
   *matrix = {};
 }
@@ -227,7 +317,7 @@ static uint64_t hubs_checksum(const unsigned char *data, size_t bytes) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *hubs_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xd80e0bf6d0891a7au, 0x5cb725c1a118bfa4u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xb62dc153c64e4a07u, 0xf4a01d3207c1467au};  // plan and pattern
   uint64_t header[8];
   if (bytes < sizeof header) return "data of hubs: shorter than its header";
   memcpy(header, data, sizeof header);
@@ -250,7 +340,7 @@ const char *hubs_load(hubs_matrix *matrix, const void *data, size_t bytes) {
       {(void **)&matrix->hot0.values, 768, 2816},
       {(void **)&matrix->hot0.lane_hot, 3584, 96},
       {(void **)&matrix->hot0.lane_cold, 3840, 96},
-      {(void **)&matrix->hot0.place_row, 4096, 65},
+      {(void **)&matrix->hot0.row_of, 4096, 65},
       {nullptr, 0, 0},
   };
   const char *message = hubs_check((const unsigned char *)data, bytes);
@@ -286,12 +376,31 @@ const char *hubs_load_file(hubs_matrix *matrix, const char *path) {
   return message;
 }
 
+// From sm_90 on the kernel may start while the one before it is still ending: wait_for_previous does the rest.
+template <class... P, class... A>
+static cudaError_t launch(void (*kernel)(P...), unsigned blocks, unsigned threads, size_t shared_bytes,
+                          cudaStream_t stream, A... arguments) {
+  constexpr int kCompiledFor[] = {__CUDA_ARCH_LIST__};  // ascending
+  cudaLaunchAttribute overlap = {};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = kCompiledFor[0] >= 900;
+  return cudaLaunchKernelEx(&config, kernel, P(arguments)...);
+}
+
 // y = αA·x + βy on `stream`, without allocation or synchronisation. x: 120, y: 60 elements on the device.
 const char *hubs_multiply(const hubs_matrix *matrix, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta,
     cudaStream_t stream) {
-  cudaError_t error = cudaSuccess;
-  error = launch(hubs_spmv_0, 1, 256, 0, stream, matrix->hot0, x, y, alpha, beta, matrix->carry_sums, matrix->carry_counters);
-  if (!error) error = launch(hubs_spmv_1, 1, 1024, 24, stream, matrix->hot0, x, y, alpha, beta, matrix->carry_sums, matrix->carry_counters);
+  constexpr unsigned kGrid0 = 1;  // launch: thread blocks
+  constexpr unsigned kGrid1 = 1;  // launch: thread blocks
+  cudaError_t error = launch(hubs_spmv_0, kGrid0, kThreads0, 0, stream, matrix->hot0, x, y, alpha, beta, matrix->carry_sums, matrix->carry_counters);
+  if (!error) error = launch(hubs_spmv_1, kGrid1, kThreads1, 24, stream, matrix->hot0, x, y, alpha, beta, matrix->carry_sums, matrix->carry_counters);
   return error ? cudaGetErrorString(error) : nullptr;
 }
 

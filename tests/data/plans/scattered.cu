@@ -1,13 +1,102 @@
 // y = αA·x + βy for "scattered": 64 × 2000, 297 nonzeros, double.  cbgen 0.1.0, do not edit.
 //   plan    (spmv (cb (panels 4) (csr 21) (aggregated yes) (runs 8)))
+//   because recipe cb was named; 2.90 us predicted
 //   target  sm_90, 132 SMs        launch  grid 1 × 256 threads, 0 B dynamic shared memory
 //   pattern c962c42c29a12c2678eaf06f38c5e72b        stored  11.9 bytes per nonzero (CSR: 12.9)
 //   use     scattered_load_file, scattered_multiply, scattered_free; -DCBGEN_SELFTEST makes it a program that checks itself
 //
-// Read it from here: types and vectors, then one namespace per region of the plan, then the kernels. The shims in
-// between are the same in every generated file and can be skipped; the host section at the end is not seen by NVRTC.
+// Read it from here: types and vectors, then one namespace per region of the plan, then the kernels. The device
+// prelude above them says how memory is read and written; the host section at the end is not seen by NVRTC.
 
-// ---- the shims are left out of this golden -------------------------------------------------------------------------------------
+// ---- device prelude: what the kernels below need of types, memory and warps -----------------------------------
+using uint8_t = unsigned char;
+using uint16_t = unsigned short;
+using uint32_t = unsigned;
+using uint64_t = decltype(sizeof 0);
+#define CBGEN_KERNEL extern "C" __global__
+#define CBGEN_DEVICE static __device__ __forceinline__
+constexpr unsigned kFullMask = 0xffffffffu;  // all lanes of a warp
+
+// An array in shared memory.
+template <class T, int n> struct Shared {
+  T slots[n];
+  __device__ __forceinline__ T &operator[](int i) { return slots[i]; }
+  __device__ __forceinline__ const T &operator[](int i) const { return slots[i]; }
+};
+
+// CBGEN_NUMBER: the number that a macro stands for; 0 when it is not defined.
+#define CBGEN_QUOTE(words) #words
+#define CBGEN_NUMBER(macro) number_of(CBGEN_QUOTE(macro))
+__host__ __device__ constexpr int number_of(const char *word) {
+  int number = 0;
+  for (; *word >= '0' && *word <= '9'; word++) number = 10 * number + (*word - '0');
+  return number;
+}
+
+constexpr int kArch = CBGEN_NUMBER(__CUDA_ARCH__);  // 900 for sm_90; 0 where nvcc compiles for the host
+
+// Where a compiler's registers do not suffice and it reports spills, thread blocks that a multiprocessor holds are given
+// up for them: -DCBGEN_FEWER_BLOCKS=1, or more.
+constexpr int kFewerBlocks = CBGEN_NUMBER(CBGEN_FEWER_BLOCKS);
+
+// Thread blocks that a multiprocessor has room for, `wanted` at most: for __launch_bounds__. From sm_100 on one block of
+// six less: what 40 registers hold elsewhere may spill there.
+__host__ __device__ constexpr int blocks_that_fit(int wanted, int threads) {
+  const int most_threads =
+      kArch == 750 ? 1024 : kArch == 800 || kArch == 900 || kArch == 1000 || kArch == 1030 ? 2048 : 1536;
+  const int less = kFewerBlocks + (kArch >= 1000 && wanted * threads == 1536);
+  const int left = wanted - less, room = most_threads / threads;
+  return left < 1 ? 1 : left < room ? left : room;
+}
+
+// The kernel before in the stream may still be ending when this one starts. What it writes is there from here on.
+CBGEN_DEVICE void wait_for_previous() {
+  if constexpr (kArch >= 900) asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// The same pointer, of which the compiler knows nothing before this point: no load through it comes earlier.
+template <class T> CBGEN_DEVICE const T *after_wait(const T *p) {
+  asm volatile("" : "+l"(p)::"memory");
+  return p;
+}
+
+// Reads what no kernel writes, through L1; types of 16 bits by their bits.
+template <class T> CBGEN_DEVICE T load(const T *p) {
+  if constexpr (__is_class(T)) return {__ldg(&p->bits)};
+  else return __ldg(p);
+}
+
+// Reads what other kernels write: x.
+template <class T> CBGEN_DEVICE T load_input(const T *p) { return *p; }
+
+// Reads what is read once: past L1, which x needs.
+template <class T> CBGEN_DEVICE T load_stream(const T *p) {
+  union {
+    uint8_t byte;
+    uint16_t half;
+    uint32_t word;
+    uint64_t pair;
+    T value;
+  } bits;
+  static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "no load of this size");
+  if constexpr (sizeof(T) == 1) {
+    uint32_t wide;
+    asm("ld.global.nc.L1::no_allocate.u8 %0, [%1];" : "=r"(wide) : "l"(p));
+    bits.byte = uint8_t(wide);
+  } else if constexpr (sizeof(T) == 2) {
+    asm("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(bits.half) : "l"(p));
+  } else if constexpr (sizeof(T) == 4) {
+    asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(bits.word) : "l"(p));
+  } else {
+    asm("ld.global.nc.L1::no_allocate.u64 %0, [%1];" : "=l"(bits.pair) : "l"(p));
+  }
+  return bits.value;
+}
+
+// What the lane has whose number differs in these bits.
+template <class T> CBGEN_DEVICE T shuffle_xor(T value, int bits) { return __shfl_xor_sync(kFullMask, value, bits); }
+
+// ---- end of the device prelude --------------------------------------------------------------------------------
 // ---- types and vectors ---------------------------------------------------------------------------------------
 
 using vector_t = double;  // x and y
@@ -21,12 +110,18 @@ struct Vectors {
   sum_t alpha, beta;
 };
 
+// Arithmetic of sums: compiled with -fmad=false, what says fma is fused and nothing else, as in the emulation.
+CBGEN_DEVICE sum_t zero() { return 0; }
+CBGEN_DEVICE sum_t add(sum_t sum, sum_t term) { return sum + term; }
+CBGEN_DEVICE sum_t product(sum_t value, sum_t x) { return value * x; }
+CBGEN_DEVICE sum_t add_product(sum_t sum, sum_t value, sum_t x) { return fma(value, x, sum); }
+
 CBGEN_DEVICE sum_t load_x(const Vectors &vectors, int column) { return sum_t(load_input(vectors.x + column)); }
 
 // The one final write of a row. With beta = 0 y is not read: it may hold anything.
 CBGEN_DEVICE void commit(const Vectors &vectors, int row, sum_t sum) {
-  const sum_t scaled = vectors.alpha * sum;
-  vectors.y[row] = vector_t(vectors.beta == 0 ? scaled : scaled + vectors.beta * sum_t(vectors.y[row]));
+  const sum_t scaled = product(vectors.alpha, sum);
+  vectors.y[row] = vector_t(vectors.beta == 0 ? scaled : add_product(scaled, vectors.beta, sum_t(vectors.y[row])));
 }
 
 // ---- region cb0: 16x16 sub-blocks in COO, CSR or Dense, columns aggregated per panel
@@ -39,7 +134,7 @@ using index_t = int;  // holds any index into the arrays below
 constexpr int kStage = 96;  // plan: columns of the widest run
 constexpr int kStaged = 768;  // plan: the same for all runs of a thread block
 constexpr int kStageBatch = 3;  // plan: sub-blocks whose x is loaded together
-constexpr int kBatch = 6;  // plan: steps whose loads are under way together
+constexpr int kBatch = 6;  // plan: steps whose loads are in flight together
 constexpr int kRowLanes = 2;  // plan: lanes that share a row
 
 struct Arrays {
@@ -141,12 +236,12 @@ CBGEN_DEVICE sum_t add_csr(const CsrBatch &batch, const Shared<sum_t, kStaged> &
 #pragma unroll
   for (int i = 0; i < kBatch; i++) {
     const sum_t x = staged[own + batch.columns[i]];
-    if (i < rest) sum += batch.values[i] * x;  // else neither is the row's
+    if (i < rest) sum = add_product(sum, batch.values[i], x);  // else neither is the row's
   }
   return sum;
 }
 
-// A CSR run: kRowLanes lanes take the nonzeros of a row in turn. The first batch's loads are under way before x is
+// A CSR run: kRowLanes lanes take the nonzeros of a row in turn. The first batch's loads are in flight before x is
 // gathered.
 CBGEN_DEVICE sum_t csr_sum(const Arrays &arrays, const Vectors &vectors, Shared<sum_t, kStaged> &staged, int run,
     int begin, int end) {
@@ -158,7 +253,7 @@ CBGEN_DEVICE sum_t csr_sum(const Arrays &arrays, const Vectors &vectors, Shared<
   CsrBatch batch = load_csr(arrays, data, rest, next);
   stage_columns(vectors, columns, staged, own + int(threadIdx.x % (16 * kRowLanes)));
   __syncwarp();
-  sum_t sum = add_csr(batch, staged, own, rest, 0);
+  sum_t sum = add_csr(batch, staged, own, rest, zero());
   return sum;
 }
 
@@ -171,7 +266,7 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
   const int row = 16 * run_panel(arrays, run) + lane % 16;
   const int begin = first_block(arrays, run), end = first_block(arrays, run + 1);
   sum_t sum = csr_sum(arrays, vectors, staged, run, begin, end);
-  sum += __shfl_xor_sync(kFullMask, sum, 16);
+  sum = add(sum, shuffle_xor(sum, 16));
   if (lane < 16 && row < kRows) commit(vectors, row, sum);  // the last rows do not fill their panel or thread block
 }
 
@@ -179,7 +274,8 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 
 // ---- kernels
 
-CBGEN_KERNEL void __launch_bounds__(256, blocks_that_fit(6, 256)) scattered_spmv(cb0::Arrays cb0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
+constexpr int kThreads = 256;  // launch: threads of a thread block
+CBGEN_KERNEL void __launch_bounds__(kThreads, blocks_that_fit(6, kThreads)) scattered_spmv(cb0::Arrays cb0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
   wait_for_previous();
   const Vectors vectors = {x, y, alpha, beta};
   cb0_arrays.mtx_data = after_wait(cb0_arrays.mtx_data);
@@ -187,8 +283,12 @@ CBGEN_KERNEL void __launch_bounds__(256, blocks_that_fit(6, 256)) scattered_spmv
 }
 
 // ---- host: load, multiply, free ------------------------------------------------------------------------------
-// Functions return NULL, or a message that lives forever.
+// Functions return NULL, or a message that lives forever. NVRTC does not see them; nvcc has included <cuda_runtime.h>.
 #ifndef __CUDACC_RTC__
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 // Device pointers of one loaded matrix.
 struct scattered_matrix {
@@ -226,7 +326,7 @@ static uint64_t scattered_checksum(const unsigned char *data, size_t bytes) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *scattered_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xed6aaf8e5e411f8u, 0x262b9e4c97cb60d9u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x370084784e7b864eu, 0x361ecff8880437d3u};  // plan and pattern
   uint64_t header[8];
   if (bytes < sizeof header) return "data of scattered: shorter than its header";
   memcpy(header, data, sizeof header);
@@ -279,11 +379,29 @@ const char *scattered_load_file(scattered_matrix *matrix, const char *path) {
   return message;
 }
 
+// From sm_90 on the kernel may start while the one before it is still ending: wait_for_previous does the rest.
+template <class... P, class... A>
+static cudaError_t launch(void (*kernel)(P...), unsigned blocks, unsigned threads, size_t shared_bytes,
+                          cudaStream_t stream, A... arguments) {
+  constexpr int kCompiledFor[] = {__CUDA_ARCH_LIST__};  // ascending
+  cudaLaunchAttribute overlap = {};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = kCompiledFor[0] >= 900;
+  return cudaLaunchKernelEx(&config, kernel, P(arguments)...);
+}
+
 // y = αA·x + βy on `stream`, without allocation or synchronisation. x: 2000, y: 64 elements on the device.
 const char *scattered_multiply(const scattered_matrix *matrix, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta,
     cudaStream_t stream) {
-  cudaError_t error = cudaSuccess;
-  error = launch(scattered_spmv, 1, 256, 0, stream, matrix->cb0, x, y, alpha, beta);
+  constexpr unsigned kGrid = 1;  // launch: thread blocks
+  cudaError_t error = launch(scattered_spmv, kGrid, kThreads, 0, stream, matrix->cb0, x, y, alpha, beta);
   return error ? cudaGetErrorString(error) : nullptr;
 }
 

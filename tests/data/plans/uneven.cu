@@ -1,13 +1,95 @@
 // y = αA·x + βy for "uneven": 90 × 90, 510 nonzeros, double.  cbgen 0.1.0, do not edit.
 //   plan    (spmv (sell (slices 8) (steps 24) (lanes varied) (sorted yes)))
+//   because recipe sell was named; 2.61 us predicted
 //   target  sm_90, 132 SMs        launch  grid 1 × 256 threads, 0 B dynamic shared memory
 //   pattern 9f7de2599561249e337c0db3ba2bffb4        stored  14.0 bytes per nonzero (CSR: 12.7)
 //   use     uneven_load_file, uneven_multiply, uneven_free; -DCBGEN_SELFTEST makes it a program that checks itself
 //
-// Read it from here: types and vectors, then one namespace per region of the plan, then the kernels. The shims in
-// between are the same in every generated file and can be skipped; the host section at the end is not seen by NVRTC.
+// Read it from here: types and vectors, then one namespace per region of the plan, then the kernels. The device
+// prelude above them says how memory is read and written; the host section at the end is not seen by NVRTC.
 
-// ---- the shims are left out of this golden -------------------------------------------------------------------------------------
+// ---- device prelude: what the kernels below need of types, memory and warps -----------------------------------
+using uint8_t = unsigned char;
+using uint16_t = unsigned short;
+using uint32_t = unsigned;
+using uint64_t = decltype(sizeof 0);
+#define CBGEN_KERNEL extern "C" __global__
+#define CBGEN_DEVICE static __device__ __forceinline__
+constexpr unsigned kFullMask = 0xffffffffu;  // all lanes of a warp
+
+// CBGEN_NUMBER: the number that a macro stands for; 0 when it is not defined.
+#define CBGEN_QUOTE(words) #words
+#define CBGEN_NUMBER(macro) number_of(CBGEN_QUOTE(macro))
+__host__ __device__ constexpr int number_of(const char *word) {
+  int number = 0;
+  for (; *word >= '0' && *word <= '9'; word++) number = 10 * number + (*word - '0');
+  return number;
+}
+
+constexpr int kArch = CBGEN_NUMBER(__CUDA_ARCH__);  // 900 for sm_90; 0 where nvcc compiles for the host
+
+// Where a compiler's registers do not suffice and it reports spills, thread blocks that a multiprocessor holds are given
+// up for them: -DCBGEN_FEWER_BLOCKS=1, or more.
+constexpr int kFewerBlocks = CBGEN_NUMBER(CBGEN_FEWER_BLOCKS);
+
+// Thread blocks that a multiprocessor has room for, `wanted` at most: for __launch_bounds__. From sm_100 on one block of
+// six less: what 40 registers hold elsewhere may spill there.
+__host__ __device__ constexpr int blocks_that_fit(int wanted, int threads) {
+  const int most_threads =
+      kArch == 750 ? 1024 : kArch == 800 || kArch == 900 || kArch == 1000 || kArch == 1030 ? 2048 : 1536;
+  const int less = kFewerBlocks + (kArch >= 1000 && wanted * threads == 1536);
+  const int left = wanted - less, room = most_threads / threads;
+  return left < 1 ? 1 : left < room ? left : room;
+}
+
+// The kernel before in the stream may still be ending when this one starts. What it writes is there from here on.
+CBGEN_DEVICE void wait_for_previous() {
+  if constexpr (kArch >= 900) asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+// The same pointer, of which the compiler knows nothing before this point: no load through it comes earlier.
+template <class T> CBGEN_DEVICE const T *after_wait(const T *p) {
+  asm volatile("" : "+l"(p)::"memory");
+  return p;
+}
+
+// Reads what no kernel writes, through L1; types of 16 bits by their bits.
+template <class T> CBGEN_DEVICE T load(const T *p) {
+  if constexpr (__is_class(T)) return {__ldg(&p->bits)};
+  else return __ldg(p);
+}
+
+// Reads what other kernels write: x.
+template <class T> CBGEN_DEVICE T load_input(const T *p) { return *p; }
+
+// Reads what is read once: past L1, which x needs.
+template <class T> CBGEN_DEVICE T load_stream(const T *p) {
+  union {
+    uint8_t byte;
+    uint16_t half;
+    uint32_t word;
+    uint64_t pair;
+    T value;
+  } bits;
+  static_assert(sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8, "no load of this size");
+  if constexpr (sizeof(T) == 1) {
+    uint32_t wide;
+    asm("ld.global.nc.L1::no_allocate.u8 %0, [%1];" : "=r"(wide) : "l"(p));
+    bits.byte = uint8_t(wide);
+  } else if constexpr (sizeof(T) == 2) {
+    asm("ld.global.nc.L1::no_allocate.u16 %0, [%1];" : "=h"(bits.half) : "l"(p));
+  } else if constexpr (sizeof(T) == 4) {
+    asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(bits.word) : "l"(p));
+  } else {
+    asm("ld.global.nc.L1::no_allocate.u64 %0, [%1];" : "=l"(bits.pair) : "l"(p));
+  }
+  return bits.value;
+}
+
+// What the lane has whose number differs in these bits.
+template <class T> CBGEN_DEVICE T shuffle_xor(T value, int bits) { return __shfl_xor_sync(kFullMask, value, bits); }
+
+// ---- end of the device prelude --------------------------------------------------------------------------------
 // ---- types and vectors ---------------------------------------------------------------------------------------
 
 using vector_t = double;  // x and y
@@ -21,12 +103,18 @@ struct Vectors {
   sum_t alpha, beta;
 };
 
+// Arithmetic of sums: compiled with -fmad=false, what says fma is fused and nothing else, as in the emulation.
+CBGEN_DEVICE sum_t zero() { return 0; }
+CBGEN_DEVICE sum_t add(sum_t sum, sum_t term) { return sum + term; }
+CBGEN_DEVICE sum_t product(sum_t value, sum_t x) { return value * x; }
+CBGEN_DEVICE sum_t add_product(sum_t sum, sum_t value, sum_t x) { return fma(value, x, sum); }
+
 CBGEN_DEVICE sum_t load_x(const Vectors &vectors, int column) { return sum_t(load_input(vectors.x + column)); }
 
 // The one final write of a row. With beta = 0 y is not read: it may hold anything.
 CBGEN_DEVICE void commit(const Vectors &vectors, int row, sum_t sum) {
-  const sum_t scaled = vectors.alpha * sum;
-  vectors.y[row] = vector_t(vectors.beta == 0 ? scaled : scaled + vectors.beta * sum_t(vectors.y[row]));
+  const sum_t scaled = product(vectors.alpha, sum);
+  vectors.y[row] = vector_t(vectors.beta == 0 ? scaled : add_product(scaled, vectors.beta, sum_t(vectors.y[row])));
 }
 
 // ---- region sell0: sliced ELL, narrow column offsets, lanes per row by the matrix
@@ -35,13 +123,13 @@ CBGEN_DEVICE void commit(const Vectors &vectors, int row, sum_t sum) {
 namespace sell0 {
 
 using index_t = int;  // holds any index into the arrays below
-constexpr int kBatch = 7;  // plan: steps whose loads are under way together
+constexpr int kBatch = 7;  // plan: steps whose loads are in flight together
 
 struct Arrays {
   const uint8_t *column_offset;  // 768: column of a slot, from its slice's first
   const double *values;  // 768: per slice, step and lane
-  const uint8_t *place_length;  // 123: nonzeros of the row (or piece of a row) at a place
-  const uint8_t *place_row;  // 123: row at a place; kRows: none
+  const uint8_t *local_row_length;  // 123: nonzeros of a local row
+  const uint8_t *row_of;  // 123: row of a local row; kRows: none
 };
 
 // steps before a slice, 32 slots each
@@ -53,22 +141,22 @@ __device__ const uint8_t first_column_table[] = {
     0, 0, 1, 0, 30, 0, 0, 0};
 CBGEN_DEVICE int first_column(const Arrays &, int i) { return first_column_table[i]; }
 CBGEN_DEVICE int column_offset(const Arrays &arrays, int i) { return load(arrays.column_offset + i); }
-CBGEN_DEVICE int place_length(const Arrays &arrays, int i) { return load(arrays.place_length + i); }
-CBGEN_DEVICE int place_row(const Arrays &arrays, int i) { return load(arrays.place_row + i); }
+CBGEN_DEVICE int local_row_length(const Arrays &arrays, int i) { return load(arrays.local_row_length + i); }
+CBGEN_DEVICE int row_of(const Arrays &arrays, int i) { return load(arrays.row_of + i); }
 // logarithm of the lanes that share a row of a slice
 __device__ const uint8_t lanes_log2_table[] = {
     2, 1, 0, 0, 0, 5, 5, 5};
 CBGEN_DEVICE int lanes_log2(const Arrays &, int i) { return lanes_log2_table[i]; }
-// a slice's first place
-__device__ const uint8_t first_place_table[] = {
+// a slice's first local row
+__device__ const uint8_t first_local_row_table[] = {
     0, 8, 24, 56, 88, 120, 121, 122};
-CBGEN_DEVICE int first_place(const Arrays &, int i) { return first_place_table[i]; }
+CBGEN_DEVICE int first_local_row(const Arrays &, int i) { return first_local_row_table[i]; }
 CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
   return sum_t(load_stream(arrays.values + slot));
 }
 
-// Adds the next kBatch steps' products to `sum`. Their loads are under way before the first is used. No lane goes past
-// its place's end, so padding is never multiplied.
+// Adds the next kBatch steps' products to `sum`. Their loads are in flight before the first is used. No lane goes past
+// its local row's end, so padding is never multiplied.
 CBGEN_DEVICE sum_t add_batch(const Arrays &arrays, const Vectors &vectors, index_t slots, int base, int step, int steps,
     sum_t sum) {
   int columns[kBatch];
@@ -81,22 +169,22 @@ CBGEN_DEVICE sum_t add_batch(const Arrays &arrays, const Vectors &vectors, index
   }
 #pragma unroll
   for (int i = 0; i < kBatch; i++)
-    if (step + i < steps) sum += values[i] * load_x(vectors, columns[i]);
+    if (step + i < steps) sum = add_product(sum, values[i], load_x(vectors, columns[i]));
   return sum;
 }
 
-// Slot (step, lane) of a slice holds a nonzero of the place that the lane works for: lanes of one place take turns.
+// Slot (step, lane) of a slice holds a nonzero of the local row that the lane works for. Its lanes take turns.
 CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
   const int lane = (int)threadIdx.x % 32, slice = 8 * thread_block + (int)threadIdx.x / 32;
   const index_t slots = index_t(first_step(arrays, slice)) * 32 + lane;
   const int base = first_column(arrays, slice);
   const int log2 = lanes_log2(arrays, slice), lanes = 1 << log2;
-  const int place = first_place(arrays, slice) + (lane >> log2);
-  const int steps = (place_length(arrays, place) - lane % lanes + lanes - 1) >> log2;
-  sum_t sum = add_batch(arrays, vectors, slots, base, 0, steps, 0);
+  const int local_row = first_local_row(arrays, slice) + (lane >> log2);
+  const int steps = (local_row_length(arrays, local_row) - lane % lanes + lanes - 1) >> log2;
+  sum_t sum = add_batch(arrays, vectors, slots, base, 0, steps, zero());
   #pragma unroll
-  for (int step = lanes / 2; step > 0; step /= 2) sum += __shfl_xor_sync(kFullMask, sum, step);
-  const int row = place_row(arrays, place);
+  for (int step = lanes / 2; step > 0; step /= 2) sum = add(sum, shuffle_xor(sum, step));
+  const int row = row_of(arrays, local_row);
   if (lane % lanes == 0 && row < kRows) commit(vectors, row, sum);
 }
 
@@ -104,7 +192,8 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 
 // ---- kernels
 
-CBGEN_KERNEL void __launch_bounds__(256, blocks_that_fit(6, 256)) uneven_spmv(sell0::Arrays sell0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
+constexpr int kThreads = 256;  // launch: threads of a thread block
+CBGEN_KERNEL void __launch_bounds__(kThreads, blocks_that_fit(6, kThreads)) uneven_spmv(sell0::Arrays sell0_arrays, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta) {
   wait_for_previous();
   const Vectors vectors = {x, y, alpha, beta};
   sell0_arrays.values = after_wait(sell0_arrays.values);
@@ -112,8 +201,12 @@ CBGEN_KERNEL void __launch_bounds__(256, blocks_that_fit(6, 256)) uneven_spmv(se
 }
 
 // ---- host: load, multiply, free ------------------------------------------------------------------------------
-// Functions return NULL, or a message that lives forever.
+// Functions return NULL, or a message that lives forever. NVRTC does not see them; nvcc has included <cuda_runtime.h>.
 #ifndef __CUDACC_RTC__
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 // Device pointers of one loaded matrix.
 struct uneven_matrix {
@@ -121,7 +214,7 @@ struct uneven_matrix {
 };
 
 void uneven_free(uneven_matrix *matrix) {
-  void *const blocks[] = {(void *)matrix->sell0.column_offset, (void *)matrix->sell0.values, (void *)matrix->sell0.place_length, (void *)matrix->sell0.place_row, nullptr};
+  void *const blocks[] = {(void *)matrix->sell0.column_offset, (void *)matrix->sell0.values, (void *)matrix->sell0.local_row_length, (void *)matrix->sell0.row_of, nullptr};
   for (void *const *block = blocks; *block != nullptr; block++) cudaFree(*block);
   *matrix = {};
 }
@@ -151,7 +244,7 @@ static uint64_t uneven_checksum(const unsigned char *data, size_t bytes) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *uneven_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x706708b3c12a4b2bu, 0x75187370e1f4bd25u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x81898d3c6c57e6f5u, 0x7240343a0fa03613u};  // plan and pattern
   uint64_t header[8];
   if (bytes < sizeof header) return "data of uneven: shorter than its header";
   memcpy(header, data, sizeof header);
@@ -171,8 +264,8 @@ const char *uneven_load(uneven_matrix *matrix, const void *data, size_t bytes) {
   } arrays[] = {
       {(void **)&matrix->sell0.column_offset, 256, 768},
       {(void **)&matrix->sell0.values, 1024, 6144},
-      {(void **)&matrix->sell0.place_length, 7168, 123},
-      {(void **)&matrix->sell0.place_row, 7424, 123},
+      {(void **)&matrix->sell0.local_row_length, 7168, 123},
+      {(void **)&matrix->sell0.row_of, 7424, 123},
       {nullptr, 0, 0},
   };
   const char *message = uneven_check((const unsigned char *)data, bytes);
@@ -205,11 +298,29 @@ const char *uneven_load_file(uneven_matrix *matrix, const char *path) {
   return message;
 }
 
+// From sm_90 on the kernel may start while the one before it is still ending: wait_for_previous does the rest.
+template <class... P, class... A>
+static cudaError_t launch(void (*kernel)(P...), unsigned blocks, unsigned threads, size_t shared_bytes,
+                          cudaStream_t stream, A... arguments) {
+  constexpr int kCompiledFor[] = {__CUDA_ARCH_LIST__};  // ascending
+  cudaLaunchAttribute overlap = {};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config = {};
+  config.gridDim = dim3(blocks);
+  config.blockDim = dim3(threads);
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = kCompiledFor[0] >= 900;
+  return cudaLaunchKernelEx(&config, kernel, P(arguments)...);
+}
+
 // y = αA·x + βy on `stream`, without allocation or synchronisation. x: 90, y: 90 elements on the device.
 const char *uneven_multiply(const uneven_matrix *matrix, const vector_t *x, vector_t *y, sum_t alpha, sum_t beta,
     cudaStream_t stream) {
-  cudaError_t error = cudaSuccess;
-  error = launch(uneven_spmv, 1, 256, 0, stream, matrix->sell0, x, y, alpha, beta);
+  constexpr unsigned kGrid = 1;  // launch: thread blocks
+  cudaError_t error = launch(uneven_spmv, kGrid, kThreads, 0, stream, matrix->sell0, x, y, alpha, beta);
   return error ? cudaGetErrorString(error) : nullptr;
 }
 

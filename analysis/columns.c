@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See columns.h. */
+#include "analysis/columns.h"
+
+#include "base/memory.h"
+
+#include <omp.h>
+
+/* Each thread counts in bytes of its own, which are a quarter of the counters and nobody else's: columns that all rows
+ * have would keep threads waiting for each other. A byte that is full moves on. */
+static void count_apart(uint32_t *counts, const struct cb_csr *csr, unsigned char *bytes) {
+#pragma omp parallel
+  {
+    const int64_t me = omp_get_thread_num(), all = omp_get_num_threads();
+    unsigned char *own = bytes + me * csr->cols;
+#pragma omp for schedule(static)
+    for (int64_t k = 0; k < csr->nnz; k++) {
+      if (++own[csr->col_idx[k]]) continue;
+#pragma omp atomic
+      counts[csr->col_idx[k]] += 256;
+    }
+#pragma omp for schedule(static)
+    for (int64_t column = 0; column < csr->cols; column++)
+      for (int64_t thread = 0; thread < all; thread++) counts[column] += bytes[thread * csr->cols + column];
+  }
+}
+
+static void count_shared(uint32_t *counts, const struct cb_csr *csr) {
+#pragma omp parallel for schedule(static)
+  for (int64_t k = 0; k < csr->nnz; k++) {
+#pragma omp atomic
+    counts[csr->col_idx[k]]++;
+  }
+}
+
+/* Bytes for all threads are too many for a matrix with few nonzeros per column; nor do threads meet there. */
+static int count_nonzeros(uint32_t *counts, const struct cb_csr *csr) {
+  const int64_t bytes = csr->cols * omp_get_max_threads();
+  if (bytes > 4 * csr->nnz) {
+    count_shared(counts, csr);
+    return 1;
+  }
+  unsigned char *own = cb_calloc((size_t)bytes, 1);
+  if (own) count_apart(counts, csr, own);
+  cb_free(own);
+  return own != NULL;
+}
+
+enum cb_status cb_check_column_tables(const struct cb_csr *csr, struct cb_diag *diag) {
+  enum { TABLE_BYTES = 8, PLENTY = 16 << 20 }; /* of a column: how often it occurs, and its place */
+  if (csr->cols * TABLE_BYTES <= cb_csr_bytes(csr) + PLENTY) return CB_OK;
+  return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                 "%lld columns for %lld nonzeros are too many to look for hot ones; use another recipe, or leave out "
+                 "empty columns",
+                 (long long)csr->cols, (long long)csr->nnz);
+}
+
+uint32_t *cb_count_columns(struct cb_arena *arena, const struct cb_csr *csr) {
+  uint32_t *counts = cb_arena_alloc(arena, (size_t)csr->cols, sizeof *counts);
+  return counts && count_nonzeros(counts, csr) ? counts : NULL;
+}
+
+int64_t *cb_columns_with(struct cb_arena *arena, const uint32_t *counts, int64_t cols) {
+  int64_t *with = cb_arena_alloc(arena, CB_COUNT_KEYS, sizeof *with);
+  uint32_t *own = cb_calloc((size_t)omp_get_max_threads() * CB_COUNT_KEYS, sizeof *own); /* each thread counts apart */
+  if (!with || !own) {
+    cb_free(own);
+    return NULL;
+  }
+#pragma omp parallel
+  {
+    const int64_t me = omp_get_thread_num(), all = omp_get_num_threads();
+#pragma omp for schedule(static)
+    for (int64_t column = 0; column < cols; column++) own[me * CB_COUNT_KEYS + cb_count_key(counts[column])]++;
+#pragma omp for schedule(static)
+    for (int64_t key = 0; key < CB_COUNT_KEYS; key++)
+      for (int64_t thread = 0; thread < all; thread++) with[key] += own[thread * CB_COUNT_KEYS + key];
+  }
+  cb_free(own);
+  return with;
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The split that gives populated diagonals to layout dia. */
+#include "analysis/layouts/dia/options.h"
+
+#include "analysis/diagonals.h"
+#include "base/memory.h"
+
+static void release_diagonals(void *set) {
+  cb_diagonal_set_release(set);
+  cb_free(set);
+}
+
+/* Part 0: nonzeros on populated diagonals, which are handed to its layout; part 1: the others. */
+static enum cb_status divide_diagonals(const struct cb_part *part, const struct cb_options *options,
+                                       const struct cb_target *target, struct cb_division *division,
+                                       struct cb_text *facts, struct cb_diag *diag) {
+  const struct cb_csr *csr = part->csr;
+  const int64_t *settings = cb_settings(options, &cb_layout_dia);
+  struct cb_diagonal_set *chosen = cb_calloc(1, sizeof *chosen);
+  (void)target;
+  if (!chosen) return cb_fail_memory(diag, "diagonals", sizeof *chosen);
+  division->found[0] = (struct cb_found){CB_FOUND_DIAGONALS, chosen, release_diagonals};
+  const enum cb_status s = cb_diagonals_choose(chosen, csr, settings[DIA_FILL], settings[DIA_MOST], diag);
+  if (s) return s;
+#pragma omp parallel for schedule(static)
+  for (int64_t row = 0; row < csr->rows; row++)
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
+      division->part_of[k] = !cb_diagonal_set_has(chosen, csr->col_idx[k] + csr->rows - 1 - row);
+  cb_diagonal_set_drop_flags(chosen);
+  cb_text_add(facts, " (fill %lld)", (long long)settings[DIA_FILL]);
+  return CB_OK;
+}
+
+const struct cb_split cb_split_diagonals = {"diagonals", 2, 0, divide_diagonals};

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Building a region: the calls that a layout's plan step makes (layout.h), but those for index arrays, which
+ * region_index.c has. */
+#include "analysis/contents.h"
+
+#include "analysis/values.h"
+
+#include "base/integers.h"
+#include "base/memory.h"
+#include "base/real.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One more element at the end of a list that lives in the plan's arena. Returns it, or NULL. */
+static void *append(struct cb_region_builder *builder, void *list, int *count, size_t size) {
+  void **elements = list;
+  void *longer = builder->failed ? NULL : cb_arena_grow(builder->arena, *elements, *count, size);
+  if (!longer) {
+    builder->failed = 1;
+    return NULL;
+  }
+  *elements = longer;
+  return (char *)longer + (size_t)(*count)++ * size;
+}
+
+static const char *keep(struct cb_region_builder *builder, const char *text) {
+  const char *copy = cb_arena_string(builder->arena, text);
+  if (!copy) builder->failed = 1;
+  return copy;
+}
+
+void cb_region_fact(struct cb_region_builder *builder, const char *key, const char *format, ...) {
+  char value[256];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(value, sizeof value, format, args);
+  va_end(args);
+  struct cb_fact *fact = append(builder, &builder->region.facts, &builder->region.facts_count, sizeof *fact);
+  if (fact) *fact = (struct cb_fact){keep(builder, key), keep(builder, value)};
+}
+
+static void add_constant(struct cb_region_builder *builder, const char *name, enum cb_constant_kind kind, int64_t value,
+                         const char *origin) {
+  struct cb_constant *constant =
+      append(builder, &builder->region.constants, &builder->region.constants_count, sizeof *constant);
+  if (constant) *constant = (struct cb_constant){keep(builder, name), keep(builder, origin), value, kind};
+}
+
+void cb_region_structure(struct cb_region_builder *builder, const char *name, int64_t value, const char *origin) {
+  add_constant(builder, name, CB_CONSTANT_STRUCTURE, value, origin);
+}
+
+void cb_region_size(struct cb_region_builder *builder, const char *name, int64_t value, const char *origin) {
+  add_constant(builder, name, CB_CONSTANT_SIZE, value, origin);
+}
+
+void cb_region_placeholder(struct cb_region_builder *builder, const char *name, const char *text) {
+  struct cb_region *region = &builder->region;
+  struct cb_placeholder *placeholder =
+      append(builder, &region->placeholders, &region->placeholders_count, sizeof *placeholder);
+  if (placeholder) *placeholder = (struct cb_placeholder){keep(builder, name), keep(builder, text)};
+}
+
+void cb_region_section(struct cb_region_builder *builder, const char *name) {
+  for (int i = 0; i < builder->region.sections_count && !builder->failed; i++)
+    if (!strcmp(builder->region.sections[i], name)) return;
+  const char **section = append(builder, &builder->region.sections, &builder->region.sections_count, sizeof *section);
+  if (section) *section = keep(builder, name);
+}
+
+enum cb_status cb_region_state(struct cb_region_builder *builder, size_t size, struct cb_diag *diag) {
+  const struct cb_layout *layout = cb_layout_find(builder->region.layout);
+  const int64_t rows = builder->work.part.csr->rows;
+  if (layout->most_rows && rows > layout->most_rows)
+    return cb_fail(diag, CB_ERR_LIMIT, "%lld rows exceed the %s layout's %lld", (long long)rows, layout->name,
+                   (long long)layout->most_rows);
+  builder->region.commit = builder->commit;
+  builder->work.state = cb_calloc(1, size);
+  return builder->work.state ? CB_OK : cb_fail_memory(diag, layout->name, size);
+}
+
+struct cb_array *cb_region_array(struct cb_region_builder *builder, const char *name, const char *meaning,
+                                 enum cb_role role, enum cb_type type, int64_t count) {
+  struct cb_contents *contents =
+      append(builder, &builder->work.contents, &builder->work.contents_count, sizeof *contents);
+  struct cb_array *array = append(builder, &builder->region.arrays, &builder->region.arrays_count, sizeof *array);
+  if (!array) return NULL;
+  *contents = (struct cb_contents){0};
+  *array = (struct cb_array){
+      .name = keep(builder, name), .meaning = keep(builder, meaning), .role = role, .type = type, .count = count};
+  return array;
+}
+
+void cb_region_bytes(struct cb_region_builder *builder, const char *name, const char *meaning, int64_t bytes) {
+  cb_region_array(builder, name, meaning, CB_ROLE_BYTES, CB_U8, bytes);
+  builder->region.bytes += bytes;
+}
+
+/* ---- values */
+
+void cb_region_choose_values(struct cb_region_builder *builder, int zeros) {
+  struct cb_value_choice choice = {CB_VALUES_PLAIN, builder->matrix_type, 0};
+  if (builder->values) choice = cb_values_choose(builder->values, builder->matrix_type, zeros);
+  builder->value_storage = choice.storage;
+  builder->value_type = choice.type;
+  builder->value_bytes = choice.storage == CB_VALUES_EQUAL ? 0 : (int64_t)cb_type_size(choice.type);
+  if (choice.storage == CB_VALUES_PLAIN) return;
+  struct cb_region *region = &builder->region;
+  region->table_count = builder->values->distinct + choice.add_zero;
+  double *table = cb_arena_alloc(builder->arena, (size_t)region->table_count, sizeof *table);
+  if (!table) {
+    builder->failed = 1;
+    return;
+  }
+  memcpy(table + choice.add_zero, builder->values->table, (size_t)builder->values->distinct * sizeof *table);
+  region->value_table = table;
+}
+
+void cb_region_zero_slots(struct cb_region_builder *builder) {
+  cb_region_choose_values(builder, 1);
+}
+
+void cb_literal(char literal[CB_LITERAL], double value, enum cb_type sum_type) {
+  cb_real_text(literal, value, sum_type);
+  if (sum_type == CB_F32) strcat(literal, "f");
+}
+
+static int all_finite(const double *table, int count) {
+  for (int i = 0; i < count; i++)
+    if (!isfinite(table[i])) return 0;
+  return 1;
+}
+
+/* What the plan says about fixed values, and the table's array unless it is baked. */
+static void describe_values(struct cb_region_builder *builder, int64_t slots) {
+  struct cb_region *region = &builder->region;
+  region->value_slots = slots;
+  region->value_storage = builder->value_storage;
+  region->value_type = builder->value_type;
+  if (builder->value_storage == CB_VALUES_PLAIN) {
+    region->table_count = 0;
+    region->value_table = NULL;
+    if (builder->value_type != builder->matrix_type)
+      cb_region_fact(builder, "values", "%s", cb_type_short(builder->value_type));
+    return;
+  }
+  if (!region->value_table) return; /* no memory: builder->failed */
+  if (builder->value_storage == CB_VALUES_EQUAL) {
+    char literal[CB_LITERAL];
+    cb_literal(literal, region->value_table[0], CB_F64);
+    cb_region_fact(builder, "values", "equal %s", literal);
+    region->constant_slots = slots;
+    region->table_baked = 1;
+    return;
+  }
+  cb_region_fact(builder, "values", "coded %d", region->table_count);
+  region->table_baked =
+      region->table_count <= builder->options->bake_limit && all_finite(region->value_table, region->table_count);
+  if (region->table_baked) return;
+  cb_region_array(builder, "value_table", "values by their codes", CB_ROLE_TABLE, builder->sum_type,
+                  region->table_count);
+  region->bytes += region->table_count * (int64_t)cb_type_size(builder->sum_type);
+}
+
+void cb_region_values(struct cb_region_builder *builder, const char *name, const char *meaning, int64_t slots) {
+  if (builder->value_bytes) cb_region_array(builder, name, meaning, CB_ROLE_VALUES, builder->value_type, slots);
+  builder->region.bytes += slots * builder->value_bytes;
+  describe_values(builder, slots);
+}
+
+void cb_region_mixed(struct cb_region_builder *builder, const char *name, const char *meaning, int64_t bytes) {
+  cb_region_array(builder, name, meaning, CB_ROLE_MIXED, CB_U8, bytes);
+  builder->region.bytes += bytes;
+  describe_values(builder, bytes / builder->value_bytes);
+}
+
+void cb_region_constant_slots(struct cb_region_builder *builder, int64_t slots) {
+  builder->region.constant_slots += slots;
+  builder->region.value_slots += slots;
+}
+
+/* ---- rows in segments */
+
+void cb_region_carries(struct cb_region_builder *builder, const char *section, int64_t segments, const uint32_t *number,
+                       const char *origin) {
+  if (!segments) return;
+  uint32_t *group = cb_arena_alloc(builder->work.state, (size_t)segments, sizeof *group);
+  uint32_t *first = cb_arena_alloc(builder->work.state, (size_t)segments + 1, sizeof *first);
+  int64_t groups = 0;
+  for (int64_t p = 0; group && first && p < segments; p++) {
+    if (!number[p]) first[groups++] = (uint32_t)p;
+    group[p] = (uint32_t)groups - 1;
+  }
+  if (first) first[groups] = (uint32_t)segments;
+  cb_region_section(builder, section);
+  cb_region_list(builder, "carry_group", "a segment's group: the segments of one row", segments, group);
+  cb_region_list(builder, "carry_first", "a group's first segment; groups + 1", groups + 1, first);
+  cb_region_size(builder, "kSegments", segments, origin);
+  builder->region.carry_slots = segments;
+  builder->region.carry_width = 1;
+  builder->region.carry_counters = groups;
+  cb_region_fact(builder, "pieces", "%lld %lld", (long long)groups, (long long)segments);
+}

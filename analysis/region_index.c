@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Index arrays of a region: their storage is chosen here, so that no layout has to think about widths, affine sequences
+ * or baked tables (layout.h); and their elements are given out, here and when they are packed (contents.h). */
+#include "analysis/contents.h"
+
+#include "base/integers.h"
+#include "base/memory.h"
+
+static struct cb_array *last_array(struct cb_region_builder *builder) {
+  return &builder->region.arrays[builder->region.arrays_count - 1];
+}
+
+static struct cb_contents *last_contents(struct cb_region_builder *builder) {
+  return &builder->work.contents[builder->work.contents_count - 1];
+}
+
+static void store(struct cb_region_builder *builder, struct cb_array *array) {
+  array->storage = CB_STORED;
+  array->type = cb_type_for((uint64_t)array->largest);
+  builder->region.bytes += array->count * (int64_t)cb_type_size(array->type);
+}
+
+static void bake(struct cb_region_builder *builder, struct cb_array *array, const struct cb_contents *contents) {
+  uint64_t *table = cb_arena_alloc(builder->arena, (size_t)array->count, sizeof *table);
+  for (int64_t i = 0; table && i < array->count; i++) table[i] = cb_contents_element(contents, builder->work.state, i);
+  array->storage = CB_BAKED;
+  array->baked = table;
+  builder->failed |= !table;
+}
+
+/* The largest element, and whether all are base + step * i; one element has step 0. */
+static void measure(const struct cb_contents *contents, const void *state, struct cb_array *array, int *affine) {
+  const int64_t count = array->count;
+  const uint64_t base = count ? cb_contents_element(contents, state, 0) : 0;
+  const uint64_t step = count > 1 ? cb_contents_element(contents, state, 1) - base : 0;
+  uint64_t largest = 0;
+  int follow = 1;
+#pragma omp parallel for schedule(static) reduction(max : largest) reduction(&& : follow)
+  for (int64_t i = 0; i < count; i++) {
+    const uint64_t element = cb_contents_element(contents, state, i);
+    largest = element > largest ? element : largest;
+    follow = follow && element == base + step * (uint64_t)i;
+  }
+  array->largest = (int64_t)largest;
+  array->base = (int64_t)base;
+  array->step = (int64_t)step;
+  *affine = follow;
+}
+
+/* Chooses the storage of the last array, with these contents. `sequences`: affine ones become arithmetic. */
+static void choose_storage(struct cb_region_builder *builder, const struct cb_contents *contents, int sequences) {
+  struct cb_array *array = last_array(builder);
+  int affine;
+  measure(contents, builder->work.state, array, &affine);
+  array->type = cb_type_for((uint64_t)array->largest);
+  if (affine && sequences) {
+    array->storage = CB_AFFINE;
+    return;
+  }
+  array->base = array->step = 0;
+  if (array->count <= builder->options->bake_limit) bake(builder, array, contents);
+  else store(builder, array);
+}
+
+void cb_region_computed(struct cb_region_builder *builder, const char *name, const char *meaning, int64_t count,
+                        cb_element_of *of) {
+  const struct cb_contents contents = {.of = of};
+  if (!cb_region_array(builder, name, meaning, CB_ROLE_INDEX, CB_U8, count)) return;
+  *last_contents(builder) = contents;
+  choose_storage(builder, &contents, 1);
+}
+
+static void add_list(struct cb_region_builder *builder, const char *name, const char *meaning, int64_t count,
+                     const void *list, size_t size, int sequences) {
+  const struct cb_contents contents = {.elements = list, .size = (int)size};
+  builder->failed |= !list;
+  if (builder->failed || !cb_region_array(builder, name, meaning, CB_ROLE_INDEX, CB_U8, count)) return;
+  *last_contents(builder) = contents;
+  choose_storage(builder, &contents, sequences);
+}
+
+void cb_region_elements(struct cb_region_builder *builder, const char *name, const char *meaning, int64_t count,
+                        const void *elements, size_t size) {
+  add_list(builder, name, meaning, count, elements, size, 1);
+}
+
+void cb_region_own_rows(struct cb_region_builder *builder) {
+  const int64_t words = cb_divide_up(builder->work.part.csr->rows, 32);
+  const void *bits = cb_arena_copy(builder->work.state, builder->own_rows, (size_t)words, sizeof *builder->own_rows);
+  add_list(builder, "own_rows", "a bit per row: this region writes it", words, bits, sizeof *builder->own_rows, 0);
+  cb_region_section(builder, "owned");
+}
+
+void cb_region_streamed(struct cb_region_builder *builder) {
+  if (!builder->failed) last_array(builder)->streamed = 1;
+}
+
+/* ---- elements by slot */
+
+/* Whether the array is too long to be baked, and no affine sequence: the step of one would be 0 where there are more
+ * elements than numbers from 0 to the largest. Then nothing else has to be known of it before it is packed. */
+static int is_surely_stored(const struct cb_region_builder *builder, const struct cb_slot_elements *elements) {
+  return elements->count > builder->options->bake_limit && elements->least < elements->largest &&
+         elements->count - 1 > elements->largest;
+}
+
+/* Visits for this array alone. */
+static void choose_storage_by_visit(struct cb_region_builder *builder, struct cb_field field) {
+  const struct cb_layout *layout = cb_layout_find(builder->region.layout);
+  uint32_t *list = cb_calloc((size_t)field.count, sizeof *list);
+  const struct cb_contents contents = {.elements = list, .size = sizeof *list};
+  field.type = CB_U32;
+  field.elements = (unsigned char *)list;
+  const struct cb_walk walk = {.part = &builder->work.part, .fields = 1, .field = {field}, .region = &builder->region};
+  if (list && cb_walk_run(&walk, layout->visit, builder->work.state, builder->work.units))
+    choose_storage(builder, &contents, 1);
+  else builder->failed = 1;
+  cb_free(list);
+}
+
+void cb_region_by_slot(struct cb_region_builder *builder, const char *name, const char *meaning,
+                       struct cb_slot_elements elements) {
+  const struct cb_field field = {.first = elements.first,
+                                 .count = elements.count,
+                                 .shift = elements.shift,
+                                 .mask = elements.bits ? (1u << elements.bits) - 1 : UINT32_MAX};
+  struct cb_array *array = cb_region_array(builder, name, meaning, CB_ROLE_INDEX, CB_U8, elements.count);
+  if (!array) return;
+  *last_contents(builder) = (struct cb_contents){.slots = field};
+  array->largest = elements.largest;
+  if (is_surely_stored(builder, &elements)) store(builder, array);
+  else choose_storage_by_visit(builder, field);
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What layouts share that store rows as sliced ELL: slices of 32 lanes, the order of rows, steps before slices, and
+ * slots. A place is what a group of a slice's lanes works on. Where it has no row, its row is that behind the last. */
+#ifndef CBGEN_ANALYSIS_SLICES_H
+#define CBGEN_ANALYSIS_SLICES_H
+
+#include "base/arena.h"
+#include "base/integers.h"
+
+enum { CB_LANES = 32, CB_LANES_LOG2 = 5 };
+
+/* What orders a row: its nonzeros, or blocks. */
+typedef int64_t cb_row_length(const void *state, int64_t row);
+
+/* The rows 0 … rows - 1, the longest first within windows of 4096 of them, ties in the order of rows; then `rows` up to
+ * `places`. Rows of `most` and more (at most 2048) count alike. In the arena; NULL: no memory. */
+int32_t *cb_sorted_rows(struct cb_arena *arena, int64_t rows, int64_t places, int64_t most, cb_row_length *length_of,
+                        const void *state);
+enum { CB_WINDOW = 4096, CB_MOST_LENGTH = 2048 };
+
+/* From counts first[1 … count] to sums: first[i] is what the i before it have together. Returns the sum of all. */
+int64_t cb_sum_up(int64_t *first, int64_t count);
+
+/* The logarithm of the lanes, 32 at most, of which each takes `aim` of `length` at most. */
+static inline int cb_lanes_log2(int64_t length, int64_t aim) {
+  int log2 = 0;
+  while (log2 < CB_LANES_LOG2 && cb_divide_up(length, INT64_C(1) << log2) > aim) log2++;
+  return log2;
+}
+
+/* The slot of what comes k-th at place `in_slice` of a slice whose first step has that number. */
+static inline int64_t cb_slice_slot(int64_t first_step, int log2, int64_t in_slice, int64_t k) {
+  return (first_step + (k >> log2)) * CB_LANES + (in_slice << log2) + (k & ((INT64_C(1) << log2) - 1));
+}
+
+#endif

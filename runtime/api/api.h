@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the files of the public interface share. By theme:
+ *
+ *   context.c    contexts, options, messages, the log     compile.c    from a matrix to an operator
+ *   generate.c   the text alone                           operator.c   operators: products, clones, new values
+ *   info.c       what operators tell                      save.c       operators as blocks of bytes
+ *
+ * What cbgen_compile does in between stands in compile.h. Functions that read or write numbers begin with
+ * CB_STANDARD_NUMERICS or CB_STANDARD_NUMERICS_OF_ALL (base/numerics.h).
+ */
+#ifndef CBGEN_RUNTIME_API_API_H
+#define CBGEN_RUNTIME_API_API_H
+
+#include "analysis/options.h"
+#include "analysis/target.h"
+#include "base/numerics.h"
+#include "base/status.h"
+#include "cbgen.h"
+#include "codegen/source.h"
+#include "runtime/api/session.h"
+#include "runtime/operator/image.h"
+#include "runtime/operator/matrix.h"
+#include "runtime/operator/operator.h"
+#include "runtime/operator/update.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#define CB_UNBOUND UINTPTR_MAX /* no stream */
+
+enum cb_keep { CB_KEEP_AUTO, CB_KEEP_ALWAYS, CB_KEEP_NEVER };
+
+struct cbgen_context {
+  struct cb_options options;
+  int has_type, has_form;  /* the caller set these options; else cbgen_compile chooses */
+  struct cb_target target; /* of cbgen_generate */
+  enum cb_embed embed;
+  int device; /* ordinal, or CB_DEVICE_CURRENT */
+  enum cb_keep keep;
+  struct cb_session *session; /* NULL until a GPU was needed */
+  char *nvrtc_path;           /* NULL: NVRTC is looked for */
+  char *cache_directory;      /* NULL: as the environment says */
+  int64_t cache_limit;        /* 0: likewise */
+  struct cb_cache *cache;     /* NULL until it was needed */
+  cbgen_log log;
+  void *log_user;
+  struct cb_diag diag;
+};
+
+/* What the handles of one operator share. */
+struct cb_shared {
+  atomic_int handles;
+  struct cb_session *session;
+  struct cb_image image;          /* without the arrays' contents */
+  struct cb_updater *updater;     /* NULL unless values are mutable */
+  const struct cb_packer *packer; /* likewise */
+  char key[17];
+  cbgen_info info;
+  pthread_mutex_t lock; /* of `measured` */
+  double measured;      /* seconds; 0: not measured */
+};
+
+struct cbgen_operator {
+  struct cb_shared *shared;
+  struct cb_operator *op;
+  atomic_uintptr_t stream; /* that its scratch serves; CB_UNBOUND: none yet */
+  pthread_mutex_t launching; /* held while a product with scratch puts several launches on the stream */
+  pthread_mutex_t lock;      /* of `diag` */
+  struct cb_diag diag;
+};
+
+/* ---- context.c */
+
+/* A line to the context's log, if there is one. */
+void cb_log(const struct cbgen_context *context, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Driver and GPU, opened when they are first needed. */
+enum cb_status cb_context_session(struct cbgen_context *context, struct cb_session **session);
+
+/* The cache, opened when it is first needed. It may be one that is not on, or NULL. */
+struct cb_cache *cb_context_cache(struct cbgen_context *context);
+
+/* ---- operator.c */
+
+/* What an operator is loaded from. */
+struct cb_loading {
+  struct cb_session *session;
+  struct cb_image *image; /* taken over, also on failure (it is empty then) */
+  const cbgen_info *info; /* what is known of the stages before */
+  /* Ends the check of data that were uploaded unchecked. Called once arrays and map are on the device, and before a
+   * kernel reads them; NULL: all data are checked already. */
+  enum cb_status (*finish_verification)(void *user, struct cb_diag *diag);
+  void *user;
+  /* values that are not among the arrays' contents; packer NULL: all are */
+  const struct cb_packer *packer;
+  int keep;           /* 1: for renewals, too */
+  const void *values; /* NULL: none yet */
+  enum cb_type value_type;
+  int on_device; /* where they lie, complete */
+};
+
+/* Puts it on the session's GPU. Nothing is left behind on failure. */
+enum cb_status cb_operator_make(struct cbgen_operator **op, const struct cb_loading *loading,
+                                struct cb_diag *diag);
+
+/* Keeps what went wrong with an operator, for its message; any thread. */
+cbgen_status cb_operator_report(cbgen_operator *op, enum cb_status status, const struct cb_diag *diag);
+
+/* ---- info.c */
+
+/* The median time of a product, with vectors of its own. */
+enum cb_status cb_measure(double *seconds, const struct cb_device *device, const struct cb_operator *op,
+                          struct cb_diag *diag);
+
+#endif

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+/* From a matrix to an operator: see compile.h. Begin to read at cbgen_compile, at the end. */
+#include "runtime/api/api.h"
+
+#include "analysis/plan/recipe.h"
+#include "base/clock.h"
+#include "base/fork.h"
+#include "base/memory.h"
+#include "runtime/api/compile.h"
+
+#include <string.h>
+
+double cb_work_lap(struct cb_work *work) {
+  const double now = cb_seconds(), passed = now - work->mark;
+  work->mark = now;
+  return passed;
+}
+
+/* ---- what is asked for */
+
+/* Values on the host may be moved into their slots on the host or on the device. The device is faster when there are
+ * many. When there are few, its kernels and buffers take longer to prepare than the host needs for all. */
+enum { LONG = 1 << 20 };
+static int must_pack_on_device(const struct cb_request *request) {
+  return request->view.on_device || cb_asks_mutable(request);
+}
+
+static enum cb_status prepare(struct cb_work *work, const cbgen_csr *matrix, const cbgen_request *asked) {
+  struct cb_request *request = &work->request;
+  const enum cb_status s = cb_request_take(request, matrix, asked, work->diag);
+  if (s) return s;
+  work->kept.cache = cb_context_cache(request->context);
+  work->load.device_packs = request->view.values && !cb_asks_fixed(request) &&
+                            (must_pack_on_device(request) || request->view.nnz >= LONG);
+  return CB_OK;
+}
+
+/* Hashes the pattern on the device, if it lies there and is long. Not if it is on the host already, or must come to the
+ * host in any case because there is no cache to know it: then the host hashes it, and this gives CB_ERR_UNSUPPORTED. */
+static enum cb_status hash_on_device(struct cb_work *work) {
+  struct cb_request *request = &work->request;
+  const struct cb_device *device = request->session->device;
+  struct cb_hasher *hasher;
+  struct cb_diag diag = {0};
+  const int worth_it = request->view.on_device && request->view.nnz >= CB_HASH_CHUNK;
+  if (!worth_it || cb_cache_state(work->kept.cache) != CB_CACHE_ON) return CB_ERR_UNSUPPORTED;
+  enum cb_status s = cb_session_hasher(request->session, work->kept.cache, &hasher, &diag);
+  work->info.compile_seconds += cb_work_lap(work);
+  if (!s) s = cb_device_enter(device, &diag);
+  if (!s) {
+    s = cb_hasher_run(hasher, &request->view, &request->raw, &diag);
+    cb_device_leave(device);
+  }
+  if (s) cb_log(request->context, "the pattern is hashed on the host: %s", diag.message);
+  return s;
+}
+
+static enum cb_status hash_pattern(struct cb_work *work) {
+  if (!hash_on_device(work)) return CB_OK;
+  const enum cb_status s = cb_request_host(&work->request, work->diag);
+  if (!s) work->request.raw = cb_view_hash(&work->request.host);
+  return s;
+}
+
+/* Of the pattern, and of fixed values. */
+static enum cb_status hash(struct cb_work *work) {
+  struct cb_request *request = &work->request;
+  const struct cb_view *host = &request->host;
+  const int fixed = cb_asks_fixed(request) && request->view.values;
+  enum cb_status s = hash_pattern(work);
+  if (!s && fixed) s = cb_request_host(request, work->diag);
+  if (!s && fixed) request->values = cb_hash_array(host->values, (size_t)host->nnz, cb_type_size(host->value_type));
+  work->info.hash_seconds += cb_work_lap(work);
+  return s;
+}
+
+/* ---- onto the GPU */
+
+/* Whether the values, as they are given, and their map find room beside the arrays. */
+static int has_room(const struct cb_device *device, const struct cb_image *image, const struct cb_view *view) {
+  const int64_t values = view->nnz * (int64_t)cb_type_size(view->value_type);
+  size_t available = 0, total = 0;
+  if (cb_device_enter(device, NULL)) return 0;
+  const int known = !device->driver->call.memory_info(&available, &total);
+  cb_device_leave(device);
+  return known && (uint64_t)(image->packed_bytes + values + cb_value_map_bytes(&image->map) +
+                             cb_value_map_list_bytes(&image->map)) < available / 16 * 15;
+}
+
+/* The kernels that pack, where values are packed on the device or will be renewed there. */
+static enum cb_status choose_packer(struct cb_work *work, const struct cb_packer **packer) {
+  const struct cb_request *request = &work->request;
+  struct cb_load *load = &work->load;
+  const int must = must_pack_on_device(request);
+  struct cb_diag diag = {0};
+  if (!must && load->device_packs && !has_room(request->session->device, &load->image, &request->view))
+    load->device_packs = 0;
+  if (!load->device_packs && !cb_asks_mutable(request)) return CB_OK;
+  enum cb_status s = cb_session_packer(request->session, work->kept.cache, load->image.matrix_type, packer,
+                                       must ? work->diag : &diag);
+  if (s && !must) {
+    cb_log(request->context, "values are packed on the host: %s", diag.message);
+    load->device_packs = 0;
+    *packer = NULL;
+    s = CB_OK;
+  }
+  work->info.compile_seconds += cb_work_lap(work);
+  return s;
+}
+
+static enum cb_status finish_verification(void *user, struct cb_diag *diag) {
+  (void)diag; /* the work's own */
+  return cb_work_finish_verification(user);
+}
+
+static enum cb_status load(struct cb_work *work, cbgen_operator **op) {
+  const struct cb_request *request = &work->request;
+  struct cb_image *image = &work->load.image;
+  struct cb_loading loading = {.session = request->session,
+                               .image = image,
+                               .info = &work->info,
+                               .finish_verification = finish_verification,
+                               .user = work,
+                               .keep = cb_asks_mutable(request)};
+  image->values = request->asked.values;
+  enum cb_status s = choose_packer(work, &loading.packer);
+  const int fills = !work->load.device_packs && image->map.groups_count;
+  if (!s && fills) s = cb_work_finish_verification(work); /* now the host reads what the device would */
+  if (!s && fills) s = cb_work_fill(work);
+  if (work->load.device_packs) {
+    loading.values = request->view.values;
+    loading.value_type = request->view.value_type;
+    loading.on_device = request->view.on_device;
+  }
+  return s ? s : cb_operator_make(op, &loading, work->diag);
+}
+
+static enum cb_status make_and_load(struct cb_work *work, cbgen_operator **op) {
+  const enum cb_status s = cb_work_make(work);
+  if (s) return s;
+  cb_work_put(work);
+  return load(work, op);
+}
+
+/* Whether the expected products can repay a search among recipes. A search takes about a millisecond and 10 ns for
+ * each nonzero longer than planning one recipe. At best it halves the time of a product, which streams at least
+ * 12 bytes for each nonzero. */
+static int search_pays(const struct cb_request *request) {
+  const struct cb_target *target = &request->session->device->target;
+  const double nonzeros = (double)request->view.nnz, expected = (double)request->asked.expected_products;
+  const double search_ns = 1e6 + 10 * nonzeros;
+  const double product_ns = (double)target->launch_ns + 12 * nonzeros / (double)target->read_gb_per_s;
+  return !request->asked.expected_products || expected * product_ns / 2 > search_ns;
+}
+
+/* Looks up the entry that is asked for. If there is none, and a search would not pay, looks up the entry of the recipe
+ * that is taken without a search. */
+static enum cb_status find(struct cb_work *work, int *hit) {
+  struct cb_request *request = &work->request;
+  const enum cb_status s = cb_work_get(work, hit);
+  if (s || *hit || strcmp(request->options.recipe, "auto") || search_pays(request)) return s;
+  cb_log(request->context, "recipe '%s' without a search, which %lld products would not repay",
+         cb_recipe_unsearched, (long long)request->asked.expected_products);
+  request->options.recipe = cb_recipe_unsearched;
+  cb_work_key(work);
+  return cb_work_get(work, hit);
+}
+
+/* An entry that the driver refuses, or that turns out to be damaged, is made again, once. */
+static enum cb_status find_or_make(struct cb_work *work, cbgen_operator **op) {
+  int hit = 0;
+  enum cb_status s = find(work, &hit);
+  if (s) return s;
+  if (!hit) return make_and_load(work, op);
+  if (work->made.plan && work->packed.keep) cb_work_put(work); /* its data were missing */
+  s = load(work, op);
+  if (s != CB_ERR_DEVICE && s != CB_ERR_FORMAT) return s;
+  cb_work_forget(work);
+  return make_and_load(work, op);
+}
+
+/* ---- the whole */
+
+static void release(struct cb_work *work) {
+  cb_work_release_new(work);
+  cb_work_close(work);
+  cb_request_release(&work->request);
+}
+
+static void tell(const struct cb_work *work, const cbgen_operator *op) {
+  const cbgen_info *info = &op->shared->info;
+  cb_log(work->request.context,
+         "'%s': kernel cbgen_%s in %.1f ms: hash %.1f, lookup %.1f, analysis %.1f, pack %.1f, generate %.1f, "
+         "compile %.1f, tune %.1f, store %.1f, load %.1f, upload %.1f",
+         work->request.view.name, op->shared->key, 1e3 * info->total_seconds, 1e3 * info->hash_seconds,
+         1e3 * info->lookup_seconds, 1e3 * info->analysis_seconds, 1e3 * info->pack_seconds,
+         1e3 * info->generate_seconds, 1e3 * info->compile_seconds, 1e3 * info->tune_seconds,
+         1e3 * info->store_seconds, 1e3 * info->load_seconds, 1e3 * info->upload_seconds);
+}
+
+static enum cb_status run(struct cb_work *work, const cbgen_csr *matrix, const cbgen_request *asked,
+                          cbgen_operator **op) {
+  const double start = cb_seconds();
+  enum cb_status s = prepare(work, matrix, asked);
+  work->mark = cb_seconds();
+  if (!s) s = hash(work);
+  if (!s) s = cb_work_tune(work);
+  if (!s) cb_work_key(work);
+  if (!s) s = find_or_make(work, op);
+  if (s) return s;
+  (*op)->shared->info.total_seconds = cb_seconds() - start;
+  tell(work, *op);
+  return CB_OK;
+}
+
+cbgen_status cbgen_compile(cbgen_context *context, const cbgen_csr *matrix, const cbgen_request *request,
+                           cbgen_operator **op) {
+  CB_STANDARD_NUMERICS_OF_ALL;
+  if (op) *op = NULL;
+  if (!context) return CBGEN_ERROR_ARGUMENT;
+  if (!op)
+    return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "no place for the operator was given");
+  struct cb_work *work = cb_calloc(1, sizeof *work);
+  if (!work) return (cbgen_status)cb_fail_memory(&context->diag, "a compilation", sizeof *work);
+  const int threads = cb_threads_begin();
+  work->request.context = context;
+  work->diag = &context->diag;
+  const enum cb_status s = run(work, matrix, request, op);
+  release(work);
+  cb_free(work);
+  cb_threads_end(threads);
+  return (cbgen_status)s;
+}

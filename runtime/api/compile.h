@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+/* One call of cbgen_compile: what its stages hand to each other.
+ *
+ *   compile.c          the stages in their order; hashes, and lets the operator be loaded
+ *   request.c          what is asked for, and the matrix on the host
+ *   compile_new.c      a miss: analysis, packing, text, NVRTC
+ *   compile_cached.c   the cache's entry: its key, an image from it, and an image into it
+ *   compile_tuned.c    the recipe by measurement, or as it was found before
+ *
+ * Both ways end in load.image. Its value arrays have no contents then, unless values are fixed: cb_work_fill
+ * gives them some on the host, or the value map brings the device there.
+ */
+#ifndef CBGEN_RUNTIME_API_COMPILE_H
+#define CBGEN_RUNTIME_API_COMPILE_H
+
+#include "runtime/api/api.h"
+#include "runtime/cuda/make.h"
+#include "runtime/cuda/staging.h"
+
+/* What is asked for, complete, and where: as long as the call. Only the recipe is chosen later, by tuning or because a
+ * search would not pay. */
+struct cb_request {
+  struct cbgen_context *context;
+  struct cb_session *session;
+  const struct cb_nvrtc *nvrtc;
+  cbgen_request asked;
+  struct cb_options options;
+  struct cb_view view;   /* the matrix as given */
+  struct cb_view host;   /* the same in host memory; without values when those lie on the device */
+  void *downloaded[3];   /* blocks behind it */
+  struct cb_hash raw;    /* of the pattern as given */
+  struct cb_hash values; /* of fixed values */
+};
+
+/* What the cache has of it: from the look-up until the operator is loaded, or the entry turns out to be of no use. */
+struct cb_kept {
+  struct cb_cache *cache; /* NULL: none is in use */
+  struct cb_hash key;
+  struct cb_cache_entry entry; /* that was hit: the image may refer to it */
+  struct cb_deferred_section { /* of it, which are read while they are uploaded */
+    const struct cb_cache_entry *entry;
+    int section;
+  } deferred[CB_STAGING_SOURCES];
+};
+
+/* What analysis works on: from the first stage that needs it (tuning, a miss, or a hit without data) to the end. */
+struct cb_matrix {
+  struct cb_csr csr;
+  struct cb_order order;
+  struct cb_hash pattern; /* as it multiplies */
+};
+
+/* The data of a plan: made with it, referred to by the image. */
+struct cb_packed {
+  int keep; /* the cache's entry gets arrays and map */
+  struct cb_blob blob;
+  struct cb_value_map map;       /* until the image has it */
+  struct cb_value_range *ranges; /* of the map, by region */
+};
+
+/* What is loaded, found or made, and what is done for loading alone. */
+struct cb_load {
+  struct cb_image image;
+  int device_packs; /* values are moved into place on the device, by the map */
+  int filled_count;
+  void **filled; /* blocks behind the value arrays' contents, one for each range */
+};
+
+struct cb_work {
+  struct cb_request request;
+  struct cb_kept kept;
+  struct cb_matrix matrix;
+  struct cb_made made; /* plan, text and binary; of a hit without data, the plan alone */
+  struct cb_packed packed;
+  struct cb_load load;
+  cbgen_info info;
+  double mark; /* when the stage that runs began */
+  struct cb_diag *diag;
+};
+
+/* Seconds since the last call. */
+double cb_work_lap(struct cb_work *work);
+
+/* ---- request.c */
+
+static inline int cb_asks_fixed(const struct cb_request *request) {
+  return request->asked.values == CBGEN_VALUES_FIXED;
+}
+static inline int cb_asks_mutable(const struct cb_request *request) {
+  return request->asked.values == CBGEN_VALUES_MUTABLE;
+}
+
+/* Fills a request whose context is set, but for the hashes. `asked` NULL: the defaults. */
+enum cb_status cb_request_take(struct cb_request *request, const cbgen_csr *matrix, const cbgen_request *asked,
+                               struct cb_diag *diag);
+void cb_request_release(struct cb_request *request);
+
+/* Brings row pointers and columns to the host, and fixed values. */
+enum cb_status cb_request_host(struct cb_request *request, struct cb_diag *diag);
+
+/* ---- compile_new.c */
+
+enum cb_status cb_work_make(struct cb_work *work);
+
+/* The matrix as it multiplies, in canonical form, and the hash of its pattern; once. */
+enum cb_status cb_work_canonical(struct cb_work *work);
+
+/* Analyses the matrix by the image's own recipe and packs it: the arrays' contents, and the map, for an image
+ * that has its kernel already. CB_ERR_WRONG: the plan is not the image's. */
+enum cb_status cb_work_repack(struct cb_work *work);
+
+/* Contents for the value arrays, gathered on the host. */
+enum cb_status cb_work_fill(struct cb_work *work);
+
+/* All that was found and made, but for the entry: matrix, made, packed and load. */
+void cb_work_release_new(struct cb_work *work);
+
+/* ---- compile_tuned.c */
+
+/* With the option tune=measure: sets the options' recipe and what else the fastest variant has, which is timed unless
+ * the cache knows it; what was planned and compiled for it is kept for cb_work_make. */
+enum cb_status cb_work_tune(struct cb_work *work);
+
+/* ---- compile_cached.c */
+
+void cb_work_key(struct cb_work *work);
+/* The key of something else that is kept for the same matrix and GPU: `kind` says what. */
+struct cb_hash cb_request_key(const struct cb_request *request, const char *kind);
+
+/* The image from the cache; *hit says whether there is one. A broken cache or entry counts as none, and is logged. */
+enum cb_status cb_work_get(struct cb_work *work, int *hit);
+/* Ends the check of the entry's deferred sections, which are read while they are uploaded. To be called before anything
+ * relies on their bytes. CB_ERR_FORMAT: they were wrong, and the entry is of no use. */
+enum cb_status cb_work_finish_verification(struct cb_work *work);
+/* The entry turned out to be of no use, as the diag says: forgets all that came from it, and removes it. */
+void cb_work_forget(struct cb_work *work);
+void cb_work_put(struct cb_work *work);
+/* Lets go of the entry. */
+void cb_work_close(struct cb_work *work);
+
+#endif

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A kernel made anew: analysis, packing, text, NVRTC. See compile.h; cb_work_make is the table of contents. */
+#include "runtime/api/compile.h"
+
+#include "analysis/plan/assignment.h"
+#include "base/memory.h"
+#include "runtime/cuda/spills.h"
+
+#include <string.h>
+
+/* ---- analysis */
+
+enum cb_status cb_work_canonical(struct cb_work *work) {
+  struct cb_request *request = &work->request;
+  struct cb_matrix *matrix = &work->matrix;
+  int canonical = 0;
+  if (matrix->csr.row_ptr) return CB_OK;
+  enum cb_status s = cb_request_host(request, work->diag);
+  if (!s) s = cb_view_check(&request->host, &canonical, work->diag);
+  if (!s)
+    s = cb_view_canonical(&matrix->csr, &matrix->order, &request->host, canonical, request->asked.transpose,
+                          work->diag);
+  if (!s) matrix->pattern = matrix->order.entries ? cb_csr_pattern_hash(&matrix->csr) : request->raw;
+  return s;
+}
+
+/* What tuning has planned is not planned again. */
+static enum cb_status analyse(struct cb_work *work, const struct cb_options *options) {
+  const struct cb_target *target = &work->request.session->device->target;
+  struct cb_made *made = &work->made;
+  enum cb_status s = cb_work_canonical(work);
+  if (!s && !made->plan)
+    s = cb_plan_build(&made->plan, &made->assignment, &work->matrix.csr, target, options, work->diag);
+  work->info.analysis_seconds += cb_work_lap(work);
+  if (!s) cb_log(work->request.context, "plan: %s", made->plan->line);
+  return s;
+}
+
+/* ---- packing */
+
+/* Bytes of the arrays without values: what a cache would keep beside the texts. */
+static int64_t index_bytes(const struct cb_plan *plan) {
+  int64_t bytes = cb_plan_bytes(plan);
+  for (int r = 0; r < plan->regions_count; r++)
+    for (int a = 0; a < plan->regions[r].arrays_count; a++)
+      if (plan->regions[r].arrays[a].role == CB_ROLE_VALUES)
+        bytes -= plan->regions[r].arrays[a].count * (int64_t)cb_type_size(plan->regions[r].arrays[a].type);
+  return bytes;
+}
+
+/* `map_bytes`: of the value map, which is kept, too; so are fixed values. */
+static int keeps_data(const struct cb_work *work, int64_t map_bytes) {
+  enum { MOST = 256 << 20 };
+  const enum cb_keep keep = work->request.context->keep;
+  if (work->info.cache == CBGEN_CACHE_OFF || keep == CB_KEEP_NEVER) return 0;
+  const int64_t arrays = cb_asks_fixed(&work->request) ? cb_plan_bytes(work->made.plan) : index_bytes(work->made.plan);
+  return keep == CB_KEEP_ALWAYS || arrays + map_bytes <= MOST;
+}
+
+/* What a map takes that is worth keeping, before there is one: its blocks. */
+static int64_t least_map_bytes(const struct cb_work *work) {
+  const struct cb_plan *plan = work->made.plan;
+  int64_t groups = 0;
+  if (cb_asks_fixed(&work->request)) return 0;
+  for (int r = 0; r < plan->regions_count; r++) groups += cb_groups_of(plan->regions[r].value_slots);
+  return groups / CB_BLOCK_GROUPS * (int64_t)sizeof(struct cb_map_block);
+}
+
+/* Arrays without values, and the map by which `entries` values will move; `maps`: room for one of each region. */
+static enum cb_status pack_by_map(struct cb_packed *packed, struct cb_slot_map *maps, const struct cb_made *made,
+                                  const struct cb_matrix *matrix, int64_t entries, struct cb_diag *diag) {
+  const int regions = made->plan->regions_count;
+  enum cb_status s =
+      cb_pack_mapped(&packed->blob, maps, made->plan, made->assignment, NULL, matrix->pattern, diag);
+  if (s) return s;
+  s = cb_value_map_build(&packed->map, packed->ranges, maps, regions, &matrix->order, matrix->csr.nnz, entries,
+                         diag);
+  for (int i = 0; i < regions; i++) cb_slot_map_release(&maps[i]);
+  return s;
+}
+
+static enum cb_status pack_mapped(struct cb_work *work) {
+  struct cb_packed *packed = &work->packed;
+  const int regions = work->made.plan->regions_count;
+  struct cb_slot_map *maps = cb_calloc((size_t)regions + 1, sizeof *maps);
+  cb_free(packed->ranges);
+  packed->ranges = cb_calloc((size_t)regions + 1, sizeof *packed->ranges);
+  const enum cb_status s =
+      maps && packed->ranges
+          ? pack_by_map(packed, maps, &work->made, &work->matrix, work->request.view.nnz, work->diag)
+          : cb_fail_memory(work->diag, "slot maps", (unsigned long long)regions * sizeof *maps);
+  cb_free(maps);
+  return s;
+}
+
+static enum cb_status pack(struct cb_work *work) {
+  const struct cb_matrix *matrix = &work->matrix;
+  const struct cb_request *request = &work->request;
+  const struct cb_made *made = &work->made;
+  struct cb_packed *packed = &work->packed;
+  enum cb_status s = CB_OK;
+  packed->keep = keeps_data(work, least_map_bytes(work));
+  if (!cb_asks_fixed(request) && (packed->keep || work->load.device_packs || cb_asks_mutable(request))) {
+    s = pack_mapped(work);
+    packed->keep = !s && keeps_data(work, cb_value_map_bytes(&packed->map));
+  } else {
+    s = cb_pack_mapped(&packed->blob, NULL, made->plan, made->assignment, matrix->csr.values, matrix->pattern,
+                       work->diag);
+  }
+  work->info.pack_seconds += cb_work_lap(work);
+  return s;
+}
+
+/* ---- text and binary */
+
+static enum cb_status emit(struct cb_work *work, const struct cb_make_request *making) {
+  const enum cb_status s = cb_make_text(&work->made, making, work->diag);
+  work->info.generate_seconds += cb_work_lap(work);
+  return s;
+}
+
+static enum cb_status compile(struct cb_work *work, const struct cb_make_request *making) {
+  const struct cb_compiled *compiled = &work->made.compiled;
+  const enum cb_status s = cb_make_binary(&work->made, making, work->diag);
+  work->info.compile_seconds += cb_work_lap(work);
+  if (!s && compiled->fewer_blocks)
+    cb_log(work->request.context, "registers did not suffice: compiled for %d thread blocks fewer on a multiprocessor",
+           compiled->fewer_blocks);
+  return s;
+}
+
+/* A search's choice that spills, however it is compiled, gives way to the next recipe that does not. */
+static void replace_spilling(struct cb_work *work, const struct cb_make_request *making) {
+  struct cb_made *made = &work->made;
+  const char *recipe = made->plan->recipe;
+  const int bytes = made->compiled.spilled_bytes;
+  if (!bytes) return;
+  cb_replace_spilling(made, making);
+  work->info.compile_seconds += cb_work_lap(work);
+  cb_log(work->request.context, "recipe '%s' spills %d bytes per thread; the kernel is that of recipe '%s'", recipe,
+         bytes, made->plan->recipe);
+}
+
+/* Of the plan, unless tuning has made it. */
+static enum cb_status make_kernel(struct cb_work *work) {
+  const struct cb_make_request making = {.csr = &work->matrix.csr,
+                                         .options = &work->request.options,
+                                         .nvrtc = work->request.nvrtc,
+                                         .pattern = work->matrix.pattern};
+  if (work->made.compiled.cubin) return CB_OK;
+  enum cb_status s = emit(work, &making);
+  if (!s) s = compile(work, &making);
+  if (!s) replace_spilling(work, &making);
+  return s;
+}
+
+/* ---- the image */
+
+/* Value arrays start out empty, and their ranges have a map. */
+static void use_map(struct cb_image *image, struct cb_packed *packed) {
+  image->map = packed->map;
+  packed->map = (struct cb_value_map){0};
+  if (!image->map.groups_count) return;
+  for (int i = 0; i < image->arrays_count; i++)
+    if (image->arrays[i].values) image->arrays[i].contents = NULL;
+  for (int i = 0, r = 0; i < image->ranges_count; i++) { /* regions without values have no range */
+    while (packed->ranges[r].slots != image->ranges[i].map.slots) r++;
+    image->ranges[i].map = packed->ranges[r++];
+  }
+}
+
+/* The image of the plan with the arrays just packed. */
+static enum cb_status make_image(struct cb_work *work, struct cb_image *image) {
+  const struct cb_made *made = &work->made;
+  const struct cb_label label = {made->symbol, made->symbol, work->matrix.pattern};
+  const struct cb_image_parts parts = {.plan = made->plan,
+                                       .label = &label,
+                                       .blob = &work->packed.blob,
+                                       .source = &made->source,
+                                       .cubin = made->compiled.cubin,
+                                       .cubin_bytes = made->compiled.cubin_bytes};
+  const enum cb_status s = cb_image_from_plan(image, &parts, work->diag);
+  if (s) return s;
+  image->entries = work->request.view.nnz;
+  use_map(image, &work->packed);
+  return CB_OK;
+}
+
+enum cb_status cb_work_make(struct cb_work *work) {
+  enum cb_status s = analyse(work, &work->request.options);
+  if (!s) s = make_kernel(work);
+  if (!s) s = pack(work);
+  if (!s) s = make_image(work, &work->load.image);
+  return s;
+}
+
+/* ---- data for a kernel that is there already */
+
+/* The arrays' contents and the map of another image of the same plan. */
+static void move_data(struct cb_image *to, struct cb_image *from) {
+  memcpy(to->arrays, from->arrays, (size_t)from->arrays_count * sizeof *from->arrays);
+  memcpy(to->ranges, from->ranges, (size_t)from->ranges_count * sizeof *from->ranges);
+  to->map = from->map;
+  from->map = (struct cb_value_map){0};
+}
+
+enum cb_status cb_work_repack(struct cb_work *work) {
+  struct cb_image *image = &work->load.image, packed = {0};
+  struct cb_options options = work->request.options;
+  options.recipe = image->recipe;
+  enum cb_status s = analyse(work, &options);
+  if (!s && memcmp(&work->made.plan->hash, &image->plan_hash, sizeof image->plan_hash))
+    s = cb_fail(work->diag, CB_ERR_WRONG, "the plan that recipe '%s' gives is not that of the kernel",
+                image->recipe);
+  if (!s) s = pack(work);
+  if (!s) s = make_image(work, &packed);
+  if (!s) move_data(image, &packed);
+  cb_image_release(&packed);
+  return s;
+}
+
+/* ---- values on the host */
+
+/* Contents for one array: what it has, with values in its slots. */
+static enum cb_status fill_range(struct cb_image *image, const struct cb_image_range *range, void **block,
+                                 const struct cb_view *view, struct cb_diag *diag) {
+  struct cb_image_array *array = &image->arrays[range->array];
+  *block = cb_calloc((size_t)array->bytes, 1);
+  if (!*block) return cb_fail_memory(diag, "packed values", (unsigned long long)array->bytes);
+  if (array->contents) memcpy(*block, array->contents, (size_t)array->bytes);
+  array->contents = *block;
+  return cb_values_gather(&image->map, &range->map, view, image->matrix_type, *block, diag);
+}
+
+enum cb_status cb_work_fill(struct cb_work *work) {
+  struct cb_load *load = &work->load;
+  struct cb_image *image = &load->image;
+  enum cb_status s = CB_OK;
+  if (!image->map.groups_count) return CB_OK;
+  load->filled = cb_calloc((size_t)image->ranges_count, sizeof *load->filled);
+  if (!load->filled) return cb_fail_memory(work->diag, "packed values", 0);
+  load->filled_count = image->ranges_count;
+  for (int i = 0; i < image->ranges_count && !s; i++)
+    s = fill_range(image, &image->ranges[i], &load->filled[i], &work->request.view, work->diag);
+  work->info.pack_seconds += cb_work_lap(work);
+  return s;
+}
+
+/* ---- the end */
+
+static void release_load(struct cb_load *load) {
+  for (int i = 0; i < load->filled_count; i++) cb_free(load->filled[i]);
+  cb_free(load->filled);
+  load->filled = NULL;
+  load->filled_count = 0;
+  cb_image_release(&load->image);
+}
+
+static void release_packed(struct cb_packed *packed) {
+  cb_blob_release(&packed->blob);
+  cb_value_map_release(&packed->map);
+  cb_free(packed->ranges);
+  packed->ranges = NULL;
+}
+
+void cb_work_release_new(struct cb_work *work) {
+  release_load(&work->load);
+  release_packed(&work->packed);
+  cb_made_release(&work->made);
+  cb_order_release(&work->matrix.order);
+  cb_csr_release(&work->matrix.csr);
+}

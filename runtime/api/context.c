@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Contexts of the public interface: options, messages, the log, and the GPU when it is first needed. */
+#include "runtime/api/api.h"
+
+#include "analysis/plan/recipe.h"
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SAME(public_name, own) _Static_assert((int)(public_name) == (int)(own), "statuses are numbered alike")
+SAME(CBGEN_OK, CB_OK);
+SAME(CBGEN_ERROR_ARGUMENT, CB_ERR_ARGUMENT);
+SAME(CBGEN_ERROR_FORMAT, CB_ERR_FORMAT);
+SAME(CBGEN_ERROR_UNSUPPORTED, CB_ERR_UNSUPPORTED);
+SAME(CBGEN_ERROR_LIMIT, CB_ERR_LIMIT);
+SAME(CBGEN_ERROR_MEMORY, CB_ERR_MEMORY);
+SAME(CBGEN_ERROR_IO, CB_ERR_IO);
+SAME(CBGEN_ERROR_MISSING, CB_ERR_MISSING);
+SAME(CBGEN_ERROR_COMPILE, CB_ERR_COMPILE);
+SAME(CBGEN_ERROR_DEVICE, CB_ERR_DEVICE);
+SAME(CBGEN_ERROR_WRONG, CB_ERR_WRONG);
+SAME(CBGEN_ERROR_INTERNAL, CB_ERR_INTERNAL);
+_Static_assert(CB_STATUS_COUNT == CBGEN_ERROR_INTERNAL + 1, "every status is public");
+
+const char *cbgen_version(void) {
+  return CBGEN_VERSION;
+}
+
+const char *cbgen_status_name(cbgen_status status) {
+  return cb_status_name((enum cb_status)status);
+}
+
+/* ---- life */
+
+cbgen_status cbgen_context_create(cbgen_context **result) {
+  CB_STANDARD_NUMERICS;
+  if (!result) return CBGEN_ERROR_ARGUMENT;
+  cbgen_context *context = *result = cb_calloc(1, sizeof *context);
+  if (!context) return CBGEN_ERROR_MEMORY;
+  cb_options_default(&context->options);
+  context->device = CB_DEVICE_CURRENT;
+  const enum cb_status s = cb_target_find(&context->target, "sm_90", &context->diag);
+  if (!s) return CBGEN_OK;
+  cbgen_context_destroy(context);
+  *result = NULL;
+  return (cbgen_status)s;
+}
+
+void cbgen_context_destroy(cbgen_context *context) {
+  if (!context) return;
+  cb_session_release(context->session);
+  cb_cache_close(context->cache);
+  cb_free(context->cache_directory);
+  cb_free(context->nvrtc_path);
+  cb_free(context);
+}
+
+void cbgen_trim(void) {
+  cb_session_trim();
+}
+
+const char *cbgen_message(const cbgen_context *context) {
+  return context ? context->diag.message : "";
+}
+
+enum cb_status cb_context_session(struct cbgen_context *context, struct cb_session **session) {
+  enum cb_status s = CB_OK;
+  const int opened = !context->session;
+  if (opened) s = cb_session_open(&context->session, context->device, &context->diag);
+  else if (!cb_device_is_own(context->session->device))
+    s = cb_device_enter(context->session->device, &context->diag); /* which says why it cannot */
+  if (opened && !s && *context->session->device->relative) cb_log(context, "%s", context->session->device->relative);
+  if (!s) s = cb_session_name_nvrtc(context->session, context->nvrtc_path, &context->diag);
+  *session = context->session;
+  return s;
+}
+
+/* What is wrong with it is for the log. */
+struct cb_cache *cb_context_cache(struct cbgen_context *context) {
+  struct cb_diag diag = {0};
+  const struct cb_cache_options options = {.directory = context->cache_directory,
+                                           .limit = context->cache_limit};
+  if (context->cache) return context->cache;
+  if (cb_cache_open(&context->cache, &options, &diag))
+    cb_log(context, "cache: %s", diag.message);
+  else if (cb_cache_state(context->cache) == CB_CACHE_ON)
+    cb_log(context, "cache: '%s'", cb_cache_directory(context->cache));
+  return context->cache;
+}
+
+/* ---- the log */
+
+cbgen_status cbgen_set_log(cbgen_context *context, cbgen_log log, void *user) {
+  if (!context) return CBGEN_ERROR_ARGUMENT;
+  context->log = log;
+  context->log_user = user;
+  return CBGEN_OK;
+}
+
+void cb_log(const struct cbgen_context *context, const char *format, ...) {
+  char line[1024], printable[1024];
+  struct cb_numerics ours;
+  va_list arguments;
+  if (!context->log) return;
+  va_start(arguments, format);
+  vsnprintf(line, sizeof line, format, arguments);
+  va_end(arguments);
+  cb_escape(printable, sizeof printable, line, "");
+  cb_numerics_pause(&ours);
+  context->log(context->log_user, printable);
+  cb_numerics_resume(&ours);
+}
+
+/* ---- options */
+
+/* The number of `value` in a list that ends with NULL. */
+static enum cb_status find_word(int *number, const char *name, const char *value, const char *const *words,
+                                struct cb_diag *diag) {
+  for (*number = 0; words[*number]; ++*number)
+    if (!strcmp(words[*number], value)) return CB_OK;
+  return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' does not take '%s'; it takes %s, %s or %s", name, value,
+                 words[0], words[1], words[2]);
+}
+
+static enum cb_status set_embed(cbgen_context *context, const char *value) {
+  static const char *const words[] = {
+      [CB_EMBED_AUTO] = "auto", [CB_EMBED_ALWAYS] = "always", [CB_EMBED_NEVER] = "never", NULL};
+  int number;
+  const enum cb_status s = find_word(&number, "embed", value, words, &context->diag);
+  if (!s) context->embed = (enum cb_embed)number;
+  return s;
+}
+
+static enum cb_status set_cache_data(cbgen_context *context, const char *value) {
+  static const char *const words[] = {
+      [CB_KEEP_AUTO] = "auto", [CB_KEEP_ALWAYS] = "always", [CB_KEEP_NEVER] = "never", NULL};
+  int number;
+  const enum cb_status s = find_word(&number, "cache-data", value, words, &context->diag);
+  if (!s) context->keep = (enum cb_keep)number;
+  return s;
+}
+
+static void close_cache(cbgen_context *context) {
+  cb_cache_close(context->cache);
+  context->cache = NULL;
+}
+
+/* Puts a copy of `value` in the place of what `text` points to. */
+static enum cb_status set_text(char **text, const char *value, struct cb_diag *diag) {
+  const size_t bytes = strlen(value) + 1;
+  char *copy = cb_alloc(bytes, 1);
+  if (!copy) return cb_fail_memory(diag, "an option's value", bytes);
+  memcpy(copy, value, bytes);
+  cb_free(*text);
+  *text = copy;
+  return CB_OK;
+}
+
+static enum cb_status set_cache(cbgen_context *context, const char *value) {
+  close_cache(context);
+  return set_text(&context->cache_directory, value, &context->diag);
+}
+
+static enum cb_status set_nvrtc(cbgen_context *context, const char *value) {
+  return set_text(&context->nvrtc_path, value, &context->diag);
+}
+
+static enum cb_status set_cache_limit(cbgen_context *context, const char *value) {
+  int64_t limit;
+  enum cb_status s = cb_cache_size(&limit, value, &context->diag);
+  if (s) return s;
+  if (limit < 1)
+    return cb_fail(&context->diag, CB_ERR_ARGUMENT, "'cache-limit' is '%s'; it is at least 1", value);
+  close_cache(context);
+  context->cache_limit = limit;
+  return CB_OK;
+}
+
+static enum cb_status set_arch(cbgen_context *context, const char *value) {
+  struct cb_target target;
+  const enum cb_status s = cb_target_find(&target, value, &context->diag);
+  if (!s) context->target = target;
+  return s;
+}
+
+static enum cb_status set_device(cbgen_context *context, const char *value) {
+  char *end;
+  const long number = strtol(value, &end, 10);
+  int device = CB_DEVICE_CURRENT;
+  if (strcmp(value, "current")) {
+    if (!*value || *end || number < 0 || number > INT32_MAX || *value < '0' || *value > '9')
+      return cb_fail(&context->diag, CB_ERR_ARGUMENT,
+                     "'device' does not take '%s'; it takes 'current' or the number of a GPU", value);
+    device = (int)number;
+  }
+  if (context->session && device != context->device)
+    return cb_fail(&context->diag, CB_ERR_ARGUMENT,
+                   "'device' comes too late: the context works on a GPU already; make another context");
+  context->device = device;
+  return CB_OK;
+}
+
+/* One of analysis' options. */
+static enum cb_status set_option(cbgen_context *context, const char *name, const char *value) {
+  struct cb_options options = context->options;
+  const int is_type = !strcmp(name, "type"), is_auto = is_type && !strcmp(value, "auto");
+  enum cb_status s = CB_OK;
+  if (!is_auto) s = cb_options_set(&options, name, value, &context->diag);
+  if (s) return s;
+  if (!strcmp(name, "recipe")) {
+    const struct cb_recipe *recipe;
+    s = cb_recipe_find(&recipe, value, &context->diag);
+    if (s) return s;
+    options.recipe = recipe->name; /* not the caller's string: that may go away */
+  }
+  if (is_auto) {
+    struct cb_options standard;
+    cb_options_default(&standard);
+    options.type = standard.type;
+  }
+  context->options = options;
+  if (is_type) context->has_type = !is_auto;
+  if (!strcmp(name, "form")) context->has_form = 1;
+  return CB_OK;
+}
+
+cbgen_status cbgen_set(cbgen_context *context, const char *name, const char *value) {
+  CB_STANDARD_NUMERICS;
+  static const struct {
+    const char *name;
+    enum cb_status (*set)(cbgen_context *context, const char *value);
+  } own[] = {{"arch", set_arch},
+             {"embed", set_embed},
+             {"cache", set_cache},
+             {"cache-limit", set_cache_limit},
+             {"cache-data", set_cache_data},
+             {"device", set_device},
+             {"nvrtc", set_nvrtc}};
+  if (!context) return CBGEN_ERROR_ARGUMENT;
+  if (!name || !value)
+    return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "an option needs a name and a value");
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+    if (!strcmp(own[i].name, name)) return (cbgen_status)own[i].set(context, value);
+  return (cbgen_status)set_option(context, name, value);
+}

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Operators of the public interface: life, clones, products, messages. What handles share is a struct
+ * cb_shared, counted by its handles. */
+#include "runtime/api/api.h"
+
+#include "base/clock.h"
+#include "base/fork.h"
+#include "base/memory.h"
+#include "runtime/operator/values.h"
+
+#include <stdio.h>
+
+/* ---- life */
+
+static void release_shared(struct cb_shared *shared) {
+  if (atomic_fetch_sub(&shared->handles, 1) != 1) return;
+  if (shared->updater && !cb_device_enter(shared->session->device, NULL)) {
+    cb_updater_free(shared->updater);
+    cb_device_leave(shared->session->device);
+  } else if (shared->updater) {
+    cb_updater_forget(shared->updater);
+  }
+  cb_image_release(&shared->image);
+  cb_session_release(shared->session);
+  pthread_mutex_destroy(&shared->lock);
+  cb_free(shared);
+}
+
+/* A handle on `shared`, which counts it already; `op` is taken over, and freed on failure. */
+static enum cb_status new_handle(struct cbgen_operator **out, struct cb_shared *shared,
+                                 struct cb_operator *op, struct cb_diag *diag) {
+  struct cbgen_operator *handle = cb_calloc(1, sizeof *handle);
+  *out = NULL;
+  if (!handle) {
+    cb_operator_free(op);
+    return cb_fail_memory(diag, "an operator", sizeof *handle);
+  }
+  handle->shared = shared;
+  handle->op = op;
+  atomic_init(&handle->stream, CB_UNBOUND);
+  pthread_mutex_init(&handle->lock, NULL);
+  pthread_mutex_init(&handle->launching, NULL);
+  *out = handle;
+  return CB_OK;
+}
+
+static void note_load(struct cb_shared *shared, const struct cb_operator *op) {
+  const struct cb_operator_info *loaded = cb_operator_info(op);
+  shared->info.registers = loaded->registers;
+  shared->info.spilled_bytes = loaded->local_bytes;
+  shared->info.load_seconds += loaded->load_seconds;
+  shared->info.upload_seconds += loaded->upload_seconds;
+}
+
+static enum cb_status new_shared(struct cb_shared **out, const struct cb_loading *loading,
+                                 struct cb_diag *diag) {
+  struct cb_shared *shared = *out = cb_calloc(1, sizeof *shared);
+  if (!shared) {
+    cb_image_release(loading->image);
+    return cb_fail_memory(diag, "an operator", sizeof *shared);
+  }
+  atomic_init(&shared->handles, 1);
+  pthread_mutex_init(&shared->lock, NULL);
+  shared->session = cb_session_hold(loading->session);
+  shared->image = *loading->image;
+  shared->info = *loading->info;
+  shared->measured = loading->info->measured_seconds; /* by tuning, or 0 */
+  snprintf(shared->key, sizeof shared->key, "%016llx", (unsigned long long)shared->image.id);
+  *loading->image = (struct cb_image){0};
+  return CB_OK;
+}
+
+/* Values from the host go through a buffer that is only for this. */
+static enum cb_status move_values(struct cb_updater *updater, const struct cb_device *device,
+                                  const struct cb_loading *loading, size_t count, struct cb_diag *diag) {
+  const size_t bytes = count * cb_type_size(loading->value_type);
+  cb_device_ptr values = (cb_device_ptr)(uintptr_t)loading->values, buffer = 0;
+  const enum cb_type stored = loading->packer->stored;
+  const int may_lose = stored != CB_F64 && (stored != loading->value_type || cb_updater_map(updater).lists);
+  int lost = 0;
+  enum cb_status s = CB_OK;
+  if (!loading->on_device) {
+    s = cb_device_alloc(device, &buffer, bytes, "values", diag);
+    if (!s) s = cb_device_upload(device, buffer, loading->values, bytes, "values", diag);
+    values = buffer;
+  }
+  if (!s) s = cb_updater_run(updater, loading->value_type, values, NULL, diag);
+  if (!s) s = cb_device_wait(device, "packing values", diag);
+  if (!s && may_lose) s = cb_updater_lost(updater, &lost, diag);
+  cb_device_free(device, buffer);
+  return lost ? cb_fail_range(stored, diag) : s;
+}
+
+/* With the device's context current. */
+static enum cb_status add_values(struct cb_shared *shared, const struct cb_operator *op,
+                                 const struct cb_loading *loading, struct cb_diag *diag) {
+  struct cb_updater *updater = NULL;
+  const double start = cb_seconds();
+  enum cb_status s = cb_updater_create(&updater, loading->packer, op, &shared->image, diag);
+  if (!s && loading->finish_verification) s = loading->finish_verification(loading->user, diag);
+  if (!s && loading->values)
+    s = move_values(updater, shared->session->device, loading, (size_t)shared->image.entries, diag);
+  if (!s && loading->keep) {
+    shared->updater = updater;
+    shared->packer = loading->packer;
+  } else {
+    cb_updater_free(updater);
+  }
+  shared->info.upload_seconds += cb_seconds() - start;
+  return s;
+}
+
+static enum cb_status fill_shared(struct cb_shared *shared, struct cb_operator **op,
+                                  const struct cb_loading *loading, struct cb_diag *diag) {
+  const struct cb_device *device = shared->session->device;
+  enum cb_status s = cb_operator_load(op, device, &shared->image, 0, diag);
+  if (s) return s;
+  note_load(shared, *op);
+  if (!loading->packer && loading->finish_verification) s = loading->finish_verification(loading->user, diag);
+  if (!s && loading->packer) {
+    s = cb_device_enter(device, diag);
+    if (s) return s;
+    s = add_values(shared, *op, loading, diag);
+    cb_device_leave(device);
+  }
+  return s ? s : cb_image_detach(&shared->image, diag);
+}
+
+enum cb_status cb_operator_make(struct cbgen_operator **out, const struct cb_loading *loading,
+                                struct cb_diag *diag) {
+  struct cb_shared *shared;
+  struct cb_operator *op = NULL;
+  *out = NULL;
+  enum cb_status s = new_shared(&shared, loading, diag);
+  if (s) return s;
+  s = fill_shared(shared, &op, loading, diag);
+  if (!s)
+    s = new_handle(out, shared, op, diag);
+  else
+    cb_operator_free(op);
+  if (s) release_shared(shared);
+  return s;
+}
+
+void cbgen_operator_free(cbgen_operator *op) {
+  if (!op) return;
+  cb_operator_free(op->op);
+  release_shared(op->shared);
+  pthread_mutex_destroy(&op->lock);
+  pthread_mutex_destroy(&op->launching);
+  cb_free(op);
+}
+
+/* ---- messages */
+
+cbgen_status cb_operator_report(cbgen_operator *op, enum cb_status status, const struct cb_diag *diag) {
+  if (status) {
+    pthread_mutex_lock(&op->lock);
+    op->diag = *diag;
+    pthread_mutex_unlock(&op->lock);
+  }
+  return (cbgen_status)status;
+}
+
+const char *cbgen_operator_message(const cbgen_operator *op) {
+  return op ? op->diag.message : "";
+}
+
+/* ---- clones */
+
+cbgen_status cbgen_operator_clone(cbgen_operator *op, cbgen_operator **clone) {
+  CB_STANDARD_NUMERICS;
+  struct cb_operator *copy = NULL;
+  struct cb_diag diag = {0};
+  if (clone) *clone = NULL;
+  if (!op) return CBGEN_ERROR_ARGUMENT;
+  if (!clone)
+    return cb_operator_report(op, cb_fail(&diag, CB_ERR_ARGUMENT, "no place for the clone was given"), &diag);
+  enum cb_status s = cb_operator_clone(&copy, op->op, &diag);
+  if (!s) {
+    atomic_fetch_add(&op->shared->handles, 1);
+    s = new_handle(clone, op->shared, copy, &diag);
+    if (s) release_shared(op->shared);
+  }
+  return cb_operator_report(op, s, &diag);
+}
+
+/* ---- products */
+
+/* A number for each stream. The default stream has two names. Each thread has a default stream of its own, for which
+ * the address of a variable of that thread stands. */
+static uintptr_t stream_identity(const void *stream) {
+  enum { LEGACY = 1, PER_THREAD = 2 };
+  static _Thread_local char thread;
+  if ((uintptr_t)stream == LEGACY) return 0;
+  return (uintptr_t)stream == PER_THREAD ? (uintptr_t)&thread : (uintptr_t)stream;
+}
+
+/* Scratch serves one stream: the first product's. */
+static enum cb_status bind(cbgen_operator *op, const void *stream, struct cb_diag *diag) {
+  const uintptr_t wanted = stream_identity(stream);
+  uintptr_t bound = CB_UNBOUND;
+  if (atomic_compare_exchange_strong(&op->stream, &bound, wanted) || bound == wanted) return CB_OK;
+  return cb_fail(
+      diag, CB_ERR_ARGUMENT,
+      "this operator has scratch that serves another stream: clone the operator for this one, or unbind it "
+      "once its products are done");
+}
+
+void cbgen_operator_unbind(cbgen_operator *op) {
+  if (op) atomic_store(&op->stream, CB_UNBOUND);
+}
+
+static enum cb_status check_vectors(const struct cb_operator_info *info, const cbgen_product *product,
+                                    struct cb_diag *diag) {
+  if (info->rows && !product->y) return cb_fail(diag, CB_ERR_ARGUMENT, "'y' of the product is NULL");
+  if (info->cols && info->rows && !product->x)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'x' of the product is NULL");
+  if (((uintptr_t)product->x | (uintptr_t)product->y) % cb_type_size(info->vector_type))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'x' or 'y' of the product is not aligned to its elements");
+  return CB_OK;
+}
+
+/* Makes the operator's context current where it is not; *entered says whether it did. */
+static enum cb_status enter(const struct cb_device *device, int *entered, struct cb_diag *diag) {
+  *entered = !cb_device_is_current(device);
+  return *entered ? cb_device_enter(device, diag) : CB_OK;
+}
+
+static enum cb_status multiply(cbgen_operator *op, const cbgen_product *product, struct cb_diag *diag) {
+  const struct cb_operator_info *info = cb_operator_info(op->op);
+  const struct cb_device *device = op->shared->session->device;
+  const int together =
+      info->has_carry && info->launches > 1; /* what one launch leaves in scratch is the next one's */
+  int entered = 0;
+  enum cb_status s = check_vectors(info, product, diag);
+  if (!s && info->has_carry) s = bind(op, product->stream, diag);
+  if (!s) s = enter(device, &entered, diag);
+  if (s) return s;
+  if (together) pthread_mutex_lock(&op->launching);
+  s = cb_operator_multiply(op->op, product->alpha, (cb_device_ptr)(uintptr_t)product->x, product->beta,
+                           (cb_device_ptr)(uintptr_t)product->y, product->stream, diag);
+  if (together) pthread_mutex_unlock(&op->launching);
+  if (entered) cb_device_leave(device);
+  return s;
+}
+
+/* Here and in cbgen_update_values the thread's rounding mode is left as it is, which saves time: nothing that they call
+ * depends on it. */
+cbgen_status cbgen_multiply(cbgen_operator *op, const cbgen_product *product) {
+  struct cb_diag diag;
+  cbgen_product taken;
+  if (!op) return CBGEN_ERROR_ARGUMENT;
+  diag.message[0] = 0;
+  enum cb_status s = cb_take_struct(&taken, sizeof taken, sizeof taken, product, "cbgen_product", &diag);
+  if (!s) s = multiply(op, &taken, &diag);
+  return cb_operator_report(op, s, &diag);
+}
+
+/* ---- new values */
+
+static enum cb_status check_update(const struct cb_shared *shared, const cbgen_update *update,
+                                   struct cb_diag *diag) {
+  if (!shared->updater)
+    return cb_fail(
+        diag, CB_ERR_ARGUMENT,
+        shared->image.values == CBGEN_VALUES_FIXED
+            ? "this operator's values are fixed: they shaped its kernel; compile it with mutable values"
+            : "this operator's values cannot be renewed: compile it with mutable values");
+  if ((int)update->value_type < 0 || update->value_type > CBGEN_BF16)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'value_type' is %d; it is one of cbgen_type",
+                   (int)update->value_type);
+  if (update->memory != CBGEN_HOST && update->memory != CBGEN_DEVICE)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'memory' is %d; it is one of cbgen_memory", (int)update->memory);
+  if (shared->image.entries && !update->values)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'values' of the update is NULL");
+  if ((uintptr_t)update->values % cb_type_size((enum cb_type)update->value_type))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'values' of the update is not aligned for its type");
+  return CB_OK;
+}
+
+static enum cb_status renew(const struct cb_shared *shared, const cbgen_update *update,
+                            struct cb_diag *diag) {
+  const struct cb_device *device = shared->session->device;
+  const enum cb_type type = (enum cb_type)update->value_type;
+  int entered = 0;
+  enum cb_status s = check_update(shared, update, diag);
+  if (!s && !shared->image.entries) return CB_OK;
+  if (!s) s = enter(device, &entered, diag);
+  if (s) return s;
+  s = update->memory == CBGEN_DEVICE
+          ? cb_updater_run(shared->updater, type, (cb_device_ptr)(uintptr_t)update->values, update->stream,
+                           diag)
+          : cb_updater_run_from_host(shared->updater, type, update->values, update->stream, diag);
+  if (entered) cb_device_leave(device);
+  return s;
+}
+
+cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_update *update) {
+  struct cb_diag diag;
+  cbgen_update taken;
+  if (!op) return CBGEN_ERROR_ARGUMENT;
+  diag.message[0] = 0;
+  enum cb_status s = cb_take_struct(&taken, sizeof taken, sizeof taken, update, "cbgen_update", &diag);
+  const int threads = cb_threads_begin();
+  if (!s) s = renew(op->shared, &taken, &diag);
+  cb_threads_end(threads);
+  return cb_operator_report(op, s, &diag);
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a compilation is asked for, and the matrix on the host: see compile.h. */
+#include "runtime/api/compile.h"
+
+#include "base/memory.h"
+
+static enum cb_status check_asked(const cbgen_request *asked, struct cb_diag *diag) {
+  if (asked->expected_products < 0)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'expected_products' is %lld; it is 0 (many) or more",
+                   (long long)asked->expected_products);
+  if ((int)asked->values < 0 || asked->values > CBGEN_VALUES_FIXED)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'values' is %d; it is one of cbgen_values", (int)asked->values);
+  if (asked->transpose != 0 && asked->transpose != 1)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'transpose' is %d; it is 0 or 1", asked->transpose);
+  return CB_OK;
+}
+
+/* The context's options with what they leave to the matrix and the request. */
+static enum cb_status choose_options(struct cb_request *request, struct cb_diag *diag) {
+  static const char *const types[] = {
+      [CB_F64] = "f64", [CB_F32] = "f32", [CB_F16] = "f16-f32", [CB_BF16] = "bf16-f32"};
+  const struct cbgen_context *context = request->context;
+  struct cb_options *options = &request->options;
+  *options = context->options;
+  if (!context->has_form) options->form = CB_FORM_AXPBY;
+  if (options->values == CB_VALUES_FIXED && cb_asks_mutable(request))
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "the option 'values' says that they are fixed, and the request that they are mutable");
+  if (options->values == CB_VALUES_FIXED) request->asked.values = CBGEN_VALUES_FIXED;
+  if (cb_asks_fixed(request)) options->values = CB_VALUES_FIXED;
+  return context->has_type ? CB_OK : cb_options_set(options, "type", types[request->view.value_type], diag);
+}
+
+enum cb_status cb_request_take(struct cb_request *request, const cbgen_csr *matrix, const cbgen_request *asked,
+                               struct cb_diag *diag) {
+  cbgen_request *taken = &request->asked;
+  enum cb_status s = CB_OK;
+  if (asked) s = cb_take_struct(taken, sizeof *taken, sizeof *taken, asked, "cbgen_request", diag);
+  if (!s) s = check_asked(taken, diag);
+  if (!s) s = cb_view_take(&request->view, matrix, diag);
+  if (!s) s = choose_options(request, diag);
+  if (!s) s = cb_context_session(request->context, &request->session);
+  if (!s) s = cb_session_nvrtc(request->session, &request->nvrtc, diag);
+  if (s) return s;
+  struct cb_view *host = &request->host;
+  *host = request->view;
+  if (request->view.on_device) host->row_ptr = host->col_idx = host->values = NULL;
+  host->on_device = 0;
+  return CB_OK;
+}
+
+void cb_request_release(struct cb_request *request) {
+  for (int i = 0; i < 3; i++) cb_free(request->downloaded[i]);
+}
+
+/* ---- the matrix on the host */
+
+static enum cb_status download(struct cb_request *request, int which, const void **array, const void *from,
+                               int64_t count, size_t size, const char *what, struct cb_diag *diag) {
+  void *block = request->downloaded[which] = cb_alloc((size_t)count, size);
+  if (!block) return cb_fail_memory(diag, what, (unsigned long long)count * size);
+  *array = block;
+  return cb_device_download(request->session->device, block, (cb_device_ptr)(uintptr_t)from, (size_t)count * size,
+                            what, diag);
+}
+
+static enum cb_status download_all(struct cb_request *request, struct cb_diag *diag) {
+  const struct cb_driver *driver = request->session->device->driver;
+  const struct cb_view *view = &request->view;
+  struct cb_view *host = &request->host;
+  const size_t row_size = view->row_wide ? 8 : 4, col_size = view->col_wide ? 8 : 4;
+  const int has_values = cb_asks_fixed(request) && view->values;
+  enum cb_status s =
+      cb_driver_check(driver, driver->call.stream_synchronize(view->stream), diag, "wait for the matrix");
+  if (!s)
+    s = download(request, 0, &host->row_ptr, view->row_ptr, view->rows + 1, row_size, "row pointers", diag);
+  if (!s) s = download(request, 1, &host->col_idx, view->col_idx, view->nnz, col_size, "column indices", diag);
+  if (!s && has_values)
+    s = download(request, 2, &host->values, view->values, view->nnz, cb_type_size(view->value_type), "values",
+                 diag);
+  return s;
+}
+
+enum cb_status cb_request_host(struct cb_request *request, struct cb_diag *diag) {
+  if (request->host.row_ptr) return CB_OK;
+  enum cb_status s = cb_device_enter(request->session->device, diag);
+  if (s) return s;
+  s = download_all(request, diag);
+  cb_device_leave(request->session->device);
+  return s;
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Driver, NVRTC and GPU with several holders: see session.h. */
+#include "runtime/api/session.h"
+
+#include "base/memory.h"
+#include "runtime/cuda/staging.h"
+
+#include <pthread.h>
+#include <string.h>
+
+/* ---- what is kept */
+
+enum { KEPT = 16 }; /* contexts of the application; in more of them nothing is kept */
+
+static struct {
+  pthread_mutex_t lock;
+  struct cb_session *sessions[KEPT]; /* without holders, one for each context */
+} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void close_session(struct cb_session *session, int is_there);
+
+/* Whether both are on one CUDA context, or the other's had the address of this one. */
+static int is_same_place(const struct cb_session *session, const struct cb_session *other) {
+  return session && other && cb_device_is_own(session->device) &&
+         session->device->context == other->device->context &&
+         !strcmp(session->driver->library.path, other->driver->library.path);
+}
+
+/* Takes out what is kept in the session's context; NULL: nothing is. What was kept at the same address in a context
+ * that is gone is forgotten. */
+static struct cb_session *take_kept(const struct cb_session *session) {
+  struct cb_session *found = NULL;
+  pthread_mutex_lock(&kept.lock);
+  for (int i = 0; i < KEPT && !found; i++) {
+    if (!is_same_place(kept.sessions[i], session)) continue;
+    found = kept.sessions[i];
+    kept.sessions[i] = NULL;
+  }
+  pthread_mutex_unlock(&kept.lock);
+  if (!found || found->context_id == session->context_id) return found;
+  close_session(found, 0);
+  return NULL;
+}
+
+/* Whether there was a place for it. */
+static int keep(struct cb_session *session) {
+  int place = -1;
+  pthread_mutex_lock(&kept.lock);
+  for (int i = 0; i < KEPT; i++) {
+    if (is_same_place(kept.sessions[i], session)) {
+      place = -1;
+      break;
+    }
+    if (!kept.sessions[i] || !cb_device_is_own(kept.sessions[i]->device)) place = i;
+  }
+  if (place >= 0) kept.sessions[place] = session;
+  pthread_mutex_unlock(&kept.lock);
+  return place >= 0;
+}
+
+static unsigned long long id_of(const struct cb_device *device) {
+  const struct cb_driver_calls *call = &device->driver->call;
+  unsigned long long id = 0;
+  return device->borrowed && call->context_id && !call->context_id(device->context, &id) ? id : 0;
+}
+
+/* The kept session of the same context in place of `session`, which is new, with what the device is said to be now. */
+static struct cb_session *reuse(struct cb_session *session) {
+  session->context_id = id_of(session->device);
+  struct cb_session *found = session->context_id ? take_kept(session) : NULL;
+  if (!found) return session;
+  struct cb_device device = *session->device;
+  device.driver = found->driver;
+  device.staging = found->device->staging;
+  *found->device = device;
+  atomic_store(&found->holders, 1);
+  close_session(session, 1);
+  return found;
+}
+
+/* ---- life */
+
+enum cb_status cb_session_open(struct cb_session **out, int ordinal, struct cb_diag *diag) {
+  struct cb_session *session = cb_calloc(1, sizeof *session);
+  *out = NULL;
+  if (!session) return cb_fail_memory(diag, "a session", sizeof *session);
+  atomic_init(&session->holders, 1);
+  enum cb_status s = cb_driver_open(&session->driver, NULL, diag);
+  if (!s && ordinal == CB_DEVICE_CURRENT)
+    s = cb_device_open_current(&session->device, session->driver, diag);
+  else if (!s)
+    s = cb_device_open(&session->device, session->driver, ordinal, diag);
+  if (!s) s = cb_staging_create(&session->device->staging, session->device, NULL, diag);
+  if (s)
+    close_session(session, 1);
+  else
+    *out = reuse(session);
+  return s;
+}
+
+struct cb_session *cb_session_hold(struct cb_session *session) {
+  atomic_fetch_add(&session->holders, 1);
+  return session;
+}
+
+/* What takes the device's context. All of it is gone when that is, or cannot be entered. */
+static void release_parts(struct cb_session *session, int is_there) {
+  if (!session->device) return;
+  const int entered = is_there && !cb_device_enter(session->device, NULL);
+  for (int stored = 0; stored < CB_PACKER_SOURCES; stored++) {
+    if (!entered) session->packers[stored].module = NULL;
+    cb_packer_release(&session->packers[stored]);
+  }
+  (entered ? cb_hasher_release : cb_hasher_forget)(&session->hasher);
+  (entered ? cb_staging_free : cb_staging_forget)(session->device->staging);
+  session->device->staging = NULL;
+  if (entered) cb_device_leave(session->device);
+}
+
+static void close_session(struct cb_session *session, int is_there) {
+  release_parts(session, is_there);
+  cb_nvrtc_close(session->nvrtc);
+  cb_device_close(session->device);
+  cb_driver_close(session->driver);
+  cb_free(session);
+}
+
+void cb_session_release(struct cb_session *session) {
+  if (!session || atomic_fetch_sub(&session->holders, 1) != 1) return;
+  cb_nvrtc_close(session->nvrtc); /* quickly opened again, and perhaps another one by then */
+  session->nvrtc = NULL;
+  const int useful = session->context_id && cb_device_is_own(session->device) &&
+                     !cb_staging_was_refused(session->device->staging);
+  if (!useful || !keep(session))
+    close_session(session, 1);
+}
+
+/* Opening a session takes what is kept there. */
+void cb_session_trim(void) {
+  struct cb_session *session;
+  struct cb_driver *driver;
+  struct CUctx_st *context = NULL;
+  if (cb_driver_open(&driver, NULL, NULL)) return;
+  const int has_context = !driver->call.context_current(&context) && context;
+  cb_driver_close(driver);
+  if (has_context && !cb_session_open(&session, CB_DEVICE_CURRENT, NULL)) close_session(session, 1);
+}
+
+enum cb_status cb_session_name_nvrtc(struct cb_session *session, const char *path, struct cb_diag *diag) {
+  const size_t length = path ? strlen(path) : 0;
+  if (length >= sizeof session->nvrtc_path)
+    return cb_fail(diag, CB_ERR_LIMIT, "the path of NVRTC has %zu characters; at most %zu are taken", length,
+                   sizeof session->nvrtc_path - 1);
+  memcpy(session->nvrtc_path, path ? path : "", length + 1);
+  return CB_OK;
+}
+
+enum cb_status cb_session_nvrtc(struct cb_session *session, const struct cb_nvrtc **nvrtc,
+                                struct cb_diag *diag) {
+  enum cb_status s = CB_OK;
+  if (!session->nvrtc) s = cb_nvrtc_open(&session->nvrtc, *session->nvrtc_path ? session->nvrtc_path : NULL, diag);
+  *nvrtc = session->nvrtc;
+  return s;
+}
+
+/* ---- modules of the library's own: a text, its binary from the cache or the compiler, and what takes that */
+
+struct module {
+  const char *kind; /* "packing kernels" */
+  const struct cb_text *text;
+  /* With the device's context current. */
+  enum cb_status (*load)(struct cb_session *session, const struct module *module, const void *cubin, size_t bytes,
+                         struct cb_diag *diag);
+  enum cb_type stored; /* of a packer */
+};
+
+static enum cb_status load(struct cb_session *session, const struct module *module, const void *cubin, size_t bytes,
+                           struct cb_diag *diag) {
+  enum cb_status s = cb_device_enter(session->device, diag);
+  if (s) return s;
+  s = module->load(session, module, cubin, bytes, diag);
+  cb_device_leave(session->device);
+  return s;
+}
+
+/* The text's own bytes stand for the pattern. */
+static struct cb_hash key_of(const struct cb_session *session, const struct cb_nvrtc *nvrtc,
+                             const struct module *module) {
+  struct cb_options options;
+  struct cb_cache_subject subject = {
+      .kind = module->kind,
+      .options = &options,
+      .target = &session->device->target,
+      .pattern = cb_hash_bytes(module->text->bytes, module->text->length),
+  };
+  cb_options_default(&options);
+  cb_nvrtc_version(nvrtc, &subject.nvrtc_major, &subject.nvrtc_minor);
+  return cb_cache_key(&subject);
+}
+
+static enum cb_status load_cached(struct cb_session *session, struct cb_cache *cache, struct cb_hash key,
+                                  const struct module *module) {
+  struct cb_cache_entry entry;
+  enum cb_status s = CB_ERR_MISSING;
+  if (cb_cache_get(cache, key, &entry, NULL) != CB_CACHE_HIT) return s;
+  const struct cb_cache_section *cubin = cb_cache_section(&entry, "cubin");
+  if (cubin) s = load(session, module, cubin->bytes, (size_t)cubin->length, NULL);
+  cb_cache_entry_release(&entry);
+  if (s && s != CB_ERR_MEMORY) cb_cache_remove(cache, key, NULL); /* a lack of memory is not the entry's fault */
+  return s;
+}
+
+static enum cb_status compile(struct cb_session *session, struct cb_cache *cache, struct cb_hash key,
+                              const struct module *module, struct cb_diag *diag) {
+  const struct cb_nvrtc_options options = {.arch = session->device->target.arch};
+  const struct cb_cache_label label = {module->kind, session->device->target.model, NULL};
+  const struct cb_text *text = module->text;
+  struct cb_compiled compiled;
+  enum cb_status s = cb_nvrtc_compile(&compiled, session->nvrtc, text->bytes, module->kind, &options, diag);
+  if (!s) s = load(session, module, compiled.cubin, compiled.cubin_bytes, diag);
+  if (!s) {
+    const struct cb_cache_section sections[] = {{"source", text->bytes, (int64_t)text->length},
+                                                {"cubin", compiled.cubin, (int64_t)compiled.cubin_bytes}};
+    cb_cache_put(cache, key, &label, sections, 2, NULL);
+  }
+  cb_compiled_release(&compiled);
+  return s;
+}
+
+static enum cb_status find_module(struct cb_session *session, struct cb_cache *cache, const struct module *module,
+                                  struct cb_diag *diag) {
+  const struct cb_nvrtc *nvrtc;
+  const enum cb_status s = cb_session_nvrtc(session, &nvrtc, diag);
+  if (s) return s;
+  const struct cb_hash key = key_of(session, nvrtc, module);
+  if (!load_cached(session, cache, key, module)) return CB_OK;
+  return compile(session, cache, key, module, diag);
+}
+
+/* ---- packing kernels */
+
+static enum cb_status load_packer(struct cb_session *session, const struct module *module, const void *cubin,
+                                  size_t bytes, struct cb_diag *diag) {
+  struct cb_packer *packer = &session->packers[module->stored];
+  const enum cb_status s = cb_packer_load(packer, session->device, module->stored, cubin, bytes, diag);
+  if (s) cb_packer_release(packer);
+  return s;
+}
+
+enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type stored,
+                                      const void *cubin, size_t cubin_bytes, const struct cb_packer **packer,
+                                      struct cb_diag *diag) {
+  const struct module module = {.load = load_packer, .stored = stored};
+  *packer = &session->packers[stored];
+  return (*packer)->module ? CB_OK : load(session, &module, cubin, cubin_bytes, diag);
+}
+
+enum cb_status cb_session_packer(struct cb_session *session, struct cb_cache *cache, enum cb_type stored,
+                                 const struct cb_packer **packer, struct cb_diag *diag) {
+  struct cb_text text = {0};
+  const struct module module = {"packing kernels", &text, load_packer, stored};
+  *packer = &session->packers[stored];
+  if ((*packer)->module) return CB_OK;
+  enum cb_status s = cb_packer_text(&text, stored, diag);
+  if (!s) s = find_module(session, cache, &module, diag);
+  cb_text_release(&text);
+  return s;
+}
+
+/* ---- hashing kernels */
+
+static enum cb_status load_hasher(struct cb_session *session, const struct module *module, const void *cubin,
+                                  size_t bytes, struct cb_diag *diag) {
+  (void)module;
+  (void)bytes;
+  const enum cb_status s = cb_hasher_load(&session->hasher, session->device, cubin, diag);
+  if (s) cb_hasher_release(&session->hasher);
+  return s;
+}
+
+enum cb_status cb_session_hasher(struct cb_session *session, struct cb_cache *cache, struct cb_hasher **hasher,
+                                 struct cb_diag *diag) {
+  struct cb_text text = {0};
+  const struct module module = {.kind = "hashing kernels", .text = &text, .load = load_hasher};
+  *hasher = &session->hasher;
+  if (session->hasher.module) return CB_OK;
+  enum cb_status s = cb_hasher_text(&text, diag);
+  if (!s) s = find_module(session, cache, &module, diag);
+  cb_text_release(&text);
+  return s;
+}

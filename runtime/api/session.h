@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a context and its operators share: the driver, NVRTC and one GPU. The last to let go closes them.
+ *
+ * Where the CUDA context is the application's, and so stays, what was made in it is kept for the next session on it:
+ * pinned buffers and loaded kernels, which cost milliseconds. A CUDA context is known by its id, which is never given
+ * to another, so nothing is taken that went with its context. */
+#ifndef CBGEN_RUNTIME_API_SESSION_H
+#define CBGEN_RUNTIME_API_SESSION_H
+
+#include "base/status.h"
+#include "runtime/cache/cache.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/cuda/nvrtc.h"
+#include "runtime/operator/device_hash.h"
+#include "runtime/operator/packer.h"
+
+#include <stdatomic.h>
+
+enum { CB_DEVICE_CURRENT = -1 };
+
+struct cb_session {
+  atomic_int holders;
+  unsigned long long context_id; /* of the application's CUDA context; 0: nothing is kept in it */
+  struct cb_driver *driver;
+  struct cb_device *device;
+  struct cb_nvrtc *nvrtc;                         /* NULL until it was needed; see cb_session_nvrtc */
+  char nvrtc_path[512];                           /* "": it is looked for */
+  struct cb_packer packers[CB_PACKER_SOURCES]; /* by stored type; loaded when they were needed */
+  struct cb_hasher hasher;                        /* likewise */
+};
+
+/* `ordinal`: of a GPU, whose primary context is used, or CB_DEVICE_CURRENT: the CUDA context that is current
+ * on the calling thread, else GPU 0's primary one. CB_ERR_MISSING: no driver or no GPU. */
+enum cb_status cb_session_open(struct cb_session **session, int ordinal, struct cb_diag *diag);
+struct cb_session *cb_session_hold(struct cb_session *session);
+void cb_session_release(struct cb_session *session); /* NULL is accepted */
+
+/* Gives back what is kept in the CUDA context that is current on the calling thread. */
+void cb_session_trim(void);
+
+/* Where NVRTC is, for when it is first needed; NULL or "": it is looked for. CB_ERR_LIMIT: the path is too long. */
+enum cb_status cb_session_name_nvrtc(struct cb_session *session, const char *path, struct cb_diag *diag);
+
+/* Opens NVRTC when it is first needed. One thread at a time: the context's. CB_ERR_MISSING. */
+enum cb_status cb_session_nvrtc(struct cb_session *session, const struct cb_nvrtc **nvrtc,
+                                struct cb_diag *diag);
+
+/* The kernels that pack values of a stored type: loaded already, or from the cache (which may be NULL), or
+ * compiled. Likewise one thread at a time. They live as long as the session. */
+enum cb_status cb_session_packer(struct cb_session *session, struct cb_cache *cache, enum cb_type stored,
+                                 const struct cb_packer **packer, struct cb_diag *diag);
+/* The same from a binary that the caller has. */
+enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type stored,
+                                      const void *cubin, size_t cubin_bytes, const struct cb_packer **packer,
+                                      struct cb_diag *diag);
+
+/* Likewise the kernels that hash patterns on the device. */
+enum cb_status cb_session_hasher(struct cb_session *session, struct cb_cache *cache, struct cb_hasher **hasher,
+                                 struct cb_diag *diag);
+
+#endif

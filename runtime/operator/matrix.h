@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The caller's matrix (cbgen_csr): checked, hashed, made canonical.
+ *
+ *   cb_view_take        the struct and the shape: cheap
+ *   cb_view_hash        of the pattern as given, for the cache's key
+ *   cb_view_check       every row pointer and column; needed before anything is made from them
+ *   cb_view_canonical   the matrix, or its transpose, as analysis takes it, and where each nonzero's value comes from
+ */
+#ifndef CBGEN_RUNTIME_OPERATOR_MATRIX_H
+#define CBGEN_RUNTIME_OPERATOR_MATRIX_H
+
+#include "base/hash.h"
+#include "base/status.h"
+#include "base/types.h"
+#include "cbgen.h"
+#include "frontend/csr.h"
+
+#include <stdint.h>
+
+/* A cbgen_csr with its defaults resolved. The arrays stay the caller's. */
+struct cb_view {
+  int64_t rows, cols, nnz; /* nnz: entries, duplicates included */
+  const void *row_ptr, *col_idx;
+  const void *values;     /* NULL: all are 1 */
+  int row_wide, col_wide; /* 1: int64_t, 0: int32_t */
+  int base;
+  enum cb_type value_type;
+  int on_device;
+  struct CUstream_st *stream;
+  char name[64]; /* printable */
+};
+
+/* Copies a caller's struct, which begins with its size. Members that it does not have become 0; members that this
+ * version does not know must be 0. CB_ERR_ARGUMENT: no size, or one below `least`; CB_ERR_UNSUPPORTED: an unknown
+ * member is set. */
+enum cb_status cb_take_struct(void *to, size_t size, size_t least, const void *from, const char *what,
+                              struct cb_diag *diag);
+
+enum cb_status cb_view_take(struct cb_view *view, const cbgen_csr *csr, struct cb_diag *diag);
+
+/* The rest reads the arrays, which must lie in host memory. */
+
+/* Says what is wrong, and where: CB_ERR_ARGUMENT. *canonical: every row is strictly ascending. Parallel. */
+enum cb_status cb_view_check(const struct cb_view *view, int *canonical, struct cb_diag *diag);
+
+/* Hash of shape, row lengths and columns, in the order given; for a canonical matrix it is its pattern hash
+ * (frontend/csr.h). Does not depend on widths and base. Reads no memory outside the arrays, whatever they hold. A
+ * pattern that cb_view_check would refuse never has the hash of one that it accepts, but for a collision. Parallel. */
+struct cb_hash cb_view_hash(const struct cb_view *view);
+
+/* The same from digests that were made elsewhere: of CB_HASH_ROWS row lengths each, and of CB_HASH_CHUNK columns each,
+ * the last of either may be short. `consistent`: the row pointers go from 0 to nnz, and all numbers fit 31 bits. */
+struct cb_hash cb_view_hash_from(const struct cb_view *view, const struct cb_hash *rows,
+                                 const struct cb_hash *columns, int consistent);
+
+/* Where values come from: canonical nonzero → the caller's entries. */
+struct cb_order {
+  int wide;      /* numbers are uint64_t, else uint32_t */
+  void *entries; /* the caller's entries in canonical order, those of one nonzero in the order given; NULL: 0,
+                  * 1, 2, … */
+  void *starts;  /* canonical nonzeros + 1 places in `entries`; NULL: each nonzero is one entry */
+};
+void cb_order_release(struct cb_order *order);
+static inline uint64_t cb_order_get(const struct cb_order *order, const void *numbers, int64_t i) {
+  return order->wide ? ((const uint64_t *)numbers)[i] : ((const uint32_t *)numbers)[i];
+}
+
+/* Rows and columns change places when `transpose`. Duplicates are summed in the order given. Needs a view
+ * that cb_view_check accepts, and what it said of `canonical`. Release both in any case. */
+enum cb_status cb_view_canonical(struct cb_csr *csr, struct cb_order *order, const struct cb_view *view,
+                                 int canonical, int transpose, struct cb_diag *diag);
+
+/* Entry k of the values, as a double. */
+double cb_view_value(const struct cb_view *view, int64_t k);
+
+#endif

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What matrix.c and matrix_order.c share: reading the caller's indices, whatever their width and base. */
+#ifndef CBGEN_RUNTIME_OPERATOR_MATRIX_PARTS_H
+#define CBGEN_RUNTIME_OPERATOR_MATRIX_PARTS_H
+
+#include "runtime/operator/matrix.h"
+
+/* Counted from 0. Unsigned, so that no value a caller may have written overflows. */
+static inline int64_t cb_view_row(const struct cb_view *view, int64_t row) {
+  const int64_t given =
+      view->row_wide ? ((const int64_t *)view->row_ptr)[row] : ((const int32_t *)view->row_ptr)[row];
+  return (int64_t)((uint64_t)given - (uint64_t)view->base);
+}
+
+static inline int64_t cb_view_col(const struct cb_view *view, int64_t k) {
+  const int64_t given =
+      view->col_wide ? ((const int64_t *)view->col_idx)[k] : ((const int32_t *)view->col_idx)[k];
+  return (int64_t)((uint64_t)given - (uint64_t)view->base);
+}
+
+#endif

@@ -1,0 +1,387 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Loading and multiplying: see operator.h. What handles share is a struct loaded, counted by its handles; a
+ * handle adds its own carry slots. cb_operator_load at the end of "loading" is the table of contents. */
+#include "runtime/operator/operator.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/real.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OTHER_ARGUMENTS = 6 }; /* x, y, alpha, beta, carry_sums, carry_counters */
+
+/* The `Arrays` struct of one region: consecutive entries of `pointers`. */
+struct group {
+  int first_pointer;
+};
+
+struct launch {
+  struct CUfunc_st *function;
+  unsigned blocks, threads, shared_bytes;
+  int first_group, groups;
+};
+
+struct loaded {
+  atomic_int handles;
+  const struct cb_device *device;
+  int overlap; /* launches may overlap the end of the kernel before them */
+  struct CUmod_st *module;
+  int blocks_count; /* allocations of arrays: one, or one for each array */
+  cb_device_ptr *blocks;
+  cb_device_ptr *pointers; /* of the image's arrays */
+  struct group *groups;
+  struct launch *launches;
+  int64_t carry_sums, carry_counters;
+  struct cb_operator_info info;
+};
+
+struct cb_operator {
+  struct loaded *loaded;
+  cb_device_ptr carry_sums, carry_counters; /* one allocation, which starts with the sums */
+};
+
+/* ---- arrays */
+
+/* Room for the tables, whose sizes the image says. */
+static enum cb_status make_tables(struct loaded *loaded, const struct cb_image *image, struct cb_diag *diag) {
+  loaded->blocks = cb_calloc((size_t)image->arrays_count + 1, sizeof *loaded->blocks);
+  loaded->pointers = cb_calloc((size_t)image->arrays_count + 1, sizeof *loaded->pointers);
+  loaded->groups = cb_calloc((size_t)image->groups_count + 1, sizeof *loaded->groups);
+  loaded->launches = cb_calloc((size_t)image->launches_count + 1, sizeof *loaded->launches);
+  if (loaded->blocks && loaded->pointers && loaded->groups && loaded->launches) return CB_OK;
+  return cb_fail_memory(diag, "an operator's tables", (uint64_t)image->arrays_count);
+}
+
+static enum cb_status put(struct loaded *loaded, int64_t length, const char *what, cb_device_ptr *address,
+                          struct cb_diag *diag) {
+  const enum cb_status s = cb_device_alloc(loaded->device, address, (size_t)length, what, diag);
+  if (s) return s;
+  loaded->blocks[loaded->blocks_count++] = *address;
+  loaded->info.device_bytes += length;
+  return CB_OK;
+}
+
+/* Whether the contents of an array lie behind those of the one before as both lie on the device. */
+static int follows(const struct cb_image_array *array, const struct cb_image_array *before) {
+  return array->contents && before->contents && array->offset > before->offset &&
+         (uintptr_t)array->contents - (uintptr_t)before->contents == (uintptr_t)(array->offset - before->offset);
+}
+
+/* Arrays first … end - 1, of which each but the first follows the one before: all contents at once, so that no copy
+ * waits for the end of another, and nothing of a cache's entry is read twice. */
+static enum cb_status fill_arrays(struct loaded *loaded, const struct cb_image *image, int first, int end,
+                                  struct cb_diag *diag) {
+  const struct cb_image_array *array = &image->arrays[first], *last = &image->arrays[end - 1];
+  const size_t bytes = (size_t)(last->offset + last->bytes - array->offset);
+  const cb_device_ptr there = loaded->pointers[first];
+  return array->contents ? cb_device_upload(loaded->device, there, array->contents, bytes, "arrays", diag)
+                         : cb_device_fill(loaded->device, there, 0, bytes, diag);
+}
+
+/* Every array in one range at its offset, or, apart, in an allocation of its own. Those without contents are
+ * zero. */
+static enum cb_status upload(struct loaded *loaded, const struct cb_image *image, int apart,
+                             struct cb_diag *diag) {
+  cb_device_ptr packed = 0;
+  enum cb_status s = CB_OK;
+  if (!apart && image->arrays_count) s = put(loaded, image->packed_bytes, "arrays", &packed, diag);
+  for (int i = 0; i < image->arrays_count && !s; i++) {
+    loaded->pointers[i] = packed + (cb_device_ptr)image->arrays[i].offset;
+    if (apart) s = put(loaded, image->arrays[i].bytes, "an array", &loaded->pointers[i], diag);
+  }
+  for (int first = 0, end; first < image->arrays_count && !s; first = end) {
+    for (end = first + 1; end < image->arrays_count && !apart; end++)
+      if (!follows(&image->arrays[end], &image->arrays[end - 1])) break;
+    s = fill_arrays(loaded, image, first, end, diag);
+  }
+  return s;
+}
+
+/* ---- kernels */
+
+static enum cb_status check_launch(const struct loaded *loaded, const struct cb_image_launch *launch,
+                                   struct cb_diag *diag) {
+  const struct cb_target *target = &loaded->device->target;
+  if (launch->blocks < 1 || launch->blocks > INT32_MAX)
+    return cb_fail(diag, CB_ERR_LIMIT, "kernel '%s' has a grid of %lld thread blocks; a GPU takes 1 to %d",
+                   launch->kernel, (long long)launch->blocks, INT32_MAX);
+  if (launch->dynamic_shared > target->shared_per_block)
+    return cb_fail(
+        diag, CB_ERR_LIMIT, "kernel '%s' needs %lld bytes of shared memory; '%s' has %d per thread block",
+        launch->kernel, (long long)launch->dynamic_shared, target->model, target->shared_per_block);
+  return CB_OK;
+}
+
+/* Sees to it that nothing of the kernel is left for its first launch, and notes what it takes. */
+static enum cb_status prepare(struct loaded *loaded, const struct launch *launch, const char *kernel,
+                              struct cb_diag *diag) {
+  const struct cb_driver *driver = loaded->device->driver;
+  int registers = 0, local = 0;
+  enum cb_status s = CB_OK;
+  if (driver->call.function_load)
+    s = cb_driver_check(driver, driver->call.function_load(launch->function), diag, "load kernel '%s'",
+                        kernel);
+  if (!s && launch->shared_bytes)
+    s = cb_driver_check(
+        driver,
+        driver->call.function_set(launch->function, CB_CU_FUNC_MAX_DYNAMIC_SHARED, (int)launch->shared_bytes),
+        diag, "give kernel '%s' %u bytes of shared memory", kernel, launch->shared_bytes);
+  if (!s)
+    s = cb_driver_check(driver, driver->call.function_get(&registers, CB_CU_FUNC_REGISTERS, launch->function),
+                        diag, "ask the registers of kernel '%s'", kernel);
+  if (!s)
+    s = cb_driver_check(driver, driver->call.function_get(&local, CB_CU_FUNC_LOCAL_BYTES, launch->function),
+                        diag, "ask the local memory of kernel '%s'", kernel);
+  if (registers > loaded->info.registers) loaded->info.registers = registers;
+  if (local > loaded->info.local_bytes) loaded->info.local_bytes = local;
+  return s;
+}
+
+static enum cb_status find_kernel(struct loaded *loaded, const struct cb_image_launch *planned,
+                                  struct launch *launch, struct cb_diag *diag) {
+  const struct cb_driver *driver = loaded->device->driver;
+  enum cb_status s = check_launch(loaded, planned, diag);
+  if (s) return s;
+  launch->blocks = (unsigned)planned->blocks;
+  launch->threads = (unsigned)planned->threads;
+  launch->shared_bytes = (unsigned)planned->dynamic_shared;
+  launch->first_group = planned->first_group;
+  launch->groups = planned->groups;
+  s = cb_driver_check(driver,
+                      driver->call.module_function(&launch->function, loaded->module, planned->kernel), diag,
+                      "find kernel '%s'", planned->kernel);
+  return s ? s : prepare(loaded, launch, planned->kernel, diag);
+}
+
+static enum cb_status find_kernels(struct loaded *loaded, const struct cb_image *image,
+                                   struct cb_diag *diag) {
+  const struct cb_driver *driver = loaded->device->driver;
+  enum cb_status s = CB_OK;
+  for (int i = 0; i < image->groups_count; i++)
+    loaded->groups[i].first_pointer = image->groups[i].first_array;
+  if (!image->launches_count) return CB_OK; /* no rows: there may be no kernel to load */
+  s = cb_driver_check(driver, driver->call.module_load(&loaded->module, image->cubin), diag,
+                      "load a kernel compiled for '%s' on GPU %d ('%s')", image->target.arch,
+                      loaded->device->ordinal, loaded->device->target.model);
+  if (s) loaded->module = NULL;
+  for (int i = 0; i < image->launches_count && !s; i++)
+    s = find_kernel(loaded, &image->launches[i], &loaded->launches[i], diag);
+  return s;
+}
+
+/* ---- handles */
+
+/* A handle's own carry slots: all zero, which is what counters start from. */
+static enum cb_status add_carry(struct cb_operator *op, struct cb_diag *diag) {
+  const struct loaded *loaded = op->loaded;
+  const size_t align = CB_BLOB_ALIGN;
+  if (!loaded->carry_sums) return CB_OK;
+  const size_t sums = (size_t)loaded->carry_sums * cb_type_size(loaded->info.sum_type);
+  const size_t counters_at = (sums + align - 1) / align * align;
+  const size_t bytes = counters_at + (size_t)loaded->carry_counters * sizeof(uint32_t);
+  enum cb_status s = cb_device_alloc(loaded->device, &op->carry_sums, bytes, "carry slots", diag);
+  if (s) return s;
+  op->carry_counters = op->carry_sums + counters_at;
+  return cb_device_fill(loaded->device, op->carry_sums, 0, bytes, diag);
+}
+
+/* The context must be current. */
+static void unload(struct loaded *loaded) {
+  for (int i = 0; i < loaded->blocks_count; i++) cb_device_free(loaded->device, loaded->blocks[i]);
+  if (loaded->module) loaded->device->driver->call.module_unload(loaded->module);
+}
+
+void cb_operator_free(struct cb_operator *op) {
+  if (!op) return;
+  struct loaded *loaded = op->loaded;
+  const int last = atomic_fetch_sub(&loaded->handles, 1) == 1;
+  /* a context that cannot be entered is gone, and took everything along */
+  if (!cb_device_enter(loaded->device, NULL)) {
+    cb_device_free(loaded->device, op->carry_sums);
+    if (last) unload(loaded);
+    cb_device_leave(loaded->device);
+  }
+  if (last) {
+    cb_free(loaded->blocks);
+    cb_free(loaded->pointers);
+    cb_free(loaded->groups);
+    cb_free(loaded->launches);
+    cb_free(loaded);
+  }
+  cb_free(op);
+}
+
+static void note_image(struct loaded *loaded, const struct cb_image *image) {
+  loaded->carry_sums = image->carry_sums;
+  loaded->carry_counters = image->carry_counters;
+  loaded->info = (struct cb_operator_info){
+      .rows = image->rows,
+      .cols = image->cols,
+      .nnz = image->nnz,
+      .matrix_type = image->matrix_type,
+      .vector_type = image->vector_type,
+      .sum_type = image->sum_type,
+      .form = image->form,
+      .launches = image->launches_count,
+      .has_carry = image->carry_sums > 0,
+      .stored_bytes = image->stored_bytes,
+  };
+}
+
+static enum cb_status fill_operator(struct cb_operator *op, const struct cb_image *image, int apart,
+                                    struct cb_diag *diag) {
+  struct loaded *loaded = op->loaded;
+  const double start = cb_seconds();
+  enum cb_status s = make_tables(loaded, image, diag);
+  if (!s) s = find_kernels(loaded, image, diag);
+  const double found = cb_seconds();
+  if (!s) s = upload(loaded, image, apart, diag);
+  if (!s) s = add_carry(op, diag);
+  if (!s) s = cb_device_wait(loaded->device, "loading", diag);
+  loaded->info.load_seconds = found - start;
+  loaded->info.upload_seconds = cb_seconds() - found;
+  return s;
+}
+
+enum cb_status cb_operator_load(struct cb_operator **out, const struct cb_device *device,
+                                const struct cb_image *image, int apart, struct cb_diag *diag) {
+  struct cb_operator *op = cb_calloc(1, sizeof *op);
+  struct loaded *loaded = cb_calloc(1, sizeof *loaded);
+  *out = NULL;
+  if (!op || !loaded) {
+    cb_free(op);
+    cb_free(loaded);
+    return cb_fail_memory(diag, "an operator", sizeof *loaded);
+  }
+  op->loaded = loaded;
+  atomic_init(&loaded->handles, 1);
+  loaded->device = device;
+  loaded->overlap = device->driver->call.launch_with && strtol(device->target.arch + 3, NULL, 10) >= 90;
+  note_image(loaded, image);
+  enum cb_status s = cb_device_enter(device, diag);
+  if (!s) {
+    s = fill_operator(op, image, apart, diag);
+    cb_device_leave(device);
+  }
+  if (s)
+    cb_operator_free(op);
+  else
+    *out = op;
+  return s;
+}
+
+enum cb_status cb_operator_clone(struct cb_operator **clone, const struct cb_operator *op,
+                                 struct cb_diag *diag) {
+  struct cb_operator *copy = cb_calloc(1, sizeof *copy);
+  *clone = NULL;
+  if (!copy) return cb_fail_memory(diag, "an operator", sizeof *copy);
+  copy->loaded = op->loaded;
+  atomic_fetch_add(&op->loaded->handles, 1);
+  enum cb_status s = cb_device_enter(op->loaded->device, diag);
+  if (!s) {
+    s = add_carry(copy, diag);
+    if (!s) s = cb_device_wait(op->loaded->device, "cloning", diag);
+    cb_device_leave(op->loaded->device);
+  }
+  if (s)
+    cb_operator_free(copy);
+  else
+    *clone = copy;
+  return s;
+}
+
+cb_device_ptr cb_operator_array(const struct cb_operator *op, int number) {
+  return op->loaded->pointers[number];
+}
+
+const struct cb_operator_info *cb_operator_info(const struct cb_operator *op) {
+  return &op->loaded->info;
+}
+
+/* ---- multiplying */
+
+static enum cb_status check_scalars(enum cb_form form, double alpha, double beta, struct cb_diag *diag) {
+  static const struct {
+    const char *equation;
+    double beta;
+  } fixed[] = {[CB_FORM_AX] = {"y = Ax", 0}, [CB_FORM_ADD] = {"y += Ax", 1}};
+  if (form == CB_FORM_AXPBY || (alpha == 1 && beta == fixed[form].beta)) return CB_OK;
+  return cb_fail(
+      diag, CB_ERR_ARGUMENT,
+      "this kernel computes '%s': alpha must be 1 and beta %g; generate it with form=axpby for others",
+      fixed[form].equation, fixed[form].beta);
+}
+
+/* Where the GPU can (sm_90 on), a kernel may start while the one before it in the stream is still ending: it
+ * waits for that one's results itself (wait_for_previous in the text). Saves about a microsecond per product.
+ */
+static cb_cu_result launch_kernel(const struct loaded *loaded, const struct launch *launch,
+                                  struct CUstream_st *stream, void **parameters) {
+  const struct cb_driver_calls *call = &loaded->device->driver->call;
+  if (!loaded->overlap)
+    return call->launch(launch->function, launch->blocks, 1, 1, launch->threads, 1, 1, launch->shared_bytes,
+                        stream, parameters, NULL);
+  struct cb_cu_launch_attribute attribute = {.id = CB_CU_LAUNCH_OVERLAP, .value.allowed = 1};
+  const struct cb_cu_launch config = {
+      .grid = {launch->blocks, 1, 1},
+      .block = {launch->threads, 1, 1},
+      .shared_bytes = launch->shared_bytes,
+      .stream = stream,
+      .attributes = &attribute,
+      .attributes_count = 1,
+  };
+  return call->launch_with(&config, launch->function, parameters, NULL);
+}
+
+/* What the kernels of a product take, in the order of their parameters. */
+struct arguments {
+  cb_device_ptr x, y;
+  double alpha, beta;
+  float alpha_narrow, beta_narrow;
+  cb_device_ptr carry_sums, carry_counters;
+};
+
+static void list_parameters(void **parameters, struct arguments *arguments, const struct loaded *loaded,
+                            const struct launch *launch) {
+  const int narrow = loaded->info.sum_type == CB_F32;
+  int count = 0;
+  for (int g = 0; g < launch->groups; g++)
+    parameters[count++] = &loaded->pointers[loaded->groups[launch->first_group + g].first_pointer];
+  parameters[count++] = &arguments->x;
+  parameters[count++] = &arguments->y;
+  if (loaded->info.form == CB_FORM_AXPBY) {
+    parameters[count++] = narrow ? (void *)&arguments->alpha_narrow : &arguments->alpha;
+    parameters[count++] = narrow ? (void *)&arguments->beta_narrow : &arguments->beta;
+  }
+  if (loaded->info.has_carry) {
+    parameters[count++] = &arguments->carry_sums;
+    parameters[count++] = &arguments->carry_counters;
+  }
+}
+
+enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
+                                    cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct loaded *loaded = op->loaded;
+  const struct cb_driver *driver = loaded->device->driver;
+  struct arguments arguments = {x,
+                                y,
+                                alpha,
+                                beta,
+                                cb_real_to_float(alpha),
+                                cb_real_to_float(beta),
+                                op->carry_sums,
+                                op->carry_counters};
+  void *parameters[CB_IMAGE_GROUPS + OTHER_ARGUMENTS];
+  enum cb_status s = check_scalars(loaded->info.form, alpha, beta, diag);
+  for (int i = 0; i < loaded->info.launches && !s; i++) {
+    const struct launch *launch = &loaded->launches[i];
+    list_parameters(parameters, &arguments, loaded, launch);
+    s = cb_driver_check(driver, launch_kernel(loaded, launch, stream, parameters), diag,
+                        "launch kernel %d of the product", i);
+  }
+  return s;
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A loaded kernel with its arrays on a GPU: what multiplies.
+ *
+ *   cb_operator_load       cubin and arrays to the device, functions found, attributes set: everything that a
+ *                          product needs happens here, so the first product costs what the others cost
+ *   cb_operator_multiply   one launch per launch of the plan; no allocation, no synchronisation
+ *   cb_operator_clone      another handle on the same kernel and arrays with carry slots of its own
+ *
+ * The operator keeps nothing of the image: it may be released once it is loaded. The kernel's parameters are
+ * laid out as codegen/source.h documents.
+ */
+#ifndef CBGEN_RUNTIME_OPERATOR_OPERATOR_H
+#define CBGEN_RUNTIME_OPERATOR_OPERATOR_H
+
+#include "analysis/plan/plan.h"
+#include "base/status.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/operator/image.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct cb_operator;
+
+/* Copies the image's arrays to the device in one allocation, or, `apart`, in one for each array, so that
+ * compute-sanitizer sees reads beyond one. Makes the device's context current for the time of the call only.
+ * The device must outlive the operator and its clones. CB_ERR_DEVICE, CB_ERR_MEMORY, CB_ERR_LIMIT (a grid or
+ * shared memory that this GPU does not have); nothing is left on the device after a failure. */
+enum cb_status cb_operator_load(struct cb_operator **op, const struct cb_device *device,
+                                const struct cb_image *image, int apart, struct cb_diag *diag);
+
+/* Shares everything but the carry slots. The parts go when the last handle is freed. Any thread. */
+enum cb_status cb_operator_clone(struct cb_operator **clone, const struct cb_operator *op,
+                                 struct cb_diag *diag);
+
+/* The caller sees to it that no product is still running. NULL is accepted. */
+void cb_operator_free(struct cb_operator *op);
+
+/* y = α A x + β y on `stream` (NULL: the default stream) of the device's context, which must be current. x
+ * and y are vectors of the image's vector type, not overlapping. Its form fixes what α and β may be: y
+ * = Ax takes (1, 0), y += Ax takes (1, 1), axpby takes any; else CB_ERR_ARGUMENT. */
+enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
+                                    cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag);
+
+/* Where array `number` of the image lies on the device. */
+cb_device_ptr cb_operator_array(const struct cb_operator *op, int number);
+
+struct cb_operator_info {
+  int64_t rows, cols, nnz;
+  enum cb_type matrix_type, vector_type, sum_type;
+  enum cb_form form;
+  int launches;          /* of one product */
+  int has_carry;         /* 1: serves one stream at a time; clone it for more */
+  int registers;         /* the most of any of its kernels */
+  int local_bytes;       /* likewise: spills */
+  int64_t stored_bytes;  /* arrays that a product reads */
+  int64_t device_bytes;  /* allocated by this handle, what is shared included */
+  double load_seconds;   /* module and functions */
+  double upload_seconds; /* allocation and copy of the arrays */
+};
+const struct cb_operator_info *cb_operator_info(const struct cb_operator *op);
+
+#endif

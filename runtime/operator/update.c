@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Values renewed on the device: see update.h. */
+#include "runtime/operator/update.h"
+
+#include "base/memory.h"
+
+#include <pthread.h>
+#include <string.h>
+
+struct range {
+  cb_device_ptr slots;
+  int has_others; /* some bytes are no slots, or slots that are not in the map */
+  struct cb_value_range map;
+};
+
+struct cb_updater {
+  const struct cb_device *device;
+  const struct cb_packer *packer;
+  struct cb_value_map map; /* its shape; the pointers are NULL */
+  int64_t list_bytes;
+  int64_t bytes;        /* without the staging buffer */
+  cb_device_ptr blocks; /* of the map, and its body behind them */
+  cb_device_ptr lists;  /* starts, then entries; 0 without */
+  cb_device_ptr lost;   /* see packer.h */
+  int ranges_count;
+  struct range *ranges;
+  pthread_mutex_t lock; /* of the next two */
+  cb_device_ptr staging;
+  size_t staging_bytes;
+};
+
+/* ---- making one */
+
+static enum cb_status upload_map(struct cb_updater *updater, const struct cb_value_map *map,
+                                 struct cb_diag *diag) {
+  const struct cb_device *device = updater->device;
+  const size_t bytes = (size_t)cb_value_map_bytes(map), lists = (size_t)updater->list_bytes,
+               starts = (size_t)(map->lists + 1) * sizeof *map->list_starts;
+  enum cb_status s = cb_device_alloc(device, &updater->blocks, bytes, "the value map", diag);
+  if (!s) s = cb_device_upload(device, updater->blocks, map->blocks, bytes, "the value map", diag);
+  if (!s && lists) s = cb_device_alloc(device, &updater->lists, lists, "lists of duplicates", diag);
+  if (!s && lists)
+    s = cb_device_upload(device, updater->lists, map->list_starts, starts, "lists of duplicates", diag);
+  if (!s && lists)
+    s = cb_device_upload(device, updater->lists + starts, map->list_entries, lists - starts,
+                         "lists of duplicates", diag);
+  if (!s) s = cb_device_alloc(device, &updater->lost, sizeof(uint32_t), "the value map", diag);
+  if (!s) s = cb_device_fill(device, updater->lost, 0, sizeof(uint32_t), diag);
+  updater->bytes = (int64_t)(bytes + lists + sizeof(uint32_t));
+  return s;
+}
+
+static enum cb_status note_ranges(struct cb_updater *updater, const struct cb_operator *op,
+                                  const struct cb_image *image, struct cb_diag *diag) {
+  updater->ranges = cb_calloc((size_t)image->ranges_count + 1, sizeof *updater->ranges);
+  if (!updater->ranges)
+    return cb_fail_memory(diag, "ranges of slots", (unsigned long long)image->ranges_count);
+  updater->ranges_count = image->ranges_count;
+  for (int i = 0; i < image->ranges_count; i++)
+    updater->ranges[i] = (struct range){.slots = cb_operator_array(op, image->ranges[i].array),
+                                        .has_others = !image->arrays[image->ranges[i].array].values,
+                                        .map = image->ranges[i].map};
+  return CB_OK;
+}
+
+enum cb_status cb_updater_create(struct cb_updater **out, const struct cb_packer *packer,
+                                 const struct cb_operator *op, const struct cb_image *image,
+                                 struct cb_diag *diag) {
+  struct cb_updater *updater = cb_calloc(1, sizeof *updater);
+  *out = NULL;
+  if (!updater) return cb_fail_memory(diag, "an updater", sizeof *updater);
+  updater->device = packer->device;
+  updater->packer = packer;
+  updater->list_bytes = cb_value_map_list_bytes(&image->map);
+  updater->map = (struct cb_value_map){.groups_count = image->map.groups_count,
+                                       .blocks_count = image->map.blocks_count,
+                                       .body_bytes = image->map.body_bytes,
+                                       .values = image->entries,
+                                       .lists = image->map.lists};
+  pthread_mutex_init(&updater->lock, NULL);
+  enum cb_status s = note_ranges(updater, op, image, diag);
+  if (!s) s = upload_map(updater, &image->map, diag);
+  if (s)
+    cb_updater_free(updater);
+  else
+    *out = updater;
+  return s;
+}
+
+void cb_updater_free(struct cb_updater *updater) {
+  if (!updater) return;
+  cb_device_free(updater->device, updater->blocks);
+  cb_device_free(updater->device, updater->lists);
+  cb_device_free(updater->device, updater->lost);
+  cb_device_free(updater->device, updater->staging);
+  cb_free(updater->ranges);
+  pthread_mutex_destroy(&updater->lock);
+  cb_free(updater);
+}
+
+void cb_updater_forget(struct cb_updater *updater) {
+  updater->blocks = updater->lists = updater->lost = updater->staging = 0;
+  cb_updater_free(updater);
+}
+
+int64_t cb_updater_bytes(struct cb_updater *updater) {
+  pthread_mutex_lock(&updater->lock);
+  const int64_t bytes = updater->bytes + (int64_t)updater->staging_bytes;
+  pthread_mutex_unlock(&updater->lock);
+  return bytes;
+}
+
+/* ---- running it */
+
+enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb_device_ptr values,
+                              struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct cb_value_map *map = &updater->map;
+  enum cb_status s = CB_OK;
+  for (int i = 0; i < updater->ranges_count && !s; i++) {
+    const struct range *range = &updater->ranges[i];
+    const struct cb_packing packing = {
+        .given = given,
+        .values = values,
+        .list_starts = updater->lists,
+        .list_entries = updater->lists + (cb_device_ptr)(map->lists + 1) * sizeof *map->list_starts,
+        .blocks = updater->blocks + (cb_device_ptr)range->map.first_block * sizeof *map->blocks,
+        .body = updater->blocks + (cb_device_ptr)cb_value_map_body_at(map),
+        .slots = range->slots,
+        .values_count = map->values,
+        .blocks_count = range->map.blocks,
+        .first_group = range->map.first_group,
+        .zeroed = range->has_others ? 0 : range->map.slots,
+        .lost = updater->lost,
+    };
+    s = cb_packer_launch(updater->packer, &packing, stream, diag);
+  }
+  return s;
+}
+
+enum cb_status cb_updater_lost(const struct cb_updater *updater, int *lost, struct cb_diag *diag) {
+  uint32_t threads = 0;
+  const enum cb_status s =
+      cb_device_download(updater->device, &threads, updater->lost, sizeof threads, "the value map", diag);
+  *lost = threads > 0;
+  return s;
+}
+
+/* Room for the widest type, so that one buffer serves all. */
+static enum cb_status need_staging(struct cb_updater *updater, struct CUstream_st *stream,
+                                   struct cb_diag *diag) {
+  const struct cb_driver *driver = updater->device->driver;
+  const size_t bytes = (size_t)updater->map.values * sizeof(double);
+  unsigned capturing = 0;
+  if (updater->staging) return CB_OK;
+  enum cb_status s = cb_driver_check(driver, driver->call.stream_capturing(stream, &capturing), diag,
+                                     "ask whether a stream is being captured");
+  if (!s && capturing != CB_CU_CAPTURE_NONE)
+    return cb_fail(
+        diag, CB_ERR_ARGUMENT,
+        "the first renewal from host memory allocates a buffer, which cannot be captured: renew once "
+        "before the capture, or give values in device memory");
+  if (!s) s = cb_device_alloc(updater->device, &updater->staging, bytes, "values to be renewed", diag);
+  if (!s) updater->staging_bytes = bytes;
+  return s;
+}
+
+enum cb_status cb_updater_run_from_host(struct cb_updater *updater, enum cb_type given, const void *values,
+                                        struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct cb_driver *driver = updater->device->driver;
+  const size_t bytes = (size_t)updater->map.values * cb_type_size(given);
+  pthread_mutex_lock(&updater->lock);
+  enum cb_status s = need_staging(updater, stream, diag);
+  pthread_mutex_unlock(&updater->lock);
+  if (!s && bytes)
+    s = cb_driver_check(driver, driver->call.copy_to_device_async(updater->staging, values, bytes, stream),
+                        diag, "copy values to GPU %d", updater->device->ordinal);
+  return s ? s : cb_updater_run(updater, given, updater->staging, stream, diag);
+}
+
+/* ---- saving */
+
+struct cb_value_map cb_updater_map(const struct cb_updater *updater) {
+  return updater->map;
+}
+
+int64_t cb_updater_list_bytes(const struct cb_updater *updater) {
+  return updater->list_bytes;
+}
+
+enum cb_status cb_updater_download(const struct cb_updater *updater, void *blocks, void *lists, struct cb_diag *diag) {
+  const size_t bytes = (size_t)cb_value_map_bytes(&updater->map);
+  enum cb_status s = cb_device_download(updater->device, blocks, updater->blocks, bytes, "the value map", diag);
+  if (!s && updater->list_bytes)
+    s = cb_device_download(updater->device, lists, updater->lists, (size_t)updater->list_bytes,
+                           "lists of duplicates", diag);
+  return s;
+}

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The device prelude of the emulation: it stands before a generated text that is compiled for the host, in place of the
+ * text's own (templates/prelude.cu.in). Every name that a text may use is defined here, those of CUDA and its runtime
+ * among them. Each CUDA thread is a fiber of the emulator; the namespace `emulated` is the emulator's part, and `line`
+ * is where the kernel's text asks.
+ */
+#ifndef CBGEN_EMULATION_PRELUDE_H
+#define CBGEN_EMULATION_PRELUDE_H
+
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"  // #pragma unroll
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define __CUDA_ARCH_LIST__ 900  // as if compiled for one that can overlap launches
+#define CBGEN_KERNEL static
+#define CBGEN_DEVICE static
+inline constexpr unsigned kFullMask = 0xffffffffu;
+inline constexpr int kArch = 0;  // no GPU's
+template <class T, int n> struct Vector { T at[n]; };
+template <class T> struct Same { using type = T; };  // for parameters that take no part in deduction
+#define __launch_bounds__(...)
+#define __device__
+#define __shared__ static
+
+namespace emulated {  // provided by the emulator; `line` is where the kernel's text asks
+enum Meeting { kShuffle, kShuffleXor, kShuffleDown, kShuffleUp, kBallot, kAny, kAll, kSyncWarp };
+struct Position { unsigned x; };
+struct Place { unsigned launch, bytes, slots; };  // of an array in the shared memory of the current launch
+struct Index {
+  long value;
+  int line;
+  template <class T> Index(T i, int l = __builtin_LINE()) : value((long)i), line(l) {}
+};
+uint64_t meet(Meeting meeting, unsigned mask, uint64_t bits, int argument, int width, int line);
+void sync_block(int line);
+void fence();
+void begin_atomic(const void *p);
+void end_atomic(void *p, size_t size, const void *before);
+void wait(const char *kernel);  // for the kernels before this one
+extern bool waited;
+void too_early(int line);
+constexpr size_t kWrittenMarks = 1 << 16;
+extern unsigned char written[kWrittenMarks];  // by this launch; one mark for 64 bytes, and others far away
+inline unsigned char &mark_of(const void *p) { return written[(uintptr_t)p / 64 % kWrittenMarks]; }
+void check_unwritten(const void *p, size_t size, int line);
+void *shared_slot(Place &place, long count, size_t size, long slot, bool write, int line);
+void *dynamic_slot(long count, size_t size, long slot, bool write, int line);
+void read_l2(const void *p, size_t size, void *value, int line);
+void write_l2(void *p, size_t size, const void *value);
+void misaligned(const void *p, size_t bytes, int line);
+int allow_shared(const void *function, int attribute, int bytes);
+int run_grid(const char *kernel, const void *function, unsigned blocks, unsigned threads, size_t shared_bytes,
+             void (*thread)(void *), void *arguments);
+int allocate(void **p, size_t bytes);
+int release(void *p);
+int copy(void *to, const void *from, size_t bytes, int kind);
+int fill(void *p, int byte, size_t bytes);
+}  // namespace emulated
+
+extern emulated::Position threadIdx, blockIdx;
+inline void wait_for_previous(const char *kernel = __builtin_FUNCTION()) { emulated::wait(kernel); }
+template <class T> inline const T *after_wait(const T *p) { return p; }
+
+inline float float_from(uint32_t bits) {
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+struct half_t {
+  uint16_t bits;
+  operator float() const {
+    const uint32_t sign = uint32_t(bits & 0x8000) << 16, exponent = bits >> 10 & 31, fraction = bits & 1023;
+    if (exponent == 0) return float_from(sign | 0x33800000u) * float(fraction);  // in units of 2^-24
+    return float_from(sign | (exponent == 31 ? 0x7f800000u : (exponent + 112) << 23) | fraction << 13);
+  }
+};
+struct bfloat16_t {
+  uint16_t bits;
+  operator float() const { return float_from(uint32_t(bits) << 16); }
+};
+
+template <class T> struct SharedSlot {  // checks bounds, reads before writes, and races
+  emulated::Place *place;  // null: in dynamic shared memory
+  long count;
+  emulated::Index i;
+  T *at(bool write) const {
+    return (T *)(place ? emulated::shared_slot(*place, count, sizeof(T), i.value, write, i.line)
+                       : emulated::dynamic_slot(count, sizeof(T), i.value, write, i.line));
+  }
+  operator T() const { return *at(false); }
+  T operator=(T value) const { return *at(true) = value; }
+  T operator=(const SharedSlot &other) const { return *this = (T)other; }
+  T operator+=(T value) const { return *this = (T)(*this) + value; }
+  T operator-=(T value) const { return *this = (T)(*this) - value; }
+  T operator*=(T value) const { return *this = (T)(*this) * value; }
+};
+template <class T, int n> struct Shared {
+  emulated::Place place;
+  SharedSlot<T> operator[](emulated::Index i) { return SharedSlot<T>{&place, n, i}; }
+  T operator[](emulated::Index i) const { return SharedSlot<T>{const_cast<emulated::Place *>(&place), n, i}; }
+};
+template <class T, int n> struct DynamicShared {
+  SharedSlot<T> operator[](emulated::Index i) const { return SharedSlot<T>{nullptr, n, i}; }
+};
+
+template <class T> inline T load_l2(const T *p, int line = __builtin_LINE()) {
+  if ((uintptr_t)p % sizeof(T)) emulated::misaligned(p, sizeof(T), line);
+  T value = *p;
+  emulated::read_l2(p, sizeof value, &value, line);
+  return value;
+}
+template <class T> inline T load(const T *p, int line = __builtin_LINE()) {
+  if ((uintptr_t)p % sizeof(T)) emulated::misaligned(p, sizeof(T), line);
+  if (emulated::mark_of(p)) emulated::check_unwritten(p, sizeof(T), line);
+  return *p;
+}
+template <class T> inline T load_input(const T *p, int line = __builtin_LINE()) {
+  if (!emulated::waited) emulated::too_early(line);
+  return load(p, line);
+}
+template <class T> inline T load_stream(const T *p, int line = __builtin_LINE()) { return load(p, line); }
+template <class T>
+inline void store_l2(T *p, T value, int line = __builtin_LINE()) {
+  if ((uintptr_t)p % sizeof(T)) emulated::misaligned(p, sizeof(T), line);
+  volatile T before = *p;  // lets the sanitizer see p: the emulator itself is not sanitized
+  (void)before;
+  emulated::write_l2(p, sizeof value, &value);
+}
+template <class T, int n>
+inline Vector<T, n> load_stream_vector(const T *p, int line = __builtin_LINE()) {
+  constexpr size_t bytes = sizeof(Vector<T, n>), alignment = bytes < 16 ? bytes : 16;
+  static_assert(bytes % 16 == 0 || bytes == 8 || bytes == 4 || bytes == 2, "no vector load of this size");
+  if ((uintptr_t)p % alignment) emulated::misaligned(p, alignment, line);
+  Vector<T, n> vector;
+  for (int i = 0; i < n; i++) vector.at[i] = p[i];
+  return vector;
+}
+template <class T> inline T atomicAdd(T *p, typename Same<T>::type value) {
+  emulated::begin_atomic(p);
+  T before = *p;
+  *p = before + value;
+  emulated::end_atomic(p, sizeof before, &before);
+  return before;
+}
+inline void __threadfence() { emulated::fence(); }
+inline void __syncthreads(int line = __builtin_LINE()) { emulated::sync_block(line); }
+
+template <class T> inline T shuffled(emulated::Meeting how, unsigned mask, T value, int lane, int width, int line) {
+  union { uint64_t bits; T value; } moved = {0};
+  moved.value = value;
+  moved.bits = emulated::meet(how, mask, moved.bits, lane, width, line);
+  return moved.value;
+}
+template <class T> inline T __shfl_sync(unsigned mask, T v, int lane, int width = 32, int line = __builtin_LINE()) {
+  return shuffled(emulated::kShuffle, mask, v, lane, width, line);
+}
+template <class T>
+inline T __shfl_xor_sync(unsigned mask, T v, int bits, int width = 32, int line = __builtin_LINE()) {
+  return shuffled(emulated::kShuffleXor, mask, v, bits, width, line);
+}
+template <class T>
+inline T __shfl_down_sync(unsigned mask, T v, unsigned by, int width = 32, int line = __builtin_LINE()) {
+  return shuffled(emulated::kShuffleDown, mask, v, (int)by, width, line);
+}
+template <class T>
+inline T __shfl_up_sync(unsigned mask, T v, unsigned by, int width = 32, int line = __builtin_LINE()) {
+  return shuffled(emulated::kShuffleUp, mask, v, (int)by, width, line);
+}
+template <class T> inline T shuffle(T value, int lane, int line = __builtin_LINE()) {
+  return __shfl_sync(kFullMask, value, lane, 32, line);
+}
+template <class T> inline T shuffle_xor(T value, int bits, int line = __builtin_LINE()) {
+  return __shfl_xor_sync(kFullMask, value, bits, 32, line);
+}
+template <class T> inline T shuffle_up(T value, int by, int line = __builtin_LINE()) {
+  return __shfl_up_sync(kFullMask, value, (unsigned)by, 32, line);
+}
+inline unsigned __ballot_sync(unsigned mask, int vote, int line = __builtin_LINE()) {
+  return (unsigned)emulated::meet(emulated::kBallot, mask, vote != 0, 0, 32, line);
+}
+inline int __any_sync(unsigned mask, int vote, int line = __builtin_LINE()) {
+  return (int)emulated::meet(emulated::kAny, mask, vote != 0, 0, 32, line);
+}
+inline int __all_sync(unsigned mask, int vote, int line = __builtin_LINE()) {
+  return (int)emulated::meet(emulated::kAll, mask, vote != 0, 0, 32, line);
+}
+inline void __syncwarp(unsigned mask = kFullMask, int line = __builtin_LINE()) {
+  emulated::meet(emulated::kSyncWarp, mask, 0, 0, 32, line);
+}
+
+inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
+inline int __popcll(unsigned long long bits) { return __builtin_popcountll(bits); }
+inline int __ffs(int bits) { return __builtin_ffs(bits); }
+inline int __clz(int bits) { return bits ? __builtin_clz((unsigned)bits) : 32; }
+inline int __clzll(long long bits) { return bits ? __builtin_clzll((unsigned long long)bits) : 64; }
+inline double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+template <class T> inline T min(T a, T b) { return b < a ? b : a; }
+template <class T> inline T max(T a, T b) { return a < b ? b : a; }
+template <class T> inline bool is_finite(T value) { return value - value == 0; }
+
+using cudaError_t = int;
+using cudaStream_t = void *;
+enum { cudaSuccess = 0, cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
+enum { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
+template <class T> inline cudaError_t cudaMalloc(T **p, size_t bytes) {
+  return emulated::allocate((void **)p, bytes);
+}
+inline cudaError_t cudaFree(void *p) { return emulated::release(p); }
+inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, int kind) {
+  return emulated::copy(to, from, bytes, kind);
+}
+inline cudaError_t cudaMemset(void *p, int byte, size_t bytes) { return emulated::fill(p, byte, bytes); }
+const char *cudaGetErrorString(cudaError_t error);
+cudaError_t cudaGetLastError();
+inline cudaError_t cudaGetDeviceCount(int *count) {
+  *count = 1;
+  return cudaSuccess;
+}
+inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
+template <class Kernel> inline cudaError_t cudaFuncSetAttribute(Kernel *kernel, int attribute, int value) {
+  return emulated::allow_shared((const void *)kernel, attribute, value);
+}
+
+template <class... P>
+cudaError_t launch_named(const char *name, void (*kernel)(P...), unsigned blocks, unsigned threads,
+                         size_t shared_bytes, cudaStream_t, typename Same<P>::type... arguments) {
+  auto thread = [=] { kernel(arguments...); };
+  return emulated::run_grid(
+      name, (const void *)kernel, blocks, threads, shared_bytes, [](void *t) { (*(decltype(thread) *)t)(); }, &thread);
+}
+
+struct dim3 {
+  unsigned x;
+  dim3(unsigned x = 1) : x(x) {}
+};
+enum { cudaLaunchAttributeProgrammaticStreamSerialization = 6 };
+struct cudaLaunchAttribute {
+  int id;
+  struct {
+    int programmaticStreamSerializationAllowed;
+  } val;
+};
+struct cudaLaunchConfig_t {
+  dim3 gridDim, blockDim;
+  size_t dynamicSmemBytes;
+  cudaStream_t stream;
+  cudaLaunchAttribute *attrs;
+  unsigned numAttrs;
+};
+template <class... P, class... A>
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t *config, void (*kernel)(P...), A... arguments) {
+  return launch_named("(before its wait_for_previous)", kernel, config->gridDim.x,
+                      config->blockDim.x, config->dynamicSmemBytes, config->stream, P(arguments)...);
+}
+
+#endif

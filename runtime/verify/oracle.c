@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The oracle: see oracle.h. A row is summed once, together with the sum of magnitudes that its bound needs. */
+#include "runtime/verify/oracle.h"
+
+#include "base/memory.h"
+#include "base/real.h"
+#include "codegen/source.h"
+
+#include <float.h>
+#include <math.h>
+
+/* ---- numbers of a type */
+
+struct format {
+  long double roundoff; /* u */
+  long double smallest; /* η */
+  long double largest;
+  long double exact; /* integers up to this are held exactly */
+};
+
+static struct format format_of(enum cb_type type) {
+  if (type == CB_F32) return (struct format){0x1p-24L, 0x1p-149L, FLT_MAX, 0x1p24L};
+  return (struct format){0x1p-53L, 0x1p-1074L, DBL_MAX, 0x1p53L};
+}
+
+/* γ(k), infinite where the bound means nothing any more. */
+static long double gamma_of(long double k, long double roundoff) {
+  return k * roundoff < 1 ? k * roundoff / (1 - k * roundoff) : (long double)INFINITY;
+}
+
+struct cb_oracle_types cb_oracle_types_of(const struct cb_plan *plan) {
+  return (struct cb_oracle_types){plan->matrix_type, plan->vector_type, plan->sum_type};
+}
+
+/* ---- one row */
+
+struct row {
+  int64_t nonzeros;
+  long double sum;       /* Σ a x */
+  long double magnitude; /* Σ |a x| over the finite products */
+  int integers;          /* all operands are */
+};
+
+static double x_at(const struct cb_product *product, int64_t column) {
+  return product->x ? product->x[column] : cb_real_round(cb_selftest_x((uint64_t)column), product->types.vector);
+}
+
+static struct row sum_row(const struct cb_csr *csr, const struct cb_product *product, int64_t i) {
+  const double *values = product->values ? product->values : csr->values;
+  const int64_t end = cb_csr_row(csr, i + 1);
+  struct row row = {cb_csr_row_length(csr, i), 0, 0, 1};
+  for (int64_t k = cb_csr_row(csr, i); k < end; k++) {
+    const double a = cb_real_round(values[k], product->types.matrix), x = x_at(product, csr->col_idx[k]);
+    const long double term = (long double)a * x;
+    row.sum += term;
+    if (isfinite(term)) row.magnitude += fabsl(term);
+    row.integers = row.integers && cb_real_is_integer(a) && cb_real_is_integer(x);
+  }
+  return row;
+}
+
+static double round_up(long double value) {
+  const double nearest = (double)value;
+  return nearest >= value ? nearest : nextafter(nearest, INFINITY);
+}
+
+/* The tolerance of a row whose result is `y`; `y0` is what β multiplies (0 when β is). */
+static double tolerance_of(const struct row *row, const struct cb_product *product, long double y,
+                           double y0) {
+  const struct format sums = format_of(product->types.sum), vectors = format_of(product->types.vector);
+  const long double alpha = fabsl((long double)product->alpha);
+  const long double added = isfinite(y0) ? fabsl((long double)product->beta * y0) : 0;
+  const long double total = alpha * row->magnitude + added, k = (long double)row->nonzeros + CB_ORACLE_EXTRA;
+  const long double largest = fminl(sums.largest, vectors.largest), exact = fminl(sums.exact, vectors.exact);
+  const long double gamma = gamma_of(k, sums.roundoff);
+  if (isnan(y)) return 0;
+  if ((1 + gamma) * fmaxl(row->magnitude, total) >= largest) return INFINITY;
+  if (!isfinite(y)) return 0;
+  if (row->integers && cb_real_is_integer(product->alpha) && cb_real_is_integer(product->beta) &&
+      cb_real_is_integer(y0) && fmaxl(row->magnitude, total) <= exact)
+    return 0;
+  long double bound = (gamma + gamma_of(k, LDBL_EPSILON / 2)) * total;
+  bound += ((long double)row->nonzeros * alpha + 2) * sums.smallest;
+  if (vectors.roundoff > sums.roundoff) bound += vectors.roundoff * fabsl(y) + vectors.smallest;
+  return round_up(bound);
+}
+
+/* ---- the product */
+
+enum cb_status cb_oracle_multiply(struct cb_expected *expected, const struct cb_csr *csr,
+                                  const struct cb_product *product, struct cb_diag *diag) {
+  *expected = (struct cb_expected){.rows = csr->rows,
+                                   .y = cb_alloc((size_t)csr->rows, sizeof(long double)),
+                                   .tolerance = cb_alloc((size_t)csr->rows, sizeof(double))};
+  if (!expected->y || !expected->tolerance) {
+    cb_expected_release(expected);
+    return cb_fail_memory(diag, "expected result", (unsigned long long)csr->rows * 24);
+  }
+#pragma omp parallel for schedule(dynamic, 1024)
+  for (int64_t i = 0; i < csr->rows; i++) {
+    const struct row row = sum_row(csr, product, i);
+    const double y0 = product->beta != 0 ? product->y[i] : 0;
+    long double y = product->alpha * row.sum;
+    if (product->beta != 0) y += (long double)product->beta * y0;
+    expected->y[i] = y;
+    expected->tolerance[i] = tolerance_of(&row, product, y, y0);
+  }
+  return CB_OK;
+}
+
+void cb_expected_release(struct cb_expected *expected) {
+  cb_free(expected->y);
+  cb_free(expected->tolerance);
+  *expected = (struct cb_expected){0};
+}
+
+/* ---- comparing */
+
+/* Error over tolerance: at most 1 when the row is right; 0 for an unbounded row. */
+static double error_ratio(long double expected, double tolerance, double got) {
+  if (isnan(expected)) return isnan(got) ? 0 : INFINITY;
+  if (isinf(tolerance)) return 0;
+  if (isinf(expected) || !isfinite(got)) return (long double)got == expected ? 0 : INFINITY;
+  const long double error = fabsl(got - expected);
+  if (error <= tolerance) return tolerance > 0 ? (double)(error / tolerance) : 0;
+  return tolerance > 0 ? fmax((double)(error / tolerance), nextafter(1, 2)) : (double)INFINITY;
+}
+
+static void merge(struct cb_comparison *all, const struct cb_comparison *part) {
+  all->exact += part->exact;
+  all->unbounded += part->unbounded;
+  all->wrong += part->wrong;
+  if (part->first_wrong >= 0 && (all->first_wrong < 0 || part->first_wrong < all->first_wrong))
+    all->first_wrong = part->first_wrong;
+  const int worse = part->worst_ratio > all->worst_ratio;
+  if (worse ||
+      (part->worst_row >= 0 && part->worst_ratio == all->worst_ratio && part->worst_row < all->worst_row)) {
+    all->worst_ratio = part->worst_ratio;
+    all->worst_row = part->worst_row;
+  }
+}
+
+static void compare_row(struct cb_comparison *part, const struct cb_expected *expected, int64_t i,
+                        double got) {
+  const double tolerance = expected->tolerance[i], ratio = error_ratio(expected->y[i], tolerance, got);
+  part->exact += tolerance == 0 && isfinite(expected->y[i]);
+  part->unbounded += isinf(tolerance) != 0;
+  if (ratio > part->worst_ratio) {
+    part->worst_ratio = ratio;
+    part->worst_row = i;
+  }
+  if (ratio <= 1) return;
+  if (part->first_wrong < 0) part->first_wrong = i;
+  part->wrong++;
+}
+
+void cb_oracle_compare(struct cb_comparison *comparison, const struct cb_expected *expected, const void *y,
+                       enum cb_type type) {
+  const struct cb_comparison none = {.first_wrong = -1, .worst_row = -1};
+  *comparison = none;
+  comparison->rows = expected->rows;
+#pragma omp parallel
+  {
+    struct cb_comparison part = none;
+#pragma omp for schedule(static)
+    for (int64_t i = 0; i < expected->rows; i++) compare_row(&part, expected, i, cb_real_get(y, type, i));
+#pragma omp critical(cb_oracle_merge)
+    merge(comparison, &part);
+  }
+  const int64_t first = comparison->first_wrong;
+  if (first < 0) return;
+  comparison->got = cb_real_get(y, type, first);
+  comparison->expected = expected->y[first];
+  comparison->tolerance = expected->tolerance[first];
+}
+
+/* ---- the self-test of a kernel */
+
+void cb_oracle_selftest(const struct cb_csr *csr, const struct cb_plan *plan, double *expected, double *tolerance) {
+  const struct cb_product product = {.types = cb_oracle_types_of(plan), .alpha = 1};
+#pragma omp parallel for schedule(dynamic, 1024)
+  for (int64_t i = 0; i < csr->rows; i++) {
+    const struct row row = sum_row(csr, &product, i);
+    expected[i] = (double)row.sum;
+    tolerance[i] = round_up(tolerance_of(&row, &product, row.sum, 0) + fabsl(row.sum - (long double)expected[i]));
+  }
+}

@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Verification: see verify.h. A product is a row of the table below; for every case and every product of its
+ * form a trial is prepared (vectors, data), run on the host, and judged. */
+#include "runtime/verify/verify.h"
+
+#include "analysis/plan/locate.h"
+#include "base/available.h"
+#include "base/memory.h"
+#include "base/real.h"
+#include "runtime/verify/oracle.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- kinds of products */
+
+enum x_kind { X_RANDOM, X_INTEGERS, X_NON_FINITE, X_ENDS };
+enum y_kind { Y_MARKED, Y_RANDOM, Y_INTEGERS }; /* what y holds before */
+
+struct kind {
+  const char *name;
+  enum cb_form form;
+  int integer_values;
+  enum x_kind x;
+  enum y_kind y;
+  double alpha, beta;
+};
+
+/* α and β are exact in every type. For ax and add they are what the form means. */
+static const struct kind kinds[] = {
+    {"random", CB_FORM_AX, 0, X_RANDOM, Y_MARKED, 1, 0},
+    {"integers", CB_FORM_AX, 1, X_INTEGERS, Y_MARKED, 1, 0},
+    {"non-finite", CB_FORM_AX, 0, X_NON_FINITE, Y_MARKED, 1, 0},
+    {"non-finite ends", CB_FORM_AX, 0, X_ENDS, Y_MARKED, 1, 0},
+    {"random", CB_FORM_ADD, 0, X_RANDOM, Y_RANDOM, 1, 1},
+    {"integers", CB_FORM_ADD, 1, X_INTEGERS, Y_INTEGERS, 1, 1},
+    {"non-finite", CB_FORM_ADD, 0, X_NON_FINITE, Y_RANDOM, 1, 1},
+    {"non-finite ends", CB_FORM_ADD, 0, X_ENDS, Y_RANDOM, 1, 1},
+    {"random", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, -1.625, 0.71875},
+    {"integers", CB_FORM_AXPBY, 1, X_INTEGERS, Y_INTEGERS, 3, -2},
+    {"non-finite", CB_FORM_AXPBY, 0, X_NON_FINITE, Y_RANDOM, 0.5, -1},
+    {"non-finite ends", CB_FORM_AXPBY, 0, X_ENDS, Y_RANDOM, 0.5, -1},
+    {"beta zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_MARKED, 1.25, 0},
+    {"alpha zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, 0, -0.375},
+};
+
+/* One product of one case. The vectors are of the plan's vector type. */
+struct trial {
+  const struct cb_verify_case *one;
+  const struct kind *kind;
+  int number; /* of the case */
+  void *x, *y, *result;
+};
+
+/* Whether the trial's matrix has integer values instead of its own: fixed ones stay. */
+static int has_other_values(const struct trial *trial) {
+  return trial->kind->integer_values && !cb_plan_values_fixed(trial->one->plan);
+}
+
+struct integer_data { /* a case's matrix with integer values, packed */
+  double *values;
+  struct cb_blob blob;
+};
+
+/* ---- seeded numbers */
+
+static uint64_t draw(uint64_t *state) {
+  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+static double draw_fraction(uint64_t *state) {
+  return (double)(draw(state) >> 11) * 0x1p-52 - 1;
+} /* [−1, 1) */
+
+/* Small enough that even floats sum 262144 products exactly. */
+static double draw_integer(uint64_t *state) {
+  return (double)(draw(state) % 17) - 8;
+}
+
+static const uint64_t mark_f64 = 0x7ff80bad0bad0bad;
+static const uint32_t mark_f32 = 0x7fc0bad0;
+
+static void fill_marks(void *y, enum cb_type type, int64_t count) {
+  for (int64_t i = 0; i < count; i++) {
+    if (type == CB_F32)
+      memcpy((float *)y + i, &mark_f32, sizeof mark_f32);
+    else
+      memcpy((double *)y + i, &mark_f64, sizeof mark_f64);
+  }
+}
+
+static int is_mark(const void *y, enum cb_type type, int64_t i) {
+  return type == CB_F32 ? !memcmp((const float *)y + i, &mark_f32, sizeof mark_f32)
+                        : !memcmp((const double *)y + i, &mark_f64, sizeof mark_f64);
+}
+
+static void fill(void *vector, enum cb_type type, int64_t count, int integers, uint64_t seed) {
+  for (int64_t i = 0; i < count; i++)
+    cb_real_set(vector, type, i, integers ? draw_integer(&seed) : draw_fraction(&seed));
+}
+
+/* In columns of random nonzeros: a row of average length sees one with a probability of about a third. */
+static void sprinkle(void *x, enum cb_type type, const struct cb_csr *csr, uint64_t seed) {
+  const double specials[] = {NAN, INFINITY, -INFINITY};
+  if (!csr->nnz) return;
+  const double wanted = 0.3 * (double)csr->rows * (double)csr->cols / (double)csr->nnz;
+  for (int64_t left = 1 + (int64_t)fmin(wanted, (double)csr->cols / 4); left > 0; left--)
+    cb_real_set(x, type, csr->col_idx[draw(&seed) % (uint64_t)csr->nnz], specials[draw(&seed) % 3]);
+}
+
+/* Where padding that reads what it should not would most likely read. */
+static void spoil_ends(void *x, enum cb_type type, int64_t count) {
+  if (!count) return;
+  cb_real_set(x, type, count - 1, NAN);
+  cb_real_set(x, type, 0, INFINITY);
+}
+
+/* ---- preparing */
+
+void cb_verify_options_default(struct cb_verify_options *options) {
+  *options = (struct cb_verify_options){.seed = 1};
+  cb_host_options_default(&options->host);
+}
+
+static int orders_of(const struct cb_verify_options *options, const struct cb_csr *csr) {
+  if (options->orders > 0) return options->orders;
+  const int64_t size = csr->nnz + csr->rows;
+  return size < 100000 ? 5 : size < 2000000 ? 2 : 1;
+}
+
+static enum cb_status prepare_integers(struct integer_data *data, const struct cb_verify_case *one,
+                                       uint64_t seed, struct cb_diag *diag) {
+  if (cb_plan_values_fixed(one->plan)) return CB_OK;
+  data->values = cb_alloc((size_t)one->csr->nnz, sizeof *data->values);
+  data->blob = *one->blob;
+  data->blob.bytes = cb_alloc((size_t)one->blob->length, 1);
+  if (!data->values || !data->blob.bytes)
+    return cb_fail_memory(diag, "matrix of integers", (unsigned long long)one->blob->length);
+  memcpy(data->blob.bytes, one->blob->bytes, (size_t)one->blob->length);
+  for (int64_t k = 0; k < one->csr->nnz; k++) data->values[k] = draw_integer(&seed);
+  return cb_pack_values(&data->blob, one->plan, one->assignment, data->values, diag);
+}
+
+static void release_integers(struct integer_data *data) {
+  cb_free(data->values);
+  cb_blob_release(&data->blob);
+}
+
+static enum cb_status prepare_trial(struct trial *trial, uint64_t seed, struct cb_diag *diag) {
+  const struct cb_csr *csr = trial->one->csr;
+  const enum cb_type type = trial->one->plan->vector_type;
+  const size_t size = cb_type_size(type);
+  trial->x = cb_alloc((size_t)csr->cols, size);
+  trial->y = cb_alloc((size_t)csr->rows, size);
+  trial->result = cb_alloc((size_t)csr->rows, size);
+  if (!trial->x || !trial->y || !trial->result)
+    return cb_fail_memory(diag, "vectors", (unsigned long long)(csr->cols + 2 * csr->rows) * size);
+  fill(trial->x, type, csr->cols, trial->kind->x == X_INTEGERS, seed);
+  if (trial->kind->x == X_NON_FINITE) sprinkle(trial->x, type, csr, seed + 1);
+  if (trial->kind->x == X_ENDS) spoil_ends(trial->x, type, csr->cols);
+  if (trial->kind->y == Y_MARKED)
+    fill_marks(trial->y, type, csr->rows);
+  else
+    fill(trial->y, type, csr->rows, trial->kind->y == Y_INTEGERS, seed + 2);
+  return CB_OK;
+}
+
+static void release_trial(struct trial *trial) {
+  cb_free(trial->x);
+  cb_free(trial->y);
+  cb_free(trial->result);
+}
+
+static struct cb_host_job job_of(const struct trial *trial, const struct integer_data *integers,
+                                 const struct cb_verify_options *options) {
+  const struct cb_csr *csr = trial->one->csr;
+  const int64_t size = (int64_t)cb_type_size(trial->one->plan->vector_type);
+  const struct cb_blob *blob = has_other_values(trial) ? &integers[trial->number].blob : trial->one->blob;
+  return (struct cb_host_job){.kernel = trial->number,
+                              .data = blob->bytes,
+                              .data_bytes = blob->length,
+                              .x = trial->x,
+                              .x_bytes = csr->cols * size,
+                              .y = trial->y,
+                              .y_bytes = csr->rows * size,
+                              .alpha = trial->kind->alpha,
+                              .beta = trial->kind->beta,
+                              .seed = options->seed * 1000,
+                              .products = orders_of(options, csr),
+                              .repeatable = !trial->one->plan->atomics,
+                              .result = trial->result};
+}
+
+/* ---- judging */
+
+static void add_row(struct cb_verify_report *report, const struct cb_csr *csr, int64_t row) {
+  const int64_t first = cb_csr_row(csr, row), length = cb_csr_row_length(csr, row);
+  report->row = row;
+  report->columns_count = length < CB_VERIFY_COLUMNS ? (int)length : CB_VERIFY_COLUMNS;
+  for (int k = 0; k < report->columns_count; k++) report->columns[k] = csr->col_idx[first + k];
+}
+
+/* "; row 117 has 3 nonzeros, in columns 2 17 40: 3 in sell0 (layout sell, …)" */
+static void describe_row(struct cb_text *text, const struct cb_verify_report *report, const struct trial *trial) {
+  const struct cb_csr *csr = trial->one->csr;
+  const int64_t length = cb_csr_row_length(csr, report->row);
+  cb_text_add(text, "; row %lld has ", (long long)report->row);
+  if (!length) cb_text_add_string(text, "no nonzeros");
+  else cb_text_add(text, "%lld nonzero%s, in column%s", (long long)length, length > 1 ? "s" : "", length > 1 ? "s" : "");
+  for (int k = 0; k < report->columns_count; k++) cb_text_add(text, " %lld", (long long)report->columns[k]);
+  if (length > report->columns_count) cb_text_add_string(text, " …");
+  if (length) cb_text_add_string(text, ": ");
+  cb_locate_row(text, trial->one->plan, trial->one->assignment, csr, report->row);
+}
+
+/* Takes the text that follows the product's name. */
+static void set_message(struct cb_verify_report *report, const struct trial *trial, struct cb_text *text) {
+  report->status = CB_ERR_WRONG;
+  report->product = trial->kind->name;
+  snprintf(report->message, sizeof report->message, "product '%s': %.960s", trial->kind->name,
+           text->failed ? "wrong, and there is no memory to say where" : cb_text_string(text));
+  cb_text_release(text);
+}
+
+static void report_stop(struct cb_verify_report *report, const struct trial *trial,
+                        const struct cb_host_job *job) {
+  struct cb_text text = {0};
+  if (job->outcome == CB_HOST_UNREPEATABLE) {
+    add_row(report, trial->one->csr, job->row);
+    cb_text_add(&text, "row %lld changes its bits with the order of warps", (long long)job->row);
+    describe_row(&text, report, trial);
+  } else {
+    cb_text_add_string(&text, job->message);
+  }
+  set_message(report, trial, &text);
+}
+
+static void report_wrong(struct cb_verify_report *report, const struct trial *trial,
+                         const struct cb_comparison *comparison) {
+  struct cb_text text = {0};
+  const int64_t row = comparison->first_wrong;
+  const int unwritten = is_mark(trial->result, trial->one->plan->vector_type, row) && trial->kind->y == Y_MARKED;
+  report->wrong_rows = comparison->wrong;
+  report->got = comparison->got;
+  report->expected = (double)comparison->expected;
+  report->tolerance = comparison->tolerance;
+  add_row(report, trial->one->csr, row);
+  cb_text_add(&text, "row %lld ", (long long)row);
+  if (unwritten) cb_text_add_string(&text, "is never written");
+  else
+    cb_text_add(&text, "is %.17g instead of %.17g, tolerance %.3g", report->got, report->expected, report->tolerance);
+  cb_text_add(&text, "; %lld of %lld rows are wrong", (long long)comparison->wrong, (long long)comparison->rows);
+  describe_row(&text, report, trial);
+  set_message(report, trial, &text);
+}
+
+/* The vectors as doubles, which is what the oracle takes. */
+static double *widen(const void *vector, enum cb_type type, int64_t count) {
+  double *wide = cb_alloc((size_t)count, sizeof *wide);
+  for (int64_t i = 0; wide && i < count; i++) wide[i] = cb_real_get(vector, type, i);
+  return wide;
+}
+
+static void count_rows(struct cb_verify_report *report, const struct trial *trial,
+                       const struct cb_expected *expected) {
+  struct cb_comparison comparison;
+  cb_oracle_compare(&comparison, expected, trial->result, trial->one->plan->vector_type);
+  report->rows += comparison.rows;
+  report->exact_rows += comparison.exact;
+  report->unbounded_rows += comparison.unbounded;
+  if (comparison.worst_ratio > report->worst_ratio) report->worst_ratio = comparison.worst_ratio;
+  if (comparison.wrong && !report->status) report_wrong(report, trial, &comparison);
+}
+
+static enum cb_status compare_rows(struct cb_verify_report *report, const struct trial *trial,
+                                   const struct integer_data *integers, struct cb_diag *diag) {
+  const struct cb_plan *plan = trial->one->plan;
+  const struct cb_csr *csr = trial->one->csr;
+  struct cb_expected expected = {0};
+  double *x = widen(trial->x, plan->vector_type, csr->cols),
+         *y = widen(trial->y, plan->vector_type, csr->rows);
+  const struct cb_product product = {.types = cb_oracle_types_of(plan),
+                                     .values =
+                                         has_other_values(trial) ? integers[trial->number].values : NULL,
+                                     .x = x,
+                                     .y = y,
+                                     .alpha = trial->kind->alpha,
+                                     .beta = trial->kind->beta};
+  enum cb_status s =
+      x && y ? CB_OK : cb_fail_memory(diag, "vectors", (unsigned long long)(csr->cols + csr->rows) * 8);
+  if (!s) s = cb_oracle_multiply(&expected, csr, &product, diag);
+  if (!s) count_rows(report, trial, &expected);
+  cb_expected_release(&expected);
+  cb_free(x);
+  cb_free(y);
+  return s;
+}
+
+static enum cb_status judge(struct cb_verify_report *report, const struct trial *trial,
+                            const struct cb_host_job *job, const struct integer_data *integers,
+                            struct cb_diag *diag) {
+  report->products++;
+  report->runs += job->products;
+  report->run_seconds += job->seconds;
+  if (job->outcome != CB_HOST_DONE) {
+    if (!report->status) report_stop(report, trial, job);
+    return CB_OK;
+  }
+  return compare_rows(report, trial, integers, diag);
+}
+
+/* ---- the whole */
+
+struct batch {
+  const struct cb_verify_case *cases;
+  const struct cb_verify_options *options;
+  int count, trials_count;
+  struct trial *trials;
+  struct cb_host_job *jobs;
+  struct integer_data *integers;
+};
+
+static int count_trials(const struct cb_verify_case *cases, int count) {
+  int trials = 0;
+  for (int c = 0; c < count; c++)
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) trials += kinds[k].form == cases[c].plan->form;
+  return trials;
+}
+
+static enum cb_status prepare(struct batch *batch, struct cb_diag *diag) {
+  const int trials = count_trials(batch->cases, batch->count);
+  batch->trials = cb_calloc((size_t)trials, sizeof *batch->trials);
+  batch->jobs = cb_calloc((size_t)trials, sizeof *batch->jobs);
+  batch->integers = cb_calloc((size_t)batch->count, sizeof *batch->integers);
+  if (!batch->trials || !batch->jobs || !batch->integers)
+    return cb_fail_memory(diag, "trials", (unsigned long long)trials * sizeof *batch->jobs);
+  enum cb_status s = CB_OK;
+  for (int c = 0; c < batch->count && !s; c++) {
+    const uint64_t seed = batch->options->seed * 0x10001 + (uint64_t)c * 64;
+    s = prepare_integers(&batch->integers[c], &batch->cases[c], seed + 7, diag);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds && !s; k++) {
+      if (kinds[k].form != batch->cases[c].plan->form) continue;
+      const int t = batch->trials_count++;
+      batch->trials[t] = (struct trial){.one = &batch->cases[c], .kind = &kinds[k], .number = c};
+      s = prepare_trial(&batch->trials[t], seed + 8 * k, diag);
+      batch->jobs[t] = job_of(&batch->trials[t], batch->integers, batch->options);
+    }
+  }
+  return s;
+}
+
+static void release(struct batch *batch) {
+  for (int t = 0; t < batch->trials_count; t++) release_trial(&batch->trials[t]);
+  for (int c = 0; batch->integers && c < batch->count; c++) release_integers(&batch->integers[c]);
+  cb_free(batch->trials);
+  cb_free(batch->jobs);
+  cb_free(batch->integers);
+}
+
+static int line_of(const struct cb_source *source) {
+  int line = 1;
+  for (int64_t i = 0; i < source->body; i++) line += source->text[i] == '\n';
+  return line;
+}
+
+/* Everything that grows with rows and columns: the vectors of all trials, here and in the file that hands them over,
+ * those of the emulated GPU, and the oracle's. */
+static uint64_t bytes_of_vectors(const struct cb_verify_case *one, int trials) {
+  const uint64_t rows = (uint64_t)one->csr->rows, cols = (uint64_t)one->csr->cols;
+  const uint64_t size = cb_type_size(one->plan->vector_type);
+  return (uint64_t)trials * 2 * size * (cols + 2 * rows) + size * (cols + rows) + 8 * cols + 32 * rows;
+}
+
+static enum cb_status check_memory(const struct cb_verify_case *cases, int count, struct cb_diag *diag) {
+  uint64_t bytes = 0;
+  for (int c = 0; c < count; c++) bytes += bytes_of_vectors(&cases[c], count_trials(&cases[c], 1));
+  return cb_available_check(bytes, "executing products with vectors of as many numbers as there are columns and rows",
+                            diag);
+}
+
+static enum cb_status build(struct cb_host_program **program, struct cb_host *host,
+                            const struct cb_verify_case *cases, int count, struct cb_diag *diag) {
+  struct cb_host_kernel *kernels = cb_alloc((size_t)count, sizeof *kernels);
+  if (!kernels) return cb_fail_memory(diag, "kernels", (unsigned long long)count * sizeof *kernels);
+  for (int c = 0; c < count; c++)
+    kernels[c] = (struct cb_host_kernel){.text = cases[c].source->text + cases[c].source->body,
+                                         .first_line = line_of(cases[c].source),
+                                         .symbol = cases[c].symbol,
+                                         .vector_type = cases[c].plan->vector_type,
+                                         .form = cases[c].plan->form};
+  const enum cb_status s = cb_host_build(program, host, kernels, count, diag);
+  cb_free(kernels);
+  return s;
+}
+
+enum cb_status cb_verify_batch(struct cb_host *host, const struct cb_verify_case *cases, int count,
+                               const struct cb_verify_options *options, struct cb_verify_report *reports,
+                               struct cb_diag *diag) {
+  struct batch batch = {.cases = cases, .options = options, .count = count};
+  struct cb_host_program *program = NULL;
+  enum cb_status s = check_memory(cases, count, diag);
+  if (!s) s = build(&program, host, cases, count, diag);
+  if (!s) s = prepare(&batch, diag);
+  if (!s) s = cb_host_run(program, batch.jobs, batch.trials_count, diag);
+  for (int c = 0; c < count; c++)
+    reports[c] =
+        (struct cb_verify_report){.row = -1, .compile_seconds = program ? cb_host_build_seconds(program) : 0};
+  for (int t = 0; t < batch.trials_count && !s; t++)
+    s = judge(&reports[batch.trials[t].number], &batch.trials[t], &batch.jobs[t], batch.integers, diag);
+  release(&batch);
+  cb_host_program_free(program);
+  return s;
+}
+
+enum cb_status cb_verify(const struct cb_verify_case *one, const struct cb_verify_options *options,
+                         struct cb_verify_report *report, struct cb_diag *diag) {
+  struct cb_host *host = NULL;
+  *report = (struct cb_verify_report){.row = -1};
+  struct cb_host_options host_options = options->host;
+  if (host_options.job_seconds > 0)
+    host_options.job_seconds += 1e-5 * (double)(one->csr->nnz + one->csr->rows);
+  enum cb_status s = cb_host_open(&host, &host_options, diag);
+  if (!s) s = cb_verify_batch(host, one, 1, options, report, diag);
+  cb_host_close(host);
+  if (!s && report->status) s = cb_fail_lines(diag, report->status, report->message);
+  return s;
+}
+
+enum cb_status cb_verify_file(const char *path, const struct cb_verify_options *options,
+                              struct cb_verify_file_report *report, struct cb_diag *diag) {
+  struct cb_host *host = NULL;
+  struct cb_host_selftest selftest = {0};
+  const int orders = options->orders > 0 ? options->orders : 2;
+  *report = (struct cb_verify_file_report){0};
+  enum cb_status s = cb_host_open(&host, &options->host, diag);
+  if (!s)
+    s = cb_host_selftest(host, path, options->seed * 1000, orders, &selftest, diag);
+  memcpy(report->output, selftest.output, sizeof report->output);
+  report->compile_seconds = selftest.compile_seconds;
+  report->run_seconds = selftest.run_seconds;
+  report->network = selftest.network;
+  if (!s) report->runs = orders;
+  cb_host_close(host);
+  return s;
+}
