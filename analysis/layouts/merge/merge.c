@@ -36,17 +36,11 @@ enum {
   NARROW = 1 << 16                /* columns that two bytes tell apart */
 };
 
-/* Nonzeros begin … end - 1 of the part. */
-struct tile {
-  int64_t begin, end;
-  int32_t row; /* the first */
-};
-
-/* A long row, or a segment of one. Slots of segments follow one another, in front of all tiles. */
-struct segment {
+/* What a thread block multiplies: nonzeros begin … end - 1 of the part. */
+struct unit {
   int64_t begin, end;
   int64_t slot; /* of the first */
-  int32_t row;
+  int32_t row;  /* the first */
 };
 
 struct state {
@@ -54,15 +48,11 @@ struct state {
   const struct cb_csr *csr;
   int items; /* nonzeros of a lane; odd */
   int padded;
-  struct tile *tiles;
-  int64_t tiles_count;
-  struct segment *segments; /* cut rows first */
-  uint32_t *segment_number; /* by segment: which of its row */
-  int64_t segments_count, cut_segments;
-  int64_t *first_step; /* by tile: steps of 32 slots before it; tiles + 1 */
-  int64_t long_slots;
-  uint32_t *tile_column, *segment_column; /* first columns, from which those of slots are told; or all 0 */
-  int64_t least_offset, largest_offset; /* of a nonzero's column, from there */
+  struct unit *unit; /* row segments of long rows, long rows that are whole, tiles; the slots of each group together */
+  int64_t units, long_units, cut_segments; /* of each group up to there */
+  int64_t long_slots, slots;               /* likewise, of the last two */
+  uint32_t *first_column;                  /* by unit: from which those of slots are told; or all 0 */
+  int64_t least_offset, largest_offset;    /* of a nonzero's column, from there */
   /* row ends of tiles, in the order of tiles */
   uint32_t *descriptor;            /* by lane of a chunk */
   uint32_t *first_row, *row_count; /* by chunk */
@@ -81,8 +71,12 @@ static int64_t chunk_size(const struct state *state) {
   return (int64_t)LANES * state->items;
 }
 
+static int64_t tiles(const struct state *state) {
+  return state->units - state->long_units;
+}
+
 static int64_t chunks(const struct state *state) {
-  return WARPS * state->tiles_count;
+  return WARPS * tiles(state);
 }
 
 /* Nonzeros per lane: few while that keeps all multiprocessors busy with several thread blocks each. */
@@ -93,7 +87,46 @@ static int choose_items(const struct cb_csr *csr, const int64_t *settings,
   return share <= 12 ? 3 : share <= 28 ? 5 : 7;
 }
 
-/* ---- tiles: needs items; adds tiles */
+/* ---- units: needs items; adds them, but not yet where slots of tiles begin */
+
+static int is_long(const void *state, int64_t row) {
+  return cb_csr_row_length(((const struct state *)state)->csr, row) > tile_size(state);
+}
+
+static int add_unit(struct state *state, int64_t begin, int64_t end, int64_t row) {
+  struct unit *unit = state->unit = cb_arena_grow(&state->arena, state->unit, state->units, sizeof *unit);
+  if (unit) unit[state->units++] = (struct unit){begin, end, state->long_slots, (int32_t)row};
+  return unit != NULL;
+}
+
+/* In segments of equal length, up to 31 nonzeros: all but the last end at a multiple of a warp's lanes. */
+static void add_long_row(struct state *state, int64_t row, int64_t segments) {
+  const int64_t first = cb_csr_row(state->csr, row), length = cb_csr_row_length(state->csr, row);
+  for (int64_t i = 0, begin = 0, end; i < segments; i++, begin = end) {
+    end = i + 1 < segments ? length * (i + 1) / segments / LANES * LANES : length;
+    add_unit(state, first + begin, first + end, row);
+    state->long_slots += end - begin;
+  }
+}
+
+/* Those that are cut come first. */
+static int add_long_rows(struct state *state, const int64_t *settings) {
+  const int64_t whole = settings[MERGE_PIECE] ? settings[MERGE_PIECE] : WHOLE;
+  const int64_t most = settings[MERGE_PIECE] ? settings[MERGE_PIECE] : SEGMENT;
+  struct cb_arena scratch = {0};
+  int64_t count = 0;
+  const int32_t *rows = cb_rows_where(&scratch, state->csr->rows, is_long, state, &count);
+  for (int cut = 1; rows && cut >= 0; cut--) {
+    for (int64_t i = 0; i < count; i++) {
+      const int64_t length = cb_csr_row_length(state->csr, rows[i]);
+      if ((length > whole) == cut) add_long_row(state, rows[i], cut ? cb_divide_up(length, most) : 1);
+    }
+    if (cut) state->cut_segments = state->units;
+  }
+  state->long_units = state->units;
+  cb_arena_release(&scratch);
+  return rows && !state->arena.failed;
+}
 
 /* The row from `row` on that holds nonzero `k`: steps that double, then halves. */
 static int64_t row_of(const struct cb_csr *csr, int64_t row, int64_t k) {
@@ -112,208 +145,99 @@ static int64_t row_of(const struct cb_csr *csr, int64_t row, int64_t k) {
 }
 
 /* Rows in order, as many as fit; a long row ends a tile, so that the nonzeros of one lie side by side. */
-static int cut_tiles(struct state *state) {
+static int add_tiles(struct state *state) {
   const struct cb_csr *csr = state->csr;
   const int64_t most = tile_size(state);
-  for (int64_t row = 0, begin = 0; begin < csr->nnz;) {
+  for (int64_t row = 0, begin = 0, end; begin < csr->nnz; begin = end) {
     row = row_of(csr, row, begin); /* begins there, too */
-    if (cb_csr_row_length(csr, row) > most) { /* is no tile's */
-      begin = cb_csr_row(csr, row + 1);
-      continue;
-    }
-    const int64_t next = begin + most < csr->nnz ? row_of(csr, row, begin + most) : csr->rows;
-    state->tiles = cb_arena_grow(&state->arena, state->tiles, state->tiles_count, sizeof *state->tiles);
-    if (!state->tiles) return 0;
-    state->tiles[state->tiles_count++] = (struct tile){begin, cb_csr_row(csr, next), (int32_t)row};
-    begin = cb_csr_row(csr, next);
+    end = cb_csr_row(csr, row + 1);
+    if (is_long(state, row)) continue;
+    if (begin + most >= csr->nnz) end = csr->nnz;
+    else end = cb_csr_row(csr, row_of(csr, row, begin + most));
+    if (!add_unit(state, begin, end, row)) return 0;
   }
   return 1;
 }
 
-/* Of those that are this region's to write. */
-static int is_empty(const void *user, int64_t row) {
-  const struct state *state = user;
-  return !cb_csr_row_length(state->csr, row) && cb_owns(state->own_rows, row);
-}
-
-/* ---- long rows: needs items; adds segments, long_slots */
-
-/* Segments of equal length, up to 31 nonzeros, of one row. */
-static int64_t segments_of(int64_t length, int64_t segment) {
-  return length > segment ? cb_divide_up(length, segment) : 1;
-}
-
-/* All but the last end at a multiple of a warp's lanes. */
-static void cut_row(struct state *state, int64_t row, int64_t count, int64_t at) {
-  const int64_t begin = cb_csr_row(state->csr, row), length = cb_csr_row_length(state->csr, row);
-  for (int64_t i = 0; i < count; i++) {
-    const int64_t first = length * i / count / LANES * LANES;
-    const int64_t end = i + 1 < count ? length * (i + 1) / count / LANES * LANES : length;
-    state->segments[at + i] = (struct segment){begin + first, begin + end, state->long_slots, (int32_t)row};
-    state->segment_number[at + i] = (uint32_t)i;
-    state->long_slots += end - first;
-  }
-}
-
-/* Segments of the long rows that are cut, or those that are not; only counts them while there is no list. */
-static int64_t add_segments(struct state *state, const int64_t *settings, const int32_t *rows, int64_t count, int cut,
-                            int64_t at) {
-  const struct cb_csr *csr = state->csr;
-  const int64_t whole = settings[MERGE_PIECE] ? settings[MERGE_PIECE] : WHOLE;
-  const int64_t most = settings[MERGE_PIECE] ? settings[MERGE_PIECE] : SEGMENT;
-  for (int64_t i = 0; i < count; i++) {
-    const int64_t length = cb_csr_row_length(csr, rows[i]);
-    if ((length > whole) != cut) continue;
-    const int64_t segments = cut ? segments_of(length, most) : 1;
-    if (state->segments) cut_row(state, rows[i], segments, at);
-    at += segments;
-  }
-  return at;
-}
-
-static int is_long(const void *state, int64_t row) {
-  return cb_csr_row_length(((const struct state *)state)->csr, row) > tile_size(state);
-}
-
-static int cut_long_rows(struct state *state, const int64_t *settings) {
-  struct cb_arena scratch = {0};
-  int64_t count = 0;
-  const int32_t *rows = cb_rows_where(&scratch, state->csr->rows, is_long, state, &count);
-  if (rows) {
-    state->cut_segments = add_segments(state, settings, rows, count, 1, 0);
-    state->segments_count = add_segments(state, settings, rows, count, 0, state->cut_segments);
-    state->segment_number = cb_arena_alloc(&state->arena, (size_t)state->segments_count, sizeof *state->segment_number);
-    state->segments = cb_arena_alloc(&state->arena, (size_t)state->segments_count, sizeof *state->segments);
-  }
-  if (state->segments) {
-    add_segments(state, settings, rows, count, 1, 0);
-    add_segments(state, settings, rows, count, 0, state->cut_segments);
-  }
-  cb_arena_release(&scratch);
-  return state->segments != NULL;
-}
-
-/* ---- slots: needs tiles and segments; adds padded, first_step */
+/* ---- slots: needs units; adds padded, slots, and where those of tiles begin */
 
 /* Padded: when it costs next to nothing, or when the matrix is small and latency counts more than bytes. */
 static int choose_padded(const struct state *state, const int64_t *settings) {
   enum { SMALL = 1 << 20 };
   if (settings[MERGE_PAD] != CB_AUTO) return settings[MERGE_PAD] == CB_ON;
   const int64_t nonzeros = state->csr->nnz - state->long_slots;
-  const int64_t waste = state->tiles_count * tile_size(state) - nonzeros;
+  const int64_t waste = tiles(state) * tile_size(state) - nonzeros;
   return waste * 32 <= nonzeros || (nonzeros < SMALL && waste * 2 <= nonzeros);
 }
 
-static int place_tiles(struct state *state, const int64_t *settings) {
+static void place_tiles(struct state *state, const int64_t *settings) {
   state->padded = choose_padded(state, settings);
-  state->first_step = cb_arena_alloc(&state->arena, (size_t)state->tiles_count + 1, sizeof *state->first_step);
-  if (!state->first_step) return 0;
   int64_t step = cb_divide_up(state->long_slots, LANES);
-  for (int64_t t = 0; t < state->tiles_count; t++) {
-    state->first_step[t] = step;
-    const int64_t slots = state->padded ? tile_size(state) : state->tiles[t].end - state->tiles[t].begin;
-    step += cb_divide_up(slots, LANES);
+  for (int64_t u = state->long_units; u < state->units; u++) {
+    state->unit[u].slot = step * LANES;
+    step += cb_divide_up(state->padded ? tile_size(state) : state->unit[u].end - state->unit[u].begin, LANES);
   }
   if (step > INT32_MAX / LANES - tile_size(state))
     step += tile_size(state); /* no index of a guarded load overflows */
-  state->first_step[state->tiles_count] = step;
-  return 1;
+  state->slots = step * LANES;
 }
 
-static int64_t slots(const struct state *state) {
-  return state->first_step[state->tiles_count] * LANES;
+/* Slots of the units before one, which may be that behind the last; before tiles there are whole steps. */
+static int64_t slots_before(const struct state *state, int64_t u) {
+  return u < state->units ? state->unit[u].slot : state->slots;
 }
 
-/* ---- columns: needs slots; adds tile_column, segment_column and the range of offsets */
-
-static int64_t tile_end_row(const struct state *state, int64_t t) {
-  int64_t row = state->tiles[t].row;
-  while (row < state->csr->rows && cb_csr_row(state->csr, row) < state->tiles[t].end) row++;
-  return row;
-}
+/* ---- columns: needs slots; adds first_column and the range of offsets */
 
 struct columns {
   int64_t least, most;
 };
 
-static const struct columns no_columns = {INT64_MAX, -1};
-
-/* Of a tile: rows are sorted. */
-static struct columns tile_columns(const struct state *state, int64_t t) {
+/* Of a unit: rows are sorted. */
+static struct columns columns_of(const struct state *state, const struct unit *unit) {
   const struct cb_csr *csr = state->csr;
-  const int64_t end_row = tile_end_row(state, t);
-  struct columns range = no_columns;
-  for (int64_t row = state->tiles[t].row; row < end_row; row++) {
+  struct columns range = {INT64_MAX, -1};
+  for (int64_t row = unit->row; row < csr->rows && cb_csr_row(csr, row) < unit->end; row++) {
     if (!cb_csr_row_length(csr, row)) continue;
-    range.least = cb_smaller(range.least, csr->col_idx[cb_csr_row(csr, row)]);
-    range.most = cb_larger(range.most, csr->col_idx[cb_csr_row(csr, row + 1) - 1]);
+    range.least = cb_smaller(range.least, csr->col_idx[cb_larger(cb_csr_row(csr, row), unit->begin)]);
+    range.most = cb_larger(range.most, csr->col_idx[cb_smaller(cb_csr_row(csr, row + 1), unit->end) - 1]);
   }
   return range;
 }
 
-static struct columns segment_columns(const struct state *state, int64_t p) {
-  const struct segment *segment = &state->segments[p];
-  return (struct columns){state->csr->col_idx[segment->begin], state->csr->col_idx[segment->end - 1]};
-}
-
-/* Of all of them; their first columns in `first`. Returns the largest distance of a column from its first. */
-static int64_t measure(const struct state *state, struct columns (*columns_of)(const struct state *, int64_t),
-                       int64_t count, uint32_t *first, struct columns *all) {
-  int64_t least = all->least, most = all->most, widest = 0;
+/* First columns of units, if they make all offsets fit two bytes, and all columns do not anyway. */
+static int choose_bases(struct state *state) {
+  int64_t least = INT64_MAX, most = -1, widest = 0;
+  state->first_column = cb_arena_alloc(&state->arena, (size_t)state->units, sizeof *state->first_column);
+  if (!state->first_column) return 0;
 #pragma omp parallel for schedule(static) reduction(min : least) reduction(max : most, widest)
-  for (int64_t i = 0; i < count; i++) {
-    const struct columns range = columns_of(state, i);
-    first[i] = (uint32_t)range.least;
+  for (int64_t u = 0; u < state->units; u++) {
+    const struct columns range = columns_of(state, &state->unit[u]);
+    state->first_column[u] = (uint32_t)range.least;
     least = cb_smaller(least, range.least);
     most = cb_larger(most, range.most);
     widest = cb_larger(widest, range.most - range.least);
   }
-  *all = (struct columns){least, most};
-  return widest;
-}
-
-/* First columns of tiles and of segments, if they make all offsets fit two bytes, and all columns do not anyway. */
-static int choose_bases(struct state *state) {
-  struct columns all = no_columns;
-  state->tile_column = cb_arena_alloc(&state->arena, (size_t)state->tiles_count, sizeof *state->tile_column);
-  state->segment_column = cb_arena_alloc(&state->arena, (size_t)state->segments_count, sizeof *state->segment_column);
-  if (!state->tile_column || !state->segment_column) return 0;
-  const int64_t in_tile = measure(state, tile_columns, state->tiles_count, state->tile_column, &all);
-  const int64_t in_segment = measure(state, segment_columns, state->segments_count, state->segment_column, &all);
-  const int64_t widest = cb_larger(in_tile, in_segment);
   state->least_offset = 0;
   state->largest_offset = widest;
   if (state->csr->cols > NARROW && widest < NARROW) return 1;
-  state->least_offset = all.least;
-  state->largest_offset = all.most;
-  memset(state->tile_column, 0, (size_t)state->tiles_count * sizeof *state->tile_column);
-  memset(state->segment_column, 0, (size_t)state->segments_count * sizeof *state->segment_column);
+  state->least_offset = least;
+  state->largest_offset = most;
+  memset(state->first_column, 0, (size_t)state->units * sizeof *state->first_column);
   return 1;
 }
 
-static void visit_segment(const struct state *state, int64_t p, const struct cb_walk *walk) {
-  const struct segment *segment = &state->segments[p];
-  for (int64_t k = segment->begin; k < segment->end; k++)
-    cb_emit(walk, segment->slot + k - segment->begin, k, (uint32_t)state->csr->col_idx[k] - state->segment_column[p]);
-}
-
-/* Padding repeats the last column. */
-static void visit_tile(const struct state *state, int64_t t, const struct cb_walk *walk) {
-  const struct tile *tile = &state->tiles[t];
-  const int64_t first = state->first_step[t] * LANES, end = state->first_step[t + 1] * LANES;
-  const int32_t *column = state->csr->col_idx;
-  for (int64_t k = tile->begin; k < tile->end; k++)
-    cb_emit(walk, first + k - tile->begin, k, (uint32_t)column[k] - state->tile_column[t]);
-  for (int64_t slot = first + tile->end - tile->begin; slot < end; slot++)
-    cb_emit_element(walk, slot, (uint32_t)column[tile->end - 1] - state->tile_column[t]);
-}
-
-/* Segments, then tiles, as thread blocks take them. */
+/* What pads a tile repeats its last column. */
 static int merge_visit(const void *user, int64_t first, int64_t end, const struct cb_walk *walk) {
   const struct state *state = user;
-  for (int64_t unit = first; unit < end; unit++) {
-    if (unit < state->segments_count) visit_segment(state, unit, walk);
-    else visit_tile(state, unit - state->segments_count, walk);
+  const int32_t *column = state->csr->col_idx;
+  for (int64_t u = first; u < end; u++) {
+    const struct unit *unit = &state->unit[u];
+    const uint32_t from = state->first_column[u];
+    int64_t slot = unit->slot;
+    for (int64_t k = unit->begin; k < unit->end; k++) cb_emit(walk, slot++, k, (uint32_t)column[k] - from);
+    while (u >= state->long_units && slot < slots_before(state, u + 1))
+      cb_emit_element(walk, slot++, (uint32_t)column[unit->end - 1] - from);
   }
   return 1;
 }
@@ -321,27 +245,28 @@ static int merge_visit(const void *user, int64_t first, int64_t end, const struc
 static void build_columns(struct cb_region_builder *builder, struct state *state) {
   builder->failed |= !choose_bases(state);
   if (builder->failed) return;
-  if (state->tiles_count)
-    cb_region_list(builder, "first_column", "a tile's first column", state->tiles_count, state->tile_column);
-  if (state->segments_count)
-    cb_region_list(builder, "long_column", "a long row's (or row segment's) first column", state->segments_count,
-                   state->segment_column);
+  if (tiles(state))
+    cb_region_list(builder, "first_column", "a tile's first column", tiles(state),
+                   state->first_column + state->long_units);
+  if (state->long_units)
+    cb_region_list(builder, "long_column", "a long row's (or row segment's) first column", state->long_units,
+                   state->first_column);
   cb_region_by_slot(
       builder, "column_offset", "column of a slot, from the first of its tile or long row",
-      (struct cb_slot_elements){.count = slots(state), .least = state->least_offset, .largest = state->largest_offset});
-  cb_region_values(builder, "values", "in the order of slots", slots(state));
+      (struct cb_slot_elements){.count = state->slots, .least = state->least_offset, .largest = state->largest_offset});
+  cb_region_values(builder, "values", "in the order of slots", state->slots);
 }
 
 /* ---- rows of tiles: needs tiles; adds their row ends */
 
 /* Flags of a tile's lanes, row ends per chunk and each chunk's first row. */
 static void describe_ends(struct state *state, int64_t t) {
-  const struct tile *tile = &state->tiles[t];
-  const int64_t end_row = tile_end_row(state, t);
+  const struct cb_csr *csr = state->csr;
+  const struct unit *tile = &state->unit[state->long_units + t];
   uint32_t *flags = state->descriptor + t * THREADS;
-  for (int64_t row = tile->row; row < end_row; row++) {
-    if (!cb_csr_row_length(state->csr, row)) continue;
-    const int64_t last = cb_csr_row(state->csr, row + 1) - 1 - tile->begin;
+  for (int64_t row = tile->row; row < csr->rows && cb_csr_row(csr, row) < tile->end; row++) {
+    if (!cb_csr_row_length(csr, row)) continue;
+    const int64_t last = cb_csr_row(csr, row + 1) - 1 - tile->begin;
     const int64_t chunk = t * WARPS + last / chunk_size(state);
     flags[last / state->items] |= 1u << last % state->items;
     if (!state->row_count[chunk]++) state->first_row[chunk] = (uint32_t)row;
@@ -356,11 +281,12 @@ static void describe_ends(struct state *state, int64_t t) {
 
 /* Rows of the tile's row ends; whether some chunk's are not consecutive. */
 static int list_rows(struct state *state, int64_t t) {
-  const int64_t end_row = tile_end_row(state, t);
+  const struct cb_csr *csr = state->csr;
+  const struct unit *tile = &state->unit[state->long_units + t];
   int64_t chunk = t * WARPS, at = state->first_end[chunk];
   int gaps = 0;
-  for (int64_t row = state->tiles[t].row; row < end_row; row++) {
-    if (!cb_csr_row_length(state->csr, row)) continue;
+  for (int64_t row = tile->row; row < csr->rows && cb_csr_row(csr, row) < tile->end; row++) {
+    if (!cb_csr_row_length(csr, row)) continue;
     while (at == state->first_end[chunk + 1]) chunk++;
     state->row_offset[at] = (uint32_t)row - state->first_row[chunk];
     gaps |= state->row_offset[at] != at - state->first_end[chunk];
@@ -379,12 +305,12 @@ static int fill_rows(struct state *state) {
   state->first_end = cb_arena_alloc(&state->arena, count + 1, sizeof *state->first_end);
   if (state->arena.failed) return -1;
 #pragma omp parallel for schedule(static)
-  for (int64_t t = 0; t < state->tiles_count; t++) describe_ends(state, t);
+  for (int64_t t = 0; t < tiles(state); t++) describe_ends(state, t);
   for (size_t c = 0; c < count; c++) state->first_end[c + 1] = state->first_end[c] + state->row_count[c];
   state->row_offset = cb_arena_alloc(&state->arena, state->first_end[count], sizeof *state->row_offset);
   if (!state->row_offset) return -1;
 #pragma omp parallel for schedule(static) reduction(| : gaps)
-  for (int64_t t = 0; t < state->tiles_count; t++) gaps |= list_rows(state, t);
+  for (int64_t t = 0; t < tiles(state); t++) gaps |= list_rows(state, t);
   return gaps;
 }
 
@@ -407,10 +333,14 @@ static void build_rows(struct cb_region_builder *builder, struct state *state) {
 
 /* ---- the region: needs all of the above; adds arrays and sections */
 
+static uint64_t first_step(const void *user, int64_t t) {
+  const struct state *state = user;
+  return (uint64_t)slots_before(state, state->long_units + t) / LANES;
+}
+
 static void build_tiles(struct cb_region_builder *builder, struct state *state) {
   cb_region_structure(builder, "kItems", state->items, "plan: nonzeros of a lane");
-  cb_region_list(builder, "first_step", "steps of 32 slots before a tile", state->tiles_count + !state->padded,
-                 state->first_step);
+  cb_region_computed(builder, "first_step", "steps of 32 slots before a tile", tiles(state) + !state->padded, first_step);
   build_rows(builder, state);
   cb_region_section(builder, "tiles");
   if (state->padded) cb_region_section(builder, "padded");
@@ -418,23 +348,33 @@ static void build_tiles(struct cb_region_builder *builder, struct state *state) 
       WARPS * (chunk_size(state) + 1) * (int64_t)cb_type_size(builder->vector_type) + WARPS * 4;
 }
 
-static uint64_t long_slot(const void *user, int64_t p) {
+static uint64_t long_slot(const void *user, int64_t u) {
   const struct state *state = user;
-  return (uint64_t)(p < state->segments_count ? state->segments[p].slot : state->long_slots);
+  return (uint64_t)(u < state->long_units ? state->unit[u].slot : state->long_slots);
 }
 
-static uint64_t long_row(const void *state, int64_t p) {
-  return (uint64_t)((const struct state *)state)->segments[p].row;
+static uint64_t long_row(const void *state, int64_t u) {
+  return (uint64_t)((const struct state *)state)->unit[u].row;
 }
 
-static void build_long(struct cb_region_builder *builder, const struct state *state) {
+static void build_long(struct cb_region_builder *builder, struct state *state) {
+  uint32_t *number = cb_arena_alloc(&state->arena, (size_t)state->cut_segments, sizeof *number);
+  builder->failed |= !number;
+  if (builder->failed) return;
+  for (int64_t u = 1; u < state->cut_segments; u++)
+    number[u] = state->unit[u].row == state->unit[u - 1].row ? number[u - 1] + 1 : 0;
   cb_region_computed(builder, "long_slot", "first slot of a long row (or row segment); one more",
-                     state->segments_count + 1, long_slot);
-  cb_region_computed(builder, "long_row", "a long row", state->segments_count, long_row);
-  cb_region_carries(builder, "cut", state->cut_segments, state->segment_number,
-                    "plan: thread blocks that have a row segment");
+                     state->long_units + 1, long_slot);
+  cb_region_computed(builder, "long_row", "a long row", state->long_units, long_row);
+  cb_region_carries(builder, "cut", state->cut_segments, number, "plan: thread blocks that have a row segment");
   cb_region_section(builder, "long");
   builder->region.static_shared += WARPS * (int64_t)cb_type_size(builder->vector_type);
+}
+
+/* Of those that are this region's to write. */
+static int is_empty(const void *user, int64_t row) {
+  const struct state *state = user;
+  return !cb_csr_row_length(state->csr, row) && cb_owns(state->own_rows, row);
 }
 
 /* Rows without nonzeros are written when the region owes them to y. Adding nothing needs no writing; but a region needs
@@ -459,10 +399,9 @@ static void build_empty(struct cb_region_builder *builder, struct state *state) 
 
 /* Who does what: thread blocks of long rows first, then tiles, then those that write empty rows alone. */
 static void build_dispatch(struct cb_region_builder *builder, const struct state *state) {
-  const int64_t work = state->segments_count + state->tiles_count;
-  const int both = state->segments_count && state->tiles_count, idle = work && state->blocks > work;
-  if (both) cb_region_size(builder, "kLongBlocks", state->segments_count, "plan: thread blocks of long rows");
-  if (idle) cb_region_size(builder, "kBusyBlocks", work, "plan: thread blocks that have nonzeros");
+  const int both = state->long_units && tiles(state), idle = state->units && state->blocks > state->units;
+  if (both) cb_region_size(builder, "kLongBlocks", state->long_units, "plan: thread blocks of long rows");
+  if (idle) cb_region_size(builder, "kBusyBlocks", state->units, "plan: thread blocks that have nonzeros");
   if (both) cb_region_section(builder, "both");
   if (idle) cb_region_section(builder, "idle");
 }
@@ -471,20 +410,20 @@ static void build_dispatch(struct cb_region_builder *builder, const struct state
  * looked up meanwhile is in registers, too; beside the text of long rows, compilers find none left for it in 40. */
 static int choose_blocks_per_sm(const struct cb_region_builder *builder, const struct state *state) {
   enum { LOOK_UP = 3 };
-  const int meanwhile = state->padded && state->segments_count ? LOOK_UP : 0;
+  const int meanwhile = state->padded && state->long_units ? LOOK_UP : 0;
   const int64_t words = state->items * (1 + (int64_t)cb_type_size(builder->vector_type) / 4) + meanwhile;
   return words <= 21 ? 6 : words <= 27 ? 5 : 4;
 }
 
 static void build_region(struct cb_region_builder *builder, struct state *state) {
-  state->blocks = state->segments_count + state->tiles_count;
-  cb_region_fact(builder, "tiles", "%lld", (long long)state->tiles_count);
-  if (state->tiles_count) cb_region_fact(builder, "items", "%d", state->items);
-  if (state->tiles_count && state->padded) cb_region_fact(builder, "padded", "yes");
-  if (state->segments_count) cb_region_fact(builder, "long", "%lld", (long long)(state->segments_count));
+  state->blocks = state->units;
+  cb_region_fact(builder, "tiles", "%lld", (long long)tiles(state));
+  if (tiles(state)) cb_region_fact(builder, "items", "%d", state->items);
+  if (tiles(state) && state->padded) cb_region_fact(builder, "padded", "yes");
+  if (state->long_units) cb_region_fact(builder, "long", "%lld", (long long)state->long_units);
   if (state->csr->nnz) build_columns(builder, state);
-  if (state->tiles_count) build_tiles(builder, state);
-  if (state->segments_count) build_long(builder, state);
+  if (tiles(state)) build_tiles(builder, state);
+  if (state->long_units) build_long(builder, state);
   build_empty(builder, state);
   build_dispatch(builder, state);
   builder->region.blocks = state->blocks;
@@ -493,43 +432,31 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
 
 /* ---- cost */
 
-/* Thread blocks take segments first, then tiles; lanes of a load take neighbours. */
+/* Thread blocks take units in their order; lanes of a load take neighbours. */
 static void visit_sectors(const void *user, int64_t thread_block, struct cb_sector_sink *sink) {
   const struct state *state = user;
-  const int64_t tile = thread_block - state->segments_count;
-  int64_t begin = 0, end = 0;
-  if (tile < 0) {
-    begin = state->segments[thread_block].begin;
-    end = state->segments[thread_block].end;
-  } else if (tile < state->tiles_count) {
-    begin = state->tiles[tile].begin;
-    end = state->tiles[tile].end;
-  }
-  for (int64_t k = begin; k < end; k++) {
-    if ((k - begin) % LANES == 0) cb_sector_load(sink);
+  const struct unit unit = thread_block < state->units ? state->unit[thread_block] : (struct unit){0};
+  for (int64_t k = unit.begin; k < unit.end; k++) {
+    if ((k - unit.begin) % LANES == 0) cb_sector_load(sink);
     cb_sector_ask(sink, state->csr->col_idx[k]);
   }
 }
 
-/* Batches of the longest segment or uncut row, one after the other. */
-static int64_t longest_chain(const struct state *state, int64_t begin, int64_t end, int64_t batch_ns) {
+/* Of long rows, batches of the longest segment or whole row, one after the other. */
+static int64_t long_chain_ns(const struct state *state) {
   int64_t longest = 0;
-  for (int64_t p = begin; p < end; p++) {
-    const int64_t length = state->segments[p].end - state->segments[p].begin;
-    longest = length > longest ? length : longest;
-  }
-  return cb_divide_up(longest, SEGMENT) * batch_ns;
+  for (int64_t u = 0; u < state->long_units; u++)
+    longest = cb_larger(longest, state->unit[u].end - state->unit[u].begin);
+  return longest ? cb_divide_up(longest, SEGMENT) * CB_COST_BATCH_NS + CB_COST_MERGE_LOOK_UP_NS : 0;
 }
 
 /* A tile is one batch of loads, and adding up takes longer than that; long rows are batches one after the other, and
  * their segments wait for the last. Measured on the H200. */
 static enum cb_status predict(struct cb_region_builder *builder, const struct state *state, struct cb_diag *diag) {
   struct cb_cost *cost = &builder->region.cost;
-  const int64_t all = state->segments_count;
-  const int64_t long_ns = all ? longest_chain(state, 0, all, CB_COST_BATCH_NS) + CB_COST_MERGE_LOOK_UP_NS : 0;
-  const int64_t tile_ns = state->tiles_count ? CB_COST_BATCH_NS + (state->padded ? 0 : CB_COST_MERGE_LOOK_UP_NS) : 0;
-  cost->chain_ns = long_ns > tile_ns ? long_ns : tile_ns;
-  cost->tail_ns = state->cut_segments ? CB_COST_CARRY_MERGE_NS : state->tiles_count ? CB_COST_MERGE_ROWS_NS : 0;
+  const int64_t tile_ns = tiles(state) ? CB_COST_BATCH_NS + (state->padded ? 0 : CB_COST_MERGE_LOOK_UP_NS) : 0;
+  cost->chain_ns = cb_larger(long_chain_ns(state), tile_ns);
+  cost->tail_ns = state->cut_segments ? CB_COST_CARRY_MERGE_NS : tiles(state) ? CB_COST_MERGE_ROWS_NS : 0;
   cost->stream_percent = CB_COST_MERGE_PERCENT;
   /* finding the ends of rows and storing them, in picoseconds on 132 multiprocessors */
   cost->work_ns = (state->csr->rows * 9 + state->csr->nnz * 3 / 2) * 132 / builder->target->multiprocessors / 1000;
@@ -544,10 +471,10 @@ static enum cb_status merge_plan(struct cb_region_builder *builder, struct cb_di
   state->csr = csr;
   state->own_rows = builder->own_rows;
   state->items = choose_items(csr, builder->settings, builder->target);
-  if (!cut_tiles(state) || !cut_long_rows(state, builder->settings) || !place_tiles(state, builder->settings))
-    return cb_fail_memory(diag, "tiles",
-                          (uint64_t)csr->nnz / (uint64_t)tile_size(state) * sizeof *state->tiles);
-  builder->work.units = state->segments_count + state->tiles_count;
+  if (!add_long_rows(state, builder->settings) || !add_tiles(state))
+    return cb_fail_memory(diag, "tiles", (uint64_t)csr->nnz / (uint64_t)tile_size(state) * sizeof *state->unit);
+  place_tiles(state, builder->settings);
+  builder->work.units = state->units;
   build_region(builder, state);
   state->own_rows = NULL;
   return predict(builder, state, diag);
