@@ -96,74 +96,45 @@ static enum cb_status find_diagonals(struct state *state, const struct cb_part *
 
 /* ---- values: needs the diagonals; adds kinds and coefficients */
 
-/* The first value of each diagonal, and whether all others have its bits. */
-struct evenness {
-  unsigned char met[MOST_DIAGONALS], uneven[MOST_DIAGONALS];
-  uint64_t bits[MOST_DIAGONALS];
-};
-
-static void meet(struct evenness *evenness, int d, uint64_t bits) {
-  evenness->uneven[d] |= evenness->met[d] && evenness->bits[d] != bits;
-  evenness->met[d] = 1;
-  evenness->bits[d] = bits;
-}
-
-/* Columns and offsets both ascend. */
-static void meet_row(const struct state *state, const struct cb_region_builder *builder, int64_t row,
-                     struct evenness *evenness) {
+/* The bits of a row's values, by diagonal. Columns and offsets both ascend. */
+static void widen_row(const struct state *state, const struct cb_region_builder *builder, int64_t row, uint64_t *least,
+                      uint64_t *greatest) {
   const struct cb_csr *csr = state->csr;
   int d = 0;
   for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
     while (row + state->offset[d] != csr->col_idx[k]) d++;
     const double value =
         cb_real_round(builder->matrix_values[cb_part_origin(&builder->work.part, k)], builder->matrix_type);
-    meet(evenness, d, cb_real_bits(value));
+    const uint64_t bits = cb_real_bits(value);
+    if (bits < least[d]) least[d] = bits;
+    if (bits > greatest[d]) greatest[d] = bits;
   }
 }
 
-static enum cb_status find_even(const struct state *state, const struct cb_region_builder *builder,
-                                struct evenness *all, struct cb_diag *diag) {
-  int failed = 0;
-#pragma omp parallel
-  {
-    struct evenness *own = cb_calloc(1, sizeof *own);
-#pragma omp for schedule(static)
-    for (int64_t row = 0; row < state->csr->rows; row++)
-      if (own) meet_row(state, builder, row, own);
-#pragma omp critical(cb_dia_even)
-    {
-      failed |= !own;
-      for (int d = 0; own && d < state->diagonals; d++) {
-        if (own->met[d]) meet(all, d, own->bits[d]);
-        all->uneven[d] |= own->uneven[d];
-      }
-    }
-    cb_free(own);
+/* Values of a diagonal are equal if the least and the greatest of their bits are. A coefficient must be a literal, and
+ * no value may be refused when it is packed. */
+static void find_even(struct state *state, const struct cb_region_builder *builder, unsigned char *even) {
+  uint64_t least[MOST_DIAGONALS], greatest[MOST_DIAGONALS] = {0};
+  const int count = state->diagonals;
+  for (int d = 0; d < count; d++) least[d] = UINT64_MAX;
+#pragma omp parallel for schedule(static) reduction(min : least[ : count]) reduction(max : greatest[ : count])
+  for (int64_t row = 0; row < state->csr->rows; row++) widen_row(state, builder, row, least, greatest);
+  for (int d = 0; d < count; d++) {
+    memcpy(&state->coefficient[d], &least[d], sizeof state->coefficient[d]);
+    even[d] = least[d] == greatest[d] && isfinite(state->coefficient[d]);
   }
-  return failed ? cb_fail_memory(diag, "values by diagonal", sizeof *all) : CB_OK;
 }
 
-/* A coefficient must be a literal, and no value may be refused when it is packed. */
-static int is_even(const struct evenness *evenness, int d, double *coefficient) {
-  memcpy(coefficient, &evenness->bits[d], sizeof *coefficient);
-  return !evenness->uneven[d] && isfinite(*coefficient);
-}
-
-static enum cb_status sort_diagonals(struct state *state, const struct cb_region_builder *builder,
-                                     struct cb_diag *diag) {
-  const int fixed = builder->values && builder->values->distinct; /* none: some value does not fit its type */
-  struct evenness *evenness = fixed ? cb_calloc(1, sizeof *evenness) : NULL;
-  if (fixed && !evenness) return cb_fail_memory(diag, "values by diagonal", sizeof *evenness);
-  const enum cb_status s = fixed ? find_even(state, builder, evenness, diag) : CB_OK;
-  for (int d = 0; d < state->diagonals && !s; d++) {
-    const int even = fixed && is_even(evenness, d, &state->coefficient[d]);
-    const enum kind kind = !even ? STORED : state->holes[d] ? HOLED : EVEN;
+static void sort_diagonals(struct state *state, const struct cb_region_builder *builder) {
+  unsigned char even[MOST_DIAGONALS] = {0};
+  if (builder->values && builder->values->distinct) /* fixed, and each value fits its type */
+    find_even(state, builder, even);
+  for (int d = 0; d < state->diagonals; d++) {
+    const enum kind kind = !even[d] ? STORED : state->holes[d] ? HOLED : EVEN;
     state->kind[d] = (unsigned char)kind;
     state->place[d] = state->count[kind]++;
     if (kind == STORED) state->absent_stored += state->holes[d];
   }
-  cb_free(evenness);
-  return s;
 }
 
 /* A last slice with fewer than 32 rows may be inside: the rows that it lacks are not computed. */
@@ -387,7 +358,7 @@ static int choose_chain_rows(const struct state *state, const int64_t *settings,
 
 /* Where nothing else is said: if it saves a good part of what neighbouring rows read, which costs no more
  * time on small matrices, and if no other region could join, which wants neighbouring rows. */
-static enum cb_status find_chains(struct state *state, const struct cb_region_builder *builder, struct cb_diag *diag) {
+static void find_chains(struct state *state, const struct cb_region_builder *builder) {
   enum { PERCENT = 85, THREADS = 512, NONE = 1 };
   const int64_t *settings = builder->settings;
   const struct cb_chain_shape shape = chain_shape(state);
@@ -400,9 +371,8 @@ static enum cb_status find_chains(struct state *state, const struct cb_region_bu
       .rows = choose_chain_rows(state, settings, builder->target, threads),
       .threads = threads,
   };
-  if (state->count[STORED] || wish.rows < 2 || wish.stride == NONE || (!wish.stride && builder->may_be_joined))
-    return CB_OK;
-  return cb_chains_find(&state->chains, &shape, &wish, diag);
+  if (state->count[STORED] || wish.rows < 2 || wish.stride == NONE || (!wish.stride && builder->may_be_joined)) return;
+  cb_chains_find(&state->chains, &shape, &wish);
 }
 
 /* Which rows have entries on a chain's diagonals. */
@@ -573,14 +543,13 @@ static enum cb_status dia_plan(struct cb_region_builder *builder, struct cb_diag
   state->csr = csr;
   state->slices = cb_divide_up(csr->rows, ROWS);
   s = find_diagonals(state, &builder->work.part, diag);
-  if (!s) s = sort_diagonals(state, builder, diag);
   if (s) return s;
+  sort_diagonals(state, builder);
   find_inside(state);
   const int holed = state->count[HOLED];
   state->words = holed ? cb_round_up(holed, words_vector(holed)) : 0;
   state->repeats = choose_repeats(state, builder->settings, builder->target);
-  s = find_chains(state, builder, diag);
-  if (s) return s;
+  find_chains(state, builder);
   builder->work.units = state->slices;
   build_region(builder, state);
   predict(builder, state);

@@ -4,7 +4,6 @@
 #include "analysis/layouts/dia/dia_chains.h"
 
 #include "base/integers.h"
-#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -101,9 +100,14 @@ static struct candidate next_stride(const struct cb_chain_shape *shape, const st
 
 /* ---- conditions: need chains */
 
-/* Least and greatest row number of a chain's nonzeros, modulo each period. */
-struct extents {
-  int64_t least[CB_CHAINED][PERIODS], greatest[CB_CHAINED][PERIODS];
+/* What a walk over the rows needs to know, and what it finds. */
+struct walk {
+  const struct cb_chain_shape *shape;
+  int periods;
+  int64_t period[PERIODS];
+  int chain_of[CB_CHAINED]; /* by diagonal; −1: its chain has no holes */
+  /* by chain and period: row numbers of the chain's nonzeros modulo the period */
+  int64_t least[CB_CHAINED * PERIODS], greatest[CB_CHAINED * PERIODS];
 };
 
 /* Divisors of the stride that diagonals suggest, ascending. */
@@ -127,59 +131,31 @@ static int has_holes(const struct cb_chains *chains, const struct cb_chain_shape
   return 0;
 }
 
-static void widen(struct extents *all, int chain, int period, int64_t least, int64_t greatest) {
-  all->least[chain][period] = cb_smaller(all->least[chain][period], least);
-  all->greatest[chain][period] = cb_larger(all->greatest[chain][period], greatest);
-}
-
-static void start_extents(struct extents *all) {
-  for (int c = 0; c < CB_CHAINED; c++)
-    for (int p = 0; p < PERIODS; p++) {
-      all->least[c][p] = INT64_MAX;
-      all->greatest[c][p] = -1;
-    }
-}
-
-/* What a walk over the rows needs to know. */
-struct walk {
-  const struct cb_chain_shape *shape;
-  int periods;
-  int64_t period[PERIODS];
-  int chain_of[CB_CHAINED]; /* by diagonal; −1: its chain has no holes */
-};
-
 /* Columns and offsets both ascend. */
-static void widen_row(struct extents *extents, const struct walk *walk, int64_t row) {
+static void widen_row(const struct walk *walk, int64_t row, int64_t *least, int64_t *greatest) {
   const struct cb_csr *csr = walk->shape->csr;
   int64_t rest[PERIODS];
   int d = 0;
   for (int p = 0; p < walk->periods; p++) rest[p] = row % walk->period[p];
   for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
     while (row + walk->shape->offset[d] != csr->col_idx[k]) d++;
-    const int chain = walk->chain_of[d];
-    for (int p = 0; p < walk->periods && chain >= 0; p++) widen(extents, chain, p, rest[p], rest[p]);
+    const int at = walk->chain_of[d] * PERIODS;
+    for (int p = 0; p < walk->periods && at >= 0; p++) {
+      least[at + p] = cb_smaller(least[at + p], rest[p]);
+      greatest[at + p] = cb_larger(greatest[at + p], rest[p]);
+    }
   }
 }
 
-static enum cb_status find_extents(struct extents *all, const struct walk *walk, struct cb_diag *diag) {
-  int failed = 0;
-  start_extents(all);
-#pragma omp parallel
-  {
-    struct extents *own = cb_alloc(1, sizeof *own);
-    if (own) start_extents(own);
-#pragma omp for schedule(static)
-    for (int64_t row = 0; row < walk->shape->csr->rows; row++)
-      if (own) widen_row(own, walk, row);
-#pragma omp critical(cb_dia_chains)
-    {
-      failed |= !own;
-      for (int c = 0; own && c < CB_CHAINED; c++)
-        for (int p = 0; p < walk->periods; p++) widen(all, c, p, own->least[c][p], own->greatest[c][p]);
-    }
-    cb_free(own);
+static void find_extents(struct walk *walk) {
+  enum { ALL = CB_CHAINED * PERIODS };
+  int64_t *least = walk->least, *greatest = walk->greatest;
+  for (int i = 0; i < ALL; i++) {
+    least[i] = INT64_MAX;
+    greatest[i] = -1;
   }
-  return failed ? cb_fail_memory(diag, "rows of chains", sizeof *all) : CB_OK;
+#pragma omp parallel for schedule(static) reduction(min : least[ : ALL]) reduction(max : greatest[ : ALL])
+  for (int64_t row = 0; row < walk->shape->csr->rows; row++) widen_row(walk, row, least, greatest);
 }
 
 /* Of the first `rows` numbers, those that meet all of a few conditions, whose periods divide the stride. */
@@ -231,10 +207,10 @@ struct needs {
 
 /* The bounds that rows have modulo each period: all that tell something. Returns whether they will do. */
 static int find_needs(struct needs *needs, const struct cb_chains *chains, const struct cb_chain_shape *shape,
-                      const struct walk *walk, const struct extents *extents, int chain) {
+                      const struct walk *walk, int chain) {
   needs->count = 0;
   for (int p = 0; p < walk->periods; p++) {
-    const int64_t from = extents->least[chain][p], to = extents->greatest[chain][p] + 1;
+    const int64_t from = walk->least[chain * PERIODS + p], to = walk->greatest[chain * PERIODS + p] + 1;
     if (from > 0 || to < walk->period[p])
       needs->condition[needs->count++] = (struct cb_condition){walk->period[p], from, to};
   }
@@ -284,20 +260,19 @@ static int number_conditions(struct cb_chains *chains, const struct cb_chain_sha
   return 1;
 }
 
-/* Returns whether conditions describe all chains; `needs` has room for each. */
-static int choose_conditions(struct cb_chains *chains, const struct cb_chain_shape *shape,
-                             const struct walk *walk, const struct extents *extents, struct needs *needs) {
+/* Returns whether conditions describe all chains. */
+static int choose_conditions(struct cb_chains *chains, const struct cb_chain_shape *shape, const struct walk *walk) {
+  struct needs needs[CB_CHAINED] = {{0}};
   for (int c = 0; c < chains->count; c++) {
     if (!has_holes(chains, shape, c)) continue;
-    if (!find_needs(&needs[c], chains, shape, walk, extents, c)) return 0;
+    if (!find_needs(&needs[c], chains, shape, walk, c)) return 0;
     drop_needless(&needs[c], chains, shape, c);
   }
   return number_conditions(chains, shape, needs);
 }
 
 /* Absent places that are not regular leave no chains. */
-static enum cb_status find_conditions(struct cb_chains *chains, const struct cb_chain_shape *shape,
-                                      struct cb_diag *diag) {
+static void find_conditions(struct cb_chains *chains, const struct cb_chain_shape *shape) {
   struct walk walk = {.shape = shape};
   int some = 0;
   walk.periods = find_periods(walk.period, chains, shape);
@@ -307,37 +282,27 @@ static enum cb_status find_conditions(struct cb_chains *chains, const struct cb_
     for (int i = chains->begin[c]; i < chains->begin[c + 1]; i++)
       walk.chain_of[chains->diagonal[i]] = holed ? c : -1;
   }
-  if (!some) return CB_OK;
-  struct extents *extents = cb_alloc(1, sizeof *extents);
-  struct needs *needs = cb_calloc(CB_CHAINED, sizeof *needs);
-  enum cb_status s = CB_OK;
-  if (!extents || !needs) s = cb_fail_memory(diag, "rows of chains", sizeof *extents);
-  if (!s) s = find_extents(extents, &walk, diag);
-  if (!s && !choose_conditions(chains, shape, &walk, extents, needs)) chains->stride = 0;
-  cb_free(extents);
-  cb_free(needs);
-  return s;
+  if (!some) return;
+  find_extents(&walk);
+  if (!choose_conditions(chains, shape, &walk)) chains->stride = 0;
 }
 
-static enum cb_status use_stride(struct cb_chains *chains, const struct cb_chain_shape *shape,
-                                 const struct cb_chain_wish *wish, int64_t stride, struct cb_diag *diag) {
+static void use_stride(struct cb_chains *chains, const struct cb_chain_shape *shape, const struct cb_chain_wish *wish,
+                       int64_t stride) {
   *chains = (struct cb_chains){.rows = wish->rows, .threads = wish->threads};
-  if (!stride || !fits(shape, wish, stride)) return CB_OK;
+  if (!stride || !fits(shape, wish, stride)) return;
   make_chains(chains, shape, stride);
-  return find_conditions(chains, shape, diag);
+  find_conditions(chains, shape);
 }
 
-enum cb_status cb_chains_find(struct cb_chains *chains, const struct cb_chain_shape *shape,
-                              const struct cb_chain_wish *wish, struct cb_diag *diag) {
+void cb_chains_find(struct cb_chains *chains, const struct cb_chain_shape *shape, const struct cb_chain_wish *wish) {
   enum { ATTEMPTS = 4 }; /* each looks at all nonzeros */
   struct candidate last = {INT64_MAX, 0};
-  enum cb_status s = use_stride(chains, shape, wish, 0, diag);
-  if (shape->diagonals > CB_CHAINED) return s;
-  if (wish->stride) return use_stride(chains, shape, wish, wish->stride, diag);
-  for (int i = 0; i < ATTEMPTS && !s && !chains->stride; i++) {
+  use_stride(chains, shape, wish, shape->diagonals > CB_CHAINED ? 0 : wish->stride);
+  if (shape->diagonals > CB_CHAINED || wish->stride) return;
+  for (int i = 0; i < ATTEMPTS && !chains->stride; i++) {
     last = next_stride(shape, wish, &last);
     if (!last.stride) break;
-    s = use_stride(chains, shape, wish, last.stride, diag);
+    use_stride(chains, shape, wish, last.stride);
   }
-  return s;
 }

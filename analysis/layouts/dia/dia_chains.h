@@ -57,8 +57,7 @@ struct cb_chain_wish {
   int rows, threads;
 };
 
-/* Leaves a stride of 0 where none will do. CB_ERR_MEMORY. The same for any number of OpenMP threads. */
-enum cb_status cb_chains_find(struct cb_chains *chains, const struct cb_chain_shape *shape,
-                              const struct cb_chain_wish *wish, struct cb_diag *diag);
+/* Leaves a stride of 0 where none will do. The same for any number of OpenMP threads. */
+void cb_chains_find(struct cb_chains *chains, const struct cb_chain_shape *shape, const struct cb_chain_wish *wish);
 
 #endif
