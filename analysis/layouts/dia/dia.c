@@ -57,7 +57,8 @@ struct state {
   int64_t first_inside, end_inside; /* slices; none: both 0 */
   int count[KINDS];
   unsigned char kind[MOST_DIAGONALS];
-  int place[MOST_DIAGONALS];          /* among those of its kind, by offset */
+  int order[MOST_DIAGONALS];          /* kind by kind, ascending: as the text has them */
+  int place[MOST_DIAGONALS];          /* of each there */
   double coefficient[MOST_DIAGONALS]; /* unless STORED */
   int repeats;                        /* rows of a thread */
   int words;                          /* of a slice, for its holed diagonals */
@@ -129,13 +130,21 @@ static void sort_diagonals(struct state *state, const struct cb_region_builder *
   unsigned char even[MOST_DIAGONALS] = {0};
   if (builder->values && builder->values->distinct) /* fixed, and each value fits its type */
     find_even(state, builder, even);
+  int next[KINDS] = {0};
   for (int d = 0; d < state->diagonals; d++) {
-    const enum kind kind = !even[d] ? STORED : state->holes[d] ? HOLED : EVEN;
-    state->kind[d] = (unsigned char)kind;
-    state->place[d] = state->count[kind]++;
-    if (kind == STORED) state->absent_stored += state->holes[d];
+    state->kind[d] = !even[d] ? STORED : state->holes[d] ? HOLED : EVEN;
+    state->count[state->kind[d]]++;
+    if (!even[d]) state->absent_stored += state->holes[d];
+  }
+  for (int kind = 1; kind < KINDS; kind++) next[kind] = next[kind - 1] + state->count[kind - 1];
+  for (int d = 0; d < state->diagonals; d++) {
+    state->place[d] = next[state->kind[d]]++;
+    state->order[state->place[d]] = d;
   }
 }
+
+/* Those that have no slots stored: the first in the text's order. */
+static int constants(const struct state *state) { return state->count[EVEN] + state->count[HOLED]; }
 
 /* A last slice with fewer than 32 rows may be inside: the rows that it lacks are not computed. */
 static void find_inside(struct state *state) {
@@ -194,32 +203,20 @@ static void build_table(struct cb_region_builder *builder, const char *placehold
   take_text(builder, placeholder, &text);
 }
 
-/* The diagonals of these kinds, in their order in the text; returns how many. */
-static int list_kinds(const struct state *state, enum kind first, enum kind last, int list[MOST_DIAGONALS]) {
-  int count = 0;
-  for (enum kind kind = first; kind <= last; kind++)
-    for (int d = 0; d < state->diagonals; d++)
-      if (state->kind[d] == kind) list[count++] = d;
-  return count;
-}
-
+/* Of `count` diagonals from `first` on, in the text's order. */
 static void build_offsets(struct cb_region_builder *builder, const struct state *state, const char *placeholder,
-                          enum kind first, enum kind last) {
-  int list[MOST_DIAGONALS];
+                          int first, int count) {
   int64_t offsets[MOST_DIAGONALS];
-  const int count = list_kinds(state, first, last, list);
-  for (int i = 0; i < count; i++) offsets[i] = state->offset[list[i]];
+  for (int i = 0; i < count; i++) offsets[i] = state->offset[state->order[first + i]];
   build_table(builder, placeholder, offsets, count);
 }
 
 static void build_coefficients(struct cb_region_builder *builder, const struct state *state) {
-  int list[MOST_DIAGONALS];
-  const int count = list_kinds(state, EVEN, HOLED, list);
   struct cb_text text = {0};
-  for (int i = 0; i < count; i++) {
+  for (int i = 0; i < constants(state); i++) {
     char literal[CB_LITERAL];
-    cb_literal(literal, state->coefficient[list[i]], builder->sum_type);
-    add_element(&text, i, count, literal);
+    cb_literal(literal, state->coefficient[state->order[i]], builder->sum_type);
+    add_element(&text, i, constants(state), literal);
   }
   take_text(builder, "coefficients", &text);
 }
@@ -235,7 +232,7 @@ static void build_even(struct cb_region_builder *builder, const struct state *st
   const int even = state->count[EVEN], holed = state->count[HOLED];
   if (!even && !holed) return;
   cb_region_section(builder, "coefficients");
-  build_offsets(builder, state, "even_offsets", EVEN, HOLED);
+  build_offsets(builder, state, "even_offsets", 0, even + holed);
   build_coefficients(builder, state);
   if (even) {
     cb_region_size(builder, "kEven", even, "plan: diagonals of equal values, without holes");
@@ -309,7 +306,7 @@ static void build_slots(struct cb_region_builder *builder, const struct state *s
   if (state->absent_stored)
     cb_region_bytes(builder, "presence", "a bit per slot: it holds a nonzero", slots / 8);
   cb_region_section(builder, "stored");
-  build_offsets(builder, state, "offsets", STORED, STORED);
+  build_offsets(builder, state, "offsets", constants(state), stored);
   if (stored > UNROLLED) cb_region_section(builder, "stored_loop");
   if (stored % batch) cb_region_section(builder, "rest");
 }
@@ -491,7 +488,7 @@ static void build_region(struct cb_region_builder *builder, const struct state *
   const int stored = state->count[STORED];
   build_facts(builder, state);
   if (stored) build_slots(builder, state, blocks_in_a_wave(state, builder->target));
-  cb_region_constant_slots(builder, state->slices * (state->diagonals - stored) * ROWS);
+  cb_region_constant_slots(builder, state->slices * constants(state) * ROWS);
   if (state->chains.stride)
     build_chains(builder, state);
   else
@@ -576,19 +573,18 @@ static int64_t slot_of(int64_t row, int count, int place) {
 /* Columns and offsets both ascend. */
 static void visit_row(const struct state *state, int64_t row, const struct bits *bits, const struct cb_walk *walk) {
   const struct cb_csr *csr = state->csr;
-  const int stored = state->count[STORED], constant = state->diagonals - stored;
+  const int stored = state->count[STORED], constant = constants(state);
   int d = 0;
   for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
     while (row + state->offset[d] != csr->col_idx[k]) d++;
     const int place = state->place[d];
     int64_t slot;
     if (state->kind[d] == STORED) {
-      slot = slot_of(row, stored, place);
+      slot = slot_of(row, stored, place - constant);
       set_bit(bits->presence, slot);
     } else {
-      const int behind = state->kind[d] == HOLED ? state->count[EVEN] : 0;
-      slot = state->slices * stored * ROWS + slot_of(row, constant, behind + place);
-      if (state->kind[d] == HOLED) set_bit(bits->holes, slot_of(row, state->words, place));
+      slot = state->slices * stored * ROWS + slot_of(row, constant, place);
+      if (state->kind[d] == HOLED) set_bit(bits->holes, slot_of(row, state->words, place - state->count[EVEN]));
     }
     cb_emit_nonzero(walk, slot, k);
   }
