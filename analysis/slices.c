@@ -28,3 +28,24 @@ int64_t cb_sum_up(int64_t *first, int64_t count) {
   for (int64_t i = 0; i < count; i++) first[i + 1] += first[i];
   return first[count];
 }
+
+int64_t cb_equal_length(int64_t rows, cb_row_length *length_of, const void *state) {
+  const int64_t length = length_of(state, 0);
+  int other = 0;
+#pragma omp parallel for schedule(static) reduction(| : other)
+  for (int64_t row = 0; row < rows; row++) other |= length_of(state, row) != length;
+  return other ? -1 : length;
+}
+
+int64_t *cb_first_steps(struct cb_arena *arena, int64_t slices, cb_row_length *steps_of, const void *state,
+                        int64_t *longest) {
+  int64_t *first = cb_arena_alloc(arena, (size_t)slices + 1, sizeof *first), most = 0;
+#pragma omp parallel for schedule(static) reduction(max : most)
+  for (int64_t slice = 0; slice < (first ? slices : 0); slice++) {
+    first[slice + 1] = steps_of(state, slice);
+    most = cb_larger(most, first[slice + 1]);
+  }
+  if (first) cb_sum_up(first, slices);
+  if (longest) *longest = most;
+  return first;
+}

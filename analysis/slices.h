@@ -9,7 +9,7 @@
 
 enum { CB_LANES = 32, CB_LANES_LOG2 = 5 };
 
-/* What orders a row: its nonzeros, or blocks. */
+/* What a row has of nonzeros, or blocks; or a slice of steps. */
 typedef int64_t cb_row_length(const void *state, int64_t row);
 
 /* The rows 0 … rows - 1, the longest first within windows of 4096 of them, ties in the order of rows; then `rows` up to
@@ -17,6 +17,14 @@ typedef int64_t cb_row_length(const void *state, int64_t row);
 int32_t *cb_sorted_rows(struct cb_arena *arena, int64_t rows, int64_t places, int64_t most, cb_row_length *length_of,
                         const void *state);
 enum { CB_WINDOW = 4096, CB_MOST_LENGTH = 2048 };
+
+/* The length of all rows if it is the same, else -1. There is a row. */
+int64_t cb_equal_length(int64_t rows, cb_row_length *length_of, const void *state);
+
+/* The steps before each of `slices` slices, and before one more, in the arena; and the most that a slice has, unless
+ * NULL. NULL: no memory. */
+int64_t *cb_first_steps(struct cb_arena *arena, int64_t slices, cb_row_length *steps_of, const void *state,
+                        int64_t *longest);
 
 /* From counts first[1 … count] to sums: first[i] is what the i before it have together. Returns the sum of all. */
 int64_t cb_sum_up(int64_t *first, int64_t count);

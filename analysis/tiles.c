@@ -18,32 +18,37 @@ static int is_full(int64_t entries, struct cb_tile_size size, int64_t fill) {
   return entries * 100 >= fill * cb_tile_area(size);
 }
 
-/* Of what was looked at. */
-struct census {
-  int64_t tiles, inside; /* full ones, and their nonzeros */
-  int64_t nonzeros;      /* all */
-};
-
-/* Every `stride`-th chunk of rows of tiles. */
-static struct census count_full(const struct cb_csr *csr, struct cb_tile_size size, int64_t fill, int64_t stride) {
-  enum { CHUNK = 64 };
-  const int64_t tile_rows = cb_tile_rows(csr, size);
-  int64_t tiles = 0, inside = 0, nonzeros = 0;
-#pragma omp parallel for schedule(dynamic, 16) reduction(+ : tiles, inside, nonzeros)
-  for (int64_t chunk = 0; chunk < tile_rows; chunk += CHUNK * stride) {
-    for (int64_t tile_row = chunk; tile_row < cb_smaller(chunk + CHUNK, tile_rows); tile_row++) {
-      struct cb_tile_walk walk = cb_tile_walk_open(csr, size, tile_row);
-      struct cb_tile tile;
-      while (cb_tile_walk_next(&walk, &tile)) {
-        const int64_t entries = entries_of(&walk, &tile);
-        const int full = is_full(entries, size, fill);
-        nonzeros += entries;
-        inside += full ? entries : 0;
-        tiles += full;
-      }
-    }
+static struct cb_tile_census count_row(const struct cb_csr *csr, struct cb_tile_size size, int64_t fill,
+                                       int64_t tile_row) {
+  struct cb_tile_census census = {0};
+  struct cb_tile_walk walk = cb_tile_walk_open(csr, size, tile_row);
+  struct cb_tile tile;
+  while (cb_tile_walk_next(&walk, &tile)) {
+    const int64_t entries = entries_of(&walk, &tile);
+    const int full = is_full(entries, size, fill);
+    census.tiles++;
+    census.full += full;
+    census.inside += full ? entries : 0;
+    census.nonzeros += entries;
   }
-  return (struct census){tiles, inside, nonzeros};
+  return census;
+}
+
+struct cb_tile_census cb_tiles_count(const struct cb_csr *csr, struct cb_tile_size size, int64_t fill, int64_t stride,
+                                     uint32_t *by_row) {
+  const int64_t tile_rows = cb_tile_rows(csr, size);
+  int64_t tiles = 0, full = 0, inside = 0, nonzeros = 0;
+#pragma omp parallel for schedule(dynamic, 16) reduction(+ : tiles, full, inside, nonzeros)
+  for (int64_t chunk = 0; chunk < tile_rows; chunk += CB_TILE_CHUNK * stride)
+    for (int64_t tile_row = chunk; tile_row < cb_smaller(chunk + CB_TILE_CHUNK, tile_rows); tile_row++) {
+      const struct cb_tile_census census = count_row(csr, size, fill, tile_row);
+      if (by_row) by_row[tile_row] = (uint32_t)census.tiles;
+      tiles += census.tiles;
+      full += census.full;
+      inside += census.inside;
+      nonzeros += census.nonzeros;
+    }
+  return (struct cb_tile_census){tiles, full, inside, nonzeros};
 }
 
 int cb_tiles_choose(const struct cb_csr *csr, const struct cb_target *target, enum cb_type type, int64_t asked,
@@ -61,10 +66,10 @@ int cb_tiles_choose(const struct cb_csr *csr, const struct cb_target *target, en
   for (int i = 0; i < CB_TILE_SIZES; i++) {
     const struct cb_tile_size size = cb_tile_sizes[i];
     if (asked && asked != i + 1) continue;
-    const struct census census = count_full(csr, size, fill, stride);
-    if (!asked && !cb_tiles_are_enough(size, census.tiles * stride, target)) continue;
+    const struct cb_tile_census census = cb_tiles_count(csr, size, fill, stride, NULL);
+    if (!asked && !cb_tiles_are_enough(size, census.full * stride, target)) continue;
     const double whole = (double)census.nonzeros * (value + OF_NONZERO);
-    const double tiled = (double)census.tiles * ((double)cb_tile_area(size) * value + OF_TILE) +
+    const double tiled = (double)census.full * ((double)cb_tile_area(size) * value + OF_TILE) +
                          (double)(census.nonzeros - census.inside) * (value + OF_NONZERO);
     if (tiled >= least * whole) continue;
     least = tiled / whole;

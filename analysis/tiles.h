@@ -75,6 +75,16 @@ static inline int cb_tile_walk_next(struct cb_tile_walk *walk, struct cb_tile *t
 
 /* ---- full tiles */
 
+/* Tiles that have a nonzero, those of them that are `fill` percent full, nonzeros in these, and all nonzeros. */
+struct cb_tile_census {
+  int64_t tiles, full, inside, nonzeros;
+};
+
+/* Looks at every `stride`-th chunk of 64 rows of tiles. Tiles of each row go to `by_row` unless NULL. */
+enum { CB_TILE_CHUNK = 64 };
+struct cb_tile_census cb_tiles_count(const struct cb_csr *csr, struct cb_tile_size size, int64_t fill, int64_t stride,
+                                     uint32_t *by_row);
+
 /* The size for which tiles that are `fill` percent full, stored whole, and the rest with a column offset each take the
  * fewest bytes: an index into cb_tile_sizes, or -1 when that saves less than a twentieth. `type` is that of a value.
  * `asked`: 1 + the only size to consider, or 0. Large matrices are sampled. */

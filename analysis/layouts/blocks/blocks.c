@@ -21,7 +21,6 @@ enum {
   WARPS = 8,
   LANES = CB_LANES,
   LONGEST = 512,   /* steps of a lane; more take too long one after the other */
-  CHUNK = 64,      /* block rows that are counted together */
   INDEX_BYTES = 2  /* of a column offset, as a rule */
 };
 
@@ -47,43 +46,19 @@ struct state {
 
 /* ---- size: needs the part; adds the size and the number of blocks */
 
-/* Blocks and nonzeros of every `stride`-th chunk of block rows; counts of block rows go to `count` unless
- * NULL. */
-static int64_t count_blocks(const struct cb_csr *csr, struct cb_tile_size size, int64_t stride, uint32_t *count,
-                            int64_t *nonzeros) {
-  const int64_t block_rows = cb_tile_rows(csr, size);
-  int64_t blocks = 0, seen = 0;
-#pragma omp parallel for schedule(dynamic, 16) reduction(+ : blocks, seen)
-  for (int64_t chunk = 0; chunk < block_rows; chunk += CHUNK * stride) {
-    const int64_t end = chunk + CHUNK < block_rows ? chunk + CHUNK : block_rows;
-    for (int64_t block_row = chunk; block_row < end; block_row++) {
-      struct cb_tile_walk walk = cb_tile_walk_open(csr, size, block_row);
-      struct cb_tile block;
-      uint32_t here = 0;
-      for (int i = 0; i < walk.rows; i++) seen += walk.end[i] - walk.next[i];
-      while (cb_tile_walk_next(&walk, &block)) here++;
-      if (count) count[block_row] = here;
-      blocks += here;
-    }
-  }
-  *nonzeros = seen;
-  return blocks;
-}
-
-static int is_full(int64_t nonzeros, int64_t blocks, struct cb_tile_size size, int64_t percent) {
-  return (double)nonzeros * 100 >= (double)percent * (double)blocks * (double)cb_tile_area(size);
+static int is_full(const struct cb_tile_census *census, struct cb_tile_size size, int64_t percent) {
+  return (double)census->nonzeros * 100 >= (double)percent * (double)census->tiles * (double)cb_tile_area(size);
 }
 
 /* Blocks of this size, or -1 when they are too empty. A sample rejects most without a look at the whole. */
 static int64_t blocks_if_full(const struct cb_csr *csr, struct cb_tile_size size, int64_t percent) {
   enum { STRIDE = 16, ENOUGH = 8, MARGIN = 10 };
-  int64_t nonzeros;
-  if (cb_tile_rows(csr, size) >= CHUNK * STRIDE * ENOUGH) {
-    const int64_t blocks = count_blocks(csr, size, STRIDE, NULL, &nonzeros);
-    if (!is_full(nonzeros, blocks, size, percent > MARGIN ? percent - MARGIN : 0)) return -1;
+  if (cb_tile_rows(csr, size) >= CB_TILE_CHUNK * STRIDE * ENOUGH) {
+    const struct cb_tile_census sample = cb_tiles_count(csr, size, percent, STRIDE, NULL);
+    if (!is_full(&sample, size, cb_larger(percent - MARGIN, 0))) return -1;
   }
-  const int64_t blocks = count_blocks(csr, size, 1, NULL, &nonzeros);
-  return is_full(nonzeros, blocks, size, percent) ? blocks : -1;
+  const struct cb_tile_census all = cb_tiles_count(csr, size, percent, 1, NULL);
+  return is_full(&all, size, percent) ? all.tiles : -1;
 }
 
 static int64_t presence_bytes(struct cb_tile_size size) {
@@ -135,10 +110,8 @@ static enum cb_status choose_size(struct state *state, const struct cb_region_bu
 
 /* ---- slices: need the size; add counts, lanes, the order of block rows and the steps of slices */
 
-static int64_t equal_count(const struct state *state) {
-  for (int64_t block_row = 1; block_row < state->block_rows; block_row++)
-    if (state->count[block_row] != state->count[0]) return 0;
-  return state->count[0];
+static int64_t blocks_of(const void *state, int64_t block_row) {
+  return ((const struct state *)state)->count[block_row];
 }
 
 /* Places that fill no thread block take the others' length, so that lengths are a constant, unless there are
@@ -160,25 +133,18 @@ static int64_t length_at(const struct state *state, int64_t place) {
   return block_row == state->block_rows ? state->padding : (int64_t)state->count[block_row];
 }
 
-static int64_t steps_of_slice(const struct state *state, int64_t slice) {
+static int64_t steps_of_slice(const void *user, int64_t slice) {
+  const struct state *state = user;
   const int64_t places = LANES / state->lanes;
   int64_t length = 0;
-  for (int64_t i = 0; i < places; i++) {
-    const int64_t here = length_at(state, slice * places + i);
-    length = here > length ? here : length;
-  }
+  for (int64_t i = 0; i < places; i++) length = cb_larger(length, length_at(state, slice * places + i));
   return cb_divide_up(length, state->lanes);
 }
 
 static int64_t count_steps(struct state *state) {
-  int64_t steps = 0, longest = 0;
-#pragma omp parallel for schedule(static) reduction(+ : steps) reduction(max : longest)
-  for (int64_t slice = 0; slice < state->slices; slice++) {
-    const int64_t here = steps_of_slice(state, slice);
-    steps += here;
-    longest = here > longest ? here : longest;
-  }
-  state->longest = longest;
+  int64_t steps = 0;
+#pragma omp parallel for schedule(static) reduction(+ : steps)
+  for (int64_t slice = 0; slice < state->slices; slice++) steps += steps_of_slice(state, slice);
   return steps;
 }
 
@@ -216,10 +182,6 @@ static void choose_lanes(struct state *state, const struct cb_region_builder *bu
     set_lanes(state, state->lanes / 2);
 }
 
-static int64_t blocks_of(const void *state, int64_t block_row) {
-  return ((const struct state *)state)->count[block_row];
-}
-
 /* Most blocks first within a window, if that must be; all over LONGEST alike. Sorting must save a tenth of the slots,
  * or be what makes them few enough; in L2 the order's load weighs more, and so does a launch that another region could
  * share. Returns the steps. */
@@ -251,20 +213,15 @@ static enum cb_status check_slices(const struct state *state, const struct cb_re
 }
 
 static enum cb_status make_slices(struct state *state, const struct cb_region_builder *builder, struct cb_diag *diag) {
-  int64_t nonzeros;
   state->count = cb_arena_alloc(&state->arena, (size_t)state->block_rows, sizeof *state->count);
   if (!state->count) return cb_fail_memory(diag, "block counts", (uint64_t)state->block_rows * 4);
-  state->blocks = count_blocks(state->csr, state->size, 1, state->count, &nonzeros);
-  state->equal = equal_count(state);
+  state->blocks = cb_tiles_count(state->csr, state->size, 0, 1, state->count).tiles;
+  state->equal = cb_larger(cb_equal_length(state->block_rows, blocks_of, state), 0);
   choose_lanes(state, builder);
   state->steps = choose_order(state, builder);
-  const enum cb_status s = state->arena.failed ? CB_OK : check_slices(state, builder, diag);
-  if (s) return s;
-  state->first_step = cb_arena_alloc(&state->arena, (size_t)state->slices + 1, sizeof *state->first_step);
+  state->first_step = cb_first_steps(&state->arena, state->slices, steps_of_slice, state, &state->longest);
   if (!state->first_step) return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
-  for (int64_t slice = 0; slice < state->slices; slice++) state->first_step[slice + 1] = steps_of_slice(state, slice);
-  cb_sum_up(state->first_step, state->slices);
-  return CB_OK;
+  return check_slices(state, builder, diag);
 }
 
 /* ---- the region: needs the slices; adds arrays and sections */
@@ -291,17 +248,11 @@ static int64_t value_slot(struct cb_tile_size size, int64_t vector, int64_t slot
   return step + j / vector * vector * LANES + lane * vector + j % vector;
 }
 
-static int64_t first_column(const struct state *state, int64_t slice) {
-  const int64_t places = LANES / state->lanes;
-  int64_t least = INT64_MAX;
-  for (int64_t i = 0; i < places; i++) {
-    const int64_t block_row = block_row_at(state, slice * places + i);
-    if (block_row == state->block_rows) continue;
-    struct cb_tile_walk walk = cb_tile_walk_open(state->csr, state->size, block_row);
-    struct cb_tile block;
-    if (cb_tile_walk_next(&walk, &block) && block.column < least) least = block.column;
-  }
-  return least == INT64_MAX ? 0 : least;
+/* Along the blocks at a place, of which padding has none. */
+static struct cb_tile_walk blocks_at(const struct state *state, int64_t slice, int64_t in_slice) {
+  const int64_t block_row = block_row_at(state, slice * (LANES / state->lanes) + in_slice);
+  if (block_row == state->block_rows) return (struct cb_tile_walk){.csr = state->csr};
+  return cb_tile_walk_open(state->csr, state->size, block_row);
 }
 
 /* Entries of a block that lie within the matrix. */
@@ -310,25 +261,24 @@ static int64_t inner_area(const struct state *state, int rows, int64_t column) {
   return rows * (left < state->size.cols ? left : state->size.cols);
 }
 
-/* What blocks come to: entries within the matrix, blocks over its right edge, the largest offset of a column. */
+/* What a slice's blocks come to: entries within the matrix, blocks over its right edge, the range of columns. */
 struct extent {
-  int64_t inner, cut, largest;
+  int64_t inner, cut, least, most;
 };
 
-static void measure_slice(const struct state *state, int64_t slice, struct extent *extent) {
-  const int64_t places = LANES / state->lanes, first = first_column(state, slice);
-  state->first_column[slice] = (uint32_t)first;
-  for (int64_t i = 0; i < places; i++) {
-    const int64_t block_row = block_row_at(state, slice * places + i);
-    if (block_row == state->block_rows) continue;
-    struct cb_tile_walk walk = cb_tile_walk_open(state->csr, state->size, block_row);
+static struct extent measure_slice(const struct state *state, int64_t slice) {
+  struct extent extent = {.least = INT64_MAX};
+  for (int64_t i = 0; i < LANES / state->lanes; i++) {
+    struct cb_tile_walk walk = blocks_at(state, slice, i);
     struct cb_tile block;
     while (cb_tile_walk_next(&walk, &block)) {
-      extent->inner += inner_area(state, walk.rows, block.column);
-      extent->cut += (block.column + 1) * state->size.cols > state->csr->cols;
-      extent->largest = cb_larger(extent->largest, block.column - first);
+      extent.inner += inner_area(state, walk.rows, block.column);
+      extent.cut += (block.column + 1) * state->size.cols > state->csr->cols;
+      extent.least = cb_smaller(extent.least, block.column);
+      extent.most = cb_larger(extent.most, block.column);
     }
   }
+  return extent;
 }
 
 /* Fills in first columns; returns the largest offset from one. On the way absent entries and blocks over the right edge
@@ -337,11 +287,12 @@ static int64_t measure_columns(struct state *state) {
   int64_t inner = 0, cut = 0, largest = 0;
 #pragma omp parallel for schedule(static) reduction(+ : inner, cut) reduction(max : largest)
   for (int64_t slice = 0; slice < state->slices; slice++) {
-    struct extent extent = {0};
-    measure_slice(state, slice, &extent);
+    const struct extent extent = measure_slice(state, slice);
+    const int64_t first = cb_smaller(extent.least, extent.most); /* 0 when there are none */
+    state->first_column[slice] = (uint32_t)first;
     inner += extent.inner;
     cut += extent.cut;
-    largest = cb_larger(largest, extent.largest);
+    largest = cb_larger(largest, extent.most - first);
   }
   state->absent = inner > state->csr->nnz;
   state->cut = cut > 0;
@@ -458,11 +409,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
 static void ask_slice(const struct state *state, int64_t slice, struct cb_sector_sink *sink) {
   const int64_t places = LANES / state->lanes;
   struct cb_tile_walk walks[LANES];
-  for (int64_t i = 0; i < places; i++) {
-    const int64_t block_row = block_row_at(state, slice * places + i);
-    walks[i] = block_row == state->block_rows ? (struct cb_tile_walk){.csr = state->csr}
-                                   : cb_tile_walk_open(state->csr, state->size, block_row);
-  }
+  for (int64_t i = 0; i < places; i++) walks[i] = blocks_at(state, slice, i);
   for (int64_t step = state->first_step[slice]; step < state->first_step[slice + 1]; step++) {
     cb_sector_load(sink);
     for (int64_t lane = 0; lane < LANES; lane++) {
@@ -524,9 +471,7 @@ static uint64_t visit_block(const struct state *state, const struct cb_tile *blo
 static void visit_place(const struct state *state, int64_t slice, int64_t in_slice, unsigned char *presence,
                         const struct cb_walk *to) {
   const int64_t bytes = presence_bytes(state->size);
-  const int64_t block_row = block_row_at(state, slice * (LANES / state->lanes) + in_slice);
-  if (block_row == state->block_rows) return;
-  struct cb_tile_walk walk = cb_tile_walk_open(state->csr, state->size, block_row);
+  struct cb_tile_walk walk = blocks_at(state, slice, in_slice);
   struct cb_tile block;
   for (int64_t k = 0; cb_tile_walk_next(&walk, &block); k++) {
     const int64_t slot = slot_of(state, slice, in_slice, k);
