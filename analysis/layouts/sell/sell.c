@@ -82,26 +82,17 @@ static int64_t slice_first(const struct state *state, int64_t slice) {
   return state->varied ? (int64_t)state->first_local_row[slice] : slice * (LANES / state->lanes);
 }
 
-/* Places of a thread block, unless varied. */
+/* Rows of a thread block, and slices of all rows, unless varied. */
 static int64_t block_rows(const struct state *state) { return WARPS * LANES / state->lanes; }
 
-/* Steps of a slice whose longest local row has `length` nonzeros: whole vectors. */
-static int64_t slice_steps(const struct state *state, int64_t length, int64_t lanes) {
-  return cb_divide_up(length, lanes * state->vector) * state->vector;
+static int64_t natural_slices(const struct state *state) {
+  return cb_divide_up(state->csr->rows, block_rows(state)) * WARPS;
 }
 
 /* Which nonzero of its local row a lane (of the local row's `lanes`) meets in a step. */
 static int64_t nonzero_at(const struct state *state, int64_t step, int64_t lane, int64_t lanes) {
   const int64_t vector = state->vector;
   return (step / vector * lanes + lane) * vector + step % vector;
-}
-
-static int64_t equal_length(const struct cb_csr *csr) {
-  const int64_t length = csr->nnz / csr->rows;
-  int other = 0;
-#pragma omp parallel for schedule(static) reduction(| : other)
-  for (int64_t row = 0; row < csr->rows; row++) other |= cb_csr_row_length(csr, row) != length;
-  return other ? -1 : length;
 }
 
 /* Lanes per row: as many as it takes to give each multiprocessor 1024 threads, but two nonzeros for each at least;
@@ -134,28 +125,18 @@ static int32_t *sorted_rows(const struct state *state, struct cb_arena *arena, i
 
 /* ---- steps: needs slices and the order; adds first_step, steps, longest */
 
-static int64_t longest_local_row(const struct state *state, int64_t slice) {
-  const int64_t first = slice_first(state, slice);
+/* Those of its longest local row: whole vectors. */
+static int64_t steps_of_slice(const void *user, int64_t slice) {
+  const struct state *state = user;
+  const int64_t first = slice_first(state, slice), local_rows = slice_local_rows(state, slice);
   int64_t length = 0;
-  for (int64_t i = 0; i < slice_local_rows(state, slice); i++) {
-    const int64_t of_local = local_row_at(state, first + i).length;
-    length = of_local > length ? of_local : length;
-  }
-  return length;
+  for (int64_t i = 0; i < local_rows; i++) length = cb_larger(length, local_row_at(state, first + i).length);
+  return cb_divide_up(length, slice_lanes(state, slice) * state->vector) * state->vector;
 }
 
 static void count_steps(struct state *state) {
-  int64_t most = 0;
-  state->first_step = cb_arena_alloc(&state->arena, (size_t)state->slices + 1, sizeof *state->first_step);
-  if (!state->first_step) return;
-#pragma omp parallel for schedule(static) reduction(max : most)
-  for (int64_t slice = 0; slice < state->slices; slice++) {
-    const int64_t steps = slice_steps(state, longest_local_row(state, slice), slice_lanes(state, slice));
-    state->first_step[slice + 1] = steps;
-    most = cb_larger(most, steps);
-  }
-  state->longest = most;
-  state->steps = cb_sum_up(state->first_step, state->slices);
+  state->first_step = cb_first_steps(&state->arena, state->slices, steps_of_slice, state, &state->longest);
+  if (state->first_step) state->steps = state->first_step[state->slices];
 }
 
 /* ---- varied slices: needs sorted rows; adds slices, lanes, segments */
@@ -277,7 +258,7 @@ static int64_t slices_ns(const struct state *state, const struct cb_target *targ
          (state->split_slices ? CB_COST_SELL_CARRY_NS : 0);
 }
 
-/* A trial is a state with an arena of its own. It takes the other's place, or is freed. */
+/* The trial, which has an arena of its own, takes the other's place, or is freed. */
 static int end_trial(struct state *state, struct state *trial, int better) {
   const int good = !trial->arena.failed;
   if (good && better) {
@@ -289,53 +270,42 @@ static int end_trial(struct state *state, struct state *trial, int better) {
   return good;
 }
 
-static int is_cheaper(const struct state *trial, const struct state *state, const struct cb_target *target) {
-  return slices_ns(trial, target) < slices_ns(state, target);
-}
-
-/* The same slices with rows sorted within windows. */
-static int try_sorted(struct state *state, const struct cb_target *target, int force) {
-  struct state trial = *state;
-  trial.arena = (struct cb_arena){0};
-  trial.sorted = 1;
-  trial.row = sorted_rows(state, &trial.arena, state->slices * slice_local_rows(state, 0));
-  count_steps(&trial);
-  return end_trial(state, &trial, force || is_cheaper(&trial, state, target));
-}
-
-/* Sorted, with varied lanes. */
-static int try_varied(struct state *state, const struct cb_target *target, int force) {
+/* The same rows sorted within windows, perhaps with varied lanes. */
+static int try_sorted(struct state *state, const struct cb_target *target, int varied, int force) {
   const int64_t share = state->csr->nnz / (16 * LANES * (int64_t)target->multiprocessors);
   struct state trial = {.csr = state->csr,
-                        .equal = -1,
+                        .equal = varied ? -1 : state->equal,
                         .sorted = 1,
-                        .varied = 1,
+                        .varied = varied,
                         .lanes = state->lanes,
                         .vector = state->vector,
                         .slot_bytes = state->slot_bytes,
-                        .target = MOST_BATCH};
+                        .target = MOST_BATCH,
+                        .slices = natural_slices(state)};
   while (trial.target < 2 * MOST_BATCH && trial.target < share) trial.target *= 2;
   trial.segment = trial.target * 2 * LANES;
-  make_slices(&trial);
+  if (varied) make_slices(&trial);
+  else trial.row = sorted_rows(&trial, &trial.arena, trial.slices * slice_local_rows(&trial, 0));
   count_steps(&trial);
-  return end_trial(state, &trial, force || is_cheaper(&trial, state, target));
+  return end_trial(state, &trial, force || slices_ns(&trial, target) < slices_ns(state, target));
 }
 
 /* Natural, sorted or varied: what is predicted to be fastest, or what the options say. Equal rows need no order. */
 static int cut_slices(struct state *state, const struct cb_region_builder *builder, const int64_t *settings) {
   enum { COLUMN_BYTES = 3 };
   const struct cb_csr *csr = state->csr = builder->work.part.csr;
+  const int64_t sort = settings[SELL_SORT], vary = settings[SELL_VARY];
   int good = 1;
   state->slot_bytes = builder->value_bytes + COLUMN_BYTES;
-  state->equal = equal_length(csr);
+  state->equal = cb_equal_length(csr->rows, row_length, state);
   state->lanes = choose_lanes(csr, settings, builder->target);
   state->vector = choose_vector(state, settings);
-  state->slices = cb_divide_up(csr->rows, block_rows(state)) * WARPS;
+  state->slices = natural_slices(state);
   count_steps(state);
-  if (settings[SELL_SORT] == CB_ON || (settings[SELL_SORT] == CB_AUTO && state->equal < 0))
-    good = try_sorted(state, builder->target, settings[SELL_SORT] == CB_ON);
-  if (good && (settings[SELL_VARY] == CB_ON || (settings[SELL_VARY] == CB_AUTO && !settings[SELL_LANES])))
-    good = try_varied(state, builder->target, settings[SELL_VARY] == CB_ON);
+  if (sort == CB_ON || (sort == CB_AUTO && state->equal < 0))
+    good = try_sorted(state, builder->target, 0, sort == CB_ON);
+  if (good && (vary == CB_ON || (vary == CB_AUTO && !settings[SELL_LANES])))
+    good = try_sorted(state, builder->target, 1, vary == CB_ON);
   return good && !state->arena.failed;
 }
 
@@ -369,17 +339,6 @@ static int64_t slot_of(const struct state *state, int64_t slice, int64_t in_slic
   return (group * LANES + lane) * vector + k % vector;
 }
 
-static int32_t first_column(const struct state *state, int64_t slice) {
-  int32_t least = INT32_MAX;
-  for (int64_t i = 0; i < slice_local_rows(state, slice); i++) {
-    const struct local_row local = local_row_at(state, slice_first(state, slice) + i);
-    if (!has_nonzeros(state, local)) continue;
-    const int32_t column = state->csr->col_idx[local.begin];
-    least = column < least ? column : least;
-  }
-  return least == INT32_MAX ? 0 : least;
-}
-
 static void visit_slice(const struct state *state, int64_t slice, const struct cb_walk *walk) {
   const int32_t *column = state->csr->col_idx, first = (int32_t)state->first_column[slice];
   for (int64_t i = 0; i < slice_local_rows(state, slice); i++) {
@@ -399,13 +358,16 @@ static int64_t measure_columns(struct state *state) {
   int64_t largest = 0;
 #pragma omp parallel for schedule(static) reduction(max : largest)
   for (int64_t slice = 0; slice < state->slices; slice++) {
-    state->first_column[slice] = (uint32_t)first_column(state, slice);
+    int64_t least = INT64_MAX, most = 0;
     for (int64_t i = 0; i < slice_local_rows(state, slice); i++) {
       const struct local_row local = local_row_at(state, slice_first(state, slice) + i);
       if (!has_nonzeros(state, local)) continue;
-      const int64_t last = state->csr->col_idx[local.begin + local.length - 1];
-      largest = cb_larger(largest, last - (int64_t)state->first_column[slice]);
+      least = cb_smaller(least, state->csr->col_idx[local.begin]);
+      most = cb_larger(most, state->csr->col_idx[local.begin + local.length - 1]);
     }
+    least = cb_smaller(least, most); /* 0 when there are none */
+    state->first_column[slice] = (uint32_t)least;
+    largest = cb_larger(largest, most - least);
   }
   return largest;
 }
