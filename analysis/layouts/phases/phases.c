@@ -31,7 +31,6 @@ enum {
   AIM = 16,              /* steps of a lane that lanes are chosen for */
   SEGMENT = AIM * LANES, /* nonzeros of a segment */
   KEYS = 6 * (AIM + 1),  /* lanes and steps of a segment */
-  COUNT_KEYS = 1 << 16,  /* nonzeros of a column, as far as they order columns */
   MOST_SET = 1 << PLACE_BITS,
   LEAST_SET = 32,
   MOST_SETS = 4096,
@@ -110,27 +109,28 @@ static int cut_panels(struct state *state) {
 static int64_t set_of(uint32_t where) { return where >> PLACE_BITS; }
 static uint32_t place_of(uint32_t where) { return where & ((1u << PLACE_BITS) - 1); }
 
-static int64_t key_of(uint32_t count) { return count < COUNT_KEYS ? COUNT_KEYS - 1 - (int64_t)count : 0; }
-
-static int is_occupied(const void *counts, int64_t column) { return ((const uint32_t *)counts)[column] > 0; }
-
-/* Ranks by nonzeros say which set; within a set columns keep their order. `occupied` lists those that have nonzeros. */
-static int number_columns(struct state *state, struct cb_arena *scratch, const uint32_t *counts,
-                          const int32_t *occupied) {
-  const int64_t cols = state->csr->cols;
-  int64_t *start = cb_arena_alloc(scratch, COUNT_KEYS + 1, sizeof *start);
+/* Ranks by nonzeros say which set; within a set columns keep their order. first[key]: columns of more nonzeros. */
+static int number_columns(struct state *state, struct cb_arena *scratch, const uint32_t *counts, int64_t *first) {
   int64_t *next = cb_arena_alloc(scratch, (size_t)state->sets, sizeof *next);
-  if (!start || !next) return 0;
-#pragma omp parallel for schedule(static)
-  for (int64_t column = 0; column < cols; column++) state->where[column] = NOWHERE;
-  for (int64_t i = 0; i < state->columns; i++) start[key_of(counts[occupied[i]]) + 1]++;
-  cb_sum_up(start, COUNT_KEYS);
+  state->where = cb_arena_alloc(&state->arena, (size_t)state->csr->cols, sizeof *state->where);
+  if (!next || !state->where) return 0;
   for (int64_t set = 0; set < state->sets; set++) next[set] = set << PLACE_BITS;
-  for (int64_t i = 0; i < state->columns; i++) {
-    const int64_t rank = start[key_of(counts[occupied[i]])]++;
-    state->where[occupied[i]] = (uint32_t)next[rank / state->set]++;
+  for (int64_t column = 0; column < state->csr->cols; column++) {
+    const int64_t key = cb_count_key(counts[column]);
+    state->where[column] = key ? (uint32_t)next[first[key]++ / state->set]++ : NOWHERE;
   }
   return 1;
+}
+
+/* Occupied columns, and how many have more nonzeros than each key says; NULL: no memory. */
+static int64_t *rank_columns(struct state *state, struct cb_arena *scratch, const uint32_t *counts) {
+  int64_t *first = counts ? cb_columns_with(scratch, counts, state->csr->cols) : NULL;
+  for (int64_t key = CB_COUNT_KEYS - 1; first && key > 0; key--) {
+    const int64_t with = first[key];
+    first[key] = state->columns;
+    state->columns += with;
+  }
+  return first;
 }
 
 /* Entries of x that fit beside the sums, in sets of equal size. */
@@ -153,10 +153,9 @@ static enum cb_status choose_sets(struct state *state, const int64_t *settings, 
                                        "recipe", (long long)state->most_rows);
   struct cb_arena scratch = {0};
   const uint32_t *counts = cb_count_columns(&scratch, csr);
-  const int32_t *occupied = counts ? cb_rows_where(&scratch, csr->cols, is_occupied, counts, &state->columns) : NULL;
-  state->where = cb_arena_alloc(&state->arena, (size_t)csr->cols, sizeof *state->where);
-  enum cb_status s = size_sets(state, most, diag);
-  if (!s && !(occupied && state->where && number_columns(state, &scratch, counts, occupied)))
+  int64_t *first = rank_columns(state, &scratch, counts);
+  enum cb_status s = first ? size_sets(state, most, diag) : CB_OK;
+  if (!s && !(first && number_columns(state, &scratch, counts, first)))
     s = cb_fail_memory(diag, "columns", (uint64_t)csr->cols * 8);
   cb_arena_release(&scratch);
   return s;
@@ -181,8 +180,6 @@ static void count_row(const struct state *state, int64_t row, uint32_t *counts) 
     counts[set_of(state->where[csr->col_idx[k]])]++;
   }
 }
-
-static int64_t sums_of(const struct state *state, int64_t i) { return state->first_sum[i + 1] - state->first_sum[i]; }
 
 /* The most nonzeros that a row has in one set. */
 static uint32_t longest_segment(const struct state *state, int64_t i, uint32_t *counts) {
@@ -212,52 +209,35 @@ static int count_longest(struct state *state) {
   return good;
 }
 
-/* The sums of row i when a row's nonzeros in a set are cut into segments of so many, before first_sum is that. */
-static int64_t sums_with(const struct state *state, int64_t i, int64_t segment) {
-  const int64_t longest = state->first_sum[i + 1];
-  return longest <= segment ? 1 : cb_divide_up(longest, segment);
-}
-
-static int64_t panel_sums(const struct state *state, int64_t panel, int64_t segment) {
-  int64_t sums = 0;
-  for (int64_t i = state->panel_row[panel]; i < state->panel_row[panel + 1]; i++) sums += sums_with(state, i, segment);
-  return sums;
+/* The sums of row i, before first_sum is that. */
+static int64_t sums_with(const struct state *state, int64_t i) {
+  return cb_larger(1, cb_divide_up(state->first_sum[i + 1], state->segment));
 }
 
 /* Of the panel that has the most. */
-static int64_t most_sums(const struct state *state, int64_t segment) {
+static int64_t count_sums(const struct state *state) {
   int64_t most = 0;
 #pragma omp parallel for schedule(static) reduction(max : most)
-  for (int64_t panel = 0; panel < state->panels; panel++) most = cb_larger(most, panel_sums(state, panel, segment));
+  for (int64_t panel = 0; panel < state->panels; panel++) {
+    int64_t sums = 0;
+    for (int64_t i = state->panel_row[panel]; i < state->panel_row[panel + 1]; i++) sums += sums_with(state, i);
+    most = cb_larger(most, sums);
+  }
   return most;
 }
 
-/* first_sum of the rows of a panel, whose sums begin at `sum`. */
-static void number_sums(struct state *state, int64_t panel, uint32_t sum) {
-  for (int64_t i = state->panel_row[panel]; i < state->panel_row[panel + 1]; i++) {
-    sum += (uint32_t)sums_with(state, i, state->segment);
-    state->first_sum[i + 1] = sum;
-  }
-}
-
 static int place_sums(struct state *state) {
-  struct cb_arena scratch = {0};
-  uint32_t *begin = cb_arena_alloc(&scratch, (size_t)state->panels + 1, sizeof *begin);
-  const int good = begin && count_longest(state);
-  if (good) {
-    state->segment = SEGMENT;
-    while (most_sums(state, state->segment) > state->shape.room - state->set) state->segment *= 2; /* most_rows fit */
-    state->most_sums = most_sums(state, state->segment);
-    for (int64_t panel = 0; panel < state->panels; panel++)
-      begin[panel + 1] = begin[panel] + (uint32_t)panel_sums(state, panel, state->segment);
-#pragma omp parallel for schedule(static)
-    for (int64_t panel = 0; panel < state->panels; panel++) number_sums(state, panel, begin[panel]);
-  }
-  cb_arena_release(&scratch);
-  return good;
+  if (!count_longest(state)) return 0;
+  state->segment = SEGMENT;
+  while ((state->most_sums = count_sums(state)) > state->shape.room - state->set) state->segment *= 2; /* rows fit */
+  for (int64_t i = 0; i < state->rows; i++)
+    state->first_sum[i + 1] = state->first_sum[i] + (uint32_t)sums_with(state, i);
+  return 1;
 }
 
 /* ---- slices: needs the sums; adds the rest */
+
+static int64_t sums_of(const struct state *state, int64_t i) { return state->first_sum[i + 1] - state->first_sum[i]; }
 
 /* What each of a row's sums takes of `count` nonzeros in a set at most: whole steps of 32 lanes. */
 static int64_t chunk_of(int64_t count, int64_t sums) {
