@@ -2,6 +2,7 @@
 /* See columns.h. */
 #include "analysis/columns.h"
 
+#include "analysis/ordering.h"
 #include "base/memory.h"
 
 #include <omp.h>
@@ -55,27 +56,46 @@ enum cb_status cb_check_column_tables(const struct cb_csr *csr, struct cb_diag *
                  (long long)csr->cols, (long long)csr->nnz);
 }
 
-uint32_t *cb_count_columns(struct cb_arena *arena, const struct cb_csr *csr) {
-  uint32_t *counts = cb_arena_alloc(arena, (size_t)csr->cols, sizeof *counts);
-  return counts && count_nonzeros(counts, csr) ? counts : NULL;
-}
-
-int64_t *cb_columns_with(struct cb_arena *arena, const uint32_t *counts, int64_t cols) {
-  int64_t *with = cb_arena_alloc(arena, CB_COUNT_KEYS, sizeof *with);
+static int count_keys(struct cb_column_counts *counts) {
   uint32_t *own = cb_calloc((size_t)omp_get_max_threads() * CB_COUNT_KEYS, sizeof *own); /* each thread counts apart */
-  if (!with || !own) {
-    cb_free(own);
-    return NULL;
-  }
+  if (!own) return 0;
 #pragma omp parallel
   {
     const int64_t me = omp_get_thread_num(), all = omp_get_num_threads();
 #pragma omp for schedule(static)
-    for (int64_t column = 0; column < cols; column++) own[me * CB_COUNT_KEYS + cb_count_key(counts[column])]++;
+    for (int64_t column = 0; column < counts->cols; column++) own[me * CB_COUNT_KEYS + cb_column_key(counts, column)]++;
 #pragma omp for schedule(static)
     for (int64_t key = 0; key < CB_COUNT_KEYS; key++)
-      for (int64_t thread = 0; thread < all; thread++) with[key] += own[thread * CB_COUNT_KEYS + key];
+      for (int64_t thread = 0; thread < all; thread++) counts->with[key] += own[thread * CB_COUNT_KEYS + key];
   }
   cb_free(own);
-  return with;
+  counts->occupied = counts->cols - counts->with[0];
+  return 1;
+}
+
+int cb_count_columns(struct cb_column_counts *counts, struct cb_arena *arena, const struct cb_csr *csr) {
+  counts->cols = csr->cols;
+  counts->of = cb_arena_alloc(arena, (size_t)csr->cols, sizeof *counts->of);
+  counts->with = cb_arena_alloc(arena, CB_COUNT_KEYS, sizeof *counts->with);
+  return counts->of && counts->with && count_nonzeros(counts->of, csr) && count_keys(counts);
+}
+
+/* ---- the most frequent ones */
+
+struct tie {
+  const struct cb_column_counts *counts;
+  int64_t key;
+};
+
+static int is_tie(const void *user, int64_t column) {
+  const struct tie *tie = user;
+  return cb_column_key(tie->counts, column) == tie->key;
+}
+
+struct cb_column_cut cb_cut_columns(const struct cb_column_counts *counts, int64_t number, struct cb_arena *arena) {
+  struct tie tie = {counts, CB_COUNT_KEYS - 1};
+  int64_t above = 0, ties = 0;
+  while (tie.key > 1 && above + counts->with[tie.key] < number) above += counts->with[tie.key--];
+  const int32_t *columns = cb_rows_where(arena, counts->cols, is_tie, &tie, &ties);
+  return (struct cb_column_cut){tie.key, columns && number - above < ties ? columns[number - above] : counts->cols};
 }

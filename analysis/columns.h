@@ -13,12 +13,29 @@
  * such tables would take many times its memory: then CB_ERR_UNSUPPORTED. */
 enum cb_status cb_check_column_tables(const struct cb_csr *csr, struct cb_diag *diag);
 
-/* Nonzeros by column, in the arena; NULL: no memory. */
-uint32_t *cb_count_columns(struct cb_arena *arena, const struct cb_csr *csr);
-
-/* How many columns have so many nonzeros, by key: CB_COUNT_KEYS elements in the arena; NULL: no memory. */
+/* Nonzeros by column; and by key, how many columns have so many. */
 enum { CB_COUNT_KEYS = 1 << 16 }; /* nonzeros of a column, as far as they order columns */
-static inline int64_t cb_count_key(uint32_t count) { return count < CB_COUNT_KEYS ? count : CB_COUNT_KEYS - 1; }
-int64_t *cb_columns_with(struct cb_arena *arena, const uint32_t *counts, int64_t cols);
+struct cb_column_counts {
+  int64_t cols, occupied; /* occupied: those that have nonzeros */
+  uint32_t *of;
+  int64_t *with;
+};
+static inline int64_t cb_column_key(const struct cb_column_counts *counts, int64_t column) {
+  return counts->of[column] < CB_COUNT_KEYS ? counts->of[column] : CB_COUNT_KEYS - 1;
+}
+
+/* In the arena. 0: no memory. */
+int cb_count_columns(struct cb_column_counts *counts, struct cb_arena *arena, const struct cb_csr *csr);
+
+/* The `number` columns of the most nonzeros, ties in the order of columns: those of more than `least`, and those before
+ * `end` of just as many. The arena keeps a list of ties. */
+struct cb_column_cut {
+  int64_t least, end;
+};
+struct cb_column_cut cb_cut_columns(const struct cb_column_counts *counts, int64_t number, struct cb_arena *arena);
+static inline int cb_is_in_cut(struct cb_column_cut cut, const struct cb_column_counts *counts, int64_t column) {
+  const int64_t key = cb_column_key(counts, column);
+  return key > cut.least || (key == cut.least && column < cut.end);
+}
 
 #endif

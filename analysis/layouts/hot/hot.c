@@ -36,9 +36,11 @@ enum {
   ALIGNED = 16                       /* sums before the gathered entries: whole lines */
 };
 
-/* Nonzeros of a row, or what a segment or a lane has of them. */
+enum kind { HOT, COLD, KINDS };
+
+/* Nonzeros of a row by kind, or what a segment or a lane has of them. */
 struct share {
-  int64_t hot, cold;
+  int64_t of[KINDS];
 };
 
 struct state {
@@ -59,9 +61,9 @@ struct state {
   uint32_t *first_local_row;
   int32_t *row; /* by place; that behind the last: none */
   int64_t places;
-  uint32_t *segment_number;        /* by split slice: which of its row */
-  int64_t *first_hot, *first_cold; /* steps before a slice; slices + 1 */
-  int64_t hot_slots, cold_slots;
+  uint32_t *segment_number;   /* by split slice: which of its row */
+  int64_t *first_step[KINDS]; /* steps before a slice; slices + 1 */
+  int64_t slots[KINDS];       /* hot slots lie in front of cold ones */
 };
 
 /* ---- rows: needs the columns; adds is_hot, hot_in_row, hot_nonzeros */
@@ -107,7 +109,7 @@ static int count_rows(struct state *state) {
 
 static struct share row_share(const struct state *state, int64_t row) {
   const int64_t hot = state->hot_in_row[row];
-  return (struct share){hot, cb_csr_row_length(state->csr, row) - hot};
+  return (struct share){{hot, cb_csr_row_length(state->csr, row) - hot}};
 }
 
 static int64_t segments_of(const struct state *state, int64_t row) {
@@ -117,18 +119,19 @@ static int64_t segments_of(const struct state *state, int64_t row) {
 
 /* What one segment of a row takes at most: whole steps of 32 lanes, unless the row is its only segment. */
 static struct share chunk_of(const struct state *state, int64_t row) {
-  const struct share whole = row_share(state, row);
+  struct share chunk = row_share(state, row);
   const int64_t segments = segments_of(state, row);
-  if (segments == 1) return (struct share){whole.hot + 1, whole.cold + 1};
-  return (struct share){(cb_divide_up(whole.hot, segments * LANES) + !whole.hot) * LANES,
-                        (cb_divide_up(whole.cold, segments * LANES) + !whole.cold) * LANES};
+  for (enum kind kind = HOT; kind < KINDS; kind++)
+    chunk.of[kind] = segments == 1 ? chunk.of[kind] + 1
+                                   : cb_larger(1, cb_divide_up(chunk.of[kind], segments * LANES)) * LANES;
+  return chunk;
 }
 
 /* ---- slices: needs the rows' shares; adds all about slices and places but the steps */
 
 static int lanes_for(const struct state *state, struct share share) {
   int log2 = 0;
-  while (log2 < 5 && cb_divide_up(share.hot, 1 << log2) + cb_divide_up(share.cold, 1 << log2) > state->aim) log2++;
+  while (log2 < 5 && cb_divide_up(share.of[HOT], 1 << log2) + cb_divide_up(share.of[COLD], 1 << log2) > state->aim) log2++;
   return log2;
 }
 
@@ -139,9 +142,14 @@ static uint32_t row_key(const struct state *state, int64_t row) {
   if (segments_of(state, row) > 1) return KEYS;
   const struct share share = row_share(state, row);
   const int log2 = lanes_for(state, share);
-  const int64_t hot = cb_smaller(cb_divide_up(share.hot, 1 << log2), STEP_KEYS - 1);
-  const int64_t cold = cb_smaller(cb_divide_up(share.cold, 1 << log2), STEP_KEYS - 1);
+  const int64_t hot = cb_smaller(cb_divide_up(share.of[HOT], 1 << log2), STEP_KEYS - 1);
+  const int64_t cold = cb_smaller(cb_divide_up(share.of[COLD], 1 << log2), STEP_KEYS - 1);
   return (uint32_t)(((5 - log2) * STEP_KEYS + STEP_KEYS - 1 - cold) * STEP_KEYS + STEP_KEYS - 1 - hot);
+}
+
+static void add_slice(struct state *state, int log2, int64_t first_local_row) {
+  state->lanes_log2[state->slices] = (unsigned char)log2;
+  state->first_local_row[state->slices++] = (uint32_t)first_local_row;
 }
 
 /* Rows over `segment` nonzeros: a slice for each segment, a row's segments in order. */
@@ -149,8 +157,7 @@ static void add_segments(struct state *state, const int32_t *cut, int64_t count)
   for (int64_t i = 0; i < count; i++)
     for (int64_t segment = 0; segment < segments_of(state, cut[i]); segment++) {
       state->segment_number[state->slices] = (uint32_t)segment;
-      state->lanes_log2[state->slices] = 5;
-      state->first_local_row[state->slices++] = (uint32_t)state->places;
+      add_slice(state, CB_LANES_LOG2, state->places);
       state->row[state->places++] = cut[i];
     }
   state->split_slices = state->slices;
@@ -159,27 +166,13 @@ static void add_segments(struct state *state, const int32_t *cut, int64_t count)
 /* The other rows, `count` of them, stand behind the segments, sorted by key: lanes by the first row of each slice. What
  * no row fills of the last one has none. */
 static void add_rows(struct state *state, const uint32_t *key, int64_t count) {
-  const int64_t segments = state->places;
-  int32_t *sorted = state->row + segments;
-  int64_t next = 0;
-  for (int log2 = 5; log2 >= 0; log2--) {
-    int64_t low = next, high = count; /* where rows of fewer lanes begin */
-    while (low < high) {
-      const int64_t middle = (low + high) / 2;
-      if (key[sorted[middle]] < (uint32_t)(6 - log2) * LANES_KEYS) low = middle + 1;
-      else high = middle;
-    }
-    const int64_t first = state->slices, places = LANES >> log2, slices = cb_divide_up(low - next, places);
-#pragma omp parallel for schedule(static)
-    for (int64_t i = 0; i < slices; i++) {
-      state->lanes_log2[first + i] = (unsigned char)log2;
-      state->first_local_row[first + i] = (uint32_t)(segments + next + i * places);
-    }
-    state->slices += slices;
-    next += slices * places;
+  const int64_t end = state->places + count;
+  while (state->places < end) {
+    const int log2 = CB_LANES_LOG2 - (int)(key[state->row[state->places]] / LANES_KEYS);
+    add_slice(state, log2, state->places);
+    state->places += LANES >> log2;
   }
-  state->places += next;
-  for (int64_t i = count; i < next; i++) sorted[i] = (int32_t)state->csr->rows;
+  for (int64_t i = end; i < state->places; i++) state->row[i] = (int32_t)state->csr->rows;
 }
 
 /* Room for `segments`, and for rows in slices, of which the last may not be full. */
@@ -224,24 +217,24 @@ static int cut_slices(struct state *state) {
 /* What place `in_slice` of a slice holds. */
 static struct share place_share(const struct state *state, int64_t slice, int64_t in_slice) {
   const int64_t row = state->row[state->first_local_row[slice] + in_slice];
-  if (row == state->csr->rows) return (struct share){0, 0};
+  if (row == state->csr->rows) return (struct share){{0, 0}};
   struct share share = row_share(state, row);
   if (slice >= state->split_slices) return share;
   const struct share chunk = chunk_of(state, row);
-  const int64_t segment = state->segment_number[slice];
-  share.hot = cb_smaller(share.hot - cb_smaller(share.hot, segment * chunk.hot), chunk.hot);
-  share.cold = cb_smaller(share.cold - cb_smaller(share.cold, segment * chunk.cold), chunk.cold);
+  for (enum kind kind = HOT; kind < KINDS; kind++) {
+    const int64_t before = state->segment_number[slice] * chunk.of[kind];
+    share.of[kind] = cb_smaller(cb_larger(share.of[kind] - before, 0), chunk.of[kind]);
+  }
   return share;
 }
 
 static struct share slice_steps(const struct state *state, int64_t slice) {
-  struct share steps = {0, 0};
+  struct share steps = {{0, 0}};
   const int log2 = state->lanes_log2[slice];
   for (int64_t i = 0; i < LANES >> log2; i++) {
     const struct share share = place_share(state, slice, i);
-    const int64_t hot = cb_divide_up(share.hot, 1 << log2), cold = cb_divide_up(share.cold, 1 << log2);
-    steps.hot = hot > steps.hot ? hot : steps.hot;
-    steps.cold = cold > steps.cold ? cold : steps.cold;
+    for (enum kind kind = HOT; kind < KINDS; kind++)
+      steps.of[kind] = cb_larger(steps.of[kind], cb_divide_up(share.of[kind], 1 << log2));
   }
   return steps;
 }
@@ -251,9 +244,9 @@ static struct share slice_steps(const struct state *state, int64_t slice) {
 enum { WEIGHTS = 4 * STEP_KEYS };
 
 /* Where the slice of a rank goes: warps take every `warps`-th, so the order turns in every other round. */
-static int64_t place_of_rank(int64_t rank, int64_t warps, int64_t first, int64_t end) {
-  const int64_t round = rank / warps, begin = round * warps;
-  if (round % 2 == 0 || begin < first || begin + warps > end) return rank;
+static int64_t place_of_rank(const struct state *state, int64_t rank) {
+  const int64_t warps = state->blocks * state->threads / LANES, begin = rank - rank % warps;
+  if (rank / warps % 2 == 0 || begin < state->split_slices || begin + warps > state->slices) return rank;
   return begin + warps - 1 - rank % warps;
 }
 
@@ -262,48 +255,41 @@ static int rank_slices(const struct state *state, int32_t *order, uint32_t *key,
 #pragma omp parallel for schedule(static)
   for (int64_t i = 0; i < count; i++) {
     const struct share steps = slice_steps(state, state->split_slices + i);
-    key[i] = (uint32_t)(WEIGHTS - 1 - cb_smaller(steps.hot + 2 * steps.cold, WEIGHTS - 1));
+    key[i] = (uint32_t)(WEIGHTS - 1 - cb_smaller(steps.of[HOT] + 2 * steps.of[COLD], WEIGHTS - 1));
   }
   return cb_sort_by_key(order, key, count, WEIGHTS) >= 0;
 }
 
-/* The slices of ranks take the places of slices, whose own are copies. */
-static void distribute(struct state *state, const int32_t *order, const unsigned char *log2, const uint32_t *place) {
-  const int64_t first = state->split_slices, end = state->slices, warps = state->blocks * state->threads / LANES;
-#pragma omp parallel for schedule(static)
-  for (int64_t rank = first; rank < end; rank++) {
-    const int64_t at = place_of_rank(rank, warps, first, end), slice = first + order[rank - first];
-    state->lanes_log2[at] = log2[slice];
-    state->first_local_row[at] = place[slice];
-  }
-}
-
 static int distribute_slices(struct state *state) {
-  const size_t slices = (size_t)state->slices, whole = slices - (size_t)state->split_slices;
+  const int64_t first = state->split_slices, whole = state->slices - first;
   struct cb_arena scratch = {0};
-  const unsigned char *log2 = cb_arena_copy(&scratch, state->lanes_log2, slices, 1);
-  const uint32_t *place = cb_arena_copy(&scratch, state->first_local_row, slices, sizeof *place);
-  uint32_t *key = cb_arena_alloc(&scratch, whole, sizeof *key);
-  int32_t *order = cb_arena_alloc(&scratch, whole, sizeof *order);
-  const int good = log2 && place && key && order && rank_slices(state, order, key, (int64_t)whole);
-  if (good) distribute(state, order, log2, place);
+  const unsigned char *log2 = cb_arena_copy(&scratch, state->lanes_log2, (size_t)state->slices, 1);
+  const uint32_t *place = cb_arena_copy(&scratch, state->first_local_row, (size_t)state->slices, sizeof *place);
+  uint32_t *key = cb_arena_alloc(&scratch, (size_t)whole, sizeof *key);
+  int32_t *order = cb_arena_alloc(&scratch, (size_t)whole, sizeof *order);
+  const int good = !scratch.failed && rank_slices(state, order, key, whole);
+#pragma omp parallel for schedule(static)
+  for (int64_t i = 0; i < (good ? whole : 0); i++) {
+    const int64_t at = place_of_rank(state, first + i);
+    state->lanes_log2[at] = log2[first + order[i]];
+    state->first_local_row[at] = place[first + order[i]];
+  }
   cb_arena_release(&scratch);
   return good;
 }
 
 static int count_steps(struct state *state) {
   const int64_t slices = state->slices;
-  state->first_hot = cb_arena_alloc(&state->arena, (size_t)slices + 1, sizeof *state->first_hot);
-  state->first_cold = cb_arena_alloc(&state->arena, (size_t)slices + 1, sizeof *state->first_cold);
-  if (!state->first_hot || !state->first_cold) return 0;
+  for (enum kind kind = HOT; kind < KINDS; kind++)
+    state->first_step[kind] = cb_arena_alloc(&state->arena, (size_t)slices + 1, sizeof *state->first_step[kind]);
+  if (state->arena.failed) return 0;
 #pragma omp parallel for schedule(static)
   for (int64_t slice = 0; slice < slices; slice++) {
     const struct share steps = slice_steps(state, slice);
-    state->first_hot[slice + 1] = steps.hot;
-    state->first_cold[slice + 1] = steps.cold;
+    for (enum kind kind = HOT; kind < KINDS; kind++) state->first_step[kind][slice + 1] = steps.of[kind];
   }
-  state->hot_slots = cb_sum_up(state->first_hot, slices) * LANES;
-  state->cold_slots = cb_sum_up(state->first_cold, slices) * LANES;
+  for (enum kind kind = HOT; kind < KINDS; kind++)
+    state->slots[kind] = cb_sum_up(state->first_step[kind], slices) * LANES;
   return 1;
 }
 
@@ -315,24 +301,18 @@ struct cursor {
   struct share chunk, met;
 };
 
-static int64_t slot_in(const struct state *state, const int64_t *first, const struct cursor *at, int64_t number,
-                       int64_t chunk) {
+static int64_t next_slot(const struct state *state, struct cursor *at, enum kind kind) {
+  const int64_t number = at->met.of[kind]++, chunk = at->chunk.of[kind];
   const int64_t segment = number < chunk ? 0 : number / chunk; /* nearly all rows have one */
   const int64_t slice = at->slice + segment, k = number - segment * chunk;
-  return cb_slice_slot(first[slice], state->lanes_log2[slice], at->in_slice, k);
-}
-
-static int64_t next_hot(const struct state *state, struct cursor *at) {
-  return slot_in(state, state->first_hot, at, at->met.hot++, at->chunk.hot);
-}
-static int64_t next_cold(const struct state *state, struct cursor *at) {
-  return state->hot_slots + slot_in(state, state->first_cold, at, at->met.cold++, at->chunk.cold);
+  const int64_t slot = cb_slice_slot(state->first_step[kind][slice], state->lanes_log2[slice], at->in_slice, k);
+  return kind == HOT ? slot : state->slots[HOT] + slot;
 }
 
 /* Whether the nonzeros of a row begin at a place; then *at is ready. */
 static int begins_at(const struct state *state, int64_t slice, int64_t in_slice, int64_t row, struct cursor *at) {
   if (row == state->csr->rows || (slice < state->split_slices && state->segment_number[slice])) return 0;
-  *at = (struct cursor){slice, in_slice, chunk_of(state, row), {0, 0}};
+  *at = (struct cursor){slice, in_slice, chunk_of(state, row), {{0, 0}}};
   return 1;
 }
 
@@ -349,8 +329,8 @@ static void visit_row(const struct state *state, struct cursor *at, int64_t row,
     for (int64_t i = 0; i < count && walk->fields; i++) place[i] = state->at.place_of[column[first + i]];
     for (int64_t i = 0; i < count; i++) {
       const int64_t k = first + i;
-      if (is_hot_place(state, place[i])) cb_emit(walk, next_hot(state, at), k, (uint32_t)place[i]);
-      else cb_emit(walk, next_cold(state, at), k, cb_hot_index(&state->at, column[k], place[i]));
+      if (is_hot_place(state, place[i])) cb_emit(walk, next_slot(state, at, HOT), k, (uint32_t)place[i]);
+      else cb_emit(walk, next_slot(state, at, COLD), k, cb_hot_index(&state->at, column[k], place[i]));
     }
   }
 }
@@ -368,7 +348,7 @@ static int hot_visit(const void *user, int64_t first, int64_t end, const struct 
 
 static struct cb_slot_elements cold_elements(const struct state *state, const struct cb_hot_range *range, int shift,
                                              int bits) {
-  return (struct cb_slot_elements){state->hot_slots, state->cold_slots, range->least, range->most, shift, bits};
+  return (struct cb_slot_elements){state->slots[HOT], state->slots[COLD], range->least, range->most, shift, bits};
 }
 
 /* Columns in three bytes are two arrays. */
@@ -389,39 +369,40 @@ static void build_cold_columns(struct cb_region_builder *builder, const struct s
 
 /* Every hot column has a nonzero. */
 static void build_indices(struct cb_region_builder *builder, const struct state *state) {
-  const int64_t slots = state->hot_slots + state->cold_slots;
+  const int64_t slots = state->slots[HOT] + state->slots[COLD];
   cb_region_by_slot(builder, "hot_place", "place of a hot slot's column among the hot ones",
-                    (struct cb_slot_elements){.count = state->hot_slots, .largest = state->at.hot - 1});
+                    (struct cb_slot_elements){.count = state->slots[HOT], .largest = state->at.hot - 1});
   cb_region_streamed(builder);
-  if (state->cold_slots) build_cold_columns(builder, state);
+  if (state->slots[COLD]) build_cold_columns(builder, state);
   cb_region_values(builder, "values", "hot slots, then cold ones; per slice, step and lane", slots);
-  if (state->cold_slots)
-    cb_region_size(builder, "kHotSlots", state->hot_slots, "plan: slots of hot nonzeros, 32 to a step");
+  if (state->slots[COLD])
+    cb_region_size(builder, "kHotSlots", state->slots[HOT], "plan: slots of hot nonzeros, 32 to a step");
 }
 
 /* What each lane of a slice has of its place's share. */
-static void fill_lanes(const struct state *state, int64_t slice, uint32_t *hot, uint32_t *cold) {
+static void fill_lanes(const struct state *state, int64_t slice, uint32_t *const lane_has[KINDS]) {
   const int log2 = state->lanes_log2[slice], lanes = 1 << log2;
   for (int64_t lane = 0; lane < LANES; lane++) {
     const struct share share = place_share(state, slice, lane >> log2);
-    const int64_t before = lanes - 1 - lane % lanes;
-    hot[LANES * slice + lane] = (uint32_t)((share.hot + before) >> log2);
-    cold[LANES * slice + lane] = (uint32_t)((share.cold + before) >> log2);
+    for (enum kind kind = HOT; kind < KINDS; kind++)
+      lane_has[kind][LANES * slice + lane] = (uint32_t)((share.of[kind] + lanes - 1 - lane % lanes) >> log2);
   }
 }
 
 static void build_lanes(struct cb_region_builder *builder, struct state *state) {
+  static const char *const names[] = {"lane_hot", "lane_cold"};
+  static const char *const meanings[] = {"hot nonzeros of a lane", "cold nonzeros of a lane"};
   const int64_t lanes = state->slices * LANES;
-  uint32_t *hot = cb_arena_alloc(&state->arena, (size_t)lanes, sizeof *hot);
-  uint32_t *cold = cb_arena_alloc(&state->arena, (size_t)lanes, sizeof *cold);
+  uint32_t *lane_has[KINDS];
+  for (enum kind kind = HOT; kind < KINDS; kind++)
+    lane_has[kind] = cb_arena_alloc(&state->arena, (size_t)lanes, sizeof *lane_has[kind]);
 #pragma omp parallel for schedule(static)
-  for (int64_t slice = 0; slice < state->slices; slice++)
-    if (hot && cold) fill_lanes(state, slice, hot, cold);
-  cb_region_list(builder, "lane_hot", "hot nonzeros of a lane", lanes, hot);
-  cb_region_streamed(builder);
-  if (!state->cold_slots) return;
-  cb_region_list(builder, "lane_cold", "cold nonzeros of a lane", lanes, cold);
-  cb_region_streamed(builder);
+  for (int64_t slice = 0; slice < (state->arena.failed ? 0 : state->slices); slice++)
+    fill_lanes(state, slice, lane_has);
+  for (enum kind kind = HOT; kind < (state->slots[COLD] ? KINDS : COLD); kind++) {
+    cb_region_list(builder, names[kind], meanings[kind], lanes, lane_has[kind]);
+    cb_region_streamed(builder);
+  }
 }
 
 static void build_slices(struct cb_region_builder *builder, struct state *state) {
@@ -429,8 +410,8 @@ static void build_slices(struct cb_region_builder *builder, struct state *state)
   cb_region_list(builder, "lanes_log2", "logarithm of the lanes that share a row of a slice", slices,
                  state->lanes_log2);
   cb_region_list(builder, "first_local_row", "a slice's first local row", slices, state->first_local_row);
-  cb_region_list(builder, "first_hot", "hot steps before a slice, 32 slots each", slices, state->first_hot);
-  if (state->cold_slots) cb_region_list(builder, "first_cold", "cold steps before a slice", slices, state->first_cold);
+  cb_region_list(builder, "first_hot", "hot steps before a slice, 32 slots each", slices, state->first_step[HOT]);
+  if (state->slots[COLD]) cb_region_list(builder, "first_cold", "cold steps before a slice", slices, state->first_step[COLD]);
   build_lanes(builder, state);
   cb_region_list(builder, "row_of", "row of a local row; kRows: none", state->places, state->row);
   cb_region_streamed(builder);
@@ -464,8 +445,8 @@ static void build_facts(struct cb_region_builder *builder, const struct state *s
   cb_region_fact(builder, "columns", "%lld", (long long)state->at.hot);
   cb_region_fact(builder, "share", "%lld", (long long)(state->hot_nonzeros * 100 / state->csr->nnz));
   cb_region_fact(builder, "slices", "%lld", (long long)state->slices);
-  cb_region_fact(builder, "steps", "%lld %lld", (long long)state->hot_slots / LANES,
-                 (long long)state->cold_slots / LANES);
+  cb_region_fact(builder, "steps", "%lld %lld", (long long)state->slots[HOT] / LANES,
+                 (long long)state->slots[COLD] / LANES);
 }
 
 static void build_constants(struct cb_region_builder *builder, const struct state *state) {
@@ -485,7 +466,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   cb_region_carries(builder, "carry", state->split_slices, state->segment_number,
                     "plan: slices that hold a segment of a long row");
   build_entries(builder, state);
-  if (state->cold_slots) {
+  if (state->slots[COLD]) {
     cb_region_section(builder, "cold");
     build_cold(builder, state);
   }

@@ -19,21 +19,6 @@ enum {
   L1_EXTRA = 28 << 10 /* L1 and shared memory of a multiprocessor together, less shared memory's most */
 };
 
-/* columns_with[key]: how many columns have so many nonzeros. */
-struct histogram {
-  const uint32_t *counts; /* by column */
-  const int64_t *columns_with;
-  int64_t occupied;
-};
-
-static int count_columns(struct histogram *histogram, struct cb_arena *scratch, const struct cb_csr *csr) {
-  histogram->counts = cb_count_columns(scratch, csr);
-  histogram->columns_with = histogram->counts ? cb_columns_with(scratch, histogram->counts, csr->cols) : NULL;
-  if (!histogram->columns_with) return 0;
-  histogram->occupied = csr->cols - histogram->columns_with[0];
-  return 1;
-}
-
 /* ---- hot columns */
 
 struct choice {
@@ -42,13 +27,13 @@ struct choice {
   int64_t saved_ns;
 };
 
-static struct choice weigh(const struct histogram *histogram, const struct cb_hot_shape *shape, int64_t most,
+static struct choice weigh(const struct cb_column_counts *counts, const struct cb_hot_shape *shape, int64_t most,
                            int gather) {
   struct choice choice = {.gather = gather};
   const int64_t copies =
       gather ? cb_divide_up(shape->blocks * shape->vector_bytes, SECTOR_BYTES) : shape->blocks;
   for (int64_t count = CB_COUNT_KEYS - 1; count > copies && choice.columns < most; count--) {
-    const int64_t taken = cb_smaller(histogram->columns_with[count], most - choice.columns);
+    const int64_t taken = cb_smaller(counts->with[count], most - choice.columns);
     choice.columns += taken;
     choice.nonzeros += taken * count;
   }
@@ -76,7 +61,7 @@ static enum cb_status refuse(const struct choice *best, const struct cb_hot_shap
                  hot, held, all, 1e-3 * (double)cb_larger(best->saved_ns, 0), 1e-3 * CB_COST_HOT_WORTH_NS);
 }
 
-static enum cb_status choose_hot(struct cb_hot_columns *columns, const struct histogram *histogram,
+static enum cb_status choose_hot(struct cb_hot_columns *columns, const struct cb_column_counts *counts,
                                  const struct cb_hot_shape *shape, struct cb_diag *diag) {
   const int64_t *settings = shape->settings, asked = settings[HOT_COLUMNS];
   const int64_t room = shape->target->shared_per_block / shape->vector_bytes;
@@ -85,13 +70,13 @@ static enum cb_status choose_hot(struct cb_hot_columns *columns, const struct hi
     return cb_fail(diag, CB_ERR_LIMIT,
                    "%lld hot columns do not fit into shared memory; '%s' has room for %lld",
                    (long long)asked, shape->target->model, (long long)room);
-  struct choice best = weigh(histogram, shape, cb_smaller(half, room), 0);
-  const struct choice gathered = weigh(histogram, shape, cb_smaller(half, room), 1);
+  struct choice best = weigh(counts, shape, cb_smaller(half, room), 0);
+  const struct choice gathered = weigh(counts, shape, cb_smaller(half, room), 1);
   const int gather =
       settings[HOT_GATHER] == CB_AUTO ? gathered.saved_ns > best.saved_ns : settings[HOT_GATHER] == CB_ON;
   if (gather) best = gathered;
   columns->gather = gather;
-  columns->hot = cb_smaller(asked ? asked : best.columns, histogram->occupied);
+  columns->hot = cb_smaller(asked ? asked : best.columns, counts->occupied);
   if (!asked &&
       (best.nonzeros * 100 < shape->csr->nnz * settings[HOT_SHARE] || best.saved_ns < CB_COST_HOT_WORTH_NS))
     return refuse(&best, shape, diag);
@@ -135,23 +120,25 @@ static struct packing packing_of(const struct cb_hot_shape *shape, int64_t colum
                          (packed_missed + x_missed) * MISS_BYTES / read};
 }
 
+/* How many columns of so many nonzeros are behind the hot ones, of which *hot are still to come. */
+static int64_t behind_hot(const struct cb_column_counts *counts, int64_t nonzeros, int64_t *hot) {
+  const int64_t skipped = cb_smaller(counts->with[nonzeros], *hot);
+  *hot -= skipped;
+  return counts->with[nonzeros] - skipped;
+}
+
 /* Of the columns behind the hot ones, as many as cost least; between `least` and `most`. */
-static struct packing weigh_packed(const struct histogram *histogram, const struct cb_hot_shape *shape, int64_t hot,
+static struct packing weigh_packed(const struct cb_column_counts *counts, const struct cb_hot_shape *shape, int64_t hot,
                                   int64_t least, int64_t most) {
   const double in_sector = SECTOR_BYTES / (double)shape->vector_bytes, residence = residence_of(shape);
   double requests = 0, missed = 0;
-  int64_t columns = 0, skipped = 0;
-  for (int64_t count = CB_COUNT_KEYS - 1; count > 0; count--) {
-    const int64_t with = histogram->columns_with[count], skip = cb_smaller(with, hot - skipped);
-    skipped += skip;
-    requests += (double)((with - skip) * count);
-  }
+  int64_t columns = 0, ahead = hot;
+  for (int64_t count = CB_COUNT_KEYS - 1; count > 0; count--)
+    requests += (double)(behind_hot(counts, count, &ahead) * count);
   struct packing best = packing_of(shape, 0, 0, requests);
-  skipped = 0;
+  ahead = hot;
   for (int64_t count = CB_COUNT_KEYS - 1; count > 0 && columns < most; count--) {
-    const int64_t with = histogram->columns_with[count], skip = cb_smaller(with, hot - skipped);
-    const int64_t taken = cb_smaller(with - skip, most - columns);
-    skipped += skip;
+    const int64_t taken = cb_smaller(behind_hot(counts, count, &ahead), most - columns);
     if (!taken) continue;
     columns += taken;
     requests -= (double)(taken * count);
@@ -162,55 +149,26 @@ static struct packing weigh_packed(const struct histogram *histogram, const stru
   return best;
 }
 
-static void choose_packed(struct cb_hot_columns *columns, const struct histogram *histogram,
+static void choose_packed(struct cb_hot_columns *columns, const struct cb_column_counts *counts,
                           const struct cb_hot_shape *shape) {
   const int64_t asked = shape->settings[HOT_PACKED], wide = INT32_MAX - shape->csr->cols; /* indices are int */
-  const int64_t most = cb_smaller(histogram->occupied - columns->hot, wide);
-  const struct packing none = weigh_packed(histogram, shape, columns->hot, 0, 0);
+  const int64_t most = cb_smaller(counts->occupied - columns->hot, wide);
+  const struct packing none = weigh_packed(counts, shape, columns->hot, 0, 0);
   struct packing packed = none;
   if (asked)
-    packed = weigh_packed(histogram, shape, columns->hot, cb_smaller(asked, most), cb_smaller(asked, most));
+    packed = weigh_packed(counts, shape, columns->hot, cb_smaller(asked, most), cb_smaller(asked, most));
   else if (shape->settings[HOT_GATHER] != CB_OFF)
-    packed = weigh_packed(histogram, shape, columns->hot, 0, most);
+    packed = weigh_packed(counts, shape, columns->hot, 0, most);
   const double launch = columns->gather ? 0 : CB_COST_HOT_PREPARE_NS;
   if (!asked && cost_of(&none) - cost_of(&packed) < CB_COST_HOT_WORTH_NS + launch) packed = none;
   columns->packed = packed.columns;
   columns->gather |= packed.columns > 0;
-  columns->rest = histogram->occupied - columns->hot - columns->packed;
+  columns->rest = counts->occupied - columns->hot - columns->packed;
   columns->prepare_ns = (int64_t)packed.prepare_ns;
   columns->miss_ns = (int64_t)packed.miss_ns;
 }
 
 /* ---- numbers: need hot and packed */
-
-/* The `number` columns of the most nonzeros: those of more than `least`, and of exactly so many those before `end`. */
-struct cut {
-  int64_t least, end;
-};
-
-struct tie {
-  const uint32_t *counts;
-  int64_t key;
-};
-
-static int is_tie(const void *user, int64_t column) {
-  const struct tie *tie = user;
-  return cb_count_key(tie->counts[column]) == tie->key;
-}
-
-/* `scratch` keeps the ties. */
-static struct cut cut_at(struct cb_arena *scratch, const struct histogram *histogram, int64_t number, int64_t cols) {
-  struct tie tie = {histogram->counts, CB_COUNT_KEYS - 1};
-  int64_t above = 0, ties = 0;
-  while (tie.key > 1 && above + histogram->columns_with[tie.key] < number)
-    above += histogram->columns_with[tie.key--];
-  const int32_t *columns = cb_rows_where(scratch, cols, is_tie, &tie, &ties);
-  return (struct cut){tie.key, columns && number - above < ties ? columns[number - above] : cols};
-}
-
-static int is_in(struct cut cut, int64_t key, int64_t column) {
-  return key > cut.least || (key == cut.least && column < cut.end);
-}
 
 static int class_of(int64_t key) {
   int log2 = 0;
@@ -220,17 +178,18 @@ static int class_of(int64_t key) {
 
 /* Hot ones in the order of columns; then packed ones by class, those of a class in the order of columns. */
 static int number_columns(struct cb_hot_columns *columns, struct cb_arena *arena, struct cb_arena *scratch,
-                          const struct histogram *histogram, int64_t cols) {
-  const struct cut hot = cut_at(scratch, histogram, columns->hot, cols);
-  const struct cut both = cut_at(scratch, histogram, columns->hot + columns->packed, cols);
+                          const struct cb_column_counts *counts) {
+  const int64_t cols = counts->cols;
+  const struct cb_column_cut hot = cb_cut_columns(counts, columns->hot, scratch);
+  const struct cb_column_cut both = cb_cut_columns(counts, columns->hot + columns->packed, scratch);
   uint32_t *key = cb_arena_alloc(scratch, (size_t)cols, sizeof *key);
   int32_t *sorted = cb_arena_alloc(scratch, (size_t)cols, sizeof *sorted);
   if (!key || !sorted) return 0;
 #pragma omp parallel for schedule(static)
   for (int64_t column = 0; column < cols; column++) {
-    const int64_t count = cb_count_key(histogram->counts[column]);
-    key[column] = is_in(hot, count, column) ? 0 : 1 + CLASSES;
-    if (key[column] && is_in(both, count, column)) key[column] = 1 + (uint32_t)class_of(count);
+    key[column] = cb_is_in_cut(hot, counts, column) ? 0 : 1 + CLASSES;
+    if (key[column] && cb_is_in_cut(both, counts, column))
+      key[column] = 1 + (uint32_t)class_of(cb_column_key(counts, column));
     columns->place_of[column] = CB_COLD;
   }
   const int64_t numbered = cb_sort_by_key(sorted, key, cols, 1 + CLASSES);
@@ -241,12 +200,12 @@ static int number_columns(struct cb_hot_columns *columns, struct cb_arena *arena
 
 /* ---- indices of the others: need the numbers */
 
-static void measure_indices(struct cb_hot_columns *columns, const struct histogram *histogram, int64_t cols) {
+static void measure_indices(struct cb_hot_columns *columns, const struct cb_column_counts *counts) {
   int64_t least = INT64_MAX, most = -1, least_low = INT64_MAX, most_low = -1;
 #pragma omp parallel for schedule(static) reduction(min : least, least_low) reduction(max : most, most_low)
-  for (int64_t column = 0; column < cols; column++) {
+  for (int64_t column = 0; column < counts->cols; column++) {
     const int32_t place = columns->place_of[column];
-    if (!histogram->counts[column] || (uint32_t)place < (uint32_t)columns->hot) continue;
+    if (!counts->of[column] || (uint32_t)place < (uint32_t)columns->hot) continue;
     const int64_t index = cb_hot_index(columns, column, place), low = index & 0xffff;
     least = cb_smaller(least, index);
     most = cb_larger(most, index);
@@ -261,16 +220,16 @@ static void measure_indices(struct cb_hot_columns *columns, const struct histogr
 static enum cb_status choose(struct cb_hot_columns *columns, struct cb_arena *arena, struct cb_arena *scratch,
                              const struct cb_hot_shape *shape, struct cb_diag *diag) {
   const int64_t cols = shape->csr->cols;
-  struct histogram histogram = {0};
+  struct cb_column_counts counts = {0};
   columns->place_of = cb_arena_alloc(arena, (size_t)cols, sizeof *columns->place_of);
-  if (!columns->place_of || !count_columns(&histogram, scratch, shape->csr))
+  if (!columns->place_of || !cb_count_columns(&counts, scratch, shape->csr))
     return cb_fail_memory(diag, "hot columns", (uint64_t)cols * 8);
-  const enum cb_status s = choose_hot(columns, &histogram, shape, diag);
+  const enum cb_status s = choose_hot(columns, &counts, shape, diag);
   if (s) return s;
-  choose_packed(columns, &histogram, shape);
-  if (!number_columns(columns, arena, scratch, &histogram, cols))
+  choose_packed(columns, &counts, shape);
+  if (!number_columns(columns, arena, scratch, &counts))
     return cb_fail_memory(diag, "hot columns", (uint64_t)cols * 8);
-  measure_indices(columns, &histogram, cols);
+  measure_indices(columns, &counts);
   return CB_OK;
 }
 

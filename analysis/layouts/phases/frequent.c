@@ -32,21 +32,14 @@ struct cb_phase_shape cb_phase_shape(const struct cb_target *target, const struc
 
 static int choose_columns(struct cb_frequent *frequent, struct cb_arena *scratch, const struct cb_csr *csr,
                           int64_t least, int64_t most) {
-  const uint32_t *counts = cb_count_columns(scratch, csr);
-  const int64_t *with = counts ? cb_columns_with(scratch, counts, csr->cols) : NULL;
-  if (!with) return 0;
-  int64_t key = CB_COUNT_KEYS, above = 0; /* columns of `key` nonzeros or more */
-  while (key > least && above < most) above += with[--key];
-  int64_t surplus = cb_larger(above - most, 0); /* the last of those that have just `key` are left out */
-  frequent->columns = above - surplus;
+  struct cb_column_counts counts = {0};
+  if (!cb_count_columns(&counts, scratch, csr)) return 0;
+  for (int64_t key = CB_COUNT_KEYS - 1; key >= least; key--) frequent->columns += counts.with[key];
+  frequent->columns = cb_smaller(frequent->columns, most);
+  const struct cb_column_cut cut = cb_cut_columns(&counts, frequent->columns, scratch);
 #pragma omp parallel for schedule(static)
-  for (int64_t column = 0; column < csr->cols; column++) frequent->column[column] = cb_count_key(counts[column]) >= key;
-  for (int64_t column = csr->cols - 1; surplus > 0; column--) {
-    if (cb_count_key(counts[column]) != key) continue;
-    frequent->column[column] = 0;
-    surplus--;
-  }
-  return 1;
+  for (int64_t column = 0; column < csr->cols; column++) frequent->column[column] = cb_is_in_cut(cut, &counts, column);
+  return !scratch->failed;
 }
 
 /* ---- rows: need the columns */

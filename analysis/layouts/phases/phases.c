@@ -109,28 +109,21 @@ static int cut_panels(struct state *state) {
 static int64_t set_of(uint32_t where) { return where >> PLACE_BITS; }
 static uint32_t place_of(uint32_t where) { return where & ((1u << PLACE_BITS) - 1); }
 
-/* Ranks by nonzeros say which set; within a set columns keep their order. first[key]: columns of more nonzeros. */
-static int number_columns(struct state *state, struct cb_arena *scratch, const uint32_t *counts, int64_t *first) {
-  int64_t *next = cb_arena_alloc(scratch, (size_t)state->sets, sizeof *next);
-  state->where = cb_arena_alloc(&state->arena, (size_t)state->csr->cols, sizeof *state->where);
+/* Ranks by nonzeros say which set; within a set columns keep their order. */
+static int number_columns(struct state *state, struct cb_arena *scratch, const struct cb_column_counts *counts) {
+  int64_t *next = cb_arena_alloc(scratch, (size_t)state->sets, sizeof *next), *rank = counts->with, columns = 0;
+  state->where = cb_arena_alloc(&state->arena, (size_t)counts->cols, sizeof *state->where);
   if (!next || !state->where) return 0;
   for (int64_t set = 0; set < state->sets; set++) next[set] = set << PLACE_BITS;
-  for (int64_t column = 0; column < state->csr->cols; column++) {
-    const int64_t key = cb_count_key(counts[column]);
-    state->where[column] = key ? (uint32_t)next[first[key]++ / state->set]++ : NOWHERE;
+  for (int64_t key = CB_COUNT_KEYS - 1; key > 0; key--) { /* counts become the ranks of their first columns */
+    columns += rank[key];
+    rank[key] = columns - rank[key];
+  }
+  for (int64_t column = 0; column < counts->cols; column++) {
+    const int64_t key = cb_column_key(counts, column);
+    state->where[column] = key ? (uint32_t)next[rank[key]++ / state->set]++ : NOWHERE;
   }
   return 1;
-}
-
-/* Occupied columns, and how many have more nonzeros than each key says; NULL: no memory. */
-static int64_t *rank_columns(struct state *state, struct cb_arena *scratch, const uint32_t *counts) {
-  int64_t *first = counts ? cb_columns_with(scratch, counts, state->csr->cols) : NULL;
-  for (int64_t key = CB_COUNT_KEYS - 1; first && key > 0; key--) {
-    const int64_t with = first[key];
-    first[key] = state->columns;
-    state->columns += with;
-  }
-  return first;
 }
 
 /* Entries of x that fit beside the sums, in sets of equal size. */
@@ -152,10 +145,11 @@ static enum cb_status choose_sets(struct state *state, const int64_t *settings, 
     return cb_fail(diag, CB_ERR_LIMIT, "the sums of %lld rows leave no room for entries of x in shared memory; use another "
                                        "recipe", (long long)state->most_rows);
   struct cb_arena scratch = {0};
-  const uint32_t *counts = cb_count_columns(&scratch, csr);
-  int64_t *first = rank_columns(state, &scratch, counts);
-  enum cb_status s = first ? size_sets(state, most, diag) : CB_OK;
-  if (!s && !(first && number_columns(state, &scratch, counts, first)))
+  struct cb_column_counts counts = {0};
+  const int counted = cb_count_columns(&counts, &scratch, csr);
+  state->columns = counts.occupied;
+  enum cb_status s = size_sets(state, most, diag);
+  if (!s && !(counted && number_columns(state, &scratch, &counts)))
     s = cb_fail_memory(diag, "columns", (uint64_t)csr->cols * 8);
   cb_arena_release(&scratch);
   return s;
