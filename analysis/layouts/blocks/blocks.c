@@ -71,19 +71,18 @@ static int64_t stored_bytes(const struct cb_csr *csr, struct cb_tile_size size, 
   return blocks * (cb_tile_area(size) * value_bytes + INDEX_BYTES + presence);
 }
 
-/* The size of fewest bytes among those that are full enough. */
-static int auto_size(const struct cb_csr *csr, const int64_t *settings,
-                     const struct cb_target *target, int64_t value_bytes) {
-  int64_t blocks[CB_TILE_SIZES], least = INT64_MAX;
+/* The size of fewest bytes among those that are full enough, or the one that is asked for if it is; -1: none. */
+static int best_size(const struct cb_csr *csr, const struct cb_region_builder *builder) {
+  const int asked = (int)builder->settings[BLOCKS_SIZE] - 1;
+  int64_t blocks[1 + CB_TILE_SIZES] = {0}, least = INT64_MAX; /* the first: within no other */
   int best = -1;
   for (int i = 0; i < CB_TILE_SIZES; i++) {
-    blocks[i] = -1;
-    if ((cb_tile_sizes[i].within[0] >= 0 && blocks[cb_tile_sizes[i].within[0]] < 0) ||
-        (cb_tile_sizes[i].within[1] >= 0 && blocks[cb_tile_sizes[i].within[1]] < 0))
-      continue;
-    blocks[i] = blocks_if_full(csr, cb_tile_sizes[i], settings[BLOCKS_FILL]);
-    if (blocks[i] < 0 || !cb_tiles_are_enough(cb_tile_sizes[i], blocks[i], target)) continue;
-    const int64_t bytes = stored_bytes(csr, cb_tile_sizes[i], blocks[i], value_bytes);
+    const struct cb_tile_size size = cb_tile_sizes[i];
+    blocks[1 + i] = -1;
+    if (asked < 0 ? blocks[1 + size.within[0]] < 0 || blocks[1 + size.within[1]] < 0 : asked != i) continue;
+    blocks[1 + i] = blocks_if_full(csr, size, builder->settings[BLOCKS_FILL]);
+    if (blocks[1 + i] < 0 || (asked < 0 && !cb_tiles_are_enough(size, blocks[1 + i], builder->target))) continue;
+    const int64_t bytes = stored_bytes(csr, size, blocks[1 + i], builder->value_bytes);
     if (bytes >= least) continue;
     least = bytes;
     best = i;
@@ -93,12 +92,7 @@ static int auto_size(const struct cb_csr *csr, const int64_t *settings,
 
 static enum cb_status choose_size(struct state *state, const struct cb_region_builder *builder, struct cb_diag *diag) {
   const int64_t *settings = builder->settings;
-  const int64_t value_bytes = builder->value_bytes;
-  int best = (int)settings[BLOCKS_SIZE] - 1;
-  if (best < 0)
-    best = auto_size(state->csr, settings, builder->target, value_bytes);
-  else if (blocks_if_full(state->csr, cb_tile_sizes[best], settings[BLOCKS_FILL]) < 0)
-    best = -1;
+  const int best = best_size(state->csr, builder);
   if (best < 0)
     return cb_fail(diag, CB_ERR_UNSUPPORTED,
                    "no natural blocks%s are %lld %% full; use another recipe, or lower 'block-fill'",
@@ -343,12 +337,9 @@ static void build_presence(struct cb_region_builder *builder, const struct state
 static int64_t choose_batch(const struct state *state, const struct cb_region_builder *builder) {
   const int64_t threads = state->slices * LANES / builder->target->multiprocessors;
   const int64_t values = threads <= 512 ? 36 : 27;
-  int64_t batch = values / cb_tile_area(state->size);
-  if (builder->settings[BLOCKS_BATCH]) batch = builder->settings[BLOCKS_BATCH];
-  if (batch > 8) batch = 8;
-  if (batch * cb_tile_area(state->size) > 64) batch = 64 / cb_tile_area(state->size); /* more have no registers */
-  if (batch > state->longest) batch = state->longest;
-  return batch > 1 ? batch : 1;
+  const int64_t area = cb_tile_area(state->size), asked = builder->settings[BLOCKS_BATCH];
+  const int64_t most = cb_smaller(cb_smaller(8, 64 / area), state->longest); /* more have no registers */
+  return cb_larger(1, cb_smaller(asked ? asked : values / area, most));
 }
 
 static void build_text(struct cb_region_builder *builder, const struct state *state) {

@@ -172,8 +172,7 @@ static int64_t blocks_in_a_wave(const struct state *state, const struct cb_targe
 /* Diagonals of `count` whose loads are in flight together: what a thread has registers for. */
 static int choose_batch(int count, int64_t wave) {
   const int limit = wave <= 2 ? 32 : wave <= 4 ? 12 : 9;
-  const int rounds = (count + limit - 1) / limit;
-  return (count + rounds - 1) / rounds;
+  return (int)cb_divide_up(count, cb_divide_up(count, limit));
 }
 
 /* Adds an element of a table, in lines of twelve. */

@@ -42,7 +42,7 @@ enum {
 
 #define NOWHERE UINT32_MAX
 
-/* What one panel has in one set, as counted first and then as filled in: ends of its slices, places and steps. */
+/* What panels have in sets: slices, places, steps. */
 struct extent {
   int64_t slices, places, steps;
 };
@@ -55,8 +55,8 @@ struct state {
   /* columns */
   uint32_t *where; /* by column: its set, and in PLACE_BITS below that its place there; NOWHERE: no nonzeros */
   int64_t columns, set, sets;
-  /* rows: those with nonzeros, or all when the region writes every row */
-  int32_t *row;
+  int32_t *row; /* those with nonzeros, or all when the region writes every row */
+  int all_rows;
   int64_t rows, panels, most_rows;
   int64_t *panel_row;  /* panels + 1 */
   uint32_t *first_sum; /* rows + 1; a row's own sums are successive */
@@ -64,7 +64,7 @@ struct state {
   struct cb_arena counted; /* while there is a plan to be made, owns: */
   uint32_t *counts; /* nonzeros by row and set; NULL: too many, counted when needed */
   /* slices, panel by panel and set by set */
-  struct extent *end; /* panels * sets */
+  struct extent *first; /* before each panel and set; panels * sets + 1 */
   struct extent all;
   unsigned char *lanes_log2;
   uint32_t *first_local_row; /* by slice */
@@ -74,15 +74,9 @@ struct state {
 
 /* ---- panels: adds row, panel_row, most_rows */
 
-static int is_any(const void *csr, int64_t row) {
-  (void)csr, (void)row;
-  return 1;
-}
-static int has_nonzeros(const void *csr, int64_t row) { return cb_csr_row_length(csr, row) > 0; }
-
-static int collect_rows(struct state *state, int all) {
-  state->row = cb_rows_where(&state->arena, state->csr->rows, all ? is_any : has_nonzeros, state->csr, &state->rows);
-  return state->row != NULL;
+static int is_written(const void *user, int64_t row) {
+  const struct state *state = user;
+  return state->all_rows || cb_csr_row_length(state->csr, row) > 0;
 }
 
 /* Successive rows of about equal weight, so that those of a panel lie close together in y. */
@@ -305,9 +299,9 @@ static int64_t sort_segments(const struct state *state, int64_t panel, int64_t s
   return segments;
 }
 
-/* Cuts sorted segments into slices behind *at; fills them in when `fill`. */
-static void cut_set(const struct state *state, const struct bench *bench, int64_t segments, int fill,
-                    struct extent *at) {
+/* Cuts sorted segments into slices behind *at; only counts while there is no room for them. */
+static void cut_set(const struct state *state, const struct bench *bench, int64_t segments, struct extent *at) {
+  const int fill = state->first_step != NULL;
   for (int64_t next = 0; next < segments;) {
     const int log2 = lanes_for(bench->count[next]);
     if (fill) {
@@ -326,22 +320,18 @@ static void cut_set(const struct state *state, const struct bench *bench, int64_
   }
 }
 
-static struct extent begin_of(const struct state *state, int64_t panel, int64_t set) {
-  const int64_t number = panel * state->sets + set;
-  return number ? state->end[number - 1] : (struct extent){0};
-}
-
-static void cut_panel(struct state *state, int64_t panel, int fill, struct bench *bench) {
+static void cut_panel(struct state *state, int64_t panel, struct bench *bench) {
   count_panel(state, panel, bench);
   for (int64_t set = 0; set < state->sets; set++) {
-    struct extent at = fill ? begin_of(state, panel, set) : (struct extent){0};
-    cut_set(state, bench, sort_segments(state, panel, set, bench), fill, &at);
-    if (!fill) state->end[panel * state->sets + set] = at;
+    const int64_t number = panel * state->sets + set;
+    struct extent at = state->first_step ? state->first[number] : (struct extent){0};
+    cut_set(state, bench, sort_segments(state, panel, set, bench), &at);
+    if (!state->first_step) state->first[number + 1] = at;
   }
 }
 
 /* All panels: their extents first, and once these are known their slices. */
-static int cut_panels_into_slices(struct state *state, int fill) {
+static int cut_panels_into_slices(struct state *state) {
   int good = 1;
 #pragma omp parallel reduction(&& : good)
   {
@@ -349,7 +339,7 @@ static int cut_panels_into_slices(struct state *state, int fill) {
     good = bench_make(&bench, state, 0);
 #pragma omp for schedule(dynamic, 1)
     for (int64_t panel = 0; panel < state->panels; panel++)
-      if (good) cut_panel(state, panel, fill, &bench);
+      if (good) cut_panel(state, panel, &bench);
     cb_arena_release(&bench.arena);
   }
   return good;
@@ -358,14 +348,14 @@ static int cut_panels_into_slices(struct state *state, int fill) {
 static int cut_slices(struct state *state) {
   const int64_t numbers = state->panels * state->sets;
   struct cb_arena *arena = &state->arena;
-  state->end = cb_arena_alloc(arena, (size_t)numbers, sizeof *state->end);
-  if (!state->end || !cut_panels_into_slices(state, 0)) return 0;
-  for (int64_t i = 1; i < numbers; i++) {
-    state->end[i].slices += state->end[i - 1].slices;
-    state->end[i].places += state->end[i - 1].places;
-    state->end[i].steps += state->end[i - 1].steps;
+  state->first = cb_arena_alloc(arena, (size_t)numbers + 1, sizeof *state->first);
+  if (!state->first || !cut_panels_into_slices(state)) return 0;
+  for (int64_t i = 0; i < numbers; i++) {
+    state->first[i + 1].slices += state->first[i].slices;
+    state->first[i + 1].places += state->first[i].places;
+    state->first[i + 1].steps += state->first[i].steps;
   }
-  const struct extent all = state->all = state->end[numbers - 1];
+  const struct extent all = state->all = state->first[numbers];
   state->lanes_log2 = cb_arena_alloc(arena, (size_t)all.slices, 1);
   state->first_local_row = cb_arena_alloc(arena, (size_t)all.slices, sizeof *state->first_local_row);
   state->first_step = cb_arena_alloc(arena, (size_t)all.slices + 1, sizeof *state->first_step);
@@ -373,15 +363,15 @@ static int cut_slices(struct state *state) {
   state->local_row_count = cb_arena_alloc(arena, (size_t)all.places, sizeof *state->local_row_count);
   if (arena->failed) return 0;
   state->first_step[all.slices] = all.steps;
-  return cut_panels_into_slices(state, 1);
+  return cut_panels_into_slices(state);
 }
 
 /* ---- nonzeros to slots: needs the slices */
 
 static void find_places(const struct state *state, int64_t panel, struct bench *bench) {
   for (int64_t set = 0; set < state->sets; set++) {
-    const int64_t end = state->end[panel * state->sets + set].slices;
-    for (int64_t slice = begin_of(state, panel, set).slices; slice < end; slice++)
+    const struct extent *extent = &state->first[panel * state->sets + set];
+    for (int64_t slice = extent[0].slices; slice < extent[1].slices; slice++)
       for (int64_t i = 0; i < LANES >> state->lanes_log2[slice]; i++)
         if (state->local_row_count[state->first_local_row[slice] + i])
           bench->place[state->local_row_sum[state->first_local_row[slice] + i] * state->sets + set] = LANES * slice + i;
@@ -448,9 +438,8 @@ static void build_slots(struct cb_region_builder *builder, const struct state *s
   cb_region_values(builder, "values", "per slice, step and lane", slots);
 }
 
-static uint64_t first_slice(const void *user, int64_t number) {
-  const struct state *state = user;
-  return number ? (uint64_t)state->end[number - 1].slices : 0;
+static uint64_t first_slice(const void *state, int64_t number) {
+  return (uint64_t)((const struct state *)state)->first[number].slices;
 }
 
 static void build_slices(struct cb_region_builder *builder, const struct state *state) {
@@ -547,7 +536,9 @@ static enum cb_status make_region(struct cb_region_builder *builder, struct stat
   const struct cb_csr *csr = state->csr;
   state->shape = cb_phase_shape(builder->target, builder->options);
   state->batch = choose_batch(state, builder);
-  if (!collect_rows(state, builder->commit == CB_COMMIT_FINAL) || !cut_panels(state))
+  state->all_rows = builder->commit == CB_COMMIT_FINAL;
+  state->row = cb_rows_where(&state->arena, csr->rows, is_written, state, &state->rows);
+  if (!state->row || !cut_panels(state))
     return cb_fail_memory(diag, "panels", (uint64_t)csr->rows * 4);
   const enum cb_status s = choose_sets(state, builder->settings, diag);
   if (s) return s;

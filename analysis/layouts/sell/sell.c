@@ -49,7 +49,7 @@ struct state {
   uint32_t *segment_first; /* by split slice: the segment's first nonzero in its row */
 };
 
-/* What a local row holds: nonzeros begin … end - 1 of the part, of `row`. */
+/* What a local row holds: `length` nonzeros of the part from `begin` on, of `row`; padding has none. */
 struct local_row {
   int64_t row, begin, length;
 };
@@ -57,7 +57,7 @@ struct local_row {
 static struct local_row local_row_at(const struct state *state, int64_t number) {
   const struct cb_csr *csr = state->csr;
   const int64_t row = state->row ? state->row[number] : cb_smaller(number, csr->rows);
-  if (row == csr->rows) return (struct local_row){row, 0, state->equal < 0 ? 0 : state->equal};
+  if (row == csr->rows) return (struct local_row){row, 0, 0};
   struct local_row local = {row, cb_csr_row(csr, row), cb_csr_row_length(csr, row)};
   if (number < state->split_slices) { /* split slices hold one local row each */
     local.begin += state->segment_first[number];
@@ -67,9 +67,10 @@ static struct local_row local_row_at(const struct state *state, int64_t number) 
   return local;
 }
 
-/* Whether a local row has nonzeros: the length of padding is not its own. */
-static int has_nonzeros(const struct state *state, struct local_row local) {
-  return local.row < state->csr->rows && local.length;
+/* The length that is stored: padding has that of all others, too. */
+static int64_t length_at(const struct state *state, int64_t number) {
+  const struct local_row local = local_row_at(state, number);
+  return local.row == state->csr->rows ? cb_larger(state->equal, 0) : local.length;
 }
 
 static int64_t slice_lanes(const struct state *state, int64_t slice) {
@@ -130,7 +131,7 @@ static int64_t steps_of_slice(const void *user, int64_t slice) {
   const struct state *state = user;
   const int64_t first = slice_first(state, slice), local_rows = slice_local_rows(state, slice);
   int64_t length = 0;
-  for (int64_t i = 0; i < local_rows; i++) length = cb_larger(length, local_row_at(state, first + i).length);
+  for (int64_t i = 0; i < local_rows; i++) length = cb_larger(length, length_at(state, first + i));
   return cb_divide_up(length, slice_lanes(state, slice) * state->vector) * state->vector;
 }
 
@@ -343,7 +344,7 @@ static void visit_slice(const struct state *state, int64_t slice, const struct c
   const int32_t *column = state->csr->col_idx, first = (int32_t)state->first_column[slice];
   for (int64_t i = 0; i < slice_local_rows(state, slice); i++) {
     const struct local_row local = local_row_at(state, slice_first(state, slice) + i);
-    for (int64_t k = 0; has_nonzeros(state, local) && k < local.length; k++)
+    for (int64_t k = 0; k < local.length; k++)
       cb_emit(walk, slot_of(state, slice, i, k), local.begin + k, (uint32_t)(column[local.begin + k] - first));
   }
 }
@@ -361,7 +362,7 @@ static int64_t measure_columns(struct state *state) {
     int64_t least = INT64_MAX, most = 0;
     for (int64_t i = 0; i < slice_local_rows(state, slice); i++) {
       const struct local_row local = local_row_at(state, slice_first(state, slice) + i);
-      if (!has_nonzeros(state, local)) continue;
+      if (!local.length) continue;
       least = cb_smaller(least, state->csr->col_idx[local.begin]);
       most = cb_larger(most, state->csr->col_idx[local.begin + local.length - 1]);
     }
@@ -392,16 +393,13 @@ static void visit_sectors(const void *user, int64_t thread_block, struct cb_sect
       for (int64_t lane = 0; lane < LANES; lane++) {
         const struct local_row local = local_row_at(state, first + lane / lanes);
         const int64_t k = nonzero_at(state, step, lane % lanes, lanes);
-        if (has_nonzeros(state, local) && k < local.length) cb_sector_ask(sink, state->csr->col_idx[local.begin + k]);
+        if (k < local.length) cb_sector_ask(sink, state->csr->col_idx[local.begin + k]);
       }
     }
   }
 }
 
-static uint64_t length_at(const void *state, int64_t number) {
-  const struct local_row local = local_row_at(state, number);
-  return (uint64_t)local.length;
-}
+static uint64_t local_row_length(const void *state, int64_t number) { return (uint64_t)length_at(state, number); }
 
 /* Rows that are others' have no nonzeros here. */
 static void leave_out_others(const struct cb_region_builder *builder, struct state *state, int64_t local_rows) {
@@ -412,7 +410,7 @@ static void leave_out_others(const struct cb_region_builder *builder, struct sta
 
 static void build_local_rows(struct cb_region_builder *builder, struct state *state) {
   const int64_t local_rows = state->varied ? state->local_rows : state->slices * (LANES / state->lanes);
-  cb_region_computed(builder, "local_row_length", "nonzeros of a local row", local_rows, length_at);
+  cb_region_computed(builder, "local_row_length", "nonzeros of a local row", local_rows, local_row_length);
   if (!state->row) return;
   leave_out_others(builder, state, local_rows);
   cb_region_list(builder, "row_of", "row of a local row; kRows: none", local_rows, state->row);
