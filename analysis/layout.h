@@ -86,6 +86,8 @@ void cb_region_fact(struct cb_region_builder *builder, const char *key, const ch
 void cb_region_structure(struct cb_region_builder *builder, const char *name, int64_t value, const char *origin);
 void cb_region_size(struct cb_region_builder *builder, const char *name, int64_t value, const char *origin);
 void cb_region_placeholder(struct cb_region_builder *builder, const char *name, const char *text);
+/* The same with a finished text, which it releases. */
+void cb_region_placeholder_text(struct cb_region_builder *builder, const char *name, struct cb_text *text);
 /* The text has that section of the layout's template. */
 void cb_region_section(struct cb_region_builder *builder, const char *name);
 

@@ -65,6 +65,12 @@ void cb_region_placeholder(struct cb_region_builder *builder, const char *name, 
   if (placeholder) *placeholder = (struct cb_placeholder){keep(builder, name), keep(builder, text)};
 }
 
+void cb_region_placeholder_text(struct cb_region_builder *builder, const char *name, struct cb_text *text) {
+  builder->failed |= text->failed;
+  if (!text->failed) cb_region_placeholder(builder, name, cb_text_string(text));
+  cb_text_release(text);
+}
+
 void cb_region_section(struct cb_region_builder *builder, const char *name) {
   for (int i = 0; i < builder->region.sections_count && !builder->failed; i++)
     if (!strcmp(builder->region.sections[i], name)) return;

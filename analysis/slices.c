@@ -2,6 +2,8 @@
 /* Rows in order of length, and sums: see slices.h. */
 #include "analysis/slices.h"
 
+#include <stdio.h>
+
 /* A counting sort by what a row lacks of `most`. */
 static void sort_window(int32_t *sorted, int64_t first, int64_t end, int64_t most, cb_row_length *length_of,
                         const void *state) {
@@ -48,4 +50,18 @@ int64_t *cb_first_steps(struct cb_arena *arena, int64_t slices, cb_row_length *s
   if (first) cb_sum_up(first, slices);
   if (longest) *longest = most;
   return first;
+}
+
+int cb_slices_alloc(struct cb_slices *slices, struct cb_arena *arena, int64_t count) {
+  slices->lanes_log2 = cb_arena_alloc(arena, (size_t)count, 1);
+  slices->first_local_row = cb_arena_alloc(arena, (size_t)count, sizeof *slices->first_local_row);
+  return !arena->failed;
+}
+
+void cb_region_slices(struct cb_region_builder *builder, const struct cb_slices *slices, int64_t count,
+                      const char *what) {
+  char meaning[80];
+  snprintf(meaning, sizeof meaning, "logarithm of the lanes that share %s", what);
+  cb_region_list(builder, "lanes_log2", meaning, count, slices->lanes_log2);
+  cb_region_list(builder, "first_local_row", "a slice's first local row", count, slices->first_local_row);
 }

@@ -4,6 +4,7 @@
 #ifndef CBGEN_ANALYSIS_SLICES_H
 #define CBGEN_ANALYSIS_SLICES_H
 
+#include "analysis/layout.h"
 #include "base/arena.h"
 #include "base/integers.h"
 
@@ -35,6 +36,20 @@ static inline int cb_lanes_log2(int64_t length, int64_t aim) {
   while (log2 < CB_LANES_LOG2 && cb_divide_up(length, INT64_C(1) << log2) > aim) log2++;
   return log2;
 }
+
+/* Slices that differ in how many lanes share a local row, by slice. */
+struct cb_slices {
+  unsigned char *lanes_log2;
+  uint32_t *first_local_row;
+};
+int cb_slices_alloc(struct cb_slices *slices, struct cb_arena *arena, int64_t count); /* 0: no memory */
+static inline void cb_slices_set(struct cb_slices *slices, int64_t slice, int lanes_log2, int64_t first_local_row) {
+  slices->lanes_log2[slice] = (unsigned char)lanes_log2;
+  slices->first_local_row[slice] = (uint32_t)first_local_row;
+}
+/* Adds both as arrays; lanes share `what`. */
+void cb_region_slices(struct cb_region_builder *builder, const struct cb_slices *slices, int64_t count,
+                      const char *what);
 
 /* The slot of what comes k-th at place `in_slice` of a slice whose first step has that number. */
 static inline int64_t cb_slice_slot(int64_t first_step, int log2, int64_t in_slice, int64_t k) {

@@ -182,15 +182,6 @@ static void add_element(struct cb_text *text, int number, int count, const char 
   cb_text_add(text, "%s%s%s", number ? "," : "", breaks ? "\n    " : number ? " " : "", element);
 }
 
-/* Hands a finished text over for a placeholder. */
-static void take_text(struct cb_region_builder *builder, const char *name, struct cb_text *text) {
-  if (text->failed)
-    builder->failed = 1;
-  else
-    cb_region_placeholder(builder, name, cb_text_string(text));
-  cb_text_release(text);
-}
-
 static void build_table(struct cb_region_builder *builder, const char *placeholder, const int64_t *elements,
                         int count) {
   struct cb_text text = {0};
@@ -199,7 +190,7 @@ static void build_table(struct cb_region_builder *builder, const char *placehold
     snprintf(element, sizeof element, "%lld", (long long)elements[i]);
     add_element(&text, i, count, element);
   }
-  take_text(builder, placeholder, &text);
+  cb_region_placeholder_text(builder, placeholder, &text);
 }
 
 /* Of `count` diagonals from `first` on, in the text's order. */
@@ -217,7 +208,7 @@ static void build_coefficients(struct cb_region_builder *builder, const struct s
     cb_literal(literal, state->coefficient[state->order[i]], builder->sum_type);
     add_element(&text, i, constants(state), literal);
   }
-  take_text(builder, "coefficients", &text);
+  cb_region_placeholder_text(builder, "coefficients", &text);
 }
 
 /* Words that one load reads; a slice has whole loads of them. */
@@ -425,7 +416,7 @@ static void build_chain_coefficients(struct cb_region_builder *builder, const st
     }
     cb_text_add_string(&text, "}");
   }
-  take_text(builder, "coefficients", &text);
+  cb_region_placeholder_text(builder, "coefficients", &text);
 }
 
 static void build_chain_tables(struct cb_region_builder *builder, const struct state *state) {

@@ -57,8 +57,7 @@ struct state {
   /* slices */
   int64_t aim, segment;
   int64_t slices, split_slices; /* the split ones come first: one segment each */
-  unsigned char *lanes_log2;
-  uint32_t *first_local_row;
+  struct cb_slices by_slice;
   int32_t *row; /* by place; that behind the last: none */
   int64_t places;
   uint32_t *segment_number;   /* by split slice: which of its row */
@@ -113,8 +112,7 @@ static struct share row_share(const struct state *state, int64_t row) {
 }
 
 static int64_t segments_of(const struct state *state, int64_t row) {
-  const int64_t segments = cb_divide_up(cb_csr_row_length(state->csr, row), state->segment);
-  return segments > 1 ? segments : 1;
+  return cb_larger(1, cb_divide_up(cb_csr_row_length(state->csr, row), state->segment));
 }
 
 /* What one segment of a row takes at most: whole steps of 32 lanes, unless the row is its only segment. */
@@ -147,17 +145,12 @@ static uint32_t row_key(const struct state *state, int64_t row) {
   return (uint32_t)(((5 - log2) * STEP_KEYS + STEP_KEYS - 1 - cold) * STEP_KEYS + STEP_KEYS - 1 - hot);
 }
 
-static void add_slice(struct state *state, int log2, int64_t first_local_row) {
-  state->lanes_log2[state->slices] = (unsigned char)log2;
-  state->first_local_row[state->slices++] = (uint32_t)first_local_row;
-}
-
 /* Rows over `segment` nonzeros: a slice for each segment, a row's segments in order. */
 static void add_segments(struct state *state, const int32_t *cut, int64_t count) {
   for (int64_t i = 0; i < count; i++)
     for (int64_t segment = 0; segment < segments_of(state, cut[i]); segment++) {
       state->segment_number[state->slices] = (uint32_t)segment;
-      add_slice(state, CB_LANES_LOG2, state->places);
+      cb_slices_set(&state->by_slice, state->slices++, CB_LANES_LOG2, state->places);
       state->row[state->places++] = cut[i];
     }
   state->split_slices = state->slices;
@@ -169,7 +162,7 @@ static void add_rows(struct state *state, const uint32_t *key, int64_t count) {
   const int64_t end = state->places + count;
   while (state->places < end) {
     const int log2 = CB_LANES_LOG2 - (int)(key[state->row[state->places]] / LANES_KEYS);
-    add_slice(state, log2, state->places);
+    cb_slices_set(&state->by_slice, state->slices++, log2, state->places);
     state->places += LANES >> log2;
   }
   for (int64_t i = end; i < state->places; i++) state->row[i] = (int32_t)state->csr->rows;
@@ -177,12 +170,10 @@ static void add_rows(struct state *state, const uint32_t *key, int64_t count) {
 
 /* Room for `segments`, and for rows in slices, of which the last may not be full. */
 static int alloc_slices(struct state *state, int64_t segments) {
-  const size_t places = (size_t)(segments + state->csr->rows + LANES);
+  const int64_t places = segments + state->csr->rows + LANES;
   state->segment_number = cb_arena_alloc(&state->arena, (size_t)segments, sizeof *state->segment_number);
-  state->lanes_log2 = cb_arena_alloc(&state->arena, places, 1);
-  state->first_local_row = cb_arena_alloc(&state->arena, places, sizeof *state->first_local_row);
-  state->row = cb_arena_alloc(&state->arena, places, sizeof *state->row);
-  return !state->arena.failed;
+  state->row = cb_arena_alloc(&state->arena, (size_t)places, sizeof *state->row);
+  return cb_slices_alloc(&state->by_slice, &state->arena, places);
 }
 
 static int is_cut(const void *state, int64_t row) { return segments_of(state, row) > 1; }
@@ -216,7 +207,7 @@ static int cut_slices(struct state *state) {
 
 /* What place `in_slice` of a slice holds. */
 static struct share place_share(const struct state *state, int64_t slice, int64_t in_slice) {
-  const int64_t row = state->row[state->first_local_row[slice] + in_slice];
+  const int64_t row = state->row[state->by_slice.first_local_row[slice] + in_slice];
   if (row == state->csr->rows) return (struct share){{0, 0}};
   struct share share = row_share(state, row);
   if (slice >= state->split_slices) return share;
@@ -230,7 +221,7 @@ static struct share place_share(const struct state *state, int64_t slice, int64_
 
 static struct share slice_steps(const struct state *state, int64_t slice) {
   struct share steps = {{0, 0}};
-  const int log2 = state->lanes_log2[slice];
+  const int log2 = state->by_slice.lanes_log2[slice];
   for (int64_t i = 0; i < LANES >> log2; i++) {
     const struct share share = place_share(state, slice, i);
     for (enum kind kind = HOT; kind < KINDS; kind++)
@@ -263,16 +254,15 @@ static int rank_slices(const struct state *state, int32_t *order, uint32_t *key,
 static int distribute_slices(struct state *state) {
   const int64_t first = state->split_slices, whole = state->slices - first;
   struct cb_arena scratch = {0};
-  const unsigned char *log2 = cb_arena_copy(&scratch, state->lanes_log2, (size_t)state->slices, 1);
-  const uint32_t *place = cb_arena_copy(&scratch, state->first_local_row, (size_t)state->slices, sizeof *place);
+  const unsigned char *log2 = cb_arena_copy(&scratch, state->by_slice.lanes_log2, (size_t)state->slices, 1);
+  const uint32_t *place = cb_arena_copy(&scratch, state->by_slice.first_local_row, (size_t)state->slices, sizeof *place);
   uint32_t *key = cb_arena_alloc(&scratch, (size_t)whole, sizeof *key);
   int32_t *order = cb_arena_alloc(&scratch, (size_t)whole, sizeof *order);
   const int good = !scratch.failed && rank_slices(state, order, key, whole);
 #pragma omp parallel for schedule(static)
   for (int64_t i = 0; i < (good ? whole : 0); i++) {
     const int64_t at = place_of_rank(state, first + i);
-    state->lanes_log2[at] = log2[first + order[i]];
-    state->first_local_row[at] = place[first + order[i]];
+    cb_slices_set(&state->by_slice, at, log2[first + order[i]], place[first + order[i]]);
   }
   cb_arena_release(&scratch);
   return good;
@@ -305,15 +295,8 @@ static int64_t next_slot(const struct state *state, struct cursor *at, enum kind
   const int64_t number = at->met.of[kind]++, chunk = at->chunk.of[kind];
   const int64_t segment = number < chunk ? 0 : number / chunk; /* nearly all rows have one */
   const int64_t slice = at->slice + segment, k = number - segment * chunk;
-  const int64_t slot = cb_slice_slot(state->first_step[kind][slice], state->lanes_log2[slice], at->in_slice, k);
+  const int64_t slot = cb_slice_slot(state->first_step[kind][slice], state->by_slice.lanes_log2[slice], at->in_slice, k);
   return kind == HOT ? slot : state->slots[HOT] + slot;
-}
-
-/* Whether the nonzeros of a row begin at a place; then *at is ready. */
-static int begins_at(const struct state *state, int64_t slice, int64_t in_slice, int64_t row, struct cursor *at) {
-  if (row == state->csr->rows || (slice < state->split_slices && state->segment_number[slice])) return 0;
-  *at = (struct cursor){slice, in_slice, chunk_of(state, row), {{0, 0}}};
-  return 1;
 }
 
 /* Nonzeros of one row. Their places are looked up together, side by side: the table is larger than a cache. A map alone
@@ -335,13 +318,15 @@ static void visit_row(const struct state *state, struct cursor *at, int64_t row,
   }
 }
 
+/* All segments of a row are met where its first one is. */
 static int hot_visit(const void *user, int64_t first, int64_t end, const struct cb_walk *walk) {
   const struct state *state = user;
   for (int64_t slice = first; slice < end; slice++)
-    for (int64_t i = 0; i < LANES >> state->lanes_log2[slice]; i++) {
-      struct cursor at;
-      const int64_t row = state->row[state->first_local_row[slice] + i];
-      if (begins_at(state, slice, i, row, &at)) visit_row(state, &at, row, walk);
+    for (int64_t i = 0; i < LANES >> state->by_slice.lanes_log2[slice]; i++) {
+      const int64_t row = state->row[state->by_slice.first_local_row[slice] + i];
+      if (row == state->csr->rows || (slice < state->split_slices && state->segment_number[slice])) continue;
+      struct cursor at = {slice, i, chunk_of(state, row), {{0, 0}}};
+      visit_row(state, &at, row, walk);
     }
   return 1;
 }
@@ -381,7 +366,7 @@ static void build_indices(struct cb_region_builder *builder, const struct state 
 
 /* What each lane of a slice has of its place's share. */
 static void fill_lanes(const struct state *state, int64_t slice, uint32_t *const lane_has[KINDS]) {
-  const int log2 = state->lanes_log2[slice], lanes = 1 << log2;
+  const int log2 = state->by_slice.lanes_log2[slice], lanes = 1 << log2;
   for (int64_t lane = 0; lane < LANES; lane++) {
     const struct share share = place_share(state, slice, lane >> log2);
     for (enum kind kind = HOT; kind < KINDS; kind++)
@@ -407,11 +392,10 @@ static void build_lanes(struct cb_region_builder *builder, struct state *state) 
 
 static void build_slices(struct cb_region_builder *builder, struct state *state) {
   const int64_t slices = state->slices;
-  cb_region_list(builder, "lanes_log2", "logarithm of the lanes that share a row of a slice", slices,
-                 state->lanes_log2);
-  cb_region_list(builder, "first_local_row", "a slice's first local row", slices, state->first_local_row);
+  cb_region_slices(builder, &state->by_slice, slices, "a row of a slice");
   cb_region_list(builder, "first_hot", "hot steps before a slice, 32 slots each", slices, state->first_step[HOT]);
-  if (state->slots[COLD]) cb_region_list(builder, "first_cold", "cold steps before a slice", slices, state->first_step[COLD]);
+  if (state->slots[COLD])
+    cb_region_list(builder, "first_cold", "cold steps before a slice", slices, state->first_step[COLD]);
   build_lanes(builder, state);
   cb_region_list(builder, "row_of", "row of a local row; kRows: none", state->places, state->row);
   cb_region_streamed(builder);

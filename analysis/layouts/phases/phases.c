@@ -66,8 +66,7 @@ struct state {
   /* slices, panel by panel and set by set */
   struct extent *first; /* before each panel and set; panels * sets + 1 */
   struct extent all;
-  unsigned char *lanes_log2;
-  uint32_t *first_local_row; /* by slice */
+  struct cb_slices by_slice;
   int64_t *first_step;   /* by slice; slices + 1 */
   uint32_t *local_row_sum, *local_row_count;
 };
@@ -300,13 +299,12 @@ static int64_t sort_segments(const struct state *state, int64_t panel, int64_t s
 }
 
 /* Cuts sorted segments into slices behind *at; only counts while there is no room for them. */
-static void cut_set(const struct state *state, const struct bench *bench, int64_t segments, struct extent *at) {
+static void cut_set(struct state *state, const struct bench *bench, int64_t segments, struct extent *at) {
   const int fill = state->first_step != NULL;
   for (int64_t next = 0; next < segments;) {
     const int log2 = lanes_for(bench->count[next]);
     if (fill) {
-      state->lanes_log2[at->slices] = (unsigned char)log2;
-      state->first_local_row[at->slices] = (uint32_t)at->places;
+      cb_slices_set(&state->by_slice, at->slices, log2, at->places);
       state->first_step[at->slices] = at->steps;
     }
     at->slices++;
@@ -356,12 +354,10 @@ static int cut_slices(struct state *state) {
     state->first[i + 1].steps += state->first[i].steps;
   }
   const struct extent all = state->all = state->first[numbers];
-  state->lanes_log2 = cb_arena_alloc(arena, (size_t)all.slices, 1);
-  state->first_local_row = cb_arena_alloc(arena, (size_t)all.slices, sizeof *state->first_local_row);
   state->first_step = cb_arena_alloc(arena, (size_t)all.slices + 1, sizeof *state->first_step);
   state->local_row_sum = cb_arena_alloc(arena, (size_t)all.places, sizeof *state->local_row_sum);
   state->local_row_count = cb_arena_alloc(arena, (size_t)all.places, sizeof *state->local_row_count);
-  if (arena->failed) return 0;
+  if (!cb_slices_alloc(&state->by_slice, arena, all.slices)) return 0;
   state->first_step[all.slices] = all.steps;
   return cut_panels_into_slices(state);
 }
@@ -372,9 +368,9 @@ static void find_places(const struct state *state, int64_t panel, struct bench *
   for (int64_t set = 0; set < state->sets; set++) {
     const struct extent *extent = &state->first[panel * state->sets + set];
     for (int64_t slice = extent[0].slices; slice < extent[1].slices; slice++)
-      for (int64_t i = 0; i < LANES >> state->lanes_log2[slice]; i++)
-        if (state->local_row_count[state->first_local_row[slice] + i])
-          bench->place[state->local_row_sum[state->first_local_row[slice] + i] * state->sets + set] = LANES * slice + i;
+      for (int64_t i = 0; i < LANES >> state->by_slice.lanes_log2[slice]; i++)
+        if (state->local_row_count[state->by_slice.first_local_row[slice] + i])
+          bench->place[state->local_row_sum[state->by_slice.first_local_row[slice] + i] * state->sets + set] = LANES * slice + i;
   }
 }
 
@@ -385,7 +381,7 @@ static int64_t slot_of(const struct state *state, const struct bench *bench, int
   const int64_t number = sums == 1 ? 0 : met / chunk, k = met - number * chunk; /* nearly all rows have one sum */
   const int64_t sum = state->first_sum[i] - state->first_sum[state->panel_row[panel]] + number;
   const uint64_t place = (uint64_t)bench->place[sum * state->sets + set], slice = place / LANES;
-  return cb_slice_slot(state->first_step[slice], state->lanes_log2[slice], (int64_t)(place % LANES), k);
+  return cb_slice_slot(state->first_step[slice], state->by_slice.lanes_log2[slice], (int64_t)(place % LANES), k);
 }
 
 /* Where columns are is looked up for several nonzeros at a time. */
@@ -446,8 +442,7 @@ static void build_slices(struct cb_region_builder *builder, const struct state *
   const int64_t slices = state->all.slices, places = state->all.places;
   cb_region_computed(builder, "first_slice", "slices before those of a panel and a set",
                      state->panels * state->sets + 1, first_slice);
-  cb_region_list(builder, "lanes_log2", "logarithm of the lanes that share a segment", slices, state->lanes_log2);
-  cb_region_list(builder, "first_local_row", "a slice's first local row", slices, state->first_local_row);
+  cb_region_slices(builder, &state->by_slice, slices, "a segment");
   cb_region_list(builder, "first_step", "steps before a slice, 32 slots each", slices + 1, state->first_step);
   cb_region_list(builder, "local_row_sum", "the panel's sum that a local row belongs to", places,
                  state->local_row_sum);

@@ -43,8 +43,7 @@ struct state {
   int32_t *row;        /* that behind the last: padding */
   int64_t local_rows;
   /* varied, by slice */
-  unsigned char *lanes_log2;
-  uint32_t *first_local_row;
+  struct cb_slices by_slice;
   int64_t split_slices;    /* the first slices: one segment each */
   uint32_t *segment_first; /* by split slice: the segment's first nonzero in its row */
 };
@@ -74,13 +73,13 @@ static int64_t length_at(const struct state *state, int64_t number) {
 }
 
 static int64_t slice_lanes(const struct state *state, int64_t slice) {
-  return state->varied ? INT64_C(1) << state->lanes_log2[slice] : state->lanes;
+  return state->varied ? INT64_C(1) << state->by_slice.lanes_log2[slice] : state->lanes;
 }
 
 static int64_t slice_local_rows(const struct state *state, int64_t slice) { return LANES / slice_lanes(state, slice); }
 
 static int64_t slice_first(const struct state *state, int64_t slice) {
-  return state->varied ? (int64_t)state->first_local_row[slice] : slice * (LANES / state->lanes);
+  return state->varied ? (int64_t)state->by_slice.first_local_row[slice] : slice * (LANES / state->lanes);
 }
 
 /* Rows of a thread block, and slices of all rows, unless varied. */
@@ -146,11 +145,6 @@ static int is_split(const void *state, int64_t row) {
   return row_length(state, row) > ((const struct state *)state)->segment;
 }
 
-static void add_slice(struct state *state, int64_t slice, int log2, int64_t first_local_row) {
-  state->lanes_log2[slice] = (unsigned char)log2;
-  state->first_local_row[slice] = (uint32_t)first_local_row;
-}
-
 /* Rows over `segment` nonzeros: a slice for each segment. */
 static void add_segments(struct state *state, const int32_t *rows, int64_t count) {
   int64_t at = 0;
@@ -158,7 +152,7 @@ static void add_segments(struct state *state, const int32_t *rows, int64_t count
     for (int64_t first = 0; first < cb_csr_row_length(state->csr, rows[i]); first += state->segment) {
       state->segment_first[at] = (uint32_t)first;
       state->row[at] = rows[i];
-      add_slice(state, at, CB_LANES_LOG2, at);
+      cb_slices_set(&state->by_slice, at, CB_LANES_LOG2, at);
       at++;
     }
   state->split_slices = state->slices = state->local_rows = at;
@@ -180,8 +174,8 @@ static void walk_window(struct state *state, const int32_t *sorted, int64_t wind
   while (next < end) {
     const int log2 = cb_lanes_log2(cb_csr_row_length(csr, sorted[next]), state->target);
     const int64_t local_rows = LANES >> log2;
-    if (state->lanes_log2) {
-      add_slice(state, at->slices, log2, at->local_rows);
+    if (state->by_slice.lanes_log2) {
+      cb_slices_set(&state->by_slice, at->slices, log2, at->local_rows);
       for (int64_t i = 0; i < local_rows; i++)
         state->row[at->local_rows + i] = next + i < end ? sorted[next + i] : (int32_t)csr->rows;
     }
@@ -193,12 +187,9 @@ static void walk_window(struct state *state, const int32_t *sorted, int64_t wind
 
 /* Places and slices for everything: those of segments, of windows, and empty ones that make thread blocks whole. */
 static int alloc_slices(struct state *state, int64_t segments, struct extent all) {
-  const size_t slices = (size_t)(all.slices + WARPS), local_rows = (size_t)(all.local_rows + WARPS);
   state->segment_first = cb_arena_alloc(&state->arena, (size_t)segments, sizeof *state->segment_first);
-  state->lanes_log2 = cb_arena_alloc(&state->arena, slices, 1);
-  state->first_local_row = cb_arena_alloc(&state->arena, slices, sizeof *state->first_local_row);
-  state->row = cb_arena_alloc(&state->arena, local_rows, sizeof *state->row);
-  return !state->arena.failed;
+  state->row = cb_arena_alloc(&state->arena, (size_t)(all.local_rows + WARPS), sizeof *state->row);
+  return cb_slices_alloc(&state->by_slice, &state->arena, all.slices + WARPS);
 }
 
 /* Where each window's slices begin, behind the segments; `at` has one element more than there are windows. */
@@ -223,7 +214,7 @@ static void fill_windows(struct state *state, const int32_t *sorted, int64_t win
   state->local_rows = at[windows].local_rows;
   while (state->slices % WARPS) { /* whole thread blocks */
     state->row[state->local_rows] = (int32_t)state->csr->rows;
-    add_slice(state, state->slices++, CB_LANES_LOG2, state->local_rows++);
+    cb_slices_set(&state->by_slice, state->slices++, CB_LANES_LOG2, state->local_rows++);
   }
 }
 
@@ -424,9 +415,7 @@ static void build_lanes(struct cb_region_builder *builder, const struct state *s
     if (state->lanes > 1) cb_region_section(builder, "shared");
     return;
   }
-  cb_region_list(builder, "lanes_log2", "logarithm of the lanes that share a row of a slice", state->slices,
-                 state->lanes_log2);
-  cb_region_list(builder, "first_local_row", "a slice's first local row", state->slices, state->first_local_row);
+  cb_region_slices(builder, &state->by_slice, state->slices, "a row of a slice");
   cb_region_section(builder, "varied");
   cb_region_section(builder, "shared");
 }
