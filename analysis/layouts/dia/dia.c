@@ -150,10 +150,9 @@ static int constants(const struct state *state) { return state->count[EVEN] + st
 static void find_inside(struct state *state) {
   const struct cb_csr *csr = state->csr;
   const int64_t least = state->offset[0], most = state->offset[state->diagonals - 1];
-  const int64_t first_row = least < 0 ? -least : 0;
-  const int64_t end_row = csr->rows < csr->cols - most ? csr->rows : csr->cols - most;
-  const int64_t first = cb_divide_up(first_row, ROWS),
-                end = end_row == csr->rows ? state->slices : end_row / ROWS;
+  const int64_t end_row = cb_smaller(csr->rows, csr->cols - most);
+  const int64_t first = cb_divide_up(cb_larger(-least, 0), ROWS);
+  const int64_t end = end_row == csr->rows ? state->slices : end_row / ROWS;
   if (first >= end) return;
   state->first_inside = first;
   state->end_inside = end;
@@ -268,9 +267,8 @@ static void build_facts(struct cb_region_builder *builder, const struct state *s
   cb_region_fact(builder, "diagonals", "%d", state->diagonals);
   for (int d = 0; d < state->diagonals && state->diagonals <= LISTED; d++)
     cb_text_add(&text, "%s%d", d ? " " : "", state->offset[d]);
-  if (text.failed)
-    builder->failed = 1;
-  else if (state->diagonals <= LISTED)
+  builder->failed |= text.failed;
+  if (state->diagonals <= LISTED && !text.failed)
     cb_region_fact(builder, "offsets", "%s", cb_text_string(&text));
   else
     cb_region_fact(builder, "between", "%d %d", state->offset[0], state->offset[state->diagonals - 1]);
@@ -381,8 +379,8 @@ static void build_conditions(struct cb_region_builder *builder, const struct cb_
   build_table(builder, "chain_conditions", needs, chains->count);
 }
 
-/* Most loads of as many chains that follow one another, from each batch's first on. */
-static int batch_loads(const struct cb_chains *chains, int batch) {
+/* The most loads of a batch: so many chains that follow one another. */
+static int most_loads(const struct cb_chains *chains, int batch) {
   int most = 0;
   for (int first = 0; first < chains->count; first += batch) {
     int loads = 0;
@@ -396,7 +394,7 @@ static int batch_loads(const struct cb_chains *chains, int batch) {
 static int chain_batch(const struct cb_chains *chains) {
   enum { LOADS_AND_SUMS = 28 }; /* of 8 bytes; the rest is for places */
   int batches = 1, batch = chains->count;
-  while (batch > 1 && batch_loads(chains, batch) + chains->rows > LOADS_AND_SUMS)
+  while (batch > 1 && most_loads(chains, batch) + chains->rows > LOADS_AND_SUMS)
     batch = (int)cb_divide_up(chains->count, ++batches);
   return batch;
 }
@@ -498,10 +496,8 @@ static int64_t rounds(const struct state *state, const struct cb_target *target)
 /* Loads of x for all rows. */
 static int64_t loads_of_x(const struct state *state) {
   const struct cb_chains *chains = &state->chains;
-  int64_t loads = 0;
   if (!chains->stride) return state->csr->rows * state->diagonals;
-  for (int c = 0; c < chains->count; c++) loads += cb_chain_loads(chains, c);
-  return state->csr->rows * loads / chains->rows;
+  return state->csr->rows * most_loads(chains, chains->count) / chains->rows;
 }
 
 /* Sectors of x: what a thread block reads of it once. Those of neighbouring threads come in whole lines, of

@@ -125,12 +125,6 @@ static int find_periods(int64_t periods[PERIODS], const struct cb_chains *chains
   return count;
 }
 
-static int has_holes(const struct cb_chains *chains, const struct cb_chain_shape *shape, int chain) {
-  for (int i = chains->begin[chain]; i < chains->begin[chain + 1]; i++)
-    if (shape->holes[chains->diagonal[i]]) return 1;
-  return 0;
-}
-
 /* Columns and offsets both ascend. */
 static void widen_row(const struct walk *walk, int64_t row, int64_t *least, int64_t *greatest) {
   const struct cb_csr *csr = walk->shape->csr;
@@ -264,7 +258,7 @@ static int number_conditions(struct cb_chains *chains, const struct cb_chain_sha
 static int choose_conditions(struct cb_chains *chains, const struct cb_chain_shape *shape, const struct walk *walk) {
   struct needs needs[CB_CHAINED] = {{0}};
   for (int c = 0; c < chains->count; c++) {
-    if (!has_holes(chains, shape, c)) continue;
+    if (walk->chain_of[chains->diagonal[chains->begin[c]]] < 0) continue;
     if (!find_needs(&needs[c], chains, shape, walk, c)) return 0;
     drop_needless(&needs[c], chains, shape, c);
   }
@@ -277,7 +271,8 @@ static void find_conditions(struct cb_chains *chains, const struct cb_chain_shap
   int some = 0;
   walk.periods = find_periods(walk.period, chains, shape);
   for (int c = 0; c < chains->count; c++) {
-    const int holed = has_holes(chains, shape, c);
+    int holed = 0;
+    for (int i = chains->begin[c]; i < chains->begin[c + 1]; i++) holed |= shape->holes[chains->diagonal[i]] > 0;
     some |= holed;
     for (int i = chains->begin[c]; i < chains->begin[c + 1]; i++)
       walk.chain_of[chains->diagonal[i]] = holed ? c : -1;

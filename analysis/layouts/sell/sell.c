@@ -35,13 +35,12 @@ struct state {
   int64_t slot_bytes; /* of a value and its column, about */
   int64_t target;     /* varied: steps per lane that are aimed at */
   int64_t segment;    /* varied: nonzeros of a segment */
-  int64_t slices;
+  int64_t slices, local_rows;
   int64_t *first_step;    /* by slice: steps before it; slices + 1 */
   int64_t steps, longest; /* of all slices, and of the longest */
   uint32_t *first_column; /* by slice */
   /* by local row; NULL: local rows are rows in order */
   int32_t *row;        /* that behind the last: padding */
-  int64_t local_rows;
   /* varied, by slice */
   struct cb_slices by_slice;
   int64_t split_slices;    /* the first slices: one segment each */
@@ -82,11 +81,13 @@ static int64_t slice_first(const struct state *state, int64_t slice) {
   return state->varied ? (int64_t)state->by_slice.first_local_row[slice] : slice * (LANES / state->lanes);
 }
 
-/* Rows of a thread block, and slices of all rows, unless varied. */
+/* Rows of a thread block, unless varied. */
 static int64_t block_rows(const struct state *state) { return WARPS * LANES / state->lanes; }
 
-static int64_t natural_slices(const struct state *state) {
-  return cb_divide_up(state->csr->rows, block_rows(state)) * WARPS;
+/* Whole thread blocks of as many lanes for each row. */
+static void set_slices(struct state *state) {
+  state->slices = cb_divide_up(state->csr->rows, block_rows(state)) * WARPS;
+  state->local_rows = state->slices * (LANES / state->lanes);
 }
 
 /* Which nonzero of its local row a lane (of the local row's `lanes`) meets in a step. */
@@ -272,12 +273,12 @@ static int try_sorted(struct state *state, const struct cb_target *target, int v
                         .lanes = state->lanes,
                         .vector = state->vector,
                         .slot_bytes = state->slot_bytes,
-                        .target = MOST_BATCH,
-                        .slices = natural_slices(state)};
+                        .target = MOST_BATCH};
   while (trial.target < 2 * MOST_BATCH && trial.target < share) trial.target *= 2;
   trial.segment = trial.target * 2 * LANES;
+  set_slices(&trial);
   if (varied) make_slices(&trial);
-  else trial.row = sorted_rows(&trial, &trial.arena, trial.slices * slice_local_rows(&trial, 0));
+  else trial.row = sorted_rows(&trial, &trial.arena, trial.local_rows);
   count_steps(&trial);
   return end_trial(state, &trial, force || slices_ns(&trial, target) < slices_ns(state, target));
 }
@@ -292,7 +293,7 @@ static int cut_slices(struct state *state, const struct cb_region_builder *build
   state->equal = cb_equal_length(csr->rows, row_length, state);
   state->lanes = choose_lanes(csr, settings, builder->target);
   state->vector = choose_vector(state, settings);
-  state->slices = natural_slices(state);
+  set_slices(state);
   count_steps(state);
   if (sort == CB_ON || (sort == CB_AUTO && state->equal < 0))
     good = try_sorted(state, builder->target, 0, sort == CB_ON);
@@ -393,18 +394,17 @@ static void visit_sectors(const void *user, int64_t thread_block, struct cb_sect
 static uint64_t local_row_length(const void *state, int64_t number) { return (uint64_t)length_at(state, number); }
 
 /* Rows that are others' have no nonzeros here. */
-static void leave_out_others(const struct cb_region_builder *builder, struct state *state, int64_t local_rows) {
+static void leave_out_others(const struct cb_region_builder *builder, struct state *state) {
   const int32_t none = (int32_t)state->csr->rows;
-  for (int64_t i = 0; builder->own_rows && i < local_rows; i++)
+  for (int64_t i = 0; builder->own_rows && i < state->local_rows; i++)
     if (state->row[i] != none && !cb_owns(builder->own_rows, state->row[i])) state->row[i] = none;
 }
 
 static void build_local_rows(struct cb_region_builder *builder, struct state *state) {
-  const int64_t local_rows = state->varied ? state->local_rows : state->slices * (LANES / state->lanes);
-  cb_region_computed(builder, "local_row_length", "nonzeros of a local row", local_rows, local_row_length);
+  cb_region_computed(builder, "local_row_length", "nonzeros of a local row", state->local_rows, local_row_length);
   if (!state->row) return;
-  leave_out_others(builder, state, local_rows);
-  cb_region_list(builder, "row_of", "row of a local row; kRows: none", local_rows, state->row);
+  leave_out_others(builder, state);
+  cb_region_list(builder, "row_of", "row of a local row; kRows: none", state->local_rows, state->row);
   cb_region_section(builder, "sorted");
 }
 
@@ -458,7 +458,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   build_lanes(builder, state);
   cb_region_carries(builder, "carry", state->split_slices, state->segment_first,
                     "plan: slices that hold a segment of a long row");
-  const int guarded = state->varied || builder->own_rows || state->slices * (LANES / state->lanes) > state->csr->rows;
+  const int guarded = state->varied || builder->own_rows || state->local_rows > state->csr->rows;
   const int asks = builder->own_rows && !state->row; /* local rows in an order of their own leave rows out */
   if (asks) cb_region_own_rows(builder);
   if (guarded) cb_region_section(builder, "guarded");
