@@ -276,7 +276,7 @@ static void count_panel(const struct state *state, int64_t panel, struct bench *
 /* The segments of a panel in a set, sorted; returns how many. */
 static int64_t sort_segments(const struct state *state, int64_t panel, int64_t set, struct bench *bench) {
   const int64_t first = state->panel_row[panel], end = state->panel_row[panel + 1];
-  int64_t start[KEYS + 1] = {0}, segments = 0;
+  int64_t start[KEYS + 1] = {0};
   for (int pass = 0; pass < 2; pass++) {
     for (int64_t i = first; i < end; i++) {
       const int64_t count = bench->counts[(i - first) * state->sets + set];
@@ -284,18 +284,14 @@ static int64_t sort_segments(const struct state *state, int64_t panel, int64_t s
       const int64_t chunk = chunk_of(count, sums_of(state, i));
       for (int64_t number = 0; number * chunk < count; number++) {
         const int64_t own = cb_smaller(chunk, count - number * chunk), key = segment_key(own);
-        if (!pass) {
-          start[key + 1]++;
-          segments++;
-          continue;
-        }
-        bench->sum[start[key]] = (uint32_t)(state->first_sum[i] - state->first_sum[first] + number);
-        bench->count[start[key]++] = (uint32_t)own;
+        const int64_t at = start[pass ? key : key + 1]++; /* counts, then places */
+        if (pass) bench->sum[at] = (uint32_t)(state->first_sum[i] - state->first_sum[first] + number);
+        if (pass) bench->count[at] = (uint32_t)own;
       }
     }
     for (int key = 1; key <= KEYS && !pass; key++) start[key] += start[key - 1];
   }
-  return segments;
+  return start[KEYS - 1]; /* where the last key ends by now */
 }
 
 /* Cuts sorted segments into slices behind *at; only counts while there is no room for them. */
@@ -424,12 +420,10 @@ static int phases_visit(const void *user, int64_t first, int64_t end, const stru
 /* ---- the region: needs all of the above; adds arrays and sections */
 
 /* A set's columns have successive places from 0 on, and the first set is full if any is. */
-static int64_t largest_place(const struct state *state) { return cb_smaller(state->set, state->columns) - 1; }
-
 static void build_slots(struct cb_region_builder *builder, const struct state *state) {
-  const int64_t slots = state->all.steps * LANES;
+  const int64_t slots = state->all.steps * LANES, largest = cb_smaller(state->set, state->columns) - 1;
   cb_region_by_slot(builder, "entry_place", "place of a slot's entry of x in its set",
-                    (struct cb_slot_elements){.count = slots, .largest = largest_place(state)});
+                    (struct cb_slot_elements){.count = slots, .largest = largest});
   cb_region_streamed(builder);
   cb_region_values(builder, "values", "per slice, step and lane", slots);
 }
