@@ -16,7 +16,7 @@
 #ifndef CBGEN_ANALYSIS_WALK_H
 #define CBGEN_ANALYSIS_WALK_H
 
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 
 #include <string.h>
 

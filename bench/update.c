@@ -10,7 +10,7 @@
 #include "analysis/options.h"
 #include "analysis/plan/assignment.h"
 #include "analysis/plan/blob.h"
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 #include "base/memory.h"
 #include "frontend/read.h"
 #include "runtime/cuda/driver.h"

@@ -3,7 +3,7 @@
 #ifndef CBGEN_CODEGEN_BECAUSE_H
 #define CBGEN_CODEGEN_BECAUSE_H
 
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 #include "base/text.h"
 
 /* "sell 3.30 us predicted; merge 3.41, cb 4.05; dia: no populated diagonals": the plan's recipe, the others that its

@@ -29,7 +29,7 @@
 #define CBGEN_CODEGEN_SOURCE_H
 
 #include "analysis/plan/blob.h"
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 #include "base/status.h"
 #include "base/text.h"
 

@@ -2,7 +2,7 @@
 /* See layouts.h. */
 #include "tests/layouts.h"
 
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 #include "tests/kernels.h"
 
 #include <omp.h>

@@ -3,7 +3,7 @@
  * oracle. */
 #include "kernels.h"
 
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 #include "analysis/tiles.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof *(array))

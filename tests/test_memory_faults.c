@@ -6,7 +6,7 @@
 #include "tests/failing_malloc.h"
 #include "tests/random.h"
 
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 #include "analysis/profile/profile.h"
 #include "base/json.h"
 #include "frontend/generate.h"

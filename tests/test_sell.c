@@ -4,7 +4,7 @@
  * new values; and products of many shapes against the oracle, alone and behind other regions. */
 #include "tests/layouts.h"
 
-#include "analysis/plan/cost_figures.h"
+#include "analysis/cost_figures.h"
 #include "base/hash.h"
 
 #include <math.h>

@@ -19,8 +19,6 @@ FOLDERS = ["base", "frontend", "analysis", "codegen", "runtime", "tool"]
 ORDER = ["base", "frontend", "analysis", "analysis/profile", "analysis/plan", "analysis/layouts", "codegen",
          "runtime/cuda", "runtime/cache", "runtime/operator", "runtime/verify/emulation", "runtime/verify",
          "runtime/measure", "runtime/api", "tool"]
-# What a plan consists of is known to all of analysis, not to its builder alone.
-GOES_WITH = {"analysis/plan/plan.h": "analysis", "analysis/plan/cost_figures.h": "analysis"}
 CODE = (".c", ".h", ".cpp")
 MOST_LINES, MOST_COLUMNS = 1000, 120
 MOST_NAMED = 3  # recipes in a list of a test that is no layout's own: fewer are examples
@@ -50,7 +48,7 @@ def run(*arguments):
 
 def place_of(path):
     """The entry of ORDER that a file belongs to; None: it lies in no such folder."""
-    folder = GOES_WITH.get(path, os.path.dirname(path))
+    folder = os.path.dirname(path)
     while folder and folder not in ORDER:
         folder = os.path.dirname(folder)
     return folder or None

@@ -4,7 +4,7 @@
 #ifndef CBGEN_TOOL_CANDIDATES_H
 #define CBGEN_TOOL_CANDIDATES_H
 
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 #include "base/json.h"
 #include "base/text.h"
 

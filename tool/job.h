@@ -6,7 +6,7 @@
 #include "tool/tool.h"
 
 #include "analysis/plan/blob.h"
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 #include "frontend/csr.h"
 
 /* Zero-initialise it; each step needs the one before. */

@@ -25,7 +25,7 @@
 #ifndef CBGEN_ANALYSIS_BLOB_H
 #define CBGEN_ANALYSIS_BLOB_H
 
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 
 enum { CB_BLOB_HEADER = 64, CB_BLOB_ALIGN = 256, CB_BLOB_VERSION = 2 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The plan's check of itself: what codegen and the runtime rely on, whatever layouts did. */
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 
 #include "analysis/layout.h"
 #include "base/embedded.h"

@@ -2,7 +2,7 @@
 /* The cost model: see cost.h. */
 #include "analysis/plan/cost.h"
 
-#include "analysis/plan/cost_figures.h"
+#include "analysis/cost_figures.h"
 #include "base/integers.h"
 
 int64_t cb_cost_stream_ns(int64_t bytes, const struct cb_target *target) {

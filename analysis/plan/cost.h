@@ -7,11 +7,11 @@
  *   work     what its layout finds that instructions take at least
  *   chain    the loads of one warp that wait for each other
  *
- * The rates are the target's (target.h). What kernels reach of them is in cost_figures.h. */
+ * The rates are the target's (target.h). What kernels reach of them is in analysis/cost_figures.h. */
 #ifndef CBGEN_ANALYSIS_PLAN_COST_H
 #define CBGEN_ANALYSIS_PLAN_COST_H
 
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 
 /* Nanoseconds for bytes that are read once: from L2 while they fit there, from memory when they are well beyond it. */
 int64_t cb_cost_stream_ns(int64_t bytes, const struct cb_target *target);

@@ -3,7 +3,7 @@
 #ifndef CBGEN_ANALYSIS_PLAN_LOCATE_H
 #define CBGEN_ANALYSIS_PLAN_LOCATE_H
 
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 
 /* Adds the regions that hold nonzeros of the row, each with its layout, the first and the last of the row's value
  * slots, the layout's units that these are in, and the thread block of its launch that commits the row, where that

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What a plan and its assignment own, and what may be asked of a plan: see plan.h. */
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 
 #include "analysis/plan/assignment.h"
 #include "base/memory.h"

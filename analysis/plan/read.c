@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A plan's numbers back from its JSON, which may come from anywhere: every number is looked at before it is believed.
  * Fails stickily. */
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 
 #include "analysis/plan/names.h"
 #include "base/json.h"

@@ -2,8 +2,8 @@
 /* Generation through the public interface: the text of a kernel and its data, without a GPU. */
 #include "runtime/api/api.h"
 
+#include "analysis/plan.h"
 #include "analysis/plan/blob.h"
-#include "analysis/plan/plan.h"
 #include "base/fork.h"
 #include "base/memory.h"
 

@@ -8,7 +8,7 @@
 #ifndef CBGEN_RUNTIME_CUDA_MAKE_H
 #define CBGEN_RUNTIME_CUDA_MAKE_H
 
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 #include "codegen/source.h"
 #include "runtime/cuda/nvrtc.h"
 

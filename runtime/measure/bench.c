@@ -4,7 +4,7 @@
 #include "runtime/measure/bench.h"
 
 #include "analysis/plan/blob.h"
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 #include "base/available.h"
 #include "base/clock.h"
 #include "base/memory.h"

@@ -19,7 +19,7 @@
 #define CBGEN_RUNTIME_MEASURE_BENCH_H
 
 #include "analysis/options.h"
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "frontend/csr.h"

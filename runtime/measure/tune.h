@@ -18,7 +18,7 @@
 #define CBGEN_RUNTIME_MEASURE_TUNE_H
 
 #include "analysis/options.h"
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/text.h"

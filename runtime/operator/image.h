@@ -21,8 +21,8 @@
 #ifndef CBGEN_RUNTIME_OPERATOR_IMAGE_H
 #define CBGEN_RUNTIME_OPERATOR_IMAGE_H
 
+#include "analysis/plan.h"
 #include "analysis/plan/blob.h"
-#include "analysis/plan/plan.h"
 #include "base/arena.h"
 #include "base/status.h"
 #include "codegen/source.h"

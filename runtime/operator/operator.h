@@ -12,7 +12,7 @@
 #ifndef CBGEN_RUNTIME_OPERATOR_OPERATOR_H
 #define CBGEN_RUNTIME_OPERATOR_OPERATOR_H
 
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 #include "base/status.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/operator/image.h"

@@ -19,7 +19,7 @@
 #ifndef CBGEN_RUNTIME_VERIFY_ORACLE_H
 #define CBGEN_RUNTIME_VERIFY_ORACLE_H
 
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 #include "base/status.h"
 #include "frontend/csr.h"
 

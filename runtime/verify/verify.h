@@ -17,7 +17,7 @@
 #define CBGEN_RUNTIME_VERIFY_VERIFY_H
 
 #include "analysis/plan/blob.h"
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 #include "codegen/source.h"
 #include "runtime/verify/host.h"
 

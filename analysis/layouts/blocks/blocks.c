@@ -12,7 +12,7 @@
  * does.
  */
 #include "analysis/layouts/blocks/options.h"
-#include "analysis/plan/cost_figures.h"
+#include "analysis/cost_figures.h"
 #include "analysis/sectors.h"
 #include "analysis/slices.h"
 #include "analysis/tiles.h"

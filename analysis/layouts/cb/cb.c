@@ -18,7 +18,7 @@
  * are offsets from the block's first column (blk_col_idx), so that they mostly fit 8 or 16 bits.
  */
 #include "analysis/layouts/cb/cb_runs.h"
-#include "analysis/plan/cost_figures.h"
+#include "analysis/cost_figures.h"
 #include "analysis/sectors.h"
 
 #include "analysis/unit_set.h"

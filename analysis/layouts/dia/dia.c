@@ -21,9 +21,9 @@
  */
 #include "analysis/layouts/dia/options.h"
 
+#include "analysis/cost_figures.h"
 #include "analysis/diagonals.h"
 #include "analysis/layouts/dia/dia_chains.h"
-#include "analysis/plan/cost_figures.h"
 #include "analysis/values.h"
 #include "base/integers.h"
 #include "base/memory.h"

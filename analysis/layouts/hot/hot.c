@@ -22,9 +22,9 @@
  */
 #include "analysis/layouts/hot/options.h"
 
+#include "analysis/cost_figures.h"
 #include "analysis/gathered.h"
 #include "analysis/layouts/hot/hot_columns.h"
-#include "analysis/plan/cost_figures.h"
 #include "analysis/ordering.h"
 #include "analysis/slices.h"
 
@@ -128,8 +128,9 @@ static struct share chunk_of(const struct state *state, int64_t row) {
 /* ---- slices: needs the rows' shares; adds all about slices and places but the steps */
 
 static int lanes_for(const struct state *state, struct share share) {
+  const int64_t hot = share.of[HOT], cold = share.of[COLD];
   int log2 = 0;
-  while (log2 < 5 && cb_divide_up(share.of[HOT], 1 << log2) + cb_divide_up(share.of[COLD], 1 << log2) > state->aim) log2++;
+  while (log2 < CB_LANES_LOG2 && cb_divide_up(hot, 1 << log2) + cb_divide_up(cold, 1 << log2) > state->aim) log2++;
   return log2;
 }
 
@@ -253,9 +254,10 @@ static int rank_slices(const struct state *state, int32_t *order, uint32_t *key,
 
 static int distribute_slices(struct state *state) {
   const int64_t first = state->split_slices, whole = state->slices - first;
+  const size_t slices = (size_t)state->slices;
   struct cb_arena scratch = {0};
-  const unsigned char *log2 = cb_arena_copy(&scratch, state->by_slice.lanes_log2, (size_t)state->slices, 1);
-  const uint32_t *place = cb_arena_copy(&scratch, state->by_slice.first_local_row, (size_t)state->slices, sizeof *place);
+  const unsigned char *log2 = cb_arena_copy(&scratch, state->by_slice.lanes_log2, slices, 1);
+  const uint32_t *place = cb_arena_copy(&scratch, state->by_slice.first_local_row, slices, sizeof *place);
   uint32_t *key = cb_arena_alloc(&scratch, (size_t)whole, sizeof *key);
   int32_t *order = cb_arena_alloc(&scratch, (size_t)whole, sizeof *order);
   const int good = !scratch.failed && rank_slices(state, order, key, whole);
@@ -295,7 +297,8 @@ static int64_t next_slot(const struct state *state, struct cursor *at, enum kind
   const int64_t number = at->met.of[kind]++, chunk = at->chunk.of[kind];
   const int64_t segment = number < chunk ? 0 : number / chunk; /* nearly all rows have one */
   const int64_t slice = at->slice + segment, k = number - segment * chunk;
-  const int64_t slot = cb_slice_slot(state->first_step[kind][slice], state->by_slice.lanes_log2[slice], at->in_slice, k);
+  const int log2 = state->by_slice.lanes_log2[slice];
+  const int64_t slot = cb_slice_slot(state->first_step[kind][slice], log2, at->in_slice, k);
   return kind == HOT ? slot : state->slots[HOT] + slot;
 }
 

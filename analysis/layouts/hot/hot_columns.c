@@ -5,7 +5,7 @@
 #include "analysis/layouts/hot/hot_columns.h"
 
 #include "analysis/columns.h"
-#include "analysis/plan/cost_figures.h"
+#include "analysis/cost_figures.h"
 #include "analysis/layouts/hot/options.h"
 #include "analysis/ordering.h"
 #include "base/integers.h"

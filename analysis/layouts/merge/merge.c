@@ -18,8 +18,8 @@
  * How to read it: merge_plan near the end calls the passes in order.
  */
 #include "analysis/layouts/merge/options.h"
+#include "analysis/cost_figures.h"
 #include "analysis/ordering.h"
-#include "analysis/plan/cost_figures.h"
 #include "analysis/sectors.h"
 #include "base/integers.h"
 

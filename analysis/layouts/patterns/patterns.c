@@ -22,7 +22,7 @@
 
 #include "analysis/layouts/patterns/options.h"
 #include "analysis/layouts/patterns/census.h"
-#include "analysis/plan/cost_figures.h"
+#include "analysis/cost_figures.h"
 #include "analysis/sectors.h"
 #include "analysis/slices.h"
 

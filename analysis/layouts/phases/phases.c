@@ -16,10 +16,10 @@
  */
 #include "analysis/layouts/phases/options.h"
 
-#include "analysis/layouts/phases/frequent.h"
+#include "analysis/cost_figures.h"
 #include "analysis/gathered.h"
+#include "analysis/layouts/phases/frequent.h"
 #include "analysis/ordering.h"
-#include "analysis/plan/cost_figures.h"
 #include "analysis/slices.h"
 #include "base/memory.h"
 
@@ -364,9 +364,11 @@ static void find_places(const struct state *state, int64_t panel, struct bench *
   for (int64_t set = 0; set < state->sets; set++) {
     const struct extent *extent = &state->first[panel * state->sets + set];
     for (int64_t slice = extent[0].slices; slice < extent[1].slices; slice++)
-      for (int64_t i = 0; i < LANES >> state->by_slice.lanes_log2[slice]; i++)
-        if (state->local_row_count[state->by_slice.first_local_row[slice] + i])
-          bench->place[state->local_row_sum[state->by_slice.first_local_row[slice] + i] * state->sets + set] = LANES * slice + i;
+      for (int64_t i = 0; i < LANES >> state->by_slice.lanes_log2[slice]; i++) {
+        const int64_t local = state->by_slice.first_local_row[slice] + i;
+        if (state->local_row_count[local])
+          bench->place[state->local_row_sum[local] * state->sets + set] = LANES * slice + i;
+      }
   }
 }
 

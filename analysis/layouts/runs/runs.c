@@ -12,7 +12,7 @@
 #include "analysis/layout.h"
 
 #include "analysis/fill.h"
-#include "analysis/plan/cost_figures.h"
+#include "analysis/cost_figures.h"
 #include "analysis/plan/recipe.h"
 #include "analysis/sectors.h"
 #include "base/integers.h"

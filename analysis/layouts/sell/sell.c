@@ -16,8 +16,8 @@
  * How to read it: sell_plan near the end calls the passes in order.
  */
 #include "analysis/layouts/sell/options.h"
+#include "analysis/cost_figures.h"
 #include "analysis/ordering.h"
-#include "analysis/plan/cost_figures.h"
 #include "analysis/sectors.h"
 #include "analysis/slices.h"
 

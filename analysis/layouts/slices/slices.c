@@ -30,7 +30,7 @@
 #include "analysis/layout.h"
 
 #include "analysis/layouts/slices/options.h"
-#include "analysis/plan/cost_figures.h"
+#include "analysis/cost_figures.h"
 #include "analysis/sectors.h"
 #include "base/integers.h"
 

@@ -2,8 +2,8 @@
 /* The figures of the cost model that do not belong to a GPU (those are in target.h): what kernels of this kind reach of
  * its rates, and what waits take. All were measured on one H200 (bench/results) and are taken to hold elsewhere. Two of
  * one kind that differ were fitted to different layouts, each to the products that it was chosen for. */
-#ifndef CBGEN_ANALYSIS_PLAN_COST_FIGURES_H
-#define CBGEN_ANALYSIS_PLAN_COST_FIGURES_H
+#ifndef CBGEN_ANALYSIS_COST_FIGURES_H
+#define CBGEN_ANALYSIS_COST_FIGURES_H
 
 enum {
   /* every kernel */
