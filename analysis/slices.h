@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What layouts share that store rows as sliced ELL: slices of 32 lanes, the order of rows, steps before slices, and
- * slots. A place is what a group of a slice's lanes works on. Where it has no row, its row is that behind the last. */
+ * slots. A local row is what a group of a slice's lanes works on. Where it has no row, its row is that behind the last. */
 #ifndef CBGEN_ANALYSIS_SLICES_H
 #define CBGEN_ANALYSIS_SLICES_H
 
@@ -14,8 +14,8 @@ enum { CB_LANES = 32, CB_LANES_LOG2 = 5 };
 typedef int64_t cb_row_length(const void *state, int64_t row);
 
 /* The rows 0 … rows - 1, the longest first within windows of 4096 of them, ties in the order of rows; then `rows` up to
- * `places`. Rows of `most` and more (at most 2048) count alike. In the arena; NULL: no memory. */
-int32_t *cb_sorted_rows(struct cb_arena *arena, int64_t rows, int64_t places, int64_t most, cb_row_length *length_of,
+ * `local_rows`. Rows of `most` and more (at most 2048) count alike. In the arena; NULL: no memory. */
+int32_t *cb_sorted_rows(struct cb_arena *arena, int64_t rows, int64_t local_rows, int64_t most, cb_row_length *length_of,
                         const void *state);
 enum { CB_WINDOW = 4096, CB_MOST_LENGTH = 2048 };
 
@@ -51,7 +51,7 @@ static inline void cb_slices_set(struct cb_slices *slices, int64_t slice, int la
 void cb_region_slices(struct cb_region_builder *builder, const struct cb_slices *slices, int64_t count,
                       const char *what);
 
-/* The slot of what comes k-th at place `in_slice` of a slice whose first step has that number. */
+/* The slot of what comes k-th in the local row `in_slice` of a slice whose first step has that number. */
 static inline int64_t cb_slice_slot(int64_t first_step, int log2, int64_t in_slice, int64_t k) {
   return (first_step + (k >> log2)) * CB_LANES + (in_slice << log2) + (k & ((INT64_C(1) << log2) - 1));
 }

@@ -31,10 +31,10 @@ struct state {
   int64_t block_rows, blocks; /* blocks: those with a nonzero */
   uint32_t *count;            /* by block row: its blocks */
   int64_t equal;              /* blocks of every block row, or 0 */
-  int64_t padding;            /* blocks of a place without a block row: `equal` or 0 */
+  int64_t padding;            /* blocks of a local row without a block row: `equal` or 0 */
   int lanes;                  /* that share a block row */
-  int64_t slices, places;
-  int32_t *order;      /* by place: block row, or that behind the last; NULL: in order */
+  int64_t slices, local_rows;
+  int32_t *order;      /* by local row: block row, or that behind the last; NULL: in order */
   int64_t *first_step; /* by slice: steps before it; slices + 1 */
   int64_t steps;       /* of all slices */
   int64_t longest;     /* steps of a lane */
@@ -108,30 +108,30 @@ static int64_t blocks_of(const void *state, int64_t block_row) {
   return ((const struct state *)state)->count[block_row];
 }
 
-/* Places that fill no thread block take the others' length, so that lengths are a constant, unless there are
+/* Local rows that fill no thread block take the others' length, so that lengths are a constant, unless there are
  * many. */
 static void set_lanes(struct state *state, int lanes) {
   const int64_t per_block = WARPS * LANES / lanes;
   state->lanes = lanes;
   state->slices = cb_divide_up(state->block_rows, per_block) * WARPS;
-  state->places = state->slices * (LANES / lanes);
-  state->padding = (state->places - state->block_rows) * 8 <= state->block_rows ? state->equal : 0;
+  state->local_rows = state->slices * (LANES / lanes);
+  state->padding = (state->local_rows - state->block_rows) * 8 <= state->block_rows ? state->equal : 0;
 }
 
-static int64_t block_row_at(const struct state *state, int64_t place) {
-  return state->order ? state->order[place] : cb_smaller(place, state->block_rows);
+static int64_t block_row_at(const struct state *state, int64_t local_row) {
+  return state->order ? state->order[local_row] : cb_smaller(local_row, state->block_rows);
 }
 
-static int64_t length_at(const struct state *state, int64_t place) {
-  const int64_t block_row = block_row_at(state, place);
+static int64_t length_at(const struct state *state, int64_t local_row) {
+  const int64_t block_row = block_row_at(state, local_row);
   return block_row == state->block_rows ? state->padding : (int64_t)state->count[block_row];
 }
 
 static int64_t steps_of_slice(const void *user, int64_t slice) {
   const struct state *state = user;
-  const int64_t places = LANES / state->lanes;
+  const int64_t local_rows = LANES / state->lanes;
   int64_t length = 0;
-  for (int64_t i = 0; i < places; i++) length = cb_larger(length, length_at(state, slice * places + i));
+  for (int64_t i = 0; i < local_rows; i++) length = cb_larger(length, length_at(state, slice * local_rows + i));
   return cb_divide_up(length, state->lanes);
 }
 
@@ -160,7 +160,7 @@ static int pads_too_much(const struct state *state, const struct cb_region_build
 }
 
 /* Lanes per block row: as many as it takes to give each multiprocessor 512 threads, but two to four blocks
- * for each lane, and more when a lane's chain is long; fewer when too many places of the last step would stay
+ * for each lane, and more when a lane's chain is long; fewer when too many slots of the last step would stay
  * empty. */
 static void choose_lanes(struct state *state, const struct cb_region_builder *builder) {
   const int64_t mean = state->blocks / state->block_rows;
@@ -184,7 +184,7 @@ static int64_t choose_order(struct state *state, const struct cb_region_builder 
   const int too_much = pads_too_much(state, builder, steps);
   if (state->equal || !(too_much || (!builder->may_be_joined && !fits_l2(state, builder)))) return steps;
   struct cb_arena trial = {0};
-  state->order = cb_sorted_rows(&trial, state->block_rows, state->places, LONGEST, blocks_of, state);
+  state->order = cb_sorted_rows(&trial, state->block_rows, state->local_rows, LONGEST, blocks_of, state);
   if (!too_much && state->order && count_steps(state) * 10 > steps * 9) {
     state->order = NULL;
     cb_arena_release(&trial);
@@ -220,7 +220,7 @@ static enum cb_status make_slices(struct state *state, const struct cb_region_bu
 
 /* ---- the region: needs the slices; adds arrays and sections */
 
-/* Slot of block k of the place number `in_slice` of a slice. */
+/* Slot of block k of the local row number `in_slice` of a slice. */
 static int64_t slot_of(const struct state *state, int64_t slice, int64_t in_slice, int64_t k) {
   return (state->first_step[slice] + k / state->lanes) * LANES + in_slice * state->lanes + k % state->lanes;
 }
@@ -242,7 +242,7 @@ static int64_t value_slot(struct cb_tile_size size, int64_t vector, int64_t slot
   return step + j / vector * vector * LANES + lane * vector + j % vector;
 }
 
-/* Along the blocks at a place, of which padding has none. */
+/* Along the blocks of a local row, of which padding has none. */
 static struct cb_tile_walk blocks_at(const struct state *state, int64_t slice, int64_t in_slice) {
   const int64_t block_row = block_row_at(state, slice * (LANES / state->lanes) + in_slice);
   if (block_row == state->block_rows) return (struct cb_tile_walk){.csr = state->csr};
@@ -303,18 +303,18 @@ static void build_columns(struct cb_region_builder *builder, struct state *state
                     (struct cb_slot_elements){.count = state->steps * LANES, .largest = largest});
 }
 
-static uint64_t local_row_length(const void *state, int64_t place) { return (uint64_t)length_at(state, place); }
+static uint64_t local_row_length(const void *state, int64_t local_row) { return (uint64_t)length_at(state, local_row); }
 
-static void build_places(struct cb_region_builder *builder, const struct state *state) {
-  cb_region_computed(builder, "local_row_length", "blocks of a local row", state->places, local_row_length);
+static void build_local_rows(struct cb_region_builder *builder, const struct state *state) {
+  cb_region_computed(builder, "local_row_length", "blocks of a local row", state->local_rows, local_row_length);
   if (!state->order) return;
   cb_region_section(builder, "sorted");
-  cb_region_list(builder, "row_of", "block row of a local row; behind the last one: none", state->places, state->order);
+  cb_region_list(builder, "row_of", "block row of a local row; behind the last one: none", state->local_rows, state->order);
 }
 
 /* What some lanes must not do: add to others' sums, read past x, write past y. */
 static void build_guards(struct cb_region_builder *builder, const struct state *state) {
-  const int shared = state->lanes > 1, guarded = state->places * state->size.rows > state->csr->rows;
+  const int shared = state->lanes > 1, guarded = state->local_rows * state->size.rows > state->csr->rows;
   if (shared) cb_region_structure(builder, "kLanes", state->lanes, "plan: lanes that share a block row");
   if (shared) cb_region_section(builder, "shared");
   if (guarded) cb_region_section(builder, "guarded");
@@ -390,7 +390,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   cb_region_list(builder, "first_step", "steps before a slice, 32 slots each", state->slices + 1, state->first_step);
   build_columns(builder, state);
   build_values(builder, state);
-  build_places(builder, state);
+  build_local_rows(builder, state);
   build_text(builder, state);
   builder->region.blocks = state->slices / WARPS;
   builder->region.block_rows = state->order ? 0 : WARPS * LANES / state->lanes * state->size.rows;
@@ -398,9 +398,9 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
 }
 
 static void ask_slice(const struct state *state, int64_t slice, struct cb_sector_sink *sink) {
-  const int64_t places = LANES / state->lanes;
+  const int64_t local_rows = LANES / state->lanes;
   struct cb_tile_walk walks[LANES];
-  for (int64_t i = 0; i < places; i++) walks[i] = blocks_at(state, slice, i);
+  for (int64_t i = 0; i < local_rows; i++) walks[i] = blocks_at(state, slice, i);
   for (int64_t step = state->first_step[slice]; step < state->first_step[slice + 1]; step++) {
     cb_sector_load(sink);
     for (int64_t lane = 0; lane < LANES; lane++) {
@@ -459,7 +459,7 @@ static uint64_t visit_block(const struct state *state, const struct cb_tile *blo
 }
 
 /* Column offsets belong to blocks, so their slots are those of blocks. */
-static void visit_place(const struct state *state, int64_t slice, int64_t in_slice, unsigned char *presence,
+static void visit_local_row(const struct state *state, int64_t slice, int64_t in_slice, unsigned char *presence,
                         const struct cb_walk *to) {
   const int64_t bytes = presence_bytes(state->size);
   struct cb_tile_walk walk = blocks_at(state, slice, in_slice);
@@ -476,7 +476,7 @@ static int blocks_visit(const void *user, int64_t first, int64_t end, const stru
   const struct state *state = user;
   unsigned char *presence = cb_walk_bytes(walk, "present");
   for (int64_t slice = first; slice < end; slice++)
-    for (int64_t i = 0; i < LANES / state->lanes; i++) visit_place(state, slice, i, presence, walk);
+    for (int64_t i = 0; i < LANES / state->lanes; i++) visit_local_row(state, slice, i, presence, walk);
   return 1;
 }
 

@@ -58,8 +58,8 @@ struct state {
   int64_t aim, segment;
   int64_t slices, split_slices; /* the split ones come first: one segment each */
   struct cb_slices by_slice;
-  int32_t *row; /* by place; that behind the last: none */
-  int64_t places;
+  int32_t *row; /* by local row; that behind the last: none */
+  int64_t local_rows;
   uint32_t *segment_number;   /* by split slice: which of its row */
   int64_t *first_step[KINDS]; /* steps before a slice; slices + 1 */
   int64_t slots[KINDS];       /* hot slots lie in front of cold ones */
@@ -125,7 +125,7 @@ static struct share chunk_of(const struct state *state, int64_t row) {
   return chunk;
 }
 
-/* ---- slices: needs the rows' shares; adds all about slices and places but the steps */
+/* ---- slices: needs the rows' shares; adds all about slices and local rows but the steps */
 
 static int lanes_for(const struct state *state, struct share share) {
   const int64_t hot = share.of[HOT], cold = share.of[COLD];
@@ -151,8 +151,8 @@ static void add_segments(struct state *state, const int32_t *cut, int64_t count)
   for (int64_t i = 0; i < count; i++)
     for (int64_t segment = 0; segment < segments_of(state, cut[i]); segment++) {
       state->segment_number[state->slices] = (uint32_t)segment;
-      cb_slices_set(&state->by_slice, state->slices++, CB_LANES_LOG2, state->places);
-      state->row[state->places++] = cut[i];
+      cb_slices_set(&state->by_slice, state->slices++, CB_LANES_LOG2, state->local_rows);
+      state->row[state->local_rows++] = cut[i];
     }
   state->split_slices = state->slices;
 }
@@ -160,21 +160,21 @@ static void add_segments(struct state *state, const int32_t *cut, int64_t count)
 /* The other rows, `count` of them, stand behind the segments, sorted by key: lanes by the first row of each slice. What
  * no row fills of the last one has none. */
 static void add_rows(struct state *state, const uint32_t *key, int64_t count) {
-  const int64_t end = state->places + count;
-  while (state->places < end) {
-    const int log2 = CB_LANES_LOG2 - (int)(key[state->row[state->places]] / LANES_KEYS);
-    cb_slices_set(&state->by_slice, state->slices++, log2, state->places);
-    state->places += LANES >> log2;
+  const int64_t end = state->local_rows + count;
+  while (state->local_rows < end) {
+    const int log2 = CB_LANES_LOG2 - (int)(key[state->row[state->local_rows]] / LANES_KEYS);
+    cb_slices_set(&state->by_slice, state->slices++, log2, state->local_rows);
+    state->local_rows += LANES >> log2;
   }
-  for (int64_t i = end; i < state->places; i++) state->row[i] = (int32_t)state->csr->rows;
+  for (int64_t i = end; i < state->local_rows; i++) state->row[i] = (int32_t)state->csr->rows;
 }
 
 /* Room for `segments`, and for rows in slices, of which the last may not be full. */
 static int alloc_slices(struct state *state, int64_t segments) {
-  const int64_t places = segments + state->csr->rows + LANES;
+  const int64_t local_rows = segments + state->csr->rows + LANES;
   state->segment_number = cb_arena_alloc(&state->arena, (size_t)segments, sizeof *state->segment_number);
-  state->row = cb_arena_alloc(&state->arena, (size_t)places, sizeof *state->row);
-  return cb_slices_alloc(&state->by_slice, &state->arena, places);
+  state->row = cb_arena_alloc(&state->arena, (size_t)local_rows, sizeof *state->row);
+  return cb_slices_alloc(&state->by_slice, &state->arena, local_rows);
 }
 
 static int is_cut(const void *state, int64_t row) { return segments_of(state, row) > 1; }
@@ -206,8 +206,8 @@ static int cut_slices(struct state *state) {
   return good;
 }
 
-/* What place `in_slice` of a slice holds. */
-static struct share place_share(const struct state *state, int64_t slice, int64_t in_slice) {
+/* What the local row `in_slice` of a slice holds. */
+static struct share local_row_share(const struct state *state, int64_t slice, int64_t in_slice) {
   const int64_t row = state->row[state->by_slice.first_local_row[slice] + in_slice];
   if (row == state->csr->rows) return (struct share){{0, 0}};
   struct share share = row_share(state, row);
@@ -224,7 +224,7 @@ static struct share slice_steps(const struct state *state, int64_t slice) {
   struct share steps = {{0, 0}};
   const int log2 = state->by_slice.lanes_log2[slice];
   for (int64_t i = 0; i < LANES >> log2; i++) {
-    const struct share share = place_share(state, slice, i);
+    const struct share share = local_row_share(state, slice, i);
     for (enum kind kind = HOT; kind < KINDS; kind++)
       steps.of[kind] = cb_larger(steps.of[kind], cb_divide_up(share.of[kind], 1 << log2));
   }
@@ -236,7 +236,7 @@ static struct share slice_steps(const struct state *state, int64_t slice) {
 enum { WEIGHTS = 4 * STEP_KEYS };
 
 /* Where the slice of a rank goes: warps take every `warps`-th, so the order turns in every other round. */
-static int64_t place_of_rank(const struct state *state, int64_t rank) {
+static int64_t slice_of_rank(const struct state *state, int64_t rank) {
   const int64_t warps = state->blocks * state->threads / LANES, begin = rank - rank % warps;
   if (rank / warps % 2 == 0 || begin < state->split_slices || begin + warps > state->slices) return rank;
   return begin + warps - 1 - rank % warps;
@@ -257,14 +257,14 @@ static int distribute_slices(struct state *state) {
   const size_t slices = (size_t)state->slices;
   struct cb_arena scratch = {0};
   const unsigned char *log2 = cb_arena_copy(&scratch, state->by_slice.lanes_log2, slices, 1);
-  const uint32_t *place = cb_arena_copy(&scratch, state->by_slice.first_local_row, slices, sizeof *place);
+  const uint32_t *local_row = cb_arena_copy(&scratch, state->by_slice.first_local_row, slices, sizeof *local_row);
   uint32_t *key = cb_arena_alloc(&scratch, (size_t)whole, sizeof *key);
   int32_t *order = cb_arena_alloc(&scratch, (size_t)whole, sizeof *order);
   const int good = !scratch.failed && rank_slices(state, order, key, whole);
 #pragma omp parallel for schedule(static)
   for (int64_t i = 0; i < (good ? whole : 0); i++) {
-    const int64_t at = place_of_rank(state, first + i);
-    cb_slices_set(&state->by_slice, at, log2[first + order[i]], place[first + order[i]]);
+    const int64_t at = slice_of_rank(state, first + i);
+    cb_slices_set(&state->by_slice, at, log2[first + order[i]], local_row[first + order[i]]);
   }
   cb_arena_release(&scratch);
   return good;
@@ -302,7 +302,7 @@ static int64_t next_slot(const struct state *state, struct cursor *at, enum kind
   return kind == HOT ? slot : state->slots[HOT] + slot;
 }
 
-/* Nonzeros of one row. Their places are looked up together, side by side: the table is larger than a cache. A map alone
+/* Nonzeros of one row. The places of their columns are looked up together, side by side: the table is larger than a cache. A map alone
  * asks only whether columns are hot. */
 static void visit_row(const struct state *state, struct cursor *at, int64_t row, const struct cb_walk *walk) {
   enum { TOGETHER = 64 };
@@ -367,11 +367,11 @@ static void build_indices(struct cb_region_builder *builder, const struct state 
     cb_region_size(builder, "kHotSlots", state->slots[HOT], "plan: slots of hot nonzeros, 32 to a step");
 }
 
-/* What each lane of a slice has of its place's share. */
+/* What each lane of a slice has of its local row's share. */
 static void fill_lanes(const struct state *state, int64_t slice, uint32_t *const lane_has[KINDS]) {
   const int log2 = state->by_slice.lanes_log2[slice], lanes = 1 << log2;
   for (int64_t lane = 0; lane < LANES; lane++) {
-    const struct share share = place_share(state, slice, lane >> log2);
+    const struct share share = local_row_share(state, slice, lane >> log2);
     for (enum kind kind = HOT; kind < KINDS; kind++)
       lane_has[kind][LANES * slice + lane] = (uint32_t)((share.of[kind] + lanes - 1 - lane % lanes) >> log2);
   }
@@ -400,7 +400,7 @@ static void build_slices(struct cb_region_builder *builder, struct state *state)
   if (state->slots[COLD])
     cb_region_list(builder, "first_cold", "cold steps before a slice", slices, state->first_step[COLD]);
   build_lanes(builder, state);
-  cb_region_list(builder, "row_of", "row of a local row; kRows: none", state->places, state->row);
+  cb_region_list(builder, "row_of", "row of a local row; kRows: none", state->local_rows, state->row);
   cb_region_streamed(builder);
 }
 

@@ -24,7 +24,7 @@ struct cb_phase_shape cb_phase_shape(const struct cb_target *target, const struc
                                  .threads = settings[PHASES_THREADS] ? (int)settings[PHASES_THREADS] : THREADS};
   const int64_t share = target->shared_per_sm / shape.per_sm - BLOCK_RESERVED;
   shape.room = (share < target->shared_per_block ? share : target->shared_per_block) / shape.element;
-  shape.panels = shape.per_sm * target->multiprocessors;
+  shape.blocks = shape.per_sm * target->multiprocessors;
   return shape;
 }
 
@@ -88,7 +88,7 @@ enum cb_status cb_frequent_choose(struct cb_frequent *frequent, const struct cb_
                                   struct cb_diag *diag) {
   const struct cb_phase_shape shape = cb_phase_shape(target, options);
   const int64_t *settings = cb_settings(options, &cb_layout_phases), asked = settings[PHASES_COLUMNS];
-  const int64_t copies = shape.panels * shape.element / SECTOR_BYTES;
+  const int64_t copies = shape.blocks * shape.element / SECTOR_BYTES;
   const int64_t least = asked ? 1 : copies * GAIN_PERCENT / 100;
   *frequent = (struct cb_frequent){0};
   enum cb_status s = cb_check_column_tables(csr, diag);
@@ -103,7 +103,7 @@ enum cb_status cb_frequent_choose(struct cb_frequent *frequent, const struct cb_
   if (!asked) s = check_columns(frequent, least, shape.room, diag);
   if (s) return s;
   const int64_t row_least = settings[PHASES_ROW] ? settings[PHASES_ROW] : ROW_LEAST;
-  choose_rows(frequent, csr, row_least, shape.panels * shape.room / 4 * 3);
+  choose_rows(frequent, csr, row_least, shape.blocks * shape.room / 4 * 3);
   if (!asked && frequent->nonzeros * 3 < csr->nnz)
     return cb_fail(diag, CB_ERR_UNSUPPORTED,
                    "%lld frequent columns hold %lld of %lld nonzeros in rows that have several, less than a third; use "

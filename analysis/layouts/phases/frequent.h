@@ -25,7 +25,7 @@ void cb_frequent_release(struct cb_frequent *frequent);
 
 /* The shape of a launch whose thread blocks keep sums and entries of x in shared memory, as options and target say. */
 struct cb_phase_shape {
-  int64_t panels;    /* thread blocks that the GPU runs at once */
+  int64_t blocks;    /* thread blocks that the GPU runs at once */
   int64_t per_sm;    /* of them on a multiprocessor */
   int64_t room;      /* elements of shared memory that each has */
   int64_t element;   /* bytes of one */

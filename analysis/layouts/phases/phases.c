@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Column blocking. Often more columns are frequent than shared memory holds entries of x at once. A thread block then
- * goes through them set by set: each set is a phase. It owns a panel of rows, whose sums stay in shared memory
- * meanwhile. It reads a set's entries of x once, however many of its rows ask for them (cache blocking: R. Nishtala,
+ * goes through them set by set: each set is a phase. It owns a block of successive rows, whose sums stay in shared
+ * memory meanwhile. It reads a set's entries of x once, however many of its rows ask for them (cache blocking: R. Nishtala,
  * R. W. Vuduc, J. W. Demmel, K. A. Yelick, "When cache blocking of sparse matrix vector multiply works and why", 2007).
  *
  * Columns are numbered set by set, the most frequent in the first; a first launch lays their entries side by side in
- * that order. What a row has in a set is a segment. Segments of a panel and a set are stored as sliced ELL (see
+ * that order. What a row has in a set is a segment. Segments of a row block and a set are stored as sliced ELL (see
  * sell.c): a warp takes a slice of 32 lanes, 1 to 32 lanes share a segment, and segments are sorted by length, so that
  * slots stay empty only where segments end; lanes never go there. A lane finds its entry of x and its sum by places of
  * 16 bits. No two warps add to one sum in one phase, and phases are apart: sums are the same in every run.
@@ -37,14 +37,14 @@ enum {
   MARGIN = 16,    /* of sums that are kept free for further ones of long rows: one in so many */
   BATCH = 4,      /* steps, where values take no more than two bytes; else: */
   BATCH_WIDE = 2, /* registers for two batches are all taken; measured */
-  ROW_WEIGHT = 4  /* of a row, in nonzeros, where rows are cut into panels */
+  ROW_WEIGHT = 4  /* of a row, in nonzeros, where rows are cut into row blocks */
 };
 
 #define NOWHERE UINT32_MAX
 
-/* What panels have in sets: slices, places, steps. */
+/* What row blocks have in sets. */
 struct extent {
-  int64_t slices, places, steps;
+  int64_t slices, local_rows, steps;
 };
 
 struct state {
@@ -57,47 +57,47 @@ struct state {
   int64_t columns, set, sets;
   int32_t *row; /* those with nonzeros, or all when the region writes every row */
   int all_rows;
-  int64_t rows, panels, most_rows;
-  int64_t *panel_row;  /* panels + 1 */
+  int64_t rows, row_blocks, most_rows;
+  int64_t *block_row;  /* row blocks + 1 */
   uint32_t *first_sum; /* rows + 1; a row's own sums are successive */
   int64_t most_sums, segment;
   struct cb_arena counted; /* while there is a plan to be made, owns: */
   uint32_t *counts; /* nonzeros by row and set; NULL: too many, counted when needed */
-  /* slices, panel by panel and set by set */
-  struct extent *first; /* before each panel and set; panels * sets + 1 */
+  /* slices: those of a row block together, set by set */
+  struct extent *first; /* before each row block and set; row blocks * sets + 1 */
   struct extent all;
   struct cb_slices by_slice;
   int64_t *first_step;   /* by slice; slices + 1 */
   uint32_t *local_row_sum, *local_row_count;
 };
 
-/* ---- panels: adds row, panel_row, most_rows */
+/* ---- row blocks: adds row, block_row, most_rows */
 
 static int is_written(const void *user, int64_t row) {
   const struct state *state = user;
   return state->all_rows || cb_csr_row_length(state->csr, row) > 0;
 }
 
-/* Successive rows of about equal weight, so that those of a panel lie close together in y. */
-static int cut_panels(struct state *state) {
+/* Successive rows of about equal weight, so that those of a row block lie close together in y. */
+static int cut_row_blocks(struct state *state) {
   const struct cb_csr *csr = state->csr;
   const int64_t weight = csr->nnz + ROW_WEIGHT * state->rows;
-  state->panels = cb_larger(1, cb_smaller(state->shape.panels, cb_divide_up(weight, 4 * state->shape.threads)));
-  state->panel_row = cb_arena_alloc(&state->arena, (size_t)state->panels + 1, sizeof *state->panel_row);
-  if (!state->panel_row) return 0;
+  state->row_blocks = cb_larger(1, cb_smaller(state->shape.blocks, cb_divide_up(weight, 4 * state->shape.threads)));
+  state->block_row = cb_arena_alloc(&state->arena, (size_t)state->row_blocks + 1, sizeof *state->block_row);
+  if (!state->block_row) return 0;
   int64_t i = 0, met = 0;
-  for (int64_t panel = 0; panel < state->panels; panel++) {
-    const int64_t end = cb_divide_up(weight * (panel + 1), state->panels);
-    state->panel_row[panel] = i;
+  for (int64_t block = 0; block < state->row_blocks; block++) {
+    const int64_t end = cb_divide_up(weight * (block + 1), state->row_blocks);
+    state->block_row[block] = i;
     while (i < state->rows && met < end)
       met += cb_csr_row_length(csr, state->row[i++]) + ROW_WEIGHT;
-    state->most_rows = cb_larger(state->most_rows, i - state->panel_row[panel]);
+    state->most_rows = cb_larger(state->most_rows, i - state->block_row[block]);
   }
-  state->panel_row[state->panels] = i;
+  state->block_row[state->row_blocks] = i;
   return 1;
 }
 
-/* ---- columns: needs the panels; adds where, columns, set, sets */
+/* ---- columns: needs the row blocks; adds where, columns, set, sets */
 
 static int64_t set_of(uint32_t where) { return where >> PLACE_BITS; }
 static uint32_t place_of(uint32_t where) { return where & ((1u << PLACE_BITS) - 1); }
@@ -201,19 +201,19 @@ static int64_t sums_with(const struct state *state, int64_t i) {
   return cb_larger(1, cb_divide_up(state->first_sum[i + 1], state->segment));
 }
 
-/* Of the panel that has the most. */
+/* Of the row block that has the most. */
 static int64_t count_sums(const struct state *state) {
   int64_t most = 0;
 #pragma omp parallel for schedule(static) reduction(max : most)
-  for (int64_t panel = 0; panel < state->panels; panel++) {
+  for (int64_t block = 0; block < state->row_blocks; block++) {
     int64_t sums = 0;
-    for (int64_t i = state->panel_row[panel]; i < state->panel_row[panel + 1]; i++) sums += sums_with(state, i);
+    for (int64_t i = state->block_row[block]; i < state->block_row[block + 1]; i++) sums += sums_with(state, i);
     most = cb_larger(most, sums);
   }
   return most;
 }
 
-static int place_sums(struct state *state) {
+static int choose_sums(struct state *state) {
   if (!count_longest(state)) return 0;
   state->segment = SEGMENT;
   while ((state->most_sums = count_sums(state)) > state->shape.room - state->set) state->segment *= 2; /* rows fit */
@@ -240,13 +240,13 @@ static int64_t segment_key(int64_t count) {
   return (5 - lanes_for(count)) * (AIM + 1) + AIM - cb_smaller(steps_of(count), AIM);
 }
 
-/* Of a panel, as one thread works on it. */
+/* What one thread keeps of the row block that it works on. */
 struct bench {
   struct cb_arena arena;
-  const uint32_t *counts; /* by row of the panel and set */
+  const uint32_t *counts; /* by row of the row block and set */
   uint32_t *own_counts;   /* room for them, unless the state has them */
   uint32_t *sum, *count; /* segments of one set, sorted */
-  int64_t *place; /* by sum and set: 32 * slice + place in the slice */
+  int64_t *local_row; /* by sum and set: 32 * slice + its number in the slice */
   uint32_t *met;  /* by set */
 };
 
@@ -257,7 +257,7 @@ static int bench_make(struct bench *bench, const struct state *state, int visits
   *bench = (struct bench){.arena = {0}};
   if (!state->counts) bench->own_counts = cb_arena_alloc(arena, (size_t)state->most_rows * sets, sizeof(uint32_t));
   if (visits) {
-    bench->place = cb_arena_alloc(arena, sums * sets, sizeof *bench->place);
+    bench->local_row = cb_arena_alloc(arena, sums * sets, sizeof *bench->local_row);
     bench->met = cb_arena_alloc(arena, sets, sizeof *bench->met);
   } else {
     bench->sum = cb_arena_alloc(arena, sums, sizeof *bench->sum);
@@ -266,16 +266,16 @@ static int bench_make(struct bench *bench, const struct state *state, int visits
   return !arena->failed;
 }
 
-static void count_panel(const struct state *state, int64_t panel, struct bench *bench) {
-  const int64_t first = state->panel_row[panel];
+static void count_block(const struct state *state, int64_t block, struct bench *bench) {
+  const int64_t first = state->block_row[block];
   bench->counts = state->counts ? state->counts + first * state->sets : bench->own_counts;
-  for (int64_t i = first; i < state->panel_row[panel + 1] && !state->counts; i++)
+  for (int64_t i = first; i < state->block_row[block + 1] && !state->counts; i++)
     count_row(state, state->row[i], bench->own_counts + (i - first) * state->sets);
 }
 
-/* The segments of a panel in a set, sorted; returns how many. */
-static int64_t sort_segments(const struct state *state, int64_t panel, int64_t set, struct bench *bench) {
-  const int64_t first = state->panel_row[panel], end = state->panel_row[panel + 1];
+/* The segments of a row block in a set, sorted; returns how many. */
+static int64_t sort_segments(const struct state *state, int64_t block, int64_t set, struct bench *bench) {
+  const int64_t first = state->block_row[block], end = state->block_row[block + 1];
   int64_t start[KEYS + 1] = {0};
   for (int pass = 0; pass < 2; pass++) {
     for (int64_t i = first; i < end; i++) {
@@ -284,7 +284,7 @@ static int64_t sort_segments(const struct state *state, int64_t panel, int64_t s
       const int64_t chunk = chunk_of(count, sums_of(state, i));
       for (int64_t number = 0; number * chunk < count; number++) {
         const int64_t own = cb_smaller(chunk, count - number * chunk), key = segment_key(own);
-        const int64_t at = start[pass ? key : key + 1]++; /* counts, then places */
+        const int64_t at = start[pass ? key : key + 1]++; /* counts, then ends */
         if (pass) bench->sum[at] = (uint32_t)(state->first_sum[i] - state->first_sum[first] + number);
         if (pass) bench->count[at] = (uint32_t)own;
       }
@@ -300,95 +300,95 @@ static void cut_set(struct state *state, const struct bench *bench, int64_t segm
   for (int64_t next = 0; next < segments;) {
     const int log2 = lanes_for(bench->count[next]);
     if (fill) {
-      cb_slices_set(&state->by_slice, at->slices, log2, at->places);
+      cb_slices_set(&state->by_slice, at->slices, log2, at->local_rows);
       state->first_step[at->slices] = at->steps;
     }
     at->slices++;
     at->steps += steps_of(bench->count[next]);
-    for (int64_t i = 0; i < LANES >> log2; i++, at->places++) {
+    for (int64_t i = 0; i < LANES >> log2; i++, at->local_rows++) {
       const int taken = next < segments && lanes_for(bench->count[next]) == log2;
-      if (fill) state->local_row_sum[at->places] = taken ? bench->sum[next] : 0;
-      if (fill) state->local_row_count[at->places] = taken ? bench->count[next] : 0;
+      if (fill) state->local_row_sum[at->local_rows] = taken ? bench->sum[next] : 0;
+      if (fill) state->local_row_count[at->local_rows] = taken ? bench->count[next] : 0;
       next += taken;
     }
   }
 }
 
-static void cut_panel(struct state *state, int64_t panel, struct bench *bench) {
-  count_panel(state, panel, bench);
+static void cut_block(struct state *state, int64_t block, struct bench *bench) {
+  count_block(state, block, bench);
   for (int64_t set = 0; set < state->sets; set++) {
-    const int64_t number = panel * state->sets + set;
+    const int64_t number = block * state->sets + set;
     struct extent at = state->first_step ? state->first[number] : (struct extent){0};
-    cut_set(state, bench, sort_segments(state, panel, set, bench), &at);
+    cut_set(state, bench, sort_segments(state, block, set, bench), &at);
     if (!state->first_step) state->first[number + 1] = at;
   }
 }
 
-/* All panels: their extents first, and once these are known their slices. */
-static int cut_panels_into_slices(struct state *state) {
+/* All row blocks: their extents first, and once these are known their slices. */
+static int cut_blocks_into_slices(struct state *state) {
   int good = 1;
 #pragma omp parallel reduction(&& : good)
   {
     struct bench bench;
     good = bench_make(&bench, state, 0);
 #pragma omp for schedule(dynamic, 1)
-    for (int64_t panel = 0; panel < state->panels; panel++)
-      if (good) cut_panel(state, panel, &bench);
+    for (int64_t block = 0; block < state->row_blocks; block++)
+      if (good) cut_block(state, block, &bench);
     cb_arena_release(&bench.arena);
   }
   return good;
 }
 
 static int cut_slices(struct state *state) {
-  const int64_t numbers = state->panels * state->sets;
+  const int64_t numbers = state->row_blocks * state->sets;
   struct cb_arena *arena = &state->arena;
   state->first = cb_arena_alloc(arena, (size_t)numbers + 1, sizeof *state->first);
-  if (!state->first || !cut_panels_into_slices(state)) return 0;
+  if (!state->first || !cut_blocks_into_slices(state)) return 0;
   for (int64_t i = 0; i < numbers; i++) {
     state->first[i + 1].slices += state->first[i].slices;
-    state->first[i + 1].places += state->first[i].places;
+    state->first[i + 1].local_rows += state->first[i].local_rows;
     state->first[i + 1].steps += state->first[i].steps;
   }
   const struct extent all = state->all = state->first[numbers];
   state->first_step = cb_arena_alloc(arena, (size_t)all.slices + 1, sizeof *state->first_step);
-  state->local_row_sum = cb_arena_alloc(arena, (size_t)all.places, sizeof *state->local_row_sum);
-  state->local_row_count = cb_arena_alloc(arena, (size_t)all.places, sizeof *state->local_row_count);
+  state->local_row_sum = cb_arena_alloc(arena, (size_t)all.local_rows, sizeof *state->local_row_sum);
+  state->local_row_count = cb_arena_alloc(arena, (size_t)all.local_rows, sizeof *state->local_row_count);
   if (!cb_slices_alloc(&state->by_slice, arena, all.slices)) return 0;
   state->first_step[all.slices] = all.steps;
-  return cut_panels_into_slices(state);
+  return cut_blocks_into_slices(state);
 }
 
 /* ---- nonzeros to slots: needs the slices */
 
-static void find_places(const struct state *state, int64_t panel, struct bench *bench) {
+static void find_local_rows(const struct state *state, int64_t block, struct bench *bench) {
   for (int64_t set = 0; set < state->sets; set++) {
-    const struct extent *extent = &state->first[panel * state->sets + set];
+    const struct extent *extent = &state->first[block * state->sets + set];
     for (int64_t slice = extent[0].slices; slice < extent[1].slices; slice++)
       for (int64_t i = 0; i < LANES >> state->by_slice.lanes_log2[slice]; i++) {
         const int64_t local = state->by_slice.first_local_row[slice] + i;
         if (state->local_row_count[local])
-          bench->place[state->local_row_sum[local] * state->sets + set] = LANES * slice + i;
+          bench->local_row[state->local_row_sum[local] * state->sets + set] = LANES * slice + i;
       }
   }
 }
 
 /* The slot of the nonzero `met` of `count` that row i has in a set. */
-static int64_t slot_of(const struct state *state, const struct bench *bench, int64_t panel, int64_t i, int64_t set,
+static int64_t slot_of(const struct state *state, const struct bench *bench, int64_t block, int64_t i, int64_t set,
                        int64_t met, int64_t count) {
   const int64_t sums = sums_of(state, i), chunk = chunk_of(count, sums);
   const int64_t number = sums == 1 ? 0 : met / chunk, k = met - number * chunk; /* nearly all rows have one sum */
-  const int64_t sum = state->first_sum[i] - state->first_sum[state->panel_row[panel]] + number;
-  const uint64_t place = (uint64_t)bench->place[sum * state->sets + set], slice = place / LANES;
-  return cb_slice_slot(state->first_step[slice], state->by_slice.lanes_log2[slice], (int64_t)(place % LANES), k);
+  const int64_t sum = state->first_sum[i] - state->first_sum[state->block_row[block]] + number;
+  const uint64_t local = (uint64_t)bench->local_row[sum * state->sets + set], slice = local / LANES;
+  return cb_slice_slot(state->first_step[slice], state->by_slice.lanes_log2[slice], (int64_t)(local % LANES), k);
 }
 
 /* Where columns are is looked up for several nonzeros at a time. */
-static void visit_row(const struct state *state, const struct bench *bench, int64_t panel, int64_t i,
+static void visit_row(const struct state *state, const struct bench *bench, int64_t block, int64_t i,
                       const struct cb_walk *walk) {
   enum { TOGETHER = 64 };
   const int32_t *column = state->csr->col_idx;
   const int64_t begin = cb_csr_row(state->csr, state->row[i]), end = cb_csr_row(state->csr, state->row[i] + 1);
-  const uint32_t *counts = bench->counts + (i - state->panel_row[panel]) * state->sets;
+  const uint32_t *counts = bench->counts + (i - state->block_row[block]) * state->sets;
   uint32_t where[TOGETHER];
   memset(bench->met, 0, (size_t)state->sets * sizeof *bench->met);
   for (int64_t first = begin; first < end; first += TOGETHER) {
@@ -399,7 +399,7 @@ static void visit_row(const struct state *state, const struct bench *bench, int6
     }
     for (int64_t k = 0; k < count; k++) {
       const int64_t set = set_of(where[k]);
-      const int64_t slot = slot_of(state, bench, panel, i, set, bench->met[set]++, counts[set]);
+      const int64_t slot = slot_of(state, bench, block, i, set, bench->met[set]++, counts[set]);
       cb_emit(walk, slot, first + k, place_of(where[k]));
     }
   }
@@ -409,11 +409,11 @@ static int phases_visit(const void *user, int64_t first, int64_t end, const stru
   const struct state *state = user;
   struct bench bench;
   const int good = bench_make(&bench, state, 1);
-  for (int64_t panel = first; panel < end && good; panel++) {
-    count_panel(state, panel, &bench);
-    find_places(state, panel, &bench);
-    for (int64_t i = state->panel_row[panel]; i < state->panel_row[panel + 1]; i++)
-      visit_row(state, &bench, panel, i, walk);
+  for (int64_t block = first; block < end && good; block++) {
+    count_block(state, block, &bench);
+    find_local_rows(state, block, &bench);
+    for (int64_t i = state->block_row[block]; i < state->block_row[block + 1]; i++)
+      visit_row(state, &bench, block, i, walk);
   }
   cb_arena_release(&bench.arena);
   return good;
@@ -435,21 +435,21 @@ static uint64_t first_slice(const void *state, int64_t number) {
 }
 
 static void build_slices(struct cb_region_builder *builder, const struct state *state) {
-  const int64_t slices = state->all.slices, places = state->all.places;
+  const int64_t slices = state->all.slices, local_rows = state->all.local_rows;
   cb_region_computed(builder, "first_slice", "slices before those of a panel and a set",
-                     state->panels * state->sets + 1, first_slice);
+                     state->row_blocks * state->sets + 1, first_slice);
   cb_region_slices(builder, &state->by_slice, slices, "a segment");
   cb_region_list(builder, "first_step", "steps before a slice, 32 slots each", slices + 1, state->first_step);
-  cb_region_list(builder, "local_row_sum", "the panel's sum that a local row belongs to", places,
+  cb_region_list(builder, "local_row_sum", "the panel's sum that a local row belongs to", local_rows,
                  state->local_row_sum);
   cb_region_streamed(builder);
-  cb_region_list(builder, "local_row_count", "nonzeros of the segment; 0: none", places, state->local_row_count);
+  cb_region_list(builder, "local_row_count", "nonzeros of the segment; 0: none", local_rows, state->local_row_count);
   cb_region_streamed(builder);
 }
 
-static uint64_t first_sum(const void *user, int64_t panel) {
+static uint64_t first_sum(const void *user, int64_t block) {
   const struct state *state = user;
-  return state->first_sum[state->panel_row[panel]];
+  return state->first_sum[state->block_row[block]];
 }
 
 static void build_sums(struct cb_region_builder *builder, struct state *state) {
@@ -459,7 +459,7 @@ static void build_sums(struct cb_region_builder *builder, struct state *state) {
   for (int64_t i = 0; i < (rows ? state->rows : 0); i++)
     for (uint32_t sum = state->first_sum[i]; sum < state->first_sum[i + 1]; sum++)
       rows[sum] = (uint32_t)(sum == state->first_sum[i] ? state->row[i] : state->csr->rows);
-  cb_region_computed(builder, "first_sum", "sums before a panel's", state->panels + 1, first_sum);
+  cb_region_computed(builder, "first_sum", "sums before a panel's", state->row_blocks + 1, first_sum);
   cb_region_list(builder, "sum_row", "the row of a sum; kRows: the same as before", sums, rows);
 }
 
@@ -478,7 +478,7 @@ static void build_facts(struct cb_region_builder *builder, const struct state *s
   cb_region_fact(builder, "columns", "%lld", (long long)state->columns);
   cb_region_fact(builder, "sets", "%lld %lld", (long long)state->sets, (long long)state->set);
   cb_region_fact(builder, "rows", "%lld", (long long)state->rows);
-  cb_region_fact(builder, "segments", "%lld", (long long)state->all.places);
+  cb_region_fact(builder, "segments", "%lld", (long long)state->all.local_rows);
   cb_region_fact(builder, "steps", "%lld", (long long)state->all.steps);
 }
 
@@ -498,7 +498,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   cb_region_structure(builder, "kBatch", state->batch, "plan: steps whose loads are in flight together");
   cb_region_structure(builder, "kThreads", state->shape.threads, "plan: threads of a thread block");
   cb_region_structure(builder, "kWarps", state->shape.threads / LANES, "their warps");
-  builder->region.blocks = state->panels;
+  builder->region.blocks = state->row_blocks;
   builder->region.threads = state->shape.threads;
   builder->region.blocks_per_sm = (int)state->shape.per_sm;
   builder->region.dynamic_shared = (state->most_sums + state->set) * state->shape.element;
@@ -506,7 +506,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
 
 static void predict(struct cb_region_builder *builder, const struct state *state) {
   struct cb_cost *cost = &builder->region.cost;
-  cost->sectors = state->panels * cb_divide_up(state->columns * state->shape.element, 32);
+  cost->sectors = state->row_blocks * cb_divide_up(state->columns * state->shape.element, 32);
   cost->stream_percent = CB_COST_PHASES_PERCENT;
   cost->work_ns = state->all.steps * LANES * CB_COST_PHASES_SLOT_PS / 1000 / builder->target->multiprocessors;
   cost->tail_ns = CB_COST_PHASES_COMMIT_NS + state->sets * CB_COST_PHASE_NS / state->shape.per_sm;
@@ -529,14 +529,14 @@ static enum cb_status make_region(struct cb_region_builder *builder, struct stat
   state->batch = choose_batch(state, builder);
   state->all_rows = builder->commit == CB_COMMIT_FINAL;
   state->row = cb_rows_where(&state->arena, csr->rows, is_written, state, &state->rows);
-  if (!state->row || !cut_panels(state))
-    return cb_fail_memory(diag, "panels", (uint64_t)csr->rows * 4);
+  if (!state->row || !cut_row_blocks(state))
+    return cb_fail_memory(diag, "row blocks", (uint64_t)csr->rows * 4);
   const enum cb_status s = choose_sets(state, builder->settings, diag);
   if (s) return s;
-  if (!place_sums(state) || !cut_slices(state)) return cb_fail_memory(diag, "slices", (uint64_t)csr->nnz);
-  if (state->all.places > INT32_MAX - LANES || state->all.slices > INT32_MAX / LANES - state->shape.panels * LANES)
-    return cb_fail(diag, CB_ERR_LIMIT, "%lld segments exceed the layout's int", (long long)state->all.places);
-  builder->work.units = state->panels;
+  if (!choose_sums(state) || !cut_slices(state)) return cb_fail_memory(diag, "slices", (uint64_t)csr->nnz);
+  if (state->all.local_rows > INT32_MAX - LANES || state->all.slices > INT32_MAX / LANES - state->shape.blocks * LANES)
+    return cb_fail(diag, CB_ERR_LIMIT, "%lld segments exceed the layout's int", (long long)state->all.local_rows);
+  builder->work.units = state->row_blocks;
   build_region(builder, state);
   predict(builder, state);
   return CB_OK;
