@@ -209,5 +209,5 @@ void cb_region_carries(struct cb_region_builder *builder, const char *section, i
   builder->region.carry_slots = segments;
   builder->region.carry_width = 1;
   builder->region.carry_counters = groups;
-  cb_region_fact(builder, "pieces", "%lld %lld", (long long)groups, (long long)segments);
+  cb_region_fact(builder, "segments", "%lld %lld", (long long)groups, (long long)segments);
 }

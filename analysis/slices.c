@@ -14,8 +14,8 @@ static void sort_window(int32_t *sorted, int64_t first, int64_t end, int64_t mos
     sorted[start[most - cb_smaller(length_of(state, row), most)]++] = (int32_t)row;
 }
 
-int32_t *cb_sorted_rows(struct cb_arena *arena, int64_t rows, int64_t local_rows, int64_t most, cb_row_length *length_of,
-                        const void *state) {
+int32_t *cb_sorted_rows(struct cb_arena *arena, int64_t rows, int64_t local_rows, int64_t most,
+                        cb_row_length *length_of, const void *state) {
   int32_t *sorted = cb_arena_alloc(arena, (size_t)local_rows, sizeof *sorted);
   if (!sorted) return NULL;
 #pragma omp parallel for schedule(static)

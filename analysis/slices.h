@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What layouts share that store rows as sliced ELL: slices of 32 lanes, the order of rows, steps before slices, and
- * slots. A local row is what a group of a slice's lanes works on. Where it has no row, its row is that behind the last. */
+ * slots. A group of a slice's lanes works on a local row; where that has no row, its row is the one behind the last. */
 #ifndef CBGEN_ANALYSIS_SLICES_H
 #define CBGEN_ANALYSIS_SLICES_H
 
@@ -15,8 +15,8 @@ typedef int64_t cb_row_length(const void *state, int64_t row);
 
 /* The rows 0 … rows - 1, the longest first within windows of 4096 of them, ties in the order of rows; then `rows` up to
  * `local_rows`. Rows of `most` and more (at most 2048) count alike. In the arena; NULL: no memory. */
-int32_t *cb_sorted_rows(struct cb_arena *arena, int64_t rows, int64_t local_rows, int64_t most, cb_row_length *length_of,
-                        const void *state);
+int32_t *cb_sorted_rows(struct cb_arena *arena, int64_t rows, int64_t local_rows, int64_t most,
+                        cb_row_length *length_of, const void *state);
 enum { CB_WINDOW = 4096, CB_MOST_LENGTH = 2048 };
 
 /* The length of all rows if it is the same, else -1. There is a row. */

@@ -80,8 +80,8 @@ void check_long_rows(const struct long_rows *cases, size_t count, const char *se
   for (size_t c = 0; c < count; c++) {
     struct product product = product_of(cases[c].matrix, settings);
     assert_string_equal(fact(&product, "long"), cases[c].rows);
-    assert_string_equal(fact(&product, "pieces"), cases[c].pieces);
-    assert_int_equal(has(&product, "last_to_arrive"), strcmp(cases[c].pieces, "none") != 0);
+    assert_string_equal(fact(&product, "segments"), cases[c].segments);
+    assert_int_equal(has(&product, "last_to_arrive"), strcmp(cases[c].segments, "none") != 0);
     assert_int_equal(product.plan->launches_count, 1);
     product_release(&product);
   }

@@ -29,10 +29,10 @@ struct words { /* that a product's text must have and must lack; NULL ends a lis
 };
 void check_words(const struct product *product, const struct words *words);
 
-/* Which rows have thread blocks of their own, and which of them several: facts "long" and "pieces", and the text of
- * carries where there are pieces. */
+/* Which rows have thread blocks of their own, and which of them several: facts "long" and "segments", and the text of
+ * carries where there are segments. */
 struct long_rows {
-  const char *matrix, *rows, *pieces;
+  const char *matrix, *rows, *segments;
 };
 void check_long_rows(const struct long_rows *cases, size_t count, const char *settings);
 

@@ -79,7 +79,7 @@ static void then_the_packed(void **state) {
     for (int64_t k = 0; k < csr->nnz; k++) occupied += !count[csr->col_idx[k]]++;
     const int64_t packed = asked[c / 4] < occupied - hot ? asked[c / 4] : occupied - hot;
     assert_int_equal(array_of(&product, "hot_column")->count, hot + packed);
-    assert_int_equal(strtol(fact(&product, "warm"), NULL, 10), packed); /* "none" is 0 */
+    assert_int_equal(strtol(fact(&product, "packed"), NULL, 10), packed); /* "none" is 0 */
     for (int64_t i = 0; i < hot + packed; i++) {
       const int64_t column = element(&product, "hot_column", i);
       assert_int_equal(place[column], 0); /* once */
@@ -346,7 +346,7 @@ static void products_of_graphs(void **state) {
     for (size_t set = 0; set < sizeof settings / sizeof *settings; set++)
       gather_next(&gathered, matrices[m], settings[set]);
   int with_segments = 0;
-  for (int i = 0; i < gathered.count; i++) with_segments += strcmp(fact(&gathered.products[i], "pieces"), "none") != 0;
+  for (int i = 0; i < gathered.count; i++) with_segments += strcmp(fact(&gathered.products[i], "segments"), "none") != 0;
   assert_true(with_segments >= 6);
   verify_gathered(&gathered);
 }

@@ -75,8 +75,8 @@ static void what_does_not_follow_from_the_row_is_not_told(void **state) {
   product_release(&empty);
 }
 
-/* 5000 nonzeros in pieces of 512, a slice each. */
-static void a_row_in_pieces_has_several_units(void **state) {
+/* 5000 nonzeros in segments of 512, a slice each. */
+static void a_row_in_segments_has_several_units(void **state) {
   (void)state;
   struct product product = product_of("one_row,cols=5000", "recipe=sell sell-vary=on");
   expect_place(&product, 0, "5000 in sell0 (layout sell, its slices 0 to 9, slots 0 to 4999)");
@@ -128,7 +128,7 @@ int main(void) {
       cmocka_unit_test(a_row_of_two_regions),
       cmocka_unit_test(thread_blocks_are_those_of_the_launch),
       cmocka_unit_test(what_does_not_follow_from_the_row_is_not_told),
-      cmocka_unit_test(a_row_in_pieces_has_several_units),
+      cmocka_unit_test(a_row_in_segments_has_several_units),
       cmocka_unit_test(every_layout_says_what_holds_a_row),
       cmocka_unit_test(without_memory_regions_are_left_out),
   };

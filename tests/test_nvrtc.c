@@ -261,7 +261,7 @@ static void every_recipe_compiles_without_spills(void **state) {
 }
 
 /* Shapes whose kernels were found to have one register too few: padded tiles beside long rows, where rows that end in
- * a chunk are looked up early; with empty rows, and rows in pieces. */
+ * a chunk are looked up early; with empty rows, and rows in segments. */
 static void merge_beside_long_rows_does_not_spill(void **state) {
   (void)state;
   static const struct plan_case cases[] = {

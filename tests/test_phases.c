@@ -129,37 +129,37 @@ static void every_nonzero_has_one_slot(void **state) {
       }
 }
 
-/* A long row is cut into pieces, each with a sum of its own: into fewer where entries of x leave little room. */
+/* A long row is cut into segments, each with a sum of its own: into fewer where entries of x leave little room. */
 static void sums_and_entries_of_x_fit_into_shared_memory(void **state) {
   (void)state;
   struct product product = phases_of("dense,rows=4,cols=29010", "phase-columns=29010 phase-row=1 phase-threads=256");
   const int64_t set = constant(&product, "kSet", -1), sums = constant(&product, "kSums", -1);
   const int64_t room = product.target.shared_per_block / (int64_t)sizeof(double);
   assert_true(set >= 29010 && sums > 1);
-  assert_true(set + 29010 / 512 > room); /* with pieces as short as elsewhere they would not */
+  assert_true(set + 29010 / 512 > room); /* with segments as short as elsewhere they would not */
   assert_true(set + sums <= room);
   product_release(&product);
 }
 
-/* Warps add to sums of one panel side by side, so within a phase a sum may occur once; all of a panel are in range. */
+/* Warps add to sums of one block side by side, so within a phase a sum may occur once; all of a block are in range. */
 static void no_sum_twice_in_a_phase(void **state) {
   (void)state;
   const char *settings = "phase-columns=3000 phase-set=700 bake-limit=0";
   struct product product = phases_of("rmat,scale=13,edge_factor=16", settings);
-  const int64_t panels = region_of(&product)->blocks;
+  const int64_t blocks = region_of(&product)->blocks;
   const int64_t sets = constant(&product, "kSets", -1);
   const int64_t slices = constant(&product, "kSlices", -1), most = constant(&product, "kSums", -1);
   unsigned char *met = calloc((size_t)most, 1);
   int64_t nonzeros = 0;
-  assert_true(sets > 3 && panels > 4);
-  assert_int_equal(element(&product, "first_slice", panels * sets), slices);
-  for (int64_t panel = 0; panel < panels; panel++)
+  assert_true(sets > 3 && blocks > 4);
+  assert_int_equal(element(&product, "first_slice", blocks * sets), slices);
+  for (int64_t block = 0; block < blocks; block++)
     for (int64_t set = 0; set < sets; set++) {
-      const int64_t sums = element(&product, "first_sum", panel + 1) - element(&product, "first_sum", panel);
+      const int64_t sums = element(&product, "first_sum", block + 1) - element(&product, "first_sum", block);
       assert_true(sums <= most);
       memset(met, 0, (size_t)most);
-      for (int64_t slice = element(&product, "first_slice", panel * sets + set);
-           slice < element(&product, "first_slice", panel * sets + set + 1); slice++)
+      for (int64_t slice = element(&product, "first_slice", block * sets + set);
+           slice < element(&product, "first_slice", block * sets + set + 1); slice++)
         for (int64_t i = 0; i < 32 >> element(&product, "lanes_log2", slice); i++) {
           const int64_t place = element(&product, "first_local_row", slice) + i;
           const int64_t count = element(&product, "local_row_count", place),
@@ -176,7 +176,7 @@ static void no_sum_twice_in_a_phase(void **state) {
   product_release(&product);
 }
 
-/* Segments of one length lie together, panels get equal shares, and a long row has several sums. */
+/* Segments of one length lie together, blocks get equal shares, and a long row has several sums. */
 static void pads_and_shares_evenly(void **state) {
   (void)state;
   struct product product = phases_of("rmat,scale=17,edge_factor=16", "phase-columns=16000 phase-set=8000 bake-limit=0");
@@ -184,10 +184,10 @@ static void pads_and_shares_evenly(void **state) {
   const int64_t sets = constant(&product, "kSets", -1);
   int64_t most = 0, all = 0, longest = 0;
   assert_true(region->value_slots * 100 < region->nonzeros * 125);
-  for (int64_t panel = 0; panel < region->blocks; panel++) {
-    const int64_t end = element(&product, "first_slice", (panel + 1) * sets);
+  for (int64_t block = 0; block < region->blocks; block++) {
+    const int64_t end = element(&product, "first_slice", (block + 1) * sets);
     int64_t own = 0;
-    for (int64_t slice = element(&product, "first_slice", panel * sets); slice < end; slice++)
+    for (int64_t slice = element(&product, "first_slice", block * sets); slice < end; slice++)
       for (int64_t i = 0; i < 32 >> element(&product, "lanes_log2", slice); i++)
         own += element(&product, "local_row_count", element(&product, "first_local_row", slice) + i);
     most = own > most ? own : most;

@@ -336,7 +336,7 @@ static void varied_lanes_follow_the_longest_row(void **state) {
 static void rows_longer_than_a_segment_are_cut(void **state) {
   (void)state;
   static const struct {
-    const char *matrix, *pieces;
+    const char *matrix, *segments;
   } cases[] = {
       {"one_row,cols=512", "none"},
       {"one_row,cols=513", "1 2"},
@@ -348,8 +348,8 @@ static void rows_longer_than_a_segment_are_cut(void **state) {
   };
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     struct product product = sell_of(cases[c].matrix, "sell-vary=on");
-    assert_string_equal(fact(&product, "pieces"), cases[c].pieces);
-    assert_int_equal(has(&product, "last_to_arrive"), strcmp(cases[c].pieces, "none") != 0);
+    assert_string_equal(fact(&product, "segments"), cases[c].segments);
+    assert_int_equal(has(&product, "last_to_arrive"), strcmp(cases[c].segments, "none") != 0);
     assert_int_equal(region_of(&product)->carry_slots, constant(&product, "kSegments", 0));
     product_release(&product);
   }

@@ -302,8 +302,8 @@ static int64_t next_slot(const struct state *state, struct cursor *at, enum kind
   return kind == HOT ? slot : state->slots[HOT] + slot;
 }
 
-/* Nonzeros of one row. The places of their columns are looked up together, side by side: the table is larger than a cache. A map alone
- * asks only whether columns are hot. */
+/* Nonzeros of one row. The places of several columns are looked up together, since the table is larger than a cache. For
+ * a slot map alone it is enough to know which columns are hot. */
 static void visit_row(const struct state *state, struct cursor *at, int64_t row, const struct cb_walk *walk) {
   enum { TOGETHER = 64 };
   const int64_t end = cb_csr_row(state->csr, row + 1);
@@ -421,7 +421,7 @@ static void build_entries(struct cb_region_builder *builder, const struct state 
 /* Where the entry of a cold nonzero is: in x, among the packed ones, or in either. */
 static void build_cold(struct cb_region_builder *builder, const struct state *state) {
   if (!state->at.packed) return;
-  cb_region_fact(builder, "warm", "%lld", (long long)state->at.packed);
+  cb_region_fact(builder, "packed", "%lld", (long long)state->at.packed);
   cb_region_section(builder, "packed");
   if (state->at.rest) cb_region_section(builder, "packed_some");
   if (state->at.rest)

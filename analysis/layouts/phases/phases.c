@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Column blocking. Often more columns are frequent than shared memory holds entries of x at once. A thread block then
  * goes through them set by set: each set is a phase. It owns a block of successive rows, whose sums stay in shared
- * memory meanwhile. It reads a set's entries of x once, however many of its rows ask for them (cache blocking: R. Nishtala,
- * R. W. Vuduc, J. W. Demmel, K. A. Yelick, "When cache blocking of sparse matrix vector multiply works and why", 2007).
+ * memory meanwhile. It reads a set's entries of x once, however many of its rows ask for them (cache blocking:
+ * R. Nishtala, R. W. Vuduc, J. W. Demmel, K. A. Yelick, "When cache blocking of sparse matrix vector multiply works and
+ * why", 2007).
  *
  * Columns are numbered set by set, the most frequent in the first; a first launch lays their entries side by side in
  * that order. What a row has in a set is a segment. Segments of a row block and a set are stored as sliced ELL (see
@@ -436,11 +437,11 @@ static uint64_t first_slice(const void *state, int64_t number) {
 
 static void build_slices(struct cb_region_builder *builder, const struct state *state) {
   const int64_t slices = state->all.slices, local_rows = state->all.local_rows;
-  cb_region_computed(builder, "first_slice", "slices before those of a panel and a set",
+  cb_region_computed(builder, "first_slice", "slices before those of a row block and a set",
                      state->row_blocks * state->sets + 1, first_slice);
   cb_region_slices(builder, &state->by_slice, slices, "a segment");
   cb_region_list(builder, "first_step", "steps before a slice, 32 slots each", slices + 1, state->first_step);
-  cb_region_list(builder, "local_row_sum", "the panel's sum that a local row belongs to", local_rows,
+  cb_region_list(builder, "local_row_sum", "the row block's sum that a local row belongs to", local_rows,
                  state->local_row_sum);
   cb_region_streamed(builder);
   cb_region_list(builder, "local_row_count", "nonzeros of the segment; 0: none", local_rows, state->local_row_count);
@@ -459,7 +460,7 @@ static void build_sums(struct cb_region_builder *builder, struct state *state) {
   for (int64_t i = 0; i < (rows ? state->rows : 0); i++)
     for (uint32_t sum = state->first_sum[i]; sum < state->first_sum[i + 1]; sum++)
       rows[sum] = (uint32_t)(sum == state->first_sum[i] ? state->row[i] : state->csr->rows);
-  cb_region_computed(builder, "first_sum", "sums before a panel's", state->row_blocks + 1, first_sum);
+  cb_region_computed(builder, "first_sum", "sums before a row block's", state->row_blocks + 1, first_sum);
   cb_region_list(builder, "sum_row", "the row of a sum; kRows: the same as before", sums, rows);
 }
 
@@ -491,7 +492,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   cb_region_gather(builder, 0, state->columns);
   if (state->first_sum[state->rows] > state->rows) cb_region_section(builder, "segments");
   if (!builder->value_bytes) cb_region_section(builder, "constant");
-  cb_region_size(builder, "kSums", state->most_sums, "plan: sums of a panel at most");
+  cb_region_size(builder, "kSums", state->most_sums, "plan: sums of a row block at most");
   cb_region_size(builder, "kSlices", state->all.slices, "plan: slices of 32 lanes");
   cb_region_size(builder, "kSet", state->set, "plan: entries of x in a set");
   cb_region_size(builder, "kSets", state->sets, "plan: phases");

@@ -1,5 +1,5 @@
 // y = αA·x + βy for "skewed": 60 × 900, 1398 nonzeros, double.  cbgen 0.1.0, do not edit.
-//   plan    (spmv (merge (tiles 2) (items 3) (long 2) (pieces 1 2) (empty 4)))
+//   plan    (spmv (merge (tiles 2) (items 3) (long 2) (segments 1 2) (empty 4)))
 //   because recipe merge was named; 3.40 us predicted
 //   target  sm_90, 132 SMs        launch  grid 4 × 256 threads, 0 B dynamic shared memory
 //   pattern fe1cb40a6885b31a23c90158f9b12f27        stored  10.4 bytes per nonzero (CSR: 12.2)
@@ -149,7 +149,7 @@ CBGEN_DEVICE bool last_to_arrive(uint32_t *counter, int parties) {
 }
 
 // ---- region merge0: equal shares of nonzeros for all lanes; a bit for each says where rows end
-//      tiles 2, items 3, long 2, pieces 1 2, empty 4
+//      tiles 2, items 3, long 2, segments 1 2, empty 4
 
 namespace merge0 {
 
@@ -410,7 +410,7 @@ static uint64_t skewed_checksum(const unsigned char *data, size_t bytes) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *skewed_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x52f2d4ba6a7764e6u, 0x6422e760326bc4f0u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xea0f98bbf6cea64eu, 0x51d8c4ccfce18b01u};  // plan and pattern
   uint64_t header[8];
   if (bytes < sizeof header) return "data of skewed: shorter than its header";
   memcpy(header, data, sizeof header);
