@@ -27,8 +27,9 @@ static inline int64_t cb_column_key(const struct cb_column_counts *counts, int64
 /* In the arena. 0: no memory. */
 int cb_count_columns(struct cb_column_counts *counts, struct cb_arena *arena, const struct cb_csr *csr);
 
-/* The `number` columns of the most nonzeros, ties in the order of columns: those of more than `least`, and those before
- * `end` of just as many. The arena keeps a list of ties. */
+/* The `number` columns that have the most nonzeros, the first ones of those that have equally many: columns with more
+ * than `least` nonzeros, and those with just as many that stand before `end`. What is needed meanwhile stays in the
+ * arena. */
 struct cb_column_cut {
   int64_t least, end;
 };

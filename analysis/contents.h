@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Elements of index arrays, for those that choose their storage and that pack them; no layout needs this. */
+/* How elements of index arrays are read: for what chooses their storage, and for what packs them. Layouts do not need
+ * this. */
 #ifndef CBGEN_ANALYSIS_CONTENTS_H
 #define CBGEN_ANALYSIS_CONTENTS_H
 
@@ -9,7 +10,7 @@
 struct cb_array *cb_region_array(struct cb_region_builder *builder, const char *name, const char *meaning,
                                  enum cb_role role, enum cb_type type, int64_t count);
 
-/* Element i, unless the visit gives it. */
+/* Element i of an array that is computed or listed. (Elements by slot come from the visit.) */
 static inline uint64_t cb_contents_element(const struct cb_contents *contents, const void *state, int64_t i) {
   if (contents->of) return contents->of(state, i);
   switch (contents->size) {

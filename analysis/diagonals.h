@@ -20,8 +20,8 @@ struct cb_diagonal {
 enum cb_status cb_diagonals_list(struct cb_diagonal **list, int64_t *count, const struct cb_csr *csr, int64_t least,
                                  struct cb_diag *diag);
 
-/* Some diagonals, ascending, and where these lie close enough together a flag for each key from the first to the
- * last. */
+/* Some diagonals, ascending. Where their keys lie close together, there is a flag for each key from the first to the
+ * last, too. */
 struct cb_diagonal_set {
   struct cb_diagonal *list;
   int64_t count;
@@ -32,11 +32,11 @@ struct cb_diagonal_set {
 #define CB_FOUND_DIAGONALS "diagonals"
 
 /* The diagonals worth storing without indices: those that cross at least half of the rows and have at least
- * `fill` percent of their places occupied; of more than `most` the fullest. CB_ERR_UNSUPPORTED:
- * there is none; CB_ERR_MEMORY. Release the set also then. */
+ * `fill` percent of their places occupied; if these are more than `most`, the fullest.
+ * CB_ERR_UNSUPPORTED: there is none; CB_ERR_MEMORY. Release the set also after a failure. */
 enum cb_status cb_diagonals_choose(struct cb_diagonal_set *set, const struct cb_csr *csr,
                                     int64_t fill, int64_t most, struct cb_diag *diag);
-void cb_diagonal_set_drop_flags(struct cb_diagonal_set *set); /* who only reads the list needs none */
+void cb_diagonal_set_drop_flags(struct cb_diagonal_set *set); /* once only the list is read */
 void cb_diagonal_set_release(struct cb_diagonal_set *set);
 
 int cb_diagonal_set_finds(const struct cb_diagonal_set *set, int64_t key); /* for keys that lie too far apart */

@@ -5,8 +5,9 @@
 
 #include "analysis/layout.h"
 
-/* A launch before the region's own lays `entries` entries of x side by side, those of the columns that its array
- * hot_column lists, in the operator's scratch behind `before` carry slots; text reads them at gathered(vectors). */
+/* Adds a launch before the region's own. It copies `entries` entries of x, of the columns that the region's array
+ * hot_column lists, side by side into the operator's scratch, behind `before` carry slots. The text reads them at
+ * gathered(vectors). */
 void cb_region_gather(struct cb_region_builder *builder, int64_t before, int64_t entries);
 
 #endif

@@ -107,9 +107,9 @@ void cb_region_elements(struct cb_region_builder *builder, const char *name, con
 #define cb_region_list(builder, name, meaning, count, list) \
   cb_region_elements((builder), (name), (meaning), (count), (list), sizeof *(list))
 
-/* Of the `count` slots from `first` on, what the visit emits with them: `bits` of it (0: all) above `shift`. The region
- * must be ready to be visited, unless it is known from what `least` and `largest` occur (slots without a nonzero have
- * 0) that the array is stored. */
+/* Of `count` slots from `first` on, the elements that the visit emits with them: `bits` bits of each (0: all) from bit
+ * `shift` on. `least` and `largest` are those of the elements that occur; slots without a nonzero have 0. If these show
+ * that the array is neither affine nor baked, the region need not be ready to be visited yet. */
 struct cb_slot_elements {
   int64_t first, count;
   int64_t least, largest;

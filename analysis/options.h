@@ -38,7 +38,7 @@ struct cb_options {
   int64_t long_row; /* recipes with a long-rows split: rows of more nonzeros than this are split off */
   /* text */
   int64_t bake_limit; /* index tables up to this many entries become part of the text */
-  int64_t index_limit; /* larger indices, and numbers in index arrays, have 64 bits in the text; for tests of that */
+  int64_t index_limit; /* indices and elements of arrays above it have 64 bits in the text; tests set it */
   /* the layouts' own: a row for each in the order of their table, in it the values in the order of its options */
   int64_t settings[CB_MAX_LAYOUTS][CB_MAX_SETTINGS];
 };

@@ -13,8 +13,8 @@ typedef int cb_row_test(const void *user, int64_t row);
 /* The wanted ones of the rows 0 … rows - 1, ascending, in the arena. NULL: no memory. */
 int32_t *cb_rows_where(struct cb_arena *arena, int64_t rows, cb_row_test *wanted, const void *user, int64_t *count);
 
-/* The numbers 0 … count - 1 in the order of their keys, ties in their own; those whose key is `keys` or more are left
- * out. Returns how many are in `sorted`, which has room for all; -1: no memory. */
+/* The numbers 0 … count - 1 by ascending key; those with equal keys keep their order. Those whose key is `keys` or more
+ * are left out. Returns how many are in `sorted`, which has room for all; -1: no memory. */
 int64_t cb_sort_by_key(int32_t *sorted, const uint32_t *key, int64_t count, int64_t keys);
 
 #endif

@@ -36,7 +36,8 @@ struct cb_subblock {
 
 static inline int64_t cb_panel_count(int64_t rows) { return cb_divide_up(rows, CB_PANEL_ROWS); }
 
-/* Refuses what would be little but empty panels: what is kept for each of them would take many times the matrix. */
+/* Refuses a matrix nearly all of whose panels are empty: what is kept for each panel would take many times the memory
+ * of the matrix. */
 enum cb_status cb_check_panels(const struct cb_csr *csr, struct cb_diag *diag);
 
 void cb_panel_open(struct cb_panel_walk *walk, const struct cb_csr *csr, int64_t panel);

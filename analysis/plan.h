@@ -2,7 +2,7 @@
 /* The plan: everything that code generation will know about a matrix, and nothing else.
  *
  * A plan is a list of regions and a list of launches. A region is one layout applied to some of the nonzeros: the
- * constants and index arrays of its text, the sections of its template it is made of, and the thread blocks it owns. A
+ * constants and index arrays of its text, the sections of its template, and the thread blocks that work on it. A
  * launch runs one region, or several that stand next to each other: in turn, when each of its thread blocks takes the
  * same rows through one after the other, and only the last writes y; or beside each other, on thread blocks of their
  * own, when each writes rows of its own. Launches run in order: first those that write rows of y, then those that add

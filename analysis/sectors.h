@@ -2,8 +2,8 @@
 /* How many 32-byte sectors of x a kernel fetches from L2: what gathers cost (cost.h).
  *
  * Lanes of a warp that ask for the same sector in one load share it. Warps of a thread block share what L1 holds:
- * a sector is fetched once while all that the block touches fits its share of L1, and again the more often, the
- * less of it fits. Thread blocks do not share: neighbours run on different multiprocessors.
+ * a sector is fetched once while all that the block touches fits into its share of L1; the less of it fits, the more
+ * sectors are fetched again. Thread blocks do not share: neighbours run on different multiprocessors.
  *
  *   s = cb_sectors_predict(builder, state, visit_sectors, diag)
  *

@@ -22,22 +22,22 @@ enum { CB_WINDOW = 4096, CB_MOST_LENGTH = 2048 };
 /* The length of all rows if it is the same, else -1. There is a row. */
 int64_t cb_equal_length(int64_t rows, cb_row_length *length_of, const void *state);
 
-/* The steps before each of `slices` slices, and before one more, in the arena; and the most that a slice has, unless
- * NULL. NULL: no memory. */
+/* How many steps stand before each slice, and in the end how many there are: slices + 1 elements in the arena. The most
+ * steps that a slice has go to `longest`, unless it is NULL. Returns NULL when there is no memory. */
 int64_t *cb_first_steps(struct cb_arena *arena, int64_t slices, cb_row_length *steps_of, const void *state,
                         int64_t *longest);
 
-/* From counts first[1 … count] to sums: first[i] is what the i before it have together. Returns the sum of all. */
+/* Counts first[1 … count] become sums: first[i] is that of the first i of them. Returns the sum of all. */
 int64_t cb_sum_up(int64_t *first, int64_t count);
 
-/* The logarithm of the lanes, 32 at most, of which each takes `aim` of `length` at most. */
+/* The logarithm of how many lanes share a row of that length, so that none takes more than `aim`; 32 lanes at most. */
 static inline int cb_lanes_log2(int64_t length, int64_t aim) {
   int log2 = 0;
   while (log2 < CB_LANES_LOG2 && cb_divide_up(length, INT64_C(1) << log2) > aim) log2++;
   return log2;
 }
 
-/* Slices that differ in how many lanes share a local row, by slice. */
+/* By slice, where slices differ in how many lanes share a local row. */
 struct cb_slices {
   unsigned char *lanes_log2;
   uint32_t *first_local_row;
@@ -51,7 +51,7 @@ static inline void cb_slices_set(struct cb_slices *slices, int64_t slice, int la
 void cb_region_slices(struct cb_region_builder *builder, const struct cb_slices *slices, int64_t count,
                       const char *what);
 
-/* The slot of what comes k-th in the local row `in_slice` of a slice whose first step has that number. */
+/* The slot of element k of a local row, the one with number `in_slice` in a slice that begins with `first_step`. */
 static inline int64_t cb_slice_slot(int64_t first_step, int log2, int64_t in_slice, int64_t k) {
   return (first_step + (k >> log2)) * CB_LANES + (in_slice << log2) + (k & ((INT64_C(1) << log2) - 1));
 }

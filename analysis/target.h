@@ -25,10 +25,10 @@ struct cb_target {
 /* What there is of GPU architectures from sm_75 on: the one table that --arch, verify, the device at run time and the
  * documents go by. `target` describes one GPU of the architecture; a device at run time says its own limits. */
 struct cb_architecture {
-  struct cb_target target; /* of a refused one: its arch alone */
+  struct cb_target target; /* if it is refused, only its arch is set */
   const char *nvrtc;       /* the first NVRTC from 12.0 on that compiles for it: "12.8" */
   int measured;            /* the figures are; else they are from data sheets */
-  int verified;            /* verify compiles for it unless it is told what for */
+  int verified;            /* verify compiles for it by default */
   const char *refusal;     /* why it is not planned for; NULL: it is */
 };
 extern const struct cb_architecture cb_architecture_table[]; /* by number; ends with an empty arch */

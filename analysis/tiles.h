@@ -12,8 +12,8 @@
 
 enum { CB_TILE_SIZES = 8, CB_TILE_MOST = 8 /* rows or columns of a tile */ };
 
-/* In the order of the words of option block-size. A size whose `within` (a size that divides it) is too
- * sparse is too sparse, too; -1: none. */
+/* In the order of the words of option block-size. `within` are sizes that divide this one (-1: none): where their tiles
+ * are too sparse, so are these. */
 struct cb_tile_size {
   int rows, cols, within[2];
 };
@@ -85,9 +85,9 @@ enum { CB_TILE_CHUNK = 64 };
 struct cb_tile_census cb_tiles_count(const struct cb_csr *csr, struct cb_tile_size size, int64_t fill, int64_t stride,
                                      uint32_t *by_row);
 
-/* The size for which tiles that are `fill` percent full, stored whole, and the rest with a column offset each take the
- * fewest bytes: an index into cb_tile_sizes, or -1 when that saves less than a twentieth. `type` is that of a value.
- * `asked`: 1 + the only size to consider, or 0. Large matrices are sampled. */
+/* The size that takes the fewest bytes when tiles that are `fill` percent full are stored whole, and all other nonzeros
+ * with a column offset each: an index into cb_tile_sizes, or -1 when no size saves a twentieth. `type` is that of a
+ * value. `asked`: 1 + the only size to consider, or 0. Large matrices are sampled. */
 int cb_tiles_choose(const struct cb_csr *csr, const struct cb_target *target, enum cb_type type, int64_t asked,
                     int64_t fill);
 

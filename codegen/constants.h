@@ -5,9 +5,9 @@
 
 #include "base/text.h"
 
-/* Writes `constant` in place of every call of `function` in `text`, C++ functions with their bodies. Nothing is
- * changed, and 0 returned, when a variable, a parameter, a constant or a function would be used no more for that; nor
- * without memory, which text->failed then says. */
+/* Writes `constant` in place of every call of `function` in `text`, C++ functions with their bodies. Returns 0, and
+ * changes nothing, when a variable, a parameter, a constant or a function would lose its last use by that; also when
+ * there is no memory: then text->failed is set. */
 int cb_constant_instead(struct cb_text *text, const char *function, const char *constant);
 
 #endif

@@ -60,7 +60,7 @@ enum cb_status cb_build_choice(struct cb_builder *builder, const struct cb_node 
 /* The node's settings as a fact of the plan's line; nothing without any. */
 void cb_build_settings_fact(struct cb_text *line, const struct cb_node *node);
 
-/* The line ends at `length` again. */
+/* Cuts the line back to `length`. */
 void cb_build_cut_line(struct cb_text *line, size_t length);
 
 /* Rows of a thread block of the launch that ends with the last region, if the next region for the rows of that number

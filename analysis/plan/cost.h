@@ -22,16 +22,16 @@ int64_t cb_cost_vector_bytes(const struct cb_plan *plan);
 /* Fills in what the device makes of the region's counts, as a launch of its own. */
 void cb_cost_region(const struct cb_plan *plan, struct cb_region *region);
 
-/* `regions` of them, from `first` on, in one launch. */
+/* What `regions` regions, from `first` on, would take in one launch. */
 struct cb_cost cb_cost_joined(const struct cb_plan *plan, int first, int regions, enum cb_joining joining);
 
-/* Regions of the launch that begins with region `first`. */
+/* How many regions are in the launch that begins with region `first`. */
 int cb_cost_group(const struct cb_plan *plan, int first);
 
-/* Whether one of them writes rows; else all of them add to what stands there. */
+/* Whether a region of that launch writes rows; else all of them add to what stands in y. */
 int cb_cost_group_writes(const struct cb_plan *plan, int first);
 
-/* What the regions take that stand so far, in the launches that they have so far: as many. */
+/* While a plan is built: what its regions so far take, in the launches that they have so far; and how many these are. */
 struct cb_cost cb_cost_so_far(const struct cb_plan *plan);
 int cb_cost_launches(const struct cb_plan *plan);
 

@@ -47,7 +47,7 @@ struct cb_node {
   int final; /* which of them writes y, while the others add to it: 1 for the first, and so on, even if that has no
               * nonzeros; 0: the last one that has any, the remainder */
   const struct cb_node *const *choices; /* ends with NULL; a tie goes to the earlier one */
-  const char *settings; /* "NAME=VALUE NAME=VALUE": options that the node and all below it have otherwise; or NULL */
+  const char *settings; /* "NAME=VALUE NAME=VALUE": options for the node and all below it; or NULL */
 };
 
 struct cb_recipe {

@@ -207,7 +207,7 @@ int cb_device_is_current(const struct cb_device *device); /* on the calling thre
 enum cb_status cb_device_alloc(const struct cb_device *device, cb_device_ptr *address, size_t bytes,
                                const char *what, struct cb_diag *diag);
 void cb_device_free(const struct cb_device *device, cb_device_ptr address); /* 0 is accepted */
-/* CB_ERR_MEMORY when the GPU has less free memory than that; before "takes … MB" stands `what`. Enters the context. */
+/* CB_ERR_MEMORY when the GPU has less free memory than that: "WHAT takes … MB". Enters the context. */
 enum cb_status cb_device_check_room(const struct cb_device *device, uint64_t bytes, const char *what,
                                     struct cb_diag *diag);
 /* When these return the bytes are there, whatever stream asks for them next. cb_device_copy_in is the driver's

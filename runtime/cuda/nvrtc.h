@@ -68,8 +68,8 @@ struct cb_compiled {
   int spilled_bytes; /* per thread, of the kernel that spills most: found by cb_compile_fitting */
 };
 
-/* Compiles `text`, for an architecture that it does not know for an older one whose binaries run there, if there is one
- * (compiled->arch); `name` stands for it in messages. CB_ERR_COMPILE brings the log's first errors in the
+/* Compiles `text`, which messages call `name`. Where NVRTC does not know the architecture, it is compiled for an older
+ * one whose binaries run there, if there is one (compiled->arch). CB_ERR_COMPILE brings the log's first errors in the
  * message. Release `compiled` in any case. NVRTC may be used from several threads. */
 enum cb_status cb_nvrtc_compile(struct cb_compiled *compiled, const struct cb_nvrtc *nvrtc, const char *text,
                                 const char *name, const struct cb_nvrtc_options *options,

@@ -302,8 +302,8 @@ static int64_t next_slot(const struct state *state, struct cursor *at, enum kind
   return kind == HOT ? slot : state->slots[HOT] + slot;
 }
 
-/* Nonzeros of one row. The places of several columns are looked up together, since the table is larger than a cache. For
- * a slot map alone it is enough to know which columns are hot. */
+/* Nonzeros of one row. The places of several columns are looked up together, since the table is larger than a cache.
+ * For a slot map alone it is enough to know which columns are hot. */
 static void visit_row(const struct state *state, struct cursor *at, int64_t row, const struct cb_walk *walk) {
   enum { TOGETHER = 64 };
   const int64_t end = cb_csr_row(state->csr, row + 1);
