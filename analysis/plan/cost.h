@@ -31,7 +31,7 @@ int cb_cost_group(const struct cb_plan *plan, int first);
 /* Whether a region of that launch writes rows; else all of them add to what stands in y. */
 int cb_cost_group_writes(const struct cb_plan *plan, int first);
 
-/* While a plan is built: what its regions so far take, in the launches that they have so far; and how many these are. */
+/* While a plan is built: what its regions take so far, in the launches that they have so far; how many these are. */
 struct cb_cost cb_cost_so_far(const struct cb_plan *plan);
 int cb_cost_launches(const struct cb_plan *plan);
 

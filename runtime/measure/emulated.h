@@ -18,7 +18,7 @@ struct cb_emulated {
 /* Writes y after the product to `result`, as many bytes as y has. Needs a C++ compiler (runtime/verify/host.h). */
 enum cb_status cb_emulated_multiply(void *result, const struct cb_emulated *product, struct cb_diag *diag);
 
-/* The first element at which two vectors differ in their bits, where all NaNs count as equal; -1: they do not differ. */
+/* The first element at which two vectors differ in their bits (all NaNs count as equal); -1: they do not differ. */
 int64_t cb_first_difference(const void *one, const void *other, enum cb_type type, int64_t count);
 
 #endif
