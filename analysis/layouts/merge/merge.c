@@ -39,8 +39,8 @@ enum {
 /* What a thread block multiplies: nonzeros begin … end - 1 of the part. */
 struct unit {
   int64_t begin, end;
-  int64_t slot; /* of the first */
-  int32_t row;  /* the first */
+  int64_t slot; /* of the first nonzero; the others follow */
+  int32_t row;  /* of the first nonzero */
 };
 
 struct state {
@@ -48,10 +48,10 @@ struct state {
   const struct cb_csr *csr;
   int items; /* nonzeros of a lane; odd */
   int padded;
-  struct unit *unit; /* row segments of long rows, long rows that are whole, tiles; the slots of each group together */
-  int64_t units, long_units, cut_segments; /* of each group up to there */
-  int64_t long_slots, slots;               /* likewise, of the last two */
-  uint32_t *first_column;                  /* by unit: from which those of slots are told; or all 0 */
+  struct unit *unit; /* row segments, then long rows that are whole, then tiles */
+  int64_t cut_segments, long_units, units; /* how many there are up to the end of each of the three */
+  int64_t long_slots, slots;               /* of segments and long rows; of all */
+  uint32_t *first_column;                  /* by unit: from which the columns of its slots are told; or all 0 */
   int64_t least_offset, largest_offset;    /* of a nonzero's column, from there */
   /* row ends of tiles, in the order of tiles */
   uint32_t *descriptor;            /* by lane of a chunk */

@@ -62,8 +62,8 @@ struct state {
   int64_t *block_row;  /* row blocks + 1 */
   uint32_t *first_sum; /* rows + 1; a row's own sums are successive */
   int64_t most_sums, segment;
-  struct cb_arena counted; /* while there is a plan to be made, owns: */
-  uint32_t *counts; /* nonzeros by row and set; NULL: too many, counted when needed */
+  struct cb_arena counted; /* owns the next; released when the region is planned */
+  uint32_t *counts;        /* nonzeros by row and set; NULL: too many, counted when needed */
   /* slices: those of a row block together, set by set */
   struct extent *first; /* before each row block and set; row blocks * sets + 1 */
   struct extent all;
@@ -103,8 +103,8 @@ static int cut_row_blocks(struct state *state) {
 static int64_t set_of(uint32_t where) { return where >> PLACE_BITS; }
 static uint32_t place_of(uint32_t where) { return where & ((1u << PLACE_BITS) - 1); }
 
-/* Ranks by nonzeros say which set; within a set columns keep their order. */
-static int number_columns(struct state *state, struct cb_arena *scratch, const struct cb_column_counts *counts) {
+/* Ranks by nonzeros say which set; within a set columns keep their order. Uses counts->with up. */
+static int number_columns(struct state *state, struct cb_arena *scratch, struct cb_column_counts *counts) {
   int64_t *next = cb_arena_alloc(scratch, (size_t)state->sets, sizeof *next), *rank = counts->with, columns = 0;
   state->where = cb_arena_alloc(&state->arena, (size_t)counts->cols, sizeof *state->where);
   if (!next || !state->where) return 0;
