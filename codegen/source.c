@@ -600,7 +600,8 @@ static const char *scale_body(struct emitter *emitter, const char *body) {
   struct cb_scope scope = {0};
   if (has_scalars(emitter->plan)) cb_scope_section(&scope, "axpby");
   cb_scope_optional(&scope, "first_row_sum", number(emitter, emitter->plan->first_row_sum));
-  if (cb_expand_definition(&text, "kernel", body, &scope, emitter->diag)) emitter->arena.failed = 1;
+  if (!emitter->arena.failed && cb_expand_definition(&text, "kernel", body, &scope, emitter->diag))
+    emitter->arena.failed = 1;
   if (text.length) text.bytes[--text.length] = 0; /* the kernel's template ends the line */
   return keep(emitter, &text);
 }
@@ -713,10 +714,10 @@ static enum cb_status expand_vectors(struct emitter *emitter, const int chosen[C
     cb_scope_placeholder(&scope, "carry_sums", number(emitter, plan->carry_sums));
     cb_scope_placeholder(&scope, "carry_counters", number(emitter, plan->carry_counters));
   }
+  cb_scope_optional(&scope, "first_row_sum", number(emitter, plan->first_row_sum));
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   for (int i = 0; i < COMMON_FUNCTIONS; i++)
     if (chosen[i]) cb_scope_section(&scope, common_functions[i]);
-  cb_scope_optional(&scope, "first_row_sum", number(emitter, plan->first_row_sum));
   cb_text_release(&emitter->vectors);
   const enum cb_status s = cb_expand(&emitter->vectors, "vectors", &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, "the vectors", emitter->diag);
