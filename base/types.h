@@ -40,7 +40,9 @@ struct cb_types cb_precision_types(enum cb_precision precision);
 const char *cb_types_name(struct cb_types types); /* of the combination; "" if it is none of them */
 
 /* Whether y is narrower than the sums: what is stored in it is rounded, and only what is final may be. */
-static inline int cb_types_round_y(struct cb_types types) { return cb_type_size(types.vector) < cb_type_size(types.sum); }
+static inline int cb_types_round_y(struct cb_types types) {
+  return cb_type_size(types.vector) < cb_type_size(types.sum);
+}
 
 /* The type with this short name ("f64"); CB_TYPE_COUNT if there is none. */
 enum cb_type cb_type_named(const char *short_name);

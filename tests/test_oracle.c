@@ -362,7 +362,7 @@ static void test_y_overflows(void **state) {
   for (int side = -1; side <= 1; side++) {
     const double edge = 65520 + side * (side ? 1024 : 0), one[] = {edge / 2 + 1 / 3.0, edge / 2 - 1 / 3.0};
     static int32_t rows[] = {0, 2}, cols[] = {0, 1};
-    const struct cb_csr csr = {.rows = 1, .cols = 2, .nnz = 2, .row_ptr = rows, .col_idx = cols, .values = (double *)one};
+    const struct cb_csr csr = {1, 2, 2, .row_ptr = rows, .col_idx = cols, .values = (double *)one};
     const struct cb_oracle_types narrow_y = {CB_F32, CB_F16, CB_F32};
     struct cb_expected of = multiply(&csr, (struct cb_product){.types = narrow_y, .x = (double[]){1, 1}, .alpha = 1});
     assert_int_equal(compare(&of, (double[]){INFINITY}).wrong, side < 0);

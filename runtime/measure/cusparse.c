@@ -493,7 +493,8 @@ static void add_entry(struct cb_baselines *baselines, int number) {
 }
 
 enum cb_status cb_baselines_open(struct cb_baselines **out, struct cb_cusparse *cusparse, const struct cb_csr *csr,
-                                 struct cb_baseline_types types, cb_device_ptr x, cb_device_ptr y, struct cb_diag *diag) {
+                                 struct cb_baseline_types types, cb_device_ptr x, cb_device_ptr y,
+                                 struct cb_diag *diag) {
   struct cb_baselines *baselines = cb_calloc(1, sizeof *baselines);
   *out = NULL;
   if (!baselines) return cb_fail_memory(diag, "the list of baselines", sizeof *baselines);

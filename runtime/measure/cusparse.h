@@ -173,8 +173,8 @@ struct cb_baseline_types cb_baseline_types(struct cb_types types);
  * zero. They are named here because cuSPARSE binds them when it preprocesses. Uses OpenMP. */
 enum { CB_BASELINE_PADDING = 128 };
 enum cb_status cb_baselines_open(struct cb_baselines **baselines, struct cb_cusparse *cusparse,
-                                 const struct cb_csr *csr, struct cb_baseline_types types, cb_device_ptr x, cb_device_ptr y,
-                                 struct cb_diag *diag);
+                                 const struct cb_csr *csr, struct cb_baseline_types types, cb_device_ptr x,
+                                 cb_device_ptr y, struct cb_diag *diag);
 void cb_baselines_close(struct cb_baselines *baselines); /* NULL is accepted */
 
 int cb_baselines_count(const struct cb_baselines *baselines);

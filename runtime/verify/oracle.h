@@ -8,12 +8,13 @@
  * and where y's type is narrower than the sums', bᵢ + u_y (|yᵢ| + bᵢ) + η_y, for y is then rounded once more.
  * u: unit roundoff of the sums' type, η: its smallest positive number, nᵢ: the row's nonzeros, c: the
  * roundings outside the sum (product with α, with β, their addition, the type's conversion), u_y and η_y: of y's type.
- * It is the classical bound of a sum of products in any order (Higham, Accuracy
- * and Stability of Numerical Algorithms, §3.1 and §4.2), so every summation tree satisfies it. The oracle's
- * own rounding, the same bound with long double's u, is added.
+ * It is the classical bound of a sum of products in any order (Higham, Accuracy and Stability of Numerical
+ * Algorithms, §3.1 and §4.2), so every summation tree satisfies it. The oracle's own rounding, the same bound with long
+ * double's u, is added.
  *
- * Exact rows: when all of a row's numbers are integers and no partial sum can exceed what the sums' type
- * holds exactly, the tolerance is 0, and y is their sum, rounded to its type. Non-finite rows: NaN must be NaN, and an infinity the same infinity.
+ * Exact rows: when all of a row's numbers are integers and no partial sum can exceed what the sums' type holds exactly,
+ * the tolerance is 0, and y is their sum, rounded to its type. Non-finite rows: NaN must be NaN, and an infinity the
+ * same infinity.
  * Where a partial sum might overflow although the operands are finite, the order of the additions decides,
  * and any result is accepted (counted as unbounded). A finite sum that y's narrower type rounds to infinity (from 65520
  * on in f16) must be that infinity; where the bound reaches to both sides of that limit, any result is accepted.

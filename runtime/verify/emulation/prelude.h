@@ -82,7 +82,7 @@ struct bfloat16_t {
 };
 
 
-/* A float's bits as entries of x and y have them, rounded as by cvt.rn: without the last `count` ones. NaN is 0x7fff. */
+/* A float's bits as entries of x and y have them, rounded as by cvt.rn: without the last `count`. NaN is 0x7fff. */
 inline uint32_t rounded_off(uint32_t bits, int count) {
   const uint32_t rest = bits & ((1u << count) - 1), tie = 1u << (count - 1), quotient = bits >> count;
   return quotient + (rest > tie || (rest == tie && (quotient & 1)));
@@ -100,7 +100,7 @@ struct half_entry_t : half_t {
     if (magnitude > 0x7f800000) bits = 0x7fff;
     else if (exponent >= 143) bits = uint16_t(sign | 0x7c00);  // 2^16 and more
     else if (exponent > 112) bits = uint16_t(sign | (((exponent - 113) << 10) + rounded_off(significand, 13)));
-    else if (exponent > 100) bits = uint16_t(sign | rounded_off(significand, int(126 - exponent)));  // in units of 2^-24
+    else if (exponent > 100) bits = uint16_t(sign | rounded_off(significand, int(126 - exponent)));  // of 2^-24
     else bits = uint16_t(sign);
   }
 };
