@@ -860,7 +860,7 @@ static void entry_values(struct emitter *emitter, struct cb_scope *scope) {
   cb_scope_section(scope, "rounds_y");
   cb_scope_placeholder(scope, "fraction_bits", half ? "10" : "7");
   cb_scope_placeholder(scope, "bias", half ? "15" : "127");
-  cb_scope_placeholder(scope, "cuda_type", half ? "__half" : "__nv_bfloat16");
+  cb_scope_optional(scope, "cuda_type", half ? "__half" : "__nv_bfloat16");
 }
 
 static void host_values(struct emitter *emitter, struct cb_scope *scope) {

@@ -46,6 +46,20 @@ static void options_multiply(void **state) {
   verify_gathered(&gathered);
 }
 
+/* Matrices with nothing to multiply, or nothing to write. */
+static void empty_matrices_multiply(void **state) {
+  static const char *const matrices[] = {"empty,rows=0,cols=4", "empty,rows=9,cols=0", "empty,rows=300,cols=9",
+                                         "one_row,cols=1"};
+  struct gathered gathered = {0};
+  (void)state;
+  for (size_t i = 0; i < 3 * sizeof matrices / sizeof *matrices; i++) {
+    char settings[64];
+    snprintf(settings, sizeof settings, "type=%s form=%s", types[i % 2], forms[i / 4]);
+    gather(&gathered, matrices[i % 4], settings);
+  }
+  verify_gathered(&gathered);
+}
+
 /* Where several regions add to a row, sums wait for a last launch: y itself is never added to. */
 static void a_row_is_rounded_once(void **state) {
   static const char *const settings[] = {"recipe=dia fuse=off", "recipe=cb atomics=on unit-budget=512 balance=heap"};
@@ -149,6 +163,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_recipe_multiplies),
       cmocka_unit_test(options_multiply),
+      cmocka_unit_test(empty_matrices_multiply),
       cmocka_unit_test(a_row_is_rounded_once),
       cmocka_unit_test(only_these_texts_have_entries),
       cmocka_unit_test(the_cost_model_counts_two_bytes),
