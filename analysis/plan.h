@@ -214,7 +214,7 @@ struct cb_plan {
   enum cb_type matrix_type, vector_type, sum_type; /* values as stored, x and y, accumulation and α, β */
   enum cb_form form;
   int atomics;
-  int commits_once; /* was asked for: each row of y is written once, where its sum is complete */
+  int commits_once; /* each row of y is written once, where its sum is complete: asked for, or y is narrower */
   int row_sums;     /* several launches add to a row: to its sum in the scratch, which a last launch commits */
   int64_t first_row_sum; /* then: where they start there; as many as rows */
   int values_fixed; /* they may be part of the plan, and cannot be renewed */

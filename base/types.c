@@ -18,6 +18,9 @@ static const struct {
 size_t cb_type_size(enum cb_type type) { return table[type].size; }
 const char *cb_type_c_name(enum cb_type type) { return table[type].c_name; }
 const char *cb_type_short(enum cb_type type) { return table[type].short_name; }
+const char *cb_type_entry_name(enum cb_type type) {
+  return type == CB_F16 ? "half_entry_t" : type == CB_BF16 ? "bfloat16_entry_t" : cb_type_c_name(type);
+}
 int cb_type_is_float(enum cb_type type) { return type <= CB_BF16; }
 
 enum cb_type cb_type_for(uint64_t largest) {
@@ -32,12 +35,13 @@ enum cb_type cb_type_named(const char *short_name) {
   return CB_TYPE_COUNT;
 }
 
-const char *const cb_precision_names[] = {"f64", "f32", "f32-f64", "f16-f32", "bf16-f32", NULL};
+const char *const cb_precision_names[] = {"f64", "f32", "f32-f64", "f16-f32", "bf16-f32", "f16", "bf16", NULL};
 
 static const struct cb_types precisions[CB_PRECISION_COUNT] = {
     [CB_PRECISION_F64] = {CB_F64, CB_F64, CB_F64},      [CB_PRECISION_F32] = {CB_F32, CB_F32, CB_F32},
     [CB_PRECISION_F32_F64] = {CB_F32, CB_F64, CB_F64},  [CB_PRECISION_F16_F32] = {CB_F16, CB_F32, CB_F32},
-    [CB_PRECISION_BF16_F32] = {CB_BF16, CB_F32, CB_F32},
+    [CB_PRECISION_BF16_F32] = {CB_BF16, CB_F32, CB_F32}, [CB_PRECISION_F16] = {CB_F16, CB_F16, CB_F32},
+    [CB_PRECISION_BF16] = {CB_BF16, CB_BF16, CB_F32},
 };
 
 struct cb_types cb_precision_types(enum cb_precision precision) { return precisions[precision]; }

@@ -12,6 +12,7 @@ enum cb_type { CB_F64, CB_F32, CB_F16, CB_BF16, CB_U8, CB_U16, CB_U32, CB_U64, C
 size_t cb_type_size(enum cb_type type);           /* bytes */
 const char *cb_type_c_name(enum cb_type type);    /* as the generated text spells it: "double", "uint16_t" */
 const char *cb_type_short(enum cb_type type);     /* "f64", "u16" */
+const char *cb_type_entry_name(enum cb_type type); /* as the generated text spells an entry of x or y: "half_entry_t" */
 int cb_type_is_float(enum cb_type type);
 
 /* The narrowest unsigned type that holds `largest`. */
@@ -23,18 +24,25 @@ struct cb_types {
 };
 
 /* The combinations there are; option `type` is one. Their names say the matrix's type, and behind a dash that of
- * vectors and sums where it is another. */
+ * vectors and sums where it is another. With f16 and bf16 alone, x and y are as narrow as the values, and sums f32. */
 enum cb_precision {
   CB_PRECISION_F64,
   CB_PRECISION_F32,
   CB_PRECISION_F32_F64,
   CB_PRECISION_F16_F32,
   CB_PRECISION_BF16_F32,
+  CB_PRECISION_F16,
+  CB_PRECISION_BF16,
   CB_PRECISION_COUNT
 };
 extern const char *const cb_precision_names[]; /* "f64", "f32-f64"; ends with NULL */
 struct cb_types cb_precision_types(enum cb_precision precision);
 const char *cb_types_name(struct cb_types types); /* of the combination; "" if it is none of them */
+
+/* Whether y is narrower than the sums: what is stored in it is rounded, and only what is final may be. */
+static inline int cb_types_round_y(struct cb_types types) {
+  return cb_type_size(types.vector) < cb_type_size(types.sum);
+}
 
 /* The type with this short name ("f64"); CB_TYPE_COUNT if there is none. */
 enum cb_type cb_type_named(const char *short_name);

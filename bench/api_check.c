@@ -189,7 +189,8 @@ static void check_forms(struct checks *checks) {
 
 /* Every stored type from every given one. */
 static void check_types(struct checks *checks) {
-  static const char *const types[] = {"type=f64", "type=f32", "type=f32-f64", "type=f16-f32", "type=bf16-f32"};
+  static const char *const types[] = {"type=f64", "type=f32", "type=f32-f64", "type=f16-f32",
+                                      "type=bf16-f32", "type=f16", "type=bf16"};
   for (size_t t = 0; t < sizeof types / sizeof *types; t++)
     for (int given = CBGEN_F64; given <= CBGEN_BF16; given++) {
       const struct form form = {.type = (cbgen_type)given, .memory = given % 2 ? CBGEN_DEVICE : CBGEN_HOST};
@@ -262,8 +263,9 @@ static void check_scalars(struct checks *checks) {
 
 /* Every recipe takes its own matrix, and what it takes of the others' it multiplies right. */
 static void check_recipes(struct checks *checks) {
-  static const char *const types[] = {"type=f64", "type=f32", "type=f32-f64", "type=f16-f32", "type=bf16-f32"};
-  const int types_count = checks->quick ? 2 : 5;
+  static const char *const types[] = {"type=f64", "type=f32", "type=f32-f64", "type=f16-f32",
+                                      "type=bf16-f32", "type=f16", "type=bf16"};
+  const int types_count = checks->quick ? 2 : 7;
   for (int r = 0; r < recipes_count; r++)
     for (int m = 0; m < recipes_count; m += 1)
       for (int t = 0; t < types_count; t++) {
@@ -318,7 +320,8 @@ static void check_updates_of(struct checks *checks, struct bed *bed) {
 }
 
 static void check_updates(struct checks *checks) {
-  static const char *const types[] = {"type=f64", "type=f32", "type=f32-f64", "type=f16-f32", "type=bf16-f32"};
+  static const char *const types[] = {"type=f64", "type=f32", "type=f32-f64", "type=f16-f32",
+                                      "type=bf16-f32", "type=f16", "type=bf16"};
   for (int r = 0; r < recipes_count; r++)
     for (int given = CBGEN_F64; given <= CBGEN_BF16; given++)
       for (int messy = 0; messy < 2; messy++) {
@@ -326,7 +329,7 @@ static void check_updates(struct checks *checks) {
         char settings[100];
         /* in quick mode one type and one order for each recipe, in turns */
         if (checks->quick && (given != r % 4 || messy != (r / 4) % 2)) continue;
-        snprintf(settings, sizeof settings, "%s %s", recipes[r].settings, types[(r + given + messy) % 5]);
+        snprintf(settings, sizeof settings, "%s %s", recipes[r].settings, types[(r + given + messy) % 7]);
         specification.duplicates = specification.unsorted = messy;
         specification.plain_values = 1;
         struct bed bed = new_bed(checks, settings, specification, (struct form){.type = (cbgen_type)given},

@@ -137,6 +137,10 @@ option_sets() {
 --type=f32-f64
 --type=bf16-f32
 --recipe=merge --type=f16-f32
+--type=f16
+--type=bf16 --form=add
+--recipe=hot --hot-columns=64 --hot-gather=on --type=f16
+--recipe=dia --dia-fill=0 --type=bf16
 --values=fixed
 --recipe=merge --values=fixed
 LIST

@@ -66,7 +66,18 @@ void store(void *array, cbgen_type type, int64_t i, double value) {
   if (type == CBGEN_BF16) ((uint16_t *)array)[i] = bits_of_small(round_to_type(value, type), 7, 127);
 }
 
+/* What bits_of_small made, or infinity and NaN. */
+static double number_of_small(uint16_t bits, int fraction, int bias) {
+  const int exponent = (bits & 0x7fff) >> fraction, last = bits & ((1 << fraction) - 1);
+  const double sign = bits >> 15 ? -1 : 1;
+  if (exponent == 0x7fff >> fraction) return last ? NAN : sign * INFINITY;
+  if (!exponent) return sign * ldexp(last, 1 - bias - fraction);
+  return sign * ldexp(last + (1 << fraction), exponent - bias - fraction);
+}
+
 static double fetch(const void *array, cbgen_type type, int64_t i) { /* of a vector */
+  if (type == CBGEN_F16) return number_of_small(((const uint16_t *)array)[i], 10, 15);
+  if (type == CBGEN_BF16) return number_of_small(((const uint16_t *)array)[i], 7, 127);
   return type == CBGEN_F64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
 }
 
@@ -327,13 +338,17 @@ static struct expected expect(const struct sample *sample, int transposed, cbgen
 
 static int is_right(long double got, long double y, long double sizes, int64_t count, double alpha,
                     const cbgen_info *info) {
-  const int narrow = info->sum_type == CBGEN_F32;
-  const long double u = narrow ? 0x1p-24L : 0x1p-53L, tiny = narrow ? 0x1p-149L : 0x1p-1074L;
-  const long double u_y = info->vector_type == CBGEN_F32 && !narrow ? 0x1p-24L : 0;
-  const long double k = (long double)(count + ROUNDINGS) * u;
+  static const struct {
+    long double roundoff, smallest;
+  } formats[] = {[CBGEN_F64] = {0x1p-53L, 0x1p-1074L}, [CBGEN_F32] = {0x1p-24L, 0x1p-149L},
+                 [CBGEN_F16] = {0x1p-11L, 0x1p-24L}, [CBGEN_BF16] = {0x1p-8L, 0x1p-133L}};
+  const cbgen_type sum = info->sum_type, vector = info->vector_type;
+  const long double k = (long double)(count + ROUNDINGS) * formats[sum].roundoff;
   const long double bound =
-      k / (1 - k) * sizes + ((long double)count * fabsl((long double)alpha) + 2) * tiny + u_y * fabsl(y);
-  return fabsl(got - y) <= bound; /* NaN is wrong */
+      k / (1 - k) * sizes + ((long double)count * fabsl((long double)alpha) + 2) * formats[sum].smallest;
+  const int rounds = size_of_type(vector) < size_of_type(sum); /* y once more */
+  const long double more = rounds ? formats[vector].roundoff * (fabsl(y) + bound) + formats[vector].smallest : 0;
+  return fabsl(got - y) <= bound + more; /* NaN is wrong */
 }
 
 int64_t count_wrong_rows(const cbgen_operator *op, const struct sample *sample, int transposed,

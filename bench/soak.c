@@ -30,7 +30,7 @@ static const char *const kernels[] = {
     "recipe=auto",   "recipe=sell", "recipe=sell-long", "recipe=merge",         "recipe=dia",
     "recipe=blocks", "recipe=cb",   "recipe=cb-long",   "recipe=cb atomics=on", "recipe=hot hot-columns=100"};
 static const char *const types[] = {"type=auto",    "type=f64",     "type=f32",
-                                    "type=f32-f64", "type=f16-f32", "type=bf16-f32"};
+                                    "type=f32-f64", "type=f16-f32", "type=bf16-f32", "type=f16",     "type=bf16"};
 
 struct slot {
   cbgen_operator *op; /* NULL: the slot is empty */

@@ -27,6 +27,10 @@ void cb_scope_section(struct cb_scope *scope, const char *name) {
   add_entry(scope, (struct cb_scope_entry){.name = name, .kind = CB_SCOPE_SECTION});
 }
 
+void cb_scope_optional_section(struct cb_scope *scope, const char *name) {
+  add_entry(scope, (struct cb_scope_entry){.name = name, .kind = CB_SCOPE_SECTION, .optional = 1});
+}
+
 enum cb_status cb_scope_check(const struct cb_scope *scope, const char *where, struct cb_diag *diag) {
   if (scope->count > CB_SCOPE_MAX)
     return cb_fail(diag, CB_ERR_INTERNAL, "%s has %d template values, more than %d", where, scope->count,

@@ -390,6 +390,11 @@ static const char *commit_name(const struct cb_plan *plan, enum cb_commit commit
   return plan->row_sums && commit < CB_COMMIT_KEEP ? to_sums[commit] : to_y[commit];
 }
 
+/* x and y are narrower than the sums, and of a class. */
+static int rounds_y(const struct cb_plan *plan) {
+  return cb_types_round_y((struct cb_types){plan->matrix_type, plan->vector_type, plan->sum_type});
+}
+
 /* Expands the region's sections with the region's values and those that every region has. */
 static enum cb_status expand_sections(struct emitter *emitter, const struct cb_region *region, struct cb_text *text) {
   struct cb_scope scope = {0};
@@ -399,6 +404,7 @@ static enum cb_status expand_sections(struct emitter *emitter, const struct cb_r
   for (int i = 0; i < region->placeholders_count; i++)
     cb_scope_placeholder(&scope, region->placeholders[i].name, region->placeholders[i].text);
   for (int i = 0; i < region->sections_count; i++) cb_scope_section(&scope, region->sections[i]);
+  if (rounds_y(emitter->plan)) cb_scope_optional_section(&scope, "rounds_y");
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   const enum cb_status s = cb_expand(text, region->layout, &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, region->name, emitter->diag);
@@ -594,7 +600,8 @@ static const char *scale_body(struct emitter *emitter, const char *body) {
   struct cb_scope scope = {0};
   if (has_scalars(emitter->plan)) cb_scope_section(&scope, "axpby");
   cb_scope_optional(&scope, "first_row_sum", number(emitter, emitter->plan->first_row_sum));
-  if (cb_expand_definition(&text, "kernel", body, &scope, emitter->diag)) emitter->arena.failed = 1;
+  if (!emitter->arena.failed && cb_expand_definition(&text, "kernel", body, &scope, emitter->diag))
+    emitter->arena.failed = 1;
   if (text.length) text.bytes[--text.length] = 0; /* the kernel's template ends the line */
   return keep(emitter, &text);
 }
@@ -696,7 +703,7 @@ static int choose_common(int chosen[COMMON_FUNCTIONS], const char *text) {
 static enum cb_status expand_vectors(struct emitter *emitter, const int chosen[COMMON_FUNCTIONS]) {
   const struct cb_plan *plan = emitter->plan;
   struct cb_scope scope = {0};
-  cb_scope_placeholder(&scope, "vector_type", cb_type_c_name(plan->vector_type));
+  cb_scope_placeholder(&scope, "vector_type", cb_type_entry_name(plan->vector_type));
   cb_scope_placeholder(&scope, "sum_type", cb_type_c_name(plan->sum_type));
   cb_scope_placeholder(&scope, "global_constants", global_constants(emitter));
   cb_scope_placeholder(&scope, "rows", number(emitter, plan->rows));
@@ -707,10 +714,10 @@ static enum cb_status expand_vectors(struct emitter *emitter, const int chosen[C
     cb_scope_placeholder(&scope, "carry_sums", number(emitter, plan->carry_sums));
     cb_scope_placeholder(&scope, "carry_counters", number(emitter, plan->carry_counters));
   }
+  cb_scope_optional(&scope, "first_row_sum", number(emitter, plan->first_row_sum));
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   for (int i = 0; i < COMMON_FUNCTIONS; i++)
     if (chosen[i]) cb_scope_section(&scope, common_functions[i]);
-  cb_scope_optional(&scope, "first_row_sum", number(emitter, plan->first_row_sum));
   cb_text_release(&emitter->vectors);
   const enum cb_status s = cb_expand(&emitter->vectors, "vectors", &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, "the vectors", emitter->diag);
@@ -842,6 +849,20 @@ static const char *data_words(struct emitter *emitter) {
   return keep(emitter, &text);
 }
 
+/* How the self-test converts its doubles to entries of x, and those of y to doubles. */
+static void entry_values(struct emitter *emitter, struct cb_scope *scope) {
+  const struct cb_plan *plan = emitter->plan;
+  const int rounds = rounds_y(plan), half = plan->vector_type == CB_F16;
+  const char *const symbol = emitter->label->symbol;
+  cb_scope_placeholder(scope, "entry_of", rounds ? cb_arena_format(&emitter->arena, "%s_entry", symbol) : "vector_t");
+  cb_scope_placeholder(scope, "number_of", rounds ? cb_arena_format(&emitter->arena, "%s_number", symbol) : "double");
+  if (!rounds) return;
+  cb_scope_section(scope, "rounds_y");
+  cb_scope_placeholder(scope, "fraction_bits", half ? "10" : "7");
+  cb_scope_placeholder(scope, "bias", half ? "15" : "127");
+  cb_scope_optional(scope, "cuda_type", half ? "__half" : "__nv_bfloat16");
+}
+
 static void host_values(struct emitter *emitter, struct cb_scope *scope) {
   const struct cb_plan *plan = emitter->plan;
   const struct cb_hash id = cb_blob_id(plan, emitter->label->pattern);
@@ -856,6 +877,7 @@ static void host_values(struct emitter *emitter, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "data_version", number(emitter, CB_BLOB_VERSION));
   cb_scope_placeholder(scope, "id_low", cb_arena_format(&emitter->arena, "0x%llx", (unsigned long long)id.low));
   cb_scope_placeholder(scope, "id_high", cb_arena_format(&emitter->arena, "0x%llx", (unsigned long long)id.high));
+  entry_values(emitter, scope);
   add_form(emitter, scope);
   if (plan->carry_sums) {
     cb_scope_section(scope, "carry");

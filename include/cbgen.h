@@ -107,7 +107,7 @@ CBGEN_API void cbgen_trim(void);
  *   "tune"        "model" (standard: the recipe that the cost model says), "measure" (the best few are compiled
  *                 and timed on the GPU; the winner is kept in the cache), "off" (sell, without a search)
  *   "type"        "auto" (standard for cbgen_compile: f64 for F64 values, f32 for F32, f16-f32 and bf16-f32 for
- *                 half ones), or as the tool has it
+ *                 half ones), or as the tool has it; with f16 and bf16 x and y are half, too, and sums floats
  *   "form"        cbgen_compile takes "axpby" (standard there: any alpha and beta), "ax", "add"
  * The strings are copied. CBGEN_ERROR_ARGUMENT: no such option, or no such value; nothing changes then. */
 CBGEN_API cbgen_status cbgen_set(cbgen_context *context, const char *name, const char *value);

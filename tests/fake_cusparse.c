@@ -217,7 +217,9 @@ static unsigned product(const struct matrix *matrix, const struct vector *x, con
     double sum = slip;
     add_row(matrix, x, row, &sum);
     sum = alpha * sum + (beta == 0 ? 0 : beta * get(y->values, y->type, row));
-    if (y->type == REAL_32)
+    if (width(y->type) == 2)
+      cb_real_set(place, y->type == REAL_16 ? CB_F16 : CB_BF16, 0, sum);
+    else if (y->type == REAL_32)
       *(float *)place = (float)sum;
     else
       *(double *)place = sum;
@@ -236,7 +238,7 @@ static unsigned check(const void *handle, unsigned operation, const struct matri
   EXPECT(handle && operation == 0);
   EXPECT(algorithm < 7 && formats[algorithm] == matrix->format);
   if (state.uniform && matrix->type == REAL_32 && type == REAL_64) return NOT_SUPPORTED;
-  EXPECT(y->type == type);
+  EXPECT(y->type == type || (width(y->type) == 2 && y->type == matrix->type));
   const int narrow = width(matrix->type) == 2, mixed = matrix->type == REAL_32 && type == REAL_64;
   EXPECT(x->type == (narrow ? matrix->type : type));
   EXPECT(narrow ? type == REAL_32 : mixed || matrix->type == type);
@@ -328,7 +330,7 @@ static unsigned check_op(const void *handle, unsigned operation, const struct op
   EXPECT(op->algorithm == OP_ALG1 || op->algorithm == OP_ALG2);
   EXPECT(op->matrix->format == CSR);
   EXPECT(op->x->size == op->matrix->cols && op->y->size == op->matrix->rows && z->size == op->matrix->rows);
-  EXPECT(op->y->type == op->type && z->type == op->type);
+  EXPECT(z->type == op->y->type && (z->type == op->type || (width(z->type) == 2 && z->type == op->matrix->type)));
   const int wide = op->type == REAL_64, single = op->type == REAL_32 && FAKE_CUSPARSE_VERSION >= 120800;
   if (op->matrix->type != op->type || op->x->type != op->type || !(wide || single)) return NOT_SUPPORTED;
   return OK;

@@ -142,7 +142,7 @@ static inline int may_refuse(const char *recipe) {
 
 /* Whether f16 would make a finite value of the matrix infinite. */
 static inline int leaves_f16(const struct cb_csr *csr, const struct cb_options *options) {
-  if (options->type != CB_PRECISION_F16_F32) return 0;
+  if (cb_precision_types((enum cb_precision)options->type).matrix != CB_F16) return 0;
   for (int64_t k = 0; k < csr->nnz; k++) {
     const double size = csr->values[k] < 0 ? -csr->values[k] : csr->values[k];
     if (size >= 65520 && size <= 1.7976931348623157e308) return 1;

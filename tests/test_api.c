@@ -132,7 +132,7 @@ static void new_values_are_a_fresh_compile(void **state) {
  * renewed from every type. */
 static void every_type_multiplies(void **state) {
   (void)state;
-  static const char *const precisions[] = {"auto", "f64", "f32", "f32-f64", "f16-f32", "bf16-f32"};
+  static const char *const precisions[] = {"auto", "f64", "f32", "f32-f64", "f16-f32", "bf16-f32", "f16", "bf16"};
   for (int type = CBGEN_F64; type <= CBGEN_BF16; type++)
     for (size_t p = 0; p < sizeof precisions / sizeof *precisions; p++)
       for (int on_device = 0; on_device < 2; on_device++) {
@@ -166,6 +166,8 @@ static void info_names_the_types(void **state) {
               {"auto", CBGEN_F32, CBGEN_F32, CBGEN_F32, CBGEN_F32},
               {"auto", CBGEN_F16, CBGEN_F16, CBGEN_F32, CBGEN_F32},
               {"auto", CBGEN_BF16, CBGEN_BF16, CBGEN_F32, CBGEN_F32},
+              {"f16", CBGEN_F64, CBGEN_F16, CBGEN_F16, CBGEN_F32},
+              {"bf16", CBGEN_BF16, CBGEN_BF16, CBGEN_BF16, CBGEN_F32},
               {"f32-f64", CBGEN_F64, CBGEN_F32, CBGEN_F64, CBGEN_F64},
               {"f64", CBGEN_F32, CBGEN_F64, CBGEN_F64, CBGEN_F64}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

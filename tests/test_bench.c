@@ -150,6 +150,10 @@ static const struct {
      " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 "},
     {"block,blocks_r=40,r=3,c=3,per_row=2", "form=add type=bf16-f32",
      " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 "},
+    {"block,blocks_r=40,r=3,c=3,per_row=2", "form=axpby type=f16",
+     " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 "},
+    {"block,blocks_r=40,r=3,c=3,per_row=2", "form=add type=bf16",
+     " csr-alg1 csr-alg2 coo-alg1 coo-alg2 sell-16 sell-32 sell-64 sell-128 bsr-3 "},
     {"empty,rows=50,cols=40", "form=ax", " "},
     {"empty,rows=0,cols=4", "form=ax", ""},
 };

@@ -701,7 +701,7 @@ static const char *draw_matrix(uint64_t *state) {
 }
 
 static void draw_tree_options(uint64_t *state, struct cb_options *options) {
-  static const char *const types[] = {"f64", "f64", "f32", "f32-f64", "f16-f32"};
+  static const char *const types[] = {"f64", "f64", "f32", "f32-f64", "f16-f32", "f16", "bf16"};
   static const char *const forms[] = {"ax", "add", "axpby"}, *const fuses[] = {"auto", "on"};
   char settings[256];
   const char *commit = below(state, 3) ? "any" : "once", *values = below(state, 4) ? "data" : "fixed";

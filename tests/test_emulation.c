@@ -12,6 +12,7 @@
  * are compiled in one batch, once with the sanitizers and once without. */
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/real.h"
 #include "base/text.h"
 #include "runtime/verify/emulation/jobs.h"
 #include "runtime/verify/host.h"
@@ -233,6 +234,21 @@ static void expect_fused(const double *x, double *y) {
   assert_true(lossy > 32);
 }
 
+/* As this side rounds, which has its own function for it. */
+static void expect_entries(const double *x, double *y) {
+  for (int i = 0; i < 128; i++) y[i] = 0;
+  for (int i = 0; i < 64; i++)
+    for (int k = 0; k < 6; k++) {
+      uint16_t half, bfloat;
+      float scaled = (float)x[i] / 3;
+      for (int j = 0; j < 4 * k; j++) scaled /= 3;
+      cb_real_set(&half, CB_F16, 0, (double)scaled);
+      cb_real_set(&bfloat, CB_BF16, 0, (double)scaled);
+      y[128 + 64 * k + i] = half;
+      y[512 + 64 * k + i] = bfloat;
+    }
+}
+
 static const struct {
   const char *name;
   void (*expect)(const double *x, double *y);
@@ -246,7 +262,8 @@ static const struct {
             {"good_carry.cu", expect_carry},
             {"good_handed_in_block.cu", expect_handed_in_block},
             {"good_vectors.cu", expect_vectors},
-            {"good_fused.cu", expect_fused}};
+            {"good_fused.cu", expect_fused},
+            {"good_entries.cu", expect_entries}};
 
 static void test_good(void **state) {
   struct batch *batch = *state;

@@ -298,10 +298,10 @@ static void every_allocation_may_fail(void **state) {
 
 /* Types and forms take turns. */
 static void gather_next(struct gathered *gathered, const char *matrix, const char *settings) {
-  static const char *const forms[] = {"ax", "add", "axpby"}, *const types[] = {"f64", "f32", "f16-f32"};
+  static const char *const forms[] = {"ax", "add", "axpby"}, *const types[] = {"f64", "f32", "f16-f32", "f16"};
   const int number = gathered->count;
   char text[200];
-  snprintf(text, sizeof text, "recipe=hot type=%s form=%s %s", types[number % 3], forms[number / 3 % 3], settings);
+  snprintf(text, sizeof text, "recipe=hot type=%s form=%s %s", types[number % 4], forms[number / 4 % 3], settings);
   gather(gathered, matrix, text);
 }
 

@@ -195,6 +195,8 @@ static const struct plan_case hot_cases[] = {
     {"rmat,scale=17,edge_factor=2", "hot-batch=2 form=ax"},
     {"rmat,scale=17,edge_factor=2", "type=f32 hot-batch=8 hot-gather=on"},
     {"rmat,scale=17,edge_factor=2", "hot-three-bytes=off"},
+    {"rmat,scale=17,edge_factor=2", "type=f16 hot-gather=on"},
+    {"rmat,scale=17,edge_factor=2", "type=bf16 hot-gather=off hot-batch=8"},
 };
 static const struct plan_case phases_cases[] = {
     {"rmat,scale=14,edge_factor=8", ""},
@@ -203,6 +205,7 @@ static const struct plan_case phases_cases[] = {
     {"rmat,scale=14,edge_factor=8", "phase-threads=512 phase-batch=8"},
     {"rmat,scale=14,edge_factor=8", "phase-batch=8 phase-threads=512 phase-blocks=2"},
     {"rmat,scale=14,edge_factor=8", "type=bf16-f32 phase-batch=8"},
+    {"rmat,scale=14,edge_factor=8", "type=f16"},
 };
 static const struct plan_case chained_cases[] = {
     {"stencil27,n=12,values=ones", "dia-stride=144"},
@@ -234,6 +237,8 @@ static void every_recipe_compiles_without_spills(void **state) {
       {"random,rows=300,cols=200,density=0.3", "form=add"},
       {"fe3,n=8", "type=f32-f64"},
       {"fe3,n=8", "type=f16-f32"},
+      {"fe3,n=8", "type=f16"},
+      {"random,rows=300,cols=200,density=0.3", "type=bf16 form=add"},
       {"random,rows=300,cols=200,density=0.3", "type=bf16-f32"},
       {"stencil7,n=12,values=ones", "values=fixed"},
       {"fe3,n=8,values=integers", "values=fixed"},
@@ -309,13 +314,13 @@ static void a_kernel_that_spills_is_compiled_for_fewer_blocks(void **state) {
 /* Every architecture of the table that this NVRTC knows, with types whose conversions differ between them. */
 static void every_architecture_of_the_table_compiles(void **state) {
   (void)state;
-  static const char *const types[] = {"type=f64", "type=f32", "type=bf16-f32", "type=f16-f32"};
+  static const char *const types[] = {"type=f64", "type=f32", "type=bf16-f32", "type=f16-f32", "type=bf16", "type=f16"};
   struct cb_nvrtc *nvrtc = open_nvrtc();
   int at = 0;
   for (const struct cb_architecture *row = cb_architecture_table; *row->target.arch; row++, at++) {
     char settings[64];
     if (row->refusal || !cb_nvrtc_supports(nvrtc, row->target.arch)) continue;
-    snprintf(settings, sizeof settings, "recipe=cb atomics=%s %s", at % 2 ? "on" : "off", types[at % 4]);
+    snprintf(settings, sizeof settings, "recipe=cb atomics=%s %s", at % 2 ? "on" : "off", types[at % 6]);
     struct product product = product_of("random,rows=100,cols=5000,density=0.2", settings);
     compile_product(nvrtc, &product, row->target.arch, settings);
     product_release(&product);

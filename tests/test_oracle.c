@@ -299,6 +299,81 @@ static void test_any_order_is_accepted(void **state) {
   cb_csr_release(&csr);
 }
 
+static const struct cb_oracle_types halves = {CB_F16, CB_F16, CB_F32}, bfloats = {CB_BF16, CB_BF16, CB_F32};
+
+/* Row 0: y = 0.125, the sum's bound as with floats. Then the sum is rounded: by u_y of what it may be, at least by the
+ * least number. */
+static void test_bound_where_y_is_narrower(void **state) {
+  const double x[] = {1.5, -2.5, 1}, tiny[] = {0x1p-24, 0, 0}, y[] = {0.25, 0, 0, 0};
+  struct cb_expected half = multiply(&small, (struct cb_product){.types = halves, .x = x, .alpha = 1});
+  struct cb_expected bfloat = multiply(&small, (struct cb_product){.types = bfloats, .x = x, .alpha = 1});
+  struct cb_expected subnormal = multiply(&small, (struct cb_product){.types = halves, .x = tiny, .alpha = 1});
+  struct cb_expected added =
+      multiply(&small, (struct cb_product){.types = halves, .x = x, .y = y, .alpha = 1, .beta = 0.5});
+  (void)state;
+  const double sum = 6 * 0x1p-24 * 1.375;
+  assert_close(half.tolerance[0], sum + 0x1p-11 * (0.125 + sum) + 0x1p-24);
+  assert_close(bfloat.tolerance[0], sum + 0x1p-8 * (0.125 + sum) + 0x1p-133);
+  assert_close(subnormal.tolerance[0], 0x1p-24 + 0x1p-36); /* half of 2^-24, which becomes 0 */
+  assert_close(added.tolerance[0], 6 * 0x1p-24 * 1.5 + 0x1p-11 * 0.25 + 0x1p-24);
+  assert_int_equal(compare(&half, (double[]){0.125 + 0x1p-13, -12, 0, 0}).first_wrong, 0); /* two halves beside it */
+  assert_int_equal(compare(&bfloat, (double[]){0.125 + 0x1p-10, -12, 0, 0}).wrong, 1);
+  cb_expected_release(&half);
+  cb_expected_release(&bfloat);
+  cb_expected_release(&subnormal);
+  cb_expected_release(&added);
+}
+
+/* A sum of integers that floats hold is exact, and y its rounding: 2049 becomes 2048, 2051 2052. */
+static void test_exact_sums_are_rounded_once(void **state) {
+  const double x[] = {1, 1, 1}, values[] = {2048, 1, 2048, 3, 30000, 30000, 5520};
+  const struct cb_product half = {.types = halves, .values = values, .x = x, .alpha = 1};
+  const struct cb_product negative = {.types = halves, .values = values, .x = x, .alpha = -1};
+  struct cb_expected expected = multiply(&small, half), other = multiply(&small, negative);
+  (void)state;
+  const struct cb_comparison c = compare(&expected, (double[]){2048, 2052, 0, INFINITY});
+  assert_true(c.wrong == 0 && c.exact == 3);
+  assert_int_equal(compare(&expected, (double[]){2050, 2052, 0, INFINITY}).first_wrong, 0);
+  assert_int_equal(compare(&expected, (double[]){2048, 2050, 0, INFINITY}).first_wrong, 1);
+  assert_int_equal(compare(&expected, (double[]){2048, 2052, 0, 65504}).first_wrong, 3);
+  assert_int_equal(compare(&other, (double[]){-2048, -2052, 0, INFINITY}).first_wrong, 3);
+  assert_int_equal(compare(&other, (double[]){-2048, -2052, 0, -INFINITY}).wrong, 0);
+  cb_expected_release(&expected);
+  cb_expected_release(&other);
+}
+
+/* Where a sum ends as infinity: far beyond 65520 certainly, below it not, and where its bound reaches to both sides,
+ * either is right. In bf16 the same sums are far from that. */
+static void test_y_overflows(void **state) {
+  const double x[] = {0.1, 0.2, 0.3}, beyond[] = {60000, 60000, 600000, 60000, 60000, 60000, 60000},
+               values[] = {0.5, 0.25, 60000, 6000, 60160, 60160, 60160};
+  const struct cb_product far = {.types = halves, .values = beyond, .x = x, .alpha = 8};
+  struct cb_expected expected = multiply(&small, far);
+  const struct cb_product at = {.types = halves, .values = values, .x = (double[]){1, 1, 0.0894775390625}, .alpha = 1};
+  struct cb_expected near = multiply(&small, at);
+  const struct cb_product wide = {.types = bfloats, .values = beyond, .x = x, .alpha = 8};
+  struct cb_expected bfloat = multiply(&small, wide);
+  (void)state;
+  assert_true(isinf(expected.y[0]) && expected.tolerance[0] == 0 && isinf(expected.y[3]));
+  assert_int_equal(compare(&expected, (double[]){65504, INFINITY, 0, INFINITY}).first_wrong, 0);
+  assert_int_equal(compare(&expected, (double[]){INFINITY, INFINITY, 0, INFINITY}).wrong, 0);
+  assert_true(isfinite(near.y[0]) && isfinite(near.tolerance[0]));
+  assert_true(isfinite(bfloat.y[0]) && isfinite(bfloat.tolerance[0]) && bfloat.tolerance[0] > 0);
+  for (int side = -1; side <= 1; side++) {
+    const double edge = 65520 + side * (side ? 1024 : 0), one[] = {edge / 2 + 1 / 3.0, edge / 2 - 1 / 3.0};
+    static int32_t rows[] = {0, 2}, cols[] = {0, 1};
+    const struct cb_csr csr = {1, 2, 2, .row_ptr = rows, .col_idx = cols, .values = (double *)one};
+    const struct cb_oracle_types narrow_y = {CB_F32, CB_F16, CB_F32};
+    struct cb_expected of = multiply(&csr, (struct cb_product){.types = narrow_y, .x = (double[]){1, 1}, .alpha = 1});
+    assert_int_equal(compare(&of, (double[]){INFINITY}).wrong, side < 0);
+    assert_int_equal(compare(&of, (double[]){side < 0 ? 64512 : 65504}).wrong, side > 0);
+    cb_expected_release(&of);
+  }
+  cb_expected_release(&expected);
+  cb_expected_release(&near);
+  cb_expected_release(&bfloat);
+}
+
 static void test_empty(void **state) {
   int32_t none = 0;
   const struct cb_csr empty = {.cols = 5, .row_ptr = &none};
@@ -325,7 +400,7 @@ static void test_selftest(void **state) {
 /* Neither tighter, so that a right kernel passes, nor wider, so that a wrong one fails: the oracle's bound, and what is
  * lost when the expected sum is rounded to a double. */
 static void test_selftest_tolerance_is_the_oracles(void **state) {
-  static const enum cb_type types[] = {CB_F64, CB_F32};
+  static const enum cb_type types[] = {CB_F64, CB_F32, CB_F16, CB_BF16};
   struct cb_csr csr;
   struct cb_diag diag = {0};
   (void)state;
@@ -333,8 +408,9 @@ static void test_selftest_tolerance_is_the_oracles(void **state) {
     fail_msg("%s", diag.message);
   double *x = cb_alloc((size_t)csr.cols, sizeof *x), expected[90], tolerance[90];
   int rounded = 0;
-  for (int t = 0; t < 2; t++) {
-    const struct cb_plan plan = {.matrix_type = types[t], .vector_type = types[t], .sum_type = types[t]};
+  for (int t = 0; t < 4; t++) {
+    const enum cb_type sum = t < 1 ? CB_F64 : CB_F32;
+    const struct cb_plan plan = {.matrix_type = types[t], .vector_type = types[t], .sum_type = sum};
     for (int64_t i = 0; i < csr.cols; i++) x[i] = cb_real_round(cb_selftest_x((uint64_t)i), types[t]);
     struct cb_expected exact =
         multiply(&csr, (struct cb_product){.types = cb_oracle_types_of(&plan), .x = x, .alpha = 1});
@@ -371,6 +447,9 @@ int main(void) {
       cmocka_unit_test(test_barely_too_large_is_wrong),
       cmocka_unit_test(test_first_wrong_row_of_all_threads),
       cmocka_unit_test(test_any_order_is_accepted),
+      cmocka_unit_test(test_bound_where_y_is_narrower),
+      cmocka_unit_test(test_exact_sums_are_rounded_once),
+      cmocka_unit_test(test_y_overflows),
       cmocka_unit_test(test_empty),
       cmocka_unit_test(test_selftest),
       cmocka_unit_test(test_selftest_tolerance_is_the_oracles),

@@ -3,7 +3,9 @@
 """The Python package: what it takes as a matrix and as vectors, on which stream products go, and what it refuses."""
 import os
 import sys
+import types
 import unittest
+import unittest.mock
 
 import harness
 import numpy
@@ -38,6 +40,34 @@ class Matrices(FakeCase):
         operator = self.check(matrix(dtype=numpy.float32), matrix(), type="f32-f64")
         self.assertEqual(operator.dtype, numpy.float64)
         self.assertEqual(operator.info.matrix_type, "float32")
+
+    def test_half_vectors(self):
+        operator = self.check(matrix(), matrix(), type="f16")
+        self.assertEqual((operator.dtype, operator.info.vector_type, operator.info.sum_type),
+                         (numpy.float16, "float16", "float32"))
+        x, expected = vector(operator.shape[1], numpy.float16), matrix() @ vector(operator.shape[1])
+        for kind in (InterfaceArray, DLPackArray, CUPY.ndarray, TORCH.Tensor):
+            out = kind(numpy.zeros(operator.shape[0], numpy.float16))
+            operator.multiply(kind(x), out)
+            same(out.numpy() if kind is TORCH.Tensor else out.get(), expected)
+        self.assertRaisesRegex(TypeError, "x is float32, the operator multiplies float16", operator.matvec,
+                               x.astype(numpy.float32))
+
+    def test_bfloat16_vectors(self):
+        def upper_half(numbers):
+            words = numpy.asarray(numbers, numpy.float32).view(numpy.uint32)
+            return ((words + 0x7fff + (words >> 16 & 1)) >> 16).astype(numpy.uint16)
+
+        operator = cbgen.compile(matrix(), type="bf16")
+        bits, expected = upper_half(vector(operator.shape[1])), upper_half(matrix() @ vector(operator.shape[1]))
+        out = TORCH.Tensor(numpy.zeros(operator.shape[0], numpy.uint16))
+        operator.multiply(TORCH.Tensor(bits), out)
+        same(out.numpy(), expected)
+        with unittest.mock.patch.dict(sys.modules, {"ml_dtypes": None}):
+            self.assertRaisesRegex(TypeError, "install ml_dtypes", operator.matvec, bits)
+        stand_in = types.SimpleNamespace(bfloat16=numpy.uint16)
+        with unittest.mock.patch.dict(sys.modules, {"ml_dtypes": stand_in}):
+            same(operator @ bits, expected)
 
     def test_index_widths(self):
         plain = matrix(30, 50)

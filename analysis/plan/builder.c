@@ -16,7 +16,7 @@ static void note_options(struct cb_plan *plan, const struct cb_options *options)
   plan->sum_type = types.sum;
   plan->form = (enum cb_form)options->form;
   plan->atomics = options->atomics == CB_ON;
-  plan->commits_once = options->commit == CB_COMMITS_ONCE;
+  plan->commits_once = options->commit == CB_COMMITS_ONCE || cb_types_round_y(types);
   plan->values_fixed = options->values == CB_VALUES_FIXED;
   plan->index_limit = options->index_limit;
 }

@@ -387,6 +387,11 @@ def torch_matrices(torch):
             assert operator.info.matrix_type == dtype, operator.info.matrix_type
             assert str(operator.dtype) == vectors, operator.dtype
             same(operator @ torch.tensor(X.astype(vectors), device="cuda"), EXPECTED.astype(vectors), f"{dtype} on {device}")
+    for kind, dtype in (("f16", "float16"), ("bf16", "bfloat16")):  # sums in float32, rounded once, as PyTorch rounds
+        operator = cbgen.compile(PLAIN, type=kind)
+        x = torch.tensor(X, device="cuda").to(getattr(torch, dtype))
+        expected = torch.tensor(EXPECTED).to(getattr(torch, dtype)).to(torch.float64).numpy()
+        same((operator @ x).to(torch.float64), expected, kind)
 
 
 @check("torch")

@@ -555,7 +555,7 @@ static int any_applies(const struct cb_baselines *baselines) {
 /* The same matrix, its values rounded as the kernel stores them but in f64 throughout. */
 static enum cb_status open_wide_baselines(struct cb_baselines **baselines, const struct work *work,
                                           struct cb_diag *diag) {
-  const struct cb_types doubles = {CB_F64, CB_F64, CB_F64};
+  const struct cb_baseline_types doubles = {CB_F64, CB_F64, CB_F64, CB_F64};
   struct cb_csr rounded = *work->csr;
   rounded.values = cb_alloc((size_t)rounded.nnz, sizeof *rounded.values);
   if (!rounded.values) return cb_fail_memory(diag, "rounded values", (uint64_t)rounded.nnz * sizeof(double));
@@ -570,13 +570,13 @@ static enum cb_status open_wide_baselines(struct cb_baselines **baselines, const
 /* The baselines with the kernel's types, or what cuSPARSE has instead. */
 static enum cb_status open_baselines(struct cb_baselines **baselines, struct work *work, struct cb_bench_result *result,
                                      struct cb_diag *diag) {
-  const struct cb_types types = cb_baseline_types(work->types);
-  const int narrow = types.vector != work->types.vector;
-  enum cb_status s = narrow ? narrow_x(work, types.vector, diag) : CB_OK;
+  const struct cb_baseline_types types = cb_baseline_types(work->types);
+  const int narrow = types.x != work->types.vector;
+  enum cb_status s = narrow ? narrow_x(work, types.x, diag) : CB_OK;
   if (!s)
     s = cb_baselines_open(baselines, work->bench->cusparse, work->csr, types, narrow ? work->baseline_x : work->x,
                           work->y, diag);
-  if (!s && narrow) result->baseline_types = types.vector == CB_F16 ? "x in f16" : "x in bf16";
+  if (!s && narrow) result->baseline_types = types.x == CB_F16 ? "x in f16" : "x in bf16";
   if (s || work->types.sum != CB_F64 || types.matrix == CB_F64 || any_applies(*baselines)) return s;
   cb_baselines_close(*baselines);
   *baselines = NULL;

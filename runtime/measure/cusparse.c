@@ -173,8 +173,8 @@ enum { MAX_BLOCKS = 3 * KINDS };
 struct cb_baselines {
   struct cb_cusparse *cusparse;
   const struct cb_csr *csr; /* while opening only */
-  struct cb_types types;
-  unsigned matrix_type, x_type, sum_type; /* the same for cuSPARSE */
+  struct cb_baseline_types types;
+  unsigned matrix_type, x_type, y_type, sum_type; /* the same for cuSPARSE */
   cb_device_ptr x, y;
   int64_t nnz;
   int stores_count, blocks_count;
@@ -360,7 +360,7 @@ static enum cb_status bind_vectors(const struct cb_baselines *baselines, struct 
             "take x", diag);
   if (!s)
     s = check(baselines->cusparse,
-              call->create_vector(&entry->y, unit * entry->store->rows, pointer(baselines->y), baselines->sum_type),
+              call->create_vector(&entry->y, unit * entry->store->rows, pointer(baselines->y), baselines->y_type),
               "take y", diag);
   return s;
 }
@@ -475,9 +475,9 @@ static unsigned cuda_type(enum cb_type type) {
   return types[type];
 }
 
-struct cb_types cb_baseline_types(struct cb_types types) {
-  if (cb_type_size(types.matrix) == 2) types.vector = types.matrix;
-  return types;
+struct cb_baseline_types cb_baseline_types(struct cb_types types) {
+  const enum cb_type x = cb_type_size(types.matrix) == 2 ? types.matrix : types.vector;
+  return (struct cb_baseline_types){types.matrix, x, types.vector, types.sum};
 }
 
 /* An algorithm that cannot be prepared does not apply, and its reason says why. */
@@ -493,7 +493,8 @@ static void add_entry(struct cb_baselines *baselines, int number) {
 }
 
 enum cb_status cb_baselines_open(struct cb_baselines **out, struct cb_cusparse *cusparse, const struct cb_csr *csr,
-                                 struct cb_types types, cb_device_ptr x, cb_device_ptr y, struct cb_diag *diag) {
+                                 struct cb_baseline_types types, cb_device_ptr x, cb_device_ptr y,
+                                 struct cb_diag *diag) {
   struct cb_baselines *baselines = cb_calloc(1, sizeof *baselines);
   *out = NULL;
   if (!baselines) return cb_fail_memory(diag, "the list of baselines", sizeof *baselines);
@@ -502,7 +503,8 @@ enum cb_status cb_baselines_open(struct cb_baselines **out, struct cb_cusparse *
   baselines->nnz = csr->nnz;
   baselines->types = types;
   baselines->matrix_type = cuda_type(types.matrix);
-  baselines->x_type = cuda_type(types.vector);
+  baselines->x_type = cuda_type(types.x);
+  baselines->y_type = cuda_type(types.y);
   baselines->sum_type = cuda_type(types.sum);
   baselines->x = x;
   baselines->y = y;

@@ -162,16 +162,19 @@ struct cb_baseline {
 struct cb_baselines;
 
 /* The types that cuSPARSE is given for a kernel of these types. They are the same, except where the matrix has 16 bits:
- * then x has its type, too. `matrix` is the values' type, `vector` that of x, `sum` that of y, alpha, beta and sums. */
-struct cb_types cb_baseline_types(struct cb_types types);
+ * then x has its type, too. `sum` is that of alpha, beta and sums. */
+struct cb_baseline_types {
+  enum cb_type matrix, x, y, sum;
+};
+struct cb_baseline_types cb_baseline_types(struct cb_types types);
 
 /* `types`: as above, or CB_F64 or CB_F32 throughout. x and y must be allocated with CB_BASELINE_PADDING
  * elements more than the matrix has columns and rows: block formats read and write past them. x's must be
  * zero. They are named here because cuSPARSE binds them when it preprocesses. Uses OpenMP. */
 enum { CB_BASELINE_PADDING = 128 };
 enum cb_status cb_baselines_open(struct cb_baselines **baselines, struct cb_cusparse *cusparse,
-                                 const struct cb_csr *csr, struct cb_types types, cb_device_ptr x, cb_device_ptr y,
-                                 struct cb_diag *diag);
+                                 const struct cb_csr *csr, struct cb_baseline_types types, cb_device_ptr x,
+                                 cb_device_ptr y, struct cb_diag *diag);
 void cb_baselines_close(struct cb_baselines *baselines); /* NULL is accepted */
 
 int cb_baselines_count(const struct cb_baselines *baselines);

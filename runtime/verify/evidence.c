@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/real.h"
 #include "runtime/verify/emulation/jobs.h"
 
 #include <math.h>
@@ -51,6 +52,18 @@ static enum cb_status map_data(struct cb_mapping *mapping, const char *path, str
   return cb_file_map(mapping, path, NULL) == CB_ERR_MEMORY ? cb_fail_memory(diag, path, 0) : CB_OK;
 }
 
+/* "using vector_t = double;" */
+static enum cb_type type_of_y(const char *text) {
+  static const char before[] = "using vector_t = ";
+  const char *const at = strstr(text, before), *const name = at ? at + sizeof before - 1 : "";
+  for (int type = CB_F64; type <= CB_BF16; type++) {
+    const char *const own = cb_type_entry_name((enum cb_type)type);
+    const size_t length = strlen(own);
+    if (!strncmp(name, own, length) && name[length] == ';') return (enum cb_type)type;
+  }
+  return CB_TYPE_COUNT;
+}
+
 enum cb_status cb_evidence_expect(struct cb_evidence *evidence, const char *text, const char *data,
                                   struct cb_diag *diag) {
   const char *sizes = strstr(text, "constexpr size_t kRowCount = ");
@@ -65,6 +78,7 @@ enum cb_status cb_evidence_expect(struct cb_evidence *evidence, const char *text
     return cb_fail(diag, CB_ERR_FORMAT, "the text is no kernel of cbgen's with a self-test, so there is nothing to verify");
   evidence->rows = rows;
   evidence->cols = cols;
+  evidence->type = type_of_y(text);
   enum cb_status s = read_embedded(&own, &length, text, diag);
   if (own)
     s = keep_numbers(evidence, own, length, at, diag);
@@ -97,14 +111,9 @@ static int is_good(double got, double expected, double tolerance) {
   return got == expected || fabs(got - expected) <= tolerance;
 }
 
-static enum cb_status compare(const struct cb_evidence *evidence, const unsigned char *y, size_t width,
-                              struct cb_diag *diag) {
+static enum cb_status compare(const struct cb_evidence *evidence, const unsigned char *y, struct cb_diag *diag) {
   for (int64_t row = 0; row < evidence->rows; row++) {
-    float narrow = 0;
-    double wide = 0;
-    memcpy(&wide, y + (size_t)row * width, width == sizeof wide ? sizeof wide : 0);
-    memcpy(&narrow, y + (size_t)row * width, width == sizeof narrow ? sizeof narrow : 0);
-    const double got = width == sizeof wide ? wide : (double)narrow, expected = evidence->numbers[row];
+    const double got = cb_real_get(y, evidence->type, row), expected = evidence->numbers[row];
     if (!is_good(got, expected, evidence->numbers[evidence->rows + row]))
       return cb_fail(diag, CB_ERR_WRONG, "the self-test calls the product right, and row %lld is %.17g instead of %.17g",
                      (long long)row, got, expected);
@@ -118,12 +127,12 @@ static enum cb_status judge(const struct cb_evidence *evidence, const struct cb_
   if (file->length >= sizeof shown) memcpy(&shown, file->bytes, sizeof shown);
   if (shown.nonce != evidence->nonce || !shown.launches || shown.bytes != file->length - sizeof shown)
     return cb_fail(diag, CB_ERR_WRONG, "the program ended as if all were well, and no kernel ran that gave a y");
-  if (shown.bytes != rows * sizeof(double) && shown.bytes != rows * sizeof(float))
+  if (evidence->type == CB_TYPE_COUNT || shown.bytes != rows * cb_type_size(evidence->type))
     return cb_fail(diag, CB_ERR_WRONG, "the program ended as if all were well, and its y has %llu bytes for %zu rows",
                    (unsigned long long)shown.bytes, rows);
   if (!evidence->numbers)
     return cb_fail(diag, CB_ERR_WRONG, "the program ended as if all were well, and its data do not say what is expected");
-  return compare(evidence, (const unsigned char *)file->bytes + sizeof shown, shown.bytes / rows, diag);
+  return compare(evidence, (const unsigned char *)file->bytes + sizeof shown, diag);
 }
 
 enum cb_status cb_evidence_judge(const struct cb_evidence *evidence, const char *path, struct cb_diag *diag) {

@@ -12,11 +12,13 @@
 #define CBGEN_RUNTIME_VERIFY_EVIDENCE_H
 
 #include "base/status.h"
+#include "base/types.h"
 
 #include <stdint.h>
 
 struct cb_evidence {
   int64_t rows, cols;
+  enum cb_type type; /* of y; CB_TYPE_COUNT: the text does not say */
   double *numbers; /* owned; rows expected values, then rows tolerances; NULL when the data have none */
   uint64_t nonce;
 };

@@ -37,7 +37,7 @@ struct cb_host_program {
 
 /* The wrapper of text `t`: its host functions behind one signature. */
 static void compose_wrapper(struct cb_text *out, const struct cb_host_kernel *kernel, int t) {
-  const char *const type = cb_type_c_name(kernel->vector_type), *const symbol = kernel->symbol;
+  const char *const type = cb_type_entry_name(kernel->vector_type), *const symbol = kernel->symbol;
   const int scaled = kernel->form == CB_FORM_AXPBY;
   cb_text_add(out,
               "namespace k%d {\n"

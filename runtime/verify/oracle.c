@@ -15,12 +15,17 @@ struct format {
   long double roundoff; /* u */
   long double smallest; /* η */
   long double largest;
-  long double exact; /* integers up to this are held exactly */
+  long double exact;    /* integers up to this are held exactly */
+  long double infinite; /* numbers from here on are infinite when they are rounded to it */
 };
 
 static struct format format_of(enum cb_type type) {
-  if (type == CB_F32) return (struct format){0x1p-24L, 0x1p-149L, FLT_MAX, 0x1p24L};
-  return (struct format){0x1p-53L, 0x1p-1074L, DBL_MAX, 0x1p53L};
+  static const struct format formats[] = {
+      [CB_F64] = {0x1p-53L, 0x1p-1074L, DBL_MAX, 0x1p53L, 0x1.fffffffffffff8p1023L},
+      [CB_F32] = {0x1p-24L, 0x1p-149L, FLT_MAX, 0x1p24L, 0x1.ffffffp127L},
+      [CB_F16] = {0x1p-11L, 0x1p-24L, 65504, 0x1p11L, 65520},
+      [CB_BF16] = {0x1p-8L, 0x1p-133L, 0x1.fep127L, 0x1p8L, 0x1.ffp127L}};
+  return formats[type];
 }
 
 /* γ(k), infinite where the bound means nothing any more. */
@@ -64,25 +69,44 @@ static double round_up(long double value) {
   return nearest >= value ? nearest : nextafter(nearest, INFINITY);
 }
 
-/* The tolerance of a row whose result is `y`; `y0` is what β multiplies (0 when β is). */
-static double tolerance_of(const struct row *row, const struct cb_product *product, long double y,
-                           double y0) {
-  const struct format sums = format_of(product->types.sum), vectors = format_of(product->types.vector);
+/* What a row must give: `y`, up to `tolerance`. */
+struct outcome {
+  long double y, tolerance;
+};
+
+/* How far a sum may be from `y`; `y0` is what β multiplies (0 when β is). */
+static long double bound_of(const struct row *row, const struct cb_product *product, long double y, double y0) {
+  const struct format sums = format_of(product->types.sum);
   const long double alpha = fabsl((long double)product->alpha);
   const long double added = isfinite(y0) ? fabsl((long double)product->beta * y0) : 0;
   const long double total = alpha * row->magnitude + added, k = (long double)row->nonzeros + CB_ORACLE_EXTRA;
-  const long double largest = fminl(sums.largest, vectors.largest), exact = fminl(sums.exact, vectors.exact);
   const long double gamma = gamma_of(k, sums.roundoff);
   if (isnan(y)) return 0;
-  if ((1 + gamma) * fmaxl(row->magnitude, total) >= largest) return INFINITY;
+  if ((1 + gamma) * fmaxl(row->magnitude, total) >= sums.largest) return INFINITY;
   if (!isfinite(y)) return 0;
   if (row->integers && cb_real_is_integer(product->alpha) && cb_real_is_integer(product->beta) &&
-      cb_real_is_integer(y0) && fmaxl(row->magnitude, total) <= exact)
+      cb_real_is_integer(y0) && fmaxl(row->magnitude, total) <= sums.exact)
     return 0;
-  long double bound = (gamma + gamma_of(k, LDBL_EPSILON / 2)) * total;
-  bound += ((long double)row->nonzeros * alpha + 2) * sums.smallest;
-  if (vectors.roundoff > sums.roundoff) bound += vectors.roundoff * fabsl(y) + vectors.smallest;
-  return round_up(bound);
+  const long double bound = (gamma + gamma_of(k, LDBL_EPSILON / 2)) * total;
+  return bound + ((long double)row->nonzeros * alpha + 2) * sums.smallest;
+}
+
+/* What becomes of a sum within `bound` of `y` in a narrower type. */
+static struct outcome narrowed(long double y, long double bound, enum cb_type type) {
+  const struct format format = format_of(type);
+  const long double size = fabsl(y);
+  if (!isfinite(y) || isinf(bound)) return (struct outcome){y, bound};
+  if (size - bound >= format.infinite) return (struct outcome){copysignl(INFINITY, y), 0};
+  if (size + bound >= format.infinite) return (struct outcome){y, INFINITY};
+  if (bound == 0) return (struct outcome){cb_real_round((double)y, type), 0};
+  return (struct outcome){y, bound + format.roundoff * (size + bound) + format.smallest};
+}
+
+/* Of a row whose sum with what was in y before is `y`. */
+static struct outcome outcome_of(const struct row *row, const struct cb_product *product, long double y, double y0) {
+  const long double bound = bound_of(row, product, y, y0);
+  const struct cb_types types = {product->types.matrix, product->types.vector, product->types.sum};
+  return cb_types_round_y(types) ? narrowed(y, bound, types.vector) : (struct outcome){y, bound};
 }
 
 /* ---- the product */
@@ -102,8 +126,9 @@ enum cb_status cb_oracle_multiply(struct cb_expected *expected, const struct cb_
     const double y0 = product->beta != 0 ? product->y[i] : 0;
     long double y = product->alpha * row.sum;
     if (product->beta != 0) y += (long double)product->beta * y0;
-    expected->y[i] = y;
-    expected->tolerance[i] = tolerance_of(&row, product, y, y0);
+    const struct outcome outcome = outcome_of(&row, product, y, y0);
+    expected->y[i] = outcome.y;
+    expected->tolerance[i] = round_up(outcome.tolerance);
   }
   return CB_OK;
 }
@@ -181,7 +206,9 @@ void cb_oracle_selftest(const struct cb_csr *csr, const struct cb_plan *plan, do
 #pragma omp parallel for schedule(dynamic, 1024)
   for (int64_t i = 0; i < csr->rows; i++) {
     const struct row row = sum_row(csr, &product, i);
-    expected[i] = (double)row.sum;
-    tolerance[i] = round_up(tolerance_of(&row, &product, row.sum, 0) + fabsl(row.sum - (long double)expected[i]));
+    const struct outcome outcome = outcome_of(&row, &product, row.sum, 0);
+    const long double lost = isfinite(outcome.y) ? fabsl(outcome.y - (long double)(double)outcome.y) : 0;
+    expected[i] = (double)outcome.y;
+    tolerance[i] = round_up(outcome.tolerance + lost);
   }
 }

@@ -3,18 +3,21 @@
  *
  * The oracle multiplies in long double. Row i of ŷ = α A x + β y₀ is accepted when
  *
- *   |ŷᵢ − yᵢ| ≤ γ(nᵢ + c) · (|α||A||x| + |β||y₀|)ᵢ + (nᵢ|α| + 2) η + u_y |yᵢ|        γ(k) = k u / (1 − k u)
+ *   |ŷᵢ − yᵢ| ≤ bᵢ = γ(nᵢ + c) · (|α||A||x| + |β||y₀|)ᵢ + (nᵢ|α| + 2) η        γ(k) = k u / (1 − k u)
  *
+ * and where y's type is narrower than the sums', bᵢ + u_y (|yᵢ| + bᵢ) + η_y, for y is then rounded once more.
  * u: unit roundoff of the sums' type, η: its smallest positive number, nᵢ: the row's nonzeros, c: the
- * roundings outside the sum (product with α, with β, their addition, the type's conversion), u_y: of y's type
- * when narrower than the sums'. It is the classical bound of a sum of products in any order (Higham, Accuracy
- * and Stability of Numerical Algorithms, §3.1 and §4.2), so every summation tree satisfies it. The oracle's
- * own rounding, the same bound with long double's u, is added.
+ * roundings outside the sum (product with α, with β, their addition, the type's conversion), u_y and η_y: of y's type.
+ * It is the classical bound of a sum of products in any order (Higham, Accuracy and Stability of Numerical
+ * Algorithms, §3.1 and §4.2), so every summation tree satisfies it. The oracle's own rounding, the same bound with long
+ * double's u, is added.
  *
- * Exact rows: when all of a row's numbers are integers and no partial sum can exceed what the sums' type
- * holds exactly, the tolerance is 0. Non-finite rows: NaN must be NaN, and an infinity the same infinity.
+ * Exact rows: when all of a row's numbers are integers and no partial sum can exceed what the sums' type holds exactly,
+ * the tolerance is 0, and y is their sum, rounded to its type. Non-finite rows: NaN must be NaN, and an infinity the
+ * same infinity.
  * Where a partial sum might overflow although the operands are finite, the order of the additions decides,
- * and any result is accepted (counted as unbounded).
+ * and any result is accepted (counted as unbounded). A finite sum that y's narrower type rounds to infinity (from 65520
+ * on in f16) must be that infinity; where the bound reaches to both sides of that limit, any result is accepted.
  */
 #ifndef CBGEN_RUNTIME_VERIFY_ORACLE_H
 #define CBGEN_RUNTIME_VERIFY_ORACLE_H
@@ -31,7 +34,7 @@ enum { CB_ORACLE_EXTRA = 4 }; /* c */
  * is no error of the product. */
 struct cb_oracle_types {
   enum cb_type matrix; /* values as stored: any float */
-  enum cb_type vector; /* x and y: CB_F64 or CB_F32 */
+  enum cb_type vector; /* x and y: any float */
   enum cb_type sum;    /* sums with α and β: CB_F64 or CB_F32 */
 };
 struct cb_oracle_types cb_oracle_types_of(const struct cb_plan *plan);
@@ -47,7 +50,7 @@ struct cb_product {
 
 struct cb_expected {
   int64_t rows;
-  long double *y;
+  long double *y;    /* as exact as long double; infinite where y's type makes it so */
   double *tolerance; /* infinite: unbounded */
 };
 

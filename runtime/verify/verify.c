@@ -81,21 +81,22 @@ static double draw_integer(uint64_t *state) {
   return (double)(draw(state) % 17) - 8;
 }
 
-static const uint64_t mark_f64 = 0x7ff80bad0bad0bad;
-static const uint32_t mark_f32 = 0x7fc0bad0;
+/* A NaN that no arithmetic gives. */
+static const void *mark_of(enum cb_type type) {
+  static const uint64_t wide = 0x7ff80bad0bad0bad;
+  static const uint32_t single = 0x7fc0bad0;
+  static const uint16_t half = 0x7fed;
+  return type == CB_F64 ? (const void *)&wide : type == CB_F32 ? (const void *)&single : &half;
+}
 
 static void fill_marks(void *y, enum cb_type type, int64_t count) {
-  for (int64_t i = 0; i < count; i++) {
-    if (type == CB_F32)
-      memcpy((float *)y + i, &mark_f32, sizeof mark_f32);
-    else
-      memcpy((double *)y + i, &mark_f64, sizeof mark_f64);
-  }
+  const size_t size = cb_type_size(type);
+  for (int64_t i = 0; i < count; i++) memcpy((char *)y + (size_t)i * size, mark_of(type), size);
 }
 
 static int is_mark(const void *y, enum cb_type type, int64_t i) {
-  return type == CB_F32 ? !memcmp((const float *)y + i, &mark_f32, sizeof mark_f32)
-                        : !memcmp((const double *)y + i, &mark_f64, sizeof mark_f64);
+  const size_t size = cb_type_size(type);
+  return !memcmp((const char *)y + (size_t)i * size, mark_of(type), size);
 }
 
 static void fill(void *vector, enum cb_type type, int64_t count, int integers, uint64_t seed) {

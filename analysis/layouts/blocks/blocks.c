@@ -361,7 +361,7 @@ static void build_text(struct cb_region_builder *builder, const struct state *st
 /* What leaves registers for a batch of values; asked for nothing, the compiler aims lower and spills. */
 static int blocks_per_sm(const struct cb_region_builder *builder, const struct state *state) {
   const int64_t values = choose_batch(state, builder) * cb_tile_area(state->size);
-  const int64_t registers = values * (int64_t)cb_type_size(builder->vector_type) / 4;
+  const int64_t registers = values * (int64_t)cb_type_size(builder->sum_type) / 4;
   if (registers <= 18) return state->absent ? 4 : 5;
   if (registers <= 36) return state->absent ? 2 : 3;
   return registers <= 72 ? 2 : 1;

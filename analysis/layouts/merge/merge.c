@@ -345,7 +345,7 @@ static void build_tiles(struct cb_region_builder *builder, struct state *state) 
   cb_region_section(builder, "tiles");
   if (state->padded) cb_region_section(builder, "padded");
   builder->region.static_shared +=
-      WARPS * (chunk_size(state) + 1) * (int64_t)cb_type_size(builder->vector_type) + WARPS * 4;
+      WARPS * (chunk_size(state) + 1) * (int64_t)cb_type_size(builder->sum_type) + WARPS * 4;
 }
 
 static uint64_t long_slot(const void *user, int64_t u) {
@@ -368,7 +368,7 @@ static void build_long(struct cb_region_builder *builder, struct state *state) {
   cb_region_computed(builder, "long_row", "a long row", state->long_units, long_row);
   cb_region_carries(builder, "cut", state->cut_segments, number, "plan: thread blocks that have a row segment");
   cb_region_section(builder, "long");
-  builder->region.static_shared += WARPS * (int64_t)cb_type_size(builder->vector_type);
+  builder->region.static_shared += WARPS * (int64_t)cb_type_size(builder->sum_type);
 }
 
 /* Of those that are this region's to write. */
@@ -411,7 +411,7 @@ static void build_dispatch(struct cb_region_builder *builder, const struct state
 static int choose_blocks_per_sm(const struct cb_region_builder *builder, const struct state *state) {
   enum { LOOK_UP = 3 };
   const int meanwhile = state->padded && state->long_units ? LOOK_UP : 0;
-  const int64_t words = state->items * (1 + (int64_t)cb_type_size(builder->vector_type) / 4) + meanwhile;
+  const int64_t words = state->items * (1 + (int64_t)cb_type_size(builder->sum_type) / 4) + meanwhile;
   return words <= 21 ? 6 : words <= 27 ? 5 : 4;
 }
 

@@ -276,7 +276,7 @@ static void build_shape(struct cb_region_builder *builder, const struct state *s
 /* Thread blocks of a multiprocessor: what leaves registers for a batch's values. */
 static int blocks_per_sm(const struct state *state, const struct cb_region_builder *builder) {
   const int64_t values = state->batch * state->area;
-  const int64_t registers = values * (int64_t)cb_type_size(builder->vector_type) / 4;
+  const int64_t registers = values * (int64_t)cb_type_size(builder->sum_type) / 4;
   if (registers <= 4) return 8;
   if (registers <= 8) return 6;
   if (registers <= 16) return 5;

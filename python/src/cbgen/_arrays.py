@@ -46,6 +46,17 @@ def dtype_name(dtype: Any) -> str:
     return name
 
 
+def numpy_dtype(name: str) -> numpy.dtype[Any]:
+    """NumPy's own for a name; bfloat16 is one of ml_dtypes, where that is installed."""
+    if name != "bfloat16":
+        return numpy.dtype(name)
+    try:
+        found: numpy.dtype[Any] = numpy.dtype(import_module("ml_dtypes").bfloat16)
+    except ImportError:
+        raise TypeError("NumPy has no bfloat16 of its own: install ml_dtypes, or give vectors of PyTorch") from None
+    return found
+
+
 def is_dense(shape: Shape, strides: Optional[Tuple[int, ...]], unit: int) -> bool:
     """Whether strides (in the same units as `unit`, the last index's) are those of a row-major array."""
     if strides is None or 0 in shape:

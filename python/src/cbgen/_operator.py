@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Dict, List, Optional, Tuple, Union
 import numpy
 
 from . import _abi
-from ._arrays import SIZES, Library, Shape, View, is_array, library_of, same_stream, stream_handle
+from ._arrays import SIZES, Library, Shape, View, is_array, library_of, numpy_dtype, same_stream, stream_handle
 from ._context import Context, shared_context
 from ._driver import open_device
 from ._files import put as put_file
@@ -177,8 +177,8 @@ class Operator:
 
     @property
     def dtype(self) -> numpy.dtype[Any]:
-        """Of x and y. The stored values' is in `info`."""
-        return numpy.dtype(self._type)
+        """Of x and y. The stored values' is in `info`. TypeError: bfloat16, and ml_dtypes is not installed."""
+        return numpy_dtype(self._type)
 
     @property
     def nnz(self) -> int:

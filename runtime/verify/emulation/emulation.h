@@ -21,7 +21,7 @@
 
 enum { kWarp = 32, kMaxThreads = 1024, kMaxInFlight = 4, kStaticShared = 48 * 1024 };
 // What a block may ask for at most on any GPU, and without cudaFuncSetAttribute.
-enum { kDynamicShared = 227 * 1024, kPlainShared = 48 * 1024, kShadowUnit = 4 };
+enum { kDynamicShared = 227 * 1024, kPlainShared = 48 * 1024, kShadowUnit = 2 };
 
 enum { kInvalidValue = 1, kInvalidConfiguration = 9 }; // as CUDA numbers them
 

@@ -81,6 +81,46 @@ struct bfloat16_t {
   operator float() const { return float_from(uint32_t(bits) << 16); }
 };
 
+
+/* A float's bits as entries of x and y have them, rounded as by cvt.rn: without the last `count`. NaN is 0x7fff. */
+inline uint32_t rounded_off(uint32_t bits, int count) {
+  const uint32_t rest = bits & ((1u << count) - 1), tie = 1u << (count - 1), quotient = bits >> count;
+  return quotient + (rest > tie || (rest == tie && (quotient & 1)));
+}
+inline uint32_t bits_of(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+struct half_entry_t : half_t {
+  half_entry_t() = default;
+  explicit half_entry_t(float value) {
+    const uint32_t word = bits_of(value), magnitude = word & 0x7fffffff, exponent = magnitude >> 23;
+    const uint32_t significand = (magnitude & 0x7fffff) | 0x800000, sign = word >> 16 & 0x8000;
+    if (magnitude > 0x7f800000) bits = 0x7fff;
+    else if (exponent >= 143) bits = uint16_t(sign | 0x7c00);  // 2^16 and more
+    else if (exponent > 112) bits = uint16_t(sign | (((exponent - 113) << 10) + rounded_off(significand, 13)));
+    else if (exponent > 100) bits = uint16_t(sign | rounded_off(significand, int(126 - exponent)));  // of 2^-24
+    else bits = uint16_t(sign);
+  }
+};
+struct bfloat16_entry_t : bfloat16_t {
+  bfloat16_entry_t() = default;
+  explicit bfloat16_entry_t(float value) {
+    const uint32_t word = bits_of(value), magnitude = word & 0x7fffffff;
+    bits = magnitude > 0x7f800000 ? 0x7fff : uint16_t((word >> 16 & 0x8000) | rounded_off(magnitude, 16));
+  }
+};
+
+/* What else an element in shared memory converts to at once. */
+template <class T> struct AlsoAs {
+  struct type {  // nothing
+    explicit type(T) {}
+  };
+};
+template <> struct AlsoAs<half_entry_t> { using type = float; };
+template <> struct AlsoAs<bfloat16_entry_t> { using type = float; };
+
 template <class T> struct SharedSlot {  // checks bounds, reads before writes, and races
   emulated::Place *place;  // null: in dynamic shared memory
   long count;
@@ -90,6 +130,7 @@ template <class T> struct SharedSlot {  // checks bounds, reads before writes, a
                        : emulated::dynamic_slot(count, sizeof(T), i.value, write, i.line));
   }
   operator T() const { return *at(false); }
+  explicit operator typename AlsoAs<T>::type() const { return typename AlsoAs<T>::type(*at(false)); }
   T operator=(T value) const { return *at(true) = value; }
   T operator=(const SharedSlot &other) const { return *this = (T)other; }
   T operator+=(T value) const { return *this = (T)(*this) + value; }

@@ -96,7 +96,7 @@ void *emulated::dynamic_slot(long count, size_t size, long i, bool write, int li
     stop(EMULATION_BOUNDS, "line %d uses an array of %zu bytes, but the launch has %zu of dynamic shared memory", line,
          (size_t)count * size, machine.dynamic_bytes);
   if (size % kShadowUnit)
-    stop(EMULATION_ALIGNMENT, "line %d: dynamic shared memory has elements of 4 or 8 bytes", line);
+    stop(EMULATION_ALIGNMENT, "line %d: dynamic shared memory has elements of 2, 4 or 8 bytes", line);
   note(machine.block->dynamic_shadow[at / kShadowUnit], i, write, line);
   return machine.block->dynamic + at;
 }
