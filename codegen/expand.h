@@ -40,6 +40,7 @@ struct cb_scope {
 void cb_scope_placeholder(struct cb_scope *scope, const char *name, const char *text);
 void cb_scope_optional(struct cb_scope *scope, const char *name, const char *text);
 void cb_scope_section(struct cb_scope *scope, const char *name); /* wanted */
+void cb_scope_optional_section(struct cb_scope *scope, const char *name);
 
 /* Appends templates/NAME.cu.in with its sections chosen and its placeholders filled. */
 enum cb_status cb_expand(struct cb_text *text, const char *name, struct cb_scope *scope, struct cb_diag *diag);

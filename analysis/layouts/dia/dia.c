@@ -160,7 +160,7 @@ static enum cb_status sort_diagonals(struct state *state, const struct cb_region
     const enum kind kind = !even ? STORED : state->holes[d] ? HOLED : EVEN;
     state->kind[d] = (unsigned char)kind;
     state->place[d] = state->count[kind]++;
-    if (kind == STORED) state->absent_stored += state->holes[d];
+    if (kind == STORED && cb_region_needs_presence(builder)) state->absent_stored += state->holes[d];
   }
   cb_free(evenness);
   return s;
