@@ -170,7 +170,8 @@ typedef struct cbgen_matrix {
   cbgen_format format;
   int64_t rows, cols; /* at most 2^31 - 1 each; of BSR multiples of a block's */
   int64_t nnz;        /* entries of `indices`: nonzeros, duplicates included; of BSR blocks */
-  const void *pointers, *indices;
+  const void *pointers;
+  const void *indices;
   const void *values; /* of value_type; NULL: all are 1 */
   int pointer_bits;   /* of an entry of `pointers`; 0 or 32: int32_t; 64: int64_t */
   int index_bits;     /* likewise */
