@@ -125,8 +125,8 @@ void cb_region_bytes(struct cb_region_builder *builder, const char *name, const 
 /* To be called before value_bytes is used when slots without a nonzero are multiplied like others, and so must read
  * as zero() (what is stored there is that in any case): the storage may then be another. */
 void cb_region_zero_slots(struct cb_region_builder *builder);
-/* Whether such a slot may still harm: 0 times an x that is not finite. Then the region stores presence bits, and looks at
- * sums that are not finite again. */
+/* Whether such a slot may still harm: 0 times an x that is not finite. Then the region stores presence bits, and looks
+ * at sums that are not finite again. */
 static inline int cb_region_needs_presence(const struct cb_region_builder *builder) {
   return cb_semiring_minds_infinity((enum cb_semiring)builder->options->semiring);
 }

@@ -56,7 +56,9 @@ static int stored_arrays(const struct cb_region *region) {
   return stored;
 }
 
-static const char *equation(const struct cb_plan *plan) { return cb_semiring_equation(plan->semiring, plan->form); }
+static const char *equation(const struct cb_plan *plan) {
+  return cb_semiring_equation(plan->semiring, plan->form);
+}
 
 /* Sections of every template by what the product adds and multiplies with. */
 static void add_semiring(struct emitter *emitter, struct cb_scope *scope) {
@@ -659,9 +661,8 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
 
 /* Functions that regions and kernels call, each emitted when its name occurs there, or in one that is emitted. */
 static const char *const common_functions[] = {
-    "load_x",         "commit",         "commit_more", "commit_atomic", "set_sum",     "add_sum",
-    "add_sum_atomic", "last_to_arrive", "zero",        "product",       "add_product", "add",
-    "total",          "clear"};
+    "load_x",         "commit", "commit_more", "commit_atomic", "set_sum", "add_sum", "add_sum_atomic",
+    "last_to_arrive", "zero",   "product",     "add_product",   "add",     "total",   "clear"};
 enum { COMMON_FUNCTIONS = sizeof common_functions / sizeof *common_functions };
 
 /* The sections that the form of the product asks for. */

@@ -109,6 +109,10 @@ CBGEN_API void cbgen_trim(void);
  *   "type"        "auto" (standard for cbgen_compile: f64 for F64 values, f32 for F32, f16-f32 and bf16-f32 for
  *                 half ones), or as the tool has it
  *   "form"        cbgen_compile takes "axpby" (standard there: any alpha and beta), "ax", "add"
+ *   "semiring"    "plus-times" (standard), "min-plus", "max-times", "or-and": what products add and multiply with. All
+ *                 but the first take alpha 1, and beta 0 (y = A x) or 1 (y = y + A x, with that sum). A row without
+ *                 nonzeros gives 0, infinity, -infinity, 0. A product that is NaN is passed over; to or-and, what is
+ *                 not zero is true. Zeros that are stored are entries
  * The strings are copied. CBGEN_ERROR_ARGUMENT: no such option, or no such value; nothing changes then. */
 CBGEN_API cbgen_status cbgen_set(cbgen_context *context, const char *name, const char *value);
 
@@ -162,9 +166,9 @@ typedef enum cbgen_format { CBGEN_CSR = 0, CBGEN_CSC = 1, CBGEN_COO = 2, CBGEN_B
  *
  * What stands at cbgen_csr holds for all of them: order and duplicates are free (values of duplicates are summed in the
  * order given), and cbgen_update takes values in the order of `values`. Every place of a block of BSR is a nonzero. The
- * arrays are not copied where their order permits that: CSC is the transposed matrix's CSR, and of COO whose rows ascend
- * the row pointers are made alone; COO in another order and BSR take 8 to 12 bytes of host memory for each nonzero
- * during the call. COO and BSR in device memory are brought to the host to be hashed. */
+ * arrays are not copied where their order permits that: CSC is the transposed matrix's CSR, and of COO whose rows
+ * ascend the row pointers are made alone; COO in another order and BSR take 8 to 12 bytes of host memory for each
+ * nonzero during the call. COO and BSR in device memory are brought to the host to be hashed. */
 typedef struct cbgen_matrix {
   size_t struct_size; /* sizeof(cbgen_matrix) */
   cbgen_format format;
@@ -225,8 +229,8 @@ CBGEN_API cbgen_status cbgen_operator_clone(cbgen_operator *op, cbgen_operator *
 /* The caller sees to it that no product is still running. The arrays go with the last handle. */
 CBGEN_API void cbgen_operator_free(cbgen_operator *op); /* NULL is accepted */
 
-/* y = alpha A x + beta y. x: cols, y: rows elements of the operator's vector type (cbgen_info), in device
- * memory, not overlapping. With beta = 0 y is not read. */
+/* y = alpha A x + beta y, or with "semiring" what that says. x: cols, y: rows elements of the operator's vector type
+ * (cbgen_info), in device memory, not overlapping. With beta = 0 y is not read. */
 typedef struct cbgen_product {
   size_t struct_size; /* sizeof(cbgen_product) */
   double alpha, beta;

@@ -317,13 +317,12 @@ static inline void check_result(const cbgen_operator *op, const struct cb_csr *c
   struct cb_comparison comparison;
   cbgen_info info = {.struct_size = sizeof info};
   assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
-  const struct cb_product product = {
-      .types = {(enum cb_type)info.matrix_type, (enum cb_type)info.vector_type, (enum cb_type)info.sum_type,
-                semiring_of(op)},
-      .x = vectors->x,
-      .y = beta != 0 ? vectors->y : NULL,
-      .alpha = alpha,
-      .beta = beta};
+  const struct cb_product product = {.types = {(enum cb_type)info.matrix_type, (enum cb_type)info.vector_type,
+                                               (enum cb_type)info.sum_type, semiring_of(op)},
+                                     .x = vectors->x,
+                                     .y = beta != 0 ? vectors->y : NULL,
+                                     .alpha = alpha,
+                                     .beta = beta};
   const size_t bytes = (size_t)vectors->rows * cb_type_size(vectors->type);
   void *y = calloc(bytes + 1, 1);
   assert_non_null(y);

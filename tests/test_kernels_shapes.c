@@ -6,7 +6,7 @@
  *
  * clang compiles most, in half the time of g++, which takes every eighth shape.
  *
- * CBGEN_SHAPES_ONLY=TEXT runs the kernels whose name holds TEXT; CBGEN_SHAPES_SEMIRING=NAME runs all in that semiring. */
+ * CBGEN_SHAPES_ONLY=TEXT runs the kernels whose name holds TEXT; CBGEN_SHAPES_SEMIRING=NAME runs all in a semiring. */
 #include "kernels.h"
 #include "recipes.h"
 

@@ -91,7 +91,8 @@ class Matrices(FakeCase):
         plain = matrix()
         order = numpy.random.default_rng(1).permutation(plain.nnz)
         shuffled = plain.tocoo()
-        shuffled = scipy.sparse.coo_matrix((shuffled.data[order], (shuffled.row[order], shuffled.col[order])), plain.shape)
+        places = (shuffled.row[order], shuffled.col[order])
+        shuffled = scipy.sparse.coo_matrix((shuffled.data[order], places), plain.shape)
         twice = scipy.sparse.coo_matrix((numpy.append(plain.tocoo().data, [4.0]), (numpy.append(plain.tocoo().row, [3]),
                                         numpy.append(plain.tocoo().col, [5]))), plain.shape)
         for given in (plain.tocsc(), shuffled, twice, scipy.sparse.bsr_matrix(plain, blocksize=(4, 2))):
@@ -107,7 +108,8 @@ class Matrices(FakeCase):
     def test_semirings(self):
         plain = matrix()
         dense, x, y = plain.toarray(), vector(40), vector(40) - 100
-        present = scipy.sparse.csr_matrix((numpy.ones_like(plain.data), plain.indices, plain.indptr), plain.shape).toarray() > 0
+        ones = scipy.sparse.csr_matrix((numpy.ones_like(plain.data), plain.indices, plain.indptr), plain.shape)
+        present = ones.toarray() > 0
         for name, expected, joined in [
             ("min-plus", numpy.where(present, dense + x, numpy.inf).min(axis=1), numpy.minimum),
             ("max-times", numpy.where(present, dense * x, -numpy.inf).max(axis=1), numpy.maximum),

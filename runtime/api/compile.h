@@ -29,7 +29,7 @@ struct cb_request {
   struct cb_view host;   /* the same in host memory; without values when those lie on the device */
   void *downloaded[3];   /* blocks behind it */
   struct cb_expansion expansion; /* likewise */
-  int on_host;           /* the pattern is there */
+  int on_host;                   /* the pattern is there */
   struct cb_hash raw;    /* of the pattern as given */
   struct cb_hash values; /* of fixed values */
 };

@@ -74,7 +74,8 @@ static enum cb_status download_all(struct cb_request *request, struct cb_diag *d
       cb_driver_check(driver, driver->call.stream_synchronize(view->stream), diag, "wait for the matrix");
   if (!s)
     s = download(request, 0, &host->row_ptr, view->row_ptr, cb_view_pointers(view), row_size, "row pointers", diag);
-  if (!s) s = download(request, 1, &host->col_idx, view->col_idx, cb_view_indices(view), col_size, "column indices", diag);
+  if (!s)
+    s = download(request, 1, &host->col_idx, view->col_idx, cb_view_indices(view), col_size, "column indices", diag);
   if (!s && has_values)
     s = download(request, 2, &host->values, view->values, view->nnz, cb_type_size(view->value_type), "values",
                  diag);

@@ -536,7 +536,8 @@ static enum cb_status narrow_x(struct work *work, enum cb_type type, struct cb_d
   const struct cb_csr *csr = work->csr;
   const struct cb_device *device = work->bench->device;
   const size_t count = (size_t)csr->cols + CB_BASELINE_PADDING, bytes = count * cb_type_size(type);
-  const struct cb_oracle_types types = {.matrix = work->types.matrix, .vector = work->types.vector, .sum = work->types.sum};
+  const struct cb_oracle_types types = {
+      .matrix = work->types.matrix, .vector = work->types.vector, .sum = work->types.sum};
   struct cb_product product = {.types = types, .alpha = work->alpha, .beta = work->beta};
   void *x = cb_calloc(count, cb_type_size(type));
   if (!x) return cb_fail_memory(diag, "the baselines' x", bytes);

@@ -118,13 +118,13 @@ static json_t *tuning_json(const struct cb_tuning *tuning, int *failed) {
 static json_t *run_json(const struct cb_bench *bench, const struct cb_run_result *run, int *failed) {
   return json_pack(
       "{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s*}",
-      "matrix", run->name, "rows", (json_int_t)run->rows, "cols", (json_int_t)run->cols, "nnz",
-      (json_int_t)run->nnz, "type", run->type, "form", form_name(run->form), "plan",
-      run->plan ? run->plan : "", "pattern", run->pattern, "stored_bytes", (json_int_t)run->stored_bytes,
-      "moved_bytes", (json_int_t)run->moved_bytes, "device_bytes", (json_int_t)run->device_bytes, "launches",
-      run->launches, "predicted_us", run->predicted_us, "time", timing_json(&run->timing), "stages_ms",
-      stages_json(&run->stages), "tuning", tuning_json(&run->tuning, failed), "kernels", kernels_json(&run->cubin, failed),
-      "check", check_json(run), "device", device_json(bench, failed), "protocol", protocol_json(bench), "ceilings", ceilings_json(bench), "semiring",
+      "matrix", run->name, "rows", (json_int_t)run->rows, "cols", (json_int_t)run->cols, "nnz", (json_int_t)run->nnz,
+      "type", run->type, "form", form_name(run->form), "plan", run->plan ? run->plan : "", "pattern", run->pattern,
+      "stored_bytes", (json_int_t)run->stored_bytes, "moved_bytes", (json_int_t)run->moved_bytes, "device_bytes",
+      (json_int_t)run->device_bytes, "launches", run->launches, "predicted_us", run->predicted_us, "time",
+      timing_json(&run->timing), "stages_ms", stages_json(&run->stages), "tuning", tuning_json(&run->tuning, failed),
+      "kernels", kernels_json(&run->cubin, failed), "check", check_json(run), "device", device_json(bench, failed),
+      "protocol", protocol_json(bench), "ceilings", ceilings_json(bench), "semiring",
       run->semiring == CB_PLUS_TIMES ? NULL : cb_semiring_names[run->semiring]);
 }
 
@@ -276,8 +276,8 @@ static void add_tuning(struct cb_text *text, const struct cb_run_result *run) {
 }
 
 static void add_matrix(struct cb_text *text, const struct cb_run_result *run) {
-  cb_text_add(text, "%s: %lld × %lld, %lld nonzeros, %s, %s\n", run->name, (long long)run->rows,
-              (long long)run->cols, (long long)run->nnz, run->type, cb_semiring_equation(run->semiring, (int)run->form));
+  cb_text_add(text, "%s: %lld × %lld, %lld nonzeros, %s, %s\n", run->name, (long long)run->rows, (long long)run->cols,
+              (long long)run->nnz, run->type, cb_semiring_equation(run->semiring, (int)run->form));
   cb_text_add(text, "  plan      %s\n", run->plan ? run->plan : "");
   cb_text_add(text, "  stages    plan %.1f, pack %.1f, emit %.1f, NVRTC %.1f, load %.1f, upload %.1f ms\n",
               milliseconds(run->stages.plan), milliseconds(run->stages.pack), milliseconds(run->stages.emit),

@@ -6,8 +6,8 @@
  *   cb_image_parse       back from them, every number checked: after a cache's hit, and to load such a block
  *
  * The packed arrays lie in one range of device memory, `packed_bytes` long. An array's contents may be
- * missing: those of value arrays, which are cleared (to zeros, or to NaNs: analysis/semiring.h) and then filled slot by slot
- * through the value map (runtime/operator/values.h).
+ * missing: those of value arrays, which are cleared (to zeros, or to NaNs: analysis/semiring.h) and then filled slot by
+ * slot through the value map (runtime/operator/values.h).
  *
  * Sections (all numbers little-endian; a string is u32 length, bytes):
  *

@@ -46,11 +46,12 @@ static enum cb_status take_width(int *wide, int bits, const char *what, struct c
   return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' is %d; it is 32 or 64", what, bits);
 }
 
-static const struct cb_view_words csr_words = {"row_ptr", "col_idx", "row_ptr_bits", "col_idx_bits", "row", "columns"},
-                                  words_of_format[] = {[CBGEN_CSR] = {"pointers", "indices", "pointer_bits", "index_bits", "row", "columns"},
-                                                       [CBGEN_CSC] = {"pointers", "indices", "pointer_bits", "index_bits", "column", "rows"},
-                                                       [CBGEN_COO] = {"pointers", "indices", "pointer_bits", "index_bits", "entry", "columns"},
-                                                       [CBGEN_BSR] = {"pointers", "indices", "pointer_bits", "index_bits", "block row", "columns"}};
+static const struct cb_view_words
+    csr_words = {"row_ptr", "col_idx", "row_ptr_bits", "col_idx_bits", "row", "columns"},
+    words_of_format[] = {[CBGEN_CSR] = {"pointers", "indices", "pointer_bits", "index_bits", "row", "columns"},
+                         [CBGEN_CSC] = {"pointers", "indices", "pointer_bits", "index_bits", "column", "rows"},
+                         [CBGEN_COO] = {"pointers", "indices", "pointer_bits", "index_bits", "entry", "columns"},
+                         [CBGEN_BSR] = {"pointers", "indices", "pointer_bits", "index_bits", "block row", "columns"}};
 
 static enum cb_status check_words(const cbgen_matrix *matrix, struct cb_diag *diag) {
   if ((int)matrix->format < 0 || matrix->format > CBGEN_BSR)
@@ -58,21 +59,19 @@ static enum cb_status check_words(const cbgen_matrix *matrix, struct cb_diag *di
   if (matrix->index_base != 0 && matrix->index_base != 1)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'index_base' is %d; it is 0 or 1", matrix->index_base);
   if ((int)matrix->value_type < 0 || matrix->value_type > CBGEN_BF16)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'value_type' is %d; it is one of cbgen_type",
-                   (int)matrix->value_type);
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'value_type' is %d; it is one of cbgen_type", (int)matrix->value_type);
   if (matrix->memory != CBGEN_HOST && matrix->memory != CBGEN_DEVICE)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'memory' is %d; it is one of cbgen_memory", (int)matrix->memory);
   return CB_OK;
 }
 
-static enum cb_status check_shape(const cbgen_matrix *matrix, const struct cb_view_words *words,
-                                  struct cb_diag *diag) {
+static enum cb_status check_shape(const cbgen_matrix *matrix, const struct cb_view_words *words, struct cb_diag *diag) {
   if (matrix->rows < 0 || matrix->cols < 0 || matrix->nnz < 0)
     return cb_fail(diag, CB_ERR_ARGUMENT, "a matrix of %lld x %lld with %lld nonzeros: none may be negative",
                    (long long)matrix->rows, (long long)matrix->cols, (long long)matrix->nnz);
   if (matrix->rows > CB_MAX_DIMENSION || matrix->cols > CB_MAX_DIMENSION)
-    return cb_fail(diag, CB_ERR_LIMIT, "a matrix of %lld x %lld: at most %d rows and columns",
-                   (long long)matrix->rows, (long long)matrix->cols, (int)CB_MAX_DIMENSION);
+    return cb_fail(diag, CB_ERR_LIMIT, "a matrix of %lld x %lld: at most %d rows and columns", (long long)matrix->rows,
+                   (long long)matrix->cols, (int)CB_MAX_DIMENSION);
   if (matrix->nnz > INT64_MAX / 16 / (MOST_BLOCK * MOST_BLOCK))
     return cb_fail(diag, CB_ERR_LIMIT, "%lld nonzeros do not fit any memory", (long long)matrix->nnz);
   const int has_pointers = matrix->format != CBGEN_COO || matrix->nnz;
@@ -219,17 +218,15 @@ static int row_is_good(const struct cb_view *view, int64_t row, int *ascending) 
 static enum cb_status fail_row(const struct cb_view *view, int64_t row, struct cb_diag *diag) {
   const int64_t base = view->base, begin = cb_view_row(view, row), end = cb_view_row(view, row + 1);
   if (begin < 0 || end < begin || end > view->nnz)
-    return cb_fail(diag, CB_ERR_ARGUMENT,
-                   "'%s[%lld]' is %lld after %lld; it never decreases, up to %s = %lld", view->words->pointers,
-                   (long long)row + 1, (long long)(end + base), (long long)(begin + base),
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'%s[%lld]' is %lld after %lld; it never decreases, up to %s = %lld",
+                   view->words->pointers, (long long)row + 1, (long long)(end + base), (long long)(begin + base),
                    base ? "nnz + 1" : "nnz", (long long)(view->nnz + base));
   for (int64_t k = begin; k < end; k++) {
     const int64_t col = cb_view_col(view, k);
     if (col < 0 || col >= view->cols)
-      return cb_fail(diag, CB_ERR_ARGUMENT,
-                     "'%s[%lld]' is %lld in %s %lld; %s go from %lld to %lld", view->words->indices, (long long)k,
-                     (long long)(col + base), view->words->line, (long long)row, view->words->across, (long long)base,
-                     (long long)(view->cols - 1 + base));
+      return cb_fail(diag, CB_ERR_ARGUMENT, "'%s[%lld]' is %lld in %s %lld; %s go from %lld to %lld",
+                     view->words->indices, (long long)k, (long long)(col + base), view->words->line, (long long)row,
+                     view->words->across, (long long)base, (long long)(view->cols - 1 + base));
   }
   return cb_fail(diag, CB_ERR_ARGUMENT, "the matrix changed while it was read (%s %lld)", view->words->line,
                  (long long)row);

@@ -77,8 +77,9 @@ void cb_expansion_release(struct cb_expansion *expansion);
 enum cb_status cb_view_check(const struct cb_view *view, int *canonical, struct cb_diag *diag);
 
 /* Hash of shape, row lengths and columns, in the order given, and of which values belong to them where a view has
- * `entries`; for a canonical matrix without these it is its pattern hash (frontend/csr.h). Does not depend on widths and base. Reads no memory outside the arrays, whatever they hold. A
- * pattern that cb_view_check would refuse never has the hash of one that it accepts, but for a collision. Parallel. */
+ * `entries`; for a canonical matrix without these it is its pattern hash (frontend/csr.h). Does not depend on widths
+ * and base. Reads no memory outside the arrays, whatever they hold. A pattern that cb_view_check would refuse never has
+ * the hash of one that it accepts, but for a collision. Parallel. */
 struct cb_hash cb_view_hash(const struct cb_view *view);
 
 /* The same from digests that were made elsewhere: of CB_HASH_ROWS row lengths each, and of CB_HASH_CHUNK columns each,

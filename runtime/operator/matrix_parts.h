@@ -25,7 +25,9 @@ static inline int64_t cb_view_entry(const struct cb_view *view, int64_t k) {
 }
 
 /* Numbers of entries, and of lists of them, keep the top bit free for the value map's flag. */
-static inline int cb_needs_wide(int64_t count) { return count >= INT32_MAX; }
+static inline int cb_needs_wide(int64_t count) {
+  return count >= INT32_MAX;
+}
 
 static inline void cb_set_number(void *numbers, int wide, int64_t i, int64_t number) {
   if (wide) ((uint64_t *)numbers)[i] = (uint64_t)number;

@@ -64,24 +64,32 @@ static struct row sum_row(const struct cb_csr *csr, const struct cb_product *pro
 /* ---- one row, of another semiring */
 
 /* What changes nothing: a NaN, or 0. */
-static double nothing(enum cb_semiring semiring) { return semiring == CB_OR_AND ? 0 : NAN; }
+static double nothing(enum cb_semiring semiring) {
+  return semiring == CB_OR_AND ? 0 : NAN;
+}
 
 /* a ⊗ x, rounded as the sums' type does it: once. */
 static double multiplied(const struct cb_oracle_types *types, double a, double x) {
   const int narrow = types->sum == CB_F32;
   switch (types->semiring) {
-  case CB_MIN_PLUS: return narrow ? (float)a + (float)x : a + x;
-  case CB_MAX_TIMES: return narrow ? (float)a * (float)x : a * x;
-  default: return a != 0 && x != 0;
+  case CB_MIN_PLUS:
+    return narrow ? (float)a + (float)x : a + x;
+  case CB_MAX_TIMES:
+    return narrow ? (float)a * (float)x : a * x;
+  default:
+    return a != 0 && x != 0;
   }
 }
 
 /* sum ⊕ term */
 static double joined(enum cb_semiring semiring, double sum, double term) {
   switch (semiring) {
-  case CB_MIN_PLUS: return fmin(sum, term);
-  case CB_MAX_TIMES: return fmax(sum, term);
-  default: return sum != 0 || term != 0;
+  case CB_MIN_PLUS:
+    return fmin(sum, term);
+  case CB_MAX_TIMES:
+    return fmax(sum, term);
+  default:
+    return sum != 0 || term != 0;
   }
 }
 

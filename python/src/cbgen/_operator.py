@@ -481,16 +481,16 @@ def context_for(context: Optional[Context], device: Optional[int], near: Optiona
 
 
 def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", transpose: bool = False,
-            type: Optional[str] = None, semiring: Optional[str] = None, device: Optional[int] = None, tune: Optional[str] = None,
-            cache: Union[None, str, "os.PathLike[str]"] = None, context: Optional[Context] = None,
+            type: Optional[str] = None, semiring: Optional[str] = None, device: Optional[int] = None,
+            tune: Optional[str] = None, cache: Union[None, str, "os.PathLike[str]"] = None, context: Optional[Context] = None,
             name: str = "matrix", shape: Optional[Tuple[int, int]] = None, stream: Any = None,
             keep_matrix: bool = True) -> Operator:
     """Looks at a sparse matrix, writes a CUDA kernel for it, compiles it, and gives the operator that multiplies.
 
     matrix: a SciPy or CuPy sparse matrix (CSR, CSC, COO and BSR; other formats are converted), a sparse CSR tensor of
-        PyTorch, or a tuple (data, indices, indptr) of CSR with shape=(rows, columns); data None: all entries are 1. Host or GPU memory; values
-        float64, float32, float16 or bfloat16, booleans and integers as float64; indices int32 or int64. Rows may be
-        unsorted and hold duplicates.
+        PyTorch, or a tuple (data, indices, indptr) of CSR with shape=(rows, columns); data None: all entries are 1.
+        Host or GPU memory; values float64, float32, float16 or bfloat16, booleans and integers as float64; indices
+        int32 or int64. Any order, and duplicates, which are summed.
     expected_products: bounds the effort: set-up that so many products cannot repay is left out. 0: many.
     values: "stored"; "mutable" (update_values works; half a byte to 5 more bytes per value); "fixed" (they never change, and
         what they have in common may become part of the kernel).
