@@ -125,8 +125,13 @@ void cb_region_streamed(struct cb_region_builder *builder);
  * most holds value slots; `value_slots` of the region follows from it. */
 void cb_region_bytes(struct cb_region_builder *builder, const char *name, const char *meaning, int64_t bytes);
 /* To be called before value_bytes is used when slots without a nonzero are multiplied like others, and so must read
- * as 0 (what is stored there is 0 in any case): the storage may then be another. */
+ * as zero() (what is stored there is that in any case): the storage may then be another. */
 void cb_region_zero_slots(struct cb_region_builder *builder);
+/* Whether such a slot may still harm: 0 times an x that is not finite. Then the region stores presence bits, and looks
+ * at sums that are not finite again. */
+static inline int cb_region_needs_presence(const struct cb_region_builder *builder) {
+  return cb_semiring_minds_infinity((enum cb_semiring)builder->options->semiring);
+}
 /* Templates read value slots through `value(arrays, slot)` (streamed), `value_cached(arrays, slot)` and
  * `value_vector<n>(arrays, slot)` (n neighbours, aligned), which give numbers of sum_t; `stored_t` is a slot's type. */
 void cb_region_values(struct cb_region_builder *builder, const char *name, const char *meaning, int64_t slots);

@@ -26,6 +26,8 @@ static const struct general {
                    .help = "values of A, and, behind a dash where others, x, y and sums"}},
     {FIELD(form), {.name = "form", .words = forms, .standard = CB_FORM_AXPBY,
                    .help = "y = Ax, y += Ax, or y = alpha A x + beta y"}},
+    {FIELD(semiring), {.name = "semiring", .words = cb_semiring_names, .standard = CB_PLUS_TIMES,
+                       .help = "what products add and multiply with; all but plus-times take alpha 1, and beta 0 or 1"}},
     {FIELD(values), {.name = "values", .words = promises, .standard = CB_VALUES_DATA,
                      .help = "fixed: they never change, so that what they have in common becomes text"}},
     {FIELD(atomics), {.name = "atomics", .words = on_off, .least = CB_ON, .standard = CB_OFF,
@@ -203,6 +205,9 @@ enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag
   if (!options->recipe) return cb_fail(diag, CB_ERR_ARGUMENT, "option 'recipe' has no value");
   for (int i = 0; (option = cb_option_at(i)) && !s; i++)
     if (!option->is_text) s = cb_option_check(option, cb_option_value(options, i), diag);
+  if (!s && options->semiring != CB_PLUS_TIMES && options->atomics == CB_ON)
+    s = cb_fail(diag, CB_ERR_ARGUMENT, "option 'atomics' must be off with semiring '%s': no GPU has such atomics",
+                cb_semiring_names[options->semiring]);
   for (int i = 0; cb_layout_table[i] && !s; i++)
     if (cb_layout_table[i]->check) s = cb_layout_table[i]->check(options->settings[i], diag);
   return s;

@@ -7,6 +7,7 @@
 #define CBGEN_ANALYSIS_OPTIONS_H
 
 #include "analysis/option.h"
+#include "analysis/semiring.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "base/types.h"
@@ -25,6 +26,7 @@ struct cb_options {
   /* what the product computes */
   int64_t type;     /* enum cb_precision: types of matrix values, vectors and sums */
   int64_t form;     /* enum cb_form */
+  int64_t semiring; /* enum cb_semiring */
   int64_t values;   /* enum cb_value_promise: CB_VALUES_FIXED says that they will never change */
   int64_t atomics;  /* CB_ON permits floating-point atomics: not repeatable bit for bit */
   int64_t commit;   /* enum cb_commits */

@@ -13,7 +13,7 @@
  *
  * A plan is immutable once cb_plan_build has returned it. It prints as one line:
  *
- *   plan   = "(spmv " node ")"
+ *   plan   = "(spmv " [ "(semiring " word ") " ] node ")"       the semiring, unless it is plus-times
  *   node   = "(" layout { " " fact } ")"                         a region
  *          | "(split " splitter { " " fact } { " " node } ")"    parts, in the order of their regions
  *          | "(choose " fact { " " fact } " " node ")"           the cheapest of several nodes
@@ -213,6 +213,7 @@ struct cb_plan {
   int64_t rows, cols, nnz;
   enum cb_type matrix_type, vector_type, sum_type; /* values as stored, x and y, accumulation and α, β */
   enum cb_form form;
+  enum cb_semiring semiring;
   int atomics;
   int commits_once; /* each row of y is written once, where its sum is complete: asked for, or y is narrower */
   int row_sums;     /* several launches add to a row: to its sum in the scratch, which a last launch commits */

@@ -109,8 +109,10 @@ void cb_region_bytes(struct cb_region_builder *builder, const char *name, const 
 /* ---- values */
 
 void cb_region_choose_values(struct cb_region_builder *builder, int zeros) {
+  const int nan = cb_semiring_pads_with_nan((enum cb_semiring)builder->options->semiring);
+  const enum cb_padding padding = !zeros ? CB_PADDING_ANY : nan ? CB_PADDING_NAN : CB_PADDING_ZERO;
   struct cb_value_choice choice = {CB_VALUES_PLAIN, builder->matrix_type, 0};
-  if (builder->values) choice = cb_values_choose(builder->values, builder->matrix_type, zeros);
+  if (builder->values) choice = cb_values_choose(builder->values, builder->matrix_type, padding);
   builder->value_storage = choice.storage;
   builder->value_type = choice.type;
   builder->value_bytes = choice.storage == CB_VALUES_EQUAL ? 0 : (int64_t)cb_type_size(choice.type);
@@ -122,6 +124,7 @@ void cb_region_choose_values(struct cb_region_builder *builder, int zeros) {
     builder->failed = 1;
     return;
   }
+  if (choice.add_zero) table[0] = nan ? NAN : 0; /* code 0: what slots without a nonzero hold */
   memcpy(table + choice.add_zero, builder->values->table, (size_t)builder->values->distinct * sizeof *table);
   region->value_table = table;
 }

@@ -49,13 +49,15 @@ static int by_bits(const void *left, const void *right) {
 
 static void summarise(struct cb_value_summary *summary, const struct gathered *all,
                       enum cb_type matrix_type) {
-  summary->narrowest = matrix_type;
-  for (int i = NARROWER - 1; i >= 0; i--)
-    if (all->fit >> i & 1 && cb_type_size(narrower[i]) < cb_type_size(matrix_type))
-      summary->narrowest = narrower[i];
+  summary->narrowest = summary->narrowest_float = matrix_type;
+  for (int i = NARROWER - 1; i >= 0; i--) {
+    if (!(all->fit >> i & 1) || cb_type_size(narrower[i]) >= cb_type_size(matrix_type)) continue;
+    summary->narrowest = narrower[i];
+    if (narrower[i] != CB_I8 && narrower[i] != CB_I16) summary->narrowest_float = narrower[i];
+  }
   if (all->lost || !all->set.count) {
     summary->distinct = 0;
-    summary->narrowest = matrix_type; /* packing refuses what was lost */
+    summary->narrowest = summary->narrowest_float = matrix_type; /* packing refuses what was lost */
     return;
   }
   summary->distinct = all->set.count;
@@ -88,12 +90,14 @@ void cb_values_summarise(struct cb_value_summary *summary, const struct cb_part 
 }
 
 struct cb_value_choice cb_values_choose(const struct cb_value_summary *summary, enum cb_type matrix_type,
-                                        int zeros) {
-  const int count = summary->distinct;
-  const int add_zero = zeros && count && cb_real_bits(summary->table[0]);
+                                        enum cb_padding padding) {
+  const enum cb_type narrowest = padding == CB_PADDING_NAN ? summary->narrowest_float : summary->narrowest;
+  const int count = summary->distinct; /* a NaN of the matrix is none of padding: its bits may be others */
+  const int has_zero = padding == CB_PADDING_ZERO && count && !cb_real_bits(summary->table[0]);
+  const int add_zero = padding != CB_PADDING_ANY && count && !has_zero;
   if (count == 1 && !add_zero && isfinite(summary->table[0]))
-    return (struct cb_value_choice){CB_VALUES_EQUAL, summary->narrowest, 0};
-  if (count && count + add_zero <= CB_TABLE_MOST && cb_type_size(summary->narrowest) > 1)
+    return (struct cb_value_choice){CB_VALUES_EQUAL, narrowest, 0};
+  if (count && count + add_zero <= CB_TABLE_MOST && cb_type_size(narrowest) > 1)
     return (struct cb_value_choice){CB_VALUES_CODED, CB_U8, add_zero};
-  return (struct cb_value_choice){CB_VALUES_PLAIN, count ? summary->narrowest : matrix_type, 0};
+  return (struct cb_value_choice){CB_VALUES_PLAIN, count ? narrowest : matrix_type, 0};
 }

@@ -22,6 +22,7 @@ struct cb_value_summary {
   int distinct; /* CB_TABLE_MOST + 1: more than that; 0: no values, or one that does not fit its type */
   double table[CB_TABLE_MOST]; /* the different ones, ascending by bit pattern */
   enum cb_type narrowest;      /* type of fewest bytes that holds all of them */
+  enum cb_type narrowest_float; /* the same of types that have a NaN */
 };
 
 /* `values` are those of the whole matrix. In parallel; the result does not depend on the number of threads.
@@ -32,11 +33,13 @@ void cb_values_summarise(struct cb_value_summary *summary, const struct cb_part 
 struct cb_value_choice {
   enum cb_value_storage storage;
   enum cb_type type; /* of a slot */
-  int add_zero;      /* the table needs a zero that is none of the values */
+  int add_zero;      /* the table needs a zero() that is none of the values */
 };
 
-/* `zeros`: slots without a nonzero are multiplied, too, and must read as 0. */
+/* What slots without a nonzero must read as: anything, 0, or a NaN (semiring.h) where they are multiplied, too. */
+enum cb_padding { CB_PADDING_ANY, CB_PADDING_ZERO, CB_PADDING_NAN };
+
 struct cb_value_choice cb_values_choose(const struct cb_value_summary *summary, enum cb_type matrix_type,
-                                        int zeros);
+                                        enum cb_padding padding);
 
 #endif

@@ -57,8 +57,12 @@ static int stored_arrays(const struct cb_region *region) {
 }
 
 static const char *equation(const struct cb_plan *plan) {
-  static const char *const equations[] = {"y = A·x", "y += A·x", "y = αA·x + βy"};
-  return equations[plan->form];
+  return cb_semiring_equation(plan->semiring, plan->form);
+}
+
+/* Sections of every template by what the product adds and multiplies with. */
+static void add_semiring(struct emitter *emitter, struct cb_scope *scope) {
+  cb_scope_optional_section(scope, cb_semiring_section(emitter->plan->semiring));
 }
 
 int cb_source_embeds(const struct cb_blob *blob, enum cb_embed embed) {
@@ -401,6 +405,7 @@ static enum cb_status expand_sections(struct emitter *emitter, const struct cb_r
   cb_scope_optional(&scope, "commit", commit_name(emitter->plan, region->commit));
   cb_scope_optional(&scope, "first_carry_sum", number(emitter, region->first_carry_sum));
   cb_scope_optional(&scope, "first_carry_counter", number(emitter, region->first_carry_counter));
+  add_semiring(emitter, &scope);
   for (int i = 0; i < region->placeholders_count; i++)
     cb_scope_placeholder(&scope, region->placeholders[i].name, region->placeholders[i].text);
   for (int i = 0; i < region->sections_count; i++) cb_scope_section(&scope, region->sections[i]);
@@ -663,14 +668,15 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
 
 /* Functions that regions and kernels call, each emitted when its name occurs there, or in one that is emitted. */
 static const char *const common_functions[] = {
-    "load_x",         "commit",         "commit_more", "commit_atomic", "set_sum",     "add_sum",
-    "add_sum_atomic", "last_to_arrive", "zero",        "product",       "add_product", "add"};
+    "load_x",         "commit", "commit_more", "commit_atomic", "set_sum", "add_sum", "add_sum_atomic",
+    "last_to_arrive", "zero",   "product",     "add_product",   "add",     "total",   "clear"};
 enum { COMMON_FUNCTIONS = sizeof common_functions / sizeof *common_functions };
 
 /* The sections that the form of the product asks for. */
 static void add_form(struct emitter *emitter, struct cb_scope *scope) {
   if (emitter->plan->form == CB_FORM_ADD) cb_scope_section(scope, "adds_to_y");
   if (has_scalars(emitter->plan)) cb_scope_section(scope, "axpby");
+  add_semiring(emitter, scope);
 }
 
 static const char *global_constants(struct emitter *emitter) {

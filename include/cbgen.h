@@ -109,6 +109,10 @@ CBGEN_API void cbgen_trim(void);
  *   "type"        "auto" (standard for cbgen_compile: f64 for F64 values, f32 for F32, f16-f32 and bf16-f32 for
  *                 half ones), or as the tool has it; with f16 and bf16 x and y are half, too, and sums floats
  *   "form"        cbgen_compile takes "axpby" (standard there: any alpha and beta), "ax", "add"
+ *   "semiring"    "plus-times" (standard), "min-plus", "max-times", "or-and": what products add and multiply with. All
+ *                 but the first take alpha 1, and beta 0 (y = A x) or 1 (y = y + A x, with that sum). A row without
+ *                 nonzeros gives 0, infinity, -infinity, 0. A product that is NaN is passed over; to or-and, what is
+ *                 not zero is true. Zeros that are stored are entries
  * The strings are copied. CBGEN_ERROR_ARGUMENT: no such option, or no such value; nothing changes then. */
 CBGEN_API cbgen_status cbgen_set(cbgen_context *context, const char *name, const char *value);
 
@@ -149,6 +153,41 @@ typedef struct cbgen_csr {
                      * functions; cbgen_compile: for the log and for lists of the cache */
 } cbgen_csr;
 
+typedef enum cbgen_format { CBGEN_CSR = 0, CBGEN_CSC = 1, CBGEN_COO = 2, CBGEN_BSR = 3 } cbgen_format;
+
+/* A matrix in any of these forms:
+ *
+ *   format  `pointers`                            `indices`                `values`
+ *   CSR     rows + 1: where rows begin            nnz: columns             nnz
+ *   CSC     cols + 1: where columns begin         nnz: rows                nnz
+ *   COO     nnz: rows                             nnz: columns             nnz
+ *   BSR     rows / block_rows + 1: where rows     nnz: block columns,      nnz * block_rows * block_cols: block by
+ *           of blocks begin, counted in blocks    counted in blocks        block, row by row in each
+ *
+ * What stands at cbgen_csr holds for all of them: order and duplicates are free (values of duplicates are summed in the
+ * order given), and cbgen_update takes values in the order of `values`. Every place of a block of BSR is a nonzero. The
+ * arrays are not copied where their order permits that: CSC is the transposed matrix's CSR, and of COO whose rows
+ * ascend the row pointers are made alone; COO in another order and BSR take 8 to 12 bytes of host memory for each
+ * nonzero during the call. COO and BSR in device memory are brought to the host to be hashed. */
+typedef struct cbgen_matrix {
+  size_t struct_size; /* sizeof(cbgen_matrix) */
+  cbgen_format format;
+  int64_t rows, cols; /* at most 2^31 - 1 each; of BSR multiples of a block's */
+  int64_t nnz;        /* entries of `indices`: nonzeros, duplicates included; of BSR blocks */
+  const void *pointers;
+  const void *indices;
+  const void *values; /* of value_type; NULL: all are 1 */
+  int pointer_bits;   /* of an entry of `pointers`; 0 or 32: int32_t; 64: int64_t */
+  int index_bits;     /* likewise */
+  int index_base;     /* 0 or 1, of `pointers` and `indices` */
+  cbgen_type value_type;
+  cbgen_memory memory; /* of all three arrays; cbgen_generate_matrix takes CBGEN_HOST only */
+  void *stream;        /* as in cbgen_csr, and so is `name` */
+  const char *name;
+  int block_rows, block_cols; /* of BSR: 1 to 64 each; of others 0 */
+  int blocks_by_column;       /* 1: values of a block column by column */
+} cbgen_matrix;
+
 /* ---- operators: compile once, multiply often */
 
 /* A matrix on a GPU with the kernel that multiplies it. */
@@ -179,6 +218,10 @@ typedef struct cbgen_request {
 CBGEN_API cbgen_status cbgen_compile(cbgen_context *context, const cbgen_csr *matrix,
                                      const cbgen_request *request, cbgen_operator **op);
 
+/* The same for other forms than CSR. */
+CBGEN_API cbgen_status cbgen_compile_matrix(cbgen_context *context, const cbgen_matrix *matrix,
+                                            const cbgen_request *request, cbgen_operator **op);
+
 /* Another handle on the same kernel and arrays, with scratch of its own. Values renewed through one handle
  * are those of all. */
 CBGEN_API cbgen_status cbgen_operator_clone(cbgen_operator *op, cbgen_operator **clone);
@@ -186,8 +229,8 @@ CBGEN_API cbgen_status cbgen_operator_clone(cbgen_operator *op, cbgen_operator *
 /* The caller sees to it that no product is still running. The arrays go with the last handle. */
 CBGEN_API void cbgen_operator_free(cbgen_operator *op); /* NULL is accepted */
 
-/* y = alpha A x + beta y. x: cols, y: rows elements of the operator's vector type (cbgen_info), in device
- * memory, not overlapping. With beta = 0 y is not read. */
+/* y = alpha A x + beta y, or with "semiring" what that says. x: cols, y: rows elements of the operator's vector type
+ * (cbgen_info), in device memory, not overlapping. With beta = 0 y is not read. */
 typedef struct cbgen_product {
   size_t struct_size; /* sizeof(cbgen_product) */
   double alpha, beta;
@@ -291,6 +334,8 @@ typedef struct cbgen_kernel cbgen_kernel;
  * failure it is NULL. The same matrix, options and version give the same bytes. CBGEN_ERROR_ARGUMENT: the
  * view is inconsistent (the message says where); CBGEN_ERROR_LIMIT, CBGEN_ERROR_MEMORY. */
 CBGEN_API cbgen_status cbgen_generate(cbgen_context *context, const cbgen_csr *matrix, cbgen_kernel **kernel);
+CBGEN_API cbgen_status cbgen_generate_matrix(cbgen_context *context, const cbgen_matrix *matrix,
+                                             cbgen_kernel **kernel);
 CBGEN_API void cbgen_kernel_free(cbgen_kernel *kernel); /* NULL is accepted */
 
 /* All of these point into the kernel and live as long as it does. Of NULL they tell nothing: "", NULL, 0. */

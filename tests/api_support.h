@@ -300,6 +300,15 @@ static inline cbgen_product product_with(const struct vectors *vectors, double a
                          stream};
 }
 
+/* As the plan's line says it. */
+static inline enum cb_semiring semiring_of(const cbgen_operator *op) {
+  static const char words[] = "(semiring ";
+  const char *at = strstr(cbgen_operator_plan(op), words);
+  for (int s = 0; at && s < CB_SEMIRINGS; s++)
+    if (!strncmp(at + strlen(words), cb_semiring_names[s], strlen(cb_semiring_names[s]))) return (enum cb_semiring)s;
+  return CB_PLUS_TIMES;
+}
+
 /* Whether y on the GPU is α A x + β y of the host's copies, in the operator's types. */
 static inline void check_result(const cbgen_operator *op, const struct cb_csr *csr,
                                 const struct vectors *vectors, double alpha, double beta) {
@@ -308,12 +317,12 @@ static inline void check_result(const cbgen_operator *op, const struct cb_csr *c
   struct cb_comparison comparison;
   cbgen_info info = {.struct_size = sizeof info};
   assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
-  const struct cb_product product = {
-      .types = {(enum cb_type)info.matrix_type, (enum cb_type)info.vector_type, (enum cb_type)info.sum_type},
-      .x = vectors->x,
-      .y = beta != 0 ? vectors->y : NULL,
-      .alpha = alpha,
-      .beta = beta};
+  const struct cb_product product = {.types = {(enum cb_type)info.matrix_type, (enum cb_type)info.vector_type,
+                                               (enum cb_type)info.sum_type, semiring_of(op)},
+                                     .x = vectors->x,
+                                     .y = beta != 0 ? vectors->y : NULL,
+                                     .alpha = alpha,
+                                     .beta = beta};
   const size_t bytes = (size_t)vectors->rows * cb_type_size(vectors->type);
   void *y = calloc(bytes + 1, 1);
   assert_non_null(y);

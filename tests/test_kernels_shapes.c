@@ -6,7 +6,7 @@
  *
  * clang compiles most, in half the time of g++, which takes every eighth shape.
  *
- * CBGEN_SHAPES_ONLY=TEXT runs the kernels whose name holds TEXT. */
+ * CBGEN_SHAPES_ONLY=TEXT runs the kernels whose name holds TEXT; CBGEN_SHAPES_SEMIRING=NAME runs all in a semiring. */
 #include "kernels.h"
 #include "recipes.h"
 
@@ -91,14 +91,15 @@ static void add_one(struct kernel_batch *batch, int shape, const char *variant, 
   static const char *const forms[] = {"ax", "add", "axpby"}, *const values[] = {"uniform",  "signed",
                                                                                 "integers", "ones",
                                                                                 "tenths",   "single"};
-  const char *only = getenv("CBGEN_SHAPES_ONLY");
+  const char *only = getenv("CBGEN_SHAPES_ONLY"), *semiring = getenv("CBGEN_SHAPES_SEMIRING");
   struct cb_diag diag = {0};
   struct cb_options options;
-  char text[SETTINGS + 64], matrix[160];
+  char text[SETTINGS + 96], matrix[160];
   struct kernel *kernel = next_kernel(batch);
   const int number = shape + v, round = shape / (2 * CB_PRECISION_COUNT) + v / (2 * CB_PRECISION_COUNT);
-  snprintf(text, sizeof text, "%s type=%s values=%s form=%s", variant,
-           cb_precision_names[number % CB_PRECISION_COUNT], number % 2 ? "fixed" : "data", forms[round % 3]);
+  snprintf(text, sizeof text, "%s type=%s values=%s form=%s%s%s", variant,
+           cb_precision_names[number % CB_PRECISION_COUNT], number % 2 ? "fixed" : "data", forms[round % 3],
+           semiring ? " atomics=off semiring=" : "", semiring ? semiring : "");
   snprintf(matrix, sizeof matrix, "%s,values=%s,seed=%d", shapes[shape], values[(shape + 5 * v) / 2 % 6], number);
   snprintf(kernel->name, sizeof kernel->name, "%.120s %.130s", matrix, text);
   if (only && !strstr(kernel->name, only)) return;

@@ -18,7 +18,8 @@
 
 #include <cmocka.h>
 
-static const struct cb_oracle_types doubles = {CB_F64, CB_F64, CB_F64}, floats = {CB_F32, CB_F32, CB_F32};
+static const struct cb_oracle_types doubles = {CB_F64, CB_F64, CB_F64, CB_PLUS_TIMES},
+                                    floats = {CB_F32, CB_F32, CB_F32, CB_PLUS_TIMES};
 
 /* Rows (0.5 0.25 −), (− 4 −2), (− − −), (1 1 1), with columns as they stand. */
 static int32_t small_rows[] = {0, 2, 4, 4, 7}, small_cols[] = {0, 1, 1, 2, 0, 1, 2};
@@ -65,7 +66,7 @@ static void test_bound(void **state) {
   struct cb_expected scaled =
       multiply(&small, (struct cb_product){.types = doubles, .x = x, .y = y, .alpha = -2, .beta = 3});
   struct cb_expected narrow = multiply(&small, (struct cb_product){.types = floats, .x = x, .alpha = 1});
-  const struct cb_oracle_types mixed_types = {CB_F32, CB_F32, CB_F64};
+  const struct cb_oracle_types mixed_types = {CB_F32, CB_F32, CB_F64, CB_PLUS_TIMES};
   struct cb_expected mixed = multiply(&small, (struct cb_product){.types = mixed_types, .x = x, .alpha = 1});
   (void)state;
   assert_close(plain.tolerance[0], 9.15934e-16);
@@ -177,8 +178,7 @@ static void test_explicit_zero_times_infinity(void **state) {
 static void test_overflow(void **state) {
   const double x[] = {1e308, 1e308, -1.5e308}, nan_too[] = {NAN, 1e308, 1e308};
   struct cb_expected expected = multiply(&small, (struct cb_product){.types = doubles, .x = x, .alpha = 1});
-  struct cb_expected with_nan =
-      multiply(&small, (struct cb_product){.types = doubles, .x = nan_too, .alpha = 1});
+  struct cb_expected with_nan = multiply(&small, (struct cb_product){.types = doubles, .x = nan_too, .alpha = 1});
   (void)state;
   assert_true(isinf(expected.tolerance[3]) && isfinite(expected.tolerance[0]));
   double y[] = {7.5e307, INFINITY, 0, 5e307};
@@ -430,10 +430,62 @@ static void test_selftest_tolerance_is_the_oracles(void **state) {
   cb_csr_release(&csr);
 }
 
+/* The small matrix over the other semirings, by hand; row 2 has no nonzeros. */
+static void test_semirings(void **state) {
+  static const struct {
+    enum cb_semiring semiring;
+    double x[3], y[4], plain[4], with_y[4];
+  } cases[] = {
+      {CB_MIN_PLUS, {1.5, -2.5, NAN}, {-3, 9, 7, NAN}, {-2.25, 1.5, INFINITY, -1.5}, {-3, 1.5, 7, -1.5}},
+      {CB_MIN_PLUS,
+       {INFINITY, -INFINITY, 0},
+       {0, 0, 0, 0},
+       {-INFINITY, -INFINITY, INFINITY, -INFINITY},
+       {-INFINITY, -INFINITY, 0, -INFINITY}},
+      {CB_MAX_TIMES, {1.5, -2.5, NAN}, {-3, -11, 7, NAN}, {0.75, -10, -INFINITY, 1.5}, {0.75, -10, 7, 1.5}},
+      {CB_OR_AND, {0, 0, 3}, {0, 0, -2, 0}, {0, 1, 0, 1}, {0, 1, 1, 1}},
+      {CB_OR_AND, {NAN, 0, 0}, {0, 5, 0, 0}, {1, 0, 0, 1}, {1, 1, 0, 1}},
+  };
+  (void)state;
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+    for (int beta = 0; beta < 2; beta++) {
+      const struct cb_oracle_types types = {CB_F64, CB_F64, CB_F64, cases[c].semiring};
+      struct cb_expected expected = multiply(
+          &small, (struct cb_product){.types = types, .x = cases[c].x, .y = cases[c].y, .alpha = 1, .beta = beta});
+      for (int row = 0; row < 4; row++) {
+        assert_true(expected.y[row] == (long double)(beta ? cases[c].with_y : cases[c].plain)[row]);
+        assert_true(expected.tolerance[row] == 0);
+      }
+      cb_expected_release(&expected);
+    }
+}
+
+/* Products are rounded once, as the sums' type does it; a number beside that is wrong. */
+static void test_semirings_round_once(void **state) {
+  static const double value = 0.1f, x[] = {0.7f};
+  static int32_t row_ptr[] = {0, 1}, column[] = {0};
+  const struct cb_csr one = {
+      .rows = 1, .cols = 1, .nnz = 1, .row_ptr = row_ptr, .col_idx = column, .values = (double *)&value};
+  (void)state;
+  for (int narrow = 0; narrow < 2; narrow++)
+    for (int times = 0; times < 2; times++) {
+      struct cb_oracle_types types = narrow ? floats : doubles;
+      types.semiring = times ? CB_MAX_TIMES : CB_MIN_PLUS;
+      struct cb_expected expected = multiply(&one, (struct cb_product){.types = types, .x = x, .alpha = 1});
+      const double exact = times ? value * x[0] : value + x[0]; /* of floats: exact as a double */
+      assert_true((double)expected.y[0] == (narrow ? (double)(float)exact : exact));
+      double got = nextafter((double)expected.y[0], 9);
+      assert_int_equal(compare(&expected, &got).wrong, 1);
+      cb_expected_release(&expected);
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_product),
       cmocka_unit_test(test_bound),
+      cmocka_unit_test(test_semirings),
+      cmocka_unit_test(test_semirings_round_once),
       cmocka_unit_test(test_planted_errors),
       cmocka_unit_test(test_exact),
       cmocka_unit_test(test_exact_floats),

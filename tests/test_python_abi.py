@@ -14,8 +14,8 @@ import sys
 
 SCRATCH = sys.argv[1]
 HEADER = "include/cbgen.h"
-STRUCTS = ["Csr", "Request", "Product", "Update", "Info"]  # cbgen_csr and so on
-ENUMS = {"Status": "cbgen_status", "Type": "cbgen_type", "Memory": "cbgen_memory", "Values": "cbgen_values",
+STRUCTS = ["Csr", "Matrix", "Request", "Product", "Update", "Info"]  # cbgen_csr and so on
+ENUMS = {"Status": "cbgen_status", "Type": "cbgen_type", "Format": "cbgen_format", "Memory": "cbgen_memory", "Values": "cbgen_values",
          "CacheResult": "cbgen_cache_result"}
 OPAQUE = {"cbgen_context", "cbgen_operator", "cbgen_kernel"}
 

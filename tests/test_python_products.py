@@ -15,6 +15,19 @@ from python_support import FAKE, DLPackArray, FakeCase, InterfaceArray, Stream, 
 
 import cbgen
 
+class Sparse:
+    """As SciPy's and CuPy's matrices of a format look, of 40 x 40, with any arrays."""
+
+    shape = (40, 40)
+
+    def __init__(self, name, data, indices, first):
+        self.format, self.data = name, data
+        if name == "coo":
+            self.row, self.col = first, indices
+        else:
+            self.indices, self.indptr = indices, first
+
+
 same = numpy.testing.assert_array_equal
 
 
@@ -83,8 +96,64 @@ class Matrices(FakeCase):
 
     def test_formats(self):
         plain = matrix()
-        for given in (plain.tocoo(), plain.tocsc(), scipy.sparse.csr_array(plain), plain.tolil()):
+        for given in (plain.tocoo(), plain.tocsc(), scipy.sparse.csr_array(plain), plain.tolil(), plain.todia(),
+                      scipy.sparse.coo_array(plain), scipy.sparse.csc_array(plain), scipy.sparse.bsr_array(plain)):
             self.check(given, plain)
+
+    def test_formats_on_the_gpu(self):
+        plain = matrix()
+        for name in ("csc", "coo"):
+            given = plain.asformat(name)
+            first, second = (given.row, given.col) if name == "coo" else (given.indptr, given.indices)
+            arrays = [CUPY.ndarray(array) for array in (given.data, second, first)]
+            self.check(Sparse(name, *arrays), plain)
+
+    def test_blocks(self):
+        plain = matrix()
+        for size in [(1, 1), (2, 2), (4, 5), (20, 10), (40, 40)]:
+            given = scipy.sparse.bsr_matrix(plain, blocksize=size)
+            operator = self.check(given, plain, values="mutable")
+            self.assertEqual(operator.info.entries, given.data.size)
+        large = scipy.sparse.bsr_matrix(numpy.ones((65, 65)), blocksize=(65, 65))  # converted
+        self.check(large, large)
+
+    def test_new_values_in_the_matrix_own_order(self):
+        plain = matrix()
+        order = numpy.random.default_rng(1).permutation(plain.nnz)
+        shuffled = plain.tocoo()
+        places = (shuffled.row[order], shuffled.col[order])
+        shuffled = scipy.sparse.coo_matrix((shuffled.data[order], places), plain.shape)
+        twice = scipy.sparse.coo_matrix((numpy.append(plain.tocoo().data, [4.0]), (numpy.append(plain.tocoo().row, [3]),
+                                        numpy.append(plain.tocoo().col, [5]))), plain.shape)
+        for given in (plain.tocsc(), shuffled, twice, scipy.sparse.bsr_matrix(plain, blocksize=(4, 2))):
+            operator = self.check(given, given.copy(), values="mutable")
+            turned = operator.T
+            new = given.copy()
+            new.data = numpy.arange(float(given.data.size)).reshape(given.data.shape)
+            operator.update_values(new.data)
+            x = vector(40)
+            same(operator @ x, new.tocsr() @ x)
+            same(turned @ x, new.tocsr().T @ x)
+
+    def test_semirings(self):
+        plain = matrix()
+        dense, x, y = plain.toarray(), vector(40), vector(40) - 100
+        ones = scipy.sparse.csr_matrix((numpy.ones_like(plain.data), plain.indices, plain.indptr), plain.shape)
+        present = ones.toarray() > 0
+        for name, expected, joined in [
+            ("min-plus", numpy.where(present, dense + x, numpy.inf).min(axis=1), numpy.minimum),
+            ("max-times", numpy.where(present, dense * x, -numpy.inf).max(axis=1), numpy.maximum),
+            ("or-and", (present & (dense != 0) & (x != 0)).any(axis=1).astype(float),
+             lambda a, b: ((a != 0) | (b != 0)).astype(float)),
+        ]:
+            operator = cbgen.compile(plain, semiring=name)
+            same(operator @ x, expected)
+            out = y.copy()
+            operator.multiply(x, out=out, beta=1)
+            same(out, joined(y, expected))
+            self.refuses(cbgen.ArgumentError, "alpha must be 1", operator.multiply, x, alpha=2.0)
+            self.assertIn(f"(semiring {name})", operator.plan)
+        self.refuses(cbgen.ArgumentError, "semiring", cbgen.compile, plain, semiring="min-max")
 
     def test_pattern(self):
         plain = matrix()
@@ -182,7 +251,10 @@ class Matrices(FakeCase):
             (ValueError, "there are only", (data[:-1], indices, indptr), {"shape": plain.shape}),
             (ValueError, "some on the GPU", (gpu, indices, indptr), {"shape": plain.shape}),
             (ValueError, "values='often'", plain, {"values": "often"}),
-            (ValueError, "convert it first", plain.tocsc(), {"values": "mutable"}),
+            (ValueError, "convert it first", plain.tolil(), {"values": "mutable"}),
+            (ValueError, "one of each for a value", Sparse("coo", data, plain.indices, plain.indices[1:]), {}),
+            (ValueError, "column pointers for 40 columns", Sparse("csc", data, indices, indptr[1:]), {}),
+            (ValueError, "there are only", Sparse("csc", data[1:], indices, indptr), {}),
             (cbgen.ArgumentError, "type", plain, {"type": "f63"}),
             (cbgen.ArgumentError, "tune", plain, {"tune": "sometimes"}),
             (cbgen.ArgumentError, "col_idx", (data, indices + 40, indptr), {"shape": plain.shape}),

@@ -15,6 +15,7 @@ static void note_options(struct cb_plan *plan, const struct cb_options *options)
   plan->vector_type = types.vector;
   plan->sum_type = types.sum;
   plan->form = (enum cb_form)options->form;
+  plan->semiring = (enum cb_semiring)options->semiring;
   plan->atomics = options->atomics == CB_ON;
   plan->commits_once = options->commit == CB_COMMITS_ONCE || cb_types_round_y(types);
   plan->values_fixed = options->values == CB_VALUES_FIXED;
@@ -69,6 +70,8 @@ static enum cb_status build_tree(struct cb_builder *builder, const struct cb_csr
   const struct cb_subtree whole = {.options = options, .commit = CB_COMMIT_FINAL};
   struct cb_region_work work = {.part = {.csr = csr}};
   cb_text_add(&builder->line, "(spmv");
+  if (options->semiring != CB_PLUS_TIMES)
+    cb_text_add(&builder->line, " (semiring %s)", cb_semiring_names[options->semiring]);
   if (!csr->rows) {
     cb_text_add(&builder->line, " (empty)");
     return CB_OK;

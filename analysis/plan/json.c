@@ -175,6 +175,7 @@ enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, st
   cb_json_set_text(root, "sum_type", cb_type_short(plan->sum_type));
   cb_json_set_text(root, "values", plan->values_fixed ? "fixed" : "data");
   cb_json_set_text(root, "form", form_names[plan->form]);
+  if (plan->semiring != CB_PLUS_TIMES) cb_json_set_text(root, "semiring", cb_semiring_names[plan->semiring]);
   cb_json_set(root, "atomics", json_boolean(plan->atomics));
   if (plan->row_sums) cb_json_set_integer(root, "first_row_sum", plan->first_row_sum);
   if (plan->index_limit != INT32_MAX) cb_json_set_integer(root, "index_limit", plan->index_limit);

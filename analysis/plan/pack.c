@@ -146,7 +146,7 @@ static void pack_index(const struct cb_array *array, const struct cb_contents *c
 
 /* Place of a value in the region's table. It is there: the table was made from the same values. */
 static unsigned char code_of(const struct cb_region *region, double value) {
-  int first = 0, end = region->table_count;
+  int first = 0, end = region->table_count; /* the table ascends, but for a NaN of padding at its beginning */
   while (end - first > 1) {
     const int middle = (first + end) / 2;
     if (cb_real_bits(region->value_table[middle]) <= cb_real_bits(value)) first = middle;
@@ -198,6 +198,14 @@ static enum cb_status gather(const struct cb_slot_map *map, const struct cb_plan
   return CB_OK;
 }
 
+/* What slots without a nonzero hold before values come, where they have bytes of their own: see semiring.h. Codes are
+ * indices, of which 0 is that of zero(). */
+static void clear_slots(unsigned char *slots, const struct cb_plan *plan, const struct cb_region *region,
+                        const struct cb_array *array) {
+  if (array->role != CB_ROLE_VALUES || region->value_storage != CB_VALUES_PLAIN) return;
+  if (cb_semiring_pads_with_nan(plan->semiring)) memset(slots, 0xff, (size_t)array_bytes(array));
+}
+
 static int wants_packing(unsigned char *const *targets, int count) {
   for (int a = 0; a < count; a++)
     if (targets[a]) return 1;
@@ -218,6 +226,7 @@ static enum cb_status pack_region(struct cb_blob *blob, const struct cb_plan *pl
     unsigned char *to = blob->bytes + cb_blob_offset(plan, number, a);
     if (array->storage != CB_STORED) continue;
     if (array->role == CB_ROLE_VALUES || array->role == CB_ROLE_MIXED) slots = to;
+    if (slots == to && !values_only) clear_slots(to, plan, region, array);
     if (array->role == CB_ROLE_BYTES || array->role == CB_ROLE_MIXED) targets[a] = to;
     for (int64_t i = 0; array->role == CB_ROLE_TABLE && i < array->count; i++)
       cb_real_set(to, array->type, i, region->value_table[i]);

@@ -133,6 +133,8 @@ static void take_plan(struct reader *reader, const json_t *root) {
   plan->vector_type = take_type(reader, root, "vector_type");
   plan->sum_type = take_type(reader, root, "sum_type");
   plan->form = (enum cb_form)TAKE_WORD(reader, root, "form", form_names);
+  if (json_object_get(root, "semiring"))
+    plan->semiring = (enum cb_semiring)take_word(reader, root, "semiring", cb_semiring_names, CB_SEMIRINGS);
   plan->values_fixed = TAKE_WORD(reader, root, "values", values);
   plan->carry_sums = take(reader, root, "carry_sums", 0, MOST);
   plan->carry_counters = take(reader, root, "carry_counters", 0, MOST);

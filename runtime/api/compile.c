@@ -25,9 +25,9 @@ static int must_pack_on_device(const struct cb_request *request) {
   return request->view.on_device || cb_asks_mutable(request);
 }
 
-static enum cb_status prepare(struct cb_work *work, const cbgen_csr *matrix, const cbgen_request *asked) {
+static enum cb_status prepare(struct cb_work *work, const cbgen_request *asked) {
   struct cb_request *request = &work->request;
-  const enum cb_status s = cb_request_take(request, matrix, asked, work->diag);
+  const enum cb_status s = cb_request_take(request, asked, work->diag);
   if (s) return s;
   work->kept.cache = cb_context_cache(request->context);
   work->load.device_packs = request->view.values && !cb_asks_fixed(request) &&
@@ -42,7 +42,8 @@ static enum cb_status hash_on_device(struct cb_work *work) {
   const struct cb_device *device = request->session->device;
   struct cb_hasher *hasher;
   struct cb_diag diag = {0};
-  const int worth_it = request->view.on_device && request->view.nnz >= CB_HASH_CHUNK;
+  const int rows = request->view.format == CBGEN_CSR; /* else the host makes them */
+  const int worth_it = rows && request->view.on_device && request->view.nnz >= CB_HASH_CHUNK;
   if (!worth_it || cb_cache_state(work->kept.cache) != CB_CACHE_ON) return CB_ERR_UNSUPPORTED;
   enum cb_status s = cb_session_hasher(request->session, work->kept.cache, &hasher, &diag);
   work->info.compile_seconds += cb_work_lap(work);
@@ -198,10 +199,9 @@ static void tell(const struct cb_work *work, const cbgen_operator *op) {
          1e3 * info->store_seconds, 1e3 * info->load_seconds, 1e3 * info->upload_seconds);
 }
 
-static enum cb_status run(struct cb_work *work, const cbgen_csr *matrix, const cbgen_request *asked,
-                          cbgen_operator **op) {
+static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbgen_operator **op) {
   const double start = cb_seconds();
-  enum cb_status s = prepare(work, matrix, asked);
+  enum cb_status s = prepare(work, asked);
   work->mark = cb_seconds();
   if (!s) s = hash(work);
   if (!s) s = cb_work_tune(work);
@@ -213,9 +213,8 @@ static enum cb_status run(struct cb_work *work, const cbgen_csr *matrix, const c
   return CB_OK;
 }
 
-cbgen_status cbgen_compile(cbgen_context *context, const cbgen_csr *matrix, const cbgen_request *request,
-                           cbgen_operator **op) {
-  CB_STANDARD_NUMERICS_OF_ALL;
+static cbgen_status compile(cbgen_context *context, const void *matrix, cb_view_taker *take,
+                            const cbgen_request *request, cbgen_operator **op) {
   if (op) *op = NULL;
   if (!context) return CBGEN_ERROR_ARGUMENT;
   if (!op)
@@ -225,9 +224,22 @@ cbgen_status cbgen_compile(cbgen_context *context, const cbgen_csr *matrix, cons
   const int threads = cb_threads_begin();
   work->request.context = context;
   work->diag = &context->diag;
-  const enum cb_status s = run(work, matrix, request, op);
+  enum cb_status s = take(&work->request.view, matrix, work->diag);
+  if (!s) s = run(work, request, op);
   release(work);
   cb_free(work);
   cb_threads_end(threads);
   return (cbgen_status)s;
+}
+
+cbgen_status cbgen_compile(cbgen_context *context, const cbgen_csr *matrix, const cbgen_request *request,
+                           cbgen_operator **op) {
+  CB_STANDARD_NUMERICS_OF_ALL;
+  return compile(context, matrix, cb_view_take_csr, request, op);
+}
+
+cbgen_status cbgen_compile_matrix(cbgen_context *context, const cbgen_matrix *matrix, const cbgen_request *request,
+                                  cbgen_operator **op) {
+  CB_STANDARD_NUMERICS_OF_ALL;
+  return compile(context, matrix, cb_view_take, request, op);
 }

@@ -28,6 +28,8 @@ struct cb_request {
   struct cb_view view;   /* the matrix as given */
   struct cb_view host;   /* the same in host memory; without values when those lie on the device */
   void *downloaded[3];   /* blocks behind it */
+  struct cb_expansion expansion; /* likewise */
+  int on_host;                   /* the pattern is there */
   struct cb_hash raw;    /* of the pattern as given */
   struct cb_hash values; /* of fixed values */
 };
@@ -90,12 +92,11 @@ static inline int cb_asks_mutable(const struct cb_request *request) {
   return request->asked.values == CBGEN_VALUES_MUTABLE;
 }
 
-/* Fills a request whose context is set, but for the hashes. `asked` NULL: the defaults. */
-enum cb_status cb_request_take(struct cb_request *request, const cbgen_csr *matrix, const cbgen_request *asked,
-                               struct cb_diag *diag);
+/* Fills a request whose context and view are set, but for the hashes. `asked` NULL: the defaults. */
+enum cb_status cb_request_take(struct cb_request *request, const cbgen_request *asked, struct cb_diag *diag);
 void cb_request_release(struct cb_request *request);
 
-/* Brings row pointers and columns to the host, and fixed values. */
+/* Brings row pointers and columns to the host, and fixed values, and expands them (cb_view_expand); once. */
 enum cb_status cb_request_host(struct cb_request *request, struct cb_diag *diag);
 
 /* ---- compile_new.c */

@@ -228,6 +228,8 @@ static enum cb_status fill_range(struct cb_image *image, const struct cb_image_r
   *block = cb_calloc((size_t)array->bytes, 1);
   if (!*block) return cb_fail_memory(diag, "packed values", (unsigned long long)array->bytes);
   if (array->contents) memcpy(*block, array->contents, (size_t)array->bytes);
+  else if (cb_semiring_pads_with_nan(image->semiring))
+    memset(*block, 0xff, (size_t)array->bytes);
   array->contents = *block;
   return cb_values_gather(&image->map, &range->map, view, image->matrix_type, *block, diag);
 }

@@ -18,26 +18,29 @@ struct cbgen_kernel {
   char name[64], symbol[49];
 };
 
-static enum cb_status take_matrix(struct cb_csr *csr, struct cb_view *view, const cbgen_csr *given,
+static enum cb_status take_matrix(struct cb_csr *csr, struct cb_view *view, const void *given, cb_view_taker *take,
                                   struct cb_diag *diag) {
+  struct cb_expansion expansion = {0};
   struct cb_order order = {0};
   int canonical = 0;
-  enum cb_status s = cb_view_take(view, given, diag);
+  enum cb_status s = take(view, given, diag);
   if (!s && view->on_device)
     s = cb_fail(diag, CB_ERR_ARGUMENT,
                 "generation reads the matrix from host memory: 'memory' is CBGEN_HOST");
+  if (!s) s = cb_view_expand(&expansion, view, diag);
   if (!s) s = cb_view_check(view, &canonical, diag);
-  if (!s) s = cb_view_canonical(csr, &order, view, canonical, 0, diag);
+  if (!s) s = cb_view_canonical(csr, &order, view, canonical, view->turned, diag);
   cb_order_release(&order);
+  cb_expansion_release(&expansion);
   return s;
 }
 
-static enum cb_status generate(const cbgen_context *context, const cbgen_csr *given, cbgen_kernel *kernel,
-                               struct cb_diag *diag) {
+static enum cb_status generate(const cbgen_context *context, const void *given, cb_view_taker *take,
+                               cbgen_kernel *kernel, struct cb_diag *diag) {
   struct cb_csr csr = {0};
   struct cb_view view;
   struct cb_assignment *assignment = NULL;
-  enum cb_status s = take_matrix(&csr, &view, given, diag);
+  enum cb_status s = take_matrix(&csr, &view, given, take, diag);
   if (s) goto out;
   memcpy(kernel->name, view.name, sizeof kernel->name);
   cb_symbol_from(kernel->name, kernel->symbol);
@@ -53,8 +56,8 @@ out:
   return s;
 }
 
-cbgen_status cbgen_generate(cbgen_context *context, const cbgen_csr *matrix, cbgen_kernel **result) {
-  CB_STANDARD_NUMERICS_OF_ALL;
+static cbgen_status generate_checked(cbgen_context *context, const void *matrix, cb_view_taker *take,
+                                     cbgen_kernel **result) {
   if (result) *result = NULL;
   if (!context) return CBGEN_ERROR_ARGUMENT;
   if (!result)
@@ -62,13 +65,23 @@ cbgen_status cbgen_generate(cbgen_context *context, const cbgen_csr *matrix, cbg
   cbgen_kernel *kernel = cb_calloc(1, sizeof *kernel);
   if (!kernel) return (cbgen_status)cb_fail_memory(&context->diag, "kernel", sizeof *kernel);
   const int threads = cb_threads_begin();
-  const enum cb_status s = generate(context, matrix, kernel, &context->diag);
+  const enum cb_status s = generate(context, matrix, take, kernel, &context->diag);
   cb_threads_end(threads);
   if (s)
     cbgen_kernel_free(kernel);
   else
     *result = kernel;
   return (cbgen_status)s;
+}
+
+cbgen_status cbgen_generate(cbgen_context *context, const cbgen_csr *matrix, cbgen_kernel **result) {
+  CB_STANDARD_NUMERICS_OF_ALL;
+  return generate_checked(context, matrix, cb_view_take_csr, result);
+}
+
+cbgen_status cbgen_generate_matrix(cbgen_context *context, const cbgen_matrix *matrix, cbgen_kernel **result) {
+  CB_STANDARD_NUMERICS_OF_ALL;
+  return generate_checked(context, matrix, cb_view_take, result);
 }
 
 void cbgen_kernel_free(cbgen_kernel *kernel) {

@@ -31,13 +31,12 @@ static enum cb_status choose_options(struct cb_request *request, struct cb_diag 
   return context->has_type ? CB_OK : cb_options_set(options, "type", types[request->view.value_type], diag);
 }
 
-enum cb_status cb_request_take(struct cb_request *request, const cbgen_csr *matrix, const cbgen_request *asked,
-                               struct cb_diag *diag) {
+enum cb_status cb_request_take(struct cb_request *request, const cbgen_request *asked, struct cb_diag *diag) {
   cbgen_request *taken = &request->asked;
   enum cb_status s = CB_OK;
   if (asked) s = cb_take_struct(taken, sizeof *taken, sizeof *taken, asked, "cbgen_request", diag);
   if (!s) s = check_asked(taken, diag);
-  if (!s) s = cb_view_take(&request->view, matrix, diag);
+  if (request->view.turned) taken->transpose = !taken->transpose; /* the transposed matrix's transpose is the matrix */
   if (!s) s = choose_options(request, diag);
   if (!s) s = cb_context_session(request->context, &request->session);
   if (!s) s = cb_session_nvrtc(request->session, &request->nvrtc, diag);
@@ -51,6 +50,7 @@ enum cb_status cb_request_take(struct cb_request *request, const cbgen_csr *matr
 
 void cb_request_release(struct cb_request *request) {
   for (int i = 0; i < 3; i++) cb_free(request->downloaded[i]);
+  cb_expansion_release(&request->expansion);
 }
 
 /* ---- the matrix on the host */
@@ -73,8 +73,9 @@ static enum cb_status download_all(struct cb_request *request, struct cb_diag *d
   enum cb_status s =
       cb_driver_check(driver, driver->call.stream_synchronize(view->stream), diag, "wait for the matrix");
   if (!s)
-    s = download(request, 0, &host->row_ptr, view->row_ptr, view->rows + 1, row_size, "row pointers", diag);
-  if (!s) s = download(request, 1, &host->col_idx, view->col_idx, view->nnz, col_size, "column indices", diag);
+    s = download(request, 0, &host->row_ptr, view->row_ptr, cb_view_pointers(view), row_size, "row pointers", diag);
+  if (!s)
+    s = download(request, 1, &host->col_idx, view->col_idx, cb_view_indices(view), col_size, "column indices", diag);
   if (!s && has_values)
     s = download(request, 2, &host->values, view->values, view->nnz, cb_type_size(view->value_type), "values",
                  diag);
@@ -82,10 +83,15 @@ static enum cb_status download_all(struct cb_request *request, struct cb_diag *d
 }
 
 enum cb_status cb_request_host(struct cb_request *request, struct cb_diag *diag) {
-  if (request->host.row_ptr) return CB_OK;
-  enum cb_status s = cb_device_enter(request->session->device, diag);
-  if (s) return s;
-  s = download_all(request, diag);
-  cb_device_leave(request->session->device);
+  enum cb_status s = CB_OK;
+  if (request->on_host) return CB_OK;
+  if (request->view.on_device) {
+    s = cb_device_enter(request->session->device, diag);
+    if (s) return s;
+    s = download_all(request, diag);
+    cb_device_leave(request->session->device);
+  }
+  if (!s) s = cb_view_expand(&request->expansion, &request->host, diag);
+  request->on_host = !s;
   return s;
 }

@@ -90,7 +90,7 @@ struct work {
   struct cb_types types;
   enum cb_type type;  /* of the vectors */
   int scalars;        /* the form takes α and β */
-  double alpha, beta; /* 1.5 and 0.5 for the check, if the form has them; 1 and 0 while time is measured */
+  double alpha, beta; /* 1.5 and 0.5 (1 and 1) for the check, if the form has them; 1 and 0 while time is measured */
   int reads_y;
   cb_device_ptr x, y;
   void *x_host, *y_host, *y_again; /* as on the device; y_host: what y holds before a product, later results */
@@ -118,6 +118,7 @@ static enum cb_status note_plan(struct cb_run_result *result, const struct cb_cs
   result->nnz = plan->nnz;
   result->type = cb_plan_types_name(plan);
   result->form = plan->form;
+  result->semiring = plan->semiring;
   cb_hash_hex(pattern, result->pattern);
   result->stored_bytes = cb_plan_bytes(plan);
   result->moved_bytes = result->stored_bytes + width * plan->cols + width * plan->rows * (1 + reads_y);
@@ -236,8 +237,9 @@ static enum cb_status expect_product(struct work *work, const struct cb_plan *pl
   work->type = plan->vector_type;
   work->reads_y = plan->form != CB_FORM_AX;
   work->scalars = plan->form == CB_FORM_AXPBY;
-  work->alpha = work->scalars ? 1.5 : 1;
-  work->beta = work->scalars ? 0.5 : plan->form == CB_FORM_ADD;
+  const int plus_times = plan->semiring == CB_PLUS_TIMES;
+  work->alpha = work->scalars && plus_times ? 1.5 : 1;
+  work->beta = !work->scalars ? plan->form == CB_FORM_ADD : plus_times ? 0.5 : 1;
   struct cb_product product = {.types = cb_oracle_types_of(plan), .alpha = work->alpha, .beta = work->beta};
   return expect(&work->expected, work->csr, &product, plan->vector_type, diag);
 }
@@ -534,7 +536,8 @@ static enum cb_status narrow_x(struct work *work, enum cb_type type, struct cb_d
   const struct cb_csr *csr = work->csr;
   const struct cb_device *device = work->bench->device;
   const size_t count = (size_t)csr->cols + CB_BASELINE_PADDING, bytes = count * cb_type_size(type);
-  const struct cb_oracle_types types = {work->types.matrix, work->types.vector, work->types.sum};
+  const struct cb_oracle_types types = {
+      .matrix = work->types.matrix, .vector = work->types.vector, .sum = work->types.sum};
   struct cb_product product = {.types = types, .alpha = work->alpha, .beta = work->beta};
   void *x = cb_calloc(count, cb_type_size(type));
   if (!x) return cb_fail_memory(diag, "the baselines' x", bytes);
@@ -621,7 +624,8 @@ static enum cb_status race(struct work *work, struct cb_bench_result *result, st
   struct cb_baselines *baselines = NULL;
   struct field field = {0};
   enum cb_status s = CB_OK;
-  if (bench->cusparse && has_product(&result->run)) s = open_baselines(&baselines, work, result, diag);
+  const int has_baselines = bench->cusparse && result->run.semiring == CB_PLUS_TIMES;
+  if (has_baselines && has_product(&result->run)) s = open_baselines(&baselines, work, result, diag);
   if (!s) s = enter_all(&field, result, work, baselines, diag);
   /* y as before a first product: products that add to it all start with the same */
   if (!s) s = cb_device_upload(bench->device, work->y, work->y_before, y_bytes, "y", diag);

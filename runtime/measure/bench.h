@@ -86,6 +86,7 @@ struct cb_run_result {
   int64_t rows, cols, nnz;
   const char *type; /* name of the types ("f16-f32") */
   enum cb_form form;
+  enum cb_semiring semiring; /* of others than plus-times there is no baseline */
   char *plan;           /* the plan's line */
   char pattern[33];     /* its hash in hexadecimal */
   int64_t stored_bytes; /* arrays that one product reads */

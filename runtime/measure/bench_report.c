@@ -15,10 +15,10 @@ static const char *form_name(enum cb_form form) {
   return names[form];
 }
 
-static const char *form_equation(enum cb_form form) {
-  static const char *const equations[] = {
-      [CB_FORM_AX] = "y = Ax", [CB_FORM_ADD] = "y += Ax", [CB_FORM_AXPBY] = "y = αAx + βy"};
-  return equations[form];
+/* Why there is nothing to compare with; NULL: there is. */
+static const char *missing_baselines(const struct cb_bench *bench, const struct cb_run_result *run) {
+  if (run->semiring != CB_PLUS_TIMES) return "no baseline: cuSPARSE has no semirings";
+  return *bench->missing ? bench->missing : NULL;
 }
 
 static double milliseconds(double seconds) {
@@ -117,14 +117,15 @@ static json_t *tuning_json(const struct cb_tuning *tuning, int *failed) {
 
 static json_t *run_json(const struct cb_bench *bench, const struct cb_run_result *run, int *failed) {
   return json_pack(
-      "{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
-      "matrix", run->name, "rows", (json_int_t)run->rows, "cols", (json_int_t)run->cols, "nnz",
-      (json_int_t)run->nnz, "type", run->type, "form", form_name(run->form), "plan",
-      run->plan ? run->plan : "", "pattern", run->pattern, "stored_bytes", (json_int_t)run->stored_bytes,
-      "moved_bytes", (json_int_t)run->moved_bytes, "device_bytes", (json_int_t)run->device_bytes, "launches",
-      run->launches, "predicted_us", run->predicted_us, "time", timing_json(&run->timing), "stages_ms",
-      stages_json(&run->stages), "tuning", tuning_json(&run->tuning, failed), "kernels", kernels_json(&run->cubin, failed),
-      "check", check_json(run), "device", device_json(bench, failed), "protocol", protocol_json(bench), "ceilings", ceilings_json(bench));
+      "{s:s, s:I, s:I, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s*}",
+      "matrix", run->name, "rows", (json_int_t)run->rows, "cols", (json_int_t)run->cols, "nnz", (json_int_t)run->nnz,
+      "type", run->type, "form", form_name(run->form), "plan", run->plan ? run->plan : "", "pattern", run->pattern,
+      "stored_bytes", (json_int_t)run->stored_bytes, "moved_bytes", (json_int_t)run->moved_bytes, "device_bytes",
+      (json_int_t)run->device_bytes, "launches", run->launches, "predicted_us", run->predicted_us, "time",
+      timing_json(&run->timing), "stages_ms", stages_json(&run->stages), "tuning", tuning_json(&run->tuning, failed),
+      "kernels", kernels_json(&run->cubin, failed), "check", check_json(run), "device", device_json(bench, failed),
+      "protocol", protocol_json(bench), "ceilings", ceilings_json(bench), "semiring",
+      run->semiring == CB_PLUS_TIMES ? NULL : cb_semiring_names[run->semiring]);
 }
 
 static json_t *baselines_json(const struct cb_bench_result *result, int *failed) {
@@ -196,7 +197,8 @@ enum cb_status cb_bench_json(struct cb_text *text, const struct cb_bench *bench,
   cb_json_set(object, "cost", cost_json(&result->run.cost));
   cb_json_set(object, "candidates", candidates_json(result, &failed));
   cb_json_set(object, "baseline_types", result->baseline_types ? cb_json_text(result->baseline_types) : json_null());
-  if (*bench->missing) cb_json_set_text(object, "no_baselines", bench->missing);
+  const char *missing = missing_baselines(bench, &result->run);
+  if (missing) cb_json_set_text(object, "no_baselines", missing);
   cb_json_set(object, "baselines", baselines_json(result, &failed));
   return write_json(text, object, diag);
 }
@@ -274,8 +276,8 @@ static void add_tuning(struct cb_text *text, const struct cb_run_result *run) {
 }
 
 static void add_matrix(struct cb_text *text, const struct cb_run_result *run) {
-  cb_text_add(text, "%s: %lld × %lld, %lld nonzeros, %s, %s\n", run->name, (long long)run->rows,
-              (long long)run->cols, (long long)run->nnz, run->type, form_equation(run->form));
+  cb_text_add(text, "%s: %lld × %lld, %lld nonzeros, %s, %s\n", run->name, (long long)run->rows, (long long)run->cols,
+              (long long)run->nnz, run->type, cb_semiring_equation(run->semiring, (int)run->form));
   cb_text_add(text, "  plan      %s\n", run->plan ? run->plan : "");
   cb_text_add(text, "  stages    plan %.1f, pack %.1f, emit %.1f, NVRTC %.1f, load %.1f, upload %.1f ms\n",
               milliseconds(run->stages.plan), milliseconds(run->stages.pack), milliseconds(run->stages.emit),
@@ -363,7 +365,8 @@ void cb_bench_report(struct cb_text *text, const struct cb_bench *bench,
   add_opponent(text, bench);
   cb_text_add(text, " (median of %d repetitions of %d batches in turn; caches are not flushed)\n",
               bench->settings.repetitions, bench->settings.batches);
-  if (*bench->missing) cb_text_add(text, "  %s\n", bench->missing);
+  const char *missing = missing_baselines(bench, run);
+  if (missing) cb_text_add(text, "  %s\n", missing);
   if (result->baseline_types) cb_text_add(text, "  types     %s\n", result->baseline_types);
   for (int i = 0; i < result->baselines_count; i++) add_baseline(text, &result->baselines[i], run->timing.us);
   if (result->best >= 0)

@@ -135,6 +135,7 @@ static enum cb_status take_numbers(struct cb_image *image, const struct cb_image
       .vector_type = plan->vector_type,
       .sum_type = plan->sum_type,
       .form = plan->form,
+      .semiring = plan->semiring,
       .target = plan->target,
       .stored_bytes = cb_plan_bytes(plan),
       .plan_ns = plan->cost.ns,
@@ -174,8 +175,9 @@ static int same_target(const struct cb_target *a, const struct cb_target *b) {
 static int same_sizes(const struct cb_image *a, const struct cb_image *b) {
   return a->rows == b->rows && a->cols == b->cols && a->nnz == b->nnz && a->matrix_type == b->matrix_type &&
          a->vector_type == b->vector_type && a->sum_type == b->sum_type && a->form == b->form &&
-         a->stored_bytes == b->stored_bytes && a->plan_ns == b->plan_ns && a->csr_ns == b->csr_ns &&
-         a->carry_sums == b->carry_sums && a->carry_counters == b->carry_counters && a->packed_bytes == b->packed_bytes;
+         a->semiring == b->semiring && a->stored_bytes == b->stored_bytes && a->plan_ns == b->plan_ns &&
+         a->csr_ns == b->csr_ns && a->carry_sums == b->carry_sums && a->carry_counters == b->carry_counters &&
+         a->packed_bytes == b->packed_bytes;
 }
 
 static int same_launches(const struct cb_image *a, const struct cb_image *b) {

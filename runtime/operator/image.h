@@ -6,8 +6,8 @@
  *   cb_image_parse       back from them, every number checked: after a cache's hit, and to load such a block
  *
  * The packed arrays lie in one range of device memory, `packed_bytes` long. An array's contents may be
- * missing: those of value arrays, which are zeroed and then filled slot by slot through the value map
- * (runtime/operator/values.h).
+ * missing: those of value arrays, which are cleared (to zeros, or to NaNs: analysis/semiring.h) and then filled slot by
+ * slot through the value map (runtime/operator/values.h).
  *
  * Sections (all numbers little-endian; a string is u32 length, bytes):
  *
@@ -40,7 +40,7 @@ enum {
 struct cb_image_array {
   int64_t offset, bytes; /* in the packed data */
   int values;            /* 1: value slots and nothing else */
-  const void *contents;  /* NULL: zeros */
+  const void *contents;  /* NULL: no slot holds anything, as cb_semiring_pads_with_nan says: zeros, or all bits set */
 };
 
 /* The `Arrays` struct of one region: consecutive arrays. */
@@ -65,6 +65,7 @@ struct cb_image {
   int64_t rows, cols, nnz;
   enum cb_type matrix_type, vector_type, sum_type;
   enum cb_form form;
+  enum cb_semiring semiring;
   int values; /* enum cbgen_values */
   struct cb_target target;
   int64_t stored_bytes;              /* what a product reads beside x and y */

@@ -96,6 +96,7 @@ static void write_product(struct cb_text *text, const struct cb_image *image) {
   put(text, image->vector_type);
   put(text, image->sum_type);
   put(text, image->form);
+  put(text, image->semiring);
   put(text, image->values);
 }
 
@@ -329,6 +330,7 @@ static void read_product(struct reader *reader, struct cb_image *image) {
   image->vector_type = (enum cb_type)get(reader, CB_F64, CB_BF16);
   image->sum_type = (enum cb_type)get(reader, CB_F64, CB_F32);
   image->form = (enum cb_form)get(reader, CB_FORM_AX, CB_FORM_AXPBY);
+  image->semiring = (enum cb_semiring)get(reader, CB_PLUS_TIMES, CB_OR_AND);
   image->values = (int)get(reader, CBGEN_VALUES_STORED, CBGEN_VALUES_FIXED);
 }
 

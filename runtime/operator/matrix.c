@@ -38,31 +38,63 @@ enum cb_status cb_take_struct(void *to, size_t size, size_t least, const void *f
 
 /* ---- shape */
 
+enum { MOST_BLOCK = 64 };
+
 static enum cb_status take_width(int *wide, int bits, const char *what, struct cb_diag *diag) {
   *wide = bits == 64;
   if (!bits || bits == 32 || bits == 64) return CB_OK;
   return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' is %d; it is 32 or 64", what, bits);
 }
 
-static enum cb_status check_shape(const cbgen_csr *csr, struct cb_diag *diag) {
-  if (csr->index_base != 0 && csr->index_base != 1)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'index_base' is %d; it is 0 or 1", csr->index_base);
-  if ((int)csr->value_type < 0 || csr->value_type > CBGEN_BF16)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'value_type' is %d; it is one of cbgen_type",
-                   (int)csr->value_type);
-  if (csr->memory != CBGEN_HOST && csr->memory != CBGEN_DEVICE)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'memory' is %d; it is one of cbgen_memory", (int)csr->memory);
-  if (csr->rows < 0 || csr->cols < 0 || csr->nnz < 0)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "a matrix of %lld x %lld with %lld nonzeros: none may be negative",
-                   (long long)csr->rows, (long long)csr->cols, (long long)csr->nnz);
-  if (csr->rows > CB_MAX_DIMENSION || csr->cols > CB_MAX_DIMENSION)
-    return cb_fail(diag, CB_ERR_LIMIT, "a matrix of %lld x %lld: at most %d rows and columns",
-                   (long long)csr->rows, (long long)csr->cols, (int)CB_MAX_DIMENSION);
-  if (csr->nnz > INT64_MAX / 16)
-    return cb_fail(diag, CB_ERR_LIMIT, "%lld nonzeros do not fit any memory", (long long)csr->nnz);
-  if (!csr->row_ptr || (csr->nnz && !csr->col_idx))
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'row_ptr' or 'col_idx' is NULL");
+static const struct cb_view_words
+    csr_words = {"row_ptr", "col_idx", "row_ptr_bits", "col_idx_bits", "row", "columns"},
+    words_of_format[] = {[CBGEN_CSR] = {"pointers", "indices", "pointer_bits", "index_bits", "row", "columns"},
+                         [CBGEN_CSC] = {"pointers", "indices", "pointer_bits", "index_bits", "column", "rows"},
+                         [CBGEN_COO] = {"pointers", "indices", "pointer_bits", "index_bits", "entry", "columns"},
+                         [CBGEN_BSR] = {"pointers", "indices", "pointer_bits", "index_bits", "block row", "columns"}};
+
+static enum cb_status check_words(const cbgen_matrix *matrix, struct cb_diag *diag) {
+  if ((int)matrix->format < 0 || matrix->format > CBGEN_BSR)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'format' is %d; it is one of cbgen_format", (int)matrix->format);
+  if (matrix->index_base != 0 && matrix->index_base != 1)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'index_base' is %d; it is 0 or 1", matrix->index_base);
+  if ((int)matrix->value_type < 0 || matrix->value_type > CBGEN_BF16)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'value_type' is %d; it is one of cbgen_type", (int)matrix->value_type);
+  if (matrix->memory != CBGEN_HOST && matrix->memory != CBGEN_DEVICE)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'memory' is %d; it is one of cbgen_memory", (int)matrix->memory);
   return CB_OK;
+}
+
+static enum cb_status check_shape(const cbgen_matrix *matrix, const struct cb_view_words *words, struct cb_diag *diag) {
+  if (matrix->rows < 0 || matrix->cols < 0 || matrix->nnz < 0)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "a matrix of %lld x %lld with %lld nonzeros: none may be negative",
+                   (long long)matrix->rows, (long long)matrix->cols, (long long)matrix->nnz);
+  if (matrix->rows > CB_MAX_DIMENSION || matrix->cols > CB_MAX_DIMENSION)
+    return cb_fail(diag, CB_ERR_LIMIT, "a matrix of %lld x %lld: at most %d rows and columns", (long long)matrix->rows,
+                   (long long)matrix->cols, (int)CB_MAX_DIMENSION);
+  if (matrix->nnz > INT64_MAX / 16 / (MOST_BLOCK * MOST_BLOCK))
+    return cb_fail(diag, CB_ERR_LIMIT, "%lld nonzeros do not fit any memory", (long long)matrix->nnz);
+  const int has_pointers = matrix->format != CBGEN_COO || matrix->nnz;
+  if ((has_pointers && !matrix->pointers) || (matrix->nnz && !matrix->indices))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' or '%s' is NULL", words->pointers, words->indices);
+  return CB_OK;
+}
+
+static enum cb_status check_blocks(const cbgen_matrix *matrix, struct cb_diag *diag) {
+  const int rows = matrix->block_rows, cols = matrix->block_cols, by_column = matrix->blocks_by_column;
+  if (matrix->format != CBGEN_BSR) {
+    if (!rows && !cols && !by_column) return CB_OK;
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "'block_rows', 'block_cols' and 'blocks_by_column' are for format CBGEN_BSR; leave them 0");
+  }
+  if (rows < 1 || rows > MOST_BLOCK || cols < 1 || cols > MOST_BLOCK)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "blocks of %d x %d; 'block_rows' and 'block_cols' are 1 to %d", rows, cols,
+                   MOST_BLOCK);
+  if (by_column != 0 && by_column != 1)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'blocks_by_column' is %d; it is 0 or 1", by_column);
+  if (matrix->rows % rows == 0 && matrix->cols % cols == 0) return CB_OK;
+  return cb_fail(diag, CB_ERR_ARGUMENT, "a matrix of %lld x %lld is not made of blocks of %d x %d",
+                 (long long)matrix->rows, (long long)matrix->cols, rows, cols);
 }
 
 static enum cb_status check_aligned(const void *array, size_t size, const char *what, struct cb_diag *diag) {
@@ -77,29 +109,93 @@ static void take_name(char *name, size_t size, const char *given) {
     if (*c < ' ' || *c > '~' || *c == '"' || *c == '\\') *c = '_';
 }
 
-enum cb_status cb_view_take(struct cb_view *view, const cbgen_csr *given, struct cb_diag *diag) {
+static enum cb_status matrix_from_csr(cbgen_matrix *matrix, const void *given, struct cb_diag *diag) {
   cbgen_csr csr;
-  enum cb_status s = cb_take_struct(&csr, sizeof csr, sizeof csr, given, "cbgen_csr", diag);
-  *view = (struct cb_view){0};
-  if (!s) s = take_width(&view->row_wide, csr.row_ptr_bits, "row_ptr_bits", diag);
-  if (!s) s = take_width(&view->col_wide, csr.col_idx_bits, "col_idx_bits", diag);
-  if (!s) s = check_shape(&csr, diag);
-  if (!s) s = check_aligned(csr.row_ptr, view->row_wide ? 8 : 4, "row_ptr", diag);
-  if (!s) s = check_aligned(csr.col_idx, view->col_wide ? 8 : 4, "col_idx", diag);
-  if (!s) s = check_aligned(csr.values, cb_type_size((enum cb_type)csr.value_type), "values", diag);
+  const enum cb_status s = cb_take_struct(&csr, sizeof csr, sizeof csr, given, "cbgen_csr", diag);
+  *matrix = (cbgen_matrix){0};
   if (s) return s;
-  view->rows = csr.rows;
-  view->cols = csr.cols;
-  view->nnz = csr.nnz;
-  view->row_ptr = csr.row_ptr;
-  view->col_idx = csr.col_idx;
-  view->values = csr.values;
-  view->base = csr.index_base;
-  view->value_type = (enum cb_type)csr.value_type;
-  view->on_device = csr.memory == CBGEN_DEVICE;
-  view->stream = csr.stream;
-  take_name(view->name, sizeof view->name, csr.name);
+  *matrix = (cbgen_matrix){.struct_size = sizeof *matrix,
+                           .rows = csr.rows,
+                           .cols = csr.cols,
+                           .nnz = csr.nnz,
+                           .pointers = csr.row_ptr,
+                           .indices = csr.col_idx,
+                           .values = csr.values,
+                           .pointer_bits = csr.row_ptr_bits,
+                           .index_bits = csr.col_idx_bits,
+                           .index_base = csr.index_base,
+                           .value_type = csr.value_type,
+                           .memory = csr.memory,
+                           .stream = csr.stream,
+                           .name = csr.name};
   return CB_OK;
+}
+
+/* Widths, shape and pointers of what was given. */
+static enum cb_status check_matrix(struct cb_view *view, const cbgen_matrix *matrix, struct cb_diag *diag) {
+  const struct cb_view_words *words = view->words;
+  enum cb_status s = take_width(&view->row_wide, matrix->pointer_bits, words->pointer_bits, diag);
+  if (!s) s = take_width(&view->col_wide, matrix->index_bits, words->index_bits, diag);
+  if (!s) s = check_shape(matrix, words, diag);
+  if (!s) s = check_blocks(matrix, diag);
+  if (!s) s = check_aligned(matrix->pointers, view->row_wide ? 8 : 4, words->pointers, diag);
+  if (!s) s = check_aligned(matrix->indices, view->col_wide ? 8 : 4, words->indices, diag);
+  if (!s) s = check_aligned(matrix->values, cb_type_size((enum cb_type)matrix->value_type), "values", diag);
+  return s;
+}
+
+static void fill_view(struct cb_view *view, const cbgen_matrix *matrix) {
+  const int turned = matrix->format == CBGEN_CSC, blocked = matrix->format == CBGEN_BSR;
+  view->format = turned ? CBGEN_CSR : matrix->format;
+  view->turned = turned;
+  view->block_rows = matrix->block_rows;
+  view->block_cols = matrix->block_cols;
+  view->blocks_by_column = matrix->blocks_by_column;
+  view->blocks = matrix->nnz;
+  view->rows = turned ? matrix->cols : matrix->rows;
+  view->cols = turned ? matrix->rows : matrix->cols;
+  view->nnz = matrix->nnz * (blocked ? matrix->block_rows * matrix->block_cols : 1);
+  view->row_ptr = matrix->pointers;
+  view->col_idx = matrix->indices;
+  view->values = matrix->values;
+  view->base = matrix->index_base;
+  view->value_type = (enum cb_type)matrix->value_type;
+  view->on_device = matrix->memory == CBGEN_DEVICE;
+  view->stream = matrix->stream;
+  take_name(view->name, sizeof view->name, matrix->name);
+}
+
+/* `words` NULL: those of the format. */
+static enum cb_status take_view(struct cb_view *view, const cbgen_matrix *matrix, const struct cb_view_words *words,
+                                struct cb_diag *diag) {
+  *view = (struct cb_view){0};
+  enum cb_status s = check_words(matrix, diag);
+  if (s) return s;
+  view->words = words ? words : &words_of_format[matrix->format];
+  s = check_matrix(view, matrix, diag);
+  if (!s) fill_view(view, matrix);
+  return s;
+}
+
+enum cb_status cb_view_take_csr(struct cb_view *view, const void *given, struct cb_diag *diag) {
+  cbgen_matrix matrix;
+  const enum cb_status s = matrix_from_csr(&matrix, given, diag);
+  return s ? s : take_view(view, &matrix, &csr_words, diag);
+}
+
+enum cb_status cb_view_take(struct cb_view *view, const void *given, struct cb_diag *diag) {
+  cbgen_matrix matrix;
+  const enum cb_status s = cb_take_struct(&matrix, sizeof matrix, sizeof matrix, given, "cbgen_matrix", diag);
+  return s ? s : take_view(view, &matrix, NULL, diag);
+}
+
+int64_t cb_view_pointers(const struct cb_view *view) {
+  if (view->format == CBGEN_COO) return view->nnz;
+  return (view->format == CBGEN_BSR ? view->rows / view->block_rows : view->rows) + 1;
+}
+
+int64_t cb_view_indices(const struct cb_view *view) {
+  return view->format == CBGEN_BSR ? view->blocks : view->nnz;
 }
 
 /* ---- entries */
@@ -122,19 +218,18 @@ static int row_is_good(const struct cb_view *view, int64_t row, int *ascending) 
 static enum cb_status fail_row(const struct cb_view *view, int64_t row, struct cb_diag *diag) {
   const int64_t base = view->base, begin = cb_view_row(view, row), end = cb_view_row(view, row + 1);
   if (begin < 0 || end < begin || end > view->nnz)
-    return cb_fail(diag, CB_ERR_ARGUMENT,
-                   "'row_ptr[%lld]' is %lld after %lld; it never decreases, up to %s = %lld",
-                   (long long)row + 1, (long long)(end + base), (long long)(begin + base),
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'%s[%lld]' is %lld after %lld; it never decreases, up to %s = %lld",
+                   view->words->pointers, (long long)row + 1, (long long)(end + base), (long long)(begin + base),
                    base ? "nnz + 1" : "nnz", (long long)(view->nnz + base));
   for (int64_t k = begin; k < end; k++) {
     const int64_t col = cb_view_col(view, k);
     if (col < 0 || col >= view->cols)
-      return cb_fail(diag, CB_ERR_ARGUMENT,
-                     "'col_idx[%lld]' is %lld in row %lld; columns go from %lld to %lld", (long long)k,
-                     (long long)(col + base), (long long)row, (long long)base,
-                     (long long)(view->cols - 1 + base));
+      return cb_fail(diag, CB_ERR_ARGUMENT, "'%s[%lld]' is %lld in %s %lld; %s go from %lld to %lld",
+                     view->words->indices, (long long)k, (long long)(col + base), view->words->line, (long long)row,
+                     view->words->across, (long long)base, (long long)(view->cols - 1 + base));
   }
-  return cb_fail(diag, CB_ERR_ARGUMENT, "the matrix changed while it was read (row %lld)", (long long)row);
+  return cb_fail(diag, CB_ERR_ARGUMENT, "the matrix changed while it was read (%s %lld)", view->words->line,
+                 (long long)row);
 }
 
 enum cb_status cb_view_check(const struct cb_view *view, int *canonical, struct cb_diag *diag) {
@@ -143,8 +238,8 @@ enum cb_status cb_view_check(const struct cb_view *view, int *canonical, struct 
   int ascending = 1;
   *canonical = 0;
   if (first || last != view->nnz)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'row_ptr' goes from %lld to %lld; it goes from %d to %s = %lld",
-                   (long long)(first + view->base), (long long)(last + view->base), view->base,
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' goes from %lld to %lld; it goes from %d to %s = %lld",
+                   view->words->pointers, (long long)(first + view->base), (long long)(last + view->base), view->base,
                    view->base ? "nnz + 1" : "nnz", (long long)(view->nnz + view->base));
 #pragma omp parallel for schedule(static) reduction(min : bad) reduction(& : ascending)
   for (int64_t row = 0; row < rows; row++)
@@ -222,6 +317,10 @@ struct cb_hash cb_view_hash(const struct cb_view *view) {
   const struct cb_hash columns = hash_columns(&hashed);
   end_hash(&hash, columns,
            !cb_view_row(view, 0) && cb_view_row(view, view->rows) == view->nnz && !atomic_load(&hashed.bad));
+  if (view->entries) {
+    const struct cb_hash entries = cb_hash_array(view->entries, (size_t)view->nnz, view->entries_wide ? 8 : 4);
+    cb_hash_field(&hash, "entries", &entries, sizeof entries);
+  }
   return hash;
 }
 

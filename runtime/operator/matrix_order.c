@@ -40,13 +40,6 @@ static void release_sorted(struct sorted *sorted) {
   *sorted = (struct sorted){0};
 }
 
-static void set_number(void *numbers, int wide, int64_t i, int64_t number) {
-  if (wide)
-    ((uint64_t *)numbers)[i] = (uint64_t)number;
-  else
-    ((uint32_t *)numbers)[i] = (uint32_t)number;
-}
-
 static int64_t get_number(const void *numbers, int wide, int64_t i) {
   return wide ? (int64_t)((const uint64_t *)numbers)[i] : (int64_t)((const uint32_t *)numbers)[i];
 }
@@ -58,14 +51,9 @@ static void set_row(struct cb_csr *csr, int64_t row, int64_t value) {
     ((int32_t *)csr->row_ptr)[row] = (int32_t)value;
 }
 
-/* Numbers of entries, and of lists of them, keep the top bit free for the value map's flag. */
-static int needs_wide(int64_t count) {
-  return count >= INT32_MAX;
-}
-
 static enum cb_status alloc_sorted(struct sorted *sorted, int64_t rows, int64_t cols, int64_t count,
                                    struct cb_diag *diag) {
-  *sorted = (struct sorted){.rows = rows, .cols = cols, .count = count, .wide = needs_wide(count)};
+  *sorted = (struct sorted){.rows = rows, .cols = cols, .count = count, .wide = cb_needs_wide(count)};
   sorted->row_ptr = cb_calloc((size_t)rows + 1, sizeof *sorted->row_ptr);
   sorted->columns = cb_alloc((size_t)count, sizeof *sorted->columns);
   sorted->entries = cb_alloc((size_t)count, sorted->wide ? 8 : 4);
@@ -83,8 +71,18 @@ static enum cb_status copy(struct cb_csr *csr, const struct cb_view *view, struc
 #pragma omp parallel for schedule(static)
   for (int64_t k = 0; k < view->nnz; k++) {
     csr->col_idx[k] = (int32_t)cb_view_col(view, k);
-    csr->values[k] = cb_view_value(view, k);
+    csr->values[k] = cb_view_value(view, cb_view_entry(view, k));
   }
+  return CB_OK;
+}
+
+/* The view's own order of values, for as long as the order lives. */
+static enum cb_status copy_entries(struct cb_order *order, const struct cb_view *view, struct cb_diag *diag) {
+  if (!view->entries) return CB_OK;
+  order->entries = cb_alloc((size_t)view->nnz, order->wide ? 8 : 4);
+  if (!order->entries) return cb_fail_memory(diag, "the order of values", (unsigned long long)view->nnz * 4);
+#pragma omp parallel for schedule(static)
+  for (int64_t k = 0; k < view->nnz; k++) cb_set_number(order->entries, order->wide, k, cb_view_entry(view, k));
   return CB_OK;
 }
 
@@ -118,7 +116,7 @@ static void sort_row(struct sorted *sorted, uint64_t *keys, const struct cb_view
   sort_keys(keys + begin, end - begin);
   for (int64_t k = begin; k < end; k++) {
     sorted->columns[k] = (int32_t)(keys[k] >> 32);
-    set_number(sorted->entries, sorted->wide, k, begin + (int64_t)(keys[k] & UINT32_MAX));
+    cb_set_number(sorted->entries, sorted->wide, k, cb_view_entry(view, begin + (int64_t)(keys[k] & UINT32_MAX)));
   }
   sorted->row_ptr[row + 1] = end;
 }
@@ -178,7 +176,7 @@ static void move_part(struct sorted *sorted, const struct cb_view *view, int64_t
     for (int64_t k = cb_view_row(view, row); k < cb_view_row(view, row + 1); k++) {
       const int64_t place = cursors[cb_view_col(view, k)]++;
       sorted->columns[place] = (int32_t)row;
-      set_number(sorted->entries, sorted->wide, place, k);
+      cb_set_number(sorted->entries, sorted->wide, place, cb_view_entry(view, k));
     }
 }
 
@@ -249,7 +247,7 @@ static void join_row(struct cb_csr *csr, struct cb_order *order, const struct so
     }
     csr->col_idx[place] = sorted->columns[k];
     csr->values[place] = value;
-    if (order->starts) set_number(order->starts, order->wide, place, k);
+    if (order->starts) cb_set_number(order->starts, order->wide, place, k);
     place++;
   }
 }
@@ -273,7 +271,7 @@ static enum cb_status join_duplicates(struct cb_csr *csr, struct cb_order *order
       join_row(csr, order, sorted, view, row, starts[row]);
     }
     set_row(csr, sorted->rows, nnz);
-    if (order->starts) set_number(order->starts, order->wide, nnz, sorted->count);
+    if (order->starts) cb_set_number(order->starts, order->wide, nnz, sorted->count);
     order->entries = sorted->entries;
     sorted->entries = NULL;
   }
@@ -287,10 +285,11 @@ enum cb_status cb_view_canonical(struct cb_csr *csr, struct cb_order *order, con
                                  int canonical, int transpose, struct cb_diag *diag) {
   struct sorted sorted = {0};
   *csr = (struct cb_csr){0};
-  *order = (struct cb_order){.wide = needs_wide(view->nnz)};
+  *order = (struct cb_order){.wide = cb_needs_wide(view->nnz)};
   enum cb_status s;
   if (canonical && !transpose) {
     s = copy(csr, view, diag);
+    if (!s) s = copy_entries(order, view, diag);
   } else {
     s = transpose ? sort_columns(&sorted, view, diag) : sort_rows(&sorted, view, diag);
     if (!s) s = join_duplicates(csr, order, &sorted, view, diag);

@@ -18,4 +18,20 @@ static inline int64_t cb_view_col(const struct cb_view *view, int64_t k) {
   return (int64_t)((uint64_t)given - (uint64_t)view->base);
 }
 
+/* Which of the caller's values entry k of the rows has. */
+static inline int64_t cb_view_entry(const struct cb_view *view, int64_t k) {
+  if (!view->entries) return k;
+  return view->entries_wide ? (int64_t)((const uint64_t *)view->entries)[k] : ((const uint32_t *)view->entries)[k];
+}
+
+/* Numbers of entries, and of lists of them, keep the top bit free for the value map's flag. */
+static inline int cb_needs_wide(int64_t count) {
+  return count >= INT32_MAX;
+}
+
+static inline void cb_set_number(void *numbers, int wide, int64_t i, int64_t number) {
+  if (wide) ((uint64_t *)numbers)[i] = (uint64_t)number;
+  else ((uint32_t *)numbers)[i] = (uint32_t)number;
+}
+
 #endif

@@ -78,12 +78,13 @@ static enum cb_status fill_arrays(struct loaded *loaded, const struct cb_image *
   const struct cb_image_array *array = &image->arrays[first], *last = &image->arrays[end - 1];
   const size_t bytes = (size_t)(last->offset + last->bytes - array->offset);
   const cb_device_ptr there = loaded->pointers[first];
+  const int nan = cb_semiring_pads_with_nan(image->semiring);
   return array->contents ? cb_device_upload(loaded->device, there, array->contents, bytes, "arrays", diag)
-                         : cb_device_fill(loaded->device, there, 0, bytes, diag);
+                         : cb_device_fill(loaded->device, there, nan ? 0xff : 0, bytes, diag);
 }
 
-/* Every array in one range at its offset, or, apart, in an allocation of its own. Those without contents are
- * zero. */
+/* Every array in one range at its offset, or, apart, in an allocation of its own. Those without contents
+ * hold what slots without a nonzero do. */
 static enum cb_status upload(struct loaded *loaded, const struct cb_image *image, int apart,
                              struct cb_diag *diag) {
   cb_device_ptr packed = 0;
@@ -226,6 +227,7 @@ static void note_image(struct loaded *loaded, const struct cb_image *image) {
       .vector_type = image->vector_type,
       .sum_type = image->sum_type,
       .form = image->form,
+      .semiring = image->semiring,
       .launches = image->launches_count,
       .has_carry = image->carry_sums > 0,
       .stored_bytes = image->stored_bytes,
@@ -304,16 +306,18 @@ const struct cb_operator_info *cb_operator_info(const struct cb_operator *op) {
 
 /* ---- multiplying */
 
-static enum cb_status check_scalars(enum cb_form form, double alpha, double beta, struct cb_diag *diag) {
-  static const struct {
-    const char *equation;
-    double beta;
-  } fixed[] = {[CB_FORM_AX] = {"y = Ax", 0}, [CB_FORM_ADD] = {"y += Ax", 1}};
-  if (form == CB_FORM_AXPBY || (alpha == 1 && beta == fixed[form].beta)) return CB_OK;
-  return cb_fail(
-      diag, CB_ERR_ARGUMENT,
-      "this kernel computes '%s': alpha must be 1 and beta %g; generate it with form=axpby for others",
-      fixed[form].equation, fixed[form].beta);
+static enum cb_status check_scalars(const struct cb_operator_info *info, double alpha, double beta,
+                                    struct cb_diag *diag) {
+  static const double fixed[] = {[CB_FORM_AX] = 0, [CB_FORM_ADD] = 1};
+  const char *equation = cb_semiring_equation(info->semiring, (int)info->form);
+  if (info->form != CB_FORM_AXPBY) {
+    if (alpha == 1 && beta == fixed[info->form]) return CB_OK;
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "this kernel computes '%s': alpha must be 1 and beta %g; generate it with form=axpby for others",
+                   equation, fixed[info->form]);
+  }
+  if (info->semiring == CB_PLUS_TIMES || (alpha == 1 && (beta == 0 || beta == 1))) return CB_OK;
+  return cb_fail(diag, CB_ERR_ARGUMENT, "this kernel computes '%s': alpha must be 1, and beta 0 or 1", equation);
 }
 
 /* Where the GPU can (sm_90 on), a kernel may start while the one before it in the stream is still ending: it
@@ -376,7 +380,7 @@ enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, 
                                 op->carry_sums,
                                 op->carry_counters};
   void *parameters[CB_IMAGE_GROUPS + OTHER_ARGUMENTS];
-  enum cb_status s = check_scalars(loaded->info.form, alpha, beta, diag);
+  enum cb_status s = check_scalars(&loaded->info, alpha, beta, diag);
   for (int i = 0; i < loaded->info.launches && !s; i++) {
     const struct launch *launch = &loaded->launches[i];
     list_parameters(parameters, &arguments, loaded, launch);

@@ -38,7 +38,8 @@ void cb_operator_free(struct cb_operator *op);
 
 /* y = α A x + β y on `stream` (NULL: the default stream) of the device's context, which must be current. x
  * and y are vectors of the image's vector type, not overlapping. Its form fixes what α and β may be: y
- * = Ax takes (1, 0), y += Ax takes (1, 1), axpby takes any; else CB_ERR_ARGUMENT. */
+ * = Ax takes (1, 0), y += Ax takes (1, 1), axpby takes any, or both of these in another semiring than plus-times; else
+ * CB_ERR_ARGUMENT. */
 enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
                                     cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag);
 
@@ -49,6 +50,7 @@ struct cb_operator_info {
   int64_t rows, cols, nnz;
   enum cb_type matrix_type, vector_type, sum_type;
   enum cb_form form;
+  enum cb_semiring semiring;
   int launches;          /* of one product */
   int has_carry;         /* 1: serves one stream at a time; clone it for more */
   int registers;         /* the most of any of its kernels */

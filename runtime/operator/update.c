@@ -9,7 +9,7 @@
 
 struct range {
   cb_device_ptr slots;
-  int has_others; /* some bytes are no slots, or slots that are not in the map */
+  int is_zeroed; /* all bytes are slots, and those of absent ones zeros: they may be written as well */
   struct cb_value_range map;
 };
 
@@ -58,7 +58,8 @@ static enum cb_status note_ranges(struct cb_updater *updater, const struct cb_op
   updater->ranges_count = image->ranges_count;
   for (int i = 0; i < image->ranges_count; i++)
     updater->ranges[i] = (struct range){.slots = cb_operator_array(op, image->ranges[i].array),
-                                        .has_others = !image->arrays[image->ranges[i].array].values,
+                                        .is_zeroed = image->arrays[image->ranges[i].array].values &&
+                                                     !cb_semiring_pads_with_nan(image->semiring),
                                         .map = image->ranges[i].map};
   return CB_OK;
 }
@@ -129,7 +130,7 @@ enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb
         .values_count = map->values,
         .blocks_count = range->map.blocks,
         .first_group = range->map.first_group,
-        .zeroed = range->has_others ? 0 : range->map.slots,
+        .zeroed = range->is_zeroed ? range->map.slots : 0,
         .lost = updater->lost,
     };
     s = cb_packer_launch(updater->packer, &packing, stream, diag);

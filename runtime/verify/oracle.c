@@ -34,7 +34,7 @@ static long double gamma_of(long double k, long double roundoff) {
 }
 
 struct cb_oracle_types cb_oracle_types_of(const struct cb_plan *plan) {
-  return (struct cb_oracle_types){plan->matrix_type, plan->vector_type, plan->sum_type};
+  return (struct cb_oracle_types){plan->matrix_type, plan->vector_type, plan->sum_type, plan->semiring};
 }
 
 /* ---- one row */
@@ -47,7 +47,9 @@ struct row {
 };
 
 static double x_at(const struct cb_product *product, int64_t column) {
-  return product->x ? product->x[column] : cb_real_round(cb_selftest_x((uint64_t)column), product->types.vector);
+  if (product->x) return product->x[column];
+  const double x = cb_real_round(cb_selftest_x((uint64_t)column), product->types.vector);
+  return product->types.semiring == CB_OR_AND && x < 0 ? 0 : x;
 }
 
 static struct row sum_row(const struct cb_csr *csr, const struct cb_product *product, int64_t i) {
@@ -62,6 +64,52 @@ static struct row sum_row(const struct cb_csr *csr, const struct cb_product *pro
     row.integers = row.integers && cb_real_is_integer(a) && cb_real_is_integer(x);
   }
   return row;
+}
+
+/* ---- one row, of another semiring */
+
+/* What changes nothing: a NaN, or 0. */
+static double nothing(enum cb_semiring semiring) {
+  return semiring == CB_OR_AND ? 0 : NAN;
+}
+
+/* a ⊗ x, rounded as the sums' type does it: once. */
+static double multiplied(const struct cb_oracle_types *types, double a, double x) {
+  const int narrow = types->sum == CB_F32;
+  switch (types->semiring) {
+  case CB_MIN_PLUS:
+    return narrow ? (float)a + (float)x : a + x;
+  case CB_MAX_TIMES:
+    return narrow ? (float)a * (float)x : a * x;
+  default:
+    return a != 0 && x != 0;
+  }
+}
+
+/* sum ⊕ term */
+static double joined(enum cb_semiring semiring, double sum, double term) {
+  switch (semiring) {
+  case CB_MIN_PLUS:
+    return fmin(sum, term);
+  case CB_MAX_TIMES:
+    return fmax(sum, term);
+  default:
+    return sum != 0 || term != 0;
+  }
+}
+
+/* A row of y: that of a row without nonzeros where nothing else is. `y0`: NULL where y is not read. */
+static double join_row(const struct cb_csr *csr, const struct cb_product *product, int64_t i, const double *y0) {
+  static const double empty[] = {[CB_MIN_PLUS] = INFINITY, [CB_MAX_TIMES] = -INFINITY, [CB_OR_AND] = 0};
+  const struct cb_oracle_types *types = &product->types;
+  const double *values = product->values ? product->values : csr->values;
+  double sum = nothing(types->semiring);
+  for (int64_t k = cb_csr_row(csr, i); k < cb_csr_row(csr, i + 1); k++) {
+    const double a = cb_real_round(values[k], types->matrix), x = x_at(product, csr->col_idx[k]);
+    sum = joined(types->semiring, sum, multiplied(types, a, x));
+  }
+  sum = joined(types->semiring, sum, empty[types->semiring]);
+  return y0 ? joined(types->semiring, *y0, sum) : sum;
 }
 
 static double round_up(long double value) {
@@ -91,6 +139,10 @@ static long double bound_of(const struct row *row, const struct cb_product *prod
   return bound + ((long double)row->nonzeros * alpha + 2) * sums.smallest;
 }
 
+static int rounds_y(const struct cb_product *product) {
+  return cb_types_round_y((struct cb_types){product->types.matrix, product->types.vector, product->types.sum});
+}
+
 /* What becomes of a sum within `bound` of `y` in a narrower type. */
 static struct outcome narrowed(long double y, long double bound, enum cb_type type) {
   const struct format format = format_of(type);
@@ -105,11 +157,25 @@ static struct outcome narrowed(long double y, long double bound, enum cb_type ty
 /* Of a row whose sum with what was in y before is `y`. */
 static struct outcome outcome_of(const struct row *row, const struct cb_product *product, long double y, double y0) {
   const long double bound = bound_of(row, product, y, y0);
-  const struct cb_types types = {product->types.matrix, product->types.vector, product->types.sum};
-  return cb_types_round_y(types) ? narrowed(y, bound, types.vector) : (struct outcome){y, bound};
+  return rounds_y(product) ? narrowed(y, bound, product->types.vector) : (struct outcome){y, bound};
+}
+
+/* Of a row in another semiring than plus-times. */
+static struct outcome joined_outcome(const struct cb_csr *csr, const struct cb_product *product, int64_t i) {
+  const double y = join_row(csr, product, i, product->beta != 0 ? &product->y[i] : NULL);
+  return rounds_y(product) ? narrowed(y, 0, product->types.vector) : (struct outcome){y, 0};
 }
 
 /* ---- the product */
+
+static struct outcome expect_row(const struct cb_csr *csr, const struct cb_product *product, int64_t i) {
+  if (product->types.semiring != CB_PLUS_TIMES) return joined_outcome(csr, product, i);
+  const struct row row = sum_row(csr, product, i);
+  const double y0 = product->beta != 0 ? product->y[i] : 0;
+  long double y = product->alpha * row.sum;
+  if (product->beta != 0) y += (long double)product->beta * y0;
+  return outcome_of(&row, product, y, y0);
+}
 
 enum cb_status cb_oracle_multiply(struct cb_expected *expected, const struct cb_csr *csr,
                                   const struct cb_product *product, struct cb_diag *diag) {
@@ -122,11 +188,7 @@ enum cb_status cb_oracle_multiply(struct cb_expected *expected, const struct cb_
   }
 #pragma omp parallel for schedule(dynamic, 1024)
   for (int64_t i = 0; i < csr->rows; i++) {
-    const struct row row = sum_row(csr, product, i);
-    const double y0 = product->beta != 0 ? product->y[i] : 0;
-    long double y = product->alpha * row.sum;
-    if (product->beta != 0) y += (long double)product->beta * y0;
-    const struct outcome outcome = outcome_of(&row, product, y, y0);
+    const struct outcome outcome = expect_row(csr, product, i);
     expected->y[i] = outcome.y;
     expected->tolerance[i] = round_up(outcome.tolerance);
   }
@@ -205,8 +267,7 @@ void cb_oracle_selftest(const struct cb_csr *csr, const struct cb_plan *plan, do
   const struct cb_product product = {.types = cb_oracle_types_of(plan), .alpha = 1};
 #pragma omp parallel for schedule(dynamic, 1024)
   for (int64_t i = 0; i < csr->rows; i++) {
-    const struct row row = sum_row(csr, &product, i);
-    const struct outcome outcome = outcome_of(&row, &product, row.sum, 0);
+    const struct outcome outcome = expect_row(csr, &product, i);
     const long double lost = isfinite(outcome.y) ? fabsl(outcome.y - (long double)(double)outcome.y) : 0;
     expected[i] = (double)outcome.y;
     tolerance[i] = round_up(outcome.tolerance + lost);

@@ -18,6 +18,10 @@
  * Where a partial sum might overflow although the operands are finite, the order of the additions decides,
  * and any result is accepted (counted as unbounded). A finite sum that y's narrower type rounds to infinity (from 65520
  * on in f16) must be that infinity; where the bound reaches to both sides of that limit, any result is accepted.
+ *
+ * Other semirings than plus-times (analysis/semiring.h) need no bound: a row's result is one of its products, or y's
+ * element, or tells whether there is one. A product is rounded once, as the sums' type does it, and rounding keeps the
+ * order, so every order of the operations gives the same number: y is that number, rounded to its type. Tolerance 0.
  */
 #ifndef CBGEN_RUNTIME_VERIFY_ORACLE_H
 #define CBGEN_RUNTIME_VERIFY_ORACLE_H
@@ -36,6 +40,7 @@ struct cb_oracle_types {
   enum cb_type matrix; /* values as stored: any float */
   enum cb_type vector; /* x and y: any float */
   enum cb_type sum;    /* sums with α and β: CB_F64 or CB_F32 */
+  enum cb_semiring semiring; /* what it adds and multiplies with */
 };
 struct cb_oracle_types cb_oracle_types_of(const struct cb_plan *plan);
 
@@ -77,8 +82,9 @@ void cb_oracle_compare(struct cb_comparison *comparison, const struct cb_expecte
                        enum cb_type type);
 
 /* For the self-test of a kernel (analysis/plan/blob.h): y = Ax, or what else the plan's form computes with the
- * text's α = 1, β = 0 and y₀ = 0, for x of cb_selftest_x (rounded to the vectors' type). `tolerance` allows
- * for rounding `expected` to a double. Both have rows elements and are the caller's. */
+ * text's α = 1, β = 0 and a y₀ that changes nothing, for x of cb_selftest_x (rounded to the vectors' type; for or-and
+ * negative elements are 0). `tolerance` allows for rounding `expected` to a double. Both have rows elements and are the
+ * caller's. */
 void cb_oracle_selftest(const struct cb_csr *csr, const struct cb_plan *plan, double *expected, double *tolerance);
 
 #endif

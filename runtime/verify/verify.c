@@ -16,6 +16,8 @@
 /* ---- kinds of products */
 
 enum x_kind { X_RANDOM, X_INTEGERS, X_NON_FINITE, X_ENDS };
+/* Which semirings have it: others than plus-times have α 1 alone, and β 0 and 1. */
+enum kind_of { OF_PLUS_TIMES = 1, OF_OTHERS = 2, OF_ALL = OF_PLUS_TIMES | OF_OTHERS };
 enum y_kind { Y_MARKED, Y_RANDOM, Y_INTEGERS }; /* what y holds before */
 
 struct kind {
@@ -25,25 +27,35 @@ struct kind {
   enum x_kind x;
   enum y_kind y;
   double alpha, beta;
+  enum kind_of of;
 };
 
 /* α and β are exact in every type. For ax and add they are what the form means. */
 static const struct kind kinds[] = {
-    {"random", CB_FORM_AX, 0, X_RANDOM, Y_MARKED, 1, 0},
-    {"integers", CB_FORM_AX, 1, X_INTEGERS, Y_MARKED, 1, 0},
-    {"non-finite", CB_FORM_AX, 0, X_NON_FINITE, Y_MARKED, 1, 0},
-    {"non-finite ends", CB_FORM_AX, 0, X_ENDS, Y_MARKED, 1, 0},
-    {"random", CB_FORM_ADD, 0, X_RANDOM, Y_RANDOM, 1, 1},
-    {"integers", CB_FORM_ADD, 1, X_INTEGERS, Y_INTEGERS, 1, 1},
-    {"non-finite", CB_FORM_ADD, 0, X_NON_FINITE, Y_RANDOM, 1, 1},
-    {"non-finite ends", CB_FORM_ADD, 0, X_ENDS, Y_RANDOM, 1, 1},
-    {"random", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, -1.625, 0.71875},
-    {"integers", CB_FORM_AXPBY, 1, X_INTEGERS, Y_INTEGERS, 3, -2},
-    {"non-finite", CB_FORM_AXPBY, 0, X_NON_FINITE, Y_RANDOM, 0.5, -1},
-    {"non-finite ends", CB_FORM_AXPBY, 0, X_ENDS, Y_RANDOM, 0.5, -1},
-    {"beta zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_MARKED, 1.25, 0},
-    {"alpha zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, 0, -0.375},
+    {"random", CB_FORM_AX, 0, X_RANDOM, Y_MARKED, 1, 0, OF_ALL},
+    {"integers", CB_FORM_AX, 1, X_INTEGERS, Y_MARKED, 1, 0, OF_ALL},
+    {"non-finite", CB_FORM_AX, 0, X_NON_FINITE, Y_MARKED, 1, 0, OF_ALL},
+    {"non-finite ends", CB_FORM_AX, 0, X_ENDS, Y_MARKED, 1, 0, OF_ALL},
+    {"random", CB_FORM_ADD, 0, X_RANDOM, Y_RANDOM, 1, 1, OF_ALL},
+    {"integers", CB_FORM_ADD, 1, X_INTEGERS, Y_INTEGERS, 1, 1, OF_ALL},
+    {"non-finite", CB_FORM_ADD, 0, X_NON_FINITE, Y_RANDOM, 1, 1, OF_ALL},
+    {"non-finite ends", CB_FORM_ADD, 0, X_ENDS, Y_RANDOM, 1, 1, OF_ALL},
+    {"random", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, -1.625, 0.71875, OF_PLUS_TIMES},
+    {"integers", CB_FORM_AXPBY, 1, X_INTEGERS, Y_INTEGERS, 3, -2, OF_PLUS_TIMES},
+    {"non-finite", CB_FORM_AXPBY, 0, X_NON_FINITE, Y_RANDOM, 0.5, -1, OF_PLUS_TIMES},
+    {"non-finite ends", CB_FORM_AXPBY, 0, X_ENDS, Y_RANDOM, 0.5, -1, OF_PLUS_TIMES},
+    {"beta zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_MARKED, 1.25, 0, OF_PLUS_TIMES},
+    {"alpha zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, 0, -0.375, OF_PLUS_TIMES},
+    {"random", CB_FORM_AXPBY, 0, X_RANDOM, Y_RANDOM, 1, 1, OF_OTHERS},
+    {"integers", CB_FORM_AXPBY, 1, X_INTEGERS, Y_INTEGERS, 1, 1, OF_OTHERS},
+    {"non-finite", CB_FORM_AXPBY, 0, X_NON_FINITE, Y_RANDOM, 1, 1, OF_OTHERS},
+    {"non-finite ends", CB_FORM_AXPBY, 0, X_ENDS, Y_MARKED, 1, 0, OF_OTHERS},
+    {"beta zero", CB_FORM_AXPBY, 0, X_RANDOM, Y_MARKED, 1, 0, OF_OTHERS},
 };
+
+static int concerns(const struct kind *kind, const struct cb_plan *plan) {
+  return kind->form == plan->form && kind->of & (plan->semiring == CB_PLUS_TIMES ? OF_PLUS_TIMES : OF_OTHERS);
+}
 
 /* One product of one case. The vectors are of the plan's vector type. */
 struct trial {
@@ -120,6 +132,12 @@ static void spoil_ends(void *x, enum cb_type type, int64_t count) {
   cb_real_set(x, type, 0, INFINITY);
 }
 
+/* Most elements become 0: or-and tells nothing else of them. */
+static void thin(void *vector, enum cb_type type, int64_t count, uint64_t seed) {
+  for (int64_t i = 0; i < count; i++)
+    if (draw(&seed) % 4) cb_real_set(vector, type, i, 0);
+}
+
 /* ---- preparing */
 
 void cb_verify_options_default(struct cb_verify_options *options) {
@@ -161,12 +179,15 @@ static enum cb_status prepare_trial(struct trial *trial, uint64_t seed, struct c
   if (!trial->x || !trial->y || !trial->result)
     return cb_fail_memory(diag, "vectors", (unsigned long long)(csr->cols + 2 * csr->rows) * size);
   fill(trial->x, type, csr->cols, trial->kind->x == X_INTEGERS, seed);
+  const int thinned = trial->one->plan->semiring == CB_OR_AND;
+  if (thinned) thin(trial->x, type, csr->cols, seed + 3);
   if (trial->kind->x == X_NON_FINITE) sprinkle(trial->x, type, csr, seed + 1);
   if (trial->kind->x == X_ENDS) spoil_ends(trial->x, type, csr->cols);
   if (trial->kind->y == Y_MARKED)
     fill_marks(trial->y, type, csr->rows);
   else
     fill(trial->y, type, csr->rows, trial->kind->y == Y_INTEGERS, seed + 2);
+  if (thinned && trial->kind->y != Y_MARKED) thin(trial->y, type, csr->rows, seed + 4);
   return CB_OK;
 }
 
@@ -328,7 +349,7 @@ struct batch {
 static int count_trials(const struct cb_verify_case *cases, int count) {
   int trials = 0;
   for (int c = 0; c < count; c++)
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) trials += kinds[k].form == cases[c].plan->form;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) trials += concerns(&kinds[k], cases[c].plan);
   return trials;
 }
 
@@ -344,7 +365,7 @@ static enum cb_status prepare(struct batch *batch, struct cb_diag *diag) {
     const uint64_t seed = batch->options->seed * 0x10001 + (uint64_t)c * 64;
     s = prepare_integers(&batch->integers[c], &batch->cases[c], seed + 7, diag);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds && !s; k++) {
-      if (kinds[k].form != batch->cases[c].plan->form) continue;
+      if (!concerns(&kinds[k], batch->cases[c].plan)) continue;
       const int t = batch->trials_count++;
       batch->trials[t] = (struct trial){.one = &batch->cases[c], .kind = &kinds[k], .number = c};
       s = prepare_trial(&batch->trials[t], seed + 8 * k, diag);

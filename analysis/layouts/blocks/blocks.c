@@ -324,8 +324,9 @@ static void build_guards(struct cb_region_builder *builder, const struct state *
 static void build_presence(struct cb_region_builder *builder, const struct state *state) {
   static const char *const types[] = {[1] = "uint8_t", [2] = "uint16_t", [4] = "uint32_t", [8] = "uint64_t"};
   const int64_t bytes = presence_bytes(state->size);
-  if (!state->absent) return;
-  cb_region_section(builder, "absent");
+  const int again = cb_region_needs_presence(builder); /* sums that are not finite are added up again */
+  if (!state->absent || (!again && builder->value_bytes)) return;
+  if (again) cb_region_section(builder, "absent");
   cb_region_bytes(builder, "present", "bit j of a slot: the matrix has value j of the block",
                   state->steps * LANES * bytes);
   cb_region_placeholder(builder, "present_type", types[bytes]);

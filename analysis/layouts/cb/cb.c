@@ -537,9 +537,10 @@ static void build_region(struct cb_region_builder *builder, struct cb_runs *stat
 }
 
 /* Dense blocks with absent entries multiply the zeros that are stored there, unless all values are equal: then nothing
- * is stored, and the presence bits tell. */
+ * is stored, and the presence bits tell. They do with any other semiring than plus-times, too. */
 static void size_values(struct cb_runs *state, struct cb_region_builder *builder) {
-  if (state->format_blocks[CB_DENSE] && !state->full_dense && builder->value_bytes) cb_region_zero_slots(builder);
+  const int absent = state->format_blocks[CB_DENSE] && !state->full_dense;
+  if (absent && builder->value_bytes && cb_region_needs_presence(builder)) cb_region_zero_slots(builder);
   state->equal = !builder->value_bytes;
   state->value_bytes = state->equal ? 1 : builder->value_bytes;
   if (state->equal) state->intra = 0;

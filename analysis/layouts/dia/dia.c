@@ -134,7 +134,7 @@ static void sort_diagonals(struct state *state, const struct cb_region_builder *
   for (int d = 0; d < state->diagonals; d++) {
     state->kind[d] = !even[d] ? STORED : state->holes[d] ? HOLED : EVEN;
     state->count[state->kind[d]]++;
-    if (!even[d]) state->absent_stored += state->holes[d];
+    if (!even[d] && cb_region_needs_presence(builder)) state->absent_stored += state->holes[d];
   }
   for (int kind = 1; kind < KINDS; kind++) next[kind] = next[kind - 1] + state->count[kind - 1];
   for (int d = 0; d < state->diagonals; d++) {

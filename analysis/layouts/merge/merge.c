@@ -378,10 +378,10 @@ static int is_empty(const void *user, int64_t row) {
 }
 
 /* Rows without nonzeros are written when the region owes them to y. Adding nothing needs no writing; but a region needs
- * some text. */
+ * some text, and other semirings than plus-times make of what y holds one of their own numbers. */
 static int writes_empty_rows(const struct cb_region_builder *builder, const struct state *state) {
   if (builder->commit != CB_COMMIT_FINAL) return 0;
-  return builder->options->form != CB_FORM_ADD || !state->csr->nnz;
+  return builder->options->form != CB_FORM_ADD || builder->options->semiring != CB_PLUS_TIMES || !state->csr->nnz;
 }
 
 static void build_empty(struct cb_region_builder *builder, struct state *state) {

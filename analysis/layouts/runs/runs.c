@@ -112,12 +112,11 @@ static void build_region(struct cb_region_builder *builder, const struct state *
   cb_region_fact(builder, "groups", "%lld", (long long)state->first_group[state->slices]);
   cb_region_fact(builder, "absent", "%lld", (long long)absent(state));
   build_rows(builder, state);
-  if (absent(state)) {
-    cb_region_zero_slots(builder);
-    cb_region_section(builder, "absent");
-  }
+  const int presence = absent(state) && cb_region_needs_presence(builder);
+  if (absent(state)) cb_region_zero_slots(builder);
+  if (presence) cb_region_section(builder, "absent");
   cb_region_values(builder, "values", "per group, place and row", slots(state));
-  if (absent(state)) cb_region_bytes(builder, "presence", "a bit per slot: it holds a nonzero", slots(state) / 8);
+  if (presence) cb_region_bytes(builder, "presence", "a bit per slot: it holds a nonzero", slots(state) / 8);
   if (state->csr->rows % BLOCK_ROWS) cb_region_section(builder, "guard");
   builder->region.blocks = cb_divide_up(state->slices, WARPS);
   builder->region.block_rows = BLOCK_ROWS;

@@ -220,7 +220,8 @@ static void build_arrays(struct cb_region_builder *builder, const struct state *
     cb_region_list(builder, "first_row", "first row of a slice", state->slices + 1, state->first_row);
   if (absent(state)) cb_region_zero_slots(builder);
   cb_region_values(builder, "values", "per block, column and row", places(state));
-  if (absent(state)) cb_region_bytes(builder, "presence", "a bit per slot: it holds a nonzero", places(state) / 8);
+  if (absent(state) && cb_region_needs_presence(builder))
+    cb_region_bytes(builder, "presence", "a bit per slot: it holds a nonzero", places(state) / 8);
 }
 
 static void build_facts(struct cb_region_builder *builder, const struct state *state) {
@@ -258,7 +259,7 @@ static void build_sections(struct cb_region_builder *builder, const struct state
     cb_region_structure(builder, "kBatch", state->batch, "plan: blocks whose loads are in flight together");
     if (state->longest > state->batch) cb_region_section(builder, "more");
   }
-  if (absent(state)) cb_region_section(builder, "absent");
+  if (absent(state) && cb_region_needs_presence(builder)) cb_region_section(builder, "absent");
   if (state->over_edges) cb_region_section(builder, "edges");
   build_guards(builder, state);
 }

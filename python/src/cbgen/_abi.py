@@ -36,6 +36,13 @@ class Type(IntEnum):
     BF16 = 3
 
 
+class Format(IntEnum):
+    CSR = 0
+    CSC = 1
+    COO = 2
+    BSR = 3
+
+
 class Memory(IntEnum):
     HOST = 0
     DEVICE = 1
@@ -69,6 +76,29 @@ class Csr(Structure):
         ("memory", c_int),
         ("stream", c_void_p),
         ("name", c_char_p),
+    ]
+
+
+class Matrix(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("format", c_int),
+        ("rows", c_int64),
+        ("cols", c_int64),
+        ("nnz", c_int64),
+        ("pointers", c_void_p),
+        ("indices", c_void_p),
+        ("values", c_void_p),
+        ("pointer_bits", c_int),
+        ("index_bits", c_int),
+        ("index_base", c_int),
+        ("value_type", c_int),
+        ("memory", c_int),
+        ("stream", c_void_p),
+        ("name", c_char_p),
+        ("block_rows", c_int),
+        ("block_cols", c_int),
+        ("blocks_by_column", c_int),
     ]
 
 
@@ -155,6 +185,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_message": (c_char_p, (HANDLE,)),
     "cbgen_set_log": (STATUS, (HANDLE, LOG, c_void_p)),
     "cbgen_compile": (STATUS, (HANDLE, POINTER(Csr), POINTER(Request), POINTER(HANDLE))),
+    "cbgen_compile_matrix": (STATUS, (HANDLE, POINTER(Matrix), POINTER(Request), POINTER(HANDLE))),
     "cbgen_operator_clone": (STATUS, (HANDLE, POINTER(HANDLE))),
     "cbgen_operator_free": (None, (HANDLE,)),
     "cbgen_multiply": (STATUS, (HANDLE, POINTER(Product))),
@@ -170,6 +201,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_operator_save": (STATUS, (HANDLE, c_void_p, c_size_t, POINTER(c_size_t))),
     "cbgen_operator_load": (STATUS, (HANDLE, c_void_p, c_size_t, POINTER(HANDLE))),
     "cbgen_generate": (STATUS, (HANDLE, POINTER(Csr), POINTER(HANDLE))),
+    "cbgen_generate_matrix": (STATUS, (HANDLE, POINTER(Matrix), POINTER(HANDLE))),
     "cbgen_kernel_free": (None, (HANDLE,)),
     "cbgen_kernel_source": (c_char_p, (HANDLE, POINTER(c_size_t))),
     "cbgen_kernel_data": (c_void_p, (HANDLE, POINTER(c_size_t))),

@@ -45,9 +45,9 @@ def generate(matrix: Any, *, name: str = "matrix", shape: Optional[Tuple[int, in
         raise TypeError(f"'{next(iter(options))}' is a matter of the context when one is given")
     used = context or Context(**options)
     views = view_matrix(take_matrix(matrix, shape))
-    csr, handle = views.csr(name), ctypes.c_void_p()
+    (suffix, given), handle = views.given(name), ctypes.c_void_p()
     with used._lock:
-        used.check(LIBRARY.cbgen_generate(used.handle(), byref(csr), byref(handle)))
+        used.check(getattr(LIBRARY, "cbgen_generate" + suffix)(used.handle(), byref(given), byref(handle)))
     try:
         return describe(handle)
     finally:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What callers hand over as a matrix, taken apart into the three arrays of compressed sparse rows."""
+"""What callers hand over as a matrix, taken apart into the three arrays of its format."""
 from __future__ import annotations
 
 import ctypes
@@ -19,6 +19,9 @@ ACCEPTED = (
 )
 
 
+MOST_BLOCK = 64  # rows and columns of a block of BSR that the library takes
+
+
 @dataclass(frozen=True)
 class Matrix:
     """Three arrays of one memory, and the shape. The arrays are the caller's; nothing is copied."""
@@ -26,8 +29,10 @@ class Matrix:
     shape: Tuple[int, int]
     data: Any  # None: all entries are 1
     indices: Any
-    indptr: Any
+    indptr: Any  # of COO the rows
     converted: bool  # from another format: the order of the values is not the caller's
+    format: _abi.Format = _abi.Format.CSR
+    block: Tuple[int, int] = (0, 0)  # of BSR
 
 
 def take_shape(shape: Any) -> Tuple[int, int]:
@@ -49,12 +54,29 @@ def take_matrix(thing: Any, shape: Any = None) -> Matrix:
     if hasattr(thing, "crow_indices") and "sparse_csr" in str(getattr(thing, "layout", "")):
         values, columns, rows = thing.values().detach(), thing.col_indices(), thing.crow_indices()
         return Matrix(take_shape(thing.shape), values, columns, rows, False)
-    if getattr(thing, "format", None) == "csr" and hasattr(thing, "indptr"):
-        return Matrix(take_shape(thing.shape), thing.data, thing.indices, thing.indptr, False)
+    found = take_sparse(thing)
+    if found is not None:
+        return found
     if hasattr(thing, "tocsr"):
         csr = thing.tocsr()
         return Matrix(take_shape(csr.shape), csr.data, csr.indices, csr.indptr, True)
     raise TypeError(f"a {type(thing).__name__} is no sparse matrix: give {ACCEPTED}")
+
+
+def take_sparse(thing: Any) -> Optional[Matrix]:
+    """A matrix of SciPy or CuPy in one of the library's formats; None: it is something else."""
+    name = getattr(thing, "format", None)
+    if name == "coo" and len(thing.shape) == 2 and hasattr(thing, "row"):
+        return Matrix(take_shape(thing.shape), thing.data, thing.col, thing.row, False, _abi.Format.COO)
+    if name not in ("csr", "csc", "bsr") or not hasattr(thing, "indptr"):
+        return None
+    shape, form = take_shape(thing.shape), _abi.Format[name.upper()]
+    if form != _abi.Format.BSR:
+        return Matrix(shape, thing.data, thing.indices, thing.indptr, False, form)
+    block = take_shape(thing.data.shape[1:])
+    if not 0 < min(block) <= max(block) <= MOST_BLOCK:
+        return None
+    return Matrix(shape, thing.data.reshape(-1), thing.indices, thing.indptr, False, form, block)
 
 
 def on_host(array: Any) -> bool:
@@ -111,6 +133,22 @@ class Views:
     stream: int
     entries: int
 
+    def given(self, name: str) -> Tuple[str, Any]:
+        """The end of the names of the library's functions that take the matrix, and the struct that they take, which is
+        valid as long as this object lives."""
+        if self.matrix.format == _abi.Format.CSR:
+            return "", self.csr(name)
+        block_rows, block_cols = self.matrix.block
+        given = _abi.Matrix(struct_size=ctypes.sizeof(_abi.Matrix), format=self.matrix.format, nnz=self.entries,
+                            memory=self.memory, block_rows=block_rows, block_cols=block_cols)
+        given.rows, given.cols = self.matrix.shape
+        given.pointers, given.pointer_bits = self.indptr.pointer, 8 * SIZES[self.indptr.dtype]
+        given.indices, given.index_bits = self.indices.pointer, 8 * SIZES[self.indices.dtype]
+        given.value_type = VALUE_TYPES[self.data.dtype] if self.data else _abi.Type.F64
+        given.values = self.data.pointer if self.data else None
+        given.stream, given.name = self.stream, name.encode()
+        return "_matrix", given
+
     def csr(self, name: str) -> _abi.Csr:
         """The struct; valid as long as this object lives."""
         csr = _abi.Csr(struct_size=ctypes.sizeof(_abi.Csr), nnz=self.entries, index_base=0, memory=self.memory)
@@ -131,6 +169,27 @@ def single(found: List[Any], what: str) -> Any:
     return known.pop() if known else None
 
 
+# What the two index arrays hold.
+INDEX_ROLES = {_abi.Format.CSR: ("column indices", "row pointers"), _abi.Format.CSC: ("row indices", "column pointers"),
+               _abi.Format.COO: ("columns", "rows"), _abi.Format.BSR: ("block columns", "pointers of block rows")}
+
+
+def check_lengths(matrix: Matrix, data: Optional[View], indices: View, indptr: View, host: bool) -> None:
+    """ValueError. Arrays of CSR and CSC on the host may be longer than the pointers say: see entries_of."""
+    (rows, columns), area = matrix.shape, max(matrix.block[0] * matrix.block[1], 1)
+    if matrix.format == _abi.Format.COO:
+        if indptr.shape != indices.shape or (data and data.shape != indices.shape):
+            raise ValueError(f"{indptr.shape[0]} rows and {indices.shape[0]} columns; there is one of each for a value")
+        return
+    lines = {_abi.Format.CSC: columns, _abi.Format.BSR: rows // max(matrix.block[0], 1)}.get(matrix.format, rows)
+    if indptr.shape[0] != lines + 1:
+        along = INDEX_ROLES[matrix.format][1]
+        what = "columns" if matrix.format == _abi.Format.CSC else "rows"
+        raise ValueError(f"{indptr.shape[0]} {along} for {lines} {what}; there is one more than {what}")
+    if data and data.shape[0] != area * indices.shape[0] and not host:
+        raise ValueError(f"{data.shape[0]} values for {indices.shape[0]} {INDEX_ROLES[matrix.format][0]}")
+
+
 def view_matrix(matrix: Matrix, stream: Optional[int] = None) -> Views:
     """Looks at the arrays: types, lengths, where they lie. Contents are the library's to check."""
     arrays = [array for array in (matrix.data, matrix.indices, matrix.indptr) if array is not None]
@@ -138,12 +197,10 @@ def view_matrix(matrix: Matrix, stream: Optional[int] = None) -> Views:
     if any(places) != all(places):
         raise ValueError("some arrays of the matrix are in host memory and some on the GPU")
     data = None if matrix.data is None else take_array(as_floats(matrix.data, stream), "values", tuple(VALUE_TYPES), stream)
-    indices = take_array(matrix.indices, "column indices", INDEX_TYPES, stream)
-    indptr = take_array(matrix.indptr, "row pointers", INDEX_TYPES, stream)
-    if indptr.shape[0] != matrix.shape[0] + 1:
-        raise ValueError(f"{indptr.shape[0]} row pointers for {matrix.shape[0]} rows; there is one more than rows")
-    if data and data.shape != indices.shape and not places[0]:
-        raise ValueError(f"{data.shape[0]} values for {indices.shape[0]} column indices")
+    across, along = INDEX_ROLES[matrix.format]
+    indices = take_array(matrix.indices, across, INDEX_TYPES, stream)
+    indptr = take_array(matrix.indptr, along, INDEX_TYPES, stream)
+    check_lengths(matrix, data, indices, indptr, places[0])
     views = [view for view in (data, indices, indptr) if view]
     return Views(matrix, data, indices, indptr, _abi.Memory.HOST if places[0] else _abi.Memory.DEVICE,
                  single([view.device for view in views], "GPUs"),
@@ -152,9 +209,11 @@ def view_matrix(matrix: Matrix, stream: Optional[int] = None) -> Views:
 
 
 def entries_of(matrix: Matrix, data: Optional[View], indices: View) -> int:
-    """SciPy's arrays may be longer than what the row pointers use of them."""
-    entries = int(matrix.indptr[-1])
-    least = min(view.shape[0] for view in (data, indices) if view)
+    """SciPy's arrays may be longer than what the pointers use of them."""
+    if matrix.format == _abi.Format.COO:
+        return indices.shape[0]
+    entries, area = int(matrix.indptr[-1]), max(matrix.block[0] * matrix.block[1], 1)
+    least = min([indices.shape[0]] + ([data.shape[0] // area] if data else []))
     if not 0 <= entries <= least:
-        raise ValueError(f"the row pointers end with {entries}, but there are only {least} entries")
+        raise ValueError(f"the {INDEX_ROLES[matrix.format][1]} end with {entries}, but there are only {least} entries")
     return entries

@@ -107,9 +107,10 @@ class Origin:
     def compile(self, transposed: bool, views: Views) -> Operator:
         request = _abi.Request(ctypes.sizeof(_abi.Request), self.expected_products, self.values, transposed)
         device = open_device(self.context.choose_device(views.device))
-        csr, handle = views.csr(self.name), ctypes.c_void_p()
+        (suffix, given), handle = views.given(self.name), ctypes.c_void_p()
+        function = getattr(LIBRARY, "cbgen_compile" + suffix)
         with self.context._lock:
-            self.context.check(LIBRARY.cbgen_compile(self.context.handle(), byref(csr), byref(request), byref(handle)))
+            self.context.check(function(self.context.handle(), byref(given), byref(request), byref(handle)))
         made = Operator._of(Handles(handle, device), self, transposed)
         self.operators[transposed] = weakref.ref(made)
         return made
@@ -384,7 +385,8 @@ class Operator:
     # ---- values
 
     def update_values(self, values: Any, *, stream: Any = None) -> None:
-        """New values for the same pattern, in the order of the arrays that were compiled, duplicates included.
+        """New values for the same pattern, in the order of the arrays that were compiled, duplicates included. Those of
+        BSR may have the shape of its blocks.
 
         For operators compiled with values="mutable". `values`: a NumPy, CuPy, PyTorch … array of one of the value
         types, in host memory also of booleans or integers. From a GPU the renewal goes to the stream (as with
@@ -394,6 +396,8 @@ class Operator:
         """
         chosen = None if stream is None else stream_handle(stream)
         host = on_host(values)
+        if len(values.shape) == 3:
+            values = values.reshape(-1)  # blocks of BSR, as they are given to compile
         view = take_array(as_floats(values, chosen) if host else values, "values", tuple(VALUE_TYPES), chosen)
         if view.shape[0] != self._entries:
             raise ValueError(f"{view.shape[0]} values for a matrix that was compiled with {self._entries}")
@@ -477,26 +481,28 @@ def context_for(context: Optional[Context], device: Optional[int], near: Optiona
 
 
 def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", transpose: bool = False,
-            type: Optional[str] = None, device: Optional[int] = None, tune: Optional[str] = None,
-            cache: Union[None, str, "os.PathLike[str]"] = None, context: Optional[Context] = None,
+            type: Optional[str] = None, semiring: Optional[str] = None, device: Optional[int] = None,
+            tune: Optional[str] = None, cache: Union[None, str, "os.PathLike[str]"] = None, context: Optional[Context] = None,
             name: str = "matrix", shape: Optional[Tuple[int, int]] = None, stream: Any = None,
             keep_matrix: bool = True) -> Operator:
     """Looks at a sparse matrix, writes a CUDA kernel for it, compiles it, and gives the operator that multiplies.
 
-    matrix: a SciPy or CuPy sparse matrix (CSR; other formats are converted), a sparse CSR tensor of PyTorch, or a tuple
-        (data, indices, indptr) with shape=(rows, columns); data None: all entries are 1. Host or GPU memory; values
-        float64, float32, float16 or bfloat16, booleans and integers as float64; indices int32 or int64. Rows may be
-        unsorted and hold duplicates.
+    matrix: a SciPy or CuPy sparse matrix (CSR, CSC, COO and BSR; other formats are converted), a sparse CSR tensor of
+        PyTorch, or a tuple (data, indices, indptr) of CSR with shape=(rows, columns); data None: all entries are 1.
+        Host or GPU memory; values float64, float32, float16 or bfloat16, booleans and integers as float64; indices
+        int32 or int64. Any order, and duplicates, which are summed.
     expected_products: bounds the effort: set-up that so many products cannot repay is left out. 0: many.
     values: "stored"; "mutable" (update_values works; half a byte to 5 more bytes per value); "fixed" (they never change, and
         what they have in common may become part of the kernel).
     transpose: multiply with the transposed matrix.
     type: "f64", "f32", or mixed ones such as "f32-f64": values stored as the first, vectors of the second. None: by
         the matrix.
+    semiring: "plus-times" (the ordinary product), "min-plus", "max-times" or "or-and": what products add and multiply
+        with. All but the first take alpha 1, and beta 0 or 1.
     device: number of the GPU; None: where the matrix lies, else the current one of this thread, else 0.
     tune: "model", "measure" (compiles and times the best few candidates) or "off".
     cache: directory of kept kernels; "" for none.
-    context: a cbgen.Context instead of device, type, tune and cache, with more options.
+    context: a cbgen.Context instead of device, type, semiring, tune and cache, with more options.
     name: stands in the lines of the log.
     stream: on which a matrix on the GPU is ready; None: the current one of its library.
     keep_matrix: the operator refers to the matrix, so that .T and .rmatvec can be compiled later.
@@ -510,7 +516,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
         raise ValueError("the order of the values is that of CSR arrays, and this matrix is in another format: convert "
                          "it first, with matrix.tocsr()")
     views = view_matrix(taken, None if stream is None else stream_handle(stream))
-    used = context_for(context, device, views.device, {"type": type, "tune": tune, "cache": cache})
+    used = context_for(context, device, views.device, {"type": type, "semiring": semiring, "tune": tune,
+                                                   "cache": cache})
     origin = Origin(taken if keep_matrix else None, used, name, expected_products, VALUES[values], threading.RLock(),
                     {})
     return origin.compile(bool(transpose), views)

@@ -238,6 +238,12 @@ inline int __clz(int bits) { return bits ? __builtin_clz((unsigned)bits) : 32; }
 inline int __clzll(long long bits) { return bits ? __builtin_clzll((unsigned long long)bits) : 64; }
 inline double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline double fmin(double a, double b) { return __builtin_fmin(a, b); }
+inline float fmin(float a, float b) { return __builtin_fminf(a, b); }
+inline double fmax(double a, double b) { return __builtin_fmax(a, b); }
+inline float fmax(float a, float b) { return __builtin_fmaxf(a, b); }
+template <class T> inline T not_a_number() { return T(__builtin_nan("")); }
+template <class T> inline T infinity() { return T(__builtin_inf()); }
 template <class T> inline T min(T a, T b) { return b < a ? b : a; }
 template <class T> inline T max(T a, T b) { return a < b ? b : a; }
 template <class T> inline bool is_finite(T value) { return value - value == 0; }
