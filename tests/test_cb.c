@@ -156,9 +156,10 @@ static void heap_balances(void **state) {
   int64_t least = INT64_MAX, most = 0, largest = 0, sum = 0;
   for (int64_t block = 0; block < region->blocks; block++) {
     int64_t load = 0;
-    for (int64_t run = 8 * block; run < 8 * block + 8; run++) {
-      load += nonzeros[run];
-      if (nonzeros[run] > largest) largest = nonzeros[run];
+    for (int64_t warp = 0; warp < 8; warp++) { /* run w · T + t is warp w's of thread block t */
+      const unsigned char of_run = nonzeros[warp * region->blocks + block];
+      load += of_run;
+      if (of_run > largest) largest = of_run;
     }
     if (load < least) least = load;
     if (load > most) most = load;

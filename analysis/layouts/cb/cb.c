@@ -33,7 +33,6 @@ static const char *const format_names[CB_FORMATS] = {"coo", "csr", "dense"};
 static const struct cb_run *run_at(const struct cb_runs *state, int64_t u) { return &state->runs.at[u]; }
 static uint64_t panel_of(const void *state, int64_t u) { return run_at(state, u)->panel; }
 static uint64_t slots_of(const void *state, int64_t u) { return run_at(state, u)->slots; }
-static uint64_t format_of(const void *state, int64_t u) { return run_at(state, u)->format; }
 
 static uint64_t first_block_of(const void *user, int64_t u) {
   const struct cb_runs *state = user;
@@ -102,7 +101,7 @@ static int64_t choose_batch(const struct cb_runs *state, enum cb_block_format fo
 /* As many as leave the registers that loads in flight and their addresses want: 3 each, and some more. */
 static int choose_blocks_per_sm(const struct cb_runs *state) {
   enum { OF_LOAD = 3, OTHERS = 13 };
-  if (state->format_blocks[CB_COO] || state->format_blocks[CB_DENSE]) return state->few ? 3 : 4;
+  if (state->strided || state->format_blocks[CB_COO] || state->format_blocks[CB_DENSE]) return state->few ? 3 : 4;
   int64_t most = state->fixed_blocks;
   for (int64_t u = 0; u < state->runs.count; u++) most = cb_larger(most, state->runs.at[u].count);
   const int64_t rounds = cb_divide_up(most, state->row_lanes);
@@ -121,8 +120,8 @@ static void visit_sectors(const void *user, int64_t thread_block, struct cb_sect
   const struct gathers *gathers = user;
   const struct cb_runs *state = gathers->state;
   const int64_t per_block = cb_runs_per_block(state);
-  for (int64_t u = thread_block * per_block; u < (thread_block + 1) * per_block; u++) {
-    const struct cb_run *run = &state->runs.at[u];
+  for (int64_t warp = 0; warp < per_block; warp++) {
+    const struct cb_run *run = &state->runs.at[cb_runs_at(state, thread_block, warp)];
     for (uint32_t i = 0; i < run->count; i++) {
       const int64_t b = state->order[run->first + i];
       const uint32_t *offsets =
@@ -329,21 +328,53 @@ static void build_dense(struct cb_region_builder *builder, const struct cb_runs 
   if (state->equal) cb_region_section(builder, "equal");
 }
 
+/* The ranges, as lists of numbers: first thread blocks, and behind which warps COO and CSR end. */
+static void build_ranges(struct cb_region_builder *builder, const struct cb_runs *state) {
+  struct cb_text first = {0}, coo = {0}, csr = {0};
+  for (int i = 0; i < state->ranges_count; i++) {
+    const char *separator = i ? ", " : "";
+    cb_text_add(&first, "%s%lld", separator, (long long)state->ranges[i].first);
+    cb_text_add(&coo, "%s%d", separator, state->ranges[i].coo);
+    cb_text_add(&csr, "%s%d", separator, state->ranges[i].csr);
+  }
+  builder->failed |= first.failed || coo.failed || csr.failed;
+  if (!builder->failed) {
+    cb_region_structure(builder, "kRanges", state->ranges_count, "plan: ranges of thread blocks with the same formats");
+    cb_region_placeholder(builder, "range_first", cb_text_string(&first));
+    if (state->format_blocks[CB_COO]) cb_region_placeholder(builder, "range_coo", cb_text_string(&coo));
+    if (state->format_blocks[CB_CSR] && state->format_blocks[CB_DENSE])
+      cb_region_placeholder(builder, "range_csr", cb_text_string(&csr));
+  }
+  cb_text_release(&first);
+  cb_text_release(&coo);
+  cb_text_release(&csr);
+}
+
+/* What the plan counted: in the text as constants, beside what must hold of them. */
+static void build_counts(struct cb_region_builder *builder, const struct cb_runs *state) {
+  static const char *const blocks[CB_FORMATS][2] = {{"kCooBlocks", "plan: COO sub-blocks"},
+                                                    {"kCsrBlocks", "plan: CSR sub-blocks"},
+                                                    {"kDenseBlocks", "plan: Dense sub-blocks"}};
+  static const char *const runs[CB_FORMATS][2] = {{"kCooRuns", "plan: runs of these"},
+                                                  {"kCsrRuns", "plan: runs of these"},
+                                                  {"kDenseRuns", "plan: runs of these"}};
+  cb_region_size(builder, "kPanels", state->panels, "plan: panels of 16 rows");
+  for (enum cb_block_format format = CB_COO; format < CB_FORMATS; format++) {
+    if (!state->format_blocks[format]) continue;
+    cb_region_size(builder, blocks[format][0], state->format_blocks[format], blocks[format][1]);
+    cb_region_size(builder, runs[format][0], state->format_runs[format], runs[format][1]);
+  }
+  if (!state->strided) return;
+  cb_region_section(builder, "strided");
+  cb_region_size(builder, "kStride", state->runs.count / cb_runs_per_block(state), "plan: thread blocks");
+}
+
 static void build_formats(struct cb_region_builder *builder, const struct cb_runs *state) {
   static void (*const build_format[CB_FORMATS])(struct cb_region_builder *,
                                                 const struct cb_runs *) = {build_coo, build_csr, build_dense};
-  static const char *const meanings[CB_FORMATS] = {"0: COO", "1: CSR", "2: Dense"};
-  char meaning[64] = "";
-  int formats = 0;
-  for (enum cb_block_format format = CB_COO; format < CB_FORMATS; format++) {
-    if (!state->format_blocks[format]) continue;
-    if (formats++) strcat(meaning, ", ");
-    strcat(meaning, meanings[format]);
-  }
-  if (formats > 1) cb_region_computed(builder, "run_format", meaning, state->runs.count, format_of);
-  else cb_region_section(builder, "one_format");
-  if (state->format_blocks[CB_COO] || state->format_blocks[CB_CSR])
-    build_stage(builder, state);
+  if (state->formats == 1) cb_region_section(builder, "one_format");
+  else if (!state->strided) build_ranges(builder, state);
+  if (state->format_blocks[CB_COO] || state->format_blocks[CB_CSR]) build_stage(builder, state);
   if (state->fixed_steps) {
     build_csr(builder, state);
     return;
@@ -359,7 +390,9 @@ static void build_formats(struct cb_region_builder *builder, const struct cb_run
 static int is_share(const struct cb_runs *state, int64_t number) {
   const struct cb_run *run = &state->runs.at[number];
   if (run->panel >= state->panels) return 0;
-  return !state->together || number % cb_runs_per_block(state) == 0 || run[-1].panel != run->panel;
+  for (int64_t before = number % cb_runs_per_block(state); state->together && before > 0; before--)
+    if (run[-before].panel == run->panel) return 0;
+  return 1;
 }
 
 /* Shares of panels; those of a panel that has several are a group of carry slots. */
@@ -428,11 +461,25 @@ static uint64_t runs_together(const void *user, int64_t u) {
   return (uint64_t)(is_share(state, u) ? cb_runs_of_panel(&state->runs, u, CB_RUN_WARPS - u % CB_RUN_WARPS) : 0);
 }
 
+static uint64_t warps_together(const void *user, int64_t u) {
+  const struct cb_runs *state = user;
+  const struct cb_run *runs = &state->runs.at[u - u % CB_RUN_WARPS];
+  uint64_t warps = 0;
+  for (int warp = 0; warp < CB_RUN_WARPS && is_share(state, u); warp++)
+    if (runs[warp].panel == state->runs.at[u].panel) warps |= UINT64_C(1) << warp;
+  return warps;
+}
+
 static void build_together(struct cb_region_builder *builder, const struct cb_runs *state) {
   if (!state->together) return;
-  cb_region_computed(builder, "runs_together", "runs of a panel in a thread block, at the first of them; else 0",
-                     state->runs.count, runs_together);
+  if (state->formats > 1)
+    cb_region_computed(builder, "warps_together", "warps with runs of a panel, as bits, at the first of them; else 0",
+                       state->runs.count, warps_together);
+  else
+    cb_region_computed(builder, "runs_together", "runs of a panel in a thread block, at the first of them; else 0",
+                       state->runs.count, runs_together);
   cb_region_section(builder, "add_runs");
+  if (state->formats > 1) cb_region_section(builder, "add_warps");
   builder->region.static_shared += CB_RUN_WARPS * CB_PANEL_ROWS * (int64_t)cb_type_size(builder->sum_type);
 }
 
@@ -449,6 +496,7 @@ static void build_finish(struct cb_region_builder *builder, const struct cb_runs
 
 static void build_runs(struct cb_region_builder *builder, struct cb_runs *state) {
   const struct cb_csr *csr = builder->work.part.csr;
+  build_counts(builder, state);
   cb_region_structure(builder, "kRowLanes", state->row_lanes, "plan: lanes that share a row");
   cb_region_computed(builder, "run_panel", "panel of a run", state->runs.count, panel_of);
   build_together(builder, state);
@@ -468,7 +516,8 @@ static void build_facts(struct cb_region_builder *builder, const struct cb_runs 
       cb_region_fact(builder, format_names[format], "%lld", (long long)state->format_blocks[format]);
   cb_region_fact(builder, "aggregated", "%s", state->aggregated ? "yes" : "no");
   if (!state->intra && !state->equal) cb_region_fact(builder, "intra", "no");
-  if (builder->settings[CB_SPMV_BALANCE] == CB_BALANCE_HEAP) cb_region_fact(builder, "balance", "heap");
+  if (state->strided) cb_region_fact(builder, "balance", "heap");
+  if (state->ranges_count) cb_region_fact(builder, "ranges", "%d", state->ranges_count);
   cb_region_fact(builder, "runs", "%lld", (long long)state->runs.count);
   if (state->row_lanes == 1) cb_region_fact(builder, "halves", "yes");
   if (state->fixed_steps)
@@ -485,6 +534,7 @@ enum {
   CSR_INSTRUCTIONS = 17,
   COO_INSTRUCTIONS = 22,
   COO_SUM_INSTRUCTIONS = 80,
+  RANGE_INSTRUCTIONS = 3, /* to compare with a range of thread blocks */
   DENSE_INSTRUCTIONS = 60
 };
 
@@ -492,7 +542,7 @@ static int64_t instructions_of(const struct cb_runs *state, int64_t number) {
   static const int64_t step[CB_FORMATS] = {COO_INSTRUCTIONS, CSR_INSTRUCTIONS, DENSE_INSTRUCTIONS};
   const struct cb_run *run = &state->runs.at[number];
   const int64_t rounds = run->format == CB_DENSE ? 0 : cb_divide_up(run->count, state->row_lanes);
-  const int64_t warp = RUN_INSTRUCTIONS + rounds * STAGE_INSTRUCTIONS +
+  const int64_t warp = RUN_INSTRUCTIONS + state->ranges_count * RANGE_INSTRUCTIONS + rounds * STAGE_INSTRUCTIONS +
                        warp_steps(state, number) * step[run->format] +
                        (run->format == CB_COO ? COO_SUM_INSTRUCTIONS : 0);
   return warp * state->row_lanes / 2;

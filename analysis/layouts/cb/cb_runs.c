@@ -8,9 +8,7 @@
 
 enum {
   DENSE_ALIGN = 16,
-  MOST_BLOCKS = 16,  /* of a run: 256 columns, which a byte names */
   COO_BLOCKS = 8,    /* the same where COO occurs: its partial sums want the shared memory */
-  FEW_WARPS = 32,    /* that a multiprocessor holds whatever their registers */
   BLOCK_WEIGHT = 8,  /* staging x of a block costs about as much as 8 products */
   COO_OVERHEAD = 160 /* clearing and adding up the partial sums of a COO run, in products */
 };
@@ -127,21 +125,21 @@ static enum cb_status choose_formats(struct cb_runs *state, const struct cb_csr 
       if (format == CB_DENSE && nonzeros < CB_BLOCK_SIZE) state->full_dense = 0;
     }
   }
+  for (enum cb_block_format format = CB_COO; format < CB_FORMATS; format++)
+    state->formats += state->format_blocks[format] > 0;
   return CB_OK;
 }
 
 /* ---- cutting: needs formats; adds order and runs, panel by panel */
 
-/* Without memory the list stays as it is, and its arena has failed. */
-static void add_run(struct cb_run_list *runs, struct cb_run run) {
+void cb_runs_add(struct cb_run_list *runs, struct cb_run run) {
   struct cb_run *longer = cb_arena_grow(runs->arena, runs->at, runs->count, sizeof run);
   if (!longer) return;
   runs->at = longer;
   runs->at[runs->count++] = run;
 }
 
-/* Nothing to multiply. Of a format that occurs. */
-static struct cb_run empty_run(const struct cb_runs *state, int64_t panel) {
+struct cb_run cb_runs_empty(const struct cb_runs *state, int64_t panel) {
   enum cb_block_format format = CB_COO;
   while (format < CB_DENSE && !state->format_blocks[format]) format++;
   return (struct cb_run){.panel = (uint32_t)panel, .format = (unsigned char)format};
@@ -168,7 +166,7 @@ static int64_t choose_parts(int64_t weight, int64_t blocks, int64_t most, int64_
 static void cut_format(struct cb_runs *state, int64_t panel, enum cb_block_format format, int64_t budget,
                       int64_t team, int64_t *position) {
   const int64_t begin = state->panel_block[panel], end = state->panel_block[panel + 1];
-  const int64_t most = state->format_blocks[CB_COO] ? COO_BLOCKS : MOST_BLOCKS;
+  const int64_t most = state->format_blocks[CB_COO] ? COO_BLOCKS : CB_RUN_MOST_BLOCKS;
   int64_t weight = 0, left = 0, done = 0, part = 1;
   for (int64_t b = begin; b < end; b++) {
     if (state->format[b] != format) continue;
@@ -188,7 +186,7 @@ static void cut_format(struct cb_runs *state, int64_t panel, enum cb_block_forma
     const int early =
         done * parts < weight * part || left > (parts - part) * most; /* the others have no room for more */
     if (left && run.count < most && early) continue;
-    add_run(&state->runs, run);
+    cb_runs_add(&state->runs, run);
     do part++;
     while (part < parts && done * parts >= weight * part);
     run.first = (uint32_t)*position;
@@ -215,139 +213,8 @@ static void cut_panels(struct cb_runs *state, const struct cb_region_builder *bu
     for (enum cb_block_format format = CB_COO; format < CB_FORMATS; format++)
       cut_format(state, panel, format, budget, builder->settings[CB_SPMV_TEAM], &position);
     const int empty = state->panel_block[panel] == state->panel_block[panel + 1];
-    if (empty && every_panel) add_run(&state->runs, empty_run(state, panel));
+    if (empty && every_panel) cb_runs_add(&state->runs, cb_runs_empty(state, panel));
   }
-}
-
-/* ---- balancing: needs runs panel by panel; distributes them to thread blocks; adds row_lanes, together */
-
-/* Half a warp for a run when every panel is one short run and there are more of them than warps at a time:
- * twice the loads in flight. Long ones, too, where whole warps would leave a half idle in the last step. */
-static int choose_row_lanes(const struct cb_runs *state, const struct cb_csr *csr,
-                            const int64_t *settings, const struct cb_target *target) {
-  enum { FEW = 192, FEW_BLOCKS = 12, WARPS_AT_A_TIME = 64 };
-  if (settings[CB_SPMV_BALANCE] == CB_BALANCE_HEAP || state->format_blocks[CB_COO] || state->format_blocks[CB_DENSE])
-    return 2;
-  int64_t most = 0;
-  for (int64_t u = 0; u < state->runs.count; u++) {
-    if (u && state->runs.at[u].panel == state->runs.at[u - 1].panel) return 2;
-    most = cb_larger(most, state->runs.at[u].count);
-  }
-  const int many = state->runs.count >= WARPS_AT_A_TIME * (int64_t)target->multiprocessors;
-  const int odd = (csr->nnz / csr->rows + 1) % 2 == 1; /* means lie a little below what inner rows have */
-  return many && most <= FEW_BLOCKS && (csr->nnz <= FEW * state->runs.count || odd) ? 1 : 2;
-}
-
-int64_t cb_runs_per_block(const struct cb_runs *state) {
-  return CB_RUN_WARPS * 2 / state->row_lanes;
-}
-
-/* Padding lies behind the last panel, where no row is, so that panels may follow a rule. */
-static void pad(const struct cb_runs *state, struct cb_run_list *runs, int64_t count) {
-  for (int64_t i = 0; i < count; i++) add_run(runs, empty_run(state, state->panels + i));
-}
-
-/* How many runs from number `first` on belong to its panel, `most` at most. */
-int64_t cb_runs_of_panel(const struct cb_run_list *runs, int64_t first, int64_t most) {
-  int64_t count = 1;
-  while (count < most && first + count < runs->count &&
-         runs->at[first + count].panel == runs->at[first].panel)
-    count++;
-  return count;
-}
-
-/* Contiguous: runs in order. A panel that fits into a thread block is not spread over two. */
-static void balance_contiguous(struct cb_runs *state, struct cb_run_list *distributed) {
-  const int64_t per_block = cb_runs_per_block(state);
-  for (int64_t u = 0, count; u < state->runs.count; u += count) {
-    count = cb_runs_of_panel(&state->runs, u, INT64_MAX);
-    const int64_t used = distributed->count % per_block;
-    if (used && used + count > per_block) pad(state, distributed, per_block - used);
-    for (int64_t i = 0; i < count; i++) add_run(distributed, state->runs.at[u + i]);
-    state->together |= count > 1;
-  }
-}
-
-/* A binary min-heap of thread blocks by (load, number). */
-struct load {
-  int64_t load;
-  uint32_t block, slots;
-};
-
-static int lighter(const struct load *a, const struct load *b) {
-  return a->load != b->load ? a->load < b->load : a->block < b->block;
-}
-
-static void sift_down(struct load *heap, int64_t count, int64_t at) {
-  for (;;) {
-    int64_t child = 2 * at + 1;
-    if (child >= count) return;
-    if (child + 1 < count && lighter(&heap[child + 1], &heap[child])) child++;
-    if (!lighter(&heap[child], &heap[at])) return;
-    const struct load swap = heap[at];
-    heap[at] = heap[child];
-    heap[child] = swap;
-    at = child;
-  }
-}
-
-/* Run numbers by descending nonzeros. NULL: no memory. */
-static const int32_t *sort_by_nonzeros(const struct cb_run_list *runs) {
-  enum { MOST = MOST_BLOCKS * CB_BLOCK_SIZE };
-  int32_t *sorted = cb_arena_alloc(runs->arena, (size_t)runs->count, sizeof *sorted);
-  uint32_t *key = cb_arena_alloc(runs->arena, (size_t)runs->count, sizeof *key);
-  if (!sorted || !key) return NULL;
-  for (int64_t u = 0; u < runs->count; u++) key[u] = MOST - runs->at[u].nonzeros;
-  return cb_sort_by_key(sorted, key, runs->count, MOST + 1) < 0 ? NULL : sorted;
-}
-
-/* Distributes the sorted runs to thread blocks: each to the lightest that has one of its 8 slots free (Alg. 2 of
- * the paper). Thread block t's runs are distributed->at[8 t …], which holds padding at first. */
-static void distribute(const struct cb_run_list *runs, const int32_t *sorted, struct load *heap,
-                       struct cb_run_list *distributed) {
-  int64_t open = distributed->count / CB_RUN_WARPS;
-  for (int64_t t = 0; t < open; t++) heap[t] = (struct load){0, (uint32_t)t, 0};
-  for (int64_t i = 0; i < runs->count; i++) {
-    struct load *least = &heap[0];
-    distributed->at[(int64_t)least->block * CB_RUN_WARPS + least->slots++] = runs->at[sorted[i]];
-    least->load += runs->at[sorted[i]].nonzeros;
-    if (least->slots == CB_RUN_WARPS) *least = heap[--open];
-    sift_down(heap, open, 0);
-  }
-}
-
-static void balance_heap(struct cb_runs *state, struct cb_run_list *distributed) {
-  const int64_t thread_blocks = cb_divide_up(state->runs.count, CB_RUN_WARPS);
-  const int32_t *sorted = sort_by_nonzeros(&state->runs);
-  struct load *heap = cb_arena_alloc(state->runs.arena, (size_t)thread_blocks, sizeof *heap);
-  pad(state, distributed, thread_blocks * CB_RUN_WARPS);
-  if (sorted && heap && !distributed->arena->failed) distribute(&state->runs, sorted, heap, distributed);
-  distributed->arena->failed |= !sorted || !heap;
-}
-
-/* Lets positions follow the runs. */
-static void reorder(struct cb_runs *state) {
-  uint32_t *order = cb_arena_alloc(&state->arena, (size_t)state->blocks, sizeof *order);
-  int64_t position = 0;
-  for (int64_t u = 0; order && u < state->runs.count; u++) {
-    struct cb_run *run = &state->runs.at[u];
-    for (uint32_t i = 0; i < run->count; i++) order[position + i] = state->order[run->first + i];
-    run->first = (uint32_t)position;
-    position += run->count;
-  }
-  state->order = order;
-}
-
-static void balance(struct cb_runs *state, const struct cb_region_builder *builder) {
-  const int64_t *settings = builder->settings;
-  struct cb_run_list distributed = {.arena = &state->arena};
-  state->row_lanes = choose_row_lanes(state, builder->work.part.csr, settings, builder->target);
-  if (settings[CB_SPMV_BALANCE] == CB_BALANCE_HEAP) balance_heap(state, &distributed);
-  else balance_contiguous(state, &distributed);
-  pad(state, &distributed, cb_round_up(distributed.count, cb_runs_per_block(state)) - distributed.count);
-  state->runs = distributed;
-  reorder(state);
-  state->few = state->runs.count <= FEW_WARPS * (int64_t)builder->target->multiprocessors;
 }
 
 /* Runs panel by panel, and their order, are needed until they are distributed. */
@@ -357,7 +224,7 @@ static enum cb_status cut_runs(struct cb_runs *state, const struct cb_region_bui
   state->order = cb_arena_alloc(&scratch, (size_t)state->blocks, sizeof *state->order);
   if (state->order) cut_panels(state, builder);
   const int good = !scratch.failed;
-  if (good) balance(state, builder);
+  if (good) cb_runs_balance(state, builder);
   cb_arena_release(&scratch);
   if (!good || state->arena.failed)
     return cb_fail_memory(diag, "runs of sub-blocks", (uint64_t)state->blocks * sizeof(struct cb_run));

@@ -12,6 +12,8 @@ enum cb_block_format { CB_COO, CB_CSR, CB_DENSE, CB_FORMATS };
 enum {
   CB_RUN_WARPS = 8, /* of a thread block */
   CB_RUN_LANES = 32,
+  CB_RUN_MOST_BLOCKS = 16, /* 256 columns, which a byte names */
+  CB_MOST_RANGES = 12,     /* of thread blocks: a warp compares with each */
   CB_RUN_STEPS = 256,     /* of a CSR run at most: a row's nonzeros */
   CB_DENSE_PRESENCE = 32, /* bytes of a Dense block's presence bits */
   CB_RUN_END = 1 /* slots behind the last run's: lanes without a nonzero may look one place beyond a run */
@@ -22,6 +24,12 @@ struct cb_run {
   uint32_t first, count;    /* positions */
   uint16_t nonzeros, slots; /* slots: of COO and CSR, padding included */
   unsigned char format;
+};
+
+/* From thread block `first` on: warps 0 … coo - 1 have COO runs, those up to csr - 1 CSR, and the others Dense. */
+struct cb_format_range {
+  int64_t first;
+  int coo, csr;
 };
 
 struct cb_run_list {
@@ -58,7 +66,11 @@ struct cb_runs {
   int run_bases; /* columns are stored as offsets from a run's first, not from a block's */
   int few;       /* runs: multiprocessors have warps to spare */
   int together;  /* some thread block has several runs of a panel: the first of them adds up */
-  int64_t format_blocks[CB_FORMATS];
+  int64_t format_blocks[CB_FORMATS], format_runs[CB_FORMATS];
+  int formats; /* that occur */
+  int strided; /* the runs of a thread block are not neighbours (see cb_balance.c) */
+  struct cb_format_range ranges[CB_MOST_RANGES]; /* with several formats, unless strided */
+  int ranges_count;
   int full_dense; /* every Dense block has all 256 nonzeros: no presence bits */
 };
 
@@ -75,7 +87,17 @@ enum cb_status cb_runs_place(struct cb_runs *state, const struct cb_csr *csr, co
 typedef void cb_runs_visit(void *user, int64_t number, const struct cb_subblock *block);
 void cb_runs_visit_blocks(const struct cb_runs *state, const struct cb_csr *csr, cb_runs_visit *visit, void *user);
 
+/* Without memory the list stays as it is, and its arena has failed. */
+void cb_runs_add(struct cb_run_list *runs, struct cb_run run);
+/* Nothing to multiply. Of a format that occurs. */
+struct cb_run cb_runs_empty(const struct cb_runs *state, int64_t panel);
+
+/* Needs runs panel by panel; distributes them to thread blocks; adds row_lanes, together, strided, ranges, few. */
+void cb_runs_balance(struct cb_runs *state, const struct cb_region_builder *builder);
+
 int64_t cb_runs_per_block(const struct cb_runs *state); /* of threads */
+/* The number of a thread block's run. */
+int64_t cb_runs_at(const struct cb_runs *state, int64_t thread_block, int64_t warp);
 /* How many runs from number `first` on belong to its panel, `most` at most. */
 int64_t cb_runs_of_panel(const struct cb_run_list *runs, int64_t first, int64_t most);
 /* A run's first position, and how many there are. */
