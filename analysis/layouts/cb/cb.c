@@ -152,7 +152,7 @@ struct restoring {
 static void restore_block(void *user, int64_t b, const struct cb_subblock *block) {
   const struct restoring *to = user;
   uint32_t *offsets = to->restore + (int64_t)to->state->place[b] * CB_BLOCK_COLS;
-  for (int c = 0; c < CB_BLOCK_COLS; c++) offsets[c] = (uint32_t)(block->columns[c] - base_of(to->state, b));
+  for (int c = 0; c < CB_BLOCK_COLS; c++) offsets[c] = (uint32_t)block->columns[c] - to->state->first_column[b];
 }
 
 /* Sub-blocks that pad a run repeat its last column. */
@@ -162,37 +162,116 @@ static void pad_run(const struct cb_runs *state, int64_t u, uint32_t *restore) {
   for (int64_t i = filled; i < end && filled > begin; i++) restore[i] = restore[filled - 1];
 }
 
-/* Offsets from each block's first column, or from its run's; 16 per position. */
-static void build_restore_columns(struct cb_region_builder *builder, struct cb_runs *state) {
+/* Offsets from each block's first column; 16 per position. NULL: no memory. */
+static uint32_t *restore_columns(struct cb_runs *state, const struct cb_csr *csr) {
   const int64_t count = cb_runs_positions(state) * CB_BLOCK_COLS;
   struct restoring to = {state, cb_arena_alloc(&state->arena, (size_t)count, sizeof *to.restore)};
-  builder->failed |= !to.restore;
-  if (builder->failed) return;
-  cb_runs_visit_blocks(state, builder->work.part.csr, restore_block, &to);
+  if (!to.restore) return NULL;
+  cb_runs_visit_blocks(state, csr, restore_block, &to);
   for (int64_t u = 0; state->fixed_blocks && u < state->runs.count; u++) pad_run(state, u, to.restore);
-  predict_sectors(builder, state, to.restore);
-  cb_region_list(builder, "restore_cols",
-                 state->run_bases ? "original columns of a sub-block, from its run's first; 16 each"
-                                  : "original columns of a sub-block, from its first; 16 each",
-                 count, to.restore);
+  return to.restore;
 }
 
-/* A run's first column serves all its blocks when offsets from it need no wider type. */
-static void choose_bases(struct cb_runs *state, const struct cb_csr *csr) {
+/* ---- column lists */
+
+/* By position, whether a run starts there. NULL: no memory. */
+static unsigned char *mark_runs(struct cb_runs *state) {
+  unsigned char *starts = cb_arena_alloc(&state->arena, (size_t)cb_runs_positions(state) + 1, 1);
+  for (int64_t u = 0; starts && u < state->runs.count; u++) starts[cb_runs_position(state, u)] = 1;
+  return starts;
+}
+
+static int64_t bytes_of(uint64_t largest) { return (int64_t)cb_type_size(cb_type_for(largest)); }
+
+static uint32_t largest_offset(const uint32_t *offsets, int64_t lists) {
+  uint32_t largest = 0;
+  for (int64_t i = 0; i < lists; i++) { /* the last is a list's largest */
+    const uint32_t last = offsets[i * CB_BLOCK_COLS + CB_BLOCK_COLS - 1];
+    largest = last > largest ? last : largest;
+  }
+  return largest;
+}
+
+/* Whether lists save a quarter of what the columns take otherwise. */
+static int lists_pay(const struct cb_runs *state, const struct cb_lists *lists, const uint32_t *restore, int64_t cols) {
+  const int64_t positions = cb_runs_positions(state), base = bytes_of((uint64_t)cols);
+  const int64_t without = positions * CB_BLOCK_COLS * bytes_of(largest_offset(restore, positions));
+  const int64_t table = lists->count * CB_BLOCK_COLS * bytes_of(largest_offset(lists->table, lists->count));
+  const int64_t stored = lists->stored_count * CB_BLOCK_COLS * bytes_of(largest_offset(lists->stored, lists->stored_count));
+  const int64_t starts = lists->stored_count ? state->runs.count * bytes_of((uint64_t)lists->stored_count) : 0;
+  return 4 * (positions * (1 + base) + table + stored + starts) <= 3 * (without + state->runs.count * base);
+}
+
+/* Stored lists before a run. One without sub-blocks looks at the sub-block before it, and so has what is before that
+ * one's run. */
+static void build_first_stored(struct cb_region_builder *builder, struct cb_runs *state) {
+  const int64_t runs = state->runs.count, positions = cb_runs_positions(state);
+  uint32_t *first = cb_arena_alloc(&state->arena, (size_t)runs, sizeof *first), stored = 0;
+  int64_t position = 0;
+  for (int64_t u = 0; first && u < runs; u++) {
+    const int64_t end = u + 1 < runs ? cb_runs_position(state, u + 1) : positions;
+    first[u] = position == end && u ? first[u - 1] : stored;
+    for (; position < end; position++) stored += state->lists.number[position] >= state->lists.count;
+  }
+  cb_region_list(builder, "first_stored", "lists that are stored for runs before", runs, first);
+}
+
+static void build_table(struct cb_region_builder *builder, const struct cb_lists *lists) {
+  struct cb_text text = {0};
+  for (int64_t i = 0; i < lists->count * CB_BLOCK_COLS; i++)
+    cb_text_add(&text, "%s%u%s", i % CB_BLOCK_COLS ? " " : "\n    ", (unsigned)lists->table[i],
+                i + 1 == lists->count * CB_BLOCK_COLS ? "" : ",");
+  builder->failed |= text.failed;
+  if (!text.failed) cb_region_placeholder(builder, "column_lists", cb_text_string(&text));
+  cb_text_release(&text);
+  cb_region_placeholder(builder, "list_type", cb_type_c_name(cb_type_for(largest_offset(lists->table, lists->count))));
+  cb_region_size(builder, "kLists", lists->count, "plan: column lists in the text");
+}
+
+static void build_lists(struct cb_region_builder *builder, struct cb_runs *state) {
+  const struct cb_lists *lists = &state->lists;
+  cb_region_section(builder, "lists");
+  build_table(builder, lists);
+  cb_region_list(builder, "blk_list", "column list of a sub-block", cb_runs_positions(state), lists->number);
+  cb_region_fact(builder, "lists", "%d %lld", lists->count, (long long)lists->covered);
+  if (!lists->stored_count) return;
+  cb_region_section(builder, "stored_lists");
+  build_first_stored(builder, state);
+  cb_region_list(builder, "restore_cols", "column lists that are not in the text: original columns, from a sub-block's first; 16 each",
+                 lists->stored_count * CB_BLOCK_COLS, lists->stored);
+}
+
+/* Finds lists and says whether they are to be used. */
+static int choose_lists(struct cb_region_builder *builder, struct cb_runs *state, const uint32_t *restore) {
+  struct cb_diag diag = {0};
+  struct cb_lists lists;
+  const int64_t wanted = builder->settings[CB_SPMV_BAKE_LISTS];
+  if (wanted == CB_OFF) return 0;
+  const unsigned char *starts = mark_runs(state);
+  builder->failed |= !starts || cb_lists_find(&lists, &state->arena, restore, cb_runs_positions(state), starts, &diag);
+  if (builder->failed || !lists.count) return 0;
+  if (wanted == CB_AUTO && !lists_pay(state, &lists, restore, builder->work.part.csr->cols)) return 0;
+  state->lists = lists;
+  return 1;
+}
+
+/* A run's first column serves all its blocks when offsets from it need no wider type: then they become those. */
+static void choose_bases(struct cb_runs *state, uint32_t *restore) {
+  const int64_t positions = cb_runs_positions(state);
   uint32_t of_block = 0, of_run = 0;
-#pragma omp parallel for schedule(dynamic, 64) reduction(max : of_block, of_run)
-  for (int64_t panel = 0; panel < state->panels; panel++) {
-    struct cb_panel_walk walk;
-    struct cb_subblock block;
-    int64_t b = state->panel_block[panel];
-    cb_panel_open(&walk, csr, panel);
-    for (; cb_panel_next(&walk, 1, &block); b++) {
-      const uint32_t last = (uint32_t)block.columns[CB_BLOCK_COLS - 1];
-      of_block = last - state->first_column[b] > of_block ? last - state->first_column[b] : of_block;
-      of_run = last - run_column(state, b) > of_run ? last - run_column(state, b) : of_run;
-    }
+  for (int64_t position = 0; position < positions; position++) {
+    const int64_t b = block_at(state, position);
+    if (b < 0) continue;
+    const uint32_t last = restore[position * CB_BLOCK_COLS + CB_BLOCK_COLS - 1];
+    const uint32_t from_run = last + state->first_column[b] - run_column(state, b);
+    of_block = last > of_block ? last : of_block;
+    of_run = from_run > of_run ? from_run : of_run;
   }
   state->run_bases = cb_type_for(of_run) == cb_type_for(of_block);
+  for (int64_t i = 0; state->run_bases && i < positions * CB_BLOCK_COLS; i++) {
+    const int64_t b = block_at(state, i / CB_BLOCK_COLS);
+    if (b >= 0) restore[i] += state->first_column[b] - run_column(state, b);
+  }
 }
 
 static uint64_t run_column_at(const void *user, int64_t u) {
@@ -210,15 +289,25 @@ static void build_columns(struct cb_region_builder *builder, struct cb_runs *sta
     if (csr->cols % CB_BLOCK_COLS == 0) cb_region_section(builder, "whole");
     return;
   }
-  choose_bases(state, csr);
   cb_region_section(builder, "aggregated");
+  uint32_t *restore = restore_columns(state, csr);
+  builder->failed |= !restore;
+  if (builder->failed) return;
+  const int lists = choose_lists(builder, state, restore);
+  if (builder->failed) return;
+  if (!lists) choose_bases(state, restore);
   if (state->run_bases) {
     cb_region_section(builder, "run_bases");
     cb_region_computed(builder, "run_col_idx", "first column of a run", runs, run_column_at);
   } else {
     cb_region_computed(builder, "blk_col_idx", "first column of a sub-block", positions, column_at);
   }
-  build_restore_columns(builder, state);
+  predict_sectors(builder, state, restore);
+  if (lists) build_lists(builder, state);
+  else cb_region_list(builder, "restore_cols",
+                      state->run_bases ? "original columns of a sub-block, from its run's first; 16 each"
+                                       : "original columns of a sub-block, from its first; 16 each",
+                      positions * CB_BLOCK_COLS, restore);
 }
 
 static void build_data(struct cb_region_builder *builder, const struct cb_runs *state) {
@@ -565,7 +654,7 @@ static void predict(struct cb_region_builder *builder, const struct cb_runs *sta
     longest = cb_larger(longest, steps);
   }
   builder->region.cost.work_ns = work_ns(instructions, builder->region.cost.sectors, builder->target);
-  builder->region.cost.chain_ns = CB_COST_CB_FIRST_NS + cb_divide_up(longest, BATCH) * CB_COST_CB_BATCH_NS;
+  builder->region.cost.chain_ns = CB_COST_CB_FIRST_NS + (state->lists.count ? CB_COST_CB_LIST_NS : 0) + cb_divide_up(longest, BATCH) * CB_COST_CB_BATCH_NS;
   builder->region.cost.tail_ns = CB_COST_CB_STAGED_NS + (state->format_blocks[CB_COO] ? CB_COST_CB_COO_NS : 0) +
                                  (state->together ? CB_COST_CB_TOGETHER_NS : 0) +
                                  (builder->region.carry_slots ? CB_COST_CARRY_NS : 0);

@@ -5,6 +5,7 @@
 #ifndef CBGEN_ANALYSIS_LAYOUTS_CB_RUNS_H
 #define CBGEN_ANALYSIS_LAYOUTS_CB_RUNS_H
 
+#include "analysis/layouts/cb/cb_lists.h"
 #include "analysis/layouts/cb/options.h"
 #include "analysis/panels.h"
 
@@ -64,6 +65,7 @@ struct cb_runs {
                      is looked up */
   int64_t fixed_steps, fixed_blocks; /* all runs are CSR and padded to this shape; 0: each as it is */
   int run_bases; /* columns are stored as offsets from a run's first, not from a block's */
+  struct cb_lists lists; /* count > 0: of columns, in the text */
   int few;       /* runs: multiprocessors have warps to spare */
   int together;  /* some thread block has several runs of a panel: the first of them adds up */
   int64_t format_blocks[CB_FORMATS], format_runs[CB_FORMATS];

@@ -19,6 +19,7 @@ enum {
   CB_SPMV_BALANCE, /* enum cb_balance */
   CB_SPMV_TEAM,
   CB_SPMV_UNIT_BUDGET,
+  CB_SPMV_BAKE_LISTS,
   CB_SPMV_OPTIONS
 };
 _Static_assert((int)CB_SPMV_OPTIONS <= CB_MAX_SETTINGS, "a place for each");
