@@ -30,9 +30,15 @@ static const char *const format_names[CB_FORMATS] = {"coo", "csr", "dense"};
 
 /* ---- describing the region: needs the runs; adds arrays, constants, facts, sections */
 
-static const struct cb_run *run_at(const struct cb_runs *state, int64_t u) { return &state->runs.at[u]; }
-static uint64_t panel_of(const void *state, int64_t u) { return run_at(state, u)->panel; }
-static uint64_t slots_of(const void *state, int64_t u) { return run_at(state, u)->slots; }
+static const struct cb_run *run_at(const struct cb_runs *state, int64_t u) {
+  return &state->runs.at[u];
+}
+static uint64_t panel_of(const void *state, int64_t u) {
+  return run_at(state, u)->panel;
+}
+static uint64_t slots_of(const void *state, int64_t u) {
+  return run_at(state, u)->slots;
+}
 
 static uint64_t first_block_of(const void *user, int64_t u) {
   const struct cb_runs *state = user;
@@ -40,6 +46,12 @@ static uint64_t first_block_of(const void *user, int64_t u) {
 }
 
 static void build_first_block(struct cb_region_builder *builder, const struct cb_runs *state) {
+  if (cb_runs_single(state)) {
+    cb_region_section(builder, "single");
+    cb_region_section(builder, "jagged_blocks");
+    cb_region_size(builder, "kBlocks", state->blocks, "plan: sub-blocks, one for each run");
+    return;
+  }
   cb_region_computed(builder, "first_block", "a run's first sub-block; runs + 1", state->runs.count + 1,
                      first_block_of);
   if (!state->fixed_blocks) cb_region_section(builder, "jagged_blocks");
@@ -124,12 +136,10 @@ static void visit_sectors(const void *user, int64_t thread_block, struct cb_sect
     const struct cb_run *run = &state->runs.at[cb_runs_at(state, thread_block, warp)];
     for (uint32_t i = 0; i < run->count; i++) {
       const int64_t b = state->order[run->first + i];
-      const uint32_t *offsets =
-          gathers->restore ? gathers->restore + (int64_t)state->place[b] * CB_BLOCK_COLS : NULL;
+      const uint32_t *offsets = gathers->restore ? gathers->restore + (int64_t)state->place[b] * CB_BLOCK_COLS : NULL;
       if (i % (uint32_t)state->row_lanes == 0) cb_sector_load(sink);
       for (int c = 0; c < CB_BLOCK_COLS; c++) {
-        const int64_t column =
-            offsets ? base_of(state, b) + (int64_t)offsets[c] : (int64_t)state->first_column[b] + c;
+        const int64_t column = offsets ? base_of(state, b) + (int64_t)offsets[c] : (int64_t)state->first_column[b] + c;
         if (column < gathers->cols) cb_sector_ask(sink, column);
       }
     }
@@ -146,13 +156,17 @@ static void predict_sectors(struct cb_region_builder *builder, const struct cb_r
 
 struct restoring {
   const struct cb_runs *state;
+  int32_t cols;
   uint32_t *restore;
 };
 
 static void restore_block(void *user, int64_t b, const struct cb_subblock *block) {
   const struct restoring *to = user;
   uint32_t *offsets = to->restore + (int64_t)to->state->place[b] * CB_BLOCK_COLS;
-  for (int c = 0; c < CB_BLOCK_COLS; c++) offsets[c] = (uint32_t)block->columns[c] - to->state->first_column[b];
+  for (int c = 0; c < CB_BLOCK_COLS; c++) { /* where columns were not aggregated, some may lie beyond the right edge */
+    const int32_t column = block->columns[c] < to->cols ? block->columns[c] : to->cols - 1;
+    offsets[c] = (uint32_t)column - to->state->first_column[b];
+  }
 }
 
 /* Sub-blocks that pad a run repeat its last column. */
@@ -165,7 +179,7 @@ static void pad_run(const struct cb_runs *state, int64_t u, uint32_t *restore) {
 /* Offsets from each block's first column; 16 per position. NULL: no memory. */
 static uint32_t *restore_columns(struct cb_runs *state, const struct cb_csr *csr) {
   const int64_t count = cb_runs_positions(state) * CB_BLOCK_COLS;
-  struct restoring to = {state, cb_arena_alloc(&state->arena, (size_t)count, sizeof *to.restore)};
+  struct restoring to = {state, (int32_t)csr->cols, cb_arena_alloc(&state->arena, (size_t)count, sizeof *to.restore)};
   if (!to.restore) return NULL;
   cb_runs_visit_blocks(state, csr, restore_block, &to);
   for (int64_t u = 0; state->fixed_blocks && u < state->runs.count; u++) pad_run(state, u, to.restore);
@@ -181,7 +195,9 @@ static unsigned char *mark_runs(struct cb_runs *state) {
   return starts;
 }
 
-static int64_t bytes_of(uint64_t largest) { return (int64_t)cb_type_size(cb_type_for(largest)); }
+static int64_t bytes_of(uint64_t largest) {
+  return (int64_t)cb_type_size(cb_type_for(largest));
+}
 
 static uint32_t largest_offset(const uint32_t *offsets, int64_t lists) {
   uint32_t largest = 0;
@@ -197,7 +213,8 @@ static int lists_pay(const struct cb_runs *state, const struct cb_lists *lists, 
   const int64_t positions = cb_runs_positions(state), base = bytes_of((uint64_t)cols);
   const int64_t without = positions * CB_BLOCK_COLS * bytes_of(largest_offset(restore, positions));
   const int64_t table = lists->count * CB_BLOCK_COLS * bytes_of(largest_offset(lists->table, lists->count));
-  const int64_t stored = lists->stored_count * CB_BLOCK_COLS * bytes_of(largest_offset(lists->stored, lists->stored_count));
+  const int64_t stored =
+      lists->stored_count * CB_BLOCK_COLS * bytes_of(largest_offset(lists->stored, lists->stored_count));
   const int64_t starts = lists->stored_count ? state->runs.count * bytes_of((uint64_t)lists->stored_count) : 0;
   return 4 * (positions * (1 + base) + table + stored + starts) <= 3 * (without + state->runs.count * base);
 }
@@ -237,7 +254,8 @@ static void build_lists(struct cb_region_builder *builder, struct cb_runs *state
   if (!lists->stored_count) return;
   cb_region_section(builder, "stored_lists");
   build_first_stored(builder, state);
-  cb_region_list(builder, "restore_cols", "column lists that are not in the text: original columns, from a sub-block's first; 16 each",
+  cb_region_list(builder, "restore_cols",
+                 "column lists that are not in the text: original columns, from a sub-block's first; 16 each",
                  lists->stored_count * CB_BLOCK_COLS, lists->stored);
 }
 
@@ -267,7 +285,7 @@ static void choose_bases(struct cb_runs *state, uint32_t *restore) {
     of_block = last > of_block ? last : of_block;
     of_run = from_run > of_run ? from_run : of_run;
   }
-  state->run_bases = cb_type_for(of_run) == cb_type_for(of_block);
+  state->run_bases = state->run_blocks != 1 && cb_type_for(of_run) == cb_type_for(of_block);
   for (int64_t i = 0; state->run_bases && i < positions * CB_BLOCK_COLS; i++) {
     const int64_t b = block_at(state, i / CB_BLOCK_COLS);
     if (b >= 0) restore[i] += state->first_column[b] - run_column(state, b);
@@ -303,18 +321,28 @@ static void build_columns(struct cb_region_builder *builder, struct cb_runs *sta
     cb_region_computed(builder, "blk_col_idx", "first column of a sub-block", positions, column_at);
   }
   predict_sectors(builder, state, restore);
-  if (lists) build_lists(builder, state);
-  else cb_region_list(builder, "restore_cols",
-                      state->run_bases ? "original columns of a sub-block, from its run's first; 16 each"
-                                       : "original columns of a sub-block, from its first; 16 each",
-                      positions * CB_BLOCK_COLS, restore);
+  if (lists)
+    build_lists(builder, state);
+  else
+    cb_region_list(builder, "restore_cols",
+                   state->run_bases ? "original columns of a sub-block, from its run's first; 16 each"
+                                    : "original columns of a sub-block, from its first; 16 each",
+                   positions * CB_BLOCK_COLS, restore);
+}
+
+/* Where each run is one sub-block its arrays have the paper's names. Templates ask for `placeholder`. */
+static const char *name_array(struct cb_region_builder *builder, const struct cb_runs *state, const char *placeholder,
+                              const char *of_run, const char *of_block) {
+  const char *name = state->run_blocks == 1 ? of_block : of_run;
+  cb_region_placeholder(builder, placeholder, name);
+  return name;
 }
 
 static void build_data(struct cb_region_builder *builder, const struct cb_runs *state) {
   const int64_t runs = state->runs.count;
   if (state->intra) {
-    cb_region_list(builder, "vp_per_run", "virtual pointer: a run's place in mtx_data, in values", runs,
-                   state->coordinates);
+    cb_region_list(builder, name_array(builder, state, "pointers", "vp_per_run", "vp_per_blk"),
+                   "virtual pointer: a run's place in mtx_data, in values", runs, state->coordinates);
     cb_region_mixed(builder, "mtx_data", "per run: coordinates, padding, values",
                     cb_round_up(state->coordinates_end, state->value_bytes) + CB_RUN_END * state->value_bytes);
     cb_region_section(builder, "together");
@@ -405,13 +433,13 @@ static void build_csr(struct cb_region_builder *builder, const struct cb_runs *s
 static void build_coo(struct cb_region_builder *builder, const struct cb_runs *state) {
   cb_region_structure(builder, "kCooBatch", choose_batch(state, CB_COO), "plan: the same of COO runs");
   cb_region_section(builder, "coo");
+  if (state->run_blocks == 1) cb_region_section(builder, "nibbles");
   builder->region.static_shared +=
       CB_RUN_WARPS * CB_PANEL_ROWS * CB_RUN_LANES * (int64_t)cb_type_size(builder->sum_type);
 }
 
 static void build_dense(struct cb_region_builder *builder, const struct cb_runs *state) {
-  if (!state->equal)
-    cb_region_structure(builder, "kVector", dense_vector(state), "plan: values that one load reads");
+  if (!state->equal) cb_region_structure(builder, "kVector", dense_vector(state), "plan: values that one load reads");
   cb_region_section(builder, "dense");
   if (state->full_dense) cb_region_section(builder, "full");
   if (state->equal) cb_region_section(builder, "equal");
@@ -444,9 +472,8 @@ static void build_counts(struct cb_region_builder *builder, const struct cb_runs
   static const char *const blocks[CB_FORMATS][2] = {{"kCooBlocks", "plan: COO sub-blocks"},
                                                     {"kCsrBlocks", "plan: CSR sub-blocks"},
                                                     {"kDenseBlocks", "plan: Dense sub-blocks"}};
-  static const char *const runs[CB_FORMATS][2] = {{"kCooRuns", "plan: runs of these"},
-                                                  {"kCsrRuns", "plan: runs of these"},
-                                                  {"kDenseRuns", "plan: runs of these"}};
+  static const char *const runs[CB_FORMATS][2] = {
+      {"kCooRuns", "plan: runs of these"}, {"kCsrRuns", "plan: runs of these"}, {"kDenseRuns", "plan: runs of these"}};
   cb_region_size(builder, "kPanels", state->panels, "plan: panels of 16 rows");
   for (enum cb_block_format format = CB_COO; format < CB_FORMATS; format++) {
     if (!state->format_blocks[format]) continue;
@@ -461,15 +488,18 @@ static void build_counts(struct cb_region_builder *builder, const struct cb_runs
 static void build_formats(struct cb_region_builder *builder, const struct cb_runs *state) {
   static void (*const build_format[CB_FORMATS])(struct cb_region_builder *,
                                                 const struct cb_runs *) = {build_coo, build_csr, build_dense};
-  if (state->formats == 1) cb_region_section(builder, "one_format");
-  else if (!state->strided) build_ranges(builder, state);
+  if (state->formats == 1)
+    cb_region_section(builder, "one_format");
+  else if (!state->strided)
+    build_ranges(builder, state);
   if (state->format_blocks[CB_COO] || state->format_blocks[CB_CSR]) build_stage(builder, state);
   if (state->fixed_steps) {
     build_csr(builder, state);
     return;
   }
   if (state->format_blocks[CB_COO] || state->format_blocks[CB_CSR])
-    cb_region_computed(builder, "nnz_per_run", "nonzeros of a run", state->runs.count, slots_of);
+    cb_region_computed(builder, name_array(builder, state, "counts", "nnz_per_run", "nnz_per_blk"), "nonzeros of a run",
+                       state->runs.count, slots_of);
   for (enum cb_block_format format = CB_COO; format < CB_FORMATS; format++)
     if (state->format_blocks[format]) build_format[format](builder, state);
 }
@@ -587,7 +617,8 @@ static void build_runs(struct cb_region_builder *builder, struct cb_runs *state)
   const struct cb_csr *csr = builder->work.part.csr;
   build_counts(builder, state);
   cb_region_structure(builder, "kRowLanes", state->row_lanes, "plan: lanes that share a row");
-  cb_region_computed(builder, "run_panel", "panel of a run", state->runs.count, panel_of);
+  cb_region_computed(builder, name_array(builder, state, "panels", "run_panel", "blk_row_idx"), "panel of a run",
+                     state->runs.count, panel_of);
   build_together(builder, state);
   const int shared = build_carries(builder, state);
   if (shared && builder->options->atomics == CB_ON) builder->region.commit = CB_COMMIT_ATOMIC;
@@ -654,7 +685,8 @@ static void predict(struct cb_region_builder *builder, const struct cb_runs *sta
     longest = cb_larger(longest, steps);
   }
   builder->region.cost.work_ns = work_ns(instructions, builder->region.cost.sectors, builder->target);
-  builder->region.cost.chain_ns = CB_COST_CB_FIRST_NS + (state->lists.count ? CB_COST_CB_LIST_NS : 0) + cb_divide_up(longest, BATCH) * CB_COST_CB_BATCH_NS;
+  builder->region.cost.chain_ns = CB_COST_CB_FIRST_NS + (state->lists.count ? CB_COST_CB_LIST_NS : 0) +
+                                  cb_divide_up(longest, BATCH) * CB_COST_CB_BATCH_NS;
   builder->region.cost.tail_ns = CB_COST_CB_STAGED_NS + (state->format_blocks[CB_COO] ? CB_COST_CB_COO_NS : 0) +
                                  (state->together ? CB_COST_CB_TOGETHER_NS : 0) +
                                  (builder->region.carry_slots ? CB_COST_CARRY_NS : 0);
@@ -694,6 +726,7 @@ static enum cb_status cb_layout_plan(struct cb_region_builder *builder, struct c
   struct cb_runs *state = builder->work.state;
   *state = (struct cb_runs){.panels = cb_panel_count(csr->rows),
                             .intra = settings[CB_SPMV_INTRA] != CB_OFF,
+                            .run_blocks = (int)settings[CB_SPMV_RUN_BLOCKS],
                             .th1 = (int)settings[CB_SPMV_TH1],
                             .th2 = (int)settings[CB_SPMV_TH2],
                             .full_dense = 1};
@@ -741,8 +774,8 @@ static int64_t steps_place(const struct steps *steps, const struct cb_runs *stat
 struct cursor {
   const struct cb_runs *state;
   const struct cb_walk *walk;
-  unsigned char *bytes;                        /* all coordinates; NULL: only the map is wanted */
-  uint16_t filled[CB_FORMATS][CB_PANEL_ROWS];  /* nonzeros of the open runs so far: by row; of COO all in the first */
+  unsigned char *bytes;                       /* all coordinates; NULL: only the map is wanted */
+  uint16_t filled[CB_FORMATS][CB_PANEL_ROWS]; /* nonzeros of the open runs so far: by row; of COO all in the first */
   struct steps steps;
   /* of the block's run */
   unsigned char *coordinates;
@@ -753,7 +786,9 @@ struct cursor {
  * run. */
 static int64_t place_coo(struct cursor *at, const struct cb_run *run, int row, int column) {
   const int k = at->filled[CB_COO][0]++;
-  if (at->bytes) {
+  if (at->bytes && at->state->run_blocks == 1) {
+    at->coordinates[k] = (unsigned char)(row << 4 | column);
+  } else if (at->bytes) {
     at->coordinates[k] = (unsigned char)column;
     at->coordinates[run->slots + k / 2] |= (unsigned char)(row << 4 * (k % 2));
   }
@@ -788,8 +823,8 @@ static void find_run(struct cursor *at, int64_t number) {
 }
 
 static void visit_block(const struct cb_subblock *block, int64_t b, struct cursor *at) {
-  static int64_t (*const place[CB_FORMATS])(struct cursor *, const struct cb_run *, int row, int column) = {
-      place_coo, place_csr, place_dense};
+  static int64_t (*const place[CB_FORMATS])(struct cursor *, const struct cb_run *, int row,
+                                            int column) = {place_coo, place_csr, place_dense};
   const struct cb_runs *state = at->state;
   const int64_t number = state->run_of[b];
   const struct cb_run *run = &state->runs.at[number];
@@ -818,7 +853,7 @@ static int cb_layout_visit(const void *user, int64_t first, int64_t end, const s
     struct cb_subblock block;
     int64_t b = state->panel_block[panel];
     cb_panel_open(&walk, to->part->csr, panel);
-    for (; cb_panel_next(&walk, state->aggregated, &block); b++) visit_block(&block, b, &at);
+    for (; cb_panel_next(&walk, cb_runs_aggregates(state, panel), &block); b++) visit_block(&block, b, &at);
   }
   return 1;
 }

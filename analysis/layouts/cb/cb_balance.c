@@ -32,8 +32,8 @@ static void pad(const struct cb_runs *state, struct cb_run_list *runs, int64_t c
 
 /* Half a warp for a run when every panel is one short run and there are more of them than warps at a time:
  * twice the loads in flight. Long ones, too, where whole warps would leave a half idle in the last step. */
-static int choose_row_lanes(const struct cb_runs *state, const struct cb_csr *csr,
-                            const int64_t *settings, const struct cb_target *target) {
+static int choose_row_lanes(const struct cb_runs *state, const struct cb_csr *csr, const int64_t *settings,
+                            const struct cb_target *target) {
   enum { FEW = 192, FEW_BLOCKS = 12, WARPS_AT_A_TIME = 64 };
   if (settings[CB_SPMV_BALANCE] == CB_BALANCE_HEAP || state->format_blocks[CB_COO] || state->format_blocks[CB_DENSE])
     return 2;
@@ -54,9 +54,7 @@ int64_t cb_runs_per_block(const struct cb_runs *state) {
 /* How many runs from number `first` on belong to its panel, `most` at most. */
 int64_t cb_runs_of_panel(const struct cb_run_list *runs, int64_t first, int64_t most) {
   int64_t count = 1;
-  while (count < most && first + count < runs->count &&
-         runs->at[first + count].panel == runs->at[first].panel)
-    count++;
+  while (count < most && first + count < runs->count && runs->at[first + count].panel == runs->at[first].panel) count++;
   return count;
 }
 
@@ -293,8 +291,10 @@ void cb_runs_balance(struct cb_runs *state, const struct cb_region_builder *buil
   struct cb_run_list distributed = {.arena = &state->arena};
   state->row_lanes = choose_row_lanes(state, builder->work.part.csr, settings, builder->target);
   count_runs(state);
-  if (settings[CB_SPMV_BALANCE] == CB_BALANCE_HEAP) balance_heap(state, &distributed);
-  else balance_contiguous(state, &distributed);
+  if (settings[CB_SPMV_BALANCE] == CB_BALANCE_HEAP)
+    balance_heap(state, &distributed);
+  else
+    balance_contiguous(state, &distributed);
   state->runs = distributed;
   reorder(state);
   state->few = state->runs.count <= FEW_WARPS * (int64_t)builder->target->multiprocessors;

@@ -68,8 +68,7 @@ static void number_blocks(struct cb_lists *lists, const struct census *census, c
     if (run_starts[block]) of_run = 0;
     lists->number[block] = (unsigned char)(number ? number - 1 : (uint32_t)(lists->count + of_run++));
     lists->covered += number > 0;
-    if (!number)
-      memcpy(lists->stored + lists->stored_count++ * CB_LIST_COLUMNS, list_at(census, block), LIST_BYTES);
+    if (!number) memcpy(lists->stored + lists->stored_count++ * CB_LIST_COLUMNS, list_at(census, block), LIST_BYTES);
   }
 }
 

@@ -15,40 +15,73 @@ enum {
 
 /* ---- counting: needs the part; adds aggregated, panel_block, blocks */
 
+int cb_runs_aggregates(const struct cb_runs *state, int64_t panel) {
+  return state->aggregated && !(state->plain && state->plain[panel]);
+}
+
+/* Sub-blocks of a panel; those with fewer than `super_sparse` nonzeros are counted in *sparse. */
+static int64_t count_panel(const struct cb_csr *csr, int64_t panel, int aggregated, int super_sparse, int64_t *sparse) {
+  struct cb_panel_walk walk;
+  struct cb_subblock block;
+  int64_t blocks = 0;
+  *sparse = 0;
+  cb_panel_open(&walk, csr, panel);
+  for (; cb_panel_next(&walk, aggregated, &block); blocks++) *sparse += block.nonzeros < super_sparse;
+  return blocks;
+}
+
 /* Blocks per panel into panel_block[panel + 1]; returns how many blocks have fewer than `super_sparse`
  * nonzeros. */
-static int64_t count_blocks(struct cb_runs *state, const struct cb_csr *csr, int aggregated,
-                            int super_sparse) {
+static int64_t count_blocks(struct cb_runs *state, const struct cb_csr *csr, int super_sparse) {
   int64_t sparse = 0;
 #pragma omp parallel for schedule(dynamic, 64) reduction(+ : sparse)
   for (int64_t panel = 0; panel < state->panels; panel++) {
-    struct cb_panel_walk walk;
-    struct cb_subblock block;
-    int64_t blocks = 0;
-    cb_panel_open(&walk, csr, panel);
-    for (; cb_panel_next(&walk, aggregated, &block); blocks++) sparse += block.nonzeros < super_sparse;
-    state->panel_block[panel + 1] = blocks;
+    int64_t of_panel;
+    state->panel_block[panel + 1] = count_panel(csr, panel, cb_runs_aggregates(state, panel), super_sparse, &of_panel);
+    sparse += of_panel;
   }
-  for (int64_t panel = 0; panel < state->panels; panel++)
-    state->panel_block[panel + 1] += state->panel_block[panel];
+  for (int64_t panel = 0; panel < state->panels; panel++) state->panel_block[panel + 1] += state->panel_block[panel];
   state->blocks = state->panel_block[state->panels];
   return sparse;
 }
 
-static enum cb_status decide_aggregation(struct cb_runs *state, const struct cb_csr *csr,
-                                         const int64_t *settings, struct cb_diag *diag) {
+static enum cb_status check_blocks(const struct cb_runs *state, struct cb_diag *diag) {
+  if (state->blocks <= INT32_MAX) return CB_OK;
+  return cb_fail(diag, CB_ERR_LIMIT, "%lld sub-blocks exceed the cb layout's 2147483647", (long long)state->blocks);
+}
+
+/* The same test for each panel. Without a panel that fails it nothing differs from aggregate=on, and without one that
+ * passes it nothing from off. */
+static enum cb_status decide_by_panel(struct cb_runs *state, const struct cb_csr *csr, const int64_t *settings,
+                                      struct cb_diag *diag) {
+  const int super_sparse = (int)settings[CB_SPMV_SUPER_SPARSE];
+  int64_t aggregated = 0;
+  state->plain = cb_arena_alloc(&state->arena, (size_t)state->panels + 1, 1);
+  if (!state->plain) return cb_fail_memory(diag, "panels", (uint64_t)state->panels);
+#pragma omp parallel for schedule(dynamic, 64) reduction(+ : aggregated)
+  for (int64_t panel = 0; panel < state->panels; panel++) {
+    int64_t sparse;
+    const int64_t blocks = count_panel(csr, panel, 0, super_sparse, &sparse);
+    state->plain[panel] = sparse * 100 <= settings[CB_SPMV_TH0] * blocks;
+    aggregated += !state->plain[panel];
+  }
+  state->aggregated = aggregated > 0;
+  count_blocks(state, csr, super_sparse);
+  return check_blocks(state, diag);
+}
+
+static enum cb_status decide_aggregation(struct cb_runs *state, const struct cb_csr *csr, const int64_t *settings,
+                                         struct cb_diag *diag) {
   state->panel_block = cb_arena_alloc(&state->arena, (size_t)state->panels + 1, sizeof *state->panel_block);
   if (!state->panel_block) return cb_fail_memory(diag, "panels", (uint64_t)state->panels * 8);
+  if (settings[CB_SPMV_AGGREGATE] == CB_AGGREGATE_PANEL) return decide_by_panel(state, csr, settings, diag);
   state->aggregated = settings[CB_SPMV_AGGREGATE] == CB_ON;
-  const int64_t sparse = count_blocks(state, csr, state->aggregated, (int)settings[CB_SPMV_SUPER_SPARSE]);
+  const int64_t sparse = count_blocks(state, csr, (int)settings[CB_SPMV_SUPER_SPARSE]);
   if (settings[CB_SPMV_AGGREGATE] == CB_AUTO && sparse * 100 > settings[CB_SPMV_TH0] * state->blocks) {
     state->aggregated = 1;
-    count_blocks(state, csr, 1, (int)settings[CB_SPMV_SUPER_SPARSE]);
+    count_blocks(state, csr, (int)settings[CB_SPMV_SUPER_SPARSE]);
   }
-  if (state->blocks > INT32_MAX)
-    return cb_fail(diag, CB_ERR_LIMIT, "%lld sub-blocks exceed the cb layout's 2147483647",
-                   (long long)state->blocks);
-  return CB_OK;
+  return check_blocks(state, diag);
 }
 
 void cb_runs_visit_blocks(const struct cb_runs *runs, const struct cb_csr *csr, cb_runs_visit *visit, void *user) {
@@ -58,7 +91,7 @@ void cb_runs_visit_blocks(const struct cb_runs *runs, const struct cb_csr *csr, 
     struct cb_subblock block;
     int64_t b = runs->panel_block[panel];
     cb_panel_open(&walk, csr, panel);
-    for (; cb_panel_next(&walk, runs->aggregated, &block); b++) visit(user, b, &block);
+    for (; cb_panel_next(&walk, cb_runs_aggregates(runs, panel), &block); b++) visit(user, b, &block);
   }
 }
 
@@ -73,8 +106,7 @@ static void describe_block(void *user, int64_t b, const struct cb_subblock *bloc
 static enum cb_status describe_blocks(struct cb_runs *state, const struct cb_csr *csr, struct cb_diag *diag) {
   state->nonzeros = cb_arena_alloc(&state->arena, (size_t)state->blocks, sizeof *state->nonzeros);
   state->first_column = cb_arena_alloc(&state->arena, (size_t)state->blocks, sizeof *state->first_column);
-  if (!state->nonzeros || !state->first_column)
-    return cb_fail_memory(diag, "sub-blocks", (uint64_t)state->blocks * 6);
+  if (!state->nonzeros || !state->first_column) return cb_fail_memory(diag, "sub-blocks", (uint64_t)state->blocks * 6);
   cb_runs_visit_blocks(state, csr, describe_block, state);
   return CB_OK;
 }
@@ -163,10 +195,12 @@ static int64_t choose_parts(int64_t weight, int64_t blocks, int64_t most, int64_
 }
 
 /* Cuts a panel's blocks of one format into runs of about equal weight; `position` moves on. */
-static void cut_format(struct cb_runs *state, int64_t panel, enum cb_block_format format, int64_t budget,
-                      int64_t team, int64_t *position) {
+static void cut_format(struct cb_runs *state, int64_t panel, enum cb_block_format format, int64_t budget, int64_t team,
+                       int64_t *position) {
   const int64_t begin = state->panel_block[panel], end = state->panel_block[panel + 1];
-  const int64_t most = state->format_blocks[CB_COO] ? COO_BLOCKS : CB_RUN_MOST_BLOCKS;
+  const int64_t most = state->run_blocks              ? state->run_blocks
+                       : state->format_blocks[CB_COO] ? COO_BLOCKS
+                                                      : CB_RUN_MOST_BLOCKS;
   int64_t weight = 0, left = 0, done = 0, part = 1;
   for (int64_t b = begin; b < end; b++) {
     if (state->format[b] != format) continue;
@@ -174,8 +208,7 @@ static void cut_format(struct cb_runs *state, int64_t panel, enum cb_block_forma
     left++;
   }
   const int64_t parts = left ? choose_parts(weight, left, most, budget, team) : 0;
-  struct cb_run run = {
-      .panel = (uint32_t)panel, .first = (uint32_t)*position, .format = (unsigned char)format};
+  struct cb_run run = {.panel = (uint32_t)panel, .first = (uint32_t)*position, .format = (unsigned char)format};
   for (int64_t b = begin; b < end; b++) {
     if (state->format[b] != format) continue;
     state->order[(*position)++] = (uint32_t)b;
@@ -196,8 +229,8 @@ static void cut_format(struct cb_runs *state, int64_t panel, enum cb_block_forma
 
 /* Weight of a run: little enough that a small matrix fills the multiprocessors with warps, but not less than
  * what a warp loads at once; and a bound for what one warp works off alone. */
-static int64_t choose_budget(const struct cb_runs *state, const struct cb_csr *csr,
-                             const int64_t *settings, const struct cb_target *target) {
+static int64_t choose_budget(const struct cb_runs *state, const struct cb_csr *csr, const int64_t *settings,
+                             const struct cb_target *target) {
   enum { LEAST = 320, MOST = 2048, WARPS_WANTED = 24 };
   if (settings[CB_SPMV_UNIT_BUDGET]) return settings[CB_SPMV_UNIT_BUDGET];
   const int64_t weight = csr->nnz + BLOCK_WEIGHT * state->blocks;
@@ -246,9 +279,8 @@ enum cb_status cb_runs_cut(struct cb_runs *state, const struct cb_region_builder
  * start */
 
 int64_t cb_runs_coordinate_bytes(const struct cb_runs *state, const struct cb_run *run) {
-  if (run->format == CB_COO) return run->slots + (run->slots + 1) / 2;
-  if (run->format == CB_CSR)
-    return run->slots + !state->fixed_steps; /* what lanes without a nonzero may meet */
+  if (run->format == CB_COO) return state->run_blocks == 1 ? run->slots : run->slots + (run->slots + 1) / 2;
+  if (run->format == CB_CSR) return run->slots + !state->fixed_steps; /* what lanes without a nonzero may meet */
   return state->full_dense ? 0 : (int64_t)CB_DENSE_PRESENCE * run->count;
 }
 
@@ -257,8 +289,7 @@ static void place_data(struct cb_runs *state, int64_t number) {
   const struct cb_run *run = &state->runs.at[number];
   const int64_t value_bytes = state->value_bytes;
   const int64_t coordinates = cb_runs_coordinate_bytes(state, run);
-  const int64_t slots =
-      run->format == CB_DENSE ? (int64_t)CB_BLOCK_SIZE * run->count : run->slots + state->code_after;
+  const int64_t slots = run->format == CB_DENSE ? (int64_t)CB_BLOCK_SIZE * run->count : run->slots + state->code_after;
   const int64_t align = run->format == CB_DENSE ? DENSE_ALIGN : value_bytes;
   if (state->intra) { /* one running end, in bytes */
     const int64_t start = cb_round_up(state->coordinates_end, align);
@@ -319,6 +350,10 @@ static void choose_shape(struct cb_runs *state, const struct cb_target *target) 
   state->fixed_blocks = blocks;
   for (int64_t u = 0; u < state->runs.count; u++)
     state->runs.at[u].slots = (uint16_t)(steps * cb_runs_step_slots(state));
+}
+
+int cb_runs_single(const struct cb_runs *state) {
+  return state->run_blocks == 1 && state->strided && !state->fixed_blocks;
 }
 
 /* A run's first position. */
