@@ -474,7 +474,7 @@ static const char *const executed[][2] = {
     {"random,rows=300,cols=507,density=0.2", "th1=32 th2=60 coo-gain=0"},
     {"random,rows=300,cols=507,density=0.2", "th1=52 th2=56 coo-gain=0 run-blocks=1"},
     {"random,rows=300,cols=507,density=0.2", "th1=52 th2=56 coo-gain=0 balance=heap"},
-    {"random,rows=300,cols=507,density=0.2", "th1=52 th2=56 coo-gain=0 aggregate=panel th0=98"},
+    {"random,rows=300,cols=507,density=0.2", "th1=52 th2=56 coo-gain=0 aggregate=panel th0=3"},
     {"fe3,n=4", "bake-lists=on aggregate=on"},
     {"stencil27,n=7", "bake-lists=on aggregate=on"},
     {"fe3,n=4", "bake-lists=on aggregate=on run-blocks=1 balance=heap th1=60 th2=140 coo-gain=0"},
@@ -495,6 +495,8 @@ static void verify_sees_what_is_left_out(void **state) {
   static const struct change changes[] = {
       {"random,rows=300,cols=507,density=0.2", "th1=52 th2=56 coo-gain=0 balance=heap", "run < kCooRuns)",
        "run < kCooRuns + 1)"},
+      {"random,rows=300,cols=507,density=0.2", "th1=52 th2=56 coo-gain=0 balance=heap", "run < kCooRuns + kCsrRuns",
+       "run < kCsrRuns"},
       {"random,rows=300,cols=507,density=0.2", "th1=32 th2=60 coo-gain=0", "thread_block >= kRangeFirst[i]",
        "thread_block > kRangeFirst[i]"},
       {"random,rows=300,cols=507,density=0.2", "th1=32 th2=60 coo-gain=0", "if (runs >> other & 1) sum", "sum"},

@@ -12,6 +12,7 @@
 using uint8_t = unsigned char;
 using uint16_t = unsigned short;
 using uint32_t = unsigned;
+using int64_t = decltype((char *)0 - (char *)0);
 using uint64_t = decltype(sizeof 0);
 #define CBGEN_KERNEL extern "C" __global__
 #define CBGEN_DEVICE static __device__ __forceinline__
@@ -135,6 +136,9 @@ constexpr int kStage = 32;  // plan: columns of the widest run
 constexpr int kStaged = 256;  // plan: the same for all runs of a thread block
 constexpr int kStageBatch = 1;  // plan: sub-blocks whose x is loaded together
 constexpr int kBatch = 2;  // plan: steps whose loads are in flight together
+constexpr int kPanels = 3;  // plan: panels of 16 rows
+constexpr int kCsrBlocks = 3;  // plan: CSR sub-blocks
+constexpr int kCsrRuns = 3;  // plan: runs of these
 constexpr int kRowLanes = 2;  // plan: lanes that share a row
 
 struct Arrays {
@@ -261,6 +265,10 @@ CBGEN_DEVICE sum_t csr_sum(const Arrays &arrays, const Vectors &vectors, Shared<
   return sum;
 }
 
+// What was counted is what the text was made for.
+static_assert(16 * int64_t(kPanels) >= kRows && 16 * (int64_t(kPanels) - 1) < kRows, "panels of 16 rows");
+static_assert(kCsrRuns <= kCsrBlocks && kCsrBlocks <= 16 * int64_t(kCsrRuns), "runs of CSR sub-blocks");
+
 // A run is what 16 * kRowLanes lanes multiply: sub-blocks of one panel and one format. Lane l collects a part of the sum
 // of row l % 16.
 CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
@@ -330,7 +338,7 @@ static uint64_t diagonal_checksum(const unsigned char *data, size_t bytes) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *diagonal_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xebd5156fe42c5c31u, 0xed2204f77269b637u};  // plan and pattern
+  constexpr uint64_t kId[2] = {0x68971c168b819e13u, 0x19864b12888b3e6fu};  // plan and pattern
   uint64_t header[8];
   if (bytes < sizeof header) return "data of diagonal: shorter than its header";
   memcpy(header, data, sizeof header);
