@@ -305,13 +305,17 @@ CBGEN_KERNEL void __launch_bounds__(kThreads, blocks_that_fit(8, kThreads)) diag
 // Device pointers of one loaded matrix.
 struct diagonal_matrix {
   cb0::Arrays cb0;
+  void *memory;  // the one allocation that all of it lies in
 };
 
 void diagonal_free(diagonal_matrix *matrix) {
-  void *const blocks[] = {(void *)matrix->cb0.mtx_data, (void *)matrix->cb0.row_length, nullptr};
-  for (void *const *block = blocks; *block != nullptr; block++) cudaFree(*block);
+  cudaFree(matrix->memory);
   *matrix = {};
 }
+
+#ifndef CBGEN_EMULATION  // there an array's ends are watched
+static void *array_at(void *memory, size_t offset, size_t /* bytes */) { return (char *)memory + offset; }
+#endif
 
 // XXH64 of the data, of which there is a multiple of 32 bytes. The place of the checksum itself counts as zero.
 static uint64_t diagonal_checksum(const unsigned char *data, size_t bytes) {
@@ -349,27 +353,22 @@ static const char *diagonal_check(const unsigned char *data, size_t bytes) {
   return diagonal_checksum(data, bytes) == header[5] ? nullptr : "data of diagonal: damaged, its checksum does not match";
 }
 
-// Copies the arrays to the current device. Free with diagonal_free; after a failure nothing is left to free.
+// Copies the arrays to the current device, where they lie as in the data. Free with diagonal_free; after a failure
+// nothing is left to free.
 const char *diagonal_load(diagonal_matrix *matrix, const void *data, size_t bytes) {
   *matrix = {};
-  const struct {
-    void **to;
-    size_t offset, bytes;
-  } arrays[] = {
-      {(void **)&matrix->cb0.mtx_data, 256, 432},
-      {(void **)&matrix->cb0.row_length, 768, 128},
-      {nullptr, 0, 0},
-  };
   const char *message = diagonal_check((const unsigned char *)data, bytes);
   if (message) return message;
   cudaError_t error = cudaSuccess;
-  for (int i = 0; arrays[i].to && !error; i++) {
-    error = cudaMalloc(arrays[i].to, arrays[i].bytes);
-    if (!error)
-      error = cudaMemcpy(*arrays[i].to, (const char *)data + arrays[i].offset, arrays[i].bytes, cudaMemcpyHostToDevice);
+  if (!error) error = cudaMalloc(&matrix->memory, 1024);
+  if (!error) error = cudaMemcpy(matrix->memory, data, 1024, cudaMemcpyHostToDevice);
+  if (error) {
+    diagonal_free(matrix);
+    return cudaGetErrorString(error);
   }
-  if (error) diagonal_free(matrix);
-  return error ? cudaGetErrorString(error) : nullptr;
+  matrix->cb0.mtx_data = (const uint8_t *)array_at(matrix->memory, 256, 432);
+  matrix->cb0.row_length = (const uint8_t *)array_at(matrix->memory, 768, 128);
+  return nullptr;
 }
 
 // The same from a data file (the one written beside this text, or a copy).

@@ -301,13 +301,17 @@ CBGEN_KERNEL void __launch_bounds__(kThreads, blocks_that_fit(6, kThreads)) scat
 // Device pointers of one loaded matrix.
 struct scattered_matrix {
   cb0::Arrays cb0;
+  void *memory;  // the one allocation that all of it lies in
 };
 
 void scattered_free(scattered_matrix *matrix) {
-  void *const blocks[] = {(void *)matrix->cb0.restore_cols, (void *)matrix->cb0.mtx_data, (void *)matrix->cb0.row_length, nullptr};
-  for (void *const *block = blocks; *block != nullptr; block++) cudaFree(*block);
+  cudaFree(matrix->memory);
   *matrix = {};
 }
+
+#ifndef CBGEN_EMULATION  // there an array's ends are watched
+static void *array_at(void *memory, size_t offset, size_t /* bytes */) { return (char *)memory + offset; }
+#endif
 
 // XXH64 of the data, of which there is a multiple of 32 bytes. The place of the checksum itself counts as zero.
 static uint64_t scattered_checksum(const unsigned char *data, size_t bytes) {
@@ -345,28 +349,23 @@ static const char *scattered_check(const unsigned char *data, size_t bytes) {
   return scattered_checksum(data, bytes) == header[5] ? nullptr : "data of scattered: damaged, its checksum does not match";
 }
 
-// Copies the arrays to the current device. Free with scattered_free; after a failure nothing is left to free.
+// Copies the arrays to the current device, where they lie as in the data. Free with scattered_free; after a failure
+// nothing is left to free.
 const char *scattered_load(scattered_matrix *matrix, const void *data, size_t bytes) {
   *matrix = {};
-  const struct {
-    void **to;
-    size_t offset, bytes;
-  } arrays[] = {
-      {(void **)&matrix->cb0.restore_cols, 256, 672},
-      {(void **)&matrix->cb0.mtx_data, 1024, 2736},
-      {(void **)&matrix->cb0.row_length, 3840, 128},
-      {nullptr, 0, 0},
-  };
   const char *message = scattered_check((const unsigned char *)data, bytes);
   if (message) return message;
   cudaError_t error = cudaSuccess;
-  for (int i = 0; arrays[i].to && !error; i++) {
-    error = cudaMalloc(arrays[i].to, arrays[i].bytes);
-    if (!error)
-      error = cudaMemcpy(*arrays[i].to, (const char *)data + arrays[i].offset, arrays[i].bytes, cudaMemcpyHostToDevice);
+  if (!error) error = cudaMalloc(&matrix->memory, 4096);
+  if (!error) error = cudaMemcpy(matrix->memory, data, 4096, cudaMemcpyHostToDevice);
+  if (error) {
+    scattered_free(matrix);
+    return cudaGetErrorString(error);
   }
-  if (error) scattered_free(matrix);
-  return error ? cudaGetErrorString(error) : nullptr;
+  matrix->cb0.restore_cols = (const uint16_t *)array_at(matrix->memory, 256, 672);
+  matrix->cb0.mtx_data = (const uint8_t *)array_at(matrix->memory, 1024, 2736);
+  matrix->cb0.row_length = (const uint8_t *)array_at(matrix->memory, 3840, 128);
+  return nullptr;
 }
 
 // The same from a data file (the one written beside this text, or a copy).
