@@ -245,12 +245,19 @@ static void build_table(struct cb_region_builder *builder, const struct cb_lists
   cb_region_size(builder, "kLists", lists->count, "plan: column lists in the text");
 }
 
+/* Sub-blocks whose list is in the text. */
+static int64_t covered_blocks(const struct cb_runs *state) {
+  int64_t covered = 0;
+  for (int64_t b = 0; b < state->blocks; b++) covered += state->lists.number[state->place[b]] < state->lists.count;
+  return covered;
+}
+
 static void build_lists(struct cb_region_builder *builder, struct cb_runs *state) {
   const struct cb_lists *lists = &state->lists;
   cb_region_section(builder, "lists");
   build_table(builder, lists);
   cb_region_list(builder, "blk_list", "column list of a sub-block", cb_runs_positions(state), lists->number);
-  cb_region_fact(builder, "lists", "%d %lld", lists->count, (long long)lists->covered);
+  cb_region_fact(builder, "lists", "%d %lld", lists->count, (long long)covered_blocks(state));
   if (!lists->stored_count) return;
   cb_region_section(builder, "stored_lists");
   build_first_stored(builder, state);

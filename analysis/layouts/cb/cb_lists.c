@@ -67,7 +67,6 @@ static void number_blocks(struct cb_lists *lists, const struct census *census, c
     const uint32_t number = place[census->list_of[block]]; /* from 1; 0: not in the table */
     if (run_starts[block]) of_run = 0;
     lists->number[block] = (unsigned char)(number ? number - 1 : (uint32_t)(lists->count + of_run++));
-    lists->covered += number > 0;
     if (!number) memcpy(lists->stored + lists->stored_count++ * CB_LIST_COLUMNS, list_at(census, block), LIST_BYTES);
   }
 }

@@ -17,7 +17,6 @@ enum {
 
 struct cb_lists {
   int count;             /* in the table, the most frequent first */
-  int64_t covered;       /* sub-blocks, padding included, whose list stands there */
   const uint32_t *table; /* 16 offsets for each */
   unsigned char *number; /* by sub-block */
   uint32_t *stored;      /* 16 offsets for each list that is stored */
