@@ -40,6 +40,7 @@ enum {
   CB_COST_PHASES_COMMIT_NS = 14000, /* the launch before, and sums on their way to y */
   CB_COST_CB_FIRST_NS = 600,    /* cb: the first loads of a run depend on one more than the later ones do */
   CB_COST_CB_BATCH_NS = 700,
+  CB_COST_CB_LIST_NS = 100,     /* column lists: one more dependent load, mostly from L1; not measured */
   CB_COST_CB_COO_NS = 600,      /* sums of COO runs, from shared memory */
   CB_COST_CB_TOGETHER_NS = 200, /* sums of a panel's runs */
   CB_COST_CB_STAGED_NS = 700,   /* x on its way through shared memory */

@@ -6,6 +6,7 @@
 
 #include "analysis/layout.h"
 #include "base/embedded.h"
+#include "base/integers.h"
 #include "base/memory.h"
 #include "codegen/because.h"
 #include "codegen/check.h"
@@ -762,32 +763,42 @@ static void for_each_stored(struct emitter *emitter, struct cb_text *text,
         add(emitter, text, r, a);
 }
 
-static void add_table_row(struct emitter *emitter, struct cb_text *text, int r, int a) {
+/* "matrix->REGION.ARRAY = …;": the array's place in the one allocation. */
+static void add_place(struct emitter *emitter, struct cb_text *text, int r, int a) {
   const struct cb_region *region = &emitter->plan->regions[r];
   const struct cb_array *array = &region->arrays[a];
-  cb_text_add(text, "      {(void **)&matrix->%s.%s, %lld, %lld},\n", region->name, array->name,
-              (long long)cb_blob_offset(emitter->plan, r, a),
+  cb_text_add(text, "  matrix->%s.%s = (const %s *)array_at(matrix->memory, %lld, %lld);\n", region->name, array->name,
+              cb_type_c_name(array->type), (long long)cb_blob_offset(emitter->plan, r, a),
               (long long)(array->count * (int64_t)cb_type_size(array->type)));
 }
 
-static void add_free_item(struct emitter *emitter, struct cb_text *text, int r, int a) {
-  const struct cb_region *region = &emitter->plan->regions[r];
-  cb_text_add(text, "(void *)matrix->%s.%s, ", region->name, region->arrays[a].name);
+/* Bytes of the carry slots, and where the counters behind them are in the one allocation. */
+static int64_t carry_sum_bytes(const struct cb_plan *plan) {
+  return plan->carry_sums * (int64_t)cb_type_size(plan->sum_type);
+}
+static int64_t counters_at(const struct cb_plan *plan) {
+  return cb_round_up(cb_blob_arrays_end(plan) + carry_sum_bytes(plan), CB_BLOB_ALIGN);
 }
 
-static const char *array_table(struct emitter *emitter) {
+static const char *array_places(struct emitter *emitter) {
+  const struct cb_plan *plan = emitter->plan;
+  const long long counter_bytes = (long long)(plan->carry_counters * (int64_t)sizeof(uint32_t));
   struct cb_text text = {0};
-  for_each_stored(emitter, &text, add_table_row);
+  for_each_stored(emitter, &text, add_place);
+  if (plan->carry_sums) {
+    cb_text_add(&text, "  matrix->carry_sums = (sum_t *)array_at(matrix->memory, %lld, %lld);\n",
+                (long long)cb_blob_arrays_end(plan), (long long)carry_sum_bytes(plan));
+    cb_text_add(&text, "  matrix->carry_counters = (uint32_t *)array_at(matrix->memory, %lld, %lld);\n",
+                (long long)counters_at(plan), counter_bytes);
+  }
   if (text.length) text.bytes[--text.length] = 0;
   return keep(emitter, &text);
 }
 
-static const char *free_list(struct emitter *emitter) {
-  struct cb_text text = {0};
-  for_each_stored(emitter, &text, add_free_item);
-  if (emitter->plan->carry_sums)
-    cb_text_add_string(&text, "matrix->carry_sums, matrix->carry_counters, ");
-  return keep(emitter, &text);
+static const char *memory_bytes(struct emitter *emitter) {
+  const struct cb_plan *plan = emitter->plan;
+  const int64_t counters = plan->carry_counters * (int64_t)sizeof(uint32_t);
+  return number(emitter, plan->carry_sums ? counters_at(plan) + counters : cb_blob_arrays_end(plan));
 }
 
 /* "launch(KERNEL, kGrid, kThreads, …);" without what stands before. */
@@ -876,8 +887,6 @@ static void host_values(struct emitter *emitter, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "rows", number(emitter, plan->rows));
   cb_scope_placeholder(scope, "cols", number(emitter, plan->cols));
   cb_scope_placeholder(scope, "array_structs", array_structs(emitter));
-  cb_scope_placeholder(scope, "blocks_to_free", free_list(emitter));
-  cb_scope_placeholder(scope, "array_table", array_table(emitter));
   cb_scope_placeholder(scope, "shared_attributes", shared_attributes(emitter));
   cb_scope_placeholder(scope, "arrays_end", number(emitter, cb_blob_arrays_end(plan)));
   cb_scope_placeholder(scope, "data_version", number(emitter, CB_BLOB_VERSION));
@@ -887,10 +896,14 @@ static void host_values(struct emitter *emitter, struct cb_scope *scope) {
   add_form(emitter, scope);
   if (plan->carry_sums) {
     cb_scope_section(scope, "carry");
-    cb_scope_placeholder(scope, "carry_sums", number(emitter, plan->carry_sums));
+    cb_scope_placeholder(scope, "counters_at", number(emitter, counters_at(plan)));
     cb_scope_placeholder(scope, "carry_counters", number(emitter, plan->carry_counters));
   }
-  if (reads_matrix(plan)) cb_scope_section(scope, "reads_matrix");
+  if (reads_matrix(plan)) {
+    cb_scope_section(scope, "reads_matrix");
+    cb_scope_placeholder(scope, "memory_bytes", memory_bytes(emitter));
+    cb_scope_placeholder(scope, "array_places", array_places(emitter));
+  }
   if (plan->launches_count) {
     cb_scope_section(scope, "launches");
     cb_scope_placeholder(scope, "equation", equation(plan));

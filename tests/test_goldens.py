@@ -9,9 +9,10 @@
 A line "% options: --th1=8 …" in NAME.mtx adds options. With CBGEN_UPDATE_GOLDENS=1 in the environment the expected
 files that exist are written anew: read the difference before committing it.
 
-README.md shows the kernel of examples/bcsstk13.mtx.gz between "<!-- head -->" and "<!-- end -->", and the report of
-`cbgen verify` on it behind "<!-- verify -->": these are goldens, too, but for times. The registers, spills and bytes of
-the report are those of one version of NVRTC, which it names; with another they are not compared.
+README.md shows the kernel of examples/bcsstk13.mtx.gz between "<!-- head -->" and "<!-- end -->", two recipes of one
+matrix behind "<!-- beside -->", and the report of `cbgen verify` on the first behind "<!-- verify -->": these are goldens,
+too, but for times. The registers, spills and bytes of the report are those of one version of NVRTC, which it names; with
+another they are not compared. docs/cb-spmv.md shows a table of column lists behind "<!-- lists -->".
 
     tests/test_goldens.py TOOL          in the source directory
 """
@@ -27,6 +28,8 @@ TOOL = os.path.abspath(sys.argv[1])
 FOLDER = "tests/data/plans"
 UPDATE = os.environ.get("CBGEN_UPDATE_GOLDENS") == "1"
 EXAMPLE = "examples/bcsstk13.mtx.gz"
+BESIDE = "generate:fe3,n=20"
+LISTED = ["s2rmq4m1_pat", "bcsstk29_pat", "wang4", "smallLQCD_A1", "nasa4704", "lnsp3937", "delaunay_n13", "road_USA-NY"]
 failures = []
 
 
@@ -75,6 +78,58 @@ def shown_kernel():
     return "\n".join([*kernel[:head + 1], "…", *kernel[region:region + 16], "…"])
 
 
+def shown_recipe(recipe):
+    """Of a kernel for BESIDE: why it is as it is, counts, what it stores, and the first lines of tables."""
+    kernel = run(BESIDE, f"--recipe={recipe}", "-o", "-", "--embed=never", "-q").splitlines()
+    starts = [i for i, line in enumerate(kernel) if line.startswith(("//   plan", "//   use", "struct Arrays"))]
+    plan, use, arrays = starts[:3]
+    shown = [f"// --recipe={recipe}", *[line for line in kernel[plan:use] if "target" not in line]]
+    shown += [line for line in kernel if re.match(r"constexpr int k(Panels|Lists|(Coo|Csr|Dense)(Blocks|Runs)) = ", line)]
+    shown += kernel[arrays:kernel.index("};", arrays) + 1]
+    tables = [i for i, line in enumerate(kernel) if line.startswith("__device__ const")]
+    for table in tables:
+        shown += [*kernel[table:table + 3], "    …"]
+    return shown
+
+
+def shown_beside():
+    return "\n".join([*shown_recipe("auto"), "", *shown_recipe("cb")])
+
+
+def stored_bytes(matrix, lists):
+    report = run("analyze", matrix, "--recipe=cb", f"--bake-lists={lists}")
+    return re.search(r"^stored +([\d.]+)", report, re.M)[1]
+
+
+def shown_lists():
+    """What column lists of cb cover and save on matrices of the corpus."""
+    rows = ["| matrix | sub-blocks | lists | that have one of them | `bake-lists=off` | `auto` |",
+            "| --- | --: | --: | --: | --: | --: |"]
+    for name in LISTED:
+        matrix = f"tests/data/corpus/{name}.mtx.zst"
+        plan = run(matrix, "--recipe=cb", "--emit=plan")
+        facts = dict(re.findall(r"\((lists|coo|csr|dense) ([^)]*)\)", plan))
+        blocks = sum(int(facts.get(key, 0)) for key in ("coo", "csr", "dense"))
+        lists, covered = facts.get("lists", "none 0").split()
+        rows.append(f"| {name} | {blocks} | {lists} | {covered} | {stored_bytes(matrix, 'off')} | "
+                    f"{stored_bytes(matrix, 'auto')} |")
+    return "\n".join(rows)
+
+
+def check_lists():
+    with open("docs/cb-spmv.md", encoding="utf-8") as file:
+        page = file.read()
+    if "<!-- lists -->" not in page:
+        failures.append("docs/cb-spmv.md: shows no column lists")
+    now = re.sub(r"<!-- lists -->.*?<!-- end -->", lambda _: f"<!-- lists -->\n{shown_lists()}\n<!-- end -->", page,
+                 flags=re.S)
+    if UPDATE:
+        with open("docs/cb-spmv.md", "w", encoding="utf-8") as file:
+            file.write(now)
+    else:
+        compare("docs/cb-spmv.md", page, now)
+
+
 def without_times(report):
     """What of a report the machine and its load do not change."""
     return re.sub(r" +\d+ ms$", " … ms", re.sub(r"\d+\.\d s\b", "… s", report), flags=re.M)
@@ -105,6 +160,10 @@ def check_readme():
     now = readme.replace(shown, shown_report(shown))
     block = f"<!-- head -->\n```cpp\n{shown_kernel()}\n```\n<!-- end -->"
     now = re.sub(r"<!-- head -->.*?<!-- end -->", lambda _: block, now, flags=re.S)
+    beside = f"<!-- beside -->\n```cpp\n{shown_beside()}\n```\n<!-- end -->"
+    if "<!-- beside -->" not in now:
+        failures.append("README.md: shows no two recipes beside each other")
+    now = re.sub(r"<!-- beside -->.*?<!-- end -->", lambda _: beside, now, flags=re.S)
     if UPDATE:
         with open("README.md", "w", encoding="utf-8") as file:
             file.write(now)
@@ -119,6 +178,7 @@ for matrix in matrices:
     if not checked:
         failures.append(f"{matrix}: expects nothing: add a .plan, a .cu or an .err")
 check_readme()
+check_lists()
 if len(matrices) < 8:
     failures.append(f"only {len(matrices)} matrices found in {FOLDER}")
 if not failures:

@@ -41,7 +41,9 @@ static const struct mutation mutations[] = {
      "global race"},
     {"the counter is not reset", MIXED, "store_l2(counter, uint32_t(0))", "store_l2(counter, uint32_t(1))", 1,
      "global race"},
-    {"the load function forgets to free", COO, "cudaFree(*block)", "(void)*block", 1, "leaves device memory"},
+    {"the load function forgets to free", COO, "cudaFree(matrix->memory)", "(void)0", 1, "leaves device memory"},
+    {"one array's end is inside the allocation", COO, "16) * block + ", "16) * block + 400 + ", 1,
+     "heap-buffer-overflow"},
     {"a launch that cannot be", COO, "error = launch(m_spmv, ", "error = launch(m_spmv, 0 * ", 1,
      "invalid configuration"},
 };

@@ -56,6 +56,7 @@ struct cb_recipe {
   const char *example;        /* a small matrix that it suits, as cb_matrix_generate takes it; NULL: any */
   const char *lenient;        /* settings with which it takes what it refuses otherwise; NULL: none */
   int is_searched;            /* it is one of those that the search looks at */
+  int is_always_planned;      /* a search plans it whatever bounds say, so that its time is told beside the winner's */
   int may_refuse;             /* it is made for some matrices only, and refuses others with CB_ERR_UNSUPPORTED */
 };
 

@@ -52,7 +52,7 @@ int cb_plan_is_pruned(const char *name, const struct cb_csr *csr, const struct c
                       const struct cb_options *options, int64_t limit_ns, char *refusal, size_t size) {
   const struct cb_recipe *recipe;
   if (cb_recipe_find(&recipe, name, NULL)) return 0;
-  if (!cb_search_may_prune(options) || !recipe->root || !csr->rows) return 0;
+  if (!cb_search_may_prune(options) || recipe->is_always_planned || !recipe->root || !csr->rows) return 0;
   const struct cb_types types = cb_precision_types((enum cb_precision)options->type);
   const int64_t least = cb_node_least_ns(recipe->root, csr, target, types);
   if (least < limit_ns) return 0;

@@ -30,10 +30,15 @@ static const char *const format_names[CB_FORMATS] = {"coo", "csr", "dense"};
 
 /* ---- describing the region: needs the runs; adds arrays, constants, facts, sections */
 
-static const struct cb_run *run_at(const struct cb_runs *state, int64_t u) { return &state->runs.at[u]; }
-static uint64_t panel_of(const void *state, int64_t u) { return run_at(state, u)->panel; }
-static uint64_t slots_of(const void *state, int64_t u) { return run_at(state, u)->slots; }
-static uint64_t format_of(const void *state, int64_t u) { return run_at(state, u)->format; }
+static const struct cb_run *run_at(const struct cb_runs *state, int64_t u) {
+  return &state->runs.at[u];
+}
+static uint64_t panel_of(const void *state, int64_t u) {
+  return run_at(state, u)->panel;
+}
+static uint64_t slots_of(const void *state, int64_t u) {
+  return run_at(state, u)->slots;
+}
 
 static uint64_t first_block_of(const void *user, int64_t u) {
   const struct cb_runs *state = user;
@@ -41,6 +46,12 @@ static uint64_t first_block_of(const void *user, int64_t u) {
 }
 
 static void build_first_block(struct cb_region_builder *builder, const struct cb_runs *state) {
+  if (cb_runs_single(state)) {
+    cb_region_section(builder, "single");
+    cb_region_section(builder, "jagged_blocks");
+    cb_region_size(builder, "kBlocks", state->blocks, "plan: sub-blocks, one for each run");
+    return;
+  }
   cb_region_computed(builder, "first_block", "a run's first sub-block; runs + 1", state->runs.count + 1,
                      first_block_of);
   if (!state->fixed_blocks) cb_region_section(builder, "jagged_blocks");
@@ -102,7 +113,7 @@ static int64_t choose_batch(const struct cb_runs *state, enum cb_block_format fo
 /* As many as leave the registers that loads in flight and their addresses want: 3 each, and some more. */
 static int choose_blocks_per_sm(const struct cb_runs *state) {
   enum { OF_LOAD = 3, OTHERS = 13 };
-  if (state->format_blocks[CB_COO] || state->format_blocks[CB_DENSE]) return state->few ? 3 : 4;
+  if (state->strided || state->format_blocks[CB_COO] || state->format_blocks[CB_DENSE]) return state->few ? 3 : 4;
   int64_t most = state->fixed_blocks;
   for (int64_t u = 0; u < state->runs.count; u++) most = cb_larger(most, state->runs.at[u].count);
   const int64_t rounds = cb_divide_up(most, state->row_lanes);
@@ -121,16 +132,14 @@ static void visit_sectors(const void *user, int64_t thread_block, struct cb_sect
   const struct gathers *gathers = user;
   const struct cb_runs *state = gathers->state;
   const int64_t per_block = cb_runs_per_block(state);
-  for (int64_t u = thread_block * per_block; u < (thread_block + 1) * per_block; u++) {
-    const struct cb_run *run = &state->runs.at[u];
+  for (int64_t warp = 0; warp < per_block; warp++) {
+    const struct cb_run *run = &state->runs.at[cb_runs_at(state, thread_block, warp)];
     for (uint32_t i = 0; i < run->count; i++) {
       const int64_t b = state->order[run->first + i];
-      const uint32_t *offsets =
-          gathers->restore ? gathers->restore + (int64_t)state->place[b] * CB_BLOCK_COLS : NULL;
+      const uint32_t *offsets = gathers->restore ? gathers->restore + (int64_t)state->place[b] * CB_BLOCK_COLS : NULL;
       if (i % (uint32_t)state->row_lanes == 0) cb_sector_load(sink);
       for (int c = 0; c < CB_BLOCK_COLS; c++) {
-        const int64_t column =
-            offsets ? base_of(state, b) + (int64_t)offsets[c] : (int64_t)state->first_column[b] + c;
+        const int64_t column = offsets ? base_of(state, b) + (int64_t)offsets[c] : (int64_t)state->first_column[b] + c;
         if (column < gathers->cols) cb_sector_ask(sink, column);
       }
     }
@@ -147,13 +156,17 @@ static void predict_sectors(struct cb_region_builder *builder, const struct cb_r
 
 struct restoring {
   const struct cb_runs *state;
+  int32_t cols;
   uint32_t *restore;
 };
 
 static void restore_block(void *user, int64_t b, const struct cb_subblock *block) {
   const struct restoring *to = user;
   uint32_t *offsets = to->restore + (int64_t)to->state->place[b] * CB_BLOCK_COLS;
-  for (int c = 0; c < CB_BLOCK_COLS; c++) offsets[c] = (uint32_t)(block->columns[c] - base_of(to->state, b));
+  for (int c = 0; c < CB_BLOCK_COLS; c++) { /* where columns were not aggregated, some may lie beyond the right edge */
+    const int32_t column = block->columns[c] < to->cols ? block->columns[c] : to->cols - 1;
+    offsets[c] = (uint32_t)column - to->state->first_column[b];
+  }
 }
 
 /* Sub-blocks that pad a run repeat its last column. */
@@ -163,37 +176,127 @@ static void pad_run(const struct cb_runs *state, int64_t u, uint32_t *restore) {
   for (int64_t i = filled; i < end && filled > begin; i++) restore[i] = restore[filled - 1];
 }
 
-/* Offsets from each block's first column, or from its run's; 16 per position. */
-static void build_restore_columns(struct cb_region_builder *builder, struct cb_runs *state) {
+/* Offsets from each block's first column; 16 per position. NULL: no memory. */
+static uint32_t *restore_columns(struct cb_runs *state, const struct cb_csr *csr) {
   const int64_t count = cb_runs_positions(state) * CB_BLOCK_COLS;
-  struct restoring to = {state, cb_arena_alloc(&state->arena, (size_t)count, sizeof *to.restore)};
-  builder->failed |= !to.restore;
-  if (builder->failed) return;
-  cb_runs_visit_blocks(state, builder->work.part.csr, restore_block, &to);
+  struct restoring to = {state, (int32_t)csr->cols, cb_arena_alloc(&state->arena, (size_t)count, sizeof *to.restore)};
+  if (!to.restore) return NULL;
+  cb_runs_visit_blocks(state, csr, restore_block, &to);
   for (int64_t u = 0; state->fixed_blocks && u < state->runs.count; u++) pad_run(state, u, to.restore);
-  predict_sectors(builder, state, to.restore);
-  cb_region_list(builder, "restore_cols",
-                 state->run_bases ? "original columns of a sub-block, from its run's first; 16 each"
-                                  : "original columns of a sub-block, from its first; 16 each",
-                 count, to.restore);
+  return to.restore;
 }
 
-/* A run's first column serves all its blocks when offsets from it need no wider type. */
-static void choose_bases(struct cb_runs *state, const struct cb_csr *csr) {
-  uint32_t of_block = 0, of_run = 0;
-#pragma omp parallel for schedule(dynamic, 64) reduction(max : of_block, of_run)
-  for (int64_t panel = 0; panel < state->panels; panel++) {
-    struct cb_panel_walk walk;
-    struct cb_subblock block;
-    int64_t b = state->panel_block[panel];
-    cb_panel_open(&walk, csr, panel);
-    for (; cb_panel_next(&walk, 1, &block); b++) {
-      const uint32_t last = (uint32_t)block.columns[CB_BLOCK_COLS - 1];
-      of_block = last - state->first_column[b] > of_block ? last - state->first_column[b] : of_block;
-      of_run = last - run_column(state, b) > of_run ? last - run_column(state, b) : of_run;
-    }
+/* ---- column lists */
+
+/* By position, whether a run starts there. NULL: no memory. */
+static unsigned char *mark_runs(struct cb_runs *state) {
+  unsigned char *starts = cb_arena_alloc(&state->arena, (size_t)cb_runs_positions(state) + 1, 1);
+  for (int64_t u = 0; starts && u < state->runs.count; u++) starts[cb_runs_position(state, u)] = 1;
+  return starts;
+}
+
+static int64_t bytes_of(uint64_t largest) {
+  return (int64_t)cb_type_size(cb_type_for(largest));
+}
+
+static uint32_t largest_offset(const uint32_t *offsets, int64_t lists) {
+  uint32_t largest = 0;
+  for (int64_t i = 0; i < lists; i++) { /* the last is a list's largest */
+    const uint32_t last = offsets[i * CB_BLOCK_COLS + CB_BLOCK_COLS - 1];
+    largest = last > largest ? last : largest;
   }
-  state->run_bases = cb_type_for(of_run) == cb_type_for(of_block);
+  return largest;
+}
+
+/* Whether lists save a quarter of what the columns take otherwise. */
+static int lists_pay(const struct cb_runs *state, const struct cb_lists *lists, const uint32_t *restore, int64_t cols) {
+  const int64_t positions = cb_runs_positions(state), base = bytes_of((uint64_t)cols);
+  const int64_t without = positions * CB_BLOCK_COLS * bytes_of(largest_offset(restore, positions));
+  const int64_t table = lists->count * CB_BLOCK_COLS * bytes_of(largest_offset(lists->table, lists->count));
+  const int64_t stored =
+      lists->stored_count * CB_BLOCK_COLS * bytes_of(largest_offset(lists->stored, lists->stored_count));
+  const int64_t starts = lists->stored_count ? state->runs.count * bytes_of((uint64_t)lists->stored_count) : 0;
+  return 4 * (positions * (1 + base) + table + stored + starts) <= 3 * (without + state->runs.count * base);
+}
+
+/* Stored lists before a run. One without sub-blocks looks at the sub-block before it, and so has what is before that
+ * one's run. */
+static void build_first_stored(struct cb_region_builder *builder, struct cb_runs *state) {
+  const int64_t runs = state->runs.count, positions = cb_runs_positions(state);
+  uint32_t *first = cb_arena_alloc(&state->arena, (size_t)runs, sizeof *first), stored = 0;
+  int64_t position = 0;
+  for (int64_t u = 0; first && u < runs; u++) {
+    const int64_t end = u + 1 < runs ? cb_runs_position(state, u + 1) : positions;
+    first[u] = position == end && u ? first[u - 1] : stored;
+    for (; position < end; position++) stored += state->lists.number[position] >= state->lists.count;
+  }
+  cb_region_list(builder, "first_stored", "lists that are stored for runs before", runs, first);
+}
+
+static void build_table(struct cb_region_builder *builder, const struct cb_lists *lists) {
+  struct cb_text text = {0};
+  for (int64_t i = 0; i < lists->count * CB_BLOCK_COLS; i++)
+    cb_text_add(&text, "%s%u%s", i % CB_BLOCK_COLS ? " " : "\n    ", (unsigned)lists->table[i],
+                i + 1 == lists->count * CB_BLOCK_COLS ? "" : ",");
+  builder->failed |= text.failed;
+  if (!text.failed) cb_region_placeholder(builder, "column_lists", cb_text_string(&text));
+  cb_text_release(&text);
+  cb_region_placeholder(builder, "list_type", cb_type_c_name(cb_type_for(largest_offset(lists->table, lists->count))));
+  cb_region_size(builder, "kLists", lists->count, "plan: column lists in the text");
+}
+
+/* Sub-blocks whose list is in the text. */
+static int64_t covered_blocks(const struct cb_runs *state) {
+  int64_t covered = 0;
+  for (int64_t b = 0; b < state->blocks; b++) covered += state->lists.number[state->place[b]] < state->lists.count;
+  return covered;
+}
+
+static void build_lists(struct cb_region_builder *builder, struct cb_runs *state) {
+  const struct cb_lists *lists = &state->lists;
+  cb_region_section(builder, "lists");
+  build_table(builder, lists);
+  cb_region_list(builder, "blk_list", "column list of a sub-block", cb_runs_positions(state), lists->number);
+  cb_region_fact(builder, "lists", "%d %lld", lists->count, (long long)covered_blocks(state));
+  if (!lists->stored_count) return;
+  cb_region_section(builder, "stored_lists");
+  build_first_stored(builder, state);
+  cb_region_list(builder, "restore_cols",
+                 "column lists that are not in the text: original columns, from a sub-block's first; 16 each",
+                 lists->stored_count * CB_BLOCK_COLS, lists->stored);
+}
+
+/* Finds lists and says whether they are to be used. */
+static int choose_lists(struct cb_region_builder *builder, struct cb_runs *state, const uint32_t *restore) {
+  struct cb_diag diag = {0};
+  struct cb_lists lists;
+  const int64_t wanted = builder->settings[CB_SPMV_BAKE_LISTS];
+  if (wanted == CB_OFF) return 0;
+  const unsigned char *starts = mark_runs(state);
+  builder->failed |= !starts || cb_lists_find(&lists, &state->arena, restore, cb_runs_positions(state), starts, &diag);
+  if (builder->failed || !lists.count) return 0;
+  if (wanted == CB_AUTO && !lists_pay(state, &lists, restore, builder->work.part.csr->cols)) return 0;
+  state->lists = lists;
+  return 1;
+}
+
+/* A run's first column serves all its blocks when offsets from it need no wider type: then they become those. */
+static void choose_bases(struct cb_runs *state, uint32_t *restore) {
+  const int64_t positions = cb_runs_positions(state);
+  uint32_t of_block = 0, of_run = 0;
+  for (int64_t position = 0; position < positions; position++) {
+    const int64_t b = block_at(state, position);
+    if (b < 0) continue;
+    const uint32_t last = restore[position * CB_BLOCK_COLS + CB_BLOCK_COLS - 1];
+    const uint32_t from_run = last + state->first_column[b] - run_column(state, b);
+    of_block = last > of_block ? last : of_block;
+    of_run = from_run > of_run ? from_run : of_run;
+  }
+  state->run_bases = state->run_blocks != 1 && cb_type_for(of_run) == cb_type_for(of_block);
+  for (int64_t i = 0; state->run_bases && i < positions * CB_BLOCK_COLS; i++) {
+    const int64_t b = block_at(state, i / CB_BLOCK_COLS);
+    if (b >= 0) restore[i] += state->first_column[b] - run_column(state, b);
+  }
 }
 
 static uint64_t run_column_at(const void *user, int64_t u) {
@@ -211,22 +314,42 @@ static void build_columns(struct cb_region_builder *builder, struct cb_runs *sta
     if (csr->cols % CB_BLOCK_COLS == 0) cb_region_section(builder, "whole");
     return;
   }
-  choose_bases(state, csr);
   cb_region_section(builder, "aggregated");
+  uint32_t *restore = restore_columns(state, csr);
+  builder->failed |= !restore;
+  if (builder->failed) return;
+  const int lists = choose_lists(builder, state, restore);
+  if (builder->failed) return;
+  if (!lists) choose_bases(state, restore);
   if (state->run_bases) {
     cb_region_section(builder, "run_bases");
     cb_region_computed(builder, "run_col_idx", "first column of a run", runs, run_column_at);
   } else {
     cb_region_computed(builder, "blk_col_idx", "first column of a sub-block", positions, column_at);
   }
-  build_restore_columns(builder, state);
+  predict_sectors(builder, state, restore);
+  if (lists)
+    build_lists(builder, state);
+  else
+    cb_region_list(builder, "restore_cols",
+                   state->run_bases ? "original columns of a sub-block, from its run's first; 16 each"
+                                    : "original columns of a sub-block, from its first; 16 each",
+                   positions * CB_BLOCK_COLS, restore);
+}
+
+/* Where each run is one sub-block its arrays have the paper's names. Templates ask for `placeholder`. */
+static const char *name_array(struct cb_region_builder *builder, const struct cb_runs *state, const char *placeholder,
+                              const char *of_run, const char *of_block) {
+  const char *name = state->run_blocks == 1 ? of_block : of_run;
+  cb_region_placeholder(builder, placeholder, name);
+  return name;
 }
 
 static void build_data(struct cb_region_builder *builder, const struct cb_runs *state) {
   const int64_t runs = state->runs.count;
   if (state->intra) {
-    cb_region_list(builder, "vp_per_run", "virtual pointer: a run's place in mtx_data, in values", runs,
-                   state->coordinates);
+    cb_region_list(builder, name_array(builder, state, "pointers", "vp_per_run", "vp_per_blk"),
+                   "virtual pointer: a run's place in mtx_data, in values", runs, state->coordinates);
     cb_region_mixed(builder, "mtx_data", "per run: coordinates, padding, values",
                     cb_round_up(state->coordinates_end, state->value_bytes) + CB_RUN_END * state->value_bytes);
     cb_region_section(builder, "together");
@@ -317,39 +440,73 @@ static void build_csr(struct cb_region_builder *builder, const struct cb_runs *s
 static void build_coo(struct cb_region_builder *builder, const struct cb_runs *state) {
   cb_region_structure(builder, "kCooBatch", choose_batch(state, CB_COO), "plan: the same of COO runs");
   cb_region_section(builder, "coo");
+  if (state->run_blocks == 1) cb_region_section(builder, "nibbles");
   builder->region.static_shared +=
       CB_RUN_WARPS * CB_PANEL_ROWS * CB_RUN_LANES * (int64_t)cb_type_size(builder->sum_type);
 }
 
 static void build_dense(struct cb_region_builder *builder, const struct cb_runs *state) {
-  if (!state->equal)
-    cb_region_structure(builder, "kVector", dense_vector(state), "plan: values that one load reads");
+  if (!state->equal) cb_region_structure(builder, "kVector", dense_vector(state), "plan: values that one load reads");
   cb_region_section(builder, "dense");
   if (state->full_dense) cb_region_section(builder, "full");
   if (state->equal) cb_region_section(builder, "equal");
 }
 
+/* The ranges, as lists of numbers: first thread blocks, and behind which warps COO and CSR end. */
+static void build_ranges(struct cb_region_builder *builder, const struct cb_runs *state) {
+  struct cb_text first = {0}, coo = {0}, csr = {0};
+  for (int i = 0; i < state->ranges_count; i++) {
+    const char *separator = i ? ", " : "";
+    cb_text_add(&first, "%s%lld", separator, (long long)state->ranges[i].first);
+    cb_text_add(&coo, "%s%d", separator, state->ranges[i].coo);
+    cb_text_add(&csr, "%s%d", separator, state->ranges[i].csr);
+  }
+  builder->failed |= first.failed || coo.failed || csr.failed;
+  if (!builder->failed) {
+    cb_region_structure(builder, "kRanges", state->ranges_count, "plan: ranges of thread blocks with the same formats");
+    cb_region_placeholder(builder, "range_first", cb_text_string(&first));
+    if (state->format_blocks[CB_COO]) cb_region_placeholder(builder, "range_coo", cb_text_string(&coo));
+    if (state->format_blocks[CB_CSR] && state->format_blocks[CB_DENSE])
+      cb_region_placeholder(builder, "range_csr", cb_text_string(&csr));
+  }
+  cb_text_release(&first);
+  cb_text_release(&coo);
+  cb_text_release(&csr);
+}
+
+/* What the plan counted: in the text as constants, beside what must hold of them. */
+static void build_counts(struct cb_region_builder *builder, const struct cb_runs *state) {
+  static const char *const blocks[CB_FORMATS][2] = {{"kCooBlocks", "plan: COO sub-blocks"},
+                                                    {"kCsrBlocks", "plan: CSR sub-blocks"},
+                                                    {"kDenseBlocks", "plan: Dense sub-blocks"}};
+  static const char *const runs[CB_FORMATS][2] = {
+      {"kCooRuns", "plan: runs of these"}, {"kCsrRuns", "plan: runs of these"}, {"kDenseRuns", "plan: runs of these"}};
+  cb_region_size(builder, "kPanels", state->panels, "plan: panels of 16 rows");
+  for (enum cb_block_format format = CB_COO; format < CB_FORMATS; format++) {
+    if (!state->format_blocks[format]) continue;
+    cb_region_size(builder, blocks[format][0], state->format_blocks[format], blocks[format][1]);
+    cb_region_size(builder, runs[format][0], state->format_runs[format], runs[format][1]);
+  }
+  if (!state->strided) return;
+  cb_region_section(builder, "strided");
+  cb_region_size(builder, "kStride", state->runs.count / cb_runs_per_block(state), "plan: thread blocks");
+}
+
 static void build_formats(struct cb_region_builder *builder, const struct cb_runs *state) {
   static void (*const build_format[CB_FORMATS])(struct cb_region_builder *,
                                                 const struct cb_runs *) = {build_coo, build_csr, build_dense};
-  static const char *const meanings[CB_FORMATS] = {"0: COO", "1: CSR", "2: Dense"};
-  char meaning[64] = "";
-  int formats = 0;
-  for (enum cb_block_format format = CB_COO; format < CB_FORMATS; format++) {
-    if (!state->format_blocks[format]) continue;
-    if (formats++) strcat(meaning, ", ");
-    strcat(meaning, meanings[format]);
-  }
-  if (formats > 1) cb_region_computed(builder, "run_format", meaning, state->runs.count, format_of);
-  else cb_region_section(builder, "one_format");
-  if (state->format_blocks[CB_COO] || state->format_blocks[CB_CSR])
-    build_stage(builder, state);
+  if (state->formats == 1)
+    cb_region_section(builder, "one_format");
+  else if (!state->strided)
+    build_ranges(builder, state);
+  if (state->format_blocks[CB_COO] || state->format_blocks[CB_CSR]) build_stage(builder, state);
   if (state->fixed_steps) {
     build_csr(builder, state);
     return;
   }
   if (state->format_blocks[CB_COO] || state->format_blocks[CB_CSR])
-    cb_region_computed(builder, "nnz_per_run", "nonzeros of a run", state->runs.count, slots_of);
+    cb_region_computed(builder, name_array(builder, state, "counts", "nnz_per_run", "nnz_per_blk"), "nonzeros of a run",
+                       state->runs.count, slots_of);
   for (enum cb_block_format format = CB_COO; format < CB_FORMATS; format++)
     if (state->format_blocks[format]) build_format[format](builder, state);
 }
@@ -359,7 +516,9 @@ static void build_formats(struct cb_region_builder *builder, const struct cb_run
 static int is_share(const struct cb_runs *state, int64_t number) {
   const struct cb_run *run = &state->runs.at[number];
   if (run->panel >= state->panels) return 0;
-  return !state->together || number % cb_runs_per_block(state) == 0 || run[-1].panel != run->panel;
+  for (int64_t before = number % cb_runs_per_block(state); state->together && before > 0; before--)
+    if (run[-before].panel == run->panel) return 0;
+  return 1;
 }
 
 /* Shares of panels; those of a panel that has several are a group of carry slots. */
@@ -428,11 +587,25 @@ static uint64_t runs_together(const void *user, int64_t u) {
   return (uint64_t)(is_share(state, u) ? cb_runs_of_panel(&state->runs, u, CB_RUN_WARPS - u % CB_RUN_WARPS) : 0);
 }
 
+static uint64_t warps_together(const void *user, int64_t u) {
+  const struct cb_runs *state = user;
+  const struct cb_run *runs = &state->runs.at[u - u % CB_RUN_WARPS];
+  uint64_t warps = 0;
+  for (int warp = 0; warp < CB_RUN_WARPS && is_share(state, u); warp++)
+    if (runs[warp].panel == state->runs.at[u].panel) warps |= UINT64_C(1) << warp;
+  return warps;
+}
+
 static void build_together(struct cb_region_builder *builder, const struct cb_runs *state) {
   if (!state->together) return;
-  cb_region_computed(builder, "runs_together", "runs of a panel in a thread block, at the first of them; else 0",
-                     state->runs.count, runs_together);
+  if (state->formats > 1)
+    cb_region_computed(builder, "warps_together", "warps with runs of a panel, as bits, at the first of them; else 0",
+                       state->runs.count, warps_together);
+  else
+    cb_region_computed(builder, "runs_together", "runs of a panel in a thread block, at the first of them; else 0",
+                       state->runs.count, runs_together);
   cb_region_section(builder, "add_runs");
+  if (state->formats > 1) cb_region_section(builder, "add_warps");
   builder->region.static_shared += CB_RUN_WARPS * CB_PANEL_ROWS * (int64_t)cb_type_size(builder->sum_type);
 }
 
@@ -449,8 +622,10 @@ static void build_finish(struct cb_region_builder *builder, const struct cb_runs
 
 static void build_runs(struct cb_region_builder *builder, struct cb_runs *state) {
   const struct cb_csr *csr = builder->work.part.csr;
+  build_counts(builder, state);
   cb_region_structure(builder, "kRowLanes", state->row_lanes, "plan: lanes that share a row");
-  cb_region_computed(builder, "run_panel", "panel of a run", state->runs.count, panel_of);
+  cb_region_computed(builder, name_array(builder, state, "panels", "run_panel", "blk_row_idx"), "panel of a run",
+                     state->runs.count, panel_of);
   build_together(builder, state);
   const int shared = build_carries(builder, state);
   if (shared && builder->options->atomics == CB_ON) builder->region.commit = CB_COMMIT_ATOMIC;
@@ -468,7 +643,8 @@ static void build_facts(struct cb_region_builder *builder, const struct cb_runs 
       cb_region_fact(builder, format_names[format], "%lld", (long long)state->format_blocks[format]);
   cb_region_fact(builder, "aggregated", "%s", state->aggregated ? "yes" : "no");
   if (!state->intra && !state->equal) cb_region_fact(builder, "intra", "no");
-  if (builder->settings[CB_SPMV_BALANCE] == CB_BALANCE_HEAP) cb_region_fact(builder, "balance", "heap");
+  if (state->strided) cb_region_fact(builder, "balance", "heap");
+  if (state->ranges_count) cb_region_fact(builder, "ranges", "%d", state->ranges_count);
   cb_region_fact(builder, "runs", "%lld", (long long)state->runs.count);
   if (state->row_lanes == 1) cb_region_fact(builder, "halves", "yes");
   if (state->fixed_steps)
@@ -485,6 +661,7 @@ enum {
   CSR_INSTRUCTIONS = 17,
   COO_INSTRUCTIONS = 22,
   COO_SUM_INSTRUCTIONS = 80,
+  RANGE_INSTRUCTIONS = 3, /* to compare with a range of thread blocks */
   DENSE_INSTRUCTIONS = 60
 };
 
@@ -492,7 +669,7 @@ static int64_t instructions_of(const struct cb_runs *state, int64_t number) {
   static const int64_t step[CB_FORMATS] = {COO_INSTRUCTIONS, CSR_INSTRUCTIONS, DENSE_INSTRUCTIONS};
   const struct cb_run *run = &state->runs.at[number];
   const int64_t rounds = run->format == CB_DENSE ? 0 : cb_divide_up(run->count, state->row_lanes);
-  const int64_t warp = RUN_INSTRUCTIONS + rounds * STAGE_INSTRUCTIONS +
+  const int64_t warp = RUN_INSTRUCTIONS + state->ranges_count * RANGE_INSTRUCTIONS + rounds * STAGE_INSTRUCTIONS +
                        warp_steps(state, number) * step[run->format] +
                        (run->format == CB_COO ? COO_SUM_INSTRUCTIONS : 0);
   return warp * state->row_lanes / 2;
@@ -515,7 +692,8 @@ static void predict(struct cb_region_builder *builder, const struct cb_runs *sta
     longest = cb_larger(longest, steps);
   }
   builder->region.cost.work_ns = work_ns(instructions, builder->region.cost.sectors, builder->target);
-  builder->region.cost.chain_ns = CB_COST_CB_FIRST_NS + cb_divide_up(longest, BATCH) * CB_COST_CB_BATCH_NS;
+  builder->region.cost.chain_ns = CB_COST_CB_FIRST_NS + (state->lists.count ? CB_COST_CB_LIST_NS : 0) +
+                                  cb_divide_up(longest, BATCH) * CB_COST_CB_BATCH_NS;
   builder->region.cost.tail_ns = CB_COST_CB_STAGED_NS + (state->format_blocks[CB_COO] ? CB_COST_CB_COO_NS : 0) +
                                  (state->together ? CB_COST_CB_TOGETHER_NS : 0) +
                                  (builder->region.carry_slots ? CB_COST_CARRY_NS : 0);
@@ -556,6 +734,7 @@ static enum cb_status cb_layout_plan(struct cb_region_builder *builder, struct c
   struct cb_runs *state = builder->work.state;
   *state = (struct cb_runs){.panels = cb_panel_count(csr->rows),
                             .intra = settings[CB_SPMV_INTRA] != CB_OFF,
+                            .run_blocks = (int)settings[CB_SPMV_RUN_BLOCKS],
                             .th1 = (int)settings[CB_SPMV_TH1],
                             .th2 = (int)settings[CB_SPMV_TH2],
                             .full_dense = 1};
@@ -603,8 +782,8 @@ static int64_t steps_place(const struct steps *steps, const struct cb_runs *stat
 struct cursor {
   const struct cb_runs *state;
   const struct cb_walk *walk;
-  unsigned char *bytes;                        /* all coordinates; NULL: only the map is wanted */
-  uint16_t filled[CB_FORMATS][CB_PANEL_ROWS];  /* nonzeros of the open runs so far: by row; of COO all in the first */
+  unsigned char *bytes;                       /* all coordinates; NULL: only the map is wanted */
+  uint16_t filled[CB_FORMATS][CB_PANEL_ROWS]; /* nonzeros of the open runs so far: by row; of COO all in the first */
   struct steps steps;
   /* of the block's run */
   unsigned char *coordinates;
@@ -615,7 +794,9 @@ struct cursor {
  * run. */
 static int64_t place_coo(struct cursor *at, const struct cb_run *run, int row, int column) {
   const int k = at->filled[CB_COO][0]++;
-  if (at->bytes) {
+  if (at->bytes && at->state->run_blocks == 1) {
+    at->coordinates[k] = (unsigned char)(row << 4 | column);
+  } else if (at->bytes) {
     at->coordinates[k] = (unsigned char)column;
     at->coordinates[run->slots + k / 2] |= (unsigned char)(row << 4 * (k % 2));
   }
@@ -650,8 +831,8 @@ static void find_run(struct cursor *at, int64_t number) {
 }
 
 static void visit_block(const struct cb_subblock *block, int64_t b, struct cursor *at) {
-  static int64_t (*const place[CB_FORMATS])(struct cursor *, const struct cb_run *, int row, int column) = {
-      place_coo, place_csr, place_dense};
+  static int64_t (*const place[CB_FORMATS])(struct cursor *, const struct cb_run *, int row,
+                                            int column) = {place_coo, place_csr, place_dense};
   const struct cb_runs *state = at->state;
   const int64_t number = state->run_of[b];
   const struct cb_run *run = &state->runs.at[number];
@@ -680,7 +861,7 @@ static int cb_layout_visit(const void *user, int64_t first, int64_t end, const s
     struct cb_subblock block;
     int64_t b = state->panel_block[panel];
     cb_panel_open(&walk, to->part->csr, panel);
-    for (; cb_panel_next(&walk, state->aggregated, &block); b++) visit_block(&block, b, &at);
+    for (; cb_panel_next(&walk, cb_runs_aggregates(state, panel), &block); b++) visit_block(&block, b, &at);
   }
   return 1;
 }

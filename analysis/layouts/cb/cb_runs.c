@@ -8,49 +8,80 @@
 
 enum {
   DENSE_ALIGN = 16,
-  MOST_BLOCKS = 16,  /* of a run: 256 columns, which a byte names */
   COO_BLOCKS = 8,    /* the same where COO occurs: its partial sums want the shared memory */
-  FEW_WARPS = 32,    /* that a multiprocessor holds whatever their registers */
   BLOCK_WEIGHT = 8,  /* staging x of a block costs about as much as 8 products */
   COO_OVERHEAD = 160 /* clearing and adding up the partial sums of a COO run, in products */
 };
 
 /* ---- counting: needs the part; adds aggregated, panel_block, blocks */
 
+int cb_runs_aggregates(const struct cb_runs *state, int64_t panel) {
+  return state->aggregated && !(state->plain && state->plain[panel]);
+}
+
+/* Sub-blocks of a panel; those with fewer than `super_sparse` nonzeros are counted in *sparse. */
+static int64_t count_panel(const struct cb_csr *csr, int64_t panel, int aggregated, int super_sparse, int64_t *sparse) {
+  struct cb_panel_walk walk;
+  struct cb_subblock block;
+  int64_t blocks = 0;
+  *sparse = 0;
+  cb_panel_open(&walk, csr, panel);
+  for (; cb_panel_next(&walk, aggregated, &block); blocks++) *sparse += block.nonzeros < super_sparse;
+  return blocks;
+}
+
 /* Blocks per panel into panel_block[panel + 1]; returns how many blocks have fewer than `super_sparse`
  * nonzeros. */
-static int64_t count_blocks(struct cb_runs *state, const struct cb_csr *csr, int aggregated,
-                            int super_sparse) {
+static int64_t count_blocks(struct cb_runs *state, const struct cb_csr *csr, int super_sparse) {
   int64_t sparse = 0;
 #pragma omp parallel for schedule(dynamic, 64) reduction(+ : sparse)
   for (int64_t panel = 0; panel < state->panels; panel++) {
-    struct cb_panel_walk walk;
-    struct cb_subblock block;
-    int64_t blocks = 0;
-    cb_panel_open(&walk, csr, panel);
-    for (; cb_panel_next(&walk, aggregated, &block); blocks++) sparse += block.nonzeros < super_sparse;
-    state->panel_block[panel + 1] = blocks;
+    int64_t of_panel;
+    state->panel_block[panel + 1] = count_panel(csr, panel, cb_runs_aggregates(state, panel), super_sparse, &of_panel);
+    sparse += of_panel;
   }
-  for (int64_t panel = 0; panel < state->panels; panel++)
-    state->panel_block[panel + 1] += state->panel_block[panel];
+  for (int64_t panel = 0; panel < state->panels; panel++) state->panel_block[panel + 1] += state->panel_block[panel];
   state->blocks = state->panel_block[state->panels];
   return sparse;
 }
 
-static enum cb_status decide_aggregation(struct cb_runs *state, const struct cb_csr *csr,
-                                         const int64_t *settings, struct cb_diag *diag) {
+static enum cb_status check_blocks(const struct cb_runs *state, struct cb_diag *diag) {
+  if (state->blocks <= INT32_MAX) return CB_OK;
+  return cb_fail(diag, CB_ERR_LIMIT, "%lld sub-blocks exceed the cb layout's 2147483647", (long long)state->blocks);
+}
+
+/* The same test for each panel. Without a panel that fails it nothing differs from aggregate=on, and without one that
+ * passes it nothing from off. */
+static enum cb_status decide_by_panel(struct cb_runs *state, const struct cb_csr *csr, const int64_t *settings,
+                                      struct cb_diag *diag) {
+  const int super_sparse = (int)settings[CB_SPMV_SUPER_SPARSE];
+  int64_t aggregated = 0;
+  state->plain = cb_arena_alloc(&state->arena, (size_t)state->panels + 1, 1);
+  if (!state->plain) return cb_fail_memory(diag, "panels", (uint64_t)state->panels);
+#pragma omp parallel for schedule(dynamic, 64) reduction(+ : aggregated)
+  for (int64_t panel = 0; panel < state->panels; panel++) {
+    int64_t sparse;
+    const int64_t blocks = count_panel(csr, panel, 0, super_sparse, &sparse);
+    state->plain[panel] = sparse * 100 <= settings[CB_SPMV_TH0] * blocks;
+    aggregated += !state->plain[panel];
+  }
+  state->aggregated = aggregated > 0;
+  count_blocks(state, csr, super_sparse);
+  return check_blocks(state, diag);
+}
+
+static enum cb_status decide_aggregation(struct cb_runs *state, const struct cb_csr *csr, const int64_t *settings,
+                                         struct cb_diag *diag) {
   state->panel_block = cb_arena_alloc(&state->arena, (size_t)state->panels + 1, sizeof *state->panel_block);
   if (!state->panel_block) return cb_fail_memory(diag, "panels", (uint64_t)state->panels * 8);
+  if (settings[CB_SPMV_AGGREGATE] == CB_AGGREGATE_PANEL) return decide_by_panel(state, csr, settings, diag);
   state->aggregated = settings[CB_SPMV_AGGREGATE] == CB_ON;
-  const int64_t sparse = count_blocks(state, csr, state->aggregated, (int)settings[CB_SPMV_SUPER_SPARSE]);
+  const int64_t sparse = count_blocks(state, csr, (int)settings[CB_SPMV_SUPER_SPARSE]);
   if (settings[CB_SPMV_AGGREGATE] == CB_AUTO && sparse * 100 > settings[CB_SPMV_TH0] * state->blocks) {
     state->aggregated = 1;
-    count_blocks(state, csr, 1, (int)settings[CB_SPMV_SUPER_SPARSE]);
+    count_blocks(state, csr, (int)settings[CB_SPMV_SUPER_SPARSE]);
   }
-  if (state->blocks > INT32_MAX)
-    return cb_fail(diag, CB_ERR_LIMIT, "%lld sub-blocks exceed the cb layout's 2147483647",
-                   (long long)state->blocks);
-  return CB_OK;
+  return check_blocks(state, diag);
 }
 
 void cb_runs_visit_blocks(const struct cb_runs *runs, const struct cb_csr *csr, cb_runs_visit *visit, void *user) {
@@ -60,7 +91,7 @@ void cb_runs_visit_blocks(const struct cb_runs *runs, const struct cb_csr *csr, 
     struct cb_subblock block;
     int64_t b = runs->panel_block[panel];
     cb_panel_open(&walk, csr, panel);
-    for (; cb_panel_next(&walk, runs->aggregated, &block); b++) visit(user, b, &block);
+    for (; cb_panel_next(&walk, cb_runs_aggregates(runs, panel), &block); b++) visit(user, b, &block);
   }
 }
 
@@ -75,8 +106,7 @@ static void describe_block(void *user, int64_t b, const struct cb_subblock *bloc
 static enum cb_status describe_blocks(struct cb_runs *state, const struct cb_csr *csr, struct cb_diag *diag) {
   state->nonzeros = cb_arena_alloc(&state->arena, (size_t)state->blocks, sizeof *state->nonzeros);
   state->first_column = cb_arena_alloc(&state->arena, (size_t)state->blocks, sizeof *state->first_column);
-  if (!state->nonzeros || !state->first_column)
-    return cb_fail_memory(diag, "sub-blocks", (uint64_t)state->blocks * 6);
+  if (!state->nonzeros || !state->first_column) return cb_fail_memory(diag, "sub-blocks", (uint64_t)state->blocks * 6);
   cb_runs_visit_blocks(state, csr, describe_block, state);
   return CB_OK;
 }
@@ -127,21 +157,21 @@ static enum cb_status choose_formats(struct cb_runs *state, const struct cb_csr 
       if (format == CB_DENSE && nonzeros < CB_BLOCK_SIZE) state->full_dense = 0;
     }
   }
+  for (enum cb_block_format format = CB_COO; format < CB_FORMATS; format++)
+    state->formats += state->format_blocks[format] > 0;
   return CB_OK;
 }
 
 /* ---- cutting: needs formats; adds order and runs, panel by panel */
 
-/* Without memory the list stays as it is, and its arena has failed. */
-static void add_run(struct cb_run_list *runs, struct cb_run run) {
+void cb_runs_add(struct cb_run_list *runs, struct cb_run run) {
   struct cb_run *longer = cb_arena_grow(runs->arena, runs->at, runs->count, sizeof run);
   if (!longer) return;
   runs->at = longer;
   runs->at[runs->count++] = run;
 }
 
-/* Nothing to multiply. Of a format that occurs. */
-static struct cb_run empty_run(const struct cb_runs *state, int64_t panel) {
+struct cb_run cb_runs_empty(const struct cb_runs *state, int64_t panel) {
   enum cb_block_format format = CB_COO;
   while (format < CB_DENSE && !state->format_blocks[format]) format++;
   return (struct cb_run){.panel = (uint32_t)panel, .format = (unsigned char)format};
@@ -165,10 +195,12 @@ static int64_t choose_parts(int64_t weight, int64_t blocks, int64_t most, int64_
 }
 
 /* Cuts a panel's blocks of one format into runs of about equal weight; `position` moves on. */
-static void cut_format(struct cb_runs *state, int64_t panel, enum cb_block_format format, int64_t budget,
-                      int64_t team, int64_t *position) {
+static void cut_format(struct cb_runs *state, int64_t panel, enum cb_block_format format, int64_t budget, int64_t team,
+                       int64_t *position) {
   const int64_t begin = state->panel_block[panel], end = state->panel_block[panel + 1];
-  const int64_t most = state->format_blocks[CB_COO] ? COO_BLOCKS : MOST_BLOCKS;
+  const int64_t most = state->run_blocks              ? state->run_blocks
+                       : state->format_blocks[CB_COO] ? COO_BLOCKS
+                                                      : CB_RUN_MOST_BLOCKS;
   int64_t weight = 0, left = 0, done = 0, part = 1;
   for (int64_t b = begin; b < end; b++) {
     if (state->format[b] != format) continue;
@@ -176,8 +208,7 @@ static void cut_format(struct cb_runs *state, int64_t panel, enum cb_block_forma
     left++;
   }
   const int64_t parts = left ? choose_parts(weight, left, most, budget, team) : 0;
-  struct cb_run run = {
-      .panel = (uint32_t)panel, .first = (uint32_t)*position, .format = (unsigned char)format};
+  struct cb_run run = {.panel = (uint32_t)panel, .first = (uint32_t)*position, .format = (unsigned char)format};
   for (int64_t b = begin; b < end; b++) {
     if (state->format[b] != format) continue;
     state->order[(*position)++] = (uint32_t)b;
@@ -188,7 +219,7 @@ static void cut_format(struct cb_runs *state, int64_t panel, enum cb_block_forma
     const int early =
         done * parts < weight * part || left > (parts - part) * most; /* the others have no room for more */
     if (left && run.count < most && early) continue;
-    add_run(&state->runs, run);
+    cb_runs_add(&state->runs, run);
     do part++;
     while (part < parts && done * parts >= weight * part);
     run.first = (uint32_t)*position;
@@ -198,8 +229,8 @@ static void cut_format(struct cb_runs *state, int64_t panel, enum cb_block_forma
 
 /* Weight of a run: little enough that a small matrix fills the multiprocessors with warps, but not less than
  * what a warp loads at once; and a bound for what one warp works off alone. */
-static int64_t choose_budget(const struct cb_runs *state, const struct cb_csr *csr,
-                             const int64_t *settings, const struct cb_target *target) {
+static int64_t choose_budget(const struct cb_runs *state, const struct cb_csr *csr, const int64_t *settings,
+                             const struct cb_target *target) {
   enum { LEAST = 320, MOST = 2048, WARPS_WANTED = 24 };
   if (settings[CB_SPMV_UNIT_BUDGET]) return settings[CB_SPMV_UNIT_BUDGET];
   const int64_t weight = csr->nnz + BLOCK_WEIGHT * state->blocks;
@@ -215,139 +246,8 @@ static void cut_panels(struct cb_runs *state, const struct cb_region_builder *bu
     for (enum cb_block_format format = CB_COO; format < CB_FORMATS; format++)
       cut_format(state, panel, format, budget, builder->settings[CB_SPMV_TEAM], &position);
     const int empty = state->panel_block[panel] == state->panel_block[panel + 1];
-    if (empty && every_panel) add_run(&state->runs, empty_run(state, panel));
+    if (empty && every_panel) cb_runs_add(&state->runs, cb_runs_empty(state, panel));
   }
-}
-
-/* ---- balancing: needs runs panel by panel; distributes them to thread blocks; adds row_lanes, together */
-
-/* Half a warp for a run when every panel is one short run and there are more of them than warps at a time:
- * twice the loads in flight. Long ones, too, where whole warps would leave a half idle in the last step. */
-static int choose_row_lanes(const struct cb_runs *state, const struct cb_csr *csr,
-                            const int64_t *settings, const struct cb_target *target) {
-  enum { FEW = 192, FEW_BLOCKS = 12, WARPS_AT_A_TIME = 64 };
-  if (settings[CB_SPMV_BALANCE] == CB_BALANCE_HEAP || state->format_blocks[CB_COO] || state->format_blocks[CB_DENSE])
-    return 2;
-  int64_t most = 0;
-  for (int64_t u = 0; u < state->runs.count; u++) {
-    if (u && state->runs.at[u].panel == state->runs.at[u - 1].panel) return 2;
-    most = cb_larger(most, state->runs.at[u].count);
-  }
-  const int many = state->runs.count >= WARPS_AT_A_TIME * (int64_t)target->multiprocessors;
-  const int odd = (csr->nnz / csr->rows + 1) % 2 == 1; /* means lie a little below what inner rows have */
-  return many && most <= FEW_BLOCKS && (csr->nnz <= FEW * state->runs.count || odd) ? 1 : 2;
-}
-
-int64_t cb_runs_per_block(const struct cb_runs *state) {
-  return CB_RUN_WARPS * 2 / state->row_lanes;
-}
-
-/* Padding lies behind the last panel, where no row is, so that panels may follow a rule. */
-static void pad(const struct cb_runs *state, struct cb_run_list *runs, int64_t count) {
-  for (int64_t i = 0; i < count; i++) add_run(runs, empty_run(state, state->panels + i));
-}
-
-/* How many runs from number `first` on belong to its panel, `most` at most. */
-int64_t cb_runs_of_panel(const struct cb_run_list *runs, int64_t first, int64_t most) {
-  int64_t count = 1;
-  while (count < most && first + count < runs->count &&
-         runs->at[first + count].panel == runs->at[first].panel)
-    count++;
-  return count;
-}
-
-/* Contiguous: runs in order. A panel that fits into a thread block is not spread over two. */
-static void balance_contiguous(struct cb_runs *state, struct cb_run_list *distributed) {
-  const int64_t per_block = cb_runs_per_block(state);
-  for (int64_t u = 0, count; u < state->runs.count; u += count) {
-    count = cb_runs_of_panel(&state->runs, u, INT64_MAX);
-    const int64_t used = distributed->count % per_block;
-    if (used && used + count > per_block) pad(state, distributed, per_block - used);
-    for (int64_t i = 0; i < count; i++) add_run(distributed, state->runs.at[u + i]);
-    state->together |= count > 1;
-  }
-}
-
-/* A binary min-heap of thread blocks by (load, number). */
-struct load {
-  int64_t load;
-  uint32_t block, slots;
-};
-
-static int lighter(const struct load *a, const struct load *b) {
-  return a->load != b->load ? a->load < b->load : a->block < b->block;
-}
-
-static void sift_down(struct load *heap, int64_t count, int64_t at) {
-  for (;;) {
-    int64_t child = 2 * at + 1;
-    if (child >= count) return;
-    if (child + 1 < count && lighter(&heap[child + 1], &heap[child])) child++;
-    if (!lighter(&heap[child], &heap[at])) return;
-    const struct load swap = heap[at];
-    heap[at] = heap[child];
-    heap[child] = swap;
-    at = child;
-  }
-}
-
-/* Run numbers by descending nonzeros. NULL: no memory. */
-static const int32_t *sort_by_nonzeros(const struct cb_run_list *runs) {
-  enum { MOST = MOST_BLOCKS * CB_BLOCK_SIZE };
-  int32_t *sorted = cb_arena_alloc(runs->arena, (size_t)runs->count, sizeof *sorted);
-  uint32_t *key = cb_arena_alloc(runs->arena, (size_t)runs->count, sizeof *key);
-  if (!sorted || !key) return NULL;
-  for (int64_t u = 0; u < runs->count; u++) key[u] = MOST - runs->at[u].nonzeros;
-  return cb_sort_by_key(sorted, key, runs->count, MOST + 1) < 0 ? NULL : sorted;
-}
-
-/* Distributes the sorted runs to thread blocks: each to the lightest that has one of its 8 slots free (Alg. 2 of
- * the paper). Thread block t's runs are distributed->at[8 t …], which holds padding at first. */
-static void distribute(const struct cb_run_list *runs, const int32_t *sorted, struct load *heap,
-                       struct cb_run_list *distributed) {
-  int64_t open = distributed->count / CB_RUN_WARPS;
-  for (int64_t t = 0; t < open; t++) heap[t] = (struct load){0, (uint32_t)t, 0};
-  for (int64_t i = 0; i < runs->count; i++) {
-    struct load *least = &heap[0];
-    distributed->at[(int64_t)least->block * CB_RUN_WARPS + least->slots++] = runs->at[sorted[i]];
-    least->load += runs->at[sorted[i]].nonzeros;
-    if (least->slots == CB_RUN_WARPS) *least = heap[--open];
-    sift_down(heap, open, 0);
-  }
-}
-
-static void balance_heap(struct cb_runs *state, struct cb_run_list *distributed) {
-  const int64_t thread_blocks = cb_divide_up(state->runs.count, CB_RUN_WARPS);
-  const int32_t *sorted = sort_by_nonzeros(&state->runs);
-  struct load *heap = cb_arena_alloc(state->runs.arena, (size_t)thread_blocks, sizeof *heap);
-  pad(state, distributed, thread_blocks * CB_RUN_WARPS);
-  if (sorted && heap && !distributed->arena->failed) distribute(&state->runs, sorted, heap, distributed);
-  distributed->arena->failed |= !sorted || !heap;
-}
-
-/* Lets positions follow the runs. */
-static void reorder(struct cb_runs *state) {
-  uint32_t *order = cb_arena_alloc(&state->arena, (size_t)state->blocks, sizeof *order);
-  int64_t position = 0;
-  for (int64_t u = 0; order && u < state->runs.count; u++) {
-    struct cb_run *run = &state->runs.at[u];
-    for (uint32_t i = 0; i < run->count; i++) order[position + i] = state->order[run->first + i];
-    run->first = (uint32_t)position;
-    position += run->count;
-  }
-  state->order = order;
-}
-
-static void balance(struct cb_runs *state, const struct cb_region_builder *builder) {
-  const int64_t *settings = builder->settings;
-  struct cb_run_list distributed = {.arena = &state->arena};
-  state->row_lanes = choose_row_lanes(state, builder->work.part.csr, settings, builder->target);
-  if (settings[CB_SPMV_BALANCE] == CB_BALANCE_HEAP) balance_heap(state, &distributed);
-  else balance_contiguous(state, &distributed);
-  pad(state, &distributed, cb_round_up(distributed.count, cb_runs_per_block(state)) - distributed.count);
-  state->runs = distributed;
-  reorder(state);
-  state->few = state->runs.count <= FEW_WARPS * (int64_t)builder->target->multiprocessors;
 }
 
 /* Runs panel by panel, and their order, are needed until they are distributed. */
@@ -357,7 +257,7 @@ static enum cb_status cut_runs(struct cb_runs *state, const struct cb_region_bui
   state->order = cb_arena_alloc(&scratch, (size_t)state->blocks, sizeof *state->order);
   if (state->order) cut_panels(state, builder);
   const int good = !scratch.failed;
-  if (good) balance(state, builder);
+  if (good) cb_runs_balance(state, builder);
   cb_arena_release(&scratch);
   if (!good || state->arena.failed)
     return cb_fail_memory(diag, "runs of sub-blocks", (uint64_t)state->blocks * sizeof(struct cb_run));
@@ -379,9 +279,8 @@ enum cb_status cb_runs_cut(struct cb_runs *state, const struct cb_region_builder
  * start */
 
 int64_t cb_runs_coordinate_bytes(const struct cb_runs *state, const struct cb_run *run) {
-  if (run->format == CB_COO) return run->slots + (run->slots + 1) / 2;
-  if (run->format == CB_CSR)
-    return run->slots + !state->fixed_steps; /* what lanes without a nonzero may meet */
+  if (run->format == CB_COO) return state->run_blocks == 1 ? run->slots : run->slots + (run->slots + 1) / 2;
+  if (run->format == CB_CSR) return run->slots + !state->fixed_steps; /* what lanes without a nonzero may meet */
   return state->full_dense ? 0 : (int64_t)CB_DENSE_PRESENCE * run->count;
 }
 
@@ -390,8 +289,7 @@ static void place_data(struct cb_runs *state, int64_t number) {
   const struct cb_run *run = &state->runs.at[number];
   const int64_t value_bytes = state->value_bytes;
   const int64_t coordinates = cb_runs_coordinate_bytes(state, run);
-  const int64_t slots =
-      run->format == CB_DENSE ? (int64_t)CB_BLOCK_SIZE * run->count : run->slots + state->code_after;
+  const int64_t slots = run->format == CB_DENSE ? (int64_t)CB_BLOCK_SIZE * run->count : run->slots + state->code_after;
   const int64_t align = run->format == CB_DENSE ? DENSE_ALIGN : value_bytes;
   if (state->intra) { /* one running end, in bytes */
     const int64_t start = cb_round_up(state->coordinates_end, align);
@@ -452,6 +350,10 @@ static void choose_shape(struct cb_runs *state, const struct cb_target *target) 
   state->fixed_blocks = blocks;
   for (int64_t u = 0; u < state->runs.count; u++)
     state->runs.at[u].slots = (uint16_t)(steps * cb_runs_step_slots(state));
+}
+
+int cb_runs_single(const struct cb_runs *state) {
+  return state->run_blocks == 1 && state->strided && !state->fixed_blocks;
 }
 
 /* A run's first position. */

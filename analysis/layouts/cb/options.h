@@ -5,6 +5,8 @@
 
 #include "analysis/plan/recipe.h"
 
+/* Values of aggregate, beside those of enum cb_switch: by panel. */
+enum { CB_AGGREGATE_PANEL = CB_OFF + 1 };
 enum cb_balance { CB_BALANCE_CONTIGUOUS, CB_BALANCE_HEAP };
 
 /* Rows of the table, and places in builder->settings. */
@@ -19,6 +21,8 @@ enum {
   CB_SPMV_BALANCE, /* enum cb_balance */
   CB_SPMV_TEAM,
   CB_SPMV_UNIT_BUDGET,
+  CB_SPMV_RUN_BLOCKS,
+  CB_SPMV_BAKE_LISTS,
   CB_SPMV_OPTIONS
 };
 _Static_assert((int)CB_SPMV_OPTIONS <= CB_MAX_SETTINGS, "a place for each");

@@ -18,10 +18,11 @@ constexpr size_t guard_bytes = kGuard;
 struct Allocation {
   char *p;
   size_t bytes;
+  const void *whole;  // that this is a part of, or nullptr
 };
 static List<Allocation> allocations;
 
-int emulated::allocate(void **p, size_t bytes) {
+static int allocate(void **p, size_t bytes, const void *whole) {
   *p = nullptr;
   if (!bytes) return 0;
   void *block = nullptr;
@@ -30,20 +31,9 @@ int emulated::allocate(void **p, size_t bytes) {
   memset(block, kGuardByte, guard_bytes);
   memset(start, 0xff, bytes);
   memset(start + bytes, kGuardByte, guard_bytes);
-  allocations.add(Allocation{start, bytes});
+  allocations.add(Allocation{start, bytes, whole});
   *p = start;
   return 0;
-}
-
-int emulated::release(void *p) {
-  if (!p) return 0;
-  for (size_t i = allocations.count; i-- > 0;) {
-    if (allocations.items[i].p != p) continue;
-    free((char *)p - guard_bytes);
-    allocations.items[i] = allocations.items[--allocations.count];
-    return 0;
-  }
-  stop(EMULATION_MEMORY, "cudaFree of a pointer that cudaMalloc did not return");
 }
 
 // The device side of a copy must lie in one allocation, the host side in none.
@@ -59,6 +49,35 @@ static void check_side(const void *p, size_t bytes, bool device) {
   }
   if (device)
     stop(EMULATION_BOUNDS, "a copy of %zu bytes to or from a pointer outside all allocations", bytes);
+}
+
+int emulated::allocate(void **p, size_t bytes) {
+  return ::allocate(p, bytes, nullptr);
+}
+
+// A copy of bytes [offset, offset + bytes) of an allocation. It lives as long as that.
+void *emulated::part_of(void *whole, size_t offset, size_t bytes) {
+  void *part = nullptr;
+  check_side((char *)whole + offset, bytes, true);
+  if (::allocate(&part, bytes, whole)) stop(EMULATION_MEMORY, "no memory for a part of an allocation");
+  memcpy(part, (char *)whole + offset, bytes);
+  return part;
+}
+
+int emulated::release(void *p) {
+  if (!p) return 0;
+  for (size_t i = allocations.count; i-- > 0;) {
+    if (allocations.items[i].whole != p) continue;
+    free(allocations.items[i].p - guard_bytes);
+    allocations.items[i] = allocations.items[--allocations.count];
+  }
+  for (size_t i = allocations.count; i-- > 0;) {
+    if (allocations.items[i].p != p) continue;
+    free((char *)p - guard_bytes);
+    allocations.items[i] = allocations.items[--allocations.count];
+    return 0;
+  }
+  stop(EMULATION_MEMORY, "cudaFree of a pointer that cudaMalloc did not return");
 }
 
 // For a program of its own that is asked for evidence: see jobs.h.

@@ -54,6 +54,7 @@ int allow_shared(const void *function, int attribute, int bytes);
 int run_grid(const char *kernel, const void *function, unsigned blocks, unsigned threads, size_t shared_bytes,
              void (*thread)(void *), void *arguments);
 int allocate(void **p, size_t bytes);
+void *part_of(void *whole, size_t offset, size_t bytes);
 int release(void *p);
 int copy(void *to, const void *from, size_t bytes, int kind);
 int fill(void *p, int byte, size_t bytes);
@@ -255,6 +256,9 @@ enum { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 template <class T> inline cudaError_t cudaMalloc(T **p, size_t bytes) {
   return emulated::allocate((void **)p, bytes);
 }
+// A kernel's arrays share one allocation. Here each has a copy of its own, so that its ends are watched.
+#define CBGEN_EMULATION
+inline void *array_at(void *memory, size_t offset, size_t bytes) { return emulated::part_of(memory, offset, bytes); }
 inline cudaError_t cudaFree(void *p) { return emulated::release(p); }
 inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, int kind) {
   return emulated::copy(to, from, bytes, kind);

@@ -1,6 +1,6 @@
 // y = αA·x + βy for "arrow": 64 × 64, 190 nonzeros, double.  cbgen 0.1.0, do not edit.
-//   plan    (spmv (split long-rows (longer 32) (fused beside) (cb (panels 4) (csr 7) (aggregated yes) (runs 8)) (cb (panels 4) (coo 4) (aggregated yes) (runs 8))))
-//   because recipe cb-long was named; 3.50 us predicted
+//   plan    (spmv (split long-rows (longer 32) (fused beside) (cb (panels 4) (csr 7) (aggregated yes) (runs 8)) (cb (lists 1 4) (panels 4) (coo 4) (aggregated yes) (runs 8))))
+//   because recipe cb-long was named; 3.60 us predicted
 //   target  sm_90, 132 SMs        launch  grid 2 × 256 threads, 0 B dynamic shared memory
 //   pattern d6e5d709a4c8b3e1aaa71f7bf4a48fb2        stored  10.8 bytes per nonzero (CSR: 13.4)
 //   use     arrow_load_file, arrow_multiply, arrow_free; -DCBGEN_SELFTEST makes it a program that checks itself
@@ -136,6 +136,9 @@ constexpr int kStage = 32;  // plan: columns of the widest run
 constexpr int kStaged = 256;  // plan: the same for all runs of a thread block
 constexpr int kStageBatch = 1;  // plan: sub-blocks whose x is loaded together
 constexpr int kBatch = 2;  // plan: steps whose loads are in flight together
+constexpr int kPanels = 4;  // plan: panels of 16 rows
+constexpr int kCsrBlocks = 7;  // plan: CSR sub-blocks
+constexpr int kCsrRuns = 4;  // plan: runs of these
 constexpr int kRowLanes = 2;  // plan: lanes that share a row
 
 struct Arrays {
@@ -263,6 +266,10 @@ CBGEN_DEVICE sum_t csr_sum(const Arrays &arrays, const Vectors &vectors, Shared<
 // Another region writes the other rows.
 CBGEN_DEVICE bool owns(const Arrays &arrays, int row) { return own_rows(arrays, row / 32) >> row % 32 & 1; }
 
+// What was counted is what the text was made for.
+static_assert(16 * int64_t(kPanels) >= kRows && 16 * (int64_t(kPanels) - 1) < kRows, "panels of 16 rows");
+static_assert(kCsrRuns <= kCsrBlocks && kCsrBlocks <= 16 * int64_t(kCsrRuns), "runs of CSR sub-blocks");
+
 // A run is what 16 * kRowLanes lanes multiply: sub-blocks of one panel and one format. Lane l collects a part of the sum
 // of row l % 16.
 CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
@@ -279,26 +286,29 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
 }  // namespace cb0
 
 // ---- region cb1: 16x16 sub-blocks in COO, CSR or Dense, columns aggregated per panel
-//      panels 4, coo 4, aggregated yes, runs 8
+//      lists 1 4, panels 4, coo 4, aggregated yes, runs 8
 
 namespace cb1 {
 
+constexpr int kBlkList = 0;  // plan, always: column list of a sub-block
 using stored_t = double;  // a value slot
 using index_t = int;  // holds any index into the arrays below
+constexpr int kLists = 1;  // plan: column lists in the text
 constexpr int kStage = 64;  // plan: columns of the widest run
 constexpr int kStaged = 512;  // plan: the same for all runs of a thread block
 constexpr int kStageBatch = 2;  // plan: sub-blocks whose x is loaded together
 constexpr int kCooBatch = 2;  // plan: the same of COO runs
+constexpr int kPanels = 4;  // plan: panels of 16 rows
+constexpr int kCooBlocks = 4;  // plan: COO sub-blocks
+constexpr int kCooRuns = 1;  // plan: runs of these
 constexpr int kRowLanes = 2;  // plan: lanes that share a row
 
 struct Arrays {
   const uint8_t *mtx_data;  // 616: per run: coordinates, padding, values
 };
 
-// first column of a run
-CBGEN_DEVICE int run_col_idx(const Arrays &, int) { return 0; }
-// original columns of a sub-block, from its run's first; 16 each
-CBGEN_DEVICE int restore_cols(const Arrays &, int i) { return i; }
+// first column of a sub-block
+CBGEN_DEVICE int blk_col_idx(const Arrays &, int i) { return 16 * i; }
 // virtual pointer: a run's place in mtx_data, in values
 __device__ const uint8_t vp_per_run_table[] = {
     0, 76, 76, 76, 76, 76, 76, 76};
@@ -323,9 +333,15 @@ CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
   return sum_t(load_stream((const stored_t *)arrays.mtx_data + slot));
 }
 
+// Columns of sub-blocks, from their first one: the lists that most sub-blocks have. No constant memory: lanes read
+// different elements.
+__device__ const uint8_t column_lists[16 * kLists] = {
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
 // The matrix's column that (aggregated) column lane % 16 of a run's sub-block is.
-CBGEN_DEVICE int column_of_lane(const Arrays &arrays, int run, int block) {
-  return run_col_idx(arrays, run) + restore_cols(arrays, index_t(16) * block + int(threadIdx.x % 16));
+CBGEN_DEVICE int column_of_lane(const Arrays &arrays, int /* run */, int block) {
+  const int list = kBlkList, column = int(threadIdx.x % 16);
+  return blk_col_idx(arrays, block) + column_lists[16 * list + column];
 }
 
 CBGEN_DEVICE sum_t x_of(const Vectors &vectors, int column) { return load_x(vectors, column); }
@@ -427,6 +443,10 @@ CBGEN_DEVICE sum_t coo_sum(const Arrays &arrays, const Vectors &vectors, Shared<
 // Another region writes the other rows.
 CBGEN_DEVICE bool owns(const Arrays &arrays, int row) { return own_rows(arrays, row / 32) >> row % 32 & 1; }
 
+// What was counted is what the text was made for.
+static_assert(16 * int64_t(kPanels) >= kRows && 16 * (int64_t(kPanels) - 1) < kRows, "panels of 16 rows");
+static_assert(kCooRuns <= kCooBlocks && kCooBlocks <= 16 * int64_t(kCooRuns), "runs of COO sub-blocks");
+
 // A run is what 16 * kRowLanes lanes multiply: sub-blocks of one panel and one format. Lane l collects a part of the sum
 // of row l % 16.
 CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
@@ -468,13 +488,17 @@ CBGEN_KERNEL void __launch_bounds__(kThreads, blocks_that_fit(3, kThreads)) arro
 struct arrow_matrix {
   cb0::Arrays cb0;
   cb1::Arrays cb1;
+  void *memory;  // the one allocation that all of it lies in
 };
 
 void arrow_free(arrow_matrix *matrix) {
-  void *const blocks[] = {(void *)matrix->cb0.restore_cols, (void *)matrix->cb0.mtx_data, (void *)matrix->cb0.row_length, (void *)matrix->cb1.mtx_data, nullptr};
-  for (void *const *block = blocks; *block != nullptr; block++) cudaFree(*block);
+  cudaFree(matrix->memory);
   *matrix = {};
 }
+
+#ifndef CBGEN_EMULATION  // there an array's ends are watched
+static void *array_at(void *memory, size_t offset, size_t /* bytes */) { return (char *)memory + offset; }
+#endif
 
 // XXH64 of the data, of which there is a multiple of 32 bytes. The place of the checksum itself counts as zero.
 static uint64_t arrow_checksum(const unsigned char *data, size_t bytes) {
@@ -501,7 +525,7 @@ static uint64_t arrow_checksum(const unsigned char *data, size_t bytes) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *arrow_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0x1958f01bf6ddbe7eu, 0xe09d24b3f2a8b69du};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xd5a7e382dc1ad60bu, 0xd1cc1544f9ce7d96u};  // plan and pattern
   uint64_t header[8];
   if (bytes < sizeof header) return "data of arrow: shorter than its header";
   memcpy(header, data, sizeof header);
@@ -512,29 +536,24 @@ static const char *arrow_check(const unsigned char *data, size_t bytes) {
   return arrow_checksum(data, bytes) == header[5] ? nullptr : "data of arrow: damaged, its checksum does not match";
 }
 
-// Copies the arrays to the current device. Free with arrow_free; after a failure nothing is left to free.
+// Copies the arrays to the current device, where they lie as in the data. Free with arrow_free; after a failure
+// nothing is left to free.
 const char *arrow_load(arrow_matrix *matrix, const void *data, size_t bytes) {
   *matrix = {};
-  const struct {
-    void **to;
-    size_t offset, bytes;
-  } arrays[] = {
-      {(void **)&matrix->cb0.restore_cols, 256, 112},
-      {(void **)&matrix->cb0.mtx_data, 512, 1200},
-      {(void **)&matrix->cb0.row_length, 1792, 128},
-      {(void **)&matrix->cb1.mtx_data, 2048, 616},
-      {nullptr, 0, 0},
-  };
   const char *message = arrow_check((const unsigned char *)data, bytes);
   if (message) return message;
   cudaError_t error = cudaSuccess;
-  for (int i = 0; arrays[i].to && !error; i++) {
-    error = cudaMalloc(arrays[i].to, arrays[i].bytes);
-    if (!error)
-      error = cudaMemcpy(*arrays[i].to, (const char *)data + arrays[i].offset, arrays[i].bytes, cudaMemcpyHostToDevice);
+  if (!error) error = cudaMalloc(&matrix->memory, 2816);
+  if (!error) error = cudaMemcpy(matrix->memory, data, 2816, cudaMemcpyHostToDevice);
+  if (error) {
+    arrow_free(matrix);
+    return cudaGetErrorString(error);
   }
-  if (error) arrow_free(matrix);
-  return error ? cudaGetErrorString(error) : nullptr;
+  matrix->cb0.restore_cols = (const uint8_t *)array_at(matrix->memory, 256, 112);
+  matrix->cb0.mtx_data = (const uint8_t *)array_at(matrix->memory, 512, 1200);
+  matrix->cb0.row_length = (const uint8_t *)array_at(matrix->memory, 1792, 128);
+  matrix->cb1.mtx_data = (const uint8_t *)array_at(matrix->memory, 2048, 616);
+  return nullptr;
 }
 
 // The same from a data file (the one written beside this text, or a copy).

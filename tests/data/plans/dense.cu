@@ -1,6 +1,6 @@
 // y = αA·x + βy for "dense": 20 × 20, 400 nonzeros, double.  cbgen 0.1.0, do not edit.
-//   plan    (spmv (cb (panels 2) (csr 3) (dense 1) (aggregated yes) (runs 8)))
-//   because recipe cb was named; 3.80 us predicted
+//   plan    (spmv (cb (lists 2 4) (panels 2) (csr 3) (dense 1) (aggregated yes) (ranges 1) (runs 8)))
+//   because recipe cb was named; 3.90 us predicted
 //   target  sm_90, 132 SMs        launch  grid 1 × 256 threads, 0 B dynamic shared memory
 //   pattern 2a1de3d8f65d3ad5b77950dc82402bac        stored  8.9 bytes per nonzero (CSR: 12.2)
 //   use     dense_load_file, dense_multiply, dense_free; -DCBGEN_SELFTEST makes it a program that checks itself
@@ -12,6 +12,7 @@
 using uint8_t = unsigned char;
 using uint16_t = unsigned short;
 using uint32_t = unsigned;
+using int64_t = decltype((char *)0 - (char *)0);
 using uint64_t = decltype(sizeof 0);
 #define CBGEN_KERNEL extern "C" __global__
 #define CBGEN_DEVICE static __device__ __forceinline__
@@ -157,17 +158,24 @@ CBGEN_DEVICE void commit(const Vectors &vectors, int row, sum_t sum) {
 }
 
 // ---- region cb0: 16x16 sub-blocks in COO, CSR or Dense, columns aggregated per panel
-//      panels 2, csr 3, dense 1, aggregated yes, runs 8
+//      lists 2 4, panels 2, csr 3, dense 1, aggregated yes, ranges 1, runs 8
 
 namespace cb0 {
 
 using stored_t = double;  // a value slot
 using index_t = int;  // holds any index into the arrays below
+constexpr int kLists = 2;  // plan: column lists in the text
+constexpr int kRanges = 1;  // plan: ranges of thread blocks with the same formats
 constexpr int kStage = 32;  // plan: columns of the widest run
 constexpr int kStaged = 256;  // plan: the same for all runs of a thread block
 constexpr int kStageBatch = 1;  // plan: sub-blocks whose x is loaded together
 constexpr int kBatch = 8;  // plan: steps whose loads are in flight together
 constexpr int kVector = 2;  // plan: values that one load reads
+constexpr int kPanels = 2;  // plan: panels of 16 rows
+constexpr int kCsrBlocks = 3;  // plan: CSR sub-blocks
+constexpr int kCsrRuns = 2;  // plan: runs of these
+constexpr int kDenseBlocks = 1;  // plan: Dense sub-blocks
+constexpr int kDenseRuns = 1;  // plan: runs of these
 constexpr int kRowLanes = 2;  // plan: lanes that share a row
 
 struct Arrays {
@@ -175,42 +183,35 @@ struct Arrays {
   const uint8_t *row_length;  // 128: nonzeros of a run's rows; 16 each
 };
 
-// first column of a run
-__device__ const uint8_t run_col_idx_table[] = {
-    16, 0, 0, 0, 0, 0, 0, 0};
-CBGEN_DEVICE int run_col_idx(const Arrays &, int i) { return run_col_idx_table[i]; }
-// original columns of a sub-block, from its run's first; 16 each
-__device__ const uint8_t restore_cols_table[] = {
-    0, 1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3,
-    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-    16, 17, 18, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19, 19};
-CBGEN_DEVICE int restore_cols(const Arrays &, int i) { return restore_cols_table[i]; }
+// first column of a sub-block
+__device__ const uint8_t blk_col_idx_table[] = {
+    16, 0, 16, 0};
+CBGEN_DEVICE int blk_col_idx(const Arrays &, int i) { return blk_col_idx_table[i]; }
+// column list of a sub-block
+__device__ const uint8_t blk_list_table[] = {
+    0, 1, 0, 1};
+CBGEN_DEVICE int blk_list(const Arrays &, int i) { return blk_list_table[i]; }
 // virtual pointer: a run's place in mtx_data, in values
-__device__ const uint16_t vp_per_run_table[] = {
-    0, 74, 330, 421, 422, 423, 424, 425};
+__device__ const uint8_t vp_per_run_table[] = {
+    0, 73, 164, 165, 166, 167, 168, 170};
 CBGEN_DEVICE int vp_per_run(const Arrays &, int i) { return vp_per_run_table[i]; }
 // a run's first sub-block; runs + 1
 __device__ const uint8_t first_block_table[] = {
-    0, 1, 2, 4, 4, 4, 4, 4, 4};
+    0, 1, 3, 3, 3, 3, 3, 3, 4};
 CBGEN_DEVICE int first_block(const Arrays &, int i) { return first_block_table[i]; }
-// 1: CSR, 2: Dense
-__device__ const uint8_t run_format_table[] = {
-    1, 2, 1, 1, 1, 1, 1, 1};
-CBGEN_DEVICE int run_format(const Arrays &, int i) { return run_format_table[i]; }
 // nonzeros of a run
 __device__ const uint16_t nnz_per_run_table[] = {
-    64, 256, 80, 0, 0, 0, 0, 0};
+    64, 80, 0, 0, 0, 0, 0, 256};
 CBGEN_DEVICE int nnz_per_run(const Arrays &, int i) { return nnz_per_run_table[i]; }
 CBGEN_DEVICE int row_length(const Arrays &arrays, int i) { return load(arrays.row_length + i); }
 // panel of a run
 __device__ const uint8_t run_panel_table[] = {
-    0, 0, 1, 2, 3, 4, 5, 6};
+    0, 1, 2, 3, 4, 5, 6, 0};
 CBGEN_DEVICE int run_panel(const Arrays &, int i) { return run_panel_table[i]; }
-// runs of a panel in a thread block, at the first of them; else 0
-__device__ const uint8_t runs_together_table[] = {
-    2, 0, 1, 0, 0, 0, 0, 0};
-CBGEN_DEVICE int runs_together(const Arrays &, int i) { return runs_together_table[i]; }
+// warps with runs of a panel, as bits, at the first of them; else 0
+__device__ const uint8_t warps_together_table[] = {
+    129, 2, 0, 0, 0, 0, 0, 0};
+CBGEN_DEVICE int warps_together(const Arrays &, int i) { return warps_together_table[i]; }
 CBGEN_DEVICE sum_t value(const Arrays &arrays, int slot) {
   return sum_t(load_stream((const stored_t *)arrays.mtx_data + slot));
 }
@@ -222,9 +223,16 @@ template <int n> CBGEN_DEVICE Vector<sum_t, n> value_vector(const Arrays &arrays
   return values;
 }
 
+// Columns of sub-blocks, from their first one: the lists that most sub-blocks have. No constant memory: lanes read
+// different elements.
+__device__ const uint8_t column_lists[16 * kLists] = {
+    0, 1, 2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3,
+    0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+
 // The matrix's column that (aggregated) column lane % 16 of a run's sub-block is.
-CBGEN_DEVICE int column_of_lane(const Arrays &arrays, int run, int block) {
-  return run_col_idx(arrays, run) + restore_cols(arrays, index_t(16) * block + int(threadIdx.x % 16));
+CBGEN_DEVICE int column_of_lane(const Arrays &arrays, int /* run */, int block) {
+  const int list = blk_list(arrays, block), column = int(threadIdx.x % 16);
+  return blk_col_idx(arrays, block) + column_lists[16 * list + column];
 }
 
 CBGEN_DEVICE sum_t x_of(const Vectors &vectors, int column) { return load_x(vectors, column); }
@@ -350,6 +358,26 @@ CBGEN_DEVICE sum_t dense_sum(const Arrays &arrays, const Vectors &vectors, int r
   return lane < 16 ? sum_of_row : zero();
 }
 
+// What a thread block's warps multiply: CSR before warp `csr`, then Dense.
+struct Formats {
+  int csr;
+};
+
+CBGEN_DEVICE Formats formats_of(int thread_block) {
+  constexpr int kRangeFirst[] = {0};  // its first thread block
+  constexpr int kRangeCsr[] = {7};
+  Formats formats = {kRangeCsr[0]};
+#pragma unroll
+  for (int i = 1; i < kRanges; i++)
+    if (thread_block >= kRangeFirst[i]) formats = {kRangeCsr[i]};
+  return formats;
+}
+
+// What was counted is what the text was made for.
+static_assert(16 * int64_t(kPanels) >= kRows && 16 * (int64_t(kPanels) - 1) < kRows, "panels of 16 rows");
+static_assert(kCsrRuns <= kCsrBlocks && kCsrBlocks <= 16 * int64_t(kCsrRuns), "runs of CSR sub-blocks");
+static_assert(kDenseRuns <= kDenseBlocks && kDenseBlocks <= 16 * int64_t(kDenseRuns), "runs of Dense sub-blocks");
+
 // A run is what 16 * kRowLanes lanes multiply: sub-blocks of one panel and one format. Lane l collects a part of the sum
 // of row l % 16.
 CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
@@ -358,18 +386,20 @@ CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thr
   const int run = 16 / kRowLanes * thread_block + int(threadIdx.x / (16 * kRowLanes));
   const int row = 16 * run_panel(arrays, run) + lane % 16;
   const int begin = first_block(arrays, run), end = first_block(arrays, run + 1);
-  const int runs = runs_together(arrays, run);
+  const int runs = warps_together(arrays, run);
   sum_t sum = zero();
-  if (run_format(arrays, run) == 1) sum = csr_sum(arrays, vectors, staged, run, begin, end);
-  if (run_format(arrays, run) == 2) sum = dense_sum(arrays, vectors, run, begin, end);
+  const Formats formats = formats_of(thread_block);
+  const int warp = int(threadIdx.x / 32);
+  if (warp < formats.csr) sum = csr_sum(arrays, vectors, staged, run, begin, end);
+  else sum = dense_sum(arrays, vectors, run, begin, end);
   sum = add(sum, shuffle_xor(sum, 16));
   __shared__ Shared<sum_t, 8 * 16> sums_of_runs;  // [run][row]
   if (lane < 16) sums_of_runs[int(threadIdx.x / 32) * 16 + lane] = sum;
   __syncthreads();
   if (runs == 0) return;
   #pragma unroll 1
-  for (int other = 1; other < runs; other++)
-    sum = add(sum, sums_of_runs[(int(threadIdx.x / 32) + other) * 16 + lane % 16]);
+  for (int other = int(threadIdx.x / 32) + 1; runs >> other; other++)
+    if (runs >> other & 1) sum = add(sum, sums_of_runs[other * 16 + lane % 16]);
   if (lane < 16 && row < kRows) commit(vectors, row, sum);  // the last rows do not fill their panel or thread block
 }
 
@@ -396,13 +426,17 @@ CBGEN_KERNEL void __launch_bounds__(kThreads, blocks_that_fit(3, kThreads)) dens
 // Device pointers of one loaded matrix.
 struct dense_matrix {
   cb0::Arrays cb0;
+  void *memory;  // the one allocation that all of it lies in
 };
 
 void dense_free(dense_matrix *matrix) {
-  void *const blocks[] = {(void *)matrix->cb0.mtx_data, (void *)matrix->cb0.row_length, nullptr};
-  for (void *const *block = blocks; *block != nullptr; block++) cudaFree(*block);
+  cudaFree(matrix->memory);
   *matrix = {};
 }
+
+#ifndef CBGEN_EMULATION  // there an array's ends are watched
+static void *array_at(void *memory, size_t offset, size_t /* bytes */) { return (char *)memory + offset; }
+#endif
 
 // XXH64 of the data, of which there is a multiple of 32 bytes. The place of the checksum itself counts as zero.
 static uint64_t dense_checksum(const unsigned char *data, size_t bytes) {
@@ -429,7 +463,7 @@ static uint64_t dense_checksum(const unsigned char *data, size_t bytes) {
 
 // Checks that `data` (`bytes` long) is the packed data of this kernel, whole and unchanged.
 static const char *dense_check(const unsigned char *data, size_t bytes) {
-  constexpr uint64_t kId[2] = {0xd9e8c4def8d1f38fu, 0xc14f83677276f98fu};  // plan and pattern
+  constexpr uint64_t kId[2] = {0xe04e1c3dfe7f5817u, 0xecce74b8ac6e0828u};  // plan and pattern
   uint64_t header[8];
   if (bytes < sizeof header) return "data of dense: shorter than its header";
   memcpy(header, data, sizeof header);
@@ -440,27 +474,22 @@ static const char *dense_check(const unsigned char *data, size_t bytes) {
   return dense_checksum(data, bytes) == header[5] ? nullptr : "data of dense: damaged, its checksum does not match";
 }
 
-// Copies the arrays to the current device. Free with dense_free; after a failure nothing is left to free.
+// Copies the arrays to the current device, where they lie as in the data. Free with dense_free; after a failure
+// nothing is left to free.
 const char *dense_load(dense_matrix *matrix, const void *data, size_t bytes) {
   *matrix = {};
-  const struct {
-    void **to;
-    size_t offset, bytes;
-  } arrays[] = {
-      {(void **)&matrix->cb0.mtx_data, 256, 3416},
-      {(void **)&matrix->cb0.row_length, 3840, 128},
-      {nullptr, 0, 0},
-  };
   const char *message = dense_check((const unsigned char *)data, bytes);
   if (message) return message;
   cudaError_t error = cudaSuccess;
-  for (int i = 0; arrays[i].to && !error; i++) {
-    error = cudaMalloc(arrays[i].to, arrays[i].bytes);
-    if (!error)
-      error = cudaMemcpy(*arrays[i].to, (const char *)data + arrays[i].offset, arrays[i].bytes, cudaMemcpyHostToDevice);
+  if (!error) error = cudaMalloc(&matrix->memory, 4096);
+  if (!error) error = cudaMemcpy(matrix->memory, data, 4096, cudaMemcpyHostToDevice);
+  if (error) {
+    dense_free(matrix);
+    return cudaGetErrorString(error);
   }
-  if (error) dense_free(matrix);
-  return error ? cudaGetErrorString(error) : nullptr;
+  matrix->cb0.mtx_data = (const uint8_t *)array_at(matrix->memory, 256, 3416);
+  matrix->cb0.row_length = (const uint8_t *)array_at(matrix->memory, 3840, 128);
+  return nullptr;
 }
 
 // The same from a data file (the one written beside this text, or a copy).

@@ -284,13 +284,17 @@ struct hubs_matrix {
   hot0::Arrays hot0;
   sum_t *carry_sums;
   uint32_t *carry_counters;
+  void *memory;  // the one allocation that all of it lies in
 };
 
 void hubs_free(hubs_matrix *matrix) {
-  void *const blocks[] = {(void *)matrix->hot0.hot_place, (void *)matrix->hot0.cold_index, (void *)matrix->hot0.values, (void *)matrix->hot0.lane_hot, (void *)matrix->hot0.lane_cold, (void *)matrix->hot0.row_of, matrix->carry_sums, matrix->carry_counters, nullptr};
-  for (void *const *block = blocks; *block != nullptr; block++) cudaFree(*block);
+  cudaFree(matrix->memory);
   *matrix = {};
 }
+
+#ifndef CBGEN_EMULATION  // there an array's ends are watched
+static void *array_at(void *memory, size_t offset, size_t /* bytes */) { return (char *)memory + offset; }
+#endif
 
 // XXH64 of the data, of which there is a multiple of 32 bytes. The place of the checksum itself counts as zero.
 static uint64_t hubs_checksum(const unsigned char *data, size_t bytes) {
@@ -328,34 +332,29 @@ static const char *hubs_check(const unsigned char *data, size_t bytes) {
   return hubs_checksum(data, bytes) == header[5] ? nullptr : "data of hubs: damaged, its checksum does not match";
 }
 
-// Copies the arrays to the current device. Free with hubs_free; after a failure nothing is left to free.
+// Copies the arrays to the current device, where they lie as in the data. Free with hubs_free; after a failure
+// nothing is left to free.
 const char *hubs_load(hubs_matrix *matrix, const void *data, size_t bytes) {
   *matrix = {};
-  const struct {
-    void **to;
-    size_t offset, bytes;
-  } arrays[] = {
-      {(void **)&matrix->hot0.hot_place, 256, 224},
-      {(void **)&matrix->hot0.cold_index, 512, 128},
-      {(void **)&matrix->hot0.values, 768, 2816},
-      {(void **)&matrix->hot0.lane_hot, 3584, 96},
-      {(void **)&matrix->hot0.lane_cold, 3840, 96},
-      {(void **)&matrix->hot0.row_of, 4096, 65},
-      {nullptr, 0, 0},
-  };
   const char *message = hubs_check((const unsigned char *)data, bytes);
   if (message) return message;
   cudaError_t error = cudaSuccess;
-  for (int i = 0; arrays[i].to && !error; i++) {
-    error = cudaMalloc(arrays[i].to, arrays[i].bytes);
-    if (!error)
-      error = cudaMemcpy(*arrays[i].to, (const char *)data + arrays[i].offset, arrays[i].bytes, cudaMemcpyHostToDevice);
+  if (!error) error = cudaMalloc(&matrix->memory, 4612);
+  if (!error) error = cudaMemcpy(matrix->memory, data, 4352, cudaMemcpyHostToDevice);
+  if (!error) error = cudaMemset((char *)matrix->memory + 4608, 0, 1 * sizeof(uint32_t));
+  if (error) {
+    hubs_free(matrix);
+    return cudaGetErrorString(error);
   }
-  if (!error) error = cudaMalloc((void **)&matrix->carry_sums, 3 * sizeof(sum_t));
-  if (!error) error = cudaMalloc((void **)&matrix->carry_counters, 1 * sizeof(uint32_t));
-  if (!error) error = cudaMemset(matrix->carry_counters, 0, 1 * sizeof(uint32_t));
-  if (error) hubs_free(matrix);
-  return error ? cudaGetErrorString(error) : nullptr;
+  matrix->hot0.hot_place = (const uint8_t *)array_at(matrix->memory, 256, 224);
+  matrix->hot0.cold_index = (const uint8_t *)array_at(matrix->memory, 512, 128);
+  matrix->hot0.values = (const double *)array_at(matrix->memory, 768, 2816);
+  matrix->hot0.lane_hot = (const uint8_t *)array_at(matrix->memory, 3584, 96);
+  matrix->hot0.lane_cold = (const uint8_t *)array_at(matrix->memory, 3840, 96);
+  matrix->hot0.row_of = (const uint8_t *)array_at(matrix->memory, 4096, 65);
+  matrix->carry_sums = (sum_t *)array_at(matrix->memory, 4352, 24);
+  matrix->carry_counters = (uint32_t *)array_at(matrix->memory, 4608, 4);
+  return nullptr;
 }
 
 // The same from a data file (the one written beside this text, or a copy).

@@ -377,13 +377,17 @@ struct skewed_matrix {
   merge0::Arrays merge0;
   sum_t *carry_sums;
   uint32_t *carry_counters;
+  void *memory;  // the one allocation that all of it lies in
 };
 
 void skewed_free(skewed_matrix *matrix) {
-  void *const blocks[] = {(void *)matrix->merge0.column_offset, (void *)matrix->merge0.values, (void *)matrix->merge0.descriptor, matrix->carry_sums, matrix->carry_counters, nullptr};
-  for (void *const *block = blocks; *block != nullptr; block++) cudaFree(*block);
+  cudaFree(matrix->memory);
   *matrix = {};
 }
+
+#ifndef CBGEN_EMULATION  // there an array's ends are watched
+static void *array_at(void *memory, size_t offset, size_t /* bytes */) { return (char *)memory + offset; }
+#endif
 
 // XXH64 of the data, of which there is a multiple of 32 bytes. The place of the checksum itself counts as zero.
 static uint64_t skewed_checksum(const unsigned char *data, size_t bytes) {
@@ -421,31 +425,26 @@ static const char *skewed_check(const unsigned char *data, size_t bytes) {
   return skewed_checksum(data, bytes) == header[5] ? nullptr : "data of skewed: damaged, its checksum does not match";
 }
 
-// Copies the arrays to the current device. Free with skewed_free; after a failure nothing is left to free.
+// Copies the arrays to the current device, where they lie as in the data. Free with skewed_free; after a failure
+// nothing is left to free.
 const char *skewed_load(skewed_matrix *matrix, const void *data, size_t bytes) {
   *matrix = {};
-  const struct {
-    void **to;
-    size_t offset, bytes;
-  } arrays[] = {
-      {(void **)&matrix->merge0.column_offset, 256, 2816},
-      {(void **)&matrix->merge0.values, 3072, 11264},
-      {(void **)&matrix->merge0.descriptor, 14336, 512},
-      {nullptr, 0, 0},
-  };
   const char *message = skewed_check((const unsigned char *)data, bytes);
   if (message) return message;
   cudaError_t error = cudaSuccess;
-  for (int i = 0; arrays[i].to && !error; i++) {
-    error = cudaMalloc(arrays[i].to, arrays[i].bytes);
-    if (!error)
-      error = cudaMemcpy(*arrays[i].to, (const char *)data + arrays[i].offset, arrays[i].bytes, cudaMemcpyHostToDevice);
+  if (!error) error = cudaMalloc(&matrix->memory, 15108);
+  if (!error) error = cudaMemcpy(matrix->memory, data, 14848, cudaMemcpyHostToDevice);
+  if (!error) error = cudaMemset((char *)matrix->memory + 15104, 0, 1 * sizeof(uint32_t));
+  if (error) {
+    skewed_free(matrix);
+    return cudaGetErrorString(error);
   }
-  if (!error) error = cudaMalloc((void **)&matrix->carry_sums, 2 * sizeof(sum_t));
-  if (!error) error = cudaMalloc((void **)&matrix->carry_counters, 1 * sizeof(uint32_t));
-  if (!error) error = cudaMemset(matrix->carry_counters, 0, 1 * sizeof(uint32_t));
-  if (error) skewed_free(matrix);
-  return error ? cudaGetErrorString(error) : nullptr;
+  matrix->merge0.column_offset = (const uint16_t *)array_at(matrix->memory, 256, 2816);
+  matrix->merge0.values = (const double *)array_at(matrix->memory, 3072, 11264);
+  matrix->merge0.descriptor = (const uint8_t *)array_at(matrix->memory, 14336, 512);
+  matrix->carry_sums = (sum_t *)array_at(matrix->memory, 14848, 16);
+  matrix->carry_counters = (uint32_t *)array_at(matrix->memory, 15104, 4);
+  return nullptr;
 }
 
 // The same from a data file (the one written beside this text, or a copy).

@@ -211,13 +211,17 @@ CBGEN_KERNEL void __launch_bounds__(kThreads, blocks_that_fit(6, kThreads)) unev
 // Device pointers of one loaded matrix.
 struct uneven_matrix {
   sell0::Arrays sell0;
+  void *memory;  // the one allocation that all of it lies in
 };
 
 void uneven_free(uneven_matrix *matrix) {
-  void *const blocks[] = {(void *)matrix->sell0.column_offset, (void *)matrix->sell0.values, (void *)matrix->sell0.local_row_length, (void *)matrix->sell0.row_of, nullptr};
-  for (void *const *block = blocks; *block != nullptr; block++) cudaFree(*block);
+  cudaFree(matrix->memory);
   *matrix = {};
 }
+
+#ifndef CBGEN_EMULATION  // there an array's ends are watched
+static void *array_at(void *memory, size_t offset, size_t /* bytes */) { return (char *)memory + offset; }
+#endif
 
 // XXH64 of the data, of which there is a multiple of 32 bytes. The place of the checksum itself counts as zero.
 static uint64_t uneven_checksum(const unsigned char *data, size_t bytes) {
@@ -255,29 +259,24 @@ static const char *uneven_check(const unsigned char *data, size_t bytes) {
   return uneven_checksum(data, bytes) == header[5] ? nullptr : "data of uneven: damaged, its checksum does not match";
 }
 
-// Copies the arrays to the current device. Free with uneven_free; after a failure nothing is left to free.
+// Copies the arrays to the current device, where they lie as in the data. Free with uneven_free; after a failure
+// nothing is left to free.
 const char *uneven_load(uneven_matrix *matrix, const void *data, size_t bytes) {
   *matrix = {};
-  const struct {
-    void **to;
-    size_t offset, bytes;
-  } arrays[] = {
-      {(void **)&matrix->sell0.column_offset, 256, 768},
-      {(void **)&matrix->sell0.values, 1024, 6144},
-      {(void **)&matrix->sell0.local_row_length, 7168, 123},
-      {(void **)&matrix->sell0.row_of, 7424, 123},
-      {nullptr, 0, 0},
-  };
   const char *message = uneven_check((const unsigned char *)data, bytes);
   if (message) return message;
   cudaError_t error = cudaSuccess;
-  for (int i = 0; arrays[i].to && !error; i++) {
-    error = cudaMalloc(arrays[i].to, arrays[i].bytes);
-    if (!error)
-      error = cudaMemcpy(*arrays[i].to, (const char *)data + arrays[i].offset, arrays[i].bytes, cudaMemcpyHostToDevice);
+  if (!error) error = cudaMalloc(&matrix->memory, 7680);
+  if (!error) error = cudaMemcpy(matrix->memory, data, 7680, cudaMemcpyHostToDevice);
+  if (error) {
+    uneven_free(matrix);
+    return cudaGetErrorString(error);
   }
-  if (error) uneven_free(matrix);
-  return error ? cudaGetErrorString(error) : nullptr;
+  matrix->sell0.column_offset = (const uint8_t *)array_at(matrix->memory, 256, 768);
+  matrix->sell0.values = (const double *)array_at(matrix->memory, 1024, 6144);
+  matrix->sell0.local_row_length = (const uint8_t *)array_at(matrix->memory, 7168, 123);
+  matrix->sell0.row_of = (const uint8_t *)array_at(matrix->memory, 7424, 123);
+  return nullptr;
 }
 
 // The same from a data file (the one written beside this text, or a copy).
