@@ -116,7 +116,7 @@ static void arrays_describe_the_matrix(void **state) {
     const int64_t rows = 32 + (int64_t)(draw(&seed) % 300), cols = 32 + (int64_t)(draw(&seed) % 90);
     char settings[160];
     snprintf(settings, sizeof settings,
-             "recipe=slices fill-shape=%s fill-rate=%d fill-align=%s fuse=%s bake-limit=%d fill-repeats=%d", shapes[shape],
+             "recipe=slices fill-shapes=%s fill-rate=%d fill-align=%s fuse=%s bake-limit=%d fill-repeats=%d", shapes[shape],
              round % 7 ? rate : 0, aligned ? "on" : "off", round % 3 ? "auto" : "off", round % 5 ? 64 : 0, 1 << round % 4);
     struct cb_csr csr = random_matrix(rows, cols, round % 7 ? (unsigned)(rate * 10 + 20) : 970, seed);
     struct product product = product_of_matrix(csr, settings);
@@ -153,6 +153,49 @@ static void recipe_fill_takes_one_shape_after_the_other(void **state) {
     assert_true(check_product(&product) >= 3);
     product_release(&product);
   }
+}
+
+/* The shapes of the plan's slices and runs, one after the other: what fill-shapes says, in its order. */
+static void recipe_fill_follows_the_list(void **state) {
+  (void)state;
+  static const struct {
+    const char *settings, *shapes;
+  } cases[] = {
+      {"recipe=fill", "square col row "},
+      {"recipe=fill fill-shapes=diag,col", "diag col "},
+      {"recipe=fill fill-shapes=col,diag", "col "},
+      {"recipe=fill fill-shapes=row", "row "},
+      {"recipe=fill fill-shapes=anti,row,square", "anti row "},
+      {"recipe=slices", "diag "},
+      {"recipe=slices fill-shapes=col,diag", "col "},
+      {"recipe=slices fill-shapes=col,diag fill-step=2", "diag "},
+      {"recipe=slices fill-step=3", "anti "},
+      {"recipe=runs fill-shapes=diag", "row "},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct product product = product_of("dense,rows=70,cols=97", cases[c].settings);
+    struct cb_text shapes_taken = {0};
+    for (; product.region < product.plan->regions_count; product.region++) {
+      const char *layout = region_of(&product)->layout;
+      if (!strcmp(layout, "slices")) cb_text_add(&shapes_taken, "%s ", fact(&product, "shape"));
+      if (!strcmp(layout, "runs")) cb_text_add_string(&shapes_taken, "row ");
+    }
+    product.region = 0;
+    if (strcmp(cb_text_string(&shapes_taken), cases[c].shapes))
+      fail_msg("%s: %s", cases[c].settings, product.plan->line);
+    cb_text_release(&shapes_taken);
+    product_release(&product);
+  }
+}
+
+static void a_step_without_a_shape_is_refused(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  assert_int_equal(plan_status_of("dense,rows=40,cols=40", "recipe=slices fill-shapes=diag,col fill-step=3", &diag),
+                   CB_ERR_UNSUPPORTED);
+  assert_string_equal(diag.message, "option 'fill-shapes' names fewer than 3 shapes");
+  assert_int_equal(plan_status_of("rmat,scale=8", "recipe=fill fill-shapes=col", &diag), CB_ERR_UNSUPPORTED);
+  assert_non_null(strstr(diag.message, "no block of shape 'col'"));
 }
 
 /* ---- runs, likewise */
@@ -196,7 +239,7 @@ static void runs_describe_the_matrix(void **state) {
 static void a_shape_of_one_row_is_not_for_slices(void **state) {
   (void)state;
   struct cb_diag diag = {0};
-  assert_int_equal(plan_status_of("dense,rows=40,cols=40", "recipe=slices fill-shape=row", &diag), CB_ERR_UNSUPPORTED);
+  assert_int_equal(plan_status_of("dense,rows=40,cols=40", "recipe=slices fill-shapes=row", &diag), CB_ERR_UNSUPPORTED);
   assert_string_equal(diag.message, "blocks of shape 'row' are no 32 rows high; use recipe 'fill'");
 }
 
@@ -225,7 +268,7 @@ static void the_rate_is_where_bytes_are_saved(void **state) {
   } cases[] = {{"recipe=slices type=f64", "(rate 81)"},
                {"recipe=slices type=f32", "(rate 69)"},
                {"recipe=slices type=f16-f32", "(rate 54)"},
-               {"recipe=slices fill-shape=square", "(rate 79)"},
+               {"recipe=slices fill-shapes=square", "(rate 79)"},
                {"recipe=slices fill-rate=30", "(rate 30)"}};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     struct product product = product_of("dense,rows=70,cols=80", cases[c].settings);
@@ -259,10 +302,10 @@ static void text_has_what_the_plan_needs(void **state) {
       {"diagonal,n=1000", "recipe=slices fill-rate=90", {"if (row < kRows)"}, {"presence", "kSlices"}},
       {"diagonal,n=1088", "recipe=slices", {"slice >= kSlices"}, {"presence", "if (row < kRows)"}},
       {"diagonal,n=1088", "recipe=slices fill-repeats=4", {"words[kRepeats]", "slice >= kSlices"}, {"presence"}},
-      {"dense,rows=64,cols=64", "recipe=slices fill-shape=square", {"shuffle(own, k)"}, {"kStride", "presence", "record("}},
-      {"dense,rows=64,cols=64", "recipe=slices fill-shape=col", {"kStride = 0", "first += kBatch"}, {"presence", "record("}},
-      {"dense,rows=64,cols=20", "recipe=slices fill-shape=col", {"kStride = 0", "first += kBatch", "record("}, {"presence", "base("}},
-      {"dense,rows=64,cols=64", "recipe=slices fill-shape=anti fuse=off", {"kStride = -1"}, {"presence"}},
+      {"dense,rows=64,cols=64", "recipe=slices fill-shapes=square", {"shuffle(own, k)"}, {"kStride", "presence", "record("}},
+      {"dense,rows=64,cols=64", "recipe=slices fill-shapes=col", {"kStride = 0", "first += kBatch"}, {"presence", "record("}},
+      {"dense,rows=64,cols=20", "recipe=slices fill-shapes=col", {"kStride = 0", "first += kBatch", "record("}, {"presence", "base("}},
+      {"dense,rows=64,cols=64", "recipe=slices fill-shapes=anti fuse=off", {"kStride = -1"}, {"presence"}},
       {"diagonal,n=1000", "recipe=slices fill-align=off", {"first_row(arrays, slice)"}, {"row = 32 * slice"}},
   };
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -306,7 +349,7 @@ static const char *const executed[][2] = {
     {"kkt,n=12,stages=2", "fill-repeats=2 fill-rate=90"},
     {"stencil5,n=17", ""},
     {"stencil5,n=17", "fill-repeats=8 bake-limit=0"},
-    {"diagonal,n=70,cols=60", "fill-shape=anti fill-rate=1"},
+    {"diagonal,n=70,cols=60", "fill-shapes=anti fill-rate=1"},
     {"diagonal,n=60,cols=75", ""},
     {"multiblock,blocks=3,n=7,dof=2", "fill-align=off"},
     {"kkt,n=12,stages=2", ""},
@@ -318,19 +361,19 @@ static const char *const executed[][2] = {
     {"diagonal,n=300", "fuse=off"},
     {"diagonal,n=70,cols=200", "fill-align=off fuse=off"},
     {"tridiagonal,n=130", "fuse=on"},
-    {"dense,rows=70,cols=80", "fill-shape=square"},
-    {"dense,rows=70,cols=80", "fill-shape=square fill-align=off"},
-    {"dense,rows=96,cols=70", "fill-shape=anti"},
-    {"dense,rows=70,cols=40", "fill-shape=anti fill-align=off"},
-    {"dense,rows=70,cols=40", "fill-shape=col"},
-    {"dense,rows=40,cols=70", "fill-shape=col fill-align=off bake-limit=0"},
-    {"random,rows=300,cols=90,density=0.7", "fill-shape=square fill-rate=60"},
-    {"random,rows=300,cols=90,density=0.7", "fill-shape=anti fill-rate=70"},
-    {"random,rows=300,cols=90,density=0.7", "fill-shape=col fill-rate=70 fill-align=off"},
-    {"one_column,rows=100", "fill-shape=col"},
+    {"dense,rows=70,cols=80", "fill-shapes=square"},
+    {"dense,rows=70,cols=80", "fill-shapes=square fill-align=off"},
+    {"dense,rows=96,cols=70", "fill-shapes=anti"},
+    {"dense,rows=70,cols=40", "fill-shapes=anti fill-align=off"},
+    {"dense,rows=70,cols=40", "fill-shapes=col"},
+    {"dense,rows=40,cols=70", "fill-shapes=col fill-align=off bake-limit=0"},
+    {"random,rows=300,cols=90,density=0.7", "fill-shapes=square fill-rate=60"},
+    {"random,rows=300,cols=90,density=0.7", "fill-shapes=anti fill-rate=70"},
+    {"random,rows=300,cols=90,density=0.7", "fill-shapes=col fill-rate=70 fill-align=off"},
+    {"one_column,rows=100", "fill-shapes=col"},
     {"explicit_zeros,rows=90,cols=90,density=0.8,zeros=0.4", "fill-rate=70"},
-    {"arrow,n=200,width=40", "fill-shape=square"},
-    {"upper,n=90", "fill-shape=col fill-rate=60"},
+    {"arrow,n=200,width=40", "fill-shapes=square"},
+    {"upper,n=90", "fill-shapes=col fill-rate=60"},
 };
 
 static void products_match_the_oracle(void **state) {
@@ -362,7 +405,7 @@ static void fixed_values_match_the_oracle(void **state) {
       {"kkt,n=12,stages=2,values=ones", "values=fixed"},
       {"multiblock,blocks=3,n=7,values=tenths", "values=fixed"},
       {"stencil27,n=6,values=ones", "values=fixed fill-rate=40"},
-      {"dense,rows=70,cols=80,values=ones", "values=fixed fill-shape=square"},
+      {"dense,rows=70,cols=80,values=ones", "values=fixed fill-shapes=square"},
   };
   verify_kinds(cases, sizeof cases / sizeof *cases, "slices");
 }
@@ -381,9 +424,9 @@ static void guards_matter(void **state) {
       {"stencil5,n=17", "form=ax", "if (row < kRows)", "if (row < 2 * kRows)"},
       {"diagonal,n=1088", "form=ax", "slice >= kSlices", "slice > kSlices + 2"},
       {"diagonal,n=2048", "form=ax fill-repeats=4", "words[i], lane", "words[0], lane"},
-      {"dense,rows=70,cols=80", "form=ax fill-shape=square", "own, k)", "own, k ^ 1)"},
-      {"dense,rows=64,cols=80", "form=ax fill-shape=col", "first += kBatch", "first += 2 * kBatch"},
-      {"dense,rows=64,cols=20", "form=ax fill-shape=col", "first += kBatch", "first += 2 * kBatch"},
+      {"dense,rows=70,cols=80", "form=ax fill-shapes=square", "own, k)", "own, k ^ 1)"},
+      {"dense,rows=64,cols=80", "form=ax fill-shapes=col", "first += kBatch", "first += 2 * kBatch"},
+      {"dense,rows=64,cols=20", "form=ax fill-shapes=col", "first += kBatch", "first += 2 * kBatch"},
       {"dense,rows=70,cols=80", "form=ax fill-align=off fill-rate=100", "first_row(arrays, slice) + lane",
        "first_row(arrays, slice) + (lane ^ 1)"},
   };
@@ -403,6 +446,8 @@ int main(void) {
       cmocka_unit_test(arrays_describe_the_matrix),
       cmocka_unit_test(grids_have_records_and_no_remainder),
       cmocka_unit_test(recipe_fill_takes_one_shape_after_the_other),
+      cmocka_unit_test(recipe_fill_follows_the_list),
+      cmocka_unit_test(a_step_without_a_shape_is_refused),
       cmocka_unit_test(runs_describe_the_matrix),
       cmocka_unit_test(a_shape_of_one_row_is_not_for_slices),
       cmocka_unit_test(grids_store_little_more_than_values),

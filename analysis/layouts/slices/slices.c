@@ -119,8 +119,9 @@ static void find_longest(struct state *state) {
 /* Without a split: all nonzeros must be in blocks of the shape that the settings name. */
 static enum cb_status find_own(struct state *state, const struct cb_region_builder *builder, struct cb_diag *diag) {
   const struct cb_csr *csr = state->csr;
-  const struct cb_fill_shape *shape = &cb_fill_shapes[builder->settings[FILL_SHAPE]];
+  const struct cb_fill_shape *shape = cb_slices_shape(builder->settings);
   struct cb_fill fill;
+  if (!shape) return cb_fail(diag, CB_ERR_UNSUPPORTED, "option 'fill-shapes' names no shape for the step");
   enum cb_status s = cb_fill_find(&fill, csr, shape, 1, state->scattered ? CB_FILL_ANYWHERE : CB_FILL_OVER_EDGES, diag);
   if (!s && fill.nonzeros != csr->nnz)
     s = cb_fail(diag, CB_ERR_UNSUPPORTED, "%lld nonzeros are in no block of shape '%s'; use another recipe",
