@@ -201,12 +201,12 @@ static void a_step_without_a_shape_is_refused(void **state) {
 /* ---- runs, likewise */
 
 static int64_t see_run_row(const struct product *product, int64_t row) {
-  const int64_t group = element(product, "first_group", row / 32), runs = element(product, "run_count", row);
+  const int64_t group = element(product, "first_group", row / 4), runs = element(product, "run_count", row);
   const unsigned char *presence = presence_of(product);
   int64_t held = 0;
   for (int64_t i = 0; i < 32 * runs; i++) {
-    const int64_t slot = (32 * group + i) * 32 + row % 32;
-    const int64_t column = element(product, "run_start", (group + i / 32) * 32 + row % 32) + i % 32;
+    const int64_t slot = (group + i / 32) * 128 + i % 32 / 8 * 32 + row % 4 * 8 + i % 8;
+    const int64_t column = element(product, "run_start", (group + i / 32) * 4 + row % 4) + i % 32;
     const double value = value_at(product, slot);
     if (value != 0) assert_true(value == entry(product->csr, row, column));
     if (presence) assert_int_equal(presence[slot / 8] >> slot % 8 & 1, value != 0);
@@ -431,11 +431,13 @@ static void guards_matter(void **state) {
        "first_row(arrays, slice) + (lane ^ 1)"},
   };
   static const struct change of_runs[] = {
-      {"block,blocks_r=90,r=1,c=32,blocks_c=7,per_row=2", "form=ax", "r < runs", "r < runs - 1"},
+      {"block,blocks_r=90,r=1,c=32,blocks_c=9,per_row=3", "form=ax", "first < runs; ", "first < runs - 1; "},
+      {"block,blocks_r=90,r=1,c=32,blocks_c=7,per_row=2", "form=ax", "bool some = first + i < runs", "bool some = i < kBatch - 1"},
+      {"block,blocks_r=90,r=1,c=32,blocks_c=7,per_row=2", "form=ax", "apart = 4", "apart = 2"},
       {"block,blocks_r=90,r=1,c=45,blocks_c=7,per_row=2,fill=0.8", "form=ax fill-rate=60", "!is_finite(sum)", "false"},
-      {"block,blocks_r=90,r=1,c=45,blocks_c=7,per_row=2,fill=0.8", "form=ax fill-rate=60", "i < 32 * runs", "i < 16 * runs"},
-      {"block,blocks_r=90,r=1,c=32,blocks_c=7,per_row=2", "form=ax fuse=off", "row >= kRows", "row >= 2 * kRows"},
-      {"block,blocks_r=90,r=1,c=32,blocks_c=7,per_row=2", "form=ax", "load_x(vectors, start + k)", "load_x(vectors, start)"},
+      {"block,blocks_r=90,r=1,c=45,blocks_c=7,per_row=2,fill=0.8", "form=ax fill-rate=60", "i < 4 * runs", "i < 2 * runs"},
+      {"block,blocks_r=90,r=1,c=32,blocks_c=7,per_row=2", "form=ax fuse=off", "row < kRows", "row < 2 * kRows"},
+      {"block,blocks_r=90,r=1,c=32,blocks_c=7,per_row=2", "form=ax", "columns[i] + 8 * step", "columns[i] + step"},
   };
   check_changes_are_seen(changes, sizeof changes / sizeof *changes, "slices");
   check_changes_are_seen(of_runs, sizeof of_runs / sizeof *of_runs, "fill");
