@@ -128,9 +128,9 @@ static void print_list(struct cb_text *text, const struct cb_option *option, int
 }
 
 void cb_option_print(struct cb_text *text, const struct cb_option *option, int64_t number) {
-  if (option->is_list && cb_option_takes(option, number)) print_list(text, option, number);
-  else if (option->words && cb_option_takes(option, number)) cb_text_add_string(text, option->words[number - option->least]);
-  else cb_text_add(text, "%lld", (long long)number);
+  if (!option->words || !cb_option_takes(option, number)) cb_text_add(text, "%lld", (long long)number);
+  else if (option->is_list) print_list(text, option, number);
+  else cb_text_add_string(text, option->words[number - option->least]);
 }
 
 int64_t cb_option_neighbour(const struct cb_option *option, int64_t number, int direction) {

@@ -14,9 +14,9 @@ enum cb_switch { CB_AUTO, CB_ON, CB_OFF };
 
 enum { CB_NO_NUMBER = -1 }; /* ends a list of numbers: no option takes negative ones */
 
-/* The values are those of the first of these that a row has: words, a list of numbers, or all numbers of a range. A list
- * of words, "diag,col", is a number as well: word w (from 0) at place i adds (w + 1) << (CB_WORD_BITS * i). 0, "auto", is
- * the empty list. */
+/* The values are those of the first of these that a row has: words, a list of numbers, or all numbers of a range. A
+ * list of words, "diag,col", is a number as well: word w (from 0) at place i adds (w + 1) << (CB_WORD_BITS * i). 0,
+ * "auto", is the empty list. */
 struct cb_option {
   const char *name;         /* as users write it: "sell-lanes" */
   const char *const *words; /* names of the values least, least + 1, …; ends with NULL */

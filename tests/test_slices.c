@@ -260,6 +260,30 @@ static void grids_store_little_more_than_values(void **state) {
   }
 }
 
+/* Which places hold one is all that is stored of nonzeros that are equal and stay so. */
+static void equal_values_that_stay_are_bits(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"multiblock,blocks=8,n=20,values=ones", "recipe=slices values=fixed"},
+      {"multiblock,blocks=8,n=20,values=ones", "recipe=slices values=fixed bake-limit=0 fill-rate=40 type=f32"},
+      {"random,rows=300,cols=90,density=0.7,values=ones", "recipe=slices values=fixed fill-shapes=square fill-rate=60"},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct product product = product_of(cases[c][0], cases[c][1]);
+    const struct cb_region *region = region_of(&product);
+    const unsigned char *presence = presence_of(&product);
+    const int64_t bytes = region->arrays[array_number(&product, "presence")].count;
+    int64_t held = 0;
+    for (int64_t i = 0; i < 8 * bytes; i++) held += presence[i / 8] >> i % 8 & 1;
+    assert_int_equal(held, region->nonzeros);
+    assert_int_equal(8 * bytes - held, strtol(fact(&product, "absent"), NULL, 10));
+    assert_true(array_number(&product, "values") < 0);
+    assert_true(has(&product, "is_present(") && !has(&product, "sum_present") && !has(&product, "is_finite(sum)"));
+    if (c == 0) assert_true(2 * cb_plan_bytes(product.plan) < product.plan->nnz);
+    product_release(&product);
+  }
+}
+
 /* From so much on, a block takes fewer bytes than sliced ELL with two bytes for a column. */
 static void the_rate_is_where_bytes_are_saved(void **state) {
   (void)state;
@@ -406,6 +430,13 @@ static void fixed_values_match_the_oracle(void **state) {
       {"multiblock,blocks=3,n=7,values=tenths", "values=fixed"},
       {"stencil27,n=6,values=ones", "values=fixed fill-rate=40"},
       {"dense,rows=70,cols=80,values=ones", "values=fixed fill-shapes=square"},
+      {"random,rows=300,cols=90,density=0.7,values=ones", "values=fixed fill-shapes=square fill-rate=60"},
+      {"random,rows=300,cols=90,density=0.7,values=ones", "values=fixed fill-shapes=anti fill-rate=60"},
+      {"random,rows=300,cols=90,density=0.7,values=ones", "values=fixed fill-shapes=col fill-rate=60 fill-align=off"},
+      {"stencil5,n=17,values=tenths", "values=fixed"},
+      {"multiblock,blocks=9,n=8,values=ones", "values=fixed fill-repeats=4"},
+      {"diagonals,n=140,count=7,spread=60,fill=0.8,values=ones", "values=fixed fill-rate=50 form=ax"},
+      {"diagonals,n=140,count=12,spread=60,fill=0.8,values=ones", "values=fixed fill-rate=50 type=f32"},
   };
   verify_kinds(cases, sizeof cases / sizeof *cases, "slices");
 }
@@ -430,6 +461,15 @@ static void guards_matter(void **state) {
       {"dense,rows=70,cols=80", "form=ax fill-align=off fill-rate=100", "first_row(arrays, slice) + lane",
        "first_row(arrays, slice) + (lane ^ 1)"},
   };
+  static const struct change of_bits[] = {
+      {"multiblock,blocks=3,n=7,values=ones", "form=ax values=fixed", "present ? add", "present || x == x ? add"},
+      {"multiblock,blocks=3,n=7,values=ones", "form=ax values=fixed", "slot % 8 & 1", "(slot ^ 1) % 8 & 1"},
+      {"multiblock,blocks=3,n=7,values=ones", "form=ax values=fixed", "slot + 32 * i)", "slot)"},
+      {"random,rows=300,cols=90,density=0.7,values=ones", "form=ax values=fixed fill-rate=60",
+       "32 * (first + i) + lane", "32 * first + lane"},
+      {"random,rows=300,cols=90,density=0.7,values=ones", "form=ax values=fixed fill-shapes=square fill-rate=60",
+       "(32 * block + k) * 32", "32 * block * 32"},
+  };
   static const struct change of_runs[] = {
       {"block,blocks_r=90,r=1,c=32,blocks_c=9,per_row=3", "form=ax", "first < runs; ", "first < runs - 1; "},
       {"block,blocks_r=90,r=1,c=32,blocks_c=7,per_row=2", "form=ax", "bool some = first + i < runs", "bool some = i < kBatch - 1"},
@@ -440,6 +480,7 @@ static void guards_matter(void **state) {
       {"block,blocks_r=90,r=1,c=32,blocks_c=7,per_row=2", "form=ax", "columns[i] + 8 * step", "columns[i] + step"},
   };
   check_changes_are_seen(changes, sizeof changes / sizeof *changes, "slices");
+  check_changes_are_seen(of_bits, sizeof of_bits / sizeof *of_bits, "slices");
   check_changes_are_seen(of_runs, sizeof of_runs / sizeof *of_runs, "fill");
 }
 
@@ -453,6 +494,7 @@ int main(void) {
       cmocka_unit_test(runs_describe_the_matrix),
       cmocka_unit_test(a_shape_of_one_row_is_not_for_slices),
       cmocka_unit_test(grids_store_little_more_than_values),
+      cmocka_unit_test(equal_values_that_stay_are_bits),
       cmocka_unit_test(the_rate_is_where_bytes_are_saved),
       cmocka_unit_test(a_matrix_without_blocks_is_refused),
       cmocka_unit_test(text_has_what_the_plan_needs),

@@ -26,7 +26,7 @@ static const struct cb_node slices = {.layout = "slices"};
 static const struct cb_node sell = {.layout = "sell"}, merge = {.layout = "merge"}, runs = {.layout = "runs"};
 static const struct cb_node diagonals = {.split = &cb_split_fill, .parts = {&slices, &sell}};
 
-/* A split for each of the shapes, and what is left by what suits it. Which of both layouts is for a shape, each says. */
+/* A split for each of the shapes, and what is left by what suits it. Which layout is for a shape, each of both says. */
 static const struct cb_node *const stored_by[] = {&slices, &runs, NULL}, *const left_by[] = {&sell, &merge, NULL};
 static const struct cb_node blocks = {.choices = stored_by}, left = {.choices = left_by};
 static const struct cb_node fifth = {.split = &cb_split_fill, .parts = {&blocks, &left}, .settings = "fill-step=5"};

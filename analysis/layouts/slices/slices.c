@@ -25,7 +25,8 @@
  *
  * A place that holds no nonzero is absent, and stored as 0. Where there are such places there are presence bits, one
  * per slot: a row's sum that is not finite is summed again over the present ones alone. A finite sum needs no second
- * look: NaN or Inf times 0 is NaN, and NaN stays.
+ * look: NaN or Inf times 0 is NaN, and NaN stays. Where all values are fixed and equal, the presence bits are all that
+ * is stored of them, and say for each place whether x is added.
  */
 #include "analysis/layout.h"
 
@@ -52,6 +53,7 @@ struct state {
   int64_t steps;         /* places for blocks in all batches */
   int64_t record;        /* words of a slice's record; 0: there are none */
   int repeats;           /* slices of a warp */
+  int bits;              /* presence bits instead of values */
   int over_edges;        /* some blocks have places in columns that the matrix does not have */
 };
 
@@ -219,7 +221,7 @@ static void build_arrays(struct cb_region_builder *builder, const struct state *
   build_blocks(builder, state);
   if (state->scattered)
     cb_region_list(builder, "first_row", "first row of a slice", state->slices + 1, state->first_row);
-  if (absent(state)) cb_region_zero_slots(builder);
+  if (absent(state) && !state->bits) cb_region_zero_slots(builder);
   cb_region_values(builder, "values", "per block, column and row", places(state));
   if (absent(state)) cb_region_bytes(builder, "presence", "a bit per slot: it holds a nonzero", places(state) / 8);
 }
@@ -259,7 +261,7 @@ static void build_sections(struct cb_region_builder *builder, const struct state
     cb_region_structure(builder, "kBatch", state->batch, "plan: blocks whose loads are in flight together");
     if (state->longest > state->batch) cb_region_section(builder, "more");
   }
-  if (absent(state)) cb_region_section(builder, "absent");
+  if (absent(state)) cb_region_section(builder, state->bits ? "bits" : "absent");
   if (state->over_edges) cb_region_section(builder, "edges");
   build_guards(builder, state);
 }
@@ -321,6 +323,7 @@ static enum cb_status slices_plan(struct cb_region_builder *builder, struct cb_d
                    (long long)builder->work.part.csr->cols, MOST);
   s = find_slices(state, builder, diag);
   if (s) return s;
+  state->bits = absent(state) && !builder->value_bytes;
   choose_batch(state);
   state->record = choose_record(state, builder);
   state->repeats = choose_repeats(state, builder);
