@@ -14,7 +14,8 @@
  * Where slices have about as many blocks each, what a warp must know before it can load values and x is one record of
  * so many words, which its lanes load at once and shuffle:
  *
- *   number of the slice's first block, BIAS + base of each block, 0 instead of blocks that other slices have
+ *   number of the slice's first block, or 0 if it has none
+ *   BIAS + base of each block, 0 instead of blocks that other slices have
  *
  * Else it is two loads, of which the second waits for the first: the slice's first block, then its bases. A warp has
  * several slices where records are, whose loads do not wait for each other.
@@ -202,7 +203,7 @@ static uint64_t word_at(const void *user, int64_t i) {
   const struct state *state = user;
   const uint64_t first = state->first_block[i / state->record], end = state->first_block[i / state->record + 1];
   const uint64_t place = (uint64_t)(i % state->record), block = first + place - 1;
-  if (!place) return first;
+  if (!place) return first < end ? first : 0; /* a block that there is */
   return block < end ? base_at(state, (int64_t)block) : 0;
 }
 
