@@ -464,7 +464,7 @@ static void guards_matter(void **state) {
   static const struct change of_bits[] = {
       {"multiblock,blocks=3,n=7,values=ones", "form=ax values=fixed", "present ? add", "present || x == x ? add"},
       {"multiblock,blocks=3,n=7,values=ones", "form=ax values=fixed", "slot % 8 & 1", "(slot ^ 1) % 8 & 1"},
-      {"multiblock,blocks=3,n=7,values=ones", "form=ax values=fixed", "is_present(arrays, place)", "is_present(arrays, slot)"},
+      {"multiblock,blocks=3,n=7,values=ones", "form=ax values=fixed", "is_present(arrays, place)", "is_present(arrays, place - 32 * i)"},
       {"random,rows=300,cols=90,density=0.7,values=ones", "form=ax values=fixed fill-rate=60",
        "is_present(arrays, 32 * block + lane)", "is_present(arrays, 32 * first + lane)"},
       {"random,rows=300,cols=90,density=0.7,values=ones", "form=ax values=fixed fill-shapes=square fill-rate=60",
