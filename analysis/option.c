@@ -17,7 +17,18 @@ static int count_words(const struct cb_option *option) {
   return count;
 }
 
+/* Whether `number` is a list of the option's words, none of them twice. */
+static int is_list_of_words(const struct cb_option *option, int64_t number) {
+  const int words = count_words(option);
+  int i = 0, seen = 0;
+  if (number < 0) return 0;
+  for (int word; (word = cb_option_word(number, i)) >= 0; seen |= 1 << word, i++)
+    if (word >= words || seen >> word & 1) return 0;
+  return number >> CB_WORD_BITS * i == 0;
+}
+
 int cb_option_takes(const struct cb_option *option, int64_t number) {
+  if (option->is_list) return is_list_of_words(option, number);
   if (option->words) return number >= option->least && number - option->least < count_words(option);
   if (!option->numbers)
     return (number >= option->least && number <= option->most) || (option->or_zero && number == 0);
@@ -29,6 +40,7 @@ int cb_option_takes(const struct cb_option *option, int64_t number) {
 /* ---- what it takes, as a message says it */
 
 static void add_words(struct cb_text *text, const struct cb_option *option) {
+  if (option->is_list) cb_text_add_string(text, "'auto', or some of ");
   for (int i = 0; option->words[i]; i++) cb_text_add(text, "%s'%s'", i ? ", " : "", option->words[i]);
 }
 
@@ -67,6 +79,23 @@ static int read_word(int64_t *number, const struct cb_option *option, const char
   return 0;
 }
 
+/* Words with commas between them; a list that is too long takes a word twice. */
+static int read_list(int64_t *number, const struct cb_option *option, const char *text) {
+  *number = 0;
+  if (!strcmp(text, "auto")) return 1;
+  for (int i = 0; i < CB_MOST_WORDS; i++) {
+    int word = 0;
+    const size_t length = strcspn(text, ",");
+    while (option->words[word] && (strlen(option->words[word]) != length || strncmp(option->words[word], text, length)))
+      word++;
+    if (!option->words[word]) return 0;
+    *number |= (int64_t)(word + 1) << CB_WORD_BITS * i;
+    if (!text[length]) return 1;
+    text += length + 1;
+  }
+  return 0;
+}
+
 static int read_number(int64_t *number, const char *text) {
   char *end;
   errno = 0;
@@ -77,7 +106,9 @@ static int read_number(int64_t *number, const char *text) {
 enum cb_status cb_option_parse(int64_t *number, const struct cb_option *option, const char *text,
                                struct cb_diag *diag) {
   int64_t read;
-  const int known = option->words ? read_word(&read, option, text) : read_number(&read, text);
+  const int known = option->is_list ? read_list(&read, option, text)
+                    : option->words ? read_word(&read, option, text)
+                                    : read_number(&read, text);
   if (!known || !cb_option_takes(option, read)) return refuse(option, text, diag);
   *number = read;
   return CB_OK;
@@ -90,9 +121,16 @@ enum cb_status cb_option_check(const struct cb_option *option, int64_t number, s
   return refuse(option, value, diag);
 }
 
+static void print_list(struct cb_text *text, const struct cb_option *option, int64_t number) {
+  if (!number) cb_text_add_string(text, "auto");
+  for (int i = 0, word; (word = cb_option_word(number, i)) >= 0; i++)
+    cb_text_add(text, "%s%s", i ? "," : "", option->words[word]);
+}
+
 void cb_option_print(struct cb_text *text, const struct cb_option *option, int64_t number) {
-  if (option->words && cb_option_takes(option, number)) cb_text_add_string(text, option->words[number - option->least]);
-  else cb_text_add(text, "%lld", (long long)number);
+  if (!option->words || !cb_option_takes(option, number)) cb_text_add(text, "%lld", (long long)number);
+  else if (option->is_list) print_list(text, option, number);
+  else cb_text_add_string(text, option->words[number - option->least]);
 }
 
 int64_t cb_option_neighbour(const struct cb_option *option, int64_t number, int direction) {
@@ -110,7 +148,8 @@ static void add_values(struct cb_text *text, const struct cb_option *option) {
   if (option->is_text) cb_text_add_string(text, "NAME");
   else if (!option->words) cb_text_add_string(text, "N");
   else
-    for (int i = 0; option->words[i]; i++) cb_text_add(text, "%s%s", i ? "|" : "", option->words[i]);
+    for (int i = 0; option->words[i]; i++)
+      cb_text_add(text, "%s%s", i ? (option->is_list ? "," : "|") : "", option->words[i]);
 }
 
 void cb_option_help(struct cb_text *text, const struct cb_option *option) {

@@ -14,12 +14,15 @@ enum cb_switch { CB_AUTO, CB_ON, CB_OFF };
 
 enum { CB_NO_NUMBER = -1 }; /* ends a list of numbers: no option takes negative ones */
 
-/* The values are those of the first of these that a row has: words, a list of numbers, or all numbers of a range. */
+/* The values are those of the first of these that a row has: words, a list of numbers, or all numbers of a range. A
+ * list of words, "diag,col", is a number as well: word w (from 0) at place i adds (w + 1) << (CB_WORD_BITS * i). 0,
+ * "auto", is the empty list. */
 struct cb_option {
   const char *name;         /* as users write it: "sell-lanes" */
   const char *const *words; /* names of the values least, least + 1, …; ends with NULL */
   const int64_t *numbers;   /* ascending; ends with CB_NO_NUMBER */
-  int64_t least, most;      /* of a range; `least` of words, too */
+  int is_list;              /* of words: several of them, in an order that counts, none twice */
+  int64_t least, most;      /* of a range; `least` of words, too, unless they are a list */
   int or_zero;              /* of a range that begins above 0: 0 is a value as well */
   int is_text;              /* its value is a string, with no table here: option recipe */
   int64_t standard;         /* what it is unless it is set */
@@ -27,6 +30,13 @@ struct cb_option {
   const char *tuned_by;     /* the fact of the layout's part of the plan line that tells which number was taken. Tuning
                              * tries that number's neighbours in `numbers`. NULL: not tuned */
 };
+
+enum { CB_WORD_BITS = 4, CB_MOST_WORDS = 15 /* of an option that is a list of them */ };
+
+/* Number of the word at place i of a list's value; -1: it has fewer. */
+static inline int cb_option_word(int64_t list, int i) {
+  return i < CB_MOST_WORDS ? (int)(list >> CB_WORD_BITS * i & CB_MOST_WORDS) - 1 : -1;
+}
 
 /* Values that several layouts' options take. */
 extern const char *const cb_auto_on_off[];        /* enum cb_switch */

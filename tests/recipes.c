@@ -44,9 +44,19 @@ static int add_value(int64_t *values, int count, const struct cb_option *option,
   return count + !known;
 }
 
+/* Words from number `first` on, behind the last one the first again, one fewer each time. */
+static int64_t list_from(const struct cb_option *option, int first) {
+  int64_t list = 0;
+  int words = 0;
+  while (option->words[words]) words++;
+  for (int i = 0; i < words - first; i++) list |= (int64_t)((2 * first + i) % words + 1) << CB_WORD_BITS * i;
+  return list;
+}
+
 int values_of_option(const struct cb_option *option, int64_t values[MOST_VALUES]) {
   int count = add_value(values, 0, option, option->standard);
-  for (int i = 0; option->words && option->words[i]; i++) count = add_value(values, count, option, option->least + i);
+  for (int i = 0; option->words && option->words[i]; i++)
+    count = add_value(values, count, option, option->is_list ? list_from(option, i) : option->least + i);
   for (const int64_t *number = option->numbers; number && *number != CB_NO_NUMBER; number++)
     count = add_value(values, count, option, *number);
   if (option->words || option->numbers) return count;

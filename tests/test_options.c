@@ -102,7 +102,7 @@ static void words_are_those_of_the_table(void **state) {
   const struct cb_option *option;
   int choices = 0;
   for (int number = 0; (option = cb_option_at(number)); number++) {
-    if (!option->words) continue;
+    if (!option->words || option->is_list) continue;
     int64_t value = option->least;
     choices++;
     for (int i = 0; option->words[i]; i++, value++) {
@@ -118,6 +118,54 @@ static void words_are_those_of_the_table(void **state) {
     assert_refused(option->name, "", "it takes");
   }
   assert_true(choices >= 6);
+}
+
+/* Each option that takes a list of words takes any of them in any order, and prints what it took. */
+static void lists_are_of_words_of_the_table(void **state) {
+  (void)state;
+  const struct cb_option *option;
+  int lists = 0;
+  for (int number = 0; (option = cb_option_at(number)); number++) {
+    if (!option->is_list) continue;
+    char one[64], both[160], twice[256];
+    int words = 0;
+    while (option->words[words]) words++;
+    assert_true(words >= 2 && words <= CB_MOST_WORDS);
+    snprintf(one, sizeof one, "%s", option->words[words - 1]);
+    snprintf(both, sizeof both, "%s,%s", option->words[1], option->words[0]);
+    snprintf(twice, sizeof twice, "%s,%s", both, option->words[1]);
+    const struct {
+      const char *text;
+      int64_t value;
+    } taken[] = {{"auto", 0}, {one, words}, {both, 2 + (1 << CB_WORD_BITS)}};
+    for (int i = 0; i < 3; i++) {
+      struct cb_options options;
+      struct cb_diag diag = {0};
+      struct cb_text printed = {0};
+      cb_options_default(&options);
+      assert_ok(cb_options_set(&options, option->name, taken[i].text, &diag));
+      assert_int_equal(cb_option_value(&options, number), taken[i].value);
+      cb_option_print(&printed, option, taken[i].value);
+      assert_string_equal(cb_text_string(&printed), taken[i].text);
+      cb_text_release(&printed);
+    }
+    assert_int_equal(cb_option_word(taken[2].value, 0), 1);
+    assert_int_equal(cb_option_word(taken[2].value, 1), 0);
+    assert_int_equal(cb_option_word(taken[2].value, 2), -1);
+    const char *const refused[] = {"", ",", "nonsense", twice, "auto,auto"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+      assert_refused(option->name, refused[i], "it takes 'auto', or some of '");
+    snprintf(both, sizeof both, "%s,", option->words[0]);
+    assert_refused(option->name, both, option->words[words - 1]);
+    snprintf(both, sizeof both, ",%s", option->words[0]);
+    assert_refused(option->name, both, option->words[words - 1]);
+    const int64_t no_lists[] = {-1, words + 1, 1 + (1 << CB_WORD_BITS), 1 << CB_WORD_BITS, INT64_MAX,
+                                INT64_C(1) << 60};
+    for (size_t i = 0; i < sizeof no_lists / sizeof *no_lists; i++)
+      assert_false(cb_option_takes(option, no_lists[i]));
+    lists++;
+  }
+  assert_true(lists >= 1);
 }
 
 /* By name, so that a row that points to another field is noticed. */
@@ -469,6 +517,7 @@ int main(void) {
       cmocka_unit_test(numbers_within_their_range),
       cmocka_unit_test(numbers_of_their_list),
       cmocka_unit_test(words_are_those_of_the_table),
+      cmocka_unit_test(lists_are_of_words_of_the_table),
       cmocka_unit_test(names_reach_their_fields),
       cmocka_unit_test(layouts_find_their_settings),
       cmocka_unit_test(defaults_are_the_standards),

@@ -37,7 +37,7 @@ static void see_block(const struct product *product, int64_t row, int lane, int6
     if (value != 0) assert_true(value == entry(product->csr, row, column));
     if (presence) assert_int_equal(presence[slot / 8] >> slot % 8 & 1, value != 0);
     else assert_true(value != 0);
-    if (column < 0 || column >= product->csr->cols) assert_true(value == 0 && has(product, "load_within"));
+    if (column < 0 || column >= product->csr->cols) assert_true(value == 0 && has(product, "min(max(column, 0)"));
     census->held += value != 0;
   }
 }
@@ -116,7 +116,7 @@ static void arrays_describe_the_matrix(void **state) {
     const int64_t rows = 32 + (int64_t)(draw(&seed) % 300), cols = 32 + (int64_t)(draw(&seed) % 90);
     char settings[160];
     snprintf(settings, sizeof settings,
-             "recipe=slices fill-shape=%s fill-rate=%d fill-align=%s fuse=%s bake-limit=%d fill-repeats=%d", shapes[shape],
+             "recipe=slices fill-shapes=%s fill-rate=%d fill-align=%s fuse=%s bake-limit=%d fill-repeats=%d", shapes[shape],
              round % 7 ? rate : 0, aligned ? "on" : "off", round % 3 ? "auto" : "off", round % 5 ? 64 : 0, 1 << round % 4);
     struct cb_csr csr = random_matrix(rows, cols, round % 7 ? (unsigned)(rate * 10 + 20) : 970, seed);
     struct product product = product_of_matrix(csr, settings);
@@ -138,7 +138,7 @@ static void grids_have_records_and_no_remainder(void **state) {
     struct product product = product_of_matrix(csr, settings);
     assert_int_equal(product.plan->regions_count, 1);
     assert_true(constant(&product, "kRecord", 0) > 1);
-    assert_true(has(&product, "load_within"));
+    assert_true(has(&product, "min(max(column, 0)"));
     assert_int_equal(constant(&product, "kRepeats", 1), 1 << round / 4);
     assert_int_equal(check_product(&product), 1);
     product_release(&product);
@@ -155,15 +155,58 @@ static void recipe_fill_takes_one_shape_after_the_other(void **state) {
   }
 }
 
+/* The shapes of the plan's slices and runs, one after the other: what fill-shapes says, in its order. */
+static void recipe_fill_follows_the_list(void **state) {
+  (void)state;
+  static const struct {
+    const char *settings, *shapes;
+  } cases[] = {
+      {"recipe=fill", "square col row "},
+      {"recipe=fill fill-shapes=diag,col", "diag col "},
+      {"recipe=fill fill-shapes=col,diag", "col "},
+      {"recipe=fill fill-shapes=row", "row "},
+      {"recipe=fill fill-shapes=anti,row,square", "anti row "},
+      {"recipe=slices", "diag "},
+      {"recipe=slices fill-shapes=col,diag", "col "},
+      {"recipe=slices fill-shapes=col,diag fill-step=2", "diag "},
+      {"recipe=slices fill-step=3", "anti "},
+      {"recipe=runs fill-shapes=diag", "row "},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct product product = product_of("dense,rows=70,cols=97", cases[c].settings);
+    struct cb_text shapes_taken = {0};
+    for (; product.region < product.plan->regions_count; product.region++) {
+      const char *layout = region_of(&product)->layout;
+      if (!strcmp(layout, "slices")) cb_text_add(&shapes_taken, "%s ", fact(&product, "shape"));
+      if (!strcmp(layout, "runs")) cb_text_add_string(&shapes_taken, "row ");
+    }
+    product.region = 0;
+    if (strcmp(cb_text_string(&shapes_taken), cases[c].shapes))
+      fail_msg("%s: %s", cases[c].settings, product.plan->line);
+    cb_text_release(&shapes_taken);
+    product_release(&product);
+  }
+}
+
+static void a_step_without_a_shape_is_refused(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  assert_int_equal(plan_status_of("dense,rows=40,cols=40", "recipe=slices fill-shapes=diag,col fill-step=3", &diag),
+                   CB_ERR_UNSUPPORTED);
+  assert_string_equal(diag.message, "option 'fill-shapes' names fewer than 3 shapes");
+  assert_int_equal(plan_status_of("rmat,scale=8", "recipe=fill fill-shapes=col", &diag), CB_ERR_UNSUPPORTED);
+  assert_non_null(strstr(diag.message, "no block of shape 'col'"));
+}
+
 /* ---- runs, likewise */
 
 static int64_t see_run_row(const struct product *product, int64_t row) {
-  const int64_t group = element(product, "first_group", row / 32), runs = element(product, "run_count", row);
+  const int64_t group = element(product, "first_group", row / 4), runs = element(product, "run_count", row);
   const unsigned char *presence = presence_of(product);
   int64_t held = 0;
   for (int64_t i = 0; i < 32 * runs; i++) {
-    const int64_t slot = (32 * group + i) * 32 + row % 32;
-    const int64_t column = element(product, "run_start", (group + i / 32) * 32 + row % 32) + i % 32;
+    const int64_t slot = (group + i / 32) * 128 + i % 32 / 8 * 32 + row % 4 * 8 + i % 8;
+    const int64_t column = element(product, "run_start", (group + i / 32) * 4 + row % 4) + i % 32;
     const double value = value_at(product, slot);
     if (value != 0) assert_true(value == entry(product->csr, row, column));
     if (presence) assert_int_equal(presence[slot / 8] >> slot % 8 & 1, value != 0);
@@ -196,7 +239,7 @@ static void runs_describe_the_matrix(void **state) {
 static void a_shape_of_one_row_is_not_for_slices(void **state) {
   (void)state;
   struct cb_diag diag = {0};
-  assert_int_equal(plan_status_of("dense,rows=40,cols=40", "recipe=slices fill-shape=row", &diag), CB_ERR_UNSUPPORTED);
+  assert_int_equal(plan_status_of("dense,rows=40,cols=40", "recipe=slices fill-shapes=row", &diag), CB_ERR_UNSUPPORTED);
   assert_string_equal(diag.message, "blocks of shape 'row' are no 32 rows high; use recipe 'fill'");
 }
 
@@ -217,6 +260,30 @@ static void grids_store_little_more_than_values(void **state) {
   }
 }
 
+/* Which places hold one is all that is stored of nonzeros that are equal and stay so. */
+static void equal_values_that_stay_are_bits(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"multiblock,blocks=8,n=20,values=ones", "recipe=slices values=fixed"},
+      {"multiblock,blocks=8,n=20,values=ones", "recipe=slices values=fixed bake-limit=0 fill-rate=40 type=f32"},
+      {"random,rows=300,cols=90,density=0.7,values=ones", "recipe=slices values=fixed fill-shapes=square fill-rate=60"},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct product product = product_of(cases[c][0], cases[c][1]);
+    const struct cb_region *region = region_of(&product);
+    const unsigned char *presence = presence_of(&product);
+    const int64_t bytes = region->arrays[array_number(&product, "presence")].count;
+    int64_t held = 0;
+    for (int64_t i = 0; i < 8 * bytes; i++) held += presence[i / 8] >> i % 8 & 1;
+    assert_int_equal(held, region->nonzeros);
+    assert_int_equal(8 * bytes - held, strtol(fact(&product, "absent"), NULL, 10));
+    assert_true(array_number(&product, "values") < 0);
+    assert_true(has(&product, "is_present(") && !has(&product, "sum_present") && !has(&product, "is_finite(sum)"));
+    if (c == 0) assert_true(2 * cb_plan_bytes(product.plan) < product.plan->nnz);
+    product_release(&product);
+  }
+}
+
 /* From so much on, a block takes fewer bytes than sliced ELL with two bytes for a column. */
 static void the_rate_is_where_bytes_are_saved(void **state) {
   (void)state;
@@ -225,7 +292,7 @@ static void the_rate_is_where_bytes_are_saved(void **state) {
   } cases[] = {{"recipe=slices type=f64", "(rate 81)"},
                {"recipe=slices type=f32", "(rate 69)"},
                {"recipe=slices type=f16-f32", "(rate 54)"},
-               {"recipe=slices fill-shape=square", "(rate 79)"},
+               {"recipe=slices fill-shapes=square", "(rate 79)"},
                {"recipe=slices fill-rate=30", "(rate 30)"}};
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     struct product product = product_of("dense,rows=70,cols=80", cases[c].settings);
@@ -253,16 +320,16 @@ static void a_matrix_without_blocks_is_refused(void **state) {
 static void text_has_what_the_plan_needs(void **state) {
   (void)state;
   static const struct words cases[] = {
-      {"stencil7,n=16", "recipe=slices", {"kStride = 1", "arrays.presence", "is_finite(sum)", "load_within"}, {"first_row(", "words["}},
+      {"stencil7,n=16", "recipe=slices", {"kStride = 1", "arrays.presence", "is_finite(sum)", "min(max(column, 0)"}, {"first_row(", "words["}},
       /* 1024 rows, whole thread blocks, and no place is absent */
       {"diagonal,n=1024", "recipe=slices", {"kBatch = 1", "kRecord = 2"}, {"presence", "is_finite", "kSlices", "first_row(", "kCols"}},
       {"diagonal,n=1000", "recipe=slices fill-rate=90", {"if (row < kRows)"}, {"presence", "kSlices"}},
       {"diagonal,n=1088", "recipe=slices", {"slice >= kSlices"}, {"presence", "if (row < kRows)"}},
       {"diagonal,n=1088", "recipe=slices fill-repeats=4", {"words[kRepeats]", "slice >= kSlices"}, {"presence"}},
-      {"dense,rows=64,cols=64", "recipe=slices fill-shape=square", {"shuffle(own, k)"}, {"kStride", "presence", "record("}},
-      {"dense,rows=64,cols=64", "recipe=slices fill-shape=col", {"kStride = 0", "first += kBatch"}, {"presence", "record("}},
-      {"dense,rows=64,cols=20", "recipe=slices fill-shape=col", {"kStride = 0", "first += kBatch", "record("}, {"presence", "base("}},
-      {"dense,rows=64,cols=64", "recipe=slices fill-shape=anti fuse=off", {"kStride = -1"}, {"presence"}},
+      {"dense,rows=64,cols=64", "recipe=slices fill-shapes=square", {"shuffle(own, k)"}, {"kStride", "presence", "record("}},
+      {"dense,rows=64,cols=64", "recipe=slices fill-shapes=col", {"kStride = 0", "first += kBatch"}, {"presence", "record("}},
+      {"dense,rows=64,cols=20", "recipe=slices fill-shapes=col", {"kStride = 0", "first += kBatch", "record("}, {"presence", "base("}},
+      {"dense,rows=64,cols=64", "recipe=slices fill-shapes=anti fuse=off", {"kStride = -1"}, {"presence"}},
       {"diagonal,n=1000", "recipe=slices fill-align=off", {"first_row(arrays, slice)"}, {"row = 32 * slice"}},
   };
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -306,7 +373,7 @@ static const char *const executed[][2] = {
     {"kkt,n=12,stages=2", "fill-repeats=2 fill-rate=90"},
     {"stencil5,n=17", ""},
     {"stencil5,n=17", "fill-repeats=8 bake-limit=0"},
-    {"diagonal,n=70,cols=60", "fill-shape=anti fill-rate=1"},
+    {"diagonal,n=70,cols=60", "fill-shapes=anti fill-rate=1"},
     {"diagonal,n=60,cols=75", ""},
     {"multiblock,blocks=3,n=7,dof=2", "fill-align=off"},
     {"kkt,n=12,stages=2", ""},
@@ -318,19 +385,19 @@ static const char *const executed[][2] = {
     {"diagonal,n=300", "fuse=off"},
     {"diagonal,n=70,cols=200", "fill-align=off fuse=off"},
     {"tridiagonal,n=130", "fuse=on"},
-    {"dense,rows=70,cols=80", "fill-shape=square"},
-    {"dense,rows=70,cols=80", "fill-shape=square fill-align=off"},
-    {"dense,rows=96,cols=70", "fill-shape=anti"},
-    {"dense,rows=70,cols=40", "fill-shape=anti fill-align=off"},
-    {"dense,rows=70,cols=40", "fill-shape=col"},
-    {"dense,rows=40,cols=70", "fill-shape=col fill-align=off bake-limit=0"},
-    {"random,rows=300,cols=90,density=0.7", "fill-shape=square fill-rate=60"},
-    {"random,rows=300,cols=90,density=0.7", "fill-shape=anti fill-rate=70"},
-    {"random,rows=300,cols=90,density=0.7", "fill-shape=col fill-rate=70 fill-align=off"},
-    {"one_column,rows=100", "fill-shape=col"},
+    {"dense,rows=70,cols=80", "fill-shapes=square"},
+    {"dense,rows=70,cols=80", "fill-shapes=square fill-align=off"},
+    {"dense,rows=96,cols=70", "fill-shapes=anti"},
+    {"dense,rows=70,cols=40", "fill-shapes=anti fill-align=off"},
+    {"dense,rows=70,cols=40", "fill-shapes=col"},
+    {"dense,rows=40,cols=70", "fill-shapes=col fill-align=off bake-limit=0"},
+    {"random,rows=300,cols=90,density=0.7", "fill-shapes=square fill-rate=60"},
+    {"random,rows=300,cols=90,density=0.7", "fill-shapes=anti fill-rate=70"},
+    {"random,rows=300,cols=90,density=0.7", "fill-shapes=col fill-rate=70 fill-align=off"},
+    {"one_column,rows=100", "fill-shapes=col"},
     {"explicit_zeros,rows=90,cols=90,density=0.8,zeros=0.4", "fill-rate=70"},
-    {"arrow,n=200,width=40", "fill-shape=square"},
-    {"upper,n=90", "fill-shape=col fill-rate=60"},
+    {"arrow,n=200,width=40", "fill-shapes=square"},
+    {"upper,n=90", "fill-shapes=col fill-rate=60"},
 };
 
 static void products_match_the_oracle(void **state) {
@@ -362,7 +429,14 @@ static void fixed_values_match_the_oracle(void **state) {
       {"kkt,n=12,stages=2,values=ones", "values=fixed"},
       {"multiblock,blocks=3,n=7,values=tenths", "values=fixed"},
       {"stencil27,n=6,values=ones", "values=fixed fill-rate=40"},
-      {"dense,rows=70,cols=80,values=ones", "values=fixed fill-shape=square"},
+      {"dense,rows=70,cols=80,values=ones", "values=fixed fill-shapes=square"},
+      {"random,rows=300,cols=90,density=0.7,values=ones", "values=fixed fill-shapes=square fill-rate=60"},
+      {"random,rows=300,cols=90,density=0.7,values=ones", "values=fixed fill-shapes=anti fill-rate=60"},
+      {"random,rows=300,cols=90,density=0.7,values=ones", "values=fixed fill-shapes=col fill-rate=60 fill-align=off"},
+      {"stencil5,n=17,values=tenths", "values=fixed"},
+      {"multiblock,blocks=9,n=8,values=ones", "values=fixed fill-repeats=4"},
+      {"diagonals,n=140,count=7,spread=60,fill=0.8,values=ones", "values=fixed fill-rate=50 form=ax"},
+      {"diagonals,n=140,count=12,spread=60,fill=0.8,values=ones", "values=fixed fill-rate=50 type=f32"},
   };
   verify_kinds(cases, sizeof cases / sizeof *cases, "slices");
 }
@@ -373,28 +447,40 @@ static void guards_matter(void **state) {
       {"stencil7,n=9", "form=ax", "!is_finite(sum)", "false"},
       {"stencil7,n=9", "form=ax", "slot % 8 & 1", "0 & 1"},
       {"stencil7,n=9", "form=ax", "if (base == 0) break", "if (base != 0) break"},
-      {"kkt,n=12", "form=ax fill-rate=90", "+ kStride * lane)", "- kStride * lane)"},
-      {"kkt,n=12", "form=ax fill-rate=90", "bases[i] != 0 ?", "true ?"},
-      {"stencil5,n=17", "form=ax", "unsigned(column) < unsigned(kCols)", "column < kCols"},
-      {"stencil5,n=17", "form=ax", "unsigned(column) < unsigned(kCols)",
-       "unsigned(column) < 2 * unsigned(kCols)"},
+      {"kkt,n=12", "form=ax fill-rate=90", "+ kStride * lane;", "- kStride * lane;"},
+      {"kkt,n=12", "form=ax fill-rate=90", "sum = bases[i] != 0 ?", "sum = true ?"},
+      {"dense,rows=64,cols=71", "form=ax fill-shapes=col", "sum = first + i < end ?", "sum = true ?"},
+      {"stencil5,n=17", "form=ax", "max(column, 0)", "max(column, 1)"},
+      {"stencil5,n=17", "form=ax", "kCols - 1)", "kCols - 2)"},
       {"stencil5,n=17", "form=ax", "if (row < kRows)", "if (row < 2 * kRows)"},
       {"diagonal,n=1088", "form=ax", "slice >= kSlices", "slice > kSlices + 2"},
       {"diagonal,n=2048", "form=ax fill-repeats=4", "words[i], lane", "words[0], lane"},
-      {"dense,rows=70,cols=80", "form=ax fill-shape=square", "own, k)", "own, k ^ 1)"},
-      {"dense,rows=64,cols=80", "form=ax fill-shape=col", "first += kBatch", "first += 2 * kBatch"},
-      {"dense,rows=64,cols=20", "form=ax fill-shape=col", "first += kBatch", "first += 2 * kBatch"},
+      {"dense,rows=70,cols=80", "form=ax fill-shapes=square", "own, k)", "own, k ^ 1)"},
+      {"dense,rows=64,cols=80", "form=ax fill-shapes=col", "first += kBatch", "first += 2 * kBatch"},
+      {"dense,rows=64,cols=20", "form=ax fill-shapes=col", "first += kBatch", "first += 2 * kBatch"},
       {"dense,rows=70,cols=80", "form=ax fill-align=off fill-rate=100", "first_row(arrays, slice) + lane",
        "first_row(arrays, slice) + (lane ^ 1)"},
   };
+  static const struct change of_bits[] = {
+      {"multiblock,blocks=3,n=7,values=ones", "form=ax values=fixed", "present ? add", "present || x == x ? add"},
+      {"multiblock,blocks=3,n=7,values=ones", "form=ax values=fixed", "slot % 8 & 1", "(slot ^ 1) % 8 & 1"},
+      {"multiblock,blocks=3,n=7,values=ones", "form=ax values=fixed", "is_present(arrays, place)", "is_present(arrays, place - 32 * i)"},
+      {"random,rows=300,cols=90,density=0.7,values=ones", "form=ax values=fixed fill-rate=60",
+       "is_present(arrays, 32 * block + lane)", "is_present(arrays, 32 * first + lane)"},
+      {"random,rows=300,cols=90,density=0.7,values=ones", "form=ax values=fixed fill-shapes=square fill-rate=60",
+       "(32 * block + k) * 32", "32 * block * 32"},
+  };
   static const struct change of_runs[] = {
-      {"block,blocks_r=90,r=1,c=32,blocks_c=7,per_row=2", "form=ax", "r < runs", "r < runs - 1"},
+      {"block,blocks_r=90,r=1,c=32,blocks_c=9,per_row=3", "form=ax", "first < runs; ", "first < runs - 1; "},
+      {"block,blocks_r=90,r=1,c=32,blocks_c=7,per_row=2", "form=ax", "bool some = first + i < runs", "bool some = i < kBatch - 1"},
+      {"block,blocks_r=90,r=1,c=32,blocks_c=7,per_row=2", "form=ax", "apart = 4", "apart = 2"},
       {"block,blocks_r=90,r=1,c=45,blocks_c=7,per_row=2,fill=0.8", "form=ax fill-rate=60", "!is_finite(sum)", "false"},
-      {"block,blocks_r=90,r=1,c=45,blocks_c=7,per_row=2,fill=0.8", "form=ax fill-rate=60", "i < 32 * runs", "i < 16 * runs"},
-      {"block,blocks_r=90,r=1,c=32,blocks_c=7,per_row=2", "form=ax fuse=off", "row >= kRows", "row >= 2 * kRows"},
-      {"block,blocks_r=90,r=1,c=32,blocks_c=7,per_row=2", "form=ax", "load_x(vectors, start + k)", "load_x(vectors, start)"},
+      {"block,blocks_r=90,r=1,c=45,blocks_c=7,per_row=2,fill=0.8", "form=ax fill-rate=60", "i < 4 * runs", "i < 2 * runs"},
+      {"block,blocks_r=90,r=1,c=32,blocks_c=7,per_row=2", "form=ax fuse=off", "row < kRows", "row < 2 * kRows"},
+      {"block,blocks_r=90,r=1,c=32,blocks_c=7,per_row=2", "form=ax", "columns[i] + 8 * step", "columns[i] + step"},
   };
   check_changes_are_seen(changes, sizeof changes / sizeof *changes, "slices");
+  check_changes_are_seen(of_bits, sizeof of_bits / sizeof *of_bits, "slices");
   check_changes_are_seen(of_runs, sizeof of_runs / sizeof *of_runs, "fill");
 }
 
@@ -403,9 +489,12 @@ int main(void) {
       cmocka_unit_test(arrays_describe_the_matrix),
       cmocka_unit_test(grids_have_records_and_no_remainder),
       cmocka_unit_test(recipe_fill_takes_one_shape_after_the_other),
+      cmocka_unit_test(recipe_fill_follows_the_list),
+      cmocka_unit_test(a_step_without_a_shape_is_refused),
       cmocka_unit_test(runs_describe_the_matrix),
       cmocka_unit_test(a_shape_of_one_row_is_not_for_slices),
       cmocka_unit_test(grids_store_little_more_than_values),
+      cmocka_unit_test(equal_values_that_stay_are_bits),
       cmocka_unit_test(the_rate_is_where_bytes_are_saved),
       cmocka_unit_test(a_matrix_without_blocks_is_refused),
       cmocka_unit_test(text_has_what_the_plan_needs),

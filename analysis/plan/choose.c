@@ -137,11 +137,18 @@ static enum cb_status try_all(struct choosing *choosing, const struct cb_node *n
   return s;
 }
 
+/* Whether the region was planned for the part itself, and so needs what the part owns: its matrix, unless that is the
+ * whole one, or what a split found out about it. */
+static int needs_part(const struct cb_region_work *region, const struct cb_region_work *work) {
+  if (work->part_csr) return region->part.csr == work->part_csr;
+  return work->part_found.data && region->part.found.data == work->part_found.data;
+}
+
 /* What a region multiplies, it keeps alive. */
 static void hand_over(struct cb_builder *builder, int from, struct cb_region_work *work) {
   for (int r = from; r < builder->plan->regions_count; r++) {
     struct cb_region_work *region = &builder->assignment->regions[r];
-    if (!work->part_csr || region->part.csr != work->part_csr) continue;
+    if (!needs_part(region, work)) continue;
     region->part_csr = work->part_csr;
     region->part_origin = work->part_origin;
     region->part_origin64 = work->part_origin64;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Runs: all nonzeros of the part lie in runs of 32 neighbouring columns (shape `row` of analysis/fill.h), of which each
  * row may have several. It is sliced ELL with a column for each run instead of one for each nonzero. A warp takes a
- * slice of 32 rows, a lane a row; run r of all of a slice's rows are a group:
+ * slice of 4 rows, and 8 lanes share a row, so that what they load of x lies side by side: with a lane for a row, each
+ * load would ask for 32 lines, and L1 looks up one at a time. Run r of all of a slice's rows are a group:
  *
- *   slot(group, k, lane) = (group * 32 + k) * 32 + lane        k-th place of the run
+ *   slot(group, step, lane) = (group * 4 + step) * 32 + lane     place 8 * step + lane % 8 of the run of row lane / 8
  *
  * A place that holds no nonzero, of a run or because a row has fewer runs than another of its slice, is stored as 0.
- * A row multiplies the places of its own runs only; where some of these are absent, presence bits say which, and a sum
- * that is not finite is summed again over the present ones alone, as in layout slices.
+ * A row multiplies the places of its own runs only; where some of these are absent, presence bits say which, and a lane
+ * whose sum is not finite sums again over the present ones alone, as in layout slices.
  */
 #include "analysis/layout.h"
 
@@ -17,7 +18,16 @@
 #include "analysis/sectors.h"
 #include "base/integers.h"
 
-enum { LANES = 32, WARPS = 8, BLOCK_ROWS = LANES * WARPS, LENGTH = 32 /* of a run */, BATCH = 8 };
+enum {
+  LANES = 32,
+  WARPS = 8,
+  ROW_LANES = 8,
+  ROWS = LANES / ROW_LANES, /* of a slice */
+  BLOCK_ROWS = ROWS * WARPS,
+  LENGTH = 32,              /* of a run */
+  GROUP = ROWS * LENGTH,    /* slots */
+  MOST_BATCH = 2            /* runs: 8 loads of values and as many of x */
+};
 
 struct state {
   struct cb_arena arena;
@@ -26,9 +36,10 @@ struct state {
   struct cb_fill own;         /* in the arena */
   int64_t slices;
   uint64_t *first_group; /* of each slice, and one more */
-  uint32_t *count;       /* runs of each row */
-  uint32_t *start;       /* first column by group and lane */
+  uint32_t *count;       /* runs of each row, those of a whole thread block included */
+  uint32_t *start;       /* first column by group and row of the slice */
   int64_t longest;       /* runs of a row at most */
+  int64_t batch;         /* runs whose loads are in flight together */
 };
 
 static int64_t runs_of(const struct cb_fill *fill, int64_t number) {
@@ -36,7 +47,7 @@ static int64_t runs_of(const struct cb_fill *fill, int64_t number) {
 }
 
 static int64_t slots(const struct state *state) {
-  return (int64_t)state->first_group[state->slices] * LANES * LENGTH;
+  return (int64_t)state->first_group[state->slices] * GROUP;
 }
 
 /* Places of runs without a nonzero. */
@@ -65,18 +76,19 @@ static enum cb_status find_runs(struct state *state, const struct cb_part *part,
   return cb_fail(diag, CB_ERR_UNSUPPORTED, "blocks of shape '%s' are no runs; use another recipe", state->fill->shape->name);
 }
 
-/* A slice has as many groups as its row with the most runs. */
+/* A slice has as many groups as its row with the most runs. The slices fill the thread blocks. */
 static enum cb_status cut_slices(struct state *state, struct cb_diag *diag) {
   const struct cb_fill *fill = state->fill;
-  state->slices = cb_divide_up(state->csr->rows, LANES);
+  state->slices = cb_divide_up(state->csr->rows, BLOCK_ROWS) * WARPS;
   state->first_group = cb_arena_alloc(&state->arena, (size_t)state->slices + 1, sizeof *state->first_group);
   if (!state->first_group) return cb_fail_memory(diag, "slices", (uint64_t)state->slices * sizeof *state->first_group);
   for (int64_t i = 0; i < fill->slices; i++) {
-    uint64_t *groups = &state->first_group[fill->first_row[i] / LANES + 1];
+    uint64_t *groups = &state->first_group[fill->first_row[i] / ROWS + 1];
     if ((uint64_t)runs_of(fill, i) > *groups) *groups = (uint64_t)runs_of(fill, i);
     state->longest = cb_larger(state->longest, runs_of(fill, i));
   }
   for (int64_t s = 0; s < state->slices; s++) state->first_group[s + 1] += state->first_group[s];
+  state->batch = cb_smaller(cb_larger(state->longest, 1), MOST_BATCH);
   if (slots(state) / 64 <= state->csr->nnz + state->csr->rows + 65536) return CB_OK;
   return cb_fail(diag, CB_ERR_LIMIT, "runs of %d columns would pad %lld nonzeros to %lld slots; use another recipe",
                  LENGTH, (long long)state->csr->nnz, (long long)slots(state));
@@ -88,23 +100,23 @@ static enum cb_status cut_slices(struct state *state, struct cb_diag *diag) {
 static int list_runs(struct state *state) {
   const struct cb_fill *fill = state->fill;
   const size_t groups = (size_t)state->first_group[state->slices];
-  state->count = cb_arena_alloc(&state->arena, (size_t)state->csr->rows, sizeof *state->count);
-  state->start = cb_arena_alloc(&state->arena, groups * LANES, sizeof *state->start);
+  state->count = cb_arena_alloc(&state->arena, (size_t)state->slices * ROWS, sizeof *state->count);
+  state->start = cb_arena_alloc(&state->arena, groups * ROWS, sizeof *state->start);
   if (!state->count || !state->start) return 0;
   for (int64_t i = 0; i < fill->slices; i++) {
-    const int64_t row = fill->first_row[i], group = (int64_t)state->first_group[row / LANES];
+    const int64_t row = fill->first_row[i], group = (int64_t)state->first_group[row / ROWS];
     state->count[row] = (uint32_t)runs_of(fill, i);
     for (int64_t r = 0; r < runs_of(fill, i); r++)
-      state->start[(group + r) * LANES + row % LANES] = (uint32_t)fill->column[fill->first_block[i] + r];
+      state->start[(group + r) * ROWS + row % ROWS] = (uint32_t)fill->column[fill->first_block[i] + r];
   }
   return 1;
 }
 
 static void build_rows(struct cb_region_builder *builder, const struct state *state) {
-  const int64_t starts = (int64_t)state->first_group[state->slices] * LANES;
+  const int64_t starts = (int64_t)state->first_group[state->slices] * ROWS;
   cb_region_list(builder, "first_group", "groups of runs before a slice", state->slices + 1, state->first_group);
-  cb_region_list(builder, "run_count", "runs of a row", state->csr->rows, state->count);
-  cb_region_list(builder, "run_start", "first column of a run, per group and lane", starts, state->start);
+  cb_region_list(builder, "run_count", "runs of a row", state->slices * ROWS, state->count);
+  cb_region_list(builder, "run_start", "first column of a run, per group and row", starts, state->start);
 }
 
 static void build_region(struct cb_region_builder *builder, const struct state *state) {
@@ -115,12 +127,14 @@ static void build_region(struct cb_region_builder *builder, const struct state *
   const int presence = absent(state) && cb_region_needs_presence(builder);
   if (absent(state)) cb_region_zero_slots(builder);
   if (presence) cb_region_section(builder, "absent");
-  cb_region_values(builder, "values", "per group, place and row", slots(state));
+  cb_region_values(builder, "values", "per group, 8 places of each row at a time", slots(state));
   if (presence) cb_region_bytes(builder, "presence", "a bit per slot: it holds a nonzero", slots(state) / 8);
+  cb_region_structure(builder, "kBatch", state->batch, "plan: runs whose loads are in flight together");
+  if (state->longest > state->batch) cb_region_section(builder, "more");
   if (state->csr->rows % BLOCK_ROWS) cb_region_section(builder, "guard");
   builder->region.blocks = cb_divide_up(state->slices, WARPS);
   builder->region.block_rows = BLOCK_ROWS;
-  builder->region.row_threads = 1;
+  builder->region.row_threads = ROW_LANES;
   builder->region.blocks_per_sm = 6; /* 40 registers: enough for a batch's loads */
 }
 
@@ -137,19 +151,25 @@ static int64_t number_at(const struct cb_fill *fill, int64_t row) {
   return low;
 }
 
+/* What the lanes ask for at a step of a group: 8 columns for each row that has such a run. */
+static void ask_step(const struct state *state, int64_t slice, int64_t group, int step, struct cb_sector_sink *sink) {
+  const int64_t run = group - (int64_t)state->first_group[slice];
+  cb_sector_load(sink);
+  for (int row = 0; row < ROWS; row++)
+    for (int lane = 0; lane < ROW_LANES && run < state->count[slice * ROWS + row]; lane++)
+      cb_sector_ask(sink, (int64_t)state->start[group * ROWS + row] + step * ROW_LANES + lane);
+}
+
 static void visit_sectors(const void *user, int64_t thread_block, struct cb_sector_sink *sink) {
-  const struct cb_fill *fill = ((const struct state *)user)->fill;
-  const int64_t end = number_at(fill, (thread_block + 1) * BLOCK_ROWS);
-  for (int64_t i = number_at(fill, thread_block * BLOCK_ROWS); i < end; i++)
-    for (int64_t block = fill->first_block[i]; block < fill->first_block[i + 1]; block++) {
-      cb_sector_load(sink);
-      for (int k = 0; k < LENGTH; k++) cb_sector_ask(sink, fill->column[block] + k);
-    }
+  const struct state *state = user;
+  for (int64_t slice = thread_block * WARPS; slice < (thread_block + 1) * WARPS; slice++)
+    for (int64_t group = (int64_t)state->first_group[slice]; group < (int64_t)state->first_group[slice + 1]; group++)
+      for (int step = 0; step < LENGTH / ROW_LANES; step++) ask_step(state, slice, group, step, sink);
 }
 
 /* A row's batches follow one another. */
 static enum cb_status predict(struct cb_region_builder *builder, const struct state *state, struct cb_diag *diag) {
-  builder->region.cost.chain_ns = state->longest * (LENGTH / BATCH) * CB_COST_BATCH_NS;
+  builder->region.cost.chain_ns = cb_divide_up(state->longest, state->batch) * CB_COST_BATCH_NS;
   builder->region.cost.stream_percent = CB_COST_SELL_PERCENT;
   return cb_sectors_predict(builder, state, visit_sectors, diag);
 }
@@ -173,22 +193,23 @@ static enum cb_status runs_plan(struct cb_region_builder *builder, struct cb_dia
 static void visit_row(const struct state *state, int64_t number, unsigned char *presence, const struct cb_walk *walk) {
   const struct cb_fill *fill = state->fill;
   const int64_t row = fill->first_row[number], first = fill->first_block[number];
-  const int64_t group = (int64_t)state->first_group[row / LANES];
+  const int64_t group = (int64_t)state->first_group[row / ROWS];
   int64_t cursor = first;
   for (int64_t k = cb_csr_row(state->csr, row); k < cb_csr_row(state->csr, row + 1); k++) {
     const int64_t column = state->csr->col_idx[k], run = cb_fill_block(fill, number, 0, (int32_t)column, &cursor);
-    const int64_t slot = ((group + run - first) * LENGTH + column - fill->column[run]) * LANES + row % LANES;
+    const int64_t place = column - fill->column[run], step = place / ROW_LANES;
+    const int64_t slot = (group + run - first) * GROUP + step * LANES + row % ROWS * ROW_LANES + place % ROW_LANES;
     if (presence) presence[slot / 8] |= (unsigned char)(1 << slot % 8);
     cb_emit_nonzero(walk, slot, k);
   }
 }
 
-/* A byte of presence bits has the same place of eight rows' runs, all of one slice. */
+/* A byte of presence bits has eight places of one run. */
 static int runs_visit(const void *user, int64_t first, int64_t end, const struct cb_walk *walk) {
   const struct state *state = user;
   unsigned char *presence = cb_walk_bytes(walk, "presence");
-  const int64_t last = number_at(state->fill, end * LANES);
-  for (int64_t i = number_at(state->fill, first * LANES); i < last; i++) visit_row(state, i, presence, walk);
+  const int64_t last = number_at(state->fill, end * ROWS);
+  for (int64_t i = number_at(state->fill, first * ROWS); i < last; i++) visit_row(state, i, presence, walk);
   return 1;
 }
 

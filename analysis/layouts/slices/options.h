@@ -8,13 +8,17 @@
 
 /* Rows of the table, and places in builder->settings. */
 enum {
-  FILL_SHAPE, /* number in cb_fill_shapes */
+  FILL_SHAPES, /* a list of numbers in cb_fill_shapes */
+  FILL_STEP,
   FILL_RATE,
   FILL_ALIGN, /* enum cb_switch */
   FILL_REPEATS,
   SLICES_OPTIONS
 };
 _Static_assert((int)SLICES_OPTIONS <= CB_MAX_SETTINGS, "a place for each");
+
+/* The shape that a split takes, or a layout that no split gave one; NULL: its step has none. */
+const struct cb_fill_shape *cb_slices_shape(const int64_t *settings);
 
 extern const struct cb_option cb_slices_options[SLICES_OPTIONS];
 extern const struct cb_recipe cb_slices_recipes[];

@@ -14,7 +14,8 @@
  * Where slices have about as many blocks each, what a warp must know before it can load values and x is one record of
  * so many words, which its lanes load at once and shuffle:
  *
- *   number of the slice's first block, BIAS + base of each block, 0 instead of blocks that other slices have
+ *   number of the slice's first block, or 0 if it has none
+ *   BIAS + base of each block, 0 instead of blocks that other slices have
  *
  * Else it is two loads, of which the second waits for the first: the slice's first block, then its bases. A warp has
  * several slices where records are, whose loads do not wait for each other.
@@ -25,7 +26,8 @@
  *
  * A place that holds no nonzero is absent, and stored as 0. Where there are such places there are presence bits, one
  * per slot: a row's sum that is not finite is summed again over the present ones alone. A finite sum needs no second
- * look: NaN or Inf times 0 is NaN, and NaN stays.
+ * look: NaN or Inf times 0 is NaN, and NaN stays. Where all values are fixed and equal, the presence bits are all that
+ * is stored of them, and say for each place whether x is added.
  */
 #include "analysis/layout.h"
 
@@ -52,6 +54,7 @@ struct state {
   int64_t steps;         /* places for blocks in all batches */
   int64_t record;        /* words of a slice's record; 0: there are none */
   int repeats;           /* slices of a warp */
+  int bits;              /* presence bits instead of values */
   int over_edges;        /* some blocks have places in columns that the matrix does not have */
 };
 
@@ -119,8 +122,9 @@ static void find_longest(struct state *state) {
 /* Without a split: all nonzeros must be in blocks of the shape that the settings name. */
 static enum cb_status find_own(struct state *state, const struct cb_region_builder *builder, struct cb_diag *diag) {
   const struct cb_csr *csr = state->csr;
-  const struct cb_fill_shape *shape = &cb_fill_shapes[builder->settings[FILL_SHAPE]];
+  const struct cb_fill_shape *shape = cb_slices_shape(builder->settings);
   struct cb_fill fill;
+  if (!shape) return cb_fail(diag, CB_ERR_UNSUPPORTED, "option 'fill-shapes' names no shape for the step");
   enum cb_status s = cb_fill_find(&fill, csr, shape, 1, state->scattered ? CB_FILL_ANYWHERE : CB_FILL_OVER_EDGES, diag);
   if (!s && fill.nonzeros != csr->nnz)
     s = cb_fail(diag, CB_ERR_UNSUPPORTED, "%lld nonzeros are in no block of shape '%s'; use another recipe",
@@ -199,7 +203,7 @@ static uint64_t word_at(const void *user, int64_t i) {
   const struct state *state = user;
   const uint64_t first = state->first_block[i / state->record], end = state->first_block[i / state->record + 1];
   const uint64_t place = (uint64_t)(i % state->record), block = first + place - 1;
-  if (!place) return first;
+  if (!place) return first < end ? first : 0; /* a block that there is */
   return block < end ? base_at(state, (int64_t)block) : 0;
 }
 
@@ -214,13 +218,18 @@ static void build_blocks(struct cb_region_builder *builder, const struct state *
   cb_region_computed(builder, "base", "32 and a block's column in its first row", state->fill->blocks, base_at);
 }
 
+/* Where padding changes nothing (other semirings than plus-times) only what has no values needs the bits. */
+static int has_presence(const struct cb_region_builder *builder, const struct state *state) {
+  return absent(state) && (state->bits || cb_region_needs_presence(builder));
+}
+
 static void build_arrays(struct cb_region_builder *builder, const struct state *state) {
   build_blocks(builder, state);
   if (state->scattered)
     cb_region_list(builder, "first_row", "first row of a slice", state->slices + 1, state->first_row);
-  if (absent(state)) cb_region_zero_slots(builder);
+  if (absent(state) && !state->bits) cb_region_zero_slots(builder);
   cb_region_values(builder, "values", "per block, column and row", places(state));
-  if (absent(state) && cb_region_needs_presence(builder))
+  if (has_presence(builder, state))
     cb_region_bytes(builder, "presence", "a bit per slot: it holds a nonzero", places(state) / 8);
 }
 
@@ -259,7 +268,7 @@ static void build_sections(struct cb_region_builder *builder, const struct state
     cb_region_structure(builder, "kBatch", state->batch, "plan: blocks whose loads are in flight together");
     if (state->longest > state->batch) cb_region_section(builder, "more");
   }
-  if (absent(state) && cb_region_needs_presence(builder)) cb_region_section(builder, "absent");
+  if (has_presence(builder, state)) cb_region_section(builder, state->bits ? "bits" : "absent");
   if (state->over_edges) cb_region_section(builder, "edges");
   build_guards(builder, state);
 }
@@ -321,6 +330,7 @@ static enum cb_status slices_plan(struct cb_region_builder *builder, struct cb_d
                    (long long)builder->work.part.csr->cols, MOST);
   s = find_slices(state, builder, diag);
   if (s) return s;
+  state->bits = absent(state) && !builder->value_bytes;
   choose_batch(state);
   state->record = choose_record(state, builder);
   state->repeats = choose_repeats(state, builder);

@@ -52,11 +52,17 @@ static enum cb_status take_all(struct cb_fill *fill, const struct cb_csr *csr, c
   return CB_OK;
 }
 
+static enum cb_status fail_step(const int64_t *settings, struct cb_diag *diag) {
+  return cb_fail(diag, CB_ERR_UNSUPPORTED, "option 'fill-shapes' names fewer than %lld shapes",
+                 (long long)settings[FILL_STEP]);
+}
+
 static enum cb_status divide_fill(const struct cb_part *part, const struct cb_options *options,
                                   const struct cb_target *target, struct cb_division *division, struct cb_text *facts,
                                   struct cb_diag *diag) {
   const int64_t *settings = cb_settings(options, &cb_layout_slices);
-  const struct cb_fill_shape *shape = &cb_fill_shapes[settings[FILL_SHAPE]];
+  const struct cb_fill_shape *shape = cb_slices_shape(settings);
+  if (!shape) return fail_step(settings, diag);
   const int percent = rate_of(options, shape);
   struct cb_fill *fill = cb_calloc(1, sizeof *fill);
   (void)target;
