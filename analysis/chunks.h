@@ -57,12 +57,6 @@ struct cb_chunks {
   int64_t count;      /* of chunks */
 };
 
-/* Those of a region's part: rows in the order that a split found (then the others, if the region writes all rows), else
- * in their own; `sorted`: without a split, the longest first. A region that does not write all rows has those with
- * nonzeros. 0: no memory. */
-int cb_chunks_make(struct cb_chunks *chunks, struct cb_arena *arena, const struct cb_region_builder *builder,
-                   int sorted);
-
 static inline int64_t cb_chunks_row(const struct cb_chunks *chunks, int64_t local_row) {
   if (chunks->row) return chunks->row[local_row];
   return local_row < chunks->csr->rows ? local_row : chunks->csr->rows;
@@ -100,15 +94,70 @@ enum cb_mma { CB_MMA_NONE, CB_MMA_F64, CB_MMA_TF32 };
  * place that decides. They know plus and times only. */
 enum cb_mma cb_mma_for(struct cb_types types, const struct cb_target *target);
 
-/* What the region is to use: none, unless the setting (enum cb_mma_form) asks for it; CB_ERR_UNSUPPORTED: it asks for
- * what there is not. */
-enum cb_mma_form { CB_FORM_BY_MODEL, CB_FORM_MMA, CB_FORM_FMA };
-enum cb_status cb_mma_choose(enum cb_mma *mma, const struct cb_region_builder *builder, int64_t form,
-                             struct cb_diag *diag);
-
 /* Columns of a block: 8 where values have 16 bits and sums 32, else 4. */
 static inline int cb_chunk_width(struct cb_types types) {
   return cb_type_size(types.matrix) == 2 && types.sum == CB_F32 ? 8 : 4;
+}
+
+/* ---- options of both layouts: rows of du's table, and places in its settings */
+
+enum {
+  DU_FORM,       /* enum cb_mma_form */
+  DU_SEGMENT,    /* steps of a chunk's segment */
+  CRUX_COLS,     /* percent; 0: by the model */
+  CRUX_ROWS,     /* likewise */
+  CRUX_SORT,     /* enum cb_switch */
+  CRUX_ENCODING, /* enum cb_crux_encoding */
+  DU_OPTIONS
+};
+enum cb_mma_form { CB_MMA_BY_MODEL, CB_MMA_ASKED, CB_MMA_REFUSED };
+enum cb_crux_encoding { CB_CRUX_BY_BYTES, CB_CRUX_DU, CB_CRUX_SE };
+extern const struct cb_layout cb_layout_du;
+
+/* ---- regions of chunks
+ *
+ * A chunk is worked off in steps: blocks, or a few nonzeros of each row. A warp takes a unit: a chunk, or a segment of
+ * one that has more steps than a segment may have. Chunks in segments come first, and their sums go through carry slots;
+ * units are in the order of their chunks. */
+
+enum { CB_CHUNK_WARPS = 8 /* of a thread block */, CB_CHUNK_MOST = INT32_MAX - 8192 /* rows */ };
+
+/* What a layout's state begins with. */
+struct cb_chunk_state {
+  struct cb_arena arena;
+  struct cb_chunks chunks;
+  enum cb_mma mma;
+  int width;               /* columns of a block */
+  uint64_t *first_step;    /* of each chunk, and one more */
+  int64_t longest;         /* steps of a unit at most */
+  int64_t units;
+  uint64_t *unit_step;     /* first step of each unit, and one more */
+  uint32_t *unit_chunk;
+  int64_t cut, segments;   /* chunks in segments, and units of these: the first ones */
+  int64_t segment;         /* steps of a segment */
+};
+
+/* Makes the state, of `size` bytes: rows of the region's part in the order that a split found (then the others, if the
+ * region writes all rows), else in their own, or by option the longest first; a region that does not write all rows has
+ * those with nonzeros. Then what steps_of says of each chunk, and units. CB_ERR_UNSUPPORTED: tensor cores are asked for
+ * where there are none. */
+typedef int64_t cb_steps_of_chunk(const struct cb_chunk_state *state, int64_t chunk);
+enum cb_status cb_chunks_plan(struct cb_region_builder *builder, size_t size, cb_steps_of_chunk *steps_of,
+                              struct cb_diag *diag);
+
+/* Arrays row_of and `first` (of units), carries, thread blocks, the sections that both templates have, and facts. */
+void cb_chunks_build(struct cb_region_builder *builder, const char *first, const char *meaning);
+
+/* The unit that has the chunk's step. */
+static inline int64_t cb_chunk_unit(const struct cb_chunk_state *state, int64_t chunk, int64_t step) {
+  if (chunk >= state->cut) return state->segments + chunk - state->cut;
+  int64_t unit = 0, end = state->segments;
+  while (end - unit > 1) {
+    const int64_t middle = (unit + end) / 2;
+    if (state->unit_step[middle] <= state->first_step[chunk] + (uint64_t)step) unit = middle;
+    else end = middle;
+  }
+  return unit;
 }
 
 #endif

@@ -8,7 +8,9 @@ static const char *const on_off[] = {"on", "off", NULL};
 
 const struct cb_option cb_du_options[DU_OPTIONS] = {
     [DU_FORM] = {.name = "du-form", .words = forms,
-                 .help = "chunks are multiplied by tensor cores, or lane by lane, which auto takes: it is faster"},
+                 .help = "products by tensor cores, or fused lane by lane; auto: fma, which is faster"},
+    [DU_SEGMENT] = {.name = "du-segment", .least = 1, .most = 65536, .standard = 64,
+                    .help = "a warp takes so many blocks, or steps, of a chunk at most"},
     [CRUX_COLS] = {.name = "crux-cols", .most = 100,
                    .help = "hot columns have this percentage of the nonzeros; 0: by the cost model"},
     [CRUX_ROWS] = {.name = "crux-rows", .most = 100,

@@ -4,7 +4,6 @@
  * values for each block. Which shares are hot is what takes the fewest bytes of nine points, unless the caller says. */
 #include "analysis/layouts/du/options.h"
 
-#include "analysis/chunks.h"
 #include "base/integers.h"
 
 enum { DU_PART, SE_PART, COLD_PART, PARTS };
@@ -46,7 +45,8 @@ static struct sizes measure(const struct cb_csr *csr, const struct cb_crux *crux
 }
 
 /* The bytes of a split: what is cold as a row-wise layout has it, and for each hot row its number and its y again. */
-static int64_t bytes_of(const struct cb_csr *csr, const struct cb_crux *crux, struct sizes sizes, struct cb_types types) {
+static int64_t bytes_of(const struct cb_csr *csr, const struct cb_crux *crux, struct sizes sizes,
+                        struct cb_types types) {
   const int64_t value = (int64_t)cb_type_size(types.matrix), y = (int64_t)cb_type_size(types.vector);
   return cb_smaller(sizes.du, sizes.se) + (csr->nnz - crux->nonzeros) * (value + OFFSET) +
          crux->rows * (NUMBER + 2 * y);
@@ -151,9 +151,9 @@ static enum cb_status divide_crux(const struct cb_part *part, const struct cb_op
   if (!best.order)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "no share of frequent columns and their rows is predicted to save bytes; "
                                              "use another recipe, or set 'crux-cols' and 'crux-rows'");
-  const int by_bytes = best.sizes.du < best.sizes.se ? CRUX_DU : CRUX_SE;
-  const int encoding = settings[CRUX_ENCODING] == CRUX_AUTO ? by_bytes : (int)settings[CRUX_ENCODING];
-  const int hot = encoding == CRUX_DU ? DU_PART : SE_PART;
+  const int by_bytes = best.sizes.du < best.sizes.se ? CB_CRUX_DU : CB_CRUX_SE;
+  const int encoding = settings[CRUX_ENCODING] == CB_CRUX_BY_BYTES ? by_bytes : (int)settings[CRUX_ENCODING];
+  const int hot = encoding == CB_CRUX_DU ? DU_PART : SE_PART;
   divide_rows(part->csr, &best.crux, (unsigned char)hot, division->part_of);
   cb_text_add(facts, " (cols %d) (rows %d) (hot %lld %lld)", chosen.cols, chosen.rows, (long long)best.crux.rows,
               (long long)best.crux.cols);
