@@ -20,10 +20,10 @@ enum { CB_CHUNK_ROWS = 8 };
 
 #define CB_FOUND_CRUX "crux"
 struct cb_crux {
-  int64_t cols, rows; /* how many are hot */
+  int64_t cols, rows;                  /* how many are hot */
   unsigned char *hot_column, *hot_row; /* by number: 0, 1 */
-  uint32_t *row_count; /* nonzeros of a row in hot columns */
-  int64_t nonzeros;    /* of the hot part */
+  uint32_t *row_count;                 /* nonzeros of a row in hot columns */
+  int64_t nonzeros;                    /* of the hot part */
 };
 
 /* The hot part for shares in percent, of which that of rows is no more than that of columns; of columns or rows with as
@@ -76,8 +76,8 @@ struct cb_chunk_walk {
 };
 struct cb_chunk_column {
   int32_t column;
-  unsigned rows;                   /* bit i: local row i of the chunk has a nonzero there */
-  int64_t nonzero[CB_CHUNK_ROWS];  /* then: which */
+  unsigned rows;                  /* bit i: local row i of the chunk has a nonzero there */
+  int64_t nonzero[CB_CHUNK_ROWS]; /* then: which */
 };
 void cb_chunk_walk_open(struct cb_chunk_walk *walk, const struct cb_csr *csr, const struct cb_crux *crux);
 void cb_chunk_walk_add(struct cb_chunk_walk *walk, int local_row, int64_t row);
@@ -116,9 +116,9 @@ extern const struct cb_layout cb_layout_du;
 
 /* ---- regions of chunks
  *
- * A chunk is worked off in steps: blocks, or a few nonzeros of each row. A warp takes a unit: a chunk, or a segment of
- * one that has more steps than a segment may have. Chunks in segments come first, and their sums go through carry slots;
- * units are in the order of their chunks. */
+ * A chunk is worked off in steps: blocks, or a few nonzeros of each row. A warp takes a unit: a chunk, or a segment
+ * of one that has more steps than a segment may have. Chunks in segments come first, and their sums go through carry
+ * slots; units are in the order of their chunks. */
 
 enum { CB_CHUNK_WARPS = 8 /* of a thread block */, CB_CHUNK_MOST = INT32_MAX - 8192 /* rows */ };
 
@@ -127,14 +127,14 @@ struct cb_chunk_state {
   struct cb_arena arena;
   struct cb_chunks chunks;
   enum cb_mma mma;
-  int width;               /* columns of a block */
-  uint64_t *first_step;    /* of each chunk, and one more */
-  int64_t longest;         /* steps of a unit at most */
+  int width;            /* columns of a block */
+  uint64_t *first_step; /* of each chunk, and one more */
+  int64_t longest;      /* steps of a unit at most */
   int64_t units;
-  uint64_t *unit_step;     /* first step of each unit, and one more */
+  uint64_t *unit_step; /* first step of each unit, and one more */
   uint32_t *unit_chunk;
-  int64_t cut, segments;   /* chunks in segments, and units of these: the first ones */
-  int64_t segment;         /* steps of a segment */
+  int64_t cut, segments; /* chunks in segments, and units of these: the first ones */
+  int64_t segment;       /* steps of a segment */
 };
 
 /* Makes the state, of `size` bytes: rows of the region's part in the order that a split found (then the others, if the
@@ -154,8 +154,10 @@ static inline int64_t cb_chunk_unit(const struct cb_chunk_state *state, int64_t 
   int64_t unit = 0, end = state->segments;
   while (end - unit > 1) {
     const int64_t middle = (unit + end) / 2;
-    if (state->unit_step[middle] <= state->first_step[chunk] + (uint64_t)step) unit = middle;
-    else end = middle;
+    if (state->unit_step[middle] <= state->first_step[chunk] + (uint64_t)step)
+      unit = middle;
+    else
+      end = middle;
   }
   return unit;
 }

@@ -37,8 +37,7 @@ static int64_t take_largest(unsigned char *taken, const uint32_t *counts, int64_
   }
   in_last = size > 0 ? cb_divide_up(wanted, size) : 0;
   all += in_last;
-  for (int64_t i = 0; i < count; i++)
-    taken[i] = counts[i] > size || (counts[i] == size && size > 0 && in_last-- > 0);
+  for (int64_t i = 0; i < count; i++) taken[i] = counts[i] > size || (counts[i] == size && size > 0 && in_last-- > 0);
   cb_free(of_size);
   return all;
 }

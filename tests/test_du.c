@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The split crux, and layouts du and se: the hot part against a sort of all columns and rows; what arrays say against
- * the matrix; which encoding and which shares are taken, and what is refused; threads, failing allocations; products by
- * tensor cores and by lanes against the oracle, NaN and Inf among them. Tensor cores themselves are test_emulation's. */
+ * the matrix; which encoding and which shares are taken, and what is refused; threads, failing allocations; products
+ * by tensor cores and by lanes against the oracle, NaN and Inf among them. Tensor cores themselves are
+ * test_emulation's. */
 #include "tests/layouts.h"
 
 #include "analysis/chunks.h"
@@ -67,14 +68,16 @@ static void check_crux(const struct cb_csr *csr, int cols_percent, int rows_perc
 
 static void the_hot_part_is_that_of_a_sort(void **state) {
   static const int percents[][2] = {{1, 1}, {25, 25}, {50, 17}, {60, 60}, {99, 1}, {100, 100}, {100, 37}};
-  static const char *const matrices[] = {"rmat,scale=8", "powerlaw,rows=300,cols=280", "one_row,cols=9", "one_column,rows=9",
-                                         "arrow,n=60",   "empty,rows=9,cols=7", "dense,rows=17,cols=40"};
+  static const char *const matrices[] = {
+      "rmat,scale=8", "powerlaw,rows=300,cols=280", "one_row,cols=9",       "one_column,rows=9",
+      "arrow,n=60",   "empty,rows=9,cols=7",        "dense,rows=17,cols=40"};
   (void)state;
   for (size_t p = 0; p < sizeof percents / sizeof *percents; p++)
     for (size_t m = 0; m < sizeof matrices / sizeof *matrices + 6; m++) {
       const size_t listed = sizeof matrices / sizeof *matrices;
-      struct cb_csr csr = m < listed ? matrix_of(matrices[m])
-                                     : random_matrix(5 + (int64_t)m * 7, 150 - (int64_t)m * 9, 10 + (unsigned)(m * 30), m);
+      struct cb_csr csr = m < listed
+                              ? matrix_of(matrices[m])
+                              : random_matrix(5 + (int64_t)m * 7, 150 - (int64_t)m * 9, 10 + (unsigned)(m * 30), m);
       check_crux(&csr, percents[p][0], percents[p][1]);
       cb_csr_release(&csr);
     }
@@ -130,10 +133,11 @@ static void see_du(const struct product *product, struct picture *picture) {
 static void see_se(const struct product *product, struct picture *picture) {
   for (int64_t unit = 0; unit < units_of(product); unit++) {
     const int64_t chunk = chunk_of(product, unit), first = element(product, "first_step", unit);
-    const int64_t segment = unit < constant(product, "kSegments", 0) ? unit - element(product, "carry_first", chunk) : 0;
+    const int64_t segment =
+        unit < constant(product, "kSegments", 0) ? unit - element(product, "carry_first", chunk) : 0;
     for (int64_t slot = 32 * first; slot < 32 * element(product, "first_step", unit + 1); slot++) {
       const int64_t local_row = 8 * chunk + slot % 32 / 4;
-      const int64_t k = 4 * (slot / 32 - first + segment * constant(product, "kSegment", 0)) + slot % 4;
+      const int64_t k = 4 * (slot / 32 - first + segment * constant(product, "kSegmentSteps", 0)) + slot % 4;
       if (k >= element(product, "row_length", local_row)) continue;
       see_value(picture, element(product, "row_of", local_row),
                 element(product, "first_column", unit) + element(product, "column_offset", slot),
@@ -169,8 +173,10 @@ static void arrays_describe_the_matrix(void **state) {
     struct picture picture = picture_for(product.csr);
     struct cb_diag diag = {0};
     assert_ok(cb_assignment_check(product.plan, product.assignment, &diag));
-    if (round % 2) see_du(&product, &picture);
-    else see_se(&product, &picture);
+    if (round % 2)
+      see_du(&product, &picture);
+    else
+      see_se(&product, &picture);
     see_rows(&product, &picture);
     cut += constant(&product, "kSegments", 0) > 0;
     sorted += array_of(&product, "row_of")->storage != CB_AFFINE;
@@ -232,15 +238,20 @@ static struct bytes bytes_at(const struct cb_csr *csr, int cols, int rows) {
 }
 
 static void the_encoding_is_that_of_the_formula(void **state) {
-  static const char *const matrices[] = {"fe3,n=4", "stencil7,n=7", "rmat,scale=9", "dense,rows=90,cols=70",
-                                         "uniform,n=500,per_row=6", "block,blocks_r=40,per_row=3,scattered=4"};
+  static const char *const matrices[] = {"fe3,n=4",
+                                         "stencil7,n=7",
+                                         "rmat,scale=9",
+                                         "dense,rows=90,cols=70",
+                                         "uniform,n=500,per_row=6",
+                                         "block,blocks_r=40,per_row=3,scattered=4"};
   int taken[2] = {0};
   (void)state;
   for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++)
     for (int asked = 0; asked < 3; asked++) {
       static const char *const encodings[] = {"auto", "du", "se"};
       char settings[96];
-      snprintf(settings, sizeof settings, "recipe=hotcold crux-cols=70 crux-rows=50 crux-encoding=%s", encodings[asked]);
+      snprintf(settings, sizeof settings, "recipe=hotcold crux-cols=70 crux-rows=50 crux-encoding=%s",
+               encodings[asked]);
       struct product product = product_of(matrices[m], settings);
       const struct bytes bytes = bytes_at(product.csr, 70, 50);
       const int du = asked ? asked == 1 : bytes.du < bytes.se;
@@ -254,8 +265,12 @@ static void the_encoding_is_that_of_the_formula(void **state) {
 
 /* Without shares, those of nine points that take least; where none saves anything, the recipe says so. */
 static void shares_are_chosen_where_they_save(void **state) {
-  static const char *const matrices[] = {"block,blocks_r=120,r=8,c=8,per_row=3,scattered=6", "dense,rows=64,cols=64",
-                                         "rmat,scale=9", "uniform,n=600,per_row=5", "stencil7,n=7", "fe3,n=6"};
+  static const char *const matrices[] = {"block,blocks_r=120,r=8,c=8,per_row=3,scattered=6",
+                                         "dense,rows=64,cols=64",
+                                         "rmat,scale=9",
+                                         "uniform,n=600,per_row=5",
+                                         "stencil7,n=7",
+                                         "fe3,n=6"};
   int saved = 0;
   (void)state;
   for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++) {
@@ -295,8 +310,10 @@ static void all_of_it_may_be_hot(void **state) {
   struct picture picture = picture_for(product.csr);
   see_rows(&product, &picture);
   memset(picture.commits, 0, (size_t)picture.rows * sizeof *picture.commits);
-  if (strcmp(region_of(&product)->layout, "du")) see_se(&product, &picture);
-  else see_du(&product, &picture);
+  if (strcmp(region_of(&product)->layout, "du"))
+    see_se(&product, &picture);
+  else
+    see_du(&product, &picture);
   assert_int_equal(picture.slots, product.csr->nnz);
   check_picture_and_release(&picture, product.csr);
   product_release(&product);
@@ -420,15 +437,15 @@ static void verify_sees_what_is_left_out(void **state) {
       {"rmat,scale=7", "form=ax type=f16-f32", "lane < 16 ? 0 : __popc(low)", "0"},
       {"rmat,scale=7", "form=ax", "step = 2; step > 0", "step = 1; step > 0"},
       {"rmat,scale=7", "du-form=mma form=ax", "sum = add(sum, sums.tile[0])", "sum = sums.tile[0]"},
-      {"rmat,scale=7", "du-form=mma form=ax type=f16-f32", "lane < 12 ? split.at[2]", "lane < 12 ? 0"},
+      {"rmat,scale=7", "du-form=mma form=ax type=f16-f32", "lane < 8 ? split.at[1]", "lane < 8 ? 0"},
       {"rmat,scale=7", "form=ax du-segment=3", "other += 4", "other += 8"},
       {"random,rows=90,cols=40,density=0.15", "form=ax", "unit >= kUnits", "unit > kUnits"},
   };
   static const struct change se[] = {
       {"rmat,scale=7", "form=ax", "- lane % 4 + 3) / 4", "- lane % 4 + 4) / 4"},
-      {"rmat,scale=7", "form=ax du-segment=3", "kSegment * (unit -", "(unit -"},
-      {"rmat,scale=7", "form=ax du-form=mma", "lane / 4 % 2 ? odd : even", "even"},
-      {"rmat,scale=7", "form=ax du-form=mma type=bf16-f32", "p < 3", "p < 2"},
+      {"rmat,scale=7", "form=ax du-segment=3", "kSegmentSteps * (unit -", "2 * kSegmentSteps * (unit -"},
+      {"rmat,scale=7", "form=ax du-form=mma", "lane / 4 % 2 ? odd : even", "lane / 4 % 4 ? odd : even"},
+      {"rmat,scale=7", "form=ax du-form=mma type=bf16-f32", "p < 3", "p < 1"},
   };
   (void)state;
   check_changes_are_seen(du, sizeof du / sizeof *du, "du");

@@ -29,8 +29,12 @@ struct state {
   uint32_t *bits;             /* words of a block: as many as 4 go into its width */
 };
 
-static int words(const struct state *state) { return state->base.width * CB_CHUNK_ROWS / 32; }
-static int64_t blocks(const struct state *state) { return (int64_t)state->base.first_step[state->base.chunks.count]; }
+static int words(const struct state *state) {
+  return state->base.width * CB_CHUNK_ROWS / 32;
+}
+static int64_t blocks(const struct state *state) {
+  return (int64_t)state->base.first_step[state->base.chunks.count];
+}
 
 /* ---- blocks: need the chunks */
 
@@ -90,7 +94,8 @@ static void describe_chunk(struct state *state, int64_t chunk) {
 
 static int describe_blocks(struct state *state) {
   struct cb_arena *arena = &state->base.arena;
-  const size_t all = (size_t)blocks(state), units = (size_t)state->base.units, chunks = (size_t)state->base.chunks.count;
+  const size_t all = (size_t)blocks(state), units = (size_t)state->base.units;
+  const size_t chunks = (size_t)state->base.chunks.count;
   state->first_value = cb_arena_alloc(arena, chunks + 1, sizeof *state->first_value);
   state->unit_value = cb_arena_alloc(arena, units, sizeof *state->unit_value);
   state->first_column = cb_arena_alloc(arena, units, sizeof *state->first_column);
@@ -171,8 +176,9 @@ static int du_visit(const void *user, int64_t first, int64_t end, const struct c
 /* Hot rows are among those with nonzeros in hot columns. */
 static enum cb_status du_check(const int64_t *settings, struct cb_diag *diag) {
   if (!settings[CRUX_COLS] || settings[CRUX_ROWS] <= settings[CRUX_COLS]) return CB_OK;
-  return cb_fail(diag, CB_ERR_ARGUMENT, "'crux-rows' %lld exceeds 'crux-cols' %lld: hot rows have their nonzeros in hot "
-                                        "columns", (long long)settings[CRUX_ROWS], (long long)settings[CRUX_COLS]);
+  return cb_fail(diag, CB_ERR_ARGUMENT,
+                 "'crux-rows' %lld exceeds 'crux-cols' %lld: hot rows have their nonzeros in hot columns",
+                 (long long)settings[CRUX_ROWS], (long long)settings[CRUX_COLS]);
 }
 
 const struct cb_layout cb_layout_du = {

@@ -39,9 +39,9 @@ static struct sizes measure(const struct cb_csr *csr, const struct cb_crux *crux
   int64_t blocks = 0;
 #pragma omp parallel for schedule(dynamic, 64) reduction(+ : blocks)
   for (int64_t chunk = 0; chunk < chunks; chunk++) blocks += cb_divide_up(columns_of(csr, crux, order, chunk), width);
-  return (struct sizes){
-      .du = chunks * NUMBER + blocks * (width * CB_CHUNK_ROWS / 8 + width * OFFSET) + crux->nonzeros * value,
-      .se = chunks * NUMBER + crux->nonzeros * (value + OFFSET)};
+  return (struct sizes){.du = chunks * NUMBER + blocks * (width * CB_CHUNK_ROWS / 8 + width * OFFSET) +
+                              crux->nonzeros * value,
+                        .se = chunks * NUMBER + crux->nonzeros * (value + OFFSET)};
 }
 
 /* The bytes of a split: what is cold as a row-wise layout has it, and for each hot row its number and its y again. */
@@ -77,8 +77,8 @@ static enum cb_status extract(struct extraction *extraction, const struct cb_csr
     release_extraction(extraction);
     return cb_fail_memory(diag, "hot rows", (uint64_t)csr->rows * sizeof(int32_t));
   }
-  extraction->sizes = measure(csr, &extraction->crux, extraction->order,
-                              cb_precision_types((enum cb_precision)options->type));
+  extraction->sizes =
+      measure(csr, &extraction->crux, extraction->order, cb_precision_types((enum cb_precision)options->type));
   return CB_OK;
 }
 
@@ -149,8 +149,9 @@ static enum cb_status divide_crux(const struct cb_part *part, const struct cb_op
   const enum cb_status s = choose_point(&best, &chosen, part->csr, options, all, diag);
   if (s) return s;
   if (!best.order)
-    return cb_fail(diag, CB_ERR_UNSUPPORTED, "no share of frequent columns and their rows is predicted to save bytes; "
-                                             "use another recipe, or set 'crux-cols' and 'crux-rows'");
+    return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                   "no share of frequent columns and their rows is predicted to save bytes; "
+                   "use another recipe, or set 'crux-cols' and 'crux-rows'");
   const int by_bytes = best.sizes.du < best.sizes.se ? CB_CRUX_DU : CB_CRUX_SE;
   const int encoding = settings[CRUX_ENCODING] == CB_CRUX_BY_BYTES ? by_bytes : (int)settings[CRUX_ENCODING];
   const int hot = encoding == CB_CRUX_DU ? DU_PART : SE_PART;

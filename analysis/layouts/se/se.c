@@ -97,12 +97,12 @@ static void build_region(struct cb_region_builder *builder, const struct state *
   cb_region_computed(builder, "row_length", "nonzeros of a local row", base->chunks.count * CB_CHUNK_ROWS, length_at);
   cb_region_list(builder, "first_column", "least column of its chunk", base->units, state->first_column);
   cb_region_by_slot(builder, "column_offset", "column of a slot, from that one",
-                   (struct cb_slot_elements){.count = slots(state), .largest = state->widest});
+                    (struct cb_slot_elements){.count = slots(state), .largest = state->widest});
   cb_region_streamed(builder);
   cb_region_values(builder, "values", "per step, row and lane", slots(state));
   cb_region_structure(builder, "kBatch", base->mma == CB_MMA_NONE ? BATCH : BATCH / 2,
                       "plan: steps whose loads are in flight together");
-  if (base->segments) cb_region_size(builder, "kSegment", base->segment, "plan: steps of a segment");
+  if (base->segments) cb_region_size(builder, "kSegmentSteps", base->segment, "plan: steps of a segment");
 }
 
 /* ---- prediction */
