@@ -244,7 +244,9 @@ static void build_carries(struct cb_region_builder *builder, struct cb_chunk_sta
 
 static void build_blocks(struct cb_region_builder *builder, const struct cb_chunk_state *state) {
   const struct cb_chunks *chunks = &state->chunks;
-  if (chunks->row || chunks->csr->rows % CB_CHUNK_ROWS) cb_region_section(builder, "guarded");
+  if (chunks->row || chunks->csr->rows % CB_CHUNK_ROWS || builder->own_rows) cb_region_section(builder, "guarded");
+  if (builder->own_rows) cb_region_section(builder, "owned");
+  if (builder->own_rows) cb_region_own_rows(builder);
   if (state->units % CB_CHUNK_WARPS) {
     cb_region_section(builder, "partial");
     cb_region_size(builder, "kUnits", state->units, "plan: chunks, or segments of them: a warp each");

@@ -193,4 +193,5 @@ const struct cb_layout cb_layout_du = {
     .visit = du_visit,
     .unit = "chunk",
     .most_rows = CB_CHUNK_MOST,
+    .minds_own_rows = 1,
 };

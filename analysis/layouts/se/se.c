@@ -156,4 +156,5 @@ const struct cb_layout cb_layout_se = {
     .visit = se_visit,
     .unit = "chunk",
     .most_rows = CB_CHUNK_MOST,
+    .minds_own_rows = 1,
 };

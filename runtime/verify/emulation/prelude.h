@@ -255,7 +255,7 @@ inline Vector<float, 3> tf32_parts(float value) {
 }
 inline bool is_ordinary(float value) {
   const float size = value < 0 ? -value : value;
-  return size == 0 || (size >= 0x1p-100f && size - size == 0);
+  return size == 0 || (size >= 0x1p-50f && size - size == 0);
 }
 
 using cudaError_t = int;
