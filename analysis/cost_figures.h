@@ -48,6 +48,8 @@ enum {
   /* what instructions take, in picoseconds of a multiprocessor */
   CB_COST_DIA_LOAD_PS = 55,     /* a load of x, with 27 points and fixed values */
   CB_COST_PATTERNS_OFFSET_PS = 6000, /* an offset of 32 rows, packed: addresses by votes of the warp */
+  CB_COST_DU_BLOCK_PS = 4400,   /* a block of 8 x 4: finding values by its bits; with 20 of 32 places filled */
+  CB_COST_DU_MMA_PS = 4700,     /* the same by tensor cores */
   CB_COST_PHASES_SLOT_PS = 360, /* a slot, whatever it stores */
   CB_COST_INSTRUCTION_PS = 230 /* an instruction of a warp: 2.5 in a cycle of 0.6 ns while warps wait for memory */
 };

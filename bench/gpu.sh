@@ -134,6 +134,11 @@ option_sets() {
 --recipe=phases --phase-columns=90 --phase-set=32 --phase-blocks=2 --phase-threads=256 --form=add --type=f32
 --recipe=dia --dia-fill=0 --fuse=on
 --recipe=sell-long --long-row=20 --fuse=on
+--recipe=du --du-form=mma
+--recipe=du --du-segment=3 --form=add --type=f32
+--recipe=se --du-form=mma --form=ax
+--recipe=hotcold --crux-cols=60 --crux-rows=40
+--recipe=hotcold --crux-cols=60 --crux-rows=40 --crux-encoding=se --du-form=mma --du-segment=5
 --type=f32-f64
 --type=bf16-f32
 --recipe=merge --type=f16-f32

@@ -6,6 +6,7 @@
  *              sanitizers, "// plain STATUS TEXT" those without them (absent: the same, unless STATUS is 82)
  *   wrong_*    run to their end with a wrong result, which must show
  *   refused_*  cannot be launched
+ *   mma_*      tensor cores, which are compared with loops over random and special numbers
  *
  * Each file holds constants kBlocks and kThreads (and, with dynamic shared memory, kSharedBytes of the launch and
  * kAllowedBytes that the kernel asks for) and one kernel; the host functions are added here. All files
@@ -278,6 +279,127 @@ static void test_good(void **state) {
   }
 }
 
+/* ---- tensor cores */
+
+static uint64_t draw(uint64_t *seed) {
+  *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+  return *seed >> 33;
+}
+
+/* A number of any size, or a special one now and then. */
+static double draw_number(uint64_t *seed, int range) {
+  static const double special[] = {0, -0.0, 1, -1, INFINITY, -INFINITY, NAN, 0x1p-126, 0x1p-149};
+  if (draw(seed) % 16 == 0) return special[draw(seed) % (sizeof special / sizeof *special)];
+  const double fraction = (double)draw(seed) / 0x1p31 + 0.5;
+  return ldexp(draw(seed) % 2 ? fraction : -fraction, (int)(draw(seed) % (uint64_t)range) - range / 2);
+}
+
+static float half_number(unsigned bits) {
+  const int exponent = (int)(bits >> 10 & 31);
+  const float fraction = (float)(bits & 1023), sign = bits & 0x8000 ? -1 : 1;
+  if (exponent == 31) return fraction > 0 ? NAN : sign * INFINITY;
+  return sign * (exponent ? ldexpf(1024 + fraction, exponent - 25) : ldexpf(fraction, -24));
+}
+
+static float number_of_bits(uint32_t bits) {
+  float number;
+  memcpy(&number, &bits, sizeof number);
+  return number;
+}
+
+static float bfloat_number(unsigned bits) { return number_of_bits((uint32_t)bits << 16); }
+
+static float tf32_number(float number) {
+  uint32_t bits;
+  memcpy(&bits, &number, sizeof bits);
+  return number_of_bits(bits & 0xffffe000u);
+}
+
+static void assert_same_number(double got, double expected, const char *name, int i) {
+  if (isnan(got) && isnan(expected)) return;
+  if (memcmp(&got, &expected, sizeof got)) fail_msg("%s: y[%d] is %a, not %a", name, i, got, expected);
+}
+
+static void run_with(struct batch *batch, const char *name, const double *x, double *got) {
+  struct cb_diag diag = {0};
+  struct cb_host_job job = job_for(batch, find(batch, name), got);
+  job.x = x;
+  job.products = 3;
+  if (cb_host_run(batch->program, &job, 1, &diag)) fail_msg("%s", diag.message);
+  if (job.outcome != CB_HOST_DONE) fail_msg("%s: %s", name, job.message);
+}
+
+/* Each term is fused, in the order of k. */
+static void test_mma_f64(void **state) {
+  double x[INPUTS], got[OUTPUTS];
+  uint64_t seed = 1;
+  int finite = 0;
+  for (int round = 0; round < 20; round++) {
+    for (int i = 0; i < INPUTS; i++) x[i] = draw_number(&seed, 20);
+    run_with(*state, "mma_f64.cu", x, got);
+    for (int i = 0; i < 8 * 64; i++) {
+      const double *a = x + 128 * (i / 64), *b = a + 32;
+      double d = b[32 + i % 64];
+      for (int k = 0; k < 4; k++) d = fma(a[i % 64 / 8 * 4 + k], b[8 * k + i % 8], d);
+      assert_same_number(got[i], d, "mma_f64.cu", i);
+      finite += isfinite(d) != 0;
+    }
+  }
+  assert_in_range(finite, 2000, 10000); /* of 10240 */
+}
+
+/* x holds bits of numbers of 16 bits, or floats. */
+static void check_mma_1688(struct batch *batch, const char *name, float (*number)(double of_x), int bits) {
+  double x[INPUTS], got[OUTPUTS];
+  uint64_t seed = 2;
+  int finite = 0;
+  for (int round = 0; round < 20; round++) {
+    for (int i = 0; i < INPUTS; i++)
+      x[i] = bits && i % 320 < 192 ? (double)(draw(&seed) % 65536) : (double)(float)draw_number(&seed, 20);
+    run_with(batch, name, x, got);
+    for (int i = 0; i < 8 * 128; i++) {
+      const double *a = x + 320 * (i / 128), *b = a + 128;
+      float d = (float)b[64 + i % 128];
+      for (int k = 0; k < 8; k++) d = fmaf(number(a[i % 128 / 8 * 8 + k]), number(b[8 * k + i % 8]), d);
+      assert_same_number(got[i], (double)d, name, i);
+      finite += isfinite(d) != 0;
+    }
+  }
+  assert_in_range(finite, 2000, 20400); /* of 20480 */
+}
+
+static float half_of_x(double x) { return half_number((unsigned)x); }
+static float bfloat_of_x(double x) { return bfloat_number((unsigned)x); }
+static float tf32_of_x(double x) { return tf32_number((float)x); }
+
+static void test_mma_f32(void **state) {
+  check_mma_1688(*state, "mma_f16.cu", half_of_x, 1);
+  check_mma_1688(*state, "mma_bf16.cu", bfloat_of_x, 1);
+  check_mma_1688(*state, "mma_tf32.cu", tf32_of_x, 0);
+}
+
+/* Parts have 11 bits each, none is subnormal, and their sum is the number, exactly. */
+static void test_tf32_parts(void **state) {
+  double x[INPUTS], got[OUTPUTS];
+  uint64_t seed = 3;
+  int ordinary = 0;
+  for (int i = 0; i < INPUTS; i++) x[i] = (double)(float)draw_number(&seed, 140);
+  run_with(*state, "mma_parts.cu", x, got);
+  for (int i = 0; i < 256; i++) {
+    const double *part = got + 4 * i, size = fabs(x[i]);
+    const int expected = size == 0 || (size >= 0x1p-50 && isfinite(x[i]));
+    assert_true(part[3] == expected);
+    ordinary += expected;
+    if (!expected) continue;
+    assert_true(part[0] + part[1] + part[2] == x[i]);
+    for (int p = 0; p < 3; p++) {
+      assert_true((double)tf32_number((float)part[p]) == part[p]);
+      assert_true(part[p] == 0 || fabs(part[p]) >= 0x1p-126);
+    }
+  }
+  assert_in_range(ordinary, 100, 250);
+}
+
 /* The text behind "// MARK STATUS " on a line of its own, up to its end; 0 when there is none. */
 static int expectation(const char *text, const char *mark, int *status, char *part, size_t size) {
   const char *line = strstr(text, mark);
@@ -317,7 +439,7 @@ static void test_bad_sanitized(void **state) {
     check_bad(batch, k, status, part);
     seen++;
   }
-  assert_true(seen >= 36);
+  assert_true(seen >= 37);
 }
 
 static void test_bad_plain(void **state) {
@@ -482,6 +604,9 @@ int main(void) {
   const struct CMUnitTest sanitized[] = {
       cmocka_unit_test(test_good),
       cmocka_unit_test(test_bad_sanitized),
+      cmocka_unit_test(test_mma_f64),
+      cmocka_unit_test(test_mma_f32),
+      cmocka_unit_test(test_tf32_parts),
       cmocka_unit_test(test_positions),
       cmocka_unit_test(test_refused),
       cmocka_unit_test(test_jobs_after_a_crash),

@@ -249,6 +249,63 @@ template <class T> inline T min(T a, T b) { return b < a ? b : a; }
 template <class T> inline T max(T a, T b) { return a < b ? b : a; }
 template <class T> inline bool is_finite(T value) { return value - value == 0; }
 
+// ---- tensor cores, made of shuffles: lane 4 g + t holds what templates/prelude.cu.in says
+inline void mma_f64_884(double (&d)[2], double a, double b, int line = __builtin_LINE()) {
+  const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  for (int k = 0; k < 4; k++) {
+    const double left = __shfl_sync(kFullMask, a, 4 * g + k, 32, line);
+    for (int j = 0; j < 2; j++) d[j] = fma(left, __shfl_sync(kFullMask, b, 4 * (2 * t + j) + k, 32, line), d[j]);
+  }
+}
+template <class T> inline float half_of(uint32_t word, int k) { return T{(uint16_t)(word >> 16 * (k % 2))}; }
+template <class T> inline void mma_1688(float (&d)[4], const uint32_t (&a)[2], uint32_t b, int line) {
+  const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  for (int k = 0; k < 8; k++)
+    for (int i = 0; i < 2; i++) {
+      const float left = half_of<T>(__shfl_sync(kFullMask, a[i], 4 * g + k / 2, 32, line), k);
+      for (int j = 0; j < 2; j++) {
+        const uint32_t right = __shfl_sync(kFullMask, b, 4 * (2 * t + j) + k / 2, 32, line);
+        d[2 * i + j] = fma(left, half_of<T>(right, k), d[2 * i + j]);
+      }
+    }
+}
+inline void mma_f16_1688(float (&d)[4], const uint32_t (&a)[2], uint32_t b, int line = __builtin_LINE()) {
+  mma_1688<half_t>(d, a, b, line);
+}
+inline void mma_bf16_1688(float (&d)[4], const uint32_t (&a)[2], uint32_t b, int line = __builtin_LINE()) {
+  mma_1688<bfloat16_t>(d, a, b, line);
+}
+inline uint32_t bits_of(float value) {
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+inline float tf32_of(float value) { return float_from(bits_of(value) & 0xffffe000u); }
+inline void mma_tf32_1688(float (&d)[4], const float (&a)[4], const float (&b)[2], int line = __builtin_LINE()) {
+  const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
+  for (int k = 0; k < 8; k++)
+    for (int i = 0; i < 2; i++) {
+      const float left = tf32_of(__shfl_sync(kFullMask, a[2 * (k / 4) + i], 4 * g + k % 4, 32, line));
+      for (int j = 0; j < 2; j++) {
+        const float right = tf32_of(__shfl_sync(kFullMask, b[k / 4], 4 * (2 * t + j) + k % 4, 32, line));
+        d[2 * i + j] = fma(left, right, d[2 * i + j]);
+      }
+    }
+}
+inline uint32_t half_pair(uint16_t low, uint16_t high) { return low | uint32_t(high) << 16; }
+inline Vector<float, 3> tf32_parts(float value) {
+  Vector<float, 3> parts;
+  for (int i = 0; i < 3; i++) {
+    parts.at[i] = tf32_of(value);
+    value -= parts.at[i];
+  }
+  return parts;
+}
+inline bool is_ordinary(float value) {
+  const float size = value < 0 ? -value : value;
+  return size == 0 || (size >= 0x1p-50f && size - size == 0);
+}
+
 using cudaError_t = int;
 using cudaStream_t = void *;
 enum { cudaSuccess = 0, cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };

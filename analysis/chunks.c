@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Chunks of 8 rows: see chunks.h. */
+#include "analysis/chunks.h"
+
+#include "analysis/ordering.h"
+#include "base/integers.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- columns */
+
+void cb_chunk_walk_open(struct cb_chunk_walk *walk, const struct cb_csr *csr, const struct cb_crux *crux) {
+  *walk = (struct cb_chunk_walk){.csr = csr, .crux = crux};
+}
+
+static void skip_cold(struct cb_chunk_walk *walk, int i) {
+  if (!walk->crux) return;
+  while (walk->next[i] < walk->end[i] && !walk->crux->hot_column[walk->csr->col_idx[walk->next[i]]]) walk->next[i]++;
+}
+
+void cb_chunk_walk_add(struct cb_chunk_walk *walk, int local_row, int64_t row) {
+  walk->next[local_row] = cb_csr_row(walk->csr, row);
+  walk->end[local_row] = cb_csr_row(walk->csr, row + 1);
+  skip_cold(walk, local_row);
+}
+
+struct cb_chunk_walk cb_chunk_walk_of(const struct cb_chunks *chunks, int64_t chunk) {
+  struct cb_chunk_walk walk;
+  cb_chunk_walk_open(&walk, chunks->csr, NULL);
+  for (int i = 0; i < CB_CHUNK_ROWS; i++) {
+    const int64_t row = cb_chunks_row(chunks, chunk * CB_CHUNK_ROWS + i);
+    if (row < chunks->csr->rows) cb_chunk_walk_add(&walk, i, row);
+  }
+  return walk;
+}
+
+int cb_chunk_walk_next(struct cb_chunk_walk *walk, struct cb_chunk_column *column) {
+  const int32_t *columns = walk->csr->col_idx;
+  column->column = INT32_MAX;
+  column->rows = 0;
+  for (int i = 0; i < CB_CHUNK_ROWS; i++)
+    if (walk->next[i] < walk->end[i] && columns[walk->next[i]] < column->column)
+      column->column = columns[walk->next[i]];
+  for (int i = 0; i < CB_CHUNK_ROWS; i++)
+    if (walk->next[i] < walk->end[i] && columns[walk->next[i]] == column->column) {
+      column->rows |= 1u << i;
+      column->nonzero[i] = walk->next[i]++;
+      skip_cold(walk, i);
+    }
+  return column->rows != 0;
+}
+
+/* ---- tensor cores */
+
+static int architecture(const struct cb_target *target) {
+  return !strncmp(target->arch, "sm_", 3) ? (int)strtol(target->arch + 3, NULL, 10) : 0;
+}
+
+enum cb_mma cb_mma_for(struct cb_types types, const struct cb_target *target) {
+  enum { LEAST = 80 };
+  if (architecture(target) < LEAST) return CB_MMA_NONE;
+  if (types.sum == CB_F64) return CB_MMA_F64;
+  /* 11 bits of a value: those of f16, and the 8 of bf16. Floats would take three parts, too, and nine products. */
+  return types.matrix == CB_F16 || types.matrix == CB_BF16 ? CB_MMA_TF32 : CB_MMA_NONE;
+}
+
+/* None, unless the caller asks for it. */
+static enum cb_status choose_mma(enum cb_mma *mma, struct cb_types types, const struct cb_target *target, int64_t form,
+                                 struct cb_diag *diag) {
+  *mma = form == CB_MMA_ASKED ? cb_mma_for(types, target) : CB_MMA_NONE;
+  if (form != CB_MMA_ASKED || *mma != CB_MMA_NONE) return CB_OK;
+  return cb_fail(diag, CB_ERR_UNSUPPORTED, "tensor cores of %s have no exact products for type '%s'; use du-form=fma",
+                 target->arch, cb_types_name(types));
+}
+
+/* ---- which rows */
+
+struct listing {
+  const struct cb_csr *csr;
+  const unsigned char *listed; /* NULL: none is yet */
+  int empty;                   /* those without nonzeros, too */
+};
+
+static int is_wanted(const void *user, int64_t row) {
+  const struct listing *listing = user;
+  if (listing->listed && listing->listed[row]) return 0;
+  return listing->empty || cb_csr_row_length(listing->csr, row) > 0;
+}
+
+/* The `first` rows, then the others that are wanted; places behind these are none. */
+static int list_rows(struct cb_chunks *chunks, struct cb_arena *arena, const struct cb_row_order *first, int all) {
+  const struct cb_csr *csr = chunks->csr;
+  const int64_t before = first ? first->count : 0;
+  struct listing listing = {.csr = csr, .empty = all};
+  struct cb_arena scratch = {0};
+  int64_t others = 0;
+  unsigned char *listed = cb_arena_alloc(&scratch, (size_t)csr->rows, 1);
+  for (int64_t i = 0; listed && i < before; i++) listed[first->row[i]] = 1;
+  listing.listed = listed;
+  const int32_t *rest = listed ? cb_rows_where(&scratch, csr->rows, is_wanted, &listing, &others) : NULL;
+  chunks->count = cb_divide_up(before + others, CB_CHUNK_ROWS);
+  int32_t *row = rest ? cb_arena_alloc(arena, (size_t)(chunks->count * CB_CHUNK_ROWS), sizeof *row) : NULL;
+  if (row) {
+    for (int64_t i = 0; i < before; i++) row[i] = first->row[i];
+    for (int64_t i = 0; i < others; i++) row[before + i] = rest[i];
+    for (int64_t i = before + others; i < chunks->count * CB_CHUNK_ROWS; i++) row[i] = (int32_t)csr->rows;
+  }
+  chunks->row = row;
+  cb_arena_release(&scratch);
+  return row != NULL;
+}
+
+/* All rows with nonzeros, the longest first. */
+static struct cb_row_order *order_by_length(const struct cb_csr *csr) {
+  struct cb_crux all = {.hot_row = cb_calloc((size_t)csr->rows, 1),
+                        .row_count = cb_alloc((size_t)csr->rows, sizeof *all.row_count)};
+  struct cb_row_order *order = NULL;
+  for (int64_t row = 0; all.hot_row && all.row_count && row < csr->rows; row++) {
+    all.row_count[row] = (uint32_t)cb_csr_row_length(csr, row);
+    all.rows += all.hot_row[row] = all.row_count[row] > 0;
+  }
+  if (all.hot_row && all.row_count) order = cb_crux_order(&all, csr->rows, 1);
+  cb_crux_release(&all);
+  return order;
+}
+
+/* 0: no memory. */
+static int make_chunks(struct cb_chunks *chunks, struct cb_arena *arena, const struct cb_region_builder *builder,
+                       int sorted) {
+  const struct cb_csr *csr = builder->work.part.csr;
+  const struct cb_row_order *found = cb_part_found(&builder->work.part, CB_FOUND_CRUX);
+  const int all = builder->commit == CB_COMMIT_FINAL;
+  *chunks = (struct cb_chunks){.csr = csr, .count = cb_divide_up(csr->rows, CB_CHUNK_ROWS)};
+  if (found) return list_rows(chunks, arena, found, all);
+  if (!sorted) return all || list_rows(chunks, arena, NULL, 0);
+  struct cb_row_order *order = order_by_length(csr);
+  const int good = order && list_rows(chunks, arena, order, all);
+  cb_row_order_release(order);
+  return good;
+}
+
+/* ---- steps and units: need the chunks */
+
+static int count_steps(struct cb_chunk_state *state, cb_steps_of_chunk *steps_of) {
+  const int64_t chunks = state->chunks.count;
+  state->first_step = cb_arena_alloc(&state->arena, (size_t)chunks + 1, sizeof *state->first_step);
+  if (!state->first_step) return 0;
+#pragma omp parallel for schedule(dynamic, 64)
+  for (int64_t chunk = 0; chunk < chunks; chunk++) state->first_step[chunk + 1] = (uint64_t)steps_of(state, chunk);
+  for (int64_t chunk = 0; chunk < chunks; chunk++) {
+    const int64_t steps = (int64_t)state->first_step[chunk + 1];
+    if (steps <= state->segment) continue;
+    state->cut++;
+    state->segments += cb_divide_up(steps, state->segment);
+  }
+  state->units = state->segments + chunks - state->cut;
+  return 1;
+}
+
+/* Chunks in segments come first, with their rows and steps; steps are not summed up yet. */
+static int reorder_chunks(struct cb_chunk_state *state) {
+  struct cb_chunks *chunks = &state->chunks;
+  const size_t count = (size_t)chunks->count;
+  int64_t long_one = 0, other = state->cut;
+  if (!state->cut) return 1;
+  int32_t *row = cb_arena_alloc(&state->arena, count * CB_CHUNK_ROWS, sizeof *row);
+  uint64_t *steps = cb_arena_alloc(&state->arena, count + 1, sizeof *steps);
+  if (!row || !steps) return 0;
+  for (int64_t chunk = 0; chunk < chunks->count; chunk++) {
+    const uint64_t of_chunk = state->first_step[chunk + 1];
+    const int64_t to = of_chunk > (uint64_t)state->segment ? long_one++ : other++;
+    steps[to + 1] = of_chunk;
+    for (int64_t i = 0; i < CB_CHUNK_ROWS; i++)
+      row[to * CB_CHUNK_ROWS + i] = (int32_t)cb_chunks_row(chunks, chunk * CB_CHUNK_ROWS + i);
+  }
+  chunks->row = row;
+  state->first_step = steps;
+  return 1;
+}
+
+static int list_units(struct cb_chunk_state *state) {
+  const int64_t chunks = state->chunks.count;
+  int64_t unit = 0;
+  state->unit_step = cb_arena_alloc(&state->arena, (size_t)state->units + 1, sizeof *state->unit_step);
+  state->unit_chunk = cb_arena_alloc(&state->arena, (size_t)state->units, sizeof *state->unit_chunk);
+  if (state->arena.failed) return 0;
+  for (int64_t chunk = 0; chunk < chunks; chunk++) {
+    const uint64_t steps = state->first_step[chunk + 1];
+    uint64_t step = 0;
+    state->first_step[chunk + 1] += state->first_step[chunk];
+    do {
+      state->unit_chunk[unit] = (uint32_t)chunk;
+      state->unit_step[unit++] = state->first_step[chunk] + step;
+      state->longest = cb_larger(state->longest, cb_smaller((int64_t)(steps - step), state->segment));
+      step += (uint64_t)state->segment;
+    } while (step < steps);
+  }
+  state->unit_step[unit] = state->first_step[chunks];
+  return 1;
+}
+
+enum cb_status cb_chunks_plan(struct cb_region_builder *builder, size_t size, cb_steps_of_chunk *steps_of,
+                              struct cb_diag *diag) {
+  const int64_t *settings = cb_settings(builder->options, &cb_layout_du);
+  const struct cb_types types = {builder->matrix_type, builder->vector_type, builder->sum_type};
+  enum cb_status s = cb_region_state(builder, size, diag);
+  struct cb_chunk_state *state = builder->work.state;
+  if (!s) s = choose_mma(&state->mma, types, builder->target, settings[DU_FORM], diag);
+  if (s) return s;
+  state->width = cb_chunk_width(types);
+  state->segment = settings[DU_SEGMENT];
+  if (!make_chunks(&state->chunks, &state->arena, builder, settings[CRUX_SORT] == CB_ON) ||
+      !count_steps(state, steps_of) || !reorder_chunks(state) || !list_units(state))
+    return cb_fail_memory(diag, "chunks", (uint64_t)builder->work.part.csr->rows * sizeof *state->chunks.row);
+  builder->work.units = state->chunks.count;
+  return CB_OK;
+}
+
+/* ---- the region: needs units */
+
+static uint64_t row_at(const void *user, int64_t local_row) {
+  const struct cb_chunk_state *state = user;
+  return (uint64_t)(state->chunks.row ? state->chunks.row[local_row] : local_row);
+}
+
+/* The number of each segment within its chunk. */
+static const uint32_t *number_segments(struct cb_chunk_state *state) {
+  uint32_t *number = cb_arena_alloc(&state->arena, (size_t)state->segments, sizeof *number);
+  for (int64_t unit = 1; number && unit < state->segments; unit++)
+    number[unit] = state->unit_chunk[unit] == state->unit_chunk[unit - 1] ? number[unit - 1] + 1 : 0;
+  return number;
+}
+
+static void build_carries(struct cb_region_builder *builder, struct cb_chunk_state *state) {
+  const uint32_t *number = number_segments(state);
+  builder->failed |= !number;
+  if (builder->failed || !state->segments) return;
+  cb_region_carries(builder, "carry", state->segments, number, "plan: segments of chunks, which come first");
+  cb_region_size(builder, "kBefore", state->segments - state->cut, "plan: units that chunks in segments have more");
+  builder->region.carry_width = CB_CHUNK_ROWS;
+}
+
+static void build_blocks(struct cb_region_builder *builder, const struct cb_chunk_state *state) {
+  const struct cb_chunks *chunks = &state->chunks;
+  if (chunks->row || chunks->csr->rows % CB_CHUNK_ROWS || builder->own_rows) cb_region_section(builder, "guarded");
+  if (builder->own_rows) cb_region_section(builder, "owned");
+  if (builder->own_rows) cb_region_own_rows(builder);
+  if (state->units % CB_CHUNK_WARPS) {
+    cb_region_section(builder, "partial");
+    cb_region_size(builder, "kUnits", state->units, "plan: chunks, or segments of them: a warp each");
+  }
+  builder->region.blocks = cb_divide_up(state->units, CB_CHUNK_WARPS);
+  builder->region.blocks_per_sm = state->mma == CB_MMA_NONE ? 5 : 4; /* 48 or 64 registers */
+  if (chunks->row) return;
+  builder->region.block_rows = CB_CHUNK_WARPS * CB_CHUNK_ROWS;
+  builder->region.row_threads = 32 / CB_CHUNK_ROWS;
+}
+
+void cb_chunks_build(struct cb_region_builder *builder, const char *first, const char *meaning) {
+  static const char *const forms[] = {[CB_MMA_NONE] = "fma", [CB_MMA_F64] = "mma-f64", [CB_MMA_TF32] = "mma-tf32"};
+  struct cb_chunk_state *state = builder->work.state;
+  const int64_t chunks = state->chunks.count;
+  cb_region_fact(builder, "chunks", "%lld", (long long)chunks);
+  cb_region_fact(builder, "steps", "%lld", (long long)state->first_step[chunks]);
+  cb_region_fact(builder, "form", "%s", forms[state->mma]);
+  cb_region_computed(builder, "row_of", "row of a local row", chunks * CB_CHUNK_ROWS, row_at);
+  cb_region_list(builder, first, meaning, state->units + 1, state->unit_step);
+  if (state->mma != CB_MMA_NONE) cb_region_section(builder, "mma");
+  if (state->mma == CB_MMA_TF32) cb_region_section(builder, "tf32");
+  build_carries(builder, state);
+  build_blocks(builder, state);
+}
