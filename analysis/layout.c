@@ -7,7 +7,7 @@
 #include <string.h>
 
 extern const struct cb_layout cb_layout_dia, cb_layout_blocks, cb_layout_patterns, cb_layout_sell, cb_layout_merge,
-    cb_layout_hot, cb_layout_phases, cb_layout_cb, cb_layout_slices, cb_layout_runs;
+    cb_layout_hot, cb_layout_phases, cb_layout_cb, cb_layout_slices, cb_layout_runs, cb_layout_tile;
 
 /* In the order of the search: of two recipes that are predicted to be equally fast, it takes the earlier one. */
 const struct cb_layout *const cb_layout_table[] = {
@@ -21,6 +21,7 @@ const struct cb_layout *const cb_layout_table[] = {
     &cb_layout_cb,
     &cb_layout_slices,
     &cb_layout_runs,
+    &cb_layout_tile,
     NULL,
 };
 _Static_assert(sizeof cb_layout_table / sizeof *cb_layout_table <= CB_MAX_LAYOUTS + 1, "a row of settings for each");
