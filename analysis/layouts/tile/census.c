@@ -4,15 +4,9 @@
 
 #include "base/memory.h"
 
-#include <stdlib.h>
-
 const char *const cb_tile_format_names[CB_TILE_FORMATS] = {"dns", "dnsrow", "dnscol", "ell", "hyb", "csr", "coo"};
 
 /* ---- what a tile looks like */
-
-int cb_tile_panel_rows(const struct cb_csr *csr, int64_t panel) {
-  return (int)cb_smaller(CB_TILE_SIDE, csr->rows - panel * CB_TILE_SIDE);
-}
 
 void cb_tile_lengths(const struct cb_subblock *block, unsigned char lengths[CB_TILE_SIDE]) {
   for (int row = 0; row < CB_TILE_SIDE; row++) lengths[row] = 0;
@@ -32,11 +26,10 @@ unsigned cb_tile_full_rows(const struct cb_subblock *block) {
   return full;
 }
 
-unsigned cb_tile_full_columns(const struct cb_subblock *block, int rows) {
-  const unsigned all = (1u << rows) - 1;
+unsigned cb_tile_full_columns(const struct cb_subblock *block) {
   unsigned full = 0;
   for (int column = 0; column < CB_TILE_SIDE; column++)
-    full |= (unsigned)(block->column_rows[column] == all) << column;
+    full |= (unsigned)(block->column_rows[column] == 0xffff) << column;
   return full;
 }
 
@@ -48,11 +41,11 @@ static int longest(const unsigned char lengths[CB_TILE_SIDE]) {
   return most;
 }
 
-/* Whether the variation of `rows` lengths is above so many percent: (sigma / mean)² = rows · Σ length² / n² - 1. */
-static int varies(const unsigned char lengths[CB_TILE_SIDE], int rows, int64_t nonzeros, int64_t percent) {
+/* Whether the variation of 16 lengths is above so many percent: (sigma / mean)² = 16 · Σ length² / n² - 1. */
+static int varies(const unsigned char lengths[CB_TILE_SIDE], int64_t nonzeros, int64_t percent) {
   int64_t squares = 0;
   for (int row = 0; row < CB_TILE_SIDE; row++) squares += (int64_t)lengths[row] * lengths[row];
-  return (rows * squares - nonzeros * nonzeros) * 100 * 100 > percent * percent * nonzeros * nonzeros;
+  return (CB_TILE_SIDE * squares - nonzeros * nonzeros) * 100 * 100 > percent * percent * nonzeros * nonzeros;
 }
 
 /* Halves of bytes of a HYB tile: a place of ELL has half a byte beside its value, a nonzero behind it a whole one. */
@@ -76,32 +69,31 @@ static struct cb_tile_info with(struct cb_tile_info tile, enum cb_tile_format fo
   return tile;
 }
 
-static struct cb_tile_info by_variation(struct cb_tile_info tile, const unsigned char lengths[CB_TILE_SIDE], int rows,
+static struct cb_tile_info by_variation(struct cb_tile_info tile, const unsigned char lengths[CB_TILE_SIDE],
                                         const struct cb_tile_wish *wish) {
   const int nonzeros = cb_tile_nonzeros(&tile);
-  if (!varies(lengths, rows, nonzeros, wish->te)) return with(tile, CB_TILE_ELL, longest(lengths));
-  if (!varies(lengths, rows, nonzeros, wish->th)) return with(tile, CB_TILE_CSR, 0);
+  if (!varies(lengths, nonzeros, wish->te)) return with(tile, CB_TILE_ELL, longest(lengths));
+  if (!varies(lengths, nonzeros, wish->th)) return with(tile, CB_TILE_CSR, 0);
   const int width = hyb_width(lengths, nonzeros, wish->value_bytes);
   if (!width) return with(tile, CB_TILE_COO, 0);
   tile.over = (unsigned char)(tile.last + 1 - cb_tile_held(lengths, width));
   return with(tile, tile.over ? CB_TILE_HYB : CB_TILE_ELL, width);
 }
 
-static struct cb_tile_info describe(const struct cb_subblock *block, int rows, const struct cb_tile_wish *wish) {
+static struct cb_tile_info describe(const struct cb_subblock *block, const struct cb_tile_wish *wish) {
   const struct cb_tile_info tile = {.column = block->columns[0] / CB_TILE_SIDE,
                                     .last = (unsigned char)(block->nonzeros - 1)};
   const int nonzeros = block->nonzeros;
   const int full_rows = __builtin_popcount(cb_tile_full_rows(block));
-  const int full_columns = __builtin_popcount(cb_tile_full_columns(block, rows));
+  const int full_columns = __builtin_popcount(cb_tile_full_columns(block));
   unsigned char lengths[CB_TILE_SIDE];
   if (wish->only_csr) return with(tile, CB_TILE_CSR, 0);
   cb_tile_lengths(block, lengths);
-  if (nonzeros < wish->coo && varies(lengths, rows, nonzeros, wish->te)) return with(tile, CB_TILE_COO, 0);
-  if (getenv("DENSE_FIRST") && nonzeros >= wish->dense) return with(tile, CB_TILE_DNS, 0);
+  if (nonzeros < wish->coo && varies(lengths, nonzeros, wish->te)) return with(tile, CB_TILE_COO, 0);
   if (full_rows * CB_TILE_SIDE == nonzeros) return with(tile, CB_TILE_DNSROW, full_rows);
-  if (full_columns * rows == nonzeros) return with(tile, CB_TILE_DNSCOL, full_columns);
+  if (full_columns * CB_TILE_SIDE == nonzeros) return with(tile, CB_TILE_DNSCOL, full_columns);
   if (nonzeros >= wish->dense) return with(tile, CB_TILE_DNS, 0);
-  return by_variation(tile, lengths, rows, wish);
+  return by_variation(tile, lengths, wish);
 }
 
 /* ---- all tiles */
@@ -121,7 +113,7 @@ static void describe_panel(struct cb_tile_census *census, const struct cb_csr *c
   struct cb_subblock block;
   struct cb_tile_info *tile = census->tile + census->first_tile[panel];
   cb_panel_open(&walk, csr, panel);
-  while (cb_panel_next(&walk, 0, &block)) *tile++ = describe(&block, cb_tile_panel_rows(csr, panel), wish);
+  while (cb_panel_next(&walk, 0, &block)) *tile++ = describe(&block, wish);
 }
 
 static void count_formats(struct cb_tile_census *census) {

@@ -79,7 +79,7 @@ static int describe_tile(struct state *state, int64_t t, const struct cb_subbloc
   const int64_t columns = cb_smaller(CB_TILE_SIDE, state->csr->cols - (int64_t)tile->column * CB_TILE_SIDE);
   const enum cb_tile_format format = (enum cb_tile_format)tile->format;
   if (format == CB_TILE_DNSROW) state->full[t] = (uint16_t)cb_tile_full_rows(block);
-  if (format == CB_TILE_DNSCOL) state->full[t] = (uint16_t)cb_tile_full_columns(block, rows);
+  if (format == CB_TILE_DNSCOL) state->full[t] = (uint16_t)cb_tile_full_columns(block);
   if (format == CB_TILE_ELL || format == CB_TILE_HYB) state->occupied[t] = occupied_rows(block, rows);
   if (format != CB_TILE_DNS || block->nonzeros == CB_TILE_PLACES) return 0;
   return block->nonzeros < rows * columns ? 2 : 1;
@@ -89,10 +89,11 @@ static int describe_panel(struct state *state, int64_t panel) {
   struct cb_panel_walk walk;
   struct cb_subblock block;
   int64_t t = state->census->first_tile[panel];
+  const int rows = (int)cb_smaller(CB_TILE_SIDE, state->csr->rows - panel * CB_TILE_SIDE);
   int most = 0;
   cb_panel_open(&walk, state->csr, panel);
   for (; cb_panel_next(&walk, 0, &block); t++) {
-    const int holes = describe_tile(state, t, &block, cb_tile_panel_rows(state->csr, panel));
+    const int holes = describe_tile(state, t, &block, rows);
     most = holes > most ? holes : most;
   }
   return most;
@@ -377,13 +378,21 @@ static int64_t steps_of(const struct cb_tile_info *tile) {
   return cb_divide_up(tile->width, ROWS_AT_ONCE) + cb_divide_up(tile->over, ROWS_AT_ONCE);
 }
 
+/* Of a unit: their loads wait for each other. */
+static int64_t most_tiles(const struct state *state) {
+  int64_t most = 0;
+  for (int64_t panel = 0; panel < state->census->panels; panel++)
+    most = cb_larger(most, state->census->first_tile[panel + 1] - state->census->first_tile[panel]);
+  return cb_smaller(most, state->units.balance);
+}
+
 static enum cb_status predict(struct cb_region_builder *builder, const struct state *state, struct cb_diag *diag) {
   const struct cb_tile_census *census = state->census;
   struct cb_cost *cost = &builder->region.cost;
   int64_t instructions = state->units.units * UNIT_INSTRUCTIONS + census->tiles * TILE_INSTRUCTIONS;
   for (int64_t t = 0; t < census->tiles; t++) instructions += steps_of(&census->tile[t]) * STEP_INSTRUCTIONS;
   cost->work_ns = instructions * CB_COST_INSTRUCTION_PS / builder->target->multiprocessors / 1000;
-  cost->chain_ns = CB_COST_CB_FIRST_NS + state->units.balance * CB_COST_CB_BATCH_NS;
+  cost->chain_ns = CB_COST_CB_FIRST_NS + most_tiles(state) * CB_COST_CB_BATCH_NS;
   cost->tail_ns = (state->units.most_together > 1 ? CB_COST_CB_TOGETHER_NS : 0) +
                   (builder->region.carry_slots ? CB_COST_CARRY_NS : 0);
   cost->stream_percent = CB_COST_CB_PERCENT;
