@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Layout tile (TileSpMV) and its recipes: which format each tile gets, by thresholds and against a brute force; what each
- * format stores, in bytes, and whether it describes the matrix; what is deferred; units, carries and edges; threads,
- * failing allocations; products against the oracle. */
+/* Layout tile (TileSpMV) and its recipes: which format each tile gets, by thresholds and against a brute force; what
+ * each format stores, in bytes, and whether it describes the matrix; what is deferred; units, carries and edges;
+ * threads, failing allocations; products against the oracle. */
 #include "tests/layouts.h"
 
 #include "analysis/layouts/tile/census.h"
@@ -243,7 +243,8 @@ static void census_is_what_counting_says(void **state) {
     const struct cb_tile_wish wish = {.only_csr = round % 15 == 14, .coo = (int64_t)(draw(&seed) % 30),
                                       .dense = 100 + (int64_t)(draw(&seed) % 158), .te = (int64_t)(draw(&seed) % 60),
                                       .th = 40 + (int64_t)(draw(&seed) % 90), .value_bytes = 2 << round % 3};
-    struct cb_csr csr = round % 2 ? mixed_matrix(rows, cols, seed) : random_matrix(rows, cols, (unsigned)(draw(&seed) % 900), seed);
+    struct cb_csr csr = round % 2 ? mixed_matrix(rows, cols, seed)
+                                  : random_matrix(rows, cols, (unsigned)(draw(&seed) % 900), seed);
     check_census(&csr, round % 3 ? &wish : &paper, seen);
     cb_csr_release(&csr);
   }
@@ -506,7 +507,8 @@ static void what_is_alike_is_no_array(void **state) {
   (void)state;
   static const struct words cases[] = {
       {"stencil9,n=16", "", {"add_ell"}, {"add_dns", "add_hyb"}},
-      {"block,blocks_r=9,r=16,c=16,blocks_c=9", "", {"add_dnsrow", "index_t(__popc(rows)) * tile"}, {"add_coo", "dnsrow_first", "present"}},
+      {"block,blocks_r=9,r=16,c=16,blocks_c=9", "", {"add_dnsrow", "index_t(__popc(rows)) * tile"},
+       {"add_coo", "dnsrow_first", "present"}},
       {"block,blocks_r=9,r=16,c=16,blocks_c=9", "tile-formats=csr", {"add_csr"}, {"add_dns", "add_ell", "add_coo"}},
       {"block,blocks_r=8,r=16,c=16,blocks_c=9", "", {"// no guard: every panel has 16 rows"}, {"column < kCols"}},
       {"dense,rows=33,cols=39", "", {"column < kCols", "row < kRows"}, {"last_to_arrive"}},
@@ -714,15 +716,21 @@ static void fixed_values_match_the_oracle(void **state) {
 static void guards_matter(void **state) {
   (void)state;
   static const struct change changes[] = {
-      {"random,rows=70,cols=90,density=0.7", "form=ax", "present >> (2 * i + half) & 1", "(present | 0xffffu) >> (2 * i + half) & 1"},
+      {"random,rows=70,cols=90,density=0.7", "form=ax",
+       "present >> (2 * i + half) & 1", "(present | 0xffffu) >> (2 * i + half) & 1"},
       {"random,rows=70,cols=90,density=0.7", "form=ax", "column < kCols ?", "column < kCols + 16 ?"},
-      {"random,rows=61,cols=93,density=0.3", "form=ax tile-te=400 tile-coo=0", "min(k, width - 1)", "min(k, width - 2)"},
-      {"random,rows=61,cols=93,density=0.3", "form=ax tile-te=400 tile-coo=0", "column != (half == 0 ? before : other)", "column + 16 != (half == 0 ? before : other)"},
-      {"random,rows=61,cols=93,density=0.1", "form=ax tile-te=400 tile-coo=0", "(rows >> row & 1)", "((rows | 0xffffu) >> row & 1)"},
+      {"random,rows=61,cols=93,density=0.3", "form=ax tile-te=400 tile-coo=0",
+       "min(k, width - 1)", "min(k, width - 2)"},
+      {"random,rows=61,cols=93,density=0.3", "form=ax tile-te=400 tile-coo=0",
+       "column != (half == 0 ? before : other)", "column + 16 != (half == 0 ? before : other)"},
+      {"random,rows=61,cols=93,density=0.1", "form=ax tile-te=400 tile-coo=0",
+       "(rows >> row & 1)", "((rows | 0xffffu) >> row & 1)"},
       {"random,rows=61,cols=93,density=0.3", "form=ax tile-formats=csr", "if (k < last)", "if (k <= last)"},
-      {"random,rows=61,cols=93,density=0.3", "form=ax tile-formats=csr", "== 15 ? count : next", "== 14 ? count : next"},
+      {"random,rows=61,cols=93,density=0.3", "form=ax tile-formats=csr",
+       "== 15 ? count : next", "== 14 ? count : next"},
       {"uniform,n=200,per_row=7", "form=ax", "i < left && row", "i <= left && row"},
-      {"block,blocks_r=40,r=1,c=16,blocks_c=7,per_row=2", "form=ax", "half == 0 ? one : two", "half == 1 ? one : two"},
+      {"block,blocks_r=40,r=1,c=16,blocks_c=7,per_row=2", "form=ax",
+       "half == 0 ? one : two", "half == 1 ? one : two"},
       {"block,blocks_r=5,r=16,c=1,blocks_c=60,per_row=9", "form=ax", "if (column >= 0)", "if (column >= -1)"},
       {"dense,rows=37,cols=41", "form=ax", "row < kRows", "row < kRows + 1"},
       {"dense,rows=60,cols=256", "form=ax tile-formats=csr", "other < units", "other < units - 1"},

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The tiles of a matrix and the format of each (TileSpMV): 16 × 16 entries with a nonzero, panel by panel, from left to
- * right. The split `defer` and the layout share what is found here.
+/* The tiles of a matrix and the format of each (TileSpMV): 16 × 16 entries with a nonzero, panel by panel, from left
+ * to right. The split `defer` and the layout share what is found here.
  *
- * How a format is chosen, n being a tile's nonzeros, and its variation the standard deviation of its 16 rows' lengths by
- * their mean. Rows below the matrix count as empty, so that the last panel's tiles are not padded:
+ * How a format is chosen, n being a tile's nonzeros, and its variation the standard deviation of its 16 rows' lengths
+ * by their mean. Rows below the matrix count as empty, so that the last panel's tiles are not padded:
  *
  *   1. COO when n is below `coo` and the variation above `te` percent
  *   2. DnsRow when all rows that have a nonzero are full, then DnsCol, likewise
  *   3. Dns when n is `dense` or more
  *   4. by variation: ELL up to `te` percent, HYB above `th`, else CSR
  *
- * HYB has a width from the longest row down, while that takes fewer bytes; at 0 the tile is COO, and ELL where nothing is
- * over. The paper leaves open whether 2 or 3 comes first. In this order tiles of many full rows are not padded: where the
- * orders differ, it takes 0.1 to 1.6 bytes per nonzero less (5 of 76 real matrices), and nowhere more.
+ * HYB has a width from the longest row down, while that takes fewer bytes; at 0 the tile is COO, and ELL where nothing
+ * is over. The paper leaves open whether 2 or 3 comes first. In this order tiles of many full rows are not padded:
+ * where the orders differ, it takes 0.02 to 1.6 bytes per nonzero less (5 of 76 real matrices), and nowhere more.
  */
 #ifndef CBGEN_ANALYSIS_LAYOUTS_TILE_CENSUS_H
 #define CBGEN_ANALYSIS_LAYOUTS_TILE_CENSUS_H

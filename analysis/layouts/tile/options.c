@@ -38,6 +38,6 @@ const struct cb_recipe cb_tile_recipes[] = {
     {.name = "tile-csr", .summary = "TileSpMV with tiles in CSR alone", .root = &tile_csr,
      .example = "stencil9,n=20"},
     {.name = "tile-defer", .summary = "TileSpMV, with the nonzeros of COO tiles as merge, sell or hot", .root = &defer,
-     .example = "block,blocks_r=9,r=8,c=8,blocks_c=9,scattered=2", .may_refuse = 1, .lenient = "tile-coo=0 tile-th=400"},
+     .example = "random,rows=60,cols=300,density=0.03", .may_refuse = 1, .lenient = "tile-coo=2 tile-th=400"},
     {0},
 };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* TileSpMV: tiles of 16 × 16 entries, each in one of seven formats by what it holds (census.h), and warps that take
  * several tiles of a panel (units.h). What is stored beside the values, n being a tile's nonzeros, and for every tile
- * its number of columns of tiles:
+ * the number of its column of tiles:
  *
  *   CSR      n - 1, 16 places of rows' first nonzeros, n columns
  *   COO      n - 1, n times 16 · row + column
- *   ELL      width w, the rows that are not empty as 16 bits, 16 w columns; values by column of ELL, then row. Short rows
- *            repeat their last column, which no longer row does: so the repeat tells what is padding
+ *   ELL      width w, the rows that are not empty as 16 bits, 16 w columns; values by column of ELL, then row. Short
+ *            rows repeat their last column, and the repeat tells what is padding
  *   HYB      both: ELL of width w, and what is over as COO
  *   Dns      256 values by column, then row; 32 bytes of presence bits if any tile has holes
  *   DnsRow   which rows are full, as 16 bits, and 16 values for each
@@ -16,9 +16,9 @@
  * become constants, and formats that do not occur leave no text.
  *
  * Deviations from the paper: a unit says where its tiles' slots begin, and counts (one byte each) say the rest, instead
- * of a pointer for each tile; full rows and columns are bits, never more bytes than a count and numbers of 4 bits; tiles
- * over the matrix's edges have places for whole ones; sums that several warps have of a row meet in shared memory or in
- * carry slots, not by atomics.
+ * of a pointer for each tile; full rows and columns are bits, never more bytes than a count and numbers of 4 bits; Dns
+ * tiles over the matrix's edges have places for whole ones; a tile that would be HYB is COO or ELL where that is all
+ * that its width leaves; sums that several warps have of a row meet in shared memory or in carry slots, not by atomics.
  */
 #include "analysis/layouts/tile/options.h"
 #include "analysis/layouts/tile/units.h"
@@ -253,7 +253,8 @@ static void build_csr(struct cb_region_builder *builder, const struct state *sta
                  state->units.first_slot[CB_TILE_CSR]);
   cb_region_computed(builder, "csr_last", "CSR: nonzeros of a tile, less one", tiles, csr_last_at);
   cb_region_bytes(builder, "csr_offsets", "CSR: nonzeros before each of 16 rows", tiles * CB_TILE_SIDE);
-  cb_region_bytes(builder, "csr_columns", "CSR: column of a slot, 4 bits", cb_divide_up(state->units.slots[CB_STORE_CSR], 2));
+  cb_region_bytes(builder, "csr_columns", "CSR: column of a slot, 4 bits",
+                  cb_divide_up(state->units.slots[CB_STORE_CSR], 2));
 }
 
 static void build_coo(struct cb_region_builder *builder, const struct state *state) {
