@@ -7,8 +7,8 @@
 #include <string.h>
 
 extern const struct cb_layout cb_layout_dia, cb_layout_blocks, cb_layout_patterns, cb_layout_sell, cb_layout_merge,
-    cb_layout_hot, cb_layout_phases, cb_layout_cb, cb_layout_slices, cb_layout_runs,
-    cb_layout_du, cb_layout_se;
+    cb_layout_hot, cb_layout_phases, cb_layout_cb, cb_layout_slices, cb_layout_runs, cb_layout_tile, cb_layout_du,
+    cb_layout_se;
 
 /* In the order of the search: of two recipes that are predicted to be equally fast, it takes the earlier one. */
 const struct cb_layout *const cb_layout_table[] = {
@@ -22,6 +22,7 @@ const struct cb_layout *const cb_layout_table[] = {
     &cb_layout_cb,
     &cb_layout_slices,
     &cb_layout_runs,
+    &cb_layout_tile,
     &cb_layout_du,
     &cb_layout_se,
     NULL,
