@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A baseline of `cbgen bench` as a plug-in: a shared library with the four functions below, in C or C++, built by
- * anybody against this header alone.
+/* A baseline of `cbgen bench` as a plug-in: a shared library with the four functions below, in C or C++, built by anybody
+ * against this header alone.
  *
  *   cbgen bench matrix.mtx --baseline=./mine.so --baseline=./other.so
  *
- * Its product is checked row by row and timed in turn with the kernel and cuSPARSE, by the same protocol. What cannot be
- * opened, has another version, refuses a matrix or fails is reported with its message, and everything else goes on. A
- * plug-in is code inside the process: one that crashes ends it, and a CUDA error that it leaves is everybody's.
+ * Its product is checked row by row and timed in turn with the kernel and cuSPARSE, by the same protocol. What cannot
+ * be opened, has another version, refuses a matrix or fails is reported with its message, and everything else goes on.
+ * A plug-in is code inside the process: one that crashes ends it, and a CUDA error that it leaves is everybody's.
  *
  * All calls come from one thread, with the GPU's primary context current: the CUDA runtime and the driver API may both
  * be used. */

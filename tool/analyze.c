@@ -136,9 +136,9 @@ const struct cb_verb cb_verb_analyze = {
     .summary = "show a matrix's profile and the plan for its kernel",
     .details =
         "Prints rows, bandwidth, symmetry, diagonals, dense blocks and the density of 16 x 16 sub-blocks,\n"
-        "then the plan of the kernel, its stored bytes per nonzero beside CSR's, BSR's and COO's, nonzeros per\n"
-        "thread block, its predicted time, and the recipes that were compared: what each would take, in which\n"
-        "parts, or why it does not fit.\n",
+        "then the plan of the kernel, its stored bytes per nonzero beside CSR's, BSR's and COO's, nonzeros\n"
+        "per thread block, its predicted time, and the recipes that were compared: what each would take, in\n"
+        "which parts, or why it does not fit.\n",
     .example = "cbgen analyze matrix.mtx --json",
     .takes = CB_TAKES_ARCH | CB_TAKES_JSON | CB_TAKES_SWEEP,
     .run = run_analyze,

@@ -73,6 +73,7 @@ static enum cb_status run_bench(const struct cb_call *call, struct cb_diag *diag
   if (call->repeat) settings.batches = (int)call->repeat;
   settings.candidates = call->candidates;
   settings.baselines = !call->no_baselines && !call->sweep.count;
+  settings.ceilings = !call->sweep.count;
   settings.plugins = call->plugins;
   settings.plugins_count = call->plugins_count;
   cb_progress_stage("opening the GPU and measuring its memory");
@@ -87,7 +88,8 @@ static enum cb_status check_bench(const struct cb_call *call, struct cb_diag *di
   static const char *const without[] = {"candidates", "no-baselines", "baseline", NULL};
   for (int i = 0; call->sweep.count && without[i]; i++)
     if (cb_call_has(call, without[i]))
-      return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' has no effect with '--sweep', which times the kernel alone", without[i]);
+      return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' has no effect with '--sweep', which times the kernel alone",
+                     without[i]);
   return CB_OK;
 }
 
@@ -95,11 +97,10 @@ const struct cb_verb cb_verb_bench = {
     .name = "bench",
     .arguments = "FILE [OPTION…]",
     .summary = "measure the kernel against cuSPARSE",
-    .details =
-        "Medians of batches between events, all competitors in turn: the kernel, cuSPARSE's CSR, SpMVOp, COO,\n"
-        "SELL and BSR where they apply, and a copy and a read of the device memory. Every product is checked.\n"
-        "CBGEN_CUSPARSE names another cuSPARSE than the installed one; every output says its version.\n"
-        "'@LIST' instead of FILE: each line of the file LIST is a matrix, all measured in one process.\n",
+    .details = "Medians of batches between events, all competitors in turn: the kernel, cuSPARSE's CSR, SpMVOp, COO,\n"
+               "SELL and BSR where they apply, and a copy and a read of the device memory. Every product is checked.\n"
+               "CBGEN_CUSPARSE names another cuSPARSE than the installed one; every output says its version.\n"
+               "'@LIST' instead of FILE: each line of the file LIST is a matrix, all measured in one process.\n",
     .example = "cbgen bench matrix.mtx --json",
     .takes = CB_TAKES_JSON | CB_TAKES_GPU | CB_TAKES_BENCH | CB_TAKES_MEASURE | CB_TAKES_SWEEP,
     .check = check_bench,

@@ -2,6 +2,7 @@
 /* One option at several values: see sweep.h. Rows are JSON objects first; the table is printed from them. */
 #include "tool/sweep.h"
 
+#include "analysis/plan/recipe.h"
 #include "base/json.h"
 
 #include <string.h>
@@ -12,13 +13,17 @@
 static enum cb_status check_value(const char *option, const char *value, struct cb_diag *diag) {
   struct cb_options options;
   cb_options_default(&options);
-  return cb_options_set(&options, option, value, diag);
+  const struct cb_recipe *recipe;
+  const enum cb_status s = cb_options_set(&options, option, value, diag);
+  if (s || !cb_option_at(cb_option_find(option))->is_text) return s;
+  return cb_recipe_find(&recipe, options.recipe, diag); /* the one option that is text */
 }
 
 enum cb_status cb_sweep_parse(struct cb_sweep *sweep, char *text, struct cb_diag *diag) {
   char *values = strchr(text, '=');
   if (!values || values == text || !values[1])
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'--sweep=%s': it takes an option and its values: '--sweep=OPTION=V,W'", text);
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'--sweep=%s': it takes an option and its values: '--sweep=OPTION=V,W'",
+                   text);
   *values++ = 0;
   sweep->option = text;
   for (char *value = values; value;) {
@@ -72,7 +77,9 @@ static void set_plan(struct cb_json row, const struct cb_plan *plan) {
                                     1e-3 * (double)plan->cost.ns, plan->launches_count});
 }
 
-static double milliseconds(double seconds) { return 1e3 * seconds; }
+static double milliseconds(double seconds) {
+  return 1e3 * seconds;
+}
 
 static json_t *stages_json(const struct cb_stages *stages) {
   return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "plan", milliseconds(stages->plan), "pack",
@@ -88,7 +95,8 @@ static int most_registers(const struct cb_cubin_stats *cubin) {
 }
 
 static void set_run(struct cb_json row, const struct cb_run_result *run) {
-  set_planned(row, (struct planned){run->recipe, run->plan, run->stored_bytes, run->nnz, run->predicted_us, run->launches});
+  set_planned(row,
+              (struct planned){run->recipe, run->plan, run->stored_bytes, run->nnz, run->predicted_us, run->launches});
   cb_json_set_real(row, "us", run->timing.us);
   cb_json_set_real(row, "least_us", run->timing.least_us);
   cb_json_set_real(row, "most_us", run->timing.most_us);
@@ -103,8 +111,8 @@ static void set_run(struct cb_json row, const struct cb_run_result *run) {
 
 struct walk {
   const struct cb_call *call;
-  struct cb_job *job;      /* to plan */
-  struct cb_bench *bench;  /* NULL: nothing is timed */
+  struct cb_job *job;     /* to plan */
+  struct cb_bench *bench; /* NULL: nothing is timed */
   const struct cb_csr *csr;
 };
 
@@ -158,7 +166,9 @@ static json_t *rows_json(const struct walk *walk, int *failed, struct cb_diag *f
 
 /* ---- the output */
 
-static double real_of(const json_t *row, const char *key) { return json_number_value(json_object_get(row, key)); }
+static double real_of(const json_t *row, const char *key) {
+  return json_number_value(json_object_get(row, key));
+}
 
 static void print_row(struct cb_text *text, const json_t *row, int timed) {
   const char *reason = json_string_value(json_object_get(row, "reason"));
@@ -169,7 +179,8 @@ static void print_row(struct cb_text *text, const json_t *row, int timed) {
   }
   cb_text_add(text, "%-10s %8.2f %10.2f", json_string_value(json_object_get(row, "recipe")),
               real_of(row, "bytes_per_nonzero"), real_of(row, "predicted_us"));
-  if (timed) cb_text_add(text, " %10.2f %10.2f %9.0f", real_of(row, "us"), real_of(row, "most_us"), real_of(row, "registers"));
+  if (timed)
+    cb_text_add(text, " %10.2f %10.2f %9.0f", real_of(row, "us"), real_of(row, "most_us"), real_of(row, "registers"));
   const json_t *loads = json_object_get(row, "loads");
   if (!timed && json_is_object(loads)) cb_text_add(text, " %10.3f", real_of(loads, "variation"));
   cb_text_add(text, "%s%s\n", reason ? "  " : "", reason ? reason : "");
@@ -177,8 +188,8 @@ static void print_row(struct cb_text *text, const json_t *row, int timed) {
 
 static void print_table(struct cb_text *text, const struct walk *walk, const json_t *rows) {
   cb_text_add(text, "%s: %lld x %lld, %lld nonzeros\n  %-16s recipe        B/nnz  predicted%s\n", walk->csr->name,
-              (long long)walk->csr->rows, (long long)walk->csr->cols, (long long)walk->csr->nnz, walk->call->sweep.option,
-              walk->bench ? "         us    slowest registers" : "  variation");
+              (long long)walk->csr->rows, (long long)walk->csr->cols, (long long)walk->csr->nnz,
+              walk->call->sweep.option, walk->bench ? "         us    slowest registers" : "  variation");
   for (size_t i = 0; i < json_array_size(rows); i++) print_row(text, json_array_get(rows, i), walk->bench != NULL);
 }
 

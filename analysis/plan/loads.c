@@ -36,16 +36,19 @@ static int add_region(int64_t *nonzeros, const struct cb_plan *plan, const struc
   const struct cb_region *region = &plan->regions[number];
   const struct cb_region_work *work = &assignment->regions[number];
   const struct cb_layout *layout = assignment->layouts[number];
-  if (launch->block_rows) add_rows(nonzeros, launch->blocks, work->part.csr, launch->block_rows);
-  else if (layout->count_loads) layout->count_loads(work->state, nonzeros + region->first_block);
+  if (launch->block_rows)
+    add_rows(nonzeros, launch->blocks, work->part.csr, launch->block_rows);
+  else if (layout->count_loads)
+    layout->count_loads(work->state, nonzeros + region->first_block);
   else if (region->block_rows)
     add_rows(nonzeros + region->first_block, region->blocks, work->part.csr, region->block_rows);
-  else return 0;
+  else
+    return 0;
   return 1;
 }
 
-enum cb_status cb_loads_count(struct cb_loads *loads, const struct cb_plan *plan, const struct cb_assignment *assignment,
-                              struct cb_diag *diag) {
+enum cb_status cb_loads_count(struct cb_loads *loads, const struct cb_plan *plan,
+                              const struct cb_assignment *assignment, struct cb_diag *diag) {
   int64_t blocks = 0, at = 0;
   int known = 1;
   for (int l = 0; l < plan->launches_count; l++)

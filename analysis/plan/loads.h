@@ -17,8 +17,8 @@ struct cb_loads {
 };
 
 /* Of the whole plan. CB_ERR_MEMORY. */
-enum cb_status cb_loads_count(struct cb_loads *loads, const struct cb_plan *plan, const struct cb_assignment *assignment,
-                              struct cb_diag *diag);
+enum cb_status cb_loads_count(struct cb_loads *loads, const struct cb_plan *plan,
+                              const struct cb_assignment *assignment, struct cb_diag *diag);
 
 /* What it would be without the layout's balancing, of all regions whose layout can say so (cb_layout.count_unbalanced);
  * blocks is 0 when none can. */

@@ -494,11 +494,12 @@ static const struct cb_baseline *baseline_of(const struct baseline_call *call) {
 
 static enum cb_status enqueue_baseline(void *user, struct CUstream_st *stream, struct cb_diag *diag) {
   const struct baseline_call *call = user;
+  const struct opponents *opponents = call->opponents;
   const struct work *work = call->work;
   const int plugin = plugin_of(call);
   if (plugin >= 0)
-    return cb_plugged_multiply(call->opponents->plugged, plugin, work->alpha, work->x, work->beta, work->y, stream, diag);
-  return cb_baseline_multiply(call->opponents->baselines, call->number, work->alpha, work->beta, stream, diag);
+    return cb_plugged_multiply(opponents->plugged, plugin, work->alpha, work->x, work->beta, work->y, stream, diag);
+  return cb_baseline_multiply(opponents->baselines, call->number, work->alpha, work->beta, stream, diag);
 }
 
 /* A baseline that fails does not apply; the error is its reason. */

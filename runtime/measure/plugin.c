@@ -11,7 +11,7 @@
 
 /* ---- the libraries */
 
-#define CALL(member) \
+#define CALL(member)                                                                                                   \
   { "cbgen_baseline_" #member, offsetof(struct cb_plugin_calls, member), 0 }
 static const struct cb_library_symbol symbols[] = {
     CALL(name), CALL(prepare), CALL(multiply), CALL(destroy), {NULL, 0, 0}};
@@ -103,7 +103,9 @@ static enum cb_status check_matrix(const struct cb_csr *csr, struct cb_types typ
   return CB_OK;
 }
 
-static const void *address(cb_device_ptr device) { return (const void *)(uintptr_t)device; }
+static const void *address(cb_device_ptr device) {
+  return (const void *)(uintptr_t)device;
+}
 
 static enum cb_status prepare(struct entry *entry, const struct cb_plugged *plugged,
                               const struct cb_plugged_request *request, struct cb_diag *diag) {
@@ -169,8 +171,10 @@ enum cb_status cb_plugged_open(struct cb_plugged **out, const struct cb_plugged_
     plugged->entries[i].plugin = &request->plugins[i];
     if (!s) enter(&plugged->entries[i], plugged, request, &refusal);
   }
-  if (s) cb_plugged_close(plugged);
-  else *out = plugged;
+  if (s)
+    cb_plugged_close(plugged);
+  else
+    *out = plugged;
   return s;
 }
 
@@ -186,7 +190,9 @@ void cb_plugged_close(struct cb_plugged *plugged) {
   cb_free(plugged);
 }
 
-int cb_plugged_count(const struct cb_plugged *plugged) { return plugged ? plugged->count : 0; }
+int cb_plugged_count(const struct cb_plugged *plugged) {
+  return plugged ? plugged->count : 0;
+}
 
 const struct cb_baseline *cb_plugged_get(const struct cb_plugged *plugged, int number) {
   return &plugged->entries[number].info;
