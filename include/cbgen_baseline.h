@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A baseline of `cbgen bench` as a plug-in: a shared library with the four functions below, in C or C++, built by anybody
- * against this header alone.
+/* A baseline of `cbgen bench` as a plug-in: a shared library with the four functions below, in C or C++, built against
+ * this header alone.
  *
  *   cbgen bench matrix.mtx --baseline=./mine.so --baseline=./other.so
  *

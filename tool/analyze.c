@@ -43,6 +43,7 @@ static void print_plan(struct cb_text *text, const struct cb_job *job, const str
               (double)stored / nonzeros, stored_text, (double)csr / nonzeros, csr_text,
               (double)bsr_bytes(found, job) / nonzeros, (double)coo_bytes(found, job) / nonzeros);
   print_loads(text, "loads", &found->loads);
+  if (!found->loads.blocks) cb_text_add_string(text, "loads      a layout of this plan does not say which thread block has what\n");
   print_loads(text, "unbalanced", &found->unbalanced);
   cb_text_add(text, "predicted  %.1f us per product, for %d launch%s\n", 1e-3 * (double)plan->cost.ns,
               plan->launches_count, plan->launches_count == 1 ? "" : "es");

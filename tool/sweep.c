@@ -42,11 +42,8 @@ enum cb_status cb_sweep_parse(struct cb_sweep *sweep, char *text, struct cb_diag
 /* ---- rows */
 
 json_t *cb_sweep_loads_json(const struct cb_loads *loads, int *failed) {
+  if (!loads->blocks) return json_null();
   const struct cb_json object = cb_json_object(failed);
-  if (!loads->blocks) {
-    json_decref(object.json);
-    return json_null();
-  }
   cb_json_set_integer(object, "thread_blocks", loads->blocks);
   cb_json_set_integer(object, "least", loads->least);
   cb_json_set_integer(object, "most", loads->most);
@@ -149,6 +146,7 @@ static void add_row(struct cb_json rows, const struct walk *walk, const char *va
   cb_json_set_text(row, "value", value);
   enum cb_status s = cb_options_set(&call.options, call.sweep.option, value, &diag);
   if (!s) s = (walk->bench ? bench_row : plan_row)(row, walk, &call, &diag);
+  if (s == CB_ERR_MEMORY && !walk->bench) *rows.failed = 1; /* of the host: the others have none either */
   if (s) cb_json_set_text(row, "reason", diag.message);
   if (s && !is_refusal(s) && !first->status) *first = diag;
   cb_json_append(rows, row.json);
@@ -212,7 +210,7 @@ static enum cb_status print_json(struct cb_text *text, const struct walk *walk, 
 static enum cb_status report(struct cb_text *text, const struct walk *walk, json_t *rows, int *failed,
                              struct cb_diag *diag) {
   if (walk->call->json) return print_json(text, walk, rows, failed, diag);
-  if (rows) print_table(text, walk, rows);
+  if (!*failed) print_table(text, walk, rows);
   json_decref(rows);
   return *failed || text->failed ? cb_fail_memory(diag, "a sweep", text->length) : CB_OK;
 }

@@ -36,12 +36,13 @@ static int add_region(int64_t *nonzeros, const struct cb_plan *plan, const struc
   const struct cb_region *region = &plan->regions[number];
   const struct cb_region_work *work = &assignment->regions[number];
   const struct cb_layout *layout = assignment->layouts[number];
-  if (launch->block_rows)
+  int64_t *own = nonzeros + region->first_block;
+  if (launch->block_rows > 0) /* of regions in turn */
     add_rows(nonzeros, launch->blocks, work->part.csr, launch->block_rows);
   else if (layout->count_loads)
-    layout->count_loads(work->state, nonzeros + region->first_block);
+    layout->count_loads(work->state, own);
   else if (region->block_rows)
-    add_rows(nonzeros + region->first_block, region->blocks, work->part.csr, region->block_rows);
+    add_rows(own, region->blocks, work->part.csr, region->block_rows);
   else
     return 0;
   return 1;

@@ -151,8 +151,7 @@ static inline double cb_profile_fill(const struct cb_profile *profile, const str
   return cb_profile_share(profile->nnz, shape->touched * shape->rows * shape->cols);
 }
 
-/* Of chunks of 8 rows: the share of their columns without a nonzero, and how full the others are; 0 where there are none.
- */
+/* Of chunks of 8 rows: the share of their columns without a nonzero, and how full the others are; 0 without any. */
 static inline double cb_profile_chunk_empty(const struct cb_profile *profile) {
   const int64_t chunks = (profile->rows + CB_PROFILE_CHUNK - 1) / CB_PROFILE_CHUNK;
   return profile->cols ? 1 - cb_profile_share(profile->chunk_columns, chunks * profile->cols) : 0;
