@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-MISSING = 5  # exit status: something that the machine lacks
+USAGE, MISSING = 2, 5  # exit statuses; missing: something that the machine lacks
 LASTING = {0, 1, 2, 3}  # after these the same call would say the same
 HIT_RATES = {"l1": "l1tex__t_sector_hit_rate.pct", "l2": "lts__t_request_hit_rate.pct"}
 
@@ -152,6 +152,8 @@ class Store:
             failure = re.search(rf"^cbgen: '{re.escape(file)}': (.*)$", text, re.M)
             if file not in results and failure:
                 results[file] = {"reason": failure[1]}
+        if process.returncode == USAGE and not results:  # an option that this tool does not have
+            results = {file: {"reason": last_line(text)} for file in files}
         left = [file for file in files if file not in results]
         if left and not self.no_gpu:
             print(f"{kind}: {len(left)} of {len(files)} matrices are left (exit status {process.returncode}): "
