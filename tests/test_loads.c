@@ -73,8 +73,8 @@ static void regions_in_turn_share_thread_blocks(void **state) {
   product_release(&product);
 }
 
-/* Three rows of 2900 nonzeros have thread blocks of their own, in the same launch and in another. No thread block is left
- * empty, as some would be if one region's were counted as another's. */
+/* Three rows of 2900 nonzeros have thread blocks of their own, in the same launch and in another. No thread block is
+ * left empty, as some would be if one region's were counted as another's. */
 static void regions_have_thread_blocks_of_their_own(void **state) {
   static const char *const settings[] = {"recipe=sell-long long-row=100 fuse=on",
                                          "recipe=sell-long long-row=100 fuse=off"};

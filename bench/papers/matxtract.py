@@ -28,7 +28,7 @@ def chunk_claims(_, rows):
                   f"{100 * min(density):.1f} to {100 * max(density):.1f} %" if density else None, "mean over a matrix's chunks here")]
 
 
-def shares(run):
+def crux_options(run):
     """Left to itself, hotcold refuses where no share is predicted to save bytes, which is nearly everywhere."""
     return SHARES if "hotcold" in run.store.recipes else []
 
@@ -42,7 +42,7 @@ def half(run):
 def products(type_of):
     def make(run):
         options = type_of(run)
-        measured, compared, rows = run.measured(RECIPES, *shares(run), *options), run.compared(*options), []
+        measured, compared, rows = run.measured(RECIPES, *crux_options(run), *options), run.compared(*options), []
         for matrix in run.matrices:
             one, other = measured[matrix.file], compared[matrix.file]
             times = [us(one[recipe]) for recipe in RECIPES]
@@ -87,7 +87,7 @@ def form_claims(_, rows):
 
 
 def stages(run):
-    measured, rows = run.measured(RECIPES, *shares(run)), []
+    measured, rows = run.measured(RECIPES, *crux_options(run)), []
     for matrix in run.matrices:
         one = measured[matrix.file]["hotcold"]
         steps = one.get("stages_ms", {})
@@ -97,7 +97,7 @@ def stages(run):
 
 
 def bandwidth(run):
-    measured, compared, rows = run.measured(RECIPES, *shares(run)), run.compared(), []
+    measured, compared, rows = run.measured(RECIPES, *crux_options(run)), run.compared(), []
     for matrix in run.matrices:
         ceilings = compared[matrix.file].get("ceilings") or {}
         shares = []
