@@ -176,6 +176,12 @@ struct cb_layout {
   enum cb_status (*plan)(struct cb_region_builder *builder, struct cb_diag *diag);
   cb_visit *visit;
   const char *unit; /* what the visit goes over, as reports call it: "slice" */
+  /* For reports (plan/loads.h). Adds the nonzeros that each of the region's thread blocks multiplies. NULL: they are
+   * those of block_rows rows each, where there are any. */
+  void (*count_loads)(const void *state, int64_t *nonzeros);
+  /* The same without the layout's balancing; gives the number of thread blocks, and only that when `nonzeros` is NULL.
+   * NULL: it balances nothing. */
+  int64_t (*count_unbalanced)(const void *state, int64_t *nonzeros);
   int minds_own_rows; /* it heeds builder->own_rows, and CB_COMMIT_OWN */
   /* What a product takes at least: so many bytes beside the value of each nonzero at a share of the read rate, and some
    * nanoseconds; 0 %: unknown. sampled_ns (NULL: none) finds another bound, much faster than by planning. */

@@ -3,7 +3,7 @@
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
 #   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics examples
-#                             python setup warm update api soak ncu
+#                             python setup warm update api soak ncu paper
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #              with the oracle, and some with the emulation bit by bit
@@ -21,11 +21,12 @@
 #   api        libcbgen from outside (bench/api_check.c): plainly, then under compute-sanitizer    api*.txt
 #   soak       the same for SOAK_SECONDS (120), with an eye on memory (bench/soak.c)    soak.txt
 #   sanitize   compute-sanitizer: memcheck, racecheck, initcheck                        sanitize.txt
+#   paper      the tables of the five papers on a few small stand-ins (bench/paper)     paper/
 #   ncu        one matrix (NCU_MATRIX) under Nsight Compute, clocks left alone          ncu.txt
 #
 # Results go to $OUT, or ./bench-out. Each step has a time limit in seconds: CHECK_SECONDS (240), BENCH_SECONDS (330),
 # EXAMPLES_SECONDS (180), PYTHON_SECONDS (150, for each of five runs), WARM_SECONDS (240), API_SECONDS (90, for each
-# run), SANITIZE_SECONDS (140), NCU_SECONDS (60); what a limit cuts off is missing from the results, and said. MATRICES
+# run), SANITIZE_SECONDS (140), NCU_SECONDS (60), PAPER_SECONDS (20, for each call of cbgen); what a limit cuts off is missing from the results, and said. MATRICES
 # names a file with one matrix per line instead of the list below, MATRICES_MORE a folder whose files are measured instead,
 # BENCH_OPTIONS more options of cbgen; WARM_SWEEP=1 tries all shapes of uploads in the step warm.
 # No setting of the GPU is touched.
@@ -324,6 +325,12 @@ for step in $steps; do
       timeout -k 5 $((${SOAK_SECONDS:-120} + 60)) .gpu/bench_soak "${SOAK_SECONDS:-120}" 2>&1 | tee "$out/soak.txt"
       say "soak: exit status ${PIPESTATUS[0]}" ;;
     sanitize) sanitize "${SANITIZE_SECONDS:-140}" ;;
+    paper)
+      # PAPER_OPTIONS: more options of bench/paper, as --ncu or --suitesparse=DIR
+      # shellcheck disable=SC2086
+      bench/paper all --quick --repeat=3 --seconds="${PAPER_SECONDS:-20}" --tool="$cbgen" --out="$out/paper" \
+        ${PAPER_OPTIONS:-} >"$out/paper.txt" 2>"$out/paper.err"
+      say "paper: exit status $?: $(ls "$out"/paper/*.md 2>/dev/null | wc -l) papers; $(tail -1 "$out/paper.err")" ;;
     ncu) profile "${NCU_SECONDS:-60}" ;;
     *) say "unknown step '$step'" ;;
   esac

@@ -104,10 +104,12 @@ static char *take_files(void) {
 }
 
 static void be_child(const char *const *arguments, long nth, int check_leaks, int report) {
+  static char words[MOST_ARGUMENTS][1024]; /* the tool may change its arguments */
   char *argv[MOST_ARGUMENTS + 2] = {"cbgen"};
   int argc = 1;
   while (arguments[argc - 1]) {
-    argv[argc] = (char *)arguments[argc - 1];
+    snprintf(words[argc - 1], sizeof *words, "%s", arguments[argc - 1]);
+    argv[argc] = words[argc - 1];
     argc++;
   }
   if (dup2(open(out_path, O_WRONLY | O_CREAT | O_TRUNC, 0600), 1) < 0 ||
@@ -206,6 +208,12 @@ static void profile_plan_and_candidates_as_json(void **state) {
   EACH(0, "analyze", "generate:random,rows=40,cols=30,per_row=4,values=integers", "--json", "--values=fixed");
 }
 
+static void a_sweep(void **state) {
+  (void)state;
+  EACH(0, "analyze", GOOD "small.mtx", "--sweep=recipe=sell,cb,hot", "--json");
+  EACH(0, "analyze", GOOD "small.mtx", "--recipe=cb", "--sweep=th1=3,30");
+}
+
 static void kernels_and_their_files(void **state) {
   (void)state;
   EACH(0, "generate", GOOD "small.mtx", "-o", kernel_path, "--emit=cu,data,plan", "--json");
@@ -269,6 +277,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(reading_packed_files),
       cmocka_unit_test(profile_plan_and_candidates_as_json),
+      cmocka_unit_test(a_sweep),
       cmocka_unit_test(kernels_and_their_files),
       cmocka_unit_test(a_report_of_verification_as_json),
       cmocka_unit_test(what_lies_in_the_cache),

@@ -269,6 +269,7 @@ static void picture_subblocks(struct cb_profile *p, const struct picture *pictur
     for (int64_t col = 0; col < picture->cols; col++) {
       const int column = count_window(picture, row, col, 16, 1);
       if (!column) continue;
+      p->chunk_columns += (count_window(picture, row, col, 8, 1) > 0) + (count_window(picture, row + 8, col, 8, 1) > 0);
       nonzeros += column;
       p->plain.columns++;
       if (++kept % 16) continue;
@@ -685,7 +686,8 @@ static void json_has_its_keys_in_order(void **state) {
   static const char *const keys[] = {"name",        "rows",         "cols",       "nonzeros",
                                      "density",     "csr_bytes",    "pattern",    "symmetric_file",
                                      "row_lengths", "columns",      "bandwidth",  "diagonals",
-                                     "symmetry",    "dense_blocks", "sub_blocks", "values"};
+                                     "symmetry",    "dense_blocks", "sub_blocks", "row_chunks",
+                                     "values"};
   const struct cb_profile p = profile_of_shape("stencil5,n=40");
   json_t *json = cb_profile_json(&p), *value;
   const char *key;

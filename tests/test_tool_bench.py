@@ -170,5 +170,195 @@ class Tables(Case):
         self.assertNotIn("spmvop-alg1 |", text.split("The algorithms of")[1])
 
 
+class OnTheFakeGpu(Case):
+    """Calls of `cbgen bench` and `cbgen analyze`."""
+    matrix = "generate:uniform,n=40,per_row=3"
+
+    def tool(self, code, *arguments, **variables):
+        environment = {**os.environ, "CBGEN_CUSPARSE": "/nonexistent.so", "CBGEN_CALIBRATION": "",
+                       "CBGEN_FAKE_SET": "memory=67108864,unrun=1", **variables}
+        result = subprocess.run([TOOL, *arguments], capture_output=True, text=True, timeout=harness.LIMIT, check=False,
+                                env=environment)
+        self.assertEqual(result.returncode, code, result.stderr)
+        return result.stdout if code == 0 else result.stderr
+
+    def bench(self, *arguments, **variables):
+        return json.loads(self.tool(0, "bench", "-q", "--json", "--repeat=1", "--recipe=sell", self.matrix, *arguments,
+                                    **variables))
+
+
+class Plugins(OnTheFakeGpu):
+    def baselines(self, *plugins, options=(), **variables):
+        result = self.bench(*options, *(f"--baseline={plugin}" for plugin in plugins), **variables)
+        return result, {one["name"]: one for one in result["baselines"]}
+
+    def test_a_plug_in_is_checked_and_timed_in_turn(self):
+        for options in ([], ["--type=f32"], ["--form=add"]):
+            with self.subTest(options=options):
+                log = self.path("log" + "".join(options))
+                result, named = self.baselines(os.environ["CBGEN_FAKE_BASELINE"], options=options, FAKE_BASELINE_LOG=log)
+                self.assertEqual(list(named), ["fake-baseline"])
+                one = named["fake-baseline"]
+                self.assertEqual((one["applies"], one["wrong"]), (1, 0))
+                self.assertGreaterEqual(one["time"]["us"], 0)
+                width = 4 if "f32" in "".join(options) else 8
+                self.assertEqual(one["stored_bytes"], 4 * 41 + (4 + width) * result["nnz"])
+                with open(log, encoding="utf-8") as file:
+                    self.assertEqual(file.read().split(), ["prepared", "destroyed"])
+
+    def test_beside_cusparse(self):
+        _, named = self.baselines(os.environ["CBGEN_FAKE_BASELINE"], CBGEN_CUSPARSE=os.environ["CBGEN_FAKE_CUSPARSE"])
+        self.assertEqual(list(named)[-1], "fake-baseline")
+        for name in ("csr-alg1", "coo-alg1", "coo-alg2", "fake-baseline"):
+            self.assertEqual((named[name]["applies"], named[name]["wrong"]), (1, 0), name)
+
+    def test_a_wrong_product_is_said_and_never_the_best(self):
+        result, named = self.baselines(os.environ["CBGEN_FAKE_BASELINE"], FAKE_BASELINE="wrong")
+        self.assertEqual(named["fake-baseline"]["wrong"], 1)
+        self.assertIsNone(result["best_baseline"])
+
+    def test_what_is_absent_or_broken_is_said_and_the_rest_goes_on(self):
+        with open(self.path("text.so"), "w", encoding="utf-8") as file:
+            file.write("no library")
+        good = os.environ["CBGEN_FAKE_BASELINE"]
+        result, named = self.baselines("/nonexistent/gone.so", self.path("text.so"), os.environ["CBGEN_FAKE_CUSPARSE"], good)
+        self.assertEqual(len(result["baselines"]), 4)
+        self.assertEqual([one["applies"] for one in result["baselines"]], [0, 0, 0, 1])
+        self.assertIn("is not at '/nonexistent/gone.so'", named["gone.so"]["reason"])
+        self.assertIn("cbgen_baseline_name", result["baselines"][2]["reason"])
+        for how, words in (("refuse", "it likes no matrix of 40 rows"), ("fail", "cannot multiply (7)"),
+                           ("version", "was built for version 2 of cbgen_baseline.h, and this is version 1")):
+            with self.subTest(how=how):
+                log = self.path("log-" + how)
+                result, _ = self.baselines(good, FAKE_BASELINE=how, FAKE_BASELINE_LOG=log)
+                one = result["baselines"][0]
+                self.assertEqual(one["applies"], 0)
+                self.assertIn(words, one["reason"])
+                self.assertEqual(result["check"]["wrong"], 0)
+                prepared = open(log, encoding="utf-8").read().split() if os.path.exists(log) else []
+                self.assertEqual(prepared, ["prepared", "destroyed"] if how == "fail" else [])
+
+    def test_types_that_plug_ins_do_not_have(self):
+        _, named = self.baselines(os.environ["CBGEN_FAKE_BASELINE"], options=["--type=f32-f64"])
+        self.assertIn("f64 or f32 throughout", named["fake-baseline"]["reason"])
+
+    def test_arguments(self):
+        self.assertIn("needs the file", self.tool(2, "bench", self.matrix, "--baseline="))
+        self.assertIn("means nothing to 'analyze'", self.tool(2, "analyze", self.matrix, "--baseline=x.so"))
+        self.assertIn("at most", self.tool(2, "bench", self.matrix, *["--baseline=x.so"] * 17))
+
+
+class Sweep(OnTheFakeGpu):
+    def test_each_value_is_measured(self):
+        result = self.bench("--sweep=sell-lanes=1,4,32")
+        self.assertEqual([row["value"] for row in result["values"]], ["1", "4", "32"])
+        self.assertEqual(result["file"], self.matrix)
+        for row in result["values"]:
+            self.assertIn(f"(lanes {row['value']})", row["plan"])
+            self.assertEqual(row["wrong"], 0)
+            self.assertTrue(row["repeatable"])
+            self.assertGreaterEqual(row["us"], 0)
+            self.assertAlmostEqual(row["bytes_per_nonzero"] * result["nnz"], row["stored_bytes"], places=3)
+        text = self.tool(0, "bench", "-q", "--repeat=1", "--recipe=sell", self.matrix, "--sweep=sell-lanes=1,4,32")
+        self.assertEqual(len(text.splitlines()), 5)
+
+    def test_analyze_predicts_the_same_without_a_gpu(self):
+        said = self.tool(0, "analyze", "--json", "--recipe=sell", self.matrix, "--sweep=sell-lanes=1,4,32",
+                         CBGEN_LIBCUDA="/nonexistent", CBGEN_NVRTC="/nonexistent")
+        measured = {row["value"]: row for row in self.bench("--sweep=sell-lanes=1,4,32")["values"]}
+        for row in json.loads(said)["values"]:
+            for key in ("plan", "stored_bytes"):
+                self.assertEqual(row[key], measured[row["value"]][key])
+
+    def test_a_refused_value_is_a_row(self):
+        for verb in ("bench", "analyze"):
+            result = json.loads(self.tool(0, verb, "-q", "--json", "--recipe=cb", "generate:random,rows=60,cols=60,density=0.2",
+                                          "--sweep=th1=32,250,64"))
+            self.assertIn("th1 may be at most", result["values"][1]["reason"])
+            self.assertNotIn("recipe", result["values"][1])
+            self.assertEqual([row["recipe"] for row in result["values"][::2]], ["cb", "cb"])
+        result = self.bench("--sweep=recipe=hot,sell")
+        self.assertIn("hot", result["values"][0]["reason"])
+        self.assertEqual(result["values"][1]["recipe"], "sell")
+
+    def test_every_option_can_be_swept(self):
+        for line in self.tool(0, "help", "options").splitlines():
+            name = line.strip().removeprefix("--").split("=")[0] if line.strip().startswith("--") else None
+            if not name:
+                continue
+            said = self.tool(2, "analyze", self.matrix, f"--sweep={name}=nonsense")
+            self.assertRegex(said, r"takes|recipe|must|cannot", name)
+
+    def test_a_list_gives_a_line_for_each_matrix(self):
+        with open(self.path("list"), "w", encoding="utf-8") as file:
+            file.write(f"{self.matrix}\n/nonexistent.mtx\ngenerate:uniform,n=9,per_row=2\n")
+        environment = {**os.environ, "CBGEN_CALIBRATION": "", "CBGEN_FAKE_SET": "memory=67108864,unrun=1"}
+        result = subprocess.run([TOOL, "bench", "-q", "--json", "--repeat=1", "--sweep=recipe=sell,merge", "@" + self.path("list")],
+                                capture_output=True, text=True, timeout=harness.LIMIT, check=False, env=environment)
+        self.assertEqual([json.loads(line)["rows"] for line in result.stdout.splitlines()], [40, 9])
+        self.assertIn("'/nonexistent.mtx'", result.stderr)
+        self.assertEqual(result.returncode, 4)
+
+    def test_arguments(self):
+        for sweep, words in (("th1", "--sweep=OPTION=V,W"), ("=3", "--sweep=OPTION=V,W"), ("th1=", "--sweep=OPTION=V,W"),
+                             ("th9=3", "th0"), ("th1=999", "a number from 0 to 257"), ("th1=3,", "a number from 0 to 257"),
+                             ("recipe=nonsense", "nonsense"), ("th1=" + ",".join(["3"] * 65), "at most 64 values")):
+            with self.subTest(sweep=sweep):
+                self.assertIn(words, self.tool(2, "bench", self.matrix, f"--sweep={sweep}"))
+        self.assertIn("given twice", self.tool(2, "bench", self.matrix, "--sweep=th1=3", "--sweep=th2=3"))
+        self.assertIn("has no effect with '--sweep'", self.tool(2, "bench", self.matrix, "--sweep=th1=3", "--candidates"))
+        self.assertIn("means nothing to 'run'", self.tool(2, "run", self.matrix, "--sweep=th1=3"))
+
+
+class Loads(OnTheFakeGpu):
+    """Nonzeros by thread block."""
+
+    def analysis(self, matrix, *options):
+        return json.loads(self.tool(0, "analyze", "--json", matrix, *options))
+
+    def test_they_add_up_to_the_matrix(self):
+        for matrix in ("generate:fe3,n=6", "generate:random,rows=500,cols=400,density=0.05", "generate:stencil7,n=12",
+                       "generate:long_row,rows=2000,per_row=4,long_rows=3,long_length=1900", "generate:kkt,n=30"):
+            for recipe in ("cb", "sell", "merge", "dia", "slices", "sell-long", "blocks", "runs"):
+                with self.subTest(matrix=matrix, recipe=recipe):
+                    options = [f"--recipe={recipe}"]
+                    rows = json.loads(self.tool(0, "analyze", "--json", matrix, *options, f"--sweep=recipe={recipe}"))
+                    row = rows["values"][0]
+                    if "reason" in row and recipe not in ("cb", "sell", "merge"):
+                        continue
+                    loads = row["loads"]
+                    self.assertAlmostEqual(loads["mean"] * loads["thread_blocks"], rows["nnz"], places=3)
+                    self.assertLessEqual(loads["least"], loads["mean"])
+                    self.assertLessEqual(loads["mean"], loads["most"])
+
+    def test_balancing_levels_them(self):
+        found = self.analysis("examples/bcsstk13.mtx.gz", "--recipe=cb", "--balance=heap")
+        before, after = found["unbalanced"], found["loads"]
+        self.assertAlmostEqual(before["mean"] * before["thread_blocks"], found["matrix"]["nonzeros"], places=3)
+        self.assertLess(after["variation"], before["variation"] / 2)
+        text = self.tool(0, "analyze", "examples/bcsstk13.mtx.gz", "--recipe=cb")
+        self.assertRegex(text, r"(?m)^loads      \d+ to \d+ nonzeros per thread block")
+        self.assertRegex(text, r"(?m)^unbalanced \d+ to \d+ nonzeros per thread block")
+
+    def test_where_nothing_is_balanced_nothing_is_said(self):
+        self.assertIsNone(self.analysis("generate:fe3,n=6", "--recipe=sell")["unbalanced"])
+
+    def test_other_formats_bytes(self):
+        """Against a count by hand: a matrix whose entries are known."""
+        entries = {(0, 0), (15, 15), (16, 0), (33, 40), (7, 3), (8, 3)}
+        with open(self.path("known.mtx"), "w", encoding="utf-8") as file:
+            file.write(f"%%MatrixMarket matrix coordinate real general\n40 50 {len(entries)}\n")
+            file.writelines(f"{row + 1} {column + 1} 1.5\n" for row, column in sorted(entries))
+        found = self.analysis(self.path("known.mtx"), "--recipe=sell")
+        blocks = {(row // 16, column // 16) for row, column in entries}
+        chunks = {(row // 8, column) for row, column in entries}
+        self.assertEqual(found["bsr16_bytes"], len(blocks) * (256 * 8 + 4) + 4 * (3 + 1))
+        self.assertEqual(found["coo_bytes"], len(entries) * 16)
+        census = found["profile"]["row_chunks"]
+        self.assertEqual(census["columns"], len(chunks))
+        self.assertAlmostEqual(census["empty_share"], 1 - len(chunks) / (5 * 50))
+        self.assertAlmostEqual(census["density"], len(entries) / (8 * len(chunks)))
+
+
 if __name__ == "__main__":
     harness.main(sys.argv[:1])

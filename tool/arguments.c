@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The command line, from two tables: the tool's own flags (below) and the options of analysis/options.h. */
+#include "tool/sweep.h"
 #include "tool/tool.h"
 
 #include "runtime/cache/cache.h"
@@ -156,6 +157,19 @@ static enum cb_status set_no_baselines(struct cb_call *call, const char *value, 
   return CB_OK;
 }
 
+static enum cb_status set_sweep(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  if (call->sweep.count) return cb_fail(diag, CB_ERR_ARGUMENT, "'--sweep' is given twice; one option at a time");
+  return cb_sweep_parse(&call->sweep, (char *)value, diag); /* argv is the process's own to change */
+}
+
+static enum cb_status set_baseline(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  if (!*value) return cb_fail(diag, CB_ERR_ARGUMENT, "'--baseline' needs the file of a shared library");
+  if (call->plugins_count == CB_MAX_PLUGINS)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'--baseline' may be given %d times at most", CB_MAX_PLUGINS);
+  call->plugins[call->plugins_count++] = value;
+  return CB_OK;
+}
+
 static enum cb_status set_emulate(struct cb_call *call, const char *value, struct cb_diag *diag) {
   (void)value, (void)diag;
   call->emulate = 1;
@@ -195,6 +209,8 @@ static const struct flag flag_table[] = {
      set_emulate},
     {"candidates", 0, NULL, CB_TAKES_BENCH, "time every recipe, not only the one chosen", set_candidates},
     {"no-baselines", 0, NULL, CB_TAKES_BENCH, "leave cuSPARSE out", set_no_baselines},
+    {"baseline", 0, "LIB.so", CB_TAKES_BENCH, "one more baseline, a plug-in (cbgen_baseline.h); repeatable", set_baseline},
+    {"sweep", 0, "OPTION=V,W,…", CB_TAKES_SWEEP, "an option of the analysis at each of these values", set_sweep},
     {"limit", 0, "SIZE", CB_TAKES_CACHE, "prune: what may stay, 500M or 2G ($CBGEN_CACHE_SIZE, or 4G)", set_limit},
     {"plan", 0, NULL, CB_TAKES_CACHE, "show: the plan's line alone", set_plan},
     {"source", 0, NULL, CB_TAKES_CACHE, "show: the CUDA text alone", set_source},

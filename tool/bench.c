@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cbgen bench: the kernel on the GPU beside cuSPARSE's algorithms and the memory's own speed. */
-#include "tool/job.h"
+#include "tool/sweep.h"
 
 #include "base/file.h"
 #include "runtime/measure/bench.h"
 
+#include <stdio.h>
 #include <string.h>
 
-static enum cb_status bench_one(const struct cb_call *call, struct cb_bench *bench, struct cb_diag *diag) {
-  struct cb_job job = {0};
+/* Against the baselines. */
+static enum cb_status compare(struct cb_bench *bench, const struct cb_job *job, const struct cb_call *call,
+                              struct cb_diag *diag) {
   struct cb_bench_result result = {0};
   struct cb_text text = {0};
-  enum cb_status s = cb_job_read(&job, call, diag);
-  if (!s) cb_progress_stage("measuring '%s'", call->file);
-  if (!s) s = cb_bench_matrix(&result, bench, &job.csr, &call->options, diag);
+  cb_progress_stage("measuring '%s'", call->file);
+  enum cb_status s = cb_bench_matrix(&result, bench, &job->csr, &call->options, diag);
+  result.file = call->file;
   if (!s && call->json) s = cb_bench_json(&text, bench, &result, diag);
   if (!s && call->json) cb_text_add_string(&text, "\n");
   if (!s && !call->json) cb_bench_report(&text, bench, &result);
@@ -21,6 +23,13 @@ static enum cb_status bench_one(const struct cb_call *call, struct cb_bench *ben
   if (!s) s = cb_run_verdict(&result.run, &call->options, diag);
   cb_text_release(&text);
   cb_bench_result_release(&result);
+  return s;
+}
+
+static enum cb_status bench_one(const struct cb_call *call, struct cb_bench *bench, struct cb_diag *diag) {
+  struct cb_job job = {0};
+  enum cb_status s = cb_job_read(&job, call, diag);
+  if (!s) s = (call->sweep.count ? cb_sweep_bench : compare)(bench, &job, call, diag);
   cb_job_release(&job);
   return s;
 }
@@ -45,7 +54,9 @@ static enum cb_status bench_list(const struct cb_call *call, const char *path, s
     line[length] = 0;
     one.file = line;
     matrices++;
-    if (!bench_one(&one, bench, &failure)) continue;
+    const enum cb_status outcome = bench_one(&one, bench, &failure);
+    fflush(stdout); /* what is measured stays, whatever ends the process */
+    if (!outcome) continue;
     cb_say("'%s': %s", line, failure.message);
     if (!failures++) first = failure;
   }
@@ -61,7 +72,10 @@ static enum cb_status run_bench(const struct cb_call *call, struct cb_diag *diag
   settings.device = (int)call->device;
   if (call->repeat) settings.batches = (int)call->repeat;
   settings.candidates = call->candidates;
-  settings.baselines = !call->no_baselines;
+  settings.baselines = !call->no_baselines && !call->sweep.count;
+  settings.ceilings = !call->sweep.count;
+  settings.plugins = call->plugins;
+  settings.plugins_count = call->plugins_count;
   cb_progress_stage("opening the GPU and measuring its memory");
   enum cb_status s = cb_bench_open(&bench, &settings, diag);
   if (!s && !bench->cusparse && settings.baselines && !call->quiet) cb_say("no comparison: %s", bench->missing);
@@ -70,16 +84,25 @@ static enum cb_status run_bench(const struct cb_call *call, struct cb_diag *diag
   return s;
 }
 
+static enum cb_status check_bench(const struct cb_call *call, struct cb_diag *diag) {
+  static const char *const without[] = {"candidates", "no-baselines", "baseline", NULL};
+  for (int i = 0; call->sweep.count && without[i]; i++)
+    if (cb_call_has(call, without[i]))
+      return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' has no effect with '--sweep', which times the kernel alone",
+                     without[i]);
+  return CB_OK;
+}
+
 const struct cb_verb cb_verb_bench = {
     .name = "bench",
     .arguments = "FILE [OPTION…]",
     .summary = "measure the kernel against cuSPARSE",
-    .details =
-        "Medians of batches between events, all competitors in turn: the kernel, cuSPARSE's CSR, SpMVOp, COO,\n"
-        "SELL and BSR where they apply, and a copy and a read of the device memory. Every product is checked.\n"
-        "CBGEN_CUSPARSE names another cuSPARSE than the installed one; every output says its version.\n"
-        "'@LIST' instead of FILE: each line of the file LIST is a matrix, all measured in one process.\n",
+    .details = "Medians of batches between events, all competitors in turn: the kernel, cuSPARSE's CSR, SpMVOp, COO,\n"
+               "SELL and BSR where they apply, and a copy and a read of the device memory. Every product is checked.\n"
+               "CBGEN_CUSPARSE names another cuSPARSE than the installed one; every output says its version.\n"
+               "'@LIST' instead of FILE: each line of the file LIST is a matrix, all measured in one process.\n",
     .example = "cbgen bench matrix.mtx --json",
-    .takes = CB_TAKES_JSON | CB_TAKES_GPU | CB_TAKES_BENCH | CB_TAKES_MEASURE,
+    .takes = CB_TAKES_JSON | CB_TAKES_GPU | CB_TAKES_BENCH | CB_TAKES_MEASURE | CB_TAKES_SWEEP,
+    .check = check_bench,
     .run = run_bench,
 };

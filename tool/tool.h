@@ -5,6 +5,7 @@
  *   messages.c   messages, exit codes, progress     outputs.c    files that appear together, and signals
  *   job.c        the pipeline: read, plan, pack, emit
  *   candidates.c the recipes that a search compared
+ *   sweep.c      one option at several values
  *   analyze.c generate.c verify.c run.c bench.c     one verb each
  *   cache.c calibrate.c      verbs that take no matrix: what lies in the cache, what the GPU can do
  *
@@ -18,7 +19,7 @@
 #include "base/text.h"
 #include "codegen/source.h"
 
-enum { CB_MAX_ARCHES = 16 };
+enum { CB_MAX_ARCHES = 16, CB_MAX_SWEPT = 64, CB_MAX_PLUGINS = 16 };
 
 /* Exit codes (`cbgen help exit-codes` prints the table of messages.c). */
 enum cb_exit {
@@ -36,6 +37,13 @@ enum cb_exit {
 /* What --emit names; several at once. */
 enum cb_emit { CB_EMIT_CU = 1, CB_EMIT_DATA = 2, CB_EMIT_PTX = 4, CB_EMIT_CUBIN = 8, CB_EMIT_PLAN = 16 };
 
+/* One option, and the values that it shall have one after the other. */
+struct cb_sweep {
+  const char *option;
+  int count; /* 0: nothing is swept */
+  const char *values[CB_MAX_SWEPT];
+};
+
 /* One call of the tool, as its command line says. Strings belong to argv. */
 struct cb_call {
   const struct cb_verb *verb;
@@ -46,6 +54,9 @@ struct cb_call {
   enum cb_embed embed;
   int selftest, json, verbose, quiet, help;
   int candidates, no_baselines; /* bench: time every recipe; leave cuSPARSE out */
+  struct cb_sweep sweep;
+  const char *plugins[CB_MAX_PLUGINS]; /* bench: files of baselines, see include/cbgen_baseline.h */
+  int plugins_count;
   int emulate;                  /* run: compare bits with the emulation */
   int64_t seed, repeat, device; /* repeat 0: as usual */
   const char *action;           /* of a verb with CB_TAKES_CACHE: its first word; `file` is then the second */
@@ -67,11 +78,12 @@ enum cb_takes {
   CB_TAKES_GPU = 64,     /* --device, --repeat */
   CB_TAKES_ARCHES = 128, /* --arch more than once */
   CB_TAKES_NAME = 256,
-  CB_TAKES_BENCH = 512,    /* --candidates, --no-baselines */
+  CB_TAKES_BENCH = 512,    /* --candidates, --no-baselines, --baseline */
   CB_TAKES_CACHE = 1024,   /* an action instead of a matrix, --limit, --plan, --source; no options of the analysis */
   CB_TAKES_NOTHING = 2048, /* no matrix, no options of the analysis */
   CB_TAKES_MEASURE = 4096, /* --tune=measure */
-  CB_TAKES_RUN = 8192      /* --emulate */
+  CB_TAKES_RUN = 8192,     /* --emulate */
+  CB_TAKES_SWEEP = 16384   /* --sweep */
 };
 #define CB_WITHOUT_MATRIX (CB_TAKES_CACHE | CB_TAKES_NOTHING)
 

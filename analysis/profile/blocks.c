@@ -71,7 +71,7 @@ struct lists {
 /* All fields are int64_t: tallies are added as arrays. */
 struct tally {
   int64_t touched[CB_PROFILE_SHAPES];
-  int64_t columns;
+  int64_t columns, chunk_columns;
   int64_t plain[CB_BLOCK_SIZE + 1], aggregated[CB_BLOCK_SIZE + 1];
 };
 
@@ -308,6 +308,7 @@ static void count_subblocks(struct tally *tally, struct open_block *open, const 
   tally->columns += count;
   for (int i = 0; i < count; i++) {
     const int nonzeros = rows_of(keys[i]);
+    tally->chunk_columns += ((keys[i] & 0x00ff) != 0) + ((keys[i] & 0xff00) != 0);
     if (open->columns == CB_BLOCK_COLS || keys[i] >> STRIP_AT != open->strip) close_block(tally, open);
     open->strip = keys[i] >> STRIP_AT;
     open->columns++;
@@ -401,6 +402,7 @@ enum cb_status cb_profile_blocks(struct cb_profile *profile, const struct cb_csr
   for (int64_t band = 0; band < bands; band++) climb_band(&workers[omp_get_thread_num()], csr, band * BAND);
   for (int t = 0; t < threads; t++) add_tally(&tally, &workers[t].tally);
   fill_shapes(profile, &tally);
+  profile->chunk_columns = tally.chunk_columns;
   fill_subblocks(&profile->plain, tally.plain, tally.columns);
   fill_subblocks(&profile->aggregated, tally.aggregated, tally.columns);
   cb_free(workers);

@@ -166,6 +166,12 @@ json_t *cb_profile_json(const struct cb_profile *profile) {
   set_subblocks(subblocks, "plain", &profile->plain);
   set_subblocks(subblocks, "aggregated", &profile->aggregated);
   cb_json_set(object, "sub_blocks", subblocks.json);
+  const struct cb_json chunks = new_object(object);
+  cb_json_set_integer(chunks, "rows", CB_PROFILE_CHUNK);
+  cb_json_set_integer(chunks, "columns", profile->chunk_columns);
+  cb_json_set_real(chunks, "empty_share", cb_profile_chunk_empty(profile));
+  cb_json_set_real(chunks, "density", cb_profile_chunk_density(profile));
+  cb_json_set(object, "row_chunks", chunks.json);
   set_values(object, profile);
   if (!failed) return object.json;
   json_decref(object.json);

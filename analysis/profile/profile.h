@@ -28,6 +28,7 @@ enum {
   CB_PROFILE_DIAGONALS = 64,     /* how many diagonals are listed */
   CB_PROFILE_DIAGONAL_FILL = 60, /* percent from which on a diagonal counts as filled */
   CB_PROFILE_SHAPES = 8,         /* dense block shapes that are tried */
+  CB_PROFILE_CHUNK = 8,         /* rows of a chunk */
   CB_PROFILE_SUBBLOCK_BINS = 7,  /* 1-8, 9-16, 17-31, 32-63, 64-128, 129-255, 256 */
   CB_PROFILE_DISTINCT = CB_DISTINCT_MOST /* up to this many distinct values are counted exactly */
 };
@@ -121,6 +122,7 @@ struct cb_profile {
   struct cb_profile_symmetry symmetry;
   struct cb_profile_shape shapes[CB_PROFILE_SHAPES]; /* 1×2 2×1 2×2 3×3 4×4 5×5 6×6 8×8 */
   int best_shape; /* index of the one with the fewest stored bytes; -1: none is smaller than CSR */
+  int64_t chunk_columns; /* columns with a nonzero among 8 rows, summed over all chunks of 8 rows (MatXtract's) */
   struct cb_profile_subblocks plain, aggregated; /* before and after column aggregation of each panel */
   struct cb_profile_values values;
 };
@@ -147,6 +149,24 @@ static inline double cb_profile_share(int64_t part, int64_t whole) {
 /* Nonzeros over entries of the touched blocks: 1 when all of them are full. */
 static inline double cb_profile_fill(const struct cb_profile *profile, const struct cb_profile_shape *shape) {
   return cb_profile_share(profile->nnz, shape->touched * shape->rows * shape->cols);
+}
+
+/* Of chunks of 8 rows: the share of their columns without a nonzero, and how full the others are; 0 without any. */
+static inline double cb_profile_chunk_empty(const struct cb_profile *profile) {
+  const int64_t chunks = (profile->rows + CB_PROFILE_CHUNK - 1) / CB_PROFILE_CHUNK;
+  return profile->cols ? 1 - cb_profile_share(profile->chunk_columns, chunks * profile->cols) : 0;
+}
+static inline double cb_profile_chunk_density(const struct cb_profile *profile) {
+  return cb_profile_share(profile->nnz, CB_PROFILE_CHUNK * profile->chunk_columns);
+}
+
+/* Bytes of the matrix as BSR of 16 × 16 entries, and as COO, with values of so many bytes. */
+static inline int64_t cb_profile_bsr16_bytes(const struct cb_profile *profile, int64_t value) {
+  const int64_t blocks = profile->plain.total, wide = blocks > INT32_MAX;
+  return blocks * (CB_BLOCK_SIZE * value + 4) + (cb_panel_count(profile->rows) + 1) * (wide ? 8 : 4);
+}
+static inline int64_t cb_profile_coo_bytes(const struct cb_profile *profile, int64_t value) {
+  return profile->nnz * (8 + value);
 }
 
 /* Sub-blocks of least … most nonzeros. Super-sparse ones: 1 … 31 (the paper) or 1 … 8 (its released code). */

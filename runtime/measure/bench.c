@@ -61,6 +61,7 @@ enum cb_status cb_bench_open(struct cb_bench **out, const struct cb_bench_settin
   if (!s) s = cb_device_open(&bench->device, bench->driver, settings->device, diag);
   if (!s) s = open_stream(bench, diag);
   if (!s) open_cusparse(bench);
+  if (!s) s = cb_plugins_open(&bench->plugins, settings->plugins, settings->plugins_count, diag);
   if (!s && settings->ceilings) s = cb_ceilings_measure(&bench->ceilings, &bench->timer, bench->nvrtc, diag);
   if (s)
     cb_bench_close(bench);
@@ -72,6 +73,7 @@ enum cb_status cb_bench_open(struct cb_bench **out, const struct cb_bench_settin
 void cb_bench_close(struct cb_bench *bench) {
   if (!bench) return;
   cb_cusparse_close(bench->cusparse);
+  cb_plugins_close(bench->plugins, bench->settings.plugins_count);
   cb_timer_close(&bench->timer);
   if (bench->stream) bench->driver->call.stream_destroy(bench->stream);
   if (bench->entered) cb_device_leave(bench->device);
@@ -465,22 +467,48 @@ void cb_run_result_release(struct cb_run_result *result) {
 
 /* ---- baselines */
 
+/* Whom the kernel is compared with: cuSPARSE's algorithms first, then the plug-ins. */
+struct opponents {
+  struct cb_baselines *baselines; /* NULL: none */
+  struct cb_plugged *plugged;     /* NULL: none */
+};
+
+static int opponents_count(const struct opponents *opponents) {
+  return cb_baselines_count(opponents->baselines) + cb_plugged_count(opponents->plugged);
+}
+
 struct baseline_call {
-  struct cb_baselines *baselines;
+  const struct opponents *opponents;
   const struct work *work;
   int number;
 };
 
+/* The number of a plug-in; negative: it is cuSPARSE's. */
+static int plugin_of(const struct baseline_call *call) {
+  return call->number - cb_baselines_count(call->opponents->baselines);
+}
+
+static const struct cb_baseline *baseline_of(const struct baseline_call *call) {
+  const int plugin = plugin_of(call);
+  return plugin < 0 ? cb_baselines_get(call->opponents->baselines, call->number)
+                    : cb_plugged_get(call->opponents->plugged, plugin);
+}
+
 static enum cb_status enqueue_baseline(void *user, struct CUstream_st *stream, struct cb_diag *diag) {
   const struct baseline_call *call = user;
-  return cb_baseline_multiply(call->baselines, call->number, call->work->alpha, call->work->beta, stream, diag);
+  const struct opponents *opponents = call->opponents;
+  const struct work *work = call->work;
+  const int plugin = plugin_of(call);
+  if (plugin >= 0)
+    return cb_plugged_multiply(opponents->plugged, plugin, work->alpha, work->x, work->beta, work->y, stream, diag);
+  return cb_baseline_multiply(opponents->baselines, call->number, work->alpha, work->beta, stream, diag);
 }
 
 /* A baseline that fails does not apply; the error is its reason. */
 static void check_baseline(struct work *work, struct baseline_call *call, struct cb_baseline_result *result) {
   struct cb_comparison comparison = {0};
   struct cb_diag diag = {0};
-  result->baseline = *cb_baselines_get(call->baselines, call->number);
+  result->baseline = *baseline_of(call);
   if (!result->baseline.applies) return;
   if (product_once(work, enqueue_baseline, call, work->y_again, &diag)) {
     result->baseline.applies = 0;
@@ -488,8 +516,8 @@ static void check_baseline(struct work *work, struct baseline_call *call, struct
              diag.message);
     return;
   }
-  cb_oracle_compare(&comparison, work->baseline_expected.rows ? &work->baseline_expected : &work->expected,
-                    work->y_again, work->type);
+  const int other_x = work->baseline_expected.rows && plugin_of(call) < 0;
+  cb_oracle_compare(&comparison, other_x ? &work->baseline_expected : &work->expected, work->y_again, work->type);
   result->wrong = comparison.wrong;
 }
 
@@ -596,8 +624,8 @@ struct field {
 
 /* Checks the baselines; those that fail are not timed. */
 static enum cb_status enter_all(struct field *field, struct cb_bench_result *result, struct work *work,
-                                struct cb_baselines *baselines, struct cb_diag *diag) {
-  const int count = cb_baselines_count(baselines);
+                                const struct opponents *opponents, struct cb_diag *diag) {
+  const int count = opponents_count(opponents);
   field->competitors = cb_calloc((size_t)count + 1, sizeof *field->competitors);
   field->calls = cb_calloc((size_t)count + 1, sizeof *field->calls);
   result->baselines = cb_calloc((size_t)count + 1, sizeof *result->baselines);
@@ -608,7 +636,7 @@ static enum cb_status enter_all(struct field *field, struct cb_bench_result *res
       (struct competitor){.enqueue = enqueue_own, .user = work, .timing = &result->run.timing};
   for (int i = 0; i < count; i++) {
     struct baseline_call *call = &field->calls[i];
-    *call = (struct baseline_call){baselines, work, i};
+    *call = (struct baseline_call){opponents, work, i};
     check_baseline(work, call, &result->baselines[i]);
     if (result->baselines[i].baseline.applies)
       field->competitors[field->count++] =
@@ -617,21 +645,36 @@ static enum cb_status enter_all(struct field *field, struct cb_bench_result *res
   return CB_OK;
 }
 
+static enum cb_status open_opponents(struct opponents *opponents, struct work *work, struct cb_bench_result *result,
+                                  struct cb_diag *diag) {
+  const struct cb_bench *bench = work->bench;
+  const struct cb_plugged_request request = {.plugins = bench->plugins,
+                                             .count = bench->settings.plugins_count,
+                                             .device = bench->device,
+                                             .stream = bench->stream,
+                                             .csr = work->csr,
+                                             .types = work->types};
+  enum cb_status s = CB_OK;
+  if (!has_product(&result->run) || result->run.semiring != CB_PLUS_TIMES) return s; /* none has another semiring */
+  if (bench->cusparse) s = open_baselines(&opponents->baselines, work, result, diag);
+  if (!s && request.count) s = cb_plugged_open(&opponents->plugged, &request, diag);
+  return s;
+}
+
 /* Opens and checks the baselines, then times all that are left. */
 static enum cb_status race(struct work *work, struct cb_bench_result *result, struct cb_diag *diag) {
   struct cb_bench *bench = work->bench;
   const size_t y_bytes = cb_type_size(work->type) * (size_t)work->csr->rows;
-  struct cb_baselines *baselines = NULL;
+  struct opponents opponents = {0};
   struct field field = {0};
-  enum cb_status s = CB_OK;
-  const int has_baselines = bench->cusparse && result->run.semiring == CB_PLUS_TIMES;
-  if (has_baselines && has_product(&result->run)) s = open_baselines(&baselines, work, result, diag);
-  if (!s) s = enter_all(&field, result, work, baselines, diag);
+  enum cb_status s = open_opponents(&opponents, work, result, diag);
+  if (!s) s = enter_all(&field, result, work, &opponents, diag);
   /* y as before a first product: products that add to it all start with the same */
   if (!s) s = cb_device_upload(bench->device, work->y, work->y_before, y_bytes, "y", diag);
   time_plain_products(work);
   if (!s && has_product(&result->run)) s = time_all(bench, field.competitors, field.count, diag);
-  cb_baselines_close(baselines);
+  cb_baselines_close(opponents.baselines);
+  cb_plugged_close(opponents.plugged);
   cb_free(field.competitors);
   cb_free(field.calls);
   return s;

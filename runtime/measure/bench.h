@@ -27,6 +27,7 @@
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/measure/cusparse.h"
+#include "runtime/measure/plugin.h"
 #include "runtime/measure/timer.h"
 #include "runtime/measure/tune.h"
 #include "runtime/operator/operator.h"
@@ -47,6 +48,8 @@ struct cb_bench_settings {
   int emulate;     /* 1: cb_run_matrix compares y with the emulation's, bit by bit */
   int debug;       /* 1: for compute-sanitizer: -lineinfo, and an allocation for each array */
   const char *driver_path, *nvrtc_path, *cusparse_path; /* NULL: searched for */
+  const char *const *plugins; /* files of more baselines; they outlive the bench */
+  int plugins_count;
 };
 void cb_bench_settings_default(struct cb_bench_settings *settings);
 
@@ -58,6 +61,7 @@ struct cb_bench {
   struct cb_nvrtc *nvrtc;
   struct cb_cusparse *cusparse; /* NULL: not asked for, or not found (see missing) */
   char missing[512];            /* why cuSPARSE is NULL; "" otherwise */
+  struct cb_plugin *plugins;    /* settings.plugins_count of them, opened or not */
   struct CUstream_st *stream;
   struct cb_timer timer;
   int entered;                 /* the context is current */
@@ -123,6 +127,7 @@ struct cb_baseline_result {
 
 struct cb_bench_result {
   struct cb_run_result run;
+  const char *file; /* what the caller calls the matrix; not owned; NULL: JSON says nothing of it */
   double gflops;            /* 2 nnz / time */
   double bytes_per_nonzero; /* stored */
   double moved_gb_per_s;    /* moved_bytes / time */
@@ -132,7 +137,7 @@ struct cb_bench_result {
   struct cb_timing alone;   /* of the chosen recipe, without baselines in between; as candidates are timed */
   double candidate_us[CB_MAX_CANDIDATES]; /* times of run.candidates; 0: refused, failed, or not asked for */
   const char *baseline_types;             /* in what the baselines' types differ from the kernel's; NULL: in nothing */
-  int baselines_count;
+  int baselines_count; /* cuSPARSE's first, then a row for each plug-in */
   struct cb_baseline_result *baselines;
   int best;            /* fastest baseline with a right result; -1: none */
   double speed_up;     /* its time / ours */

@@ -184,6 +184,7 @@ enum cb_status cb_bench_json(struct cb_text *text, const struct cb_bench *bench,
                              const struct cb_bench_result *result, struct cb_diag *diag) {
   int failed = 0;
   const struct cb_json object = {run_json(bench, &result->run, &failed), &failed};
+  if (result->file) cb_json_set(object, "file", cb_json_text(result->file));
   cb_json_set_real(object, "gflops", result->gflops);
   cb_json_set_real(object, "bytes_per_nonzero", result->bytes_per_nonzero);
   cb_json_set_real(object, "moved_gb_per_s", result->moved_gb_per_s);

@@ -950,6 +950,20 @@ static int64_t sampled_ns(const struct cb_csr *csr, const struct cb_target *targ
   return work * MARGIN_PERCENT / 100;
 }
 
+/* ---- for reports: nonzeros by thread block */
+
+static void count_loads(const void *user, int64_t *nonzeros) {
+  const struct cb_runs *state = user;
+  for (int64_t u = 0; u < state->runs.count; u++) nonzeros[u / cb_runs_per_block(state)] += state->runs.at[u].nonzeros;
+}
+
+/* Without balancing a thread block has the next eight sub-blocks, a warp for each, as the paper counts it. */
+static int64_t count_unbalanced(const void *user, int64_t *nonzeros) {
+  const struct cb_runs *state = user;
+  for (int64_t b = 0; b < state->blocks && nonzeros; b++) nonzeros[b / CB_RUN_WARPS] += state->nonzeros[b];
+  return cb_divide_up(state->blocks, CB_RUN_WARPS);
+}
+
 const struct cb_layout cb_layout_cb = {
     .name = "cb",
     .summary = "16x16 sub-blocks in COO, CSR or Dense, columns aggregated per panel",
@@ -961,6 +975,8 @@ const struct cb_layout cb_layout_cb = {
     .plan = cb_layout_plan,
     .visit = cb_layout_visit,
     .unit = "panel",
+    .count_loads = count_loads,
+    .count_unbalanced = count_unbalanced,
     .least = {.bytes = 1, .percent = CB_COST_CB_PERCENT, .sampled_ns = sampled_ns},
     .most_rows = INT32_MAX - 256,
     .minds_own_rows = 1,

@@ -480,6 +480,15 @@ static enum cb_status merge_plan(struct cb_region_builder *builder, struct cb_di
   return predict(builder, state, diag);
 }
 
+/* For reports. */
+static void count_loads(const void *user, int64_t *nonzeros) {
+  const struct state *state = user;
+  for (int64_t p = 0; p < state->segments_count; p++)
+    nonzeros[p] += state->segments[p].end - state->segments[p].begin;
+  for (int64_t t = 0; t < state->tiles_count; t++)
+    nonzeros[state->segments_count + t] += state->tiles[t].end - state->tiles[t].begin;
+}
+
 const struct cb_layout cb_layout_merge = {
     .name = "merge",
     .summary = "equal shares of nonzeros for all lanes; a bit for each says where rows end",
@@ -490,6 +499,7 @@ const struct cb_layout cb_layout_merge = {
     .plan = merge_plan,
     .visit = merge_visit,
     .unit = "thread block",
+    .count_loads = count_loads,
     .least = {.bytes = 2, .percent = CB_COST_MERGE_PERCENT},
     .minds_own_rows = 1,
 };

@@ -559,6 +559,14 @@ static enum cb_status phases_plan(struct cb_region_builder *builder, struct cb_d
   return s;
 }
 
+/* For reports. */
+static void count_loads(const void *user, int64_t *nonzeros) {
+  const struct state *state = user;
+  for (int64_t panel = 0; panel < state->panels; panel++)
+    for (int64_t i = state->panel_row[panel]; i < state->panel_row[panel + 1]; i++)
+      nonzeros[panel] += cb_csr_row_length(state->csr, state->row[i]);
+}
+
 const struct cb_layout cb_layout_phases = {
     .name = "phases",
     .summary = "column blocking: entries of x for frequent columns in shared memory, a set at a time",
@@ -569,5 +577,6 @@ const struct cb_layout cb_layout_phases = {
     .plan = phases_plan,
     .visit = phases_visit,
     .unit = "row block",
+    .count_loads = count_loads,
     .least = {.bytes = 2, .percent = CB_COST_PHASES_PERCENT, .ns = CB_COST_PHASES_COMMIT_NS},
 };

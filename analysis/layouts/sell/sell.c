@@ -492,6 +492,16 @@ static enum cb_status sell_plan(struct cb_region_builder *builder, struct cb_dia
   return predict(builder, state, diag);
 }
 
+/* For reports. */
+static void count_loads(const void *user, int64_t *nonzeros) {
+  const struct state *state = user;
+  for (int64_t slice = 0; slice < state->slices; slice++)
+    for (int64_t i = 0; i < slice_local_rows(state, slice); i++) {
+      const struct local_row local = local_row_at(state, slice_first(state, slice) + i);
+      if (has_nonzeros(state, local)) nonzeros[slice / WARPS] += local.length;
+    }
+}
+
 const struct cb_layout cb_layout_sell = {
     .name = "sell",
     .summary = "sliced ELL, narrow column offsets, lanes per row by the matrix",
@@ -502,6 +512,7 @@ const struct cb_layout cb_layout_sell = {
     .plan = sell_plan,
     .visit = sell_visit,
     .unit = "slice",
+    .count_loads = count_loads,
     .least = {.bytes = 1, .percent = CB_COST_SELL_PERCENT},
     .most_rows = INT32_MAX - 8192,
     .minds_own_rows = 1,
