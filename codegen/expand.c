@@ -23,10 +23,6 @@ void cb_scope_optional(struct cb_scope *scope, const char *name, const char *tex
   add_entry(scope, (struct cb_scope_entry){.name = name, .text = text, .optional = 1});
 }
 
-void cb_scope_optional_section(struct cb_scope *scope, const char *name) {
-  add_entry(scope, (struct cb_scope_entry){.name = name, .kind = CB_SCOPE_SECTION, .optional = 1});
-}
-
 void cb_scope_section(struct cb_scope *scope, const char *name) {
   add_entry(scope, (struct cb_scope_entry){.name = name, .kind = CB_SCOPE_SECTION});
 }

@@ -8,7 +8,7 @@
 #ifndef CBGEN_ANALYSIS_LOADS_H
 #define CBGEN_ANALYSIS_LOADS_H
 
-#include "analysis/plan/plan.h"
+#include "analysis/plan.h"
 
 struct cb_loads {
   int64_t blocks; /* 0: it is not known which thread block multiplies what */

@@ -14,7 +14,7 @@
  * all of x is finite, and lanes multiply the block themselves if not.
  */
 #include "analysis/layouts/du/options.h"
-#include "analysis/plan/cost_figures.h"
+#include "analysis/cost_figures.h"
 #include "analysis/sectors.h"
 #include "base/integers.h"
 

@@ -483,10 +483,7 @@ static enum cb_status merge_plan(struct cb_region_builder *builder, struct cb_di
 /* For reports. */
 static void count_loads(const void *user, int64_t *nonzeros) {
   const struct state *state = user;
-  for (int64_t p = 0; p < state->segments_count; p++)
-    nonzeros[p] += state->segments[p].end - state->segments[p].begin;
-  for (int64_t t = 0; t < state->tiles_count; t++)
-    nonzeros[state->segments_count + t] += state->tiles[t].end - state->tiles[t].begin;
+  for (int64_t u = 0; u < state->units; u++) nonzeros[u] += state->unit[u].end - state->unit[u].begin;
 }
 
 const struct cb_layout cb_layout_merge = {

@@ -562,9 +562,9 @@ static enum cb_status phases_plan(struct cb_region_builder *builder, struct cb_d
 /* For reports. */
 static void count_loads(const void *user, int64_t *nonzeros) {
   const struct state *state = user;
-  for (int64_t panel = 0; panel < state->panels; panel++)
-    for (int64_t i = state->panel_row[panel]; i < state->panel_row[panel + 1]; i++)
-      nonzeros[panel] += cb_csr_row_length(state->csr, state->row[i]);
+  for (int64_t block = 0; block < state->row_blocks; block++)
+    for (int64_t i = state->block_row[block]; i < state->block_row[block + 1]; i++)
+      nonzeros[block] += cb_csr_row_length(state->csr, state->row[i]);
 }
 
 const struct cb_layout cb_layout_phases = {

@@ -10,7 +10,7 @@
  * After MatXtract and DASP.
  */
 #include "analysis/chunks.h"
-#include "analysis/plan/cost_figures.h"
+#include "analysis/cost_figures.h"
 #include "analysis/plan/recipe.h"
 #include "analysis/sectors.h"
 #include "base/integers.h"

@@ -23,7 +23,7 @@
 #include "analysis/layouts/tile/options.h"
 #include "analysis/layouts/tile/units.h"
 
-#include "analysis/plan/cost_figures.h"
+#include "analysis/cost_figures.h"
 #include "analysis/sectors.h"
 
 enum {
