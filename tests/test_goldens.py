@@ -10,9 +10,9 @@ A line "% options: --th1=8 …" in NAME.mtx adds options. With CBGEN_UPDATE_GOLD
 files that exist are written anew: read the difference before committing it.
 
 README.md shows the kernel of examples/bcsstk13.mtx.gz between "<!-- head -->" and "<!-- end -->", two recipes of one
-matrix behind "<!-- beside -->", and the report of `cbgen verify` on the first behind "<!-- verify -->": these are goldens,
-too, but for times. The registers, spills and bytes of the report are those of one version of NVRTC, which it names; with
-another they are not compared. docs/cb-spmv.md shows a table of column lists behind "<!-- lists -->".
+matrix behind "<!-- beside -->", and the report of `cbgen verify` on the first matrix behind "<!-- verify -->": these are
+goldens, too, but for times. The registers, spills and bytes of the report are those of one version of NVRTC, which it
+names; with another they are not compared. docs/cb-spmv.md shows a table of column lists behind "<!-- lists -->".
 
     tests/test_goldens.py TOOL          in the source directory
 """
