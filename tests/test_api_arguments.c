@@ -24,6 +24,7 @@ static void null_of_every_function_of_a_context(void **state) {
   cbgen_operator *other = op;
   cbgen_kernel *no_kernel = kernel;
   const size_t bytes = 7;
+  const cbgen_matrix general = {.struct_size = sizeof general};
   (void)state;
   assert_true(*cbgen_version());
   assert_string_equal(cbgen_status_name((cbgen_status)-1), "unknown");
@@ -40,6 +41,11 @@ static void null_of_every_function_of_a_context(void **state) {
   assert_null(other);
   refused_because("no place", cbgen_compile(context, &sample.view, NULL, NULL));
   refused_because("cbgen_csr", cbgen_compile(context, NULL, NULL, &other));
+  other = op;
+  refused(cbgen_compile_matrix(NULL, &general, NULL, &other));
+  assert_null(other);
+  refused_because("no place", cbgen_compile_matrix(context, &general, NULL, NULL));
+  refused_because("cbgen_matrix", cbgen_compile_matrix(context, NULL, NULL, &other));
   refused(cbgen_operator_load(NULL, &bytes, sizeof bytes, &other));
   refused_because("no place", cbgen_operator_load(context, &bytes, sizeof bytes, NULL));
   refused_because("no block", cbgen_operator_load(context, NULL, 100, &other));
@@ -47,6 +53,11 @@ static void null_of_every_function_of_a_context(void **state) {
   assert_null(no_kernel);
   refused_because("no place", cbgen_generate(context, &sample.view, NULL));
   refused_because("cbgen_csr", cbgen_generate(context, NULL, &no_kernel));
+  no_kernel = kernel;
+  refused(cbgen_generate_matrix(NULL, &general, &no_kernel));
+  assert_null(no_kernel);
+  refused_because("no place", cbgen_generate_matrix(context, &general, NULL));
+  refused_because("cbgen_matrix", cbgen_generate_matrix(context, NULL, &no_kernel));
 }
 
 static void null_of_every_function_of_an_operator(void **state) {

@@ -5,6 +5,7 @@
 #include "tests/api_support.h"
 #include "tests/recipes.h"
 
+#include <omp.h>
 #include <unistd.h>
 
 /* How entries are put: a number of bits. */
@@ -432,6 +433,32 @@ static void members_without_meaning_are_refused(void **state) {
   release_given(&given);
 }
 
+/* One after the other, from the struct to the text. */
+static void every_allocation_may_fail(void **state) {
+  (void)state;
+  omp_set_num_threads(1);
+  for (int kind = 0; kind < KINDS; kind++) {
+    struct given given = given_of(kind, "random,rows=20,cols=20,density=0.2", SHUFFLED | DUPLICATES);
+    cbgen_context *context = new_context("recipe=sell");
+    cbgen_status status = CBGEN_ERROR_MEMORY;
+    int failures = 0;
+    uint64_t nth = 0, made = 0; /* of which one failed */
+    while (made >= nth) {
+      cbgen_kernel *kernel = NULL;
+      cb_memory_fail_at(++nth, 0);
+      status = cbgen_generate_matrix(context, &given.matrix, &kernel);
+      made = cb_memory_fail_at(0, 0);
+      cbgen_kernel_free(kernel);
+      if (status && status != CBGEN_ERROR_MEMORY) fail_msg("allocation %d: %s", (int)nth, cbgen_message(context));
+      failures += status == CBGEN_ERROR_MEMORY;
+    }
+    assert_int_equal(status, CBGEN_OK);
+    assert_true(failures > 20);
+    cbgen_context_destroy(context);
+    release_given(&given);
+  }
+}
+
 /* ---- semirings */
 
 static void check_semiring(cbgen_operator *op, const struct cb_csr *csr, double beta) {
@@ -507,6 +534,7 @@ int main(void) {
       with_fake(the_cache_keeps_orders_apart),
       with_fake(what_is_wrong_is_said),
       with_fake(members_without_meaning_are_refused),
+      with_fake(every_allocation_may_fail),
       with_fake(semirings_multiply),
       with_fake(semirings_refuse_other_scalars),
   };

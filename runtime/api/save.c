@@ -25,7 +25,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMAT = 4, HEAD = 768, MOST_SECTIONS = 16, ALIGN = CB_CACHE_ALIGN };
+enum { FORMAT = 5, HEAD = 768, MOST_SECTIONS = 16, ALIGN = CB_CACHE_ALIGN };
 static const char magic[8] = "CBGENOPR";
 
 struct row {

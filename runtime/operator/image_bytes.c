@@ -13,7 +13,7 @@
 
 /* The format's number grows when these numbers change, or when the parameters of kernels do: those of products
  * (codegen/source.h) and those of packing (templates/pack.cu.in). */
-enum { FORMAT = 2, MAX_LAUNCHES = 64 };
+enum { FORMAT = 3, MAX_LAUNCHES = 64 };
 #define MAX_BYTES ((int64_t)1 << 48)
 
 /* ---- writing */
