@@ -65,3 +65,12 @@ void cb_region_slices(struct cb_region_builder *builder, const struct cb_slices 
   cb_region_list(builder, "lanes_log2", meaning, count, slices->lanes_log2);
   cb_region_list(builder, "first_local_row", "a slice's first local row", count, slices->first_local_row);
 }
+
+void cb_region_column_offsets(struct cb_region_builder *builder, const char *what, int64_t slices,
+                              const uint32_t *first_column, struct cb_slot_elements offsets) {
+  char meaning[80];
+  snprintf(meaning, sizeof meaning, "least %s of a slice", what);
+  cb_region_list(builder, "first_column", meaning, slices, first_column);
+  snprintf(meaning, sizeof meaning, "%s of a slot, from its slice's first", what);
+  cb_region_by_slot(builder, "column_offset", meaning, offsets);
+}

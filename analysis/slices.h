@@ -51,6 +51,10 @@ static inline void cb_slices_set(struct cb_slices *slices, int64_t slice, int la
 void cb_region_slices(struct cb_region_builder *builder, const struct cb_slices *slices, int64_t count,
                       const char *what);
 
+/* Adds first_column, by slice (in the state's arena; NULL has failed), and by slot the offset from there, of `what`. */
+void cb_region_column_offsets(struct cb_region_builder *builder, const char *what, int64_t slices,
+                              const uint32_t *first_column, struct cb_slot_elements offsets);
+
 /* The slot of element k of a local row, the one with number `in_slice` in a slice that begins with `first_step`. */
 static inline int64_t cb_slice_slot(int64_t first_step, int log2, int64_t in_slice, int64_t k) {
   return (first_step + (k >> log2)) * CB_LANES + (in_slice << log2) + (k & ((INT64_C(1) << log2) - 1));

@@ -295,12 +295,9 @@ static int64_t measure_columns(struct state *state) {
 
 static void build_columns(struct cb_region_builder *builder, struct state *state) {
   state->first_column = cb_arena_alloc(&state->arena, (size_t)state->slices, sizeof *state->first_column);
-  builder->failed |= !state->first_column;
-  if (builder->failed) return;
-  const int64_t largest = measure_columns(state);
-  cb_region_list(builder, "first_column", "least block column of a slice", state->slices, state->first_column);
-  cb_region_by_slot(builder, "column_offset", "block column of a slot, from its slice's first",
-                    (struct cb_slot_elements){.count = state->steps * LANES, .largest = largest});
+  const int64_t largest = state->first_column ? measure_columns(state) : 0;
+  cb_region_column_offsets(builder, "block column", state->slices, state->first_column,
+                           (struct cb_slot_elements){.count = state->steps * LANES, .largest = largest});
 }
 
 static uint64_t local_row_length(const void *state, int64_t local_row) { return (uint64_t)length_at(state, local_row); }

@@ -367,12 +367,9 @@ static int64_t measure_columns(struct state *state) {
 
 static void build_columns(struct cb_region_builder *builder, struct state *state) {
   state->first_column = cb_arena_alloc(&state->arena, (size_t)state->slices, sizeof *state->first_column);
-  builder->failed |= !state->first_column;
-  if (builder->failed) return;
-  const int64_t largest = measure_columns(state);
-  cb_region_list(builder, "first_column", "least column of a slice", state->slices, state->first_column);
-  cb_region_by_slot(builder, "column_offset", "column of a slot, from its slice's first",
-                    (struct cb_slot_elements){.count = state->steps * LANES, .largest = largest});
+  const int64_t largest = state->first_column ? measure_columns(state) : 0;
+  cb_region_column_offsets(builder, "column", state->slices, state->first_column,
+                           (struct cb_slot_elements){.count = state->steps * LANES, .largest = largest});
   if (state->vector > 1) cb_region_section(builder, "vectors");
 }
 
