@@ -39,8 +39,10 @@ static void options_multiply(void **state) {
       struct cb_diag diag;
       cross_settings(crossed, recipe, i);
       snprintf(settings, sizeof settings, "%s type=%s form=%s", crossed, types[(number + i) % 2], forms[i % 3]);
-      if (plan_status_of(example_of(recipe), settings, &diag)) refused++;
-      else gather(&gathered, example_of(recipe), settings);
+      if (plan_status_of(example_of(recipe), settings, &diag))
+        refused++;
+      else
+        gather(&gathered, example_of(recipe), settings);
     }
   assert_true(gathered.count > 4 * refused);
   verify_gathered(&gathered);
@@ -116,7 +118,7 @@ static void sums_beyond_the_range_are_infinite(void **state) {
     char settings[64];
     snprintf(settings, sizeof settings, "recipe=%s type=f16 form=%s", i == 1 ? "merge" : "sell", forms[i]);
     if (!i) {
-      const struct cb_oracle_types halves = {CB_F16, CB_F16, CB_F32};
+      const struct cb_oracle_types halves = {CB_F16, CB_F16, CB_F32, CB_PLUS_TIMES};
       const struct cb_product product = {.types = halves, .alpha = 1};
       struct cb_expected expected;
       struct cb_diag diag = {0};
@@ -150,7 +152,8 @@ static void verify_sees_what_is_wrong(void **state) {
       /* rounded twice: by way of the entries that are added */
       {"uniform,n=300,per_row=5", "type=f16 form=add", "add(sum_t(vectors.y[row]), sum)",
        "sum_t(vector_t(sum)) + sum_t(vector_t(sum_t(vectors.y[row]) * 1.001f))"},
-      {"uniform,n=300,per_row=5", "type=bf16 form=axpby", "vectors.beta == 0 ? scaled :", "vectors.beta == 1 ? scaled :"},
+      {"uniform,n=300,per_row=5", "type=bf16 form=axpby",
+       "vectors.beta == 0 ? scaled :", "vectors.beta == 1 ? scaled :"},
       /* sums of sixteen bits */
       {"uniform,n=300,per_row=90", "type=f16 form=ax", "fma(value, x, sum)", "sum_t(vector_t(fma(value, x, sum)))"},
       {"uniform,n=300,per_row=90", "type=bf16 form=ax", "fma(value, x, sum)", "sum_t(vector_t(fma(value, x, sum)))"},

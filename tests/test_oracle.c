@@ -299,7 +299,8 @@ static void test_any_order_is_accepted(void **state) {
   cb_csr_release(&csr);
 }
 
-static const struct cb_oracle_types halves = {CB_F16, CB_F16, CB_F32}, bfloats = {CB_BF16, CB_BF16, CB_F32};
+static const struct cb_oracle_types halves = {CB_F16, CB_F16, CB_F32, CB_PLUS_TIMES},
+                                    bfloats = {CB_BF16, CB_BF16, CB_F32, CB_PLUS_TIMES};
 
 /* Row 0: y = 0.125, the sum's bound as with floats. Then the sum is rounded: by u_y of what it may be, at least by the
  * least number. */
@@ -363,7 +364,7 @@ static void test_y_overflows(void **state) {
     const double edge = 65520 + side * (side ? 1024 : 0), one[] = {edge / 2 + 1 / 3.0, edge / 2 - 1 / 3.0};
     static int32_t rows[] = {0, 2}, cols[] = {0, 1};
     const struct cb_csr csr = {1, 2, 2, .row_ptr = rows, .col_idx = cols, .values = (double *)one};
-    const struct cb_oracle_types narrow_y = {CB_F32, CB_F16, CB_F32};
+    const struct cb_oracle_types narrow_y = {CB_F32, CB_F16, CB_F32, CB_PLUS_TIMES};
     struct cb_expected of = multiply(&csr, (struct cb_product){.types = narrow_y, .x = (double[]){1, 1}, .alpha = 1});
     assert_int_equal(compare(&of, (double[]){INFINITY}).wrong, side < 0);
     assert_int_equal(compare(&of, (double[]){side < 0 ? 64512 : 65504}).wrong, side > 0);

@@ -275,11 +275,6 @@ inline void mma_f16_1688(float (&d)[4], const uint32_t (&a)[2], uint32_t b, int 
 inline void mma_bf16_1688(float (&d)[4], const uint32_t (&a)[2], uint32_t b, int line = __builtin_LINE()) {
   mma_1688<bfloat16_t>(d, a, b, line);
 }
-inline uint32_t bits_of(float value) {
-  uint32_t bits;
-  memcpy(&bits, &value, sizeof bits);
-  return bits;
-}
 inline float tf32_of(float value) { return float_from(bits_of(value) & 0xffffe000u); }
 inline void mma_tf32_1688(float (&d)[4], const float (&a)[4], const float (&b)[2], int line = __builtin_LINE()) {
   const int lane = (int)threadIdx.x % 32, g = lane / 4, t = lane % 4;
