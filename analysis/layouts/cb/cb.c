@@ -954,7 +954,9 @@ static int64_t sampled_ns(const struct cb_csr *csr, const struct cb_target *targ
 
 static void count_loads(const void *user, int64_t *nonzeros) {
   const struct cb_runs *state = user;
-  for (int64_t u = 0; u < state->runs.count; u++) nonzeros[u / cb_runs_per_block(state)] += state->runs.at[u].nonzeros;
+  const int64_t per_block = cb_runs_per_block(state);
+  for (int64_t i = 0; i < state->runs.count; i++)
+    nonzeros[i / per_block] += state->runs.at[cb_runs_at(state, i / per_block, i % per_block)].nonzeros;
 }
 
 /* Without balancing a thread block has the next eight sub-blocks, a warp for each, as the paper counts it. */
