@@ -380,7 +380,8 @@ class Analyze(Case):
     def test_json(self):
         document = json.loads(self.check(0, "", "analyze", SMALL, "--json").stdout)
         self.assertEqual(sorted(document),
-                         ["because", "candidates", "csr_bytes", "matrix", "plan", "profile", "stored_bytes"])
+                         ["because", "bsr16_bytes", "candidates", "coo_bytes", "csr_bytes", "loads", "matrix", "plan", "profile",
+                          "stored_bytes", "unbalanced"])
         self.assertEqual(document["matrix"]["nonzeros"], 83883)
 
     def test_candidates(self):
