@@ -3,7 +3,10 @@
  * with CB-SpMV; with narrower values, and with fixed ones. Every kernel is executed on the host, and compiled for GPUs
  * where NVRTC is there to do it. One process does all, so that the matrix's kernels share a host compilation.
  *
- *   corpus MATRIX */
+ *   corpus MATRIX
+ *
+ * With CBGEN_TEST_ALL=1 every recipe with every type, form and kind of values is executed: once, by hand. */
+#include "combinations.h"
 #include "kernels.h"
 #include "nvrtc_support.h"
 
@@ -37,17 +40,38 @@ static int release_matrix(void **state) {
 }
 
 /* Kernels own their matrix. */
-static void set_kernel(struct kernel *kernel, int variant, struct cb_options *options) {
+static void set_kernel(struct kernel *kernel, const char *settings, struct cb_options *options) {
   struct cb_diag diag = {0};
   const size_t rows = (size_t)matrix.rows + 1, nnz = (size_t)matrix.nnz;
-  snprintf(kernel->name, sizeof kernel->name, "%s", variants[variant]);
+  snprintf(kernel->name, sizeof kernel->name, "%s", settings);
   if (cb_csr_alloc(&kernel->csr, matrix.rows, matrix.cols, matrix.nnz, &diag)) fail_msg("%s", diag.message);
   memcpy(kernel->csr.row_ptr, matrix.row_ptr, rows * (matrix.wide ? 8 : 4));
   memcpy(kernel->csr.col_idx, matrix.col_idx, nnz * sizeof *matrix.col_idx);
   memcpy(kernel->csr.values, matrix.values, nnz * sizeof *matrix.values);
   kernel->csr.pattern = matrix.pattern;
   cb_options_default(options);
-  set_options(options, variants[variant]);
+  set_options(options, settings);
+}
+
+static void add_one(struct kernel_batch *batch, const char *settings) {
+  struct cb_options own;
+  set_kernel(next_kernel(batch), settings, &own);
+  add_kernel(batch, &own);
+}
+
+/* A recipe's kernels are compiled and run together, and let go. */
+static void add_all(struct kernel_batch *batch) {
+  struct factors factors;
+  combination levels = {0};
+  char settings[SETTINGS];
+  factors_of_kernels(&factors);
+  for (; levels[0] < factors.levels[0]; levels[0]++) {
+    do {
+      combination_settings(settings, &factors, levels);
+      add_one(batch, settings);
+    } while (next_combination(&factors, 1, levels));
+    run_batch(batch);
+  }
 }
 
 static void test_execution(void **state) {
@@ -58,14 +82,12 @@ static void test_execution(void **state) {
   options.orders = 2;
   options.host.job_seconds = 300;
   open_batch(&batch, &options);
-  for (size_t v = 0; v < sizeof variants / sizeof *variants; v++) {
-    struct cb_options own;
-    set_kernel(next_kernel(&batch), (int)v, &own);
-    add_kernel(&batch, &own);
-  }
+  for (size_t v = 0; v < sizeof variants / sizeof *variants; v++) add_one(&batch, variants[v]);
+  run_batch(&batch);
+  assert_int_equal(batch.refused, 0);
+  if (tests_all_combinations()) add_all(&batch);
   close_batch(&batch);
   assert_int_equal(batch.failures, 0);
-  assert_int_equal(batch.refused, 0);
 }
 
 static int is_compiled_for(int variant, int arch) {
@@ -77,7 +99,7 @@ static void compile_for(const struct cb_nvrtc *nvrtc, int variant, int arch) {
   struct kernel kernel = {0};
   struct cb_options options;
   struct cb_diag diag = {0};
-  set_kernel(&kernel, variant, &options);
+  set_kernel(&kernel, variants[variant], &options);
   if (make_kernel_for(&kernel, arches[arch], &options, &diag)) fail_msg("%s: %s", kernel.name, diag.message);
   struct cb_cubin_stats stats = compile_strictly(nvrtc, kernel.source.text, arches[arch], kernel.name);
   cb_cubin_stats_release(&stats);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Real matrices, with kernels of several types. One test each, so that they run side by side.
 add_executable(corpus ${CMAKE_CURRENT_SOURCE_DIR}/corpus.c)
-target_link_libraries(corpus PRIVATE cbgen_internal PkgConfig::CMOCKA)
+target_link_libraries(corpus PRIVATE test_layouts)
 file(GLOB matrices CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/data/corpus/*.mtx.zst
      ${PROJECT_SOURCE_DIR}/examples/*.mtx.gz)
 foreach(matrix IN LISTS matrices)

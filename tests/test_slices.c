@@ -320,7 +320,8 @@ static void a_matrix_without_blocks_is_refused(void **state) {
 static void text_has_what_the_plan_needs(void **state) {
   (void)state;
   static const struct words cases[] = {
-      {"stencil7,n=16", "recipe=slices", {"kStride = 1", "arrays.presence", "is_finite(sum)", "min(max(column, 0)"}, {"first_row(", "words["}},
+      {"stencil7,n=16", "recipe=slices", {"kStride = 1", "arrays.presence", "is_finite(sum)", "min(max(column, 0)"},
+       {"first_row(", "words["}},
       /* 1024 rows, whole thread blocks, and no place is absent */
       {"diagonal,n=1024", "recipe=slices", {"kBatch = 1", "kRecord = 2"}, {"presence", "is_finite", "kSlices", "first_row(", "kCols"}},
       {"diagonal,n=1000", "recipe=slices fill-rate=90", {"if (row < kRows)"}, {"presence", "kSlices"}},
