@@ -110,7 +110,7 @@ static int has_padding(const char *matrix, const char *settings) {
   return padded;
 }
 
-/* A recipe for a matrix with values of a third of all kinds: data, equal, coded and narrower ones. Returns whether there
+/* A recipe for a matrix with values of a third of all kinds: data, equal, coded, narrower ones. Returns whether there
  * are places without a nonzero that are multiplied. */
 static int gather_values(struct gathered *gathered, const char *recipe, const char *matrix, int turn) {
   static const char *const values[] = {"uniform", "ones", "integers", "tenths", "single"};
