@@ -3,6 +3,7 @@
 #include "analysis/chunks.h"
 
 #include "analysis/ordering.h"
+#include "analysis/semiring.h"
 #include "base/integers.h"
 #include "base/memory.h"
 
@@ -67,9 +68,13 @@ enum cb_mma cb_mma_for(struct cb_types types, const struct cb_target *target) {
 }
 
 /* None, unless the caller asks for it. */
-static enum cb_status choose_mma(enum cb_mma *mma, struct cb_types types, const struct cb_target *target, int64_t form,
-                                 struct cb_diag *diag) {
+static enum cb_status choose_mma(enum cb_mma *mma, const struct cb_region_builder *builder, struct cb_types types,
+                                 int64_t form, struct cb_diag *diag) {
+  const struct cb_target *target = builder->target;
   *mma = form == CB_MMA_ASKED ? cb_mma_for(types, target) : CB_MMA_NONE;
+  if (form == CB_MMA_ASKED && !cb_semiring_has_tensor_cores(builder->options->semiring))
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "tensor cores add products, which semiring '%s' does not; use du-form=fma",
+                   cb_semiring_names[builder->options->semiring]);
   if (form != CB_MMA_ASKED || *mma != CB_MMA_NONE) return CB_OK;
   return cb_fail(diag, CB_ERR_UNSUPPORTED, "tensor cores of %s have no exact products for type '%s'; use du-form=fma",
                  target->arch, cb_types_name(types));
@@ -207,7 +212,7 @@ enum cb_status cb_chunks_plan(struct cb_region_builder *builder, size_t size, cb
   const struct cb_types types = {builder->matrix_type, builder->vector_type, builder->sum_type};
   enum cb_status s = cb_region_state(builder, size, diag);
   struct cb_chunk_state *state = builder->work.state;
-  if (!s) s = choose_mma(&state->mma, types, builder->target, settings[DU_FORM], diag);
+  if (!s) s = choose_mma(&state->mma, builder, types, settings[DU_FORM], diag);
   if (s) return s;
   state->width = cb_chunk_width(types);
   state->segment = settings[DU_SEGMENT];

@@ -51,7 +51,7 @@ static inline int check_fake(void **state) {
 
 /* "name=value name=value" */
 static inline void set_all(cbgen_context *context, const char *options) {
-  char copy[256], *state = NULL;
+  char copy[512], *state = NULL;
   snprintf(copy, sizeof copy, "%s", options);
   for (char *word = strtok_r(copy, " ", &state); word; word = strtok_r(NULL, " ", &state)) {
     char *value = strchr(word, '=');

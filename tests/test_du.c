@@ -344,6 +344,8 @@ static void what_has_no_tensor_cores_is_refused(void **state) {
   (void)state;
   assert_int_equal(plan_status_of("fe3,n=3", "recipe=du du-form=mma type=f32", &diag), CB_ERR_UNSUPPORTED);
   assert_string_equal(diag.message, "tensor cores of sm_90 have no exact products for type 'f32'; use du-form=fma");
+  assert_int_equal(plan_status_of("fe3,n=3", "recipe=se du-form=mma semiring=min-plus", &diag), CB_ERR_UNSUPPORTED);
+  assert_string_equal(diag.message, "tensor cores add products, which semiring 'min-plus' does not; use du-form=fma");
   struct cb_csr csr = matrix_of("fe3,n=3");
   assert_int_equal(plan_status(&csr, "recipe=se du-form=mma", "sm_75", &diag), CB_ERR_UNSUPPORTED);
   assert_non_null(strstr(diag.message, "tensor cores of sm_75"));
