@@ -666,11 +666,13 @@ static const struct cb_node *draw_chain(uint64_t *state, struct forest *forest, 
 
 /* Such a chain, perhaps for the first rows of a split by rows; or any tree. */
 static const struct cb_node *draw_root(uint64_t *state, struct forest *forest, const struct material *material) {
+  static const char *const lengths[] = {"long-row=6", "long-row=17", "long-row=24"}; /* about what rows have */
   if (below(state, 2)) return draw_node(state, forest, material, 3 + (int)below(state, MOST_DEPTH - 2));
   const struct cb_node *chain = draw_chain(state, forest, material, 2 * MOST_DEPTH);
   if (below(state, 4) || forest->count == MOST_NODES) return chain;
   struct cb_node *node = &forest->nodes[forest->count++];
-  *node = (struct cb_node){.split = &cb_split_long_rows, .parts = {chain, &merge}};
+  *node = (struct cb_node){.split = &cb_split_long_rows, .parts = {chain, &merge},
+                           .settings = lengths[below(state, LENGTH(lengths))]};
   return node;
 }
 
