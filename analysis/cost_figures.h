@@ -17,7 +17,7 @@ enum {
   CB_COST_BLOCKS_PERCENT = 95,
   CB_COST_DIA_PERCENT = 98,        /* with stored values */
   CB_COST_DIA_COPYING_PERCENT = 87, /* without: half of the traffic is writing, as in a copy */
-  CB_COST_SLICES_PERCENT = 88,
+  CB_COST_SLICES_PERCENT = 93,
   CB_COST_PATTERNS_PERCENT = 96,
   CB_COST_PATTERNS_ROWS_PERCENT = 80, /* single rows, padded: 66 to 90 measured */
   CB_COST_PATTERNS_PACKED_PERCENT = 86, /* rows of few nonzeros: instructions and waits weigh more */

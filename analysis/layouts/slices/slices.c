@@ -308,7 +308,7 @@ static void visit_sectors(const void *user, int64_t thread_block, struct cb_sect
 /* A slice's batches follow one another, behind the loads that say where its blocks are. Of whole lines L2 gives about
  * twice as many sectors a second as of scattered ones, whose rate the prediction knows. */
 static enum cb_status predict(struct cb_region_builder *builder, const struct state *state, struct cb_diag *diag) {
-  enum { WHOLE_LINES = 2, INSTRUCTIONS = 20 /* for a place in a batch, and for a slice */ };
+  enum { WHOLE_LINES = 2, INSTRUCTIONS = 15 /* for a place in a batch, and for a slice */ };
   const int64_t width = state->fill->shape->width, wait = state->record ? 1 : 2;
   const int64_t batches = width > 1 ? state->longest * width / MOST_BATCH : cb_divide_up(state->longest, state->batch);
   const int64_t instructions = INSTRUCTIONS * (state->steps * width + state->slices);
