@@ -76,6 +76,9 @@ struct cbgen_operator {
 void cb_log(const struct cbgen_context *context, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* Whether there is one: for lines that take time to find out. */
+int cb_has_log(const struct cbgen_context *context);
+
 /* Driver and GPU, opened when they are first needed. */
 enum cb_status cb_context_session(struct cbgen_context *context, struct cb_session **session);
 

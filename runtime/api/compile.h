@@ -125,8 +125,10 @@ enum cb_status cb_work_tune(struct cb_work *work);
 /* ---- compile_cached.c */
 
 void cb_work_key(struct cb_work *work);
-/* The key of something else that is kept for the same matrix and GPU: `kind` says what. */
-struct cb_hash cb_request_key(const struct cb_request *request, const char *kind);
+/* What the key is made from of something that is kept for the same matrix and GPU: `kind` says what. */
+struct cb_cache_subject cb_request_subject(const struct cb_request *request, const char *kind);
+/* The section "key" of an entry of that subject, whose text the caller releases. */
+struct cb_cache_section cb_subject_section(struct cb_text *text, const struct cb_cache_subject *subject);
 
 /* The image from the cache; *hit says whether there is one. A broken cache or entry counts as none, and is logged. */
 enum cb_status cb_work_get(struct cb_work *work, int *hit);

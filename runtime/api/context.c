@@ -115,6 +115,10 @@ void cb_log(const struct cbgen_context *context, const char *format, ...) {
   cb_numerics_resume(&ours);
 }
 
+int cb_has_log(const struct cbgen_context *context) {
+  return context->log != NULL;
+}
+
 /* ---- options */
 
 /* The number of `value` in a list that ends with NULL. */
