@@ -5,6 +5,7 @@
  *   request.c          what is asked for, and the matrix on the host
  *   compile_new.c      a miss: analysis, packing, text, NVRTC
  *   compile_cached.c   the cache's entry: its key, an image from it, and an image into it
+ *   inspect.c          what the environment asks for: texts written down, texts replaced, options
  *   compile_tuned.c    the recipe by measurement, or as it was found before
  *
  * Both ways end in load.image. Its value arrays have no contents then, unless values are fixed: cb_work_fill
@@ -115,6 +116,27 @@ enum cb_status cb_work_fill(struct cb_work *work);
 
 /* All that was found and made, but for the entry: matrix, made, packed and load. */
 void cb_work_release_new(struct cb_work *work);
+
+/* ---- inspect.c */
+
+/* Whether CBGEN_DUMP or CBGEN_OVERRIDE is set: then nothing comes out of the cache, and nothing goes into it. */
+int cb_inspects(void);
+
+/* Sets what CBGEN_OPTIONS says. CB_ERR_ARGUMENT names the variable. */
+enum cb_status cb_environment_options(struct cb_options *options, const struct cbgen_context *context,
+                                      struct cb_diag *diag);
+
+enum { CB_INSPECTION_PATH = 4096 };
+struct cb_inspection {
+  char path[CB_INSPECTION_PATH]; /* of a file with the kernel's text */
+  int has_file;
+  int is_replaced; /* the text is what the file says */
+};
+
+/* Takes the text from CBGEN_OVERRIDE's folder, or writes it to CBGEN_DUMP's. That nothing could be written is a
+ * warning; a text that is there and cannot be taken is an error. */
+enum cb_status cb_inspect(struct cb_inspection *inspection, const struct cbgen_context *context, struct cb_made *made,
+                          struct cb_diag *diag);
 
 /* ---- compile_tuned.c */
 
