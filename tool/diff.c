@@ -175,22 +175,34 @@ static void add_field(void *user, const char *name, int name_length, const char 
   if (b) cb_facts_add(&sides[1].facts, CB_FACTS_KEY, label, "%.*s", b_length, b);
 }
 
-/* Of two files, all. What comes from a matrix or the cache carries no data, so the host part is left aside there. */
-static size_t length_of(const struct side *side, const struct side *other) {
-  return side->is_file && other->is_file ? side->text.length : cb_device_length(cb_text_string(&side->text));
+/* The device's part alone, and of the head not how the host part is used: what comes from a matrix or the cache carries
+ * no data, and has other functions there. */
+static void keep_device_part(struct cb_text *text) {
+  static const char use[] = "\n//   use ";
+  struct cb_text device = {0};
+  const char *from = cb_text_string(text), *end = from + cb_device_length(from), *line = strstr(from, use);
+  if (line && line < end) {
+    cb_text_add_bytes(&device, from, (size_t)(line + strlen(use) - from));
+    from = line + 1 + strcspn(line + 1, "\n");
+  }
+  cb_text_add_bytes(&device, from, (size_t)(end - from));
+  device.failed |= text->failed;
+  cb_text_release(text);
+  *text = device;
 }
 
 static enum cb_status compare(struct report *report, struct cb_diag *diag) {
   struct side *sides = report->sides;
-  const struct cb_text *keys[2] = {&sides[0].key, &sides[1].key};
+  const struct cb_text *a = &sides[0].text, *b = &sides[1].text, *keys[2] = {&sides[0].key, &sides[1].key};
   if (keys[0]->length && keys[1]->length)
     cb_cache_compare_fields(keys[0]->bytes, keys[0]->length, keys[1]->bytes, keys[1]->length, add_field, sides);
   report->facts = cb_facts_compare(&report->tree, &sides[0].facts, &sides[1].facts);
-  if (sides[0].facts.failed || sides[1].facts.failed || report->tree.failed)
-    return cb_fail_memory(diag, "facts of a kernel", 0);
+  for (int i = 0; i < 2; i++)
+    if (!sides[0].is_file || !sides[1].is_file) keep_device_part(&sides[i].text);
+  if (sides[0].facts.failed || sides[1].facts.failed || report->tree.failed || a->failed || b->failed)
+    return cb_fail_memory(diag, "a comparison of kernels", 0);
   cb_progress_stage("comparing the texts");
-  return cb_line_diff(&report->lines, &report->found, cb_text_string(&sides[0].text), length_of(&sides[0], &sides[1]),
-                      cb_text_string(&sides[1].text), length_of(&sides[1], &sides[0]), diag);
+  return cb_line_diff(&report->lines, &report->found, cb_text_string(a), a->length, cb_text_string(b), b->length, diag);
 }
 
 static int is_same(const struct report *report) {
