@@ -17,8 +17,9 @@ struct cb_line_diff {
   int is_cut;             /* there are more differences than these */
 };
 
-/* Appends the hunks to `text`, nothing when both have the same lines (a newline at the end is no line). Lines longer than CB_LINE_DIFF_COLUMNS are cut, and
- * control characters escaped, in what is appended alone. CB_ERR_LIMIT: over 2³⁰ lines; CB_ERR_MEMORY. */
+/* Appends the hunks to `text`, nothing when both have the same lines (a newline at the end is no line). In what is
+ * appended, lines longer than CB_LINE_DIFF_COLUMNS are cut, and control characters escaped. CB_ERR_LIMIT: over 2³⁰
+ * lines; CB_ERR_MEMORY. */
 enum cb_status cb_line_diff(struct cb_text *text, struct cb_line_diff *found, const char *a, size_t a_length,
                             const char *b, size_t b_length, struct cb_diag *diag);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the environment asks of compilations, through the public interface on the fake GPU: kernels written to a folder and
- * taken from one, the log without a function, options over the application's; and wrong values of each. */
+/* What the environment asks of compilations, through the public interface on the fake GPU: kernels written to a folder
+ * and taken from one, the log without a function, options over the application's; and wrong values of each. */
 #include "tests/api_support.h"
 
 #include "tests/fake_driver.h"

@@ -247,7 +247,7 @@ static enum cb_status add_head(struct cb_text *text, const struct cb_cache *cach
   return CB_OK;
 }
 
-/* The entry's fields, and in which the nearest entry of the same pattern differs: why either is no hit for the other. */
+/* The entry's fields, and in which the nearest one of the same pattern differs: why either is no hit for the other. */
 static enum cb_status add_fields(struct cb_text *text, const struct cb_cache *cache, struct cb_hash key,
                                  struct cb_diag *diag) {
   struct cb_text fields = {0}, how = {0};

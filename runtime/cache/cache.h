@@ -255,8 +255,8 @@ void cb_cache_listing_release(struct cb_cache_listing *listing);
 enum cb_status cb_cache_find(const struct cb_cache *cache, const char *text, struct cb_hash *key,
                              struct cb_diag *diag);
 
-/* Why there is no entry of `key`, whose fields are `fields`: of the entries of the same kind and pattern that keep their
- * fields, the one that differs in the fewest, among the CB_CACHE_NEAREST used last. Appends "option recipe: sell here,
+/* Why there is no entry of `key`, whose fields are `fields`: of the entries of the same kind and pattern that keep
+ * theirs, the one that differs in the fewest, among the CB_CACHE_NEAREST used last. Appends "option recipe: sell here,
  * auto there; …" to `how`. Returns in how many fields it differs; 0: there is no such entry. */
 enum { CB_CACHE_NEAREST = 256 };
 int cb_cache_nearest(const struct cb_cache *cache, struct cb_hash key, const char *fields, size_t length,
