@@ -59,6 +59,7 @@ struct fake_control {
   size_t device_bytes[FAKE_DEVICES]; /* on each of them, the application's included */
   /* what happened so far */
   long calls, launches, executed, waits, allocations, compilations, graph_launches;
+  long line_infos; /* compilations with line information */
   long copies_to_device, copies_to_host;
   long misuses;     /* wrong handles, addresses or lengths, things left in a context that was released */
   char misuse[200]; /* the first of them */

@@ -67,7 +67,7 @@ static void test_key_is_the_same_for_the_same(void **state) {
   same_options.recipe = recipe; /* text counts by its characters */
   assert_ok(cb_target_find(&target, "sm_90", &diag));
   const struct cb_hash values = key_of(9), other_values = key_of(10);
-  const struct cb_cache_subject subject = {"operator", &options, &target, 3, 4, 5, key_of(8), NULL, 13, 0};
+  const struct cb_cache_subject subject = {"operator", &options, &target, 3, 4, 5, key_of(8), NULL, 13, 0, 0, {{0}}};
   struct cb_cache_subject other = subject;
   other.options = &same_options;
   const struct cb_hash key = cb_cache_key(&subject);
@@ -106,7 +106,7 @@ static void test_every_option_counts(void **state) {
   size_t count = 0;
   cb_options_default(&options);
   assert_ok(cb_target_find(&target, "sm_90", &diag));
-  const struct cb_cache_subject subject = {"operator", &options, &target, 3, 4, 5, key_of(8), NULL, 13, 0};
+  const struct cb_cache_subject subject = {"operator", &options, &target, 3, 4, 5, key_of(8), NULL, 13, 0, 0, {{0}}};
   const struct cb_hash key = cb_cache_key(&subject);
   for (int i = 0; (option = cb_option_at(i)); i++, count++) {
     const struct cb_options before = options;
@@ -135,7 +135,7 @@ static void test_every_field_of_the_target_counts(void **state) {
   memset(&target, 0, sizeof target);
   memset(target.arch, 'a', sizeof target.arch - 1);
   memset(target.model, 'm', sizeof target.model - 1);
-  const struct cb_cache_subject subject = {"operator", &options, &target, 3, 4, 5, key_of(8), NULL, 13, 0};
+  const struct cb_cache_subject subject = {"operator", &options, &target, 3, 4, 5, key_of(8), NULL, 13, 0, 0, {{0}}};
   const struct cb_hash key = cb_cache_key(&subject);
   for (size_t i = 0; i < sizeof target; i++) {
     const int last =

@@ -413,6 +413,10 @@ enum cb_status cb_call_parse(struct cb_call *call, int count, char **arguments, 
       call->action = argument;
     } else if (call->verb->takes & CB_TAKES_NOTHING) {
       s = cb_fail(diag, CB_ERR_ARGUMENT, "'%s' takes no '%s'", call->verb->name, argument);
+    } else if (call->verb->takes & CB_TAKES_TWO && call->file && !call->other) {
+      call->other = argument;
+    } else if (call->verb->takes & CB_TAKES_TWO && call->file) {
+      s = cb_fail(diag, CB_ERR_ARGUMENT, "'%s' takes two: '%s' is one too many", call->verb->name, argument);
     } else if (call->file) {
       s = cb_fail(diag, CB_ERR_ARGUMENT, "one %s at a time: '%s' or '%s'", call->action ? "key" : "file",
                   call->file, argument);

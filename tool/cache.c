@@ -247,10 +247,32 @@ static enum cb_status add_head(struct cb_text *text, const struct cb_cache *cach
   return CB_OK;
 }
 
+/* The entry's fields, and in which the nearest one of the same pattern differs: why either is no hit for the other. */
+static enum cb_status add_fields(struct cb_text *text, const struct cb_cache *cache, struct cb_hash key,
+                                 struct cb_diag *diag) {
+  struct cb_text fields = {0}, how = {0};
+  struct cb_hash nearest;
+  char hex[CB_HASH_HEX];
+  int found = 0;
+  const enum cb_status s = add_section(&fields, cache, key, "key", &found, diag);
+  if (!s && found && !fields.failed) {
+    cb_text_add(text, "\n%s", cb_text_string(&fields));
+    if (cb_cache_nearest(cache, key, fields.bytes, fields.length, &nearest, &how)) {
+      cb_hash_hex(nearest, hex);
+      cb_text_add(text, "nearest   %s: %s\n", hex, cb_text_string(&how));
+    }
+  }
+  text->failed |= fields.failed;
+  cb_text_release(&fields);
+  cb_text_release(&how);
+  return s;
+}
+
 static enum cb_status add_everything(struct cb_text *text, const struct cb_cache *cache, struct cb_hash key,
                                      struct cb_diag *diag) {
   static const char *const tags[] = {"plan", "json", "source"};
   enum cb_status s = add_head(text, cache, key, diag);
+  if (!s) s = add_fields(text, cache, key, diag);
   for (int i = 0; i < 3 && !s; i++) {
     int unused;
     cb_text_add_string(text, "\n");
@@ -406,12 +428,11 @@ const struct cb_verb cb_verb_cache = {
     .name = "cache",
     .arguments = "stats|list|show KEY|verify|prune|clear [OPTION…]",
     .summary = "see, check and empty the cache of compiled kernels",
-    .details =
-        "  stats   where it is, how many entries and bytes    verify  reads all entries, reports damage\n"
-        "  list    an entry per line, used last first         prune   removes what was used longest ago\n"
-        "  show    an entry's plan, as JSON too, and source   clear   removes all entries\n"
-        "KEY is the beginning of an entry's key, or a kernel's name in a profiler, 'cbgen_DIGITS…'. The\n"
-        "cache is in CBGEN_CACHE_DIR, else XDG_CACHE_HOME/cbgen, else ~/.cache/cbgen.\n",
+    .details = "  stats   where it is, how many entries and bytes    verify  reads all entries, reports damage\n"
+               "  list    an entry per line, used last first         prune   removes what was used longest ago\n"
+               "  show    an entry's key, plan, as JSON too, source  clear   removes all entries\n"
+               "KEY is the beginning of an entry's key, or a kernel's name in a profiler, 'cbgen_DIGITS…'. The\n"
+               "cache is in CBGEN_CACHE_DIR, else XDG_CACHE_HOME/cbgen, else ~/.cache/cbgen.\n",
     .example = "cbgen cache show 5f3a --source",
     .takes = CB_TAKES_CACHE | CB_TAKES_JSON,
     .run = run_cache,

@@ -14,7 +14,7 @@
 
 const struct cb_verb *const cb_verb_table[] = {&cb_verb_generate, &cb_verb_analyze, &cb_verb_verify,
                                                &cb_verb_run,      &cb_verb_bench,   &cb_verb_calibrate,
-                                               &cb_verb_cache,    NULL};
+                                               &cb_verb_cache,    &cb_verb_diff,    NULL};
 
 static const struct cb_verb *find_verb(const char *name) {
   for (int i = 0; cb_verb_table[i]; i++)
@@ -110,7 +110,7 @@ static enum cb_status run_verb(const struct cb_verb *verb, int count, char **arg
   if (!call.file && !(verb->takes & CB_WITHOUT_MATRIX))
     return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' needs a file; see 'cbgen help %s'", verb->name, verb->name);
   const struct cb_recipe *recipe;
-  if (!(verb->takes & CB_WITHOUT_MATRIX)) s = check_file(&call, diag);
+  if (!(verb->takes & (CB_WITHOUT_MATRIX | CB_TAKES_TWO))) s = check_file(&call, diag);
   if (!s) s = cb_recipe_find(&recipe, call.options.recipe, diag); /* before a large file is read for nothing */
   if (!s) s = cb_options_check(&call.options, diag);
   if (!s) s = cb_call_check(&call, diag);

@@ -17,7 +17,7 @@ static const struct {
   const char *meaning;
 } exit_table[] = {
     {CB_EXIT_OK, "success"},
-    {CB_EXIT_WRONG, "a kernel was found wrong (verify, run, bench), or the cache damaged"},
+    {CB_EXIT_WRONG, "a kernel was found wrong (verify, run, bench), the cache damaged, or kernels differ (diff)"},
     {CB_EXIT_USAGE, "the command line makes no sense"},
     {CB_EXIT_INPUT, "the input is malformed, unsupported or too large for its types"},
     {CB_EXIT_IO, "a file could not be read or written"},

@@ -7,6 +7,7 @@
  *   candidates.c the recipes that a search compared
  *   sweep.c      one option at several values
  *   analyze.c generate.c verify.c run.c bench.c     one verb each
+ *   diff.c facts.c           two kernels compared, by what their texts say of themselves
  *   cache.c calibrate.c      verbs that take no matrix: what lies in the cache, what the GPU can do
  *
  * A new verb is one file with its struct cb_verb and one row in main.c.
@@ -48,6 +49,7 @@ struct cb_sweep {
 struct cb_call {
   const struct cb_verb *verb;
   const char *file, *output, *name;
+  const char *other; /* the second one, with CB_TAKES_TWO */
   unsigned emit; /* bits of enum cb_emit; 0: not asked for */
   const char *arches[CB_MAX_ARCHES];
   int arches_count;
@@ -83,7 +85,8 @@ enum cb_takes {
   CB_TAKES_NOTHING = 2048, /* no matrix, no options of the analysis */
   CB_TAKES_MEASURE = 4096, /* --tune=measure */
   CB_TAKES_RUN = 8192,     /* --emulate */
-  CB_TAKES_SWEEP = 16384   /* --sweep */
+  CB_TAKES_SWEEP = 16384,  /* --sweep */
+  CB_TAKES_TWO = 32768     /* two files, which may be keys of the cache */
 };
 #define CB_WITHOUT_MATRIX (CB_TAKES_CACHE | CB_TAKES_NOTHING)
 
@@ -97,7 +100,7 @@ struct cb_verb {
   enum cb_status (*run)(const struct cb_call *call, struct cb_diag *diag);
 };
 extern const struct cb_verb cb_verb_analyze, cb_verb_generate, cb_verb_verify, cb_verb_run, cb_verb_bench,
-    cb_verb_calibrate, cb_verb_cache;
+    cb_verb_calibrate, cb_verb_cache, cb_verb_diff;
 extern const struct cb_verb *const cb_verb_table[]; /* ends with NULL */
 
 /* ---- arguments.c */

@@ -31,6 +31,8 @@
 
 enum cb_keep { CB_KEEP_AUTO, CB_KEEP_ALWAYS, CB_KEEP_NEVER };
 
+enum cb_level { CB_LEVEL_OFF, CB_LEVEL_WARN, CB_LEVEL_INFO };
+
 struct cbgen_context {
   struct cb_options options;
   int has_type, has_form;  /* the caller set these options; else cbgen_compile chooses */
@@ -43,6 +45,7 @@ struct cbgen_context {
   char *cache_directory;      /* NULL: as the environment says */
   int64_t cache_limit;        /* 0: likewise */
   struct cb_cache *cache;     /* NULL until it was needed */
+  enum cb_level own_log;      /* what is said on standard error while `log` is NULL */
   cbgen_log log;
   void *log_user;
   struct cb_diag diag;
@@ -75,6 +78,15 @@ struct cbgen_operator {
 /* A line to the context's log, if there is one. */
 void cb_log(const struct cbgen_context *context, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* The same for what should not go unnoticed. */
+void cb_warn(const struct cbgen_context *context, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Sets an option of the analysis; texts are not the caller's. */
+enum cb_status cb_context_option(struct cb_options *options, const char *name, const char *value, struct cb_diag *diag);
+
+/* Whether there is one: for lines that take time to find out. */
+int cb_has_log(const struct cbgen_context *context);
 
 /* Driver and GPU, opened when they are first needed. */
 enum cb_status cb_context_session(struct cbgen_context *context, struct cb_session **session);

@@ -29,7 +29,7 @@ static enum cb_status prepare(struct cb_work *work, const cbgen_request *asked) 
   struct cb_request *request = &work->request;
   const enum cb_status s = cb_request_take(request, asked, work->diag);
   if (s) return s;
-  work->kept.cache = cb_context_cache(request->context);
+  work->kept.cache = cb_inspects() ? NULL : cb_context_cache(request->context);
   work->load.device_packs = request->view.values && !cb_asks_fixed(request) &&
                             (must_pack_on_device(request) || request->view.nnz >= LONG);
   return CB_OK;

@@ -5,6 +5,7 @@
  *   request.c          what is asked for, and the matrix on the host
  *   compile_new.c      a miss: analysis, packing, text, NVRTC
  *   compile_cached.c   the cache's entry: its key, an image from it, and an image into it
+ *   inspect.c          what the environment asks for: texts written down, texts replaced, options
  *   compile_tuned.c    the recipe by measurement, or as it was found before
  *
  * Both ways end in load.image. Its value arrays have no contents then, unless values are fixed: cb_work_fill
@@ -116,6 +117,27 @@ enum cb_status cb_work_fill(struct cb_work *work);
 /* All that was found and made, but for the entry: matrix, made, packed and load. */
 void cb_work_release_new(struct cb_work *work);
 
+/* ---- inspect.c */
+
+/* Whether CBGEN_DUMP or CBGEN_OVERRIDE is set: then nothing comes out of the cache, and nothing goes into it. */
+int cb_inspects(void);
+
+/* Sets what CBGEN_OPTIONS says. CB_ERR_ARGUMENT names the variable. */
+enum cb_status cb_environment_options(struct cb_options *options, const struct cbgen_context *context,
+                                      struct cb_diag *diag);
+
+enum { CB_INSPECTION_PATH = 4096 };
+struct cb_inspection {
+  char path[CB_INSPECTION_PATH]; /* of a file with the kernel's text */
+  int has_file;
+  int is_replaced; /* the text is what the file says */
+};
+
+/* Takes the text from CBGEN_OVERRIDE's folder, or writes it to CBGEN_DUMP's. That nothing could be written is a
+ * warning; a text that is there and cannot be taken is an error. */
+enum cb_status cb_inspect(struct cb_inspection *inspection, const struct cbgen_context *context, struct cb_made *made,
+                          struct cb_diag *diag);
+
 /* ---- compile_tuned.c */
 
 /* With the option tune=measure: sets the options' recipe and what else the fastest variant has, which is timed unless
@@ -125,8 +147,10 @@ enum cb_status cb_work_tune(struct cb_work *work);
 /* ---- compile_cached.c */
 
 void cb_work_key(struct cb_work *work);
-/* The key of something else that is kept for the same matrix and GPU: `kind` says what. */
-struct cb_hash cb_request_key(const struct cb_request *request, const char *kind);
+/* What the key is made from of something that is kept for the same matrix and GPU: `kind` says what. */
+struct cb_cache_subject cb_request_subject(const struct cb_request *request, const char *kind);
+/* The section "key" of an entry of that subject, whose text the caller releases. */
+struct cb_cache_section cb_subject_section(struct cb_text *text, const struct cb_cache_subject *subject);
 
 /* The image from the cache; *hit says whether there is one. A broken cache or entry counts as none, and is logged. */
 enum cb_status cb_work_get(struct cb_work *work, int *hit);

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* The key has all that an entry depends on. Whether values can be renewed is no part of it: the same entry serves. */
-struct cb_hash cb_request_key(const struct cb_request *request, const char *kind) {
+struct cb_cache_subject cb_request_subject(const struct cb_request *request, const char *kind) {
   const struct cb_view *view = &request->view;
   struct cb_cache_subject subject = {
       .kind = kind,
@@ -20,15 +20,21 @@ struct cb_hash cb_request_key(const struct cb_request *request, const char *kind
       .nnz = view->nnz,
       .pattern = request->raw,
       .values = cb_asks_fixed(request) ? &request->values : NULL,
+      .extras_count = 1,
+      .extras = {{"transpose", request->asked.transpose}},
   };
   cb_nvrtc_version(request->nvrtc, &subject.nvrtc_major, &subject.nvrtc_minor);
-  struct cb_hash key = cb_cache_key(&subject);
-  cb_hash_number(&key, "transpose", (uint64_t)request->asked.transpose);
-  return key;
+  return subject;
+}
+
+struct cb_cache_section cb_subject_section(struct cb_text *text, const struct cb_cache_subject *subject) {
+  cb_cache_fields(text, subject);
+  return (struct cb_cache_section){"key", text->failed ? NULL : text->bytes, text->failed ? 0 : (int64_t)text->length};
 }
 
 void cb_work_key(struct cb_work *work) {
-  work->kept.key = cb_request_key(&work->request, "operator");
+  const struct cb_cache_subject subject = cb_request_subject(&work->request, "operator");
+  work->kept.key = cb_cache_key(&subject);
 }
 
 /* ---- out of it */
@@ -135,6 +141,23 @@ static enum cb_cache_outcome get(struct cb_work *work, struct cb_diag *diag) {
   return outcome;
 }
 
+/* To the log, if there is one: in what the nearest entry of the same pattern differs from what was looked up. */
+static void tell_nearest(const struct cb_work *work) {
+  const struct cb_cache_subject subject = cb_request_subject(&work->request, "operator");
+  const struct cb_kept *kept = &work->kept;
+  struct cb_text fields = {0}, how = {0};
+  struct cb_hash nearest;
+  char hex[CB_HASH_HEX];
+  if (!cb_has_log(work->request.context)) return;
+  cb_cache_fields(&fields, &subject);
+  if (!fields.failed && cb_cache_nearest(kept->cache, kept->key, fields.bytes, fields.length, &nearest, &how)) {
+    cb_hash_hex(nearest, hex);
+    cb_log(work->request.context, "cache: the nearest entry of this pattern is %s: %s", hex, cb_text_string(&how));
+  }
+  cb_text_release(&how);
+  cb_text_release(&fields);
+}
+
 enum cb_status cb_work_get(struct cb_work *work, int *hit) {
   const struct cb_cache_entry *entry = &work->kept.entry;
   struct cb_image *image = &work->load.image;
@@ -143,6 +166,7 @@ enum cb_status cb_work_get(struct cb_work *work, int *hit) {
   *hit = outcome == CB_CACHE_HIT;
   work->info.cache = *hit ? CBGEN_CACHE_HIT : outcome == CB_CACHE_UNUSED ? CBGEN_CACHE_OFF : CBGEN_CACHE_MISS;
   tell(work, outcome, &diag);
+  if (outcome == CB_CACHE_ABSENT) tell_nearest(work);
   enum cb_status s = CB_OK;
   if (*hit) s = cb_image_parse(image, entry->sections, entry->count, 0, work->diag);
   if (*hit && !s) s = check_entry(image, &work->request, work->diag);
@@ -177,9 +201,15 @@ void cb_work_put(struct cb_work *work) {
   if (work->info.cache == CBGEN_CACHE_OFF) return;
   enum cb_status s = cb_image_sections(&bytes, image, work->packed.keep, &diag);
   if (!s) {
+    struct cb_cache_section sections[CB_CACHE_SECTIONS];
+    struct cb_text fields = {0};
+    const struct cb_cache_subject subject = cb_request_subject(request, "operator");
+    memcpy(sections, bytes.sections, (size_t)bytes.count * sizeof *sections);
+    sections[bytes.count] = cb_subject_section(&fields, &subject);
     const enum cb_cache_outcome outcome =
-        cb_cache_put(kept->cache, kept->key, &label, bytes.sections, bytes.count, &diag);
+        cb_cache_put(kept->cache, kept->key, &label, sections, bytes.count + 1, &diag);
     tell(work, outcome, &diag);
+    cb_text_release(&fields);
   }
   cb_image_bytes_release(&bytes);
   work->info.store_seconds += cb_work_lap(work);

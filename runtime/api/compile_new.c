@@ -141,17 +141,38 @@ static void replace_spilling(struct cb_work *work, const struct cb_make_request 
          bytes, made->plan->recipe);
 }
 
+/* The kernel that is there, with its text in a file, or from one, as the environment asks. */
+static enum cb_status inspect(struct cb_work *work, const struct cb_make_request *making) {
+  struct cb_inspection *inspection = cb_calloc(1, sizeof *inspection);
+  struct cb_make_request own = *making;
+  if (!inspection) return cb_fail_memory(work->diag, "a kernel's path", sizeof *inspection);
+  enum cb_status s = cb_inspect(inspection, work->request.context, &work->made, work->diag);
+  if (!s && inspection->has_file) {
+    own.line_info = 1;
+    own.file = inspection->path;
+    cb_compiled_release(&work->made.compiled);
+    s = compile(work, &own);
+  }
+  if (!s && inspection->is_replaced && work->made.compiled.spilled_bytes)
+    cb_warn(work->request.context, "CBGEN_OVERRIDE: the kernel spills %d bytes per thread",
+            work->made.compiled.spilled_bytes);
+  cb_free(inspection);
+  return s;
+}
+
 /* Of the plan, unless tuning has made it. */
 static enum cb_status make_kernel(struct cb_work *work) {
   const struct cb_make_request making = {.csr = &work->matrix.csr,
                                          .options = &work->request.options,
                                          .nvrtc = work->request.nvrtc,
                                          .pattern = work->matrix.pattern};
-  if (work->made.compiled.cubin) return CB_OK;
-  enum cb_status s = emit(work, &making);
-  if (!s) s = compile(work, &making);
-  if (!s) replace_spilling(work, &making);
-  return s;
+  enum cb_status s = CB_OK;
+  if (!work->made.compiled.cubin) {
+    s = emit(work, &making);
+    if (!s) s = compile(work, &making);
+    if (!s) replace_spilling(work, &making);
+  }
+  return s || !cb_inspects() ? s : inspect(work, &making);
 }
 
 /* ---- the image */

@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-static struct cb_hash key_of(const struct cb_request *request) {
-  struct cb_hash key = cb_request_key(request, "tuning");
-  cb_hash_number(&key, "driver", (uint64_t)request->session->driver->version);
-  return key;
+static struct cb_cache_subject subject_of(const struct cb_request *request) {
+  struct cb_cache_subject subject = cb_request_subject(request, "tuning");
+  subject.extras[subject.extras_count++] = (struct cb_cache_extra){"driver", request->session->driver->version};
+  return subject;
 }
 
 /* The winner's recipe and settings from now on. */
@@ -54,15 +54,18 @@ static int is_final(const struct cb_tuning *tuning) {
 static void remember(const struct cb_work *work, struct cb_hash key, const struct cb_tuned *tuned) {
   char name[80]; /* for lists */
   const struct cb_cache_label label = {name, work->request.session->device->target.model, NULL};
-  struct cb_text text = {0};
+  struct cb_text text = {0}, fields = {0};
   if (!is_final(&tuned->tuning)) return;
   snprintf(name, sizeof name, "%.50s (tuning)", work->request.view.name);
   cb_tuning_text(&text, &tuned->tuning);
+  const struct cb_cache_subject subject = subject_of(&work->request);
   const struct cb_cache_section sections[] = {
+      cb_subject_section(&fields, &subject),
       {"plan", tuned->made.plan->line, (int64_t)strlen(tuned->made.plan->line)},
       {"tuning", text.bytes, (int64_t)text.length},
   };
-  if (!text.failed) cb_cache_put(work->kept.cache, key, &label, sections, 2, NULL);
+  if (!text.failed) cb_cache_put(work->kept.cache, key, &label, sections, 3, NULL);
+  cb_text_release(&fields);
   cb_text_release(&text);
 }
 
@@ -112,7 +115,8 @@ enum cb_status cb_work_tune(struct cb_work *work) {
     options->tune = CB_TUNE_MODEL;
     return CB_OK;
   }
-  const struct cb_hash key = key_of(&work->request);
+  const struct cb_cache_subject subject = subject_of(&work->request);
+  const struct cb_hash key = cb_cache_key(&subject);
   const int known = recall(work, key, &tuning);
   work->info.lookup_seconds += cb_work_lap(work);
   return known ? follow(work, &tuning, "known") : race(work, key);

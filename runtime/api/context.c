@@ -4,6 +4,7 @@
 
 #include "analysis/plan/recipe.h"
 #include "base/clock.h"
+#include "base/environment.h"
 #include "base/memory.h"
 
 #include <stdarg.h>
@@ -34,6 +35,8 @@ const char *cbgen_status_name(cbgen_status status) {
   return cb_status_name((enum cb_status)status);
 }
 
+static void open_own_log(struct cbgen_context *context);
+
 /* ---- life */
 
 cbgen_status cbgen_context_create(cbgen_context **result) {
@@ -43,6 +46,7 @@ cbgen_status cbgen_context_create(cbgen_context **result) {
   if (!context) return CBGEN_ERROR_MEMORY;
   cb_options_default(&context->options);
   context->device = CB_DEVICE_CURRENT;
+  open_own_log(context);
   const enum cb_status s = cb_target_find(&context->target, "sm_90", &context->diag);
   if (!s) return CBGEN_OK;
   cbgen_context_destroy(context);
@@ -101,18 +105,52 @@ cbgen_status cbgen_set_log(cbgen_context *context, cbgen_log log, void *user) {
   return CBGEN_OK;
 }
 
-void cb_log(const struct cbgen_context *context, const char *format, ...) {
+/* To the application's log, else to standard error as far as CBGEN_LOG asks for it. */
+__attribute__((format(printf, 3, 0))) static void say(const struct cbgen_context *context, enum cb_level level,
+                                                      const char *format, va_list arguments) {
   char line[1024], printable[1024];
   struct cb_numerics ours;
-  va_list arguments;
-  if (!context->log) return;
-  va_start(arguments, format);
+  if (!context->log && context->own_log < level) return;
   vsnprintf(line, sizeof line, format, arguments);
-  va_end(arguments);
   cb_escape(printable, sizeof printable, line, "");
   cb_numerics_pause(&ours);
-  context->log(context->log_user, printable);
+  if (context->log)
+    context->log(context->log_user, printable);
+  else
+    fprintf(stderr, "cbgen: %s\n", printable);
   cb_numerics_resume(&ours);
+}
+
+void cb_log(const struct cbgen_context *context, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  say(context, CB_LEVEL_INFO, format, arguments);
+  va_end(arguments);
+}
+
+void cb_warn(const struct cbgen_context *context, const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  say(context, CB_LEVEL_WARN, format, arguments);
+  va_end(arguments);
+}
+
+/* A value that is none asks for something, so all is said, and first that it is none. */
+static void open_own_log(struct cbgen_context *context) {
+  static const char *const words[] = {[CB_LEVEL_OFF] = "off", [CB_LEVEL_WARN] = "warn", [CB_LEVEL_INFO] = "info"};
+  const char *value = cb_environment("CBGEN_LOG");
+  if (!value || !*value) return;
+  for (int level = CB_LEVEL_OFF; level <= CB_LEVEL_INFO; level++)
+    if (!strcmp(words[level], value)) {
+      context->own_log = (enum cb_level)level;
+      return;
+    }
+  context->own_log = CB_LEVEL_INFO;
+  cb_warn(context, "CBGEN_LOG does not take '%s'; it takes off, warn or info", value);
+}
+
+int cb_has_log(const struct cbgen_context *context) {
+  return context->log || context->own_log >= CB_LEVEL_INFO;
 }
 
 /* ---- options */
@@ -204,19 +242,23 @@ static enum cb_status set_device(cbgen_context *context, const char *value) {
   return CB_OK;
 }
 
+enum cb_status cb_context_option(struct cb_options *options, const char *name, const char *value,
+                                 struct cb_diag *diag) {
+  const struct cb_recipe *recipe;
+  enum cb_status s = cb_options_set(options, name, value, diag);
+  if (s || strcmp(name, "recipe")) return s;
+  s = cb_recipe_find(&recipe, value, diag);
+  if (!s) options->recipe = recipe->name; /* not the caller's string: that may go away */
+  return s;
+}
+
 /* One of analysis' options. */
 static enum cb_status set_option(cbgen_context *context, const char *name, const char *value) {
   struct cb_options options = context->options;
   const int is_type = !strcmp(name, "type"), is_auto = is_type && !strcmp(value, "auto");
   enum cb_status s = CB_OK;
-  if (!is_auto) s = cb_options_set(&options, name, value, &context->diag);
+  if (!is_auto) s = cb_context_option(&options, name, value, &context->diag);
   if (s) return s;
-  if (!strcmp(name, "recipe")) {
-    const struct cb_recipe *recipe;
-    s = cb_recipe_find(&recipe, value, &context->diag);
-    if (s) return s;
-    options.recipe = recipe->name; /* not the caller's string: that may go away */
-  }
   if (is_auto) {
     struct cb_options standard;
     cb_options_default(&standard);

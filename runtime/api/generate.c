@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Generation through the public interface: the text of a kernel and its data, without a GPU. */
 #include "runtime/api/api.h"
+#include "runtime/api/compile.h"
 
 #include "analysis/plan.h"
 #include "analysis/plan/blob.h"
@@ -40,12 +41,14 @@ static enum cb_status generate(const cbgen_context *context, const void *given, 
   struct cb_csr csr = {0};
   struct cb_view view;
   struct cb_assignment *assignment = NULL;
+  struct cb_options options = context->options;
   enum cb_status s = take_matrix(&csr, &view, given, take, diag);
+  if (!s) s = cb_environment_options(&options, context, diag);
   if (s) goto out;
   memcpy(kernel->name, view.name, sizeof kernel->name);
   cb_symbol_from(kernel->name, kernel->symbol);
   const struct cb_label label = {kernel->name, kernel->symbol, cb_csr_pattern_hash(&csr)};
-  s = cb_plan_build(&kernel->plan, &assignment, &csr, &context->target, &context->options, diag);
+  s = cb_plan_build(&kernel->plan, &assignment, &csr, &context->target, &options, diag);
   if (!s) s = cb_pack(&kernel->blob, kernel->plan, assignment, &csr, label.pattern, diag);
   if (!s) s = cb_source_emit(&kernel->source, kernel->plan, &label, &kernel->blob, context->embed, diag);
   if (!s) s = cb_plan_json(kernel->plan, &kernel->json, diag);

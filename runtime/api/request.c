@@ -23,6 +23,8 @@ static enum cb_status choose_options(struct cb_request *request, struct cb_diag 
   struct cb_options *options = &request->options;
   *options = context->options;
   if (!context->has_form) options->form = CB_FORM_AXPBY;
+  const enum cb_status s = cb_environment_options(options, context, diag);
+  if (s) return s;
   if (options->values == CB_VALUES_FIXED && cb_asks_mutable(request))
     return cb_fail(diag, CB_ERR_ARGUMENT,
                    "the option 'values' says that they are fixed, and the request that they are mutable");

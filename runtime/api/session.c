@@ -183,19 +183,18 @@ static enum cb_status load(struct cb_session *session, const struct module *modu
   return s;
 }
 
-/* The text's own bytes stand for the pattern. */
-static struct cb_hash key_of(const struct cb_session *session, const struct cb_nvrtc *nvrtc,
-                             const struct module *module) {
-  struct cb_options options;
+/* The text's own bytes stand for the pattern; `options` get the defaults. */
+static struct cb_cache_subject subject_of(const struct cb_session *session, const struct cb_nvrtc *nvrtc,
+                                          const struct module *module, struct cb_options *options) {
   struct cb_cache_subject subject = {
       .kind = module->kind,
-      .options = &options,
+      .options = options,
       .target = &session->device->target,
       .pattern = cb_hash_bytes(module->text->bytes, module->text->length),
   };
-  cb_options_default(&options);
+  cb_options_default(options);
   cb_nvrtc_version(nvrtc, &subject.nvrtc_major, &subject.nvrtc_minor);
-  return cb_cache_key(&subject);
+  return subject;
 }
 
 static enum cb_status load_cached(struct cb_session *session, struct cb_cache *cache, struct cb_hash key,
@@ -210,19 +209,27 @@ static enum cb_status load_cached(struct cb_session *session, struct cb_cache *c
   return s;
 }
 
-static enum cb_status compile(struct cb_session *session, struct cb_cache *cache, struct cb_hash key,
-                              const struct module *module, struct cb_diag *diag) {
-  const struct cb_nvrtc_options options = {.arch = session->device->target.arch};
+static void store(const struct cb_session *session, struct cb_cache *cache, const struct cb_cache_subject *subject,
+                  const struct module *module, const struct cb_compiled *compiled) {
   const struct cb_cache_label label = {module->kind, session->device->target.model, NULL};
   const struct cb_text *text = module->text;
+  struct cb_text fields = {0};
+  cb_cache_fields(&fields, subject);
+  const struct cb_cache_section sections[] = {{"key", fields.bytes, (int64_t)fields.length},
+                                              {"source", text->bytes, (int64_t)text->length},
+                                              {"cubin", compiled->cubin, (int64_t)compiled->cubin_bytes}};
+  if (!fields.failed) cb_cache_put(cache, cb_cache_key(subject), &label, sections, 3, NULL);
+  cb_text_release(&fields);
+}
+
+static enum cb_status compile(struct cb_session *session, struct cb_cache *cache,
+                              const struct cb_cache_subject *subject, const struct module *module,
+                              struct cb_diag *diag) {
+  const struct cb_nvrtc_options options = {.arch = session->device->target.arch};
   struct cb_compiled compiled;
-  enum cb_status s = cb_nvrtc_compile(&compiled, session->nvrtc, text->bytes, module->kind, &options, diag);
+  enum cb_status s = cb_nvrtc_compile(&compiled, session->nvrtc, module->text->bytes, module->kind, &options, diag);
   if (!s) s = load(session, module, compiled.cubin, compiled.cubin_bytes, diag);
-  if (!s) {
-    const struct cb_cache_section sections[] = {{"source", text->bytes, (int64_t)text->length},
-                                                {"cubin", compiled.cubin, (int64_t)compiled.cubin_bytes}};
-    cb_cache_put(cache, key, &label, sections, 2, NULL);
-  }
+  if (!s) store(session, cache, subject, module, &compiled);
   cb_compiled_release(&compiled);
   return s;
 }
@@ -232,9 +239,10 @@ static enum cb_status find_module(struct cb_session *session, struct cb_cache *c
   const struct cb_nvrtc *nvrtc;
   const enum cb_status s = cb_session_nvrtc(session, &nvrtc, diag);
   if (s) return s;
-  const struct cb_hash key = key_of(session, nvrtc, module);
-  if (!load_cached(session, cache, key, module)) return CB_OK;
-  return compile(session, cache, key, module, diag);
+  struct cb_options options;
+  const struct cb_cache_subject subject = subject_of(session, nvrtc, module, &options);
+  if (!load_cached(session, cache, cb_cache_key(&subject), module)) return CB_OK;
+  return compile(session, cache, &subject, module, diag);
 }
 
 /* ---- packing kernels */

@@ -61,6 +61,7 @@
 #include "analysis/target.h"
 #include "base/hash.h"
 #include "base/status.h"
+#include "base/text.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -112,12 +113,29 @@ struct cb_cache_subject {
   struct cb_hash pattern;
   const struct cb_hash *values; /* NULL unless they are baked into the entry */
   int nvrtc_major, nvrtc_minor; /* 0, 0: nothing compiled */
+  int extras_count;             /* what else shapes an entry, such as a driver's version */
+  struct cb_cache_extra {
+    const char *name;
+    int64_t number;
+  } extras[2];
 };
 
 /* Also counts CBGEN_VERSION and a fingerprint of the sources and templates that this library was built from, so
- * that a development build never reads what another made. What else shapes an entry (a driver's version, a
- * number of candidates) is folded into the result with cb_hash_field. */
+ * that a development build never reads what another made. */
 struct cb_hash cb_cache_key(const struct cb_cache_subject *subject);
+
+/* What a key was made from, as text: appends a line for each field, in the order of hashing. Entries keep it as their
+ * section "key", so that one can be told from another; some lack it.
+ *
+ *   fields = { [ "option " | "target " ] NAME "=" VALUE "\n" }        control characters of VALUE are escaped */
+void cb_cache_fields(struct cb_text *text, const struct cb_cache_subject *subject);
+
+/* Calls `take` for each field that differs, in the order of `a`, then what only `b` has. A value is NULL where a text
+ * lacks the field; no string is terminated. Returns how many differ. */
+typedef void cb_cache_field_taker(void *user, const char *name, int name_length, const char *a, int a_length,
+                                  const char *b, int b_length);
+int cb_cache_compare_fields(const char *a, size_t a_length, const char *b, size_t b_length, cb_cache_field_taker *take,
+                            void *user);
 
 /* ---- get and put */
 
@@ -142,7 +160,8 @@ const char *cb_cache_outcome_name(enum cb_cache_outcome outcome); /* "hit", "abs
 
 enum { CB_CACHE_SECTIONS = 16, CB_CACHE_TAG = 16, CB_CACHE_ALIGN = 256 };
 
-/* Tags in use: "plan" (the plan's line), "json" (the plan), "source" (CUDA text), all without a NUL at the end;
+/* Tags in use: "key" (cb_cache_fields), "plan" (the plan's line), "json" (the plan), "source" (CUDA text), all without
+ * a NUL at the end;
  * and whatever else an entry holds ("cubin", "operator", …), which tools only list. */
 struct cb_cache_section {
   char tag[CB_CACHE_TAG];
@@ -235,6 +254,13 @@ void cb_cache_listing_release(struct cb_cache_listing *listing);
  * may serve several orders of the same matrix). CB_ERR_ARGUMENT: no such text; CB_ERR_IO: no such entry, or several. */
 enum cb_status cb_cache_find(const struct cb_cache *cache, const char *text, struct cb_hash *key,
                              struct cb_diag *diag);
+
+/* Why there is no entry of `key`, whose fields are `fields`: of the entries of the same kind and pattern that keep
+ * theirs, the one that differs in the fewest, among the CB_CACHE_NEAREST used last. Appends "option recipe: sell here,
+ * auto there; …" to `how`. Returns in how many fields it differs; 0: there is no such entry. */
+enum { CB_CACHE_NEAREST = 256 };
+int cb_cache_nearest(const struct cb_cache *cache, struct cb_hash key, const char *fields, size_t length,
+                     struct cb_hash *nearest, struct cb_text *how);
 
 /* Head, label and lengths of an entry, and the contents of section `tag` alone (NULL: of none); the others' bytes
  * are NULL. Checked like a hit, but it does not count as use, and a damaged entry stays. */

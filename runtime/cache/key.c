@@ -7,47 +7,97 @@
 #include <stdio.h>
 #include <string.h>
 
-static void fold_text(struct cb_hash *key, const char *tag, const char *text) {
-  cb_hash_field(key, tag, text ? text : "", text ? strlen(text) : 0);
+/* Where a field goes: into the hash, or into the text that says what was hashed. */
+struct fields {
+  struct cb_hash *hash; /* NULL: none wanted */
+  struct cb_text *text; /* likewise */
+};
+
+/* A line of the text; the group tells option "values" from the hash of the values. */
+static void note(const struct fields *fields, const char *group, const char *name, const char *value) {
+  char printable[256];
+  if (!fields->text) return;
+  cb_escape(printable, sizeof printable, value, "");
+  cb_text_add(fields->text, "%s%s=%s\n", group, name, printable);
+}
+
+static void fold_text(const struct fields *fields, const char *group, const char *tag, const char *text) {
+  if (fields->hash) cb_hash_field(fields->hash, tag, text ? text : "", text ? strlen(text) : 0);
+  note(fields, group, tag, text ? text : "");
+}
+
+static void fold_number(const struct fields *fields, const char *group, const char *tag, int64_t number) {
+  char digits[24];
+  if (fields->hash) cb_hash_number(fields->hash, tag, (uint64_t)number);
+  snprintf(digits, sizeof digits, "%lld", (long long)number);
+  note(fields, group, tag, digits);
+}
+
+static void fold_hash(const struct fields *fields, const char *tag, const struct cb_hash *hash) {
+  char hex[CB_HASH_HEX];
+  if (fields->hash) cb_hash_field(fields->hash, tag, hash, sizeof *hash);
+  cb_hash_hex(*hash, hex);
+  note(fields, "", tag, hex);
+}
+
+static void fold_option(const struct fields *fields, const struct cb_option *option, int64_t number) {
+  struct cb_text value = {0};
+  if (fields->hash) cb_hash_number(fields->hash, option->name, (uint64_t)number);
+  if (!fields->text) return;
+  cb_option_print(&value, option, number);
+  note(fields, "option ", option->name, cb_text_string(&value));
+  fields->text->failed |= value.failed;
+  cb_text_release(&value);
 }
 
 /* By the tables, so that a new option changes keys without a line here. */
-static void fold_options(struct cb_hash *key, const struct cb_options *options) {
+static void fold_options(const struct fields *fields, const struct cb_options *options) {
   const struct cb_option *option;
-  fold_text(key, "recipe", options->recipe);
+  fold_text(fields, "option ", "recipe", options->recipe);
   for (int i = 0; (option = cb_option_at(i)); i++)
-    if (!option->is_text) cb_hash_number(key, option->name, (uint64_t)cb_option_value(options, i));
+    if (!option->is_text) fold_option(fields, option, cb_option_value(options, i));
 }
 
-static void fold_target(struct cb_hash *key, const struct cb_target *target) {
-  fold_text(key, "arch", target->arch);
-  fold_text(key, "model", target->model);
-  cb_hash_number(key, "multiprocessors", (uint64_t)target->multiprocessors);
-  cb_hash_number(key, "shared_per_block", (uint64_t)target->shared_per_block);
-  cb_hash_number(key, "shared_per_sm", (uint64_t)target->shared_per_sm);
-  cb_hash_number(key, "l2_bytes", (uint64_t)target->l2_bytes);
-  cb_hash_number(key, "read_gb_per_s", (uint64_t)target->read_gb_per_s);
-  cb_hash_number(key, "sectors_g_per_s", (uint64_t)target->sectors_g_per_s);
-  cb_hash_number(key, "launch_ns", (uint64_t)target->launch_ns);
-  cb_hash_number(key, "l2_gb_per_s", (uint64_t)target->l2_gb_per_s);
-  cb_hash_number(key, "latency_ns", (uint64_t)target->latency_ns);
+static void fold_target(const struct fields *fields, const struct cb_target *target) {
+  static const char group[] = "target ";
+  fold_text(fields, group, "arch", target->arch);
+  fold_text(fields, group, "model", target->model);
+  fold_number(fields, group, "multiprocessors", target->multiprocessors);
+  fold_number(fields, group, "shared_per_block", target->shared_per_block);
+  fold_number(fields, group, "shared_per_sm", target->shared_per_sm);
+  fold_number(fields, group, "l2_bytes", target->l2_bytes);
+  fold_number(fields, group, "read_gb_per_s", target->read_gb_per_s);
+  fold_number(fields, group, "sectors_g_per_s", target->sectors_g_per_s);
+  fold_number(fields, group, "launch_ns", target->launch_ns);
+  fold_number(fields, group, "l2_gb_per_s", target->l2_gb_per_s);
+  fold_number(fields, group, "latency_ns", target->latency_ns);
+}
+
+static void fold(const struct fields *fields, const struct cb_cache_subject *subject) {
+  fold_text(fields, "", "version", CBGEN_VERSION);
+  fold_text(fields, "", "build", cb_build_fingerprint);
+  fold_text(fields, "", "kind", subject->kind);
+  fold_options(fields, subject->options);
+  fold_target(fields, subject->target);
+  fold_number(fields, "", "rows", subject->rows);
+  fold_number(fields, "", "cols", subject->cols);
+  fold_number(fields, "", "nnz", subject->nnz);
+  fold_hash(fields, "pattern", &subject->pattern);
+  if (subject->values) fold_hash(fields, "values", subject->values);
+  fold_number(fields, "", "nvrtc_major", subject->nvrtc_major);
+  fold_number(fields, "", "nvrtc_minor", subject->nvrtc_minor);
+  for (int i = 0; i < subject->extras_count; i++)
+    fold_number(fields, "", subject->extras[i].name, subject->extras[i].number);
 }
 
 struct cb_hash cb_cache_key(const struct cb_cache_subject *subject) {
   struct cb_hash key = {0, 0};
-  fold_text(&key, "version", CBGEN_VERSION);
-  fold_text(&key, "build", cb_build_fingerprint);
-  fold_text(&key, "kind", subject->kind);
-  fold_options(&key, subject->options);
-  fold_target(&key, subject->target);
-  cb_hash_number(&key, "rows", (uint64_t)subject->rows);
-  cb_hash_number(&key, "cols", (uint64_t)subject->cols);
-  cb_hash_number(&key, "nnz", (uint64_t)subject->nnz);
-  cb_hash_field(&key, "pattern", &subject->pattern, sizeof subject->pattern);
-  if (subject->values) cb_hash_field(&key, "values", subject->values, sizeof *subject->values);
-  cb_hash_number(&key, "nvrtc_major", (uint64_t)subject->nvrtc_major);
-  cb_hash_number(&key, "nvrtc_minor", (uint64_t)subject->nvrtc_minor);
+  fold(&(struct fields){.hash = &key}, subject);
   return key;
+}
+
+void cb_cache_fields(struct cb_text *text, const struct cb_cache_subject *subject) {
+  fold(&(struct fields){.text = text}, subject);
 }
 
 /* ---- keys as text */

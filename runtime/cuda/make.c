@@ -19,7 +19,8 @@ enum cb_status cb_make_text(struct cb_made *made, const struct cb_make_request *
 
 enum cb_status cb_make_binary(struct cb_made *made, const struct cb_make_request *request, struct cb_diag *diag) {
   const struct cb_nvrtc_options options = {.arch = made->plan->target.arch, .line_info = request->line_info};
-  return cb_compile_fitting(&made->compiled, request->nvrtc, made->source.text, made->symbol, &options, diag);
+  return cb_compile_fitting(&made->compiled, request->nvrtc, made->source.text,
+                            request->file ? request->file : made->symbol, &options, diag);
 }
 
 enum cb_status cb_make(struct cb_made *made, const struct cb_make_request *request, const char *recipe,

@@ -29,6 +29,7 @@ struct cb_make_request {
   const char *name;       /* of the matrix, for the text; NULL: the symbol */
   const char *symbol;     /* NULL: "cbgen_" and the plan's id */
   int line_info;
+  const char *file; /* that has the text, for line information and messages; NULL: the symbol */
 };
 
 /* On failure `made` holds what there was until then. */

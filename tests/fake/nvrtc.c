@@ -248,6 +248,7 @@ EXPORT unsigned nvrtcCompileProgram(void *program, int count, const char *const 
   const unsigned result = take_options(count, options, arch, &fewer_blocks);
   if (result) return result;
   state.compilations++;
+  for (int i = 0; i < count; i++) state.line_infos += !strcmp(options[i], "--generate-line-info");
   if (strstr(thing->bytes, FAKE_COMPILE_ERROR)) {
     write_log(thing, FAKE_COMPILE_ERROR, "error");
     return NVRTC_COMPILATION;

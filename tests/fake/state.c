@@ -271,6 +271,7 @@ static const struct {
     MEMBER(waits, LONG),
     MEMBER(allocations, LONG),
     MEMBER(compilations, LONG),
+    MEMBER(line_infos, LONG),
     MEMBER(graph_launches, LONG),
     MEMBER(copies_to_device, LONG),
     MEMBER(copies_to_host, LONG),

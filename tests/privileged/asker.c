@@ -2,6 +2,7 @@
 /* Does what reads the environment, and says what came of it, one line each. test_environment.c starts it as a plain and
  * as a set-user-ID program. */
 #include "base/environment.h"
+#include "runtime/api/compile.h"
 #include "runtime/cache/cache.h"
 #include "runtime/cuda/calibration.h"
 #include "runtime/cuda/driver.h"
@@ -42,12 +43,23 @@ static void ask_compiler(void) {
   cb_host_close(host);
 }
 
+static void ask_compilations(void) {
+  cbgen_context *context;
+  struct cb_options options;
+  cb_options_default(&options);
+  if (cbgen_context_create(&context)) return;
+  printf("kernels %s\n", cb_inspects() ? "inspected" : "left alone");
+  printf("options %s\n", cb_status_name(cb_environment_options(&options, context, NULL)));
+  cbgen_context_destroy(context);
+}
+
 int main(void) {
   printf("rights %s\n", cb_environment_is_foreign() ? "more" : "own");
   fflush(stdout);
   ask_libraries();
   ask_places();
   ask_compiler();
+  ask_compilations();
   fflush(stdout);
   _exit(0); /* LeakSanitizer cannot trace a set-user-ID process */
 }

@@ -44,6 +44,7 @@ _cbgen() {
   elif [[ $verb == help ]]; then
     mapfile -t COMPREPLY < <(compgen -W "$verbs options recipes architectures shapes exit-codes" -- "$word")
   else
+    [[ $verb == diff ]] && mapfile -t COMPREPLY < <(compgen -W "$("${COMP_WORDS[0]}" cache list 2>/dev/null | awk 'NR > 1 { print $1 }')" -- "$word")
     [[ $COMP_CWORD == 1 ]] && mapfile -t COMPREPLY < <(compgen -W "$verbs" -- "$word")
     compopt -o filenames
     local files

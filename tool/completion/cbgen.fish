@@ -43,5 +43,7 @@ complete -c cbgen -n '__fish_seen_subcommand_from cache; and test (count (comman
     -a 'stats list show verify prune clear'
 complete -c cbgen -n '__fish_seen_subcommand_from cache; and contains show (commandline -opc)' -f \
     -a '(cbgen cache list 2>/dev/null | string match -rg "^([0-9a-f]{16}) ")'
+complete -c cbgen -n '__fish_seen_subcommand_from diff' \
+    -a '(cbgen cache list 2>/dev/null | string match -rg "^([0-9a-f]{16}) ")'
 complete -c cbgen -n 'string match -q -- "-*" (commandline -ct)' -f -a '(__cbgen_options)'
 complete -c cbgen -s o -r -d 'write to a file'
