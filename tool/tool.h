@@ -83,7 +83,8 @@ enum cb_takes {
   CB_TAKES_NOTHING = 2048, /* no matrix, no options of the analysis */
   CB_TAKES_MEASURE = 4096, /* --tune=measure */
   CB_TAKES_RUN = 8192,     /* --emulate */
-  CB_TAKES_SWEEP = 16384   /* --sweep */
+  CB_TAKES_SWEEP = 16384,  /* --sweep */
+  CB_TAKES_CLANG = 32768   /* --clang */
 };
 #define CB_WITHOUT_MATRIX (CB_TAKES_CACHE | CB_TAKES_NOTHING)
 
