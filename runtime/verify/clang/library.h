@@ -104,7 +104,8 @@ struct cb_clang_calls {
   struct cb_clang_place (*range_end)(struct cb_clang_range range);
   struct cb_clang_cursor (*referenced)(struct cb_clang_cursor cursor);
   int (*is_null)(struct cb_clang_cursor cursor);
-  int (*is_in_main_file)(struct cb_clang_place place);
+  void *(*file)(void *unit, const char *name);
+  struct cb_clang_place (*place_at)(void *unit, void *file, unsigned offset);
   void (*expansion)(struct cb_clang_place place, void **file, unsigned *line, unsigned *column, unsigned *offset);
   struct cb_clang_type (*type)(struct cb_clang_cursor cursor);
   struct cb_clang_type (*canonical)(struct cb_clang_type type);

@@ -184,13 +184,6 @@ void cb_clang_check_accesses(struct cb_clang_report *report, const struct cb_syn
 
 /* ---- constants */
 
-static int is_constant(const struct cb_syntax *tree, int node) {
-  static const char word[] = "constexpr ";
-  const struct cb_syntax_node *variable = &tree->nodes[node];
-  return variable->kind == CB_CLANG_VARIABLE && cb_syntax_function(tree, node) < 0 &&
-         !strncmp(tree->text + variable->begin, word, sizeof word - 1);
-}
-
 /* Named from a node that is no part of its declaration. */
 static int is_named(const struct cb_syntax *tree, const char *name, int line) {
   for (int i = 0; i < tree->count; i++) {
@@ -231,18 +224,33 @@ static const struct cb_constant *planned(const struct cb_region *region, const c
   return NULL;
 }
 
+/* The elements of an array that are all alike, or the one value of all slots: a constant stands for them. */
+static int stands_for_array(const struct cb_region *region, const char *name, const char *comment, int64_t value) {
+  const size_t length = strcspn(comment, "\n");
+  for (int i = 0; i < region->arrays_count; i++) {
+    const struct cb_array *array = &region->arrays[i];
+    if (array->storage == CB_AFFINE && !array->step && array->base == value && strlen(array->meaning) <= length &&
+        !strncmp(comment + length - strlen(array->meaning), array->meaning, strlen(array->meaning)))
+      return 1;
+  }
+  return !strcmp(name, "kValue");
+}
+
+/* One that is computed from others is the template's. */
 static void check_planned(struct cb_clang_report *report, const struct cb_syntax *tree, int node,
                           const struct cb_region *region) {
   const struct cb_syntax_node *variable = &tree->nodes[node];
   const struct cb_constant *constant = planned(region, variable->name);
   const int literal = cb_syntax_bare(tree, variable->last);
-  if (!constant)
-    cb_clang_find(report, "constants", variable->line, variable->column, "the plan has no constant '%s' in region %s",
-                  variable->name, region->name);
-  else if (literal >= 0 && tree->nodes[literal].kind == CB_CLANG_INTEGER &&
-           strtoll(tree->text + tree->nodes[literal].begin, NULL, 10) != constant->value)
+  const char *const end = tree->text + variable->end;
+  if (literal < 0 || tree->nodes[literal].kind != CB_CLANG_INTEGER) return;
+  const int64_t value = strtoll(tree->text + tree->nodes[literal].begin, NULL, 10);
+  if (constant && value != constant->value)
     cb_clang_find(report, "constants", variable->line, variable->column, "'%s' is %lld in the plan", variable->name,
                   (long long)constant->value);
+  if (!constant && !stands_for_array(region, variable->name, end, value))
+    cb_clang_find(report, "constants", variable->line, variable->column, "the plan has no constant '%s' in region %s",
+                  variable->name, region->name);
 }
 
 static void check_constant(struct cb_clang_report *report, const struct cb_syntax *device, int node,
@@ -262,5 +270,5 @@ static void check_constant(struct cb_clang_report *report, const struct cb_synta
 void cb_clang_check_constants(struct cb_clang_report *report, const struct cb_syntax *device,
                               const struct cb_syntax *host, const struct cb_plan *plan) {
   for (int i = 1; i < device->count; i++)
-    if (is_constant(device, i)) check_constant(report, device, i, host, plan);
+    if (cb_syntax_is_constant(device, i)) check_constant(report, device, i, host, plan);
 }

@@ -9,6 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Where libclang is told that the files are which it reads. */
+#define FOLDER "/cbgen-clang/"
+#define TEXT FOLDER "kernel.cu"
+
 /* ---- findings */
 
 void cb_clang_find(struct cb_clang_report *report, const char *rule, int line, int column, const char *format, ...) {
@@ -30,6 +34,7 @@ void cb_clang_find(struct cb_clang_report *report, const char *rule, int line, i
 struct walk {
   struct cb_syntax *tree;
   const struct cb_clang_calls *call;
+  void *file; /* of the text */
   int parent;
   int *node_at;      /* node of what is declared at an offset of the text, + 1 */
   struct declared {
@@ -38,9 +43,18 @@ struct walk {
   int length, capacity, failed;
 };
 
+/* Where a macro of another file is expanded counts, not where it is defined. */
+static int is_in_text(const struct walk *walk, struct cb_clang_place place) {
+  void *file = NULL;
+  unsigned line, column, offset;
+  walk->call->expansion(place, &file, &line, &column, &offset);
+  return file == walk->file; /* libclang hands out one pointer for a file; unique numbers it has none for unsaved ones */
+}
+
 static int offset_of(const struct walk *walk, struct cb_clang_place place, int *line, int *column) {
   unsigned at_line = 0, at_column = 0, offset = 0;
-  walk->call->expansion(place, NULL, &at_line, &at_column, &offset);
+  void *file;
+  walk->call->expansion(place, &file, &at_line, &at_column, &offset);
   if (line) *line = (int)at_line;
   if (column) *column = (int)at_column;
   return (int)offset <= walk->length ? (int)offset : walk->length;
@@ -57,7 +71,7 @@ static const char *keep_name(struct walk *walk, struct cb_clang_cursor cursor) {
 static int declared_at(const struct walk *walk, struct cb_clang_cursor declaration) {
   if (walk->call->is_null(declaration)) return -1;
   const struct cb_clang_place place = walk->call->place(declaration);
-  return walk->call->is_in_main_file(place) ? offset_of(walk, place, NULL, NULL) : -1;
+  return is_in_text(walk, place) ? offset_of(walk, place, NULL, NULL) : -1;
 }
 
 /* Returns where its struct is declared, or -1. */
@@ -119,7 +133,7 @@ static int visit(struct cb_clang_cursor cursor, struct cb_clang_cursor parent, v
   struct walk *walk = user;
   const int outer = walk->parent;
   (void)parent;
-  if (!outer && !walk->call->is_in_main_file(walk->call->place(cursor))) return CB_CLANG_CONTINUE_VISIT;
+  if (!outer && !is_in_text(walk, walk->call->place(cursor))) return CB_CLANG_CONTINUE_VISIT;
   const int number = add_node(walk, cursor);
   if (number < 0) return 0;
   walk->parent = number;
@@ -133,6 +147,8 @@ static enum cb_status take_tree(struct walk *walk, void *unit, struct cb_diag *d
   const struct cb_clang_cursor root = walk->call->unit_cursor(unit);
   walk->node_at = cb_calloc((size_t)walk->length + 1, sizeof *walk->node_at);
   walk->parent = -1;
+  unsigned line, column, offset;
+  walk->call->expansion(walk->call->place_at(unit, walk->call->file(unit, TEXT), 0), &walk->file, &line, &column, &offset);
   if (walk->node_at && add_node(walk, root) == 0) {
     walk->parent = 0;
     walk->call->visit(root, visit, walk);
@@ -168,7 +184,6 @@ static void take_diagnostics(struct cb_clang_report *report, const struct walk *
 
 /* Files that exist for libclang alone: the text, the stand-ins for CUDA, and headers of C, which are empty because the
  * stand-ins have what is needed of them. */
-#define FOLDER "/cbgen-clang/"
 static const char *const arguments_of[2][16] = {
     {"-xcuda", "--cuda-device-only", "-D__CUDACC_RTC__", NULL},
     {"-xcuda", "--cuda-host-only", "-DCBGEN_SELFTEST", NULL},
@@ -181,7 +196,7 @@ static const char *const arguments_of_both[] = {
 static int parse(const struct cb_clang_calls *call, void *index, const char *text, enum cb_clang_view view, void **unit) {
   const struct cb_embedded_file *cuda = cb_embedded_find("runtime/verify/clang/cuda.h");
   struct cb_clang_file files[] = {
-      {FOLDER "kernel.cu", text, strlen(text)}, {FOLDER "cuda.h", cuda->text, cuda->length},
+      {TEXT, text, strlen(text)}, {FOLDER "cuda.h", cuda->text, cuda->length},
       {FOLDER "stdint.h", "", 0},               {FOLDER "stdio.h", "", 0},
       {FOLDER "stdlib.h", "", 0},               {FOLDER "string.h", "", 0},
   };
@@ -190,7 +205,7 @@ static int parse(const struct cb_clang_calls *call, void *index, const char *tex
   for (const char *const *own = arguments_of[view]; *own; own++) arguments[count++] = *own;
   for (size_t i = 0; i < sizeof arguments_of_both / sizeof *arguments_of_both; i++)
     arguments[count++] = arguments_of_both[i];
-  return call->parse(index, FOLDER "kernel.cu", arguments, count, files, sizeof files / sizeof *files, 0, unit);
+  return call->parse(index, TEXT, arguments, count, files, sizeof files / sizeof *files, 0, unit);
 }
 
 enum cb_status cb_syntax_read(struct cb_syntax *tree, const struct cb_clang *clang, const char *text,
@@ -264,4 +279,11 @@ int cb_syntax_argument(const struct cb_syntax *tree, int call, int number) {
   for (int child = tree->nodes[call].first; child >= 0; child = tree->nodes[child].next) children++;
   if (number >= tree->nodes[call].arguments) return -1;
   return cb_syntax_child(tree, call, children - tree->nodes[call].arguments + number);
+}
+
+int cb_syntax_is_constant(const struct cb_syntax *tree, int node) {
+  static const char word[] = "constexpr ";
+  const struct cb_syntax_node *variable = &tree->nodes[node];
+  return variable->kind == CB_CLANG_VARIABLE && cb_syntax_function(tree, node) < 0 &&
+         !strncmp(tree->text + variable->begin, word, sizeof word - 1);
 }

@@ -47,6 +47,8 @@ int cb_syntax_bare(const struct cb_syntax *tree, int node);
 /* Whether the last child of a binary or unary node stands behind `operator`, alone. */
 int cb_syntax_is_operator(const struct cb_syntax *tree, int node, const char *sign);
 int cb_syntax_is_function(const struct cb_syntax *tree, int node);
+/* A constexpr outside functions. */
+int cb_syntax_is_constant(const struct cb_syntax *tree, int node);
 int cb_syntax_is_kernel(const struct cb_syntax *tree, int node);
 /* Argument `number` of a call; -1: there is none. */
 int cb_syntax_argument(const struct cb_syntax *tree, int call, int number);

@@ -120,12 +120,23 @@ static int is_thread_number(const struct uniform *uniform, int node) {
   return at(uniform, start)->kind == CB_CLANG_MEMBER && is_thread_number(uniform, start);
 }
 
+/* What a product of integers and constants of the text is; 0: it is something else. */
+static int64_t number_of(const struct uniform *uniform, int node) {
+  node = cb_syntax_bare(uniform->tree, node);
+  if (node < 0) return 0;
+  const struct cb_syntax_node *named = at(uniform, node);
+  if (named->kind == CB_CLANG_INTEGER) return strtoll(uniform->tree->text + named->begin, NULL, 10);
+  if (named->kind == CB_CLANG_BINARY && cb_syntax_is_operator(uniform->tree, node, "*"))
+    return number_of(uniform, named->first) * number_of(uniform, named->last);
+  if (named->kind != CB_CLANG_NAME || named->definition < 0) return 0;
+  return cb_syntax_is_constant(uniform->tree, named->definition) ? number_of(uniform, at(uniform, named->definition)->last) : 0;
+}
+
 /* Whether an operation makes of the thread's number that of its warp, or of several warps. */
 static int is_warp_number(const struct uniform *uniform, int node) {
   const struct cb_syntax *tree = uniform->tree;
-  const int right = cb_syntax_bare(tree, at(uniform, node)->last);
-  if (at(uniform, right)->kind != CB_CLANG_INTEGER || !is_thread_number(uniform, at(uniform, node)->first)) return 0;
-  const long number = strtol(tree->text + at(uniform, right)->begin, NULL, 10);
+  if (!is_thread_number(uniform, at(uniform, node)->first)) return 0;
+  const int64_t number = number_of(uniform, at(uniform, node)->last);
   return (cb_syntax_is_operator(tree, node, "/") && number > 0 && number % 32 == 0) ||
          (cb_syntax_is_operator(tree, node, ">>") && number >= 5);
 }
