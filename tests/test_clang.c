@@ -87,7 +87,7 @@ static void kernels_of_all_recipes_break_no_rule(void **state) {
   int findings = 0, checked = 0;
   (void)state;
   for (int round = 0; round < (rounds ? atoi(rounds) : 1); round++)
-    for (int number = 0; next_settings(settings, number, rounds ? 5 : 1); number++)
+    for (int number = 0; next_settings(settings, number, rounds ? 5 : 0); number++)
       findings += check_numbered(clang, settings, number + 101 * round, &checked);
   cb_clang_close(clang);
   assert_int_equal(findings, 0);
@@ -210,29 +210,34 @@ static void a_missing_library_is_said(void **state) {
   assert_null(clang);
 }
 
+static const char small_text[] = "constexpr int kRows = 3;  // matrix: rows\n"
+                                 "struct Vectors {\n  double *y;\n};\n"
+                                 "static __device__ void commit(const Vectors &vectors, int row) { vectors.y[row] = kRows; }\n"
+                                 "__global__ void all(double *y) {\n  const Vectors vectors = {y};\n"
+                                 "  commit(vectors, (int)threadIdx.x);\n}\n";
+
 static void memory_may_run_out(void **state) {
   struct cb_clang *clang = open_clang();
-  struct product product = product_of("stencil7,n=6", "recipe=sell");
   struct cb_clang_report report;
   struct cb_diag diag = {0};
-  int failed = 0;
   (void)state;
   cb_memory_fail_at(0, 0);
-  assert_ok(cb_clang_check(&report, clang, product.source.text, product.plan, &diag));
+  assert_ok(cb_clang_check(&report, clang, small_text, NULL, &diag));
+  print_findings(&report);
+  assert_int_equal(report.findings_count, 0);
   const uint64_t allocations = cb_memory_fail_at(0, 0);
+  assert_true(allocations > 5 && allocations < 100);
   for (uint64_t nth = 1; nth <= allocations; nth++) {
     cb_memory_fail_at(nth, nth % 2);
-    const enum cb_status s = cb_clang_check(&report, clang, product.source.text, product.plan, &diag);
+    const enum cb_status s = cb_clang_check(&report, clang, small_text, NULL, &diag);
     cb_memory_fail_at(0, 0);
     assert_int_equal(s, CB_ERR_MEMORY);
-    failed++;
   }
-  assert_true(failed > 5);
-  product_release(&product);
   cb_clang_close(clang);
 }
 
 int main(void) {
+  omp_set_num_threads(1); /* small matrices */
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(kernels_of_all_recipes_break_no_rule),
       cmocka_unit_test(a_planted_breach_is_found_in_its_line),

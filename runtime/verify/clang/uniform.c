@@ -238,7 +238,8 @@ static void bind(struct uniform *uniform, int call, int function, struct context
     if (parameter < 0 || argument < 0) return;
     raise_value(uniform, parameter, see(uniform, argument, context));
     const struct cb_syntax_node *root = at(uniform, cb_syntax_bare(uniform->tree, argument));
-    if (at(uniform, parameter)->is_reference || root->type == CB_CLANG_TYPE_ARRAY)
+    const int is_record = root->type == CB_CLANG_TYPE_RECORD; /* whose fields are known by themselves */
+    if (!is_record && (at(uniform, parameter)->is_reference || root->type == CB_CLANG_TYPE_ARRAY))
       assign(uniform, argument, uniform->known[parameter].value, context);
     parameter = at(uniform, parameter)->next;
   }
