@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* verify --clang: kernels of all recipes break no rule, and a breach of each rule that is planted in a kernel is found in
- * its line; what libclang says of a text that is no CUDA; memory that runs out.
+/* verify --clang: kernels of all recipes break no rule, and a breach of each rule that is planted in a kernel is found
+ * in its line; what libclang says of a text that is no CUDA; memory that runs out.
  *
  * CBGEN_CLANG_ROUNDS=N goes N times through the recipes, each time with other matrices, types, forms and semirings. */
 #include "kernels.h"
@@ -96,6 +96,8 @@ static void kernels_of_all_recipes_break_no_rule(void **state) {
 
 /* ---- planted breaches */
 
+#define MULTIPLY "CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {"
+
 struct breach {
   const char *matrix, *settings, *rule;
   const char *old, *new; /* the first of the old words behind the prelude becomes the new ones */
@@ -106,29 +108,31 @@ static const char uneven[] = "long_row,rows=120,cols=3000,per_row=3,long_rows=2,
 static const char hubs[] = "rmat,scale=8,edge_factor=6";
 
 static const struct breach breaches[] = {
-    {"stencil7,n=6", "recipe=sell form=ax", "atomics", "vectors.y[row] = vector_t(sum);", "atomicAdd(vectors.y + row, sum);", 0},
-    {uneven, "recipe=sell form=ax atomics=on", "atomics", "CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {",
-     "CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {\n  atomicAdd(vectors.carry_sums, zero());", 1},
+    {"stencil7,n=6", "recipe=sell form=ax", "atomics", "vectors.y[row] = vector_t(sum);",
+     "atomicAdd(vectors.y + row, sum);", 0},
+    {uneven, "recipe=sell form=ax atomics=on", "atomics", MULTIPLY,
+     MULTIPLY "\n  atomicAdd(vectors.carry_sums, zero());", 1},
     {"stencil7,n=6", "recipe=sell form=ax", "y", "commit(vectors, row, sum);", "vectors.y[row] = sum;", 0},
     {"stencil7,n=6", "recipe=dia form=ax", "y", "load_x(vectors, ", "(vectors.x[0], load_x)(vectors, ", 0},
     {"stencil7,n=6", "recipe=sell form=ax", "y", "  wait_for_previous();", "  y[0] = 0;", 0},
-    {"random,rows=70,cols=90,density=0.3", "recipe=sell bake-limit=0", "arrays",
-     "CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {",
-     "CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {\n  if (arrays.values[0] != 0) return;", 1},
-    {"random,rows=70,cols=90,density=0.3", "recipe=sell bake-limit=0", "arrays",
-     "CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {",
-     "CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {\n  *(sum_t *)arrays.values = 0;", 1},
-    {"stencil7,n=6", "recipe=sell", "constants", "constexpr int kRows", "constexpr int kSpare = 1;  // plan: none\nconstexpr int kRows", 0},
+    {"random,rows=70,cols=90,density=0.3", "recipe=sell bake-limit=0", "arrays", MULTIPLY,
+     MULTIPLY "\n  if (arrays.values[0] != 0) return;", 1},
+    {"random,rows=70,cols=90,density=0.3", "recipe=sell bake-limit=0", "arrays", MULTIPLY,
+     MULTIPLY "\n  *(sum_t *)arrays.values = 0;", 1},
+    {"stencil7,n=6", "recipe=sell", "constants", "constexpr int kRows",
+     "constexpr int kSpare = 1;  // plan: none\nconstexpr int kRows", 0},
     {"stencil7,n=6", "recipe=sell", "constants", "constexpr int kBatch = ", "constexpr int kBatch = 1", 0},
     {"stencil7,n=6", "recipe=sell", "constants", ";  // matrix: rows", ";  /* matrix */  ", 0},
     {hubs, "recipe=hot hot-columns=20", "barriers", "__syncthreads();", "if (threadIdx.x < 32) __syncthreads();", 0},
-    {hubs, "recipe=hot hot-columns=20", "barriers", "__syncthreads();", "if (threadIdx.x / 32 == 1) return;\n  __syncthreads();", 1},
+    {hubs, "recipe=hot hot-columns=20", "barriers", "__syncthreads();",
+     "if (threadIdx.x / 32 == 1) return;\n  __syncthreads();", 1},
     {hubs, "recipe=merge", "barriers", "__syncwarp();", "if (threadIdx.x % 32) __syncwarp();", 0},
-    {hubs, "recipe=hot hot-columns=20", "barriers", "__syncthreads();", "for (int i = (int)threadIdx.x; i < 99; i += 7) __syncthreads();", 0},
-    {"random,rows=70,cols=90,density=0.3", "recipe=sell bake-limit=0", "bounds",
-     "CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {",
-     "CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {\n  for (int i = 0; i < int(value(arrays, 3)); i++) commit(vectors, thread_block, zero());", 1},
-    {"stencil7,n=6", "recipe=sell form=axpby", "bounds", "  wait_for_previous();", "  for (int i = 0; i < int(alpha); i++) wait_for_previous();", 0},
+    {hubs, "recipe=hot hot-columns=20", "barriers", "__syncthreads();",
+     "for (int i = (int)threadIdx.x; i < 99; i += 7) __syncthreads();", 0},
+    {"random,rows=70,cols=90,density=0.3", "recipe=sell bake-limit=0", "bounds", MULTIPLY,
+     MULTIPLY "\n  for (int i = 0; i < int(value(arrays, 3)); i++) commit(vectors, thread_block, zero());", 1},
+    {"stencil7,n=6", "recipe=sell form=axpby", "bounds", "  wait_for_previous();",
+     "  for (int i = 0; i < int(alpha); i++) wait_for_previous();", 0},
     {"stencil7,n=6", "recipe=sell", "device", "struct Vectors {", "struct Vectors ( {", 0},
     {"stencil7,n=6", "recipe=sell", "host", "cudaFree(matrix->memory);", "cudaFree(matrix->spare);", 0},
 };
@@ -210,11 +214,12 @@ static void a_missing_library_is_said(void **state) {
   assert_null(clang);
 }
 
-static const char small_text[] = "constexpr int kRows = 3;  // matrix: rows\n"
-                                 "struct Vectors {\n  double *y;\n};\n"
-                                 "static __device__ void commit(const Vectors &vectors, int row) { vectors.y[row] = kRows; }\n"
-                                 "__global__ void all(double *y) {\n  const Vectors vectors = {y};\n"
-                                 "  commit(vectors, (int)threadIdx.x);\n}\n";
+static const char small_text[] =
+    "constexpr int kRows = 3;  // matrix: rows\n"
+    "struct Vectors {\n  double *y;\n};\n"
+    "static __device__ void commit(const Vectors &vectors, int row) { vectors.y[row] = kRows; }\n"
+    "__global__ void all(double *y) {\n  const Vectors vectors = {y};\n"
+    "  commit(vectors, (int)threadIdx.x);\n}\n";
 
 static void memory_may_run_out(void **state) {
   struct cb_clang *clang = open_clang();

@@ -12,7 +12,8 @@ static enum cb_status judge(struct cb_clang_step *step, struct cb_diag *diag) {
                  report->findings_count, report->findings_count == 1 ? "" : "s", first->line, first->message);
 }
 
-void cb_clang_step(struct cb_clang_step *step, const struct cb_call *call, const char *text, const struct cb_plan *plan) {
+void cb_clang_step(struct cb_clang_step *step, const struct cb_call *call, const char *text,
+                   const struct cb_plan *plan) {
   struct cb_clang *clang;
   struct cb_diag diag = {0};
   step->asked = cb_call_has(call, "clang");
@@ -53,11 +54,11 @@ json_t *cb_clang_json(const struct cb_clang_step *step, int *failed) {
   const struct cb_clang_report *report = &step->report;
   const struct cb_json findings = cb_json_array(failed);
   for (int i = 0; i < kept(report); i++)
-    cb_json_append(findings, json_pack("{s:s, s:i, s:i, s:s}", "rule", report->findings[i].rule, "line",
-                                       report->findings[i].line, "column", report->findings[i].column, "message",
-                                       report->findings[i].message));
-  return json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:o}", "status", cb_status_name(step->status), "message",
-                   step->message, "library", report->library, "functions", report->functions, "accesses",
+    cb_json_append(findings,
+                   json_pack("{s:s, s:i, s:i, s:s}", "rule", report->findings[i].rule, "line", report->findings[i].line,
+                             "column", report->findings[i].column, "message", report->findings[i].message));
+  return json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:i, s:i, s:o}", "status", cb_status_name(step->status),
+                   "message", step->message, "library", report->library, "functions", report->functions, "accesses",
                    report->accesses, "constants", report->constants, "barriers", report->barriers, "loops",
                    report->loops, "findings_count", report->findings_count, "findings", findings.json);
 }

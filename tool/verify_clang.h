@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What `verify --clang` adds to a verification: the kernel's text as libclang reads it (runtime/verify/clang/clang.h). */
+/* What `verify --clang` adds to a verification: the text as libclang reads it (runtime/verify/clang/clang.h). */
 #ifndef CBGEN_TOOL_VERIFY_CLANG_H
 #define CBGEN_TOOL_VERIFY_CLANG_H
 
@@ -16,7 +16,8 @@ struct cb_clang_step {
 };
 
 /* Checks the text where the call asks for it. `plan` may be NULL. */
-void cb_clang_step(struct cb_clang_step *step, const struct cb_call *call, const char *text, const struct cb_plan *plan);
+void cb_clang_step(struct cb_clang_step *step, const struct cb_call *call, const char *text,
+                   const struct cb_plan *plan);
 void cb_clang_print(struct cb_text *text, const struct cb_clang_step *step);
 json_t *cb_clang_json(const struct cb_clang_step *step, int *failed);
 

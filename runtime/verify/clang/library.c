@@ -22,7 +22,7 @@ static const struct cb_library_search clang_search = {
     .names = clang_names,
 };
 
-#define CALL(member, name)                                                                                   \
+#define CALL(member, name)                                                                                             \
   { name, offsetof(struct cb_clang_calls, member), 0 }
 static const struct cb_library_symbol clang_symbols[] = {
     CALL(version, "clang_getClangVersion"),

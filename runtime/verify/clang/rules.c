@@ -43,7 +43,8 @@ static void check_atomic(const struct checked *checked, int call) {
   const char *function = name_of(tree, cb_syntax_function(tree, call));
   if (!is_one_of(function, atomic_functions))
     cb_clang_find(checked->report, "atomics", node->line, node->column,
-                  "'%s' of what is no integer, in '%s': only commit_atomic and add_sum_atomic may", node->name, function);
+                  "'%s' of what is no integer, in '%s': only commit_atomic and add_sum_atomic may", node->name,
+                  function);
   else if (checked->plan && !checked->plan->atomics)
     cb_clang_find(checked->report, "atomics", node->line, node->column,
                   "'%s' in '%s': the plan permits no floating-point atomics", node->name, function);
@@ -93,7 +94,8 @@ static void check_parameter(const struct checked *checked, int use) {
   const struct cb_syntax_node *node = &tree->nodes[use];
   const int named = node->definition;
   if (node->kind != CB_CLANG_NAME || named < 0 || tree->nodes[named].kind != CB_CLANG_PARAMETER) return;
-  if (!cb_syntax_is_kernel(tree, tree->nodes[named].parent) || (strcmp(node->name, "x") && strcmp(node->name, "y"))) return;
+  if (!cb_syntax_is_kernel(tree, tree->nodes[named].parent) || (strcmp(node->name, "x") && strcmp(node->name, "y")))
+    return;
   int around = node->parent;
   while (around >= 0 && tree->nodes[around].kind == CB_CLANG_UNEXPOSED) around = tree->nodes[around].parent;
   const int holder = around < 0 ? -1 : tree->nodes[around].parent;
@@ -143,7 +145,8 @@ static void check_array(const struct checked *checked, int use) {
     check_access(checked, use, tree->nodes[tree->nodes[named].parent].parent, node->name);
   }
   const int length = snprintf(array, sizeof array, "%s", node->name), tail = (int)sizeof end - 1;
-  if (node->kind != CB_CLANG_NAME || tree->nodes[named].kind != CB_CLANG_VARIABLE || length >= (int)sizeof array) return;
+  if (node->kind != CB_CLANG_NAME || tree->nodes[named].kind != CB_CLANG_VARIABLE || length >= (int)sizeof array)
+    return;
   if (length <= tail || strcmp(array + length - tail, end) || cb_syntax_function(tree, named) >= 0) return;
   if (strcmp(array, "value_table")) array[length - tail] = 0;
   checked->report->accesses++;
@@ -166,7 +169,8 @@ static void check_store(const struct checked *checked, int assignment) {
                   tree->nodes[at].name);
 }
 
-void cb_clang_check_accesses(struct cb_clang_report *report, const struct cb_syntax *device, const struct cb_plan *plan) {
+void cb_clang_check_accesses(struct cb_clang_report *report, const struct cb_syntax *device,
+                             const struct cb_plan *plan) {
   struct checked checked = {.report = report, .tree = device, .plan = plan};
   for (int i = 0; i < device->count; i++)
     if (cb_syntax_is_function(device, i)) {
@@ -198,7 +202,8 @@ static int bounds_launch(const char *text, const char *name) {
   static const char word[] = "__launch_bounds__(";
   for (const char *at = strstr(text, word); at; at = strstr(at + 1, word)) {
     const char *const end = at + strcspn(at, "\n"), *const found = strstr(at, name);
-    if (found && found < end && !strchr("_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", found[strlen(name)]))
+    if (found && found < end &&
+        !strchr("_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", found[strlen(name)]))
       return 1;
   }
   return 0;
@@ -262,8 +267,8 @@ static void check_constant(struct cb_clang_report *report, const struct cb_synta
       !bounds_launch(device->text, variable->name))
     cb_clang_find(report, "constants", variable->line, variable->column, "constant '%s' is not used", variable->name);
   if (!has_origin(device, node))
-    cb_clang_find(report, "constants", variable->line, variable->column, "constant '%s' does not say where it comes from",
-                  variable->name);
+    cb_clang_find(report, "constants", variable->line, variable->column,
+                  "constant '%s' does not say where it comes from", variable->name);
   if (region) check_planned(report, device, node, region);
 }
 

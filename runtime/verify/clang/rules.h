@@ -6,7 +6,8 @@
 #include "runtime/verify/clang/tree.h"
 
 /* atomics, y and arrays: of the device's view. `plan` may be NULL. */
-void cb_clang_check_accesses(struct cb_clang_report *report, const struct cb_syntax *device, const struct cb_plan *plan);
+void cb_clang_check_accesses(struct cb_clang_report *report, const struct cb_syntax *device,
+                             const struct cb_plan *plan);
 
 /* constants: of both views, because some are used in one alone. */
 void cb_clang_check_constants(struct cb_clang_report *report, const struct cb_syntax *device,

@@ -36,10 +36,10 @@ struct walk {
   const struct cb_clang_calls *call;
   void *file; /* of the text */
   int parent;
-  int *node_at;      /* node of what is declared at an offset of the text, + 1 */
+  int *node_at; /* node of what is declared at an offset of the text, + 1 */
   struct declared {
     int named, structure; /* offsets where what a node names, and its type's struct, are declared; -1 */
-  } *declared;
+  } * declared;
   int length, capacity, failed;
 };
 
@@ -48,7 +48,8 @@ static int is_in_text(const struct walk *walk, struct cb_clang_place place) {
   void *file = NULL;
   unsigned line, column, offset;
   walk->call->expansion(place, &file, &line, &column, &offset);
-  return file == walk->file; /* libclang hands out one pointer for a file; unique numbers it has none for unsaved ones */
+  return file ==
+         walk->file; /* libclang hands out one pointer for a file; unique numbers it has none for unsaved ones */
 }
 
 static int offset_of(const struct walk *walk, struct cb_clang_place place, int *line, int *column) {
@@ -115,9 +116,15 @@ static int add_node(struct walk *walk, struct cb_clang_cursor cursor) {
   const int number = tree->count++;
   struct cb_syntax_node *node = &tree->nodes[number];
   const struct cb_clang_range extent = walk->call->extent(cursor);
-  *node = (struct cb_syntax_node){.kind = cursor.kind, .parent = walk->parent, .first = -1, .last = -1, .next = -1,
-                                  
-                                  .definition = -1, .structure = -1, .name = keep_name(walk, cursor)};
+  *node = (struct cb_syntax_node){.kind = cursor.kind,
+                                  .parent = walk->parent,
+                                  .first = -1,
+                                  .last = -1,
+                                  .next = -1,
+
+                                  .definition = -1,
+                                  .structure = -1,
+                                  .name = keep_name(walk, cursor)};
   walk->declared[number] = (struct declared){-1, take_type(walk, cursor, node)};
   const int at = offset_of(walk, walk->call->place(cursor), &node->line, &node->column);
   node->begin = offset_of(walk, walk->call->range_begin(extent), NULL, NULL);
@@ -148,7 +155,8 @@ static enum cb_status take_tree(struct walk *walk, void *unit, struct cb_diag *d
   walk->node_at = cb_calloc((size_t)walk->length + 1, sizeof *walk->node_at);
   walk->parent = -1;
   unsigned line, column, offset;
-  walk->call->expansion(walk->call->place_at(unit, walk->call->file(unit, TEXT), 0), &walk->file, &line, &column, &offset);
+  walk->call->expansion(walk->call->place_at(unit, walk->call->file(unit, TEXT), 0), &walk->file, &line, &column,
+                        &offset);
   if (walk->node_at && add_node(walk, root) == 0) {
     walk->parent = 0;
     walk->call->visit(root, visit, walk);
@@ -189,16 +197,26 @@ static const char *const arguments_of[2][16] = {
     {"-xcuda", "--cuda-host-only", "-DCBGEN_SELFTEST", NULL},
 };
 static const char *const arguments_of_both[] = {
-    "-std=c++17", "-nocudainc", "-nocudalib", "-nostdinc", "-nostdinc++", "--cuda-gpu-arch=sm_80",
-    "-isystem" FOLDER, "-include" FOLDER "cuda.h", "--cuda-path=" FOLDER, "-Wall", "-Wextra",
+    "-std=c++17",
+    "-nocudainc",
+    "-nocudalib",
+    "-nostdinc",
+    "-nostdinc++",
+    "--cuda-gpu-arch=sm_80",
+    "-isystem" FOLDER,
+    "-include" FOLDER "cuda.h",
+    "--cuda-path=" FOLDER,
+    "-Wall",
+    "-Wextra",
 };
 
-static int parse(const struct cb_clang_calls *call, void *index, const char *text, enum cb_clang_view view, void **unit) {
+static int parse(const struct cb_clang_calls *call, void *index, const char *text, enum cb_clang_view view,
+                 void **unit) {
   const struct cb_embedded_file *cuda = cb_embedded_find("runtime/verify/clang/cuda.h");
   struct cb_clang_file files[] = {
       {TEXT, text, strlen(text)}, {FOLDER "cuda.h", cuda->text, cuda->length},
-      {FOLDER "stdint.h", "", 0},               {FOLDER "stdio.h", "", 0},
-      {FOLDER "stdlib.h", "", 0},               {FOLDER "string.h", "", 0},
+      {FOLDER "stdint.h", "", 0}, {FOLDER "stdio.h", "", 0},
+      {FOLDER "stdlib.h", "", 0}, {FOLDER "string.h", "", 0},
   };
   const char *arguments[32];
   int count = 0;
@@ -258,7 +276,8 @@ int cb_syntax_is_kernel(const struct cb_syntax *tree, int node) {
 int cb_syntax_bare(const struct cb_syntax *tree, int node) {
   while (node >= 0 && tree->nodes[node].last >= 0) {
     const int kind = tree->nodes[node].kind;
-    if (kind != CB_CLANG_UNEXPOSED && kind != CB_CLANG_PAREN && kind != CB_CLANG_CAST && kind != CB_CLANG_FUNCTIONAL_CAST)
+    if (kind != CB_CLANG_UNEXPOSED && kind != CB_CLANG_PAREN && kind != CB_CLANG_CAST &&
+        kind != CB_CLANG_FUNCTIONAL_CAST)
       break;
     node = tree->nodes[node].last; /* what stands before it names a type */
   }

@@ -9,15 +9,15 @@
 #include "runtime/verify/clang/library.h"
 
 struct cb_syntax_node {
-  int kind, type;      /* type: canonical, behind a reference; else CB_CLANG_TYPE_… of library.h */
-  int is_reference;    /* its type is an lvalue reference */
+  int kind, type;   /* type: canonical, behind a reference; else CB_CLANG_TYPE_… of library.h */
+  int is_reference; /* its type is an lvalue reference */
   int line, column;
-  int begin, end;      /* offsets in the text */
-  int definition;      /* node of what it names; -1: nothing, or nothing of this text */
-  int structure;       /* node of its type's struct; likewise */
-  int arguments;       /* of a call */
+  int begin, end;                /* offsets in the text */
+  int definition;                /* node of what it names; -1: nothing, or nothing of this text */
+  int structure;                 /* node of its type's struct; likewise */
+  int arguments;                 /* of a call */
   int parent, first, last, next; /* -1: none */
-  const char *name;    /* "" when it has none */
+  const char *name;              /* "" when it has none */
 };
 
 enum cb_clang_view { CB_CLANG_DEVICE, CB_CLANG_HOST };

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Which values, and which conditions, may differ among threads: the rules `barriers` and `bounds`.
  *
- * A value has a level: the same in all threads of all launches, of a thread block, of a warp, or of no more than itself.
- * threadIdx is a thread's own, threadIdx.x / 32 its warp's, blockIdx its thread block's; a shuffle from one lane, a
- * ballot and their like are the warp's; what is loaded has the level of its address. Everything else has the highest
- * level of its operands. Variables, parameters, fields of structs and functions' results only ever rise, to the highest
- * of all that is given to them anywhere, and under which condition; the functions are gone through until nothing rises.
- * A call of a function that asks neither for the thread nor for fields has the level of its arguments, which tells
- * the uses of an accessor apart.
+ * A value has a level: the same in all threads of all launches, of a thread block, of a warp, or of no more than
+ * itself. threadIdx is a thread's own, threadIdx.x / 32 its warp's, blockIdx its thread block's; a shuffle from one
+ * lane, a ballot and their like are the warp's; what is loaded has the level of its address. Everything else has the
+ * highest level of its operands. Variables, parameters, fields of structs and functions' results only ever rise, to the
+ * highest of all that is given to them anywhere, and under which condition; the functions are gone through until
+ * nothing rises. A call of a function that asks neither for the thread nor for fields has the level of its arguments,
+ * which tells the uses of an accessor apart.
  *
- * So a barrier that is said to be wrong may be right for a reason that levels do not show; one that passes is right as far as
- * the text goes: what is behind pointers is not followed. */
+ * So a barrier that is said to be wrong may be right for a reason that levels do not show. One that passes is right as
+ * far as these rules go: what is behind pointers is not followed. */
 #include "runtime/verify/clang/rules.h"
 
 #include "base/memory.h"
@@ -112,7 +112,8 @@ static int is_thread_number(const struct uniform *uniform, int node) {
   node = cb_syntax_bare(uniform->tree, node);
   if (node < 0) return 0;
   const struct cb_syntax_node *named = at(uniform, node);
-  if (named->kind == CB_CLANG_MEMBER) return has_name(uniform, cb_syntax_bare(uniform->tree, named->first), "threadIdx");
+  if (named->kind == CB_CLANG_MEMBER)
+    return has_name(uniform, cb_syntax_bare(uniform->tree, named->first), "threadIdx");
   if (named->kind != CB_CLANG_NAME || named->definition < 0) return 0;
   const struct cb_syntax_node *variable = at(uniform, named->definition);
   if (variable->kind != CB_CLANG_VARIABLE || variable->last < 0) return 0;
@@ -129,7 +130,9 @@ static int64_t number_of(const struct uniform *uniform, int node) {
   if (named->kind == CB_CLANG_BINARY && cb_syntax_is_operator(uniform->tree, node, "*"))
     return number_of(uniform, named->first) * number_of(uniform, named->last);
   if (named->kind != CB_CLANG_NAME || named->definition < 0) return 0;
-  return cb_syntax_is_constant(uniform->tree, named->definition) ? number_of(uniform, at(uniform, named->definition)->last) : 0;
+  return cb_syntax_is_constant(uniform->tree, named->definition)
+             ? number_of(uniform, at(uniform, named->definition)->last)
+             : 0;
 }
 
 /* Whether an operation makes of the thread's number that of its warp, or of several warps. */
@@ -141,8 +144,8 @@ static int is_warp_number(const struct uniform *uniform, int node) {
          (cb_syntax_is_operator(tree, node, ">>") && number >= 5);
 }
 
-/* Whether a member's value is kept with the variable that it is a part of: members of a union share their bytes, and those
- * of a template's own types are known only once it is used. */
+/* Whether a member's value is kept with the variable that it is a part of: members of a union share their bytes, and
+ * those of a template's own types are known only once it is used. */
 static int is_part(const struct uniform *uniform, int field) {
   return field < 0 || at(uniform, at(uniform, field)->parent)->kind == CB_CLANG_UNION;
 }
@@ -234,7 +237,8 @@ static void bind(struct uniform *uniform, int call, int function, struct context
   int parameter = at(uniform, function)->first;
   for (int i = 0; i < at(uniform, call)->arguments; i++) {
     const int argument = cb_syntax_argument(uniform->tree, call, i);
-    while (parameter >= 0 && at(uniform, parameter)->kind != CB_CLANG_PARAMETER) parameter = at(uniform, parameter)->next;
+    while (parameter >= 0 && at(uniform, parameter)->kind != CB_CLANG_PARAMETER)
+      parameter = at(uniform, parameter)->next;
     if (parameter < 0 || argument < 0) return;
     raise_value(uniform, parameter, see(uniform, argument, context));
     const struct cb_syntax_node *root = at(uniform, cb_syntax_bare(uniform->tree, argument));
@@ -315,8 +319,9 @@ static void check_bound(struct uniform *uniform, int condition, struct context c
   }
   const struct fact fact = see(uniform, bare, context);
   if (fact.level == OF_LAUNCH && fact.is_read)
-    cb_clang_find(uniform->report, "bounds", node->line, node->column,
-                  "this loop's condition reads at run time what is the same in all threads: it could stand in the text");
+    cb_clang_find(
+        uniform->report, "bounds", node->line, node->column,
+        "this loop's condition reads at run time what is the same in all threads: it could stand in the text");
 }
 
 /* The children of a `for` that stand in its first, second and third part; -1: the part is empty. */
@@ -382,7 +387,8 @@ static struct fact see_binary(struct uniform *uniform, int node, struct context 
 
 static struct fact see_unary(struct uniform *uniform, int node, struct context context) {
   const struct fact fact = see_children(uniform, node, context);
-  const char *sign = uniform->tree->text + at(uniform, node)->begin, *end = uniform->tree->text + at(uniform, node)->end;
+  const char *sign = uniform->tree->text + at(uniform, node)->begin,
+             *end = uniform->tree->text + at(uniform, node)->end;
   static const char *const counting[] = {"++", "--"};
   for (int i = 0; i < 2; i++)
     if (!strncmp(sign, counting[i], 2) || !strncmp(end - 2, counting[i], 2))
@@ -406,25 +412,39 @@ static struct fact see_leave(struct uniform *uniform, int node, struct context c
 static struct fact see(struct uniform *uniform, int node, struct context context) {
   if (node < 0) return (struct fact){OF_LAUNCH, 0};
   switch (at(uniform, node)->kind) {
-    case CB_CLANG_NAME: return see_name(uniform, node);
-    case CB_CLANG_MEMBER: return see_member(uniform, node, context);
-    case CB_CLANG_CALL: return see_call(uniform, node, context);
-    case CB_CLANG_BINARY: return see_binary(uniform, node, context);
-    case CB_CLANG_COMPOUND_ASSIGN: return see_assignment(uniform, node, context);
-    case CB_CLANG_UNARY: return see_unary(uniform, node, context);
-    case CB_CLANG_INIT_LIST: return see_list(uniform, node, context);
-    case CB_CLANG_VARIABLE: return see_variable(uniform, node, context);
-    case CB_CLANG_ASSEMBLY: return see_assembly(uniform, node, context);
-    case CB_CLANG_RETURN: return see_return(uniform, node, context);
-    case CB_CLANG_BREAK:
-    case CB_CLANG_CONTINUE: return see_leave(uniform, node, context);
-    case CB_CLANG_WHILE:
-    case CB_CLANG_DO:
-    case CB_CLANG_FOR: return see_loop(uniform, node, context);
-    case CB_CLANG_CONDITIONAL:
-    case CB_CLANG_IF:
-    case CB_CLANG_SWITCH: return see_condition(uniform, node, context);
-    default: return see_children(uniform, node, context);
+  case CB_CLANG_NAME:
+    return see_name(uniform, node);
+  case CB_CLANG_MEMBER:
+    return see_member(uniform, node, context);
+  case CB_CLANG_CALL:
+    return see_call(uniform, node, context);
+  case CB_CLANG_BINARY:
+    return see_binary(uniform, node, context);
+  case CB_CLANG_COMPOUND_ASSIGN:
+    return see_assignment(uniform, node, context);
+  case CB_CLANG_UNARY:
+    return see_unary(uniform, node, context);
+  case CB_CLANG_INIT_LIST:
+    return see_list(uniform, node, context);
+  case CB_CLANG_VARIABLE:
+    return see_variable(uniform, node, context);
+  case CB_CLANG_ASSEMBLY:
+    return see_assembly(uniform, node, context);
+  case CB_CLANG_RETURN:
+    return see_return(uniform, node, context);
+  case CB_CLANG_BREAK:
+  case CB_CLANG_CONTINUE:
+    return see_leave(uniform, node, context);
+  case CB_CLANG_WHILE:
+  case CB_CLANG_DO:
+  case CB_CLANG_FOR:
+    return see_loop(uniform, node, context);
+  case CB_CLANG_CONDITIONAL:
+  case CB_CLANG_IF:
+  case CB_CLANG_SWITCH:
+    return see_condition(uniform, node, context);
+  default:
+    return see_children(uniform, node, context);
   }
 }
 
