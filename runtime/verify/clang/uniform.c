@@ -6,8 +6,9 @@
  * lane, a ballot and their like are the warp's; what is loaded has the level of its address. Everything else has the
  * highest level of its operands. Variables, parameters, fields of structs and functions' results only ever rise, to the
  * highest of all that is given to them anywhere, and under which condition; the functions are gone through until
- * nothing rises. A call of a function that asks neither for the thread nor for fields has the level of its arguments,
- * which tells the uses of an accessor apart.
+ * nothing rises. (A variable that an outermost statement of its function gives a new value has that one's from there.)
+ * A call of a function that asks neither for the thread nor for fields has the level of its arguments, which tells the
+ * uses of an accessor apart.
  *
  * So a barrier that is said to be wrong may be right for a reason that levels do not show. One that passes is right as
  * far as these rules go: what is behind pointers is not followed. */
@@ -33,7 +34,9 @@ struct context {
 
 /* What is known of a node: a variable, parameter or field, a function, a loop. */
 struct known {
-  struct fact value;      /* of a function: its result */
+  struct fact value; /* of a function: its result */
+  struct fact now;   /* of a variable: since all threads have given it another value, in the visit `visited` */
+  int visited;
   struct context context; /* of a function: its calls; of a loop: what leaves it early */
   int asks;               /* of a function: for the thread, for shared memory, for fields of structs */
   int reads;              /* of a function: arrays or vectors */
@@ -45,6 +48,7 @@ struct uniform {
   struct known *known; /* for each node */
   int function, loop;  /* at hand; -1: none */
   struct context left; /* of the function at hand: returns so far */
+  int visit;           /* of a function: their number so far */
   int changed, reporting;
 };
 
@@ -165,7 +169,10 @@ static void assign(struct uniform *uniform, int target, struct fact fact, struct
   } else if ((node->kind == CB_CLANG_NAME || node->kind == CB_CLANG_MEMBER) && node->definition >= 0) {
     const int named = node->definition;
     fact.level = fact.level > context.level ? fact.level : context.level;
-    if (!is_shared(uniform, named)) raise_value(uniform, named, fact);
+    if (is_shared(uniform, named)) return;
+    raise_value(uniform, named, fact);
+    if (uniform->known[named].visited == uniform->visit)
+      uniform->known[named].now = joined(uniform->known[named].now, fact);
   }
 }
 
@@ -176,11 +183,24 @@ static struct fact see_children(struct uniform *uniform, int node, struct contex
   return fact;
 }
 
+/* An assignment among the outermost statements of a function: what the variable was before does not count any more. */
+static void assign_anew(struct uniform *uniform, int assignment, struct fact fact) {
+  const int variable = at(uniform, cb_syntax_bare(uniform->tree, at(uniform, assignment)->first))->definition;
+  const int around = at(uniform, assignment)->parent;
+  if (variable < 0 || at(uniform, around)->kind != CB_CLANG_COMPOUND ||
+      at(uniform, around)->parent != uniform->function)
+    return;
+  if (at(uniform, variable)->kind != CB_CLANG_VARIABLE || at(uniform, variable)->type >= CB_CLANG_TYPE_POINTER) return;
+  uniform->known[variable].now = fact;
+  uniform->known[variable].visited = uniform->visit;
+}
+
 static struct fact see_assignment(struct uniform *uniform, int node, struct context context) {
   const struct fact fact = see_children(uniform, node, context);
   const int is_plain = at(uniform, node)->kind == CB_CLANG_BINARY;
   const struct fact given = is_plain ? see(uniform, at(uniform, node)->last, context) : fact;
   assign(uniform, at(uniform, node)->first, given, context);
+  if (is_plain) assign_anew(uniform, node, given);
   return given;
 }
 
@@ -289,7 +309,8 @@ static struct fact see_name(struct uniform *uniform, int node) {
     ask(uniform, 1, 0);
     return (struct fact){OF_BLOCK, 1};
   }
-  return uniform->known[named].value;
+  const struct known *own = &uniform->known[named];
+  return own->visited == uniform->visit ? own->now : own->value;
 }
 
 static struct fact see_member(struct uniform *uniform, int node, struct context context) {
@@ -460,6 +481,7 @@ static void see_functions(struct uniform *uniform) {
   for (int i = 0; i < uniform->tree->count; i++) {
     if (!cb_syntax_is_function(uniform->tree, i)) continue;
     uniform->function = i;
+    uniform->visit++;
     uniform->loop = -1;
     uniform->left = (struct context){OF_LAUNCH, 0};
     for (int child = at(uniform, i)->first; child >= 0; child = at(uniform, child)->next)
