@@ -900,9 +900,11 @@ static void host_values(struct emitter *emitter, struct cb_scope *scope) {
     cb_scope_placeholder(scope, "carry_counters", number(emitter, plan->carry_counters));
   }
   if (reads_matrix(plan)) {
+    const char *const places = array_places(emitter);
     cb_scope_section(scope, "reads_matrix");
+    if (places && *places) cb_scope_section(scope, "places_arrays");
     cb_scope_placeholder(scope, "memory_bytes", memory_bytes(emitter));
-    cb_scope_placeholder(scope, "array_places", array_places(emitter));
+    cb_scope_placeholder(scope, "array_places", places);
   }
   if (plan->launches_count) {
     cb_scope_section(scope, "launches");

@@ -472,6 +472,25 @@ class Verify(Case):
             file.write(bytes([byte[0] ^ 0x40]))
         self.assertIn(cbgen("verify", self.path("k.cu")).returncode, (1, 3))
 
+    def test_clang_finds_what_compilers_do_not(self):
+        """A y that is written past commit, with what commit wrote, is right in all rows; it is found, in its line."""
+        self.check(0, "", SMALL, "--form=ax", "--recipe=sell", "-o", self.path("k.cu"))
+        report = cbgen("verify", self.path("k.cu"), "--clang").stdout
+        if "libclang ('" in report:
+            harness.skip("there is no libclang")
+        self.assertIn("nothing to object to", report)
+        with open(self.path("k.cu"), encoding="utf-8") as file:
+            text = file.read()
+        self.assertEqual(text.count("commit(vectors, row, sum);"), 1)
+        with open(self.path("k.cu"), "w", encoding="utf-8") as file:
+            file.write(text.replace("commit(vectors, row, sum);", "{ commit(vectors, row, sum); vectors.y[row] = sum; }"))
+        line = text[:text.index("commit(vectors, row, sum);")].count("\n") + 1
+        result = self.check(1, f"in line {line}", "verify", self.path("k.cu"), "--clang")
+        self.assertIn("y: 'multiply' reaches y", result.stdout)
+        document = json.loads(cbgen("verify", self.path("k.cu"), "--clang", "--json").stdout)["clang"]
+        self.assertEqual((document["status"], document["findings"][0]["line"]), ("wrong", line))
+        self.check(2, "--clang", "analyze", SMALL, "--clang")
+
     def test_data_that_are_missing_are_no_wrong_kernel(self):
         self.check(0, "", "generate:fe3,n=3", "--embed=never", "-o", self.path("k.cu"))
         os.remove(self.path("k.cbd"))
@@ -563,6 +582,11 @@ class Missing(Case):
         self.assertIn("not compiled: NVRTC", result.stdout)
         document = json.loads(cbgen("verify", "generate:diagonal,n=20", "--json", env=environment).stdout)
         self.assertEqual((document["host"]["status"], document["nvrtc"]["status"]), ("ok", "missing"))
+
+    def test_no_libclang(self):
+        environment = self.without(CBGEN_LIBCLANG="/nonexistent")
+        result = self.check(0, "", "verify", "generate:diagonal,n=20", "--clang", "--arch=sm_90", env=environment)
+        self.assertIn("clang    not checked: libclang is not at '/nonexistent', which CBGEN_LIBCLANG names", result.stdout)
 
     def test_no_driver(self):
         environment = self.without(CBGEN_LIBCUDA="/nonexistent")

@@ -188,6 +188,12 @@ static enum cb_status set_quiet(struct cb_call *call, const char *value, struct 
   return CB_OK;
 }
 
+/* Asked for by cb_call_has. */
+static enum cb_status set_given(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  (void)call, (void)value, (void)diag;
+  return CB_OK;
+}
+
 static enum cb_status set_help(struct cb_call *call, const char *value, struct cb_diag *diag) {
   (void)value, (void)diag;
   call->help = 1;
@@ -211,6 +217,7 @@ static const struct flag flag_table[] = {
     {"no-baselines", 0, NULL, CB_TAKES_BENCH, "leave cuSPARSE out", set_no_baselines},
     {"baseline", 0, "LIB.so", CB_TAKES_BENCH, "one more baseline, a plug-in (cbgen_baseline.h); repeatable", set_baseline},
     {"sweep", 0, "OPTION=V,W,…", CB_TAKES_SWEEP, "an option of the analysis at each of these values", set_sweep},
+    {"clang", 0, NULL, CB_TAKES_CLANG, "let libclang read the text: what compilers do not check", set_given},
     {"limit", 0, "SIZE", CB_TAKES_CACHE, "prune: what may stay, 500M or 2G ($CBGEN_CACHE_SIZE, or 4G)", set_limit},
     {"plan", 0, NULL, CB_TAKES_CACHE, "show: the plan's line alone", set_plan},
     {"source", 0, NULL, CB_TAKES_CACHE, "show: the CUDA text alone", set_source},

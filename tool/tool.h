@@ -86,7 +86,8 @@ enum cb_takes {
   CB_TAKES_MEASURE = 4096, /* --tune=measure */
   CB_TAKES_RUN = 8192,     /* --emulate */
   CB_TAKES_SWEEP = 16384,  /* --sweep */
-  CB_TAKES_TWO = 32768     /* two files, which may be keys of the cache */
+  CB_TAKES_TWO = 32768,    /* two files, which may be keys of the cache */
+  CB_TAKES_CLANG = 65536   /* --clang */
 };
 #define CB_WITHOUT_MATRIX (CB_TAKES_CACHE | CB_TAKES_NOTHING)
 

@@ -12,6 +12,7 @@
 #include "runtime/cuda/cubin.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/verify/verify.h"
+#include "tool/verify_clang.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@ struct report {
   int nvrtc_major, nvrtc_minor;
   struct compiled_for gpus[CB_MAX_ARCHES];
   int gpus_count;
+  struct cb_clang_step clang; /* with --clang */
 };
 
 /* A step that failed is noted, and the verification goes on. */
@@ -150,6 +152,7 @@ static enum cb_status verify_matrix(struct report *report, const struct cb_call 
   if (s) return s;
   cb_text_add_string(&report->plan, job->plan->line);
   execute(report, call);
+  cb_clang_step(&report->clang, call, job->source.text, job->plan); /* before it is planned for other GPUs */
   compile_all(report, call, NULL);
   return CB_OK;
 }
@@ -162,6 +165,7 @@ static enum cb_status verify_kernel(struct report *report, const struct cb_call 
   cb_text_add_bytes(&text, mapping.bytes, mapping.length);
   cb_file_unmap(&mapping);
   execute(report, call);
+  cb_clang_step(&report->clang, call, cb_text_string(&text), NULL);
   compile_all(report, call, cb_text_string(&text));
   cb_text_release(&text);
   return CB_OK;
@@ -222,6 +226,7 @@ static enum cb_status print_text(struct cb_text *text, const struct report *repo
     print_file(text, &report->file);
   else
     print_products(text, &report->products);
+  cb_clang_print(text, &report->clang);
   print_gpus(text, report);
   return report->plan.failed ? cb_fail_memory(diag, "the line of the plan", report->plan.length) : CB_OK;
 }
@@ -265,6 +270,7 @@ static enum cb_status print_json(struct cb_text *text, const struct report *repo
   cb_json_set(document, "host", host_json(report));
   cb_json_set(document, "nvrtc",
               json_pack("{s:s, s:s}", "status", cb_status_name(report->nvrtc), "message", report->nvrtc_message));
+  if (report->clang.asked) cb_json_set(document, "clang", cb_clang_json(&report->clang, &failed));
   cb_json_set(document, "gpus", gpus_json(report, &failed));
   const enum cb_status s =
       cb_json_write(text, document, JSON_INDENT(2) | JSON_REAL_PRECISION(9), "a report as JSON", diag);
@@ -272,9 +278,11 @@ static enum cb_status print_json(struct cb_text *text, const struct report *repo
   return s;
 }
 
-/* A missing NVRTC is no failure: the report says that this part was not done. */
+/* A missing NVRTC or libclang is no failure: the report says that this part was not done. */
 static enum cb_status verdict(const struct report *report, struct cb_diag *diag) {
   if (report->host) return cb_fail_lines(diag, report->host, report->host_message);
+  if (report->clang.status && report->clang.status != CB_ERR_MISSING)
+    return cb_fail_lines(diag, report->clang.status, report->clang.message);
   if (report->nvrtc && report->nvrtc != CB_ERR_MISSING)
     return cb_fail_lines(diag, report->nvrtc, report->nvrtc_message);
   return CB_OK;
@@ -323,7 +331,7 @@ const struct cb_verb cb_verb_verify = {
         "your rights to read and write files, so verify only what you would run. Where NVRTC is present the\n"
         "text is also compiled for sm_80, sm_89, sm_90 and sm_100 (or --arch); spills are errors.\n",
     .example = "cbgen verify matrix.mtx --type=f32",
-    .takes = CB_TAKES_ARCHES | CB_TAKES_JSON | CB_TAKES_SEED,
+    .takes = CB_TAKES_ARCHES | CB_TAKES_JSON | CB_TAKES_SEED | CB_TAKES_CLANG,
     .check = check_call,
     .run = run_verify,
 };
