@@ -27,6 +27,7 @@ struct cb_host_options {
   int parallel;         /* processes at a time; 0: one for each processor */
   int batch;            /* kernels per translation unit */
   double job_seconds;   /* processor time that one job may take; 0: no limit */
+  int trace;            /* kernels are traced texts (trace_text.h) */
 };
 void cb_host_options_default(struct cb_host_options *options);
 
@@ -61,6 +62,15 @@ void cb_host_program_free(struct cb_host_program *program); /* NULL is accepted 
 double cb_host_build_seconds(const struct cb_host_program *program);
 int cb_host_build_texts(const struct cb_host_program *program);
 
+/* What a traced product was made of: see emulation/jobs.h. */
+struct emulation_node;
+struct cb_host_trace {
+  int64_t nodes_count, rows;
+  struct emulation_node *nodes;
+  uint64_t *of_row; /* the node that stands in y */
+};
+void cb_host_trace_release(struct cb_host_trace *trace);
+
 enum cb_host_outcome {
   CB_HOST_DONE,
   CB_HOST_REFUSED,      /* load or multiply returned an error */
@@ -80,6 +90,7 @@ struct cb_host_job {
   int products;   /* how often to multiply; at least 1 */
   int repeatable; /* all products must agree bit for bit */
   /* results */
+  struct cb_host_trace *trace; /* of the first product; only with host options that trace; cb_host_trace_release */
   void *result; /* the caller's; y_bytes: y after the first product */
   enum cb_host_outcome outcome;
   int exit_code; /* CB_HOST_STOPPED: enum emulation_exit of emulation/jobs.h */

@@ -7,6 +7,7 @@
  *   memory.cpp     device memory and the CUDA runtime calls
  *   report.cpp     the message that ends the program
  *   fiber.cpp      stacks and switches
+ *   traced.cpp     the operations of a traced product (traced.h)
  *   driver.cpp     runs a file of jobs (jobs.h)
  *
  * Everything runs in one system thread. prelude.h stands before generated text: its namespace `emulated` is the
@@ -178,5 +179,8 @@ void share_fenced(Thread *threads, unsigned count, unsigned mask);   // at a bar
 // wait for.
 [[noreturn]] void stop(emulation_exit code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void report_position(); // the two last parts alone, for the sanitizers' reports
+
+// The nodes of a traced product and those that stand in y, to a file (jobs.h).
+void write_trace(const char *path, const unsigned long *ids, size_t rows);
 
 #endif

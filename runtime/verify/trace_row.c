@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What a row was made of: see trace.h. The nodes that its y leads back to are visited twice: from y down to count how
+ * often each is in the sum, then up to say what each is and should be. */
+#include "runtime/verify/trace_parts.h"
+
+#include "base/memory.h"
+#include "base/real.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+struct kind {
+  const char *name;
+  int operands;
+};
+static const struct kind kinds[EMULATION_NODE_KINDS] = {
+    [EMULATION_NUMBER] = {"number", 0},          [EMULATION_X] = {"x", 0},
+    [EMULATION_Y] = {"y before", 0},             [EMULATION_UNSET] = {"unset", 0},
+    [EMULATION_LOAD_X] = {"load_x", 1},          [EMULATION_VALUE] = {"value", 1},
+    [EMULATION_ADD] = {"add", 2},                [EMULATION_SUBTRACT] = {"subtract", 2},
+    [EMULATION_PRODUCT] = {"product", 2},        [EMULATION_ADD_PRODUCT] = {"add_product", 3},
+    [EMULATION_LEAST] = {"least", 2},            [EMULATION_GREATEST] = {"greatest", 2},
+    [EMULATION_OR] = {"or", 2},                  [EMULATION_AND] = {"and", 2},
+    [EMULATION_ROUND] = {"rounded", 1},
+};
+
+/* What is known of a node of the row. */
+struct part {
+  uint32_t times; /* how often it is in y; 0: not at all */
+  int64_t column; /* of the x that it is; −1: it is none */
+  long double exact;
+};
+
+struct view {
+  const struct cb_trace *trace;
+  struct cb_trace_row *row;
+  struct part *parts; /* of each node up to the last */
+  int64_t count;
+  uint32_t *taken; /* of each nonzero of the row: how often it is in the sum */
+};
+
+static const struct emulation_node *node_of(const struct view *view, uint64_t id) {
+  return id < (uint64_t)view->count ? &view->trace->nodes.nodes[id] : NULL;
+}
+
+static void find(struct view *view, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void find(struct view *view, const char *format, ...) {
+  struct cb_trace_row *row = view->row;
+  va_list arguments;
+  if (row->findings_count == CB_TRACE_FINDINGS) return;
+  va_start(arguments, format);
+  vsnprintf(row->findings[row->findings_count++], sizeof *row->findings, format, arguments);
+  va_end(arguments);
+}
+
+/* ---- down: how often */
+
+static void count_times(struct view *view) {
+  for (int64_t id = view->count - 1; id > 0; id--) {
+    const struct emulation_node *node = &view->trace->nodes.nodes[id];
+    const uint32_t times = view->parts[id].times;
+    for (int i = 0; times && i < kinds[node->kind].operands; i++) {
+      const uint64_t operand = node->operands[i];
+      if (operand < (uint64_t)id && view->parts[operand].times < UINT32_MAX - times)
+        view->parts[operand].times += times;
+    }
+  }
+}
+
+/* ---- up: what */
+
+/* The row's nonzero in the column; −1: it has none. */
+static int64_t nonzero_at(const struct view *view, int64_t column) {
+  const struct cb_csr *csr = view->trace->one->csr;
+  int64_t low = cb_csr_row(csr, view->row->row), high = cb_csr_row(csr, view->row->row + 1);
+  const int64_t end = high;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (csr->col_idx[middle] < column) low = middle + 1;
+    else high = middle;
+  }
+  return low < end && csr->col_idx[low] == column ? low : -1;
+}
+
+static int64_t row_of(const struct cb_csr *csr, int64_t nonzero) {
+  int64_t low = 0, high = csr->rows;
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    if (cb_csr_row(csr, middle) <= nonzero) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+static int64_t column_of(const struct view *view, const struct emulation_node *node) {
+  if (node->kind == EMULATION_X) return node->place;
+  if (node->kind != EMULATION_LOAD_X && node->kind != EMULATION_ROUND) return -1;
+  return node->operands[0] < (uint64_t)view->count ? view->parts[node->operands[0]].column : -1;
+}
+
+/* Which operand of a product of the semiring is an entry of x; −1: it is no product of the matrix. */
+static int x_operand(const struct view *view, const struct emulation_node *node) {
+  static const int products[] = {[CB_PLUS_TIMES] = EMULATION_PRODUCT, [CB_MIN_PLUS] = EMULATION_ADD,
+                                 [CB_MAX_TIMES] = EMULATION_PRODUCT, [CB_OR_AND] = EMULATION_AND};
+  if (node->kind != EMULATION_ADD_PRODUCT && node->kind != products[view->trace->one->plan->semiring]) return -1;
+  for (int i = 1; i >= 0; i--)
+    if (node->operands[i] < (uint64_t)view->count && view->parts[node->operands[i]].column >= 0) return i;
+  return -1;
+}
+
+static long double exact_of(const struct view *view, const struct emulation_node *node, int64_t nonzero, int x) {
+  long double of[3] = {0, 0, 0};
+  for (int i = 0; i < kinds[node->kind].operands; i++)
+    of[i] = node->operands[i] < (uint64_t)view->count ? view->parts[node->operands[i]].exact : NAN;
+  if (x >= 0) of[!x] = nonzero >= 0 ? (long double)cb_trace_value(view->trace, nonzero) : 0;
+  switch (node->kind) {
+  case EMULATION_ADD:
+    return of[0] + of[1];
+  case EMULATION_SUBTRACT:
+    return of[0] - of[1];
+  case EMULATION_PRODUCT:
+    return x >= 0 && nonzero < 0 ? 0 : of[0] * of[1];
+  case EMULATION_ADD_PRODUCT:
+    return x >= 0 && nonzero < 0 ? of[2] : of[0] * of[1] + of[2];
+  case EMULATION_LEAST:
+    return fminl(of[0], of[1]);
+  case EMULATION_GREATEST:
+    return fmaxl(of[0], of[1]);
+  case EMULATION_OR:
+    return of[0] != 0 || of[1] != 0;
+  case EMULATION_AND:
+    return of[0] != 0 && of[1] != 0;
+  case EMULATION_LOAD_X:
+  case EMULATION_ROUND:
+    return of[0];
+  default:
+    return node->value;
+  }
+}
+
+static void describe(const struct view *view, struct cb_trace_step *step, uint64_t id) {
+  const struct emulation_node *node = &view->trace->nodes.nodes[id];
+  *step = (struct cb_trace_step){.node = id,
+                                 .what = kinds[node->kind].name,
+                                 .column = view->parts[id].column,
+                                 .nonzero = -1,
+                                 .slot = -1,
+                                 .region = -1,
+                                 .line = node->line,
+                                 .launch = node->launch,
+                                 .block = node->block,
+                                 .thread = node->thread,
+                                 .operands_count = node->kind == EMULATION_VALUE ? 0 : kinds[node->kind].operands,
+                                 .result = node->value,
+                                 .exact = view->parts[id].exact};
+  for (int i = 0; i < step->operands_count; i++) {
+    const struct emulation_node *operand = node_of(view, node->operands[i]);
+    step->operands[i] = !node->operands[i] ? 0 : operand ? operand->value : NAN;
+  }
+}
+
+/* The slot that a value came from, with the nonzero that lies there (−1: padding). */
+static void locate_value(const struct view *view, struct cb_trace_step *step, const struct emulation_node *value) {
+  const struct cb_trace *trace = view->trace;
+  if (!value || value->kind != EMULATION_VALUE || value->region < 0 || value->region >= trace->one->plan->regions_count)
+    return;
+  const struct cb_slot_map *map = &trace->maps[value->region];
+  step->region = value->region;
+  step->slot = value->place;
+  if (value->place < 0 || value->place >= map->count) return;
+  const uint64_t nonzero = cb_slot_get(map, value->place);
+  step->nonzero = nonzero == CB_NO_NONZERO ? -1 : (int64_t)nonzero;
+}
+
+/* ---- what is wrong */
+
+static void judge_slot(struct view *view, const struct cb_trace_step *step, int64_t wanted) {
+  const struct cb_csr *csr = view->trace->one->csr;
+  int region;
+  const int64_t slot = cb_trace_find_slot(view->trace, (uint64_t)wanted, &region);
+  if (step->nonzero >= 0)
+    find(view, "line %d takes the value of nonzero (%lld, %lld), in slot %lld, for (%lld, %lld), in slot %lld", step->line,
+         (long long)row_of(csr, step->nonzero), (long long)csr->col_idx[step->nonzero], (long long)step->slot,
+         (long long)view->row->row, (long long)csr->col_idx[wanted], (long long)slot);
+  else
+    find(view, "line %d takes slot %lld, which is padding, for nonzero (%lld, %lld), in slot %lld", step->line,
+         (long long)step->slot, (long long)view->row->row, (long long)csr->col_idx[wanted], (long long)slot);
+}
+
+/* A product of the matrix: the nonzero of the row's column against what was multiplied. */
+static void judge_term(struct view *view, struct cb_trace_step *step, int64_t wanted, const struct emulation_node *value) {
+  const struct cb_csr *csr = view->trace->one->csr;
+  const double number = value ? value->value : 0;
+  const int is_padding = step->nonzero < 0 && number == 0;
+  if (wanted < 0) {
+    if (!is_padding || !isfinite(view->trace->x[step->column]))
+      find(view, "line %d multiplies %.9g with x[%lld], where row %lld has no nonzero", step->line, number,
+           (long long)step->column, (long long)view->row->row);
+    return;
+  }
+  const int64_t first = cb_csr_row(csr, view->row->row);
+  if (step->slot >= 0 && step->nonzero != wanted) judge_slot(view, step, wanted);
+  else if (number != cb_trace_value(view->trace, wanted) && !(isnan(number) && isnan(cb_trace_value(view->trace, wanted))))
+    find(view, "line %d multiplies x[%lld] with %.17g, and nonzero (%lld, %lld) is %.17g", step->line,
+         (long long)step->column, number, (long long)view->row->row, (long long)step->column,
+         cb_trace_value(view->trace, wanted));
+  view->taken[wanted - first] += view->parts[step->node].times;
+  step->nonzero = wanted;
+}
+
+static void judge_counts(struct view *view) {
+  const struct cb_csr *csr = view->trace->one->csr;
+  const int64_t first = cb_csr_row(csr, view->row->row);
+  const int adds = view->trace->one->plan->semiring == CB_PLUS_TIMES;
+  for (int64_t k = 0; k < view->row->nonzeros; k++) {
+    int region;
+    if (view->taken[k] == 1 || (view->taken[k] && !adds)) continue;
+    const int64_t slot = cb_trace_find_slot(view->trace, (uint64_t)(first + k), &region);
+    const char *const name = region < 0 ? "no region" : view->trace->one->plan->regions[region].name;
+    if (view->taken[k])
+      find(view, "nonzero (%lld, %d) is in the sum %u times", (long long)view->row->row, csr->col_idx[first + k],
+           view->taken[k]);
+    else
+      find(view, "nonzero (%lld, %d), in slot %lld of %s, is not in the sum", (long long)view->row->row,
+           csr->col_idx[first + k], (long long)slot, name);
+  }
+}
+
+static void judge_end(struct view *view) {
+  const uint64_t id = view->trace->nodes.of_row[view->row->row];
+  const struct emulation_node *node = node_of(view, id);
+  if (!id) return;
+  if (!node) find(view, "y[%lld] is memory that nobody has written", (long long)view->row->row);
+  else if (node->kind == EMULATION_Y) find(view, "y[%lld] is never written", (long long)view->row->row);
+}
+
+/* The first operation that makes a number that is not finite, of a row whose y is none. */
+static void judge_finite(struct view *view) {
+  const struct cb_csr *csr = view->trace->one->csr;
+  const struct cb_trace_row *row = view->row;
+  if (isfinite(row->got) || view->trace->one->plan->semiring != CB_PLUS_TIMES) return;
+  for (int64_t i = 0; i < row->steps_count; i++) {
+    const struct cb_trace_step *step = &row->steps[i];
+    if (isfinite(step->result) || !step->operands_count || (!step->is_term && step->column >= 0)) continue;
+    if (step->is_term && step->nonzero >= 0)
+      find(view, "nonzero (%lld, %d) = %.9g is the first that brings in %.9g: x[%lld] is %.9g, line %d",
+           (long long)row->row, csr->col_idx[step->nonzero], cb_trace_value(view->trace, step->nonzero), step->result,
+           (long long)step->column, view->trace->x[step->column], step->line);
+    else
+      find(view, "line %d is the first that makes %.9g: %s of %.9g and %.9g", step->line, step->result, step->what,
+           step->operands[0], step->operands[1]);
+    return;
+  }
+}
+
+/* ---- the whole */
+
+static int is_told(const struct view *view, int64_t id) {
+  return view->parts[id].times && kinds[view->trace->nodes.nodes[id].kind].operands;
+}
+
+static void go_up(struct view *view) {
+  struct cb_trace_row *row = view->row;
+  for (int64_t id = 0; id < view->count; id++) {
+    const struct emulation_node *node = &view->trace->nodes.nodes[id];
+    struct part *part = &view->parts[id];
+    if (!part->times) continue;
+    part->column = column_of(view, node);
+    const int x = x_operand(view, node);
+    const int64_t column = x >= 0 ? view->parts[node->operands[x]].column : -1;
+    const int64_t wanted = x >= 0 ? nonzero_at(view, column) : -1;
+    part->exact = exact_of(view, node, wanted, x);
+    if (!is_told(view, id)) continue;
+    struct cb_trace_step *step = &row->steps[row->steps_count++];
+    describe(view, step, (uint64_t)id);
+    if (node->kind == EMULATION_VALUE) locate_value(view, step, node);
+    if (x < 0) continue;
+    const struct emulation_node *value = node->operands[!x] ? node_of(view, node->operands[!x]) : NULL;
+    step->is_term = 1;
+    step->column = column;
+    locate_value(view, step, value);
+    judge_term(view, step, wanted, value);
+  }
+}
+
+static void set_outcome(struct cb_trace_row *row, const struct cb_trace *trace) {
+  const struct cb_expected own = {.rows = 1, .y = trace->expected.y + row->row,
+                                  .tolerance = trace->expected.tolerance + row->row};
+  const enum cb_type type = trace->one->plan->vector_type;
+  struct cb_comparison comparison;
+  row->got = cb_real_get(trace->result, type, row->row);
+  row->expected = (double)own.y[0];
+  row->tolerance = own.tolerance[0];
+  cb_oracle_compare(&comparison, &own, (const char *)trace->result + (size_t)row->row * cb_type_size(type), type);
+  row->is_right = !comparison.wrong;
+}
+
+static enum cb_status make_view(struct view *view, struct cb_diag *diag) {
+  const uint64_t last = view->trace->nodes.of_row[view->row->row], nodes = (uint64_t)view->trace->nodes.nodes_count;
+  int64_t told = 0;
+  view->count = (int64_t)(last < nodes ? last + 1 : 0);
+  view->parts = cb_calloc((size_t)view->count + 1, sizeof *view->parts);
+  view->taken = cb_calloc((size_t)view->row->nonzeros + 1, sizeof *view->taken);
+  if (!view->parts || !view->taken) return cb_fail_memory(diag, "a row's trace", (unsigned long long)view->count * 32);
+  for (int64_t id = 0; id < view->count; id++) view->parts[id].column = -1;
+  if (view->count) view->parts[last].times = 1;
+  count_times(view);
+  for (int64_t id = 0; id < view->count; id++) told += is_told(view, id);
+  view->row->steps = cb_alloc((size_t)told + 1, sizeof *view->row->steps);
+  return view->row->steps ? CB_OK : cb_fail_memory(diag, "a row's steps", (unsigned long long)told);
+}
+
+enum cb_status cb_trace_row(struct cb_trace_row *row, const struct cb_trace *trace, int64_t number, struct cb_diag *diag) {
+  const struct cb_csr *csr = trace->one->csr;
+  struct view view = {.trace = trace, .row = row};
+  *row = (struct cb_trace_row){.row = number};
+  if (number < 0 || number >= csr->rows)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "there is no row %lld: the matrix has %lld, from 0", (long long)number,
+                   (long long)csr->rows);
+  row->nonzeros = cb_csr_row_length(csr, number);
+  set_outcome(row, trace);
+  const enum cb_status s = make_view(&view, diag);
+  if (!s) {
+    go_up(&view);
+    judge_end(&view);
+    judge_finite(&view);
+    judge_counts(&view);
+  }
+  cb_free(view.parts);
+  cb_free(view.taken);
+  if (s) cb_trace_row_release(row);
+  return s;
+}
+
+void cb_trace_row_release(struct cb_trace_row *row) {
+  cb_free(row->steps);
+  row->steps = NULL;
+  row->steps_count = 0;
+}
