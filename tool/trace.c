@@ -189,7 +189,7 @@ static enum cb_status run_trace(const struct cb_call *call, struct cb_diag *diag
   enum cb_status s = prepare(&tracing, diag);
   if (!s && !cb_call_has(call, "row")) s = check_block(&tracing, diag);
   if (!s) cb_progress_stage("tracing the kernel of '%s'", tracing.job.name);
-  if (!s) s = cb_trace_run(&tracing.trace, &tracing.one, &tracing.product, diag);
+  if (!s) s = cb_trace_run(&tracing.trace, NULL, &tracing.one, &tracing.product, diag);
   if (!s) s = report(&tracing, diag);
   if (!s && !(call->quiet && !call->json)) s = cb_print(&text, diag);
   if (!s && tracing.wrong)

@@ -113,24 +113,28 @@ static enum cb_status execute(struct cb_trace *trace, struct cb_host *host, cons
   return cb_fail(diag, CB_ERR_WRONG, "the kernel was stopped: %.900s", job.message);
 }
 
-static enum cb_status run(struct cb_trace *trace, struct cb_diag *diag) {
+void cb_trace_host_options(struct cb_host_options *options) {
+  cb_host_options_default(options);
+  options->trace = options->parallel = 1;
+}
+
+static enum cb_status run(struct cb_trace *trace, struct cb_host *given, struct cb_diag *diag) {
   const struct cb_verify_case *one = trace->one;
   struct cb_host_options options;
   struct cb_host *host = NULL;
   struct cb_text text = {0};
-  cb_host_options_default(&options);
-  options.trace = options.parallel = 1;
+  cb_trace_host_options(&options);
   trace->result = cb_alloc((size_t)one->csr->rows + 1, cb_type_size(one->plan->vector_type));
   enum cb_status s = trace->result ? CB_OK : cb_fail_memory(diag, "a product", 0);
   if (!s) s = cb_trace_text(&text, one->source->text + one->source->body, one->plan, diag);
-  if (!s) s = cb_host_open(&host, &options, diag);
-  if (!s) s = execute(trace, host, cb_text_string(&text), diag);
+  if (!s && !given) s = cb_host_open(&host, &options, diag);
+  if (!s) s = execute(trace, given ? given : host, cb_text_string(&text), diag);
   cb_host_close(host);
   cb_text_release(&text);
   return s;
 }
 
-enum cb_status cb_trace_run(struct cb_trace **out, const struct cb_verify_case *one,
+enum cb_status cb_trace_run(struct cb_trace **out, struct cb_host *host, const struct cb_verify_case *one,
                             const struct cb_trace_product *product, struct cb_diag *diag) {
   struct cb_trace *trace = *out = cb_calloc(1, sizeof *trace);
   if (!trace) return cb_fail_memory(diag, "a trace", sizeof *trace);
@@ -138,7 +142,9 @@ enum cb_status cb_trace_run(struct cb_trace **out, const struct cb_verify_case *
   trace->product = product;
   enum cb_status s = build_maps(trace, diag);
   if (!s) s = expect(trace, diag);
-  if (!s) s = run(trace, diag);
+  if (!s) s = run(trace, host, diag);
+  if (!s && !(trace->parts = cb_calloc((size_t)trace->nodes.nodes_count + 1, sizeof *trace->parts)))
+    s = cb_fail_memory(diag, "a trace", (unsigned long long)trace->nodes.nodes_count * sizeof *trace->parts);
   if (!s) return CB_OK;
   cb_trace_free(trace);
   *out = NULL;
@@ -149,6 +155,7 @@ void cb_trace_free(struct cb_trace *trace) {
   if (!trace) return;
   for (int r = 0; trace->maps && r < trace->one->plan->regions_count; r++) cb_slot_map_release(&trace->maps[r]);
   cb_free(trace->maps);
+  cb_free(trace->parts);
   cb_free(trace->x);
   cb_free(trace->y0);
   cb_free(trace->result);

@@ -25,8 +25,12 @@ struct cb_trace_product {
 
 struct cb_trace; /* the case and the product must stay alive */
 
-/* CB_ERR_WRONG when the kernel was stopped (the message says where), CB_ERR_UNSUPPORTED when its text cannot be traced. */
-enum cb_status cb_trace_run(struct cb_trace **trace, const struct cb_verify_case *one,
+/* The options of a host that runs traced texts. */
+void cb_trace_host_options(struct cb_host_options *options);
+
+/* `host`: one with these options, or NULL: one for this product. CB_ERR_WRONG when the kernel was stopped (the message
+ * says where), CB_ERR_UNSUPPORTED when its text cannot be traced. */
+enum cb_status cb_trace_run(struct cb_trace **trace, struct cb_host *host, const struct cb_verify_case *one,
                             const struct cb_trace_product *product, struct cb_diag *diag);
 void cb_trace_free(struct cb_trace *trace); /* NULL is accepted */
 
@@ -72,8 +76,7 @@ void cb_trace_row_release(struct cb_trace_row *row);
 void cb_trace_row_text(struct cb_text *text, const struct cb_trace *trace, const struct cb_trace_row *row);
 json_t *cb_trace_row_json(const struct cb_trace *trace, const struct cb_trace_row *row, int *failed);
 
-/* What is wrong with a row, as the lines that a message can carry: "\n  trace: …"; adds nothing where that cannot be
- * found out. */
+/* What is wrong with a row, a line for each finding, or why it cannot be traced. */
 void cb_trace_brief(struct cb_text *text, const struct cb_verify_case *one, const struct cb_trace_product *product,
                     int64_t row);
 

@@ -14,12 +14,20 @@
 #include "runtime/verify/oracle.h"
 #include "runtime/verify/trace.h"
 
+/* What is known of a node of the row that is looked at. */
+struct cb_trace_part {
+  uint32_t times; /* how often it is in y; 0: not at all */
+  int64_t column; /* of the x that it is; −1: it is none */
+  long double exact;
+};
+
 struct cb_trace {
   const struct cb_verify_case *one;
   const struct cb_trace_product *product;
   double *x, *y0; /* as doubles */
   void *result;
   struct cb_host_trace nodes;
+  struct cb_trace_part *parts; /* of each node; zeros between the rows */
   struct cb_slot_map *maps; /* one for each region */
   struct cb_expected expected;
 };

@@ -124,18 +124,18 @@ json_t *cb_trace_row_json(const struct cb_trace *trace, const struct cb_trace_ro
 
 /* ---- the lines of a message */
 
-enum { BRIEF_LINES = 3 };
-
 void cb_trace_brief(struct cb_text *text, const struct cb_verify_case *one, const struct cb_trace_product *product,
                     int64_t number) {
   struct cb_trace *trace = NULL;
   struct cb_trace_row row = {0};
-  struct cb_diag unused = {0};
-  if (cb_trace_run(&trace, one, product, &unused)) return;
-  if (!cb_trace_row(&row, trace, number, &unused)) {
-    for (int i = 0; i < row.findings_count && i < BRIEF_LINES; i++)
-      cb_text_add(text, "\n  trace: %s", row.findings[i]);
-    cb_trace_row_release(&row);
-  }
+  struct cb_diag diag = {0};
+  enum cb_status s = cb_trace_run(&trace, NULL, one, product, &diag);
+  if (!s) s = cb_trace_row(&row, trace, number, &diag);
+  if (s) cb_text_add(text, "row %lld cannot be traced: %.300s\n", (long long)number, diag.message);
+  for (int i = 0; i < row.findings_count; i++) cb_text_add(text, "%s\n", row.findings[i]);
+  if (!s && !row.findings_count)
+    cb_text_add(text, "row %lld: each nonzero is in the sum, once, with its value; what is made of them is wrong\n",
+                (long long)number);
+  cb_trace_row_release(&row);
   cb_trace_free(trace);
 }

@@ -8,7 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 struct kind {
   const char *name;
@@ -25,23 +25,21 @@ static const struct kind kinds[EMULATION_NODE_KINDS] = {
     [EMULATION_ROUND] = {"rounded", 1},
 };
 
-/* What is known of a node of the row. */
-struct part {
-  uint32_t times; /* how often it is in y; 0: not at all */
-  int64_t column; /* of the x that it is; −1: it is none */
-  long double exact;
-};
-
 struct view {
   const struct cb_trace *trace;
   struct cb_trace_row *row;
-  struct part *parts; /* of each node up to the last */
-  int64_t count;
+  struct cb_trace_part *parts; /* of all nodes; unused ones are zero */
+  uint64_t *ids;               /* of the row's nodes, ascending */
+  int64_t count, room;
   uint32_t *taken; /* of each nonzero of the row: how often it is in the sum */
 };
 
+static int is_node(const struct view *view, uint64_t id) {
+  return id < (uint64_t)view->trace->nodes.nodes_count;
+}
+
 static const struct emulation_node *node_of(const struct view *view, uint64_t id) {
-  return id < (uint64_t)view->count ? &view->trace->nodes.nodes[id] : NULL;
+  return is_node(view, id) ? &view->trace->nodes.nodes[id] : NULL;
 }
 
 static void find(struct view *view, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -56,14 +54,45 @@ static void find(struct view *view, const char *format, ...) {
 
 /* ---- down: how often */
 
+static int compare_ids(const void *left, const void *right) {
+  const uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
+  return (a > b) - (a < b);
+}
+
+/* Takes a node into the list, unless it is there. 0: no memory. */
+static int take(struct view *view, uint64_t id) {
+  if (!is_node(view, id) || view->parts[id].times) return 1;
+  if (view->count == view->room) {
+    uint64_t *const grown = cb_realloc(view->ids, 2 * (size_t)view->room + 64, sizeof *grown);
+    if (!grown) return 0;
+    view->ids = grown;
+    view->room = 2 * view->room + 64;
+  }
+  view->ids[view->count++] = id;
+  view->parts[id] = (struct cb_trace_part){.times = 1, .column = -1};
+  return 1;
+}
+
+/* The list of all nodes that `last` leads back to. */
+static int take_all(struct view *view, uint64_t last) {
+  int good = take(view, last);
+  for (int64_t i = 0; i < view->count && good; i++) {
+    const struct emulation_node *node = &view->trace->nodes.nodes[view->ids[i]];
+    for (int k = 0; k < kinds[node->kind].operands && good; k++) good = take(view, node->operands[k]);
+  }
+  if (view->count) qsort(view->ids, (size_t)view->count, sizeof *view->ids, compare_ids);
+  return good;
+}
+
 static void count_times(struct view *view) {
-  for (int64_t id = view->count - 1; id > 0; id--) {
-    const struct emulation_node *node = &view->trace->nodes.nodes[id];
-    const uint32_t times = view->parts[id].times;
-    for (int i = 0; times && i < kinds[node->kind].operands; i++) {
-      const uint64_t operand = node->operands[i];
-      if (operand < (uint64_t)id && view->parts[operand].times < UINT32_MAX - times)
-        view->parts[operand].times += times;
+  for (int64_t i = 0; i + 1 < view->count; i++) view->parts[view->ids[i]].times = 0;
+  for (int64_t i = view->count - 1; i >= 0; i--) {
+    const struct emulation_node *node = &view->trace->nodes.nodes[view->ids[i]];
+    const uint32_t times = view->parts[view->ids[i]].times;
+    for (int k = 0; k < kinds[node->kind].operands; k++) {
+      if (!is_node(view, node->operands[k])) continue;
+      uint32_t *const of = &view->parts[node->operands[k]].times;
+      *of = *of < UINT32_MAX - times ? *of + times : UINT32_MAX;
     }
   }
 }
@@ -96,7 +125,7 @@ static int64_t row_of(const struct cb_csr *csr, int64_t nonzero) {
 static int64_t column_of(const struct view *view, const struct emulation_node *node) {
   if (node->kind == EMULATION_X) return node->place;
   if (node->kind != EMULATION_LOAD_X && node->kind != EMULATION_ROUND) return -1;
-  return node->operands[0] < (uint64_t)view->count ? view->parts[node->operands[0]].column : -1;
+  return is_node(view, node->operands[0]) ? view->parts[node->operands[0]].column : -1;
 }
 
 /* Which operand of a product of the semiring is an entry of x; −1: it is no product of the matrix. */
@@ -105,14 +134,14 @@ static int x_operand(const struct view *view, const struct emulation_node *node)
                                  [CB_MAX_TIMES] = EMULATION_PRODUCT, [CB_OR_AND] = EMULATION_AND};
   if (node->kind != EMULATION_ADD_PRODUCT && node->kind != products[view->trace->one->plan->semiring]) return -1;
   for (int i = 1; i >= 0; i--)
-    if (node->operands[i] < (uint64_t)view->count && view->parts[node->operands[i]].column >= 0) return i;
+    if (is_node(view, node->operands[i]) && view->parts[node->operands[i]].column >= 0) return i;
   return -1;
 }
 
 static long double exact_of(const struct view *view, const struct emulation_node *node, int64_t nonzero, int x) {
   long double of[3] = {0, 0, 0};
   for (int i = 0; i < kinds[node->kind].operands; i++)
-    of[i] = node->operands[i] < (uint64_t)view->count ? view->parts[node->operands[i]].exact : NAN;
+    of[i] = is_node(view, node->operands[i]) ? view->parts[node->operands[i]].exact : NAN;
   if (x >= 0) of[!x] = nonzero >= 0 ? (long double)cb_trace_value(view->trace, nonzero) : 0;
   switch (node->kind) {
   case EMULATION_ADD:
@@ -192,9 +221,9 @@ static void judge_slot(struct view *view, const struct cb_trace_step *step, int6
 static void judge_term(struct view *view, struct cb_trace_step *step, int64_t wanted, const struct emulation_node *value) {
   const struct cb_csr *csr = view->trace->one->csr;
   const double number = value ? value->value : 0;
-  const int is_padding = step->nonzero < 0 && number == 0;
-  if (wanted < 0) {
-    if (!is_padding || !isfinite(view->trace->x[step->column]))
+  const int is_nothing = step->nonzero < 0 && (number == 0 || isnan(number));
+  if (wanted < 0 || (is_nothing && step->slot >= 0)) { /* padding may be in a column where the row has a nonzero */
+    if (!is_nothing || !isfinite(view->trace->x[step->column]))
       find(view, "line %d multiplies %.9g with x[%lld], where row %lld has no nonzero", step->line, number,
            (long long)step->column, (long long)view->row->row);
     return;
@@ -256,16 +285,16 @@ static void judge_finite(struct view *view) {
 
 /* ---- the whole */
 
-static int is_told(const struct view *view, int64_t id) {
-  return view->parts[id].times && kinds[view->trace->nodes.nodes[id].kind].operands;
+static int is_told(const struct view *view, uint64_t id) {
+  return kinds[view->trace->nodes.nodes[id].kind].operands > 0;
 }
 
 static void go_up(struct view *view) {
   struct cb_trace_row *row = view->row;
-  for (int64_t id = 0; id < view->count; id++) {
+  for (int64_t i = 0; i < view->count; i++) {
+    const uint64_t id = view->ids[i];
     const struct emulation_node *node = &view->trace->nodes.nodes[id];
-    struct part *part = &view->parts[id];
-    if (!part->times) continue;
+    struct cb_trace_part *part = &view->parts[id];
     part->column = column_of(view, node);
     const int x = x_operand(view, node);
     const int64_t column = x >= 0 ? view->parts[node->operands[x]].column : -1;
@@ -273,7 +302,7 @@ static void go_up(struct view *view) {
     part->exact = exact_of(view, node, wanted, x);
     if (!is_told(view, id)) continue;
     struct cb_trace_step *step = &row->steps[row->steps_count++];
-    describe(view, step, (uint64_t)id);
+    describe(view, step, id);
     if (node->kind == EMULATION_VALUE) locate_value(view, step, node);
     if (x < 0) continue;
     const struct emulation_node *value = node->operands[!x] ? node_of(view, node->operands[!x]) : NULL;
@@ -297,23 +326,25 @@ static void set_outcome(struct cb_trace_row *row, const struct cb_trace *trace) 
 }
 
 static enum cb_status make_view(struct view *view, struct cb_diag *diag) {
-  const uint64_t last = view->trace->nodes.of_row[view->row->row], nodes = (uint64_t)view->trace->nodes.nodes_count;
   int64_t told = 0;
-  view->count = (int64_t)(last < nodes ? last + 1 : 0);
-  view->parts = cb_calloc((size_t)view->count + 1, sizeof *view->parts);
   view->taken = cb_calloc((size_t)view->row->nonzeros + 1, sizeof *view->taken);
-  if (!view->parts || !view->taken) return cb_fail_memory(diag, "a row's trace", (unsigned long long)view->count * 32);
-  for (int64_t id = 0; id < view->count; id++) view->parts[id].column = -1;
-  if (view->count) view->parts[last].times = 1;
+  const int good = view->taken && take_all(view, view->trace->nodes.of_row[view->row->row]);
+  for (int64_t i = 0; i < view->count; i++) told += is_told(view, view->ids[i]);
+  if (good) view->row->steps = cb_alloc((size_t)told + 1, sizeof *view->row->steps);
+  if (!view->row->steps) return cb_fail_memory(diag, "a row's trace", (unsigned long long)told);
   count_times(view);
-  for (int64_t id = 0; id < view->count; id++) told += is_told(view, id);
-  view->row->steps = cb_alloc((size_t)told + 1, sizeof *view->row->steps);
-  return view->row->steps ? CB_OK : cb_fail_memory(diag, "a row's steps", (unsigned long long)told);
+  return CB_OK;
+}
+
+static void release_view(struct view *view) {
+  for (int64_t i = 0; i < view->count; i++) view->parts[view->ids[i]] = (struct cb_trace_part){0};
+  cb_free(view->ids);
+  cb_free(view->taken);
 }
 
 enum cb_status cb_trace_row(struct cb_trace_row *row, const struct cb_trace *trace, int64_t number, struct cb_diag *diag) {
   const struct cb_csr *csr = trace->one->csr;
-  struct view view = {.trace = trace, .row = row};
+  struct view view = {.trace = trace, .row = row, .parts = trace->parts};
   *row = (struct cb_trace_row){.row = number};
   if (number < 0 || number >= csr->rows)
     return cb_fail(diag, CB_ERR_ARGUMENT, "there is no row %lld: the matrix has %lld, from 0", (long long)number,
@@ -327,8 +358,7 @@ enum cb_status cb_trace_row(struct cb_trace_row *row, const struct cb_trace *tra
     judge_finite(&view);
     judge_counts(&view);
   }
-  cb_free(view.parts);
-  cb_free(view.taken);
+  release_view(&view);
   if (s) cb_trace_row_release(row);
   return s;
 }

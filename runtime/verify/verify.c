@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/real.h"
 #include "runtime/verify/oracle.h"
+#include "runtime/verify/trace.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -62,6 +63,7 @@ struct trial {
   const struct cb_verify_case *one;
   const struct kind *kind;
   int number; /* of the case */
+  int traces; /* its first wrong row is to be traced */
   void *x, *y, *result;
 };
 
@@ -322,6 +324,23 @@ static enum cb_status compare_rows(struct cb_verify_report *report, const struct
   return s;
 }
 
+/* Traces the first wrong row of the case, once. */
+static void trace_row(struct cb_verify_report *report, const struct trial *trial, const struct cb_host_job *job,
+                      const struct integer_data *integers) {
+  const struct integer_data *own = has_other_values(trial) ? &integers[trial->number] : NULL;
+  const struct cb_trace_product product = {.x = trial->x,
+                                           .y = trial->y,
+                                           .alpha = trial->kind->alpha,
+                                           .beta = trial->kind->beta,
+                                           .values = own ? own->values : NULL,
+                                           .blob = own ? &own->blob : trial->one->blob,
+                                           .seed = job->seed};
+  struct cb_text text = {0};
+  cb_trace_brief(&text, trial->one, &product, report->row);
+  snprintf(report->trace, sizeof report->trace, "%s", text.failed ? "" : cb_text_string(&text));
+  cb_text_release(&text);
+}
+
 static enum cb_status judge(struct cb_verify_report *report, const struct trial *trial,
                             const struct cb_host_job *job, const struct integer_data *integers,
                             struct cb_diag *diag) {
@@ -332,7 +351,9 @@ static enum cb_status judge(struct cb_verify_report *report, const struct trial 
     if (!report->status) report_stop(report, trial, job);
     return CB_OK;
   }
-  return compare_rows(report, trial, integers, diag);
+  const enum cb_status s = compare_rows(report, trial, integers, diag);
+  if (trial->traces && report->wrong_rows && !report->trace[0]) trace_row(report, trial, job, integers);
+  return s;
 }
 
 /* ---- the whole */
@@ -367,7 +388,8 @@ static enum cb_status prepare(struct batch *batch, struct cb_diag *diag) {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds && !s; k++) {
       if (!concerns(&kinds[k], batch->cases[c].plan)) continue;
       const int t = batch->trials_count++;
-      batch->trials[t] = (struct trial){.one = &batch->cases[c], .kind = &kinds[k], .number = c};
+      batch->trials[t] = (struct trial){.one = &batch->cases[c], .kind = &kinds[k], .number = c,
+                                         .traces = batch->options->trace};
       s = prepare_trial(&batch->trials[t], seed + 8 * k, diag);
       batch->jobs[t] = job_of(&batch->trials[t], batch->integers, batch->options);
     }

@@ -74,6 +74,7 @@ template <class T> struct traced {
 
   friend traced operator+(traced a, traced b) { return of(EMULATION_ADD, a.number() + b.number(), a.id, b.id); }
   friend traced operator-(traced a, traced b) { return of(EMULATION_SUBTRACT, a.number() - b.number(), a.id, b.id); }
+  friend traced operator-(traced a) { return traced(-a.number()); }
   friend traced operator*(traced a, traced b) { return of(EMULATION_PRODUCT, a.number() * b.number(), a.id, b.id); }
   friend traced fma(traced a, traced b, traced c) {
     return of(EMULATION_ADD_PRODUCT, ::fma(a.number(), b.number(), c.number()), a.id, b.id, c.id);
