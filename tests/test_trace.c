@@ -54,7 +54,6 @@ static void make_vectors(struct traced *traced) {
   if (plan->form != CB_FORM_AX) traced->given.beta = 1;
 }
 
-/* The text is changed before it is traced, where `change` is given. */
 static struct traced make(struct cb_csr csr, const char *settings) {
   struct traced traced = {.product = product_of_matrix(csr, settings)};
   make_vectors(&traced);
@@ -137,15 +136,164 @@ static void traced_products_have_the_bits_of_plain_ones(void **state) {
   static const char *const semirings[] = {"plus-times", "plus-times", "min-plus", "plus-times", "or-and", "max-times"};
   static const char *const forms[] = {"ax", "axpby", "add"};
   const struct cb_recipe *recipe;
+  const struct cb_layout *layout = NULL;
   (void)state;
-  for (int r = 0; (recipe = cb_recipe_at(r)); r++)
-    for (int i = 0; i < (tests_all_combinations() ? 30 : 1); i++)
+  for (int r = 0; (recipe = cb_recipe_at(r)); r++) {
+    const int is_first = layout_of_recipe(recipe) != layout;
+    layout = layout_of_recipe(recipe);
+    for (int i = 0; i < (tests_all_combinations() ? 30 : is_first); i++)
       check_right(recipe, types[(r + i) % 5], semirings[(r + i) % 6], forms[(r + i / 2) % 3]);
+  }
+}
+
+/* ---- faults */
+
+static void change_text(struct traced *traced, const char *words, const char *instead) {
+  struct cb_source *source = &traced->product.source;
+  char *text = replaced(source->text + source->body, words, instead, 1);
+  if (!text) fail_msg("no '%s' in the text", words);
+  cb_source_release(source);
+  *source = (struct cb_source){.text = text, .length = (int64_t)strlen(text)};
+}
+
+/* Each finding of the row that is asked for, one to a line. */
+static void expect_finding(const struct traced *traced, int64_t number, const char *wanted) {
+  struct cb_diag diag = {0};
+  struct cb_trace_row row;
+  int found = 0;
+  assert_ok(cb_trace_row(&row, traced->trace, number, &diag));
+  for (int i = 0; i < row.findings_count; i++) found |= strstr(row.findings[i], wanted) != NULL;
+  if (!found)
+    fail_msg("row %d: no '%s'; the first of %d findings is '%s'", (int)number, wanted, row.findings_count,
+             row.findings_count ? row.findings[0] : "");
+  cb_trace_row_release(&row);
+}
+
+struct fault {
+  const char *matrix, *settings, *words, *instead;
+  int64_t row;
+  const char *finding;
+};
+
+static const char sell[] = "recipe=sell sell-lanes=1 sell-vector=1 sell-sort=off sell-vary=off form=ax";
+static const char merge[] = "recipe=merge form=ax merge-piece=512";
+
+static const struct fault faults[] = {
+    {"band,n=64,half=20,per_row=8", sell, "value(arrays, slot) : sum_t(0)", "value(arrays, slot ^ 1) : sum_t(0)", 4,
+     "takes the value of nonzero (5, "},
+    {"band,n=64,half=20,per_row=8", sell, "step + i < steps) sum = ", "step + i < steps - 1) sum = ", 63, "is not in the sum"},
+    {"band,n=64,half=20,per_row=8", sell, "load_x(vectors, columns[i])", "load_x(vectors, 63 - columns[i])", 1,
+     "where row 1 has no nonzero"},
+    {"band,n=64,half=20,per_row=8", sell, "row < kRows) commit", "row < kRows - 1) commit", 63, "y[63] is never written"},
+    {"band,n=64,half=20,per_row=8", sell, "commit(vectors, row, sum)", "commit(vectors, row, sum + sum)", 9,
+     "is in the sum 2 times"},
+    {"long_row,rows=300,cols=9000,per_row=3,long_rows=2,long_length=3000", merge, "load_l2(sums + segment)",
+     "load_l2(sums + (kSegments - 1 - segment))", -1, "has no nonzero"},
+};
+
+/* The longest row, or the one that the fault names. */
+static int64_t row_of_fault(const struct fault *fault, const struct cb_csr *csr) {
+  int64_t longest = fault->row >= 0 ? fault->row : 0;
+  for (int64_t row = 0; row < csr->rows && fault->row < 0; row++)
+    if (cb_csr_row_length(csr, row) > cb_csr_row_length(csr, longest)) longest = row;
+  return longest;
+}
+
+static void planted_faults_are_named(void **state) {
+  (void)state;
+  for (size_t f = 0; f < sizeof faults / sizeof *faults; f++) {
+    struct cb_diag diag = {0};
+    struct traced traced = make(matrix_of(faults[f].matrix), faults[f].settings);
+    change_text(&traced, faults[f].words, faults[f].instead);
+    assert_ok(run(&traced, &diag));
+    expect_finding(&traced, row_of_fault(&faults[f], traced.product.csr), faults[f].finding);
+    release(&traced);
+  }
+}
+
+/* The first nonzero of the row, in the order of the additions, whose x is NaN; rows without one are clean. */
+static void the_nonzero_that_brings_in_a_nan_is_named(void **state) {
+  struct cb_diag diag = {0};
+  char wanted[120];
+  (void)state;
+  struct traced traced = make(matrix_of("band,n=64,half=20,per_row=8"), sell);
+  const struct cb_csr *csr = traced.product.csr;
+  const int64_t first = cb_csr_row(csr, 7);
+  const int column = csr->col_idx[first + 3];
+  cb_real_set(traced.x, CB_F64, column, NAN);
+  cb_real_set(traced.x, CB_F64, csr->col_idx[first + 5], INFINITY);
+  assert_ok(run(&traced, &diag));
+  snprintf(wanted, sizeof wanted, "nonzero (7, %d) = %.9g is the first that brings in nan: x[%d] is nan, line ", column,
+           csr->values[first + 3], column);
+  expect_finding(&traced, 7, wanted);
+  release(&traced);
+}
+
+/* ---- what is said of a row */
+
+static void rows_that_are_not_there_are_refused(void **state) {
+  struct cb_diag diag = {0};
+  struct cb_trace_row row;
+  (void)state;
+  struct traced traced = make(matrix_of("staircase,n=5"), sell);
+  assert_ok(run(&traced, &diag));
+  assert_int_equal(cb_trace_row(&row, traced.trace, 5, &diag), CB_ERR_ARGUMENT);
+  assert_string_equal(diag.message, "there is no row 5: the matrix has 5, from 0");
+  assert_int_equal(cb_trace_row(&row, traced.trace, -1, &diag), CB_ERR_ARGUMENT);
+  release(&traced);
+}
+
+/* Slots and bytes as the arrays have them, the lane and the order of the additions as the text has them. */
+static void places_are_those_of_the_arrays(void **state) {
+  struct cb_diag diag = {0};
+  struct cb_trace_row row;
+  int64_t seen = 0;
+  (void)state;
+  struct traced traced = make(matrix_of("staircase,n=40"), sell);
+  const struct product *product = &traced.product;
+  assert_ok(run(&traced, &diag));
+  assert_ok(cb_trace_row(&row, traced.trace, 33, &diag));
+  for (int64_t i = 0; i < row.steps_count; i++) {
+    const struct cb_trace_step *step = &row.steps[i];
+    if (!step->is_term) continue;
+    const int64_t slot = 32 * (element(product, "first_step", 1) + seen) + 1, first = cb_csr_row(product->csr, 33);
+    assert_int_equal(step->slot, slot);
+    assert_int_equal(step->nonzero, first + seen);
+    assert_int_equal(step->column, product->csr->col_idx[first + seen++]);
+    assert_int_equal(step->thread, 33);
+    assert_true(step->exact == step->exact && fabs((double)step->exact - step->result) < 1e-12);
+  }
+  assert_int_equal(seen, 33);
+  cb_trace_row_release(&row);
+  release(&traced);
+}
+
+/* Other calls of the tool see the same: verify's report has the trace of its first wrong row. */
+static void verify_traces_its_first_wrong_row(void **state) {
+  struct cb_diag diag = {0};
+  struct cb_verify_options options;
+  struct cb_verify_report report;
+  (void)state;
+  struct traced traced = make(matrix_of(faults[0].matrix), sell);
+  struct product *product = &traced.product;
+  change_text(&traced, faults[0].words, faults[0].instead);
+  const struct cb_verify_case one = {product->csr, product->plan, product->assignment,
+                                     &product->source, &product->blob, "test"};
+  cb_verify_options_default(&options);
+  options.trace = options.orders = 1;
+  assert_int_equal(cb_verify(&one, &options, &report, &diag), CB_ERR_WRONG);
+  assert_non_null(strstr(report.trace, "takes the value of nonzero (1, "));
+  release(&traced);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(traced_products_have_the_bits_of_plain_ones),
+      cmocka_unit_test(planted_faults_are_named),
+      cmocka_unit_test(the_nonzero_that_brings_in_a_nan_is_named),
+      cmocka_unit_test(rows_that_are_not_there_are_refused),
+      cmocka_unit_test(places_are_those_of_the_arrays),
+      cmocka_unit_test(verify_traces_its_first_wrong_row),
   };
   return cmocka_run_group_tests_name("trace", tests, open_hosts, close_hosts);
 }

@@ -223,7 +223,8 @@ static void judge_term(struct view *view, struct cb_trace_step *step, int64_t wa
   const double number = value ? value->value : 0;
   const int is_nothing = step->nonzero < 0 && (number == 0 || isnan(number));
   if (wanted < 0 || (is_nothing && step->slot >= 0)) { /* padding may be in a column where the row has a nonzero */
-    if (!is_nothing || !isfinite(view->trace->x[step->column]))
+    const int spoils = view->trace->one->plan->semiring == CB_PLUS_TIMES && !isfinite(view->trace->x[step->column]);
+    if (!is_nothing || spoils)
       find(view, "line %d multiplies %.9g with x[%lld], where row %lld has no nonzero", step->line, number,
            (long long)step->column, (long long)view->row->row);
     return;
@@ -236,6 +237,13 @@ static void judge_term(struct view *view, struct cb_trace_step *step, int64_t wa
          cb_trace_value(view->trace, wanted));
   view->taken[wanted - first] += view->parts[step->node].times;
   step->nonzero = wanted;
+}
+
+/* Operands that no node has. */
+static void judge_operands(struct view *view, const struct emulation_node *node) {
+  for (int i = 0; i < kinds[node->kind].operands; i++)
+    if (!is_node(view, node->operands[i]))
+      find(view, "line %d takes memory that nobody has written into the sum", node->line);
 }
 
 static void judge_counts(struct view *view) {
@@ -301,6 +309,7 @@ static void go_up(struct view *view) {
     const int64_t wanted = x >= 0 ? nonzero_at(view, column) : -1;
     part->exact = exact_of(view, node, wanted, x);
     if (!is_told(view, id)) continue;
+    judge_operands(view, node);
     struct cb_trace_step *step = &row->steps[row->steps_count++];
     describe(view, step, id);
     if (node->kind == EMULATION_VALUE) locate_value(view, step, node);
