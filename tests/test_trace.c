@@ -243,6 +243,25 @@ static void rows_that_are_not_there_are_refused(void **state) {
   release(&traced);
 }
 
+/* A trace of one row leaves out the thread blocks that do not touch it: their rows stay as they were. */
+static void only_what_touches_the_row_is_executed(void **state) {
+  static const char *const settings[] = {sell, "recipe=dia form=axpby", "recipe=merge form=axpby"};
+  struct cb_diag diag = {0};
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    struct traced traced = make(matrix_of("tridiagonal,n=1500"), settings[i]);
+    struct cb_trace_row row;
+    traced.given.is_of_row = 1;
+    traced.given.row = 700;
+    assert_ok(run(&traced, &diag));
+    assert_ok(cb_trace_row(&row, traced.trace, 700, &diag));
+    assert_true(row.is_right && !row.findings_count && row.nonzeros == 3 && row.steps_count > 6);
+    cb_trace_row_release(&row);
+    if (traced.product.plan->regions[0].block_rows) expect_finding(&traced, 10, "y[10] is never written");
+    release(&traced);
+  }
+}
+
 /* Slots and bytes as the arrays have them, the lane and the order of the additions as the text has them. */
 static void places_are_those_of_the_arrays(void **state) {
   struct cb_diag diag = {0};
@@ -292,6 +311,7 @@ int main(void) {
       cmocka_unit_test(planted_faults_are_named),
       cmocka_unit_test(the_nonzero_that_brings_in_a_nan_is_named),
       cmocka_unit_test(rows_that_are_not_there_are_refused),
+      cmocka_unit_test(only_what_touches_the_row_is_executed),
       cmocka_unit_test(places_are_those_of_the_arrays),
       cmocka_unit_test(verify_traces_its_first_wrong_row),
   };

@@ -103,7 +103,9 @@ static enum cb_status make_vectors(struct tracing *tracing, struct cb_diag *diag
   for (int64_t i = 0; i < csr->rows; i++) cb_real_set(tracing->y, type, i, nothing);
   tracing->product = (struct cb_trace_product){.x = tracing->x, .y = tracing->y, .alpha = 1,
                                                .beta = plan->form == CB_FORM_ADD, .blob = &tracing->job.blob,
-                                               .seed = (uint64_t)tracing->call->seed};
+                                               .seed = (uint64_t)tracing->call->seed,
+                                               .is_of_row = cb_call_has(tracing->call, "row"),
+                                               .row = tracing->call->row};
   return CB_OK;
 }
 

@@ -89,6 +89,7 @@ struct cb_host_job {
   uint64_t seed;  /* of the order of warps: product p uses seed + p */
   int products;   /* how often to multiply; at least 1 */
   int repeatable; /* all products must agree bit for bit */
+  const int64_t *only; /* to trace: EMULATION_LAUNCHES thread blocks (emulation/jobs.h), or NULL: all run */
   /* results */
   struct cb_host_trace *trace; /* of the first product; only with host options that trace; cb_host_trace_release */
   void *result; /* the caller's; y_bytes: y after the first product */

@@ -278,6 +278,7 @@ static void lay_out(const struct job_file *file, const struct cb_host_program *p
                                      .data_bytes = (uint64_t)job->data_bytes,
                                      .x_bytes = (uint64_t)job->x_bytes,
                                      .y_bytes = (uint64_t)job->y_bytes};
+    for (int l = 0; l < EMULATION_LAUNCHES; l++) record->only[l] = job->only ? job->only[l] : 0;
     record->data = place(jobs, records, j, job->data, record->data_bytes, end);
     record->x = place(jobs, records, j, job->x, record->x_bytes, end);
     record->y = place(jobs, records, j, job->y, record->y_bytes, end);

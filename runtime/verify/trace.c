@@ -90,6 +90,24 @@ static int line_of_body(const struct cb_source *source) {
   return line;
 }
 
+/* The only thread block of a launch that touches the row, plus 1; 0: more may. */
+static int64_t block_of_row(const struct cb_plan *plan, const struct cb_launch *launch, int64_t row) {
+  const struct cb_region *region = &plan->regions[launch->first_region];
+  if (launch->body || launch->prepares) return 0;
+  for (int r = 0; r < launch->regions; r++)
+    if (!region[r].block_rows || region[r].carry_slots) return 0;
+  if (launch->regions > 1) return launch->block_rows ? row / launch->block_rows + 1 : 0;
+  return region->first_block + row / region->block_rows + 1;
+}
+
+static void restrict_blocks(const struct cb_trace *trace, int64_t only[EMULATION_LAUNCHES]) {
+  const struct cb_plan *plan = trace->one->plan;
+  for (int l = 0; l < EMULATION_LAUNCHES; l++)
+    only[l] = l < plan->launches_count && trace->product->is_of_row
+                  ? block_of_row(plan, &plan->launches[l], trace->product->row)
+                  : 0;
+}
+
 static enum cb_status execute(struct cb_trace *trace, struct cb_host *host, const char *text, struct cb_diag *diag) {
   const struct cb_verify_case *one = trace->one;
   const struct cb_trace_product *product = trace->product;
@@ -99,13 +117,16 @@ static enum cb_status execute(struct cb_trace *trace, struct cb_host *host, cons
                                         .symbol = one->symbol,
                                         .vector_type = one->plan->vector_type,
                                         .form = one->plan->form};
-  struct cb_host_job job = {.data = product->blob->bytes, .data_bytes = product->blob->length,
+  int64_t only[EMULATION_LAUNCHES];
+  struct cb_host_job job = {.only = only,
+                            .data = product->blob->bytes, .data_bytes = product->blob->length,
                             .x = product->x, .x_bytes = one->csr->cols * size,
                             .y = product->y, .y_bytes = one->csr->rows * size,
                             .alpha = product->alpha, .beta = product->beta,
                             .seed = product->seed, .products = 1,
                             .result = trace->result, .trace = &trace->nodes};
   struct cb_host_program *program = NULL;
+  restrict_blocks(trace, only);
   enum cb_status s = cb_host_build(&program, host, &kernel, 1, diag);
   if (!s) s = cb_host_run(program, &job, 1, diag);
   cb_host_program_free(program);

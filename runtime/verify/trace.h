@@ -21,6 +21,8 @@ struct cb_trace_product {
   const double *values;       /* instead of the matrix's own; NULL: those */
   const struct cb_blob *blob; /* with these values */
   uint64_t seed;              /* of the order of warps */
+  int is_of_row;              /* only what touches row `row` need be executed: other rows of y mean nothing */
+  int64_t row;
 };
 
 struct cb_trace; /* the case and the product must stay alive */

@@ -334,7 +334,9 @@ static void trace_row(struct cb_verify_report *report, const struct trial *trial
                                            .beta = trial->kind->beta,
                                            .values = own ? own->values : NULL,
                                            .blob = own ? &own->blob : trial->one->blob,
-                                           .seed = job->seed};
+                                           .seed = job->seed,
+                                           .is_of_row = 1,
+                                           .row = report->row};
   struct cb_text text = {0};
   cb_trace_brief(&text, trial->one, &product, report->row);
   snprintf(report->trace, sizeof report->trace, "%s", text.failed ? "" : cb_text_string(&text));

@@ -65,6 +65,7 @@ static void trace(emulation_job &job, const EmulatedKernel &kernel, void *matrix
   unsigned long *nodes = (unsigned long *)calloc(rows + 1, sizeof *nodes);
   if (!nodes) stop(EMULATION_MEMORY, "out of memory for a trace of %zu rows", rows);
   seed_machine(job.seed);
+  memcpy(machine.only, job.only, sizeof machine.only);
   kernel.take(x, cols, EMULATION_X);
   kernel.take(y, rows, EMULATION_Y);
   const char *message = kernel.multiply(matrix, x, y, job.alpha, job.beta);

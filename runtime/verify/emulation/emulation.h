@@ -126,6 +126,7 @@ struct Machine {
   unsigned launch, blocks, threads;
   void (*body)(void *);
   void *arguments;
+  int64_t only[EMULATION_LAUNCHES]; // of launch i + 1, the one block that does anything, plus 1; 0: all do
   uint64_t first_block, block_stride, blocks_started, blocks_finished;
   unsigned shared_bytes, shared_slots; // static
   size_t dynamic_bytes;

@@ -48,6 +48,8 @@ struct emulation_header {
   double processor_seconds; /* limit for each job; 0: none */
 };
 
+enum { EMULATION_LAUNCHES = 16 };
+
 struct emulation_job {
   uint32_t kernel;     /* index in the executable */
   uint32_t state;      /* enum emulation_state */
@@ -61,6 +63,8 @@ struct emulation_job {
   uint64_t result;     /* y after the first product, y_bytes long */
   uint64_t row;
   double seconds; /* of all products */
+  int64_t only[EMULATION_LAUNCHES]; /* of each launch of a traced product, the number of the one thread block that
+                                    * runs, plus 1; 0: all run */
   char message[256];
 };
 
