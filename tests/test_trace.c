@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Traces of rows: traced products have the bits of plain ones, for every recipe and every row, and nothing is found wrong
- * with right kernels; planted faults are found and named. CBGEN_TEST_ALL=1: every recipe with every type and semiring. */
+/* Traces of rows: traced products have the bits of plain ones, for every layout and every row, and nothing is found wrong
+ * with right kernels; planted faults are found and named. CBGEN_TEST_ALL=1: every recipe, type, semiring and form. */
 #include "kernels.h"
 #include "layouts.h"
 #include "recipes.h"
@@ -87,11 +87,16 @@ static void check_bits(const struct traced *traced, const char *settings) {
                                         .symbol = "test",
                                         .vector_type = product->plan->vector_type,
                                         .form = product->plan->form};
-  struct cb_host_job job = {.data = product->blob.bytes, .data_bytes = product->blob.length,
-                            .x = traced->x, .x_bytes = product->csr->cols * (int64_t)size,
-                            .y = traced->y, .y_bytes = (int64_t)bytes,
-                            .alpha = traced->given.alpha, .beta = traced->given.beta,
-                            .products = 1, .result = result};
+  struct cb_host_job job = {.data = product->blob.bytes,
+                            .data_bytes = product->blob.length,
+                            .x = traced->x,
+                            .x_bytes = product->csr->cols * (int64_t)size,
+                            .y = traced->y,
+                            .y_bytes = (int64_t)bytes,
+                            .alpha = traced->given.alpha,
+                            .beta = traced->given.beta,
+                            .products = 1,
+                            .result = result};
   assert_ok(cb_host_build(&program, plain, &kernel, 1, &diag));
   assert_ok(cb_host_run(program, &job, 1, &diag));
   cb_host_program_free(program);
@@ -108,7 +113,8 @@ static int64_t check_rows(const struct traced *traced, const char *settings) {
     struct cb_trace_row row;
     assert_ok(cb_trace_row(&row, traced->trace, i, &diag));
     if (!row.is_right || row.findings_count)
-      fail_msg("%s, row %d: %s", settings, (int)i, row.findings_count ? row.findings[0] : "wrong, and nothing is found");
+      fail_msg("%s, row %d: %s", settings, (int)i,
+               row.findings_count ? row.findings[0] : "wrong, and nothing is found");
     for (int64_t k = 0; k < row.steps_count; k++) terms += row.steps[k].is_term && row.steps[k].nonzero >= 0;
     cb_trace_row_release(&row);
   }
@@ -118,10 +124,12 @@ static int64_t check_rows(const struct traced *traced, const char *settings) {
 static void check_right(const struct cb_recipe *recipe, const char *type, const char *semiring, const char *form) {
   char settings[SETTINGS + 64];
   struct cb_diag diag = {0};
-  snprintf(settings, sizeof settings, "%s type=%s form=%s semiring=%s", settings_of_recipe(recipe), type, form, semiring);
+  snprintf(settings, sizeof settings, "%s type=%s form=%s semiring=%s", settings_of_recipe(recipe), type, form,
+           semiring);
   struct traced traced = make(matrix_of(example_of(recipe)), settings);
   const enum cb_status s = run(&traced, &diag);
-  if (s && (s != CB_ERR_UNSUPPORTED || !strstr(diag.message, "tensor cores"))) fail_msg("%s: %s", settings, diag.message);
+  if (s && (s != CB_ERR_UNSUPPORTED || !strstr(diag.message, "tensor cores")))
+    fail_msg("%s: %s", settings, diag.message);
   if (!s) {
     check_bits(&traced, settings);
     const int64_t terms = check_rows(&traced, settings);
@@ -181,14 +189,16 @@ static const char merge[] = "recipe=merge form=ax merge-piece=512";
 static const struct fault faults[] = {
     {"band,n=64,half=20,per_row=8", sell, "value(arrays, slot) : sum_t(0)", "value(arrays, slot ^ 1) : sum_t(0)", 4,
      "takes the value of nonzero (5, "},
-    {"band,n=64,half=20,per_row=8", sell, "step + i < steps) sum = ", "step + i < steps - 1) sum = ", 63, "is not in the sum"},
+    {"band,n=64,half=20,per_row=8", sell, "step + i < steps) sum = ", "step + i < steps - 1) sum = ", 63,
+     "is not in the sum"},
     {"band,n=64,half=20,per_row=8", sell, "load_x(vectors, columns[i])", "load_x(vectors, 63 - columns[i])", 1,
      "where row 1 has no nonzero"},
-    {"band,n=64,half=20,per_row=8", sell, "row < kRows) commit", "row < kRows - 1) commit", 63, "y[63] is never written"},
+    {"band,n=64,half=20,per_row=8", sell, "row < kRows) commit", "row < kRows - 1) commit", 63,
+     "y[63] is never written"},
     {"band,n=64,half=20,per_row=8", sell, "commit(vectors, row, sum)", "commit(vectors, row, sum + sum)", 9,
      "is in the sum 2 times"},
     {"long_row,rows=300,cols=9000,per_row=3,long_rows=2,long_length=3000", merge, "load_l2(sums + segment)",
-     "load_l2(sums + (kSegments - 1 - segment))", -1, "has no nonzero"},
+     "load_l2(sums + (kSegments - 1 - segment))", -1, "multiplies nonzero ("},
 };
 
 /* The longest row, or the one that the fault names. */
@@ -296,7 +306,7 @@ static void verify_traces_its_first_wrong_row(void **state) {
   struct traced traced = make(matrix_of(faults[0].matrix), sell);
   struct product *product = &traced.product;
   change_text(&traced, faults[0].words, faults[0].instead);
-  const struct cb_verify_case one = {product->csr, product->plan, product->assignment,
+  const struct cb_verify_case one = {product->csr,     product->plan,  product->assignment,
                                      &product->source, &product->blob, "test"};
   cb_verify_options_default(&options);
   options.trace = options.orders = 1;

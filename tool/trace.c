@@ -78,9 +78,8 @@ static enum cb_status take_kernel(struct tracing *tracing, struct cb_diag *diag)
     const char *const line = head_line(text, same[i], &length), *const wanted = head_line(source->text, same[i], &own);
     if (line && wanted && length == own && !memcmp(line, wanted, own)) continue;
     cb_free(text);
-    return cb_fail(diag, CB_ERR_ARGUMENT,
-                   "'%s' is no kernel of this matrix with these options: its %s is another", path,
-                   i ? "id" : "plan");
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' is no kernel of this matrix with these options: its %s is another",
+                   path, i ? "id" : "plan");
   }
   const char *const body = cb_source_behind_prelude(text);
   cb_source_release(source);
@@ -94,15 +93,19 @@ static enum cb_status make_vectors(struct tracing *tracing, struct cb_diag *diag
   const enum cb_type type = plan->vector_type;
   tracing->x = cb_calloc((size_t)csr->cols + 1, cb_type_size(type));
   tracing->y = cb_calloc((size_t)csr->rows + 1, cb_type_size(type));
-  if (!tracing->x || !tracing->y) return cb_fail_memory(diag, "vectors", (unsigned long long)(csr->cols + csr->rows) * 8);
+  if (!tracing->x || !tracing->y)
+    return cb_fail_memory(diag, "vectors", (unsigned long long)(csr->cols + csr->rows) * 8);
   for (int64_t i = 0; i < csr->cols; i++) {
     const double x = cb_selftest_x((uint64_t)i);
     cb_real_set(tracing->x, type, i, plan->semiring == CB_OR_AND && x < 0 ? 0 : x);
   }
   const double nothing = plan->semiring == CB_MIN_PLUS ? INFINITY : plan->semiring == CB_MAX_TIMES ? -INFINITY : 0;
   for (int64_t i = 0; i < csr->rows; i++) cb_real_set(tracing->y, type, i, nothing);
-  tracing->product = (struct cb_trace_product){.x = tracing->x, .y = tracing->y, .alpha = 1,
-                                               .beta = plan->form == CB_FORM_ADD, .blob = &tracing->job.blob,
+  tracing->product = (struct cb_trace_product){.x = tracing->x,
+                                               .y = tracing->y,
+                                               .alpha = 1,
+                                               .beta = plan->form == CB_FORM_ADD,
+                                               .blob = &tracing->job.blob,
                                                .seed = (uint64_t)tracing->call->seed,
                                                .is_of_row = cb_call_has(tracing->call, "row"),
                                                .row = tracing->call->row};
@@ -172,8 +175,8 @@ static enum cb_status report(struct tracing *tracing, struct cb_diag *diag) {
   if (!tracing->call->json)
     cb_text_add(tracing->text, "matrix   %s: %lld x %lld, %lld nonzeros\nplan     %s\n\n", tracing->job.name,
                 (long long)csr->rows, (long long)csr->cols, (long long)csr->nnz, tracing->job.plan->line);
-  enum cb_status s = cb_call_has(tracing->call, "row") ? add_row(tracing, tracing->call->row, diag)
-                                                       : add_block(tracing, diag);
+  enum cb_status s =
+      cb_call_has(tracing->call, "row") ? add_row(tracing, tracing->call->row, diag) : add_block(tracing, diag);
   cb_json_set_text(document, "file", tracing->call->file);
   cb_json_set_text(document, "plan", tracing->job.plan->line);
   cb_json_set(document, "rows", tracing->rows.json);
@@ -209,13 +212,12 @@ const struct cb_verb cb_verb_trace = {
     .name = "trace",
     .arguments = "FILE --row=R|--block=B [OPTION…]",
     .summary = "what a row of y is made of, operation by operation",
-    .details =
-        "Executes the kernel of a matrix on this machine with numbers that know where they come from, and\n"
-        "prints for a row (or each that a thread block writes): where every nonzero lies (region, slot, byte\n"
-        "of the data), which lane multiplied it, in which order, on which line of kernel.cu; then each load\n"
-        "and operation with its operands, the sum, and the exact sum where that is another. What is wrong is\n"
-        "named first: a value of another nonzero, one that is missing or there twice, the first that brings\n"
-        "in a NaN. With --kernel=kernel.cu that text is executed, with your rights; x is the self-test's.\n",
+    .details = "Executes the kernel of a matrix on this machine with numbers that know where they come from, and\n"
+               "prints for a row (or each that a thread block writes): where every nonzero lies (region, slot, byte\n"
+               "of the data), which lane multiplied it, in which order, on which line of kernel.cu; then each load\n"
+               "and operation with its operands, the sum, and the exact sum where that is another. What is wrong is\n"
+               "named first: a value of another nonzero, one that is missing or there twice, the first that brings\n"
+               "in a NaN. With --kernel=kernel.cu that text is executed, with your rights; x is the self-test's.\n",
     .example = "cbgen trace matrix.mtx --row=117",
     .takes = CB_TAKES_ARCH | CB_TAKES_JSON | CB_TAKES_SEED | CB_TAKES_TRACE,
     .check = check_call,

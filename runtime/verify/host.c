@@ -208,8 +208,9 @@ static const char *const sanitize_flags[] = {"-fsanitize=address,undefined",
                                              "return,unreachable,builtin",
                                              "-fno-sanitize-recover=all", NULL};
 static const char *const emulator_files[] = {"prelude.h",     "emulation.h", "fiber.h",        "jobs.h",
-                                             "driver.h",      "traced.h",    "traced.cpp", "scheduler.cpp", "shared.cpp",  "visibility.cpp", "memory.cpp",
-                                             "report.cpp",    "fiber.cpp",  "driver.cpp",     NULL};
+                                             "driver.h",      "traced.h",    "scheduler.cpp",  "shared.cpp",
+                                             "visibility.cpp", "memory.cpp", "report.cpp",     "fiber.cpp",
+                                             "traced.cpp",    "driver.cpp",  NULL};
 /* One translation unit: most of the time goes into the headers. */
 static const char emulator_text[] = "#include \"scheduler.cpp\"\n#include \"shared.cpp\"\n#include \"visibility.cpp\"\n"
                                     "#include \"memory.cpp\"\n#include \"report.cpp\"\n#include \"fiber.cpp\"\n#include \"traced.cpp\"\n";

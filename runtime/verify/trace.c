@@ -119,12 +119,18 @@ static enum cb_status execute(struct cb_trace *trace, struct cb_host *host, cons
                                         .form = one->plan->form};
   int64_t only[EMULATION_LAUNCHES];
   struct cb_host_job job = {.only = only,
-                            .data = product->blob->bytes, .data_bytes = product->blob->length,
-                            .x = product->x, .x_bytes = one->csr->cols * size,
-                            .y = product->y, .y_bytes = one->csr->rows * size,
-                            .alpha = product->alpha, .beta = product->beta,
-                            .seed = product->seed, .products = 1,
-                            .result = trace->result, .trace = &trace->nodes};
+                            .data = product->blob->bytes,
+                            .data_bytes = product->blob->length,
+                            .x = product->x,
+                            .x_bytes = one->csr->cols * size,
+                            .y = product->y,
+                            .y_bytes = one->csr->rows * size,
+                            .alpha = product->alpha,
+                            .beta = product->beta,
+                            .seed = product->seed,
+                            .products = 1,
+                            .result = trace->result,
+                            .trace = &trace->nodes};
   struct cb_host_program *program = NULL;
   restrict_blocks(trace, only);
   enum cb_status s = cb_host_build(&program, host, &kernel, 1, diag);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A row of a product, operation by operation: where each of its nonzeros lies, which thread multiplied it on which line of
- * the text, and what the sum was then, beside the exact one.
+/* A row of a product, operation by operation: where each of its nonzeros lies, which thread multiplied it on which line
+ * of the text, and what the sum was then, beside the exact one.
  *
  *   cb_trace_run     one product of a traced text (trace_text.h) on the host
  *   cb_trace_row     what one row of it was made of, and what is wrong with that
@@ -71,7 +71,8 @@ struct cb_trace_row {
 };
 
 /* CB_ERR_ARGUMENT: there is no such row. Release with cb_trace_row_release. */
-enum cb_status cb_trace_row(struct cb_trace_row *row, const struct cb_trace *trace, int64_t number, struct cb_diag *diag);
+enum cb_status cb_trace_row(struct cb_trace_row *row, const struct cb_trace *trace, int64_t number,
+                            struct cb_diag *diag);
 void cb_trace_row_release(struct cb_trace_row *row);
 
 /* As text, and as JSON (a new object; NULL sets *failed). */

@@ -28,7 +28,7 @@ struct cb_trace {
   void *result;
   struct cb_host_trace nodes;
   struct cb_trace_part *parts; /* of each node; zeros between the rows */
-  struct cb_slot_map *maps; /* one for each region */
+  struct cb_slot_map *maps;    /* one for each region */
   struct cb_expected expected;
 };
 

@@ -17,14 +17,17 @@ static struct cb_trace_step placed(const struct cb_trace *trace, const struct cb
 }
 
 static void add_number(struct cb_text *text, const char *format, int64_t number) {
-  if (number < 0) cb_text_add_string(text, "       -");
-  else cb_text_add(text, format, (long long)number);
+  if (number < 0)
+    cb_text_add_string(text, "       -");
+  else
+    cb_text_add(text, format, (long long)number);
 }
 
 static void add_places(struct cb_text *text, const struct cb_trace *trace, const struct cb_trace_row *row) {
   if (row->nonzeros)
-    cb_text_add_string(text, "\n  column        value            x  region       slot     byte  launch   block  warp  lane"
-                             "  order  line\n");
+    cb_text_add_string(text,
+                       "\n  column        value            x  region       slot     byte  launch   block  warp  lane"
+                       "  order  line\n");
   for (int64_t i = 0, order = 0; i < row->steps_count; i++) {
     if (!row->steps[i].is_term) continue;
     const struct cb_trace_step step = placed(trace, &row->steps[i]);

@@ -15,13 +15,13 @@ struct kind {
   int operands;
 };
 static const struct kind kinds[EMULATION_NODE_KINDS] = {
-    [EMULATION_NUMBER] = {"number", 0},          [EMULATION_X] = {"x", 0},
-    [EMULATION_Y] = {"y before", 0},             [EMULATION_UNSET] = {"unset", 0},
-    [EMULATION_LOAD_X] = {"load_x", 1},          [EMULATION_VALUE] = {"value", 1},
-    [EMULATION_ADD] = {"add", 2},                [EMULATION_SUBTRACT] = {"subtract", 2},
-    [EMULATION_PRODUCT] = {"product", 2},        [EMULATION_ADD_PRODUCT] = {"add_product", 3},
-    [EMULATION_LEAST] = {"least", 2},            [EMULATION_GREATEST] = {"greatest", 2},
-    [EMULATION_OR] = {"or", 2},                  [EMULATION_AND] = {"and", 2},
+    [EMULATION_NUMBER] = {"number", 0},   [EMULATION_X] = {"x", 0},
+    [EMULATION_Y] = {"y before", 0},      [EMULATION_UNSET] = {"unset", 0},
+    [EMULATION_LOAD_X] = {"load_x", 1},   [EMULATION_VALUE] = {"value", 1},
+    [EMULATION_ADD] = {"add", 2},         [EMULATION_SUBTRACT] = {"subtract", 2},
+    [EMULATION_PRODUCT] = {"product", 2}, [EMULATION_ADD_PRODUCT] = {"add_product", 3},
+    [EMULATION_LEAST] = {"least", 2},     [EMULATION_GREATEST] = {"greatest", 2},
+    [EMULATION_OR] = {"or", 2},           [EMULATION_AND] = {"and", 2},
     [EMULATION_ROUND] = {"rounded", 1},
 };
 
@@ -106,8 +106,10 @@ static int64_t nonzero_at(const struct view *view, int64_t column) {
   const int64_t end = high;
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
-    if (csr->col_idx[middle] < column) low = middle + 1;
-    else high = middle;
+    if (csr->col_idx[middle] < column)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low < end && csr->col_idx[low] == column ? low : -1;
 }
@@ -116,8 +118,10 @@ static int64_t row_of(const struct cb_csr *csr, int64_t nonzero) {
   int64_t low = 0, high = csr->rows;
   while (high - low > 1) {
     const int64_t middle = low + (high - low) / 2;
-    if (cb_csr_row(csr, middle) <= nonzero) low = middle;
-    else high = middle;
+    if (cb_csr_row(csr, middle) <= nonzero)
+      low = middle;
+    else
+      high = middle;
   }
   return low;
 }
@@ -130,8 +134,10 @@ static int64_t column_of(const struct view *view, const struct emulation_node *n
 
 /* Which operand of a product of the semiring is an entry of x; −1: it is no product of the matrix. */
 static int x_operand(const struct view *view, const struct emulation_node *node) {
-  static const int products[] = {[CB_PLUS_TIMES] = EMULATION_PRODUCT, [CB_MIN_PLUS] = EMULATION_ADD,
-                                 [CB_MAX_TIMES] = EMULATION_PRODUCT, [CB_OR_AND] = EMULATION_AND};
+  static const int products[] = {[CB_PLUS_TIMES] = EMULATION_PRODUCT,
+                                 [CB_MIN_PLUS] = EMULATION_ADD,
+                                 [CB_MAX_TIMES] = EMULATION_PRODUCT,
+                                 [CB_OR_AND] = EMULATION_AND};
   if (node->kind != EMULATION_ADD_PRODUCT && node->kind != products[view->trace->one->plan->semiring]) return -1;
   for (int i = 1; i >= 0; i--)
     if (is_node(view, node->operands[i]) && view->parts[node->operands[i]].column >= 0) return i;
@@ -209,32 +215,37 @@ static void judge_slot(struct view *view, const struct cb_trace_step *step, int6
   int region;
   const int64_t slot = cb_trace_find_slot(view->trace, (uint64_t)wanted, &region);
   if (step->nonzero >= 0)
-    find(view, "line %d takes the value of nonzero (%lld, %lld), in slot %lld, for (%lld, %lld), in slot %lld", step->line,
-         (long long)row_of(csr, step->nonzero), (long long)csr->col_idx[step->nonzero], (long long)step->slot,
-         (long long)view->row->row, (long long)csr->col_idx[wanted], (long long)slot);
+    find(view, "line %d takes the value of nonzero (%lld, %lld), in slot %lld, for (%lld, %lld), in slot %lld",
+         step->line, (long long)row_of(csr, step->nonzero), (long long)csr->col_idx[step->nonzero],
+         (long long)step->slot, (long long)view->row->row, (long long)csr->col_idx[wanted], (long long)slot);
   else
     find(view, "line %d takes slot %lld, which is padding, for nonzero (%lld, %lld), in slot %lld", step->line,
          (long long)step->slot, (long long)view->row->row, (long long)csr->col_idx[wanted], (long long)slot);
 }
 
 /* A product of the matrix: the nonzero of the row's column against what was multiplied. */
-static void judge_term(struct view *view, struct cb_trace_step *step, int64_t wanted, const struct emulation_node *value) {
+static void judge_term(struct view *view, struct cb_trace_step *step, int64_t wanted,
+                       const struct emulation_node *value) {
   const struct cb_csr *csr = view->trace->one->csr;
-  const double number = value ? value->value : 0;
+  const double number = value ? value->value : 0, own = wanted >= 0 ? cb_trace_value(view->trace, wanted) : 0;
   const int is_nothing = step->nonzero < 0 && (number == 0 || isnan(number));
   if (wanted < 0 || (is_nothing && step->slot >= 0)) { /* padding may be in a column where the row has a nonzero */
     const int spoils = view->trace->one->plan->semiring == CB_PLUS_TIMES && !isfinite(view->trace->x[step->column]);
-    if (!is_nothing || spoils)
+    if (step->nonzero >= 0 && csr->col_idx[step->nonzero] == step->column)
+      find(view, "line %d multiplies nonzero (%lld, %lld), in slot %lld, for row %lld", step->line,
+           (long long)row_of(csr, step->nonzero), (long long)step->column, (long long)step->slot,
+           (long long)view->row->row);
+    else if (!is_nothing || spoils)
       find(view, "line %d multiplies %.9g with x[%lld], where row %lld has no nonzero", step->line, number,
            (long long)step->column, (long long)view->row->row);
     return;
   }
   const int64_t first = cb_csr_row(csr, view->row->row);
-  if (step->slot >= 0 && step->nonzero != wanted) judge_slot(view, step, wanted);
-  else if (number != cb_trace_value(view->trace, wanted) && !(isnan(number) && isnan(cb_trace_value(view->trace, wanted))))
+  if (step->slot >= 0 && step->nonzero != wanted)
+    judge_slot(view, step, wanted);
+  else if (number != own && !(isnan(number) && isnan(own)))
     find(view, "line %d multiplies x[%lld] with %.17g, and nonzero (%lld, %lld) is %.17g", step->line,
-         (long long)step->column, number, (long long)view->row->row, (long long)step->column,
-         cb_trace_value(view->trace, wanted));
+         (long long)step->column, number, (long long)view->row->row, (long long)step->column, own);
   view->taken[wanted - first] += view->parts[step->node].times;
   step->nonzero = wanted;
 }
@@ -268,8 +279,10 @@ static void judge_end(struct view *view) {
   const uint64_t id = view->trace->nodes.of_row[view->row->row];
   const struct emulation_node *node = node_of(view, id);
   if (!id) return;
-  if (!node) find(view, "y[%lld] is memory that nobody has written", (long long)view->row->row);
-  else if (node->kind == EMULATION_Y) find(view, "y[%lld] is never written", (long long)view->row->row);
+  if (!node)
+    find(view, "y[%lld] is memory that nobody has written", (long long)view->row->row);
+  else if (node->kind == EMULATION_Y)
+    find(view, "y[%lld] is never written", (long long)view->row->row);
 }
 
 /* The first operation that makes a number that is not finite, of a row whose y is none. */
@@ -323,8 +336,8 @@ static void go_up(struct view *view) {
 }
 
 static void set_outcome(struct cb_trace_row *row, const struct cb_trace *trace) {
-  const struct cb_expected own = {.rows = 1, .y = trace->expected.y + row->row,
-                                  .tolerance = trace->expected.tolerance + row->row};
+  const struct cb_expected own = {
+      .rows = 1, .y = trace->expected.y + row->row, .tolerance = trace->expected.tolerance + row->row};
   const enum cb_type type = trace->one->plan->vector_type;
   struct cb_comparison comparison;
   row->got = cb_real_get(trace->result, type, row->row);
@@ -351,7 +364,8 @@ static void release_view(struct view *view) {
   cb_free(view->taken);
 }
 
-enum cb_status cb_trace_row(struct cb_trace_row *row, const struct cb_trace *trace, int64_t number, struct cb_diag *diag) {
+enum cb_status cb_trace_row(struct cb_trace_row *row, const struct cb_trace *trace, int64_t number,
+                            struct cb_diag *diag) {
   const struct cb_csr *csr = trace->one->csr;
   struct view view = {.trace = trace, .row = row, .parts = trace->parts};
   *row = (struct cb_trace_row){.row = number};

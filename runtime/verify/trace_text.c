@@ -69,7 +69,8 @@ static void copy_words(struct cb_text *out, struct line line) {
 }
 
 /* "BEFORE EXPRESSION;" becomes "BEFORE trace_at.NAME(EXPRESSION MORE);", if the line has it. */
-static void copy_wrapped(struct cb_text *out, struct line line, const char *before, const char *name, const char *more) {
+static void copy_wrapped(struct cb_text *out, struct line line, const char *before, const char *name,
+                         const char *more) {
   const char *const at = find(line, before), *const end = memrchr(line.bytes, ';', line.length);
   if (!at || !end) {
     copy_words(out, line);
@@ -84,10 +85,14 @@ static void copy_wrapped(struct cb_text *out, struct line line, const char *befo
 }
 
 static void copy_body(struct cb_text *out, struct line line, enum returns returns) {
-  if (returns == LOADED) copy_wrapped(out, line, "return ", "loaded", "");
-  else if (returns == VALUE) copy_wrapped(out, line, "return ", "value", "");
-  else if (returns == VALUES) copy_wrapped(out, line, "values.at[i] = ", "value", ", i");
-  else copy_words(out, line);
+  if (returns == LOADED)
+    copy_wrapped(out, line, "return ", "loaded", "");
+  else if (returns == VALUE)
+    copy_wrapped(out, line, "return ", "value", "");
+  else if (returns == VALUES)
+    copy_wrapped(out, line, "values.at[i] = ", "value", ", i");
+  else
+    copy_words(out, line);
 }
 
 /* The parameters and "{" of a function, which get the line of the call, and of a value its slot. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The text of a kernel, changed so that its numbers know where they come from (emulation/traced.h). Lines stay lines. */
+/* The text of a kernel, changed so that its numbers know where they come from (emulation/traced.h). Line for line. */
 #ifndef CBGEN_RUNTIME_VERIFY_TRACE_TEXT_H
 #define CBGEN_RUNTIME_VERIFY_TRACE_TEXT_H
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Numbers that know where they come from: what sum_t and vector_t are in a traced text (runtime/verify/trace_text.c).
  *
- * A traced number has the size of the number that it stands for, and holds the number of a node: the operation that made
- * it, its operands, its value, the line and the thread. So it goes through shuffles, shared memory, carry slots and
+ * A traced number has the size of the number that it stands for, and holds the number of a node: the operation that
+ * made it, its operands, its value, the line and the thread. So it goes through shuffles, shared memory, carry slots and
  * vectors as the plain one does, and every result leads back to the loads that it was made of. The values of nodes are
  * computed as the untraced text does, so the results have the same bits.
  */
@@ -15,7 +15,8 @@
 #include <type_traits>
 
 namespace emulated {
-uint64_t add_node(int kind, double value, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0, long place = -1, int region = -1);
+uint64_t add_node(int kind, double value, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0, long place = -1,
+                  int region = -1);
 const emulation_node &node_of(uint64_t id); // of one that no node has: memory that nobody has written
 uint16_t add_entry(uint64_t id);            // a name of 16 bits
 uint64_t entry_node(uint16_t entry);
@@ -65,7 +66,8 @@ template <class T> struct traced {
     result.id = (decltype(id))node;
     return result;
   }
-  static traced of(int kind, T value, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0, long place = -1, int region = -1) {
+  static traced of(int kind, T value, uint64_t a = 0, uint64_t b = 0, uint64_t c = 0, long place = -1,
+                   int region = -1) {
     return made(emulated::add_node(kind, (double)value, a, b, c, place, region));
   }
   static double widened(T number) { return (double)number; }
@@ -81,8 +83,12 @@ template <class T> struct traced {
   }
   friend traced fmin(traced a, traced b) { return of(EMULATION_LEAST, ::fmin(a.number(), b.number()), a.id, b.id); }
   friend traced fmax(traced a, traced b) { return of(EMULATION_GREATEST, ::fmax(a.number(), b.number()), a.id, b.id); }
-  friend traced traced_or(traced a, traced b) { return of(EMULATION_OR, a.number() != 0 || b.number() != 0, a.id, b.id); }
-  friend traced traced_and(traced a, traced b) { return of(EMULATION_AND, a.number() != 0 && b.number() != 0, a.id, b.id); }
+  friend traced traced_or(traced a, traced b) {
+    return of(EMULATION_OR, a.number() != 0 || b.number() != 0, a.id, b.id);
+  }
+  friend traced traced_and(traced a, traced b) {
+    return of(EMULATION_AND, a.number() != 0 && b.number() != 0, a.id, b.id);
+  }
   friend bool operator==(traced a, traced b) { return a.number() == b.number(); }
   friend bool operator!=(traced a, traced b) { return a.number() != b.number(); }
   traced &operator+=(traced b) { return *this = *this + b; }
