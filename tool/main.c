@@ -96,6 +96,7 @@ static enum cb_status print_version(struct cb_diag *diag) {
 static enum cb_status check_file(const struct cb_call *call, struct cb_diag *diag) {
   const char *file = call->file;
   if (call->verb->takes & CB_TAKES_BENCH && *file == '@') file++; /* a list of files */
+  if (call->verb->takes & CB_TAKES_TRACE) return CB_OK; /* it says more of what is no matrix */
   if (!strcmp(file, "-") || !strncmp(file, "generate:", 9) || !access(file, F_OK)) return CB_OK;
   return cb_fail(diag, CB_ERR_IO, "cannot open '%s': %s", file, strerror(errno));
 }

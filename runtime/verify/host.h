@@ -27,7 +27,6 @@ struct cb_host_options {
   int parallel;         /* processes at a time; 0: one for each processor */
   int batch;            /* kernels per translation unit */
   double job_seconds;   /* processor time that one job may take; 0: no limit */
-  int trace;            /* kernels are traced texts (trace_text.h) */
 };
 void cb_host_options_default(struct cb_host_options *options);
 
@@ -48,6 +47,7 @@ struct cb_host_kernel {
   const char *symbol; /* prefix of its host functions */
   enum cb_type vector_type;
   enum cb_form form;
+  int is_traced; /* `text` is a traced one (trace_text.h): its jobs have a `trace`, and its program is it alone */
 };
 
 struct cb_host_program;
@@ -91,7 +91,7 @@ struct cb_host_job {
   int repeatable; /* all products must agree bit for bit */
   const int64_t *only; /* to trace: EMULATION_LAUNCHES thread blocks (emulation/jobs.h), or NULL: all run */
   /* results */
-  struct cb_host_trace *trace; /* of the first product; only with host options that trace; cb_host_trace_release */
+  struct cb_host_trace *trace; /* of the first product; of a traced kernel; cb_host_trace_release */
   void *result; /* the caller's; y_bytes: y after the first product */
   enum cb_host_outcome outcome;
   int exit_code; /* CB_HOST_STOPPED: enum emulation_exit of emulation/jobs.h */

@@ -37,8 +37,8 @@ struct cb_host_program {
 /* ---- composing a translation unit */
 
 /* The wrapper of text `t`: its host functions behind one signature. */
-static void compose_wrapper(struct cb_text *out, const struct cb_host_kernel *kernel, int t, int trace) {
-  const char *const symbol = kernel->symbol, *const type = trace ? "vector_t" : cb_type_entry_name(kernel->vector_type);
+static void compose_wrapper(struct cb_text *out, const struct cb_host_kernel *kernel, int t) {
+  const char *const symbol = kernel->symbol, *const type = kernel->is_traced ? "vector_t" : cb_type_entry_name(kernel->vector_type);
   const int scaled = kernel->form == CB_FORM_AXPBY;
   cb_text_add(out,
               "namespace k%d {\n"
@@ -62,22 +62,22 @@ static void compose_wrapper(struct cb_text *out, const struct cb_host_kernel *ke
 
 /* `chosen[t]` is the kernel whose text is number t. */
 static void compose_unit(struct cb_text *out, const struct cb_host_kernel *kernels, const int *chosen,
-                         const struct unit *unit, int trace) {
+                         const struct unit *unit) {
   cb_text_add_string(out, "#include \"prelude.h\"\n#include \"driver.h\"\n");
-  if (trace) cb_text_add_string(out, "#include \"traced.h\"\n");
+  if (kernels[chosen[unit->first]].is_traced) cb_text_add_string(out, "#include \"traced.h\"\n");
   for (int t = unit->first; t < unit->first + unit->count; t++) {
     const struct cb_host_kernel *kernel = &kernels[chosen[t]];
     cb_text_add(out, "namespace k%d {\n#line %d \"k%d.cu\"\n", t,
                 kernel->first_line > 0 ? kernel->first_line : 1, chosen[t]);
     cb_text_add_string(out, kernel->text);
     cb_text_add(out, "\n}\n#line 1 \"wrapper of k%d.cu\"\n", chosen[t]);
-    compose_wrapper(out, kernel, t, trace);
+    compose_wrapper(out, kernel, t);
   }
   cb_text_add_string(out, "const EmulatedKernel emulated_kernels[] = {\n");
   for (int t = unit->first; t < unit->first + unit->count; t++) {
     cb_text_add(out, "    {\"%s\", %zu, k%d::wrapper_load, k%d::wrapper_multiply, k%d::wrapper_free, ",
                 kernels[chosen[t]].symbol, cb_type_size(kernels[chosen[t]].vector_type), t, t, t);
-    if (trace) cb_text_add(out, "traced_take<k%d::vector_t>, traced_give<k%d::vector_t>},\n", t, t);
+    if (kernels[chosen[t]].is_traced) cb_text_add(out, "traced_take<k%d::vector_t>, traced_give<k%d::vector_t>},\n", t, t);
     else cb_text_add_string(out, "nullptr, nullptr},\n");
   }
   cb_text_add_string(out, "};\n");
@@ -105,6 +105,7 @@ static struct cb_hash kernel_hash(const struct cb_host_kernel *kernel) {
   cb_hash_number(&hash, "line", (uint64_t)kernel->first_line);
   cb_hash_number(&hash, "type", (uint64_t)kernel->vector_type);
   cb_hash_number(&hash, "form", (uint64_t)kernel->form);
+  cb_hash_number(&hash, "traced", (uint64_t)kernel->is_traced);
   return hash;
 }
 
@@ -136,7 +137,7 @@ static enum cb_status build_unit(const struct cb_host *host, const struct cb_hos
                                  const int *chosen, const struct unit *unit, struct cb_diag *diag) {
   char path[PATH_SIZE], source[48];
   struct cb_text text = {0};
-  compose_unit(&text, kernels, chosen, unit, host->options.trace);
+  compose_unit(&text, kernels, chosen, unit);
   if (text.failed) {
     cb_text_release(&text);
     return cb_fail_memory(diag, "text of a batch of kernels", 0);
@@ -424,13 +425,13 @@ static enum cb_status copy_trace(struct cb_host_trace *trace, const struct cb_ma
   return CB_OK;
 }
 
-/* The trace that the last job of the file has left beside it. */
+/* The trace that the job of the file has left beside it. */
 static enum cb_status take_trace(const struct job_file *file, const char *path, struct cb_diag *diag) {
-  struct cb_host_job *const job = file->jobs[file->count - 1];
+  struct cb_host_job *const job = file->jobs[0];
   struct cb_mapping mapping = {0};
   char name[PATH_SIZE + 8];
   snprintf(name, sizeof name, "%s.trace", path);
-  if (!job->trace || job->outcome != CB_HOST_DONE) {
+  if (job->outcome != CB_HOST_DONE) {
     unlink(name);
     return CB_OK;
   }
@@ -465,7 +466,7 @@ static enum cb_status run_shard(const struct cb_host_program *program, const str
   if (file.count) s = write_job_file(&file, program, unit, path, diag);
   if (!s && file.count) s = run_processes(&file, program->host, unit, name, path, diag);
   if (!s && file.count) collect(&file);
-  if (!s && file.count && program->host->options.trace) s = take_trace(&file, path, diag);
+  if (!s && file.count && file.jobs[0]->trace) s = take_trace(&file, path, diag);
   if (file.bytes) munmap(file.bytes, file.length);
   unlink(path);
   cb_host_path(program->host, name, ".out", path);

@@ -116,7 +116,8 @@ static enum cb_status execute(struct cb_trace *trace, struct cb_host *host, cons
                                         .first_line = line_of_body(one->source),
                                         .symbol = one->symbol,
                                         .vector_type = one->plan->vector_type,
-                                        .form = one->plan->form};
+                                        .form = one->plan->form,
+                                        .is_traced = 1};
   int64_t only[EMULATION_LAUNCHES];
   struct cb_host_job job = {.only = only,
                             .data = product->blob->bytes,
@@ -140,17 +141,12 @@ static enum cb_status execute(struct cb_trace *trace, struct cb_host *host, cons
   return cb_fail(diag, CB_ERR_WRONG, "the kernel was stopped: %.900s", job.message);
 }
 
-void cb_trace_host_options(struct cb_host_options *options) {
-  cb_host_options_default(options);
-  options->trace = options->parallel = 1;
-}
-
 static enum cb_status run(struct cb_trace *trace, struct cb_host *given, struct cb_diag *diag) {
   const struct cb_verify_case *one = trace->one;
   struct cb_host_options options;
   struct cb_host *host = NULL;
   struct cb_text text = {0};
-  cb_trace_host_options(&options);
+  cb_host_options_default(&options);
   trace->result = cb_alloc((size_t)one->csr->rows + 1, cb_type_size(one->plan->vector_type));
   enum cb_status s = trace->result ? CB_OK : cb_fail_memory(diag, "a product", 0);
   if (!s) s = cb_trace_text(&text, one->source->text + one->source->body, one->plan, diag);

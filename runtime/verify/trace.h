@@ -27,10 +27,7 @@ struct cb_trace_product {
 
 struct cb_trace; /* the case and the product must stay alive */
 
-/* The options of a host that runs traced texts. */
-void cb_trace_host_options(struct cb_host_options *options);
-
-/* `host`: one with these options, or NULL: one for this product. CB_ERR_WRONG when the kernel was stopped (the message
+/* `host`: any, or NULL: one for this product alone. CB_ERR_WRONG when the kernel was stopped (the message
  * says where), CB_ERR_UNSUPPORTED when its text cannot be traced. */
 enum cb_status cb_trace_run(struct cb_trace **trace, struct cb_host *host, const struct cb_verify_case *one,
                             const struct cb_trace_product *product, struct cb_diag *diag);
@@ -80,7 +77,7 @@ void cb_trace_row_text(struct cb_text *text, const struct cb_trace *trace, const
 json_t *cb_trace_row_json(const struct cb_trace *trace, const struct cb_trace_row *row, int *failed);
 
 /* What is wrong with a row, a line for each finding, or why it cannot be traced. */
-void cb_trace_brief(struct cb_text *text, const struct cb_verify_case *one, const struct cb_trace_product *product,
-                    int64_t row);
+void cb_trace_brief(struct cb_text *text, struct cb_host *host, const struct cb_verify_case *one,
+                    const struct cb_trace_product *product, int64_t row);
 
 #endif

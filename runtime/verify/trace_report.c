@@ -127,12 +127,12 @@ json_t *cb_trace_row_json(const struct cb_trace *trace, const struct cb_trace_ro
 
 /* ---- the lines of a message */
 
-void cb_trace_brief(struct cb_text *text, const struct cb_verify_case *one, const struct cb_trace_product *product,
-                    int64_t number) {
+void cb_trace_brief(struct cb_text *text, struct cb_host *host, const struct cb_verify_case *one,
+                    const struct cb_trace_product *product, int64_t number) {
   struct cb_trace *trace = NULL;
   struct cb_trace_row row = {0};
   struct cb_diag diag = {0};
-  enum cb_status s = cb_trace_run(&trace, NULL, one, product, &diag);
+  enum cb_status s = cb_trace_run(&trace, host, one, product, &diag);
   if (!s) s = cb_trace_row(&row, trace, number, &diag);
   if (s) cb_text_add(text, "row %lld cannot be traced: %.300s\n", (long long)number, diag.message);
   for (int i = 0; i < row.findings_count; i++) cb_text_add(text, "%s\n", row.findings[i]);

@@ -2,9 +2,9 @@
 /* Numbers that know where they come from: what sum_t and vector_t are in a traced text (runtime/verify/trace_text.c).
  *
  * A traced number has the size of the number that it stands for, and holds the number of a node: the operation that
- * made it, its operands, its value, the line and the thread. So it goes through shuffles, shared memory, carry slots and
- * vectors as the plain one does, and every result leads back to the loads that it was made of. The values of nodes are
- * computed as the untraced text does, so the results have the same bits.
+ * made it, its operands, its value, the line and the thread. So it goes through shuffles, shared memory, carry slots
+ * and vectors as the plain one does, and every result leads back to the loads that it was made of. The values of nodes
+ * are computed as the untraced text does, so the results have the same bits.
  */
 #ifndef CBGEN_EMULATION_TRACED_H
 #define CBGEN_EMULATION_TRACED_H
