@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Traces of rows: traced products have the bits of plain ones, for every layout and every row, and nothing is found
- * wrong with right kernels; planted faults are found and named. CBGEN_TEST_ALL=1: every recipe, type, semiring and form. */
+ * wrong with right kernels; planted faults are found and named. CBGEN_TEST_ALL=1: all recipes, types, semirings. */
 #include "kernels.h"
 #include "layouts.h"
 #include "recipes.h"
