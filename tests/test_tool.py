@@ -440,6 +440,52 @@ class Analyze(Case):
         self.assertEqual(len(outputs), 1)
 
 
+class Trace(Case):
+    MATRIX = ("generate:band,n=64,half=20,per_row=5", "--recipe=sell", "--form=ax")
+
+    def test_row(self):
+        """The golden: CBGEN_UPDATE_GOLDENS=1 writes it anew."""
+        text, path = self.check(0, "", "trace", *self.MATRIX, "--row=9").stdout, "tests/data/traces/band.txt"
+        if os.environ.get("CBGEN_UPDATE_GOLDENS") == "1":
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        with open(path, encoding="utf-8") as file:
+            self.assertEqual(text, file.read())
+
+    def test_block_as_json(self):
+        document = json.loads(self.check(0, "", "trace", *self.MATRIX, "--block=0", "--json").stdout)
+        self.assertEqual([row["row"] for row in document["rows"]], list(range(64)))
+        for row in document["rows"]:
+            self.assertTrue(row["right"])
+            self.assertEqual(row["findings"], [])
+            self.assertEqual(sum("nonzero" in step for step in row["steps"]), row["nonzeros"])
+
+    def test_edited_kernel(self):
+        kernel = self.path("k.cu")
+        self.check(0, "", *self.MATRIX, "-o", kernel)
+        with open(kernel, encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn("* 32 + lane;", text)
+        with open(kernel, "w", encoding="utf-8") as file:
+            file.write(text.replace("* 32 + lane;", "* 32 + (lane ^ 2);"))
+        text = self.check(1, "1 of 1 traced rows are wrong", "trace", *self.MATRIX, f"--kernel={kernel}", "--row=9").stdout
+        self.assertIn("multiplies nonzero (8, 4), in slot 16, for row 9", text)
+        self.check(2, "its plan is another", "trace", self.MATRIX[0], "--recipe=merge", f"--kernel={kernel}", "--row=9")
+
+    def test_what_cannot_be_traced(self):
+        for message, *arguments in [
+            ("there is no row 64: the matrix has 64, from 0", *self.MATRIX, "--row=64"),
+            ("there is no thread block 1: the kernel has 1, from 0", *self.MATRIX, "--block=1"),
+            ("'--row=-1': it takes a number from 0", *self.MATRIX, "--row=-1"),
+            ("takes a row or a thread block", *self.MATRIX),
+            ("takes a row or a thread block", *self.MATRIX, "--row=1", "--block=0"),
+            ("a trace needs the matrix too", "k.cu", "--row=1"),
+            ("has no matrix, which a trace needs", 8 * "0f1e", "--row=1"),
+        ]:
+            with self.subTest(arguments=arguments):
+                self.check(2, message, "trace", *arguments)
+
+
 class Verify(Case):
     def test_matrix_and_kernel(self):
         self.check(0, "", "verify", SMALL)

@@ -115,6 +115,20 @@ static enum cb_status set_device(struct cb_call *call, const char *value, struct
   return parse_number(&call->device, "device", value, 0, 1023, diag);
 }
 
+static enum cb_status set_row(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  return parse_number(&call->row, "row", value, 0, INT32_MAX, diag);
+}
+
+static enum cb_status set_block(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  return parse_number(&call->block, "block", value, 0, INT32_MAX, diag);
+}
+
+static enum cb_status set_kernel(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  if (!*value) return cb_fail(diag, CB_ERR_ARGUMENT, "'--kernel' needs the name of a kernel.cu");
+  call->kernel = value;
+  return CB_OK;
+}
+
 static enum cb_status set_limit(struct cb_call *call, const char *value, struct cb_diag *diag) {
   struct cb_diag why = {0};
   if (!cb_cache_size(&call->limit, value, &why)) return CB_OK;
@@ -218,6 +232,9 @@ static const struct flag flag_table[] = {
     {"baseline", 0, "LIB.so", CB_TAKES_BENCH, "one more baseline, a plug-in (cbgen_baseline.h); repeatable", set_baseline},
     {"sweep", 0, "OPTION=V,W,…", CB_TAKES_SWEEP, "an option of the analysis at each of these values", set_sweep},
     {"clang", 0, NULL, CB_TAKES_CLANG, "let libclang read the text: what compilers do not check", set_given},
+    {"row", 0, "R", CB_TAKES_TRACE, "the row of y to trace, from 0", set_row},
+    {"block", 0, "B", CB_TAKES_TRACE, "the thread block whose rows to trace, from 0", set_block},
+    {"kernel", 0, "kernel.cu", CB_TAKES_TRACE, "execute this text, which was made for the matrix", set_kernel},
     {"limit", 0, "SIZE", CB_TAKES_CACHE, "prune: what may stay, 500M or 2G ($CBGEN_CACHE_SIZE, or 4G)", set_limit},
     {"plan", 0, NULL, CB_TAKES_CACHE, "show: the plan's line alone", set_plan},
     {"source", 0, NULL, CB_TAKES_CACHE, "show: the CUDA text alone", set_source},

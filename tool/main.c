@@ -12,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-const struct cb_verb *const cb_verb_table[] = {&cb_verb_generate, &cb_verb_analyze, &cb_verb_verify,
-                                               &cb_verb_run,      &cb_verb_bench,   &cb_verb_calibrate,
-                                               &cb_verb_cache,    &cb_verb_diff,    NULL};
+const struct cb_verb *const cb_verb_table[] = {
+    &cb_verb_generate, &cb_verb_analyze, &cb_verb_verify,    &cb_verb_trace, &cb_verb_diff,
+    &cb_verb_run,      &cb_verb_bench,   &cb_verb_calibrate, &cb_verb_cache, NULL};
 
 static const struct cb_verb *find_verb(const char *name) {
   for (int i = 0; cb_verb_table[i]; i++)
@@ -31,19 +31,18 @@ static const char *nearest_verb(const char *word) {
 }
 
 static void overview(struct cb_text *text) {
-  cb_text_add_string(text,
-                     "cbgen makes a CUDA kernel for one sparse matrix: y = αAx + βy, with everything it can\n"
-                     "know about A built into the text.\n\n"
-                     "Usage: cbgen FILE -o kernel.cu [OPTION…]     the same as 'cbgen generate FILE …'\n"
-                     "       cbgen VERB FILE [OPTION…]\n\n");
+  cb_text_add_string(text, "cbgen makes a CUDA kernel for one sparse matrix: y = αAx + βy, with everything it can\n"
+                           "know about A built into the text.\n\n"
+                           "Usage: cbgen FILE -o kernel.cu [OPTION…]     the same as 'cbgen generate FILE …'\n"
+                           "       cbgen VERB FILE [OPTION…]\n\n");
   for (int i = 0; cb_verb_table[i]; i++)
     cb_text_add(text, "  %-9s %s\n", cb_verb_table[i]->name, cb_verb_table[i]->summary);
-  cb_text_add_string(
-      text, "\n  help VERB | options | recipes | architectures | shapes | exit-codes      --version\n\n"
-            "FILE is Matrix Market, SciPy .npz or a SNAP edge list, plain or packed (.gz .zst .xz .bz2,\n"
-            "SuiteSparse .tar.gz), '-' for standard input, or 'generate:SHAPE,KEY=VALUE,…' ('cbgen help\n"
-            "shapes').\n\n"
-            "Example: cbgen examples/bcsstk13.mtx.gz -o kernel.cu\n");
+  cb_text_add_string(text,
+                     "\n  help VERB | options | recipes | architectures | shapes | exit-codes      --version\n\n"
+                     "FILE is Matrix Market, SciPy .npz or a SNAP edge list, plain or packed (.gz .zst .xz .bz2,\n"
+                     "SuiteSparse .tar.gz), '-' for standard input, or 'generate:SHAPE,KEY=VALUE,…' ('cbgen help\n"
+                     "shapes').\n\n"
+                     "Example: cbgen examples/bcsstk13.mtx.gz -o kernel.cu\n");
 }
 
 static void verb_help(struct cb_text *text, const struct cb_verb *verb) {
@@ -78,7 +77,8 @@ static enum cb_status help_topic(const char *topic, struct cb_diag *diag) {
     cb_exit_help(&text);
   else
     s = cb_fail(diag, CB_ERR_ARGUMENT,
-                "no help on '%s'; there is help on verbs, options, recipes, architectures, shapes and exit-codes", topic);
+                "no help on '%s'; there is help on verbs, options, recipes, architectures, shapes and exit-codes",
+                topic);
   if (!s) s = cb_print(&text, diag);
   cb_text_release(&text);
   return s;
@@ -96,12 +96,12 @@ static enum cb_status print_version(struct cb_diag *diag) {
 static enum cb_status check_file(const struct cb_call *call, struct cb_diag *diag) {
   const char *file = call->file;
   if (call->verb->takes & CB_TAKES_BENCH && *file == '@') file++; /* a list of files */
+  if (call->verb->takes & CB_TAKES_TRACE) return CB_OK;           /* it says more of what is no matrix */
   if (!strcmp(file, "-") || !strncmp(file, "generate:", 9) || !access(file, F_OK)) return CB_OK;
   return cb_fail(diag, CB_ERR_IO, "cannot open '%s': %s", file, strerror(errno));
 }
 
-static enum cb_status run_verb(const struct cb_verb *verb, int count, char **arguments,
-                               struct cb_diag *diag) {
+static enum cb_status run_verb(const struct cb_verb *verb, int count, char **arguments, struct cb_diag *diag) {
   struct cb_call call = {.verb = verb, .selftest = 1, .seed = 1, .limit = -1};
   cb_options_default(&call.options);
   enum cb_status s = cb_call_parse(&call, count, arguments, diag);
@@ -134,10 +134,8 @@ static enum cb_status dispatch(int argc, char **argv, struct cb_diag *diag) {
   const struct cb_verb *verb = find_verb(first);
   const char *meant = verb || strpbrk(first, "./:") || !access(first, F_OK) ? NULL : nearest_verb(first);
   if (meant)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' is neither a verb nor a file; did you mean '%s'", first,
-                   meant);
-  return verb ? run_verb(verb, argc - 2, argv + 2, diag)
-              : run_verb(&cb_verb_generate, argc - 1, argv + 1, diag);
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' is neither a verb nor a file; did you mean '%s'", first, meant);
+  return verb ? run_verb(verb, argc - 2, argv + 2, diag) : run_verb(&cb_verb_generate, argc - 1, argv + 1, diag);
 }
 
 int main(int argc, char **argv) {

@@ -58,6 +58,7 @@ static void execute(struct report *report, const struct cb_call *call) {
   enum cb_status s;
   cb_verify_options_default(&options);
   options.seed = (uint64_t)call->seed;
+  options.trace = 1;
   if (report->is_kernel) {
     cb_progress_stage("executing '%s'", call->file);
     s = cb_verify_file(call->file, &options, &report->file, &diag);
@@ -185,6 +186,15 @@ static void print_products(struct cb_text *text, const struct cb_verify_report *
                 (long long)products->unbounded_rows);
 }
 
+/* What is wrong with the first wrong row: "trace    …". */
+static void print_trace(struct cb_text *text, const char *trace) {
+  for (const char *head = "trace"; *trace; head = "") {
+    const size_t length = strcspn(trace, "\n");
+    cb_text_add(text, "%-8s %.*s\n", head, (int)length, trace);
+    trace += length + (trace[length] == '\n');
+  }
+}
+
 static void print_file(struct cb_text *text, const struct cb_verify_file_report *file) {
   cb_text_add(text, "host     self-test: %.*s\n", (int)strcspn(file->output, "\n"), file->output);
   cb_text_add(text, "         %d runs in varied order; compiled in %.1f s, run in %.1f s\n", file->runs,
@@ -220,9 +230,10 @@ static enum cb_status print_text(struct cb_text *text, const struct report *repo
     cb_text_add(text, "matrix   %s: %lld x %lld, %lld nonzeros, as %s\nplan     %s\n", report->job.name,
                 (long long)csr->rows, (long long)csr->cols, (long long)csr->nnz,
                 cb_precision_names[call->options.type], cb_text_string(&report->plan));
-  if (report->host)
+  if (report->host) {
     cb_text_add(text, "host     %s\n", report->host == CB_ERR_WRONG ? "WRONG" : "not executed");
-  else if (report->is_kernel)
+    print_trace(text, report->products.trace);
+  } else if (report->is_kernel)
     print_file(text, &report->file);
   else
     print_products(text, &report->products);
@@ -253,8 +264,8 @@ static json_t *host_json(const struct report *report) {
                      "output", report->file.output, "runs", report->file.runs, "compile_seconds",
                      report->file.compile_seconds, "run_seconds", report->file.run_seconds);
   const struct cb_verify_report *products = &report->products;
-  return json_pack("{s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:f, s:f, s:f}", "status", status, "message",
-                   report->host_message, "products", products->products, "runs", products->runs, "rows",
+  return json_pack("{s:s, s:s, s:s, s:i, s:i, s:I, s:I, s:I, s:f, s:f, s:f}", "status", status, "message",
+                   report->host_message, "trace", products->trace, "products", products->products, "runs", products->runs, "rows",
                    (json_int_t)products->rows, "exact_rows", (json_int_t)products->exact_rows,
                    "unbounded_rows", (json_int_t)products->unbounded_rows, "worst_ratio",
                    products->worst_ratio < 1e300 ? products->worst_ratio : 1e300, "compile_seconds",

@@ -47,6 +47,7 @@ struct cb_host_kernel {
   const char *symbol; /* prefix of its host functions */
   enum cb_type vector_type;
   enum cb_form form;
+  int is_traced; /* `text` is a traced one (trace_text.h): its jobs have a `trace`, and its program is it alone */
 };
 
 struct cb_host_program;
@@ -60,6 +61,15 @@ void cb_host_program_free(struct cb_host_program *program); /* NULL is accepted 
 /* Wall-clock seconds that the build took; how many different texts there were. */
 double cb_host_build_seconds(const struct cb_host_program *program);
 int cb_host_build_texts(const struct cb_host_program *program);
+
+/* What a traced product was made of: see emulation/jobs.h. */
+struct emulation_node;
+struct cb_host_trace {
+  int64_t nodes_count, rows;
+  struct emulation_node *nodes;
+  uint64_t *of_row; /* the node that stands in y */
+};
+void cb_host_trace_release(struct cb_host_trace *trace);
 
 enum cb_host_outcome {
   CB_HOST_DONE,
@@ -79,7 +89,9 @@ struct cb_host_job {
   uint64_t seed;  /* of the order of warps: product p uses seed + p */
   int products;   /* how often to multiply; at least 1 */
   int repeatable; /* all products must agree bit for bit */
+  const int64_t *only; /* to trace: EMULATION_LAUNCHES thread blocks (emulation/jobs.h), or NULL: all run */
   /* results */
+  struct cb_host_trace *trace; /* of the first product; of a traced kernel; cb_host_trace_release */
   void *result; /* the caller's; y_bytes: y after the first product */
   enum cb_host_outcome outcome;
   int exit_code; /* CB_HOST_STOPPED: enum emulation_exit of emulation/jobs.h */

@@ -3,6 +3,7 @@
  * running job files. A unit is one translation unit and its executable. See host.h. */
 #include "runtime/verify/host_parts.h"
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/signals.h"
@@ -37,7 +38,7 @@ struct cb_host_program {
 
 /* The wrapper of text `t`: its host functions behind one signature. */
 static void compose_wrapper(struct cb_text *out, const struct cb_host_kernel *kernel, int t) {
-  const char *const type = cb_type_entry_name(kernel->vector_type), *const symbol = kernel->symbol;
+  const char *const symbol = kernel->symbol, *const type = kernel->is_traced ? "vector_t" : cb_type_entry_name(kernel->vector_type);
   const int scaled = kernel->form == CB_FORM_AXPBY;
   cb_text_add(out,
               "namespace k%d {\n"
@@ -63,6 +64,7 @@ static void compose_wrapper(struct cb_text *out, const struct cb_host_kernel *ke
 static void compose_unit(struct cb_text *out, const struct cb_host_kernel *kernels, const int *chosen,
                          const struct unit *unit) {
   cb_text_add_string(out, "#include \"prelude.h\"\n#include \"driver.h\"\n");
+  if (kernels[chosen[unit->first]].is_traced) cb_text_add_string(out, "#include \"traced.h\"\n");
   for (int t = unit->first; t < unit->first + unit->count; t++) {
     const struct cb_host_kernel *kernel = &kernels[chosen[t]];
     cb_text_add(out, "namespace k%d {\n#line %d \"k%d.cu\"\n", t,
@@ -72,9 +74,12 @@ static void compose_unit(struct cb_text *out, const struct cb_host_kernel *kerne
     compose_wrapper(out, kernel, t);
   }
   cb_text_add_string(out, "const EmulatedKernel emulated_kernels[] = {\n");
-  for (int t = unit->first; t < unit->first + unit->count; t++)
-    cb_text_add(out, "    {\"%s\", %zu, k%d::wrapper_load, k%d::wrapper_multiply, k%d::wrapper_free},\n",
+  for (int t = unit->first; t < unit->first + unit->count; t++) {
+    cb_text_add(out, "    {\"%s\", %zu, k%d::wrapper_load, k%d::wrapper_multiply, k%d::wrapper_free, ",
                 kernels[chosen[t]].symbol, cb_type_size(kernels[chosen[t]].vector_type), t, t, t);
+    if (kernels[chosen[t]].is_traced) cb_text_add(out, "traced_take<k%d::vector_t>, traced_give<k%d::vector_t>},\n", t, t);
+    else cb_text_add_string(out, "nullptr, nullptr},\n");
+  }
   cb_text_add_string(out, "};\n");
 }
 
@@ -100,6 +105,7 @@ static struct cb_hash kernel_hash(const struct cb_host_kernel *kernel) {
   cb_hash_number(&hash, "line", (uint64_t)kernel->first_line);
   cb_hash_number(&hash, "type", (uint64_t)kernel->vector_type);
   cb_hash_number(&hash, "form", (uint64_t)kernel->form);
+  cb_hash_number(&hash, "traced", (uint64_t)kernel->is_traced);
   return hash;
 }
 
@@ -273,6 +279,7 @@ static void lay_out(const struct job_file *file, const struct cb_host_program *p
                                      .data_bytes = (uint64_t)job->data_bytes,
                                      .x_bytes = (uint64_t)job->x_bytes,
                                      .y_bytes = (uint64_t)job->y_bytes};
+    for (int l = 0; l < EMULATION_LAUNCHES; l++) record->only[l] = job->only ? job->only[l] : 0;
     record->data = place(jobs, records, j, job->data, record->data_bytes, end);
     record->x = place(jobs, records, j, job->x, record->x_bytes, end);
     record->y = place(jobs, records, j, job->y, record->y_bytes, end);
@@ -396,6 +403,45 @@ static enum cb_status run_processes(struct job_file *file, const struct cb_host 
   return CB_OK;
 }
 
+void cb_host_trace_release(struct cb_host_trace *trace) {
+  cb_free(trace->nodes);
+  cb_free(trace->of_row);
+  *trace = (struct cb_host_trace){0};
+}
+
+static enum cb_status copy_trace(struct cb_host_trace *trace, const struct cb_mapping *file, struct cb_diag *diag) {
+  struct emulation_trace header = {0};
+  if (file->length >= sizeof header) memcpy(&header, file->bytes, sizeof header);
+  const size_t nodes = header.nodes * sizeof *trace->nodes, rows = header.rows * sizeof *trace->of_row;
+  if (header.nodes > file->length || header.rows > file->length || file->length != sizeof header + nodes + rows)
+    return cb_fail(diag, CB_ERR_INTERNAL, "the traced kernel left no trace");
+  trace->nodes = cb_alloc(nodes + 1, 1);
+  trace->of_row = cb_alloc(rows + 1, 1);
+  if (!trace->nodes || !trace->of_row) return cb_fail_memory(diag, "a trace", nodes + rows);
+  trace->nodes_count = (int64_t)header.nodes;
+  trace->rows = (int64_t)header.rows;
+  memcpy(trace->nodes, file->bytes + sizeof header, nodes);
+  memcpy(trace->of_row, file->bytes + sizeof header + nodes, rows);
+  return CB_OK;
+}
+
+/* The trace that the job of the file has left beside it. */
+static enum cb_status take_trace(const struct job_file *file, const char *path, struct cb_diag *diag) {
+  struct cb_host_job *const job = file->jobs[0];
+  struct cb_mapping mapping = {0};
+  char name[PATH_SIZE + 8];
+  snprintf(name, sizeof name, "%s.trace", path);
+  if (job->outcome != CB_HOST_DONE) {
+    unlink(name);
+    return CB_OK;
+  }
+  enum cb_status s = cb_file_map(&mapping, name, diag);
+  if (!s) s = copy_trace(job->trace, &mapping, diag);
+  cb_file_unmap(&mapping);
+  unlink(name);
+  return s;
+}
+
 /* The jobs of a unit whose number among them is `shard` modulo `shards`. */
 static void choose_jobs(struct job_file *file, const struct cb_host_program *program, const struct unit *unit,
                         struct cb_host_job *jobs, int count, int shard, int shards) {
@@ -420,6 +466,7 @@ static enum cb_status run_shard(const struct cb_host_program *program, const str
   if (file.count) s = write_job_file(&file, program, unit, path, diag);
   if (!s && file.count) s = run_processes(&file, program->host, unit, name, path, diag);
   if (!s && file.count) collect(&file);
+  if (!s && file.count && file.jobs[0]->trace) s = take_trace(&file, path, diag);
   if (file.bytes) munmap(file.bytes, file.length);
   unlink(path);
   cb_host_path(program->host, name, ".out", path);

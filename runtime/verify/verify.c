@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/real.h"
 #include "runtime/verify/oracle.h"
+#include "runtime/verify/trace.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -62,6 +63,7 @@ struct trial {
   const struct cb_verify_case *one;
   const struct kind *kind;
   int number; /* of the case */
+  struct cb_host *traces; /* its first wrong row, on this host; NULL: it is not to be traced */
   void *x, *y, *result;
 };
 
@@ -322,6 +324,25 @@ static enum cb_status compare_rows(struct cb_verify_report *report, const struct
   return s;
 }
 
+/* Traces the first wrong row of the case, once. */
+static void trace_row(struct cb_verify_report *report, const struct trial *trial, const struct cb_host_job *job,
+                      const struct integer_data *integers, struct cb_host *host) {
+  const struct integer_data *own = has_other_values(trial) ? &integers[trial->number] : NULL;
+  const struct cb_trace_product product = {.x = trial->x,
+                                           .y = trial->y,
+                                           .alpha = trial->kind->alpha,
+                                           .beta = trial->kind->beta,
+                                           .values = own ? own->values : NULL,
+                                           .blob = own ? &own->blob : trial->one->blob,
+                                           .seed = job->seed,
+                                           .is_of_row = 1,
+                                           .row = report->row};
+  struct cb_text text = {0};
+  cb_trace_brief(&text, host, trial->one, &product, report->row);
+  snprintf(report->trace, sizeof report->trace, "%s", text.failed ? "" : cb_text_string(&text));
+  cb_text_release(&text);
+}
+
 static enum cb_status judge(struct cb_verify_report *report, const struct trial *trial,
                             const struct cb_host_job *job, const struct integer_data *integers,
                             struct cb_diag *diag) {
@@ -332,12 +353,15 @@ static enum cb_status judge(struct cb_verify_report *report, const struct trial 
     if (!report->status) report_stop(report, trial, job);
     return CB_OK;
   }
-  return compare_rows(report, trial, integers, diag);
+  const enum cb_status s = compare_rows(report, trial, integers, diag);
+  if (trial->traces && report->wrong_rows && !report->trace[0]) trace_row(report, trial, job, integers, trial->traces);
+  return s;
 }
 
 /* ---- the whole */
 
 struct batch {
+  struct cb_host *host;
   const struct cb_verify_case *cases;
   const struct cb_verify_options *options;
   int count, trials_count;
@@ -367,7 +391,8 @@ static enum cb_status prepare(struct batch *batch, struct cb_diag *diag) {
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds && !s; k++) {
       if (!concerns(&kinds[k], batch->cases[c].plan)) continue;
       const int t = batch->trials_count++;
-      batch->trials[t] = (struct trial){.one = &batch->cases[c], .kind = &kinds[k], .number = c};
+      batch->trials[t] = (struct trial){.one = &batch->cases[c], .kind = &kinds[k], .number = c,
+                                         .traces = batch->options->trace ? batch->host : NULL};
       s = prepare_trial(&batch->trials[t], seed + 8 * k, diag);
       batch->jobs[t] = job_of(&batch->trials[t], batch->integers, batch->options);
     }
@@ -422,7 +447,7 @@ static enum cb_status build(struct cb_host_program **program, struct cb_host *ho
 enum cb_status cb_verify_batch(struct cb_host *host, const struct cb_verify_case *cases, int count,
                                const struct cb_verify_options *options, struct cb_verify_report *reports,
                                struct cb_diag *diag) {
-  struct batch batch = {.cases = cases, .options = options, .count = count};
+  struct batch batch = {.host = host, .cases = cases, .options = options, .count = count};
   struct cb_host_program *program = NULL;
   enum cb_status s = check_memory(cases, count, diag);
   if (!s) s = build(&program, host, cases, count, diag);

@@ -24,6 +24,7 @@
 struct cb_verify_options {
   struct cb_host_options host;
   uint64_t seed; /* of vectors and of the order of warps */
+  int trace;     /* trace the first wrong row (trace.h) */
   int orders;    /* of warps, per product; 0: by size, 5 for small matrices down to 1 for large ones */
 };
 void cb_verify_options_default(struct cb_verify_options *options);
@@ -55,6 +56,7 @@ struct cb_verify_report {
   int64_t columns[CB_VERIFY_COLUMNS];
   int64_t wrong_rows; /* of that product */
   double got, expected, tolerance;
+  char trace[1024]; /* what is wrong with it, a line for each finding; "" when that was not asked for */
   double compile_seconds; /* of all cases of a batch together, emulator included */
   double run_seconds;     /* in the kernel, all products */
 };

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 static char *file;
+static const char *file_name;
 
 static double seconds() {
   struct timespec t;
@@ -57,6 +58,26 @@ static void spoil(const emulation_job &job, const EmulatedKernel &kernel, void *
   emulated::release(y);
 }
 
+// One product whose numbers are nodes: its y, and the file of nodes beside that of the jobs.
+static void trace(emulation_job &job, const EmulatedKernel &kernel, void *matrix, void *x) {
+  const size_t cols = job.x_bytes / kernel.element, rows = job.y_bytes / kernel.element;
+  char *y = (char *)on_device(job.y, job.y_bytes), path[4608];
+  unsigned long *nodes = (unsigned long *)calloc(rows + 1, sizeof *nodes);
+  if (!nodes) stop(EMULATION_MEMORY, "out of memory for a trace of %zu rows", rows);
+  seed_machine(job.seed);
+  memcpy(machine.only, job.only, sizeof machine.only);
+  kernel.take(x, cols, EMULATION_X);
+  kernel.take(y, rows, EMULATION_Y);
+  const char *message = kernel.multiply(matrix, x, y, job.alpha, job.beta);
+  kernel.give(y, rows, nodes);
+  if (message) refuse(job, EMULATION_REFUSED, message);
+  else if (rows) memcpy(file + job.result, y, job.y_bytes);
+  snprintf(path, sizeof path, "%s.trace", file_name);
+  write_trace(path, nodes, rows);
+  free(nodes);
+  emulated::release(y);
+}
+
 static void multiply(emulation_job &job, const EmulatedKernel &kernel, void *matrix, const void *x) {
   for (unsigned p = 0; p < job.products && job.state == EMULATION_RUNNING; p++) {
     seed_machine(job.seed + p);
@@ -81,7 +102,8 @@ static void run(emulation_job &job) {
   if (message) refuse(job, EMULATION_REFUSED, message);
   void *x = on_device(job.x, job.x_bytes);
   const double start = seconds();
-  if (!message) multiply(job, kernel, matrix, x);
+  if (!message && kernel.take) trace(job, kernel, matrix, x);
+  else if (!message) multiply(job, kernel, matrix, x);
   job.seconds = seconds() - start;
   emulated::release(x);
   kernel.free(matrix);
@@ -92,6 +114,7 @@ static void run(emulation_job &job) {
 
 int main(int argc, char **argv) {
   struct stat status;
+  file_name = argv[1];
   const int descriptor = argc == 2 ? open(argv[1], O_RDWR) : -1;
   if (descriptor < 0 || fstat(descriptor, &status)) return EMULATION_USAGE;
   file = (char *)mmap(nullptr, (size_t)status.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);

@@ -11,6 +11,10 @@ struct EmulatedKernel {
   const char *(*load)(void **matrix, const void *data, size_t bytes);
   const char *(*multiply)(const void *matrix, const void *x, void *y, double alpha, double beta);
   void (*free)(void *matrix);
+  // Of a traced kernel (traced.h), else null: numbers become nodes in place, and nodes numbers again; `nodes` takes
+  // their numbers.
+  void (*take)(void *vector, size_t count, int kind);
+  void (*give)(void *vector, size_t count, unsigned long *nodes);
 };
 extern const EmulatedKernel emulated_kernels[];
 

@@ -7,6 +7,7 @@
  *   memory.cpp     device memory and the CUDA runtime calls
  *   report.cpp     the message that ends the program
  *   fiber.cpp      stacks and switches
+ *   traced.cpp     the operations of a traced product (traced.h)
  *   driver.cpp     runs a file of jobs (jobs.h)
  *
  * Everything runs in one system thread. prelude.h stands before generated text: its namespace `emulated` is the
@@ -125,6 +126,7 @@ struct Machine {
   unsigned launch, blocks, threads;
   void (*body)(void *);
   void *arguments;
+  int64_t only[EMULATION_LAUNCHES]; // of launch i + 1, the one block that does anything, plus 1; 0: all do
   uint64_t first_block, block_stride, blocks_started, blocks_finished;
   unsigned shared_bytes, shared_slots; // static
   size_t dynamic_bytes;
@@ -178,5 +180,8 @@ void share_fenced(Thread *threads, unsigned count, unsigned mask);   // at a bar
 // wait for.
 [[noreturn]] void stop(emulation_exit code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void report_position(); // the two last parts alone, for the sanitizers' reports
+
+// The nodes of a traced product and those that stand in y, to a file (jobs.h).
+void write_trace(const char *path, const unsigned long *ids, size_t rows);
 
 #endif

@@ -48,6 +48,8 @@ struct emulation_header {
   double processor_seconds; /* limit for each job; 0: none */
 };
 
+enum { EMULATION_LAUNCHES = 16 };
+
 struct emulation_job {
   uint32_t kernel;     /* index in the executable */
   uint32_t state;      /* enum emulation_state */
@@ -61,7 +63,42 @@ struct emulation_job {
   uint64_t result;     /* y after the first product, y_bytes long */
   uint64_t row;
   double seconds; /* of all products */
+  int64_t only[EMULATION_LAUNCHES]; /* of each launch of a traced product, the number of the one thread block that
+                                    * runs, plus 1; 0: all run */
   char message[256];
+};
+
+/* What a traced product leaves in the file "JOBS.trace" (traced.h): a header, its nodes in the order in which they were
+ * made, then for each row the number of the node that stands in y. Node 0 is the number 0. */
+enum emulation_node_kind {
+  EMULATION_NUMBER, /* a constant of the text, or a number that nothing is known of */
+  EMULATION_X,      /* the entry `place` of x */
+  EMULATION_Y,      /* what the entry `place` of y held before */
+  EMULATION_UNSET,  /* memory that nobody has written */
+  EMULATION_LOAD_X, /* load_x of operand 0 */
+  EMULATION_VALUE,  /* the number of value slot `place` of region `region` */
+  EMULATION_ADD,
+  EMULATION_SUBTRACT,
+  EMULATION_PRODUCT,
+  EMULATION_ADD_PRODUCT, /* operand 0 · operand 1 + operand 2, rounded once */
+  EMULATION_LEAST,
+  EMULATION_GREATEST,
+  EMULATION_OR,
+  EMULATION_AND,
+  EMULATION_ROUND, /* operand 0 as an entry of y */
+  EMULATION_NODE_KINDS
+};
+
+struct emulation_node {
+  uint64_t operands[3]; /* numbers of nodes before this one */
+  double value;
+  int64_t place;
+  int32_t kind, region, line; /* of kernel.cu; 0: unknown */
+  uint32_t launch, block, thread; /* launch 0: the host */
+};
+
+struct emulation_trace {
+  uint64_t nodes, rows;
 };
 
 /* What a self-test's executable leaves in the file that $CBGEN_EMULATION_EVIDENCE names, so that its word alone need

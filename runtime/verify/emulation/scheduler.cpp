@@ -327,9 +327,16 @@ void emulated::sync_block(int line) {
   run_another_warp(self.fiber);
 }
 
+// Whether the current block has nothing to do with what is traced.
+static bool is_left_out() {
+  const size_t launch = machine.launch - 1;
+  const int64_t only = launch < EMULATION_LAUNCHES ? machine.only[launch] : 0;
+  return only && (uint64_t)only != (uint64_t)machine.block->index + 1;
+}
+
 static void run_thread() {
   fiber_started();
-  machine.body(machine.arguments);
+  if (!is_left_out()) machine.body(machine.arguments);
   Thread &self = *machine.thread;
   Warp &warp = *machine.warp;
   Block &block = *machine.block;
