@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Three thousand random small matrices, each with random options, through analysis, generation and the host
+/* Two thousand random small matrices, each with random options, through analysis, generation and the host
  * execution under AddressSanitizer and UBSan.
  *
  * Everything follows from a kernel's number: CBGEN_RANDOM_FIRST and CBGEN_RANDOM_COUNT choose which numbers
@@ -8,7 +8,7 @@
 #include "kernels.h"
 #include "recipes.h"
 
-enum { COUNT = 3000 };
+enum { COUNT = 2000 };
 
 static int64_t between(uint64_t *state, int64_t least, int64_t most) {
   return least + (int64_t)(draw(state) % (uint64_t)(most - least + 1));
