@@ -21,7 +21,7 @@ static struct block save(cbgen_operator *op) {
 
 static cbgen_operator *compile(cbgen_context *context, const struct sample *sample, cbgen_values values,
                                int turned) {
-  const cbgen_request request = {sizeof request, 0, values, turned};
+  const cbgen_request request = {sizeof request, 0, values, turned, CBGEN_SPECIALISE_AUTO};
   cbgen_operator *op;
   must(context, cbgen_compile(context, &sample->view, &request, &op));
   return op;
