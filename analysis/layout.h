@@ -91,17 +91,19 @@ void cb_region_placeholder_text(struct cb_region_builder *builder, const char *n
 /* The text has that section of the layout's template. */
 void cb_region_section(struct cb_region_builder *builder, const char *name);
 
-/* The kernel of a family gets sizes, and arrays that are not by slot, as data (codegen/family.h), whatever their storage.
- * A layout whose text then has fewer forms serves more matrices with one kernel. These say what the region's text is
- * there: sections that it has in any case, or does not have; sizes, and affine arrays base + step * i, that such sections
- * ask for where the matrix does not (one that the region has already is taken); and structure that is coarser. */
+/* The kernel of a family gets sizes, and arrays that are not by slot, as data (codegen/family.h), whatever their
+ * storage. A layout whose text then has fewer forms serves more matrices with one kernel. These say what the region's
+ * text is there: sections that it has in any case, or does not have; sizes, and affine arrays base + step * i, that
+ * such sections ask for where the matrix does not (one that the region has already is taken); and structure that is
+ * coarser. */
 void cb_region_family_with(struct cb_region_builder *builder, const char *section);
 void cb_region_family_without(struct cb_region_builder *builder, const char *section);
 void cb_region_family_size(struct cb_region_builder *builder, const char *name, int64_t value);
 void cb_region_family_sequence(struct cb_region_builder *builder, const char *name, int64_t base, int64_t step);
-void cb_region_family_structure(struct cb_region_builder *builder, const char *name, int64_t value, const char *origin);
-/* A table of the text, `count` integers: a placeholder's contents, and data of a family's kernel under the name that the
- * text reads it by. */
+void cb_region_family_structure(struct cb_region_builder *builder, const char *name, int64_t value,
+                                const char *origin);
+/* A table of the text, `count` integers: a placeholder's contents, and data of a family's kernel, under the name that
+ * the text reads it by. */
 void cb_region_table(struct cb_region_builder *builder, const char *placeholder, const char *name,
                      const int64_t *elements, int count);
 

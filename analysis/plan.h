@@ -120,8 +120,8 @@ struct cb_table {
 };
 
 /* How a region's text differs in a family's kernel (codegen/family.h), which serves all matrices of one structure and
- * gets all sizes as data: sections that it has whatever the matrix, or leaves out; sizes and sequences that these ask for
- * and the matrix lacks; and structure that is coarser, so that fewer kernels serve more matrices. */
+ * gets all sizes as data: sections that it has whatever the matrix, or leaves out; sizes and sequences that these ask
+ * for and the matrix lacks; and structure that is coarser, so that fewer kernels serve more matrices. */
 struct cb_family_parts {
   int with_count, without_count, structures_count, sizes_count, sequences_count, tables_count;
   const char **with, **without; /* sections */

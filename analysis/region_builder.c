@@ -107,24 +107,30 @@ static int has_array(const struct cb_region *region, const char *name) {
 
 void cb_region_family_size(struct cb_region_builder *builder, const char *name, int64_t value) {
   struct cb_family_parts *family = &builder->region.family;
-  if (has_constant(&builder->region, name)) return;
+  if (builder->failed || has_constant(&builder->region, name)) return;
   struct cb_constant *size = append(builder, &family->sizes, &family->sizes_count, sizeof *size);
   if (size) *size = (struct cb_constant){keep(builder, name), "plan", value, CB_CONSTANT_SIZE};
 }
 
-void cb_region_family_structure(struct cb_region_builder *builder, const char *name, int64_t value, const char *origin) {
+void cb_region_family_structure(struct cb_region_builder *builder, const char *name, int64_t value,
+                                const char *origin) {
   struct cb_family_parts *family = &builder->region.family;
   struct cb_constant *constant = append(builder, &family->structures, &family->structures_count, sizeof *constant);
-  if (constant) *constant = (struct cb_constant){keep(builder, name), keep(builder, origin), value, CB_CONSTANT_STRUCTURE};
+  if (constant)
+    *constant = (struct cb_constant){keep(builder, name), keep(builder, origin), value, CB_CONSTANT_STRUCTURE};
 }
 
 void cb_region_family_sequence(struct cb_region_builder *builder, const char *name, int64_t base, int64_t step) {
   struct cb_family_parts *family = &builder->region.family;
-  if (has_array(&builder->region, name)) return;
+  if (builder->failed || has_array(&builder->region, name)) return;
   struct cb_array *array = append(builder, &family->sequences, &family->sequences_count, sizeof *array);
   if (array)
-    *array = (struct cb_array){
-        .name = keep(builder, name), .meaning = "", .role = CB_ROLE_INDEX, .storage = CB_AFFINE, .base = base, .step = step};
+    *array = (struct cb_array){.name = keep(builder, name),
+                               .meaning = "",
+                               .role = CB_ROLE_INDEX,
+                               .storage = CB_AFFINE,
+                               .base = base,
+                               .step = step};
 }
 
 /* In lines of twelve. */

@@ -10,7 +10,7 @@
 
 /* ---- the members of Sizes, in their order */
 
-enum member_kind { MEMBER_INDEX, MEMBER_SIZE, MEMBER_PLACE, MEMBER_TABLE }; /* place: a size that has no name in a template */
+enum member_kind { MEMBER_INDEX, MEMBER_SIZE, MEMBER_PLACE, MEMBER_TABLE }; /* place: a size without a constant */
 
 struct member {
   enum member_kind kind;

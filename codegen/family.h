@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Families: kernels that serve all matrices of one structure.
  *
- * A constant of a plan is either structure or a size (layout.h). The specialised kernel of a matrix has both in its text.
- * A family's kernel has the structure: layouts, types, lanes, vectors, batches, threads, widths of what is stored for each
- * slot. All else are parameters of it: sizes, places, grids, and for every other index array whether it is stored and
- * how wide its elements are, or with which rule they follow each other. Both texts come from the same templates and add
- * up in the same order, so they give the same bits; both read the same arrays.
+ * A constant of a plan is either structure or a size (layout.h). The specialised kernel of a matrix has both in its
+ * text. A family's kernel has the structure: layouts, types, lanes, vectors, batches, threads, widths of what is stored
+ * for each slot. All else are parameters of it: sizes, places, grids, and for every other index array whether it is
+ * stored and how wide its elements are, or with which rule they follow each other. Both texts come from the same
+ * templates and add up in the same order, so they give the same bits; both read the same arrays.
  *
- * What a family's text is hangs on no matrix: the same structure gives the same bytes, whose hash names the family. Each
- * region REGION of the text has, beside its arrays:
+ * What a family's text is hangs on no matrix: the same structure gives the same bytes, whose hash names the family.
+ * Each region REGION of the text has, beside its arrays:
  *
  *   struct Sizes     what cb_family_sizes gives, in the order of members: an Index for each index array that is no
  *                    array by slot, an int for each size, CB_FAMILY_TABLE ints for each table
  *   struct Pointers  a pointer for each array, NULL for those that follow a rule
  *
- * A kernel's parameters are, for each of its regions, Sizes and then Pointers (if it has arrays); then Shape, x, y, alpha,
- * beta, carry_sums, carry_counters, whatever the form of the product: y = A·x is alpha 1, beta 0. */
+ * A kernel's parameters are, for each of its regions, Sizes and then Pointers (if it has arrays); then Shape, x, y,
+ * alpha, beta, carry_sums, carry_counters, whatever the form of the product: y = A·x is alpha 1, beta 0. */
 #ifndef CBGEN_CODEGEN_FAMILY_H
 #define CBGEN_CODEGEN_FAMILY_H
 

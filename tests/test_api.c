@@ -336,7 +336,8 @@ static int multiplies_with_fixed_values(const struct cb_recipe *recipe, int dist
     ((double *)sample.given)[k] = sample.values[k] = (double)(k % distinct) - 0.75;
   sum_up(&sample);
   if (on_device) to_device(&sample, 0);
-  const cbgen_request request = {sizeof request, 0, by_option ? CBGEN_VALUES_STORED : CBGEN_VALUES_FIXED, turned, CBGEN_SPECIALISE_AUTO};
+  const cbgen_request request = {sizeof request, 0, by_option ? CBGEN_VALUES_STORED : CBGEN_VALUES_FIXED, turned,
+                                 CBGEN_SPECIALISE_AUTO};
   struct cb_csr csr = turned ? transposed(&sample.csr) : sample.csr;
   for (int again = 0; again <= turned; again++) {
     cbgen_info info = {.struct_size = sizeof info};

@@ -183,6 +183,10 @@ static enum cb_status find_family(struct cb_work *work) {
                           work->request.context, work->diag);
   cb_source_release(&family);
   work->info.compile_seconds += cb_work_lap(work);
+  if (!s && work->made.compiled.spilled_bytes) { /* the specialised kernel may do better, or another recipe's */
+    cb_compiled_release(&work->made.compiled);
+    s = CB_ERR_UNSUPPORTED;
+  }
   if (!s) work->tier = CB_TIER_FAMILY;
   return s;
 }

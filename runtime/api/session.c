@@ -255,6 +255,7 @@ static int family_cached(struct cb_cache *cache, struct cb_hash key, struct cb_c
   if (copy) {
     memcpy(copy, cubin->bytes, (size_t)cubin->length);
     *compiled = (struct cb_compiled){.cubin = copy, .cubin_bytes = (size_t)cubin->length};
+    compiled->spilled_bytes = cb_spilled_bytes(compiled);
   }
   cb_cache_entry_release(&entry);
   return copy != NULL;

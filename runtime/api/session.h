@@ -55,9 +55,9 @@ enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type s
                                       const void *cubin, size_t cubin_bytes, const struct cb_packer **packer,
                                       struct cb_diag *diag);
 
-/* The binary of a family's text (codegen/family.h) for the session's GPU: from the cache, or compiled and kept there for
- * all matrices. `log` is told which. Likewise one thread at a time. CB_ERR_MISSING: it would have to be compiled, and there is
- * no NVRTC. */
+/* The binary of a family's text (codegen/family.h) for the session's GPU: from the cache, or compiled and kept there
+ * for all matrices. `log` is told which. Likewise one thread at a time. CB_ERR_MISSING: it would have to be compiled,
+ * and there is no NVRTC. */
 struct cbgen_context;
 enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,
                                  struct cb_compiled *compiled, const struct cbgen_context *log, struct cb_diag *diag);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* From a family's kernel to the specialised one of an operator that is there: see cbgen_operator_specialise. Everything that
- * products read is replaced by one pointer (cb_operator_take_over), and nothing that they may still read goes before the
- * operator does. */
+/* From a family's kernel to the specialised one of an operator that is there: see cbgen_operator_specialise. All that
+ * products read is replaced by one pointer (cb_operator_take_over), and nothing that they may still read goes before
+ * the operator does. */
 #include "runtime/api/api.h"
 
 #include "base/memory.h"

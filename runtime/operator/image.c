@@ -63,7 +63,8 @@ static void add_pointer(struct cb_image *image, int array) { image->pointers[ima
 /* A region's stored arrays, of which the first has that number; nothing where there are none. */
 static void add_stored_group(struct cb_image *image, int array, int stored) {
   if (!stored) return;
-  image->groups[image->groups_count++] = (struct cb_image_group){.first_pointer = image->pointers_count, .pointers = stored};
+  image->groups[image->groups_count++] =
+      (struct cb_image_group){.first_pointer = image->pointers_count, .pointers = stored};
   for (int i = 0; i < stored; i++) add_pointer(image, array + i);
 }
 
@@ -180,7 +181,7 @@ static enum cb_status take_numbers(struct cb_image *image, const struct cb_image
       .carry_counters = plan->carry_counters,
       .entries = plan->nnz,
       .tier = parts->tier,
-      .first_row_sum = plan->first_row_sum,
+      .first_row_sum = parts->tier == CB_TIER_FAMILY ? plan->first_row_sum : 0,
       .cubin = parts->cubin,
       .cubin_bytes = parts->cubin_bytes,
   };
@@ -301,6 +302,7 @@ enum cb_status cb_image_specialise(struct cb_image *image, const struct cb_image
   image->map = (struct cb_value_map){0};
   image->tier = CB_TIER_SPECIALISED;
   image->groups_count = image->pointers_count = image->sizes_count = 0;
+  image->first_row_sum = 0;
   image->cubin = NULL;
   image->cubin_bytes = 0;
   image->groups = cb_arena_alloc(&image->arena, (size_t)family->groups_count + 1, sizeof *image->groups);
@@ -312,13 +314,15 @@ enum cb_status cb_image_specialise(struct cb_image *image, const struct cb_image
 }
 
 enum cb_status cb_image_adopt(struct cb_image *image, struct cb_image *special, struct cb_diag *diag) {
-  int *pointers = cb_arena_copy(&image->arena, special->pointers, (size_t)special->pointers_count + 1, sizeof *pointers);
+  int *pointers =
+      cb_arena_copy(&image->arena, special->pointers, (size_t)special->pointers_count + 1, sizeof *pointers);
   struct cb_image_group *groups =
       cb_arena_copy(&image->arena, special->groups, (size_t)special->groups_count + 1, sizeof *groups);
   struct cb_image_launch *launches =
       cb_arena_copy(&image->arena, special->launches, (size_t)special->launches_count + 1, sizeof *launches);
   if (pointers && groups && launches) {
     image->tier = special->tier;
+    image->first_row_sum = 0;
     image->pointers = pointers;
     image->pointers_count = special->pointers_count;
     image->groups = groups;

@@ -120,8 +120,8 @@ enum cb_status cb_image_specialise(struct cb_image *image, const struct cb_image
 enum cb_status cb_image_adopt(struct cb_image *image, struct cb_image *special, struct cb_diag *diag);
 
 /* Whether an image from sections, which may come from anywhere, says what its plan says: hashes, shape, types, costs,
- * arrays, ranges, launches and the names of their kernels. What a family's kernels get beside their arrays has no second
- * source: it is trusted as their code is. CB_ERR_FORMAT names what differs. */
+ * arrays, ranges, launches and the names of their kernels. What a family's kernels get beside their arrays has no
+ * second source: it is trusted as their code is. CB_ERR_FORMAT names what differs. */
 enum cb_status cb_image_check_plan(const struct cb_image *image, struct cb_diag *diag);
 
 /* Whether all arrays but value arrays have their contents. Whether there is a map for the slots, if there are any. */

@@ -306,7 +306,7 @@ static void read_launch(struct reader *reader, const struct cb_image *image, str
 /* `present`: whether each array has contents. */
 static void read_lists(struct reader *reader, struct cb_image *image, unsigned char *present) {
   image->tier = (enum cb_tier)get(reader, CB_TIER_SPECIALISED, CB_TIER_FAMILY);
-  image->first_row_sum = get(reader, 0, MAX_BYTES);
+  image->first_row_sum = get(reader, 0, image->tier == CB_TIER_FAMILY ? MAX_BYTES : 0);
   image->pointers = get_list(reader, &image->pointers_count, CB_IMAGE_ARRAYS, sizeof *image->pointers);
   for (int i = 0; i < image->pointers_count; i++) image->pointers[i] = (int)get(reader, -1, CB_IMAGE_ARRAYS);
   image->sizes = get_list(reader, &image->sizes_count, CB_IMAGE_SIZES, sizeof *image->sizes);
@@ -375,7 +375,8 @@ static void read_operator(struct reader *reader, struct cb_image *image, unsigne
 
 static int groups_fit(const struct cb_image *image) {
   for (int i = 0; i < image->pointers_count; i++)
-    if (image->pointers[i] >= image->arrays_count || (image->pointers[i] < 0 && image->tier == CB_TIER_SPECIALISED)) return 0;
+    if (image->pointers[i] >= image->arrays_count || (image->pointers[i] < 0 && image->tier == CB_TIER_SPECIALISED))
+      return 0;
   for (int i = 0; i < image->groups_count; i++) {
     const struct cb_image_group *group = &image->groups[i];
     if (group->first_pointer + group->pointers > image->pointers_count) return 0;

@@ -205,8 +205,12 @@ static void build_stored_offsets(struct cb_region_builder *builder, const struct
   const int stored = state->count[STORED], first = constants(state);
   int64_t offsets[MOST_DIAGONALS];
   for (int i = 0; i < stored; i++) offsets[i] = state->offset[state->order[first + i]];
-  if (stored <= CB_FAMILY_TABLE) cb_region_table(builder, "offsets", "offset", offsets, stored);
-  else build_table(builder, "offsets", offsets, stored);
+  if (stored > CB_FAMILY_TABLE) {
+    build_table(builder, "offsets", offsets, stored);
+    return;
+  }
+  cb_region_table(builder, "offsets", "offset", offsets, stored);
+  cb_region_family_with(builder, "offset_data");
 }
 
 static void build_coefficients(struct cb_region_builder *builder, const struct state *state) {
