@@ -857,6 +857,7 @@ static void read_shape(struct emitter *emitter) {
     cb_word_instead(texts[i], "kRows", "vectors.rows");
     cb_word_instead(texts[i], "kCols", "vectors.cols");
   }
+  if (emitter->regions.failed || emitter->kernels.failed) emitter->arena.failed = 1;
 }
 
 static enum cb_status emit_vectors(struct emitter *emitter) {

@@ -286,7 +286,7 @@ static void what_has_no_meaning_is_refused(void **state) {
   assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
 #define REFUSED(words, ...)                                                                                  \
   do {                                                                                                       \
-    cbgen_request request = {sizeof request, 0, CBGEN_VALUES_STORED, 0, CBGEN_SPECIALISE_AUTO};                                     \
+    cbgen_request request = {sizeof request, 0, CBGEN_VALUES_STORED, 0, CBGEN_SPECIALISE_AUTO};              \
     cbgen_csr view = sample.view;                                                                            \
     __VA_ARGS__;                                                                                             \
     assert_int_equal(cbgen_compile(context, &view, &request, &op), CBGEN_ERROR_ARGUMENT);                    \

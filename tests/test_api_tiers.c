@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Two tiers below the run-time interface: a family's kernel serves matrix after matrix without being compiled again, the
- * specialised one takes over with the same bits, beside products, and whatever fails meanwhile changes nothing. */
+/* Two tiers below the run-time interface: a family's kernel serves matrix after matrix without being compiled again;
+ * the specialised one takes over with the same bits, beside products; and what fails meanwhile changes nothing. */
 #include "tests/api_support.h"
 
 #include <pthread.h>

@@ -14,7 +14,8 @@
 
 const struct cb_verb *const cb_verb_table[] = {
     &cb_verb_generate, &cb_verb_analyze, &cb_verb_verify,    &cb_verb_trace, &cb_verb_diff,
-    &cb_verb_run,      &cb_verb_bench,   &cb_verb_calibrate, &cb_verb_cache, NULL};
+    &cb_verb_run,      &cb_verb_bench,   &cb_verb_calibrate, &cb_verb_cache,
+    &cb_verb_families, NULL};
 
 static const struct cb_verb *find_verb(const char *name) {
   for (int i = 0; cb_verb_table[i]; i++)
@@ -95,7 +96,7 @@ static enum cb_status print_version(struct cb_diag *diag) {
 /* Checks first that the file exists: a wrong name is likelier than a missing option. */
 static enum cb_status check_file(const struct cb_call *call, struct cb_diag *diag) {
   const char *file = call->file;
-  if (call->verb->takes & CB_TAKES_BENCH && *file == '@') file++; /* a list of files */
+  if (call->verb->takes & (CB_TAKES_BENCH | CB_TAKES_LIST) && *file == '@') file++; /* a list of files */
   if (call->verb->takes & CB_TAKES_TRACE) return CB_OK;           /* it says more of what is no matrix */
   if (!strcmp(file, "-") || !strncmp(file, "generate:", 9) || !access(file, F_OK)) return CB_OK;
   return cb_fail(diag, CB_ERR_IO, "cannot open '%s': %s", file, strerror(errno));

@@ -121,6 +121,7 @@ static void release_parts(struct cb_session *session, int is_there) {
 static void close_session(struct cb_session *session, int is_there) {
   release_parts(session, is_there);
   cb_nvrtc_close(session->nvrtc);
+  cb_binaries_close(session->binaries);
   cb_device_close(session->device);
   cb_driver_close(session->driver);
   cb_free(session);
@@ -197,6 +198,23 @@ static struct cb_cache_subject subject_of(const struct cb_session *session, cons
   return subject;
 }
 
+/* What the library brings of a text. */
+static enum cb_status get_brought(struct cb_session *session, const struct cb_text *text, unsigned char **cubin,
+                                  size_t *length) {
+  if (!session->has_looked) cb_binaries_find(&session->binaries, session->device->target.arch, NULL);
+  session->has_looked = 1;
+  return cb_binaries_get(session->binaries, cb_binaries_key(text->bytes, text->length), cubin, length, NULL);
+}
+
+static enum cb_status load_brought(struct cb_session *session, const struct module *module) {
+  unsigned char *cubin = NULL;
+  size_t length = 0;
+  enum cb_status s = get_brought(session, module->text, &cubin, &length);
+  if (!s) s = load(session, module, cubin, length, NULL);
+  cb_free(cubin);
+  return s;
+}
+
 static enum cb_status load_cached(struct cb_session *session, struct cb_cache *cache, struct cb_hash key,
                                   const struct module *module) {
   struct cb_cache_entry entry;
@@ -241,6 +259,7 @@ static enum cb_status find_module(struct cb_session *session, struct cb_cache *c
                                   struct cb_diag *diag) {
   struct cb_options options;
   const struct cb_cache_subject subject = subject_of(session, module, &options);
+  if (!load_brought(session, module)) return CB_OK;
   if (!load_cached(session, cache, cb_cache_key(&subject), module)) return CB_OK;
   return compile(session, cache, &subject, module, diag);
 }
@@ -272,6 +291,12 @@ enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *ca
   const struct cb_cache_subject subject = subject_of(session, &module, &defaults);
   const struct cb_hash key = cb_cache_key(&subject);
   cb_hash_hex(key, hex);
+  *compiled = (struct cb_compiled){0};
+  if (!get_brought(session, &text, &compiled->cubin, &compiled->cubin_bytes)) {
+    compiled->spilled_bytes = cb_spilled_bytes(compiled);
+    cb_log(log, "family %s: comes with the library", hex);
+    return CB_OK;
+  }
   if (family_cached(cache, key, compiled)) {
     cb_log(log, "family %s: from the cache", hex);
     return CB_OK;

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "codegen/source.h"
 #include "runtime/cache/cache.h"
+#include "runtime/cuda/binaries.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/operator/device_hash.h"
@@ -25,6 +26,8 @@ struct cb_session {
   struct cb_driver *driver;
   struct cb_device *device;
   struct cb_nvrtc *nvrtc;                         /* NULL until it was needed; see cb_session_nvrtc */
+  struct cb_binaries *binaries;                   /* that come with the library; NULL: none, or not needed yet */
+  int has_looked;                                 /* for them */
   char nvrtc_path[512];                           /* "": it is looked for */
   struct cb_packer packers[CB_PACKER_SOURCES]; /* by stored type; loaded when they were needed */
   struct cb_hasher hasher;                        /* likewise */
@@ -55,9 +58,9 @@ enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type s
                                       const void *cubin, size_t cubin_bytes, const struct cb_packer **packer,
                                       struct cb_diag *diag);
 
-/* The binary of a family's text (codegen/family.h) for the session's GPU: from the cache, or compiled and kept there
- * for all matrices. `log` is told which. Likewise one thread at a time. CB_ERR_MISSING: it would have to be compiled,
- * and there is no NVRTC. */
+/* The binary of a family's text (codegen/family.h) for the session's GPU: from what comes with the library, from the
+ * cache, or compiled and kept there for all matrices. `log` is told which. Likewise one thread at a time.
+ * CB_ERR_MISSING: it would have to be compiled, and there is no NVRTC. */
 struct cbgen_context;
 enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,
                                  struct cb_compiled *compiled, const struct cbgen_context *log, struct cb_diag *diag);

@@ -54,6 +54,17 @@ class Values(IntEnum):
     FIXED = 2
 
 
+class Tier(IntEnum):
+    SPECIALISED = 0
+    FAMILY = 1
+
+
+class Specialise(IntEnum):
+    AUTO = 0
+    NOW = 1
+    NEVER = 2
+
+
 class CacheResult(IntEnum):
     OFF = 0
     MISS = 1
@@ -108,6 +119,7 @@ class Request(Structure):
         ("expected_products", c_int64),
         ("values", c_int),
         ("transpose", c_int),
+        ("specialise", c_int),
     ]
 
 
@@ -166,6 +178,7 @@ class Info(Structure):
         ("upload_seconds", c_double),
         ("total_seconds", c_double),
         ("entries", c_int64),
+        ("tier", c_int),
     ]
 
 
@@ -187,6 +200,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_compile": (STATUS, (HANDLE, POINTER(Csr), POINTER(Request), POINTER(HANDLE))),
     "cbgen_compile_matrix": (STATUS, (HANDLE, POINTER(Matrix), POINTER(Request), POINTER(HANDLE))),
     "cbgen_operator_clone": (STATUS, (HANDLE, POINTER(HANDLE))),
+    "cbgen_operator_specialise": (STATUS, (HANDLE,)),
     "cbgen_operator_free": (None, (HANDLE,)),
     "cbgen_multiply": (STATUS, (HANDLE, POINTER(Product))),
     "cbgen_operator_unbind": (None, (HANDLE,)),

@@ -25,6 +25,7 @@ from ._matrix import VALUE_TYPES, Matrix, Views, as_floats, on_host, take_array,
 
 TYPE_NAMES: Dict[int, str] = {number: name for name, number in VALUE_TYPES.items()}
 VALUES = {each.name.lower(): each for each in _abi.Values}
+SPECIALISE = {each.name.lower(): each for each in _abi.Specialise}
 Path = Union[str, "os.PathLike[str]"]
 
 
@@ -76,6 +77,8 @@ class Info:
     total_seconds: float
     entries: int
     """Of the matrix as it was given, duplicates included: what `update_values` takes."""
+    tier: str
+    """"family" (a kernel for all matrices of one structure) or "specialised"."""
 
 
 def info_from(found: _abi.Info) -> Info:
@@ -83,6 +86,7 @@ def info_from(found: _abi.Info) -> Info:
     for name in ("matrix_type", "vector_type", "sum_type"):
         plain[name] = TYPE_NAMES[plain[name]]
     plain["values"] = _abi.Values(plain["values"]).name.lower()
+    plain["tier"] = _abi.Tier(plain["tier"]).name.lower()
     plain["cache"] = _abi.CacheResult(plain["cache"]).name.lower()
     return Info(**plain)
 
@@ -99,13 +103,15 @@ class Origin:
     lock: Any
     operators: Dict[bool, "weakref.ref[Operator]"]
     renewed: bool = False
+    specialise: _abi.Specialise = _abi.Specialise.AUTO
 
     def operator(self, transposed: bool) -> Optional[Operator]:
         found = self.operators.get(transposed)
         return found() if found else None
 
     def compile(self, transposed: bool, views: Views) -> Operator:
-        request = _abi.Request(ctypes.sizeof(_abi.Request), self.expected_products, self.values, transposed)
+        request = _abi.Request(ctypes.sizeof(_abi.Request), self.expected_products, self.values, transposed,
+                               self.specialise)
         device = open_device(self.context.choose_device(views.device))
         (suffix, given), handle = views.given(self.name), ctypes.c_void_p()
         function = getattr(LIBRARY, "cbgen_compile" + suffix)
@@ -415,6 +421,13 @@ class Operator:
         other = self._origin.operator(not self._transposed)
         return [self] if other is None or other.closed else [self, other]
 
+    def specialise(self) -> None:
+        """Compiles the kernel that is made for this one matrix, where the operator multiplies with its family's
+        (`info.tier`), and multiplies with it from then on: the same bits, a little faster. The transpose, where it was asked
+        for, is specialised too. cbgen.MissingError: there is no NVRTC."""
+        for operator in self._both():
+            operator._handles.check(LIBRARY.cbgen_operator_specialise(operator._handles.first))
+
     def measure(self) -> float:
         """Times products with vectors of the library's own; gives the median in seconds and keeps it in `info`."""
         seconds = ctypes.c_double()
@@ -484,7 +497,7 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
             type: Optional[str] = None, semiring: Optional[str] = None, device: Optional[int] = None,
             tune: Optional[str] = None, cache: Union[None, str, "os.PathLike[str]"] = None, context: Optional[Context] = None,
             name: str = "matrix", shape: Optional[Tuple[int, int]] = None, stream: Any = None,
-            keep_matrix: bool = True) -> Operator:
+            keep_matrix: bool = True, specialise: str = "auto") -> Operator:
     """Looks at a sparse matrix, writes a CUDA kernel for it, compiles it, and gives the operator that multiplies.
 
     matrix: a SciPy or CuPy sparse matrix (CSR, CSC, COO and BSR; other formats are converted), a sparse CSR tensor of
@@ -506,11 +519,15 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
     name: stands in the lines of the log.
     stream: on which a matrix on the GPU is ready; None: the current one of its library.
     keep_matrix: the operator refers to the matrix, so that .T and .rmatvec can be compiled later.
+    specialise: "auto" (it begins with a kernel that serves all matrices of one structure, where that is not repaid by
+        expected_products), "now" (the kernel for this one matrix at once) or "never".
 
     TypeError, ValueError: what was handed over does not fit. cbgen.Error: see its subclasses.
     """
     if values not in VALUES:
         raise ValueError(f"values={values!r}; it is 'stored', 'mutable' or 'fixed'")
+    if specialise not in SPECIALISE:
+        raise ValueError(f"specialise={specialise!r}; it is 'auto', 'now' or 'never'")
     taken = take_matrix(matrix, shape)
     if taken.converted and values == "mutable":
         raise ValueError("the order of the values is that of CSR arrays, and this matrix is in another format: convert "
@@ -519,7 +536,7 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
     used = context_for(context, device, views.device, {"type": type, "semiring": semiring, "tune": tune,
                                                    "cache": cache})
     origin = Origin(taken if keep_matrix else None, used, name, expected_products, VALUES[values], threading.RLock(),
-                    {})
+                    {}, specialise=SPECIALISE[specialise])
     return origin.compile(bool(transpose), views)
 
 

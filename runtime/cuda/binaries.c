@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Files of binaries: see binaries.h. */
+#include "runtime/cuda/binaries.h"
+
+#include "base/environment.h"
+#include "base/file.h"
+#include "base/memory.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+#include <zlib.h>
+
+enum { VERSION = 1, ARCH = 16, NAME = 88, HEADER = 8 + 4 + 4 + ARCH + 16, ENTRY = 16 + 8 + 4 + 4 + 8 + NAME };
+static const char magic[8] = {'C', 'B', 'G', 'E', 'N', 'B', 'I', 'N'};
+
+struct cb_binaries {
+  struct cb_mapping file;
+  int count;
+  char arch[ARCH + 1];
+};
+
+/* ---- numbers */
+
+static uint64_t get(const char *at, int bytes) {
+  uint64_t number = 0;
+  for (int i = 0; i < bytes; i++) number |= (uint64_t)(unsigned char)at[i] << 8 * i;
+  return number;
+}
+
+static void put(struct cb_text *text, uint64_t number, int bytes) {
+  for (int i = 0; i < bytes; i++) {
+    const char byte = (char)(number >> 8 * i);
+    cb_text_add_bytes(text, &byte, 1);
+  }
+}
+
+static struct cb_hash get_hash(const char *at) { return (struct cb_hash){.high = get(at, 8), .low = get(at + 8, 8)}; }
+
+static void put_hash(struct cb_text *text, struct cb_hash hash) {
+  put(text, hash.high, 8);
+  put(text, hash.low, 8);
+}
+
+static void put_words(struct cb_text *text, const char *words, int room) {
+  const int length = (int)strnlen(words, (size_t)room);
+  cb_text_add_bytes(text, words, (size_t)length);
+  for (int i = length; i < room; i++) put(text, 0, 1);
+}
+
+static int compare_keys(struct cb_hash a, struct cb_hash b) {
+  if (a.high != b.high) return a.high < b.high ? -1 : 1;
+  return a.low == b.low ? 0 : a.low < b.low ? -1 : 1;
+}
+
+struct cb_hash cb_binaries_key(const char *text, size_t length) { return cb_hash_bytes(text, length); }
+
+/* ---- opening */
+
+static const char *entry_at(const struct cb_binaries *binaries, int number) {
+  return binaries->file.bytes + HEADER + (size_t)number * ENTRY;
+}
+
+/* Entries ascend, and their binaries lie within the file. */
+static int is_sound(const struct cb_binaries *binaries) {
+  for (int i = 0; i < binaries->count; i++) {
+    const char *entry = entry_at(binaries, i);
+    const uint64_t place = get(entry + 16, 8), packed = get(entry + 24, 4);
+    if (place > binaries->file.length || packed > binaries->file.length - place) return 0;
+    if (i && compare_keys(get_hash(entry_at(binaries, i - 1)), get_hash(entry)) >= 0) return 0;
+  }
+  return 1;
+}
+
+static enum cb_status check(struct cb_binaries *binaries, const char *path, struct cb_diag *diag) {
+  const struct cb_mapping *file = &binaries->file;
+  const char *bytes = file->bytes;
+  if (file->length < HEADER || memcmp(bytes, magic, sizeof magic))
+    return cb_fail(diag, CB_ERR_FORMAT, "'%s' is no file of binaries", path);
+  if (get(bytes + 8, 4) != VERSION)
+    return cb_fail(diag, CB_ERR_FORMAT, "'%s' is of another version of the format; build it anew", path);
+  const uint64_t count = get(bytes + 12, 4);
+  if (count > (file->length - HEADER) / ENTRY)
+    return cb_fail(diag, CB_ERR_FORMAT, "'%s' is cut short; build it anew", path);
+  binaries->count = (int)count;
+  memcpy(binaries->arch, bytes + 16, ARCH);
+  const struct cb_hash sum = cb_hash_bytes(bytes + HEADER, (size_t)count * ENTRY);
+  if (compare_keys(sum, get_hash(bytes + 16 + ARCH)) || !is_sound(binaries))
+    return cb_fail(diag, CB_ERR_FORMAT, "'%s' is damaged; build it anew", path);
+  return CB_OK;
+}
+
+enum cb_status cb_binaries_open(struct cb_binaries **out, const char *path, struct cb_diag *diag) {
+  struct cb_binaries *binaries = cb_calloc(1, sizeof *binaries);
+  *out = NULL;
+  if (!binaries) return cb_fail_memory(diag, "a file of binaries", sizeof *binaries);
+  enum cb_status s = cb_file_map(&binaries->file, path, diag);
+  if (!s) s = check(binaries, path, diag);
+  if (s) cb_binaries_close(binaries);
+  else *out = binaries;
+  return s;
+}
+
+void cb_binaries_close(struct cb_binaries *binaries) {
+  if (!binaries) return;
+  cb_file_unmap(&binaries->file);
+  cb_free(binaries);
+}
+
+/* The directory that this code was loaded from. */
+static int own_directory(char *directory, size_t size) {
+  Dl_info info;
+  if (!dladdr((void *)(uintptr_t)&cb_binaries_open, &info) || !info.dli_fname) return 0;
+  const char *end = strrchr(info.dli_fname, '/');
+  const int length = end ? (int)(end - info.dli_fname) : 1;
+  return snprintf(directory, size, "%.*s", length, end ? info.dli_fname : ".") < (int)size;
+}
+
+static enum cb_status open_in(struct cb_binaries **out, const char *directory, const char *below, const char *arch) {
+  char path[4096];
+  if (snprintf(path, sizeof path, "%s%s/families-%s.bin", directory, below, arch) >= (int)sizeof path)
+    return CB_ERR_LIMIT;
+  return cb_binaries_open(out, path, NULL);
+}
+
+static enum cb_status find(struct cb_binaries **out, const char *arch) {
+  static const char *const places[] = {"", "/cbgen", "/../" CBGEN_LIBDIR "/cbgen"};
+  const char *named = cb_environment("CBGEN_FAMILIES");
+  char directory[4096];
+  if (named) return *named ? open_in(out, named, "", arch) : CB_ERR_MISSING;
+  if (!own_directory(directory, sizeof directory)) return CB_ERR_MISSING;
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++)
+    if (!open_in(out, directory, places[i], arch)) return CB_OK;
+  return CB_ERR_MISSING;
+}
+
+/* sm_89 runs what was compiled for sm_80, sm_121 what was for sm_120. */
+enum cb_status cb_binaries_find(struct cb_binaries **binaries, const char *arch, struct cb_diag *diag) {
+  char oldest[16];
+  *binaries = NULL;
+  if (!find(binaries, arch)) return CB_OK;
+  snprintf(oldest, sizeof oldest, "sm_%ld", strtol(arch + 3, NULL, 10) / 10 * 10);
+  if (strcmp(oldest, arch) && !find(binaries, oldest)) return CB_OK;
+  return cb_fail(diag, CB_ERR_MISSING, "there is no families-%s.bin beside the library; set CBGEN_FAMILIES", arch);
+}
+
+/* ---- reading */
+
+int cb_binaries_count(const struct cb_binaries *binaries) { return binaries->count; }
+
+const char *cb_binaries_arch(const struct cb_binaries *binaries) { return binaries->arch; }
+
+struct cb_binary_entry cb_binaries_at(const struct cb_binaries *binaries, int number) {
+  const char *entry = entry_at(binaries, number);
+  struct cb_binary_entry taken = {
+      .key = get_hash(entry), .packed = (uint32_t)get(entry + 24, 4), .length = (uint32_t)get(entry + 28, 4)};
+  memcpy(taken.name, entry + 40, NAME);
+  return taken;
+}
+
+/* NULL: there is none. */
+static const char *entry_of(const struct cb_binaries *binaries, struct cb_hash key) {
+  int first = 0, end = binaries ? binaries->count : 0;
+  while (first < end) {
+    const int middle = first + (end - first) / 2, order = compare_keys(get_hash(entry_at(binaries, middle)), key);
+    if (!order) return entry_at(binaries, middle);
+    if (order < 0) first = middle + 1;
+    else end = middle;
+  }
+  return NULL;
+}
+
+int cb_binaries_has(const struct cb_binaries *binaries, struct cb_hash key) { return entry_of(binaries, key) != NULL; }
+
+enum cb_status cb_binaries_get(const struct cb_binaries *binaries, struct cb_hash key, unsigned char **cubin,
+                               size_t *length, struct cb_diag *diag) {
+  const char *entry = entry_of(binaries, key);
+  *cubin = NULL;
+  if (!entry) return cb_fail(diag, CB_ERR_MISSING, "the library brings no such binary");
+  const char *packed = binaries->file.bytes + get(entry + 16, 8);
+  const size_t packed_length = (size_t)get(entry + 24, 4);
+  uLongf room = (uLongf)get(entry + 28, 4);
+  unsigned char *bytes = cb_alloc((size_t)room + 1, 1);
+  if (!bytes) return cb_fail_memory(diag, "a binary", room);
+  if (XXH3_64bits(packed, packed_length) == get(entry + 32, 8) &&
+      uncompress(bytes, &room, (const Bytef *)packed, (uLong)packed_length) == Z_OK && room == get(entry + 28, 4)) {
+    *cubin = bytes;
+    *length = room;
+    return CB_OK;
+  }
+  cb_free(bytes);
+  return cb_fail(diag, CB_ERR_FORMAT, "a binary that the library brings is damaged");
+}
+
+/* ---- writing */
+
+static int by_key(const void *a, const void *b) {
+  return compare_keys(((const struct cb_binary *)a)->key, ((const struct cb_binary *)b)->key);
+}
+
+/* Its entry, and its bytes to the end of `all`. */
+static enum cb_status add_binary(struct cb_text *entries, struct cb_text *all, size_t first,
+                                 const struct cb_binary *binary, struct cb_diag *diag) {
+  uLongf packed = compressBound((uLong)binary->length);
+  unsigned char *bytes = cb_alloc(packed, 1);
+  if (!bytes || compress2(bytes, &packed, binary->cubin, (uLong)binary->length, Z_BEST_COMPRESSION) != Z_OK) {
+    cb_free(bytes);
+    return cb_fail_memory(diag, "a packed binary", packed);
+  }
+  put_hash(entries, binary->key);
+  put(entries, first + all->length, 8);
+  put(entries, packed, 4);
+  put(entries, binary->length, 4);
+  put(entries, XXH3_64bits(bytes, packed), 8);
+  put_words(entries, binary->name, NAME);
+  cb_text_add_bytes(all, (const char *)bytes, packed);
+  cb_free(bytes);
+  return CB_OK;
+}
+
+enum cb_status cb_binaries_write(struct cb_text *file, const char *arch, struct cb_binary *binaries, int count,
+                                 struct cb_diag *diag) {
+  const size_t first = HEADER + (size_t)count * ENTRY;
+  struct cb_text entries = {0}, all = {0};
+  enum cb_status s = CB_OK;
+  qsort(binaries, (size_t)count, sizeof *binaries, by_key);
+  for (int i = 0; i < count && !s; i++) s = add_binary(&entries, &all, first, &binaries[i], diag);
+  if (!s) {
+    cb_text_add_bytes(file, magic, sizeof magic);
+    put(file, VERSION, 4);
+    put(file, (uint64_t)count, 4);
+    put_words(file, arch, ARCH);
+    put_hash(file, cb_hash_bytes(entries.bytes ? entries.bytes : "", entries.length));
+    cb_text_add_bytes(file, entries.bytes ? entries.bytes : "", entries.length);
+    cb_text_add_bytes(file, all.bytes ? all.bytes : "", all.length);
+    if (file->failed || entries.failed || all.failed) s = cb_fail_memory(diag, "a file of binaries", first + all.length);
+  }
+  cb_text_release(&entries);
+  cb_text_release(&all);
+  return s;
+}
