@@ -7,6 +7,7 @@
  *   candidates.c the recipes that a search compared
  *   sweep.c      one option at several values
  *   analyze.c generate.c verify.c trace.c run.c bench.c     one verb each
+ *   report.c report_*.c html.c   everything about one matrix as a page of HTML
  *   diff.c facts.c           two kernels compared, by what their texts say of themselves
  *   cache.c calibrate.c      verbs that take no matrix: what lies in the cache, what the GPU can do
  *
@@ -90,7 +91,8 @@ enum cb_takes {
   CB_TAKES_SWEEP = 16384,  /* --sweep */
   CB_TAKES_TWO = 32768,    /* two files, which may be keys of the cache */
   CB_TAKES_CLANG = 65536,  /* --clang */
-  CB_TAKES_TRACE = 131072  /* --row, --block, --kernel */
+  CB_TAKES_TRACE = 131072, /* --row, --block, --kernel */
+  CB_TAKES_REPORT = 1 << 20 /* --predicted */
 };
 #define CB_WITHOUT_MATRIX (CB_TAKES_CACHE | CB_TAKES_NOTHING)
 
@@ -104,7 +106,7 @@ struct cb_verb {
   enum cb_status (*run)(const struct cb_call *call, struct cb_diag *diag);
 };
 extern const struct cb_verb cb_verb_analyze, cb_verb_generate, cb_verb_verify, cb_verb_run, cb_verb_bench,
-    cb_verb_calibrate, cb_verb_cache, cb_verb_diff, cb_verb_trace;
+    cb_verb_calibrate, cb_verb_cache, cb_verb_diff, cb_verb_trace, cb_verb_report;
 extern const struct cb_verb *const cb_verb_table[]; /* ends with NULL */
 
 /* ---- arguments.c */
