@@ -37,7 +37,7 @@ const char *cb_report_short(char text[40], double number) {
 
 const char *cb_report_share(char text[40], int64_t part, int64_t whole) {
   const double percent = whole ? 100.0 * (double)part / (double)whole : 0;
-  snprintf(text, 40, percent > 0 && percent < 0.05 ? "< 0.1 %%" : "%.1f %%", percent);
+  snprintf(text, 40, !part ? "0 %%" : percent < 0.05 ? "< 0.1 %%" : "%.1f %%", percent);
   return text;
 }
 

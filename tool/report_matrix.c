@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { COLORS = 8, STRENGTHS = 4, DIAGONALS_SHOWN = 10 };
+enum { COLORS = 8, STRENGTHS = 4, DIAGONALS_SHOWN = 10, LENGTHS_SHOWN = 24 };
 
 static int color_of(int region) {
   return region % COLORS;
@@ -187,12 +187,23 @@ static void populated(const int64_t *counts, int count, int *first, int *end) {
   for (*end = count; *end > *first && !counts[*end - 1];) --*end;
 }
 
-static void add_row_lengths(struct cb_html *rows, const struct cb_profile *profile) {
-  const int64_t *bins = profile->row.bins, largest = largest_of(bins, CB_PROFILE_LENGTH_BINS);
+/* Every length for itself where there are few; else those between powers of two together. */
+static void add_row_lengths(struct cb_html *rows, const struct cb_report *report) {
+  const struct cb_profile *profile = &report->profile;
+  const struct cb_csr *csr = &report->job.csr;
+  int64_t lengths[LENGTHS_SHOWN] = {0};
+  const int64_t *bins = profile->row.bins, least = profile->row.shortest, kinds = profile->row.longest - least + 1;
   int first, end;
-  populated(bins, CB_PROFILE_LENGTH_BINS, &first, &end);
-  for (int i = first; i < end; i++)
-    add_bin(rows, i ? INT64_C(1) << (i - 1) : 0, i ? (INT64_C(1) << i) - 1 : 0, bins[i], largest, profile->rows);
+  if (kinds > LENGTHS_SHOWN) {
+    populated(bins, CB_PROFILE_LENGTH_BINS, &first, &end);
+    for (int i = first; i < end; i++)
+      add_bin(rows, i ? INT64_C(1) << (i - 1) : 0, i ? (INT64_C(1) << i) - 1 : 0, bins[i],
+              largest_of(bins, CB_PROFILE_LENGTH_BINS), csr->rows);
+    return;
+  }
+  for (int64_t row = 0; row < csr->rows; row++) lengths[cb_csr_row_length(csr, row) - least]++;
+  for (int i = 0; i < kinds && csr->rows; i++)
+    add_bin(rows, least + i, least + i, lengths[i], largest_of(lengths, LENGTHS_SHOWN), csr->rows);
 }
 
 static void add_offsets(struct cb_html *rows, const struct cb_report *report) {
@@ -252,7 +263,7 @@ void cb_report_matrix(struct cb_report_page *page, const struct cb_report *repor
   }
   say_rows(html, &report->profile);
   say_offsets(html, &report->profile);
-  add_row_lengths(cb_report_pieces(page, "ROWS"), &report->profile);
+  add_row_lengths(cb_report_pieces(page, "ROWS"), report);
   add_offsets(cb_report_pieces(page, "OFFSETS"), report);
   add_diagonals(cb_report_pieces(page, "DIAGONALS"), &report->profile.diagonal);
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* The plot's box and the column of labels, in units of the drawing; its height follows from the labels. */
-enum { LEFT = 70, RIGHT = 570, TOP = 20, LABELS = 640, LABEL_STEP = 17, LEAST_HEIGHT = 340, UNDER = 50 };
+enum { LEFT = 70, RIGHT = 580, TOP = 20, LABELS = 640, LABEL_STEP = 17, LEAST_HEIGHT = 340, UNDER = 50 };
 
 enum kind { CHOSEN_PREDICTED, CHOSEN_MEASURED, OTHER_PREDICTED, OTHER_MEASURED, OPPONENT, KINDS };
 
@@ -101,6 +101,8 @@ static void choose_scales(struct plot *plot) {
     plot->y_most = fmax(plot->y_most, point->gflops * 1.8);
   }
   if (launch_limit(plot) < 3 * plot->y_most) plot->y_most = fmax(plot->y_most, 1.3 * launch_limit(plot));
+  const double memory = 1.2 * plot->x_most * (double)plot->report->job.plan->target.read_gb_per_s;
+  plot->y_most = fmax(plot->y_most, fmin(memory, 40 * plot->y_most));
   plot->height = plot->count * LABEL_STEP + 20;
   if (plot->height < LEAST_HEIGHT) plot->height = LEAST_HEIGHT;
 }
@@ -136,27 +138,34 @@ static void add_tick(struct cb_html *marks, const struct plot *plot, double numb
   cb_html_add(marks, "grid");
 }
 
-/* 1, 2 and 5 times the powers of ten; of a wide range the powers alone. */
+/* Some multiples of the powers of ten: the more, the narrower the range. */
 static void add_ticks(struct cb_html *marks, const struct plot *plot, int vertical) {
-  static const double steps[] = {1, 2, 5};
+  static const double steps[] = {1, 2, 5, 1.5, 3, 7};
   const double least = vertical ? plot->y_least : plot->x_least, most = vertical ? plot->y_most : plot->x_most;
   for (int power = (int)floor(log10(least)); power <= (int)ceil(log10(most)); power++)
-    for (int i = 0; i < (most > 1e3 * least ? 1 : 3); i++) {
+    for (int i = 0; i < (most > 1e3 * least ? 1 : most > 5 * least ? 3 : 6); i++) {
       const double number = steps[i] * pow(10, power);
       if (number >= least && number <= most) add_tick(marks, plot, number, vertical);
     }
+}
+
+/* The words of a roof stand on it, and follow its slope. */
+static void set_words(struct cb_html *marks, double x, double y, double angle, const char *anchor) {
+  set_number(marks, "x", x);
+  set_number(marks, "y", y);
+  set_number(marks, "angle", angle);
+  cb_html_set(marks, "anchor", "%s", anchor);
 }
 
 /* A rate of memory in GB/s, from where it enters the box to where it leaves. */
 static void add_rate(struct cb_html *marks, const struct plot *plot, const char *class, const char *words, double rate) {
   const double from = fmax(plot->x_least, plot->y_least / rate), to = fmin(plot->x_most, plot->y_most / rate);
   if (rate <= 0 || from >= to) return;
-  const double x = x_of(plot, to), y = y_of(plot, to * rate);
-  set_line(marks, x_of(plot, from), y_of(plot, from * rate), x, y);
+  const double x1 = x_of(plot, from), y1 = y_of(plot, from * rate), x2 = x_of(plot, to), y2 = y_of(plot, to * rate);
+  const double angle = atan2(y2 - y1, x2 - x1);
+  set_line(marks, x1, y1, x2, y2);
   cb_html_set(marks, "class", "%s", class);
-  set_number(marks, "x", x - 4);
-  set_number(marks, "y", y < TOP + 14 ? TOP + 12 : y - 5);
-  cb_html_set(marks, "anchor", "end");
+  set_words(marks, (x1 + x2) / 2 + 6 * sin(angle), (y1 + y2) / 2 - 6 * cos(angle), angle * 180 / acos(-1), "middle");
   cb_html_set(marks, "text", "%s %.0f GB/s", words, rate);
   cb_html_add(marks, "roof");
 }
@@ -166,11 +175,17 @@ static void add_launch_limit(struct cb_html *marks, const struct plot *plot) {
   if (limit <= plot->y_least || limit >= plot->y_most) return;
   set_line(marks, LEFT, y, RIGHT, y);
   cb_html_set(marks, "class", "launch");
-  set_number(marks, "x", LEFT + 6);
-  set_number(marks, "y", y - 5);
-  cb_html_set(marks, "anchor", "start");
+  set_words(marks, RIGHT - 6, y - 5, 0, "end");
   cb_html_set(marks, "text", "one launch, %.1f µs", 1e-3 * (double)plot->report->job.plan->target.launch_ns);
   cb_html_add(marks, "roof");
+}
+
+static void add_box(struct cb_html *marks, const struct plot *plot) {
+  set_number(marks, "x1", LEFT);
+  set_number(marks, "y1", TOP);
+  set_number(marks, "x2", RIGHT);
+  set_number(marks, "y2", TOP + plot->height);
+  cb_html_add(marks, "box");
 }
 
 /* ---- marks and their labels */
@@ -270,6 +285,7 @@ void cb_report_roofline(struct cb_report_page *page, const struct cb_report *rep
   if (plot.count) {
     add_ticks(marks, &plot, 0);
     add_ticks(marks, &plot, 1);
+    add_box(marks, &plot);
     add_rate(marks, &plot, "memory", "memory", (double)target->read_gb_per_s);
     add_rate(marks, &plot, "l2", "L2", (double)target->l2_gb_per_s);
     add_launch_limit(marks, &plot);

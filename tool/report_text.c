@@ -151,7 +151,7 @@ static void add_constants(struct cb_html *rows, const struct text *text) {
     const int is_long = one->value.length > VALUE_SHOWN, is_open = one->value.length && one->value.at[one->value.length - 1] == '{';
     cb_html_set(rows, "id", "k%d", i);
     cb_html_set(rows, "name", "%.*s", one->name.length, one->name.at);
-    cb_html_set(rows, "region", "%.*s", one->region.length, one->region.length ? one->region.at : "");
+    cb_html_set(rows, "region", "%.*s", one->region.length ? one->region.length : 3, one->region.length ? one->region.at : "all");
     if (is_open) cb_html_set(rows, "value", "a table");
     else cb_html_set(rows, "value", "%.*s%s", is_long ? VALUE_SHOWN : one->value.length, one->value.at, is_long ? " …" : "");
     cb_html_set(rows, "origin", "%s", one->origin ? one->origin : "");
