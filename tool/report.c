@@ -21,23 +21,23 @@ enum { CELLS = 320, SMALL_FACTOR = 4 };
 
 /* ---- numbers for people */
 
-const char *cb_report_count(char text[40], int64_t number) {
+const char *cb_report_count(char text[48], int64_t number) {
   char digits[24];
   const int length = snprintf(digits, sizeof digits, "%" PRId64, number < 0 ? -number : number);
-  int at = snprintf(text, 40, "%s", number < 0 ? "−" : "");
+  int at = snprintf(text, 48, "%s", number < 0 ? "−" : "");
   for (int i = 0; i < length; i++)
-    at += snprintf(text + at, (size_t)(40 - at), "%s%c", i && (length - i) % 3 == 0 ? " " : "", digits[i]);
+    at += snprintf(text + at, (size_t)(48 - at), "%s%c", i && (length - i) % 3 == 0 ? "\u202f" : "", digits[i]);
   return text;
 }
 
-const char *cb_report_short(char text[40], double number) {
-  snprintf(text, 40, "%.*f", number >= 100 ? 0 : number >= 10 ? 1 : 2, number);
+const char *cb_report_short(char text[48], double number) {
+  snprintf(text, 48, "%.*f", number >= 100 ? 0 : number >= 10 ? 1 : 2, number);
   return text;
 }
 
-const char *cb_report_share(char text[40], int64_t part, int64_t whole) {
+const char *cb_report_share(char text[48], int64_t part, int64_t whole) {
   const double percent = whole ? 100.0 * (double)part / (double)whole : 0;
-  snprintf(text, 40, !part ? "0 %%" : percent < 0.05 ? "< 0.1 %%" : "%.1f %%", percent);
+  snprintf(text, 48, !part ? "0 %%" : percent < 0.05 ? "< 0.1 %%" : "%.1f %%", percent);
   return text;
 }
 
@@ -90,7 +90,7 @@ static const char *counted(char text[64], int count, const char *one, const char
 
 static void set_time(struct cb_html *html, const struct cb_report *report) {
   const struct cb_timing *timing = &report->measured.run.timing;
-  char number[40];
+  char number[48];
   cb_html_set(html, "time", "%s", cb_report_short(number, cb_report_us(report)));
   if (report->bench)
     cb_html_set(html, "time_more", "%.2f to %.2f; predicted: %.2f", timing->least_us, timing->most_us,
@@ -135,7 +135,7 @@ struct part {
 };
 
 static void add_part(struct cb_html *rows, const struct part *part, double longest, double all) {
-  char share[40], time[40];
+  char share[48], time[48];
   snprintf(share, sizeof share, "%.1f %%", all > 0 ? 100 * part->seconds / all : 0);
   snprintf(time, sizeof time, part->seconds < 1 ? "%.1f ms" : "%.0f ms", 1e3 * part->seconds);
   const struct cb_report_bar bar = {part->name, time, share, "r0", longest > 0 ? 100 * part->seconds / longest : 0};

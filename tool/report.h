@@ -41,11 +41,11 @@ struct cb_report {
 /* ---- numbers for people */
 
 /* 1 234 567, with narrow spaces. */
-const char *cb_report_count(char text[40], int64_t number);
+const char *cb_report_count(char text[48], int64_t number);
 /* Three digits or more: "2.61", "12.3", "1234". */
-const char *cb_report_short(char text[40], double number);
+const char *cb_report_short(char text[48], double number);
 /* "12.3 %" of the whole; "0 %" of nothing. */
-const char *cb_report_share(char text[40], int64_t part, int64_t whole);
+const char *cb_report_share(char text[48], int64_t part, int64_t whole);
 /* Of a time: GFLOP/s of a product; 0 without a time. */
 double cb_report_gflops(const struct cb_report *report, double us);
 double cb_report_each(const struct cb_report *report, int64_t bytes); /* per nonzero */

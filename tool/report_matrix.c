@@ -107,8 +107,8 @@ static void say_cells(struct cb_html *html, const struct cb_report *report) {
     cb_html_set(html, "spy_words",
                 "Drawn in %d × %d cells: the matrix is larger, so each cell stands for about %s × %s entries. All nonzeros "
                 "are counted; the colour is stronger where there are more.%s",
-                spy->height, spy->width, cb_report_short((char[40]){0}, (double)spy->rows / spy->height),
-                cb_report_short((char[40]){0}, (double)spy->cols / spy->width), mixed);
+                spy->height, spy->width, cb_report_short((char[48]){0}, (double)spy->rows / spy->height),
+                cb_report_short((char[48]){0}, (double)spy->cols / spy->width), mixed);
 }
 
 static void add_region_rows(struct cb_html *rows, const struct cb_report *report) {
@@ -116,7 +116,7 @@ static void add_region_rows(struct cb_html *rows, const struct cb_report *report
   for (int i = 0; i < plan->regions_count; i++) {
     const struct cb_region *region = &plan->regions[i];
     const struct cb_layout *layout = cb_layout_find(region->layout);
-    char number[40], bytes[24];
+    char number[48], bytes[24];
     cb_human_bytes(bytes, region->bytes);
     cb_html_set(rows, "color", "%d", color_of(i));
     cb_html_set(rows, "number", "%d", i);
@@ -138,7 +138,7 @@ static void add_single_regions(struct cb_html *choices, struct cb_html *small, c
   const struct cb_plan *plan = report->job.plan;
   for (int i = 0; i < plan->regions_count; i++) {
     struct cb_html drawing = cb_report_own(page);
-    char label[96], number[40];
+    char label[96], number[48];
     snprintf(label, sizeof label, "Nonzeros of region %d, %s", i, plan->regions[i].name);
     add_spy(&drawing, page, &report->small, i, label);
     cb_html_set(choices, "number", "%d", i);
@@ -162,16 +162,16 @@ static int64_t largest_of(const int64_t *counts, int count) {
   return largest;
 }
 
-static void range_text(char text[96], int64_t least, int64_t most) {
-  char one[40], other[40];
+static void range_text(char text[112], int64_t least, int64_t most) {
+  char one[48], other[48];
   cb_report_count(one, least);
   cb_report_count(other, most);
-  if (least == most) snprintf(text, 96, "%s", one);
-  else snprintf(text, 96, "%s to %s", one, other);
+  if (least == most) snprintf(text, 112, "%s", one);
+  else snprintf(text, 112, "%s to %s", one, other);
 }
 
 static void add_bin(struct cb_html *rows, int64_t least, int64_t most, int64_t count, int64_t largest, int64_t all) {
-  char label[96], number[40], share[40];
+  char label[112], number[48], share[48];
   range_text(label, least, most);
   const struct cb_report_bar bar = {.label = label,
                                     .count = cb_report_count(number, count),
@@ -220,7 +220,7 @@ static void add_offsets(struct cb_html *rows, const struct cb_report *report) {
 static void add_diagonals(struct cb_html *rows, const struct cb_profile_diagonals *diagonal) {
   for (int i = 0; i < diagonal->fullest_count && i < DIAGONALS_SHOWN; i++) {
     const struct cb_profile_diagonal *one = &diagonal->fullest[i];
-    char label[40], number[40], share[40];
+    char label[48], number[48], share[48];
     const struct cb_report_bar bar = {.label = cb_report_count(label, one->offset),
                                       .count = cb_report_count(number, one->nonzeros),
                                       .share = cb_report_share(share, one->nonzeros, one->length),
@@ -232,7 +232,7 @@ static void add_diagonals(struct cb_html *rows, const struct cb_profile_diagonal
 
 static void say_rows(struct cb_html *html, const struct cb_profile *profile) {
   const struct cb_profile_rows *row = &profile->row;
-  char empty[40];
+  char empty[48];
   cb_html_set(html, "rows_words",
               "%lld to %lld nonzeros, mean %.1f. Half of the rows have %lld or fewer, 99 %% have %lld or fewer. %s rows are "
               "empty.",
@@ -241,7 +241,7 @@ static void say_rows(struct cb_html *html, const struct cb_profile *profile) {
 }
 
 static void say_offsets(struct cb_html *html, const struct cb_profile *profile) {
-  char populated_text[40], lower[40], upper[40];
+  char populated_text[48], lower[48], upper[48];
   cb_html_set(html, "offsets_words", "%s diagonals have a nonzero. The band reaches %s below the main diagonal and %s above it.",
               cb_report_count(populated_text, profile->diagonal.populated), cb_report_count(lower, profile->diagonal.lower),
               cb_report_count(upper, profile->diagonal.upper));

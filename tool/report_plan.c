@@ -78,7 +78,7 @@ static void read_contents(struct reader *reader, struct cb_html *facts, struct c
 
 /* A leaf names its region. */
 static void name_region(struct reader *reader, struct cb_html *nodes, const char *name, int length) {
-  char layout[32], number[40];
+  char layout[32], number[48];
   snprintf(layout, sizeof layout, "%.*s", length, name);
   if (!cb_layout_find(layout) || reader->region == reader->plan->regions_count) return;
   const struct cb_region *region = &reader->plan->regions[reader->region];
@@ -122,7 +122,7 @@ static void add_launches(struct cb_html *rows, const struct cb_job *job) {
   const struct cb_plan *plan = job->plan;
   for (int i = 0; i < plan->launches_count; i++) {
     struct cb_text what = {0};
-    char name[128], number[40];
+    char name[128], number[48];
     cb_source_kernel(plan, &job->label, i, name, sizeof name);
     say_what_runs(&what, plan, &plan->launches[i]);
     cb_html_set(rows, "number", "%d", i);

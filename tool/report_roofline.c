@@ -206,7 +206,7 @@ static void add_marks(struct cb_html *marks, const struct plot *plot) {
     cb_html_set(marks, "class", "%s", kind_table[point->kind].class);
     cb_html_set(marks, "shape", "%s", kind_table[point->kind].shape);
     cb_html_set(marks, "text", "%s, %s: %s", point->name, strchr(kind_table[point->kind].words, ' ') + 1,
-                cb_report_short((char[40]){0}, point->gflops));
+                cb_report_short((char[48]){0}, point->gflops));
     cb_html_add(marks, "mark");
     next = label + LABEL_STEP;
   }

@@ -90,7 +90,8 @@ static int is_comment(struct span line) {
   return code.length > 3 && !strncmp(code.at, "// ", 3) && strncmp(code.at, "// --", 5);
 }
 
-/* The comment lines that stand directly above line `number`, joined. `starts` are those of all lines. */
+/* The comment lines that stand directly above line `number`, joined. `starts` are those of all lines. Constants within a
+ * function may have none: they follow from others. */
 static const char *comment_above(struct text *text, const char *const *starts, int number) {
   struct cb_text words = {0};
   int first = number;
@@ -99,7 +100,7 @@ static const char *comment_above(struct text *text, const char *const *starts, i
     const struct span comment = trimmed((struct span){starts[i], line_length(text, starts[i])});
     cb_text_add(&words, "%s%.*s", i > first ? " " : "", comment.length - 3, comment.at + 3);
   }
-  const char *kept = cb_arena_string(&text->arena, cb_text_string(&words));
+  const char *kept = cb_arena_string(&text->arena, words.length ? cb_text_string(&words) : "follows from what its value names");
   cb_text_release(&words);
   return kept;
 }
