@@ -23,9 +23,14 @@ LOOKS = {"light": {}, "dark": {"scheme": "dark"}, "print": {"media": "print", "w
 # Every text that is seen: [contrast with what stands behind it, the text]. Colours may be half transparent.
 CONTRASTS = """(function () {
   function parse(color) { return color.match(/[\\d.]+/g).map(Number).concat([1]).slice(0, 4); }
-  function over(top, below) { return [0, 1, 2].map(function (i) { return top[i] * top[3] + below[i] * (1 - top[3]); }).concat([1]); }
+  function over(top, below) {
+    return [0, 1, 2].map(function (i) { return top[i] * top[3] + below[i] * (1 - top[3]); }).concat([1]);
+  }
   function luminance(color) {
-    var part = color.slice(0, 3).map(function (c) { c /= 255; return c <= 0.03928 ? c / 12.92 : Math.pow((c + 0.055) / 1.055, 2.4); });
+    var part = color.slice(0, 3).map(function (c) {
+      c /= 255;
+      return c <= 0.03928 ? c / 12.92 : Math.pow((c + 0.055) / 1.055, 2.4);
+    });
     return 0.2126 * part[0] + 0.7152 * part[1] + 0.0722 * part[2];
   }
   function behind(one) {
@@ -179,7 +184,9 @@ class Case(unittest.TestCase):
         self.assertIn(" = ", told)
         self.assertEqual(self.browser.evaluate(FOCUSED)["tip"], '"%s"' % told.replace('"', '\\"'))
         self.browser.evaluate("document.activeElement.blur()")
-        box = self.browser.evaluate("""(function () { var one = document.querySelectorAll('#text a.k')[1]; one.scrollIntoView({block: 'center'});
+        box = self.browser.evaluate("""(function () {
+          var one = document.querySelectorAll('#text a.k')[1];
+          one.scrollIntoView({block: 'center'});
           var box = one.getBoundingClientRect(); return [box.left + 3, box.top + 3]; })()""")
         tip = "getComputedStyle(document.querySelectorAll('#text a.k')[1], '::after').content"
         self.assertEqual(self.browser.evaluate(tip), "none")

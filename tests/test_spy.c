@@ -13,8 +13,8 @@ static int64_t *counted(const struct product *product, const struct cb_spy *spy)
   int32_t *row_of = cb_alloc((size_t)product->csr->nnz + 1, sizeof *row_of);
   assert_non_null(counts);
   assert_non_null(row_of);
-  for (int64_t row = 0; row < product->csr->rows; row++)
-    for (int64_t k = cb_csr_row(product->csr, row); k < cb_csr_row(product->csr, row + 1); k++) row_of[k] = (int32_t)row;
+  for (int64_t row = 0, k = 0; row < product->csr->rows; row++)
+    for (; k < cb_csr_row(product->csr, row + 1); k++) row_of[k] = (int32_t)row;
   for (int region = 0; region < spy->regions; region++) {
     struct cb_slot_map map;
     assert_ok(cb_slot_map_build(&map, product->plan, product->assignment, region, NULL, &diag));
@@ -113,7 +113,9 @@ static void offsets_have_their_bins(void **state) {
   static const struct {
     int bin;
     int64_t least, most;
-  } cases[] = {{31, 0, 0}, {32, 1, 1}, {30, -1, -1}, {33, 2, 3}, {29, -3, -2}, {62, 1073741824, 2147483647}, {0, -2147483647, -1073741824}};
+  } cases[] = {{31, 0, 0},   {32, 1, 1},   {30, -1, -1},
+               {33, 2, 3},   {29, -3, -2}, {62, 1073741824, 2147483647},
+               {0, -2147483647, -1073741824}};
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     int64_t least, most;

@@ -9,7 +9,8 @@
  *   …
  *   cb_html_release(&rows);
  *
- * It fails stickily: one check of `status` at the end suffices. A value that the definition does not use is an error. */
+ * It fails stickily: one check of `status` at the end suffices. A value that the definition does not use is an error.
+ */
 #ifndef CBGEN_TOOL_HTML_H
 #define CBGEN_TOOL_HTML_H
 
@@ -40,8 +41,8 @@ void cb_html_add_inline(struct cb_html *html, const char *definition);
 const char *cb_html_take(const struct cb_html *from, struct cb_html *to);
 void cb_html_release(struct cb_html *html);
 
-/* Appends text so that it means itself in HTML, in attributes, too: markup is escaped; bytes that are no UTF-8, and control
- * characters but for line ends, become U+FFFD. */
+/* Appends text so that it means itself in HTML, in attributes, too: markup is escaped; bytes that are no UTF-8, and
+ * control characters but for tabs and line ends, become U+FFFD. */
 void cb_html_escape(struct cb_text *text, const char *bytes, size_t length);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cbgen report: everything about one matrix and its kernel as one page of HTML. The page stands in templates/report.html.in,
- * its style and script beside it; here is what is found out, in the order of the pipeline, and how the page comes together.
+/* cbgen report: everything about one matrix and its kernel as one page of HTML. The page stands in
+ * templates/report.html.in, its style and script beside it; here is what is found out, in the order of the pipeline, and
+ * how the page comes together.
  *
  *   report_matrix.c    where the nonzeros are, rows and diagonals      report_plan.c   plan and candidates
  *   report_roofline.c  what bounds a product, and the opponents        report_text.c   constants, text, instructions */
@@ -267,7 +268,8 @@ static enum cb_status compile(struct cb_report *report, struct cb_diag *diag) {
   snprintf(report->compiler, sizeof report->compiler, "NVRTC %d.%d for %s", major, minor, report->compiled.arch);
   cb_nvrtc_close(nvrtc);
   report->instructions = "SASS";
-  if (!cb_listing_disassemble(&report->listing, report->compiled.cubin, report->compiled.cubin_bytes, &why)) return CB_OK;
+  s = cb_listing_disassemble(&report->listing, report->compiled.cubin, report->compiled.cubin_bytes, &why);
+  if (!s) return CB_OK;
   snprintf(report->without_sass, sizeof report->without_sass, "%s", why.message);
   report->instructions = "PTX";
   return cb_listing_ptx(&report->listing, report->compiled.ptx, diag);

@@ -30,7 +30,7 @@ static void draw_run(struct pen *pen, int row, int col, int length) {
   pen->col = col + length;
 }
 
-/* What a cell shows: 0: nothing; else 1 + STRENGTHS · region + strength. A step of strength is a factor of about eight. */
+/* What a cell shows: 0: nothing; else 1 + STRENGTHS · region + strength, which rises with the cell's nonzeros. */
 static int shown(const struct cb_spy *spy, int only, int row, int col) {
   int64_t all, count;
   int owner = cb_spy_owner(spy, row, col, &all);
@@ -242,9 +242,10 @@ static void say_rows(struct cb_html *html, const struct cb_profile *profile) {
 
 static void say_offsets(struct cb_html *html, const struct cb_profile *profile) {
   char populated_text[48], lower[48], upper[48];
-  cb_html_set(html, "offsets_words", "%s diagonals have a nonzero. The band reaches %s below the main diagonal and %s above it.",
-              cb_report_count(populated_text, profile->diagonal.populated), cb_report_count(lower, profile->diagonal.lower),
-              cb_report_count(upper, profile->diagonal.upper));
+  cb_html_set(html, "offsets_words",
+              "%s diagonals have a nonzero. The band reaches %s below the main diagonal and %s above it.",
+              cb_report_count(populated_text, profile->diagonal.populated),
+              cb_report_count(lower, profile->diagonal.lower), cb_report_count(upper, profile->diagonal.upper));
 }
 
 void cb_report_matrix(struct cb_report_page *page, const struct cb_report *report) {

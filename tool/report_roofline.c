@@ -158,7 +158,8 @@ static void set_words(struct cb_html *marks, double x, double y, double angle, c
 }
 
 /* A rate of memory in GB/s, from where it enters the box to where it leaves. */
-static void add_rate(struct cb_html *marks, const struct plot *plot, const char *class, const char *words, double rate) {
+static void add_rate(struct cb_html *marks, const struct plot *plot, const char *class, const char *words,
+                     double rate) {
   const double from = fmax(plot->x_least, plot->y_least / rate), to = fmin(plot->x_most, plot->y_most / rate);
   if (rate <= 0 || from >= to) return;
   const double x1 = x_of(plot, from), y1 = y_of(plot, from * rate), x2 = x_of(plot, to), y2 = y_of(plot, to * rate);

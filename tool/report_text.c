@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cbgen report: the device part of the kernel's text, its constants with their origin, and what each line was compiled to. */
+/* cbgen report: the device part of the kernel's text, its constants with their origin, and what each line was compiled
+ * to. */
 #include "tool/report.h"
 
 #include "tool/facts.h"
@@ -90,8 +91,8 @@ static int is_comment(struct span line) {
   return code.length > 3 && !strncmp(code.at, "// ", 3) && strncmp(code.at, "// --", 5);
 }
 
-/* The comment lines that stand directly above line `number`, joined. `starts` are those of all lines. Constants within a
- * function may have none: they follow from others. */
+/* The comment lines that stand directly above line `number`, joined. `starts` are those of all lines. Constants within
+ * a function may have none: they follow from others. */
 static const char *comment_above(struct text *text, const char *const *starts, int number) {
   struct cb_text words = {0};
   int first = number;
@@ -149,7 +150,8 @@ static const struct constant *find_constant(const struct text *text, struct span
 static void add_constants(struct cb_html *rows, const struct text *text) {
   for (int i = 0; i < text->count; i++) {
     const struct constant *one = &text->constants[i];
-    const int is_long = one->value.length > VALUE_SHOWN, is_open = one->value.length && one->value.at[one->value.length - 1] == '{';
+    const int is_long = one->value.length > VALUE_SHOWN;
+    const int is_open = one->value.length && one->value.at[one->value.length - 1] == '{';
     cb_html_set(rows, "id", "k%d", i);
     cb_html_set(rows, "name", "%.*s", one->name.length, one->name.at);
     cb_html_set(rows, "region", "%.*s", one->region.length ? one->region.length : 3, one->region.length ? one->region.at : "all");
@@ -181,7 +183,8 @@ static void add_use(struct cb_html *uses, const struct text *text, const struct 
 }
 
 /* The code of a line up to `end`: constants lead to their origin. */
-static void add_code(struct cb_html *uses, const struct text *text, struct span region, const char *at, const char *end) {
+static void add_code(struct cb_html *uses, const struct text *text, struct span region, const char *at,
+                     const char *end) {
   const char *plain = at;
   while (at < end) {
     struct span word = {at, 0};
@@ -263,7 +266,8 @@ static void summarise(struct cb_text *words, const struct cb_listing *listing, c
   if (known > MNEMONICS_SHOWN) cb_text_add_string(words, ", …");
 }
 
-static void add_instructions(struct cb_html *rows, const struct text *text, const struct cb_listing *listing, int line) {
+static void add_instructions(struct cb_html *rows, const struct text *text, const struct cb_listing *listing,
+                             int line) {
   struct cb_text summary = {0}, code = {0};
   const int first = text->first ? text->first[line] : 0, count = text->first ? text->first[line + 1] - first : 0;
   if (!count) return;

@@ -60,7 +60,8 @@ enum cb_status cb_spy_count(struct cb_spy *spy, const struct cb_plan *plan, cons
 }
 
 enum cb_status cb_spy_reduce(struct cb_spy *reduced, const struct cb_spy *spy, int factor, struct cb_diag *diag) {
-  *reduced = (struct cb_spy){.height = (spy->height + factor - 1) / factor, .width = (spy->width + factor - 1) / factor};
+  *reduced = (struct cb_spy){.height = (spy->height + factor - 1) / factor,
+                             .width = (spy->width + factor - 1) / factor};
   const enum cb_status s = make(reduced, spy->rows, spy->cols, spy->regions, diag);
   if (s || !reduced->counts) return s;
   for (int region = 0; region < spy->regions; region++)

@@ -42,16 +42,17 @@ def positions(matrix: Matrix) -> Optional[Tuple[Any, Any]]:
     outer, inner = numpy.searchsorted(major, chosen, side="right") - 1, minor[chosen]
     if matrix.format == _abi.Format.CSC:
         return inner, outer
-    rows, cols = numpy.add.outer(outer * block_rows, inside // block_cols), numpy.add.outer(inner * block_cols, inside % block_cols)
-    return rows.ravel(), cols.ravel()
+    rows = numpy.add.outer(outer * block_rows, inside // block_cols)
+    return rows.ravel(), numpy.add.outer(inner * block_cols, inside % block_cols).ravel()
 
 
 def cell_counts(shape: Tuple[int, int], rows: Any, cols: Any) -> Any:
     """Entries by cell of a drawing whose longer side has CELLS of them."""
     longest = max(*shape, 1)
     height, width = (max(1, min(extent, max(CELLS * extent // longest, CELLS // 4))) for extent in shape)
-    at = (rows.astype(numpy.int64) * height // max(shape[0], 1)) * width + cols.astype(numpy.int64) * width // max(shape[1], 1)
-    return numpy.bincount(at, minlength=height * width).reshape(height, width)
+    down = rows.astype(numpy.int64) * height // max(shape[0], 1)
+    right = cols.astype(numpy.int64) * width // max(shape[1], 1)
+    return numpy.bincount(down * width + right, minlength=height * width).reshape(height, width)
 
 
 def paths(counts: Any) -> str:
