@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cbgen report: everything about one matrix and its kernel as one page of HTML. The page stands in
- * templates/report.html.in, its style and script beside it; here is what is found out, in the order of the pipeline, and
- * how the page comes together.
+ * templates/report.html.in, its style and script beside it; here is what is found out, in the order of the pipeline,
+ * and how the page comes together.
  *
  *   report_matrix.c    where the nonzeros are, rows and diagonals      report_plan.c   plan and candidates
  *   report_roofline.c  what bounds a product, and the opponents        report_text.c   constants, text, instructions */
