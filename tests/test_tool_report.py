@@ -318,6 +318,13 @@ class Text(Case):
             self.assertEqual(use.text(), name)
             told = use.attributes["data-origin"]
             self.assertTrue(told.startswith(name + " = ") and told.endswith(", " + origin), told)
+        region = ""
+        for row in page.section("text").one("table").one("tbody").all("tr"):
+            text = row.one("td", class_="t").text()
+            if re.match(r"namespace |\}  // namespace", text):
+                region = text.split()[1] if text.startswith("namespace") else ""
+            for use in row.all("a", class_="k"):
+                self.assertIn(entries[use.attributes["href"][1:]][1], ("all", region), text)
         code = [re.sub(r'"[^"]*"', "", line.split("//")[0]) for line in lines if not line.startswith("#")]
         counted = {name: sum(len(re.findall(rf"(?<![\w.]){name}\b", line)) for line in code) for name in set(defined)}
         self.assertEqual({name: sum(use.text() == name for use in uses) for name in counted}, counted)
