@@ -2,6 +2,7 @@
 # `cbgen report` from outside, with what the fake GPU measures; and its pages in a browser.
 cbgen_script_test(test_tool_report ${tool} ${scratch}/test_tool_report)
 cbgen_use_fake_cuda(test_tool_report)
+add_dependencies(test_tool_report fake_cusparse)
 set_property(TEST test_tool_report APPEND PROPERTY ENVIRONMENT "CBGEN_LIBCUDA=$<TARGET_FILE:fake_cuda>"
              "CBGEN_FAKE_CUSPARSE=$<TARGET_FILE:fake_cusparse>" "OMP_WAIT_POLICY=passive")
 cbgen_script_test(test_report_browser ${tool} ${scratch}/test_report_browser)

@@ -9,6 +9,7 @@
 
 #include "tool/candidates.h"
 
+#include "analysis/semiring.h"
 #include "base/clock.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/cuda/spills.h"
@@ -100,9 +101,19 @@ static void set_time(struct cb_html *html, const struct cb_report *report) {
     cb_html_set(html, "time_more", "by the cost model, for %s", report->job.target.arch);
 }
 
+/* A wrong product is told after the report is written, which says it too. */
+static enum cb_status verdict(const struct cb_report *report, struct cb_diag *diag) {
+  return report->bench ? cb_run_verdict(&report->measured.run, &report->call->options, diag) : CB_OK;
+}
+
+static void set_verdict(struct cb_html *html, const struct cb_report *report) {
+  struct cb_diag why = {0};
+  if (!verdict(report, &why)) return;
+  cb_html_has(html, "wrong");
+  cb_html_set(html, "wrong_words", "%s", why.message);
+}
+
 static void set_head(struct cb_html *html, const struct cb_report *report) {
-  static const char *const products[] = {
-      [CB_FORM_AX] = "y = Ax", [CB_FORM_ADD] = "y += Ax", [CB_FORM_AXPBY] = "y = αAx + βy"};
   const struct cb_plan *plan = report->job.plan;
   struct cb_text why = {0};
   char number[64], pattern[33];
@@ -114,7 +125,7 @@ static void set_head(struct cb_html *html, const struct cb_report *report) {
   cb_html_set(html, "cols", "%s", cb_report_count(number, plan->cols));
   cb_html_set(html, "nonzeros", "%s", cb_report_count(number, plan->nnz));
   cb_html_set(html, "types", "%s, values %s", cb_plan_types_name(plan), cb_plan_values_fixed(plan) ? "fixed" : "may change");
-  cb_html_set(html, "product", "%s", products[plan->form]);
+  cb_html_set(html, "product", "%s", cb_semiring_equation(plan->semiring, plan->form));
   cb_html_set(html, "gflops", "%s", cb_report_short(number, cb_report_gflops(report, cb_report_us(report))));
   cb_html_set(html, "each", "%.2f", cb_report_each(report, cb_plan_bytes(plan)));
   cb_html_set(html, "csr_each", "%.2f", cb_report_each(report, cb_job_csr_bytes(&report->job)));
@@ -125,6 +136,7 @@ static void set_head(struct cb_html *html, const struct cb_report *report) {
   cb_html_set(html, "pattern", "%s", pattern);
   if (report->bench) cb_html_has(html, "measuring");
   set_time(html, report);
+  set_verdict(html, report);
   cb_text_release(&why);
 }
 
@@ -316,11 +328,6 @@ static void release(struct cb_report *report) {
   cb_spy_release(&report->spy);
   cb_spy_release(&report->small);
   cb_job_release(&report->job);
-}
-
-/* A wrong product is told after the report is written, which says it too. */
-static enum cb_status verdict(const struct cb_report *report, struct cb_diag *diag) {
-  return report->bench ? cb_run_verdict(&report->measured.run, &report->call->options, diag) : CB_OK;
 }
 
 static enum cb_status run_report(const struct cb_call *call, struct cb_diag *diag) {

@@ -11,7 +11,8 @@
 #include <string.h>
 
 /* The plot's box and the column of labels, in units of the drawing; its height follows from the labels. */
-enum { LEFT = 70, RIGHT = 580, TOP = 20, LABELS = 640, LABEL_STEP = 17, LEAST_HEIGHT = 340, UNDER = 50 };
+enum { LEFT = 70, RIGHT = 580, TOP = 20, LABELS = 640, LABEL_STEP = 17, LEAST_HEIGHT = 340, UNDER = 50,
+       OPPONENTS_DRAWN = 6 };
 
 enum kind { CHOSEN_PREDICTED, CHOSEN_MEASURED, OTHER_PREDICTED, OTHER_MEASURED, OPPONENT, KINDS };
 
@@ -51,17 +52,29 @@ static void add_point(struct plot *plot, enum kind kind, const char *name, int64
   snprintf(point->name, sizeof point->name, "%s", name);
 }
 
+/* Where there is a measured time, the prediction of the chosen one alone stands beside it. */
 static void add_candidate(struct plot *plot, const struct cb_candidate *candidate, int number) {
   const int chosen = !strcmp(candidate->recipe, plot->report->job.plan->recipe);
+  const double measured_us = cb_report_candidate_us(plot->report, number);
   if (*candidate->refusal) return;
-  add_point(plot, chosen ? CHOSEN_PREDICTED : OTHER_PREDICTED, candidate->recipe, candidate->cost.bytes,
-            1e-3 * (double)candidate->cost.ns);
-  add_point(plot, chosen ? CHOSEN_MEASURED : OTHER_MEASURED, candidate->recipe, candidate->cost.bytes,
-            cb_report_candidate_us(plot->report, number));
+  if (chosen || measured_us <= 0)
+    add_point(plot, chosen ? CHOSEN_PREDICTED : OTHER_PREDICTED, candidate->recipe, candidate->cost.bytes,
+              1e-3 * (double)candidate->cost.ns);
+  add_point(plot, chosen ? CHOSEN_MEASURED : OTHER_MEASURED, candidate->recipe, candidate->cost.bytes, measured_us);
 }
 
 static int was_timed(const struct cb_baseline_result *one) {
   return one->baseline.applies && !one->wrong && one->timing.us > 0;
+}
+
+/* Opponents that were faster than this one, or as fast and before it. */
+static int place_of(const struct cb_bench_result *measured, int number) {
+  int before = 0;
+  for (int i = 0; i < measured->baselines_count; i++) {
+    const double us = measured->baselines[i].timing.us, own = measured->baselines[number].timing.us;
+    before += was_timed(&measured->baselines[i]) && (us < own || (us == own && i < number));
+  }
+  return before;
 }
 
 static void add_points(struct plot *plot) {
@@ -72,7 +85,7 @@ static void add_points(struct plot *plot) {
   if (!plan->candidates_count) add_candidate(plot, &alone, 0);
   for (int i = 0; i < measured->baselines_count; i++) {
     const struct cb_baseline_result *one = &measured->baselines[i];
-    if (was_timed(one))
+    if (was_timed(one) && place_of(measured, i) < OPPONENTS_DRAWN)
       add_point(plot, OPPONENT, one->baseline.name, one->baseline.stored_bytes + cb_cost_vector_bytes(plan),
                 one->timing.us);
   }
@@ -134,7 +147,7 @@ static void add_tick(struct cb_html *marks, const struct plot *plot, double numb
   set_number(marks, "x", vertical ? x - 6 : x);
   set_number(marks, "y", vertical ? y + 4 : y + 16);
   cb_html_set(marks, "anchor", vertical ? "end" : "middle");
-  cb_html_set(marks, "text", "%.4g", number);
+  cb_html_set(marks, "text", "%.10g", number);
   cb_html_add(marks, "grid");
 }
 
@@ -239,13 +252,28 @@ static void add_opponent(struct cb_html *rows, const struct cb_report *report, c
   const int timed = was_timed(one);
   cb_html_set(rows, "name", "%s", one->baseline.name);
   set_if(rows, "time", timed, 2, timing->us);
-  set_if(rows, "least", timed, 2, timing->least_us);
-  set_if(rows, "most", timed, 2, timing->most_us);
+  if (timed) cb_html_set(rows, "range", "%.2f to %.2f", timing->least_us, timing->most_us);
+  else cb_html_set(rows, "range", "—");
   set_if(rows, "gflops", timed, 0, cb_report_gflops(report, timing->us));
   set_if(rows, "each", timed, 2, cb_report_each(report, one->baseline.stored_bytes));
   set_if(rows, "factor", timed && own > 0, 2, timing->us / own);
   cb_html_set(rows, "remark", "%s", one->wrong ? "a wrong result" : one->baseline.applies ? "" : one->baseline.reason);
   cb_html_add(rows, "opponent");
+}
+
+static void say_opponents(struct cb_html *html, const struct cb_report *report) {
+  const struct cb_bench_result *measured = &report->measured;
+  int version[3] = {0};
+  char library[64] = "";
+  if (report->bench->cusparse) {
+    cb_cusparse_version(report->bench->cusparse, &version[0], &version[1], &version[2]);
+    snprintf(library, sizeof library, " of cuSPARSE %d.%d.%d", version[0], version[1], version[2]);
+  }
+  if (measured->best >= 0)
+    cb_html_set(html, "opponents_caption", "Opponents%s; the best right one is %s, %.2f times our time", library,
+                measured->baselines[measured->best].baseline.name, measured->speed_up);
+  else
+    cb_html_set(html, "opponents_caption", "Opponents%s, none of which could be timed", library);
 }
 
 static void add_opponents(struct cb_report_page *page, const struct cb_report *report) {
@@ -254,11 +282,7 @@ static void add_opponents(struct cb_report_page *page, const struct cb_report *r
   struct cb_html *rows = cb_report_pieces(page, "OPPONENTS");
   for (int i = 0; i < measured->baselines_count; i++) add_opponent(rows, report, &measured->baselines[i]);
   cb_html_has(&page->html, "opponents");
-  if (measured->best >= 0)
-    cb_html_set(&page->html, "opponents_caption", "Opponents; the best right one is %s, %.2f times our time",
-                measured->baselines[measured->best].baseline.name, measured->speed_up);
-  else
-    cb_html_set(&page->html, "opponents_caption", "Opponents, none of which could be timed");
+  say_opponents(&page->html, report);
 }
 
 static void say_roofline(struct cb_html *html, const struct cb_report *report, const struct plot *plot) {
@@ -273,7 +297,7 @@ static void say_roofline(struct cb_html *html, const struct cb_report *report, c
     cb_html_set(html, "roofline_words", "%s There are no opponents: %s.", about,
                 *report->bench->missing ? report->bench->missing : "cuSPARSE has none for this product");
   else
-    cb_html_set(html, "roofline_words", "%s", about);
+    cb_html_set(html, "roofline_words", "%s Of the opponents the %d fastest are drawn.", about, (int)OPPONENTS_DRAWN);
 }
 
 void cb_report_roofline(struct cb_report_page *page, const struct cb_report *report) {
