@@ -180,7 +180,8 @@ def mutated_source(path, mutations):
         if place + len(old) > after:
             sys.exit(f"{own[0]}: overlaps with another one")
         text, after = text[:place] + switched(own) + text[place + len(old):], place
-    return "extern int cb_mutant; " + text
+    # common: whatever is linked without embedded.c, such as a stand-in of a library, has one of its own, which is 0
+    return "__attribute__((common)) int cb_mutant; " + text
 
 
 def write_if_changed(path, text):
