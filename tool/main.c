@@ -39,9 +39,8 @@ static void overview(struct cb_text *text) {
     cb_text_add(text, "  %-9s %s\n", cb_verb_table[i]->name, cb_verb_table[i]->summary);
   cb_text_add_string(text,
                      "\n  help VERB | options | recipes | architectures | shapes | exit-codes      --version\n\n"
-                     "FILE is Matrix Market, SciPy .npz or a SNAP edge list, plain or packed (.gz .zst .xz .bz2,\n"
-                     "SuiteSparse .tar.gz), '-' for standard input, or 'generate:SHAPE,KEY=VALUE,…' ('cbgen help\n"
-                     "shapes').\n\n"
+                     "FILE is Matrix Market, SciPy .npz or a SNAP edge list, plain or packed (.gz .zst .xz .bz2 .tar.gz),\n"
+                     "'-' for standard input, or 'generate:SHAPE,KEY=VALUE,…' ('cbgen help shapes').\n\n"
                      "Example: cbgen examples/bcsstk13.mtx.gz -o kernel.cu\n");
 }
 

@@ -92,7 +92,7 @@ enum cb_takes {
   CB_TAKES_TWO = 32768,    /* two files, which may be keys of the cache */
   CB_TAKES_CLANG = 65536,  /* --clang */
   CB_TAKES_TRACE = 131072, /* --row, --block, --kernel */
-  CB_TAKES_REPORT = 1 << 20 /* --predicted */
+  CB_TAKES_REPORT = 1048576 /* --predicted */
 };
 #define CB_WITHOUT_MATRIX (CB_TAKES_CACHE | CB_TAKES_NOTHING)
 
