@@ -35,9 +35,9 @@ static void instructions_of_ptx(void **state) {
                             "$L__BB0_2:\n\t.loc\t2 9 1\n\t@%p1 bra \t$L__BB0_2;\n\t.loc\t1 60 1\n\tret;\n\n}\n"
                             ".visible .entry b()\n{\n\texit;\n}\n"
                             "\t.file\t1 \"kernel.cu\"\n\t.section\t.debug_str\n\t{\n.b8 1,2\n\t}\n";
-  static const struct expected expected[] = {{0, 1, "a_spmv"},           {185, 0, "mov.u64 \t%rd84, 0"},
+  static const struct expected expected[] = {{0, 1, "a_spmv"},           {185, 0, "mov.u64 %rd84, 0"},
                                              {50, 0, "griddepcontrol.wait"}, {50, 1, "$L__BB0_2:"},
-                                             {0, 0, "@%p1 bra \t$L__BB0_2"}, {60, 0, "ret"},
+                                             {0, 0, "@%p1 bra $L__BB0_2"}, {60, 0, "ret"},
                                              {0, 1, "b"},                {0, 0, "exit"}};
   struct cb_diag diag = {0};
   struct cb_listing listing;

@@ -30,8 +30,20 @@ static enum cb_status begin(struct cb_listing *listing, const char *text, size_t
   return CB_OK;
 }
 
-static void add(struct cb_listing *listing, const char *text, size_t length, int line, int is_label) {
-  while (length && (text[length - 1] == ' ' || text[length - 1] == '\t')) length--;
+/* One blank stands for several, and for tabs. Returns what is left of the length; none is left at the end. */
+static size_t compact(char *text, size_t length) {
+  size_t kept = 0;
+  for (size_t i = 0; i < length; i++) {
+    const int blank = text[i] == ' ' || text[i] == '\t';
+    if (blank && (!kept || text[kept - 1] == ' ')) continue;
+    text[kept++] = blank ? ' ' : text[i];
+  }
+  return kept && text[kept - 1] == ' ' ? kept - 1 : kept;
+}
+
+static void add(struct cb_listing *listing, const char *at, size_t length, int line, int is_label) {
+  char *text = listing->bytes + (at - listing->bytes);
+  length = compact(text, length);
   if (!length) return;
   listing->list[listing->count++] = (struct cb_instruction){text, (int)length, line, is_label};
   listing->instructions += !is_label;
