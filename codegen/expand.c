@@ -276,7 +276,11 @@ enum cb_status cb_expand_definition(struct cb_text *text, const char *name, cons
                                     struct cb_scope *scope, struct cb_diag *diag) {
   const struct cb_embedded_file *file;
   const enum cb_status s = find_template(&file, name, diag);
-  if (s) return s;
+  return s ? s : cb_expand_file_definition(text, file, definition, scope, diag);
+}
+
+enum cb_status cb_expand_file_definition(struct cb_text *text, const struct cb_embedded_file *file,
+                                         const char *definition, struct cb_scope *scope, struct cb_diag *diag) {
   const char *from = find_definition(file, definition, strlen(definition));
   if (!from) return cb_fail(diag, CB_ERR_INTERNAL, "%s does not define '%s'", file->name, definition);
   return expand(text, file, from, scope, diag);

@@ -45,9 +45,11 @@ void cb_scope_optional_section(struct cb_scope *scope, const char *name); /* wan
 /* Appends templates/NAME.cu.in with its sections chosen and its placeholders filled. */
 enum cb_status cb_expand(struct cb_text *text, const char *name, struct cb_scope *scope, struct cb_diag *diag);
 
-/* The same for one definition of that template. */
+/* The same for one definition of that template, which may be at hand. */
 enum cb_status cb_expand_definition(struct cb_text *text, const char *name, const char *definition,
                                     struct cb_scope *scope, struct cb_diag *diag);
+enum cb_status cb_expand_file_definition(struct cb_text *text, const struct cb_embedded_file *file,
+                                         const char *definition, struct cb_scope *scope, struct cb_diag *diag);
 
 /* The same for a template that is at hand. */
 enum cb_status cb_expand_file(struct cb_text *text, const struct cb_embedded_file *file, struct cb_scope *scope,

@@ -62,6 +62,17 @@ need_nvrtc() {
   fi
 }
 
+# Chromium without a window looks at the pages that `cbgen report` writes: about 100 MB to fetch, 310 MB on the disk.
+# Any of the names that tests/browser.py knows will do.
+need_browser() {
+  local name
+  for name in chromium-headless-shell chromium chromium-browser google-chrome; do
+    command -v "$name" >/dev/null && return
+  done
+  (need_packages chromium-headless-shell) ||
+    echo "Chromium could not be installed: pages are tested without a browser." >&2
+}
+
 # What the tests of the Python package take besides Python: from PyPI, into $BUILD/python.
 PYTHON_PACKAGES=('numpy>=1.26,<3' 'scipy>=1.12,<2' 'mypy>=1.8,<3' 'scikit-build-core>=0.11,<2')
 

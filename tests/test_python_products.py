@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The Python package: what it takes as a matrix and as vectors, on which stream products go, and what it refuses."""
+import html
 import os
+import re
 import sys
 import types
 import unittest
 import unittest.mock
+import xml.etree.ElementTree
 
 import harness
 import numpy
@@ -270,6 +273,15 @@ class Matrices(FakeCase):
         self.assertIsInstance(error, cbgen.Error)
 
 
+def drawn(text):
+    """The cells of a notebook's drawing that are not empty. What is not closed is an error: XML has the same rules here."""
+    cells = set()
+    for path in xml.etree.ElementTree.fromstring(text).iter("path"):
+        for col, row, length in re.findall(r"M(\d+) (\d+)h(\d+)", path.get("d")):
+            cells |= {(int(row), int(col) + i) for i in range(int(length))}
+    return cells
+
+
 class Inspection(FakeCase):
     def test_text_plan_key_and_info(self):
         plain = matrix()
@@ -289,6 +301,38 @@ class Inspection(FakeCase):
         self.assertGreater(operator.measure(), 0)
         self.assertGreater(operator.info.measured_seconds, 0)
         self.assertRegex(repr(operator), rf"^<cbgen\.Operator 40 x 40, {plain.nnz} nonzeros, float64, recipe \w+, GPU 0>$")
+
+    def test_notebooks(self):
+        """The drawing is the matrix's, whatever its format; names are escaped, tags closed, and repr stays one line."""
+        plain = scipy.sparse.csr_matrix(scipy.sparse.diags([1.0, 2.0, 3.0], [-1, 0, 2], shape=(40, 40)))
+        wide = matrix(30, 45)
+        for given, expected in [(plain, plain), (plain.tocsc(), plain), (plain.tocoo(), plain), (wide, wide)]:
+            operator = cbgen.compile(given)
+            self.assertEqual(drawn(operator._repr_html_()), set(zip(*expected.nonzero())))
+            self.assertNotIn("\n", repr(operator))
+        self.assertEqual(drawn(operator.T._repr_html_()), set(zip(*wide.T.nonzero())))
+        blocks = scipy.sparse.bsr_matrix(numpy.kron(numpy.eye(6), numpy.ones((8, 8))), blocksize=(8, 8))
+        self.assertEqual(drawn(cbgen.compile(blocks)._repr_html_()), set(zip(*blocks.nonzero())))
+        large = scipy.sparse.identity(480, format="csr")
+        self.assertEqual(drawn(cbgen.compile(large)._repr_html_()), {(i, i) for i in range(48)})
+        text = cbgen.compile(plain)._repr_html_()
+        operator = cbgen.compile(plain, keep_matrix=False)
+        for part in ("40 × 40", f"{plain.nnz} nonzeros", "bytes per nonzero", f"<b>{operator.plan_json['recipe']}</b>"):
+            self.assertIn(part, text)
+        self.assertIn(html.escape(operator.plan[:60]), text)
+        self.assertNotIn('role="img"', operator._repr_html_())
+        operator.measure()
+        self.assertIn("measured <b>", operator._repr_html_())
+        loaded = cbgen.load(bytes(operator))
+        self.assertIn("40 × 40", loaded._repr_html_())
+        loaded.close()
+        self.assertIsNone(loaded._repr_html_())
+        empty = cbgen.compile(scipy.sparse.csr_matrix((3, 4)))
+        self.assertEqual(drawn(empty._repr_html_()), set())
+        kernel = cbgen.generate(plain, name="rod<b>&")
+        self.assertIn("rod", kernel._repr_html_())
+        self.assertNotIn("rod<b>&", kernel._repr_html_())
+        self.assertEqual(drawn(kernel._repr_html_()), set())
 
     def test_generate(self):
         kernel = cbgen.generate(matrix(), name="rod", arch="sm_80", embed="never")

@@ -5,8 +5,9 @@ find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(scratch ${CMAKE_CURRENT_BINARY_DIR}/tmp)
 set(tool $<TARGET_FILE:cbgen_tool>)
 
-# cbgen_script_test(NAME ARGUMENT…): runs tests/NAME.py in the source directory.
+# cbgen_script_test(NAME ARGUMENT…): runs tests/NAME.py in the source directory. The target NAME is what it takes.
 function(cbgen_script_test name)
+  add_custom_target(${name} DEPENDS cbgen_tool)
   add_test(NAME ${name} COMMAND Python3::Interpreter tests/${name}.py ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 endfunction()
 

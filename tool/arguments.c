@@ -235,6 +235,7 @@ static const struct flag flag_table[] = {
     {"row", 0, "R", CB_TAKES_TRACE, "the row of y to trace, from 0", set_row},
     {"block", 0, "B", CB_TAKES_TRACE, "the thread block whose rows to trace, from 0", set_block},
     {"kernel", 0, "kernel.cu", CB_TAKES_TRACE, "execute this text, which was made for the matrix", set_kernel},
+    {"predicted", 0, NULL, CB_TAKES_REPORT, "measure nothing, even where there is a GPU", set_given},
     {"limit", 0, "SIZE", CB_TAKES_CACHE, "prune: what may stay, 500M or 2G ($CBGEN_CACHE_SIZE, or 4G)", set_limit},
     {"plan", 0, NULL, CB_TAKES_CACHE, "show: the plan's line alone", set_plan},
     {"source", 0, NULL, CB_TAKES_CACHE, "show: the CUDA text alone", set_source},

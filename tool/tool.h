@@ -7,6 +7,7 @@
  *   candidates.c the recipes that a search compared
  *   sweep.c      one option at several values
  *   analyze.c generate.c verify.c trace.c run.c bench.c     one verb each
+ *   report.c report_*.c html.c   everything about one matrix as a page of HTML
  *   diff.c facts.c           two kernels compared, by what their texts say of themselves
  *   families.c   kernels that matrices share, and the files of them that come with the library
  *   cache.c calibrate.c      verbs that take no matrix: what lies in the cache, what the GPU can do
@@ -92,6 +93,7 @@ enum cb_takes {
   CB_TAKES_TWO = 32768,    /* two files, which may be keys of the cache */
   CB_TAKES_CLANG = 65536,  /* --clang */
   CB_TAKES_TRACE = 131072, /* --row, --block, --kernel */
+  CB_TAKES_REPORT = 1048576, /* --predicted */
   CB_TAKES_LIST = 1 << 27  /* '@LIST' in place of a matrix: a file that names some */
 };
 #define CB_WITHOUT_MATRIX (CB_TAKES_CACHE | CB_TAKES_NOTHING)
@@ -106,7 +108,7 @@ struct cb_verb {
   enum cb_status (*run)(const struct cb_call *call, struct cb_diag *diag);
 };
 extern const struct cb_verb cb_verb_analyze, cb_verb_generate, cb_verb_verify, cb_verb_run, cb_verb_bench,
-    cb_verb_calibrate, cb_verb_cache, cb_verb_diff, cb_verb_trace, cb_verb_families;
+    cb_verb_calibrate, cb_verb_cache, cb_verb_diff, cb_verb_trace, cb_verb_report, cb_verb_families;
 extern const struct cb_verb *const cb_verb_table[]; /* ends with NULL */
 
 /* ---- arguments.c */

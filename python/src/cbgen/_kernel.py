@@ -10,6 +10,8 @@ from typing import Any, Optional, Tuple
 
 from . import _abi
 from ._context import Context
+from ._html import describe as describe_html
+from ._html import plan_facts
 from ._library import LIBRARY, text_of
 from ._matrix import take_matrix, view_matrix
 
@@ -35,6 +37,10 @@ class Kernel:
         plan = self.plan_json
         return (f"<cbgen.Kernel '{self.symbol}', {plan['rows']} x {plan['cols']}, {plan['nonzeros']} nonzeros, "
                 f"{plan['type']}, recipe {plan['recipe']}>")
+
+    def _repr_html_(self) -> str:
+        """For notebooks."""
+        return describe_html(f"cbgen.Kernel '{self.symbol}'", self.plan_json, plan_facts(self.plan_json), "")
 
 
 def generate(matrix: Any, *, name: str = "matrix", shape: Optional[Tuple[int, int]] = None,

@@ -20,6 +20,7 @@ from ._context import Context, shared_context
 from ._driver import open_device
 from ._files import put as put_file
 from ._handles import Handles
+from ._html import describe, plan_facts, spy, time_text
 from ._library import LIBRARY, recipe_of, text_of
 from ._matrix import VALUE_TYPES, Matrix, Views, as_floats, on_host, take_array, take_matrix, view_matrix
 
@@ -227,6 +228,17 @@ class Operator:
         recipe = recipe_of(LIBRARY.cbgen_operator_plan_json(self._handles.first))
         return (f"<cbgen.Operator {self._rows} x {self._cols}, {self.nnz} nonzeros, {self._type}, recipe {recipe}, "
                 f"GPU {self._device}>")
+
+    def _repr_html_(self) -> Optional[str]:
+        """For notebooks: a drawing of the matrix, where it is kept in host memory, and of the plan."""
+        if self.closed:
+            return None
+        plan, info = self.plan_json, self.info
+        facts = plan_facts(plan)
+        if info.measured_seconds:
+            facts["measured"] = time_text(info.measured_seconds)
+        facts.update({"set-up": time_text(info.total_seconds), "cache": info.cache, "GPU": str(self._device)})
+        return describe("cbgen.Operator", plan, facts, spy(self._origin.matrix, self._transposed))
 
     # ---- products
 
