@@ -23,6 +23,7 @@ struct emitter {
   const struct cb_label *label;
   const struct cb_blob *blob; /* NULL: no data to embed */
   int embed;
+  int clocked; /* every warp has a clock */
   struct cb_arena arena; /* strings that scopes refer to */
   struct cb_diag *diag;
   struct cb_text text; /* the file */
@@ -626,6 +627,21 @@ static const char *launch_bounds(struct emitter *emitter, const struct cb_launch
   return cb_arena_format(&emitter->arena, "%s, blocks_that_fit(%d, %s)", threads, blocks, threads);
 }
 
+/* Where its warps' clocks are: the launches before it have as many before. */
+static void add_clocks(struct emitter *emitter, struct cb_scope *scope, int number_of_launch) {
+  if (!emitter->clocked) return;
+  cb_scope_section(scope, "clocked");
+  cb_scope_placeholder(scope, "first_clock", number(emitter, cb_source_clocks(emitter->plan, number_of_launch)));
+}
+
+static enum cb_status emit_clocks(struct emitter *emitter, struct cb_text *text) {
+  struct cb_scope scope = {0};
+  if (!emitter->clocked) return CB_OK;
+  cb_scope_placeholder(&scope, "set_clocks", cb_arena_format(&emitter->arena, "%s_set_clocks", emitter->label->symbol));
+  if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
+  return cb_expand_definition(text, "kernel", "clocks", &scope, emitter->diag);
+}
+
 static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch) {
   const struct cb_plan *plan = emitter->plan;
   const struct cb_launch *launch = &plan->launches[number_of_launch];
@@ -653,6 +669,7 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
   cb_scope_placeholder(&scope, "threads_name", threads);
   cb_scope_placeholder(&scope, "threads", number(emitter, launch->threads));
   cb_scope_placeholder(&scope, "bounds", launch_bounds(emitter, launch, threads));
+  add_clocks(emitter, &scope, number_of_launch);
   cb_scope_placeholder(&scope, "kernel", kernel);
   cb_scope_placeholder(&scope, "parameters", keep(emitter, &parameters));
   cb_scope_placeholder(&scope, "vectors", keep(emitter, &vectors));
@@ -945,6 +962,7 @@ static enum cb_status emit_device(struct emitter *emitter, struct cb_text *text)
   cb_text_add_string(text, cb_text_string(&emitter->vectors));
   cb_text_add_string(text, cb_text_string(&emitter->regions));
   if (plan->launches_count) cb_text_add_string(text, "// ---- kernels\n\n");
+  if (!s) s = emit_clocks(emitter, text);
   cb_text_add_string(text, cb_text_string(&emitter->kernels));
   return s ? s : cb_check_intrinsics(cb_text_string(text), emitter->diag);
 }
@@ -959,20 +977,36 @@ static enum cb_status take_source(struct cb_source *source, struct emitter *emit
   return source->text ? CB_OK : cb_fail_memory(emitter->diag, "generated text", length);
 }
 
+static enum cb_status emit(struct cb_source *source, struct emitter *emitter) {
+  struct cb_text device = {0};
+  *source = (struct cb_source){0};
+  enum cb_status s = emit_header(emitter);
+  if (!s) s = emit_device(emitter, &device);
+  if (!s) s = cb_source_with_prelude(&emitter->text, &device, emitter->diag);
+  if (!s) s = emit_host(emitter);
+  if (!s) s = take_source(source, emitter);
+  cb_text_release(&device);
+  release(emitter);
+  return s;
+}
+
 enum cb_status cb_source_emit(struct cb_source *source, const struct cb_plan *plan, const struct cb_label *label,
                               const struct cb_blob *blob, enum cb_embed embed, struct cb_diag *diag) {
   struct emitter emitter = {
       .plan = plan, .label = label, .blob = blob, .embed = cb_source_embeds(blob, embed), .diag = diag};
-  struct cb_text device = {0};
-  *source = (struct cb_source){0};
-  enum cb_status s = emit_header(&emitter);
-  if (!s) s = emit_device(&emitter, &device);
-  if (!s) s = cb_source_with_prelude(&emitter.text, &device, diag);
-  if (!s) s = emit_host(&emitter);
-  if (!s) s = take_source(source, &emitter);
-  cb_text_release(&device);
-  release(&emitter);
-  return s;
+  return emit(source, &emitter);
+}
+
+enum cb_status cb_source_emit_clocked(struct cb_source *source, const struct cb_plan *plan, const struct cb_label *label,
+                                      struct cb_diag *diag) {
+  struct emitter emitter = {.plan = plan, .label = label, .clocked = 1, .diag = diag};
+  return emit(source, &emitter);
+}
+
+int64_t cb_source_clocks(const struct cb_plan *plan, int launches) {
+  int64_t warps = 0;
+  for (int l = 0; l < launches; l++) warps += plan->launches[l].blocks * (plan->launches[l].threads / 32);
+  return warps;
 }
 
 void cb_source_release(struct cb_source *source) {

@@ -296,6 +296,13 @@ enum cb_status cb_operator_clone(struct cb_operator **clone, const struct cb_ope
   return s;
 }
 
+enum cb_status cb_operator_kernel(const struct cb_operator *op, const char *name, struct CUfunc_st **function,
+                                  struct cb_diag *diag) {
+  const struct cb_driver *driver = op->loaded->device->driver;
+  return cb_driver_check(driver, driver->call.module_function(function, op->loaded->module, name), diag,
+                         "find kernel '%s'", name);
+}
+
 cb_device_ptr cb_operator_array(const struct cb_operator *op, int number) {
   return op->loaded->pointers[number];
 }

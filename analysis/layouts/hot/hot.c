@@ -522,6 +522,11 @@ static enum cb_status hot_plan(struct cb_region_builder *builder, struct cb_diag
   return CB_OK;
 }
 
+/* For reports. */
+static int64_t block_of(const void *user, struct cb_met met) {
+  return met.unit % ((const struct state *)user)->blocks;
+}
+
 const struct cb_layout cb_layout_hot = {
     .name = "hot",
     .summary = "entries of x for the hottest columns in shared memory, rows as sliced ELL",
@@ -533,5 +538,6 @@ const struct cb_layout cb_layout_hot = {
     .plan = hot_plan,
     .visit = hot_visit,
     .unit = "slice",
+    .block_of = block_of,
     .least = {.bytes = 2, .percent = 100, .ns = CB_COST_HOT_WORTH_NS},
 };
