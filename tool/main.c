@@ -14,7 +14,8 @@
 
 const struct cb_verb *const cb_verb_table[] = {
     &cb_verb_generate, &cb_verb_analyze, &cb_verb_verify,    &cb_verb_trace, &cb_verb_diff,
-    &cb_verb_run,      &cb_verb_bench,   &cb_verb_calibrate, &cb_verb_cache, NULL};
+    &cb_verb_run,      &cb_verb_bench,   &cb_verb_why,       &cb_verb_calibrate,
+    &cb_verb_cache,    NULL};
 
 static const struct cb_verb *find_verb(const char *name) {
   for (int i = 0; cb_verb_table[i]; i++)
