@@ -522,9 +522,14 @@ static enum cb_status hot_plan(struct cb_region_builder *builder, struct cb_diag
   return CB_OK;
 }
 
-/* For reports. */
+/* For reports. All of a row in segments is met in the first one's slice: the slot tells which slice it is in. */
 static int64_t block_of(const void *user, struct cb_met met) {
-  return met.unit % ((const struct state *)user)->blocks;
+  const struct state *state = user;
+  const enum kind kind = met.slot < state->slots[HOT] ? HOT : COLD;
+  const int64_t step = (met.slot - (kind == COLD ? state->slots[HOT] : 0)) / LANES;
+  int64_t slice = met.unit;
+  while (slice + 1 < state->split_slices && (int64_t)state->first_step[kind][slice + 1] <= step) slice++;
+  return slice % state->blocks;
 }
 
 const struct cb_layout cb_layout_hot = {
