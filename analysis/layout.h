@@ -181,8 +181,8 @@ struct cb_layout {
   enum cb_status (*plan)(struct cb_region_builder *builder, struct cb_diag *diag);
   cb_visit *visit;
   const char *unit; /* what the visit goes over, as reports call it: "slice" */
-  /* For reports (plan/thread_blocks.h), of a region without block_rows: which of its thread blocks multiplies a nonzero.
-   * NULL: it is not told. */
+  /* For reports (plan/thread_blocks.h), of a region without block_rows: which of its thread blocks multiplies a
+   * nonzero. NULL: it is not told. */
   int64_t (*block_of)(const void *state, struct cb_met met);
   /* For reports (plan/loads.h). Adds the nonzeros that each of the region's thread blocks multiplies. NULL: they are
    * those of block_rows rows each, where there are any. */

@@ -14,7 +14,6 @@
 #include "codegen/expand.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 /* What all parts of the text need. */
@@ -70,29 +69,6 @@ static void add_semiring(struct emitter *emitter, struct cb_scope *scope) {
 int cb_source_embeds(const struct cb_blob *blob, enum cb_embed embed) {
   enum { AUTO_LIMIT = 1 << 20 };
   return blob && (embed == CB_EMBED_ALWAYS || (embed == CB_EMBED_AUTO && blob->length <= AUTO_LIMIT));
-}
-
-void cb_source_kernel(const struct cb_plan *plan, const struct cb_label *label, int launch, char *name,
-                      size_t size) {
-  if (plan->launches_count == 1) snprintf(name, size, "%s_spmv", label->symbol);
-  else snprintf(name, size, "%s_spmv_%d", label->symbol, launch);
-}
-
-void cb_symbol_from(const char *text, char symbol[49]) {
-  int at = 0;
-  if (!isalpha((unsigned char)*text)) {
-    symbol[at++] = 'm';
-    symbol[at++] = '_';
-  }
-  for (; *text && at < 48; text++) symbol[at++] = isalnum((unsigned char)*text) ? *text : '_';
-  symbol[at] = 0;
-}
-
-double cb_selftest_x(uint64_t i) {
-  uint64_t z = (i + 1) * 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return (double)((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
 }
 
 /* ---- device prelude */
@@ -997,16 +973,10 @@ enum cb_status cb_source_emit(struct cb_source *source, const struct cb_plan *pl
   return emit(source, &emitter);
 }
 
-enum cb_status cb_source_emit_clocked(struct cb_source *source, const struct cb_plan *plan, const struct cb_label *label,
-                                      struct cb_diag *diag) {
+enum cb_status cb_source_emit_clocked(struct cb_source *source, const struct cb_plan *plan,
+                                      const struct cb_label *label, struct cb_diag *diag) {
   struct emitter emitter = {.plan = plan, .label = label, .clocked = 1, .diag = diag};
   return emit(source, &emitter);
-}
-
-int64_t cb_source_clocks(const struct cb_plan *plan, int launches) {
-  int64_t warps = 0;
-  for (int l = 0; l < launches; l++) warps += plan->launches[l].blocks * (plan->launches[l].threads / 32);
-  return warps;
 }
 
 void cb_source_release(struct cb_source *source) {

@@ -53,8 +53,8 @@ enum cb_status cb_source_emit(struct cb_source *source, const struct cb_plan *pl
                               const struct cb_blob *blob, enum cb_embed embed, struct cb_diag *diag);
 /* The same text, without data, in which every warp notes when it begins and ends, and where: its struct WarpClock in
  * the array whose address the kernel SYMBOL_set_clocks was last given, by a single thread. */
-enum cb_status cb_source_emit_clocked(struct cb_source *source, const struct cb_plan *plan, const struct cb_label *label,
-                                      struct cb_diag *diag);
+enum cb_status cb_source_emit_clocked(struct cb_source *source, const struct cb_plan *plan,
+                                      const struct cb_label *label, struct cb_diag *diag);
 /* How many clocks the first `launches` launches have: one for each warp, thread block by thread block. */
 int64_t cb_source_clocks(const struct cb_plan *plan, int launches);
 void cb_source_release(struct cb_source *source);

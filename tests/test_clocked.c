@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Thread blocks by the clock, on the fake GPU, whose clock counts the loads, stores and meetings of a warp's busiest lane:
- * a slow row is found, several launches are told apart, every kind of kernel keeps its bits, and failures leave nothing. */
+/* Thread blocks by the clock, on the fake GPU, whose clock counts the loads, stores and meetings of a warp's busiest
+ * lane: a slow row is found, several launches are told apart, every kind of kernel keeps its bits, and failures leave
+ * nothing. */
 #include "tests/fake_driver.h"
 #include "tests/layouts.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What each thread block has to do: against what traced kernels did, nonzero by nonzero, for every layout that tells it;
- * by hand where it is plain; and the table of options for what binds. CBGEN_TEST_ALL=1: more settings. */
+/* What each thread block has to do: against what traced kernels did, nonzero by nonzero, for every layout that tells
+ * it; by hand where it is plain; and the table of options for what binds. CBGEN_TEST_ALL=1: more settings. */
 #include "kernels.h"
 #include "layouts.h"
 #include "recipes.h"
@@ -113,12 +113,13 @@ static void check_row(const struct traced *traced, int64_t row, const char *sett
   enum { MOST = 64 };
   const struct product *product = &traced->product;
   int64_t numbers[MOST], seen = 0;
-  const int64_t count = cb_thread_blocks_of_row(numbers, MOST, row, &traced->blocks, product->plan, product->assignment,
-                                                product->csr);
+  const int64_t count =
+      cb_thread_blocks_of_row(numbers, MOST, row, &traced->blocks, product->plan, product->assignment, product->csr);
   assert_in_range(count, cb_csr_row_length(product->csr, row) > 0, MOST);
   for (int64_t n = 0; n < count; n++) {
     int64_t own = 0;
-    for (int64_t i = 0; i < traced->count; i++) own += traced->taken[i].row == row && traced->taken[i].block == numbers[n];
+    for (int64_t i = 0; i < traced->count; i++)
+      own += traced->taken[i].row == row && traced->taken[i].block == numbers[n];
     if (!own && cb_csr_row_length(product->csr, row))
       fail_msg("%s: thread block %d takes nothing of row %d", settings, (int)numbers[n], (int)row);
     seen += own;
@@ -204,8 +205,8 @@ static void traced_kernels_take_what_is_told(void **state) {
   assert_true(cases > 10);
 }
 
-/* Every recipe: where the reports of balance know the nonzeros of thread blocks, they are these. Layouts that do not tell
- * say so. */
+/* Every recipe: where the reports of balance know the nonzeros of thread blocks, they are these. Layouts that do not
+ * tell say so. */
 static void all_recipes_are_counted(void **state) {
   static const char *const silent[] = {"du", "se", "tile"};
   const struct cb_recipe *recipe;
@@ -241,7 +242,8 @@ static void a_long_row_is_told(void **state) {
   struct cb_diag diag = {0};
   struct cb_thread_block_facts facts[2] = {{.number = 0}, {.number = 1}};
   (void)state;
-  struct product product = product_of("long_row,rows=1000,cols=9000,per_row=6,long_rows=1,long_length=5000", plain_sell);
+  struct product product =
+      product_of("long_row,rows=1000,cols=9000,per_row=6,long_rows=1,long_length=5000", plain_sell);
   struct cb_thread_blocks blocks = blocks_of(&product);
   assert_int_equal(blocks.count, 4);
   assert_int_equal(blocks.at_once[0], 4);
@@ -335,10 +337,10 @@ static void every_layout_has_advice_for_every_term(void **state) {
   for (int l = 0; cb_layout_table[l]; l++)
     for (int t = 0; t < CB_TERMS; t++) {
       int general = 0, count = 0;
-      for (const struct cb_advice *advice = NULL; (advice = cb_advice_next(advice, cb_layout_table[l]->name, (enum cb_term)t));
-           count++) {
+      const char *const layout = cb_layout_table[l]->name;
+      for (const struct cb_advice *advice = NULL; (advice = cb_advice_next(advice, layout, (enum cb_term)t)); count++) {
         assert_int_equal(advice->term, t);
-        assert_true(!advice->layout || (!general && !strcmp(advice->layout, cb_layout_table[l]->name)));
+        assert_true(!advice->layout || (!general && !strcmp(advice->layout, layout)));
         general |= !advice->layout;
       }
       if (!count) fail_msg("layout '%s' bound by %s has no option", cb_layout_table[l]->name, cb_term_names[t]);

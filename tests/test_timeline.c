@@ -19,7 +19,9 @@ static uint64_t cycle_at(const struct gpu *gpu, int multiprocessor, double ns) {
   return (uint64_t)(ns / gpu->cycle_ns) + 1000003u * (uint64_t)(multiprocessor * multiprocessor);
 }
 
-static uint64_t timer_at(const struct gpu *gpu, double ns) { return (uint64_t)(floor(ns / gpu->step) * gpu->step); }
+static uint64_t timer_at(const struct gpu *gpu, double ns) {
+  return (uint64_t)(floor(ns / gpu->step) * gpu->step);
+}
 
 /* Warps that begin and end at random between `start` and 40 us later. */
 static void read_clocks(struct cb_warp_clock *clocks, struct cb_span *truth, const struct gpu *gpu, double start,
@@ -71,7 +73,8 @@ static void cycles_make_coarse_steps_fine(void **state) {
 
 /* One reading tells no pace, nor do readings within a step, nor those of another multiprocessor. */
 static void a_pace_needs_readings_that_are_apart(void **state) {
-  const struct cb_warp_clock within = {1000, 10, 1000, 500, 3}, later = {5000, 3000, 6000, 4000, 3}, other = {5000, 1, 9000, 2, 4};
+  const struct cb_warp_clock within = {1000, 10, 1000, 500, 3}, later = {5000, 3000, 6000, 4000, 3};
+  const struct cb_warp_clock other = {5000, 1, 9000, 2, 4};
   struct cb_pace pace = {0};
   (void)state;
   assert_true(cb_pace_ns(&pace) == 0);
@@ -99,7 +102,8 @@ static void spans_begin_with_the_first_reading(void **state) {
 /* What was never written, or cannot be, is no reading. */
 static void nonsense_is_refused(void **state) {
   struct cb_warp_clock clocks[2] = {{2000, 77, 2010, 87, 1}, {2005, 90, 2025, 110, 0}};
-  const struct cb_warp_clock bad[] = {{2005, 90, 2004, 110, 0}, {2005, 90, 2025, 89, 0}, {2005, 90, 2025, 110, UINT64_MAX}};
+  const struct cb_warp_clock bad[] = {
+      {2005, 90, 2004, 110, 0}, {2005, 90, 2025, 89, 0}, {2005, 90, 2025, 110, UINT64_MAX}};
   struct cb_span spans[2];
   struct cb_diag diag = {0};
   (void)state;

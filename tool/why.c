@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cbgen why: which thread blocks take longest, what they have to do, what the cost model makes of that, and which option
- * would change it. With a GPU by a clock in each warp, else as predicted. */
+/* cbgen why: which thread blocks take longest, what they have to do, what the cost model makes of that, and which
+ * option would change it. With a GPU by a clock in each warp, else as predicted. */
 #include "tool/why.h"
 
 #include "analysis/layout.h"
@@ -37,9 +37,11 @@ static enum cb_status open_gpu(struct cb_why *why, struct cb_diag *diag) {
 
 static enum cb_status check_rows(const struct cb_why *why, struct cb_diag *diag) {
   const struct cb_csr *csr = &why->job.csr;
-  if (!csr->rows) return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' has no rows: its kernel has no thread blocks", why->call->file);
-  if (cb_call_has(why->call, "row") && why->call->row >= csr->rows)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "there is no row %lld: the matrix has %lld, from 0", (long long)why->call->row,
+  const long long row = (long long)why->call->row;
+  if (!csr->rows)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' has no rows: its kernel has no thread blocks", why->call->file);
+  if (cb_call_has(why->call, "row") && row >= csr->rows)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "there is no row %lld: the matrix has %lld, from 0", row,
                    (long long)csr->rows);
   return CB_OK;
 }
@@ -133,8 +135,9 @@ static enum cb_status look(struct cb_why *why, struct cb_diag *diag) {
   for (int i = 0; i < chosen; i++) numbers[i] = why->facts[i].number;
   if (median_is_chosen) choose(why, median);
   qsort(why->facts, (size_t)why->facts_count, sizeof *why->facts, by_number);
-  s = cb_thread_blocks_look(why->facts, why->facts_count, cb_call_has(why->call, "row") ? why->call->row : -1, &why->blocks,
-                            why->job.plan, why->job.assignment, &why->job.csr, diag);
+  const int64_t row = cb_call_has(why->call, "row") ? why->call->row : -1;
+  s = cb_thread_blocks_look(why->facts, why->facts_count, row, &why->blocks, why->job.plan, why->job.assignment,
+                            &why->job.csr, diag);
   why->median = -1;
   for (int f = 0; f < why->facts_count; f++) {
     for (int i = 0; i < chosen; i++) is_chosen[f] |= why->facts[f].number == numbers[i];
@@ -152,6 +155,13 @@ static int by_prediction(const void *left, const void *right) {
   return (a->advice > b->advice) - (a->advice < b->advice);
 }
 
+/* An option of a layout that a search has chosen: of the recipe that it found, since another search may take another.
+ * NULL: the call's recipe stays. */
+static const char *recipe_for(const struct cb_why *why, const struct cb_advice *advice) {
+  const int is_layouts = advice->layout && strcmp(advice->option, "recipe") != 0;
+  return is_layouts && !strcmp(why->call->options.recipe, "auto") ? why->job.plan->recipe : NULL;
+}
+
 /* What is predicted with it; 0: it is refused, or changes nothing. */
 static int64_t predict_with(const struct cb_why *why, const struct cb_advice *advice) {
   struct cb_options options = why->call->options;
@@ -159,6 +169,7 @@ static int64_t predict_with(const struct cb_why *why, const struct cb_advice *ad
   struct cb_assignment *assignment = NULL;
   struct cb_diag unused = {0};
   int64_t ns = 0;
+  if (recipe_for(why, advice)) options.recipe = recipe_for(why, advice);
   if (cb_options_set(&options, advice->option, advice->value, &unused)) return 0;
   if (cb_plan_build(&other, &assignment, &why->job.csr, &why->job.target, &options, &unused)) return 0;
   if (memcmp(&other->hash, &why->job.plan->hash, sizeof other->hash)) ns = other->cost.ns;
@@ -175,11 +186,12 @@ static void add_options(struct cb_why *why, const struct cb_region *region, enum
       known |= !strcmp(other->option, advice->option) && !strcmp(other->value, advice->value);
     }
     const int64_t ns = known ? 0 : predict_with(why, advice);
-    if (ns) why->options[why->options_count++] = (struct cb_why_option){advice, region->name, ns};
+    if (ns)
+      why->options[why->options_count++] = (struct cb_why_option){advice, region->name, recipe_for(why, advice), ns};
   }
 }
 
-/* For what binds the thread blocks that are told, the slowest first, and the regions that the whole kernel is bound by. */
+/* For what binds the thread blocks that are told, the slowest first, and each region. */
 static void find_options(struct cb_why *why) {
   const struct cb_plan *own = why->job.plan;
   cb_progress_stage("planning '%s' with other options", why->job.name);
@@ -188,7 +200,8 @@ static void find_options(struct cb_why *why) {
     if (facts->region >= 0)
       add_options(why, &own->regions[facts->region], cb_cost_binding(&why->blocks.blocks[facts->number].cost));
   }
-  for (int r = 0; r < own->regions_count; r++) add_options(why, &own->regions[r], cb_cost_binding(&own->regions[r].cost));
+  for (int r = 0; r < own->regions_count; r++)
+    add_options(why, &own->regions[r], cb_cost_binding(&own->regions[r].cost));
   qsort(why->options, (size_t)why->options_count, sizeof *why->options, by_prediction);
 }
 
@@ -212,8 +225,7 @@ static enum cb_status run_why(const struct cb_call *call, struct cb_diag *diag) 
   if (!s) s = check_rows(&why, diag);
   if (!s) s = open_gpu(&why, diag);
   if (!s) s = plan(&why, diag);
-  if (!s)
-    s = cb_thread_blocks_count(&why.blocks, why.job.plan, why.job.assignment, &why.job.csr, diag);
+  if (!s) s = cb_thread_blocks_count(&why.blocks, why.job.plan, why.job.assignment, &why.job.csr, diag);
   if (!s && !why.blocks.count)
     s = cb_fail(diag, CB_ERR_ARGUMENT, "'%s' has no nonzeros: no thread block multiplies any", call->file);
   if (!s) s = measure(&why, diag);
@@ -231,12 +243,12 @@ const struct cb_verb cb_verb_why = {
     .name = "why",
     .arguments = "FILE [--row=R] [OPTION…]",
     .summary = "which thread blocks are slow, and which option would change it",
-    .details = "Runs the kernel on the GPU with a clock in each warp, and prints the ten slowest thread blocks: when each\n"
-               "started, how long it took and was predicted to take, what bound it (stream: bytes; gather: sectors of\n"
-               "x; work: instructions; chain: loads that wait for each other; tail: what follows the last load), its\n"
-               "rows, nonzeros, sectors of x, dependent loads and bytes; then the options that would change that, with\n"
-               "what is predicted with each. With --row=R: the thread blocks of that row, beside the median one.\n"
-               "Without a GPU, or with --arch of another one: what is predicted, and it says so.\n",
+    .details = "Runs the kernel on the GPU with a clock in each warp and prints the ten slowest thread blocks: when\n"
+               "each started, how long it took and was predicted to take, and what binds it: stream (bytes), gather\n"
+               "(sectors of x), work (instructions), chain (loads that wait for each other) or tail (what follows\n"
+               "the last load); its rows, nonzeros, sectors of x, dependent loads and bytes. Then the options that\n"
+               "would change that, with what is predicted with each. With --row=R: the thread blocks of that row,\n"
+               "beside the median one. Without a GPU, or with another one's --arch, all of it is predicted.\n",
     .example = "cbgen why matrix.mtx --row=117",
     .takes = CB_TAKES_ARCH | CB_TAKES_JSON | CB_TAKES_GPU | CB_TAKES_WHY,
     .run = run_why,

@@ -15,6 +15,7 @@ enum { CB_WHY_BLOCKS = 10, CB_WHY_OPTIONS = 12 };
 struct cb_why_option {
   const struct cb_advice *advice;
   const char *region; /* that it is for; its layout is bound by advice->term */
+  const char *recipe; /* that the search had found, whose option it is; NULL: as in the call */
   int64_t ns;         /* predicted with it */
 };
 
@@ -25,10 +26,10 @@ struct cb_why {
   char without[600];         /* which is why */
   struct cb_clocked clocked; /* blocks NULL: nothing is measured */
   struct cb_thread_blocks blocks;
-  int64_t row_blocks;                               /* thread blocks of the row; with --row */
-  int chosen;                                       /* the slowest thread blocks, or the row's */
-  int order[CB_WHY_BLOCKS];                         /* of them, by time: places in `facts` */
-  int median;                                       /* the thread block of median time: likewise; -1: none */
+  int64_t row_blocks;       /* thread blocks of the row; with --row */
+  int chosen;               /* the slowest thread blocks, or the row's */
+  int order[CB_WHY_BLOCKS]; /* of them, by time: places in `facts` */
+  int median;               /* the thread block of median time: likewise; -1: none */
   int facts_count;
   struct cb_thread_block_facts facts[CB_WHY_BLOCKS + 1]; /* ascending */
   int options_count;

@@ -7,9 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-static double us(int64_t ns) { return 1e-3 * (double)ns; }
+static double us(int64_t ns) {
+  return 1e-3 * (double)ns;
+}
 
-static int has_row(const struct cb_why *why) { return cb_call_has(why->call, "row"); }
+static int has_row(const struct cb_why *why) {
+  return cb_call_has(why->call, "row");
+}
 
 static const struct cb_thread_block *block_of(const struct cb_why *why, const struct cb_thread_block_facts *facts) {
   return &why->blocks.blocks[facts->number];
@@ -30,13 +34,13 @@ static int64_t blocks_in(const struct cb_why *why, int launch) {
 static void add_gpu(struct cb_text *text, const struct cb_why *why) {
   const struct cb_clocked *clocked = &why->clocked;
   if (!clocked->blocks) {
-    cb_text_add(text, "GPU      none, so all times are predicted, for %s (%s): %s\n", why->job.target.arch,
+    cb_text_add(text, "GPU      none: all times are predicted, for %s (%s)\n         %s\n", why->job.target.arch,
                 why->job.target.model, why->without);
     return;
   }
   cb_text_add(text, "GPU      %s (%s): median of %d run%s; a product takes %.2f us, with clocks %.2f us (%+.0f %%)\n",
-              why->job.target.model, why->job.target.arch, clocked->runs, clocked->runs > 1 ? "s" : "", clocked->plain_us,
-              clocked->clocked_us,
+              why->job.target.model, why->job.target.arch, clocked->runs, clocked->runs > 1 ? "s" : "",
+              clocked->plain_us, clocked->clocked_us,
               clocked->plain_us > 0 ? 100 * (clocked->clocked_us / clocked->plain_us - 1) : 0);
   if (clocked->plain_registers != clocked->clocked_registers)
     cb_text_add(text, "         %d registers, with clocks %d\n", clocked->plain_registers, clocked->clocked_registers);
@@ -44,7 +48,8 @@ static void add_gpu(struct cb_text *text, const struct cb_why *why) {
 
 static void add_kernel(struct cb_text *text, const struct cb_why *why) {
   const struct cb_cost *cost = &why->job.plan->cost;
-  cb_text_add(text, "kernel   %.2f us predicted, bound by %s: stream %.2f, gather %.2f, work %.2f, chain %.2f, tail %.2f\n",
+  cb_text_add(text,
+              "kernel   %.2f us predicted, bound by %s: stream %.2f, gather %.2f, work %.2f, chain %.2f, tail %.2f\n",
               us(cost->ns), cb_term_names[cb_cost_binding(cost)], us(cost->stream_ns), us(cost->gather_ns),
               us(cost->work_ns), us(cost->chain_ns), us(cost->tail_ns));
 }
@@ -65,8 +70,9 @@ static void add_launch(struct cb_text *text, const struct cb_why *why, int l) {
 
 static void add_head(struct cb_text *text, const struct cb_why *why) {
   const struct cb_csr *csr = &why->job.csr;
-  cb_text_add(text, "matrix   %s: %lld x %lld, %lld nonzeros, as %s\nplan     %s\n", why->job.name, (long long)csr->rows,
-              (long long)csr->cols, (long long)csr->nnz, cb_plan_types_name(why->job.plan), why->job.plan->line);
+  cb_text_add(text, "matrix   %s: %lld x %lld, %lld nonzeros, as %s\nplan     %s\n", why->job.name,
+              (long long)csr->rows, (long long)csr->cols, (long long)csr->nnz, cb_plan_types_name(why->job.plan),
+              why->job.plan->line);
   add_gpu(text, why);
   add_kernel(text, why);
   for (int l = 0; l < why->blocks.launches_count; l++) add_launch(text, why, l);
@@ -77,16 +83,21 @@ static void add_head(struct cb_text *text, const struct cb_why *why) {
 /* ---- text: thread blocks */
 
 static void add_cell(struct cb_text *text, int width, int is_known, int64_t number) {
-  if (is_known) cb_text_add(text, "%*lld", width, (long long)number);
-  else cb_text_add(text, "%*s", width, "-");
+  if (is_known)
+    cb_text_add(text, "%*lld", width, (long long)number);
+  else
+    cb_text_add(text, "%*s", width, "-");
 }
 
 static void add_rows(struct cb_text *text, const struct cb_thread_block_facts *facts) {
   char rows[64] = "-", longest[64] = "-";
-  if (facts->rows)
+  if (facts->rows == 1)
+    snprintf(rows, sizeof rows, "%lld", (long long)facts->first_row);
+  else if (facts->rows)
     snprintf(rows, sizeof rows, "%lld to %lld", (long long)facts->first_row, (long long)facts->last_row);
   if (facts->rows)
-    snprintf(longest, sizeof longest, "%lld (%lld)", (long long)facts->longest_row, (long long)facts->longest_row_nonzeros);
+    snprintf(longest, sizeof longest, "%lld (%lld)", (long long)facts->longest_row,
+             (long long)facts->longest_row_nonzeros);
   cb_text_add(text, "  %17s  %16s", rows, longest);
 }
 
@@ -130,18 +141,22 @@ static void add_table(struct cb_text *text, const struct cb_why *why) {
 static void add_row(struct cb_text *text, const struct cb_why *why) {
   const int64_t row = why->call->row;
   cb_text_add(text, "row      %lld: %lld nonzeros, in %lld thread block%s%s\n", (long long)row,
-              (long long)cb_csr_row_length(&why->job.csr, row), (long long)why->row_blocks, why->row_blocks == 1 ? "" : "s",
-              why->row_blocks > why->chosen ? ", of which these are some" : "");
+              (long long)cb_csr_row_length(&why->job.csr, row), (long long)why->row_blocks,
+              why->row_blocks == 1 ? "" : "s", why->row_blocks > why->chosen ? ", of which these are some" : "");
 }
 
-static double ratio(double a, double b) { return b > 0 ? a / b : 0; }
+static double ratio(double a, double b) {
+  return b > 0 ? a / b : 0;
+}
 
 /* The row's slowest thread block beside the median one. */
 static void add_comparison(struct cb_text *text, const struct cb_why *why) {
   if (!has_row(why) || !why->chosen || why->median < 0) return;
   const struct cb_thread_block_facts *own = &why->facts[why->order[0]], *median = &why->facts[why->median];
   const double times = ratio(cb_why_us(why, own->number), cb_why_us(why, median->number));
-  cb_text_add(text, "\n%s takes %.1f times as long as the median thread block, with %.1f times its nonzeros and %.1f times its bytes\n",
+  cb_text_add(text,
+              "\n%s takes %.1f times as long as the median thread block, with %.1f times its nonzeros and %.1f times "
+              "its bytes\n",
               why->chosen > 1 ? "the slowest of them" : "it", times,
               ratio((double)block_of(why, own)->nonzeros, (double)block_of(why, median)->nonzeros),
               ratio((double)own->bytes, (double)median->bytes));
@@ -149,17 +164,32 @@ static void add_comparison(struct cb_text *text, const struct cb_why *why) {
 
 /* ---- text: options */
 
-static void add_option(struct cb_text *text, const struct cb_why *why, const struct cb_why_option *option) {
-  char name[64];
-  snprintf(name, sizeof name, "--%s=%s", option->advice->option, option->advice->value);
-  cb_text_add(text, "  %-22s %9.2f us instead of %.2f   %s of %s: %s\n", name, us(option->ns), us(why->job.plan->cost.ns),
+static void name_option(char *name, size_t size, const struct cb_why_option *option) {
+  snprintf(name, size, "%s%s%s--%s=%s", option->recipe ? "--recipe=" : "", option->recipe ? option->recipe : "",
+           option->recipe ? " " : "", option->advice->option, option->advice->value);
+}
+
+static void add_option(struct cb_text *text, const struct cb_why_option *option) {
+  char name[96];
+  name_option(name, sizeof name, option);
+  cb_text_add(text, "%8.2f us  %s\n             %s of %s: %s\n", us(option->ns), name,
               cb_term_names[option->advice->term], option->region, option->advice->why);
 }
 
+/* Those that are predicted to be faster; of the others the names. */
 static void add_options(struct cb_text *text, const struct cb_why *why) {
-  cb_text_add_string(text, why->options_count ? "\noptions for what binds, as predicted\n"
-                                              : "\nno option for what binds makes another plan\n");
-  for (int o = 0; o < why->options_count; o++) add_option(text, why, &why->options[o]);
+  const int64_t own = why->job.plan->cost.ns;
+  int faster = 0;
+  while (faster < why->options_count && why->options[faster].ns < own) faster++;
+  cb_text_add(text, "\noptions for what binds, predicted instead of %.2f us%s\n", us(own),
+              faster ? "" : ": none is faster");
+  for (int o = 0; o < faster; o++) add_option(text, &why->options[o]);
+  for (int o = faster; o < why->options_count; o++) {
+    char name[96];
+    name_option(name, sizeof name, &why->options[o]);
+    cb_text_add(text, "%s%s", o > faster ? ", " : "  not faster: ", name);
+  }
+  if (faster < why->options_count) cb_text_add_string(text, "\n");
 }
 
 void cb_why_text(struct cb_text *text, const struct cb_why *why) {
@@ -199,8 +229,11 @@ static void set_facts(struct cb_json object, const struct cb_why *why, const str
   cb_json_set_integer(object, "nonzeros", block->nonzeros);
   cb_json_set_integer(object, "rows", facts->rows);
   if (facts->region >= 0) cb_json_set_text(object, "region", why->job.plan->regions[facts->region].name);
-  if (facts->rows) cb_json_set(object, "first_last_row", json_pack("[II]", (json_int_t)facts->first_row, (json_int_t)facts->last_row));
-  if (facts->rows) cb_json_set(object, "longest", row_json(facts->longest_row, facts->longest_row_nonzeros, object.failed));
+  if (facts->rows) {
+    const json_int_t first = facts->first_row, last = facts->last_row;
+    cb_json_set(object, "first_last_row", json_pack("[II]", first, last));
+    cb_json_set(object, "longest", row_json(facts->longest_row, facts->longest_row_nonzeros, object.failed));
+  }
   cb_json_set_integer(object, "sectors", facts->sectors);
   cb_json_set_integer(object, "dependent_loads", block->rounds);
   cb_json_set_integer(object, "bytes", facts->bytes);
@@ -248,6 +281,7 @@ static json_t *measured_json(const struct cb_why *why, int *failed) {
 
 static json_t *option_json(const struct cb_why_option *option, int *failed) {
   const struct cb_json object = cb_json_object(failed);
+  if (option->recipe) cb_json_set_text(object, "recipe", option->recipe);
   cb_json_set_text(object, "option", option->advice->option);
   cb_json_set_text(object, "value", option->advice->value);
   cb_json_set_text(object, "region", option->region);
@@ -272,20 +306,24 @@ static void set_head(struct cb_json root, const struct cb_why *why) {
 
 enum cb_status cb_why_json(struct cb_text *text, const struct cb_why *why, struct cb_diag *diag) {
   int failed = 0;
-  const struct cb_json root = cb_json_object(&failed), launches = cb_json_array(&failed), blocks = cb_json_array(&failed),
-                       options = cb_json_array(&failed);
+  const struct cb_json root = cb_json_object(&failed), launches = cb_json_array(&failed);
+  const struct cb_json blocks = cb_json_array(&failed), options = cb_json_array(&failed);
   set_head(root, why);
   for (int l = 0; l < why->blocks.launches_count; l++)
     if (blocks_in(why, l)) cb_json_append(launches, launch_json(why, l, &failed));
   for (int i = 0; i < why->chosen; i++) cb_json_append(blocks, block_json(why, &why->facts[why->order[i]], &failed));
   for (int o = 0; o < why->options_count; o++) cb_json_append(options, option_json(&why->options[o], &failed));
   cb_json_set(root, "launches", launches.json);
-  if (has_row(why)) cb_json_set(root, "row", row_json(why->call->row, cb_csr_row_length(&why->job.csr, why->call->row), &failed));
-  if (has_row(why)) cb_json_set_integer(root, "row_blocks", why->row_blocks);
+  if (has_row(why)) {
+    const int64_t row = why->call->row;
+    cb_json_set(root, "row", row_json(row, cb_csr_row_length(&why->job.csr, row), &failed));
+    cb_json_set_integer(root, "row_blocks", why->row_blocks);
+  }
   cb_json_set(root, "blocks", blocks.json);
   cb_json_set(root, "median", why->median >= 0 ? block_json(why, &why->facts[why->median], &failed) : json_null());
   cb_json_set(root, "options", options.json);
-  const enum cb_status s = cb_json_write(text, root, JSON_INDENT(2) | JSON_REAL_PRECISION(6), "thread blocks as JSON", diag);
+  const size_t flags = JSON_INDENT(2) | JSON_REAL_PRECISION(6);
+  const enum cb_status s = cb_json_write(text, root, flags, "thread blocks as JSON", diag);
   cb_text_add_string(text, "\n");
   return s;
 }

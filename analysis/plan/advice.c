@@ -5,8 +5,10 @@
 #include <string.h>
 
 const struct cb_advice cb_advice_table[] = {
-    {"sell", CB_TERM_CHAIN, "sell-vary", "on", "long rows are cut into segments, and each slice has lanes for its rows"},
-    {"sell", CB_TERM_CHAIN, "recipe", "sell-long", "rows of more than --long-row nonzeros are taken by whole thread blocks"},
+    {"sell", CB_TERM_CHAIN, "sell-vary", "on",
+     "long rows are cut into segments, and each slice has lanes for its rows"},
+    {"sell", CB_TERM_CHAIN, "recipe", "sell-long",
+     "rows of more than --long-row nonzeros are taken by whole thread blocks"},
     {"sell", CB_TERM_CHAIN, "sell-lanes", "32", "a warp shares each row"},
     {"sell", CB_TERM_STREAM, "sell-sort", "on", "rows of one length share a slice: less padding is read"},
     {"sell", CB_TERM_STREAM, "sell-vary", "on", "slices have lanes for their rows: less padding is read"},

@@ -32,9 +32,9 @@ struct meeting {
   const void *state;
   int region;
   int64_t unit;
-  int64_t base, most;  /* the region's first thread block, and how many it has */
-  int64_t block_rows;  /* 0: the layout tells */
-  int64_t row;         /* of the nonzero before */
+  int64_t base, most; /* the region's first thread block, and how many it has */
+  int64_t block_rows; /* 0: the layout tells */
+  int64_t row;        /* of the nonzero before */
   /* is called with each nonzero, and when a unit has ended */
   void (*met)(struct meeting *meeting, int64_t block, int64_t row, int64_t slot, int64_t nonzero);
   void (*ended)(struct meeting *meeting);
@@ -61,13 +61,16 @@ static void meet(void *user, int64_t slot, uint64_t nonzero) {
   if (own < meeting->most) meeting->met(meeting, meeting->base + own, row, slot, (int64_t)nonzero);
 }
 
-static int runs_regions(const struct cb_launch *launch) { return launch->regions && !launch->body && !launch->prepares; }
+static int runs_regions(const struct cb_launch *launch) {
+  return launch->regions && !launch->body && !launch->prepares;
+}
 
 /* The launch that multiplies with a region. */
 static int launch_of(const struct cb_plan *plan, int region) {
   for (int l = 0; l < plan->launches_count; l++) {
     const struct cb_launch *launch = &plan->launches[l];
-    if (runs_regions(launch) && region >= launch->first_region && region < launch->first_region + launch->regions) return l;
+    const int place = region - launch->first_region;
+    if (runs_regions(launch) && place >= 0 && place < launch->regions) return l;
   }
   return -1;
 }
@@ -162,6 +165,10 @@ static int64_t blocks_at_once(const struct cb_plan *plan, const struct cb_launch
   return cb_smaller(launch->blocks, cb_larger(each, 1) * plan->target.multiprocessors);
 }
 
+static int64_t busy_processors(const struct cb_plan *plan, int64_t at_once) {
+  return cb_larger(1, cb_smaller(at_once, plan->target.multiprocessors));
+}
+
 static int64_t scaled(int64_t number, int64_t part, int64_t whole) {
   return whole ? (int64_t)((double)number * (double)part / (double)whole) : 0;
 }
@@ -173,21 +180,35 @@ static int64_t together(int64_t a, int64_t b) {
 }
 
 static void add_up(struct cb_cost *cost) {
-  cost->ns = cb_larger(together(cost->stream_ns, cost->gather_ns), cb_larger(cost->work_ns, cost->chain_ns)) + cost->tail_ns;
+  const int64_t bound = cb_larger(together(cost->stream_ns, cost->gather_ns), cb_larger(cost->work_ns, cost->chain_ns));
+  cost->ns = bound + cost->tail_ns;
   cost->gpu_ns = cost->ns;
 }
 
-/* `cost`: of its launch; slots, longest: of all of that, and of the longest unit. */
-static void predict(struct cb_thread_block *block, const struct cb_cost *cost, int64_t at_once, int64_t slots,
-                    int64_t longest, int64_t stored) {
-  const int64_t part = block->slots * at_once;
-  block->stored = scaled(stored, block->slots, slots);
-  block->cost = (struct cb_cost){.bytes = scaled(cost->bytes, block->slots, slots),
-                                 .sectors = scaled(cost->sectors, block->slots, slots),
-                                 .stream_ns = scaled(cost->stream_ns, part, slots),
-                                 .gather_ns = scaled(cost->gather_ns, part, slots),
-                                 .work_ns = scaled(cost->work_ns, part, slots),
-                                 .chain_ns = scaled(cost->chain_ns, block->longest, longest),
+/* What thread blocks share, and what all of them have together. */
+struct whole {
+  const struct cb_cost *cost;
+  int64_t busy, at_once; /* multiprocessors that have any at a time; thread blocks at a time */
+  int64_t blocks, slots, longest, stored;
+};
+
+/* A part of the whole: what the thread block has, and those of mean size that are on its multiprocessor with it. */
+static int64_t shared_ns(int64_t ns, const struct cb_thread_block *block, const struct whole *whole) {
+  const double mean = (double)whole->slots / (double)whole->blocks;
+  const double others = mean * (double)(whole->at_once - whole->busy) / (double)whole->busy;
+  if (!whole->slots) return 0;
+  return (int64_t)((double)ns * ((double)block->slots + others) * (double)whole->busy / (double)whole->slots);
+}
+
+static void predict(struct cb_thread_block *block, const struct whole *whole) {
+  const struct cb_cost *cost = whole->cost;
+  block->stored = scaled(whole->stored, block->slots, whole->slots);
+  block->cost = (struct cb_cost){.bytes = scaled(cost->bytes, block->slots, whole->slots),
+                                 .sectors = scaled(cost->sectors, block->slots, whole->slots),
+                                 .stream_ns = shared_ns(cost->stream_ns, block, whole),
+                                 .gather_ns = shared_ns(cost->gather_ns, block, whole),
+                                 .work_ns = shared_ns(cost->work_ns, block, whole),
+                                 .chain_ns = scaled(cost->chain_ns, block->longest, whole->longest),
                                  .tail_ns = cost->tail_ns};
   if (cost->chain_ns && block->nonzeros)
     block->rounds = cb_larger(1, (block->cost.chain_ns + CB_COST_BATCH_NS / 2) / CB_COST_BATCH_NS);
@@ -195,35 +216,37 @@ static void predict(struct cb_thread_block *block, const struct cb_cost *cost, i
 }
 
 /* Thread blocks first … end - 1, which the cost is of. */
-static void predict_range(struct cb_thread_blocks *blocks, int64_t first, int64_t end, const struct cb_cost *cost,
-                          int64_t at_once, int64_t stored) {
-  int64_t slots = 0, longest = 0;
+static void predict_range(struct cb_thread_blocks *blocks, int64_t first, int64_t end, struct whole whole) {
+  whole.blocks = end - first;
   for (int64_t b = first; b < end; b++) {
     struct cb_thread_block *block = &blocks->blocks[b];
     if (block->slots < block->nonzeros) block->slots = block->longest = block->nonzeros;
-    slots += block->slots;
-    longest = cb_larger(longest, block->longest);
+    whole.slots += block->slots;
+    whole.longest = cb_larger(whole.longest, block->longest);
   }
-  for (int64_t b = first; b < end; b++) predict(&blocks->blocks[b], cost, at_once, slots, longest, stored);
+  for (int64_t b = first; b < end; b++) predict(&blocks->blocks[b], &whole);
 }
 
 /* Regions beside each other have thread blocks of their own. */
 static void predict_launch(struct cb_thread_blocks *blocks, const struct cb_plan *plan, int l) {
   const struct cb_launch *launch = &plan->launches[l];
   if (!runs_regions(launch)) return;
-  blocks->at_once[l] = blocks_at_once(plan, launch);
+  const int64_t at_once = blocks->at_once[l] = blocks_at_once(plan, launch);
+  struct whole whole = {.busy = busy_processors(plan, at_once), .at_once = at_once};
   if (launch->block_rows) {
     const int first = launch->first_region;
     const struct cb_cost cost = cb_cost_joined(plan, first, launch->regions, plan->regions[first + 1].joining);
-    int64_t stored = 0;
-    for (int r = first; r < first + launch->regions; r++) stored += plan->regions[r].bytes;
-    predict_range(blocks, blocks->first[l], blocks->first[l + 1], &cost, blocks->at_once[l], stored);
+    for (int r = first; r < first + launch->regions; r++) whole.stored += plan->regions[r].bytes;
+    whole.cost = &cost;
+    predict_range(blocks, blocks->first[l], blocks->first[l + 1], whole);
     return;
   }
   for (int r = launch->first_region; r < launch->first_region + launch->regions; r++) {
     const struct cb_region *region = &plan->regions[r];
     const int64_t first = blocks->first[l] + region->first_block;
-    predict_range(blocks, first, first + region->blocks, &region->cost, blocks->at_once[l], region->bytes);
+    whole.cost = &region->cost;
+    whole.stored = region->bytes;
+    predict_range(blocks, first, first + region->blocks, whole);
   }
 }
 
@@ -279,8 +302,10 @@ static int place_of(const struct looking *looking, int64_t block) {
   int least = 0, most = looking->count;
   while (least < most) {
     const int middle = (least + most) / 2;
-    if (looking->facts[middle].number < block) least = middle + 1;
-    else most = middle;
+    if (looking->facts[middle].number < block)
+      least = middle + 1;
+    else
+      most = middle;
   }
   return least < looking->count && looking->facts[least].number == block ? least : -1;
 }
@@ -353,15 +378,17 @@ static enum cb_status note_regions(struct cb_thread_block_facts *facts, int coun
 }
 
 /* The stored bytes by slots, sectors of x as they are, and the rows of y. */
-static void note_bytes(struct cb_thread_block_facts *facts, struct cb_thread_blocks *blocks, const struct cb_plan *plan) {
+static void note_bytes(struct cb_thread_block_facts *facts, struct cb_thread_blocks *blocks,
+                       const struct cb_plan *plan) {
   enum { SECTOR = 32 };
-  const int l = cb_thread_blocks_launch(blocks, facts->number);
+  const int64_t busy = busy_processors(plan, blocks->at_once[cb_thread_blocks_launch(blocks, facts->number)]);
   struct cb_thread_block *block = &blocks->blocks[facts->number];
-  const int is_gathered = block->cost.gather_ns > 0;
+  const int64_t estimated = cb_plan_gather_ns(block->cost.sectors * busy, &plan->target);
+  const int64_t exact = cb_plan_gather_ns(facts->sectors * busy, &plan->target);
   facts->bytes = block->stored + SECTOR * facts->sectors + facts->rows * (int64_t)cb_type_size(plan->vector_type);
+  if (block->cost.gather_ns) block->cost.gather_ns = cb_larger(0, block->cost.gather_ns - estimated + exact);
   block->cost.bytes = facts->bytes;
   block->cost.sectors = facts->sectors;
-  if (is_gathered) block->cost.gather_ns = cb_plan_gather_ns(facts->sectors * blocks->at_once[l], &plan->target);
   add_up(&block->cost);
 }
 
@@ -420,7 +447,8 @@ int64_t cb_thread_blocks_of_row(int64_t *numbers, int64_t most, int64_t row, con
   if (cb_csr_row_length(csr, row) && !visit_all(&meeting, assignment)) return -1;
   for (int r = 0; r < plan->regions_count && !owners.count; r++) { /* an empty row is written all the same */
     const int l = launch_of(plan, r);
-    const int64_t rows = rows_of_block(plan, r), first = plan->launches[l].block_rows ? 0 : plan->regions[r].first_block;
+    const int64_t rows = rows_of_block(plan, r);
+    const int64_t first = plan->launches[l].block_rows ? 0 : plan->regions[r].first_block;
     if (rows && most) numbers[owners.count++] = blocks->first[l] + first + row / rows;
   }
   qsort(numbers, (size_t)cb_smaller(owners.count, most), sizeof *numbers, ascending);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Thread blocks by the clock: see clocked.h. First two operators, plain and clocked, then runs, then what they come to. */
+/* Thread blocks by the clock: see clocked.h. First two operators, plain and clocked; then runs; then what they come
+ * to. */
 #include "runtime/measure/clocked.h"
 
 #include "analysis/plan/assignment.h"
@@ -37,7 +38,8 @@ static enum cb_status load(struct cb_operator **op, int *registers, const struct
   const struct cb_nvrtc_options options = {.arch = request->plan->target.arch};
   struct cb_compiled compiled = {0};
   struct cb_image image = {0};
-  enum cb_status s = cb_compile_fitting(&compiled, request->bench->nvrtc, source->text, request->label->symbol, &options, diag);
+  enum cb_status s =
+      cb_compile_fitting(&compiled, request->bench->nvrtc, source->text, request->label->symbol, &options, diag);
   const struct cb_image_parts parts = {.plan = request->plan,
                                        .label = request->label,
                                        .blob = blob,
@@ -124,8 +126,8 @@ static enum cb_status set_clocks(struct clocking *clocking, struct cb_diag *diag
   enum cb_status s = cb_operator_kernel(clocking->with_clocks, name, &function, diag);
   if (!s)
     s = cb_driver_check(bench->driver,
-                        bench->driver->call.launch(function, 1, 1, 1, 1, 1, 1, 0, bench->stream, parameters, NULL), diag,
-                        "launch kernel '%s'", name);
+                        bench->driver->call.launch(function, 1, 1, 1, 1, 1, 1, 0, bench->stream, parameters, NULL),
+                        diag, "launch kernel '%s'", name);
   return s ? s : cb_device_wait(bench->device, "setting clocks", diag);
 }
 
@@ -137,7 +139,8 @@ static enum cb_status enqueue(void *user, struct CUstream_st *stream, struct cb_
   return cb_operator_multiply(clocking->timed, 1, clocking->x, beta, clocking->y, stream, diag);
 }
 
-static enum cb_status time_products(double *us, struct clocking *clocking, struct cb_operator *op, struct cb_diag *diag) {
+static enum cb_status time_products(double *us, struct clocking *clocking, struct cb_operator *op,
+                                    struct cb_diag *diag) {
   enum { BATCHES = 7 };
   int launches = 0;
   clocking->timed = op;
@@ -174,11 +177,14 @@ static enum cb_status product_of(void *y, struct clocking *clocking, struct cb_o
 static enum cb_status compare_bits(struct clocking *clocking, struct cb_diag *diag) {
   enum cb_status s = product_of(clocking->y_plain, clocking, clocking->plain, diag);
   if (!s) s = product_of(clocking->y_clocked, clocking, clocking->with_clocks, diag);
-  if (s || clocking->request->plan->atomics || !memcmp(clocking->y_plain, clocking->y_clocked, y_bytes(clocking))) return s;
+  if (s || clocking->request->plan->atomics) return s;
+  if (!memcmp(clocking->y_plain, clocking->y_clocked, y_bytes(clocking))) return CB_OK;
   return cb_fail(diag, CB_ERR_WRONG, "with a clock for each warp the kernel gives other bits: its times mean nothing");
 }
 
-static int runs_regions(const struct cb_launch *launch) { return launch->regions && !launch->body && !launch->prepares; }
+static int runs_regions(const struct cb_launch *launch) {
+  return launch->regions && !launch->body && !launch->prepares;
+}
 
 /* A thread block's warps, as one span. */
 static struct cb_span span_of(const struct cb_span *warps, int count) {

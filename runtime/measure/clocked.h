@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* How long each thread block of a product takes on a GPU, and when it starts: the kernel's text with a clock for each warp
- * (cb_source_emit_clocked), run several times. A thread block lasts from the beginning of its first warp to the end of
- * its last one; its figures are medians over the runs. Caches are warm, as in bench. */
+/* How long each thread block of a product takes on a GPU, and when it starts: the kernel's text with a clock for each
+ * warp (cb_source_emit_clocked), run several times. A thread block lasts from the beginning of its first warp to the
+ * end of its last one; its figures are medians over the runs. Caches are warm, as in bench. */
 #ifndef CBGEN_RUNTIME_MEASURE_CLOCKED_H
 #define CBGEN_RUNTIME_MEASURE_CLOCKED_H
 

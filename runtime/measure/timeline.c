@@ -10,8 +10,8 @@ void cb_pace_note(struct cb_pace *pace, const struct cb_warp_clock *clocks, int6
   for (int64_t i = 0; i < count; i++) {
     const struct cb_warp_clock *clock = &clocks[i];
     if (!pace->is_known)
-      *pace = (struct cb_pace){1,           clock->multiprocessor, clock->begin_ns, clock->begin_cycle,
-                               clock->end_ns, clock->end_cycle};
+      *pace = (struct cb_pace){
+          1, clock->multiprocessor, clock->begin_ns, clock->begin_cycle, clock->end_ns, clock->end_cycle};
     if (clock->multiprocessor != pace->multiprocessor) continue;
     if (clock->begin_cycle < pace->first_cycle) {
       pace->first_cycle = clock->begin_cycle;
@@ -52,20 +52,22 @@ static double time_of(const struct origin *origin, uint64_t cycle, double cycle_
 }
 
 /* The first reading; CB_ERR_DEVICE: a warp has none. */
-static enum cb_status find_start(uint64_t *start, const struct cb_warp_clock *clocks, int64_t count, struct cb_diag *diag) {
+static enum cb_status find_start(uint64_t *start, const struct cb_warp_clock *clocks, int64_t count,
+                                 struct cb_diag *diag) {
   *start = count ? clocks[0].begin_ns : 0;
   for (int64_t i = 0; i < count; i++) {
     const struct cb_warp_clock *clock = &clocks[i];
     if (clock->begin_ns > clock->end_ns || clock->begin_cycle > clock->end_cycle ||
         clock->multiprocessor >= MOST_MULTIPROCESSORS)
-      return cb_fail(diag, CB_ERR_DEVICE, "warp %lld has no clock: the kernel did not run as it was compiled", (long long)i);
+      return cb_fail(diag, CB_ERR_DEVICE, "warp %lld has no clock: the kernel did not run as it was compiled",
+                     (long long)i);
     if (clock->begin_ns < *start) *start = clock->begin_ns;
   }
   return CB_OK;
 }
 
-enum cb_status cb_timeline_place(struct cb_span *spans, const struct cb_warp_clock *clocks, int64_t count, double cycle_ns,
-                                 struct cb_diag *diag) {
+enum cb_status cb_timeline_place(struct cb_span *spans, const struct cb_warp_clock *clocks, int64_t count,
+                                 double cycle_ns, struct cb_diag *diag) {
   uint64_t start;
   const enum cb_status s = find_start(&start, clocks, count, diag);
   if (s) return s;

@@ -2,14 +2,14 @@
 /* One time for the warps of all multiprocessors.
  *
  * A GPU has two clocks. %globaltimer is the same everywhere, but goes in steps that may be as long as a small kernel;
- * %clock64 counts cycles, but each multiprocessor has its own, which start at different times. A warp reads both when it
- * begins and when it ends (templates/prelude.cu.in). A reading of %globaltimer is never later than it is, so that on
- * one multiprocessor
+ * %clock64 counts cycles, but each multiprocessor has its own, which start at different times. A warp reads both when
+ * it begins and when it ends (templates/prelude.cu.in). A reading of %globaltimer is never later than it is, so that
+ * on one multiprocessor
  *
  *   time of cycle 0  >=  nanoseconds read  -  cycles read · nanoseconds of a cycle
  *
- * for all readings of a run, and the greatest of these bounds was read just behind a step: it is taken. What a cycle lasts
- * follows from readings that are far apart, of several runs.
+ * for all readings of a run, and the greatest of these bounds was read just behind a step: it is taken. What a cycle
+ * lasts follows from readings that are far apart, of several runs.
  */
 #ifndef CBGEN_RUNTIME_MEASURE_TIMELINE_H
 #define CBGEN_RUNTIME_MEASURE_TIMELINE_H
@@ -29,14 +29,14 @@ struct cb_pace {
   uint64_t multiprocessor, first_ns, first_cycle, last_ns, last_cycle;
 };
 void cb_pace_note(struct cb_pace *pace, const struct cb_warp_clock *clocks, int64_t count); /* of a later run */
-double cb_pace_ns(const struct cb_pace *pace); /* of a cycle; 0: unknown */
+double cb_pace_ns(const struct cb_pace *pace);                                              /* of a cycle; 0: unknown */
 
 struct cb_span {
   double begin, end; /* ns since the first reading of the run */
 };
 
 /* The clocks of one run. `cycle_ns` 0: %globaltimer alone. CB_ERR_MEMORY; CB_ERR_DEVICE: they are no readings. */
-enum cb_status cb_timeline_place(struct cb_span *spans, const struct cb_warp_clock *clocks, int64_t count, double cycle_ns,
-                                 struct cb_diag *diag);
+enum cb_status cb_timeline_place(struct cb_span *spans, const struct cb_warp_clock *clocks, int64_t count,
+                                 double cycle_ns, struct cb_diag *diag);
 
 #endif

@@ -820,20 +820,12 @@ static int64_t place_dense(struct cursor *at, const struct cb_run *run, int row,
   return in_run * CB_BLOCK_SIZE + (own / vector * 32 + lane) * vector + own % vector;
 }
 
-/* A run's first slot. */
-static int64_t first_slot(const struct cb_runs *state, int64_t number) {
-  const int64_t value_bytes = state->value_bytes;
-  if (!state->intra) return (int64_t)state->values[number];
-  const int64_t behind = cb_round_up(cb_runs_coordinate_bytes(state, &state->runs.at[number]), value_bytes);
-  return (int64_t)state->coordinates[number] + behind / value_bytes;
-}
-
 /* Where a run's coordinates and values begin. */
 static void find_run(struct cursor *at, int64_t number) {
   const struct cb_runs *state = at->state;
   const int64_t start = (int64_t)state->coordinates[number] * (state->intra ? state->value_bytes : 1);
   at->coordinates = at->bytes ? at->bytes + start : NULL;
-  at->slot = first_slot(state, number);
+  at->slot = cb_runs_first_slot(state, number);
 }
 
 static void visit_block(const struct cb_subblock *block, int64_t b, struct cursor *at) {
@@ -979,7 +971,7 @@ static int64_t block_of(const void *user, struct cb_met met) {
   int64_t least = 0, most = state->runs.count;
   while (most - least > 1) {
     const int64_t middle = (least + most) / 2;
-    *(first_slot(state, middle) <= met.slot ? &least : &most) = middle;
+    *(cb_runs_first_slot(state, middle) <= met.slot ? &least : &most) = middle;
   }
   return state->strided ? least % blocks : least / per_block;
 }

@@ -169,10 +169,11 @@ void emulated::begin_clock(uint64_t *time, uint64_t *multiprocessor) {
 
 // A warp takes as long as the lane with the most events: they run side by side.
 uint64_t emulated::end_clock() {
+  const Warp &warp = *machine.warp;
   uint64_t most = 0;
   note_events();
   for (unsigned lane = 0; lane < kWarp; lane++)
-    if (machine.warp->present >> lane & 1 && machine.warp->lanes[lane].events > most) most = machine.warp->lanes[lane].events;
+    if (warp.present >> lane & 1 && warp.lanes[lane].events > most) most = warp.lanes[lane].events;
   return machine.block->began + most;
 }
 
