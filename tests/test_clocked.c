@@ -39,9 +39,16 @@ static int64_t slowest(const struct cb_clocked *clocked) {
   return best;
 }
 
+/* A launch takes so long by the fake GPU's events that a batch has two products: there is little to wait for. */
+static void take_long(void *user, const struct fake_launch *launch) {
+  (void)user, (void)launch;
+  fake->clock_ns += 30000000;
+}
+
 static void open_fake(void) {
   fake = fake_open();
   assert_non_null(fake);
+  fake->hook = take_long;
 }
 
 static const char sell[] = "form=ax recipe=sell sell-lanes=1 sell-vector=1 sell-sort=off sell-vary=off";
@@ -64,8 +71,8 @@ static void the_thread_block_of_a_slow_row_is_the_slowest(void **state) {
     if (b != 1) assert_in_range((int64_t)(1000 * clocked.blocks[b].us), 18, 40);
   assert_true(clocked.plain_us > 4 && clocked.clocked_us > 4);
   assert_int_equal(clocked.plain_registers, 40);
-  /* most of the launch has one thread block left */
-  assert_true(clocked.launches[0].us >= clocked.blocks[1].us && clocked.launches[0].tail_us > 14);
+  assert_true(clocked.launches[0].us >= clocked.blocks[1].us && clocked.launches[0].us < 15.2);
+  assert_in_range(clocked.launches[0].at_once, 1, 4);
   cb_clocked_release(&clocked);
   cb_bench_close(bench);
   product_release(&product);
@@ -87,7 +94,7 @@ static void thread_blocks_start_in_waves(void **state) {
   assert_in_range(launch->at_once, 1, 8);
   for (int64_t b = 0; b < 20; b++) late += clocked.blocks[b].start_us >= 0.9 * clocked.blocks[slowest(&clocked)].us;
   assert_true(late >= 10);
-  assert_true(launch->us > 2 * clocked.blocks[0].us && launch->tail_us < launch->us);
+  assert_true(launch->us > 2 * clocked.blocks[0].us && launch->tail_us >= 0 && launch->tail_us < launch->us);
   cb_clocked_release(&clocked);
   cb_bench_close(bench);
   product_release(&product);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* One time for all multiprocessors: made-up readings of clocks, of which the true times are known. */
+/* One time for all multiprocessors: made-up readings of clocks, of which the true times are known; and that GPUs'
+ * compilers take kernels that read them. */
+#include "tests/nvrtc_support.h"
 #include "tests/random.h"
 #include "tests/support.h"
 
@@ -114,12 +116,74 @@ static void nonsense_is_refused(void **state) {
   }
 }
 
+/* ---- how a launch fills the GPU */
+
+static void expect_launch(const double (*spans)[2], int count, struct cb_launch_time wanted) {
+  double starts[16], ends[16];
+  for (int i = 0; i < count; i++) {
+    starts[i] = spans[i][0];
+    ends[i] = spans[i][1];
+  }
+  const struct cb_launch_time time = cb_launch_time_of(starts, ends, count);
+  assert_int_equal(time.at_once, wanted.at_once);
+  assert_float_equal(time.us, wanted.us, 1e-12);
+  assert_float_equal(time.tail_us, wanted.tail_us, 1e-12);
+}
+
+/* A long one beside short ones; two waves; a last one that starts late; one alone, which has no tail. */
+static void tails_begin_where_half_are_left(void **state) {
+  static const double slow[][2] = {{1, 2}, {1, 16}, {1.5, 2}, {1, 3}}, waves[][2] = {{0, 2}, {2, 4}, {0, 2}, {2, 5}},
+                      late[][2] = {{0, 4}, {0, 4}, {0, 4}, {0, 3}, {3.5, 9}}, alone[][2] = {{3, 5}},
+                      apart[][2] = {{0, 4}, {0, 4}, {0, 4}, {0, 4}, {6, 9}};
+  (void)state;
+  expect_launch(slow, 4, (struct cb_launch_time){15, 4, 14});
+  expect_launch(waves, 4, (struct cb_launch_time){5, 2, 1});
+  expect_launch(late, 5, (struct cb_launch_time){9, 4, 5});
+  expect_launch(apart, 5, (struct cb_launch_time){9, 4, 3});
+  expect_launch(alone, 1, (struct cb_launch_time){2, 1, 0});
+}
+
+/* ---- the text that reads the clocks */
+
+static int most_registers(const struct cb_cubin_stats *stats) {
+  int most = 0;
+  for (int k = 0; k < stats->count; k++) most = stats->kernels[k].registers > most ? stats->kernels[k].registers : most;
+  return most;
+}
+
+/* Without warnings and spills, and with few registers more: what is read is not kept while the kernel works. */
+static void clocked_kernels_compile(void **state) {
+  static const char *const cases[][2] = {{"uniform,n=900,per_row=9", "recipe=sell"},
+                                         {"rmat,scale=9", "recipe=merge"},
+                                         {"stencil5,n=40", "recipe=dia form=axpby type=f32"}};
+  enum { MORE = 12 };
+  (void)state;
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct product product = product_of(cases[c][0], cases[c][1]);
+    const struct cb_label label = {"test", "test", cb_csr_pattern_hash(product.csr)};
+    struct cb_source clocked;
+    struct cb_diag diag = {0};
+    assert_ok(cb_source_emit_clocked(&clocked, product.plan, &label, &diag));
+    for (int a = 0; arches[a]; a++) {
+      struct cb_cubin_stats with = compile_strictly(nvrtc, clocked.text, arches[a], cases[c][1]);
+      struct cb_cubin_stats without = compile_strictly(nvrtc, product.source.text, arches[a], cases[c][1]);
+      assert_int_equal(with.count, without.count + 1); /* and the one that says where the clocks are */
+      assert_in_range(most_registers(&with), most_registers(&without), most_registers(&without) + MORE);
+      cb_cubin_stats_release(&with);
+      cb_cubin_stats_release(&without);
+    }
+    cb_source_release(&clocked);
+    product_release(&product);
+  }
+  cb_nvrtc_close(nvrtc);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(cycles_make_coarse_steps_fine),
-      cmocka_unit_test(a_pace_needs_readings_that_are_apart),
-      cmocka_unit_test(spans_begin_with_the_first_reading),
-      cmocka_unit_test(nonsense_is_refused),
+      cmocka_unit_test(cycles_make_coarse_steps_fine),      cmocka_unit_test(a_pace_needs_readings_that_are_apart),
+      cmocka_unit_test(spans_begin_with_the_first_reading), cmocka_unit_test(nonsense_is_refused),
+      cmocka_unit_test(tails_begin_where_half_are_left),    cmocka_unit_test(clocked_kernels_compile),
   };
   return cmocka_run_group_tests_name("timeline", tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@ as they were (goldens: CBGEN_UPDATE_GOLDENS=1 writes them anew); what it refuses
 """
 import json
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -49,6 +50,14 @@ class SlowRow(Case):
         self.golden("measured.txt", self.check(0, "", *SLOW))
         self.golden("row.txt", self.check(0, "", *SLOW, "--row=500"))
         self.golden("row.json", self.check(0, "", *SLOW, "--row=500", "--json"))
+
+    def test_the_worked_case(self):
+        """What docs/inspecting.md shows is what is printed, but for what it leaves out."""
+        with open("docs/inspecting.md", encoding="utf-8") as file:
+            shown = re.search(r"<!-- why -->\n```\n(.*?)\n```\n<!-- end -->", file.read(), re.S)[1]
+        printed = self.check(0, "", *SLOW[:-1], gpu=False)
+        for part in shown.split("\n…\n"):
+            self.assertIn(f"\n{part}\n", printed)
 
     def test_it_is_named_first(self):
         for gpu in (False, True):

@@ -274,6 +274,7 @@ static json_t *measured_json(const struct cb_why *why, int *failed) {
   cb_json_set_integer(object, "runs", clocked->runs);
   cb_json_set_real(object, "product_us", clocked->plain_us);
   cb_json_set_real(object, "product_with_clocks_us", clocked->clocked_us);
+  cb_json_set_real(object, "cycle_ns", clocked->cycle_ns);
   cb_json_set_integer(object, "registers", clocked->plain_registers);
   cb_json_set_integer(object, "registers_with_clocks", clocked->clocked_registers);
   return object.json;

@@ -12,7 +12,6 @@
 #include "runtime/measure/timeline.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct clocking {
@@ -26,8 +25,9 @@ struct clocking {
   struct cb_warp_clock *read; /* of one run */
   struct cb_span *spans;
   struct cb_pace pace;
-  float *starts, *lengths; /* us; of thread block b in run r: [b * runs + r] */
-  double *numbers;         /* of one of them, to sort */
+  float *starts, *lengths;         /* us; of thread block b in run r: [b * runs + r] */
+  struct cb_launch_time *launches; /* of launch l in run r: [l * runs + r] */
+  double *numbers;                 /* of one of them, to sort */
 };
 
 /* ---- operators */
@@ -87,12 +87,14 @@ static enum cb_status make_tables(struct clocking *clocking, struct cb_diag *dia
   clocking->spans = cb_calloc(warps + 1, sizeof *clocking->spans);
   clocking->starts = cb_calloc(blocks * runs + 1, sizeof *clocking->starts);
   clocking->lengths = cb_calloc(blocks * runs + 1, sizeof *clocking->lengths);
+  clocking->launches =
+      cb_calloc(runs * (size_t)clocking->request->plan->launches_count + 1, sizeof *clocking->launches);
   clocking->numbers = cb_calloc(cb_larger((int64_t)runs, 2 * (int64_t)blocks) + 1, sizeof *clocking->numbers);
   clocking->y_plain = cb_alloc(y_bytes(clocking) + 1, 1);
   clocking->y_clocked = cb_alloc(y_bytes(clocking) + 1, 1);
   clocking->clocked->blocks = cb_calloc(blocks + 1, sizeof *clocking->clocked->blocks);
-  if (clocking->read && clocking->spans && clocking->starts && clocking->lengths && clocking->numbers &&
-      clocking->y_plain && clocking->y_clocked && clocking->clocked->blocks)
+  if (clocking->read && clocking->spans && clocking->starts && clocking->lengths && clocking->launches &&
+      clocking->numbers && clocking->y_plain && clocking->y_clocked && clocking->clocked->blocks)
     return CB_OK;
   return cb_fail_memory(diag, "the clocks of all warps", bytes);
 }
@@ -197,17 +199,19 @@ static struct cb_span span_of(const struct cb_span *warps, int count) {
 }
 
 /* Thread blocks from number `first` on, whose warps begin at `warps`. */
-static void note_launch(struct clocking *clocking, const struct cb_launch *launch, const struct cb_span *warps,
-                        int64_t first, int run) {
+static void note_launch(struct clocking *clocking, int l, const struct cb_span *warps, int64_t first, int run) {
+  const struct cb_launch *launch = &clocking->request->plan->launches[l];
   const int each = launch->threads / 32, runs = clocking->request->runs;
-  double start = warps[0].begin;
-  for (int64_t w = 0; w < launch->blocks * each; w++)
-    if (warps[w].begin < start) start = warps[w].begin;
+  double *const starts = clocking->numbers, *const ends = starts + launch->blocks;
   for (int64_t b = 0; b < launch->blocks; b++) {
     const struct cb_span span = span_of(warps + b * each, each);
-    clocking->starts[(first + b) * runs + run] = (float)(1e-3 * (span.begin - start));
-    clocking->lengths[(first + b) * runs + run] = (float)(1e-3 * (span.end - span.begin));
+    starts[b] = 1e-3 * span.begin;
+    ends[b] = 1e-3 * span.end;
+    clocking->starts[(first + b) * runs + run] = (float)starts[b];
+    clocking->lengths[(first + b) * runs + run] = (float)(ends[b] - starts[b]);
   }
+  clocking->launches[l * runs + run] = cb_launch_time_of(starts, ends, launch->blocks);
+  for (int64_t b = 0; b < launch->blocks; b++) clocking->starts[(first + b) * runs + run] -= (float)starts[0];
 }
 
 static enum cb_status note_run(struct clocking *clocking, int run, struct cb_diag *diag) {
@@ -218,7 +222,7 @@ static enum cb_status note_run(struct clocking *clocking, int run, struct cb_dia
       cb_timeline_place(clocking->spans, clocking->read, clocking->warps, cb_pace_ns(&clocking->pace), diag);
   for (int l = 0; l < plan->launches_count && !s; l++) {
     const struct cb_launch *launch = &plan->launches[l];
-    if (runs_regions(launch)) note_launch(clocking, launch, warps, first, run);
+    if (runs_regions(launch)) note_launch(clocking, l, warps, first, run);
     if (runs_regions(launch)) first += launch->blocks;
     warps += launch->blocks * (launch->threads / 32);
   }
@@ -247,53 +251,28 @@ static double median_of(struct clocking *clocking, const float *numbers) {
   return cb_median(clocking->numbers, clocking->request->runs);
 }
 
-static int ascending(const void *left, const void *right) {
-  const double a = *(const double *)left, b = *(const double *)right;
-  return (a > b) - (a < b);
-}
-
-/* Goes through starts and ends in their order; ends first where both are at once. */
-static void count_at_once(struct cb_launch_time *time, const double *starts, const double *ends, int64_t count) {
-  int64_t running = 0, started = 0;
-  for (int64_t ended = 0; ended < count; ended++) {
-    for (; started < count && starts[started] < ends[ended]; started++) running++;
-    time->at_once = cb_larger(time->at_once, running);
-    running--;
-  }
-  /* behind the last start, ends alone: the tail begins where too few are left */
-  const int64_t left = cb_smaller(time->at_once / 2, count);
-  const double last_start = starts[count - 1], few = left < count ? ends[count - 1 - left] : starts[0];
-  const double since = few > last_start ? few : last_start;
-  time->us = ends[count - 1] - starts[0];
-  time->tail_us = ends[count - 1] - (left ? since : ends[count - 1]);
-}
-
-static void sum_up_launch(struct clocking *clocking, int l, int64_t first) {
-  const int64_t count = clocking->request->plan->launches[l].blocks;
-  double *const starts = clocking->numbers, *const ends = starts + count;
-  for (int64_t b = 0; b < count; b++) {
-    const struct cb_block_time *time = &clocking->clocked->blocks[first + b];
-    starts[b] = time->start_us;
-    ends[b] = time->start_us + time->us;
-  }
-  qsort(starts, (size_t)count, sizeof *starts, ascending);
-  qsort(ends, (size_t)count, sizeof *ends, ascending);
-  count_at_once(&clocking->clocked->launches[l], starts, ends, count);
+/* Each figure by itself: that of one run need not be that of another. */
+static struct cb_launch_time median_launch(struct clocking *clocking, const struct cb_launch_time *times) {
+  struct cb_launch_time median;
+  const int runs = clocking->request->runs;
+  for (int r = 0; r < runs; r++) clocking->numbers[r] = times[r].us;
+  median.us = cb_median(clocking->numbers, runs);
+  for (int r = 0; r < runs; r++) clocking->numbers[r] = times[r].tail_us;
+  median.tail_us = cb_median(clocking->numbers, runs);
+  for (int r = 0; r < runs; r++) clocking->numbers[r] = (double)times[r].at_once;
+  median.at_once = (int64_t)cb_median(clocking->numbers, runs);
+  return median;
 }
 
 static void sum_up(struct clocking *clocking) {
   struct cb_clocked *clocked = clocking->clocked;
-  const struct cb_plan *plan = clocking->request->plan;
   const int runs = clocking->request->runs;
-  int64_t first = 0;
+  clocked->cycle_ns = cb_pace_ns(&clocking->pace);
   for (int64_t b = 0; b < clocked->count; b++)
     clocked->blocks[b] = (struct cb_block_time){median_of(clocking, clocking->starts + b * runs),
                                                 median_of(clocking, clocking->lengths + b * runs)};
-  for (int l = 0; l < plan->launches_count; l++) {
-    if (!runs_regions(&plan->launches[l])) continue;
-    sum_up_launch(clocking, l, first);
-    first += plan->launches[l].blocks;
-  }
+  for (int l = 0; l < clocked->launches_count; l++)
+    clocked->launches[l] = median_launch(clocking, clocking->launches + l * runs);
 }
 
 /* ---- the whole */
@@ -323,6 +302,7 @@ static void release(struct clocking *clocking) {
   cb_free(clocking->spans);
   cb_free(clocking->starts);
   cb_free(clocking->lengths);
+  cb_free(clocking->launches);
   cb_free(clocking->numbers);
 }
 

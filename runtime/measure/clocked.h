@@ -8,21 +8,17 @@
 #include "analysis/plan.h"
 #include "codegen/source.h"
 #include "runtime/measure/bench.h"
+#include "runtime/measure/timeline.h"
 
 struct cb_block_time {
   double start_us, us; /* start: since the first one of the launch */
-};
-
-struct cb_launch_time {
-  double us;       /* from its first thread block's start to its last one's end */
-  int64_t at_once; /* the most thread blocks that ran at a time */
-  double tail_us;  /* at its end, while less than half as many did */
 };
 
 struct cb_clocked {
   int runs;
   double plain_us, clocked_us; /* a product without clocks and with them, back to back */
   int plain_registers, clocked_registers;
+  double cycle_ns; /* of a multiprocessor, by both clocks; 0: not found out */
   int launches_count;
   struct cb_launch_time *launches; /* of the plan; zeros where no region multiplies */
   int64_t count;

@@ -2,7 +2,10 @@
 /* One time for all multiprocessors: see timeline.h. */
 #include "runtime/measure/timeline.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
+
+#include <stdlib.h>
 
 enum { MOST_MULTIPROCESSORS = 1 << 16 };
 
@@ -86,4 +89,29 @@ enum cb_status cb_timeline_place(struct cb_span *spans, const struct cb_warp_clo
   }
   cb_free(origins);
   return CB_OK;
+}
+
+static int ascending(const void *left, const void *right) {
+  const double a = *(const double *)left, b = *(const double *)right;
+  return (a > b) - (a < b);
+}
+
+/* Goes through starts and ends in their order; ends first where both are at once. */
+static int64_t most_at_once(const double *starts, const double *ends, int64_t count) {
+  int64_t running = 0, started = 0, most = 0;
+  for (int64_t ended = 0; ended < count; ended++, running--) {
+    for (; started < count && starts[started] < ends[ended]; started++) running++;
+    most = cb_larger(most, running);
+  }
+  return most;
+}
+
+/* Behind the last start there are ends alone: half as many are left when so many ends are still to come. */
+struct cb_launch_time cb_launch_time_of(double *starts, double *ends, int64_t count) {
+  qsort(starts, (size_t)count, sizeof *starts, ascending);
+  qsort(ends, (size_t)count, sizeof *ends, ascending);
+  const int64_t most = most_at_once(starts, ends, count), left = most / 2;
+  const double half_left = ends[count - 1 - left], last_start = starts[count - 1], end = ends[count - 1];
+  const double since = half_left > last_start ? half_left : last_start;
+  return (struct cb_launch_time){end - starts[0], most, left ? end - since : 0};
 }

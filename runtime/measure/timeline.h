@@ -39,4 +39,14 @@ struct cb_span {
 enum cb_status cb_timeline_place(struct cb_span *spans, const struct cb_warp_clock *clocks, int64_t count,
                                  double cycle_ns, struct cb_diag *diag);
 
+/* How a launch filled the GPU. */
+struct cb_launch_time {
+  double us;       /* from its first thread block's start to its last one's end */
+  int64_t at_once; /* the most thread blocks that ran at a time */
+  double tail_us;  /* at its end, behind the last start, while at most half as many did */
+};
+
+/* Of `count` thread blocks, at least one. Sorts starts and ends, in microseconds. */
+struct cb_launch_time cb_launch_time_of(double *starts, double *ends, int64_t count);
+
 #endif
