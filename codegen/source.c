@@ -610,14 +610,6 @@ static void add_clocks(struct emitter *emitter, struct cb_scope *scope, int numb
   cb_scope_placeholder(scope, "first_clock", number(emitter, cb_source_clocks(emitter->plan, number_of_launch)));
 }
 
-static enum cb_status emit_clocks(struct emitter *emitter, struct cb_text *text) {
-  struct cb_scope scope = {0};
-  if (!emitter->clocked) return CB_OK;
-  cb_scope_placeholder(&scope, "set_clocks", cb_arena_format(&emitter->arena, "%s_set_clocks", emitter->label->symbol));
-  if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
-  return cb_expand_definition(text, "kernel", "clocks", &scope, emitter->diag);
-}
-
 static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch) {
   const struct cb_plan *plan = emitter->plan;
   const struct cb_launch *launch = &plan->launches[number_of_launch];
@@ -641,6 +633,7 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
     add_item(&parameters, "sum_t *carry_sums, uint32_t *carry_counters");
     add_item(&vectors, "carry_sums, carry_counters");
   }
+  if (emitter->clocked) add_item(&parameters, "WarpClock *clocks");
   const char *threads = size_name(emitter, "kThreads", number_of_launch);
   cb_scope_placeholder(&scope, "threads_name", threads);
   cb_scope_placeholder(&scope, "threads", number(emitter, launch->threads));
@@ -806,8 +799,9 @@ static void add_launch_call(struct emitter *emitter, struct cb_text *text, int l
     const struct cb_region *region = &plan->regions[launch->first_region + i];
     if (stored_arrays(region)) cb_text_add(text, ", matrix->%s", region->name);
   }
-  cb_text_add(text, ", x, y%s%s);", has_scalars(plan) ? ", alpha, beta" : "",
-              plan->carry_sums ? ", matrix->carry_sums, matrix->carry_counters" : "");
+  cb_text_add(text, ", x, y%s%s%s);", has_scalars(plan) ? ", alpha, beta" : "",
+              plan->carry_sums ? ", matrix->carry_sums, matrix->carry_counters" : "",
+              emitter->clocked ? ", nullptr" : "");
 }
 
 static const char *launch_calls(struct emitter *emitter) {
@@ -938,7 +932,6 @@ static enum cb_status emit_device(struct emitter *emitter, struct cb_text *text)
   cb_text_add_string(text, cb_text_string(&emitter->vectors));
   cb_text_add_string(text, cb_text_string(&emitter->regions));
   if (plan->launches_count) cb_text_add_string(text, "// ---- kernels\n\n");
-  if (!s) s = emit_clocks(emitter, text);
   cb_text_add_string(text, cb_text_string(&emitter->kernels));
   return s ? s : cb_check_intrinsics(cb_text_string(text), emitter->diag);
 }

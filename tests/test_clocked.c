@@ -135,7 +135,19 @@ static void kernels_of_all_kinds_keep_their_bits(void **state) {
   assert_true(fake_is_clean(fake));
 }
 
-/* The clocked text is the plain one with lines more, all of them about clocks; the plain one has no word of them. */
+/* One line of each text; what only the clocked one has is taken out of its line. Returns whether they are the same. */
+static int same_line(const char *plain, const char *with) {
+  static const char *const more[] = {", WarpClock *clocks", ", nullptr"};
+  char line[1024];
+  snprintf(line, sizeof line, "%.*s", (int)strcspn(with, "\n"), with);
+  for (int m = 0; m < 2; m++) {
+    char *const at = strstr(line, more[m]);
+    if (at) memmove(at, at + strlen(more[m]), strlen(at + strlen(more[m])) + 1);
+  }
+  return strlen(line) == strcspn(plain, "\n") && !strncmp(line, plain, strlen(line));
+}
+
+/* The clocked text is the plain one with a parameter and a few lines more; the plain one has no word of them. */
 static void clocks_add_lines_and_change_none(void **state) {
   struct cb_source clocked;
   struct cb_diag diag = {0};
@@ -144,22 +156,20 @@ static void clocks_add_lines_and_change_none(void **state) {
   struct product product = product_of(long_row, sell);
   const struct cb_label label = {"test", "test", cb_csr_pattern_hash(product.csr)};
   assert_ok(cb_source_emit_clocked(&clocked, product.plan, &label, &diag));
-  assert_null(strstr(product.source.text, "WarpClock"));
+  assert_null(strstr(product.source.text, "clock"));
   const char *plain = product.source.text + product.source.body, *with = clocked.text + clocked.body;
   while (*with) {
     const size_t length = strcspn(with, "\n") + 1;
-    if (!strncmp(with, plain, length)) {
-      plain += length;
+    if (same_line(plain, with)) {
+      plain += strcspn(plain, "\n") + 1;
     } else {
-      char line[256];
-      snprintf(line, sizeof line, "%.*s", (int)length - 1, with);
-      if (*line && !strstr(line, "clock")) fail_msg("'%s' is not in the plain text", line);
+      if (!memmem(with, length, "clock", 5)) fail_msg("'%.*s' is not in the plain text", (int)length - 1, with);
       added++;
     }
     with += length;
   }
   assert_string_equal(plain, "");
-  assert_int_equal(added, 6);
+  assert_int_equal(added, 4);
   assert_int_equal(cb_source_clocks(product.plan, 1), 32);
   cb_source_release(&clocked);
   product_release(&product);

@@ -205,6 +205,54 @@ static void traced_kernels_take_what_is_told(void **state) {
   assert_true(cases > 10);
 }
 
+/* The text with a clock for each warp is a kernel of the host's as well; nobody reads its clocks there, and y has the
+ * plain one's bits. */
+static void clocked_kernels_run_on_the_host(void **state) {
+  static const char *const settings[] = {"recipe=sell form=ax", "recipe=merge merge-piece=512 form=axpby"};
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    struct product product =
+        product_of("long_row,rows=300,cols=2000,per_row=4,long_rows=1,long_length=1500", settings[i]);
+    const struct cb_label label = {"test", "test", cb_csr_pattern_hash(product.csr)};
+    const int64_t x_bytes = product.csr->cols * 8, y_bytes = product.csr->rows * 8;
+    double *const x = malloc((size_t)x_bytes), *const y = calloc(1, (size_t)y_bytes);
+    double *const results[] = {malloc((size_t)y_bytes), malloc((size_t)y_bytes)};
+    struct cb_host_program *program;
+    struct cb_source clocked;
+    struct cb_diag diag = {0};
+    assert_ok(cb_source_emit_clocked(&clocked, product.plan, &label, &diag));
+    for (int64_t c = 0; c < product.csr->cols; c++) x[c] = cb_selftest_x((uint64_t)c);
+    const struct cb_host_kernel kernels[] = {
+        {.text = product.source.text + product.source.body, .symbol = "test", .form = product.plan->form},
+        {.text = clocked.text + clocked.body, .symbol = "test", .form = product.plan->form}};
+    struct cb_host_job jobs[2];
+    for (int k = 0; k < 2; k++)
+      jobs[k] = (struct cb_host_job){.kernel = k,
+                                     .data = product.blob.bytes,
+                                     .data_bytes = product.blob.length,
+                                     .x = x,
+                                     .x_bytes = x_bytes,
+                                     .y = y,
+                                     .y_bytes = y_bytes,
+                                     .alpha = 1,
+                                     .products = 2,
+                                     .repeatable = 1,
+                                     .result = results[k]};
+    assert_ok(cb_host_build(&program, host, kernels, 2, &diag));
+    assert_int_equal(cb_host_build_texts(program), 2);
+    assert_ok(cb_host_run(program, jobs, 2, &diag));
+    for (int k = 0; k < 2; k++)
+      if (jobs[k].outcome) fail_msg("%s: %s", settings[i], jobs[k].message);
+    assert_memory_equal(results[0], results[1], y_bytes);
+    cb_host_program_free(program);
+    cb_source_release(&clocked);
+    for (int k = 0; k < 2; k++) free(results[k]);
+    free(x);
+    free(y);
+    product_release(&product);
+  }
+}
+
 /* Every recipe: where the reports of balance know the nonzeros of thread blocks, they are these. Layouts that do not
  * tell say so. */
 static void all_recipes_are_counted(void **state) {
@@ -350,6 +398,7 @@ static void every_layout_has_advice_for_every_term(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(traced_kernels_take_what_is_told),
+      cmocka_unit_test(clocked_kernels_run_on_the_host),
       cmocka_unit_test(all_recipes_are_counted),
       cmocka_unit_test(a_long_row_is_told),
       cmocka_unit_test(equal_thread_blocks_take_what_the_kernel_does),

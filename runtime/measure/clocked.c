@@ -118,21 +118,6 @@ static enum cb_status make_vectors(struct clocking *clocking, struct cb_diag *di
   return s;
 }
 
-/* Tells the kernel where the clocks are. */
-static enum cb_status set_clocks(struct clocking *clocking, struct cb_diag *diag) {
-  const struct cb_bench *bench = clocking->request->bench;
-  void *parameters[] = {&clocking->clocks};
-  struct CUfunc_st *function;
-  char name[96];
-  snprintf(name, sizeof name, "%s_set_clocks", clocking->request->label->symbol);
-  enum cb_status s = cb_operator_kernel(clocking->with_clocks, name, &function, diag);
-  if (!s)
-    s = cb_driver_check(bench->driver,
-                        bench->driver->call.launch(function, 1, 1, 1, 1, 1, 1, 0, bench->stream, parameters, NULL),
-                        diag, "launch kernel '%s'", name);
-  return s ? s : cb_device_wait(bench->device, "setting clocks", diag);
-}
-
 /* ---- runs */
 
 static enum cb_status enqueue(void *user, struct CUstream_st *stream, struct cb_diag *diag) {
@@ -314,7 +299,7 @@ enum cb_status cb_clocked_measure(struct cb_clocked *clocked, const struct cb_cl
   if (!s) s = make_tables(&clocking, diag);
   if (!s) s = load_both(&clocking, diag);
   if (!s) s = make_vectors(&clocking, diag);
-  if (!s) s = set_clocks(&clocking, diag);
+  if (!s) cb_operator_set_clocks(clocking.with_clocks, clocking.clocks);
   if (!s) s = run_all(&clocking, diag);
   if (!s) sum_up(&clocking);
   release(&clocking);

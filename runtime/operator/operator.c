@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OTHER_ARGUMENTS = 6 }; /* x, y, alpha, beta, carry_sums, carry_counters */
+enum { OTHER_ARGUMENTS = 7 }; /* x, y, alpha, beta, carry_sums, carry_counters, clocks */
 
 /* The `Arrays` struct of one region: consecutive entries of `pointers`. */
 struct group {
@@ -42,6 +42,7 @@ struct loaded {
 struct cb_operator {
   struct loaded *loaded;
   cb_device_ptr carry_sums, carry_counters; /* one allocation, which starts with the sums */
+  cb_device_ptr clocks;                     /* of a clocked kernel; the caller's */
 };
 
 /* ---- arrays */
@@ -296,12 +297,7 @@ enum cb_status cb_operator_clone(struct cb_operator **clone, const struct cb_ope
   return s;
 }
 
-enum cb_status cb_operator_kernel(const struct cb_operator *op, const char *name, struct CUfunc_st **function,
-                                  struct cb_diag *diag) {
-  const struct cb_driver *driver = op->loaded->device->driver;
-  return cb_driver_check(driver, driver->call.module_function(function, op->loaded->module, name), diag,
-                         "find kernel '%s'", name);
-}
+void cb_operator_set_clocks(struct cb_operator *op, cb_device_ptr clocks) { op->clocks = clocks; }
 
 cb_device_ptr cb_operator_array(const struct cb_operator *op, int number) {
   return op->loaded->pointers[number];
@@ -354,6 +350,7 @@ struct arguments {
   double alpha, beta;
   float alpha_narrow, beta_narrow;
   cb_device_ptr carry_sums, carry_counters;
+  cb_device_ptr clocks;
 };
 
 static void list_parameters(void **parameters, struct arguments *arguments, const struct loaded *loaded,
@@ -372,6 +369,7 @@ static void list_parameters(void **parameters, struct arguments *arguments, cons
     parameters[count++] = &arguments->carry_sums;
     parameters[count++] = &arguments->carry_counters;
   }
+  parameters[count++] = &arguments->clocks; /* others than clocked kernels have no such parameter */
 }
 
 enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
@@ -385,7 +383,8 @@ enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, 
                                 cb_real_to_float(alpha),
                                 cb_real_to_float(beta),
                                 op->carry_sums,
-                                op->carry_counters};
+                                op->carry_counters,
+                                op->clocks};
   void *parameters[CB_IMAGE_GROUPS + OTHER_ARGUMENTS];
   enum cb_status s = check_scalars(&loaded->info, alpha, beta, diag);
   for (int i = 0; i < loaded->info.launches && !s; i++) {

@@ -43,9 +43,9 @@ void cb_operator_free(struct cb_operator *op);
 enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
                                     cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag);
 
-/* Another kernel of its module, which no product launches. The device's context must be current. */
-enum cb_status cb_operator_kernel(const struct cb_operator *op, const char *name, struct CUfunc_st **function,
-                                  struct cb_diag *diag);
+/* Where a clocked kernel (codegen/source.h) writes its clocks from now on: device memory of the caller's. Until then it
+ * writes none. */
+void cb_operator_set_clocks(struct cb_operator *op, cb_device_ptr clocks);
 
 /* Where array `number` of the image lies on the device. */
 cb_device_ptr cb_operator_array(const struct cb_operator *op, int number);
