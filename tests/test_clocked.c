@@ -135,6 +135,29 @@ static void kernels_of_all_kinds_keep_their_bits(void **state) {
   assert_true(fake_is_clean(fake));
 }
 
+/* The launch that lays entries of x side by side has clocks, too, before those of the thread blocks, which have about
+ * as much to do, and far more than it. */
+static void clocks_of_other_launches_are_passed_over(void **state) {
+  struct cb_clocked clocked;
+  struct cb_diag diag = {0};
+  (void)state;
+  open_fake();
+  struct product product =
+      product_of("random,rows=600,per_row=150", "recipe=hot hot-columns=300 hot-share=1 hot-gather=on hot-threads=256");
+  struct cb_bench *bench = open_bench();
+  assert_true(product.plan->launches_count == 2 && product.plan->launches[0].prepares);
+  assert_ok(measure(&clocked, bench, &product, &diag));
+  const double most = clocked.blocks[slowest(&clocked)].us;
+  assert_true(clocked.count > 3 && most > 0.03);
+  for (int64_t b = 0; b < clocked.count; b++)
+    if (clocked.blocks[b].us < 0.8 * most)
+      fail_msg("thread block %d takes %g us, another %g", (int)b, clocked.blocks[b].us, most);
+  cb_clocked_release(&clocked);
+  cb_bench_close(bench);
+  product_release(&product);
+  assert_true(fake_is_clean(fake));
+}
+
 /* One line of each text; what only the clocked one has is taken out of its line. Returns whether they are the same. */
 static int same_line(const char *plain, const char *with) {
   static const char *const more[] = {", WarpClock *clocks", ", nullptr"};
@@ -211,6 +234,7 @@ int main(void) {
       cmocka_unit_test(the_thread_block_of_a_slow_row_is_the_slowest),
       cmocka_unit_test(thread_blocks_start_in_waves),
       cmocka_unit_test(kernels_of_all_kinds_keep_their_bits),
+      cmocka_unit_test(clocks_of_other_launches_are_passed_over),
       cmocka_unit_test(clocks_add_lines_and_change_none),
       cmocka_unit_test(failures_leave_nothing),
   };

@@ -314,22 +314,30 @@ static void a_long_row_is_told(void **state) {
   product_release(&product);
 }
 
-/* When all thread blocks are alike and run at once, each takes what the kernel does, its start aside. */
+/* When all thread blocks are alike and run at once, each takes what the kernel does, its start aside: also where each
+ * multiprocessor has three of them. */
 static void equal_thread_blocks_take_what_the_kernel_does(void **state) {
+  static const struct {
+    const char *matrix;
+    int64_t blocks;
+  } cases[] = {{"band,n=4096,half=60,per_row=16", 16}, {"band,n=101376,half=60,per_row=16", 396}};
   (void)state;
-  struct product product = product_of("band,n=4096,half=60,per_row=16", plain_sell);
-  struct cb_thread_blocks blocks = blocks_of(&product);
-  const struct cb_cost *whole = &product.plan->regions[0].cost;
-  assert_int_equal(blocks.count, 16);
-  for (int64_t b = 0; b < blocks.count; b++) {
-    const struct cb_cost *cost = &blocks.blocks[b].cost;
-    assert_int_equal(blocks.blocks[b].nonzeros, 4096);
-    assert_in_range(cost->stream_ns, whole->stream_ns - 1, whole->stream_ns);
-    assert_int_equal(cost->chain_ns, whole->chain_ns);
-    assert_in_range(cost->ns, whole->ns - CB_COST_START_NS - 2, whole->ns - CB_COST_START_NS + 2);
+  for (int c = 0; c < 2; c++) {
+    struct product product = product_of(cases[c].matrix, plain_sell);
+    struct cb_thread_blocks blocks = blocks_of(&product);
+    const struct cb_cost *whole = &product.plan->regions[0].cost;
+    assert_int_equal(blocks.count, cases[c].blocks);
+    assert_int_equal(blocks.at_once[0], cases[c].blocks);
+    for (int64_t b = 0; b < blocks.count; b++) {
+      const struct cb_cost *cost = &blocks.blocks[b].cost;
+      assert_int_equal(blocks.blocks[b].nonzeros, 4096);
+      assert_in_range(cost->stream_ns, whole->stream_ns - 1, whole->stream_ns + 1);
+      assert_int_equal(cost->chain_ns, whole->chain_ns);
+      assert_in_range(cost->ns, whole->ns - CB_COST_START_NS - 2, whole->ns - CB_COST_START_NS + 2);
+    }
+    cb_thread_blocks_release(&blocks);
+    product_release(&product);
   }
-  cb_thread_blocks_release(&blocks);
-  product_release(&product);
 }
 
 /* A row without nonzeros is its thread block's all the same; a thread block without nonzeros has no rows to tell. */
