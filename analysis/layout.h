@@ -91,6 +91,22 @@ void cb_region_placeholder_text(struct cb_region_builder *builder, const char *n
 /* The text has that section of the layout's template. */
 void cb_region_section(struct cb_region_builder *builder, const char *name);
 
+/* The kernel of a family gets sizes, and arrays that are not by slot, as data (codegen/family.h), whatever their
+ * storage. A layout whose text then has fewer forms serves more matrices with one kernel. These say what the region's
+ * text is there: sections that it has in any case, or does not have; sizes, and affine arrays base + step * i, that
+ * such sections ask for where the matrix does not (one that the region has already is taken); and structure that is
+ * coarser. */
+void cb_region_family_with(struct cb_region_builder *builder, const char *section);
+void cb_region_family_without(struct cb_region_builder *builder, const char *section);
+void cb_region_family_size(struct cb_region_builder *builder, const char *name, int64_t value);
+void cb_region_family_sequence(struct cb_region_builder *builder, const char *name, int64_t base, int64_t step);
+void cb_region_family_structure(struct cb_region_builder *builder, const char *name, int64_t value,
+                                const char *origin);
+/* A table of the text, `count` integers: a placeholder's contents, and data of a family's kernel, under the name that
+ * the text reads it by. */
+void cb_region_table(struct cb_region_builder *builder, const char *placeholder, const char *name,
+                     const int64_t *elements, int count);
+
 /* A finite number of the sums' type as the text spells it ("0.1f"), for constants: see cb_real_text. */
 enum { CB_LITERAL = CB_REAL_TEXT + 1 };
 void cb_literal(char literal[CB_LITERAL], double value, enum cb_type sum_type);
@@ -190,6 +206,7 @@ struct cb_layout {
   /* The same without the layout's balancing; gives the number of thread blocks, and only that when `nonzeros` is NULL.
    * NULL: it balances nothing. */
   int64_t (*count_unbalanced)(const void *state, int64_t *nonzeros);
+  int has_family;     /* its text reads all sizes where it has `arrays`, so that they can be data (codegen/family.h) */
   int minds_own_rows; /* it heeds builder->own_rows, and CB_COMMIT_OWN */
   /* What a product takes at least: so many bytes beside the value of each nonzero at a share of the read rate, and some
    * nanoseconds; 0 %: unknown. sampled_ns (NULL: none) finds another bound, much faster than by planning. */

@@ -101,6 +101,7 @@ struct cb_array {
   int64_t count;        /* elements */
   int64_t largest;      /* INDEX: no element exceeds it */
   int streamed;         /* INDEX, stored: read once, so its accessor leaves x its place in L1 */
+  int by_slot;          /* INDEX: an element for each slot, so that its width is part of a kernel's structure */
   int64_t base, step;   /* CB_AFFINE */
   const uint64_t *baked; /* CB_BAKED: count elements */
 };
@@ -108,6 +109,26 @@ struct cb_array {
 /* What a placeholder of the layout's template receives. */
 struct cb_placeholder {
   const char *name, *text;
+};
+
+/* A table of integers that stands in the text by that name; as data of a family's kernel it has room for so many. */
+enum { CB_FAMILY_TABLE = 64 };
+struct cb_table {
+  const char *name;
+  const int64_t *elements;
+  int count;
+};
+
+/* How a region's text differs in a family's kernel (codegen/family.h), which serves all matrices of one structure and
+ * gets all sizes as data: sections that it has whatever the matrix, or leaves out; sizes and sequences that these ask
+ * for and the matrix lacks; and structure that is coarser, so that fewer kernels serve more matrices. */
+struct cb_family_parts {
+  int with_count, without_count, structures_count, sizes_count, sequences_count, tables_count;
+  const char **with, **without; /* sections */
+  struct cb_constant *structures, *sizes;
+  struct cb_array *sequences; /* CB_AFFINE */
+  struct cb_table *tables;    /* that are data there */
+  int blocks_per_sm;          /* 0: as the region's */
 };
 
 /* How a region's row sums reach y. The first four are what a layout plans for; of regions in turn the first one keeps
@@ -179,6 +200,7 @@ struct cb_region {
   struct cb_array *arrays;
   struct cb_placeholder *placeholders;
   const char **sections; /* of the layout's template (templates/LAYOUT.cu.in) that the text has */
+  struct cb_family_parts family;
   struct cb_cost cost;
 };
 

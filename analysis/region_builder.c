@@ -78,6 +78,82 @@ void cb_region_section(struct cb_region_builder *builder, const char *name) {
   if (section) *section = keep(builder, name);
 }
 
+/* ---- what a family's text has instead */
+
+static void add_name(struct cb_region_builder *builder, const char ***names, int *count, const char *name) {
+  const char **last = append(builder, names, count, sizeof *last);
+  if (last) *last = keep(builder, name);
+}
+
+void cb_region_family_with(struct cb_region_builder *builder, const char *section) {
+  add_name(builder, &builder->region.family.with, &builder->region.family.with_count, section);
+}
+
+void cb_region_family_without(struct cb_region_builder *builder, const char *section) {
+  add_name(builder, &builder->region.family.without, &builder->region.family.without_count, section);
+}
+
+static int has_constant(const struct cb_region *region, const char *name) {
+  for (int i = 0; i < region->constants_count; i++)
+    if (!strcmp(region->constants[i].name, name)) return 1;
+  return 0;
+}
+
+static int has_array(const struct cb_region *region, const char *name) {
+  for (int i = 0; i < region->arrays_count; i++)
+    if (!strcmp(region->arrays[i].name, name)) return 1;
+  return 0;
+}
+
+void cb_region_family_size(struct cb_region_builder *builder, const char *name, int64_t value) {
+  struct cb_family_parts *family = &builder->region.family;
+  if (builder->failed || has_constant(&builder->region, name)) return;
+  struct cb_constant *size = append(builder, &family->sizes, &family->sizes_count, sizeof *size);
+  if (size) *size = (struct cb_constant){keep(builder, name), "plan", value, CB_CONSTANT_SIZE};
+}
+
+void cb_region_family_structure(struct cb_region_builder *builder, const char *name, int64_t value,
+                                const char *origin) {
+  struct cb_family_parts *family = &builder->region.family;
+  struct cb_constant *constant = append(builder, &family->structures, &family->structures_count, sizeof *constant);
+  if (constant)
+    *constant = (struct cb_constant){keep(builder, name), keep(builder, origin), value, CB_CONSTANT_STRUCTURE};
+}
+
+void cb_region_family_sequence(struct cb_region_builder *builder, const char *name, int64_t base, int64_t step) {
+  struct cb_family_parts *family = &builder->region.family;
+  if (builder->failed || has_array(&builder->region, name)) return;
+  struct cb_array *array = append(builder, &family->sequences, &family->sequences_count, sizeof *array);
+  if (array)
+    *array = (struct cb_array){.name = keep(builder, name),
+                               .meaning = "",
+                               .role = CB_ROLE_INDEX,
+                               .storage = CB_AFFINE,
+                               .base = base,
+                               .step = step};
+}
+
+/* In lines of twelve. */
+static void add_table_text(struct cb_text *text, const int64_t *elements, int count) {
+  enum { PER_LINE = 12 };
+  for (int i = 0; i < count; i++) {
+    const int breaks = count > PER_LINE && i % PER_LINE == 0;
+    cb_text_add(text, "%s%s%lld", i ? "," : "", breaks ? "\n    " : i ? " " : "", (long long)elements[i]);
+  }
+}
+
+void cb_region_table(struct cb_region_builder *builder, const char *placeholder, const char *name,
+                     const int64_t *elements, int count) {
+  struct cb_family_parts *family = &builder->region.family;
+  struct cb_text text = {0};
+  add_table_text(&text, elements, count);
+  cb_region_placeholder_text(builder, placeholder, &text);
+  struct cb_table *table = append(builder, &family->tables, &family->tables_count, sizeof *table);
+  const int64_t *copy = cb_arena_copy(builder->arena, elements, (size_t)count, sizeof *elements);
+  builder->failed |= !copy;
+  if (table) *table = (struct cb_table){keep(builder, name), copy, count};
+}
+
 enum cb_status cb_region_state(struct cb_region_builder *builder, size_t size, struct cb_diag *diag) {
   const struct cb_layout *layout = cb_layout_find(builder->region.layout);
   const int64_t rows = builder->work.part.csr->rows;

@@ -128,6 +128,7 @@ void cb_region_by_slot(struct cb_region_builder *builder, const char *name, cons
   if (!array) return;
   *last_contents(builder) = (struct cb_contents){.slots = field};
   array->largest = elements.largest;
+  array->by_slot = 1;
   if (is_surely_stored(builder, &elements)) store(builder, array);
   else choose_storage_by_visit(builder, field);
 }

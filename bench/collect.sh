@@ -26,6 +26,12 @@ for name in bench bench32 fixed tune atomics; do
   printf '\n== %s\n\n' "$name"
   python3 "$scripts/table.py" --summary "$work/all"
 done
+cat "$work"/*/recipes.jsonl >"$work/all" 2>/dev/null || true
+if [ -s "$work/all" ]; then
+  gzip -9nc "$work/all" >"$results/recipes.jsonl.gz"
+  python3 "$scripts/table.py" --recipes "$results"/{bench,recipes}.jsonl.gz >"$results/recipes.md"
+  tail -1 "$results/recipes.md"
+fi
 for name in device opponent summary; do
   cat "$work"/*/"$name.txt" >"$results/$name.txt"
 done

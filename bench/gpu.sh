@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
-#   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics examples
-#                             python setup warm update api soak ncu paper
+#   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics recipes
+#                             examples python setup warm update api soak ncu paper
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #              with the oracle, and some with the emulation bit by bit
@@ -13,6 +13,7 @@
 #   bench32    the same in single precision                                             bench32.jsonl bench32.md
 #   fixed      the same with values that never change, and patterns of ones             fixed.jsonl fixed.md
 #   atomics    the same with --atomics=on                                               atomics.jsonl atomics.md
+#   recipes    all matrices with the recipes that no search tries (RECIPES names others)  recipes.jsonl
 #   examples   the programs of examples/, against cuSPARSE                              examples.md
 #   python     the Python package with CuPy, PyTorch, Numba; its example                python.md
 #   setup      set-up of the generated matrices by an ordinary search (bench plans all recipes)    setup.jsonl setup.md
@@ -214,6 +215,17 @@ bench() {
   python3 bench/chart.py "$out/$name.jsonl" >"$out/$name.svg" || say "$name: the chart failed"
 }
 
+# recipes LIMIT: those that bench --candidates leaves out
+sweep_recipes() {
+  list_matrices >"$out/matrices.txt"
+  timeout -k 5 "$1" "$cbgen" bench -q --json --repeat=3 "@$out/matrices.txt" \
+    "--sweep=recipe=${RECIPES:-cb-paper,fill,runs,tile,tile-csr,tile-defer,hotcold,du,se}" \
+    >"$out/recipes.jsonl" 2>"$out/recipes.err"
+  local status=$?
+  say "recipes: $(wc -l <"$out/recipes.jsonl") of $(wc -l <"$out/matrices.txt") matrices, exit status $status"
+  head -c 1500 "$out/recipes.err"
+}
+
 # tune LIMIT
 tune() {
   list_matrices >"$out/matrices.txt"
@@ -301,6 +313,7 @@ for step in $steps; do
     bench32) bench bench32 "${BENCH_SECONDS:-330}" --type=f32 ;;
     fixed) bench_fixed "${BENCH_SECONDS:-330}" ;;
     atomics) bench atomics "${BENCH_SECONDS:-330}" --atomics=on ;;
+    recipes) sweep_recipes "${BENCH_SECONDS:-330}" ;;
     examples)
       timeout -k 5 "${EXAMPLES_SECONDS:-180}" bench/examples.sh "$out/examples.md"
       say "examples: exit status $?" ;;

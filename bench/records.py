@@ -18,7 +18,8 @@ def renamed(record, names):
 
 def modern(record):
     record = renamed(record, RENAMED)
-    record["baselines"] = [renamed(baseline, RENAMED_IN_BASELINES) for baseline in record["baselines"]]
+    if "baselines" in record:  # not in those of --sweep
+        record["baselines"] = [renamed(baseline, RENAMED_IN_BASELINES) for baseline in record["baselines"]]
     return record
 
 

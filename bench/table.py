@@ -7,6 +7,8 @@
     bench/table.py --setup FILE…       Markdown: the way to the first product, step by step
     bench/table.py --summary FILE…     Markdown: the figures of a run as bench/results/README.md gives them
     bench/table.py --conditions FILE…  what was measured on, and against which cuSPARSE
+    bench/table.py --recipes FILE…     Markdown: every recipe on every matrix, of bench.jsonl with its candidates and of
+                                       recipes.jsonl (the step recipes of bench/gpu.sh) together
 
 A name that ends in .gz is unpacked.
 """
@@ -224,6 +226,40 @@ def setup(results):
               " | ".join(f"{stages[step]:.1f}" for step in steps) + f" | {share:.0f} |")
 
 
+def recipe_rows(results):
+    """(matrix, nonzeros) → recipe → (µs, stored bytes per nonzero)"""
+    rows = {}
+    for result in results:
+        row = rows.setdefault((result["matrix"], result["nnz"]), {})
+        for one in result.get("candidates", []):
+            if one.get("us"):
+                row[one["recipe"]] = (one["us"], one["stored_bytes"] / result["nnz"])
+        for one in result.get("values", []):
+            if one.get("us") and not one["wrong"]:
+                row[one["value"]] = (one["us"], one["bytes_per_nonzero"])
+    return rows
+
+
+def recipes(results):
+    rows = recipe_rows(results)
+    names = list(dict.fromkeys(name for row in rows.values() for name in row))
+    print("µs and stored bytes per nonzero; –: refused. The fastest is bold. The last row: geometric mean of the time over "
+          "the fastest recipe's, on the matrices that the recipe takes.\n")
+    print("| matrix | nonzeros | " + " | ".join(names) + " |\n| --- |" + " --: |" * (len(names) + 1))
+    slower = {name: [] for name in names}
+    for (matrix, nonzeros), row in sorted(rows.items(), key=lambda pair: pair[0][1]):
+        fastest = min(us for us, _ in row.values())
+        cells = []
+        for name in names:
+            us, stored = row.get(name, (0, 0))
+            if us:
+                slower[name].append(us / fastest)
+            mark = "**" if us == fastest else ""
+            cells.append(f"{mark}{us:.2f}{mark} ({stored:.1f})" if us else "–")
+        print(f"| {matrix} | {nonzeros} | " + " | ".join(cells) + " |")
+    print("| over the fastest | | " + " | ".join(f"{mean(slower[name]):.2f} ({len(slower[name])})" for name in names) + " |")
+
+
 def summary(results):
     """The paragraph and the table that bench/results/README.md gives for a run."""
     compared = [result for result in results if result["speed_up"]]
@@ -252,7 +288,7 @@ def summary(results):
 
 
 def main():
-    forms = {"--short": short, "--setup": setup, "--summary": summary,
+    forms = {"--short": short, "--setup": setup, "--summary": summary, "--recipes": recipes,
              "--conditions": lambda results: print(conditions(results))}
     form = forms.get(sys.argv[1]) if len(sys.argv) > 1 else None
     results = [result for path in sys.argv[2 if form else 1:] for result in read(path)]

@@ -188,7 +188,7 @@ static enum cb_status check(struct work *work, cbgen_operator *op, int is_first)
 /* Compiles and checks; the operator is freed unless `keep`. */
 static enum cb_status compile(struct work *work, cbgen_context *context, cbgen_memory memory, cbgen_values values,
                               struct times *times, cbgen_operator **keep) {
-  const cbgen_request request = {sizeof request, 0, values, 0};
+  const cbgen_request request = {sizeof request, 0, values, 0, CBGEN_SPECIALISE_AUTO};
   cbgen_info info = {.struct_size = sizeof info};
   cbgen_operator *op;
   cbgen_status status = cbgen_compile(context, &work->views[memory], &request, &op);

@@ -7,7 +7,7 @@
 
 /* Names with two leading underscores that the emulation defines. */
 static const char *const allowed[] = {
-    "__launch_bounds__", "__restrict__",    "__device__",        "__shared__",      "__shfl_sync",
+    "__launch_bounds__", "__grid_constant__", "__restrict__",    "__device__",        "__shared__",      "__shfl_sync",
     "__shfl_xor_sync",   "__shfl_down_sync", "__shfl_up_sync",   "__ballot_sync",   "__any_sync",
     "__all_sync",        "__syncwarp",      "__syncthreads",     "__threadfence",   "__popc",
     "__popcll",          "__ffs",           "__clz",             "__clzll",

@@ -131,3 +131,17 @@ int cb_constant_instead(struct cb_text *text, const char *function, const char *
   }
   return good;
 }
+
+void cb_word_instead(struct cb_text *text, const char *word, const char *other) {
+  const char *const old = cb_text_string(text), *const end = old + strlen(old), *from = old;
+  const size_t length = strlen(word);
+  struct cb_text new = {0};
+  for (const char *at; (at = next_mention(old, from, end, word, length)); from = at + length) {
+    cb_text_add_bytes(&new, from, (size_t)(at - from));
+    cb_text_add_string(&new, other);
+  }
+  cb_text_add_string(&new, from);
+  new.failed |= text->failed;
+  cb_text_release(text);
+  *text = new;
+}

@@ -10,4 +10,8 @@
  * there is no memory: then text->failed is set. */
 int cb_constant_instead(struct cb_text *text, const char *function, const char *constant);
 
+/* Writes `other` in place of every `word` in `text` that stands alone, comments apart. Without memory text->failed is
+ * set. */
+void cb_word_instead(struct cb_text *text, const char *word, const char *other);
+
 #endif

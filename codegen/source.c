@@ -12,6 +12,7 @@
 #include "codegen/check.h"
 #include "codegen/constants.h"
 #include "codegen/expand.h"
+#include "codegen/family.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -21,6 +22,7 @@ struct emitter {
   const struct cb_plan *plan;
   const struct cb_label *label;
   const struct cb_blob *blob; /* NULL: no data to embed */
+  enum cb_tier tier;
   int embed;
   int clocked; /* every warp has a clock */
   struct cb_arena arena; /* strings that scopes refer to */
@@ -49,12 +51,25 @@ static const char *integer_for(const struct emitter *emitter, int64_t largest) {
   return is_wide(emitter, largest) ? "int64_t" : "int";
 }
 
-static int has_scalars(const struct cb_plan *plan) { return plan->form == CB_FORM_AXPBY; }
+static int is_family(const struct emitter *emitter) { return emitter->tier == CB_TIER_FAMILY; }
+
+/* A family's kernels take α and β, whatever the form. */
+static int has_scalars(const struct emitter *emitter) {
+  return emitter->plan->form == CB_FORM_AXPBY || is_family(emitter);
+}
+
+/* A family's kernels take carry slots, whether there are any or not. */
+static int has_carry(const struct emitter *emitter) { return emitter->plan->carry_sums > 0 || is_family(emitter); }
 
 static int stored_arrays(const struct cb_region *region) {
   int stored = 0;
   for (int i = 0; i < region->arrays_count; i++) stored += region->arrays[i].storage == CB_STORED;
   return stored;
+}
+
+/* Whether the kernel gets arrays of the region. */
+static int gets_arrays(const struct emitter *emitter, const struct cb_region *region) {
+  return is_family(emitter) ? cb_family_pointers(region) : stored_arrays(region);
 }
 
 static const char *equation(const struct cb_plan *plan) {
@@ -172,20 +187,23 @@ static const char *constants_text(struct emitter *emitter, const struct cb_regio
   for (int i = 0; i < region->constants_count; i++) {
     const struct cb_constant *constant = &region->constants[i];
     const char *type = constant->value > INT32_MAX || constant->value < INT32_MIN ? "int64_t" : "int";
-    cb_text_add(&text, "constexpr %s %s = %lld;  // %s\n", type, constant->name, (long long)constant->value,
-                constant->origin);
+    if (is_family(emitter) && constant->kind == CB_CONSTANT_SIZE) continue;
+    const int64_t value = is_family(emitter) ? cb_family_value(region, constant) : constant->value;
+    cb_text_add(&text, "constexpr %s %s = %lld;  // %s\n", type, constant->name, (long long)value, constant->origin);
   }
   return keep(emitter, &text);
 }
 
 static const char *members_text(struct emitter *emitter, const struct cb_region *region) {
   struct cb_text text = {0};
+  if (is_family(emitter)) cb_family_add_pointers(&text, region);
   for (int i = 0; i < region->arrays_count; i++) {
     const struct cb_array *array = &region->arrays[i];
-    if (array->storage != CB_STORED) continue;
+    if (array->storage != CB_STORED || is_family(emitter)) continue;
     cb_text_add(&text, "%s  const %s *%s;  // %lld: %s", text.length ? "\n" : "", cb_type_c_name(array->type),
                 array->name, (long long)array->count, array->meaning);
   }
+  if (text.length && text.bytes[text.length - 1] == '\n') text.bytes[--text.length] = 0;
   if (!text.length) cb_text_add_string(&text, "  // none: everything is arithmetic or a constant");
   return keep(emitter, &text);
 }
@@ -213,6 +231,11 @@ static const char *vector_name(struct emitter *emitter, const struct cb_array *a
   return cb_arena_format(&emitter->arena, "%s_vector", array->name);
 }
 
+/* Whether a family's kernel asks how the array is stored. */
+static int is_index(const struct emitter *emitter, const struct cb_array *array) {
+  return is_family(emitter) && cb_family_is_index(array);
+}
+
 /* `constant`: what all elements are; NULL: they differ, or a function gives it. */
 static enum cb_status add_vector_accessor(struct emitter *emitter, struct cb_text *text, const struct cb_array *array,
                                           const char *constant) {
@@ -221,11 +244,12 @@ static enum cb_status add_vector_accessor(struct emitter *emitter, struct cb_tex
   /* Templates hold vectors of int. */
   cb_scope_placeholder(&scope, "result", array->largest > INT32_MAX ? "int64_t" : "int");
   cb_scope_placeholder(&scope, "index", integer_for(emitter, array->count));
-  if (array->storage == CB_STORED) cb_scope_placeholder(&scope, "element", cb_type_c_name(array->type));
+  const int stored = array->storage == CB_STORED && !is_index(emitter, array);
+  if (stored) cb_scope_placeholder(&scope, "element", cb_type_c_name(array->type));
   if (constant) cb_scope_placeholder(&scope, "constant", constant);
-  const char *accessor = array->storage == CB_STORED ? "accessor_vector_stored"
-                         : constant                  ? "accessor_vector_constant"
-                                                     : "accessor_vector";
+  const char *accessor = stored     ? "accessor_vector_stored"
+                         : constant ? "accessor_vector_constant"
+                                    : "accessor_vector";
   const enum cb_status s = cb_expand_definition(text, "region", accessor, &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, array->name, emitter->diag);
 }
@@ -249,6 +273,13 @@ static enum cb_status add_accessor(struct emitter *emitter, struct cb_text *text
   }
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   const enum cb_status s = cb_expand_definition(text, "region", accessors[array->storage], &scope, emitter->diag);
+  return s ? s : cb_scope_check(&scope, array->name, emitter->diag);
+}
+
+static enum cb_status add_index_accessor(struct emitter *emitter, struct cb_text *text, const struct cb_array *array) {
+  struct cb_scope scope = {0};
+  cb_scope_placeholder(&scope, "array", array->name);
+  const enum cb_status s = cb_expand_definition(text, "region", "accessor_index", &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, array->name, emitter->diag);
 }
 
@@ -276,7 +307,7 @@ static int has_constant(const struct cb_region *region, const char *name) {
 /* Where all elements are alike and the sections can do without the accessor, a constant is in its place. Returns its
  * name, or NULL. */
 static const char *make_constant(struct emitter *emitter, struct region_text *text, const struct cb_array *array) {
-  if (array->storage != CB_AFFINE || array->step) return NULL;
+  if (array->storage != CB_AFFINE || array->step || is_family(emitter)) return NULL;
   const char *name = constant_name(emitter, array->name);
   if (has_constant(text->region, name) || !cb_constant_instead(&text->sections, array->name, name)) return NULL;
   cb_text_add(&text->constants, "constexpr %s %s = %lld;  // plan, always: %s\n",
@@ -290,10 +321,11 @@ static enum cb_status add_index_accessors(struct emitter *emitter, struct region
   const char *vector = vector_name(emitter, array), *constant = make_constant(emitter, text, array);
   const char *sections = cb_text_string(&text->sections);
   if (!vector) return cb_fail_memory(emitter->diag, "generated text", 0);
-  const int vectors = cb_has_word(sections, vector), stored = array->storage == CB_STORED;
+  const int index = is_index(emitter, array);
+  const int vectors = cb_has_word(sections, vector), stored = array->storage == CB_STORED && !index;
   enum cb_status s = CB_OK;
   if (!constant && (cb_has_word(sections, array->name) || (vectors && !stored)))
-    s = add_accessor(emitter, &text->accessors, array);
+    s = (index ? add_index_accessor : add_accessor)(emitter, &text->accessors, array);
   if (!s && vectors) s = add_vector_accessor(emitter, &text->accessors, array, constant);
   return s;
 }
@@ -377,16 +409,34 @@ static int rounds_y(const struct cb_plan *plan) {
   return cb_types_round_y((struct cb_types){plan->matrix_type, plan->vector_type, plan->sum_type});
 }
 
+/* Where the region's carry slots begin. */
+static void add_places(struct emitter *emitter, const struct cb_region *region, struct cb_scope *scope) {
+  const int family = is_family(emitter);
+  cb_scope_optional(scope, "first_carry_sum",
+                    family ? "arrays.sizes->first_carry_sum" : number(emitter, region->first_carry_sum));
+  cb_scope_optional(scope, "first_carry_counter",
+                    family ? "arrays.sizes->first_carry_counter" : number(emitter, region->first_carry_counter));
+}
+
+/* Those that the plan asks for, or that its family has. */
+static void add_sections(struct emitter *emitter, const struct cb_region *region, struct cb_scope *scope) {
+  const struct cb_family_parts *family = &region->family;
+  for (int i = 0; i < region->sections_count; i++)
+    if (!is_family(emitter) || cb_family_has_section(region, region->sections[i]))
+      cb_scope_section(scope, region->sections[i]);
+  for (int i = 0; i < family->with_count && is_family(emitter); i++) cb_scope_optional_section(scope, family->with[i]);
+}
+
 /* Expands the region's sections with the region's values and those that every region has. */
 static enum cb_status expand_sections(struct emitter *emitter, const struct cb_region *region, struct cb_text *text) {
   struct cb_scope scope = {0};
   cb_scope_optional(&scope, "commit", commit_name(emitter->plan, region->commit));
-  cb_scope_optional(&scope, "first_carry_sum", number(emitter, region->first_carry_sum));
-  cb_scope_optional(&scope, "first_carry_counter", number(emitter, region->first_carry_counter));
+  add_places(emitter, region, &scope);
   add_semiring(emitter, &scope);
-  for (int i = 0; i < region->placeholders_count; i++)
-    cb_scope_placeholder(&scope, region->placeholders[i].name, region->placeholders[i].text);
-  for (int i = 0; i < region->sections_count; i++) cb_scope_section(&scope, region->sections[i]);
+  for (int i = 0; i < region->placeholders_count; i++) /* tables may be data, in a family */
+    (is_family(emitter) ? cb_scope_optional : cb_scope_placeholder)(&scope, region->placeholders[i].name,
+                                                                    region->placeholders[i].text);
+  add_sections(emitter, region, &scope);
   if (rounds_y(emitter->plan)) cb_scope_optional_section(&scope, "rounds_y");
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   const enum cb_status s = cb_expand(text, region->layout, &scope, emitter->diag);
@@ -482,11 +532,21 @@ static enum cb_status fill_region(struct emitter *emitter, struct region_text *t
   if (!s) add_equal_value(emitter, text);
   for (int i = 0; i < region->arrays_count && !s; i++)
     if (region->arrays[i].role == CB_ROLE_INDEX) s = add_index_accessors(emitter, text, &region->arrays[i]);
+  for (int i = 0; i < region->family.sequences_count && is_family(emitter) && !s; i++)
+    s = add_index_accessors(emitter, text, &region->family.sequences[i]);
   if (!s) s = add_value_accessors(emitter, &text->accessors, region, cb_text_string(&text->sections));
   if (!s) s = add_keeping(emitter, &text->accessors, region);
   if (!s) add_types(emitter, text);
+  if (!s && is_family(emitter)) cb_family_read_sizes(&text->sections, region);
   cb_text_add_string(&text->constants, constants_text(emitter, region));
   return s;
+}
+
+static const char *sizes_text(struct emitter *emitter, const struct cb_region *region) {
+  struct cb_text text = {0};
+  cb_family_add_sizes(&text, region);
+  if (text.length) text.bytes[--text.length] = 0;
+  return keep(emitter, &text);
 }
 
 static enum cb_status emit_region(struct emitter *emitter, const struct cb_region *region) {
@@ -495,7 +555,12 @@ static enum cb_status emit_region(struct emitter *emitter, const struct cb_regio
   enum cb_status s = fill_region(emitter, &text);
   cb_scope_placeholder(&scope, "region", region->name);
   cb_scope_placeholder(&scope, "summary", cb_layout_find(region->layout)->summary);
-  cb_scope_placeholder(&scope, "facts", facts_text(emitter, region));
+  if (is_family(emitter)) {
+    cb_scope_section(&scope, "family");
+    cb_scope_placeholder(&scope, "sizes", sizes_text(emitter, region));
+  } else {
+    cb_scope_placeholder(&scope, "facts", facts_text(emitter, region));
+  }
   cb_scope_placeholder(&scope, "constants", keep(emitter, &text.constants));
   cb_scope_placeholder(&scope, "array_members", members_text(emitter, region));
   if (text.accessors.length) cb_text_add_string(&text.accessors, "\n");
@@ -531,22 +596,46 @@ static void add_late_values(struct emitter *emitter, const struct cb_launch *lau
   }
 }
 
+/* A family's kernel gets a region's arrays in parts. */
+static void add_arrays(struct emitter *emitter, const struct cb_launch *launch, struct cb_text *text) {
+  for (int i = 0; i < launch->regions && is_family(emitter); i++) {
+    const struct cb_region *region = &emitter->plan->regions[launch->first_region + i];
+    const char *name = region->name;
+    cb_text_add(text, "  %s%s::Arrays %s_arrays = {{", values_read(launch, region) ? "" : "const ", name, name);
+    if (gets_arrays(emitter, region)) cb_text_add(text, "%s_pointers", name);
+    cb_text_add(text, "}, &%s_sizes};\n", name);
+  }
+}
+
+/* The thread block behind a region's last one, and its first one, in its launch. */
+static const char *end_block(struct emitter *emitter, const struct cb_region *region) {
+  if (is_family(emitter))
+    return cb_arena_format(&emitter->arena, "%s_sizes.first_block + %s_sizes.blocks", region->name, region->name);
+  return number(emitter, region->first_block + region->blocks);
+}
+static const char *first_block(struct emitter *emitter, const struct cb_region *region) {
+  if (is_family(emitter)) return cb_arena_format(&emitter->arena, "%s_sizes.first_block", region->name);
+  return number(emitter, region->first_block);
+}
+
 /* Regions beside each other: a later one has the thread blocks before. */
 static const char *region_calls(struct emitter *emitter, const struct cb_launch *launch) {
   struct cb_text text = {0};
+  add_arrays(emitter, launch, &text);
   add_late_values(emitter, launch, &text);
   for (int i = launch->regions - 1; i >= 0; i--) {
     const struct cb_region *region = &emitter->plan->regions[launch->first_region + i];
     const int first = i + 1 == launch->regions, last = !i;
     if (!last)
-      cb_text_add(&text, "  %sif (blockIdx.x < %lld)\n  ", first ? "" : "else ",
-                  (long long)(region->first_block + region->blocks));
+      cb_text_add(&text, "  %sif (%sblockIdx.x < %s)\n  ", first ? "" : "else ", is_family(emitter) ? "(int)" : "",
+                  end_block(emitter, region));
     else if (!first) cb_text_add_string(&text, "  else\n  ");
     cb_text_add(&text, "  %s::%s(", region->name, launch->prepares ? "prepare" : "multiply");
-    if (stored_arrays(region)) cb_text_add(&text, "%s_arrays", region->name);
+    if (stored_arrays(region) || is_family(emitter)) cb_text_add(&text, "%s_arrays", region->name);
     else cb_text_add(&text, "%s::Arrays{}", region->name);
     cb_text_add_string(&text, ", vectors, (int)blockIdx.x");
-    if (region->first_block) cb_text_add(&text, " - %lld", (long long)region->first_block);
+    if (is_family(emitter) ? launch->regions > 1 : region->first_block > 0)
+      cb_text_add(&text, " - %s", first_block(emitter, region));
     cb_text_add(&text, ");%s", last ? "" : "\n");
   }
   return keep(emitter, &text);
@@ -555,11 +644,13 @@ static const char *region_calls(struct emitter *emitter, const struct cb_launch 
 /* Regions one after another in each thread block, several times where their thread blocks have fewer rows. */
 static const char *calls_in_turn(struct emitter *emitter, const struct cb_launch *launch) {
   struct cb_text text = {0};
+  add_arrays(emitter, launch, &text);
   add_late_values(emitter, launch, &text);
   for (int i = 0; i < launch->regions; i++) {
     const struct cb_region *region = &emitter->plan->regions[launch->first_region + i];
     const int64_t times = launch->block_rows / region->block_rows;
-    const char *arrays = cb_arena_format(&emitter->arena, stored_arrays(region) ? "%s_arrays" : "%s::Arrays{}", region->name);
+    const char *arrays = cb_arena_format(
+        &emitter->arena, stored_arrays(region) || is_family(emitter) ? "%s_arrays" : "%s::Arrays{}", region->name);
     struct cb_scope scope = {0};
     /* A row that the same thread takes from one to the next needs no barrier. */
     if (i && (!region->row_threads || region->row_threads != region[-1].row_threads))
@@ -567,7 +658,9 @@ static const char *calls_in_turn(struct emitter *emitter, const struct cb_launch
     cb_scope_placeholder(&scope, "region", region->name);
     cb_scope_placeholder(&scope, "arrays", arrays);
     cb_scope_placeholder(&scope, "times", number(emitter, times));
-    cb_scope_placeholder(&scope, "blocks", number(emitter, region->blocks));
+    cb_scope_placeholder(&scope, "blocks",
+                         is_family(emitter) ? cb_arena_format(&emitter->arena, "%s_sizes.blocks", region->name)
+                                            : number(emitter, region->blocks));
     if (emitter->arena.failed) break;
     if (times == 1)
       cb_text_add(&text, "  %s::multiply(%s, vectors, (int)blockIdx.x);\n", region->name, arrays);
@@ -578,11 +671,15 @@ static const char *calls_in_turn(struct emitter *emitter, const struct cb_launch
   return keep(emitter, &text);
 }
 
+static const char *first_row_sum(struct emitter *emitter) {
+  return is_family(emitter) ? "vectors.first_row_sum" : number(emitter, emitter->plan->first_row_sum);
+}
+
 static const char *scale_body(struct emitter *emitter, const char *body) {
   struct cb_text text = {0};
   struct cb_scope scope = {0};
-  if (has_scalars(emitter->plan)) cb_scope_section(&scope, "axpby");
-  cb_scope_optional(&scope, "first_row_sum", number(emitter, emitter->plan->first_row_sum));
+  if (has_scalars(emitter)) cb_scope_section(&scope, "axpby");
+  cb_scope_optional(&scope, "first_row_sum", first_row_sum(emitter));
   if (!emitter->arena.failed && cb_expand_definition(&text, "kernel", body, &scope, emitter->diag))
     emitter->arena.failed = 1;
   if (text.length) text.bytes[--text.length] = 0; /* the kernel's template ends the line */
@@ -595,9 +692,20 @@ static const char *size_name(struct emitter *emitter, const char *name, int laun
   return cb_arena_format(&emitter->arena, "%s%d", name, launch);
 }
 
+/* As the launches of a plan have it (analysis/plan/launches.c); families have steps of it. */
+static int blocks_per_sm(const struct emitter *emitter, const struct cb_launch *launch) {
+  int fewest = launch->blocks_per_sm;
+  if (launch->prepares || launch->body || !is_family(emitter)) return fewest;
+  for (int i = 0; i < launch->regions; i++) {
+    const int own = emitter->plan->regions[launch->first_region + i].family.blocks_per_sm;
+    if (own && (own < fewest || launch->regions == 1)) fewest = own;
+  }
+  return fewest;
+}
+
 /* Threads, and the thread blocks that a multiprocessor shall hold: the compiler's target may have room for fewer. */
 static const char *launch_bounds(struct emitter *emitter, const struct cb_launch *launch, const char *threads) {
-  const int blocks = launch->blocks_per_sm;
+  const int blocks = blocks_per_sm(emitter, launch);
   if (!blocks) return threads;
   if (blocks == 1) return cb_arena_format(&emitter->arena, "%s, 1", threads);
   return cb_arena_format(&emitter->arena, "%s, blocks_that_fit(%d, %s)", threads, blocks, threads);
@@ -610,6 +718,13 @@ static void add_clocks(struct emitter *emitter, struct cb_scope *scope, int numb
   cb_scope_placeholder(scope, "first_clock", number(emitter, cb_source_clocks(emitter->plan, number_of_launch)));
 }
 
+static void add_family_parameters(struct emitter *emitter, const struct cb_region *region, struct cb_text *parameters) {
+  const char *name = region->name;
+  add_item(parameters, cb_arena_format(&emitter->arena, "const __grid_constant__ %s::Sizes %s_sizes", name, name));
+  if (gets_arrays(emitter, region))
+    add_item(parameters, cb_arena_format(&emitter->arena, "const %s::Pointers %s_pointers", name, name));
+}
+
 static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch) {
   const struct cb_plan *plan = emitter->plan;
   const struct cb_launch *launch = &plan->launches[number_of_launch];
@@ -619,20 +734,23 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
   cb_source_kernel(plan, emitter->label, number_of_launch, kernel, sizeof kernel);
   for (int i = 0; i < launch->regions && !launch->body; i++) {
     const struct cb_region *region = &plan->regions[launch->first_region + i];
-    if (!stored_arrays(region)) continue;
+    if (is_family(emitter)) add_family_parameters(emitter, region, &parameters);
+    if (!stored_arrays(region) || is_family(emitter)) continue;
     add_item(&parameters, cb_arena_format(&emitter->arena, "%s%s::Arrays %s_arrays", values_read(launch, region) ? "" : "const ",
                                           region->name, region->name));
   }
+  if (is_family(emitter)) add_item(&parameters, "const Shape shape");
   add_item(&parameters, "const vector_t *x, vector_t *y");
   add_item(&vectors, "x, y");
-  if (has_scalars(plan)) {
+  if (has_scalars(emitter)) {
     add_item(&parameters, "sum_t alpha, sum_t beta");
     add_item(&vectors, "alpha, beta");
   }
-  if (plan->carry_sums) {
+  if (has_carry(emitter)) {
     add_item(&parameters, "sum_t *carry_sums, uint32_t *carry_counters");
     add_item(&vectors, "carry_sums, carry_counters");
   }
+  if (is_family(emitter)) add_item(&vectors, "shape.rows, shape.cols, shape.first_row_sum");
   if (emitter->clocked) add_item(&parameters, "WarpClock *clocks");
   const char *threads = size_name(emitter, "kThreads", number_of_launch);
   cb_scope_placeholder(&scope, "threads_name", threads);
@@ -661,8 +779,8 @@ enum { COMMON_FUNCTIONS = sizeof common_functions / sizeof *common_functions };
 
 /* The sections that the form of the product asks for. */
 static void add_form(struct emitter *emitter, struct cb_scope *scope) {
-  if (emitter->plan->form == CB_FORM_ADD) cb_scope_section(scope, "adds_to_y");
-  if (has_scalars(emitter->plan)) cb_scope_section(scope, "axpby");
+  if (emitter->plan->form == CB_FORM_ADD && !is_family(emitter)) cb_scope_section(scope, "adds_to_y");
+  if (has_scalars(emitter)) cb_scope_section(scope, "axpby");
   add_semiring(emitter, scope);
 }
 
@@ -675,6 +793,7 @@ static const char *global_constants(struct emitter *emitter) {
       {"kCols", "matrix: columns, the length of x", emitter->plan->cols},
   };
   struct cb_text text = {0};
+  if (is_family(emitter)) return "";
   for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
     if (cb_has_word(cb_text_string(&emitter->regions), constants[i].name) ||
         cb_has_word(cb_text_string(&emitter->kernels), constants[i].name))
@@ -699,15 +818,16 @@ static enum cb_status expand_vectors(struct emitter *emitter, const int chosen[C
   cb_scope_placeholder(&scope, "vector_type", cb_type_entry_name(plan->vector_type));
   cb_scope_placeholder(&scope, "sum_type", cb_type_c_name(plan->sum_type));
   cb_scope_placeholder(&scope, "global_constants", global_constants(emitter));
-  cb_scope_placeholder(&scope, "rows", number(emitter, plan->rows));
-  cb_scope_placeholder(&scope, "cols", number(emitter, plan->cols));
+  cb_scope_optional(&scope, "rows", number(emitter, plan->rows));
+  cb_scope_optional(&scope, "cols", number(emitter, plan->cols));
   add_form(emitter, &scope);
-  if (plan->carry_sums) {
+  if (is_family(emitter)) cb_scope_section(&scope, "family");
+  if (has_carry(emitter)) {
     cb_scope_section(&scope, "carry");
-    cb_scope_placeholder(&scope, "carry_sums", number(emitter, plan->carry_sums));
-    cb_scope_placeholder(&scope, "carry_counters", number(emitter, plan->carry_counters));
+    cb_scope_optional(&scope, "carry_sums", number(emitter, plan->carry_sums));
+    cb_scope_optional(&scope, "carry_counters", number(emitter, plan->carry_counters));
   }
-  cb_scope_optional(&scope, "first_row_sum", number(emitter, plan->first_row_sum));
+  cb_scope_optional(&scope, "first_row_sum", first_row_sum(emitter));
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   for (int i = 0; i < COMMON_FUNCTIONS; i++)
     if (chosen[i]) cb_scope_section(&scope, common_functions[i]);
@@ -716,9 +836,19 @@ static enum cb_status expand_vectors(struct emitter *emitter, const int chosen[C
   return s ? s : cb_scope_check(&scope, "the vectors", emitter->diag);
 }
 
+/* The matrix's shape comes with the vectors. */
+static void read_shape(struct emitter *emitter) {
+  struct cb_text *const texts[] = {&emitter->regions, &emitter->kernels};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    cb_word_instead(texts[i], "kRows", "vectors.rows");
+    cb_word_instead(texts[i], "kCols", "vectors.cols");
+  }
+}
+
 static enum cb_status emit_vectors(struct emitter *emitter) {
   int chosen[COMMON_FUNCTIONS] = {0};
   enum cb_status s = CB_OK;
+  if (is_family(emitter)) read_shape(emitter);
   choose_common(chosen, cb_text_string(&emitter->regions));
   choose_common(chosen, cb_text_string(&emitter->kernels));
   do s = expand_vectors(emitter, chosen);
@@ -732,7 +862,11 @@ static const char *array_structs(struct emitter *emitter) {
   struct cb_text text = {0};
   for (int i = 0; i < emitter->plan->regions_count; i++) {
     const char *name = emitter->plan->regions[i].name;
-    if (stored_arrays(&emitter->plan->regions[i]))
+    if (is_family(emitter))
+      cb_text_add(&text, "%s%s::Sizes %s_sizes;", text.length ? "\n  " : "", name, name);
+    if (is_family(emitter) && gets_arrays(emitter, &emitter->plan->regions[i]))
+      cb_text_add(&text, "\n  %s::Pointers %s;", name, name);
+    if (stored_arrays(&emitter->plan->regions[i]) && !is_family(emitter))
       cb_text_add(&text, "%s%s::Arrays %s;", text.length ? "\n  " : "", name, name);
   }
   if (!text.length) cb_text_add_string(&text, "int nothing;  // the kernel reads no arrays");
@@ -766,11 +900,23 @@ static int64_t counters_at(const struct cb_plan *plan) {
   return cb_round_up(cb_blob_arrays_end(plan) + carry_sum_bytes(plan), CB_BLOB_ALIGN);
 }
 
+/* "matrix->REGION_sizes = …;" */
+static void add_sizes(struct cb_text *text, const struct cb_region *region) {
+  enum { PER_LINE = 24 };
+  int32_t sizes[CB_FAMILY_SIZES];
+  const int count = cb_family_sizes(region, sizes);
+  cb_text_add(text, "  static const int %s_sizes[] = {", region->name);
+  for (int i = 0; i < count; i++) cb_text_add(text, "%s%d", !i ? "" : i % PER_LINE ? ", " : ",\n    ", sizes[i]);
+  cb_text_add(text, "};\n  static_assert(sizeof matrix->%s_sizes == sizeof %s_sizes, \"\");\n", region->name, region->name);
+  cb_text_add(text, "  memcpy(&matrix->%s_sizes, %s_sizes, sizeof %s_sizes);\n", region->name, region->name, region->name);
+}
+
 static const char *array_places(struct emitter *emitter) {
   const struct cb_plan *plan = emitter->plan;
   const long long counter_bytes = (long long)(plan->carry_counters * (int64_t)sizeof(uint32_t));
   struct cb_text text = {0};
   for_each_stored(emitter, &text, add_place);
+  for (int i = 0; i < plan->regions_count && is_family(emitter); i++) add_sizes(&text, &plan->regions[i]);
   if (plan->carry_sums) {
     cb_text_add(&text, "  matrix->carry_sums = (sum_t *)array_at(matrix->memory, %lld, %lld);\n",
                 (long long)cb_blob_arrays_end(plan), (long long)carry_sum_bytes(plan));
@@ -797,10 +943,16 @@ static void add_launch_call(struct emitter *emitter, struct cb_text *text, int l
               size_name(emitter, "kThreads", l), (long long)launch->dynamic_shared);
   for (int i = 0; i < launch->regions && !launch->body; i++) {
     const struct cb_region *region = &plan->regions[launch->first_region + i];
-    if (stored_arrays(region)) cb_text_add(text, ", matrix->%s", region->name);
+    if (is_family(emitter)) cb_text_add(text, ", matrix->%s_sizes", region->name);
+    if (gets_arrays(emitter, region)) cb_text_add(text, ", matrix->%s", region->name);
   }
-  cb_text_add(text, ", x, y%s%s%s);", has_scalars(plan) ? ", alpha, beta" : "",
-              plan->carry_sums ? ", matrix->carry_sums, matrix->carry_counters" : "",
+  if (is_family(emitter))
+    cb_text_add(text, ", Shape{%lld, %lld, %lld}", (long long)plan->rows, (long long)plan->cols,
+                (long long)plan->first_row_sum);
+  cb_text_add(text, ", x, y%s%s%s);", has_scalars(emitter) ? ", alpha, beta" : "",
+              plan->carry_sums     ? ", matrix->carry_sums, matrix->carry_counters"
+              : has_carry(emitter) ? ", nullptr, nullptr"
+                                   : "",
               emitter->clocked ? ", nullptr" : "");
 }
 
@@ -834,8 +986,9 @@ static const char *shared_attributes(struct emitter *emitter) {
 }
 
 /* Whether multiply's text mentions its matrix: without arrays and carries nothing does. */
-static int reads_matrix(const struct cb_plan *plan) {
-  int stored = plan->carry_sums > 0;
+static int reads_matrix(const struct emitter *emitter) {
+  const struct cb_plan *plan = emitter->plan;
+  int stored = plan->carry_sums > 0 || is_family(emitter);
   for (int i = 0; i < plan->regions_count; i++) stored += stored_arrays(&plan->regions[i]);
   return stored;
 }
@@ -886,10 +1039,10 @@ static void host_values(struct emitter *emitter, struct cb_scope *scope) {
     cb_scope_placeholder(scope, "counters_at", number(emitter, counters_at(plan)));
     cb_scope_placeholder(scope, "carry_counters", number(emitter, plan->carry_counters));
   }
-  if (reads_matrix(plan)) {
+  if (reads_matrix(emitter)) {
     const char *const places = array_places(emitter);
     cb_scope_section(scope, "reads_matrix");
-    if (places && *places) cb_scope_section(scope, "places_arrays");
+    if (places && strstr(places, "array_at")) cb_scope_section(scope, "places_arrays");
     cb_scope_placeholder(scope, "memory_bytes", memory_bytes(emitter));
     cb_scope_placeholder(scope, "array_places", places);
   }
@@ -961,8 +1114,14 @@ static enum cb_status emit(struct cb_source *source, struct emitter *emitter) {
 
 enum cb_status cb_source_emit(struct cb_source *source, const struct cb_plan *plan, const struct cb_label *label,
                               const struct cb_blob *blob, enum cb_embed embed, struct cb_diag *diag) {
+  return cb_source_emit_tier(source, plan, label, blob, embed, CB_TIER_SPECIALISED, diag);
+}
+
+enum cb_status cb_source_emit_tier(struct cb_source *source, const struct cb_plan *plan, const struct cb_label *label,
+                                   const struct cb_blob *blob, enum cb_embed embed, enum cb_tier tier,
+                                   struct cb_diag *diag) {
   struct emitter emitter = {
-      .plan = plan, .label = label, .blob = blob, .embed = cb_source_embeds(blob, embed), .diag = diag};
+      .plan = plan, .label = label, .blob = blob, .tier = tier, .embed = cb_source_embeds(blob, embed), .diag = diag};
   return emit(source, &emitter);
 }
 
@@ -970,6 +1129,20 @@ enum cb_status cb_source_emit_clocked(struct cb_source *source, const struct cb_
                                       const struct cb_label *label, struct cb_diag *diag) {
   struct emitter emitter = {.plan = plan, .label = label, .clocked = 1, .diag = diag};
   return emit(source, &emitter);
+}
+
+enum cb_status cb_source_family(struct cb_source *source, const struct cb_plan *plan, struct cb_diag *diag) {
+  const struct cb_label label = {.matrix = CB_FAMILY_SYMBOL, .symbol = CB_FAMILY_SYMBOL};
+  struct emitter emitter = {.plan = plan, .label = &label, .tier = CB_TIER_FAMILY, .diag = diag};
+  struct cb_text device = {0};
+  *source = (struct cb_source){0};
+  enum cb_status s = cb_family_check(plan, diag);
+  if (!s) s = emit_device(&emitter, &device);
+  if (!s) s = cb_source_with_prelude(&emitter.text, &device, diag);
+  if (!s) s = take_source(source, &emitter);
+  cb_text_release(&device);
+  release(&emitter);
+  return s;
 }
 
 void cb_source_release(struct cb_source *source) {

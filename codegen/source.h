@@ -46,11 +46,21 @@ struct cb_source {
   int64_t body; /* offset of the first byte behind the device prelude */
 };
 
+enum cb_tier {
+  CB_TIER_SPECIALISED, /* everything that the plan knows stands in the text */
+  CB_TIER_FAMILY       /* the text serves all matrices of the plan's structure (family.h) */
+};
+
 enum cb_embed { CB_EMBED_AUTO, CB_EMBED_ALWAYS, CB_EMBED_NEVER };
 
 /* `blob` may be NULL: the host section then has no embedded data. `embed` auto embeds images up to 1 MiB. */
 enum cb_status cb_source_emit(struct cb_source *source, const struct cb_plan *plan, const struct cb_label *label,
                               const struct cb_blob *blob, enum cb_embed embed, struct cb_diag *diag);
+/* The same for a tier. A family's whole text has the plan's numbers in its head and its host section; the part for the
+ * device, and so what its kernels compute, is that of cb_source_family. */
+enum cb_status cb_source_emit_tier(struct cb_source *source, const struct cb_plan *plan, const struct cb_label *label,
+                                   const struct cb_blob *blob, enum cb_embed embed, enum cb_tier tier,
+                                   struct cb_diag *diag);
 /* The same text, without data, in which every warp notes when it begins and ends, and where: its struct WarpClock in
  * the array that is each kernel's last parameter (NULL: it notes nothing, as from the text's own host functions). */
 enum cb_status cb_source_emit_clocked(struct cb_source *source, const struct cb_plan *plan,
@@ -58,6 +68,13 @@ enum cb_status cb_source_emit_clocked(struct cb_source *source, const struct cb_
 /* How many clocks the first `launches` launches have: one for each warp, thread block by thread block. */
 int64_t cb_source_clocks(const struct cb_plan *plan, int launches);
 void cb_source_release(struct cb_source *source);
+
+/* The symbol of every family's kernels. */
+#define CB_FAMILY_SYMBOL "cbgen_family"
+
+/* A family's text: the prelude and what the device sees, which no number of the plan is in. CB_ERR_UNSUPPORTED:
+ * cb_family_check. */
+enum cb_status cb_source_family(struct cb_source *source, const struct cb_plan *plan, struct cb_diag *diag);
 
 /* Appends what `body`, CUDA for the device, uses of the device prelude, and then the body. */
 enum cb_status cb_source_with_prelude(struct cb_text *text, const struct cb_text *body, struct cb_diag *diag);

@@ -200,12 +200,25 @@ typedef enum cbgen_values {
   CBGEN_VALUES_FIXED = 2    /* will never change: what they have in common may become part of the kernel */
 } cbgen_values;
 
+/* Kernels are of two tiers, which give the same bits. A family's kernel serves all matrices of one structure and gets
+ * their sizes as data: it is there at once where the library brings it, and is compiled once where not. The specialised
+ * kernel is made for the one matrix, with all that is known of it in its text: it is a little faster, and NVRTC takes
+ * about a tenth of a second for it. */
+typedef enum cbgen_tier { CBGEN_TIER_SPECIALISED = 0, CBGEN_TIER_FAMILY = 1 } cbgen_tier;
+
+typedef enum cbgen_specialise {
+  CBGEN_SPECIALISE_AUTO = 0,  /* where `expected_products` repay it, or the cache has it, or there is no family */
+  CBGEN_SPECIALISE_NOW = 1,   /* at once */
+  CBGEN_SPECIALISE_NEVER = 2  /* only where there is no family (fixed values, or a layout without one) */
+} cbgen_specialise;
+
 typedef struct cbgen_request {
   size_t struct_size;        /* sizeof(cbgen_request) */
   int64_t expected_products; /* bounds the effort of analysis and tuning: set-up that this many products cannot
-                              * repay is left out. 0: many */
+                              * repay is left out. 0: many for analysis, not known for `specialise` */
   cbgen_values values;
   int transpose;             /* 1: the operator of the transposed matrix, with a plan of its own */
+  cbgen_specialise specialise;
 } cbgen_request;
 
 /* Analyses the matrix, writes its kernel, compiles it and loads it with its arrays on the context's GPU; what
@@ -225,6 +238,12 @@ CBGEN_API cbgen_status cbgen_compile_matrix(cbgen_context *context, const cbgen_
 /* Another handle on the same kernel and arrays, with scratch of its own. Values renewed through one handle
  * are those of all. */
 CBGEN_API cbgen_status cbgen_operator_clone(cbgen_operator *op, cbgen_operator **clone);
+
+/* Compiles the specialised kernel of an operator that multiplies with a family's, on the caller's thread by NVRTC, and
+ * keeps it in the cache. From then on all handles multiply with it: products may be running, on any thread; graphs
+ * keep the kernels that they captured. Nothing to do: CBGEN_OK. CBGEN_ERROR_MISSING: no NVRTC. On failure nothing
+ * changes. */
+CBGEN_API cbgen_status cbgen_operator_specialise(cbgen_operator *op);
 
 /* The caller sees to it that no product is still running. The arrays go with the last handle. */
 CBGEN_API void cbgen_operator_free(cbgen_operator *op); /* NULL is accepted */
@@ -301,15 +320,16 @@ typedef struct cbgen_info {
   double upload_seconds;   /* arrays to the GPU, from the cache if long; pinned memory, once; values into place */
   double total_seconds;    /* of cbgen_compile or cbgen_operator_load */
   int64_t entries;         /* of the matrix as it was given, duplicates included: what cbgen_update takes */
+  cbgen_tier tier;         /* of the kernels that multiply */
 } cbgen_info;
 CBGEN_API cbgen_status cbgen_operator_info(const cbgen_operator *op, cbgen_info *info);
 
 /* Times products with vectors of its own (allocated for the call) and keeps the median in the info. */
 CBGEN_API cbgen_status cbgen_operator_measure(cbgen_operator *op, double *seconds);
 
-/* The CUDA text, NUL-terminated; the plan as one line and as JSON; the key of the kernel, 16 hexadecimal digits,
- * which also stands in its kernels' names ("cbgen_KEY_spmv"): `cbgen cache show KEY` finds its entry by it. They
- * live as long as the operator. */
+/* The specialised CUDA text, whatever the tier, NUL-terminated; the plan as one line and as JSON; the key of the
+ * specialised kernel, 16 hexadecimal digits, which also stands in its kernels' names ("cbgen_KEY_spmv"; those of a family
+ * are "cbgen_family_spmv"): `cbgen cache show KEY` finds its entry by it. They live as long as the operator. */
 CBGEN_API const char *cbgen_operator_source(const cbgen_operator *op, size_t *length);
 CBGEN_API const char *cbgen_operator_plan(const cbgen_operator *op);
 CBGEN_API const char *cbgen_operator_plan_json(const cbgen_operator *op);

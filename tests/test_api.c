@@ -32,7 +32,7 @@ static const char *const shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-static const cbgen_request mutable = {sizeof mutable, 0, CBGEN_VALUES_MUTABLE, 0};
+static const cbgen_request mutable = {sizeof mutable, 0, CBGEN_VALUES_MUTABLE, 0, CBGEN_SPECIALISE_AUTO};
 
 /* ---- matrices */
 
@@ -67,7 +67,7 @@ static void every_form_of_a_matrix_multiplies(void **state) {
   cbgen_context *context = new_context();
   for (int number = 0; number < 256; number++)
     for (int turned = 0; turned < 2; turned++) {
-      const cbgen_request request = {sizeof request, 0, CBGEN_VALUES_STORED, turned};
+      const cbgen_request request = {sizeof request, 0, CBGEN_VALUES_STORED, turned, CBGEN_SPECIALISE_AUTO};
       struct sample sample = sample_of(shapes[0], form_of(number));
       cbgen_operator *op = compile(context, &sample, &request);
       struct cb_csr csr = turned ? transposed(&sample.csr) : sample.csr;
@@ -92,7 +92,7 @@ static void new_values_are_a_fresh_compile(void **state) {
   cbgen_context *context = new_context();
   for (int number = 0; number < 128; number += 4)
     for (int turned = 0; turned < 2; turned++) {
-      const cbgen_request request = {sizeof request, 0, CBGEN_VALUES_MUTABLE, turned};
+      const cbgen_request request = {sizeof request, 0, CBGEN_VALUES_MUTABLE, turned, CBGEN_SPECIALISE_AUTO};
       struct sample sample = sample_of(shapes[number / 4 % 5], form_of(number + 2));
       cbgen_operator *op = compile(context, &sample, &request);
       for (uint64_t seed = 50; seed < 53; seed++) {
@@ -245,7 +245,7 @@ static void values_beyond_the_range_are_refused(void **state) {
     cbgen_context *context = new_context();
     cbgen_operator *op;
     const cbgen_request request = {sizeof request, 0, number & 2 ? CBGEN_VALUES_MUTABLE : CBGEN_VALUES_STORED,
-                                   0};
+                                   0, CBGEN_SPECIALISE_AUTO};
     must(context, cbgen_set(context, "type", "f16-f32"));
     must(context, cbgen_set(context, "cache", number & 4 ? path : ""));
     ((double *)sample.given)[5] = 1e6;
@@ -336,7 +336,8 @@ static int multiplies_with_fixed_values(const struct cb_recipe *recipe, int dist
     ((double *)sample.given)[k] = sample.values[k] = (double)(k % distinct) - 0.75;
   sum_up(&sample);
   if (on_device) to_device(&sample, 0);
-  const cbgen_request request = {sizeof request, 0, by_option ? CBGEN_VALUES_STORED : CBGEN_VALUES_FIXED, turned};
+  const cbgen_request request = {sizeof request, 0, by_option ? CBGEN_VALUES_STORED : CBGEN_VALUES_FIXED, turned,
+                                 CBGEN_SPECIALISE_AUTO};
   struct cb_csr csr = turned ? transposed(&sample.csr) : sample.csr;
   for (int again = 0; again <= turned; again++) {
     cbgen_info info = {.struct_size = sizeof info};

@@ -111,7 +111,7 @@ static void use(cbgen_context *context, cbgen_operator *op, struct results *resu
 
 /* From the first call to the last, with the failure of the `nth` allocation. Returns how many there were. */
 static long live(struct results *results, long nth) {
-  const cbgen_request request = {sizeof request, 0, now.life->values, now.life->turned};
+  const cbgen_request request = {sizeof request, 0, now.life->values, now.life->turned, CBGEN_SPECIALISE_AUTO};
   cbgen_context *context = NULL;
   cbgen_operator *op = NULL;
   memset(results, 0, sizeof *results);
@@ -214,7 +214,7 @@ static void begin(const struct life *life, const char *folder) {
   visit_cache(remove_file);
   cbgen_context *context;
   cbgen_operator *op;
-  const cbgen_request request = {sizeof request, 0, life->values, life->turned};
+  const cbgen_request request = {sizeof request, 0, life->values, life->turned, CBGEN_SPECIALISE_AUTO};
   assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
   must(context, cbgen_compile(context, &now.sample.view, &request, &op));
   now.vectors = vectors_for(op, 0);

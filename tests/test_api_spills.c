@@ -51,7 +51,8 @@ static cbgen_info compile(cbgen_context *context, char *plan) {
   struct sample sample = sample_of(matrix, (struct form){0});
   cbgen_operator *op = NULL;
   cbgen_info info = {.struct_size = sizeof info};
-  must(context, cbgen_compile(context, &sample.view, NULL, &op));
+  const cbgen_request now = {.struct_size = sizeof now, .specialise = CBGEN_SPECIALISE_NOW};
+  must(context, cbgen_compile(context, &sample.view, &now, &op));
   must_operator(op, cbgen_operator_info(op, &info));
   if (plan) snprintf(plan, 240, "%s", cbgen_operator_plan(op));
   check_product(op, &sample.csr);

@@ -109,9 +109,9 @@ static void every_number_of_the_lists_must_fit(void **state) {
     change;                                                                                                            \
     if (parse(&bed, &one.image, 0, NULL, 0) != CB_ERR_FORMAT) fail_msg("taken: %s", #change);                          \
   } while (0)
-  IS_REFUSED(one.groups[1].arrays++); /* beyond the arrays */
-  IS_REFUSED(one.groups[0].first_array = image->arrays_count);
-  IS_REFUSED(one.groups[1].first_array++);
+  IS_REFUSED(one.groups[1].pointers++); /* beyond the arrays */
+  IS_REFUSED(one.groups[0].first_pointer = image->pointers_count);
+  IS_REFUSED(one.groups[1].first_pointer++);
   IS_REFUSED(one.arrays[1].offset = one.arrays[0].offset); /* on top of each other */
   IS_REFUSED(one.arrays[0].bytes = one.arrays[1].offset - one.arrays[0].offset + 1);
   IS_REFUSED(one.arrays[image->arrays_count - 1].offset += 1); /* not aligned */

@@ -4,6 +4,7 @@
  *   context.c    contexts, options, messages, the log     compile.c    from a matrix to an operator
  *   generate.c   the text alone                           operator.c   operators: products, clones, new values
  *   info.c       what operators tell                      save.c       operators as blocks of bytes
+ *   specialise.c the specialised kernel of an operator that has a family's
  *
  * What cbgen_compile does in between stands in compile.h. Functions that read or write numbers begin with
  * CB_STANDARD_NUMERICS or CB_STANDARD_NUMERICS_OF_ALL (base/numerics.h).
@@ -60,9 +61,21 @@ struct cb_shared {
   const struct cb_packer *packer; /* likewise */
   char key[17];
   cbgen_info info;
+  struct cb_kept_at { /* its entry in the cache; directory NULL: none. Set before the caller has the operator */
+    char *directory;
+    int64_t limit;
+    struct cb_hash key;
+  } kept;
+  pthread_mutex_t specialising;
+  struct cb_image special; /* what multiplies instead of the image's kernels, once it is specialised */
   pthread_mutex_t lock; /* of `measured` */
   double measured;      /* seconds; 0: not measured */
 };
+
+/* The image of the kernels that multiply. */
+static inline const struct cb_image *cb_shared_image(const struct cb_shared *shared) {
+  return shared->special.cubin ? &shared->special : &shared->image;
+}
 
 struct cbgen_operator {
   struct cb_shared *shared;

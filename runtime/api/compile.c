@@ -173,7 +173,10 @@ static enum cb_status find_or_make(struct cb_work *work, cbgen_operator **op) {
   enum cb_status s = find(work, &hit);
   if (s) return s;
   if (!hit) return make_and_load(work, op);
-  if (work->made.plan && work->packed.keep) cb_work_put(work); /* its data were missing */
+  const int special = work->load.image.tier == CB_TIER_FAMILY && cb_specialises(work, work->load.image.plan_ns);
+  if (special) s = cb_work_specialise(work);
+  if (s) return s;
+  if (special || (work->made.plan && work->packed.keep)) cb_work_put(work); /* it lacked that, or its data */
   s = load(work, op);
   if (s != CB_ERR_DEVICE && s != CB_ERR_FORMAT) return s;
   cb_work_forget(work);
@@ -199,6 +202,15 @@ static void tell(const struct cb_work *work, const cbgen_operator *op) {
          1e3 * info->store_seconds, 1e3 * info->load_seconds, 1e3 * info->upload_seconds);
 }
 
+/* Where a specialised kernel goes that is made later. */
+static void note_cache(const struct cb_work *work, struct cb_shared *shared) {
+  const struct cb_cache *cache = work->kept.cache;
+  if (cb_cache_state(cache) != CB_CACHE_ON || shared->image.tier != CB_TIER_FAMILY) return;
+  struct cb_text directory = {0};
+  cb_text_add_string(&directory, cb_cache_directory(cache));
+  shared->kept = (struct cb_kept_at){cb_text_detach(&directory), cb_cache_limit(cache), work->kept.key};
+}
+
 static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbgen_operator **op) {
   const double start = cb_seconds();
   enum cb_status s = prepare(work, asked);
@@ -208,6 +220,7 @@ static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbge
   if (!s) cb_work_key(work);
   if (!s) s = find_or_make(work, op);
   if (s) return s;
+  note_cache(work, (*op)->shared);
   (*op)->shared->info.total_seconds = cb_seconds() - start;
   tell(work, *op);
   return CB_OK;

@@ -3,7 +3,7 @@
  *
  *   compile.c          the stages in their order; hashes, and lets the operator be loaded
  *   request.c          what is asked for, and the matrix on the host
- *   compile_new.c      a miss: analysis, packing, text, NVRTC
+ *   compile_new.c      a miss: analysis, packing, text, a family's binary or NVRTC
  *   compile_cached.c   the cache's entry: its key, an image from it, and an image into it
  *   inspect.c          what the environment asks for: texts written down, texts replaced, options
  *   compile_tuned.c    the recipe by measurement, or as it was found before
@@ -23,7 +23,6 @@
 struct cb_request {
   struct cbgen_context *context;
   struct cb_session *session;
-  const struct cb_nvrtc *nvrtc;
   cbgen_request asked;
   struct cb_options options;
   struct cb_view view;   /* the matrix as given */
@@ -73,7 +72,8 @@ struct cb_work {
   struct cb_request request;
   struct cb_kept kept;
   struct cb_matrix matrix;
-  struct cb_made made; /* plan, text and binary; of a hit without data, the plan alone */
+  struct cb_made made; /* plan, specialised text, and binary; of a hit without data, the plan alone */
+  enum cb_tier tier;   /* of that binary */
   struct cb_packed packed;
   struct cb_load load;
   cbgen_info info;
@@ -103,6 +103,12 @@ enum cb_status cb_request_host(struct cb_request *request, struct cb_diag *diag)
 /* ---- compile_new.c */
 
 enum cb_status cb_work_make(struct cb_work *work);
+
+/* Whether the specialised kernel shall multiply from the first product on, if a family's takes `plan_ns`. */
+int cb_specialises(const struct cb_work *work, int64_t plan_ns);
+
+/* The image's kernel is a family's: makes it the specialised one, from the image's text. */
+enum cb_status cb_work_specialise(struct cb_work *work);
 
 /* The matrix as it multiplies, in canonical form, and the hash of its pattern; once. */
 enum cb_status cb_work_canonical(struct cb_work *work);

@@ -23,8 +23,7 @@ struct cb_cache_subject cb_request_subject(const struct cb_request *request, con
       .extras_count = 1,
       .extras = {{"transpose", request->asked.transpose}},
   };
-  cb_nvrtc_version(request->nvrtc, &subject.nvrtc_major, &subject.nvrtc_minor);
-  return subject;
+  return subject; /* without NVRTC's version: a hit needs no NVRTC, and what an older one compiled is no worse */
 }
 
 struct cb_cache_section cb_subject_section(struct cb_text *text, const struct cb_cache_subject *subject) {

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "runtime/cuda/spills.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- analysis */
@@ -160,19 +161,77 @@ static enum cb_status inspect(struct cb_work *work, const struct cb_make_request
   return s;
 }
 
+/* ---- tiers */
+
+/* Compiling takes about so long; the specialised kernel takes so much less time than its family's. */
+enum { COMPILE_NS = 100 * 1000 * 1000, GAIN_PERCENT = 2 };
+
+int cb_specialises(const struct cb_work *work, int64_t plan_ns) {
+  const cbgen_request *asked = &work->request.asked;
+  if (asked->specialise == CBGEN_SPECIALISE_NEVER) return 0;
+  if (asked->specialise == CBGEN_SPECIALISE_NOW || cb_inspects()) return 1;
+  return (double)asked->expected_products * (double)plan_ns * GAIN_PERCENT / 100 > COMPILE_NS;
+}
+
+/* The binary of the plan's family, from wherever there is one. CB_ERR_UNSUPPORTED: there is no family. */
+static enum cb_status find_family(struct cb_work *work) {
+  struct cb_source family;
+  enum cb_status s = cb_source_family(&family, work->made.plan, work->diag);
+  work->info.generate_seconds += cb_work_lap(work);
+  if (!s)
+    s = cb_session_family(work->request.session, work->kept.cache, &family, &work->made.compiled,
+                          work->request.context, work->diag);
+  cb_source_release(&family);
+  work->info.compile_seconds += cb_work_lap(work);
+  if (!s && work->made.compiled.spilled_bytes) { /* the specialised kernel may do better, or another recipe's */
+    cb_compiled_release(&work->made.compiled);
+    s = CB_ERR_UNSUPPORTED;
+  }
+  if (!s) work->tier = CB_TIER_FAMILY;
+  return s;
+}
+
+static enum cb_status specialise(struct cb_work *work, struct cb_make_request *making) {
+  enum cb_status s = cb_session_nvrtc(work->request.session, &making->nvrtc, work->diag);
+  if (!s) s = compile(work, making);
+  if (!s) replace_spilling(work, making);
+  return s;
+}
+
 /* Of the plan, unless tuning has made it. */
 static enum cb_status make_kernel(struct cb_work *work) {
-  const struct cb_make_request making = {.csr = &work->matrix.csr,
-                                         .options = &work->request.options,
-                                         .nvrtc = work->request.nvrtc,
-                                         .pattern = work->matrix.pattern};
+  struct cb_make_request making = {
+      .csr = &work->matrix.csr, .options = &work->request.options, .pattern = work->matrix.pattern};
   enum cb_status s = CB_OK;
   if (!work->made.compiled.cubin) {
     s = emit(work, &making);
-    if (!s) s = compile(work, &making);
-    if (!s) replace_spilling(work, &making);
+    if (s) return s;
+    s = cb_specialises(work, work->made.plan->cost.ns) ? CB_ERR_UNSUPPORTED : find_family(work);
+    if (s == CB_ERR_UNSUPPORTED) s = specialise(work, &making);
   }
-  return s || !cb_inspects() ? s : inspect(work, &making);
+  if (s || !cb_inspects()) return s;
+  s = cb_session_nvrtc(work->request.session, &making.nvrtc, work->diag);
+  return s ? s : inspect(work, &making);
+}
+
+/* The image takes its arrays along. */
+enum cb_status cb_work_specialise(struct cb_work *work) {
+  struct cb_image *image = &work->load.image, special;
+  const struct cb_nvrtc_options options = {.arch = image->target.arch};
+  const struct cb_nvrtc *nvrtc;
+  struct cb_compiled *compiled = &work->made.compiled;
+  char name[32];
+  snprintf(name, sizeof name, "cbgen_%016llx", (unsigned long long)image->id);
+  enum cb_status s = cb_session_nvrtc(work->request.session, &nvrtc, work->diag);
+  if (!s) s = cb_compile_fitting(compiled, nvrtc, image->source, name, &options, work->diag);
+  work->info.compile_seconds += cb_work_lap(work);
+  if (s) return s;
+  s = cb_image_specialise(&special, image, work->diag);
+  if (!s) s = cb_image_adopt(image, &special, work->diag);
+  image->cubin = compiled->cubin;
+  image->cubin_bytes = compiled->cubin_bytes;
+  work->tier = CB_TIER_SPECIALISED;
+  return s;
 }
 
 /* ---- the image */
@@ -198,6 +257,7 @@ static enum cb_status make_image(struct cb_work *work, struct cb_image *image) {
                                        .label = &label,
                                        .blob = &work->packed.blob,
                                        .source = &made->source,
+                                       .tier = work->tier,
                                        .cubin = made->compiled.cubin,
                                        .cubin_bytes = made->compiled.cubin_bytes};
   const enum cb_status s = cb_image_from_plan(image, &parts, work->diag);

@@ -82,13 +82,15 @@ static void tell(const struct cb_work *work, const struct cb_tuning *tuning) {
 
 static enum cb_status race(struct cb_work *work, struct cb_hash key) {
   struct cb_tuned tuned = {0};
-  enum cb_status s = cb_work_canonical(work);
+  const struct cb_nvrtc *nvrtc = NULL;
+  enum cb_status s = cb_session_nvrtc(work->request.session, &nvrtc, work->diag);
+  if (!s) s = cb_work_canonical(work);
   work->info.analysis_seconds += cb_work_lap(work);
   const struct cb_tune_request request = {
       .csr = &work->matrix.csr,
       .options = &work->request.options,
       .device = work->request.session->device,
-      .nvrtc = work->request.nvrtc,
+      .nvrtc = nvrtc,
       .pattern = work->matrix.pattern,
       .expected_products = work->request.asked.expected_products,
   };

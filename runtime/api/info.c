@@ -59,6 +59,8 @@ static void fill(cbgen_info *info, const cbgen_operator *op) {
   info->has_scratch = image->carry_sums > 0;
   info->stored_bytes = image->stored_bytes;
   info->device_bytes = device_bytes(op);
+  info->tier = (cbgen_tier)cb_operator_tier(op->op);
+  cb_operator_registers(op->op, &info->registers, &info->spilled_bytes);
   info->bytes_per_nonzero = image->nnz ? (double)image->stored_bytes / (double)image->nnz : 0;
   info->predicted_seconds = 1e-9 * (double)image->plan_ns;
   info->csr_seconds = 1e-9 * (double)image->csr_ns;

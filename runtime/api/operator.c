@@ -20,8 +20,11 @@ static void release_shared(struct cb_shared *shared) {
   } else if (shared->updater) {
     cb_updater_forget(shared->updater);
   }
+  cb_image_release(&shared->special);
   cb_image_release(&shared->image);
   cb_session_release(shared->session);
+  cb_free(shared->kept.directory);
+  pthread_mutex_destroy(&shared->specialising);
   pthread_mutex_destroy(&shared->lock);
   cb_free(shared);
 }
@@ -46,8 +49,6 @@ static enum cb_status new_handle(struct cbgen_operator **out, struct cb_shared *
 
 static void note_load(struct cb_shared *shared, const struct cb_operator *op) {
   const struct cb_operator_info *loaded = cb_operator_info(op);
-  shared->info.registers = loaded->registers;
-  shared->info.spilled_bytes = loaded->local_bytes;
   shared->info.load_seconds += loaded->load_seconds;
   shared->info.upload_seconds += loaded->upload_seconds;
 }
@@ -61,6 +62,7 @@ static enum cb_status new_shared(struct cb_shared **out, const struct cb_loading
   }
   atomic_init(&shared->handles, 1);
   pthread_mutex_init(&shared->lock, NULL);
+  pthread_mutex_init(&shared->specialising, NULL);
   shared->session = cb_session_hold(loading->session);
   shared->image = *loading->image;
   shared->info = *loading->info;

@@ -10,9 +10,18 @@ static enum cb_status check_asked(const cbgen_request *asked, struct cb_diag *di
                    (long long)asked->expected_products);
   if ((int)asked->values < 0 || asked->values > CBGEN_VALUES_FIXED)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'values' is %d; it is one of cbgen_values", (int)asked->values);
+  if ((int)asked->specialise < 0 || asked->specialise > CBGEN_SPECIALISE_NEVER)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'specialise' is %d; it is one of cbgen_specialise", (int)asked->specialise);
   if (asked->transpose != 0 && asked->transpose != 1)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'transpose' is %d; it is 0 or 1", asked->transpose);
   return CB_OK;
+}
+
+/* Both tiers take the same arrays; a family's text has no tables of one matrix. What the caller has set stays. */
+static void leave_tables_in_memory(struct cb_options *options) {
+  struct cb_options standard;
+  cb_options_default(&standard);
+  if (options->bake_limit == standard.bake_limit) options->bake_limit = 0;
 }
 
 /* The context's options with what they leave to the matrix and the request. */
@@ -30,18 +39,18 @@ static enum cb_status choose_options(struct cb_request *request, struct cb_diag 
                    "the option 'values' says that they are fixed, and the request that they are mutable");
   if (options->values == CB_VALUES_FIXED) request->asked.values = CBGEN_VALUES_FIXED;
   if (cb_asks_fixed(request)) options->values = CB_VALUES_FIXED;
+  else leave_tables_in_memory(options);
   return context->has_type ? CB_OK : cb_options_set(options, "type", types[request->view.value_type], diag);
 }
 
 enum cb_status cb_request_take(struct cb_request *request, const cbgen_request *asked, struct cb_diag *diag) {
   cbgen_request *taken = &request->asked;
   enum cb_status s = CB_OK;
-  if (asked) s = cb_take_struct(taken, sizeof *taken, sizeof *taken, asked, "cbgen_request", diag);
+  if (asked) s = cb_take_struct(taken, sizeof *taken, offsetof(cbgen_request, specialise), asked, "cbgen_request", diag);
   if (!s) s = check_asked(taken, diag);
   if (request->view.turned) taken->transpose = !taken->transpose; /* the transposed matrix's transpose is the matrix */
   if (!s) s = choose_options(request, diag);
   if (!s) s = cb_context_session(request->context, &request->session);
-  if (!s) s = cb_session_nvrtc(request->session, &request->nvrtc, diag);
   if (s) return s;
   struct cb_view *host = &request->host;
   *host = request->view;

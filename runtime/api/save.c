@@ -86,7 +86,7 @@ static enum cb_status copy_image(struct plan_of_block *plan, struct cb_diag *dia
 static enum cb_status plan_block(struct plan_of_block *plan, const cbgen_operator *op, struct cb_diag *diag) {
   const struct cb_shared *shared = op->shared;
   const struct cb_image *image = &plan->image;
-  *plan = (struct plan_of_block){.image = shared->image, .head = {.format = FORMAT, .length = HEAD}};
+  *plan = (struct plan_of_block){.image = *cb_shared_image(shared), .head = {.format = FORMAT, .length = HEAD}};
   memcpy(plan->head.magic, magic, sizeof magic);
   if (shared->updater) plan->image.map = cb_updater_map(shared->updater);
   const enum cb_status s = copy_image(plan, diag);
@@ -161,6 +161,7 @@ cbgen_status cbgen_operator_save(cbgen_operator *op, void *bytes, size_t capacit
   struct cb_diag diag = {0};
   if (!op) return CBGEN_ERROR_ARGUMENT;
   const int threads = cb_threads_begin();
+  pthread_mutex_lock(&op->shared->specialising); /* one tier, whole */
   enum cb_status s = plan_block(&plan, op, &diag);
   if (!s && !length) s = cb_fail(&diag, CB_ERR_ARGUMENT, "no place for the length was given");
   if (!s) *length = plan.head.length;
@@ -168,6 +169,7 @@ cbgen_status cbgen_operator_save(cbgen_operator *op, void *bytes, size_t capacit
     s = cb_fail(&diag, CB_ERR_ARGUMENT, "the operator takes %zu bytes, and there is room for %zu",
                 (size_t)plan.head.length, capacity);
   if (!s && bytes) s = write_block(&plan, op, bytes, &diag);
+  pthread_mutex_unlock(&op->shared->specialising);
   cb_text_release(&plan.numbers);
   cb_free(plan.arrays);
   cb_threads_end(threads);
@@ -267,7 +269,12 @@ static enum cb_status compile_for(struct block *block, struct cb_session *sessio
   const struct cb_nvrtc *nvrtc;
   const struct cb_target *target = &session->device->target;
   const struct cb_nvrtc_options options = {.arch = target->arch};
+  struct cb_image special;
   enum cb_status s = cb_session_nvrtc(session, &nvrtc, diag);
+  if (!s && block->image.tier == CB_TIER_FAMILY) {
+    s = cb_image_specialise(&special, &block->image, diag);
+    if (!s) s = cb_image_adopt(&block->image, &special, diag);
+  }
   if (!s)
     s = cb_compile_fitting(&block->compiled, nvrtc, block->image.source, "a saved operator", &options, diag);
   if (s) return s;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Driver, NVRTC and GPU with several holders: see session.h. */
-#include "runtime/api/session.h"
+#include "runtime/api/api.h"
 
 #include "base/memory.h"
+#include "runtime/cuda/spills.h"
 #include "runtime/cuda/staging.h"
 
 #include <pthread.h>
@@ -184,8 +185,8 @@ static enum cb_status load(struct cb_session *session, const struct module *modu
 }
 
 /* The text's own bytes stand for the pattern; `options` get the defaults. */
-static struct cb_cache_subject subject_of(const struct cb_session *session, const struct cb_nvrtc *nvrtc,
-                                          const struct module *module, struct cb_options *options) {
+static struct cb_cache_subject subject_of(const struct cb_session *session, const struct module *module,
+                                          struct cb_options *options) {
   struct cb_cache_subject subject = {
       .kind = module->kind,
       .options = options,
@@ -193,7 +194,6 @@ static struct cb_cache_subject subject_of(const struct cb_session *session, cons
       .pattern = cb_hash_bytes(module->text->bytes, module->text->length),
   };
   cb_options_default(options);
-  cb_nvrtc_version(nvrtc, &subject.nvrtc_major, &subject.nvrtc_minor);
   return subject;
 }
 
@@ -226,8 +226,11 @@ static enum cb_status compile(struct cb_session *session, struct cb_cache *cache
                               const struct cb_cache_subject *subject, const struct module *module,
                               struct cb_diag *diag) {
   const struct cb_nvrtc_options options = {.arch = session->device->target.arch};
+  const struct cb_nvrtc *nvrtc;
   struct cb_compiled compiled;
-  enum cb_status s = cb_nvrtc_compile(&compiled, session->nvrtc, module->text->bytes, module->kind, &options, diag);
+  enum cb_status s = cb_session_nvrtc(session, &nvrtc, diag);
+  if (s) return s;
+  s = cb_nvrtc_compile(&compiled, session->nvrtc, module->text->bytes, module->kind, &options, diag);
   if (!s) s = load(session, module, compiled.cubin, compiled.cubin_bytes, diag);
   if (!s) store(session, cache, subject, module, &compiled);
   cb_compiled_release(&compiled);
@@ -236,13 +239,49 @@ static enum cb_status compile(struct cb_session *session, struct cb_cache *cache
 
 static enum cb_status find_module(struct cb_session *session, struct cb_cache *cache, const struct module *module,
                                   struct cb_diag *diag) {
-  const struct cb_nvrtc *nvrtc;
-  const enum cb_status s = cb_session_nvrtc(session, &nvrtc, diag);
-  if (s) return s;
   struct cb_options options;
-  const struct cb_cache_subject subject = subject_of(session, nvrtc, module, &options);
+  const struct cb_cache_subject subject = subject_of(session, module, &options);
   if (!load_cached(session, cache, cb_cache_key(&subject), module)) return CB_OK;
   return compile(session, cache, &subject, module, diag);
+}
+
+/* ---- families */
+
+static int family_cached(struct cb_cache *cache, struct cb_hash key, struct cb_compiled *compiled) {
+  struct cb_cache_entry entry;
+  if (cb_cache_get(cache, key, &entry, NULL) != CB_CACHE_HIT) return 0;
+  const struct cb_cache_section *cubin = cb_cache_section(&entry, "cubin");
+  unsigned char *copy = cubin ? cb_alloc((size_t)cubin->length + 1, 1) : NULL;
+  if (copy) {
+    memcpy(copy, cubin->bytes, (size_t)cubin->length);
+    *compiled = (struct cb_compiled){.cubin = copy, .cubin_bytes = (size_t)cubin->length};
+    compiled->spilled_bytes = cb_spilled_bytes(compiled);
+  }
+  cb_cache_entry_release(&entry);
+  return copy != NULL;
+}
+
+enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,
+                                 struct cb_compiled *compiled, const struct cbgen_context *log, struct cb_diag *diag) {
+  const struct cb_text text = {.bytes = family->text, .length = (size_t)family->length};
+  const struct module module = {.kind = "family", .text = &text};
+  const struct cb_nvrtc_options options = {.arch = session->device->target.arch};
+  const struct cb_nvrtc *nvrtc;
+  struct cb_options defaults;
+  char hex[CB_HASH_HEX];
+  const struct cb_cache_subject subject = subject_of(session, &module, &defaults);
+  const struct cb_hash key = cb_cache_key(&subject);
+  cb_hash_hex(key, hex);
+  if (family_cached(cache, key, compiled)) {
+    cb_log(log, "family %s: from the cache", hex);
+    return CB_OK;
+  }
+  enum cb_status s = cb_session_nvrtc(session, &nvrtc, diag);
+  if (!s) s = cb_compile_fitting(compiled, nvrtc, family->text, CB_FAMILY_SYMBOL, &options, diag);
+  if (s) return s;
+  cb_log(log, "family %s: compiled in %.1f ms", hex, 1e3 * compiled->seconds);
+  store(session, cache, &subject, &module, compiled);
+  return CB_OK;
 }
 
 /* ---- packing kernels */

@@ -8,6 +8,7 @@
 #define CBGEN_RUNTIME_API_SESSION_H
 
 #include "base/status.h"
+#include "codegen/source.h"
 #include "runtime/cache/cache.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/nvrtc.h"
@@ -53,6 +54,13 @@ enum cb_status cb_session_packer(struct cb_session *session, struct cb_cache *ca
 enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type stored,
                                       const void *cubin, size_t cubin_bytes, const struct cb_packer **packer,
                                       struct cb_diag *diag);
+
+/* The binary of a family's text (codegen/family.h) for the session's GPU: from the cache, or compiled and kept there
+ * for all matrices. `log` is told which. Likewise one thread at a time. CB_ERR_MISSING: it would have to be compiled,
+ * and there is no NVRTC. */
+struct cbgen_context;
+enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,
+                                 struct cb_compiled *compiled, const struct cbgen_context *log, struct cb_diag *diag);
 
 /* Likewise the kernels that hash patterns on the device. */
 enum cb_status cb_session_hasher(struct cb_session *session, struct cb_cache *cache, struct cb_hasher **hasher,

@@ -38,6 +38,7 @@ static enum cb_status load(struct cb_operator **op, int *registers, const struct
   const struct cb_nvrtc_options options = {.arch = request->plan->target.arch};
   struct cb_compiled compiled = {0};
   struct cb_image image = {0};
+  int spilled = 0;
   enum cb_status s =
       cb_compile_fitting(&compiled, request->bench->nvrtc, source->text, request->label->symbol, &options, diag);
   const struct cb_image_parts parts = {.plan = request->plan,
@@ -48,7 +49,7 @@ static enum cb_status load(struct cb_operator **op, int *registers, const struct
                                        .cubin_bytes = compiled.cubin_bytes};
   if (!s) s = cb_image_from_plan(&image, &parts, diag);
   if (!s) s = cb_operator_load(op, request->bench->device, &image, 0, diag);
-  if (!s) *registers = cb_operator_info(*op)->registers;
+  if (!s) cb_operator_registers(*op, registers, &spilled);
   cb_image_release(&image);
   cb_compiled_release(&compiled);
   return s;

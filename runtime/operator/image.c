@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "cbgen.h"
+#include "codegen/family.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +58,29 @@ static enum cb_status add_arrays(struct cb_image *image, const struct cb_image_p
 
 /* ---- launches */
 
-/* The regions of one launch that have stored arrays are its first parameters. */
+static void add_pointer(struct cb_image *image, int array) { image->pointers[image->pointers_count++] = array; }
+
+/* A region's stored arrays, of which the first has that number; nothing where there are none. */
+static void add_stored_group(struct cb_image *image, int array, int stored) {
+  if (!stored) return;
+  image->groups[image->groups_count++] =
+      (struct cb_image_group){.first_pointer = image->pointers_count, .pointers = stored};
+  for (int i = 0; i < stored; i++) add_pointer(image, array + i);
+}
+
+/* All arrays of a region, those that follow a rule as NULL, and its sizes. */
+static void add_family_group(struct cb_image *image, const struct cb_region *region, int array) {
+  struct cb_image_group *group = &image->groups[image->groups_count++];
+  *group = (struct cb_image_group){.first_pointer = image->pointers_count, .first_size = image->sizes_count};
+  for (int a = 0; a < region->arrays_count; a++)
+    add_pointer(image, region->arrays[a].storage == CB_STORED ? array++ : -1);
+  for (int a = 0; a < region->family.sequences_count; a++) add_pointer(image, -1);
+  group->pointers = image->pointers_count - group->first_pointer;
+  group->sizes = cb_family_sizes(region, image->sizes + image->sizes_count);
+  image->sizes_count += group->sizes;
+}
+
+/* The regions of one launch are its first parameters: those that have stored arrays, or all for a family's kernel. */
 static enum cb_status add_launch(struct cb_image *image, const struct cb_image_parts *parts, int number,
                                  struct cb_diag *diag) {
   const struct cb_plan *plan = parts->plan;
@@ -68,11 +91,14 @@ static enum cb_status add_launch(struct cb_image *image, const struct cb_image_p
   launch->threads = planned->threads;
   launch->dynamic_shared = planned->dynamic_shared;
   launch->first_group = image->groups_count;
-  cb_source_kernel(plan, parts->label, number, launch->kernel, sizeof launch->kernel);
+  const struct cb_label family = {.symbol = CB_FAMILY_SYMBOL};
+  cb_source_kernel(plan, parts->tier == CB_TIER_FAMILY ? &family : parts->label, number, launch->kernel,
+                   sizeof launch->kernel);
   for (int r = 0; r < planned->first_region; r++) array += count_stored(plan, r);
   for (int r = planned->first_region; r < planned->first_region + planned->regions && !planned->body; r++) {
     const int stored = count_stored(plan, r);
-    if (stored) image->groups[image->groups_count++] = (struct cb_image_group){array, stored};
+    if (parts->tier == CB_TIER_FAMILY) add_family_group(image, &plan->regions[r], array);
+    else add_stored_group(image, array, stored);
     array += stored;
   }
   launch->groups = image->groups_count - launch->first_group;
@@ -85,11 +111,19 @@ static enum cb_status add_launches(struct cb_image *image, const struct cb_image
                                    struct cb_diag *diag) {
   const struct cb_plan *plan = parts->plan;
   enum cb_status s = CB_OK;
-  size_t groups = 0; /* a region may take part in several launches */
-  for (int i = 0; i < plan->launches_count; i++) groups += (size_t)plan->launches[i].regions;
+  size_t groups = 0, pointers = 0; /* a region may take part in several launches */
+  for (int i = 0; i < plan->launches_count; i++) {
+    const struct cb_launch *launch = &plan->launches[i];
+    groups += (size_t)launch->regions;
+    for (int r = launch->first_region; r < launch->first_region + launch->regions; r++)
+      pointers += (size_t)cb_family_pointers(&plan->regions[r]);
+  }
+  const size_t sizes = parts->tier == CB_TIER_FAMILY ? groups * CB_FAMILY_SIZES : 0;
   image->groups = cb_arena_alloc(&image->arena, groups + 1, sizeof *image->groups);
+  image->pointers = cb_arena_alloc(&image->arena, pointers + 1, sizeof *image->pointers);
+  image->sizes = cb_arena_alloc(&image->arena, sizes + 1, sizeof *image->sizes);
   image->launches = cb_arena_alloc(&image->arena, (size_t)plan->launches_count + 1, sizeof *image->launches);
-  if (!image->groups || !image->launches) return cb_fail_memory(diag, "an image", 0);
+  if (image->arena.failed) return cb_fail_memory(diag, "an image", 0);
   for (int i = 0; i < plan->launches_count && !s; i++) s = add_launch(image, parts, i, diag);
   return s;
 }
@@ -146,6 +180,8 @@ static enum cb_status take_numbers(struct cb_image *image, const struct cb_image
       .carry_sums = plan->carry_sums,
       .carry_counters = plan->carry_counters,
       .entries = plan->nnz,
+      .tier = parts->tier,
+      .first_row_sum = parts->tier == CB_TIER_FAMILY ? plan->first_row_sum : 0,
       .cubin = parts->cubin,
       .cubin_bytes = parts->cubin_bytes,
   };
@@ -180,15 +216,21 @@ static int same_sizes(const struct cb_image *a, const struct cb_image *b) {
          a->packed_bytes == b->packed_bytes;
 }
 
+/* What kernels of the specialised tier get. */
+static int same_groups(const struct cb_image *a, const struct cb_image *b) {
+  if (a->groups_count != b->groups_count || a->pointers_count != b->pointers_count || a->sizes_count) return 0;
+  if (a->pointers_count && memcmp(a->pointers, b->pointers, (size_t)a->pointers_count * sizeof *a->pointers)) return 0;
+  return !a->groups_count || !memcmp(a->groups, b->groups, (size_t)a->groups_count * sizeof *a->groups);
+}
+
 static int same_launches(const struct cb_image *a, const struct cb_image *b) {
-  if (a->launches_count != b->launches_count || a->groups_count != b->groups_count) return 0;
-  for (int i = 0; i < a->groups_count; i++)
-    if (a->groups[i].first_array != b->groups[i].first_array || a->groups[i].arrays != b->groups[i].arrays) return 0;
+  if (a->launches_count != b->launches_count) return 0;
+  if (a->tier == CB_TIER_SPECIALISED && !same_groups(a, b)) return 0;
   for (int i = 0; i < a->launches_count; i++) {
     const struct cb_image_launch *one = &a->launches[i], *other = &b->launches[i];
     if (strcmp(one->kernel, other->kernel) || one->blocks != other->blocks || one->threads != other->threads ||
-        one->dynamic_shared != other->dynamic_shared || one->first_group != other->first_group ||
-        one->groups != other->groups)
+        one->dynamic_shared != other->dynamic_shared ||
+        (a->tier == CB_TIER_SPECIALISED && (one->first_group != other->first_group || one->groups != other->groups)))
       return 0;
   }
   return 1;
@@ -226,13 +268,70 @@ enum cb_status cb_image_check_plan(const struct cb_image *image, struct cb_diag 
   enum cb_status s = cb_plan_parse(&plan, image->json, diag);
   if (s) return s;
   snprintf(symbol, sizeof symbol, "cbgen_%016llx", (unsigned long long)image->id);
-  const struct cb_label label = {symbol, symbol, image->pattern};
+  const struct cb_label label = {symbol, image->tier == CB_TIER_FAMILY ? CB_FAMILY_SYMBOL : symbol, image->pattern};
   s = take_numbers(&planned, &(struct cb_image_parts){.plan = plan, .label = &label}, diag);
   const char *what = s ? NULL : difference(image, &planned, plan);
   if (what) s = cb_fail(diag, CB_ERR_FORMAT, "the operator's %s and its plan's differ", what);
   cb_image_release(&planned);
   cb_plan_free(plan);
   return s;
+}
+
+/* Of the launches of a family those of the specialised kernels: their own names, and the pointers that are not NULL. */
+static void specialise_launch(struct cb_image *image, const struct cb_image *family, int number) {
+  const struct cb_image_launch *from = &family->launches[number];
+  struct cb_image_launch *to = &image->launches[number];
+  const char *const behind = from->kernel + strlen(CB_FAMILY_SYMBOL);
+  *to = *from;
+  to->first_group = image->groups_count;
+  snprintf(to->kernel, sizeof to->kernel, "cbgen_%016llx%.40s", (unsigned long long)image->id, behind);
+  for (int g = from->first_group; g < from->first_group + from->groups; g++) {
+    const struct cb_image_group *of = &family->groups[g];
+    struct cb_image_group group = {.first_pointer = image->pointers_count};
+    for (int i = 0; i < of->pointers; i++)
+      if (family->pointers[of->first_pointer + i] >= 0) add_pointer(image, family->pointers[of->first_pointer + i]);
+    group.pointers = image->pointers_count - group.first_pointer;
+    if (group.pointers) image->groups[image->groups_count++] = group;
+  }
+  to->groups = image->groups_count - to->first_group;
+}
+
+enum cb_status cb_image_specialise(struct cb_image *image, const struct cb_image *family, struct cb_diag *diag) {
+  *image = *family;
+  image->arena = (struct cb_arena){0};
+  image->map = (struct cb_value_map){0};
+  image->tier = CB_TIER_SPECIALISED;
+  image->groups_count = image->pointers_count = image->sizes_count = 0;
+  image->first_row_sum = 0;
+  image->cubin = NULL;
+  image->cubin_bytes = 0;
+  image->groups = cb_arena_alloc(&image->arena, (size_t)family->groups_count + 1, sizeof *image->groups);
+  image->pointers = cb_arena_alloc(&image->arena, (size_t)family->pointers_count + 1, sizeof *image->pointers);
+  image->launches = cb_arena_alloc(&image->arena, (size_t)family->launches_count + 1, sizeof *image->launches);
+  if (image->arena.failed) return cb_fail_memory(diag, "an image", 0);
+  for (int i = 0; i < family->launches_count; i++) specialise_launch(image, family, i);
+  return CB_OK;
+}
+
+enum cb_status cb_image_adopt(struct cb_image *image, struct cb_image *special, struct cb_diag *diag) {
+  int *pointers =
+      cb_arena_copy(&image->arena, special->pointers, (size_t)special->pointers_count + 1, sizeof *pointers);
+  struct cb_image_group *groups =
+      cb_arena_copy(&image->arena, special->groups, (size_t)special->groups_count + 1, sizeof *groups);
+  struct cb_image_launch *launches =
+      cb_arena_copy(&image->arena, special->launches, (size_t)special->launches_count + 1, sizeof *launches);
+  if (pointers && groups && launches) {
+    image->tier = special->tier;
+    image->first_row_sum = 0;
+    image->pointers = pointers;
+    image->pointers_count = special->pointers_count;
+    image->groups = groups;
+    image->groups_count = special->groups_count;
+    image->launches = launches;
+    image->sizes_count = 0;
+  }
+  cb_arena_release(&special->arena);
+  return pointers && groups && launches ? CB_OK : cb_fail_memory(diag, "an image", 0);
 }
 
 int cb_image_has_arrays(const struct cb_image *image) {

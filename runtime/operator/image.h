@@ -34,6 +34,7 @@
 
 enum {
   CB_IMAGE_ARRAYS = 1024, /* the most that an image may have, of each kind */
+  CB_IMAGE_SIZES = 1 << 14,
   CB_IMAGE_GROUPS = 64    /* regions with arrays in one launch */
 };
 
@@ -43,9 +44,10 @@ struct cb_image_array {
   const void *contents;  /* NULL: no slot holds anything, as cb_semiring_pads_with_nan says: zeros, or all bits set */
 };
 
-/* The `Arrays` struct of one region: consecutive arrays. */
+/* What a kernel gets of one region: consecutive pointers, and for a family's kernel (codegen/family.h) before them its
+ * Sizes, consecutive ints. */
 struct cb_image_group {
-  int first_array, arrays;
+  int first_pointer, pointers, first_size, sizes;
 };
 
 struct cb_image_launch {
@@ -75,7 +77,11 @@ struct cb_image {
   int64_t carry_sums, carry_counters;
   const char *recipe;               /* that the plan followed */
   const char *line, *json, *source; /* NUL-terminated */
-  int groups_count, launches_count, arrays_count, ranges_count;
+  enum cb_tier tier; /* of the kernels */
+  int64_t first_row_sum; /* for a family's kernels: struct Shape has it and rows and cols */
+  int groups_count, launches_count, arrays_count, ranges_count, pointers_count, sizes_count;
+  int *pointers;  /* an array's number, or -1: NULL */
+  int32_t *sizes; /* for a family's kernels */
   struct cb_image_group *groups;
   struct cb_image_launch *launches;
   struct cb_image_array *arrays;
@@ -93,7 +99,8 @@ struct cb_image_parts {
   const struct cb_plan *plan;
   const struct cb_label *label;   /* names the kernels */
   const struct cb_blob *blob;     /* contents of the arrays; NULL: none has any */
-  const struct cb_source *source; /* NULL: "" */
+  const struct cb_source *source; /* the specialised text; NULL: "" */
+  enum cb_tier tier;              /* of the kernels, and so of the cubin */
   const void *cubin;              /* compiled from the plan's text for the plan's target */
   size_t cubin_bytes;
 };
@@ -104,8 +111,17 @@ enum cb_status cb_image_from_plan(struct cb_image *image, const struct cb_image_
                                   struct cb_diag *diag);
 void cb_image_release(struct cb_image *image);
 
+/* The numbers of the specialised kernels that take the arrays of `family`, an image of the other tier: groups, pointers
+ * and launches. It refers to `family` for all else, and has no cubin. Release it. CB_ERR_MEMORY. */
+enum cb_status cb_image_specialise(struct cb_image *image, const struct cb_image *family, struct cb_diag *diag);
+
+/* `image` gets the kernels' numbers of `special`, which came from it so, and which is released. CB_ERR_MEMORY: it stays
+ * as it is. */
+enum cb_status cb_image_adopt(struct cb_image *image, struct cb_image *special, struct cb_diag *diag);
+
 /* Whether an image from sections, which may come from anywhere, says what its plan says: hashes, shape, types, costs,
- * arrays, ranges, launches and the names of their kernels. CB_ERR_FORMAT names what differs. */
+ * arrays, ranges, launches and the names of their kernels. What a family's kernels get beside their arrays has no
+ * second source: it is trusted as their code is. CB_ERR_FORMAT names what differs. */
 enum cb_status cb_image_check_plan(const struct cb_image *image, struct cb_diag *diag);
 
 /* Whether all arrays but value arrays have their contents. Whether there is a map for the slots, if there are any. */

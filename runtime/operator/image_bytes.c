@@ -13,7 +13,7 @@
 
 /* The format's number grows when these numbers change, or when the parameters of kernels do: those of products
  * (codegen/source.h) and those of packing (templates/pack.cu.in). */
-enum { FORMAT = 3, MAX_LAUNCHES = 64 };
+enum { FORMAT = 4, MAX_LAUNCHES = 64 };
 #define MAX_BYTES ((int64_t)1 << 48)
 
 /* ---- writing */
@@ -63,10 +63,18 @@ static void write_launch(struct cb_text *text, const struct cb_image_launch *lau
 
 static void write_lists(struct cb_text *text, const struct cb_image *image, int data) {
   const int has_map = data && image->map.groups_count;
+  put(text, image->tier);
+  put(text, image->first_row_sum);
+  put(text, image->pointers_count);
+  for (int i = 0; i < image->pointers_count; i++) put(text, image->pointers[i]);
+  put(text, image->sizes_count);
+  for (int i = 0; i < image->sizes_count; i++) put(text, image->sizes[i]);
   put(text, image->groups_count);
   for (int i = 0; i < image->groups_count; i++) {
-    put(text, image->groups[i].first_array);
-    put(text, image->groups[i].arrays);
+    put(text, image->groups[i].first_pointer);
+    put(text, image->groups[i].pointers);
+    put(text, image->groups[i].first_size);
+    put(text, image->groups[i].sizes);
   }
   put(text, image->launches_count);
   for (int i = 0; i < image->launches_count; i++) write_launch(text, &image->launches[i]);
@@ -297,10 +305,18 @@ static void read_launch(struct reader *reader, const struct cb_image *image, str
 
 /* `present`: whether each array has contents. */
 static void read_lists(struct reader *reader, struct cb_image *image, unsigned char *present) {
+  image->tier = (enum cb_tier)get(reader, CB_TIER_SPECIALISED, CB_TIER_FAMILY);
+  image->first_row_sum = get(reader, 0, image->tier == CB_TIER_FAMILY ? MAX_BYTES : 0);
+  image->pointers = get_list(reader, &image->pointers_count, CB_IMAGE_ARRAYS, sizeof *image->pointers);
+  for (int i = 0; i < image->pointers_count; i++) image->pointers[i] = (int)get(reader, -1, CB_IMAGE_ARRAYS);
+  image->sizes = get_list(reader, &image->sizes_count, CB_IMAGE_SIZES, sizeof *image->sizes);
+  for (int i = 0; i < image->sizes_count; i++) image->sizes[i] = (int32_t)get(reader, INT32_MIN, INT32_MAX);
   image->groups = get_list(reader, &image->groups_count, CB_IMAGE_ARRAYS, sizeof *image->groups);
   for (int i = 0; i < image->groups_count; i++) {
-    image->groups[i].first_array = (int)get(reader, 0, CB_IMAGE_ARRAYS);
-    image->groups[i].arrays = (int)get(reader, 1, CB_IMAGE_ARRAYS);
+    image->groups[i].first_pointer = (int)get(reader, 0, CB_IMAGE_ARRAYS);
+    image->groups[i].pointers = (int)get(reader, image->tier == CB_TIER_SPECIALISED, CB_IMAGE_ARRAYS);
+    image->groups[i].first_size = (int)get(reader, 0, CB_IMAGE_SIZES);
+    image->groups[i].sizes = (int)get(reader, 0, CB_IMAGE_SIZES);
   }
   image->launches = get_list(reader, &image->launches_count, MAX_LAUNCHES, sizeof *image->launches);
   for (int i = 0; i < image->launches_count; i++) read_launch(reader, image, &image->launches[i]);
@@ -358,8 +374,14 @@ static void read_operator(struct reader *reader, struct cb_image *image, unsigne
 /* ---- checking: numbers that must fit each other */
 
 static int groups_fit(const struct cb_image *image) {
-  for (int i = 0; i < image->groups_count; i++)
-    if (image->groups[i].first_array + image->groups[i].arrays > image->arrays_count) return 0;
+  for (int i = 0; i < image->pointers_count; i++)
+    if (image->pointers[i] >= image->arrays_count || (image->pointers[i] < 0 && image->tier == CB_TIER_SPECIALISED))
+      return 0;
+  for (int i = 0; i < image->groups_count; i++) {
+    const struct cb_image_group *group = &image->groups[i];
+    if (group->first_pointer + group->pointers > image->pointers_count) return 0;
+    if (group->first_size + group->sizes > image->sizes_count) return 0;
+  }
   return 1;
 }
 

@@ -6,17 +6,19 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/real.h"
+#include "codegen/family.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { OTHER_ARGUMENTS = 7 }; /* x, y, alpha, beta, carry_sums, carry_counters, clocks */
+enum { OTHER_ARGUMENTS = 8 }; /* shape, x, y, alpha, beta, carry_sums, carry_counters, clocks */
 
-/* The `Arrays` struct of one region: consecutive entries of `pointers`. */
+/* What a kernel gets of one region, as the image has it: parts of `pointers` and `sizes`. */
 struct group {
-  int first_pointer;
+  const cb_device_ptr *pointers; /* NULL: none */
+  const int32_t *sizes;          /* likewise */
 };
 
 struct launch {
@@ -25,16 +27,27 @@ struct launch {
   int first_group, groups;
 };
 
+/* The kernels of one tier. They stay until the operator goes: captured graphs may have them. */
+struct kernels {
+  enum cb_tier tier;
+  struct CUmod_st *module;
+  cb_device_ptr *pointers;
+  int32_t *sizes;
+  struct group *groups;
+  struct launch *launches;
+  struct cb_family_shape shape;
+  int registers, local_bytes; /* the most of any */
+  struct kernels *before;     /* those in whose place they came */
+};
+
 struct loaded {
   atomic_int handles;
   const struct cb_device *device;
   int overlap; /* launches may overlap the end of the kernel before them */
-  struct CUmod_st *module;
   int blocks_count; /* allocations of arrays: one, or one for each array */
   cb_device_ptr *blocks;
-  cb_device_ptr *pointers; /* of the image's arrays */
-  struct group *groups;
-  struct launch *launches;
+  cb_device_ptr *arrays;            /* of the image */
+  _Atomic(struct kernels *) kernels; /* that multiply */
   int64_t carry_sums, carry_counters;
   struct cb_operator_info info;
 };
@@ -50,10 +63,8 @@ struct cb_operator {
 /* Room for the tables, whose sizes the image says. */
 static enum cb_status make_tables(struct loaded *loaded, const struct cb_image *image, struct cb_diag *diag) {
   loaded->blocks = cb_calloc((size_t)image->arrays_count + 1, sizeof *loaded->blocks);
-  loaded->pointers = cb_calloc((size_t)image->arrays_count + 1, sizeof *loaded->pointers);
-  loaded->groups = cb_calloc((size_t)image->groups_count + 1, sizeof *loaded->groups);
-  loaded->launches = cb_calloc((size_t)image->launches_count + 1, sizeof *loaded->launches);
-  if (loaded->blocks && loaded->pointers && loaded->groups && loaded->launches) return CB_OK;
+  loaded->arrays = cb_calloc((size_t)image->arrays_count + 1, sizeof *loaded->arrays);
+  if (loaded->blocks && loaded->arrays) return CB_OK;
   return cb_fail_memory(diag, "an operator's tables", (uint64_t)image->arrays_count);
 }
 
@@ -78,7 +89,7 @@ static enum cb_status fill_arrays(struct loaded *loaded, const struct cb_image *
                                   struct cb_diag *diag) {
   const struct cb_image_array *array = &image->arrays[first], *last = &image->arrays[end - 1];
   const size_t bytes = (size_t)(last->offset + last->bytes - array->offset);
-  const cb_device_ptr there = loaded->pointers[first];
+  const cb_device_ptr there = loaded->arrays[first];
   const int nan = cb_semiring_pads_with_nan(image->semiring);
   return array->contents ? cb_device_upload(loaded->device, there, array->contents, bytes, "arrays", diag)
                          : cb_device_fill(loaded->device, there, nan ? 0xff : 0, bytes, diag);
@@ -92,8 +103,8 @@ static enum cb_status upload(struct loaded *loaded, const struct cb_image *image
   enum cb_status s = CB_OK;
   if (!apart && image->arrays_count) s = put(loaded, image->packed_bytes, "arrays", &packed, diag);
   for (int i = 0; i < image->arrays_count && !s; i++) {
-    loaded->pointers[i] = packed + (cb_device_ptr)image->arrays[i].offset;
-    if (apart) s = put(loaded, image->arrays[i].bytes, "an array", &loaded->pointers[i], diag);
+    loaded->arrays[i] = packed + (cb_device_ptr)image->arrays[i].offset;
+    if (apart) s = put(loaded, image->arrays[i].bytes, "an array", &loaded->arrays[i], diag);
   }
   for (int first = 0, end; first < image->arrays_count && !s; first = end) {
     for (end = first + 1; end < image->arrays_count && !apart; end++)
@@ -119,8 +130,8 @@ static enum cb_status check_launch(const struct loaded *loaded, const struct cb_
 }
 
 /* Sees to it that nothing of the kernel is left for its first launch, and notes what it takes. */
-static enum cb_status prepare(struct loaded *loaded, const struct launch *launch, const char *kernel,
-                              struct cb_diag *diag) {
+static enum cb_status prepare(const struct loaded *loaded, struct kernels *kernels, const struct launch *launch,
+                              const char *kernel, struct cb_diag *diag) {
   const struct cb_driver *driver = loaded->device->driver;
   int registers = 0, local = 0;
   enum cb_status s = CB_OK;
@@ -138,13 +149,13 @@ static enum cb_status prepare(struct loaded *loaded, const struct launch *launch
   if (!s)
     s = cb_driver_check(driver, driver->call.function_get(&local, CB_CU_FUNC_LOCAL_BYTES, launch->function),
                         diag, "ask the local memory of kernel '%s'", kernel);
-  if (registers > loaded->info.registers) loaded->info.registers = registers;
-  if (local > loaded->info.local_bytes) loaded->info.local_bytes = local;
+  if (registers > kernels->registers) kernels->registers = registers;
+  if (local > kernels->local_bytes) kernels->local_bytes = local;
   return s;
 }
 
-static enum cb_status find_kernel(struct loaded *loaded, const struct cb_image_launch *planned,
-                                  struct launch *launch, struct cb_diag *diag) {
+static enum cb_status find_kernel(const struct loaded *loaded, struct kernels *kernels,
+                                  const struct cb_image_launch *planned, struct launch *launch, struct cb_diag *diag) {
   const struct cb_driver *driver = loaded->device->driver;
   enum cb_status s = check_launch(loaded, planned, diag);
   if (s) return s;
@@ -154,25 +165,62 @@ static enum cb_status find_kernel(struct loaded *loaded, const struct cb_image_l
   launch->first_group = planned->first_group;
   launch->groups = planned->groups;
   s = cb_driver_check(driver,
-                      driver->call.module_function(&launch->function, loaded->module, planned->kernel), diag,
+                      driver->call.module_function(&launch->function, kernels->module, planned->kernel), diag,
                       "find kernel '%s'", planned->kernel);
-  return s ? s : prepare(loaded, launch, planned->kernel, diag);
+  return s ? s : prepare(loaded, kernels, launch, planned->kernel, diag);
 }
 
-static enum cb_status find_kernels(struct loaded *loaded, const struct cb_image *image,
+static void free_kernels(const struct loaded *loaded, struct kernels *kernels, int can_unload) {
+  if (kernels->module && can_unload) loaded->device->driver->call.module_unload(kernels->module);
+  cb_free(kernels->pointers);
+  cb_free(kernels->sizes);
+  cb_free(kernels->groups);
+  cb_free(kernels->launches);
+  cb_free(kernels);
+}
+
+static int alloc_tables(struct kernels *kernels, const struct cb_image *image) {
+  kernels->pointers = cb_calloc((size_t)image->pointers_count + 1, sizeof *kernels->pointers);
+  kernels->sizes = cb_calloc((size_t)image->sizes_count + 1, sizeof *kernels->sizes);
+  kernels->groups = cb_calloc((size_t)image->groups_count + 1, sizeof *kernels->groups);
+  kernels->launches = cb_calloc((size_t)image->launches_count + 1, sizeof *kernels->launches);
+  return kernels->pointers && kernels->sizes && kernels->groups && kernels->launches;
+}
+
+/* What the kernels get beside vectors. The arrays must be in place. */
+static void fill_tables(struct kernels *kernels, const struct loaded *loaded, const struct cb_image *image) {
+  if (image->sizes_count) memcpy(kernels->sizes, image->sizes, (size_t)image->sizes_count * sizeof *kernels->sizes);
+  for (int i = 0; i < image->pointers_count; i++)
+    kernels->pointers[i] = image->pointers[i] < 0 ? 0 : loaded->arrays[image->pointers[i]];
+  for (int i = 0; i < image->groups_count; i++) {
+    const struct cb_image_group *group = &image->groups[i];
+    kernels->groups[i].pointers = group->pointers ? kernels->pointers + group->first_pointer : NULL;
+    kernels->groups[i].sizes = group->sizes ? kernels->sizes + group->first_size : NULL;
+  }
+  kernels->shape = (struct cb_family_shape){(int32_t)image->rows, (int32_t)image->cols, image->first_row_sum};
+}
+
+/* With the device's context current; the tables are filled later. */
+static enum cb_status find_kernels(struct kernels **out, const struct loaded *loaded, const struct cb_image *image,
                                    struct cb_diag *diag) {
   const struct cb_driver *driver = loaded->device->driver;
-  enum cb_status s = CB_OK;
-  for (int i = 0; i < image->groups_count; i++)
-    loaded->groups[i].first_pointer = image->groups[i].first_array;
+  struct kernels *kernels = *out = cb_calloc(1, sizeof *kernels);
+  if (!kernels || !alloc_tables(kernels, image)) return cb_fail_memory(diag, "an operator's tables", sizeof *kernels);
+  kernels->tier = image->tier;
   if (!image->launches_count) return CB_OK; /* no rows: there may be no kernel to load */
-  s = cb_driver_check(driver, driver->call.module_load(&loaded->module, image->cubin), diag,
-                      "load a kernel compiled for '%s' on GPU %d ('%s')", image->target.arch,
-                      loaded->device->ordinal, loaded->device->target.model);
-  if (s) loaded->module = NULL;
+  enum cb_status s = cb_driver_check(driver, driver->call.module_load(&kernels->module, image->cubin), diag,
+                                     "load a kernel compiled for '%s' on GPU %d ('%s')", image->target.arch,
+                                     loaded->device->ordinal, loaded->device->target.model);
+  if (s) kernels->module = NULL;
   for (int i = 0; i < image->launches_count && !s; i++)
-    s = find_kernel(loaded, &image->launches[i], &loaded->launches[i], diag);
+    s = find_kernel(loaded, kernels, &image->launches[i], &kernels->launches[i], diag);
   return s;
+}
+
+/* From the next product on these multiply. */
+static void take_over(struct loaded *loaded, struct kernels *kernels) {
+  kernels->before = atomic_load(&loaded->kernels);
+  atomic_store(&loaded->kernels, kernels);
 }
 
 /* ---- handles */
@@ -194,7 +242,13 @@ static enum cb_status add_carry(struct cb_operator *op, struct cb_diag *diag) {
 /* The context must be current. */
 static void unload(struct loaded *loaded) {
   for (int i = 0; i < loaded->blocks_count; i++) cb_device_free(loaded->device, loaded->blocks[i]);
-  if (loaded->module) loaded->device->driver->call.module_unload(loaded->module);
+}
+
+static void free_all_kernels(struct loaded *loaded, int can_unload) {
+  for (struct kernels *next, *kernels = atomic_load(&loaded->kernels); kernels; kernels = next) {
+    next = kernels->before;
+    free_kernels(loaded, kernels, can_unload);
+  }
 }
 
 void cb_operator_free(struct cb_operator *op) {
@@ -202,16 +256,14 @@ void cb_operator_free(struct cb_operator *op) {
   struct loaded *loaded = op->loaded;
   const int last = atomic_fetch_sub(&loaded->handles, 1) == 1;
   /* a context that cannot be entered is gone, and took everything along */
-  if (!cb_device_enter(loaded->device, NULL)) {
-    cb_device_free(loaded->device, op->carry_sums);
-    if (last) unload(loaded);
-    cb_device_leave(loaded->device);
-  }
+  const int entered = !cb_device_enter(loaded->device, NULL);
+  if (entered) cb_device_free(loaded->device, op->carry_sums);
+  if (entered && last) unload(loaded);
+  if (last) free_all_kernels(loaded, entered);
+  if (entered) cb_device_leave(loaded->device);
   if (last) {
     cb_free(loaded->blocks);
-    cb_free(loaded->pointers);
-    cb_free(loaded->groups);
-    cb_free(loaded->launches);
+    cb_free(loaded->arrays);
     cb_free(loaded);
   }
   cb_free(op);
@@ -238,11 +290,14 @@ static void note_image(struct loaded *loaded, const struct cb_image *image) {
 static enum cb_status fill_operator(struct cb_operator *op, const struct cb_image *image, int apart,
                                     struct cb_diag *diag) {
   struct loaded *loaded = op->loaded;
+  struct kernels *kernels = NULL;
   const double start = cb_seconds();
   enum cb_status s = make_tables(loaded, image, diag);
-  if (!s) s = find_kernels(loaded, image, diag);
+  if (!s) s = find_kernels(&kernels, loaded, image, diag);
+  if (kernels) take_over(loaded, kernels); /* who owns them, also after a failure */
   const double found = cb_seconds();
   if (!s) s = upload(loaded, image, apart, diag);
+  if (!s) fill_tables(kernels, loaded, image);
   if (!s) s = add_carry(op, diag);
   if (!s) s = cb_device_wait(loaded->device, "loading", diag);
   loaded->info.load_seconds = found - start;
@@ -299,8 +354,32 @@ enum cb_status cb_operator_clone(struct cb_operator **clone, const struct cb_ope
 
 void cb_operator_set_clocks(struct cb_operator *op, cb_device_ptr clocks) { op->clocks = clocks; }
 
+enum cb_status cb_operator_take_over(struct cb_operator *op, const struct cb_image *image, struct cb_diag *diag) {
+  struct loaded *loaded = op->loaded;
+  struct kernels *kernels = NULL;
+  enum cb_status s = cb_device_enter(loaded->device, diag);
+  if (s) return s;
+  s = find_kernels(&kernels, loaded, image, diag);
+  if (!s) {
+    fill_tables(kernels, loaded, image);
+    take_over(loaded, kernels);
+  } else if (kernels) {
+    free_kernels(loaded, kernels, 1);
+  }
+  cb_device_leave(loaded->device);
+  return s;
+}
+
+enum cb_tier cb_operator_tier(const struct cb_operator *op) { return atomic_load(&op->loaded->kernels)->tier; }
+
+void cb_operator_registers(const struct cb_operator *op, int *registers, int *local_bytes) {
+  const struct kernels *kernels = atomic_load(&op->loaded->kernels);
+  *registers = kernels->registers;
+  *local_bytes = kernels->local_bytes;
+}
+
 cb_device_ptr cb_operator_array(const struct cb_operator *op, int number) {
-  return op->loaded->pointers[number];
+  return op->loaded->arrays[number];
 }
 
 const struct cb_operator_info *cb_operator_info(const struct cb_operator *op) {
@@ -353,19 +432,24 @@ struct arguments {
   cb_device_ptr clocks;
 };
 
+/* Drivers take parameters by pointers that are not const, and do not write them. */
 static void list_parameters(void **parameters, struct arguments *arguments, const struct loaded *loaded,
-                            const struct launch *launch) {
-  const int narrow = loaded->info.sum_type == CB_F32;
+                            const struct kernels *kernels, const struct launch *launch) {
+  const int narrow = loaded->info.sum_type == CB_F32, family = kernels->tier == CB_TIER_FAMILY;
   int count = 0;
-  for (int g = 0; g < launch->groups; g++)
-    parameters[count++] = &loaded->pointers[loaded->groups[launch->first_group + g].first_pointer];
+  for (int g = 0; g < launch->groups; g++) {
+    const struct group *group = &kernels->groups[launch->first_group + g];
+    if (group->sizes) parameters[count++] = (void *)group->sizes;
+    if (group->pointers) parameters[count++] = (void *)group->pointers;
+  }
+  if (family) parameters[count++] = (void *)&kernels->shape;
   parameters[count++] = &arguments->x;
   parameters[count++] = &arguments->y;
-  if (loaded->info.form == CB_FORM_AXPBY) {
+  if (loaded->info.form == CB_FORM_AXPBY || family) {
     parameters[count++] = narrow ? (void *)&arguments->alpha_narrow : &arguments->alpha;
     parameters[count++] = narrow ? (void *)&arguments->beta_narrow : &arguments->beta;
   }
-  if (loaded->info.has_carry) {
+  if (loaded->info.has_carry || family) {
     parameters[count++] = &arguments->carry_sums;
     parameters[count++] = &arguments->carry_counters;
   }
@@ -385,11 +469,12 @@ enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, 
                                 op->carry_sums,
                                 op->carry_counters,
                                 op->clocks};
-  void *parameters[CB_IMAGE_GROUPS + OTHER_ARGUMENTS];
+  void *parameters[2 * CB_IMAGE_GROUPS + OTHER_ARGUMENTS];
+  const struct kernels *kernels = atomic_load_explicit(&loaded->kernels, memory_order_acquire);
   enum cb_status s = check_scalars(&loaded->info, alpha, beta, diag);
   for (int i = 0; i < loaded->info.launches && !s; i++) {
-    const struct launch *launch = &loaded->launches[i];
-    list_parameters(parameters, &arguments, loaded, launch);
+    const struct launch *launch = &kernels->launches[i];
+    list_parameters(parameters, &arguments, loaded, kernels, launch);
     s = cb_driver_check(driver, launch_kernel(loaded, launch, stream, parameters), diag,
                         "launch kernel %d of the product", i);
   }

@@ -47,6 +47,15 @@ enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, 
  * writes none. */
 void cb_operator_set_clocks(struct cb_operator *op, cb_device_ptr clocks);
 
+/* Loads the kernels of another image of the same plan, and has them multiply from the next product on, of this and all
+ * handles. Products may run meanwhile on other threads; graphs keep the kernels that they have captured. Calls of this
+ * are the caller's to order. On failure nothing changes. */
+enum cb_status cb_operator_take_over(struct cb_operator *op, const struct cb_image *image, struct cb_diag *diag);
+
+/* Of the kernels that multiply: their tier; per thread the most registers and bytes of local memory (spills). */
+enum cb_tier cb_operator_tier(const struct cb_operator *op);
+void cb_operator_registers(const struct cb_operator *op, int *registers, int *local_bytes);
+
 /* Where array `number` of the image lies on the device. */
 cb_device_ptr cb_operator_array(const struct cb_operator *op, int number);
 
@@ -57,8 +66,6 @@ struct cb_operator_info {
   enum cb_semiring semiring;
   int launches;          /* of one product */
   int has_carry;         /* 1: serves one stream at a time; clone it for more */
-  int registers;         /* the most of any of its kernels */
-  int local_bytes;       /* likewise: spills */
   int64_t stored_bytes;  /* arrays that a product reads */
   int64_t device_bytes;  /* allocated by this handle, what is shared included */
   double load_seconds;   /* module and functions */

@@ -19,7 +19,11 @@ struct fake_kernel {
 };
 
 #ifdef __cplusplus
-template <class T> struct FakeKind { static constexpr char kind = __is_class(T) ? 's' : 'v'; };
+/* What a family's kernels get beside pointers: structs of numbers, known by a member (codegen/family.h). */
+template <class T, class = void> struct FakeNumbers { static constexpr bool are = false; };
+template <class T> struct FakeNumbers<T, decltype((void)&T::first_carry_sum)> { static constexpr bool are = true; };
+template <class T> struct FakeNumbers<T, decltype((void)&T::first_row_sum)> { static constexpr bool are = true; };
+template <class T> struct FakeKind { static constexpr char kind = __is_class(T) && !FakeNumbers<T>::are ? 's' : 'v'; };
 template <class T> struct FakeKind<T *> { static constexpr char kind = 'p'; };
 template <> struct FakeKind<long> { /* int64_t */ static constexpr char kind = 'i'; };
 

@@ -365,6 +365,12 @@ static int blocks_per_sm(const struct cb_region_builder *builder, const struct s
   return registers <= 72 ? 2 : 1;
 }
 
+static void build_family(struct cb_region_builder *builder) {
+  cb_region_family_with(builder, "guarded");
+  cb_region_family_with(builder, "sorted");
+  cb_region_family_sequence(builder, "row_of", 0, 1);
+}
+
 static void build_facts(struct cb_region_builder *builder, const struct state *state) {
   cb_region_fact(builder, "size", "%d %d", state->size.rows, state->size.cols);
   cb_region_fact(builder, "blocks", "%lld", (long long)state->blocks);
@@ -390,6 +396,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   build_values(builder, state);
   build_local_rows(builder, state);
   build_text(builder, state);
+  build_family(builder);
   builder->region.blocks = state->slices / WARPS;
   builder->region.block_rows = state->order ? 0 : WARPS * LANES / state->lanes * state->size.rows;
   builder->region.blocks_per_sm = blocks_per_sm(builder, state);
@@ -492,6 +499,7 @@ const struct cb_layout cb_layout_blocks = {
     .options_count = BLOCKS_OPTIONS,
     .recipes = cb_blocks_recipes,
     .plan = blocks_plan,
+    .has_family = 1,
     .visit = blocks_visit,
     .unit = "slice",
     .block_of = block_of,

@@ -200,6 +200,19 @@ static void build_offsets(struct cb_region_builder *builder, const struct state 
   build_table(builder, placeholder, offsets, count);
 }
 
+/* Few enough are data of a family's kernel. */
+static void build_stored_offsets(struct cb_region_builder *builder, const struct state *state) {
+  const int stored = state->count[STORED], first = constants(state);
+  int64_t offsets[MOST_DIAGONALS];
+  for (int i = 0; i < stored; i++) offsets[i] = state->offset[state->order[first + i]];
+  if (stored > CB_FAMILY_TABLE) {
+    build_table(builder, "offsets", offsets, stored);
+    return;
+  }
+  cb_region_table(builder, "offsets", "offset", offsets, stored);
+  cb_region_family_with(builder, "offset_data");
+}
+
 static void build_coefficients(struct cb_region_builder *builder, const struct state *state) {
   struct cb_text text = {0};
   for (int i = 0; i < constants(state); i++) {
@@ -294,7 +307,7 @@ static void build_slots(struct cb_region_builder *builder, const struct state *s
   if (state->absent_stored)
     cb_region_bytes(builder, "presence", "a bit per slot: it holds a nonzero", slots / 8);
   cb_region_section(builder, "stored");
-  build_offsets(builder, state, "offsets", constants(state), stored);
+  build_stored_offsets(builder, state);
   if (stored > UNROLLED) cb_region_section(builder, "stored_loop");
   if (stored % batch) cb_region_section(builder, "rest");
 }
@@ -472,6 +485,30 @@ static void build_rows(struct cb_region_builder *builder, const struct state *st
   builder->region.blocks_per_sm = wave <= 4 ? (int)wave : stored || state->diagonals > FEW ? 6 : 8;
 }
 
+/* Diagonals whose loads are in flight together: few steps of it. */
+static int family_batch(int batch) {
+  static const int steps[] = {3, 5, 7, 9, 12, 16, 24};
+  for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+    if (batch <= steps[i]) return steps[i];
+  return 32;
+}
+
+/* One text for all numbers of stored diagonals, and wherever they leave the matrix. */
+static void build_family(struct cb_region_builder *builder, const struct state *state) {
+  static const char *const with[] = {"stored_loop", "rest", "inside", "border", "guard"};
+  const int64_t wave = blocks_in_a_wave(state, builder->target);
+  const int stored = state->count[STORED];
+  if (constants(state)) return;
+  for (size_t i = 0; i < sizeof with / sizeof *with; i++) cb_region_family_with(builder, with[i]);
+  cb_region_family_without(builder, "from_first");
+  cb_region_family_without(builder, "to_last");
+  cb_region_family_size(builder, "kFirstInside", state->first_inside);
+  cb_region_family_size(builder, "kEndInside", state->end_inside);
+  cb_region_family_structure(builder, "kBatch", family_batch(choose_batch(stored, wave)),
+                             "family: diagonals whose loads are in flight together");
+  builder->region.family.blocks_per_sm = wave <= 2 ? 2 : wave <= 4 ? 4 : 6;
+}
+
 static void build_region(struct cb_region_builder *builder, const struct state *state) {
   const int stored = state->count[STORED];
   build_facts(builder, state);
@@ -481,6 +518,7 @@ static void build_region(struct cb_region_builder *builder, const struct state *
     build_chains(builder, state);
   else
     build_rows(builder, state);
+  build_family(builder, state);
 }
 
 /* Batches of loads that a thread waits for, one after the other, in each of its rows. */
@@ -600,6 +638,7 @@ const struct cb_layout cb_layout_dia = {
     .options_count = DIA_OPTIONS,
     .recipes = cb_dia_recipes,
     .plan = dia_plan,
+    .has_family = 1,
     .visit = dia_visit,
     .unit = "slice",
     .block_of = block_of,

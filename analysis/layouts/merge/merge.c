@@ -415,6 +415,21 @@ static int choose_blocks_per_sm(const struct cb_region_builder *builder, const s
   return words <= 21 ? 6 : words <= 27 ? 5 : 4;
 }
 
+/* One text for tiles, with or without empty rows; one for tiles beside long rows, cut or not. */
+static void build_family(struct cb_region_builder *builder, const struct state *state) {
+  cb_region_family_with(builder, "empty");
+  cb_region_family_size(builder, "kEmptyRows", 0);
+  cb_region_family_size(builder, "kBlocks", state->blocks);
+  cb_region_family_sequence(builder, "empty_row", 0, 0);
+  cb_region_family_with(builder, "idle");
+  cb_region_family_size(builder, "kBusyBlocks", state->units);
+  if (!state->long_units) return;
+  cb_region_family_with(builder, "cut");
+  cb_region_family_size(builder, "kSegments", 0);
+  cb_region_family_sequence(builder, "carry_group", 0, 0);
+  cb_region_family_sequence(builder, "carry_first", 0, 0);
+}
+
 static void build_region(struct cb_region_builder *builder, struct state *state) {
   state->blocks = state->units;
   cb_region_fact(builder, "tiles", "%lld", (long long)tiles(state));
@@ -426,6 +441,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   if (state->long_units) build_long(builder, state);
   build_empty(builder, state);
   build_dispatch(builder, state);
+  build_family(builder, state);
   builder->region.blocks = state->blocks;
   builder->region.blocks_per_sm = choose_blocks_per_sm(builder, state);
 }
@@ -500,6 +516,7 @@ const struct cb_layout cb_layout_merge = {
     .options_count = MERGE_OPTIONS,
     .recipes = cb_merge_recipes,
     .plan = merge_plan,
+    .has_family = 1,
     .visit = merge_visit,
     .unit = "thread block",
     .block_of = block_of,

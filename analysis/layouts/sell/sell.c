@@ -446,6 +446,23 @@ static void build_batches(struct cb_region_builder *builder, const struct state 
   builder->region.blocks_per_sm = batch <= SMALL_BATCH ? 8 : 6;
 }
 
+/* One text for all orders, lengths and ends of rows. Batches are of 2, 4 or 8 steps, whose registers are those of the
+ * batches that they stand for. */
+static void build_family(struct cb_region_builder *builder, const struct state *state) {
+  const int64_t batch = choose_batch(state);
+  cb_region_family_structure(builder, "kBatch", batch <= 2 ? 2 : batch <= SMALL_BATCH ? SMALL_BATCH : MOST_BATCH,
+                             "family: steps whose loads are in flight together");
+  cb_region_family_with(builder, "more");
+  cb_region_family_with(builder, "guarded");
+  cb_region_family_with(builder, "sorted");
+  cb_region_family_sequence(builder, "row_of", 0, 1);
+  if (!state->varied) return;
+  cb_region_family_with(builder, "carry");
+  cb_region_family_size(builder, "kSegments", 0);
+  cb_region_family_sequence(builder, "carry_group", 0, 0);
+  cb_region_family_sequence(builder, "carry_first", 0, 0);
+}
+
 static void build_region(struct cb_region_builder *builder, struct state *state) {
   build_facts(builder, state);
   cb_region_list(builder, "first_step", "steps before a slice, 32 slots each", state->slices + 1, state->first_step);
@@ -460,6 +477,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   if (asks) cb_region_own_rows(builder);
   if (guarded) cb_region_section(builder, "guarded");
   build_batches(builder, state);
+  build_family(builder, state);
   builder->region.blocks = state->slices / WARPS;
   builder->region.block_rows = state->sorted ? 0 : block_rows(state);
   builder->region.row_threads = state->sorted ? 0 : state->lanes;
@@ -511,6 +529,7 @@ const struct cb_layout cb_layout_sell = {
     .options_count = SELL_OPTIONS,
     .recipes = cb_sell_recipes,
     .plan = sell_plan,
+    .has_family = 1,
     .visit = sell_visit,
     .unit = "slice",
     .block_of = block_of,

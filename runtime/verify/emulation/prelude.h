@@ -21,6 +21,7 @@ inline constexpr int kArch = 0;  // no GPU's
 template <class T, int n> struct Vector { T at[n]; };
 template <class T> struct Same { using type = T; };  // for parameters that take no part in deduction
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __device__
 #define __shared__ static
 
@@ -66,6 +67,8 @@ uint64_t end_clock();
 extern emulated::Position threadIdx, blockIdx;
 inline void wait_for_previous(const char *kernel = __builtin_FUNCTION()) { emulated::wait(kernel); }
 template <class T> inline const T *after_wait(const T *p) { return p; }
+
+struct Index { int bytes, base, step; };  // of a family's array (codegen/family.h)
 
 inline float float_from(uint32_t bits) {
   float value;
@@ -178,6 +181,12 @@ template <class T> inline T load(const T *p, int line = __builtin_LINE()) {
   if ((uintptr_t)p % sizeof(T)) emulated::misaligned(p, sizeof(T), line);
   if (emulated::mark_of(p)) emulated::check_unwritten(p, sizeof(T), line);
   return *p;
+}
+inline int load_index(const void *elements, const Index &index, int i, int line = __builtin_LINE()) {
+  if (index.bytes == 1) return load((const uint8_t *)elements + i, line);
+  if (index.bytes == 2) return load((const uint16_t *)elements + i, line);
+  if (index.bytes == 4) return int(load((const uint32_t *)elements + i, line));
+  return index.base + index.step * i;
 }
 template <class T> inline T load_input(const T *p, int line = __builtin_LINE()) {
   if (!emulated::waited) emulated::too_early(line);
