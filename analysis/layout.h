@@ -177,6 +177,11 @@ static inline int cb_region_may_join(const struct cb_region_builder *builder, in
 /* What cb_region_zero_slots does, without zeros; whoever makes the builder calls it first. */
 void cb_region_choose_values(struct cb_region_builder *builder, int zeros);
 
+/* A nonzero as a visit met it: in the layout's unit, row of the matrix, slot. */
+struct cb_met {
+  int64_t unit, row, slot;
+};
+
 struct cb_recipe; /* analysis/plan/recipe.h */
 
 /* All that concerns a layout. Its place in the table of layout.c is its place in help and in searches. */
@@ -192,6 +197,9 @@ struct cb_layout {
   enum cb_status (*plan)(struct cb_region_builder *builder, struct cb_diag *diag);
   cb_visit *visit;
   const char *unit; /* what the visit goes over, as reports call it: "slice" */
+  /* For reports (plan/thread_blocks.h), of a region without block_rows: which of its thread blocks multiplies a
+   * nonzero. NULL: it is not told. */
+  int64_t (*block_of)(const void *state, struct cb_met met);
   /* For reports (plan/loads.h). Adds the nonzeros that each of the region's thread blocks multiplies. NULL: they are
    * those of block_rows rows each, where there are any. */
   void (*count_loads)(const void *state, int64_t *nonzeros);

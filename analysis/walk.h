@@ -81,6 +81,9 @@ struct cb_walk {
   struct cb_field field[CB_MOST_FIELDS];
   const struct cb_region *region;
   unsigned char *const *targets; /* where each array of the region is written; NULL: none is */
+  /* Without a map: is told every nonzero of the matrix and its slot, for reports. NULL: not wanted. */
+  void (*met)(void *user, int64_t slot, uint64_t nonzero);
+  void *user;
 };
 
 static inline void cb_field_set(const struct cb_field *field, int64_t slot, uint32_t element) {
@@ -99,6 +102,7 @@ static inline void cb_emit_element(const struct cb_walk *walk, int64_t slot, uin
 
 static inline void cb_emit_nonzero(const struct cb_walk *walk, int64_t slot, int64_t nonzero) {
   if (walk->map) cb_slot_set(walk->map, slot, cb_part_origin(walk->part, nonzero));
+  else if (walk->met) walk->met(walk->user, slot, cb_part_origin(walk->part, nonzero));
 }
 
 /* Nonzero `nonzero` of the part is in this slot, and `element` belongs to it. */

@@ -15,7 +15,6 @@
 #include "codegen/family.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 /* What all parts of the text need. */
@@ -25,6 +24,7 @@ struct emitter {
   const struct cb_blob *blob; /* NULL: no data to embed */
   enum cb_tier tier;
   int embed;
+  int clocked; /* every warp has a clock */
   struct cb_arena arena; /* strings that scopes refer to */
   struct cb_diag *diag;
   struct cb_text text; /* the file */
@@ -84,29 +84,6 @@ static void add_semiring(struct emitter *emitter, struct cb_scope *scope) {
 int cb_source_embeds(const struct cb_blob *blob, enum cb_embed embed) {
   enum { AUTO_LIMIT = 1 << 20 };
   return blob && (embed == CB_EMBED_ALWAYS || (embed == CB_EMBED_AUTO && blob->length <= AUTO_LIMIT));
-}
-
-void cb_source_kernel(const struct cb_plan *plan, const struct cb_label *label, int launch, char *name,
-                      size_t size) {
-  if (plan->launches_count == 1) snprintf(name, size, "%s_spmv", label->symbol);
-  else snprintf(name, size, "%s_spmv_%d", label->symbol, launch);
-}
-
-void cb_symbol_from(const char *text, char symbol[49]) {
-  int at = 0;
-  if (!isalpha((unsigned char)*text)) {
-    symbol[at++] = 'm';
-    symbol[at++] = '_';
-  }
-  for (; *text && at < 48; text++) symbol[at++] = isalnum((unsigned char)*text) ? *text : '_';
-  symbol[at] = 0;
-}
-
-double cb_selftest_x(uint64_t i) {
-  uint64_t z = (i + 1) * 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return (double)((z ^ (z >> 31)) >> 11) * 0x1p-52 - 1;
 }
 
 /* ---- device prelude */
@@ -734,6 +711,13 @@ static const char *launch_bounds(struct emitter *emitter, const struct cb_launch
   return cb_arena_format(&emitter->arena, "%s, blocks_that_fit(%d, %s)", threads, blocks, threads);
 }
 
+/* Where its warps' clocks are: the launches before it have as many before. */
+static void add_clocks(struct emitter *emitter, struct cb_scope *scope, int number_of_launch) {
+  if (!emitter->clocked) return;
+  cb_scope_section(scope, "clocked");
+  cb_scope_placeholder(scope, "first_clock", number(emitter, cb_source_clocks(emitter->plan, number_of_launch)));
+}
+
 static void add_family_parameters(struct emitter *emitter, const struct cb_region *region, struct cb_text *parameters) {
   const char *name = region->name;
   add_item(parameters, cb_arena_format(&emitter->arena, "const __grid_constant__ %s::Sizes %s_sizes", name, name));
@@ -767,10 +751,12 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
     add_item(&vectors, "carry_sums, carry_counters");
   }
   if (is_family(emitter)) add_item(&vectors, "shape.rows, shape.cols, shape.first_row_sum");
+  if (emitter->clocked) add_item(&parameters, "WarpClock *clocks");
   const char *threads = size_name(emitter, "kThreads", number_of_launch);
   cb_scope_placeholder(&scope, "threads_name", threads);
   cb_scope_placeholder(&scope, "threads", number(emitter, launch->threads));
   cb_scope_placeholder(&scope, "bounds", launch_bounds(emitter, launch, threads));
+  add_clocks(emitter, &scope, number_of_launch);
   cb_scope_placeholder(&scope, "kernel", kernel);
   cb_scope_placeholder(&scope, "parameters", keep(emitter, &parameters));
   cb_scope_placeholder(&scope, "vectors", keep(emitter, &vectors));
@@ -964,10 +950,11 @@ static void add_launch_call(struct emitter *emitter, struct cb_text *text, int l
   if (is_family(emitter))
     cb_text_add(text, ", Shape{%lld, %lld, %lld}", (long long)plan->rows, (long long)plan->cols,
                 (long long)plan->first_row_sum);
-  cb_text_add(text, ", x, y%s%s);", has_scalars(emitter) ? ", alpha, beta" : "",
+  cb_text_add(text, ", x, y%s%s%s);", has_scalars(emitter) ? ", alpha, beta" : "",
               plan->carry_sums     ? ", matrix->carry_sums, matrix->carry_counters"
               : has_carry(emitter) ? ", nullptr, nullptr"
-                                   : "");
+                                   : "",
+              emitter->clocked ? ", nullptr" : "");
 }
 
 static const char *launch_calls(struct emitter *emitter) {
@@ -1113,6 +1100,19 @@ static enum cb_status take_source(struct cb_source *source, struct emitter *emit
   return source->text ? CB_OK : cb_fail_memory(emitter->diag, "generated text", length);
 }
 
+static enum cb_status emit(struct cb_source *source, struct emitter *emitter) {
+  struct cb_text device = {0};
+  *source = (struct cb_source){0};
+  enum cb_status s = emit_header(emitter);
+  if (!s) s = emit_device(emitter, &device);
+  if (!s) s = cb_source_with_prelude(&emitter->text, &device, emitter->diag);
+  if (!s) s = emit_host(emitter);
+  if (!s) s = take_source(source, emitter);
+  cb_text_release(&device);
+  release(emitter);
+  return s;
+}
+
 enum cb_status cb_source_emit(struct cb_source *source, const struct cb_plan *plan, const struct cb_label *label,
                               const struct cb_blob *blob, enum cb_embed embed, struct cb_diag *diag) {
   return cb_source_emit_tier(source, plan, label, blob, embed, CB_TIER_SPECIALISED, diag);
@@ -1123,16 +1123,13 @@ enum cb_status cb_source_emit_tier(struct cb_source *source, const struct cb_pla
                                    struct cb_diag *diag) {
   struct emitter emitter = {
       .plan = plan, .label = label, .blob = blob, .tier = tier, .embed = cb_source_embeds(blob, embed), .diag = diag};
-  struct cb_text device = {0};
-  *source = (struct cb_source){0};
-  enum cb_status s = emit_header(&emitter);
-  if (!s) s = emit_device(&emitter, &device);
-  if (!s) s = cb_source_with_prelude(&emitter.text, &device, diag);
-  if (!s) s = emit_host(&emitter);
-  if (!s) s = take_source(source, &emitter);
-  cb_text_release(&device);
-  release(&emitter);
-  return s;
+  return emit(source, &emitter);
+}
+
+enum cb_status cb_source_emit_clocked(struct cb_source *source, const struct cb_plan *plan,
+                                      const struct cb_label *label, struct cb_diag *diag) {
+  struct emitter emitter = {.plan = plan, .label = label, .clocked = 1, .diag = diag};
+  return emit(source, &emitter);
 }
 
 enum cb_status cb_source_family(struct cb_source *source, const struct cb_plan *plan, struct cb_diag *diag) {

@@ -23,7 +23,7 @@
  *
  * Kernel parameters, in order (what the driver-API launcher passes): for each region of the launch one struct of
  * the region's STORED array pointers; x; y; alpha and beta (form axpby); carry_sums and carry_counters (when the
- * plan has carry slots). Kernel names: cb_source_kernel.
+ * plan has carry slots); clocks (when it is clocked). Kernel names: cb_source_kernel.
  */
 #ifndef CBGEN_CODEGEN_SOURCE_H
 #define CBGEN_CODEGEN_SOURCE_H
@@ -61,6 +61,12 @@ enum cb_status cb_source_emit(struct cb_source *source, const struct cb_plan *pl
 enum cb_status cb_source_emit_tier(struct cb_source *source, const struct cb_plan *plan, const struct cb_label *label,
                                    const struct cb_blob *blob, enum cb_embed embed, enum cb_tier tier,
                                    struct cb_diag *diag);
+/* The same text, without data, in which every warp notes when it begins and ends, and where: its struct WarpClock in
+ * the array that is each kernel's last parameter (NULL: it notes nothing, as from the text's own host functions). */
+enum cb_status cb_source_emit_clocked(struct cb_source *source, const struct cb_plan *plan,
+                                      const struct cb_label *label, struct cb_diag *diag);
+/* How many clocks the first `launches` launches have: one for each warp, thread block by thread block. */
+int64_t cb_source_clocks(const struct cb_plan *plan, int launches);
 void cb_source_release(struct cb_source *source);
 
 /* The symbol of every family's kernels. */

@@ -233,6 +233,7 @@ static const struct flag flag_table[] = {
     {"sweep", 0, "OPTION=V,W,…", CB_TAKES_SWEEP, "an option of the analysis at each of these values", set_sweep},
     {"clang", 0, NULL, CB_TAKES_CLANG, "let libclang read the text: what compilers do not check", set_given},
     {"row", 0, "R", CB_TAKES_TRACE, "the row of y to trace, from 0", set_row},
+    {"row", 0, "R", CB_TAKES_WHY, "the row of y whose thread blocks to look at, from 0", set_row},
     {"block", 0, "B", CB_TAKES_TRACE, "the thread block whose rows to trace, from 0", set_block},
     {"kernel", 0, "kernel.cu", CB_TAKES_TRACE, "execute this text, which was made for the matrix", set_kernel},
     {"predicted", 0, NULL, CB_TAKES_REPORT, "measure nothing, even where there is a GPU", set_given},

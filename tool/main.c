@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 const struct cb_verb *const cb_verb_table[] = {
-    &cb_verb_generate, &cb_verb_analyze, &cb_verb_verify,    &cb_verb_trace, &cb_verb_diff, &cb_verb_report,
-    &cb_verb_run,      &cb_verb_bench,   &cb_verb_calibrate, &cb_verb_cache, &cb_verb_families, NULL};
+    &cb_verb_generate, &cb_verb_analyze, &cb_verb_verify, &cb_verb_trace, &cb_verb_diff,      &cb_verb_report,
+    &cb_verb_run,      &cb_verb_bench,   &cb_verb_why,    &cb_verb_calibrate, &cb_verb_cache, &cb_verb_families, NULL};
 
 static const struct cb_verb *find_verb(const char *name) {
   for (int i = 0; cb_verb_table[i]; i++)

@@ -8,6 +8,7 @@
  *   sweep.c      one option at several values
  *   analyze.c generate.c verify.c trace.c run.c bench.c     one verb each
  *   report.c report_*.c html.c   everything about one matrix as a page of HTML
+ *   why.c why_report.c       slow thread blocks
  *   diff.c facts.c           two kernels compared, by what their texts say of themselves
  *   families.c   kernels that matrices share, and the files of them that come with the library
  *   cache.c calibrate.c      verbs that take no matrix: what lies in the cache, what the GPU can do
@@ -65,7 +66,7 @@ struct cb_call {
   int64_t seed, repeat, device; /* repeat 0: as usual */
   const char *action;           /* of a verb with CB_TAKES_CACHE: its first word; `file` is then the second */
   const char *section;          /* of a cache entry, to show alone; NULL: all */
-  int64_t row, block;           /* trace: what is traced */
+  int64_t row, block;           /* trace, why: what is looked at */
   const char *kernel;           /* trace: a kernel.cu to execute; NULL: the one that is planned */
   int64_t limit;                /* bytes of the cache; -1: not asked for */
   uint64_t flags_given;         /* a bit for each row of arguments.c's table: see cb_call_has */
@@ -94,6 +95,7 @@ enum cb_takes {
   CB_TAKES_CLANG = 65536,  /* --clang */
   CB_TAKES_TRACE = 131072, /* --row, --block, --kernel */
   CB_TAKES_REPORT = 1048576, /* --predicted */
+  CB_TAKES_WHY = 262144,   /* --row */
   CB_TAKES_LIST = 1 << 27  /* '@LIST' in place of a matrix: a file that names some */
 };
 #define CB_WITHOUT_MATRIX (CB_TAKES_CACHE | CB_TAKES_NOTHING)
@@ -108,7 +110,7 @@ struct cb_verb {
   enum cb_status (*run)(const struct cb_call *call, struct cb_diag *diag);
 };
 extern const struct cb_verb cb_verb_analyze, cb_verb_generate, cb_verb_verify, cb_verb_run, cb_verb_bench,
-    cb_verb_calibrate, cb_verb_cache, cb_verb_diff, cb_verb_trace, cb_verb_report, cb_verb_families;
+    cb_verb_calibrate, cb_verb_cache, cb_verb_diff, cb_verb_trace, cb_verb_report, cb_verb_why, cb_verb_families;
 extern const struct cb_verb *const cb_verb_table[]; /* ends with NULL */
 
 /* ---- arguments.c */

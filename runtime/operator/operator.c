@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OTHER_ARGUMENTS = 7 }; /* shape, x, y, alpha, beta, carry_sums, carry_counters */
+enum { OTHER_ARGUMENTS = 8 }; /* shape, x, y, alpha, beta, carry_sums, carry_counters, clocks */
 
 /* What a kernel gets of one region, as the image has it: parts of `pointers` and `sizes`. */
 struct group {
@@ -55,6 +55,7 @@ struct loaded {
 struct cb_operator {
   struct loaded *loaded;
   cb_device_ptr carry_sums, carry_counters; /* one allocation, which starts with the sums */
+  cb_device_ptr clocks;                     /* of a clocked kernel; the caller's */
 };
 
 /* ---- arrays */
@@ -351,6 +352,8 @@ enum cb_status cb_operator_clone(struct cb_operator **clone, const struct cb_ope
   return s;
 }
 
+void cb_operator_set_clocks(struct cb_operator *op, cb_device_ptr clocks) { op->clocks = clocks; }
+
 enum cb_status cb_operator_take_over(struct cb_operator *op, const struct cb_image *image, struct cb_diag *diag) {
   struct loaded *loaded = op->loaded;
   struct kernels *kernels = NULL;
@@ -426,6 +429,7 @@ struct arguments {
   double alpha, beta;
   float alpha_narrow, beta_narrow;
   cb_device_ptr carry_sums, carry_counters;
+  cb_device_ptr clocks;
 };
 
 /* Drivers take parameters by pointers that are not const, and do not write them. */
@@ -449,6 +453,7 @@ static void list_parameters(void **parameters, struct arguments *arguments, cons
     parameters[count++] = &arguments->carry_sums;
     parameters[count++] = &arguments->carry_counters;
   }
+  parameters[count++] = &arguments->clocks; /* others than clocked kernels have no such parameter */
 }
 
 enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
@@ -462,7 +467,8 @@ enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, 
                                 cb_real_to_float(alpha),
                                 cb_real_to_float(beta),
                                 op->carry_sums,
-                                op->carry_counters};
+                                op->carry_counters,
+                                op->clocks};
   void *parameters[2 * CB_IMAGE_GROUPS + OTHER_ARGUMENTS];
   const struct kernels *kernels = atomic_load_explicit(&loaded->kernels, memory_order_acquire);
   enum cb_status s = check_scalars(&loaded->info, alpha, beta, diag);

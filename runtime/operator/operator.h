@@ -43,6 +43,10 @@ void cb_operator_free(struct cb_operator *op);
 enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
                                     cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag);
 
+/* Where a clocked kernel (codegen/source.h) writes its clocks from now on: device memory of the caller's. Until then it
+ * writes none. */
+void cb_operator_set_clocks(struct cb_operator *op, cb_device_ptr clocks);
+
 /* Loads the kernels of another image of the same plan, and has them multiply from the next product on, of this and all
  * handles. Products may run meanwhile on other threads; graphs keep the kernels that they have captured. Calls of this
  * are the caller's to order. On failure nothing changes. */

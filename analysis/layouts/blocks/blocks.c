@@ -485,6 +485,12 @@ static int blocks_visit(const void *user, int64_t first, int64_t end, const stru
   return 1;
 }
 
+/* For reports. */
+static int64_t block_of(const void *user, struct cb_met met) {
+  (void)user;
+  return met.unit / WARPS;
+}
+
 const struct cb_layout cb_layout_blocks = {
     .name = "blocks",
     .summary = "natural dense blocks in sliced ELL, one column offset per block",
@@ -496,4 +502,5 @@ const struct cb_layout cb_layout_blocks = {
     .has_family = 1,
     .visit = blocks_visit,
     .unit = "slice",
+    .block_of = block_of,
 };

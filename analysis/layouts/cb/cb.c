@@ -823,11 +823,9 @@ static int64_t place_dense(struct cursor *at, const struct cb_run *run, int row,
 /* Where a run's coordinates and values begin. */
 static void find_run(struct cursor *at, int64_t number) {
   const struct cb_runs *state = at->state;
-  const int64_t value_bytes = state->value_bytes;
-  const int64_t start = (int64_t)state->coordinates[number] * (state->intra ? value_bytes : 1);
-  const int64_t behind = cb_round_up(cb_runs_coordinate_bytes(state, &state->runs.at[number]), value_bytes);
+  const int64_t start = (int64_t)state->coordinates[number] * (state->intra ? state->value_bytes : 1);
   at->coordinates = at->bytes ? at->bytes + start : NULL;
-  at->slot = state->intra ? (start + behind) / value_bytes : (int64_t)state->values[number];
+  at->slot = cb_runs_first_slot(state, number);
 }
 
 static void visit_block(const struct cb_subblock *block, int64_t b, struct cursor *at) {
@@ -966,6 +964,18 @@ static int64_t count_unbalanced(const void *user, int64_t *nonzeros) {
   return cb_divide_up(state->blocks, CB_RUN_WARPS);
 }
 
+/* For reports. */
+static int64_t block_of(const void *user, struct cb_met met) {
+  const struct cb_runs *state = user;
+  const int64_t per_block = cb_runs_per_block(state), blocks = state->runs.count / per_block;
+  int64_t least = 0, most = state->runs.count;
+  while (most - least > 1) {
+    const int64_t middle = (least + most) / 2;
+    *(cb_runs_first_slot(state, middle) <= met.slot ? &least : &most) = middle;
+  }
+  return state->strided ? least % blocks : least / per_block;
+}
+
 const struct cb_layout cb_layout_cb = {
     .name = "cb",
     .summary = "16x16 sub-blocks in COO, CSR or Dense, columns aggregated per panel",
@@ -977,6 +987,7 @@ const struct cb_layout cb_layout_cb = {
     .plan = cb_layout_plan,
     .visit = cb_layout_visit,
     .unit = "panel",
+    .block_of = block_of,
     .count_loads = count_loads,
     .count_unbalanced = count_unbalanced,
     .least = {.bytes = 1, .percent = CB_COST_CB_PERCENT, .sampled_ns = sampled_ns},

@@ -284,6 +284,13 @@ int64_t cb_runs_coordinate_bytes(const struct cb_runs *state, const struct cb_ru
   return state->full_dense ? 0 : (int64_t)CB_DENSE_PRESENCE * run->count;
 }
 
+int64_t cb_runs_first_slot(const struct cb_runs *state, int64_t number) {
+  const int64_t value_bytes = state->value_bytes;
+  if (!state->intra) return (int64_t)state->values[number];
+  const int64_t behind = cb_round_up(cb_runs_coordinate_bytes(state, &state->runs.at[number]), value_bytes);
+  return (int64_t)state->coordinates[number] + behind / value_bytes;
+}
+
 /* Appends one run's data; the ends move on. */
 static void place_data(struct cb_runs *state, int64_t number) {
   const struct cb_run *run = &state->runs.at[number];

@@ -112,6 +112,7 @@ int64_t cb_runs_position(const struct cb_runs *state, int64_t number);
 int64_t cb_runs_positions(const struct cb_runs *state);
 /* Steps of a CSR run: the most nonzeros that a lane has. */
 int64_t cb_runs_steps(const struct cb_runs *state, int64_t number);
+int64_t cb_runs_first_slot(const struct cb_runs *state, int64_t number);
 int64_t cb_runs_coordinate_bytes(const struct cb_runs *state, const struct cb_run *run);
 
 #endif

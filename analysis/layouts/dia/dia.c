@@ -623,6 +623,13 @@ static int dia_visit(const void *user, int64_t first, int64_t end, const struct 
   return 1;
 }
 
+/* For reports: of a stride, where a thread block has no rows of its own in a row. */
+static int64_t block_of(const void *user, struct cb_met met) {
+  const struct cb_chains *chains = &((const struct state *)user)->chains;
+  const int64_t group = chains->rows * chains->stride;
+  return (met.row / group * chains->stride + met.row % chains->stride) / chains->threads;
+}
+
 const struct cb_layout cb_layout_dia = {
     .name = "dia",
     .summary = "diagonals with offsets in the text, no indices",
@@ -634,5 +641,6 @@ const struct cb_layout cb_layout_dia = {
     .has_family = 1,
     .visit = dia_visit,
     .unit = "slice",
+    .block_of = block_of,
     .most_rows = INT32_MAX - 8192, /* those of a whole thread block included */
 };

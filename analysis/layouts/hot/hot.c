@@ -522,6 +522,16 @@ static enum cb_status hot_plan(struct cb_region_builder *builder, struct cb_diag
   return CB_OK;
 }
 
+/* For reports. All of a row in segments is met in the first one's slice: the slot tells which slice it is in. */
+static int64_t block_of(const void *user, struct cb_met met) {
+  const struct state *state = user;
+  const enum kind kind = met.slot < state->slots[HOT] ? HOT : COLD;
+  const int64_t step = (met.slot - (kind == COLD ? state->slots[HOT] : 0)) / LANES;
+  int64_t slice = met.unit;
+  while (slice + 1 < state->split_slices && (int64_t)state->first_step[kind][slice + 1] <= step) slice++;
+  return slice % state->blocks;
+}
+
 const struct cb_layout cb_layout_hot = {
     .name = "hot",
     .summary = "entries of x for the hottest columns in shared memory, rows as sliced ELL",
@@ -533,5 +543,6 @@ const struct cb_layout cb_layout_hot = {
     .plan = hot_plan,
     .visit = hot_visit,
     .unit = "slice",
+    .block_of = block_of,
     .least = {.bytes = 2, .percent = 100, .ns = CB_COST_HOT_WORTH_NS},
 };

@@ -502,6 +502,12 @@ static void count_loads(const void *user, int64_t *nonzeros) {
   for (int64_t u = 0; u < state->units; u++) nonzeros[u] += state->unit[u].end - state->unit[u].begin;
 }
 
+/* For reports. */
+static int64_t block_of(const void *user, struct cb_met met) {
+  (void)user;
+  return met.unit;
+}
+
 const struct cb_layout cb_layout_merge = {
     .name = "merge",
     .summary = "equal shares of nonzeros for all lanes; a bit for each says where rows end",
@@ -513,6 +519,7 @@ const struct cb_layout cb_layout_merge = {
     .has_family = 1,
     .visit = merge_visit,
     .unit = "thread block",
+    .block_of = block_of,
     .count_loads = count_loads,
     .least = {.bytes = 2, .percent = CB_COST_MERGE_PERCENT},
     .minds_own_rows = 1,

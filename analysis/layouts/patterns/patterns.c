@@ -396,6 +396,12 @@ static int patterns_visit(const void *state, int64_t first, int64_t end, const s
   return 1;
 }
 
+/* For reports. */
+static int64_t block_of(const void *user, struct cb_met met) {
+  const struct state *state = user;
+  return met.unit / state->stride / (WARPS * state->repeats) * state->stride + met.unit % state->stride;
+}
+
 const struct cb_layout cb_layout_patterns = {
     .name = "patterns",
     .summary = "rows whose columns repeat, which are constants of the text",
@@ -407,6 +413,7 @@ const struct cb_layout cb_layout_patterns = {
     .plan = patterns_plan,
     .visit = patterns_visit,
     .unit = "slice",
+    .block_of = block_of,
     .minds_own_rows = 1,
     .least = {0, CB_COST_PATTERNS_PERCENT, 0, NULL},
 };

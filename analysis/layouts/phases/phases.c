@@ -567,6 +567,12 @@ static void count_loads(const void *user, int64_t *nonzeros) {
       nonzeros[block] += cb_csr_row_length(state->csr, state->row[i]);
 }
 
+/* For reports. */
+static int64_t block_of(const void *user, struct cb_met met) {
+  (void)user;
+  return met.unit;
+}
+
 const struct cb_layout cb_layout_phases = {
     .name = "phases",
     .summary = "column blocking: entries of x for frequent columns in shared memory, a set at a time",
@@ -577,6 +583,7 @@ const struct cb_layout cb_layout_phases = {
     .plan = phases_plan,
     .visit = phases_visit,
     .unit = "row block",
+    .block_of = block_of,
     .count_loads = count_loads,
     .least = {.bytes = 2, .percent = CB_COST_PHASES_PERCENT, .ns = CB_COST_PHASES_COMMIT_NS},
 };

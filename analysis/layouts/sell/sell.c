@@ -515,6 +515,12 @@ static void count_loads(const void *user, int64_t *nonzeros) {
       nonzeros[slice / WARPS] += local_row_at(state, slice_first(state, slice) + i).length;
 }
 
+/* For reports. */
+static int64_t block_of(const void *user, struct cb_met met) {
+  (void)user;
+  return met.unit / WARPS;
+}
+
 const struct cb_layout cb_layout_sell = {
     .name = "sell",
     .summary = "sliced ELL, narrow column offsets, lanes per row by the matrix",
@@ -526,6 +532,7 @@ const struct cb_layout cb_layout_sell = {
     .has_family = 1,
     .visit = sell_visit,
     .unit = "slice",
+    .block_of = block_of,
     .count_loads = count_loads,
     .least = {.bytes = 1, .percent = CB_COST_SELL_PERCENT},
     .most_rows = INT32_MAX - 8192,

@@ -366,6 +366,11 @@ static int slices_visit(const void *user, int64_t first, int64_t end, const stru
   return 1;
 }
 
+/* For reports. */
+static int64_t block_of(const void *user, struct cb_met met) {
+  return met.unit / (WARPS * ((const struct state *)user)->repeats);
+}
+
 const struct cb_layout cb_layout_slices = {
     .name = "slices",
     .summary = "blocks of 32 rows with a column number each",
@@ -377,5 +382,6 @@ const struct cb_layout cb_layout_slices = {
     .plan = slices_plan,
     .visit = slices_visit,
     .unit = "slice",
+    .block_of = block_of,
     .most_rows = MOST,
 };

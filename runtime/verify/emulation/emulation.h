@@ -47,6 +47,7 @@ struct Thread {
   uint64_t observed; // Machine::clock at the last atomic of the thread, or of a lane that it has met since
   uint64_t fenced;   // what `observed` was at the last __threadfence that counts for the thread
   bool waited;       // for the kernels before this one
+  uint64_t events;   // since it was started; those since it was entered are in emulated::events
 };
 
 struct Warp {
@@ -117,6 +118,7 @@ struct Block {
   char *dynamic;              // dynamic shared memory
   ShadowSlot *dynamic_shadow; // of each kShadowUnit bytes
   List<Store> pending;        // in the order of each thread
+  uint64_t began, ended;      // on the clock; `ended`: of the block before, in the same place
 };
 
 struct Machine {
@@ -141,6 +143,7 @@ struct Machine {
   bool descending; // the last ready lane of a warp goes first
   List<Warp *> ready;
   Block *finished;             // a block whose last thread has just exited
+  Thread *counted;             // whose events emulated::events are; null: nobody's
   // global memory
   List<Store> unfenced;    // of finished blocks: visible when the launch ends
   List<Replaced> replaced; // in the order of time

@@ -59,6 +59,9 @@ void *part_of(void *whole, size_t offset, size_t bytes);
 int release(void *p);
 int copy(void *to, const void *from, size_t bytes, int kind);
 int fill(void *p, int byte, size_t bytes);
+extern uint64_t events;  // loads, stores and meetings of the current thread, since it was entered
+void begin_clock(uint64_t *time, uint64_t *multiprocessor);
+uint64_t end_clock();
 }  // namespace emulated
 
 extern emulated::Position threadIdx, blockIdx;
@@ -150,13 +153,31 @@ template <class T, int n> struct DynamicShared {
   SharedSlot<T> operator[](emulated::Index i) const { return SharedSlot<T>{nullptr, n, i}; }
 };
 
+// ---- clocks: an event is a nanosecond, and a cycle
+struct WarpClock { uint64_t begin_ns, begin_cycle, end_ns, end_cycle, multiprocessor; };
+inline WarpClock *clock_of_warp(WarpClock *clocks, int64_t first, int warps) {
+  return clocks ? clocks + (first + int64_t(warps) * int64_t(blockIdx.x) + threadIdx.x / 32) : nullptr;
+}
+inline void begin_clock(WarpClock *clock) {
+  if (!clock || threadIdx.x % 32) return;
+  emulated::begin_clock(&clock->begin_ns, &clock->multiprocessor);
+  clock->begin_cycle = clock->begin_ns;
+}
+inline void __syncwarp(unsigned mask, int line);
+inline void end_clock(WarpClock *clock, int line = __builtin_LINE()) {
+  __syncwarp(kFullMask, line);
+  if (clock && threadIdx.x % 32 == 0) clock->end_ns = clock->end_cycle = emulated::end_clock();
+}
+
 template <class T> inline T load_l2(const T *p, int line = __builtin_LINE()) {
+  emulated::events++;
   if ((uintptr_t)p % sizeof(T)) emulated::misaligned(p, sizeof(T), line);
   T value = *p;
   emulated::read_l2(p, sizeof value, &value, line);
   return value;
 }
 template <class T> inline T load(const T *p, int line = __builtin_LINE()) {
+  emulated::events++;
   if ((uintptr_t)p % sizeof(T)) emulated::misaligned(p, sizeof(T), line);
   if (emulated::mark_of(p)) emulated::check_unwritten(p, sizeof(T), line);
   return *p;
@@ -174,6 +195,7 @@ template <class T> inline T load_input(const T *p, int line = __builtin_LINE()) 
 template <class T> inline T load_stream(const T *p, int line = __builtin_LINE()) { return load(p, line); }
 template <class T>
 inline void store_l2(T *p, T value, int line = __builtin_LINE()) {
+  emulated::events++;
   if ((uintptr_t)p % sizeof(T)) emulated::misaligned(p, sizeof(T), line);
   volatile T before = *p;  // lets the sanitizer see p: the emulator itself is not sanitized
   (void)before;
@@ -181,6 +203,7 @@ inline void store_l2(T *p, T value, int line = __builtin_LINE()) {
 }
 template <class T, int n>
 inline Vector<T, n> load_stream_vector(const T *p, int line = __builtin_LINE()) {
+  emulated::events++;
   constexpr size_t bytes = sizeof(Vector<T, n>), alignment = bytes < 16 ? bytes : 16;
   static_assert(bytes % 16 == 0 || bytes == 8 || bytes == 4 || bytes == 2, "no vector load of this size");
   if ((uintptr_t)p % alignment) emulated::misaligned(p, alignment, line);

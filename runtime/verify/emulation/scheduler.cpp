@@ -16,6 +16,7 @@ using emulated::Meeting;
 Machine machine;
 emulated::Position threadIdx, blockIdx;
 bool emulated::waited;
+uint64_t emulated::events;
 
 void seed_machine(uint64_t seed) {
   machine.random = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15);
@@ -50,10 +51,16 @@ static void set_running(Warp &warp, unsigned lane) {
   last->position = warp.position;
 }
 
+static void note_events() {
+  if (machine.counted) machine.counted->events += emulated::events;
+  emulated::events = 0;
+}
+
 static void enter(Warp &warp, unsigned lane) {
+  note_events();
   machine.warp = &warp;
   machine.block = warp.block;
-  machine.thread = &warp.lanes[lane];
+  machine.thread = machine.counted = &warp.lanes[lane];
   threadIdx.x = machine.thread->index;
   blockIdx.x = warp.block->index;
   emulated::waited = machine.thread->waited;
@@ -151,6 +158,39 @@ void emulated::wait(const char *kernel) {
 
 void emulated::too_early(int line) {
   stop(EMULATION_RACE, "line %d reads an input before wait_for_previous: the kernel before may still write it", line);
+}
+
+// ---- clocks: each place for a block in flight is a multiprocessor, which has one block at a time
+
+void emulated::begin_clock(uint64_t *time, uint64_t *multiprocessor) {
+  *time = machine.block->began;
+  *multiprocessor = (uint64_t)(machine.block - machine.in_flight);
+}
+
+// A warp takes as long as the lane with the most events: they run side by side.
+uint64_t emulated::end_clock() {
+  const Warp &warp = *machine.warp;
+  uint64_t most = 0;
+  note_events();
+  for (unsigned lane = 0; lane < kWarp; lane++)
+    if (warp.present >> lane & 1 && warp.lanes[lane].events > most) most = warp.lanes[lane].events;
+  return machine.block->began + most;
+}
+
+// A launch begins when all that was before it has ended.
+static void align_clocks() {
+  uint64_t latest = 0;
+  for (const Block &block : machine.in_flight)
+    if (block.ended > latest) latest = block.ended;
+  for (Block &block : machine.in_flight) block.ended = latest;
+}
+
+static void stop_clock(Block &block) {
+  uint64_t most = 0;
+  note_events();
+  for (unsigned t = 0; t < block.threads_made; t++)
+    if (block.threads[t].events > most) most = block.threads[t].events;
+  block.ended = block.began + most;
 }
 
 // ---- order
@@ -276,6 +316,7 @@ uint64_t emulated::meet(Meeting meeting, unsigned mask, uint64_t bits, int argum
   self.argument = argument;
   self.width = width;
   self.line = line;
+  events++;
   check_mask(warp, me, mask, width, line);
   warp.meeting |= me;
   if (!complete(warp, self)) {
@@ -309,6 +350,7 @@ void emulated::sync_block(int line) {
   Warp &warp = *machine.warp;
   Block &block = *machine.block;
   self.line = line;
+  events++;
   check_barrier(block, line);
   block.barrier_line = line;
   warp.barrier |= 1u << lane_of(self);
@@ -399,9 +441,10 @@ static void start_block(Block &block) {
   block.exited = block.arrived = 0;
   block.barriers = 0;
   block.pending.count = 0;
+  block.began = block.ended;
   for (unsigned t = 0; t < machine.threads; t++) {
     block.threads[t].index = t;
-    block.threads[t].observed = block.threads[t].fenced = 0;
+    block.threads[t].observed = block.threads[t].fenced = block.threads[t].events = 0;
     block.threads[t].waited = false;
     fiber_prepare(block.threads[t].fiber, run_thread);
   }
@@ -423,6 +466,7 @@ static void draw_order() {
 }
 
 static void finish_block(Block &block) {
+  stop_clock(block);
   for (size_t i = 0; i < block.pending.count; i++) machine.unfenced.add(block.pending.items[i]);
   block.pending.count = 0;
   machine.blocks_finished++;
@@ -481,6 +525,7 @@ int emulated::run_grid(const char *kernel, const void *function, unsigned blocks
   machine.dynamic_bytes = shared_bytes;
   machine.ready.count = 0;
   draw_order();
+  align_clocks();
   forget_stores();
   run_blocks();
   publish_unfenced();
