@@ -25,6 +25,7 @@ struct cb_verify_options {
   struct cb_host_options host;
   uint64_t seed; /* of vectors and of the order of warps */
   int trace;     /* trace the first wrong row (trace.h) */
+  int checks;    /* execute the text with checks (codegen/checked.h) */
   int orders;    /* of warps, per product; 0: by size, 5 for small matrices down to 1 for large ones */
 };
 void cb_verify_options_default(struct cb_verify_options *options);

@@ -50,6 +50,7 @@ void *dynamic_slot(long count, size_t size, long slot, bool write, int line);
 void read_l2(const void *p, size_t size, void *value, int line);
 void write_l2(void *p, size_t size, const void *value);
 void misaligned(const void *p, size_t bytes, int line);
+void failed_check(unsigned long long record, long long index, long long count, const char *what, int line);
 int allow_shared(const void *function, int attribute, int bytes);
 int run_grid(const char *kernel, const void *function, unsigned blocks, unsigned threads, size_t shared_bytes,
              void (*thread)(void *), void *arguments);
@@ -63,6 +64,20 @@ int fill(void *p, int byte, size_t bytes);
 extern emulated::Position threadIdx, blockIdx;
 inline void wait_for_previous(const char *kernel = __builtin_FUNCTION()) { emulated::wait(kernel); }
 template <class T> inline const T *after_wait(const T *p) { return p; }
+
+/* What texts with checks call (templates/checks.cu.in). */
+template <class I>
+inline I check_index(unsigned long long record, I i, long long n, long long count, const char *what, int line) {
+  if ((long long)i < 0 || (long long)i + n > count) emulated::failed_check(record, (long long)i, count, what, line);
+  return i;
+}
+template <class T, class U>
+inline T *check_place(unsigned long long record, T *place, U *begin, long long count, const char *what, int line) {
+  const long long bytes = (long long)((uintptr_t)place - (uintptr_t)begin);
+  if (bytes < 0 || bytes + (long long)sizeof(T) > count * (long long)sizeof(U))
+    emulated::failed_check(record, bytes / (long long)sizeof(U), count, what, line);
+  return place;
+}
 
 inline float float_from(uint32_t bits) {
   float value;
