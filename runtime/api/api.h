@@ -58,6 +58,7 @@ struct cb_shared {
   struct cb_image image;          /* without the arrays' contents */
   struct cb_updater *updater;     /* NULL unless values are mutable */
   const struct cb_packer *packer; /* likewise */
+  struct cb_checks *checks;       /* NULL unless CBGEN_CHECK asked for them (checks.h) */
   char key[17];
   cbgen_info info;
   pthread_mutex_t lock; /* of `measured` */

@@ -27,7 +27,9 @@ static int must_pack_on_device(const struct cb_request *request) {
 
 static enum cb_status prepare(struct cb_work *work, const cbgen_request *asked) {
   struct cb_request *request = &work->request;
-  const enum cb_status s = cb_request_take(request, asked, work->diag);
+  enum cb_status s = cb_request_take(request, asked, work->diag);
+  if (s) return s;
+  s = cb_checks_create(&work->checks, request->context, request->session, work->diag);
   if (s) return s;
   work->kept.cache = cb_inspects() ? NULL : cb_context_cache(request->context);
   work->load.device_packs = request->view.values && !cb_asks_fixed(request) &&
@@ -183,6 +185,7 @@ static enum cb_status find_or_make(struct cb_work *work, cbgen_operator **op) {
 /* ---- the whole */
 
 static void release(struct cb_work *work) {
+  cb_checks_free(work->checks);
   cb_work_release_new(work);
   cb_work_close(work);
   cb_request_release(&work->request);
@@ -207,6 +210,7 @@ static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbge
   if (!s) s = cb_work_tune(work);
   if (!s) cb_work_key(work);
   if (!s) s = find_or_make(work, op);
+  if (!s) s = cb_checks_attach(work, op);
   if (s) return s;
   (*op)->shared->info.total_seconds = cb_seconds() - start;
   tell(work, *op);

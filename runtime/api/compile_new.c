@@ -4,6 +4,7 @@
 
 #include "analysis/plan/assignment.h"
 #include "base/memory.h"
+#include "codegen/checked.h"
 #include "runtime/cuda/spills.h"
 
 #include <string.h>
@@ -141,6 +142,23 @@ static void replace_spilling(struct cb_work *work, const struct cb_make_request 
          bytes, made->plan->recipe);
 }
 
+/* The kernel that is there, with checks: the text stays what it is, and is what messages tell the lines of. */
+static enum cb_status compile_checked(struct cb_work *work, const struct cb_make_request *making) {
+  struct cb_made *made = &work->made;
+  const struct cb_source plain = made->source;
+  struct cb_source checked;
+  struct cb_diag why = {0};
+  enum cb_status s = cb_checked_text(&checked, &plain, made->plan, cb_checks_record(work->checks), &why);
+  if (s) return cb_fail(work->diag, s, "CBGEN_CHECK: %s", why.message);
+  cb_compiled_release(&made->compiled);
+  made->source = checked;
+  s = compile(work, making);
+  made->source = plain;
+  cb_source_release(&checked);
+  if (!s) cb_warn(work->request.context, "CBGEN_CHECK: kernel %s looks at every index before it uses it", made->symbol);
+  return s;
+}
+
 /* The kernel that is there, with its text in a file, or from one, as the environment asks. */
 static enum cb_status inspect(struct cb_work *work, const struct cb_make_request *making) {
   struct cb_inspection *inspection = cb_calloc(1, sizeof *inspection);
@@ -150,6 +168,10 @@ static enum cb_status inspect(struct cb_work *work, const struct cb_make_request
   if (!s && inspection->has_file) {
     own.line_info = 1;
     own.file = inspection->path;
+  }
+  if (!s && cb_checks_record(work->checks)) {
+    s = compile_checked(work, &own);
+  } else if (!s && inspection->has_file) {
     cb_compiled_release(&work->made.compiled);
     s = compile(work, &own);
   }

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/memory.h"
+#include "runtime/api/checks.h"
 #include "runtime/operator/values.h"
 
 #include <stdio.h>
@@ -20,6 +21,7 @@ static void release_shared(struct cb_shared *shared) {
   } else if (shared->updater) {
     cb_updater_forget(shared->updater);
   }
+  cb_checks_free(shared->checks);
   cb_image_release(&shared->image);
   cb_session_release(shared->session);
   pthread_mutex_destroy(&shared->lock);
@@ -233,13 +235,13 @@ static enum cb_status multiply(cbgen_operator *op, const cbgen_product *product,
   const int together =
       info->has_carry && info->launches > 1; /* what one launch leaves in scratch is the next one's */
   int entered = 0;
-  enum cb_status s = check_vectors(info, product, diag);
+  enum cb_status s = cb_checks_outcome(op->shared->checks, diag);
+  if (!s) s = check_vectors(info, product, diag);
   if (!s && info->has_carry) s = bind(op, product->stream, diag);
   if (!s) s = enter(device, &entered, diag);
   if (s) return s;
   if (together) pthread_mutex_lock(&op->launching);
-  s = cb_operator_multiply(op->op, product->alpha, (cb_device_ptr)(uintptr_t)product->x, product->beta,
-                           (cb_device_ptr)(uintptr_t)product->y, product->stream, diag);
+  s = cb_checks_multiply(op->shared->checks, op->op, product, diag);
   if (together) pthread_mutex_unlock(&op->launching);
   if (entered) cb_device_leave(device);
   return s;
@@ -284,7 +286,8 @@ static enum cb_status renew(const struct cb_shared *shared, const cbgen_update *
   const struct cb_device *device = shared->session->device;
   const enum cb_type type = (enum cb_type)update->value_type;
   int entered = 0;
-  enum cb_status s = check_update(shared, update, diag);
+  enum cb_status s = cb_checks_outcome(shared->checks, diag);
+  if (!s) s = check_update(shared, update, diag);
   if (!s && !shared->image.entries) return CB_OK;
   if (!s) s = enter(device, &entered, diag);
   if (s) return s;
@@ -292,6 +295,7 @@ static enum cb_status renew(const struct cb_shared *shared, const cbgen_update *
           ? cb_updater_run(shared->updater, type, (cb_device_ptr)(uintptr_t)update->values, update->stream,
                            diag)
           : cb_updater_run_from_host(shared->updater, type, update->values, update->stream, diag);
+  if (!s) s = cb_checks_renew(shared->checks, update, diag);
   if (entered) cb_device_leave(device);
   return s;
 }

@@ -201,7 +201,15 @@ template <class T> inline T atomicAdd(T *p, typename Same<T>::type value) {
   emulated::end_atomic(p, sizeof before, &before);
   return before;
 }
+template <class T> inline T atomicMin(T *p, typename Same<T>::type value) {
+  emulated::begin_atomic(p);
+  T before = *p;
+  *p = value < before ? value : before;
+  emulated::end_atomic(p, sizeof before, &before);
+  return before;
+}
 inline void __threadfence() { emulated::fence(); }
+inline void __threadfence_system() { emulated::fence(); }
 inline void __syncthreads(int line = __builtin_LINE()) { emulated::sync_block(line); }
 
 template <class T> inline T shuffled(emulated::Meeting how, unsigned mask, T value, int lane, int width, int line) {
