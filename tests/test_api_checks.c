@@ -207,7 +207,7 @@ static void right_products_pass(void **state) {
   (void)state;
   setenv("CBGEN_CHECK", "1", 1);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-    check_right(rows[i].options, (struct form){0}, "rmat,n=150", rows[i].alpha, rows[i].beta);
+    check_right(rows[i].options, (struct form){0}, "rmat,scale=7,edge_factor=4", rows[i].alpha, rows[i].beta);
 }
 
 static void every_form_of_a_matrix_is_compared(void **state) {
@@ -220,8 +220,48 @@ static void every_form_of_a_matrix_is_compared(void **state) {
   };
   (void)state;
   setenv("CBGEN_CHECK", "1", 1);
-  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) check_right("", forms[i], "rmat,n=150", 1.25, -0.5);
-  check_right("", (struct form){0}, "zeros,rows=3,cols=5", 1, 0);
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) check_right("", forms[i], "rmat,scale=7,edge_factor=4", 1.25, -0.5);
+  check_right("", (struct form){0}, "empty,rows=3,cols=5", 1, 0);
+}
+
+/* NaN and infinities in x: the rows that reference them are of their class. */
+static void rows_that_are_not_finite_are_compared_by_class(void **state) {
+  static const double specials[] = {NAN, INFINITY, -INFINITY};
+  (void)state;
+  setenv("CBGEN_CHECK", "1", 1);
+  for (int i = 0; i < 2; i++) {
+    struct sample sample = sample_of(matrix, (struct form){0});
+    if (i) edit(&sample, "", "load_x(vectors, ", "zero() * load_x(vectors, ");
+    cbgen_context *context = new_context("");
+    cbgen_operator *op = compile(context, &sample);
+    struct vectors vectors = vectors_for(op, 0);
+    const cbgen_product product = product_with(&vectors, 1, 0, NULL);
+    for (int k = 0; k < 3; k++) assert_true(app_put(vectors.x_there + (uint64_t)(8 * (20 + 17 * k)), &specials[k], 8));
+    must_operator(op, cbgen_multiply(op, &product));
+    const cbgen_status status = cbgen_multiply(op, &product);
+    assert_int_equal(status, i ? CBGEN_ERROR_WRONG : CBGEN_OK);
+    vectors_release(&vectors);
+    cbgen_operator_free(op);
+    cbgen_context_destroy(context);
+    sample_release(&sample);
+  }
+}
+
+static void transposed_matrices_are_compared(void **state) {
+  (void)state;
+  setenv("CBGEN_CHECK", "1", 1);
+  struct sample sample = sample_of("random,rows=40,cols=70,per_row=6", (struct form){.shuffled = 1, .duplicates = 1});
+  cbgen_context *context = new_context("");
+  const cbgen_request request = {.struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE, .transpose = 1};
+  cbgen_operator *op;
+  must(context, cbgen_compile(context, &sample.view, &request, &op));
+  struct vectors vectors = vectors_for(op, 0);
+  multiply(op, &vectors, 1.5, -1);
+  multiply(op, &vectors, 1.5, -1);
+  vectors_release(&vectors);
+  cbgen_operator_free(op);
+  cbgen_context_destroy(context);
+  sample_release(&sample);
 }
 
 static void wrong_row_is_told_once_by_the_next_call(void **state) {
@@ -265,7 +305,7 @@ static void new_values_are_followed(void **state) {
   (void)state;
   for (int i = 0; i < 4; i++) {
     struct sample sample =
-        sample_of("rmat,n=150", (struct form){.duplicates = 1, .value_type = types[i % 2], .on_device = i / 2});
+        sample_of("rmat,scale=7,edge_factor=4", (struct form){.duplicates = 1, .value_type = types[i % 2], .on_device = i / 2});
     cbgen_context *context = new_context("");
     unsetenv("CBGEN_CHECK");
     cbgen_operator *op = compile_with(context, &sample, CBGEN_VALUES_MUTABLE);
@@ -479,6 +519,8 @@ int main(void) {
       cmocka_unit_test_setup(index_out_of_bounds_is_told_by_the_next_call, clear),
       cmocka_unit_test_setup(right_products_pass, clear),
       cmocka_unit_test_setup(every_form_of_a_matrix_is_compared, clear),
+      cmocka_unit_test_setup(rows_that_are_not_finite_are_compared_by_class, clear),
+      cmocka_unit_test_setup(transposed_matrices_are_compared, clear),
       cmocka_unit_test_setup(wrong_row_is_told_once_by_the_next_call, clear),
       cmocka_unit_test_setup(new_values_are_followed, clear),
       cmocka_unit_test_setup(what_the_cache_has_is_compared, clear),

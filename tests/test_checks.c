@@ -2,9 +2,12 @@
 /* Texts with checks: right kernels of every recipe pass them with the same results; they are the plain text line for
  * line; each kind of check finds a planted fault and tells place and line. CBGEN_TEST_ALL=1: all types and semirings. */
 #include "kernels.h"
+#include "nvrtc_support.h"
 #include "recipes.h"
 
 #include "codegen/checked.h"
+#include "runtime/cuda/spills.h"
+#include "runtime/operator/comparer.h"
 #include "tests/combinations.h"
 
 static struct kernel_batch batch;
@@ -201,6 +204,52 @@ static void texts_that_cannot_be_checked_are_refused(void **state) {
   product_release(&product);
 }
 
+/* ---- for GPUs */
+
+/* Registers may not suffice for all thread blocks, but the compiler takes every text. */
+static void texts_compile_for_gpus(void **state) {
+  const struct cb_nvrtc_options options = {.arch = "sm_90", .strict = 1};
+  const struct cb_recipe *recipe;
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  int spilling = 0, count = 0;
+  (void)state;
+  for (int r = 0; (recipe = cb_recipe_at(r)); r += 3, count++) {
+    struct product product = product_of(example_of(recipe), settings_of_recipe(recipe));
+    struct cb_source checked;
+    struct cb_compiled compiled;
+    struct cb_diag diag = {0};
+    assert_ok(cb_checked_text(&checked, &product.source, product.plan, 0x7f0000001000, &diag));
+    assert_ok(cb_nvrtc_compile(&compiled, nvrtc, checked.text, "kernel.cu", &options, &diag));
+    spilling += cb_spilled_bytes(&compiled) > 0;
+    cb_compiled_release(&compiled);
+    cb_source_release(&checked);
+    product_release(&product);
+  }
+  print_message("%d of %d kernels with checks have a stack\n", spilling, count);
+  cb_nvrtc_close(nvrtc);
+}
+
+static void comparing_kernels_compile_for_gpus(void **state) {
+  static const struct cb_operator_info infos[] = {
+      {.matrix_type = CB_F64, .vector_type = CB_F64, .sum_type = CB_F64},
+      {.matrix_type = CB_F16, .vector_type = CB_F16, .sum_type = CB_F32},
+      {.matrix_type = CB_BF16, .vector_type = CB_F32, .sum_type = CB_F32, .semiring = CB_MIN_PLUS},
+      {.matrix_type = CB_F32, .vector_type = CB_BF16, .sum_type = CB_F32, .semiring = CB_OR_AND},
+  };
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  (void)state;
+  for (size_t i = 0; i < sizeof infos / sizeof *infos; i++) {
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    assert_ok(cb_comparer_text(&text, &infos[i], i % 2, &diag));
+    struct cb_cubin_stats stats = compile_strictly(nvrtc, cb_text_string(&text), i % 2 ? "sm_100" : "sm_80", "comparing kernels");
+    assert_int_equal(stats.count, 2);
+    cb_cubin_stats_release(&stats);
+    cb_text_release(&text);
+  }
+  cb_nvrtc_close(nvrtc);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(right_kernels_pass),
@@ -208,6 +257,8 @@ int main(void) {
       cmocka_unit_test(the_lines_are_those_of_the_plain_text),
       cmocka_unit_test(every_accessor_is_checked),
       cmocka_unit_test(texts_that_cannot_be_checked_are_refused),
+      cmocka_unit_test(texts_compile_for_gpus),
+      cmocka_unit_test(comparing_kernels_compile_for_gpus),
   };
   return cmocka_run_group_tests_name("checks", tests, open_hosts, close_hosts);
 }
