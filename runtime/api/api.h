@@ -60,6 +60,7 @@ struct cb_shared {
   const struct cb_packer *packer; /* likewise */
   struct cb_checks *checks;       /* NULL unless CBGEN_CHECK asked for them (checks.h) */
   char key[17];
+  char range[240]; /* what profilers show of a product: tier and plan (ranges.h) */
   cbgen_info info;
   pthread_mutex_t lock; /* of `measured` */
   double measured;      /* seconds; 0: not measured */

@@ -7,6 +7,7 @@
 #include "base/fork.h"
 #include "base/memory.h"
 #include "runtime/api/compile.h"
+#include "runtime/cuda/ranges.h"
 
 #include <string.h>
 
@@ -67,6 +68,7 @@ static enum cb_status hash_pattern(struct cb_work *work) {
 
 /* Of the pattern, and of fixed values. */
 static enum cb_status hash(struct cb_work *work) {
+  CB_RANGE("cbgen: hash");
   struct cb_request *request = &work->request;
   const struct cb_view *host = &request->host;
   const int fixed = cb_asks_fixed(request) && request->view.values;
@@ -117,6 +119,7 @@ static enum cb_status finish_verification(void *user, struct cb_diag *diag) {
 }
 
 static enum cb_status load(struct cb_work *work, cbgen_operator **op) {
+  CB_RANGE("cbgen: load");
   const struct cb_request *request = &work->request;
   struct cb_image *image = &work->load.image;
   struct cb_loading loading = {.session = request->session,
@@ -159,6 +162,7 @@ static int search_pays(const struct cb_request *request) {
 /* Looks up the entry that is asked for. If there is none, and a search would not pay, looks up the entry of the recipe
  * that is taken without a search. */
 static enum cb_status find(struct cb_work *work, int *hit) {
+  CB_RANGE("cbgen: look up");
   struct cb_request *request = &work->request;
   const enum cb_status s = cb_work_get(work, hit);
   if (s || *hit || strcmp(request->options.recipe, "auto") || search_pays(request)) return s;
@@ -203,6 +207,7 @@ static void tell(const struct cb_work *work, const cbgen_operator *op) {
 }
 
 static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbgen_operator **op) {
+  CB_RANGE("cbgen: make an operator");
   const double start = cb_seconds();
   enum cb_status s = prepare(work, asked);
   work->mark = cb_seconds();

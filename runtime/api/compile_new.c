@@ -5,6 +5,7 @@
 #include "analysis/plan/assignment.h"
 #include "base/memory.h"
 #include "codegen/checked.h"
+#include "runtime/cuda/ranges.h"
 #include "runtime/cuda/spills.h"
 
 #include <string.h>
@@ -27,6 +28,7 @@ enum cb_status cb_work_canonical(struct cb_work *work) {
 
 /* What tuning has planned is not planned again. */
 static enum cb_status analyse(struct cb_work *work, const struct cb_options *options) {
+  CB_RANGE("cbgen: analysis");
   const struct cb_target *target = &work->request.session->device->target;
   struct cb_made *made = &work->made;
   enum cb_status s = cb_work_canonical(work);
@@ -95,6 +97,7 @@ static enum cb_status pack_mapped(struct cb_work *work) {
 }
 
 static enum cb_status pack(struct cb_work *work) {
+  CB_RANGE("cbgen: pack");
   const struct cb_matrix *matrix = &work->matrix;
   const struct cb_request *request = &work->request;
   const struct cb_made *made = &work->made;
@@ -115,12 +118,14 @@ static enum cb_status pack(struct cb_work *work) {
 /* ---- text and binary */
 
 static enum cb_status emit(struct cb_work *work, const struct cb_make_request *making) {
+  CB_RANGE("cbgen: generate");
   const enum cb_status s = cb_make_text(&work->made, making, work->diag);
   work->info.generate_seconds += cb_work_lap(work);
   return s;
 }
 
 static enum cb_status compile(struct cb_work *work, const struct cb_make_request *making) {
+  CB_RANGE("cbgen: compile");
   const struct cb_compiled *compiled = &work->made.compiled;
   const enum cb_status s = cb_make_binary(&work->made, making, work->diag);
   work->info.compile_seconds += cb_work_lap(work);

@@ -7,6 +7,7 @@
 #include "base/fork.h"
 #include "base/memory.h"
 #include "runtime/api/checks.h"
+#include "runtime/cuda/ranges.h"
 #include "runtime/operator/values.h"
 
 #include <stdio.h>
@@ -68,6 +69,7 @@ static enum cb_status new_shared(struct cb_shared **out, const struct cb_loading
   shared->info = *loading->info;
   shared->measured = loading->info->measured_seconds; /* by tuning, or 0 */
   snprintf(shared->key, sizeof shared->key, "%016llx", (unsigned long long)shared->image.id);
+  snprintf(shared->range, sizeof shared->range, "cbgen: product, specialised %s", shared->image.line);
   *loading->image = (struct cb_image){0};
   return CB_OK;
 }
@@ -253,6 +255,7 @@ cbgen_status cbgen_multiply(cbgen_operator *op, const cbgen_product *product) {
   struct cb_diag diag;
   cbgen_product taken;
   if (!op) return CBGEN_ERROR_ARGUMENT;
+  CB_RANGE(op->shared->range);
   diag.message[0] = 0;
   enum cb_status s = cb_take_struct(&taken, sizeof taken, sizeof taken, product, "cbgen_product", &diag);
   if (!s) s = multiply(op, &taken, &diag);
@@ -304,6 +307,7 @@ cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_update *update)
   struct cb_diag diag;
   cbgen_update taken;
   if (!op) return CBGEN_ERROR_ARGUMENT;
+  CB_RANGE("cbgen: new values");
   diag.message[0] = 0;
   enum cb_status s = cb_take_struct(&taken, sizeof taken, sizeof taken, update, "cbgen_update", &diag);
   const int threads = cb_threads_begin();
