@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Texts with checks: right kernels of every recipe pass them with the same results; they are the plain text line for
- * line; each kind of check finds a planted fault and tells place and line. CBGEN_TEST_ALL=1: all types and semirings. */
+ * line; each kind of check finds a planted fault and tells place and line; compilers for GPUs take all of it.
+ * CBGEN_TEST_ALL=1: all types and semirings. */
 #include "kernels.h"
 #include "nvrtc_support.h"
 #include "recipes.h"

@@ -89,7 +89,7 @@ enum cb_takes {
   CB_TAKES_RUN = 8192,     /* --emulate */
   CB_TAKES_SWEEP = 16384,  /* --sweep */
   CB_TAKES_TWO = 32768,    /* two files, which may be keys of the cache */
-  CB_TAKES_CLANG = 65536,  /* --clang */
+  CB_TAKES_CLANG = 65536,  /* --clang, --check */
   CB_TAKES_TRACE = 131072  /* --row, --block, --kernel */
 };
 #define CB_WITHOUT_MATRIX (CB_TAKES_CACHE | CB_TAKES_NOTHING)

@@ -117,7 +117,8 @@ int64_t cb_checks_bytes(struct cb_checks *checks) {
 
 /* ---- the matrix to compare with */
 
-static enum cb_status make_comparer(struct cb_work *work, const struct cb_shared *shared, const struct cb_operator *op) {
+static enum cb_status make_comparer(struct cb_work *work, const struct cb_shared *shared,
+                                    const struct cb_operator *op) {
   struct cb_request *request = &work->request;
   struct cb_checks *checks = work->checks;
   const struct cb_nvrtc *nvrtc;

@@ -41,8 +41,8 @@ enum cb_status cb_wrong_outcome(struct cb_records *records, struct cb_diag *diag
   const struct cb_wrong_record found = records->wrong;
   __atomic_store_n(&records->wrong.state, CB_RECORD_EMPTY, __ATOMIC_RELEASE);
   return cb_fail(diag, CB_ERR_WRONG,
-                 "CBGEN_CHECK: product %lld: row %lld is %.17g; %.17g was expected, give or take %.3g (%lld rows are "
-                 "wrong); 'cbgen trace' shows what the row is made of",
+                 "CBGEN_CHECK: product %lld: row %lld is %.17g; %.17g was expected, give or take %.3g (wrong "
+                 "rows: %lld); 'cbgen trace' shows what the row is made of",
                  (long long)found.product, (long long)found.row, found.got, found.expected, found.tolerance,
                  (long long)found.rows);
 }

@@ -172,7 +172,8 @@ static enum cb_status add_values(struct cb_comparer *comparer, const struct cb_c
   struct cb_slot_map slots = {0};
   struct cb_value_map map = {0};
   struct cb_value_range range = {0};
-  enum cb_status s = room(comparer, &comparer->values, (size_t)nonzeros * cb_type_size(comparer->info.matrix_type), diag);
+  const size_t bytes = (size_t)nonzeros * cb_type_size(comparer->info.matrix_type);
+  enum cb_status s = room(comparer, &comparer->values, bytes, diag);
   if (s || !nonzeros) return s;
   s = make_slots(&slots, nonzeros, diag);
   if (!s) s = cb_value_map_build(&map, &range, &slots, 1, from->order, nonzeros, from->view->nnz, diag);

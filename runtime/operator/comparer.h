@@ -54,7 +54,8 @@ struct cb_compared {
   int64_t product; /* its number, for the message */
   struct CUstream_st *stream;
 };
-enum cb_status cb_comparer_begin(struct cb_comparer *comparer, const struct cb_compared *compared, struct cb_diag *diag);
+enum cb_status cb_comparer_begin(struct cb_comparer *comparer, const struct cb_compared *compared,
+                                 struct cb_diag *diag);
 enum cb_status cb_comparer_end(struct cb_comparer *comparer, const struct cb_compared *compared, struct cb_diag *diag);
 
 /* The text of its kernels; `wide`: row pointers have 64 bits. Release it in any case. */

@@ -65,8 +65,8 @@ static enum cb_status note_ranges(struct cb_updater *updater, const struct cb_op
 }
 
 /* Without ranges; `values`: that the caller brings. */
-static enum cb_status new_updater(struct cb_updater **out, const struct cb_packer *packer, const struct cb_value_map *map,
-                                  int64_t values, struct cb_diag *diag) {
+static enum cb_status new_updater(struct cb_updater **out, const struct cb_packer *packer,
+                                  const struct cb_value_map *map, int64_t values, struct cb_diag *diag) {
   struct cb_updater *updater = *out = cb_calloc(1, sizeof *updater);
   if (!updater) return cb_fail_memory(diag, "an updater", sizeof *updater);
   updater->device = packer->device;

@@ -464,7 +464,9 @@ enum cb_status cb_verify_batch(struct cb_host *host, const struct cb_verify_case
   if (!s) s = cb_host_run(program, batch.jobs, batch.trials_count, diag);
   for (int c = 0; c < count; c++)
     reports[c] =
-        (struct cb_verify_report){.row = -1, .compile_seconds = program ? cb_host_build_seconds(program) : 0};
+        (struct cb_verify_report){.row = -1,
+                                  .checks = options->checks,
+                                  .compile_seconds = program ? cb_host_build_seconds(program) : 0};
   for (int t = 0; t < batch.trials_count && !s; t++)
     s = judge(&reports[batch.trials[t].number], &batch.trials[t], &batch.jobs[t], batch.integers, diag);
   release(&batch);

@@ -45,6 +45,7 @@ enum { CB_VERIFY_COLUMNS = 8 };
 struct cb_verify_report {
   enum cb_status status; /* CB_OK, or CB_ERR_WRONG with the message */
   char message[1024]; /* the first failure, complete: product, row, who holds it, numbers, or why it stopped */
+  int checks;         /* the text with checks was executed */
   int products, runs; /* kinds of products; multiplications in all */
   int64_t rows;       /* compared, over all products; of them: */
   int64_t exact_rows; /* with tolerance 0 */
