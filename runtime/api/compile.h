@@ -122,7 +122,7 @@ void cb_work_release_new(struct cb_work *work);
 
 /* ---- inspect.c */
 
-/* Whether CBGEN_DUMP, CBGEN_OVERRIDE or CBGEN_CHECK=bounds is set: then nothing comes out of the cache, and nothing goes
+/* Whether CBGEN_DUMP, CBGEN_OVERRIDE or CBGEN_CHECK=bounds is set: then nothing comes out of the cache or goes
  * into it. */
 int cb_inspects(void);
 
