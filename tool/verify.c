@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "runtime/cuda/cubin.h"
 #include "runtime/cuda/nvrtc.h"
+#include "runtime/verify/kernel_file.h"
 #include "runtime/verify/verify.h"
 #include "tool/verify_clang.h"
 
@@ -302,26 +303,15 @@ static enum cb_status verdict(const struct report *report, struct cb_diag *diag)
   return CB_OK;
 }
 
-static int is_kernel(const struct cb_call *call) {
-  static const char end[] = ".cu";
-  const size_t length = strlen(call->file), tail = strlen(end);
-  return length >= tail && !strcmp(call->file + length - tail, end);
-}
-
-/* A kernel.cu is planned already: options of the analysis have no effect. */
 static enum cb_status check_call(const struct cb_call *call, struct cb_diag *diag) {
-  const char *given = cb_call_has(call, "check") ? "check" : call->option_given;
-  if (given && is_kernel(call))
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' means nothing to 'verify' of a kernel that exists: give it the matrix",
-                   given);
-  return CB_OK;
+  return cb_check_kernel_call(call, "verify", diag);
 }
 
 static enum cb_status run_verify(const struct cb_call *call, struct cb_diag *diag) {
   struct report *report = cb_calloc(1, sizeof *report);
   struct cb_text text = {0};
   if (!report) return cb_fail_memory(diag, "report", sizeof *report);
-  report->is_kernel = is_kernel(call);
+  report->is_kernel = cb_is_kernel_file(call->file);
   enum cb_status s =
       report->is_kernel ? verify_kernel(report, call, diag) : verify_matrix(report, call, diag);
   if (!s && call->json) s = print_json(&text, report, call, diag);

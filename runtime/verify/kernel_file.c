@@ -114,6 +114,7 @@ static enum cb_status read_head(struct reader *reader) {
   image->line = cb_arena_format(&image->arena, "%.*s", line ? (int)strcspn(line, "\n") : 0, line ? line : "");
   copy_to(file->pattern, sizeof file->pattern, behind(reader->text, "\n//   pattern "), "  ");
   file->predicted_us = read_prediction(reader->text);
+  file->has_atomics = strstr(reader->text, "_atomic(vectors, ") != NULL; /* commit_atomic, add_sum_atomic */
   return image->line ? CB_OK : cb_fail_memory(reader->diag, "a kernel's head", 0);
 }
 

@@ -29,6 +29,7 @@ struct cb_kernel_file {
   double predicted_us;   /* of the chosen recipe; 0: the head does not say */
   struct cb_image image; /* without a cubin; its line, and the arrays' contents, are this struct's */
   int64_t stored_bytes;  /* of the arrays */
+  int has_atomics;       /* sums are added in any order */
   /* the self-test */
   int y_before;             /* byte that all of y has before it */
   int only_positive;        /* negative elements of x are 0 */
