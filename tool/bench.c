@@ -30,9 +30,9 @@ static enum cb_status compare(struct cb_bench *bench, const struct cb_job *job, 
 
 static enum cb_status bench_one(const struct cb_call *call, struct cb_bench *bench, struct cb_diag *diag) {
   struct cb_job job = {0};
-  enum cb_status s = cb_check_kernel_call(call, "bench", diag);
-  if (s || cb_is_kernel_file(call->file)) return s ? s : compare(bench, NULL, call, diag);
-  s = cb_job_read(&job, call, diag);
+  const int is_kernel = cb_is_kernel_file(call->file); /* in a list options are the matrices' */
+  if (is_kernel) return call->sweep.count ? cb_check_kernel_call(call, "bench", diag) : compare(bench, NULL, call, diag);
+  enum cb_status s = cb_job_read(&job, call, diag);
   if (!s) s = (call->sweep.count ? cb_sweep_bench : compare)(bench, &job, call, diag);
   cb_job_release(&job);
   return s;
@@ -76,7 +76,7 @@ static enum cb_status run_bench(const struct cb_call *call, struct cb_diag *diag
   settings.device = (int)call->device;
   if (call->repeat) settings.batches = (int)call->repeat;
   settings.candidates = call->candidates;
-  settings.baselines = !call->no_baselines && !call->sweep.count;
+  settings.baselines = !call->no_baselines && !call->sweep.count && !cb_is_kernel_file(call->file);
   settings.ceilings = !call->sweep.count;
   settings.plugins = call->plugins;
   settings.plugins_count = call->plugins_count;

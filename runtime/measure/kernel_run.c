@@ -121,7 +121,8 @@ static enum cb_status compare(const struct work *work, struct cb_run_result *res
   struct cb_expected expected = {.rows = rows,
                                  .y = cb_alloc((size_t)rows, sizeof(long double)),
                                  .tolerance = cb_alloc((size_t)rows, sizeof(double))};
-  enum cb_status s = expected.y && expected.tolerance ? CB_OK : cb_fail_memory(diag, "expected result", (uint64_t)rows * 24);
+  enum cb_status s =
+      expected.y && expected.tolerance ? CB_OK : cb_fail_memory(diag, "expected result", (uint64_t)rows * 24);
   for (int64_t i = 0; !s && i < rows; i++) {
     expected.y[i] = work->file.expected[i];
     expected.tolerance[i] = work->file.expected[rows + i];
@@ -169,7 +170,8 @@ static void note_sizes(struct work *work) {
 static enum cb_status check_memory(const struct work *work, struct cb_diag *diag) {
   static const char what[] = "a product with vectors of as many numbers as there are columns and rows";
   const enum cb_status s = cb_device_check_room(work->bench->device, work->x_bytes + work->y_bytes, what, diag);
-  return s ? s : cb_available_check(work->x_bytes + 3 * work->y_bytes + 24 * (uint64_t)work->file.image.rows, what, diag);
+  const uint64_t bytes = work->x_bytes + 3 * work->y_bytes + 24 * (uint64_t)work->file.image.rows;
+  return s ? s : cb_available_check(bytes, what, diag);
 }
 
 static void release(struct work *work) {

@@ -30,8 +30,8 @@ enum cb_status cb_evidence_expect(struct cb_evidence *evidence, const char *text
                                   struct cb_diag *diag);
 void cb_evidence_release(struct cb_evidence *evidence);
 
-/* What other readers of a kernel.cu want of it, too: the words of the text's data array, written anew as bytes (*bytes is
- * the caller's, and NULL when there is none), and the type of x and y (CB_TYPE_COUNT: the text does not say). */
+/* What other readers of a kernel.cu want of it, too: the words of the text's data array, written anew as bytes (*bytes
+ * is the caller's, and NULL when there is none), and the type of x and y (CB_TYPE_COUNT: the text does not say). */
 enum cb_status cb_evidence_embedded(unsigned char **bytes, size_t *length, const char *text, struct cb_diag *diag);
 enum cb_type cb_evidence_type(const char *text);
 

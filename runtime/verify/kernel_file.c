@@ -64,7 +64,8 @@ static int read_product(struct cb_image *image, const char *text) {
   for (int semiring = 0; semiring < CB_SEMIRINGS; semiring++)
     for (int form = CB_FORM_AX; form <= CB_FORM_AXPBY; form++) {
       char line[120];
-      const int length = snprintf(line, sizeof line, "// %s for \"", cb_semiring_equation((enum cb_semiring)semiring, form));
+      const char *const equation = cb_semiring_equation((enum cb_semiring)semiring, form);
+      const int length = snprintf(line, sizeof line, "// %s for \"", equation);
       if (strncmp(text, line, (size_t)length)) continue;
       image->semiring = (enum cb_semiring)semiring;
       image->form = (enum cb_form)form;
@@ -107,7 +108,9 @@ static enum cb_status read_head(struct reader *reader) {
   image->matrix_type = type_of_matrix(behind(nonzeros, " nonzeros, "));
   image->vector_type = cb_evidence_type(reader->text);
   const char *const sum = behind(reader->text, "\nusing sum_t = ");
-  image->sum_type = sum && !strncmp(sum, "float;", 6) ? CB_F32 : sum && !strncmp(sum, "double;", 7) ? CB_F64 : CB_TYPE_COUNT;
+  image->sum_type = sum && !strncmp(sum, "float;", 6)    ? CB_F32
+                    : sum && !strncmp(sum, "double;", 7) ? CB_F64
+                                                         : CB_TYPE_COUNT;
   if (image->matrix_type > CB_BF16 || image->vector_type > CB_BF16 || image->sum_type > CB_BF16)
     return lacks(reader, "of which types its numbers are");
   const char *const line = behind(reader->text, "\n//   plan    ");
@@ -120,7 +123,8 @@ static enum cb_status read_head(struct reader *reader) {
 
 static enum cb_status read_sizes(struct reader *reader) {
   struct cb_image *image = &reader->file->image;
-  const char *const sizes = behind(reader->host, "constexpr size_t kRowCount = "), *const cols = behind(sizes, "kColCount = ");
+  const char *const sizes = behind(reader->host, "constexpr size_t kRowCount = ");
+  const char *const cols = behind(sizes, "kColCount = ");
   if (!read_number(sizes, 0, INT32_MAX, &image->rows) || !read_number(cols, 0, INT32_MAX, &image->cols) ||
       !read_number(behind(cols, "kExpected = "), CB_BLOB_HEADER, INT64_MAX / 2, &reader->arrays_end))
     return lacks(reader, "how many rows and columns it has");
@@ -155,13 +159,15 @@ static enum cb_status read_array(struct reader *reader, const char *region, cons
   char name[120];
   snprintf(name, sizeof name, "%s.%s", region, member);
   struct cb_image_array *array = add_array(image);
-  if (!array) return cb_fail(reader->diag, CB_ERR_LIMIT, "'%s' has more than %d arrays, or memory is short", reader->path, CB_IMAGE_ARRAYS);
+  if (!array)
+    return cb_fail(reader->diag, CB_ERR_LIMIT, "'%s' has more than %d arrays, or memory is short", reader->path,
+                   CB_IMAGE_ARRAYS);
   array->offset = array > image->arrays ? array[-1].offset + array[-1].bytes : CB_BLOB_ALIGN;
   if (!read_place(reader, name, &array->offset, &array->bytes)) return CB_OK;
   reader->file->stored_bytes += array->bytes;
   if (array->offset <= reader->arrays_end && array->bytes <= reader->arrays_end - array->offset) return CB_OK;
-  return cb_fail(reader->diag, CB_ERR_FORMAT, "'%s' has array '%s' beyond the end of its data: it was edited; generate it anew",
-                 reader->path, name);
+  return cb_fail(reader->diag, CB_ERR_FORMAT,
+                 "'%s' has array '%s' beyond the end of its data: it was edited; generate it anew", reader->path, name);
 }
 
 /* The members of "struct Arrays" of a region's namespace: "  const TYPE *NAME;  // …". */
@@ -203,7 +209,8 @@ static int read_constant(const char *at, const char *type, const char *name, int
 static enum cb_status read_call(struct reader *reader, struct cb_image_launch *launch, const char *call) {
   char grid[32], threads_name[32];
   int64_t threads;
-  const char *const grid_at = behind(call, ", "), *const threads_at = behind(grid_at, ", "), *const shared = behind(threads_at, ", ");
+  const char *const grid_at = behind(call, ", "), *const threads_at = behind(grid_at, ", ");
+  const char *const shared = behind(threads_at, ", ");
   if (!copy_to(launch->kernel, sizeof launch->kernel, call, ", ") || !copy_to(grid, sizeof grid, grid_at, ", ") ||
       !copy_to(threads_name, sizeof threads_name, threads_at, ", ") ||
       !read_constant(reader->host, "unsigned", grid, INT32_MAX, &launch->blocks) ||
@@ -261,7 +268,8 @@ static enum cb_status find_data(struct reader *reader, const unsigned char **dat
   cb_sidecar_of(reader->path, sidecar);
   if (!*sidecar) {
     cb_sidecar_name(reader->path, sidecar);
-    return cb_fail(reader->diag, CB_ERR_IO, "the data of '%s' do not stand in it, and cannot be read from '%s'", reader->path, sidecar);
+    return cb_fail(reader->diag, CB_ERR_IO, "the data of '%s' do not stand in it, and cannot be read from '%s'",
+                   reader->path, sidecar);
   }
   s = cb_file_map(&file->mapped_data, sidecar, reader->diag);
   *data = (const unsigned char *)file->mapped_data.bytes;
@@ -278,11 +286,13 @@ static enum cb_status check_data(const struct reader *reader, const unsigned cha
   if (!id) return lacks(reader, "which data are its own");
   if (length < sizeof header || memcmp(data, "CBGENDAT", 8)) wrong = "are no data of a kernel of cbgen's";
   else memcpy(header, data, sizeof header);
-  if (!wrong && (header[1] & UINT32_MAX) != CB_BLOB_VERSION) wrong = "have another version of the format: generate both anew";
+  if (!wrong && (header[1] & UINT32_MAX) != CB_BLOB_VERSION)
+    wrong = "have another version of the format: generate both anew";
   if (!wrong && (header[2] != strtoull(id, NULL, 16) || header[3] != strtoull(behind(id, ", "), NULL, 16)))
     wrong = "belong to another kernel: generate both anew";
   if (!wrong && (header[4] != length || (uint64_t)reader->arrays_end > length || length % 32)) wrong = "are cut short";
-  if (!wrong && cb_hash_sealed(data, length, CHECKSUM_AT) != header[5]) wrong = "are damaged: their checksum does not match";
+  if (!wrong && cb_hash_sealed(data, length, CHECKSUM_AT) != header[5])
+    wrong = "are damaged: their checksum does not match";
   return wrong ? cb_fail(reader->diag, CB_ERR_FORMAT, "the data of '%s' %s", reader->path, wrong) : CB_OK;
 }
 
@@ -293,7 +303,8 @@ static enum cb_status read_data(struct reader *reader) {
   enum cb_status s = find_data(reader, &data, &length);
   if (!s) s = check_data(reader, data, length);
   if (s) return s;
-  for (int i = 0; i < file->image.arrays_count; i++) file->image.arrays[i].contents = data + file->image.arrays[i].offset;
+  for (int i = 0; i < file->image.arrays_count; i++)
+    file->image.arrays[i].contents = data + file->image.arrays[i].offset;
   const size_t bytes = 2 * (size_t)file->image.rows * sizeof(double);
   if (length - (size_t)reader->arrays_end < bytes || (!bytes && length == (size_t)reader->arrays_end)) return CB_OK;
   file->numbers = cb_alloc(bytes + 1, 1);
