@@ -191,6 +191,25 @@ static void every_accessor_is_checked(void **state) {
   }
 }
 
+/* x has as many elements as there are columns, y as there are rows; of a vector all elements are looked at. */
+static void counts_are_those_of_the_plan(void **state) {
+  static const char *const matrices[] = {"random,rows=40,cols=90,per_row=8", "random,rows=90,cols=40,per_row=8"};
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    struct product product = product_of(matrices[i], "recipe=sell sell-vector=2 sell-lanes=1 form=ax");
+    struct cb_source checked;
+    struct cb_diag diag = {0};
+    const struct cb_verify_report report = verify(&product, 1);
+    if (report.status) fail_msg("%s", report.message);
+    assert_ok(cb_checked_text(&checked, &product.source, product.plan, 0, &diag));
+    assert_non_null(strstr(checked.text, i ? "column, 1, 40, \"x\", line)" : "column, 1, 90, \"x\", line)"));
+    assert_non_null(strstr(checked.text, i ? "row, 1, 90, \"y\", line)" : "row, 1, 40, \"y\", line)"));
+    assert_non_null(strstr(checked.text, "check_index(kCheckRecord, slot, n, "));
+    cb_source_release(&checked);
+    product_release(&product);
+  }
+}
+
 static void texts_that_cannot_be_checked_are_refused(void **state) {
   (void)state;
   struct product product = product_of(band, sell);
@@ -214,7 +233,7 @@ static void texts_compile_for_gpus(void **state) {
   struct cb_nvrtc *nvrtc = open_nvrtc();
   int spilling = 0, count = 0;
   (void)state;
-  for (int r = 0; (recipe = cb_recipe_at(r)); r += 3, count++) {
+  for (int r = 0; (recipe = cb_recipe_at(r)); r += 5, count++) {
     struct product product = product_of(example_of(recipe), settings_of_recipe(recipe));
     struct cb_source checked;
     struct cb_compiled compiled;
@@ -257,6 +276,7 @@ int main(void) {
       cmocka_unit_test(planted_faults_are_found),
       cmocka_unit_test(the_lines_are_those_of_the_plain_text),
       cmocka_unit_test(every_accessor_is_checked),
+      cmocka_unit_test(counts_are_those_of_the_plan),
       cmocka_unit_test(texts_that_cannot_be_checked_are_refused),
       cmocka_unit_test(texts_compile_for_gpus),
       cmocka_unit_test(comparing_kernels_compile_for_gpus),

@@ -122,8 +122,8 @@ enum cb_status cb_run_matrix(struct cb_run_result *result, struct cb_bench *benc
                              const struct cb_options *options, struct cb_diag *diag);
 void cb_run_result_release(struct cb_run_result *result);
 
-/* The same for a kernel.cu with its data (runtime/verify/kernel_file.h): compile for the bench's device, load, multiply,
- * compare with what its self-test expects of y = Ax, time. In kernel_run.c. */
+/* The same for a kernel.cu with its data (runtime/verify/kernel_file.h): compile for the bench's device, load,
+ * multiply, compare with what its self-test expects of y = Ax, time. In kernel_run.c. */
 enum cb_status cb_run_kernel(struct cb_run_result *result, struct cb_bench *bench, const char *path,
                              struct cb_diag *diag);
 
