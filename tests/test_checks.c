@@ -210,6 +210,25 @@ static void counts_are_those_of_the_plan(void **state) {
   }
 }
 
+/* What is loaded at once must be within the array; a pointer into it may point behind it. */
+static void places_are_looked_at_as_they_are_used(void **state) {
+  (void)state;
+  struct product product = product_of("stencil7,n=8", "recipe=dia form=ax");
+  struct cb_source checked;
+  struct cb_diag diag = {0};
+  assert_ok(cb_checked_text(&checked, &product.source, product.plan, 0, &diag));
+  assert_non_null(strstr(checked.text, "load(arrays.presence + check_index(kCheckRecord, slot / 8, 1, "));
+  cb_source_release(&checked);
+  product_release(&product);
+  product = product_of("stencil7,n=8", "recipe=cb form=ax");
+  assert_ok(cb_checked_text(&checked, &product.source, product.plan, 0, &diag));
+  const char *const pointer = strstr(checked.text, "{arrays.mtx_data + check_index(kCheckRecord, ");
+  assert_non_null(pointer);
+  assert_non_null(memmem(pointer, strcspn(pointer, "\n"), ", 0, ", 5));
+  cb_source_release(&checked);
+  product_release(&product);
+}
+
 static void texts_that_cannot_be_checked_are_refused(void **state) {
   (void)state;
   struct product product = product_of(band, sell);
@@ -277,6 +296,7 @@ int main(void) {
       cmocka_unit_test(the_lines_are_those_of_the_plain_text),
       cmocka_unit_test(every_accessor_is_checked),
       cmocka_unit_test(counts_are_those_of_the_plan),
+      cmocka_unit_test(places_are_looked_at_as_they_are_used),
       cmocka_unit_test(texts_that_cannot_be_checked_are_refused),
       cmocka_unit_test(texts_compile_for_gpus),
       cmocka_unit_test(comparing_kernels_compile_for_gpus),

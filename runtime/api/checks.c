@@ -154,7 +154,7 @@ enum cb_status cb_checks_attach(struct cb_work *work, cbgen_operator **op) {
     return s;
   }
   if (checks->asked.every)
-    cb_log(work->request.context, "%s: every product number %lld · n is compared; that takes %lld bytes of the GPU", variable,
+    cb_log(work->request.context, "%s: one of %lld products is compared; that takes %lld bytes of the GPU", variable,
            (long long)checks->asked.every, (long long)cb_checks_bytes(checks));
   (*op)->shared->checks = checks;
   work->checks = NULL;
