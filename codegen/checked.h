@@ -9,8 +9,11 @@
  *
  * What is read through a pointer that a function keeps, as the units of `cb` and `tile` are, is checked where the
  * pointer is made. Shared memory is not looked at (the emulation does that by itself), nor are tables of the text that
- * no accessor reads. What templates assume beyond indices they say by static_assert, which every compiler checks. A check that fails tells what and where: the array, the index, the count, and the line of the plain
- * text that asks (of an accessor: the line that calls it), which the checked text's lines have for a compiler, too.
+ * no accessor reads. What templates assume at run time ("no guard: the rows fill the thread blocks") is that indices of
+ * x and y are within them; the rest they say by static_assert, which every compiler checks.
+ *
+ * A check that fails tells what and where: the array, the index, the count, and the line of the plain text that asks
+ * (of an accessor: the line that calls it), which the checked text's lines have for a compiler, too.
  *
  * On the GPU it leaves this in a record of runtime/operator/checks.h and ends the thread; in the emulation it stops the
  * kernel. */

@@ -301,5 +301,5 @@ int main(void) {
       cmocka_unit_test(texts_compile_for_gpus),
       cmocka_unit_test(comparing_kernels_compile_for_gpus),
   };
-  return cmocka_run_group_tests_name("checks", tests, open_hosts, close_hosts);
+  return exit_code_of(cmocka_run_group_tests_name("checks", tests, open_hosts, close_hosts));
 }
