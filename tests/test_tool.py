@@ -537,6 +537,15 @@ class Verify(Case):
         self.assertEqual((document["status"], document["findings"][0]["line"]), ("wrong", line))
         self.check(2, "--clang", "analyze", SMALL, "--clang")
 
+    def test_checks_of_indices(self):
+        result = self.check(0, "", "verify", SMALL, "--check", "--arch=sm_90")
+        self.assertIn("every index was checked before it was used\n", result.stdout)
+        self.assertTrue(json.loads(cbgen("verify", SMALL, "--check", "--json", "--arch=sm_90").stdout)["checked"])
+        self.assertNotIn("every index", self.check(0, "", "verify", SMALL, "--arch=sm_90").stdout)
+        self.check(0, "", SMALL, "-o", self.path("k.cu"))
+        self.check(2, "'--check' means nothing to 'verify' of a kernel that exists", "verify", self.path("k.cu"), "--check")
+        self.check(2, "--check", "analyze", SMALL, "--check")
+
     def test_data_that_are_missing_are_no_wrong_kernel(self):
         self.check(0, "", "generate:fe3,n=3", "--embed=never", "-o", self.path("k.cu"))
         os.remove(self.path("k.cbd"))

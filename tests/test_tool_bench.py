@@ -187,6 +187,62 @@ class OnTheFakeGpu(Case):
                                     **variables))
 
 
+class Kernels(OnTheFakeGpu):
+    """`run` and `bench` of a kernel.cu."""
+    def kernel(self, *options, name="k.cu"):
+        self.tool(0, self.matrix, "--recipe=sell", "-q", *options, "-o", self.path(name))
+        return self.path(name)
+
+    def edit(self, path, before, after):
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        self.assertIn(before, text)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text.replace(before, after, 1))
+
+    def test_a_kernel_is_run_and_timed(self):
+        for options in ([], ["--form=ax", "--embed=never"], ["--form=add", "--type=f32"], ["--type=f16"],
+                        ["--semiring=or-and", "--form=add"], ["--semiring=min-plus"]):
+            with self.subTest(options=options):
+                path = self.kernel(*options)
+                result = json.loads(self.tool(0, "run", path, "--json", "--repeat=1"))
+                self.assertEqual((result["check"]["rows"], result["check"]["wrong"]), (40, 0))
+                self.assertGreater(result["time"]["us"], 0)
+                text = self.tool(0, "run", path, "--repeat=1")
+                self.assertIn("check     right: 40 rows", text)
+                self.assertRegex(text, r"stages +NVRTC [0-9.]+, load [0-9.]+, upload [0-9.]+ ms")
+        result = json.loads(self.tool(0, "bench", self.kernel(), "--json", "--repeat=1"))
+        self.assertEqual((result["baselines"], result["nnz"], result["check"]["wrong"]), ([], 120, 0))
+        self.assertIn("a kernel.cu brings no matrix", result["no_baselines"])
+
+    def test_an_edited_kernel_is_found_wrong(self):
+        path = self.kernel("--form=ax")
+        self.edit(path, "vectors.y[row] = vector_t(sum)", "vectors.y[row] = vector_t(row == 7 ? sum + sum : sum)")
+        self.assertIn("row 7 is ", self.tool(1, "run", path, "--repeat=1"))
+        self.edit(path, "constexpr unsigned kGrid = ", "constexpr unsigned kGrid = many ")
+        self.assertIn("does not say how its kernels are launched", self.tool(3, "run", path))
+
+    def test_without_a_self_test_nothing_is_compared(self):
+        path = self.kernel("--selftest=off")
+        self.assertIn("check     none: the data have no self-test part", self.tool(0, "run", path, "--repeat=1"))
+        self.assertIsNone(json.loads(self.tool(0, "run", path, "--json", "--repeat=1"))["check"])
+
+    def test_what_cannot_be_run_is_told(self):
+        path = self.kernel("--embed=never")
+        os.remove(path[:-3] + ".cbd")
+        self.assertIn("cannot be read from", self.tool(4, "run", path))
+        self.assertIn("'--recipe' means nothing to 'run' of a kernel that exists", self.tool(2, "run", path, "--recipe=cb"))
+        self.assertIn("'--emulate' means nothing to 'run'", self.tool(2, "run", path, "--emulate"))
+        self.assertIn("'--candidates' means nothing to 'bench'", self.tool(2, "bench", path, "--candidates"))
+        self.assertIn("nope.cu", self.tool(4, "run", self.path("nope.cu")))
+
+    def test_a_list_may_have_kernels(self):
+        with open(self.path("list"), "w", encoding="utf-8") as file:
+            file.write(f"{self.matrix}\n{self.kernel()}\n{self.path('nope.cu')}\n")
+        said = self.tool(4, "bench", "@" + self.path("list"), "--no-baselines", "--repeat=1")
+        self.assertIn("1 of the 3 matrices in ", said)
+
+
 class Plugins(OnTheFakeGpu):
     def baselines(self, *plugins, options=(), **variables):
         result = self.bench(*options, *(f"--baseline={plugin}" for plugin in plugins), **variables)

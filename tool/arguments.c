@@ -231,6 +231,7 @@ static const struct flag flag_table[] = {
     {"no-baselines", 0, NULL, CB_TAKES_BENCH, "leave cuSPARSE out", set_no_baselines},
     {"baseline", 0, "LIB.so", CB_TAKES_BENCH, "one more baseline, a plug-in (cbgen_baseline.h); repeatable", set_baseline},
     {"sweep", 0, "OPTION=V,W,…", CB_TAKES_SWEEP, "an option of the analysis at each of these values", set_sweep},
+    {"check", 0, NULL, CB_TAKES_CLANG, "execute it with checks of every index", set_given},
     {"clang", 0, NULL, CB_TAKES_CLANG, "let libclang read the text: what compilers do not check", set_given},
     {"row", 0, "R", CB_TAKES_TRACE, "the row of y to trace, from 0", set_row},
     {"row", 0, "R", CB_TAKES_WHY, "the row of y whose thread blocks to look at, from 0", set_row},

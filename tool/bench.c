@@ -4,17 +4,19 @@
 
 #include "base/file.h"
 #include "runtime/measure/bench.h"
+#include "runtime/verify/kernel_file.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Against the baselines. */
+/* Against the baselines. `job` NULL: a kernel.cu, for which there are none. */
 static enum cb_status compare(struct cb_bench *bench, const struct cb_job *job, const struct cb_call *call,
                               struct cb_diag *diag) {
   struct cb_bench_result result = {0};
   struct cb_text text = {0};
   cb_progress_stage("measuring '%s'", call->file);
-  enum cb_status s = cb_bench_matrix(&result, bench, &job->csr, &call->options, diag);
+  enum cb_status s = job ? cb_bench_matrix(&result, bench, &job->csr, &call->options, diag)
+                         : cb_bench_kernel(&result, bench, call->file, diag);
   result.file = call->file;
   if (!s && call->json) s = cb_bench_json(&text, bench, &result, diag);
   if (!s && call->json) cb_text_add_string(&text, "\n");
@@ -28,6 +30,8 @@ static enum cb_status compare(struct cb_bench *bench, const struct cb_job *job, 
 
 static enum cb_status bench_one(const struct cb_call *call, struct cb_bench *bench, struct cb_diag *diag) {
   struct cb_job job = {0};
+  const int is_kernel = cb_is_kernel_file(call->file); /* in a list options are the matrices' */
+  if (is_kernel) return call->sweep.count ? cb_check_kernel_call(call, "bench", diag) : compare(bench, NULL, call, diag);
   enum cb_status s = cb_job_read(&job, call, diag);
   if (!s) s = (call->sweep.count ? cb_sweep_bench : compare)(bench, &job, call, diag);
   cb_job_release(&job);
@@ -72,7 +76,7 @@ static enum cb_status run_bench(const struct cb_call *call, struct cb_diag *diag
   settings.device = (int)call->device;
   if (call->repeat) settings.batches = (int)call->repeat;
   settings.candidates = call->candidates;
-  settings.baselines = !call->no_baselines && !call->sweep.count;
+  settings.baselines = !call->no_baselines && !call->sweep.count && !cb_is_kernel_file(call->file);
   settings.ceilings = !call->sweep.count;
   settings.plugins = call->plugins;
   settings.plugins_count = call->plugins_count;
@@ -85,6 +89,8 @@ static enum cb_status run_bench(const struct cb_call *call, struct cb_diag *diag
 }
 
 static enum cb_status check_bench(const struct cb_call *call, struct cb_diag *diag) {
+  const enum cb_status s = cb_check_kernel_call(call, "bench", diag);
+  if (s) return s;
   static const char *const without[] = {"candidates", "no-baselines", "baseline", NULL};
   for (int i = 0; call->sweep.count && without[i]; i++)
     if (cb_call_has(call, without[i]))
@@ -95,11 +101,12 @@ static enum cb_status check_bench(const struct cb_call *call, struct cb_diag *di
 
 const struct cb_verb cb_verb_bench = {
     .name = "bench",
-    .arguments = "FILE [OPTION…]",
+    .arguments = "FILE|kernel.cu [OPTION…]",
     .summary = "measure the kernel against cuSPARSE",
     .details = "Medians of batches between events, all competitors in turn: the kernel, cuSPARSE's CSR, SpMVOp, COO,\n"
                "SELL and BSR where they apply, and a copy and a read of the device memory. Every product is checked.\n"
                "CBGEN_CUSPARSE names another cuSPARSE than the installed one; every output says its version.\n"
+               "A kernel.cu brings no matrix for cuSPARSE: it is measured beside the memory's own speed alone.\n"
                "'@LIST' instead of FILE: each line of the file LIST is a matrix, all measured in one process.\n",
     .example = "cbgen bench matrix.mtx --json",
     .takes = CB_TAKES_JSON | CB_TAKES_GPU | CB_TAKES_BENCH | CB_TAKES_MEASURE | CB_TAKES_SWEEP,

@@ -45,6 +45,10 @@ void cb_job_release(struct cb_job *job);
 
 /* For run and bench: CB_ERR_WRONG when the product was wrong, or not repeatable without leave to be so. */
 struct cb_run_result;
+/* A kernel.cu as FILE is planned already, and brings no matrix: options of the analysis, and others that need one, have
+ * no effect. CB_ERR_ARGUMENT names the first. */
+enum cb_status cb_check_kernel_call(const struct cb_call *call, const char *verb, struct cb_diag *diag);
+
 enum cb_status cb_run_verdict(const struct cb_run_result *result, const struct cb_options *options,
                               struct cb_diag *diag);
 

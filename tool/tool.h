@@ -92,7 +92,7 @@ enum cb_takes {
   CB_TAKES_RUN = 8192,     /* --emulate */
   CB_TAKES_SWEEP = 16384,  /* --sweep */
   CB_TAKES_TWO = 32768,    /* two files, which may be keys of the cache */
-  CB_TAKES_CLANG = 65536,  /* --clang */
+  CB_TAKES_CLANG = 65536,  /* --clang, --check */
   CB_TAKES_TRACE = 131072, /* --row, --block, --kernel */
   CB_TAKES_REPORT = 1048576, /* --predicted */
   CB_TAKES_WHY = 262144,   /* --row */

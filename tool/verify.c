@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "runtime/cuda/cubin.h"
 #include "runtime/cuda/nvrtc.h"
+#include "runtime/verify/kernel_file.h"
 #include "runtime/verify/verify.h"
 #include "tool/verify_clang.h"
 
@@ -59,6 +60,7 @@ static void execute(struct report *report, const struct cb_call *call) {
   cb_verify_options_default(&options);
   options.seed = (uint64_t)call->seed;
   options.trace = 1;
+  options.checks = cb_call_has(call, "check");
   if (report->is_kernel) {
     cb_progress_stage("executing '%s'", call->file);
     s = cb_verify_file(call->file, &options, &report->file, &diag);
@@ -179,6 +181,7 @@ static void print_products(struct cb_text *text, const struct cb_verify_report *
       text,
       "host     %d kinds of products, %d runs in varied order: %lld rows compared, %lld of them exactly\n",
       products->products, products->runs, (long long)products->rows, (long long)products->exact_rows);
+  if (products->checks) cb_text_add_string(text, "         every index was checked before it was used\n");
   cb_text_add(text, "         largest error %.2g of the bound; compiled in %.1f s, run in %.1f s\n",
               products->worst_ratio, products->compile_seconds, products->run_seconds);
   if (products->unbounded_rows)
@@ -281,6 +284,7 @@ static enum cb_status print_json(struct cb_text *text, const struct report *repo
   cb_json_set(document, "host", host_json(report));
   cb_json_set(document, "nvrtc",
               json_pack("{s:s, s:s}", "status", cb_status_name(report->nvrtc), "message", report->nvrtc_message));
+  if (report->products.checks) cb_json_set(document, "checked", json_true());
   if (report->clang.asked) cb_json_set(document, "clang", cb_clang_json(&report->clang, &failed));
   cb_json_set(document, "gpus", gpus_json(report, &failed));
   const enum cb_status s =
@@ -299,25 +303,15 @@ static enum cb_status verdict(const struct report *report, struct cb_diag *diag)
   return CB_OK;
 }
 
-static int is_kernel(const struct cb_call *call) {
-  static const char end[] = ".cu";
-  const size_t length = strlen(call->file), tail = strlen(end);
-  return length >= tail && !strcmp(call->file + length - tail, end);
-}
-
-/* A kernel.cu is planned already: options of the analysis have no effect. */
 static enum cb_status check_call(const struct cb_call *call, struct cb_diag *diag) {
-  if (call->option_given && is_kernel(call))
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' means nothing to 'verify' of a kernel that exists: give it the matrix",
-                   call->option_given);
-  return CB_OK;
+  return cb_check_kernel_call(call, "verify", diag);
 }
 
 static enum cb_status run_verify(const struct cb_call *call, struct cb_diag *diag) {
   struct report *report = cb_calloc(1, sizeof *report);
   struct cb_text text = {0};
   if (!report) return cb_fail_memory(diag, "report", sizeof *report);
-  report->is_kernel = is_kernel(call);
+  report->is_kernel = cb_is_kernel_file(call->file);
   enum cb_status s =
       report->is_kernel ? verify_kernel(report, call, diag) : verify_matrix(report, call, diag);
   if (!s && call->json) s = print_json(&text, report, call, diag);

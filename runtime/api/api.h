@@ -59,7 +59,9 @@ struct cb_shared {
   struct cb_image image;          /* without the arrays' contents */
   struct cb_updater *updater;     /* NULL unless values are mutable */
   const struct cb_packer *packer; /* likewise */
+  struct cb_checks *checks;       /* NULL unless CBGEN_CHECK asked for them (checks.h) */
   char key[17];
+  char range[2][240]; /* what profilers show of a product: tier and plan (ranges.h) */
   cbgen_info info;
   struct cb_kept_at { /* its entry in the cache; directory NULL: none. Set before the caller has the operator */
     char *directory;

@@ -7,6 +7,7 @@
 #include "base/fork.h"
 #include "base/memory.h"
 #include "runtime/api/compile.h"
+#include "runtime/cuda/ranges.h"
 
 #include <string.h>
 
@@ -27,7 +28,9 @@ static int must_pack_on_device(const struct cb_request *request) {
 
 static enum cb_status prepare(struct cb_work *work, const cbgen_request *asked) {
   struct cb_request *request = &work->request;
-  const enum cb_status s = cb_request_take(request, asked, work->diag);
+  enum cb_status s = cb_request_take(request, asked, work->diag);
+  if (s) return s;
+  s = cb_checks_create(&work->checks, request->context, request->session, work->diag);
   if (s) return s;
   work->kept.cache = cb_inspects() ? NULL : cb_context_cache(request->context);
   work->load.device_packs = request->view.values && !cb_asks_fixed(request) &&
@@ -65,6 +68,7 @@ static enum cb_status hash_pattern(struct cb_work *work) {
 
 /* Of the pattern, and of fixed values. */
 static enum cb_status hash(struct cb_work *work) {
+  CB_RANGE("cbgen: hash");
   struct cb_request *request = &work->request;
   const struct cb_view *host = &request->host;
   const int fixed = cb_asks_fixed(request) && request->view.values;
@@ -115,6 +119,7 @@ static enum cb_status finish_verification(void *user, struct cb_diag *diag) {
 }
 
 static enum cb_status load(struct cb_work *work, cbgen_operator **op) {
+  CB_RANGE("cbgen: load");
   const struct cb_request *request = &work->request;
   struct cb_image *image = &work->load.image;
   struct cb_loading loading = {.session = request->session,
@@ -157,6 +162,7 @@ static int search_pays(const struct cb_request *request) {
 /* Looks up the entry that is asked for. If there is none, and a search would not pay, looks up the entry of the recipe
  * that is taken without a search. */
 static enum cb_status find(struct cb_work *work, int *hit) {
+  CB_RANGE("cbgen: look up");
   struct cb_request *request = &work->request;
   const enum cb_status s = cb_work_get(work, hit);
   if (s || *hit || strcmp(request->options.recipe, "auto") || search_pays(request)) return s;
@@ -186,6 +192,7 @@ static enum cb_status find_or_make(struct cb_work *work, cbgen_operator **op) {
 /* ---- the whole */
 
 static void release(struct cb_work *work) {
+  cb_checks_free(work->checks);
   cb_work_release_new(work);
   cb_work_close(work);
   cb_request_release(&work->request);
@@ -212,6 +219,7 @@ static void note_cache(const struct cb_work *work, struct cb_shared *shared) {
 }
 
 static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbgen_operator **op) {
+  CB_RANGE("cbgen: make an operator");
   const double start = cb_seconds();
   enum cb_status s = prepare(work, asked);
   work->mark = cb_seconds();
@@ -219,6 +227,7 @@ static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbge
   if (!s) s = cb_work_tune(work);
   if (!s) cb_work_key(work);
   if (!s) s = find_or_make(work, op);
+  if (!s) s = cb_checks_attach(work, op);
   if (s) return s;
   note_cache(work, (*op)->shared);
   (*op)->shared->info.total_seconds = cb_seconds() - start;

@@ -6,6 +6,7 @@
  *   compile_new.c      a miss: analysis, packing, text, a family's binary or NVRTC
  *   compile_cached.c   the cache's entry: its key, an image from it, and an image into it
  *   inspect.c          what the environment asks for: texts written down, texts replaced, options
+ *   checks.c           the environment's checks of kernels and of products (checks.h)
  *   compile_tuned.c    the recipe by measurement, or as it was found before
  *
  * Both ways end in load.image. Its value arrays have no contents then, unless values are fixed: cb_work_fill
@@ -15,6 +16,7 @@
 #define CBGEN_RUNTIME_API_COMPILE_H
 
 #include "runtime/api/api.h"
+#include "runtime/api/checks.h"
 #include "runtime/cuda/make.h"
 #include "runtime/cuda/staging.h"
 
@@ -76,6 +78,7 @@ struct cb_work {
   enum cb_tier tier;   /* of that binary */
   struct cb_packed packed;
   struct cb_load load;
+  struct cb_checks *checks; /* NULL: none are asked for, or the operator has them */
   cbgen_info info;
   double mark; /* when the stage that runs began */
   struct cb_diag *diag;
@@ -125,7 +128,8 @@ void cb_work_release_new(struct cb_work *work);
 
 /* ---- inspect.c */
 
-/* Whether CBGEN_DUMP or CBGEN_OVERRIDE is set: then nothing comes out of the cache, and nothing goes into it. */
+/* Whether CBGEN_DUMP, CBGEN_OVERRIDE or CBGEN_CHECK=bounds is set: then nothing comes out of the cache or goes
+ * into it. */
 int cb_inspects(void);
 
 /* Sets what CBGEN_OPTIONS says. CB_ERR_ARGUMENT names the variable. */

@@ -4,6 +4,8 @@
 
 #include "analysis/plan/assignment.h"
 #include "base/memory.h"
+#include "codegen/checked.h"
+#include "runtime/cuda/ranges.h"
 #include "runtime/cuda/spills.h"
 
 #include <stdio.h>
@@ -27,6 +29,7 @@ enum cb_status cb_work_canonical(struct cb_work *work) {
 
 /* What tuning has planned is not planned again. */
 static enum cb_status analyse(struct cb_work *work, const struct cb_options *options) {
+  CB_RANGE("cbgen: analysis");
   const struct cb_target *target = &work->request.session->device->target;
   struct cb_made *made = &work->made;
   enum cb_status s = cb_work_canonical(work);
@@ -95,6 +98,7 @@ static enum cb_status pack_mapped(struct cb_work *work) {
 }
 
 static enum cb_status pack(struct cb_work *work) {
+  CB_RANGE("cbgen: pack");
   const struct cb_matrix *matrix = &work->matrix;
   const struct cb_request *request = &work->request;
   const struct cb_made *made = &work->made;
@@ -115,12 +119,14 @@ static enum cb_status pack(struct cb_work *work) {
 /* ---- text and binary */
 
 static enum cb_status emit(struct cb_work *work, const struct cb_make_request *making) {
+  CB_RANGE("cbgen: generate");
   const enum cb_status s = cb_make_text(&work->made, making, work->diag);
   work->info.generate_seconds += cb_work_lap(work);
   return s;
 }
 
 static enum cb_status compile(struct cb_work *work, const struct cb_make_request *making) {
+  CB_RANGE("cbgen: compile");
   const struct cb_compiled *compiled = &work->made.compiled;
   const enum cb_status s = cb_make_binary(&work->made, making, work->diag);
   work->info.compile_seconds += cb_work_lap(work);
@@ -142,6 +148,23 @@ static void replace_spilling(struct cb_work *work, const struct cb_make_request 
          bytes, made->plan->recipe);
 }
 
+/* The kernel that is there, with checks: the text stays what it is, and is what messages tell the lines of. */
+static enum cb_status compile_checked(struct cb_work *work, const struct cb_make_request *making) {
+  struct cb_made *made = &work->made;
+  const struct cb_source plain = made->source;
+  struct cb_source checked;
+  struct cb_diag why = {0};
+  enum cb_status s = cb_checked_text(&checked, &plain, made->plan, cb_checks_record(work->checks), &why);
+  if (s) return cb_fail(work->diag, s, "CBGEN_CHECK: %s", why.message);
+  cb_compiled_release(&made->compiled);
+  made->source = checked;
+  s = compile(work, making);
+  made->source = plain;
+  cb_source_release(&checked);
+  if (!s) cb_warn(work->request.context, "CBGEN_CHECK: kernel %s looks at every index before it uses it", made->symbol);
+  return s;
+}
+
 /* The kernel that is there, with its text in a file, or from one, as the environment asks. */
 static enum cb_status inspect(struct cb_work *work, const struct cb_make_request *making) {
   struct cb_inspection *inspection = cb_calloc(1, sizeof *inspection);
@@ -151,6 +174,10 @@ static enum cb_status inspect(struct cb_work *work, const struct cb_make_request
   if (!s && inspection->has_file) {
     own.line_info = 1;
     own.file = inspection->path;
+  }
+  if (!s && cb_checks_record(work->checks)) {
+    s = compile_checked(work, &own);
+  } else if (!s && inspection->has_file) {
     cb_compiled_release(&work->made.compiled);
     s = compile(work, &own);
   }
@@ -168,8 +195,8 @@ enum { COMPILE_NS = 100 * 1000 * 1000, GAIN_PERCENT = 2 };
 
 int cb_specialises(const struct cb_work *work, int64_t plan_ns) {
   const cbgen_request *asked = &work->request.asked;
-  if (asked->specialise == CBGEN_SPECIALISE_NEVER) return 0;
   if (asked->specialise == CBGEN_SPECIALISE_NOW || cb_inspects()) return 1;
+  if (asked->specialise == CBGEN_SPECIALISE_NEVER) return 0;
   return (double)asked->expected_products * (double)plan_ns * GAIN_PERCENT / 100 > COMPILE_NS;
 }
 

@@ -5,6 +5,7 @@
 #include "analysis/plan/recipe.h"
 #include "base/text.h"
 #include "runtime/api/compile.h"
+#include "runtime/cuda/ranges.h"
 #include "runtime/measure/tune.h"
 
 #include <stdio.h>
@@ -58,6 +59,7 @@ static void remember(const struct cb_work *work, struct cb_hash key, const struc
   if (!is_final(&tuned->tuning)) return;
   snprintf(name, sizeof name, "%.50s (tuning)", work->request.view.name);
   cb_tuning_text(&text, &tuned->tuning);
+  CB_RANGE("cbgen: tune");
   const struct cb_cache_subject subject = subject_of(&work->request);
   const struct cb_cache_section sections[] = {
       cb_subject_section(&fields, &subject),

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/memory.h"
+#include "runtime/cuda/ranges.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -47,6 +48,7 @@ cbgen_status cbgen_context_create(cbgen_context **result) {
   cb_options_default(&context->options);
   context->device = CB_DEVICE_CURRENT;
   open_own_log(context);
+  cb_ranges_open();
   const enum cb_status s = cb_target_find(&context->target, "sm_90", &context->diag);
   if (!s) return CBGEN_OK;
   cbgen_context_destroy(context);

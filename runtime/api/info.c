@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What operators of the public interface tell of themselves, and how long a product takes. */
-#include "runtime/api/api.h"
+#include "runtime/api/checks.h"
 
 #include "runtime/measure/timer.h"
 
@@ -40,6 +40,7 @@ static int64_t device_bytes(const cbgen_operator *op) {
   const struct cb_image *image = &shared->image;
   int64_t bytes = cb_operator_info(op->op)->device_bytes;
   bytes += image->carry_sums * (int64_t)cb_type_size(image->sum_type) + image->carry_counters * 4;
+  bytes += cb_checks_bytes(shared->checks);
   return shared->updater ? bytes + cb_updater_bytes(shared->updater) : bytes;
 }
 

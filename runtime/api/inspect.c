@@ -24,7 +24,8 @@ static const char *folder(const char *variable) {
 }
 
 int cb_inspects(void) {
-  return folder("CBGEN_DUMP") || folder("CBGEN_OVERRIDE");
+  struct cb_checks_asked checks;
+  return folder("CBGEN_DUMP") || folder("CBGEN_OVERRIDE") || (!cb_checks_read(&checks, NULL) && checks.bounds);
 }
 
 /* ---- options */

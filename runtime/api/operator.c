@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/memory.h"
+#include "runtime/api/checks.h"
+#include "runtime/cuda/ranges.h"
 #include "runtime/operator/values.h"
 
 #include <stdio.h>
@@ -21,6 +23,7 @@ static void release_shared(struct cb_shared *shared) {
     cb_updater_forget(shared->updater);
   }
   cb_image_release(&shared->special);
+  cb_checks_free(shared->checks);
   cb_image_release(&shared->image);
   cb_session_release(shared->session);
   cb_free(shared->kept.directory);
@@ -68,6 +71,9 @@ static enum cb_status new_shared(struct cb_shared **out, const struct cb_loading
   shared->info = *loading->info;
   shared->measured = loading->info->measured_seconds; /* by tuning, or 0 */
   snprintf(shared->key, sizeof shared->key, "%016llx", (unsigned long long)shared->image.id);
+  static const char *const tiers[] = {[CB_TIER_SPECIALISED] = "specialised", [CB_TIER_FAMILY] = "family"};
+  for (int tier = 0; tier < 2; tier++)
+    snprintf(shared->range[tier], sizeof *shared->range, "cbgen: product, %s %s", tiers[tier], shared->image.line);
   *loading->image = (struct cb_image){0};
   return CB_OK;
 }
@@ -235,13 +241,13 @@ static enum cb_status multiply(cbgen_operator *op, const cbgen_product *product,
   const int together =
       info->has_carry && info->launches > 1; /* what one launch leaves in scratch is the next one's */
   int entered = 0;
-  enum cb_status s = check_vectors(info, product, diag);
+  enum cb_status s = cb_checks_outcome(op->shared->checks, diag);
+  if (!s) s = check_vectors(info, product, diag);
   if (!s && info->has_carry) s = bind(op, product->stream, diag);
   if (!s) s = enter(device, &entered, diag);
   if (s) return s;
   if (together) pthread_mutex_lock(&op->launching);
-  s = cb_operator_multiply(op->op, product->alpha, (cb_device_ptr)(uintptr_t)product->x, product->beta,
-                           (cb_device_ptr)(uintptr_t)product->y, product->stream, diag);
+  s = cb_checks_multiply(op->shared->checks, op->op, product, diag);
   if (together) pthread_mutex_unlock(&op->launching);
   if (entered) cb_device_leave(device);
   return s;
@@ -253,6 +259,7 @@ cbgen_status cbgen_multiply(cbgen_operator *op, const cbgen_product *product) {
   struct cb_diag diag;
   cbgen_product taken;
   if (!op) return CBGEN_ERROR_ARGUMENT;
+  CB_RANGE(op->shared->range[cb_operator_tier(op->op)]);
   diag.message[0] = 0;
   enum cb_status s = cb_take_struct(&taken, sizeof taken, sizeof taken, product, "cbgen_product", &diag);
   if (!s) s = multiply(op, &taken, &diag);
@@ -286,7 +293,8 @@ static enum cb_status renew(const struct cb_shared *shared, const cbgen_update *
   const struct cb_device *device = shared->session->device;
   const enum cb_type type = (enum cb_type)update->value_type;
   int entered = 0;
-  enum cb_status s = check_update(shared, update, diag);
+  enum cb_status s = cb_checks_outcome(shared->checks, diag);
+  if (!s) s = check_update(shared, update, diag);
   if (!s && !shared->image.entries) return CB_OK;
   if (!s) s = enter(device, &entered, diag);
   if (s) return s;
@@ -294,6 +302,7 @@ static enum cb_status renew(const struct cb_shared *shared, const cbgen_update *
           ? cb_updater_run(shared->updater, type, (cb_device_ptr)(uintptr_t)update->values, update->stream,
                            diag)
           : cb_updater_run_from_host(shared->updater, type, update->values, update->stream, diag);
+  if (!s) s = cb_checks_renew(shared->checks, update, diag);
   if (entered) cb_device_leave(device);
   return s;
 }
@@ -302,6 +311,7 @@ cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_update *update)
   struct cb_diag diag;
   cbgen_update taken;
   if (!op) return CBGEN_ERROR_ARGUMENT;
+  CB_RANGE("cbgen: new values");
   diag.message[0] = 0;
   enum cb_status s = cb_take_struct(&taken, sizeof taken, sizeof taken, update, "cbgen_update", &diag);
   const int threads = cb_threads_begin();

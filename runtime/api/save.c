@@ -13,7 +13,7 @@
  * Sections are those of an image (runtime/operator/image.h), with the contents of all arrays, and "packing": the
  * binary of the kernels that renew values. Numbers are little-endian, as on every machine with a CUDA GPU.
  */
-#include "runtime/api/api.h"
+#include "runtime/api/checks.h"
 
 #include "base/clock.h"
 #include "base/fork.h"
@@ -88,6 +88,10 @@ static enum cb_status plan_block(struct plan_of_block *plan, const cbgen_operato
   const struct cb_image *image = &plan->image;
   *plan = (struct plan_of_block){.image = *cb_shared_image(shared), .head = {.format = FORMAT, .length = HEAD}};
   memcpy(plan->head.magic, magic, sizeof magic);
+  if (cb_checks_record(shared->checks))
+    return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                   "the kernels of this operator have checks (CBGEN_CHECK=bounds), which serve this process alone: save "
+                   "one that was compiled without");
   if (shared->updater) plan->image.map = cb_updater_map(shared->updater);
   const enum cb_status s = copy_image(plan, diag);
   if (s) return s;

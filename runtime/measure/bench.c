@@ -543,7 +543,7 @@ static double bound_us(const struct cb_bench_result *result, const struct cb_ben
   return most > ceilings->launch_us ? most : ceilings->launch_us;
 }
 
-static void derive(struct cb_bench_result *result, const struct cb_bench *bench) {
+void cb_bench_derive(struct cb_bench_result *result, const struct cb_bench *bench) {
   const struct cb_run_result *run = &result->run;
   const double us = run->timing.us;
   const int csr = fastest(result, "csr-");
@@ -718,7 +718,7 @@ enum cb_status cb_bench_matrix(struct cb_bench_result *result, struct cb_bench *
   if (bench->settings.candidates) wanted.search = CB_SEARCH_ALL;
   enum cb_status s = prepare_work(&work, &result->run, bench, csr, &wanted, diag);
   if (!s) s = race(&work, result, diag);
-  if (!s) derive(result, bench);
+  if (!s) cb_bench_derive(result, bench);
   if (!s && bench->settings.candidates) s = time_alone(&work, result, diag);
   release_work(&work);
   if (!s && bench->settings.candidates) time_candidates(result, bench, csr, options);

@@ -105,7 +105,10 @@ struct cb_run_result {
   struct cb_cubin_stats cubin;
   int launches;               /* kernels per product */
   int64_t device_bytes;       /* of the operator */
-  struct cb_comparison check; /* against the oracle; check.wrong is 0 when the kernel is right */
+  int is_file;                /* of a kernel.cu: nothing was planned, and there is no matrix for baselines */
+  int has_atomics;            /* then bits may differ from product to product */
+  int is_unchecked;           /* its data do not say what is right */
+  struct cb_comparison check; /* against the oracle, or a file's self-test; check.wrong is 0 when the kernel is right */
   int repeatable;             /* a second product gave the same bits */
   int emulated;               /* y was compared with that of the emulation */
   int64_t first_other;        /* then the first row whose bits differ; -1: none does */
@@ -118,6 +121,11 @@ struct cb_run_result {
 enum cb_status cb_run_matrix(struct cb_run_result *result, struct cb_bench *bench, const struct cb_csr *csr,
                              const struct cb_options *options, struct cb_diag *diag);
 void cb_run_result_release(struct cb_run_result *result);
+
+/* The same for a kernel.cu with its data (runtime/verify/kernel_file.h): compile for the bench's device, load,
+ * multiply, compare with what its self-test expects of y = Ax, time. In kernel_run.c. */
+enum cb_status cb_run_kernel(struct cb_run_result *result, struct cb_bench *bench, const char *path,
+                             struct cb_diag *diag);
 
 struct cb_baseline_result {
   struct cb_baseline baseline;
@@ -147,7 +155,13 @@ struct cb_bench_result {
 enum cb_status cb_bench_matrix(struct cb_bench_result *result, struct cb_bench *bench,
                                const struct cb_csr *csr, const struct cb_options *options,
                                struct cb_diag *diag);
+/* Of a kernel.cu: beside the memory's own speed alone. */
+enum cb_status cb_bench_kernel(struct cb_bench_result *result, struct cb_bench *bench, const char *path,
+                               struct cb_diag *diag);
 void cb_bench_result_release(struct cb_bench_result *result);
+
+/* What follows from a run's time: rates, and the bound. */
+void cb_bench_derive(struct cb_bench_result *result, const struct cb_bench *bench);
 
 /* One JSON object, on one line without a newline at its end: device, versions, ceilings, protocol and the
  * result. */

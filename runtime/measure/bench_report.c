@@ -17,6 +17,7 @@ static const char *form_name(enum cb_form form) {
 
 /* Why there is nothing to compare with; NULL: there is. */
 static const char *missing_baselines(const struct cb_bench *bench, const struct cb_run_result *run) {
+  if (run->is_file) return "no baseline: a kernel.cu brings no matrix that cuSPARSE could multiply";
   if (run->semiring != CB_PLUS_TIMES) return "no baseline: cuSPARSE has no semirings";
   return *bench->missing ? bench->missing : NULL;
 }
@@ -95,6 +96,7 @@ static json_t *kernels_json(const struct cb_cubin_stats *stats, int *failed) {
 
 static json_t *check_json(const struct cb_run_result *run) {
   const struct cb_comparison *check = &run->check;
+  if (run->is_unchecked) return json_null();
   json_t *emulated = run->emulated ? json_boolean(run->first_other < 0) : json_null();
   return json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:b, s:o}", "rows", (json_int_t)check->rows, "exact",
                    (json_int_t)check->exact, "unbounded", (json_int_t)check->unbounded, "wrong",
@@ -280,7 +282,11 @@ static void add_matrix(struct cb_text *text, const struct cb_run_result *run) {
   cb_text_add(text, "%s: %lld × %lld, %lld nonzeros, %s, %s\n", run->name, (long long)run->rows, (long long)run->cols,
               (long long)run->nnz, run->type, cb_semiring_equation(run->semiring, (int)run->form));
   cb_text_add(text, "  plan      %s\n", run->plan ? run->plan : "");
-  cb_text_add(text, "  stages    plan %.1f, pack %.1f, emit %.1f, NVRTC %.1f, load %.1f, upload %.1f ms\n",
+  if (run->is_file)
+    cb_text_add(text, "  stages    NVRTC %.1f, load %.1f, upload %.1f ms\n", milliseconds(run->stages.compile),
+                milliseconds(run->stages.load), milliseconds(run->stages.upload));
+  else
+    cb_text_add(text, "  stages    plan %.1f, pack %.1f, emit %.1f, NVRTC %.1f, load %.1f, upload %.1f ms\n",
               milliseconds(run->stages.plan), milliseconds(run->stages.pack), milliseconds(run->stages.emit),
               milliseconds(run->stages.compile), milliseconds(run->stages.load),
               milliseconds(run->stages.upload));
@@ -294,7 +300,9 @@ static void add_matrix(struct cb_text *text, const struct cb_run_result *run) {
 
 static void add_check(struct cb_text *text, const struct cb_run_result *run) {
   const struct cb_comparison *check = &run->check;
-  if (check->wrong)
+  if (run->is_unchecked)
+    cb_text_add_string(text, "  check     none: the data have no self-test part (generate with --selftest=on)\n");
+  else if (check->wrong)
     cb_text_add(text, "  check     WRONG: %lld of %lld rows; row %lld is %.17g, not %.17Lg ± %.3g\n",
                 (long long)check->wrong, (long long)check->rows, (long long)check->first_wrong, check->got,
                 check->expected, check->tolerance);

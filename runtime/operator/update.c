@@ -64,23 +64,52 @@ static enum cb_status note_ranges(struct cb_updater *updater, const struct cb_op
   return CB_OK;
 }
 
-enum cb_status cb_updater_create(struct cb_updater **out, const struct cb_packer *packer,
-                                 const struct cb_operator *op, const struct cb_image *image,
-                                 struct cb_diag *diag) {
-  struct cb_updater *updater = cb_calloc(1, sizeof *updater);
-  *out = NULL;
+/* Without ranges; `values`: that the caller brings. */
+static enum cb_status new_updater(struct cb_updater **out, const struct cb_packer *packer,
+                                  const struct cb_value_map *map, int64_t values, struct cb_diag *diag) {
+  struct cb_updater *updater = *out = cb_calloc(1, sizeof *updater);
   if (!updater) return cb_fail_memory(diag, "an updater", sizeof *updater);
   updater->device = packer->device;
   updater->packer = packer;
-  updater->list_bytes = cb_value_map_list_bytes(&image->map);
-  updater->map = (struct cb_value_map){.groups_count = image->map.groups_count,
-                                       .blocks_count = image->map.blocks_count,
-                                       .body_bytes = image->map.body_bytes,
-                                       .values = image->entries,
-                                       .lists = image->map.lists};
+  updater->list_bytes = cb_value_map_list_bytes(map);
+  updater->map = (struct cb_value_map){.groups_count = map->groups_count,
+                                       .blocks_count = map->blocks_count,
+                                       .body_bytes = map->body_bytes,
+                                       .values = values,
+                                       .lists = map->lists};
   pthread_mutex_init(&updater->lock, NULL);
-  enum cb_status s = note_ranges(updater, op, image, diag);
+  return CB_OK;
+}
+
+enum cb_status cb_updater_create(struct cb_updater **out, const struct cb_packer *packer,
+                                 const struct cb_operator *op, const struct cb_image *image,
+                                 struct cb_diag *diag) {
+  struct cb_updater *updater;
+  *out = NULL;
+  enum cb_status s = new_updater(&updater, packer, &image->map, image->entries, diag);
+  if (!s) s = note_ranges(updater, op, image, diag);
   if (!s) s = upload_map(updater, &image->map, diag);
+  if (s)
+    cb_updater_free(updater);
+  else
+    *out = updater;
+  return s;
+}
+
+enum cb_status cb_updater_create_for(struct cb_updater **out, const struct cb_packer *packer, cb_device_ptr slots,
+                                     const struct cb_value_map *map, const struct cb_value_range *range,
+                                     struct cb_diag *diag) {
+  struct cb_updater *updater;
+  *out = NULL;
+  enum cb_status s = new_updater(&updater, packer, map, map->values, diag);
+  if (s) return s;
+  updater->ranges = cb_calloc(1, sizeof *updater->ranges);
+  if (!updater->ranges) s = cb_fail_memory(diag, "ranges of slots", 1);
+  if (!s) {
+    updater->ranges_count = 1;
+    updater->ranges[0] = (struct range){.slots = slots, .is_zeroed = 1, .map = *range};
+    s = upload_map(updater, map, diag);
+  }
   if (s)
     cb_updater_free(updater);
   else

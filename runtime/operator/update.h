@@ -18,6 +18,10 @@ struct cb_updater;
 enum cb_status cb_updater_create(struct cb_updater **updater, const struct cb_packer *packer,
                                  const struct cb_operator *op, const struct cb_image *image,
                                  struct cb_diag *diag);
+/* The same for one range of slots that belongs to no operator: bytes at `slots`, all of them slots. */
+enum cb_status cb_updater_create_for(struct cb_updater **updater, const struct cb_packer *packer, cb_device_ptr slots,
+                                     const struct cb_value_map *map, const struct cb_value_range *range,
+                                     struct cb_diag *diag);
 void cb_updater_free(struct cb_updater *updater); /* NULL is accepted */
 /* Instead of cb_updater_free, when the context is gone, and with it what lay on the device. */
 void cb_updater_forget(struct cb_updater *updater);

@@ -16,8 +16,8 @@
 
 /* ---- what is expected */
 
-/* The words of the text's data array, written anew as bytes. *bytes is the caller's, and NULL when there is none. */
-static enum cb_status read_embedded(unsigned char **bytes, size_t *length, const char *text, struct cb_diag *diag) {
+enum cb_status cb_evidence_embedded(unsigned char **bytes, size_t *length, const char *text,
+                                    struct cb_diag *diag) {
   static const char begin[] = "_data[] = {";
   const char *at = strstr(text, begin), *end = at ? strchr(at, '}') : NULL;
   const size_t room = end ? (size_t)(end - at) / 3 + 8 : 0; /* "0x0" at least for each */
@@ -53,7 +53,7 @@ static enum cb_status map_data(struct cb_mapping *mapping, const char *path, str
 }
 
 /* "using vector_t = double;" */
-static enum cb_type type_of_y(const char *text) {
+enum cb_type cb_evidence_type(const char *text) {
   static const char before[] = "using vector_t = ";
   const char *const at = strstr(text, before), *const name = at ? at + sizeof before - 1 : "";
   for (int type = CB_F64; type <= CB_BF16; type++) {
@@ -78,8 +78,8 @@ enum cb_status cb_evidence_expect(struct cb_evidence *evidence, const char *text
     return cb_fail(diag, CB_ERR_FORMAT, "the text is no kernel of cbgen's with a self-test, so there is nothing to verify");
   evidence->rows = rows;
   evidence->cols = cols;
-  evidence->type = type_of_y(text);
-  enum cb_status s = read_embedded(&own, &length, text, diag);
+  evidence->type = cb_evidence_type(text);
+  enum cb_status s = cb_evidence_embedded(&own, &length, text, diag);
   if (own)
     s = keep_numbers(evidence, own, length, at, diag);
   else if (!s && *data && !(s = map_data(&mapping, data, diag)))

@@ -30,6 +30,11 @@ enum cb_status cb_evidence_expect(struct cb_evidence *evidence, const char *text
                                   struct cb_diag *diag);
 void cb_evidence_release(struct cb_evidence *evidence);
 
+/* What other readers of a kernel.cu want of it, too: the words of the text's data array, written anew as bytes (*bytes
+ * is the caller's, and NULL when there is none), and the type of x and y (CB_TYPE_COUNT: the text does not say). */
+enum cb_status cb_evidence_embedded(unsigned char **bytes, size_t *length, const char *text, struct cb_diag *diag);
+enum cb_type cb_evidence_type(const char *text);
+
 /* Two "NAME=VALUE"s; the file that `path` names need not be there. */
 void cb_evidence_demand(struct cb_evidence *evidence, const char *path, char file[4480], char number[64]);
 

@@ -10,6 +10,7 @@
 #include "codegen/source.h"
 #include "runtime/verify/evidence.h"
 #include "runtime/verify/process.h"
+#include "runtime/verify/sidecar.h"
 
 #include <errno.h>
 #include <omp.h>
@@ -69,31 +70,9 @@ static void directory_of(const char *path, char directory[PATH_SIZE]) {
     slash[slash == directory] = 0;
 }
 
-/* The name of the sidecar that was written with `path`: kernel.cbd for kernel.cu. */
-static void name_sidecar(const char *path, char name[PATH_SIZE]) {
-  const size_t length = strlen(path);
-  const int stem = (int)(length > 3 && !strcmp(path + length - 3, ".cu") ? length - 3 : length);
-  snprintf(name, PATH_SIZE, "%.*s.cbd", stem, path);
-}
-
-/* The same, absolute: beside the path, else beside the file that a link leads to, where the text itself looks. Empty
- * when there is none. */
-static void sidecar_of(const char *path, char sidecar[PATH_SIZE]) {
-  char guess[PATH_SIZE];
-  name_sidecar(path, guess);
-  char *absolute = realpath(guess, NULL), *linked = absolute ? NULL : realpath(path, NULL);
-  if (linked) {
-    name_sidecar(linked, guess);
-    absolute = realpath(guess, NULL);
-  }
-  snprintf(sidecar, PATH_SIZE, "%s", absolute ? absolute : "");
-  free(absolute);
-  free(linked);
-}
-
 static enum cb_status fail_data(const char *path, struct cb_diag *diag) {
   char name[PATH_SIZE];
-  name_sidecar(path, name);
+  cb_sidecar_name(path, name);
   return cb_fail(diag, CB_ERR_IO, "the data of '%s' do not stand in it, and cannot be read from '%s'", path, name);
 }
 
@@ -173,7 +152,7 @@ enum cb_status cb_host_selftest(struct cb_host *host, const char *path, uint64_t
   enum cb_status s = read_text(&text, path, diag);
   if (!s) s = compile_selftest(host, cb_text_string(&text), path, diag);
   result->compile_seconds = omp_get_wtime() - start;
-  sidecar_of(path, sidecar);
+  cb_sidecar_of(path, sidecar);
   if (!s) s = cb_evidence_expect(&evidence, cb_text_string(&text), sidecar, diag);
   cb_text_release(&text);
   if (!s) /* x and y, there and on the emulated GPU */

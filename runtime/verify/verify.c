@@ -7,6 +7,7 @@
 #include "base/available.h"
 #include "base/memory.h"
 #include "base/real.h"
+#include "codegen/checked.h"
 #include "runtime/verify/oracle.h"
 #include "runtime/verify/trace.h"
 
@@ -429,17 +430,25 @@ static enum cb_status check_memory(const struct cb_verify_case *cases, int count
                             diag);
 }
 
+/* Texts with checks begin with their constant, and say then in which line they are. */
 static enum cb_status build(struct cb_host_program **program, struct cb_host *host,
-                            const struct cb_verify_case *cases, int count, struct cb_diag *diag) {
-  struct cb_host_kernel *kernels = cb_alloc((size_t)count, sizeof *kernels);
-  if (!kernels) return cb_fail_memory(diag, "kernels", (unsigned long long)count * sizeof *kernels);
-  for (int c = 0; c < count; c++)
-    kernels[c] = (struct cb_host_kernel){.text = cases[c].source->text + cases[c].source->body,
-                                         .first_line = line_of(cases[c].source),
-                                         .symbol = cases[c].symbol,
-                                         .vector_type = cases[c].plan->vector_type,
-                                         .form = cases[c].plan->form};
-  const enum cb_status s = cb_host_build(program, host, kernels, count, diag);
+                            const struct cb_verify_case *cases, int count, int checks, struct cb_diag *diag) {
+  struct cb_host_kernel *kernels = cb_calloc((size_t)count, sizeof *kernels);
+  struct cb_source *checked = cb_calloc((size_t)count, sizeof *checked);
+  enum cb_status s = kernels && checked ? CB_OK : cb_fail_memory(diag, "kernels", (unsigned long long)count * sizeof *kernels);
+  for (int c = 0; c < count && !s; c++) {
+    const struct cb_source *source = checks ? &checked[c] : cases[c].source;
+    if (checks) s = cb_checked_text(&checked[c], cases[c].source, cases[c].plan, 0, diag);
+    if (!s)
+      kernels[c] = (struct cb_host_kernel){.text = source->text + source->body,
+                                           .first_line = line_of(cases[c].source),
+                                           .symbol = cases[c].symbol,
+                                           .vector_type = cases[c].plan->vector_type,
+                                           .form = cases[c].plan->form};
+  }
+  if (!s) s = cb_host_build(program, host, kernels, count, diag);
+  for (int c = 0; checked && c < count; c++) cb_source_release(&checked[c]);
+  cb_free(checked);
   cb_free(kernels);
   return s;
 }
@@ -450,12 +459,14 @@ enum cb_status cb_verify_batch(struct cb_host *host, const struct cb_verify_case
   struct batch batch = {.host = host, .cases = cases, .options = options, .count = count};
   struct cb_host_program *program = NULL;
   enum cb_status s = check_memory(cases, count, diag);
-  if (!s) s = build(&program, host, cases, count, diag);
+  if (!s) s = build(&program, host, cases, count, options->checks, diag);
   if (!s) s = prepare(&batch, diag);
   if (!s) s = cb_host_run(program, batch.jobs, batch.trials_count, diag);
   for (int c = 0; c < count; c++)
     reports[c] =
-        (struct cb_verify_report){.row = -1, .compile_seconds = program ? cb_host_build_seconds(program) : 0};
+        (struct cb_verify_report){.row = -1,
+                                  .checks = options->checks,
+                                  .compile_seconds = program ? cb_host_build_seconds(program) : 0};
   for (int t = 0; t < batch.trials_count && !s; t++)
     s = judge(&reports[batch.trials[t].number], &batch.trials[t], &batch.jobs[t], batch.integers, diag);
   release(&batch);

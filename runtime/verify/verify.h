@@ -25,6 +25,7 @@ struct cb_verify_options {
   struct cb_host_options host;
   uint64_t seed; /* of vectors and of the order of warps */
   int trace;     /* trace the first wrong row (trace.h) */
+  int checks;    /* execute the text with checks (codegen/checked.h) */
   int orders;    /* of warps, per product; 0: by size, 5 for small matrices down to 1 for large ones */
 };
 void cb_verify_options_default(struct cb_verify_options *options);
@@ -44,6 +45,7 @@ enum { CB_VERIFY_COLUMNS = 8 };
 struct cb_verify_report {
   enum cb_status status; /* CB_OK, or CB_ERR_WRONG with the message */
   char message[1024]; /* the first failure, complete: product, row, who holds it, numbers, or why it stopped */
+  int checks;         /* the text with checks was executed */
   int products, runs; /* kinds of products; multiplications in all */
   int64_t rows;       /* compared, over all products; of them: */
   int64_t exact_rows; /* with tolerance 0 */

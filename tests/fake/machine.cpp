@@ -150,7 +150,8 @@ bool start() {
 
 void report_position() {}
 
-void stop(emulation_exit, const char *format, ...) {
+// Threads that a check ends leave what they found to the caller, and the GPU goes on.
+void stop(emulation_exit code, const char *format, ...) {
   char text[800];
   va_list arguments;
   va_start(arguments, format);
@@ -163,7 +164,7 @@ void stop(emulation_exit, const char *format, ...) {
   if (machine.thread && machine.block && length < (int)sizeof text)
     snprintf(text + length, sizeof text - (size_t)length, "\n  in kernel %s, block %u, thread %u",
              machine.kernel, machine.block->index, machine.thread->index);
-  snprintf(job->message, job->size, "%s", text);
+  if (code != EMULATION_CHECK) snprintf(job->message, job->size, "%s", text);
   job->result = -1;
   Fiber left = {};
   fiber_switch(left, host);

@@ -49,6 +49,8 @@ static void ask_compilations(void) {
   cb_options_default(&options);
   if (cbgen_context_create(&context)) return;
   printf("kernels %s\n", cb_inspects() ? "inspected" : "left alone");
+  struct cb_checks_asked checks;
+  printf("checks %s\n", cb_status_name(cb_checks_read(&checks, NULL)));
   printf("options %s\n", cb_status_name(cb_environment_options(&options, context, NULL)));
   cbgen_context_destroy(context);
 }

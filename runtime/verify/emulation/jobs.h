@@ -29,6 +29,7 @@ enum emulation_exit {
   EMULATION_TIME,          /* a job used up its processor time */
   EMULATION_SANITIZER,     /* AddressSanitizer or UBSan stopped the program */
   EMULATION_SIGNAL,        /* a crash that no sanitizer caught */
+  EMULATION_CHECK,         /* a text with checks found an index out of bounds */
   EMULATION_EXITS
 };
 

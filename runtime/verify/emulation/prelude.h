@@ -51,6 +51,7 @@ void *dynamic_slot(long count, size_t size, long slot, bool write, int line);
 void read_l2(const void *p, size_t size, void *value, int line);
 void write_l2(void *p, size_t size, const void *value);
 void misaligned(const void *p, size_t bytes, int line);
+void failed_check(unsigned long long record, long long index, long long count, const char *what, int line);
 int allow_shared(const void *function, int attribute, int bytes);
 int run_grid(const char *kernel, const void *function, unsigned blocks, unsigned threads, size_t shared_bytes,
              void (*thread)(void *), void *arguments);
@@ -69,6 +70,19 @@ inline void wait_for_previous(const char *kernel = __builtin_FUNCTION()) { emula
 template <class T> inline const T *after_wait(const T *p) { return p; }
 
 struct Index { int bytes, base, step; };  // of a family's array (codegen/family.h)
+/* What texts with checks call (templates/checks.cu.in). */
+template <class I>
+inline I check_index(unsigned long long record, I i, long long n, long long count, const char *what, int line) {
+  if ((long long)i < 0 || (long long)i + n > count) emulated::failed_check(record, (long long)i, count, what, line);
+  return i;
+}
+template <class T, class U>
+inline T *check_place(unsigned long long record, T *place, U *begin, long long count, const char *what, int line) {
+  const long long bytes = (long long)((uintptr_t)place - (uintptr_t)begin);
+  if (bytes < 0 || bytes + (long long)sizeof(T) > count * (long long)sizeof(U))
+    emulated::failed_check(record, bytes / (long long)sizeof(U), count, what, line);
+  return place;
+}
 
 inline float float_from(uint32_t bits) {
   float value;
@@ -218,7 +232,15 @@ template <class T> inline T atomicAdd(T *p, typename Same<T>::type value) {
   emulated::end_atomic(p, sizeof before, &before);
   return before;
 }
+template <class T> inline T atomicMin(T *p, typename Same<T>::type value) {
+  emulated::begin_atomic(p);
+  T before = *p;
+  *p = value < before ? value : before;
+  emulated::end_atomic(p, sizeof before, &before);
+  return before;
+}
 inline void __threadfence() { emulated::fence(); }
+inline void __threadfence_system() { emulated::fence(); }
 inline void __syncthreads(int line = __builtin_LINE()) { emulated::sync_block(line); }
 
 template <class T> inline T shuffled(emulated::Meeting how, unsigned mask, T value, int lane, int width, int line) {
