@@ -84,7 +84,7 @@ static void verify_and_release(struct kernel *kernel) {
   cb_verify_options_default(&options);
   options.host.optimize = options.host.debug = 0;
   options.host.compiler = fast_compiler();
-  if (cb_verify(&one, &options, &report, &diag)) fail_msg("%s: %s", kernel->plan->line, report.message);
+  if (verify_kernel(&one, &options, &report, &diag)) fail_msg("%s: %s", kernel->plan->line, report.message);
   release_kernel(kernel);
 }
 

@@ -285,7 +285,7 @@ static struct walk start_walk(const char *matrix, const char *settings) {
   cb_host_options_default(&options);
   options.optimize = options.debug = 0;
   options.compiler = fast_compiler();
-  walk.host = open_kernel_host(&options);
+  walk.host = kernel_host(&options);
   const struct cb_host_kernel kernel = {.text = walk.product.source.text + walk.product.source.body,
                                         .symbol = "test",
                                         .vector_type = CB_F64,
@@ -314,7 +314,6 @@ static void step(struct walk *walk, const double *x, const double *y, double *re
 
 static void end_walk(struct walk *walk) {
   cb_host_program_free(walk->program);
-  cb_host_close(walk->host);
   product_release(&walk->product);
 }
 
