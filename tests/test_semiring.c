@@ -205,6 +205,19 @@ static void padding_is_nan(void **state) {
   product_release(&other);
 }
 
+/* A zero of the matrix is a value like others: what pads has a code of its own. */
+static void a_zero_is_no_padding(void **state) {
+  static const char *const semirings[] = {"min-plus", "max-times"};
+  (void)state;
+  for (size_t s = 0; s < sizeof semirings / sizeof *semirings; s++) {
+    char settings[96];
+    snprintf(settings, sizeof settings, "recipe=blocks block-fill=1 values=fixed semiring=%s", semirings[s]);
+    struct product product = product_of("explicit_zeros,rows=90,cols=90,density=0.3,zeros=0.4,values=ones", settings);
+    assert_string_equal(fact(&product, "values"), "coded 3"); /* NaN, 0, 1 */
+    product_release(&product);
+  }
+}
+
 static void plans_say_their_semiring(void **state) {
   (void)state;
   for (int s = 0; s < CB_SEMIRINGS; s++) {
@@ -393,6 +406,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(texts_say_what_they_do),
       cmocka_unit_test(padding_is_nan),
+      cmocka_unit_test(a_zero_is_no_padding),
       cmocka_unit_test(plans_say_their_semiring),
       cmocka_unit_test(atomics_are_refused),
       cmocka_unit_test(every_allocation_may_fail),
