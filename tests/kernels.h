@@ -6,7 +6,6 @@
 
 #include "tests/support.h"
 
-#include "analysis/chunks.h"
 #include "analysis/plan/recipe.h"
 #include "tests/hosts.h"
 
@@ -132,10 +131,13 @@ static inline int leaves_f16(const struct cb_csr *csr, const struct cb_options *
   return 0;
 }
 
-/* Whether tensor cores were asked for that the types or the semiring do not have. */
-static inline int lacks_tensor_cores(const struct cb_options *options, const struct cb_diag *diag) {
-  return cb_option_value(options, cb_option_find("du-form")) == CB_MMA_ASKED &&
-         !strncmp(diag->message, "tensor cores ", strlen("tensor cores "));
+/* Whether the message names an option that is set to what may be lacking. */
+static inline int asks_too_much(const struct cb_options *options, const struct cb_diag *diag) {
+  const struct cb_option *option;
+  for (int i = 0; (option = cb_option_at(i)); i++)
+    if (option->may_refuse && cb_option_value(options, i) != option->standard && strstr(diag->message, option->name))
+      return 1;
+  return 0;
 }
 
 static inline void add_kernel(struct kernel_batch *batch, const struct cb_options *options) {
@@ -143,7 +145,7 @@ static inline void add_kernel(struct kernel_batch *batch, const struct cb_option
   struct kernel *kernel = &batch->kernels[batch->count];
   const enum cb_status s = make_kernel(kernel, options, &diag);
   if (s) {
-    if ((s == CB_ERR_UNSUPPORTED && (may_refuse(options->recipe) || lacks_tensor_cores(options, &diag))) ||
+    if ((s == CB_ERR_UNSUPPORTED && (may_refuse(options->recipe) || asks_too_much(options, &diag))) ||
         (s == CB_ERR_LIMIT && leaves_f16(&kernel->csr, options)))
       batch->refused++;
     else if (++batch->failures <= 20) print_error("%s\n  %s\n", kernel->name, diag.message);
