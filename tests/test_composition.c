@@ -608,8 +608,8 @@ static struct material collect_all(void) {
   return material;
 }
 
-/* Of some layout, at any of its values; of those that must suit others of their layout, what a part may have at all. Two
- * of three nodes have none. */
+/* Of some layout, at any of its values; instead of those that must suit others of their layout, what every part may
+ * have. Two of three nodes have none. */
 static const char *draw_settings(uint64_t *state, struct forest *forest, const struct material *material) {
   static const char *const of_parts[] = {"fuse=off", "fuse=on", "bake-limit=0"};
   char *settings = forest->settings[forest->count - 1];

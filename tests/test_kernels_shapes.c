@@ -5,8 +5,8 @@
  * (combinations.h); with the extremes of the options, types, values and forms take turns, and so does what the values
  * are.
  *
- * CBGEN_TEST_ALL=1 runs every recipe with every type, form and kind of values, and every extreme, on every shape: hours,
- * once.
+ * CBGEN_TEST_ALL=1 runs every recipe with every type, form and kind of values, and every extreme, on every shape:
+ * hours, once.
  *
  * clang compiles most, in half the time of g++, which takes every eighth shape.
  *
@@ -178,7 +178,8 @@ static int is_met(int shape, int v) {
   return tests_all_combinations() || (shape + v) / 2 % 2;
 }
 
-/* The listed settings whose turn it is, and every recipe; `refused` counts for each recipe the shapes that it refused. */
+/* The listed settings whose turn it is, and every recipe; `refused` counts for each recipe the shapes that it
+ * refused. */
 static void add_shape(struct kernel_batch *batch, int shape, int refused[RECIPES]) {
   char settings[SETTINGS];
   int v = 0;
