@@ -2,6 +2,7 @@
 /* Chunks of 8 rows: see chunks.h. */
 #include "analysis/chunks.h"
 
+#include "analysis/cost_figures.h"
 #include "analysis/ordering.h"
 #include "analysis/semiring.h"
 #include "base/integers.h"
@@ -230,19 +231,13 @@ static uint64_t row_at(const void *user, int64_t local_row) {
   return (uint64_t)(state->chunks.row ? state->chunks.row[local_row] : local_row);
 }
 
-/* The number of each segment within its chunk. */
-static const uint32_t *number_segments(struct cb_chunk_state *state) {
-  uint32_t *number = cb_arena_alloc(&state->arena, (size_t)state->segments, sizeof *number);
-  for (int64_t unit = 1; number && unit < state->segments; unit++)
-    number[unit] = state->unit_chunk[unit] == state->unit_chunk[unit - 1] ? number[unit - 1] + 1 : 0;
-  return number;
+static uint64_t chunk_at(const void *user, int64_t unit) {
+  return ((const struct cb_chunk_state *)user)->unit_chunk[unit];
 }
 
-static void build_carries(struct cb_region_builder *builder, struct cb_chunk_state *state) {
-  const uint32_t *number = number_segments(state);
-  builder->failed |= !number;
-  if (builder->failed || !state->segments) return;
-  cb_region_carries(builder, "carry", state->segments, number, "plan: segments of chunks, which come first");
+static void build_carries(struct cb_region_builder *builder, const struct cb_chunk_state *state) {
+  if (!state->segments) return;
+  cb_region_carries_by(builder, "carry", state->segments, chunk_at, "plan: segments of chunks, which come first");
   cb_region_size(builder, "kBefore", state->segments - state->cut, "plan: units that chunks in segments have more");
   builder->region.carry_width = CB_CHUNK_ROWS;
 }
@@ -276,4 +271,16 @@ void cb_chunks_build(struct cb_region_builder *builder, const char *first, const
   if (state->mma == CB_MMA_TF32) cb_region_section(builder, "tf32");
   build_carries(builder, state);
   build_blocks(builder, state);
+}
+
+/* ---- prediction: needs the region */
+
+enum cb_status cb_chunks_predict(struct cb_region_builder *builder, int64_t batch, cb_sectors_visit *visit,
+                                 struct cb_diag *diag) {
+  const struct cb_chunk_state *state = builder->work.state;
+  struct cb_cost *cost = &builder->region.cost;
+  cost->chain_ns = (1 + cb_divide_up(state->longest, batch)) * CB_COST_BATCH_NS;
+  cost->tail_ns = state->segments ? CB_COST_CARRY_NS : 0;
+  cost->stream_percent = CB_COST_SELL_PERCENT;
+  return cb_sectors_predict(builder, state, visit, diag);
 }

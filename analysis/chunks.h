@@ -12,7 +12,7 @@
 #ifndef CBGEN_ANALYSIS_CHUNKS_H
 #define CBGEN_ANALYSIS_CHUNKS_H
 
-#include "analysis/layout.h"
+#include "analysis/sectors.h"
 
 enum { CB_CHUNK_ROWS = 8 };
 
@@ -147,6 +147,11 @@ enum cb_status cb_chunks_plan(struct cb_region_builder *builder, size_t size, cb
 
 /* Arrays row_of and `first` (of units), carries, thread blocks, the sections that both templates have, and facts. */
 void cb_chunks_build(struct cb_region_builder *builder, const char *first, const char *meaning);
+
+/* Batches of the longest unit follow one another, of `batch` steps each; and sums of segments are carried. What steps
+ * take beside their loads (work_ns) is the layout's to say. */
+enum cb_status cb_chunks_predict(struct cb_region_builder *builder, int64_t batch, cb_sectors_visit *visit,
+                                 struct cb_diag *diag);
 
 /* The unit that has the chunk's step. */
 static inline int64_t cb_chunk_unit(const struct cb_chunk_state *state, int64_t chunk, int64_t step) {

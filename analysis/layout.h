@@ -161,6 +161,10 @@ void cb_region_constant_slots(struct cb_region_builder *builder, int64_t slots);
  * constant kSegments, whose `origin` is told; the text has section `section`. */
 void cb_region_carries(struct cb_region_builder *builder, const char *section, int64_t segments, const uint32_t *number,
                        const char *origin);
+/* The same where a function of the state says whose each segment is: the row's, or that of what has several rows. Those
+ * of one follow one another. */
+void cb_region_carries_by(struct cb_region_builder *builder, const char *section, int64_t segments,
+                          cb_element_of *owner, const char *origin);
 
 /* Whether the region may write `row`. */
 static inline int cb_owns(const uint32_t *own_rows, int64_t row) {

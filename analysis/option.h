@@ -26,6 +26,8 @@ struct cb_option {
   int or_zero;              /* of a range that begins above 0: 0 is a value as well */
   int is_text;              /* its value is a string, with no table here: option recipe */
   int64_t standard;         /* what it is unless it is set */
+  int may_refuse;           /* other values ask for what the GPU, the types or the semiring may lack: CB_ERR_UNSUPPORTED
+                             * names the option then */
   const char *help;         /* one line */
   const char *tuned_by;     /* the fact of the layout's part of the plan line that tells which number was taken. Tuning
                              * tries that number's neighbours in `numbers`. NULL: not tuned */

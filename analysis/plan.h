@@ -280,6 +280,10 @@ int cb_plan_values_fixed(const struct cb_plan *plan);
 /* The plan's types as one word, the value of option `type` ("f16-f32"). */
 const char *cb_plan_types_name(const struct cb_plan *plan);
 
+static inline int cb_plan_rounds_y(const struct cb_plan *plan) {
+  return cb_rounds_y(plan->vector_type, plan->sum_type);
+}
+
 /* Checks a plan against itself: ranges of blocks, names, sizes, totals. CB_ERR_INTERNAL names what is broken. */
 enum cb_status cb_plan_check(const struct cb_plan *plan, struct cb_diag *diag);
 

@@ -17,14 +17,11 @@
 
 /* One more element at the end of a list that lives in the plan's arena. Returns it, or NULL. */
 static void *append(struct cb_region_builder *builder, void *list, int *count, size_t size) {
-  void **elements = list;
-  void *longer = builder->failed ? NULL : cb_arena_grow(builder->arena, *elements, *count, size);
-  if (!longer) {
-    builder->failed = 1;
-    return NULL;
-  }
-  *elements = longer;
-  return (char *)longer + (size_t)(*count)++ * size;
+  int64_t elements = *count;
+  void *element = builder->failed ? NULL : cb_arena_append(builder->arena, list, &elements, size);
+  builder->failed |= !element;
+  *count = (int)elements;
+  return element;
 }
 
 static const char *keep(struct cb_region_builder *builder, const char *text) {
@@ -289,4 +286,14 @@ void cb_region_carries(struct cb_region_builder *builder, const char *section, i
   builder->region.carry_width = 1;
   builder->region.carry_counters = groups;
   cb_region_fact(builder, "segments", "%lld %lld", (long long)groups, (long long)segments);
+}
+
+void cb_region_carries_by(struct cb_region_builder *builder, const char *section, int64_t segments,
+                          cb_element_of *owner, const char *origin) {
+  const void *state = builder->work.state;
+  uint32_t *number = cb_arena_alloc(builder->work.state, (size_t)segments, sizeof *number);
+  builder->failed |= !number;
+  if (builder->failed) return;
+  for (int64_t p = 1; p < segments; p++) number[p] = owner(state, p) == owner(state, p - 1) ? number[p - 1] + 1 : 0;
+  cb_region_carries(builder, section, segments, number, origin);
 }

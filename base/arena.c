@@ -57,6 +57,13 @@ void *cb_arena_grow(struct cb_arena *arena, void *list, int64_t count, size_t si
   return larger;
 }
 
+void *cb_arena_append(struct cb_arena *arena, void *list, int64_t *count, size_t size) {
+  void **elements = list, *longer = cb_arena_grow(arena, *elements, *count, size);
+  if (!longer) return NULL;
+  *elements = longer;
+  return (char *)longer + (size_t)(*count)++ * size;
+}
+
 char *cb_arena_string(struct cb_arena *arena, const char *string) {
   const size_t length = strlen(string) + 1;
   char *copy = cb_arena_alloc(arena, length, 1);

@@ -40,8 +40,8 @@ struct cb_types cb_precision_types(enum cb_precision precision);
 const char *cb_types_name(struct cb_types types); /* of the combination; "" if it is none of them */
 
 /* Whether y is narrower than the sums: what is stored in it is rounded, and only what is final may be. */
-static inline int cb_types_round_y(struct cb_types types) {
-  return cb_type_size(types.vector) < cb_type_size(types.sum);
+static inline int cb_rounds_y(enum cb_type vector, enum cb_type sum) {
+  return cb_type_size(vector) < cb_type_size(sum);
 }
 
 /* The type with this short name ("f64"); CB_TYPE_COUNT if there is none. */

@@ -404,11 +404,6 @@ static const char *commit_name(const struct cb_plan *plan, enum cb_commit commit
   return plan->row_sums && commit < CB_COMMIT_KEEP ? to_sums[commit] : to_y[commit];
 }
 
-/* x and y are narrower than the sums, and of a class. */
-static int rounds_y(const struct cb_plan *plan) {
-  return cb_types_round_y((struct cb_types){plan->matrix_type, plan->vector_type, plan->sum_type});
-}
-
 /* Where the region's carry slots begin. */
 static void add_places(struct emitter *emitter, const struct cb_region *region, struct cb_scope *scope) {
   const int family = is_family(emitter);
@@ -437,7 +432,7 @@ static enum cb_status expand_sections(struct emitter *emitter, const struct cb_r
     (is_family(emitter) ? cb_scope_optional : cb_scope_placeholder)(&scope, region->placeholders[i].name,
                                                                     region->placeholders[i].text);
   add_sections(emitter, region, &scope);
-  if (rounds_y(emitter->plan)) cb_scope_optional_section(&scope, "rounds_y");
+  if (cb_plan_rounds_y(emitter->plan)) cb_scope_optional_section(&scope, "rounds_y");
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   const enum cb_status s = cb_expand(text, region->layout, &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, region->name, emitter->diag);
@@ -971,8 +966,16 @@ static const char *launch_calls(struct emitter *emitter) {
   return keep(emitter, &text);
 }
 
-/* Launches with more dynamic shared memory than any kernel may have without asking. */
-static const char *shared_attributes(struct emitter *emitter) {
+/* Whether multiply's text mentions its matrix: without arrays and carries nothing does. */
+static int reads_matrix(const struct emitter *emitter) {
+  const struct cb_plan *plan = emitter->plan;
+  int stored = plan->carry_sums > 0 || is_family(emitter);
+  for (int i = 0; i < plan->regions_count; i++) stored += stored_arrays(&plan->regions[i]);
+  return stored;
+}
+
+/* Of launches with more dynamic shared memory than any kernel may have without asking. */
+static const char *shared_attributes(struct emitter *emitter, const char *first) {
   enum { PLAIN_SHARED = 48 << 10 };
   const struct cb_plan *plan = emitter->plan;
   struct cb_text text = {0};
@@ -980,18 +983,10 @@ static const char *shared_attributes(struct emitter *emitter) {
     char kernel[96];
     if (plan->launches[l].dynamic_shared <= PLAIN_SHARED) continue;
     cb_source_kernel(plan, emitter->label, l, kernel, sizeof kernel);
-    cb_text_add(&text, "\n  if (!error) error = cudaFuncSetAttribute(%s, cudaFuncAttributeMaxDynamicSharedMemorySize, %lld);",
-                kernel, (long long)plan->launches[l].dynamic_shared);
+    cb_text_add(&text, "%s error = cudaFuncSetAttribute(%s, cudaFuncAttributeMaxDynamicSharedMemorySize, %lld);",
+                text.length ? "\n  if (!error)" : first, kernel, (long long)plan->launches[l].dynamic_shared);
   }
   return keep(emitter, &text);
-}
-
-/* Whether multiply's text mentions its matrix: without arrays and carries nothing does. */
-static int reads_matrix(const struct emitter *emitter) {
-  const struct cb_plan *plan = emitter->plan;
-  int stored = plan->carry_sums > 0 || is_family(emitter);
-  for (int i = 0; i < plan->regions_count; i++) stored += stored_arrays(&plan->regions[i]);
-  return stored;
 }
 
 static const char *data_words(struct emitter *emitter) {
@@ -1010,7 +1005,7 @@ static const char *data_words(struct emitter *emitter) {
 /* How the self-test converts its doubles to entries of x, and those of y to doubles. */
 static void entry_values(struct emitter *emitter, struct cb_scope *scope) {
   const struct cb_plan *plan = emitter->plan;
-  const int rounds = rounds_y(plan), half = plan->vector_type == CB_F16;
+  const int rounds = cb_plan_rounds_y(plan), half = plan->vector_type == CB_F16;
   const char *const symbol = emitter->label->symbol;
   cb_scope_placeholder(scope, "entry_of", rounds ? cb_arena_format(&emitter->arena, "%s_entry", symbol) : "vector_t");
   cb_scope_placeholder(scope, "number_of", rounds ? cb_arena_format(&emitter->arena, "%s_number", symbol) : "double");
@@ -1028,7 +1023,11 @@ static void host_values(struct emitter *emitter, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "rows", number(emitter, plan->rows));
   cb_scope_placeholder(scope, "cols", number(emitter, plan->cols));
   cb_scope_placeholder(scope, "array_structs", array_structs(emitter));
-  cb_scope_placeholder(scope, "shared_attributes", shared_attributes(emitter));
+  const char *const attributes = shared_attributes(emitter, reads_matrix(emitter) ? "  if (!error)" : "  cudaError_t");
+  if (attributes && *attributes) {
+    cb_scope_section(scope, "shares_more");
+    cb_scope_placeholder(scope, "shared_attributes", attributes);
+  }
   cb_scope_placeholder(scope, "arrays_end", number(emitter, cb_blob_arrays_end(plan)));
   cb_scope_placeholder(scope, "data_version", number(emitter, CB_BLOB_VERSION));
   cb_scope_placeholder(scope, "id_low", cb_arena_format(&emitter->arena, "0x%llx", (unsigned long long)id.low));

@@ -6,9 +6,8 @@
 
 #include "tests/support.h"
 
-#include "analysis/chunks.h"
 #include "analysis/plan/recipe.h"
-#include "runtime/verify/verify.h"
+#include "tests/hosts.h"
 
 #include <omp.h>
 
@@ -63,30 +62,11 @@ static inline enum cb_status make_kernel(struct kernel *kernel, const struct cb_
   return make_kernel_for(kernel, "sm_90", options, diag);
 }
 
-/* clang++ takes half the time of g++, with which every eighth of test_kernels_shapes and the corpus are compiled. */
-static inline const char *fast_compiler(void) {
-  return getenv("CXX") ? NULL : "clang++";
-}
-
-/* The compiler that the options name is a wish: without it another one serves. */
-static inline struct cb_host *open_kernel_host(const struct cb_host_options *options) {
-  struct cb_host_options own = *options;
-  struct cb_host *host = NULL;
-  struct cb_diag diag = {0};
-  enum cb_status s = cb_host_open(&host, &own, &diag);
-  if (s == CB_ERR_MISSING && own.compiler) {
-    own.compiler = NULL;
-    s = cb_host_open(&host, &own, &diag);
-  }
-  if (s) fail_msg("%s", diag.message);
-  return host;
-}
-
 static inline void open_batch(struct kernel_batch *batch, const struct cb_verify_options *options) {
   *batch = (struct kernel_batch){.options = *options};
   omp_set_num_threads(1); /* small matrices: two threads that wait for each other only cost time */
   batch->kernels = cb_calloc(KERNEL_BATCH, sizeof *batch->kernels);
-  batch->host = open_kernel_host(&options->host);
+  batch->host = kernel_host(&options->host);
 }
 
 static inline void judge_kernel(struct kernel_batch *batch, const struct kernel *kernel,
@@ -151,10 +131,13 @@ static inline int leaves_f16(const struct cb_csr *csr, const struct cb_options *
   return 0;
 }
 
-/* Whether tensor cores were asked for that the types or the semiring do not have. */
-static inline int lacks_tensor_cores(const struct cb_options *options, const struct cb_diag *diag) {
-  return cb_option_value(options, cb_option_find("du-form")) == CB_MMA_ASKED &&
-         !strncmp(diag->message, "tensor cores ", strlen("tensor cores "));
+/* Whether the message names an option that is set to what may be lacking. */
+static inline int asks_too_much(const struct cb_options *options, const struct cb_diag *diag) {
+  const struct cb_option *option;
+  for (int i = 0; (option = cb_option_at(i)); i++)
+    if (option->may_refuse && cb_option_value(options, i) != option->standard && strstr(diag->message, option->name))
+      return 1;
+  return 0;
 }
 
 static inline void add_kernel(struct kernel_batch *batch, const struct cb_options *options) {
@@ -162,7 +145,7 @@ static inline void add_kernel(struct kernel_batch *batch, const struct cb_option
   struct kernel *kernel = &batch->kernels[batch->count];
   const enum cb_status s = make_kernel(kernel, options, &diag);
   if (s) {
-    if ((s == CB_ERR_UNSUPPORTED && (may_refuse(options->recipe) || lacks_tensor_cores(options, &diag))) ||
+    if ((s == CB_ERR_UNSUPPORTED && (may_refuse(options->recipe) || asks_too_much(options, &diag))) ||
         (s == CB_ERR_LIMIT && leaves_f16(&kernel->csr, options)))
       batch->refused++;
     else if (++batch->failures <= 20) print_error("%s\n  %s\n", kernel->name, diag.message);
@@ -175,7 +158,6 @@ static inline void add_kernel(struct kernel_batch *batch, const struct cb_option
 
 static inline void close_batch(struct kernel_batch *batch) {
   run_batch(batch);
-  cb_host_close(batch->host);
   cb_free(batch->kernels);
   print_message(
       "%d kernels (%d more refused): compile %.1f s, run %.1f s; %lld rows, %lld with tolerance 0, largest error %.3g "

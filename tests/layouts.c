@@ -298,7 +298,7 @@ static struct cb_verify_report *verify_products(const struct gathered *gathered)
   options.host.compiler = fast_compiler();
   options.host.batch = 128;
   options.orders = 2;
-  struct cb_host *host = open_kernel_host(&options.host);
+  struct cb_host *host = kernel_host(&options.host);
   for (size_t c = 0; c < count; c++) {
     const struct product *one = &gathered->products[c];
     cases[c] = (struct cb_verify_case){one->csr, one->plan, one->assignment, &one->source, &one->blob, "test"};
@@ -306,7 +306,6 @@ static struct cb_verify_report *verify_products(const struct gathered *gathered)
   assert_ok(cb_verify_batch(host, cases, gathered->count, &options, reports, &diag));
   print_message("%d kernels: compile %.1f s, run %.1f s\n", gathered->count, reports[0].compile_seconds,
                 reports[0].run_seconds);
-  cb_host_close(host);
   free(cases);
   return reports;
 }

@@ -5,6 +5,7 @@
  * Everything about a random tree follows from its number: CBGEN_COMPOSITION_FIRST and CBGEN_COMPOSITION_COUNT choose
  * which run, so a failure "tree 271 …" is repeated alone with CBGEN_COMPOSITION_FIRST=271 CBGEN_COMPOSITION_COUNT=1. */
 #include "kernels.h"
+#include "recipes.h"
 
 #include "analysis/diagonals.h"
 #include "analysis/plan/builder.h"
@@ -84,7 +85,7 @@ static void verify_and_release(struct kernel *kernel) {
   cb_verify_options_default(&options);
   options.host.optimize = options.host.debug = 0;
   options.host.compiler = fast_compiler();
-  if (cb_verify(&one, &options, &report, &diag)) fail_msg("%s: %s", kernel->plan->line, report.message);
+  if (verify_kernel(&one, &options, &report, &diag)) fail_msg("%s: %s", kernel->plan->line, report.message);
   release_kernel(kernel);
 }
 
@@ -580,6 +581,7 @@ static uint64_t below(uint64_t *state, uint64_t end) { return draw(state) % end;
 struct forest {
   struct cb_node nodes[MOST_NODES];
   const struct cb_node *choices[MOST_NODES][4];
+  char settings[MOST_NODES][64];
   int count;
 };
 
@@ -606,13 +608,20 @@ static struct material collect_all(void) {
   return material;
 }
 
-static const char *draw_settings(uint64_t *state) {
-  static const char *const settings[] = {
-      "long-row=2",   "long-row=12",   "long-row=60",       "dia-fill=40 dia-most=3", "dia-fill=0 dia-most=9",
-      "block-fill=9", "block-fill=60", "sell-lanes=4",      "sell-sort=on",           "sell-vary=on",
-      "sell-lanes=1", "merge-items=5", "phase-columns=20",  "hot-columns=7",          "fuse=off",
-      "fuse=on",      "bake-limit=0",  "block-size=2x2",    "sell-vector=2"};
-  return below(state, 3) ? NULL : settings[below(state, LENGTH(settings))];
+/* Of some layout, at any of its values; instead of those that must suit others of their layout, what every part may
+ * have. Two of three nodes have none. */
+static const char *draw_settings(uint64_t *state, struct forest *forest, const struct material *material) {
+  static const char *const of_parts[] = {"fuse=off", "fuse=on", "bake-limit=0"};
+  char *settings = forest->settings[forest->count - 1];
+  const struct cb_layout *layout = cb_layout_table[below(state, (uint64_t)material->layouts_count)];
+  if (below(state, 3)) return NULL;
+  if (layout->check || !layout->options_count) return of_parts[below(state, LENGTH(of_parts))];
+  const struct cb_option *option = &layout->options[below(state, (uint64_t)layout->options_count)];
+  struct cb_text value = {0};
+  cb_option_print(&value, option, draw_option(state, option));
+  snprintf(settings, sizeof *forest->settings, "%s=%s", option->name, cb_text_string(&value));
+  cb_text_release(&value);
+  return settings;
 }
 
 static const struct cb_node *draw_node(uint64_t *state, struct forest *forest, const struct material *material,
@@ -644,7 +653,7 @@ static const struct cb_node *draw_node(uint64_t *state, struct forest *forest, c
   if (forest->count == MOST_NODES) return &sell;
   struct cb_node *node = &forest->nodes[forest->count++];
   const uint64_t kind = below(state, 8);
-  node->settings = draw_settings(state);
+  node->settings = draw_settings(state, forest, material);
   if (depth > 0 && kind < 6) draw_split(state, forest, material, depth, node);
   else if (depth > 0 && kind < 7) draw_choices(state, forest, material, depth, node);
   else if (below(state, 3)) node->layout = plain[below(state, LENGTH(plain))]->layout;
@@ -659,7 +668,8 @@ static const struct cb_node *draw_chain(uint64_t *state, struct forest *forest, 
   if (!depth || forest->count == MOST_NODES) return &sell;
   if (model->split->parts != 2 || model->split->by_rows) return draw_chain(state, forest, material, depth - 1);
   struct cb_node *node = &forest->nodes[forest->count++];
-  *node = (struct cb_node){.split = model->split, .parts = {model->parts[0]}, .settings = draw_settings(state)};
+  const char *settings = draw_settings(state, forest, material);
+  *node = (struct cb_node){.split = model->split, .parts = {model->parts[0]}, .settings = settings};
   node->parts[1] = draw_chain(state, forest, material, depth - 1);
   return node;
 }

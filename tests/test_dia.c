@@ -5,7 +5,7 @@
 
 #include "analysis/layouts/dia/dia_chains.h"
 #include "analysis/plan/builder.h"
-#include "runtime/verify/verify.h"
+#include "tests/hosts.h"
 
 #include <math.h>
 
@@ -356,7 +356,7 @@ static void absent_places_matter(void **state) {
   const struct cb_verify_case one = {product.csr,     product.plan,  product.assignment,
                                      &product.source, &product.blob, "test"};
   cb_verify_options_default(&options);
-  assert_int_equal(cb_verify(&one, &options, &report, &diag), CB_ERR_WRONG);
+  assert_int_equal(verify_kernel(&one, &options, &report, &diag), CB_ERR_WRONG);
   assert_string_equal(report.product, "non-finite");
   product_release(&product);
 }

@@ -600,6 +600,38 @@ static void test_remains_of_the_killed_are_swept(void **state) {
   leave_tmpdir(before);
 }
 
+/* Opens and closes hosts, whose compiler does nothing. Returns how many failed. */
+static int open_many(int count) {
+  struct cb_host_options options;
+  struct cb_host *host;
+  int failed = 0;
+  cb_host_options_default(&options);
+  options.compiler = "true";
+  for (int i = 0; i < count; i++) {
+    failed += cb_host_open(&host, &options, NULL) != CB_OK;
+    cb_host_close(host);
+  }
+  return failed;
+}
+
+/* Each sweeps while others make their directories. */
+static void test_nobody_sweeps_what_is_being_made(void **state) {
+  enum { CHILDREN = 6, HOSTS = 60 };
+  pid_t child[CHILDREN];
+  int wrong = 0;
+  char *before = enter_tmpdir();
+  (void)state;
+  for (int c = 0; c < CHILDREN; c++)
+    if (!(child[c] = fork())) _exit(open_many(HOSTS));
+  for (int c = 0; c < CHILDREN; c++) {
+    int status = -1;
+    wrong += waitpid(child[c], &status, 0) != child[c] || status != 0;
+  }
+  assert_int_equal(wrong, 0);
+  assert_int_equal(count_directories(), 0);
+  leave_tmpdir(before);
+}
+
 int main(void) {
   const struct CMUnitTest sanitized[] = {
       cmocka_unit_test(test_good),
@@ -616,6 +648,7 @@ int main(void) {
       cmocka_unit_test(test_missing_compiler),
       cmocka_unit_test(test_nothing_left_behind),
       cmocka_unit_test(test_remains_of_the_killed_are_swept),
+      cmocka_unit_test(test_nobody_sweeps_what_is_being_made),
   };
   const struct CMUnitTest plain[] = {
       cmocka_unit_test(test_good),

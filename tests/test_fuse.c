@@ -76,7 +76,7 @@ static enum cb_status verify_text(struct kernel *kernel, struct cb_verify_report
   struct cb_verify_options options;
   struct cb_diag diag = {0};
   cb_verify_options_default(&options);
-  return cb_verify(&one, &options, report, &diag);
+  return verify_kernel(&one, &options, report, &diag);
 }
 
 /* A row that one thread takes through both regions needs no barrier; without a barrier that is needed, the

@@ -132,10 +132,9 @@ static void every_fence_and_barrier_is_missed(void **state) {
   const int count = read_cases(cases);
   assert_true(count > 6);
   for (int number = 0; number < count; number++) wrong += add_case(trials, number, &cases[number]);
-  struct cb_host *host = open_kernel_host(&options.host);
+  struct cb_host *host = kernel_host(&options.host);
   assert_ok(cb_verify_batch(host, trials->all, trials->count, &options, reports, &diag));
   for (int t = 0; t < trials->count; t++) wrong += judge(trials, t, &reports[t]);
-  cb_host_close(host);
   cb_free(reports);
   release_trials(trials);
   assert_int_equal(wrong, 0);

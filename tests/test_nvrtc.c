@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* NVRTC without a GPU: what is found, what compiles, what is said when something does not. Tests that need
  * NVRTC are skipped, with the reason, where there is none. */
-#include "tests/nvrtc_support.h"
-#include "tests/recipes.h"
+#include "tests/combinations.h"
 #include "tests/layouts.h"
+#include "tests/nvrtc_support.h"
 
 #include "analysis/layout.h"
 #include "analysis/plan/recipe.h"
@@ -159,15 +159,15 @@ static void compile_product(const struct cb_nvrtc *nvrtc, const struct product *
   cb_cubin_stats_release(&stats);
 }
 
-/* One plan's text for every target; or, with a number, for sm_100, where registers are scarcest, and for one of the
- * others, which the number chooses. */
+/* One plan's text for every target; or, with a number, for the one whose turn it is. */
 enum { EVERY = -1 };
 static void compile_for(const struct cb_nvrtc *nvrtc, int number, const char *matrix, const char *settings) {
   struct product product = product_of(matrix, settings);
   char what[400];
   snprintf(what, sizeof what, "%s with %s", matrix, settings);
   for (int i = 0; arches[i]; i++)
-    if (number == EVERY || !arches[i + 1] || i == number % 3) compile_product(nvrtc, &product, arches[i], what);
+    if (number == EVERY || tests_all_combinations() || !strcmp(arches[i], arch_in_turn(number)))
+      compile_product(nvrtc, &product, arches[i], what);
   product_release(&product);
 }
 
@@ -179,12 +179,13 @@ struct plan_case {
   const char *matrix, *options;
 };
 
-/* All of them, with what `recipe` says before their own options. */
+/* All of them, with what `recipe` says before their own options: each for sm_100 and one other target. */
 static void compile_all(const struct cb_nvrtc *nvrtc, const char *recipe, const struct plan_case *cases, size_t count) {
   for (size_t i = 0; i < count; i++) {
     char settings[160];
     snprintf(settings, sizeof settings, "%s %s", recipe, cases[i].options);
-    compile_for_all(nvrtc, cases[i].matrix, settings);
+    compile_for(nvrtc, 2 * (int)i, cases[i].matrix, settings);
+    compile_for(nvrtc, 2 * (int)i + 1, cases[i].matrix, settings);
   }
 }
 
@@ -267,17 +268,18 @@ static void every_recipe_compiles_without_spills(void **state) {
 
 /* Shapes whose kernels were found to have one register too few: padded tiles beside long rows, where rows that end in
  * a chunk are looked up early; with empty rows, and rows in segments. */
+#define PADDED "recipe=merge merge-items=7 merge-pad=on"
 static void merge_beside_long_rows_does_not_spill(void **state) {
   (void)state;
   static const struct plan_case cases[] = {
-      {"powerlaw,rows=4000,cols=2898,max=2700,min=0", ""},
-      {"powerlaw,rows=4000,cols=2898,max=2700,min=0", "form=ax"},
-      {"powerlaw,rows=4000,cols=2898,max=2700,min=0", "type=f32-f64 form=add"},
-      {"powerlaw,rows=1500,cols=9000,max=8000,min=0", ""},
-      {"long_row,rows=3000,cols=3000,per_row=20,long_rows=20,long_length=2500", ""},
+      {"powerlaw,rows=4000,cols=2898,max=2700,min=0", PADDED},
+      {"powerlaw,rows=4000,cols=2898,max=2700,min=0", PADDED " form=ax"},
+      {"powerlaw,rows=4000,cols=2898,max=2700,min=0", PADDED " type=f32-f64 form=add"},
+      {"powerlaw,rows=1500,cols=9000,max=8000,min=0", PADDED},
+      {"long_row,rows=3000,cols=3000,per_row=20,long_rows=20,long_length=2500", PADDED},
   };
   struct cb_nvrtc *nvrtc = open_nvrtc();
-  compile_all(nvrtc, "recipe=merge merge-items=7 merge-pad=on", cases, sizeof cases / sizeof *cases);
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) compile_for_all(nvrtc, cases[i].matrix, cases[i].options);
   cb_nvrtc_close(nvrtc);
 }
 
@@ -291,7 +293,7 @@ static void a_kernel_that_spills_is_compiled_for_fewer_blocks(void **state) {
   struct cb_diag diag = {0};
   struct cb_nvrtc *nvrtc = open_nvrtc();
   struct product product =
-      product_of("powerlaw,rows=4000,cols=2898,max=2700,min=0", "recipe=merge merge-items=7 merge-pad=on");
+      product_of("powerlaw,rows=4000,cols=2898,max=2700,min=0", PADDED);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     const struct cb_nvrtc_options options = {.arch = "sm_90"};
     struct cb_compiled compiled;

@@ -38,4 +38,4 @@ cbgen_python_test(test_python_solvers)
 cbgen_python_test(test_python_numerics ${CMAKE_CURRENT_BINARY_DIR}/tmp/test_python_numerics)
 cbgen_python_test(test_python_life ${CMAKE_CURRENT_BINARY_DIR}/tmp/test_python_life)
 cbgen_python_test(test_python_package ${CMAKE_CURRENT_BINARY_DIR}/tmp/test_python_package)
-set_tests_properties(test_python_package PROPERTIES PROCESSORS 2 LABELS long) # it builds the library
+set_tests_properties(test_python_package PROPERTIES LABELS long) # it builds the library

@@ -205,6 +205,19 @@ static void padding_is_nan(void **state) {
   product_release(&other);
 }
 
+/* A zero of the matrix is a value like others: what pads has a code of its own. */
+static void a_zero_is_no_padding(void **state) {
+  static const char *const semirings[] = {"min-plus", "max-times"};
+  (void)state;
+  for (size_t s = 0; s < sizeof semirings / sizeof *semirings; s++) {
+    char settings[96];
+    snprintf(settings, sizeof settings, "recipe=blocks block-fill=1 values=fixed semiring=%s", semirings[s]);
+    struct product product = product_of("explicit_zeros,rows=90,cols=90,density=0.3,zeros=0.4,values=ones", settings);
+    assert_string_equal(fact(&product, "values"), "coded 3"); /* NaN, 0, 1 */
+    product_release(&product);
+  }
+}
+
 static void plans_say_their_semiring(void **state) {
   (void)state;
   for (int s = 0; s < CB_SEMIRINGS; s++) {
@@ -285,7 +298,7 @@ static struct walk start_walk(const char *matrix, const char *settings) {
   cb_host_options_default(&options);
   options.optimize = options.debug = 0;
   options.compiler = fast_compiler();
-  walk.host = open_kernel_host(&options);
+  walk.host = kernel_host(&options);
   const struct cb_host_kernel kernel = {.text = walk.product.source.text + walk.product.source.body,
                                         .symbol = "test",
                                         .vector_type = CB_F64,
@@ -314,7 +327,6 @@ static void step(struct walk *walk, const double *x, const double *y, double *re
 
 static void end_walk(struct walk *walk) {
   cb_host_program_free(walk->program);
-  cb_host_close(walk->host);
   product_release(&walk->product);
 }
 
@@ -394,6 +406,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(texts_say_what_they_do),
       cmocka_unit_test(padding_is_nan),
+      cmocka_unit_test(a_zero_is_no_padding),
       cmocka_unit_test(plans_say_their_semiring),
       cmocka_unit_test(atomics_are_refused),
       cmocka_unit_test(every_allocation_may_fail),

@@ -145,6 +145,33 @@ static void grids_have_records_and_no_remainder(void **state) {
   }
 }
 
+/* The main diagonal, and the next one above if that is asked for: its last block reaches one column too far. */
+static struct cb_csr diagonals_from_the_main(int64_t n, int count) {
+  struct cb_diag diag = {0};
+  struct cb_csr csr = {0};
+  struct cb_coo coo = {.rows = n, .cols = n};
+  coo.row_idx = cb_alloc((size_t)n * 2, 4);
+  coo.col_idx = cb_alloc((size_t)n * 2, 4);
+  coo.values = cb_alloc((size_t)n * 2, 8);
+  for (int64_t i = 0; i < n; i++)
+    for (int64_t j = i; j < n && j < i + count; j++) {
+      coo.row_idx[coo.count] = (int32_t)i;
+      coo.col_idx[coo.count] = (int32_t)j;
+      coo.values[coo.count++] = 1 + (double)i;
+    }
+  assert_ok(cb_csr_from_coo(&csr, &coo, &diag));
+  return csr;
+}
+
+static void one_column_too_far_is_over_the_edge(void **state) {
+  (void)state;
+  for (int count = 1; count <= 2; count++) {
+    struct product product = product_of_matrix(diagonals_from_the_main(2048, count), "recipe=slices");
+    assert_int_equal(has(&product, "min(max(column, 0)"), count == 2);
+    product_release(&product);
+  }
+}
+
 static void recipe_fill_takes_one_shape_after_the_other(void **state) {
   (void)state;
   static const char *const fronts[] = {"recipe=fill fill-rate=70", "recipe=fill fill-rate=70 fill-align=off"};
@@ -489,6 +516,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(arrays_describe_the_matrix),
       cmocka_unit_test(grids_have_records_and_no_remainder),
+      cmocka_unit_test(one_column_too_far_is_over_the_edge),
       cmocka_unit_test(recipe_fill_takes_one_shape_after_the_other),
       cmocka_unit_test(recipe_fill_follows_the_list),
       cmocka_unit_test(a_step_without_a_shape_is_refused),

@@ -620,6 +620,19 @@ static void in_turn_with_the_remainder(void **state) {
   product_release(&product);
 }
 
+/* Two columns are a byte: panels are packed by several threads, none of which may write to another's bytes. */
+static void no_byte_is_shared_by_units(void **state) {
+  struct product product = product_of("random,rows=300,cols=300,density=0.2", "recipe=tile tile-balance=4");
+  int odd = 0;
+  (void)state;
+  const int64_t units = array_of(&product, "csr_first")->count, tiles = array_of(&product, "csr_last")->count;
+  assert_true(units > 100);
+  for (int64_t u = 0; u < units; u++) assert_int_equal(element(&product, "csr_first", u) % 2, 0);
+  for (int64_t t = 0; t < tiles; t++) odd += element(&product, "csr_last", t) % 2 == 0;
+  assert_true(odd > 100); /* so that units end within a byte */
+  product_release(&product);
+}
+
 /* ---- threads, memory, values */
 
 static void threads_change_nothing(void **state) {
@@ -752,6 +765,7 @@ int main(void) {
       cmocka_unit_test(the_layout_takes_what_the_split_found),
       cmocka_unit_test(only_sparse_tiles_are_refused),
       cmocka_unit_test(in_turn_with_the_remainder),
+      cmocka_unit_test(no_byte_is_shared_by_units),
       cmocka_unit_test(threads_change_nothing),
       cmocka_unit_test(every_allocation_may_fail),
       cmocka_unit_test(new_values_equal_a_fresh_pack),

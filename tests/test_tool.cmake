@@ -21,11 +21,9 @@ cbgen_script_test(test_scripts ${scratch}/test_scripts)
 cbgen_script_test(test_skips ${PROJECT_BINARY_DIR} ${scratch}/test_skips)
 cbgen_script_test(test_install ${PROJECT_BINARY_DIR} ${scratch}/test_install "${sanitizers}")
 cbgen_script_test(test_subproject ${scratch}/test_subproject)
-set_tests_properties(test_subproject PROPERTIES PROCESSORS 2) # it builds the library
 
 # The other compiler's build, when the script that drives both names it: a short run of its fuzz targets.
 if(CBGEN_CLANG_BUILD)
   add_test(NAME clang_fuzz COMMAND ${CMAKE_CTEST_COMMAND} --test-dir ${CBGEN_CLANG_BUILD} -L fuzz -j 2
            --output-on-failure --no-tests=error)
-  set_tests_properties(clang_fuzz PROPERTIES PROCESSORS 2)
 endif()

@@ -22,19 +22,13 @@ struct traced {
 
 static struct cb_host *host;
 
-static int open_hosts(void **state) {
+static int open_host(void **state) {
   struct cb_host_options options;
   (void)state;
   cb_host_options_default(&options);
   options.compiler = fast_compiler();
   options.sanitize = options.debug = options.optimize = 0;
-  host = open_kernel_host(&options);
-  return 0;
-}
-
-static int close_hosts(void **state) {
-  (void)state;
-  cb_host_close(host);
+  host = kernel_host(&options);
   return 0;
 }
 
@@ -322,5 +316,5 @@ int main(void) {
       cmocka_unit_test(places_are_those_of_the_arrays),
       cmocka_unit_test(verify_traces_its_first_wrong_row),
   };
-  return cmocka_run_group_tests_name("trace", tests, open_hosts, close_hosts);
+  return cmocka_run_group_tests_name("trace", tests, open_host, NULL);
 }

@@ -17,7 +17,7 @@ static void note_options(struct cb_plan *plan, const struct cb_options *options)
   plan->form = (enum cb_form)options->form;
   plan->semiring = (enum cb_semiring)options->semiring;
   plan->atomics = options->atomics == CB_ON;
-  plan->commits_once = options->commit == CB_COMMITS_ONCE || cb_types_round_y(types);
+  plan->commits_once = options->commit == CB_COMMITS_ONCE || cb_rounds_y(types.vector, types.sum);
   plan->values_fixed = options->values == CB_VALUES_FIXED;
   plan->index_limit = options->index_limit;
 }

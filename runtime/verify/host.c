@@ -64,12 +64,15 @@ static void remove_directory(const char *path) {
   rmdir(path);
 }
 
-/* A work directory belongs to the process that holds its lock. Returns the descriptor, or −1. */
+/* A work directory belongs to the process that holds its lock. Returns the descriptor, or −1: also where a sweep has
+ * removed the directory between opening and locking. */
 static int lock_directory(const char *path, int flags) {
   char name[PATH_SIZE + 8];
+  struct stat status;
   snprintf(name, sizeof name, "%s/lock", path);
   const int lock = open(name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
-  if (lock < 0 || !flock(lock, LOCK_EX | LOCK_NB)) return lock;
+  if (lock < 0) return -1;
+  if (!flock(lock, LOCK_EX | LOCK_NB) && !fstat(lock, &status) && status.st_nlink) return lock;
   close(lock);
   return -1;
 }

@@ -140,7 +140,7 @@ static long double bound_of(const struct row *row, const struct cb_product *prod
 }
 
 static int rounds_y(const struct cb_product *product) {
-  return cb_types_round_y((struct cb_types){product->types.matrix, product->types.vector, product->types.sum});
+  return cb_rounds_y(product->types.vector, product->types.sum);
 }
 
 /* What becomes of a sum within `bound` of `y` in a narrower type. */

@@ -250,6 +250,13 @@ def run_or_exit(command, what):
     return done.stdout
 
 
+def targets_of(tests):
+    """What is built for tests: the program of the name, or what scripts drive."""
+    names = {split_test(test)[0] for test in tests}
+    programs = {name for name in names if os.path.exists(os.path.join(ROOT, "tests", f"{name}.c"))}
+    return sorted(programs | ({"cbgen_tool", "cache_put"} if names - programs else set()))
+
+
 def build_tree(build, tree, targets, options):
     """Returns how each test is run, as CTest has it."""
     place, flags = os.path.join(build, "cmake"), f"-O{options.optimize} -w"
@@ -437,7 +444,7 @@ def main():
     tree = write_tree(build, listed)
     write_templates(build, mutations)
     tests = all_tests(mutations)
-    runner = Runner(build, build_tree(build, tree, sorted({split_test(t)[0] for t in tests}), options))
+    runner = Runner(build, build_tree(build, tree, targets_of(tests), options))
     print(f"built in {time.monotonic() - start:.0f} s", flush=True)
     if not options.sample and not options.unmeasured:
         for test in tests:

@@ -165,10 +165,8 @@ static enum cb_status choose_formats(struct cb_runs *state, const struct cb_csr 
 /* ---- cutting: needs formats; adds order and runs, panel by panel */
 
 void cb_runs_add(struct cb_run_list *runs, struct cb_run run) {
-  struct cb_run *longer = cb_arena_grow(runs->arena, runs->at, runs->count, sizeof run);
-  if (!longer) return;
-  runs->at = longer;
-  runs->at[runs->count++] = run;
+  struct cb_run *added = cb_arena_append(runs->arena, &runs->at, &runs->count, sizeof run);
+  if (added) *added = run;
 }
 
 struct cb_run cb_runs_empty(const struct cb_runs *state, int64_t panel) {

@@ -15,7 +15,6 @@
  */
 #include "analysis/layouts/du/options.h"
 #include "analysis/cost_figures.h"
-#include "analysis/sectors.h"
 #include "base/integers.h"
 
 enum { BATCH = 4, MOST_WIDTH = 8 };
@@ -140,11 +139,8 @@ static void visit_sectors(const void *user, int64_t thread_block, struct cb_sect
 /* A chunk's batches follow one another: values are where the bits of all blocks before say. */
 static enum cb_status predict(struct cb_region_builder *builder, const struct state *state, struct cb_diag *diag) {
   const int64_t ps = state->base.mma == CB_MMA_NONE ? CB_COST_DU_BLOCK_PS : CB_COST_DU_MMA_PS;
-  builder->region.cost.chain_ns = (1 + cb_divide_up(state->base.longest, BATCH)) * CB_COST_BATCH_NS;
   builder->region.cost.work_ns = blocks(state) * ps * words(state) / builder->target->multiprocessors / 1000;
-  builder->region.cost.tail_ns = state->base.segments ? CB_COST_CARRY_NS : 0;
-  builder->region.cost.stream_percent = CB_COST_SELL_PERCENT;
-  return cb_sectors_predict(builder, state, visit_sectors, diag);
+  return cb_chunks_predict(builder, BATCH, visit_sectors, diag);
 }
 
 static enum cb_status du_plan(struct cb_region_builder *builder, struct cb_diag *diag) {

@@ -7,7 +7,7 @@ static const char *const encodings[] = {"auto", "du", "se", NULL};
 static const char *const on_off[] = {"on", "off", NULL};
 
 const struct cb_option cb_du_options[DU_OPTIONS] = {
-    [DU_FORM] = {.name = "du-form", .words = forms,
+    [DU_FORM] = {.name = "du-form", .words = forms, .may_refuse = 1,
                  .help = "products by tensor cores, or fused lane by lane; auto: fma, which is faster"},
     [DU_SEGMENT] = {.name = "du-segment", .least = 1, .most = 65536, .standard = 64,
                     .help = "a warp takes so many blocks, or steps, of a chunk at most"},

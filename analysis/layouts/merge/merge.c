@@ -94,8 +94,8 @@ static int is_long(const void *state, int64_t row) {
 }
 
 static int add_unit(struct state *state, int64_t begin, int64_t end, int64_t row) {
-  struct unit *unit = state->unit = cb_arena_grow(&state->arena, state->unit, state->units, sizeof *unit);
-  if (unit) unit[state->units++] = (struct unit){begin, end, state->long_slots, (int32_t)row};
+  struct unit *unit = cb_arena_append(&state->arena, &state->unit, &state->units, sizeof *unit);
+  if (unit) *unit = (struct unit){begin, end, state->long_slots, (int32_t)row};
   return unit != NULL;
 }
 
@@ -357,16 +357,11 @@ static uint64_t long_row(const void *state, int64_t u) {
   return (uint64_t)((const struct state *)state)->unit[u].row;
 }
 
-static void build_long(struct cb_region_builder *builder, struct state *state) {
-  uint32_t *number = cb_arena_alloc(&state->arena, (size_t)state->cut_segments, sizeof *number);
-  builder->failed |= !number;
-  if (builder->failed) return;
-  for (int64_t u = 1; u < state->cut_segments; u++)
-    number[u] = state->unit[u].row == state->unit[u - 1].row ? number[u - 1] + 1 : 0;
+static void build_long(struct cb_region_builder *builder, const struct state *state) {
   cb_region_computed(builder, "long_slot", "first slot of a long row (or row segment); one more",
                      state->long_units + 1, long_slot);
   cb_region_computed(builder, "long_row", "a long row", state->long_units, long_row);
-  cb_region_carries(builder, "cut", state->cut_segments, number, "plan: thread blocks that have a row segment");
+  cb_region_carries_by(builder, "cut", state->cut_segments, long_row, "plan: thread blocks that have a row segment");
   cb_region_section(builder, "long");
   builder->region.static_shared += WARPS * (int64_t)cb_type_size(builder->sum_type);
 }

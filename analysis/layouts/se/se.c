@@ -10,9 +10,7 @@
  * After MatXtract and DASP.
  */
 #include "analysis/chunks.h"
-#include "analysis/cost_figures.h"
 #include "analysis/plan/recipe.h"
-#include "analysis/sectors.h"
 #include "base/integers.h"
 
 enum { LANES = 32, ROW_LANES = LANES / CB_CHUNK_ROWS, BATCH = 8 };
@@ -124,20 +122,13 @@ static void visit_sectors(const void *user, int64_t thread_block, struct cb_sect
       ask_step(&base->chunks, base->unit_chunk[unit], (int64_t)(step - base->first_step[base->unit_chunk[unit]]), sink);
 }
 
-static enum cb_status predict(struct cb_region_builder *builder, const struct state *state, struct cb_diag *diag) {
-  builder->region.cost.chain_ns = (1 + cb_divide_up(state->base.longest, BATCH)) * CB_COST_BATCH_NS;
-  builder->region.cost.tail_ns = state->base.segments ? CB_COST_CARRY_NS : 0;
-  builder->region.cost.stream_percent = CB_COST_SELL_PERCENT;
-  return cb_sectors_predict(builder, state, visit_sectors, diag);
-}
-
 static enum cb_status se_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
   const enum cb_status s = cb_chunks_plan(builder, sizeof(struct state), steps_of, diag);
   struct state *state = builder->work.state;
   if (s) return s;
   if (!find_columns(state)) return cb_fail_memory(diag, "chunks", (uint64_t)state->base.units * 4);
   build_region(builder, state);
-  return predict(builder, state, diag);
+  return cb_chunks_predict(builder, BATCH, visit_sectors, diag);
 }
 
 static const struct cb_node se = {.layout = "se"};

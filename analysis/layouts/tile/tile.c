@@ -195,28 +195,40 @@ static void build_dns(struct cb_region_builder *builder, const struct state *sta
                   tiles_of(state, CB_TILE_DNS) * CB_TILE_SIDE * ROW_BYTES);
 }
 
+/* What the arrays and constants of formats that hold whole rows or columns of a tile are called. */
+struct lines {
+  enum cb_tile_format format;
+  const char *tiles, *slots, *first_tile, *even;
+  const char *first, *first_meaning;
+  cb_element_of *first_at;
+  const char *full, *full_meaning;
+  cb_element_of *full_at;
+};
+
+static const struct lines full_rows = {CB_TILE_DNSROW, "kDnsRowTiles", "kDnsRowSlots", "dnsrow_tile", "dnsrow_even",
+                                       "dnsrow_first", "a unit's first 16 slots of DnsRow", dnsrow_first_at,
+                                       "dnsrow_rows", "DnsRow: which rows are full, as bits", full_rows_at};
+static const struct lines full_columns = {CB_TILE_DNSCOL, "kDnsColTiles", "kDnsColSlots", "dnscol_tile", "dnscol_even",
+                                          "dnscol_first", "a unit's first 16 slots of DnsCol", dnscol_first_at,
+                                          "dnscol_columns", "DnsCol: which columns are full, as bits",
+                                          full_columns_at};
+
+static void build_lines(struct cb_region_builder *builder, const struct state *state, const struct lines *lines) {
+  build_ranges(builder, state, lines->format, lines->tiles);
+  cb_region_size(builder, lines->slots, state->units.first[cb_tile_store_of(lines->format)],
+                 "plan: slots of the formats before");
+  build_first_tile(builder, state, lines->format, lines->first_tile);
+  if (is_even(state, lines->format)) cb_region_section(builder, lines->even);
+  else cb_region_computed(builder, lines->first, lines->first_meaning, state->units.units, lines->first_at);
+  cb_region_computed(builder, lines->full, lines->full_meaning, tiles_of(state, lines->format), lines->full_at);
+}
+
 static void build_dnsrow(struct cb_region_builder *builder, const struct state *state) {
-  build_ranges(builder, state, CB_TILE_DNSROW, "kDnsRowTiles");
-  cb_region_size(builder, "kDnsRowSlots", state->units.first[CB_STORE_DNSROW], "plan: slots of the formats before");
-  build_first_tile(builder, state, CB_TILE_DNSROW, "dnsrow_tile");
-  if (is_even(state, CB_TILE_DNSROW)) cb_region_section(builder, "dnsrow_even");
-  else
-    cb_region_computed(builder, "dnsrow_first", "a unit's first 16 slots of DnsRow", state->units.units,
-                       dnsrow_first_at);
-  cb_region_computed(builder, "dnsrow_rows", "DnsRow: which rows are full, as bits", tiles_of(state, CB_TILE_DNSROW),
-                     full_rows_at);
+  build_lines(builder, state, &full_rows);
 }
 
 static void build_dnscol(struct cb_region_builder *builder, const struct state *state) {
-  build_ranges(builder, state, CB_TILE_DNSCOL, "kDnsColTiles");
-  cb_region_size(builder, "kDnsColSlots", state->units.first[CB_STORE_DNSCOL], "plan: slots of the formats before");
-  build_first_tile(builder, state, CB_TILE_DNSCOL, "dnscol_tile");
-  if (is_even(state, CB_TILE_DNSCOL)) cb_region_section(builder, "dnscol_even");
-  else
-    cb_region_computed(builder, "dnscol_first", "a unit's first 16 slots of DnsCol", state->units.units,
-                       dnscol_first_at);
-  cb_region_computed(builder, "dnscol_columns", "DnsCol: which columns are full, as bits",
-                     tiles_of(state, CB_TILE_DNSCOL), full_columns_at);
+  build_lines(builder, state, &full_columns);
 }
 
 static void build_ell(struct cb_region_builder *builder, const struct state *state) {

@@ -108,7 +108,7 @@ static uint64_t *slot_of(struct cursor *at, enum cb_tile_format format) {
   return format == CB_TILE_HYB ? &at->hyb : &at->slot[store_of[format]];
 }
 
-/* A unit's columns of CSR begin at whole bytes. */
+/* A unit's columns of CSR begin at whole bytes: threads that pack panels side by side write none together. */
 static void open_unit(struct cb_tile_units *units, struct cursor *at, int64_t unit) {
   at->slot[CB_STORE_CSR] += at->slot[CB_STORE_CSR] % 2;
   for (int format = 0; format < CB_TILE_FORMATS; format++) {

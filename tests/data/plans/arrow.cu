@@ -542,8 +542,7 @@ const char *arrow_load(arrow_matrix *matrix, const void *data, size_t bytes) {
   *matrix = {};
   const char *message = arrow_check((const unsigned char *)data, bytes);
   if (message) return message;
-  cudaError_t error = cudaSuccess;
-  if (!error) error = cudaMalloc(&matrix->memory, 2816);
+  cudaError_t error = cudaMalloc(&matrix->memory, 2816);
   if (!error) error = cudaMemcpy(matrix->memory, data, 2816, cudaMemcpyHostToDevice);
   if (error) {
     arrow_free(matrix);

@@ -480,8 +480,7 @@ const char *dense_load(dense_matrix *matrix, const void *data, size_t bytes) {
   *matrix = {};
   const char *message = dense_check((const unsigned char *)data, bytes);
   if (message) return message;
-  cudaError_t error = cudaSuccess;
-  if (!error) error = cudaMalloc(&matrix->memory, 4096);
+  cudaError_t error = cudaMalloc(&matrix->memory, 4096);
   if (!error) error = cudaMemcpy(matrix->memory, data, 4096, cudaMemcpyHostToDevice);
   if (error) {
     dense_free(matrix);

@@ -359,8 +359,7 @@ const char *diagonal_load(diagonal_matrix *matrix, const void *data, size_t byte
   *matrix = {};
   const char *message = diagonal_check((const unsigned char *)data, bytes);
   if (message) return message;
-  cudaError_t error = cudaSuccess;
-  if (!error) error = cudaMalloc(&matrix->memory, 1024);
+  cudaError_t error = cudaMalloc(&matrix->memory, 1024);
   if (!error) error = cudaMemcpy(matrix->memory, data, 1024, cudaMemcpyHostToDevice);
   if (error) {
     diagonal_free(matrix);

@@ -338,8 +338,7 @@ const char *hubs_load(hubs_matrix *matrix, const void *data, size_t bytes) {
   *matrix = {};
   const char *message = hubs_check((const unsigned char *)data, bytes);
   if (message) return message;
-  cudaError_t error = cudaSuccess;
-  if (!error) error = cudaMalloc(&matrix->memory, 4612);
+  cudaError_t error = cudaMalloc(&matrix->memory, 4612);
   if (!error) error = cudaMemcpy(matrix->memory, data, 4352, cudaMemcpyHostToDevice);
   if (!error) error = cudaMemset((char *)matrix->memory + 4608, 0, 1 * sizeof(uint32_t));
   if (error) {

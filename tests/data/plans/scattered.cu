@@ -355,8 +355,7 @@ const char *scattered_load(scattered_matrix *matrix, const void *data, size_t by
   *matrix = {};
   const char *message = scattered_check((const unsigned char *)data, bytes);
   if (message) return message;
-  cudaError_t error = cudaSuccess;
-  if (!error) error = cudaMalloc(&matrix->memory, 4096);
+  cudaError_t error = cudaMalloc(&matrix->memory, 4096);
   if (!error) error = cudaMemcpy(matrix->memory, data, 4096, cudaMemcpyHostToDevice);
   if (error) {
     scattered_free(matrix);

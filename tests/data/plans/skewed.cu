@@ -431,8 +431,7 @@ const char *skewed_load(skewed_matrix *matrix, const void *data, size_t bytes) {
   *matrix = {};
   const char *message = skewed_check((const unsigned char *)data, bytes);
   if (message) return message;
-  cudaError_t error = cudaSuccess;
-  if (!error) error = cudaMalloc(&matrix->memory, 15108);
+  cudaError_t error = cudaMalloc(&matrix->memory, 15108);
   if (!error) error = cudaMemcpy(matrix->memory, data, 14848, cudaMemcpyHostToDevice);
   if (!error) error = cudaMemset((char *)matrix->memory + 15104, 0, 1 * sizeof(uint32_t));
   if (error) {

@@ -265,8 +265,7 @@ const char *uneven_load(uneven_matrix *matrix, const void *data, size_t bytes) {
   *matrix = {};
   const char *message = uneven_check((const unsigned char *)data, bytes);
   if (message) return message;
-  cudaError_t error = cudaSuccess;
-  if (!error) error = cudaMalloc(&matrix->memory, 7680);
+  cudaError_t error = cudaMalloc(&matrix->memory, 7680);
   if (!error) error = cudaMemcpy(matrix->memory, data, 7680, cudaMemcpyHostToDevice);
   if (error) {
     uneven_free(matrix);
