@@ -72,6 +72,7 @@ struct cb_region_builder {
   struct cb_region region;
   struct cb_region_work work;
   int failed;
+  int needs_columns; /* what was asked for takes all columns, which are not on the host */
 };
 
 /* Makes the layout's state, builder->work.state: `size` bytes, zeroed, that begin with a struct cb_arena. The region
@@ -161,6 +162,18 @@ static inline int cb_region_may_join(const struct cb_region_builder *builder, in
 /* What cb_region_zero_slots does, without zeros; whoever makes the builder calls it first. */
 void cb_region_choose_values(struct cb_region_builder *builder, int zeros);
 
+/* What the kernels that pack a region on the device (templates/pack_NAME.cu.in) read beside the matrix: numbers, and
+ * lists of the region's state. A list that is not there has no bytes. */
+enum { CB_PACK_NUMBERS = 8, CB_PACK_LISTS = 8 };
+struct cb_pack_lists {
+  int64_t numbers[CB_PACK_NUMBERS];
+  struct cb_pack_list {
+    const void *elements;
+    int64_t bytes;
+  } lists[CB_PACK_LISTS];
+  int64_t units; /* of work, which the kernels share out */
+};
+
 struct cb_recipe; /* analysis/plan/recipe.h */
 
 /* All that concerns a layout. Its place in the table of layout.c is its place in help and in searches. */
@@ -182,6 +195,9 @@ struct cb_layout {
   /* The same without the layout's balancing; gives the number of thread blocks, and only that when `nonzeros` is NULL.
    * NULL: it balances nothing. */
   int64_t (*count_unbalanced)(const void *state, int64_t *nonzeros);
+  /* Says by what kernels pack a region of the whole matrix. A layout that has it can also plan for a matrix whose
+   * columns are not on the host (csr->remote). NULL: it is packed on the host. */
+  void (*describe)(const void *state, struct cb_pack_lists *lists);
   int minds_own_rows; /* it heeds builder->own_rows, and CB_COMMIT_OWN */
   /* What a product takes at least: so many bytes beside the value of each nonzero at a share of the read rate, and some
    * nanoseconds; 0 %: unknown. sampled_ns (NULL: none) finds another bound, much faster than by planning. */

@@ -15,12 +15,28 @@
 
 enum { CB_MAX_DIMENSION = INT32_MAX }; /* rows or columns; more is refused with CB_ERR_LIMIT */
 
+/* Nonzeros that follow one another. */
+struct cb_stretch {
+  int64_t begin, length;
+};
+
+/* Columns that are not on the host, which a matrix has instead of col_idx: analysis can do with the first and the last
+ * one of each row, and with those of a few rows. */
+struct cb_remote_columns {
+  const int32_t *first, *last; /* of each row; anything where it is empty */
+  /* Those of `count` stretches, one after the other. One call at a time. */
+  enum cb_status (*fetch)(void *user, const struct cb_stretch *stretches, int64_t count, int32_t *columns,
+                          struct cb_diag *diag);
+  void *user;
+};
+
 struct cb_csr {
   int64_t rows, cols, nnz;
   int wide;           /* 1: row pointers are int64_t, 0: int32_t */
   void *row_ptr;      /* rows + 1 entries, ascending, first 0, last nnz */
-  int32_t *col_idx;   /* nnz entries */
-  double *values;     /* nnz entries */
+  int32_t *col_idx;   /* nnz entries; NULL: see `remote` */
+  double *values;     /* nnz entries; NULL where columns are remote */
+  const struct cb_remote_columns *remote; /* not owned; NULL: columns are here */
   int pattern;        /* the source had no values: all are 1 */
   int symmetric_file; /* the source stored one triangle (for reports only: the matrix here is whole) */
   char name[64];      /* for labels: the file's base name without extensions, letters, digits, '_', '-', '.' */

@@ -71,6 +71,9 @@ const struct cb_recipe *cb_recipe_searched(int number);
 /* The recipe of that name; CB_ERR_ARGUMENT lists what there is. */
 enum cb_status cb_recipe_find(const struct cb_recipe **recipe, const char *name, struct cb_diag *diag);
 
+/* Whether its layouts can plan without columns on the host, and be packed on the device (cb_layout.describe). */
+int cb_recipe_packs_remotely(const struct cb_recipe *recipe);
+
 /* The nonzeros with part_of[k] == number as a matrix of their own in `work` (part, part_csr, part_origin). When these
  * are all of the matrix's, nothing is copied: the part is the matrix, which the caller of the plan keeps. `wide`: the
  * matrix's nonzeros have numbers of 64 bits. */

@@ -101,6 +101,8 @@ static enum cb_status plan_region(const struct cb_builder *builder, const struct
   enum cb_status s = choose_values(builder, region_builder, diag);
   if (!s) s = layout->plan(region_builder, diag);
   if (!s && region_builder->failed) s = cb_fail_memory(diag, "region", 0);
+  if (!s && region_builder->needs_columns)
+    s = cb_fail(diag, CB_ERR_UNSUPPORTED, "the %s layout needs all columns of this matrix on the host", layout->name);
   cb_free(region_builder->values);
   return s;
 }

@@ -20,6 +20,7 @@
 #include "analysis/ordering.h"
 #include "analysis/sectors.h"
 #include "analysis/slices.h"
+#include "base/memory.h"
 
 #include <string.h>
 
@@ -346,8 +347,40 @@ static int sell_visit(const void *state, int64_t first, int64_t end, const struc
   return 1;
 }
 
-/* Fills in the slices' first columns; returns the largest offset from one. Rows are sorted. */
-static int64_t measure_columns(struct state *state) {
+/* The first and the last column of a local row. */
+struct ends {
+  int64_t first, last;
+};
+
+/* Rows are sorted. `of_segments`: those of split slices, where columns are not on the host. */
+static struct ends ends_of(const struct state *state, const struct ends *of_segments, int64_t number,
+                           const struct local_row *local) {
+  const struct cb_csr *csr = state->csr;
+  if (csr->remote && number < state->split_slices) return of_segments[number];
+  if (csr->remote) return (struct ends){csr->remote->first[local->row], csr->remote->last[local->row]};
+  return (struct ends){csr->col_idx[local->begin], csr->col_idx[local->begin + local->length - 1]};
+}
+
+/* The ends of all segments, from where the columns are. Split slices hold one local row each. */
+static int fetch_ends(const struct state *state, struct ends *ends) {
+  const struct cb_remote_columns *remote = state->csr->remote;
+  const int64_t count = state->split_slices;
+  struct cb_stretch *stretches = cb_alloc((size_t)(2 * count), sizeof *stretches);
+  int32_t *columns = cb_alloc((size_t)(2 * count), sizeof *columns);
+  for (int64_t i = 0; stretches && i < count; i++) {
+    const struct local_row local = local_row_at(state, i);
+    stretches[2 * i] = (struct cb_stretch){local.begin, 1};
+    stretches[2 * i + 1] = (struct cb_stretch){local.begin + local.length - 1, 1};
+  }
+  const int good = stretches && columns && !remote->fetch(remote->user, stretches, 2 * count, columns, NULL);
+  for (int64_t i = 0; good && i < count; i++) ends[i] = (struct ends){columns[2 * i], columns[2 * i + 1]};
+  cb_free(stretches);
+  cb_free(columns);
+  return good;
+}
+
+/* Fills in the slices' first columns; returns the largest offset from one. */
+static int64_t measure_columns(struct state *state, const struct ends *of_segments) {
   int64_t largest = 0;
 #pragma omp parallel for schedule(static) reduction(max : largest)
   for (int64_t slice = 0; slice < state->slices; slice++) {
@@ -355,8 +388,9 @@ static int64_t measure_columns(struct state *state) {
     for (int64_t i = 0; i < slice_local_rows(state, slice); i++) {
       const struct local_row local = local_row_at(state, slice_first(state, slice) + i);
       if (!local.length) continue;
-      least = cb_smaller(least, state->csr->col_idx[local.begin]);
-      most = cb_larger(most, state->csr->col_idx[local.begin + local.length - 1]);
+      const struct ends ends = ends_of(state, of_segments, slice_first(state, slice) + i, &local);
+      least = cb_smaller(least, ends.first);
+      most = cb_larger(most, ends.last);
     }
     least = cb_smaller(least, most); /* 0 when there are none */
     state->first_column[slice] = (uint32_t)least;
@@ -366,11 +400,29 @@ static int64_t measure_columns(struct state *state) {
 }
 
 static void build_columns(struct cb_region_builder *builder, struct state *state) {
+  const int fetches = state->csr->remote && state->split_slices;
+  struct ends *of_segments = fetches ? cb_alloc((size_t)state->split_slices, sizeof *of_segments) : NULL;
   state->first_column = cb_arena_alloc(&state->arena, (size_t)state->slices, sizeof *state->first_column);
-  const int64_t largest = state->first_column ? measure_columns(state) : 0;
+  const int ready = state->first_column && (!fetches || (of_segments && fetch_ends(state, of_segments)));
+  const int64_t largest = ready ? measure_columns(state, of_segments) : 0;
+  cb_free(of_segments);
+  builder->failed |= !ready;
   cb_region_column_offsets(builder, "column", state->slices, state->first_column,
                            (struct cb_slot_elements){.count = state->steps * LANES, .largest = largest});
   if (state->vector > 1) cb_region_section(builder, "vectors");
+}
+
+/* A stretch for each lane's local row, whether there is one or not, so that all thread blocks have as many. */
+static int64_t sector_stretches(const void *user, int64_t thread_block, struct cb_stretch *stretches) {
+  const struct state *state = user;
+  for (int64_t i = 0; stretches && i < WARPS * LANES; i++) {
+    const int64_t slice = thread_block * WARPS + i / LANES, in_slice = i % LANES;
+    const struct local_row none = {0, 0, 0}, local = in_slice < slice_local_rows(state, slice)
+                                                         ? local_row_at(state, slice_first(state, slice) + in_slice)
+                                                         : none;
+    stretches[i] = (struct cb_stretch){local.begin, local.length};
+  }
+  return WARPS * LANES;
 }
 
 static void visit_sectors(const void *user, int64_t thread_block, struct cb_sector_sink *sink) {
@@ -382,7 +434,8 @@ static void visit_sectors(const void *user, int64_t thread_block, struct cb_sect
       for (int64_t lane = 0; lane < LANES; lane++) {
         const struct local_row local = local_row_at(state, first + lane / lanes);
         const int64_t k = nonzero_at(state, step, lane % lanes, lanes);
-        if (k < local.length) cb_sector_ask(sink, state->csr->col_idx[local.begin + k]);
+        const int64_t number = slice % WARPS * LANES + lane / lanes;
+        if (k < local.length) cb_sector_ask(sink, cb_sector_columns(sink, number, local.begin)[k]);
       }
     }
   }
@@ -470,7 +523,7 @@ static enum cb_status predict(struct cb_region_builder *builder, const struct st
   builder->region.cost.chain_ns = cb_divide_up(state->longest, choose_batch(state)) * CB_COST_BATCH_NS;
   builder->region.cost.tail_ns = state->split_slices ? CB_COST_CARRY_NS : 0;
   builder->region.cost.stream_percent = CB_COST_SELL_PERCENT;
-  return cb_sectors_predict(builder, state, visit_sectors, diag);
+  return cb_sectors_predict_by_stretch(builder, state, visit_sectors, sector_stretches, diag);
 }
 
 static enum cb_status sell_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
@@ -487,6 +540,30 @@ static enum cb_status sell_plan(struct cb_region_builder *builder, struct cb_dia
   builder->work.units = state->slices;
   build_region(builder, state);
   return predict(builder, state, diag);
+}
+
+/* ---- packing on the device: templates/pack_sell.cu.in has the same numbers and lists */
+
+static void describe(const void *user, struct cb_pack_lists *lists) {
+  enum { SLICES, STEPS, ROWS, LANES_LOG2, VECTOR, SEGMENT, SPLIT_SLICES };
+  enum { FIRST_STEP, FIRST_COLUMN, ROW, LANES_OF, FIRST_LOCAL_ROW, SEGMENT_FIRST };
+  const struct state *state = user;
+  const int64_t slices = state->slices, varied = state->varied ? slices : 0;
+  int log2 = 0;
+  while (INT64_C(1) << log2 < state->lanes) log2++;
+  *lists = (struct cb_pack_lists){
+      .numbers = {[SLICES] = slices, [STEPS] = state->steps, [ROWS] = state->csr->rows, [LANES_LOG2] = log2,
+                  [VECTOR] = state->vector, [SEGMENT] = state->segment, [SPLIT_SLICES] = state->split_slices},
+      .lists = {[FIRST_STEP] = {state->first_step, (slices + 1) * (int64_t)sizeof *state->first_step},
+                [FIRST_COLUMN] = {state->first_column, slices * (int64_t)sizeof *state->first_column},
+                [ROW] = {state->row, state->row ? state->local_rows * (int64_t)sizeof *state->row : 0},
+                [LANES_OF] = {state->by_slice.lanes_log2, varied},
+                [FIRST_LOCAL_ROW] = {state->by_slice.first_local_row,
+                                     varied * (int64_t)sizeof *state->by_slice.first_local_row},
+                [SEGMENT_FIRST] = {state->segment_first,
+                                   state->split_slices * (int64_t)sizeof *state->segment_first}},
+      .units = state->steps / state->vector,
+  };
 }
 
 /* For reports. */
@@ -508,6 +585,7 @@ const struct cb_layout cb_layout_sell = {
     .visit = sell_visit,
     .unit = "slice",
     .count_loads = count_loads,
+    .describe = describe,
     .least = {.bytes = 1, .percent = CB_COST_SELL_PERCENT},
     .most_rows = INT32_MAX - 8192,
     .minds_own_rows = 1,

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A matrix on the device, looked at by kernels: see device_survey.h. */
+#include "runtime/operator/device_survey.h"
+
+#include "base/integers.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+enum { COLUMNS = 0, ROWS = 2, FETCH = 6 }; /* kernels of the set: the first of each kind */
+enum { CHUNK = 4096, WARP = 32 };          /* nonzeros of a warp, as the template has it */
+enum { SEGMENTS = 64, SEGMENT_LOG2 = 31 };
+
+struct findings { /* as the template has it */
+  uint32_t unfit, pad, falls[SEGMENTS], begins[SEGMENTS];
+};
+
+static cb_device_ptr address(const void *pointer) { return (cb_device_ptr)(uintptr_t)pointer; }
+
+/* ---- a matrix on the host */
+
+static enum cb_status copy_array(struct cb_survey *survey, int number, const void **array, int64_t count, size_t size,
+                                 const char *what, struct cb_diag *diag) {
+  const struct cb_device *device = survey->kernels->device;
+  const size_t bytes = (size_t)count * size;
+  if (!*array) return CB_OK;
+  enum cb_status s = cb_device_alloc(device, &survey->copies[number], bytes, what, diag);
+  if (!s) s = cb_device_upload(device, survey->copies[number], *array, bytes, what, diag);
+  *array = (const void *)(uintptr_t)survey->copies[number];
+  return s;
+}
+
+static enum cb_status copy_view(struct cb_survey *survey, struct cb_diag *diag) {
+  struct cb_view *view = &survey->view;
+  if (view->on_device) return CB_OK;
+  enum cb_status s =
+      copy_array(survey, 0, &view->row_ptr, view->rows + 1, view->row_wide ? 8 : 4, "row pointers", diag);
+  if (!s) s = copy_array(survey, 1, &view->col_idx, view->nnz, view->col_wide ? 8 : 4, "column indices", diag);
+  if (!s) s = copy_array(survey, 2, &view->values, view->nnz, cb_type_size(view->value_type), "values", diag);
+  view->on_device = 1;
+  view->stream = NULL;
+  return s;
+}
+
+/* ---- kernels */
+
+static enum cb_status survey_columns(const struct cb_survey *survey, cb_device_ptr findings, struct cb_diag *diag) {
+  const struct cb_view *view = &survey->view;
+  cb_device_ptr columns = address(view->col_idx);
+  int64_t base = view->base, nnz = view->nnz, cols = view->cols;
+  void *parameters[] = {&columns, &base, &nnz, &cols, &findings};
+  return cb_kernels_launch(survey->kernels, COLUMNS + view->col_wide, cb_divide_up(nnz, CHUNK) * WARP, view->stream,
+                           parameters, diag);
+}
+
+static enum cb_status survey_rows(const struct cb_survey *survey, cb_device_ptr ends, cb_device_ptr findings,
+                                  struct cb_diag *diag) {
+  const struct cb_view *view = &survey->view;
+  cb_device_ptr row_ptr = address(view->row_ptr), columns = address(view->col_idx);
+  int64_t base = view->base, rows = view->rows, nnz = view->nnz, wide = survey->wide;
+  struct {
+    cb_device_ptr starts, first, last;
+  } to = {survey->starts, ends, ends + (cb_device_ptr)rows * sizeof(int32_t)};
+  void *parameters[] = {&row_ptr, &columns, &base, &rows, &nnz, &wide, &to, &findings};
+  return cb_kernels_launch(survey->kernels, ROWS + 2 * view->row_wide + view->col_wide, rows + 1, view->stream,
+                           parameters, diag);
+}
+
+/* Whether the matrix is what analysis takes. */
+static enum cb_status judge(const struct findings *findings, struct cb_diag *diag) {
+  if (findings->unfit)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "its row pointers or columns are not those of a matrix");
+  for (int i = 0; i < SEGMENTS; i++)
+    if (findings->falls[i] != findings->begins[i])
+      return cb_fail(diag, CB_ERR_UNSUPPORTED, "its rows do not ascend strictly");
+  return CB_OK;
+}
+
+/* Runs the kernels; what they write is in `scratch`: findings, then ends of rows. */
+static enum cb_status look(const struct cb_survey *survey, cb_device_ptr scratch, struct findings *findings,
+                           struct cb_diag *diag) {
+  const struct cb_device *device = survey->kernels->device;
+  const struct cb_driver *driver = device->driver;
+  struct CUstream_st *stream = survey->view.stream;
+  enum cb_status s = cb_driver_check(driver, driver->call.fill_bytes_async(scratch, 0, sizeof *findings, stream), diag,
+                                     "clear the survey on GPU %d", device->ordinal);
+  if (!s) s = survey_columns(survey, scratch, diag);
+  if (!s) s = survey_rows(survey, scratch + sizeof *findings, scratch, diag);
+  if (!s) s = cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "survey the matrix");
+  return s ? s : cb_device_download(device, findings, scratch, sizeof *findings, "the survey", diag);
+}
+
+/* ---- columns that analysis asks for */
+
+static enum cb_status put_stretches(const struct cb_device *device, cb_device_ptr to, const struct cb_stretch *stretches,
+                                    int64_t count, int64_t *total, struct cb_diag *diag) {
+  int64_t *numbers = cb_alloc((size_t)(2 * count + 1), sizeof *numbers); /* begins, then places */
+  if (!numbers) return cb_fail_memory(diag, "a list of columns", (uint64_t)count * 16);
+  *total = 0;
+  for (int64_t i = 0; i < count; i++) {
+    numbers[i] = stretches[i].begin;
+    numbers[count + i] = *total;
+    *total += stretches[i].length;
+  }
+  numbers[2 * count] = *total;
+  const enum cb_status s = cb_device_upload(device, to, numbers, (size_t)(2 * count + 1) * sizeof *numbers,
+                                            "a list of columns", diag);
+  cb_free(numbers);
+  return s;
+}
+
+static enum cb_status run_fetch(const struct cb_survey *survey, cb_device_ptr lists, int64_t count, cb_device_ptr to,
+                                struct cb_diag *diag) {
+  const struct cb_view *view = &survey->view;
+  cb_device_ptr columns = address(view->col_idx), begins = lists,
+                places = lists + (cb_device_ptr)count * sizeof(int64_t);
+  int64_t base = view->base;
+  void *parameters[] = {&columns, &base, &begins, &places, &count, &to};
+  return cb_kernels_launch(survey->kernels, FETCH + view->col_wide, count * WARP, NULL, parameters, diag);
+}
+
+static enum cb_status fetch(void *user, const struct cb_stretch *stretches, int64_t count, int32_t *columns,
+                            struct cb_diag *diag) {
+  const struct cb_survey *survey = user;
+  const struct cb_device *device = survey->kernels->device;
+  cb_device_ptr lists = 0, to = 0;
+  int64_t total = 0;
+  enum cb_status s = cb_device_enter(device, diag);
+  if (s) return s;
+  s = cb_device_alloc(device, &lists, (size_t)(2 * count + 1) * sizeof(int64_t), "a list of columns", diag);
+  if (!s) s = put_stretches(device, lists, stretches, count, &total, diag);
+  if (!s) s = cb_device_alloc(device, &to, (size_t)total * sizeof *columns, "columns", diag);
+  if (!s) s = run_fetch(survey, lists, count, to, diag);
+  if (!s) s = cb_device_download(device, columns, to, (size_t)total * sizeof *columns, "columns", diag);
+  cb_device_free(device, lists);
+  cb_device_free(device, to);
+  cb_device_leave(device);
+  return s;
+}
+
+/* ---- the whole */
+
+static enum cb_status make_csr(struct cb_survey *survey, struct cb_csr *csr, cb_device_ptr ends, struct cb_diag *diag) {
+  const struct cb_device *device = survey->kernels->device;
+  const struct cb_view *view = &survey->view;
+  const size_t bytes = (size_t)(view->rows + 1) * (survey->wide ? 8 : 4),
+               ends_bytes = 2 * (size_t)view->rows * sizeof *survey->ends;
+  *csr = (struct cb_csr){.rows = view->rows, .cols = view->cols, .nnz = view->nnz, .wide = survey->wide};
+  csr->row_ptr = cb_alloc(bytes, 1);
+  survey->ends = cb_alloc(ends_bytes + 1, 1);
+  if (!csr->row_ptr || !survey->ends) return cb_fail_memory(diag, "the rows of a matrix", bytes + ends_bytes);
+  enum cb_status s = cb_device_download(device, csr->row_ptr, survey->starts, bytes, "row pointers", diag);
+  if (!s) s = cb_device_download(device, survey->ends, ends, ends_bytes, "ends of rows", diag);
+  survey->remote = (struct cb_remote_columns){
+      .first = survey->ends, .last = survey->ends + view->rows, .fetch = fetch, .user = survey};
+  csr->remote = &survey->remote;
+  csr->pattern = !view->values;
+  memcpy(csr->name, view->name, sizeof csr->name);
+  return s;
+}
+
+enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernels *kernels,
+                             const struct cb_view *view, struct cb_diag *diag) {
+  const struct cb_device *device = kernels->device;
+  const int64_t rows = view->rows;
+  struct findings findings;
+  cb_device_ptr scratch = 0;
+  *survey = (struct cb_survey){.kernels = kernels, .view = *view, .wide = view->nnz > INT32_MAX};
+  *csr = (struct cb_csr){0};
+  if (view->nnz >> SEGMENT_LOG2 >= SEGMENTS)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "it has %lld nonzeros", (long long)view->nnz);
+  enum cb_status s = copy_view(survey, diag);
+  if (!s)
+    s = cb_device_alloc(device, &survey->starts, (size_t)(rows + 1) * (survey->wide ? 8 : 4), "row pointers", diag);
+  if (!s)
+    s = cb_device_alloc(device, &scratch, sizeof findings + 2 * (size_t)rows * sizeof(int32_t), "the survey", diag);
+  if (!s) s = look(survey, scratch, &findings, diag);
+  if (!s) s = judge(&findings, diag);
+  if (!s) s = make_csr(survey, csr, scratch + sizeof findings, diag);
+  cb_device_free(device, scratch);
+  return s;
+}
+
+void cb_survey_release(struct cb_survey *survey) {
+  if (!survey->kernels) return;
+  for (int i = 0; i < 3; i++) cb_device_free(survey->kernels->device, survey->copies[i]);
+  cb_device_free(survey->kernels->device, survey->starts);
+  cb_free(survey->ends);
+  *survey = (struct cb_survey){0};
+}
