@@ -223,10 +223,283 @@ static void bytes_are_the_host_s(void **state) {
   close_session(session);
 }
 
+/* ---- through cbgen_compile */
+
+struct heard {
+  int there, here, entry;
+};
+static void hear(void *user, const char *line) {
+  struct heard *heard = user;
+  heard->here += strstr(line, "planned and packed on the host") != NULL;
+  heard->entry += strstr(line, "the entry keeps no data") != NULL;
+}
+
+static cbgen_context *context_with(const char *options, const char *cache, struct heard *heard) {
+  cbgen_context *context;
+  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
+  must(context, cbgen_set(context, "cache", cache));
+  must(context, cbgen_set_log(context, hear, heard));
+  set_all(context, options);
+  return context;
+}
+
+static void choose_fake(void) {
+  setenv("CBGEN_LIBCUDA", getenv("CBGEN_FAKE_CUDA"), 1);
+  setenv("CBGEN_NVRTC", getenv("CBGEN_FAKE_CUDA"), 1);
+}
+
+/* A saved operator has all that it is made of. */
+static unsigned char *saved(cbgen_operator *op, size_t *length) {
+  must_operator(op, cbgen_operator_save(op, NULL, 0, length));
+  unsigned char *bytes = malloc(*length);
+  assert_non_null(bytes);
+  must_operator(op, cbgen_operator_save(op, bytes, *length, length));
+  return bytes;
+}
+
+static const char *const api_settings[] = {"recipe=sell", "recipe=sell sell-sort=on sell-vary=off type=f32",
+                                           "recipe=sell sell-vary=on form=ax"};
+
+/* The whole operator is the same, byte for byte. */
+static void operators_are_the_host_s(void **state) {
+  (void)state;
+  choose_fake();
+  for (size_t i = 0; i < sizeof api_settings / sizeof *api_settings; i++) {
+    unsigned char *bytes[2];
+    size_t length[2];
+    struct heard heard = {0};
+    struct sample sample = sample_of("powerlaw,rows=500,cols=400,max=350,min=0", (struct form){.on_device = i != 1});
+    for (int there = 0; there < 2; there++) {
+      char options[256];
+      cbgen_operator *op;
+      snprintf(options, sizeof options, "%s pack=%s", api_settings[i], there ? "device" : "host");
+      cbgen_context *context = context_with(options, "", &heard);
+      must(context, cbgen_compile(context, &sample.view, NULL, &op));
+      if (i < 2) check_product(op, &sample.csr);
+      bytes[there] = saved(op, &length[there]);
+      cbgen_operator_free(op);
+      cbgen_context_destroy(context);
+    }
+    assert_int_equal(heard.here, 0);
+    assert_int_equal(length[0], length[1]);
+    assert_memory_equal(bytes[0], bytes[1], length[0]);
+    free(bytes[0]);
+    free(bytes[1]);
+    sample_release(&sample);
+  }
+}
+
+/* Values are renewed without a map; and with the one that a saved operator gets. */
+static void values_are_renewed(void **state) {
+  (void)state;
+  choose_fake();
+  struct heard heard = {0};
+  struct sample sample = sample_of("powerlaw,rows=300,cols=400,max=200,min=0",
+                                   (struct form){.value_type = CBGEN_F32, .on_device = 1, .base = 1});
+  const cbgen_request request = {.struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE};
+  cbgen_context *context = context_with("recipe=sell pack=device type=f64", "", &heard);
+  cbgen_operator *op, *loaded;
+  size_t length;
+  must(context, cbgen_compile(context, &sample.view, &request, &op));
+  for (int round = 0; round < 3; round++) {
+    set_values(&sample, (uint64_t)round + 50);
+    sum_up(&sample);
+    const cbgen_update update = {.struct_size = sizeof update,
+                                 .values = round == 1 ? sample.given : (void *)(uintptr_t)sample.there[2],
+                                 .value_type = CBGEN_F32,
+                                 .memory = round == 1 ? CBGEN_HOST : CBGEN_DEVICE};
+    must_operator(op, cbgen_update_values(op, &update));
+    check_product(op, &sample.csr);
+  }
+  unsigned char *bytes = saved(op, &length);
+  cbgen_operator_free(op);
+  must(context, cbgen_operator_load(context, bytes, length, &loaded));
+  check_product(loaded, &sample.csr);
+  set_values(&sample, 99);
+  sum_up(&sample);
+  const cbgen_update update = {
+      .struct_size = sizeof update, .values = sample.given, .value_type = CBGEN_F32, .memory = CBGEN_HOST};
+  must_operator(loaded, cbgen_update_values(loaded, &update));
+  check_product(loaded, &sample.csr);
+  cbgen_operator_free(loaded);
+  cbgen_context_destroy(context);
+  assert_int_equal(heard.here, 0);
+  free(bytes);
+  sample_release(&sample);
+}
+
+/* What is no canonical matrix, or not asked for as one, is the host's. */
+static void others_go_to_the_host(void **state) {
+  (void)state;
+  choose_fake();
+  static const struct {
+    struct form form;
+    cbgen_request request;
+    int told;
+  } cases[] = {
+      {{.on_device = 1, .shuffled = 1}, {.struct_size = sizeof(cbgen_request)}, 1},
+      {{.on_device = 1, .duplicates = 1}, {.struct_size = sizeof(cbgen_request)}, 1},
+      {{.shuffled = 1, .base = 1}, {.struct_size = sizeof(cbgen_request)}, 1},
+      {{.on_device = 1}, {.struct_size = sizeof(cbgen_request), .transpose = 1}, 0},
+      {{.on_device = 1}, {.struct_size = sizeof(cbgen_request), .values = CBGEN_VALUES_FIXED}, 0},
+      {{.on_device = 1}, {.struct_size = sizeof(cbgen_request)}, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct heard heard = {0};
+    cbgen_operator *op;
+    struct sample sample = sample_of("random,rows=90,cols=90,per_row=7", cases[i].form);
+    cbgen_context *context = context_with("recipe=sell pack=device", "", &heard);
+    must(context, cbgen_compile(context, &sample.view, &cases[i].request, &op));
+    assert_int_equal(heard.here, cases[i].told);
+    struct cb_csr turned = cases[i].request.transpose ? transposed(&sample.csr) : (struct cb_csr){0};
+    check_product(op, cases[i].request.transpose ? &turned : &sample.csr);
+    cb_csr_release(&turned);
+    cbgen_operator_free(op);
+    cbgen_context_destroy(context);
+    sample_release(&sample);
+  }
+}
+
+/* Row pointers and columns that are none give the host's message. */
+static void nonsense_is_told(void **state) {
+  (void)state;
+  choose_fake();
+  static const struct {
+    int in_rows;
+    int64_t at, value;
+    const char *words;
+  } wrong[] = {{1, 5, 1000, "never decreases"}, {1, 0, 1, "goes from"}, {1, 90, 3, "goes from"},
+               {0, 7, -1, "col_idx[7]"},        {0, 500, 90, "col_idx[500]"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    struct heard heard = {0};
+    cbgen_operator *op;
+    struct sample sample = sample_of("random,rows=90,cols=90,per_row=7", (struct form){.on_device = 1});
+    int32_t number = (int32_t)wrong[i].value;
+    assert_true(sample.entries > 501);
+    assert_true(app_put(sample.there[wrong[i].in_rows ? 0 : 1] + (uint64_t)wrong[i].at * 4, &number, 4));
+    cbgen_context *context = context_with("recipe=sell pack=device", "", &heard);
+    assert_int_equal(cbgen_compile(context, &sample.view, NULL, &op), CBGEN_ERROR_ARGUMENT);
+    assert_non_null(strstr(cbgen_message(context), wrong[i].words));
+    assert_int_equal(heard.here, 1);
+    cbgen_context_destroy(context);
+    sample_release(&sample);
+  }
+}
+
+/* A cache keeps plan and kernel; the data are packed anew. */
+static void entries_keep_no_data(void **state) {
+  (void)state;
+  choose_fake();
+  char directory[] = "/tmp/cbgen-device-pack-XXXXXX", command[64];
+  struct heard heard = {0};
+  assert_non_null(mkdtemp(directory));
+  struct sample sample = sample_of("random,rows=90,cols=90,per_row=7", (struct form){.on_device = 1});
+  for (int i = 0; i < 3; i++) {
+    cbgen_operator *op;
+    cbgen_info info = {.struct_size = sizeof info};
+    cbgen_context *context = context_with(i < 2 ? "recipe=sell pack=device" : "recipe=sell pack=host", directory, &heard);
+    const long copies = fake->copies_to_host;
+    must(context, cbgen_compile(context, &sample.view, NULL, &op));
+    if (i == 1) assert_in_range(fake->copies_to_host - copies, 1, 8); /* digests, rows, a sample of columns */
+    assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
+    assert_int_equal(info.cache, i ? CBGEN_CACHE_HIT : CBGEN_CACHE_MISS);
+    assert_int_equal(heard.entry, i);
+    check_product(op, &sample.csr);
+    cbgen_operator_free(op);
+    cbgen_context_destroy(context);
+  }
+  assert_int_equal(heard.here, 0);
+  sample_release(&sample);
+  snprintf(command, sizeof command, "rm -r %s", directory);
+  assert_int_equal(system(command), 0);
+}
+
+/* Every call of the driver fails once: an error or an operator that is right, and nothing is left. */
+static void failures_leave_nothing(void **state) {
+  (void)state;
+  choose_fake();
+  struct sample sample = sample_of("random,rows=90,cols=90,per_row=7", (struct form){.on_device = 1});
+  const cbgen_request request = {.struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE};
+  int failed = 0, replaced = 0;
+  for (long nth = 1;; nth++) {
+    struct heard heard = {0};
+    cbgen_operator *op;
+    cbgen_context *context = context_with("recipe=sell pack=device", "", &heard);
+    fake->calls = 0;
+    fake->failure = CB_CU_OUT_OF_MEMORY;
+    fake->fail_at = nth;
+    const cbgen_status s = cbgen_compile(context, &sample.view, &request, &op);
+    const int reached = fake->calls >= nth;
+    fake->fail_at = 0;
+    replaced += !s && heard.here;
+    failed += s != CBGEN_OK;
+    if (s) assert_true(*cbgen_message(context));
+    else check_product(op, &sample.csr);
+    cbgen_operator_free(op);
+    cbgen_context_destroy(context);
+    trim_all();
+    if (!reached) break;
+  }
+  assert_true(failed > 5 && replaced > 5);
+  sample_release(&sample);
+}
+
+/* Finite values that the stored type cannot hold are refused, as on the host. */
+static void lost_values_are_told(void **state) {
+  (void)state;
+  choose_fake();
+  struct heard heard = {0};
+  cbgen_operator *op;
+  struct sample sample = sample_of("random,rows=90,cols=90,per_row=7", (struct form){.on_device = 1});
+  const double large = 1e30;
+  assert_true(app_put(sample.there[2] + 8 * 77, &large, sizeof large));
+  cbgen_context *context = context_with("recipe=sell pack=device type=f16-f32", "", &heard);
+  assert_int_equal(cbgen_compile(context, &sample.view, NULL, &op), CBGEN_ERROR_LIMIT);
+  assert_non_null(strstr(cbgen_message(context), "beyond the range of f16"));
+  assert_int_equal(heard.here, 0);
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
+static void the_option_takes_three_words(void **state) {
+  (void)state;
+  cbgen_context *context;
+  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
+  assert_int_equal(cbgen_set(context, "pack", "gpu"), CBGEN_ERROR_ARGUMENT);
+  assert_string_equal(cbgen_message(context), "'pack' does not take 'gpu'; it takes auto, host or device");
+  cbgen_context_destroy(context);
+}
+
+/* ---- the real compiler */
+
+static void every_set_compiles(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  unsetenv("CBGEN_NVRTC"); /* not the fake one */
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  for (int set = 0; cb_kernel_sets[set].name; set++)
+    for (int i = 0; arches[i]; i++) {
+      struct cb_text text = {0};
+      int kernels = 0;
+      while (cb_kernel_sets[set].kernels[kernels]) kernels++;
+      assert_ok(cb_kernel_set_text(&text, &cb_kernel_sets[set], &diag));
+      struct cb_cubin_stats stats =
+          compile_strictly(nvrtc, cb_text_string(&text), arches[i], cb_kernel_sets[set].name);
+      assert_int_equal(stats.count, kernels);
+      cb_cubin_stats_release(&stats);
+      cb_text_release(&text);
+      if (cb_kernel_sets[set].stored && i == 0) break; /* the values' kernels differ in conversions only */
+    }
+  cb_nvrtc_close(nvrtc);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, check_fake)
   const struct CMUnitTest tests[] = {
-      TEST(bytes_are_the_host_s),
+      TEST(bytes_are_the_host_s), TEST(operators_are_the_host_s),     TEST(values_are_renewed),
+      TEST(others_go_to_the_host), TEST(nonsense_is_told),            TEST(entries_keep_no_data),
+      TEST(failures_leave_nothing), TEST(lost_values_are_told),       TEST(the_option_takes_three_words),
+      cmocka_unit_test(every_set_compiles),
   };
   return exit_code_of(cmocka_run_group_tests(tests, NULL, NULL));
 }

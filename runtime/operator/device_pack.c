@@ -18,9 +18,6 @@ struct lists {
 struct starts {
   cb_device_ptr narrow, wide;
 };
-struct fields {
-  cb_device_ptr elements[CB_MOST_FIELDS];
-};
 
 /* What stands where a region's numbers are: the layout's own, then those of each field. */
 struct numbers {
@@ -34,9 +31,9 @@ struct region {
   struct cb_pack_kernels kernels;
   struct numbers numbers;
   struct lists lists;
-  struct fields fields;
   int64_t units, slots;
-  int fields_count;
+  int fields;
+  cb_device_ptr elements[CB_MOST_FIELDS]; /* of each field */
   cb_device_ptr values; /* the array of slots; 0: there is none */
 };
 
@@ -89,8 +86,8 @@ static void note_arrays(struct region *region, const struct cb_region *planned, 
     const cb_device_ptr there = arrays[number++];
     if (array->role == CB_ROLE_VALUES) region->values = there;
     if (array->role != CB_ROLE_INDEX || contents->of || contents->elements) continue;
-    const int field = region->fields_count++;
-    region->fields.elements[field] = there;
+    const int field = region->fields++;
+    region->elements[field] = there;
     region->numbers.field[field].first = contents->slots.first;
     region->numbers.field[field].count = contents->slots.count;
     region->numbers.field[field].shift = contents->slots.shift;
@@ -172,22 +169,23 @@ int64_t cb_device_packing_bytes(const struct cb_device_packing *packing) { retur
 
 static int64_t threads_of(const struct region *region) { return cb_divide_up(region->units, GROUPS_OF_WARP) * WARP; }
 
+static enum cb_status pack_columns(const struct cb_device_packing *packing, const struct region *region, int64_t field,
+                                   const struct cb_view *view, struct cb_diag *diag) {
+  struct lists lists = region->lists;
+  struct starts starts = packing->starts;
+  cb_device_ptr columns = (cb_device_ptr)(uintptr_t)view->col_idx, elements = region->elements[field];
+  int64_t base = view->base;
+  void *parameters[] = {&lists, &starts, &columns, &base, &elements, &field};
+  return cb_kernels_launch(region->kernels.indices, COLUMNS + view->col_wide, threads_of(region), NULL, parameters,
+                           diag);
+}
+
 enum cb_status cb_device_packing_indices(const struct cb_device_packing *packing, const struct cb_pack_source *source,
                                          struct cb_diag *diag) {
-  const struct cb_view *view = &source->survey->view;
   enum cb_status s = CB_OK;
-  for (int r = 0; r < packing->count && !s; r++) {
-    const struct region *region = &packing->regions[r];
-    struct lists lists = region->lists;
-    struct starts starts = packing->starts;
-    struct fields fields = region->fields;
-    cb_device_ptr columns = (cb_device_ptr)(uintptr_t)view->col_idx;
-    int64_t base = view->base;
-    void *parameters[] = {&lists, &starts, &columns, &base, &fields};
-    if (region->fields_count)
-      s = cb_kernels_launch(region->kernels.indices, COLUMNS + view->col_wide, threads_of(region), NULL, parameters,
-                            diag);
-  }
+  for (int r = 0; r < packing->count; r++)
+    for (int field = 0; field < packing->regions[r].fields && !s; field++)
+      s = pack_columns(packing, &packing->regions[r], field, &source->survey->view, diag);
   return s;
 }
 
