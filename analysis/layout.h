@@ -171,7 +171,11 @@ struct cb_pack_lists {
     const void *elements;
     int64_t bytes;
   } lists[CB_PACK_LISTS];
-  int64_t units; /* of work, which the kernels share out */
+  int64_t warps; /* that share out the work */
+  /* What a first kernel finds out from columns, so that the others need none: its bytes, and the name of the byte array
+   * that is the same, if the region may have one. 0: nothing. */
+  int64_t shape_bytes;
+  const char *shape_array;
 };
 
 struct cb_recipe; /* analysis/plan/recipe.h */

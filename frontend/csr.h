@@ -20,6 +20,8 @@ struct cb_stretch {
   int64_t begin, length;
 };
 
+struct cb_diagonal;
+
 /* Columns that are not on the host, which a matrix has instead of col_idx: analysis can do with the first and the last
  * one of each row, and with those of a few rows. */
 struct cb_remote_columns {
@@ -27,6 +29,10 @@ struct cb_remote_columns {
   /* Those of `count` stretches, one after the other. One call at a time. */
   enum cb_status (*fetch)(void *user, const struct cb_stretch *stretches, int64_t count, int32_t *columns,
                           struct cb_diag *diag);
+  /* All diagonals of at least `least` nonzeros, ascending, as analysis/diagonals.h has them; the caller frees them.
+   * CB_ERR_LIMIT: they are too many. */
+  enum cb_status (*diagonals)(void *user, int64_t least, struct cb_diagonal **list, int64_t *count,
+                              struct cb_diag *diag);
   void *user;
 };
 

@@ -49,16 +49,6 @@ const struct cb_recipe *cb_recipe_searched(int number) {
   return NULL;
 }
 
-/* Splits look at every nonzero. */
-static int packs_remotely(const struct cb_node *node) {
-  const struct cb_layout *layout = node->layout ? cb_layout_find(node->layout) : NULL;
-  for (int i = 0; node->choices && node->choices[i]; i++)
-    if (!packs_remotely(node->choices[i])) return 0;
-  return !node->split && (!node->layout || (layout && layout->describe));
-}
-
-int cb_recipe_packs_remotely(const struct cb_recipe *recipe) { return recipe->root && packs_remotely(recipe->root); }
-
 /* Recipes that were removed because another one was at least as fast wherever they were measured. */
 static const struct {
   const char *name, *substitute;

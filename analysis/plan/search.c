@@ -79,7 +79,7 @@ static int is_better(const struct cb_plan *plan, const struct cb_plan *best) {
 static enum cb_status build(struct cb_plan **plan, struct cb_assignment **assignment, const struct cb_recipe *recipe,
                             const struct cb_csr *csr, const struct cb_target *target, const struct cb_options *options,
                             struct cb_diag *diag) {
-  if (csr->remote && !cb_recipe_packs_remotely(recipe))
+  if (csr->remote && !recipe->packs_remotely)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "recipe '%s' takes columns on the host", recipe->name);
   return cb_build_recipe(plan, assignment, recipe, csr, target, options, diag);
 }

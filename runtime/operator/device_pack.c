@@ -8,12 +8,12 @@
 
 #include <string.h>
 
-enum { COLUMNS = 0, NUMBERS = 2 };       /* kernels of a set of indices: the first of each kind; of values: by type */
-enum { GROUPS_OF_WARP = 8, WARP = 32 };  /* units that a warp takes, as the templates have it */
+enum { COLUMNS = 0, NUMBERS = 2, SHAPE = 4 }; /* kernels of a set of indices: the first of each kind; of values: by type */
+enum { WARP = 32 };
 
 /* As shared.cu.in has them. */
 struct lists {
-  cb_device_ptr numbers, lists[CB_PACK_LISTS];
+  cb_device_ptr numbers, lists[CB_PACK_LISTS], shape;
 };
 struct starts {
   cb_device_ptr narrow, wide;
@@ -31,7 +31,7 @@ struct region {
   struct cb_pack_kernels kernels;
   struct numbers numbers;
   struct lists lists;
-  int64_t units, slots;
+  int64_t warps, slots;
   int fields;
   cb_device_ptr elements[CB_MOST_FIELDS]; /* of each field */
   cb_device_ptr values; /* the array of slots; 0: there is none */
@@ -53,14 +53,14 @@ struct cb_device_packing {
 static int64_t lists_bytes(const struct cb_pack_lists *lists) {
   int64_t bytes = cb_round_up(sizeof(struct numbers), CB_BLOB_ALIGN);
   for (int i = 0; i < CB_PACK_LISTS; i++) bytes += cb_round_up(lists->lists[i].bytes, CB_BLOB_ALIGN);
-  return bytes;
+  return bytes + cb_round_up(lists->shape_bytes, CB_BLOB_ALIGN);
 }
 
 /* Numbers and lists to the device, one after the other from `*at` on. */
 static enum cb_status put_lists(const struct cb_device *device, struct region *region,
                                 const struct cb_pack_lists *described, cb_device_ptr *at, struct cb_diag *diag) {
   memcpy(region->numbers.own, described->numbers, sizeof region->numbers.own);
-  region->units = described->units;
+  region->warps = described->warps;
   region->lists.numbers = *at;
   enum cb_status s =
       cb_device_upload(device, *at, &region->numbers, sizeof region->numbers, "the plan's numbers", diag);
@@ -72,12 +72,14 @@ static enum cb_status put_lists(const struct cb_device *device, struct region *r
     s = cb_device_upload(device, *at, list->elements, (size_t)list->bytes, "the plan's lists", diag);
     *at += (cb_device_ptr)cb_round_up(list->bytes, CB_BLOB_ALIGN);
   }
+  if (described->shape_bytes && !region->lists.shape) region->lists.shape = *at;
+  *at += (cb_device_ptr)cb_round_up(described->shape_bytes, CB_BLOB_ALIGN);
   return s;
 }
 
 /* What the kernels fill: the region's arrays, of which the first on the device has number `number`. */
 static void note_arrays(struct region *region, const struct cb_region *planned, const struct cb_region_work *work,
-                        const cb_device_ptr *arrays, int number) {
+                        const struct cb_pack_lists *described, const cb_device_ptr *arrays, int number) {
   region->slots = planned->value_slots;
   for (int a = 0; a < planned->arrays_count; a++) {
     const struct cb_array *array = &planned->arrays[a];
@@ -85,6 +87,7 @@ static void note_arrays(struct region *region, const struct cb_region *planned, 
     if (array->storage != CB_STORED) continue;
     const cb_device_ptr there = arrays[number++];
     if (array->role == CB_ROLE_VALUES) region->values = there;
+    if (described->shape_array && !strcmp(array->name, described->shape_array)) region->lists.shape = there;
     if (array->role != CB_ROLE_INDEX || contents->of || contents->elements) continue;
     const int field = region->fields++;
     region->elements[field] = there;
@@ -100,6 +103,7 @@ static enum cb_status put_regions(struct cb_device_packing *packing, const struc
                                   const cb_device_ptr *arrays, struct cb_diag *diag) {
   const struct cb_assignment *assignment = source->assignment;
   struct cb_pack_lists described[CB_MOST_PACKED];
+  memset(described, 0, sizeof described);
   int64_t bytes = 0;
   int number = 0;
   for (int r = 0; r < packing->count; r++) {
@@ -113,7 +117,7 @@ static enum cb_status put_regions(struct cb_device_packing *packing, const struc
     const struct cb_region *planned = &source->plan->regions[r];
     struct region *region = &packing->regions[r];
     region->kernels = source->kernels[r];
-    note_arrays(region, planned, &assignment->regions[r], arrays, number);
+    note_arrays(region, planned, &assignment->regions[r], &described[r], arrays, number);
     s = put_lists(packing->device, region, &described[r], &at, diag);
     for (int a = 0; a < planned->arrays_count; a++) number += planned->arrays[a].storage == CB_STORED;
   }
@@ -167,7 +171,7 @@ int64_t cb_device_packing_bytes(const struct cb_device_packing *packing) { retur
 
 /* ---- running it */
 
-static int64_t threads_of(const struct region *region) { return cb_divide_up(region->units, GROUPS_OF_WARP) * WARP; }
+static int64_t threads_of(const struct region *region) { return region->warps * WARP; }
 
 static enum cb_status pack_columns(const struct cb_device_packing *packing, const struct region *region, int64_t field,
                                    const struct cb_view *view, struct cb_diag *diag) {
@@ -180,12 +184,26 @@ static enum cb_status pack_columns(const struct cb_device_packing *packing, cons
                            diag);
 }
 
+static enum cb_status find_shape(const struct cb_device_packing *packing, const struct region *region,
+                                 const struct cb_view *view, struct cb_diag *diag) {
+  struct lists lists = region->lists;
+  struct starts starts = packing->starts;
+  cb_device_ptr columns = (cb_device_ptr)(uintptr_t)view->col_idx;
+  int64_t base = view->base;
+  void *parameters[] = {&lists, &starts, &columns, &base};
+  if (!lists.shape) return CB_OK;
+  return cb_kernels_launch(region->kernels.indices, SHAPE + view->col_wide, threads_of(region), NULL, parameters, diag);
+}
+
 enum cb_status cb_device_packing_indices(const struct cb_device_packing *packing, const struct cb_pack_source *source,
                                          struct cb_diag *diag) {
   enum cb_status s = CB_OK;
-  for (int r = 0; r < packing->count; r++)
-    for (int field = 0; field < packing->regions[r].fields && !s; field++)
-      s = pack_columns(packing, &packing->regions[r], field, &source->survey->view, diag);
+  for (int r = 0; r < packing->count && !s; r++) {
+    const struct region *region = &packing->regions[r];
+    s = find_shape(packing, region, &source->survey->view, diag);
+    for (int field = 0; field < region->fields && !s; field++)
+      s = pack_columns(packing, region, field, &source->survey->view, diag);
+  }
   return s;
 }
 

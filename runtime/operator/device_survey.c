@@ -2,9 +2,11 @@
 /* A matrix on the device, looked at by kernels: see device_survey.h. */
 #include "runtime/operator/device_survey.h"
 
+#include "analysis/diagonals.h"
 #include "base/integers.h"
 #include "base/memory.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { COLUMNS = 0, ROWS = 2, FETCH = 6 }; /* kernels of the set: the first of each kind */
@@ -138,6 +140,82 @@ static enum cb_status fetch(void *user, const struct cb_stretch *stretches, int6
   return s;
 }
 
+/* ---- diagonals */
+
+enum { COUNT = 0, LIST = 2, MOST_LISTED = 1 << 16 }; /* kernels of the set; diagonals that a list has room for */
+
+/* What the kernels write: how many diagonals they found, the list, and nonzeros by key. */
+struct listed {
+  cb_device_ptr count, list, counters;
+};
+
+static enum cb_status run_diagonals(const struct cb_survey *survey, const struct cb_kernels *kernels,
+                                    const struct listed *to, int64_t keys, int64_t least, struct cb_diag *diag) {
+  const struct cb_view *view = &survey->view;
+  cb_device_ptr columns = address(view->col_idx), counters = to->counters, list = to->list, found = to->count;
+  struct {
+    cb_device_ptr narrow, wide;
+  } starts = {survey->wide ? 0 : survey->starts, survey->wide ? survey->starts : 0};
+  int64_t base = view->base, rows = view->rows, most = MOST_LISTED;
+  void *counting[] = {&starts, &columns, &base, &rows, &counters},
+       *listing[] = {&counters, &keys, &least, &most, &list, &found};
+  const enum cb_status s = cb_kernels_launch(kernels, COUNT + view->col_wide, rows, NULL, counting, diag);
+  return s ? s : cb_kernels_launch(kernels, LIST, keys, NULL, listing, diag);
+}
+
+static int by_key(const void *left, const void *right) {
+  const int64_t a = ((const struct cb_diagonal *)left)->key, b = ((const struct cb_diagonal *)right)->key;
+  return (a > b) - (a < b);
+}
+
+/* The list, in order. */
+static enum cb_status bring_diagonals(const struct cb_device *device, const struct listed *from,
+                                      struct cb_diagonal **list, int64_t *count, struct cb_diag *diag) {
+  uint32_t found = 0;
+  enum cb_status s = cb_device_download(device, &found, from->count, sizeof found, "diagonals", diag);
+  if (!s && found > MOST_LISTED)
+    s = cb_fail(diag, CB_ERR_LIMIT, "%u diagonals are more than %d", found, MOST_LISTED);
+  if (s) return s;
+  struct cb_diagonal *all = cb_alloc((size_t)found, sizeof *all);
+  if (!all) return cb_fail_memory(diag, "diagonals", found * sizeof *all);
+  s = cb_device_download(device, all, from->list, found * sizeof *all, "diagonals", diag);
+  if (s) {
+    cb_free(all);
+    return s;
+  }
+  qsort(all, found, sizeof *all, by_key);
+  *list = all;
+  *count = found;
+  return CB_OK;
+}
+
+static enum cb_status find_diagonals(const struct cb_survey *survey, int64_t least, struct cb_diagonal **list,
+                                     int64_t *count, struct cb_diag *diag) {
+  const struct cb_device *device = survey->kernels->device;
+  const int64_t keys = survey->view.rows + survey->view.cols;
+  const size_t head = 256 + MOST_LISTED * sizeof(struct cb_diagonal), bytes = head + (size_t)keys * sizeof(uint32_t);
+  const struct cb_kernels *kernels;
+  cb_device_ptr block = 0;
+  enum cb_status s = survey->finder.find(survey->finder.user, "diagonals", &kernels, diag);
+  if (!s) s = cb_device_alloc(device, &block, bytes, "diagonals", diag);
+  if (!s) s = cb_device_fill(device, block, 0, bytes, diag);
+  const struct listed to = {block, block + 256, block + head};
+  if (!s) s = run_diagonals(survey, kernels, &to, keys, least, diag);
+  if (!s) s = bring_diagonals(device, &to, list, count, diag);
+  cb_device_free(device, block);
+  return s;
+}
+
+static enum cb_status list_diagonals(void *user, int64_t least, struct cb_diagonal **list, int64_t *count,
+                                     struct cb_diag *diag) {
+  const struct cb_survey *survey = user;
+  enum cb_status s = cb_device_enter(survey->kernels->device, diag);
+  if (s) return s;
+  s = find_diagonals(survey, least, list, count, diag);
+  cb_device_leave(survey->kernels->device);
+  return s;
+}
+
 /* ---- the whole */
 
 static enum cb_status make_csr(struct cb_survey *survey, struct cb_csr *csr, cb_device_ptr ends, struct cb_diag *diag) {
@@ -152,24 +230,26 @@ static enum cb_status make_csr(struct cb_survey *survey, struct cb_csr *csr, cb_
   enum cb_status s = cb_device_download(device, csr->row_ptr, survey->starts, bytes, "row pointers", diag);
   if (!s) s = cb_device_download(device, survey->ends, ends, ends_bytes, "ends of rows", diag);
   survey->remote = (struct cb_remote_columns){
-      .first = survey->ends, .last = survey->ends + view->rows, .fetch = fetch, .user = survey};
+      .first = survey->ends, .last = survey->ends + view->rows, .fetch = fetch, .diagonals = list_diagonals, .user = survey};
   csr->remote = &survey->remote;
   csr->pattern = !view->values;
   memcpy(csr->name, view->name, sizeof csr->name);
   return s;
 }
 
-enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernels *kernels,
+enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernel_finder *finder,
                              const struct cb_view *view, struct cb_diag *diag) {
-  const struct cb_device *device = kernels->device;
   const int64_t rows = view->rows;
   struct findings findings;
   cb_device_ptr scratch = 0;
-  *survey = (struct cb_survey){.kernels = kernels, .view = *view, .wide = view->nnz > INT32_MAX};
+  *survey = (struct cb_survey){.finder = *finder, .view = *view, .wide = view->nnz > INT32_MAX};
   *csr = (struct cb_csr){0};
   if (view->nnz >> SEGMENT_LOG2 >= SEGMENTS)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "it has %lld nonzeros", (long long)view->nnz);
-  enum cb_status s = copy_view(survey, diag);
+  enum cb_status s = finder->find(finder->user, "survey", &survey->kernels, diag);
+  if (s) return s;
+  const struct cb_device *device = survey->kernels->device;
+  s = copy_view(survey, diag);
   if (!s)
     s = cb_device_alloc(device, &survey->starts, (size_t)(rows + 1) * (survey->wide ? 8 : 4), "row pointers", diag);
   if (!s)

@@ -10,8 +10,15 @@
 #include "runtime/operator/kernel_sets.h"
 #include "runtime/operator/matrix.h"
 
+/* Finds a set of kernels when it is first needed. */
+struct cb_kernel_finder {
+  enum cb_status (*find)(void *user, const char *set, const struct cb_kernels **kernels, struct cb_diag *diag);
+  void *user;
+};
+
 /* Must stay where it is while something plans for its matrix. */
 struct cb_survey {
+  struct cb_kernel_finder finder;
   const struct cb_kernels *kernels; /* the set "survey" */
   struct cb_view view;              /* of the matrix on the device */
   cb_device_ptr copies[3];          /* of a matrix that was on the host: what the view refers to; else 0 */
@@ -24,7 +31,7 @@ struct cb_survey {
 /* Looks at `view`, a matrix in CSR, which is copied to the device if it is on the host, and makes a matrix of it whose
  * columns are remote: they are the survey's. The device's context must be current. CB_ERR_UNSUPPORTED: it is not
  * canonical, or none at all, so that the host must look at it. Release both in any case. */
-enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernels *kernels,
+enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernel_finder *finder,
                              const struct cb_view *view, struct cb_diag *diag);
 /* Likewise with the context current. */
 void cb_survey_release(struct cb_survey *survey);

@@ -9,11 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PACKS(layout)                                                                                          \
+#define PACKS(layout, ...)                                                                                     \
   {layout "-indices", "pack_" layout, "indices", NULL,                                                         \
-   {"cbgen_pack_columns_32", "cbgen_pack_columns_64", "cbgen_pack_numbers_32", "cbgen_pack_numbers_64"}},      \
+   {"cbgen_pack_columns_32", "cbgen_pack_columns_64", "cbgen_pack_numbers_32", "cbgen_pack_numbers_64",        \
+    __VA_ARGS__}},                                                                                             \
   PACKS_VALUES(layout, "f64", "Double"), PACKS_VALUES(layout, "f32", "Float"),                                 \
   PACKS_VALUES(layout, "f16", "Half"), PACKS_VALUES(layout, "bf16", "Bfloat16")
+#define SHAPES "cbgen_pack_shape_32", "cbgen_pack_shape_64" /* of layouts whose description has a shape */
 #define PACKS_VALUES(layout, type, stored)                                                                     \
   {layout "-values-" type, "pack_" layout, "values", stored,                                                   \
    {"cbgen_pack_values_f64", "cbgen_pack_values_f32", "cbgen_pack_values_f16", "cbgen_pack_values_bf16"}}
@@ -22,7 +24,10 @@ const struct cb_kernel_set cb_kernel_sets[] = {
     {"survey", "survey", NULL, NULL,
      {"cbgen_survey_columns_32", "cbgen_survey_columns_64", "cbgen_survey_rows_32_32", "cbgen_survey_rows_32_64",
       "cbgen_survey_rows_64_32", "cbgen_survey_rows_64_64", "cbgen_fetch_columns_32", "cbgen_fetch_columns_64"}},
-    PACKS("sell"),
+    {"diagonals", "diagonals", NULL, NULL,
+     {"cbgen_count_diagonals_32", "cbgen_count_diagonals_64", "cbgen_list_diagonals"}},
+    PACKS("sell", NULL),
+    PACKS("dia", SHAPES),
     {NULL, NULL, NULL, NULL, {NULL}},
 };
 _Static_assert(sizeof cb_kernel_sets / sizeof *cb_kernel_sets <= CB_MOST_SETS + 1, "a session has room for them");

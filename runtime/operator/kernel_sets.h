@@ -3,6 +3,7 @@
  * one table, so that whoever builds them ahead of time can walk it: their texts depend on nothing else.
  *
  *   survey                 what a matrix looks like (device_survey.h)
+ *   diagonals              those that are populated, likewise
  *   LAYOUT-indices         a layout's index arrays, and its slot map (device_pack.h)
  *   LAYOUT-values-TYPE     its values, stored as that type
  */

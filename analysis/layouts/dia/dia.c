@@ -585,6 +585,22 @@ static int dia_visit(const void *user, int64_t first, int64_t end, const struct 
   return 1;
 }
 
+/* ---- packing on the device: templates/pack_dia.cu.in has the same numbers and lists. Values are not fixed there, so all
+ * diagonals are stored. */
+
+static void describe(const void *user, struct cb_pack_lists *lists) {
+  enum { SLICES, DIAGONALS, NUMBER_OF_ROWS };
+  const struct state *state = user;
+  const int64_t diagonals = state->diagonals;
+  *lists = (struct cb_pack_lists){
+      .numbers = {[SLICES] = state->slices, [DIAGONALS] = diagonals, [NUMBER_OF_ROWS] = state->csr->rows},
+      .lists = {{state->offset, diagonals * (int64_t)sizeof *state->offset}},
+      .warps = state->slices,
+      .shape_bytes = state->slices * diagonals * WORD,
+      .shape_array = "presence",
+  };
+}
+
 const struct cb_layout cb_layout_dia = {
     .name = "dia",
     .summary = "diagonals with offsets in the text, no indices",
@@ -594,6 +610,7 @@ const struct cb_layout cb_layout_dia = {
     .recipes = cb_dia_recipes,
     .plan = dia_plan,
     .visit = dia_visit,
+    .describe = describe,
     .unit = "slice",
     .most_rows = INT32_MAX - 8192, /* those of a whole thread block included */
 };

@@ -545,7 +545,8 @@ static enum cb_status sell_plan(struct cb_region_builder *builder, struct cb_dia
 /* ---- packing on the device: templates/pack_sell.cu.in has the same numbers and lists */
 
 static void describe(const void *user, struct cb_pack_lists *lists) {
-  enum { SLICES, STEPS, ROWS, LANES_LOG2, VECTOR, SEGMENT, SPLIT_SLICES };
+  enum { SLICES, STEPS, ROWS, LANES_LOG2, VECTOR, SEGMENT, SPLIT_SLICES, GROUPS_OF_WARP };
+  enum { GROUPS = 8 }; /* of slots, a vector for each lane, that a warp packs one after the other */
   enum { FIRST_STEP, FIRST_COLUMN, ROW, LANES_OF, FIRST_LOCAL_ROW, SEGMENT_FIRST };
   const struct state *state = user;
   const int64_t slices = state->slices, varied = state->varied ? slices : 0;
@@ -553,7 +554,8 @@ static void describe(const void *user, struct cb_pack_lists *lists) {
   while (INT64_C(1) << log2 < state->lanes) log2++;
   *lists = (struct cb_pack_lists){
       .numbers = {[SLICES] = slices, [STEPS] = state->steps, [ROWS] = state->csr->rows, [LANES_LOG2] = log2,
-                  [VECTOR] = state->vector, [SEGMENT] = state->segment, [SPLIT_SLICES] = state->split_slices},
+                  [VECTOR] = state->vector, [SEGMENT] = state->segment, [SPLIT_SLICES] = state->split_slices,
+                  [GROUPS_OF_WARP] = GROUPS},
       .lists = {[FIRST_STEP] = {state->first_step, (slices + 1) * (int64_t)sizeof *state->first_step},
                 [FIRST_COLUMN] = {state->first_column, slices * (int64_t)sizeof *state->first_column},
                 [ROW] = {state->row, state->row ? state->local_rows * (int64_t)sizeof *state->row : 0},
@@ -562,7 +564,7 @@ static void describe(const void *user, struct cb_pack_lists *lists) {
                                      varied * (int64_t)sizeof *state->by_slice.first_local_row},
                 [SEGMENT_FIRST] = {state->segment_first,
                                    state->split_slices * (int64_t)sizeof *state->segment_first}},
-      .units = state->steps / state->vector,
+      .warps = cb_divide_up(state->steps / state->vector, GROUPS),
   };
 }
 
