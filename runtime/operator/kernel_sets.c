@@ -28,6 +28,7 @@ const struct cb_kernel_set cb_kernel_sets[] = {
      {"cbgen_count_diagonals_32", "cbgen_count_diagonals_64", "cbgen_list_diagonals"}},
     PACKS("sell", NULL),
     PACKS("dia", SHAPES),
+    PACKS("merge", NULL),
     {NULL, NULL, NULL, NULL, {NULL}},
 };
 _Static_assert(sizeof cb_kernel_sets / sizeof *cb_kernel_sets <= CB_MOST_SETS + 1, "a session has room for them");

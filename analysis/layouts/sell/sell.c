@@ -20,6 +20,7 @@
 #include "analysis/ordering.h"
 #include "analysis/sectors.h"
 #include "analysis/slices.h"
+#include "analysis/stretches.h"
 #include "base/memory.h"
 
 #include <string.h>
@@ -347,40 +348,24 @@ static int sell_visit(const void *state, int64_t first, int64_t end, const struc
   return 1;
 }
 
-/* The first and the last column of a local row. */
-struct ends {
-  int64_t first, last;
-};
-
-/* Rows are sorted. `of_segments`: those of split slices, where columns are not on the host. */
-static struct ends ends_of(const struct state *state, const struct ends *of_segments, int64_t number,
-                           const struct local_row *local) {
-  const struct cb_csr *csr = state->csr;
-  if (csr->remote && number < state->split_slices) return of_segments[number];
-  if (csr->remote) return (struct ends){csr->remote->first[local->row], csr->remote->last[local->row]};
-  return (struct ends){csr->col_idx[local->begin], csr->col_idx[local->begin + local->length - 1]};
-}
-
-/* The ends of all segments, from where the columns are. Split slices hold one local row each. */
-static int fetch_ends(const struct state *state, struct ends *ends) {
-  const struct cb_remote_columns *remote = state->csr->remote;
+/* The ends of all segments, which split slices hold one each. NULL: no memory. */
+static struct cb_ends *ends_of_segments(const struct state *state) {
   const int64_t count = state->split_slices;
-  struct cb_stretch *stretches = cb_alloc((size_t)(2 * count), sizeof *stretches);
-  int32_t *columns = cb_alloc((size_t)(2 * count), sizeof *columns);
-  for (int64_t i = 0; stretches && i < count; i++) {
+  struct cb_ends *ends = cb_alloc((size_t)count, sizeof *ends);
+  struct cb_stretch *segments = cb_alloc((size_t)count, sizeof *segments);
+  for (int64_t i = 0; segments && i < count; i++) {
     const struct local_row local = local_row_at(state, i);
-    stretches[2 * i] = (struct cb_stretch){local.begin, 1};
-    stretches[2 * i + 1] = (struct cb_stretch){local.begin + local.length - 1, 1};
+    segments[i] = (struct cb_stretch){local.begin, local.length};
   }
-  const int good = stretches && columns && !remote->fetch(remote->user, stretches, 2 * count, columns, NULL);
-  for (int64_t i = 0; good && i < count; i++) ends[i] = (struct ends){columns[2 * i], columns[2 * i + 1]};
-  cb_free(stretches);
-  cb_free(columns);
-  return good;
+  const int good = ends && segments && cb_stretch_ends(ends, state->csr, segments, count);
+  cb_free(segments);
+  if (good) return ends;
+  cb_free(ends);
+  return NULL;
 }
 
-/* Fills in the slices' first columns; returns the largest offset from one. */
-static int64_t measure_columns(struct state *state, const struct ends *of_segments) {
+/* Fills in the slices' first columns; returns the largest offset from one. Rows are sorted. */
+static int64_t measure_columns(struct state *state, const struct cb_ends *of_segments) {
   int64_t largest = 0;
 #pragma omp parallel for schedule(static) reduction(max : largest)
   for (int64_t slice = 0; slice < state->slices; slice++) {
@@ -388,7 +373,8 @@ static int64_t measure_columns(struct state *state, const struct ends *of_segmen
     for (int64_t i = 0; i < slice_local_rows(state, slice); i++) {
       const struct local_row local = local_row_at(state, slice_first(state, slice) + i);
       if (!local.length) continue;
-      const struct ends ends = ends_of(state, of_segments, slice_first(state, slice) + i, &local);
+      const struct cb_ends ends =
+          slice < state->split_slices ? of_segments[slice] : cb_row_ends(state->csr, local.row);
       least = cb_smaller(least, ends.first);
       most = cb_larger(most, ends.last);
     }
@@ -400,10 +386,9 @@ static int64_t measure_columns(struct state *state, const struct ends *of_segmen
 }
 
 static void build_columns(struct cb_region_builder *builder, struct state *state) {
-  const int fetches = state->csr->remote && state->split_slices;
-  struct ends *of_segments = fetches ? cb_alloc((size_t)state->split_slices, sizeof *of_segments) : NULL;
+  struct cb_ends *of_segments = ends_of_segments(state);
   state->first_column = cb_arena_alloc(&state->arena, (size_t)state->slices, sizeof *state->first_column);
-  const int ready = state->first_column && (!fetches || (of_segments && fetch_ends(state, of_segments)));
+  const int ready = state->first_column && of_segments;
   const int64_t largest = ready ? measure_columns(state, of_segments) : 0;
   cb_free(of_segments);
   builder->failed |= !ready;
