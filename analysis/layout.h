@@ -172,10 +172,10 @@ struct cb_pack_lists {
     int64_t bytes;
   } lists[CB_PACK_LISTS];
   int64_t warps; /* that share out the work */
-  /* What a first kernel finds out from columns, so that the others need none: its bytes, and the name of the byte array
-   * that is the same, if the region may have one. 0: nothing. */
+  /* What a first kernel finds out from columns, so that those which pack values need none: its bytes. 0: nothing. And
+   * the name of the byte array that it fills on the way, if the region has that. */
   int64_t shape_bytes;
-  const char *shape_array;
+  const char *bytes_array;
 };
 
 struct cb_recipe; /* analysis/plan/recipe.h */

@@ -21,6 +21,8 @@ struct cb_stretch {
 };
 
 struct cb_diagonal;
+struct cb_tile_size;
+struct cb_tile_census;
 
 /* Columns that are not on the host, which a matrix has instead of col_idx: analysis can do with the first and the last
  * one of each row, and with those of a few rows. */
@@ -33,6 +35,9 @@ struct cb_remote_columns {
    * CB_ERR_LIMIT: they are too many. */
   enum cb_status (*diagonals)(void *user, int64_t least, struct cb_diagonal **list, int64_t *count,
                               struct cb_diag *diag);
+  /* The census of tiles that analysis/tiles.h describes, for tiles of so many rows and columns. */
+  enum cb_status (*tiles)(void *user, const struct cb_tile_size *size, int64_t fill, int64_t stride, uint32_t *by_row,
+                          struct cb_tile_census *census, struct cb_diag *diag);
   void *user;
 };
 

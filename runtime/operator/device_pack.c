@@ -8,12 +8,16 @@
 
 #include <string.h>
 
-enum { COLUMNS = 0, NUMBERS = 2, SHAPE = 4 }; /* kernels of a set of indices: the first of each kind; of values: by type */
 enum { WARP = 32 };
+
+/* Kernels of a set of indices, for columns or numbers of 32 bits and of 64. Those of a set of values go by type. */
+static const char *const columns_kernels[] = {"cbgen_pack_columns_32", "cbgen_pack_columns_64"};
+static const char *const shape_kernels[] = {"cbgen_pack_shape_32", "cbgen_pack_shape_64"};
+static const char *const number_kernels[] = {"cbgen_pack_numbers_32", "cbgen_pack_numbers_64"};
 
 /* As shared.cu.in has them. */
 struct lists {
-  cb_device_ptr numbers, lists[CB_PACK_LISTS], shape;
+  cb_device_ptr numbers, lists[CB_PACK_LISTS], shape, bytes;
 };
 struct starts {
   cb_device_ptr narrow, wide;
@@ -31,7 +35,7 @@ struct region {
   struct cb_pack_kernels kernels;
   struct numbers numbers;
   struct lists lists;
-  int64_t warps, slots;
+  int64_t warps, slots, shape_bytes;
   int fields;
   cb_device_ptr elements[CB_MOST_FIELDS]; /* of each field */
   cb_device_ptr values; /* the array of slots; 0: there is none */
@@ -61,6 +65,7 @@ static enum cb_status put_lists(const struct cb_device *device, struct region *r
                                 const struct cb_pack_lists *described, cb_device_ptr *at, struct cb_diag *diag) {
   memcpy(region->numbers.own, described->numbers, sizeof region->numbers.own);
   region->warps = described->warps;
+  region->shape_bytes = described->shape_bytes;
   region->lists.numbers = *at;
   enum cb_status s =
       cb_device_upload(device, *at, &region->numbers, sizeof region->numbers, "the plan's numbers", diag);
@@ -72,7 +77,7 @@ static enum cb_status put_lists(const struct cb_device *device, struct region *r
     s = cb_device_upload(device, *at, list->elements, (size_t)list->bytes, "the plan's lists", diag);
     *at += (cb_device_ptr)cb_round_up(list->bytes, CB_BLOB_ALIGN);
   }
-  if (described->shape_bytes && !region->lists.shape) region->lists.shape = *at;
+  if (described->shape_bytes) region->lists.shape = *at;
   *at += (cb_device_ptr)cb_round_up(described->shape_bytes, CB_BLOB_ALIGN);
   return s;
 }
@@ -87,7 +92,7 @@ static void note_arrays(struct region *region, const struct cb_region *planned, 
     if (array->storage != CB_STORED) continue;
     const cb_device_ptr there = arrays[number++];
     if (array->role == CB_ROLE_VALUES) region->values = there;
-    if (described->shape_array && !strcmp(array->name, described->shape_array)) region->lists.shape = there;
+    if (described->bytes_array && !strcmp(array->name, described->bytes_array)) region->lists.bytes = there;
     if (array->role != CB_ROLE_INDEX || contents->of || contents->elements) continue;
     const int field = region->fields++;
     region->elements[field] = there;
@@ -180,8 +185,8 @@ static enum cb_status pack_columns(const struct cb_device_packing *packing, cons
   cb_device_ptr columns = (cb_device_ptr)(uintptr_t)view->col_idx, elements = region->elements[field];
   int64_t base = view->base;
   void *parameters[] = {&lists, &starts, &columns, &base, &elements, &field};
-  return cb_kernels_launch(region->kernels.indices, COLUMNS + view->col_wide, threads_of(region), NULL, parameters,
-                           diag);
+  return cb_kernels_launch_named(region->kernels.indices, columns_kernels[view->col_wide], threads_of(region), NULL,
+                                 parameters, diag);
 }
 
 static enum cb_status find_shape(const struct cb_device_packing *packing, const struct region *region,
@@ -192,7 +197,10 @@ static enum cb_status find_shape(const struct cb_device_packing *packing, const 
   int64_t base = view->base;
   void *parameters[] = {&lists, &starts, &columns, &base};
   if (!lists.shape) return CB_OK;
-  return cb_kernels_launch(region->kernels.indices, SHAPE + view->col_wide, threads_of(region), NULL, parameters, diag);
+  const enum cb_status s = cb_device_fill(packing->device, lists.shape, 0, (size_t)region->shape_bytes, diag);
+  if (s) return s;
+  return cb_kernels_launch_named(region->kernels.indices, shape_kernels[view->col_wide], threads_of(region), NULL,
+                                 parameters, diag);
 }
 
 enum cb_status cb_device_packing_indices(const struct cb_device_packing *packing, const struct cb_pack_source *source,
@@ -240,7 +248,8 @@ static enum cb_status fill_map(const struct cb_device_packing *packing, const st
   void *parameters[] = {&lists, &starts, &numbers};
   enum cb_status s = cb_device_fill(packing->device, numbers, 0xff, bytes, diag);
   if (!s)
-    s = cb_kernels_launch(region->kernels.indices, NUMBERS + map->wide, threads_of(region), NULL, parameters, diag);
+    s = cb_kernels_launch_named(region->kernels.indices, number_kernels[map->wide], threads_of(region), NULL,
+                                parameters, diag);
   return s ? s : cb_device_download(packing->device, map->entries, numbers, bytes, "a slot map", diag);
 }
 

@@ -3,6 +3,7 @@
 #include "runtime/operator/device_survey.h"
 
 #include "analysis/diagonals.h"
+#include "analysis/tiles.h"
 #include "base/integers.h"
 #include "base/memory.h"
 
@@ -216,6 +217,52 @@ static enum cb_status list_diagonals(void *user, int64_t least, struct cb_diagon
   return s;
 }
 
+/* ---- tiles */
+
+/* As the kernel writes it, and analysis has it: four counts of 64 bits. */
+_Static_assert(sizeof(struct cb_tile_census) == 32, "four counts");
+
+static enum cb_status run_tiles(const struct cb_survey *survey, const struct cb_tile_size *size, int64_t fill,
+                                int64_t stride, cb_device_ptr by_row, cb_device_ptr census, struct cb_diag *diag) {
+  const struct cb_view *view = &survey->view;
+  const struct cb_kernels *kernels;
+  struct {
+    cb_device_ptr narrow, wide;
+  } starts = {survey->wide ? 0 : survey->starts, survey->wide ? survey->starts : 0};
+  cb_device_ptr columns = address(view->col_idx);
+  const int64_t tile_rows = cb_divide_up(view->rows, size->rows), chunks = cb_divide_up(tile_rows, CB_TILE_CHUNK);
+  int64_t base = view->base, rows = view->rows, height = size->rows, width = size->cols;
+  void *parameters[] = {&starts, &columns, &base, &rows, &height, &width, &fill, &stride, &by_row, &census};
+  const enum cb_status s = survey->finder.find(survey->finder.user, "tiles", &kernels, diag);
+  return s ? s : cb_kernels_launch(kernels, view->col_wide, cb_divide_up(chunks, stride) * CB_TILE_CHUNK, NULL,
+                                   parameters, diag);
+}
+
+static enum cb_status find_tiles(const struct cb_survey *survey, const struct cb_tile_size *size, int64_t fill,
+                                 int64_t stride, uint32_t *by_row, struct cb_tile_census *census,
+                                 struct cb_diag *diag) {
+  const struct cb_device *device = survey->kernels->device;
+  const size_t head = 256, rows = by_row ? (size_t)cb_divide_up(survey->view.rows, size->rows) * sizeof *by_row : 0;
+  cb_device_ptr block = 0;
+  enum cb_status s = cb_device_alloc(device, &block, head + rows, "counts of tiles", diag);
+  if (!s) s = cb_device_fill(device, block, 0, head, diag);
+  if (!s) s = run_tiles(survey, size, fill, stride, by_row ? block + head : 0, block, diag);
+  if (!s) s = cb_device_download(device, census, block, sizeof *census, "counts of tiles", diag);
+  if (!s && by_row) s = cb_device_download(device, by_row, block + head, rows, "counts of tiles", diag);
+  cb_device_free(device, block);
+  return s;
+}
+
+static enum cb_status count_tiles(void *user, const struct cb_tile_size *size, int64_t fill, int64_t stride,
+                                  uint32_t *by_row, struct cb_tile_census *census, struct cb_diag *diag) {
+  const struct cb_survey *survey = user;
+  enum cb_status s = cb_device_enter(survey->kernels->device, diag);
+  if (s) return s;
+  s = find_tiles(survey, size, fill, stride, by_row, census, diag);
+  cb_device_leave(survey->kernels->device);
+  return s;
+}
+
 /* ---- the whole */
 
 static enum cb_status make_csr(struct cb_survey *survey, struct cb_csr *csr, cb_device_ptr ends, struct cb_diag *diag) {
@@ -230,7 +277,7 @@ static enum cb_status make_csr(struct cb_survey *survey, struct cb_csr *csr, cb_
   enum cb_status s = cb_device_download(device, csr->row_ptr, survey->starts, bytes, "row pointers", diag);
   if (!s) s = cb_device_download(device, survey->ends, ends, ends_bytes, "ends of rows", diag);
   survey->remote = (struct cb_remote_columns){
-      .first = survey->ends, .last = survey->ends + view->rows, .fetch = fetch, .diagonals = list_diagonals, .user = survey};
+      .first = survey->ends, .last = survey->ends + view->rows, .fetch = fetch, .diagonals = list_diagonals, .tiles = count_tiles, .user = survey};
   csr->remote = &survey->remote;
   csr->pattern = !view->values;
   memcpy(csr->name, view->name, sizeof csr->name);

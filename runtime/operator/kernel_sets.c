@@ -11,14 +11,15 @@
 
 #define PACKS(layout, ...)                                                                                     \
   {layout "-indices", "pack_" layout, "indices", NULL,                                                         \
-   {"cbgen_pack_columns_32", "cbgen_pack_columns_64", "cbgen_pack_numbers_32", "cbgen_pack_numbers_64",        \
-    __VA_ARGS__}},                                                                                             \
+   {"cbgen_pack_numbers_32", "cbgen_pack_numbers_64", __VA_ARGS__}},                                           \
   PACKS_VALUES(layout, "f64", "Double"), PACKS_VALUES(layout, "f32", "Float"),                                 \
   PACKS_VALUES(layout, "f16", "Half"), PACKS_VALUES(layout, "bf16", "Bfloat16")
-#define SHAPES "cbgen_pack_shape_32", "cbgen_pack_shape_64" /* of layouts whose description has a shape */
 #define PACKS_VALUES(layout, type, stored)                                                                     \
   {layout "-values-" type, "pack_" layout, "values", stored,                                                   \
    {"cbgen_pack_values_f64", "cbgen_pack_values_f32", "cbgen_pack_values_f16", "cbgen_pack_values_bf16"}}
+/* of layouts that have index arrays by slot, and of those whose description has a shape */
+#define COLUMNS "cbgen_pack_columns_32", "cbgen_pack_columns_64"
+#define SHAPES "cbgen_pack_shape_32", "cbgen_pack_shape_64"
 
 const struct cb_kernel_set cb_kernel_sets[] = {
     {"survey", "survey", NULL, NULL,
@@ -26,9 +27,11 @@ const struct cb_kernel_set cb_kernel_sets[] = {
       "cbgen_survey_rows_64_32", "cbgen_survey_rows_64_64", "cbgen_fetch_columns_32", "cbgen_fetch_columns_64"}},
     {"diagonals", "diagonals", NULL, NULL,
      {"cbgen_count_diagonals_32", "cbgen_count_diagonals_64", "cbgen_list_diagonals"}},
-    PACKS("sell", NULL),
+    {"tiles", "tiles", NULL, NULL, {"cbgen_count_tiles_32", "cbgen_count_tiles_64"}},
+    PACKS("sell", COLUMNS),
     PACKS("dia", SHAPES),
-    PACKS("merge", NULL),
+    PACKS("blocks", COLUMNS, SHAPES),
+    PACKS("merge", COLUMNS),
     {NULL, NULL, NULL, NULL, {NULL}},
 };
 _Static_assert(sizeof cb_kernel_sets / sizeof *cb_kernel_sets <= CB_MOST_SETS + 1, "a session has room for them");
@@ -80,6 +83,14 @@ enum cb_status cb_kernels_load(struct cb_kernels *kernels, const struct cb_devic
 void cb_kernels_release(struct cb_kernels *kernels) {
   if (kernels->module) kernels->device->driver->call.module_unload(kernels->module);
   *kernels = (struct cb_kernels){0};
+}
+
+enum cb_status cb_kernels_launch_named(const struct cb_kernels *kernels, const char *name, int64_t threads,
+                                       struct CUstream_st *stream, void **parameters, struct cb_diag *diag) {
+  for (int i = 0; kernels->set->kernels[i]; i++)
+    if (!strcmp(kernels->set->kernels[i], name))
+      return cb_kernels_launch(kernels, i, threads, stream, parameters, diag);
+  return cb_fail(diag, CB_ERR_INTERNAL, "the kernels '%s' have none of the name '%s'", kernels->set->name, name);
 }
 
 enum cb_status cb_kernels_launch(const struct cb_kernels *kernels, int number, int64_t threads,

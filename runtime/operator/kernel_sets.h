@@ -4,6 +4,7 @@
  *
  *   survey                 what a matrix looks like (device_survey.h)
  *   diagonals              those that are populated, likewise
+ *   tiles                  those that have nonzeros, likewise
  *   LAYOUT-indices         a layout's index arrays, and its slot map (device_pack.h)
  *   LAYOUT-values-TYPE     its values, stored as that type
  */
@@ -51,5 +52,8 @@ void cb_kernels_release(struct cb_kernels *kernels);
 /* Launches kernel `number` of the set with at least as many threads; none for 0. */
 enum cb_status cb_kernels_launch(const struct cb_kernels *kernels, int number, int64_t threads,
                                  struct CUstream_st *stream, void **parameters, struct cb_diag *diag);
+/* The same by its name. CB_ERR_INTERNAL: the set has no such kernel. */
+enum cb_status cb_kernels_launch_named(const struct cb_kernels *kernels, const char *name, int64_t threads,
+                                       struct CUstream_st *stream, void **parameters, struct cb_diag *diag);
 
 #endif

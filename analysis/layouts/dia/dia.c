@@ -597,7 +597,7 @@ static void describe(const void *user, struct cb_pack_lists *lists) {
       .lists = {{state->offset, diagonals * (int64_t)sizeof *state->offset}},
       .warps = state->slices,
       .shape_bytes = state->slices * diagonals * WORD,
-      .shape_array = "presence",
+      .bytes_array = "presence",
   };
 }
 
