@@ -202,6 +202,7 @@ struct cb_layout {
   /* Says by what kernels pack a region of the whole matrix. A layout that has it can also plan for a matrix whose
    * columns are not on the host (csr->remote). NULL: it is packed on the host. */
   void (*describe)(const void *state, struct cb_pack_lists *lists);
+  int ignores_rows; /* it plans without row pointers, too, where columns are not on the host */
   int minds_own_rows; /* it heeds builder->own_rows, and CB_COMMIT_OWN */
   /* What a product takes at least: so many bytes beside the value of each nonzero at a share of the read rate, and some
    * nanoseconds; 0 %: unknown. sampled_ns (NULL: none) finds another bound, much faster than by planning. */

@@ -8,6 +8,8 @@
 
 enum {
   SAMPLES = 512,       /* thread blocks looked at, of a matrix with more */
+  LEAST_SAMPLES = 64,
+  ENOUGH = 1 << 21,    /* nonzeros of these, about: then fewer thread blocks are looked at */
   SLOTS = 1 << 15,     /* of the set of sectors that a thread block touches */
   FULL = SLOTS / 4 * 3,
   SECTOR_BYTES = 32,
@@ -117,6 +119,13 @@ static int64_t sum_samples(const struct cb_region_builder *builder, const void *
   return failed ? -1 : sum;
 }
 
+static int64_t count_samples(const struct cb_region_builder *builder) {
+  const int64_t blocks = builder->region.blocks, each = blocks ? builder->work.part.csr->nnz / blocks : 0;
+  int64_t samples = blocks < SAMPLES ? blocks : SAMPLES;
+  while (samples > LEAST_SAMPLES && samples * each > ENOUGH) samples /= 2;
+  return samples;
+}
+
 enum cb_status cb_sectors_predict(struct cb_region_builder *builder, const void *state, cb_sectors_visit *visit,
                                   struct cb_diag *diag) {
   return cb_sectors_predict_by_stretch(builder, state, visit, NULL, diag);
@@ -125,7 +134,7 @@ enum cb_status cb_sectors_predict(struct cb_region_builder *builder, const void 
 enum cb_status cb_sectors_predict_by_stretch(struct cb_region_builder *builder, const void *state,
                                              cb_sectors_visit *visit, cb_sectors_stretches *stretches,
                                              struct cb_diag *diag) {
-  const int64_t blocks = builder->region.blocks, samples = blocks < SAMPLES ? blocks : SAMPLES;
+  const int64_t blocks = builder->region.blocks, samples = count_samples(builder);
   struct fetched fetched = {0};
   int64_t sum = 0, *sectors = &builder->region.cost.sectors;
   enum cb_status s = fetch_samples(&fetched, builder, state, stretches, samples, diag);

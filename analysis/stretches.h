@@ -9,6 +9,11 @@ struct cb_ends {
   int64_t first, last;
 };
 
+/* To be called before cb_row_ends. 0: the ends of rows cannot be had. */
+static inline int cb_need_row_ends(const struct cb_csr *csr) {
+  return !csr->remote || csr->remote->first || !csr->remote->ends(csr->remote->user, NULL);
+}
+
 /* Of a whole row, which has nonzeros. */
 static inline struct cb_ends cb_row_ends(const struct cb_csr *csr, int64_t row) {
   if (csr->remote) return (struct cb_ends){csr->remote->first[row], csr->remote->last[row]};

@@ -98,7 +98,9 @@ static enum cb_status plan_region(const struct cb_builder *builder, const struct
   region->owns_rows = region_builder->own_rows != NULL;
   offer_joining(builder, subtree, region_builder);
   region_builder->settings = cb_settings(subtree->options, layout);
+  const struct cb_csr *csr = region_builder->work.part.csr;
   enum cb_status s = choose_values(builder, region_builder, diag);
+  if (!s && csr->remote && !csr->row_ptr && !layout->ignores_rows) s = csr->remote->rows(csr->remote->user, diag);
   if (!s) s = layout->plan(region_builder, diag);
   if (!s && region_builder->failed) s = cb_fail_memory(diag, "region", 0);
   if (!s && region_builder->needs_columns)

@@ -155,11 +155,20 @@ static enum cb_status load(struct cb_work *work, cbgen_operator **op) {
   return s ? s : cb_operator_make(op, &loading, work->diag);
 }
 
-static enum cb_status make_and_load(struct cb_work *work, cbgen_operator **op) {
+static enum cb_status make_once(struct cb_work *work, cbgen_operator **op) {
   const enum cb_status s = cb_work_make(work);
   if (s) return s;
   cb_work_put(work);
   return load(work, op);
+}
+
+/* What kernels could not pack for want of room on the device, the host may. */
+static enum cb_status make_and_load(struct cb_work *work, cbgen_operator **op) {
+  const enum cb_status s = make_once(work, op);
+  if (s != CB_ERR_MEMORY || !work->there.is_used) return s;
+  cb_work_give_up_device(work, work->diag->message);
+  cb_work_release_new(work);
+  return make_once(work, op);
 }
 
 /* Whether the expected products can repay a search among recipes. A search takes about a millisecond and 10 ns for

@@ -84,6 +84,7 @@ struct cb_work {
   struct cb_kept kept;
   struct cb_matrix matrix;
   struct cb_there there;
+  int host_only; /* the device was tried in vain */
   struct cb_made made; /* plan, text and binary; of a hit without data, the plan alone */
   struct cb_packed packed;
   struct cb_load load;
@@ -135,6 +136,9 @@ int cb_work_may_pack_there(const struct cb_work *work);
 
 /* Makes the plan that way if it may and can; else nothing has changed, and the host shall plan. */
 void cb_work_plan_there(struct cb_work *work, const struct cb_options *options);
+
+/* Forgets such a plan, for the host to make another. */
+void cb_work_give_up_device(struct cb_work *work, const char *why);
 
 /* Packs on the host what needs no columns and no values; these are the contents of the plan's image. */
 enum cb_status cb_work_pack_there(struct cb_work *work);

@@ -21,7 +21,7 @@ static int recipe_packs_remotely(const struct cb_request *request) {
 static int can_survey(const struct cb_work *work) {
   const struct cb_request *request = &work->request;
   return request->view.format == CBGEN_CSR && !request->asked.transpose && !cb_asks_fixed(request) &&
-         !work->made.plan && !work->matrix.csr.row_ptr;
+         !work->made.plan && !work->matrix.csr.row_ptr && !work->host_only;
 }
 
 /* A search looks at columns; data that a cache shall keep are made on the host. */
@@ -106,7 +106,12 @@ void cb_work_plan_there(struct cb_work *work, const struct cb_options *options) 
     work->matrix.pattern = work->request.raw;
     return;
   }
-  cb_log(work->request.context, "the matrix is planned and packed on the host: %s", diag.message);
+  cb_work_give_up_device(work, diag.message);
+}
+
+void cb_work_give_up_device(struct cb_work *work, const char *why) {
+  cb_log(work->request.context, "the matrix is planned and packed on the host: %s", why);
+  work->host_only = 1;
   cb_work_release_there(work);
   cb_made_release(&work->made);
   cb_csr_release(&work->matrix.csr);

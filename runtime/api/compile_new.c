@@ -14,7 +14,7 @@ enum cb_status cb_work_canonical(struct cb_work *work) {
   struct cb_request *request = &work->request;
   struct cb_matrix *matrix = &work->matrix;
   int canonical = 0;
-  if (matrix->csr.row_ptr) return CB_OK;
+  if (matrix->csr.row_ptr || matrix->csr.remote) return CB_OK;
   enum cb_status s = cb_request_host(request, work->diag);
   if (!s) s = cb_view_check(&request->host, &canonical, work->diag);
   if (!s)

@@ -263,32 +263,72 @@ static enum cb_status count_tiles(void *user, const struct cb_tile_size *size, i
   return s;
 }
 
-/* ---- the whole */
+/* ---- rows, and the whole */
 
-static enum cb_status make_csr(struct cb_survey *survey, struct cb_csr *csr, cb_device_ptr ends, struct cb_diag *diag) {
-  const struct cb_device *device = survey->kernels->device;
-  const struct cb_view *view = &survey->view;
-  const size_t bytes = (size_t)(view->rows + 1) * (survey->wide ? 8 : 4),
-               ends_bytes = 2 * (size_t)view->rows * sizeof *survey->ends;
-  *csr = (struct cb_csr){.rows = view->rows, .cols = view->cols, .nnz = view->nnz, .wide = survey->wide};
-  csr->row_ptr = cb_alloc(bytes, 1);
-  survey->ends = cb_alloc(ends_bytes + 1, 1);
-  if (!csr->row_ptr || !survey->ends) return cb_fail_memory(diag, "the rows of a matrix", bytes + ends_bytes);
-  enum cb_status s = cb_device_download(device, csr->row_ptr, survey->starts, bytes, "row pointers", diag);
-  if (!s) s = cb_device_download(device, survey->ends, ends, ends_bytes, "ends of rows", diag);
-  survey->remote = (struct cb_remote_columns){
-      .first = survey->ends, .last = survey->ends + view->rows, .fetch = fetch, .diagonals = list_diagonals, .tiles = count_tiles, .user = survey};
-  csr->remote = &survey->remote;
-  csr->pattern = !view->values;
-  memcpy(csr->name, view->name, sizeof csr->name);
+static enum cb_status bring_rows(struct cb_survey *survey, struct cb_diag *diag) {
+  struct cb_csr *csr = survey->csr;
+  const size_t bytes = (size_t)(csr->rows + 1) * (survey->wide ? 8 : 4);
+  void *rows = cb_alloc(bytes, 1);
+  if (!rows) return cb_fail_memory(diag, "row pointers", bytes);
+  const enum cb_status s =
+      cb_device_download(survey->kernels->device, rows, survey->starts, bytes, "row pointers", diag);
+  if (s) cb_free(rows);
+  else csr->row_ptr = rows;
   return s;
+}
+
+static enum cb_status bring_ends(struct cb_survey *survey, struct cb_diag *diag) {
+  const struct cb_device *device = survey->kernels->device;
+  const int64_t rows = survey->view.rows;
+  const size_t bytes = 2 * (size_t)rows * sizeof *survey->ends;
+  survey->ends = cb_alloc(bytes + 1, 1);
+  if (!survey->ends) return cb_fail_memory(diag, "ends of rows", bytes);
+  const enum cb_status s = cb_device_download(device, survey->ends, survey->scratch + sizeof(struct findings), bytes,
+                                              "ends of rows", diag);
+  if (s) return s;
+  survey->remote.first = survey->ends;
+  survey->remote.last = survey->ends + rows;
+  cb_device_free(device, survey->scratch);
+  survey->scratch = 0;
+  return CB_OK;
+}
+
+static enum cb_status within(struct cb_survey *survey,
+                             enum cb_status (*bring)(struct cb_survey *survey, struct cb_diag *diag),
+                             struct cb_diag *diag) {
+  enum cb_status s = cb_device_enter(survey->kernels->device, diag);
+  if (s) return s;
+  s = bring(survey, diag);
+  cb_device_leave(survey->kernels->device);
+  return s;
+}
+
+static enum cb_status rows(void *user, struct cb_diag *diag) { return within(user, bring_rows, diag); }
+static enum cb_status ends(void *user, struct cb_diag *diag) { return within(user, bring_ends, diag); }
+
+static void make_csr(struct cb_survey *survey, struct cb_csr *csr) {
+  const struct cb_view *view = &survey->view;
+  survey->csr = csr;
+  survey->remote = (struct cb_remote_columns){.rows = rows,
+                                              .ends = ends,
+                                              .fetch = fetch,
+                                              .diagonals = list_diagonals,
+                                              .tiles = count_tiles,
+                                              .user = survey};
+  *csr = (struct cb_csr){.rows = view->rows,
+                         .cols = view->cols,
+                         .nnz = view->nnz,
+                         .wide = survey->wide,
+                         .remote = &survey->remote,
+                         .pattern = !view->values};
+  memcpy(csr->name, view->name, sizeof csr->name);
 }
 
 enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernel_finder *finder,
                              const struct cb_view *view, struct cb_diag *diag) {
-  const int64_t rows = view->rows;
+  const size_t starts = (size_t)(view->rows + 1) * (view->nnz > INT32_MAX ? 8 : 4),
+               scratch = sizeof(struct findings) + 2 * (size_t)view->rows * sizeof(int32_t);
   struct findings findings;
-  cb_device_ptr scratch = 0;
   *survey = (struct cb_survey){.finder = *finder, .view = *view, .wide = view->nnz > INT32_MAX};
   *csr = (struct cb_csr){0};
   if (view->nnz >> SEGMENT_LOG2 >= SEGMENTS)
@@ -297,14 +337,11 @@ enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const
   if (s) return s;
   const struct cb_device *device = survey->kernels->device;
   s = copy_view(survey, diag);
-  if (!s)
-    s = cb_device_alloc(device, &survey->starts, (size_t)(rows + 1) * (survey->wide ? 8 : 4), "row pointers", diag);
-  if (!s)
-    s = cb_device_alloc(device, &scratch, sizeof findings + 2 * (size_t)rows * sizeof(int32_t), "the survey", diag);
-  if (!s) s = look(survey, scratch, &findings, diag);
+  if (!s) s = cb_device_alloc(device, &survey->starts, starts, "row pointers", diag);
+  if (!s) s = cb_device_alloc(device, &survey->scratch, scratch, "the survey", diag);
+  if (!s) s = look(survey, survey->scratch, &findings, diag);
   if (!s) s = judge(&findings, diag);
-  if (!s) s = make_csr(survey, csr, scratch + sizeof findings, diag);
-  cb_device_free(device, scratch);
+  if (!s) make_csr(survey, csr);
   return s;
 }
 
@@ -312,6 +349,7 @@ void cb_survey_release(struct cb_survey *survey) {
   if (!survey->kernels) return;
   for (int i = 0; i < 3; i++) cb_device_free(survey->kernels->device, survey->copies[i]);
   cb_device_free(survey->kernels->device, survey->starts);
+  cb_device_free(survey->kernels->device, survey->scratch);
   cb_free(survey->ends);
   *survey = (struct cb_survey){0};
 }

@@ -306,7 +306,9 @@ static int64_t measure_columns(struct state *state) {
 
 static void build_columns(struct cb_region_builder *builder, struct state *state) {
   state->first_column = cb_arena_alloc(&state->arena, (size_t)state->slices, sizeof *state->first_column);
-  const int64_t largest = state->first_column ? measure_columns(state) : 0;
+  const int ready = state->first_column && cb_need_row_ends(state->csr);
+  const int64_t largest = ready ? measure_columns(state) : 0;
+  builder->failed |= !ready;
   cb_region_column_offsets(builder, "block column", state->slices, state->first_column,
                            (struct cb_slot_elements){.count = state->steps * LANES, .largest = largest});
 }

@@ -611,6 +611,7 @@ const struct cb_layout cb_layout_dia = {
     .plan = dia_plan,
     .visit = dia_visit,
     .describe = describe,
+    .ignores_rows = 1,
     .unit = "slice",
     .most_rows = INT32_MAX - 8192, /* those of a whole thread block included */
 };
