@@ -142,7 +142,8 @@ static void check_bytes(const struct cb_blob *blob, const struct cb_plan *plan, 
   for (int r = 0; r < plan->regions_count; r++)
     for (int a = 0; a < plan->regions[r].arrays_count; a++) {
       const struct cb_array *array = &plan->regions[r].arrays[a];
-      const int64_t offset = cb_blob_offset(plan, r, a), end = offset + array->count * (int64_t)cb_type_size(array->type);
+      const int64_t offset = cb_blob_offset(plan, r, a);
+      const int64_t end = offset + array->count * (int64_t)cb_type_size(array->type);
       for (int64_t i = offset; array->storage == CB_STORED && i < end; i++)
         if (blob->bytes[i] != bytes[i])
           fail_msg("%s: byte %lld of array '%s' is %02x instead of %02x\n%s", what, (long long)(i - offset), array->name,

@@ -54,8 +54,8 @@ struct cb_slot_map;
 enum cb_status cb_pack_mapped(struct cb_blob *blob, struct cb_slot_map *maps, const struct cb_plan *plan,
                               const struct cb_assignment *assignment, const double *values,
                               struct cb_hash pattern, struct cb_diag *diag);
-/* Whether array `array` of a region is stored and packed without a look at nonzeros; if so, its bytes to `to` (NULL: just
- * the answer). The others, whose elements belong to slots, are for kernels on the device then. */
+/* Whether array `array` of a region is stored and packed without a look at nonzeros; if so, its bytes to `to` (NULL:
+ * just the answer). The others, whose elements belong to slots, are for kernels on the device then. */
 int cb_pack_listed(const struct cb_plan *plan, const struct cb_assignment *assignment, int region, int array,
                    unsigned char *to);
 

@@ -96,8 +96,9 @@ static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_
     struct cb_plan *plan = NULL;
     struct cb_assignment *assignment = NULL;
     candidate->recipe = tried->name;
-    if (*best && !csr->remote && cb_plan_is_pruned(tried->name, csr, target, options, (*best)->cost.ns, candidate->refusal,
-                                   sizeof candidate->refusal))
+    const int may_lose = *best && !csr->remote; /* bounds look at columns */
+    if (may_lose && cb_plan_is_pruned(tried->name, csr, target, options, (*best)->cost.ns, candidate->refusal,
+                                      sizeof candidate->refusal))
       continue;
     s = build(&plan, &assignment, tried, csr, target, options, diag);
     if (!s) *candidate = cb_plan_candidate(plan);

@@ -95,8 +95,9 @@ static enum cb_status look(const struct cb_survey *survey, cb_device_ptr scratch
 
 /* ---- columns that analysis asks for */
 
-static enum cb_status put_stretches(const struct cb_device *device, cb_device_ptr to, const struct cb_stretch *stretches,
-                                    int64_t count, int64_t *total, struct cb_diag *diag) {
+static enum cb_status put_stretches(const struct cb_device *device, cb_device_ptr to,
+                                    const struct cb_stretch *stretches, int64_t count, int64_t *total,
+                                    struct cb_diag *diag) {
   int64_t *numbers = cb_alloc((size_t)(2 * count + 1), sizeof *numbers); /* begins, then places */
   if (!numbers) return cb_fail_memory(diag, "a list of columns", (uint64_t)count * 16);
   *total = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A look at a matrix that lies in device memory, by kernels (templates/survey.cu.in): whether it is canonical, where its
- * rows begin, and their first and last columns. What analysis asks for comes to the host, O(rows) of it; columns and
- * values stay where they are.
+/* A look at a matrix that lies in device memory, by kernels (templates/survey.cu.in, diagonals.cu.in, tiles.cu.in):
+ * whether it is canonical, where its rows begin, and their first and last columns. What analysis asks for comes to the
+ * host, O(rows) of it; columns and values stay where they are.
  */
 #ifndef CBGEN_RUNTIME_OPERATOR_DEVICE_SURVEY_H
 #define CBGEN_RUNTIME_OPERATOR_DEVICE_SURVEY_H
@@ -31,8 +31,9 @@ struct cb_survey {
 };
 
 /* Looks at `view`, a matrix in CSR, which is copied to the device if it is on the host, and makes a matrix of it whose
- * columns are remote: they are the survey's. Both stay where they are until they are released. The device's context must be current. CB_ERR_UNSUPPORTED: it is not
- * canonical, or none at all, so that the host must look at it. Release both in any case. */
+ * columns are remote: they are the survey's. Both stay where they are until they are released. The device's context
+ * must be current. CB_ERR_UNSUPPORTED: it is not canonical, or none at all, so that the host must look at it. Release
+ * both in any case. */
 enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernel_finder *finder,
                              const struct cb_view *view, struct cb_diag *diag);
 /* Likewise with the context current. */

@@ -585,8 +585,8 @@ static int dia_visit(const void *user, int64_t first, int64_t end, const struct 
   return 1;
 }
 
-/* ---- packing on the device: templates/pack_dia.cu.in has the same numbers and lists. Values are not fixed there, so all
- * diagonals are stored. */
+/* ---- packing on the device: templates/pack_dia.cu.in has the same numbers and lists. Values are not fixed there, so
+ * all diagonals are stored. */
 
 static void describe(const void *user, struct cb_pack_lists *lists) {
   enum { SLICES, DIAGONALS, NUMBER_OF_ROWS };

@@ -215,7 +215,8 @@ static struct cb_ends *ends_of_segments(const struct state *state) {
   struct cb_stretch *segments = cb_alloc((size_t)count, sizeof *segments);
   for (int64_t u = 0; segments && u < count; u++)
     segments[u] = (struct cb_stretch){state->unit[u].begin, state->unit[u].end - state->unit[u].begin};
-  const int good = ends && segments && cb_need_row_ends(state->csr) && cb_stretch_ends(ends, state->csr, segments, count);
+  const int ready = ends && segments && cb_need_row_ends(state->csr);
+  const int good = ready && cb_stretch_ends(ends, state->csr, segments, count);
   cb_free(segments);
   if (good) return ends;
   cb_free(ends);

@@ -357,7 +357,8 @@ static struct cb_ends *ends_of_segments(const struct state *state) {
     const struct local_row local = local_row_at(state, i);
     segments[i] = (struct cb_stretch){local.begin, local.length};
   }
-  const int good = ends && segments && cb_need_row_ends(state->csr) && cb_stretch_ends(ends, state->csr, segments, count);
+  const int ready = ends && segments && cb_need_row_ends(state->csr);
+  const int good = ready && cb_stretch_ends(ends, state->csr, segments, count);
   cb_free(segments);
   if (good) return ends;
   cb_free(ends);
