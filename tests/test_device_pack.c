@@ -92,6 +92,20 @@ static void put_listed(const struct made *made, unsigned char *bytes, cb_device_
     }
 }
 
+/* As if there were 2^31 nonzeros: row pointers of 64 bits. */
+static void widen_starts(const struct cb_device *device, struct cb_survey *survey, const struct cb_csr *csr) {
+  struct cb_diag diag = {0};
+  const size_t bytes = (size_t)(csr->rows + 1) * sizeof(int64_t);
+  int64_t *starts = malloc(bytes);
+  assert_non_null(starts);
+  for (int64_t row = 0; row <= csr->rows; row++) starts[row] = cb_csr_row(csr, row);
+  cb_device_free(device, survey->starts);
+  assert_ok(cb_device_alloc(device, &survey->starts, bytes, "row pointers", &diag));
+  assert_ok(cb_device_upload(device, survey->starts, starts, bytes, "row pointers", &diag));
+  survey->wide = 1;
+  free(starts);
+}
+
 /* Packs on the device; the bytes from the blob's first array on come back. */
 static unsigned char *pack_there(struct cb_session *session, const struct made *made, struct cb_survey *survey,
                                  enum cb_type given, struct cb_slot_map *maps) {
@@ -182,6 +196,7 @@ static void check(struct cb_session *session, const char *shape, struct form for
   if (!s && !remote) {
     check_plans(&here, &there);
     assert_ok(cb_pack(&blob, here.plan, here.assignment, &sample.csr, (struct cb_hash){0, 0}, &diag));
+    if (strstr(settings, "index-limit")) widen_starts(session->device, &survey, &sample.csr);
     unsigned char *bytes = pack_there(session, &there, &survey, view.value_type, maps);
     check_bytes(&blob, here.plan, bytes, what);
     check_maps(&here, maps);
@@ -220,8 +235,8 @@ static void bytes_are_the_host_s(void **state) {
                                 .no_values = turn % 11 == 10,
                                 .on_device = turn % 7 != 0};
       cross_settings(settings, recipe, i % crossings_of(recipe));
-      snprintf(all, sizeof all, "%s type=%s%s", settings, types[turn / 7 % 4],
-               turn % 13 == 5 ? " semiring=min-plus" : "");
+      snprintf(all, sizeof all, "%s type=%s%s%s", settings, types[turn / 7 % 4],
+               turn % 13 == 5 ? " semiring=min-plus" : "", turn % 17 == 8 ? " index-limit=20" : "");
       check(session, shapes[i % count], form, all);
     }
     print_message("%s: %d packed there, %d left to the host\n", recipe->name, packed, left);
@@ -393,6 +408,32 @@ static void nonsense_is_told(void **state) {
   }
 }
 
+/* Where nothing is said, recipes that can and matrices that are worth it; "auto" takes those that can when it must. */
+static void the_choice_is_the_caller_s(void **state) {
+  (void)state;
+  choose_fake();
+  static const struct {
+    const char *options, *recipe;
+    int copies; /* to the host, none of columns: what the device packs shows in there being few */
+  } cases[] = {{"recipe=auto pack=device", NULL, 1}, {"recipe=auto", NULL, 0}, {"recipe=sell", "(sell", 0},
+               {"recipe=sell-long pack=device", "(sell", 0}, {"recipe=sell pack=device", "(sell", 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct heard heard = {0};
+    cbgen_operator *op;
+    struct sample sample = sample_of("random,rows=200,cols=200,per_row=7", (struct form){.on_device = 1});
+    cbgen_context *context = context_with(cases[i].options, "", &heard);
+    fake->copies_to_host = 0;
+    must(context, cbgen_compile(context, &sample.view, NULL, &op));
+    assert_int_equal(heard.here, 0);
+    assert_int_equal(fake->copies_to_host > 2, cases[i].copies); /* a download of CSR is two copies */
+    if (cases[i].recipe) assert_non_null(strstr(cbgen_operator_plan(op), cases[i].recipe));
+    check_product(op, &sample.csr);
+    cbgen_operator_free(op);
+    cbgen_context_destroy(context);
+    sample_release(&sample);
+  }
+}
+
 /* A cache keeps plan and kernel; the data are packed anew. */
 static void entries_keep_no_data(void **state) {
   (void)state;
@@ -505,6 +546,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       TEST(bytes_are_the_host_s), TEST(operators_are_the_host_s),     TEST(values_are_renewed),
       TEST(others_go_to_the_host), TEST(nonsense_is_told),            TEST(entries_keep_no_data),
+      TEST(the_choice_is_the_caller_s),
       TEST(failures_leave_nothing), TEST(lost_values_are_told),       TEST(the_option_takes_three_words),
       cmocka_unit_test(every_set_compiles),
   };

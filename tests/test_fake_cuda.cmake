@@ -96,3 +96,9 @@ set_property(TEST warm_start_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAK
 add_test(NAME update_on_fake_cuda COMMAND bench_update generate:road,n=40,keep=0.6)
 cbgen_run_on_fake_cuda(update_on_fake_cuda)
 set_property(TEST update_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive")
+
+# And the one that packs on the device and on the host, and compares what it has then.
+add_custom_target(device_pack_for_tests ALL DEPENDS bench_device_pack)
+add_test(NAME device_pack_on_fake_cuda COMMAND bench_device_pack --repeats 1 generate:fe3,n=3 generate:stencil7,n=6)
+cbgen_run_on_fake_cuda(device_pack_on_fake_cuda)
+set_property(TEST device_pack_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive")

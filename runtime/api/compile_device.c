@@ -12,9 +12,11 @@
 
 enum { LONG = 1 << 20 }; /* nonzeros from which kernels repay their launches */
 
-static int recipe_packs_remotely(const struct cb_request *request) {
+/* Whether the recipe's plan can do without columns; `of_search`: what is said of a search, which finds one that can. */
+static int recipe_packs_remotely(const struct cb_request *request, int of_search) {
   const struct cb_recipe *recipe;
-  return !cb_recipe_find(&recipe, request->options.recipe, NULL) && recipe->packs_remotely;
+  if (cb_recipe_find(&recipe, request->options.recipe, NULL)) return 0;
+  return recipe->packs_remotely || (!recipe->root && of_search);
 }
 
 /* Whether the matrix is one that kernels can look at, and the host has not done so yet. */
@@ -24,12 +26,13 @@ static int can_survey(const struct cb_work *work) {
          !work->made.plan && !work->matrix.csr.row_ptr && !work->host_only;
 }
 
-/* A search looks at columns; data that a cache shall keep are made on the host. */
+/* Where nothing is said, a search looks at columns; and data that a cache shall keep are made on the host. */
 static int wants_device(const struct cb_work *work) {
   const struct cb_request *request = &work->request;
   const struct cbgen_context *context = request->context;
-  if (context->pack != CB_PACK_AUTO) return context->pack == CB_PACK_DEVICE;
-  return request->view.nnz >= LONG && context->keep != CB_KEEP_ALWAYS && recipe_packs_remotely(request);
+  if (context->pack == CB_PACK_HOST) return 0;
+  if (context->pack == CB_PACK_DEVICE) return recipe_packs_remotely(request, 1);
+  return request->view.nnz >= LONG && context->keep != CB_KEEP_ALWAYS && recipe_packs_remotely(request, 0);
 }
 
 /* Whether a matrix on the host finds room on the device beside what the operator will take. */

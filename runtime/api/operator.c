@@ -130,6 +130,7 @@ static enum cb_status pack_there(struct cb_shared *shared, const struct cb_opera
   const double start = cb_seconds();
   enum cb_status s = cb_device_packing_create(&packing, loading->pack, cb_operator_arrays(op), diag);
   if (!s) s = fill_arrays(packing, loading, device, diag);
+  if (!s && loading->keep) s = cb_device_packing_prepare(packing, diag);
   if (!s && loading->keep)
     s = cb_updater_create_packing(&shared->updater, packing, device, shared->image.entries, diag);
   else cb_device_packing_free(packing);

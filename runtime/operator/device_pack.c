@@ -215,6 +215,12 @@ enum cb_status cb_device_packing_indices(const struct cb_device_packing *packing
   return s;
 }
 
+enum cb_status cb_device_packing_prepare(const struct cb_device_packing *packing, struct cb_diag *diag) {
+  enum cb_status s = CB_OK;
+  for (int r = 0; r < packing->count && !s; r++) s = cb_kernels_prepare(packing->regions[r].kernels.values, diag);
+  return s;
+}
+
 enum cb_status cb_device_packing_values(const struct cb_device_packing *packing, enum cb_type given,
                                         cb_device_ptr values, struct CUstream_st *stream, struct cb_diag *diag) {
   enum cb_status s = CB_OK;

@@ -42,6 +42,9 @@ int64_t cb_device_packing_bytes(const struct cb_device_packing *packing); /* all
 enum cb_status cb_device_packing_indices(const struct cb_device_packing *packing, const struct cb_pack_source *source,
                                          struct cb_diag *diag);
 
+/* Makes renewals ready to be captured into a graph. */
+enum cb_status cb_device_packing_prepare(const struct cb_device_packing *packing, struct cb_diag *diag);
+
 /* Puts values, which lie on the device (0: all are 1), into their slots. No allocation, no synchronisation. */
 enum cb_status cb_device_packing_values(const struct cb_device_packing *packing, enum cb_type given,
                                         cb_device_ptr values, struct CUstream_st *stream, struct cb_diag *diag);

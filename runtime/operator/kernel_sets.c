@@ -64,8 +64,7 @@ enum cb_status cb_kernel_set_text(struct cb_text *text, const struct cb_kernel_s
   return !s && text->failed ? cb_fail_memory(diag, set->name, text->length) : s;
 }
 
-/* Kernels are loaded by their first launch, so that those which are not needed never are: nothing here is captured into
- * a graph but renewals of values, whose kernel has run by then. */
+/* Kernels are loaded by their first launch, so that those which are not needed never are. */
 enum cb_status cb_kernels_load(struct cb_kernels *kernels, const struct cb_device *device,
                                const struct cb_kernel_set *set, const void *cubin, struct cb_diag *diag) {
   const struct cb_driver *driver = device->driver;
@@ -77,6 +76,15 @@ enum cb_status cb_kernels_load(struct cb_kernels *kernels, const struct cb_devic
     s = cb_driver_check(driver,
                         driver->call.module_function(&kernels->functions[i], kernels->module, set->kernels[i]), diag,
                         "find kernel '%s'", set->kernels[i]);
+  return s;
+}
+
+enum cb_status cb_kernels_prepare(const struct cb_kernels *kernels, struct cb_diag *diag) {
+  const struct cb_driver *driver = kernels->device->driver;
+  enum cb_status s = CB_OK;
+  for (int i = 0; kernels->set->kernels[i] && driver->call.function_load && !s; i++)
+    s = cb_driver_check(driver, driver->call.function_load(kernels->functions[i]), diag, "load kernel '%s'",
+                        kernels->set->kernels[i]);
   return s;
 }
 

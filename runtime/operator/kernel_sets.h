@@ -49,6 +49,9 @@ enum cb_status cb_kernels_load(struct cb_kernels *kernels, const struct cb_devic
                                const struct cb_kernel_set *set, const void *cubin, struct cb_diag *diag);
 void cb_kernels_release(struct cb_kernels *kernels);
 
+/* Sees to it that nothing of them is left for their first launch, which may be captured into a graph. */
+enum cb_status cb_kernels_prepare(const struct cb_kernels *kernels, struct cb_diag *diag);
+
 /* Launches kernel `number` of the set with at least as many threads; none for 0. */
 enum cb_status cb_kernels_launch(const struct cb_kernels *kernels, int number, int64_t threads,
                                  struct CUstream_st *stream, void **parameters, struct cb_diag *diag);
