@@ -526,7 +526,8 @@ static void every_set_compiles(void **state) {
   unsetenv("CBGEN_NVRTC"); /* not the fake one */
   struct cb_nvrtc *nvrtc = open_nvrtc();
   for (int set = 0; cb_kernel_sets[set].name; set++)
-    for (int i = 0; arches[i]; i++) {
+    for (int i = 0; arches[i]; i++) { /* in turns: those of values differ in conversions only */
+      if (i % (cb_kernel_sets[set].stored ? 4 : 2) != set % (cb_kernel_sets[set].stored ? 4 : 2)) continue;
       struct cb_text text = {0};
       int kernels = 0;
       while (cb_kernel_sets[set].kernels[kernels]) kernels++;
@@ -536,7 +537,6 @@ static void every_set_compiles(void **state) {
       assert_int_equal(stats.count, kernels);
       cb_cubin_stats_release(&stats);
       cb_text_release(&text);
-      if (cb_kernel_sets[set].stored && i == 0) break; /* the values' kernels differ in conversions only */
     }
   cb_nvrtc_close(nvrtc);
 }

@@ -75,8 +75,8 @@ struct cb_there {
   int is_used; /* the plan was made that way; the matrix's columns are remote */
   struct cb_survey survey;
   struct cb_pack_kernels kernels[CB_MOST_PACKED]; /* by region */
-  int count;
-  void **contents; /* of the image's arrays that were packed on the host, by their number; else NULL */
+  const void **contents; /* of the image's arrays that were packed on the host, by their number; else NULL */
+  unsigned char *block;  /* where they lie */
 };
 
 struct cb_work {

@@ -6,6 +6,7 @@
 #include "analysis/plan/assignment.h"
 #include "analysis/plan/recipe.h"
 #include "base/clock.h"
+#include "base/integers.h"
 #include "base/memory.h"
 
 /* ---- whether */
@@ -122,32 +123,42 @@ void cb_work_give_up_device(struct cb_work *work, const char *why) {
 
 /* ---- the arrays */
 
-/* One array of the plan; the next of the image is number `*number`. */
-static enum cb_status pack_array(struct cb_work *work, int region, int array, int *number) {
+/* Calls `put` for each listed array of the plan, with its number in the image and where it goes among all of them. They
+ * lie as on the device: where they are neighbours there, one upload takes them all. Returns the bytes of all. */
+static int64_t for_each_listed(struct cb_work *work, void (*put)(struct cb_work *work, int region, int array, int number,
+                                                                 int64_t at)) {
   const struct cb_made *made = &work->made;
-  const struct cb_array *packed = &made->plan->regions[region].arrays[array];
-  const size_t bytes = (size_t)packed->count * cb_type_size(packed->type);
-  if (packed->storage != CB_STORED) return CB_OK;
-  void **place = &work->there.contents[(*number)++];
-  if (!cb_pack_listed(made->plan, made->assignment, region, array, NULL)) return CB_OK;
-  *place = cb_alloc(bytes + 1, 1);
-  if (!*place) return cb_fail_memory(work->diag, "packed arrays", bytes);
-  cb_pack_listed(made->plan, made->assignment, region, array, *place);
-  return CB_OK;
+  int64_t at = 0;
+  int number = 0;
+  for (int r = 0; r < made->plan->regions_count; r++)
+    for (int a = 0; a < made->plan->regions[r].arrays_count; a++) {
+      const struct cb_array *array = &made->plan->regions[r].arrays[a];
+      if (cb_pack_listed(made->plan, made->assignment, r, a, NULL)) {
+        if (put) put(work, r, a, number, at);
+        at += cb_round_up(array->count * (int64_t)cb_type_size(array->type), CB_BLOB_ALIGN);
+      }
+      number += array->storage == CB_STORED;
+    }
+  return at;
+}
+
+static void pack_one(struct cb_work *work, int region, int array, int number, int64_t at) {
+  unsigned char *to = work->there.block + at;
+  cb_pack_listed(work->made.plan, work->made.assignment, region, array, to);
+  work->there.contents[number] = to;
 }
 
 enum cb_status cb_work_pack_there(struct cb_work *work) {
   const struct cb_plan *plan = work->made.plan;
   struct cb_there *there = &work->there;
-  enum cb_status s = CB_OK;
-  int arrays = 0, number = 0;
+  const int64_t bytes = for_each_listed(work, NULL);
+  int arrays = 0;
   for (int r = 0; r < plan->regions_count; r++) arrays += plan->regions[r].arrays_count;
   there->contents = cb_calloc((size_t)arrays + 1, sizeof *there->contents);
-  if (!there->contents) return cb_fail_memory(work->diag, "packed arrays", (uint64_t)arrays * sizeof(void *));
-  there->count = arrays;
-  for (int r = 0; r < plan->regions_count; r++)
-    for (int a = 0; a < plan->regions[r].arrays_count && !s; a++) s = pack_array(work, r, a, &number);
-  return s;
+  there->block = cb_calloc((size_t)bytes + 1, 1);
+  if (!there->contents || !there->block) return cb_fail_memory(work->diag, "packed arrays", (uint64_t)bytes);
+  for_each_listed(work, pack_one);
+  return CB_OK;
 }
 
 void cb_work_use_contents(const struct cb_work *work, struct cb_image *image) {
@@ -166,11 +177,12 @@ struct cb_pack_source cb_work_pack_source(struct cb_work *work) {
 void cb_work_release_there(struct cb_work *work) {
   struct cb_there *there = &work->there;
   const struct cb_device *device = there->survey.kernels ? there->survey.kernels->device : NULL;
-  for (int i = 0; i < there->count; i++) cb_free(there->contents[i]);
   cb_free(there->contents);
+  cb_free(there->block);
   if (device && !cb_device_enter(device, NULL)) {
     cb_survey_release(&there->survey);
     cb_device_leave(device);
   }
+  cb_survey_forget(&there->survey);
   *there = (struct cb_there){0};
 }

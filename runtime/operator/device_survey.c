@@ -282,12 +282,15 @@ static enum cb_status bring_ends(struct cb_survey *survey, struct cb_diag *diag)
   const struct cb_device *device = survey->kernels->device;
   const int64_t rows = survey->view.rows;
   const size_t bytes = 2 * (size_t)rows * sizeof *survey->ends;
-  survey->ends = cb_alloc(bytes + 1, 1);
-  if (!survey->ends) return cb_fail_memory(diag, "ends of rows", bytes);
-  const enum cb_status s = cb_device_download(device, survey->ends, survey->scratch + sizeof(struct findings), bytes,
+  int32_t *ends = cb_alloc(bytes, 1);
+  if (!ends) return cb_fail_memory(diag, "ends of rows", bytes);
+  const enum cb_status s = cb_device_download(device, ends, survey->scratch + sizeof(struct findings), bytes,
                                               "ends of rows", diag);
-  if (s) return s;
-  survey->remote.first = survey->ends;
+  if (s) {
+    cb_free(ends);
+    return s;
+  }
+  survey->remote.first = survey->ends = ends;
   survey->remote.last = survey->ends + rows;
   cb_device_free(device, survey->scratch);
   survey->scratch = 0;
@@ -351,6 +354,10 @@ void cb_survey_release(struct cb_survey *survey) {
   for (int i = 0; i < 3; i++) cb_device_free(survey->kernels->device, survey->copies[i]);
   cb_device_free(survey->kernels->device, survey->starts);
   cb_device_free(survey->kernels->device, survey->scratch);
+  cb_survey_forget(survey);
+}
+
+void cb_survey_forget(struct cb_survey *survey) {
   cb_free(survey->ends);
   *survey = (struct cb_survey){0};
 }

@@ -38,5 +38,7 @@ enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const
                              const struct cb_view *view, struct cb_diag *diag);
 /* Likewise with the context current. */
 void cb_survey_release(struct cb_survey *survey);
+/* Instead, when the context is gone, and with it what lay on the device. */
+void cb_survey_forget(struct cb_survey *survey);
 
 #endif
