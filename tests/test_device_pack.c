@@ -245,6 +245,23 @@ static void bytes_are_the_host_s(void **state) {
   close_session(session);
 }
 
+/* What small shapes do not have: long rows in segments and on diagonals, columns that take more than two bytes. */
+static void long_and_wide_ones_are_the_host_s(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"long_row,rows=300,cols=4000,per_row=5,long_rows=2,long_length=3000", "recipe=sell sell-vary=on"},
+      {"long_row,rows=300,cols=4000,per_row=5,long_rows=2,long_length=3000", "recipe=merge merge-piece=256"},
+      {"diagonals,n=300,count=80,spread=100,fill=0.95", "recipe=dia dia-fill=0 dia-most=1024"},
+      {"diagonal,n=66000", "recipe=merge"},
+  };
+  struct cb_session *session = open_session();
+  packed = left = 0;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    check(session, cases[i][0], (struct form){.row_bits = 32, .col_bits = 32, .base = 1, .on_device = 1}, cases[i][1]);
+  assert_int_equal(packed, sizeof cases / sizeof *cases);
+  close_session(session);
+}
+
 /* ---- through cbgen_compile */
 
 struct heard {
@@ -388,17 +405,21 @@ static void nonsense_is_told(void **state) {
   choose_fake();
   static const struct {
     int in_rows;
-    int64_t at, value;
+    int64_t at, value; /* below 0: counted from the last; of values, -100 stands for -1 */
     const char *words;
-  } wrong[] = {{1, 5, 1000, "never decreases"}, {1, 0, 1, "goes from"}, {1, 90, 3, "goes from"},
-               {0, 7, -1, "col_idx[7]"},        {0, 500, 90, "col_idx[500]"}};
+    int base;
+  } wrong[] = {{1, 5, 1000, "never decreases", 0}, {1, 0, 1, "goes from", 0},    {1, 90, 3, "goes from", 0},
+               {1, 90, -1, "goes from", 0},        {0, 7, -100, "col_idx[7]", 0}, {0, 500, 90, "col_idx[500]", 0},
+               {0, -1, 90, "columns go from", 0},  {0, 0, 0, "columns go from", 1}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     struct heard heard = {0};
     cbgen_operator *op;
-    struct sample sample = sample_of("random,rows=90,cols=90,per_row=7", (struct form){.on_device = 1});
-    int32_t number = (int32_t)wrong[i].value;
+    struct sample sample =
+        sample_of("random,rows=90,cols=90,per_row=7", (struct form){.on_device = 1, .base = wrong[i].base});
+    const int64_t at = wrong[i].at < 0 ? sample.entries + wrong[i].at : wrong[i].at, value = wrong[i].value;
+    const int32_t number = (int32_t)(value == -100 ? -1 : value < 0 ? sample.entries + value : value);
     assert_true(sample.entries > 501);
-    assert_true(app_put(sample.there[wrong[i].in_rows ? 0 : 1] + (uint64_t)wrong[i].at * 4, &number, 4));
+    assert_true(app_put(sample.there[wrong[i].in_rows ? 0 : 1] + (uint64_t)at * 4, &number, 4));
     cbgen_context *context = context_with("recipe=sell pack=device", "", &heard);
     assert_int_equal(cbgen_compile(context, &sample.view, NULL, &op), CBGEN_ERROR_ARGUMENT);
     assert_non_null(strstr(cbgen_message(context), wrong[i].words));
@@ -544,7 +565,8 @@ static void every_set_compiles(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, check_fake)
   const struct CMUnitTest tests[] = {
-      TEST(bytes_are_the_host_s), TEST(operators_are_the_host_s),     TEST(values_are_renewed),
+      TEST(bytes_are_the_host_s), TEST(long_and_wide_ones_are_the_host_s),
+      TEST(operators_are_the_host_s),     TEST(values_are_renewed),
       TEST(others_go_to_the_host), TEST(nonsense_is_told),            TEST(entries_keep_no_data),
       TEST(the_choice_is_the_caller_s),
       TEST(failures_leave_nothing), TEST(lost_values_are_told),       TEST(the_option_takes_three_words),
