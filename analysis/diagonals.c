@@ -195,6 +195,7 @@ enum cb_status cb_diagonals_list(struct cb_diagonal **list, int64_t *count, cons
   struct counting counting = {.csr = csr, .keys = cb_larger(csr->rows + csr->cols, 1), .least = least};
   *list = NULL;
   *count = 0;
+  if (csr->remote) return csr->remote->diagonals(csr->remote->user, least, list, count, diag);
   int good = find_groups(&counting);
   if (good && is_too_wide(&counting)) good = list_sorted(&counting, list, count);
   else good = good && count_diagonals(&counting) && make_list(&counting, list, count);

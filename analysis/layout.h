@@ -72,6 +72,7 @@ struct cb_region_builder {
   struct cb_region region;
   struct cb_region_work work;
   int failed;
+  int needs_columns; /* what was asked for takes all columns, which are not on the host */
 };
 
 /* Makes the layout's state, builder->work.state: `size` bytes, zeroed, that begin with a struct cb_arena. The region
@@ -186,6 +187,22 @@ struct cb_met {
   int64_t unit, row, slot;
 };
 
+/* What the kernels that pack a region on the device (templates/pack_NAME.cu.in) read beside the matrix: numbers, and
+ * lists of the region's state. A list that is not there has no bytes. */
+enum { CB_PACK_NUMBERS = 8, CB_PACK_LISTS = 8 };
+struct cb_pack_lists {
+  int64_t numbers[CB_PACK_NUMBERS];
+  struct cb_pack_list {
+    const void *elements;
+    int64_t bytes;
+  } lists[CB_PACK_LISTS];
+  int64_t warps; /* that share out the work */
+  /* What a first kernel finds out from columns, so that those which pack values need none: its bytes. 0: nothing. And
+   * the name of the byte array that it fills on the way, if the region has that. */
+  int64_t shape_bytes;
+  const char *bytes_array;
+};
+
 struct cb_recipe; /* analysis/plan/recipe.h */
 
 /* All that concerns a layout. Its place in the table of layout.c is its place in help and in searches. */
@@ -211,6 +228,10 @@ struct cb_layout {
    * NULL: it balances nothing. */
   int64_t (*count_unbalanced)(const void *state, int64_t *nonzeros);
   int has_family;     /* its text reads all sizes where it has `arrays`, so that they can be data (codegen/family.h) */
+  /* Says by what kernels pack a region of the whole matrix. A layout that has it can also plan for a matrix whose
+   * columns are not on the host (csr->remote). NULL: it is packed on the host. */
+  void (*describe)(const void *state, struct cb_pack_lists *lists);
+  int ignores_rows; /* it plans without row pointers, too, where columns are not on the host */
   int minds_own_rows; /* it heeds builder->own_rows, and CB_COMMIT_OWN */
   /* What a product takes at least: so many bytes beside the value of each nonzero at a share of the read rate, and some
    * nanoseconds; 0 %: unknown. sampled_ns (NULL: none) finds another bound, much faster than by planning. */

@@ -104,6 +104,12 @@ static int is_surely_stored(const struct cb_region_builder *builder, const struc
          elements->count - 1 > elements->largest;
 }
 
+/* All elements are 0: nobody has to look. */
+static void store_zeros(struct cb_array *array) {
+  array->type = cb_type_for(0);
+  array->storage = CB_AFFINE;
+}
+
 /* Visits for this array alone. */
 static void choose_storage_by_visit(struct cb_region_builder *builder, struct cb_field field) {
   const struct cb_layout *layout = cb_layout_find(builder->region.layout);
@@ -130,5 +136,7 @@ void cb_region_by_slot(struct cb_region_builder *builder, const char *name, cons
   array->largest = elements.largest;
   array->by_slot = 1;
   if (is_surely_stored(builder, &elements)) store(builder, array);
+  else if (!elements.least && !elements.largest) store_zeros(array);
+  else if (builder->work.part.csr->remote) builder->needs_columns = 1;
   else choose_storage_by_visit(builder, field);
 }

@@ -8,6 +8,8 @@
 
 enum {
   SAMPLES = 512,       /* thread blocks looked at, of a matrix with more */
+  LEAST_SAMPLES = 64,
+  ENOUGH = 1 << 21,    /* nonzeros of these, about: then fewer thread blocks are looked at */
   SLOTS = 1 << 15,     /* of the set of sectors that a thread block touches */
   FULL = SLOTS / 4 * 3,
   SECTOR_BYTES = 32,
@@ -18,7 +20,13 @@ struct cb_sector_sink {
   int64_t per_sector, previous;
   int64_t asked, distinct;
   uint32_t *slots; /* sector + 1; 0: free */
+  const int32_t *columns; /* of the matrix; or of the thread block's stretches, which begin at `first` */
+  const int64_t *first;
 };
+
+const int32_t *cb_sector_columns(const struct cb_sector_sink *sink, int64_t number, int64_t begin) {
+  return sink->columns + (sink->first ? sink->first[number] : begin);
+}
 
 void cb_sector_load(struct cb_sector_sink *sink) { sink->previous = -1; }
 
@@ -44,9 +52,47 @@ static int64_t fetched(const struct cb_sector_sink *sink, int64_t room) {
   return sink->distinct + (sink->asked - sink->distinct) * (sink->distinct - room) / sink->distinct;
 }
 
+/* Columns of the sampled thread blocks where the matrix has none on the host. */
+struct fetched {
+  int64_t each;     /* stretches of a thread block; 0: nothing was fetched */
+  int64_t *first;   /* of all stretches, where its columns begin */
+  int32_t *columns;
+};
+
+static void release_fetched(struct fetched *fetched) {
+  cb_free(fetched->first);
+  cb_free(fetched->columns);
+}
+
+static enum cb_status fetch(struct fetched *fetched, const struct cb_csr *csr, const struct cb_stretch *stretches,
+                            int64_t count, struct cb_diag *diag) {
+  fetched->first = cb_alloc((size_t)count + 1, sizeof *fetched->first);
+  if (!fetched->first) return cb_fail_memory(diag, "a sample of columns", (uint64_t)count * 8);
+  fetched->first[0] = 0;
+  for (int64_t i = 0; i < count; i++) fetched->first[i + 1] = fetched->first[i] + stretches[i].length;
+  fetched->columns = cb_alloc((size_t)fetched->first[count] + 1, sizeof *fetched->columns);
+  if (!fetched->columns) return cb_fail_memory(diag, "a sample of columns", (uint64_t)fetched->first[count] * 4);
+  return csr->remote->fetch(csr->remote->user, stretches, count, fetched->columns, diag);
+}
+
+static enum cb_status fetch_samples(struct fetched *fetched, const struct cb_region_builder *builder,
+                                    const void *state, cb_sectors_stretches *stretches_of, int64_t samples,
+                                    struct cb_diag *diag) {
+  const struct cb_csr *csr = builder->work.part.csr;
+  if (!csr->remote || !samples) return CB_OK;
+  fetched->each = stretches_of(state, 0, NULL);
+  struct cb_stretch *stretches = cb_alloc((size_t)(samples * fetched->each), sizeof *stretches);
+  if (!stretches) return cb_fail_memory(diag, "a sample of columns", (uint64_t)(samples * fetched->each) * 16);
+  for (int64_t i = 0; i < samples; i++)
+    stretches_of(state, i * builder->region.blocks / samples, stretches + i * fetched->each);
+  const enum cb_status s = fetch(fetched, csr, stretches, samples * fetched->each, diag);
+  cb_free(stretches);
+  return s;
+}
+
 /* The sum over sampled thread blocks; -1: no memory. */
 static int64_t sum_samples(const struct cb_region_builder *builder, const void *state, cb_sectors_visit *visit,
-                           int64_t samples) {
+                           const struct fetched *sample, int64_t samples) {
   const int64_t blocks = builder->region.blocks, value_bytes = (int64_t)cb_type_size(builder->vector_type);
   const int64_t shares = builder->region.blocks_per_sm > 0 ? builder->region.blocks_per_sm : 1;
   const int64_t room = (builder->target->shared_per_sm - KEPT_FREE) / shares / SECTOR_BYTES;
@@ -54,7 +100,8 @@ static int64_t sum_samples(const struct cb_region_builder *builder, const void *
   int failed = 0;
 #pragma omp parallel reduction(+ : sum) reduction(| : failed)
   {
-    struct cb_sector_sink sink = {.per_sector = SECTOR_BYTES / value_bytes};
+    struct cb_sector_sink sink = {.per_sector = SECTOR_BYTES / value_bytes,
+                                  .columns = sample->each ? sample->columns : builder->work.part.csr->col_idx};
     sink.slots = cb_alloc(SLOTS, sizeof *sink.slots);
     failed = !sink.slots;
 #pragma omp for schedule(dynamic, 8)
@@ -63,6 +110,7 @@ static int64_t sum_samples(const struct cb_region_builder *builder, const void *
       memset(sink.slots, 0, SLOTS * sizeof *sink.slots);
       sink.asked = sink.distinct = 0;
       sink.previous = -1;
+      sink.first = sample->each ? sample->first + i * sample->each : NULL;
       visit(state, i * blocks / samples, &sink);
       sum += fetched(&sink, room);
     }
@@ -71,12 +119,29 @@ static int64_t sum_samples(const struct cb_region_builder *builder, const void *
   return failed ? -1 : sum;
 }
 
+static int64_t count_samples(const struct cb_region_builder *builder) {
+  const int64_t blocks = builder->region.blocks, each = blocks ? builder->work.part.csr->nnz / blocks : 0;
+  int64_t samples = blocks < SAMPLES ? blocks : SAMPLES;
+  while (samples > LEAST_SAMPLES && samples * each > ENOUGH) samples /= 2;
+  return samples;
+}
+
 enum cb_status cb_sectors_predict(struct cb_region_builder *builder, const void *state, cb_sectors_visit *visit,
                                   struct cb_diag *diag) {
-  const int64_t blocks = builder->region.blocks, samples = blocks < SAMPLES ? blocks : SAMPLES;
-  const int64_t sum = sum_samples(builder, state, visit, samples);
-  int64_t *sectors = &builder->region.cost.sectors;
+  return cb_sectors_predict_by_stretch(builder, state, visit, NULL, diag);
+}
+
+enum cb_status cb_sectors_predict_by_stretch(struct cb_region_builder *builder, const void *state,
+                                             cb_sectors_visit *visit, cb_sectors_stretches *stretches,
+                                             struct cb_diag *diag) {
+  const int64_t blocks = builder->region.blocks, samples = count_samples(builder);
+  struct fetched fetched = {0};
+  int64_t sum = 0, *sectors = &builder->region.cost.sectors;
+  enum cb_status s = fetch_samples(&fetched, builder, state, stretches, samples, diag);
+  if (!s) sum = sum_samples(builder, state, visit, &fetched, samples);
+  release_fetched(&fetched);
   *sectors = 0;
+  if (s) return s;
   if (sum < 0) return cb_fail_memory(diag, "an estimate of gathers", SLOTS * sizeof(uint32_t));
   if (samples) *sectors = (int64_t)((double)sum * (double)blocks / (double)samples);
   return CB_OK;

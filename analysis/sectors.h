@@ -24,11 +24,24 @@ struct cb_sector_sink;
 void cb_sector_load(struct cb_sector_sink *sink);
 void cb_sector_ask(struct cb_sector_sink *sink, int64_t column);
 
+/* The columns of the stretch of nonzeros from `begin` on, which has that number among those of its thread block. */
+const int32_t *cb_sector_columns(const struct cb_sector_sink *sink, int64_t number, int64_t begin);
+
 typedef void cb_sectors_visit(const void *user, int64_t block, struct cb_sector_sink *sink);
 
 /* Predicts the sectors of a builder whose region's thread blocks are known. CB_ERR_MEMORY. The same for any number of
  * threads. */
 enum cb_status cb_sectors_predict(struct cb_region_builder *builder, const void *state, cb_sectors_visit *visit,
                                   struct cb_diag *diag);
+
+/* The stretches of nonzeros that a thread block multiplies; returns their number, which is the same for all thread
+ * blocks. Only that while `stretches` is NULL. */
+typedef int64_t cb_sectors_stretches(const void *user, int64_t block, struct cb_stretch *stretches);
+
+/* The same for a visit that reads columns through cb_sector_columns, so that they need not be on the host. */
+enum cb_status cb_sectors_predict_by_stretch(struct cb_region_builder *builder, const void *state,
+                                             cb_sectors_visit *visit, cb_sectors_stretches *stretches,
+                                             struct cb_diag *diag);
+
 
 #endif

@@ -36,6 +36,10 @@ static struct cb_tile_census count_row(const struct cb_csr *csr, struct cb_tile_
 
 struct cb_tile_census cb_tiles_count(const struct cb_csr *csr, struct cb_tile_size size, int64_t fill, int64_t stride,
                                      uint32_t *by_row) {
+  struct cb_tile_census census = {.tiles = CB_TILES_UNKNOWN};
+  if (csr->remote && csr->remote->tiles(csr->remote->user, &size, fill, stride, by_row, &census, NULL))
+    census = (struct cb_tile_census){.tiles = CB_TILES_UNKNOWN};
+  if (csr->remote) return census;
   const int64_t tile_rows = cb_tile_rows(csr, size);
   int64_t tiles = 0, full = 0, inside = 0, nonzeros = 0;
 #pragma omp parallel for schedule(dynamic, 16) reduction(+ : tiles, full, inside, nonzeros)

@@ -34,7 +34,8 @@ struct cb_tile_walk {
   const struct cb_csr *csr;
   int rows; /* of the matrix in this row of tiles */
   int cols; /* of a tile */
-  int64_t next[CB_TILE_MOST], end[CB_TILE_MOST];
+  const int32_t *columns[CB_TILE_MOST]; /* of each row, from `begin` on */
+  int64_t begin[CB_TILE_MOST], next[CB_TILE_MOST], end[CB_TILE_MOST];
 };
 
 /* Nonzeros first[i] … end[i] - 1 are those of its row i. */
@@ -49,25 +50,27 @@ static inline struct cb_tile_walk cb_tile_walk_open(const struct cb_csr *csr, st
   const int64_t row = tile_row * size.rows;
   if (csr->rows - row < walk.rows) walk.rows = (int)(csr->rows - row);
   for (int i = 0; i < walk.rows; i++) {
-    walk.next[i] = cb_csr_row(csr, row + i);
+    walk.begin[i] = walk.next[i] = cb_csr_row(csr, row + i);
     walk.end[i] = cb_csr_row(csr, row + i + 1);
+    if (!csr->remote) walk.columns[i] = csr->col_idx + walk.begin[i]; /* else the caller says where they are */
   }
   return walk;
 }
 
 /* Returns 0 behind the last one. */
 static inline int cb_tile_walk_next(struct cb_tile_walk *walk, struct cb_tile *tile) {
-  const int32_t *columns = walk->csr->col_idx;
   int32_t least = INT32_MAX;
-  for (int i = 0; i < walk->rows; i++)
-    if (walk->next[i] < walk->end[i] && columns[walk->next[i]] < least) least = columns[walk->next[i]];
+  for (int i = 0; i < walk->rows; i++) {
+    const int64_t at = walk->next[i] - walk->begin[i];
+    if (walk->next[i] < walk->end[i] && walk->columns[i][at] < least) least = walk->columns[i][at];
+  }
   if (least == INT32_MAX) return 0; /* no column has that number: there are at most that many */
   tile->column = least / walk->cols;
   const int64_t limit = (tile->column + 1) * walk->cols;
   for (int i = 0; i < walk->rows; i++) {
     int64_t next = walk->next[i];
     tile->first[i] = next;
-    while (next < walk->end[i] && columns[next] < limit) next++;
+    while (next < walk->end[i] && walk->columns[i][next - walk->begin[i]] < limit) next++;
     tile->end[i] = walk->next[i] = next;
   }
   return 1;
@@ -80,8 +83,10 @@ struct cb_tile_census {
   int64_t tiles, full, inside, nonzeros;
 };
 
-/* Looks at every `stride`-th chunk of 64 rows of tiles. Tiles of each row go to `by_row` unless NULL. */
+/* Looks at every `stride`-th chunk of 64 rows of tiles. Tiles of each row go to `by_row` unless NULL. Where columns are
+ * remote, counting may fail: then there seem to be so many tiles that none can be full. */
 enum { CB_TILE_CHUNK = 64 };
+#define CB_TILES_UNKNOWN (INT64_C(1) << 50)
 struct cb_tile_census cb_tiles_count(const struct cb_csr *csr, struct cb_tile_size size, int64_t fill, int64_t stride,
                                      uint32_t *by_row);
 

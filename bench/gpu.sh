@@ -3,7 +3,7 @@
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
 #   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics recipes
-#                             examples python setup warm update api soak ncu paper
+#                             examples python setup warm update devpack api soak ncu paper
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #              with the oracle, and some with the emulation bit by bit
@@ -19,6 +19,7 @@
 #   setup      set-up of the generated matrices by an ordinary search (bench plans all recipes)    setup.jsonl setup.md
 #   warm       set-up, cold and from the cache, part by part; new values                warm.txt warm.jsonl
 #   update     new values by packing kernels of several shapes, beside a copy        update.txt
+#   devpack    packing on the device beside the host's: the same bytes, on the corpus too; parts of set-up    devpack*.txt
 #   api        libcbgen from outside (bench/api_check.c): plainly, then under compute-sanitizer    api*.txt
 #   soak       the same for SOAK_SECONDS (120), with an eye on memory (bench/soak.c)    soak.txt
 #   sanitize   compute-sanitizer: memcheck, racecheck, initcheck                        sanitize.txt
@@ -333,6 +334,14 @@ for step in $steps; do
     update)
       timeout -k 5 "${WARM_SECONDS:-240}" .gpu/bench_update ${WARM_MATRICES:-} 2>&1 | tee "$out/update.txt"
       say "update: exit status ${PIPESTATUS[0]}" ;;
+    devpack)
+      timeout -k 5 "${WARM_SECONDS:-240}" .gpu/bench_device_pack ${WARM_MATRICES:-} 2>&1 | tee "$out/devpack.txt"
+      say "devpack: exit status ${PIPESTATUS[0]}"
+      ls -d .gpu/matrices/* tests/data/corpus/*.mtx* 2>/dev/null >"$out/corpus.txt"
+      timeout -k 5 "${WARM_SECONDS:-240}" xargs -r -d '\n' -a "$out/corpus.txt" .gpu/bench_device_pack --repeats 1 \
+        >"$out/devpack-corpus.txt" 2>&1
+      say "devpack, corpus: exit status $?; $(grep -c 'same bytes' "$out/devpack-corpus.txt") operators the same," \
+        "$(grep -c DIFFERS "$out/devpack-corpus.txt") others" ;;
     api) api "${API_SECONDS:-90}" ;;
     soak)
       timeout -k 5 $((${SOAK_SECONDS:-120} + 60)) .gpu/bench_soak "${SOAK_SECONDS:-120}" 2>&1 | tee "$out/soak.txt"

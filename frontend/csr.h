@@ -15,12 +15,42 @@
 
 enum { CB_MAX_DIMENSION = INT32_MAX }; /* rows or columns; more is refused with CB_ERR_LIMIT */
 
+/* Nonzeros that follow one another. */
+struct cb_stretch {
+  int64_t begin, length;
+};
+
+struct cb_diagonal;
+struct cb_tile_size;
+struct cb_tile_census;
+
+/* Columns that are not on the host, which a matrix has instead of col_idx. Analysis can do with less: what it asks for
+ * is brought to the host, or counted where the columns are. One call at a time. */
+struct cb_remote_columns {
+  const int32_t *first, *last; /* columns of each row, anything where it is empty; NULL before `ends` */
+  /* Brings the matrix's row pointers, which are NULL before; and the ends of rows. */
+  enum cb_status (*rows)(void *user, struct cb_diag *diag);
+  enum cb_status (*ends)(void *user, struct cb_diag *diag);
+  /* Columns of `count` stretches, one after the other. */
+  enum cb_status (*fetch)(void *user, const struct cb_stretch *stretches, int64_t count, int32_t *columns,
+                          struct cb_diag *diag);
+  /* All diagonals of at least `least` nonzeros, ascending, as analysis/diagonals.h has them; the caller frees them.
+   * CB_ERR_LIMIT: they are too many. */
+  enum cb_status (*diagonals)(void *user, int64_t least, struct cb_diagonal **list, int64_t *count,
+                              struct cb_diag *diag);
+  /* The census of tiles that analysis/tiles.h describes. */
+  enum cb_status (*tiles)(void *user, const struct cb_tile_size *size, int64_t fill, int64_t stride, uint32_t *by_row,
+                          struct cb_tile_census *census, struct cb_diag *diag);
+  void *user;
+};
+
 struct cb_csr {
   int64_t rows, cols, nnz;
   int wide;           /* 1: row pointers are int64_t, 0: int32_t */
   void *row_ptr;      /* rows + 1 entries, ascending, first 0, last nnz */
-  int32_t *col_idx;   /* nnz entries */
-  double *values;     /* nnz entries */
+  int32_t *col_idx;   /* nnz entries; NULL: see `remote` */
+  double *values;     /* nnz entries; NULL where columns are remote */
+  const struct cb_remote_columns *remote; /* not owned; NULL: columns are here */
   int pattern;        /* the source had no values: all are 1 */
   int symmetric_file; /* the source stored one triangle (for reports only: the matrix here is whole) */
   char name[64];      /* for labels: the file's base name without extensions, letters, digits, '_', '-', '.' */

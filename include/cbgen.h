@@ -104,6 +104,12 @@ CBGEN_API void cbgen_trim(void);
  *   "cache-limit" bytes that it may hold ("4G", "512M"); standard: $CBGEN_CACHE_SIZE, else 4G
  *   "cache-data"  what is kept beside plan, text and binary: "auto" (standard: the packed indices too, when
  *                 they take up to 256 MiB), "always", "never"
+ *   "pack"        where matrices in CSR are planned from and packed: "auto" (standard: on the device by recipes that
+ *                 can, named ones, from 2^20 nonzeros on), "host", "device" (whenever that is possible; recipe auto
+ *                 is then chosen among those that can). On the device columns and values never come to the host,
+ *                 those of a host matrix are copied there first, and a cache keeps no packed indices of them, so
+ *                 "auto" with cache-data=always means the host. Rows that do not ascend strictly, transposed
+ *                 matrices and fixed values are packed on the host in any case
  *   "tune"        "model" (standard: the recipe that the cost model says), "measure" (the best few are compiled
  *                 and timed on the GPU; the winner is kept in the cache), "off" (sell, without a search)
  *   "type"        "auto" (standard for cbgen_compile: f64 for F64 values, f32 for F32, f16-f32 and bf16-f32 for

@@ -46,7 +46,7 @@ static inline struct cb_cubin_stats compile_strictly(const struct cb_nvrtc *nvrt
   for (int k = 0; k < stats.count; k++) {
     assert_in_range(stats.kernels[k].registers, 1, 255);
     if (stats.kernels[k].stack_bytes)
-      fail_msg("'%s' on %s: %d bytes of stack", what, arch, stats.kernels[k].stack_bytes);
+      fail_msg("'%s' on %s: kernel '%s' has %d bytes of stack", what, arch, stats.kernels[k].name, stats.kernels[k].stack_bytes);
   }
   return stats;
 }

@@ -78,7 +78,7 @@ function(cbgen_python_on_fake_cuda)
   endforeach()
 endfunction()
 
-cbgen_use_fake_cuda(test_driver test_operator test_bench test_fake_cuda test_device_hash test_packer test_staging)
+cbgen_use_fake_cuda(test_driver test_operator test_bench test_fake_cuda test_device_hash test_device_pack test_packer test_staging)
 cbgen_run_on_fake_cuda(test_clocked test_api test_api_arguments test_api_cache test_api_checks test_api_failures test_api_formats test_api_inspect test_api_large test_api_memory test_api_save test_api_spills test_api_ranges test_api_streams test_api_tiers test_fork test_memory_room)
 
 # The tool finds the GPU by itself, compiles, loads, multiplies and checks.
@@ -96,3 +96,9 @@ set_property(TEST warm_start_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAK
 add_test(NAME update_on_fake_cuda COMMAND bench_update generate:road,n=40,keep=0.6)
 cbgen_run_on_fake_cuda(update_on_fake_cuda)
 set_property(TEST update_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive")
+
+# And the one that packs on the device and on the host, and compares what it has then.
+add_custom_target(device_pack_for_tests ALL DEPENDS bench_device_pack)
+add_test(NAME device_pack_on_fake_cuda COMMAND bench_device_pack --repeats 1 generate:fe3,n=3 generate:stencil7,n=6)
+cbgen_run_on_fake_cuda(device_pack_on_fake_cuda)
+set_property(TEST device_pack_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive")

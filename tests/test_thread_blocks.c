@@ -21,13 +21,7 @@ static int open_hosts(void **state) {
   cb_host_options_default(&options);
   options.compiler = fast_compiler();
   options.sanitize = options.debug = options.optimize = 0;
-  host = open_kernel_host(&options);
-  return 0;
-}
-
-static int close_hosts(void **state) {
-  (void)state;
-  cb_host_close(host);
+  host = kernel_host(&options);
   return 0;
 }
 
@@ -415,5 +409,5 @@ int main(void) {
       cmocka_unit_test(advice_names_options_that_there_are),
       cmocka_unit_test(every_layout_has_advice_for_every_term),
   };
-  return cmocka_run_group_tests_name("thread_blocks", tests, open_hosts, close_hosts);
+  return cmocka_run_group_tests_name("thread_blocks", tests, open_hosts, NULL);
 }

@@ -54,6 +54,11 @@ struct cb_slot_map;
 enum cb_status cb_pack_mapped(struct cb_blob *blob, struct cb_slot_map *maps, const struct cb_plan *plan,
                               const struct cb_assignment *assignment, const double *values,
                               struct cb_hash pattern, struct cb_diag *diag);
+/* Whether array `array` of a region is stored and packed without a look at nonzeros; if so, its bytes to `to` (NULL:
+ * just the answer). The others, whose elements belong to slots, are for kernels on the device then. */
+int cb_pack_listed(const struct cb_plan *plan, const struct cb_assignment *assignment, int region, int array,
+                   unsigned char *to);
+
 /* Writes new values of the same pattern into a packed blob and renews its checksum. CB_ERR_ARGUMENT when the plan
  * was made for fixed values. */
 enum cb_status cb_pack_values(struct cb_blob *blob, const struct cb_plan *plan,

@@ -212,6 +212,21 @@ static int wants_packing(unsigned char *const *targets, int count) {
   return 0;
 }
 
+static void pack_table(const struct cb_region *region, const struct cb_array *array, unsigned char *to) {
+  for (int64_t i = 0; i < array->count; i++) cb_real_set(to, array->type, i, region->value_table[i]);
+}
+
+int cb_pack_listed(const struct cb_plan *plan, const struct cb_assignment *assignment, int region, int array,
+                   unsigned char *to) {
+  const struct cb_array *packed = &plan->regions[region].arrays[array];
+  const struct cb_contents *contents = &assignment->regions[region].contents[array];
+  const int is_index = packed->role == CB_ROLE_INDEX && (contents->of || contents->elements);
+  if (packed->storage != CB_STORED || (!is_index && packed->role != CB_ROLE_TABLE)) return 0;
+  if (to && is_index) pack_index(packed, contents, assignment->regions[region].state, to);
+  if (to && !is_index) pack_table(&plan->regions[region], packed, to);
+  return 1;
+}
+
 /* `values` NULL: slots keep their bytes. `kept` NULL: nobody wants the slot map. */
 static enum cb_status pack_region(struct cb_blob *blob, const struct cb_plan *plan,
                                   const struct cb_assignment *assignment, int number, const double *values,
@@ -228,8 +243,7 @@ static enum cb_status pack_region(struct cb_blob *blob, const struct cb_plan *pl
     if (array->role == CB_ROLE_VALUES || array->role == CB_ROLE_MIXED) slots = to;
     if (slots == to && !values_only) clear_slots(to, plan, region, array);
     if (array->role == CB_ROLE_BYTES || array->role == CB_ROLE_MIXED) targets[a] = to;
-    for (int64_t i = 0; array->role == CB_ROLE_TABLE && i < array->count; i++)
-      cb_real_set(to, array->type, i, region->value_table[i]);
+    if (array->role == CB_ROLE_TABLE) pack_table(region, array, to);
     if (array->role != CB_ROLE_INDEX || values_only) continue;
     const struct cb_contents *contents = &assignment->regions[number].contents[a];
     if (contents->of || contents->elements) pack_index(array, contents, assignment->regions[number].state, to);

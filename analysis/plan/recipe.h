@@ -24,6 +24,8 @@ enum { CB_MAX_PARTS = 4 };
 /* What a split decides. found[i] goes to part i's layout, which then need not search again and cannot decide
  * otherwise (cb_part_found); all of it is the caller's to release, also after a failure. */
 struct cb_division {
+  int whole; /* 1 + the part that has all nonzeros: all that a split can say whose part has no columns on the host
+              * (csr->remote); there is no part_of then. 0 with a part_of. */
   unsigned char *part_of; /* part (< parts) of each nonzero; there before */
   struct cb_found found[CB_MAX_PARTS];
 };
@@ -57,6 +59,7 @@ struct cb_recipe {
   const char *lenient;        /* settings with which it takes what it refuses otherwise; NULL: none */
   int is_searched;            /* it is one of those that the search looks at */
   int is_always_planned;      /* a search plans it whatever bounds say, so that its time is told beside the winner's */
+  int packs_remotely;         /* its layouts plan without columns on the host, and are packed on the device */
   int may_refuse;             /* it is made for some matrices only, and refuses others with CB_ERR_UNSUPPORTED */
 };
 

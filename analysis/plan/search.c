@@ -75,6 +75,15 @@ static int is_better(const struct cb_plan *plan, const struct cb_plan *best) {
   return cb_search_is_better(&plan->cost, cb_plan_bytes(plan), &best->cost, cb_plan_bytes(best));
 }
 
+/* The recipe's plan, unless it takes columns that are not on the host. */
+static enum cb_status build(struct cb_plan **plan, struct cb_assignment **assignment, const struct cb_recipe *recipe,
+                            const struct cb_csr *csr, const struct cb_target *target, const struct cb_options *options,
+                            struct cb_diag *diag) {
+  if (csr->remote && !recipe->packs_remotely)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "recipe '%s' takes columns on the host", recipe->name);
+  return cb_build_recipe(plan, assignment, recipe, csr, target, options, diag);
+}
+
 static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_assignment, const struct cb_csr *csr,
                              const struct cb_target *target, const struct cb_options *options,
                              struct cb_diag *diag) {
@@ -87,10 +96,11 @@ static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_
     struct cb_plan *plan = NULL;
     struct cb_assignment *assignment = NULL;
     candidate->recipe = tried->name;
-    if (*best && cb_plan_is_pruned(tried->name, csr, target, options, (*best)->cost.ns, candidate->refusal,
-                                   sizeof candidate->refusal))
+    const int may_lose = *best && !csr->remote; /* bounds look at columns */
+    if (may_lose && cb_plan_is_pruned(tried->name, csr, target, options, (*best)->cost.ns, candidate->refusal,
+                                      sizeof candidate->refusal))
       continue;
-    s = cb_build_recipe(&plan, &assignment, tried, csr, target, options, diag);
+    s = build(&plan, &assignment, tried, csr, target, options, diag);
     if (!s) *candidate = cb_plan_candidate(plan);
     if (cb_is_refusal(s)) {
       snprintf(candidate->refusal, sizeof candidate->refusal, "%.239s", diag->message);
@@ -127,7 +137,7 @@ enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assig
   if (!s) s = cb_recipe_find(&recipe, options->recipe, diag);
   if (!s && !recipe->root && options->tune == CB_TUNE_OFF)
     s = cb_recipe_find(&recipe, cb_recipe_unsearched, diag);
-  if (!s && recipe->root) return cb_build_recipe(plan, assignment, recipe, csr, target, options, diag);
+  if (!s && recipe->root) return build(plan, assignment, recipe, csr, target, options, diag);
   if (!s) s = search(plan, assignment, csr, target, options, diag);
   if (s) {
     cb_assignment_free(*assignment);

@@ -98,9 +98,13 @@ static enum cb_status plan_region(const struct cb_builder *builder, const struct
   region->owns_rows = region_builder->own_rows != NULL;
   offer_joining(builder, subtree, region_builder);
   region_builder->settings = cb_settings(subtree->options, layout);
+  const struct cb_csr *csr = region_builder->work.part.csr;
   enum cb_status s = choose_values(builder, region_builder, diag);
+  if (!s && csr->remote && !csr->row_ptr && !layout->ignores_rows) s = csr->remote->rows(csr->remote->user, diag);
   if (!s) s = layout->plan(region_builder, diag);
   if (!s && region_builder->failed) s = cb_fail_memory(diag, "region", 0);
+  if (!s && region_builder->needs_columns)
+    s = cb_fail(diag, CB_ERR_UNSUPPORTED, "the %s layout needs all columns of this matrix on the host", layout->name);
   cb_free(region_builder->values);
   return s;
 }
@@ -196,6 +200,8 @@ static void count_parts(struct dividing *dividing) {
   const unsigned char *part_of = dividing->division.part_of;
   const int64_t nonzeros = dividing->part->csr->nnz;
   int64_t count[CB_MAX_PARTS] = {0};
+  if (dividing->division.whole) dividing->nonzeros[dividing->division.whole - 1] = nonzeros;
+  if (!part_of) return;
 #pragma omp parallel for schedule(static) reduction(+ : count)
   for (int64_t k = 0; k < nonzeros; k++) count[part_of[k]]++;
   memcpy(dividing->nonzeros, count, sizeof count);
@@ -218,8 +224,9 @@ static enum cb_status divide(struct cb_builder *builder, struct dividing *dividi
   const int64_t nonzeros = dividing->part->csr->nnz;
   dividing->last = split->parts - 1;
   dividing->line_at = builder->line.length;
-  dividing->division.part_of = cb_alloc((size_t)nonzeros, 1);
-  if (!dividing->division.part_of) return cb_fail_memory(diag, "split", (uint64_t)nonzeros);
+  const int remote = dividing->part->csr->remote != NULL;
+  dividing->division.part_of = remote ? NULL : cb_alloc((size_t)nonzeros, 1);
+  if (!remote && !dividing->division.part_of) return cb_fail_memory(diag, "split", (uint64_t)nonzeros);
   cb_text_add(&builder->line, " (split %s", split->name);
   cb_build_settings_fact(&builder->line, dividing->node);
   const enum cb_status s = split->divide(dividing->part, dividing->subtree->options, &builder->plan->target,
@@ -300,8 +307,9 @@ static enum cb_status build_part(struct cb_builder *builder, struct dividing *di
                                  struct cb_diag *diag) {
   struct cb_region_work work = {0};
   struct cb_found *found = &dividing->division.found[part];
-  enum cb_status s =
-      cb_part_select(&work, dividing->part, dividing->division.part_of, part, builder->assignment->wide, diag);
+  enum cb_status s = CB_OK;
+  if (dividing->division.whole) work.part.csr = dividing->part->csr;
+  else s = cb_part_select(&work, dividing->part, dividing->division.part_of, part, builder->assignment->wide, diag);
   if (!s) {
     const struct cb_subtree subtree = subtree_of(builder, dividing, part);
     work.part.found = work.part_found = *found;

@@ -19,6 +19,7 @@
 #include "cbgen.h"
 #include "codegen/source.h"
 #include "runtime/api/session.h"
+#include "runtime/operator/device_pack.h"
 #include "runtime/operator/image.h"
 #include "runtime/operator/matrix.h"
 #include "runtime/operator/operator.h"
@@ -32,6 +33,8 @@
 
 enum cb_keep { CB_KEEP_AUTO, CB_KEEP_ALWAYS, CB_KEEP_NEVER };
 
+enum cb_pack { CB_PACK_AUTO, CB_PACK_HOST, CB_PACK_DEVICE };
+
 enum cb_level { CB_LEVEL_OFF, CB_LEVEL_WARN, CB_LEVEL_INFO };
 
 struct cbgen_context {
@@ -41,6 +44,7 @@ struct cbgen_context {
   enum cb_embed embed;
   int device; /* ordinal, or CB_DEVICE_CURRENT */
   enum cb_keep keep;
+  enum cb_pack pack; /* where matrices are planned from and packed */
   struct cb_session *session; /* NULL until a GPU was needed */
   char *nvrtc_path;           /* NULL: NVRTC is looked for */
   char *cache_directory;      /* NULL: as the environment says */
@@ -58,7 +62,7 @@ struct cb_shared {
   struct cb_session *session;
   struct cb_image image;          /* without the arrays' contents */
   struct cb_updater *updater;     /* NULL unless values are mutable */
-  const struct cb_packer *packer; /* likewise */
+  const struct cb_packer *packer; /* likewise, and where the updater has a map */
   struct cb_checks *checks;       /* NULL unless CBGEN_CHECK asked for them (checks.h) */
   char key[17];
   char range[2][240]; /* what profilers show of a product: tier and plan (ranges.h) */
@@ -120,6 +124,8 @@ struct cb_loading {
    * kernel reads them; NULL: all data are checked already. */
   enum cb_status (*finish_verification)(void *user, struct cb_diag *diag);
   void *user;
+  /* kernels fill the arrays without contents; NULL: none are to be filled but by a packer */
+  const struct cb_pack_source *pack;
   /* values that are not among the arrays' contents; packer NULL: all are */
   const struct cb_packer *packer;
   int keep;           /* 1: for renewals, too */

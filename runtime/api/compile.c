@@ -47,7 +47,8 @@ static enum cb_status hash_on_device(struct cb_work *work) {
   struct cb_diag diag = {0};
   const int rows = request->view.format == CBGEN_CSR; /* else the host makes them */
   const int worth_it = rows && request->view.on_device && request->view.nnz >= CB_HASH_CHUNK;
-  if (!worth_it || cb_cache_state(work->kept.cache) != CB_CACHE_ON) return CB_ERR_UNSUPPORTED;
+  const int stays = rows && request->view.on_device && cb_work_may_pack_there(work);
+  if (!stays && (!worth_it || cb_cache_state(work->kept.cache) != CB_CACHE_ON)) return CB_ERR_UNSUPPORTED;
   enum cb_status s = cb_session_hasher(request->session, work->kept.cache, &hasher, &diag);
   work->info.compile_seconds += cb_work_lap(work);
   if (!s) s = cb_device_enter(device, &diag);
@@ -118,6 +119,23 @@ static enum cb_status finish_verification(void *user, struct cb_diag *diag) {
   return cb_work_finish_verification(user);
 }
 
+/* An operator whose arrays kernels fill. */
+static enum cb_status load_there(struct cb_work *work, cbgen_operator **op) {
+  const struct cb_request *request = &work->request;
+  const struct cb_pack_source source = cb_work_pack_source(work);
+  const struct cb_view *there = &source.survey->view;
+  const struct cb_loading loading = {.session = request->session,
+                                     .image = &work->load.image,
+                                     .info = &work->info,
+                                     .pack = &source,
+                                     .keep = cb_asks_mutable(request),
+                                     .values = there->values,
+                                     .value_type = there->value_type,
+                                     .on_device = 1};
+  work->load.image.values = request->asked.values;
+  return cb_operator_make(op, &loading, work->diag);
+}
+
 static enum cb_status load(struct cb_work *work, cbgen_operator **op) {
   CB_RANGE("cbgen: load");
   const struct cb_request *request = &work->request;
@@ -128,6 +146,7 @@ static enum cb_status load(struct cb_work *work, cbgen_operator **op) {
                                .finish_verification = finish_verification,
                                .user = work,
                                .keep = cb_asks_mutable(request)};
+  if (work->there.is_used) return load_there(work, op);
   image->values = request->asked.values;
   enum cb_status s = choose_packer(work, &loading.packer);
   const int fills = !work->load.device_packs && image->map.groups_count;
@@ -141,11 +160,20 @@ static enum cb_status load(struct cb_work *work, cbgen_operator **op) {
   return s ? s : cb_operator_make(op, &loading, work->diag);
 }
 
-static enum cb_status make_and_load(struct cb_work *work, cbgen_operator **op) {
+static enum cb_status make_once(struct cb_work *work, cbgen_operator **op) {
   const enum cb_status s = cb_work_make(work);
   if (s) return s;
   cb_work_put(work);
   return load(work, op);
+}
+
+/* What kernels could not pack for want of room on the device, the host may. */
+static enum cb_status make_and_load(struct cb_work *work, cbgen_operator **op) {
+  const enum cb_status s = make_once(work, op);
+  if (s != CB_ERR_MEMORY || !work->there.is_used) return s;
+  cb_work_give_up_device(work, work->diag->message);
+  cb_work_release_new(work);
+  return make_once(work, op);
 }
 
 /* Whether the expected products can repay a search among recipes. A search takes about a millisecond and 10 ns for

@@ -4,6 +4,7 @@
  *   compile.c          the stages in their order; hashes, and lets the operator be loaded
  *   request.c          what is asked for, and the matrix on the host
  *   compile_new.c      a miss: analysis, packing, text, a family's binary or NVRTC
+ *   compile_device.c   analysis and packing of a matrix whose columns and values stay on the device
  *   compile_cached.c   the cache's entry: its key, an image from it, and an image into it
  *   inspect.c          what the environment asks for: texts written down, texts replaced, options
  *   checks.c           the environment's checks of kernels and of products (checks.h)
@@ -70,10 +71,21 @@ struct cb_load {
   void **filled; /* blocks behind the value arrays' contents, one for each range */
 };
 
+/* A matrix that kernels survey and pack: the host has its rows, and packs what takes no more. */
+struct cb_there {
+  int is_used; /* the plan was made that way; the matrix's columns are remote */
+  struct cb_survey survey;
+  struct cb_pack_kernels kernels[CB_MOST_PACKED]; /* by region */
+  const void **contents; /* of the image's arrays that were packed on the host, by their number; else NULL */
+  unsigned char *block;  /* where they lie */
+};
+
 struct cb_work {
   struct cb_request request;
   struct cb_kept kept;
   struct cb_matrix matrix;
+  struct cb_there there;
+  int host_only; /* the device was tried in vain */
   struct cb_made made; /* plan, specialised text, and binary; of a hit without data, the plan alone */
   enum cb_tier tier;   /* of that binary */
   struct cb_packed packed;
@@ -125,6 +137,26 @@ enum cb_status cb_work_fill(struct cb_work *work);
 
 /* All that was found and made, but for the entry: matrix, made, packed and load. */
 void cb_work_release_new(struct cb_work *work);
+
+/* ---- compile_device.c */
+
+/* Whether a plan is made for the matrix on the device, if that succeeds: nothing shall bring it to the host before. */
+int cb_work_may_pack_there(const struct cb_work *work);
+
+/* Makes the plan that way if it may and can; else nothing has changed, and the host shall plan. */
+void cb_work_plan_there(struct cb_work *work, const struct cb_options *options);
+
+/* Forgets such a plan, for the host to make another. */
+void cb_work_give_up_device(struct cb_work *work, const char *why);
+
+/* Packs on the host what needs no columns and no values; these are the contents of the plan's image. */
+enum cb_status cb_work_pack_there(struct cb_work *work);
+void cb_work_use_contents(const struct cb_work *work, struct cb_image *image);
+
+/* What the rest is packed from, once the operator is loaded: as long as the work. */
+struct cb_pack_source cb_work_pack_source(struct cb_work *work);
+
+void cb_work_release_there(struct cb_work *work);
 
 /* ---- inspect.c */
 

@@ -17,7 +17,7 @@ enum cb_status cb_work_canonical(struct cb_work *work) {
   struct cb_request *request = &work->request;
   struct cb_matrix *matrix = &work->matrix;
   int canonical = 0;
-  if (matrix->csr.row_ptr) return CB_OK;
+  if (matrix->csr.row_ptr || matrix->csr.remote) return CB_OK;
   enum cb_status s = cb_request_host(request, work->diag);
   if (!s) s = cb_view_check(&request->host, &canonical, work->diag);
   if (!s)
@@ -32,6 +32,7 @@ static enum cb_status analyse(struct cb_work *work, const struct cb_options *opt
   CB_RANGE("cbgen: analysis");
   const struct cb_target *target = &work->request.session->device->target;
   struct cb_made *made = &work->made;
+  cb_work_plan_there(work, options);
   enum cb_status s = cb_work_canonical(work);
   if (!s && !made->plan)
     s = cb_plan_build(&made->plan, &made->assignment, &work->matrix.csr, target, options, work->diag);
@@ -104,6 +105,12 @@ static enum cb_status pack(struct cb_work *work) {
   const struct cb_made *made = &work->made;
   struct cb_packed *packed = &work->packed;
   enum cb_status s = CB_OK;
+  packed->keep = 0;
+  if (work->there.is_used) {
+    s = cb_work_pack_there(work);
+    work->info.pack_seconds += cb_work_lap(work);
+    return s;
+  }
   packed->keep = keeps_data(work, least_map_bytes(work));
   if (!cb_asks_fixed(request) && (packed->keep || work->load.device_packs || cb_asks_mutable(request))) {
     s = pack_mapped(work);
@@ -282,7 +289,7 @@ static enum cb_status make_image(struct cb_work *work, struct cb_image *image) {
   const struct cb_label label = {made->symbol, made->symbol, work->matrix.pattern};
   const struct cb_image_parts parts = {.plan = made->plan,
                                        .label = &label,
-                                       .blob = &work->packed.blob,
+                                       .blob = work->there.is_used ? NULL : &work->packed.blob,
                                        .source = &made->source,
                                        .tier = work->tier,
                                        .cubin = made->compiled.cubin,
@@ -290,7 +297,8 @@ static enum cb_status make_image(struct cb_work *work, struct cb_image *image) {
   const enum cb_status s = cb_image_from_plan(image, &parts, work->diag);
   if (s) return s;
   image->entries = work->request.view.nnz;
-  use_map(image, &work->packed);
+  if (work->there.is_used) cb_work_use_contents(work, image);
+  else use_map(image, &work->packed);
   return CB_OK;
 }
 
@@ -374,6 +382,7 @@ static void release_packed(struct cb_packed *packed) {
 }
 
 void cb_work_release_new(struct cb_work *work) {
+  cb_work_release_there(work);
   release_load(&work->load);
   release_packed(&work->packed);
   cb_made_release(&work->made);

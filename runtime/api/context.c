@@ -184,6 +184,15 @@ static enum cb_status set_cache_data(cbgen_context *context, const char *value) 
   return s;
 }
 
+static enum cb_status set_pack(cbgen_context *context, const char *value) {
+  static const char *const words[] = {
+      [CB_PACK_AUTO] = "auto", [CB_PACK_HOST] = "host", [CB_PACK_DEVICE] = "device", NULL};
+  int number;
+  const enum cb_status s = find_word(&number, "pack", value, words, &context->diag);
+  if (!s) context->pack = (enum cb_pack)number;
+  return s;
+}
+
 static void close_cache(cbgen_context *context) {
   cb_cache_close(context->cache);
   context->cache = NULL;
@@ -283,6 +292,7 @@ cbgen_status cbgen_set(cbgen_context *context, const char *name, const char *val
              {"cache-limit", set_cache_limit},
              {"cache-data", set_cache_data},
              {"device", set_device},
+             {"pack", set_pack},
              {"nvrtc", set_nvrtc}};
   if (!context) return CBGEN_ERROR_ARGUMENT;
   if (!name || !value)

@@ -118,6 +118,34 @@ static enum cb_status add_values(struct cb_shared *shared, const struct cb_opera
   return s;
 }
 
+/* Arrays filled by kernels, from the matrix on the device. */
+static enum cb_status fill_arrays(struct cb_device_packing *packing, const struct cb_loading *loading,
+                                  const struct cb_device *device, struct cb_diag *diag) {
+  const cb_device_ptr values = (cb_device_ptr)(uintptr_t)loading->values;
+  int lost = 0;
+  enum cb_status s = cb_device_packing_indices(packing, loading->pack, diag);
+  if (!s) s = cb_device_packing_values(packing, values ? loading->value_type : CB_F64, values, NULL, diag);
+  if (!s) s = cb_device_wait(device, "packing", diag);
+  if (!s) s = cb_device_packing_lost(packing, &lost, diag);
+  return lost ? cb_fail_range(loading->pack->plan->matrix_type, diag) : s;
+}
+
+/* With the device's context current. */
+static enum cb_status pack_there(struct cb_shared *shared, const struct cb_operator *op,
+                                 const struct cb_loading *loading, struct cb_diag *diag) {
+  const struct cb_device *device = shared->session->device;
+  struct cb_device_packing *packing = NULL;
+  const double start = cb_seconds();
+  enum cb_status s = cb_device_packing_create(&packing, loading->pack, cb_operator_arrays(op), diag);
+  if (!s) s = fill_arrays(packing, loading, device, diag);
+  if (!s && loading->keep) s = cb_device_packing_prepare(packing, diag);
+  if (!s && loading->keep)
+    s = cb_updater_create_packing(&shared->updater, packing, device, shared->image.entries, diag);
+  else cb_device_packing_free(packing);
+  shared->info.pack_seconds += cb_seconds() - start;
+  return s;
+}
+
 static enum cb_status fill_shared(struct cb_shared *shared, struct cb_operator **op,
                                   const struct cb_loading *loading, struct cb_diag *diag) {
   const struct cb_device *device = shared->session->device;
@@ -125,10 +153,10 @@ static enum cb_status fill_shared(struct cb_shared *shared, struct cb_operator *
   if (s) return s;
   note_load(shared, *op);
   if (!loading->packer && loading->finish_verification) s = loading->finish_verification(loading->user, diag);
-  if (!s && loading->packer) {
+  if (!s && (loading->packer || loading->pack)) {
     s = cb_device_enter(device, diag);
     if (s) return s;
-    s = add_values(shared, *op, loading, diag);
+    s = loading->pack ? pack_there(shared, *op, loading, diag) : add_values(shared, *op, loading, diag);
     cb_device_leave(device);
   }
   return s ? s : cb_image_detach(&shared->image, diag);

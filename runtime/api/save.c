@@ -59,6 +59,8 @@ struct plan_of_block {
   struct cb_text numbers;
   struct cb_image image; /* a copy that says that all arrays have contents; not to be released */
   struct cb_image_array *arrays;
+  struct cb_value_map map;       /* of an operator that has none: made for the block */
+  struct cb_image_range *ranges; /* likewise; else NULL */
 };
 
 static void add_row(struct head *head, const char *tag, int64_t length) {
@@ -83,17 +85,49 @@ static enum cb_status copy_image(struct plan_of_block *plan, struct cb_diag *dia
   return plan->numbers.failed ? cb_fail_memory(diag, "saving an operator", plan->numbers.length) : CB_OK;
 }
 
+/* The map by which values can be renewed, of an operator whose values kernels renew without one. */
+static enum cb_status make_map(struct plan_of_block *plan, const struct cb_device_packing *packing,
+                               struct cb_diag *diag) {
+  struct cb_image *image = &plan->image;
+  const struct cb_order order = {0};
+  struct cb_slot_map maps[CB_MOST_PACKED];
+  struct cb_value_range ranges[CB_MOST_PACKED];
+  plan->ranges = cb_calloc((size_t)image->ranges_count + 1, sizeof *plan->ranges);
+  if (!plan->ranges) return cb_fail_memory(diag, "saving an operator", 0);
+  enum cb_status s = cb_device_packing_maps(packing, maps, diag);
+  if (s) return s;
+  s = cb_value_map_build(&plan->map, ranges, maps, image->ranges_count, &order, image->nnz, image->entries, diag);
+  for (int r = 0; r < image->ranges_count; r++) {
+    plan->ranges[r] = (struct cb_image_range){image->ranges[r].array, ranges[r]};
+    cb_slot_map_release(&maps[r]);
+  }
+  image->ranges = plan->ranges;
+  image->map = plan->map;
+  return s;
+}
+
+static enum cb_status make_map_there(struct plan_of_block *plan, const struct cb_shared *shared, struct cb_diag *diag) {
+  const struct cb_device *device = shared->session->device;
+  enum cb_status s = cb_device_enter(device, diag);
+  if (s) return s;
+  s = make_map(plan, cb_updater_packing(shared->updater), diag);
+  cb_device_leave(device);
+  return s;
+}
+
 static enum cb_status plan_block(struct plan_of_block *plan, const cbgen_operator *op, struct cb_diag *diag) {
   const struct cb_shared *shared = op->shared;
   const struct cb_image *image = &plan->image;
   *plan = (struct plan_of_block){.image = *cb_shared_image(shared), .head = {.format = FORMAT, .length = HEAD}};
   memcpy(plan->head.magic, magic, sizeof magic);
+  const int has_packing = shared->updater && cb_updater_packing(shared->updater);
   if (cb_checks_record(shared->checks))
     return cb_fail(diag, CB_ERR_UNSUPPORTED,
                    "the kernels of this operator have checks (CBGEN_CHECK=bounds), which serve this process alone: save "
                    "one that was compiled without");
   if (shared->updater) plan->image.map = cb_updater_map(shared->updater);
-  const enum cb_status s = copy_image(plan, diag);
+  enum cb_status s = has_packing ? make_map_there(plan, shared, diag) : CB_OK;
+  if (!s) s = copy_image(plan, diag);
   if (s) return s;
   add_row(&plan->head, "operator", (int64_t)plan->numbers.length);
   add_row(&plan->head, "plan", (int64_t)strlen(image->line));
@@ -102,7 +136,7 @@ static enum cb_status plan_block(struct plan_of_block *plan, const cbgen_operato
   add_row(&plan->head, "cubin", (int64_t)image->cubin_bytes);
   add_row(&plan->head, "arrays", cb_image_place(image, -1));
   if (!shared->updater) return CB_OK;
-  add_row(&plan->head, "packing", (int64_t)shared->packer->cubin_bytes);
+  if (shared->packer) add_row(&plan->head, "packing", (int64_t)shared->packer->cubin_bytes);
   if (!image->map.groups_count) return CB_OK;
   add_row(&plan->head, "map", cb_value_map_bytes(&image->map));
   if (image->map.lists) add_row(&plan->head, "lists", cb_updater_list_bytes(shared->updater));
@@ -130,7 +164,7 @@ static enum cb_status download(const struct plan_of_block *plan, const cbgen_ope
   for (int i = 0; i < plan->image.arrays_count && !s; i++)
     s = cb_device_download(device, arrays + cb_image_place(&plan->image, i), cb_operator_array(op->op, i),
                            (size_t)plan->arrays[i].bytes, "arrays", diag);
-  if (!s && plan->image.map.groups_count)
+  if (!s && plan->image.map.groups_count && !plan->ranges)
     s = cb_updater_download(shared->updater, section_at(plan, bytes, "map"), section_at(plan, bytes, "lists"),
                             diag);
   return s;
@@ -146,7 +180,9 @@ static enum cb_status write_block(struct plan_of_block *plan, const cbgen_operat
   write_section(plan, bytes, "json", image->json, strlen(image->json));
   write_section(plan, bytes, "source", image->source, strlen(image->source));
   write_section(plan, bytes, "cubin", image->cubin, image->cubin_bytes);
-  if (shared->updater)
+  if (plan->ranges && plan->map.groups_count)
+    write_section(plan, bytes, "map", plan->map.blocks, (size_t)cb_value_map_bytes(&plan->map));
+  if (shared->packer)
     write_section(plan, bytes, "packing", shared->packer->cubin, shared->packer->cubin_bytes);
   enum cb_status s = cb_device_enter(shared->session->device, diag);
   if (s) return s;
@@ -175,6 +211,8 @@ cbgen_status cbgen_operator_save(cbgen_operator *op, void *bytes, size_t capacit
   if (!s && bytes) s = write_block(&plan, op, bytes, &diag);
   pthread_mutex_unlock(&op->shared->specialising);
   cb_text_release(&plan.numbers);
+  cb_value_map_release(&plan.map);
+  cb_free(plan.ranges);
   cb_free(plan.arrays);
   cb_threads_end(threads);
   return cb_operator_report(op, s, &diag);

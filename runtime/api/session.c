@@ -112,6 +112,10 @@ static void release_parts(struct cb_session *session, int is_there) {
     if (!entered) session->packers[stored].module = NULL;
     cb_packer_release(&session->packers[stored]);
   }
+  for (int set = 0; set < CB_MOST_SETS; set++) {
+    if (!entered) session->kernels[set].module = NULL;
+    cb_kernels_release(&session->kernels[set]);
+  }
   (entered ? cb_hasher_release : cb_hasher_forget)(&session->hasher);
   (entered ? cb_staging_free : cb_staging_forget)(session->device->staging);
   session->device->staging = NULL;
@@ -174,6 +178,7 @@ struct module {
   enum cb_status (*load)(struct cb_session *session, const struct module *module, const void *cubin, size_t bytes,
                          struct cb_diag *diag);
   enum cb_type stored; /* of a packer */
+  int set;             /* of kernels that survey or pack */
 };
 
 static enum cb_status load(struct cb_session *session, const struct module *module, const void *cubin, size_t bytes,
@@ -322,7 +327,7 @@ static enum cb_status load_packer(struct cb_session *session, const struct modul
 enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type stored,
                                       const void *cubin, size_t cubin_bytes, const struct cb_packer **packer,
                                       struct cb_diag *diag) {
-  const struct module module = {.load = load_packer, .stored = stored};
+  const struct module module = {NULL, NULL, load_packer, stored, 0};
   *packer = &session->packers[stored];
   return (*packer)->module ? CB_OK : load(session, &module, cubin, cubin_bytes, diag);
 }
@@ -330,7 +335,7 @@ enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type s
 enum cb_status cb_session_packer(struct cb_session *session, struct cb_cache *cache, enum cb_type stored,
                                  const struct cb_packer **packer, struct cb_diag *diag) {
   struct cb_text text = {0};
-  const struct module module = {"packing kernels", &text, load_packer, stored};
+  const struct module module = {"packing kernels", &text, load_packer, stored, 0};
   *packer = &session->packers[stored];
   if ((*packer)->module) return CB_OK;
   enum cb_status s = cb_packer_text(&text, stored, diag);
@@ -357,6 +362,29 @@ enum cb_status cb_session_hasher(struct cb_session *session, struct cb_cache *ca
   *hasher = &session->hasher;
   if (session->hasher.module) return CB_OK;
   enum cb_status s = cb_hasher_text(&text, diag);
+  if (!s) s = find_module(session, cache, &module, diag);
+  cb_text_release(&text);
+  return s;
+}
+
+/* ---- kernels that survey and pack */
+
+static enum cb_status load_kernels(struct cb_session *session, const struct module *module, const void *cubin,
+                                   size_t bytes, struct cb_diag *diag) {
+  struct cb_kernels *kernels = &session->kernels[module->set];
+  (void)bytes;
+  const enum cb_status s = cb_kernels_load(kernels, session->device, &cb_kernel_sets[module->set], cubin, diag);
+  if (s) cb_kernels_release(kernels);
+  return s;
+}
+
+enum cb_status cb_session_kernels(struct cb_session *session, struct cb_cache *cache, int set,
+                                  const struct cb_kernels **kernels, struct cb_diag *diag) {
+  struct cb_text text = {0};
+  const struct module module = {.kind = cb_kernel_sets[set].name, .text = &text, .load = load_kernels, .set = set};
+  *kernels = &session->kernels[set];
+  if ((*kernels)->module) return CB_OK;
+  enum cb_status s = cb_kernel_set_text(&text, &cb_kernel_sets[set], diag);
   if (!s) s = find_module(session, cache, &module, diag);
   cb_text_release(&text);
   return s;

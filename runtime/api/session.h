@@ -14,6 +14,7 @@
 #include "runtime/cuda/driver.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/operator/device_hash.h"
+#include "runtime/operator/kernel_sets.h"
 #include "runtime/operator/packer.h"
 
 #include <stdatomic.h>
@@ -31,6 +32,7 @@ struct cb_session {
   char nvrtc_path[512];                           /* "": it is looked for */
   struct cb_packer packers[CB_PACKER_SOURCES]; /* by stored type; loaded when they were needed */
   struct cb_hasher hasher;                        /* likewise */
+  struct cb_kernels kernels[CB_MOST_SETS];        /* likewise, by their number in cb_kernel_sets */
 };
 
 /* `ordinal`: of a GPU, whose primary context is used, or CB_DEVICE_CURRENT: the CUDA context that is current
@@ -68,5 +70,9 @@ enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *ca
 /* Likewise the kernels that hash patterns on the device. */
 enum cb_status cb_session_hasher(struct cb_session *session, struct cb_cache *cache, struct cb_hasher **hasher,
                                  struct cb_diag *diag);
+
+/* Likewise a set of kernels that survey or pack, by its number. */
+enum cb_status cb_session_kernels(struct cb_session *session, struct cb_cache *cache, int set,
+                                  const struct cb_kernels **kernels, struct cb_diag *diag);
 
 #endif

@@ -53,7 +53,7 @@ static void add_types(struct cb_scope *scope, const struct cb_operator_info *inf
   cb_scope_placeholder(scope, "smallest", sum->smallest);
   cb_scope_placeholder(scope, "largest", sum->largest);
   cb_scope_placeholder(scope, "extra", "4");
-  if (!cb_types_round_y((struct cb_types){info->matrix_type, info->vector_type, info->sum_type})) return;
+  if (!cb_rounds_y(info->vector_type, info->sum_type)) return;
   cb_scope_section(scope, "rounds_y");
   cb_scope_placeholder(scope, "roundoff_y", y->roundoff);
   cb_scope_placeholder(scope, "smallest_y", y->smallest);

@@ -90,13 +90,13 @@ static enum cb_status fill_arrays(struct loaded *loaded, const struct cb_image *
   const struct cb_image_array *array = &image->arrays[first], *last = &image->arrays[end - 1];
   const size_t bytes = (size_t)(last->offset + last->bytes - array->offset);
   const cb_device_ptr there = loaded->arrays[first];
-  const int nan = cb_semiring_pads_with_nan(image->semiring);
+  const int nan = array->values && cb_semiring_pads_with_nan(image->semiring);
   return array->contents ? cb_device_upload(loaded->device, there, array->contents, bytes, "arrays", diag)
                          : cb_device_fill(loaded->device, there, nan ? 0xff : 0, bytes, diag);
 }
 
 /* Every array in one range at its offset, or, apart, in an allocation of its own. Those without contents
- * hold what slots without a nonzero do. */
+ * hold what slots without a nonzero do; index arrays, which kernels fill then, zeros. */
 static enum cb_status upload(struct loaded *loaded, const struct cb_image *image, int apart,
                              struct cb_diag *diag) {
   cb_device_ptr packed = 0;
@@ -380,6 +380,10 @@ void cb_operator_registers(const struct cb_operator *op, int *registers, int *lo
 
 cb_device_ptr cb_operator_array(const struct cb_operator *op, int number) {
   return op->loaded->arrays[number];
+}
+
+const cb_device_ptr *cb_operator_arrays(const struct cb_operator *op) {
+  return op->loaded->arrays;
 }
 
 const struct cb_operator_info *cb_operator_info(const struct cb_operator *op) {

@@ -59,6 +59,9 @@ void cb_operator_registers(const struct cb_operator *op, int *registers, int *lo
 /* Where array `number` of the image lies on the device. */
 cb_device_ptr cb_operator_array(const struct cb_operator *op, int number);
 
+/* Where all of them do, by their number. */
+const cb_device_ptr *cb_operator_arrays(const struct cb_operator *op);
+
 struct cb_operator_info {
   int64_t rows, cols, nnz;
   enum cb_type matrix_type, vector_type, sum_type;

@@ -16,6 +16,7 @@ struct range {
 struct cb_updater {
   const struct cb_device *device;
   const struct cb_packer *packer;
+  struct cb_device_packing *packing; /* instead of a map; or NULL */
   struct cb_value_map map; /* its shape; the pointers are NULL */
   int64_t list_bytes;
   int64_t bytes;        /* without the staging buffer */
@@ -117,8 +118,24 @@ enum cb_status cb_updater_create_for(struct cb_updater **out, const struct cb_pa
   return s;
 }
 
+enum cb_status cb_updater_create_packing(struct cb_updater **out, struct cb_device_packing *packing,
+                                         const struct cb_device *device, int64_t entries, struct cb_diag *diag) {
+  struct cb_updater *updater = *out = cb_calloc(1, sizeof *updater);
+  if (!updater) {
+    cb_device_packing_free(packing);
+    return cb_fail_memory(diag, "an updater", sizeof *updater);
+  }
+  updater->device = device;
+  updater->packing = packing;
+  updater->map.values = entries;
+  updater->bytes = cb_device_packing_bytes(packing);
+  pthread_mutex_init(&updater->lock, NULL);
+  return CB_OK;
+}
+
 void cb_updater_free(struct cb_updater *updater) {
   if (!updater) return;
+  cb_device_packing_free(updater->packing);
   cb_device_free(updater->device, updater->blocks);
   cb_device_free(updater->device, updater->lists);
   cb_device_free(updater->device, updater->lost);
@@ -130,6 +147,8 @@ void cb_updater_free(struct cb_updater *updater) {
 
 void cb_updater_forget(struct cb_updater *updater) {
   updater->blocks = updater->lists = updater->lost = updater->staging = 0;
+  cb_device_packing_forget(updater->packing);
+  updater->packing = NULL;
   cb_updater_free(updater);
 }
 
@@ -146,6 +165,7 @@ enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb
                               struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_value_map *map = &updater->map;
   enum cb_status s = CB_OK;
+  if (updater->packing) return cb_device_packing_values(updater->packing, given, values, stream, diag);
   for (int i = 0; i < updater->ranges_count && !s; i++) {
     const struct range *range = &updater->ranges[i];
     const struct cb_packing packing = {
@@ -169,6 +189,7 @@ enum cb_status cb_updater_run(struct cb_updater *updater, enum cb_type given, cb
 
 enum cb_status cb_updater_lost(const struct cb_updater *updater, int *lost, struct cb_diag *diag) {
   uint32_t threads = 0;
+  if (updater->packing) return cb_device_packing_lost(updater->packing, lost, diag);
   const enum cb_status s =
       cb_device_download(updater->device, &threads, updater->lost, sizeof threads, "the value map", diag);
   *lost = threads > 0;
@@ -208,6 +229,8 @@ enum cb_status cb_updater_run_from_host(struct cb_updater *updater, enum cb_type
 }
 
 /* ---- saving */
+
+const struct cb_device_packing *cb_updater_packing(const struct cb_updater *updater) { return updater->packing; }
 
 struct cb_value_map cb_updater_map(const struct cb_updater *updater) {
   return updater->map;

@@ -5,6 +5,7 @@
 #define CBGEN_RUNTIME_OPERATOR_UPDATE_H
 
 #include "base/status.h"
+#include "runtime/operator/device_pack.h"
 #include "runtime/operator/image.h"
 #include "runtime/operator/operator.h"
 #include "runtime/operator/packer.h"
@@ -22,6 +23,10 @@ enum cb_status cb_updater_create(struct cb_updater **updater, const struct cb_pa
 enum cb_status cb_updater_create_for(struct cb_updater **updater, const struct cb_packer *packer, cb_device_ptr slots,
                                      const struct cb_value_map *map, const struct cb_value_range *range,
                                      struct cb_diag *diag);
+/* Values are moved by the kernels that packed, without a map; the packing is taken over. `entries`: values of the
+ * caller's. */
+enum cb_status cb_updater_create_packing(struct cb_updater **updater, struct cb_device_packing *packing,
+                                         const struct cb_device *device, int64_t entries, struct cb_diag *diag);
 void cb_updater_free(struct cb_updater *updater); /* NULL is accepted */
 /* Instead of cb_updater_free, when the context is gone, and with it what lay on the device. */
 void cb_updater_forget(struct cb_updater *updater);
@@ -46,6 +51,8 @@ enum cb_status cb_updater_run_from_host(struct cb_updater *updater, enum cb_type
 /* The map's blocks and body, and its lists (starts, then entries), back to the host: cb_value_map_bytes and
  * _list_bytes. */
 enum cb_status cb_updater_download(const struct cb_updater *updater, void *blocks, void *lists, struct cb_diag *diag);
+/* What packs, instead of a map; NULL: there is a map. */
+const struct cb_device_packing *cb_updater_packing(const struct cb_updater *updater);
 /* Its shape, without pointers. */
 struct cb_value_map cb_updater_map(const struct cb_updater *updater);
 int64_t cb_updater_list_bytes(const struct cb_updater *updater);

@@ -15,6 +15,7 @@
 #include "analysis/cost_figures.h"
 #include "analysis/sectors.h"
 #include "analysis/slices.h"
+#include "analysis/stretches.h"
 #include "analysis/tiles.h"
 
 enum {
@@ -210,6 +211,8 @@ static enum cb_status make_slices(struct state *state, const struct cb_region_bu
   state->count = cb_arena_alloc(&state->arena, (size_t)state->block_rows, sizeof *state->count);
   if (!state->count) return cb_fail_memory(diag, "block counts", (uint64_t)state->block_rows * 4);
   state->blocks = cb_tiles_count(state->csr, state->size, 0, 1, state->count).tiles;
+  if (state->blocks == CB_TILES_UNKNOWN)
+    return cb_fail(diag, CB_ERR_DEVICE, "blocks could not be counted on the GPU");
   state->equal = cb_larger(cb_equal_length(state->block_rows, blocks_of, state), 0);
   choose_lanes(state, builder);
   state->steps = choose_order(state, builder);
@@ -249,28 +252,36 @@ static struct cb_tile_walk blocks_at(const struct state *state, int64_t slice, i
   return cb_tile_walk_open(state->csr, state->size, block_row);
 }
 
-/* Entries of a block that lie within the matrix. */
-static int64_t inner_area(const struct state *state, int rows, int64_t column) {
-  const int64_t left = state->csr->cols - column * state->size.cols;
-  return rows * (left < state->size.cols ? left : state->size.cols);
-}
-
 /* What a slice's blocks come to: entries within the matrix, blocks over its right edge, the range of columns. */
 struct extent {
   int64_t inner, cut, least, most;
 };
 
+/* Adds those of a block row, which the ends of its rows tell. A block over the edge is its last one. */
+static void measure_block_row(const struct state *state, int64_t block_row, struct extent *extent) {
+  const struct cb_csr *csr = state->csr;
+  const int64_t first = block_row * state->size.rows, end = cb_smaller(first + state->size.rows, csr->rows);
+  int64_t least = INT64_MAX, most = -1;
+  for (int64_t row = first; row < end; row++) {
+    if (!cb_csr_row_length(csr, row)) continue;
+    const struct cb_ends ends = cb_row_ends(csr, row);
+    least = cb_smaller(least, ends.first / state->size.cols);
+    most = cb_larger(most, ends.last / state->size.cols);
+  }
+  if (most < 0) return;
+  const int64_t over = cb_larger((most + 1) * state->size.cols - csr->cols, 0); /* columns behind the edge */
+  extent->inner += (end - first) * (state->count[block_row] * (int64_t)state->size.cols - over);
+  extent->cut += over > 0;
+  extent->least = cb_smaller(extent->least, least);
+  extent->most = cb_larger(extent->most, most);
+}
+
 static struct extent measure_slice(const struct state *state, int64_t slice) {
+  const int64_t local_rows = LANES / state->lanes;
   struct extent extent = {.least = INT64_MAX};
-  for (int64_t i = 0; i < LANES / state->lanes; i++) {
-    struct cb_tile_walk walk = blocks_at(state, slice, i);
-    struct cb_tile block;
-    while (cb_tile_walk_next(&walk, &block)) {
-      extent.inner += inner_area(state, walk.rows, block.column);
-      extent.cut += (block.column + 1) * state->size.cols > state->csr->cols;
-      extent.least = cb_smaller(extent.least, block.column);
-      extent.most = cb_larger(extent.most, block.column);
-    }
+  for (int64_t i = 0; i < local_rows; i++) {
+    const int64_t block_row = block_row_at(state, slice * local_rows + i);
+    if (block_row < state->block_rows) measure_block_row(state, block_row, &extent);
   }
   return extent;
 }
@@ -295,7 +306,9 @@ static int64_t measure_columns(struct state *state) {
 
 static void build_columns(struct cb_region_builder *builder, struct state *state) {
   state->first_column = cb_arena_alloc(&state->arena, (size_t)state->slices, sizeof *state->first_column);
-  const int64_t largest = state->first_column ? measure_columns(state) : 0;
+  const int ready = state->first_column && cb_need_row_ends(state->csr);
+  const int64_t largest = ready ? measure_columns(state) : 0;
+  builder->failed |= !ready;
   cb_region_column_offsets(builder, "block column", state->slices, state->first_column,
                            (struct cb_slot_elements){.count = state->steps * LANES, .largest = largest});
 }
@@ -402,10 +415,29 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.blocks_per_sm = blocks_per_sm(builder, state);
 }
 
+/* A stretch for each row of a thread block's block rows, whether there is one or not. */
+static int64_t sector_stretches(const void *user, int64_t thread_block, struct cb_stretch *stretches) {
+  const struct state *state = user;
+  const int64_t local_rows = WARPS * LANES / state->lanes, rows = state->size.rows;
+  for (int64_t i = 0; stretches && i < local_rows * rows; i++) {
+    const int64_t row = block_row_at(state, thread_block * local_rows + i / rows) * rows + i % rows;
+    stretches[i] = (struct cb_stretch){0, 0};
+    if (row < state->csr->rows)
+      stretches[i] = (struct cb_stretch){cb_csr_row(state->csr, row), cb_csr_row_length(state->csr, row)};
+  }
+  return local_rows * rows;
+}
+
 static void ask_slice(const struct state *state, int64_t slice, struct cb_sector_sink *sink) {
   const int64_t local_rows = LANES / state->lanes;
   struct cb_tile_walk walks[LANES];
-  for (int64_t i = 0; i < local_rows; i++) walks[i] = blocks_at(state, slice, i);
+  for (int64_t i = 0; i < local_rows; i++) {
+    walks[i] = blocks_at(state, slice, i);
+    for (int row = 0; row < walks[i].rows; row++) {
+      const int64_t number = (slice % WARPS * local_rows + i) * state->size.rows + row;
+      walks[i].columns[row] = cb_sector_columns(sink, number, walks[i].begin[row]);
+    }
+  }
   for (int64_t step = state->first_step[slice]; step < state->first_step[slice + 1]; step++) {
     cb_sector_load(sink);
     for (int64_t lane = 0; lane < LANES; lane++) {
@@ -426,7 +458,7 @@ static enum cb_status predict(struct cb_region_builder *builder, const struct st
   const int64_t batch = choose_batch(state, builder);
   builder->region.cost.chain_ns = cb_divide_up(state->longest, batch) * CB_COST_BATCH_NS;
   builder->region.cost.stream_percent = CB_COST_BLOCKS_PERCENT;
-  return cb_sectors_predict(builder, state, visit_sectors, diag);
+  return cb_sectors_predict_by_stretch(builder, state, visit_sectors, sector_stretches, diag);
 }
 
 static enum cb_status blocks_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
@@ -491,6 +523,27 @@ static int64_t block_of(const void *user, struct cb_met met) {
   return met.unit / WARPS;
 }
 
+/* ---- packing on the device: templates/pack_blocks.cu.in has the same numbers and lists */
+
+static void describe(const void *user, struct cb_pack_lists *lists) {
+  enum { SLICES, LANES_LOG2, BLOCK_ROWS, NUMBER_OF_ROWS, TILE_ROWS, TILE_COLS, VECTOR, PRESENCE_BYTES };
+  const struct state *state = user;
+  const int64_t slices = state->slices;
+  int log2 = 0;
+  while (1 << log2 < state->lanes) log2++;
+  *lists = (struct cb_pack_lists){
+      .numbers = {[SLICES] = slices, [LANES_LOG2] = log2, [BLOCK_ROWS] = state->block_rows,
+                  [NUMBER_OF_ROWS] = state->csr->rows, [TILE_ROWS] = state->size.rows, [TILE_COLS] = state->size.cols,
+                  [VECTOR] = state->vector, [PRESENCE_BYTES] = presence_bytes(state->size)},
+      .lists = {{state->first_step, (slices + 1) * (int64_t)sizeof *state->first_step},
+                {state->first_column, slices * (int64_t)sizeof *state->first_column},
+                {state->order, state->order ? state->local_rows * (int64_t)sizeof *state->order : 0}},
+      .warps = slices,
+      .shape_bytes = state->steps * LANES * (int64_t)sizeof(uint64_t), /* presence bits of each block */
+      .bytes_array = "present",
+  };
+}
+
 const struct cb_layout cb_layout_blocks = {
     .name = "blocks",
     .summary = "natural dense blocks in sliced ELL, one column offset per block",
@@ -501,6 +554,7 @@ const struct cb_layout cb_layout_blocks = {
     .plan = blocks_plan,
     .has_family = 1,
     .visit = blocks_visit,
+    .describe = describe,
     .unit = "slice",
     .block_of = block_of,
 };

@@ -630,6 +630,22 @@ static int64_t block_of(const void *user, struct cb_met met) {
   return (met.row / group * chains->stride + met.row % chains->stride) / chains->threads;
 }
 
+/* ---- packing on the device: templates/pack_dia.cu.in has the same numbers and lists. Values are not fixed there, so
+ * all diagonals are stored. */
+
+static void describe(const void *user, struct cb_pack_lists *lists) {
+  enum { SLICES, DIAGONALS, NUMBER_OF_ROWS };
+  const struct state *state = user;
+  const int64_t diagonals = state->diagonals;
+  *lists = (struct cb_pack_lists){
+      .numbers = {[SLICES] = state->slices, [DIAGONALS] = diagonals, [NUMBER_OF_ROWS] = state->csr->rows},
+      .lists = {{state->offset, diagonals * (int64_t)sizeof *state->offset}},
+      .warps = state->slices,
+      .shape_bytes = state->slices * diagonals * WORD,
+      .bytes_array = "presence",
+  };
+}
+
 const struct cb_layout cb_layout_dia = {
     .name = "dia",
     .summary = "diagonals with offsets in the text, no indices",
@@ -640,6 +656,8 @@ const struct cb_layout cb_layout_dia = {
     .plan = dia_plan,
     .has_family = 1,
     .visit = dia_visit,
+    .describe = describe,
+    .ignores_rows = 1,
     .unit = "slice",
     .block_of = block_of,
     .most_rows = INT32_MAX - 8192, /* those of a whole thread block included */

@@ -21,7 +21,9 @@
 #include "analysis/cost_figures.h"
 #include "analysis/ordering.h"
 #include "analysis/sectors.h"
+#include "analysis/stretches.h"
 #include "base/integers.h"
+#include "base/memory.h"
 
 #include <string.h>
 
@@ -193,31 +195,50 @@ struct columns {
   int64_t least, most;
 };
 
-/* Of a unit: rows are sorted. */
+/* Of a unit that holds whole rows, which are sorted. */
 static struct columns columns_of(const struct state *state, const struct unit *unit) {
   const struct cb_csr *csr = state->csr;
   struct columns range = {INT64_MAX, -1};
   for (int64_t row = unit->row; row < csr->rows && cb_csr_row(csr, row) < unit->end; row++) {
     if (!cb_csr_row_length(csr, row)) continue;
-    range.least = cb_smaller(range.least, csr->col_idx[cb_larger(cb_csr_row(csr, row), unit->begin)]);
-    range.most = cb_larger(range.most, csr->col_idx[cb_smaller(cb_csr_row(csr, row + 1), unit->end) - 1]);
+    const struct cb_ends ends = cb_row_ends(csr, row);
+    range.least = cb_smaller(range.least, ends.first);
+    range.most = cb_larger(range.most, ends.last);
   }
   return range;
+}
+
+/* The ends of all segments of rows. NULL: no memory. */
+static struct cb_ends *ends_of_segments(const struct state *state) {
+  const int64_t count = state->cut_segments;
+  struct cb_ends *ends = cb_alloc((size_t)count, sizeof *ends);
+  struct cb_stretch *segments = cb_alloc((size_t)count, sizeof *segments);
+  for (int64_t u = 0; segments && u < count; u++)
+    segments[u] = (struct cb_stretch){state->unit[u].begin, state->unit[u].end - state->unit[u].begin};
+  const int ready = ends && segments && cb_need_row_ends(state->csr);
+  const int good = ready && cb_stretch_ends(ends, state->csr, segments, count);
+  cb_free(segments);
+  if (good) return ends;
+  cb_free(ends);
+  return NULL;
 }
 
 /* First columns of units, if they make all offsets fit two bytes, and all columns do not anyway. */
 static int choose_bases(struct state *state) {
   int64_t least = INT64_MAX, most = -1, widest = 0;
   state->first_column = cb_arena_alloc(&state->arena, (size_t)state->units, sizeof *state->first_column);
-  if (!state->first_column) return 0;
+  struct cb_ends *segments = state->first_column ? ends_of_segments(state) : NULL;
+  if (!segments) return 0;
 #pragma omp parallel for schedule(static) reduction(min : least) reduction(max : most, widest)
   for (int64_t u = 0; u < state->units; u++) {
-    const struct columns range = columns_of(state, &state->unit[u]);
+    const struct columns range = u < state->cut_segments ? (struct columns){segments[u].first, segments[u].last}
+                                                         : columns_of(state, &state->unit[u]);
     state->first_column[u] = (uint32_t)range.least;
     least = cb_smaller(least, range.least);
     most = cb_larger(most, range.most);
     widest = cb_larger(widest, range.most - range.least);
   }
+  cb_free(segments);
   state->least_offset = 0;
   state->largest_offset = widest;
   if (state->csr->cols > NARROW && widest < NARROW) return 1;
@@ -444,12 +465,22 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
 /* ---- cost */
 
 /* Thread blocks take units in their order; lanes of a load take neighbours. */
+static struct unit unit_of(const struct state *state, int64_t thread_block) {
+  return thread_block < state->units ? state->unit[thread_block] : (struct unit){0};
+}
+
+static int64_t sector_stretches(const void *user, int64_t thread_block, struct cb_stretch *stretches) {
+  const struct unit unit = unit_of(user, thread_block);
+  if (stretches) *stretches = (struct cb_stretch){unit.begin, unit.end - unit.begin};
+  return 1;
+}
+
 static void visit_sectors(const void *user, int64_t thread_block, struct cb_sector_sink *sink) {
-  const struct state *state = user;
-  const struct unit unit = thread_block < state->units ? state->unit[thread_block] : (struct unit){0};
-  for (int64_t k = unit.begin; k < unit.end; k++) {
-    if ((k - unit.begin) % LANES == 0) cb_sector_load(sink);
-    cb_sector_ask(sink, state->csr->col_idx[k]);
+  const struct unit unit = unit_of(user, thread_block);
+  const int32_t *columns = cb_sector_columns(sink, 0, unit.begin);
+  for (int64_t k = 0; k < unit.end - unit.begin; k++) {
+    if (k % LANES == 0) cb_sector_load(sink);
+    cb_sector_ask(sink, columns[k]);
   }
 }
 
@@ -471,7 +502,7 @@ static enum cb_status predict(struct cb_region_builder *builder, const struct st
   cost->stream_percent = CB_COST_MERGE_PERCENT;
   /* finding the ends of rows and storing them, in picoseconds on 132 multiprocessors */
   cost->work_ns = (state->csr->rows * 9 + state->csr->nnz * 3 / 2) * 132 / builder->target->multiprocessors / 1000;
-  return cb_sectors_predict(builder, state, visit_sectors, diag);
+  return cb_sectors_predict_by_stretch(builder, state, visit_sectors, sector_stretches, diag);
 }
 
 static enum cb_status merge_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
@@ -489,6 +520,23 @@ static enum cb_status merge_plan(struct cb_region_builder *builder, struct cb_di
   build_region(builder, state);
   state->own_rows = NULL;
   return predict(builder, state, diag);
+}
+
+/* ---- packing on the device: templates/pack_merge.cu.in has the same numbers and lists */
+
+_Static_assert(sizeof(struct unit) == 32, "four words of 64 bits, as the kernels have it");
+
+static void describe(const void *user, struct cb_pack_lists *lists) {
+  enum { UNITS, LONG_UNITS, SLOTS, STEPS_OF_WARP };
+  enum { STEPS = 8 }; /* of 32 slots */
+  const struct state *state = user;
+  *lists = (struct cb_pack_lists){
+      .numbers = {[UNITS] = state->units, [LONG_UNITS] = state->long_units, [SLOTS] = state->slots,
+                  [STEPS_OF_WARP] = STEPS},
+      .lists = {{state->unit, state->units * (int64_t)sizeof *state->unit},
+                {state->first_column, state->units * (int64_t)sizeof *state->first_column}},
+      .warps = cb_divide_up(state->slots, STEPS * LANES),
+  };
 }
 
 /* For reports. */
@@ -516,6 +564,7 @@ const struct cb_layout cb_layout_merge = {
     .unit = "thread block",
     .block_of = block_of,
     .count_loads = count_loads,
+    .describe = describe,
     .least = {.bytes = 2, .percent = CB_COST_MERGE_PERCENT},
     .minds_own_rows = 1,
 };

@@ -20,6 +20,8 @@
 #include "analysis/ordering.h"
 #include "analysis/sectors.h"
 #include "analysis/slices.h"
+#include "analysis/stretches.h"
+#include "base/memory.h"
 
 #include <string.h>
 
@@ -346,8 +348,25 @@ static int sell_visit(const void *state, int64_t first, int64_t end, const struc
   return 1;
 }
 
+/* The ends of all segments, which split slices hold one each. NULL: no memory. */
+static struct cb_ends *ends_of_segments(const struct state *state) {
+  const int64_t count = state->split_slices;
+  struct cb_ends *ends = cb_alloc((size_t)count, sizeof *ends);
+  struct cb_stretch *segments = cb_alloc((size_t)count, sizeof *segments);
+  for (int64_t i = 0; segments && i < count; i++) {
+    const struct local_row local = local_row_at(state, i);
+    segments[i] = (struct cb_stretch){local.begin, local.length};
+  }
+  const int ready = ends && segments && cb_need_row_ends(state->csr);
+  const int good = ready && cb_stretch_ends(ends, state->csr, segments, count);
+  cb_free(segments);
+  if (good) return ends;
+  cb_free(ends);
+  return NULL;
+}
+
 /* Fills in the slices' first columns; returns the largest offset from one. Rows are sorted. */
-static int64_t measure_columns(struct state *state) {
+static int64_t measure_columns(struct state *state, const struct cb_ends *of_segments) {
   int64_t largest = 0;
 #pragma omp parallel for schedule(static) reduction(max : largest)
   for (int64_t slice = 0; slice < state->slices; slice++) {
@@ -355,8 +374,10 @@ static int64_t measure_columns(struct state *state) {
     for (int64_t i = 0; i < slice_local_rows(state, slice); i++) {
       const struct local_row local = local_row_at(state, slice_first(state, slice) + i);
       if (!local.length) continue;
-      least = cb_smaller(least, state->csr->col_idx[local.begin]);
-      most = cb_larger(most, state->csr->col_idx[local.begin + local.length - 1]);
+      const struct cb_ends ends =
+          slice < state->split_slices ? of_segments[slice] : cb_row_ends(state->csr, local.row);
+      least = cb_smaller(least, ends.first);
+      most = cb_larger(most, ends.last);
     }
     least = cb_smaller(least, most); /* 0 when there are none */
     state->first_column[slice] = (uint32_t)least;
@@ -366,11 +387,28 @@ static int64_t measure_columns(struct state *state) {
 }
 
 static void build_columns(struct cb_region_builder *builder, struct state *state) {
+  struct cb_ends *of_segments = ends_of_segments(state);
   state->first_column = cb_arena_alloc(&state->arena, (size_t)state->slices, sizeof *state->first_column);
-  const int64_t largest = state->first_column ? measure_columns(state) : 0;
+  const int ready = state->first_column && of_segments;
+  const int64_t largest = ready ? measure_columns(state, of_segments) : 0;
+  cb_free(of_segments);
+  builder->failed |= !ready;
   cb_region_column_offsets(builder, "column", state->slices, state->first_column,
                            (struct cb_slot_elements){.count = state->steps * LANES, .largest = largest});
   if (state->vector > 1) cb_region_section(builder, "vectors");
+}
+
+/* A stretch for each lane's local row, whether there is one or not, so that all thread blocks have as many. */
+static int64_t sector_stretches(const void *user, int64_t thread_block, struct cb_stretch *stretches) {
+  const struct state *state = user;
+  for (int64_t i = 0; stretches && i < WARPS * LANES; i++) {
+    const int64_t slice = thread_block * WARPS + i / LANES, in_slice = i % LANES;
+    const struct local_row none = {0, 0, 0}, local = in_slice < slice_local_rows(state, slice)
+                                                         ? local_row_at(state, slice_first(state, slice) + in_slice)
+                                                         : none;
+    stretches[i] = (struct cb_stretch){local.begin, local.length};
+  }
+  return WARPS * LANES;
 }
 
 static void visit_sectors(const void *user, int64_t thread_block, struct cb_sector_sink *sink) {
@@ -382,7 +420,8 @@ static void visit_sectors(const void *user, int64_t thread_block, struct cb_sect
       for (int64_t lane = 0; lane < LANES; lane++) {
         const struct local_row local = local_row_at(state, first + lane / lanes);
         const int64_t k = nonzero_at(state, step, lane % lanes, lanes);
-        if (k < local.length) cb_sector_ask(sink, state->csr->col_idx[local.begin + k]);
+        const int64_t number = slice % WARPS * LANES + lane / lanes;
+        if (k < local.length) cb_sector_ask(sink, cb_sector_columns(sink, number, local.begin)[k]);
       }
     }
   }
@@ -488,7 +527,7 @@ static enum cb_status predict(struct cb_region_builder *builder, const struct st
   builder->region.cost.chain_ns = cb_divide_up(state->longest, choose_batch(state)) * CB_COST_BATCH_NS;
   builder->region.cost.tail_ns = state->split_slices ? CB_COST_CARRY_NS : 0;
   builder->region.cost.stream_percent = CB_COST_SELL_PERCENT;
-  return cb_sectors_predict(builder, state, visit_sectors, diag);
+  return cb_sectors_predict_by_stretch(builder, state, visit_sectors, sector_stretches, diag);
 }
 
 static enum cb_status sell_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
@@ -505,6 +544,32 @@ static enum cb_status sell_plan(struct cb_region_builder *builder, struct cb_dia
   builder->work.units = state->slices;
   build_region(builder, state);
   return predict(builder, state, diag);
+}
+
+/* ---- packing on the device: templates/pack_sell.cu.in has the same numbers and lists */
+
+static void describe(const void *user, struct cb_pack_lists *lists) {
+  enum { SLICES, STEPS, ROWS, LANES_LOG2, VECTOR, SEGMENT, SPLIT_SLICES, GROUPS_OF_WARP };
+  enum { GROUPS = 8 }; /* of slots, a vector for each lane, that a warp packs one after the other */
+  enum { FIRST_STEP, FIRST_COLUMN, ROW, LANES_OF, FIRST_LOCAL_ROW, SEGMENT_FIRST };
+  const struct state *state = user;
+  const int64_t slices = state->slices, varied = state->varied ? slices : 0;
+  int log2 = 0;
+  while (INT64_C(1) << log2 < state->lanes) log2++;
+  *lists = (struct cb_pack_lists){
+      .numbers = {[SLICES] = slices, [STEPS] = state->steps, [ROWS] = state->csr->rows, [LANES_LOG2] = log2,
+                  [VECTOR] = state->vector, [SEGMENT] = state->segment, [SPLIT_SLICES] = state->split_slices,
+                  [GROUPS_OF_WARP] = GROUPS},
+      .lists = {[FIRST_STEP] = {state->first_step, (slices + 1) * (int64_t)sizeof *state->first_step},
+                [FIRST_COLUMN] = {state->first_column, slices * (int64_t)sizeof *state->first_column},
+                [ROW] = {state->row, state->row ? state->local_rows * (int64_t)sizeof *state->row : 0},
+                [LANES_OF] = {state->by_slice.lanes_log2, varied},
+                [FIRST_LOCAL_ROW] = {state->by_slice.first_local_row,
+                                     varied * (int64_t)sizeof *state->by_slice.first_local_row},
+                [SEGMENT_FIRST] = {state->segment_first,
+                                   state->split_slices * (int64_t)sizeof *state->segment_first}},
+      .warps = cb_divide_up(state->steps / state->vector, GROUPS),
+  };
 }
 
 /* For reports. */
@@ -534,6 +599,7 @@ const struct cb_layout cb_layout_sell = {
     .unit = "slice",
     .block_of = block_of,
     .count_loads = count_loads,
+    .describe = describe,
     .least = {.bytes = 1, .percent = CB_COST_SELL_PERCENT},
     .most_rows = INT32_MAX - 8192,
     .minds_own_rows = 1,

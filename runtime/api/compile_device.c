@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A plan for a matrix that stays on the device, where kernels pack it: see compile.h. Whatever stands in the way is
+ * logged, and the host does what it always did. */
+#include "runtime/api/compile.h"
+
+#include "analysis/plan/assignment.h"
+#include "analysis/plan/recipe.h"
+#include "base/clock.h"
+#include "base/integers.h"
+#include "base/memory.h"
+
+/* ---- whether */
+
+enum { LONG = 1 << 20 }; /* nonzeros from which kernels repay their launches */
+
+/* Whether the recipe's plan can do without columns; `of_search`: what is said of a search, which finds one that can. */
+static int recipe_packs_remotely(const struct cb_request *request, int of_search) {
+  const struct cb_recipe *recipe;
+  if (cb_recipe_find(&recipe, request->options.recipe, NULL)) return 0;
+  return recipe->packs_remotely || (!recipe->root && of_search);
+}
+
+/* Whether the matrix is one that kernels can look at, and the host has not done so yet. */
+static int can_survey(const struct cb_work *work) {
+  const struct cb_request *request = &work->request;
+  return request->view.format == CBGEN_CSR && !request->asked.transpose && !cb_asks_fixed(request) &&
+         !work->made.plan && !work->matrix.csr.row_ptr && !work->host_only;
+}
+
+/* Where nothing is said, a search looks at columns; and data that a cache shall keep are made on the host. */
+static int wants_device(const struct cb_work *work) {
+  const struct cb_request *request = &work->request;
+  const struct cbgen_context *context = request->context;
+  if (context->pack == CB_PACK_HOST) return 0;
+  if (context->pack == CB_PACK_DEVICE) return recipe_packs_remotely(request, 1);
+  return request->view.nnz >= LONG && context->keep != CB_KEEP_ALWAYS && recipe_packs_remotely(request, 0);
+}
+
+/* Whether a matrix on the host finds room on the device beside what the operator will take. */
+static int has_room(const struct cb_work *work) {
+  const struct cb_device *device = work->request.session->device;
+  const struct cb_view *view = &work->request.view;
+  const uint64_t value = cb_type_size(view->value_type), entry = value + (view->col_wide ? 8 : 4);
+  const uint64_t copy = (uint64_t)view->nnz * entry + 8 * (uint64_t)view->rows;
+  size_t available = 0, total = 0;
+  return view->on_device || (!device->driver->call.memory_info(&available, &total) && 3 * copy < available);
+}
+
+int cb_work_may_pack_there(const struct cb_work *work) { return can_survey(work) && wants_device(work); }
+
+/* ---- the plan */
+
+static enum cb_status find_kernels(struct cb_work *work, struct cb_diag *diag) {
+  const struct cb_request *request = &work->request;
+  const struct cb_plan *plan = work->made.plan;
+  enum cb_status s = plan->regions_count > CB_MOST_PACKED ? CB_ERR_LIMIT : CB_OK;
+  for (int r = 0; r < plan->regions_count && !s; r++) {
+    const struct cb_region *region = &plan->regions[r];
+    struct cb_pack_kernels *kernels = &work->there.kernels[r];
+    const int indices = cb_kernel_set_of(region->layout, "indices", plan->matrix_type),
+              values = cb_kernel_set_of(region->layout, "values", plan->matrix_type);
+    if (indices < 0 || values < 0)
+      return cb_fail(diag, CB_ERR_INTERNAL, "there are no kernels that pack the layout '%s'", region->layout);
+    s = cb_session_kernels(request->session, work->kept.cache, indices, &kernels->indices, diag);
+    if (!s) s = cb_session_kernels(request->session, work->kept.cache, values, &kernels->values, diag);
+  }
+  work->info.compile_seconds += cb_work_lap(work);
+  return s;
+}
+
+/* What it takes is compiling's time, not the analysis' which is under way. */
+static enum cb_status find_set(void *user, const char *set, const struct cb_kernels **kernels, struct cb_diag *diag) {
+  struct cb_work *work = user;
+  const double start = cb_seconds();
+  const enum cb_status s =
+      cb_session_kernels(work->request.session, work->kept.cache, cb_kernel_set_find(set), kernels, diag);
+  const double taken = cb_seconds() - start;
+  work->info.compile_seconds += taken;
+  work->mark += taken;
+  return s;
+}
+
+static enum cb_status survey(struct cb_work *work, struct cb_diag *diag) {
+  const struct cb_request *request = &work->request;
+  const struct cb_device *device = request->session->device;
+  const struct cb_kernel_finder finder = {find_set, work};
+  enum cb_status s = cb_device_enter(device, diag);
+  if (s) return s;
+  s = has_room(work) ? cb_survey_run(&work->there.survey, &work->matrix.csr, &finder, &request->view, diag)
+                     : cb_fail(diag, CB_ERR_MEMORY, "it finds no room on the GPU beside the operator");
+  cb_device_leave(device);
+  return s;
+}
+
+static enum cb_status plan_there(struct cb_work *work, const struct cb_options *options, struct cb_diag *diag) {
+  struct cb_made *made = &work->made;
+  enum cb_status s = survey(work, diag);
+  if (!s)
+    s = cb_plan_build(&made->plan, &made->assignment, &work->matrix.csr, &work->request.session->device->target,
+                      options, diag);
+  work->info.analysis_seconds += cb_work_lap(work);
+  return s ? s : find_kernels(work, diag);
+}
+
+void cb_work_plan_there(struct cb_work *work, const struct cb_options *options) {
+  struct cb_diag diag = {0};
+  if (!cb_work_may_pack_there(work)) return;
+  if (!plan_there(work, options, &diag)) {
+    work->there.is_used = 1;
+    work->matrix.pattern = work->request.raw;
+    return;
+  }
+  cb_work_give_up_device(work, diag.message);
+}
+
+void cb_work_give_up_device(struct cb_work *work, const char *why) {
+  cb_log(work->request.context, "the matrix is planned and packed on the host: %s", why);
+  work->host_only = 1;
+  cb_work_release_there(work);
+  cb_made_release(&work->made);
+  cb_csr_release(&work->matrix.csr);
+}
+
+/* ---- the arrays */
+
+/* Calls `put` for each listed array of the plan, with its number in the image and where it goes among all of them. They
+ * lie as on the device: where they are neighbours there, one upload takes them all. Returns the bytes of all. */
+static int64_t for_each_listed(struct cb_work *work, void (*put)(struct cb_work *work, int region, int array, int number,
+                                                                 int64_t at)) {
+  const struct cb_made *made = &work->made;
+  int64_t at = 0;
+  int number = 0;
+  for (int r = 0; r < made->plan->regions_count; r++)
+    for (int a = 0; a < made->plan->regions[r].arrays_count; a++) {
+      const struct cb_array *array = &made->plan->regions[r].arrays[a];
+      if (cb_pack_listed(made->plan, made->assignment, r, a, NULL)) {
+        if (put) put(work, r, a, number, at);
+        at += cb_round_up(array->count * (int64_t)cb_type_size(array->type), CB_BLOB_ALIGN);
+      }
+      number += array->storage == CB_STORED;
+    }
+  return at;
+}
+
+static void pack_one(struct cb_work *work, int region, int array, int number, int64_t at) {
+  unsigned char *to = work->there.block + at;
+  cb_pack_listed(work->made.plan, work->made.assignment, region, array, to);
+  work->there.contents[number] = to;
+}
+
+enum cb_status cb_work_pack_there(struct cb_work *work) {
+  const struct cb_plan *plan = work->made.plan;
+  struct cb_there *there = &work->there;
+  const int64_t bytes = for_each_listed(work, NULL);
+  int arrays = 0;
+  for (int r = 0; r < plan->regions_count; r++) arrays += plan->regions[r].arrays_count;
+  there->contents = cb_calloc((size_t)arrays + 1, sizeof *there->contents);
+  there->block = cb_calloc((size_t)bytes + 1, 1);
+  if (!there->contents || !there->block) return cb_fail_memory(work->diag, "packed arrays", (uint64_t)bytes);
+  for_each_listed(work, pack_one);
+  return CB_OK;
+}
+
+void cb_work_use_contents(const struct cb_work *work, struct cb_image *image) {
+  for (int i = 0; i < image->arrays_count; i++) image->arrays[i].contents = work->there.contents[i];
+}
+
+struct cb_pack_source cb_work_pack_source(struct cb_work *work) {
+  return (struct cb_pack_source){.plan = work->made.plan,
+                                 .assignment = work->made.assignment,
+                                 .survey = &work->there.survey,
+                                 .kernels = work->there.kernels};
+}
+
+/* ---- the end */
+
+void cb_work_release_there(struct cb_work *work) {
+  struct cb_there *there = &work->there;
+  const struct cb_device *device = there->survey.kernels ? there->survey.kernels->device : NULL;
+  cb_free(there->contents);
+  cb_free(there->block);
+  if (device && !cb_device_enter(device, NULL)) {
+    cb_survey_release(&there->survey);
+    cb_device_leave(device);
+  }
+  cb_survey_forget(&there->survey);
+  *there = (struct cb_there){0};
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Arrays filled by kernels: see device_pack.h. */
+#include "runtime/operator/device_pack.h"
+
+#include "analysis/plan/blob.h"
+#include "base/integers.h"
+#include "base/memory.h"
+
+#include <string.h>
+
+enum { WARP = 32 };
+
+/* Kernels of a set of indices, for columns or numbers of 32 bits and of 64. Those of a set of values go by type. */
+static const char *const columns_kernels[] = {"cbgen_pack_columns_32", "cbgen_pack_columns_64"};
+static const char *const shape_kernels[] = {"cbgen_pack_shape_32", "cbgen_pack_shape_64"};
+static const char *const number_kernels[] = {"cbgen_pack_numbers_32", "cbgen_pack_numbers_64"};
+
+/* As shared.cu.in has them. */
+struct lists {
+  cb_device_ptr numbers, lists[CB_PACK_LISTS], shape, bytes;
+};
+struct starts {
+  cb_device_ptr narrow, wide;
+};
+
+/* What stands where a region's numbers are: the layout's own, then those of each field. */
+struct numbers {
+  int64_t own[CB_PACK_NUMBERS];
+  struct {
+    int64_t first, count, shift, mask, bytes;
+  } field[CB_MOST_FIELDS];
+};
+
+struct region {
+  struct cb_pack_kernels kernels;
+  struct numbers numbers;
+  struct lists lists;
+  int64_t warps, slots, shape_bytes;
+  int fields;
+  cb_device_ptr elements[CB_MOST_FIELDS]; /* of each field */
+  cb_device_ptr values; /* the array of slots; 0: there is none */
+};
+
+struct cb_device_packing {
+  const struct cb_device *device;
+  struct starts starts;
+  cb_device_ptr lists; /* of all regions, in one allocation */
+  cb_device_ptr lost;  /* a uint32_t */
+  int64_t bytes;
+  int wide_numbers;    /* of nonzeros: slot maps are wide */
+  int count;
+  struct region *regions;
+};
+
+/* ---- making one */
+
+static int64_t lists_bytes(const struct cb_pack_lists *lists) {
+  int64_t bytes = cb_round_up(sizeof(struct numbers), CB_BLOB_ALIGN);
+  for (int i = 0; i < CB_PACK_LISTS; i++) bytes += cb_round_up(lists->lists[i].bytes, CB_BLOB_ALIGN);
+  return bytes + cb_round_up(lists->shape_bytes, CB_BLOB_ALIGN);
+}
+
+/* Numbers and lists to the device, one after the other from `*at` on. */
+static enum cb_status put_lists(const struct cb_device *device, struct region *region,
+                                const struct cb_pack_lists *described, cb_device_ptr *at, struct cb_diag *diag) {
+  memcpy(region->numbers.own, described->numbers, sizeof region->numbers.own);
+  region->warps = described->warps;
+  region->shape_bytes = described->shape_bytes;
+  region->lists.numbers = *at;
+  enum cb_status s =
+      cb_device_upload(device, *at, &region->numbers, sizeof region->numbers, "the plan's numbers", diag);
+  *at += (cb_device_ptr)cb_round_up(sizeof region->numbers, CB_BLOB_ALIGN);
+  for (int i = 0; i < CB_PACK_LISTS && !s; i++) {
+    const struct cb_pack_list *list = &described->lists[i];
+    if (!list->bytes) continue;
+    region->lists.lists[i] = *at;
+    s = cb_device_upload(device, *at, list->elements, (size_t)list->bytes, "the plan's lists", diag);
+    *at += (cb_device_ptr)cb_round_up(list->bytes, CB_BLOB_ALIGN);
+  }
+  if (described->shape_bytes) region->lists.shape = *at;
+  *at += (cb_device_ptr)cb_round_up(described->shape_bytes, CB_BLOB_ALIGN);
+  return s;
+}
+
+/* What the kernels fill: the region's arrays, of which the first on the device has number `number`. */
+static void note_arrays(struct region *region, const struct cb_region *planned, const struct cb_region_work *work,
+                        const struct cb_pack_lists *described, const cb_device_ptr *arrays, int number) {
+  region->slots = planned->value_slots;
+  for (int a = 0; a < planned->arrays_count; a++) {
+    const struct cb_array *array = &planned->arrays[a];
+    const struct cb_contents *contents = &work->contents[a];
+    if (array->storage != CB_STORED) continue;
+    const cb_device_ptr there = arrays[number++];
+    if (array->role == CB_ROLE_VALUES) region->values = there;
+    if (described->bytes_array && !strcmp(array->name, described->bytes_array)) region->lists.bytes = there;
+    if (array->role != CB_ROLE_INDEX || contents->of || contents->elements) continue;
+    const int field = region->fields++;
+    region->elements[field] = there;
+    region->numbers.field[field].first = contents->slots.first;
+    region->numbers.field[field].count = contents->slots.count;
+    region->numbers.field[field].shift = contents->slots.shift;
+    region->numbers.field[field].mask = contents->slots.mask;
+    region->numbers.field[field].bytes = (int64_t)cb_type_size(array->type);
+  }
+}
+
+static enum cb_status put_regions(struct cb_device_packing *packing, const struct cb_pack_source *source,
+                                  const cb_device_ptr *arrays, struct cb_diag *diag) {
+  const struct cb_assignment *assignment = source->assignment;
+  struct cb_pack_lists described[CB_MOST_PACKED];
+  memset(described, 0, sizeof described);
+  int64_t bytes = 0;
+  int number = 0;
+  for (int r = 0; r < packing->count; r++) {
+    assignment->layouts[r]->describe(assignment->regions[r].state, &described[r]);
+    bytes += lists_bytes(&described[r]);
+  }
+  enum cb_status s = cb_device_alloc(packing->device, &packing->lists, (size_t)bytes, "the plan's lists", diag);
+  cb_device_ptr at = packing->lists;
+  packing->bytes += bytes;
+  for (int r = 0; r < packing->count && !s; r++) {
+    const struct cb_region *planned = &source->plan->regions[r];
+    struct region *region = &packing->regions[r];
+    region->kernels = source->kernels[r];
+    note_arrays(region, planned, &assignment->regions[r], &described[r], arrays, number);
+    s = put_lists(packing->device, region, &described[r], &at, diag);
+    for (int a = 0; a < planned->arrays_count; a++) number += planned->arrays[a].storage == CB_STORED;
+  }
+  return s;
+}
+
+static void take_starts(struct cb_device_packing *packing, struct cb_survey *survey, int64_t rows) {
+  if (survey->wide) packing->starts.wide = survey->starts;
+  else packing->starts.narrow = survey->starts;
+  packing->bytes += (rows + 1) * (survey->wide ? 8 : 4);
+  survey->starts = 0;
+}
+
+enum cb_status cb_device_packing_create(struct cb_device_packing **out, const struct cb_pack_source *source,
+                                        const cb_device_ptr *arrays, struct cb_diag *diag) {
+  const struct cb_device *device = source->survey->kernels->device;
+  const int regions = source->plan->regions_count;
+  struct cb_device_packing *packing = cb_calloc(1, sizeof *packing);
+  *out = NULL;
+  if (!packing) return cb_fail_memory(diag, "a packing", sizeof *packing);
+  packing->device = device;
+  packing->count = regions;
+  packing->wide_numbers = source->assignment->wide;
+  packing->regions = cb_calloc((size_t)regions + 1, sizeof *packing->regions);
+  enum cb_status s = packing->regions ? CB_OK : cb_fail_memory(diag, "a packing", 0);
+  if (!s) take_starts(packing, source->survey, source->plan->rows);
+  if (!s) s = put_regions(packing, source, arrays, diag);
+  if (!s) s = cb_device_alloc(device, &packing->lost, sizeof(uint32_t), "a packing", diag);
+  if (!s) s = cb_device_fill(device, packing->lost, 0, sizeof(uint32_t), diag);
+  packing->bytes += (int64_t)sizeof(uint32_t);
+  if (s) cb_device_packing_free(packing);
+  else *out = packing;
+  return s;
+}
+
+void cb_device_packing_free(struct cb_device_packing *packing) {
+  if (!packing) return;
+  cb_device_free(packing->device, packing->starts.narrow);
+  cb_device_free(packing->device, packing->starts.wide);
+  cb_device_free(packing->device, packing->lists);
+  cb_device_free(packing->device, packing->lost);
+  cb_device_packing_forget(packing);
+}
+
+void cb_device_packing_forget(struct cb_device_packing *packing) {
+  if (packing) cb_free(packing->regions);
+  cb_free(packing);
+}
+
+int64_t cb_device_packing_bytes(const struct cb_device_packing *packing) { return packing->bytes; }
+
+/* ---- running it */
+
+static int64_t threads_of(const struct region *region) { return region->warps * WARP; }
+
+static enum cb_status pack_columns(const struct cb_device_packing *packing, const struct region *region, int64_t field,
+                                   const struct cb_view *view, struct cb_diag *diag) {
+  struct lists lists = region->lists;
+  struct starts starts = packing->starts;
+  cb_device_ptr columns = (cb_device_ptr)(uintptr_t)view->col_idx, elements = region->elements[field];
+  int64_t base = view->base;
+  void *parameters[] = {&lists, &starts, &columns, &base, &elements, &field};
+  return cb_kernels_launch_named(region->kernels.indices, columns_kernels[view->col_wide], threads_of(region), NULL,
+                                 parameters, diag);
+}
+
+static enum cb_status find_shape(const struct cb_device_packing *packing, const struct region *region,
+                                 const struct cb_view *view, struct cb_diag *diag) {
+  struct lists lists = region->lists;
+  struct starts starts = packing->starts;
+  cb_device_ptr columns = (cb_device_ptr)(uintptr_t)view->col_idx;
+  int64_t base = view->base;
+  void *parameters[] = {&lists, &starts, &columns, &base};
+  if (!lists.shape) return CB_OK;
+  const enum cb_status s = cb_device_fill(packing->device, lists.shape, 0, (size_t)region->shape_bytes, diag);
+  if (s) return s;
+  return cb_kernels_launch_named(region->kernels.indices, shape_kernels[view->col_wide], threads_of(region), NULL,
+                                 parameters, diag);
+}
+
+enum cb_status cb_device_packing_indices(const struct cb_device_packing *packing, const struct cb_pack_source *source,
+                                         struct cb_diag *diag) {
+  enum cb_status s = CB_OK;
+  for (int r = 0; r < packing->count && !s; r++) {
+    const struct region *region = &packing->regions[r];
+    s = find_shape(packing, region, &source->survey->view, diag);
+    for (int field = 0; field < region->fields && !s; field++)
+      s = pack_columns(packing, region, field, &source->survey->view, diag);
+  }
+  return s;
+}
+
+enum cb_status cb_device_packing_prepare(const struct cb_device_packing *packing, struct cb_diag *diag) {
+  enum cb_status s = CB_OK;
+  for (int r = 0; r < packing->count && !s; r++) s = cb_kernels_prepare(packing->regions[r].kernels.values, diag);
+  return s;
+}
+
+enum cb_status cb_device_packing_values(const struct cb_device_packing *packing, enum cb_type given,
+                                        cb_device_ptr values, struct CUstream_st *stream, struct cb_diag *diag) {
+  enum cb_status s = CB_OK;
+  for (int r = 0; r < packing->count && !s; r++) {
+    const struct region *region = &packing->regions[r];
+    struct lists lists = region->lists;
+    struct starts starts = packing->starts;
+    cb_device_ptr slots = region->values, lost = packing->lost;
+    void *parameters[] = {&lists, &starts, &values, &slots, &lost};
+    if (slots)
+      s = cb_kernels_launch(region->kernels.values, (int)given, threads_of(region), stream, parameters, diag);
+  }
+  return s;
+}
+
+enum cb_status cb_device_packing_lost(const struct cb_device_packing *packing, int *lost, struct cb_diag *diag) {
+  uint32_t threads = 0;
+  const enum cb_status s =
+      cb_device_download(packing->device, &threads, packing->lost, sizeof threads, "a packing", diag);
+  *lost = threads > 0;
+  return s;
+}
+
+/* ---- slot maps */
+
+static enum cb_status fill_map(const struct cb_device_packing *packing, const struct region *region,
+                               struct cb_slot_map *map, cb_device_ptr numbers, struct cb_diag *diag) {
+  const size_t bytes = (size_t)map->count * (map->wide ? 8 : 4);
+  struct lists lists = region->lists;
+  struct starts starts = packing->starts;
+  void *parameters[] = {&lists, &starts, &numbers};
+  enum cb_status s = cb_device_fill(packing->device, numbers, 0xff, bytes, diag);
+  if (!s)
+    s = cb_kernels_launch_named(region->kernels.indices, number_kernels[map->wide], threads_of(region), NULL,
+                                parameters, diag);
+  return s ? s : cb_device_download(packing->device, map->entries, numbers, bytes, "a slot map", diag);
+}
+
+static enum cb_status make_map(const struct cb_device_packing *packing, const struct region *region,
+                               struct cb_slot_map *map, struct cb_diag *diag) {
+  const size_t bytes = (size_t)region->slots * (packing->wide_numbers ? 8 : 4);
+  cb_device_ptr numbers = 0;
+  *map = (struct cb_slot_map){.count = region->slots, .wide = packing->wide_numbers};
+  map->entries = cb_alloc(bytes, 1);
+  if (!map->entries) return cb_fail_memory(diag, "a slot map", bytes);
+  enum cb_status s = cb_device_alloc(packing->device, &numbers, bytes, "a slot map", diag);
+  if (!s) s = fill_map(packing, region, map, numbers, diag);
+  cb_device_free(packing->device, numbers);
+  return s;
+}
+
+enum cb_status cb_device_packing_maps(const struct cb_device_packing *packing, struct cb_slot_map *maps,
+                                      struct cb_diag *diag) {
+  enum cb_status s = CB_OK;
+  int made = 0;
+  for (; made < packing->count && !s; made++) s = make_map(packing, &packing->regions[made], &maps[made], diag);
+  for (int r = 0; s && r < made; r++) cb_slot_map_release(&maps[r]);
+  return s;
+}

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A matrix on the device, looked at by kernels: see device_survey.h. */
+#include "runtime/operator/device_survey.h"
+
+#include "analysis/diagonals.h"
+#include "analysis/tiles.h"
+#include "base/integers.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLUMNS = 0, ROWS = 2, FETCH = 6 }; /* kernels of the set: the first of each kind */
+enum { CHUNK = 4096, WARP = 32 };          /* nonzeros of a warp, as the template has it */
+enum { SEGMENTS = 64, SEGMENT_LOG2 = 31 };
+
+struct findings { /* as the template has it */
+  uint32_t unfit, pad, falls[SEGMENTS], begins[SEGMENTS];
+};
+
+static cb_device_ptr address(const void *pointer) { return (cb_device_ptr)(uintptr_t)pointer; }
+
+/* ---- a matrix on the host */
+
+static enum cb_status copy_array(struct cb_survey *survey, int number, const void **array, int64_t count, size_t size,
+                                 const char *what, struct cb_diag *diag) {
+  const struct cb_device *device = survey->kernels->device;
+  const size_t bytes = (size_t)count * size;
+  if (!*array) return CB_OK;
+  enum cb_status s = cb_device_alloc(device, &survey->copies[number], bytes, what, diag);
+  if (!s) s = cb_device_upload(device, survey->copies[number], *array, bytes, what, diag);
+  *array = (const void *)(uintptr_t)survey->copies[number];
+  return s;
+}
+
+static enum cb_status copy_view(struct cb_survey *survey, struct cb_diag *diag) {
+  struct cb_view *view = &survey->view;
+  if (view->on_device) return CB_OK;
+  enum cb_status s =
+      copy_array(survey, 0, &view->row_ptr, view->rows + 1, view->row_wide ? 8 : 4, "row pointers", diag);
+  if (!s) s = copy_array(survey, 1, &view->col_idx, view->nnz, view->col_wide ? 8 : 4, "column indices", diag);
+  if (!s) s = copy_array(survey, 2, &view->values, view->nnz, cb_type_size(view->value_type), "values", diag);
+  view->on_device = 1;
+  view->stream = NULL;
+  return s;
+}
+
+/* ---- kernels */
+
+static enum cb_status survey_columns(const struct cb_survey *survey, cb_device_ptr findings, struct cb_diag *diag) {
+  const struct cb_view *view = &survey->view;
+  cb_device_ptr columns = address(view->col_idx);
+  int64_t base = view->base, nnz = view->nnz, cols = view->cols;
+  void *parameters[] = {&columns, &base, &nnz, &cols, &findings};
+  return cb_kernels_launch(survey->kernels, COLUMNS + view->col_wide, cb_divide_up(nnz, CHUNK) * WARP, view->stream,
+                           parameters, diag);
+}
+
+static enum cb_status survey_rows(const struct cb_survey *survey, cb_device_ptr ends, cb_device_ptr findings,
+                                  struct cb_diag *diag) {
+  const struct cb_view *view = &survey->view;
+  cb_device_ptr row_ptr = address(view->row_ptr), columns = address(view->col_idx);
+  int64_t base = view->base, rows = view->rows, nnz = view->nnz, wide = survey->wide;
+  struct {
+    cb_device_ptr starts, first, last;
+  } to = {survey->starts, ends, ends + (cb_device_ptr)rows * sizeof(int32_t)};
+  void *parameters[] = {&row_ptr, &columns, &base, &rows, &nnz, &wide, &to, &findings};
+  return cb_kernels_launch(survey->kernels, ROWS + 2 * view->row_wide + view->col_wide, rows + 1, view->stream,
+                           parameters, diag);
+}
+
+/* Whether the matrix is what analysis takes. */
+static enum cb_status judge(const struct findings *findings, struct cb_diag *diag) {
+  if (findings->unfit)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "its row pointers or columns are not those of a matrix");
+  for (int i = 0; i < SEGMENTS; i++)
+    if (findings->falls[i] != findings->begins[i])
+      return cb_fail(diag, CB_ERR_UNSUPPORTED, "its rows do not ascend strictly");
+  return CB_OK;
+}
+
+/* Runs the kernels; what they write is in `scratch`: findings, then ends of rows. */
+static enum cb_status look(const struct cb_survey *survey, cb_device_ptr scratch, struct findings *findings,
+                           struct cb_diag *diag) {
+  const struct cb_device *device = survey->kernels->device;
+  const struct cb_driver *driver = device->driver;
+  struct CUstream_st *stream = survey->view.stream;
+  enum cb_status s = cb_driver_check(driver, driver->call.fill_bytes_async(scratch, 0, sizeof *findings, stream), diag,
+                                     "clear the survey on GPU %d", device->ordinal);
+  if (!s) s = survey_columns(survey, scratch, diag);
+  if (!s) s = survey_rows(survey, scratch + sizeof *findings, scratch, diag);
+  if (!s) s = cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "survey the matrix");
+  return s ? s : cb_device_download(device, findings, scratch, sizeof *findings, "the survey", diag);
+}
+
+/* ---- columns that analysis asks for */
+
+static enum cb_status put_stretches(const struct cb_device *device, cb_device_ptr to,
+                                    const struct cb_stretch *stretches, int64_t count, int64_t *total,
+                                    struct cb_diag *diag) {
+  int64_t *numbers = cb_alloc((size_t)(2 * count + 1), sizeof *numbers); /* begins, then places */
+  if (!numbers) return cb_fail_memory(diag, "a list of columns", (uint64_t)count * 16);
+  *total = 0;
+  for (int64_t i = 0; i < count; i++) {
+    numbers[i] = stretches[i].begin;
+    numbers[count + i] = *total;
+    *total += stretches[i].length;
+  }
+  numbers[2 * count] = *total;
+  const enum cb_status s = cb_device_upload(device, to, numbers, (size_t)(2 * count + 1) * sizeof *numbers,
+                                            "a list of columns", diag);
+  cb_free(numbers);
+  return s;
+}
+
+static enum cb_status run_fetch(const struct cb_survey *survey, cb_device_ptr lists, int64_t count, cb_device_ptr to,
+                                struct cb_diag *diag) {
+  const struct cb_view *view = &survey->view;
+  cb_device_ptr columns = address(view->col_idx), begins = lists,
+                places = lists + (cb_device_ptr)count * sizeof(int64_t);
+  int64_t base = view->base;
+  void *parameters[] = {&columns, &base, &begins, &places, &count, &to};
+  return cb_kernels_launch(survey->kernels, FETCH + view->col_wide, count * WARP, NULL, parameters, diag);
+}
+
+static enum cb_status fetch(void *user, const struct cb_stretch *stretches, int64_t count, int32_t *columns,
+                            struct cb_diag *diag) {
+  const struct cb_survey *survey = user;
+  const struct cb_device *device = survey->kernels->device;
+  cb_device_ptr lists = 0, to = 0;
+  int64_t total = 0;
+  enum cb_status s = cb_device_enter(device, diag);
+  if (s) return s;
+  s = cb_device_alloc(device, &lists, (size_t)(2 * count + 1) * sizeof(int64_t), "a list of columns", diag);
+  if (!s) s = put_stretches(device, lists, stretches, count, &total, diag);
+  if (!s) s = cb_device_alloc(device, &to, (size_t)total * sizeof *columns, "columns", diag);
+  if (!s) s = run_fetch(survey, lists, count, to, diag);
+  if (!s) s = cb_device_download(device, columns, to, (size_t)total * sizeof *columns, "columns", diag);
+  cb_device_free(device, lists);
+  cb_device_free(device, to);
+  cb_device_leave(device);
+  return s;
+}
+
+/* ---- diagonals */
+
+enum { COUNT = 0, LIST = 2, MOST_LISTED = 1 << 16 }; /* kernels of the set; diagonals that a list has room for */
+
+/* What the kernels write: how many diagonals they found, the list, and nonzeros by key. */
+struct listed {
+  cb_device_ptr count, list, counters;
+};
+
+static enum cb_status run_diagonals(const struct cb_survey *survey, const struct cb_kernels *kernels,
+                                    const struct listed *to, int64_t keys, int64_t least, struct cb_diag *diag) {
+  const struct cb_view *view = &survey->view;
+  cb_device_ptr columns = address(view->col_idx), counters = to->counters, list = to->list, found = to->count;
+  struct {
+    cb_device_ptr narrow, wide;
+  } starts = {survey->wide ? 0 : survey->starts, survey->wide ? survey->starts : 0};
+  int64_t base = view->base, rows = view->rows, most = MOST_LISTED;
+  void *counting[] = {&starts, &columns, &base, &rows, &counters},
+       *listing[] = {&counters, &keys, &least, &most, &list, &found};
+  const enum cb_status s = cb_kernels_launch(kernels, COUNT + view->col_wide, rows, NULL, counting, diag);
+  return s ? s : cb_kernels_launch(kernels, LIST, keys, NULL, listing, diag);
+}
+
+static int by_key(const void *left, const void *right) {
+  const int64_t a = ((const struct cb_diagonal *)left)->key, b = ((const struct cb_diagonal *)right)->key;
+  return (a > b) - (a < b);
+}
+
+/* The list, in order. */
+static enum cb_status bring_diagonals(const struct cb_device *device, const struct listed *from,
+                                      struct cb_diagonal **list, int64_t *count, struct cb_diag *diag) {
+  uint32_t found = 0;
+  enum cb_status s = cb_device_download(device, &found, from->count, sizeof found, "diagonals", diag);
+  if (!s && found > MOST_LISTED)
+    s = cb_fail(diag, CB_ERR_LIMIT, "%u diagonals are more than %d", found, MOST_LISTED);
+  if (s) return s;
+  struct cb_diagonal *all = cb_alloc((size_t)found, sizeof *all);
+  if (!all) return cb_fail_memory(diag, "diagonals", found * sizeof *all);
+  s = cb_device_download(device, all, from->list, found * sizeof *all, "diagonals", diag);
+  if (s) {
+    cb_free(all);
+    return s;
+  }
+  qsort(all, found, sizeof *all, by_key);
+  *list = all;
+  *count = found;
+  return CB_OK;
+}
+
+static enum cb_status find_diagonals(const struct cb_survey *survey, int64_t least, struct cb_diagonal **list,
+                                     int64_t *count, struct cb_diag *diag) {
+  const struct cb_device *device = survey->kernels->device;
+  const int64_t keys = survey->view.rows + survey->view.cols;
+  const size_t head = 256 + MOST_LISTED * sizeof(struct cb_diagonal), bytes = head + (size_t)keys * sizeof(uint32_t);
+  const struct cb_kernels *kernels;
+  cb_device_ptr block = 0;
+  enum cb_status s = survey->finder.find(survey->finder.user, "diagonals", &kernels, diag);
+  if (!s) s = cb_device_alloc(device, &block, bytes, "diagonals", diag);
+  if (!s) s = cb_device_fill(device, block, 0, bytes, diag);
+  const struct listed to = {block, block + 256, block + head};
+  if (!s) s = run_diagonals(survey, kernels, &to, keys, least, diag);
+  if (!s) s = bring_diagonals(device, &to, list, count, diag);
+  cb_device_free(device, block);
+  return s;
+}
+
+static enum cb_status list_diagonals(void *user, int64_t least, struct cb_diagonal **list, int64_t *count,
+                                     struct cb_diag *diag) {
+  const struct cb_survey *survey = user;
+  enum cb_status s = cb_device_enter(survey->kernels->device, diag);
+  if (s) return s;
+  s = find_diagonals(survey, least, list, count, diag);
+  cb_device_leave(survey->kernels->device);
+  return s;
+}
+
+/* ---- tiles */
+
+/* As the kernel writes it, and analysis has it: four counts of 64 bits. */
+_Static_assert(sizeof(struct cb_tile_census) == 32, "four counts");
+
+static enum cb_status run_tiles(const struct cb_survey *survey, const struct cb_tile_size *size, int64_t fill,
+                                int64_t stride, cb_device_ptr by_row, cb_device_ptr census, struct cb_diag *diag) {
+  const struct cb_view *view = &survey->view;
+  const struct cb_kernels *kernels;
+  struct {
+    cb_device_ptr narrow, wide;
+  } starts = {survey->wide ? 0 : survey->starts, survey->wide ? survey->starts : 0};
+  cb_device_ptr columns = address(view->col_idx);
+  const int64_t tile_rows = cb_divide_up(view->rows, size->rows), chunks = cb_divide_up(tile_rows, CB_TILE_CHUNK);
+  int64_t base = view->base, rows = view->rows, height = size->rows, width = size->cols;
+  void *parameters[] = {&starts, &columns, &base, &rows, &height, &width, &fill, &stride, &by_row, &census};
+  const enum cb_status s = survey->finder.find(survey->finder.user, "tiles", &kernels, diag);
+  return s ? s : cb_kernels_launch(kernels, view->col_wide, cb_divide_up(chunks, stride) * CB_TILE_CHUNK, NULL,
+                                   parameters, diag);
+}
+
+static enum cb_status find_tiles(const struct cb_survey *survey, const struct cb_tile_size *size, int64_t fill,
+                                 int64_t stride, uint32_t *by_row, struct cb_tile_census *census,
+                                 struct cb_diag *diag) {
+  const struct cb_device *device = survey->kernels->device;
+  const size_t head = 256, rows = by_row ? (size_t)cb_divide_up(survey->view.rows, size->rows) * sizeof *by_row : 0;
+  cb_device_ptr block = 0;
+  enum cb_status s = cb_device_alloc(device, &block, head + rows, "counts of tiles", diag);
+  if (!s) s = cb_device_fill(device, block, 0, head, diag);
+  if (!s) s = run_tiles(survey, size, fill, stride, by_row ? block + head : 0, block, diag);
+  if (!s) s = cb_device_download(device, census, block, sizeof *census, "counts of tiles", diag);
+  if (!s && by_row) s = cb_device_download(device, by_row, block + head, rows, "counts of tiles", diag);
+  cb_device_free(device, block);
+  return s;
+}
+
+static enum cb_status count_tiles(void *user, const struct cb_tile_size *size, int64_t fill, int64_t stride,
+                                  uint32_t *by_row, struct cb_tile_census *census, struct cb_diag *diag) {
+  const struct cb_survey *survey = user;
+  enum cb_status s = cb_device_enter(survey->kernels->device, diag);
+  if (s) return s;
+  s = find_tiles(survey, size, fill, stride, by_row, census, diag);
+  cb_device_leave(survey->kernels->device);
+  return s;
+}
+
+/* ---- rows, and the whole */
+
+static enum cb_status bring_rows(struct cb_survey *survey, struct cb_diag *diag) {
+  struct cb_csr *csr = survey->csr;
+  const size_t bytes = (size_t)(csr->rows + 1) * (survey->wide ? 8 : 4);
+  void *rows = cb_alloc(bytes, 1);
+  if (!rows) return cb_fail_memory(diag, "row pointers", bytes);
+  const enum cb_status s =
+      cb_device_download(survey->kernels->device, rows, survey->starts, bytes, "row pointers", diag);
+  if (s) cb_free(rows);
+  else csr->row_ptr = rows;
+  return s;
+}
+
+static enum cb_status bring_ends(struct cb_survey *survey, struct cb_diag *diag) {
+  const struct cb_device *device = survey->kernels->device;
+  const int64_t rows = survey->view.rows;
+  const size_t bytes = 2 * (size_t)rows * sizeof *survey->ends;
+  int32_t *ends = cb_alloc(bytes, 1);
+  if (!ends) return cb_fail_memory(diag, "ends of rows", bytes);
+  const enum cb_status s = cb_device_download(device, ends, survey->scratch + sizeof(struct findings), bytes,
+                                              "ends of rows", diag);
+  if (s) {
+    cb_free(ends);
+    return s;
+  }
+  survey->remote.first = survey->ends = ends;
+  survey->remote.last = survey->ends + rows;
+  cb_device_free(device, survey->scratch);
+  survey->scratch = 0;
+  return CB_OK;
+}
+
+static enum cb_status within(struct cb_survey *survey,
+                             enum cb_status (*bring)(struct cb_survey *survey, struct cb_diag *diag),
+                             struct cb_diag *diag) {
+  enum cb_status s = cb_device_enter(survey->kernels->device, diag);
+  if (s) return s;
+  s = bring(survey, diag);
+  cb_device_leave(survey->kernels->device);
+  return s;
+}
+
+static enum cb_status rows(void *user, struct cb_diag *diag) { return within(user, bring_rows, diag); }
+static enum cb_status ends(void *user, struct cb_diag *diag) { return within(user, bring_ends, diag); }
+
+static void make_csr(struct cb_survey *survey, struct cb_csr *csr) {
+  const struct cb_view *view = &survey->view;
+  survey->csr = csr;
+  survey->remote = (struct cb_remote_columns){.rows = rows,
+                                              .ends = ends,
+                                              .fetch = fetch,
+                                              .diagonals = list_diagonals,
+                                              .tiles = count_tiles,
+                                              .user = survey};
+  *csr = (struct cb_csr){.rows = view->rows,
+                         .cols = view->cols,
+                         .nnz = view->nnz,
+                         .wide = survey->wide,
+                         .remote = &survey->remote,
+                         .pattern = !view->values};
+  memcpy(csr->name, view->name, sizeof csr->name);
+}
+
+enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernel_finder *finder,
+                             const struct cb_view *view, struct cb_diag *diag) {
+  const size_t starts = (size_t)(view->rows + 1) * (view->nnz > INT32_MAX ? 8 : 4),
+               scratch = sizeof(struct findings) + 2 * (size_t)view->rows * sizeof(int32_t);
+  struct findings findings;
+  *survey = (struct cb_survey){.finder = *finder, .view = *view, .wide = view->nnz > INT32_MAX};
+  *csr = (struct cb_csr){0};
+  if (view->nnz >> SEGMENT_LOG2 >= SEGMENTS)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "it has %lld nonzeros", (long long)view->nnz);
+  enum cb_status s = finder->find(finder->user, "survey", &survey->kernels, diag);
+  if (s) return s;
+  const struct cb_device *device = survey->kernels->device;
+  s = copy_view(survey, diag);
+  if (!s) s = cb_device_alloc(device, &survey->starts, starts, "row pointers", diag);
+  if (!s) s = cb_device_alloc(device, &survey->scratch, scratch, "the survey", diag);
+  if (!s) s = look(survey, survey->scratch, &findings, diag);
+  if (!s) s = judge(&findings, diag);
+  if (!s) make_csr(survey, csr);
+  return s;
+}
+
+void cb_survey_release(struct cb_survey *survey) {
+  if (!survey->kernels) return;
+  for (int i = 0; i < 3; i++) cb_device_free(survey->kernels->device, survey->copies[i]);
+  cb_device_free(survey->kernels->device, survey->starts);
+  cb_device_free(survey->kernels->device, survey->scratch);
+  cb_survey_forget(survey);
+}
+
+void cb_survey_forget(struct cb_survey *survey) {
+  cb_free(survey->ends);
+  *survey = (struct cb_survey){0};
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A look at a matrix that lies in device memory, by kernels (templates/survey.cu.in, diagonals.cu.in, tiles.cu.in):
+ * whether it is canonical, where its rows begin, and their first and last columns. What analysis asks for comes to the
+ * host, O(rows) of it; columns and values stay where they are.
+ */
+#ifndef CBGEN_RUNTIME_OPERATOR_DEVICE_SURVEY_H
+#define CBGEN_RUNTIME_OPERATOR_DEVICE_SURVEY_H
+
+#include "frontend/csr.h"
+#include "runtime/operator/kernel_sets.h"
+#include "runtime/operator/matrix.h"
+
+/* Finds a set of kernels when it is first needed. */
+struct cb_kernel_finder {
+  enum cb_status (*find)(void *user, const char *set, const struct cb_kernels **kernels, struct cb_diag *diag);
+  void *user;
+};
+
+/* Must stay where it is while something plans for its matrix. */
+struct cb_survey {
+  struct cb_kernel_finder finder;
+  const struct cb_kernels *kernels; /* the set "survey" */
+  struct cb_view view;              /* of the matrix on the device */
+  cb_device_ptr copies[3];          /* of a matrix that was on the host: what the view refers to; else 0 */
+  cb_device_ptr starts;             /* rows + 1 row pointers from 0: int64_t where `wide`, else int32_t */
+  int wide;
+  cb_device_ptr scratch;            /* findings, then the ends of rows, until they were brought to the host */
+  int32_t *ends;                    /* all first columns, then all last ones */
+  struct cb_csr *csr;               /* that it made */
+  struct cb_remote_columns remote;
+};
+
+/* Looks at `view`, a matrix in CSR, which is copied to the device if it is on the host, and makes a matrix of it whose
+ * columns are remote: they are the survey's. Both stay where they are until they are released. The device's context
+ * must be current. CB_ERR_UNSUPPORTED: it is not canonical, or none at all, so that the host must look at it. Release
+ * both in any case. */
+enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernel_finder *finder,
+                             const struct cb_view *view, struct cb_diag *diag);
+/* Likewise with the context current. */
+void cb_survey_release(struct cb_survey *survey);
+/* Instead, when the context is gone, and with it what lay on the device. */
+void cb_survey_forget(struct cb_survey *survey);
+
+#endif

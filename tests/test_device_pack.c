@@ -1,0 +1,576 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Matrices planned and packed on the (fake) GPU: the same plan and the same bytes as on the host, for every shape,
+ * every setting of the layouts that can, and every form of CSR; what is no canonical matrix goes to the host. */
+#include "tests/api_support.h"
+#include "tests/nvrtc_support.h"
+#include "tests/recipes.h"
+#include "tests/shapes.h"
+
+#include "analysis/plan/assignment.h"
+#include "analysis/plan/blob.h"
+#include "runtime/api/session.h"
+#include "runtime/operator/device_pack.h"
+
+#include <unistd.h>
+
+/* ---- a session, and a matrix on the device */
+
+static struct cb_session *open_session(void) {
+  struct cb_session *session;
+  struct cb_diag diag = {0};
+  setenv("CBGEN_LIBCUDA", getenv("CBGEN_FAKE_CUDA"), 1);
+  setenv("CBGEN_NVRTC", getenv("CBGEN_FAKE_CUDA"), 1);
+  assert_ok(cb_session_open(&session, 0, &diag));
+  assert_ok(cb_device_enter(session->device, &diag));
+  return session;
+}
+
+static void close_session(struct cb_session *session) {
+  cb_device_leave(session->device);
+  cb_session_release(session);
+  unsetenv("CBGEN_LIBCUDA");
+  unsetenv("CBGEN_NVRTC");
+}
+
+static const struct cb_kernels *kernels_of(struct cb_session *session, int set) {
+  const struct cb_kernels *kernels;
+  struct cb_diag diag = {0};
+  assert_true(set >= 0);
+  if (cb_session_kernels(session, NULL, set, &kernels, &diag)) fail_msg("%s", diag.message);
+  return kernels;
+}
+
+static enum cb_status find_set(void *user, const char *set, const struct cb_kernels **kernels, struct cb_diag *diag) {
+  return cb_session_kernels(user, NULL, cb_kernel_set_find(set), kernels, diag);
+}
+
+static struct cb_view view_of(const struct sample *sample) {
+  struct cb_view view;
+  struct cb_diag diag = {0};
+  assert_ok(cb_view_take_csr(&view, &sample->view, &diag));
+  return view;
+}
+
+/* ---- both ways */
+
+struct made {
+  struct cb_plan *plan;
+  struct cb_assignment *assignment;
+};
+
+static void release_made(struct made *made) {
+  cb_assignment_free(made->assignment);
+  cb_plan_free(made->plan);
+}
+
+static void check_plans(const struct made *here, const struct made *there) {
+  struct cb_diag diag = {0};
+  struct cb_text one = {0}, other = {0};
+  assert_ok(cb_plan_json(here->plan, &one, &diag));
+  assert_ok(cb_plan_json(there->plan, &other, &diag));
+  assert_string_equal(cb_text_string(&one), cb_text_string(&other));
+  cb_text_release(&one);
+  cb_text_release(&other);
+}
+
+enum { ARRAYS = 64 };
+
+/* The blob's bytes as they will be on the device before kernels pack: listed arrays, the others cleared. */
+static void put_listed(const struct made *made, unsigned char *bytes, cb_device_ptr there, cb_device_ptr *arrays) {
+  const int nan = cb_semiring_pads_with_nan(made->plan->semiring);
+  int number = 0;
+  for (int r = 0; r < made->plan->regions_count; r++)
+    for (int a = 0; a < made->plan->regions[r].arrays_count; a++) {
+      const struct cb_array *array = &made->plan->regions[r].arrays[a];
+      const int64_t offset = cb_blob_offset(made->plan, r, a);
+      if (array->storage != CB_STORED) continue;
+      assert_true(number < ARRAYS);
+      arrays[number++] = there + (cb_device_ptr)offset;
+      if (array->role == CB_ROLE_VALUES && nan)
+        memset(bytes + offset, 0xff, (size_t)array->count * cb_type_size(array->type));
+      cb_pack_listed(made->plan, made->assignment, r, a, bytes + offset);
+    }
+}
+
+/* As if there were 2^31 nonzeros: row pointers of 64 bits. */
+static void widen_starts(const struct cb_device *device, struct cb_survey *survey, const struct cb_csr *csr) {
+  struct cb_diag diag = {0};
+  const size_t bytes = (size_t)(csr->rows + 1) * sizeof(int64_t);
+  int64_t *starts = malloc(bytes);
+  assert_non_null(starts);
+  for (int64_t row = 0; row <= csr->rows; row++) starts[row] = cb_csr_row(csr, row);
+  cb_device_free(device, survey->starts);
+  assert_ok(cb_device_alloc(device, &survey->starts, bytes, "row pointers", &diag));
+  assert_ok(cb_device_upload(device, survey->starts, starts, bytes, "row pointers", &diag));
+  survey->wide = 1;
+  free(starts);
+}
+
+/* Packs on the device; the bytes from the blob's first array on come back. */
+static unsigned char *pack_there(struct cb_session *session, const struct made *made, struct cb_survey *survey,
+                                 enum cb_type given, struct cb_slot_map *maps) {
+  struct cb_diag diag = {0};
+  struct cb_pack_kernels kernels[CB_MOST_PACKED];
+  struct cb_device_packing *packing;
+  cb_device_ptr there, arrays[ARRAYS];
+  const size_t length = (size_t)cb_blob_arrays_end(made->plan);
+  unsigned char *bytes = calloc(length + 1, 1);
+  int lost = 1;
+  assert_non_null(bytes);
+  for (int r = 0; r < made->plan->regions_count; r++) {
+    const char *layout = made->plan->regions[r].layout;
+    kernels[r].indices = kernels_of(session, cb_kernel_set_of(layout, "indices", made->plan->matrix_type));
+    kernels[r].values = kernels_of(session, cb_kernel_set_of(layout, "values", made->plan->matrix_type));
+  }
+  const struct cb_pack_source source = {made->plan, made->assignment, survey, kernels};
+  assert_ok(cb_device_alloc(session->device, &there, length, "arrays", &diag));
+  put_listed(made, bytes, there, arrays);
+  assert_ok(cb_device_upload(session->device, there, bytes, length, "arrays", &diag));
+  assert_ok(cb_device_packing_create(&packing, &source, arrays, &diag));
+  assert_ok(cb_device_packing_indices(packing, &source, &diag));
+  assert_ok(cb_device_packing_values(packing, given, (cb_device_ptr)(uintptr_t)survey->view.values, NULL, &diag));
+  assert_ok(cb_device_packing_lost(packing, &lost, &diag));
+  assert_int_equal(lost, 0);
+  assert_ok(cb_device_packing_maps(packing, maps, &diag));
+  assert_ok(cb_device_download(session->device, bytes, there, length, "arrays", &diag));
+  cb_device_packing_free(packing);
+  cb_device_free(session->device, there);
+  return bytes;
+}
+
+static void check_maps(const struct made *here, struct cb_slot_map *maps) {
+  struct cb_diag diag = {0};
+  for (int r = 0; r < here->plan->regions_count; r++) {
+    struct cb_slot_map map;
+    assert_ok(cb_slot_map_build(&map, here->plan, here->assignment, r, NULL, &diag));
+    assert_int_equal(maps[r].count, map.count);
+    for (int64_t slot = 0; slot < map.count; slot++)
+      assert_int_equal(cb_slot_get(&maps[r], slot), cb_slot_get(&map, slot));
+    cb_slot_map_release(&map);
+    cb_slot_map_release(&maps[r]);
+  }
+}
+
+static void check_bytes(const struct cb_blob *blob, const struct cb_plan *plan, const unsigned char *bytes,
+                        const char *what) {
+  for (int r = 0; r < plan->regions_count; r++)
+    for (int a = 0; a < plan->regions[r].arrays_count; a++) {
+      const struct cb_array *array = &plan->regions[r].arrays[a];
+      const int64_t offset = cb_blob_offset(plan, r, a);
+      const int64_t end = offset + array->count * (int64_t)cb_type_size(array->type);
+      for (int64_t i = offset; array->storage == CB_STORED && i < end; i++)
+        if (blob->bytes[i] != bytes[i])
+          fail_msg("%s: byte %lld of array '%s' is %02x instead of %02x\n%s", what, (long long)(i - offset), array->name,
+                   bytes[i], blob->bytes[i], plan->line);
+    }
+  const int64_t first = plan->regions_count ? cb_blob_offset(plan, 0, 0) : cb_blob_arrays_end(plan);
+  assert_memory_equal(blob->bytes + first, bytes + first, (size_t)(cb_blob_arrays_end(plan) - first));
+}
+
+static int packed, left; /* over all settings of a recipe: on the device, to the host */
+
+/* What settings say about a sample of that form, on the host and on the device. */
+static void check(struct cb_session *session, const char *shape, struct form form, const char *settings) {
+  struct cb_diag diag = {0};
+  struct cb_options options;
+  struct sample sample = sample_of(shape, form);
+  struct made here = {0}, there = {0};
+  struct cb_survey survey;
+  struct cb_csr csr;
+  struct cb_blob blob;
+  struct cb_slot_map maps[CB_MOST_PACKED];
+  char what[512];
+  const struct cb_view view = view_of(&sample);
+  snprintf(what, sizeof what, "%s, %s, base %d, bits %d %d, type %d", shape, settings, form.base, form.row_bits,
+           form.col_bits, form.value_type);
+  set_options(&options, settings);
+  const struct cb_kernel_finder finder = {find_set, session};
+  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, &diag));
+  const struct cb_target *target = &session->device->target;
+  const enum cb_status s = cb_plan_build(&here.plan, &here.assignment, &sample.csr, target, &options, &diag);
+  enum cb_status remote = cb_plan_build(&there.plan, &there.assignment, &csr, target, &options, &diag);
+  const int is_left = remote == CB_ERR_UNSUPPORTED || remote == CB_ERR_LIMIT;
+  left += is_left && !s; /* the host does it then */
+  if (s && !is_left) fail_msg("%s: %s on the host, %s on the device", what, cb_status_name(s), cb_status_name(remote));
+  if (!s && remote && !is_left) fail_msg("%s: %s", what, diag.message);
+  if (!s && !remote) {
+    check_plans(&here, &there);
+    assert_ok(cb_pack(&blob, here.plan, here.assignment, &sample.csr, (struct cb_hash){0, 0}, &diag));
+    if (strstr(settings, "index-limit")) widen_starts(session->device, &survey, &sample.csr);
+    unsigned char *bytes = pack_there(session, &there, &survey, view.value_type, maps);
+    check_bytes(&blob, here.plan, bytes, what);
+    check_maps(&here, maps);
+    free(bytes);
+    cb_blob_release(&blob);
+    packed++;
+  }
+  release_made(&here);
+  release_made(&there);
+  cb_survey_release(&survey);
+  cb_csr_release(&csr);
+  sample_release(&sample);
+}
+
+/* ---- tests */
+
+static const char *const types[] = {"f64", "f32", "f16-f32", "bf16-f32"};
+
+/* Every shape with settings of each recipe that can be packed there, forms and types taking turns. */
+static void bytes_are_the_host_s(void **state) {
+  (void)state;
+  enum { EACH = 3 };
+  struct cb_session *session = open_session();
+  const struct cb_recipe *recipe;
+  const int count = (int)(sizeof shapes / sizeof *shapes);
+  int turn = 0;
+  for (int number = 0; (recipe = cb_recipe_at(number)); number++) {
+    if (!recipe->packs_remotely) continue;
+    packed = left = 0;
+    for (int i = 0; i < count * EACH; i++, turn++) {
+      char settings[SETTINGS], all[SETTINGS + 64];
+      const struct form form = {.row_bits = turn % 3 ? 32 : 64,
+                                .col_bits = turn % 5 < 2 ? 64 : 32,
+                                .base = turn % 2,
+                                .value_type = (cbgen_type)(turn / 3 % 4),
+                                .no_values = turn % 11 == 10,
+                                .on_device = turn % 7 != 0};
+      cross_settings(settings, recipe, i % crossings_of(recipe));
+      snprintf(all, sizeof all, "%s type=%s%s%s", settings, types[turn / 7 % 4],
+               turn % 13 == 5 ? " semiring=min-plus" : "", turn % 17 == 8 ? " index-limit=20" : "");
+      check(session, shapes[i % count], form, all);
+    }
+    print_message("%s: %d packed there, %d left to the host\n", recipe->name, packed, left);
+    assert_true(packed >= 40);
+  }
+  close_session(session);
+}
+
+/* What small shapes do not have: long rows in segments and on diagonals, columns that take more than two bytes. */
+static void long_and_wide_ones_are_the_host_s(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"long_row,rows=300,cols=4000,per_row=5,long_rows=2,long_length=3000", "recipe=sell sell-vary=on"},
+      {"long_row,rows=300,cols=4000,per_row=5,long_rows=2,long_length=3000", "recipe=merge merge-piece=256"},
+      {"diagonals,n=300,count=80,spread=100,fill=0.95", "recipe=dia dia-fill=0 dia-most=1024"},
+      {"diagonal,n=66000", "recipe=merge"},
+  };
+  struct cb_session *session = open_session();
+  packed = left = 0;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    check(session, cases[i][0], (struct form){.row_bits = 32, .col_bits = 32, .base = 1, .on_device = 1}, cases[i][1]);
+  assert_int_equal(packed, sizeof cases / sizeof *cases);
+  close_session(session);
+}
+
+/* ---- through cbgen_compile */
+
+struct heard {
+  int there, here, entry;
+};
+static void hear(void *user, const char *line) {
+  struct heard *heard = user;
+  heard->here += strstr(line, "planned and packed on the host") != NULL;
+  heard->entry += strstr(line, "the entry keeps no data") != NULL;
+}
+
+static cbgen_context *context_with(const char *options, const char *cache, struct heard *heard) {
+  cbgen_context *context;
+  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
+  must(context, cbgen_set(context, "cache", cache));
+  must(context, cbgen_set_log(context, hear, heard));
+  set_all(context, options);
+  return context;
+}
+
+static void choose_fake(void) {
+  setenv("CBGEN_LIBCUDA", getenv("CBGEN_FAKE_CUDA"), 1);
+  setenv("CBGEN_NVRTC", getenv("CBGEN_FAKE_CUDA"), 1);
+}
+
+/* A saved operator has all that it is made of. */
+static unsigned char *saved(cbgen_operator *op, size_t *length) {
+  must_operator(op, cbgen_operator_save(op, NULL, 0, length));
+  unsigned char *bytes = malloc(*length);
+  assert_non_null(bytes);
+  must_operator(op, cbgen_operator_save(op, bytes, *length, length));
+  return bytes;
+}
+
+static const char *const api_settings[] = {"recipe=sell", "recipe=sell sell-sort=on sell-vary=off type=f32",
+                                           "recipe=sell sell-vary=on form=ax"};
+
+/* The whole operator is the same, byte for byte. */
+static void operators_are_the_host_s(void **state) {
+  (void)state;
+  choose_fake();
+  for (size_t i = 0; i < sizeof api_settings / sizeof *api_settings; i++) {
+    unsigned char *bytes[2];
+    size_t length[2];
+    struct heard heard = {0};
+    struct sample sample = sample_of("powerlaw,rows=500,cols=400,max=350,min=0", (struct form){.on_device = i != 1});
+    for (int there = 0; there < 2; there++) {
+      char options[256];
+      cbgen_operator *op;
+      snprintf(options, sizeof options, "%s pack=%s", api_settings[i], there ? "device" : "host");
+      cbgen_context *context = context_with(options, "", &heard);
+      must(context, cbgen_compile(context, &sample.view, NULL, &op));
+      if (i < 2) check_product(op, &sample.csr);
+      bytes[there] = saved(op, &length[there]);
+      cbgen_operator_free(op);
+      cbgen_context_destroy(context);
+    }
+    assert_int_equal(heard.here, 0);
+    assert_int_equal(length[0], length[1]);
+    assert_memory_equal(bytes[0], bytes[1], length[0]);
+    free(bytes[0]);
+    free(bytes[1]);
+    sample_release(&sample);
+  }
+}
+
+/* Values are renewed without a map; and with the one that a saved operator gets. */
+static void values_are_renewed(void **state) {
+  (void)state;
+  choose_fake();
+  struct heard heard = {0};
+  struct sample sample = sample_of("powerlaw,rows=300,cols=400,max=200,min=0",
+                                   (struct form){.value_type = CBGEN_F32, .on_device = 1, .base = 1});
+  const cbgen_request request = {.struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE};
+  cbgen_context *context = context_with("recipe=sell pack=device type=f64", "", &heard);
+  cbgen_operator *op, *loaded;
+  size_t length;
+  must(context, cbgen_compile(context, &sample.view, &request, &op));
+  for (int round = 0; round < 3; round++) {
+    set_values(&sample, (uint64_t)round + 50);
+    sum_up(&sample);
+    const cbgen_update update = {.struct_size = sizeof update,
+                                 .values = round == 1 ? sample.given : (void *)(uintptr_t)sample.there[2],
+                                 .value_type = CBGEN_F32,
+                                 .memory = round == 1 ? CBGEN_HOST : CBGEN_DEVICE};
+    must_operator(op, cbgen_update_values(op, &update));
+    check_product(op, &sample.csr);
+  }
+  unsigned char *bytes = saved(op, &length);
+  cbgen_operator_free(op);
+  must(context, cbgen_operator_load(context, bytes, length, &loaded));
+  check_product(loaded, &sample.csr);
+  set_values(&sample, 99);
+  sum_up(&sample);
+  const cbgen_update update = {
+      .struct_size = sizeof update, .values = sample.given, .value_type = CBGEN_F32, .memory = CBGEN_HOST};
+  must_operator(loaded, cbgen_update_values(loaded, &update));
+  check_product(loaded, &sample.csr);
+  cbgen_operator_free(loaded);
+  cbgen_context_destroy(context);
+  assert_int_equal(heard.here, 0);
+  free(bytes);
+  sample_release(&sample);
+}
+
+/* What is no canonical matrix, or not asked for as one, is the host's. */
+static void others_go_to_the_host(void **state) {
+  (void)state;
+  choose_fake();
+  static const struct {
+    struct form form;
+    cbgen_request request;
+    int told;
+  } cases[] = {
+      {{.on_device = 1, .shuffled = 1}, {.struct_size = sizeof(cbgen_request)}, 1},
+      {{.on_device = 1, .duplicates = 1}, {.struct_size = sizeof(cbgen_request)}, 1},
+      {{.shuffled = 1, .base = 1}, {.struct_size = sizeof(cbgen_request)}, 1},
+      {{.on_device = 1}, {.struct_size = sizeof(cbgen_request), .transpose = 1}, 0},
+      {{.on_device = 1}, {.struct_size = sizeof(cbgen_request), .values = CBGEN_VALUES_FIXED}, 0},
+      {{.on_device = 1}, {.struct_size = sizeof(cbgen_request)}, 0},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct heard heard = {0};
+    cbgen_operator *op;
+    struct sample sample = sample_of("random,rows=90,cols=90,per_row=7", cases[i].form);
+    cbgen_context *context = context_with("recipe=sell pack=device", "", &heard);
+    must(context, cbgen_compile(context, &sample.view, &cases[i].request, &op));
+    assert_int_equal(heard.here, cases[i].told);
+    struct cb_csr turned = cases[i].request.transpose ? transposed(&sample.csr) : (struct cb_csr){0};
+    check_product(op, cases[i].request.transpose ? &turned : &sample.csr);
+    cb_csr_release(&turned);
+    cbgen_operator_free(op);
+    cbgen_context_destroy(context);
+    sample_release(&sample);
+  }
+}
+
+/* Row pointers and columns that are none give the host's message. */
+static void nonsense_is_told(void **state) {
+  (void)state;
+  choose_fake();
+  static const struct {
+    int in_rows;
+    int64_t at, value; /* below 0: counted from the last; of values, -100 stands for -1 */
+    const char *words;
+    int base;
+  } wrong[] = {{1, 5, 1000, "never decreases", 0}, {1, 0, 1, "goes from", 0},    {1, 90, 3, "goes from", 0},
+               {1, 90, -1, "goes from", 0},        {0, 7, -100, "col_idx[7]", 0}, {0, 500, 90, "col_idx[500]", 0},
+               {0, -1, 90, "columns go from", 0},  {0, 0, 0, "columns go from", 1}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    struct heard heard = {0};
+    cbgen_operator *op;
+    struct sample sample =
+        sample_of("random,rows=90,cols=90,per_row=7", (struct form){.on_device = 1, .base = wrong[i].base});
+    const int64_t at = wrong[i].at < 0 ? sample.entries + wrong[i].at : wrong[i].at, value = wrong[i].value;
+    const int32_t number = (int32_t)(value == -100 ? -1 : value < 0 ? sample.entries + value : value);
+    assert_true(sample.entries > 501);
+    assert_true(app_put(sample.there[wrong[i].in_rows ? 0 : 1] + (uint64_t)at * 4, &number, 4));
+    cbgen_context *context = context_with("recipe=sell pack=device", "", &heard);
+    assert_int_equal(cbgen_compile(context, &sample.view, NULL, &op), CBGEN_ERROR_ARGUMENT);
+    assert_non_null(strstr(cbgen_message(context), wrong[i].words));
+    assert_int_equal(heard.here, 1);
+    cbgen_context_destroy(context);
+    sample_release(&sample);
+  }
+}
+
+/* Where nothing is said, recipes that can and matrices that are worth it; "auto" takes those that can when it must. */
+static void the_choice_is_the_caller_s(void **state) {
+  (void)state;
+  choose_fake();
+  static const struct {
+    const char *options, *recipe;
+    int copies; /* to the host, none of columns: what the device packs shows in there being few */
+  } cases[] = {{"recipe=auto pack=device", NULL, 1}, {"recipe=auto", NULL, 0}, {"recipe=sell", "(sell", 0},
+               {"recipe=sell-long pack=device", "(sell", 0}, {"recipe=sell pack=device", "(sell", 1}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct heard heard = {0};
+    cbgen_operator *op;
+    struct sample sample = sample_of("random,rows=200,cols=200,per_row=7", (struct form){.on_device = 1});
+    cbgen_context *context = context_with(cases[i].options, "", &heard);
+    fake->copies_to_host = 0;
+    must(context, cbgen_compile(context, &sample.view, NULL, &op));
+    assert_int_equal(heard.here, 0);
+    assert_int_equal(fake->copies_to_host > 2, cases[i].copies); /* a download of CSR is two copies */
+    if (cases[i].recipe) assert_non_null(strstr(cbgen_operator_plan(op), cases[i].recipe));
+    check_product(op, &sample.csr);
+    cbgen_operator_free(op);
+    cbgen_context_destroy(context);
+    sample_release(&sample);
+  }
+}
+
+/* A cache keeps plan and kernel; the data are packed anew. */
+static void entries_keep_no_data(void **state) {
+  (void)state;
+  choose_fake();
+  char directory[] = "/tmp/cbgen-device-pack-XXXXXX", command[64];
+  struct heard heard = {0};
+  assert_non_null(mkdtemp(directory));
+  struct sample sample = sample_of("random,rows=90,cols=90,per_row=7", (struct form){.on_device = 1});
+  for (int i = 0; i < 3; i++) {
+    cbgen_operator *op;
+    cbgen_info info = {.struct_size = sizeof info};
+    cbgen_context *context = context_with(i < 2 ? "recipe=sell pack=device" : "recipe=sell pack=host", directory, &heard);
+    const long copies = fake->copies_to_host;
+    must(context, cbgen_compile(context, &sample.view, NULL, &op));
+    if (i == 1) assert_in_range(fake->copies_to_host - copies, 1, 8); /* digests, rows, a sample of columns */
+    assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
+    assert_int_equal(info.cache, i ? CBGEN_CACHE_HIT : CBGEN_CACHE_MISS);
+    assert_int_equal(heard.entry, i);
+    check_product(op, &sample.csr);
+    cbgen_operator_free(op);
+    cbgen_context_destroy(context);
+  }
+  assert_int_equal(heard.here, 0);
+  sample_release(&sample);
+  snprintf(command, sizeof command, "rm -r %s", directory);
+  assert_int_equal(system(command), 0);
+}
+
+/* Every call of the driver fails once: an error or an operator that is right, and nothing is left. */
+static void failures_leave_nothing(void **state) {
+  (void)state;
+  choose_fake();
+  struct sample sample = sample_of("random,rows=90,cols=90,per_row=7", (struct form){.on_device = 1});
+  const cbgen_request request = {.struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE};
+  int failed = 0, replaced = 0;
+  for (long nth = 1;; nth++) {
+    struct heard heard = {0};
+    cbgen_operator *op;
+    cbgen_context *context = context_with("recipe=sell pack=device", "", &heard);
+    fake->calls = 0;
+    fake->failure = CB_CU_OUT_OF_MEMORY;
+    fake->fail_at = nth;
+    const cbgen_status s = cbgen_compile(context, &sample.view, &request, &op);
+    const int reached = fake->calls >= nth;
+    fake->fail_at = 0;
+    replaced += !s && heard.here;
+    failed += s != CBGEN_OK;
+    if (s) assert_true(*cbgen_message(context));
+    else check_product(op, &sample.csr);
+    cbgen_operator_free(op);
+    cbgen_context_destroy(context);
+    trim_all();
+    if (!reached) break;
+  }
+  assert_true(failed > 5 && replaced > 5);
+  sample_release(&sample);
+}
+
+/* Finite values that the stored type cannot hold are refused, as on the host. */
+static void lost_values_are_told(void **state) {
+  (void)state;
+  choose_fake();
+  struct heard heard = {0};
+  cbgen_operator *op;
+  struct sample sample = sample_of("random,rows=90,cols=90,per_row=7", (struct form){.on_device = 1});
+  const double large = 1e30;
+  assert_true(app_put(sample.there[2] + 8 * 77, &large, sizeof large));
+  cbgen_context *context = context_with("recipe=sell pack=device type=f16-f32", "", &heard);
+  assert_int_equal(cbgen_compile(context, &sample.view, NULL, &op), CBGEN_ERROR_LIMIT);
+  assert_non_null(strstr(cbgen_message(context), "beyond the range of f16"));
+  assert_int_equal(heard.here, 0);
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
+static void the_option_takes_three_words(void **state) {
+  (void)state;
+  cbgen_context *context;
+  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
+  assert_int_equal(cbgen_set(context, "pack", "gpu"), CBGEN_ERROR_ARGUMENT);
+  assert_string_equal(cbgen_message(context), "'pack' does not take 'gpu'; it takes auto, host or device");
+  cbgen_context_destroy(context);
+}
+
+/* ---- the real compiler */
+
+static void every_set_compiles(void **state) {
+  (void)state;
+  struct cb_diag diag = {0};
+  unsetenv("CBGEN_NVRTC"); /* not the fake one */
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  for (int set = 0; cb_kernel_sets[set].name; set++)
+    for (int i = 0; arches[i]; i++) { /* in turns: those of values differ in conversions only */
+      if (i % (cb_kernel_sets[set].stored ? 4 : 2) != set % (cb_kernel_sets[set].stored ? 4 : 2)) continue;
+      struct cb_text text = {0};
+      int kernels = 0;
+      while (cb_kernel_sets[set].kernels[kernels]) kernels++;
+      assert_ok(cb_kernel_set_text(&text, &cb_kernel_sets[set], &diag));
+      struct cb_cubin_stats stats =
+          compile_strictly(nvrtc, cb_text_string(&text), arches[i], cb_kernel_sets[set].name);
+      assert_int_equal(stats.count, kernels);
+      cb_cubin_stats_release(&stats);
+      cb_text_release(&text);
+    }
+  cb_nvrtc_close(nvrtc);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, check_fake)
+  const struct CMUnitTest tests[] = {
+      TEST(bytes_are_the_host_s), TEST(long_and_wide_ones_are_the_host_s),
+      TEST(operators_are_the_host_s),     TEST(values_are_renewed),
+      TEST(others_go_to_the_host), TEST(nonsense_is_told),            TEST(entries_keep_no_data),
+      TEST(the_choice_is_the_caller_s),
+      TEST(failures_leave_nothing), TEST(lost_values_are_told),       TEST(the_option_takes_three_words),
+      cmocka_unit_test(every_set_compiles),
+  };
+  return exit_code_of(cmocka_run_group_tests(tests, NULL, NULL));
+}
