@@ -284,6 +284,11 @@ int64_t cb_plan_stream_ns(const struct cb_csr *csr, const struct cb_target *targ
 /* Nanoseconds that fetching so many 32-byte sectors of x from L2 takes a kernel. */
 int64_t cb_plan_gather_ns(int64_t sectors, const struct cb_target *target);
 
+/* Nanoseconds for bytes that are read once: from L2 while they fit there, from memory when they are well beyond it. */
+int64_t cb_cost_stream_ns(int64_t bytes, const struct cb_target *target);
+/* Fills in what the device makes, as one launch, of the bytes, sectors and waits that are there. */
+void cb_cost_estimate(struct cb_cost *cost, const struct cb_target *target);
+
 /* Stored bytes of all regions (index and value arrays, without x, y and scratch). */
 int64_t cb_plan_bytes(const struct cb_plan *plan);
 

@@ -2,7 +2,7 @@
 /* Times every recipe that a search looks at, for many matrices: what the predictor of analysis/choose is trained with.
  *
  *   bench_candidates LIST OUT [--processes=N] [--types=f64,f32] [--seconds=S] [--repetitions=R] [--folders=A:B:C]
- *                    [--no-gpu]
+ *                    [--no-gpu | --profile]
  *
  * LIST has one matrix a line: the name of a file NAME.mtx.zst in one of the folders, "generate:SHAPE,…", or one of these
  * with a part of it behind a blank: "rows=K/M" for the K-th of M equal ranges of rows, "square=K/M" for these rows and
@@ -10,8 +10,10 @@
  *
  * N processes plan, pack and compile side by side; one at a time has the GPU, which it keeps until all recipes of a
  * matrix are timed in turns. After S seconds no further matrix is begun. A matrix that cannot be read is left out, and
- * said. --no-gpu plans only, for sm_90: predictions without times.
+ * said. --no-gpu plans only, for sm_90: predictions without times. --profile does not even plan, but says what the
+ * predictor goes by: features, and the model's times.
  */
+#include "analysis/choose/predictor.h"
 #include "analysis/plan/blob.h"
 #include "analysis/plan/recipe.h"
 #include "base/clock.h"
@@ -39,7 +41,7 @@ enum { MOST_TYPES = 4, MOST_REPETITIONS = 32, BATCHES = 5, HOPELESS = 6 /* times
 struct settings {
   const char *list, *out, *folders;
   char types[64];
-  int processes, repetitions, gpu;
+  int processes, repetitions, gpu, profile;
   double seconds;
 };
 
@@ -80,6 +82,9 @@ struct matrix {
   struct cb_options options;
   struct candidate candidates[CB_MAX_CANDIDATES];
   int count;
+  struct cb_choice_features features;
+  struct cb_choice_times model;
+  double profile_seconds;
   cb_device_ptr x, y;
 };
 
@@ -303,6 +308,27 @@ static json_t *candidate_json(const struct candidate *candidate) {
   return json;
 }
 
+static enum cb_status profile(struct matrix *matrix, const struct session *session, struct cb_diag *diag) {
+  const struct cb_types types = cb_precision_types((enum cb_precision)matrix->options.type);
+  struct cb_choice_profile counts;
+  const double start = cb_seconds();
+  const enum cb_status s = cb_choice_profile(&counts, &matrix->csr, diag);
+  if (s) return s;
+  cb_choice_model(&matrix->model, &counts, &session->target, types);
+  cb_choice_describe(&matrix->features, &counts, &matrix->model, types);
+  matrix->profile_seconds = cb_seconds() - start;
+  return s;
+}
+
+static void add_profile(json_t *json, const struct matrix *matrix) {
+  json_t *features = json_array(), *model = json_array();
+  for (int i = 0; i < CB_CHOICE_FEATURES; i++) json_array_append_new(features, json_integer(matrix->features.of[i]));
+  for (int i = 0; i < CB_CHOICE_RECIPES; i++) json_array_append_new(model, json_integer(matrix->model.ns[i]));
+  json_object_set_new(json, "features", features);
+  json_object_set_new(json, "model_ns", model);
+  json_object_set_new(json, "profile_ms", json_real(1e3 * matrix->profile_seconds));
+}
+
 /* One line, written at once, so that those of several processes do not mix. */
 static void write_line(const struct matrix *matrix, const struct session *session, int out) {
   json_t *list = json_array();
@@ -310,6 +336,7 @@ static void write_line(const struct matrix *matrix, const struct session *sessio
   json_t *json = json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:o}", "matrix", matrix->text, "type", matrix->type, "model",
                            session->target.model, "rows", (json_int_t)matrix->csr.rows, "cols",
                            (json_int_t)matrix->csr.cols, "nnz", (json_int_t)matrix->csr.nnz, "recipes", list);
+  if (session->settings->profile) add_profile(json, matrix);
   char *text = json_dumps(json, JSON_COMPACT | JSON_REAL_PRECISION(6));
   const size_t length = text ? strlen(text) : 0;
   json_decref(json);
@@ -327,7 +354,8 @@ static void measure_type(struct matrix *matrix, struct session *session, const c
     fprintf(stderr, "%s\n", diag.message);
     return;
   }
-  plan_all(matrix, session);
+  if (session->settings->profile) profile(matrix, session, &diag);
+  else plan_all(matrix, session);
   if (session->device) {
     flock(session->lock, LOCK_EX);
     time_all(matrix, session, &diag);
@@ -407,6 +435,7 @@ static int take_option(struct settings *settings, const char *text) {
   else if (!strncmp(text, "--seconds=", 10)) settings->seconds = atof(text + 10);
   else if (!strncmp(text, "--folders=", 10)) settings->folders = text + 10;
   else if (!strcmp(text, "--no-gpu")) settings->gpu = 0;
+  else if (!strcmp(text, "--profile")) settings->gpu = 0, settings->profile = 1;
   else
     return 0;
   return 1;
@@ -418,7 +447,7 @@ int main(int argc, char **argv) {
   for (int i = 3; i < argc; i++) known = known && take_option(&settings, argv[i]);
   if (!known || settings.processes < 1 || settings.repetitions < 1 || settings.repetitions > MOST_REPETITIONS) {
     fprintf(stderr, "usage: bench_candidates LIST OUT [--processes=N] [--types=f64,f32] [--seconds=S] "
-                    "[--repetitions=R] [--folders=A:B:C] [--no-gpu]\n");
+                    "[--repetitions=R] [--folders=A:B:C] [--no-gpu | --profile]\n");
     return 2;
   }
   settings.list = argv[1];
