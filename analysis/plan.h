@@ -227,6 +227,7 @@ struct cb_plan {
   int64_t carry_sums, carry_counters; /* scratch: elements of sum_type, and uint32 counters (zero at load) */
   struct cb_cost cost;
   int candidates_count; /* of a search, in the order tried; 0 without one */
+  int is_chosen_by_profile; /* then candidates but the winner have no plan, and times are the profile's */
   struct cb_candidate candidates[CB_MAX_CANDIDATES];
   int regions_count, launches_count;
   struct cb_region *regions;

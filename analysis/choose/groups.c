@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { HALF = CB_CHOICE_GROUP / 2, RUN = 24, MOST = CB_CHOICE_GROUP * CB_CHOICE_LONG };
+enum { HALF = CB_CHOICE_GROUP / 2, RUN = 24 };
 
 /* A group while it is counted. */
 struct group {
@@ -180,10 +180,21 @@ static void count_tiles(struct group *group, int number) {
   }
 }
 
+/* Nonzeros of the largest group. */
+static int64_t most_nonzeros(const struct cb_choice_profile *profile, const struct cb_csr *csr) {
+  int64_t most = 0;
+  for (int64_t i = 0; i < profile->groups; i++) {
+    const struct cb_choice_rows rows = cb_choice_group(profile, i);
+    const int64_t all = cb_csr_row(csr, rows.end) - cb_csr_row(csr, rows.first);
+    most = cb_larger(most, cb_smaller(all, (rows.end - rows.first) * CB_CHOICE_LONG));
+  }
+  return most;
+}
+
 int cb_choice_count_groups(struct cb_choice_profile *profile, const struct cb_csr *csr) {
   struct cb_tally seen[SETS] = {{0}};
   struct group group = {.sums = profile, .csr = csr, .seen = seen};
-  const int64_t most = cb_smaller(csr->nnz, MOST);
+  const int64_t most = most_nonzeros(profile, csr);
   int good = 1;
   for (int set = 0; set < SETS; set++) good &= cb_tally_open(&seen[set], most);
   for (int64_t i = 0; i < profile->groups && good; i++) {

@@ -58,7 +58,8 @@ static void count_all_rows(struct cb_choice_profile *profile, const struct cb_cs
 static int64_t choose_groups(const struct cb_csr *csr) {
   const int64_t all = cb_divide_up(csr->rows, CB_CHOICE_GROUP);
   const int64_t mean = cb_larger(1, csr->nnz / cb_larger(all, 1));
-  const int64_t groups = cb_larger(CB_CHOICE_GROUPS_LEAST, CB_CHOICE_NONZEROS / mean);
+  const int64_t part = cb_smaller(csr->nnz / CB_CHOICE_SAMPLE_PART, CB_CHOICE_SAMPLE_MOST);
+  const int64_t groups = cb_larger(CB_CHOICE_GROUPS_LEAST, cb_larger(part, CB_CHOICE_SAMPLE_LEAST) / mean);
   return cb_smaller(all, cb_smaller(groups, CB_CHOICE_GROUPS_MOST));
 }
 
@@ -68,6 +69,6 @@ enum cb_status cb_choice_profile(struct cb_choice_profile *profile, const struct
   profile->groups = choose_groups(csr);
   if (!cb_choice_count_groups(profile, csr) || !cb_choice_count_diagonals(profile, csr) ||
       !cb_choice_count_patterns(profile, csr) || !cb_choice_count_columns(profile, csr))
-    return cb_fail_memory(diag, "a profile", CB_CHOICE_NONZEROS * sizeof(struct cb_tallied));
+    return cb_fail_memory(diag, "a profile", CB_CHOICE_SAMPLE_MOST * sizeof(struct cb_tallied));
   return CB_OK;
 }

@@ -24,12 +24,13 @@
 enum {
   CB_CHOICE_GROUP = 32,        /* rows of a group */
   CB_CHOICE_LONG = 512,
-  CB_CHOICE_NONZEROS = 1 << 15, /* that a sample of groups aims at */
-  CB_CHOICE_GROUPS_LEAST = 16,
-  CB_CHOICE_GROUPS_MOST = 1024,
+  CB_CHOICE_SAMPLE_LEAST = 1 << 13, CB_CHOICE_SAMPLE_MOST = 1 << 17, /* nonzeros that a sample of groups aims at: these at */
+  CB_CHOICE_SAMPLE_PART = 64,   /* least and at most, between them such a part of all */
+  CB_CHOICE_GROUPS_LEAST = 8, CB_CHOICE_GROUPS_MOST = 1024,
   CB_CHOICE_CHUNK = 1024,
-  CB_CHOICE_CHUNKS = 64,       /* that are looked at, if there are so many; or a sixteenth of all */
-  CB_CHOICE_COUNTED = 1 << 15, /* column_share is the least for which no more nonzeros than so many are expected */
+  CB_CHOICE_CHUNKS = 16,        /* that are looked at, if there are so many; or a sixteenth of all */
+  CB_CHOICE_COUNTED_LEAST = 1 << 12, CB_CHOICE_COUNTED_MOST = 1 << 16, /* a sixteenth of a sample's nonzeros, at least */
+                                /* and at most: column_share is the least for which no more are expected to be chosen */
   CB_CHOICE_BINS = 32,         /* rows are shorter than 2^31 */
   CB_CHOICE_STEPS = 6,         /* 1 to 32 lanes for a row */
   CB_CHOICE_DIAGONALS = 64,
@@ -94,11 +95,7 @@ static inline int cb_choice_may_tile(struct cb_tile_size size, int64_t across, i
 
 /* The bin of a number. */
 static inline int cb_choice_bin(int64_t number) {
-  int bits = 0;
-  while (number) {
-    number >>= 1;
-    bits++;
-  }
+  const int bits = number ? 64 - __builtin_clzll((unsigned long long)number) : 0;
   return bits < CB_CHOICE_BINS ? bits : CB_CHOICE_BINS - 1;
 }
 

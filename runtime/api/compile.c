@@ -144,12 +144,12 @@ static enum cb_status make_and_load(struct cb_work *work, cbgen_operator **op) {
 }
 
 /* Whether the expected products can repay a search among recipes. A search takes about a millisecond and 10 ns for
- * each nonzero longer than planning one recipe. At best it halves the time of a product, which streams at least
+ * each nonzero longer than planning one recipe; a profile, about as long as planning one. At best it halves the time of a product, which streams at least
  * 12 bytes for each nonzero. */
 static int search_pays(const struct cb_request *request) {
   const struct cb_target *target = &request->session->device->target;
   const double nonzeros = (double)request->view.nnz, expected = (double)request->asked.expected_products;
-  const double search_ns = 1e6 + 10 * nonzeros;
+  const double search_ns = request->options.search == CB_SEARCH_PROFILE ? 5e5 + nonzeros : 1e6 + 10 * nonzeros;
   const double product_ns = (double)target->launch_ns + 12 * nonzeros / (double)target->read_gb_per_s;
   return !request->asked.expected_products || expected * product_ns / 2 > search_ns;
 }
