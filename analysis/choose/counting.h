@@ -49,14 +49,20 @@ static inline uint64_t cb_tally_add(struct cb_tally *tally, uint32_t key) {
   return ++cb_tally_find(tally, key)->count;
 }
 
-/* Groups that are looked at: the rows first … end - 1 of group i. */
+/* The rows first … end - 1 of number `i` of the groups that are looked at, of `size` rows each. */
 struct cb_choice_rows {
   int64_t first, end;
 };
+static inline struct cb_choice_rows cb_choice_rows(const struct cb_choice_profile *profile, int64_t i, int64_t groups,
+                                                   int64_t size) {
+  const int64_t first = cb_choice_position(i, groups, cb_divide_up(profile->rows, size)) * size;
+  return (struct cb_choice_rows){first, cb_smaller(first + size, profile->rows)};
+}
 static inline struct cb_choice_rows cb_choice_group(const struct cb_choice_profile *profile, int64_t i) {
-  const int64_t all = cb_divide_up(profile->rows, CB_CHOICE_GROUP);
-  const int64_t first = cb_choice_position(i, profile->groups, all) * CB_CHOICE_GROUP;
-  return (struct cb_choice_rows){first, cb_smaller(first + CB_CHOICE_GROUP, profile->rows)};
+  return cb_choice_rows(profile, i, profile->groups, CB_CHOICE_GROUP);
+}
+static inline struct cb_choice_rows cb_choice_wide(const struct cb_choice_profile *profile, int64_t i) {
+  return cb_choice_rows(profile, i, profile->wide_groups, CB_CHOICE_WIDE);
 }
 
 /* The nonzeros begin … end - 1 of a row, as groups see them. */
@@ -68,8 +74,9 @@ static inline struct cb_choice_row cb_choice_row(const struct cb_csr *csr, int64
   return found.end - found.begin > CB_CHOICE_LONG ? (struct cb_choice_row){found.begin, found.begin} : found;
 }
 
-/* groups.c: all that is counted group by group. 0: no memory. */
+/* groups.c: all that is counted group by group, and wide group by wide group. 0: no memory. */
 int cb_choice_count_groups(struct cb_choice_profile *profile, const struct cb_csr *csr);
+int cb_choice_count_wide(struct cb_choice_profile *profile, const struct cb_csr *csr);
 /* repeats.c: diagonals; `unknowns` and patterns, which need `alike`. 0: no memory. */
 int cb_choice_count_diagonals(struct cb_choice_profile *profile, const struct cb_csr *csr);
 int cb_choice_count_patterns(struct cb_choice_profile *profile, const struct cb_csr *csr);

@@ -88,6 +88,7 @@ static void add_neighbours(struct list *list, const struct cb_choice_profile *pr
   add(list, share(profile->row_sectors[narrow], all));
   add(list, share(profile->step_sectors[narrow], all));
   add(list, share(profile->slice_sectors[narrow], all));
+  add(list, share(profile->wide_sectors[narrow], profile->in_wide));
   add(list, share(profile->panel_columns, all));
   add(list, share(profile->panel_blocks, all));
   add(list, most_bin(profile->spans, profile->groups));
@@ -132,8 +133,8 @@ const char *const cb_choice_feature_names[CB_CHOICE_FEATURES] = {
     "value bytes", "vector bytes", "nonzeros", "rows", "columns", "bytes",
     "mean", "longest", "longest / mean", "empty rows", "short rows", "in long rows", "length of most",
     "padding 1", "padding 2", "padding 4", "padding 8", "padding 16", "padding 32",
-    "left out", "across", "down", "diagonal", "row sectors", "step sectors", "slice sectors", "panel columns",
-    "panel blocks", "span", "in runs", "run fill",
+    "left out", "across", "down", "diagonal", "row sectors", "step sectors", "slice sectors", "wide sectors",
+    "panel columns", "panel blocks", "span", "in runs", "run fill",
     "tiles 1x2", "tiles 2x1", "tiles 2x2", "tiles 3x3", "tiles 4x4", "tiles 5x5", "tiles 6x6", "tiles 8x8",
     "diagonals", "in diagonals", "diagonal fill", "unknowns", "patterns", "pattern few", "pattern many",
     "pattern offsets",

@@ -180,22 +180,18 @@ static void count_tiles(struct group *group, int number) {
   }
 }
 
-/* Nonzeros of the largest group. */
-static int64_t most_nonzeros(const struct cb_choice_profile *profile, const struct cb_csr *csr) {
-  int64_t most = 0;
-  for (int64_t i = 0; i < profile->groups; i++) {
-    const struct cb_choice_rows rows = cb_choice_group(profile, i);
-    const int64_t all = cb_csr_row(csr, rows.end) - cb_csr_row(csr, rows.first);
-    most = cb_larger(most, cb_smaller(all, (rows.end - rows.first) * CB_CHOICE_LONG));
-  }
-  return most;
+/* What the rows can have of nonzeros that are looked at. */
+static int64_t most_nonzeros(const struct cb_csr *csr, struct cb_choice_rows rows) {
+  const int64_t all = cb_csr_row(csr, rows.end) - cb_csr_row(csr, rows.first);
+  return cb_smaller(all, (rows.end - rows.first) * CB_CHOICE_LONG);
 }
 
 int cb_choice_count_groups(struct cb_choice_profile *profile, const struct cb_csr *csr) {
   struct cb_tally seen[SETS] = {{0}};
   struct group group = {.sums = profile, .csr = csr, .seen = seen};
-  const int64_t most = most_nonzeros(profile, csr);
+  int64_t most = 0;
   int good = 1;
+  for (int64_t i = 0; i < profile->groups; i++) most = cb_larger(most, most_nonzeros(csr, cb_choice_group(profile, i)));
   for (int set = 0; set < SETS; set++) good &= cb_tally_open(&seen[set], most);
   for (int64_t i = 0; i < profile->groups && good; i++) {
     open_group(&group, cb_choice_group(profile, i));
@@ -206,5 +202,34 @@ int cb_choice_count_groups(struct cb_choice_profile *profile, const struct cb_cs
     for (int size = 0; size < CB_TILE_SIZES; size++) count_tiles(&group, size);
   }
   for (int set = 0; set < SETS; set++) cb_tally_close(&seen[set]);
+  return good;
+}
+
+/* ---- wide groups */
+
+static void count_wide_row(struct cb_choice_profile *profile, const struct cb_csr *csr, struct cb_choice_row row,
+                           struct cb_tally *eights, struct cb_tally *fours) {
+  profile->in_wide += row.end - row.begin;
+  for (int64_t k = row.begin; k < row.end; k++) {
+    if (cb_tally_add(eights, (uint32_t)csr->col_idx[k] >> 2) > 1) continue;
+    profile->wide_sectors[0]++;
+    profile->wide_sectors[1] += cb_tally_add(fours, (uint32_t)csr->col_idx[k] >> 3) == 1;
+  }
+}
+
+int cb_choice_count_wide(struct cb_choice_profile *profile, const struct cb_csr *csr) {
+  struct cb_tally eights = {0}, fours = {0};
+  int64_t most = 0;
+  for (int64_t i = 0; i < profile->wide_groups; i++) most = cb_larger(most, most_nonzeros(csr, cb_choice_wide(profile, i)));
+  const int good = cb_tally_open(&eights, most) && cb_tally_open(&fours, most);
+  for (int64_t i = 0; i < profile->wide_groups && good; i++) {
+    const struct cb_choice_rows rows = cb_choice_wide(profile, i);
+    cb_tally_clear(&eights, most_nonzeros(csr, rows));
+    cb_tally_clear(&fours, most_nonzeros(csr, rows));
+    for (int64_t row = rows.first; row < rows.end; row++)
+      count_wide_row(profile, csr, cb_choice_row(csr, row), &eights, &fours);
+  }
+  cb_tally_close(&eights);
+  cb_tally_close(&fours);
   return good;
 }

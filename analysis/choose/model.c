@@ -7,19 +7,21 @@
 #include "analysis/plan.h"
 #include "base/integers.h"
 
-enum { LANES = 32, SECTOR = 32, BATCH = 8, REFUSED = 0 };
+enum { LANES = 32, SECTOR = 32, BATCH = 8, LONG_BIN = 10 /* of CB_CHOICE_LONG */, REFUSED = 0 };
 
 struct view {
   const struct cb_choice_profile *profile;
   const struct cb_target *target;
   int64_t value, vector;  /* bytes */
-  int64_t sectors;        /* of x, where warps share what they read together */
+  int64_t short_nonzeros; /* those in rows that groups look at */
+  int64_t slice_sectors, wide_sectors; /* of x: what 32 rows and 256 rows each read once */
+  int64_t row_sectors, step_sectors;   /* what warps ask for along rows, and down rows */
   int64_t column;         /* bytes of a column, from the first of 32 rows */
 };
 
-/* What a sampled count is for all nonzeros. */
+/* What a sampled count is for all rows that are not long. */
 static int64_t all_of(const struct view *view, int64_t count) {
-  return cb_proportion(count, view->profile->nnz, view->profile->sampled);
+  return cb_proportion(count, view->short_nonzeros, view->profile->sampled);
 }
 
 static int64_t time_of(const struct view *view, struct cb_cost cost, int launches) {
@@ -28,6 +30,18 @@ static int64_t time_of(const struct view *view, struct cb_cost cost, int launche
   cb_cost_estimate(&cost, view->target);
   const int64_t tie = cost.gpu_ns / CB_COST_TIE;
   return cb_larger(launches * view->target->launch_ns, cost.gpu_ns - tie) + tie;
+}
+
+/* Sectors of x that thread blocks of `rows` rows read, where `asked` times warps ask for one: each once, and of the
+ * repeated requests those that L1 no longer holds (sectors.h). */
+static int64_t sectors_of(const struct view *view, int64_t rows, int64_t asked) {
+  enum { L1_SECTORS = 1100 }; /* of a thread block */
+  const int64_t log2 = cb_choice_bin(rows / 32); /* 0: fewer than 32; 4: 256 and more */
+  const int64_t step = (view->slice_sectors - view->wide_sectors) * (cb_smaller(log2, 4) - 1) / 3;
+  const int64_t different = log2 ? view->slice_sectors - step : view->slice_sectors;
+  const int64_t of_block = cb_proportion(different, rows, cb_larger(1, view->profile->rows));
+  if (of_block <= L1_SECTORS || asked <= different) return different;
+  return different + cb_proportion(asked - different, of_block - L1_SECTORS, of_block);
 }
 
 /* ---- sell: natural, or sorted and varied */
@@ -55,7 +69,7 @@ static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros) {
   const int sorted = varied_ns < natural_ns;
   const int64_t slots = cb_proportion(sorted ? varied : natural, nonzeros, profile->nnz);
   return (struct cb_cost){.bytes = slots * slot + profile->rows * (sorted ? 6 : 1),
-                          .sectors = cb_proportion(view->sectors, nonzeros, profile->nnz),
+                          .sectors = cb_proportion(sectors_of(view, 256 >> log2, log2 < 3 ? view->step_sectors : view->row_sectors), nonzeros, profile->nnz),
                           .chain_ns = (sorted ? 2 : cb_divide_up(longest, BATCH)) * CB_COST_BATCH_NS,
                           .tail_ns = sorted && profile->longest > 512 ? CB_COST_CARRY_NS : 0,
                           .stream_percent = CB_COST_SELL_PERCENT};
@@ -66,13 +80,15 @@ static int64_t sell_ns(const struct view *view) { return time_of(view, sell_cost
 /* `taken` has `in` nonzeros; the others are left to sell, in turn. */
 static int64_t with_rest(const struct view *view, struct cb_cost taken, int64_t in) {
   const int64_t left = view->profile->nnz - in;
+  const int apart = left > 0 && view->profile->longest > CB_CHOICE_LONG; /* in segments, which have no turn */
   if (left > 0) {
     const struct cb_cost rest = sell_cost(view, left);
     taken.bytes += rest.bytes;
     taken.sectors += rest.sectors;
-    taken.chain_ns += CB_COST_BATCH_NS;
+    taken.chain_ns += apart ? rest.chain_ns : CB_COST_BATCH_NS;
+    taken.tail_ns += apart ? 2 * CB_COST_START_NS + rest.tail_ns : 0;
   }
-  return time_of(view, taken, 1);
+  return time_of(view, taken, 1 + apart);
 }
 
 /* ---- the others */
@@ -83,7 +99,7 @@ static int64_t dia_ns(const struct view *view) {
   const int64_t count = profile->diagonals;
   if (!count) return REFUSED;
   const int64_t places = cb_proportion(profile->diagonal_places, profile->rows, profile->sampled_rows);
-  const int64_t inside = cb_smaller(profile->nnz, all_of(view, profile->in_diagonals));
+  const int64_t inside = cb_smaller(view->short_nonzeros, all_of(view, profile->in_diagonals));
   const struct cb_cost cost = {.bytes = places * view->value + places / 16,
                                .sectors = profile->rows * (1 + count / 4) * view->vector / SECTOR / WHOLE_LINES,
                                .chain_ns = cb_divide_up(count, BATCH) * CB_COST_BATCH_NS,
@@ -92,8 +108,8 @@ static int64_t dia_ns(const struct view *view) {
   return with_rest(view, cost, inside);
 }
 
-/* The bytes of fewest among sizes of tiles that are full enough; 0: none is. */
-static int64_t tile_bytes(const struct view *view) {
+/* The bytes of fewest among sizes of tiles that are full enough, and the size; 0: none is. */
+static int64_t tile_bytes(const struct view *view, struct cb_tile_size *size) {
   enum { FULL_PERCENT = 84 };
   const struct cb_choice_profile *profile = view->profile;
   int64_t least = 0;
@@ -102,17 +118,26 @@ static int64_t tile_bytes(const struct view *view) {
     if (!tiles || profile->nnz * 100 < tiles * area * FULL_PERCENT) continue;
     if (!cb_tiles_are_enough(cb_tile_sizes[i], tiles, view->target)) continue;
     const int64_t bytes = tiles * (area * view->value + 2 + (tiles * area > profile->nnz));
-    if (!least || bytes < least) least = bytes;
+    if (least && bytes >= least) continue;
+    least = bytes;
+    *size = cb_tile_sizes[i];
   }
   return least;
 }
 
 static int64_t blocks_ns(const struct view *view) {
-  const int64_t bytes = tile_bytes(view);
-  if (!bytes) return REFUSED;
-  return time_of(view, (struct cb_cost){.bytes = bytes + view->profile->rows / 2,
-                                        .sectors = view->sectors,
-                                        .chain_ns = CB_COST_BATCH_NS,
+  const struct cb_choice_profile *profile = view->profile;
+  struct cb_tile_size size = {1, 1, {0}};
+  const int64_t bytes = tile_bytes(view, &size);
+  if (!bytes || !profile->sampled) return REFUSED;
+  int64_t lanes = 1; /* for a block row: as sell, by blocks */
+  const int64_t block_rows = cb_divide_up(profile->rows, size.rows), mean = profile->nnz / cb_tile_area(size) / block_rows;
+  while (lanes < LANES && block_rows * lanes < 1024 * (int64_t)view->target->multiprocessors && mean >= 2 * lanes)
+    lanes *= 2;
+  const int64_t steps = cb_divide_up(profile->longest, size.cols * lanes);
+  return time_of(view, (struct cb_cost){.bytes = bytes + profile->rows / 2,
+                                        .sectors = sectors_of(view, 256 * size.rows / lanes, view->row_sectors),
+                                        .chain_ns = cb_divide_up(steps, BATCH) * CB_COST_BATCH_NS,
                                         .stream_percent = CB_COST_BLOCKS_PERCENT}, 1);
 }
 
@@ -120,25 +145,32 @@ static int64_t patterns_ns(const struct view *view) {
   const struct cb_choice_profile *profile = view->profile;
   const int64_t known = profile->pattern_few + profile->pattern_many;
   if (known * 2 < profile->sampled || !known) return REFUSED;
+  enum { VALUES_IN_FLIGHT = 36 };
   const int single = profile->unknowns == 1;
-  const int64_t inside = cb_smaller(profile->nnz, all_of(view, known));
+  const int64_t area = profile->unknowns * profile->unknowns;
+  const int64_t batch = cb_larger(1, cb_smaller(BATCH, VALUES_IN_FLIGHT / area));
+  const int64_t inside = cb_smaller(view->short_nonzeros, all_of(view, known));
   const struct cb_cost cost = {.bytes = inside * view->value + profile->rows / profile->unknowns * 2,
-                               .sectors = view->sectors / 2,
-                               .chain_ns = (1 + cb_divide_up(profile->pattern_offsets, BATCH)) * CB_COST_BATCH_NS,
+                               .sectors = view->wide_sectors,
+                               .chain_ns = (1 + cb_divide_up(profile->pattern_offsets, batch)) * CB_COST_BATCH_NS,
                                .stream_percent = single ? CB_COST_PATTERNS_ROWS_PERCENT : CB_COST_PATTERNS_PERCENT};
   return with_rest(view, cost, inside);
 }
 
 static int64_t merge_ns(const struct view *view) {
-  enum { ROW_BYTES = 2 };
+  enum { ROW_BYTES = 2, THREADS = 256, SEGMENT = 2048, WHOLE = 3 * SEGMENT };
   const struct cb_choice_profile *profile = view->profile;
+  const int64_t share = profile->nnz / (THREADS * (int64_t)view->target->multiprocessors);
+  const int64_t tile = THREADS * (share <= 12 ? 3 : share <= 28 ? 5 : 7);
+  const int64_t batches = profile->longest <= tile ? 1 : cb_divide_up(cb_smaller(profile->longest, WHOLE), SEGMENT);
   return time_of(view, (struct cb_cost){.bytes = profile->nnz * (view->value + view->column) + profile->nnz / 5 +
                                                  (profile->rows - profile->with_length[0]) * ROW_BYTES,
-                                        .sectors = view->sectors,
-                                        .chain_ns = CB_COST_BATCH_NS,
+                                        .sectors = sectors_of(view, cb_proportion(tile, profile->rows, profile->nnz), view->row_sectors),
+                                        .chain_ns = batches * CB_COST_BATCH_NS,
                                         .work_ns = (profile->rows * 9 + profile->nnz * 3 / 2) * 132 /
                                                    view->target->multiprocessors / 1000,
-                                        .tail_ns = CB_COST_MERGE_ROWS_NS,
+                                        .tail_ns = profile->longest > WHOLE ? CB_COST_CARRY_MERGE_NS
+                                                                            : CB_COST_MERGE_ROWS_NS,
                                         .stream_percent = CB_COST_MERGE_PERCENT}, 1);
 }
 
@@ -193,7 +225,7 @@ static int64_t phases_ns(const struct view *view) {
 static int64_t slices_ns(const struct view *view) {
   enum { INSTRUCTIONS = 15 };
   const struct cb_choice_profile *profile = view->profile;
-  const int64_t inside = cb_smaller(profile->nnz, all_of(view, profile->in_runs)), blocks = all_of(view, profile->runs);
+  const int64_t inside = cb_smaller(view->short_nonzeros, all_of(view, profile->in_runs)), blocks = all_of(view, profile->runs);
   if (inside * 4 < profile->nnz || !blocks) return REFUSED;
   const int64_t slices = cb_divide_up(profile->rows, LANES);
   const struct cb_cost cost = {.bytes = blocks * (LANES * view->value + 4) + slices * 4,
@@ -212,7 +244,7 @@ static int64_t cb_ns(const struct view *view) {
   const int64_t columns = all_of(view, profile->panel_columns), blocks = cb_divide_up(columns, BLOCK);
   const int64_t instructions = blocks * BLOCK_INSTRUCTIONS + profile->nnz / LANES_OF_RUN * STEP_INSTRUCTIONS;
   return time_of(view, (struct cb_cost){.bytes = profile->nnz * (view->value + 1) + columns * 3 + profile->rows * 2,
-                                        .sectors = view->sectors,
+                                        .sectors = view->slice_sectors,
                                         .chain_ns = CB_COST_CB_FIRST_NS + 2 * CB_COST_CB_BATCH_NS,
                                         .work_ns = instructions / view->target->multiprocessors * CB_COST_INSTRUCTION_PS / 1000,
                                         .tail_ns = CB_COST_CB_STAGED_NS,
@@ -236,6 +268,11 @@ static int64_t column_bytes(const struct cb_choice_profile *profile) {
   return 4;
 }
 
+/* What sampled sectors are for all nonzeros. Long rows, which are all that is left without a sample, read x in order. */
+static int64_t of_all(const struct cb_choice_profile *profile, int64_t sectors, int64_t sampled) {
+  return sampled ? cb_proportion(sectors, profile->nnz, sampled) : profile->nnz / 4;
+}
+
 void cb_choice_model(struct cb_choice_times *times, const struct cb_choice_profile *profile,
                      const struct cb_target *target, struct cb_types types) {
   const int wide = cb_type_size(types.vector) == 8;
@@ -244,6 +281,11 @@ void cb_choice_model(struct cb_choice_times *times, const struct cb_choice_profi
                       .value = (int64_t)cb_type_size(types.matrix),
                       .vector = (int64_t)cb_type_size(types.vector),
                       .column = column_bytes(profile)};
-  view.sectors = profile->sampled ? all_of(&view, profile->slice_sectors[!wide]) : profile->nnz / 4;
+  view.short_nonzeros = profile->nnz;
+  for (int bin = LONG_BIN; bin < CB_CHOICE_BINS; bin++) view.short_nonzeros -= profile->in_length[bin];
+  view.slice_sectors = of_all(profile, profile->slice_sectors[!wide], profile->sampled);
+  view.wide_sectors = of_all(profile, profile->wide_sectors[!wide], profile->in_wide);
+  view.row_sectors = of_all(profile, profile->row_sectors[!wide], profile->sampled);
+  view.step_sectors = of_all(profile, profile->step_sectors[!wide], profile->sampled);
   for (int i = 0; i < CB_CHOICE_RECIPES; i++) times->ns[i] = predictions[i](&view);
 }

@@ -54,20 +54,25 @@ static void count_all_rows(struct cb_choice_profile *profile, const struct cb_cs
   }
 }
 
-/* As many groups as have the nonzeros that a sample aims at. */
-static int64_t choose_groups(const struct cb_csr *csr) {
-  const int64_t all = cb_divide_up(csr->rows, CB_CHOICE_GROUP);
-  const int64_t mean = cb_larger(1, csr->nnz / cb_larger(all, 1));
-  const int64_t part = cb_smaller(csr->nnz / CB_CHOICE_SAMPLE_PART, CB_CHOICE_SAMPLE_MOST);
-  const int64_t groups = cb_larger(CB_CHOICE_GROUPS_LEAST, cb_larger(part, CB_CHOICE_SAMPLE_LEAST) / mean);
-  return cb_smaller(all, cb_smaller(groups, CB_CHOICE_GROUPS_MOST));
+/* Nonzeros that samples aim at. */
+static int64_t sample_size(const struct cb_csr *csr) {
+  return cb_larger(cb_smaller(csr->nnz / CB_CHOICE_SAMPLE_PART, CB_CHOICE_SAMPLE_MOST), CB_CHOICE_SAMPLE_LEAST);
+}
+
+/* As many groups of `size` rows as have so many nonzeros. */
+static int64_t choose_groups(const struct cb_csr *csr, int64_t size, int64_t nonzeros, int64_t least, int64_t most) {
+  const int64_t all = cb_divide_up(csr->rows, size), mean = cb_larger(1, csr->nnz / cb_larger(all, 1));
+  return cb_smaller(all, cb_smaller(cb_larger(least, nonzeros / mean), most));
 }
 
 enum cb_status cb_choice_profile(struct cb_choice_profile *profile, const struct cb_csr *csr, struct cb_diag *diag) {
   *profile = (struct cb_choice_profile){.rows = csr->rows, .cols = csr->cols, .nnz = csr->nnz, .unknowns = 1};
   count_all_rows(profile, csr);
-  profile->groups = choose_groups(csr);
-  if (!cb_choice_count_groups(profile, csr) || !cb_choice_count_diagonals(profile, csr) ||
+  profile->groups = choose_groups(csr, CB_CHOICE_GROUP, sample_size(csr), CB_CHOICE_GROUPS_LEAST, CB_CHOICE_GROUPS_MOST);
+  profile->wide_groups =
+      choose_groups(csr, CB_CHOICE_WIDE, sample_size(csr) / 2, CB_CHOICE_WIDES_LEAST, CB_CHOICE_WIDES_MOST);
+  if (!cb_choice_count_groups(profile, csr) || !cb_choice_count_wide(profile, csr) ||
+      !cb_choice_count_diagonals(profile, csr) ||
       !cb_choice_count_patterns(profile, csr) || !cb_choice_count_columns(profile, csr))
     return cb_fail_memory(diag, "a profile", CB_CHOICE_SAMPLE_MOST * sizeof(struct cb_tallied));
   return CB_OK;

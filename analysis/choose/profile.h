@@ -6,6 +6,7 @@
  *   rows     all row pointers
  *   groups   32 consecutive rows, from a multiple of 32 on; a sample of `groups` of them (cb_choice_position). Rows of
  *            more than CB_CHOICE_LONG nonzeros are left out: they count as rows without any, but for `left_out`
+ *   wide     256 consecutive rows, likewise: `wide_groups` of them
  *   chunks   1024 consecutive nonzeros, from a multiple of 1024 on, likewise; of these, the columns c for which
  *            (c * 0x9e3779b1 mod 2^32) >> (32 - column_share) is 0 (all, if column_share is 0)
  *
@@ -27,6 +28,8 @@ enum {
   CB_CHOICE_SAMPLE_LEAST = 1 << 13, CB_CHOICE_SAMPLE_MOST = 1 << 17, /* nonzeros that a sample of groups aims at: these at */
   CB_CHOICE_SAMPLE_PART = 64,   /* least and at most, between them such a part of all */
   CB_CHOICE_GROUPS_LEAST = 8, CB_CHOICE_GROUPS_MOST = 1024,
+  CB_CHOICE_WIDE = 256,         /* rows of a wide group */
+  CB_CHOICE_WIDES_LEAST = 2, CB_CHOICE_WIDES_MOST = 64,
   CB_CHOICE_CHUNK = 1024,
   CB_CHOICE_CHUNKS = 16,        /* that are looked at, if there are so many; or a sixteenth of all */
   CB_CHOICE_COUNTED_LEAST = 1 << 12, CB_CHOICE_COUNTED_MOST = 1 << 16, /* a sixteenth of a sample's nonzeros, at least */
@@ -61,6 +64,10 @@ struct cb_choice_profile {
   int64_t tiles[CB_TILE_SIZES]; /* tiles of that size with a nonzero, in the rows of tiles that lie in the group, of
                              * groups that may be made of them (cb_choice_may_tile); of others, one for each nonzero */
   int64_t in_tiles[CB_TILE_SIZES]; /* nonzeros in those rows */
+
+  /* wide groups */
+  int64_t wide_groups, in_wide; /* nonzeros; rows that are long are left out */
+  int64_t wide_sectors[2];      /* different sectors of a wide group */
 
   /* diagonals with a nonzero in half of their places in sampled rows that cross half of these rows; the fullest
    * CB_CHOICE_DIAGONALS, of equals the lower ones */
