@@ -7,7 +7,7 @@
 #include "analysis/plan.h"
 #include "base/integers.h"
 
-enum { LANES = 32, SECTOR = 32, BATCH = 8, LONG_BIN = 10 /* of CB_CHOICE_LONG */, REFUSED = 0 };
+enum { LANES = 32, SECTOR = 32, BATCH = 8, VALUES_IN_FLIGHT = 36, LONG_BIN = 10 /* of CB_CHOICE_LONG */, REFUSED = 0 };
 
 struct view {
   const struct cb_choice_profile *profile;
@@ -55,8 +55,8 @@ static int lanes_log2(const struct view *view) {
   return log2;
 }
 
-/* The cost of `nonzeros` of all, in rows as long as all rows are. */
-static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros) {
+/* The cost of `nonzeros` of all, in rows as long as all rows are, and whether rows have an order of their own then. */
+static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros, int *is_sorted) {
   enum { ORDER_BYTES = 12 };
   const struct cb_choice_profile *profile = view->profile;
   const int log2 = lanes_log2(view);
@@ -66,7 +66,7 @@ static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros) {
   const int64_t natural_ns = natural * slot / view->target->read_gb_per_s + longest / BATCH * CB_COST_BATCH_NS;
   const int64_t varied_ns = (varied * slot + profile->rows * ORDER_BYTES) / view->target->read_gb_per_s +
                             2 * CB_COST_BATCH_NS + CB_COST_SELL_ORDER_NS;
-  const int sorted = varied_ns < natural_ns;
+  const int sorted = *is_sorted = varied_ns < natural_ns;
   const int64_t slots = cb_proportion(sorted ? varied : natural, nonzeros, profile->nnz);
   return (struct cb_cost){.bytes = slots * slot + profile->rows * (sorted ? 6 : 1),
                           .sectors = cb_proportion(sectors_of(view, 256 >> log2, log2 < 3 ? view->step_sectors : view->row_sectors), nonzeros, profile->nnz),
@@ -75,14 +75,17 @@ static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros) {
                           .stream_percent = CB_COST_SELL_PERCENT};
 }
 
-static int64_t sell_ns(const struct view *view) { return time_of(view, sell_cost(view, view->profile->nnz), 1); }
+static int64_t sell_ns(const struct view *view) {
+  int is_sorted;
+  return time_of(view, sell_cost(view, view->profile->nnz, &is_sorted), 1);
+}
 
 /* `taken` has `in` nonzeros; the others are left to sell, in turn. */
 static int64_t with_rest(const struct view *view, struct cb_cost taken, int64_t in) {
   const int64_t left = view->profile->nnz - in;
-  const int apart = left > 0 && view->profile->longest > CB_CHOICE_LONG; /* in segments, which have no turn */
+  int apart = 0; /* sorted rows and segments have no turn, and a launch of their own */
   if (left > 0) {
-    const struct cb_cost rest = sell_cost(view, left);
+    const struct cb_cost rest = sell_cost(view, left, &apart);
     taken.bytes += rest.bytes;
     taken.sectors += rest.sectors;
     taken.chain_ns += apart ? rest.chain_ns : CB_COST_BATCH_NS;
@@ -92,6 +95,9 @@ static int64_t with_rest(const struct view *view, struct cb_cost taken, int64_t 
 }
 
 /* ---- the others */
+
+/* Steps whose loads are in flight together, where each loads so many values. */
+static int64_t batch_of(int64_t values) { return cb_larger(1, cb_smaller(BATCH, VALUES_IN_FLIGHT / values)); }
 
 static int64_t dia_ns(const struct view *view) {
   enum { WHOLE_LINES = 2 };
@@ -137,7 +143,7 @@ static int64_t blocks_ns(const struct view *view) {
   const int64_t steps = cb_divide_up(profile->longest, size.cols * lanes);
   return time_of(view, (struct cb_cost){.bytes = bytes + profile->rows / 2,
                                         .sectors = sectors_of(view, 256 * size.rows / lanes, view->row_sectors),
-                                        .chain_ns = cb_divide_up(steps, BATCH) * CB_COST_BATCH_NS,
+                                        .chain_ns = cb_divide_up(steps, batch_of(cb_tile_area(size))) * CB_COST_BATCH_NS,
                                         .stream_percent = CB_COST_BLOCKS_PERCENT}, 1);
 }
 
@@ -145,14 +151,12 @@ static int64_t patterns_ns(const struct view *view) {
   const struct cb_choice_profile *profile = view->profile;
   const int64_t known = profile->pattern_few + profile->pattern_many;
   if (known * 2 < profile->sampled || !known) return REFUSED;
-  enum { VALUES_IN_FLIGHT = 36 };
   const int single = profile->unknowns == 1;
   const int64_t area = profile->unknowns * profile->unknowns;
-  const int64_t batch = cb_larger(1, cb_smaller(BATCH, VALUES_IN_FLIGHT / area));
   const int64_t inside = cb_smaller(view->short_nonzeros, all_of(view, known));
   const struct cb_cost cost = {.bytes = inside * view->value + profile->rows / profile->unknowns * 2,
                                .sectors = view->wide_sectors,
-                               .chain_ns = (1 + cb_divide_up(profile->pattern_offsets, batch)) * CB_COST_BATCH_NS,
+                               .chain_ns = (1 + cb_divide_up(profile->pattern_offsets, batch_of(area))) * CB_COST_BATCH_NS,
                                .stream_percent = single ? CB_COST_PATTERNS_ROWS_PERCENT : CB_COST_PATTERNS_PERCENT};
   return with_rest(view, cost, inside);
 }
@@ -243,11 +247,14 @@ static int64_t cb_ns(const struct view *view) {
   const struct cb_choice_profile *profile = view->profile;
   const int64_t columns = all_of(view, profile->panel_columns), blocks = cb_divide_up(columns, BLOCK);
   const int64_t instructions = blocks * BLOCK_INSTRUCTIONS + profile->nnz / LANES_OF_RUN * STEP_INSTRUCTIONS;
+  const int is_long = profile->longest > CB_CHOICE_LONG; /* rows that several runs share */
+  const int64_t batches = is_long ? BATCH : 2;
   return time_of(view, (struct cb_cost){.bytes = profile->nnz * (view->value + 1) + columns * 3 + profile->rows * 2,
                                         .sectors = view->slice_sectors,
-                                        .chain_ns = CB_COST_CB_FIRST_NS + 2 * CB_COST_CB_BATCH_NS,
-                                        .work_ns = instructions / view->target->multiprocessors * CB_COST_INSTRUCTION_PS / 1000,
-                                        .tail_ns = CB_COST_CB_STAGED_NS,
+                                        .chain_ns = CB_COST_CB_FIRST_NS + batches * CB_COST_CB_BATCH_NS,
+                                        .work_ns = instructions / view->target->multiprocessors * CB_COST_INSTRUCTION_PS / 1000 +
+                                                   cb_plan_gather_ns(view->slice_sectors, view->target) * 3 / 2,
+                                        .tail_ns = CB_COST_CB_STAGED_NS + (is_long ? CB_COST_CARRY_NS : 0),
                                         .stream_percent = CB_COST_CB_PERCENT}, 1);
 }
 
