@@ -4,7 +4,7 @@
 
 #include "base/integers.h"
 
-enum { PARALLEL_CHUNKS = 1024 };
+enum { PARALLEL_CHUNKS = 256 };
 
 static int64_t chunk_end(const struct cb_csr *csr, int64_t chunk) {
   return cb_smaller((chunk + 1) * CB_CHOICE_CHUNK, csr->nnz);

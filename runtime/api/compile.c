@@ -225,9 +225,11 @@ static cbgen_status compile(cbgen_context *context, const void *matrix, cb_view_
   work->request.context = context;
   work->diag = &context->diag;
   enum cb_status s = take(&work->request.view, matrix, work->diag);
+  const int few = s ? 0 : cb_threads_begin_for(work->request.view.nnz + work->request.view.rows);
   if (!s) s = run(work, request, op);
   release(work);
   cb_free(work);
+  cb_threads_end(few);
   cb_threads_end(threads);
   return (cbgen_status)s;
 }
