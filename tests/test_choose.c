@@ -533,7 +533,7 @@ static void one_recipe_is_planned(void **state) {
   struct cb_assignment *assignment;
   struct cb_diag diag = {0};
   assert_ok(cb_target_find(&target, "sm_90", &diag));
-  set_options(&options, "search=profile");
+  set_options(&options, "recipe=auto search=profile");
   assert_ok(cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag));
   int planned = 0;
   for (int i = 0; i < plan->candidates_count; i++) planned += plan->candidates[i].line[0] != 0;
@@ -541,8 +541,8 @@ static void one_recipe_is_planned(void **state) {
   cb_plan_free(plan);
   cb_assignment_free(assignment);
   /* options of layouts and fixed values are for the search */
-  static const char *const others[] = {"search=profile sell-lanes=4", "search=profile values=fixed",
-                                       "search=profile semiring=min-plus", "search=profile commit=once", "search=all"};
+  static const char *const others[] = {"recipe=auto search=profile sell-lanes=4", "recipe=auto search=profile values=fixed",
+                                       "recipe=auto search=profile semiring=min-plus", "recipe=auto search=profile commit=once", "recipe=auto search=all"};
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     set_options(&options, others[i]);
     assert_ok(cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag));

@@ -13,8 +13,8 @@ static const char *const against[CB_CHOICE_RECIPES] = {
     "nothing",
     "frequent columns would save too little",
     "too few columns are frequent",
-    "too few nonzeros are in runs of 32 along diagonals",
-    "nothing"};
+    "nothing",
+    "too few nonzeros are in runs of 32 along diagonals"};
 
 /* Puts it before all that are dearer. */
 static void insert(struct cb_choice *choice, const char *recipe, int64_t ns) {

@@ -140,7 +140,7 @@ const char *const cb_choice_feature_names[CB_CHOICE_FEATURES] = {
     "pattern offsets",
     "occupied columns", "in 32", "with 32", "in 128", "with 128", "in 512", "with 512",
     "model", "model dia", "model blocks", "model patterns", "model sell", "model merge", "model hot", "model phases",
-    "model slices", "model cb"};
+    "model cb", "model slices"};
 
 void cb_choice_describe(struct cb_choice_features *features, const struct cb_choice_profile *profile,
                         const struct cb_choice_times *model, struct cb_types types) {

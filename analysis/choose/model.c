@@ -261,9 +261,9 @@ static int64_t cb_ns(const struct view *view) {
 /* ---- all of them */
 
 const char *const cb_choice_recipes[CB_CHOICE_RECIPES] = {"dia",  "blocks", "patterns", "sell",  "merge",
-                                                          "hot",  "phases", "slices",   "cb"};
+                                                          "hot",  "phases", "cb",       "slices"};
 static int64_t (*const predictions[CB_CHOICE_RECIPES])(const struct view *) = {
-    dia_ns, blocks_ns, patterns_ns, sell_ns, merge_ns, hot_ns, phases_ns, slices_ns, cb_ns};
+    dia_ns, blocks_ns, patterns_ns, sell_ns, merge_ns, hot_ns, phases_ns, cb_ns, slices_ns};
 
 /* Bytes that tell a column from the first one of 32 rows, in most groups. */
 static int64_t column_bytes(const struct cb_choice_profile *profile) {

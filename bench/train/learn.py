@@ -6,7 +6,7 @@ import math
 
 import measured
 
-RECIPES = ["dia", "blocks", "patterns", "sell", "merge", "hot", "phases", "slices", "cb"]
+RECIPES = ["dia", "blocks", "patterns", "sell", "merge", "hot", "phases", "cb", "slices"]
 ONE = 1024
 HOPELESS = 6.0  # what was not worth timing counts as so many times the fastest
 

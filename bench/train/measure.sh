@@ -3,7 +3,10 @@
 # Times every recipe of every matrix of matrices.txt: the data that train.py learns from. For a GPU machine that cannot
 # build cbgen, with what bench/pack_gpu.sh put into .gpu/; ends with a short table.
 #
-#   bench/train/measure.sh [TYPES]      f64,f32 unless types are named
+#   here:  mkdir -p build/small && find CORPUS CORPUS2 -name '*.mtx.zst' -size -1900k -exec cp -n {} build/small \;
+#          CUSPARSE= bench/pack_gpu.sh build/small 58        (.gpu/ must travel; what does not fit is left out)
+#   there: bench/train/measure.sh [TYPES]                    f64,f32 unless types are named; five minutes
+#   here:  what came back into bench/train/data/, then train.py
 #
 # Writes candidates.jsonl.gz and measure.txt to $OUT, or ./bench-out. SECONDS_LEFT (270): after these no further matrix
 # is begun. PROCESSES: that plan and compile side by side (all cores but one). LIST: another list.
