@@ -35,8 +35,8 @@ struct cb_options {
   int64_t tune;     /* enum cb_tune: how a search ends: with its first recipe, or the cheapest as the cost model
                      * predicts, or the fastest of those that were timed (runtime/measure/tune.h; the
                      * model's in analysis) */
-  int64_t search;   /* enum cb_search: whether recipes that cannot win are planned all the same; or one alone is, that of
-                     * a profile (analysis/choose), where options and values leave the choice to that */
+  int64_t search;   /* enum cb_search: whether recipes that cannot win are planned all the same; or one alone is,
+                     * that of a profile (analysis/choose), where options and values leave the choice to that */
   int64_t fuse;     /* enum cb_switch: parts of a split share a launch; auto: when that is predicted to be faster */
   int64_t long_row; /* recipes with a long-rows split: rows of more nonzeros than this are split off */
   /* text */

@@ -27,9 +27,8 @@ int cb_thread_was_forked(void);
 int cb_threads_begin(void);
 void cb_threads_end(int before);
 
-/* The same for little work, in nonzeros and rows: to wake threads and to wait for all of them would take longer than the
- * work, and wherever something else runs on a core, many times as long. Regions that say their number of threads
- * themselves keep it. */
+/* The same for little work, in nonzeros and rows: to wake threads and to wait for all of them would take longer than
+ * the work, and wherever something else runs on a core, many times as long. */
 enum { CB_THREADS_WORTH = 1 << 17 };
 int cb_threads_begin_for(int64_t work);
 

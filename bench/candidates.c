@@ -100,8 +100,10 @@ static void cut(struct cb_csr *part, const struct cb_csr *whole, int64_t first, 
       part->col_idx[at] = (int32_t)(column - from);
       part->values[at++] = whole->values[k];
     }
-    if (part->wide) ((int64_t *)part->row_ptr)[row - first + 1] = at;
-    else ((int32_t *)part->row_ptr)[row - first + 1] = (int32_t)at;
+    if (part->wide)
+      ((int64_t *)part->row_ptr)[row - first + 1] = at;
+    else
+      ((int32_t *)part->row_ptr)[row - first + 1] = (int32_t)at;
   }
   part->nnz = at;
 }
@@ -164,8 +166,8 @@ static void plan(struct candidate *candidate, const struct matrix *matrix, const
   struct cb_diag diag = {0};
   const double start = cb_seconds();
   options.recipe = candidate->recipe;
-  const enum cb_status s = cb_plan_build(&candidate->made.plan, &candidate->made.assignment, &matrix->csr, target,
-                                         &options, &diag);
+  const enum cb_status s =
+      cb_plan_build(&candidate->made.plan, &candidate->made.assignment, &matrix->csr, target, &options, &diag);
   candidate->plan_seconds = cb_seconds() - start;
   if (s) {
     refuse(candidate, &diag);
@@ -251,7 +253,8 @@ static void time_once(struct candidate *candidate, struct matrix *matrix, struct
   if (!candidate->op) return;
   if (!repetition) s = cb_timer_launches(&candidate->launches, &session->timer, enqueue, what, &diag);
   if (!s)
-    s = cb_timer_measure(&candidate->us[repetition], &session->timer, enqueue, what, candidate->launches, BATCHES, &diag);
+    s = cb_timer_measure(&candidate->us[repetition], &session->timer, enqueue, what, candidate->launches, BATCHES,
+                         &diag);
   if (!s) return;
   refuse(candidate, &diag);
   cb_operator_free(candidate->op);
@@ -354,16 +357,20 @@ static void measure_type(struct matrix *matrix, struct session *session, const c
     fprintf(stderr, "%s\n", diag.message);
     return;
   }
-  if (session->settings->profile) profile(matrix, session, &diag);
-  else plan_all(matrix, session);
+  if (session->settings->profile)
+    profile(matrix, session, &diag);
+  else
+    plan_all(matrix, session);
   if (session->device) {
     flock(session->lock, LOCK_EX);
     time_all(matrix, session, &diag);
     release_timed(matrix, session);
     flock(session->lock, LOCK_UN);
   }
-  if (*diag.message) fprintf(stderr, "%s: %s\n", matrix->text, diag.message);
-  else write_line(matrix, session, out);
+  if (*diag.message)
+    fprintf(stderr, "%s: %s\n", matrix->text, diag.message);
+  else
+    write_line(matrix, session, out);
   release_candidates(matrix);
 }
 
@@ -373,7 +380,8 @@ static void measure(const char *text, struct session *session, int out) {
   char types[sizeof session->settings->types], *rest = types, *type;
   if (!matrix) return;
   memcpy(types, session->settings->types, sizeof types);
-  if (read_matrix(matrix, text, session->settings->folders, &diag)) fprintf(stderr, "left out: %s\n", diag.message);
+  if (read_matrix(matrix, text, session->settings->folders, &diag))
+    fprintf(stderr, "left out: %s\n", diag.message);
   else
     while ((type = strtok_r(rest, ",", &rest))) measure_type(matrix, session, type, out);
   cb_csr_release(&matrix->csr);
@@ -429,20 +437,28 @@ static char **read_lines(const char *path, int *count) {
 }
 
 static int take_option(struct settings *settings, const char *text) {
-  if (!strncmp(text, "--types=", 8)) snprintf(settings->types, sizeof settings->types, "%s", text + 8);
-  else if (!strncmp(text, "--processes=", 12)) settings->processes = atoi(text + 12);
-  else if (!strncmp(text, "--repetitions=", 14)) settings->repetitions = atoi(text + 14);
-  else if (!strncmp(text, "--seconds=", 10)) settings->seconds = atof(text + 10);
-  else if (!strncmp(text, "--folders=", 10)) settings->folders = text + 10;
-  else if (!strcmp(text, "--no-gpu")) settings->gpu = 0;
-  else if (!strcmp(text, "--profile")) settings->gpu = 0, settings->profile = 1;
+  if (!strncmp(text, "--types=", 8))
+    snprintf(settings->types, sizeof settings->types, "%s", text + 8);
+  else if (!strncmp(text, "--processes=", 12))
+    settings->processes = atoi(text + 12);
+  else if (!strncmp(text, "--repetitions=", 14))
+    settings->repetitions = atoi(text + 14);
+  else if (!strncmp(text, "--seconds=", 10))
+    settings->seconds = atof(text + 10);
+  else if (!strncmp(text, "--folders=", 10))
+    settings->folders = text + 10;
+  else if (!strcmp(text, "--no-gpu"))
+    settings->gpu = 0;
+  else if (!strcmp(text, "--profile"))
+    settings->gpu = 0, settings->profile = 1;
   else
     return 0;
   return 1;
 }
 
 int main(int argc, char **argv) {
-  struct settings settings = {.folders = "", .types = "f64,f32", .processes = 1, .repetitions = 3, .gpu = 1, .seconds = 1e9};
+  struct settings settings = {
+      .folders = "", .types = "f64,f32", .processes = 1, .repetitions = 3, .gpu = 1, .seconds = 1e9};
   int count = 0, failed = 0, known = argc > 2;
   for (int i = 3; i < argc; i++) known = known && take_option(&settings, argv[i]);
   if (!known || settings.processes < 1 || settings.repetitions < 1 || settings.repetitions > MOST_REPETITIONS) {
@@ -453,8 +469,7 @@ int main(int argc, char **argv) {
   settings.list = argv[1];
   settings.out = argv[2];
   char **lines = read_lines(settings.list, &count);
-  struct common *common =
-      mmap(NULL, sizeof *common, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  struct common *common = mmap(NULL, sizeof *common, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (!lines || common == MAP_FAILED) {
     perror(settings.list);
     return 1;

@@ -59,8 +59,10 @@ int main(void) {
   while (fgets(line, sizeof line, stdin)) {
     char type[8], matrix[1024];
     line[strcspn(line, "\n")] = 0;
-    if (!strncmp(line, "score ", 6)) score(line + 6);
-    else if (sscanf(line, "profile %7s %1023[^\n]", type, matrix) == 2) profile(type, matrix);
+    if (!strncmp(line, "score ", 6))
+      score(line + 6);
+    else if (sscanf(line, "profile %7s %1023[^\n]", type, matrix) == 2)
+      profile(type, matrix);
     else
       return 2;
   }

@@ -5,16 +5,15 @@
 #include "analysis/choose/predictor.h"
 
 /* What it means that the model has no time for a recipe, in its order. */
-static const char *const against[CB_CHOICE_RECIPES] = {
-    "no diagonal is half full",
-    "no natural blocks are full enough",
-    "too few rows have columns that repeat",
-    "nothing",
-    "nothing",
-    "frequent columns would save too little",
-    "too few columns are frequent",
-    "nothing",
-    "too few nonzeros are in runs of 32 along diagonals"};
+static const char *const against[CB_CHOICE_RECIPES] = {"no diagonal is half full",
+                                                       "no natural blocks are full enough",
+                                                       "too few rows have columns that repeat",
+                                                       "nothing",
+                                                       "nothing",
+                                                       "frequent columns would save too little",
+                                                       "too few columns are frequent",
+                                                       "nothing",
+                                                       "too few nonzeros are in runs of 32 along diagonals"};
 
 /* Puts it before all that are dearer. */
 static void insert(struct cb_choice *choice, const char *recipe, int64_t ns) {
@@ -27,7 +26,8 @@ static void rank(struct cb_choice *choice, const struct cb_choice_scores *scores
   for (int i = 0; i < CB_CHOICE_RECIPES; i++)
     if (model->ns[i]) insert(choice, cb_choice_recipes[i], cb_choice_exp2(scores->of[i]));
   for (int i = 0, at = choice->count; i < CB_CHOICE_RECIPES; i++)
-    if (!model->ns[i]) choice->ranks[at++] = (struct cb_choice_rank){.recipe = cb_choice_recipes[i], .against = against[i]};
+    if (!model->ns[i])
+      choice->ranks[at++] = (struct cb_choice_rank){.recipe = cb_choice_recipes[i], .against = against[i]};
 }
 
 enum cb_status cb_choose(struct cb_choice *choice, const struct cb_csr *csr, const struct cb_target *target,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The choice of a recipe without plans: profile, model, and the trees that were trained for the GPU, if there are any. */
+/* The choice of a recipe without plans: profile, model, and the trees that were trained for the GPU, if any. */
 #ifndef CBGEN_ANALYSIS_CHOOSE_CHOOSE_H
 #define CBGEN_ANALYSIS_CHOOSE_CHOOSE_H
 

@@ -11,7 +11,7 @@ struct cb_tally {
   struct cb_tallied {
     uint32_t key, round;
     uint64_t count;
-  } *at;
+  } * at;
   uint32_t mask, round, used;
 };
 
@@ -23,7 +23,9 @@ static inline int cb_tally_open(struct cb_tally *tally, int64_t most) {
   return tally->at != NULL;
 }
 
-static inline void cb_tally_close(struct cb_tally *tally) { cb_free(tally->at); }
+static inline void cb_tally_close(struct cb_tally *tally) {
+  cb_free(tally->at);
+}
 
 /* Forgets all. Of its places those are used that `most` keys need. */
 static inline void cb_tally_clear(struct cb_tally *tally, int64_t most) {

@@ -79,7 +79,8 @@ static void choose_chunks(struct cb_choice_profile *profile) {
     const int64_t first = chunk_at(profile, i) * CB_CHOICE_CHUNK;
     profile->chunk_nonzeros += cb_smaller(CB_CHOICE_CHUNK, profile->nnz - first);
   }
-  const int64_t counted = cb_larger(CB_CHOICE_COUNTED_LEAST, cb_smaller(profile->chunk_nonzeros / 16, CB_CHOICE_COUNTED_MOST));
+  const int64_t counted =
+      cb_larger(CB_CHOICE_COUNTED_LEAST, cb_smaller(profile->chunk_nonzeros / 16, CB_CHOICE_COUNTED_MOST));
   while (profile->chunk_nonzeros >> profile->column_share > counted) profile->column_share++;
 }
 

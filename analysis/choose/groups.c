@@ -20,7 +20,9 @@ struct group {
 
 enum { COLUMNS, BLOCKS, SECTORS_8, SECTORS_4, OFFSETS, SETS };
 
-static int64_t length_of(const struct group *group, int64_t i) { return group->row[i].end - group->row[i].begin; }
+static int64_t length_of(const struct group *group, int64_t i) {
+  return group->row[i].end - group->row[i].begin;
+}
 
 static void open_group(struct group *group, struct cb_choice_rows rows) {
   group->first = rows.first;
@@ -220,7 +222,8 @@ static void count_wide_row(struct cb_choice_profile *profile, const struct cb_cs
 int cb_choice_count_wide(struct cb_choice_profile *profile, const struct cb_csr *csr) {
   struct cb_tally eights = {0}, fours = {0};
   int64_t most = 0;
-  for (int64_t i = 0; i < profile->wide_groups; i++) most = cb_larger(most, most_nonzeros(csr, cb_choice_wide(profile, i)));
+  for (int64_t i = 0; i < profile->wide_groups; i++)
+    most = cb_larger(most, most_nonzeros(csr, cb_choice_wide(profile, i)));
   const int good = cb_tally_open(&eights, most) && cb_tally_open(&fours, most);
   for (int64_t i = 0; i < profile->wide_groups && good; i++) {
     const struct cb_choice_rows rows = cb_choice_wide(profile, i);

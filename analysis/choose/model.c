@@ -12,11 +12,11 @@ enum { LANES = 32, SECTOR = 32, BATCH = 8, VALUES_IN_FLIGHT = 36, LONG_BIN = 10 
 struct view {
   const struct cb_choice_profile *profile;
   const struct cb_target *target;
-  int64_t value, vector;  /* bytes */
-  int64_t short_nonzeros; /* those in rows that groups look at */
+  int64_t value, vector;               /* bytes */
+  int64_t short_nonzeros;              /* those in rows that groups look at */
   int64_t slice_sectors, wide_sectors; /* of x: what 32 rows and 256 rows each read once */
   int64_t row_sectors, step_sectors;   /* what warps ask for along rows, and down rows */
-  int64_t column;         /* bytes of a column, from the first of 32 rows */
+  int64_t column;                      /* bytes of a column, from the first of 32 rows */
 };
 
 /* What a sampled count is for all rows that are not long. */
@@ -35,7 +35,7 @@ static int64_t time_of(const struct view *view, struct cb_cost cost, int launche
 /* Sectors of x that thread blocks of `rows` rows read, where `asked` times warps ask for one: each once, and of the
  * repeated requests those that L1 no longer holds (sectors.h). */
 static int64_t sectors_of(const struct view *view, int64_t rows, int64_t asked) {
-  enum { L1_SECTORS = 1100 }; /* of a thread block */
+  enum { L1_SECTORS = 1100 };                    /* of a thread block */
   const int64_t log2 = cb_choice_bin(rows / 32); /* 0: fewer than 32; 4: 256 and more */
   const int64_t step = (view->slice_sectors - view->wide_sectors) * (cb_smaller(log2, 4) - 1) / 3;
   const int64_t different = log2 ? view->slice_sectors - step : view->slice_sectors;
@@ -48,7 +48,8 @@ static int64_t sectors_of(const struct view *view, int64_t rows, int64_t asked) 
 
 static int lanes_log2(const struct view *view) {
   const struct cb_choice_profile *profile = view->profile;
-  const int64_t mean = profile->nnz / cb_larger(profile->rows, 1), threads = 1024 * (int64_t)view->target->multiprocessors;
+  const int64_t mean = profile->nnz / cb_larger(profile->rows, 1),
+                threads = 1024 * (int64_t)view->target->multiprocessors;
   int log2 = 0;
   while (log2 < 5 && profile->rows << log2 < threads && mean >= 4 << log2) log2++;
   while (log2 < 5 && mean >= 128 << log2) log2++;
@@ -68,11 +69,13 @@ static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros, int *
                             2 * CB_COST_BATCH_NS + CB_COST_SELL_ORDER_NS;
   const int sorted = *is_sorted = varied_ns < natural_ns;
   const int64_t slots = cb_proportion(sorted ? varied : natural, nonzeros, profile->nnz);
-  return (struct cb_cost){.bytes = slots * slot + profile->rows * (sorted ? 6 : 1),
-                          .sectors = cb_proportion(sectors_of(view, 256 >> log2, log2 < 3 ? view->step_sectors : view->row_sectors), nonzeros, profile->nnz),
-                          .chain_ns = (sorted ? 2 : cb_divide_up(longest, BATCH)) * CB_COST_BATCH_NS,
-                          .tail_ns = sorted && profile->longest > 512 ? CB_COST_CARRY_NS : 0,
-                          .stream_percent = CB_COST_SELL_PERCENT};
+  return (struct cb_cost){
+      .bytes = slots * slot + profile->rows * (sorted ? 6 : 1),
+      .sectors = cb_proportion(sectors_of(view, 256 >> log2, log2 < 3 ? view->step_sectors : view->row_sectors),
+                               nonzeros, profile->nnz),
+      .chain_ns = (sorted ? 2 : cb_divide_up(longest, BATCH)) * CB_COST_BATCH_NS,
+      .tail_ns = sorted && profile->longest > 512 ? CB_COST_CARRY_NS : 0,
+      .stream_percent = CB_COST_SELL_PERCENT};
 }
 
 static int64_t sell_ns(const struct view *view) {
@@ -97,7 +100,9 @@ static int64_t with_rest(const struct view *view, struct cb_cost taken, int64_t 
 /* ---- the others */
 
 /* Steps whose loads are in flight together, where each loads so many values. */
-static int64_t batch_of(int64_t values) { return cb_larger(1, cb_smaller(BATCH, VALUES_IN_FLIGHT / values)); }
+static int64_t batch_of(int64_t values) {
+  return cb_larger(1, cb_smaller(BATCH, VALUES_IN_FLIGHT / values));
+}
 
 static int64_t dia_ns(const struct view *view) {
   enum { WHOLE_LINES = 2 };
@@ -109,7 +114,8 @@ static int64_t dia_ns(const struct view *view) {
   const struct cb_cost cost = {.bytes = places * view->value + places / 16,
                                .sectors = profile->rows * (1 + count / 4) * view->vector / SECTOR / WHOLE_LINES,
                                .chain_ns = cb_divide_up(count, BATCH) * CB_COST_BATCH_NS,
-                               .work_ns = profile->rows * count * CB_COST_DIA_LOAD_PS / view->target->multiprocessors / 1000,
+                               .work_ns =
+                                   profile->rows * count * CB_COST_DIA_LOAD_PS / view->target->multiprocessors / 1000,
                                .stream_percent = CB_COST_DIA_PERCENT};
   return with_rest(view, cost, inside);
 }
@@ -120,7 +126,8 @@ static int64_t tile_bytes(const struct view *view, struct cb_tile_size *size) {
   const struct cb_choice_profile *profile = view->profile;
   int64_t least = 0;
   for (int i = 0; i < CB_TILE_SIZES; i++) {
-    const int64_t area = cb_tile_area(cb_tile_sizes[i]), tiles = cb_proportion(profile->tiles[i], profile->nnz, profile->in_tiles[i]);
+    const int64_t area = cb_tile_area(cb_tile_sizes[i]),
+                  tiles = cb_proportion(profile->tiles[i], profile->nnz, profile->in_tiles[i]);
     if (!tiles || profile->nnz * 100 < tiles * area * FULL_PERCENT) continue;
     if (!cb_tiles_are_enough(cb_tile_sizes[i], tiles, view->target)) continue;
     const int64_t bytes = tiles * (area * view->value + 2 + (tiles * area > profile->nnz));
@@ -137,14 +144,17 @@ static int64_t blocks_ns(const struct view *view) {
   const int64_t bytes = tile_bytes(view, &size);
   if (!bytes || !profile->sampled) return REFUSED;
   int64_t lanes = 1; /* for a block row: as sell, by blocks */
-  const int64_t block_rows = cb_divide_up(profile->rows, size.rows), mean = profile->nnz / cb_tile_area(size) / block_rows;
+  const int64_t block_rows = cb_divide_up(profile->rows, size.rows),
+                mean = profile->nnz / cb_tile_area(size) / block_rows;
   while (lanes < LANES && block_rows * lanes < 1024 * (int64_t)view->target->multiprocessors && mean >= 2 * lanes)
     lanes *= 2;
   const int64_t steps = cb_divide_up(profile->longest, size.cols * lanes);
-  return time_of(view, (struct cb_cost){.bytes = bytes + profile->rows / 2,
-                                        .sectors = sectors_of(view, 256 * size.rows / lanes, view->row_sectors),
-                                        .chain_ns = cb_divide_up(steps, batch_of(cb_tile_area(size))) * CB_COST_BATCH_NS,
-                                        .stream_percent = CB_COST_BLOCKS_PERCENT}, 1);
+  return time_of(view,
+                 (struct cb_cost){.bytes = bytes + profile->rows / 2,
+                                  .sectors = sectors_of(view, 256 * size.rows / lanes, view->row_sectors),
+                                  .chain_ns = cb_divide_up(steps, batch_of(cb_tile_area(size))) * CB_COST_BATCH_NS,
+                                  .stream_percent = CB_COST_BLOCKS_PERCENT},
+                 1);
 }
 
 static int64_t patterns_ns(const struct view *view) {
@@ -156,7 +166,8 @@ static int64_t patterns_ns(const struct view *view) {
   const int64_t inside = cb_smaller(view->short_nonzeros, all_of(view, known));
   const struct cb_cost cost = {.bytes = inside * view->value + profile->rows / profile->unknowns * 2,
                                .sectors = view->wide_sectors,
-                               .chain_ns = (1 + cb_divide_up(profile->pattern_offsets, batch_of(area))) * CB_COST_BATCH_NS,
+                               .chain_ns =
+                                   (1 + cb_divide_up(profile->pattern_offsets, batch_of(area))) * CB_COST_BATCH_NS,
                                .stream_percent = single ? CB_COST_PATTERNS_ROWS_PERCENT : CB_COST_PATTERNS_PERCENT};
   return with_rest(view, cost, inside);
 }
@@ -167,15 +178,16 @@ static int64_t merge_ns(const struct view *view) {
   const int64_t share = profile->nnz / (THREADS * (int64_t)view->target->multiprocessors);
   const int64_t tile = THREADS * (share <= 12 ? 3 : share <= 28 ? 5 : 7);
   const int64_t batches = profile->longest <= tile ? 1 : cb_divide_up(cb_smaller(profile->longest, WHOLE), SEGMENT);
-  return time_of(view, (struct cb_cost){.bytes = profile->nnz * (view->value + view->column) + profile->nnz / 5 +
-                                                 (profile->rows - profile->with_length[0]) * ROW_BYTES,
-                                        .sectors = sectors_of(view, cb_proportion(tile, profile->rows, profile->nnz), view->row_sectors),
-                                        .chain_ns = batches * CB_COST_BATCH_NS,
-                                        .work_ns = (profile->rows * 9 + profile->nnz * 3 / 2) * 132 /
-                                                   view->target->multiprocessors / 1000,
-                                        .tail_ns = profile->longest > WHOLE ? CB_COST_CARRY_MERGE_NS
-                                                                            : CB_COST_MERGE_ROWS_NS,
-                                        .stream_percent = CB_COST_MERGE_PERCENT}, 1);
+  return time_of(view,
+                 (struct cb_cost){
+                     .bytes = profile->nnz * (view->value + view->column) + profile->nnz / 5 +
+                              (profile->rows - profile->with_length[0]) * ROW_BYTES,
+                     .sectors = sectors_of(view, cb_proportion(tile, profile->rows, profile->nnz), view->row_sectors),
+                     .chain_ns = batches * CB_COST_BATCH_NS,
+                     .work_ns = (profile->rows * 9 + profile->nnz * 3 / 2) * 132 / view->target->multiprocessors / 1000,
+                     .tail_ns = profile->longest > WHOLE ? CB_COST_CARRY_MERGE_NS : CB_COST_MERGE_ROWS_NS,
+                     .stream_percent = CB_COST_MERGE_PERCENT},
+                 1);
 }
 
 /* The most frequent columns: `most` of them at most, each of 2^least_bin nonzeros or more. */
@@ -204,11 +216,13 @@ static int64_t hot_ns(const struct view *view) {
   if (hot.nonzeros * 4 < profile->nnz || saved < CB_COST_HOT_WORTH_NS) return REFUSED;
   const int64_t sectors = profile->nnz - hot.nonzeros + hot.columns * blocks * view->vector / SECTOR;
   const int64_t bytes = profile->nnz * (view->value + INDEX_BYTES) + profile->rows * 2;
-  return time_of(view, (struct cb_cost){.bytes = bytes,
-                                        .sectors = sectors,
-                                        .work_ns = cb_plan_gather_ns(sectors, view->target) +
-                                                   bytes * 6 / 10 / view->target->read_gb_per_s,
-                                        .tail_ns = CB_COST_HOT_WORTH_NS + CB_COST_HOT_PREPARE_NS}, 2);
+  return time_of(view,
+                 (struct cb_cost){.bytes = bytes,
+                                  .sectors = sectors,
+                                  .work_ns = cb_plan_gather_ns(sectors, view->target) +
+                                             bytes * 6 / 10 / view->target->read_gb_per_s,
+                                  .tail_ns = CB_COST_HOT_WORTH_NS + CB_COST_HOT_PREPARE_NS},
+                 2);
 }
 
 static int64_t phases_ns(const struct view *view) {
@@ -219,23 +233,27 @@ static int64_t phases_ns(const struct view *view) {
   if (found.columns * 2 < room || found.nonzeros * 3 < profile->nnz) return REFUSED;
   const int64_t left = profile->nnz - found.nonzeros;
   const int64_t slots = found.nonzeros * 5 / 4;
-  return time_of(view, (struct cb_cost){.bytes = slots * (view->value + PLACE_BYTES) + left * (view->value + 4),
-                                        .sectors = left + blocks * found.columns * view->vector / SECTOR,
-                                        .work_ns = slots * CB_COST_PHASES_SLOT_PS / 1000 / blocks,
-                                        .tail_ns = CB_COST_PHASES_COMMIT_NS + found.columns / room * CB_COST_PHASE_NS,
-                                        .stream_percent = CB_COST_PHASES_PERCENT}, 3);
+  return time_of(view,
+                 (struct cb_cost){.bytes = slots * (view->value + PLACE_BYTES) + left * (view->value + 4),
+                                  .sectors = left + blocks * found.columns * view->vector / SECTOR,
+                                  .work_ns = slots * CB_COST_PHASES_SLOT_PS / 1000 / blocks,
+                                  .tail_ns = CB_COST_PHASES_COMMIT_NS + found.columns / room * CB_COST_PHASE_NS,
+                                  .stream_percent = CB_COST_PHASES_PERCENT},
+                 3);
 }
 
 static int64_t slices_ns(const struct view *view) {
   enum { INSTRUCTIONS = 15 };
   const struct cb_choice_profile *profile = view->profile;
-  const int64_t inside = cb_smaller(view->short_nonzeros, all_of(view, profile->in_runs)), blocks = all_of(view, profile->runs);
+  const int64_t inside = cb_smaller(view->short_nonzeros, all_of(view, profile->in_runs)),
+                blocks = all_of(view, profile->runs);
   if (inside * 4 < profile->nnz || !blocks) return REFUSED;
   const int64_t slices = cb_divide_up(profile->rows, LANES);
   const struct cb_cost cost = {.bytes = blocks * (LANES * view->value + 4) + slices * 4,
                                .sectors = blocks * LANES * view->vector / SECTOR / 2,
                                .chain_ns = (1 + cb_divide_up(blocks / cb_larger(slices, 1), BATCH)) * CB_COST_BATCH_NS,
-                               .work_ns = INSTRUCTIONS * blocks * CB_COST_INSTRUCTION_PS / view->target->multiprocessors / 1000,
+                               .work_ns = INSTRUCTIONS * blocks * CB_COST_INSTRUCTION_PS /
+                                          view->target->multiprocessors / 1000,
                                .tail_ns = CB_COST_SLICES_NS,
                                .stream_percent = CB_COST_SLICES_PERCENT};
   return with_rest(view, cost, inside);
@@ -249,19 +267,22 @@ static int64_t cb_ns(const struct view *view) {
   const int64_t instructions = blocks * BLOCK_INSTRUCTIONS + profile->nnz / LANES_OF_RUN * STEP_INSTRUCTIONS;
   const int is_long = profile->longest > CB_CHOICE_LONG; /* rows that several runs share */
   const int64_t batches = is_long ? BATCH : 2;
-  return time_of(view, (struct cb_cost){.bytes = profile->nnz * (view->value + 1) + columns * 3 + profile->rows * 2,
-                                        .sectors = view->slice_sectors,
-                                        .chain_ns = CB_COST_CB_FIRST_NS + batches * CB_COST_CB_BATCH_NS,
-                                        .work_ns = instructions / view->target->multiprocessors * CB_COST_INSTRUCTION_PS / 1000 +
-                                                   cb_plan_gather_ns(view->slice_sectors, view->target) * 3 / 2,
-                                        .tail_ns = CB_COST_CB_STAGED_NS + (is_long ? CB_COST_CARRY_NS : 0),
-                                        .stream_percent = CB_COST_CB_PERCENT}, 1);
+  return time_of(
+      view,
+      (struct cb_cost){.bytes = profile->nnz * (view->value + 1) + columns * 3 + profile->rows * 2,
+                       .sectors = view->slice_sectors,
+                       .chain_ns = CB_COST_CB_FIRST_NS + batches * CB_COST_CB_BATCH_NS,
+                       .work_ns = instructions / view->target->multiprocessors * CB_COST_INSTRUCTION_PS / 1000 +
+                                  cb_plan_gather_ns(view->slice_sectors, view->target) * 3 / 2,
+                       .tail_ns = CB_COST_CB_STAGED_NS + (is_long ? CB_COST_CARRY_NS : 0),
+                       .stream_percent = CB_COST_CB_PERCENT},
+      1);
 }
 
 /* ---- all of them */
 
-const char *const cb_choice_recipes[CB_CHOICE_RECIPES] = {"dia",  "blocks", "patterns", "sell",  "merge",
-                                                          "hot",  "phases", "cb",       "slices"};
+const char *const cb_choice_recipes[CB_CHOICE_RECIPES] = {"dia", "blocks", "patterns", "sell",  "merge",
+                                                          "hot", "phases", "cb",       "slices"};
 static int64_t (*const predictions[CB_CHOICE_RECIPES])(const struct view *) = {
     dia_ns, blocks_ns, patterns_ns, sell_ns, merge_ns, hot_ns, phases_ns, cb_ns, slices_ns};
 
@@ -275,7 +296,7 @@ static int64_t column_bytes(const struct cb_choice_profile *profile) {
   return 4;
 }
 
-/* What sampled sectors are for all nonzeros. Long rows, which are all that is left without a sample, read x in order. */
+/* What sampled sectors are for all nonzeros. Long rows, all that is left without a sample, read x in order. */
 static int64_t of_all(const struct cb_choice_profile *profile, int64_t sectors, int64_t sampled) {
   return sampled ? cb_proportion(sectors, profile->nnz, sampled) : profile->nnz / 4;
 }

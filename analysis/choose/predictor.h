@@ -24,7 +24,7 @@ struct cb_choice_features {
 void cb_choice_describe(struct cb_choice_features *features, const struct cb_choice_profile *profile,
                         const struct cb_choice_times *model, struct cb_types types);
 
-int64_t cb_choice_log2(int64_t number); /* of 0, as of 1: 0 */
+int64_t cb_choice_log2(int64_t number);    /* of 0, as of 1: 0 */
 int64_t cb_choice_exp2(int64_t logarithm); /* its inverse, to the nearest below; at least 1 */
 
 /* A node asks whether feature <= threshold: then comes node `next`, else the one behind it; both stand behind the node.

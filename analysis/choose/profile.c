@@ -68,12 +68,13 @@ static int64_t choose_groups(const struct cb_csr *csr, int64_t size, int64_t non
 enum cb_status cb_choice_profile(struct cb_choice_profile *profile, const struct cb_csr *csr, struct cb_diag *diag) {
   *profile = (struct cb_choice_profile){.rows = csr->rows, .cols = csr->cols, .nnz = csr->nnz, .unknowns = 1};
   count_all_rows(profile, csr);
-  profile->groups = choose_groups(csr, CB_CHOICE_GROUP, sample_size(csr), CB_CHOICE_GROUPS_LEAST, CB_CHOICE_GROUPS_MOST);
+  profile->groups =
+      choose_groups(csr, CB_CHOICE_GROUP, sample_size(csr), CB_CHOICE_GROUPS_LEAST, CB_CHOICE_GROUPS_MOST);
   profile->wide_groups =
       choose_groups(csr, CB_CHOICE_WIDE, sample_size(csr) / 2, CB_CHOICE_WIDES_LEAST, CB_CHOICE_WIDES_MOST);
   if (!cb_choice_count_groups(profile, csr) || !cb_choice_count_wide(profile, csr) ||
-      !cb_choice_count_diagonals(profile, csr) ||
-      !cb_choice_count_patterns(profile, csr) || !cb_choice_count_columns(profile, csr))
+      !cb_choice_count_diagonals(profile, csr) || !cb_choice_count_patterns(profile, csr) ||
+      !cb_choice_count_columns(profile, csr))
     return cb_fail_memory(diag, "a profile", CB_CHOICE_SAMPLE_MOST * sizeof(struct cb_tallied));
   return CB_OK;
 }

@@ -18,8 +18,8 @@ struct diagonals {
   const struct cb_choice_profile *profile;
   const struct cb_csr *csr;
   int64_t keys, least;
-  int log2;          /* of the keys of a range */
-  int32_t *range;    /* sums, then numbers of ranges that are full enough, or NONE */
+  int log2;       /* of the keys of a range */
+  int32_t *range; /* sums, then numbers of ranges that are full enough, or NONE */
   int64_t numbers;
   uint32_t *counts;  /* by key within numbered ranges; NULL while ranges are counted */
   int64_t *row_sums; /* rows in groups before each; groups + 1 */
@@ -31,8 +31,10 @@ static void count_offsets(const struct diagonals *diagonals, int64_t row) {
   for (int64_t k = found.begin; k < found.end; k++) {
     const int64_t key = diagonals->csr->col_idx[k] + shift;
     int32_t *range = &diagonals->range[key >> diagonals->log2];
-    if (!diagonals->counts) ++*range;
-    else if (*range != NONE) diagonals->counts[((int64_t)*range << diagonals->log2) + (key & within)]++;
+    if (!diagonals->counts)
+      ++*range;
+    else if (*range != NONE)
+      diagonals->counts[((int64_t)*range << diagonals->log2) + (key & within)]++;
   }
 }
 
@@ -48,8 +50,10 @@ static int64_t sampled_below(const struct diagonals *diagonals, int64_t row) {
   int64_t low = 0, high = diagonals->profile->groups;
   while (low < high) { /* the first group that begins at `row` or behind */
     const int64_t middle = (low + high) / 2;
-    if (cb_choice_group(diagonals->profile, middle).first < row) low = middle + 1;
-    else high = middle;
+    if (cb_choice_group(diagonals->profile, middle).first < row)
+      low = middle + 1;
+    else
+      high = middle;
   }
   if (!low) return 0;
   const struct cb_choice_rows last = cb_choice_group(diagonals->profile, low - 1);
@@ -82,8 +86,7 @@ static int64_t list_range(const struct diagonals *diagonals, int64_t range, stru
   return count;
 }
 
-static void sum_diagonals(struct cb_choice_profile *profile, const struct diagonals *diagonals,
-                          struct diagonal *list) {
+static void sum_diagonals(struct cb_choice_profile *profile, const struct diagonals *diagonals, struct diagonal *list) {
   int64_t count = 0;
   for (int64_t range = 0; range < RANGES; range++)
     if (diagonals->range[range] != NONE) count = list_range(diagonals, range, list, count);
@@ -213,7 +216,8 @@ static void sort_by_uses(struct patterns *patterns, uint32_t hash, struct cb_cho
 int cb_choice_count_patterns(struct cb_choice_profile *profile, const struct cb_csr *csr) {
   struct patterns patterns = {.profile = profile, .csr = csr};
   profile->unknowns = choose_unknowns(profile);
-  const int good = cb_tally_open(&patterns.uses, profile->sampled_rows) && cb_tally_open(&patterns.offsets, MOST_OFFSETS);
+  const int good =
+      cb_tally_open(&patterns.uses, profile->sampled_rows) && cb_tally_open(&patterns.offsets, MOST_OFFSETS);
   if (good) {
     visit_all(&patterns, count_use);
     visit_all(&patterns, sort_by_uses);

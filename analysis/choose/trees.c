@@ -4,7 +4,9 @@
 
 #include <string.h>
 
-static int is_leaf(const struct cb_choice_node *node) { return node->feature < 0; }
+static int is_leaf(const struct cb_choice_node *node) {
+  return node->feature < 0;
+}
 
 /* Nodes lead to later ones, so that every way ends. */
 static int check_tree(const struct cb_choice_table *table, const struct cb_choice_tree *tree) {
