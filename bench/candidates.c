@@ -10,10 +10,10 @@
  *
  * N processes plan, pack and compile side by side; one at a time has the GPU, which it keeps until all recipes of a
  * matrix are timed in turns. After S seconds no further matrix is begun. A matrix that cannot be read is left out, and
- * said. --no-gpu plans only, for sm_90: predictions without times. --profile does not even plan, but says what the
- * predictor goes by: features, and the model's times.
+ * said. --no-gpu plans only, for sm_90: predictions without times. --profile does not even plan, but prints
+ * profiles (analysis/choose/profile.h), whose numbers do not depend on the type.
  */
-#include "analysis/choose/predictor.h"
+#include "analysis/choose/profile.h"
 #include "analysis/plan/blob.h"
 #include "analysis/plan/recipe.h"
 #include "base/clock.h"
@@ -82,8 +82,7 @@ struct matrix {
   struct cb_options options;
   struct candidate candidates[CB_MAX_CANDIDATES];
   int count;
-  struct cb_choice_features features;
-  struct cb_choice_times model;
+  struct cb_choice_profile profile;
   double profile_seconds;
   cb_device_ptr x, y;
 };
@@ -311,24 +310,19 @@ static json_t *candidate_json(const struct candidate *candidate) {
   return json;
 }
 
-static enum cb_status profile(struct matrix *matrix, const struct session *session, struct cb_diag *diag) {
-  const struct cb_types types = cb_precision_types((enum cb_precision)matrix->options.type);
-  struct cb_choice_profile counts;
+static enum cb_status profile(struct matrix *matrix, struct cb_diag *diag) {
   const double start = cb_seconds();
-  const enum cb_status s = cb_choice_profile(&counts, &matrix->csr, diag);
-  if (s) return s;
-  cb_choice_model(&matrix->model, &counts, &session->target, types);
-  cb_choice_describe(&matrix->features, &counts, &matrix->model, types);
+  const enum cb_status s = cb_choice_profile(&matrix->profile, &matrix->csr, diag);
   matrix->profile_seconds = cb_seconds() - start;
   return s;
 }
 
 static void add_profile(json_t *json, const struct matrix *matrix) {
-  json_t *features = json_array(), *model = json_array();
-  for (int i = 0; i < CB_CHOICE_FEATURES; i++) json_array_append_new(features, json_integer(matrix->features.of[i]));
-  for (int i = 0; i < CB_CHOICE_RECIPES; i++) json_array_append_new(model, json_integer(matrix->model.ns[i]));
-  json_object_set_new(json, "features", features);
-  json_object_set_new(json, "model_ns", model);
+  const int64_t *counts = (const int64_t *)&matrix->profile;
+  json_t *list = json_array();
+  for (size_t i = 0; i < sizeof matrix->profile / sizeof *counts; i++)
+    json_array_append_new(list, json_integer((json_int_t)counts[i]));
+  json_object_set_new(json, "counts", list);
   json_object_set_new(json, "profile_ms", json_real(1e3 * matrix->profile_seconds));
 }
 
@@ -358,7 +352,7 @@ static void measure_type(struct matrix *matrix, struct session *session, const c
     return;
   }
   if (session->settings->profile)
-    profile(matrix, session, &diag);
+    profile(matrix, &diag);
   else
     plan_all(matrix, session);
   if (session->device) {

@@ -471,7 +471,8 @@ static void leaves_are_added_up(void **state) {
   struct cb_choice_scores scores;
   (void)state;
   assert_true(cb_choice_table_check(&table));
-  model.ns[3] = model.ns[4] = 2048;
+  model.ns[3] = 8192; /* has trees of its own: begins with the least, which is that of recipe 4 */
+  model.ns[4] = 2048;
   features.of[2] = 100;
   cb_choice_score(&scores, &table, &features, &model);
   assert_true(scores.of[3] == 11 * 1024 + 1000 - 7 && scores.of[4] == 11 * 1024 + 1000 && scores.of[0] == 0);
@@ -483,7 +484,7 @@ static void leaves_are_added_up(void **state) {
   cb_choice_score(&scores, &table, &features, &model);
   assert_true(scores.of[3] == 11 * 1024 + 1000 + 30);
   cb_choice_score(&scores, NULL, &features, &model);
-  assert_true(scores.of[3] == 11 * 1024);
+  assert_true(scores.of[3] == 13 * 1024 && scores.of[4] == 11 * 1024);
 }
 
 static void damaged_tables_are_not_used(void **state) {

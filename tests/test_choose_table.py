@@ -4,7 +4,7 @@
 that the library makes; and choices by them lose little on the measurements that are committed, which no single recipe
 could.
 
-    tests/test_choose_table.py SCORES       tests/choose_scores, in the source directory"""
+    tests/test_choose_table.py CHOICE       the program of bench/choice.c, in the source directory"""
 import os
 import random
 import re
@@ -15,17 +15,10 @@ sys.path.insert(0, "bench/train")
 import learn  # noqa: E402
 import measured  # noqa: E402
 
-SCORES = sys.argv[1]
+CHOICE = sys.argv[1]
 DATA = "bench/train/data"
 MODEL = "NVIDIA H200"
 FEATURES = int(re.search(r"CB_CHOICE_FEATURES = (\d+)", open("analysis/choose/predictor.h", encoding="utf-8").read())[1])
-
-
-def ask(lines):
-    done = subprocess.run([SCORES], input="".join(line + "\n" for line in lines), capture_output=True, text=True, check=True)
-    answers = done.stdout.splitlines()
-    assert len(answers) == len(lines), (len(answers), len(lines))
-    return answers
 
 
 def score_line(features, model, gpu=MODEL):
@@ -33,7 +26,7 @@ def score_line(features, model, gpu=MODEL):
 
 
 def library_scores(samples):
-    answers = ask([score_line(s.features, s.model) for s in samples])
+    answers = learn.ask(CHOICE, [score_line(s.features, s.model) for s in samples])
     return [[int(word) for word in answer.split()] for answer in answers]
 
 
@@ -41,7 +34,7 @@ def read_tables(text):
     """{model: [(recipe, tree)]} from tables.c."""
     def triples(name):
         body = re.search(rf"{name}\[\] = {{(.*?)}};", text, re.S)[1]
-        return [tuple(map(int, found)) for found in re.findall(r"\{(-?\d+), (-?\d+), (-?\d+)\}", body)]
+        return [tuple(map(int, found)) for found in re.findall(r"\{(-?\d+),(-?\d+),(-?\d+)\}", body)]
     found = {}
     for model, trees, nodes in re.findall(r'\{"([^"]+)", (trees_\d+), (nodes_\d+), \d+, \d+\}', text):
         all_nodes = triples(nodes)
@@ -54,7 +47,7 @@ def names(end):
 
 
 def committed():
-    return learn.samples(names("candidates.jsonl.gz"), names("profiles.jsonl.gz"))
+    return learn.samples(CHOICE, names("candidates.jsonl.gz"), names("profiles.jsonl.gz"))
 
 
 def evaluates_as_trained(trees, samples):
@@ -67,12 +60,14 @@ def evaluates_as_trained(trees, samples):
     print(f"{len(samples)} committed and {len(made)} random profiles: the library's scores are the trainer's")
 
 
-def profiles_are_todays(samples):
-    small = [s for s in samples if s.matrix.startswith("generate:") and s.features[2] < 17 * 1024 and s.features[3] < 15 * 1024][:40]
-    assert len(small) >= 20, "too few small generated matrices are committed"
-    for sample, answer in zip(small, ask([f"profile {s.kind} {s.matrix}" for s in small])):
-        assert answer.split() == list(map(str, [*sample.features, *sample.model])), \
-            f"{sample.matrix}: the profile has changed; make profiles and tables anew (bench/train/README.md)"
+def profiles_are_todays():
+    found = {matrix: record["counts"] for (matrix, _), record in measured.read(names("profiles.jsonl.gz")).items()}
+    small = [matrix for matrix, counts in sorted(found.items())
+             if matrix.startswith("generate:") and counts[0] < 30000 and counts[2] < 100000][:60]
+    assert len(small) >= 30, "too few small generated matrices are committed"
+    for matrix, answer in zip(small, learn.ask(CHOICE, [f"profile {matrix}" for matrix in small])):
+        assert answer.split() == list(map(str, found[matrix])), \
+            f"{matrix}: the profile has changed; make profiles and tables anew (bench/train/README.md)"
     print(f"{len(small)} profiles are those that were trained with")
 
 
@@ -94,13 +89,13 @@ def loses_little(samples):
 def main():
     with open("analysis/choose/tables.c", encoding="utf-8") as file:
         tables = read_tables(file.read())
-    assert ask([score_line([0] * FEATURES, [1] * 9, "no such GPU")]) == ["none"]
+    assert learn.ask(CHOICE, [score_line([0] * FEATURES, [1] * 9, "no such GPU")]) == ["none"]
     if not tables:
         print("skipped: no GPU has a table")
         sys.exit(77)
     samples = committed()
     evaluates_as_trained(tables[MODEL], samples)
-    profiles_are_todays(samples)
+    profiles_are_todays()
     loses_little(samples)
 
 

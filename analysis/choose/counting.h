@@ -9,8 +9,7 @@
 /* Keys below 2^32 - 1 with a count each. Emptied in no time: entries of another round are free. */
 struct cb_tally {
   struct cb_tallied {
-    uint32_t key, round;
-    uint64_t count;
+    uint32_t key, round, count;
   } * at;
   uint32_t mask, round, used;
 };
@@ -47,7 +46,7 @@ static inline struct cb_tallied *cb_tally_find(struct cb_tally *tally, uint32_t 
 }
 
 /* Adds 1 to the key's count, and returns it. */
-static inline uint64_t cb_tally_add(struct cb_tally *tally, uint32_t key) {
+static inline uint32_t cb_tally_add(struct cb_tally *tally, uint32_t key) {
   return ++cb_tally_find(tally, key)->count;
 }
 

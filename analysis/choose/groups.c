@@ -132,7 +132,7 @@ static void see_column(struct group *group, int32_t column) {
 static void see_offset(struct group *group, int64_t i, int32_t column) {
   /* of one group offsets that are 2^31 apart cannot both occur 24 times, and counting less is enough to tell */
   const uint32_t offset = (uint32_t)(column - (group->first + i)) & 0x7fffffffu;
-  const uint64_t count = cb_tally_add(&group->seen[OFFSETS], offset);
+  const uint32_t count = cb_tally_add(&group->seen[OFFSETS], offset);
   if (count < RUN) return;
   group->sums->runs += count == RUN;
   group->sums->in_runs += count == RUN ? RUN : 1;

@@ -7,6 +7,10 @@
 #include "analysis/plan.h"
 #include "base/integers.h"
 
+enum {
+  SELL_ASK_PS = 4,
+  MERGE_ASK_PS = 3
+}; /* for a sector that a warp asks for, wherever it lies: measured on the H200 */
 enum { LANES = 32, SECTOR = 32, BATCH = 8, VALUES_IN_FLIGHT = 36, LONG_BIN = 10 /* of CB_CHOICE_LONG */, REFUSED = 0 };
 
 struct view {
@@ -44,6 +48,14 @@ static int64_t sectors_of(const struct view *view, int64_t rows, int64_t asked) 
   return different + cb_proportion(asked - different, of_block - L1_SECTORS, of_block);
 }
 
+/* Where x is about as large as L1, thread blocks find there what others have read. */
+static int64_t kept_in_l1(const struct view *view, int64_t sectors) {
+  enum { L1_BYTES = 160 << 10 };
+  const int64_t bytes = cb_larger(1, view->profile->cols * view->vector);
+  const int64_t least = cb_smaller(sectors, bytes / SECTOR * view->target->multiprocessors);
+  return sectors - cb_proportion(sectors - least, cb_smaller(L1_BYTES, bytes), bytes);
+}
+
 /* ---- sell: natural, or sorted and varied */
 
 static int lanes_log2(const struct view *view) {
@@ -58,7 +70,7 @@ static int lanes_log2(const struct view *view) {
 
 /* The cost of `nonzeros` of all, in rows as long as all rows are, and whether rows have an order of their own then. */
 static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros, int *is_sorted) {
-  enum { ORDER_BYTES = 12 };
+  enum { ORDER_BYTES = 12, RESIDENT = 1536 /* threads of a multiprocessor */, WAVE_NS = 2200 /* that these take */ };
   const struct cb_choice_profile *profile = view->profile;
   const int log2 = lanes_log2(view);
   const int64_t slot = view->value + view->column, rounding = profile->rows * ((1 << log2) - 1) / 2;
@@ -68,11 +80,14 @@ static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros, int *
   const int64_t varied_ns = (varied * slot + profile->rows * ORDER_BYTES) / view->target->read_gb_per_s +
                             2 * CB_COST_BATCH_NS + CB_COST_SELL_ORDER_NS;
   const int sorted = *is_sorted = varied_ns < natural_ns;
+  const int64_t asked = log2 < 3 ? view->step_sectors : view->row_sectors,
+                sectors = sectors_of(view, 256 >> log2, asked);
+  const int64_t waves = (profile->rows << log2) / (RESIDENT * (int64_t)view->target->multiprocessors);
   const int64_t slots = cb_proportion(sorted ? varied : natural, nonzeros, profile->nnz);
   return (struct cb_cost){
       .bytes = slots * slot + profile->rows * (sorted ? 6 : 1),
-      .sectors = cb_proportion(sectors_of(view, 256 >> log2, log2 < 3 ? view->step_sectors : view->row_sectors),
-                               nonzeros, profile->nnz),
+      .sectors = cb_proportion(kept_in_l1(view, sectors), nonzeros, profile->nnz),
+      .work_ns = cb_larger(waves * WAVE_NS, cb_proportion(asked * SELL_ASK_PS / 1000, nonzeros, profile->nnz)),
       .chain_ns = (sorted ? 2 : cb_divide_up(longest, BATCH)) * CB_COST_BATCH_NS,
       .tail_ns = sorted && profile->longest > 512 ? CB_COST_CARRY_NS : 0,
       .stream_percent = CB_COST_SELL_PERCENT};
@@ -178,16 +193,18 @@ static int64_t merge_ns(const struct view *view) {
   const int64_t share = profile->nnz / (THREADS * (int64_t)view->target->multiprocessors);
   const int64_t tile = THREADS * (share <= 12 ? 3 : share <= 28 ? 5 : 7);
   const int64_t batches = profile->longest <= tile ? 1 : cb_divide_up(cb_smaller(profile->longest, WHOLE), SEGMENT);
-  return time_of(view,
-                 (struct cb_cost){
-                     .bytes = profile->nnz * (view->value + view->column) + profile->nnz / 5 +
-                              (profile->rows - profile->with_length[0]) * ROW_BYTES,
-                     .sectors = sectors_of(view, cb_proportion(tile, profile->rows, profile->nnz), view->row_sectors),
-                     .chain_ns = batches * CB_COST_BATCH_NS,
-                     .work_ns = (profile->rows * 9 + profile->nnz * 3 / 2) * 132 / view->target->multiprocessors / 1000,
-                     .tail_ns = profile->longest > WHOLE ? CB_COST_CARRY_MERGE_NS : CB_COST_MERGE_ROWS_NS,
-                     .stream_percent = CB_COST_MERGE_PERCENT},
-                 1);
+  const int64_t work = (profile->rows - profile->with_length[0]) * 9 + profile->nnz * 3 / 2;
+  return time_of(
+      view,
+      (struct cb_cost){
+          .bytes = profile->nnz * (view->value + view->column) + profile->nnz / 5 +
+                   (profile->rows - profile->with_length[0]) * ROW_BYTES,
+          .sectors = sectors_of(view, cb_proportion(tile, profile->rows, profile->nnz), view->row_sectors),
+          .chain_ns = batches * CB_COST_BATCH_NS,
+          .work_ns = cb_larger(work * 132 / view->target->multiprocessors, view->row_sectors * MERGE_ASK_PS) / 1000,
+          .tail_ns = profile->longest > WHOLE ? CB_COST_CARRY_MERGE_NS : CB_COST_MERGE_ROWS_NS,
+          .stream_percent = CB_COST_MERGE_PERCENT},
+      1);
 }
 
 /* The most frequent columns: `most` of them at most, each of 2^least_bin nonzeros or more. */
@@ -263,7 +280,8 @@ static int64_t slices_ns(const struct view *view) {
 static int64_t cb_ns(const struct view *view) {
   enum { BLOCK = 16, BLOCK_INSTRUCTIONS = 40, STEP_INSTRUCTIONS = 19, LANES_OF_RUN = 16 };
   const struct cb_choice_profile *profile = view->profile;
-  const int64_t columns = all_of(view, profile->panel_columns), blocks = cb_divide_up(columns, BLOCK);
+  const int64_t panels = cb_smaller(cb_divide_up(profile->rows, BLOCK), profile->rows - profile->with_length[0]);
+  const int64_t columns = all_of(view, profile->panel_columns), blocks = cb_divide_up(columns, BLOCK) + panels / 2;
   const int64_t instructions = blocks * BLOCK_INSTRUCTIONS + profile->nnz / LANES_OF_RUN * STEP_INSTRUCTIONS;
   const int is_long = profile->longest > CB_CHOICE_LONG; /* rows that several runs share */
   const int64_t batches = is_long ? BATCH : 2;
@@ -297,8 +315,9 @@ static int64_t column_bytes(const struct cb_choice_profile *profile) {
 }
 
 /* What sampled sectors are for all nonzeros. Long rows, all that is left without a sample, read x in order. */
-static int64_t of_all(const struct cb_choice_profile *profile, int64_t sectors, int64_t sampled) {
-  return sampled ? cb_proportion(sectors, profile->nnz, sampled) : profile->nnz / 4;
+static int64_t of_all(const struct view *view, int64_t sectors, int64_t sampled) {
+  const int64_t all = view->profile->nnz;
+  return sampled ? cb_proportion(sectors, all, sampled) : all * view->vector / SECTOR;
 }
 
 void cb_choice_model(struct cb_choice_times *times, const struct cb_choice_profile *profile,
@@ -311,9 +330,9 @@ void cb_choice_model(struct cb_choice_times *times, const struct cb_choice_profi
                       .column = column_bytes(profile)};
   view.short_nonzeros = profile->nnz;
   for (int bin = LONG_BIN; bin < CB_CHOICE_BINS; bin++) view.short_nonzeros -= profile->in_length[bin];
-  view.slice_sectors = of_all(profile, profile->slice_sectors[!wide], profile->sampled);
-  view.wide_sectors = of_all(profile, profile->wide_sectors[!wide], profile->in_wide);
-  view.row_sectors = of_all(profile, profile->row_sectors[!wide], profile->sampled);
-  view.step_sectors = of_all(profile, profile->step_sectors[!wide], profile->sampled);
+  view.slice_sectors = of_all(&view, profile->slice_sectors[!wide], profile->sampled);
+  view.wide_sectors = of_all(&view, profile->wide_sectors[!wide], profile->in_wide);
+  view.row_sectors = of_all(&view, profile->row_sectors[!wide], profile->sampled);
+  view.step_sectors = of_all(&view, profile->step_sectors[!wide], profile->sampled);
   for (int i = 0; i < CB_CHOICE_RECIPES; i++) times->ns[i] = predictions[i](&view);
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What corrects the model: decision trees, trained offline on measured times (bench/train), one table for each model of
- * GPU. Features, thresholds and leaves are integers, so that every machine computes the same.
+/* What corrects the model, whose times are features, too: decision trees, trained offline on measured times
+ * (bench/train), one table for each model of GPU. Features, thresholds and leaves are integers, so that every machine
+ * computes the same.
  *
- *   score of a recipe = log2 of the model's time + leaves of the trees of all recipes + leaves of its own trees
+ *   score of a recipe = log2 of the model's least time     (of the recipe's own time, if it has no trees of its own)
+ *                     + leaves of the trees of all recipes   (what the fastest takes, against that)
+ *                     + leaves of its own trees              (what it takes, against the fastest)
  *
  * Logarithms are in steps of 1/1024 and linear between powers of two: (x / 2^k - 1) + k for 2^k <= x < 2^(k+1).
  */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the choice of a recipe goes by: counts of a matrix, in 64-bit integers. All are sums over rows, groups of rows or
- * chunks of nonzeros, so that they are the same in any order, on the host and on the device. Where a sample is
+/* What the choice of a recipe goes by: counts of a matrix, in 64-bit integers. All are sums over rows, groups of rows
+ * or chunks of nonzeros, so that they are the same in any order, on the host and on the device. Where a sample is
  * looked at, positions alone say which; small matrices are looked at as a whole.
  *
  *   rows     all row pointers

@@ -205,7 +205,7 @@ static void count_use(struct patterns *patterns, uint32_t hash, struct cb_choice
 
 static void sort_by_uses(struct patterns *patterns, uint32_t hash, struct cb_choice_row row, int64_t number) {
   struct cb_choice_profile *profile = patterns->profile;
-  const uint64_t uses = cb_tally_find(&patterns->uses, hash)->count;
+  const uint32_t uses = cb_tally_find(&patterns->uses, hash)->count;
   const int64_t nonzeros = (row.end - row.begin) * profile->unknowns;
   *(uses == 1 ? &profile->pattern_once : uses < 8 ? &profile->pattern_few : &profile->pattern_many) += nonzeros;
   if (uses == 1) return;

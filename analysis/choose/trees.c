@@ -2,6 +2,8 @@
 /* Evaluating trees: see predictor.h. */
 #include "analysis/choose/predictor.h"
 
+#include "base/integers.h"
+
 #include <string.h>
 
 static int is_leaf(const struct cb_choice_node *node) {
@@ -41,11 +43,16 @@ static int leaf_of(const struct cb_choice_table *table, const struct cb_choice_t
 
 void cb_choice_score(struct cb_choice_scores *scores, const struct cb_choice_table *table,
                      const struct cb_choice_features *features, const struct cb_choice_times *model) {
-  int64_t of_all = 0, own[CB_CHOICE_RECIPES] = {0};
+  int64_t of_all = 0, least = INT64_MAX, base[CB_CHOICE_RECIPES];
+  for (int i = 0; i < CB_CHOICE_RECIPES; i++) {
+    base[i] = cb_choice_log2(model->ns[i]);
+    if (model->ns[i]) least = cb_smaller(least, base[i]);
+  }
+  for (int i = 0; table && i < table->trees_count; i++) /* what recipes with trees of their own begin with */
+    if (table->trees[i].recipe >= 0) base[table->trees[i].recipe] = least;
   for (int i = 0; table && i < table->trees_count; i++) {
     const struct cb_choice_tree *tree = &table->trees[i];
-    *(tree->recipe < 0 ? &of_all : &own[tree->recipe]) += leaf_of(table, tree, features);
+    *(tree->recipe < 0 ? &of_all : &base[tree->recipe]) += leaf_of(table, tree, features);
   }
-  for (int i = 0; i < CB_CHOICE_RECIPES; i++)
-    scores->of[i] = model->ns[i] ? cb_choice_log2(model->ns[i]) + of_all + own[i] : 0;
+  for (int i = 0; i < CB_CHOICE_RECIPES; i++) scores->of[i] = model->ns[i] ? base[i] + of_all : 0;
 }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How well recipes are chosen: matrices and shape families that the trees have not seen.
 
-    bench/train/judge.py --measured=FILE,… --profiles=FILE,… [--folds=N]
+    bench/train/judge.py --measured=FILE,… --profiles=FILE,… [--choice=PROGRAM] [--folds=N]
 
 Prints, by type, what choices lose against the fastest recipe that was measured: of one recipe for all, of the model from
 the profile, of the model from plans, and of trees trained without the matrix's family (each shape of generated matrices
@@ -24,11 +24,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measured", required=True)
     parser.add_argument("--profiles", required=True)
+    parser.add_argument("--choice", default="build/bench/bench_choice")
     parser.add_argument("--folds", type=int)
     args = parser.parse_args()
-    found = learn.samples(args.measured.split(","), args.profiles.split(","))
+    found = learn.samples(args.choice, args.measured.split(","), args.profiles.split(","))
     planned = {key: measured.planned(record) for key, record in measured.read(args.measured.split(",")).items()}
     unseen = learn.left_out(found, args.folds)
+    alone = learn.left_out(found, args.folds or 10, by_matrix=True)
     for kind in sorted({s.kind for s in found}):
         of_kind = [s for s in found if s.kind == kind]
         print(f"{kind}: {len(of_kind)} matrices        geometric mean       worst")
@@ -42,6 +44,7 @@ def main():
         line("model from plans", [learn.loss(s, by_plans(s)) for s in of_kind])
         line("model from the profile", [learn.loss(s, learn.choose([], s)) for s in of_kind])
         losses = {s.matrix: learn.loss(s, unseen[s.matrix, s.kind]) for s in of_kind}
+        line("trees, matrix left out", [learn.loss(s, alone[s.matrix, s.kind]) for s in of_kind])
         line("trees, family left out", list(losses.values()))
         families = collections.defaultdict(list)
         for s in of_kind:

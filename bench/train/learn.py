@@ -3,6 +3,8 @@
 loses against the fastest recipe measured."""
 import collections
 import math
+import random
+import subprocess
 
 import measured
 
@@ -28,17 +30,27 @@ def family_of(matrix):
     return name.split(",")[0] if name.startswith("generate:") else name
 
 
-def samples(measured_paths, profile_paths):
-    profiles = measured.read(profile_paths)
+def ask(choice, lines):
+    """What the program bench_choice (bench/choice.c) answers to each line: numbers."""
+    done = subprocess.run([choice], input="".join(line + "\n" for line in lines), capture_output=True, text=True, check=True)
+    answers = done.stdout.splitlines()
+    assert len(answers) == len(lines), f"{len(answers)} answers to {len(lines)} lines"
+    return answers
+
+
+def samples(choice, measured_paths, profile_paths):
+    """Features and the model's times are those of today's library, from the profiles' counts."""
+    counts = {matrix: record["counts"] for (matrix, _), record in measured.read(profile_paths).items()}
+    records = [(key, record) for key, record in sorted(measured.read(measured_paths).items())
+               if key[0] in counts and len(measured.times(record)) >= 2]
+    described = ask(choice, [f"features {kind} " + " ".join(map(str, counts[matrix])) for (matrix, kind), _ in records])
     found = []
-    for key, record in sorted(measured.read(measured_paths).items()):
-        if key not in profiles or len(measured.times(record)) < 2:
-            continue
+    for (key, record), words in zip(records, described):
         us, planned = measured.times(record), measured.planned(record)
         worst = HOPELESS * min(us.values())
         times = [us.get(name, worst if name in planned else None) for name in RECIPES]
-        profile = profiles[key]
-        found.append(Sample(*key, family_of(key[0]), profile["features"], profile["model_ns"], times))
+        numbers = [int(word) for word in words.split()]
+        found.append(Sample(*key, family_of(key[0]), numbers[:-len(RECIPES)], numbers[-len(RECIPES):], times))
     return found
 
 
@@ -73,37 +85,37 @@ def fit(features, targets, weights, trees, depth, rate, leaf, seed):
     y, w = numpy.array(targets, dtype=float), numpy.array(weights, dtype=float)
     start = float(numpy.average(y, weights=w))
     boosted = GradientBoostingRegressor(n_estimators=trees, max_depth=depth, learning_rate=rate, subsample=0.6,
-                                        max_features=0.4, min_samples_leaf=leaf, random_state=seed, init="zero",
-                                        loss="huber", alpha=0.9)
+                                        max_features=0.3, min_samples_leaf=leaf, random_state=seed, init="zero",
+                                        loss="squared_error")
     boosted.fit(x, y - start, sample_weight=w)
     return [[(-1, round(start), 0)]] + [to_integers(one[0].tree_, rate) for one in boosted.estimators_]
 
 
-SETTINGS = {"trees": 60, "depth": 3, "rate": 0.1, "leaf": 3}
+SETTINGS = {"trees": 45, "depth": 4, "rate": 0.1, "leaf": 4}
+COMMON = {"trees": 15, "depth": 3, "rate": 0.2, "leaf": 6}
+CLEARLY = ONE // 2  # slower than this by a logarithm is slow, whatever it takes
 
 
-def train(training, settings=None, seed=1):
-    """[(recipe, tree)]; recipe -1: of all, which learn what sell differs from its model by."""
-    settings = settings or SETTINGS
-    sell = RECIPES.index("sell")
+def train(training, seed=1):
+    """[(recipe, tree)]; recipe -1: of all, which learn what the fastest takes against the model's least."""
+    def time(us):
+        return log2(round(us * 1000))
 
-    def error(sample, recipe):
-        return log2(round(sample.us[recipe] * 1000)) - log2(sample.model[recipe])
+    def least(sample):
+        return min(time(us) for us in sample.us if us)
 
     def weight(sample, recipe):  # what is far from the fastest need not be known well
-        best = min(us for us in sample.us if us)
-        return 1 / (0.3 + (sample.us[recipe] / best - 1))
+        return 1 / (0.3 + loss(sample, recipe))
 
-    found = []
-    base = [s for s in training if s.us[sell] and s.model[sell]]
-    common = fit([s.features for s in base], [error(s, sell) for s in base], [1] * len(base), seed=seed, **settings)
-    found += [(-1, tree) for tree in common]
+    features = [s.features for s in training]
+    errors = [least(s) - log2(min(ns for ns in s.model if ns)) for s in training]
+    found = [(-1, tree) for tree in fit(features, errors, [1] * len(training), seed=seed, **COMMON)]
     for recipe in range(len(RECIPES)):
-        rows = [s for s in base if s.us[recipe] and s.model[recipe]]
-        if recipe == sell or len(rows) < 12:
+        rows = [s for s in training if s.us[recipe] and s.model[recipe]]
+        if len(rows) < 12:
             continue
-        rest = [error(s, recipe) - error(s, sell) for s in rows]
-        own = fit([s.features for s in rows], rest, [weight(s, recipe) for s in rows], seed=seed, **settings)
+        slower = [min(CLEARLY, time(s.us[recipe]) - least(s)) for s in rows]
+        own = fit([s.features for s in rows], slower, [weight(s, recipe) for s in rows], seed=seed, **SETTINGS)
         found += [(recipe, tree) for tree in own]
     return found
 
@@ -112,10 +124,13 @@ def train(training, settings=None, seed=1):
 
 def scores(trees, sample):
     """By recipe; None without a time in the model."""
+    least = min(log2(ns) for ns in sample.model if ns) if any(sample.model) else 0
+    trained = {recipe for recipe, _ in trees}
     sums = collections.Counter()
     for recipe, tree in trees:
         sums[recipe] += evaluate(tree, sample.features)
-    return [log2(ns) + sums[-1] + sums[recipe] if ns else None for recipe, ns in enumerate(sample.model)]
+    return [(least if recipe in trained else log2(ns)) + sums[-1] + sums[recipe] if ns else None
+            for recipe, ns in enumerate(sample.model)]
 
 
 def choose(trees, sample):
@@ -134,10 +149,15 @@ def summary(losses):
     return math.exp(sum(map(math.log1p, losses)) / len(losses)) - 1, max(losses)
 
 
-def left_out(all_samples, folds=None, settings=None):
+def left_out(all_samples, folds=None, by_matrix=False):
     """Choices for each sample by trees that know nothing of its family: {(matrix, kind): recipe}. `folds`: as many groups
-    of families at a time; None: each family alone, but files in ten groups."""
-    families = sorted({s.family for s in all_samples})
+    of families at a time; None: each family alone, but files in ten groups. `by_matrix`: other matrices of its family
+    may be known."""
+    def key(sample):
+        return sample.matrix if by_matrix else sample.family
+    families = sorted({key(s) for s in all_samples})
+    if by_matrix:
+        random.Random(1).shuffle(families)
     if folds:
         number = {family: i % folds for i, family in enumerate(families)}
     else:
@@ -147,8 +167,8 @@ def left_out(all_samples, folds=None, settings=None):
             files += not family.startswith("generate:")
     chosen = {}
     for fold in sorted(set(number.values()), key=str):
-        trees = train([s for s in all_samples if number[s.family] != fold], settings)
+        trees = train([s for s in all_samples if number[key(s)] != fold])
         for sample in all_samples:
-            if number[sample.family] == fold:
+            if number[key(sample)] == fold:
                 chosen[sample.matrix, sample.kind] = choose(trees, sample)
     return chosen

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trains the predictor of analysis/choose on measured times, and writes its tables.
 
-    bench/train/train.py --measured=FILE,… --profiles=FILE,… [--out=analysis/choose/tables.c]
+    bench/train/train.py --measured=FILE,… --profiles=FILE,… [--choice=PROGRAM] [--out=analysis/choose/tables.c]
 
 `measured` is what measure.sh wrote, `profiles` what `bench_candidates LIST OUT --profile` says of the same matrices. All
 samples train; judge.py says what to expect of matrices that are not among them. scikit-learn is needed here, and nowhere
@@ -34,10 +34,10 @@ def table_text(number, trees):
     nodes = [node for _, tree in trees for node in tree]
     heads, first = [], 0
     for recipe, tree in trees:
-        heads.append(f"{{{recipe}, {len(tree)}, {first}}}")
+        heads.append(f"{{{recipe},{len(tree)},{first}}}")
         first += len(tree)
     return (f"static const struct cb_choice_node nodes_{number}[] = {{\n"
-            + rows(f"{{{feature}, {value}, {following}}}" for feature, value, following in nodes) + "};\n"
+            + rows(f"{{{feature},{value},{following}}}" for feature, value, following in nodes) + "};\n"
             f"static const struct cb_choice_tree trees_{number}[] = {{\n" + rows(heads) + "};\n\n")
 
 
@@ -45,12 +45,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--measured", required=True)
     parser.add_argument("--profiles", required=True)
+    parser.add_argument("--choice", default="build/bench/bench_choice")
     parser.add_argument("--out", default="analysis/choose/tables.c")
     args = parser.parse_args()
     paths = args.measured.split(",")
     models = {key: record["model"] for key, record in measured.read(paths).items()}
     by_model = collections.defaultdict(list)
-    for sample in learn.samples(paths, args.profiles.split(",")):
+    for sample in learn.samples(args.choice, paths, args.profiles.split(",")):
         by_model[models[sample.matrix, sample.kind]].append(sample)
     text, entries = HEAD, []
     for number, (model, found) in enumerate(sorted(by_model.items())):

@@ -144,8 +144,8 @@ static enum cb_status make_and_load(struct cb_work *work, cbgen_operator **op) {
 }
 
 /* Whether the expected products can repay a search among recipes. A search takes about a millisecond and 10 ns for
- * each nonzero longer than planning one recipe; by a profile, half a millisecond and 1 ns. At best it halves the time of
- * a product, which streams at least 12 bytes for each nonzero. */
+ * each nonzero longer than planning one recipe; by a profile, half a millisecond and 1 ns. At best it halves the time
+ * of a product, which streams at least 12 bytes for each nonzero. */
 static int search_pays(const struct cb_request *request) {
   const struct cb_target *target = &request->session->device->target;
   const double nonzeros = (double)request->view.nnz, expected = (double)request->asked.expected_products;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The predictor as the library has it, for test_choose_table.py. Of each line of standard input
+/* The choice of a recipe as the library has it, for those who train and test it. Of each line of standard input
  *
+ *   profile MATRIX                             prints the profile: its numbers in their order
+ *   features TYPE NUMBER …                     of a profile: prints features and the model's times, as for sm_90
  *   score MODEL-OF-GPU'\t'FEATURE … TIME …     prints the scores of all recipes; "none" when the GPU has no table
- *   profile TYPE MATRIX                        prints features and the model's times, as for sm_90
  */
 #include "analysis/choose/predictor.h"
 #include "base/types.h"
@@ -31,22 +32,33 @@ static void score(char *line) {
   printf("\n");
 }
 
-static void profile(const char *type, const char *matrix) {
+static void profile(const char *matrix) {
   struct cb_csr csr = {0};
   struct cb_diag diag = {0};
   struct cb_choice_profile profile;
-  struct cb_choice_features features;
-  struct cb_choice_times model;
-  struct cb_target target;
-  const struct cb_types types = cb_precision_types(strcmp(type, "f64") ? CB_PRECISION_F32 : CB_PRECISION_F64);
-  enum cb_status s = cb_target_find(&target, "sm_90", &diag);
-  if (!s) s = cb_matrix_read(&csr, matrix, NULL, &diag);
+  enum cb_status s = cb_matrix_read(&csr, matrix, NULL, &diag);
   if (!s) s = cb_choice_profile(&profile, &csr, &diag);
   cb_csr_release(&csr);
   if (s) {
     printf("%s\n", diag.message);
     return;
   }
+  const int64_t *counts = (const int64_t *)&profile;
+  for (size_t i = 0; i < sizeof profile / sizeof *counts; i++) printf("%lld ", (long long)counts[i]);
+  printf("\n");
+}
+
+static void describe(char *at) {
+  struct cb_diag diag = {0};
+  struct cb_choice_profile profile;
+  struct cb_choice_features features;
+  struct cb_choice_times model;
+  struct cb_target target;
+  const struct cb_types types = cb_precision_types(strncmp(at, "f64 ", 4) ? CB_PRECISION_F32 : CB_PRECISION_F64);
+  int64_t *counts = (int64_t *)&profile;
+  if (cb_target_find(&target, "sm_90", &diag)) return;
+  at += 4;
+  for (size_t i = 0; i < sizeof profile / sizeof *counts; i++) counts[i] = strtoll(at, &at, 10);
   cb_choice_model(&model, &profile, &target, types);
   cb_choice_describe(&features, &profile, &model, types);
   for (int i = 0; i < CB_CHOICE_FEATURES; i++) printf("%d ", (int)features.of[i]);
@@ -57,12 +69,13 @@ static void profile(const char *type, const char *matrix) {
 int main(void) {
   static char line[1 << 16];
   while (fgets(line, sizeof line, stdin)) {
-    char type[8], matrix[1024];
     line[strcspn(line, "\n")] = 0;
     if (!strncmp(line, "score ", 6))
       score(line + 6);
-    else if (sscanf(line, "profile %7s %1023[^\n]", type, matrix) == 2)
-      profile(type, matrix);
+    else if (!strncmp(line, "profile ", 8))
+      profile(line + 8);
+    else if (!strncmp(line, "features ", 9))
+      describe(line + 9);
     else
       return 2;
   }
