@@ -3,15 +3,16 @@
 """The matrices that the predictor is trained with, one a line, as bench_candidates takes them.
 
     bench/train/matrices.py [FOLDER…] >bench/train/matrices.txt
+    bench/train/matrices.py --seed=21 --times=2 [FOLDER…] >bench/train/more.txt     others: no whole files, twice as many
 
 Files of the folders come by name, so that the list is the same wherever they lie; then parts of them; then generated
 ones of every shape, with parameters from a fixed seed and numbers of nonzeros that are spread evenly on a logarithmic
 scale. Large ones come first, since a process that begins one late is waited for; the others are mixed, so that a list
 that is cut off still has all kinds."""
+import argparse
 import math
 import os
 import random
-import sys
 
 LARGE = 4_000_000  # nonzeros
 SEED = 20
@@ -168,8 +169,9 @@ def number(value):
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def generated(rng):
+def generated(rng, times):
     for shape, (count, most, make) in SHAPES.items():
+        count *= times
         for i in range(count):
             # one in each part of the range, so that few still cover it
             at = (i + rng.random()) / count
@@ -212,12 +214,18 @@ rmat,scale=20,edge_factor=16""".split()
 
 
 def main():
-    rng = random.Random(SEED)
-    found = files(sys.argv[1:])
-    entries = [(size, name) for name, size in found.items()]
-    entries += list(parts(rng, found))
-    entries += [(LARGE, f"generate:{name}") for name in NAMED]
-    entries += list(generated(rng))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("folders", nargs="*")
+    args = parser.parse_args()
+    rng = random.Random(args.seed)
+    found = files(args.folders)
+    entries = list(parts(rng, found))
+    if args.seed == SEED:
+        entries = [(size, name) for name, size in found.items()] + entries
+        entries += [(LARGE, f"generate:{name}") for name in NAMED]
+    entries += list(generated(rng, args.times))
     rng.shuffle(entries)
     large = sorted((entry for entry in entries if entry[0] >= LARGE), reverse=True)
     for _, text in large + [entry for entry in entries if entry[0] < LARGE]:
