@@ -395,6 +395,24 @@ static void every_number_is_right(void **state) {
   }
 }
 
+/* Rows that are alike in pairs, whose columns are no blocks. */
+static void pairs_of_rows_are_no_blocks(void **state) {
+  enum { ROWS = 128 };
+  struct cb_csr csr;
+  struct cb_diag diag = {0};
+  (void)state;
+  assert_ok(cb_csr_alloc(&csr, ROWS, ROWS + 4, 2 * ROWS, &diag));
+  for (int row = 0; row < ROWS; row++) {
+    csr.col_idx[2 * row] = row / 2 * 2;
+    csr.col_idx[2 * row + 1] = row / 2 * 2 + 2;
+    csr.values[2 * row] = csr.values[2 * row + 1] = 1;
+    ((int32_t *)csr.row_ptr)[row + 1] = 2 * row + 2;
+  }
+  assert_true(profile_of(&csr).unknowns == 2 && profile_of(&csr).patterns == 0);
+  check_profile(&csr, "pairs");
+  cb_csr_release(&csr);
+}
+
 static void so_it_is_of_real_matrices(void **state) {
   static const char *const names[] = {"delaunay_n13", "bcsstm27", "cavity05", "QP_AUG2DC_A", "as-22july06"};
   (void)state;
@@ -604,6 +622,7 @@ static void little_work_takes_one_thread(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_number_is_right),
+      cmocka_unit_test(pairs_of_rows_are_no_blocks),
       cmocka_unit_test(so_it_is_of_real_matrices),
       cmocka_unit_test(any_number_of_threads_counts_alike),
       cmocka_unit_test(positions_are_one_of_each_range),

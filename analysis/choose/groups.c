@@ -104,11 +104,11 @@ static void count_steps(struct group *group) {
   for (int64_t i = 0; i < group->rows; i++)
     if (length_of(group, i)) left[rows++] = group->row[i];
   while (rows) {
-    int64_t last = -1, still = 0;
+    int64_t last = -1 /* in no sector */, still = 0;
     for (int64_t i = 0; i < rows; i++) {
       const int64_t column = columns[left[i].begin++];
-      eights += last < 0 || column >> 2 != last >> 2;
-      fours += last < 0 || column >> 3 != last >> 3;
+      eights += column >> 2 != last >> 2;
+      fours += column >> 3 != last >> 3;
       last = column;
       if (left[i].begin < left[i].end) left[still++] = left[i];
     }

@@ -49,7 +49,7 @@ void cb_choice_score(struct cb_choice_scores *scores, const struct cb_choice_tab
     if (model->ns[i]) least = cb_smaller(least, base[i]);
   }
   for (int i = 0; table && i < table->trees_count; i++) /* what recipes with trees of their own begin with */
-    if (table->trees[i].recipe >= 0) base[table->trees[i].recipe] = least;
+    if (table->trees[i].recipe >= 0) base[table->trees[i].recipe] = least < INT64_MAX ? least : 0;
   for (int i = 0; table && i < table->trees_count; i++) {
     const struct cb_choice_tree *tree = &table->trees[i];
     *(tree->recipe < 0 ? &of_all : &base[tree->recipe]) += leaf_of(table, tree, features);
