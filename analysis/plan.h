@@ -249,6 +249,7 @@ struct cb_plan {
   int64_t carry_sums, carry_counters; /* scratch: elements of sum_type, and uint32 counters (zero at load) */
   struct cb_cost cost;
   int candidates_count; /* of a search, in the order tried; 0 without one */
+  int is_chosen_by_profile; /* then candidates but the winner have no plan, and times are the profile's */
   struct cb_candidate candidates[CB_MAX_CANDIDATES];
   int regions_count, launches_count;
   struct cb_region *regions;
@@ -309,6 +310,11 @@ int64_t cb_plan_stream_ns(const struct cb_csr *csr, const struct cb_target *targ
 
 /* Nanoseconds that fetching so many 32-byte sectors of x from L2 takes a kernel. */
 int64_t cb_plan_gather_ns(int64_t sectors, const struct cb_target *target);
+
+/* Nanoseconds for bytes that are read once: from L2 while they fit there, from memory when they are well beyond it. */
+int64_t cb_cost_stream_ns(int64_t bytes, const struct cb_target *target);
+/* Fills in what the device makes, as one launch, of the bytes, sectors and waits that are there. */
+void cb_cost_estimate(struct cb_cost *cost, const struct cb_target *target);
 
 /* Stored bytes of all regions (index and value arrays, without x, y and scratch). */
 int64_t cb_plan_bytes(const struct cb_plan *plan);

@@ -27,11 +27,18 @@ int cb_thread_was_forked(void) {
   return forked;
 }
 
-int cb_threads_begin(void) {
-  if (!forked) return 0;
+static int take_one(void) {
   const int before = omp_get_max_threads();
   omp_set_num_threads(1);
   return before;
+}
+
+int cb_threads_begin(void) {
+  return forked ? take_one() : 0;
+}
+
+int cb_threads_begin_for(int64_t work) {
+  return work < CB_THREADS_WORTH ? take_one() : 0;
 }
 
 void cb_threads_end(int before) {

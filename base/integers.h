@@ -22,4 +22,10 @@ static inline int64_t cb_round_up(int64_t value, int64_t multiple) {
   return cb_divide_up(value, multiple) * multiple;
 }
 
+/* count * of / whole without overflow on the way, rounded down; 0 without a whole. */
+static inline int64_t cb_proportion(int64_t count, int64_t of, int64_t whole) {
+  __extension__ typedef __int128 wide;
+  return whole ? (int64_t)((wide)count * of / whole) : 0;
+}
+
 #endif

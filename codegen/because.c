@@ -33,6 +33,13 @@ static void add_others(struct cb_text *text, const struct cb_plan *plan) {
   }
 }
 
+/* The others were not planned: the profile's time for the plan's recipe is what theirs compare with. */
+static void add_profile(struct cb_text *text, const struct cb_plan *plan) {
+  for (int i = 0; i < plan->candidates_count && plan->is_chosen_by_profile; i++)
+    if (!strcmp(plan->candidates[i].recipe, plan->recipe))
+      cb_text_add(text, ", %.2f by the profile that it was chosen by", 1e-3 * (double)plan->candidates[i].cost.ns);
+}
+
 /* A refusal's first part: what follows says what else the user may do. */
 static void add_refusals(struct cb_text *text, const struct cb_plan *plan) {
   static const char not_tried[] = "not tried: ";
@@ -72,6 +79,7 @@ void cb_because(struct cb_text *text, const struct cb_plan *plan, const char *in
   struct cb_text words = {0};
   const char *format = plan->candidates_count ? "%s %.2f us predicted" : "recipe %s was named; %.2f us predicted";
   cb_text_add(&words, format, plan->recipe, 1e-3 * (double)plan->cost.ns);
+  add_profile(&words, plan);
   add_others(&words, plan);
   add_refusals(&words, plan);
   add_lines(text, cb_text_string(&words), indent, used);

@@ -112,6 +112,8 @@ CBGEN_API void cbgen_trim(void);
  *                 matrices and fixed values are packed on the host in any case
  *   "tune"        "model" (standard: the recipe that the cost model says), "measure" (the best few are compiled
  *                 and timed on the GPU; the winner is kept in the cache), "off" (sell, without a search)
+ *   "search"      "profile" (standard for cbgen_compile: counts of the matrix choose the recipe, which is planned alone),
+ *                 "hopeful" (all that can win are planned and compared, as the tool does), "all"
  *   "type"        "auto" (standard for cbgen_compile: f64 for F64 values, f32 for F32, f16-f32 and bf16-f32 for
  *                 half ones), or as the tool has it; with f16 and bf16 x and y are half, too, and sums floats
  *   "form"        cbgen_compile takes "axpby" (standard there: any alpha and beta), "ax", "add"
@@ -316,7 +318,7 @@ typedef struct cbgen_info {
   cbgen_cache_result cache;
   double hash_seconds;     /* of the pattern, for the cache's key */
   double lookup_seconds;   /* finding the cache's entry and reading it, but for what upload_seconds reads */
-  double analysis_seconds; /* canonical form, search and plan */
+  double analysis_seconds; /* canonical form, choice of the recipe, and plan */
   double pack_seconds;     /* arrays and slot maps */
   double generate_seconds; /* the text */
   double compile_seconds;  /* NVRTC */

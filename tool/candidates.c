@@ -74,8 +74,15 @@ static void rank(struct ranking *ranking, const struct cb_plan *plan) {
   ranking->order[ranking->count++] = &ranking->alone;
 }
 
+/* Of a recipe that was not planned, the profile's time is all that is known. */
+static int is_planned(const struct cb_candidate *candidate) { return candidate->line[0] != 0; }
+
 static void add_row(struct cb_text *text, const struct cb_candidate *candidate, const struct cb_plan *plan) {
   cb_text_add(text, "  %-10s %10.2f", candidate->recipe, us(candidate->cost.ns));
+  if (!is_planned(candidate)) {
+    cb_text_add_string(text, "  by the profile alone\n");
+    return;
+  }
   for (enum part part = LAUNCH; part < PARTS; part++)
     cb_text_add(text, " %9.2f", us(part_ns(candidate, plan, part)));
   cb_text_add(text, " %8.2f %10lld\n", plan->nnz ? (double)candidate->bytes / (double)plan->nnz : 0,
@@ -103,7 +110,8 @@ void cb_candidates_table(struct cb_text *text, const struct cb_plan *plan) {
   cb_text_add_string(text, "    B/nnz    sectors\n");
   for (int i = 0; i < ranking.count; i++) add_row(text, ranking.order[i], plan);
   for (int i = 0; i < ranking.count && plan->candidates_count; i++)
-    cb_text_add(text, "  %-10s %.*s%s\n", ranking.order[i]->recipe, SHOWN, ranking.order[i]->line,
+    if (is_planned(ranking.order[i]))
+      cb_text_add(text, "  %-10s %.*s%s\n", ranking.order[i]->recipe, SHOWN, ranking.order[i]->line,
                 strlen(ranking.order[i]->line) > SHOWN ? " …" : "");
   for (int i = 0; i < plan->candidates_count; i++) {
     const struct cb_candidate *candidate = &plan->candidates[i];
@@ -145,6 +153,11 @@ void cb_candidates_why(struct cb_text *text, const struct cb_plan *plan) {
   const struct cb_candidate *first = ranking.order[0], *second = ranking.order[1];
   if (ranking.count == 1) {
     cb_text_add(text, "%s is the only one that fits this matrix and could win", first->recipe);
+    return;
+  }
+  if (plan->is_chosen_by_profile) {
+    cb_text_add(text, "by its profile the matrix takes %.2f us with %s, and %.2f us with %s; no other recipe was planned",
+                us(first->cost.ns), first->recipe, us(second->cost.ns), second->recipe);
     return;
   }
   const double faster =

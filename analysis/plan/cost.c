@@ -25,8 +25,7 @@ int64_t cb_plan_gather_ns(int64_t sectors, const struct cb_target *target) {
   return sectors * 100 / (target->sectors_g_per_s * CB_COST_GATHER_PERCENT);
 }
 
-/* Fills in what the device makes of it as one launch. */
-static void estimate(struct cb_cost *cost, const struct cb_target *target) {
+void cb_cost_estimate(struct cb_cost *cost, const struct cb_target *target) {
   const int64_t percent = cost->stream_percent ? cost->stream_percent : 100;
   cost->stream_ns = cb_cost_stream_ns(cost->bytes, target) * 100 / percent;
   cost->gather_ns = cb_plan_gather_ns(cost->sectors, target);
@@ -48,7 +47,7 @@ int64_t cb_cost_vector_bytes(const struct cb_plan *plan) {
 
 void cb_cost_region(const struct cb_plan *plan, struct cb_region *region) {
   region->cost.bytes = region->bytes + cb_cost_vector_bytes(plan);
-  estimate(&region->cost, &plan->target);
+  cb_cost_estimate(&region->cost, &plan->target);
 }
 
 /* x and y count once, and each region streams at its own rate. In turn, chains follow one another, as often as a region
@@ -68,7 +67,7 @@ struct cb_cost cb_cost_joined(const struct cb_plan *plan, int first, int regions
     joined.tail_ns = turns ? joined.tail_ns + cost->tail_ns : cb_larger(joined.tail_ns, cost->tail_ns);
   }
   joined.stream_percent = at_full_rate ? joined.bytes * 100 / at_full_rate : 0;
-  estimate(&joined, &plan->target);
+  cb_cost_estimate(&joined, &plan->target);
   return joined;
 }
 
@@ -115,7 +114,7 @@ static int passes_over_sums(const struct cb_plan *plan) {
 static void add_passes(const struct cb_plan *plan, struct cb_cost *sum) {
   const int64_t row = (int64_t)cb_type_size(plan->sum_type) + (int64_t)cb_type_size(plan->vector_type);
   struct cb_cost pass = {.bytes = plan->rows * row};
-  estimate(&pass, &plan->target);
+  cb_cost_estimate(&pass, &plan->target);
   for (int i = passes_over_sums(plan); i > 0; i--) add_cost(sum, &pass);
 }
 

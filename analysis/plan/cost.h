@@ -13,9 +13,6 @@
 
 #include "analysis/plan.h"
 
-/* Nanoseconds for bytes that are read once: from L2 while they fit there, from memory when they are well beyond it. */
-int64_t cb_cost_stream_ns(int64_t bytes, const struct cb_target *target);
-
 /* Bytes of x and y. */
 int64_t cb_cost_vector_bytes(const struct cb_plan *plan);
 

@@ -2,6 +2,7 @@
 /* The search over recipes, and the entry to all of it: see plan.h. */
 #include "analysis/plan/builder.h"
 
+#include "analysis/choose/choose.h"
 #include "base/integers.h"
 
 #include <stdio.h>
@@ -125,6 +126,57 @@ static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_
   return s;
 }
 
+/* ---- by a profile */
+
+/* Whether a profile knows what recipes take: values are data, and nothing but the matrix shapes the layouts. */
+static int profile_decides(const struct cb_options *options) {
+  struct cb_options usual;
+  cb_options_default(&usual);
+  return options->search == CB_SEARCH_PROFILE && options->values == usual.values &&
+         options->semiring == usual.semiring && options->atomics == usual.atomics && options->commit == usual.commit &&
+         options->fuse == usual.fuse && options->long_row == usual.long_row &&
+         !memcmp(options->settings, usual.settings, sizeof usual.settings);
+}
+
+static void list_ranks(struct cb_candidate *candidates, const struct cb_choice *choice) {
+  for (int i = 0; i < CB_CHOICE_RECIPES; i++) {
+    const struct cb_choice_rank *rank = &choice->ranks[i];
+    candidates[i].recipe = rank->recipe;
+    candidates[i].cost.ns = candidates[i].cost.gpu_ns = rank->ns;
+    if (rank->against)
+      snprintf(candidates[i].refusal, sizeof candidates[i].refusal, "not tried: %s, by the profile", rank->against);
+  }
+}
+
+/* The first of the ranks that does not refuse the matrix is planned, and no other. */
+static enum cb_status plan_ranked(struct cb_plan **best, struct cb_assignment **assignment, const struct cb_csr *csr,
+                                  const struct cb_target *target, const struct cb_options *options,
+                                  struct cb_diag *diag) {
+  struct cb_candidate candidates[CB_CHOICE_RECIPES] = {0};
+  struct cb_choice choice;
+  const struct cb_recipe *recipe;
+  enum cb_status s = cb_choose(&choice, csr, target, cb_precision_types((enum cb_precision)options->type), diag);
+  if (!s) list_ranks(candidates, &choice);
+  for (int i = 0; i < choice.count && !s && !*best; i++) {
+    s = cb_recipe_find(&recipe, choice.ranks[i].recipe, diag);
+    if (!s) s = cb_build_recipe(best, assignment, recipe, csr, target, options, diag);
+    if (!cb_is_refusal(s)) continue;
+    snprintf(candidates[i].refusal, sizeof candidates[i].refusal, "%.239s", diag->message);
+    diag->message[0] = 0; /* no failure of the choice */
+    s = CB_OK;
+  }
+  if (s || !*best) return s ? s : cb_fail(diag, CB_ERR_LIMIT, "no recipe fits this matrix; use a named one");
+  for (int i = 0; i < choice.count; i++) {
+    if (strcmp(candidates[i].recipe, (*best)->recipe)) continue;
+    candidates[i] = cb_plan_candidate(*best);
+    candidates[i].cost.ns = choice.ranks[i].ns;
+  }
+  (*best)->is_chosen_by_profile = 1;
+  (*best)->candidates_count = CB_CHOICE_RECIPES;
+  memcpy((*best)->candidates, candidates, sizeof candidates);
+  return CB_OK;
+}
+
 enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assignment, const struct cb_csr *csr,
                              const struct cb_target *target, const struct cb_options *options,
                              struct cb_diag *diag) {
@@ -138,7 +190,8 @@ enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assig
   if (!s && !recipe->root && options->tune == CB_TUNE_OFF)
     s = cb_recipe_find(&recipe, cb_recipe_unsearched, diag);
   if (!s && recipe->root) return build(plan, assignment, recipe, csr, target, options, diag);
-  if (!s) s = search(plan, assignment, csr, target, options, diag);
+  const int ranked = !s && profile_decides(options) && !csr->remote; /* a profile takes columns */
+  if (!s) s = (ranked ? plan_ranked : search)(plan, assignment, csr, target, options, diag);
   if (s) {
     cb_assignment_free(*assignment);
     cb_plan_free(*plan);

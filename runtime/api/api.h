@@ -39,7 +39,7 @@ enum cb_level { CB_LEVEL_OFF, CB_LEVEL_WARN, CB_LEVEL_INFO };
 
 struct cbgen_context {
   struct cb_options options;
-  int has_type, has_form;  /* the caller set these options; else cbgen_compile chooses */
+  int has_type, has_form, has_search; /* the caller set these options; else cbgen_compile chooses */
   struct cb_target target; /* of cbgen_generate */
   enum cb_embed embed;
   int device; /* ordinal, or CB_DEVICE_CURRENT */

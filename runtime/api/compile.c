@@ -177,12 +177,12 @@ static enum cb_status make_and_load(struct cb_work *work, cbgen_operator **op) {
 }
 
 /* Whether the expected products can repay a search among recipes. A search takes about a millisecond and 10 ns for
- * each nonzero longer than planning one recipe. At best it halves the time of a product, which streams at least
- * 12 bytes for each nonzero. */
+ * each nonzero longer than planning one recipe; by a profile, half a millisecond and 1 ns. At best it halves the time
+ * of a product, which streams at least 12 bytes for each nonzero. */
 static int search_pays(const struct cb_request *request) {
   const struct cb_target *target = &request->session->device->target;
   const double nonzeros = (double)request->view.nnz, expected = (double)request->asked.expected_products;
-  const double search_ns = 1e6 + 10 * nonzeros;
+  const double search_ns = request->options.search == CB_SEARCH_PROFILE ? 5e5 + nonzeros : 1e6 + 10 * nonzeros;
   const double product_ns = (double)target->launch_ns + 12 * nonzeros / (double)target->read_gb_per_s;
   return !request->asked.expected_products || expected * product_ns / 2 > search_ns;
 }
@@ -275,9 +275,11 @@ static cbgen_status compile(cbgen_context *context, const void *matrix, cb_view_
   work->request.context = context;
   work->diag = &context->diag;
   enum cb_status s = take(&work->request.view, matrix, work->diag);
+  const int few = s ? 0 : cb_threads_begin_for(work->request.view.nnz + work->request.view.rows);
   if (!s) s = run(work, request, op);
   release(work);
   cb_free(work);
+  cb_threads_end(few);
   cb_threads_end(threads);
   return (cbgen_status)s;
 }

@@ -278,6 +278,7 @@ static enum cb_status set_option(cbgen_context *context, const char *name, const
   context->options = options;
   if (is_type) context->has_type = !is_auto;
   if (!strcmp(name, "form")) context->has_form = 1;
+  if (!strcmp(name, "search")) context->has_search = 1;
   return CB_OK;
 }
 

@@ -32,6 +32,7 @@ static enum cb_status choose_options(struct cb_request *request, struct cb_diag 
   struct cb_options *options = &request->options;
   *options = context->options;
   if (!context->has_form) options->form = CB_FORM_AXPBY;
+  if (!context->has_search) options->search = CB_SEARCH_PROFILE; /* set-up plans no recipe in order to compare it */
   const enum cb_status s = cb_environment_options(options, context, diag);
   if (s) return s;
   if (options->values == CB_VALUES_FIXED && cb_asks_mutable(request))

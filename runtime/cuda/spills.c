@@ -49,6 +49,7 @@ void cb_replace_spilling(struct cb_made *made, const struct cb_make_request *req
       continue;
     }
     other.plan->candidates_count = first->candidates_count;
+    other.plan->is_chosen_by_profile = first->is_chosen_by_profile;
     memcpy(other.plan->candidates, first->candidates, sizeof other.plan->candidates);
     cb_made_release(made);
     *made = other;

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+/* From a matrix to an order of recipes: see choose.h. */
+#include "analysis/choose/choose.h"
+
+#include "analysis/choose/predictor.h"
+
+/* What it means that the model has no time for a recipe, in its order. */
+static const char *const against[CB_CHOICE_RECIPES] = {"no diagonal is half full",
+                                                       "no natural blocks are full enough",
+                                                       "too few rows have columns that repeat",
+                                                       "nothing",
+                                                       "nothing",
+                                                       "frequent columns would save too little",
+                                                       "too few columns are frequent",
+                                                       "nothing",
+                                                       "too few nonzeros are in runs of 32 along diagonals"};
+
+/* Puts it before all that are dearer. */
+static void insert(struct cb_choice *choice, const char *recipe, int64_t ns) {
+  int at = choice->count++;
+  for (; at && choice->ranks[at - 1].ns > ns; at--) choice->ranks[at] = choice->ranks[at - 1];
+  choice->ranks[at] = (struct cb_choice_rank){.recipe = recipe, .ns = ns};
+}
+
+static void rank(struct cb_choice *choice, const struct cb_choice_scores *scores, const struct cb_choice_times *model) {
+  for (int i = 0; i < CB_CHOICE_RECIPES; i++)
+    if (model->ns[i]) insert(choice, cb_choice_recipes[i], cb_choice_exp2(scores->of[i]));
+  for (int i = 0, at = choice->count; i < CB_CHOICE_RECIPES; i++)
+    if (!model->ns[i])
+      choice->ranks[at++] = (struct cb_choice_rank){.recipe = cb_choice_recipes[i], .against = against[i]};
+}
+
+enum cb_status cb_choose(struct cb_choice *choice, const struct cb_csr *csr, const struct cb_target *target,
+                         struct cb_types types, struct cb_diag *diag) {
+  const struct cb_choice_table *table = cb_choice_table_find(target->model);
+  struct cb_choice_profile profile;
+  struct cb_choice_times model;
+  struct cb_choice_features features;
+  struct cb_choice_scores scores;
+  *choice = (struct cb_choice){.is_trained = table != NULL};
+  const enum cb_status s = cb_choice_profile(&profile, csr, diag);
+  if (s) return s;
+  cb_choice_model(&model, &profile, target, types);
+  cb_choice_describe(&features, &profile, &model, types);
+  cb_choice_score(&scores, table, &features, &model);
+  rank(choice, &scores, &model);
+  return CB_OK;
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How often columns occur, by a sample of nonzeros and of columns: see profile.h. */
+#include "analysis/choose/counting.h"
+
+#include "base/integers.h"
+
+enum { PARALLEL_CHUNKS = 256 };
+
+static int64_t chunk_end(const struct cb_csr *csr, int64_t chunk) {
+  return cb_smaller((chunk + 1) * CB_CHOICE_CHUNK, csr->nnz);
+}
+
+static int64_t chunk_at(const struct cb_choice_profile *profile, int64_t i) {
+  return cb_choice_position(i, profile->chunks, cb_divide_up(profile->nnz, CB_CHOICE_CHUNK));
+}
+
+static int is_chosen(const struct cb_choice_profile *profile, int32_t column) {
+  return !profile->column_share || (uint32_t)column * 0x9e3779b1u >> (32 - profile->column_share) == 0;
+}
+
+/* The chosen columns of a chunk, in their order; returns how many. */
+static int64_t list_chunk(const struct cb_choice_profile *profile, const struct cb_csr *csr, int64_t chunk,
+                          int32_t *list) {
+  int64_t count = 0;
+  for (int64_t k = chunk * CB_CHOICE_CHUNK; k < chunk_end(csr, chunk); k++) {
+    list[count] = csr->col_idx[k];
+    count += is_chosen(profile, csr->col_idx[k]);
+  }
+  return count;
+}
+
+/* All that are chosen, in any order; grows with those that come. NULL: no memory. */
+struct list {
+  int32_t *columns;
+  int64_t count, room;
+};
+
+static int append(struct list *list, const int32_t *columns, int64_t count) {
+  if (list->count + count > list->room) {
+    const int64_t room = 2 * (list->count + count);
+    int32_t *grown = cb_realloc(list->columns, (size_t)room, sizeof *grown);
+    if (!grown) return 0;
+    list->columns = grown;
+    list->room = room;
+  }
+  for (int64_t i = 0; i < count; i++) list->columns[list->count + i] = columns[i];
+  list->count += count;
+  return 1;
+}
+
+static int list_columns(struct list *list, const struct cb_choice_profile *profile, const struct cb_csr *csr) {
+  int good = 1;
+#pragma omp parallel for schedule(static) reduction(& : good) if (profile->chunks > PARALLEL_CHUNKS)
+  for (int64_t i = 0; i < profile->chunks; i++) {
+    int32_t own[CB_CHOICE_CHUNK + 1];
+    const int64_t count = list_chunk(profile, csr, chunk_at(profile, i), own);
+#pragma omp critical(cb_choice_columns)
+    good &= append(list, own, count);
+  }
+  return good;
+}
+
+static void sum_columns(struct cb_choice_profile *profile, const struct cb_tally *tally) {
+  for (uint32_t place = 0; place <= tally->mask; place++) {
+    if (tally->at[place].round != tally->round) continue;
+    const int64_t count = (int64_t)tally->at[place].count;
+    const int bin = cb_choice_bin(cb_proportion(count, profile->nnz, profile->chunk_nonzeros));
+    profile->columns++;
+    profile->in_columns += count;
+    profile->with_count[bin]++;
+    profile->in_count[bin] += count;
+  }
+}
+
+static void choose_chunks(struct cb_choice_profile *profile) {
+  const int64_t all = cb_divide_up(profile->nnz, CB_CHOICE_CHUNK);
+  profile->chunks = cb_smaller(all, cb_larger(CB_CHOICE_CHUNKS, all / 16));
+  for (int64_t i = 0; i < profile->chunks; i++) {
+    const int64_t first = chunk_at(profile, i) * CB_CHOICE_CHUNK;
+    profile->chunk_nonzeros += cb_smaller(CB_CHOICE_CHUNK, profile->nnz - first);
+  }
+  const int64_t counted =
+      cb_larger(CB_CHOICE_COUNTED_LEAST, cb_smaller(profile->chunk_nonzeros / 16, CB_CHOICE_COUNTED_MOST));
+  while (profile->chunk_nonzeros >> profile->column_share > counted) profile->column_share++;
+}
+
+int cb_choice_count_columns(struct cb_choice_profile *profile, const struct cb_csr *csr) {
+  struct list list = {0};
+  struct cb_tally tally = {0};
+  choose_chunks(profile);
+  int good = list_columns(&list, profile, csr) && cb_tally_open(&tally, list.count);
+  for (int64_t i = 0; i < list.count && good; i++) cb_tally_add(&tally, (uint32_t)list.columns[i]);
+  if (good) sum_columns(profile, &tally);
+  cb_tally_close(&tally);
+  cb_free(list.columns);
+  return good;
+}

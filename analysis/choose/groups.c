@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What is counted group by group: see profile.h. */
+#include "analysis/choose/counting.h"
+
+#include "base/integers.h"
+
+#include <string.h>
+
+enum { HALF = CB_CHOICE_GROUP / 2, RUN = 24 };
+
+/* A group while it is counted. */
+struct group {
+  struct cb_choice_profile *sums;
+  const struct cb_csr *csr;
+  int64_t first, rows, nonzeros;
+  int64_t across, down; /* of this group */
+  struct cb_choice_row row[CB_CHOICE_GROUP];
+  struct cb_tally *seen; /* SETS of them */
+};
+
+enum { COLUMNS, BLOCKS, SECTORS_8, SECTORS_4, OFFSETS, SETS };
+
+static int64_t length_of(const struct group *group, int64_t i) {
+  return group->row[i].end - group->row[i].begin;
+}
+
+static void open_group(struct group *group, struct cb_choice_rows rows) {
+  group->first = rows.first;
+  group->rows = rows.end - rows.first;
+  group->nonzeros = group->across = group->down = 0;
+  for (int64_t i = 0; i < group->rows; i++) {
+    group->row[i] = cb_choice_row(group->csr, rows.first + i);
+    group->nonzeros += length_of(group, i);
+    group->sums->left_out += cb_csr_row_length(group->csr, rows.first + i) - length_of(group, i);
+  }
+  group->sums->sampled_rows += group->rows;
+  group->sums->sampled += group->nonzeros;
+}
+
+/* ---- neighbours */
+
+static void count_along_row(struct group *group, int64_t i) {
+  const int32_t *columns = group->csr->col_idx;
+  const struct cb_choice_row row = group->row[i];
+  struct cb_choice_profile *sums = group->sums;
+  if (row.begin == row.end) return;
+  int64_t across = 0, eights = 1, fours = 1;
+  for (int64_t k = row.begin + 1; k < row.end; k++) {
+    across += columns[k] == columns[k - 1] + 1;
+    eights += columns[k] >> 2 != columns[k - 1] >> 2;
+    fours += columns[k] >> 3 != columns[k - 1] >> 3;
+  }
+  group->across += across;
+  sums->row_sectors[0] += eights;
+  sums->row_sectors[1] += fours;
+}
+
+/* Row i and the one below it. */
+static void count_below(struct group *group, int64_t i) {
+  const int32_t *columns = group->csr->col_idx;
+  const struct cb_choice_row row = group->row[i], below = group->row[i + 1];
+  int64_t down = 0, diagonal = 0, at = below.begin;
+  for (int64_t k = row.begin; k < row.end && at < below.end; k++) {
+    while (at < below.end && columns[at] < columns[k]) at++;
+    const int same = at < below.end && columns[at] == columns[k];
+    const int64_t next = at + same;
+    down += same;
+    diagonal += next < below.end && columns[next] == columns[k] + 1;
+  }
+  const int alike = length_of(group, i) == length_of(group, i + 1) && down == length_of(group, i);
+  group->down += down;
+  group->sums->diagonal += diagonal;
+  for (int size = 2; size <= CB_CHOICE_ALIKE; size++) {
+    const int aligned = (group->first + i + 1) % size != 0;
+    group->sums->aligned[size] += aligned;
+    group->sums->alike[size] += aligned && alike;
+  }
+}
+
+static void count_span(const struct group *group) {
+  const int32_t *columns = group->csr->col_idx;
+  int64_t least = INT32_MAX, most = 0;
+  for (int64_t i = 0; i < group->rows; i++) {
+    if (!length_of(group, i)) continue;
+    least = cb_smaller(least, columns[group->row[i].begin]);
+    most = cb_larger(most, columns[group->row[i].end - 1]);
+  }
+  group->sums->spans[cb_choice_bin(cb_larger(0, most - least))]++;
+}
+
+static void count_neighbours(struct group *group) {
+  for (int64_t i = 0; i < group->rows; i++) count_along_row(group, i);
+  for (int64_t i = 0; i + 1 < group->rows; i++) count_below(group, i);
+  group->sums->across += group->across;
+  group->sums->down += group->down;
+}
+
+/* ---- sectors: nonzero k of all rows, for each k */
+
+static void count_steps(struct group *group) {
+  const int32_t *columns = group->csr->col_idx;
+  struct cb_choice_row left[CB_CHOICE_GROUP];
+  int64_t eights = 0, fours = 0, rows = 0;
+  for (int64_t i = 0; i < group->rows; i++)
+    if (length_of(group, i)) left[rows++] = group->row[i];
+  while (rows) {
+    int64_t last = -1 /* in no sector */, still = 0;
+    for (int64_t i = 0; i < rows; i++) {
+      const int64_t column = columns[left[i].begin++];
+      eights += column >> 2 != last >> 2;
+      fours += column >> 3 != last >> 3;
+      last = column;
+      if (left[i].begin < left[i].end) left[still++] = left[i];
+    }
+    rows = still;
+  }
+  group->sums->step_sectors[0] += eights;
+  group->sums->step_sectors[1] += fours;
+}
+
+/* ---- different columns, blocks, sectors and offsets */
+
+static void see_column(struct group *group, int32_t column) {
+  struct cb_choice_profile *sums = group->sums;
+  if (cb_tally_add(&group->seen[COLUMNS], (uint32_t)column) > 1) return;
+  sums->panel_columns++;
+  sums->panel_blocks += cb_tally_add(&group->seen[BLOCKS], (uint32_t)column >> 4) == 1;
+  sums->slice_sectors[0] += cb_tally_add(&group->seen[SECTORS_8], (uint32_t)column >> 2) == 1;
+  sums->slice_sectors[1] += cb_tally_add(&group->seen[SECTORS_4], (uint32_t)column >> 3) == 1;
+}
+
+static void see_offset(struct group *group, int64_t i, int32_t column) {
+  /* of one group offsets that are 2^31 apart cannot both occur 24 times, and counting less is enough to tell */
+  const uint32_t offset = (uint32_t)(column - (group->first + i)) & 0x7fffffffu;
+  const uint32_t count = cb_tally_add(&group->seen[OFFSETS], offset);
+  if (count < RUN) return;
+  group->sums->runs += count == RUN;
+  group->sums->in_runs += count == RUN ? RUN : 1;
+}
+
+static void count_different(struct group *group) {
+  for (int set = 0; set < SETS; set++) cb_tally_clear(&group->seen[set], group->nonzeros);
+  for (int64_t i = 0; i < group->rows; i++) {
+    if (i == HALF) {
+      cb_tally_clear(&group->seen[COLUMNS], group->nonzeros);
+      cb_tally_clear(&group->seen[BLOCKS], group->nonzeros);
+    }
+    for (int64_t k = group->row[i].begin; k < group->row[i].end; k++) {
+      see_column(group, group->csr->col_idx[k]);
+      see_offset(group, i, group->csr->col_idx[k]);
+    }
+  }
+}
+
+/* ---- tiles */
+
+/* Those of one row of tiles. */
+static int64_t count_tile_row(const struct group *group, struct cb_tile_size size, int64_t first) {
+  const int32_t *columns = group->csr->col_idx;
+  int64_t next[CB_TILE_MOST], tiles = 0;
+  for (int i = 0; i < size.rows; i++) next[i] = group->row[first + i].begin;
+  for (;; tiles++) {
+    int32_t least = INT32_MAX;
+    for (int i = 0; i < size.rows; i++)
+      if (next[i] < group->row[first + i].end && columns[next[i]] < least) least = columns[next[i]];
+    if (least == INT32_MAX) return tiles;
+    const int64_t limit = ((int64_t)least / size.cols + 1) * size.cols;
+    for (int i = 0; i < size.rows; i++)
+      while (next[i] < group->row[first + i].end && columns[next[i]] < limit) next[i]++;
+  }
+}
+
+static void count_tiles(struct group *group, int number) {
+  const struct cb_tile_size size = cb_tile_sizes[number];
+  const int may = cb_choice_may_tile(size, group->across, group->down, group->nonzeros);
+  const int64_t first = cb_round_up(group->first, size.rows) - group->first;
+  for (int64_t row = first; row + size.rows <= group->rows; row += size.rows) {
+    int64_t nonzeros = 0;
+    for (int i = 0; i < size.rows; i++) nonzeros += length_of(group, row + i);
+    group->sums->in_tiles[number] += nonzeros;
+    group->sums->tiles[number] += may ? count_tile_row(group, size, row) : nonzeros;
+  }
+}
+
+/* What the rows can have of nonzeros that are looked at. */
+static int64_t most_nonzeros(const struct cb_csr *csr, struct cb_choice_rows rows) {
+  const int64_t all = cb_csr_row(csr, rows.end) - cb_csr_row(csr, rows.first);
+  return cb_smaller(all, (rows.end - rows.first) * CB_CHOICE_LONG);
+}
+
+int cb_choice_count_groups(struct cb_choice_profile *profile, const struct cb_csr *csr) {
+  struct cb_tally seen[SETS] = {{0}};
+  struct group group = {.sums = profile, .csr = csr, .seen = seen};
+  int64_t most = 0;
+  int good = 1;
+  for (int64_t i = 0; i < profile->groups; i++) most = cb_larger(most, most_nonzeros(csr, cb_choice_group(profile, i)));
+  for (int set = 0; set < SETS; set++) good &= cb_tally_open(&seen[set], most);
+  for (int64_t i = 0; i < profile->groups && good; i++) {
+    open_group(&group, cb_choice_group(profile, i));
+    count_neighbours(&group);
+    count_span(&group);
+    count_steps(&group);
+    count_different(&group);
+    for (int size = 0; size < CB_TILE_SIZES; size++) count_tiles(&group, size);
+  }
+  for (int set = 0; set < SETS; set++) cb_tally_close(&seen[set]);
+  return good;
+}
+
+/* ---- wide groups */
+
+static void count_wide_row(struct cb_choice_profile *profile, const struct cb_csr *csr, struct cb_choice_row row,
+                           struct cb_tally *eights, struct cb_tally *fours) {
+  profile->in_wide += row.end - row.begin;
+  for (int64_t k = row.begin; k < row.end; k++) {
+    if (cb_tally_add(eights, (uint32_t)csr->col_idx[k] >> 2) > 1) continue;
+    profile->wide_sectors[0]++;
+    profile->wide_sectors[1] += cb_tally_add(fours, (uint32_t)csr->col_idx[k] >> 3) == 1;
+  }
+}
+
+int cb_choice_count_wide(struct cb_choice_profile *profile, const struct cb_csr *csr) {
+  struct cb_tally eights = {0}, fours = {0};
+  int64_t most = 0;
+  for (int64_t i = 0; i < profile->wide_groups; i++)
+    most = cb_larger(most, most_nonzeros(csr, cb_choice_wide(profile, i)));
+  const int good = cb_tally_open(&eights, most) && cb_tally_open(&fours, most);
+  for (int64_t i = 0; i < profile->wide_groups && good; i++) {
+    const struct cb_choice_rows rows = cb_choice_wide(profile, i);
+    cb_tally_clear(&eights, most_nonzeros(csr, rows));
+    cb_tally_clear(&fours, most_nonzeros(csr, rows));
+    for (int64_t row = rows.first; row < rows.end; row++)
+      count_wide_row(profile, csr, cb_choice_row(csr, row), &eights, &fours);
+  }
+  cb_tally_close(&eights);
+  cb_tally_close(&fours);
+  return good;
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The pass over all rows, and the order of the others: see profile.h. */
+#include "analysis/choose/counting.h"
+
+#include "base/integers.h"
+
+enum { PARALLEL_ROWS = 1 << 18, BLOCK = 4096 /* rows, a multiple of CB_CHOICE_GROUP */ };
+
+/* What rows first … end - 1 add, first being a multiple of CB_CHOICE_GROUP. */
+static void count_rows(struct cb_choice_profile *sums, const struct cb_csr *csr, int64_t first, int64_t end) {
+  for (int64_t group = first; group < end; group += CB_CHOICE_GROUP) {
+    int64_t longest[CB_CHOICE_GROUP] = {0};
+    const int64_t rows = cb_smaller(CB_CHOICE_GROUP, end - group);
+    int64_t begin = cb_csr_row(csr, group);
+    for (int64_t i = 0; i < rows; i++) {
+      const int64_t next = cb_csr_row(csr, group + i + 1), length = next - begin;
+      const int bin = cb_choice_bin(length);
+      sums->with_length[bin]++;
+      sums->in_length[bin] += length;
+      longest[i] = length;
+      begin = next;
+    }
+    for (int step = CB_CHOICE_STEPS - 1; step >= 0; step--) /* halves its number: pairs become one */
+      for (int64_t i = 0; i < CB_CHOICE_GROUP >> (CB_CHOICE_STEPS - 1 - step); i++) {
+        if (step < CB_CHOICE_STEPS - 1) longest[i] = cb_larger(longest[2 * i], longest[2 * i + 1]);
+        sums->in_step[step] += longest[i];
+      }
+    sums->longest = cb_larger(sums->longest, longest[0]);
+  }
+}
+
+static void add_rows(struct cb_choice_profile *sums, const struct cb_choice_profile *more) {
+  for (int i = 0; i < CB_CHOICE_BINS; i++) {
+    sums->with_length[i] += more->with_length[i];
+    sums->in_length[i] += more->in_length[i];
+  }
+  for (int i = 0; i < CB_CHOICE_STEPS; i++) sums->in_step[i] += more->in_step[i];
+  sums->longest = cb_larger(sums->longest, more->longest);
+}
+
+static void count_all_rows(struct cb_choice_profile *profile, const struct cb_csr *csr) {
+  if (csr->rows < PARALLEL_ROWS) { /* no parallel region: to begin one may take longer */
+    count_rows(profile, csr, 0, csr->rows);
+    return;
+  }
+#pragma omp parallel
+  {
+    struct cb_choice_profile own = {0};
+#pragma omp for schedule(static)
+    for (int64_t first = 0; first < csr->rows; first += BLOCK)
+      count_rows(&own, csr, first, cb_smaller(first + BLOCK, csr->rows));
+#pragma omp critical(cb_choice_rows)
+    add_rows(profile, &own);
+  }
+}
+
+/* Nonzeros that samples aim at. */
+static int64_t sample_size(const struct cb_csr *csr) {
+  return cb_larger(cb_smaller(csr->nnz / CB_CHOICE_SAMPLE_PART, CB_CHOICE_SAMPLE_MOST), CB_CHOICE_SAMPLE_LEAST);
+}
+
+/* As many groups of `size` rows as have so many nonzeros. */
+static int64_t choose_groups(const struct cb_csr *csr, int64_t size, int64_t nonzeros, int64_t least, int64_t most) {
+  const int64_t all = cb_divide_up(csr->rows, size), mean = cb_larger(1, csr->nnz / cb_larger(all, 1));
+  return cb_smaller(all, cb_smaller(cb_larger(least, nonzeros / mean), most));
+}
+
+enum cb_status cb_choice_profile(struct cb_choice_profile *profile, const struct cb_csr *csr, struct cb_diag *diag) {
+  *profile = (struct cb_choice_profile){.rows = csr->rows, .cols = csr->cols, .nnz = csr->nnz, .unknowns = 1};
+  count_all_rows(profile, csr);
+  profile->groups =
+      choose_groups(csr, CB_CHOICE_GROUP, sample_size(csr), CB_CHOICE_GROUPS_LEAST, CB_CHOICE_GROUPS_MOST);
+  profile->wide_groups =
+      choose_groups(csr, CB_CHOICE_WIDE, sample_size(csr) / 2, CB_CHOICE_WIDES_LEAST, CB_CHOICE_WIDES_MOST);
+  if (!cb_choice_count_groups(profile, csr) || !cb_choice_count_wide(profile, csr) ||
+      !cb_choice_count_diagonals(profile, csr) || !cb_choice_count_patterns(profile, csr) ||
+      !cb_choice_count_columns(profile, csr))
+    return cb_fail_memory(diag, "a profile", CB_CHOICE_SAMPLE_MOST * sizeof(struct cb_tallied));
+  return CB_OK;
+}

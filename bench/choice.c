@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The choice of a recipe as the library has it, for those who train and test it. Of each line of standard input
+ *
+ *   profile MATRIX                             prints the profile: its numbers in their order
+ *   features TYPE NUMBER …                     of a profile: prints features and the model's times, as for sm_90
+ *   score MODEL-OF-GPU'\t'FEATURE … TIME …     prints the scores of all recipes; "none" when the GPU has no table
+ */
+#include "analysis/choose/predictor.h"
+#include "base/types.h"
+#include "frontend/read.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void score(char *line) {
+  struct cb_choice_features features;
+  struct cb_choice_times model;
+  struct cb_choice_scores scores;
+  char *at = strchr(line, '\t');
+  if (!at) return;
+  *at++ = 0;
+  const struct cb_choice_table *table = cb_choice_table_find(line);
+  if (!table) {
+    printf("none\n");
+    return;
+  }
+  for (int i = 0; i < CB_CHOICE_FEATURES; i++) features.of[i] = (int32_t)strtol(at, &at, 10);
+  for (int i = 0; i < CB_CHOICE_RECIPES; i++) model.ns[i] = strtoll(at, &at, 10);
+  cb_choice_score(&scores, table, &features, &model);
+  for (int i = 0; i < CB_CHOICE_RECIPES; i++) printf("%lld ", (long long)scores.of[i]);
+  printf("\n");
+}
+
+static void profile(const char *matrix) {
+  struct cb_csr csr = {0};
+  struct cb_diag diag = {0};
+  struct cb_choice_profile profile;
+  enum cb_status s = cb_matrix_read(&csr, matrix, NULL, &diag);
+  if (!s) s = cb_choice_profile(&profile, &csr, &diag);
+  cb_csr_release(&csr);
+  if (s) {
+    printf("%s\n", diag.message);
+    return;
+  }
+  const int64_t *counts = (const int64_t *)&profile;
+  for (size_t i = 0; i < sizeof profile / sizeof *counts; i++) printf("%lld ", (long long)counts[i]);
+  printf("\n");
+}
+
+static void describe(char *at) {
+  struct cb_diag diag = {0};
+  struct cb_choice_profile profile;
+  struct cb_choice_features features;
+  struct cb_choice_times model;
+  struct cb_target target;
+  const struct cb_types types = cb_precision_types(strncmp(at, "f64 ", 4) ? CB_PRECISION_F32 : CB_PRECISION_F64);
+  int64_t *counts = (int64_t *)&profile;
+  if (cb_target_find(&target, "sm_90", &diag)) return;
+  at += 4;
+  for (size_t i = 0; i < sizeof profile / sizeof *counts; i++) counts[i] = strtoll(at, &at, 10);
+  cb_choice_model(&model, &profile, &target, types);
+  cb_choice_describe(&features, &profile, &model, types);
+  for (int i = 0; i < CB_CHOICE_FEATURES; i++) printf("%d ", (int)features.of[i]);
+  for (int i = 0; i < CB_CHOICE_RECIPES; i++) printf("%lld ", (long long)model.ns[i]);
+  printf("\n");
+}
+
+int main(void) {
+  static char line[1 << 16];
+  while (fgets(line, sizeof line, stdin)) {
+    line[strcspn(line, "\n")] = 0;
+    if (!strncmp(line, "score ", 6))
+      score(line + 6);
+    else if (!strncmp(line, "profile ", 8))
+      profile(line + 8);
+    else if (!strncmp(line, "features ", 9))
+      describe(line + 9);
+    else
+      return 2;
+  }
+  return 0;
+}

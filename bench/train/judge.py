@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How well recipes are chosen: matrices and shape families that the trees have not seen.
+
+    bench/train/judge.py --measured=FILE,… --profiles=FILE,… [--choice=PROGRAM] [--folds=N]
+
+Prints, by type, what choices lose against the fastest recipe that was measured: of one recipe for all, of the model from
+the profile, of the model from plans, and of trees trained without the matrix's family (each shape of generated matrices
+alone; files, with their parts, in ten groups). Then the families and the matrices that lose most."""
+import argparse
+import collections
+
+import learn
+import measured
+
+
+def line(name, losses):
+    mean, worst = learn.summary(losses)
+    over = sum(loss > 0.1 for loss in losses)
+    print(f"  {name:34} {100 * mean:6.2f} %   {100 * worst:7.1f} %   {over} of {len(losses)} above 10 %")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--measured", required=True)
+    parser.add_argument("--profiles", required=True)
+    parser.add_argument("--choice", default="build/bench/bench_choice")
+    parser.add_argument("--folds", type=int)
+    args = parser.parse_args()
+    found = learn.samples(args.choice, args.measured.split(","), args.profiles.split(","))
+    planned = {key: measured.planned(record) for key, record in measured.read(args.measured.split(",")).items()}
+    unseen = learn.left_out(found, args.folds)
+    alone = learn.left_out(found, args.folds or 10, by_matrix=True)
+    for kind in sorted({s.kind for s in found}):
+        of_kind = [s for s in found if s.kind == kind]
+        print(f"{kind}: {len(of_kind)} matrices        geometric mean       worst")
+        for name in ("sell", "merge"):
+            recipe = learn.RECIPES.index(name)
+            line(f"always {name}", [learn.loss(s, recipe if s.us[recipe] else None) for s in of_kind])
+
+        def by_plans(sample):
+            ns = planned[sample.matrix, sample.kind]
+            return min((ns[name], i) for i, name in enumerate(learn.RECIPES) if name in ns and sample.us[i])[1]
+        line("model from plans", [learn.loss(s, by_plans(s)) for s in of_kind])
+        line("model from the profile", [learn.loss(s, learn.choose([], s)) for s in of_kind])
+        losses = {s.matrix: learn.loss(s, unseen[s.matrix, s.kind]) for s in of_kind}
+        line("trees, matrix left out", [learn.loss(s, alone[s.matrix, s.kind]) for s in of_kind])
+        line("trees, family left out", list(losses.values()))
+        families = collections.defaultdict(list)
+        for s in of_kind:
+            families[s.family if s.family.startswith("generate:") else "files"].append(losses[s.matrix])
+        worst = sorted(((*learn.summary(values), name) for name, values in families.items()), reverse=True)[:8]
+        print("  families: " + ", ".join(f"{name.removeprefix('generate:')} {100 * mean:.1f}" for mean, _, name in worst))
+        for s in sorted(of_kind, key=lambda s: -losses[s.matrix])[:10]:
+            best = min((us, i) for i, us in enumerate(s.us) if us)[1]
+            chosen = unseen[s.matrix, s.kind]
+            print(f"    {100 * losses[s.matrix]:6.1f} %  {s.matrix}: {learn.RECIPES[chosen] if chosen is not None else 'none'}"
+                  f" for {learn.RECIPES[best]}, {s.us[best]:.2f} us")
+
+
+if __name__ == "__main__":
+    main()

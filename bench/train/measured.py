@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What bench_candidates measured, read and summed up.
+
+    bench/train/measured.py FILE…       by type: matrices, how often each recipe is the fastest, and what it costs to
+                                        take the one that the cost model predicts from plans
+"""
+import collections
+import gzip
+import json
+import math
+import sys
+
+
+def read(paths):
+    """Records by (matrix, type); later ones replace earlier ones."""
+    records = {}
+    for path in paths:
+        with (gzip.open(path, "rt") if path.endswith(".gz") else open(path, encoding="utf-8")) as file:
+            for line in file:
+                record = json.loads(line)
+                records[record["matrix"], record["type"]] = record
+    return records
+
+
+def times(record):
+    """{recipe: microseconds} of those that were timed."""
+    return {entry["recipe"]: entry["us"] for entry in record["recipes"] if entry.get("us")}
+
+
+def planned(record):
+    """{recipe: nanoseconds} as predicted from plans."""
+    return {entry["recipe"]: entry["ns"] for entry in record["recipes"] if "ns" in entry}
+
+
+def losses(records, choose):
+    """(loss, matrix, chosen, fastest) by matrix; choose(record) names a recipe, which was timed."""
+    found = []
+    for (matrix, _), record in sorted(records.items()):
+        us = times(record)
+        if len(us) < 2:
+            continue
+        best, chosen = min(us, key=us.get), choose(record)
+        found.append((us[chosen] / us[best] - 1 if chosen in us else math.inf, matrix, chosen, best))
+    return found
+
+
+def mean_and_worst(found):
+    known = [loss for loss, *_ in found if loss < math.inf]
+    if not known:
+        return 0.0, 0.0
+    return math.exp(sum(math.log1p(loss) for loss in known) / len(known)) - 1, max(known)
+
+
+def main():
+    by_type = collections.defaultdict(dict)
+    for (matrix, kind), record in read(sys.argv[1:]).items():
+        by_type[kind][matrix, kind] = record
+    for kind, records in sorted(by_type.items()):
+        def by_model(record):
+            us, ns = times(record), planned(record)
+            return min(us, key=lambda recipe: ns[recipe])
+        fastest = collections.Counter(min(us, key=us.get) for us in map(times, records.values()) if us)
+        timed = collections.Counter(recipe for record in records.values() for recipe in times(record))
+        found = losses(records, by_model)
+        mean, worst = mean_and_worst(found)
+        print(f"{kind}: {len(records)} matrices, {sum(timed.values())} products timed")
+        print("  fastest of timed: " + ", ".join(f"{name} {fastest[name]} of {timed[name]}" for name, _ in timed.most_common()))
+        print(f"  the model from plans: loss {100 * mean:.2f} % in the geometric mean, {100 * worst:.1f} % at worst")
+        for loss, matrix, chosen, best in sorted(found, reverse=True)[:6]:
+            print(f"    {100 * loss:6.1f} %  {matrix}: {chosen} for {best}")
+
+
+if __name__ == "__main__":
+    main()
