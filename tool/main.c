@@ -31,8 +31,7 @@ static const char *nearest_verb(const char *word) {
 }
 
 static void overview(struct cb_text *text) {
-  cb_text_add_string(text, "cbgen makes a CUDA kernel for one sparse matrix: y = αAx + βy, with everything it can\n"
-                           "know about A built into the text.\n\n"
+  cb_text_add_string(text, "cbgen makes a CUDA kernel for one sparse matrix A, y = αAx + βy, with all it can know of A.\n\n"
                            "Usage: cbgen FILE -o kernel.cu [OPTION…]     the same as 'cbgen generate FILE …'\n"
                            "       cbgen VERB FILE [OPTION…]\n\n");
   for (int i = 0; cb_verb_table[i]; i++)

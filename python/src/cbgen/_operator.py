@@ -435,8 +435,8 @@ class Operator:
 
     def specialise(self) -> None:
         """Compiles the kernel that is made for this one matrix, where the operator multiplies with its family's
-        (`info.tier`), and multiplies with it from then on: the same bits, a little faster. The transpose, where it was asked
-        for, is specialised too. cbgen.MissingError: there is no NVRTC."""
+        (`info.tier`), and multiplies with it from then on: the same bits, a little faster. The transpose, where it was
+        asked for, is specialised too. cbgen.MissingError: there is no NVRTC."""
         for operator in self._both():
             operator._handles.check(LIBRARY.cbgen_operator_specialise(operator._handles.first))
 

@@ -346,7 +346,7 @@ CBGEN_DEVICE void multiply_long(const Arrays &arrays, const Vectors &vectors, in
 
 CBGEN_DEVICE void multiply(const Arrays &arrays, const Vectors &vectors, int thread_block) {
   // Rows without nonzeros, in equal shares.
-  for (unsigned i = 256u * thread_block + threadIdx.x; i < kEmptyRows; i += 256u * kBlocks)
+  for (unsigned i = 256u * thread_block + threadIdx.x; i < unsigned(kEmptyRows); i += 256u * kBlocks)
     commit(vectors, empty_row(arrays, i), zero());
   if (thread_block < kLongBlocks) multiply_long(arrays, vectors, thread_block);
   else multiply_tile(arrays, vectors, thread_block - kLongBlocks);

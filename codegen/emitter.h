@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the files that write a kernel's text share: source.c, all but its host section, and host.c, that section. */
+#ifndef CBGEN_CODEGEN_EMITTER_H
+#define CBGEN_CODEGEN_EMITTER_H
+
+#include "base/integers.h"
+#include "codegen/expand.h"
+#include "codegen/family.h"
+#include "codegen/source.h"
+
+/* What all parts of the text need. */
+struct emitter {
+  const struct cb_plan *plan;
+  const struct cb_label *label;
+  const struct cb_blob *blob; /* NULL: no data to embed */
+  enum cb_tier tier;
+  int embed;
+  int clocked; /* every warp has a clock */
+  struct cb_arena arena; /* strings that scopes refer to */
+  struct cb_diag *diag;
+  struct cb_text text; /* the file */
+  /* expanded before what stands above: that depends on what they use */
+  struct cb_text kernels, regions, vectors;
+};
+
+static inline const char *number(struct emitter *emitter, int64_t value) {
+  return cb_arena_format(&emitter->arena, "%lld", (long long)value);
+}
+
+/* Moves a finished text into the arena, for use as a placeholder's value. */
+static inline const char *keep(struct emitter *emitter, struct cb_text *text) {
+  const char *kept = text->failed ? NULL : cb_arena_string(&emitter->arena, cb_text_string(text));
+  if (!kept) emitter->arena.failed = 1;
+  cb_text_release(text);
+  return kept ? kept : "";
+}
+
+/* Whether numbers up to `largest` take 64 bits. */
+static inline int is_wide(const struct emitter *emitter, int64_t largest) { return largest > emitter->plan->index_limit; }
+
+static inline const char *integer_for(const struct emitter *emitter, int64_t largest) {
+  return is_wide(emitter, largest) ? "int64_t" : "int";
+}
+
+static inline int is_family(const struct emitter *emitter) { return emitter->tier == CB_TIER_FAMILY; }
+
+/* A family's kernels take α and β, whatever the form. */
+static inline int has_scalars(const struct emitter *emitter) {
+  return emitter->plan->form == CB_FORM_AXPBY || is_family(emitter);
+}
+
+/* A family's kernels take carry slots, whether there are any or not. */
+static inline int has_carry(const struct emitter *emitter) { return emitter->plan->carry_sums > 0 || is_family(emitter); }
+
+static inline int stored_arrays(const struct cb_region *region) {
+  int stored = 0;
+  for (int i = 0; i < region->arrays_count; i++) stored += region->arrays[i].storage == CB_STORED;
+  return stored;
+}
+
+/* Whether the kernel gets arrays of the region. */
+static inline int gets_arrays(const struct emitter *emitter, const struct cb_region *region) {
+  return is_family(emitter) ? cb_family_pointers(region) : stored_arrays(region);
+}
+
+static inline const char *equation(const struct cb_plan *plan) {
+  return cb_semiring_equation(plan->semiring, plan->form);
+}
+
+/* Sections of every template by what the product adds and multiplies with. */
+static inline void add_semiring(struct emitter *emitter, struct cb_scope *scope) {
+  cb_scope_optional_section(scope, cb_semiring_section(emitter->plan->semiring));
+}
+
+/* The name of a launch's size, "kThreads": with the launch's number when there are several. */
+static inline const char *size_name(struct emitter *emitter, const char *name, int launch) {
+  if (emitter->plan->launches_count == 1) return name;
+  return cb_arena_format(&emitter->arena, "%s%d", name, launch);
+}
+
+/* The sections that the form of the product asks for. */
+static inline void add_form(struct emitter *emitter, struct cb_scope *scope) {
+  if (emitter->plan->form == CB_FORM_ADD && !is_family(emitter)) cb_scope_section(scope, "adds_to_y");
+  if (has_scalars(emitter)) cb_scope_section(scope, "axpby");
+  add_semiring(emitter, scope);
+}
+
+/* The host section, to the end of the file: host.c. */
+enum cb_status cb_emit_host(struct emitter *emitter);
+
+#endif
