@@ -4,6 +4,7 @@
 #include "tests/api_support.h"
 #include "tests/recipes.h"
 
+#include <omp.h>
 #include <pthread.h>
 
 static cbgen_context *new_context(void) {
@@ -180,6 +181,24 @@ static void info_names_the_types(void **state) {
     assert_int_equal(info.matrix_type, rows[i].matrix);
     assert_int_equal(info.vector_type, rows[i].vector);
     assert_int_equal(info.sum_type, rows[i].sum);
+    cbgen_operator_free(op);
+    cbgen_context_destroy(context);
+    sample_release(&sample);
+  }
+}
+
+/* Unless the option says otherwise, a profile chooses, and no thread is left with another number of threads. */
+static void a_profile_chooses(void **state) {
+  (void)state;
+  for (int searches = 0; searches < 2; searches++) {
+    cbgen_context *context = new_context();
+    if (searches) must(context, cbgen_set(context, "search", "hopeful"));
+    struct sample sample = sample_of(shapes[3], (struct form){0});
+    const int threads = omp_get_max_threads();
+    cbgen_operator *op = compile(context, &sample, NULL);
+    assert_int_equal(omp_get_max_threads(), threads);
+    /* where the comment's lines end is not known */
+    assert_true((strstr(cbgen_operator_source(op, NULL), "by the profile") != NULL) == !searches);
     cbgen_operator_free(op);
     cbgen_context_destroy(context);
     sample_release(&sample);
@@ -381,6 +400,7 @@ int main(void) {
       TEST(new_values_are_a_fresh_compile), TEST(every_type_multiplies),
       TEST(info_names_the_types),           TEST(both_sides_round_alike),
       TEST(info_tells),
+      TEST(a_profile_chooses),
       TEST(info_fits_every_version),
       TEST(fixed_values_multiply),          TEST(values_beyond_the_range_are_refused),
   };

@@ -351,42 +351,43 @@ static void check_profile(const struct cb_csr *csr, const char *name) {
   if (csr->nnz <= CB_CHOICE_COUNTED_LEAST) assert_true(got.in_columns == csr->nnz);
 }
 
+static const char *const matrices[] = {"empty,rows=100,cols=30",
+                                       "empty,rows=0,cols=0",
+                                       "empty,rows=0,cols=5",
+                                       "diagonal,n=777",
+                                       "one_row,cols=900",
+                                       "one_column,rows=700",
+                                       "dense,rows=70,cols=45",
+                                       "dense_row,n=900",
+                                       "dense_column,n=700",
+                                       "random,rows=400,cols=350,per_row=9",
+                                       "random_exact,blocks_r=9,block_nnz=33,cut_rows=1,cut_cols=3",
+                                       "uniform,n=500,per_row=40",
+                                       "band,n=700,half=40,per_row=12",
+                                       "diagonals,n=600,count=80,spread=200,fill=0.6",
+                                       "stencil5,n=30",
+                                       "stencil9,n=24,extra=0.3",
+                                       "stencil7,n=10,periodic=1",
+                                       "stencil27,n=8",
+                                       "fe3,n=5",
+                                       "fe3,n=4,dof=2",
+                                       "fe3,n=4,dof=7",
+                                       "multiblock,blocks=3,n=6,dof=2",
+                                       "kkt,n=12,stages=2",
+                                       "road,n=40",
+                                       "rmat,scale=9,edge_factor=12",
+                                       "arrow,n=700,width=5",
+                                       "tridiagonal,n=1000",
+                                       "powerlaw,rows=900,max=600",
+                                       "block,blocks_r=60,per_row=5,r=4,c=4,scattered=2",
+                                       "hypersparse,rows=30000",
+                                       "checker,rows=80",
+                                       "upper,n=90",
+                                       "explicit_zeros,rows=300",
+                                       "staircase,n=150",
+                                       "long_row,rows=1500,per_row=3,long_length=1400"};
+
 static void every_number_is_right(void **state) {
-  static const char *const matrices[] = {"empty,rows=100,cols=30",
-                                         "empty,rows=0,cols=0",
-                                         "empty,rows=0,cols=5",
-                                         "diagonal,n=777",
-                                         "one_row,cols=900",
-                                         "one_column,rows=700",
-                                         "dense,rows=70,cols=45",
-                                         "dense_row,n=900",
-                                         "dense_column,n=700",
-                                         "random,rows=400,cols=350,per_row=9",
-                                         "random_exact,blocks_r=9,block_nnz=33,cut_rows=1,cut_cols=3",
-                                         "uniform,n=500,per_row=40",
-                                         "band,n=700,half=40,per_row=12",
-                                         "diagonals,n=600,count=80,spread=200,fill=0.6",
-                                         "stencil5,n=30",
-                                         "stencil9,n=24,extra=0.3",
-                                         "stencil7,n=10,periodic=1",
-                                         "stencil27,n=8",
-                                         "fe3,n=5",
-                                         "fe3,n=4,dof=2",
-                                         "fe3,n=4,dof=7",
-                                         "multiblock,blocks=3,n=6,dof=2",
-                                         "kkt,n=12,stages=2",
-                                         "road,n=40",
-                                         "rmat,scale=9,edge_factor=12",
-                                         "arrow,n=700,width=5",
-                                         "tridiagonal,n=1000",
-                                         "powerlaw,rows=900,max=600",
-                                         "block,blocks_r=60,per_row=5,r=4,c=4,scattered=2",
-                                         "hypersparse,rows=30000",
-                                         "checker,rows=80",
-                                         "upper,n=90",
-                                         "explicit_zeros,rows=300",
-                                         "staircase,n=150",
-                                         "long_row,rows=1500,per_row=3,long_length=1400"};
   (void)state;
   for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++) {
     struct cb_csr csr = matrix_of(matrices[i]);
@@ -605,6 +606,49 @@ static void one_recipe_is_planned(void **state) {
   cb_csr_release(&csr);
 }
 
+/* What `search=profile` plans for sm_90, with the table of its GPU or by the model alone; how many refused before. */
+static int plan_by_profile(struct cb_csr csr, const char *settings, int trained) {
+  struct cb_target target;
+  struct cb_options options;
+  struct cb_plan *plan;
+  struct cb_assignment *assignment;
+  struct cb_diag diag = {0};
+  int refused = 0;
+  assert_ok(cb_target_find(&target, "sm_90", &diag));
+  if (!trained) snprintf(target.model, sizeof target.model, "a GPU without a table");
+  set_options(&options, settings);
+  assert_ok(cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag));
+  assert_string_equal(diag.message, "");
+  assert_true(plan->is_chosen_by_profile);
+  for (int i = 0; i < plan->candidates_count; i++) {
+    const struct cb_candidate *candidate = &plan->candidates[i];
+    const int planned = !strcmp(candidate->recipe, plan->recipe);
+    refused += *candidate->refusal && strncmp(candidate->refusal, "not tried", 9) != 0;
+    assert_true(planned == (candidate->line[0] != 0));
+    if (planned) assert_true(!*candidate->refusal);
+  }
+  cb_plan_free(plan);
+  cb_assignment_free(assignment);
+  cb_csr_release(&csr);
+  return refused;
+}
+
+static void every_matrix_gets_a_plan(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
+    for (int trained = 0; trained < 2; trained++)
+      plan_by_profile(matrix_of(matrices[i]),
+                      i % 2 ? "recipe=auto search=profile type=f32" : "recipe=auto search=profile", trained);
+}
+
+/* The sample has a diagonal that is half full, the matrix has none. */
+static void what_refuses_gives_way(void **state) {
+  (void)state;
+  assert_int_equal(plan_by_profile(matrix_of("diagonals,n=16375,count=74,spread=5979,fill=0.45,seed=345"),
+                                   "recipe=auto search=profile", 0),
+                   1);
+}
+
 static void little_work_takes_one_thread(void **state) {
   (void)state;
   omp_set_num_threads(3);
@@ -632,6 +676,8 @@ int main(void) {
       cmocka_unit_test(recipes_are_those_of_the_search),
       cmocka_unit_test(plain_matrices_get_what_they_are_made_for),
       cmocka_unit_test(one_recipe_is_planned),
+      cmocka_unit_test(every_matrix_gets_a_plan),
+      cmocka_unit_test(what_refuses_gives_way),
       cmocka_unit_test(little_work_takes_one_thread),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
