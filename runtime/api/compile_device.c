@@ -125,8 +125,8 @@ void cb_work_give_up_device(struct cb_work *work, const char *why) {
 
 /* Calls `put` for each listed array of the plan, with its number in the image and where it goes among all of them. They
  * lie as on the device: where they are neighbours there, one upload takes them all. Returns the bytes of all. */
-static int64_t for_each_listed(struct cb_work *work, void (*put)(struct cb_work *work, int region, int array, int number,
-                                                                 int64_t at)) {
+typedef void put_listed(struct cb_work *work, int region, int array, int number, int64_t at);
+static int64_t for_each_listed(struct cb_work *work, put_listed *put) {
   const struct cb_made *made = &work->made;
   int64_t at = 0;
   int number = 0;
