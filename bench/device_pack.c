@@ -222,6 +222,7 @@ int main(int count, char **words) {
   printf("  (ms)\n");
   for (int i = 0; at == count && standard[i]; i++) good &= check_matrix(device, repeats, standard[i], recipes);
   for (; at < count; at++) good &= check_matrix(device, repeats, words[at], recipes);
+  cbgen_trim();
   cb_device_leave(device);
   cb_device_close(device);
   cb_driver_close(driver);
