@@ -36,7 +36,9 @@ static inline const char *keep(struct emitter *emitter, struct cb_text *text) {
 }
 
 /* Whether numbers up to `largest` take 64 bits. */
-static inline int is_wide(const struct emitter *emitter, int64_t largest) { return largest > emitter->plan->index_limit; }
+static inline int is_wide(const struct emitter *emitter, int64_t largest) {
+  return largest > emitter->plan->index_limit;
+}
 
 static inline const char *integer_for(const struct emitter *emitter, int64_t largest) {
   return is_wide(emitter, largest) ? "int64_t" : "int";
@@ -50,7 +52,9 @@ static inline int has_scalars(const struct emitter *emitter) {
 }
 
 /* A family's kernels take carry slots, whether there are any or not. */
-static inline int has_carry(const struct emitter *emitter) { return emitter->plan->carry_sums > 0 || is_family(emitter); }
+static inline int has_carry(const struct emitter *emitter) {
+  return emitter->plan->carry_sums > 0 || is_family(emitter);
+}
 
 static inline int stored_arrays(const struct cb_region *region) {
   int stored = 0;

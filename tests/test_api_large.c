@@ -41,6 +41,7 @@ static int packings(const struct sample *sample, const char *directory, struct h
   fake->user = &launched;
   assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
   must(context, cbgen_set(context, "recipe", "sell"));
+  must(context, cbgen_set(context, "pack", "host")); /* but the values */
   must(context, cbgen_set(context, "cache", directory));
   must(context, cbgen_set_log(context, hear, heard));
   must(context, cbgen_compile(context, &sample->view, NULL, &op));
@@ -152,6 +153,7 @@ static void entries_are_checked_on_their_way(void **state) {
     assert_non_null(mkdtemp(directory));
     assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
     must(context, cbgen_set(context, "recipe", "sell"));
+    must(context, cbgen_set(context, "pack", "host"));
     must(context, cbgen_set_log(context, hear, &heard));
     must(context, cbgen_set(context, "cache", ""));
     /* long enough for pinned buffers */

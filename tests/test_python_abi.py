@@ -16,7 +16,8 @@ SCRATCH = sys.argv[1]
 HEADER = "include/cbgen.h"
 STRUCTS = ["Csr", "Matrix", "Request", "Product", "Update", "Info"]  # cbgen_csr and so on
 ENUMS = {"Status": "cbgen_status", "Type": "cbgen_type", "Format": "cbgen_format", "Memory": "cbgen_memory", "Values": "cbgen_values",
-         "CacheResult": "cbgen_cache_result"}
+         "CacheResult": "cbgen_cache_result", "Specialise": "cbgen_specialise",
+         "Tier": "cbgen_tier"}
 OPAQUE = {"cbgen_context", "cbgen_operator", "cbgen_kernel"}
 
 specification = importlib.util.spec_from_file_location("abi", "python/src/cbgen/_abi.py")
@@ -115,7 +116,7 @@ def check_enums(measured):
     for name, enum in ENUMS.items():
         expect(measured[f"sizeof {enum}"] == ctypes.sizeof(ctypes.c_int), f"{enum} is no int")
         in_c = {constant: measured[constant] for constant in re.findall(r"(CBGEN_\w+) =", body_of("enum", enum))}
-        short = [re.sub(r"^CBGEN_(ERROR_|VALUES_|CACHE_)?", "", constant) for constant in in_c]
+        short = [re.sub(r"^CBGEN_(ERROR_|VALUES_|CACHE_|SPECIALISE_|TIER_)?", "", constant) for constant in in_c]
         in_python = {each.name: each.value for each in getattr(abi, name)}
         expect(in_python == dict(zip(short, in_c.values())), f"{enum}: {in_c} in C, {in_python} in Python")
 

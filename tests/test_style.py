@@ -140,7 +140,7 @@ def check_arithmetic():
 
 def check_sections():
     """A section that no C file names could never be in a text; those of the prelude are named by the texts that use them."""
-    named = {name for path in files("analysis", "codegen", "runtime/operator", "tool") if path.endswith(".c")
+    named = {name for path in files("analysis", "codegen", "runtime/operator", "tool") if path.endswith((".c", ".h"))
              for name in re.findall(r'"(\w+)"', "".join(lines_of(path)))}
     for path in files("templates"):
         if path == "templates/prelude.cu.in":

@@ -10,6 +10,7 @@
 #include "runtime/cuda/binaries.h"
 #include "runtime/cuda/spills.h"
 #include "runtime/operator/device_hash.h"
+#include "runtime/operator/kernel_sets.h"
 #include "runtime/operator/packer.h"
 
 #include <ctype.h>
@@ -70,6 +71,11 @@ static enum cb_status add_modules(struct families *families, struct cb_diag *dia
     text = (struct cb_text){0};
     s = cb_packer_text(&text, (enum cb_type)stored, diag);
     if (!s) s = add_own(families, &text, name, diag);
+  }
+  for (int set = 0; cb_kernel_sets[set].name && !s; set++) {
+    text = (struct cb_text){0};
+    s = cb_kernel_set_text(&text, &cb_kernel_sets[set], diag);
+    if (!s) s = add_own(families, &text, cb_kernel_sets[set].name, diag);
   }
   cb_text_release(&text);
   return s;
@@ -241,7 +247,7 @@ static enum cb_status take(struct families *families, struct cb_diag *diag) {
 
 static enum cb_status run_families(const struct cb_call *call, struct cb_diag *diag) {
   struct families families = {.call = call, .arch = call->arches_count ? call->arches[0] : "sm_90"};
-  families.list = cb_calloc(MOST + CB_PACKER_SOURCES + 1, sizeof *families.list);
+  families.list = cb_calloc(MOST + CB_PACKER_SOURCES + CB_MOST_SETS + 1, sizeof *families.list);
   if (!families.list) return cb_fail_memory(diag, "families", MOST * sizeof *families.list);
   enum cb_status s = take(&families, diag);
   if (!s && !call->quiet) s = cb_print(&families.report, diag);

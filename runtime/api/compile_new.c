@@ -209,6 +209,7 @@ int cb_specialises(const struct cb_work *work, int64_t plan_ns) {
 
 /* The binary of the plan's family, from wherever there is one. CB_ERR_UNSUPPORTED: there is no family. */
 static enum cb_status find_family(struct cb_work *work) {
+  CB_RANGE("cbgen: compile");
   struct cb_source family;
   enum cb_status s = cb_source_family(&family, work->made.plan, work->diag);
   work->info.generate_seconds += cb_work_lap(work);
