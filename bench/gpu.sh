@@ -3,7 +3,7 @@
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
 #   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics recipes
-#                             examples python setup warm update devpack api soak ncu paper
+#                             examples python setup warm coldstart update devpack api soak ncu paper
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #              with the oracle, and some with the emulation bit by bit
@@ -18,6 +18,8 @@
 #   python     the Python package with CuPy, PyTorch, Numba; its example                python.md
 #   setup      set-up of the generated matrices by an ordinary search (bench plans all recipes)    setup.jsonl setup.md
 #   warm       set-up, cold and from the cache, part by part; new values                warm.txt warm.jsonl
+#   coldstart  first products: nothing in the cache, families that come with the library, both tiers, beside csr-alg1
+#              (COLD_MATRICES: others)                                                   coldstart.txt coldstart.jsonl
 #   update     new values by packing kernels of several shapes, beside a copy        update.txt
 #   devpack    packing on the device beside the host's: the same bytes, on the corpus too; parts of set-up    devpack*.txt
 #   api        libcbgen from outside (bench/api_check.c): plainly, then under compute-sanitizer    api*.txt
@@ -334,6 +336,12 @@ for step in $steps; do
     update)
       timeout -k 5 "${WARM_SECONDS:-240}" .gpu/bench_update ${WARM_MATRICES:-} 2>&1 | tee "$out/update.txt"
       say "update: exit status ${PIPESTATUS[0]}" ;;
+    coldstart)
+      # shellcheck disable=SC2086 # a list of words
+      timeout -k 5 "${COLD_SECONDS:-240}" .gpu/bench_cold_start --json "$out/coldstart.jsonl" --repeats "${COLD_REPEATS:-5}" \
+        ${COLD_MATRICES:-$(list_matrices)} 2>&1 | tee "$out/coldstart.txt"
+      say "coldstart: exit status ${PIPESTATUS[0]}"
+      tail -5 "$out/coldstart.txt" >>"$summary" ;;
     devpack)
       timeout -k 5 "${WARM_SECONDS:-240}" .gpu/bench_device_pack ${WARM_MATRICES:-} 2>&1 | tee "$out/devpack.txt"
       say "devpack: exit status ${PIPESTATUS[0]}"

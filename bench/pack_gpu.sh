@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Fills .gpu/ with all that bench/gpu.sh needs on a GPU machine that cannot build cbgen: the tool, libcbgen, the shared
-# libraries that they need (but glibc), the cuSPARSE to measure against, and matrices.
+# Fills .gpu/ with all that bench/gpu.sh needs on a GPU machine that cannot build cbgen: the tool, libcbgen with
+# its families' kernels, the shared libraries that they need (but glibc), the cuSPARSE to measure against, and matrices.
 #
 #   bench/pack_gpu.sh [MATRIX-DIRECTORY [MiB]]
 #
@@ -20,15 +20,15 @@ arch=${ARCH:-90}
 limit=$(( ${2:-49} * 1024 * 1024 ))
 build=${BUILD:-$PWD/build}/gpu
 out=.gpu
-programs="bench_warm_start bench_update bench_device_pack bench_api_check bench_soak bench_candidates"
+programs="bench_warm_start bench_cold_start bench_update bench_device_pack bench_api_check bench_soak bench_candidates"
 mkdir -p "$(dirname "$build")"
 
 # The tool and libcbgen find their libraries in the folder lib beside them. DT_RPATH, unlike DT_RUNPATH, also counts
 # for the libraries that libraries need.
-cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCBGEN_TESTS=OFF '-DCMAKE_BUILD_RPATH=$ORIGIN/lib' \
+cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCBGEN_TESTS=OFF "-DCBGEN_FAMILIES=sm_$arch" '-DCMAKE_BUILD_RPATH=$ORIGIN/lib' \
   -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags -DCMAKE_SHARED_LINKER_FLAGS=-Wl,--disable-new-dtags \
   >"$build.log" 2>&1 &&
-  cmake --build "$build" -j "$(nproc)" --target cbgen_tool cbgen $programs >>"$build.log" 2>&1 ||
+  cmake --build "$build" -j "$(nproc)" --target cbgen_tool cbgen cbgen_families $programs >>"$build.log" 2>&1 ||
   { tail -40 "$build.log" >&2; exit 1; }
 
 rm -rf "$out" "$out"-[0-9]*
@@ -36,6 +36,7 @@ mkdir -p "$out/lib" "$out/matrices"
 install -s -m 755 "$build/cbgen" "$out/cbgen"
 for name in $programs; do install -s -m 755 "$build/bench/$name" "$out/$name"; done
 install -s -m 755 "$build/libcbgen.so.0" "$out/libcbgen.so.0"
+cp "$build/families-sm_$arch.bin" "$out/"
 ldd "$build/cbgen" "$build/libcbgen.so.0" | awk '$2 == "=>" { print $3 }' |
   grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' | while read -r library; do
   cp -L "$library" "$out/lib/$(basename "$library")"

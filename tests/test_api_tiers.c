@@ -9,6 +9,7 @@
 
 #define ONE "random,rows=300,cols=200,per_row=6"
 #define OTHER "random,rows=777,cols=190,per_row=6,seed=4"
+#define FAKE_ARCH "sm_90" /* what the fake GPU is */
 
 static const char *folder(void) {
   static char path[512];
@@ -228,6 +229,39 @@ static void without_nvrtc_families_are_enough(void **state) {
   sample_release(&other);
 }
 
+/* A file of families, made by the tool with the same compiler: then neither NVRTC nor a cache is needed, and what fits no
+ * longer is compiled as if there were none. */
+static void families_come_with_the_library(void **state) {
+  char path[600], command[2000];
+  (void)state;
+  snprintf(path, sizeof path, "%s/families", getenv("CBGEN_TEST_TMP"));
+  snprintf(command, sizeof command,
+           "rm -rf '%.500s'; mkdir '%.500s' && '%.400s' families -q generate:" ONE
+           " --recipe=sell --arch=" FAKE_ARCH " -o '%.500s/families-" FAKE_ARCH ".bin'",
+           path, path, getenv("CBGEN_TEST_TOOL"), path);
+  assert_int_equal(system(command), 0);
+  struct sample sample = sample_of(ONE, (struct form){0});
+  assert_int_equal(setenv("CBGEN_FAMILIES", path, 1), 0);
+  for (int damaged = 0; damaged < 2; damaged++) {
+    cbgen_context *context = new_context();
+    const long compilations = fake->compilations;
+    cbgen_operator *op;
+    must(context, cbgen_set(context, "cache", ""));
+    must(context, cbgen_set(context, "nvrtc", damaged ? getenv("CBGEN_NVRTC") : "/nowhere/libnvrtc.so"));
+    op = compile(context, &sample, (cbgen_request){0});
+    assert_int_equal(info_of(op).tier, CBGEN_TIER_FAMILY);
+    if (damaged) assert_true(fake->compilations > compilations);
+    else assert_int_equal(fake->compilations, compilations);
+    check_product(op, &sample.csr);
+    cbgen_operator_free(op);
+    cbgen_context_destroy(context);
+    snprintf(command, sizeof command, "truncate -s -9 '%s/families-" FAKE_ARCH ".bin'", path);
+    assert_int_equal(system(command), 0);
+  }
+  unsetenv("CBGEN_FAMILIES");
+  sample_release(&sample);
+}
+
 /* ---- beside products */
 
 struct multiplying {
@@ -285,6 +319,7 @@ int main(void) {
       TEST(saved_operators_keep_their_tier),
       TEST(failures_change_nothing),
       TEST(without_nvrtc_families_are_enough),
+      TEST(families_come_with_the_library),
       TEST(products_run_meanwhile),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -122,7 +122,11 @@ static enum cb_status open_in(struct cb_binaries **out, const char *directory, c
   char path[4096];
   if (snprintf(path, sizeof path, "%s%s/families-%s.bin", directory, below, arch) >= (int)sizeof path)
     return CB_ERR_LIMIT;
-  return cb_binaries_open(out, path, NULL);
+  const enum cb_status s = cb_binaries_open(out, path, NULL);
+  if (s || !strcmp((*out)->arch, arch)) return s;
+  cb_binaries_close(*out); /* a file of another name */
+  *out = NULL;
+  return CB_ERR_MISSING;
 }
 
 static enum cb_status find(struct cb_binaries **out, const char *arch) {

@@ -1,0 +1,377 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What the first product of a matrix costs that nobody has seen: nothing in the cache, CSR on the device, from the call of
+ * cbgen_compile to the end of the first product, wall clock.
+ *
+ *   bench_cold_start [--json FILE] [--repeats N] MATRIX…      MATRIX: a file, or generate:SHAPE
+ *
+ * One process, GPU 0. "first" is the process's first operator (of the first matrix), from the creation of its context.
+ * For all others a small operator was made before in the same context. The median of N is shown (5). Then the family's
+ * product is timed beside that of the specialised kernel which takes over, whose result must be the same bits; and
+ * cuSPARSE's csr-alg1 with its own preparation, up to 4 M nonzeros. "even" is the number of products from which cbgen
+ * is ahead of it, set-up included. A table comes last. The exit status is 1 when bits differ, or anything failed. */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "cbgen.h"
+#include "frontend/generate.h"
+#include "frontend/read.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/measure/cusparse.h"
+#include "runtime/measure/timer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_REPEATS = 25, MOST_MATRICES = 1024, BATCHES = 7, SMALL = 1000000, COMPARED = 4000000 };
+
+struct result {
+  char name[96], plan[24], origin; /* of the binary: 'b'rought, 'k'ept in the cache, 'c'ompiled, '-' specialised */
+  int64_t nnz;
+  double first_ms, worst_ms, prepare_ms; /* of the first product: median and worst; of csr-alg1 */
+  double parts[5];                       /* of the set-up, in ms: see part_names */
+  double family_us, special_us, cusparse_us, specialise_ms;
+};
+static const char *const part_names[5] = {"hash", "analysis", "compile", "pack", "load"};
+
+struct work {
+  const struct cb_device *device;
+  struct cb_timer *timer;
+  struct cb_cusparse *cusparse; /* NULL: none */
+  struct cb_csr csr;
+  cbgen_csr view, small;
+  cb_device_ptr arrays[3], x, y;
+  unsigned char *bytes[2]; /* of y */
+  struct result *result;
+  struct cb_diag diag;
+};
+
+static enum cb_status failed(struct work *work, cbgen_status status, const char *message) {
+  return cb_fail(&work->diag, (enum cb_status)status, "%s", message);
+}
+
+/* ---- the matrix */
+
+static enum cb_status put(struct work *work, cb_device_ptr *address, const void *bytes, size_t length) {
+  enum cb_status s = cb_device_alloc(work->device, address, length, "a matrix", &work->diag);
+  if (!s && bytes) s = cb_device_upload(work->device, *address, bytes, length, "a matrix", &work->diag);
+  return s;
+}
+
+static enum cb_status make_vectors(struct work *work) {
+  const size_t rows = (size_t)work->csr.rows, cols = (size_t)work->csr.cols;
+  double *x = cb_calloc(cols + CB_BASELINE_PADDING, sizeof *x);
+  for (int i = 0; i < 2; i++) work->bytes[i] = cb_calloc(rows, sizeof *x);
+  if (!x || !work->bytes[0] || !work->bytes[1]) return cb_fail_memory(&work->diag, "vectors", rows * sizeof *x);
+  for (size_t i = 0; i < cols; i++) x[i] = 1.0 + (double)(i % 1021) / 1021;
+  enum cb_status s = put(work, &work->x, x, (cols + CB_BASELINE_PADDING) * sizeof *x);
+  if (!s) s = put(work, &work->y, NULL, (rows + CB_BASELINE_PADDING) * sizeof *x);
+  cb_free(x);
+  return s;
+}
+
+static enum cb_status make_matrix(struct work *work, const char *name) {
+  struct cb_csr *csr = &work->csr;
+  enum cb_status s = cb_matrix_read(csr, name, NULL, &work->diag);
+  if (s) return s;
+  s = put(work, &work->arrays[0], csr->row_ptr, ((size_t)csr->rows + 1) * (csr->wide ? 8 : 4));
+  if (!s) s = put(work, &work->arrays[1], csr->col_idx, (size_t)csr->nnz * sizeof *csr->col_idx);
+  if (!s) s = put(work, &work->arrays[2], csr->values, (size_t)csr->nnz * sizeof(double));
+  work->view = (cbgen_csr){.struct_size = sizeof(cbgen_csr),
+                           .rows = csr->rows,
+                           .cols = csr->cols,
+                           .nnz = csr->nnz,
+                           .row_ptr = (void *)(uintptr_t)work->arrays[0],
+                           .col_idx = (void *)(uintptr_t)work->arrays[1],
+                           .values = (void *)(uintptr_t)work->arrays[2],
+                           .row_ptr_bits = csr->wide ? 64 : 32,
+                           .memory = CBGEN_DEVICE};
+  return s ? s : make_vectors(work);
+}
+
+static void release(struct work *work) {
+  for (int i = 0; i < 3; i++) cb_device_free(work->device, work->arrays[i]);
+  cb_device_free(work->device, work->x);
+  cb_device_free(work->device, work->y);
+  cb_free(work->bytes[0]);
+  cb_free(work->bytes[1]);
+  cb_csr_release(&work->csr);
+}
+
+/* ---- products */
+
+static enum cb_status multiply(struct work *work, cbgen_operator *op) {
+  const cbgen_product product = {sizeof product, 1, 0, (void *)(uintptr_t)work->x, (void *)(uintptr_t)work->y, NULL};
+  const cbgen_status status = cbgen_multiply(op, &product);
+  if (status) return failed(work, status, cbgen_operator_message(op));
+  return cb_device_wait(work->device, "a product", &work->diag);
+}
+
+static enum cb_status take(struct work *work, int which) {
+  return cb_device_download(work->device, work->bytes[which], work->y, (size_t)work->csr.rows * sizeof(double), "y",
+                            &work->diag);
+}
+
+static enum cb_status time_product(struct work *work, cbgen_operator *op, double *us) {
+  double seconds = 0;
+  const cbgen_status status = cbgen_operator_measure(op, &seconds);
+  *us = 1e6 * seconds;
+  return status ? failed(work, status, cbgen_operator_message(op)) : CB_OK;
+}
+
+/* The specialised kernel takes over: how long that takes, what its product takes, and whether the bits are the same. */
+static enum cb_status compare_tiers(struct work *work, cbgen_operator *op) {
+  struct result *result = work->result;
+  const size_t bytes = (size_t)work->csr.rows * sizeof(double);
+  enum cb_status s = take(work, 0);
+  if (!s) s = time_product(work, op, &result->family_us);
+  const double start = cb_seconds();
+  const cbgen_status status = s ? CBGEN_OK : cbgen_operator_specialise(op);
+  result->specialise_ms = 1e3 * (cb_seconds() - start);
+  if (status) s = failed(work, status, cbgen_operator_message(op));
+  if (!s) s = multiply(work, op);
+  if (!s) s = take(work, 1);
+  if (!s) s = time_product(work, op, &result->special_us);
+  if (!s && memcmp(work->bytes[0], work->bytes[1], bytes))
+    s = cb_fail(&work->diag, CB_ERR_WRONG, "the specialised kernel's product differs from the family's");
+  return s;
+}
+
+/* ---- cold starts */
+
+static void hear(void *user, const char *line) {
+  struct result *result = user;
+  if (!strstr(line, "family ")) return;
+  if (strstr(line, "comes with the library")) result->origin = 'b';
+  if (strstr(line, "from the cache")) result->origin = 'k';
+  if (strstr(line, "compiled in")) result->origin = 'c';
+}
+
+static void note(struct result *result, const cbgen_info *info, const char *plan) {
+  const double seconds[5] = {info->hash_seconds + info->lookup_seconds, info->analysis_seconds,
+                             info->generate_seconds + info->compile_seconds, info->pack_seconds,
+                             info->store_seconds + info->load_seconds + info->upload_seconds};
+  for (int i = 0; i < 5; i++) result->parts[i] = 1e3 * seconds[i];
+  snprintf(result->plan, sizeof result->plan, "%.*s", (int)sizeof result->plan - 1, plan + (strncmp(plan, "(spmv (", 7) ? 0 : 7));
+}
+
+static enum cb_status start(struct work *work, double *ms, int is_first, int is_last) {
+  const cbgen_request request = {sizeof request, 0, CBGEN_VALUES_STORED, 0, CBGEN_SPECIALISE_AUTO};
+  char folder[] = "/tmp/cbgen-cold-XXXXXX", command[64];
+  cbgen_context *context = NULL;
+  cbgen_operator *op = NULL, *before = NULL;
+  cbgen_info info = {.struct_size = sizeof info};
+  if (!mkdtemp(folder)) return cb_fail(&work->diag, CB_ERR_IO, "no directory for a cache in /tmp");
+  double began = cb_seconds();
+  cbgen_status status = cbgen_context_create(&context);
+  if (!status) status = cbgen_set(context, "cache", folder);
+  if (!status) status = cbgen_set_log(context, hear, work->result);
+  if (!status && !is_first) {
+    status = cbgen_compile(context, &work->small, &request, &before);
+    cb_device_wait(work->device, "a product", NULL);
+    began = cb_seconds();
+  }
+  work->result->origin = '-';
+  if (!status) status = cbgen_compile(context, &work->view, &request, &op);
+  enum cb_status s = status ? failed(work, status, context ? cbgen_message(context) : "no context") : multiply(work, op);
+  *ms = 1e3 * (cb_seconds() - began);
+  if (!s) status = cbgen_operator_info(op, &info);
+  if (!s) note(work->result, &info, cbgen_operator_plan(op));
+  if (!s && is_last) s = compare_tiers(work, op);
+  cbgen_operator_free(op);
+  cbgen_operator_free(before);
+  cbgen_context_destroy(context);
+  snprintf(command, sizeof command, "rm -rf '%s'", folder);
+  if (system(command)) fprintf(stderr, "'%s' is left\n", folder);
+  return s;
+}
+
+static enum cb_status starts(struct work *work, int repeats) {
+  double ms[MOST_REPEATS];
+  enum cb_status s = CB_OK;
+  work->result->worst_ms = 0;
+  for (int i = 0; i < repeats && !s; i++) {
+    s = start(work, &ms[i], 0, i == repeats - 1);
+    work->result->worst_ms = fmax(work->result->worst_ms, ms[i]);
+  }
+  work->result->first_ms = cb_median(ms, repeats);
+  return s;
+}
+
+/* ---- cuSPARSE */
+
+struct baseline {
+  struct cb_baselines *baselines;
+  int number;
+};
+
+static enum cb_status multiply_baseline(void *user, struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct baseline *baseline = user;
+  return cb_baseline_multiply(baseline->baselines, baseline->number, 1, 0, stream, diag);
+}
+
+/* Without it the columns stay empty. */
+static void compare_cusparse(struct work *work) {
+  const struct cb_baseline_types types = {CB_F64, CB_F64, CB_F64, CB_F64};
+  struct baseline baseline = {0};
+  struct cb_diag diag = {0};
+  int launches = 0;
+  if (!work->cusparse || work->csr.nnz > COMPARED) return;
+  if (cb_baselines_open(&baseline.baselines, work->cusparse, &work->csr, types, work->x, work->y, &diag)) return;
+  while (baseline.number < cb_baselines_count(baseline.baselines) &&
+         strcmp(cb_baselines_get(baseline.baselines, baseline.number)->name, "csr-alg1"))
+    baseline.number++;
+  if (baseline.number < cb_baselines_count(baseline.baselines)) {
+    const struct cb_baseline *one = cb_baselines_get(baseline.baselines, baseline.number);
+    work->result->prepare_ms = 1e3 * one->prepare_seconds;
+    if (one->applies && !cb_timer_launches(&launches, work->timer, multiply_baseline, &baseline, &diag))
+      cb_timer_measure(&work->result->cusparse_us, work->timer, multiply_baseline, &baseline, launches, BATCHES, &diag);
+  }
+  cb_baselines_close(baseline.baselines);
+}
+
+/* ---- reports */
+
+/* Products from which cbgen is ahead; -1: never, or not known. */
+static double even(const struct result *result) {
+  const double gain = result->cusparse_us - result->family_us, lead = result->first_ms - result->prepare_ms;
+  if (!(result->cusparse_us > 0)) return -1;
+  if (lead <= 0) return gain >= 0 ? 1 : -1;
+  return gain > 0 ? ceil(1e3 * lead / gain) : -1;
+}
+
+static void report(const struct result *result, FILE *json) {
+  printf("%-34.34s %10lld %-20.20s %c %8.2f %8.2f |", result->name, (long long)result->nnz, result->plan,
+         result->origin, result->first_ms, result->worst_ms);
+  for (int i = 0; i < 5; i++) printf(" %7.2f", result->parts[i]);
+  printf(" | %8.1f %8.1f %6.3f | %7.2f %8.1f %7.0f\n", result->family_us, result->special_us,
+         result->family_us / result->special_us, result->prepare_ms, result->cusparse_us, even(result));
+  fflush(stdout);
+  if (!json) return;
+  fprintf(json, "{\"matrix\": \"%s\", \"nnz\": %lld, \"plan\": \"%s\", \"binary\": \"%c\", \"first_ms\": %.4f, "
+          "\"worst_ms\": %.4f", result->name, (long long)result->nnz, result->plan, result->origin, result->first_ms,
+          result->worst_ms);
+  for (int i = 0; i < 5; i++) fprintf(json, ", \"%s_ms\": %.4f", part_names[i], result->parts[i]);
+  fprintf(json, ", \"family_us\": %.4f, \"specialised_us\": %.4f, \"specialise_ms\": %.3f, \"cusparse_prepare_ms\": %.4f, "
+          "\"cusparse_us\": %.4f, \"even\": %.0f}\n", result->family_us, result->special_us, result->specialise_ms,
+          result->prepare_ms, result->cusparse_us, even(result));
+  fflush(json);
+}
+
+static int ascending(const void *a, const void *b) {
+  const double x = *(const double *)a, y = *(const double *)b;
+  return x < y ? -1 : x > y;
+}
+
+static void summarise(const struct result *results, int count, double process_ms) {
+  static double small[MOST_MATRICES], evens[MOST_MATRICES];
+  double logs = 0, worst = 0;
+  int smalls = 0, families = 0, brought = 0, compiled = 0, never = 0, compared = 0;
+  for (int i = 0; i < count; i++) {
+    const struct result *result = &results[i];
+    const double ratio = result->family_us / result->special_us;
+    if (result->nnz < SMALL) small[smalls++] = result->first_ms;
+    brought += result->origin == 'b';
+    compiled += result->origin == 'c';
+    if (result->origin != '-') {
+      families++;
+      logs += log(ratio);
+      worst = fmax(worst, ratio);
+    }
+    if (result->cusparse_us > 0) {
+      never += even(result) < 0;
+      evens[compared++] = even(result) < 0 ? 1e12 : even(result);
+    }
+  }
+  qsort(small, (size_t)smalls, sizeof *small, ascending);
+  qsort(evens, (size_t)compared, sizeof *evens, ascending);
+  printf("\n%d matrices: %d with a family, of which the library brought %d and NVRTC compiled %d\n", count, families,
+         brought, compiled);
+  if (smalls)
+    printf("first product, below %d nonzeros (%d matrices): median %.2f ms, 90 %% %.2f ms, worst %.2f ms\n", SMALL, smalls,
+           small[smalls / 2], small[smalls * 9 / 10], small[smalls - 1]);
+  if (families)
+    printf("family over specialised: %.4f in the geometric mean, worst %.3f\n", exp(logs / families), worst);
+  if (compared)
+    printf("break-even with csr-alg1 (%d matrices): median %.0f products; never: %d\n", compared, evens[compared / 2],
+           never);
+  if (process_ms > 0) printf("a process's first operator: %.1f ms, from the creation of its context\n", process_ms);
+}
+
+/* ---- all of it */
+
+static enum cb_status measure(struct work *work, const char *name, int repeats, double *process_ms) {
+  const char *base = strrchr(name, '/');
+  enum cb_status s = make_matrix(work, name);
+  snprintf(work->result->name, sizeof work->result->name, "%s", base ? base + 1 : name);
+  work->result->nnz = work->csr.nnz;
+  if (!s && process_ms) s = start(work, process_ms, 1, 0);
+  if (!s) s = starts(work, repeats);
+  if (!s) compare_cusparse(work);
+  if (s) fprintf(stderr, "%s: %s (%s)\n", name, work->diag.message, cb_status_name(s));
+  release(work);
+  return s;
+}
+
+static int measure_all(const struct cb_device *device, FILE *json, int repeats, char **names, int count) {
+  static const int32_t rows[] = {0, 1, 3, 4}, columns[] = {0, 0, 2, 1};
+  static const double values[] = {1, 2, 3, 4};
+  static struct result results[MOST_MATRICES];
+  struct cb_timer timer;
+  struct cb_cusparse *cusparse = NULL;
+  struct cb_diag diag = {0};
+  double process_ms = 0;
+  int bad = 0, done = 0;
+  if (cb_timer_open(&timer, device, NULL, &diag) || cb_cusparse_open(&cusparse, device, NULL, &diag))
+    fprintf(stderr, "%s\n", diag.message);
+  printf("%-34s %10s %-20s %c %8s %8s |", "", "nonzeros", "plan", ' ', "first ms", "worst");
+  for (int i = 0; i < 5; i++) printf(" %7s", part_names[i]);
+  printf(" | %8s %8s %6s | %7s %8s %7s\n", "family", "special.", "ratio", "prep.", "csr-alg1", "even");
+  for (int i = 0; i < count && i < MOST_MATRICES; i++) {
+    struct work *work = calloc(1, sizeof *work);
+    if (!work) return 1;
+    work->device = device;
+    work->timer = &timer;
+    work->cusparse = cusparse;
+    work->small = (cbgen_csr){.struct_size = sizeof(cbgen_csr), .rows = 3, .cols = 3, .nnz = 4, .row_ptr = rows,
+                              .col_idx = columns, .values = values, .row_ptr_bits = 32};
+    work->result = &results[done];
+    if (measure(work, names[i], repeats, i ? NULL : &process_ms)) bad = 1;
+    else report(&results[done++], json);
+    free(work);
+  }
+  cb_cusparse_close(cusparse);
+  cb_timer_close(&timer);
+  summarise(results, done, process_ms);
+  return bad;
+}
+
+int main(int argc, char **argv) {
+  struct cb_driver *driver = NULL;
+  struct cb_device *device = NULL;
+  struct cb_diag diag = {0};
+  FILE *json = NULL;
+  int repeats = 5, next = 1, bad = 1;
+  for (; next + 1 < argc && !strncmp(argv[next], "--", 2); next += 2) {
+    if (!strcmp(argv[next], "--repeats")) repeats = atoi(argv[next + 1]);
+    if (strcmp(argv[next], "--json")) continue;
+    json = fopen(argv[next + 1], "w");
+    if (!json) repeats = 0;
+  }
+  if (next >= argc || !strncmp(argv[next], "--", 2) || repeats < 1 || repeats > MOST_REPEATS) {
+    fprintf(stderr, "usage: bench_cold_start [--json FILE] [--repeats 1..%d] MATRIX...\n", MOST_REPEATS);
+    return 2;
+  }
+  if (!cb_driver_open(&driver, NULL, &diag) && !cb_device_open(&device, driver, 0, &diag) &&
+      !cb_device_enter(device, &diag)) {
+    bad = measure_all(device, json, repeats, argv + next, argc - next);
+    cbgen_trim();
+    cb_device_leave(device);
+  }
+  if (*diag.message) fprintf(stderr, "%s\n", diag.message);
+  cb_device_close(device);
+  cb_driver_close(driver);
+  if (json && fclose(json)) bad = 1;
+  return bad;
+}
