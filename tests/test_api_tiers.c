@@ -229,10 +229,10 @@ static void without_nvrtc_families_are_enough(void **state) {
   sample_release(&other);
 }
 
-/* A file of families, made by the tool with the same compiler: then neither NVRTC nor a cache is needed, and what fits no
- * longer is compiled as if there were none. */
+/* A file of families, made by the tool with the same compiler: then neither NVRTC nor a cache is needed. A damaged one is
+ * as if there were none. */
 static void families_come_with_the_library(void **state) {
-  char path[600], command[2000];
+  char path[600], command[2400];
   (void)state;
   snprintf(path, sizeof path, "%s/families", getenv("CBGEN_TEST_TMP"));
   snprintf(command, sizeof command,

@@ -142,7 +142,7 @@ static enum cb_status find(struct cb_binaries **out, const char *arch) {
 
 /* sm_89 runs what was compiled for sm_80, sm_121 what was for sm_120. */
 enum cb_status cb_binaries_find(struct cb_binaries **binaries, const char *arch, struct cb_diag *diag) {
-  char oldest[16];
+  char oldest[32];
   *binaries = NULL;
   if (!find(binaries, arch)) return CB_OK;
   snprintf(oldest, sizeof oldest, "sm_%ld", strtol(arch + 3, NULL, 10) / 10 * 10);
