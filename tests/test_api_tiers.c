@@ -229,8 +229,8 @@ static void without_nvrtc_families_are_enough(void **state) {
   sample_release(&other);
 }
 
-/* A file of families, made by the tool with the same compiler: then neither NVRTC nor a cache is needed. A damaged one is
- * as if there were none. */
+/* A file of families, made by the tool with the same compiler: then neither NVRTC nor a cache is needed. A damaged one
+ * is as if there were none. */
 static void families_come_with_the_library(void **state) {
   char path[600], command[2400];
   (void)state;

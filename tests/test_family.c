@@ -66,7 +66,7 @@ static int make_pair(struct pair *pair, const char *shape, const char *words, in
   char matrix[160];
   set_up(&options, words, number);
   snprintf(matrix, sizeof matrix, "%s,values=%s,seed=%d", shape, number % 2 ? "signed" : "uniform", number);
-  snprintf(pair->kernel.name, sizeof pair->kernel.name, "%s %s", matrix, words);
+  snprintf(pair->kernel.name, sizeof pair->kernel.name, "%.120s %.120s", matrix, words);
   if (cb_matrix_generate(&pair->kernel.csr, matrix, &diag)) fail_msg("%s: %s", matrix, diag.message);
   const struct cb_label label = {"test", "m", cb_csr_pattern_hash(&pair->kernel.csr)};
   enum cb_status s = make_kernel(&pair->kernel, &options, &diag);
