@@ -53,9 +53,9 @@ struct pair {
 
 static void set_up(struct cb_options *options, const char *words, int number) {
   static const char *const types[] = {"f64", "f32", "f32-f64", "f16-f32", "bf16"}, *const forms[] = {"axpby", "ax", "add"};
-  char text[256];
+  char text[400];
   cb_options_default(options);
-  snprintf(text, sizeof text, "bake-limit=0 type=%s form=%s %s", types[number % 5], forms[number / 5 % 3], words);
+  snprintf(text, sizeof text, "bake-limit=0 type=%s form=%s %.255s", types[number % 5], forms[number / 5 % 3], words);
   set_options(options, text);
 }
 
