@@ -34,6 +34,7 @@ static inline void cb_range_end(const int *began) {
 }
 
 /* A range from here to the end of the block. */
-#define CB_RANGE(message) const int cb_range_began __attribute__((cleanup(cb_range_end))) = cb_range_begin(message)
+#define CB_RANGE(message) \
+  const int cb_range_began __attribute__((unused, cleanup(cb_range_end))) = cb_range_begin(message)
 
 #endif
