@@ -6,53 +6,90 @@
 #include "codegen/constants.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* ---- the members of Sizes, in their order */
-
-enum member_kind { MEMBER_INDEX, MEMBER_SIZE, MEMBER_PLACE, MEMBER_TABLE }; /* place: a size without a constant */
-
-struct member {
-  enum member_kind kind;
-  const char *name;
-  const struct cb_array *array; /* MEMBER_INDEX */
-  int64_t value;                /* MEMBER_SIZE, MEMBER_PLACE */
-  const struct cb_table *table; /* MEMBER_TABLE */
-};
-
-typedef void use_member(void *user, const struct member *member);
+/* ---- arrays */
 
 int cb_family_is_index(const struct cb_array *array) {
   return array->role == CB_ROLE_INDEX && !(array->by_slot && array->storage == CB_STORED);
 }
 
-static void use_arrays(const struct cb_array *arrays, int count, use_member *use, void *user) {
-  for (int i = 0; i < count; i++)
-    if (cb_family_is_index(&arrays[i]))
-      use(user, &(struct member){.kind = MEMBER_INDEX, .name = arrays[i].name, .array = &arrays[i]});
+int cb_family_pointers(const struct cb_region *region) {
+  return region->arrays_count + region->family.sequences_count;
 }
 
-static void use_sizes(const struct cb_constant *constants, int count, use_member *use, void *user) {
+static int by_array_name(const void *a, const void *b) {
+  return strcmp((*(const struct cb_array *const *)a)->name, (*(const struct cb_array *const *)b)->name);
+}
+
+int cb_family_arrays(const struct cb_region *region, const struct cb_array *arrays[CB_FAMILY_ARRAYS]) {
+  const int own = region->arrays_count, count = cb_family_pointers(region);
+  for (int i = 0; i < count; i++) arrays[i] = i < own ? &region->arrays[i] : &region->family.sequences[i - own];
+  qsort(arrays, (size_t)count, sizeof *arrays, by_array_name);
+  return count;
+}
+
+/* ---- the members of Sizes */
+
+enum member_kind { MEMBER_INDEX, MEMBER_SIZE, MEMBER_TABLE };
+
+struct member {
+  enum member_kind kind;
+  int is_place; /* a size that no constant of the text is */
+  const char *name;
+  const struct cb_array *array; /* MEMBER_INDEX */
+  int64_t value;                /* MEMBER_SIZE */
+  const struct cb_table *table; /* MEMBER_TABLE */
+};
+
+struct members {
+  int count;
+  struct member list[CB_FAMILY_SIZES];
+};
+
+enum { PLACES = 4 };
+
+static int members_count(const struct cb_region *region) {
+  const struct cb_family_parts *family = &region->family;
+  return cb_family_pointers(region) + region->constants_count + family->sizes_count + PLACES + family->tables_count;
+}
+
+static void add(struct members *members, const struct member *member) { members->list[members->count++] = *member; }
+
+static void add_sizes(struct members *members, const struct cb_constant *constants, int count) {
   for (int i = 0; i < count; i++)
     if (constants[i].kind == CB_CONSTANT_SIZE)
-      use(user, &(struct member){.kind = MEMBER_SIZE, .name = constants[i].name, .value = constants[i].value});
+      add(members, &(struct member){.kind = MEMBER_SIZE, .name = constants[i].name, .value = constants[i].value});
 }
 
-static void use_members(const struct cb_region *region, use_member *use, void *user) {
+static int by_kind_and_name(const void *a, const void *b) {
+  const struct member *one = a, *other = b;
+  return one->kind != other->kind ? (int)one->kind - (int)other->kind : strcmp(one->name, other->name);
+}
+
+static void list_members(struct members *members, const struct cb_region *region) {
   const struct cb_family_parts *family = &region->family;
-  const struct member places[] = {
-      {.kind = MEMBER_PLACE, .name = "first_carry_sum", .value = region->first_carry_sum},
-      {.kind = MEMBER_PLACE, .name = "first_carry_counter", .value = region->first_carry_counter},
-      {.kind = MEMBER_PLACE, .name = "first_block", .value = region->first_block},
-      {.kind = MEMBER_PLACE, .name = "blocks", .value = region->blocks},
-  };
-  use_arrays(region->arrays, region->arrays_count, use, user);
-  use_arrays(family->sequences, family->sequences_count, use, user);
-  use_sizes(region->constants, region->constants_count, use, user);
-  use_sizes(family->sizes, family->sizes_count, use, user);
-  for (size_t i = 0; i < sizeof places / sizeof *places; i++) use(user, &places[i]);
+  const struct {
+    const char *name;
+    int64_t value;
+  } places[PLACES] = {{"first_carry_sum", region->first_carry_sum},
+                      {"first_carry_counter", region->first_carry_counter},
+                      {"first_block", region->first_block},
+                      {"blocks", region->blocks}};
+  const struct cb_array *arrays[CB_FAMILY_ARRAYS];
+  const int count = cb_family_arrays(region, arrays);
+  members->count = 0;
+  for (int i = 0; i < count; i++)
+    if (cb_family_is_index(arrays[i]))
+      add(members, &(struct member){.kind = MEMBER_INDEX, .name = arrays[i]->name, .array = arrays[i]});
+  add_sizes(members, region->constants, region->constants_count);
+  add_sizes(members, family->sizes, family->sizes_count);
+  for (int i = 0; i < PLACES; i++)
+    add(members, &(struct member){MEMBER_SIZE, .is_place = 1, .name = places[i].name, .value = places[i].value});
   for (int i = 0; i < family->tables_count; i++)
-    use(user, &(struct member){.kind = MEMBER_TABLE, .name = family->tables[i].name, .table = &family->tables[i]});
+    add(members, &(struct member){.kind = MEMBER_TABLE, .name = family->tables[i].name, .table = &family->tables[i]});
+  qsort(members->list, (size_t)members->count, sizeof *members->list, by_kind_and_name);
 }
 
 /* ---- numbers */
@@ -64,8 +101,7 @@ struct measure {
   int ints, narrow;
 };
 
-static void measure_member(void *user, const struct member *member) {
-  struct measure *measure = user;
+static void measure_member(struct measure *measure, const struct member *member) {
   const struct cb_array *array = member->array;
   switch (member->kind) {
   case MEMBER_INDEX:
@@ -74,7 +110,6 @@ static void measure_member(void *user, const struct member *member) {
                        is_narrow(array->count) && array->storage != CB_BAKED;
     break;
   case MEMBER_SIZE:
-  case MEMBER_PLACE:
     measure->ints++;
     measure->narrow &= is_narrow(member->value);
     break;
@@ -85,38 +120,32 @@ static void measure_member(void *user, const struct member *member) {
   }
 }
 
-struct filling {
-  int32_t *sizes;
-  int count;
-};
-
-static void fill_member(void *user, const struct member *member) {
-  struct filling *filling = user;
-  int32_t *to = filling->sizes + filling->count;
+/* Returns how many ints it takes. */
+static int put_member(int32_t *to, const struct member *member) {
   const struct cb_array *array = member->array;
   switch (member->kind) {
   case MEMBER_INDEX:
     to[0] = array->storage == CB_STORED ? (int32_t)cb_type_size(array->type) : 0;
     to[1] = (int32_t)array->base;
     to[2] = (int32_t)array->step;
-    filling->count += 3;
-    break;
+    return 3;
   case MEMBER_SIZE:
-  case MEMBER_PLACE:
     to[0] = (int32_t)member->value;
-    filling->count++;
-    break;
+    return 1;
   case MEMBER_TABLE:
-    memset(to, 0, CB_FAMILY_TABLE * sizeof *to);
-    for (int i = 0; i < member->table->count; i++) to[i] = (int32_t)member->table->elements[i];
-    filling->count += CB_FAMILY_TABLE;
+    break;
   }
+  memset(to, 0, CB_FAMILY_TABLE * sizeof *to);
+  for (int i = 0; i < member->table->count; i++) to[i] = (int32_t)member->table->elements[i];
+  return CB_FAMILY_TABLE;
 }
 
 int cb_family_sizes(const struct cb_region *region, int32_t sizes[CB_FAMILY_SIZES]) {
-  struct filling filling = {.sizes = sizes};
-  use_members(region, fill_member, &filling);
-  return filling.count;
+  struct members members;
+  int count = 0;
+  list_members(&members, region);
+  for (int i = 0; i < members.count; i++) count += put_member(sizes + count, &members.list[i]);
+  return count;
 }
 
 struct cb_family_shape cb_family_shape(const struct cb_plan *plan) {
@@ -125,9 +154,13 @@ struct cb_family_shape cb_family_shape(const struct cb_plan *plan) {
 
 static enum cb_status check_region(const struct cb_plan *plan, const struct cb_region *region, struct cb_diag *diag) {
   struct measure measure = {.narrow = 1};
+  struct members members;
   if (!cb_layout_find(region->layout)->has_family)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "layout '%s' has no family of kernels", region->layout);
-  use_members(region, measure_member, &measure);
+  if (cb_family_pointers(region) > CB_FAMILY_ARRAYS || members_count(region) > CB_FAMILY_SIZES)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "region '%s' has too much for a family of kernels", region->name);
+  list_members(&members, region);
+  for (int i = 0; i < members.count; i++) measure_member(&measure, &members.list[i]);
   for (int i = 0; i < region->arrays_count; i++) measure.narrow &= region->arrays[i].count <= plan->index_limit;
   if (measure.narrow && measure.ints <= CB_FAMILY_SIZES && region->value_slots <= plan->index_limit) return CB_OK;
   return cb_fail(diag, CB_ERR_UNSUPPORTED, "region '%s' is too large for a family of kernels", region->name);
@@ -161,37 +194,34 @@ int64_t cb_family_value(const struct cb_region *region, const struct cb_constant
   return constant->value;
 }
 
-static void add_member(void *text, const struct member *member) {
-  if (member->kind == MEMBER_INDEX) cb_text_add(text, "  Index %s;\n", member->name);
-  if (member->kind == MEMBER_SIZE || member->kind == MEMBER_PLACE) cb_text_add(text, "  int %s;\n", member->name);
-  if (member->kind == MEMBER_TABLE) cb_text_add(text, "  int %s[%d];\n", member->name, CB_FAMILY_TABLE);
-}
-
 void cb_family_add_sizes(struct cb_text *text, const struct cb_region *region) {
-  use_members(region, add_member, text);
-}
-
-static void add_pointer(struct cb_text *text, const struct cb_array *array) {
-  if (cb_family_is_index(array)) cb_text_add(text, "  const void *%s;\n", array->name);
-  else cb_text_add(text, "  const %s *%s;  // %s\n", cb_type_c_name(array->type), array->name, array->meaning);
+  struct members members;
+  list_members(&members, region);
+  for (int i = 0; i < members.count; i++) {
+    const struct member *member = &members.list[i];
+    if (member->kind == MEMBER_TABLE) cb_text_add(text, "  int %s[%d];\n", member->name, CB_FAMILY_TABLE);
+    else cb_text_add(text, "  %s %s;\n", member->kind == MEMBER_INDEX ? "Index" : "int", member->name);
+  }
 }
 
 void cb_family_add_pointers(struct cb_text *text, const struct cb_region *region) {
-  for (int i = 0; i < region->arrays_count; i++) add_pointer(text, &region->arrays[i]);
-  for (int i = 0; i < region->family.sequences_count; i++) add_pointer(text, &region->family.sequences[i]);
-}
-
-int cb_family_pointers(const struct cb_region *region) {
-  return region->arrays_count + region->family.sequences_count;
-}
-
-static void read_member(void *text, const struct member *member) {
-  char place[96];
-  if (member->kind != MEMBER_SIZE && member->kind != MEMBER_TABLE) return;
-  snprintf(place, sizeof place, "arrays.sizes->%s", member->name);
-  cb_word_instead(text, member->name, place);
+  const struct cb_array *arrays[CB_FAMILY_ARRAYS];
+  const int count = cb_family_arrays(region, arrays);
+  for (int i = 0; i < count; i++) {
+    const struct cb_array *array = arrays[i];
+    if (cb_family_is_index(array)) cb_text_add(text, "  const void *%s;\n", array->name);
+    else cb_text_add(text, "  const %s *%s;  // %s\n", cb_type_c_name(array->type), array->name, array->meaning);
+  }
 }
 
 void cb_family_read_sizes(struct cb_text *text, const struct cb_region *region) {
-  use_members(region, read_member, text);
+  struct members members;
+  char place[96];
+  list_members(&members, region);
+  for (int i = 0; i < members.count; i++) {
+    const struct member *member = &members.list[i];
+    if (member->kind == MEMBER_INDEX || member->is_place) continue;
+    snprintf(place, sizeof place, "arrays.sizes->%s", member->name);
+    cb_word_instead(text, member->name, place);
+  }
 }

@@ -10,9 +10,11 @@
  * What a family's text is hangs on no matrix: the same structure gives the same bytes, whose hash names the family.
  * Each region REGION of the text has, beside its arrays:
  *
- *   struct Sizes     what cb_family_sizes gives, in the order of members: an Index for each index array that is no
- *                    array by slot, an int for each size, CB_FAMILY_TABLE ints for each table
+ *   struct Sizes     what cb_family_sizes gives: an Index for each index array that is no array by slot, an int for
+ *                    each size, CB_FAMILY_TABLE ints for each table
  *   struct Pointers  a pointer for each array, NULL for those that follow a rule
+ *
+ * Each kind of members is in the order of their names: that in which a plan has them says nothing of its structure.
  *
  * A kernel's parameters are, for each of its regions, Sizes and then Pointers (if it has arrays); then Shape, x, y,
  * alpha, beta, carry_sums, carry_counters, whatever the form of the product: y = A·x is alpha 1, beta 0. */
@@ -22,7 +24,8 @@
 #include "analysis/plan.h"
 #include "base/text.h"
 
-enum { CB_FAMILY_SIZES = 512 }; /* the most ints that a region's Sizes take */
+/* The most ints that a region's Sizes take, and the most arrays of its Pointers. */
+enum { CB_FAMILY_SIZES = 512, CB_FAMILY_ARRAYS = 64 };
 
 /* Whether there is a family for the plan: its layouts have one, its values are data, and all numbers fit an int. The
  * reason, if there is none: CB_ERR_UNSUPPORTED. */
@@ -30,6 +33,9 @@ enum cb_status cb_family_check(const struct cb_plan *plan, struct cb_diag *diag)
 
 /* A region's Sizes as ints; returns how many. */
 int cb_family_sizes(const struct cb_region *region, int32_t sizes[CB_FAMILY_SIZES]);
+
+/* The arrays of a region's Pointers: its own, and those that only the family has. Returns how many. */
+int cb_family_arrays(const struct cb_region *region, const struct cb_array *arrays[CB_FAMILY_ARRAYS]);
 
 /* What every kernel gets of the whole plan. */
 struct cb_family_shape {

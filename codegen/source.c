@@ -453,15 +453,24 @@ static void add_types(struct emitter *emitter, struct region_text *text) {
                 integer_for(emitter, longest));
 }
 
+static enum cb_status add_accessors(struct emitter *emitter, struct region_text *text) {
+  const struct cb_region *region = text->region;
+  const struct cb_array *arrays[CB_FAMILY_ARRAYS];
+  const int count = is_family(emitter) ? cb_family_arrays(region, arrays) : region->arrays_count;
+  enum cb_status s = CB_OK;
+  for (int i = 0; i < count && !s; i++) {
+    const struct cb_array *array = is_family(emitter) ? arrays[i] : &region->arrays[i];
+    if (array->role == CB_ROLE_INDEX) s = add_index_accessors(emitter, text, array);
+  }
+  return s;
+}
+
 static enum cb_status fill_region(struct emitter *emitter, struct region_text *text) {
   const struct cb_region *region = text->region;
   enum cb_status s = expand_sections(emitter, region, &text->sections);
   if (!s) s = check_use(emitter, region, cb_text_string(&text->sections));
   if (!s) add_equal_value(emitter, text);
-  for (int i = 0; i < region->arrays_count && !s; i++)
-    if (region->arrays[i].role == CB_ROLE_INDEX) s = add_index_accessors(emitter, text, &region->arrays[i]);
-  for (int i = 0; i < region->family.sequences_count && is_family(emitter) && !s; i++)
-    s = add_index_accessors(emitter, text, &region->family.sequences[i]);
+  if (!s) s = add_accessors(emitter, text);
   if (!s) s = add_value_accessors(emitter, &text->accessors, region, cb_text_string(&text->sections));
   if (!s) s = add_keeping(emitter, &text->accessors, region);
   if (!s) add_types(emitter, text);

@@ -71,10 +71,16 @@ static void add_stored_group(struct cb_image *image, int array, int stored) {
 /* All arrays of a region, those that follow a rule as NULL, and its sizes. */
 static void add_family_group(struct cb_image *image, const struct cb_region *region, int array) {
   struct cb_image_group *group = &image->groups[image->groups_count++];
+  const struct cb_array *arrays[CB_FAMILY_ARRAYS];
+  const int count = cb_family_arrays(region, arrays);
   *group = (struct cb_image_group){.first_pointer = image->pointers_count, .first_size = image->sizes_count};
-  for (int a = 0; a < region->arrays_count; a++)
-    add_pointer(image, region->arrays[a].storage == CB_STORED ? array++ : -1);
-  for (int a = 0; a < region->family.sequences_count; a++) add_pointer(image, -1);
+  for (int a = 0; a < count; a++) {
+    const int is_stored = arrays[a]->storage == CB_STORED; /* so it is one of the region's own */
+    int number = array;
+    for (const struct cb_array *before = region->arrays; is_stored && before < arrays[a]; before++)
+      number += before->storage == CB_STORED;
+    add_pointer(image, is_stored ? number : -1);
+  }
   group->pointers = image->pointers_count - group->first_pointer;
   group->sizes = cb_family_sizes(region, image->sizes + image->sizes_count);
   image->sizes_count += group->sizes;
@@ -277,7 +283,8 @@ enum cb_status cb_image_check_plan(const struct cb_image *image, struct cb_diag 
   return s;
 }
 
-/* Of the launches of a family those of the specialised kernels: their own names, and the pointers that are not NULL. */
+/* Of the launches of a family those of the specialised kernels: their own names, and each region's stored arrays in the
+ * order of their numbers, which follow each other. */
 static void specialise_launch(struct cb_image *image, const struct cb_image *family, int number) {
   const struct cb_image_launch *from = &family->launches[number];
   struct cb_image_launch *to = &image->launches[number];
@@ -287,11 +294,13 @@ static void specialise_launch(struct cb_image *image, const struct cb_image *fam
   snprintf(to->kernel, sizeof to->kernel, "cbgen_%016llx%.40s", (unsigned long long)image->id, behind);
   for (int g = from->first_group; g < from->first_group + from->groups; g++) {
     const struct cb_image_group *of = &family->groups[g];
-    struct cb_image_group group = {.first_pointer = image->pointers_count};
-    for (int i = 0; i < of->pointers; i++)
-      if (family->pointers[of->first_pointer + i] >= 0) add_pointer(image, family->pointers[of->first_pointer + i]);
-    group.pointers = image->pointers_count - group.first_pointer;
-    if (group.pointers) image->groups[image->groups_count++] = group;
+    int first = image->arrays_count, stored = 0;
+    for (int i = 0; i < of->pointers; i++) {
+      const int array = family->pointers[of->first_pointer + i];
+      stored += array >= 0;
+      if (array >= 0 && array < first) first = array;
+    }
+    add_stored_group(image, first, stored);
   }
   to->groups = image->groups_count - to->first_group;
 }

@@ -8,6 +8,7 @@
 #include "runtime/operator/image.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -373,13 +374,26 @@ static void read_operator(struct reader *reader, struct cb_image *image, unsigne
 
 /* ---- checking: numbers that must fit each other */
 
+/* A family's kernel gets the stored arrays of a region, whose numbers follow each other, in an order of its own. */
+static int follow_each_other(const struct cb_image *image, const struct cb_image_group *group) {
+  int first = INT_MAX, last = -1, stored = 0;
+  for (int i = 0; i < group->pointers; i++) {
+    const int array = image->pointers[group->first_pointer + i];
+    if (array < 0) continue;
+    first = array < first ? array : first;
+    last = array > last ? array : last;
+    stored++;
+  }
+  return !stored || last - first + 1 == stored;
+}
+
 static int groups_fit(const struct cb_image *image) {
   for (int i = 0; i < image->pointers_count; i++)
     if (image->pointers[i] >= image->arrays_count || (image->pointers[i] < 0 && image->tier == CB_TIER_SPECIALISED))
       return 0;
   for (int i = 0; i < image->groups_count; i++) {
     const struct cb_image_group *group = &image->groups[i];
-    if (group->first_pointer + group->pointers > image->pointers_count) return 0;
+    if (group->first_pointer + group->pointers > image->pointers_count || !follow_each_other(image, group)) return 0;
     if (group->first_size + group->sizes > image->sizes_count) return 0;
   }
   return 1;
