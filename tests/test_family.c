@@ -282,12 +282,31 @@ static void what_has_no_family_says_why(void **state) {
   }
 }
 
+/* Sizes are ints there. */
+static void numbers_beyond_an_int_have_no_family(void **state) {
+  struct kernel kernel = {0};
+  struct cb_options options;
+  struct cb_diag diag = {0};
+  (void)state;
+  set_up(&options, "recipe=sell", 0);
+  assert_int_equal(cb_matrix_generate(&kernel.csr, "random,rows=90,cols=90,per_row=9", &diag), CB_OK);
+  assert_int_equal(make_kernel(&kernel, &options, &diag), CB_OK);
+  kernel.plan->regions[0].first_carry_sum = INT32_MAX;
+  assert_int_equal(cb_family_check(kernel.plan, &diag), CB_OK);
+  kernel.plan->regions[0].first_carry_sum = INT64_C(1) << 31;
+  assert_int_equal(cb_family_check(kernel.plan, &diag), CB_ERR_UNSUPPORTED);
+  assert_non_null(strstr(diag.message, "too large"));
+  kernel.plan->regions[0].first_carry_sum = 0;
+  release_kernel(&kernel);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(both_tiers_give_the_same_bits),
       cmocka_unit_test(matrices_of_one_structure_share_a_text),
       cmocka_unit_test(no_size_of_a_matrix_is_in_a_text),
       cmocka_unit_test(what_has_no_family_says_why),
+      cmocka_unit_test(numbers_beyond_an_int_have_no_family),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
