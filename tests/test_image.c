@@ -82,6 +82,7 @@ struct lists {
   struct cb_image_group groups[MOST];
   struct cb_image_array arrays[64];
   struct cb_image_range ranges[MOST];
+  int pointers[64];
 };
 
 static struct lists *copy_of(struct lists *copy, const struct cb_image *image) {
@@ -89,7 +90,9 @@ static struct lists *copy_of(struct lists *copy, const struct cb_image *image) {
   memcpy(copy->groups, image->groups, (size_t)image->groups_count * sizeof *copy->groups);
   memcpy(copy->arrays, image->arrays, (size_t)image->arrays_count * sizeof *copy->arrays);
   memcpy(copy->ranges, image->ranges, (size_t)image->ranges_count * sizeof *copy->ranges);
+  memcpy(copy->pointers, image->pointers, (size_t)image->pointers_count * sizeof *copy->pointers);
   copy->image.groups = copy->groups;
+  copy->image.pointers = copy->pointers;
   copy->image.arrays = copy->arrays;
   copy->image.ranges = copy->ranges;
   return copy;
@@ -112,6 +115,8 @@ static void every_number_of_the_lists_must_fit(void **state) {
   IS_REFUSED(one.groups[1].pointers++); /* beyond the arrays */
   IS_REFUSED(one.groups[0].first_pointer = image->pointers_count);
   IS_REFUSED(one.groups[1].first_pointer++);
+  IS_REFUSED(one.pointers[0] = one.pointers[1]); /* a region's arrays follow each other */
+  IS_REFUSED(for (int i = 0; i < image->pointers_count; i++) one.pointers[i]++); /* beyond the arrays */
   IS_REFUSED(one.arrays[1].offset = one.arrays[0].offset); /* on top of each other */
   IS_REFUSED(one.arrays[0].bytes = one.arrays[1].offset - one.arrays[0].offset + 1);
   IS_REFUSED(one.arrays[image->arrays_count - 1].offset += 1); /* not aligned */
