@@ -10,6 +10,7 @@
 #ifndef CBGEN_BASE_TEXT_H
 #define CBGEN_BASE_TEXT_H
 
+#include <ctype.h>
 #include <stddef.h>
 
 struct cb_text {
@@ -30,5 +31,8 @@ const char *cb_text_string(const struct cb_text *text);
 char *cb_text_detach(struct cb_text *text);
 
 void cb_text_release(struct cb_text *text);
+
+/* Whether names have the character: of C, and of CUDA. */
+static inline int cb_is_name(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
 #endif

@@ -6,8 +6,8 @@
 
 #include "base/memory.h"
 #include "codegen/expand.h"
+#include "codegen/lines.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,34 +18,9 @@ struct pass {
   int checks;                     /* written so far */
 };
 
-struct line {
-  const char *bytes;
-  size_t length; /* with its end */
-};
-
-static const char *find(struct line line, const char *word) {
-  return memmem(line.bytes, line.length, word, strlen(word));
-}
-
-static int begins(struct line line, const char *word) {
-  return line.length >= strlen(word) && !memcmp(line.bytes, word, strlen(word));
-}
-
-/* Copies the line up to `to`, and takes that off it. */
-static void copy_until(struct cb_text *out, struct line *line, const char *to) {
-  const size_t length = (size_t)(to - line->bytes);
-  cb_text_add_bytes(out, line->bytes, length);
-  line->bytes = to;
-  line->length -= length;
-}
-
-static int is_name(char c) {
-  return isalnum((unsigned char)c) || c == '_';
-}
-
 static size_t name_length(const char *at, const char *end) {
   size_t length = 0;
-  while (at + length < end && is_name(at[length])) length++;
+  while (at + length < end && cb_is_name(at[length])) length++;
   return length;
 }
 
@@ -127,13 +102,13 @@ static void add_check(struct pass *pass, const struct check *check) {
 
 /* The last word before `end`. */
 static const char *last_word(const char *begin, const char *end) {
-  while (end > begin && is_name(end[-1])) end--;
+  while (end > begin && cb_is_name(end[-1])) end--;
   return end;
 }
 
 /* Copies the line up to ") {", which becomes ", int line = …) { INDEX = check; ". */
-static void check_parameter(struct pass *pass, struct line *line, const char *end, const struct check *check) {
-  copy_until(pass->out, line, end);
+static void check_parameter(struct pass *pass, struct cb_line *line, const char *end, const struct check *check) {
+  cb_line_copy_until(pass->out, line, end);
   cb_text_add(pass->out, ", int line = __builtin_LINE()) { %.*s = ", (int)check->index_length, check->index);
   add_check(pass, check);
   cb_text_add_string(pass->out, ";");
@@ -142,8 +117,9 @@ static void check_parameter(struct pass *pass, struct line *line, const char *en
 }
 
 /* "TYPE NAME(const Arrays &arrays, int i) {": whether it is an accessor of what is counted; then it is checked. */
-static int check_accessor(struct pass *pass, struct line *line) {
-  const char *const arrays = find(*line, "(const Arrays &"), *const end = arrays ? find(*line, ") {") : NULL;
+static int check_accessor(struct pass *pass, struct cb_line *line) {
+  const char *const arrays = cb_line_find(*line, "(const Arrays &");
+  const char *const end = arrays ? cb_line_find(*line, ") {") : NULL;
   const char *const comma = end ? memchr(arrays, ',', (size_t)(end - arrays)) : NULL;
   if (!comma || memchr(comma + 1, ',', (size_t)(end - comma - 1))) return 0;
   const char *const name = last_word(line->bytes, arrays), *const index = last_word(comma, end);
@@ -154,7 +130,7 @@ static int check_accessor(struct pass *pass, struct line *line) {
   snprintf(count, sizeof count, "%lld", (long long)accessed.count);
   const struct check check = {.index = index,
                               .index_length = (size_t)(end - index),
-                              .n = begins(*line, "template <int n>") ? "n" : "1",
+                              .n = cb_line_begins(*line, "template <int n>") ? "n" : "1",
                               .count = count,
                               .region = pass->region->name,
                               .what = accessed.name,
@@ -171,11 +147,13 @@ static const struct vector_function {
     {" set_sum(", "y"},        {" add_sum(", "y"}, {" add_sum_atomic(", "y"}, {" keep(", "y"},
     {" keep_more(", "y"}, {" commit_kept(", "y"}};
 
-static int check_vector(struct pass *pass, struct line *line) {
-  const char *const vectors = find(*line, "(const Vectors &"), *const end = vectors ? find(*line, ") {") : NULL;
+static int check_vector(struct pass *pass, struct cb_line *line) {
+  const char *const vectors = cb_line_find(*line, "(const Vectors &");
+  const char *const end = vectors ? cb_line_find(*line, ") {") : NULL;
   for (size_t f = 0; end && f < sizeof vector_functions / sizeof *vector_functions; f++) {
     const struct vector_function *function = &vector_functions[f];
-    const char *const first = memchr(vectors, ',', (size_t)(end - vectors)), *const name = find(*line, function->name);
+    const char *const first = memchr(vectors, ',', (size_t)(end - vectors));
+    const char *const name = cb_line_find(*line, function->name);
     if (!first || !name || name > vectors) continue;
     const char *const second = memchr(first + 1, ',', (size_t)(end - first - 1));
     const char *const behind = second ? second : end, *const index = last_word(first, behind);
@@ -232,7 +210,7 @@ static struct before before_of(const char *begin, const char *at) {
 }
 
 /* At "NAME + INDEX", behind "arrays." or "vectors.": checks the index, where the name is that of something counted. */
-static void check_place(struct pass *pass, struct line *line, const char *begin, const char *owner) {
+static void check_place(struct pass *pass, struct cb_line *line, const char *begin, const char *owner) {
   static const char plus[] = " + ";
   const char *const name = line->bytes, *const end = name + line->length;
   const size_t length = name_length(name, end);
@@ -256,19 +234,19 @@ static void check_place(struct pass *pass, struct line *line, const char *begin,
                               .region = array ? pass->region->name : NULL,
                               .what = what,
                               .line = "__LINE__"};
-  copy_until(pass->out, line, index);
+  cb_line_copy_until(pass->out, line, index);
   add_check(pass, &check);
   line->bytes = behind;
   line->length = (size_t)(end - behind);
 }
 
 /* At the pointer of a load_l2 or store_l2: a place among the carry slots. */
-static void check_slot(struct pass *pass, struct line *line) {
+static void check_slot(struct pass *pass, struct cb_line *line) {
   const char *const end = end_of_expression(line->bytes, line->bytes + line->length);
   static const char counter[] = "counter,"; /* of last_to_arrive: checked by its caller */
-  if (!end || begins(*line, counter)) return;
+  if (!end || cb_line_begins(*line, counter)) return;
   cb_text_add_string(pass->out, "check_place(kCheckRecord, ");
-  copy_until(pass->out, line, end);
+  cb_line_copy_until(pass->out, line, end);
   cb_text_add(pass->out, ", vectors.carry_sums, %lld, \"carry_sums\", __LINE__)", (long long)pass->plan->carry_sums);
   pass->checks++;
 }
@@ -280,19 +258,19 @@ static const struct place {
 enum { PLACES = sizeof places / sizeof *places };
 
 /* Copies the line with a check at each place. */
-static void copy_places(struct pass *pass, struct line line) {
+static void copy_places(struct pass *pass, struct cb_line line) {
   const char *const begin = line.bytes;
   for (;;) {
     const char *first = NULL;
     const struct place *place = NULL;
     for (int i = 0; i < PLACES; i++) {
-      const char *at = find(line, places[i].word);
+      const char *at = cb_line_find(line, places[i].word);
       if (!at || (first && first < at)) continue;
       first = at;
       place = &places[i];
     }
     if (!first) break;
-    copy_until(pass->out, &line, first + strlen(place->word));
+    cb_line_copy_until(pass->out, &line, first + strlen(place->word));
     if (place->is_slot) check_slot(pass, &line);
     else check_place(pass, &line, begin, place->word);
   }
@@ -301,7 +279,7 @@ static void copy_places(struct pass *pass, struct line line) {
 
 /* ---- the pass */
 
-static void enter_region(struct pass *pass, struct line line) {
+static void enter_region(struct pass *pass, struct cb_line line) {
   static const char space[] = "namespace ";
   const char *const name = line.bytes + sizeof space - 1;
   const size_t length = name_length(name, line.bytes + line.length);
@@ -310,12 +288,12 @@ static void enter_region(struct pass *pass, struct line line) {
 }
 
 /* Whether the line is one of a function that is checked already. */
-static int copy_line(struct pass *pass, struct line line, int inside) {
-  if (begins(line, "namespace ")) enter_region(pass, line);
-  if (begins(line, "}  // namespace ")) pass->region = NULL;
-  const int is_head = begins(line, "CBGEN_DEVICE ") || begins(line, "template <int n> CBGEN_DEVICE ");
+static int copy_line(struct pass *pass, struct cb_line line, int inside) {
+  if (cb_line_begins(line, "namespace ")) enter_region(pass, line);
+  if (cb_line_begins(line, "}  // namespace ")) pass->region = NULL;
+  const int is_head = cb_line_begins(line, "CBGEN_DEVICE ") || cb_line_begins(line, "template <int n> CBGEN_DEVICE ");
   const int is_accessor = is_head && check_accessor(pass, &line);
-  const int ends = begins(line, "}") || (is_accessor && find(line, "}"));
+  const int ends = cb_line_begins(line, "}") || (is_accessor && cb_line_find(line, "}"));
   if (is_head && !is_accessor) check_vector(pass, &line);
   if (inside || is_accessor) cb_text_add_bytes(pass->out, line.bytes, line.length);
   else copy_places(pass, line);
@@ -324,8 +302,7 @@ static int copy_line(struct pass *pass, struct line line, int inside) {
 
 static void copy_body(struct pass *pass, const char *text) {
   for (int inside = 0; *text;) {
-    const size_t length = strcspn(text, "\n");
-    const struct line line = {text, length + (text[length] == '\n')};
+    const struct cb_line line = cb_line_at(text);
     if (!strncmp(text, "#ifndef __CUDACC_RTC__", strlen("#ifndef __CUDACC_RTC__"))) break;
     inside = copy_line(pass, line, inside);
     text += line.length;

@@ -7,12 +7,10 @@
 #include <ctype.h>
 #include <string.h>
 
-static int is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
-
 /* Whether the identifier of `length` characters at `at` is a whole one, no member of something and in no comment. */
 static int stands_alone(const char *text, const char *at, size_t length) {
-  if (at > text && (is_word(at[-1]) || at[-1] == '.')) return 0;
-  if (is_word(at[length])) return 0;
+  if (at > text && (cb_is_name(at[-1]) || at[-1] == '.')) return 0;
+  if (cb_is_name(at[length])) return 0;
   for (const char *before = at; before > text && before[-1] != '\n'; before--)
     if (before[0] == '/' && before[-1] == '/') return 0;
   return 1;
@@ -74,10 +72,10 @@ static int is_type(const char *name, size_t length) {
 /* Whether all names of the dropped arguments [from, end) are used elsewhere, seen from `at` in the new text. */
 static int are_used(const char *text, const char *at, const char *from, const char *end) {
   for (const char *name = from; name < end; name++) {
-    const int inside = name > from && (is_word(name[-1]) || name[-1] == '.');
-    if (!is_word(*name) || inside || isdigit((unsigned char)*name)) continue;
+    const int inside = name > from && (cb_is_name(name[-1]) || name[-1] == '.');
+    if (!cb_is_name(*name) || inside || isdigit((unsigned char)*name)) continue;
     size_t length = 1;
-    while (is_word(name[length])) length++;
+    while (cb_is_name(name[length])) length++;
     const int is_global = (*name == 'k' && isupper((unsigned char)name[1])) || name[length] == '(';
     const char *const whole = text + strlen(text);
     if (is_type(name, length)) continue;

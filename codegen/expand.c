@@ -4,7 +4,6 @@
 
 #include "base/embedded.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -64,8 +63,6 @@ static int holds(struct cb_scope *scope, const char *condition, size_t length) {
   return negated != (entry != NULL);
 }
 
-static int is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
-
 /* Whether a "//" stands before `at` on its line. */
 static int in_comment(const char *text, const char *at) {
   for (; at > text && at[-1] != '\n'; at--)
@@ -76,7 +73,7 @@ static int in_comment(const char *text, const char *at) {
 int cb_has_word(const char *text, const char *word) {
   const size_t length = strlen(word);
   for (const char *at = strstr(text, word); at; at = strstr(at + 1, word))
-    if ((at == text || !is_word(at[-1])) && !is_word(at[length]) && !in_comment(text, at)) return 1;
+    if ((at == text || !cb_is_name(at[-1])) && !cb_is_name(at[length]) && !in_comment(text, at)) return 1;
   return 0;
 }
 

@@ -41,10 +41,6 @@ static int same(struct span one, struct span other) {
   return one.length == other.length && !memcmp(one.at, other.at, (size_t)one.length);
 }
 
-static int is_word(char c) {
-  return isalnum((unsigned char)c) || c == '_';
-}
-
 static int line_length(const struct text *text, const char *line) {
   const char *end = memchr(line, '\n', (size_t)(text->end - line));
   return (int)((end ? end : text->end) - line);
@@ -73,7 +69,7 @@ static int constant_name(struct span line, struct span *name) {
   bracket = memchr(code.at, '[', (size_t)(equals - code.at));
   if (bracket) end = bracket;
   const char *at = end;
-  while (at > code.at && is_word(at[-1])) at--;
+  while (at > code.at && cb_is_name(at[-1])) at--;
   *name = (struct span){at, (int)(end - at)};
   return name->length > 0 && !memchr(code.at, '(', (size_t)(equals - code.at));
 }
@@ -119,7 +115,7 @@ static void follow_region(struct span *region, struct span line) {
   if (line.length > (int)strlen(end) && !strncmp(line.at, end, strlen(end))) *region = (struct span){0};
   if (line.length <= (int)strlen(begin) || strncmp(line.at, begin, strlen(begin))) return;
   region->at = line.at + strlen(begin);
-  for (region->length = 0; is_word(region->at[region->length]);) region->length++;
+  for (region->length = 0; cb_is_name(region->at[region->length]);) region->length++;
 }
 
 static void find_constants(struct text *text, const char *const *starts) {
@@ -188,7 +184,7 @@ static void add_code(struct cb_html *uses, const struct text *text, struct span 
   const char *plain = at;
   while (at < end) {
     struct span word = {at, 0};
-    while (at < end && is_word(*at)) at++;
+    while (at < end && cb_is_name(*at)) at++;
     word.length = (int)(at - word.at);
     const int is_member = word.at > plain && (word.at[-1] == '.' || word.at[-1] == '>');
     const struct constant *constant =
@@ -198,7 +194,7 @@ static void add_code(struct cb_html *uses, const struct text *text, struct span 
       add_use(uses, text, constant);
       plain = at;
     }
-    while (at < end && !is_word(*at)) at++;
+    while (at < end && !cb_is_name(*at)) at++;
   }
   add_plain(&uses->text, plain, end, NULL);
 }
@@ -237,7 +233,7 @@ static struct span mnemonic_of(const struct cb_instruction *instruction) {
     while (at < end && (*at == ' ' || *at == '\t')) at++;
   }
   struct span word = {at, 0};
-  for (int dots = 0; at + word.length < end && (is_word(at[word.length]) || at[word.length] == '.'); word.length++)
+  for (int dots = 0; at + word.length < end && (cb_is_name(at[word.length]) || at[word.length] == '.'); word.length++)
     if (at[word.length] == '.' && ++dots == 2) break;
   return word;
 }

@@ -3,6 +3,8 @@
  * tables below. */
 #include "runtime/verify/trace_text.h"
 
+#include "codegen/lines.h"
+
 #include <string.h>
 
 /* ---- the functions that say where they were called */
@@ -34,32 +36,11 @@ static const char *const words[][2] = {
     {"infinity<sum_t>()", "sum_t(__builtin_inf())"},
 };
 
-struct line {
-  const char *bytes;
-  size_t length;
-};
-
-static const char *find(struct line line, const char *word) {
-  return memmem(line.bytes, line.length, word, strlen(word));
-}
-
-static int begins(struct line line, const char *word) {
-  return line.length >= strlen(word) && !memcmp(line.bytes, word, strlen(word));
-}
-
-/* Copies the line up to `to`, and takes that off it. */
-static void copy_until(struct cb_text *out, struct line *line, const char *to) {
-  const size_t length = (size_t)(to - line->bytes);
-  cb_text_add_bytes(out, line->bytes, length);
-  line->bytes = to;
-  line->length -= length;
-}
-
-static void copy_words(struct cb_text *out, struct line line) {
+static void copy_words(struct cb_text *out, struct cb_line line) {
   for (size_t w = 0; w < sizeof words / sizeof *words; w++) {
-    const char *at = find(line, words[w][0]);
+    const char *at = cb_line_find(line, words[w][0]);
     if (!at) continue;
-    copy_until(out, &line, at);
+    cb_line_copy_until(out, &line, at);
     cb_text_add_string(out, words[w][1]);
     line.bytes += strlen(words[w][0]);
     line.length -= strlen(words[w][0]);
@@ -69,22 +50,22 @@ static void copy_words(struct cb_text *out, struct line line) {
 }
 
 /* "BEFORE EXPRESSION;" becomes "BEFORE trace_at.NAME(EXPRESSION MORE);", if the line has it. */
-static void copy_wrapped(struct cb_text *out, struct line line, const char *before, const char *name,
+static void copy_wrapped(struct cb_text *out, struct cb_line line, const char *before, const char *name,
                          const char *more) {
-  const char *const at = find(line, before), *const end = memrchr(line.bytes, ';', line.length);
+  const char *const at = cb_line_find(line, before), *const end = memrchr(line.bytes, ';', line.length);
   if (!at || !end) {
     copy_words(out, line);
     return;
   }
-  copy_until(out, &line, at + strlen(before));
+  cb_line_copy_until(out, &line, at + strlen(before));
   cb_text_add(out, "trace_at.%s(", name);
-  struct line expression = {line.bytes, (size_t)(end - line.bytes)};
+  struct cb_line expression = {line.bytes, (size_t)(end - line.bytes)};
   copy_words(out, expression);
   cb_text_add(out, "%s)", more);
   cb_text_add_bytes(out, end, (size_t)(line.bytes + line.length - end));
 }
 
-static void copy_body(struct cb_text *out, struct line line, enum returns returns) {
+static void copy_body(struct cb_text *out, struct cb_line line, enum returns returns) {
   if (returns == LOADED)
     copy_wrapped(out, line, "return ", "loaded", "");
   else if (returns == VALUE)
@@ -96,13 +77,13 @@ static void copy_body(struct cb_text *out, struct line line, enum returns return
 }
 
 /* The parameters and "{" of a function, which get the line of the call, and of a value its slot. */
-static void copy_head(struct cb_text *out, struct line *line, const struct function *function, int region) {
-  const char *const end = find(*line, ") {");
-  const struct line head = {line->bytes, end ? (size_t)(end - line->bytes) : 0};
+static void copy_head(struct cb_text *out, struct cb_line *line, const struct function *function, int region) {
+  const char *const end = cb_line_find(*line, ") {");
+  const struct cb_line head = {line->bytes, end ? (size_t)(end - line->bytes) : 0};
   const int is_value = function->returns == VALUE || function->returns == VALUES;
   if (!end) return;
-  const int has_slot = is_value && find(head, " slot") != NULL;
-  copy_until(out, line, end);
+  const int has_slot = is_value && cb_line_find(head, " slot") != NULL;
+  cb_line_copy_until(out, line, end);
   cb_text_add(out, "%s, int trace_line = __builtin_LINE()) { const emulated::At trace_at(trace_line",
               is_value && !has_slot ? " slot" : "");
   if (is_value) cb_text_add(out, ", %d, (long)slot", region);
@@ -121,8 +102,8 @@ struct pass {
   int types; /* that were found: sum_t, vector_t */
 };
 
-static void copy_type(struct pass *pass, struct line line) {
-  const int is_sum = begins(line, "using sum_t = ");
+static void copy_type(struct pass *pass, struct cb_line line) {
+  const int is_sum = cb_line_begins(line, "using sum_t = ");
   const struct cb_plan *plan = pass->plan;
   const char *const own = cb_type_entry_name(plan->vector_type), *const sum = cb_type_entry_name(plan->sum_type);
   pass->types++;
@@ -132,7 +113,7 @@ static void copy_type(struct pass *pass, struct line line) {
     cb_text_add(pass->out, "using vector_t = traced_entry<%s>;\n", own);
 }
 
-static void enter_region(struct pass *pass, struct line line) {
+static void enter_region(struct pass *pass, struct cb_line line) {
   static const char space[] = "namespace ";
   for (int r = 0; r < pass->plan->regions_count; r++) {
     const char *const name = pass->plan->regions[r].name;
@@ -143,24 +124,24 @@ static void enter_region(struct pass *pass, struct line line) {
   }
 }
 
-static const struct function *function_of(struct line line) {
+static const struct function *function_of(struct cb_line line) {
   for (size_t f = 0; f < sizeof functions / sizeof *functions; f++)
-    if (begins(line, functions[f].begins)) return &functions[f];
+    if (cb_line_begins(line, functions[f].begins)) return &functions[f];
   return NULL;
 }
 
-static void copy_line(struct pass *pass, struct line line) {
+static void copy_line(struct pass *pass, struct cb_line line) {
   const struct function *const function = pass->inside ? pass->inside : function_of(line);
-  if (begins(line, "using sum_t = ") || begins(line, "using vector_t = ")) {
+  if (cb_line_begins(line, "using sum_t = ") || cb_line_begins(line, "using vector_t = ")) {
     copy_type(pass, line);
     return;
   }
-  if (begins(line, "namespace ")) enter_region(pass, line);
+  if (cb_line_begins(line, "namespace ")) enter_region(pass, line);
   if (!function) {
     copy_words(pass->out, line);
     return;
   }
-  const int is_whole = !pass->inside && find(line, "}") != NULL, ends = begins(line, "}");
+  const int is_whole = !pass->inside && cb_line_find(line, "}") != NULL, ends = cb_line_begins(line, "}");
   if (!pass->inside) copy_head(pass->out, &line, function, pass->region);
   copy_body(pass->out, line, function->returns);
   pass->inside = is_whole || ends ? NULL : function;
@@ -175,8 +156,7 @@ enum cb_status cb_trace_text(struct cb_text *out, const char *text, const struct
                      "a trace does not follow numbers through tensor cores of narrow types; use --type=f64, or another "
                      "recipe");
   while (*text) {
-    const size_t length = strcspn(text, "\n");
-    const struct line line = {text, length + (text[length] == '\n')};
+    const struct cb_line line = cb_line_at(text);
     copy_line(&pass, line);
     text += line.length;
   }
