@@ -251,7 +251,7 @@ static enum cb_status make_kernel(struct cb_work *work) {
 
 /* The image takes its arrays along. */
 enum cb_status cb_work_specialise(struct cb_work *work) {
-  struct cb_image *image = &work->load.image, special;
+  struct cb_image *image = &work->load.image;
   const struct cb_nvrtc_options options = {.arch = image->target.arch};
   const struct cb_nvrtc *nvrtc;
   struct cb_compiled *compiled = &work->made.compiled;
@@ -260,13 +260,12 @@ enum cb_status cb_work_specialise(struct cb_work *work) {
   enum cb_status s = cb_session_nvrtc(work->request.session, &nvrtc, work->diag);
   if (!s) s = cb_compile_fitting(compiled, nvrtc, image->source, name, &options, work->diag);
   work->info.compile_seconds += cb_work_lap(work);
+  if (!s) s = cb_image_become_special(image, work->diag);
   if (s) return s;
-  s = cb_image_specialise(&special, image, work->diag);
-  if (!s) s = cb_image_adopt(image, &special, work->diag);
   image->cubin = compiled->cubin;
   image->cubin_bytes = compiled->cubin_bytes;
   work->tier = CB_TIER_SPECIALISED;
-  return s;
+  return CB_OK;
 }
 
 /* ---- the image */

@@ -311,12 +311,8 @@ static enum cb_status compile_for(struct block *block, struct cb_session *sessio
   const struct cb_nvrtc *nvrtc;
   const struct cb_target *target = &session->device->target;
   const struct cb_nvrtc_options options = {.arch = target->arch};
-  struct cb_image special;
   enum cb_status s = cb_session_nvrtc(session, &nvrtc, diag);
-  if (!s && block->image.tier == CB_TIER_FAMILY) {
-    s = cb_image_specialise(&special, &block->image, diag);
-    if (!s) s = cb_image_adopt(&block->image, &special, diag);
-  }
+  if (!s && block->image.tier == CB_TIER_FAMILY) s = cb_image_become_special(&block->image, diag);
   if (!s)
     s = cb_compile_fitting(&block->compiled, nvrtc, block->image.source, "a saved operator", &options, diag);
   if (s) return s;

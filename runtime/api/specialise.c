@@ -16,10 +16,8 @@ static enum cb_status write_entry(struct cb_cache *cache, const struct cb_shared
                                   struct cb_image *image, struct cb_diag *diag) {
   const struct cb_cache_label label = {entry->matrix, entry->target, entry->kernel};
   const struct cb_cache_section *key = cb_cache_section(entry, "key");
-  struct cb_image special;
   struct cb_image_bytes bytes = {0};
-  enum cb_status s = cb_image_specialise(&special, image, diag);
-  if (!s) s = cb_image_adopt(image, &special, diag);
+  enum cb_status s = cb_image_become_special(image, diag);
   if (s) return s;
   image->cubin = shared->special.cubin;
   image->cubin_bytes = shared->special.cubin_bytes;

@@ -317,29 +317,34 @@ enum cb_status cb_image_specialise(struct cb_image *image, const struct cb_image
   image->groups = cb_arena_alloc(&image->arena, (size_t)family->groups_count + 1, sizeof *image->groups);
   image->pointers = cb_arena_alloc(&image->arena, (size_t)family->pointers_count + 1, sizeof *image->pointers);
   image->launches = cb_arena_alloc(&image->arena, (size_t)family->launches_count + 1, sizeof *image->launches);
-  if (image->arena.failed) return cb_fail_memory(diag, "an image", 0);
+  if (image->arena.failed) {
+    cb_arena_release(&image->arena);
+    return cb_fail_memory(diag, "an image", 0);
+  }
   for (int i = 0; i < family->launches_count; i++) specialise_launch(image, family, i);
   return CB_OK;
 }
 
-enum cb_status cb_image_adopt(struct cb_image *image, struct cb_image *special, struct cb_diag *diag) {
-  int *pointers =
-      cb_arena_copy(&image->arena, special->pointers, (size_t)special->pointers_count + 1, sizeof *pointers);
+enum cb_status cb_image_become_special(struct cb_image *image, struct cb_diag *diag) {
+  struct cb_image special;
+  const enum cb_status s = cb_image_specialise(&special, image, diag);
+  if (s) return s;
+  int *pointers = cb_arena_copy(&image->arena, special.pointers, (size_t)special.pointers_count + 1, sizeof *pointers);
   struct cb_image_group *groups =
-      cb_arena_copy(&image->arena, special->groups, (size_t)special->groups_count + 1, sizeof *groups);
+      cb_arena_copy(&image->arena, special.groups, (size_t)special.groups_count + 1, sizeof *groups);
   struct cb_image_launch *launches =
-      cb_arena_copy(&image->arena, special->launches, (size_t)special->launches_count + 1, sizeof *launches);
+      cb_arena_copy(&image->arena, special.launches, (size_t)special.launches_count + 1, sizeof *launches);
   if (pointers && groups && launches) {
-    image->tier = special->tier;
+    image->tier = special.tier;
     image->first_row_sum = 0;
     image->pointers = pointers;
-    image->pointers_count = special->pointers_count;
+    image->pointers_count = special.pointers_count;
     image->groups = groups;
-    image->groups_count = special->groups_count;
+    image->groups_count = special.groups_count;
     image->launches = launches;
     image->sizes_count = 0;
   }
-  cb_arena_release(&special->arena);
+  cb_arena_release(&special.arena);
   return pointers && groups && launches ? CB_OK : cb_fail_memory(diag, "an image", 0);
 }
 

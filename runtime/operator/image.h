@@ -115,9 +115,8 @@ void cb_image_release(struct cb_image *image);
  * and launches. It refers to `family` for all else, and has no cubin. Release it. CB_ERR_MEMORY. */
 enum cb_status cb_image_specialise(struct cb_image *image, const struct cb_image *family, struct cb_diag *diag);
 
-/* `image` gets the kernels' numbers of `special`, which came from it so, and which is released. CB_ERR_MEMORY: it stays
- * as it is. */
-enum cb_status cb_image_adopt(struct cb_image *image, struct cb_image *special, struct cb_diag *diag);
+/* The image of a family gets these numbers itself, and needs another cubin. CB_ERR_MEMORY: it stays as it is. */
+enum cb_status cb_image_become_special(struct cb_image *image, struct cb_diag *diag);
 
 /* Whether an image from sections, which may come from anywhere, says what its plan says: hashes, shape, types, costs,
  * arrays, ranges, launches and the names of their kernels. What a family's kernels get beside their arrays has no
