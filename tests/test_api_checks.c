@@ -2,44 +2,20 @@
 /* CBGEN_CHECK on the fake GPU: right operators pass, in all types, forms and semirings, with new values and in every
  * form that a matrix has; kernels that are edited to be wrong are found, and what was found is the status of the next
  * call; nothing is kept in the cache or saved; graphs, streams, failures. */
-#include "tests/api_support.h"
+#include "tests/api_scratch.h"
 
 #include "tests/fake_driver.h"
 
-#include <dirent.h>
 #include <unistd.h>
 
-static char scratch[400], log_text[1 << 16];
 static const char matrix[] = "stencil7,n=5";
-
-static void keep_line(void *user, const char *line) {
-  (void)user;
-  const size_t length = strlen(log_text);
-  snprintf(log_text + length, sizeof log_text - length, "%s\n", line);
-}
-
-static const char *place(const char *name) {
-  static char paths[4][600];
-  static int next;
-  char *path = paths[next++ % 4];
-  snprintf(path, sizeof paths[0], "%s/%s", scratch, name);
-  return path;
-}
-
-static int set_up(void **state) {
-  setenv("CBGEN_CALIBRATION", "", 1);
-  return open_fake(state);
-}
 
 static int clear(void **state) {
   static const char *const names[] = {"CBGEN_CHECK", "CBGEN_DUMP", "CBGEN_OVERRIDE", "CBGEN_LOG"};
-  char command[900];
   (void)state;
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) unsetenv(names[i]);
   *log_text = 0;
-  snprintf(scratch, sizeof scratch, "%s/checks", getenv("CBGEN_TEST_TMP"));
-  snprintf(command, sizeof command, "rm -rf '%s' && mkdir -p '%s/kernels'", scratch, scratch);
-  return system(command);
+  return empty_scratch("checks", "kernels");
 }
 
 static cbgen_context *new_context(const char *options) {
@@ -50,14 +26,6 @@ static cbgen_context *new_context(const char *options) {
   set_all(context, options);
   *log_text = 0;
   return context;
-}
-
-static int entries(void) {
-  int count = 0;
-  DIR *files = opendir(place("cache"));
-  for (struct dirent *file; files && (file = readdir(files));) count += strstr(file->d_name, ".entry") != NULL;
-  if (files) closedir(files);
-  return count;
 }
 
 static cbgen_operator *compile_with(cbgen_context *context, const struct sample *sample, cbgen_values values) {
@@ -530,5 +498,5 @@ int main(void) {
       cmocka_unit_test_setup(the_end_is_told, clear),
       cmocka_unit_test_setup(failing_calls_leave_nothing, clear),
   };
-  return cmocka_run_group_tests_name("checks by environment", tests, set_up, check_fake);
+  return cmocka_run_group_tests_name("checks by environment", tests, open_without_calibration, check_fake);
 }

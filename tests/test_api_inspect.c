@@ -1,42 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /* What the environment asks of compilations, through the public interface on the fake GPU: kernels written to a folder
  * and taken from one, the log without a function, options over the application's; and wrong values of each. */
-#include "tests/api_support.h"
+#include "tests/api_scratch.h"
 
 #include "tests/fake_driver.h"
 
-#include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char scratch[400], log_text[1 << 16];
 static const char matrix[] = "stencil7,n=5";
-
-static void keep_line(void *user, const char *line) {
-  (void)user;
-  const size_t length = strlen(log_text);
-  snprintf(log_text + length, sizeof log_text - length, "%s\n", line);
-}
-
-static const char *place(const char *name) {
-  static char paths[4][600];
-  static int next;
-  char *path = paths[next++ % 4];
-  snprintf(path, sizeof paths[0], "%s/%s", scratch, name);
-  return path;
-}
-
-static int empty_scratch(void) {
-  char command[900];
-  snprintf(scratch, sizeof scratch, "%s/inspect", getenv("CBGEN_TEST_TMP"));
-  snprintf(command, sizeof command, "rm -rf '%s' && mkdir -p '%s/kernels'", scratch, scratch);
-  return system(command);
-}
-
-static int set_up(void **state) {
-  setenv("CBGEN_CALIBRATION", "", 1);
-  return open_fake(state);
-}
 
 /* Nothing of one test is left to the next. */
 static int clear(void **state) {
@@ -44,7 +16,7 @@ static int clear(void **state) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) unsetenv(names[i]);
   (void)state;
   *log_text = 0;
-  return empty_scratch();
+  return empty_scratch("inspect", "kernels");
 }
 
 static cbgen_context *new_context(void) {
@@ -54,14 +26,6 @@ static cbgen_context *new_context(void) {
   must(context, cbgen_set_log(context, keep_line, NULL));
   *log_text = 0;
   return context;
-}
-
-static int entries(void) {
-  int count = 0;
-  DIR *files = opendir(place("cache"));
-  for (struct dirent *file; files && (file = readdir(files));) count += strstr(file->d_name, ".entry") != NULL;
-  if (files) closedir(files);
-  return count;
 }
 
 static cbgen_operator *compile(cbgen_context *context, const struct sample *sample) {
@@ -372,5 +336,5 @@ int main(void) {
       cmocka_unit_test_setup(options_go_over_the_applications, clear),
       cmocka_unit_test_setup(options_that_make_no_sense_are_refused, clear),
   };
-  return cmocka_run_group_tests_name("inspecting by environment", tests, set_up, check_fake);
+  return cmocka_run_group_tests_name("inspecting by environment", tests, open_without_calibration, check_fake);
 }

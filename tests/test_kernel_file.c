@@ -2,6 +2,7 @@
 /* A kernel.cu read back: what is read of the text of every recipe is what its plan says, embedded or with its sidecar;
  * texts that were edited where it matters, and data that are not their own, are refused with a message that says so. */
 #include "recipes.h"
+#include "scratch.h"
 #include "support.h"
 
 #include "runtime/verify/kernel_file.h"
@@ -10,22 +11,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static char scratch[400];
-
-static const char *place(const char *name) {
-  static char paths[4][600];
-  static int next;
-  char *path = paths[next++ % 4];
-  snprintf(path, sizeof paths[0], "%s/%s", scratch, name);
-  return path;
-}
-
 static int set_up(void **state) {
-  char command[900];
   (void)state;
-  snprintf(scratch, sizeof scratch, "%s/files", getenv("CBGEN_TEST_TMP"));
-  snprintf(command, sizeof command, "rm -rf '%s' && mkdir -p '%s'", scratch, scratch);
-  return system(command);
+  return empty_scratch("files", "");
 }
 
 static void write_bytes(const char *name, const void *bytes, size_t length) {
