@@ -13,7 +13,7 @@ static const char *const on_off[] = {"on", "off", NULL};
 static const char *const tunes[] = {"off", "model", "measure", NULL};
 static const char *const promises[] = {"data", "fixed", NULL};
 static const char *const commits[] = {"any", "once", NULL};
-static const char *const searches[] = {"hopeful", "all", "profile", NULL};
+static const char *const searches[] = {"hopeful", "all", "profile", "ready", NULL};
 
 #define FIELD(field) .offset = offsetof(struct cb_options, field)
 
@@ -38,7 +38,10 @@ static const struct general {
     {FIELD(tune), {.name = "tune", .words = tunes, .standard = CB_TUNE_MODEL,
                    .help = "recipe auto is sell, the best by the cost model, or the fastest on the GPU"}},
     {FIELD(search), {.name = "search", .words = searches, .standard = CB_SEARCH_HOPEFUL,
-                     .help = "recipe auto: plan those that can win, or all, or only the best by a profile (as libcbgen does)"}},
+                     .help = "recipe auto: plan those that can win, or all, or only the best by a profile, or of these one that "
+                             "needs no compiler (as libcbgen does)"}},
+    {FIELD(ready_loss), {.name = "ready-loss", .most = INT64_C(1) << 40, .standard = 65536,
+                         .help = "search=ready: ns of a product by which what needs no compiler may be slower"}},
     {FIELD(fuse), {.name = "fuse", .words = cb_auto_on_off, .standard = CB_AUTO,
                    .help = "parts of a split share one launch where they can; auto: when that is predicted to be "
                            "faster"}},

@@ -18,7 +18,7 @@ enum cb_commits { CB_COMMITS_ANY, CB_COMMITS_ONCE }; /* how often a product writ
 enum cb_form { CB_FORM_AX, CB_FORM_ADD, CB_FORM_AXPBY }; /* y = Ax, y += Ax, y = αAx + βy */
 enum cb_tune { CB_TUNE_OFF, CB_TUNE_MODEL, CB_TUNE_MEASURE };
 enum cb_value_promise { CB_VALUES_DATA, CB_VALUES_FIXED };
-enum cb_search { CB_SEARCH_HOPEFUL, CB_SEARCH_ALL, CB_SEARCH_PROFILE };
+enum cb_search { CB_SEARCH_HOPEFUL, CB_SEARCH_ALL, CB_SEARCH_PROFILE, CB_SEARCH_READY };
 
 enum { CB_MAX_LAYOUTS = 16, CB_MAX_SETTINGS = 16 /* of a layout */ };
 
@@ -36,7 +36,9 @@ struct cb_options {
                      * predicts, or the fastest of those that were timed (runtime/measure/tune.h; the
                      * model's in analysis) */
   int64_t search;   /* enum cb_search: whether recipes that cannot win are planned all the same; or one alone is,
-                     * that of a profile (analysis/choose), where options and values leave the choice to that */
+                     * that of a profile (analysis/choose), where options and values leave the choice to that; ready: of
+                     * those that set-up takes least for (struct cb_recipe), if one is not much slower */
+  int64_t ready_loss; /* search ready: by so many ns such a recipe may be slower than the fastest */
   int64_t fuse;     /* enum cb_switch: parts of a split share a launch; auto: when that is predicted to be faster */
   int64_t long_row; /* recipes with a long-rows split: rows of more nonzeros than this are split off */
   /* text */

@@ -259,6 +259,10 @@ struct cb_plan {
 /* What packing needs beside the plan. Opaque: see analysis/plan/assignment.h. */
 struct cb_assignment;
 
+/* Whether recipe auto is chosen by a profile: values are data, and no option but the search's and those of texts shapes
+ * the plan. */
+int cb_search_is_by_profile(const struct cb_options *options);
+
 /* Analyses `csr` and decides. On success *plan and *assignment are the caller's (cb_plan_free,
  * cb_assignment_free); on failure both are NULL. The matrix must stay alive until packing is done. Deterministic
  * for any number of OpenMP threads. */

@@ -23,6 +23,7 @@ struct cb_stretch {
 struct cb_diagonal;
 struct cb_tile_size;
 struct cb_tile_census;
+struct cb_choice_lengths;
 
 /* Columns that are not on the host, which a matrix has instead of col_idx. Analysis can do with less: what it asks for
  * is brought to the host, or counted where the columns are. One call at a time. */
@@ -41,6 +42,13 @@ struct cb_remote_columns {
   /* The census of tiles that analysis/tiles.h describes. */
   enum cb_status (*tiles)(void *user, const struct cb_tile_size *size, int64_t fill, int64_t stride, uint32_t *by_row,
                           struct cb_tile_census *census, struct cb_diag *diag);
+  /* For a profile (analysis/choose/profile.h): lengths of all rows; row pointers of `count` stretches of them; and of
+   * stretches of nonzeros those columns that are chosen by that share, in any order, which the caller frees. */
+  enum cb_status (*lengths)(void *user, struct cb_choice_lengths *lengths, struct cb_diag *diag);
+  enum cb_status (*starts)(void *user, const struct cb_stretch *stretches, int64_t count, int64_t *starts,
+                           struct cb_diag *diag);
+  enum cb_status (*chosen)(void *user, const struct cb_stretch *stretches, int64_t count, int64_t column_share,
+                           int32_t **columns, int64_t *chosen, struct cb_diag *diag);
   void *user;
 };
 

@@ -85,16 +85,16 @@ static void count_rows(struct slow *slow) {
   const int64_t rows = slow->csr->rows;
   for (int64_t row = 0; row < rows; row++) {
     const int64_t length = cb_csr_row_length(slow->csr, row);
-    counts->with_length[bits_of(length)]++;
-    counts->in_length[bits_of(length)] += length;
-    if (length > counts->longest) counts->longest = length;
+    counts->lengths.with_length[bits_of(length)]++;
+    counts->lengths.in_length[bits_of(length)] += length;
+    if (length > counts->lengths.longest) counts->lengths.longest = length;
   }
   for (int step = 0; step < CB_CHOICE_STEPS; step++)
     for (int64_t first = 0; first < rows; first += 32 >> step) {
       int64_t longest = 0;
       for (int64_t row = first; row < rows && row < first + (32 >> step); row++)
         if (cb_csr_row_length(slow->csr, row) > longest) longest = cb_csr_row_length(slow->csr, row);
-      counts->in_step[step] += longest;
+      counts->lengths.in_step[step] += longest;
     }
 }
 
@@ -430,7 +430,7 @@ static void so_it_is_of_real_matrices(void **state) {
     count_rows(&slow);
     count_groups(&slow);
     count_columns(&slow, &got);
-    assert_memory_equal(got.in_step, slow.counts.in_step, sizeof got.in_step);
+    assert_memory_equal(got.lengths.in_step, slow.counts.lengths.in_step, sizeof got.lengths.in_step);
     assert_memory_equal(got.tiles, slow.counts.tiles, sizeof got.tiles);
     assert_memory_equal(got.with_count, slow.counts.with_count, sizeof got.with_count);
     assert_true(got.runs == slow.counts.runs && got.panel_columns == slow.counts.panel_columns);

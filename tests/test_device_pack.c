@@ -6,6 +6,7 @@
 #include "tests/recipes.h"
 #include "tests/shapes.h"
 
+#include "analysis/choose/profile.h"
 #include "analysis/plan/assignment.h"
 #include "analysis/plan/blob.h"
 #include "runtime/api/session.h"
@@ -224,7 +225,7 @@ static void bytes_are_the_host_s(void **state) {
   const int count = (int)(sizeof shapes / sizeof *shapes);
   int turn = 0;
   for (int number = 0; (recipe = cb_recipe_at(number)); number++) {
-    if (!recipe->packs_remotely) continue;
+    if (!recipe->is_ready) continue;
     packed = left = 0;
     for (int i = 0; i < count * EACH; i++, turn++) {
       char settings[SETTINGS], all[SETTINGS + 64];
@@ -259,6 +260,93 @@ static void long_and_wide_ones_are_the_host_s(void **state) {
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     check(session, cases[i][0], (struct form){.row_bits = 32, .col_bits = 32, .base = 1, .on_device = 1}, cases[i][1]);
   assert_int_equal(packed, sizeof cases / sizeof *cases);
+  close_session(session);
+}
+
+/* ---- the choice of a recipe */
+
+/* The profile of a sample of that form is the same number for number, and so is the recipe; where the fastest takes
+ * columns on the host, that is said, unless the loss is permitted. */
+static void compare_profiles(struct cb_session *session, const char *shape, struct form form) {
+  struct cb_diag diag = {0};
+  struct cb_choice_profile here, there;
+  struct sample sample = sample_of(shape, form);
+  struct cb_survey survey;
+  struct cb_csr csr;
+  const struct cb_view view = view_of(&sample);
+  const struct cb_kernel_finder finder = {find_set, session};
+  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, &diag));
+  if (form.row_bits == 64) widen_starts(session->device, &survey, &sample.csr);
+  assert_ok(cb_choice_profile(&here, &sample.csr, &diag));
+  if (cb_choice_profile(&there, &csr, &diag)) fail_msg("%s: %s", shape, diag.message);
+  const int64_t *const one = (const int64_t *)&here, *const other = (const int64_t *)&there;
+  for (size_t i = 0; i < sizeof here / sizeof *one; i++)
+    if (one[i] != other[i])
+      fail_msg("%s: number %zu of the profile is %lld on the device, %lld on the host", shape, i, (long long)other[i],
+               (long long)one[i]);
+  cb_survey_release(&survey);
+  cb_csr_release(&csr);
+  sample_release(&sample);
+}
+
+static void profiles_are_the_host_s(void **state) {
+  (void)state;
+  static const char *const larger[] = {"powerlaw,rows=9000,cols=70000,max=3000,min=0", "rmat,scale=13,edge_factor=16",
+                                       "fe3,n=12", "long_row,rows=20000,cols=30000,per_row=4,long_rows=3,long_length=9000",
+                                       "diagonals,n=9000,count=9,spread=300,fill=0.9", "uniform,n=300000,per_row=1"};
+  struct cb_session *session = open_session();
+  const int count = (int)(sizeof shapes / sizeof *shapes), all = count + (int)(sizeof larger / sizeof *larger);
+  for (int i = 0; i < all; i++)
+    compare_profiles(session, i < count ? shapes[i] : larger[i - count],
+                     (struct form){.row_bits = i % 3 ? 32 : 64, .col_bits = i % 5 < 2 ? 64 : 32, .base = i % 2,
+                                   .on_device = i % 7 != 0});
+  close_session(session);
+}
+
+/* The plan of recipe auto there, or NULL and `why` not. */
+static struct cb_plan *chosen_there(struct cb_session *session, const char *shape, const char *settings,
+                                    struct cb_diag *why) {
+  struct cb_diag diag = {0};
+  struct made there = {0};
+  struct cb_options options;
+  struct sample sample = sample_of(shape, (struct form){.on_device = 1});
+  struct cb_survey survey;
+  struct cb_csr csr;
+  const struct cb_view view = view_of(&sample);
+  const struct cb_kernel_finder finder = {find_set, session};
+  set_options(&options, settings);
+  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, &diag));
+  const enum cb_status s =
+      cb_plan_build(&there.plan, &there.assignment, &csr, &session->device->target, &options, why);
+  if (s ? s != CB_ERR_UNSUPPORTED || there.plan : !there.plan) fail_msg("%s, %s: %s", shape, settings, why->message);
+  cb_assignment_free(there.assignment);
+  cb_survey_release(&survey);
+  cb_csr_release(&csr);
+  sample_release(&sample);
+  return there.plan;
+}
+
+static void the_device_chooses(void **state) {
+  (void)state;
+  static const struct {
+    const char *shape, *settings, *recipe; /* NULL: the host shall */
+  } cases[] = {
+      {"fe3,n=12", "recipe=auto search=profile", "blocks"},
+      {"fe3,n=12", "recipe=auto search=ready", "blocks"},
+      {"road,n=300,keep=0.6", "recipe=auto search=ready ready-loss=1000000", "dia"},
+      {"road,n=300,keep=0.6", "recipe=auto search=ready ready-loss=0", NULL},
+      {"road,n=300,keep=0.6", "recipe=auto search=profile", NULL},
+  };
+  struct cb_session *session = open_session();
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct cb_diag diag = {0};
+    struct cb_plan *plan = chosen_there(session, cases[i].shape, cases[i].settings, &diag);
+    if (plan && !cases[i].recipe) fail_msg("%s, %s: recipe %s", cases[i].shape, cases[i].settings, plan->recipe);
+    if (plan) assert_string_equal(plan->recipe, cases[i].recipe);
+    else assert_non_null(strstr(diag.message, "takes columns on the host"));
+    assert_true(!plan == !cases[i].recipe);
+    cb_plan_free(plan);
+  }
   close_session(session);
 }
 
@@ -566,6 +654,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, check_fake)
   const struct CMUnitTest tests[] = {
       TEST(bytes_are_the_host_s), TEST(long_and_wide_ones_are_the_host_s),
+      TEST(profiles_are_the_host_s), TEST(the_device_chooses),
       TEST(operators_are_the_host_s),     TEST(values_are_renewed),
       TEST(others_go_to_the_host), TEST(nonsense_is_told),            TEST(entries_keep_no_data),
       TEST(the_choice_is_the_caller_s),

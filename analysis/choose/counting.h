@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Inside the profile: a table of counts by key, and the passes, one file each. */
+/* Inside the profile: a table of counts by key, the sample of rows, and the passes, one file each. */
 #ifndef CBGEN_ANALYSIS_CHOOSE_COUNTING_H
 #define CBGEN_ANALYSIS_CHOOSE_COUNTING_H
 
@@ -66,22 +66,43 @@ static inline struct cb_choice_rows cb_choice_wide(const struct cb_choice_profil
   return cb_choice_rows(profile, i, profile->wide_groups, CB_CHOICE_WIDE);
 }
 
-/* The nonzeros begin … end - 1 of a row, as groups see them. */
+/* Rows that are looked at, by parts: all groups, then all wide groups. They are the matrix's own, or, of a matrix whose
+ * columns are remote, copies of these rows. */
+struct cb_choice_sample {
+  const struct cb_csr *csr;
+  const int32_t *columns;
+  struct cb_choice_place {
+    int64_t begin, length; /* in `columns`; of all nonzeros: those of a long row have no place */
+  } *places;               /* of rows that were brought; NULL: the matrix is here */
+  int64_t *shift;          /* of a part: row r has place r + shift */
+  int32_t *brought;
+};
+
+/* sample.c: brings what is not here. CB_ERR_MEMORY, and what that fails with. Close it in any case. */
+enum cb_status cb_choice_sample_open(struct cb_choice_sample *sample, const struct cb_choice_profile *profile,
+                                     const struct cb_csr *csr, struct cb_diag *diag);
+void cb_choice_sample_close(struct cb_choice_sample *sample);
+
+/* The nonzeros begin … end - 1 of a row of that part, in the sample's columns: none of a long row. */
 struct cb_choice_row {
   int64_t begin, end;
+  int64_t length; /* of a long row, too */
 };
-static inline struct cb_choice_row cb_choice_row(const struct cb_csr *csr, int64_t row) {
-  const struct cb_choice_row found = {cb_csr_row(csr, row), cb_csr_row(csr, row + 1)};
-  return found.end - found.begin > CB_CHOICE_LONG ? (struct cb_choice_row){found.begin, found.begin} : found;
+static inline struct cb_choice_row cb_choice_row(const struct cb_choice_sample *sample, int64_t part, int64_t row) {
+  const struct cb_choice_place *brought = sample->places ? &sample->places[row + sample->shift[part]] : NULL;
+  const int64_t begin = brought ? brought->begin : cb_csr_row(sample->csr, row);
+  const int64_t length = brought ? brought->length : cb_csr_row_length(sample->csr, row);
+  return (struct cb_choice_row){begin, length > CB_CHOICE_LONG ? begin : begin + length, length};
 }
 
 /* groups.c: all that is counted group by group, and wide group by wide group. 0: no memory. */
-int cb_choice_count_groups(struct cb_choice_profile *profile, const struct cb_csr *csr);
-int cb_choice_count_wide(struct cb_choice_profile *profile, const struct cb_csr *csr);
+int cb_choice_count_groups(struct cb_choice_profile *profile, const struct cb_choice_sample *sample);
+int cb_choice_count_wide(struct cb_choice_profile *profile, const struct cb_choice_sample *sample);
 /* repeats.c: diagonals; `unknowns` and patterns, which need `alike`. 0: no memory. */
-int cb_choice_count_diagonals(struct cb_choice_profile *profile, const struct cb_csr *csr);
-int cb_choice_count_patterns(struct cb_choice_profile *profile, const struct cb_csr *csr);
-/* frequencies.c: chunks. 0: no memory. */
-int cb_choice_count_columns(struct cb_choice_profile *profile, const struct cb_csr *csr);
+int cb_choice_count_diagonals(struct cb_choice_profile *profile, const struct cb_choice_sample *sample);
+int cb_choice_count_patterns(struct cb_choice_profile *profile, const struct cb_choice_sample *sample);
+/* frequencies.c: chunks. CB_ERR_MEMORY, and what bringing columns fails with. */
+enum cb_status cb_choice_count_columns(struct cb_choice_profile *profile, const struct cb_csr *csr,
+                                       struct cb_diag *diag);
 
 #endif

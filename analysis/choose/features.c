@@ -69,14 +69,14 @@ static void add_sizes(struct list *list, const struct cb_choice_profile *profile
 static void add_rows(struct list *list, const struct cb_choice_profile *profile) {
   enum { LONG_BIN = 10, SHORT_BIN = 3 };
   add(list, ratio(profile->nnz, profile->rows));
-  add(list, cb_choice_log2(profile->longest));
-  add(list, ratio(profile->longest, cb_larger(1, profile->nnz / cb_larger(1, profile->rows))));
-  add(list, share(profile->with_length[0], profile->rows));
-  add(list, share(sum_of(profile->with_length, 1, SHORT_BIN), profile->rows));
-  add(list, share(sum_of(profile->in_length, LONG_BIN, CB_CHOICE_BINS), profile->nnz));
-  add(list, most_bin(profile->with_length, profile->rows));
+  add(list, cb_choice_log2(profile->lengths.longest));
+  add(list, ratio(profile->lengths.longest, cb_larger(1, profile->nnz / cb_larger(1, profile->rows))));
+  add(list, share(profile->lengths.with_length[0], profile->rows));
+  add(list, share(sum_of(profile->lengths.with_length, 1, SHORT_BIN), profile->rows));
+  add(list, share(sum_of(profile->lengths.in_length, LONG_BIN, CB_CHOICE_BINS), profile->nnz));
+  add(list, most_bin(profile->lengths.with_length, profile->rows));
   for (int step = 0; step < CB_CHOICE_STEPS; step++)
-    add(list, ratio(profile->in_step[step] << (CB_CHOICE_STEPS - 1 - step), profile->nnz));
+    add(list, ratio(profile->lengths.in_step[step] << (CB_CHOICE_STEPS - 1 - step), profile->nnz));
 }
 
 static void add_neighbours(struct list *list, const struct cb_choice_profile *profile, int narrow) {

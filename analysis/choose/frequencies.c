@@ -14,17 +14,13 @@ static int64_t chunk_at(const struct cb_choice_profile *profile, int64_t i) {
   return cb_choice_position(i, profile->chunks, cb_divide_up(profile->nnz, CB_CHOICE_CHUNK));
 }
 
-static int is_chosen(const struct cb_choice_profile *profile, int32_t column) {
-  return !profile->column_share || (uint32_t)column * 0x9e3779b1u >> (32 - profile->column_share) == 0;
-}
-
 /* The chosen columns of a chunk, in their order; returns how many. */
 static int64_t list_chunk(const struct cb_choice_profile *profile, const struct cb_csr *csr, int64_t chunk,
                           int32_t *list) {
   int64_t count = 0;
   for (int64_t k = chunk * CB_CHOICE_CHUNK; k < chunk_end(csr, chunk); k++) {
     list[count] = csr->col_idx[k];
-    count += is_chosen(profile, csr->col_idx[k]);
+    count += cb_choice_has_column(profile->column_share, csr->col_idx[k]);
   }
   return count;
 }
@@ -60,6 +56,22 @@ static int list_columns(struct list *list, const struct cb_choice_profile *profi
   return good;
 }
 
+/* The same of columns that are not here. */
+static enum cb_status bring_columns(struct list *list, const struct cb_choice_profile *profile,
+                                    const struct cb_csr *csr, struct cb_diag *diag) {
+  const struct cb_remote_columns *remote = csr->remote;
+  struct cb_stretch *stretches = cb_alloc((size_t)profile->chunks + 1, sizeof *stretches);
+  if (!stretches) return cb_fail_memory(diag, "a sample", (uint64_t)profile->chunks * sizeof *stretches);
+  for (int64_t i = 0; i < profile->chunks; i++) {
+    const int64_t chunk = chunk_at(profile, i), first = chunk * CB_CHOICE_CHUNK;
+    stretches[i] = (struct cb_stretch){first, chunk_end(csr, chunk) - first};
+  }
+  const enum cb_status s = remote->chosen(remote->user, stretches, profile->chunks, profile->column_share,
+                                          &list->columns, &list->count, diag);
+  cb_free(stretches);
+  return s;
+}
+
 static void sum_columns(struct cb_choice_profile *profile, const struct cb_tally *tally) {
   for (uint32_t place = 0; place <= tally->mask; place++) {
     if (tally->at[place].round != tally->round) continue;
@@ -84,14 +96,19 @@ static void choose_chunks(struct cb_choice_profile *profile) {
   while (profile->chunk_nonzeros >> profile->column_share > counted) profile->column_share++;
 }
 
-int cb_choice_count_columns(struct cb_choice_profile *profile, const struct cb_csr *csr) {
+enum cb_status cb_choice_count_columns(struct cb_choice_profile *profile, const struct cb_csr *csr,
+                                       struct cb_diag *diag) {
   struct list list = {0};
   struct cb_tally tally = {0};
+  enum cb_status s = CB_OK;
+  int good = 1;
   choose_chunks(profile);
-  int good = list_columns(&list, profile, csr) && cb_tally_open(&tally, list.count);
+  if (csr->remote) s = bring_columns(&list, profile, csr, diag);
+  else good = list_columns(&list, profile, csr);
+  good = good && !s && cb_tally_open(&tally, list.count);
   for (int64_t i = 0; i < list.count && good; i++) cb_tally_add(&tally, (uint32_t)list.columns[i]);
   if (good) sum_columns(profile, &tally);
   cb_tally_close(&tally);
   cb_free(list.columns);
-  return good;
+  return good || s ? s : cb_fail_memory(diag, "a profile", (uint64_t)list.count * sizeof(struct cb_tallied));
 }

@@ -11,7 +11,7 @@ enum { HALF = CB_CHOICE_GROUP / 2, RUN = 24 };
 /* A group while it is counted. */
 struct group {
   struct cb_choice_profile *sums;
-  const struct cb_csr *csr;
+  const struct cb_choice_sample *sample;
   int64_t first, rows, nonzeros;
   int64_t across, down; /* of this group */
   struct cb_choice_row row[CB_CHOICE_GROUP];
@@ -24,14 +24,15 @@ static int64_t length_of(const struct group *group, int64_t i) {
   return group->row[i].end - group->row[i].begin;
 }
 
-static void open_group(struct group *group, struct cb_choice_rows rows) {
+static void open_group(struct group *group, int64_t part) {
+  const struct cb_choice_rows rows = cb_choice_group(group->sums, part);
   group->first = rows.first;
   group->rows = rows.end - rows.first;
   group->nonzeros = group->across = group->down = 0;
   for (int64_t i = 0; i < group->rows; i++) {
-    group->row[i] = cb_choice_row(group->csr, rows.first + i);
+    group->row[i] = cb_choice_row(group->sample, part, rows.first + i);
     group->nonzeros += length_of(group, i);
-    group->sums->left_out += cb_csr_row_length(group->csr, rows.first + i) - length_of(group, i);
+    group->sums->left_out += group->row[i].length - length_of(group, i);
   }
   group->sums->sampled_rows += group->rows;
   group->sums->sampled += group->nonzeros;
@@ -40,7 +41,7 @@ static void open_group(struct group *group, struct cb_choice_rows rows) {
 /* ---- neighbours */
 
 static void count_along_row(struct group *group, int64_t i) {
-  const int32_t *columns = group->csr->col_idx;
+  const int32_t *columns = group->sample->columns;
   const struct cb_choice_row row = group->row[i];
   struct cb_choice_profile *sums = group->sums;
   if (row.begin == row.end) return;
@@ -57,7 +58,7 @@ static void count_along_row(struct group *group, int64_t i) {
 
 /* Row i and the one below it. */
 static void count_below(struct group *group, int64_t i) {
-  const int32_t *columns = group->csr->col_idx;
+  const int32_t *columns = group->sample->columns;
   const struct cb_choice_row row = group->row[i], below = group->row[i + 1];
   int64_t down = 0, diagonal = 0, at = below.begin;
   for (int64_t k = row.begin; k < row.end && at < below.end; k++) {
@@ -78,7 +79,7 @@ static void count_below(struct group *group, int64_t i) {
 }
 
 static void count_span(const struct group *group) {
-  const int32_t *columns = group->csr->col_idx;
+  const int32_t *columns = group->sample->columns;
   int64_t least = INT32_MAX, most = 0;
   for (int64_t i = 0; i < group->rows; i++) {
     if (!length_of(group, i)) continue;
@@ -98,7 +99,7 @@ static void count_neighbours(struct group *group) {
 /* ---- sectors: nonzero k of all rows, for each k */
 
 static void count_steps(struct group *group) {
-  const int32_t *columns = group->csr->col_idx;
+  const int32_t *columns = group->sample->columns;
   struct cb_choice_row left[CB_CHOICE_GROUP];
   int64_t eights = 0, fours = 0, rows = 0;
   for (int64_t i = 0; i < group->rows; i++)
@@ -146,8 +147,8 @@ static void count_different(struct group *group) {
       cb_tally_clear(&group->seen[BLOCKS], group->nonzeros);
     }
     for (int64_t k = group->row[i].begin; k < group->row[i].end; k++) {
-      see_column(group, group->csr->col_idx[k]);
-      see_offset(group, i, group->csr->col_idx[k]);
+      see_column(group, group->sample->columns[k]);
+      see_offset(group, i, group->sample->columns[k]);
     }
   }
 }
@@ -156,7 +157,7 @@ static void count_different(struct group *group) {
 
 /* Those of one row of tiles. */
 static int64_t count_tile_row(const struct group *group, struct cb_tile_size size, int64_t first) {
-  const int32_t *columns = group->csr->col_idx;
+  const int32_t *columns = group->sample->columns;
   int64_t next[CB_TILE_MOST], tiles = 0;
   for (int i = 0; i < size.rows; i++) next[i] = group->row[first + i].begin;
   for (;; tiles++) {
@@ -182,21 +183,26 @@ static void count_tiles(struct group *group, int number) {
   }
 }
 
-/* What the rows can have of nonzeros that are looked at. */
-static int64_t most_nonzeros(const struct cb_csr *csr, struct cb_choice_rows rows) {
-  const int64_t all = cb_csr_row(csr, rows.end) - cb_csr_row(csr, rows.first);
-  return cb_smaller(all, (rows.end - rows.first) * CB_CHOICE_LONG);
+/* Nonzeros of a part that are looked at. */
+static int64_t nonzeros_of(const struct cb_choice_sample *sample, int64_t part, struct cb_choice_rows rows) {
+  int64_t nonzeros = 0;
+  for (int64_t row = rows.first; row < rows.end; row++) {
+    const struct cb_choice_row found = cb_choice_row(sample, part, row);
+    nonzeros += found.end - found.begin;
+  }
+  return nonzeros;
 }
 
-int cb_choice_count_groups(struct cb_choice_profile *profile, const struct cb_csr *csr) {
+int cb_choice_count_groups(struct cb_choice_profile *profile, const struct cb_choice_sample *sample) {
   struct cb_tally seen[SETS] = {{0}};
-  struct group group = {.sums = profile, .csr = csr, .seen = seen};
+  struct group group = {.sums = profile, .sample = sample, .seen = seen};
   int64_t most = 0;
   int good = 1;
-  for (int64_t i = 0; i < profile->groups; i++) most = cb_larger(most, most_nonzeros(csr, cb_choice_group(profile, i)));
+  for (int64_t i = 0; i < profile->groups; i++)
+    most = cb_larger(most, nonzeros_of(sample, i, cb_choice_group(profile, i)));
   for (int set = 0; set < SETS; set++) good &= cb_tally_open(&seen[set], most);
   for (int64_t i = 0; i < profile->groups && good; i++) {
-    open_group(&group, cb_choice_group(profile, i));
+    open_group(&group, i);
     count_neighbours(&group);
     count_span(&group);
     count_steps(&group);
@@ -209,28 +215,29 @@ int cb_choice_count_groups(struct cb_choice_profile *profile, const struct cb_cs
 
 /* ---- wide groups */
 
-static void count_wide_row(struct cb_choice_profile *profile, const struct cb_csr *csr, struct cb_choice_row row,
+static void count_wide_row(struct cb_choice_profile *profile, const int32_t *columns, struct cb_choice_row row,
                            struct cb_tally *eights, struct cb_tally *fours) {
   profile->in_wide += row.end - row.begin;
   for (int64_t k = row.begin; k < row.end; k++) {
-    if (cb_tally_add(eights, (uint32_t)csr->col_idx[k] >> 2) > 1) continue;
+    if (cb_tally_add(eights, (uint32_t)columns[k] >> 2) > 1) continue;
     profile->wide_sectors[0]++;
-    profile->wide_sectors[1] += cb_tally_add(fours, (uint32_t)csr->col_idx[k] >> 3) == 1;
+    profile->wide_sectors[1] += cb_tally_add(fours, (uint32_t)columns[k] >> 3) == 1;
   }
 }
 
-int cb_choice_count_wide(struct cb_choice_profile *profile, const struct cb_csr *csr) {
+int cb_choice_count_wide(struct cb_choice_profile *profile, const struct cb_choice_sample *sample) {
   struct cb_tally eights = {0}, fours = {0};
   int64_t most = 0;
   for (int64_t i = 0; i < profile->wide_groups; i++)
-    most = cb_larger(most, most_nonzeros(csr, cb_choice_wide(profile, i)));
+    most = cb_larger(most, nonzeros_of(sample, profile->groups + i, cb_choice_wide(profile, i)));
   const int good = cb_tally_open(&eights, most) && cb_tally_open(&fours, most);
   for (int64_t i = 0; i < profile->wide_groups && good; i++) {
     const struct cb_choice_rows rows = cb_choice_wide(profile, i);
-    cb_tally_clear(&eights, most_nonzeros(csr, rows));
-    cb_tally_clear(&fours, most_nonzeros(csr, rows));
+    const int64_t part = profile->groups + i, nonzeros = nonzeros_of(sample, part, rows);
+    cb_tally_clear(&eights, nonzeros);
+    cb_tally_clear(&fours, nonzeros);
     for (int64_t row = rows.first; row < rows.end; row++)
-      count_wide_row(profile, csr, cb_choice_row(csr, row), &eights, &fours);
+      count_wide_row(profile, sample->columns, cb_choice_row(sample, part, row), &eights, &fours);
   }
   cb_tally_close(&eights);
   cb_tally_close(&fours);

@@ -74,8 +74,9 @@ static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros, int *
   const struct cb_choice_profile *profile = view->profile;
   const int log2 = lanes_log2(view);
   const int64_t slot = view->value + view->column, rounding = profile->rows * ((1 << log2) - 1) / 2;
-  const int64_t natural = (profile->in_step[log2] << (5 - log2)) + rounding, varied = profile->nnz + profile->nnz / 16;
-  const int64_t longest = cb_divide_up(profile->longest, INT64_C(1) << log2);
+  const int64_t natural = (profile->lengths.in_step[log2] << (5 - log2)) + rounding, 
+                varied = profile->nnz + profile->nnz / 16;
+  const int64_t longest = cb_divide_up(profile->lengths.longest, INT64_C(1) << log2);
   const int64_t natural_ns = natural * slot / view->target->read_gb_per_s + longest / BATCH * CB_COST_BATCH_NS;
   const int64_t varied_ns = (varied * slot + profile->rows * ORDER_BYTES) / view->target->read_gb_per_s +
                             2 * CB_COST_BATCH_NS + CB_COST_SELL_ORDER_NS;
@@ -89,7 +90,7 @@ static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros, int *
       .sectors = cb_proportion(kept_in_l1(view, sectors), nonzeros, profile->nnz),
       .work_ns = cb_larger(waves * WAVE_NS, cb_proportion(asked * SELL_ASK_PS / 1000, nonzeros, profile->nnz)),
       .chain_ns = (sorted ? 2 : cb_divide_up(longest, BATCH)) * CB_COST_BATCH_NS,
-      .tail_ns = sorted && profile->longest > 512 ? CB_COST_CARRY_NS : 0,
+      .tail_ns = sorted && profile->lengths.longest > 512 ? CB_COST_CARRY_NS : 0,
       .stream_percent = CB_COST_SELL_PERCENT};
 }
 
@@ -163,7 +164,7 @@ static int64_t blocks_ns(const struct view *view) {
                 mean = profile->nnz / cb_tile_area(size) / block_rows;
   while (lanes < LANES && block_rows * lanes < 1024 * (int64_t)view->target->multiprocessors && mean >= 2 * lanes)
     lanes *= 2;
-  const int64_t steps = cb_divide_up(profile->longest, size.cols * lanes);
+  const int64_t steps = cb_divide_up(profile->lengths.longest, size.cols * lanes);
   return time_of(view,
                  (struct cb_cost){.bytes = bytes + profile->rows / 2,
                                   .sectors = sectors_of(view, 256 * size.rows / lanes, view->row_sectors),
@@ -192,17 +193,18 @@ static int64_t merge_ns(const struct view *view) {
   const struct cb_choice_profile *profile = view->profile;
   const int64_t share = profile->nnz / (THREADS * (int64_t)view->target->multiprocessors);
   const int64_t tile = THREADS * (share <= 12 ? 3 : share <= 28 ? 5 : 7);
-  const int64_t batches = profile->longest <= tile ? 1 : cb_divide_up(cb_smaller(profile->longest, WHOLE), SEGMENT);
-  const int64_t work = (profile->rows - profile->with_length[0]) * 9 + profile->nnz * 3 / 2;
+  const int64_t longest = profile->lengths.longest;
+  const int64_t batches = longest <= tile ? 1 : cb_divide_up(cb_smaller(longest, WHOLE), SEGMENT);
+  const int64_t work = (profile->rows - profile->lengths.with_length[0]) * 9 + profile->nnz * 3 / 2;
   return time_of(
       view,
       (struct cb_cost){
           .bytes = profile->nnz * (view->value + view->column) + profile->nnz / 5 +
-                   (profile->rows - profile->with_length[0]) * ROW_BYTES,
+                   (profile->rows - profile->lengths.with_length[0]) * ROW_BYTES,
           .sectors = sectors_of(view, cb_proportion(tile, profile->rows, profile->nnz), view->row_sectors),
           .chain_ns = batches * CB_COST_BATCH_NS,
           .work_ns = cb_larger(work * 132 / view->target->multiprocessors, view->row_sectors * MERGE_ASK_PS) / 1000,
-          .tail_ns = profile->longest > WHOLE ? CB_COST_CARRY_MERGE_NS : CB_COST_MERGE_ROWS_NS,
+          .tail_ns = longest > WHOLE ? CB_COST_CARRY_MERGE_NS : CB_COST_MERGE_ROWS_NS,
           .stream_percent = CB_COST_MERGE_PERCENT},
       1);
 }
@@ -280,10 +282,11 @@ static int64_t slices_ns(const struct view *view) {
 static int64_t cb_ns(const struct view *view) {
   enum { BLOCK = 16, BLOCK_INSTRUCTIONS = 40, STEP_INSTRUCTIONS = 19, LANES_OF_RUN = 16 };
   const struct cb_choice_profile *profile = view->profile;
-  const int64_t panels = cb_smaller(cb_divide_up(profile->rows, BLOCK), profile->rows - profile->with_length[0]);
+  const int64_t full = profile->rows - profile->lengths.with_length[0];
+  const int64_t panels = cb_smaller(cb_divide_up(profile->rows, BLOCK), full);
   const int64_t columns = all_of(view, profile->panel_columns), blocks = cb_divide_up(columns, BLOCK) + panels / 2;
   const int64_t instructions = blocks * BLOCK_INSTRUCTIONS + profile->nnz / LANES_OF_RUN * STEP_INSTRUCTIONS;
-  const int is_long = profile->longest > CB_CHOICE_LONG; /* rows that several runs share */
+  const int is_long = profile->lengths.longest > CB_CHOICE_LONG; /* rows that several runs share */
   const int64_t batches = is_long ? BATCH : 2;
   return time_of(
       view,
@@ -329,7 +332,7 @@ void cb_choice_model(struct cb_choice_times *times, const struct cb_choice_profi
                       .vector = (int64_t)cb_type_size(types.vector),
                       .column = column_bytes(profile)};
   view.short_nonzeros = profile->nnz;
-  for (int bin = LONG_BIN; bin < CB_CHOICE_BINS; bin++) view.short_nonzeros -= profile->in_length[bin];
+  for (int bin = LONG_BIN; bin < CB_CHOICE_BINS; bin++) view.short_nonzeros -= profile->lengths.in_length[bin];
   view.slice_sectors = of_all(&view, profile->slice_sectors[!wide], profile->sampled);
   view.wide_sectors = of_all(&view, profile->wide_sectors[!wide], profile->in_wide);
   view.row_sectors = of_all(&view, profile->row_sectors[!wide], profile->sampled);

@@ -7,7 +7,7 @@
 enum { PARALLEL_ROWS = 1 << 18, BLOCK = 4096 /* rows, a multiple of CB_CHOICE_GROUP */ };
 
 /* What rows first … end - 1 add, first being a multiple of CB_CHOICE_GROUP. */
-static void count_rows(struct cb_choice_profile *sums, const struct cb_csr *csr, int64_t first, int64_t end) {
+static void count_rows(struct cb_choice_lengths *sums, const struct cb_csr *csr, int64_t first, int64_t end) {
   for (int64_t group = first; group < end; group += CB_CHOICE_GROUP) {
     int64_t longest[CB_CHOICE_GROUP] = {0};
     const int64_t rows = cb_smaller(CB_CHOICE_GROUP, end - group);
@@ -29,7 +29,7 @@ static void count_rows(struct cb_choice_profile *sums, const struct cb_csr *csr,
   }
 }
 
-static void add_rows(struct cb_choice_profile *sums, const struct cb_choice_profile *more) {
+static void add_rows(struct cb_choice_lengths *sums, const struct cb_choice_lengths *more) {
   for (int i = 0; i < CB_CHOICE_BINS; i++) {
     sums->with_length[i] += more->with_length[i];
     sums->in_length[i] += more->in_length[i];
@@ -38,19 +38,19 @@ static void add_rows(struct cb_choice_profile *sums, const struct cb_choice_prof
   sums->longest = cb_larger(sums->longest, more->longest);
 }
 
-static void count_all_rows(struct cb_choice_profile *profile, const struct cb_csr *csr) {
+static void count_all_rows(struct cb_choice_lengths *lengths, const struct cb_csr *csr) {
   if (csr->rows < PARALLEL_ROWS) { /* no parallel region: to begin one may take longer */
-    count_rows(profile, csr, 0, csr->rows);
+    count_rows(lengths, csr, 0, csr->rows);
     return;
   }
 #pragma omp parallel
   {
-    struct cb_choice_profile own = {0};
+    struct cb_choice_lengths own = {0};
 #pragma omp for schedule(static)
     for (int64_t first = 0; first < csr->rows; first += BLOCK)
       count_rows(&own, csr, first, cb_smaller(first + BLOCK, csr->rows));
 #pragma omp critical(cb_choice_rows)
-    add_rows(profile, &own);
+    add_rows(lengths, &own);
   }
 }
 
@@ -66,15 +66,21 @@ static int64_t choose_groups(const struct cb_csr *csr, int64_t size, int64_t non
 }
 
 enum cb_status cb_choice_profile(struct cb_choice_profile *profile, const struct cb_csr *csr, struct cb_diag *diag) {
+  const struct cb_remote_columns *remote = csr->remote;
+  struct cb_choice_sample sample;
+  enum cb_status s = CB_OK;
   *profile = (struct cb_choice_profile){.rows = csr->rows, .cols = csr->cols, .nnz = csr->nnz, .unknowns = 1};
-  count_all_rows(profile, csr);
+  if (remote) s = remote->lengths(remote->user, &profile->lengths, diag);
+  else count_all_rows(&profile->lengths, csr);
+  if (s) return s;
   profile->groups =
       choose_groups(csr, CB_CHOICE_GROUP, sample_size(csr), CB_CHOICE_GROUPS_LEAST, CB_CHOICE_GROUPS_MOST);
   profile->wide_groups =
       choose_groups(csr, CB_CHOICE_WIDE, sample_size(csr) / 2, CB_CHOICE_WIDES_LEAST, CB_CHOICE_WIDES_MOST);
-  if (!cb_choice_count_groups(profile, csr) || !cb_choice_count_wide(profile, csr) ||
-      !cb_choice_count_diagonals(profile, csr) || !cb_choice_count_patterns(profile, csr) ||
-      !cb_choice_count_columns(profile, csr))
-    return cb_fail_memory(diag, "a profile", CB_CHOICE_SAMPLE_MOST * sizeof(struct cb_tallied));
-  return CB_OK;
+  s = cb_choice_sample_open(&sample, profile, csr, diag);
+  if (!s && !(cb_choice_count_groups(profile, &sample) && cb_choice_count_wide(profile, &sample) &&
+              cb_choice_count_diagonals(profile, &sample) && cb_choice_count_patterns(profile, &sample)))
+    s = cb_fail_memory(diag, "a profile", CB_CHOICE_SAMPLE_MOST * sizeof(struct cb_tallied));
+  cb_choice_sample_close(&sample);
+  return s ? s : cb_choice_count_columns(profile, csr, diag);
 }

@@ -44,14 +44,16 @@ enum {
   CB_CHOICE_ALIKE = 8 /* unknowns of a node, at most */
 };
 
+/* Of all rows; 64-bit integers alone, as templates/profile.cu.in writes them, too. */
+struct cb_choice_lengths {
+  int64_t with_length[CB_CHOICE_BINS], in_length[CB_CHOICE_BINS]; /* rows by the bin of their length; their nonzeros */
+  int64_t in_step[CB_CHOICE_STEPS]; /* [k]: of each 32 >> k rows, from a multiple of that on, the longest's length */
+  int64_t longest;
+};
+
 struct cb_choice_profile {
   int64_t rows, cols, nnz;
-
-  /* all rows */
-  int64_t with_length[CB_CHOICE_BINS], in_length[CB_CHOICE_BINS]; /* rows by the bin of their length; their nonzeros */
-  int64_t longest;
-  int64_t
-      in_step[CB_CHOICE_STEPS]; /* [k]: of each 32 >> k rows, from a multiple of that on, the length of the longest */
+  struct cb_choice_lengths lengths;
 
   /* groups */
   int64_t groups, sampled_rows, sampled, left_out; /* `sampled` nonzeros are looked at, `left_out` are not */
@@ -106,13 +108,20 @@ static inline int cb_choice_may_tile(struct cb_tile_size size, int64_t across, i
   return (size.cols == 1 || across * 6 >= nonzeros) && (size.rows == 1 || down * 6 >= nonzeros);
 }
 
+/* Whether a column counts in chunks. */
+static inline int cb_choice_has_column(int64_t column_share, int32_t column) {
+  return !column_share || (uint32_t)column * 0x9e3779b1u >> (32 - column_share) == 0;
+}
+
 /* The bin of a number. */
 static inline int cb_choice_bin(int64_t number) {
   const int bits = number ? 64 - __builtin_clzll((unsigned long long)number) : 0;
   return bits < CB_CHOICE_BINS ? bits : CB_CHOICE_BINS - 1;
 }
 
-/* One pass over the row pointers and the samples; parallel where these are large. CB_ERR_MEMORY. */
+/* One pass over the row pointers and the samples; parallel where these are large. Of a matrix whose columns are remote,
+ * lengths and columns of chunks are counted there, and no more than the samples come to the host. CB_ERR_MEMORY, and
+ * what bringing them fails with. */
 enum cb_status cb_choice_profile(struct cb_choice_profile *profile, const struct cb_csr *csr, struct cb_diag *diag);
 
 #endif

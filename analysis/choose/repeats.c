@@ -16,7 +16,7 @@ struct diagonal {
 
 struct diagonals {
   const struct cb_choice_profile *profile;
-  const struct cb_csr *csr;
+  const struct cb_choice_sample *sample;
   int64_t keys, least;
   int log2;       /* of the keys of a range */
   int32_t *range; /* sums, then numbers of ranges that are full enough, or NONE */
@@ -25,11 +25,11 @@ struct diagonals {
   int64_t *row_sums; /* rows in groups before each; groups + 1 */
 };
 
-static void count_offsets(const struct diagonals *diagonals, int64_t row) {
-  const struct cb_choice_row found = cb_choice_row(diagonals->csr, row);
-  const int64_t shift = diagonals->csr->rows - 1 - row, within = (INT64_C(1) << diagonals->log2) - 1;
+static void count_offsets(const struct diagonals *diagonals, int64_t part, int64_t row) {
+  const struct cb_choice_row found = cb_choice_row(diagonals->sample, part, row);
+  const int64_t shift = diagonals->profile->rows - 1 - row, within = (INT64_C(1) << diagonals->log2) - 1;
   for (int64_t k = found.begin; k < found.end; k++) {
-    const int64_t key = diagonals->csr->col_idx[k] + shift;
+    const int64_t key = diagonals->sample->columns[k] + shift;
     int32_t *range = &diagonals->range[key >> diagonals->log2];
     if (!diagonals->counts)
       ++*range;
@@ -41,7 +41,7 @@ static void count_offsets(const struct diagonals *diagonals, int64_t row) {
 static void count_all_offsets(const struct diagonals *diagonals) {
   for (int64_t i = 0; i < diagonals->profile->groups; i++) {
     const struct cb_choice_rows rows = cb_choice_group(diagonals->profile, i);
-    for (int64_t row = rows.first; row < rows.end; row++) count_offsets(diagonals, row);
+    for (int64_t row = rows.first; row < rows.end; row++) count_offsets(diagonals, i, row);
   }
 }
 
@@ -62,9 +62,9 @@ static int64_t sampled_below(const struct diagonals *diagonals, int64_t row) {
 
 /* Sampled rows that the diagonal crosses. */
 static int64_t places_of(const struct diagonals *diagonals, int64_t key) {
-  const struct cb_csr *csr = diagonals->csr;
-  const int64_t offset = key - (csr->rows - 1);
-  const int64_t first = cb_larger(0, -offset), end = cb_smaller(csr->rows, csr->cols - offset);
+  const struct cb_choice_profile *profile = diagonals->profile;
+  const int64_t offset = key - (profile->rows - 1);
+  const int64_t first = cb_larger(0, -offset), end = cb_smaller(profile->rows, profile->cols - offset);
   return first < end ? sampled_below(diagonals, end) - sampled_below(diagonals, first) : 0;
 }
 
@@ -104,8 +104,8 @@ static void number_ranges(struct diagonals *diagonals) {
     diagonals->range[range] = diagonals->range[range] >= diagonals->least ? (int32_t)diagonals->numbers++ : NONE;
 }
 
-int cb_choice_count_diagonals(struct cb_choice_profile *profile, const struct cb_csr *csr) {
-  struct diagonals diagonals = {.profile = profile, .csr = csr, .keys = csr->rows + csr->cols - 1};
+int cb_choice_count_diagonals(struct cb_choice_profile *profile, const struct cb_choice_sample *sample) {
+  struct diagonals diagonals = {.profile = profile, .sample = sample, .keys = profile->rows + profile->cols - 1};
   if (!profile->sampled) return 1;
   diagonals.least = cb_divide_up(profile->sampled_rows, 4);
   while ((diagonals.keys - 1) >> diagonals.log2 >= RANGES) diagonals.log2++;
@@ -146,55 +146,57 @@ static int64_t choose_unknowns(const struct cb_choice_profile *profile) {
 
 struct patterns {
   struct cb_choice_profile *profile;
-  const struct cb_csr *csr;
+  const struct cb_choice_sample *sample;
   struct cb_tally uses, offsets;
 };
 
 /* Calls of the block rows that lie in groups. */
 typedef void visit_block_row(struct patterns *patterns, uint32_t hash, struct cb_choice_row row, int64_t number);
 
-static int rows_are_alike(const struct cb_csr *csr, struct cb_choice_row row, struct cb_choice_row other) {
+static int rows_are_alike(const int32_t *columns, struct cb_choice_row row, struct cb_choice_row other) {
   if (row.end - row.begin != other.end - other.begin) return 0;
   for (int64_t k = 0; k < row.end - row.begin; k++)
-    if (csr->col_idx[row.begin + k] != csr->col_idx[other.begin + k]) return 0;
+    if (columns[row.begin + k] != columns[other.begin + k]) return 0;
   return 1;
 }
 
-static int is_made_of_blocks(const struct cb_csr *csr, struct cb_choice_row row, int64_t size) {
+static int is_made_of_blocks(const int32_t *columns, struct cb_choice_row row, int64_t size) {
   if ((row.end - row.begin) % size) return 0;
   for (int64_t k = row.begin; k < row.end; k += size)
-    if (csr->col_idx[k] % size || csr->col_idx[k + size - 1] - csr->col_idx[k] != size - 1) return 0;
+    if (columns[k] % size || columns[k + size - 1] - columns[k] != size - 1) return 0;
   return 1;
 }
 
-static uint32_t offset_of(const struct cb_csr *csr, int64_t k, int64_t size, int64_t number) {
-  return (uint32_t)(csr->col_idx[k] / size - number) & 0x7fffffffu;
+static uint32_t offset_of(const int32_t *columns, int64_t k, int64_t size, int64_t number) {
+  return (uint32_t)(columns[k] / size - number) & 0x7fffffffu;
 }
 
 /* Of the pattern: 31 bits, so that different ones hardly ever meet in a sample. */
-static uint32_t hash_of(const struct cb_csr *csr, struct cb_choice_row row, int64_t size, int64_t number) {
+static uint32_t hash_of(const int32_t *columns, struct cb_choice_row row, int64_t size, int64_t number) {
   uint64_t hash = (uint64_t)(row.end - row.begin) << 32;
   for (int64_t k = row.begin; k < row.end; k += size) {
-    hash = (hash ^ offset_of(csr, k, size, number)) * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ offset_of(columns, k, size, number)) * 0x9e3779b97f4a7c15u;
     hash ^= hash >> 32;
   }
   return (uint32_t)(hash >> 33);
 }
 
-static void visit_group(struct patterns *patterns, struct cb_choice_rows rows, visit_block_row *visit) {
+static void visit_group(struct patterns *patterns, int64_t part, visit_block_row *visit) {
+  const struct cb_choice_rows rows = cb_choice_group(patterns->profile, part);
+  const struct cb_choice_sample *sample = patterns->sample;
+  const int32_t *columns = sample->columns;
   const int64_t size = patterns->profile->unknowns;
   for (int64_t row = cb_round_up(rows.first, size); row + size <= rows.end; row += size) {
-    const struct cb_choice_row first = cb_choice_row(patterns->csr, row);
-    int known = first.begin < first.end && (size == 1 || is_made_of_blocks(patterns->csr, first, size));
+    const struct cb_choice_row first = cb_choice_row(sample, part, row);
+    int known = first.begin < first.end && (size == 1 || is_made_of_blocks(columns, first, size));
     for (int64_t i = 1; i < size && known; i++)
-      known = rows_are_alike(patterns->csr, first, cb_choice_row(patterns->csr, row + i));
-    if (known) visit(patterns, hash_of(patterns->csr, first, size, row / size), first, row / size);
+      known = rows_are_alike(columns, first, cb_choice_row(sample, part, row + i));
+    if (known) visit(patterns, hash_of(columns, first, size, row / size), first, row / size);
   }
 }
 
 static void visit_all(struct patterns *patterns, visit_block_row *visit) {
-  for (int64_t i = 0; i < patterns->profile->groups; i++)
-    visit_group(patterns, cb_choice_group(patterns->profile, i), visit);
+  for (int64_t i = 0; i < patterns->profile->groups; i++) visit_group(patterns, i, visit);
 }
 
 static void count_use(struct patterns *patterns, uint32_t hash, struct cb_choice_row row, int64_t number) {
@@ -210,11 +212,11 @@ static void sort_by_uses(struct patterns *patterns, uint32_t hash, struct cb_cho
   *(uses == 1 ? &profile->pattern_once : uses < 8 ? &profile->pattern_few : &profile->pattern_many) += nonzeros;
   if (uses == 1) return;
   for (int64_t k = row.begin; k < row.end && patterns->offsets.used < MOST_OFFSETS; k += profile->unknowns)
-    cb_tally_add(&patterns->offsets, offset_of(patterns->csr, k, profile->unknowns, number));
+    cb_tally_add(&patterns->offsets, offset_of(patterns->sample->columns, k, profile->unknowns, number));
 }
 
-int cb_choice_count_patterns(struct cb_choice_profile *profile, const struct cb_csr *csr) {
-  struct patterns patterns = {.profile = profile, .csr = csr};
+int cb_choice_count_patterns(struct cb_choice_profile *profile, const struct cb_choice_sample *sample) {
+  struct patterns patterns = {.profile = profile, .sample = sample};
   profile->unknowns = choose_unknowns(profile);
   const int good =
       cb_tally_open(&patterns.uses, profile->sampled_rows) && cb_tally_open(&patterns.offsets, MOST_OFFSETS);

@@ -80,7 +80,7 @@ static int is_better(const struct cb_plan *plan, const struct cb_plan *best) {
 static enum cb_status build(struct cb_plan **plan, struct cb_assignment **assignment, const struct cb_recipe *recipe,
                             const struct cb_csr *csr, const struct cb_target *target, const struct cb_options *options,
                             struct cb_diag *diag) {
-  if (csr->remote && !recipe->packs_remotely)
+  if (csr->remote && !recipe->is_ready)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "recipe '%s' takes columns on the host", recipe->name);
   return cb_build_recipe(plan, assignment, recipe, csr, target, options, diag);
 }
@@ -129,16 +129,18 @@ static enum cb_status search(struct cb_plan **best, struct cb_assignment **best_
 /* ---- by a profile */
 
 /* Whether a profile knows what recipes take: values are data, and nothing but the matrix shapes the layouts. */
-static int profile_decides(const struct cb_options *options) {
+int cb_search_is_by_profile(const struct cb_options *options) {
   struct cb_options usual;
   cb_options_default(&usual);
-  return options->search == CB_SEARCH_PROFILE && options->values == usual.values &&
+  const int asked = options->search == CB_SEARCH_PROFILE || options->search == CB_SEARCH_READY;
+  return asked && options->values == usual.values &&
          options->semiring == usual.semiring && options->atomics == usual.atomics && options->commit == usual.commit &&
          options->fuse == usual.fuse && options->long_row == usual.long_row &&
          !memcmp(options->settings, usual.settings, sizeof usual.settings);
 }
 
 static void list_ranks(struct cb_candidate *candidates, const struct cb_choice *choice) {
+  memset(candidates, 0, CB_CHOICE_RECIPES * sizeof *candidates);
   for (int i = 0; i < CB_CHOICE_RECIPES; i++) {
     const struct cb_choice_rank *rank = &choice->ranks[i];
     candidates[i].recipe = rank->recipe;
@@ -148,32 +150,79 @@ static void list_ranks(struct cb_candidate *candidates, const struct cb_choice *
   }
 }
 
-/* The first of the ranks that does not refuse the matrix is planned, and no other. */
+/* A profile's ranks, of which one becomes the plan. */
+struct ranked {
+  struct cb_choice choice;
+  struct cb_candidate candidates[CB_CHOICE_RECIPES];
+  const struct cb_choice_rank *passed; /* the fastest that is not ready; NULL: none was passed over */
+};
+
+static int is_ready(const struct cb_choice_rank *rank) {
+  const struct cb_recipe *recipe;
+  return !cb_recipe_find(&recipe, rank->recipe, NULL) && recipe->is_ready;
+}
+
+static enum cb_status try_rank(struct cb_plan **plan, struct cb_assignment **assignment, struct ranked *ranked, int at,
+                               const struct cb_csr *csr, const struct cb_target *target,
+                               const struct cb_options *options, struct cb_diag *diag) {
+  struct cb_candidate *candidate = &ranked->candidates[at];
+  const struct cb_recipe *recipe;
+  enum cb_status s = cb_recipe_find(&recipe, ranked->choice.ranks[at].recipe, diag);
+  if (!s) s = build(plan, assignment, recipe, csr, target, options, diag);
+  if (!cb_is_refusal(s)) return s;
+  if (csr->remote && s == CB_ERR_UNSUPPORTED && !ranked->passed) ranked->passed = &ranked->choice.ranks[at];
+  snprintf(candidate->refusal, sizeof candidate->refusal, "%.239s", diag->message);
+  diag->message[0] = 0; /* no failure of the choice */
+  return CB_OK;
+}
+
+/* The first of the ranks that does not refuse the matrix is planned. `ready`: the first of those that are ready, as
+ * long as it is slower by no more than that than one that is not; else none, and *plan stays NULL. */
+static enum cb_status try_ranks(struct cb_plan **plan, struct cb_assignment **assignment, struct ranked *ranked,
+                                int ready, const struct cb_csr *csr, const struct cb_target *target,
+                                const struct cb_options *options, struct cb_diag *diag) {
+  const int64_t loss = options->search == CB_SEARCH_READY ? options->ready_loss : 0;
+  enum cb_status s = CB_OK;
+  for (int i = 0; i < ranked->choice.count && !s && !*plan; i++) {
+    const struct cb_choice_rank *rank = &ranked->choice.ranks[i];
+    if (ready && ranked->passed && rank->ns - ranked->passed->ns > loss) break;
+    if (!ready || is_ready(rank)) {
+      s = try_rank(plan, assignment, ranked, i, csr, target, options, diag);
+      continue;
+    }
+    if (!ranked->passed) ranked->passed = rank;
+    snprintf(ranked->candidates[i].refusal, sizeof ranked->candidates[i].refusal, "not tried: it takes longer to set up");
+  }
+  return s;
+}
+
+/* One of the ranks is planned, and no other. CB_ERR_UNSUPPORTED, where columns are remote: the host shall plan. */
 static enum cb_status plan_ranked(struct cb_plan **best, struct cb_assignment **assignment, const struct cb_csr *csr,
                                   const struct cb_target *target, const struct cb_options *options,
                                   struct cb_diag *diag) {
-  struct cb_candidate candidates[CB_CHOICE_RECIPES] = {0};
-  struct cb_choice choice;
-  const struct cb_recipe *recipe;
-  enum cb_status s = cb_choose(&choice, csr, target, cb_precision_types((enum cb_precision)options->type), diag);
-  if (!s) list_ranks(candidates, &choice);
-  for (int i = 0; i < choice.count && !s && !*best; i++) {
-    s = cb_recipe_find(&recipe, choice.ranks[i].recipe, diag);
-    if (!s) s = cb_build_recipe(best, assignment, recipe, csr, target, options, diag);
-    if (!cb_is_refusal(s)) continue;
-    snprintf(candidates[i].refusal, sizeof candidates[i].refusal, "%.239s", diag->message);
-    diag->message[0] = 0; /* no failure of the choice */
-    s = CB_OK;
+  struct ranked ranked = {.passed = NULL};
+  const struct cb_choice *choice = &ranked.choice;
+  const int ready = csr->remote || options->search == CB_SEARCH_READY;
+  enum cb_status s =
+      cb_choose(&ranked.choice, csr, target, cb_precision_types((enum cb_precision)options->type), diag);
+  if (!s) list_ranks(ranked.candidates, choice);
+  if (!s && ready) s = try_ranks(best, assignment, &ranked, 1, csr, target, options, diag);
+  if (!s && !*best && csr->remote)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "recipe '%s' takes columns on the host",
+                   ranked.passed ? ranked.passed->recipe : "auto");
+  if (!s && !*best) {
+    list_ranks(ranked.candidates, choice);
+    s = try_ranks(best, assignment, &ranked, 0, csr, target, options, diag);
   }
   if (s || !*best) return s ? s : cb_fail(diag, CB_ERR_LIMIT, "no recipe fits this matrix; use a named one");
-  for (int i = 0; i < choice.count; i++) {
-    if (strcmp(candidates[i].recipe, (*best)->recipe)) continue;
-    candidates[i] = cb_plan_candidate(*best);
-    candidates[i].cost.ns = choice.ranks[i].ns;
+  for (int i = 0; i < choice->count; i++) {
+    if (strcmp(ranked.candidates[i].recipe, (*best)->recipe)) continue;
+    ranked.candidates[i] = cb_plan_candidate(*best);
+    ranked.candidates[i].cost.ns = choice->ranks[i].ns;
   }
   (*best)->is_chosen_by_profile = 1;
   (*best)->candidates_count = CB_CHOICE_RECIPES;
-  memcpy((*best)->candidates, candidates, sizeof candidates);
+  memcpy((*best)->candidates, ranked.candidates, sizeof ranked.candidates);
   return CB_OK;
 }
 
@@ -190,7 +239,7 @@ enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assig
   if (!s && !recipe->root && options->tune == CB_TUNE_OFF)
     s = cb_recipe_find(&recipe, cb_recipe_unsearched, diag);
   if (!s && recipe->root) return build(plan, assignment, recipe, csr, target, options, diag);
-  const int ranked = !s && profile_decides(options) && !csr->remote; /* a profile takes columns */
+  const int ranked = !s && cb_search_is_by_profile(options);
   if (!s) s = (ranked ? plan_ranked : search)(plan, assignment, csr, target, options, diag);
   if (s) {
     cb_assignment_free(*assignment);

@@ -13,11 +13,11 @@
 
 enum { LONG = 1 << 20 }; /* nonzeros from which kernels repay their launches */
 
-/* Whether the recipe's plan can do without columns; `of_search`: what is said of a search, which finds one that can. */
-static int recipe_packs_remotely(const struct cb_request *request, int of_search) {
+/* Whether the recipe's plan can do without columns, or a search's; `any_search`: also one that looks for plans. */
+static int recipe_packs_remotely(const struct cb_request *request, int any_search) {
   const struct cb_recipe *recipe;
   if (cb_recipe_find(&recipe, request->options.recipe, NULL)) return 0;
-  return recipe->packs_remotely || (!recipe->root && of_search);
+  return recipe->is_ready || (!recipe->root && (any_search || cb_search_is_by_profile(&request->options)));
 }
 
 /* Whether the matrix is one that kernels can look at, and the host has not done so yet. */
@@ -27,7 +27,8 @@ static int can_survey(const struct cb_work *work) {
          !work->made.plan && !work->matrix.csr.row_ptr && !work->host_only;
 }
 
-/* Where nothing is said, a search looks at columns; and data that a cache shall keep are made on the host. */
+/* Where nothing is said, a search that looks for plans looks at columns, and data that a cache shall keep are made on
+ * the host. */
 static int wants_device(const struct cb_work *work) {
   const struct cb_request *request = &work->request;
   const struct cbgen_context *context = request->context;

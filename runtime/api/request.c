@@ -4,6 +4,8 @@
 
 #include "base/memory.h"
 
+#include <string.h>
+
 static enum cb_status check_asked(const cbgen_request *asked, struct cb_diag *diag) {
   if (asked->expected_products < 0)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'expected_products' is %lld; it is 0 (many) or more",
@@ -24,6 +26,20 @@ static void leave_tables_in_memory(struct cb_options *options) {
   if (options->bake_limit == standard.bake_limit) options->bake_limit = 0;
 }
 
+/* A recipe that needs no compiler and is packed on the device may be so much slower that the expected products, a
+ * thousand where nothing is said, do not repay what another's set-up takes longer: a compilation and the host's work. A
+ * power of two, so that there are few keys. */
+static void choose_search(struct cb_request *request) {
+  enum { PRODUCTS = 1000, COMPILE_NS = 60 * 1000 * 1000, NONZERO_NS = 8 };
+  struct cb_options *options = &request->options;
+  const int64_t products = request->asked.expected_products ? request->asked.expected_products : PRODUCTS;
+  const int64_t ns = (COMPILE_NS + NONZERO_NS * request->view.nnz) / products;
+  options->search = CB_SEARCH_PROFILE;
+  if (strcmp(options->recipe, "auto") || request->asked.specialise == CBGEN_SPECIALISE_NOW || !ns) return;
+  options->search = CB_SEARCH_READY;
+  options->ready_loss = INT64_C(1) << (63 - __builtin_clzll((unsigned long long)ns));
+}
+
 /* The context's options with what they leave to the matrix and the request. */
 static enum cb_status choose_options(struct cb_request *request, struct cb_diag *diag) {
   static const char *const types[] = {
@@ -32,7 +48,7 @@ static enum cb_status choose_options(struct cb_request *request, struct cb_diag 
   struct cb_options *options = &request->options;
   *options = context->options;
   if (!context->has_form) options->form = CB_FORM_AXPBY;
-  if (!context->has_search) options->search = CB_SEARCH_PROFILE; /* set-up plans no recipe in order to compare it */
+  if (!context->has_search) choose_search(request); /* set-up plans no recipe in order to compare it */
   const enum cb_status s = cb_environment_options(options, context, diag);
   if (s) return s;
   if (options->values == CB_VALUES_FIXED && cb_asks_mutable(request))

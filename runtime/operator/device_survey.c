@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A matrix on the device, looked at by kernels: see device_survey.h. */
 #include "runtime/operator/device_survey.h"
+#include "runtime/operator/device_profile.h"
 
 #include "analysis/diagonals.h"
 #include "analysis/tiles.h"
@@ -95,9 +96,9 @@ static enum cb_status look(const struct cb_survey *survey, cb_device_ptr scratch
 
 /* ---- columns that analysis asks for */
 
-static enum cb_status put_stretches(const struct cb_device *device, cb_device_ptr to,
-                                    const struct cb_stretch *stretches, int64_t count, int64_t *total,
-                                    struct cb_diag *diag) {
+enum cb_status cb_stretches_put(const struct cb_device *device, cb_device_ptr *to,
+                                const struct cb_stretch *stretches, int64_t count, int64_t *total,
+                                struct cb_diag *diag) {
   int64_t *numbers = cb_alloc((size_t)(2 * count + 1), sizeof *numbers); /* begins, then places */
   if (!numbers) return cb_fail_memory(diag, "a list of columns", (uint64_t)count * 16);
   *total = 0;
@@ -107,8 +108,9 @@ static enum cb_status put_stretches(const struct cb_device *device, cb_device_pt
     *total += stretches[i].length;
   }
   numbers[2 * count] = *total;
-  const enum cb_status s = cb_device_upload(device, to, numbers, (size_t)(2 * count + 1) * sizeof *numbers,
-                                            "a list of columns", diag);
+  const size_t bytes = (size_t)(2 * count + 1) * sizeof *numbers;
+  enum cb_status s = cb_device_alloc(device, to, bytes, "a list of columns", diag);
+  if (!s) s = cb_device_upload(device, *to, numbers, bytes, "a list of columns", diag);
   cb_free(numbers);
   return s;
 }
@@ -131,8 +133,7 @@ static enum cb_status fetch(void *user, const struct cb_stretch *stretches, int6
   int64_t total = 0;
   enum cb_status s = cb_device_enter(device, diag);
   if (s) return s;
-  s = cb_device_alloc(device, &lists, (size_t)(2 * count + 1) * sizeof(int64_t), "a list of columns", diag);
-  if (!s) s = put_stretches(device, lists, stretches, count, &total, diag);
+  s = cb_stretches_put(device, &lists, stretches, count, &total, diag);
   if (!s) s = cb_device_alloc(device, &to, (size_t)total * sizeof *columns, "columns", diag);
   if (!s) s = run_fetch(survey, lists, count, to, diag);
   if (!s) s = cb_device_download(device, columns, to, (size_t)total * sizeof *columns, "columns", diag);
@@ -318,6 +319,9 @@ static void make_csr(struct cb_survey *survey, struct cb_csr *csr) {
                                               .fetch = fetch,
                                               .diagonals = list_diagonals,
                                               .tiles = count_tiles,
+                                              .lengths = cb_profile_lengths,
+                                              .starts = cb_profile_starts,
+                                              .chosen = cb_profile_chosen,
                                               .user = survey};
   *csr = (struct cb_csr){.rows = view->rows,
                          .cols = view->cols,

@@ -25,6 +25,8 @@ const struct cb_kernel_set cb_kernel_sets[] = {
     {"survey", "survey", NULL, NULL,
      {"cbgen_survey_columns_32", "cbgen_survey_columns_64", "cbgen_survey_rows_32_32", "cbgen_survey_rows_32_64",
       "cbgen_survey_rows_64_32", "cbgen_survey_rows_64_64", "cbgen_fetch_columns_32", "cbgen_fetch_columns_64"}},
+    {"profile", "profile", NULL, NULL,
+     {"cbgen_count_lengths", "cbgen_fetch_starts", "cbgen_choose_columns_32", "cbgen_choose_columns_64"}},
     {"diagonals", "diagonals", NULL, NULL,
      {"cbgen_count_diagonals_32", "cbgen_count_diagonals_64", "cbgen_list_diagonals"}},
     {"tiles", "tiles", NULL, NULL, {"cbgen_count_tiles_32", "cbgen_count_tiles_64"}},

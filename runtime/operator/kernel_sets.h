@@ -3,7 +3,8 @@
  * one table, so that whoever builds them ahead of time can walk it: their texts depend on nothing else.
  *
  *   survey                 what a matrix looks like (device_survey.h)
- *   diagonals              those that are populated, likewise
+ *   profile                what the choice of a recipe goes by (device_profile.h)
+ *   diagonals              those that are populated (device_survey.h)
  *   tiles                  those that have nonzeros, likewise
  *   LAYOUT-indices         a layout's index arrays, and its slot map (device_pack.h)
  *   LAYOUT-values-TYPE     its values, stored as that type

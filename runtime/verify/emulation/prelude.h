@@ -239,6 +239,13 @@ template <class T> inline T atomicMin(T *p, typename Same<T>::type value) {
   emulated::end_atomic(p, sizeof before, &before);
   return before;
 }
+template <class T> inline T atomicMax(T *p, typename Same<T>::type value) {
+  emulated::begin_atomic(p);
+  T before = *p;
+  *p = before < value ? value : before;
+  emulated::end_atomic(p, sizeof before, &before);
+  return before;
+}
 inline void __threadfence() { emulated::fence(); }
 inline void __threadfence_system() { emulated::fence(); }
 inline void __syncthreads(int line = __builtin_LINE()) { emulated::sync_block(line); }
