@@ -47,8 +47,8 @@ enum {
 /* Of all rows; 64-bit integers alone, as templates/profile.cu.in writes them, too. */
 struct cb_choice_lengths {
   int64_t with_length[CB_CHOICE_BINS], in_length[CB_CHOICE_BINS]; /* rows by the bin of their length; their nonzeros */
-  int64_t in_step[CB_CHOICE_STEPS]; /* [k]: of each 32 >> k rows, from a multiple of that on, the longest's length */
   int64_t longest;
+  int64_t in_step[CB_CHOICE_STEPS]; /* [k]: of each 32 >> k rows, from a multiple of that on, the longest's length */
 };
 
 struct cb_choice_profile {
