@@ -24,16 +24,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_REPEATS = 25, MOST_MATRICES = 1024, BATCHES = 7, SMALL = 1000000, COMPARED = 4000000 };
+enum { PARTS = 6, MOST_REPEATS = 25, MOST_MATRICES = 1024, BATCHES = 7, SMALL = 1000000, COMPARED = 4000000 };
 
 struct result {
   char name[96], plan[24], origin; /* of the binary: 'b'rought, 'k'ept in the cache, 'c'ompiled, '-' specialised */
   int64_t nnz;
   double first_ms, worst_ms, prepare_ms; /* of the first product: median and worst; of csr-alg1 */
-  double parts[5];                       /* of the set-up, in ms: see part_names */
+  double parts[PARTS];                   /* of the set-up, in ms: see part_names */
   double family_us, special_us, cusparse_us, specialise_ms;
 };
-static const char *const part_names[5] = {"hash", "analysis", "compile", "pack", "load"};
+static const char *const part_names[PARTS] = {"hash", "analysis", "compile", "pack", "load", "store"};
 
 struct work {
   const struct cb_device *device;
@@ -149,10 +149,10 @@ static void hear(void *user, const char *line) {
 }
 
 static void note(struct result *result, const cbgen_info *info, const char *plan) {
-  const double seconds[5] = {info->hash_seconds + info->lookup_seconds, info->analysis_seconds,
+  const double seconds[PARTS] = {info->hash_seconds + info->lookup_seconds, info->analysis_seconds,
                              info->generate_seconds + info->compile_seconds, info->pack_seconds,
-                             info->store_seconds + info->load_seconds + info->upload_seconds};
-  for (int i = 0; i < 5; i++) result->parts[i] = 1e3 * seconds[i];
+                             info->load_seconds + info->upload_seconds, info->store_seconds};
+  for (int i = 0; i < PARTS; i++) result->parts[i] = 1e3 * seconds[i];
   snprintf(result->plan, sizeof result->plan, "%.*s", (int)sizeof result->plan - 1, plan + (strncmp(plan, "(spmv (", 7) ? 0 : 7));
 }
 
@@ -244,7 +244,7 @@ static double even(const struct result *result) {
 static void report(const struct result *result, FILE *json) {
   printf("%-34.34s %10lld %-20.20s %c %8.2f %8.2f |", result->name, (long long)result->nnz, result->plan,
          result->origin, result->first_ms, result->worst_ms);
-  for (int i = 0; i < 5; i++) printf(" %7.2f", result->parts[i]);
+  for (int i = 0; i < PARTS; i++) printf(" %7.2f", result->parts[i]);
   printf(" | %8.1f %8.1f %6.3f | %7.2f %8.1f %7.0f\n", result->family_us, result->special_us,
          result->family_us / result->special_us, result->prepare_ms, result->cusparse_us, even(result));
   fflush(stdout);
@@ -252,7 +252,7 @@ static void report(const struct result *result, FILE *json) {
   fprintf(json, "{\"matrix\": \"%s\", \"nnz\": %lld, \"plan\": \"%s\", \"binary\": \"%c\", \"first_ms\": %.4f, "
           "\"worst_ms\": %.4f", result->name, (long long)result->nnz, result->plan, result->origin, result->first_ms,
           result->worst_ms);
-  for (int i = 0; i < 5; i++) fprintf(json, ", \"%s_ms\": %.4f", part_names[i], result->parts[i]);
+  for (int i = 0; i < PARTS; i++) fprintf(json, ", \"%s_ms\": %.4f", part_names[i], result->parts[i]);
   fprintf(json, ", \"family_us\": %.4f, \"specialised_us\": %.4f, \"specialise_ms\": %.3f, \"cusparse_prepare_ms\": %.4f, "
           "\"cusparse_us\": %.4f, \"even\": %.0f}\n", result->family_us, result->special_us, result->specialise_ms,
           result->prepare_ms, result->cusparse_us, even(result));
@@ -326,7 +326,7 @@ static int measure_all(const struct cb_device *device, FILE *json, int repeats, 
   if (cb_timer_open(&timer, device, NULL, &diag) || cb_cusparse_open(&cusparse, device, NULL, &diag))
     fprintf(stderr, "%s\n", diag.message);
   printf("%-34s %10s %-20s %c %8s %8s |", "", "nonzeros", "plan", ' ', "first ms", "worst");
-  for (int i = 0; i < 5; i++) printf(" %7s", part_names[i]);
+  for (int i = 0; i < PARTS; i++) printf(" %7s", part_names[i]);
   printf(" | %8s %8s %6s | %7s %8s %7s\n", "family", "special.", "ratio", "prep.", "csr-alg1", "even");
   for (int i = 0; i < count && i < MOST_MATRICES; i++) {
     struct work *work = calloc(1, sizeof *work);

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { HALF = CB_CHOICE_GROUP / 2, RUN = 24 };
+enum { HALF = CB_CHOICE_GROUP / 2, RUN = 24, PARALLEL_NONZEROS = 1 << 15 };
 
 /* A group while it is counted. */
 struct group {
@@ -193,23 +193,59 @@ static int64_t nonzeros_of(const struct cb_choice_sample *sample, int64_t part, 
   return nonzeros;
 }
 
-int cb_choice_count_groups(struct cb_choice_profile *profile, const struct cb_choice_sample *sample) {
+static void count_group(struct group *group, int64_t part) {
+  open_group(group, part);
+  count_neighbours(group);
+  count_span(group);
+  count_steps(group);
+  count_different(group);
+  for (int size = 0; size < CB_TILE_SIZES; size++) count_tiles(group, size);
+}
+
+/* What groups add are sums: all numbers of `more` but those that were there before. */
+static void add_sums(struct cb_choice_profile *sums, const struct cb_choice_profile *more) {
+  int64_t *to = (int64_t *)sums;
+  const int64_t *from = (const int64_t *)more;
+  for (size_t i = 0; i < sizeof *sums / sizeof *to; i++) to[i] += from[i];
+}
+_Static_assert(sizeof(struct cb_choice_profile) % sizeof(int64_t) == 0, "a profile has 64-bit integers alone");
+
+/* A thread's groups; their number and the matrix's shape are what `sums` has of its own until all are counted. */
+static int count_share(struct cb_choice_profile *sums, const struct cb_choice_profile *profile,
+                       const struct cb_choice_sample *sample, int64_t most) {
   struct cb_tally seen[SETS] = {{0}};
-  struct group group = {.sums = profile, .sample = sample, .seen = seen};
-  int64_t most = 0;
+  struct group group = {.sums = sums, .sample = sample, .seen = seen};
   int good = 1;
-  for (int64_t i = 0; i < profile->groups; i++)
-    most = cb_larger(most, nonzeros_of(sample, i, cb_choice_group(profile, i)));
+  *sums = (struct cb_choice_profile){.rows = profile->rows, .cols = profile->cols, .groups = profile->groups};
   for (int set = 0; set < SETS; set++) good &= cb_tally_open(&seen[set], most);
-  for (int64_t i = 0; i < profile->groups && good; i++) {
-    open_group(&group, i);
-    count_neighbours(&group);
-    count_span(&group);
-    count_steps(&group);
-    count_different(&group);
-    for (int size = 0; size < CB_TILE_SIZES; size++) count_tiles(&group, size);
-  }
+#pragma omp for schedule(dynamic, 4)
+  for (int64_t i = 0; i < profile->groups; i++)
+    if (good) count_group(&group, i);
   for (int set = 0; set < SETS; set++) cb_tally_close(&seen[set]);
+  sums->rows = sums->cols = sums->groups = 0;
+  return good;
+}
+
+int cb_choice_count_groups(struct cb_choice_profile *profile, const struct cb_choice_sample *sample) {
+  struct cb_choice_profile all = {0};
+  int64_t most = 0, nonzeros = 0;
+  int good = 1;
+  for (int64_t i = 0; i < profile->groups; i++) {
+    const int64_t own = nonzeros_of(sample, i, cb_choice_group(profile, i));
+    most = cb_larger(most, own);
+    nonzeros += own;
+  }
+#pragma omp parallel if (nonzeros >= PARALLEL_NONZEROS)
+  {
+    struct cb_choice_profile own;
+    const int counted = count_share(&own, profile, sample, most);
+#pragma omp critical(cb_choice_groups)
+    {
+      add_sums(&all, &own);
+      good &= counted;
+    }
+  }
+  add_sums(profile, &all);
   return good;
 }
 

@@ -143,6 +143,9 @@ void cb_work_release_new(struct cb_work *work);
 /* Whether a plan is made for the matrix on the device, if that succeeds: nothing shall bring it to the host before. */
 int cb_work_may_pack_there(const struct cb_work *work);
 
+/* The kernels that pack the plan's layouts, where it was made that way. */
+enum cb_status cb_work_find_packers(struct cb_work *work, struct cb_diag *diag);
+
 /* Makes the plan that way if it may and can; else nothing has changed, and the host shall plan. */
 void cb_work_plan_there(struct cb_work *work, const struct cb_options *options);
 

@@ -11,7 +11,8 @@
 
 /* ---- whether */
 
-enum { LONG = 1 << 20 }; /* nonzeros from which kernels repay their launches */
+/* Nonzeros from which kernels repay their launches; and from which they do so although they must be compiled first. */
+enum { LONG = 1 << 12, LONG_UNCOMPILED = 1 << 20 };
 
 /* Whether the recipe's plan can do without columns, or a search's; `any_search`: also one that looks for plans. */
 static int recipe_packs_remotely(const struct cb_request *request, int any_search) {
@@ -34,7 +35,9 @@ static int wants_device(const struct cb_work *work) {
   const struct cbgen_context *context = request->context;
   if (context->pack == CB_PACK_HOST) return 0;
   if (context->pack == CB_PACK_DEVICE) return recipe_packs_remotely(request, 1);
-  return request->view.nnz >= LONG && context->keep != CB_KEEP_ALWAYS && recipe_packs_remotely(request, 0);
+  const int is_long = request->view.nnz >= LONG_UNCOMPILED ||
+                      (request->view.nnz >= LONG && cb_session_has_binaries(request->session));
+  return is_long && context->keep != CB_KEEP_ALWAYS && recipe_packs_remotely(request, 0);
 }
 
 /* Whether a matrix on the host finds room on the device beside what the operator will take. */
@@ -51,7 +54,7 @@ int cb_work_may_pack_there(const struct cb_work *work) { return can_survey(work)
 
 /* ---- the plan */
 
-static enum cb_status find_kernels(struct cb_work *work, struct cb_diag *diag) {
+enum cb_status cb_work_find_packers(struct cb_work *work, struct cb_diag *diag) {
   const struct cb_request *request = &work->request;
   const struct cb_plan *plan = work->made.plan;
   enum cb_status s = plan->regions_count > CB_MOST_PACKED ? CB_ERR_LIMIT : CB_OK;
@@ -100,7 +103,7 @@ static enum cb_status plan_there(struct cb_work *work, const struct cb_options *
     s = cb_plan_build(&made->plan, &made->assignment, &work->matrix.csr, &work->request.session->device->target,
                       options, diag);
   work->info.analysis_seconds += cb_work_lap(work);
-  return s ? s : find_kernels(work, diag);
+  return s ? s : cb_work_find_packers(work, diag);
 }
 
 void cb_work_plan_there(struct cb_work *work, const struct cb_options *options) {

@@ -3,6 +3,8 @@
 #include "runtime/api/compile.h"
 
 #include "analysis/plan/assignment.h"
+#include "analysis/plan/recipe.h"
+#include "base/integers.h"
 #include "base/memory.h"
 #include "codegen/checked.h"
 #include "runtime/cuda/ranges.h"
@@ -207,21 +209,82 @@ int cb_specialises(const struct cb_work *work, int64_t plan_ns) {
   return (double)asked->expected_products * (double)plan_ns * GAIN_PERCENT / 100 > COMPILE_NS;
 }
 
-/* The binary of the plan's family, from wherever there is one. CB_ERR_UNSUPPORTED: there is no family. */
-static enum cb_status find_family(struct cb_work *work) {
+/* The binary of the plan's family, from wherever there is one. CB_ERR_UNSUPPORTED: there is no family; CB_ERR_MISSING:
+ * it would have to be compiled. */
+static enum cb_status find_family(struct cb_work *work, struct cb_made *made, int may_compile, struct cb_diag *diag) {
   CB_RANGE("cbgen: compile");
   struct cb_source family;
-  enum cb_status s = cb_source_family(&family, work->made.plan, work->diag);
+  enum cb_status s = cb_source_family(&family, made->plan, diag);
   work->info.generate_seconds += cb_work_lap(work);
   if (!s)
-    s = cb_session_family(work->request.session, work->kept.cache, &family, &work->made.compiled,
-                          work->request.context, work->diag);
+    s = cb_session_family(work->request.session, work->kept.cache, &family, may_compile, &made->compiled,
+                          work->request.context, diag);
   cb_source_release(&family);
   work->info.compile_seconds += cb_work_lap(work);
-  if (!s && work->made.compiled.spilled_bytes) { /* the specialised kernel may do better, or another recipe's */
-    cb_compiled_release(&work->made.compiled);
+  if (!s && made->compiled.spilled_bytes) { /* the specialised kernel may do better, or another recipe's */
+    cb_compiled_release(&made->compiled);
     s = CB_ERR_UNSUPPORTED;
   }
+  return s;
+}
+
+/* A plan by that recipe with its text and its family's binary, if nothing has to be compiled for it. */
+static enum cb_status make_ready(struct cb_work *work, struct cb_made *made, const char *recipe,
+                                 const struct cb_make_request *making, struct cb_diag *diag) {
+  struct cb_options options = work->request.options;
+  options.recipe = recipe;
+  enum cb_status s = cb_plan_build(&made->plan, &made->assignment, &work->matrix.csr,
+                                   &work->request.session->device->target, &options, diag);
+  work->info.analysis_seconds += cb_work_lap(work);
+  if (!s) s = cb_make_text(made, making, diag);
+  work->info.generate_seconds += cb_work_lap(work);
+  return s ? s : find_family(work, made, 0, diag);
+}
+
+/* It takes the place of the plan that was made, whose candidates it keeps. */
+static enum cb_status replace_plan(struct cb_work *work, struct cb_made *other) {
+  struct cb_plan *plan = other->plan;
+  const struct cb_plan *first = work->made.plan;
+  plan->candidates_count = first->candidates_count;
+  plan->is_chosen_by_profile = first->is_chosen_by_profile;
+  memcpy(plan->candidates, first->candidates, sizeof plan->candidates);
+  cb_log(work->request.context, "recipe '%s' instead of '%s', whose kernel would have to be compiled", plan->recipe,
+         first->recipe);
+  cb_made_release(&work->made);
+  work->made = *other;
+  *other = (struct cb_made){0};
+  return work->there.is_used ? cb_work_find_packers(work, work->diag) : CB_OK;
+}
+
+/* Of the profile's next recipes, which are slower by a quarter and by what the search permits at most, the first whose
+ * kernel is there takes the place of the one that was planned. CB_ERR_MISSING: there is none. */
+static enum cb_status take_ready(struct cb_work *work, const struct cb_make_request *making) {
+  const struct cb_plan *plan = work->made.plan;
+  const struct cb_options *options = &work->request.options;
+  const struct cb_recipe *recipe;
+  int at = 0;
+  if (options->search != CB_SEARCH_READY || !plan->is_chosen_by_profile) return CB_ERR_MISSING;
+  while (at < plan->candidates_count && strcmp(plan->candidates[at].recipe, plan->recipe)) at++;
+  const int64_t ns = plan->candidates[at].cost.ns, most = ns + cb_smaller(ns / 4, options->ready_loss);
+  for (at++; at < plan->candidates_count && plan->candidates[at].cost.ns <= most; at++) {
+    struct cb_made other = {0};
+    struct cb_diag diag = {0};
+    const char *name = plan->candidates[at].recipe;
+    if (!plan->candidates[at].cost.ns || cb_recipe_find(&recipe, name, NULL) || !recipe->is_ready) continue;
+    if (!make_ready(work, &other, name, making, &diag)) return replace_plan(work, &other);
+    cb_made_release(&other);
+  }
+  return CB_ERR_MISSING;
+}
+
+/* Of the plan, or of one that is nearly as fast and needs no compiler; else it is compiled. */
+static enum cb_status make_family(struct cb_work *work, const struct cb_make_request *making) {
+  enum cb_status s = find_family(work, &work->made, 0, work->diag);
+  if (s == CB_ERR_MISSING) {
+    work->diag->message[0] = 0;
+    s = take_ready(work, making);
+  }
+  if (s == CB_ERR_MISSING) s = find_family(work, &work->made, 1, work->diag);
   if (!s) work->tier = CB_TIER_FAMILY;
   return s;
 }
@@ -241,7 +304,7 @@ static enum cb_status make_kernel(struct cb_work *work) {
   if (!work->made.compiled.cubin) {
     s = emit(work, &making);
     if (s) return s;
-    s = cb_specialises(work, work->made.plan->cost.ns) ? CB_ERR_UNSUPPORTED : find_family(work);
+    s = cb_specialises(work, work->made.plan->cost.ns) ? CB_ERR_UNSUPPORTED : make_family(work, &making);
     if (s == CB_ERR_UNSUPPORTED) s = specialise(work, &making);
   }
   if (s || !cb_inspects()) return s;

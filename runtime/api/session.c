@@ -203,11 +203,16 @@ static struct cb_cache_subject subject_of(const struct cb_session *session, cons
   return subject;
 }
 
+int cb_session_has_binaries(struct cb_session *session) {
+  if (!session->has_looked) cb_binaries_find(&session->binaries, session->device->target.arch, NULL);
+  session->has_looked = 1;
+  return session->binaries != NULL;
+}
+
 /* What the library brings of a text. */
 static enum cb_status get_brought(struct cb_session *session, const struct cb_text *text, unsigned char **cubin,
                                   size_t *length) {
-  if (!session->has_looked) cb_binaries_find(&session->binaries, session->device->target.arch, NULL);
-  session->has_looked = 1;
+  if (!cb_session_has_binaries(session)) return CB_ERR_MISSING;
   return cb_binaries_get(session->binaries, cb_binaries_key(text->bytes, text->length), cubin, length, NULL);
 }
 
@@ -286,7 +291,8 @@ static int family_cached(struct cb_cache *cache, struct cb_hash key, struct cb_c
 }
 
 enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,
-                                 struct cb_compiled *compiled, const struct cbgen_context *log, struct cb_diag *diag) {
+                                 int may_compile, struct cb_compiled *compiled, const struct cbgen_context *log,
+                                 struct cb_diag *diag) {
   const struct cb_text text = {.bytes = family->text, .length = (size_t)family->length};
   const struct module module = {.kind = "family", .text = &text};
   const struct cb_nvrtc_options options = {.arch = session->device->target.arch};
@@ -306,6 +312,7 @@ enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *ca
     cb_log(log, "family %s: from the cache", hex);
     return CB_OK;
   }
+  if (!may_compile) return cb_fail(diag, CB_ERR_MISSING, "the family's kernel has not been compiled yet");
   enum cb_status s = cb_session_nvrtc(session, &nvrtc, diag);
   if (!s) s = cb_compile_fitting(compiled, nvrtc, family->text, CB_FAMILY_SYMBOL, &options, diag);
   if (s) return s;

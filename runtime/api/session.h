@@ -51,6 +51,9 @@ enum cb_status cb_session_name_nvrtc(struct cb_session *session, const char *pat
 enum cb_status cb_session_nvrtc(struct cb_session *session, const struct cb_nvrtc **nvrtc,
                                 struct cb_diag *diag);
 
+/* Whether the library brings binaries for the session's GPU. Likewise one thread at a time. */
+int cb_session_has_binaries(struct cb_session *session);
+
 /* The kernels that pack values of a stored type: loaded already, or from the cache (which may be NULL), or
  * compiled. Likewise one thread at a time. They live as long as the session. */
 enum cb_status cb_session_packer(struct cb_session *session, struct cb_cache *cache, enum cb_type stored,
@@ -61,11 +64,12 @@ enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type s
                                       struct cb_diag *diag);
 
 /* The binary of a family's text (codegen/family.h) for the session's GPU: from what comes with the library, from the
- * cache, or compiled and kept there for all matrices. `log` is told which. Likewise one thread at a time.
- * CB_ERR_MISSING: it would have to be compiled, and there is no NVRTC. */
+ * cache, or compiled, if it may be, and kept there for all matrices. `log` is told which. Likewise one thread at a time.
+ * CB_ERR_MISSING: it would have to be compiled, and must not be, or there is no NVRTC. */
 struct cbgen_context;
 enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,
-                                 struct cb_compiled *compiled, const struct cbgen_context *log, struct cb_diag *diag);
+                                 int may_compile, struct cb_compiled *compiled, const struct cbgen_context *log,
+                                 struct cb_diag *diag);
 
 /* Likewise the kernels that hash patterns on the device. */
 enum cb_status cb_session_hasher(struct cb_session *session, struct cb_cache *cache, struct cb_hasher **hasher,
