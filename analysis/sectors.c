@@ -4,12 +4,12 @@
 
 #include "base/memory.h"
 
-#include <string.h>
-
 enum {
   SAMPLES = 512,       /* thread blocks looked at, of a matrix with more */
   LEAST_SAMPLES = 64,
   ENOUGH = 1 << 21,    /* nonzeros of these, about: then fewer thread blocks are looked at */
+  FEWEST_SAMPLES = 8,  /* where a profile has chosen the recipe, so that no plans are compared, these are the least */
+  FEW = 1 << 15,       /* and this is enough */
   SLOTS = 1 << 15,     /* of the set of sectors that a thread block touches */
   FULL = SLOTS / 4 * 3,
   SECTOR_BYTES = 32,
@@ -20,6 +20,7 @@ struct cb_sector_sink {
   int64_t per_sector, previous;
   int64_t asked, distinct;
   uint32_t *slots; /* sector + 1; 0: free */
+  uint16_t *used;  /* which are not, `distinct` of them, or FULL */
   const int32_t *columns; /* of the matrix; or of the thread block's stretches, which begin at `first` */
   const int64_t *first;
 };
@@ -43,7 +44,14 @@ void cb_sector_ask(struct cb_sector_sink *sink, int64_t column) {
   while (sink->slots[slot] && sink->slots[slot] != (uint32_t)sector + 1) slot = (slot + 1) % SLOTS;
   if (sink->slots[slot]) return;
   sink->slots[slot] = (uint32_t)sector + 1;
-  sink->distinct++;
+  sink->used[sink->distinct++] = (uint16_t)slot;
+}
+
+/* Forgets what another thread block has touched. */
+static void clear(struct cb_sector_sink *sink) {
+  for (int64_t i = 0; i < sink->distinct && i < FULL; i++) sink->slots[sink->used[i]] = 0;
+  sink->asked = sink->distinct = 0;
+  sink->previous = -1;
 }
 
 /* Fetched by one thread block: each sector once, and of the repeated requests those that L1 no longer holds. */
@@ -102,27 +110,29 @@ static int64_t sum_samples(const struct cb_region_builder *builder, const void *
   {
     struct cb_sector_sink sink = {.per_sector = SECTOR_BYTES / value_bytes,
                                   .columns = sample->each ? sample->columns : builder->work.part.csr->col_idx};
-    sink.slots = cb_alloc(SLOTS, sizeof *sink.slots);
-    failed = !sink.slots;
+    sink.slots = cb_calloc(SLOTS, sizeof *sink.slots);
+    sink.used = cb_alloc(FULL, sizeof *sink.used);
+    failed = !sink.slots || !sink.used;
 #pragma omp for schedule(dynamic, 8)
     for (int64_t i = 0; i < samples; i++) {
-      if (!sink.slots) continue;
-      memset(sink.slots, 0, SLOTS * sizeof *sink.slots);
-      sink.asked = sink.distinct = 0;
-      sink.previous = -1;
+      if (failed) continue;
+      clear(&sink);
       sink.first = sample->each ? sample->first + i * sample->each : NULL;
       visit(state, i * blocks / samples, &sink);
       sum += fetched(&sink, room);
     }
     cb_free(sink.slots);
+    cb_free(sink.used);
   }
   return failed ? -1 : sum;
 }
 
 static int64_t count_samples(const struct cb_region_builder *builder) {
   const int64_t blocks = builder->region.blocks, each = blocks ? builder->work.part.csr->nnz / blocks : 0;
+  const enum cb_search search = (enum cb_search)builder->options->search;
+  const int few = search == CB_SEARCH_PROFILE || search == CB_SEARCH_READY;
   int64_t samples = blocks < SAMPLES ? blocks : SAMPLES;
-  while (samples > LEAST_SAMPLES && samples * each > ENOUGH) samples /= 2;
+  while (samples > (few ? FEWEST_SAMPLES : LEAST_SAMPLES) && samples * each > (few ? FEW : ENOUGH)) samples /= 2;
   return samples;
 }
 

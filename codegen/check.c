@@ -32,7 +32,10 @@ static int is_bad(const char *word, size_t length) {
 enum cb_status cb_check_intrinsics(const char *text, struct cb_diag *diag) {
   for (int line = 1; *text; text++) {
     if (*text == '\n') line++;
-    if (text[0] == '/' && text[1] == '/') text += strcspn(text, "\n") - 1;
+    if (text[0] == '/' && text[1] == '/') {
+      const char *const end = strchr(text, '\n');
+      text = end ? end - 1 : text + strlen(text) - 1;
+    }
     if (!isalpha((unsigned char)*text) && *text != '_') continue;
     size_t length = 1;
     while (isalnum((unsigned char)text[length]) || text[length] == '_') length++;

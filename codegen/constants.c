@@ -35,7 +35,8 @@ static const char *next_call(const char *text, const char *from, const char *fun
 /* The start of the function that holds `at`, as the line of its head begins. */
 static const char *function_around(const char *text, const char *at) {
   static const char plain[] = "\nCBGEN_DEVICE ", generic[] = "\ntemplate ";
-  while (at > text && strncmp(at, plain, sizeof plain - 1) && strncmp(at, generic, sizeof generic - 1)) at--;
+  for (; at > text; at--)
+    if (*at == '\n' && (!strncmp(at, plain, sizeof plain - 1) || !strncmp(at, generic, sizeof generic - 1))) break;
   return at;
 }
 

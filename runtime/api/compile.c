@@ -160,10 +160,16 @@ static enum cb_status load(struct cb_work *work, cbgen_operator **op) {
   return s ? s : cb_operator_make(op, &loading, work->diag);
 }
 
+/* Of a family's kernel and arrays that the device packs an entry would keep nothing but a plan: to write it takes as
+ * long as the next process needs to plan again. */
+static int is_made_in_no_time(const struct cb_work *work) {
+  return work->there.is_used && work->tier == CB_TIER_FAMILY;
+}
+
 static enum cb_status make_once(struct cb_work *work, cbgen_operator **op) {
   const enum cb_status s = cb_work_make(work);
   if (s) return s;
-  cb_work_put(work);
+  if (!is_made_in_no_time(work)) cb_work_put(work);
   return load(work, op);
 }
 
