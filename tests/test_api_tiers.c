@@ -9,6 +9,7 @@
 
 #define ONE "random,rows=300,cols=200,per_row=6"
 #define OTHER "random,rows=777,cols=190,per_row=6,seed=4"
+#define DIAGONALS "diagonals,n=400,count=5,spread=30,fill=1"
 #define FAKE_ARCH "sm_90" /* what the fake GPU is */
 
 static const char *folder(void) {
@@ -229,17 +230,22 @@ static void without_nvrtc_families_are_enough(void **state) {
   sample_release(&other);
 }
 
-/* A file of families, made by the tool with the same compiler: then neither NVRTC nor a cache is needed. A damaged one
- * is as if there were none. */
+/* A file of the families of a matrix, made by the tool with the same compiler. */
+static void bring_family(char path[600], const char *matrix_and_options) {
+  char command[2400];
+  snprintf(path, 600, "%s/families", getenv("CBGEN_TEST_TMP"));
+  snprintf(command, sizeof command,
+           "rm -rf '%.500s'; mkdir '%.500s' && '%.400s' families -q %.300s --arch=" FAKE_ARCH
+           " -o '%.500s/families-" FAKE_ARCH ".bin'",
+           path, path, getenv("CBGEN_TEST_TOOL"), matrix_and_options, path);
+  assert_int_equal(system(command), 0);
+}
+
+/* Then neither NVRTC nor a cache is needed. A damaged file is as if there were none. */
 static void families_come_with_the_library(void **state) {
   char path[600], command[2400];
   (void)state;
-  snprintf(path, sizeof path, "%s/families", getenv("CBGEN_TEST_TMP"));
-  snprintf(command, sizeof command,
-           "rm -rf '%.500s'; mkdir '%.500s' && '%.400s' families -q generate:" ONE
-           " --recipe=sell --arch=" FAKE_ARCH " -o '%.500s/families-" FAKE_ARCH ".bin'",
-           path, path, getenv("CBGEN_TEST_TOOL"), path);
-  assert_int_equal(system(command), 0);
+  bring_family(path, "generate:" ONE " --recipe=sell");
   struct sample sample = sample_of(ONE, (struct form){0});
   assert_int_equal(setenv("CBGEN_FAMILIES", path, 1), 0);
   for (int damaged = 0; damaged < 2; damaged++) {
@@ -259,6 +265,61 @@ static void families_come_with_the_library(void **state) {
     assert_int_equal(system(command), 0);
   }
   unsetenv("CBGEN_FAMILIES");
+  sample_release(&sample);
+}
+
+/* Recipe auto: what is ready is taken instead of what must be compiled, where that is not worth it. */
+static void what_is_ready_stands_in(void **state) {
+  static const struct {
+    cbgen_request request;
+    const char *loss; /* NULL: by the request */
+    const char *plan;
+    int compilations;
+  } cases[] = {
+      {{.expected_products = 0}, NULL, "(spmv (merge", 0},
+      {{.expected_products = 1000000}, NULL, "(spmv (split diagonals", 1},
+      {{.specialise = CBGEN_SPECIALISE_NOW}, NULL, "(spmv (split diagonals", 1},
+      {{.expected_products = 0}, "0", "(spmv (split diagonals", 1},
+  };
+  char path[600];
+  (void)state;
+  bring_family(path, "generate:" DIAGONALS " --recipe=merge");
+  assert_int_equal(setenv("CBGEN_FAMILIES", path, 1), 0);
+  struct sample sample = sample_of(DIAGONALS, (struct form){0});
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    cbgen_context *context;
+    assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
+    must(context, cbgen_set(context, "cache", ""));
+    if (cases[i].loss) must(context, cbgen_set(context, "search", "ready"));
+    if (cases[i].loss) must(context, cbgen_set(context, "ready-loss", cases[i].loss));
+    const long compilations = fake->compilations;
+    cbgen_operator *op = compile(context, &sample, cases[i].request);
+    if (strncmp(cbgen_operator_plan(op), cases[i].plan, strlen(cases[i].plan)))
+      fail_msg("case %zu: %s", i, cbgen_operator_plan(op));
+    assert_int_equal(fake->compilations - compilations, cases[i].compilations);
+    check_product(op, &sample.csr);
+    cbgen_operator_free(op);
+    cbgen_context_destroy(context);
+  }
+  unsetenv("CBGEN_FAMILIES");
+  sample_release(&sample);
+}
+
+/* An entry of the fastest recipe serves a request that a recipe which is ready would do for. */
+static void the_fastest_entry_serves_all(void **state) {
+  (void)state;
+  struct sample sample = sample_of(DIAGONALS, (struct form){0});
+  for (int round = 0; round < 2; round++) {
+    cbgen_context *context;
+    assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
+    cbgen_operator *op =
+        compile(context, &sample, (cbgen_request){.specialise = round ? CBGEN_SPECIALISE_AUTO : CBGEN_SPECIALISE_NOW});
+    assert_int_equal(info_of(op).cache, round ? CBGEN_CACHE_HIT : CBGEN_CACHE_MISS);
+    assert_int_equal(info_of(op).tier, CBGEN_TIER_SPECIALISED);
+    check_product(op, &sample.csr);
+    cbgen_operator_free(op);
+    cbgen_context_destroy(context);
+  }
   sample_release(&sample);
 }
 
@@ -320,6 +381,8 @@ int main(void) {
       TEST(failures_change_nothing),
       TEST(without_nvrtc_families_are_enough),
       TEST(families_come_with_the_library),
+      TEST(what_is_ready_stands_in),
+      TEST(the_fastest_entry_serves_all),
       TEST(products_run_meanwhile),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

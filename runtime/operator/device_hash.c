@@ -191,7 +191,7 @@ enum cb_status cb_hasher_run(struct cb_hasher *hasher, const struct cb_view *vie
   enum cb_status s = need_room(hasher, layout.bytes, diag);
   if (!s)
     s = cb_driver_check(driver,
-                        driver->call.fill_bytes_async(hasher->results, 0, sizeof(struct head), view->stream), diag,
+                        driver->call.fill_bytes_async(hasher->results, 0, layout.row_rest, view->stream), diag,
                         "clear digests on GPU %d", hasher->device->ordinal);
   if (!s) s = hash_rows(hasher, view, &layout, diag);
   if (!s) s = hash_columns(hasher, view, &layout, diag);
