@@ -5,15 +5,15 @@
 #
 #   bench/python.sh [FILE]      FILE: bench-out/python.md unless named
 #
-# Takes the library that bench/pack_gpu.sh put into .gpu/ (bench/gpu.sh unpacks it), unless CBGEN_LIBRARY names another;
-# PYTHON names the Python with NumPy, SciPy, CuPy and PyTorch (python3). The exit status is 1 when something failed.
+# Takes the library and the package's compiled part that bench/pack_gpu.sh put into .gpu/ (bench/gpu.sh unpacks it), unless
+# CBGEN_LIBRARY and CBGEN_CALLS name others; PYTHON names the Python with NumPy, SciPy, CuPy and PyTorch (python3). The exit status is 1 when something failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 file=${1:-bench-out/python.md}
 python=${PYTHON:-python3}
 mkdir -p "$(dirname "$file")"
 export CBGEN_LIBRARY=${CBGEN_LIBRARY:-$PWD/.gpu/libcbgen.so.0} PYTHONPATH=$PWD/python/src PYTHONUNBUFFERED=1
-export PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE=1 CBGEN_CALLS=${CBGEN_CALLS:-$PWD/.gpu/_calls.abi3.so}
 CBGEN_CACHE_DIR=$(mktemp -d)
 export CBGEN_CACHE_DIR
 trap 'rm -rf "$CBGEN_CACHE_DIR"' EXIT

@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package: what it takes as a matrix and as vectors, on which stream products go, and what it refuses."""
+"""The Python package: what it takes as a matrix and as vectors, on which stream products go, and what it refuses.
+
+Run twice: with the compiled part of the package, and by ctypes alone (CBGEN_CALLS=ctypes).
+"""
+import ctypes
 import html
 import os
 import re
@@ -516,25 +520,23 @@ class Products(FakeCase):
 
 
 class Streams(FakeCase):
-    """On which stream a product is launched. The fake keeps the launches' streams apart; a wrong one is found by
-    operators that say where they were launched: the library's own check of operators with scratch aside, the handle
-    is read from the call."""
+    """On which stream a product is launched: cbgen_multiply is asked, whoever calls it."""
 
     def setUp(self):
         super().setUp()
-        self.operator = cbgen.compile(matrix())
         self.x, self.streams = vector(40), []
-        handles = self.operator._handles
-        original = type(handles).multiply
+        self.library, self.original = cbgen._library.LIBRARY, cbgen._library.LIBRARY.cbgen_multiply
 
-        def multiply(stream, *more):
-            self.streams.append(stream)
-            original(handles, stream, *more)
+        @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(cbgen._abi.Product))
+        def multiply(handle, product):
+            self.streams.append(product.contents.stream or 0)
+            return self.original(handle, product)
 
-        handles.multiply = multiply
+        self.library.cbgen_multiply = multiply
+        self.operator = cbgen.compile(matrix())
 
     def tearDown(self):
-        del self.operator._handles.multiply
+        self.library.cbgen_multiply = self.original
         del self.operator
         super().tearDown()
 

@@ -15,10 +15,13 @@ from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Tuple,
 import numpy
 
 from . import _dlpack
+from ._compiled import CALLS
 from ._driver import open_driver
 
 SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4}
 Shape = Tuple[int, ...]
+# (kind, {name: dtype}, function of a GPU's number, function of shape and dtype, DLPack's functions): `learn`
+ShortWay = Tuple[str, Dict[str, Any], Any, Any, Any]
 
 
 class View(NamedTuple):
@@ -150,6 +153,10 @@ class Library:
         """A copy in float64, made on `stream` (None: the library's current one)."""
         raise NotImplementedError
 
+    def short_way(self, kind: Type[Any]) -> Optional[ShortWay]:
+        """How the compiled part reads arrays of just this class; None: it does not."""
+        return None
+
 
 HOST_ADVICE = "move it to the GPU, or give a NumPy array (which is copied there and back at each product)"
 
@@ -184,6 +191,13 @@ class CuPy(Library):
 
     def contiguous(self, array: Any) -> Any:
         return sys.modules["cupy"].ascontiguousarray(array)
+
+    def short_way(self, kind: Type[Any]) -> Optional[ShortWay]:
+        cupy = sys.modules["cupy"]
+        if kind is not cupy.ndarray:
+            return None
+        dtypes = {name: numpy.dtype(name) for name in ("float64", "float32", "float16")}
+        return "cupy", dtypes, cupy.cuda.get_current_stream, cupy.empty, None
 
     def as_float64(self, array: Any, stream: Optional[int]) -> Any:
         with array.device, self._on(stream):
@@ -228,6 +242,15 @@ class Torch(Library):
 
     def contiguous(self, array: Any) -> Any:
         return array.contiguous()
+
+    def short_way(self, kind: Type[Any]) -> Optional[ShortWay]:
+        torch = sys.modules["torch"]
+        if kind is not torch.Tensor:
+            return None
+        dtypes = {name: getattr(torch, name) for name in ("float64", "float32", "float16", "bfloat16")}
+        raw = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
+        slow = lambda device: torch.cuda.current_stream(device).cuda_stream
+        return "torch", dtypes, raw or slow, None, getattr(kind, "__dlpack_c_exchange_api__", None)
 
     def as_float64(self, array: Any, stream: Optional[int]) -> Any:
         with self._on(array, stream) if array.is_cuda else nullcontext():
@@ -285,6 +308,9 @@ def library_of(array: Any) -> Library:
         if library is None:
             raise TypeError(f"a {type(array).__name__} is no array of CuPy, PyTorch, Numba or NumPy, and has neither "
                             "__cuda_array_interface__ nor __dlpack__")
+        short_way = None if CALLS is None else library.short_way(type(array))
+        if short_way:
+            CALLS.learn(type(array), *short_way)
         _libraries[type(array)] = library
     return library
 

@@ -10,21 +10,27 @@ import weakref
 from contextlib import nullcontext
 from ctypes import byref
 from dataclasses import dataclass, fields
-from typing import Any, BinaryIO, Dict, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, BinaryIO, Dict, List, Optional, Tuple, Union
 
 import numpy
 
 from . import _abi
 from ._arrays import SIZES, Library, Shape, View, is_array, library_of, numpy_dtype, same_stream, stream_handle
+from ._compiled import CALLS
 from ._context import Context, shared_context
 from ._driver import open_device
 from ._files import put as put_file
-from ._handles import Handles
+from ._handles import TYPE_NAMES, Handles
 from ._html import describe, plan_facts, spy, time_text
 from ._library import LIBRARY, recipe_of, text_of
 from ._matrix import VALUE_TYPES, Matrix, Views, as_floats, on_host, take_array, take_matrix, view_matrix
 
-TYPE_NAMES: Dict[int, str] = {number: name for name, number in VALUE_TYPES.items()}
+if TYPE_CHECKING or CALLS is None:
+    from ._plain import Products
+else:
+    Products = CALLS.Products
+    CALLS.set_stream_handle(stream_handle)
+
 VALUES = {each.name.lower(): each for each in _abi.Values}
 SPECIALISE = {each.name.lower(): each for each in _abi.Specialise}
 Path = Union[str, "os.PathLike[str]"]
@@ -137,7 +143,7 @@ class Origin:
             return self.compile(transposed, view_matrix(self.matrix))
 
 
-class Operator:
+class Operator(Products):
     """A matrix on a GPU with the kernel that multiplies it: made by `cbgen.compile` or `cbgen.load`.
 
         y = A @ x                                       x and y: CuPy, PyTorch, NumPy arrays …
@@ -175,6 +181,8 @@ class Operator:
         self._rows, self._cols, self._type = int(info.rows), int(info.cols), TYPE_NAMES[info.vector_type]
         self._entries = int(info.entries)
         self._size, self._device = SIZES[self._type], handles.device.ordinal
+        if CALLS is not None:
+            self._bind(handles.call, handles.address if handles.has_scratch else None, handles.check)
         return self
 
     # ---- what it is
@@ -242,19 +250,16 @@ class Operator:
 
     # ---- products
 
-    def multiply(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, stream: Any = None) -> Any:
-        """out = alpha A x + beta out, and gives `out` back. Without `out` a new array like x.
+    # what Products cannot do the short way comes to these
 
-        x: shape (columns,) or (columns, 1), contiguous, of the operator's dtype; out likewise with rows. On a GPU
-        nothing is copied, and with `out` nothing is allocated. `stream`: a CUDA stream (of CuPy, PyTorch, Numba, or its
-        handle); the caller sees to it that x and out are ready there. None: the current stream of the arrays' library.
-        TypeError, ValueError: the arrays do not fit, and what to do about it.
-        """
+    def _multiply(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, stream: Any = None) -> Any:
         if beta != 0 and out is None:
             raise ValueError("beta needs out=: the vector that is scaled by it")
         if library_of(x).on_host:
             return self._multiply_host(x, out, alpha, beta, stream)
         return self._multiply_device(x, out, alpha, beta, stream)
+
+    _multiply.__qualname__ = "Operator.multiply"  # for messages about arguments
 
     def _multiply_device(self, x: Any, out: Any, alpha: float, beta: float, stream: Any) -> Any:
         library = library_of(x)
@@ -334,10 +339,9 @@ class Operator:
 
     # ---- the interface of linear operators
 
-    def matvec(self, x: Any) -> Any:
-        """A x as a new array. A vector that is not contiguous is copied first."""
+    def _matvec(self, x: Any) -> Any:
         library = library_of(x)
-        return self.multiply(x if library.on_host else library.contiguous(x))
+        return self._multiply(x if library.on_host else library.contiguous(x))
 
     def rmatvec(self, x: Any) -> Any:
         """Aᵀ x. The first call compiles the transposed operator."""
@@ -367,10 +371,10 @@ class Operator:
         """A x or A X."""
         return self.matmat(x) if len(x.shape) == 2 and x.shape[1] != 1 else self.matvec(x)
 
-    def __matmul__(self, x: Any) -> Any:
+    def _matmul(self, x: Any) -> Any:
         return self.dot(x) if is_array(x) else NotImplemented
 
-    def __rmatmul__(self, x: Any) -> Any:
+    def _rmatmul(self, x: Any) -> Any:
         if not is_array(x):
             return NotImplemented
         return self.T.matmat(x.T).T if len(x.shape) == 2 else self.T.matvec(x)
