@@ -28,7 +28,8 @@ SOURCES = "python/src/cbgen"
 
 
 def run(*command, **environment):
-    kept = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "PYTHONPATH", "CBGEN_LIBRARY")}
+    left_out = ("LD_PRELOAD", "PYTHONPATH", "CBGEN_LIBRARY", "CBGEN_CALLS")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
     result = subprocess.run(command, capture_output=True, text=True, check=False, env={**kept, **environment})
     assert result.returncode == 0, f"{' '.join(command)}\n{result.stdout}{result.stderr}"
     return result.stdout
@@ -42,20 +43,21 @@ class Wheel(unittest.TestCase):
             "-C", f"build-dir={SCRATCH}/build", "./python", CMAKE_BUILD_PARALLEL_LEVEL="2")
         names = [name for name in os.listdir(SCRATCH) if name.endswith(".whl")]
         self.assertEqual(len(names), 1)
-        self.assertRegex(names[0], r"^cbgen-\d+\.\d+\.\d+-py3-none-linux_\w+\.whl$")
+        self.assertRegex(names[0], r"^cbgen-\d+\.\d+\.\d+-cp310-abi3-linux_\w+\.whl$")
         with zipfile.ZipFile(os.path.join(SCRATCH, names[0])) as wheel:
             members = [name for name in wheel.namelist() if ".dist-info/" not in name]
         expected = {f"cbgen/{name}" for name in os.listdir(SOURCES) if name.endswith(".py")}
-        self.assertEqual(set(members), expected | {"cbgen/py.typed", "cbgen/libcbgen.so", "cbgen/LICENSE"})
+        self.assertEqual(set(members), expected | {"cbgen/py.typed", "cbgen/libcbgen.so", "cbgen/LICENSE",
+                                                    "cbgen/_calls.abi3.so"})
         self.check_installed(os.path.join(SCRATCH, names[0]))
 
     def check_installed(self, wheel):
         site = os.path.join(SCRATCH, "site")
         run(sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--upgrade", "--target", site, wheel)
-        code = "import cbgen, scipy.sparse as s; print(cbgen._library.LIBRARY._name); " \
+        code = "import cbgen, scipy.sparse as s; print(cbgen._library.LIBRARY._name, cbgen._compiled.CALLS.__file__); " \
                "print(cbgen.generate(s.eye(9, format='csr')).source[:4], cbgen.__version__ == cbgen.library_version)"
         output = run(sys.executable, "-c", code, PYTHONPATH=site)
-        self.assertEqual(output, f"{site}/cbgen/libcbgen.so\n// y True\n")
+        self.assertEqual(output, f"{site}/cbgen/libcbgen.so {site}/cbgen/_calls.abi3.so\n// y True\n")
 
 
 class Documents(unittest.TestCase):

@@ -181,8 +181,7 @@ class Operator(Products):
         self._rows, self._cols, self._type = int(info.rows), int(info.cols), TYPE_NAMES[info.vector_type]
         self._entries = int(info.entries)
         self._size, self._device = SIZES[self._type], handles.device.ordinal
-        if CALLS is not None:
-            self._bind(handles.call, handles.address if handles.has_scratch else None, handles.check)
+        self._bind(handles.call, handles.address if handles.has_scratch else None, handles.check)
         return self
 
     # ---- what it is
