@@ -130,10 +130,20 @@ def measure(plain, library, dry):
     found = {"library": name, "calls": "ctypes" if cbgen._compiled.CALLS is None else "compiled", "right": right,
              "matmul": microseconds(lambda: A @ x, wait), "multiply": microseconds(lambda: A.multiply(x, out), wait),
              "axpby": microseconds(lambda: A.multiply(x, out, alpha=2.0, beta=0.5), wait)}
+    if name == "PyTorch":
+        found.update(differentiated(plain, x, wait))
     if not dry:
         found["own"] = own and microseconds(lambda: own(x), wait)
         found["bare"] = microseconds(bare(A, shared, x, out), wait)
     return found
+
+
+def differentiated(plain, x, wait):
+    """cbgen.torch.Matrix: its product without a gradient, and with one to come."""
+    import cbgen.torch
+
+    module, learning = cbgen.torch.Matrix(plain), x.clone().requires_grad_()
+    return {"module": microseconds(lambda: module(x), wait), "gradient": microseconds(lambda: module(learning), wait)}
 
 
 def bare(A, shared, x, out):
@@ -181,8 +191,9 @@ def main():
         child(arguments)
         return 0
     rows = []
-    print("| library | calls by | A @ x | package | multiply | package | alpha, beta | own product | bare call |")
-    print("| --- | --- | --: | --: | --: | --: | --: | --: | --: |")
+    print("| library | calls by | A @ x | package | multiply | package | alpha, beta | own product | bare call | "
+          "Matrix | with gradient |")
+    print("| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |")
     for library in ["stand-ins"] if arguments.stand_ins else ["cupy", "torch"]:
         for calls in (None, "ctypes"):
             found, dry = ask(arguments, library, calls, False), ask(arguments, library, calls, True)
@@ -190,7 +201,7 @@ def main():
                 continue
             rows.append({**found, "package_matmul": dry["matmul"], "package_multiply": dry["multiply"]})
             values = [found["matmul"], dry["matmul"], found["multiply"], dry["multiply"], found["axpby"], found["own"],
-                      found["bare"]]
+                      found["bare"], found.get("module"), found.get("gradient")]
             print(f"| {found['library']} | {found['calls']} | " + " | ".join(cell(value) for value in values) + " |", flush=True)
     if arguments.json:
         with open(arguments.json, "w", encoding="utf-8") as file:

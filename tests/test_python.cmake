@@ -46,6 +46,11 @@ add_test(NAME test_python_products_ctypes COMMAND ${CBGEN_TEST_PYTHON} tests/tes
 string(REPLACE "CBGEN_CALLS=${python_calls}" CBGEN_CALLS=ctypes by_ctypes "${python_environment}")
 set_tests_properties(test_python_products_ctypes PROPERTIES ENVIRONMENT "${by_ctypes}")
 cbgen_run_on_fake_cuda(test_python_products_ctypes)
+# With PyTorch itself, which is large and no requirement: where CBGEN_TORCH_PYTHON has it.
+set(CBGEN_TORCH_PYTHON ${CBGEN_TEST_PYTHON} CACHE FILEPATH "Python with numpy, scipy and torch, for the tests of cbgen.torch")
+add_test(NAME test_python_torch COMMAND ${CBGEN_TORCH_PYTHON} tests/test_python_torch.py WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+set_tests_properties(test_python_torch PROPERTIES ENVIRONMENT "${python_environment}")
+cbgen_run_on_fake_cuda(test_python_torch)
 if(TARGET cbgen_python_calls)
   cbgen_python_test(test_python_calls)
   # and the program that measures what calls cost

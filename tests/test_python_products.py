@@ -404,7 +404,7 @@ class Products(FakeCase):
         same(out.numpy(), 2 * self.y + 3 * vector(30, seed=5))
         learning = tensor(self.x)
         learning.requires_grad = True
-        self.refuses(TypeError, "products are not differentiated", self.operator.matvec, learning)
+        self.refuses(TypeError, "these products are not differentiated", self.operator.matvec, learning)
         same(self.operator.matvec(learning.detach()).numpy(), self.y)
         self.refuses(TypeError, "move it with .cuda()", self.operator.multiply, tensor(self.x, cuda=False))
         self.refuses(ValueError, "give x.contiguous()", self.operator.multiply, tensor(many)[:, 1])
@@ -558,6 +558,11 @@ class Streams(FakeCase):
         self.assertEqual(self.launched_on(x), 0)
         with CUPY.cuda.Stream() as stream:
             self.assertEqual(self.launched_on(x), stream.ptr)
+        legacy = CUPY.cuda.Stream.__new__(CUPY.cuda.Stream)
+        legacy.ptr = 1  # the other name of the default stream
+        CUPY.cuda.Stream.adopted.append(1)
+        with legacy:
+            self.assertEqual(self.launched_on(x), 0)
 
     def test_torch(self):
         x, stream = TORCH.Tensor(self.x), TORCH.cuda.Stream()
@@ -586,6 +591,7 @@ class Streams(FakeCase):
         self.assertEqual(self.launched_on(x, out, stream=0), 0)
         self.refuses(TypeError, "it takes a CUDA stream", self.operator.multiply, x, out, stream="fast")
         self.assertEqual(self.launched_on(CUPY.ndarray(self.x), stream=one), one.ptr)
+        self.assertEqual(self.launched_on(CUPY.ndarray(self.x), CUPY.ndarray(numpy.zeros(40)), stream=one), one.ptr)
         self.assertEqual(CUPY.cuda.Stream.adopted[-1], one.ptr)  # the result's memory is that stream's
 
     def test_different(self):

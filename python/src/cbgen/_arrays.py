@@ -214,11 +214,11 @@ class Torch(Library):
         if not array.is_cuda:
             raise TypeError(f"a PyTorch tensor on '{array.device}': move it with .cuda(), or give .numpy() of it (which "
                             "is copied to the GPU and back at each product)")
-        if array.layout is not torch.strided:
+        if array.layout is not torch.strided:  # sparse ones
             raise TypeError(f"a PyTorch tensor of layout {array.layout}: vectors are dense")
         if array.requires_grad and torch.is_grad_enabled():
-            raise TypeError("a PyTorch tensor that requires gradients: products are not differentiated; use "
-                            ".detach(), or torch.no_grad()")
+            raise TypeError("a PyTorch tensor that requires gradients: these products are not differentiated; use "
+                            "cbgen.torch.Matrix, which are, or .detach(), or torch.no_grad()")
         device = array.device.index
         if stream is None:
             stream = same_stream(torch.cuda.current_stream(device).cuda_stream)
