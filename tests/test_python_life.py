@@ -363,6 +363,16 @@ class Failures(FakeCase):
         self.assertIn("matrix\ncannot open the CUDA driver", output)
         self.assertIn("cbgen.generate works without", output)
 
+    def test_a_driver_without_gpu(self):
+        """Its initialisation says so, or it counts none."""
+        code = "import scipy.sparse\nfrom python_support import FAKE, cbgen\nmatrix = scipy.sparse.eye(9, format='csr')\n" \
+               "FAKE.fake_set({}); FAKE.fake_set({})\nprint(cbgen.generate(matrix).symbol)\n" \
+               "try: cbgen.compile(matrix)\nexcept cbgen.MissingError as e: print(e)"
+        for settings in (("b'failure', 100", "b'fail_at', 1"), ("b'devices', 0", "b'devices', 0")):
+            output = run(code.format(*settings)).stdout
+            self.assertIn("matrix\nthe CUDA driver shows no GPU", output)
+            self.assertIn("CUDA_VISIBLE_DEVICES", output)
+
     def test_nvrtc_of_an_environment_that_is_not_activated(self):
         """It is found along sys.path, before any other; unless a variable or an option names one."""
         compiling = "from python_support import matrix, vector, cbgen\ny = cbgen.compile(matrix(){}) @ vector(40)\n" \

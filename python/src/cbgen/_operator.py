@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Dict, List, Optional, Tuple, Un
 import numpy
 
 from . import _abi
-from ._arrays import SIZES, Library, Shape, View, is_array, library_of, numpy_dtype, same_stream, stream_handle
+from ._algebra import Linear
+from ._arrays import SIZES, Library, View, library_of, same_stream, stream_handle
 from ._compiled import CALLS
 from ._context import Context, shared_context
 from ._driver import open_device
@@ -143,7 +144,7 @@ class Origin:
             return self.compile(transposed, view_matrix(self.matrix))
 
 
-class Operator(Products):
+class Operator(Products, Linear):
     """A matrix on a GPU with the kernel that multiplies it: made by `cbgen.compile` or `cbgen.load`.
 
         y = A @ x                                       x and y: CuPy, PyTorch, NumPy arrays …
@@ -151,11 +152,9 @@ class Operator(Products):
 
     Products go to the current stream of the array's library and return at once. With NumPy vectors they are copied to
     the GPU and back, and the call waits. It has what `scipy.sparse.linalg` and `cupyx.scipy.sparse.linalg` ask of an
-    operator. Any thread may multiply. Memory goes with the last reference, or with `close` or the end of `with`.
+    operator, and their arithmetic (2 * A, A + B, A @ B …: see Combination). Any thread may multiply. Memory goes with the
+    last reference, or with `close` or the end of `with`.
     """
-
-    ndim = 2
-    __array_ufunc__ = None  # `array @ A` comes to __rmatmul__
 
     _handles: Handles
     _origin: Origin
@@ -189,11 +188,6 @@ class Operator(Products):
     @property
     def shape(self) -> Tuple[int, int]:
         return self._rows, self._cols
-
-    @property
-    def dtype(self) -> numpy.dtype[Any]:
-        """Of x and y. The stored values' is in `info`. TypeError: bfloat16, and ml_dtypes is not installed."""
-        return numpy_dtype(self._type)
 
     @property
     def nnz(self) -> int:
@@ -342,42 +336,6 @@ class Operator(Products):
         library = library_of(x)
         return self._multiply(x if library.on_host else library.contiguous(x))
 
-    def rmatvec(self, x: Any) -> Any:
-        """Aᵀ x. The first call compiles the transposed operator."""
-        return self.T.matvec(x)
-
-    def matmat(self, x: Any) -> Any:
-        """A X, one column after the other."""
-        if len(x.shape) != 2 or x.shape[0] != self._cols:
-            raise ValueError(f"X has shape {tuple(x.shape)}; a matrix of {self._rows} x {self._cols} takes "
-                             f"({self._cols}, columns)")
-        library = library_of(x)
-        shape: Shape = (self._rows, x.shape[1])
-        if library.on_host:
-            result: Any = numpy.empty(shape, self.dtype, order="F")
-        else:
-            result = library.empty(x, shape, self._type, None, True)
-        for column in range(x.shape[1]):
-            source = x[:, column] if library.on_host else library.contiguous(x[:, column])
-            self.multiply(source, out=result[:, column])
-        return result
-
-    def rmatmat(self, x: Any) -> Any:
-        """Aᵀ X, one column after the other."""
-        return self.T.matmat(x)
-
-    def dot(self, x: Any) -> Any:
-        """A x or A X."""
-        return self.matmat(x) if len(x.shape) == 2 and x.shape[1] != 1 else self.matvec(x)
-
-    def _matmul(self, x: Any) -> Any:
-        return self.dot(x) if is_array(x) else NotImplemented
-
-    def _rmatmul(self, x: Any) -> Any:
-        if not is_array(x):
-            return NotImplemented
-        return self.T.matmat(x.T).T if len(x.shape) == 2 else self.T.matvec(x)
-
     @property
     def T(self) -> Operator:
         """The operator of the transposed matrix, with a plan of its own: compiled when first asked for, from the arrays
@@ -389,19 +347,6 @@ class Operator(Products):
             if other._other is not self:  # one of the two holds the other; a circle would keep both
                 self._other = other
         return other
-
-    @property
-    def H(self) -> Operator:
-        """The adjoint: of a real matrix, the transpose."""
-        return self.T
-
-    def transpose(self) -> Operator:
-        """The same as .T."""
-        return self.T
-
-    def adjoint(self) -> Operator:
-        """The same as .H."""
-        return self.T
 
     # ---- values
 

@@ -2,7 +2,7 @@
 """The base class of Operator where the package has no compiled part: every call goes the long way, in Python."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 
 class Products:
@@ -33,16 +33,8 @@ class Products:
     def _bind(self, call: Any, handle_of_stream: Any, check: Any) -> None:
         """What the short way needs; there is none here."""
 
-    # the long way
-
-    def _multiply(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, stream: Any = None) -> Any:
-        raise NotImplementedError
-
-    def _matvec(self, x: Any) -> Any:
-        raise NotImplementedError
-
-    def _matmul(self, x: Any) -> Any:
-        raise NotImplementedError
-
-    def _rmatmul(self, x: Any) -> Any:
-        raise NotImplementedError
+    # the long way, which is Operator's
+    _multiply: Callable[..., Any]
+    _matvec: Callable[[Any], Any]
+    _matmul: Callable[[Any], Any]
+    _rmatmul: Callable[[Any], Any]
