@@ -7,8 +7,8 @@ whose community is known.
 
 Two layers after Kipf and Welling: H' = relu(A (H W)), where A is the graph with its nodes' own loops, scaled by the
 degrees of both ends. A is a constant, or learns a weight for each edge. Each is trained with cbgen and with PyTorch's
-own product of sparse CSR, from the same start; the table compares them, and the exit status is 1 when their losses differ
-or too few nodes were recognised.
+own product of sparse CSR, from the same start; the table compares them, and the exit status is 1 when their losses
+differ or too few nodes were recognised.
 """
 import sys
 import time

@@ -152,8 +152,8 @@ class Operator(Products, Linear):
 
     Products go to the current stream of the array's library and return at once. With NumPy vectors they are copied to
     the GPU and back, and the call waits. It has what `scipy.sparse.linalg` and `cupyx.scipy.sparse.linalg` ask of an
-    operator, and their arithmetic (2 * A, A + B, A @ B …: see Combination). Any thread may multiply. Memory goes with the
-    last reference, or with `close` or the end of `with`.
+    operator, and their arithmetic (2 * A, A + B, A @ B …: see Combination). Any thread may multiply. Memory goes with
+    the last reference, or with `close` or the end of `with`.
     """
 
     _handles: Handles
