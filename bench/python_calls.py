@@ -69,7 +69,7 @@ def with_torch(plain):
 
 def with_stand_ins(_):
     """A CuPy of attributes in slots, whose arrays are in the memory that the driver gives."""
-    import cbgen
+    import cbgen_spmv as cbgen
 
     device = cbgen._driver.open_device(0)
     slots = type("Slots", (), {"__slots__": ("ptr", "device_id", "c_contiguous")})
@@ -115,7 +115,7 @@ def with_stand_ins(_):
 
 def measure(plain, library, dry):
     """The figures of one library, by the way that this process has. `dry`: without cbgen_multiply."""
-    import cbgen
+    import cbgen_spmv as cbgen
 
     name, array, fetch, wait, own = library(plain)
     shared = cbgen._library.LIBRARY
@@ -139,17 +139,17 @@ def measure(plain, library, dry):
 
 
 def differentiated(plain, x, wait):
-    """cbgen.torch.Matrix: its product without a gradient, and with one to come."""
-    import cbgen.torch
+    """cbgen_spmv.torch.Matrix: its product without a gradient, and with one to come."""
+    from cbgen_spmv.torch import Matrix
 
-    module, learning = cbgen.torch.Matrix(plain), x.clone().requires_grad_()
+    module, learning = Matrix(plain), x.clone().requires_grad_()
     return {"module": microseconds(lambda: module(x), wait), "gradient": microseconds(lambda: module(learning), wait)}
 
 
 def bare(A, shared, x, out):
     """cbgen_multiply by ctypes, with arguments that are ready: about 0.4 microseconds more than from C."""
     pointers = [each.data_ptr() if hasattr(each, "data_ptr") else each.data.ptr for each in (x, out)]
-    import cbgen
+    import cbgen_spmv as cbgen
 
     product = ctypes.byref(cbgen._abi.Product(ctypes.sizeof(cbgen._abi.Product), 1.0, 0.0, *pointers, 0))
     function, handle = shared.cbgen_multiply, A._handles.first

@@ -12,7 +12,7 @@ import unittest
 import numpy
 import scipy.sparse
 
-import cbgen
+import cbgen_spmv as cbgen
 
 FAKE = ctypes.CDLL(os.environ["CBGEN_FAKE_CUDA"])
 for function, result, arguments in [

@@ -19,7 +19,7 @@ import numpy
 from python_stand_ins import CUPY, TORCH
 from python_support import FAKE, DLPackArray, FakeCase, InterfaceArray, Stream, fake_get, matrix, vector
 
-import cbgen
+import cbgen_spmv as cbgen
 
 PLAIN, X = matrix(30, 50), vector(50)
 Y = PLAIN @ X
@@ -303,7 +303,7 @@ sys.path.insert(0, "tests")
 import numpy
 from python_stand_ins import CUPY, TORCH
 from python_support import InterfaceArray, DLPackArray, Stream, matrix, vector
-import cbgen
+import cbgen_spmv as cbgen
 plain, X, zeros = matrix(30, 50), vector(50), numpy.zeros
 A, learning = cbgen.compile(plain), TORCH.Tensor(X)
 learning.requires_grad = True
@@ -356,13 +356,13 @@ class BothWays(unittest.TestCase):
 
     def test_what_the_variable_may_name(self):
         for value, words in (("/nowhere/_calls.so", "nowhere"), (os.environ["CBGEN_LIBRARY"], "PyInit__calls")):
-            result = subprocess.run([sys.executable, "-c", "import cbgen"], env={**os.environ, "CBGEN_CALLS": value},
+            result = subprocess.run([sys.executable, "-c", "import cbgen_spmv"], env={**os.environ, "CBGEN_CALLS": value},
                                     capture_output=True, text=True, check=False)
             self.assertIn(words, result.stderr)
             self.assertIn("ImportError", result.stderr)
 
     def test_both_have_the_same_documents(self):
-        from cbgen._plain import Products
+        from cbgen_spmv._plain import Products
 
         for name in ("multiply", "matvec"):
             lines = [[line.strip() for line in getattr(kind, name).__doc__.strip().splitlines()]

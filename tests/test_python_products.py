@@ -20,7 +20,7 @@ import scipy.sparse
 from python_stand_ins import CUPY, NUMBA, TORCH
 from python_support import FAKE, DLPackArray, FakeCase, InterfaceArray, Stream, fake_get, matrix, vector
 
-import cbgen
+import cbgen_spmv as cbgen
 
 class Sparse:
     """As SciPy's and CuPy's matrices of a format look, of 40 x 40, with any arrays."""

@@ -11,7 +11,7 @@ import scipy.sparse.linalg as linalg
 from python_stand_ins import CUPY, TORCH
 from python_support import FakeCase, Stream, fake_get, matrix, vector
 
-import cbgen
+import cbgen_spmv as cbgen
 
 
 def solvable(size=60, symmetric=True):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""cbgen.torch with PyTorch itself, on the host: tensors in host memory go to the fake GPU and back. Registrations, shapes,
+"""cbgen_spmv.torch with PyTorch itself, on the host: tensors in host memory go to the fake GPU and back. Registrations, shapes,
 fake kernels, derivatives, torch.compile, modules. What needs tensors on a GPU is in python/tests/gpu_check.py.
 
     tests/test_python_torch.py
@@ -25,7 +25,9 @@ except (ImportError, OSError) as failure:
     harness.skip(f"there is no PyTorch ({failure})")
     harness.finish()
 
-import cbgen.torch
+import cbgen_spmv as cbgen
+import cbgen_spmv.torch
+from cbgen_spmv.torch import Matrix
 
 warnings.filterwarnings("ignore", "Sparse (CSR tensor support|invariant checks)")
 PLAIN = matrix(12, 9, density=0.3)
@@ -55,38 +57,38 @@ class Products(TorchCase):
                                       size=PLAIN.shape)
         x = random(9)
         for given in (PLAIN, PLAIN.tocsc(), PLAIN.tocoo(), scipy.sparse.csr_array(PLAIN), csr, csr.requires_grad_()):
-            A = cbgen.torch.Matrix(given)
+            A = Matrix(given)
             self.assertEqual((A.shape, A.trainable), ((12, 9), False))
             self.close(A(x), expected(x))
             self.close(A @ x, expected(x))
             self.assertEqual(repr(A), f"Matrix(12 x 9, {PLAIN.nnz} values)")
 
     def test_shapes(self):
-        A = cbgen.torch.Matrix(PLAIN)
+        A = Matrix(PLAIN)
         for shape in ((9,), (9, 1), (9, 4)):
             self.close(A(random(*shape)), expected(random(*shape)))
         self.close(A(random(4, 9).t()), expected(random(4, 9).t()))
         self.close(A(random(18)[::2]), expected(random(18)[::2]))
         for rows, cols in ((0, 5), (5, 0), (0, 0)):
-            self.assertEqual(cbgen.torch.Matrix(scipy.sparse.csr_matrix((rows, cols)))(random(cols)).shape, (rows,))
+            self.assertEqual(Matrix(scipy.sparse.csr_matrix((rows, cols)))(random(cols)).shape, (rows,))
 
     def test_types(self):
         for dtype in (numpy.float32, numpy.float64):
-            A = cbgen.torch.Matrix(PLAIN.astype(dtype))
+            A = Matrix(PLAIN.astype(dtype))
             x = torch.arange(9.0).to(torch.from_numpy(numpy.zeros(1, dtype)).dtype)
             self.close(A(x), torch.from_numpy(PLAIN.astype(dtype) @ x.numpy()))
-        A = cbgen.torch.Matrix(PLAIN, type="f32-f64")
+        A = Matrix(PLAIN, type="f32-f64")
         self.close(A(random(9)), expected(random(9)))
 
     def test_other_values(self):
-        A = cbgen.torch.Matrix(PLAIN)
+        A = Matrix(PLAIN)
         for factor in (2, 3):
             values = factor * torch.from_numpy(PLAIN.data)
             self.close(A.multiply(random(9), values), factor * expected(random(9)))
             self.close(A(random(9)), expected(random(9)))
 
     def test_refused(self):
-        A, x = cbgen.torch.Matrix(PLAIN), random(9)
+        A, x = Matrix(PLAIN), random(9)
         values = torch.from_numpy(PLAIN.data)
         for kind, words, call in [
             (ValueError, "a matrix of 12 x 9 takes (9,) or (9, k)", lambda: A(random(8))),
@@ -95,11 +97,11 @@ class Products(TorchCase):
             (TypeError, "the operator multiplies float64", lambda: A(x.to(torch.complex128))),
             (ValueError, f"{PLAIN.nnz - 1} values for", lambda: A.multiply(x, values[1:])),
             (TypeError, "the values are complex128", lambda: A.multiply(x, values.to(torch.complex128))),
-            (TypeError, "convert it with .to_sparse_csr()", lambda: cbgen.torch.Matrix(torch.eye(3))),
-            (TypeError, "convert it with .to_sparse_csr()", lambda: cbgen.torch.Matrix(torch.eye(3).to_sparse())),
-            (TypeError, "is no sparse matrix", lambda: cbgen.torch.Matrix(PLAIN.toarray())),
-            (TypeError, "'transpose' is no option here", lambda: cbgen.torch.Matrix(PLAIN, transpose=True)),
-            (cbgen.ArgumentError, "type", lambda: cbgen.torch.Matrix(PLAIN, type="f63")(x)),
+            (TypeError, "convert it with .to_sparse_csr()", lambda: Matrix(torch.eye(3))),
+            (TypeError, "convert it with .to_sparse_csr()", lambda: Matrix(torch.eye(3).to_sparse())),
+            (TypeError, "is no sparse matrix", lambda: Matrix(PLAIN.toarray())),
+            (TypeError, "'transpose' is no option here", lambda: Matrix(PLAIN, transpose=True)),
+            (cbgen.ArgumentError, "type", lambda: Matrix(PLAIN, type="f63")(x)),
         ]:
             with self.subTest(words=words):
                 self.refuses(kind, words, call)
@@ -107,14 +109,14 @@ class Products(TorchCase):
 
 class Derivatives(TorchCase):
     def test_x(self):
-        A = cbgen.torch.Matrix(PLAIN)
+        A = Matrix(PLAIN)
         for shape in ((9,), (9, 2)):
             x = random(*shape, requires_grad=True)
             self.assertTrue(torch.autograd.gradcheck(A, (x,)))
             self.assertTrue(torch.autograd.gradgradcheck(A, (x,)))
 
     def test_values(self):
-        A = cbgen.torch.Matrix(PLAIN)
+        A = Matrix(PLAIN)
         values = torch.from_numpy(PLAIN.data.copy()).requires_grad_()
         for shape in ((9,), (9, 2)):
             x = random(*shape, requires_grad=True)
@@ -123,20 +125,20 @@ class Derivatives(TorchCase):
 
     def test_values_of_duplicates(self):
         parts = torch.tensor([0, 3, 4]), torch.tensor([2, 0, 2, 1]), torch.tensor([1.0, 2.0, 4.0, 8.0], dtype=f64)
-        A = cbgen.torch.Matrix(torch.sparse_csr_tensor(*parts, size=(2, 3), check_invariants=False), trainable=True)
+        A = Matrix(torch.sparse_csr_tensor(*parts, size=(2, 3), check_invariants=False), trainable=True)
         A(torch.tensor([1.0, 10.0, 100.0], dtype=f64)).dot(torch.tensor([1.0, 1000.0], dtype=f64)).backward()
         self.close(A.values.grad, torch.tensor([100.0, 1.0, 100.0, 10000.0], dtype=f64))
 
     def test_only_what_is_asked_for(self):
         """No transposed operator is compiled while nobody needs a derivative for x."""
-        A = cbgen.torch.Matrix(PLAIN, trainable=True)
+        A = Matrix(PLAIN, trainable=True)
         A(random(9)).sum().backward()
         self.assertEqual(list(A._operators), [(False, True)])
         with torch.no_grad():
             self.assertFalse(A(random(9, requires_grad=True)).requires_grad)
 
     def test_registrations(self):
-        A, values = cbgen.torch.Matrix(PLAIN), torch.from_numpy(PLAIN.data.copy()).requires_grad_()
+        A, values = Matrix(PLAIN), torch.from_numpy(PLAIN.data.copy()).requires_grad_()
         operators = torch.ops.cbgen_spmv
         for x in (random(9, requires_grad=True), random(9, 3, requires_grad=True)):
             torch.library.opcheck(operators.product, (x, A._key, False))
@@ -146,7 +148,7 @@ class Derivatives(TorchCase):
 
 class Compiled(TorchCase):
     def check(self, backend):
-        A, T = cbgen.torch.Matrix(PLAIN), cbgen.torch.Matrix(PLAIN, trainable=True)
+        A, T = Matrix(PLAIN), Matrix(PLAIN, trainable=True)
 
         def loss(x):
             return torch.relu(T(2 * x)).square().sum() + A(x[:, 0]).square().sum()
@@ -166,7 +168,7 @@ class Compiled(TorchCase):
     def test_fake_kernels(self):
         from torch._subclasses.fake_tensor import FakeTensorMode
 
-        A = cbgen.torch.Matrix(PLAIN)
+        A = Matrix(PLAIN)
         real = [A(random(*shape)) for shape in ((9,), (9, 4))]
         with FakeTensorMode():
             for wanted in real:
@@ -183,7 +185,7 @@ class Modules(TorchCase):
     def test_training(self):
         """Steps of an optimiser change the values that products see."""
         target = expected(random(9, 20))
-        A = cbgen.torch.Matrix(0 * PLAIN, trainable=True)
+        A = Matrix(0 * PLAIN, trainable=True)
         optimiser, losses = torch.optim.Adam(A.parameters(), lr=0.3), []
         for _ in range(60):
             optimiser.zero_grad()
@@ -194,10 +196,10 @@ class Modules(TorchCase):
         self.assertLess(losses[-1], 0.02 * losses[0])
         self.assertEqual([name for name, _ in A.named_parameters()], ["values"])
         self.assertEqual(list(A.state_dict()), ["values"])
-        self.assertEqual(list(cbgen.torch.Matrix(PLAIN).state_dict()), [])
+        self.assertEqual(list(Matrix(PLAIN).state_dict()), [])
 
     def test_copies(self):
-        A = cbgen.torch.Matrix(PLAIN, trainable=True)
+        A = Matrix(PLAIN, trainable=True)
         x, file = random(9), io.BytesIO()
         twin = copy.deepcopy(A)
         torch.save(A, file)
@@ -211,12 +213,12 @@ class Modules(TorchCase):
             self.assertNotEqual(each._key, A._key)
 
     def test_it_goes_with_its_last_reference(self):
-        A = cbgen.torch.Matrix(PLAIN)
+        A = Matrix(PLAIN)
         A(random(9))
         key = A._key
         del A
         gc.collect()
-        self.assertNotIn(key, cbgen.torch._matrices)
+        self.assertNotIn(key, cbgen_spmv.torch._matrices)
         self.refuses(ValueError, "is gone", lambda: torch.ops.cbgen_spmv.product(random(9), key, False))
 
 

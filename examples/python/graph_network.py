@@ -18,7 +18,7 @@ import numpy
 import scipy.sparse
 import torch
 
-import cbgen.torch
+from cbgen_spmv.torch import Matrix
 
 COMMUNITIES, HIDDEN, KNOWN = 4, 16, 0.2
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -112,7 +112,7 @@ def main(nodes=100000, epochs=60):
     passed = True
     for trainable in (False, True):
         losses = []
-        for name, kind in (("cbgen", cbgen.torch.Matrix), ("PyTorch", PlainMatrix)):
+        for name, kind in (("cbgen", Matrix), ("PyTorch", PlainMatrix)):
             loss, right, seconds = train(kind(csr, trainable=trainable), features, member, known, epochs)
             edges = "learnt" if trainable else "constant"
             print(f"| {edges} | {name} | {loss:.4f} | {100 * right:.1f} % | {1e3 * seconds:.2f} |")

@@ -25,7 +25,7 @@ import numpy
 import scipy.sparse
 import scipy.sparse.linalg
 
-import cbgen
+import cbgen_spmv as cbgen
 
 SIZE = 20000
 CHECKS, FAILURES = [], []
@@ -461,11 +461,10 @@ def torch_short_way(torch):
 
 def small_module(torch, **more):
     """A matrix of 60 x 40, as PyTorch's on the GPU, and compiled as a module."""
-    import_module("cbgen.torch")
     plain = matrix(60, 40, per_row=4)
     parts = (torch.tensor(part, device="cuda") for part in (plain.indptr, plain.indices, plain.data))
     csr = torch.sparse_csr_tensor(*parts, size=plain.shape)
-    return plain, cbgen.torch.Matrix(csr, **more)
+    return plain, import_module("cbgen_spmv.torch").Matrix(csr, **more)
 
 
 @check("torch")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cbgen: a sparse matrix in, a CUDA kernel made for that matrix out.
+"""cbgen_spmv: a sparse matrix in, a CUDA kernel made for that matrix out.
 
-    import cbgen
+    import cbgen_spmv as cbgen
     A = cbgen.compile(csr)      # a SciPy or CuPy sparse matrix
     y = A @ x                   # CuPy, PyTorch, Numba or NumPy vectors
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sparse products as PyTorch knows operators: with gradients for x and for the values, for torch.compile and CUDA graphs.
 
-    import cbgen.torch
-    A = cbgen.torch.Matrix(csr)                 # a torch.sparse_csr tensor, or SciPy's or CuPy's
+    from cbgen_spmv.torch import Matrix
+    A = Matrix(csr)                             # a torch.sparse_csr tensor, or SciPy's or CuPy's
     y = A(x)                                    # A @ x; differentiable in x
     y = A.multiply(x, values)                   # other values of the same pattern: differentiable in both
 
@@ -55,7 +55,7 @@ class Matrix(torch.nn.Module):  # type: ignore[misc,unused-ignore]
     matrix: a torch.sparse_csr tensor, or a sparse matrix of SciPy or CuPy (CSR, else converted). float64, float32,
         float16 or bfloat16. Its arrays are referred to, not copied, and must not change.
     trainable: `values` is a parameter of the module, else a constant.
-    options: those of cbgen.compile but for `values`, `transpose` and `shape`.
+    options: those of cbgen_spmv.compile but for `values`, `transpose` and `shape`.
 
     x has the shape (columns,) or (columns, k), and the type of the operator; k columns are multiplied one after the
     other. Gradients for x go through the transposed matrix, which is compiled by the first of them; those for values
@@ -73,7 +73,7 @@ class Matrix(torch.nn.Module):  # type: ignore[misc,unused-ignore]
         super().__init__()
         for name in ("values", "transpose", "shape"):
             if name in options:
-                raise TypeError(f"'{name}' is no option here: see cbgen.torch.Matrix")
+                raise TypeError(f"'{name}' is no option here: see cbgen_spmv.torch.Matrix")
         values, columns, pointers, self.shape = csr_tensors(matrix)
         self.register_buffer("columns", columns, persistent=False)
         self.register_buffer("pointers", pointers, persistent=False)

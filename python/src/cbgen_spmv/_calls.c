@@ -495,7 +495,7 @@ static PyType_Slot products_slots[] = {
   {Py_nb_matrix_multiply, products_matmul},
   {Py_tp_dealloc, products_free},
   {0, NULL}};
-static PyType_Spec products_spec = {"cbgen._calls.Products", sizeof(Products), 0,
+static PyType_Spec products_spec = {"cbgen_spmv._calls.Products", sizeof(Products), 0,
                                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, products_slots};
 
 /* ---- Call: the handle that operators share with whoever frees it */
@@ -536,7 +536,7 @@ static PyType_Slot call_slots[] = {
   {Py_tp_init, call_init},
   {Py_tp_dealloc, call_free},
   {0, NULL}};
-static PyType_Spec call_spec = {"cbgen._calls.Call", sizeof(Call), 0, Py_TPFLAGS_DEFAULT, call_slots};
+static PyType_Spec call_spec = {"cbgen_spmv._calls.Call", sizeof(Call), 0, Py_TPFLAGS_DEFAULT, call_slots};
 
 /* ---- the module */
 

@@ -218,7 +218,7 @@ class Torch(Library):
             raise TypeError(f"a PyTorch tensor of layout {array.layout}: vectors are dense")
         if array.requires_grad and torch.is_grad_enabled():
             raise TypeError("a PyTorch tensor that requires gradients: these products are not differentiated; use "
-                            "cbgen.torch.Matrix, which are, or .detach(), or torch.no_grad()")
+                            "cbgen_spmv.torch.Matrix, which are, or .detach(), or torch.no_grad()")
         device = array.device.index
         if stream is None:
             stream = same_stream(torch.cuda.current_stream(device).cuda_stream)
