@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The Python package on a GPU: what only a GPU can show (python/tests/gpu_check.py), then the example, twice, first with an
-# empty cache and then with what that left. All of it goes to one Markdown file.
+# The Python package on a GPU: what only a GPU can show (python/tests/gpu_check.py), then the examples, that of conjugate
+# gradients twice, first with an empty cache and then with what that left. All of it goes to one Markdown file.
 #
 #   bench/python.sh [FILE]      FILE: bench-out/python.md unless named
 #
@@ -35,6 +35,9 @@ run() {
       run "conjugate_gradient.py $matrix, $cache" "$python" examples/python/conjugate_gradient.py "$matrix"
     done
   done
+  if "$python" -c "import torch" 2>/dev/null; then
+    run "graph_network.py" "$python" examples/python/graph_network.py
+  fi
   exit $failed
 } | tee "$file"
 exit "${PIPESTATUS[0]}"

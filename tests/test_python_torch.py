@@ -137,6 +137,34 @@ class Derivatives(TorchCase):
         with torch.no_grad():
             self.assertFalse(A(random(9, requires_grad=True)).requires_grad)
 
+    def test_by_the_dispatcher(self):
+        """Tensors of a mode or another class go through the registered operators, with the same results."""
+        A, x, values = Matrix(PLAIN), random(9), torch.from_numpy(PLAIN.data)
+        self.refuses(RuntimeError, "functorch", torch.func.grad(lambda x: A(x).sum()), x)  # PyTorch's own limit
+        subclass = type("Named", (torch.Tensor,), {})
+        self.close(A(x.as_subclass(subclass)).as_subclass(torch.Tensor), A(x))
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        traced = make_fx(lambda x: A(x) + A.multiply(x, values))(x)
+        called = [str(node.target) for node in traced.graph.nodes if "cbgen_spmv" in str(node.target)]
+        self.assertEqual(called, ["cbgen_spmv.product.default", "cbgen_spmv.product_of.default"])
+
+    def test_plain_and_dispatched_derivatives_agree(self):
+        A = Matrix(PLAIN)
+        values, x = torch.from_numpy(PLAIN.data.copy()).requires_grad_(), random(9, 2, requires_grad=True)
+        operators = torch.ops.cbgen_spmv
+        for plain, dispatched in [
+            (A(x), operators.product(x, A._key, False)),
+            (A.multiply(x, values), operators.product_of(values, x, A.rows, A.columns, A._key, False)),
+        ]:
+            inputs = (x, values) if "Of" in type(plain.grad_fn).__name__ else (x,)
+            self.assertNotEqual(type(plain.grad_fn), type(dispatched.grad_fn))
+            for one, other in zip(torch.autograd.grad(plain.square().sum(), inputs),
+                                  torch.autograd.grad(dispatched.square().sum(), inputs)):
+                self.close(one, other)
+        x = random(9, requires_grad=True)
+        self.assertTrue(torch.autograd.gradgradcheck(lambda x: operators.product(x, A._key, False), (x,)))
+
     def test_registrations(self):
         A, values = Matrix(PLAIN), torch.from_numpy(PLAIN.data.copy()).requires_grad_()
         operators = torch.ops.cbgen_spmv

@@ -127,17 +127,14 @@ class Matrix(torch.nn.Module):  # type: ignore[misc,unused-ignore]
         """A x."""
         if self.trainable:
             return self.multiply(x, self.values)
-        if not torch.compiler.is_compiling() and x.is_cuda and x.dim() == 1 and not (
-                x.requires_grad and torch.is_grad_enabled()):
-            return self.operator() @ x  # without PyTorch's dispatcher
-        return torch.ops.cbgen_spmv.product(x, self._key, False)
+        return call_product(x, self._key, False)
 
     def __matmul__(self, x: Any) -> Any:
         return self(x)
 
     def multiply(self, x: Any, values: Any) -> Any:
         """The product of the matrix that has these values, one for each of `self.values`."""
-        return torch.ops.cbgen_spmv.product_of(values, x, self.rows, self.columns, self._key, False)
+        return call_product_of(values, x, self.rows, self.columns, self._key, False)
 
     def extra_repr(self) -> str:
         return f"{self.shape[0]} x {self.shape[1]}, {self.values.numel()} values" + ", trainable" * self.trainable
@@ -150,7 +147,8 @@ def run(operator: Operator, x: Any) -> Any:
     if x.device.type == "cpu":
         host = x.detach().numpy()
         return torch.from_numpy(operator._matvec(host) if host.ndim == 1 else operator.matmat(host))
-    x = x.detach()
+    if x.requires_grad:
+        x = x.detach()
     if x.dim() != 2:
         return operator.matvec(x)
     lines = x.t().contiguous()
@@ -208,7 +206,7 @@ def keep_product(ctx: Any, inputs: Tuple[Any, ...], output: Any) -> None:
 
 
 def derive_product(ctx: Any, gradient: Any) -> Tuple[Any, ...]:
-    return torch.ops.cbgen_spmv.product(gradient, ctx.key, not ctx.transposed), None, None
+    return call_product(gradient, ctx.key, not ctx.transposed), None, None
 
 
 def keep_product_of(ctx: Any, inputs: Tuple[Any, ...], output: Any) -> None:
@@ -229,8 +227,58 @@ def derive_product_of(ctx: Any, gradient: Any) -> Tuple[Any, ...]:
         across = (columns, rows) if ctx.transposed else (rows, columns)
         of_values = sampled(gradient, x, *across).to(values.dtype)
     if ctx.needs_input_grad[1]:
-        of_x = torch.ops.cbgen_spmv.product_of(values, gradient, rows, columns, ctx.key, not ctx.transposed)
+        of_x = call_product_of(values, gradient, rows, columns, ctx.key, not ctx.transposed)
     return of_values, of_x, None, None, None, None
+
+
+# ---- plain calls: PyTorch's dispatcher and its bookkeeping take 10 to 15 microseconds, these 2 to 5
+
+
+class Product(torch.autograd.Function):  # type: ignore[misc,unused-ignore]
+    @staticmethod
+    def forward(ctx: Any, x: Any, key: str, transposed: bool) -> Any:
+        ctx.key, ctx.transposed = key, transposed
+        return product(x, key, transposed)
+
+    backward = staticmethod(derive_product)
+
+
+class ProductOf(torch.autograd.Function):  # type: ignore[misc,unused-ignore]
+    @staticmethod
+    def forward(ctx: Any, values: Any, x: Any, rows: Any, columns: Any, key: str, transposed: bool) -> Any:
+        ctx.key, ctx.transposed = key, transposed
+        ctx.save_for_backward(values, x, rows, columns)
+        return product_of(values, x, rows, columns, key, transposed)
+
+    backward = staticmethod(derive_product_of)
+
+
+PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
+_transforms = getattr(torch._C, "_are_functorch_transforms_active", None)
+_modes = getattr(torch._C, "_len_torch_dispatch_stack", None)
+
+
+def plainly(x: Any) -> bool:
+    """Whether nobody listens to calls or gives tensors another meaning: no compiler, transform, mode or subclass."""
+    if torch.compiler.is_compiling() or type(x) not in PLAIN_TYPES or _transforms is None or _modes is None:
+        return False
+    return not _transforms() and not _modes()
+
+
+def learns(*tensors: Any) -> bool:
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+
+
+def call_product(x: Any, key: str, transposed: bool) -> Any:
+    if not plainly(x):
+        return torch.ops.cbgen_spmv.product(x, key, transposed)
+    return (Product.apply if learns(x) else product)(x, key, transposed)
+
+
+def call_product_of(values: Any, x: Any, rows: Any, columns: Any, key: str, transposed: bool) -> Any:
+    if not plainly(x) or type(values) not in PLAIN_TYPES:
+        return torch.ops.cbgen_spmv.product_of(values, x, rows, columns, key, transposed)
+    return (ProductOf.apply if learns(values, x) else product_of)(values, x, rows, columns, key, transposed)
 
 
 def register() -> Any:
