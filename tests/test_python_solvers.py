@@ -117,7 +117,7 @@ class Arithmetic(FakeCase):
         for made, expected in [
             (2 * A, 2 * a), (A * 2, 2 * a), (numpy.float64(2) * A, 2 * a), (A * numpy.int8(3), 3 * a), (True * A, a),
             (-A, -a), (A / 2, a / 2), (A.dot(4), 4 * a), (A + B, a + b), (A - B, a - b),
-            (A + B - 2 * A, b - a), (A @ R, a @ r),
+            (A + B - 2 * A, b - a), (A @ R, a @ r), ((2 * A) @ (3 * R), 6 * a @ r),
             (R * A, r @ a), (R.dot(A), r @ a), ((A @ R) ** 2, a @ r @ a @ r), ((A + B) @ R, (a + b) @ r),
             ((A @ R @ A) / 4, a @ r @ a / 4), (R @ (2 * A - B) + 3 * (R @ B), r @ (2 * a - b) + 3 * r @ b),
             (-(A.T @ B), -(a.T @ b)), ((A + B).T @ A, (a + b).T @ a),

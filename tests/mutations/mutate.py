@@ -167,7 +167,7 @@ IN_PYTHON = '__import__("os").environ.get("CBGEN_MUTANT") =='
 
 def switched_in_python(mutations):
     old, cases = "\n".join(mutations[0].old), [(m.number, "\n".join(m.new)) for m in mutations]
-    return "(" + "".join(f'({new}) if {IN_PYTHON} "{n}" else ' for n, new in cases) + f"({old}))"
+    return "(" + "".join(f'({new}) if {IN_PYTHON} "{n}" else ' for n, new in cases) + f"({old}\n))"  # it may end in a comment
 
 
 def switched(mutations):
