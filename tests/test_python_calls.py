@@ -85,6 +85,7 @@ class ShortWay(FakeCase):
         self.operator = cbgen.compile(PLAIN)
         for kind in (CUPY.ndarray, TORCH.Tensor):  # a type is learnt when it is first seen
             self.operator @ kind(X)
+        cbgen._arrays.library_of(InterfaceArray(X))
         self.blocked = [unittest.mock.patch.object(cbgen.Operator, name, side_effect=AssertionError("the long way"))
                         for name in ("_multiply", "_matvec", "_matmul")]
         for each in self.blocked:
@@ -119,6 +120,22 @@ class ShortWay(FakeCase):
         out = TORCH.Tensor(numpy.zeros(30))
         self.operator.multiply(CUPY.ndarray(X), out)
         same(out.numpy(), Y)
+        out = InterfaceArray(numpy.zeros(30))
+        self.operator.multiply(TORCH.Tensor(X), out)
+        same(out.get(), Y)
+
+    def test_interface(self):
+        one = Stream()
+        for more in ({}, {"stream": 1}, {"stream": one.ptr}, {"strides": (8,)}, {"offset": 16}):
+            x, out = InterfaceArray(X, **more), InterfaceArray(numpy.full(30, numpy.nan), **more)
+            self.assertIs(self.operator.multiply(x, out, alpha=2), out)
+            same(out.get(), 2 * Y)
+        out = InterfaceArray(numpy.zeros((30, 1)), strides=(8, 8))
+        self.operator.multiply(InterfaceArray(X[:, None]), out)
+        same(out.get(), Y[:, None])
+        kind = type("Other", (InterfaceArray,), {})
+        cbgen._arrays.library_of(kind(X))
+        self.operator.multiply(kind(X), out)
 
     def test_given_streams(self):
         one = Stream()
@@ -178,6 +195,18 @@ class ShortWay(FakeCase):
             self.assertRaises(KeyboardInterrupt, self.operator.multiply, CUPY.ndarray(X), CUPY.ndarray(numpy.zeros(30)))
 
 
+class Masked(InterfaceArray):
+    @property
+    def __cuda_array_interface__(self):
+        return {**super().__cuda_array_interface__, "mask": self}
+
+
+class Odd(InterfaceArray):
+    @property
+    def __cuda_array_interface__(self):
+        return {**super().__cuda_array_interface__, "data": self.address}
+
+
 def interrupt(_):
     raise KeyboardInterrupt
 
@@ -190,6 +219,8 @@ class LongWay(FakeCase):
         self.operator = cbgen.compile(PLAIN)
         self.operator @ CUPY.ndarray(X)
         self.operator @ TORCH.Tensor(X)
+        for kind in (InterfaceArray, Masked, Odd):
+            cbgen._arrays.library_of(kind(X))
 
     def tearDown(self):
         del self.operator
@@ -211,9 +242,14 @@ class LongWay(FakeCase):
         half = CUPY.ndarray(zeros(60))
         half._memory, half._offset, half._shape, both._shape = both._memory, 160, (30,), (50,)
         for arguments, named in [
-            ((X,), {}), ((X, zeros(30)), {}), ((InterfaceArray(X), InterfaceArray(zeros(30))), {}),
-            ((DLPackArray(X), DLPackArray(zeros(30))), {}), ((x, InterfaceArray(zeros(30))), {}),
-            ((subclass(X), out), {}),
+            ((X,), {}), ((X, zeros(30)), {}), ((DLPackArray(X), DLPackArray(zeros(30))), {}), ((x, zeros(30)), {}),
+            ((subclass(X), out), {}), ((InterfaceArray(X),), {}),
+            ((x, InterfaceArray(zeros(30), readonly=True)), {}), ((x, InterfaceArray(zeros(30, "f4"))), {}),
+            ((x, InterfaceArray(zeros(31))), {}), ((x, InterfaceArray(zeros(30), strides=(16,))), {}),
+            ((x, InterfaceArray(zeros((30, 1)), strides=(16, 8))), {}),
+            ((x, InterfaceArray(zeros(30), strides=())), {}),
+            ((x, InterfaceArray(zeros((30, 2)))), {}), ((x, Masked(zeros(30))), {}), ((x, Odd(zeros(30))), {}),
+            ((InterfaceArray(X, stream=7), InterfaceArray(zeros(30), stream=8)), {}),
             ((CUPY.ndarray(X[1:]), out), {}), ((x, CUPY.ndarray(zeros(31))), {}), ((CUPY.ndarray(X[None]), out), {}),
             ((CUPY.ndarray(X.astype("f4")), out), {}), ((x, CUPY.ndarray(zeros(30, "f4"))), {}),
             ((CUPY.ndarray(X, offset=4), out), {}), ((x, CUPY.ndarray(zeros(30), offset=4)), {}),
@@ -236,6 +272,7 @@ class LongWay(FakeCase):
         self.goes_the_long_way(CUPY.ndarray(X, 1), CUPY.ndarray(numpy.zeros(30)))
         self.goes_the_long_way(CUPY.ndarray(X), CUPY.ndarray(numpy.zeros(30), 1))
         self.goes_the_long_way(TORCH.Tensor(X, 1), TORCH.Tensor(numpy.zeros(30), 1))
+        self.goes_the_long_way(InterfaceArray(X, 1), InterfaceArray(numpy.zeros(30), 1))
 
     def test_closed(self):
         self.operator.close()

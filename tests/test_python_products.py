@@ -552,6 +552,8 @@ class Streams(FakeCase):
                 self.assertEqual(self.launched_on(x, out), expected)
         silent = InterfaceArray(numpy.zeros(40))
         self.assertEqual(self.launched_on(InterfaceArray(self.x, stream=one.ptr), silent), one.ptr)
+        told = InterfaceArray(numpy.zeros(40), stream=one.ptr)
+        self.assertEqual(self.launched_on(InterfaceArray(self.x), told), one.ptr)
 
     def test_cupy(self):
         x = CUPY.ndarray(self.x)

@@ -155,7 +155,9 @@ class Library:
 
     def short_way(self, kind: Type[Any]) -> Optional[ShortWay]:
         """How the compiled part reads arrays of just this class; None: it does not."""
-        return None
+        if not hasattr(kind, "__cuda_array_interface__"):
+            return None
+        return "interface", {name: numpy.dtype(name).str for name in ("float64", "float32", "float16")}, None, None, None
 
 
 HOST_ADVICE = "move it to the GPU, or give a NumPy array (which is copied there and back at each product)"
@@ -265,7 +267,7 @@ class Numba(Library):
 
 
 class NumPy(Library):
-    """Vectors in host memory: `_host.py` carries them to the GPU and back."""
+    """Vectors in host memory: `_handles.py` carries them to the GPU and back."""
 
     name = "NumPy"
     converts = True
@@ -273,6 +275,9 @@ class NumPy(Library):
 
     def as_float64(self, array: Any, stream: Optional[int]) -> Any:
         return array.astype("float64")
+
+    def short_way(self, kind: Type[Any]) -> Optional[ShortWay]:
+        return None
 
 
 UNKNOWN, CUPY, TORCH, NUMBA, NUMPY = Library(), CuPy(), Torch(), Numba(), NumPy()

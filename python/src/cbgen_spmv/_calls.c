@@ -25,7 +25,8 @@
 
 #define NAMES(X) \
   X(shape) X(dtype) X(flags) X(c_contiguous) X(data) X(ptr) X(device_id) X(device) X(index) X(is_cuda) \
-  X(requires_grad) X(is_contiguous) X(data_ptr) X(new_empty) X(_multiply) X(_matvec) X(_matmul) X(_rmatmul)
+  X(requires_grad) X(is_contiguous) X(data_ptr) X(new_empty) X(_multiply) X(_matvec) X(_matmul) X(_rmatmul) \
+  X(__cuda_array_interface__) X(typestr) X(strides) X(stream) X(mask)
 
 struct names {
 #define NAME(name) PyObject *name;
@@ -65,13 +66,13 @@ struct dl_exchange {
 
 /* ---- types of arrays that Python has taught us: see `learn` */
 
-enum kind { CUPY, TORCH };
+enum kind { CUPY, TORCH, INTERFACE /* any class that has __cuda_array_interface__ */ };
 
 struct reader {
   PyObject *type; /* exactly this one: subclasses may mean something else */
   enum kind kind;
   PyObject *dtypes;         /* {"float64": the library's object for it, …} */
-  PyObject *current_stream; /* a function of a GPU's number: a handle, or an object whose `ptr` is one */
+  PyObject *current_stream; /* a function of a GPU's number: a handle, or an object whose `ptr` is one. Not INTERFACE */
   PyObject *empty;          /* of CuPy: a function of shape and dtype */
   const struct dl_exchange *exchange; /* of PyTorch; NULL: its attributes are read */
 };
@@ -110,7 +111,9 @@ struct vector {
   uint64_t address;
   int64_t length;
   bool column; /* its shape is (length, 1) */
+  bool read_only;
   int device;
+  bool knows_stream;
   uint64_t stream; /* the current one of its library; the default stream is 0 */
 };
 
@@ -152,16 +155,21 @@ static enum outcome attribute_is(PyObject *object, PyObject *name, PyObject *wan
   return found == wanted ? DONE : LONG_WAY;
 }
 
-static enum outcome read_shape(PyObject *array, struct vector *v) {
-  PyObject *shape = PyObject_GetAttr(array, names.shape);
-  if (!shape) return long_way();
+static enum outcome take_shape(PyObject *shape, struct vector *v) {
   Py_ssize_t count = PyTuple_Check(shape) ? PyTuple_Size(shape) : 0;
   bool fits = count == 1 || count == 2;
   if (fits) v->length = PyLong_AsLongLong(PyTuple_GetItem(shape, 0));
   if (count == 2) fits = PyLong_AsLongLong(PyTuple_GetItem(shape, 1)) == 1;
   v->column = count == 2;
-  Py_DECREF(shape);
   return PyErr_Occurred() ? long_way() : fits ? DONE : LONG_WAY;
+}
+
+static enum outcome read_shape(PyObject *array, struct vector *v) {
+  PyObject *shape = PyObject_GetAttr(array, names.shape);
+  if (!shape) return long_way();
+  enum outcome outcome = take_shape(shape, v);
+  Py_DECREF(shape);
+  return outcome;
 }
 
 static enum outcome has_dtype(const struct reader *reader, const Call *call, PyObject *array) {
@@ -243,8 +251,57 @@ static enum outcome read_exchanged(const struct reader *reader, const Call *call
   return DONE;
 }
 
+/* ---- reading __cuda_array_interface__, which says all but the GPU */
+
+static int (*pointer_attribute)(void *, int, uint64_t); /* cuPointerGetAttribute; NULL: the driver lacks it */
+
+enum { DEVICE_ORDINAL = 9 }; /* CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL */
+
+/* The GPU that memory lies on; `unknown` where the driver does not say. */
+static int device_of(uint64_t address, int unknown) {
+  int ordinal = -1;
+  if (!pointer_attribute || !address || pointer_attribute(&ordinal, DEVICE_ORDINAL, address)) return unknown;
+  return ordinal < 0 ? unknown : ordinal;
+}
+
+/* The member of a dictionary, borrowed; NULL: it is missing, or None. */
+static PyObject *member(PyObject *dictionary, PyObject *name) {
+  PyObject *found = PyDict_GetItem(dictionary, name);
+  return found == Py_None ? NULL : found;
+}
+
+static enum outcome take_interface(const struct reader *reader, const Call *call, PyObject *said, struct vector *v) {
+  PyObject *wanted = PyDict_GetItem(reader->dtypes, call->type_name), *type = member(said, names.typestr);
+  PyObject *shape = member(said, names.shape), *data = member(said, names.data), *stream = member(said, names.stream);
+  if (!wanted || !type || PyUnicode_Compare(type, wanted) || !shape || member(said, names.mask)) return long_way();
+  if (!data || !PyTuple_Check(data) || PyTuple_Size(data) != 2) return LONG_WAY;
+  enum outcome outcome = take_shape(shape, v);
+  PyObject *strides = member(said, names.strides);
+  if (outcome == DONE && strides && v->length > 1) {
+    if (!PyTuple_Check(strides) || PyTuple_Size(strides) < 1) return LONG_WAY;
+    if (PyLong_AsLongLong(PyTuple_GetItem(strides, 0)) != call->size) return long_way();
+  }
+  v->address = PyLong_AsUnsignedLongLongMask(PyTuple_GetItem(data, 0));
+  v->read_only = PyTuple_GetItem(data, 1) != Py_False;
+  v->knows_stream = stream != NULL;
+  if (stream) v->stream = same_stream(PyLong_AsUnsignedLongLongMask(stream));
+  if (PyErr_Occurred()) return long_way();
+  v->device = device_of(v->address, call->device);
+  return outcome;
+}
+
+static enum outcome read_interface(const struct reader *reader, const Call *call, PyObject *array, struct vector *v) {
+  PyObject *said = PyObject_GetAttr(array, names.__cuda_array_interface__);
+  if (!said) return long_way();
+  enum outcome outcome = PyDict_Check(said) ? take_interface(reader, call, said, v) : LONG_WAY;
+  Py_DECREF(said);
+  return outcome;
+}
+
 static enum outcome read_stream(const struct reader *reader, struct vector *v) {
   void *stream = NULL;
+  if (reader->kind == INTERFACE) return DONE; /* it came with the rest */
+  v->knows_stream = true;
   if (!reader->exchange) return read_current_stream(reader, v);
   if (reader->exchange->current_stream(DLPACK_CUDA, v->device, &stream)) return long_way();
   v->stream = same_stream((uint64_t)(uintptr_t)stream);
@@ -256,7 +313,9 @@ static enum outcome read_vector(const Call *call, PyObject *array, int64_t lengt
   const struct reader *reader = reader_of(array);
   if (!reader) return LONG_WAY;
   enum outcome outcome = DONE;
+  v->read_only = v->knows_stream = false;
   if (reader->kind == CUPY) outcome = read_cupy(reader, call, array, v);
+  if (reader->kind == INTERFACE) outcome = read_interface(reader, call, array, v);
   if (reader->kind == TORCH) outcome = attribute_is(array, names.requires_grad, Py_False);
   if (reader->kind == TORCH && outcome == DONE)
     outcome = (reader->exchange ? read_exchanged : read_torch_attributes)(reader, call, array, v);
@@ -276,6 +335,8 @@ static bool overlap(const Call *call, const struct vector *x, const struct vecto
 /* A new reference to an array for the result beside x, in the memory of x's library; NULL as `outcome` says. */
 static PyObject *new_result(const Call *call, PyObject *x, const struct vector *v, enum outcome *outcome) {
   const struct reader *reader = reader_of(x);
+  *outcome = LONG_WAY;
+  if (reader->kind == INTERFACE) return NULL;
   PyObject *dtype = PyDict_GetItem(reader->dtypes, call->type_name); /* borrowed */
   PyObject *shape = Py_BuildValue(v->column ? "(Li)" : "(L)", (long long)call->rows, 1);
   PyObject *made = NULL;
@@ -327,10 +388,13 @@ static enum outcome find_stream(struct request *r, struct vector *x, struct vect
   if (r->given) return DONE;
   const struct reader *of_x = reader_of(r->x), *of_y = reader_of(r->out);
   enum outcome outcome = read_stream(of_x, x);
-  r->stream = x->stream;
-  if (outcome != DONE || of_x == of_y) return outcome; /* they are on one GPU */
+  if (x->knows_stream) r->stream = x->stream;
+  if (outcome != DONE || (of_x == of_y && of_x->kind != INTERFACE)) return outcome; /* they are on one GPU */
   outcome = read_stream(of_y, y);
-  return outcome == DONE && x->stream != y->stream ? LONG_WAY : outcome;
+  if (outcome != DONE || !y->knows_stream) return outcome;
+  if (x->knows_stream && x->stream != y->stream) return LONG_WAY;
+  r->stream = y->stream;
+  return DONE;
 }
 
 /* The result, or NULL as `outcome` says. */
@@ -343,7 +407,7 @@ static PyObject *run(const Products *self, struct request *r, enum outcome *outc
   *outcome = read_vector(call, r->x, call->cols, &x);
   if (*outcome == DONE && !r->out) r->out = made = new_result(call, r->x, &x, outcome);
   if (*outcome == DONE) *outcome = read_vector(call, r->out, call->rows, &y);
-  if (*outcome == DONE && overlap(call, &x, &y)) *outcome = LONG_WAY;
+  if (*outcome == DONE && (y.read_only || overlap(call, &x, &y))) *outcome = LONG_WAY;
   if (*outcome == DONE) *outcome = find_stream(r, &x, &y);
   if (*outcome == DONE) {
     cbgen_product product = {sizeof product, r->alpha, r->beta, (const void *)(uintptr_t)x.address,
@@ -548,7 +612,7 @@ static PyObject *learn(PyObject *module, PyObject *arguments) {
   (void)module;
   if (!PyArg_ParseTuple(arguments, "OsOOOO", &r.type, &kind, &r.dtypes, &r.current_stream, &r.empty, &exchange))
     return NULL;
-  r.kind = strcmp(kind, "cupy") ? TORCH : CUPY;
+  r.kind = !strcmp(kind, "cupy") ? CUPY : !strcmp(kind, "torch") ? TORCH : INTERFACE;
   for (int i = 0; i < reader_count; i++)
     if (readers[i].type == r.type) Py_RETURN_TRUE;
   if (reader_count == MOST_READERS) Py_RETURN_FALSE;
@@ -586,10 +650,19 @@ static PyObject *set_stream_handle(PyObject *module, PyObject *function) {
   Py_RETURN_NONE;
 }
 
+static PyObject *set_pointer_attribute(PyObject *module, PyObject *number) {
+  (void)module;
+  uintptr_t address = (uintptr_t)PyLong_AsUnsignedLongLongMask(number);
+  memcpy(&pointer_attribute, &address, sizeof address);
+  if (PyErr_Occurred()) return NULL;
+  Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
   {"learn", learn, METH_VARARGS,
    "learn(type, kind, dtypes, current_stream, empty, exchange): how to read a type's arrays."},
   {"forget", forget, METH_NOARGS, "forget(): the types learnt."},
+  {"set_pointer_attribute", set_pointer_attribute, METH_O, "set_pointer_attribute(address): of cuPointerGetAttribute."},
   {"set_stream_handle", set_stream_handle, METH_O, "set_stream_handle(function): of what is given as stream=."},
   {NULL, NULL, 0, NULL}};
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_calls", "The short way of products.", -1, functions,

@@ -81,6 +81,10 @@ class Driver:
             return False
         return True
 
+    def address_of(self, name: str) -> int:
+        """Of a function; 0 where the driver lacks it."""
+        return ctypes.cast(self.library[name], c_void_p).value or 0 if self._has(name, OPTIONAL[name]) else 0
+
     def words(self, result: int) -> str:
         text = c_char_p()
         if "cuGetErrorString" in self._optional and not self.library.cuGetErrorString(result, byref(text)):

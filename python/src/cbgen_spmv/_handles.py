@@ -48,6 +48,7 @@ class Handles:
 
     def _short_way(self, info: _abi.Info) -> Any:
         """What the compiled part needs for products. `free` tells it that the handle is gone."""
+        CALLS.set_pointer_attribute(self.device.driver.address_of("cuPointerGetAttribute"))
         name = TYPE_NAMES[info.vector_type]
         code, bits = DLPACK_TYPES[name]
         address = ctypes.cast(LIBRARY.cbgen_multiply, ctypes.c_void_p).value
