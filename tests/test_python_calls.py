@@ -17,7 +17,8 @@ import unittest.mock
 import harness
 import numpy
 from python_stand_ins import CUPY, TORCH
-from python_support import FAKE, DLPackArray, FakeCase, InterfaceArray, Stream, fake_get, matrix, vector
+from python_support import (DLPACK_CURRENT, DLPACK_READ, FAKE, DLPackArray, DLPackFunctions, DLTensor, FakeCase,
+                            InterfaceArray, Stream, fake_get, matrix, vector)
 
 import cbgen_spmv as cbgen
 
@@ -31,32 +32,11 @@ def numpy_of(array):
     return array.numpy() if hasattr(array, "numpy") else array.get()
 
 
-class Tensor(ctypes.Structure):
-    """DLTensor."""
-
-    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
-                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
-                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
-                ("byte_offset", ctypes.c_uint64)]
-
-
-READ = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))
-CURRENT = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
-
-
-class Exchange(ctypes.Structure):
-    """DLPackExchangeAPI."""
-
-    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("older", ctypes.c_void_p),
-                ("allocate", ctypes.c_void_p), ("from_object", ctypes.c_void_p), ("to_object", ctypes.c_void_p),
-                ("read", READ), ("current_stream", CURRENT)]
-
-
 def dlpack_functions(asked):
     """What PyTorch offers as Tensor.__dlpack_c_exchange_api__, for its stand-in. `asked`: the calls are noted there."""
     codes = {"float64": (2, 64), "float32": (2, 32), "bfloat16": (4, 16)}
 
-    @READ
+    @DLPACK_READ
     def read(tensor, found):
         asked.append("read")
         if not tensor.is_cuda:
@@ -64,16 +44,16 @@ def dlpack_functions(asked):
         code, bits = codes[tensor.dtype.name]
         count = len(tensor.shape)
         tensor.kept = ((ctypes.c_int64 * count)(*tensor.shape), (ctypes.c_int64 * count)(*tensor.strides))
-        found[0] = Tensor(tensor.data_ptr() - 8, 2, tensor.device.index, count, code, bits, 1, *tensor.kept, 8)
+        found[0] = DLTensor(tensor.data_ptr() - 8, 2, tensor.device.index, count, code, bits, 1, *tensor.kept, 8)
         return 0
 
-    @CURRENT
+    @DLPACK_CURRENT
     def current_stream(device_type, device, stream):
         asked.append("stream")
         stream[0] = TORCH.cuda.current_stream(device).cuda_stream
         return 0
 
-    table = Exchange(1, 3, None, None, None, None, read, current_stream)
+    table = DLPackFunctions(1, 3, None, None, None, None, read, current_stream)
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     return table, new(ctypes.addressof(table), b"dlpack_exchange_api", None)
@@ -323,7 +303,7 @@ class TorchByDLPack(ShortWay):
                 self.assertEqual(self.operator.multiply(tensor), "long")
 
     def test_another_version_of_it(self):
-        for change in ({"major": 2}, {"read": READ()}, {"current_stream": CURRENT()}):
+        for change in ({"major": 2}, {"read": DLPACK_READ()}, {"current_stream": DLPACK_CURRENT()}):
             for name, value in change.items():
                 setattr(self.table, name, value)
             self.learn_again()

@@ -7,6 +7,7 @@ fake kernels, derivatives, torch.compile, modules. What needs tensors on a GPU i
 """
 import contextlib
 import copy
+import ctypes
 import gc
 import io
 import runpy
@@ -17,7 +18,7 @@ import warnings
 import harness
 import numpy
 import scipy.sparse
-from python_support import FakeCase, matrix
+from python_support import DLPackFunctions, DLTensor, FakeCase, matrix
 
 try:
     import torch
@@ -192,6 +193,33 @@ class Compiled(TorchCase):
 
     def test_aot_eager(self):
         self.check("aot_eager")
+
+    def test_before_any_other_call(self):
+        """Nothing of a matrix needs a call outside of what is compiled."""
+        for trainable in (False, True):
+            A, values = Matrix(PLAIN, trainable=trainable), 2 * torch.from_numpy(PLAIN.data)
+            x = random(9, requires_grad=True)
+            compiled = torch.compile(lambda x, A=A, values=values: A(x) + A.multiply(x, values), fullgraph=True,
+                                     backend="aot_eager")
+            found = compiled(x)
+            self.close(found, 3 * expected(x))
+            self.close(torch.autograd.grad(found.sum(), x)[0], torch.from_numpy(3 * (PLAIN.T @ numpy.ones(12))))
+
+    def test_functions_of_dlpack(self):
+        """PyTorch's own table, which the compiled part reads tensors by, is laid out as it reads it."""
+        capsule = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+        if capsule is None:
+            self.skipTest("this PyTorch has no __dlpack_c_exchange_api__")
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        table = DLPackFunctions.from_address(pointer(capsule, b"dlpack_exchange_api"))
+        self.assertEqual(table.major, 1)
+        x, found, stream = random(4, 6)[1:, ::2], DLTensor(), ctypes.c_void_p(7)
+        self.assertEqual(table.read(x, found), 0)
+        self.assertEqual((found.data + found.byte_offset, found.device_type, found.ndim), (x.data_ptr(), 1, 2))
+        self.assertEqual((found.code, found.bits, found.lanes), (2, 64, 1))
+        self.assertEqual((found.shape[:2], found.strides[:2]), ([3, 3], [6, 2]))
+        self.assertEqual(table.current_stream(1, 0, ctypes.byref(stream)), 0)
 
     def test_fake_kernels(self):
         from torch._subclasses.fake_tensor import FakeTensorMode

@@ -82,6 +82,8 @@ class Matrix(torch.nn.Module):  # type: ignore[misc,unused-ignore]
         else:
             self.register_buffer("values", values.detach(), persistent=False)
         self.options, self._rows_of_values = options, None
+        if trainable:
+            self.rows
         self._begin()
 
     def _begin(self) -> None:
@@ -104,12 +106,14 @@ class Matrix(torch.nn.Module):  # type: ignore[misc,unused-ignore]
 
     @property
     def rows(self) -> Any:
-        """The row of each value, made when it is first needed."""
+        """The row of each value, made when it is first needed: at once where values are a parameter."""
         found = self._rows_of_values
         if found is None or found.device != self.pointers.device:
             counts = self.pointers[1:] - self.pointers[:-1]
-            found = torch.repeat_interleave(torch.arange(self.shape[0], device=counts.device), counts)
-            self._rows_of_values = found
+            found = torch.repeat_interleave(torch.arange(self.shape[0], device=counts.device), counts,
+                                            output_size=self.values.shape[0])  # known to a compiler, too
+            if not torch.compiler.is_compiling():
+                self._rows_of_values = found
         return found
 
     def operator(self, transposed: bool = False, mutable: bool = False) -> Operator:
