@@ -67,6 +67,8 @@ class Wheel(unittest.TestCase):
     def check_contents(self, wheel):
         with zipfile.ZipFile(wheel) as opened:
             members = [name for name in opened.namelist() if ".dist-info/" not in name]
+            tool = next(name for name in members if name.endswith(".data/scripts/cbgen"))
+            members.remove(tool)
             about = opened.read(next(name for name in opened.namelist() if name.endswith("/METADATA"))).decode()
         expected = {f"cbgen_spmv/{name}" for name in os.listdir(SOURCES) if name.endswith(".py")}
         others = {f"cbgen_spmv/{name}" for name in ("py.typed", "libcbgen.so", "LICENSE", "_calls.abi3.so")}
@@ -98,10 +100,12 @@ class Wheel(unittest.TestCase):
                "print(cbgen.__version__ == cbgen.library_version)"
         place = os.path.join(site, "cbgen_spmv")
         self.assertEqual(run(python, "-c", code), f"{place}/libcbgen.so {place}/_calls.abi3.so\nTrue\n")
+        self.assertRegex(run(os.path.join(os.path.dirname(python), "cbgen"), "--version"), r"^cbgen \d+\.\d+\.\d+")
         quick_start = os.path.join(SCRATCH, "quick_start.py")
         with open(quick_start, "w", encoding="utf-8") as file:
             file.write(blocks_of_readme()[0])
-        self.assertIn("(spmv ", run(python, quick_start))  # on the fake driver that the environment names
+        sanitizer = {name: value for name, value in os.environ.items() if name == "LD_PRELOAD"}  # the fake driver's
+        self.assertIn("(spmv ", run(python, quick_start, **sanitizer))  # on the fake driver that the environment names
         without = subprocess.run([python, quick_start], capture_output=True, text=True, check=False,
                                  env={"PATH": os.environ["PATH"], "CBGEN_LIBCUDA": "/nowhere/libcuda.so.1"})
         self.assertEqual(without.returncode, 1)
