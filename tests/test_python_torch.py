@@ -103,6 +103,7 @@ class Products(TorchCase):
             (TypeError, "is no sparse matrix", lambda: Matrix(PLAIN.toarray())),
             (TypeError, "'transpose' is no option here", lambda: Matrix(PLAIN, transpose=True)),
             (cbgen.ArgumentError, "type", lambda: Matrix(PLAIN, type="f63")(x)),
+            (TypeError, "a PyTorch tensor on 'cpu'", lambda: cbgen.compile(PLAIN) @ x.to_sparse()),
         ]:
             with self.subTest(words=words):
                 self.refuses(kind, words, call)

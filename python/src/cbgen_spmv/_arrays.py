@@ -243,7 +243,7 @@ class Torch(Library):
         return found
 
     def contiguous(self, array: Any) -> Any:
-        return array.contiguous()
+        return array.contiguous() if array.layout is sys.modules["torch"].strided else array  # `view` refuses sparse ones
 
     def short_way(self, kind: Type[Any]) -> Optional[ShortWay]:
         torch = sys.modules["torch"]
