@@ -509,9 +509,7 @@ static PyObject *products_matvec(PyObject *self, PyObject *x) {
 static PyObject *products_type;
 
 static PyObject *products_matmul(PyObject *left, PyObject *right) {
-  int ours = PyObject_IsInstance(left, products_type);
-  if (ours < 0) return NULL;
-  if (ours) return multiplied(left, right, names._matmul);
+  if (PyObject_TypeCheck(left, (PyTypeObject *)products_type)) return multiplied(left, right, names._matmul);
   return PyObject_CallMethodObjArgs(right, names._rmatmul, left, NULL);
 }
 
