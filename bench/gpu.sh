@@ -3,7 +3,7 @@
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
 #   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics recipes
-#                             examples python setup warm coldstart update devpack api soak ncu paper
+#                             examples python pycalls setup warm coldstart update devpack api soak ncu paper
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #              with the oracle, and some with the emulation bit by bit
@@ -16,6 +16,7 @@
 #   recipes    all matrices with the recipes that no search tries (RECIPES names others)  recipes.jsonl
 #   examples   the programs of examples/, against cuSPARSE                              examples.md
 #   python     the Python package with CuPy, PyTorch, Numba; its example                python.md
+#   pycalls    what a product costs the host from Python: CuPy, PyTorch (bench/python_calls.py)    pycalls.md pycalls.jsonl
 #   setup      set-up of the generated matrices by an ordinary search (bench plans all recipes)    setup.jsonl setup.md
 #   warm       set-up, cold and from the cache, part by part; new values                warm.txt warm.jsonl
 #   coldstart  first products: nothing in the cache, families that come with the library, both tiers, beside csr-alg1
@@ -323,6 +324,10 @@ for step in $steps; do
     python)
       bench/python.sh "$out/python.md"
       say "python: exit status $?" ;;
+    pycalls)
+      CBGEN_LIBRARY=$PWD/.gpu/libcbgen.so.0 CBGEN_CALLS=$PWD/.gpu/_calls.abi3.so timeout -k 5 "${PYTHON_SECONDS:-150}" \
+        "${PYTHON:-python3}" bench/python_calls.py --json "$out/pycalls.jsonl" 2>&1 | tee "$out/pycalls.md"
+      say "pycalls: exit status ${PIPESTATUS[0]}" ;;
     setup)
       list_matrices | grep '^generate:' >"$out/generated.txt"
       timeout -k 5 "${WARM_SECONDS:-240}" "$cbgen" bench -q --json --no-baselines "@$out/generated.txt" >"$out/setup.jsonl"

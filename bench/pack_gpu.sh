@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # Fills .gpu/ with all that bench/gpu.sh needs on a GPU machine that cannot build cbgen: the tool, libcbgen with
-# its families' kernels, the shared libraries that they need (but glibc), the cuSPARSE to measure against, and matrices.
+# its families' kernels, the compiled part of the Python package, the shared libraries that they need (but glibc), the cuSPARSE to measure against, and matrices.
 #
 #   bench/pack_gpu.sh [MATRIX-DIRECTORY [MiB]]
 #
@@ -28,7 +28,7 @@ mkdir -p "$(dirname "$build")"
 cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCBGEN_TESTS=OFF "-DCBGEN_FAMILIES=sm_$arch" '-DCMAKE_BUILD_RPATH=$ORIGIN/lib' \
   -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags -DCMAKE_SHARED_LINKER_FLAGS=-Wl,--disable-new-dtags \
   >"$build.log" 2>&1 &&
-  cmake --build "$build" -j "$(nproc)" --target cbgen_tool cbgen cbgen_families $programs >>"$build.log" 2>&1 ||
+  cmake --build "$build" -j "$(nproc)" --target cbgen_tool cbgen cbgen_families cbgen_python_calls $programs >>"$build.log" 2>&1 ||
   { tail -40 "$build.log" >&2; exit 1; }
 
 rm -rf "$out" "$out"-[0-9]*
@@ -36,6 +36,7 @@ mkdir -p "$out/lib" "$out/matrices"
 install -s -m 755 "$build/cbgen" "$out/cbgen"
 for name in $programs; do install -s -m 755 "$build/bench/$name" "$out/$name"; done
 install -s -m 755 "$build/libcbgen.so.0" "$out/libcbgen.so.0"
+install -s -m 755 "$build/_calls.abi3.so" "$out/_calls.abi3.so"
 cp "$build/families-sm_$arch.bin" "$out/"
 ldd "$build/cbgen" "$build/libcbgen.so.0" | awk '$2 == "=>" { print $3 }' |
   grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' | while read -r library; do

@@ -78,7 +78,7 @@ PYTHON_PACKAGES=('numpy>=1.26,<3' 'scipy>=1.12,<2' 'mypy>=1.8,<3' 'scikit-build-
 
 # Sets TEST_PYTHON to a Python that has them; to the system's, where PyPI cannot be reached.
 need_python() {
-  need_packages python3 python3-venv
+  need_packages python3 python3-venv python3-dev
   TEST_PYTHON=$BUILD/python/bin/python
   local wanted="${PYTHON_PACKAGES[*]}"
   [ "$(cat "$BUILD/python/wanted" 2>/dev/null)" != "$wanted" ] || return 0

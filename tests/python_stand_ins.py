@@ -47,7 +47,7 @@ def stand_in_cupy():
     class ndarray(InterfaceArray):
         @property
         def data(self):
-            return types.SimpleNamespace(ptr=self.address)
+            return types.SimpleNamespace(ptr=self.address, device_id=self._device)
 
         @property
         def flags(self):
@@ -168,6 +168,9 @@ def stand_in_torch():
             if isinstance(index, int):
                 return self.memory[index]
             return self.like(self.shape[:1], self.strides[:1], index[1] * self.strides[1])
+
+        def new_empty(self, shape):
+            return empty(shape, self.dtype, self.device)
 
         def contiguous(self):
             return self if self.is_contiguous() else Tensor(self.numpy(), self.device.index, self.is_cuda)

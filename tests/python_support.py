@@ -12,7 +12,7 @@ import unittest
 import numpy
 import scipy.sparse
 
-import cbgen
+import cbgen_spmv as cbgen
 
 FAKE = ctypes.CDLL(os.environ["CBGEN_FAKE_CUDA"])
 for function, result, arguments in [
@@ -164,6 +164,27 @@ def dlpack_capsule(array, versioned):
     managed.strides = ctypes.addressof(strides) if array._strides else None
     array._kept = managed, shape, strides
     return new_capsule(ctypes.addressof(managed), b"dltensor_versioned" if versioned else b"dltensor", None)
+
+
+class DLTensor(ctypes.Structure):
+    """As DLPack has it."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+                ("byte_offset", ctypes.c_uint64)]
+
+
+DLPACK_READ = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(DLTensor))
+DLPACK_CURRENT = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
+
+
+class DLPackFunctions(ctypes.Structure):
+    """DLPackExchangeAPI, which classes offer as __dlpack_c_exchange_api__."""
+
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("older", ctypes.c_void_p),
+                ("allocate", ctypes.c_void_p), ("from_object", ctypes.c_void_p), ("to_object", ctypes.c_void_p),
+                ("read", DLPACK_READ), ("current_stream", DLPACK_CURRENT)]
 
 
 class FakeCase(unittest.TestCase):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""python/src/cbgen/_abi.py says what include/cbgen.h says: sizes, offsets and types of all members, numbers of all
+"""python/src/cbgen_spmv/_abi.py says what include/cbgen.h says: sizes, offsets and types of all members, numbers of all
 enumerations, prototypes of all functions. Needs a C compiler, no library, no GPU.
 
     tests/test_python_abi.py SCRATCH        in the source directory
@@ -20,7 +20,7 @@ ENUMS = {"Status": "cbgen_status", "Type": "cbgen_type", "Format": "cbgen_format
          "Tier": "cbgen_tier"}
 OPAQUE = {"cbgen_context", "cbgen_operator", "cbgen_kernel"}
 
-specification = importlib.util.spec_from_file_location("abi", "python/src/cbgen/_abi.py")
+specification = importlib.util.spec_from_file_location("abi", "python/src/cbgen_spmv/_abi.py")
 abi = importlib.util.module_from_spec(specification)
 sys.modules["abi"] = abi
 specification.loader.exec_module(abi)

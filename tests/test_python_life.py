@@ -23,7 +23,7 @@ import scipy.sparse
 from python_stand_ins import CUPY
 from python_support import FAKE, FakeCase, Graph, InterfaceArray, Stream, fake_get, matrix, vector
 
-import cbgen
+import cbgen_spmv as cbgen
 
 SCRATCH = sys.argv.pop(1)
 same = numpy.testing.assert_array_equal
@@ -357,11 +357,21 @@ class Failures(FakeCase):
         self.assertIsInstance(error, cbgen.OutOfMemoryError)
 
     def test_no_gpu(self):
-        code = "import cbgen, scipy.sparse\nprint(cbgen.generate(scipy.sparse.eye(9, format='csr')).symbol)\n" \
+        code = "import cbgen_spmv as cbgen, scipy.sparse\nprint(cbgen.generate(scipy.sparse.eye(9, format='csr')).symbol)\n" \
                "try: cbgen.compile(scipy.sparse.eye(9, format='csr'))\nexcept cbgen.MissingError as e: print(e)"
         output = run(code, CBGEN_LIBCUDA="/nowhere/libcuda.so").stdout
         self.assertIn("matrix\ncannot open the CUDA driver", output)
         self.assertIn("cbgen.generate works without", output)
+
+    def test_a_driver_without_gpu(self):
+        """Its initialisation says so, or it counts none."""
+        code = "import scipy.sparse\nfrom python_support import FAKE, cbgen\nmatrix = scipy.sparse.eye(9, format='csr')\n" \
+               "FAKE.fake_set({}); FAKE.fake_set({})\nprint(cbgen.generate(matrix).symbol)\n" \
+               "try: cbgen.compile(matrix)\nexcept cbgen.MissingError as e: print(e)"
+        for settings in (("b'failure', 100", "b'fail_at', 1"), ("b'devices', 0", "b'devices', 0")):
+            output = run(code.format(*settings)).stdout
+            self.assertIn("matrix\nthe CUDA driver shows no GPU", output)
+            self.assertIn("CUDA_VISIBLE_DEVICES", output)
 
     def test_nvrtc_of_an_environment_that_is_not_activated(self):
         """It is found along sys.path, before any other; unless a variable or an option names one."""
@@ -386,7 +396,7 @@ class Failures(FakeCase):
 
     def test_no_library(self):
         for library, words in [("/nowhere/libcbgen.so", "cannot open libcbgen"), ("libm.so.6", "has no 'cbgen_version'")]:
-            result = run("import cbgen", CBGEN_LIBRARY=library, expect=1)
+            result = run("import cbgen_spmv", CBGEN_LIBRARY=library, expect=1)
             self.assertIn(words, result.stderr)
             self.assertIn("CBGEN_LIBRARY", result.stderr)
             self.assertIn("ImportError", result.stderr)

@@ -16,7 +16,7 @@ import harness
 import numpy
 from python_support import FakeCase, matrix
 
-import cbgen
+import cbgen_spmv as cbgen
 
 SCRATCH = os.path.abspath(sys.argv.pop(1))
 LOCALE = "tr_TR.UTF-8"

@@ -12,8 +12,10 @@ import io
 import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
+import tarfile
 import types
 import unittest
 import unittest.mock
@@ -24,45 +26,96 @@ import numpy
 import scipy.sparse
 
 SCRATCH = os.path.abspath(sys.argv.pop(1))
-SOURCES = "python/src/cbgen"
+SOURCES = "python/src/cbgen_spmv"
 
 
 def run(*command, **environment):
-    kept = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "PYTHONPATH", "CBGEN_LIBRARY")}
+    left_out = ("LD_PRELOAD", "PYTHONPATH", "CBGEN_LIBRARY", "CBGEN_CALLS")
+    kept = {name: value for name, value in os.environ.items() if name not in left_out}
     result = subprocess.run(command, capture_output=True, text=True, check=False, env={**kept, **environment})
     assert result.returncode == 0, f"{' '.join(command)}\n{result.stdout}{result.stderr}"
     return result.stdout
 
 
+def blocks_of_readme():
+    with open("python/README.md", encoding="utf-8") as file:
+        return re.findall(r"```python\n(.*?)```", file.read(), re.S)
+
+
 class Wheel(unittest.TestCase):
     """Needs scikit-build-core in this Python: nothing is fetched."""
 
-    def test_wheel(self):
+    def test_sdist_wheel_and_first_use(self):
+        """As it goes to PyPI and from there into an environment: the wheel is built from the sdist."""
+        shutil.rmtree(SCRATCH, ignore_errors=True)
+        os.makedirs(SCRATCH)
+        code = f"import scikit_build_core.build as b; print(b.build_sdist({SCRATCH!r}))"
+        sdist = os.path.join(SCRATCH, run(sys.executable, "-c", code).split()[-1])
+        self.assertRegex(os.path.basename(sdist), r"^cbgen_spmv-\d+\.\d+\.\d+\.tar\.gz$")
+        with tarfile.open(sdist) as packed:
+            parts = {name.split("/")[1] for name in packed.getnames() if "/" in name}
+        self.assertEqual(parts & {"tests", "bench", "docs", "scripts", "build"}, set())
+        self.assertLess(os.path.getsize(sdist), 4 << 20)
         run(sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w", SCRATCH,
-            "-C", f"build-dir={SCRATCH}/build", "./python", CMAKE_BUILD_PARALLEL_LEVEL="2")
+            "-C", f"build-dir={SCRATCH}/build", sdist, CMAKE_BUILD_PARALLEL_LEVEL="2")
         names = [name for name in os.listdir(SCRATCH) if name.endswith(".whl")]
         self.assertEqual(len(names), 1)
-        self.assertRegex(names[0], r"^cbgen-\d+\.\d+\.\d+-py3-none-linux_\w+\.whl$")
-        with zipfile.ZipFile(os.path.join(SCRATCH, names[0])) as wheel:
-            members = [name for name in wheel.namelist() if ".dist-info/" not in name]
-        expected = {f"cbgen/{name}" for name in os.listdir(SOURCES) if name.endswith(".py")}
-        self.assertEqual(set(members), expected | {"cbgen/py.typed", "cbgen/libcbgen.so", "cbgen/LICENSE"})
-        self.check_installed(os.path.join(SCRATCH, names[0]))
+        self.assertRegex(names[0], r"^cbgen_spmv-\d+\.\d+\.\d+-cp310-abi3-linux_\w+\.whl$")
+        self.check_contents(os.path.join(SCRATCH, names[0]))
+        self.check_first_use(os.path.join(SCRATCH, names[0]))
 
-    def check_installed(self, wheel):
-        site = os.path.join(SCRATCH, "site")
-        run(sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--upgrade", "--target", site, wheel)
-        code = "import cbgen, scipy.sparse as s; print(cbgen._library.LIBRARY._name); " \
-               "print(cbgen.generate(s.eye(9, format='csr')).source[:4], cbgen.__version__ == cbgen.library_version)"
-        output = run(sys.executable, "-c", code, PYTHONPATH=site)
-        self.assertEqual(output, f"{site}/cbgen/libcbgen.so\n// y True\n")
+    def check_contents(self, wheel):
+        with zipfile.ZipFile(wheel) as opened:
+            members = [name for name in opened.namelist() if ".dist-info/" not in name]
+            tool = next(name for name in members if name.endswith(".data/scripts/cbgen"))
+            members.remove(tool)
+            about = opened.read(next(name for name in opened.namelist() if name.endswith("/METADATA"))).decode()
+        expected = {f"cbgen_spmv/{name}" for name in os.listdir(SOURCES) if name.endswith(".py")}
+        others = {f"cbgen_spmv/{name}" for name in ("py.typed", "libcbgen.so", "LICENSE", "_calls.abi3.so")}
+        self.assertEqual(set(members), expected | others)  # nothing beside its own folder
+        for line in ("Name: cbgen-spmv", "Requires-Python: >=3.10", "Requires-Dist: numpy>=1.21", "Provides-Extra: cuda13",
+                     "# cbgen for Python"):
+            self.assertIn(line, about.splitlines())
+
+    def environment(self, wheel):
+        """The Python of a new environment that has the wheel, and the NumPy and SciPy of this one."""
+        run(sys.executable, "-m", "venv", os.path.join(SCRATCH, "environment"))
+        python = os.path.join(SCRATCH, "environment", "bin", "python")
+        run(python, "-m", "pip", "install", "--no-deps", "--no-index", wheel)
+        site = run(python, "-c", "import sysconfig; print(sysconfig.get_path('platlib'))").strip()
+        shared = os.path.join(SCRATCH, "shared")
+        os.makedirs(shared)
+        for module in (numpy, scipy):
+            place = os.path.dirname(os.path.dirname(module.__file__))
+            for name in (module.__name__, f"{module.__name__}.libs"):
+                if os.path.exists(os.path.join(place, name)):
+                    os.symlink(os.path.join(place, name), os.path.join(shared, name))
+        with open(os.path.join(site, "shared.pth"), "w", encoding="utf-8") as file:
+            file.write(shared + "\n")
+        return python, site
+
+    def check_first_use(self, wheel):
+        python, site = self.environment(wheel)
+        code = "import cbgen_spmv as cbgen; print(cbgen._library.LIBRARY._name, cbgen._compiled.CALLS.__file__); " \
+               "print(cbgen.__version__ == cbgen.library_version)"
+        place = os.path.join(site, "cbgen_spmv")
+        self.assertEqual(run(python, "-c", code), f"{place}/libcbgen.so {place}/_calls.abi3.so\nTrue\n")
+        self.assertRegex(run(os.path.join(os.path.dirname(python), "cbgen"), "--version"), r"^cbgen \d+\.\d+\.\d+")
+        quick_start = os.path.join(SCRATCH, "quick_start.py")
+        with open(quick_start, "w", encoding="utf-8") as file:
+            file.write(blocks_of_readme()[0])
+        sanitizer = {name: value for name, value in os.environ.items() if name == "LD_PRELOAD"}  # the fake driver's
+        self.assertIn("(spmv ", run(python, quick_start, **sanitizer))  # on the fake driver that the environment names
+        without = subprocess.run([python, quick_start], capture_output=True, text=True, check=False,
+                                 env={"PATH": os.environ["PATH"], "CBGEN_LIBCUDA": "/nowhere/libcuda.so.1"})
+        self.assertEqual(without.returncode, 1)
+        self.assertIn("MissingError: cannot open the CUDA driver", without.stderr)
+        self.assertIn("products need an NVIDIA GPU and its driver; cbgen.generate works without", without.stderr)
 
 
 class Documents(unittest.TestCase):
     def test_programs_of_the_readme(self):
-        with open("python/README.md", encoding="utf-8") as file:
-            blocks = re.findall(r"```python\n(.*?)```", file.read(), re.S)
-        here = [block for block in blocks if not re.search(r"^import (cupy|torch)", block, re.M)]
+        here = [block for block in blocks_of_readme() if not re.search(r"^import (cupy|torch)", block, re.M)]
         self.assertGreater(len(here), 1)
         names = {}
         for block in here:
@@ -70,7 +123,7 @@ class Documents(unittest.TestCase):
         self.assertIn("A", names)
 
     def test_every_public_name_is_documented(self):
-        import cbgen
+        import cbgen_spmv as cbgen
 
         with open("python/README.md", encoding="utf-8") as file:
             text = file.read()
@@ -130,7 +183,7 @@ class Types(unittest.TestCase):
         program = os.path.join(SCRATCH, "user.py")
         os.makedirs(SCRATCH, exist_ok=True)
         with open(program, "w", encoding="utf-8") as file:
-            file.write("import cbgen\nA = cbgen.compile(None)\nrows: int = A.shape[0]\nkey: int = A.key\n")
+            file.write("import cbgen_spmv as cbgen\nA = cbgen.compile(None)\nrows: int = A.shape[0]\nkey: int = A.key\n")
         command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", os.path.join(SCRATCH, "mypy"), program]
         environment = {**os.environ, "MYPYPATH": "python/src"}
         environment.pop("LD_PRELOAD", None)

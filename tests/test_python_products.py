@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package: what it takes as a matrix and as vectors, on which stream products go, and what it refuses."""
+"""The Python package: what it takes as a matrix and as vectors, on which stream products go, and what it refuses.
+
+Run twice: with the compiled part of the package, and by ctypes alone (CBGEN_CALLS=ctypes).
+"""
+import ctypes
 import html
 import os
 import re
@@ -16,7 +20,7 @@ import scipy.sparse
 from python_stand_ins import CUPY, NUMBA, TORCH
 from python_support import FAKE, DLPackArray, FakeCase, InterfaceArray, Stream, fake_get, matrix, vector
 
-import cbgen
+import cbgen_spmv as cbgen
 
 class Sparse:
     """As SciPy's and CuPy's matrices of a format look, of 40 x 40, with any arrays."""
@@ -400,7 +404,7 @@ class Products(FakeCase):
         same(out.numpy(), 2 * self.y + 3 * vector(30, seed=5))
         learning = tensor(self.x)
         learning.requires_grad = True
-        self.refuses(TypeError, "products are not differentiated", self.operator.matvec, learning)
+        self.refuses(TypeError, "these products are not differentiated", self.operator.matvec, learning)
         same(self.operator.matvec(learning.detach()).numpy(), self.y)
         self.refuses(TypeError, "move it with .cuda()", self.operator.multiply, tensor(self.x, cuda=False))
         self.refuses(ValueError, "give x.contiguous()", self.operator.multiply, tensor(many)[:, 1])
@@ -516,25 +520,23 @@ class Products(FakeCase):
 
 
 class Streams(FakeCase):
-    """On which stream a product is launched. The fake keeps the launches' streams apart; a wrong one is found by
-    operators that say where they were launched: the library's own check of operators with scratch aside, the handle
-    is read from the call."""
+    """On which stream a product is launched: cbgen_multiply is asked, whoever calls it."""
 
     def setUp(self):
         super().setUp()
-        self.operator = cbgen.compile(matrix())
         self.x, self.streams = vector(40), []
-        handles = self.operator._handles
-        original = type(handles).multiply
+        self.library, self.original = cbgen._library.LIBRARY, cbgen._library.LIBRARY.cbgen_multiply
 
-        def multiply(stream, *more):
-            self.streams.append(stream)
-            original(handles, stream, *more)
+        @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(cbgen._abi.Product))
+        def multiply(handle, product):
+            self.streams.append(product.contents.stream or 0)
+            return self.original(handle, product)
 
-        handles.multiply = multiply
+        self.library.cbgen_multiply = multiply
+        self.operator = cbgen.compile(matrix())
 
     def tearDown(self):
-        del self.operator._handles.multiply
+        self.library.cbgen_multiply = self.original
         del self.operator
         super().tearDown()
 
@@ -550,12 +552,19 @@ class Streams(FakeCase):
                 self.assertEqual(self.launched_on(x, out), expected)
         silent = InterfaceArray(numpy.zeros(40))
         self.assertEqual(self.launched_on(InterfaceArray(self.x, stream=one.ptr), silent), one.ptr)
+        told = InterfaceArray(numpy.zeros(40), stream=one.ptr)
+        self.assertEqual(self.launched_on(InterfaceArray(self.x), told), one.ptr)
 
     def test_cupy(self):
         x = CUPY.ndarray(self.x)
         self.assertEqual(self.launched_on(x), 0)
         with CUPY.cuda.Stream() as stream:
             self.assertEqual(self.launched_on(x), stream.ptr)
+        legacy = CUPY.cuda.Stream.__new__(CUPY.cuda.Stream)
+        legacy.ptr = 1  # the other name of the default stream
+        CUPY.cuda.Stream.adopted.append(1)
+        with legacy:
+            self.assertEqual(self.launched_on(x), 0)
 
     def test_torch(self):
         x, stream = TORCH.Tensor(self.x), TORCH.cuda.Stream()
@@ -584,6 +593,7 @@ class Streams(FakeCase):
         self.assertEqual(self.launched_on(x, out, stream=0), 0)
         self.refuses(TypeError, "it takes a CUDA stream", self.operator.multiply, x, out, stream="fast")
         self.assertEqual(self.launched_on(CUPY.ndarray(self.x), stream=one), one.ptr)
+        self.assertEqual(self.launched_on(CUPY.ndarray(self.x), CUPY.ndarray(numpy.zeros(40)), stream=one), one.ptr)
         self.assertEqual(CUPY.cuda.Stream.adopted[-1], one.ptr)  # the result's memory is that stream's
 
     def test_different(self):

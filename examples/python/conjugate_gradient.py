@@ -14,7 +14,7 @@ import numpy
 import scipy.io
 import scipy.sparse
 
-import cbgen
+import cbgen_spmv as cbgen
 
 TOLERANCE = 1e-8  # of the residual, relative to b
 MOST = 20000  # iterations

@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 import traceback
+import unittest.mock
 from importlib import import_module
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "src"))
@@ -24,7 +25,7 @@ import numpy
 import scipy.sparse
 import scipy.sparse.linalg
 
-import cbgen
+import cbgen_spmv as cbgen
 
 SIZE = 20000
 CHECKS, FAILURES = [], []
@@ -422,6 +423,108 @@ def torch_and_cupy_together(torch, cupy):
     same(out, EXPECTED)
     with torch.cuda.stream(torch.cuda.Stream()):
         raises(ValueError, "give stream=", lambda: operator.multiply(torch.tensor(X, device="cuda"), out))
+
+
+# ---- the short way, and PyTorch's operators
+
+
+def goes_the_short_way(operator, x, out):
+    """Products by the compiled part alone: what Python does in its place fails here."""
+    if cbgen._compiled.CALLS is None:
+        raise LeftOut("the package has no compiled part")
+    operator @ x  # the class of x is learnt by the first product
+    with unittest.mock.patch.object(cbgen.Operator, "_multiply", side_effect=AssertionError("the long way")):
+        with unittest.mock.patch.object(cbgen.Operator, "_matmul", side_effect=AssertionError("the long way")):
+            same(operator @ x, EXPECTED)
+            operator.multiply(x, out, alpha=2.0)
+            same(out, 2 * EXPECTED)
+
+
+@check("cupy")
+def cupy_short_way(cupy):
+    goes_the_short_way(cbgen.compile(PLAIN), cupy.asarray(X), cupy.zeros(SIZE))
+    with cupy.cuda.Stream(non_blocking=True) as stream:
+        x, out = cupy.asarray(X), cupy.zeros(SIZE)
+        goes_the_short_way(cbgen.compile(PLAIN), x, out)
+        stream.synchronize()
+
+
+@check("torch")
+def torch_short_way(torch):
+    x, out = torch.tensor(X, device="cuda"), torch.zeros(SIZE, dtype=torch.float64, device="cuda")
+    goes_the_short_way(cbgen.compile(PLAIN), x, out)
+    with torch.cuda.stream(torch.cuda.Stream()):
+        x, out = torch.tensor(X, device="cuda"), torch.zeros(SIZE, dtype=torch.float64, device="cuda")
+        goes_the_short_way(cbgen.compile(PLAIN), x, out)
+    return "by DLPack's functions" if hasattr(torch.Tensor, "__dlpack_c_exchange_api__") else "by attributes"
+
+
+def small_module(torch, **more):
+    """A matrix of 60 x 40, as PyTorch's on the GPU, and compiled as a module."""
+    plain = matrix(60, 40, per_row=4)
+    parts = (torch.tensor(part, device="cuda") for part in (plain.indptr, plain.indices, plain.data))
+    csr = torch.sparse_csr_tensor(*parts, size=plain.shape)
+    return plain, import_module("cbgen_spmv.torch").Matrix(csr, **more)
+
+
+@check("torch")
+def torch_gradients(torch):
+    plain, A = small_module(torch)
+    values = torch.tensor(plain.data, device="cuda", requires_grad=True)
+    for shape in ((40,), (40, 3)):
+        x = torch.randn(*shape, dtype=torch.float64, device="cuda", requires_grad=True)
+        for call, given in ((A, (x,)), (A.multiply, (x, values))):
+            assert torch.autograd.gradcheck(call, given) and torch.autograd.gradgradcheck(call, given)
+        torch.library.opcheck(torch.ops.cbgen_spmv.product, (x, A._key, False))
+        torch.library.opcheck(torch.ops.cbgen_spmv.product_of, (values, x, A.rows, A.columns, A._key, False))
+
+
+@check("torch")
+def torch_compile_without_breaks(torch):
+    (_, A), (_, T) = small_module(torch), small_module(torch, trainable=True)
+
+    def loss(x):
+        return torch.relu(T(2 * x)).square().sum() + A(x[:, 0]).square().sum()
+
+    for mode in ("default", "reduce-overhead"):
+        compiled = torch.compile(loss, fullgraph=True, mode=mode)
+        for _ in range(4):  # reduce-overhead records a CUDA graph at the second
+            x = torch.randn(40, 3, dtype=torch.float64, device="cuda", requires_grad=True)
+            wanted = [loss(x), *torch.autograd.grad(loss(x), (x, T.values))]
+            found = compiled(x)
+            found = [found.clone(), *(part.clone() for part in torch.autograd.grad(found, (x, T.values)))]
+            for one, other in zip(found, wanted):
+                torch.testing.assert_close(one, other)
+        torch.compiler.reset()
+
+
+@check("torch")
+def torch_training_in_a_graph(torch):
+    """Forward and backward are captured once; replays follow what x and the values became."""
+    plain, T = small_module(torch, trainable=True)
+    x = torch.zeros(40, dtype=torch.float64, device="cuda", requires_grad=True)
+    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            torch.autograd.grad(T(x).square().sum(), (x, T.values))
+    torch.cuda.current_stream().wait_stream(stream)
+    with torch.cuda.graph(graph, stream=stream):
+        y = T(x)
+        of_x, of_values = torch.autograd.grad(y.square().sum(), (x, T.values))
+    rows = numpy.repeat(numpy.arange(60), numpy.diff(plain.indptr))
+    for factor in (2, 3):
+        new, now = vector(40, seed=factor), plain.copy()
+        now.data = factor * plain.data
+        with torch.no_grad():
+            x.copy_(torch.tensor(new))
+            T.values.copy_(torch.tensor(now.data))
+        graph.replay()
+        torch.cuda.synchronize()
+        expected = now @ new
+        same(y.detach(), expected, "a replayed product")
+        same(of_x.detach(), now.T @ (2 * expected), "a replayed derivative for x")
+        same(of_values.detach(), (2 * expected)[rows] * new[plain.indices], "a replayed derivative for the values")
 
 
 # ---- Numba

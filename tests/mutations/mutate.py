@@ -159,8 +159,21 @@ def check_places(mutations):
 # ---- the tree
 
 
+# what is not linked with the library asks the environment itself
+ALONE = ("#include <stdlib.h>\nstatic int cb_mutant; __attribute__((constructor)) static void cb_choose_mutant(void) "
+         "{ const char *chosen = getenv(\"CBGEN_MUTANT\"); cb_mutant = chosen ? atoi(chosen) : 0; }\n")
+IN_PYTHON = '__import__("os").environ.get("CBGEN_MUTANT") =='
+
+
+def switched_in_python(mutations):
+    old, cases = "\n".join(mutations[0].old), [(m.number, "\n".join(m.new)) for m in mutations]
+    return "(" + "".join(f'({new}) if {IN_PYTHON} "{n}" else ' for n, new in cases) + f"({old}\n))"  # it may end in a comment
+
+
 def switched(mutations):
     """C in which the variable decides between the old text of a place and the new ones."""
+    if mutations[0].path.endswith(".py"):
+        return switched_in_python(mutations)
     old = "\n".join(mutations[0].old)
     cases = [(mutation.number, "\n".join(mutation.new)) for mutation in mutations]
     if old.rstrip().endswith((";", "}")):
@@ -180,6 +193,8 @@ def mutated_source(path, mutations):
         if place + len(old) > after:
             sys.exit(f"{own[0]}: overlaps with another one")
         text, after = text[:place] + switched(own) + text[place + len(old):], place
+    if path.startswith("python/"):
+        return text if path.endswith(".py") else ALONE + text
     # common: whatever is linked without embedded.c, such as a stand-in of a library, has one of its own, which is 0
     return "__attribute__((common)) int cb_mutant; " + text
 
@@ -254,14 +269,17 @@ def targets_of(tests):
     """What is built for tests: the program of the name, or what scripts drive."""
     names = {split_test(test)[0] for test in tests}
     programs = {name for name in names if os.path.exists(os.path.join(ROOT, "tests", f"{name}.c"))}
-    return sorted(programs | ({"cbgen_tool", "cache_put"} if names - programs else set()))
+    in_python = {name for name in names if name.startswith("test_python")}
+    targets = programs | ({"cbgen_tool", "cache_put"} if names - programs - in_python else set())
+    return sorted(targets | ({"cbgen", "cbgen_python_calls", "fake_cuda"} if in_python else set()))
 
 
 def build_tree(build, tree, targets, options):
     """Returns how each test is run, as CTest has it."""
     place, flags = os.path.join(build, "cmake"), f"-O{options.optimize} -w"
     definitions = {"CBGEN_SANITIZE": "OFF", "CBGEN_WERROR": "OFF", "CMAKE_BUILD_TYPE": "None", "CMAKE_C_FLAGS": flags,
-                   "CMAKE_CXX_FLAGS": flags, "CMAKE_C_COMPILER": options.cc, "CMAKE_CXX_COMPILER": options.cxx}
+                   "CMAKE_CXX_FLAGS": flags, "CMAKE_C_COMPILER": options.cc, "CMAKE_CXX_COMPILER": options.cxx,
+                   "CBGEN_TEST_PYTHON": options.python}
     defined = [f"-D{name}={value}" for name, value in definitions.items() if value]
     run_or_exit(["cmake", *defined, "-S", tree, "-B", place], "configuring")
     run_or_exit(["cmake", "--build", place, "-j", str(os.cpu_count()), "--target", *targets], "building")
@@ -410,6 +428,7 @@ def arguments():
     parser.add_argument("--optimize", type=int, default=1)
     parser.add_argument("--cc", help="C compiler of the build")
     parser.add_argument("--cxx", help="C++ compiler of the build")
+    parser.add_argument("--python", help="Python with numpy and scipy, without which bugs of the Python package are left out")
     parser.add_argument("--unmeasured", action="store_true", help="without a run of the tests as they are")
     parser.add_argument("--check", action="store_true", help="only whether each names exactly one place")
     return parser.parse_args()
@@ -445,6 +464,11 @@ def main():
     write_templates(build, mutations)
     tests = all_tests(mutations)
     runner = Runner(build, build_tree(build, tree, targets_of(tests), options))
+    missing = [m for m in mutations if not {split_test(test)[0] for test in m.tests} <= runner.tests.keys()]
+    if missing:
+        print(f"left out, since this machine lacks what their tests take: {len(missing)}")
+        mutations = [m for m in mutations if m not in missing]
+        tests = all_tests(mutations)
     print(f"built in {time.monotonic() - start:.0f} s", flush=True)
     if not options.sample and not options.unmeasured:
         for test in tests:

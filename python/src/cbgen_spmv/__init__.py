@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""cbgen: a sparse matrix in, a CUDA kernel made for that matrix out.
+"""cbgen_spmv: a sparse matrix in, a CUDA kernel made for that matrix out.
 
-    import cbgen
+    import cbgen_spmv as cbgen
     A = cbgen.compile(csr)      # a SciPy or CuPy sparse matrix
     y = A @ x                   # CuPy, PyTorch, Numba or NumPy vectors
 
@@ -9,6 +9,7 @@
 Whatever the library refuses is a `cbgen.Error`.
 """
 from ._abi import Status
+from ._algebra import Combination
 from ._context import Context
 from ._errors import (ArgumentError, CompileError, DeviceError, Error, FileError, FormatError, InternalError,
                       LimitError, MissingError, OutOfMemoryError, UnsupportedError, WrongError)
@@ -21,7 +22,7 @@ library_version: str = _LIBRARY.cbgen_version().decode()
 """Of the libcbgen in use."""
 
 __all__ = [
-    "ArgumentError", "CompileError", "Context", "DeviceError", "Error", "FileError", "FormatError", "Info",
+    "ArgumentError", "Combination", "CompileError", "Context", "DeviceError", "Error", "FileError", "FormatError", "Info",
     "InternalError", "Kernel", "LimitError", "MissingError", "Operator", "OutOfMemoryError", "Status",
     "UnsupportedError", "WrongError", "__version__", "compile", "generate", "library_version", "load",
 ]

@@ -12,13 +12,17 @@ import threading
 from ctypes import byref
 from typing import Any, Dict, Optional, Tuple, Union
 
-from . import _abi
+from . import _abi, _dlpack
+from ._compiled import CALLS
 from ._driver import Device
 from ._library import LIBRARY, check
+from ._matrix import VALUE_TYPES
 
 PER_THREAD_STREAM = 2  # one name for another stream in every thread
 PRODUCT_SIZE = ctypes.sizeof(_abi.Product)
 StreamKey = Union[int, Tuple[int, int]]
+DLPACK_TYPES = {name: numbers for numbers, name in _dlpack.NAMES.items()}
+TYPE_NAMES: Dict[int, str] = {number: name for name, number in VALUE_TYPES.items()}
 
 
 def stream_key(stream: int) -> StreamKey:
@@ -40,6 +44,16 @@ class Handles:
             raise
         self.has_scratch = bool(info.has_scratch)
         self.mutable = info.values == _abi.Values.MUTABLE
+        self.call: Any = None if CALLS is None else self._short_way(info)
+
+    def _short_way(self, info: _abi.Info) -> Any:
+        """What the compiled part needs for products. `free` tells it that the handle is gone."""
+        CALLS.set_pointer_attribute(self.device.driver.address_of("cuPointerGetAttribute"))
+        name = TYPE_NAMES[info.vector_type]
+        code, bits = DLPACK_TYPES[name]
+        address = ctypes.cast(LIBRARY.cbgen_multiply, ctypes.c_void_p).value
+        return CALLS.Call(address, self.first.value, info.rows, info.cols, bits // 8, self.device.ordinal, code, bits,
+                          name)
 
     @property
     def first(self) -> ctypes.c_void_p:
@@ -47,7 +61,7 @@ class Handles:
             raise ValueError("the operator is closed")
         return self._first
 
-    def check(self, status: int, handle: Optional[ctypes.c_void_p] = None) -> None:
+    def check(self, status: int, handle: Union[None, int, ctypes.c_void_p] = None) -> None:
         if status:
             check(status, LIBRARY.cbgen_operator_message, handle or self.first)
 
@@ -61,6 +75,10 @@ class Handles:
         if not self.has_scratch:
             return self.first
         return self._of_stream.get(stream_key(stream)) or self._new_for(stream_key(stream))
+
+    def address(self, stream: int) -> Optional[int]:
+        """The same as a number, for the compiled part."""
+        return self.for_stream(stream).value
 
     def _new_for(self, key: StreamKey) -> ctypes.c_void_p:
         with self._lock:
@@ -91,6 +109,8 @@ class Handles:
             first, self._first = self._first, None
             clones, self._of_stream = self._of_stream, {}
             host, self._host = self._host, None
+            if self.call is not None:
+                self.call.close()
         if first is None or os.getpid() != self._pid:  # a forked child has no GPU: the handles are its parent's
             return
         self.device.wait_to_free()

@@ -10,21 +10,28 @@ import weakref
 from contextlib import nullcontext
 from ctypes import byref
 from dataclasses import dataclass, fields
-from typing import Any, BinaryIO, Dict, List, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, BinaryIO, Dict, List, Optional, Tuple, Union
 
 import numpy
 
 from . import _abi
-from ._arrays import SIZES, Library, Shape, View, is_array, library_of, numpy_dtype, same_stream, stream_handle
+from ._algebra import Linear
+from ._arrays import SIZES, Library, View, library_of, same_stream, stream_handle
+from ._compiled import CALLS
 from ._context import Context, shared_context
 from ._driver import open_device
 from ._files import put as put_file
-from ._handles import Handles
+from ._handles import TYPE_NAMES, Handles
 from ._html import describe, plan_facts, spy, time_text
 from ._library import LIBRARY, recipe_of, text_of
 from ._matrix import VALUE_TYPES, Matrix, Views, as_floats, on_host, take_array, take_matrix, view_matrix
 
-TYPE_NAMES: Dict[int, str] = {number: name for name, number in VALUE_TYPES.items()}
+if TYPE_CHECKING or CALLS is None:
+    from ._plain import Products
+else:
+    Products = CALLS.Products
+    CALLS.set_stream_handle(stream_handle)
+
 VALUES = {each.name.lower(): each for each in _abi.Values}
 SPECIALISE = {each.name.lower(): each for each in _abi.Specialise}
 Path = Union[str, "os.PathLike[str]"]
@@ -137,7 +144,7 @@ class Origin:
             return self.compile(transposed, view_matrix(self.matrix))
 
 
-class Operator:
+class Operator(Products, Linear):
     """A matrix on a GPU with the kernel that multiplies it: made by `cbgen.compile` or `cbgen.load`.
 
         y = A @ x                                       x and y: CuPy, PyTorch, NumPy arrays …
@@ -145,11 +152,9 @@ class Operator:
 
     Products go to the current stream of the array's library and return at once. With NumPy vectors they are copied to
     the GPU and back, and the call waits. It has what `scipy.sparse.linalg` and `cupyx.scipy.sparse.linalg` ask of an
-    operator. Any thread may multiply. Memory goes with the last reference, or with `close` or the end of `with`.
+    operator, and their arithmetic (2 * A, A + B, A @ B …: see Combination). Any thread may multiply. Memory goes with
+    the last reference, or with `close` or the end of `with`.
     """
-
-    ndim = 2
-    __array_ufunc__ = None  # `array @ A` comes to __rmatmul__
 
     _handles: Handles
     _origin: Origin
@@ -175,6 +180,7 @@ class Operator:
         self._rows, self._cols, self._type = int(info.rows), int(info.cols), TYPE_NAMES[info.vector_type]
         self._entries = int(info.entries)
         self._size, self._device = SIZES[self._type], handles.device.ordinal
+        self._bind(handles.call, handles.address if handles.has_scratch else None, handles.check)
         return self
 
     # ---- what it is
@@ -182,11 +188,6 @@ class Operator:
     @property
     def shape(self) -> Tuple[int, int]:
         return self._rows, self._cols
-
-    @property
-    def dtype(self) -> numpy.dtype[Any]:
-        """Of x and y. The stored values' is in `info`. TypeError: bfloat16, and ml_dtypes is not installed."""
-        return numpy_dtype(self._type)
 
     @property
     def nnz(self) -> int:
@@ -242,19 +243,16 @@ class Operator:
 
     # ---- products
 
-    def multiply(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, stream: Any = None) -> Any:
-        """out = alpha A x + beta out, and gives `out` back. Without `out` a new array like x.
+    # what Products cannot do the short way comes to these
 
-        x: shape (columns,) or (columns, 1), contiguous, of the operator's dtype; out likewise with rows. On a GPU
-        nothing is copied, and with `out` nothing is allocated. `stream`: a CUDA stream (of CuPy, PyTorch, Numba, or its
-        handle); the caller sees to it that x and out are ready there. None: the current stream of the arrays' library.
-        TypeError, ValueError: the arrays do not fit, and what to do about it.
-        """
+    def _multiply(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, stream: Any = None) -> Any:
         if beta != 0 and out is None:
             raise ValueError("beta needs out=: the vector that is scaled by it")
         if library_of(x).on_host:
             return self._multiply_host(x, out, alpha, beta, stream)
         return self._multiply_device(x, out, alpha, beta, stream)
+
+    _multiply.__qualname__ = "Operator.multiply"  # for messages about arguments
 
     def _multiply_device(self, x: Any, out: Any, alpha: float, beta: float, stream: Any) -> Any:
         library = library_of(x)
@@ -334,46 +332,9 @@ class Operator:
 
     # ---- the interface of linear operators
 
-    def matvec(self, x: Any) -> Any:
-        """A x as a new array. A vector that is not contiguous is copied first."""
+    def _matvec(self, x: Any) -> Any:
         library = library_of(x)
-        return self.multiply(x if library.on_host else library.contiguous(x))
-
-    def rmatvec(self, x: Any) -> Any:
-        """Aᵀ x. The first call compiles the transposed operator."""
-        return self.T.matvec(x)
-
-    def matmat(self, x: Any) -> Any:
-        """A X, one column after the other."""
-        if len(x.shape) != 2 or x.shape[0] != self._cols:
-            raise ValueError(f"X has shape {tuple(x.shape)}; a matrix of {self._rows} x {self._cols} takes "
-                             f"({self._cols}, columns)")
-        library = library_of(x)
-        shape: Shape = (self._rows, x.shape[1])
-        if library.on_host:
-            result: Any = numpy.empty(shape, self.dtype, order="F")
-        else:
-            result = library.empty(x, shape, self._type, None, True)
-        for column in range(x.shape[1]):
-            source = x[:, column] if library.on_host else library.contiguous(x[:, column])
-            self.multiply(source, out=result[:, column])
-        return result
-
-    def rmatmat(self, x: Any) -> Any:
-        """Aᵀ X, one column after the other."""
-        return self.T.matmat(x)
-
-    def dot(self, x: Any) -> Any:
-        """A x or A X."""
-        return self.matmat(x) if len(x.shape) == 2 and x.shape[1] != 1 else self.matvec(x)
-
-    def __matmul__(self, x: Any) -> Any:
-        return self.dot(x) if is_array(x) else NotImplemented
-
-    def __rmatmul__(self, x: Any) -> Any:
-        if not is_array(x):
-            return NotImplemented
-        return self.T.matmat(x.T).T if len(x.shape) == 2 else self.T.matvec(x)
+        return self._multiply(x if library.on_host else library.contiguous(x))
 
     @property
     def T(self) -> Operator:
@@ -386,19 +347,6 @@ class Operator:
             if other._other is not self:  # one of the two holds the other; a circle would keep both
                 self._other = other
         return other
-
-    @property
-    def H(self) -> Operator:
-        """The adjoint: of a real matrix, the transpose."""
-        return self.T
-
-    def transpose(self) -> Operator:
-        """The same as .T."""
-        return self.T
-
-    def adjoint(self) -> Operator:
-        """The same as .H."""
-        return self.T
 
     # ---- values
 

@@ -15,10 +15,13 @@ from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Tuple,
 import numpy
 
 from . import _dlpack
+from ._compiled import CALLS
 from ._driver import open_driver
 
 SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4}
 Shape = Tuple[int, ...]
+# (kind, {name: dtype}, function of a GPU's number, function of shape and dtype, DLPack's functions): `learn`
+ShortWay = Tuple[str, Dict[str, Any], Any, Any, Any]
 
 
 class View(NamedTuple):
@@ -150,6 +153,12 @@ class Library:
         """A copy in float64, made on `stream` (None: the library's current one)."""
         raise NotImplementedError
 
+    def short_way(self, kind: Type[Any]) -> Optional[ShortWay]:
+        """How the compiled part reads arrays of just this class; None: it does not."""
+        if not hasattr(kind, "__cuda_array_interface__"):
+            return None
+        return "interface", {name: numpy.dtype(name).str for name in ("float64", "float32", "float16")}, None, None, None
+
 
 HOST_ADVICE = "move it to the GPU, or give a NumPy array (which is copied there and back at each product)"
 
@@ -185,6 +194,13 @@ class CuPy(Library):
     def contiguous(self, array: Any) -> Any:
         return sys.modules["cupy"].ascontiguousarray(array)
 
+    def short_way(self, kind: Type[Any]) -> Optional[ShortWay]:
+        cupy = sys.modules["cupy"]
+        if kind is not cupy.ndarray:
+            return None
+        dtypes = {name: numpy.dtype(name) for name in ("float64", "float32", "float16")}
+        return "cupy", dtypes, cupy.cuda.get_current_stream, cupy.empty, None
+
     def as_float64(self, array: Any, stream: Optional[int]) -> Any:
         with array.device, self._on(stream):
             return array.astype("float64")
@@ -200,11 +216,11 @@ class Torch(Library):
         if not array.is_cuda:
             raise TypeError(f"a PyTorch tensor on '{array.device}': move it with .cuda(), or give .numpy() of it (which "
                             "is copied to the GPU and back at each product)")
-        if array.layout is not torch.strided:
+        if array.layout is not torch.strided:  # sparse ones
             raise TypeError(f"a PyTorch tensor of layout {array.layout}: vectors are dense")
         if array.requires_grad and torch.is_grad_enabled():
-            raise TypeError("a PyTorch tensor that requires gradients: products are not differentiated; use "
-                            ".detach(), or torch.no_grad()")
+            raise TypeError("a PyTorch tensor that requires gradients: these products are not differentiated; use "
+                            "cbgen_spmv.torch.Matrix, which are, or .detach(), or torch.no_grad()")
         device = array.device.index
         if stream is None:
             stream = same_stream(torch.cuda.current_stream(device).cuda_stream)
@@ -227,7 +243,16 @@ class Torch(Library):
         return found
 
     def contiguous(self, array: Any) -> Any:
-        return array.contiguous()
+        return array.contiguous() if array.layout is sys.modules["torch"].strided else array  # `view` refuses sparse ones
+
+    def short_way(self, kind: Type[Any]) -> Optional[ShortWay]:
+        torch = sys.modules["torch"]
+        if kind is not torch.Tensor:
+            return None
+        dtypes = {name: getattr(torch, name) for name in ("float64", "float32", "float16", "bfloat16")}
+        raw = getattr(getattr(torch, "_C", None), "_cuda_getCurrentRawStream", None)
+        slow = lambda device: torch.cuda.current_stream(device).cuda_stream
+        return "torch", dtypes, raw or slow, None, getattr(kind, "__dlpack_c_exchange_api__", None)
 
     def as_float64(self, array: Any, stream: Optional[int]) -> Any:
         with self._on(array, stream) if array.is_cuda else nullcontext():
@@ -242,7 +267,7 @@ class Numba(Library):
 
 
 class NumPy(Library):
-    """Vectors in host memory: `_host.py` carries them to the GPU and back."""
+    """Vectors in host memory: `_handles.py` carries them to the GPU and back."""
 
     name = "NumPy"
     converts = True
@@ -250,6 +275,9 @@ class NumPy(Library):
 
     def as_float64(self, array: Any, stream: Optional[int]) -> Any:
         return array.astype("float64")
+
+    def short_way(self, kind: Type[Any]) -> Optional[ShortWay]:
+        return None
 
 
 UNKNOWN, CUPY, TORCH, NUMBA, NUMPY = Library(), CuPy(), Torch(), Numba(), NumPy()
@@ -285,6 +313,9 @@ def library_of(array: Any) -> Library:
         if library is None:
             raise TypeError(f"a {type(array).__name__} is no array of CuPy, PyTorch, Numba or NumPy, and has neither "
                             "__cuda_array_interface__ nor __dlpack__")
+        short_way = None if CALLS is None else library.short_way(type(array))
+        if short_way:
+            CALLS.learn(type(array), *short_way)
         _libraries[type(array)] = library
     return library
 

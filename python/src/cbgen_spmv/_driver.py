@@ -18,6 +18,9 @@ from typing import Any, Dict, Iterator, Optional, Type
 from ._errors import ArgumentError, DeviceError, Error, MissingError, OutOfMemoryError
 
 OUT_OF_MEMORY = 2
+NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
+NO_GPU = ("the CUDA driver shows no GPU (does CUDA_VISIBLE_DEVICES hide them?): products need one; cbgen.generate works "
+          "without")
 POINTER_DEVICE_ORDINAL = 9  # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
 CAPTURE_MODE_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 
@@ -58,7 +61,10 @@ class Driver:
         for name, arguments in PROTOTYPES.items():
             self._bind(name, arguments)
         self._optional = {name for name, arguments in OPTIONAL.items() if self._has(name, arguments)}
-        self.check(self.library.cuInit(0), "initialise the CUDA driver" + (
+        result = self.library.cuInit(0)
+        if result == NO_DEVICE:
+            raise MissingError(NO_GPU)
+        self.check(result, "initialise the CUDA driver" + (
             " in a forked process, whose parent must not have used it" if _forked else ""))
 
     def _bind(self, name: str, arguments: Any) -> None:
@@ -74,6 +80,10 @@ class Driver:
         except MissingError:
             return False
         return True
+
+    def address_of(self, name: str) -> int:
+        """Of a function; 0 where the driver lacks it."""
+        return ctypes.cast(self.library[name], c_void_p).value or 0 if self._has(name, OPTIONAL[name]) else 0
 
     def words(self, result: int) -> str:
         text = c_char_p()
@@ -92,7 +102,7 @@ class Driver:
         count = c_int()
         self.check(self.library.cuDeviceGetCount(byref(count)), "count the GPUs")
         if not count.value:
-            raise MissingError("the CUDA driver shows no GPU (does CUDA_VISIBLE_DEVICES hide them?)")
+            raise MissingError(NO_GPU)
         return count.value
 
     def handle(self, ordinal: int) -> int:

@@ -17,7 +17,7 @@ from ._errors import error
 
 HELP = (
     "build it with `cmake -B build && cmake --build build` in cbgen's source tree and set CBGEN_LIBRARY to "
-    "build/libcbgen.so, or install the package with its own copy: `pip install ./python`"
+    "build/libcbgen.so, or install the package with its own copy: `pip install .` there"
 )
 
 VERSION = "0.1.0"  # of this package; the library's may differ in the last number
@@ -27,7 +27,7 @@ def candidates() -> List[str]:
     named = os.environ.get("CBGEN_LIBRARY")
     if named:
         return [named]
-    folders = [os.path.dirname(os.path.abspath(__file__)), os.path.join(sysconfig.get_path("platlib"), "cbgen")]
+    folders = [os.path.dirname(os.path.abspath(__file__)), os.path.join(sysconfig.get_path("platlib"), "cbgen_spmv")]
     files = [os.path.join(folder, "libcbgen.so") for folder in folders]
     return [file for file in files if os.path.exists(file)][:1] or ["libcbgen.so.0", "libcbgen.so"]
 
@@ -39,7 +39,7 @@ def bind(library: ctypes.CDLL) -> None:
             function = getattr(library, name)
         except AttributeError:
             raise ImportError(f"{library._name} has no '{name}': it is older than this package ({VERSION}); {HELP}",
-                              name="cbgen", path=library._name) from None
+                              name="cbgen_spmv", path=library._name) from None
         function.restype, function.argtypes = result, arguments
 
 
@@ -47,7 +47,7 @@ def check_version(library: Any) -> None:
     version = library.cbgen_version().decode()
     if version.split(".")[:2] != VERSION.split(".")[:2]:
         raise ImportError(f"{library._name} is cbgen {version}, this package is for {VERSION}; {HELP}",
-                          name="cbgen", path=library._name)
+                          name="cbgen_spmv", path=library._name)
 
 
 def open_library() -> ctypes.CDLL:
@@ -61,7 +61,7 @@ def open_library() -> ctypes.CDLL:
         bind(library)
         check_version(library)
         return library
-    raise ImportError(f"cannot open libcbgen ({'; '.join(failures)}): {HELP}", name="cbgen")
+    raise ImportError(f"cannot open libcbgen ({'; '.join(failures)}): {HELP}", name="cbgen_spmv")
 
 
 LIBRARY: Any = open_library()
