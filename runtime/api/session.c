@@ -124,6 +124,7 @@ static void release_parts(struct cb_session *session, int is_there) {
 
 static void close_session(struct cb_session *session, int is_there) {
   release_parts(session, is_there);
+  cb_families_release(&session->families);
   cb_nvrtc_close(session->nvrtc);
   cb_binaries_close(session->binaries);
   cb_device_close(session->device);
@@ -135,6 +136,7 @@ void cb_session_release(struct cb_session *session) {
   if (!session || atomic_fetch_sub(&session->holders, 1) != 1) return;
   cb_nvrtc_close(session->nvrtc); /* quickly opened again, and perhaps another one by then */
   session->nvrtc = NULL;
+  cb_families_release(&session->families);
   const int useful = session->context_id && cb_device_is_own(session->device) &&
                      !cb_staging_was_refused(session->device->staging);
   if (!useful || !keep(session))
@@ -285,8 +287,8 @@ static int family_cached(struct cb_cache *cache, struct cb_hash key, struct cb_c
   return copy != NULL;
 }
 
-enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,
-                                 struct cb_compiled *compiled, const struct cbgen_context *log, struct cb_diag *diag) {
+static enum cb_status find_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,
+                                  struct cb_compiled *compiled, const struct cbgen_context *log, struct cb_diag *diag) {
   const struct cb_text text = {.bytes = family->text, .length = (size_t)family->length};
   const struct module module = {.kind = "family", .text = &text};
   const struct cb_nvrtc_options options = {.arch = session->device->target.arch};
@@ -312,6 +314,18 @@ enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *ca
   cb_log(log, "family %s: compiled in %.1f ms", hex, 1e3 * compiled->seconds);
   store(session, cache, &subject, &module, compiled);
   return CB_OK;
+}
+
+enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,
+                                 struct cb_compiled *compiled, const struct cbgen_context *log, struct cb_diag *diag) {
+  const struct cb_hash key = cb_binaries_key(family->text, (size_t)family->length);
+  if (cb_families_get(&session->families, key, compiled)) {
+    cb_log(log, "family: known from before");
+    return CB_OK;
+  }
+  const enum cb_status s = find_family(session, cache, family, compiled, log, diag);
+  if (!s) cb_families_add(&session->families, key, compiled);
+  return s;
 }
 
 /* ---- packing kernels */
