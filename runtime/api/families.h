@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Binaries of families that a session has met, whether they came with the library, from the cache or from NVRTC: the next
- * matrix of the family takes a copy. They are found by the hash of their text. One thread at a time. */
+/* Binaries of families that a session has met, whether they came with the library, from the cache or from NVRTC: the
+ * next matrix of the family takes a copy. They are found by the hash of their text. One thread at a time. */
 #ifndef CBGEN_RUNTIME_API_FAMILIES_H
 #define CBGEN_RUNTIME_API_FAMILIES_H
 
@@ -23,7 +23,8 @@ struct cb_families {
   size_t bytes;
 };
 
-/* Whether the family is known and there was memory for a copy of its binary, which is the caller's (cb_compiled_release). */
+/* Whether the family is known and there was memory for a copy of its binary, which is the caller's
+ * (cb_compiled_release). */
 int cb_families_get(const struct cb_families *families, struct cb_hash key, struct cb_compiled *compiled);
 
 /* Keeps a copy of a family's binary that cb_families_get did not find. A want of memory costs time only. */
