@@ -364,10 +364,18 @@ struct beside {
   long products;
 };
 
-static int multiply_once(struct beside *beside) {
+/* Not 0: a call failed. */
+static int use(const struct beside *beside) {
   const cbgen_product product = product_with(&beside->vectors, 1, 0, NULL);
+  cbgen_info info = {.struct_size = sizeof info};
+  size_t length;
+  if (cbgen_multiply(beside->clone, &product) || cbgen_operator_info(beside->clone, &info)) return 1;
+  return beside->products % 16 == 0 && cbgen_operator_save(beside->clone, NULL, 0, &length);
+}
+
+static int multiply_once(struct beside *beside) {
   pthread_mutex_lock(&beside->lock);
-  const int failed = beside->clone && cbgen_multiply(beside->clone, &product), stop = beside->stop || failed;
+  const int failed = beside->clone && use(beside), stop = beside->stop || failed;
   beside->products += beside->clone != NULL;
   if (beside->clone && beside->shall_free) {
     cbgen_operator_free(beside->clone);
