@@ -16,12 +16,11 @@ endforeach()
 set(threads_made ${PROJECT_BINARY_DIR}/embedded.c ${PROJECT_BINARY_DIR}/fingerprint.c)
 set_source_files_properties(${threads_made} PROPERTIES GENERATED TRUE)
 
-# As many operators come and go as a minute allows.
 add_executable(test_threads test_api_tiers.c ${threads_sources} ${threads_made})
 add_dependencies(test_threads cbgen_embedded cbgen_fingerprint) # which make them
 target_include_directories(test_threads PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
 target_compile_definitions(test_threads PRIVATE _GNU_SOURCE CBGEN_VERSION="${PROJECT_VERSION}"
-                           CBGEN_LIBDIR="${CMAKE_INSTALL_LIBDIR}" CBGEN_TEST_OPERATORS=1000)
+                           CBGEN_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
 set_target_properties(test_threads PROPERTIES COMPILE_OPTIONS "-w;-O1;-g1;-fsanitize=thread;-fno-omit-frame-pointer"
                       LINK_OPTIONS "-fsanitize=thread")
 target_link_libraries(test_threads PRIVATE PkgConfig::CBGEN_DEPS PkgConfig::CMOCKA ${OpenMP_C_LIBRARIES} Threads::Threads
@@ -41,4 +40,4 @@ set_property(TEST test_threads PROPERTY ENVIRONMENT
              "CBGEN_FAKE_CUDA=$<TARGET_FILE:fake_cuda_threads>" "CBGEN_LIBCUDA=$<TARGET_FILE:fake_cuda_threads>"
              "CBGEN_NVRTC=$<TARGET_FILE:fake_cuda_threads>" "CBGEN_FAKE_CACHE=${FAKE_CUDA_CACHE}"
              "CBGEN_TEST_TMP=${CMAKE_CURRENT_BINARY_DIR}/tmp/test_threads"
-             "CBGEN_TEST_TOOL=$<TARGET_FILE:cbgen_tool>")
+             "CBGEN_TEST_TOOL=$<TARGET_FILE:cbgen_tool>" "CBGEN_TEST_OPERATORS=1000")
