@@ -306,10 +306,14 @@ static int64_t grid_columns(struct rows *rows) { /* five points */
   return count;
 }
 
-/* The same for all rows of a row of blocks, or nearly. */
+/* The same for all rows of a row of blocks, or nearly. Most blocks are of usual sizes: each size has families of its own,
+ * and those of others are compiled. */
 static int64_t block_columns(struct rows *rows) {
+  static const int sizes[8][2] = {{2, 2}, {3, 3}, {4, 4}, {6, 6}, {1, 4}, {2, 1}, {2, 4}, {5, 5}};
   const struct campaign_spec *spec = rows->spec;
-  const int64_t height = 1 + (int64_t)(spec->seed >> 8) % 6, width = 1 + (int64_t)(spec->seed >> 16) % 6;
+  const int *const usual = sizes[(spec->seed >> 8) % 8], is_usual = (spec->seed >> 32) % 16 != 0;
+  const int64_t height = is_usual ? usual[0] : 1 + (int64_t)((spec->seed >> 8) % 6);
+  const int64_t width = is_usual ? usual[1] : 1 + (int64_t)((spec->seed >> 16) % 6);
   const int holes = spec->seed >> 24 & 1;
   struct dice dice = {spec->seed + 77 * (uint64_t)(rows->row / height), 0};
   const int64_t all = spec->cols / width, blocks = 1 + spec->per_row / width;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Binaries that a session knows from before (runtime/api/families.h): what was added is given back as a copy, and the
+/* Binaries that a process knows from before (runtime/api/families.h): what was added is given back as a copy, and the
  * oldest go when there are too many of them, or too many bytes. */
 #include "tests/support.h"
 
@@ -69,11 +69,39 @@ static void the_oldest_go_when_they_are_too_long(void **state) {
   cb_families_release(&families);
 }
 
+/* One for each architecture, until the last holder lets go; what is kept twice is there once. */
+static void a_process_knows_what_somebody_holds(void **state) {
+  unsigned char cubin[] = "a binary";
+  struct cb_compiled compiled = {.cubin = cubin, .cubin_bytes = sizeof cubin}, found = {0};
+  (void)state;
+  cb_families_hold();
+  cb_families_hold();
+  for (int i = 0; i < 2 * CB_MOST_FAMILIES; i++) cb_families_keep("text", 4, "sm_90", &compiled);
+  cb_families_keep("texts", 5, "sm_90", &compiled);
+  cb_families_let_go();
+  assert_true(cb_families_find("text", 4, "sm_90", &found));
+  assert_memory_equal(found.cubin, cubin, sizeof cubin);
+  cb_compiled_release(&found);
+  assert_false(cb_families_find("text", 4, "sm_80", &found));
+  assert_false(cb_families_find("text", 3, "sm_90", &found));
+  for (int i = 0; i < CB_MOST_FAMILIES - 2; i++) { /* room for so many more, if it is there once */
+    char other[32];
+    cb_families_keep(other, (size_t)snprintf(other, sizeof other, "other %d", i), "sm_90", &compiled);
+  }
+  assert_true(cb_families_find("text", 4, "sm_90", &found));
+  cb_compiled_release(&found);
+  cb_families_let_go();
+  cb_families_hold();
+  assert_false(cb_families_find("text", 4, "sm_90", &found));
+  cb_families_let_go();
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(what_was_added_is_known),
       cmocka_unit_test(the_oldest_go_when_there_are_too_many),
       cmocka_unit_test(the_oldest_go_when_they_are_too_long),
+      cmocka_unit_test(a_process_knows_what_somebody_holds),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -122,9 +122,14 @@ static void release_parts(struct cb_session *session, int is_there) {
   if (entered) cb_device_leave(session->device);
 }
 
+static void forget_families(struct cb_session *session) {
+  if (session->holds_families) cb_families_let_go();
+  session->holds_families = 0;
+}
+
 static void close_session(struct cb_session *session, int is_there) {
   release_parts(session, is_there);
-  cb_families_release(&session->families);
+  forget_families(session);
   cb_nvrtc_close(session->nvrtc);
   cb_binaries_close(session->binaries);
   cb_device_close(session->device);
@@ -136,7 +141,7 @@ void cb_session_release(struct cb_session *session) {
   if (!session || atomic_fetch_sub(&session->holders, 1) != 1) return;
   cb_nvrtc_close(session->nvrtc); /* quickly opened again, and perhaps another one by then */
   session->nvrtc = NULL;
-  cb_families_release(&session->families);
+  forget_families(session);
   const int useful = session->context_id && cb_device_is_own(session->device) &&
                      !cb_staging_was_refused(session->device->staging);
   if (!useful || !keep(session))
@@ -318,13 +323,15 @@ static enum cb_status find_family(struct cb_session *session, struct cb_cache *c
 
 enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,
                                  struct cb_compiled *compiled, const struct cbgen_context *log, struct cb_diag *diag) {
-  const struct cb_hash key = cb_binaries_key(family->text, (size_t)family->length);
-  if (cb_families_get(&session->families, key, compiled)) {
+  const char *arch = session->device->target.arch;
+  if (!session->holds_families) cb_families_hold();
+  session->holds_families = 1;
+  if (cb_families_find(family->text, (size_t)family->length, arch, compiled)) {
     cb_log(log, "family: known from before");
     return CB_OK;
   }
   const enum cb_status s = find_family(session, cache, family, compiled, log, diag);
-  if (!s) cb_families_add(&session->families, key, compiled);
+  if (!s) cb_families_keep(family->text, (size_t)family->length, arch, compiled);
   return s;
 }
 

@@ -34,7 +34,7 @@ struct cb_session {
   struct cb_packer packers[CB_PACKER_SOURCES]; /* by stored type; loaded when they were needed */
   struct cb_hasher hasher;                        /* likewise */
   struct cb_kernels kernels[CB_MOST_SETS];        /* likewise, by their number in cb_kernel_sets */
-  struct cb_families families; /* that were needed; forgotten when the last holder lets go */
+  int holds_families;                             /* families.h; until the last holder lets go */
 };
 
 /* `ordinal`: of a GPU, whose primary context is used, or CB_DEVICE_CURRENT: the CUDA context that is current
