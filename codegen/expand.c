@@ -96,16 +96,23 @@ static void fail_at(struct expansion *e, const char *at, const char *problem, co
                         length ? "'" : "");
 }
 
+static const char *end_of_line(const char *line) {
+  const char *end = strchr(line, '\n');
+  return end ? end : line + strlen(line);
+}
+
 static const char *next_line(const char *line) {
-  line += strcspn(line, "\n");
+  line = end_of_line(line);
   return line + (*line == '\n');
 }
 
-/* Whether `line` is the directive; *name is then what follows it. */
+/* Whether `line` is the directive; *name is then what follows it. Nearly all lines are none: those are quickly told. */
 static int is_directive(const char *line, const char *directive, const char **name, size_t *length) {
-  const size_t blanks = strspn(line, " "), size = strlen(directive);
-  if (strncmp(line + blanks, directive, size)) return 0;
-  const char *rest = line + blanks + size;
+  while (*line == ' ') line++;
+  if (*line != '@') return 0;
+  const size_t size = strlen(directive);
+  if (strncmp(line, directive, size)) return 0;
+  const char *rest = line + size;
   if (*rest && *rest != '\n' && *rest != ' ') return 0;
   *name = rest + strspn(rest, " ");
   *length = strcspn(*name, "@\n");
@@ -221,7 +228,7 @@ static const char *expand_block(struct expansion *e, const char *line, int activ
     } else if (is_directive(line, "@include", &name, &length)) {
       if (active) expand_include(e, line, name, length);
     } else {
-      expand_line(e, line, strcspn(line, "\n"), active);
+      expand_line(e, line, (size_t)(end_of_line(line) - line), active);
     }
     line = next_line(line);
   }
