@@ -341,7 +341,7 @@ static void products_run_meanwhile(void **state) {
 
 /* ---- many of them, on several threads, while some texts do not compile */
 
-enum { MATRICES = 5, WORKERS = 3, ROWS = 40, ROUNDS_OF_A_CONTEXT = 400, FAILING = 4 };
+enum { MATRICES = 5, WORKERS = 3, ROWS = 40, LIVES_OF_A_CONTEXT = 50, FAILING = 4 };
 #ifdef __SANITIZE_ADDRESS__
 enum { OPERATORS = 1500 };
 #else
@@ -452,6 +452,10 @@ static int live_and_die(struct crowd_worker *worker, int number) {
   status = cbgen_operator_clone(op, &clone);
   int right = !status || complain(worker, "a clone", cbgen_operator_message(op));
   if (right) hand_over(&worker->beside, clone, 0);
+  if (number % LIVES_OF_A_CONTEXT < WORKERS) { /* operators outlive it */
+    cbgen_context_destroy(worker->context);
+    worker->context = NULL;
+  }
   right = right && specialise_or_fail(worker, op) && has_right_bits(worker, op, matrix);
   if (right && number % 3 == 0) right = specialise_or_fail(worker, op) && has_right_bits(worker, op, matrix);
   hand_over(&worker->beside, NULL, 1);
@@ -460,20 +464,16 @@ static int live_and_die(struct crowd_worker *worker, int number) {
   return right;
 }
 
+static int open_own_context(struct crowd_worker *worker) {
+  return (!cbgen_context_create(&worker->context) && !cbgen_set(worker->context, "cache", "") &&
+          !cbgen_set(worker->context, "recipe", "sell")) ||
+         complain(worker, "a context", "cannot be had");
+}
+
 static void *live_in_a_crowd(void *user) {
   struct crowd_worker *worker = user;
-  for (int i = worker->first, round = 0; i < worker->end && !*worker->message; i += WORKERS, round++) {
-    if (round % ROUNDS_OF_A_CONTEXT == 0) {
-      cbgen_context_destroy(worker->context);
-      worker->context = NULL;
-      if (cbgen_context_create(&worker->context) || cbgen_set(worker->context, "cache", "") ||
-          cbgen_set(worker->context, "recipe", "sell")) {
-        complain(worker, "a context", "cannot be had");
-        break;
-      }
-    }
-    if (!live_and_die(worker, i)) break;
-  }
+  for (int i = worker->first; i < worker->end; i += WORKERS)
+    if ((!worker->context && !open_own_context(worker)) || !live_and_die(worker, i)) break;
   cbgen_context_destroy(worker->context);
   return NULL;
 }
