@@ -15,7 +15,8 @@
  *   --others      one in N has a recipe without families, whose kernel NVRTC compiles (4000; 0: none)
  *   --recipe, --pack    of all matrices; else they are drawn
  *   --types       the first N of the eight combinations of types alone (8)
- *   --plant       spoils one result of matrix N, which must then be found: to see that the campaign can fail
+ *   --plant       spoils one result of matrix N, or where N is 3, 7, 11 … what lies behind y, which must then be found:
+ *                 to see that the campaign can fail
  *
  * A failure's line begins with the options that make its matrix again, "--seed 1 --only 123". Nothing is read from the
  * user's cache or written to it. Exit status: 0: all is right; 1: a row was wrong, or a call failed; 2: the options;

@@ -83,7 +83,8 @@ struct campaign_fill {
   uint32_t first_block, pad; /* of the grid */
 };
 
-/* One product: y = alpha A x + beta y₀, whose y₀ was filled with y_seed. A is in CSR as it multiplies, from 0, of
+/* One product: y = alpha A x + beta y₀, whose y₀ was filled with y_seed, and CAMPAIGN_GUARD elements behind it, which
+ * must stay what they are. With beta 0 all of them are NaN. A is in CSR as it multiplies, from 0, of
  * int32_t; rows may hold a column several times. `same`: 0, or another y that must have the same bits. */
 struct campaign_check {
   uint64_t row_ptr, columns, values, x, y, same; /* addresses */
@@ -99,7 +100,7 @@ struct campaign_check {
 
 /* What came of it. */
 struct campaign_result {
-  uint64_t first;     /* wrong row; all bits set: none */
+  uint64_t first;     /* wrong row; `rows`: what lies behind y; all bits set: none */
   uint64_t wrong;     /* rows */
   uint64_t different; /* rows from `same` */
   uint64_t rows;      /* that were looked at */
@@ -114,5 +115,6 @@ struct campaign_row {
 };
 
 enum { CAMPAIGN_THREADS = 256, CAMPAIGN_ROWS = CAMPAIGN_THREADS / 32 }; /* of a thread block */
+enum { CAMPAIGN_GUARD = 32 };
 
 #endif

@@ -156,7 +156,8 @@ static int add_check(struct batch *batch, struct entry *entry, enum campaign_ste
   const int second = step == CAMPAIGN_SECOND, again = step >= CAMPAIGN_REPEAT && step <= CAMPAIGN_SAVED;
   const double alpha = spec->alpha[second], beta = spec->beta[second];
   const uint64_t seed = spec->seed + (again ? 20 : 20 + (uint64_t)step);
-  const uint64_t y = add_vector(batch, spec->rows, precision->vector, seed, beta == 0 ? CAMPAIGN_NANS : (int)spec->y);
+  const uint64_t y = add_vector(batch, spec->rows + CAMPAIGN_GUARD, precision->vector, seed,
+                                beta == 0 ? CAMPAIGN_NANS : (int)spec->y);
   const uint64_t base = batch->matrices.device;
   if (!y) return 0;
   struct campaign_check *check = &batch->tables->checks[batch->checks_count];
@@ -179,7 +180,7 @@ static int add_check(struct batch *batch, struct entry *entry, enum campaign_ste
       .integers = spec->values == CAMPAIGN_INTEGERS && spec->x == CAMPAIGN_INTEGERS && is_integer(alpha) &&
                   is_integer(beta) && (beta == 0 || spec->y == CAMPAIGN_INTEGERS),
       .first_block = (uint32_t)batch->check_blocks};
-  batch->check_blocks += (uint64_t)(spec->rows + CAMPAIGN_ROWS - 1) / CAMPAIGN_ROWS;
+  batch->check_blocks += (uint64_t)(spec->rows + 1 + CAMPAIGN_ROWS - 1) / CAMPAIGN_ROWS;
   entry->checks[step] = batch->checks_count++;
   return 1;
 }
@@ -314,13 +315,14 @@ static int compile(struct batch *batch, struct entry *entry) {
   return !entry->left_out;
 }
 
-/* A spoiled element: of exact results its last bits, of others its size. */
+/* A spoiled element: of exact results its last bits, of others its size. Of every fourth number the first behind y. */
 static void plant(struct batch *batch, const struct entry *entry) {
   const struct campaign_check *check = &batch->tables->checks[entry->checks[CAMPAIGN_FIRST]];
   const uint64_t size = campaign_size_of((cbgen_type)check->vector);
-  const uint64_t element = check->y + (uint64_t)(check->rows / 2) * size;
+  const uint64_t number = entry->matrix.spec.number;
+  const uint64_t element = check->y + (uint64_t)(number % 4 == 3 ? check->rows : check->rows / 2) * size;
   for (int i = 0; i < batch->campaign->plants_count; i++)
-    if (batch->campaign->plants[i] == entry->matrix.spec.number)
+    if (batch->campaign->plants[i] == number)
       MUST(batch, cuda.fill_async(element + (check->integers ? 0 : size - 1), 0x55, 1, batch->stream));
 }
 
@@ -414,6 +416,12 @@ static void check_all(const struct batch *batch) {
   MUST(batch, cuda.take(batch->tables->results, results, (size_t)count * sizeof *batch->tables->results));
 }
 
+static void tell_overrun(struct batch *batch, struct entry *entry, int step) {
+  char text[100];
+  snprintf(text, sizeof text, "product '%s' (%s): what lies behind y was written", campaign_steps[step], entry->tier);
+  fail(batch, entry, text);
+}
+
 static void tell_row(struct batch *batch, struct entry *entry, int number, int step) {
   const struct campaign_result *result = &batch->tables->results[number];
   uint64_t check = place_of(batch, &batch->tables->checks[number]), told = place_of(batch, &batch->tables->told);
@@ -476,7 +484,8 @@ static void judge_product(struct batch *batch, struct entry *entry, int step) {
   counts->different += (int64_t)result->different;
   counts->exact += (int64_t)result->exact;
   counts->unbounded += (int64_t)result->unbounded;
-  if (result->wrong || result->different) tell_row(batch, entry, number, step);
+  if (result->first < result->rows) tell_row(batch, entry, number, step);
+  else if (result->wrong || result->different) tell_overrun(batch, entry, step);
   if (result->rows != (uint64_t)spec->rows) fail(batch, entry, "not all of its rows were looked at");
 }
 

@@ -63,9 +63,12 @@ class Campaign(unittest.TestCase):
     def test_spoiled_results_are_found(self):
         options = ("--count", 50, "--types", 1, "--recipe", "sell", "--pack", "host", "--specialise", 0, "--others", 0)
         self.passes(*options, "--threads", 1)
-        result, failures = campaign(*options, "--threads", 2, "--plant", 5, "--plant", 17, "--plant", 40)
+        result, failures = campaign(*options, "--threads", 2, "--plant", 5, "--plant", 17, "--plant", 40, "--plant",
+                                    43)
         self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
-        self.assertEqual(numbers(failures), {5, 17, 40})
+        self.assertEqual(numbers(failures), {5, 17, 40, 43})
+        for line in failures:
+            self.assertEqual("behind y" in line, "--only 43:" in line, line)
         with open(FAILURES, encoding="utf-8") as file:
             self.assertEqual(sorted(file.read().splitlines()), sorted(failures))
         lines = [line for line in failures if "--only 17:" in line]
