@@ -3,7 +3,7 @@
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
 #   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics recipes
-#                             examples python pycalls setup warm coldstart update devpack api soak ncu paper
+#                             examples python pycalls setup warm coldstart update devpack api soak campaign ncu paper
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #              with the oracle, and some with the emulation bit by bit
@@ -25,6 +25,8 @@
 #   devpack    packing on the device beside the host's: the same bytes, on the corpus too; parts of set-up    devpack*.txt
 #   api        libcbgen from outside (bench/api_check.c): plainly, then under compute-sanitizer    api*.txt
 #   soak       the same for SOAK_SECONDS (120), with an eye on memory (bench/soak.c)    soak.txt
+#   campaign   random matrices by the million, every row checked on the GPU (bench/campaign.c), for CAMPAIGN_SECONDS (480) at
+#              most; CAMPAIGN_OPTIONS, as "--seed 2"                          campaign.txt campaign-failures.txt
 #   sanitize   compute-sanitizer: memcheck, racecheck, initcheck                        sanitize.txt
 #   paper      the tables of the five papers on a few small stand-ins (bench/paper)     paper/
 #   ncu        one matrix (NCU_MATRIX) under Nsight Compute, clocks left alone          ncu.txt
@@ -359,6 +361,16 @@ for step in $steps; do
     soak)
       timeout -k 5 $((${SOAK_SECONDS:-120} + 60)) .gpu/bench_soak "${SOAK_SECONDS:-120}" 2>&1 | tee "$out/soak.txt"
       say "soak: exit status ${PIPESTATUS[0]}" ;;
+    campaign)
+      rm -f "$out/campaign-failures.txt"
+      # shellcheck disable=SC2086
+      timeout -k 5 $((${CAMPAIGN_SECONDS:-480} + 60)) .gpu/bench_campaign --seconds "${CAMPAIGN_SECONDS:-480}" \
+        --threads "$(($(nproc) > 4 ? $(nproc) - 2 : $(nproc)))" --failures "$out/campaign-failures.txt" ${CAMPAIGN_OPTIONS:-} \
+        >"$out/campaign.txt" 2>"$out/campaign.err"
+      say "campaign: exit status $?: $(tail -1 "$out/campaign.txt")"
+      grep -m 20 '^FAILED' "$out/campaign.txt"
+      grep -v '^FAILED --seed' "$out/campaign.txt"
+      tail -3 "$out/campaign.err" ;;
     sanitize) sanitize "${SANITIZE_SECONDS:-140}" ;;
     paper)
       # PAPER_OPTIONS: more options of bench/paper, as --ncu or --suitesparse=DIR

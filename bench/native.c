@@ -171,17 +171,17 @@ static void show_log(const struct nvrtc *nvrtc, void *program) {
   free(log);
 }
 
-static char *compile(const struct nvrtc *nvrtc, const char *text) {
+static char *compile(const struct nvrtc *nvrtc, const char *text, const char *name) {
   int major = 0, minor = 0;
   char architecture[40], *cubin = NULL;
-  const char *options[] = {architecture, "--std=c++17"};
+  const char *options[] = {architecture, "--std=c++17", "--fmad=false"};
   void *program = NULL;
   size_t bytes = 0;
   REQUIRE_CUDA(cuda.device_attribute(&major, 75, gpus.devices[0]));
   REQUIRE_CUDA(cuda.device_attribute(&minor, 76, gpus.devices[0]));
   snprintf(architecture, sizeof architecture, "--gpu-architecture=sm_%d%d", major, minor);
-  if (nvrtc->create(&program, text, "application.cu", 0, NULL, NULL)) return NULL;
-  if (nvrtc->compile(program, 2, options) || nvrtc->size(program, &bytes))
+  if (nvrtc->create(&program, text, name, 0, NULL, NULL)) return NULL;
+  if (nvrtc->compile(program, 3, options) || nvrtc->size(program, &bytes))
     show_log(nvrtc, program);
   else
     cubin = malloc(bytes);
@@ -190,18 +190,25 @@ static char *compile(const struct nvrtc *nvrtc, const char *text) {
   return cubin;
 }
 
-struct rewriter *new_rewriter(void) {
+void *load_text(const char *text, const char *name) {
   struct nvrtc nvrtc;
-  struct rewriter *rewriter = calloc(1, sizeof *rewriter);
-  char *const cubin = open_nvrtc(&nvrtc) ? compile(&nvrtc, rewriter_text) : NULL;
-  if (!rewriter || !cubin) {
-    fprintf(stderr, "the application's kernel does not compile\n");
+  void *module = NULL;
+  char *const cubin = open_nvrtc(&nvrtc) ? compile(&nvrtc, text, name) : NULL;
+  if (!cubin) {
+    fprintf(stderr, "'%s' does not compile\n", name);
     _Exit(ERROR_STATUS);
   }
-  REQUIRE_CUDA(cuda.module_load(&rewriter->module, cubin));
+  REQUIRE_CUDA(cuda.module_load(&module, cubin));
+  free(cubin);
+  return module;
+}
+
+struct rewriter *new_rewriter(void) {
+  struct rewriter *rewriter = calloc(1, sizeof *rewriter);
+  if (!rewriter) _Exit(ERROR_STATUS);
+  rewriter->module = load_text(rewriter_text, "application.cu");
   REQUIRE_CUDA(cuda.module_function(&rewriter->of_double, rewriter->module, "rewrite_double"));
   REQUIRE_CUDA(cuda.module_function(&rewriter->of_float, rewriter->module, "rewrite_float"));
-  free(cubin);
   return rewriter;
 }
 

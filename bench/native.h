@@ -77,6 +77,8 @@ void put_bytes(address_t to, const void *from, size_t bytes);
 address_t device_alloc(size_t bytes); /* filled with NaN (0xff bytes) */
 void device_free(address_t address);
 void *new_stream(void); /* one that does not wait for the default stream */
+/* A module of CUDA text, by NVRTC for GPU 0, without contraction; one that does not compile ends the program. */
+void *load_text(const char *text, const char *name);
 static inline void *pointer_to(address_t address) {
   return (void *)(uintptr_t)address;
 }

@@ -106,7 +106,7 @@ static const char *next_line(const char *line) {
   return line + (*line == '\n');
 }
 
-/* Whether `line` is the directive; *name is then what follows it. */
+/* Whether `line` is the directive; *name is then what follows it. Nearly all lines are none: those are quickly told. */
 static int is_directive(const char *line, const char *directive, const char **name, size_t *length) {
   const size_t size = strlen(directive);
   while (*line == ' ') line++;

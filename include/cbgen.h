@@ -14,9 +14,9 @@
  *
  * Functions that can fail return a cbgen_status and leave a message in their context (cbgen_message) or, where
  * they take no context, in their operator (cbgen_operator_message). No call prints, exits or throws; there is
- * no global state but what cbgen_trim gives back. Structs that callers fill start with `struct_size`, set to
- * their sizeof, and are zero-initialised, so that later versions can add members whose zero means what it
- * meant before.
+ * no global state but what cbgen_trim gives back, and binaries of families, which a process's contexts and operators
+ * share and the last of them forgets. Structs that callers fill start with `struct_size`, set to their sizeof, and
+ * are zero-initialised, so that later versions can add members whose zero means what it meant before.
  *
  * Threads. A context serves one thread at a time; different contexts are independent of each other, also on
  * different GPUs. Operators and kernels outlive the context that made them. Kernels are immutable. What

@@ -69,6 +69,7 @@ struct fake_control {
   long fail_at;     /* the call with this number fails (calls starts at 0; the first call is 1); 0: none */
   unsigned failure; /* with this CUresult or nvrtcResult */
   char failed[64];  /* the function that did */
+  long failing_compilations; /* every compilation whose number is a multiple of this does not compile; 0: none */
   int devices;      /* how many GPUs there are; 1 */
   int capability;   /* 90 */
   int capabilities[FAKE_DEVICES]; /* of each GPU; 0: as `capability` says */

@@ -4,8 +4,12 @@
 #include "tests/api_support.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 
 #define ONE "random,rows=300,cols=200,per_row=6"
 #define OTHER "random,rows=777,cols=190,per_row=6,seed=4"
@@ -69,6 +73,32 @@ static void one_kernel_serves_a_family(void **state) {
   cbgen_operator_free(first);
   cbgen_operator_free(second);
   cbgen_context_destroy(context);
+  sample_release(&one);
+  sample_release(&other);
+}
+
+/* Without a cache, families are known for as long as there is a context or an operator; others know them, too. */
+static void a_process_compiles_a_family_once(void **state) {
+  (void)state;
+  struct sample one = sample_of(ONE, (struct form){0}), other = sample_of(OTHER, (struct form){0});
+  for (int round = 0; round < 2; round++) {
+    cbgen_context *context = new_context();
+    must(context, cbgen_set(context, "cache", ""));
+    const long before = fake->compilations;
+    cbgen_operator *first = compile(context, &one, (cbgen_request){0});
+    const long compilations = fake->compilations;
+    assert_true(compilations > before);
+    cbgen_context_destroy(context);
+    context = new_context();
+    must(context, cbgen_set(context, "cache", ""));
+    cbgen_operator *second = compile(context, &other, (cbgen_request){0});
+    assert_int_equal(fake->compilations, compilations);
+    assert_int_equal(info_of(second).tier, CBGEN_TIER_FAMILY);
+    cbgen_context_destroy(context);
+    cbgen_operator_free(first);
+    check_product(second, &other.csr);
+    cbgen_operator_free(second);
+  }
   sample_release(&one);
   sample_release(&other);
 }
@@ -370,10 +400,244 @@ static void products_run_meanwhile(void **state) {
   sample_release(&sample);
 }
 
+/* ---- many of them, on several threads, while some texts do not compile */
+
+enum { MATRICES = 5, WORKERS = 3, ROWS = 40, LIVES_OF_A_CONTEXT = 50, FAILING = 4 };
+#ifdef __SANITIZE_ADDRESS__
+enum { OPERATORS = 1500 };
+#else
+enum { OPERATORS = 10000 };
+#endif
+
+/* CBGEN_TEST_OPERATORS: fewer, where more would take too long. */
+static int operators(void) {
+  const char *fewer = getenv("CBGEN_TEST_OPERATORS");
+  return fewer && atoi(fewer) > 0 ? atoi(fewer) : OPERATORS;
+}
+
+/* What all threads read. */
+struct crowd {
+  struct sample samples[MATRICES];
+  double bits[MATRICES][ROWS]; /* of A x, by the family's kernel */
+};
+
+/* A thread that multiplies by a clone for as long as there is one, and frees it when it is told to. */
+struct beside {
+  pthread_mutex_t lock;
+  cbgen_operator *clone;
+  int shall_free, stop;
+  struct vectors vectors;
+  long products;
+};
+
+/* Not 0: a call failed. */
+static int use(const struct beside *beside) {
+  const cbgen_product product = product_with(&beside->vectors, 1, 0, NULL);
+  cbgen_info info = {.struct_size = sizeof info};
+  size_t length;
+  if (cbgen_multiply(beside->clone, &product) || cbgen_operator_info(beside->clone, &info)) return 1;
+  return beside->products % 16 == 0 && cbgen_operator_save(beside->clone, NULL, 0, &length);
+}
+
+static int multiply_once(struct beside *beside) {
+  pthread_mutex_lock(&beside->lock);
+  const int failed = beside->clone && use(beside), stop = beside->stop || failed;
+  beside->products += beside->clone != NULL;
+  if (beside->clone && beside->shall_free) {
+    cbgen_operator_free(beside->clone);
+    beside->clone = NULL;
+  }
+  beside->stop = stop;
+  pthread_mutex_unlock(&beside->lock);
+  sched_yield();
+  return !stop;
+}
+
+static void *multiply_beside(void *user) {
+  while (multiply_once(user)) continue;
+  return NULL;
+}
+
+/* What the other thread had is freed; a new clone is its own. Returns the clone that it has. */
+static cbgen_operator *hand_over(struct beside *beside, cbgen_operator *clone, int shall_free) {
+  pthread_mutex_lock(&beside->lock);
+  if (clone) beside->clone = clone;
+  beside->shall_free = shall_free;
+  cbgen_operator *left = beside->clone;
+  pthread_mutex_unlock(&beside->lock);
+  return left;
+}
+
+struct crowd_worker {
+  const struct crowd *crowd;
+  int first, end;
+  cbgen_context *context;
+  struct vectors vectors;
+  struct beside beside;
+  long specialised, failed;
+  char message[300]; /* what went wrong; "": nothing */
+};
+
+static int complain(struct crowd_worker *worker, const char *what, const char *why) {
+  if (!*worker->message) snprintf(worker->message, sizeof worker->message, "%s: %s", what, why);
+  return 0;
+}
+
+/* 0: something is wrong that is not a text which did not compile. */
+static int specialise_or_fail(struct crowd_worker *worker, cbgen_operator *op) {
+  const cbgen_status status = cbgen_operator_specialise(op);
+  const cbgen_tier tier = info_of(op).tier;
+  if (status && status != CBGEN_ERROR_COMPILE) return complain(worker, "specialising", cbgen_operator_message(op));
+  if (status && !strstr(cbgen_operator_message(op), "error"))
+    return complain(worker, "no error is told", cbgen_operator_message(op));
+  worker->specialised += !status;
+  worker->failed += status != CBGEN_OK;
+  return tier == (status ? CBGEN_TIER_FAMILY : CBGEN_TIER_SPECIALISED) || complain(worker, "its tier", "is another");
+}
+
+static int has_right_bits(struct crowd_worker *worker, cbgen_operator *op, int matrix) {
+  double bits[ROWS];
+  const cbgen_product product = product_with(&worker->vectors, 1, 0, NULL);
+  if (cbgen_multiply(op, &product)) return complain(worker, "a product", cbgen_operator_message(op));
+  if (!app_take(bits, worker->vectors.y_there, sizeof bits)) return complain(worker, "y", "is not there");
+  return !memcmp(bits, worker->crowd->bits[matrix], sizeof bits) || complain(worker, "y", "has other bits");
+}
+
+static int live_and_die(struct crowd_worker *worker, int number) {
+  const int matrix = number % MATRICES;
+  const cbgen_request request = {.struct_size = sizeof request};
+  cbgen_operator *op = NULL, *clone = NULL;
+  cbgen_status status = cbgen_compile(worker->context, &worker->crowd->samples[matrix].view, &request, &op);
+  if (status == CBGEN_ERROR_COMPILE) return 1; /* the family's text, of a new context */
+  if (status) return complain(worker, "compiling", cbgen_message(worker->context));
+  status = cbgen_operator_clone(op, &clone);
+  int right = !status || complain(worker, "a clone", cbgen_operator_message(op));
+  if (right) hand_over(&worker->beside, clone, 0);
+  if (number % LIVES_OF_A_CONTEXT < WORKERS) { /* operators outlive it */
+    cbgen_context_destroy(worker->context);
+    worker->context = NULL;
+  }
+  right = right && specialise_or_fail(worker, op) && has_right_bits(worker, op, matrix);
+  if (right && number % 3 == 0) right = specialise_or_fail(worker, op) && has_right_bits(worker, op, matrix);
+  hand_over(&worker->beside, NULL, 1);
+  cbgen_operator_free(op);
+  while (hand_over(&worker->beside, NULL, 1)) sched_yield();
+  return right;
+}
+
+static int open_own_context(struct crowd_worker *worker) {
+  return (!cbgen_context_create(&worker->context) && !cbgen_set(worker->context, "cache", "") &&
+          !cbgen_set(worker->context, "recipe", "sell")) ||
+         complain(worker, "a context", "cannot be had");
+}
+
+static void *live_in_a_crowd(void *user) {
+  struct crowd_worker *worker = user;
+  for (int i = worker->first; i < worker->end; i += WORKERS)
+    if ((!worker->context && !open_own_context(worker)) || !live_and_die(worker, i)) break;
+  cbgen_context_destroy(worker->context);
+  return NULL;
+}
+
+static void make_crowd(struct crowd *crowd, struct vectors *vectors) {
+  cbgen_context *context = new_context();
+  for (int i = 0; i < MATRICES; i++) {
+    char name[80];
+    snprintf(name, sizeof name, "random,rows=%d,cols=30,per_row=5,seed=%d", ROWS, i + 1);
+    crowd->samples[i] = sample_of(name, (struct form){0});
+    cbgen_operator *op = compile(context, &crowd->samples[i], (cbgen_request){.specialise = CBGEN_SPECIALISE_NEVER});
+    check_product(op, &crowd->samples[i].csr);
+    for (int v = 0; !i && v < 2 * WORKERS; v++) vectors[v] = vectors_for(op, 0);
+    const cbgen_product product = product_with(&vectors[0], 1, 0, NULL);
+    must_operator(op, cbgen_multiply(op, &product));
+    assert_true(app_take(crowd->bits[i], vectors[0].y_there, sizeof crowd->bits[i]));
+    cbgen_operator_free(op);
+  }
+  cbgen_context_destroy(context);
+}
+
+static void ten_thousand_operators_come_and_go(void **state) {
+  static struct crowd crowd;
+  struct vectors vectors[2 * WORKERS];
+  struct crowd_worker workers[WORKERS];
+  pthread_t threads[2 * WORKERS];
+  const int count = operators();
+  long specialised = 0, failed = 0;
+  (void)state;
+  make_crowd(&crowd, vectors);
+  fake->failing_compilations = FAILING;
+  for (int i = 0; i < WORKERS; i++) {
+    workers[i] = (struct crowd_worker){.crowd = &crowd, .first = i, .end = count, .vectors = vectors[i]};
+    workers[i].beside = (struct beside){.lock = PTHREAD_MUTEX_INITIALIZER, .vectors = vectors[WORKERS + i]};
+    assert_int_equal(pthread_create(&threads[i], NULL, live_in_a_crowd, &workers[i]), 0);
+    assert_int_equal(pthread_create(&threads[WORKERS + i], NULL, multiply_beside, &workers[i].beside), 0);
+  }
+  for (int i = 0; i < WORKERS; i++) {
+    pthread_join(threads[i], NULL);
+    pthread_mutex_lock(&workers[i].beside.lock);
+    const int failed_beside = workers[i].beside.stop;
+    workers[i].beside.stop = 1;
+    pthread_mutex_unlock(&workers[i].beside.lock);
+    pthread_join(threads[WORKERS + i], NULL);
+    if (*workers[i].message) fail_msg("%s", workers[i].message);
+    assert_false(failed_beside);
+    assert_true(workers[i].beside.products >= count / WORKERS / 2);
+    specialised += workers[i].specialised;
+    failed += workers[i].failed;
+  }
+  assert_true(specialised + failed >= count - count / FAILING);
+  assert_true(failed >= count / FAILING / 2);
+  for (int i = 0; i < 2 * WORKERS; i++) vectors_release(&vectors[i]);
+  for (int i = 0; i < MATRICES; i++) sample_release(&crowd.samples[i]);
+}
+
+/* ---- a child */
+
+/* The parent's operator stays what it was there, and can be freed; nothing calls the driver. Returns an exit status. */
+static int specialise_in_a_child(cbgen_operator *op, cbgen_operator *clone) {
+  const cbgen_status status = cbgen_operator_specialise(op);
+  if (status != CBGEN_ERROR_DEVICE || !strstr(cbgen_operator_message(op), "forked")) return 1;
+  if (info_of(op).tier != CBGEN_TIER_FAMILY) return 2;
+  cbgen_operator_free(clone);
+  cbgen_operator_free(op);
+  return 0;
+}
+
+static void a_child_does_not_specialise(void **state) {
+  double before[300], after[300];
+  struct multiplying multiplying;
+  pthread_t thread;
+  void *failure;
+  int status = -1;
+  (void)state;
+  struct sample sample = sample_of(ONE, (struct form){0});
+  cbgen_context *context = new_context();
+  cbgen_operator *op = compile(context, &sample, (cbgen_request){0}), *clone;
+  must_operator(op, cbgen_operator_clone(op, &clone));
+  take_bits(op, before);
+  const pid_t child = fork();
+  if (!child) _exit(specialise_in_a_child(op, clone));
+  multiplying = (struct multiplying){.op = clone, .csr = &sample.csr};
+  assert_int_equal(pthread_create(&thread, NULL, multiply_on, &multiplying), 0);
+  must_operator(op, cbgen_operator_specialise(op)); /* while the child refuses to */
+  atomic_store(&multiplying.stop, 1);
+  pthread_join(thread, &failure);
+  assert_null(failure);
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_int_equal(status, 0);
+  take_bits(op, after);
+  assert_memory_equal(before, after, sizeof before);
+  cbgen_operator_free(op);
+  cbgen_operator_free(clone);
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_cache, check_fake)
   const struct CMUnitTest tests[] = {
       TEST(one_kernel_serves_a_family),
+      TEST(a_process_compiles_a_family_once),
       TEST(requests_choose_the_tier),
       TEST(the_specialised_kernel_takes_over),
       TEST(the_cache_has_it_then),
@@ -384,6 +648,8 @@ int main(void) {
       TEST(what_is_ready_stands_in),
       TEST(the_fastest_entry_serves_all),
       TEST(products_run_meanwhile),
+      TEST(ten_thousand_operators_come_and_go),
+      TEST(a_child_does_not_specialise),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,3 +17,10 @@ foreach(name api_check_on_fake_cuda soak_on_fake_cuda)
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "CBGEN_FAKE_SET=devices=2,lazy=1"
                "OMP_WAIT_POLICY=passive")
 endforeach()
+
+# A few hundred matrices of the campaign (bench/campaign.c), and results that it must find wrong.
+add_custom_target(campaign_for_tests ALL DEPENDS bench_campaign)
+add_test(NAME test_campaign COMMAND Python3::Interpreter tests/test_campaign.py $<TARGET_FILE:bench_campaign>
+         ${CMAKE_CURRENT_BINARY_DIR}/tmp/test_campaign WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+cbgen_run_on_fake_cuda(test_campaign)
+set_property(TEST test_campaign APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "CBGEN_FAKE_SET=lazy=1" "OMP_WAIT_POLICY=passive")

@@ -152,6 +152,32 @@ static void likeness_is_found(void **state) {
   }
 }
 
+/* Groups 0 to 3 have four slots, whose differences are stored; 4 to 11 have one slot that none of those has. Its only
+ * difference is 0, and takes no room behind those that are stored. */
+static void one_slot_a_group_takes_no_differences(void **state) {
+  static const int64_t first[] = {0, 100, 37, 950};
+  struct cb_diag diag = {0};
+  struct slots slots = {0};
+  struct cb_value_map map;
+  struct cb_value_range ranges[1];
+  const struct cb_order order = {0};
+  (void)state;
+  add_region(&slots, 12 * CB_GROUP_SLOTS);
+  for (int64_t i = 0; i < slots.maps[0].count; i++) {
+    const int64_t group = i / CB_GROUP_SLOTS, slot = i % CB_GROUP_SLOTS;
+    uint64_t k = CB_NO_NONZERO;
+    if (group < 4 && slot < 4) k = (uint64_t)(first[slot] + 10 * group);
+    if (group >= 4 && slot == 5) k = (uint64_t)(5000 + 7 * group);
+    cb_slot_set(&slots.maps[0], i, k);
+  }
+  assert_ok(cb_value_map_build(&map, ranges, slots.maps, 1, &order, 0, MOST_ENTRIES, &diag));
+  check_map(&map, ranges, &slots, &order, 0);
+  assert_int_equal(code_of(&map.blocks[0], CB_DELTA_SHIFT, 3), 2);
+  assert_int_equal(code_of(&map.blocks[map.blocks_count - 1], CB_DELTA_SHIFT, 3), 0);
+  cb_value_map_release(&map);
+  slots_release(&slots);
+}
+
 /* ---- layouts' own maps */
 
 static const struct {
@@ -458,6 +484,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(widths_are_as_the_differences_need),
       cmocka_unit_test(likeness_is_found),
+      cmocka_unit_test(one_slot_a_group_takes_no_differences),
       cmocka_unit_test(layouts_have_short_maps),
       cmocka_unit_test(every_recipe_has_a_short_map),
       cmocka_unit_test(orders_and_sums_are_composed),

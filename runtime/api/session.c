@@ -122,8 +122,14 @@ static void release_parts(struct cb_session *session, int is_there) {
   if (entered) cb_device_leave(session->device);
 }
 
+static void forget_families(struct cb_session *session) {
+  if (session->holds_families) cb_families_let_go();
+  session->holds_families = 0;
+}
+
 static void close_session(struct cb_session *session, int is_there) {
   release_parts(session, is_there);
+  forget_families(session);
   cb_nvrtc_close(session->nvrtc);
   cb_binaries_close(session->binaries);
   cb_device_close(session->device);
@@ -135,6 +141,7 @@ void cb_session_release(struct cb_session *session) {
   if (!session || atomic_fetch_sub(&session->holders, 1) != 1) return;
   cb_nvrtc_close(session->nvrtc); /* quickly opened again, and perhaps another one by then */
   session->nvrtc = NULL;
+  forget_families(session);
   const int useful = session->context_id && cb_device_is_own(session->device) &&
                      !cb_staging_was_refused(session->device->staging);
   if (!useful || !keep(session))
@@ -290,9 +297,9 @@ static int family_cached(struct cb_cache *cache, struct cb_hash key, struct cb_c
   return copy != NULL;
 }
 
-enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,
-                                 int may_compile, struct cb_compiled *compiled, const struct cbgen_context *log,
-                                 struct cb_diag *diag) {
+static enum cb_status find_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,
+                                  int may_compile, struct cb_compiled *compiled, const struct cbgen_context *log,
+                                  struct cb_diag *diag) {
   const struct cb_text text = {.bytes = family->text, .length = (size_t)family->length};
   const struct module module = {.kind = "family", .text = &text};
   const struct cb_nvrtc_options options = {.arch = session->device->target.arch};
@@ -319,6 +326,21 @@ enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *ca
   cb_log(log, "family %s: compiled in %.1f ms", hex, 1e3 * compiled->seconds);
   store(session, cache, &subject, &module, compiled);
   return CB_OK;
+}
+
+enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,
+                                 int may_compile, struct cb_compiled *compiled, const struct cbgen_context *log,
+                                 struct cb_diag *diag) {
+  const char *arch = session->device->target.arch;
+  if (!session->holds_families) cb_families_hold();
+  session->holds_families = 1;
+  if (cb_families_find(family->text, (size_t)family->length, arch, compiled)) {
+    cb_log(log, "family: known from before");
+    return CB_OK;
+  }
+  const enum cb_status s = find_family(session, cache, family, may_compile, compiled, log, diag);
+  if (!s) cb_families_keep(family->text, (size_t)family->length, arch, compiled);
+  return s;
 }
 
 /* ---- packing kernels */

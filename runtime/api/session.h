@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "codegen/source.h"
+#include "runtime/api/families.h"
 #include "runtime/cache/cache.h"
 #include "runtime/cuda/binaries.h"
 #include "runtime/cuda/driver.h"
@@ -33,6 +34,7 @@ struct cb_session {
   struct cb_packer packers[CB_PACKER_SOURCES]; /* by stored type; loaded when they were needed */
   struct cb_hasher hasher;                        /* likewise */
   struct cb_kernels kernels[CB_MOST_SETS];        /* likewise, by their number in cb_kernel_sets */
+  int holds_families;                             /* families.h; until the last holder lets go */
 };
 
 /* `ordinal`: of a GPU, whose primary context is used, or CB_DEVICE_CURRENT: the CUDA context that is current
@@ -63,9 +65,9 @@ enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type s
                                       const void *cubin, size_t cubin_bytes, const struct cb_packer **packer,
                                       struct cb_diag *diag);
 
-/* The binary of a family's text (codegen/family.h) for the session's GPU: from what comes with the library, from the
- * cache, or compiled, if it may be, and kept there for all matrices. `log` is told which. Likewise one thread at a time.
- * CB_ERR_MISSING: it would have to be compiled, and must not be, or there is no NVRTC. */
+/* The binary of a family's text (codegen/family.h) for the session's GPU: known from before, from what comes with the
+ * library, from the cache, or compiled, if it may be, and kept there for all matrices. `log` is told which. Likewise one
+ * thread. CB_ERR_MISSING: it would have to be compiled, and must not be, or there is no NVRTC. */
 struct cbgen_context;
 enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,
                                  int may_compile, struct cb_compiled *compiled, const struct cbgen_context *log,

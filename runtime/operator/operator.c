@@ -254,13 +254,14 @@ static void free_all_kernels(struct loaded *loaded, int can_unload) {
 void cb_operator_free(struct cb_operator *op) {
   if (!op) return;
   struct loaded *loaded = op->loaded;
-  const int last = atomic_fetch_sub(&loaded->handles, 1) == 1;
+  const struct cb_device *device = loaded->device;
   /* a context that cannot be entered is gone, and took everything along */
-  const int entered = !cb_device_enter(loaded->device, NULL);
-  if (entered) cb_device_free(loaded->device, op->carry_sums);
+  const int entered = !cb_device_enter(device, NULL);
+  if (entered) cb_device_free(device, op->carry_sums);
+  const int last = atomic_fetch_sub(&loaded->handles, 1) == 1; /* else another thread may free `loaded` from here on */
   if (entered && last) unload(loaded);
   if (last) free_all_kernels(loaded, entered);
-  if (entered) cb_device_leave(loaded->device);
+  if (entered) cb_device_leave(device);
   if (last) {
     cb_free(loaded->blocks);
     cb_free(loaded->arrays);

@@ -139,8 +139,9 @@ static int read_group(struct group *group, const struct cb_group_source *source,
 
 /* ---- writing blocks */
 
+/* Where all are the same (code 0), nothing is stored. */
 static void put_deltas(struct cb_map_chunk *chunk, const struct numbers *deltas, int64_t least, int code) {
-  unsigned char *bytes = grow(chunk, &chunk->deltas, bytes_of(code));
+  unsigned char *bytes = code ? grow(chunk, &chunk->deltas, bytes_of(code)) : NULL;
   for (int i = 0; i < CB_GROUP_SLOTS && bytes; i++)
     put_number(bytes, code, i % 8 * 4 + i / 8, deltas->defined >> i & 1 ? deltas->at[i] - least : 0);
 }

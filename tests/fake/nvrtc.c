@@ -229,10 +229,16 @@ static int stack_of(const char *text, int fewer_blocks) {
   return strstr(text, state.spilling) && !spared ? state.stack_bytes : 0;
 }
 
-/* A message about the line where `word` stands, in the program's log. */
+static int shall_fail(const char *text) {
+  const long every = state.failing_compilations;
+  return strstr(text, FAKE_COMPILE_ERROR) || (every && state.compilations % every == 0);
+}
+
+/* A message about the line where `word` stands, or the first, in the program's log. */
 static void write_log(struct thing *program, const char *word, const char *what) {
   int line = 1;
   const char *at = strstr(program->bytes, word);
+  if (!at) at = program->bytes;
   for (const char *c = program->bytes; c < at; c++) line += *c == '\n';
   free(program->log);
   if (asprintf(&program->log, "%s(%d): %s: the text asks for it\n", program->name, line, what) < 0) abort();
@@ -249,7 +255,7 @@ EXPORT unsigned nvrtcCompileProgram(void *program, int count, const char *const 
   if (result) return result;
   state.compilations++;
   for (int i = 0; i < count; i++) state.line_infos += !strcmp(options[i], "--generate-line-info");
-  if (strstr(thing->bytes, FAKE_COMPILE_ERROR)) {
+  if (shall_fail(thing->bytes)) {
     write_log(thing, FAKE_COMPILE_ERROR, "error");
     return NVRTC_COMPILATION;
   }

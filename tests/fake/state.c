@@ -279,6 +279,7 @@ static const struct {
     MEMBER(traps, LONG),
     MEMBER(fail_at, LONG),
     MEMBER(failure, UNSIGNED),
+    MEMBER(failing_compilations, LONG),
     MEMBER(devices, INT),
     MEMBER(capability, INT),
     MEMBER(memory, SIZE),
