@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { COUNT = 5, HEADER = 48, ENTRY = 128, PACKED = 24 }; /* bytes of a file's parts: see binaries.h */
+enum { COUNT = 5, HEADER = 60, ENTRY = 128, PACKED = 24 }; /* bytes of a file's parts: see binaries.h */
 
 static const char *const texts[COUNT] = {"one", "two", "three", "four", ""};
 static unsigned char cubins[COUNT][3000];
@@ -77,12 +77,20 @@ static void what_is_written_is_found(void **state) {
 }
 
 /* Every byte of the head and the entries is watched when the file is opened; one of a binary when that is read. */
+/* Bytes of the file's dictionary: behind its entries. */
+static size_t dictionary_of(const struct cb_text *file) {
+  uint32_t length;
+  memcpy(&length, file->bytes + 48, sizeof length);
+  assert_in_range(length, 1, 1 << 15);
+  return length;
+}
+
 static void damage_is_noticed(void **state) {
   struct cb_text file = {0};
   struct cb_binaries *binaries;
   (void)state;
   make(&file, "sm_90");
-  const size_t entries = HEADER + COUNT * ENTRY;
+  const size_t entries = HEADER + COUNT * ENTRY + dictionary_of(&file);
   for (size_t at = 0; at < file.length; at += at < entries ? 1 : 97) {
     struct cb_diag diag = {0};
     unsigned char *cubin;

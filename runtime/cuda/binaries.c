@@ -13,13 +13,17 @@
 #include <xxhash.h>
 #include <zlib.h>
 
-enum { VERSION = 1, ARCH = 16, NAME = 88, HEADER = 8 + 4 + 4 + ARCH + 16, ENTRY = 16 + 8 + 4 + 4 + 8 + NAME };
+enum { VERSION = 2, ARCH = 16, NAME = 88, COMMON = 8 + 4 + 4 + ARCH + 16, HEADER = COMMON + 4 + 8 };
+enum { ENTRY = 16 + 8 + 4 + 4 + 8 + NAME };
+enum { HEADS = 2, HEAD = 1 << 14 }; /* of the dictionary, as long as zlib's window together */
 static const char magic[8] = {'C', 'B', 'G', 'E', 'N', 'B', 'I', 'N'};
 
 struct cb_binaries {
   struct cb_mapping file;
   int count;
   char arch[ARCH + 1];
+  const char *dictionary;
+  unsigned dictionary_length;
 };
 
 /* ---- numbers */
@@ -84,10 +88,17 @@ static enum cb_status check(struct cb_binaries *binaries, const char *path, stru
   const uint64_t count = get(bytes + 12, 4);
   if (count > (file->length - HEADER) / ENTRY)
     return cb_fail(diag, CB_ERR_FORMAT, "'%s' is cut short; build it anew", path);
+  const uint64_t dictionary = get(bytes + COMMON, 4);
+  if (dictionary > file->length - HEADER - count * ENTRY)
+    return cb_fail(diag, CB_ERR_FORMAT, "'%s' is cut short; build it anew", path);
   binaries->count = (int)count;
+  binaries->dictionary = bytes + HEADER + count * ENTRY;
+  binaries->dictionary_length = (unsigned)dictionary;
   memcpy(binaries->arch, bytes + 16, ARCH);
   const struct cb_hash sum = cb_hash_bytes(bytes + HEADER, (size_t)count * ENTRY);
-  if (compare_keys(sum, get_hash(bytes + 16 + ARCH)) || !is_sound(binaries))
+  const uint64_t dictionary_sum = XXH3_64bits(binaries->dictionary, binaries->dictionary_length);
+  if (compare_keys(sum, get_hash(bytes + 16 + ARCH)) || dictionary_sum != get(bytes + COMMON + 4, 8) ||
+      !is_sound(binaries))
     return cb_fail(diag, CB_ERR_FORMAT, "'%s' is damaged; build it anew", path);
   return CB_OK;
 }
@@ -178,6 +189,22 @@ static const char *entry_of(const struct cb_binaries *binaries, struct cb_hash k
 
 int cb_binaries_has(const struct cb_binaries *binaries, struct cb_hash key) { return entry_of(binaries, key) != NULL; }
 
+/* Exactly `length` bytes. 0: they are not. */
+static int unpack(const struct cb_binaries *binaries, const char *packed, size_t packed_length, unsigned char *bytes,
+                  size_t length) {
+  z_stream stream = {.next_in = (Bytef *)(uintptr_t)packed,
+                     .avail_in = (uInt)packed_length,
+                     .next_out = bytes,
+                     .avail_out = (uInt)length};
+  if (inflateInit(&stream) != Z_OK) return 0;
+  int result = inflate(&stream, Z_FINISH);
+  if (result == Z_NEED_DICT &&
+      inflateSetDictionary(&stream, (const Bytef *)binaries->dictionary, binaries->dictionary_length) == Z_OK)
+    result = inflate(&stream, Z_FINISH);
+  inflateEnd(&stream);
+  return result == Z_STREAM_END && stream.total_out == length;
+}
+
 enum cb_status cb_binaries_get(const struct cb_binaries *binaries, struct cb_hash key, unsigned char **cubin,
                                size_t *length, struct cb_diag *diag) {
   const char *entry = entry_of(binaries, key);
@@ -185,11 +212,10 @@ enum cb_status cb_binaries_get(const struct cb_binaries *binaries, struct cb_has
   if (!entry) return cb_fail(diag, CB_ERR_MISSING, "the library brings no such binary");
   const char *packed = binaries->file.bytes + get(entry + 16, 8);
   const size_t packed_length = (size_t)get(entry + 24, 4);
-  uLongf room = (uLongf)get(entry + 28, 4);
-  unsigned char *bytes = cb_alloc((size_t)room + 1, 1);
+  const size_t room = (size_t)get(entry + 28, 4);
+  unsigned char *bytes = cb_alloc(room + 1, 1);
   if (!bytes) return cb_fail_memory(diag, "a binary", room);
-  if (XXH3_64bits(packed, packed_length) == get(entry + 32, 8) &&
-      uncompress(bytes, &room, (const Bytef *)packed, (uLong)packed_length) == Z_OK && room == get(entry + 28, 4)) {
+  if (XXH3_64bits(packed, packed_length) == get(entry + 32, 8) && unpack(binaries, packed, packed_length, bytes, room)) {
     *cubin = bytes;
     *length = room;
     return CB_OK;
@@ -204,12 +230,35 @@ static int by_key(const void *a, const void *b) {
   return compare_keys(((const struct cb_binary *)a)->key, ((const struct cb_binary *)b)->key);
 }
 
-/* Its entry, and its bytes to the end of `all`. */
+/* Heads of binaries that are evenly spread. */
+static void make_dictionary(struct cb_text *dictionary, const struct cb_binary *binaries, int count) {
+  for (int i = 0; i < HEADS && count; i++) {
+    const struct cb_binary *binary = &binaries[(2 * i + 1) * count / (2 * HEADS)];
+    cb_text_add_bytes(dictionary, (const char *)binary->cubin, binary->length < HEAD ? binary->length : HEAD);
+  }
+}
+
+/* Into `bytes`, which has room for *length, and then says how many there are. 0: no memory. */
+static int pack(unsigned char *bytes, uLongf *length, const struct cb_binary *binary, const struct cb_text *dictionary) {
+  z_stream stream = {.next_in = (Bytef *)(uintptr_t)binary->cubin,
+                     .avail_in = (uInt)binary->length,
+                     .next_out = bytes,
+                     .avail_out = (uInt)*length};
+  if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, MAX_WBITS, MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK) return 0;
+  int result = deflateSetDictionary(&stream, (const Bytef *)cb_text_string(dictionary), (uInt)dictionary->length);
+  if (result == Z_OK) result = deflate(&stream, Z_FINISH);
+  *length = stream.total_out;
+  deflateEnd(&stream);
+  return result == Z_STREAM_END;
+}
+
+/* Its entry, and its bytes to the end of `all`, in which `first` bytes of the file come before. */
 static enum cb_status add_binary(struct cb_text *entries, struct cb_text *all, size_t first,
-                                 const struct cb_binary *binary, struct cb_diag *diag) {
-  uLongf packed = compressBound((uLong)binary->length);
+                                 const struct cb_text *dictionary, const struct cb_binary *binary,
+                                 struct cb_diag *diag) {
+  uLongf packed = compressBound((uLong)binary->length) + 64;
   unsigned char *bytes = cb_alloc(packed, 1);
-  if (!bytes || compress2(bytes, &packed, binary->cubin, (uLong)binary->length, Z_BEST_COMPRESSION) != Z_OK) {
+  if (!bytes || !pack(bytes, &packed, binary, dictionary)) {
     cb_free(bytes);
     return cb_fail_memory(diag, "a packed binary", packed);
   }
@@ -226,22 +275,27 @@ static enum cb_status add_binary(struct cb_text *entries, struct cb_text *all, s
 
 enum cb_status cb_binaries_write(struct cb_text *file, const char *arch, struct cb_binary *binaries, int count,
                                  struct cb_diag *diag) {
-  const size_t first = HEADER + (size_t)count * ENTRY;
-  struct cb_text entries = {0}, all = {0};
+  struct cb_text entries = {0}, all = {0}, dictionary = {0};
   enum cb_status s = CB_OK;
   qsort(binaries, (size_t)count, sizeof *binaries, by_key);
-  for (int i = 0; i < count && !s; i++) s = add_binary(&entries, &all, first, &binaries[i], diag);
+  make_dictionary(&dictionary, binaries, count);
+  const size_t first = HEADER + (size_t)count * ENTRY + dictionary.length;
+  for (int i = 0; i < count && !s; i++) s = add_binary(&entries, &all, first, &dictionary, &binaries[i], diag);
   if (!s) {
     cb_text_add_bytes(file, magic, sizeof magic);
     put(file, VERSION, 4);
     put(file, (uint64_t)count, 4);
     put_words(file, arch, ARCH);
     put_hash(file, cb_hash_bytes(entries.bytes ? entries.bytes : "", entries.length));
+    put(file, dictionary.length, 4);
+    put(file, XXH3_64bits(cb_text_string(&dictionary), dictionary.length), 8);
     cb_text_add_bytes(file, entries.bytes ? entries.bytes : "", entries.length);
+    cb_text_add_bytes(file, cb_text_string(&dictionary), dictionary.length);
     cb_text_add_bytes(file, all.bytes ? all.bytes : "", all.length);
-    if (file->failed || entries.failed || all.failed) s = cb_fail_memory(diag, "a file of binaries", first + all.length);
+    if (file->failed || entries.failed || all.failed || dictionary.failed) s = cb_fail_memory(diag, "a file of binaries", first + all.length);
   }
   cb_text_release(&entries);
   cb_text_release(&all);
+  cb_text_release(&dictionary);
   return s;
 }
