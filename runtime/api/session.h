@@ -66,8 +66,8 @@ enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type s
                                       struct cb_diag *diag);
 
 /* The binary of a family's text (codegen/family.h) for the session's GPU: known from before, from what comes with the
- * library, from the cache, or compiled, if it may be, and kept there for all matrices. `log` is told which. Likewise one
- * thread. CB_ERR_MISSING: it would have to be compiled, and must not be, or there is no NVRTC. */
+ * library, from the cache, or compiled, if it may be, and kept there for all matrices. `log` is told which. Likewise
+ * one thread. CB_ERR_MISSING: it would have to be compiled, and must not be, or there is no NVRTC. */
 struct cbgen_context;
 enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,
                                  int may_compile, struct cb_compiled *compiled, const struct cbgen_context *log,

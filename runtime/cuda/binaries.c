@@ -215,7 +215,8 @@ enum cb_status cb_binaries_get(const struct cb_binaries *binaries, struct cb_has
   const size_t room = (size_t)get(entry + 28, 4);
   unsigned char *bytes = cb_alloc(room + 1, 1);
   if (!bytes) return cb_fail_memory(diag, "a binary", room);
-  if (XXH3_64bits(packed, packed_length) == get(entry + 32, 8) && unpack(binaries, packed, packed_length, bytes, room)) {
+  if (XXH3_64bits(packed, packed_length) == get(entry + 32, 8) &&
+      unpack(binaries, packed, packed_length, bytes, room)) {
     *cubin = bytes;
     *length = room;
     return CB_OK;
@@ -239,13 +240,16 @@ static void make_dictionary(struct cb_text *dictionary, const struct cb_binary *
 }
 
 /* Into `bytes`, which has room for *length, and then says how many there are. 0: no memory. */
-static int pack(unsigned char *bytes, uLongf *length, const struct cb_binary *binary, const struct cb_text *dictionary) {
+static int pack(unsigned char *bytes, uLongf *length, const struct cb_binary *binary,
+                const struct cb_text *dictionary) {
   z_stream stream = {.next_in = (Bytef *)(uintptr_t)binary->cubin,
                      .avail_in = (uInt)binary->length,
                      .next_out = bytes,
                      .avail_out = (uInt)*length};
-  if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, MAX_WBITS, MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK) return 0;
-  int result = deflateSetDictionary(&stream, (const Bytef *)cb_text_string(dictionary), (uInt)dictionary->length);
+  int result =
+      deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, MAX_WBITS, MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY);
+  if (result != Z_OK) return 0;
+  result = deflateSetDictionary(&stream, (const Bytef *)cb_text_string(dictionary), (uInt)dictionary->length);
   if (result == Z_OK) result = deflate(&stream, Z_FINISH);
   *length = stream.total_out;
   deflateEnd(&stream);
@@ -292,7 +296,8 @@ enum cb_status cb_binaries_write(struct cb_text *file, const char *arch, struct 
     cb_text_add_bytes(file, entries.bytes ? entries.bytes : "", entries.length);
     cb_text_add_bytes(file, cb_text_string(&dictionary), dictionary.length);
     cb_text_add_bytes(file, all.bytes ? all.bytes : "", all.length);
-    if (file->failed || entries.failed || all.failed || dictionary.failed) s = cb_fail_memory(diag, "a file of binaries", first + all.length);
+    if (file->failed || entries.failed || all.failed || dictionary.failed)
+      s = cb_fail_memory(diag, "a file of binaries", first + all.length);
   }
   cb_text_release(&entries);
   cb_text_release(&all);

@@ -485,8 +485,8 @@ static void build_batches(struct cb_region_builder *builder, const struct state 
   builder->region.blocks_per_sm = batch <= SMALL_BATCH ? 8 : 6;
 }
 
-/* One text for all orders, lengths and ends of rows. Batches are of 2, 4, 6 or 8 steps, whose registers are those of the
- * batches that they stand for. */
+/* One text for all orders, lengths and ends of rows. Batches are of 2, 4, 6 or 8 steps, whose registers are those of
+ * the batches that they stand for. */
 static void build_family(struct cb_region_builder *builder, const struct state *state) {
   const int64_t batch = choose_batch(state);
   cb_region_family_structure(builder, "kBatch", cb_round_up(batch, 2),
