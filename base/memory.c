@@ -23,8 +23,8 @@ static int byte_count(size_t count, size_t size, size_t *bytes) {
   return 1;
 }
 
-/* Large blocks get huge pages where the system has them: set-up writes to much memory once, and hundreds of first writes
- * to pages of 4 KiB take longer than what is written. */
+/* Large blocks get huge pages where the system has them: set-up writes to much memory once, and the first writes to
+ * pages of 4 KiB take longer than what is written. */
 static void *with_huge_pages(void *block, size_t bytes) {
   enum { LARGE = 4 << 20, PAGE = 4096 };
   const uintptr_t begin = ((uintptr_t)block + PAGE - 1) / PAGE * PAGE, end = ((uintptr_t)block + bytes) / PAGE * PAGE;
