@@ -73,6 +73,13 @@ typedef enum cbgen_status {
   CBGEN_ERROR_INTERNAL = 11    /* cbgen broke one of its own rules: please report it */
 } cbgen_status;
 
+/* Of this header. Until 1.0.0 another minor number means an incompatible interface, which the library's soname shows:
+ * libcbgen.so.0.1. Numbers can be compared in #if: CBGEN_VERSION is 10000 major + 100 minor + patch. */
+#define CBGEN_VERSION_MAJOR 0
+#define CBGEN_VERSION_MINOR 1
+#define CBGEN_VERSION_PATCH 0
+#define CBGEN_VERSION (CBGEN_VERSION_MAJOR * 10000 + CBGEN_VERSION_MINOR * 100 + CBGEN_VERSION_PATCH)
+
 /* "0.1.0": of the library that runs, which may be another than this header's. */
 CBGEN_API const char *cbgen_version(void);
 

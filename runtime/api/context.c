@@ -29,7 +29,7 @@ SAME(CBGEN_ERROR_INTERNAL, CB_ERR_INTERNAL);
 _Static_assert(CB_STATUS_COUNT == CBGEN_ERROR_INTERNAL + 1, "every status is public");
 
 const char *cbgen_version(void) {
-  return CBGEN_VERSION;
+  return CB_VERSION;
 }
 
 const char *cbgen_status_name(cbgen_status status) {

@@ -120,7 +120,7 @@ struct cb_cache_subject {
   } extras[2];
 };
 
-/* Also counts CBGEN_VERSION and a fingerprint of the sources and templates that this library was built from, so
+/* Also counts CB_VERSION and a fingerprint of the sources and templates that this library was built from, so
  * that a development build never reads what another made. */
 struct cb_hash cb_cache_key(const struct cb_cache_subject *subject);
 
