@@ -104,10 +104,14 @@ CBGEN_API void cbgen_trim(void);
  *   "arch"        for cbgen_generate: "sm_90" (standard), or another architecture that the tool lists
  *   "embed"       for cbgen_generate: "auto" (standard: data up to 1 MiB stands in the text), "always", "never"
  *   "device"      number of a GPU; "current" (standard): see above. Takes effect before the GPU is first needed
+ *   "threads"     of OpenMP, that analysis and packing take on the calling thread's behalf: "auto" (standard: as the
+ *                 application has set it, omp_get_max_threads()), or a number. Results do not depend on it
  *   "nvrtc"       NVRTC's file, or the directory that it is in; "" (standard): $CBGEN_NVRTC, else as the loader finds
  *                 it, in CUDA's directories and in Python's. Takes effect before NVRTC is first needed
  *   "cache"       directory of the kept kernels; "" for none. Standard: $CBGEN_CACHE_DIR, else
  *                 $XDG_CACHE_HOME/cbgen, else ~/.cache/cbgen
+ *   "cache-path"  directories, separated by ':', where kernels are looked up that "cache" lacks: only read, so that
+ *                 they may be a site's; they belong to root or to the user. Standard: $CBGEN_CACHE_PATH
  *   "cache-limit" bytes that it may hold ("4G", "512M"); standard: $CBGEN_CACHE_SIZE, else 4G
  *   "cache-data"  what is kept beside plan, text and binary: "auto" (standard: the packed indices too, when
  *                 they take up to 256 MiB), "always", "never"

@@ -61,6 +61,7 @@ void cbgen_context_destroy(cbgen_context *context) {
   cb_session_release(context->session);
   cb_cache_close(context->cache);
   cb_free(context->cache_directory);
+  cb_free(context->cache_path);
   cb_free(context->nvrtc_path);
   cb_free(context);
 }
@@ -89,12 +90,17 @@ enum cb_status cb_context_session(struct cbgen_context *context, struct cb_sessi
 struct cb_cache *cb_context_cache(struct cbgen_context *context) {
   struct cb_diag diag = {0};
   const struct cb_cache_options options = {.directory = context->cache_directory,
+                                           .path = context->cache_path,
+                                           .in_memory = 1,
                                            .limit = context->cache_limit};
   if (context->cache) return context->cache;
   if (cb_cache_open(&context->cache, &options, &diag))
     cb_log(context, "cache: %s", diag.message);
   else if (cb_cache_state(context->cache) == CB_CACHE_ON)
-    cb_log(context, "cache: '%s'", cb_cache_directory(context->cache));
+    cb_log(context, "cache: '%s'%s%s", cb_cache_directory(context->cache), *cb_cache_remark(context->cache) ? ": " : "",
+           cb_cache_remark(context->cache));
+  for (int base = 0; base < cb_cache_bases(context->cache); base++)
+    cb_log(context, "cache: '%s' is read, too", cb_cache_base_directory(context->cache, base));
   return context->cache;
 }
 
@@ -193,6 +199,8 @@ static enum cb_status set_pack(cbgen_context *context, const char *value) {
   return s;
 }
 
+enum { MOST_THREADS = 4096 };
+
 static void close_cache(cbgen_context *context) {
   cb_cache_close(context->cache);
   context->cache = NULL;
@@ -212,6 +220,22 @@ static enum cb_status set_text(char **text, const char *value, struct cb_diag *d
 static enum cb_status set_cache(cbgen_context *context, const char *value) {
   close_cache(context);
   return set_text(&context->cache_directory, value, &context->diag);
+}
+
+static enum cb_status set_cache_path(cbgen_context *context, const char *value) {
+  close_cache(context);
+  return set_text(&context->cache_path, value, &context->diag);
+}
+
+static enum cb_status set_threads(cbgen_context *context, const char *value) {
+  char *end;
+  const long number = strtol(value, &end, 10);
+  const int is_auto = !strcmp(value, "auto");
+  if (!is_auto && (*end || *value < '0' || *value > '9' || number < 1 || number > MOST_THREADS))
+    return cb_fail(&context->diag, CB_ERR_ARGUMENT, "'threads' does not take '%s'; it takes 'auto' or 1 to %d", value,
+                   MOST_THREADS);
+  context->threads = is_auto ? 0 : (int)number;
+  return CB_OK;
 }
 
 static enum cb_status set_nvrtc(cbgen_context *context, const char *value) {
@@ -292,9 +316,11 @@ cbgen_status cbgen_set(cbgen_context *context, const char *name, const char *val
              {"cache", set_cache},
              {"cache-limit", set_cache_limit},
              {"cache-data", set_cache_data},
+             {"cache-path", set_cache_path},
              {"device", set_device},
              {"pack", set_pack},
-             {"nvrtc", set_nvrtc}};
+             {"nvrtc", set_nvrtc},
+             {"threads", set_threads}};
   if (!context) return CBGEN_ERROR_ARGUMENT;
   if (!name || !value)
     return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "an option needs a name and a value");

@@ -263,10 +263,16 @@ static enum cb_status compile(struct cb_session *session, struct cb_cache *cache
 static enum cb_status find_module(struct cb_session *session, struct cb_cache *cache, const struct module *module,
                                   struct cb_diag *diag) {
   struct cb_options options;
+  struct cb_cache_turn turn;
   const struct cb_cache_subject subject = subject_of(session, module, &options);
+  const struct cb_hash key = cb_cache_key(&subject);
+  enum cb_status s = CB_OK;
   if (!load_brought(session, module)) return CB_OK;
-  if (!load_cached(session, cache, cb_cache_key(&subject), module)) return CB_OK;
-  return compile(session, cache, &subject, module, diag);
+  if (!load_cached(session, cache, key, module)) return CB_OK;
+  if (!cb_cache_turn_begin(cache, key, CB_CACHE_PATIENCE, &turn) || load_cached(session, cache, key, module))
+    s = compile(session, cache, &subject, module, diag);
+  cb_cache_turn_end(cache, &turn);
+  return s;
 }
 
 /* ---- families */
@@ -292,6 +298,7 @@ enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *ca
   const struct cb_nvrtc_options options = {.arch = session->device->target.arch};
   const struct cb_nvrtc *nvrtc;
   struct cb_options defaults;
+  struct cb_cache_turn turn = {0};
   char hex[CB_HASH_HEX];
   const struct cb_cache_subject subject = subject_of(session, &module, &defaults);
   const struct cb_hash key = cb_cache_key(&subject);
@@ -302,16 +309,18 @@ enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *ca
     cb_log(log, "family %s: comes with the library", hex);
     return CB_OK;
   }
-  if (family_cached(cache, key, compiled)) {
-    cb_log(log, "family %s: from the cache", hex);
-    return CB_OK;
+  int cached = family_cached(cache, key, compiled);
+  if (!cached && cb_cache_turn_begin(cache, key, CB_CACHE_PATIENCE, &turn)) cached = family_cached(cache, key, compiled);
+  enum cb_status s = CB_OK;
+  if (cached) cb_log(log, "family %s: from the cache", hex);
+  if (!cached) s = cb_session_nvrtc(session, &nvrtc, diag);
+  if (!cached && !s) s = cb_compile_fitting(compiled, nvrtc, family->text, CB_FAMILY_SYMBOL, &options, diag);
+  if (!cached && !s) {
+    cb_log(log, "family %s: compiled in %.1f ms", hex, 1e3 * compiled->seconds);
+    store(session, cache, &subject, &module, compiled);
   }
-  enum cb_status s = cb_session_nvrtc(session, &nvrtc, diag);
-  if (!s) s = cb_compile_fitting(compiled, nvrtc, family->text, CB_FAMILY_SYMBOL, &options, diag);
-  if (s) return s;
-  cb_log(log, "family %s: compiled in %.1f ms", hex, 1e3 * compiled->seconds);
-  store(session, cache, &subject, &module, compiled);
-  return CB_OK;
+  cb_cache_turn_end(cache, &turn);
+  return s;
 }
 
 /* ---- packing kernels */
