@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The cache beside its own directory: directories that are only read, one in memory, and turns, by which one process makes
- * what many have missed. */
+/* The cache beside its own directory: directories that are only read, one in memory, and turns, by which one process
+ * makes what many have missed. */
 #include "tests/cache_support.h"
 
 #include "base/clock.h"

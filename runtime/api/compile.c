@@ -67,8 +67,7 @@ static enum cb_status hash_pattern(struct cb_work *work) {
   return s;
 }
 
-/* Of the pattern, and of fixed values. */
-static enum cb_status hash(struct cb_work *work) {
+enum cb_status cb_work_hash(struct cb_work *work) {
   CB_RANGE("cbgen: hash");
   struct cb_request *request = &work->request;
   const struct cb_view *host = &request->host;
@@ -258,7 +257,7 @@ static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbge
   const double start = cb_seconds();
   enum cb_status s = prepare(work, asked);
   work->mark = cb_seconds();
-  if (!s) s = hash(work);
+  if (!s) s = cb_work_hash(work);
   if (!s) s = cb_work_tune(work);
   if (!s) cb_work_key(work);
   if (!s) s = find_or_make(work, op);

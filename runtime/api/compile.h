@@ -9,6 +9,7 @@
  *   inspect.c          what the environment asks for: texts written down, texts replaced, options
  *   checks.c           the environment's checks of kernels and of products (checks.h)
  *   compile_tuned.c    the recipe by measurement, or as it was found before
+ *   fill.c             the cache's entry alone, without a GPU (fill.h)
  *
  * Both ways end in load.image. Its value arrays have no contents then, unless values are fixed: cb_work_fill
  * gives them some on the host, or the value map brings the device there.
@@ -99,6 +100,9 @@ struct cb_work {
 
 /* Seconds since the last call. */
 double cb_work_lap(struct cb_work *work);
+
+/* Hashes of the pattern and of fixed values: of the first on the device if it lies there. */
+enum cb_status cb_work_hash(struct cb_work *work);
 
 /* ---- request.c */
 

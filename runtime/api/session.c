@@ -2,6 +2,7 @@
 /* Driver, NVRTC and GPU with several holders: see session.h. */
 #include "runtime/api/api.h"
 
+#include "base/fork.h"
 #include "base/memory.h"
 #include "runtime/cuda/spills.h"
 #include "runtime/cuda/staging.h"
@@ -99,6 +100,22 @@ enum cb_status cb_session_open(struct cb_session **out, int ordinal, struct cb_d
   return s;
 }
 
+enum cb_status cb_session_open_absent(struct cb_session **out, const struct cb_target *target, struct cb_diag *diag) {
+  struct cb_session *session = *out = cb_calloc(1, sizeof *session);
+  if (!session) return cb_fail_memory(diag, "a session", sizeof *session);
+  atomic_init(&session->holders, 1);
+  session->is_absent = 1;
+  session->device = cb_calloc(1, sizeof *session->device);
+  if (session->device) {
+    session->device->target = *target;
+    session->device->forks = cb_forks();
+    return CB_OK;
+  }
+  close_session(session, 1);
+  *out = NULL;
+  return cb_fail_memory(diag, "a GPU's description", sizeof *session->device);
+}
+
 struct cb_session *cb_session_hold(struct cb_session *session) {
   atomic_fetch_add(&session->holders, 1);
   return session;
@@ -123,7 +140,7 @@ static void release_parts(struct cb_session *session, int is_there) {
 }
 
 static void close_session(struct cb_session *session, int is_there) {
-  release_parts(session, is_there);
+  if (!session->is_absent) release_parts(session, is_there);
   cb_nvrtc_close(session->nvrtc);
   cb_binaries_close(session->binaries);
   cb_device_close(session->device);
@@ -275,6 +292,46 @@ static enum cb_status find_module(struct cb_session *session, struct cb_cache *c
   return s;
 }
 
+/* Compiles the module, and keeps it. */
+static enum cb_status keep_module(struct cb_session *session, struct cb_cache *cache, const struct module *module,
+                                  int *made, struct cb_diag *diag) {
+  struct cb_options options;
+  const struct cb_cache_subject subject = subject_of(session, module, &options);
+  const struct cb_nvrtc_options compiling = {.arch = session->device->target.arch};
+  const struct cb_nvrtc *nvrtc;
+  struct cb_compiled compiled = {0};
+  if (module->text->failed) return cb_fail_memory(diag, module->kind, module->text->length);
+  if (!cb_cache_check(cache, cb_cache_key(&subject), NULL)) return CB_OK;
+  enum cb_status s = cb_session_nvrtc(session, &nvrtc, diag);
+  if (!s) s = cb_nvrtc_compile(&compiled, nvrtc, module->text->bytes, module->kind, &compiling, diag);
+  if (!s) store(session, cache, &subject, module, &compiled);
+  cb_compiled_release(&compiled);
+  *made += !s;
+  return s;
+}
+
+enum cb_status cb_session_keep_own(struct cb_session *session, struct cb_cache *cache, int *made,
+                                   struct cb_diag *diag) {
+  struct cb_text text = {0};
+  struct module module = {.kind = "hashing kernels", .text = &text};
+  enum cb_status s = cb_hasher_text(&text, diag);
+  if (!s) s = keep_module(session, cache, &module, made, diag);
+  module.kind = "packing kernels";
+  for (int stored = 0; stored < CB_PACKER_SOURCES && !s; stored++) {
+    cb_text_release(&text);
+    s = cb_packer_text(&text, (enum cb_type)stored, diag);
+    if (!s) s = keep_module(session, cache, &module, made, diag);
+  }
+  for (int set = 0; cb_kernel_sets[set].name && !s; set++) {
+    cb_text_release(&text);
+    module.kind = cb_kernel_sets[set].name;
+    s = cb_kernel_set_text(&text, &cb_kernel_sets[set], diag);
+    if (!s) s = keep_module(session, cache, &module, made, diag);
+  }
+  cb_text_release(&text);
+  return s;
+}
+
 /* ---- families */
 
 static int family_cached(struct cb_cache *cache, struct cb_hash key, struct cb_compiled *compiled) {
@@ -310,7 +367,8 @@ enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *ca
     return CB_OK;
   }
   int cached = family_cached(cache, key, compiled);
-  if (!cached && cb_cache_turn_begin(cache, key, CB_CACHE_PATIENCE, &turn)) cached = family_cached(cache, key, compiled);
+  if (!cached && cb_cache_turn_begin(cache, key, CB_CACHE_PATIENCE, &turn))
+    cached = family_cached(cache, key, compiled);
   enum cb_status s = CB_OK;
   if (cached) cb_log(log, "family %s: from the cache", hex);
   if (!cached) s = cb_session_nvrtc(session, &nvrtc, diag);

@@ -19,9 +19,9 @@
  * another process is doing already (turns): nothing is wrong without them.
  *
  * The directory is $CBGEN_CACHE_DIR, else $XDG_CACHE_HOME/cbgen, else $HOME/.cache/cbgen; an empty
- * CBGEN_CACHE_DIR means none, and nothing of what follows. (A set-user-ID program has no environment here, hence no cache unless it names the
- * directory.) It is made with mode 0700, its parents as well, and refused when it is a symbolic link, someone
- * else's, or writable by group or others. Files in it:
+ * CBGEN_CACHE_DIR means none, and nothing of what stands beside it (cb_cache_options). (A set-user-ID program has no
+ * environment here, hence no cache unless it names the directory.) It is made with mode 0700, its parents as well, and
+ * refused when it is a symbolic link, someone else's, or writable by group or others. Files in it:
  *
  *   KEY.entry                   an entry; KEY has 32 hexadecimal digits
  *   KEY.HOST-PID-RANDOM.draft   an entry that process PID of HOST is writing, or was when it died; HOST stands

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What stands beside the cache's own directory: directories that are only read, and one in memory for where its own cannot
- * be written. See cache.h. */
+/* What stands beside the cache's own directory: directories that are only read, and one in memory for where its own
+ * cannot be written. See cache.h. */
 #include "runtime/cache/parts.h"
 
 #include "base/environment.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Turns: see cache.h. The turn for a key is an exclusive lock (flock) on the file KEY.turn, which the system gives up when
- * the process ends, whatever ends it. Who has the turn removes the file before letting go. So a waiter that gets the
- * lock of a file that is no longer there under its name begins anew: the next one may hold another file's. */
+/* Turns: see cache.h. The turn for a key is an exclusive lock (flock) on the file KEY.turn, which the system gives up
+ * when the process ends, whatever ends it. Who has the turn removes the file before letting go. So a waiter that gets
+ * the lock of a file that is no longer there under its name begins anew: the next one may hold another file's. */
 #include "runtime/cache/parts.h"
 
 #include "base/clock.h"
