@@ -62,6 +62,8 @@ def check_contents(libraries):
 
 def check_symbols(libraries):
     library = os.path.join(libraries, "libcbgen.so")
+    needed = run("readelf", "-d", library)
+    expect("libarchive" not in needed, f"the library needs libarchive, which only the tool uses:\n{needed}")
     expect(f"libcbgen.so.{SOVERSION}]" in run("readelf", "-d", library), f"the soname is not libcbgen.so.{SOVERSION}")
     symbols = [line.split()[-1] for line in run("nm", "-D", "--defined-only", library).splitlines()]
     names = [symbol.split("@")[0] for symbol in symbols]
