@@ -46,6 +46,14 @@ module cbgen
   ! cbgen_cache_result
   integer(c_int), parameter :: CBGEN_CACHE_OFF = 0, CBGEN_CACHE_MISS = 1, CBGEN_CACHE_HIT = 2
 
+  type, bind(c) :: cbgen_allocator_t
+    integer(c_size_t) :: struct_size = 0
+    type(c_ptr) :: user = c_null_ptr
+    type(c_ptr) :: stream = c_null_ptr
+    type(c_funptr) :: allocate = c_null_funptr !< c_funloc of a function with bind(c)
+    type(c_funptr) :: release = c_null_funptr
+  end type
+
   type, bind(c) :: cbgen_csr_t
     integer(c_size_t) :: struct_size = 0
     integer(c_int64_t) :: rows = 0
@@ -143,6 +151,7 @@ module cbgen
     real(c_double) :: total_seconds = 0
     integer(c_int64_t) :: entries = 0
     integer(c_int) :: tier = CBGEN_TIER_SPECIALISED
+    integer(c_int64_t) :: peak_bytes = 0
   end type
 
   ! ---- as they are in C
@@ -250,6 +259,12 @@ module cbgen
       import :: c_ptr, c_int, c_char
       type(c_ptr), value :: context
       character(kind=c_char), intent(in) :: name(*), value(*)
+      integer(c_int) :: status
+    end function
+
+    function c_set_allocator(context, allocator) bind(c, name='cbgen_set_allocator') result(status)
+      import :: c_ptr, c_int
+      type(c_ptr), value :: context, allocator
       integer(c_int) :: status
     end function
 
@@ -383,7 +398,7 @@ module cbgen
       integer(c_size_t) :: length
     end function
   end interface
-  private :: c_set, c_compile, c_compile_matrix, c_multiply, c_update_values, c_operator_info, c_generate, &
+  private :: c_set, c_set_allocator, c_compile, c_compile_matrix, c_multiply, c_update_values, c_operator_info, c_generate, &
     c_generate_matrix, c_version, c_status_name, c_message, c_operator_message, c_operator_source, c_operator_plan, &
     c_operator_plan_json, c_operator_key, c_kernel_source, c_kernel_symbol, c_kernel_plan, c_kernel_plan_json, c_strlen
 
@@ -396,6 +411,21 @@ contains
     character(*), intent(in) :: name, value
     integer(c_int) :: status
     status = c_set(context, terminated(name), terminated(value))
+  end function
+
+  !> Without `allocator`: memory is the driver's again.
+  function cbgen_set_allocator(context, allocator) result(status)
+    type(c_ptr), intent(in) :: context
+    type(cbgen_allocator_t), intent(in), optional :: allocator
+    integer(c_int) :: status
+    type(cbgen_allocator_t), target :: given
+    if (.not. present(allocator)) then
+      status = c_set_allocator(context, c_null_ptr)
+      return
+    end if
+    given = allocator
+    given%struct_size = c_sizeof(given)
+    status = c_set_allocator(context, c_loc(given))
   end function
 
   function cbgen_message(context) result(text)

@@ -211,6 +211,13 @@ public:
     return *this;
   }
 
+  /* The functions work until the context and the last of its operators are gone, and throw nothing. */
+  context &set_allocator(cbgen_allocator allocator) {
+    allocator.struct_size = sizeof allocator;
+    check(cbgen_set_allocator(native(), &allocator));
+    return *this;
+  }
+
   cbgen_context *native() const noexcept { return native_.get(); }
 
   /* Throws what the status of a call with this context says, or what its log function threw. */

@@ -4,8 +4,40 @@
 module telling
   use, intrinsic :: iso_c_binding
   implicit none
-  integer :: lines = 0
+  integer :: lines = 0, given = 0, taken_back = 0
+
+  interface
+    function cuda_malloc(memory, bytes) bind(c, name='cudaMalloc') result(status)
+      import :: c_ptr, c_size_t, c_int
+      type(c_ptr), intent(out) :: memory
+      integer(c_size_t), value :: bytes
+      integer(c_int) :: status
+    end function
+    function cuda_free(memory) bind(c, name='cudaFree') result(status)
+      import :: c_ptr, c_int
+      type(c_ptr), value :: memory
+      integer(c_int) :: status
+    end function
+  end interface
+
 contains
+
+  function give(user, bytes, stream) result(memory) bind(c)
+    type(c_ptr), value :: user, stream
+    integer(c_size_t), value :: bytes
+    type(c_ptr) :: memory
+    if (c_associated(user) .or. c_associated(stream)) error stop 'nobody gave these'
+    given = given + 1
+    if (cuda_malloc(memory, bytes) /= 0) memory = c_null_ptr
+  end function
+
+  subroutine take_back(user, memory, bytes, stream) bind(c)
+    type(c_ptr), value :: user, memory, stream
+    integer(c_size_t), value :: bytes
+    if (c_associated(user) .or. c_associated(stream) .or. bytes < 1) error stop 'nobody gave these'
+    if (cuda_free(memory) == 0) taken_back = taken_back + 1
+  end subroutine
+
   subroutine tell(user, line) bind(c)
     type(c_ptr), value :: user, line
     integer(c_int), pointer :: number
@@ -22,17 +54,6 @@ program fortran_api
   implicit none
 
   interface
-    function cuda_malloc(memory, bytes) bind(c, name='cudaMalloc') result(status)
-      import :: c_ptr, c_size_t, c_int
-      type(c_ptr), intent(out) :: memory
-      integer(c_size_t), value :: bytes
-      integer(c_int) :: status
-    end function
-    function cuda_free(memory) bind(c, name='cudaFree') result(status)
-      import :: c_ptr, c_int
-      type(c_ptr), value :: memory
-      integer(c_int) :: status
-    end function
     function cuda_memcpy(to, from, bytes, kind) bind(c, name='cudaMemcpy') result(status)
       import :: c_ptr, c_size_t, c_int
       type(c_ptr), value :: to, from
@@ -71,6 +92,7 @@ program fortran_api
   call check_forms()
   call check_saving()
   call check_generation()
+  call check_allocator()
   call check(cuda_free(product%x) == 0 .and. cuda_free(product%y) == 0, 'vectors are freed')
   call cbgen_context_destroy(context)
   call cbgen_trim()
@@ -173,6 +195,22 @@ contains
     call check(c_associated(cbgen_kernel_data(kernel, length)) .and. length > 0, 'data')
     call check(cbgen_kernel_embedded(kernel) == 1 .and. cbgen_kernel_stored_bytes(kernel) > 0, 'sizes')
     call cbgen_kernel_free(kernel)
+  end subroutine
+
+  subroutine check_allocator()
+    type(c_ptr) :: other
+    type(cbgen_allocator_t) :: allocator
+    call check(cbgen_context_create(other) == CBGEN_OK, 'another context')
+    allocator%allocate = c_funloc(give)
+    call check(cbgen_set_allocator(other, allocator) == CBGEN_ERROR_ARGUMENT, 'one function is missing')
+    allocator%release = c_funloc(take_back)
+    call check(cbgen_set_allocator(other, allocator) == CBGEN_OK, cbgen_message(other))
+    call check(cbgen_compile(other, matrix, A) == CBGEN_OK, cbgen_message(other))
+    call check_product(A, 1, 'memory of an allocator')
+    call cbgen_operator_free(A)
+    call cbgen_context_destroy(other)
+    call check(given > 0 .and. given == taken_back, 'memory comes from the allocator and goes back')
+    call check(cbgen_set_allocator(context) == CBGEN_ERROR_ARGUMENT, 'too late')
   end subroutine
 
   subroutine check_product(op, factor, what)

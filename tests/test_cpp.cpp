@@ -177,6 +177,34 @@ void test_log() {
   expect_product(D, product, "after an exception of the log function");
 }
 
+long given, taken_back;
+
+void *give(void *, std::size_t bytes, void *) {
+  void *memory = nullptr;
+  given++;
+  return cudaMalloc(&memory, bytes) ? nullptr : memory;
+}
+
+void take_back(void *, void *memory, std::size_t, void *) {
+  taken_back++;
+  cudaFree(memory);
+}
+
+void test_allocator() {
+  cbgen_allocator allocator{};
+  allocator.allocate = give;
+  expect_error([&] { cbgen::context().set_allocator(allocator); }, CBGEN_ERROR_ARGUMENT, "both functions");
+  allocator.release = take_back;
+  {
+    cbgen::context context;
+    context.set_allocator(allocator);
+    cbgen::linear_operator<double> A(context, cbgen::csr(3, row_ptr, col_idx, values));
+    expect_product(A, product, "memory of an allocator");
+    expect(given > 0 && A.info().peak_bytes >= A.info().device_bytes, "memory comes from the allocator");
+  }
+  expect(given == taken_back, "all of it goes back");
+}
+
 void test_generation() {
   cbgen::context context;
   context.set("arch", "sm_80").set("form", "ax");
@@ -229,6 +257,7 @@ int main() {
   test_errors();
   test_ownership();
   test_log();
+  test_allocator();
   test_generation();
   test_own_type();
   cbgen_trim();

@@ -29,7 +29,8 @@ with open("include/cbgen.f90", encoding="utf-8") as file:
     MODULE = re.sub(r"&\s*\n\s*", "", re.sub(r"!.*", "", file.read()))
 
 ENUMS = dict(re.findall(r"typedef enum (\w+) \{([^}]*)\}", HEADER))
-KINDS = {"int": "integer(c_int)", "int64_t": "integer(c_int64_t)", "size_t": "integer(c_size_t)", "double": "real(c_double)"}
+KINDS = {"int": "integer(c_int)", "int64_t": "integer(c_int64_t)", "size_t": "integer(c_size_t)", "double": "real(c_double)",
+         "cbgen_allocate": "type(c_funptr)", "cbgen_release": "type(c_funptr)"}
 
 
 def fortran_of(text):

@@ -7,6 +7,7 @@
 #include "base/fork.h"
 #include "base/memory.h"
 #include "runtime/api/compile.h"
+#include "runtime/cuda/memory.h"
 #include "runtime/cuda/ranges.h"
 
 #include <string.h>
@@ -84,11 +85,10 @@ enum cb_status cb_work_hash(struct cb_work *work) {
 /* Whether the values, as they are given, and their map find room beside the arrays. */
 static int has_room(const struct cb_device *device, const struct cb_image *image, const struct cb_view *view) {
   const int64_t values = view->nnz * (int64_t)cb_type_size(view->value_type);
-  size_t available = 0, total = 0;
   if (cb_device_enter(device, NULL)) return 0;
-  const int known = !device->driver->call.memory_info(&available, &total);
+  const uint64_t available = cb_device_available(device);
   cb_device_leave(device);
-  return known && (uint64_t)(image->packed_bytes + values + cb_value_map_bytes(&image->map) +
+  return (uint64_t)(image->packed_bytes + values + cb_value_map_bytes(&image->map) +
                              cb_value_map_list_bytes(&image->map)) < available / 16 * 15;
 }
 
@@ -257,6 +257,8 @@ static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbge
   const double start = cb_seconds();
   enum cb_status s = prepare(work, asked);
   work->mark = cb_seconds();
+  struct cb_memory *memory = s ? NULL : work->request.session->device->memory;
+  cb_memory_mark(memory);
   if (!s) s = cb_work_hash(work);
   if (!s) s = cb_work_tune(work);
   if (!s) cb_work_key(work);
@@ -264,6 +266,7 @@ static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbge
   if (!s) s = cb_checks_attach(work, op);
   if (s) return s;
   note_cache(work, (*op)->shared);
+  (*op)->shared->info.peak_bytes = cb_memory_peak(memory);
   (*op)->shared->info.total_seconds = cb_seconds() - start;
   tell(work, *op);
   return CB_OK;

@@ -81,6 +81,7 @@ enum cb_status cb_context_session(struct cbgen_context *context, struct cb_sessi
   else if (!cb_device_is_own(context->session->device))
     s = cb_device_enter(context->session->device, &context->diag); /* which says why it cannot */
   if (opened && !s && *context->session->device->relative) cb_log(context, "%s", context->session->device->relative);
+  if (!s) s = cb_session_use_memory(context->session, &context->memory, context->memory_limit, &context->diag);
   if (!s) s = cb_session_name_nvrtc(context->session, context->nvrtc_path, &context->diag);
   *session = context->session;
   return s;
@@ -102,6 +103,21 @@ struct cb_cache *cb_context_cache(struct cbgen_context *context) {
   for (int base = 0; base < cb_cache_bases(context->cache); base++)
     cb_log(context, "cache: '%s' is read, too", cb_cache_base_directory(context->cache, base));
   return context->cache;
+}
+
+cbgen_status cbgen_set_allocator(cbgen_context *context, const cbgen_allocator *allocator) {
+  cbgen_allocator taken = {0};
+  if (!context) return CBGEN_ERROR_ARGUMENT;
+  enum cb_status s = CB_OK;
+  if (allocator)
+    s = cb_take_struct(&taken, sizeof taken, sizeof taken, allocator, "cbgen_allocator", &context->diag);
+  if (!s && allocator && (!taken.allocate || !taken.release))
+    s = cb_fail(&context->diag, CB_ERR_ARGUMENT, "an allocator needs both functions: 'allocate' and 'release'");
+  if (!s && context->session)
+    s = cb_fail(&context->diag, CB_ERR_ARGUMENT,
+                "the allocator comes too late: the context works on a GPU already; make another context");
+  if (!s) context->memory = (struct cb_memory_source){taken.user, taken.stream, taken.allocate, taken.release};
+  return (cbgen_status)s;
 }
 
 /* ---- the log */
@@ -253,6 +269,18 @@ static enum cb_status set_cache_limit(cbgen_context *context, const char *value)
   return CB_OK;
 }
 
+static enum cb_status set_memory_limit(cbgen_context *context, const char *value) {
+  int64_t limit = 0;
+  if (strcmp(value, "none")) {
+    const enum cb_status s = cb_cache_size(&limit, value, &context->diag);
+    if (s) return s;
+    if (limit < 1)
+      return cb_fail(&context->diag, CB_ERR_ARGUMENT, "'memory-limit' is '%s'; it is at least 1, or 'none'", value);
+  }
+  context->memory_limit = limit;
+  return CB_OK;
+}
+
 static enum cb_status set_arch(cbgen_context *context, const char *value) {
   struct cb_target target;
   const enum cb_status s = cb_target_find(&target, value, &context->diag);
@@ -318,6 +346,7 @@ cbgen_status cbgen_set(cbgen_context *context, const char *name, const char *val
              {"cache-data", set_cache_data},
              {"cache-path", set_cache_path},
              {"device", set_device},
+             {"memory-limit", set_memory_limit},
              {"pack", set_pack},
              {"nvrtc", set_nvrtc},
              {"threads", set_threads}};

@@ -371,9 +371,11 @@ cbgen_status cbgen_operator_load(cbgen_context *context, const void *bytes, size
     return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "no place for the operator was given");
   const int threads = cb_threads_begin(context->threads);
   enum cb_status s = open_block(&block, bytes, length, &context->diag);
+  if (!s && context->session) cb_memory_mark(context->session->device->memory);
   info.lookup_seconds = cb_seconds() - start;
   if (!s) s = load_block(&block, context, &info, op);
   if (!s) (*op)->shared->info.total_seconds = cb_seconds() - start;
+  if (!s) (*op)->shared->info.peak_bytes = cb_memory_peak((*op)->shared->session->device->memory);
   cb_image_release(&block.image);
   cb_compiled_release(&block.compiled);
   cb_free(block.copy);

@@ -74,6 +74,7 @@ static struct cb_session *reuse(struct cb_session *session) {
   struct cb_device device = *session->device;
   device.driver = found->driver;
   device.staging = found->device->staging;
+  device.memory = found->device->memory;
   *found->device = device;
   atomic_store(&found->holders, 1);
   close_session(session, 1);
@@ -97,6 +98,14 @@ enum cb_status cb_session_open(struct cb_session **out, int ordinal, struct cb_d
     close_session(session, 1);
   else
     *out = reuse(session);
+  return s;
+}
+
+enum cb_status cb_session_use_memory(struct cb_session *session, const struct cb_memory_source *source, int64_t limit,
+                                     struct cb_diag *diag) {
+  struct cb_memory **memory = &session->device->memory;
+  const enum cb_status s = *memory || session->is_absent ? CB_OK : cb_memory_create(memory, diag);
+  if (!s) cb_memory_set(*memory, source, limit);
   return s;
 }
 
@@ -143,6 +152,7 @@ static void close_session(struct cb_session *session, int is_there) {
   if (!session->is_absent) release_parts(session, is_there);
   cb_nvrtc_close(session->nvrtc);
   cb_binaries_close(session->binaries);
+  if (session->device) cb_memory_free(session->device->memory);
   cb_device_close(session->device);
   cb_driver_close(session->driver);
   cb_free(session);
@@ -153,7 +163,8 @@ void cb_session_release(struct cb_session *session) {
   cb_nvrtc_close(session->nvrtc); /* quickly opened again, and perhaps another one by then */
   session->nvrtc = NULL;
   const int useful = session->context_id && cb_device_is_own(session->device) &&
-                     !cb_staging_was_refused(session->device->staging);
+                     !cb_staging_was_refused(session->device->staging) &&
+                     !cb_memory_has_source(session->device->memory); /* whose functions may be gone by then */
   if (!useful || !keep(session))
     close_session(session, 1);
 }

@@ -12,6 +12,7 @@
 #include "runtime/cache/cache.h"
 #include "runtime/cuda/binaries.h"
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/memory.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/operator/device_hash.h"
 #include "runtime/operator/kernel_sets.h"
@@ -39,6 +40,11 @@ struct cb_session {
 /* `ordinal`: of a GPU, whose primary context is used, or CB_DEVICE_CURRENT: the CUDA context that is current
  * on the calling thread, else GPU 0's primary one. CB_ERR_MISSING: no driver or no GPU. */
 enum cb_status cb_session_open(struct cb_session **session, int ordinal, struct cb_diag *diag);
+/* Whence the session's device memory comes from now on, and how much of it. Of one with a source nothing is kept for
+ * the next session. CB_ERR_MEMORY. */
+enum cb_status cb_session_use_memory(struct cb_session *session, const struct cb_memory_source *source, int64_t limit,
+                                     struct cb_diag *diag);
+
 /* For a GPU that is not here: it has a target and NVRTC. Nothing can be loaded or run, and no kernel is got from here.
  * CB_ERR_MEMORY. */
 enum cb_status cb_session_open_absent(struct cb_session **session, const struct cb_target *target,
