@@ -276,8 +276,8 @@ static void what_was_filled_needs_neither_nvrtc_nor_families(void **state) {
   const long calls = fake->calls;
   const int modules = fake->modules;
   for (int i = 0; i < CASES; i++) {
-    struct form form = cases[i].form; /* the pattern is the same, wherever it lies and however wide it is */
-    form.on_device = 0;
+    /* the pattern is the same, wherever it lies, however wide it is and whatever it counts from */
+    const struct form form = {.value_type = cases[i].form.value_type};
     struct sample sample = sample_of("random,rows=200,cols=180,density=0.05", form);
     const struct cb_filled filled = fill(&sample, &target, cases[i].options, cases[i].transpose);
     assert_int_equal(filled.was_there, 0);

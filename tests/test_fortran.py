@@ -15,6 +15,8 @@ import harness
 
 BUILD, SCRATCH = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 FLAGS = "".join(sys.argv[3:]).split()
+# Parts of the interface that the module does not have (yet): beginnings of names, as in the header.
+LEFT_OUT = ()
 problems = []
 
 
@@ -60,7 +62,8 @@ def members_of_type(body):
 
 
 def check_structs():
-    structs = dict(re.findall(r"typedef struct (\w+) \{([^}]*)\} \w+;", HEADER))
+    structs = {name: body for name, body in re.findall(r"typedef struct (\w+) \{([^}]*)\} \w+;", HEADER)
+               if not name.startswith(LEFT_OUT)}
     types = dict(re.findall(r"type, bind\(c\) :: (\w+)_t\n(.*?)\n\s*end type", MODULE, re.S))
     expect(len(structs) > 4 and structs.keys() == types.keys(),
            f"structs of the header and types of the module differ: {sorted(structs.keys() ^ types.keys())}")
@@ -72,6 +75,8 @@ def check_structs():
 def check_enums():
     numbers = dict(re.findall(r"\b(CBGEN_[A-Z0-9_]+) = (\d+)", MODULE))
     for name, body in ENUMS.items():
+        if name.startswith(LEFT_OUT):
+            continue
         for constant, number in re.findall(r"(CBGEN_\w+) = (\d+)", body):
             expect(numbers.pop(constant, None) == number, f"{name}: {constant} is {number} in the header")
     expect(not numbers, f"constants that the header lacks: {sorted(numbers)}")
@@ -79,7 +84,8 @@ def check_enums():
 
 def check_functions():
     declared = {name: 0 if parameters.strip() == "void" else parameters.count(",") + 1
-                for name, parameters in re.findall(r"CBGEN_API [^(;]*?(cbgen_\w+)\(([^)]*)\)", HEADER)}
+                for name, parameters in re.findall(r"CBGEN_API [^(;]*?(cbgen_\w+)\(([^)]*)\)", HEADER)
+                if not name.startswith(LEFT_OUT)}
     bound = {name: len(arguments.split(",")) if arguments.strip() else 0 for arguments, name in
              re.findall(r"(?:function|subroutine) \w+\(([^)]*)\) bind\(c, name='(cbgen_\w+)'\)", MODULE)}
     expect(len(declared) > 20 and declared == bound,
