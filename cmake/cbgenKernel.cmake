@@ -15,9 +15,8 @@
 #
 # A custom target gets the files and compiles nothing.
 
-set(CBGEN_KERNEL_TEMPLATES ${CMAKE_CURRENT_LIST_DIR})
-
 function(cbgen_add_kernel target)
+  set(templates ${CMAKE_CURRENT_FUNCTION_LIST_DIR})
   cmake_parse_arguments(PARSE_ARGV 1 arg "DATA_FILE" "NAME;ARCH" "MATRIX;OPTIONS")
   if(arg_UNPARSED_ARGUMENTS OR arg_KEYWORDS_MISSING_VALUES)
     message(FATAL_ERROR "cbgen_add_kernel: '${arg_UNPARSED_ARGUMENTS}${arg_KEYWORDS_MISSING_VALUES}' is not understood")
@@ -78,8 +77,8 @@ macro(cbgen_add_one_kernel matrix)
     set(CBGEN_HAS_DATA_FILE 1)
     set_property(TARGET ${target} APPEND PROPERTY CBGEN_KERNEL_DATA ${folder}/${CBGEN_NAME}.cbd)
   endif()
-  configure_file(${CBGEN_KERNEL_TEMPLATES}/kernel.h.in ${folder}/${CBGEN_NAME}_kernel.h @ONLY)
-  configure_file(${CBGEN_KERNEL_TEMPLATES}/kernel.cu.in ${folder}/${CBGEN_NAME}_kernel.cu @ONLY)
+  configure_file(${templates}/kernel.h.in ${folder}/${CBGEN_NAME}_kernel.h @ONLY)
+  configure_file(${templates}/kernel.cu.in ${folder}/${CBGEN_NAME}_kernel.cu @ONLY)
   add_custom_command(
     OUTPUT ${outputs} VERBATIM
     COMMAND cbgen::tool generate "${file}" -o ${text} --name=${CBGEN_NAME} --arch=${arg_ARCH} --form=axpby

@@ -30,6 +30,10 @@ add_test(NAME own COMMAND app)
 add_executable(app main.c)
 target_link_libraries(app PRIVATE cbgen::cbgen)
 install(TARGETS app)
+if(TARGET cbgen::tool)
+  add_custom_target(kernels)
+  cbgen_add_kernel(kernels MATRIX generate:fe3,n=3)
+endif()
 """
 BRING = {
     "subdirectory": f'add_subdirectory("{SOURCE}" cbgen)',
