@@ -229,6 +229,7 @@ static void release(struct cb_work *work) {
   cb_work_release_new(work);
   cb_work_close(work);
   cb_cache_turn_end(work->kept.cache, &work->kept.turn);
+  cb_cache_turn_end(work->kept.cache, &work->kept.tuning);
   cb_request_release(&work->request);
 }
 

@@ -43,6 +43,7 @@ struct cb_kept {
   struct cb_cache *cache; /* NULL: none is in use */
   struct cb_hash key;
   struct cb_cache_turn turn;   /* to make the entry of the key: until it is put */
+  struct cb_cache_turn tuning; /* of who has tuned: until the turn is taken, since the kernel is compiled already */
   struct cb_cache_entry entry; /* that was hit: the image may refer to it */
   struct cb_deferred_section { /* of it, which are read while they are uploaded */
     const struct cb_cache_entry *entry;

@@ -180,6 +180,7 @@ enum cb_status cb_work_get(struct cb_work *work, int *hit) {
 enum cb_status cb_work_take_turn(struct cb_work *work, int *hit) {
   struct cb_kept *kept = &work->kept;
   const int is_there = cb_cache_turn_begin(kept->cache, kept->key, CB_CACHE_PATIENCE, &kept->turn);
+  cb_cache_turn_end(kept->cache, &kept->tuning);
   if (kept->turn.waited > 1e-3)
     cb_log(work->request.context, "cache: waited %.1f ms for whoever makes the same kernel", 1e3 * kept->turn.waited);
   work->info.lookup_seconds += cb_work_lap(work);

@@ -128,6 +128,7 @@ enum cb_status cb_work_tune(struct cb_work *work) {
     known = recall(work, key, &tuning);
   work->info.lookup_seconds += cb_work_lap(work);
   const enum cb_status s = known ? follow(work, &tuning, "known") : race(work, key);
-  cb_cache_turn_end(work->kept.cache, &turn);
+  if (known || s) cb_cache_turn_end(work->kept.cache, &turn);
+  else work->kept.tuning = turn;
   return s;
 }
