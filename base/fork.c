@@ -27,18 +27,18 @@ int cb_thread_was_forked(void) {
   return forked;
 }
 
-static int take_one(void) {
+static int take(int threads) {
   const int before = omp_get_max_threads();
-  omp_set_num_threads(1);
+  omp_set_num_threads(threads);
   return before;
 }
 
-int cb_threads_begin(void) {
-  return forked ? take_one() : 0;
+int cb_threads_begin(int wanted) {
+  return forked ? take(1) : wanted ? take(wanted) : 0;
 }
 
 int cb_threads_begin_for(int64_t work) {
-  return work < CB_THREADS_WORTH ? take_one() : 0;
+  return work < CB_THREADS_WORTH ? take(1) : 0;
 }
 
 void cb_threads_end(int before) {

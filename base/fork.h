@@ -3,7 +3,7 @@
  * it still hands work to the threads that the parent had, and waits for ever. So in that thread parallel regions take
  * one thread between these two calls, whatever the application has set:
  *
- *   const int threads = cb_threads_begin();
+ *   const int threads = cb_threads_begin(0);
  *   …                                      parallel regions
  *   cb_threads_end(threads);
  *
@@ -24,7 +24,8 @@ unsigned cb_forks(void);
 /* Whether the calling thread forked, and goes on in the child. */
 int cb_thread_was_forked(void);
 
-int cb_threads_begin(void);
+/* In other threads regions take `wanted` ones; 0: as many as the application has set. */
+int cb_threads_begin(int wanted);
 void cb_threads_end(int before);
 
 /* The same for little work, in nonzeros and rows: to wake threads and to wait for all of them would take longer than

@@ -44,7 +44,7 @@ build() {
   mkdir -p "$programs"
   for source in examples/*.c; do
     cc -std=c11 -O2 -Wall -Wextra -Werror -Iinclude -isystem "$cuda/include" "$source" examples/common/*.c \
-      -o "$programs/$(basename "$source" .c)" .gpu/libcbgen.so.0 -Wl,-rpath,"$PWD/.gpu" -Wl,-rpath-link,.gpu/lib \
+      -o "$programs/$(basename "$source" .c)" .gpu/libcbgen.so.0.1 -Wl,-rpath,"$PWD/.gpu" -Wl,-rpath-link,.gpu/lib \
       -L"$cuda/lib64" -Wl,-rpath,"$cuda/lib64" -lcusparse -lcublas -lcudart -lm || return 1
   done
 }
@@ -94,7 +94,7 @@ python=examples/python/conjugate_gradient.py
 if [ ! -e "$python" ] || [ -n "${PROGRAMS:-}" ]; then
   :
 elif python3 -c 'import cupy, cupyx.scipy.sparse' 2>/dev/null; then
-  PYTHONPATH=$PWD/python/src CBGEN_LIBRARY=$PWD/.gpu/libcbgen.so.0 run_twice python3 "$python"
+  PYTHONPATH=$PWD/python/src CBGEN_LIBRARY=$PWD/.gpu/libcbgen.so.0.1 run_twice python3 "$python"
 else
   echo "left out: $python, for want of CuPy" | tee -a "$file"
 fi

@@ -327,7 +327,7 @@ for step in $steps; do
       bench/python.sh "$out/python.md"
       say "python: exit status $?" ;;
     pycalls)
-      CBGEN_LIBRARY=$PWD/.gpu/libcbgen.so.0 CBGEN_CALLS=$PWD/.gpu/_calls.abi3.so timeout -k 5 "${PYTHON_SECONDS:-150}" \
+      CBGEN_LIBRARY=$PWD/.gpu/libcbgen.so.0.1 CBGEN_CALLS=$PWD/.gpu/_calls.abi3.so timeout -k 5 "${PYTHON_SECONDS:-150}" \
         "${PYTHON:-python3}" bench/python_calls.py --json "$out/pycalls.jsonl" 2>&1 | tee "$out/pycalls.md"
       say "pycalls: exit status ${PIPESTATUS[0]}" ;;
     setup)

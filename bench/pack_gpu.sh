@@ -35,10 +35,10 @@ rm -rf "$out" "$out"-[0-9]*
 mkdir -p "$out/lib" "$out/matrices"
 install -s -m 755 "$build/cbgen" "$out/cbgen"
 for name in $programs; do install -s -m 755 "$build/bench/$name" "$out/$name"; done
-install -s -m 755 "$build/libcbgen.so.0" "$out/libcbgen.so.0"
+install -s -m 755 "$build/libcbgen.so.0.1" "$out/libcbgen.so.0.1"
 install -s -m 755 "$build/_calls.abi3.so" "$out/_calls.abi3.so"
 cp "$build/families-sm_$arch.bin" "$out/"
-ldd "$build/cbgen" "$build/libcbgen.so.0" | awk '$2 == "=>" { print $3 }' |
+ldd "$build/cbgen" "$build/libcbgen.so.0.1" | awk '$2 == "=>" { print $3 }' |
   grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' | while read -r library; do
   cp -L "$library" "$out/lib/$(basename "$library")"
 done

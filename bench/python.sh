@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.."
 file=${1:-bench-out/python.md}
 python=${PYTHON:-python3}
 mkdir -p "$(dirname "$file")"
-export CBGEN_LIBRARY=${CBGEN_LIBRARY:-$PWD/.gpu/libcbgen.so.0} PYTHONPATH=$PWD/python/src PYTHONUNBUFFERED=1
+export CBGEN_LIBRARY=${CBGEN_LIBRARY:-$PWD/.gpu/libcbgen.so.0.1} PYTHONPATH=$PWD/python/src PYTHONUNBUFFERED=1
 export PYTHONDONTWRITEBYTECODE=1 CBGEN_CALLS=${CBGEN_CALLS:-$PWD/.gpu/_calls.abi3.so}
 CBGEN_CACHE_DIR=$(mktemp -d)
 export CBGEN_CACHE_DIR

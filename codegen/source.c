@@ -94,7 +94,7 @@ static enum cb_status emit_header(struct emitter *emitter) {
   cb_scope_placeholder(&scope, "cols", number(emitter, plan->cols));
   cb_scope_placeholder(&scope, "nonzeros", number(emitter, plan->nnz));
   cb_scope_placeholder(&scope, "types", types_text(emitter));
-  cb_scope_placeholder(&scope, "version", CBGEN_VERSION);
+  cb_scope_placeholder(&scope, "version", CB_VERSION);
   cb_scope_placeholder(&scope, "line", plan->line);
   cb_scope_placeholder(&scope, "because", because(emitter));
   cb_scope_placeholder(&scope, "arch", plan->target.arch);

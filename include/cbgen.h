@@ -73,6 +73,13 @@ typedef enum cbgen_status {
   CBGEN_ERROR_INTERNAL = 11    /* cbgen broke one of its own rules: please report it */
 } cbgen_status;
 
+/* Of this header. Until 1.0.0 another minor number means an incompatible interface, which the library's soname shows:
+ * libcbgen.so.0.1. Numbers can be compared in #if: CBGEN_VERSION is 10000 major + 100 minor + patch. */
+#define CBGEN_VERSION_MAJOR 0
+#define CBGEN_VERSION_MINOR 1
+#define CBGEN_VERSION_PATCH 0
+#define CBGEN_VERSION (CBGEN_VERSION_MAJOR * 10000 + CBGEN_VERSION_MINOR * 100 + CBGEN_VERSION_PATCH)
+
 /* "0.1.0": of the library that runs, which may be another than this header's. */
 CBGEN_API const char *cbgen_version(void);
 
@@ -97,10 +104,17 @@ CBGEN_API void cbgen_trim(void);
  *   "arch"        for cbgen_generate: "sm_90" (standard), or another architecture that the tool lists
  *   "embed"       for cbgen_generate: "auto" (standard: data up to 1 MiB stands in the text), "always", "never"
  *   "device"      number of a GPU; "current" (standard): see above. Takes effect before the GPU is first needed
+ *   "threads"     of OpenMP, that analysis and packing take on the calling thread's behalf: "auto" (standard: as the
+ *                 application has set it, omp_get_max_threads()), or a number. Results do not depend on it
+ *   "memory-limit" bytes of device memory ("512M", "4G") that the context and its operators may have together; "none":
+ *                 as many as there are (standard). What would take more fails with CBGEN_ERROR_MEMORY. Kernels' code
+ *                 and what CUDA takes for itself do not count
  *   "nvrtc"       NVRTC's file, or the directory that it is in; "" (standard): $CBGEN_NVRTC, else as the loader finds
  *                 it, in CUDA's directories and in Python's. Takes effect before NVRTC is first needed
  *   "cache"       directory of the kept kernels; "" for none. Standard: $CBGEN_CACHE_DIR, else
  *                 $XDG_CACHE_HOME/cbgen, else ~/.cache/cbgen
+ *   "cache-path"  directories, separated by ':', where kernels are looked up that "cache" lacks: only read, so that
+ *                 they may be a site's; they belong to root or to the user. Standard: $CBGEN_CACHE_PATH
  *   "cache-limit" bytes that it may hold ("4G", "512M"); standard: $CBGEN_CACHE_SIZE, else 4G
  *   "cache-data"  what is kept beside plan, text and binary: "auto" (standard: the packed indices too, when
  *                 they take up to 256 MiB), "always", "never"
@@ -133,6 +147,26 @@ CBGEN_API const char *cbgen_message(const cbgen_context *context);
  * context. NULL: no more. */
 typedef void (*cbgen_log)(void *user, const char *line);
 CBGEN_API cbgen_status cbgen_set_log(cbgen_context *context, cbgen_log log, void *user);
+
+/* Device memory of the application's own: a pool's, such as RMM's, PyTorch's or PETSc's. */
+typedef void *(*cbgen_allocate)(void *user, size_t bytes, void *stream);
+typedef void (*cbgen_release)(void *user, void *memory, size_t bytes, void *stream);
+
+typedef struct cbgen_allocator {
+  size_t struct_size; /* sizeof(cbgen_allocator) */
+  void *user;         /* handed to both functions, as it is */
+  void *stream;       /* likewise: CUDA stream in whose order memory is given and taken; NULL: the default stream */
+  cbgen_allocate allocate; /* `bytes` (at least 1) of device memory, at a multiple of 256; NULL: there are none */
+  cbgen_release release;   /* what `allocate` gave, once */
+} cbgen_allocator;
+
+/* All device memory of the context and its operators comes from these functions and goes back to them; NULL: from the
+ * driver. Takes effect before the GPU is first needed. They are called with the CUDA context current, `allocate` on
+ * the thread of the call that needs memory, `release` also on a thread that frees an operator; they must not use the
+ * context or its operators. They must work until the context and the last of its operators are gone. Before memory is
+ * used, the stream is waited for, unless it is the default stream; when it is released, no work uses it any more.
+ * Products allocate nothing. CBGEN_ERROR_ARGUMENT: a function is missing, or it is too late. */
+CBGEN_API cbgen_status cbgen_set_allocator(cbgen_context *context, const cbgen_allocator *allocator);
 
 /* ---- matrices */
 
@@ -329,6 +363,7 @@ typedef struct cbgen_info {
   double total_seconds;    /* of cbgen_compile or cbgen_operator_load */
   int64_t entries;         /* of the matrix as it was given, duplicates included: what cbgen_update takes */
   cbgen_tier tier;         /* of the kernels that multiply */
+  int64_t peak_bytes;      /* of device memory, the most at one time while it was made; what it keeps included */
 } cbgen_info;
 CBGEN_API cbgen_status cbgen_operator_info(const cbgen_operator *op, cbgen_info *info);
 

@@ -266,6 +266,9 @@ static int fault_close(int fd) {
   errno = error;
   return failed ? -1 : result;
 }
+static int fault_may_write(int folder) {
+  return fault_fails() ? -1 : cb_cache_system_calls.may_write(folder);
+}
 static int fault_rename(int folder, const char *from, const char *to) {
   if (fault_fails()) return -1;
   fault.renamed_unsynced += fault.unsynced;
@@ -275,6 +278,9 @@ static int fault_remove(int folder, const char *name) {
   const int failed = fault_fails();
   fault.hit_removal += failed;
   return failed ? -1 : cb_cache_system_calls.remove(folder, name);
+}
+static int fault_lock(int fd, int operation) {
+  return fault_fails() ? -1 : cb_cache_system_calls.lock(fd, operation);
 }
 static int fault_stamp(int fd) {
   return fault_fails() ? -1 : cb_cache_system_calls.stamp(fd);
@@ -298,8 +304,10 @@ __attribute__((unused)) static const struct cb_cache_calls faulty_calls = {
     .write = fault_write,
     .sync = fault_sync,
     .close = fault_close,
+    .may_write = fault_may_write,
     .rename = fault_rename,
     .remove = fault_remove,
+    .lock = fault_lock,
     .stamp = fault_stamp,
     .map = fault_map,
     .list = fault_list,

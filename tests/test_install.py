@@ -14,6 +14,10 @@ import sys
 BUILD, SCRATCH = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 FLAGS = "".join(sys.argv[3:])
 PREFIX, WORK = os.path.join(SCRATCH, "moved prefix"), os.path.join(SCRATCH, "work")
+with open("include/cbgen.h", encoding="utf-8") as opened:
+    HEADER = opened.read()
+VERSION = [int(number) for number in re.findall(r"^#define CBGEN_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)$", HEADER, re.M)]
+SOVERSION = f"0.{VERSION[1]}" if VERSION[0] == 0 else str(VERSION[0])  # what tells incompatible versions apart
 
 
 def run(*command, **more):
@@ -49,20 +53,26 @@ def check_contents(libraries):
     find("share", "zsh", "site-functions", "_cbgen")
     find("share", "fish", "vendor_completions.d", "cbgen.fish")
     find("share", "doc", "cbgen", "LICENSE")
-    expect(os.listdir(os.path.join(PREFIX, "include")) == ["cbgen.h"], "more than one header was installed")
+    headers = sorted(os.listdir(os.path.join(PREFIX, "include")))
+    expect(headers == ["cbgen.f90", "cbgen.h", "cbgen.hpp"], f"installed headers: {headers}")
     expect(not [name for name in os.listdir(libraries) if name.endswith(".a")], "a static library was installed")
-    run(find("bin", "cbgen"), "--version")
+    expect(run(find("bin", "cbgen"), "--version").startswith("cbgen " + ".".join(map(str, VERSION))),
+           "the tool's version is not the header's")
 
 
 def check_symbols(libraries):
     library = os.path.join(libraries, "libcbgen.so")
-    expect("libcbgen.so.0]" in run("readelf", "-d", library), "the soname is not libcbgen.so.0")
-    names = [line.split()[-1] for line in run("nm", "-D", "--defined-only", library).splitlines()]
+    needed = run("readelf", "-d", library)
+    expect("libarchive" not in needed, f"the library needs libarchive, which only the tool uses:\n{needed}")
+    expect(f"libcbgen.so.{SOVERSION}]" in run("readelf", "-d", library), f"the soname is not libcbgen.so.{SOVERSION}")
+    symbols = [line.split()[-1] for line in run("nm", "-D", "--defined-only", library).splitlines()]
+    names = [symbol.split("@")[0] for symbol in symbols]
     strangers = [name for name in names if not name.startswith("cbgen_")
-                 and not re.match(r"_?_?(asan|ubsan|odr_asan|sanitizer)|_init$|_fini$", name)]
+                 and not re.match(r"_?_?(asan|ubsan|odr_asan|sanitizer)|_init$|_fini$|CBGEN_", name)]
+    bare = [symbol for symbol in symbols if symbol.startswith("cbgen_") and not symbol.endswith(f"@@CBGEN_{SOVERSION}")]
+    expect(not bare, f"symbols without the version of the soname: {bare[:10]}")
     expect(not strangers, f"exported without being public: {strangers[:10]}")
-    with open("include/cbgen.h", encoding="utf-8") as file:
-        declared = set(re.findall(r"^CBGEN_API .*?(cbgen_\w+)\(", file.read(), re.M))
+    declared = set(re.findall(r"^CBGEN_API .*?(cbgen_\w+)\(", HEADER, re.M))
     expect(declared == {name for name in names if name.startswith("cbgen_")},
            f"declared and exported differ: {declared ^ {n for n in names if n.startswith('cbgen_')}}")
 
@@ -71,6 +81,7 @@ def check_header():
     header = os.path.join(PREFIX, "include", "cbgen.h")
     run("cc", "-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only", "-x", "c", header)
     run("c++", "-std=c++11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only", "-x", "c++", header)
+    run("c++", "-std=c++17", "-Wall", "-Wextra", "-pedantic", "-Werror", "-fsyntax-only", "-x", "c++", f"{header}pp")
 
 
 def check_program(program, libraries):

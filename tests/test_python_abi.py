@@ -14,7 +14,7 @@ import sys
 
 SCRATCH = sys.argv[1]
 HEADER = "include/cbgen.h"
-STRUCTS = ["Csr", "Matrix", "Request", "Product", "Update", "Info"]  # cbgen_csr and so on
+STRUCTS = ["Allocator", "Csr", "Matrix", "Request", "Product", "Update", "Info"]  # cbgen_csr and so on
 ENUMS = {"Status": "cbgen_status", "Type": "cbgen_type", "Format": "cbgen_format", "Memory": "cbgen_memory", "Values": "cbgen_values",
          "CacheResult": "cbgen_cache_result", "Specialise": "cbgen_specialise",
          "Tier": "cbgen_tier"}
@@ -47,7 +47,7 @@ def ctype_of(text):
     text = re.sub(r"\bconst\b", "", text)
     base, stars = text.replace("*", " ").split()[0], text.count("*")
     scalars = {"int": ctypes.c_int, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t, "double": ctypes.c_double,
-               "cbgen_log": abi.LOG}
+               "cbgen_log": abi.LOG, "cbgen_allocate": abi.ALLOCATE, "cbgen_release": abi.RELEASE}
     if base == "void":
         return (None, ctypes.c_void_p)[stars]
     if base == "char" and stars == 1:

@@ -23,13 +23,17 @@ foreach(name {taken})
   add_custom_target(${{name}})
 endforeach()
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(DEPS IMPORTED_TARGET libarchive)
+pkg_check_modules(DEPS IMPORTED_TARGET zlib)
 enable_testing()
 add_test(NAME own COMMAND app)
 {bring}
 add_executable(app main.c)
 target_link_libraries(app PRIVATE cbgen::cbgen)
 install(TARGETS app)
+if(TARGET cbgen::tool)
+  add_custom_target(kernels)
+  cbgen_add_kernel(kernels MATRIX generate:fe3,n=3)
+endif()
 """
 BRING = {
     "subdirectory": f'add_subdirectory("{SOURCE}" cbgen)',
@@ -54,17 +58,27 @@ def run(*command, expect=0, **environment):
     return result.stdout
 
 
+def pkg_config_without(package):
+    """A pkg-config that has never heard of it."""
+    program = os.path.join(SCRATCH, f"without-{package}", "pkg-config")
+    os.makedirs(os.path.dirname(program), exist_ok=True)
+    with open(program, "w", encoding="utf-8") as file:
+        file.write(f'#!/bin/sh\ncase "$*" in *{package}*) exit 1 ;; esac\nexec pkg-config "$@"\n')
+    os.chmod(program, 0o755)
+    return program
+
+
 class Subproject(unittest.TestCase):
-    def configure(self, name):
+    def configure(self, name, *options):
         folder = os.path.join(SCRATCH, name)
         shutil.rmtree(folder, ignore_errors=True)
         os.makedirs(folder)
-        parent = PARENT.format(taken=" ".join(TAKEN), bring=BRING[name])
+        parent = PARENT.format(taken=" ".join(TAKEN), bring=BRING[name.split("-")[0]])
         for path, text in (("CMakeLists.txt", parent), ("main.c", MAIN)):
             with open(os.path.join(folder, path), "w", encoding="utf-8") as file:
                 file.write(text)
         # without optimization and debug information: it is to be built soon
-        run("cmake", "-S", folder, "-B", f"{folder}/build", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_C_FLAGS=-O0 -w")
+        run("cmake", "-S", folder, "-B", f"{folder}/build", "-DCMAKE_BUILD_TYPE=None", "-DCMAKE_C_FLAGS=-O0 -w", *options)
         return f"{folder}/build"
 
     def check_quiet(self, build):
@@ -89,19 +103,22 @@ class Subproject(unittest.TestCase):
     def test_by_fetch_content(self):
         self.check_quiet(self.configure("fetched"))
 
+    def test_without_libarchive(self):
+        """The library alone: only the tool reads files."""
+        build = self.configure("subdirectory-alone", f"-DPKG_CONFIG_EXECUTABLE={pkg_config_without('libarchive')}")
+        targets = run("cmake", "--build", build, "--target", "help")
+        self.assertIn("cbgen_runtime", targets)
+        self.assertNotIn("cbgen_tool", targets)
+
 
 class Alone(unittest.TestCase):
     """Without cmocka, which only the tests need."""
 
     def configure(self, *options, expect=0):
-        build, nothing = os.path.join(SCRATCH, "alone"), os.path.join(SCRATCH, "pkgconfig")
+        build = os.path.join(SCRATCH, "alone")
         shutil.rmtree(build, ignore_errors=True)
-        os.makedirs(nothing, exist_ok=True)
-        program = os.path.join(nothing, "pkg-config")
-        with open(program, "w", encoding="utf-8") as file:
-            file.write('#!/bin/sh\ncase "$*" in *cmocka*) exit 1 ;; esac\nexec pkg-config "$@"\n')
-        os.chmod(program, 0o755)
-        return run("cmake", "-S", ".", "-B", build, f"-DPKG_CONFIG_EXECUTABLE={program}", *options, expect=expect)
+        return run("cmake", "-S", ".", "-B", build, f"-DPKG_CONFIG_EXECUTABLE={pkg_config_without('cmocka')}", *options,
+                   expect=expect)
 
     def test_builds_without_tests_and_says_so(self):
         self.assertIn("The tests are left out: they need cmocka", self.configure())

@@ -20,6 +20,8 @@ cbgen_script_test(test_goldens ${tool})
 cbgen_script_test(test_scripts ${scratch}/test_scripts)
 cbgen_script_test(test_skips ${PROJECT_BINARY_DIR} ${scratch}/test_skips)
 cbgen_script_test(test_install ${PROJECT_BINARY_DIR} ${scratch}/test_install "${sanitizers}")
+cbgen_script_test(test_abi ${PROJECT_BINARY_DIR} ${scratch}/test_abi)
+cbgen_script_test(test_cmake_kernel ${PROJECT_BINARY_DIR} ${scratch}/test_cmake_kernel)
 cbgen_script_test(test_subproject ${scratch}/test_subproject)
 
 # The other compiler's build, when the script that drives both names it: a short run of its fuzz targets.

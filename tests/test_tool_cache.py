@@ -274,6 +274,140 @@ class Directories(Case):
         self.assertIn("entries    3", self.check(0, "CBGEN_CACHE_SIZE is ignored", "stats", CBGEN_CACHE_SIZE="lots").stdout)
 
 
+class Fill(Case):
+    """Without a GPU: NVRTC is the fake one, and so is the driver that describes a GPU."""
+
+    def fill(self, *arguments, **variables):
+        return self.check(0, "", "fill", *arguments, **variables).stdout
+
+    def test_entries_are_made_once(self):
+        matrix = "generate:fe3,n=3"
+        first = self.fill(matrix, "generate:road,n=9,keep=0.8", "--arch=sm_90,sm_80", CBGEN_LIBCUDA="/nowhere")
+        lines = first.splitlines()
+        self.assertEqual([line.split()[1:3] for line in lines if "(spmv " in line],
+                         [["sm_90", "fe3"], ["sm_90", "road"], ["sm_80", "fe3"], ["sm_80", "road"]])
+        self.assertRegex(first, r"\d+ of the library's own kernels for NVIDIA H200\n")
+        count = len(self.entries())
+        again = self.fill(matrix, "--arch=sm_90", CBGEN_NVRTC="/nowhere")
+        self.assertRegex(again, r"^[0-9a-f]{16}  sm_90   fe3 +was there\n$")
+        self.assertEqual(len(self.entries()), count)
+        self.assertEqual(self.check(0, "", "verify").stdout, f"{count} of {count} entries are whole\n")
+        for option in ("--type=f32", "--recipe=sell", "--values=fixed", "--transpose"):
+            self.assertIn("(spmv ", self.fill(matrix, "--arch=sm_90", option), option)
+        self.assertEqual(len(self.entries()), count + 4)
+        self.assertEqual(self.fill(matrix, "--arch=sm_90", "-q"), "")
+
+    def test_for_a_gpu_that_is_described(self):
+        text = self.check(0, "", "gpu").stdout
+        gpu = os.path.join(self.folder, "gpu.json")
+        with open(gpu, "w", encoding="utf-8") as file:
+            file.write(text)
+        self.assertEqual(json.loads(text)["format"], "cbgen gpu 1")
+        self.assertIn(json.loads(text)["model"], self.fill("generate:fe3,n=3", f"--gpu={gpu}", CBGEN_LIBCUDA="/nowhere"))
+        with open(gpu, "w", encoding="utf-8") as file:
+            file.write(text.replace("l2_bytes", "l2"))
+        self.check(3, f"{gpu}: 'l2_bytes' is no whole number", "fill", "generate:fe3,n=3", f"--gpu={gpu}")
+
+    def test_refused(self):
+        for code, message, *arguments in [
+            (2, "'cache fill' needs the file of a matrix", "fill", "--arch=sm_90"),
+            (2, "'cache fill' needs '--arch=sm_NN' or '--gpu=FILE'", "fill", "generate:fe3,n=3"),
+            (2, "'--arch' means nothing to 'cache list'", "list", "--arch=sm_90"),
+            (2, "'--gpu' means nothing to 'cache prune'", "prune", "--gpu=x"),
+            (2, "'--transpose' means nothing to 'cache verify'", "verify", "--transpose"),
+            (2, "'cache gpu' takes no 'x'", "gpu", "x"),
+            (2, "'cache export' needs the name of an archive", "export"),
+            (2, "'cache import' needs an archive", "import"),
+            (2, "unknown recipe 'none'", "fill", "x", "--arch=sm_90", "--recipe=none"),
+            (4, "missing.mtx", "fill", "missing.mtx", "--arch=sm_90"),
+        ]:
+            with self.subTest(arguments=arguments):
+                self.check(code, message, *arguments)
+        self.check(5, "CBGEN_LIBCUDA", "gpu", CBGEN_LIBCUDA="/nowhere")
+        shutil.rmtree(self.directory, ignore_errors=True)
+        self.check(5, "CBGEN_NVRTC", "fill", "generate:fe3,n=3", "--arch=sm_90", CBGEN_NVRTC="/nowhere")
+        self.check(4, "there is no cache to fill", "fill", "generate:fe3,n=3", "--arch=sm_90", CBGEN_CACHE_DIR="")
+
+
+class Archives(Case):
+    def move(self, name, *keys):
+        """Exports, and imports into an empty cache: the words of the first, the other's environment."""
+        archive = os.path.join(self.folder, name)
+        words = self.check(0, "", "export", archive, *keys).stdout
+        other = {"CBGEN_CACHE_DIR": os.path.join(self.folder, f"other-{name}")}
+        self.assertEqual(self.check(0, "", "import", archive, **other).stdout, words.replace("wrote", "took"))
+        return words, other
+
+    def test_there_and_back(self):
+        self.put_all()
+        for name in ("all.tar", "all.tar.gz", "all.tgz", "all.tar.xz", "all.tar.zst"):
+            words, other = self.move(name)
+            self.assertEqual(words, "wrote 3 entries\n")
+            for key in KEYS:
+                self.assertEqual(self.check(0, "", "show", key, "--source", **other).stdout, f"// kernel {key}\n")
+                heads = [self.check(0, "", "list", "--json", **more).stdout for more in ({}, other)]
+                entries = [{each["key"]: (each["plan"], each["matrix"], each["kernel"], each["target"])
+                            for each in json.loads(head)["entries"]} for head in heads]
+                self.assertEqual(entries[0], entries[1])
+            self.assertEqual(self.check(0, "", "verify", **other).stdout, "3 of 3 entries are whole\n")
+        words, other = self.move("one.tar", KEYS[2][:4])
+        self.assertEqual(words, "wrote 1 entry\n")
+        self.assertEqual(os.listdir(other["CBGEN_CACHE_DIR"]), [KEYS[2] + ".entry"])
+
+    def test_damaged_entries_are_left_out(self):
+        self.put_all()
+        self.damage(KEYS[0])
+        archive = os.path.join(self.folder, "rest.tar")
+        self.assertEqual(self.check(0, "left out: cache entry", "export", archive).stdout, "wrote 2 entries\n")
+
+    def test_damaged_archives(self):
+        self.put_all()
+        archive = os.path.join(self.folder, "damaged.tar")
+        self.check(0, "", "export", archive)
+        with open(archive, "rb") as file:
+            whole = file.read()
+        at = whole.index(f"// kernel {KEYS[1]}".encode())
+        with open(archive, "wb") as file:
+            file.write(whole[:at] + b"?" + whole[at + 1:])
+        other = {"CBGEN_CACHE_DIR": os.path.join(self.folder, "other")}
+        result = self.check(1, "1 of 3 entries are damaged", "import", archive, **other)
+        self.assertEqual(result.stdout, "took 2 entries\n")
+        self.assertEqual(len(os.listdir(other["CBGEN_CACHE_DIR"])), 2)
+        with open(archive, "wb") as file:
+            file.write(whole[:len(whole) // 2])
+        self.check(3, archive, "import", archive, **other)
+        self.check(3, "missing.tar", "import", "missing.tar", **other)
+
+    def test_nothing_else_is_taken(self):
+        """Neither files of other names, nor links, nor what lies elsewhere."""
+        self.put_all()
+        subprocess.run(["ln", "-s", "/etc/passwd", os.path.join(self.folder, KEYS[0] + ".entry")], check=True)
+        os.makedirs(os.path.join(self.folder, "up"))
+        shutil.copy(self.file(KEYS[1]), os.path.join(self.folder, "up", KEYS[1] + ".entry"))
+        with open(os.path.join(self.folder, "notes.txt"), "w", encoding="utf-8") as file:
+            file.write("x")
+        other = {"CBGEN_CACHE_DIR": os.path.join(self.folder, "other")}
+        for number, name in enumerate(["notes.txt", KEYS[0] + ".entry", f"up/{KEYS[1]}.entry"]):
+            archive = os.path.join(self.folder, f"{number}.tar")
+            subprocess.run(["tar", "-C", self.folder, "-cf", archive, name], check=True)
+            self.check(3, "which is no entry of a cache", "import", archive, **other)
+        self.assertEqual(os.listdir(other["CBGEN_CACHE_DIR"]), [])
+        self.check(2, "does not end in .tar", "export", os.path.join(self.folder, "x.zip"))
+        self.check(4, "no entry 'abc'", "export", os.path.join(self.folder, "x.tar"), "abc")
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "x.tar")))
+
+
+class Path(Case):
+    def test_stats_name_what_is_read(self):
+        self.put_all()
+        document = json.loads(self.check(0, "", "stats", "--json",
+                                         CBGEN_CACHE_PATH=f"{self.folder}:/nowhere").stdout)
+        self.assertEqual(document["path"], [self.folder])
+        self.assertIn("'/nowhere' is not read", document["remark"])
+        text = self.check(0, "", "stats", CBGEN_CACHE_PATH=self.folder).stdout
+        self.assertIn(f"reads      {self.folder}\n", text)
+
+
 class Bash(Case):
     """What the completion offers behind `cbgen cache`."""
 
@@ -287,7 +421,8 @@ class Bash(Case):
     def test_words(self):
         self.put_all()
         self.assertIn("cache", self.offered("ca"))
-        self.assertEqual(self.offered("cache", ""), ["stats", "list", "show", "verify", "prune", "clear"])
+        self.assertEqual(self.offered("cache", ""),
+                         ["stats", "list", "show", "verify", "fill", "gpu", "export", "import", "prune", "clear"])
         self.assertEqual(self.offered("cache", "show", "f0"), [KEYS[2][:16]])
         self.assertEqual(self.offered("cache", "stats", ""), [])
         self.assertIn("--limit=", self.offered("cache", "prune", "--"))

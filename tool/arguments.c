@@ -135,6 +135,12 @@ static enum cb_status set_limit(struct cb_call *call, const char *value, struct 
   return cb_fail(diag, CB_ERR_ARGUMENT, "'--limit=%s': %.400s", value, why.message);
 }
 
+static enum cb_status set_gpu(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  if (!*value) return cb_fail(diag, CB_ERR_ARGUMENT, "'--gpu' needs a file that 'cbgen cache gpu' has written");
+  call->gpu = value;
+  return CB_OK;
+}
+
 static enum cb_status set_section(struct cb_call *call, const char *section, struct cb_diag *diag) {
   if (call->section && strcmp(call->section, section))
     return cb_fail(diag, CB_ERR_ARGUMENT, "one part of an entry at a time: '--%s' or '--%s'", call->section,
@@ -239,6 +245,8 @@ static const struct flag flag_table[] = {
     {"kernel", 0, "kernel.cu", CB_TAKES_TRACE, "execute this text, which was made for the matrix", set_kernel},
     {"predicted", 0, NULL, CB_TAKES_REPORT, "measure nothing, even where there is a GPU", set_given},
     {"limit", 0, "SIZE", CB_TAKES_CACHE, "prune: what may stay, 500M or 2G ($CBGEN_CACHE_SIZE, or 4G)", set_limit},
+    {"gpu", 0, "FILE", CB_TAKES_CACHE, "fill: for the GPU that this file describes (cbgen cache gpu)", set_gpu},
+    {"transpose", 0, NULL, CB_TAKES_CACHE, "fill: the kernel of the transposed matrix", set_given},
     {"plan", 0, NULL, CB_TAKES_CACHE, "show: the plan's line alone", set_plan},
     {"source", 0, NULL, CB_TAKES_CACHE, "show: the CUDA text alone", set_source},
     {"json", 0, NULL, CB_TAKES_JSON, "print JSON", set_json},
@@ -320,6 +328,11 @@ static const struct cb_option *find_option(const char *name) {
   return number < 0 ? NULL : cb_option_at(number);
 }
 
+/* Whether the options of the analysis mean something: `cache fill` makes kernels. */
+static int takes_options(const struct cb_call *call) {
+  return !(call->verb->takes & CB_WITHOUT_MATRIX) || (call->action && !strcmp(call->action, "fill"));
+}
+
 static enum cb_status fail_unknown(const struct cb_call *call, const char *name, struct cb_diag *diag) {
   enum cb_status s = cb_options_check_removed(name, diag);
   if (!s) s = check_renamed(name, diag);
@@ -332,7 +345,7 @@ static enum cb_status fail_unknown(const struct cb_call *call, const char *name,
     return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' means nothing to '%s'", name, call->verb->name);
   for (int i = 0; i < FLAGS; i++)
     if (flag_applies(&flag_table[i], call->verb->takes)) candidates[count++] = flag_table[i].name;
-  const int analyses = !(call->verb->takes & CB_WITHOUT_MATRIX);
+  const int analyses = takes_options(call);
   const struct cb_option *option;
   for (int i = 0; analyses && count < MOST && (option = cb_option_at(i)); i++) candidates[count++] = option->name;
   candidates[count] = NULL;
@@ -348,6 +361,16 @@ static const char *bare_value(const struct cb_option *option) {
   for (int i = 0; option->words && option->words[i]; i++)
     if (!strcmp(option->words[i], "on")) return "on";
   return NULL;
+}
+
+/* For whoever sets them elsewhere. */
+static enum cb_status note_setting(struct cb_call *call, const char *name, const char *value, struct cb_diag *diag) {
+  if (!(call->verb->takes & CB_TAKES_CACHE)) return CB_OK;
+  if (call->settings_count == CB_MAX_NOTED)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "there are more than %d options", CB_MAX_NOTED);
+  call->settings[call->settings_count].name = name;
+  call->settings[call->settings_count++].value = value;
+  return CB_OK;
 }
 
 static enum cb_status set_flag(struct cb_call *call, const struct flag *flag, const char *value,
@@ -370,7 +393,7 @@ static enum cb_status parse_long(struct cb_call *call, const char *argument, con
   for (int i = 0; i < FLAGS && !flag; i++)
     if (flag_applies(&flag_table[i], call->verb->takes) && !strcmp(flag_table[i].name, name))
       flag = &flag_table[i];
-  const struct cb_option *option = flag || call->verb->takes & CB_WITHOUT_MATRIX ? NULL : find_option(name);
+  const struct cb_option *option = flag || !takes_options(call) ? NULL : find_option(name);
   if (!flag && !option) return fail_unknown(call, name, diag);
   if (flag && !flag->value && value) return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' takes no value", name);
   if (option && !value) value = bare_value(option);
@@ -381,7 +404,8 @@ static enum cb_status parse_long(struct cb_call *call, const char *argument, con
   }
   if (flag) return set_flag(call, flag, value, diag);
   if (!call->option_given) call->option_given = option->name;
-  return cb_options_set(&call->options, name, value, diag);
+  const enum cb_status s = note_setting(call, option->name, value, diag);
+  return s ? s : cb_options_set(&call->options, name, value, diag);
 }
 
 /* One "-X…": a letter with a value ("-oFILE", "-o FILE"), or letters without ("-vq"). */
@@ -444,9 +468,13 @@ enum cb_status cb_call_parse(struct cb_call *call, int count, char **arguments, 
       call->other = argument;
     } else if (call->verb->takes & CB_TAKES_TWO && call->file) {
       s = cb_fail(diag, CB_ERR_ARGUMENT, "'%s' takes two: '%s' is one too many", call->verb->name, argument);
+    } else if (call->file && call->action && call->more_count < CB_MAX_MORE) {
+      call->more[call->more_count++] = argument; /* the action says whether it takes several */
+    } else if (call->file && call->action) {
+      s = cb_fail(diag, CB_ERR_ARGUMENT, "'cache %s' takes %d at once: '%s' is one too many", call->action,
+                  CB_MAX_MORE + 1, argument);
     } else if (call->file) {
-      s = cb_fail(diag, CB_ERR_ARGUMENT, "one %s at a time: '%s' or '%s'", call->action ? "key" : "file",
-                  call->file, argument);
+      s = cb_fail(diag, CB_ERR_ARGUMENT, "one file at a time: '%s' or '%s'", call->file, argument);
     } else {
       call->file = argument;
     }

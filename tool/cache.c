@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cbgen cache: what lies in the cache of compiled kernels (runtime/cache/cache.h), and removing it. */
-#include "tool/tool.h"
+#include "tool/cache_parts.h"
 
 #include "base/json.h"
 #include "base/memory.h"
@@ -15,6 +15,9 @@
 struct action {
   const char *name;
   int takes_key, takes_limit, takes_section, takes_json;
+  int takes_kernels; /* what is made: --arch, --gpu, --transpose, options of the analysis */
+  const char *takes_files; /* what its words are called; NULL: none */
+  int makes;               /* the directory, if there is none */
   enum cb_status (*run)(struct cb_cache *cache, const struct cb_call *call, struct cb_diag *diag);
 };
 
@@ -69,6 +72,10 @@ static struct cb_json stats_json(const struct cb_cache *cache, const struct cb_c
   cb_json_set_text(document, "directory", cb_cache_directory(cache));
   cb_json_set_text(document, "state", states[cb_cache_state(cache)]);
   cb_json_set_text(document, "remark", cb_cache_remark(cache));
+  const struct cb_json path = cb_json_array(failed);
+  for (int base = 0; base < cb_cache_bases(cache); base++)
+    cb_json_append(path, cb_json_text(cb_cache_base_directory(cache, base)));
+  cb_json_set(document, "path", path.json);
   cb_json_set_integer(document, "entries", listing->count);
   cb_json_set_integer(document, "bytes", listing->bytes);
   cb_json_set_integer(document, "limit_bytes", cb_cache_limit(cache));
@@ -87,6 +94,8 @@ static void stats_text(struct cb_text *text, const struct cb_cache *cache,
   char bytes[24], limit[24], last[24], first[24];
   const int64_t foreign = count_foreign(listing);
   cb_text_add(text, "directory  %s\n", *cb_cache_directory(cache) ? cb_cache_directory(cache) : "none");
+  for (int base = 0; base < cb_cache_bases(cache); base++)
+    cb_text_add(text, "reads      %s\n", cb_cache_base_directory(cache, base));
   if (*cb_cache_remark(cache)) cb_text_add(text, "remark     %s\n", cb_cache_remark(cache));
   cb_human_bytes(bytes, listing->bytes);
   cb_human_bytes(limit, cb_cache_limit(cache));
@@ -370,6 +379,10 @@ static const struct action action_table[] = {
     {.name = "list", .takes_json = 1, .run = run_list},
     {.name = "show", .takes_key = 1, .takes_section = 1, .takes_json = 1, .run = run_show},
     {.name = "verify", .run = run_verify},
+    {.name = "fill", .takes_files = "the file of a matrix", .takes_kernels = 1, .makes = 1, .run = cb_cache_run_fill},
+    {.name = "gpu", .run = cb_cache_run_gpu},
+    {.name = "export", .takes_files = "the name of an archive", .run = cb_cache_run_export},
+    {.name = "import", .takes_files = "an archive", .makes = 1, .run = cb_cache_run_import},
     {.name = "prune", .takes_limit = 1, .run = run_prune},
     {.name = "clear", .run = run_clear},
 };
@@ -379,7 +392,7 @@ static enum cb_status find_action(const struct action **action, const char *name
   const char *names[ACTIONS + 1] = {NULL};
   if (!name)
     return cb_fail(diag, CB_ERR_ARGUMENT,
-                   "'cache' needs one of stats, list, show, verify, prune, clear; see 'cbgen help cache'");
+                   "'cache' needs one of stats, list, show, verify, fill, gpu, export, import, prune, clear; see 'cbgen help cache'");
   for (int i = 0; i < ACTIONS; i++) {
     *action = &action_table[i];
     names[i] = action_table[i].name;
@@ -396,8 +409,16 @@ static enum cb_status check_call(const struct action *action, const struct cb_ca
   const char *name = action->name;
   if (action->takes_key && !call->file)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'cache %s' needs a key; 'cbgen cache list' shows them", name);
-  if (!action->takes_key && call->file)
+  if (action->takes_files && !call->file)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'cache %s' needs %s", name, action->takes_files);
+  if (!action->takes_key && !action->takes_files && call->file)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'cache %s' takes no '%s'", name, call->file);
+  if (!action->takes_files && call->more_count)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "one key at a time: '%s' or '%s'", call->file, call->more[0]);
+  static const char *const of_kernels[] = {"arch", "gpu", "transpose"};
+  for (int i = 0; i < 3 && !action->takes_kernels; i++)
+    if (cb_call_has(call, of_kernels[i]))
+      return cb_fail(diag, CB_ERR_ARGUMENT, "'--%s' means nothing to 'cache %s'", of_kernels[i], name);
   if (!action->takes_limit && call->limit >= 0)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'--limit' means nothing to 'cache %s'", name);
   if (!action->takes_section && call->section)
@@ -409,11 +430,11 @@ static enum cb_status check_call(const struct action *action, const struct cb_ca
 
 static enum cb_status run_cache(const struct cb_call *call, struct cb_diag *diag) {
   const struct action *action;
-  const struct cb_cache_options options = {.existing = 1};
   struct cb_cache *cache = NULL;
   enum cb_status s = find_action(&action, call->action, diag);
   if (!s) s = check_call(action, call, diag);
   if (s) return s;
+  const struct cb_cache_options options = {.existing = !action->makes};
   s = cb_cache_open(&cache, &options, diag);
   if (s == CB_ERR_ARGUMENT && is_on(cache)) { /* the library goes on, too */
     cb_say_message(diag);
@@ -426,14 +447,16 @@ static enum cb_status run_cache(const struct cb_call *call, struct cb_diag *diag
 
 const struct cb_verb cb_verb_cache = {
     .name = "cache",
-    .arguments = "stats|list|show KEY|verify|prune|clear [OPTION…]",
-    .summary = "see, check and empty the cache of compiled kernels",
+    .arguments = "stats|list|show KEY|verify|prune|clear|fill FILE…|gpu|export TAR|import TAR",
+    .summary = "see, check, fill and empty the cache of compiled kernels",
     .details = "  stats   where it is, how many entries and bytes    verify  reads all entries, reports damage\n"
                "  list    an entry per line, used last first         prune   removes what was used longest ago\n"
                "  show    an entry's key, plan, as JSON too, source  clear   removes all entries\n"
+               "  fill    makes matrices' kernels, without a GPU     gpu     this machine's GPU, for 'fill --gpu'\n"
+               "  export  entries into NAME.tar, .tar.gz, .tar.zst   import  entries out of such an archive\n"
                "KEY is the beginning of an entry's key, or a kernel's name in a profiler, 'cbgen_DIGITS…'. The\n"
                "cache is in CBGEN_CACHE_DIR, else XDG_CACHE_HOME/cbgen, else ~/.cache/cbgen.\n",
     .example = "cbgen cache show 5f3a --source",
-    .takes = CB_TAKES_CACHE | CB_TAKES_JSON,
+    .takes = CB_TAKES_CACHE | CB_TAKES_JSON | CB_TAKES_ARCHES,
     .run = run_cache,
 };

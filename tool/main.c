@@ -84,7 +84,7 @@ static enum cb_status help_topic(const char *topic, struct cb_diag *diag) {
 
 static enum cb_status print_version(struct cb_diag *diag) {
   struct cb_text text = {0};
-  cb_text_add_string(&text, "cbgen " CBGEN_VERSION "\n");
+  cb_text_add_string(&text, "cbgen " CB_VERSION "\n");
   const enum cb_status s = cb_print(&text, diag);
   cb_text_release(&text);
   return s;

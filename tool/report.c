@@ -119,7 +119,7 @@ static void set_head(struct cb_html *html, const struct cb_report *report) {
   char number[64], pattern[33];
   cb_candidates_why(&why, plan);
   cb_hash_hex(report->job.label.pattern, pattern);
-  cb_html_set(html, "version", "%s", CBGEN_VERSION);
+  cb_html_set(html, "version", "%s", CB_VERSION);
   cb_html_set(html, "name", "%s", report->job.name);
   cb_html_set(html, "rows", "%s", cb_report_count(number, plan->rows));
   cb_html_set(html, "cols", "%s", cb_report_count(number, plan->cols));

@@ -23,7 +23,7 @@
 #include "base/text.h"
 #include "codegen/source.h"
 
-enum { CB_MAX_ARCHES = 16, CB_MAX_SWEPT = 64, CB_MAX_PLUGINS = 16 };
+enum { CB_MAX_ARCHES = 16, CB_MAX_SWEPT = 64, CB_MAX_PLUGINS = 16, CB_MAX_MORE = 255, CB_MAX_NOTED = 64 };
 
 /* Exit codes (`cbgen help exit-codes` prints the table of messages.c). */
 enum cb_exit {
@@ -68,6 +68,13 @@ struct cb_call {
   const char *section;          /* of a cache entry, to show alone; NULL: all */
   int64_t row, block;           /* trace, why: what is looked at */
   const char *kernel;           /* trace: a kernel.cu to execute; NULL: the one that is planned */
+  const char *gpu;              /* cache fill: file of a GPU's description; NULL: none */
+  const char *more[CB_MAX_MORE]; /* behind `file`, of a verb with CB_TAKES_CACHE */
+  int more_count;
+  struct {
+    const char *name, *value;
+  } settings[CB_MAX_NOTED]; /* cache fill: options of the analysis, as they were given */
+  int settings_count;
   int64_t limit;                /* bytes of the cache; -1: not asked for */
   uint64_t flags_given;         /* a bit for each row of arguments.c's table: see cb_call_has */
   const char *option_given;     /* name of the first option of the analysis that was given; NULL: none was */

@@ -163,7 +163,7 @@ static struct cb_json target_object(const struct cb_target *target, int *failed)
 enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, struct cb_diag *diag) {
   int failed = 0;
   struct cb_json root = cb_json_object(&failed);
-  cb_json_set_text(root, "generator", CBGEN_VERSION);
+  cb_json_set_text(root, "generator", CB_VERSION);
   cb_json_set_text(root, "plan", plan->line);
   cb_json_set_text(root, "recipe", plan->recipe);
   cb_json_set_integer(root, "rows", plan->rows);

@@ -48,6 +48,10 @@ struct cbgen_context {
   struct cb_session *session; /* NULL until a GPU was needed */
   char *nvrtc_path;           /* NULL: NVRTC is looked for */
   char *cache_directory;      /* NULL: as the environment says */
+  char *cache_path;           /* likewise */
+  struct cb_memory_source memory; /* of the application; without functions: the driver's */
+  int64_t memory_limit;       /* bytes; 0: none */
+  int threads;                /* of OpenMP; 0: as the application has set it */
   int64_t cache_limit;        /* 0: likewise */
   struct cb_cache *cache;     /* NULL until it was needed */
   enum cb_level own_log;      /* what is said on standard error while `log` is NULL */

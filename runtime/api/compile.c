@@ -7,6 +7,7 @@
 #include "base/fork.h"
 #include "base/memory.h"
 #include "runtime/api/compile.h"
+#include "runtime/cuda/memory.h"
 #include "runtime/cuda/ranges.h"
 
 #include <string.h>
@@ -67,8 +68,7 @@ static enum cb_status hash_pattern(struct cb_work *work) {
   return s;
 }
 
-/* Of the pattern, and of fixed values. */
-static enum cb_status hash(struct cb_work *work) {
+enum cb_status cb_work_hash(struct cb_work *work) {
   CB_RANGE("cbgen: hash");
   struct cb_request *request = &work->request;
   const struct cb_view *host = &request->host;
@@ -85,11 +85,10 @@ static enum cb_status hash(struct cb_work *work) {
 /* Whether the values, as they are given, and their map find room beside the arrays. */
 static int has_room(const struct cb_device *device, const struct cb_image *image, const struct cb_view *view) {
   const int64_t values = view->nnz * (int64_t)cb_type_size(view->value_type);
-  size_t available = 0, total = 0;
   if (cb_device_enter(device, NULL)) return 0;
-  const int known = !device->driver->call.memory_info(&available, &total);
+  const uint64_t available = cb_device_available(device);
   cb_device_leave(device);
-  return known && (uint64_t)(image->packed_bytes + values + cb_value_map_bytes(&image->map) +
+  return (uint64_t)(image->packed_bytes + values + cb_value_map_bytes(&image->map) +
                              cb_value_map_list_bytes(&image->map)) < available / 16 * 15;
 }
 
@@ -225,16 +224,22 @@ static enum cb_status find(struct cb_work *work, int *hit) {
   return cb_work_get(work, hit);
 }
 
+static int shall_specialise(const struct cb_work *work) {
+  return work->load.image.tier == CB_TIER_FAMILY && cb_specialises(work, work->load.image.plan_ns);
+}
+
 /* An entry that the driver refuses, or that turns out to be damaged, is made again, once. */
 static enum cb_status find_or_make(struct cb_work *work, cbgen_operator **op) {
   int hit = 0;
   enum cb_status s = find(work, &hit);
+  if (!s && (!hit || shall_specialise(work))) s = cb_work_take_turn(work, &hit);
   if (s) return s;
   if (!hit) return make_and_load(work, op);
-  const int special = work->load.image.tier == CB_TIER_FAMILY && cb_specialises(work, work->load.image.plan_ns);
+  const int special = shall_specialise(work);
   if (special) s = cb_work_specialise(work);
   if (s) return s;
   if (special || (work->made.plan && work->packed.keep)) cb_work_put(work); /* it lacked that, or its data */
+  cb_cache_turn_end(work->kept.cache, &work->kept.turn);
   s = load(work, op);
   if (s != CB_ERR_DEVICE && s != CB_ERR_FORMAT) return s;
   cb_work_forget(work);
@@ -247,6 +252,8 @@ static void release(struct cb_work *work) {
   cb_checks_free(work->checks);
   cb_work_release_new(work);
   cb_work_close(work);
+  cb_cache_turn_end(work->kept.cache, &work->kept.turn);
+  cb_cache_turn_end(work->kept.cache, &work->kept.tuning);
   cb_request_release(&work->request);
 }
 
@@ -275,13 +282,16 @@ static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbge
   const double start = cb_seconds();
   enum cb_status s = prepare(work, asked);
   work->mark = cb_seconds();
-  if (!s) s = hash(work);
+  struct cb_memory *memory = s ? NULL : work->request.session->device->memory;
+  cb_memory_mark(memory);
+  if (!s) s = cb_work_hash(work);
   if (!s) s = cb_work_tune(work);
   if (!s) cb_work_key(work);
   if (!s) s = find_or_make(work, op);
   if (!s) s = cb_checks_attach(work, op);
   if (s) return s;
   note_cache(work, (*op)->shared);
+  (*op)->shared->info.peak_bytes = cb_memory_peak(memory);
   (*op)->shared->info.total_seconds = cb_seconds() - start;
   tell(work, *op);
   return CB_OK;
@@ -289,13 +299,13 @@ static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbge
 
 static cbgen_status compile(cbgen_context *context, const void *matrix, cb_view_taker *take,
                             const cbgen_request *request, cbgen_operator **op) {
+  CB_STANDARD_NUMERICS_OF_ALL;
   if (op) *op = NULL;
   if (!context) return CBGEN_ERROR_ARGUMENT;
   if (!op)
     return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "no place for the operator was given");
   struct cb_work *work = cb_calloc(1, sizeof *work);
   if (!work) return (cbgen_status)cb_fail_memory(&context->diag, "a compilation", sizeof *work);
-  const int threads = cb_threads_begin();
   work->request.context = context;
   work->diag = &context->diag;
   enum cb_status s = take(&work->request.view, matrix, work->diag);
@@ -304,18 +314,23 @@ static cbgen_status compile(cbgen_context *context, const void *matrix, cb_view_
   release(work);
   cb_free(work);
   cb_threads_end(few);
-  cb_threads_end(threads);
   return (cbgen_status)s;
+}
+
+static cbgen_status compile_with_threads(cbgen_context *context, const void *matrix, cb_view_taker *take,
+                                         const cbgen_request *request, cbgen_operator **op) {
+  const int threads = cb_threads_begin(context ? context->threads : 0);
+  const cbgen_status s = compile(context, matrix, take, request, op);
+  cb_threads_end(threads);
+  return s;
 }
 
 cbgen_status cbgen_compile(cbgen_context *context, const cbgen_csr *matrix, const cbgen_request *request,
                            cbgen_operator **op) {
-  CB_STANDARD_NUMERICS_OF_ALL;
-  return compile(context, matrix, cb_view_take_csr, request, op);
+  return compile_with_threads(context, matrix, cb_view_take_csr, request, op);
 }
 
 cbgen_status cbgen_compile_matrix(cbgen_context *context, const cbgen_matrix *matrix, const cbgen_request *request,
                                   cbgen_operator **op) {
-  CB_STANDARD_NUMERICS_OF_ALL;
-  return compile(context, matrix, cb_view_take, request, op);
+  return compile_with_threads(context, matrix, cb_view_take, request, op);
 }

@@ -9,6 +9,7 @@
  *   inspect.c          what the environment asks for: texts written down, texts replaced, options
  *   checks.c           the environment's checks of kernels and of products (checks.h)
  *   compile_tuned.c    the recipe by measurement, or as it was found before
+ *   fill.c             the cache's entry alone, without a GPU (fill.h)
  *
  * Both ways end in load.image. Its value arrays have no contents then, unless values are fixed: cb_work_fill
  * gives them some on the host, or the value map brings the device there.
@@ -41,6 +42,8 @@ struct cb_request {
 struct cb_kept {
   struct cb_cache *cache; /* NULL: none is in use */
   struct cb_hash key;
+  struct cb_cache_turn turn;   /* to make the entry of the key: until it is put */
+  struct cb_cache_turn tuning; /* of who has tuned: until the turn is taken, since the kernel is compiled already */
   struct cb_cache_entry entry; /* that was hit: the image may refer to it */
   struct cb_deferred_section { /* of it, which are read while they are uploaded */
     const struct cb_cache_entry *entry;
@@ -98,6 +101,9 @@ struct cb_work {
 
 /* Seconds since the last call. */
 double cb_work_lap(struct cb_work *work);
+
+/* Hashes of the pattern and of fixed values: of the first on the device if it lies there. */
+enum cb_status cb_work_hash(struct cb_work *work);
 
 /* ---- request.c */
 
@@ -199,6 +205,9 @@ struct cb_cache_section cb_subject_section(struct cb_text *text, const struct cb
 
 /* The image from the cache; *hit says whether there is one. A broken cache or entry counts as none, and is logged. */
 enum cb_status cb_work_get(struct cb_work *work, int *hit);
+/* After a miss, or a hit that another kernel shall replace: waits while another process makes the entry. Then *hit says
+ * whether there is one now, which the image is from; else the turn to make it is the work's, until it is put. */
+enum cb_status cb_work_take_turn(struct cb_work *work, int *hit);
 /* Ends the check of the entry's deferred sections, which are read while they are uploaded. To be called before anything
  * relies on their bytes. CB_ERR_FORMAT: they were wrong, and the entry is of no use. */
 enum cb_status cb_work_finish_verification(struct cb_work *work);

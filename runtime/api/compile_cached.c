@@ -177,6 +177,19 @@ enum cb_status cb_work_get(struct cb_work *work, int *hit) {
   return CB_OK;
 }
 
+enum cb_status cb_work_take_turn(struct cb_work *work, int *hit) {
+  struct cb_kept *kept = &work->kept;
+  const int is_there = cb_cache_turn_begin(kept->cache, kept->key, CB_CACHE_PATIENCE, &kept->turn);
+  cb_cache_turn_end(kept->cache, &kept->tuning);
+  if (kept->turn.waited > 1e-3)
+    cb_log(work->request.context, "cache: waited %.1f ms for whoever makes the same kernel", 1e3 * kept->turn.waited);
+  work->info.lookup_seconds += cb_work_lap(work);
+  if (!is_there || (*hit && kept->turn.waited < 1e-3)) return CB_OK;
+  cb_work_release_new(work);
+  cb_work_close(work);
+  return cb_work_get(work, hit);
+}
+
 void cb_work_forget(struct cb_work *work) {
   cb_log(work->request.context, "cache: the entry is of no use: %s", work->diag->message);
   work->diag->message[0] = 0;
@@ -211,5 +224,6 @@ void cb_work_put(struct cb_work *work) {
     cb_text_release(&fields);
   }
   cb_image_bytes_release(&bytes);
+  cb_cache_turn_end(work->kept.cache, &work->kept.turn);
   work->info.store_seconds += cb_work_lap(work);
 }

@@ -46,8 +46,7 @@ static int has_room(const struct cb_work *work) {
   const struct cb_view *view = &work->request.view;
   const uint64_t value = cb_type_size(view->value_type), entry = value + (view->col_wide ? 8 : 4);
   const uint64_t copy = (uint64_t)view->nnz * entry + 8 * (uint64_t)view->rows;
-  size_t available = 0, total = 0;
-  return view->on_device || (!device->driver->call.memory_info(&available, &total) && 3 * copy < available);
+  return view->on_device || 3 * copy < cb_device_available(device);
 }
 
 int cb_work_may_pack_there(const struct cb_work *work) { return can_survey(work) && wants_device(work); }

@@ -121,7 +121,14 @@ enum cb_status cb_work_tune(struct cb_work *work) {
   }
   const struct cb_cache_subject subject = subject_of(&work->request);
   const struct cb_hash key = cb_cache_key(&subject);
-  const int known = recall(work, key, &tuning);
+  struct cb_cache_turn turn = {0};
+  int known = recall(work, key, &tuning);
+  /* of many processes one races, and the others follow it: the same kernel, the same bits */
+  if (!known && cb_cache_turn_begin(work->kept.cache, key, CB_CACHE_PATIENCE, &turn))
+    known = recall(work, key, &tuning);
   work->info.lookup_seconds += cb_work_lap(work);
-  return known ? follow(work, &tuning, "known") : race(work, key);
+  const enum cb_status s = known ? follow(work, &tuning, "known") : race(work, key);
+  if (known || s) cb_cache_turn_end(work->kept.cache, &turn);
+  else work->kept.tuning = turn;
+  return s;
 }

@@ -29,7 +29,7 @@ SAME(CBGEN_ERROR_INTERNAL, CB_ERR_INTERNAL);
 _Static_assert(CB_STATUS_COUNT == CBGEN_ERROR_INTERNAL + 1, "every status is public");
 
 const char *cbgen_version(void) {
-  return CBGEN_VERSION;
+  return CB_VERSION;
 }
 
 const char *cbgen_status_name(cbgen_status status) {
@@ -61,6 +61,7 @@ void cbgen_context_destroy(cbgen_context *context) {
   cb_session_release(context->session);
   cb_cache_close(context->cache);
   cb_free(context->cache_directory);
+  cb_free(context->cache_path);
   cb_free(context->nvrtc_path);
   cb_free(context);
 }
@@ -80,6 +81,7 @@ enum cb_status cb_context_session(struct cbgen_context *context, struct cb_sessi
   else if (!cb_device_is_own(context->session->device))
     s = cb_device_enter(context->session->device, &context->diag); /* which says why it cannot */
   if (opened && !s && *context->session->device->relative) cb_log(context, "%s", context->session->device->relative);
+  if (!s) s = cb_session_use_memory(context->session, &context->memory, context->memory_limit, &context->diag);
   if (!s) s = cb_session_name_nvrtc(context->session, context->nvrtc_path, &context->diag);
   *session = context->session;
   return s;
@@ -89,13 +91,33 @@ enum cb_status cb_context_session(struct cbgen_context *context, struct cb_sessi
 struct cb_cache *cb_context_cache(struct cbgen_context *context) {
   struct cb_diag diag = {0};
   const struct cb_cache_options options = {.directory = context->cache_directory,
+                                           .path = context->cache_path,
+                                           .in_memory = 1,
                                            .limit = context->cache_limit};
   if (context->cache) return context->cache;
   if (cb_cache_open(&context->cache, &options, &diag))
     cb_log(context, "cache: %s", diag.message);
   else if (cb_cache_state(context->cache) == CB_CACHE_ON)
-    cb_log(context, "cache: '%s'", cb_cache_directory(context->cache));
+    cb_log(context, "cache: '%s'%s%s", cb_cache_directory(context->cache), *cb_cache_remark(context->cache) ? ": " : "",
+           cb_cache_remark(context->cache));
+  for (int base = 0; base < cb_cache_bases(context->cache); base++)
+    cb_log(context, "cache: '%s' is read, too", cb_cache_base_directory(context->cache, base));
   return context->cache;
+}
+
+cbgen_status cbgen_set_allocator(cbgen_context *context, const cbgen_allocator *allocator) {
+  cbgen_allocator taken = {0};
+  if (!context) return CBGEN_ERROR_ARGUMENT;
+  enum cb_status s = CB_OK;
+  if (allocator)
+    s = cb_take_struct(&taken, sizeof taken, sizeof taken, allocator, "cbgen_allocator", &context->diag);
+  if (!s && allocator && (!taken.allocate || !taken.release))
+    s = cb_fail(&context->diag, CB_ERR_ARGUMENT, "an allocator needs both functions: 'allocate' and 'release'");
+  if (!s && context->session)
+    s = cb_fail(&context->diag, CB_ERR_ARGUMENT,
+                "the allocator comes too late: the context works on a GPU already; make another context");
+  if (!s) context->memory = (struct cb_memory_source){taken.user, taken.stream, taken.allocate, taken.release};
+  return (cbgen_status)s;
 }
 
 /* ---- the log */
@@ -193,6 +215,8 @@ static enum cb_status set_pack(cbgen_context *context, const char *value) {
   return s;
 }
 
+enum { MOST_THREADS = 4096 };
+
 static void close_cache(cbgen_context *context) {
   cb_cache_close(context->cache);
   context->cache = NULL;
@@ -214,6 +238,22 @@ static enum cb_status set_cache(cbgen_context *context, const char *value) {
   return set_text(&context->cache_directory, value, &context->diag);
 }
 
+static enum cb_status set_cache_path(cbgen_context *context, const char *value) {
+  close_cache(context);
+  return set_text(&context->cache_path, value, &context->diag);
+}
+
+static enum cb_status set_threads(cbgen_context *context, const char *value) {
+  char *end;
+  const long number = strtol(value, &end, 10);
+  const int is_auto = !strcmp(value, "auto");
+  if (!is_auto && (*end || *value < '0' || *value > '9' || number < 1 || number > MOST_THREADS))
+    return cb_fail(&context->diag, CB_ERR_ARGUMENT, "'threads' does not take '%s'; it takes 'auto' or 1 to %d", value,
+                   MOST_THREADS);
+  context->threads = is_auto ? 0 : (int)number;
+  return CB_OK;
+}
+
 static enum cb_status set_nvrtc(cbgen_context *context, const char *value) {
   return set_text(&context->nvrtc_path, value, &context->diag);
 }
@@ -226,6 +266,18 @@ static enum cb_status set_cache_limit(cbgen_context *context, const char *value)
     return cb_fail(&context->diag, CB_ERR_ARGUMENT, "'cache-limit' is '%s'; it is at least 1", value);
   close_cache(context);
   context->cache_limit = limit;
+  return CB_OK;
+}
+
+static enum cb_status set_memory_limit(cbgen_context *context, const char *value) {
+  int64_t limit = 0;
+  if (strcmp(value, "none")) {
+    const enum cb_status s = cb_cache_size(&limit, value, &context->diag);
+    if (s) return s;
+    if (limit < 1)
+      return cb_fail(&context->diag, CB_ERR_ARGUMENT, "'memory-limit' is '%s'; it is at least 1, or 'none'", value);
+  }
+  context->memory_limit = limit;
   return CB_OK;
 }
 
@@ -292,9 +344,12 @@ cbgen_status cbgen_set(cbgen_context *context, const char *name, const char *val
              {"cache", set_cache},
              {"cache-limit", set_cache_limit},
              {"cache-data", set_cache_data},
+             {"cache-path", set_cache_path},
              {"device", set_device},
+             {"memory-limit", set_memory_limit},
              {"pack", set_pack},
-             {"nvrtc", set_nvrtc}};
+             {"nvrtc", set_nvrtc},
+             {"threads", set_threads}};
   if (!context) return CBGEN_ERROR_ARGUMENT;
   if (!name || !value)
     return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "an option needs a name and a value");

@@ -61,15 +61,14 @@ out:
 
 static cbgen_status generate_checked(cbgen_context *context, const void *matrix, cb_view_taker *take,
                                      cbgen_kernel **result) {
+  CB_STANDARD_NUMERICS_OF_ALL;
   if (result) *result = NULL;
   if (!context) return CBGEN_ERROR_ARGUMENT;
   if (!result)
     return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "no place for the kernel was given");
   cbgen_kernel *kernel = cb_calloc(1, sizeof *kernel);
   if (!kernel) return (cbgen_status)cb_fail_memory(&context->diag, "kernel", sizeof *kernel);
-  const int threads = cb_threads_begin();
   const enum cb_status s = generate(context, matrix, take, kernel, &context->diag);
-  cb_threads_end(threads);
   if (s)
     cbgen_kernel_free(kernel);
   else
@@ -77,14 +76,20 @@ static cbgen_status generate_checked(cbgen_context *context, const void *matrix,
   return (cbgen_status)s;
 }
 
+static cbgen_status generate_with_threads(cbgen_context *context, const void *matrix, cb_view_taker *take,
+                                          cbgen_kernel **result) {
+  const int threads = cb_threads_begin(context ? context->threads : 0);
+  const cbgen_status s = generate_checked(context, matrix, take, result);
+  cb_threads_end(threads);
+  return s;
+}
+
 cbgen_status cbgen_generate(cbgen_context *context, const cbgen_csr *matrix, cbgen_kernel **result) {
-  CB_STANDARD_NUMERICS_OF_ALL;
-  return generate_checked(context, matrix, cb_view_take_csr, result);
+  return generate_with_threads(context, matrix, cb_view_take_csr, result);
 }
 
 cbgen_status cbgen_generate_matrix(cbgen_context *context, const cbgen_matrix *matrix, cbgen_kernel **result) {
-  CB_STANDARD_NUMERICS_OF_ALL;
-  return generate_checked(context, matrix, cb_view_take, result);
+  return generate_with_threads(context, matrix, cb_view_take, result);
 }
 
 void cbgen_kernel_free(cbgen_kernel *kernel) {

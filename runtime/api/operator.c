@@ -342,7 +342,7 @@ cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_update *update)
   CB_RANGE("cbgen: new values");
   diag.message[0] = 0;
   enum cb_status s = cb_take_struct(&taken, sizeof taken, sizeof taken, update, "cbgen_update", &diag);
-  const int threads = cb_threads_begin();
+  const int threads = cb_threads_begin(0);
   if (!s) s = renew(op->shared, &taken, &diag);
   cb_threads_end(threads);
   return cb_operator_report(op, s, &diag);

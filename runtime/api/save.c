@@ -200,7 +200,7 @@ cbgen_status cbgen_operator_save(cbgen_operator *op, void *bytes, size_t capacit
   struct plan_of_block plan;
   struct cb_diag diag = {0};
   if (!op) return CBGEN_ERROR_ARGUMENT;
-  const int threads = cb_threads_begin();
+  const int threads = cb_threads_begin(0);
   pthread_mutex_lock(&op->shared->specialising); /* one tier, whole */
   enum cb_status s = plan_block(&plan, op, &diag);
   if (!s && !length) s = cb_fail(&diag, CB_ERR_ARGUMENT, "no place for the length was given");
@@ -369,11 +369,13 @@ cbgen_status cbgen_operator_load(cbgen_context *context, const void *bytes, size
   if (!context) return CBGEN_ERROR_ARGUMENT;
   if (!op)
     return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "no place for the operator was given");
-  const int threads = cb_threads_begin();
+  const int threads = cb_threads_begin(context->threads);
   enum cb_status s = open_block(&block, bytes, length, &context->diag);
+  if (!s && context->session) cb_memory_mark(context->session->device->memory);
   info.lookup_seconds = cb_seconds() - start;
   if (!s) s = load_block(&block, context, &info, op);
   if (!s) (*op)->shared->info.total_seconds = cb_seconds() - start;
+  if (!s) (*op)->shared->info.peak_bytes = cb_memory_peak((*op)->shared->session->device->memory);
   cb_image_release(&block.image);
   cb_compiled_release(&block.compiled);
   cb_free(block.copy);

@@ -2,6 +2,7 @@
 /* Driver, NVRTC and GPU with several holders: see session.h. */
 #include "runtime/api/api.h"
 
+#include "base/fork.h"
 #include "base/memory.h"
 #include "runtime/cuda/spills.h"
 #include "runtime/cuda/staging.h"
@@ -73,6 +74,7 @@ static struct cb_session *reuse(struct cb_session *session) {
   struct cb_device device = *session->device;
   device.driver = found->driver;
   device.staging = found->device->staging;
+  device.memory = found->device->memory;
   *found->device = device;
   atomic_store(&found->holders, 1);
   close_session(session, 1);
@@ -97,6 +99,30 @@ enum cb_status cb_session_open(struct cb_session **out, int ordinal, struct cb_d
   else
     *out = reuse(session);
   return s;
+}
+
+enum cb_status cb_session_use_memory(struct cb_session *session, const struct cb_memory_source *source, int64_t limit,
+                                     struct cb_diag *diag) {
+  struct cb_memory **memory = &session->device->memory;
+  const enum cb_status s = *memory || session->is_absent ? CB_OK : cb_memory_create(memory, diag);
+  if (!s) cb_memory_set(*memory, source, limit);
+  return s;
+}
+
+enum cb_status cb_session_open_absent(struct cb_session **out, const struct cb_target *target, struct cb_diag *diag) {
+  struct cb_session *session = *out = cb_calloc(1, sizeof *session);
+  if (!session) return cb_fail_memory(diag, "a session", sizeof *session);
+  atomic_init(&session->holders, 1);
+  session->is_absent = 1;
+  session->device = cb_calloc(1, sizeof *session->device);
+  if (session->device) {
+    session->device->target = *target;
+    session->device->forks = cb_forks();
+    return CB_OK;
+  }
+  close_session(session, 1);
+  *out = NULL;
+  return cb_fail_memory(diag, "a GPU's description", sizeof *session->device);
 }
 
 struct cb_session *cb_session_hold(struct cb_session *session) {
@@ -128,10 +154,11 @@ static void forget_families(struct cb_session *session) {
 }
 
 static void close_session(struct cb_session *session, int is_there) {
-  release_parts(session, is_there);
+  if (!session->is_absent) release_parts(session, is_there);
   forget_families(session);
   cb_nvrtc_close(session->nvrtc);
   cb_binaries_close(session->binaries);
+  if (session->device) cb_memory_free(session->device->memory);
   cb_device_close(session->device);
   cb_driver_close(session->driver);
   cb_free(session);
@@ -143,7 +170,8 @@ void cb_session_release(struct cb_session *session) {
   session->nvrtc = NULL;
   forget_families(session);
   const int useful = session->context_id && cb_device_is_own(session->device) &&
-                     !cb_staging_was_refused(session->device->staging);
+                     !cb_staging_was_refused(session->device->staging) &&
+                     !cb_memory_has_source(session->device->memory); /* whose functions may be gone by then */
   if (!useful || !keep(session))
     close_session(session, 1);
 }
@@ -275,10 +303,56 @@ static enum cb_status compile(struct cb_session *session, struct cb_cache *cache
 static enum cb_status find_module(struct cb_session *session, struct cb_cache *cache, const struct module *module,
                                   struct cb_diag *diag) {
   struct cb_options options;
+  struct cb_cache_turn turn;
   const struct cb_cache_subject subject = subject_of(session, module, &options);
+  const struct cb_hash key = cb_cache_key(&subject);
+  enum cb_status s = CB_OK;
   if (!load_brought(session, module)) return CB_OK;
-  if (!load_cached(session, cache, cb_cache_key(&subject), module)) return CB_OK;
-  return compile(session, cache, &subject, module, diag);
+  if (!load_cached(session, cache, key, module)) return CB_OK;
+  if (!cb_cache_turn_begin(cache, key, CB_CACHE_PATIENCE, &turn) || load_cached(session, cache, key, module))
+    s = compile(session, cache, &subject, module, diag);
+  cb_cache_turn_end(cache, &turn);
+  return s;
+}
+
+/* Compiles the module, and keeps it. */
+static enum cb_status keep_module(struct cb_session *session, struct cb_cache *cache, const struct module *module,
+                                  int *made, struct cb_diag *diag) {
+  struct cb_options options;
+  const struct cb_cache_subject subject = subject_of(session, module, &options);
+  const struct cb_nvrtc_options compiling = {.arch = session->device->target.arch};
+  const struct cb_nvrtc *nvrtc;
+  struct cb_compiled compiled = {0};
+  if (module->text->failed) return cb_fail_memory(diag, module->kind, module->text->length);
+  if (!cb_cache_check(cache, cb_cache_key(&subject), NULL)) return CB_OK;
+  enum cb_status s = cb_session_nvrtc(session, &nvrtc, diag);
+  if (!s) s = cb_nvrtc_compile(&compiled, nvrtc, module->text->bytes, module->kind, &compiling, diag);
+  if (!s) store(session, cache, &subject, module, &compiled);
+  cb_compiled_release(&compiled);
+  *made += !s;
+  return s;
+}
+
+enum cb_status cb_session_keep_own(struct cb_session *session, struct cb_cache *cache, int *made,
+                                   struct cb_diag *diag) {
+  struct cb_text text = {0};
+  struct module module = {.kind = "hashing kernels", .text = &text};
+  enum cb_status s = cb_hasher_text(&text, diag);
+  if (!s) s = keep_module(session, cache, &module, made, diag);
+  module.kind = "packing kernels";
+  for (int stored = 0; stored < CB_PACKER_SOURCES && !s; stored++) {
+    cb_text_release(&text);
+    s = cb_packer_text(&text, (enum cb_type)stored, diag);
+    if (!s) s = keep_module(session, cache, &module, made, diag);
+  }
+  for (int set = 0; cb_kernel_sets[set].name && !s; set++) {
+    cb_text_release(&text);
+    module.kind = cb_kernel_sets[set].name;
+    s = cb_kernel_set_text(&text, &cb_kernel_sets[set], diag);
+    if (!s) s = keep_module(session, cache, &module, made, diag);
+  }
+  cb_text_release(&text);
+  return s;
 }
 
 /* ---- families */
@@ -305,6 +379,7 @@ static enum cb_status find_family(struct cb_session *session, struct cb_cache *c
   const struct cb_nvrtc_options options = {.arch = session->device->target.arch};
   const struct cb_nvrtc *nvrtc;
   struct cb_options defaults;
+  struct cb_cache_turn turn = {0};
   char hex[CB_HASH_HEX];
   const struct cb_cache_subject subject = subject_of(session, &module, &defaults);
   const struct cb_hash key = cb_cache_key(&subject);
@@ -315,17 +390,20 @@ static enum cb_status find_family(struct cb_session *session, struct cb_cache *c
     cb_log(log, "family %s: comes with the library", hex);
     return CB_OK;
   }
-  if (family_cached(cache, key, compiled)) {
-    cb_log(log, "family %s: from the cache", hex);
-    return CB_OK;
+  int cached = family_cached(cache, key, compiled);
+  if (!cached && !may_compile) return cb_fail(diag, CB_ERR_MISSING, "the family's kernel has not been compiled yet");
+  if (!cached && cb_cache_turn_begin(cache, key, CB_CACHE_PATIENCE, &turn))
+    cached = family_cached(cache, key, compiled);
+  enum cb_status s = CB_OK;
+  if (cached) cb_log(log, "family %s: from the cache", hex);
+  if (!cached) s = cb_session_nvrtc(session, &nvrtc, diag);
+  if (!cached && !s) s = cb_compile_fitting(compiled, nvrtc, family->text, CB_FAMILY_SYMBOL, &options, diag);
+  if (!cached && !s) {
+    cb_log(log, "family %s: compiled in %.1f ms", hex, 1e3 * compiled->seconds);
+    store(session, cache, &subject, &module, compiled);
   }
-  if (!may_compile) return cb_fail(diag, CB_ERR_MISSING, "the family's kernel has not been compiled yet");
-  enum cb_status s = cb_session_nvrtc(session, &nvrtc, diag);
-  if (!s) s = cb_compile_fitting(compiled, nvrtc, family->text, CB_FAMILY_SYMBOL, &options, diag);
-  if (s) return s;
-  cb_log(log, "family %s: compiled in %.1f ms", hex, 1e3 * compiled->seconds);
-  store(session, cache, &subject, &module, compiled);
-  return CB_OK;
+  cb_cache_turn_end(cache, &turn);
+  return s;
 }
 
 enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *cache, const struct cb_source *family,

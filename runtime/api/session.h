@@ -13,6 +13,7 @@
 #include "runtime/cache/cache.h"
 #include "runtime/cuda/binaries.h"
 #include "runtime/cuda/driver.h"
+#include "runtime/cuda/memory.h"
 #include "runtime/cuda/nvrtc.h"
 #include "runtime/operator/device_hash.h"
 #include "runtime/operator/kernel_sets.h"
@@ -24,6 +25,7 @@ enum { CB_DEVICE_CURRENT = -1 };
 
 struct cb_session {
   atomic_int holders;
+  int is_absent; /* of a GPU that is not here */
   unsigned long long context_id; /* of the application's CUDA context; 0: nothing is kept in it */
   struct cb_driver *driver;
   struct cb_device *device;
@@ -40,6 +42,15 @@ struct cb_session {
 /* `ordinal`: of a GPU, whose primary context is used, or CB_DEVICE_CURRENT: the CUDA context that is current
  * on the calling thread, else GPU 0's primary one. CB_ERR_MISSING: no driver or no GPU. */
 enum cb_status cb_session_open(struct cb_session **session, int ordinal, struct cb_diag *diag);
+/* Whence the session's device memory comes from now on, and how much of it. Of one with a source nothing is kept for
+ * the next session. CB_ERR_MEMORY. */
+enum cb_status cb_session_use_memory(struct cb_session *session, const struct cb_memory_source *source, int64_t limit,
+                                     struct cb_diag *diag);
+
+/* For a GPU that is not here: it has a target and NVRTC. Nothing can be loaded or run, and no kernel is got from here.
+ * CB_ERR_MEMORY. */
+enum cb_status cb_session_open_absent(struct cb_session **session, const struct cb_target *target,
+                                      struct cb_diag *diag);
 struct cb_session *cb_session_hold(struct cb_session *session);
 void cb_session_release(struct cb_session *session); /* NULL is accepted */
 
@@ -76,6 +87,9 @@ enum cb_status cb_session_family(struct cb_session *session, struct cb_cache *ca
 /* Likewise the kernels that hash patterns on the device. */
 enum cb_status cb_session_hasher(struct cb_session *session, struct cb_cache *cache, struct cb_hasher **hasher,
                                  struct cb_diag *diag);
+
+/* Compiles what the functions above would, and keeps it in the cache, where it is not there yet; *made: how many. */
+enum cb_status cb_session_keep_own(struct cb_session *session, struct cb_cache *cache, int *made, struct cb_diag *diag);
 
 /* Likewise a set of kernels that survey or pack, by its number. */
 enum cb_status cb_session_kernels(struct cb_session *session, struct cb_cache *cache, int set,

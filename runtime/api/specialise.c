@@ -35,7 +35,8 @@ static enum cb_status write_entry(struct cb_cache *cache, const struct cb_shared
 
 /* The next compilation of the matrix finds the specialised kernel. That it cannot be kept costs time only. */
 static void keep(const struct cb_shared *shared) {
-  struct cb_cache_options options = {.directory = shared->kept.directory, .limit = shared->kept.limit, .existing = 1};
+  struct cb_cache_options options = {.directory = shared->kept.directory, .path = "", .limit = shared->kept.limit,
+                                     .existing = 1};
   struct cb_cache *cache = NULL;
   struct cb_cache_entry entry;
   struct cb_image image = {0};

@@ -52,13 +52,16 @@ enum cb_status cb_cache_open(struct cb_cache **result, const struct cb_cache_opt
   cache->folder = -1;
   cache->calls = options->calls ? options->calls : &cb_cache_system_calls;
   const enum cb_status limit = choose_limit(cache, options->limit, diag);
-  const enum cb_status s = cb_cache_folder_open(cache, options, diag);
+  enum cb_status s = cb_cache_folder_open(cache, options, diag);
+  if (options->in_memory && cb_cache_use_memory(cache)) s = CB_OK;
+  if (cache->state != CB_CACHE_OFF) cb_cache_path_open(cache, options->path);
   return s ? s : limit;
 }
 
 void cb_cache_close(struct cb_cache *cache) {
   if (!cache) return;
   if (cache->folder >= 0) cache->calls->close(cache->folder);
+  cb_cache_path_close(cache);
   cb_free(cache->directory);
   cb_free(cache);
 }
@@ -140,23 +143,44 @@ static unsigned choose_deferred(const struct cb_cache_head *head, const char *co
   return deferred;
 }
 
-enum cb_cache_outcome cb_cache_get_deferred(struct cb_cache *cache, struct cb_hash key, const char *const *tags,
-                                            int64_t least, struct cb_cache_entry *entry, struct cb_diag *diag) {
+/* From the cache's own directory (`base` −1) or a base, of which nothing is changed. */
+static enum cb_cache_outcome get_from(const struct cb_cache *cache, int base, struct cb_hash key,
+                                      const char *const *tags, int64_t least, struct cb_cache_entry *entry,
+                                      struct cb_diag *diag) {
   struct cb_cache_file file;
-  memset(entry, 0, sizeof *entry);
-  if (!is_on(cache, diag)) return count(cache, CB_CACHE_UNUSED);
-  enum cb_cache_outcome outcome = cb_cache_file_open(&file, cache, key, diag);
+  enum cb_cache_outcome outcome = base < 0 ? cb_cache_file_open(&file, cache, key, diag)
+                                           : cb_cache_base_file_open(&file, cache, base, key, diag);
   if (!outcome) file.deferred = choose_deferred(&file.head, tags, least);
   if (!outcome) outcome = cb_cache_file_read(&file, entry, diag);
-  if (outcome == CB_CACHE_HIT)
+  if (outcome == CB_CACHE_HIT && base < 0)
     cache->calls->stamp(file.fd); /* on a read-only disk nothing is evicted, either */
   if (outcome == CB_CACHE_HIT && file.deferred && !cb_cache_deferred_begin(entry, &file)) {
     file.deferred = 0;
     outcome = cb_cache_file_check(&file, diag);
     if (outcome) cb_cache_entry_release(entry);
   }
-  if (outcome == CB_CACHE_DAMAGED) remove_damaged(cache, &file, key);
+  if (outcome == CB_CACHE_DAMAGED && base < 0) remove_damaged(cache, &file, key);
   cb_cache_file_close(&file);
+  return outcome;
+}
+
+/* A miss is that of the first place where the entry is not simply absent. */
+enum cb_cache_outcome cb_cache_get_deferred(struct cb_cache *cache, struct cb_hash key, const char *const *tags,
+                                            int64_t least, struct cb_cache_entry *entry, struct cb_diag *diag) {
+  const int own = cb_cache_state(cache) == CB_CACHE_ON;
+  enum cb_cache_outcome outcome = CB_CACHE_UNUSED;
+  memset(entry, 0, sizeof *entry);
+  if (!own && !cb_cache_bases(cache)) {
+    is_on(cache, diag);
+    return count(cache, outcome);
+  }
+  for (int base = own ? -1 : 0; base < cache->bases_count && outcome != CB_CACHE_HIT; base++) {
+    struct cb_diag why = {0};
+    const enum cb_cache_outcome one = get_from(cache, base, key, tags, least, entry, &why);
+    if (one != CB_CACHE_HIT && outcome != CB_CACHE_UNUSED && outcome != CB_CACHE_ABSENT) continue;
+    if (one && diag) *diag = why;
+    outcome = one;
+  }
   return count(cache, outcome);
 }
 

@@ -15,16 +15,18 @@
  * A cache never fails its caller. One that cannot be used (no directory, no permission, no space, a disk that
  * reports errors) misses everything and keeps nothing; statuses, outcomes and messages are for logs. NULL is
  * accepted as a cache and is such a one. An open cache may be used by several threads at once, and its directory
- * by any number of processes: there are no locks, entries appear whole by renaming and vanish by unlinking.
+ * by any number of processes: entries appear whole by renaming and vanish by unlinking. Locks only spare work that
+ * another process is doing already (turns): nothing is wrong without them.
  *
  * The directory is $CBGEN_CACHE_DIR, else $XDG_CACHE_HOME/cbgen, else $HOME/.cache/cbgen; an empty
- * CBGEN_CACHE_DIR means none. (A set-user-ID program has no environment here, hence no cache unless it names the
- * directory.) It is made with mode 0700, its parents as well, and refused when it is a symbolic link, someone
- * else's, or writable by group or others. Files in it:
+ * CBGEN_CACHE_DIR means none, and nothing of what stands beside it (cb_cache_options). (A set-user-ID program has no
+ * environment here, hence no cache unless it names the directory.) It is made with mode 0700, its parents as well, and
+ * refused when it is a symbolic link, someone else's, or writable by group or others. Files in it:
  *
  *   KEY.entry                   an entry; KEY has 32 hexadecimal digits
  *   KEY.HOST-PID-RANDOM.draft   an entry that process PID of HOST is writing, or was when it died; HOST stands
  *                               for the host's name and the process's PID namespace
+ *   KEY.turn                    locked by the process that is making the entry (see turns)
  *
  *   entry    = head { section }     in the machine's byte order; each section starts at a multiple of 256,
  *                                   zeros between; the file ends with the last section
@@ -79,9 +81,20 @@ enum cb_cache_state {
 
 #define CB_CACHE_LIMIT ((int64_t)4 << 30) /* bytes, unless options or the environment say otherwise */
 
+/* Beside its own directory a cache has bases: directories, separated by ':', that it only reads, in their order, where
+ * its own has no such entry. They belong to root or to the user, nobody else may write to them, and the same holds for
+ * their entries. What is wrong with a base is said in the remark, and the others are read.
+ *
+ * Where its own directory cannot be written (a container, a node without home directories), one in memory can be:
+ * DIRECTORY/cbgen-UID, of at most CB_CACHE_MEMORY_LIMIT bytes, with $CBGEN_CACHE_MEMORY as DIRECTORY, else /dev/shm; an
+ * empty CBGEN_CACHE_MEMORY means none. All processes of the user on the node share it, until the node forgets it. */
+#define CB_CACHE_MEMORY_LIMIT ((int64_t)256 << 20)
+
 /* Zero-initialise it. */
 struct cb_cache_options {
   const char *directory; /* NULL: as the environment says; "": none */
+  const char *path;      /* bases; NULL: $CBGEN_CACHE_PATH; "": none */
+  int in_memory;         /* 1: a directory in memory, where the one cannot be written */
   int64_t limit;         /* bytes of all entries; 0: $CBGEN_CACHE_SIZE (cb_cache_size), else CB_CACHE_LIMIT */
   int existing;          /* 1: do not make the directory */
   const struct cb_cache_calls *calls; /* NULL: the system's; tests put failing ones here: calls.h */
@@ -96,6 +109,8 @@ void cb_cache_close(struct cb_cache *cache); /* entries that were read stay vali
 enum cb_cache_state cb_cache_state(const struct cb_cache *cache);
 const char *cb_cache_directory(const struct cb_cache *cache); /* "" when none is known */
 int64_t cb_cache_limit(const struct cb_cache *cache);         /* bytes */
+int cb_cache_bases(const struct cb_cache *cache);
+const char *cb_cache_base_directory(const struct cb_cache *cache, int base);
 /* Why the cache is not on, or what was ignored; "" when there is nothing to say. */
 const char *cb_cache_remark(const struct cb_cache *cache);
 
@@ -120,7 +135,7 @@ struct cb_cache_subject {
   } extras[2];
 };
 
-/* Also counts CBGEN_VERSION and a fingerprint of the sources and templates that this library was built from, so
+/* Also counts CB_VERSION and a fingerprint of the sources and templates that this library was built from, so
  * that a development build never reads what another made. */
 struct cb_hash cb_cache_key(const struct cb_cache_subject *subject);
 
@@ -137,7 +152,7 @@ typedef void cb_cache_field_taker(void *user, const char *name, int name_length,
 int cb_cache_compare_fields(const char *a, size_t a_length, const char *b, size_t b_length, cb_cache_field_taker *take,
                             void *user);
 
-/* ---- get and put */
+/* ---- get and put: a cache with bases is looked up there also when it is not on itself */
 
 enum cb_cache_outcome {
   CB_CACHE_HIT,
@@ -218,6 +233,28 @@ const struct cb_cache_section *cb_cache_section(const struct cb_cache_entry *ent
  * the limit is passed, never this entry. Tags are not empty, at most 15 bytes and no two alike. */
 enum cb_cache_outcome cb_cache_put(struct cb_cache *cache, struct cb_hash key, const struct cb_cache_label *label,
                                    const struct cb_cache_section *sections, int count, struct cb_diag *diag);
+
+/* ---- turns: of many processes that miss the same key at once, one makes the entry, and the others wait for it
+ *
+ *   if (cb_cache_turn_begin(cache, key, CB_CACHE_PATIENCE, &turn))    an entry is there now
+ *     …                                                               look it up (again)
+ *   …                                                                 else make it, and put it
+ *   cb_cache_turn_end(cache, &turn)
+ *
+ * A turn ends with its process, too. Threads of one process take turns as processes do, so that one thread must not ask
+ * for a key whose turn it has. Where files cannot be locked everybody has the turn at once. */
+enum { CB_CACHE_PATIENCE = 300 }; /* seconds: set-up of the largest matrices takes less, and only who hangs longer */
+
+struct cb_cache_turn {
+  struct cb_hash key;
+  int has_file, fd;
+  double waited; /* seconds */
+};
+
+/* Waits for at most so many seconds while another has the turn. Returns whether there is an entry of the key now. To be
+ * ended in any case. */
+int cb_cache_turn_begin(const struct cb_cache *cache, struct cb_hash key, double seconds, struct cb_cache_turn *turn);
+void cb_cache_turn_end(const struct cb_cache *cache, struct cb_cache_turn *turn); /* once more: nothing happens */
 
 /* For an entry whose payload turned out to be of no use (a driver refuses it). Absent ones are CB_OK. */
 enum cb_status cb_cache_remove(struct cb_cache *cache, struct cb_hash key, struct cb_diag *diag);

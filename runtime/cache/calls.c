@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -18,6 +19,10 @@ static int system_inspect(int fd, struct stat *info) {
 
 static int system_inspect_name(int folder, const char *name, struct stat *info) {
   return fstatat(folder, name, info, AT_SYMLINK_NOFOLLOW);
+}
+
+static int system_may_write(int folder) {
+  return faccessat(folder, ".", W_OK, AT_EACCESS);
 }
 
 static int system_rename(int folder, const char *from, const char *to) {
@@ -51,8 +56,10 @@ const struct cb_cache_calls cb_cache_system_calls = {
     .write = write,
     .sync = fsync,
     .close = close,
+    .may_write = system_may_write,
     .rename = system_rename,
     .remove = system_remove,
+    .lock = flock,
     .stamp = system_stamp,
     .map = system_map,
     .list = fdopendir,

@@ -18,8 +18,10 @@ struct cb_cache_calls {
   ssize_t (*write)(int fd, const void *bytes, size_t length);
   int (*sync)(int fd);
   int (*close)(int fd);
+  int (*may_write)(int folder); /* into the directory: 0 */
   int (*rename)(int folder, const char *from, const char *to);
   int (*remove)(int folder, const char *name);
+  int (*lock)(int fd, int operation);   /* flock */
   int (*stamp)(int fd);                 /* modification time := now */
   void *(*map)(int fd, size_t length);  /* from the start, for reading */
   DIR *(*list)(int fd);                 /* takes the descriptor over unless it fails */

@@ -239,15 +239,16 @@ static enum cb_cache_outcome check_head(const struct cb_cache_file *file, struct
   return CB_CACHE_HIT;
 }
 
-enum cb_cache_outcome cb_cache_file_open(struct cb_cache_file *file, const struct cb_cache *cache,
-                                         struct cb_hash key, struct cb_diag *diag) {
+static enum cb_cache_outcome open_in(struct cb_cache_file *file, const struct cb_cache *cache, int base,
+                                     struct cb_hash key, struct cb_diag *diag) {
+  const int folder = base < 0 ? cache->folder : cache->bases[base].folder;
   char name[CB_CACHE_NAME];
   struct stat info;
   memset(file, 0, sizeof *file);
   file->calls = cache->calls;
   cb_cache_entry_name(key, name);
   /* O_NONBLOCK: opening a pipe of that name must not wait for a writer. */
-  file->fd = file->calls->open(cache->folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
+  file->fd = file->calls->open(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0);
   if (file->fd < 0) {
     const int error = errno;
     if (error == ENOENT) return fail(diag, CB_CACHE_ABSENT, key, "it was not made yet, or evicted");
@@ -256,7 +257,7 @@ enum cb_cache_outcome cb_cache_file_open(struct cb_cache_file *file, const struc
   }
   if (file->calls->inspect(file->fd, &info)) return fail(diag, CB_CACHE_UNREADABLE, key, strerror(errno));
   if (!S_ISREG(info.st_mode)) return fail(diag, CB_CACHE_FOREIGN, key, "it is no regular file");
-  if (!cb_cache_is_own(&info))
+  if (!cb_cache_is_trusted(&info, base >= 0))
     return fail(diag, CB_CACHE_FOREIGN, key, "it belongs to another user, or others may write it");
   file->device = info.st_dev;
   file->inode = info.st_ino;
@@ -266,6 +267,16 @@ enum cb_cache_outcome cb_cache_file_open(struct cb_cache_file *file, const struc
   if (outcome) return outcome;
   file->head = head;
   return check_head(file, key, (int64_t)info.st_size, diag);
+}
+
+enum cb_cache_outcome cb_cache_file_open(struct cb_cache_file *file, const struct cb_cache *cache,
+                                         struct cb_hash key, struct cb_diag *diag) {
+  return open_in(file, cache, -1, key, diag);
+}
+
+enum cb_cache_outcome cb_cache_base_file_open(struct cb_cache_file *file, const struct cb_cache *cache, int base,
+                                              struct cb_hash key, struct cb_diag *diag) {
+  return open_in(file, cache, base, key, diag);
 }
 
 void cb_cache_file_close(struct cb_cache_file *file) {

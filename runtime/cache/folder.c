@@ -134,6 +134,12 @@ void cb_cache_entry_name(struct cb_hash key, char name[CB_CACHE_NAME]) {
   snprintf(name, CB_CACHE_NAME, "%s.entry", hex);
 }
 
+void cb_cache_turn_name(struct cb_hash key, char name[CB_CACHE_NAME]) {
+  char hex[CB_HASH_HEX];
+  cb_hash_hex(key, hex);
+  snprintf(name, CB_CACHE_NAME, "%s.turn", hex);
+}
+
 /* Process numbers mean something within one host and PID namespace: containers may share the directory. */
 static unsigned host_number(void) {
   struct utsname host;
@@ -173,6 +179,11 @@ static int parse_hex(uint64_t *number, const char *text, int digits) {
 static int parse_entry(const char *name, struct cb_hash *key) {
   return parse_hex(&key->high, name, 16) && parse_hex(&key->low, name + 16, 16) &&
          !strcmp(name + 32, ".entry");
+}
+
+static int parse_turn(const char *name) {
+  uint64_t number;
+  return parse_hex(&number, name, 16) && parse_hex(&number, name + 16, 16) && !strcmp(name + 32, ".turn");
 }
 
 static int parse_draft(const char *name, unsigned *host, long *pid) {
@@ -239,15 +250,23 @@ static int is_stale(const struct stat *info, unsigned host, long pid) {
   return (int64_t)time(NULL) - (int64_t)info->st_mtim.tv_sec > 24 * 3600;
 }
 
-static int add_draft(struct scan *scan, const char *name, const struct stat *info, unsigned host, long pid) {
-  scan->listing.drafts++;
-  scan->listing.draft_bytes += (int64_t)info->st_size;
-  if (!is_stale(info, host, pid)) return 1;
+static int add_stale(struct scan *scan, const char *name) {
   void *stale = grown(scan->stale, scan->stale_count, &scan->stale_room, sizeof *scan->stale);
   if (!stale) return 0;
   scan->stale = stale;
-  memcpy(scan->stale[scan->stale_count++], name, strlen(name) + 1); /* it fits: parse_draft */
+  memcpy(scan->stale[scan->stale_count++], name, strlen(name) + 1); /* it fits: parse_draft, parse_turn */
   return 1;
+}
+
+static int add_draft(struct scan *scan, const char *name, const struct stat *info, unsigned host, long pid) {
+  scan->listing.drafts++;
+  scan->listing.draft_bytes += (int64_t)info->st_size;
+  return !is_stale(info, host, pid) || add_stale(scan, name);
+}
+
+/* Its process was killed: nobody has a turn for a day. */
+static int add_turn(struct scan *scan, const char *name, const struct stat *info) {
+  return (int64_t)time(NULL) - (int64_t)info->st_mtim.tv_sec <= 24 * 3600 || add_stale(scan, name);
 }
 
 static enum cb_status fail_directory(const struct cb_cache *cache, int error, struct cb_diag *diag) {
@@ -260,13 +279,14 @@ static enum cb_status add_file(const struct cb_cache *cache, struct scan *scan, 
   struct stat info;
   unsigned host = 0;
   long pid = 0;
-  const int entry = parse_entry(name, &key);
-  if (!entry && !parse_draft(name, &host, &pid)) return CB_OK;
+  const int entry = parse_entry(name, &key), turn = !entry && parse_turn(name);
+  if (!entry && !turn && !parse_draft(name, &host, &pid)) return CB_OK;
   if (cache->calls->inspect_name(cache->folder, name, &info)) {
     if (errno == ENOENT) return CB_OK; /* removed since it was listed */
     return cb_fail(diag, CB_ERR_IO, "cannot inspect '%s/%s': %s", cache->directory, name, strerror(errno));
   }
-  if (entry ? add_item(scan, key, &info) : add_draft(scan, name, &info, host, pid)) return CB_OK;
+  if (turn ? add_turn(scan, name, &info) : entry ? add_item(scan, key, &info) : add_draft(scan, name, &info, host, pid))
+    return CB_OK;
   return cb_fail_memory(diag, cache->directory, sizeof(struct cb_cache_item));
 }
 

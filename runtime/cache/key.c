@@ -74,7 +74,7 @@ static void fold_target(const struct fields *fields, const struct cb_target *tar
 }
 
 static void fold(const struct fields *fields, const struct cb_cache_subject *subject) {
-  fold_text(fields, "", "version", CBGEN_VERSION);
+  fold_text(fields, "", "version", CB_VERSION);
   fold_text(fields, "", "build", cb_build_fingerprint);
   fold_text(fields, "", "kind", subject->kind);
   fold_options(fields, subject->options);

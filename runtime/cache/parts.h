@@ -4,6 +4,7 @@
  *   cache.c    open, get, put, counts           entry.c   the format: building and reading entries
  *   folder.c   directory, list, prune           key.c     keys and their names
  *   calls.c    the system's file operations     deferred.c sections that are read while used
+ *   path.c     bases, and a directory in memory turn.c     who makes an entry
  */
 #ifndef CBGEN_RUNTIME_CACHE_PARTS_H
 #define CBGEN_RUNTIME_CACHE_PARTS_H
@@ -13,6 +14,13 @@
 
 #include <stdatomic.h>
 
+/* A directory that is only read. */
+struct cb_cache_base {
+  char *directory;
+  int folder;
+};
+enum { CB_CACHE_BASES = 16 };
+
 struct cb_cache {
   enum cb_cache_state state;
   int folder; /* descriptor of the directory; -1 unless the cache is on */
@@ -20,6 +28,8 @@ struct cb_cache {
   const struct cb_cache_calls *calls;
   char *directory; /* NULL when none is known */
   char remark[512];
+  struct cb_cache_base bases[CB_CACHE_BASES];
+  int bases_count;
   atomic_int_fast64_t outcomes[CB_CACHE_OUTCOMES], evicted;
 };
 
@@ -59,9 +69,11 @@ struct cb_cache_file {
   struct cb_cache_head head;
 };
 
-/* CB_CACHE_HIT or why not; close `file` in any case. */
+/* CB_CACHE_HIT or why not; close `file` in any case. The second opens that of a base. */
 enum cb_cache_outcome cb_cache_file_open(struct cb_cache_file *file, const struct cb_cache *cache,
                                          struct cb_hash key, struct cb_diag *diag);
+enum cb_cache_outcome cb_cache_base_file_open(struct cb_cache_file *file, const struct cb_cache *cache, int base,
+                                              struct cb_hash key, struct cb_diag *diag);
 void cb_cache_file_close(struct cb_cache_file *file);
 
 /* All sections, checked, into memory or a mapping; deferred ones are mapped, and not checked. */
@@ -102,6 +114,21 @@ enum cb_status cb_cache_folder_open(struct cb_cache *cache, const struct cb_cach
 /* Whether a file with this owner and mode is the user's own: nobody else writes it. */
 int cb_cache_is_own(const struct stat *info);
 
+/* ---- path.c */
+
+/* Opens the directories of a path (NULL: $CBGEN_CACHE_PATH), and says in the remark which ones are not read and why. */
+void cb_cache_path_open(struct cb_cache *cache, const char *given);
+void cb_cache_path_close(struct cb_cache *cache);
+
+/* Where the directory cannot be written: makes it the first base, if it can be read, and one in memory the cache's own.
+ * Returns whether it has. */
+int cb_cache_use_memory(struct cb_cache *cache);
+
+/* Whether a file or directory may be read: nobody but the user writes it, or root where that is of a base. */
+int cb_cache_is_trusted(const struct stat *info, int is_base);
+
+/* ---- folder.c, again */
+
 /* Prunes as cb_cache_prune does, but keeps the entry `keep` (NULL: none). */
 enum cb_status cb_cache_evict(const struct cb_cache *cache, int64_t limit, const struct cb_hash *keep,
                               struct cb_cache_removal *removal, struct cb_diag *diag);
@@ -110,5 +137,6 @@ enum cb_status cb_cache_evict(const struct cb_cache *cache, int64_t limit, const
 enum { CB_CACHE_NAME = 112 };
 void cb_cache_entry_name(struct cb_hash key, char name[CB_CACHE_NAME]);
 void cb_cache_draft_name(struct cb_hash key, char name[CB_CACHE_NAME]); /* another one with each call */
+void cb_cache_turn_name(struct cb_hash key, char name[CB_CACHE_NAME]);
 
 #endif

@@ -175,7 +175,7 @@ enum cb_status cb_calibration_text(struct cb_text *text, const struct cb_target 
   enum cb_status s = CB_OK;
   json_t *root = json_pack("{s:s, s:s, s:s, s:i, s:s}", "format", format_name, "model", target->model, "arch",
                            target->arch, "multiprocessors", target->multiprocessors, "measured_by",
-                           "cbgen " CBGEN_VERSION);
+                           "cbgen " CB_VERSION);
   int failed = !root;
   for (const struct cb_figure *figure = cb_figure_table; figure->name && !s; figure++) {
     s = check_figure(target, figure, diag);

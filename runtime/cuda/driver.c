@@ -5,6 +5,7 @@
 #include "base/fork.h"
 #include "base/memory.h"
 #include "runtime/cuda/calibration.h"
+#include "runtime/cuda/memory.h"
 #include "runtime/cuda/staging.h"
 
 #include <stdarg.h>
@@ -314,6 +315,19 @@ int cb_device_is_current(const struct cb_device *device) {
 
 enum cb_status cb_device_alloc(const struct cb_device *device, cb_device_ptr *address, size_t bytes,
                                const char *what, struct cb_diag *diag) {
+  return device->memory ? cb_memory_alloc(device, address, bytes, what, diag)
+                        : cb_device_alloc_plain(device, address, bytes, what, diag);
+}
+
+uint64_t cb_device_available(const struct cb_device *device) {
+  size_t available = 0, total = 0;
+  if (device->driver->call.memory_info(&available, &total)) return 0;
+  const uint64_t room = (uint64_t)cb_memory_room(device->memory);
+  return available < room ? available : room;
+}
+
+enum cb_status cb_device_alloc_plain(const struct cb_device *device, cb_device_ptr *address, size_t bytes,
+                                     const char *what, struct cb_diag *diag) {
   const struct cb_driver *driver = device->driver;
   const cb_cu_result result = driver->call.memory_alloc(address, bytes ? bytes : 1);
   if (result == CB_CU_SUCCESS) return CB_OK;
@@ -333,7 +347,7 @@ enum cb_status cb_device_check_room(const struct cb_device *device, uint64_t byt
   s = cb_driver_check(device->driver, device->driver->call.memory_info(&available, &total), diag,
                       "ask the memory of GPU %d", device->ordinal);
   cb_device_leave(device);
-  if (s || bytes <= available) return s;
+  if (s || bytes <= available || cb_memory_has_source(device->memory)) return s; /* a pool has memory of its own */
   return cb_fail(diag, CB_ERR_MEMORY,
                  "out of memory on GPU %d: %s takes %llu MB, and %zu MB of %zu MB are free: end other programs there, or "
                  "take a GPU with more",
@@ -341,7 +355,7 @@ enum cb_status cb_device_check_room(const struct cb_device *device, uint64_t byt
 }
 
 void cb_device_free(const struct cb_device *device, cb_device_ptr address) {
-  if (address) device->driver->call.memory_free(address);
+  if (address && !(device->memory && cb_memory_release(device, address))) device->driver->call.memory_free(address);
 }
 
 /* The driver's copy from pageable memory may return while the last bytes are still on their way, and streams that do

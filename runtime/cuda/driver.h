@@ -180,6 +180,7 @@ struct cb_device {
   char remark[400];         /* on the calibration, for logs: which was read, or why one was not; "" without one */
   int64_t memory_bytes;
   struct cb_staging *staging; /* the way of long uploads (staging.h), its owner's; NULL: the driver's */
+  struct cb_memory *memory;   /* where memory comes from (memory.h), likewise */
 };
 
 /* The GPU number `ordinal`. Its target is the table's row of its architecture (else of the newest older one,
@@ -207,6 +208,11 @@ int cb_device_is_current(const struct cb_device *device); /* on the calling thre
 enum cb_status cb_device_alloc(const struct cb_device *device, cb_device_ptr *address, size_t bytes,
                                const char *what, struct cb_diag *diag);
 void cb_device_free(const struct cb_device *device, cb_device_ptr address); /* 0 is accepted */
+/* The same from the driver, whatever the device's memory is. */
+enum cb_status cb_device_alloc_plain(const struct cb_device *device, cb_device_ptr *address, size_t bytes,
+                                     const char *what, struct cb_diag *diag);
+/* Bytes that are free on the GPU and below the device's limit; 0 when that cannot be found out. */
+uint64_t cb_device_available(const struct cb_device *device);
 /* CB_ERR_MEMORY when the GPU has less free memory than that: "WHAT takes … MB". Enters the context. */
 enum cb_status cb_device_check_room(const struct cb_device *device, uint64_t bytes, const char *what,
                                     struct cb_diag *diag);

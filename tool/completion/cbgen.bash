@@ -36,7 +36,12 @@ _cbgen() {
     [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
   elif [[ $verb == cache ]]; then
     local words=
-    [[ $COMP_CWORD == 2 ]] && words='stats list show verify prune clear'
+    [[ $COMP_CWORD == 2 ]] && words='stats list show verify fill gpu export import prune clear'
+    if [[ ${COMP_WORDS[2]} == @(fill|export|import) && $COMP_CWORD -gt 2 ]]; then
+      compopt -o filenames
+      mapfile -t COMPREPLY < <(compgen -f -- "$word")
+      return
+    fi
     [[ $before == show ]] && words=$("${COMP_WORDS[0]}" cache list 2>/dev/null | awk 'NR > 1 { print $1 }')
     mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
   elif [[ $verb == calibrate ]]; then

@@ -40,7 +40,8 @@ complete -c cbgen -n 'test (count (commandline -opc)) -eq 1' -a '(__cbgen_verbs)
 complete -c cbgen -n '__fish_seen_subcommand_from help' -f -a 'options recipes architectures shapes exit-codes (__cbgen_verbs)'
 complete -c cbgen -n '__fish_seen_subcommand_from cache calibrate' -f
 complete -c cbgen -n '__fish_seen_subcommand_from cache; and test (count (commandline -opc)) -eq 2' -f \
-    -a 'stats list show verify prune clear'
+    -a 'stats list show verify fill gpu export import prune clear'
+complete -c cbgen -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from fill export import' -F
 complete -c cbgen -n '__fish_seen_subcommand_from cache; and contains show (commandline -opc)' -f \
     -a '(cbgen cache list 2>/dev/null | string match -rg "^([0-9a-f]{16}) ")'
 complete -c cbgen -n '__fish_seen_subcommand_from diff' \

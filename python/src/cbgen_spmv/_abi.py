@@ -179,10 +179,24 @@ class Info(Structure):
         ("total_seconds", c_double),
         ("entries", c_int64),
         ("tier", c_int),
+        ("peak_bytes", c_int64),
     ]
 
 
 LOG = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
+ALLOCATE = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)
+RELEASE = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_size_t, c_void_p)
+
+
+class Allocator(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("user", c_void_p),
+        ("stream", c_void_p),
+        ("allocate", ALLOCATE),
+        ("release", RELEASE),
+    ]
+
 
 STATUS = c_int
 HANDLE = c_void_p  # cbgen_context *, cbgen_operator *, cbgen_kernel *
@@ -197,6 +211,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_set": (STATUS, (HANDLE, c_char_p, c_char_p)),
     "cbgen_message": (c_char_p, (HANDLE,)),
     "cbgen_set_log": (STATUS, (HANDLE, LOG, c_void_p)),
+    "cbgen_set_allocator": (STATUS, (HANDLE, POINTER(Allocator))),
     "cbgen_compile": (STATUS, (HANDLE, POINTER(Csr), POINTER(Request), POINTER(HANDLE))),
     "cbgen_compile_matrix": (STATUS, (HANDLE, POINTER(Matrix), POINTER(Request), POINTER(HANDLE))),
     "cbgen_operator_clone": (STATUS, (HANDLE, POINTER(HANDLE))),

@@ -29,7 +29,7 @@ def candidates() -> List[str]:
         return [named]
     folders = [os.path.dirname(os.path.abspath(__file__)), os.path.join(sysconfig.get_path("platlib"), "cbgen_spmv")]
     files = [os.path.join(folder, "libcbgen.so") for folder in folders]
-    return [file for file in files if os.path.exists(file)][:1] or ["libcbgen.so.0", "libcbgen.so"]
+    return [file for file in files if os.path.exists(file)][:1] or ["libcbgen.so.0.1", "libcbgen.so"]
 
 
 def bind(library: ctypes.CDLL) -> None:

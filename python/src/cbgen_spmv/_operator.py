@@ -87,6 +87,8 @@ class Info:
     """Of the matrix as it was given, duplicates included: what `update_values` takes."""
     tier: str
     """"family" (a kernel for all matrices of one structure) or "specialised"."""
+    peak_bytes: int
+    """Of device memory that were allocated at one time while it was made."""
 
 
 def info_from(found: _abi.Info) -> Info:
