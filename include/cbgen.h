@@ -7,7 +7,8 @@
  *   …                                                   shape and arrays: see cbgen_csr
  *   if (cbgen_context_create(&context)) …
  *   if (cbgen_compile(context, &matrix, NULL, &A)) fprintf(stderr, "%s\n", cbgen_message(context));
- *   cbgen_product product = {sizeof product, 1.0, 0.0, x, y, stream};
+ *   cbgen_product product = {.struct_size = sizeof product, .alpha = 1.0, .beta = 0.0, .x = x, .y = y,
+                              .stream = stream};
  *   for (…) cbgen_multiply(A, &product);                y = A x on the stream, one kernel launch
  *   cbgen_operator_free(A);
  *   cbgen_context_destroy(context);
@@ -104,6 +105,8 @@ CBGEN_API void cbgen_trim(void);
  *   "cache-limit" bytes that it may hold ("4G", "512M"); standard: $CBGEN_CACHE_SIZE, else 4G
  *   "cache-data"  what is kept beside plan, text and binary: "auto" (standard: the packed indices too, when
  *                 they take up to 256 MiB), "always", "never"
+ *   "epilogue"    statements for each row, for requests without their own and for cbgen_generate; see cbgen_argument.
+ *                 "" (standard): none
  *   "pack"        where matrices in CSR are planned from and packed: "auto" (standard: on the device by recipes that
  *                 can, named ones, from 2^20 nonzeros on), "host", "device" (whenever that is possible; recipe auto
  *                 is then chosen among those that can). On the device columns and values never come to the host,
@@ -227,6 +230,7 @@ typedef struct cbgen_request {
   cbgen_values values;
   int transpose;             /* 1: the operator of the transposed matrix, with a plan of its own */
   cbgen_specialise specialise;
+  const char *epilogue;      /* statements for each row; NULL: none. See cbgen_argument */
 } cbgen_request;
 
 /* Analyses the matrix, writes its kernel, compiles it and loads it with its arrays on the context's GPU; what
@@ -256,14 +260,39 @@ CBGEN_API cbgen_status cbgen_operator_specialise(cbgen_operator *op);
 /* The caller sees to it that no product is still running. The arrays go with the last handle. */
 CBGEN_API void cbgen_operator_free(cbgen_operator *op); /* NULL is accepted */
 
+/* An epilogue is text that is executed for each row, once its entry `ax` of A x is known, by the product's kernel:
+ *
+ *   "in b; out r; r = b - ax; rr = dot(r, r);"
+ *
+ * declares two vectors and gives r = b - A x and its square length. Vectors are declared by in, out or inout, a number
+ * given by value by scalar, one in device memory by device; each perhaps with double or float, else vectors have the
+ * operator's vector type, and numbers that of its sums. Statements assign to vectors, or to new names, from + - * /,
+ * comparisons with ?:, abs, sqrt, min, max, fma, `ax` and `row` (from 0). dot, sum and max of one number go over all
+ * rows, in a fixed order, so that their bits repeat; they take scratch and a second launch. What is wrong with a text
+ * shows in the message, with line and column, as CBGEN_ERROR_ARGUMENT. docs/library.md has the whole grammar.
+ *
+ * Such an operator does not write y: its products are A x, and what the statements say. It has no family, so compiling
+ * takes NVRTC unless the cache has it. */
+typedef struct cbgen_argument {
+  const char *name; /* as the epilogue has it */
+  void *pointer;    /* in device memory, aligned: a vector of `rows` elements, a number, or where a result goes */
+  double value;     /* of a scalar */
+} cbgen_argument;
+
 /* y = alpha A x + beta y, or with "semiring" what that says. x: cols, y: rows elements of the operator's vector type
- * (cbgen_info), in device memory, not overlapping. With beta = 0 y is not read. */
+ * (cbgen_info), in device memory, not overlapping. With beta = 0 y is not read. With an epilogue alpha is 1, beta 0 and
+ * y NULL, and each name that it declares, or gives to a reduction, is among the arguments, once; out and inout vectors
+ * overlap nothing else. */
 typedef struct cbgen_product {
   size_t struct_size; /* sizeof(cbgen_product) */
   double alpha, beta;
   const void *x;
   void *y;
   void *stream; /* cudaStream_t or CUstream; NULL: the default stream */
+  const cbgen_argument *arguments; /* of the epilogue, in any order; read during the call */
+  int arguments_count;
+  void *z; /* `rows` elements that receive the result in place of y, which is only read; NULL: y receives it. With beta
+            * other than 0 it costs a copy of y on the stream beforehand. NULL with an epilogue */
 } cbgen_product;
 
 /* Puts the product on the stream: kernel launches, nothing else: no allocation, no synchronisation; it may be
@@ -274,6 +303,15 @@ typedef struct cbgen_product {
  * failed; what a kernel does wrong later shows in the stream, as with every kernel. */
 CBGEN_API cbgen_status cbgen_multiply(cbgen_operator *op, const cbgen_product *product);
 CBGEN_API void cbgen_operator_unbind(cbgen_operator *op);
+
+/* r = b - A x on the stream, as cbgen_multiply with alpha -1, beta 1, y = b and z = r: b and r have `rows` elements,
+ * and may be the same. */
+CBGEN_API cbgen_status cbgen_residual(cbgen_operator *op, const void *b, const void *x, void *r, void *stream);
+
+/* The diagonal of a matrix, as many numbers as the lesser of rows and columns, 0 where there is no entry, those of
+ * duplicates summed: to `diagonal` in device memory, double for a matrix of double, else float. A matrix in device
+ * memory comes to the host for that. Waits until the numbers are there. */
+CBGEN_API cbgen_status cbgen_diagonal(cbgen_context *context, const cbgen_csr *matrix, void *diagonal);
 
 /* New values for the same pattern, in the order of the arrays that the operator was compiled from, duplicates
  * included. */

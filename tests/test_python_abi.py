@@ -14,7 +14,7 @@ import sys
 
 SCRATCH = sys.argv[1]
 HEADER = "include/cbgen.h"
-STRUCTS = ["Csr", "Matrix", "Request", "Product", "Update", "Info"]  # cbgen_csr and so on
+STRUCTS = ["Csr", "Matrix", "Request", "Argument", "Product", "Update", "Info"]  # cbgen_csr and so on
 ENUMS = {"Status": "cbgen_status", "Type": "cbgen_type", "Format": "cbgen_format", "Memory": "cbgen_memory", "Values": "cbgen_values",
          "CacheResult": "cbgen_cache_result", "Specialise": "cbgen_specialise",
          "Tier": "cbgen_tier"}

@@ -3,6 +3,7 @@
 #include "tool/sweep.h"
 #include "tool/tool.h"
 
+#include "base/memory.h"
 #include "runtime/cache/cache.h"
 
 #include <errno.h>
@@ -77,6 +78,15 @@ static enum cb_status set_selftest(struct cb_call *call, const char *value, stru
   const int index = word_index(words, value, strlen(value));
   if (index < 0) return cb_fail(diag, CB_ERR_ARGUMENT, "'--selftest=%s': it takes on or off", value);
   call->selftest = index;
+  return CB_OK;
+}
+
+static enum cb_status set_epilogue(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  struct cb_statements *statements;
+  const enum cb_status s = cb_statements_parse(&statements, value, "--epilogue", 1, diag);
+  if (s) return s;
+  cb_free(statements);
+  call->options.epilogue = value;
   return CB_OK;
 }
 
@@ -221,6 +231,7 @@ static const struct flag flag_table[] = {
     {"arch", 0, "sm_NN,…", CB_TAKES_ARCHES, "GPUs to plan and compile for: cbgen help architectures", set_arch},
     {"embed", 0, "auto|always|never", CB_TAKES_TEXT, "data inside the text; auto: up to 1 MiB (auto)", set_embed},
     {"name", 0, "NAME", CB_TAKES_NAME, "name in the text and of its functions (the file's)", set_name},
+    {"epilogue", 0, "TEXT", CB_TAKES_TEXT, "statements for each row, in place of y: 'in b; out r; r = b - ax;'", set_epilogue},
     {"selftest", 0, "on|off", CB_TAKES_TEXT, "carry expected results: 16 bytes per row (on)", set_selftest},
     {"seed", 0, "N", CB_TAKES_SEED, "of the vectors, and of the order of warps (1)", set_seed},
     {"device", 0, "N", CB_TAKES_GPU, "number of the GPU (0)", set_device},

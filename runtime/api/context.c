@@ -62,6 +62,7 @@ void cbgen_context_destroy(cbgen_context *context) {
   cb_cache_close(context->cache);
   cb_free(context->cache_directory);
   cb_free(context->nvrtc_path);
+  cb_free(context->epilogue);
   cb_free(context);
 }
 
@@ -218,6 +219,16 @@ static enum cb_status set_nvrtc(cbgen_context *context, const char *value) {
   return set_text(&context->nvrtc_path, value, &context->diag);
 }
 
+static enum cb_status set_epilogue(cbgen_context *context, const char *value) {
+  struct cb_statements *statements = NULL;
+  enum cb_status s = CB_OK;
+  if (*value) s = cb_statements_parse(&statements, value, "epilogue", 1, &context->diag);
+  cb_free(statements);
+  if (!s) s = set_text(&context->epilogue, value, &context->diag);
+  if (!s) context->options.epilogue = context->epilogue;
+  return s;
+}
+
 static enum cb_status set_cache_limit(cbgen_context *context, const char *value) {
   int64_t limit;
   enum cb_status s = cb_cache_size(&limit, value, &context->diag);
@@ -293,6 +304,7 @@ cbgen_status cbgen_set(cbgen_context *context, const char *name, const char *val
              {"cache-limit", set_cache_limit},
              {"cache-data", set_cache_data},
              {"device", set_device},
+             {"epilogue", set_epilogue},
              {"pack", set_pack},
              {"nvrtc", set_nvrtc}};
   if (!context) return CBGEN_ERROR_ARGUMENT;

@@ -120,6 +120,15 @@ class Request(Structure):
         ("values", c_int),
         ("transpose", c_int),
         ("specialise", c_int),
+        ("epilogue", c_char_p),
+    ]
+
+
+class Argument(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("pointer", c_void_p),
+        ("value", c_double),
     ]
 
 
@@ -131,6 +140,9 @@ class Product(Structure):
         ("x", c_void_p),
         ("y", c_void_p),
         ("stream", c_void_p),
+        ("arguments", POINTER(Argument)),
+        ("arguments_count", c_int),
+        ("z", c_void_p),
     ]
 
 
@@ -204,6 +216,8 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_operator_free": (None, (HANDLE,)),
     "cbgen_multiply": (STATUS, (HANDLE, POINTER(Product))),
     "cbgen_operator_unbind": (None, (HANDLE,)),
+    "cbgen_residual": (STATUS, (HANDLE, c_void_p, c_void_p, c_void_p, c_void_p)),
+    "cbgen_diagonal": (STATUS, (HANDLE, POINTER(Csr), c_void_p)),
     "cbgen_update_values": (STATUS, (HANDLE, POINTER(Update))),
     "cbgen_operator_message": (c_char_p, (HANDLE,)),
     "cbgen_operator_info": (STATUS, (HANDLE, POINTER(Info))),

@@ -16,6 +16,7 @@
 #define __CUDA_ARCH_LIST__ 900  // as if compiled for one that can overlap launches
 #define CBGEN_KERNEL static
 #define CBGEN_DEVICE static
+#define CBGEN_MEMBER
 inline constexpr unsigned kFullMask = 0xffffffffu;
 inline constexpr int kArch = 0;  // no GPU's
 template <class T, int n> struct Vector { T at[n]; };
@@ -295,6 +296,8 @@ inline double fma(double a, double b, double c) { return __builtin_fma(a, b, c);
 inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 inline double fmin(double a, double b) { return __builtin_fmin(a, b); }
 inline float fmin(float a, float b) { return __builtin_fminf(a, b); }
+inline double sqrt(double a) { return __builtin_sqrt(a); }
+inline float sqrt(float a) { return __builtin_sqrtf(a); }
 inline double fmax(double a, double b) { return __builtin_fmax(a, b); }
 inline float fmax(float a, float b) { return __builtin_fmaxf(a, b); }
 template <class T> inline T not_a_number() { return T(__builtin_nan("")); }
