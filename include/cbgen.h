@@ -309,8 +309,9 @@ CBGEN_API void cbgen_operator_unbind(cbgen_operator *op);
 CBGEN_API cbgen_status cbgen_residual(cbgen_operator *op, const void *b, const void *x, void *r, void *stream);
 
 /* The diagonal of a matrix, as many numbers as the lesser of rows and columns, 0 where there is no entry, those of
- * duplicates summed: to `diagonal` in device memory, double for a matrix of double, else float. A matrix in device
- * memory comes to the host for that. Waits until the numbers are there. */
+ * duplicates summed: to `diagonal` in device memory, double where the vectors of an operator that this context compiles
+ * of the matrix are, else float. A matrix in device memory comes to the host for that. Waits until the numbers are
+ * there. */
 CBGEN_API cbgen_status cbgen_diagonal(cbgen_context *context, const cbgen_csr *matrix, void *diagonal);
 
 /* New values for the same pattern, in the order of the arrays that the operator was compiled from, duplicates
@@ -390,6 +391,70 @@ CBGEN_API const char *cbgen_operator_key(const cbgen_operator *op);
 CBGEN_API cbgen_status cbgen_operator_save(cbgen_operator *op, void *bytes, size_t capacity, size_t *length);
 CBGEN_API cbgen_status cbgen_operator_load(cbgen_context *context, const void *bytes, size_t length,
                                            cbgen_operator **op);
+
+/* ---- solvers: a whole solution of A x = b as one kernel */
+
+/* An operator's product with a method around it: all iterations run in one persistent kernel, on vectors that are the
+ * solver's own, and the host waits for nothing. Nothing is added with atomics, so a solver's results repeat bit for bit
+ * on the same GPU. */
+typedef struct cbgen_solver cbgen_solver;
+
+typedef enum cbgen_reason {
+  CBGEN_REASON_NONE = 0,         /* nothing was solved yet */
+  CBGEN_REASON_CONVERGED = 1,    /* the residual is small enough, by the method's recurrence: see true_residual */
+  CBGEN_REASON_ITERATIONS = 2,   /* the most iterations are over */
+  CBGEN_REASON_BREAKDOWN = 3,    /* the method cannot go on: for "cg", A is not positive definite */
+  CBGEN_REASON_NOT_A_NUMBER = 4  /* NaN or infinity: in A, b or x, or by overflow */
+} cbgen_reason;
+
+/* How a solution ended, as it lies in device memory. Norms are Euclidean. */
+typedef struct cbgen_outcome {
+  int reason; /* cbgen_reason */
+  int iterations;
+  double residual;      /* the norm of b - A x by the method's recurrence */
+  double true_residual; /* computed from the x that was found */
+} cbgen_outcome;
+
+/* Zeros are the defaults. Pointers are to device memory, and stay the caller's; all are read when a solution runs. */
+typedef struct cbgen_solver_options {
+  size_t struct_size;         /* sizeof(cbgen_solver_options) */
+  double relative_tolerance;  /* it is solved when the residual's norm is at most this times that of b; 0: 1e-8, or 1e-5
+                               * with sums of float. With absolute_tolerance given alone: 0 */
+  double absolute_tolerance;  /* or at most this */
+  int max_iterations;         /* 0: 10 times the rows */
+  const void *diagonal;       /* `rows` numbers of the vector type by which residuals are divided (Jacobi's
+                               * preconditioner; where one is 0, by 1): cbgen_diagonal. NULL: none */
+  cbgen_outcome *outcome;     /* receives the outcome; NULL: memory of the solver's */
+  double *history;            /* receives the square of the residual's norm before the first iteration and after each:
+                               * max_iterations + 1 numbers; NULL: not wanted */
+  int thread_blocks;          /* of the kernel; 0: by the product's size and the GPU. Bits depend on it */
+} cbgen_solver_options;
+
+/* "cg" (A symmetric and positive definite) or "bicgstab". `options` NULL: all its members zero. The kernel is compiled
+ * by NVRTC, or found in the operator's cache. On success *solver is the caller's; on failure it is NULL, and the
+ * operator has the message. The operator may be freed before the solver; new values of any of its handles count for
+ * later solutions. CBGEN_ERROR_ARGUMENT: the operator is not square, has an epilogue, or another semiring than plus-times;
+ * no such method. CBGEN_ERROR_UNSUPPORTED: vectors of 16 bits; a plan whose launches differ in size (recipes sell,
+ * merge, dia and blocks have none such); a driver without cooperative launches. CBGEN_ERROR_MISSING: no NVRTC.
+ * CBGEN_ERROR_MEMORY, CBGEN_ERROR_COMPILE, CBGEN_ERROR_DEVICE. */
+CBGEN_API cbgen_status cbgen_solver_create(cbgen_operator *op, const char *method, const cbgen_solver_options *options,
+                                           cbgen_solver **solver);
+CBGEN_API void cbgen_solver_free(cbgen_solver *solver); /* NULL is accepted; no solution of its may be running */
+
+/* Puts a solution of A x = b on the stream: one kernel launch, no allocation, no synchronisation; it may be captured in
+ * a CUDA graph. b and x: `rows` elements of the vector type; x holds the first guess and receives what was found. A
+ * solver works on one solution at a time: those on other streams take another solver. */
+CBGEN_API cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x, void *stream);
+
+/* Waits for the stream of the last solution and copies its outcome. */
+CBGEN_API cbgen_status cbgen_solver_outcome(cbgen_solver *solver, cbgen_outcome *outcome);
+
+/* What went wrong in the last call that failed with this solver. */
+CBGEN_API const char *cbgen_solver_message(const cbgen_solver *solver);
+
+/* The CUDA text of the kernel, NUL-terminated; *length (if not NULL) receives its bytes without the NUL. It lives as
+ * long as the solver. */
+CBGEN_API const char *cbgen_solver_source(const cbgen_solver *solver, size_t *length);
 
 /* ---- generation: the text alone, without a GPU */
 

@@ -76,6 +76,13 @@ static void null_of_every_function_of_an_operator(void **state) {
   refused(cbgen_multiply(op, NULL));
   refused(cbgen_multiply(op, &product));
   cbgen_operator_unbind(NULL);
+  refused(cbgen_solver_create(NULL, "cg", NULL, NULL));
+  refused(cbgen_solver_create(op, NULL, NULL, NULL));
+  cbgen_solver_free(NULL);
+  refused(cbgen_solve(NULL, NULL, NULL, NULL));
+  refused(cbgen_solver_outcome(NULL, NULL));
+  assert_string_equal(cbgen_solver_message(NULL), "");
+  assert_string_equal(cbgen_solver_source(NULL, NULL), "");
   refused(cbgen_residual(NULL, NULL, NULL, NULL, NULL));
   refused(cbgen_residual(op, NULL, NULL, NULL, NULL));
   refused(cbgen_diagonal(NULL, NULL, NULL));

@@ -42,7 +42,8 @@ struct batch {
 
 /* ---- the batch */
 
-static void add_host_functions(struct cb_text *text, int scratch, int dynamic) {
+/* Kernels with grid barriers are launched cooperatively. */
+static void add_host_functions(struct cb_text *text, int scratch, int dynamic, int cooperative) {
   cb_text_add(
       text,
       "\nstruct m_matrix { double *carry; unsigned *counter; };\n"
@@ -54,6 +55,7 @@ static void add_host_functions(struct cb_text *text, int scratch, int dynamic) {
       "  return e ? cudaGetErrorString(e) : nullptr;\n"
       "}\n"
       "static const char *m_multiply(const m_matrix *%s, const double *x, double *y, cudaStream_t s) {\n"
+      "  emulated::cooperative = %d;\n"
       "  cudaError_t e = launch_named(\"kernel\", kernel, kBlocks, kThreads, %s, s, x, y%s);\n"
       "  return e ? cudaGetErrorString(e) : nullptr;\n"
       "}\n"
@@ -64,7 +66,7 @@ static void add_host_functions(struct cb_text *text, int scratch, int dynamic) {
       dynamic ? "  if (!e && kAllowedBytes)\n"
                 "    e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kAllowedBytes);\n"
               : "",
-      scratch ? "m" : "", dynamic ? "kSharedBytes" : "0", scratch ? ", m->carry, m->counter" : "");
+      scratch ? "m" : "", cooperative, dynamic ? "kSharedBytes" : "0", scratch ? ", m->carry, m->counter" : "");
 }
 
 static char *read_kernel(const char *path) {
@@ -76,7 +78,8 @@ static char *read_kernel(const char *path) {
   cb_text_add_bytes(&text, file.bytes, file.length);
   cb_file_unmap(&file);
   add_host_functions(&text, strstr(text.bytes, "double *carry") != NULL,
-                     strstr(text.bytes, "kSharedBytes") != NULL);
+                     strstr(text.bytes, "kSharedBytes") != NULL,
+                     strstr(text.bytes, "grid_barrier") && !strstr(text.bytes, "// not cooperative"));
   return cb_text_detach(&text);
 }
 
@@ -250,10 +253,23 @@ static void expect_entries(const double *x, double *y) {
     }
 }
 
+static void expect_grid(const double *x, double *y) {
+  enum { N = 5 * 64 };
+  double sums[N];
+  for (int i = 0; i < N; i++) sums[i] = x[i];
+  for (int round = 0; round < 3; round++) {
+    double next[N];
+    for (int i = 0; i < N; i++) next[i] = sums[(i + 64) % N] + 1;
+    memcpy(sums, next, sizeof sums);
+  }
+  for (int i = 0; i < N; i++) y[i] = sums[i];
+}
+
 static const struct {
   const char *name;
   void (*expect)(const double *x, double *y);
-} good[] = {{"good_reduce.cu", expect_reduce},
+} good[] = {{"good_grid.cu", expect_grid},
+            {"good_reduce.cu", expect_reduce},
             {"good_block_reduce.cu", expect_block_reduce},
             {"good_scan.cu", expect_scan},
             {"good_half_warps.cu", expect_half_warps},
@@ -461,6 +477,7 @@ static void test_refused(void **state) {
   const struct cb_host_job job = run_one(*state, "refused_dynamic.cu", 1, got);
   assert_int_equal(job.outcome, CB_HOST_REFUSED);
   assert_non_null(strstr(job.message, "invalid argument"));
+  assert_int_equal(run_one(*state, "refused_grid.cu", 1, got).outcome, CB_HOST_REFUSED);
 }
 
 static void test_positions(void **state) {

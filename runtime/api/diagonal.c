@@ -30,7 +30,8 @@ static enum cb_status deliver(const struct cb_session *session, const void *diag
 
 static enum cb_status take_diagonal(struct cb_request *request, void *to, struct cb_diag *diag) {
   const struct cb_view *view = &request->host;
-  const enum cb_type type = request->view.value_type == CB_F64 ? CB_F64 : CB_F32;
+  const struct cb_types types = cb_precision_types((enum cb_precision)request->options.type);
+  const enum cb_type type = types.vector == CB_F64 ? CB_F64 : CB_F32;
   int canonical;
   enum cb_status s = cb_request_host(request, diag);
   if (!s) s = cb_view_check(view, &canonical, diag);

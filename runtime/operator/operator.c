@@ -391,6 +391,11 @@ void cb_operator_registers(const struct cb_operator *op, int *registers, int *lo
   *local_bytes = kernels->local_bytes;
 }
 
+void cb_operator_carry(const struct cb_operator *op, cb_device_ptr *sums, cb_device_ptr *counters) {
+  *sums = op->carry_sums;
+  *counters = op->carry_counters;
+}
+
 cb_device_ptr cb_operator_array(const struct cb_operator *op, int number) {
   return op->loaded->arrays[number];
 }

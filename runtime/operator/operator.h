@@ -67,6 +67,9 @@ enum cb_status cb_operator_take_over(struct cb_operator *op, const struct cb_ima
 enum cb_tier cb_operator_tier(const struct cb_operator *op);
 void cb_operator_registers(const struct cb_operator *op, int *registers, int *local_bytes);
 
+/* The handle's own carry slots; 0 without any. */
+void cb_operator_carry(const struct cb_operator *op, cb_device_ptr *sums, cb_device_ptr *counters);
+
 /* Where array `number` of the image lies on the device. */
 cb_device_ptr cb_operator_array(const struct cb_operator *op, int number);
 

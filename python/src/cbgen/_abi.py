@@ -156,6 +156,36 @@ class Update(Structure):
     ]
 
 
+class Outcome(Structure):
+    _fields_ = [
+        ("reason", c_int),
+        ("iterations", c_int),
+        ("residual", c_double),
+        ("true_residual", c_double),
+    ]
+
+
+class SolverOptions(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("relative_tolerance", c_double),
+        ("absolute_tolerance", c_double),
+        ("max_iterations", c_int),
+        ("diagonal", c_void_p),
+        ("outcome", POINTER(Outcome)),
+        ("history", POINTER(c_double)),
+        ("thread_blocks", c_int),
+    ]
+
+
+class Reason(IntEnum):
+    NONE = 0
+    CONVERGED = 1
+    ITERATIONS = 2
+    BREAKDOWN = 3
+    NOT_A_NUMBER = 4
+
+
 class Info(Structure):
     _fields_ = [
         ("struct_size", c_size_t),
@@ -228,6 +258,12 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_operator_key": (c_char_p, (HANDLE,)),
     "cbgen_operator_save": (STATUS, (HANDLE, c_void_p, c_size_t, POINTER(c_size_t))),
     "cbgen_operator_load": (STATUS, (HANDLE, c_void_p, c_size_t, POINTER(HANDLE))),
+    "cbgen_solver_create": (STATUS, (HANDLE, c_char_p, POINTER(SolverOptions), POINTER(HANDLE))),
+    "cbgen_solver_free": (None, (HANDLE,)),
+    "cbgen_solve": (STATUS, (HANDLE, c_void_p, c_void_p, c_void_p)),
+    "cbgen_solver_outcome": (STATUS, (HANDLE, POINTER(Outcome))),
+    "cbgen_solver_message": (c_char_p, (HANDLE,)),
+    "cbgen_solver_source": (c_char_p, (HANDLE, POINTER(c_size_t))),
     "cbgen_generate": (STATUS, (HANDLE, POINTER(Csr), POINTER(HANDLE))),
     "cbgen_generate_matrix": (STATUS, (HANDLE, POINTER(Matrix), POINTER(HANDLE))),
     "cbgen_kernel_free": (None, (HANDLE,)),

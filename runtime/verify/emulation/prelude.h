@@ -37,6 +37,10 @@ struct Index {
 };
 uint64_t meet(Meeting meeting, unsigned mask, uint64_t bits, int argument, int width, int line);
 void sync_block(int line);
+extern bool cooperative;  // the launch: all of its thread blocks are there at once
+void sync_grid(int line);
+void read_vector(const void *p, int line);
+void write_vector(const void *p, int line);
 void fence();
 void begin_atomic(const void *p);
 void end_atomic(void *p, size_t size, const void *before);
@@ -205,8 +209,17 @@ inline int load_index(const void *elements, const Index &index, int i, int line 
 }
 template <class T> inline T load_input(const T *p, int line = __builtin_LINE()) {
   if (!emulated::waited) emulated::too_early(line);
+  if (emulated::cooperative) emulated::read_vector(p, line);
   return load(p, line);
 }
+template <class T> inline T load_vector(const T *p, int line = __builtin_LINE()) { return load_input(p, line); }
+template <class T> inline void store_vector(T *p, typename Same<T>::type value, int line = __builtin_LINE()) {
+  emulated::events++;
+  if ((uintptr_t)p % sizeof(T)) emulated::misaligned(p, sizeof(T), line);
+  if (emulated::cooperative) emulated::write_vector(p, line);
+  *p = value;
+}
+inline void grid_barrier(uint32_t *, int, int line = __builtin_LINE()) { emulated::sync_grid(line); }
 template <class T> inline T load_stream(const T *p, int line = __builtin_LINE()) { return load(p, line); }
 template <class T>
 inline void store_l2(T *p, T value, int line = __builtin_LINE()) {
