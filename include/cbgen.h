@@ -433,10 +433,11 @@ typedef struct cbgen_solver_options {
 /* "cg" (A symmetric and positive definite) or "bicgstab". `options` NULL: all its members zero. The kernel is compiled
  * by NVRTC, or found in the operator's cache. On success *solver is the caller's; on failure it is NULL, and the
  * operator has the message. The operator may be freed before the solver; new values of any of its handles count for
- * later solutions. CBGEN_ERROR_ARGUMENT: the operator is not square, has an epilogue, or another semiring than plus-times;
- * no such method. CBGEN_ERROR_UNSUPPORTED: vectors of 16 bits; a plan whose launches differ in size (recipes sell,
- * merge, dia and blocks have none such); a driver without cooperative launches. CBGEN_ERROR_MISSING: no NVRTC.
- * CBGEN_ERROR_MEMORY, CBGEN_ERROR_COMPILE, CBGEN_ERROR_DEVICE. */
+ * later solutions.
+ * CBGEN_ERROR_ARGUMENT: the operator is not square, has an epilogue, or another semiring than plus-times; no such
+ * method. CBGEN_ERROR_UNSUPPORTED: vectors of 16 bits; a plan whose launches differ in size (recipes sell, merge, dia
+ * and blocks have none such); a driver without cooperative launches. CBGEN_ERROR_LIMIT: no room for so many thread
+ * blocks. CBGEN_ERROR_MISSING: no NVRTC. CBGEN_ERROR_MEMORY, CBGEN_ERROR_COMPILE, CBGEN_ERROR_DEVICE. */
 CBGEN_API cbgen_status cbgen_solver_create(cbgen_operator *op, const char *method, const cbgen_solver_options *options,
                                            cbgen_solver **solver);
 CBGEN_API void cbgen_solver_free(cbgen_solver *solver); /* NULL is accepted; no solution of its may be running */

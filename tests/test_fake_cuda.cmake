@@ -102,3 +102,11 @@ add_custom_target(device_pack_for_tests ALL DEPENDS bench_device_pack)
 add_test(NAME device_pack_on_fake_cuda COMMAND bench_device_pack --repeats 1 generate:fe3,n=3 generate:stencil7,n=6)
 cbgen_run_on_fake_cuda(device_pack_on_fake_cuda)
 set_property(TEST device_pack_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive")
+
+# And the one that measures solvers. What it compares them with runs on a GPU only.
+add_custom_target(solve_for_tests ALL DEPENDS bench_solve)
+add_test(NAME solve_on_fake_cuda COMMAND bench_solve --blocks 0,3 cg:generate:stencil7,n=5 bicgstab:generate:fe3,n=2
+         WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/tmp)
+cbgen_run_on_fake_cuda(solve_on_fake_cuda)
+set_property(TEST solve_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive"
+             "CBGEN_CACHE_DIR=")

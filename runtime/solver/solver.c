@@ -91,7 +91,8 @@ static enum cb_status find_kernel(struct cb_solver *solver, const void *cubin, s
   if (!s && driver->call.function_load)
     s = cb_driver_check(driver, driver->call.function_load(solver->function), diag, "load kernel '%s'", CB_PROGRAM_KERNEL);
   if (!s && shared)
-    s = cb_driver_check(driver, driver->call.function_set(solver->function, CB_CU_FUNC_MAX_DYNAMIC_SHARED, shared), diag,
+    s = cb_driver_check(driver,
+                        driver->call.function_set(solver->function, CB_CU_FUNC_MAX_DYNAMIC_SHARED, shared), diag,
                         "give a solver %d bytes of shared memory", shared);
   if (!s)
     s = cb_driver_check(driver, driver->call.function_get(registers, CB_CU_FUNC_REGISTERS, solver->function), diag,
