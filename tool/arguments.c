@@ -4,6 +4,7 @@
 #include "tool/tool.h"
 
 #include "base/memory.h"
+#include "frontend/number.h"
 #include "runtime/cache/cache.h"
 
 #include <errno.h>
@@ -139,6 +140,40 @@ static enum cb_status set_kernel(struct cb_call *call, const char *value, struct
   return CB_OK;
 }
 
+static enum cb_status set_method(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  static const char *const words[] = {"cg", "bicgstab", NULL};
+  if (word_index(words, value, strlen(value)) < 0)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'--method=%s': it takes cg or bicgstab", value);
+  call->method = value;
+  return CB_OK;
+}
+
+static enum cb_status set_rhs(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  if (!*value) return cb_fail(diag, CB_ERR_ARGUMENT, "'--rhs' needs ones, product or the name of a file");
+  call->rhs = value;
+  return CB_OK;
+}
+
+static enum cb_status set_tolerance(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  char line[64];
+  const int length = snprintf(line, sizeof line, "%s\n", value);
+  const char *end = length < (int)sizeof line ? cb_parse_double(line, line + length, &call->tolerance) : NULL;
+  if (end && *end == '\n' && call->tolerance > 0 && call->tolerance < 1) return CB_OK;
+  return cb_fail(diag, CB_ERR_ARGUMENT, "'--tolerance=%s': it takes a number between 0 and 1", value);
+}
+
+static enum cb_status set_iterations(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  return parse_number(&call->iterations, "iterations", value, 1, 100000000, diag);
+}
+
+static enum cb_status set_preconditioner(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  static const char *const words[] = {[CB_JACOBI] = "jacobi", [CB_NO_PRECONDITIONER] = "none", NULL};
+  const int index = word_index(words, value, strlen(value));
+  if (index < 0) return cb_fail(diag, CB_ERR_ARGUMENT, "'--preconditioner=%s': it takes jacobi or none", value);
+  call->preconditioner = (enum cb_preconditioner)index;
+  return CB_OK;
+}
+
 static enum cb_status set_limit(struct cb_call *call, const char *value, struct cb_diag *diag) {
   struct cb_diag why = {0};
   if (!cb_cache_size(&call->limit, value, &why)) return CB_OK;
@@ -248,6 +283,14 @@ static const struct flag flag_table[] = {
     {"row", 0, "R", CB_TAKES_WHY, "the row of y whose thread blocks to look at, from 0", set_row},
     {"block", 0, "B", CB_TAKES_TRACE, "the thread block whose rows to trace, from 0", set_block},
     {"kernel", 0, "kernel.cu", CB_TAKES_TRACE, "execute this text, which was made for the matrix", set_kernel},
+    {"method", 0, "cg|bicgstab", CB_TAKES_SOLVE, "how to solve: cg for symmetric, positive definite ones (cg)", set_method},
+    {"rhs", 0, "ones|product|FILE", CB_TAKES_SOLVE, "right side: ones, A times ones, or a number for each row (ones)",
+     set_rhs},
+    {"tolerance", 0, "T", CB_TAKES_SOLVE, "residual's norm, of that of the right side (1e-8; 1e-5 with f32)", set_tolerance},
+    {"iterations", 0, "N", CB_TAKES_SOLVE, "the most (10 times the rows)", set_iterations},
+    {"preconditioner", 0, "jacobi|none", CB_TAKES_SOLVE, "divide residuals by the diagonal, or not (jacobi)",
+     set_preconditioner},
+    {"history", 0, NULL, CB_TAKES_SOLVE, "print the residual of each iteration", set_given},
     {"predicted", 0, NULL, CB_TAKES_REPORT, "measure nothing, even where there is a GPU", set_given},
     {"limit", 0, "SIZE", CB_TAKES_CACHE, "prune: what may stay, 500M or 2G ($CBGEN_CACHE_SIZE, or 4G)", set_limit},
     {"plan", 0, NULL, CB_TAKES_CACHE, "show: the plan's line alone", set_plan},
