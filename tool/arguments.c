@@ -267,6 +267,7 @@ static const struct flag flag_table[] = {
     {"embed", 0, "auto|always|never", CB_TAKES_TEXT, "data inside the text; auto: up to 1 MiB (auto)", set_embed},
     {"name", 0, "NAME", CB_TAKES_NAME, "name in the text and of its functions (the file's)", set_name},
     {"epilogue", 0, "TEXT", CB_TAKES_TEXT, "statements for each row, in place of y: 'in b; out r; r = b - ax;'", set_epilogue},
+    {"epilogue", 0, "TEXT", CB_TAKES_CLANG, "statements for each row, compared with the host's bit for bit", set_epilogue},
     {"selftest", 0, "on|off", CB_TAKES_TEXT, "carry expected results: 16 bytes per row (on)", set_selftest},
     {"seed", 0, "N", CB_TAKES_SEED, "of the vectors, and of the order of warps (1)", set_seed},
     {"device", 0, "N", CB_TAKES_GPU, "number of the GPU (0)", set_device},
