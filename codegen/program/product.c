@@ -8,6 +8,7 @@
 #include "codegen/source.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static enum cb_status fail_text(const char *what, struct cb_diag *diag) {
@@ -106,6 +107,16 @@ static void add_body(struct cb_text *function, const char *from, const char *end
   cb_text_release(&body);
 }
 
+/* How many thread blocks a multiprocessor shall hold, as the kernel's bounds have it, whose name begins at `name`. */
+static void note_bounds(struct cb_product_text *product, const char *kernels, const char *name) {
+  static const char fit[] = "blocks_that_fit(";
+  const char *line = name;
+  while (line > kernels && line[-1] != '\n') line--;
+  const char *at = memmem(line, (size_t)(name - line), fit, sizeof fit - 1);
+  const int blocks = at ? (int)strtol(at + sizeof fit - 1, NULL, 10) : 0;
+  if (blocks && (!product->blocks_per_sm || blocks < product->blocks_per_sm)) product->blocks_per_sm = blocks;
+}
+
 /* The kernel `name` of the text, as function product_LAUNCH. */
 static enum cb_status take_kernel(struct cb_product_text *product, const char *kernels, const char *name, int launch,
                                   struct cb_diag *diag) {
@@ -115,6 +126,7 @@ static enum cb_status take_kernel(struct cb_product_text *product, const char *k
   const char *body = list ? strstr(list, ") {\n") : NULL, *end = body ? strstr(body, "\n}\n") : NULL;
   cb_text_add(&function, "// Launch %d of the product, of one of its thread blocks.\nCBGEN_DEVICE void product_%d(", launch,
               launch);
+  if (list) note_bounds(product, kernels, list);
   const int good = end && add_parameters(product, launch, &function, list + head.length);
   if (good) {
     cb_text_add_string(&function, "const Vectors &vectors, int thread_block) {\n");

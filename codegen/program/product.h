@@ -20,6 +20,7 @@ struct cb_product_text {
   int is_scaled;    /* struct Vectors has alpha and beta */
   int has_carry;    /* and carry slots */
   int commits_once; /* nothing is added to a row that is written */
+  int blocks_per_sm; /* that its kernels ask for at most; 0: they do not */
   int shares;       /* thread blocks use shared memory */
 };
 

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_SCALARS = 64, DEFAULT_BLOCKS_PER_SM = 4 };
+enum { MOST_SCALARS = 64, BLOCKS_PER_SM = 4 /* registers for more would not do for a product and the rest */ };
 
 struct writer {
   const struct cb_program_request *request;
@@ -348,10 +348,11 @@ static const char *vector(struct writer *writer, const char *name) {
 
 static void add_kernel(struct writer *writer, struct cb_text *text) {
   const struct cb_program *program = writer->request->program;
+  const int own = writer->product.blocks_per_sm, blocks = own && own < BLOCKS_PER_SM ? own : BLOCKS_PER_SM;
   struct cb_scope scope = {0};
   cb_scope_placeholder(&scope, "sections", sections_text(writer)); /* first: it finds the scalars */
   cb_scope_placeholder(&scope, "scalars", scalars_text(writer));
-  cb_scope_placeholder(&scope, "blocks_per_sm", number(writer, DEFAULT_BLOCKS_PER_SM));
+  cb_scope_placeholder(&scope, "blocks_per_sm", number(writer, blocks));
   cb_scope_placeholder(&scope, "kernel", CB_PROGRAM_KERNEL);
   cb_scope_placeholder(&scope, "parameters", cb_text_string(&writer->product.parameters));
   cb_scope_placeholder(&scope, "numbers", numbers_text(writer));

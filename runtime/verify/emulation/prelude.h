@@ -219,6 +219,7 @@ template <class T> inline void store_vector(T *p, typename Same<T>::type value, 
   if (emulated::cooperative) emulated::write_vector(p, line);
   *p = value;
 }
+inline int opaque(int number) { return number; }
 inline void grid_barrier(uint32_t *, int, int line = __builtin_LINE()) { emulated::sync_grid(line); }
 template <class T> inline T load_stream(const T *p, int line = __builtin_LINE()) { return load(p, line); }
 template <class T>
