@@ -5,7 +5,8 @@
     A = cbgen.compile(csr)      # a SciPy or CuPy sparse matrix
     y = A @ x                   # CuPy, PyTorch, Numba or NumPy vectors
 
-`compile` and `load` give an `Operator`; `solve` solves systems of equations with one; `Context` holds options; `generate` writes the kernel's text without a GPU.
+`compile` and `load` give an `Operator`; `solve` solves systems of equations with one; `Context` holds options;
+`generate` writes the kernel's text without a GPU.
 Whatever the library refuses is a `cbgen.Error`.
 """
 from ._abi import Status
