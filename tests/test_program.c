@@ -90,6 +90,30 @@ static void sums_are_fused_where_rows_have_one_thread(void **state) {
   }
 }
 
+/* What a thread block writes for one step's sums, others may still read for the step before. */
+static void sums_of_different_steps_have_different_places(void **state) {
+  static const struct {
+    const char *matrix, *settings;
+  } cases[] = {{"stencil7,n=8", "recipe=dia"}, {"random,rows=40,cols=5000,density=0.2", "recipe=cb unit-budget=512"}};
+  (void)state;
+  for (int i = 0; i < 4; i++) {
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    const struct cb_program *program = cb_program_find(methods[i / 2], 1);
+    int seen[64] = {0}, steps = 0;
+    assert_ok(text_of(&text, cases[i % 2].matrix, cases[i % 2].settings, program, &diag));
+    for (const char *at = cb_text_string(&text); (at = strstr(at, "pointers.partials + ")); steps++) {
+      at += strlen("pointers.partials + ");
+      const long place = strtol(at, NULL, 10);
+      assert_in_range(place, 0, cb_program_partials(program) - 1);
+      assert_false(seen[place]);
+      seen[place] = 1;
+    }
+    assert_in_range(steps, 4, 8);
+    cb_text_release(&text);
+  }
+}
+
 static void methods_have_names(void **state) {
   (void)state;
   assert_null(cb_program_find("gmres", 0));
@@ -153,6 +177,7 @@ static void vectors_are_read_coherently(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_recipe_has_programs_or_says_why), cmocka_unit_test(methods_have_names),
+      cmocka_unit_test(sums_of_different_steps_have_different_places),
       cmocka_unit_test(sums_are_fused_where_rows_have_one_thread), cmocka_unit_test(no_program_spills),
       cmocka_unit_test(vectors_are_read_coherently)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,6 +62,7 @@ static void what_is_wrong_is_told_with_its_place(void **state) {
   check_refused("out r; r = ax > 1;", "epilogue:1:12: a number is expected here, not a comparison");
   check_refused("out r; r = ax ? 1 : 2;", "epilogue:1:12: a comparison is expected here, not a number");
   check_refused("out r; r = (ax > 1) + 2;", "epilogue:1:12: a number is expected here, not a comparison");
+  check_refused("out r; r = 2 + (ax > 1);", "epilogue:1:16: a number is expected here, not a comparison");
   check_refused("out r; r = max(ax);",
                 "epilogue:1:8: 'r' is a vector, and the right side is one number for all rows");
   check_refused("out r; r = 1 + max(ax);", "epilogue:1:16: 'max' of one number is over all rows: it is the whole "
