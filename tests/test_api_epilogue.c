@@ -296,7 +296,8 @@ static void the_cache_and_saved_operators_keep_epilogues(void **state) {
   char directory[512], other[512];
   struct sample sample = sample_of("random,rows=200,cols=200,density=0.05", (struct form){0});
   cbgen_context *context = new_context("recipe=merge");
-  snprintf(directory, sizeof directory, "%s/cache", getenv("CBGEN_TEST_TMP"));
+  snprintf(directory, sizeof directory, "%s/cache.XXXXXX", getenv("CBGEN_TEST_TMP"));
+  assert_non_null(mkdtemp(directory));
   must(context, cbgen_set(context, "cache", directory));
   cbgen_operator *op = compiled(context, &sample.view, text), *clone;
   struct vectors vectors = vectors_for(op, 0);

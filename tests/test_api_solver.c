@@ -424,7 +424,8 @@ static void the_cache_keeps_solvers(void **state) {
   char directory[512], settings[600];
   struct cb_csr csr = system_of("random,rows=100,cols=100,density=0.05", SYMMETRIC);
   (void)state;
-  snprintf(directory, sizeof directory, "%s/solvers", getenv("CBGEN_TEST_TMP"));
+  snprintf(directory, sizeof directory, "%s/solvers.XXXXXX", getenv("CBGEN_TEST_TMP"));
+  assert_non_null(mkdtemp(directory));
   snprintf(settings, sizeof settings, "recipe=sell cache=%s", directory);
   struct bed bed = bed_of(csr, settings);
   cbgen_solver *solver;
