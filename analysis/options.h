@@ -30,6 +30,8 @@ struct cb_options {
   int64_t values;   /* enum cb_value_promise: CB_VALUES_FIXED says that they will never change */
   int64_t atomics;  /* CB_ON permits floating-point atomics: not repeatable bit for bit */
   int64_t commit;   /* enum cb_commits */
+  const char *epilogue; /* statements for each row (analysis/statements), then form is ax and commit once; NULL or "":
+                         * none. Not owned, outlives the options; no row of the table */
   /* which recipe */
   const char *recipe; /* name in the table of recipe.h; not owned, outlives the options */
   int64_t tune;     /* enum cb_tune: how a search ends: with its first recipe, or the cheapest as the cost model

@@ -45,6 +45,7 @@
 #define CBGEN_ANALYSIS_PLAN_H
 
 #include "analysis/options.h"
+#include "analysis/statements/statements.h"
 #include "analysis/target.h"
 #include "base/arena.h"
 #include "base/hash.h"
@@ -204,11 +205,14 @@ struct cb_region {
   struct cb_cost cost;
 };
 
+enum { CB_REDUCE_ROWS = 1024 }; /* that a thread block of body reduce_terms takes */
+
 struct cb_launch {
   const char *body; /* NULL: runs regions; else the body that kernel.cu.in defines by that name:
                       *   scale_y      β y, before regions add to it with atomics
                       *   clear_sums   sums of all rows, before regions add to them
-                      *   commit_sums  writes every row from its sum, behind all others */
+                      *   commit_sums  writes every row from its sum, behind all others
+                      *   reduce_terms  makes one number of what each row gave an epilogue's reductions */
   int prepares;             /* runs the regions' `prepare` instead of their `multiply` */
   int first_region, regions;
   int64_t blocks;
@@ -240,6 +244,11 @@ struct cb_plan {
   int commits_once; /* each row of y is written once, where its sum is complete: asked for, or y is narrower */
   int row_sums;     /* several launches add to a row: to its sum in the scratch, which a last launch commits */
   int64_t first_row_sum; /* then: where they start there; as many as rows */
+  const char *epilogue;  /* the text that all epilogues of its meaning have; NULL: none, rows are stored in y */
+  const struct cb_statements *statements; /* its; NULL: none */
+  int64_t first_term;    /* with reductions: where each row's terms start in the scratch, those of one reduction after
+                          * those of another, and then as many sums of thread blocks (CB_REDUCE_ROWS) for each */
+  int64_t reduce_counter; /* likewise: the counter by which the last thread block is known */
   int values_fixed; /* they may be part of the plan, and cannot be renewed */
   int64_t index_limit; /* larger indices and numbers in index arrays have 64 bits in the text */
   struct cb_target target;

@@ -284,7 +284,7 @@ static void check_recipes(struct checks *checks) {
 
 /* The operator's products against those of one that is compiled anew from the sample as it is. */
 static void check_as_compiled(struct checks *checks, const struct bed *bed, const char *what) {
-  const cbgen_request request = {sizeof request, 0, CBGEN_VALUES_STORED, bed->transposed, CBGEN_SPECIALISE_AUTO};
+  const cbgen_request request = {.struct_size = sizeof request, .transpose = bed->transposed};
   cbgen_operator *fresh;
   must(checks, bed->context, cbgen_compile(bed->context, &bed->sample.view, &request, &fresh), "a fresh compile");
   check_same(checks, bed->op, fresh, what);

@@ -28,7 +28,8 @@ struct race {
 /* ---- steps */
 
 static void multiply(struct race *race, double alpha, address_t x, double beta, address_t y) {
-  const cbgen_product product = {sizeof product, alpha, beta, pointer_to(x), pointer_to(y), race->checks->stream};
+  const cbgen_product product = {.struct_size = sizeof product, .alpha = alpha, .beta = beta, .x = pointer_to(x),
+                                 .y = pointer_to(y), .stream = race->checks->stream};
   must_operator(race->checks, race->bed.op, cbgen_multiply(race->bed.op, &product), "a product");
 }
 
@@ -312,7 +313,8 @@ struct pair {
 };
 
 static void put_product(struct pair *pair, cbgen_operator *op, address_t y, void *stream) {
-  const cbgen_product product = {sizeof product, 0.5, 0, pointer_to(pair->race.vectors.x_there), pointer_to(y), stream};
+  const cbgen_product product = {.struct_size = sizeof product, .alpha = 0.5,
+                                 .x = pointer_to(pair->race.vectors.x_there), .y = pointer_to(y), .stream = stream};
   cbgen_operator_unbind(op); /* events keep the streams in order */
   must_operator(pair->race.checks, op, cbgen_multiply(op, &product), "a product");
 }

@@ -329,8 +329,12 @@ static void plant(struct batch *batch, const struct entry *entry) {
 static void multiply(struct batch *batch, struct entry *entry, enum campaign_step step, cbgen_operator *op) {
   const struct campaign_check *check = entry->checks[step] < 0 ? NULL : &batch->tables->checks[entry->checks[step]];
   if (!check || entry->left_out) return;
-  const cbgen_product product = {sizeof product,       check->alpha,         check->beta,
-                                 pointer_to(check->x), pointer_to(check->y), batch->stream};
+  const cbgen_product product = {.struct_size = sizeof product,
+                                 .alpha = check->alpha,
+                                 .beta = check->beta,
+                                 .x = pointer_to(check->x),
+                                 .y = pointer_to(check->y),
+                                 .stream = batch->stream};
   const cbgen_status status = cbgen_multiply(op, &product);
   if (status) fail_status(batch, entry, "a product", status, cbgen_operator_message(op));
   if (step == CAMPAIGN_FIRST) plant(batch, entry);

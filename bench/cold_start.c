@@ -102,7 +102,8 @@ static void release(struct work *work) {
 /* ---- products */
 
 static enum cb_status multiply(struct work *work, cbgen_operator *op) {
-  const cbgen_product product = {sizeof product, 1, 0, (void *)(uintptr_t)work->x, (void *)(uintptr_t)work->y, NULL};
+  const cbgen_product product = {.struct_size = sizeof product, .alpha = 1, .x = (void *)(uintptr_t)work->x,
+                                 .y = (void *)(uintptr_t)work->y};
   const cbgen_status status = cbgen_multiply(op, &product);
   if (status) return failed(work, status, cbgen_operator_message(op));
   return cb_device_wait(work->device, "a product", &work->diag);
@@ -157,7 +158,7 @@ static void note(struct result *result, const cbgen_info *info, const char *plan
 }
 
 static enum cb_status start(struct work *work, double *ms, int is_first, int is_last) {
-  const cbgen_request request = {sizeof request, 0, CBGEN_VALUES_STORED, 0, CBGEN_SPECIALISE_AUTO};
+  const cbgen_request request = {.struct_size = sizeof request};
   char folder[] = "/tmp/cbgen-cold-XXXXXX", command[64];
   cbgen_context *context = NULL;
   cbgen_operator *op = NULL, *before = NULL;

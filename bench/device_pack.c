@@ -96,7 +96,8 @@ static enum cb_status open_context(struct work *work, cbgen_context **context, c
 
 /* Compiles and multiplies once. */
 static enum cb_status compile(struct work *work, cbgen_context *context, double ms[COLUMNS], cbgen_operator **op) {
-  const cbgen_product product = {sizeof product, 1, 0, (void *)(uintptr_t)work->x, (void *)(uintptr_t)work->y, NULL};
+  const cbgen_product product = {.struct_size = sizeof product, .alpha = 1, .x = (void *)(uintptr_t)work->x,
+                                 .y = (void *)(uintptr_t)work->y};
   const double start = cb_seconds();
   cbgen_info info = {.struct_size = sizeof info};
   cbgen_status status = cbgen_compile(context, &work->view, NULL, op);

@@ -3,7 +3,7 @@
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
 #   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics recipes
-#                             examples python pycalls setup warm coldstart update devpack api soak campaign ncu paper
+#                             examples python pycalls setup warm coldstart update devpack solve api soak campaign ncu paper
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #              with the oracle, and some with the emulation bit by bit
@@ -23,6 +23,8 @@
 #              (COLD_MATRICES: others)                                                   coldstart.txt coldstart.jsonl
 #   update     new values by packing kernels of several shapes, beside a copy        update.txt
 #   devpack    packing on the device beside the host's: the same bytes, on the corpus too; parts of set-up    devpack*.txt
+#   solve      solvers as one kernel beside kernels one after the other (SOLVE_MATRICES: others; SOLVE_BLOCKS: numbers of
+#              thread blocks), then small ones under compute-sanitizer            solve*.txt solve.jsonl
 #   api        libcbgen from outside (bench/api_check.c): plainly, then under compute-sanitizer    api*.txt
 #   soak       the same for SOAK_SECONDS (120), with an eye on memory (bench/soak.c)    soak.txt
 #   campaign   random matrices by the million, every row checked on the GPU (bench/campaign.c), for CAMPAIGN_SECONDS (480) at
@@ -292,6 +294,22 @@ api() {
   wait
 }
 
+# solve LIMIT
+solve() {
+  local tool
+  # shellcheck disable=SC2086 # a list of words
+  timeout -k 5 "$1" .gpu/bench_solve --blocks "${SOLVE_BLOCKS:-0}" --json "$out/solve.jsonl" ${SOLVE_MATRICES:-} 2>&1 |
+    tee "$out/solve.txt"
+  say "solve: exit status ${PIPESTATUS[0]}"
+  cat "$out/solve.txt" >>"$summary"
+  command -v compute-sanitizer >/dev/null || { say "solve: compute-sanitizer is not installed"; return; }
+  for tool in memcheck racecheck initcheck; do
+    timeout -k 5 "$1" compute-sanitizer --tool $tool --error-exitcode 99 .gpu/bench_solve cg:generate:stencil7,n=12 \
+      cg:generate:fe3,n=6 bicgstab:generate:random,rows=3000,cols=3000,density=0.004 >"$out/solve-$tool.txt" 2>&1
+    say "solve under $tool: exit status $?: $(tail -1 "$out/solve-$tool.txt")"
+  done
+}
+
 # ncu LIMIT
 profile() {
   command -v ncu >/dev/null || { say "ncu: not installed"; return; }
@@ -357,6 +375,7 @@ for step in $steps; do
         >"$out/devpack-corpus.txt" 2>&1
       say "devpack, corpus: exit status $?; $(grep -c 'same bytes' "$out/devpack-corpus.txt") operators the same," \
         "$(grep -c DIFFERS "$out/devpack-corpus.txt") others" ;;
+    solve) solve "${SOLVE_SECONDS:-300}" ;;
     api) api "${API_SECONDS:-90}" ;;
     soak)
       timeout -k 5 $((${SOAK_SECONDS:-120} + 60)) .gpu/bench_soak "${SOAK_SECONDS:-120}" 2>&1 | tee "$out/soak.txt"

@@ -20,7 +20,8 @@ arch=${ARCH:-90}
 limit=$(( ${2:-49} * 1024 * 1024 ))
 build=${BUILD:-$PWD/build}/gpu
 out=.gpu
-programs="bench_warm_start bench_cold_start bench_update bench_device_pack bench_api_check bench_soak bench_campaign bench_candidates"
+programs="bench_warm_start bench_cold_start bench_update bench_device_pack bench_solve bench_api_check bench_soak bench_campaign
+  bench_candidates"
 mkdir -p "$(dirname "$build")"
 
 # The tool and libcbgen find their libraries in the folder lib beside them. DT_RPATH, unlike DT_RUNPATH, also counts

@@ -302,8 +302,8 @@ void free_vectors(struct vectors *vectors) {
 }
 
 cbgen_product product_of(const struct vectors *vectors, double alpha, double beta, void *stream) {
-  return (cbgen_product){sizeof(cbgen_product),        alpha, beta, pointer_to(vectors->x_there),
-                         pointer_to(vectors->y_there), stream};
+  return (cbgen_product){.struct_size = sizeof(cbgen_product), .alpha = alpha, .beta = beta,
+                         .x = pointer_to(vectors->x_there), .y = pointer_to(vectors->y_there), .stream = stream};
 }
 
 unsigned char *take_y(const struct vectors *vectors, size_t *bytes) {

@@ -175,7 +175,8 @@ static enum cb_status open_context(struct work *work, cbgen_context **context, c
 /* Whether a product is the first operator's, whose result is kept. */
 static enum cb_status check(struct work *work, cbgen_operator *op, int is_first) {
   const size_t bytes = (size_t)work->csr.rows * sizeof(double);
-  const cbgen_product product = {sizeof product, 1, 0, (void *)(uintptr_t)work->x, (void *)(uintptr_t)work->y, NULL};
+  const cbgen_product product = {.struct_size = sizeof product, .alpha = 1, .x = (void *)(uintptr_t)work->x,
+                                 .y = (void *)(uintptr_t)work->y};
   const cbgen_status status = cbgen_multiply(op, &product);
   if (status) return failed(work, status, cbgen_operator_message(op));
   enum cb_status s = cb_device_wait(work->device, "a product", &work->diag);
@@ -188,7 +189,7 @@ static enum cb_status check(struct work *work, cbgen_operator *op, int is_first)
 /* Compiles and checks; the operator is freed unless `keep`. */
 static enum cb_status compile(struct work *work, cbgen_context *context, cbgen_memory memory, cbgen_values values,
                               struct times *times, cbgen_operator **keep) {
-  const cbgen_request request = {sizeof request, 0, values, 0, CBGEN_SPECIALISE_AUTO};
+  const cbgen_request request = {.struct_size = sizeof request, .values = values};
   cbgen_info info = {.struct_size = sizeof info};
   cbgen_operator *op;
   cbgen_status status = cbgen_compile(context, &work->views[memory], &request, &op);

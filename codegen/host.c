@@ -2,6 +2,7 @@
 /* The host section of a kernel's text: load, multiply, free, the data that stand in the text, and the self-test. See
  * source.h; cb_emit_host at the end lists what it has. */
 #include "codegen/emitter.h"
+#include "codegen/statements/epilogue.h"
 
 #include <string.h>
 
@@ -96,10 +97,11 @@ static void add_launch_call(struct emitter *emitter, struct cb_text *text, int l
   if (is_family(emitter))
     cb_text_add(text, ", Shape{%lld, %lld, %lld}", (long long)plan->rows, (long long)plan->cols,
                 (long long)plan->first_row_sum);
-  cb_text_add(text, ", x, y%s%s%s);", has_scalars(emitter) ? ", alpha, beta" : "",
+  cb_text_add(text, ", x, y%s%s%s%s);", has_scalars(emitter) ? ", alpha, beta" : "",
               plan->carry_sums     ? ", matrix->carry_sums, matrix->carry_counters"
               : has_carry(emitter) ? ", nullptr, nullptr"
                                    : "",
+              cb_epilogue_arguments(emitter),
               emitter->clocked ? ", nullptr" : "");
 }
 
@@ -158,12 +160,14 @@ static void entry_values(struct emitter *emitter, struct cb_scope *scope) {
   const struct cb_plan *plan = emitter->plan;
   const int rounds = cb_plan_rounds_y(plan), half = plan->vector_type == CB_F16;
   const char *const symbol = emitter->label->symbol;
-  cb_scope_placeholder(scope, "entry_of", rounds ? cb_arena_format(&emitter->arena, "%s_entry", symbol) : "vector_t");
-  cb_scope_placeholder(scope, "number_of", rounds ? cb_arena_format(&emitter->arena, "%s_number", symbol) : "double");
+  void (*const give)(struct cb_scope *, const char *, const char *) =
+      plan->statements ? cb_scope_optional : cb_scope_placeholder; /* no self-test, then */
+  give(scope, "entry_of", rounds ? cb_arena_format(&emitter->arena, "%s_entry", symbol) : "vector_t");
+  give(scope, "number_of", rounds ? cb_arena_format(&emitter->arena, "%s_number", symbol) : "double");
   if (!rounds) return;
   cb_scope_section(scope, "rounds_y");
-  cb_scope_placeholder(scope, "fraction_bits", half ? "10" : "7");
-  cb_scope_placeholder(scope, "bias", half ? "15" : "127");
+  give(scope, "fraction_bits", half ? "10" : "7");
+  give(scope, "bias", half ? "15" : "127");
   cb_scope_optional(scope, "cuda_type", half ? "__half" : "__nv_bfloat16");
 }
 
@@ -185,6 +189,15 @@ static void host_values(struct emitter *emitter, struct cb_scope *scope) {
   cb_scope_placeholder(scope, "id_high", cb_arena_format(&emitter->arena, "0x%llx", (unsigned long long)id.high));
   entry_values(emitter, scope);
   add_form(emitter, scope);
+  if (plan->statements) {
+    struct cb_text parameters = {0}, unused = {0};
+    cb_epilogue_parameters(emitter, &parameters, &unused);
+    cb_text_release(&unused);
+    cb_scope_section(scope, "epilogue");
+    const char *list = keep(emitter, &parameters);
+    cb_scope_optional(scope, "epilogue_parameters", list);
+    cb_scope_optional(scope, "epilogue_types", list);
+  }
   if (plan->carry_sums) {
     cb_scope_section(scope, "carry");
     cb_scope_placeholder(scope, "counters_at", number(emitter, counters_at(plan)));

@@ -10,6 +10,7 @@
 #include "codegen/because.h"
 #include "codegen/check.h"
 #include "codegen/constants.h"
+#include "codegen/statements/epilogue.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -623,6 +624,11 @@ static const char *scale_body(struct emitter *emitter, const char *body) {
   return keep(emitter, &text);
 }
 
+static const char *body_text(struct emitter *emitter, const struct cb_launch *launch) {
+  if (!strcmp(launch->body, "reduce_terms")) return cb_epilogue_reduces(emitter, launch);
+  return scale_body(emitter, launch->body);
+}
+
 /* As the launches of a plan have it (analysis/plan/launches.c); families have steps of it. */
 static int blocks_per_sm(const struct emitter *emitter, const struct cb_launch *launch) {
   int fewest = launch->blocks_per_sm;
@@ -682,6 +688,7 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
     add_item(&vectors, "carry_sums, carry_counters");
   }
   if (is_family(emitter)) add_item(&vectors, "shape.rows, shape.cols, shape.first_row_sum");
+  cb_epilogue_parameters(emitter, &parameters, &vectors);
   if (emitter->clocked) add_item(&parameters, "WarpClock *clocks");
   const char *threads = size_name(emitter, "kThreads", number_of_launch);
   cb_scope_placeholder(&scope, "threads_name", threads);
@@ -692,7 +699,7 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
   cb_scope_placeholder(&scope, "parameters", keep(emitter, &parameters));
   cb_scope_placeholder(&scope, "vectors", keep(emitter, &vectors));
   cb_scope_placeholder(&scope, "body",
-                       launch->body         ? scale_body(emitter, launch->body)
+                       launch->body         ? body_text(emitter, launch)
                        : launch->block_rows ? calls_in_turn(emitter, launch)
                                             : region_calls(emitter, launch));
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
@@ -752,11 +759,13 @@ static enum cb_status expand_vectors(struct emitter *emitter, const int chosen[C
     cb_scope_optional(&scope, "carry_counters", number(emitter, plan->carry_counters));
   }
   cb_scope_optional(&scope, "first_row_sum", first_row_sum(emitter));
+  enum cb_status s = cb_epilogue_scope(emitter, &scope);
+  if (s) return s;
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   for (int i = 0; i < COMMON_FUNCTIONS; i++)
     if (chosen[i]) cb_scope_section(&scope, common_functions[i]);
   cb_text_release(&emitter->vectors);
-  const enum cb_status s = cb_expand(&emitter->vectors, "vectors", &scope, emitter->diag);
+  s = cb_expand(&emitter->vectors, "vectors", &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, "the vectors", emitter->diag);
 }
 

@@ -7,7 +7,8 @@
  *   …                                                   shape and arrays: see cbgen_csr
  *   if (cbgen_context_create(&context)) …
  *   if (cbgen_compile(context, &matrix, NULL, &A)) fprintf(stderr, "%s\n", cbgen_message(context));
- *   cbgen_product product = {sizeof product, 1.0, 0.0, x, y, stream};
+ *   cbgen_product product = {.struct_size = sizeof product, .alpha = 1.0, .beta = 0.0, .x = x, .y = y,
+                              .stream = stream};
  *   for (…) cbgen_multiply(A, &product);                y = A x on the stream, one kernel launch
  *   cbgen_operator_free(A);
  *   cbgen_context_destroy(context);
@@ -118,6 +119,8 @@ CBGEN_API void cbgen_trim(void);
  *   "cache-limit" bytes that it may hold ("4G", "512M"); standard: $CBGEN_CACHE_SIZE, else 4G
  *   "cache-data"  what is kept beside plan, text and binary: "auto" (standard: the packed indices too, when
  *                 they take up to 256 MiB), "always", "never"
+ *   "epilogue"    statements for each row, for requests without their own and for cbgen_generate; see cbgen_argument.
+ *                 "" (standard): none
  *   "pack"        where matrices in CSR are planned from and packed: "auto" (standard: on the device by recipes that
  *                 can, named ones, from 2^20 nonzeros on), "host", "device" (whenever that is possible; recipe auto
  *                 is then chosen among those that can). On the device columns and values never come to the host,
@@ -261,6 +264,7 @@ typedef struct cbgen_request {
   cbgen_values values;
   int transpose;             /* 1: the operator of the transposed matrix, with a plan of its own */
   cbgen_specialise specialise;
+  const char *epilogue;      /* statements for each row; NULL: none. See cbgen_argument */
 } cbgen_request;
 
 /* Analyses the matrix, writes its kernel, compiles it and loads it with its arrays on the context's GPU; what
@@ -290,14 +294,39 @@ CBGEN_API cbgen_status cbgen_operator_specialise(cbgen_operator *op);
 /* The caller sees to it that no product is still running. The arrays go with the last handle. */
 CBGEN_API void cbgen_operator_free(cbgen_operator *op); /* NULL is accepted */
 
+/* An epilogue is text that is executed for each row, once its entry `ax` of A x is known, by the product's kernel:
+ *
+ *   "in b; out r; r = b - ax; rr = dot(r, r);"
+ *
+ * declares two vectors and gives r = b - A x and its square length. Vectors are declared by in, out or inout, a number
+ * given by value by scalar, one in device memory by device; each perhaps with double or float, else vectors have the
+ * operator's vector type, and numbers that of its sums. Statements assign to vectors, or to new names, from + - * /,
+ * comparisons with ?:, abs, sqrt, min, max, fma, `ax` and `row` (from 0). dot, sum and max of one number go over all
+ * rows, in a fixed order, so that their bits repeat; they take scratch and a second launch. What is wrong with a text
+ * shows in the message, with line and column, as CBGEN_ERROR_ARGUMENT. docs/library.md has the whole grammar.
+ *
+ * Such an operator does not write y: its products are A x, and what the statements say. It has no family, so compiling
+ * takes NVRTC unless the cache has it. */
+typedef struct cbgen_argument {
+  const char *name; /* as the epilogue has it */
+  void *pointer;    /* in device memory, aligned: a vector of `rows` elements, a number, or where a result goes */
+  double value;     /* of a scalar */
+} cbgen_argument;
+
 /* y = alpha A x + beta y, or with "semiring" what that says. x: cols, y: rows elements of the operator's vector type
- * (cbgen_info), in device memory, not overlapping. With beta = 0 y is not read. */
+ * (cbgen_info), in device memory, not overlapping. With beta = 0 y is not read. With an epilogue alpha is 1, beta 0 and
+ * y NULL, and each name that it declares, or gives to a reduction, is among the arguments, once; out and inout vectors
+ * overlap nothing else. */
 typedef struct cbgen_product {
   size_t struct_size; /* sizeof(cbgen_product) */
   double alpha, beta;
   const void *x;
   void *y;
   void *stream; /* cudaStream_t or CUstream; NULL: the default stream */
+  const cbgen_argument *arguments; /* of the epilogue, in any order; read during the call */
+  int arguments_count;
+  void *z; /* `rows` elements that receive the result in place of y, which is only read; NULL: y receives it. With beta
+            * other than 0 it costs a copy of y on the stream beforehand. NULL with an epilogue */
 } cbgen_product;
 
 /* Puts the product on the stream: kernel launches, nothing else: no allocation, no synchronisation; it may be
@@ -308,6 +337,16 @@ typedef struct cbgen_product {
  * failed; what a kernel does wrong later shows in the stream, as with every kernel. */
 CBGEN_API cbgen_status cbgen_multiply(cbgen_operator *op, const cbgen_product *product);
 CBGEN_API void cbgen_operator_unbind(cbgen_operator *op);
+
+/* r = b - A x on the stream, as cbgen_multiply with alpha -1, beta 1, y = b and z = r: b and r have `rows` elements,
+ * and may be the same. */
+CBGEN_API cbgen_status cbgen_residual(cbgen_operator *op, const void *b, const void *x, void *r, void *stream);
+
+/* The diagonal of a matrix, as many numbers as the lesser of rows and columns, 0 where there is no entry, those of
+ * duplicates summed: to `diagonal` in device memory, double where the vectors of an operator that this context compiles
+ * of the matrix are, else float. A matrix in device memory comes to the host for that. Waits until the numbers are
+ * there. */
+CBGEN_API cbgen_status cbgen_diagonal(cbgen_context *context, const cbgen_csr *matrix, void *diagonal);
 
 /* New values for the same pattern, in the order of the arrays that the operator was compiled from, duplicates
  * included. */
@@ -387,6 +426,71 @@ CBGEN_API const char *cbgen_operator_key(const cbgen_operator *op);
 CBGEN_API cbgen_status cbgen_operator_save(cbgen_operator *op, void *bytes, size_t capacity, size_t *length);
 CBGEN_API cbgen_status cbgen_operator_load(cbgen_context *context, const void *bytes, size_t length,
                                            cbgen_operator **op);
+
+/* ---- solvers: a whole solution of A x = b as one kernel */
+
+/* An operator's product with a method around it: all iterations run in one persistent kernel, on vectors that are the
+ * solver's own, and the host waits for nothing. Nothing is added with atomics, so a solver's results repeat bit for bit
+ * on the same GPU. */
+typedef struct cbgen_solver cbgen_solver;
+
+typedef enum cbgen_reason {
+  CBGEN_REASON_NONE = 0,         /* nothing was solved yet */
+  CBGEN_REASON_CONVERGED = 1,    /* the residual is small enough, by the method's recurrence: see true_residual */
+  CBGEN_REASON_ITERATIONS = 2,   /* the most iterations are over */
+  CBGEN_REASON_BREAKDOWN = 3,    /* the method cannot go on: for "cg", A is not positive definite */
+  CBGEN_REASON_NOT_A_NUMBER = 4  /* NaN or infinity: in A, b or x, or by overflow */
+} cbgen_reason;
+
+/* How a solution ended, as it lies in device memory. Norms are Euclidean. */
+typedef struct cbgen_outcome {
+  int reason; /* cbgen_reason */
+  int iterations;
+  double residual;      /* the norm of b - A x by the method's recurrence */
+  double true_residual; /* computed from the x that was found */
+} cbgen_outcome;
+
+/* Zeros are the defaults. Pointers are to device memory, and stay the caller's; all are read when a solution runs. */
+typedef struct cbgen_solver_options {
+  size_t struct_size;         /* sizeof(cbgen_solver_options) */
+  double relative_tolerance;  /* it is solved when the residual's norm is at most this times that of b; 0: 1e-8, or 1e-5
+                               * with sums of float. With absolute_tolerance given alone: 0 */
+  double absolute_tolerance;  /* or at most this */
+  int max_iterations;         /* 0: 10 times the rows */
+  const void *diagonal;       /* `rows` numbers of the vector type by which residuals are divided (Jacobi's
+                               * preconditioner; where one is 0, by 1): cbgen_diagonal. NULL: none */
+  cbgen_outcome *outcome;     /* receives the outcome; NULL: memory of the solver's */
+  double *history;            /* receives the square of the residual's norm before the first iteration and after each:
+                               * max_iterations + 1 numbers; NULL: not wanted */
+  int thread_blocks;          /* of the kernel; 0: by the product's size and the GPU. Bits depend on it */
+} cbgen_solver_options;
+
+/* "cg" (A symmetric and positive definite) or "bicgstab". `options` NULL: all its members zero. The kernel is compiled
+ * by NVRTC, or found in the operator's cache. On success *solver is the caller's; on failure it is NULL, and the
+ * operator has the message. The operator may be freed before the solver; new values of any of its handles count for
+ * later solutions.
+ * CBGEN_ERROR_ARGUMENT: the operator is not square, has an epilogue, or another semiring than plus-times; no such
+ * method. CBGEN_ERROR_UNSUPPORTED: vectors of 16 bits; a plan whose launches differ in size (recipes sell, merge, dia
+ * and blocks have none such); a driver without cooperative launches. CBGEN_ERROR_LIMIT: no room for so many thread
+ * blocks. CBGEN_ERROR_MISSING: no NVRTC. CBGEN_ERROR_MEMORY, CBGEN_ERROR_COMPILE, CBGEN_ERROR_DEVICE. */
+CBGEN_API cbgen_status cbgen_solver_create(cbgen_operator *op, const char *method, const cbgen_solver_options *options,
+                                           cbgen_solver **solver);
+CBGEN_API void cbgen_solver_free(cbgen_solver *solver); /* NULL is accepted; no solution of its may be running */
+
+/* Puts a solution of A x = b on the stream: one kernel launch, no allocation, no synchronisation; it may be captured in
+ * a CUDA graph. b and x: `rows` elements of the vector type; x holds the first guess and receives what was found. A
+ * solver works on one solution at a time: those on other streams take another solver. */
+CBGEN_API cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x, void *stream);
+
+/* Waits for the stream of the last solution and copies its outcome. */
+CBGEN_API cbgen_status cbgen_solver_outcome(cbgen_solver *solver, cbgen_outcome *outcome);
+
+/* What went wrong in the last call that failed with this solver. */
+CBGEN_API const char *cbgen_solver_message(const cbgen_solver *solver);
+
+/* The CUDA text of the kernel, NUL-terminated; *length (if not NULL) receives its bytes without the NUL. It lives as
+ * long as the solver. */
+CBGEN_API const char *cbgen_solver_source(const cbgen_solver *solver, size_t *length);
 
 /* ---- generation: the text alone, without a GPU */
 

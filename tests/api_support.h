@@ -292,12 +292,9 @@ static inline void vectors_release(struct vectors *vectors) {
 
 static inline cbgen_product product_with(const struct vectors *vectors, double alpha, double beta,
                                          void *stream) {
-  return (cbgen_product){sizeof(cbgen_product),
-                         alpha,
-                         beta,
-                         (void *)(uintptr_t)vectors->x_there,
-                         (void *)(uintptr_t)vectors->y_there,
-                         stream};
+  return (cbgen_product){.struct_size = sizeof(cbgen_product), .alpha = alpha, .beta = beta,
+                         .x = (void *)(uintptr_t)vectors->x_there, .y = (void *)(uintptr_t)vectors->y_there,
+                         .stream = stream};
 }
 
 /* As the plan's line says it. */

@@ -95,6 +95,7 @@ DRIVER(function_get, cuFuncGetAttribute);
 DRIVER(function_set, cuFuncSetAttribute);
 #if CUDA_VERSION >= 12040
 DRIVER(function_load, cuFuncLoad);
+DRIVER(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor);
 #endif
 DRIVER(launch, cuLaunchKernel);
 _Static_assert(sizeof(struct cb_cu_launch) == sizeof(CUlaunchConfig), "CUlaunchConfig");
@@ -105,6 +106,7 @@ _Static_assert(sizeof(struct cb_cu_launch_attribute) == sizeof(CUlaunchAttribute
 _Static_assert(offsetof(struct cb_cu_launch_attribute, value) == offsetof(CUlaunchAttribute, value),
                "CUlaunchAttribute");
 SAME_NUMBER(CB_CU_LAUNCH_OVERLAP, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+SAME_NUMBER(CB_CU_LAUNCH_COOPERATIVE, CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
 DRIVER(stream_create, cuStreamCreate);
 DRIVER(stream_destroy, cuStreamDestroy_v2);
 DRIVER(stream_synchronize, cuStreamSynchronize);

@@ -50,6 +50,7 @@ struct fake_launch {
   unsigned grid[3], threads[3], shared;
   void *stream;
   void **parameters;
+  int cooperative;
 };
 
 struct fake_control {

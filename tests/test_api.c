@@ -33,7 +33,7 @@ static const char *const shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-static const cbgen_request mutable = {sizeof mutable, 0, CBGEN_VALUES_MUTABLE, 0, CBGEN_SPECIALISE_AUTO};
+static const cbgen_request mutable = {.struct_size = sizeof mutable, .values = CBGEN_VALUES_MUTABLE};
 
 /* ---- matrices */
 
@@ -68,7 +68,7 @@ static void every_form_of_a_matrix_multiplies(void **state) {
   cbgen_context *context = new_context();
   for (int number = 0; number < 256; number++)
     for (int turned = 0; turned < 2; turned++) {
-      const cbgen_request request = {sizeof request, 0, CBGEN_VALUES_STORED, turned, CBGEN_SPECIALISE_AUTO};
+      const cbgen_request request = {.struct_size = sizeof request, .transpose = turned};
       struct sample sample = sample_of(shapes[0], form_of(number));
       cbgen_operator *op = compile(context, &sample, &request);
       struct cb_csr csr = turned ? transposed(&sample.csr) : sample.csr;
@@ -93,7 +93,8 @@ static void new_values_are_a_fresh_compile(void **state) {
   cbgen_context *context = new_context();
   for (int number = 0; number < 128; number += 4)
     for (int turned = 0; turned < 2; turned++) {
-      const cbgen_request request = {sizeof request, 0, CBGEN_VALUES_MUTABLE, turned, CBGEN_SPECIALISE_AUTO};
+      const cbgen_request request = {.struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE,
+                                     .transpose = turned};
       struct sample sample = sample_of(shapes[number / 4 % 5], form_of(number + 2));
       cbgen_operator *op = compile(context, &sample, &request);
       for (uint64_t seed = 50; seed < 53; seed++) {
@@ -263,8 +264,8 @@ static void values_beyond_the_range_are_refused(void **state) {
     struct sample sample = sample_of(shapes[0], (struct form){.on_device = number & 1});
     cbgen_context *context = new_context();
     cbgen_operator *op;
-    const cbgen_request request = {sizeof request, 0, number & 2 ? CBGEN_VALUES_MUTABLE : CBGEN_VALUES_STORED,
-                                   0, CBGEN_SPECIALISE_AUTO};
+    const cbgen_request request = {.struct_size = sizeof request,
+                                   .values = number & 2 ? CBGEN_VALUES_MUTABLE : CBGEN_VALUES_STORED};
     must(context, cbgen_set(context, "type", "f16-f32"));
     must(context, cbgen_set(context, "cache", number & 4 ? path : ""));
     ((double *)sample.given)[5] = 1e6;
@@ -355,8 +356,8 @@ static int multiplies_with_fixed_values(const struct cb_recipe *recipe, int dist
     ((double *)sample.given)[k] = sample.values[k] = (double)(k % distinct) - 0.75;
   sum_up(&sample);
   if (on_device) to_device(&sample, 0);
-  const cbgen_request request = {sizeof request, 0, by_option ? CBGEN_VALUES_STORED : CBGEN_VALUES_FIXED, turned,
-                                 CBGEN_SPECIALISE_AUTO};
+  const cbgen_request request = {.struct_size = sizeof request,
+                                 .values = by_option ? CBGEN_VALUES_STORED : CBGEN_VALUES_FIXED, .transpose = turned};
   struct cb_csr csr = turned ? transposed(&sample.csr) : sample.csr;
   for (int again = 0; again <= turned; again++) {
     cbgen_info info = {.struct_size = sizeof info};

@@ -65,7 +65,7 @@ static void null_of_every_function_of_an_operator(void **state) {
   size_t length = 7;
   cbgen_operator *other = op;
   cbgen_info info = {.struct_size = sizeof info};
-  const cbgen_product product = {sizeof product, 1, 0, NULL, NULL, NULL};
+  const cbgen_product product = {.struct_size = sizeof product, .alpha = 1};
   const cbgen_update update = {sizeof update, NULL, CBGEN_F64, CBGEN_HOST, NULL};
   (void)state;
   refused(cbgen_operator_clone(NULL, &other));
@@ -76,6 +76,16 @@ static void null_of_every_function_of_an_operator(void **state) {
   refused(cbgen_multiply(op, NULL));
   refused(cbgen_multiply(op, &product));
   cbgen_operator_unbind(NULL);
+  refused(cbgen_solver_create(NULL, "cg", NULL, NULL));
+  refused(cbgen_solver_create(op, NULL, NULL, NULL));
+  cbgen_solver_free(NULL);
+  refused(cbgen_solve(NULL, NULL, NULL, NULL));
+  refused(cbgen_solver_outcome(NULL, NULL));
+  assert_string_equal(cbgen_solver_message(NULL), "");
+  assert_string_equal(cbgen_solver_source(NULL, NULL), "");
+  refused(cbgen_residual(NULL, NULL, NULL, NULL, NULL));
+  refused(cbgen_residual(op, NULL, NULL, NULL, NULL));
+  refused(cbgen_diagonal(NULL, NULL, NULL));
   refused(cbgen_update_values(NULL, &update));
   refused(cbgen_update_values(op, NULL));
   refused(cbgen_update_values(op, &update));
@@ -123,7 +133,7 @@ enum { LIES = sizeof lies / sizeof *lies };
 
 static void sizes_that_no_version_has(void **state) {
   const cbgen_request request = {.struct_size = sizeof request};
-  const cbgen_product product = {sizeof product, 1, 0, &sample, &sample, NULL};
+  const cbgen_product product = {.struct_size = sizeof product, .alpha = 1, .x = &sample, .y = &sample};
   const cbgen_update update = {sizeof update, sample.given, CBGEN_F64, CBGEN_HOST, NULL};
   const cbgen_info info = {.struct_size = sizeof info};
   (void)state;

@@ -74,7 +74,8 @@ static void assert_same(cbgen_operator *a, cbgen_operator *b) {
 
 static cbgen_operator *compile_in(cbgen_context *context, const struct sample *sample, cbgen_values values,
                                   int turned, cbgen_cache_result expected) {
-  const cbgen_request request = {sizeof request, 0, values, turned, CBGEN_SPECIALISE_NOW};
+  const cbgen_request request = {.struct_size = sizeof request, .values = values, .transpose = turned,
+                                 .specialise = CBGEN_SPECIALISE_NOW};
   cbgen_operator *op;
   must(context, cbgen_compile(context, &sample->view, &request, &op));
   if (result_of(op) != expected) fail_msg("cache %d instead of %d", (int)result_of(op), (int)expected);
@@ -229,7 +230,8 @@ static void few_products_search_less(void **state) {
                {1, CBGEN_CACHE_HIT, 1 /* free */}};
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
     cbgen_context *context = new_context();
-    const cbgen_request request = {sizeof request, steps[i].expected, CBGEN_VALUES_STORED, 0, CBGEN_SPECIALISE_NOW};
+    const cbgen_request request = {.struct_size = sizeof request, .expected_products = steps[i].expected,
+                                   .specialise = CBGEN_SPECIALISE_NOW};
     cbgen_operator *op;
     must(context, cbgen_compile(context, &sample.view, &request, &op));
     assert_int_equal(result_of(op), steps[i].result);
@@ -470,7 +472,8 @@ static void every_file_operation_may_fail(void **state) {
         fault.at = at;
         fault.sticky = sticky;
         cbgen_context *context = failing_context();
-        const cbgen_request request = {sizeof request, 0, CBGEN_VALUES_MUTABLE, 0, CBGEN_SPECIALISE_NOW};
+        const cbgen_request request = {.struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE,
+                                       .specialise = CBGEN_SPECIALISE_NOW};
         cbgen_operator *op;
         must(context, cbgen_compile(context, &sample.view, &request, &op)); /* always */
         const int failed = fault.failed > 0;

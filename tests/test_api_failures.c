@@ -80,7 +80,7 @@ static struct outcome live(const struct life *life, const struct sample *sample,
   struct outcome outcome = {0};
   cbgen_context *context = NULL;
   cbgen_operator *op = NULL;
-  const cbgen_request request = {sizeof request, 0, life->values, life->turned, CBGEN_SPECIALISE_AUTO};
+  const cbgen_request request = {.struct_size = sizeof request, .values = life->values, .transpose = life->turned};
   char path[512] = "";
   if (life->cache) snprintf(path, sizeof path, "%s/failing", getenv("CBGEN_TEST_TMP"));
   if (arm) arm(nth);
@@ -286,7 +286,7 @@ static void what_has_no_meaning_is_refused(void **state) {
   assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
 #define REFUSED(words, ...)                                                                                  \
   do {                                                                                                       \
-    cbgen_request request = {sizeof request, 0, CBGEN_VALUES_STORED, 0, CBGEN_SPECIALISE_AUTO};              \
+    cbgen_request request = {.struct_size = sizeof request};                                                 \
     cbgen_csr view = sample.view;                                                                            \
     __VA_ARGS__;                                                                                             \
     assert_int_equal(cbgen_compile(context, &view, &request, &op), CBGEN_ERROR_ARGUMENT);                    \
@@ -302,9 +302,9 @@ static void what_has_no_meaning_is_refused(void **state) {
   assert_int_equal(cbgen_compile(context, NULL, NULL, &op), CBGEN_ERROR_ARGUMENT);
   assert_int_equal(cbgen_compile(context, &sample.view, NULL, NULL), CBGEN_ERROR_ARGUMENT);
   assert_int_equal(cbgen_compile(NULL, &sample.view, NULL, &op), CBGEN_ERROR_ARGUMENT);
-  const cbgen_request mutable = {sizeof mutable, 0, CBGEN_VALUES_MUTABLE, 0, CBGEN_SPECIALISE_AUTO};
+  const cbgen_request mutable = {.struct_size = sizeof mutable, .values = CBGEN_VALUES_MUTABLE};
   must(context, cbgen_compile(context, &sample.view, &mutable, &op));
-  cbgen_product product = {sizeof product, 1, 0, NULL, NULL, NULL};
+  cbgen_product product = {.struct_size = sizeof product, .alpha = 1};
   assert_int_equal(cbgen_multiply(op, &product), CBGEN_ERROR_ARGUMENT);
   assert_int_equal(cbgen_multiply(op, NULL), CBGEN_ERROR_ARGUMENT);
   assert_int_equal(cbgen_multiply(NULL, &product), CBGEN_ERROR_ARGUMENT);

@@ -229,7 +229,7 @@ static void every_form_multiplies(void **state) {
     for (int form = 0; form < FORMS; form++) {
       const int turned = (form + kind) % 3 == 0;
       const cbgen_values values = form & NO_VALUES ? CBGEN_VALUES_STORED : CBGEN_VALUES_MUTABLE;
-      const cbgen_request request = {sizeof request, 0, values, turned, CBGEN_SPECIALISE_AUTO};
+      const cbgen_request request = {.struct_size = sizeof request, .values = values, .transpose = turned};
       struct given given = given_of(kind, "random,rows=50,cols=40,density=0.1", form);
       cbgen_info info = {.struct_size = sizeof info};
       cbgen_operator *op;
@@ -253,7 +253,7 @@ static void every_shape_and_kind_of_values_multiplies(void **state) {
   for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
     for (int kind = 0; kind < KINDS; kind++)
       for (int values = CBGEN_VALUES_STORED; values <= CBGEN_VALUES_FIXED; values++) {
-        const cbgen_request request = {sizeof request, 0, (cbgen_values)values, 0, CBGEN_SPECIALISE_AUTO};
+        const cbgen_request request = {.struct_size = sizeof request, .values = (cbgen_values)values};
         struct given given = given_of(kind, shapes[s], values == 1 ? SHUFFLED | DUPLICATES : SHUFFLED | ON_DEVICE);
         cbgen_operator *op;
         must(context, cbgen_compile_matrix(context, &given.matrix, &request, &op));
@@ -323,7 +323,7 @@ static void every_form_generates_the_same(void **state) {
 
 /* Compiles, checks, and says what the cache gave. */
 static cbgen_cache_result compiled_from(cbgen_context *context, struct given *given) {
-  const cbgen_request request = {sizeof request, 0, CBGEN_VALUES_MUTABLE, 0, CBGEN_SPECIALISE_AUTO};
+  const cbgen_request request = {.struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE};
   cbgen_info info = {.struct_size = sizeof info};
   cbgen_operator *op;
   must(context, cbgen_compile_matrix(context, &given->matrix, &request, &op));
@@ -471,7 +471,7 @@ static void check_semiring(cbgen_operator *op, const struct cb_csr *csr, double 
 
 /* Padding stays what it is: as packed on the host and on the device, and after new values. */
 static void multiply_over(const char *options, int number, const char *semiring, cbgen_values values) {
-  const cbgen_request request = {sizeof request, 0, values, 0, CBGEN_SPECIALISE_AUTO};
+  const cbgen_request request = {.struct_size = sizeof request, .values = values};
   char all[400]; /* every other one with a cache: values then go into place by the map, on the host, too */
   snprintf(all, sizeof all, "%s semiring=%s cache=%s%s", options, semiring,
            number % 2 ? getenv("CBGEN_TEST_TMP") : "", number % 2 ? "/semirings" : "");

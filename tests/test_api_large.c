@@ -129,7 +129,7 @@ static void damage(const char *directory) {
 }
 
 static cbgen_cache_result compile_and_check(cbgen_context *context, const struct sample *sample, cbgen_values values) {
-  const cbgen_request request = {sizeof request, 0, values, 0, CBGEN_SPECIALISE_AUTO};
+  const cbgen_request request = {.struct_size = sizeof request, .values = values};
   cbgen_operator *op;
   cbgen_info info = {.struct_size = sizeof info};
   must(context, cbgen_compile(context, &sample->view, &request, &op));

@@ -111,7 +111,8 @@ static void use(cbgen_context *context, cbgen_operator *op, struct results *resu
 
 /* From the first call to the last, with the failure of the `nth` allocation. Returns how many there were. */
 static long live(struct results *results, long nth) {
-  const cbgen_request request = {sizeof request, 0, now.life->values, now.life->turned, CBGEN_SPECIALISE_AUTO};
+  const cbgen_request request = {.struct_size = sizeof request, .values = now.life->values,
+                                 .transpose = now.life->turned};
   cbgen_context *context = NULL;
   cbgen_operator *op = NULL;
   memset(results, 0, sizeof *results);
@@ -214,7 +215,7 @@ static void begin(const struct life *life, const char *folder) {
   visit_cache(remove_file);
   cbgen_context *context;
   cbgen_operator *op;
-  const cbgen_request request = {sizeof request, 0, life->values, life->turned, CBGEN_SPECIALISE_AUTO};
+  const cbgen_request request = {.struct_size = sizeof request, .values = life->values, .transpose = life->turned};
   assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
   must(context, cbgen_compile(context, &now.sample.view, &request, &op));
   now.vectors = vectors_for(op, 0);

@@ -23,7 +23,8 @@ static cbgen_specialise specialise = CBGEN_SPECIALISE_AUTO; /* what tests ask fo
 
 static cbgen_operator *compile(cbgen_context *context, const struct sample *sample, cbgen_values values,
                                int turned) {
-  const cbgen_request request = {sizeof request, 0, values, turned, specialise};
+  const cbgen_request request = {.struct_size = sizeof request, .values = values, .transpose = turned,
+                                 .specialise = specialise};
   cbgen_operator *op;
   must(context, cbgen_compile(context, &sample->view, &request, &op));
   return op;

@@ -82,7 +82,8 @@ static struct cb_hash digest(cbgen_operator *op) {
 static struct report compile_once(const char *tune) {
   struct sample sample = sample_of("random,rows=300,cols=300,density=0.05", (struct form){0});
   cbgen_context *context = new_context();
-  const cbgen_request request = {sizeof request, 0, CBGEN_VALUES_MUTABLE, 0, CBGEN_SPECIALISE_NOW};
+  const cbgen_request request = {
+      .struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE, .specialise = CBGEN_SPECIALISE_NOW};
   cbgen_operator *op;
   must(context, cbgen_set(context, "tune", tune));
   must(context, cbgen_compile(context, &sample.view, &request, &op));

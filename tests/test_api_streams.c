@@ -23,7 +23,7 @@ struct bed {
 
 static struct bed bed_of(const char *matrix, const char *recipe, cbgen_values values, const char *device) {
   struct bed bed = {.context = new_context(), .sample = sample_of(matrix, (struct form){0})};
-  const cbgen_request request = {sizeof request, 0, values, 0, CBGEN_SPECIALISE_AUTO};
+  const cbgen_request request = {.struct_size = sizeof request, .values = values};
   must(bed.context, cbgen_set(bed.context, "recipe", recipe));
   if (!strcmp(recipe, "cb")) must(bed.context, cbgen_set(bed.context, "unit-budget", "512"));
   if (device) must(bed.context, cbgen_set(bed.context, "device", device));

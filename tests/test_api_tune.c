@@ -86,7 +86,7 @@ static cbgen_info compile(cbgen_context *context, const struct sample *sample, c
 }
 
 static const char matrix[] = "fe3,n=3";
-static const cbgen_request stored = {sizeof stored, 0, CBGEN_VALUES_STORED, 0, CBGEN_SPECIALISE_NOW};
+static const cbgen_request stored = {.struct_size = sizeof stored, .specialise = CBGEN_SPECIALISE_NOW};
 
 static void the_winner_is_remembered(void **state) {
   (void)state;
@@ -188,7 +188,7 @@ static void few_products_are_not_tuned_for(void **state) {
   (void)state;
   cbgen_context *context = new_context(directory);
   struct sample sample = sample_of(matrix, (struct form){0});
-  const cbgen_request few = {sizeof few, 10, CBGEN_VALUES_STORED, 0, CBGEN_SPECIALISE_NOW};
+  const cbgen_request few = {.struct_size = sizeof few, .expected_products = 10, .specialise = CBGEN_SPECIALISE_NOW};
   cbgen_info info = compile(context, &sample, &few);
   assert_int_equal(info.launches, 0);
   assert_true(info.measured_seconds == 0);
@@ -211,7 +211,8 @@ static void every_kind_of_request_is_tuned(void **state) {
     for (int values = CBGEN_VALUES_STORED; values <= CBGEN_VALUES_FIXED; values++) {
       cbgen_context *context = new_context(directory);
       struct sample sample = sample_of("random,rows=40,cols=50,density=0.2", forms[i]);
-      const cbgen_request request = {sizeof request, 0, (cbgen_values)values, 0, CBGEN_SPECIALISE_NOW};
+      const cbgen_request request = {.struct_size = sizeof request, .values = (cbgen_values)values,
+                                     .specialise = CBGEN_SPECIALISE_NOW};
       compile(context, &sample, &request);
       const cbgen_info info = compile(context, &sample, &request);
       assert_int_equal(info.cache, CBGEN_CACHE_HIT);

@@ -42,7 +42,8 @@ struct batch {
 
 /* ---- the batch */
 
-static void add_host_functions(struct cb_text *text, int scratch, int dynamic) {
+/* Kernels with grid barriers are launched cooperatively. */
+static void add_host_functions(struct cb_text *text, int scratch, int dynamic, int cooperative) {
   cb_text_add(
       text,
       "\nstruct m_matrix { double *carry; unsigned *counter; };\n"
@@ -54,6 +55,7 @@ static void add_host_functions(struct cb_text *text, int scratch, int dynamic) {
       "  return e ? cudaGetErrorString(e) : nullptr;\n"
       "}\n"
       "static const char *m_multiply(const m_matrix *%s, const double *x, double *y, cudaStream_t s) {\n"
+      "  emulated::cooperative = %d;\n"
       "  cudaError_t e = launch_named(\"kernel\", kernel, kBlocks, kThreads, %s, s, x, y%s);\n"
       "  return e ? cudaGetErrorString(e) : nullptr;\n"
       "}\n"
@@ -64,7 +66,7 @@ static void add_host_functions(struct cb_text *text, int scratch, int dynamic) {
       dynamic ? "  if (!e && kAllowedBytes)\n"
                 "    e = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kAllowedBytes);\n"
               : "",
-      scratch ? "m" : "", dynamic ? "kSharedBytes" : "0", scratch ? ", m->carry, m->counter" : "");
+      scratch ? "m" : "", cooperative, dynamic ? "kSharedBytes" : "0", scratch ? ", m->carry, m->counter" : "");
 }
 
 static char *read_kernel(const char *path) {
@@ -76,7 +78,8 @@ static char *read_kernel(const char *path) {
   cb_text_add_bytes(&text, file.bytes, file.length);
   cb_file_unmap(&file);
   add_host_functions(&text, strstr(text.bytes, "double *carry") != NULL,
-                     strstr(text.bytes, "kSharedBytes") != NULL);
+                     strstr(text.bytes, "kSharedBytes") != NULL,
+                     strstr(text.bytes, "grid_barrier") && !strstr(text.bytes, "// not cooperative"));
   return cb_text_detach(&text);
 }
 
@@ -104,7 +107,7 @@ static int start(void **state, int sanitize) {
   for (int i = 0; i < INPUTS; i++) batch->x[i] = (i * 37 % 101 - 50) / 8.0;
   struct cb_host_kernel *kernels = cb_calloc((size_t)batch->count, sizeof *kernels);
   for (int i = 0; i < batch->count; i++)
-    kernels[i] = (struct cb_host_kernel){batch->texts[i], 1, "m", CB_F64, CB_FORM_AX, 0};
+    kernels[i] = (struct cb_host_kernel){batch->texts[i], 1, "m", CB_F64, CB_FORM_AX, NULL, 0};
   if (cb_host_open(&batch->host, &options, &diag)) fail_msg("%s", diag.message);
   if (cb_host_build(&batch->program, batch->host, kernels, batch->count, &diag)) fail_msg("%s", diag.message);
   print_message("%d kernels compiled in %.2f s\n", batch->count, cb_host_build_seconds(batch->program));
@@ -250,10 +253,23 @@ static void expect_entries(const double *x, double *y) {
     }
 }
 
+static void expect_grid(const double *x, double *y) {
+  enum { N = 5 * 64 };
+  double sums[N];
+  for (int i = 0; i < N; i++) sums[i] = x[i];
+  for (int round = 0; round < 3; round++) {
+    double next[N];
+    for (int i = 0; i < N; i++) next[i] = sums[(i + 64) % N] + 1;
+    memcpy(sums, next, sizeof sums);
+  }
+  for (int i = 0; i < N; i++) y[i] = sums[i];
+}
+
 static const struct {
   const char *name;
   void (*expect)(const double *x, double *y);
-} good[] = {{"good_reduce.cu", expect_reduce},
+} good[] = {{"good_grid.cu", expect_grid},
+            {"good_reduce.cu", expect_reduce},
             {"good_block_reduce.cu", expect_block_reduce},
             {"good_scan.cu", expect_scan},
             {"good_half_warps.cu", expect_half_warps},
@@ -461,6 +477,7 @@ static void test_refused(void **state) {
   const struct cb_host_job job = run_one(*state, "refused_dynamic.cu", 1, got);
   assert_int_equal(job.outcome, CB_HOST_REFUSED);
   assert_non_null(strstr(job.message, "invalid argument"));
+  assert_int_equal(run_one(*state, "refused_grid.cu", 1, got).outcome, CB_HOST_REFUSED);
 }
 
 static void test_positions(void **state) {
@@ -516,7 +533,7 @@ static void test_bad_text(void **state) {
   struct cb_host_program *program;
   const char *text = "constexpr int kBlocks = 1, kThreads = 32, kUnused = 3;\n"
                      "CBGEN_KERNEL void kernel(const double *x, double *y) { y[0] = x[0] + no_such_name; }\n";
-  const struct cb_host_kernel kernel = {text, 41, "m", CB_F64, CB_FORM_AX, 0};
+  const struct cb_host_kernel kernel = {text, 41, "m", CB_F64, CB_FORM_AX, NULL, 0};
   assert_int_equal(cb_host_build(&program, batch->host, &kernel, 1, &diag), CB_ERR_COMPILE);
   assert_null(program);
   assert_non_null(strstr(diag.message, "k0.cu:42"));

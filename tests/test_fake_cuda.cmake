@@ -19,7 +19,7 @@ fake_text(${fake_emulator}/prelude.h fake_prelude_text.h)
 
 file(GLOB fake_sources CONFIGURE_DEPENDS fake/*.c fake/*.cpp)
 set(fake_emulator_sources ${fake_emulator}/scheduler.cpp ${fake_emulator}/shared.cpp
-    ${fake_emulator}/visibility.cpp ${fake_emulator}/memory.cpp
+    ${fake_emulator}/visibility.cpp ${fake_emulator}/grid.cpp ${fake_emulator}/memory.cpp
     ${fake_emulator}/fiber.cpp)
 # Emulated threads have stacks of their own, which only what is not instrumented can switch.
 set(fake_sanitized $<$<BOOL:${CBGEN_SANITIZE}>:EMULATION_SANITIZED>)
@@ -79,7 +79,7 @@ function(cbgen_python_on_fake_cuda)
 endfunction()
 
 cbgen_use_fake_cuda(test_driver test_operator test_bench test_fake_cuda test_device_hash test_device_pack test_packer test_staging)
-cbgen_run_on_fake_cuda(test_clocked test_api test_api_allocator test_api_arguments test_api_cache test_api_checks test_api_failures test_api_formats test_api_inspect test_api_large test_api_memory test_api_save test_api_sites test_api_spills test_api_ranges test_api_streams test_api_tiers test_fork test_memory_room)
+cbgen_run_on_fake_cuda(test_clocked test_api test_api_allocator test_api_arguments test_api_cache test_api_checks test_api_epilogue test_api_failures test_api_formats test_api_inspect test_api_large test_api_memory test_api_save test_api_sites test_api_solver test_api_spills test_api_ranges test_api_streams test_api_tiers test_fork test_memory_room)
 
 # The tool finds the GPU by itself, compiles, loads, multiplies and checks.
 add_test(NAME run_on_fake_cuda COMMAND cbgen_tool run generate:fe3,n=2 --emulate)
@@ -102,3 +102,11 @@ add_custom_target(device_pack_for_tests ALL DEPENDS bench_device_pack)
 add_test(NAME device_pack_on_fake_cuda COMMAND bench_device_pack --repeats 1 generate:fe3,n=3 generate:stencil7,n=6)
 cbgen_run_on_fake_cuda(device_pack_on_fake_cuda)
 set_property(TEST device_pack_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive")
+
+# And the one that measures solvers. What it compares them with runs on a GPU only.
+add_custom_target(solve_for_tests ALL DEPENDS bench_solve)
+add_test(NAME solve_on_fake_cuda COMMAND bench_solve --blocks 0,3 cg:generate:stencil7,n=5 bicgstab:generate:fe3,n=2
+         WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/tmp)
+cbgen_run_on_fake_cuda(solve_on_fake_cuda)
+set_property(TEST solve_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive"
+             "CBGEN_CACHE_DIR=")

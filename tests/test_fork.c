@@ -113,7 +113,7 @@ static void use_the_parents(void) {
   cbgen_operator *other = kept;
   double x = 0, y = 0;
   size_t length = 0;
-  const cbgen_product product = {sizeof product, 1, 0, &x, &y, NULL};
+  const cbgen_product product = {.struct_size = sizeof product, .alpha = 1, .x = &x, .y = &y};
   const cbgen_update update = {sizeof update, sample.view.values, CBGEN_F64, CBGEN_HOST, NULL};
   child_must(cbgen_multiply(kept, &product) == CBGEN_ERROR_DEVICE);
   child_must(says_fork(cbgen_operator_message(kept)));

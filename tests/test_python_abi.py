@@ -14,11 +14,12 @@ import sys
 
 SCRATCH = sys.argv[1]
 HEADER = "include/cbgen.h"
-STRUCTS = ["Allocator", "Csr", "Matrix", "Request", "Product", "Update", "Info"]  # cbgen_csr and so on
+STRUCTS = ["Allocator", "Csr", "Matrix", "Request", "Argument", "Product", "Update", "Outcome", "SolverOptions",
+           "Info"]  # cbgen_csr and so on
 ENUMS = {"Status": "cbgen_status", "Type": "cbgen_type", "Format": "cbgen_format", "Memory": "cbgen_memory", "Values": "cbgen_values",
          "CacheResult": "cbgen_cache_result", "Specialise": "cbgen_specialise",
-         "Tier": "cbgen_tier"}
-OPAQUE = {"cbgen_context", "cbgen_operator", "cbgen_kernel"}
+         "Tier": "cbgen_tier", "Reason": "cbgen_reason"}
+OPAQUE = {"cbgen_context", "cbgen_operator", "cbgen_kernel", "cbgen_solver"}
 
 specification = importlib.util.spec_from_file_location("abi", "python/src/cbgen_spmv/_abi.py")
 abi = importlib.util.module_from_spec(specification)
@@ -28,6 +29,11 @@ specification.loader.exec_module(abi)
 with open(HEADER, encoding="utf-8") as opened:
     TEXT = re.sub(r"/\*.*?\*/", " ", opened.read(), flags=re.S)
 problems = []
+
+
+def c_name(name):
+    """SolverOptions → cbgen_solver_options"""
+    return "cbgen" + re.sub(r"([A-Z])", r"_\1", name).lower()
 
 
 def expect(condition, what):
@@ -56,7 +62,7 @@ def ctype_of(text):
         return (None, ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p))[stars]
     if base in ENUMS.values():
         return ctypes.c_int
-    struct = {f"cbgen_{name.lower()}": getattr(abi, name) for name in STRUCTS}.get(base)
+    struct = {c_name(name): getattr(abi, name) for name in STRUCTS}.get(base)
     plain = struct or scalars[base]
     return ctypes.POINTER(plain) if stars else plain
 
@@ -77,7 +83,7 @@ def measure():
     """{"cbgen_csr": size, "cbgen_csr.rows": offset, "CBGEN_OK": number, …} by a compiled program."""
     questions = []
     for name in STRUCTS:
-        struct = f"cbgen_{name.lower()}"
+        struct = c_name(name)
         questions.append((struct, f"sizeof({struct})"))
         questions += [(f"{struct}.{member}", f"offsetof({struct}, {member})") for member, _ in members_of(struct)]
     for enum in ENUMS.values():
@@ -97,7 +103,7 @@ def measure():
 
 def check_structs(measured):
     for name in STRUCTS:
-        struct, mirror = f"cbgen_{name.lower()}", getattr(abi, name)
+        struct, mirror = c_name(name), getattr(abi, name)
         expect(ctypes.sizeof(mirror) == measured[struct],
                f"{struct}: {measured[struct]} bytes in C, {ctypes.sizeof(mirror)} in Python")
         declared = members_of(struct)
@@ -116,7 +122,7 @@ def check_enums(measured):
     for name, enum in ENUMS.items():
         expect(measured[f"sizeof {enum}"] == ctypes.sizeof(ctypes.c_int), f"{enum} is no int")
         in_c = {constant: measured[constant] for constant in re.findall(r"(CBGEN_\w+) =", body_of("enum", enum))}
-        short = [re.sub(r"^CBGEN_(ERROR_|VALUES_|CACHE_|SPECIALISE_|TIER_)?", "", constant) for constant in in_c]
+        short = [re.sub(r"^CBGEN_(ERROR_|VALUES_|CACHE_|SPECIALISE_|TIER_|REASON_)?", "", constant) for constant in in_c]
         in_python = {each.name: each.value for each in getattr(abi, name)}
         expect(in_python == dict(zip(short, in_c.values())), f"{enum}: {in_c} in C, {in_python} in Python")
 

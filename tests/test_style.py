@@ -17,7 +17,7 @@ FOLDERS = ["base", "frontend", "analysis", "codegen", "runtime", "tool"]
 # A file includes files of its own folder and of those before it. A folder that is not named here goes with the one
 # around it.
 ORDER = ["base", "frontend", "analysis", "analysis/profile", "analysis/choose", "analysis/plan", "analysis/layouts", "codegen",
-         "runtime/cuda", "runtime/cache", "runtime/operator", "runtime/verify/emulation", "runtime/verify",
+         "runtime/cuda", "runtime/cache", "runtime/operator", "runtime/solver", "runtime/verify/emulation", "runtime/verify",
          "runtime/measure", "runtime/api", "tool"]
 CODE = (".c", ".h", ".cpp")
 MOST_LINES, MOST_COLUMNS = 1000, 120

@@ -3,6 +3,8 @@
 #include "tool/sweep.h"
 #include "tool/tool.h"
 
+#include "base/memory.h"
+#include "frontend/number.h"
 #include "runtime/cache/cache.h"
 
 #include <errno.h>
@@ -80,6 +82,15 @@ static enum cb_status set_selftest(struct cb_call *call, const char *value, stru
   return CB_OK;
 }
 
+static enum cb_status set_epilogue(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  struct cb_statements *statements;
+  const enum cb_status s = cb_statements_parse(&statements, value, "--epilogue", 1, diag);
+  if (s) return s;
+  cb_free(statements);
+  call->options.epilogue = value;
+  return CB_OK;
+}
+
 static enum cb_status set_name(struct cb_call *call, const char *value, struct cb_diag *diag) {
   for (const char *c = value; *c; c++)
     if ((unsigned char)*c < ' ' || *c == '"' || *c == '\\' || *c == 127)
@@ -126,6 +137,40 @@ static enum cb_status set_block(struct cb_call *call, const char *value, struct 
 static enum cb_status set_kernel(struct cb_call *call, const char *value, struct cb_diag *diag) {
   if (!*value) return cb_fail(diag, CB_ERR_ARGUMENT, "'--kernel' needs the name of a kernel.cu");
   call->kernel = value;
+  return CB_OK;
+}
+
+static enum cb_status set_method(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  static const char *const words[] = {"cg", "bicgstab", NULL};
+  if (word_index(words, value, strlen(value)) < 0)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'--method=%s': it takes cg or bicgstab", value);
+  call->method = value;
+  return CB_OK;
+}
+
+static enum cb_status set_rhs(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  if (!*value) return cb_fail(diag, CB_ERR_ARGUMENT, "'--rhs' needs ones, product or the name of a file");
+  call->rhs = value;
+  return CB_OK;
+}
+
+static enum cb_status set_tolerance(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  char line[64];
+  const int length = snprintf(line, sizeof line, "%s\n", value);
+  const char *end = length < (int)sizeof line ? cb_parse_double(line, line + length, &call->tolerance) : NULL;
+  if (end && *end == '\n' && call->tolerance > 0 && call->tolerance < 1) return CB_OK;
+  return cb_fail(diag, CB_ERR_ARGUMENT, "'--tolerance=%s': it takes a number between 0 and 1", value);
+}
+
+static enum cb_status set_iterations(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  return parse_number(&call->iterations, "iterations", value, 1, 100000000, diag);
+}
+
+static enum cb_status set_preconditioner(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  static const char *const words[] = {[CB_JACOBI] = "jacobi", [CB_NO_PRECONDITIONER] = "none", NULL};
+  const int index = word_index(words, value, strlen(value));
+  if (index < 0) return cb_fail(diag, CB_ERR_ARGUMENT, "'--preconditioner=%s': it takes jacobi or none", value);
+  call->preconditioner = (enum cb_preconditioner)index;
   return CB_OK;
 }
 
@@ -227,6 +272,8 @@ static const struct flag flag_table[] = {
     {"arch", 0, "sm_NN,…", CB_TAKES_ARCHES, "GPUs to plan and compile for: cbgen help architectures", set_arch},
     {"embed", 0, "auto|always|never", CB_TAKES_TEXT, "data inside the text; auto: up to 1 MiB (auto)", set_embed},
     {"name", 0, "NAME", CB_TAKES_NAME, "name in the text and of its functions (the file's)", set_name},
+    {"epilogue", 0, "TEXT", CB_TAKES_TEXT, "statements for each row, in place of y: 'in b; out r; r = b - ax;'", set_epilogue},
+    {"epilogue", 0, "TEXT", CB_TAKES_CLANG, "statements for each row, compared with the host's bit for bit", set_epilogue},
     {"selftest", 0, "on|off", CB_TAKES_TEXT, "carry expected results: 16 bytes per row (on)", set_selftest},
     {"seed", 0, "N", CB_TAKES_SEED, "of the vectors, and of the order of warps (1)", set_seed},
     {"device", 0, "N", CB_TAKES_GPU, "number of the GPU (0)", set_device},
@@ -243,6 +290,14 @@ static const struct flag flag_table[] = {
     {"row", 0, "R", CB_TAKES_WHY, "the row of y whose thread blocks to look at, from 0", set_row},
     {"block", 0, "B", CB_TAKES_TRACE, "the thread block whose rows to trace, from 0", set_block},
     {"kernel", 0, "kernel.cu", CB_TAKES_TRACE, "execute this text, which was made for the matrix", set_kernel},
+    {"method", 0, "cg|bicgstab", CB_TAKES_SOLVE, "how to solve: cg for symmetric, positive definite ones (cg)", set_method},
+    {"rhs", 0, "ones|product|FILE", CB_TAKES_SOLVE, "right side: ones, A times ones, or a number for each row (ones)",
+     set_rhs},
+    {"tolerance", 0, "T", CB_TAKES_SOLVE, "residual's norm, of that of the right side (1e-8; 1e-5 with f32)", set_tolerance},
+    {"iterations", 0, "N", CB_TAKES_SOLVE, "the most (10 times the rows)", set_iterations},
+    {"preconditioner", 0, "jacobi|none", CB_TAKES_SOLVE, "divide residuals by the diagonal, or not (jacobi)",
+     set_preconditioner},
+    {"history", 0, NULL, CB_TAKES_SOLVE, "print the residual of each iteration", set_given},
     {"predicted", 0, NULL, CB_TAKES_REPORT, "measure nothing, even where there is a GPU", set_given},
     {"limit", 0, "SIZE", CB_TAKES_CACHE, "prune: what may stay, 500M or 2G ($CBGEN_CACHE_SIZE, or 4G)", set_limit},
     {"gpu", 0, "FILE", CB_TAKES_CACHE, "fill: for the GPU that this file describes (cbgen cache gpu)", set_gpu},

@@ -14,7 +14,8 @@
 
 const struct cb_verb *const cb_verb_table[] = {
     &cb_verb_generate, &cb_verb_analyze, &cb_verb_verify, &cb_verb_trace, &cb_verb_diff,      &cb_verb_report,
-    &cb_verb_run,      &cb_verb_bench,   &cb_verb_why,    &cb_verb_calibrate, &cb_verb_cache, &cb_verb_families, NULL};
+    &cb_verb_run,      &cb_verb_bench,   &cb_verb_why,    &cb_verb_calibrate, &cb_verb_cache, &cb_verb_families,
+    &cb_verb_solve,    NULL};
 
 static const struct cb_verb *find_verb(const char *name) {
   for (int i = 0; cb_verb_table[i]; i++)
@@ -39,7 +40,7 @@ static void overview(struct cb_text *text) {
   cb_text_add_string(text,
                      "\n  help VERB | options | recipes | architectures | shapes | exit-codes      --version\n\n"
                      "FILE is Matrix Market, SciPy .npz or a SNAP edge list, plain or packed (.gz .zst .xz .bz2 .tar.gz),\n"
-                     "'-' for standard input, or 'generate:SHAPE,KEY=VALUE,…' ('cbgen help shapes').\n\n"
+                     "'-' for standard input, or 'generate:SHAPE,KEY=VALUE,…' ('cbgen help shapes').\n"
                      "Example: cbgen examples/bcsstk13.mtx.gz -o kernel.cu\n");
 }
 

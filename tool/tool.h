@@ -8,6 +8,7 @@
  *   sweep.c      one option at several values
  *   analyze.c generate.c verify.c trace.c run.c bench.c     one verb each
  *   report.c report_*.c html.c   everything about one matrix as a page of HTML
+ *   solve.c                  systems of equations
  *   why.c why_report.c       slow thread blocks
  *   diff.c facts.c           two kernels compared, by what their texts say of themselves
  *   families.c   kernels that matrices share, and the files of them that come with the library
@@ -40,6 +41,8 @@ enum cb_exit {
 
 /* What --emit names; several at once. */
 enum cb_emit { CB_EMIT_CU = 1, CB_EMIT_DATA = 2, CB_EMIT_PTX = 4, CB_EMIT_CUBIN = 8, CB_EMIT_PLAN = 16 };
+
+enum cb_preconditioner { CB_JACOBI, CB_NO_PRECONDITIONER };
 
 /* One option, and the values that it shall have one after the other. */
 struct cb_sweep {
@@ -76,6 +79,10 @@ struct cb_call {
   } settings[CB_MAX_NOTED]; /* cache fill: options of the analysis, as they were given */
   int settings_count;
   int64_t limit;                /* bytes of the cache; -1: not asked for */
+  const char *method, *rhs;     /* solve: NULL: cg, ones */
+  double tolerance;             /* likewise, of the residual; 0: as usual */
+  int64_t iterations;           /* likewise; 0: 10 times the rows */
+  enum cb_preconditioner preconditioner;
   uint64_t flags_given;         /* a bit for each row of arguments.c's table: see cb_call_has */
   const char *option_given;     /* name of the first option of the analysis that was given; NULL: none was */
   struct cb_options options;
@@ -103,6 +110,7 @@ enum cb_takes {
   CB_TAKES_TRACE = 131072, /* --row, --block, --kernel */
   CB_TAKES_REPORT = 1048576, /* --predicted */
   CB_TAKES_WHY = 262144,   /* --row */
+  CB_TAKES_SOLVE = 1 << 26, /* --method, --rhs, --tolerance, --iterations, --preconditioner, --history */
   CB_TAKES_LIST = 1 << 27  /* '@LIST' in place of a matrix: a file that names some */
 };
 #define CB_WITHOUT_MATRIX (CB_TAKES_CACHE | CB_TAKES_NOTHING)
@@ -117,7 +125,8 @@ struct cb_verb {
   enum cb_status (*run)(const struct cb_call *call, struct cb_diag *diag);
 };
 extern const struct cb_verb cb_verb_analyze, cb_verb_generate, cb_verb_verify, cb_verb_run, cb_verb_bench,
-    cb_verb_calibrate, cb_verb_cache, cb_verb_diff, cb_verb_trace, cb_verb_report, cb_verb_why, cb_verb_families;
+    cb_verb_calibrate, cb_verb_cache, cb_verb_diff, cb_verb_trace, cb_verb_report, cb_verb_why, cb_verb_families,
+    cb_verb_solve;
 extern const struct cb_verb *const cb_verb_table[]; /* ends with NULL */
 
 /* ---- arguments.c */

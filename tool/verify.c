@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "runtime/cuda/cubin.h"
 #include "runtime/cuda/nvrtc.h"
+#include "runtime/verify/epilogue.h"
 #include "runtime/verify/kernel_file.h"
 #include "runtime/verify/verify.h"
 #include "tool/verify_clang.h"
@@ -37,6 +38,7 @@ struct report {
   char host_message[1024];
   struct cb_verify_report products;  /* a matrix */
   struct cb_verify_file_report file; /* a kernel.cu */
+  struct cb_epilogue_report epilogue; /* with --epilogue */
   /* compilation for GPUs */
   enum cb_status nvrtc;
   char nvrtc_message[1024];
@@ -51,6 +53,31 @@ static void note(enum cb_status *status, char message[1024], enum cb_status s, c
   if (!s || *status) return;
   *status = s;
   snprintf(message, 1024, "%s", diag->message);
+}
+
+/* The plan without its epilogue gives the rows that this gets. */
+static enum cb_status verify_epilogue(struct report *report, const struct cb_call *call,
+                                      const struct cb_verify_case *with, const struct cb_verify_options *options,
+                                      struct cb_diag *diag) {
+  struct cb_call plain_call = *call;
+  struct cb_job plain = report->job;
+  plain_call.options.epilogue = NULL;
+  plain_call.options.form = CB_FORM_AX;
+  plain_call.options.commit = CB_COMMITS_ONCE;
+  plain.plan = NULL;
+  plain.assignment = NULL;
+  plain.blob = (struct cb_blob){0};
+  plain.source = (struct cb_source){0};
+  enum cb_status s = cb_job_plan_for(&plain, &plain_call, &report->job.target, diag);
+  if (!s) s = cb_job_pack(&plain, 0, diag);
+  if (!s) s = cb_job_emit(&plain, &plain_call, 0, diag);
+  const struct cb_verify_case one = {&plain.csr,    plain.plan,  plain.assignment,
+                                     &plain.source, &plain.blob, plain.symbol};
+  if (!s) s = cb_verify(&one, options, &report->products, diag);
+  if (!s) s = cb_verify_epilogue(&one, with, options, &report->epilogue, diag);
+  plain.csr = (struct cb_csr){0}; /* the report's */
+  cb_job_release(&plain);
+  return s;
 }
 
 static void execute(struct report *report, const struct cb_call *call) {
@@ -71,7 +98,8 @@ static void execute(struct report *report, const struct cb_call *call) {
     const struct cb_verify_case one = {&job->csr,    job->plan,  job->assignment,
                                        &job->source, &job->blob, job->symbol};
     cb_progress_stage("executing the kernel of '%s'", job->name);
-    s = cb_verify(&one, &options, &report->products, &diag);
+    s = job->plan->statements ? verify_epilogue(report, call, &one, &options, &diag)
+                              : cb_verify(&one, &options, &report->products, &diag);
   }
   note(&report->host, report->host_message, s, &diag);
 }
@@ -176,11 +204,15 @@ static enum cb_status verify_kernel(struct report *report, const struct cb_call 
 
 /* ---- the report as text */
 
-static void print_products(struct cb_text *text, const struct cb_verify_report *products) {
+static void print_products(struct cb_text *text, const struct cb_verify_report *products,
+                           const struct cb_epilogue_report *epilogue) {
   cb_text_add(
       text,
       "host     %d kinds of products, %d runs in varied order: %lld rows compared, %lld of them exactly\n",
       products->products, products->runs, (long long)products->rows, (long long)products->exact_rows);
+  if (epilogue->rows)
+    cb_text_add(text, "         epilogue: %d vectors and %d results as the host computes them, bit for bit\n",
+                epilogue->vectors, epilogue->results);
   if (products->checks) cb_text_add_string(text, "         every index was checked before it was used\n");
   cb_text_add(text, "         largest error %.2g of the bound; compiled in %.1f s, run in %.1f s\n",
               products->worst_ratio, products->compile_seconds, products->run_seconds);
@@ -239,7 +271,7 @@ static enum cb_status print_text(struct cb_text *text, const struct report *repo
   } else if (report->is_kernel)
     print_file(text, &report->file);
   else
-    print_products(text, &report->products);
+    print_products(text, &report->products, &report->epilogue);
   cb_clang_print(text, &report->clang);
   print_gpus(text, report);
   return report->plan.failed ? cb_fail_memory(diag, "the line of the plan", report->plan.length) : CB_OK;
@@ -284,6 +316,10 @@ static enum cb_status print_json(struct cb_text *text, const struct report *repo
   cb_json_set(document, "host", host_json(report));
   cb_json_set(document, "nvrtc",
               json_pack("{s:s, s:s}", "status", cb_status_name(report->nvrtc), "message", report->nvrtc_message));
+  if (report->epilogue.rows)
+    cb_json_set(document, "epilogue",
+                json_pack("{s:I, s:i, s:i}", "rows", (json_int_t)report->epilogue.rows, "vectors",
+                          report->epilogue.vectors, "results", report->epilogue.results));
   if (report->products.checks) cb_json_set(document, "checked", json_true());
   if (report->clang.asked) cb_json_set(document, "clang", cb_clang_json(&report->clang, &failed));
   cb_json_set(document, "gpus", gpus_json(report, &failed));

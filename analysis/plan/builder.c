@@ -22,6 +22,23 @@ static void note_options(struct cb_plan *plan, const struct cb_options *options)
   plan->index_limit = options->index_limit;
 }
 
+/* The epilogue, in the form that is part of the plan. It takes the place of y, once for each row. */
+static enum cb_status note_epilogue(struct cb_plan *plan, const struct cb_options *options, struct cb_diag *diag) {
+  struct cb_statements *statements;
+  struct cb_text text = {0};
+  if (!options->epilogue || !*options->epilogue) return CB_OK;
+  const enum cb_status s = cb_statements_parse(&statements, options->epilogue, "epilogue", 1, diag);
+  if (s) return s;
+  cb_statements_print(&text, statements);
+  if (!text.failed) plan->epilogue = cb_arena_string(&plan->arena, cb_text_string(&text));
+  plan->statements = cb_arena_copy(&plan->arena, statements, 1, sizeof *statements);
+  plan->form = CB_FORM_AX;
+  plan->commits_once = 1;
+  cb_text_release(&text);
+  cb_free(statements);
+  return plan->epilogue && plan->statements ? CB_OK : cb_fail_memory(diag, "epilogue", sizeof *statements);
+}
+
 static struct cb_assignment *make_assignment(const struct cb_csr *csr, const struct cb_options *options) {
   struct cb_assignment *assignment = cb_calloc(1, sizeof *assignment);
   if (!assignment) return NULL;
@@ -46,7 +63,7 @@ static enum cb_status start(struct cb_builder *builder, const struct cb_csr *csr
   plan->nnz = csr->nnz;
   plan->target = *target;
   note_options(plan, options);
-  return CB_OK;
+  return note_epilogue(plan, options, diag);
 }
 
 static enum cb_status finish(struct cb_builder *builder, struct cb_diag *diag) {

@@ -144,6 +144,11 @@ enum cb_status cb_plan_check(const struct cb_plan *plan, struct cb_diag *diag) {
   if (plan->row_sums && plan->first_row_sum != sums) return BROKEN("sums of rows overlap carry slots");
   if (plan->row_sums) sums += plan->rows;
   if (plan->row_sums && !counters) counters = 1;
+  const int64_t results = plan->statements && plan->rows ? cb_statements_results(plan->statements) : 0;
+  if (results && (plan->first_term != sums || plan->reduce_counter != counters))
+    return BROKEN("terms of reductions overlap other scratch");
+  sums += results * (plan->rows + cb_divide_up(plan->rows, CB_REDUCE_ROWS));
+  counters += results > 0;
   if (sums != plan->carry_sums || counters != plan->carry_counters) return BROKEN("carry slots do not add up");
   if (plan->commits_once && !cb_plan_single_commit(plan)) return BROKEN("rows are written more than once");
   if (!plan->line || strncmp(plan->line, "(spmv", 5)) return BROKEN("no plan line");

@@ -178,6 +178,7 @@ enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, st
   if (plan->semiring != CB_PLUS_TIMES) cb_json_set_text(root, "semiring", cb_semiring_names[plan->semiring]);
   cb_json_set(root, "atomics", json_boolean(plan->atomics));
   if (plan->row_sums) cb_json_set_integer(root, "first_row_sum", plan->first_row_sum);
+  if (plan->epilogue) cb_json_set_text(root, "epilogue", plan->epilogue);
   if (plan->index_limit != INT32_MAX) cb_json_set_integer(root, "index_limit", plan->index_limit);
   cb_json_set(root, "target", target_object(&plan->target, &failed).json);
   cb_json_set_integer(root, "stored_bytes", cb_plan_bytes(plan));

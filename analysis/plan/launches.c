@@ -4,7 +4,7 @@
 #include "analysis/plan/cost.h"
 #include "base/integers.h"
 
-enum { SCALE_ROWS_PER_BLOCK = 1024 };
+enum { SCALE_ROWS_PER_BLOCK = CB_REDUCE_ROWS };
 
 static void add_launch(struct cb_plan *plan, struct cb_launch launch) {
   if (launch.blocks) plan->launches[plan->launches_count++] = launch;
@@ -63,6 +63,15 @@ static void place_carries(struct cb_plan *plan) {
   }
 }
 
+/* What each row gives to the epilogue's reductions, and what thread blocks make of that. */
+static void place_terms(struct cb_plan *plan) {
+  const int64_t results = plan->statements ? cb_statements_results(plan->statements) : 0;
+  if (!results || !plan->rows) return;
+  plan->first_term = plan->carry_sums;
+  plan->reduce_counter = plan->carry_counters++;
+  plan->carry_sums += results * (plan->rows + cb_divide_up(plan->rows, CB_REDUCE_ROWS));
+}
+
 /* A launch that passes over all rows. */
 static void add_pass(struct cb_plan *plan, const char *body) {
   add_launch(plan, (struct cb_launch){.body = body,
@@ -83,13 +92,15 @@ static void add_first_pass(struct cb_plan *plan) {
 
 /* First those that write y, then those that add to it. */
 enum cb_status cb_build_launches(struct cb_plan *plan, struct cb_diag *diag) {
-  plan->launches = cb_arena_alloc(&plan->arena, 2 * (size_t)plan->regions_count + 2, sizeof *plan->launches);
+  plan->launches = cb_arena_alloc(&plan->arena, 2 * (size_t)plan->regions_count + 3, sizeof *plan->launches);
   if (!plan->launches) return cb_fail_memory(diag, "launches", 0);
   place_carries(plan);
   place_row_sums(plan);
+  place_terms(plan);
   add_first_pass(plan);
   add_groups(plan, 1);
   add_groups(plan, 0);
   if (plan->row_sums) add_pass(plan, "commit_sums");
+  if (plan->statements && cb_statements_results(plan->statements)) add_pass(plan, "reduce_terms");
   return CB_OK;
 }

@@ -120,6 +120,18 @@ static void take_lists(struct reader *reader, const json_t *root) {
     take_launch(reader, json_array_get(launches, (size_t)i), &plan->launches[i]);
 }
 
+/* The epilogue, if there is one; its statements are read again. */
+static void take_epilogue(struct reader *reader, const json_t *root) {
+  struct cb_plan *plan = reader->plan;
+  struct cb_statements *statements = NULL;
+  if (!json_object_get(root, "epilogue")) return;
+  plan->epilogue = take_text(reader, root, "epilogue");
+  if (!cb_statements_parse(&statements, plan->epilogue, "epilogue", 1, NULL))
+    plan->statements = cb_arena_copy(&plan->arena, statements, 1, sizeof *statements);
+  if (!plan->statements) reader->failed = 1;
+  cb_free(statements);
+}
+
 static void take_plan(struct reader *reader, const json_t *root) {
   static const char *const values[] = {"data", "fixed"};
   struct cb_plan *plan = reader->plan;
@@ -140,6 +152,7 @@ static void take_plan(struct reader *reader, const json_t *root) {
   plan->carry_counters = take(reader, root, "carry_counters", 0, MOST);
   plan->cost.ns = take(reader, cost, "ns", 0, INT64_MAX);
   plan->cost.sectors = take(reader, cost, "sectors", 0, MOST);
+  take_epilogue(reader, root);
   take_target(reader, json_object_get(root, "target"));
   take_lists(reader, root);
 }

@@ -46,6 +46,7 @@ struct cbgen_context {
   enum cb_keep keep;
   enum cb_pack pack; /* where matrices are planned from and packed */
   struct cb_session *session; /* NULL until a GPU was needed */
+  char *epilogue;             /* that `options` refer to; NULL: none */
   char *nvrtc_path;           /* NULL: NVRTC is looked for */
   char *cache_directory;      /* NULL: as the environment says */
   char *cache_path;           /* likewise */

@@ -268,10 +268,10 @@ static void tell(const struct cb_work *work, const cbgen_operator *op) {
          1e3 * info->store_seconds, 1e3 * info->load_seconds, 1e3 * info->upload_seconds);
 }
 
-/* Where a specialised kernel goes that is made later. */
+/* Where kernels go that are made later: the specialised one, and solvers'. */
 static void note_cache(const struct cb_work *work, struct cb_shared *shared) {
   const struct cb_cache *cache = work->kept.cache;
-  if (cb_cache_state(cache) != CB_CACHE_ON || shared->image.tier != CB_TIER_FAMILY) return;
+  if (cb_cache_state(cache) != CB_CACHE_ON) return;
   struct cb_text directory = {0};
   cb_text_add_string(&directory, cb_cache_directory(cache));
   shared->kept = (struct cb_kept_at){cb_text_detach(&directory), cb_cache_limit(cache), work->kept.key};

@@ -34,6 +34,7 @@ struct cb_request {
   void *downloaded[3];   /* blocks behind it */
   struct cb_expansion expansion; /* likewise */
   int on_host;                   /* the pattern is there */
+  char *epilogue;        /* that the options refer to; NULL: none */
   struct cb_hash raw;    /* of the pattern as given */
   struct cb_hash values; /* of fixed values */
 };

@@ -63,6 +63,7 @@ void cbgen_context_destroy(cbgen_context *context) {
   cb_free(context->cache_directory);
   cb_free(context->cache_path);
   cb_free(context->nvrtc_path);
+  cb_free(context->epilogue);
   cb_free(context);
 }
 
@@ -258,6 +259,16 @@ static enum cb_status set_nvrtc(cbgen_context *context, const char *value) {
   return set_text(&context->nvrtc_path, value, &context->diag);
 }
 
+static enum cb_status set_epilogue(cbgen_context *context, const char *value) {
+  struct cb_statements *statements = NULL;
+  enum cb_status s = CB_OK;
+  if (*value) s = cb_statements_parse(&statements, value, "epilogue", 1, &context->diag);
+  cb_free(statements);
+  if (!s) s = set_text(&context->epilogue, value, &context->diag);
+  if (!s) context->options.epilogue = context->epilogue;
+  return s;
+}
+
 static enum cb_status set_cache_limit(cbgen_context *context, const char *value) {
   int64_t limit;
   enum cb_status s = cb_cache_size(&limit, value, &context->diag);
@@ -346,6 +357,7 @@ cbgen_status cbgen_set(cbgen_context *context, const char *name, const char *val
              {"cache-data", set_cache_data},
              {"cache-path", set_cache_path},
              {"device", set_device},
+             {"epilogue", set_epilogue},
              {"memory-limit", set_memory_limit},
              {"pack", set_pack},
              {"nvrtc", set_nvrtc},

@@ -10,7 +10,9 @@
 #include "runtime/cuda/ranges.h"
 #include "runtime/operator/values.h"
 
+#include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- life */
 
@@ -247,13 +249,69 @@ void cbgen_operator_unbind(cbgen_operator *op) {
   if (op) atomic_store(&op->stream, CB_UNBOUND);
 }
 
+static enum cb_status check_argument(const struct cb_operator_info *info, const struct cb_name *name,
+                                     const cbgen_argument *argument, struct cb_diag *diag) {
+  const enum cb_type standard = cb_name_is_vector(name) ? info->vector_type : info->sum_type;
+  const enum cb_type type = name->type == CB_TYPE_COUNT ? standard : name->type;
+  if (name->kind == CB_NAME_SCALAR) {
+    if (!argument->pointer) return CB_OK;
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' is a scalar: its 'value' counts, and 'pointer' is NULL", name->name);
+  }
+  if (!argument->pointer) return cb_fail(diag, CB_ERR_ARGUMENT, "the 'pointer' of '%s' is NULL", name->name);
+  if ((uintptr_t)argument->pointer % cb_type_size(type))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "the 'pointer' of '%s' is not aligned to its elements", name->name);
+  return CB_OK;
+}
+
+static const cbgen_argument *find_argument(const cbgen_product *product, const char *name) {
+  for (int i = 0; i < product->arguments_count; i++)
+    if (product->arguments[i].name && !strcmp(product->arguments[i].name, name)) return &product->arguments[i];
+  return NULL;
+}
+
+/* What the epilogue's names stand for: each is given, and nothing else. */
+static enum cb_status take_arguments(struct cb_operands *operands, const struct cb_operator_info *info,
+                                     const cbgen_product *product, struct cb_diag *diag) {
+  const struct cb_statements *statements = info->statements;
+  int wanted = 0;
+  if (product->arguments_count < 0 || (product->arguments_count && !product->arguments))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'arguments' of the product is NULL, or their count negative");
+  for (int i = 0; i < statements->names_count; i++) {
+    const struct cb_name *name = &statements->names[i];
+    if (!cb_name_is_given(name)) continue;
+    const cbgen_argument *argument = find_argument(product, name->name);
+    if (!argument) return cb_fail(diag, CB_ERR_ARGUMENT, "the product's arguments lack '%s'", name->name);
+    const enum cb_status s = check_argument(info, name, argument, diag);
+    if (s) return s;
+    operands->pointers[i] = (cb_device_ptr)(uintptr_t)argument->pointer;
+    operands->scalars[i] = argument->value;
+    wanted++;
+  }
+  if (product->arguments_count == wanted) return CB_OK;
+  return cb_fail(diag, CB_ERR_ARGUMENT, "the product has %d arguments, and the epilogue %d names",
+                 product->arguments_count, wanted);
+}
+
+/* A product with an epilogue, or one without. */
+static enum cb_status check_epilogue(struct cb_operands *operands, const struct cb_operator_info *info,
+                                     const cbgen_product *product, struct cb_diag *diag) {
+  if (!info->statements && product->arguments_count)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "the product has arguments, and the operator no epilogue");
+  if (!info->statements) return CB_OK;
+  if (product->alpha != 1 || product->beta != 0 || product->y || product->z)
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "this operator has an epilogue: alpha must be 1, beta 0, and 'y' NULL, as is 'z'");
+  return take_arguments(operands, info, product, diag);
+}
+
 static enum cb_status check_vectors(const struct cb_operator_info *info, const cbgen_product *product,
                                     struct cb_diag *diag) {
-  if (info->rows && !product->y) return cb_fail(diag, CB_ERR_ARGUMENT, "'y' of the product is NULL");
+  const int reads_y = product->beta != 0 || !product->z;
+  if (info->rows && !product->y && reads_y && !info->statements) return cb_fail(diag, CB_ERR_ARGUMENT, "'y' of the product is NULL");
   if (info->cols && info->rows && !product->x)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'x' of the product is NULL");
-  if (((uintptr_t)product->x | (uintptr_t)product->y) % cb_type_size(info->vector_type))
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'x' or 'y' of the product is not aligned to its elements");
+  if (((uintptr_t)product->x | (uintptr_t)product->y | (uintptr_t)product->z) % cb_type_size(info->vector_type))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'x', 'y' or 'z' of the product is not aligned to its elements");
   return CB_OK;
 }
 
@@ -263,19 +321,40 @@ static enum cb_status enter(const struct cb_device *device, int *entered, struct
   return *entered ? cb_device_enter(device, diag) : CB_OK;
 }
 
-static enum cb_status multiply(cbgen_operator *op, const cbgen_product *product, struct cb_diag *diag) {
+/* From here on z is y. */
+static enum cb_status take_z(const struct cb_device *device, const struct cb_operator_info *info,
+                             cbgen_product *product, struct cb_diag *diag) {
+  const struct cb_driver *driver = device->driver;
+  const void *y = product->y;
+  const size_t bytes = (size_t)info->rows * cb_type_size(info->vector_type);
+  if (!product->z) return CB_OK;
+  product->y = product->z;
+  if (product->beta == 0 || product->z == y || !bytes) return CB_OK;
+  return cb_driver_check(driver,
+                         driver->call.copy_on_device((cb_device_ptr)(uintptr_t)product->z, (cb_device_ptr)(uintptr_t)y,
+                                                     bytes, product->stream),
+                         diag, "copy 'y' of the product to 'z'");
+}
+
+static enum cb_status multiply(cbgen_operator *op, cbgen_product *product, struct cb_diag *diag) {
   const struct cb_operator_info *info = cb_operator_info(op->op);
   const struct cb_device *device = op->shared->session->device;
   const int together =
       info->has_carry && info->launches > 1; /* what one launch leaves in scratch is the next one's */
+  struct cb_operands operands;
   int entered = 0;
   enum cb_status s = cb_checks_outcome(op->shared->checks, diag);
+  if (!s) s = check_epilogue(&operands, info, product, diag);
   if (!s) s = check_vectors(info, product, diag);
   if (!s && info->has_carry) s = bind(op, product->stream, diag);
   if (!s) s = enter(device, &entered, diag);
   if (s) return s;
   if (together) pthread_mutex_lock(&op->launching);
-  s = cb_checks_multiply(op->shared->checks, op->op, product, diag);
+  s = take_z(device, info, product, diag);
+  if (!s && info->statements)
+    s = cb_operator_apply(op->op, (cb_device_ptr)(uintptr_t)product->x, &operands, product->stream, diag);
+  else if (!s)
+    s = cb_checks_multiply(op->shared->checks, op->op, product, diag);
   if (together) pthread_mutex_unlock(&op->launching);
   if (entered) cb_device_leave(device);
   return s;
@@ -289,7 +368,8 @@ cbgen_status cbgen_multiply(cbgen_operator *op, const cbgen_product *product) {
   if (!op) return CBGEN_ERROR_ARGUMENT;
   CB_RANGE(op->shared->range[cb_operator_tier(op->op)]);
   diag.message[0] = 0;
-  enum cb_status s = cb_take_struct(&taken, sizeof taken, sizeof taken, product, "cbgen_product", &diag);
+  const size_t least = offsetof(cbgen_product, arguments);
+  enum cb_status s = cb_take_struct(&taken, sizeof taken, least, product, "cbgen_product", &diag);
   if (!s) s = multiply(op, &taken, &diag);
   return cb_operator_report(op, s, &diag);
 }

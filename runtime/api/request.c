@@ -40,6 +40,25 @@ static void choose_search(struct cb_request *request) {
   options->ready_loss = INT64_C(1) << (63 - __builtin_clzll((unsigned long long)ns));
 }
 
+/* The epilogue of the request, else the context's, in the form in which the cache's key has it. */
+static enum cb_status take_epilogue(struct cb_request *request, struct cb_diag *diag) {
+  const char *asked = request->asked.epilogue ? request->asked.epilogue : request->context->options.epilogue;
+  struct cb_statements *statements;
+  struct cb_text text = {0};
+  request->options.epilogue = NULL;
+  if (!asked || !*asked) return CB_OK;
+  const enum cb_status s = cb_statements_parse(&statements, asked, "epilogue", 1, diag);
+  if (s) return s;
+  cb_statements_print(&text, statements);
+  cb_free(statements);
+  request->options.epilogue = request->epilogue = cb_text_detach(&text);
+  request->options.form = CB_FORM_AX;
+  request->options.commit = CB_COMMITS_ONCE;
+  if (!request->epilogue) return cb_fail_memory(diag, "an epilogue", 0);
+  if (request->options.tune != CB_TUNE_MEASURE) return CB_OK;
+  return cb_fail(diag, CB_ERR_ARGUMENT, "tuning by measurement times products without an epilogue: set 'recipe'");
+}
+
 /* The context's options with what they leave to the matrix and the request. */
 static enum cb_status choose_options(struct cb_request *request, struct cb_diag *diag) {
   static const char *const types[] = {
@@ -48,8 +67,10 @@ static enum cb_status choose_options(struct cb_request *request, struct cb_diag 
   struct cb_options *options = &request->options;
   *options = context->options;
   if (!context->has_form) options->form = CB_FORM_AXPBY;
+  enum cb_status s = take_epilogue(request, diag);
+  if (s) return s;
   if (!context->has_search) choose_search(request); /* set-up plans no recipe in order to compare it */
-  const enum cb_status s = cb_environment_options(options, context, diag);
+  s = cb_environment_options(options, context, diag);
   if (s) return s;
   if (options->values == CB_VALUES_FIXED && cb_asks_mutable(request))
     return cb_fail(diag, CB_ERR_ARGUMENT,
@@ -79,6 +100,7 @@ enum cb_status cb_request_take(struct cb_request *request, const cbgen_request *
 void cb_request_release(struct cb_request *request) {
   for (int i = 0; i < 3; i++) cb_free(request->downloaded[i]);
   cb_expansion_release(&request->expansion);
+  cb_free(request->epilogue);
 }
 
 /* ---- the matrix on the host */

@@ -54,6 +54,7 @@ static void fold_option(const struct fields *fields, const struct cb_option *opt
 static void fold_options(const struct fields *fields, const struct cb_options *options) {
   const struct cb_option *option;
   fold_text(fields, "option ", "recipe", options->recipe);
+  if (options->epilogue && *options->epilogue) fold_text(fields, "option ", "epilogue", options->epilogue);
   for (int i = 0; (option = cb_option_at(i)); i++)
     if (!option->is_text) fold_option(fields, option, cb_option_value(options, i));
 }

@@ -62,6 +62,7 @@ const struct cb_library_symbol cb_driver_symbols[] = {
     {"cuFuncLoad", offsetof(struct cb_driver_calls, function_load), 1},
     CALL(launch, "cuLaunchKernel"),
     {"cuLaunchKernelEx", offsetof(struct cb_driver_calls, launch_with), 1},
+    CALL(occupancy, "cuOccupancyMaxActiveBlocksPerMultiprocessor"),
     CALL(stream_create, "cuStreamCreate"),
     CALL(stream_destroy, "cuStreamDestroy_v2"),
     CALL(stream_synchronize, "cuStreamSynchronize"),

@@ -74,7 +74,10 @@ enum { CB_CU_MEMORY_HOST = 1, CB_CU_MEMORY_DEVICE = 2 };
 enum { CB_CU_CAPTURE_NONE = 0, CB_CU_CAPTURE_ACTIVE = 1, CB_CU_CAPTURE_INVALIDATED = 2 };
 
 /* CUlaunchAttribute: 8 bytes of which 4 are the id, then a value of 64; CUlaunchConfig. */
-enum { CB_CU_LAUNCH_OVERLAP = 6 }; /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
+enum {
+  CB_CU_LAUNCH_COOPERATIVE = 2, /* CU_LAUNCH_ATTRIBUTE_COOPERATIVE */
+  CB_CU_LAUNCH_OVERLAP = 6      /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
+};
 struct cb_cu_launch_attribute {
   unsigned id;
   char pad[4];
@@ -134,6 +137,7 @@ struct cb_driver_calls {
                          struct CUstream_st *stream, void **parameters, void **extra);
   cb_cu_result (*launch_with)(const struct cb_cu_launch *launch, struct CUfunc_st *function, void **parameters,
                               void **extra); /* since CUDA 11.8; else NULL */
+  cb_cu_result (*occupancy)(int *blocks, struct CUfunc_st *function, int threads, size_t shared_bytes);
   cb_cu_result (*stream_create)(struct CUstream_st **stream, unsigned flags);
   cb_cu_result (*stream_destroy)(struct CUstream_st *stream);
   cb_cu_result (*stream_synchronize)(struct CUstream_st *stream);

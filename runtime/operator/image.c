@@ -192,6 +192,9 @@ static enum cb_status take_numbers(struct cb_image *image, const struct cb_image
       .cubin_bytes = parts->cubin_bytes,
   };
   const enum cb_status s = add_arrays(image, parts, diag);
+  if (plan->statements)
+    image->statements = cb_arena_copy(&image->arena, plan->statements, 1, sizeof *plan->statements);
+  if (!s && image->arena.failed) return cb_fail_memory(diag, "an image", 0);
   return s ? s : add_launches(image, parts, diag);
 }
 

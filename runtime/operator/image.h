@@ -77,6 +77,7 @@ struct cb_image {
   int64_t carry_sums, carry_counters;
   const char *recipe;               /* that the plan followed */
   const char *line, *json, *source; /* NUL-terminated */
+  const struct cb_statements *statements; /* the epilogue's; NULL: none. Bytes have them in `json` */
   enum cb_tier tier; /* of the kernels */
   int64_t first_row_sum; /* for a family's kernels: struct Shape has it and rows and cols */
   int groups_count, launches_count, arrays_count, ranges_count, pointers_count, sizes_count;

@@ -503,6 +503,19 @@ static enum cb_status take_cubin(struct cb_image *image, const struct cb_cache_s
   return s;
 }
 
+/* The plan has the epilogue's text. */
+static enum cb_status take_statements(struct cb_image *image, struct cb_diag *diag) {
+  struct cb_plan *plan;
+  if (!strstr(image->json, "\"epilogue\":")) return CB_OK;
+  const enum cb_status s = cb_plan_parse(&plan, image->json, diag);
+  if (s) return s;
+  if (plan->statements)
+    image->statements = cb_arena_copy(&image->arena, plan->statements, 1, sizeof *plan->statements);
+  const int failed = plan->statements && !image->statements;
+  cb_plan_free(plan);
+  return failed ? cb_fail_memory(diag, "an epilogue", sizeof *image->statements) : CB_OK;
+}
+
 enum cb_status cb_image_parse(struct cb_image *image, const struct cb_cache_section *sections, int count,
                               int suspect, struct cb_diag *diag) {
   const struct cb_cache_section *numbers = find(sections, count, "operator");
@@ -518,6 +531,7 @@ enum cb_status cb_image_parse(struct cb_image *image, const struct cb_cache_sect
   enum cb_status s = take_text(&image->line, &reader, sections, count, "plan", diag);
   if (!s) s = take_text(&image->json, &reader, sections, count, "json", diag);
   if (!s) s = take_text(&image->source, &reader, sections, count, "source", diag);
+  if (!s) s = take_statements(image, diag);
   if (!s) s = take_arrays(image, present, sections, count, diag);
   if (!s) s = take_map(image, sections, count, suspect, diag);
   return s ? s : take_cubin(image, sections, count, suspect, diag);

@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OTHER_ARGUMENTS = 8 }; /* shape, x, y, alpha, beta, carry_sums, carry_counters, clocks */
+enum { OTHER_ARGUMENTS = 9 + CB_MOST_NAMES }; /* shape, x, y, alpha, beta, carry_sums, carry_counters, an epilogue's
+                                               * pointers and its scalars, clocks */
 
 /* What a kernel gets of one region, as the image has it: parts of `pointers` and `sizes`. */
 struct group {
@@ -50,6 +51,7 @@ struct loaded {
   _Atomic(struct kernels *) kernels; /* that multiply */
   int64_t carry_sums, carry_counters;
   struct cb_operator_info info;
+  struct cb_statements *statements; /* the epilogue; NULL: none */
 };
 
 struct cb_operator {
@@ -265,6 +267,7 @@ void cb_operator_free(struct cb_operator *op) {
   if (last) {
     cb_free(loaded->blocks);
     cb_free(loaded->arrays);
+    cb_free(loaded->statements);
     cb_free(loaded);
   }
   cb_free(op);
@@ -288,12 +291,22 @@ static void note_image(struct loaded *loaded, const struct cb_image *image) {
   };
 }
 
+/* The operator's own copy of the epilogue. */
+static enum cb_status take_statements(struct loaded *loaded, const struct cb_image *image, struct cb_diag *diag) {
+  if (!image->statements) return CB_OK;
+  loaded->info.statements = loaded->statements = cb_alloc(1, sizeof *loaded->statements);
+  if (!loaded->statements) return cb_fail_memory(diag, "an epilogue", sizeof *loaded->statements);
+  *loaded->statements = *image->statements;
+  return CB_OK;
+}
+
 static enum cb_status fill_operator(struct cb_operator *op, const struct cb_image *image, int apart,
                                     struct cb_diag *diag) {
   struct loaded *loaded = op->loaded;
   struct kernels *kernels = NULL;
   const double start = cb_seconds();
   enum cb_status s = make_tables(loaded, image, diag);
+  if (!s) s = take_statements(loaded, image, diag);
   if (!s) s = find_kernels(&kernels, loaded, image, diag);
   if (kernels) take_over(loaded, kernels); /* who owns them, also after a failure */
   const double found = cb_seconds();
@@ -379,6 +392,11 @@ void cb_operator_registers(const struct cb_operator *op, int *registers, int *lo
   *local_bytes = kernels->local_bytes;
 }
 
+void cb_operator_carry(const struct cb_operator *op, cb_device_ptr *sums, cb_device_ptr *counters) {
+  *sums = op->carry_sums;
+  *counters = op->carry_counters;
+}
+
 cb_device_ptr cb_operator_array(const struct cb_operator *op, int number) {
   return op->loaded->arrays[number];
 }
@@ -435,7 +453,17 @@ struct arguments {
   float alpha_narrow, beta_narrow;
   cb_device_ptr carry_sums, carry_counters;
   cb_device_ptr clocks;
+  int pointers_count, scalars_count; /* of an epilogue */
+  cb_device_ptr pointers[CB_MOST_NAMES];
+  double scalars[CB_MOST_NAMES];
+  float scalars_narrow[CB_MOST_NAMES];
 };
+
+static void list_epilogue(void **parameters, int *count, struct arguments *arguments, int narrow) {
+  if (arguments->pointers_count) parameters[(*count)++] = arguments->pointers;
+  for (int i = 0; i < arguments->scalars_count; i++)
+    parameters[(*count)++] = narrow ? (void *)&arguments->scalars_narrow[i] : &arguments->scalars[i];
+}
 
 /* Drivers take parameters by pointers that are not const, and do not write them. */
 static void list_parameters(void **parameters, struct arguments *arguments, const struct loaded *loaded,
@@ -458,30 +486,61 @@ static void list_parameters(void **parameters, struct arguments *arguments, cons
     parameters[count++] = &arguments->carry_sums;
     parameters[count++] = &arguments->carry_counters;
   }
+  list_epilogue(parameters, &count, arguments, narrow);
   parameters[count++] = &arguments->clocks; /* others than clocked kernels have no such parameter */
 }
 
-enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
-                                    cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag) {
-  const struct loaded *loaded = op->loaded;
+static enum cb_status launch_all(const struct loaded *loaded, struct arguments *arguments, struct CUstream_st *stream,
+                                 struct cb_diag *diag) {
   const struct cb_driver *driver = loaded->device->driver;
-  struct arguments arguments = {x,
-                                y,
-                                alpha,
-                                beta,
-                                cb_real_to_float(alpha),
-                                cb_real_to_float(beta),
-                                op->carry_sums,
-                                op->carry_counters,
-                                op->clocks};
   void *parameters[2 * CB_IMAGE_GROUPS + OTHER_ARGUMENTS];
   const struct kernels *kernels = atomic_load_explicit(&loaded->kernels, memory_order_acquire);
-  enum cb_status s = check_scalars(&loaded->info, alpha, beta, diag);
+  enum cb_status s = CB_OK;
   for (int i = 0; i < loaded->info.launches && !s; i++) {
     const struct launch *launch = &kernels->launches[i];
-    list_parameters(parameters, &arguments, loaded, kernels, launch);
+    list_parameters(parameters, arguments, loaded, kernels, launch);
     s = cb_driver_check(driver, launch_kernel(loaded, launch, stream, parameters), diag,
                         "launch kernel %d of the product", i);
   }
   return s;
+}
+
+enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
+                                    cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag) {
+  struct arguments arguments;
+  arguments.x = x;
+  arguments.y = y;
+  arguments.alpha = alpha;
+  arguments.beta = beta;
+  arguments.alpha_narrow = cb_real_to_float(alpha);
+  arguments.beta_narrow = cb_real_to_float(beta);
+  arguments.carry_sums = op->carry_sums;
+  arguments.carry_counters = op->carry_counters;
+  arguments.clocks = op->clocks;
+  arguments.pointers_count = arguments.scalars_count = 0;
+  if (op->loaded->statements)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "this operator has an epilogue, and the product says nothing of its vectors");
+  const enum cb_status s = check_scalars(&op->loaded->info, alpha, beta, diag);
+  return s ? s : launch_all(op->loaded, &arguments, stream, diag);
+}
+
+enum cb_status cb_operator_apply(const struct cb_operator *op, cb_device_ptr x, const struct cb_operands *operands,
+                                 struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct cb_statements *statements = op->loaded->statements;
+  struct arguments arguments = {.x = x,
+                                .alpha = 1,
+                                .alpha_narrow = 1,
+                                .carry_sums = op->carry_sums,
+                                .carry_counters = op->carry_counters,
+                                .clocks = op->clocks};
+  for (int i = 0; i < statements->names_count; i++) {
+    if (!cb_name_is_given(&statements->names[i])) continue;
+    if (statements->names[i].kind != CB_NAME_SCALAR) {
+      arguments.pointers[arguments.pointers_count++] = operands->pointers[i];
+      continue;
+    }
+    arguments.scalars[arguments.scalars_count] = operands->scalars[i];
+    arguments.scalars_narrow[arguments.scalars_count++] = cb_real_to_float(operands->scalars[i]);
+  }
+  return launch_all(op->loaded, &arguments, stream, diag);
 }

@@ -43,6 +43,17 @@ void cb_operator_free(struct cb_operator *op);
 enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
                                     cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag);
 
+/* What an epilogue's names stand for in one product, by the place of the name in the operator's statements. */
+struct cb_operands {
+  cb_device_ptr pointers[CB_MOST_NAMES]; /* of vectors, device scalars and results */
+  double scalars[CB_MOST_NAMES];         /* of scalars by value */
+};
+
+/* The product of an operator with an epilogue (cb_operator_info.statements): A x goes into its statements. Otherwise
+ * as cb_operator_multiply. */
+enum cb_status cb_operator_apply(const struct cb_operator *op, cb_device_ptr x, const struct cb_operands *operands,
+                                 struct CUstream_st *stream, struct cb_diag *diag);
+
 /* Where a clocked kernel (codegen/source.h) writes its clocks from now on: device memory of the caller's. Until then it
  * writes none. */
 void cb_operator_set_clocks(struct cb_operator *op, cb_device_ptr clocks);
@@ -56,6 +67,9 @@ enum cb_status cb_operator_take_over(struct cb_operator *op, const struct cb_ima
 enum cb_tier cb_operator_tier(const struct cb_operator *op);
 void cb_operator_registers(const struct cb_operator *op, int *registers, int *local_bytes);
 
+/* The handle's own carry slots; 0 without any. */
+void cb_operator_carry(const struct cb_operator *op, cb_device_ptr *sums, cb_device_ptr *counters);
+
 /* Where array `number` of the image lies on the device. */
 cb_device_ptr cb_operator_array(const struct cb_operator *op, int number);
 
@@ -67,6 +81,7 @@ struct cb_operator_info {
   enum cb_type matrix_type, vector_type, sum_type;
   enum cb_form form;
   enum cb_semiring semiring;
+  const struct cb_statements *statements; /* the epilogue; NULL: none. Lives as long as the operator */
   int launches;          /* of one product */
   int has_carry;         /* 1: serves one stream at a time; clone it for more */
   int64_t stored_bytes;  /* arrays that a product reads */

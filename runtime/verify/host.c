@@ -212,10 +212,11 @@ static const char *const sanitize_flags[] = {"-fsanitize=address,undefined",
                                              "-fno-sanitize-recover=all", NULL};
 static const char *const emulator_files[] = {"prelude.h",     "emulation.h", "fiber.h",        "jobs.h",
                                              "driver.h",      "traced.h",    "scheduler.cpp",  "shared.cpp",
-                                             "visibility.cpp", "memory.cpp", "report.cpp",     "fiber.cpp",
+                                             "visibility.cpp", "grid.cpp", "memory.cpp", "report.cpp",     "fiber.cpp",
                                              "traced.cpp",    "driver.cpp",  NULL};
 /* One translation unit: most of the time goes into the headers. */
 static const char emulator_text[] = "#include \"scheduler.cpp\"\n#include \"shared.cpp\"\n#include \"visibility.cpp\"\n"
+                                    "#include \"grid.cpp\"\n"
                                     "#include \"memory.cpp\"\n#include \"report.cpp\"\n#include \"fiber.cpp\"\n#include \"traced.cpp\"\n";
 const char *const cb_host_sanitizer_environment[] = {
     "ASAN_OPTIONS=detect_leaks=0:exitcode=82:detect_stack_use_after_return=0:allocator_may_return_null=1",

@@ -47,6 +47,8 @@ struct cb_host_kernel {
   const char *symbol; /* prefix of its host functions */
   enum cb_type vector_type;
   enum cb_form form;
+  const char *arguments; /* of its multiply behind x and y, as C++ with ", " behind each, where `at` is what the job has as
+                          * y, and the text's own y is NULL: of an epilogue; NULL: none */
   int is_traced; /* `text` is a traced one (trace_text.h): its jobs have a `trace`, and its program is it alone */
 };
 

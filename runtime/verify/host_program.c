@@ -47,7 +47,15 @@ static void compose_wrapper(struct cb_text *out, const struct cb_host_kernel *ke
               "  return %s_load((%s_matrix *)*matrix, data, bytes);\n"
               "}\n",
               t, symbol, symbol, symbol);
-  cb_text_add(out,
+  if (kernel->arguments)
+    cb_text_add(out,
+                "static const char *wrapper_multiply(const void *matrix, const void *x, void *y, double, double) {\n"
+                "  char *const at = (char *)y;\n"
+                "  return %s_multiply((const %s_matrix *)matrix, (const %s *)x, nullptr, %snullptr);\n"
+                "}\n",
+                symbol, symbol, type, kernel->arguments);
+  else
+    cb_text_add(out,
               "static const char *wrapper_multiply(const void *matrix, const void *x, void *y, double%s, double%s) {\n"
               "  return %s_multiply((const %s_matrix *)matrix, (const %s *)x, (%s *)y, %snullptr);\n"
               "}\n",
@@ -102,6 +110,7 @@ static struct cb_hash kernel_hash(const struct cb_host_kernel *kernel) {
   struct cb_hash hash = {0, 0};
   cb_hash_field(&hash, "text", kernel->text, strlen(kernel->text));
   cb_hash_field(&hash, "symbol", kernel->symbol, strlen(kernel->symbol));
+  if (kernel->arguments) cb_hash_field(&hash, "arguments", kernel->arguments, strlen(kernel->arguments));
   cb_hash_number(&hash, "line", (uint64_t)kernel->first_line);
   cb_hash_number(&hash, "type", (uint64_t)kernel->vector_type);
   cb_hash_number(&hash, "form", (uint64_t)kernel->form);

@@ -334,6 +334,13 @@ EXPORT unsigned cuFuncLoad(void *kernel) {
   return find(kernel, KERNEL) ? SUCCESS : misuse(INVALID_HANDLE, "a kernel that is none");
 }
 
+EXPORT unsigned cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *kernel, int threads, size_t shared) {
+  ENTER_CURRENT;
+  if (!find(kernel, KERNEL) || threads < 1) return misuse(INVALID_HANDLE, "a kernel that is none");
+  *blocks = threads > 1024 || shared > SHARED_PER_BLOCK ? 0 : RESIDENT;
+  return SUCCESS;
+}
+
 /* ---- launches */
 
 static int is_launchable(const struct thing *kernel, const struct fake_launch *launch) {
@@ -391,7 +398,7 @@ static unsigned execute(const struct work *work) {
   const struct fake_launch *launch = &work->launch;
   open_memory(work->device);
   const int result = machine_run(work->kernel->kernel, launch->grid[0], launch->threads[0], launch->shared,
-                                 launch->parameters, message, sizeof message);
+                                 launch->parameters, launch->cooperative, message, sizeof message);
   const struct thing *overrun = close_memory(work->device);
   state.executed++;
   if (!result && overrun)
@@ -459,7 +466,7 @@ struct config {
 };
 
 EXPORT unsigned cuLaunchKernelEx(const struct config *config, void *kernel, void **parameters, void **extra) {
-  enum { OVERLAP = 6 };
+  enum { COOPERATIVE = 2, OVERLAP = 6 };
   ENTER_CURRENT;
   struct thing *thing = find(kernel, KERNEL);
   if (!thing) return misuse(INVALID_HANDLE, "a kernel that is none");
@@ -475,9 +482,11 @@ EXPORT unsigned cuLaunchKernelEx(const struct config *config, void *kernel, void
   memcpy(work.launch.grid, config->grid, sizeof config->grid);
   memcpy(work.launch.threads, config->threads, sizeof config->threads);
   for (unsigned i = 0; i < config->attributes_count; i++)
-    if (config->attributes[i].id != OVERLAP || capability_of(work.device) < 90)
+    if (config->attributes[i].id == COOPERATIVE) work.launch.cooperative = config->attributes[i].value.allowed;
+    else if (config->attributes[i].id != OVERLAP || capability_of(work.device) < 90)
       return misuse(INVALID_VALUE, "attribute %u of a launch, which this GPU does not know",
                     config->attributes[i].id);
   if (extra) return misuse(INVALID_VALUE, "a launch with extra parameters");
+  if (work.launch.cooperative && work.launch.grid[0] > RESIDENT * MULTIPROCESSORS) return COOPERATIVE_TOO_LARGE;
   return submit(&work, config->stream);
 }

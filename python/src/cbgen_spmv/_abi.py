@@ -120,6 +120,15 @@ class Request(Structure):
         ("values", c_int),
         ("transpose", c_int),
         ("specialise", c_int),
+        ("epilogue", c_char_p),
+    ]
+
+
+class Argument(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("pointer", c_void_p),
+        ("value", c_double),
     ]
 
 
@@ -131,6 +140,9 @@ class Product(Structure):
         ("x", c_void_p),
         ("y", c_void_p),
         ("stream", c_void_p),
+        ("arguments", POINTER(Argument)),
+        ("arguments_count", c_int),
+        ("z", c_void_p),
     ]
 
 
@@ -142,6 +154,36 @@ class Update(Structure):
         ("memory", c_int),
         ("stream", c_void_p),
     ]
+
+
+class Outcome(Structure):
+    _fields_ = [
+        ("reason", c_int),
+        ("iterations", c_int),
+        ("residual", c_double),
+        ("true_residual", c_double),
+    ]
+
+
+class SolverOptions(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("relative_tolerance", c_double),
+        ("absolute_tolerance", c_double),
+        ("max_iterations", c_int),
+        ("diagonal", c_void_p),
+        ("outcome", POINTER(Outcome)),
+        ("history", POINTER(c_double)),
+        ("thread_blocks", c_int),
+    ]
+
+
+class Reason(IntEnum):
+    NONE = 0
+    CONVERGED = 1
+    ITERATIONS = 2
+    BREAKDOWN = 3
+    NOT_A_NUMBER = 4
 
 
 class Info(Structure):
@@ -219,6 +261,8 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_operator_free": (None, (HANDLE,)),
     "cbgen_multiply": (STATUS, (HANDLE, POINTER(Product))),
     "cbgen_operator_unbind": (None, (HANDLE,)),
+    "cbgen_residual": (STATUS, (HANDLE, c_void_p, c_void_p, c_void_p, c_void_p)),
+    "cbgen_diagonal": (STATUS, (HANDLE, POINTER(Csr), c_void_p)),
     "cbgen_update_values": (STATUS, (HANDLE, POINTER(Update))),
     "cbgen_operator_message": (c_char_p, (HANDLE,)),
     "cbgen_operator_info": (STATUS, (HANDLE, POINTER(Info))),
@@ -229,6 +273,12 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_operator_key": (c_char_p, (HANDLE,)),
     "cbgen_operator_save": (STATUS, (HANDLE, c_void_p, c_size_t, POINTER(c_size_t))),
     "cbgen_operator_load": (STATUS, (HANDLE, c_void_p, c_size_t, POINTER(HANDLE))),
+    "cbgen_solver_create": (STATUS, (HANDLE, c_char_p, POINTER(SolverOptions), POINTER(HANDLE))),
+    "cbgen_solver_free": (None, (HANDLE,)),
+    "cbgen_solve": (STATUS, (HANDLE, c_void_p, c_void_p, c_void_p)),
+    "cbgen_solver_outcome": (STATUS, (HANDLE, POINTER(Outcome))),
+    "cbgen_solver_message": (c_char_p, (HANDLE,)),
+    "cbgen_solver_source": (c_char_p, (HANDLE, POINTER(c_size_t))),
     "cbgen_generate": (STATUS, (HANDLE, POINTER(Csr), POINTER(HANDLE))),
     "cbgen_generate_matrix": (STATUS, (HANDLE, POINTER(Matrix), POINTER(HANDLE))),
     "cbgen_kernel_free": (None, (HANDLE,)),

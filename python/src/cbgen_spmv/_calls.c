@@ -410,8 +410,12 @@ static PyObject *run(const Products *self, struct request *r, enum outcome *outc
   if (*outcome == DONE && (y.read_only || overlap(call, &x, &y))) *outcome = LONG_WAY;
   if (*outcome == DONE) *outcome = find_stream(r, &x, &y);
   if (*outcome == DONE) {
-    cbgen_product product = {sizeof product, r->alpha, r->beta, (const void *)(uintptr_t)x.address,
-                             (void *)(uintptr_t)y.address, (void *)(uintptr_t)r->stream};
+    cbgen_product product = {.struct_size = sizeof product,
+                             .alpha = r->alpha,
+                             .beta = r->beta,
+                             .x = (const void *)(uintptr_t)x.address,
+                             .y = (void *)(uintptr_t)y.address,
+                             .stream = (void *)(uintptr_t)r->stream};
     *outcome = launch(self, &product);
   }
   if (*outcome == DONE) {

@@ -4,6 +4,7 @@
  *   scheduler.cpp  blocks, warps and threads; where they meet; who runs next
  *   shared.cpp     shared memory with its shadow
  *   visibility.cpp stores to global memory that others do not see yet, and what they see instead
+ *   grid.cpp       the barrier over all thread blocks, and vectors that a kernel writes and reads
  *   memory.cpp     device memory and the CUDA runtime calls
  *   report.cpp     the message that ends the program
  *   fiber.cpp      stacks and switches
@@ -20,11 +21,12 @@
 #include "jobs.h"
 #include "prelude.h"
 
-enum { kWarp = 32, kMaxThreads = 1024, kMaxInFlight = 4, kStaticShared = 48 * 1024 };
+// Thread blocks at a time: of a cooperative launch all, of others fewer.
+enum { kWarp = 32, kMaxThreads = 1024, kMaxInFlight = 16, kUsualInFlight = 4, kStaticShared = 48 * 1024 };
 // What a block may ask for at most on any GPU, and without cudaFuncSetAttribute.
 enum { kDynamicShared = 227 * 1024, kPlainShared = 48 * 1024, kShadowUnit = 2 };
 
-enum { kInvalidValue = 1, kInvalidConfiguration = 9 }; // as CUDA numbers them
+enum { kInvalidValue = 1, kInvalidConfiguration = 9, kCooperativeTooLarge = 720 }; // as CUDA numbers them
 
 struct Block;
 struct Warp;
@@ -110,6 +112,7 @@ struct Block {
   uint32_t serial; // unlike that of any other block of the process
   unsigned threads_made, exited, arrived;
   int barrier_line;
+  unsigned at_grid; // threads that wait at a grid_barrier
   uint32_t barriers;
   Thread *threads; // kMaxThreads of them, stacks included
   Warp *warps;
@@ -140,6 +143,7 @@ struct Machine {
   Thread *thread; // null: the host part
   Block in_flight[kMaxInFlight];
   unsigned limit;  // of blocks in flight
+  int grid_line;   // of the grid_barrier that threads wait at; 0: none do
   bool descending; // the last ready lane of a warp goes first
   List<Warp *> ready;
   Block *finished;             // a block whose last thread has just exited
@@ -172,6 +176,14 @@ void *map_zeros(size_t bytes);
 
 void check_guards();       // of all allocations; ends the program at an overwritten one
 size_t live_allocations(); // and forgets them
+
+void set_ready(Warp &warp, unsigned lanes);
+void wait_here(); // the current thread waits, and others run, until it is made ready
+void run_another_warp(Fiber &from);
+void publish_all(); // stores of all blocks in flight
+
+void forget_vectors();                        // a cooperative launch begins
+void check_no_grid_barrier(const char *what); // ends the program if a thread waits at one
 
 void forget_stores();    // a launch begins
 void publish_unfenced(); // it ends

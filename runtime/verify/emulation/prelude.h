@@ -16,6 +16,7 @@
 #define __CUDA_ARCH_LIST__ 900  // as if compiled for one that can overlap launches
 #define CBGEN_KERNEL static
 #define CBGEN_DEVICE static
+#define CBGEN_MEMBER
 inline constexpr unsigned kFullMask = 0xffffffffu;
 inline constexpr int kArch = 0;  // no GPU's
 template <class T, int n> struct Vector { T at[n]; };
@@ -36,6 +37,10 @@ struct Index {
 };
 uint64_t meet(Meeting meeting, unsigned mask, uint64_t bits, int argument, int width, int line);
 void sync_block(int line);
+extern bool cooperative;  // the launch: all of its thread blocks are there at once
+void sync_grid(int line);
+void read_vector(const void *p, int line);
+void write_vector(const void *p, int line);
 void fence();
 void begin_atomic(const void *p);
 void end_atomic(void *p, size_t size, const void *before);
@@ -204,8 +209,18 @@ inline int load_index(const void *elements, const Index &index, int i, int line 
 }
 template <class T> inline T load_input(const T *p, int line = __builtin_LINE()) {
   if (!emulated::waited) emulated::too_early(line);
+  if (emulated::cooperative) emulated::read_vector(p, line);
   return load(p, line);
 }
+template <class T> inline T load_vector(const T *p, int line = __builtin_LINE()) { return load_input(p, line); }
+template <class T> inline void store_vector(T *p, typename Same<T>::type value, int line = __builtin_LINE()) {
+  emulated::events++;
+  if ((uintptr_t)p % sizeof(T)) emulated::misaligned(p, sizeof(T), line);
+  if (emulated::cooperative) emulated::write_vector(p, line);
+  *p = value;
+}
+inline int opaque(int number) { return number; }
+inline void grid_barrier(uint32_t *, int, int line = __builtin_LINE()) { emulated::sync_grid(line); }
 template <class T> inline T load_stream(const T *p, int line = __builtin_LINE()) { return load(p, line); }
 template <class T>
 inline void store_l2(T *p, T value, int line = __builtin_LINE()) {
@@ -302,6 +317,8 @@ inline double fma(double a, double b, double c) { return __builtin_fma(a, b, c);
 inline float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 inline double fmin(double a, double b) { return __builtin_fmin(a, b); }
 inline float fmin(float a, float b) { return __builtin_fminf(a, b); }
+inline double sqrt(double a) { return __builtin_sqrt(a); }
+inline float sqrt(float a) { return __builtin_sqrtf(a); }
 inline double fmax(double a, double b) { return __builtin_fmax(a, b); }
 inline float fmax(float a, float b) { return __builtin_fmaxf(a, b); }
 template <class T> inline T not_a_number() { return T(__builtin_nan("")); }

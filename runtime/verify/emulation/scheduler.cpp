@@ -35,7 +35,7 @@ static unsigned lane_of(const Thread &thread) {
 
 // ---- who runs next
 
-static void set_ready(Warp &warp, unsigned lanes) {
+void set_ready(Warp &warp, unsigned lanes) {
   if (lanes && !warp.ready) {
     warp.position = (unsigned)machine.ready.count;
     machine.ready.add(&warp);
@@ -121,16 +121,17 @@ static bool names_absent(const Warp &warp, unsigned absent) {
         stop(EMULATION_DIVERGENT, "threads that must meet wait at different places or have exited");
     }
   }
+  check_no_grid_barrier("threads wait elsewhere");
   stop(EMULATION_DEADLOCK, "deadlock: every thread waits");
 }
 
-static void run_another_warp(Fiber &from) {
+void run_another_warp(Fiber &from) {
   if (!machine.ready.count) stop_deadlock();
   resume(from, *machine.ready.items[draw() % machine.ready.count]);
 }
 
 // The current thread waits; somebody else runs until it is resumed.
-static void wait_here() {
+void wait_here() {
   Fiber &self = machine.thread->fiber;
   if (machine.warp->ready)
     resume(self, *machine.warp);
@@ -386,6 +387,7 @@ static void run_thread() {
     stop(EMULATION_DIVERGENT,
          "divergent barrier: the thread exits while %u others wait at __syncthreads in line %d",
          block.arrived, block.barrier_line);
+  check_no_grid_barrier("the thread exits");
   warp.exited |= 1u << lane_of(self);
   if (++block.exited == block.threads_made) {
     machine.finished = &block;
@@ -438,7 +440,7 @@ static void start_block(Block &block) {
       (unsigned)((machine.first_block + machine.blocks_started++ * machine.block_stride) % machine.blocks);
   block.serial = ++machine.serial;
   block.threads_made = machine.threads;
-  block.exited = block.arrived = 0;
+  block.exited = block.arrived = block.at_grid = 0;
   block.barriers = 0;
   block.pending.count = 0;
   block.began = block.ended;
@@ -461,7 +463,7 @@ static void draw_order() {
   do machine.block_stride = 1 + draw() % machine.blocks;
   while (greatest_common_divisor(machine.block_stride, machine.blocks) != 1);
   machine.descending = draw() % 2;
-  machine.limit = 1 + draw() % kMaxInFlight;
+  machine.limit = emulated::cooperative ? machine.blocks : 1 + draw() % kUsualInFlight;
   machine.blocks_started = machine.blocks_finished = 0;
 }
 
@@ -515,6 +517,9 @@ int emulated::run_grid(const char *kernel, const void *function, unsigned blocks
   if (!blocks || blocks > INT32_MAX || !threads || threads > kMaxThreads) return kInvalidConfiguration;
   const Allowance *allowance = allowance_of(function);
   if (shared_bytes > (allowance ? allowance->bytes : (size_t)kPlainShared)) return kInvalidValue;
+  if (cooperative && blocks > kMaxInFlight) return kCooperativeTooLarge;
+  if (cooperative) forget_vectors();
+  machine.grid_line = 0;
   machine.kernel = kernel;
   machine.launch++;
   machine.blocks = blocks;

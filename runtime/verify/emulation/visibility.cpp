@@ -71,6 +71,14 @@ void publish_unfenced() {
   machine.unfenced.count = 0;
 }
 
+void publish_all() {
+  for (unsigned b = 0; b < machine.limit; b++) {
+    List<Store> &pending = machine.in_flight[b].pending;
+    for (size_t i = 0; i < pending.count; i++) publish(pending.items[i]);
+    pending.count = 0;
+  }
+}
+
 void emulated::write_l2(void *p, size_t size, const void *value) {
   machine.block->pending.add(store_now(p, size, value));
 }

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+/* An operator's text taken apart: see product.h. The marks that are looked for stand in templates/vectors.cu.in,
+ * region.cu.in and kernel.cu.in. */
+#include "codegen/program/product.h"
+
+#include "codegen/constants.h"
+#include "codegen/expand.h"
+#include "codegen/source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static enum cb_status fail_text(const char *what, struct cb_diag *diag) {
+  return cb_fail(diag, CB_ERR_UNSUPPORTED, "the operator's text has no %s, so no program can be made of it", what);
+}
+
+static void add_range(struct cb_text *text, const char *from, const char *end) {
+  cb_text_add_bytes(text, from, (size_t)(end - from));
+}
+
+/* ---- above the regions */
+
+/* Behind the definition that begins at `at`: one line, or up to a brace at the beginning of a line. */
+static const char *behind_definition(const char *at) {
+  const char *line = at + strcspn(at, "\n");
+  if (line > at && line[-1] == '}') return *line ? line + 1 : line;
+  const char *end = strstr(at, "\n}\n");
+  return end ? end + 3 : at + strlen(at);
+}
+
+/* Where the comment begins that stands above `at`. */
+static const char *comment_above(const char *text, const char *at) {
+  while (at > text) {
+    const char *line = at - 1;
+    while (line > text && line[-1] != '\n') line--;
+    if (strncmp(line, "//", 2) != 0) return at;
+    at = line;
+  }
+  return at;
+}
+
+/* All but `commit`, in whose place the program has its own. */
+static void take_vectors(struct cb_product_text *product, const char *from, const char *end) {
+  static const char commit[] = "CBGEN_DEVICE void commit(";
+  struct cb_text whole = {0};
+  add_range(&whole, from, end);
+  const char *text = cb_text_string(&whole), *at = strstr(text, commit);
+  if (at) {
+    add_range(&product->vectors, text, comment_above(text, at));
+    cb_text_add_string(&product->vectors, behind_definition(at));
+  } else {
+    cb_text_add_string(&product->vectors, text);
+  }
+  product->vectors.failed |= whole.failed;
+  cb_text_release(&whole);
+}
+
+/* ---- kernels */
+
+/* "const sell0::Arrays sell0_arrays" → its type and name. */
+static void add_parameter(struct cb_product_text *product, int launch, struct cb_text *function, const char *from,
+                          const char *end) {
+  static const char plain[] = "const ";
+  if (!strncmp(from, plain, sizeof plain - 1)) from += sizeof plain - 1;
+  const char *blank = memchr(from, ' ', (size_t)(end - from));
+  const int type = blank ? (int)(blank - from) : 0, name = blank ? (int)(end - blank - 1) : 0;
+  if (!blank) return;
+  cb_text_add(function, "const %.*s &%.*s, ", type, from, name, blank + 1);
+  cb_text_add(&product->parameters, "const %.*s launch%d_%.*s, ", type, from, launch, name, blank + 1);
+  cb_text_add(&product->arguments[launch], "launch%d_%.*s, ", launch, name, blank + 1);
+}
+
+/* The arrays are the parameters before x. */
+static int add_parameters(struct cb_product_text *product, int launch, struct cb_text *function, const char *list) {
+  const char *end = strstr(list, "const vector_t *x");
+  if (!end) return 0;
+  for (const char *next; list < end; list = next) {
+    next = strstr(list, ", ");
+    if (!next || next >= end) return 0;
+    add_parameter(product, launch, function, list, next);
+    next += 2;
+  }
+  return 1;
+}
+
+/* The lines of a kernel's body that compute, of a virtual thread block. */
+static void add_body(struct cb_text *function, const char *from, const char *end) {
+  struct cb_text body = {0};
+  for (const char *next; from < end; from = next) {
+    next = strchr(from, '\n') + 1;
+    struct cb_text line = {0};
+    add_range(&line, from, next);
+    const char *text = cb_text_string(&line);
+    if (!strstr(text, "wait_for_previous()") && !strstr(text, "const Vectors vectors = ") && !strstr(text, "after_wait("))
+      cb_text_add_string(&body, text);
+    body.failed |= line.failed;
+    cb_text_release(&line);
+  }
+  const char *at = cb_text_string(&body);
+  for (const char *found; (found = strstr(at, "blockIdx.x")); at = found + strlen("blockIdx.x")) {
+    add_range(function, at, found);
+    cb_text_add_string(function, "thread_block");
+  }
+  cb_text_add_string(function, at);
+  function->failed |= body.failed;
+  cb_text_release(&body);
+}
+
+/* How many thread blocks a multiprocessor shall hold, as the kernel's bounds have it, whose name begins at `name`. */
+static void note_bounds(struct cb_product_text *product, const char *kernels, const char *name) {
+  static const char fit[] = "blocks_that_fit(";
+  const char *line = name;
+  while (line > kernels && line[-1] != '\n') line--;
+  const char *at = memmem(line, (size_t)(name - line), fit, sizeof fit - 1);
+  const int blocks = at ? (int)strtol(at + sizeof fit - 1, NULL, 10) : 0;
+  if (blocks && (!product->blocks_per_sm || blocks < product->blocks_per_sm)) product->blocks_per_sm = blocks;
+}
+
+/* The kernel `name` of the text, as function product_LAUNCH. */
+static enum cb_status take_kernel(struct cb_product_text *product, const char *kernels, const char *name, int launch,
+                                  struct cb_diag *diag) {
+  struct cb_text head = {0}, function = {0};
+  cb_text_add(&head, " %s(", name);
+  const char *list = head.failed ? NULL : strstr(kernels, cb_text_string(&head));
+  const char *body = list ? strstr(list, ") {\n") : NULL, *end = body ? strstr(body, "\n}\n") : NULL;
+  cb_text_add(&function, "// Launch %d of the product, of one of its thread blocks.\nCBGEN_DEVICE void product_%d(", launch,
+              launch);
+  if (list) note_bounds(product, kernels, list);
+  const int good = end && add_parameters(product, launch, &function, list + head.length);
+  if (good) {
+    cb_text_add_string(&function, "const Vectors &vectors, int thread_block) {\n");
+    add_body(&function, body + strlen(") {\n"), end + 1);
+    cb_text_add_string(&function, "}\n\n");
+    cb_text_add_string(&product->functions, cb_text_string(&function));
+  }
+  product->functions.failed |= function.failed | head.failed;
+  cb_text_release(&head);
+  cb_text_release(&function);
+  return good ? CB_OK : fail_text("kernel of that name", diag);
+}
+
+/* ---- the whole */
+
+static void look(struct cb_product_text *product) {
+  static const char *const adding[] = {"commit_more", "commit_atomic"};
+  const char *regions = cb_text_string(&product->regions), *vectors = cb_text_string(&product->vectors);
+  product->commits_once = 1;
+  for (int i = 0; i < 2; i++)
+    if (cb_has_word(regions, adding[i]) || cb_has_word(cb_text_string(&product->functions), adding[i]))
+      product->commits_once = 0;
+  product->is_scaled = strstr(vectors, "\n  sum_t alpha, beta;\n") != NULL;
+  product->has_carry = strstr(vectors, "\n  sum_t *carry_sums;") != NULL;
+  product->shares = strstr(regions, "__shared__") || strstr(regions, "DynamicShared");
+}
+
+static int has_failed(const struct cb_product_text *product) {
+  for (int i = 0; i < CB_PROGRAM_LAUNCHES; i++)
+    if (product->arguments[i].failed) return 1;
+  return product->vectors.failed || product->regions.failed || product->functions.failed || product->parameters.failed;
+}
+
+enum cb_status cb_product_take(struct cb_product_text *product, const struct cb_program_request *request,
+                               struct cb_diag *diag) {
+  const char *text = cb_source_behind_prelude(request->source);
+  *product = (struct cb_product_text){0};
+  const char *regions = text ? strstr(text, "// ---- region ") : NULL;
+  const char *kernels = regions ? strstr(regions, "// ---- kernels\n") : NULL;
+  if (!kernels) return fail_text("regions and kernels", diag);
+  take_vectors(product, text, regions);
+  add_range(&product->regions, regions, kernels);
+  enum cb_status s = CB_OK;
+  for (int i = 0; i < request->launches_count && !s; i++)
+    s = take_kernel(product, kernels, request->launches[i].kernel, i, diag);
+  cb_word_instead(&product->regions, "commit", "commit_step");
+  cb_word_instead(&product->functions, "commit", "commit_step");
+  look(product);
+  return has_failed(product) ? cb_fail_memory(diag, "a program's text", 0) : s; /* what lacks memory lacks its parts */
+}
+
+void cb_product_text_release(struct cb_product_text *product) {
+  cb_text_release(&product->vectors);
+  cb_text_release(&product->regions);
+  cb_text_release(&product->functions);
+  cb_text_release(&product->parameters);
+  for (int i = 0; i < CB_PROGRAM_LAUNCHES; i++) cb_text_release(&product->arguments[i]);
+}

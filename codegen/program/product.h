@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The product of an operator's text, taken apart for a program: what stands above the kernels, and each kernel as a
+ * function of the number of a virtual thread block. */
+#ifndef CBGEN_CODEGEN_PROGRAM_PRODUCT_H
+#define CBGEN_CODEGEN_PROGRAM_PRODUCT_H
+
+#include "base/status.h"
+#include "base/text.h"
+#include "codegen/program/program.h"
+
+enum { CB_PROGRAM_LAUNCHES = 16 };
+
+/* Texts are owned: cb_product_text_release. */
+struct cb_product_text {
+  struct cb_text vectors; /* types, vectors and arithmetic, without `commit` */
+  struct cb_text regions; /* in which rows go to `commit_step` */
+  struct cb_text functions; /* product_0, product_1, … */
+  struct cb_text parameters; /* of the program's kernel, each with ", " behind it */
+  struct cb_text arguments[CB_PROGRAM_LAUNCHES]; /* of the functions, likewise */
+  int is_scaled;    /* struct Vectors has alpha and beta */
+  int has_carry;    /* and carry slots */
+  int commits_once; /* nothing is added to a row that is written */
+  int blocks_per_sm; /* that its kernels ask for at most; 0: they do not */
+  int shares;       /* thread blocks use shared memory */
+};
+
+/* CB_ERR_UNSUPPORTED: the text is not one that this version writes. */
+enum cb_status cb_product_take(struct cb_product_text *product, const struct cb_program_request *request,
+                               struct cb_diag *diag);
+void cb_product_text_release(struct cb_product_text *product);
+
+#endif

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Loading and running programs: see solver.h. */
+#include "runtime/solver/solver.h"
+
+#include "base/integers.h"
+#include "base/memory.h"
+#include "base/real.h"
+
+#include <string.h>
+
+enum { MOST_GROUPS = 256, MOST_VECTORS = 16, ALIGN = 256, OTHER_POINTERS = 6, OTHER_PARAMETERS = 8 };
+
+struct cb_solver {
+  const struct cb_device *device;
+  const struct cb_program *program;
+  struct CUmod_st *module;
+  struct CUfunc_st *function;
+  unsigned blocks, threads, shared_bytes;
+  int sum_is_f32;
+  int groups_count;
+  int group_starts[MOST_GROUPS + 1]; /* in `pointers` */
+  cb_device_ptr *pointers;           /* the regions' arrays */
+  cb_device_ptr memory;              /* vectors, partials, barrier, outcome */
+  cb_device_ptr outcome;
+  cb_device_ptr vectors[MOST_VECTORS + OTHER_POINTERS]; /* the kernel's struct Pointers; those given are set by a run */
+  int given_count, vectors_count;
+  struct cb_solver_info info;
+};
+
+static int count_names(const char *const *names) {
+  int count = 0;
+  while (names[count]) count++;
+  return count;
+}
+
+/* ---- text */
+
+enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image, const struct cb_program *program,
+                              struct cb_diag *diag) {
+  struct cb_program_launch *launches = cb_calloc((size_t)image->launches_count + 1, sizeof *launches);
+  if (!launches) return cb_fail_memory(diag, "a program", (uint64_t)image->launches_count * sizeof *launches);
+  for (int i = 0; i < image->launches_count; i++)
+    launches[i] = (struct cb_program_launch){image->launches[i].kernel, image->launches[i].blocks,
+                                             image->launches[i].threads, image->launches[i].dynamic_shared};
+  const struct cb_program_request request = {.program = program,
+                                             .source = image->source,
+                                             .launches = launches,
+                                             .launches_count = image->launches_count,
+                                             .has_carry = image->carry_sums > 0,
+                                             .rows = image->rows,
+                                             .vector = image->vector_type,
+                                             .sum = image->sum_type};
+  const enum cb_status s = cb_program_text(text, &request, diag);
+  cb_free(launches);
+  return s;
+}
+
+/* ---- loading */
+
+/* The arrays of each region of each launch, where they lie. */
+static enum cb_status take_groups(struct cb_solver *solver, const struct cb_solver_parts *parts, struct cb_diag *diag) {
+  const struct cb_image *image = parts->image;
+  int pointers = 0;
+  solver->pointers = cb_calloc((size_t)image->pointers_count + 1, sizeof *solver->pointers);
+  if (!solver->pointers) return cb_fail_memory(diag, "a solver", (uint64_t)image->pointers_count);
+  for (int l = 0; l < image->launches_count; l++) {
+    const struct cb_image_launch *launch = &image->launches[l];
+    for (int g = launch->first_group; g < launch->first_group + launch->groups; g++) {
+      const struct cb_image_group *group = &image->groups[g];
+      if (solver->groups_count == MOST_GROUPS)
+        return cb_fail(diag, CB_ERR_LIMIT, "a program's product has more than %d regions", MOST_GROUPS);
+      solver->group_starts[solver->groups_count++] = pointers;
+      for (int i = 0; i < group->pointers; i++)
+        solver->pointers[pointers++] = cb_operator_array(parts->op, image->pointers[group->first_pointer + i]);
+    }
+  }
+  return CB_OK;
+}
+
+static enum cb_status find_kernel(struct cb_solver *solver, const void *cubin, struct cb_diag *diag) {
+  const struct cb_driver *driver = solver->device->driver;
+  const int shared = (int)solver->shared_bytes;
+  int *const registers = &solver->info.registers, *const local = &solver->info.local_bytes;
+  enum cb_status s = cb_driver_check(driver, driver->call.module_load(&solver->module, cubin), diag, "load a solver's kernel");
+  if (s) {
+    solver->module = NULL;
+    return s;
+  }
+  s = cb_driver_check(driver, driver->call.module_function(&solver->function, solver->module, CB_PROGRAM_KERNEL), diag,
+                      "find kernel '%s'", CB_PROGRAM_KERNEL);
+  if (!s && driver->call.function_load)
+    s = cb_driver_check(driver, driver->call.function_load(solver->function), diag, "load kernel '%s'", CB_PROGRAM_KERNEL);
+  if (!s && shared)
+    s = cb_driver_check(driver,
+                        driver->call.function_set(solver->function, CB_CU_FUNC_MAX_DYNAMIC_SHARED, shared), diag,
+                        "give a solver %d bytes of shared memory", shared);
+  if (!s)
+    s = cb_driver_check(driver, driver->call.function_get(registers, CB_CU_FUNC_REGISTERS, solver->function), diag,
+                        "ask for registers");
+  if (!s)
+    s = cb_driver_check(driver, driver->call.function_get(local, CB_CU_FUNC_LOCAL_BYTES, solver->function), diag,
+                        "ask for spills");
+  return s;
+}
+
+/* Thread blocks: enough for the product's work, no more than there is room for, and all with an equal share. */
+static enum cb_status choose_blocks(struct cb_solver *solver, const struct cb_solver_parts *parts,
+                                    struct cb_diag *diag) {
+  const struct cb_driver *driver = solver->device->driver;
+  const struct cb_image *image = parts->image;
+  int each = 0;
+  const enum cb_status s = cb_driver_check(
+      driver, driver->call.occupancy(&each, solver->function, (int)solver->threads, solver->shared_bytes), diag,
+      "ask how many thread blocks a multiprocessor holds");
+  if (s) return s;
+  const int64_t room = (int64_t)each * solver->device->target.multiprocessors;
+  int64_t work = cb_divide_up(image->rows, (int64_t)solver->threads);
+  for (int i = 0; i < image->launches_count; i++) work = cb_larger(work, image->launches[i].blocks);
+  if (room < 1 || parts->blocks > room)
+    return cb_fail(diag, CB_ERR_LIMIT, "the GPU has room for %lld thread blocks of a solver at once; %d are asked for",
+                   (long long)room, parts->blocks ? parts->blocks : 1);
+  const int64_t rounds = cb_divide_up(work, room);
+  solver->blocks = (unsigned)(parts->blocks ? parts->blocks : cb_divide_up(work, rounds));
+  return CB_OK;
+}
+
+static int64_t padded(int64_t bytes) { return cb_divide_up(bytes, (int64_t)ALIGN) * ALIGN; }
+
+/* One allocation: own vectors, partials, the barrier's word, and the outcome. */
+static enum cb_status allocate(struct cb_solver *solver, const struct cb_solver_parts *parts, struct cb_diag *diag) {
+  const struct cb_image *image = parts->image;
+  const int work = count_names(solver->program->work), given = count_names(solver->program->given);
+  const int64_t vector = padded(image->rows * (int64_t)cb_type_size(image->vector_type));
+  const int sums = cb_program_partials(solver->program);
+  if (sums < 0) return cb_fail_memory(diag, "a solver", 0);
+  const int64_t partials = padded((int64_t)sums * solver->blocks * (int64_t)cb_type_size(image->sum_type));
+  const int64_t bytes = work * vector + partials + 2 * ALIGN;
+  enum cb_status s = cb_device_alloc(solver->device, &solver->memory, (size_t)bytes, "a solver's vectors", diag);
+  if (!s) s = cb_device_fill(solver->device, solver->memory, 0, (size_t)bytes, diag);
+  if (s) return s;
+  cb_device_ptr at = solver->memory, *to = solver->vectors + given;
+  for (int i = 0; i < work; i++, at += (cb_device_ptr)vector) *to++ = at;
+  *to++ = at;
+  at += (cb_device_ptr)partials;
+  *to++ = at;
+  solver->outcome = at + ALIGN;
+  solver->given_count = given;
+  solver->vectors_count = given + work + OTHER_POINTERS;
+  cb_device_ptr *const carry = &solver->vectors[solver->vectors_count - 2];
+  cb_operator_carry(parts->op, &carry[0], &carry[1]);
+  solver->info.device_bytes = bytes;
+  return CB_OK;
+}
+
+static enum cb_status fill(struct cb_solver *solver, const struct cb_solver_parts *parts, struct cb_diag *diag) {
+  const struct cb_image *image = parts->image;
+  solver->device = parts->device;
+  solver->program = parts->program;
+  solver->threads = (unsigned)image->launches[0].threads;
+  solver->sum_is_f32 = image->sum_type == CB_F32;
+  for (int i = 0; i < image->launches_count; i++)
+    if (image->launches[i].dynamic_shared > solver->shared_bytes)
+      solver->shared_bytes = (unsigned)image->launches[i].dynamic_shared;
+  if (!parts->device->driver->call.launch_with)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "solvers need a driver of CUDA 11.8 or later");
+  enum cb_status s = cb_device_enter(solver->device, diag);
+  if (s) return s;
+  s = take_groups(solver, parts, diag);
+  if (!s) s = find_kernel(solver, parts->cubin, diag);
+  if (!s) s = choose_blocks(solver, parts, diag);
+  if (!s) s = allocate(solver, parts, diag);
+  if (!s) s = cb_device_wait(solver->device, "loading a solver", diag);
+  cb_device_leave(solver->device);
+  solver->info.blocks = (int)solver->blocks;
+  solver->info.threads = (int)solver->threads;
+  return s;
+}
+
+enum cb_status cb_solver_load(struct cb_solver **out, const struct cb_solver_parts *parts, struct cb_diag *diag) {
+  struct cb_solver *solver = cb_calloc(1, sizeof *solver);
+  *out = NULL;
+  if (!solver) return cb_fail_memory(diag, "a solver", sizeof *solver);
+  const enum cb_status s = fill(solver, parts, diag);
+  if (s) cb_solver_free(solver);
+  else *out = solver;
+  return s;
+}
+
+void cb_solver_free(struct cb_solver *solver) {
+  if (!solver) return;
+  if (solver->device && !cb_device_enter(solver->device, NULL)) {
+    cb_device_free(solver->device, solver->memory);
+    if (solver->module) solver->device->driver->call.module_unload(solver->module);
+    cb_device_leave(solver->device);
+  }
+  cb_free(solver->pointers);
+  cb_free(solver);
+}
+
+cb_device_ptr cb_solver_outcome(const struct cb_solver *solver) { return solver->outcome; }
+struct cb_solver_info cb_solver_info(const struct cb_solver *solver) { return solver->info; }
+
+/* ---- running */
+
+enum cb_status cb_solver_run(const struct cb_solver *solver, const struct cb_solve *solve, struct cb_diag *diag) {
+  const struct cb_driver *driver = solver->device->driver;
+  void *parameters[MOST_GROUPS + OTHER_PARAMETERS];
+  cb_device_ptr vectors[MOST_VECTORS + OTHER_POINTERS];
+  double wide[4];
+  float narrow[4];
+  int count = 0, most = solve->most, blocks = (int)solver->blocks;
+  memcpy(vectors, solver->vectors, sizeof vectors);
+  memcpy(vectors, solve->given, (size_t)solver->given_count * sizeof *vectors);
+  vectors[solver->vectors_count - 4] = solve->outcome ? solve->outcome : solver->outcome;
+  vectors[solver->vectors_count - 3] = solve->history;
+  for (int g = 0; g < solver->groups_count; g++) parameters[count++] = &solver->pointers[solver->group_starts[g]];
+  parameters[count++] = vectors;
+  for (int i = 0; solver->program->parameters[i]; i++) {
+    wide[i] = solve->parameters[i];
+    narrow[i] = cb_real_to_float(wide[i]);
+    parameters[count++] = solver->sum_is_f32 ? (void *)&narrow[i] : &wide[i];
+  }
+  parameters[count++] = &most;
+  parameters[count++] = &blocks;
+  struct cb_cu_launch_attribute attribute = {.id = CB_CU_LAUNCH_COOPERATIVE, .value.allowed = 1};
+  const struct cb_cu_launch config = {.grid = {solver->blocks, 1, 1},
+                                      .block = {solver->threads, 1, 1},
+                                      .shared_bytes = solver->shared_bytes,
+                                      .stream = solve->stream,
+                                      .attributes = &attribute,
+                                      .attributes_count = 1};
+  return cb_driver_check(driver, driver->call.launch_with(&config, solver->function, parameters, NULL), diag,
+                         "launch a solver");
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A solver: a program (codegen/program/program.h) made of an operator's product, loaded with its vectors on a GPU.
+ *
+ *   cb_solver_text    the kernel's text, from the operator's image
+ *   cb_solver_load    its binary, and the vectors that are its own
+ *   cb_solver_run     one launch; no allocation, no synchronisation
+ *
+ * A solver works on the operator's arrays where they lie, and with the carry slots of one of its handles. */
+#ifndef CBGEN_RUNTIME_SOLVER_SOLVER_H
+#define CBGEN_RUNTIME_SOLVER_SOLVER_H
+
+#include "codegen/program/program.h"
+#include "runtime/cuda/driver.h"
+#include "runtime/operator/image.h"
+#include "runtime/operator/operator.h"
+
+struct cb_solver;
+
+/* `image`: of the operator's specialised kernels, with their text (cb_image_specialise makes its numbers from a
+ * family's). CB_ERR_UNSUPPORTED: cb_program_text. */
+enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image, const struct cb_program *program,
+                              struct cb_diag *diag);
+
+struct cb_solver_parts {
+  const struct cb_device *device;
+  const struct cb_operator *op; /* outlives the solver */
+  const struct cb_image *image;
+  const struct cb_program *program;
+  const void *cubin;
+  int blocks; /* thread blocks; 0: as many as the product has work for, and the GPU has room for */
+};
+
+/* Makes the device's context current for the time of the call. CB_ERR_UNSUPPORTED: the driver or the GPU has no
+ * cooperative launches; CB_ERR_LIMIT: the GPU has no room for one thread block, or for `blocks`; CB_ERR_MEMORY;
+ * CB_ERR_DEVICE. */
+enum cb_status cb_solver_load(struct cb_solver **solver, const struct cb_solver_parts *parts, struct cb_diag *diag);
+void cb_solver_free(struct cb_solver *solver); /* NULL is accepted */
+
+struct cb_solve {
+  cb_device_ptr given[4];   /* vectors, as the program lists them */
+  double parameters[4];     /* likewise */
+  int most;                 /* iterations */
+  cb_device_ptr outcome;    /* of a struct cb_program_outcome; 0: the solver's own */
+  cb_device_ptr history;    /* of most + 1 doubles: squares of residuals; 0: none wanted */
+  struct CUstream_st *stream;
+};
+
+/* With the device's context current. One at a time. */
+enum cb_status cb_solver_run(const struct cb_solver *solver, const struct cb_solve *solve, struct cb_diag *diag);
+
+/* Where the solver's own outcome lies; its thread blocks; bytes that it has allocated; registers and spilled bytes of a
+ * thread. */
+cb_device_ptr cb_solver_outcome(const struct cb_solver *solver);
+struct cb_solver_info {
+  int blocks, threads, registers, local_bytes;
+  int64_t device_bytes;
+};
+struct cb_solver_info cb_solver_info(const struct cb_solver *solver);
+
+#endif

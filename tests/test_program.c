@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Texts of programs: what they are made of for every recipe, and what NVRTC makes of them. */
+#include "tests/nvrtc_support.h"
+#include "tests/recipes.h"
+#include "tests/support.h"
+
+#include "codegen/program/program.h"
+#include "codegen/source.h"
+#include "runtime/cuda/spills.h"
+
+static const char *const methods[] = {"cg", "bicgstab"};
+
+/* The program's text for a matrix, or why there is none. */
+static enum cb_status text_of(struct cb_text *text, const char *matrix, const char *settings,
+                              const struct cb_program *program, struct cb_diag *diag) {
+  struct product product = product_of(matrix, settings);
+  const struct cb_plan *plan = product.plan;
+  struct cb_program_launch launches[16];
+  char names[16][96];
+  const struct cb_label label = {"test", "test", {0, 0}};
+  assert_true(plan->launches_count <= 16);
+  for (int i = 0; i < plan->launches_count; i++) {
+    cb_source_kernel(plan, &label, i, names[i], sizeof names[i]);
+    launches[i] = (struct cb_program_launch){names[i], plan->launches[i].blocks, plan->launches[i].threads,
+                                             plan->launches[i].dynamic_shared};
+  }
+  const struct cb_program_request request = {.program = program,
+                                             .source = product.source.text,
+                                             .launches = launches,
+                                             .launches_count = plan->launches_count,
+                                             .has_carry = plan->carry_sums > 0,
+                                             .rows = plan->rows,
+                                             .vector = plan->vector_type,
+                                             .sum = plan->sum_type};
+  const enum cb_status s = cb_program_text(text, &request, diag);
+  product_release(&product);
+  return s;
+}
+
+/* ---- what a text is made of */
+
+static int count_of(const char *text, const char *words) {
+  int count = 0;
+  for (; (text = strstr(text, words)); text += strlen(words)) count++;
+  return count;
+}
+
+/* Every recipe's product becomes a program, or is refused with words that say what to do. */
+static void every_recipe_has_programs_or_says_why(void **state) {
+  const struct cb_recipe *recipe;
+  int made = 0;
+  (void)state;
+  for (int i = 0; (recipe = cb_recipe_at(i)); i++)
+    for (int m = 0; m < 2; m++) {
+      const char *example = example_of(recipe);
+      struct cb_text text = {0};
+      struct cb_diag diag = {0};
+      const enum cb_status s = text_of(&text, example ? example : "random,rows=300,cols=300,density=0.05",
+                                       settings_of_recipe(recipe), cb_program_find(methods[m], 1), &diag);
+      if (s) {
+        assert_int_equal(s, CB_ERR_UNSUPPORTED);
+        assert_non_null(strstr(diag.message, "choose another recipe"));
+      } else {
+        const char *body = strstr(cb_text_string(&text), "// ---- end of the device prelude");
+        assert_int_equal(count_of(body, "CBGEN_KERNEL"), 1);
+        assert_int_equal(count_of(body, "CBGEN_DEVICE void commit("), 0);
+        made++;
+      }
+      cb_text_release(&text);
+    }
+  assert_true(made > 12);
+}
+
+/* Sums behind a product are added up in it where the same thread always commits a row. */
+static void sums_are_fused_where_rows_have_one_thread(void **state) {
+  static const struct {
+    const char *matrix, *settings;
+    int fused;
+  } cases[] = {{"stencil7,n=8", "recipe=dia", 1},
+               {"random,rows=300,cols=300,density=0.05", "recipe=sell", 1},
+               {"random,rows=40,cols=5000,density=0.2", "recipe=cb unit-budget=512", 0}};
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    assert_ok(text_of(&text, cases[i].matrix, cases[i].settings, cb_program_find("cg", 0), &diag));
+    assert_int_equal(strstr(cb_text_string(&text), "step.terms[0] += ") != NULL, cases[i].fused);
+    assert_int_equal(count_of(strstr(cb_text_string(&text), "CBGEN_KERNEL void"), "grid_barrier("), cases[i].fused ? 2 : 4);
+    cb_text_release(&text);
+  }
+}
+
+/* What a thread block writes for one step's sums, others may still read for the step before. */
+static void sums_of_different_steps_have_different_places(void **state) {
+  static const struct {
+    const char *matrix, *settings;
+  } cases[] = {{"stencil7,n=8", "recipe=dia"}, {"random,rows=40,cols=5000,density=0.2", "recipe=cb unit-budget=512"}};
+  (void)state;
+  for (int i = 0; i < 4; i++) {
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    const struct cb_program *program = cb_program_find(methods[i / 2], 1);
+    int seen[64] = {0}, steps = 0;
+    assert_ok(text_of(&text, cases[i % 2].matrix, cases[i % 2].settings, program, &diag));
+    for (const char *at = cb_text_string(&text); (at = strstr(at, "pointers.partials + ")); steps++) {
+      at += strlen("pointers.partials + ");
+      const long place = strtol(at, NULL, 10);
+      assert_in_range(place, 0, cb_program_partials(program) - 1);
+      assert_false(seen[place]);
+      seen[place] = 1;
+    }
+    assert_in_range(steps, 4, 8);
+    cb_text_release(&text);
+  }
+}
+
+static void methods_have_names(void **state) {
+  (void)state;
+  assert_null(cb_program_find("gmres", 0));
+  assert_true(cb_program_find("cg", 0) != cb_program_find("cg", 1));
+  assert_true(cb_program_partials(cb_program_find("cg", 1)) >= 7);
+}
+
+/* ---- NVRTC */
+
+static const struct {
+  const char *matrix, *settings;
+} compiled[] = {{"random,rows=3000,cols=3000,density=0.01", "recipe=sell"},
+                {"random,rows=3000,cols=3000,density=0.01", "recipe=sell type=f32"},
+                {"random,rows=3000,cols=3000,density=0.01", "recipe=merge"},
+                {"stencil7,n=30", "recipe=auto"},
+                {"stencil27,n=12", "recipe=auto form=axpby"},
+                {"fe3,n=9", "recipe=blocks"}};
+
+/* As a solver is compiled: for fewer thread blocks on a multiprocessor where registers do not suffice. */
+static void no_program_spills(void **state) {
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  (void)state;
+  for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++)
+    for (int m = 0; m < 2; m++) {
+      struct cb_text text = {0};
+      struct cb_diag diag = {0};
+      assert_ok(text_of(&text, compiled[i].matrix, compiled[i].settings, cb_program_find(methods[m], 1), &diag));
+      const struct cb_nvrtc_options options = {.arch = arch_in_turn((int)(2 * i) + m), .strict = 1};
+      struct cb_compiled made;
+      if (cb_compile_fitting(&made, nvrtc, cb_text_string(&text), "program", &options, &diag))
+        fail_msg("%s, %s: %s", compiled[i].settings, methods[m], diag.message);
+      if (made.spilled_bytes) fail_msg("%s, %s: %d bytes", compiled[i].settings, methods[m], made.spilled_bytes);
+      cb_compiled_release(&made);
+      cb_text_release(&text);
+    }
+  cb_nvrtc_close(nvrtc);
+}
+
+/* Vectors that the kernel writes are never read by the path that is not coherent: what goes that way are arrays of the
+ * matrix, values by load_stream (whose instructions say no_allocate) among them. */
+static void vectors_are_read_coherently(void **state) {
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  const struct cb_nvrtc_options options = {.arch = "sm_90", .ptx = 1};
+  (void)state;
+  for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++) {
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    struct cb_compiled made;
+    assert_ok(text_of(&text, compiled[i].matrix, compiled[i].settings, cb_program_find("bicgstab", 1), &diag));
+    assert_ok(cb_nvrtc_compile(&made, nvrtc, cb_text_string(&text), "program", &options, &diag));
+    assert_null(strstr(made.ptx, "ld.global.nc.f64"));
+    assert_null(strstr(made.ptx, "ld.global.nc.f32"));
+    assert_null(strstr(made.ptx, "ld.global.nc.v2.f"));
+    assert_non_null(strstr(made.ptx, "ld.acquire.gpu"));
+    cb_compiled_release(&made);
+    cb_text_release(&text);
+  }
+  cb_nvrtc_close(nvrtc);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(every_recipe_has_programs_or_says_why), cmocka_unit_test(methods_have_names),
+      cmocka_unit_test(sums_of_different_steps_have_different_places),
+      cmocka_unit_test(sums_are_fused_where_rows_have_one_thread), cmocka_unit_test(no_program_spills),
+      cmocka_unit_test(vectors_are_read_coherently)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`cbgen.solve`: SciPy's names and meanings, arrays of several libraries, what it refuses."""
+import sys
+import unittest
+
+import harness
+import numpy
+import scipy.sparse
+from python_stand_ins import CUPY, TORCH
+from python_support import FakeCase, Stream
+
+import cbgen
+
+ROWS = 90
+
+
+def system(symmetric=True, dtype=numpy.float64):
+    """Dominated by its diagonal."""
+    pattern = scipy.sparse.random(ROWS, ROWS, 0.04, "csr", random_state=numpy.random.RandomState(3))
+    pattern.data[:] = 1
+    upper = pattern + pattern.T if symmetric else pattern + 0.25 * pattern.T
+    upper.setdiag(0)
+    upper.eliminate_zeros()
+    sums = numpy.asarray(upper.sum(axis=1)).ravel() + numpy.arange(ROWS) % 5 + 0.5
+    return (scipy.sparse.diags(sums) - upper).tocsr().astype(dtype)
+
+
+RIGHT = numpy.sin(numpy.arange(ROWS))
+
+
+class Solve(FakeCase):
+    def check(self, matrix, x, rtol=1e-5):
+        left = RIGHT - matrix.astype(numpy.float64) @ numpy.asarray(x, numpy.float64).ravel()
+        self.assertLess(numpy.linalg.norm(left), 1.2 * rtol * numpy.linalg.norm(RIGHT) + 1e-13)
+
+    def test_methods(self):
+        for method, symmetric in (("cg", True), ("bicgstab", False)):
+            matrix = system(symmetric)
+            for preconditioner in (None, "jacobi", matrix.diagonal()):
+                x, info = cbgen.solve(matrix, RIGHT, method=method, rtol=1e-9, M=preconditioner)
+                self.assertEqual((info, type(x), x.dtype, x.shape), (0, numpy.ndarray, numpy.float64, (ROWS,)))
+                self.check(matrix, x, 1e-9)
+
+    def test_operators_and_first_guesses(self):
+        matrix = system()
+        operator = cbgen.compile(matrix)
+        x, info = cbgen.solve(operator, RIGHT, rtol=1e-10)
+        self.assertEqual(info, 0)
+        guess = x.copy()
+        again, info = cbgen.solve(operator, RIGHT, guess, rtol=1e-8, maxiter=1)
+        self.assertEqual(info, 0)  # it was solved before
+        numpy.testing.assert_array_equal(again, x)
+        numpy.testing.assert_array_equal(guess, x)
+        column, info = cbgen.solve(operator, RIGHT.reshape(-1, 1), method="bicgstab")
+        self.assertEqual((info, column.shape), (0, (ROWS, 1)))
+        self.check(matrix, column)
+
+    def test_arrays_on_the_gpu(self):
+        matrix = system()
+        operator = cbgen.compile(matrix)
+        for kind in (CUPY.ndarray, TORCH.Tensor):
+            b = kind(RIGHT)
+            x, info = cbgen.solve(operator, b, rtol=1e-8, M="jacobi")
+            self.assertEqual((info, type(x)), (0, type(b)))
+            self.check(matrix, x.numpy() if kind is TORCH.Tensor else x.get(), 1e-8)
+        x, info = cbgen.solve(operator, CUPY.ndarray(RIGHT), M=CUPY.ndarray(matrix.diagonal()), stream=Stream())
+        self.assertEqual(info, 0)
+
+    def test_floats(self):
+        matrix = system(dtype=numpy.float32)
+        x, info = cbgen.solve(matrix, RIGHT.astype(numpy.float32), rtol=1e-4)
+        self.assertEqual((info, x.dtype), (0, numpy.float32))
+        self.check(matrix, x, 1e-4)
+
+    def test_what_is_not_solved(self):
+        matrix = system()
+        self.assertEqual(cbgen.solve(matrix, RIGHT, rtol=1e-12, maxiter=3)[1], 3)
+        self.assertEqual(cbgen.solve(-matrix, RIGHT)[1], -1)
+        self.assertEqual(cbgen.solve(matrix, RIGHT * numpy.nan)[1], -2)
+        x, info = cbgen.solve(matrix, RIGHT, rtol=0, atol=0.1)
+        self.assertEqual(info, 0)
+        self.assertLess(numpy.linalg.norm(RIGHT - matrix @ x), 0.101)
+
+    def test_what_is_refused(self):
+        matrix = system()
+        operator = cbgen.compile(matrix, values="mutable")
+        for kind, words, *arguments, more in (
+                (ValueError, "it is 'cg' or 'bicgstab'", operator, RIGHT, {"method": "gmres"}),
+                (ValueError, "square", cbgen.compile(matrix[:50]), RIGHT[:50], {}),
+                (ValueError, "at least 1", operator, RIGHT, {"maxiter": 0}),
+                (ValueError, r"shape \(30,\)", operator, RIGHT[:30], {}),
+                (ValueError, "it is None, 'jacobi' or an array", operator, RIGHT, {"M": "ilu"}),
+                (TypeError, "NumPy vectors take no stream", operator, RIGHT, {"stream": 0}),
+                (TypeError, "both are on the GPU", operator, CUPY.ndarray(RIGHT), RIGHT, {}),
+                (cbgen.ArgumentError, "tolerance", operator, RIGHT, {"rtol": -1.0}),
+                (ValueError, "keeps its matrix", cbgen.compile(matrix, keep_matrix=False), RIGHT, {"M": "jacobi"})):
+            with self.subTest(words):
+                self.assertRaisesRegex(kind, words, cbgen.solve, *arguments, **more)
+        operator.update_values(2 * matrix.data)
+        self.assertRaisesRegex(ValueError, "was compiled with", cbgen.solve, operator, RIGHT, M="jacobi")
+        x, info = cbgen.solve(operator, RIGHT)
+        self.assertEqual(info, 0)
+        self.check(2 * matrix, x)
+
+
+if __name__ == "__main__":
+    harness.main(sys.argv)

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`cbgen solve` from outside, on the fake GPU: solutions that are right, what it prints and writes, what it refuses.
+
+    tests/test_tool_solve.py TOOL SCRATCH         in the source directory; the environment names the fake
+"""
+import json
+import math
+import os
+import random
+import shutil
+import subprocess
+import sys
+import unittest
+
+import harness
+
+TOOL, SCRATCH = os.path.abspath(sys.argv[1]), sys.argv[2]
+ROWS = 150
+
+
+def laplacian(seed, symmetric):
+    """{(row, column): value} of a random graph's Laplacian and a little more on the diagonal."""
+    draw = random.Random(seed)
+    entries = {}
+    for row in range(ROWS):
+        for _ in range(3):
+            column = draw.randrange(ROWS)
+            if column != row:
+                entries[row, column] = -1.0
+                entries[column, row] = -1.0 if symmetric else -0.25
+    for row in range(ROWS):
+        entries[row, row] = 0.5 + sum(abs(value) for (i, j), value in entries.items() if i == row and i != j)
+    return entries
+
+
+class Solve(unittest.TestCase):
+    def setUp(self):
+        self.folder = os.path.abspath(os.path.join(SCRATCH, self.id().split(".")[-1]))
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.makedirs(self.folder)
+        self.environment = {**os.environ, "CBGEN_CACHE_DIR": "", "CBGEN_FAKE_STRICT": "1"}
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def matrix(self, entries, rows=ROWS):
+        with open(self.path("a.mtx"), "w", encoding="utf-8") as file:
+            file.write(f"%%MatrixMarket matrix coordinate real general\n{rows} {rows} {len(entries)}\n")
+            file.writelines(f"{i + 1} {j + 1} {value!r}\n" for (i, j), value in sorted(entries.items()))
+        return self.path("a.mtx")
+
+    def check(self, code, message, *arguments):
+        result = subprocess.run([TOOL, "solve", *arguments], capture_output=True, text=True, timeout=harness.LIMIT,
+                                check=False, env=self.environment)
+        self.assertEqual(result.returncode, code, f"{arguments}: {result.stderr}")
+        self.assertIn(message, result.stderr)
+        if not message:
+            self.assertEqual(result.stderr, "")
+        return result.stdout
+
+    def numbers(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return [float(line) for line in file]
+
+    def residual(self, entries, b, x):
+        """The norm of b - A x, as a part of that of b."""
+        left = list(b)
+        for (i, j), value in entries.items():
+            left[i] -= value * x[j]
+        return math.hypot(*left) / math.hypot(*b)
+
+    def test_solutions(self):
+        for method, symmetric in (("cg", True), ("bicgstab", True), ("bicgstab", False)):
+            for preconditioner in ("jacobi", "none"):
+                entries = laplacian(3, symmetric)
+                text = self.check(0, "", self.matrix(entries), f"--method={method}", "--json", "-o", self.path("x.txt"),
+                                  f"--preconditioner={preconditioner}")
+                told = json.loads(text)
+                x = self.numbers("x.txt")
+                self.assertEqual(len(x), ROWS)
+                residual = self.residual(entries, [1.0] * ROWS, x)
+                self.assertLess(residual, 1.1e-8)
+                self.assertAlmostEqual(told["true_residual"], residual, delta=1e-13)
+                self.assertEqual((told["reason"], told["method"], told["matrix"]), ("converged", method, "a"))
+                self.assertEqual(len(told["history"]), told["iterations"] + 1)
+                self.assertEqual(told["history"][0], 1)
+                self.assertEqual(told["history"][-1], told["residual"])
+
+    def test_right_sides(self):
+        entries = laplacian(5, True)
+        matrix = self.matrix(entries)
+        self.check(0, "", matrix, "--rhs=product", "-o", self.path("x.txt"), "-q")
+        self.assertLess(max(abs(number - 1) for number in self.numbers("x.txt")), 1e-6)
+        b = [math.sin(i) for i in range(ROWS)]
+        with open(self.path("b.txt"), "w", encoding="utf-8") as file:
+            file.write("\n".join(map(repr, b)))
+        self.check(0, "", matrix, "--rhs", self.path("b.txt"), "-o", self.path("x.txt"), "-q")
+        self.assertLess(self.residual(entries, b, self.numbers("x.txt")), 1.1e-8)
+        self.check(0, "", matrix, "--rhs", self.path("b.txt"), "--tolerance=1e-3", "-o", self.path("x.txt"), "-q")
+        self.assertGreater(self.residual(entries, b, self.numbers("x.txt")), 1e-6)
+        with open(self.path("b.txt"), "a", encoding="utf-8") as file:
+            file.write("\n7")
+        self.check(3, f"has {ROWS + 1} numbers, and the matrix {ROWS} rows", matrix, "--rhs", self.path("b.txt"))
+        with open(self.path("b.txt"), "w", encoding="utf-8") as file:
+            file.write("1 2 three")
+        self.check(3, "number 3 is none", matrix, "--rhs", self.path("b.txt"))
+        self.check(4, "none.txt", matrix, "--rhs", self.path("none.txt"))
+
+    def test_text(self):
+        text = self.check(0, "", self.matrix(laplacian(7, True)), "--history", "--repeat=2", "--type=f32").splitlines()
+        self.assertRegex(text[0], r"^ +0  1\.000000e\+00$")
+        self.assertRegex(text[-3], r"^converged after \d+ iterations, \d+\.\d+ ms \(\d+\.\d+ us each\)$")
+        self.assertEqual(len(text) - 4, int(text[-3].split()[2]))
+        self.assertRegex(text[-1], r"^plan +\(spmv ")
+
+    def test_what_is_not_solved(self):
+        matrix = self.matrix(laplacian(9, True))
+        self.assertIn("no convergence after 2 iterations",
+                      self.check(1, "was not solved: no convergence after 2 iterations", matrix, "--iterations=2"))
+        wrong = self.matrix({(i, i): -1.0 if i % 2 else 2.0 for i in range(ROWS)})
+        self.check(1, "breakdown", wrong, "--preconditioner=none")
+
+    def test_what_is_refused(self):
+        matrix = self.matrix(laplacian(9, True))
+        for code, message, *arguments in (
+                (2, "'--method=gmres': it takes cg or bicgstab", "--method=gmres"),
+                (2, "between 0 and 1", "--tolerance=2"),
+                (2, "between 0 and 1", "--tolerance=1e-3x"),
+                (2, "a number from 1", "--iterations=0"),
+                (2, "it takes jacobi or none", "--preconditioner=ilu"),
+                (2, "not 'min-plus'", "--semiring=min-plus")):
+            with self.subTest(arguments):
+                self.check(code, message, matrix, *arguments)
+        self.check(2, "20 rows and 30 columns", "generate:random,rows=20,cols=30,density=0.2")
+
+
+if __name__ == "__main__":
+    harness.main(sys.argv[:1])

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cbgen solve: A x = b on the GPU, by a method in one kernel; what it took, and how good x is. */
+#include "tool/job.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/real.h"
+#include "frontend/number.h"
+#include "runtime/api/api.h"
+#include "runtime/measure/timer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_REPEATS = 100 };
+
+struct solution {
+  struct cb_job job;
+  int32_t *row_ptr;
+  cbgen_context *context;
+  cbgen_operator *op;
+  cbgen_solver *solver;
+  const struct cb_device *device;
+  enum cb_type type;
+  double *b, *x, *history;
+  cb_device_ptr b_there, x_there, diagonal, history_there;
+  double norm; /* of b */
+  int most;    /* iterations */
+  double seconds;
+  cbgen_outcome outcome;
+};
+
+static enum cb_status check(cbgen_status status, const char *message, struct cb_diag *diag) {
+  return status ? cb_fail(diag, (enum cb_status)status, "%s", message) : CB_OK;
+}
+
+/* ---- the right side */
+
+/* A number for each row, separated by blanks or lines. */
+static enum cb_status read_numbers(double *numbers, int64_t count, const char *path, struct cb_diag *diag) {
+  struct cb_mapping file;
+  struct cb_text text = {0};
+  int64_t found = 0;
+  enum cb_status s = cb_file_map(&file, path, diag);
+  if (s) return s;
+  cb_text_add_bytes(&text, file.bytes, file.length);
+  cb_text_add_string(&text, "\n");
+  cb_file_unmap(&file);
+  const char *at = cb_text_string(&text), *end = at + text.length;
+  if (text.failed) s = cb_fail_memory(diag, path, file.length);
+  while (!s && (at += strspn(at, " \t\r\n,"), *at)) {
+    double number;
+    const char *next = cb_parse_double(at, end, &number);
+    if (!next) s = cb_fail(diag, CB_ERR_FORMAT, "'%s': number %lld is none", path, (long long)found + 1);
+    else if (found < count) numbers[found] = number;
+    found++;
+    at = next;
+  }
+  if (!s && found != count)
+    s = cb_fail(diag, CB_ERR_FORMAT, "'%s' has %lld numbers, and the matrix %lld rows", path, (long long)found,
+                (long long)count);
+  cb_text_release(&text);
+  return s;
+}
+
+/* "ones": all 1; "product": what x of ones gives; else a file. */
+static enum cb_status make_right_side(struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
+  const struct cb_csr *csr = &solution->job.csr;
+  const char *kind = call->rhs ? call->rhs : "ones";
+  const int is_product = !strcmp(kind, "product");
+  enum cb_status s = CB_OK;
+  for (int64_t row = 0; row < csr->rows; row++) {
+    solution->b[row] = is_product ? 0 : 1;
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1) && is_product; k++)
+      solution->b[row] += csr->values[k];
+  }
+  if (!is_product && strcmp(kind, "ones") != 0) s = read_numbers(solution->b, csr->rows, kind, diag);
+  for (int64_t row = 0; row < csr->rows; row++) solution->norm += solution->b[row] * solution->b[row];
+  solution->norm = sqrt(solution->norm);
+  return s;
+}
+
+/* ---- operator and solver */
+
+static enum cb_status make_operator(struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
+  const struct cb_csr *csr = &solution->job.csr;
+  char device[24];
+  solution->row_ptr = cb_alloc((size_t)csr->rows + 1, sizeof *solution->row_ptr);
+  enum cb_status s = solution->row_ptr ? check(cbgen_context_create(&solution->context), "no context", diag)
+                                       : cb_fail_memory(diag, "row pointers", (uint64_t)csr->rows);
+  if (s) return s;
+  cbgen_context *context = solution->context;
+  if (csr->nnz > INT32_MAX) return cb_fail(diag, CB_ERR_LIMIT, "more than 2^31 nonzeros");
+  for (int64_t i = 0; i <= csr->rows; i++) solution->row_ptr[i] = (int32_t)cb_csr_row(csr, i);
+  context->options = call->options;
+  context->has_type = context->has_search = 1;
+  snprintf(device, sizeof device, "%lld", (long long)call->device);
+  const cbgen_csr view = {.struct_size = sizeof view, .rows = csr->rows, .cols = csr->cols, .nnz = csr->nnz,
+                          .row_ptr = solution->row_ptr, .col_idx = csr->col_idx, .values = csr->values,
+                          .name = solution->job.name};
+  const cbgen_request request = {.struct_size = sizeof request, .specialise = CBGEN_SPECIALISE_NOW};
+  s = check(cbgen_set(context, "device", device), cbgen_message(context), diag);
+  if (!s) s = check(cbgen_compile(context, &view, &request, &solution->op), cbgen_message(context), diag);
+  if (s) return s;
+  solution->device = solution->op->shared->session->device;
+  solution->type = solution->op->shared->image.vector_type;
+  const size_t bytes = ((size_t)csr->rows + 1) * sizeof(double);
+  s = cb_device_enter(solution->device, diag);
+  if (s) return s;
+  s = cb_device_alloc(solution->device, &solution->diagonal, bytes, "the diagonal", diag);
+  cb_device_leave(solution->device);
+  if (!s)
+    s = check(cbgen_diagonal(context, &view, (void *)(uintptr_t)solution->diagonal), cbgen_message(context), diag);
+  return s;
+}
+
+static enum cb_status make_solver(struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
+  const int64_t rows = solution->job.csr.rows;
+  solution->most = call->iterations ? (int)call->iterations : rows < 1000000 ? (int)(10 * rows) : 10000000;
+  const size_t vector = (size_t)rows * sizeof(double), history = ((size_t)solution->most + 1) * sizeof(double);
+  const struct cb_device *device = solution->device;
+  solution->history = cb_alloc((size_t)solution->most + 1, sizeof *solution->history);
+  if (!solution->history) return cb_fail_memory(diag, "the history", history);
+  enum cb_status s = cb_device_enter(device, diag);
+  if (s) return s;
+  s = cb_device_alloc(device, &solution->b_there, vector, "b", diag);
+  if (!s) s = cb_device_alloc(device, &solution->x_there, vector, "x", diag);
+  if (!s) s = cb_device_alloc(device, &solution->history_there, history, "the history", diag);
+  cb_device_leave(device);
+  const cbgen_solver_options options = {
+      .struct_size = sizeof options,
+      .relative_tolerance = call->tolerance,
+      .max_iterations = solution->most,
+      .diagonal = call->preconditioner == CB_JACOBI ? (void *)(uintptr_t)solution->diagonal : NULL,
+      .history = (double *)(uintptr_t)solution->history_there};
+  if (s) return s;
+  return check(cbgen_solver_create(solution->op, call->method ? call->method : "cg", &options, &solution->solver),
+               cbgen_operator_message(solution->op), diag);
+}
+
+/* ---- solving */
+
+/* With the context current. */
+static enum cb_status put(const struct solution *solution, cb_device_ptr to, const double *numbers,
+                          struct cb_diag *diag) {
+  const int64_t rows = solution->job.csr.rows;
+  const size_t size = cb_type_size(solution->type);
+  char *bytes = cb_calloc((size_t)rows + 1, size);
+  if (!bytes) return cb_fail_memory(diag, "a vector", (uint64_t)rows * size);
+  for (int64_t i = 0; i < rows && numbers; i++)
+    cb_real_set(bytes, solution->type, i, cb_real_round(numbers[i], solution->type));
+  const enum cb_status s = cb_device_upload(solution->device, to, bytes, (size_t)rows * size, "a vector", diag);
+  cb_free(bytes);
+  return s;
+}
+
+static enum cb_status run_once(struct solution *solution, double *seconds, struct cb_diag *diag) {
+  enum cb_status s = put(solution, solution->x_there, NULL, diag);
+  if (!s) s = cb_device_wait(solution->device, "x", diag);
+  if (s) return s;
+  void *const b = (void *)(uintptr_t)solution->b_there, *const x = (void *)(uintptr_t)solution->x_there;
+  const double start = cb_seconds();
+  s = check(cbgen_solve(solution->solver, b, x, NULL), cbgen_solver_message(solution->solver), diag);
+  if (!s)
+    s = check(cbgen_solver_outcome(solution->solver, &solution->outcome), cbgen_solver_message(solution->solver), diag);
+  *seconds = cb_seconds() - start;
+  return s;
+}
+
+static enum cb_status fetch(struct solution *solution, struct cb_diag *diag) {
+  const int64_t rows = solution->job.csr.rows;
+  const size_t size = cb_type_size(solution->type);
+  char *bytes = cb_calloc((size_t)rows + 1, size);
+  if (!bytes) return cb_fail_memory(diag, "x", (uint64_t)rows * size);
+  enum cb_status s = cb_device_download(solution->device, bytes, solution->x_there, (size_t)rows * size, "x", diag);
+  if (!s)
+    s = cb_device_download(solution->device, solution->history, solution->history_there,
+                           ((size_t)solution->outcome.iterations + 1) * sizeof(double), "the history", diag);
+  for (int64_t i = 0; i < rows && !s; i++) solution->x[i] = cb_real_get(bytes, solution->type, i);
+  cb_free(bytes);
+  return s;
+}
+
+/* The median of several solutions, behind one that warms up where there are several. */
+static enum cb_status solve(struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
+  const int repeats = call->repeat > MOST_REPEATS ? MOST_REPEATS : call->repeat ? (int)call->repeat : 1;
+  double times[MOST_REPEATS], unused;
+  enum cb_status s = cb_device_enter(solution->device, diag);
+  if (s) return s;
+  s = put(solution, solution->b_there, solution->b, diag);
+  if (!s && repeats > 1) s = run_once(solution, &unused, diag);
+  for (int i = 0; i < repeats && !s; i++) s = run_once(solution, &times[i], diag);
+  if (!s) solution->seconds = cb_median(times, repeats);
+  if (!s) s = fetch(solution, diag);
+  cb_device_leave(solution->device);
+  return s;
+}
+
+/* ---- the report */
+
+static const char *reason_of(const struct solution *solution) {
+  static const char *const words[] = {[CBGEN_REASON_NONE] = "nothing was solved",
+                                      [CBGEN_REASON_CONVERGED] = "converged",
+                                      [CBGEN_REASON_ITERATIONS] = "no convergence",
+                                      [CBGEN_REASON_BREAKDOWN] = "breakdown",
+                                      [CBGEN_REASON_NOT_A_NUMBER] = "not a number"};
+  return words[solution->outcome.reason];
+}
+
+static double relative(const struct solution *solution, double norm) {
+  return solution->norm > 0 ? norm / solution->norm : norm;
+}
+
+static void add_text(struct cb_text *text, const struct solution *solution, const struct cb_call *call) {
+  const cbgen_outcome *outcome = &solution->outcome;
+  for (int i = 0; i <= outcome->iterations && cb_call_has(call, "history"); i++)
+    cb_text_add(text, "%6d  %.6e\n", i, relative(solution, sqrt(solution->history[i])));
+  cb_text_add(text, "%s after %d iterations, %.3f ms", reason_of(solution), outcome->iterations, 1e3 * solution->seconds);
+  if (outcome->iterations) cb_text_add(text, " (%.2f us each)", 1e6 * solution->seconds / outcome->iterations);
+  cb_text_add(text, "\nresidual  %.3e of the right side's norm, by the recurrence; %.3e computed from x\nplan      %s\n",
+              relative(solution, outcome->residual), relative(solution, outcome->true_residual),
+              cbgen_operator_plan(solution->op));
+}
+
+static enum cb_status add_json(struct cb_text *text, const struct solution *solution, const struct cb_call *call,
+                               struct cb_diag *diag) {
+  const cbgen_outcome *outcome = &solution->outcome;
+  int failed = 0;
+  struct cb_json root = cb_json_object(&failed);
+  const struct cb_json history = cb_json_array(&failed);
+  cb_json_set_text(root, "matrix", solution->job.name);
+  cb_json_set_text(root, "method", call->method ? call->method : "cg");
+  cb_json_set_text(root, "reason", reason_of(solution));
+  cb_json_set_integer(root, "iterations", outcome->iterations);
+  cb_json_set_real(root, "seconds", solution->seconds);
+  cb_json_set_real(root, "residual", relative(solution, outcome->residual));
+  cb_json_set_real(root, "true_residual", relative(solution, outcome->true_residual));
+  cb_json_set_text(root, "plan", cbgen_operator_plan(solution->op));
+  for (int i = 0; i <= outcome->iterations; i++) {
+    const double residual = relative(solution, sqrt(solution->history[i]));
+    cb_json_append(history, cb_real_is_finite(residual) ? json_real(residual) : json_null());
+  }
+  cb_json_set(root, "history", history.json);
+  const enum cb_status s = cb_json_write(text, root, JSON_INDENT(2), "a solution", diag);
+  cb_text_add_string(text, "\n");
+  return s;
+}
+
+static enum cb_status write_x(const struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
+  struct cb_text text = {0};
+  struct cb_outputs outputs = {.input = call->file};
+  for (int64_t i = 0; i < solution->job.csr.rows; i++) {
+    char number[CB_REAL_TEXT] = "nan";
+    if (cb_real_is_finite(solution->x[i])) cb_real_text(number, solution->x[i], solution->type);
+    cb_text_add(&text, "%s\n", number);
+  }
+  enum cb_status s = text.failed ? cb_fail_memory(diag, "x", text.length)
+                                 : cb_outputs_add(&outputs, call->output, text.bytes, text.length, diag);
+  if (!s) s = cb_outputs_commit(&outputs, diag);
+  cb_outputs_abandon(&outputs);
+  cb_text_release(&text);
+  return s;
+}
+
+static enum cb_status report(const struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
+  struct cb_text text = {0};
+  enum cb_status s = CB_OK;
+  if (call->json) s = add_json(&text, solution, call, diag);
+  else add_text(&text, solution, call);
+  if (!s && call->output) s = write_x(solution, call, diag);
+  if (!s && !(call->quiet && !call->json)) s = cb_print(&text, diag);
+  cb_text_release(&text);
+  if (s || solution->outcome.reason == CBGEN_REASON_CONVERGED) return s;
+  return cb_fail(diag, CB_ERR_WRONG, "'%s' was not solved: %s after %d iterations, residual %.3e", call->file,
+                 reason_of(solution), solution->outcome.iterations,
+                 relative(solution, solution->outcome.true_residual));
+}
+
+/* ---- the verb */
+
+static void release(struct solution *solution) {
+  cbgen_solver_free(solution->solver);
+  if (solution->device && !cb_device_enter(solution->device, NULL)) {
+    const cb_device_ptr blocks[] = {solution->b_there, solution->x_there, solution->diagonal, solution->history_there};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) cb_device_free(solution->device, blocks[i]);
+    cb_device_leave(solution->device);
+  }
+  cbgen_operator_free(solution->op);
+  cbgen_context_destroy(solution->context);
+  cb_free(solution->row_ptr);
+  cb_free(solution->b);
+  cb_free(solution->x);
+  cb_free(solution->history);
+  cb_job_release(&solution->job);
+}
+
+static enum cb_status read_system(struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
+  enum cb_status s = cb_job_read(&solution->job, call, diag);
+  if (s) return s;
+  const size_t rows = (size_t)solution->job.csr.rows;
+  solution->b = cb_alloc(rows + 1, sizeof *solution->b);
+  solution->x = cb_alloc(rows + 1, sizeof *solution->x);
+  if (!solution->b || !solution->x) return cb_fail_memory(diag, "vectors", rows);
+  return make_right_side(solution, call, diag);
+}
+
+static enum cb_status run_solve(const struct cb_call *call, struct cb_diag *diag) {
+  struct solution solution = {0};
+  enum cb_status s = read_system(&solution, call, diag);
+  cb_progress_stage("compiling a solver of '%s'", call->file);
+  if (!s) s = make_operator(&solution, call, diag);
+  if (!s) s = make_solver(&solution, call, diag);
+  cb_progress_stage("solving '%s'", call->file);
+  if (!s) s = solve(&solution, call, diag);
+  if (!s) s = report(&solution, call, diag);
+  release(&solution);
+  return s;
+}
+
+const struct cb_verb cb_verb_solve = {
+    .name = "solve",
+    .arguments = "FILE [OPTION…]",
+    .summary = "solve A x = b on the GPU, in one kernel",
+    .details = "Compiles the matrix's product and a method as one kernel, and solves from x = 0. The right side is\n"
+               "ones, what x of ones gives, or a file with a number for each row. Prints why it stopped, iterations,\n"
+               "time, and the residual as the method has it and as x has it. Needs the CUDA driver and NVRTC.\n",
+    .example = "cbgen solve matrix.mtx --method=bicgstab --rhs=product",
+    .takes = CB_TAKES_JSON | CB_TAKES_GPU | CB_TAKES_OUTPUT | CB_TAKES_SOLVE,
+    .run = run_solve,
+};
