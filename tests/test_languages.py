@@ -62,10 +62,19 @@ def check(language, program):
         expect(result.returncode == 2 and words in result.stderr, describe(result))
 
 
+def check_sites(program):
+    """bench/sites.sh, which a GPU runs, on the fake one."""
+    result = run("bench/sites.sh", os.path.join(SCRATCH, "sites.txt"), CBGEN=os.path.join(PREFIX, "bin", "cbgen"),
+                 HEAT=program, N="20", PROCESSES="3")
+    expect(result.returncode == 0 and result.stdout.count("passed: ") == 6, describe(result))
+
+
 shutil.rmtree(SCRATCH, ignore_errors=True)
 os.makedirs(SCRATCH)
 must("cmake", "--install", BUILD, "--prefix", PREFIX)
-check("cpp", build("cpp"))
+HEAT = build("cpp")
+check("cpp", HEAT)
+check_sites(HEAT)
 if shutil.which("gfortran"):
     check("fortran", build("fortran"))
 else:
