@@ -98,6 +98,13 @@ module cbgen
     integer(c_int) :: values = CBGEN_VALUES_STORED
     integer(c_int) :: transpose = 0
     integer(c_int) :: specialise = CBGEN_SPECIALISE_AUTO
+    type(c_ptr) :: epilogue = c_null_ptr ! text that ends with a NUL
+  end type
+
+  type, bind(c) :: cbgen_argument_t
+    type(c_ptr) :: name = c_null_ptr ! text that ends with a NUL
+    type(c_ptr) :: pointer = c_null_ptr
+    real(c_double) :: value = 0
   end type
 
   type, bind(c) :: cbgen_product_t
@@ -107,6 +114,9 @@ module cbgen
     type(c_ptr) :: x = c_null_ptr
     type(c_ptr) :: y = c_null_ptr
     type(c_ptr) :: stream = c_null_ptr
+    type(c_ptr) :: arguments = c_null_ptr ! of cbgen_argument_t
+    integer(c_int) :: arguments_count = 0
+    type(c_ptr) :: z = c_null_ptr
   end type
 
   type, bind(c) :: cbgen_update_t

@@ -19,12 +19,12 @@ set_source_files_properties(${threads_made} PROPERTIES GENERATED TRUE)
 add_executable(test_threads test_api_tiers.c ${threads_sources} ${threads_made})
 add_dependencies(test_threads cbgen_embedded cbgen_fingerprint) # which make them
 target_include_directories(test_threads PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include)
-target_compile_definitions(test_threads PRIVATE _GNU_SOURCE CBGEN_VERSION="${PROJECT_VERSION}"
+target_compile_definitions(test_threads PRIVATE _GNU_SOURCE CB_VERSION="${PROJECT_VERSION}"
                            CBGEN_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
 set_target_properties(test_threads PROPERTIES COMPILE_OPTIONS "-w;-O1;-g1;-fsanitize=thread;-fno-omit-frame-pointer"
                       LINK_OPTIONS "-fsanitize=thread")
-target_link_libraries(test_threads PRIVATE PkgConfig::CBGEN_DEPS PkgConfig::CMOCKA ${OpenMP_C_LIBRARIES} Threads::Threads
-                      ${CMAKE_DL_LIBS} m)
+target_link_libraries(test_threads PRIVATE PkgConfig::CBGEN_ARCHIVE PkgConfig::CBGEN_DEPS PkgConfig::CMOCKA
+                      ${OpenMP_C_LIBRARIES} Threads::Threads ${CMAKE_DL_LIBS} m)
 
 add_library(fake_cuda_threads MODULE ${fake_sources} ${fake_emulator_sources})
 set_target_properties(fake_cuda_threads PROPERTIES C_VISIBILITY_PRESET hidden NO_SONAME ON COMPILE_OPTIONS "-w"
