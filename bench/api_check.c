@@ -438,8 +438,9 @@ static void check_saving(struct checks *checks) {
 static cbgen_operator *compile_and_expect(struct checks *checks, cbgen_context *context, const struct sample *sample,
                                           cbgen_cache_result result) {
   static const char *const names[] = {"off", "miss", "hit"};
+  const cbgen_request now = {.struct_size = sizeof now, .specialise = CBGEN_SPECIALISE_NOW}; /* which is stored */
   cbgen_operator *op;
-  must(checks, context, cbgen_compile(context, &sample->view, NULL, &op), "compiling");
+  must(checks, context, cbgen_compile(context, &sample->view, &now, &op), "compiling");
   const cbgen_info info = info_of(op);
   EXPECT(checks, info.cache == result, "the cache says %s, not %s", names[info.cache], names[result]);
   return op;

@@ -50,7 +50,7 @@ all() {
   echo "== ${PROCESSES:-8} processes at once"
   processes=()
   for i in $(seq "${PROCESSES:-8}"); do
-    CBGEN_CACHE_DIR=$work/crowd CBGEN_LOG=info "$heat" "$n" >"$work/process-$i" 2>&1 &
+    CBGEN_CACHE_DIR=$work/crowd CBGEN_OPTIONS=recipe=fill CBGEN_LOG=info "$heat" "$n" >"$work/process-$i" 2>&1 &
     processes+=($!)
   done
   for process in "${processes[@]}"; do wait "$process"; done
@@ -61,7 +61,7 @@ all() {
 
   echo "== no directory that can be written"
   for i in 1 2; do
-    CBGEN_CACHE_DIR=/dev/null/none CBGEN_CACHE_MEMORY=$work CBGEN_LOG=info "$heat" "$n" >"$work/memory-$i" 2>&1
+    CBGEN_CACHE_DIR=/dev/null/none CBGEN_CACHE_MEMORY=$work CBGEN_OPTIONS=recipe=fill CBGEN_LOG=info "$heat" "$n" >"$work/memory-$i" 2>&1
   done
   check "the second process finds the kernel in memory" grep -q 'cache: hit' "$work/memory-2"
   return $failed

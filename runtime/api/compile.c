@@ -228,11 +228,17 @@ static int shall_specialise(const struct cb_work *work) {
   return work->load.image.tier == CB_TIER_FAMILY && cb_specialises(work, work->load.image.plan_ns);
 }
 
+/* What is perhaps not stored is nothing to wait for: each process makes it as fast as the first. */
+static int takes_turns(const struct cb_work *work) {
+  enum { LONG_PRODUCT_NS = 1000 * 1000 };
+  return !cb_work_may_pack_there(work) || cb_specialises(work, LONG_PRODUCT_NS);
+}
+
 /* An entry that the driver refuses, or that turns out to be damaged, is made again, once. */
 static enum cb_status find_or_make(struct cb_work *work, cbgen_operator **op) {
   int hit = 0;
   enum cb_status s = find(work, &hit);
-  if (!s && (!hit || shall_specialise(work))) s = cb_work_take_turn(work, &hit);
+  if (!s && (hit ? shall_specialise(work) : takes_turns(work))) s = cb_work_take_turn(work, &hit);
   if (s) return s;
   if (!hit) return make_and_load(work, op);
   const int special = shall_specialise(work);

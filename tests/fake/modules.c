@@ -442,8 +442,12 @@ EXPORT unsigned cuLaunchKernel(void *kernel, unsigned grid_x, unsigned grid_y, u
       .kind = LAUNCH,
       .device = current_device(),
       .kernel = thing,
-      .launch =
-          {thing->name, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, stream, parameters},
+      .launch = {.kernel = thing->name,
+                 .grid = {grid_x, grid_y, grid_z},
+                 .threads = {block_x, block_y, block_z},
+                 .shared = shared,
+                 .stream = stream,
+                 .parameters = parameters},
   };
   if (extra) return misuse(INVALID_VALUE, "a launch with extra parameters");
   return submit(&work, stream);
