@@ -37,6 +37,11 @@ static void null_of_every_function_of_a_context(void **state) {
   refused_because("needs a name", cbgen_set(context, "recipe", NULL));
   assert_string_equal(cbgen_message(NULL), "");
   refused(cbgen_set_log(NULL, NULL, NULL));
+  refused(cbgen_set_allocator(NULL, NULL));
+  refused_because("needs both functions",
+                  cbgen_set_allocator(context, &(cbgen_allocator){.struct_size = sizeof(cbgen_allocator)}));
+  refused_because("struct_size", cbgen_set_allocator(context, &(cbgen_allocator){0}));
+  refused_because("too late", cbgen_set_allocator(context, NULL));
   refused(cbgen_compile(NULL, &sample.view, NULL, &other));
   assert_null(other);
   refused_because("no place", cbgen_compile(context, &sample.view, NULL, NULL));
