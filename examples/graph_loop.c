@@ -100,9 +100,8 @@ static cbgen_operator *compile(const struct matrix *A) {
 }
 
 static void apply_cbgen(void *op, const double *x, double *y, cudaStream_t stream) {
-  const cbgen_product product = {.struct_size = sizeof product, .alpha = 1, .beta = -1, .x = x, .y = y,
-                                 .stream = stream};
-  if (cbgen_multiply(op, &product)) fail("cbgen: %s", cbgen_operator_message(op));
+  const cbgen_product one = {.struct_size = sizeof one, .alpha = 1, .beta = -1, .x = x, .y = y, .stream = stream};
+  if (cbgen_multiply(op, &one)) fail("cbgen: %s", cbgen_operator_message(op));
 }
 
 int main(int argc, char **argv) {

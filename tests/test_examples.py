@@ -200,10 +200,12 @@ PRELUDE = """
 #include <stdlib.h>
 const char *block(cbgen_context *context, cbgen_operator *op, cbgen_operator *second, cbgen_csr matrix, int64_t n,
                   int64_t nnz, int *row_ptr, int *col_idx, double *values, double *new_values, double *x, double *y,
-                  void *stream, int iterations, size_t length, int *row_of_entry, int *column_of_entry);
+                  double *b, double *d, double *r, double *rr, void *stream, int iterations, size_t length,
+                  int *row_of_entry, int *column_of_entry);
 const char *block(cbgen_context *context, cbgen_operator *op, cbgen_operator *second, cbgen_csr given, int64_t n,
                   int64_t nnz, int *row_ptr, int *col_idx, double *values, double *new_values, double *x, double *y,
-                  void *stream, int iterations, size_t length, int *row_of_entry, int *column_of_entry) {
+                  double *b, double *d, double *r, double *rr, void *stream, int iterations, size_t length,
+                  int *row_of_entry, int *column_of_entry) {
 """
 
 

@@ -10,7 +10,7 @@ import scipy.sparse
 from python_stand_ins import CUPY, TORCH
 from python_support import FakeCase, Stream
 
-import cbgen
+import cbgen_spmv as cbgen
 
 ROWS = 90
 
