@@ -202,7 +202,7 @@ static void count_group(struct group *group, int64_t part) {
   for (int size = 0; size < CB_TILE_SIZES; size++) count_tiles(group, size);
 }
 
-/* What groups add are sums: all numbers of `more` but those that were there before. */
+/* All that groups add are sums. */
 static void add_sums(struct cb_choice_profile *sums, const struct cb_choice_profile *more) {
   int64_t *to = (int64_t *)sums;
   const int64_t *from = (const int64_t *)more;

@@ -74,7 +74,7 @@ static struct cb_cost sell_cost(const struct view *view, int64_t nonzeros, int *
   const struct cb_choice_profile *profile = view->profile;
   const int log2 = lanes_log2(view);
   const int64_t slot = view->value + view->column, rounding = profile->rows * ((1 << log2) - 1) / 2;
-  const int64_t natural = (profile->lengths.in_step[log2] << (5 - log2)) + rounding, 
+  const int64_t natural = (profile->lengths.in_step[log2] << (5 - log2)) + rounding,
                 varied = profile->nnz + profile->nnz / 16;
   const int64_t longest = cb_divide_up(profile->lengths.longest, INT64_C(1) << log2);
   const int64_t natural_ns = natural * slot / view->target->read_gb_per_s + longest / BATCH * CB_COST_BATCH_NS;

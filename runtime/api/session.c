@@ -272,10 +272,10 @@ static enum cb_status load_cached(struct cb_session *session, struct cb_cache *c
   return s;
 }
 
-static void store(const struct cb_session *session, struct cb_cache *cache, const struct cb_cache_subject *subject,
-                  const struct module *module, const struct cb_compiled *compiled) {
-  const struct cb_cache_label label = {module->kind, session->device->target.model, NULL};
-  const struct cb_text *text = module->text;
+void cb_session_keep_binary(const struct cb_session *session, struct cb_cache *cache,
+                            const struct cb_cache_subject *subject, const struct cb_text *text,
+                            const struct cb_compiled *compiled) {
+  const struct cb_cache_label label = {subject->kind, session->device->target.model, NULL};
   struct cb_text fields = {0};
   cb_cache_fields(&fields, subject);
   const struct cb_cache_section sections[] = {{"key", fields.bytes, (int64_t)fields.length},
@@ -295,7 +295,7 @@ static enum cb_status compile(struct cb_session *session, struct cb_cache *cache
   if (s) return s;
   s = cb_nvrtc_compile(&compiled, session->nvrtc, module->text->bytes, module->kind, &options, diag);
   if (!s) s = load(session, module, compiled.cubin, compiled.cubin_bytes, diag);
-  if (!s) store(session, cache, subject, module, &compiled);
+  if (!s) cb_session_keep_binary(session, cache, subject, module->text, &compiled);
   cb_compiled_release(&compiled);
   return s;
 }
@@ -327,7 +327,7 @@ static enum cb_status keep_module(struct cb_session *session, struct cb_cache *c
   if (!cb_cache_check(cache, cb_cache_key(&subject), NULL)) return CB_OK;
   enum cb_status s = cb_session_nvrtc(session, &nvrtc, diag);
   if (!s) s = cb_nvrtc_compile(&compiled, nvrtc, module->text->bytes, module->kind, &compiling, diag);
-  if (!s) store(session, cache, &subject, module, &compiled);
+  if (!s) cb_session_keep_binary(session, cache, &subject, module->text, &compiled);
   cb_compiled_release(&compiled);
   *made += !s;
   return s;
@@ -357,7 +357,7 @@ enum cb_status cb_session_keep_own(struct cb_session *session, struct cb_cache *
 
 /* ---- families */
 
-static int family_cached(struct cb_cache *cache, struct cb_hash key, struct cb_compiled *compiled) {
+int cb_session_kept_binary(struct cb_cache *cache, struct cb_hash key, struct cb_compiled *compiled) {
   struct cb_cache_entry entry;
   if (cb_cache_get(cache, key, &entry, NULL) != CB_CACHE_HIT) return 0;
   const struct cb_cache_section *cubin = cb_cache_section(&entry, "cubin");
@@ -390,17 +390,17 @@ static enum cb_status find_family(struct cb_session *session, struct cb_cache *c
     cb_log(log, "family %s: comes with the library", hex);
     return CB_OK;
   }
-  int cached = family_cached(cache, key, compiled);
+  int cached = cb_session_kept_binary(cache, key, compiled);
   if (!cached && !may_compile) return cb_fail(diag, CB_ERR_MISSING, "the family's kernel has not been compiled yet");
   if (!cached && cb_cache_turn_begin(cache, key, CB_CACHE_PATIENCE, &turn))
-    cached = family_cached(cache, key, compiled);
+    cached = cb_session_kept_binary(cache, key, compiled);
   enum cb_status s = CB_OK;
   if (cached) cb_log(log, "family %s: from the cache", hex);
   if (!cached) s = cb_session_nvrtc(session, &nvrtc, diag);
   if (!cached && !s) s = cb_compile_fitting(compiled, nvrtc, family->text, CB_FAMILY_SYMBOL, &options, diag);
   if (!cached && !s) {
     cb_log(log, "family %s: compiled in %.1f ms", hex, 1e3 * compiled->seconds);
-    store(session, cache, &subject, &module, compiled);
+    cb_session_keep_binary(session, cache, &subject, &text, compiled);
   }
   cb_cache_turn_end(cache, &turn);
   return s;

@@ -76,6 +76,13 @@ enum cb_status cb_session_packer_from(struct cb_session *session, enum cb_type s
                                       const void *cubin, size_t cubin_bytes, const struct cb_packer **packer,
                                       struct cb_diag *diag);
 
+/* The binary that the cache keeps under a key: a copy, the caller's (cb_compiled_release). 0: there is none. */
+int cb_session_kept_binary(struct cb_cache *cache, struct cb_hash key, struct cb_compiled *compiled);
+/* Keeps a text and its binary for the subject. That they cannot be kept costs time only. */
+void cb_session_keep_binary(const struct cb_session *session, struct cb_cache *cache,
+                            const struct cb_cache_subject *subject, const struct cb_text *text,
+                            const struct cb_compiled *compiled);
+
 /* The binary of a family's text (codegen/family.h) for the session's GPU: known from before, from what comes with the
  * library, from the cache, or compiled, if it may be, and kept there for all matrices. `log` is told which. Likewise
  * one thread. CB_ERR_MISSING: it would have to be compiled, and must not be, or there is no NVRTC. */

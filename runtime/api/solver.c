@@ -89,31 +89,6 @@ static struct cb_cache_subject subject_of(const struct cb_session *session, cons
                                    .pattern = cb_hash_bytes(text->bytes, text->length)};
 }
 
-static int find_kept(struct cb_cache *cache, struct cb_hash key, struct cb_compiled *compiled) {
-  struct cb_cache_entry entry;
-  if (cb_cache_get(cache, key, &entry, NULL) != CB_CACHE_HIT) return 0;
-  const struct cb_cache_section *cubin = cb_cache_section(&entry, "cubin");
-  unsigned char *copy = cubin ? cb_alloc((size_t)cubin->length + 1, 1) : NULL;
-  if (copy) {
-    memcpy(copy, cubin->bytes, (size_t)cubin->length);
-    *compiled = (struct cb_compiled){.cubin = copy, .cubin_bytes = (size_t)cubin->length};
-  }
-  cb_cache_entry_release(&entry);
-  return copy != NULL;
-}
-
-static void keep(const struct cb_session *session, struct cb_cache *cache, const struct cb_cache_subject *subject,
-                 const struct cb_text *text, const struct cb_compiled *compiled) {
-  const struct cb_cache_label label = {subject->kind, session->device->target.model, NULL};
-  struct cb_text fields = {0};
-  cb_cache_fields(&fields, subject);
-  const struct cb_cache_section sections[] = {{"key", fields.bytes, (int64_t)fields.length},
-                                              {"source", text->bytes, (int64_t)text->length},
-                                              {"cubin", compiled->cubin, (int64_t)compiled->cubin_bytes}};
-  if (!fields.failed) cb_cache_put(cache, cb_cache_key(subject), &label, sections, 3, NULL);
-  cb_text_release(&fields);
-}
-
 /* NVRTC is opened for this alone: solvers may be made on any thread. */
 static enum cb_status compile(const struct cb_session *session, const struct cb_text *text,
                               struct cb_compiled *compiled, struct cb_diag *diag) {
@@ -136,9 +111,9 @@ static enum cb_status find_binary(const struct cb_shared *shared, const struct c
   struct cb_cache *cache = NULL;
   enum cb_status s = CB_OK;
   if (where.directory) cb_cache_open(&cache, &where, NULL);
-  if (!cache || !find_kept(cache, cb_cache_key(&subject), compiled)) {
+  if (!cache || !cb_session_kept_binary(cache, cb_cache_key(&subject), compiled)) {
     s = compile(session, text, compiled, diag);
-    if (!s && cache) keep(session, cache, &subject, text, compiled);
+    if (!s && cache) cb_session_keep_binary(session, cache, &subject, text, compiled);
   }
   cb_cache_close(cache);
   return s;
