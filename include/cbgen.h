@@ -448,6 +448,7 @@ typedef struct cbgen_outcome {
   int iterations;
   double residual;      /* the norm of b - A x by the method's recurrence */
   double true_residual; /* computed from the x that was found */
+  double value;         /* of "power" the eigenvalue; else 0 */
 } cbgen_outcome;
 
 /* Zeros are the defaults. Pointers are to device memory, and stay the caller's; all are read when a solution runs. */
@@ -463,12 +464,34 @@ typedef struct cbgen_solver_options {
   double *history;            /* receives the square of the residual's norm before the first iteration and after each:
                                * max_iterations + 1 numbers; NULL: not wanted */
   int thread_blocks;          /* of the kernel; 0: by the product's size and the GPU. Bits depend on it */
+  int restart;                /* "gmres": iterations until it begins anew, and one less than the vectors that it keeps: 1
+                               * to 64; 0: 30 */
+  double weight;              /* "jacobi": of each correction; 0: 2/3 */
+  double damping;             /* "pagerank": how often a link is followed, below 1; 0: 0.85 */
+  double lowest, highest;     /* "chebyshev": between these are the eigenvalues of A, divided by the diagonal where there
+                               * is one. `highest` 0: found by 20 steps of the power method; `lowest` 0: highest / 30 */
 } cbgen_solver_options;
 
-/* "cg" (A symmetric and positive definite) or "bicgstab". `options` NULL: all its members zero. The kernel is compiled
- * by NVRTC, or found in the operator's cache. On success *solver is the caller's; on failure it is NULL, and the
- * operator has the message. The operator may be freed before the solver; new values of any of its handles count for
- * later solutions.
+/* The methods:
+ *
+ *   cg         A symmetric and positive definite (Hestenes and Stiefel)
+ *   minres     A symmetric (Paige and Saunders); of the diagonal the sizes count
+ *   bicgstab   any A (van der Vorst); two products an iteration
+ *   gmres      any A (Saad and Schultz), begun anew every `restart` iterations: classical Gram-Schmidt, twice
+ *   chebyshev  A symmetric and positive definite, eigenvalues between `lowest` and `highest`; no sum is waited for
+ *   jacobi     sweeps x += weight D^-1 (b - A x) with D the diagonal; without one Richardson's iteration
+ *   power      A x = value x for the eigenvalue of largest size, which the outcome has: x from any first guess but 0, b
+ *              is not read (NULL), the residual is A x - value x, and relative to the eigenvalue. Takes no diagonal
+ *   pagerank   x = damping A x + (what is missing to sum(x) = 1) b / sum(b): A's entry (i, j) is the share of page j's
+ *              rank that goes to page i, so that columns have the sum 1 or, of pages without links, none; or A has ones
+ *              (or weights), and the diagonal the sums of its columns. b: where jumps go, not below 0. x: any first
+ *              guess, not below 0. The residual is the sum of what an iteration changes, and not relative to b
+ *
+ * "residual" in the others is b - A x, and they end when its norm is small enough. Preconditioners stand on the right of
+ * bicgstab and gmres.
+ * `options` NULL: all its members zero. The kernel is compiled by NVRTC, or found in the operator's cache. On success
+ * *solver is the caller's; on failure it is NULL, and the operator has the message. The operator may be freed before the
+ * solver; new values of any of its handles count for later solutions.
  * CBGEN_ERROR_ARGUMENT: the operator is not square, has an epilogue, or another semiring than plus-times; no such
  * method. CBGEN_ERROR_UNSUPPORTED: vectors of 16 bits; a plan whose launches differ in size (recipes sell, merge, dia
  * and blocks have none such); a driver without cooperative launches. CBGEN_ERROR_LIMIT: no room for so many thread

@@ -178,6 +178,22 @@ static void each_method_solves(void **state) {
   }
 }
 
+/* The same as above for the methods that need no more than a product and Jacobi's preconditioner. */
+static void other_methods_solve(void **state) {
+  static const char *const symmetric[] = {"minres", "chebyshev", "jacobi"};
+  const char *small = "random,rows=300,cols=300,density=0.02";
+  (void)state;
+  for (int diagonal = 0; diagonal < 2; diagonal++) {
+    for (int m = 0; m < 3 - !diagonal; m++) /* Richardson's iteration needs a small weight */
+      check_solution(small, SYMMETRIC, "recipe=sell", symmetric[m], diagonal);
+    check_solution(small, UNSYMMETRIC, "recipe=sell", "gmres", diagonal);
+    check_solution(small, SYMMETRIC, "recipe=merge type=f32", "gmres", diagonal);
+  }
+  check_solution(small, SYMMETRIC, "recipe=merge", "minres", 1);
+  check_solution(small, SYMMETRIC, "recipe=sell type=f32", "chebyshev", 1);
+  check_solution("stencil7,n=9", SYMMETRIC, "recipe=dia", "chebyshev", 1);
+}
+
 static void solutions_of_several_layouts(void **state) {
   (void)state;
   check_solution("random,rows=2000,cols=2000,density=0.004", SYMMETRIC, "recipe=merge", "cg", 1);
@@ -520,6 +536,7 @@ static void failures_leave_nothing_behind(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(each_method_solves, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(other_methods_solve, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(solutions_of_several_layouts, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(every_recipe_solves_or_says_why, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(every_end_has_its_reason, open_fake, check_fake),

@@ -2,6 +2,7 @@
 /* The text of a program's kernel: see program.h. cb_program_text at the end lists its parts; their frames stand in
  * templates/program.cu.in. */
 #include "base/arena.h"
+#include "base/integers.h"
 #include "base/memory.h"
 #include "codegen/check.h"
 #include "codegen/expand.h"
@@ -23,6 +24,7 @@ struct writer {
   int scalars_count;
   int fused;    /* sums behind a product are added up in it */
   int partials; /* sums that have places so far */
+  int unseen;   /* rows were written behind the last barrier */
   struct cb_diag *diag;
   enum cb_status status;
 };
@@ -64,6 +66,11 @@ static int sums_of(const struct cb_statements *statements) {
   return statements ? cb_statements_results(statements) : 0;
 }
 
+int64_t cb_program_stride(int64_t rows) { return cb_round_up(rows, 32); }
+
+/* Of a step of the kind "template": as many as it may add up. */
+enum { TEMPLATE_SUMS = 24 };
+
 int cb_program_partials(const struct cb_program *program) {
   int count = 0;
   for (int i = 0; i < program->sections_count; i++) {
@@ -75,6 +82,7 @@ int cb_program_partials(const struct cb_program *program) {
       if (texts[k] && cb_statements_parse(&statements, texts[k], program->name, 0, NULL)) return -1;
       /* Behind a product there may be as many as behind any. */
       count += k ? sums_of(statements) : texts[k] ? CB_MOST_RESULTS : 0;
+      if (k && program->sections[i].steps[k - 1].kind == CB_STEP_TEMPLATE) count += TEMPLATE_SUMS;
       cb_free(statements);
     }
   }
@@ -84,7 +92,7 @@ int cb_program_partials(const struct cb_program *program) {
 /* The most sums that any step has; behind products alone, or of all. */
 static int most_sums(struct writer *writer, int of_products) {
   const struct cb_program *program = writer->request->program;
-  int most = 1;
+  int most = program->basis && !of_products ? CB_MOST_RESULTS : 1;
   for (int i = 0; i < program->sections_count; i++)
     for (int k = -1; k < (of_products ? 0 : CB_MOST_STEPS); k++) {
       const struct cb_section *section = &program->sections[i];
@@ -141,6 +149,12 @@ static void expand(struct writer *writer, struct cb_text *text, const char *defi
   else writer->status = cb_expand_definition(text, "program", definition, scope, writer->diag);
 }
 
+static int has_diagonal(const struct cb_program *program) {
+  for (const char *const *at = program->work; *at; at++)
+    if (!strcmp(*at, "d")) return 1;
+  return 0;
+}
+
 static void add_rows(struct writer *writer, struct cb_text *text, const char *of_step) {
   const struct cb_statement_types types = {writer->request->vector, writer->request->sum};
   const struct cb_row_text row = row_text(writer, &types);
@@ -159,6 +173,7 @@ static void add_rows(struct writer *writer, struct cb_text *text, const char *of
     cb_scope_placeholder(&scope, "results", results_text(writer, statements, "        ", "sums"));
     writer->partials += sums;
   }
+  writer->unseen = !sums;
   cb_free(statements);
   expand(writer, text, "rows", &scope);
 }
@@ -183,15 +198,35 @@ static void add_scalars(struct writer *writer, struct cb_text *text, const char 
 
 /* ---- sections */
 
+/* From here on section `next` follows. A product, which is what comes next, reads what all have written. */
+static void add_jump(const struct writer *writer, struct cb_text *text, const char *indent, int next) {
+  if (writer->unseen) cb_text_add(text, "%sgrid_barrier(pointers.barrier, blocks);\n", indent);
+  cb_text_add(text, "%ssection = %d;\n%scontinue;\n", indent, next, indent);
+}
+
 /* What goes to the last section. */
 static void add_leave(const struct writer *writer, struct cb_text *text, const char *condition, const char *reason) {
-  cb_text_add(text,
-              "      if (%s) {\n"
-              "        reason = %s;\n"
-              "        section = %d;\n"
-              "        continue;\n"
-              "      }\n",
-              condition, reason, writer->request->program->sections_count - 1);
+  cb_text_add(text, "      if (%s) {\n        reason = %s;\n", condition, reason);
+  add_jump(writer, text, "        ", writer->request->program->sections_count - 1);
+  cb_text_add_string(text, "      }\n");
+}
+
+static void add_go(struct writer *writer, struct cb_text *text, const struct cb_step *step) {
+  add_scalars(writer, text, step->text);
+  cb_text_add_string(text, "      if (go_ != 0) {\n");
+  add_jump(writer, text, "        ", step->section);
+  cb_text_add_string(text, "      }\n");
+}
+
+/* It ends with a barrier. */
+static void add_template(struct writer *writer, struct cb_text *text, const char *definition) {
+  struct cb_scope scope = {0};
+  const struct cb_program *program = writer->request->program;
+  cb_scope_optional(&scope, "first_partial", number(writer, writer->partials));
+  cb_scope_optional(&scope, "scale", has_diagonal(program) ? "load_vector(pointers.d_ + row) * " : "");
+  writer->partials += TEMPLATE_SUMS;
+  writer->unseen = 0;
+  if (!writer->status) writer->status = cb_expand_definition(text, "steps", definition, &scope, writer->diag);
 }
 
 static void add_step(struct writer *writer, struct cb_text *text, const struct cb_step *step) {
@@ -202,6 +237,8 @@ static void add_step(struct writer *writer, struct cb_text *text, const struct c
     add_scalars(writer, text, step->text);
     add_leave(writer, text, "stop_ != 0", "int(stop_)");
     break;
+  case CB_STEP_GO: add_go(writer, text, step); break;
+  case CB_STEP_TEMPLATE: add_template(writer, text, step->text); break;
   case CB_STEP_COUNT: cb_text_add_string(text, "      iterations++;\n"); break;
   case CB_STEP_MOST:
     add_leave(writer, text, "iterations >= most", number(writer, CB_REASON_ITERATIONS));
@@ -219,6 +256,8 @@ static void add_step(struct writer *writer, struct cb_text *text, const struct c
 
 /* Behind a product: the sums that its rows have given, or a barrier alone. */
 static void add_sums(struct writer *writer, struct cb_text *text, const struct cb_section *section) {
+  writer->unseen = 0;
+  if (!section->from) return;
   if (section->sums && writer->fused) {
     struct cb_statements *statements = parse(writer, section->sums);
     if (!statements) return;
@@ -244,10 +283,15 @@ static const char *sections_text(struct writer *writer) {
     for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind && !writer->status; k++)
       add_step(writer, &text, &section->steps[k]);
     if (last) cb_text_add_string(&text, "      break;\n    }\n");
-    else cb_text_add(&text, "      section = %d;\n      continue;\n    }\n", section->next);
+    else add_jump(writer, &text, "      ", section->next);
+    if (!last) cb_text_add_string(&text, "    }\n");
   }
   cut_line_end(&text);
   return keep(writer, &text);
+}
+
+static const char *vector(struct writer *writer, const char *name) {
+  return name ? cb_arena_format(&writer->arena, "pointers.%s_", name) : "nullptr";
 }
 
 /* Which vectors a section multiplies. */
@@ -257,12 +301,29 @@ static const char *choices_text(struct writer *writer) {
   for (int i = 1; i < program->sections_count; i++)
     cb_text_add(&text,
                 "    if (section == %d) {\n"
-                "      from = pointers.%s_;\n"
-                "      to = pointers.%s_;\n"
+                "      from = %s;\n"
+                "      to = %s;\n"
                 "    }\n",
-                i, program->sections[i].from, program->sections[i].to);
+                i, vector(writer, program->sections[i].from), vector(writer, program->sections[i].to));
   cut_line_end(&text);
   return keep(writer, &text);
+}
+
+static int has_empty_section(const struct cb_program *program) {
+  for (int i = 0; i < program->sections_count; i++)
+    if (!program->sections[i].from) return 1;
+  return 0;
+}
+
+/* The lines of `body` behind a condition. */
+static void add_under(struct cb_text *text, const char *condition, const char *body) {
+  cb_text_add(text, "    if (%s) {\n", condition);
+  for (const char *end; *body; body = end) {
+    end = body + strcspn(body, "\n");
+    end += *end == '\n';
+    cb_text_add(text, "  %.*s", (int)(end - body), body);
+  }
+  cb_text_add_string(text, "    }\n");
 }
 
 static const char *products_text(struct writer *writer) {
@@ -276,6 +337,13 @@ static const char *products_text(struct writer *writer) {
     cb_scope_placeholder(&scope, "arrays", cb_text_string(&writer->product.arguments[i]));
     if (writer->product.shares) cb_scope_section(&scope, "shares");
     expand(writer, &text, "product", &scope);
+  }
+  if (has_empty_section(request->program)) {
+    struct cb_text bare = text;
+    text = (struct cb_text){0};
+    add_under(&text, "from != nullptr", cb_text_string(&bare));
+    text.failed |= bare.failed;
+    cb_text_release(&bare);
   }
   cut_line_end(&text);
   return keep(writer, &text);
@@ -311,6 +379,7 @@ static const char *vectors_text(struct writer *writer) {
   struct cb_text text = {0};
   for (const char *const *at = program->given; *at; at++) cb_text_add(&text, "  vector_t *%s_;  // the caller's\n", *at);
   for (const char *const *at = program->work; *at; at++) cb_text_add(&text, "  vector_t *%s_;\n", *at);
+  if (program->basis) cb_text_add(&text, "  vector_t *%s_;  // several, kStride apart\n", program->basis);
   cut_line_end(&text);
   return keep(writer, &text);
 }
@@ -320,6 +389,11 @@ static void add_before(struct writer *writer, struct cb_text *text) {
   cb_scope_placeholder(&scope, "threads", number(writer, writer->request->launches[0].threads));
   cb_scope_placeholder(&scope, "rows", number(writer, writer->request->rows));
   cb_scope_placeholder(&scope, "vectors", vectors_text(writer));
+  if (writer->request->program->basis) {
+    cb_scope_section(&scope, "basis");
+    cb_scope_placeholder(&scope, "restart", number(writer, writer->request->restart));
+    cb_scope_placeholder(&scope, "stride", number(writer, cb_program_stride(writer->request->rows)));
+  }
   if (writer->fused) {
     cb_scope_section(&scope, "fused");
     cb_scope_placeholder(&scope, "commit_sums", commit_sums(writer));
@@ -331,6 +405,7 @@ static void add_before(struct writer *writer, struct cb_text *text) {
 
 static const char *scalars_text(struct writer *writer) {
   struct cb_text text = {0};
+  for (const char *const *at = writer->request->program->scalars; *at; at++) add_scalar(writer, *at);
   for (int i = 0; i < writer->scalars_count; i++)
     cb_text_add(&text, "%s%s_ = 0", i ? ", " : "", writer->scalars[i]);
   return keep(writer, &text);
@@ -340,10 +415,6 @@ static const char *numbers_text(struct writer *writer) {
   struct cb_text text = {0};
   for (const char *const *at = writer->request->program->parameters; *at; at++) cb_text_add(&text, "sum_t %s_, ", *at);
   return keep(writer, &text);
-}
-
-static const char *vector(struct writer *writer, const char *name) {
-  return cb_arena_format(&writer->arena, "pointers.%s_", name);
 }
 
 static void add_kernel(struct writer *writer, struct cb_text *text) {
@@ -359,6 +430,7 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
   cb_scope_placeholder(&scope, "first_from", vector(writer, program->sections[0].from));
   cb_scope_placeholder(&scope, "first_to", vector(writer, program->sections[0].to));
   cb_scope_placeholder(&scope, "choices", choices_text(writer));
+  cb_scope_placeholder(&scope, "value", program->value ? cb_arena_format(&writer->arena, "double(%s_)", program->value) : "0");
   cb_scope_placeholder(&scope, "products", products_text(writer));
   cb_scope_optional(&scope, "most_terms", number(writer, most_sums(writer, 1)));
   if (writer->product.is_scaled) cb_scope_section(&scope, "scaled");
@@ -370,6 +442,8 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
 /* ---- the whole */
 
 static enum cb_status check(const struct cb_program_request *request, struct cb_diag *diag) {
+  if (request->program->basis && (request->restart < 1 || request->restart > CB_MOST_RESTART))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'restart' is %d; it is 1 to %d", request->restart, CB_MOST_RESTART);
   if (!request->launches_count || request->launches_count > CB_PROGRAM_LAUNCHES)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "a program takes products of 1 to %d launches, not %d", CB_PROGRAM_LAUNCHES,
                    request->launches_count);
@@ -383,7 +457,7 @@ static enum cb_status check(const struct cb_program_request *request, struct cb_
 
 static void write(struct writer *writer, struct cb_text *body) {
   struct cb_text kernel = {0};
-  struct cb_scope scope = {0};
+  struct cb_scope scope = {0}, basis = {0};
   writer->fused = writer->product.commits_once && !writer->request->has_carry;
   add_kernel(writer, &kernel);
   cb_text_add_string(body, cb_text_string(&writer->product.vectors));
@@ -392,6 +466,8 @@ static void write(struct writer *writer, struct cb_text *body) {
   cb_text_add_string(body, cb_text_string(&writer->product.functions));
   cb_scope_placeholder(&scope, "most_sums", number(writer, most_sums(writer, 0)));
   expand(writer, body, "functions", &scope);
+  if (writer->request->program->basis && !writer->status)
+    writer->status = cb_expand_definition(body, "steps", "basis", &basis, writer->diag);
   cb_text_add_string(body, cb_text_string(&kernel));
   body->failed |= kernel.failed;
   cb_text_release(&kernel);

@@ -7,7 +7,11 @@
 #include "runtime/cuda/spills.h"
 #include "runtime/solver/solver.h"
 
+#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+
+enum { USUAL_RESTART = 30 };
 
 struct cbgen_solver {
   cbgen_operator *op; /* a handle of its own */
@@ -53,27 +57,64 @@ static enum cb_status check_options(const cbgen_solver_options *options, const s
                    options->max_iterations);
   if (options->thread_blocks < 0)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'thread_blocks' is %d; it is 0 or more", options->thread_blocks);
+  if (options->restart < 0 || options->restart > CB_MOST_RESTART)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'restart' is %d; it is 1 to %d, or 0 (%d)", options->restart, CB_MOST_RESTART,
+                   USUAL_RESTART);
+  if (!(options->weight >= 0) || !cb_real_is_finite(options->weight))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'weight' is %g; it is above 0, or 0 (2/3)", options->weight);
+  if (!(options->damping >= 0 && options->damping < 1))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'damping' is %g; it is between 0 and 1, or 0 (0.85)", options->damping);
+  if (!(options->lowest >= 0 && options->highest >= 0 && cb_real_is_finite(options->highest)) ||
+      (options->highest > 0 && options->lowest >= options->highest))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'lowest' is %g and 'highest' %g: eigenvalues are above 0, and these ascend, or 0",
+                   options->lowest, options->highest);
   if ((uintptr_t)options->diagonal % cb_type_size(info->vector_type) || (uintptr_t)options->outcome % 8 ||
       (uintptr_t)options->history % 8)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'diagonal', 'outcome' or 'history' is not aligned to its elements");
   return CB_OK;
 }
 
-static enum cb_status take_options(cbgen_solver *solver, const char *method, const cbgen_solver_options *asked,
-                                   struct cb_diag *diag) {
-  cbgen_solver_options *options = &solver->options;
-  const struct cb_operator_info *info = cb_operator_info(solver->op->op);
-  const size_t least = sizeof *options;
-  enum cb_status s = asked ? cb_take_struct(options, sizeof *options, least, asked, "cbgen_solver_options", diag) : CB_OK;
-  if (!s) s = check_operator(info, diag);
-  if (!s) s = check_options(options, info, diag);
-  if (s) return s;
-  solver->program = cb_program_find(method, options->diagonal != NULL);
-  if (!solver->program) return cb_fail(diag, CB_ERR_ARGUMENT, "there is no method '%.60s'; there are cg and bicgstab", method);
+/* Appends the methods' names to what is said. */
+static enum cb_status fail_method(const char *method, struct cb_diag *diag) {
+  char names[200] = "";
+  const char *name;
+  size_t length = 0;
+  for (int i = 0; (name = cb_program_name(i)) && length < sizeof names; i++)
+    length += (size_t)snprintf(names + length, sizeof names - length, "%s%s", i ? ", " : "", name);
+  return cb_fail(diag, CB_ERR_ARGUMENT, "there is no method '%.60s'; there are %s", method, names);
+}
+
+static enum cb_status find_program(cbgen_solver *solver, const char *method, struct cb_diag *diag) {
+  const int with_diagonal = solver->options.diagonal != NULL;
+  solver->program = cb_program_find(method, with_diagonal);
+  if (solver->program) return CB_OK;
+  if (with_diagonal && cb_program_find(method, 0))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "method '%.60s' takes no 'diagonal'", method);
+  return fail_method(method, diag);
+}
+
+static void set_usual(cbgen_solver_options *options, const struct cb_operator_info *info) {
   const double usual = info->sum_type == CB_F32 ? 1e-5 : 1e-8;
   if (options->relative_tolerance == 0 && options->absolute_tolerance == 0) options->relative_tolerance = usual;
   if (!options->max_iterations)
     options->max_iterations = info->rows < INT32_MAX / 10 ? (int)(10 * info->rows) : INT32_MAX;
+  if (!options->restart) options->restart = USUAL_RESTART;
+  if (options->weight == 0) options->weight = 2.0 / 3;
+  if (options->damping == 0) options->damping = 0.85;
+}
+
+static enum cb_status take_options(cbgen_solver *solver, const char *method, const cbgen_solver_options *asked,
+                                   struct cb_diag *diag) {
+  cbgen_solver_options *options = &solver->options;
+  const struct cb_operator_info *info = cb_operator_info(solver->op->op);
+  const size_t least = offsetof(cbgen_solver_options, restart);
+  enum cb_status s = asked ? cb_take_struct(options, sizeof *options, least, asked, "cbgen_solver_options", diag) : CB_OK;
+  if (!s) s = check_operator(info, diag);
+  if (!s) s = check_options(options, info, diag);
+  if (s) return s;
+  s = find_program(solver, method, diag);
+  if (s) return s;
+  set_usual(options, info);
   return CB_OK;
 }
 
@@ -122,12 +163,13 @@ static enum cb_status find_binary(const struct cb_shared *shared, const struct c
 static enum cb_status build(cbgen_solver *solver, const struct cb_image *image, struct cb_diag *diag) {
   const struct cb_shared *shared = solver->op->shared;
   struct cb_compiled compiled = {0};
-  enum cb_status s = cb_solver_text(&solver->source, image, solver->program, diag);
+  enum cb_status s = cb_solver_text(&solver->source, image, solver->program, solver->options.restart, diag);
   if (!s) s = find_binary(shared, &solver->source, &compiled, diag);
   const struct cb_solver_parts parts = {.device = shared->session->device,
                                         .op = solver->op->op,
                                         .image = image,
                                         .program = solver->program,
+                                        .restart = solver->options.restart,
                                         .cubin = compiled.cubin,
                                         .blocks = solver->options.thread_blocks};
   if (!s) s = cb_solver_load(&solver->solver, &parts, diag);
@@ -191,7 +233,8 @@ const char *cbgen_solver_source(const cbgen_solver *solver, size_t *length) {
 
 static enum cb_status check_vectors(const cbgen_solver *solver, const void *b, const void *x, struct cb_diag *diag) {
   const size_t size = cb_type_size(cb_operator_info(solver->op->op)->vector_type);
-  if (!b || !x) return cb_fail(diag, CB_ERR_ARGUMENT, "'b' or 'x' of the solution is NULL");
+  const int needs_b = strcmp(solver->program->name, "power") != 0;
+  if ((!b && needs_b) || !x) return cb_fail(diag, CB_ERR_ARGUMENT, "'b' or 'x' of the solution is NULL");
   if (b == x) return cb_fail(diag, CB_ERR_ARGUMENT, "'b' and 'x' of the solution are the same");
   if (((uintptr_t)b | (uintptr_t)x) % size)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'b' or 'x' of the solution is not aligned to its elements");
@@ -209,17 +252,31 @@ static enum cb_status run(cbgen_solver *solver, const struct cb_solve *solve, st
   return s;
 }
 
+/* What the program's parameters are called, and where they stand. */
+static void take_parameters(double *numbers, const cbgen_solver *solver) {
+  const cbgen_solver_options *options = &solver->options;
+  const struct {
+    const char *name;
+    double number;
+  } known[] = {{"relative", options->relative_tolerance}, {"absolute", options->absolute_tolerance},
+               {"weight", options->weight},               {"damping", options->damping},
+               {"lowest", options->lowest},               {"highest", options->highest}};
+  for (int i = 0; solver->program->parameters[i]; i++)
+    for (size_t k = 0; k < sizeof known / sizeof *known; k++)
+      if (!strcmp(known[k].name, solver->program->parameters[i])) numbers[i] = known[k].number;
+}
+
 cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x, void *stream) {
   CB_RANGE("cbgen: solve");
   if (!solver) return CBGEN_ERROR_ARGUMENT;
   const cbgen_solver_options *options = &solver->options;
-  const struct cb_solve solve = {
+  struct cb_solve solve = {
       .given = {(cb_device_ptr)(uintptr_t)b, (cb_device_ptr)(uintptr_t)x, (cb_device_ptr)(uintptr_t)options->diagonal},
-      .parameters = {options->relative_tolerance, options->absolute_tolerance},
       .most = options->max_iterations,
       .outcome = (cb_device_ptr)(uintptr_t)options->outcome,
       .history = (cb_device_ptr)(uintptr_t)options->history,
       .stream = stream};
+  take_parameters(solve.parameters, solver);
   enum cb_status s = check_vectors(solver, b, x, &solver->diag);
   if (!s) s = run(solver, &solve, &solver->diag);
   if (s) return (cbgen_status)s;

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { MOST_GROUPS = 256, MOST_VECTORS = 16, ALIGN = 256, OTHER_POINTERS = 6, OTHER_PARAMETERS = 8 };
+enum { MOST_GROUPS = 256, MOST_VECTORS = CB_MOST_GIVEN + CB_MOST_WORK + 1 /* a basis */, ALIGN = 256, OTHER_POINTERS = 6, OTHER_PARAMETERS = 3 + CB_MOST_PARAMETERS };
 
 struct cb_solver {
   const struct cb_device *device;
@@ -27,7 +27,7 @@ struct cb_solver {
   struct cb_solver_info info;
 };
 
-static int count_names(const char *const *names) {
+static int count_names(const char *const *names) { /* NULL ends them */
   int count = 0;
   while (names[count]) count++;
   return count;
@@ -36,7 +36,7 @@ static int count_names(const char *const *names) {
 /* ---- text */
 
 enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image, const struct cb_program *program,
-                              struct cb_diag *diag) {
+                              int restart, struct cb_diag *diag) {
   struct cb_program_launch *launches = cb_calloc((size_t)image->launches_count + 1, sizeof *launches);
   if (!launches) return cb_fail_memory(diag, "a program", (uint64_t)image->launches_count * sizeof *launches);
   for (int i = 0; i < image->launches_count; i++)
@@ -48,6 +48,7 @@ enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image
                                              .launches_count = image->launches_count,
                                              .has_carry = image->carry_sums > 0,
                                              .rows = image->rows,
+                                             .restart = restart,
                                              .vector = image->vector_type,
                                              .sum = image->sum_type};
   const enum cb_status s = cb_program_text(text, &request, diag);
@@ -134,18 +135,22 @@ static enum cb_status allocate(struct cb_solver *solver, const struct cb_solver_
   const int sums = cb_program_partials(solver->program);
   if (sums < 0) return cb_fail_memory(diag, "a solver", 0);
   const int64_t partials = padded((int64_t)sums * solver->blocks * (int64_t)cb_type_size(image->sum_type));
-  const int64_t bytes = work * vector + partials + 2 * ALIGN;
+  const int64_t basis = solver->program->basis ? (parts->restart + 1) * cb_program_stride(image->rows) : 0;
+  const int64_t of_basis = padded(basis * (int64_t)cb_type_size(image->vector_type));
+  const int64_t bytes = work * vector + of_basis + partials + 2 * ALIGN;
   enum cb_status s = cb_device_alloc(solver->device, &solver->memory, (size_t)bytes, "a solver's vectors", diag);
   if (!s) s = cb_device_fill(solver->device, solver->memory, 0, (size_t)bytes, diag);
   if (s) return s;
   cb_device_ptr at = solver->memory, *to = solver->vectors + given;
   for (int i = 0; i < work; i++, at += (cb_device_ptr)vector) *to++ = at;
+  if (of_basis) *to++ = at;
+  at += (cb_device_ptr)of_basis;
   *to++ = at;
   at += (cb_device_ptr)partials;
   *to++ = at;
   solver->outcome = at + ALIGN;
   solver->given_count = given;
-  solver->vectors_count = given + work + OTHER_POINTERS;
+  solver->vectors_count = given + work + (of_basis > 0) + OTHER_POINTERS;
   cb_device_ptr *const carry = &solver->vectors[solver->vectors_count - 2];
   cb_operator_carry(parts->op, &carry[0], &carry[1]);
   solver->info.device_bytes = bytes;
@@ -206,8 +211,8 @@ enum cb_status cb_solver_run(const struct cb_solver *solver, const struct cb_sol
   const struct cb_driver *driver = solver->device->driver;
   void *parameters[MOST_GROUPS + OTHER_PARAMETERS];
   cb_device_ptr vectors[MOST_VECTORS + OTHER_POINTERS];
-  double wide[4];
-  float narrow[4];
+  double wide[CB_MOST_PARAMETERS];
+  float narrow[CB_MOST_PARAMETERS];
   int count = 0, most = solve->most, blocks = (int)solver->blocks;
   memcpy(vectors, solver->vectors, sizeof vectors);
   memcpy(vectors, solve->given, (size_t)solver->given_count * sizeof *vectors);

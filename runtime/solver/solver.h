@@ -17,15 +17,16 @@
 struct cb_solver;
 
 /* `image`: of the operator's specialised kernels, with their text (cb_image_specialise makes its numbers from a
- * family's). CB_ERR_UNSUPPORTED: cb_program_text. */
+ * family's). `restart` and others: struct cb_program_request. CB_ERR_UNSUPPORTED: cb_program_text. */
 enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image, const struct cb_program *program,
-                              struct cb_diag *diag);
+                              int restart, struct cb_diag *diag);
 
 struct cb_solver_parts {
   const struct cb_device *device;
   const struct cb_operator *op; /* outlives the solver */
   const struct cb_image *image;
   const struct cb_program *program;
+  int restart; /* that the text was made for */
   const void *cubin;
   int blocks; /* thread blocks; 0: as many as the product has work for, and the GPU has room for */
 };
@@ -37,8 +38,8 @@ enum cb_status cb_solver_load(struct cb_solver **solver, const struct cb_solver_
 void cb_solver_free(struct cb_solver *solver); /* NULL is accepted */
 
 struct cb_solve {
-  cb_device_ptr given[4];   /* vectors, as the program lists them */
-  double parameters[4];     /* likewise */
+  cb_device_ptr given[CB_MOST_GIVEN];    /* vectors, as the program lists them */
+  double parameters[CB_MOST_PARAMETERS]; /* likewise */
   int most;                 /* iterations */
   cb_device_ptr outcome;    /* of a struct cb_program_outcome; 0: the solver's own */
   cb_device_ptr history;    /* of most + 1 doubles: squares of residuals; 0: none wanted */
