@@ -129,7 +129,8 @@ CBGEN_API void cbgen_trim(void);
  *                 matrices and fixed values are packed on the host in any case
  *   "tune"        "model" (standard: the recipe that the cost model says), "measure" (the best few are compiled
  *                 and timed on the GPU; the winner is kept in the cache), "off" (sell, without a search)
- *   "search"      "profile" (standard for cbgen_compile: counts of the matrix choose the recipe, which is planned alone),
+ *   "search"      "profile" (standard for cbgen_compile: counts of the matrix choose the recipe, which is planned
+ * alone),
  *                 "hopeful" (all that can win are planned and compared, as the tool does), "all"
  *   "type"        "auto" (standard for cbgen_compile: f64 for F64 values, f32 for F32, f16-f32 and bf16-f32 for
  *                 half ones), or as the tool has it; with f16 and bf16 x and y are half, too, and sums floats
@@ -410,8 +411,8 @@ CBGEN_API cbgen_status cbgen_operator_info(const cbgen_operator *op, cbgen_info 
 CBGEN_API cbgen_status cbgen_operator_measure(cbgen_operator *op, double *seconds);
 
 /* The specialised CUDA text, whatever the tier, NUL-terminated; the plan as one line and as JSON; the key of the
- * specialised kernel, 16 hexadecimal digits, which also stands in its kernels' names ("cbgen_KEY_spmv"; those of a family
- * are "cbgen_family_spmv"): `cbgen cache show KEY` finds its entry by it. They live as long as the operator. */
+ * specialised kernel, 16 hexadecimal digits, which also stands in its kernels' names ("cbgen_KEY_spmv"; those of a
+ * family are "cbgen_family_spmv"): `cbgen cache show KEY` finds its entry by it. They live as long as the operator. */
 CBGEN_API const char *cbgen_operator_source(const cbgen_operator *op, size_t *length);
 CBGEN_API const char *cbgen_operator_plan(const cbgen_operator *op);
 CBGEN_API const char *cbgen_operator_plan_json(const cbgen_operator *op);
@@ -487,11 +488,11 @@ typedef struct cbgen_solver_options {
  *              (or weights), and the diagonal the sums of its columns. b: where jumps go, not below 0. x: any first
  *              guess, not below 0. The residual is the sum of what an iteration changes, and not relative to b
  *
- * "residual" in the others is b - A x, and they end when its norm is small enough. Preconditioners stand on the right of
- * bicgstab and gmres.
+ * "residual" in the others is b - A x, and they end when its norm is small enough. Preconditioners stand on the right
+ * of bicgstab and gmres.
  * `options` NULL: all its members zero. The kernel is compiled by NVRTC, or found in the operator's cache. On success
- * *solver is the caller's; on failure it is NULL, and the operator has the message. The operator may be freed before the
- * solver; new values of any of its handles count for later solutions.
+ * *solver is the caller's; on failure it is NULL, and the operator has the message. The operator may be freed before
+ * the solver; new values of any of its handles count for later solutions.
  * CBGEN_ERROR_ARGUMENT: the operator is not square, has an epilogue, or another semiring than plus-times; no such
  * method. CBGEN_ERROR_UNSUPPORTED: vectors of 16 bits; a plan whose launches differ in size (recipes sell, merge, dia
  * and blocks have none such); a driver without cooperative launches. CBGEN_ERROR_LIMIT: no room for so many thread

@@ -151,6 +151,13 @@ static cbgen_solver_options with_diagonal(const struct bed *bed, int wanted) {
 
 /* ---- solutions */
 
+static cbgen_csr diagonal_view(int64_t n, int32_t *pointers, int32_t *columns, const double *values) {
+  for (int32_t i = 0; i <= n; i++) pointers[i] = columns[i < n ? i : 0] = i;
+  columns[0] = 0;
+  return (cbgen_csr){.struct_size = sizeof(cbgen_csr), .rows = n, .cols = n, .nnz = n, .row_ptr = pointers,
+                     .col_idx = columns, .values = values};
+}
+
 static void check_solution(const char *matrix, enum kind kind, const char *settings, const char *method, int diagonal) {
   struct bed bed = bed_of(system_of(matrix, kind), settings);
   const cbgen_solver_options options = with_diagonal(&bed, diagonal);
@@ -194,6 +201,177 @@ static void other_methods_solve(void **state) {
   check_solution("stencil7,n=9", SYMMETRIC, "recipe=dia", "chebyshev", 1);
 }
 
+/* The residual never grows, and no round leaves less of it than one that is as long as all of them. */
+static void gmres_begins_anew(void **state) {
+  struct bed bed = bed_of(system_of("random,rows=250,cols=250,density=0.03", UNSYMMETRIC), "recipe=sell");
+  const uint64_t history_there = app_alloc(0, 301 * sizeof(double));
+  double history[301], best[301] = {0}, norm;
+  int most = 0;
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    static const int restarts[] = {64, 4, 1};
+    const cbgen_solver_options options = {.struct_size = sizeof options, .restart = restarts[i], .max_iterations = 300,
+                                          .history = (double *)(uintptr_t)history_there};
+    start_from(&bed, 0);
+    const cbgen_outcome outcome = solved(&bed, "gmres", &options);
+    assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
+    assert_true(host_residual(&bed, &norm) <= 1.01e-8 * norm); /* the residual is computed anew at each round's end */
+    assert_true(app_take(history, history_there, sizeof history));
+    for (int k = 1; k <= outcome.iterations; k++) assert_true(history[k] <= history[k - 1] * (1 + 1e-10));
+    if (!i) memcpy(best, history, sizeof best);
+    if (!i) most = outcome.iterations;
+    assert_true(outcome.iterations > 8 && outcome.iterations >= most && most < 64);
+    for (int k = 0; k <= most; k++) assert_true(best[k] <= history[k] * (1 + 1e-10));
+  }
+  app_free(history_there);
+  release(&bed);
+}
+
+/* Eigenvalues of both signs: MINRES solves, and its residual never grows. */
+static void minres_solves_indefinite_systems(void **state) {
+  struct cb_csr csr = system_of("random,rows=200,cols=200,density=0.03", SYMMETRIC);
+  const uint64_t history_there = app_alloc(0, 401 * sizeof(double));
+  double history[401], norm;
+  (void)state;
+  for (int64_t row = 0; row < csr.rows; row += 3)
+    for (int64_t k = cb_csr_row(&csr, row); k < cb_csr_row(&csr, row + 1); k++)
+      if (csr.col_idx[k] == row) csr.values[k] = -csr.values[k];
+  struct bed bed = bed_of(csr, "recipe=sell");
+  for (int diagonal = 0; diagonal < 2; diagonal++) {
+    cbgen_solver_options options = with_diagonal(&bed, diagonal);
+    options.history = (double *)(uintptr_t)history_there;
+    options.max_iterations = 400;
+    start_from(&bed, 0);
+    assert_int_equal(solved(&bed, "cg", &options).reason, CBGEN_REASON_BREAKDOWN);
+    start_from(&bed, 0);
+    const cbgen_outcome outcome = solved(&bed, "minres", &options);
+    assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
+    assert_true(host_residual(&bed, &norm) <= 2e-8 * norm);
+    assert_true(app_take(history, history_there, sizeof history));
+    for (int k = 1; k <= outcome.iterations && !diagonal; k++) assert_true(history[k] <= history[k - 1] * (1 + 1e-10));
+  }
+  app_free(history_there);
+  release(&bed);
+}
+
+/* Bounds that are given take fewer iterations than those found; one that is far too low is noticed. */
+static void chebyshev_takes_bounds(void **state) {
+  struct bed bed = bed_of(system_of("stencil7,n=8", SYMMETRIC), "recipe=dia");
+  int iterations[3];
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    static const double highest[] = {0, 2, 0.7};
+    cbgen_solver_options options = with_diagonal(&bed, 1);
+    double norm;
+    options.highest = highest[i]; /* by Gershgorin it is below 2 */
+    options.lowest = i == 1 ? 0.05 : 0;
+    start_from(&bed, 0);
+    const cbgen_outcome outcome = solved(&bed, "chebyshev", &options);
+    assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
+    assert_true(host_residual(&bed, &norm) <= 2e-8 * norm);
+    iterations[i] = outcome.iterations;
+  }
+  assert_true(iterations[0] < 200 && iterations[1] < 200 && iterations[2] > iterations[1]);
+  release(&bed);
+}
+
+/* The eigenvalue of the largest size, of either sign, and what it leaves of A x - value x. */
+static void power_finds_an_eigenvalue(void **state) {
+  enum { N = 30 };
+  int32_t pointers[N + 1], columns[N];
+  double all[N], guess[N];
+  (void)state;
+  for (int sign = -1; sign <= 1; sign += 2) {
+    cbgen_context *context = new_context("recipe=sell");
+    cbgen_operator *op;
+    cbgen_solver *solver;
+    cbgen_outcome outcome;
+    for (int i = 0; i < N; i++) {
+      all[i] = i == 7 ? 5 * sign : 0.1 * i;
+      guess[i] = 1 + i % 3;
+    }
+    const cbgen_csr view = diagonal_view(N, pointers, columns, all);
+    const uint64_t x = app_alloc(0, sizeof guess);
+    assert_true(app_put(x, guess, sizeof guess));
+    must(context, cbgen_compile(context, &view, NULL, &op));
+    must_operator(op, cbgen_solver_create(op, "power", NULL, &solver));
+    assert_int_equal(cbgen_solve(solver, NULL, (void *)(uintptr_t)x, NULL), CBGEN_OK);
+    assert_int_equal(cbgen_solver_outcome(solver, &outcome), CBGEN_OK);
+    assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
+    assert_true(fabs(outcome.value - 5 * sign) < 1e-8 && outcome.true_residual <= 5e-8);
+    assert_true(app_take(guess, x, sizeof guess));
+    assert_true(fabs(fabs(guess[7]) - 1) < 1e-8 && fabs(guess[6]) < 1e-7);
+    memset(guess, 0, sizeof guess);
+    assert_true(app_put(x, guess, sizeof guess));
+    assert_int_equal(cbgen_solve(solver, NULL, (void *)(uintptr_t)x, NULL), CBGEN_OK);
+    assert_int_equal(cbgen_solver_outcome(solver, &outcome), CBGEN_OK);
+    assert_int_equal(outcome.reason, CBGEN_REASON_BREAKDOWN);
+    cbgen_solver_free(solver);
+    cbgen_operator_free(op);
+    cbgen_context_destroy(context);
+    app_free(x);
+  }
+}
+
+/* ---- PageRank */
+
+/* Ranks by the same fixed point in long doubles, from the transposed links. */
+static void host_ranks(long double *ranks, const struct cb_csr *csr, const double *jumps, const double *degree) {
+  const int64_t n = csr->rows;
+  long double *next = calloc((size_t)n, sizeof *next), all = 0;
+  for (int64_t i = 0; i < n; i++) all += jumps[i];
+  for (int64_t i = 0; i < n; i++) ranks[i] = jumps[i] / all;
+  for (int turn = 0; turn < 300; turn++) {
+    long double handed = 0;
+    for (int64_t row = 0; row < n; row++) {
+      next[row] = 0;
+      for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
+        next[row] += 0.85L * (long double)csr->values[k] * ranks[csr->col_idx[k]] / degree[csr->col_idx[k]];
+      handed += next[row];
+    }
+    for (int64_t row = 0; row < n; row++) ranks[row] = next[row] + (1 - handed) * jumps[row] / all;
+  }
+  free(next);
+}
+
+static void pagerank_ranks(void **state) {
+  (void)state;
+  for (int scaled = 0; scaled < 2; scaled++) {
+    struct bed bed = bed_of(matrix_of("random,rows=400,cols=400,density=0.008"), scaled ? "recipe=sell" : "recipe=merge");
+    const struct cb_csr *csr = &bed.csr;
+    double degree[400] = {0}, total = 0;
+    long double ranks[400];
+    int dangling = 0;
+    release(&bed);
+    struct cb_csr links = matrix_of("random,rows=400,cols=400,density=0.008");
+    for (int64_t k = 0; k < links.nnz; k++) degree[links.col_idx[k]] += links.values[k] = 1 + (double)(k % 3);
+    for (int64_t k = 0; k < links.nnz && !scaled; k++) links.values[k] /= degree[links.col_idx[k]];
+    for (int i = 0; i < 400; i++) dangling += degree[i] == 0;
+    assert_true(dangling > 3);
+    bed = bed_of(links, scaled ? "recipe=sell" : "recipe=merge");
+    csr = &bed.csr;
+    assert_true(app_put(bed.diagonal, degree, sizeof degree));
+    cbgen_solver_options options = with_diagonal(&bed, scaled);
+    options.relative_tolerance = 1e-12;
+    for (int i = 0; i < 400; i++) bed.b[i] = 1 + i % 5;
+    assert_true(app_put(bed.b_there, bed.b, 400 * sizeof *bed.b));
+    start_from(&bed, 3);
+    const cbgen_outcome outcome = solved(&bed, "pagerank", &options);
+    assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
+    assert_true(outcome.residual <= 1e-12 && outcome.true_residual <= 1e-12 && outcome.iterations > 20);
+    for (int i = 0; i < 400; i++)
+      if (!scaled || degree[i] == 0) degree[i] = 1;
+    host_ranks(ranks, csr, bed.b, degree);
+    take_x(&bed);
+    for (int i = 0; i < 400; i++) {
+      total += bed.x[i];
+      assert_true(fabsl(bed.x[i] - ranks[i]) <= 1e-11L);
+    }
+    assert_true(fabs(total - 1) <= 1e-12);
+    release(&bed);
+  }
+}
+
 static void solutions_of_several_layouts(void **state) {
   (void)state;
   check_solution("random,rows=2000,cols=2000,density=0.004", SYMMETRIC, "recipe=merge", "cg", 1);
@@ -234,13 +412,6 @@ static void every_recipe_solves_or_says_why(void **state) {
 
 /* ---- how solutions end */
 
-static cbgen_csr diagonal_view(int64_t n, int32_t *pointers, int32_t *columns, const double *values) {
-  for (int32_t i = 0; i <= n; i++) pointers[i] = columns[i < n ? i : 0] = i;
-  columns[0] = 0;
-  return (cbgen_csr){.struct_size = sizeof(cbgen_csr), .rows = n, .cols = n, .nnz = n, .row_ptr = pointers,
-                     .col_idx = columns, .values = values};
-}
-
 /* Of a diagonal matrix with these values, for b of ones and the first guess 0. */
 static cbgen_outcome of_diagonal(const double *values, const char *method, double b, cbgen_solver_options options) {
   enum { N = 40 };
@@ -277,8 +448,9 @@ static void every_end_has_its_reason(void **state) {
                       infinite[4] = {1, INFINITY, 1, 1};
   const cbgen_solver_options standard = {0};
   (void)state;
-  for (int m = 0; m < 2; m++) {
-    const char *method = m ? "bicgstab" : "cg";
+  for (int m = 0; m < 4; m++) {
+    static const char *const names[] = {"cg", "bicgstab", "minres", "gmres"};
+    const char *method = names[m];
     cbgen_outcome outcome = of_diagonal(plain, method, 1, standard);
     assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
     assert_true(outcome.iterations >= 2 && outcome.iterations <= 5); /* four different eigenvalues */
@@ -485,7 +657,7 @@ static void what_cannot_be_solved_is_refused(void **state) {
   struct bed bed = bed_of(system_of("random,rows=50,cols=50,density=0.1", SYMMETRIC), "recipe=sell");
   const cbgen_status wrong = CBGEN_ERROR_ARGUMENT;
   (void)state;
-  check_refused(bed.op, "gmres", (cbgen_solver_options){0}, wrong, "no method 'gmres'");
+  check_refused(bed.op, "sor", (cbgen_solver_options){0}, wrong, "no method 'sor'; there are cg, bicgstab, minres");
   check_refused(bed.op, "cg", (cbgen_solver_options){.relative_tolerance = -1}, wrong, "tolerance");
   check_refused(bed.op, "cg", (cbgen_solver_options){.absolute_tolerance = NAN}, wrong, "tolerance");
   check_refused(bed.op, "cg", (cbgen_solver_options){.max_iterations = -1}, wrong, "'max_iterations' is -1");
@@ -537,6 +709,11 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(each_method_solves, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(other_methods_solve, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(gmres_begins_anew, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(minres_solves_indefinite_systems, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(chebyshev_takes_bounds, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(power_finds_an_eigenvalue, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(pagerank_ranks, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(solutions_of_several_layouts, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(every_recipe_solves_or_says_why, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(every_end_has_its_reason, open_fake, check_fake),

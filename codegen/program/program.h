@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Programs: a few products and what happens between them, as one kernel. A solver's iteration is one.
  *
- * A program is a list of sections. Each begins with a product y = A x of two of the program's vectors, or none, and goes
- * on with steps:
+ * A program is a list of sections. Each begins with a product y = A x of two of the program's vectors, or none, and
+ * goes on with steps:
  *
  *   rows      statements (analysis/statements) for each row, without `ax`. Their scalars are the program's; the results
  *             of their reductions become scalars that later steps read
@@ -19,9 +19,9 @@
  * The kernel is launched cooperatively: all its thread blocks are resident, each takes a share of the virtual thread
  * blocks that the product's launches have, and all meet (grid_barrier) where one reads what others have written: before
  * and behind a product, and in every sum. Places of sums are written again by the same step at the next time round, so
- * that a round has two of these at least. Rows belong to the same threads in every step. Where each row is committed once, and always by the same thread, the sums
- * that begin a section's steps are added up in the product itself. Sums of thread blocks are joined in a fixed order,
- * so that all bits repeat on grids of the same size.
+ * that a round has two of these at least. Rows belong to the same threads in every step. Where each row is committed
+ * once, and always by the same thread, the sums that begin a section's steps are added up in the product itself. Sums
+ * of thread blocks are joined in a fixed order, so that all bits repeat on grids of the same size.
  *
  * The text comes from that of an operator's specialised kernels: regions and vectors stay as they are, and the kernels
  * become functions of the number of a virtual thread block. */

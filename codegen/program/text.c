@@ -363,6 +363,7 @@ static const char *commit_sums(struct writer *writer) {
     if (!statements) continue;
     row.indent = "    ";
     row.pointers = "step.pointers->";
+    row.scalars = "step.";
     row.at_hand = section->to;
     row.user = "step.terms";
     cb_text_add(&text, "  if (step.section == %d) {\n    const sum_t %s_ = sum;\n", i, section->to);
@@ -371,6 +372,25 @@ static const char *commit_sums(struct writer *writer) {
     cb_free(statements);
   }
   cut_line_end(&text);
+  return keep(writer, &text);
+}
+
+/* For each scalar that sums behind products read, once: its name in `format`. */
+static const char *carried_text(struct writer *writer, const char *format) {
+  const struct cb_program *program = writer->request->program;
+  struct cb_text text = {0}, seen = {0};
+  for (int i = 0; i < program->sections_count; i++) {
+    struct cb_statements *statements = program->sections[i].sums ? parse(writer, program->sections[i].sums) : NULL;
+    for (int k = 0; statements && k < statements->names_count; k++) {
+      const struct cb_name *name = &statements->names[k];
+      if (name->kind != CB_NAME_SCALAR || cb_has_word(cb_text_string(&seen), name->name)) continue;
+      cb_text_add(&seen, " %s ", name->name);
+      cb_text_add(&text, format, name->name);
+    }
+    cb_free(statements);
+  }
+  writer->arena.failed |= seen.failed;
+  cb_text_release(&seen);
   return keep(writer, &text);
 }
 
@@ -397,6 +417,7 @@ static void add_before(struct writer *writer, struct cb_text *text) {
   if (writer->fused) {
     cb_scope_section(&scope, "fused");
     cb_scope_placeholder(&scope, "commit_sums", commit_sums(writer));
+    cb_scope_placeholder(&scope, "carried", carried_text(writer, "\n  sum_t %s_;"));
   }
   expand(writer, text, "before_regions", &scope);
 }
@@ -432,6 +453,7 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
   cb_scope_placeholder(&scope, "choices", choices_text(writer));
   cb_scope_placeholder(&scope, "value", program->value ? cb_arena_format(&writer->arena, "double(%s_)", program->value) : "0");
   cb_scope_placeholder(&scope, "products", products_text(writer));
+  cb_scope_optional(&scope, "carried", carried_text(writer, ", %s_"));
   cb_scope_optional(&scope, "most_terms", number(writer, most_sums(writer, 1)));
   if (writer->product.is_scaled) cb_scope_section(&scope, "scaled");
   if (writer->product.has_carry) cb_scope_section(&scope, "carry");

@@ -8,7 +8,13 @@
 
 #include <string.h>
 
-enum { MOST_GROUPS = 256, MOST_VECTORS = CB_MOST_GIVEN + CB_MOST_WORK + 1 /* a basis */, ALIGN = 256, OTHER_POINTERS = 6, OTHER_PARAMETERS = 3 + CB_MOST_PARAMETERS };
+enum {
+  MOST_GROUPS = 256,
+  MOST_VECTORS = CB_MOST_GIVEN + CB_MOST_WORK + 1 /* a basis */,
+  ALIGN = 256,
+  OTHER_POINTERS = 6,
+  OTHER_PARAMETERS = 3 + CB_MOST_PARAMETERS
+};
 
 struct cb_solver {
   const struct cb_device *device;

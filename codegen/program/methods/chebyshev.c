@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/program/methods/methods.h"
 
-/* Chebyshev's iteration (Saad, Iterative Methods for Sparse Linear Systems, algorithm 12.1) for A symmetric and positive
- * definite, or D⁻¹ A where there is a diagonal, whose eigenvalues are between `lowest` and `highest`. Where `highest` is
- * 0, 20 steps of the power method from the first residual find it, and 1.1 times that is taken; where `lowest` is 0, it is
- * `highest` / 30, beneath which it converges slowly. A residual 100 times as long as the shortest says that `highest` was
- * too low: it is raised by half, and the iteration begins anew. One sum an iteration, and only to know when to stop. */
+/* Chebyshev's iteration (Saad, Iterative Methods for Sparse Linear Systems, algorithm 12.1) for A symmetric and
+ * positive definite, or D⁻¹ A where there is a diagonal, whose eigenvalues are between `lowest` and `highest`. Where
+ * `highest` is 0, 20 steps of the power method from the first residual find it, and 1.1 times that is taken; where
+ * `lowest` is 0, it is `highest` / 30, beneath which it converges slowly. A residual 100 times as long as the shortest
+ * says that `highest` was too low: it is raised by half, and the iteration begins anew. One sum an iteration, and only
+ * to know when to stop. */
 #define CHEBYSHEV(given_diagonal, own_diagonal, first, later, of_r, of_q)                                        \
   {                                                                                                              \
     .name = "chebyshev", .parameters = {"relative", "absolute", "lowest", "highest"},                            \

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "codegen/program/methods/methods.h"
 
-/* GMRES(m), after Saad and Schultz, with the preconditioner on the right, so that its residual is that of A x = b. v: the
- * basis' newest vector, preconditioned; w: A v. A round begins with the true residual. */
+/* GMRES(m), after Saad and Schultz, with the preconditioner on the right, so that its residual is that of A x = b. v:
+ * the basis' newest vector, preconditioned; w: A v. A round begins with the true residual. */
 #define GMRES(given_diagonal, own_diagonal, first)                                                               \
   {                                                                                                              \
     .name = "gmres", .parameters = {"relative", "absolute"}, .given = {"b", "x", given_diagonal},                \

@@ -57,8 +57,9 @@ const struct cb_program cb_program_power[] = {
                     {CB_STEP_ROWS, "in x, q; scalar value; e = fma(-value, x, q); final = dot(e, e);"}}}}}};
 
 /* PageRank: x <- damping A x + (1 - damping sum(A x)) b / sum(b), where sum(x) = 1. Columns of A have sum 1; those that
- * are empty (pages without links) hand nothing on, and what is missing goes where b says, as do all jumps. With a diagonal
- * A's entries are divided by that of their column. rr is the square of what one iteration changes, entry by entry. */
+ * are empty (pages without links) hand nothing on, and what is missing goes where b says, as do all jumps. With a
+ * diagonal A's entries are divided by that of their column. rr is the square of what one iteration changes, entry by
+ * entry. */
 #define HANDED "in y; handed = sum(y);"
 #define LOST "in handed, damping, jump; out lost; lost = jump * fma(-damping, handed, 1);"
 #define PAGERANK(given_diagonal, own_diagonal, own_share, first, later, from_vector, of_x)                       \
