@@ -3,8 +3,9 @@
  *
  *   bench_solve [--blocks 0,132,…] [--recipe NAME] [--json FILE] [METHOD:MATRIX…]     MATRIX: a file, or generate:SHAPE
  *
- * Matrices are made symmetric for cg, |a| with the sign turned, and dominated by their diagonal by a little; for bicgstab
- * the transposed half is weaker. Jacobi's preconditioner. An iteration's time is the difference of two solutions of
+ * Matrices are made symmetric, |a| with the sign turned, and dominated by their diagonal by a little; for bicgstab and gmres
+ * the transposed half is weaker; for pagerank the matrix' own square part are links from columns to rows, each with its
+ * share, and the right side is ones. Jacobi's preconditioner, but for pagerank. An iteration's time is the difference of two solutions of
  * different numbers of iterations, medians of SOLUTIONS: what begins and ends a solution is in neither. "parts" is a
  * product and three vector kernels (bench/solve_parts.cu, read from the current folder), for cg; "product" the operator's
  * product alone, back to back. "floor" is what an iteration must move (arrays, vectors) at 4.4 TB/s, or from L2 at
@@ -49,10 +50,24 @@ struct bed {
   double *b, *x;
   struct parts parts;
   FILE *json;
+  int ranks; /* for pagerank */
   struct cb_diag diag;
 };
 
 /* ---- systems */
+
+/* A's own square part, each column's entries a share of 1. */
+static enum cb_status make_links(struct bed *bed, const char *name) {
+  enum cb_status s = cb_matrix_read(&bed->csr, name, NULL, &bed->diag);
+  struct cb_csr *csr = &bed->csr;
+  if (!s && csr->rows != csr->cols) s = cb_fail(&bed->diag, CB_ERR_ARGUMENT, "'%s' is not square", name);
+  int32_t *degrees = s ? NULL : cb_calloc((size_t)csr->cols + 1, sizeof *degrees);
+  if (!s && !degrees) s = cb_fail_memory(&bed->diag, "degrees", (uint64_t)csr->cols);
+  for (int64_t k = 0; k < csr->nnz && !s; k++) degrees[csr->col_idx[k]]++;
+  for (int64_t k = 0; k < csr->nnz && !s; k++) csr->values[k] = 1.0 / degrees[csr->col_idx[k]];
+  cb_free(degrees);
+  return s;
+}
 
 /* A's own square part as (row, column, value) in both directions, and a diagonal that dominates it. */
 static enum cb_status make_system(struct bed *bed, const char *name, int symmetric) {
@@ -104,7 +119,7 @@ static enum cb_status make_vectors(struct bed *bed) {
   bed->b = cb_alloc(n, sizeof *bed->b);
   bed->x = cb_alloc(n, sizeof *bed->x);
   if (!bed->b || !bed->x) return cb_fail_memory(&bed->diag, "vectors", bytes);
-  for (size_t i = 0; i < n; i++) bed->b[i] = cb_selftest_x(i);
+  for (size_t i = 0; i < n; i++) bed->b[i] = bed->ranks ? 1 : cb_selftest_x(i);
   enum cb_status s = CB_OK;
   for (int i = 0; i < PARTIALS && !s; i++) s = put(bed, i, i == B ? bed->b : NULL, bytes);
   if (!s) s = put(bed, PARTIALS, NULL, 2 * PART_BLOCKS * sizeof(double));
@@ -122,7 +137,8 @@ static enum cb_status make_operator(struct bed *bed, const char *recipe) {
   enum cb_status s = check(bed, cbgen_context_create(&bed->context), "no context");
   if (!s) s = check(bed, cbgen_set(bed->context, "recipe", recipe), cbgen_message(bed->context));
   if (!s) s = check(bed, cbgen_compile(bed->context, &bed->view, &request, &bed->op), cbgen_message(bed->context));
-  if (!s) s = check(bed, cbgen_diagonal(bed->context, &bed->view, at(bed, D)), cbgen_message(bed->context));
+  if (!s && !bed->ranks)
+    s = check(bed, cbgen_diagonal(bed->context, &bed->view, at(bed, D)), cbgen_message(bed->context));
   bed->info.struct_size = sizeof bed->info;
   return s ? s : check(bed, cbgen_operator_info(bed->op, &bed->info), "no info");
 }
@@ -205,14 +221,15 @@ static enum cb_status solver_for(struct bed *bed, const char *method, int iterat
   const cbgen_solver_options options = {.struct_size = sizeof options,
                                         .relative_tolerance = tolerance,
                                         .max_iterations = iterations,
-                                        .diagonal = at(bed, D),
+                                        .diagonal = bed->ranks ? NULL : at(bed, D),
                                         .thread_blocks = blocks};
   return check(bed, cbgen_solver_create(bed->op, method, &options, solver), cbgen_operator_message(bed->op));
 }
 
 static enum cb_status solve(struct bed *bed, cbgen_solver *solver, cbgen_outcome *outcome) {
-  enum cb_status s =
-      cb_device_fill(bed->device, bed->vectors[X], 0, (size_t)bed->csr.rows * sizeof(double), &bed->diag);
+  const size_t bytes = (size_t)bed->csr.rows * sizeof(double);
+  enum cb_status s = bed->ranks ? cb_device_upload(bed->device, bed->vectors[X], bed->b, bytes, "x", &bed->diag)
+                                : cb_device_fill(bed->device, bed->vectors[X], 0, bytes, &bed->diag);
   if (!s) s = cb_device_wait(bed->device, "x", &bed->diag);
   if (!s) s = check(bed, cbgen_solve(solver, at(bed, B), at(bed, X), NULL), cbgen_solver_message(solver));
   return s ? s : check(bed, cbgen_solver_outcome(solver, outcome), cbgen_solver_message(solver));
@@ -271,6 +288,23 @@ static enum cb_status time_parts(struct bed *bed, double *microseconds) {
 
 /* ---- whether it is right */
 
+/* The sum of what one more iteration changes of ranks; *norm is 1. */
+static double host_change(const struct bed *bed, double *norm) {
+  const double n = (double)bed->csr.rows;
+  double handed = 0, change = 0;
+#pragma omp parallel for reduction(+ : handed)
+  for (int64_t k = 0; k < bed->csr.nnz; k++) handed += 0.85 * bed->csr.values[k] * bed->x[bed->csr.col_idx[k]];
+#pragma omp parallel for reduction(+ : change)
+  for (int64_t row = 0; row < bed->csr.rows; row++) {
+    long double rank = (1 - handed) / n;
+    for (int64_t k = cb_csr_row(&bed->csr, row); k < cb_csr_row(&bed->csr, row + 1); k++)
+      rank += 0.85L * (long double)bed->csr.values[k] * bed->x[bed->csr.col_idx[k]];
+    change += fabs((double)rank - bed->x[row]);
+  }
+  *norm = 1;
+  return change;
+}
+
 /* ‖b − A x‖ / ‖b‖, and ‖b‖. */
 static double host_residual(const struct bed *bed, double *norm) {
   double square = 0, of_b = 0;
@@ -304,7 +338,7 @@ static enum cb_status check_solution(struct bed *bed, const char *method, int bl
   cb_free(first);
   if (s) return s;
   double norm;
-  const double found = host_residual(bed, &norm);
+  const double found = bed->ranks ? host_change(bed, &norm) : host_residual(bed, &norm);
   snprintf(line, size, "%d iterations, reason %d, true residual %.2e, host %.2e%s", outcome.iterations, outcome.reason,
            outcome.true_residual / norm, found, differ ? ", BITS DIFFER" : "");
   if (differ || found > 1e-6 || outcome.reason != CBGEN_REASON_CONVERGED)
@@ -316,9 +350,19 @@ static enum cb_status check_solution(struct bed *bed, const char *method, int bl
 
 /* What an iteration must take, in microseconds. */
 static double floor_of(const struct bed *bed, const char *method) {
-  const int is_cg = !strcmp(method, "cg"), products = is_cg ? 1 : 2, barriers = is_cg ? 3 : 5;
-  /* cg: x, q of the product; p q d, x r read and written; r d, p read and written. */
-  const double vectors = is_cg ? 2 + 3 + 4 + 2 + 2 : 4 + 2 * 2 + 3 + 2 + 5 + 3 + 3 + 3;
+  /* Vectors read and written, the product's two among them. cg: x, q of the product; p q d, x r read and written; r d, p
+   * read and written. */
+  static const struct {
+    const char *name;
+    int products, barriers, vectors;
+  } methods[] = {{"cg", 1, 3, 2 + 3 + 4 + 2 + 2},      {"bicgstab", 2, 5, 4 + 2 * 2 + 3 + 2 + 5 + 3 + 3 + 3},
+                 {"minres", 1, 3, 4 + 6 + 13},         {"chebyshev", 1, 2, 2 + 2 + 6},
+                 {"jacobi", 1, 2, 3 + 5},              {"pagerank", 1, 2, 2 + 4},
+                 {"gmres", 1, 6, 2 + 4 * 15 + 4 + 3}}; /* 30 to a round: 15 in the mean, four times */
+  int m = 0;
+  while (m + 1 < (int)(sizeof methods / sizeof *methods) && strcmp(methods[m].name, method) != 0) m++;
+  const int products = methods[m].products, barriers = methods[m].barriers;
+  const double vectors = methods[m].vectors;
   const double n = (double)bed->csr.rows * sizeof(double);
   const double bytes = products * (double)bed->info.stored_bytes + vectors * n;
   const double resident = (double)bed->info.stored_bytes + 8 * n;
@@ -369,7 +413,9 @@ static enum cb_status run(struct bed *bed, const char *method, const char *name,
   const int is_cg = !strcmp(method, "cg");
   struct timing timing = {0};
   double seconds = 0;
-  enum cb_status s = make_system(bed, name, is_cg);
+  const int unsymmetric = !strcmp(method, "bicgstab") || !strcmp(method, "gmres");
+  bed->ranks = !strcmp(method, "pagerank");
+  enum cb_status s = bed->ranks ? make_links(bed, name) : make_system(bed, name, !unsymmetric);
   if (!s) s = make_vectors(bed);
   if (!s) s = make_operator(bed, recipe);
   if (!s) s = check(bed, cbgen_operator_measure(bed->op, &seconds), cbgen_operator_message(bed->op));
@@ -387,7 +433,7 @@ static int run_one(const struct cb_device *device, const char *what, const char 
   struct bed bed = {.driver = device->driver, .device = device, .json = json};
   char method[16] = "cg";
   const char *name = what, *colon = strchr(what, ':');
-  if (!strncmp(what, "cg:", 3) || !strncmp(what, "bicgstab:", 9)) {
+  if (colon && strncmp(what, "generate:", 9) != 0) {
     snprintf(method, sizeof method, "%.*s", (int)(colon - what), what);
     name = colon + 1;
   }
@@ -401,7 +447,8 @@ int main(int count, char **words) {
   static const char *const standard[] = {
       "cg:generate:stencil7,n=12",  "cg:generate:stencil7,n=32",   "cg:generate:fe3,n=20",      "cg:generate:fe3,n=48",
       "cg:generate:fe3,n=56",       "cg:generate:stencil7,n=160",  "cg:generate:stencil27,n=100",
-      "bicgstab:generate:stencil7,n=128", NULL};
+      "bicgstab:generate:stencil7,n=128", "pagerank:generate:rmat,scale=20", "chebyshev:generate:stencil7,n=160",
+      "minres:generate:fe3,n=48", "gmres:generate:stencil7,n=64", NULL};
   const char *recipe = "auto", *blocks = "0", *json_path = NULL;
   struct cb_driver *driver = NULL;
   struct cb_device *device = NULL;

@@ -470,7 +470,8 @@ typedef struct cbgen_solver_options {
   double weight;              /* "jacobi": of each correction; 0: 2/3 */
   double damping;             /* "pagerank": how often a link is followed, below 1; 0: 0.85 */
   double lowest, highest;     /* "chebyshev": between these are the eigenvalues of A, divided by the diagonal where there
-                               * is one. `highest` 0: found by 20 steps of the power method; `lowest` 0: highest / 30 */
+                               * is one. `highest` 0: found by 20 steps of the power method; `lowest` 0: found on the
+                               * way, from highest / 30 down */
 } cbgen_solver_options;
 
 /* The methods:
