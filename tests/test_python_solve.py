@@ -42,6 +42,46 @@ class Solve(FakeCase):
                 self.assertEqual((info, type(x), x.dtype, x.shape), (0, numpy.ndarray, numpy.float64, (ROWS,)))
                 self.check(matrix, x, 1e-9)
 
+    def test_other_methods(self):
+        for method, symmetric, more in (("minres", True, {}), ("gmres", False, {"restart": 5}), ("gmres", False, {}),
+                                        ("chebyshev", True, {}), ("chebyshev", True, {"lowest": 0.05, "highest": 2.0}),
+                                        ("jacobi", False, {"weight": 0.9})):
+            matrix, residuals = system(symmetric), []
+            x, info = cbgen.solve(matrix, RIGHT, method=method, rtol=1e-9, M="jacobi", callback=residuals.append, **more)
+            self.assertEqual(info, 0)
+            self.check(matrix, x, 1e-9)
+            self.assertAlmostEqual(residuals[0], 1.0, delta=1e-14)
+            self.assertLessEqual(residuals[-1], 1e-9)
+            self.assertGreater(min(residuals[:-1]), 1e-9)
+
+    def test_rounds_of_gmres(self):
+        matrix, residuals = system(False), []
+        info = cbgen.solve(matrix, RIGHT, method="gmres", rtol=1e-14, restart=3, maxiter=2, callback=residuals.append)[1]
+        self.assertEqual((info, len(residuals)), (6, 7))
+
+    def test_power(self):
+        matrix = system()
+        value, x, info = cbgen.power(matrix, numpy.ones(ROWS), rtol=1e-6, maxiter=20000)
+        self.assertEqual(info, 0)
+        self.assertAlmostEqual(value, numpy.linalg.eigvalsh(matrix.toarray()).max(), delta=1e-6 * value)
+        self.assertAlmostEqual(numpy.linalg.norm(x), 1)
+        self.assertLess(numpy.linalg.norm(matrix @ x - value * x), 2e-6 * value)
+
+    def test_pagerank(self):
+        links = scipy.sparse.random(ROWS, ROWS, 0.03, "csr", random_state=numpy.random.RandomState(5))
+        sums = numpy.asarray(links.sum(axis=0)).ravel()
+        self.assertGreater(numpy.count_nonzero(sums == 0), 2)
+        shares = (links @ scipy.sparse.diags(1 / numpy.where(sums == 0, 1, sums))).tocsr()
+        ranks = numpy.ones(ROWS) / ROWS
+        for _ in range(300):
+            ranks = 0.85 * (shares @ ranks)
+            ranks += (1 - ranks.sum()) / ROWS
+        for matrix, more in ((shares, {}), (links, {"M": sums})):
+            x, info = cbgen.pagerank(matrix, numpy.ones(ROWS), tol=1e-13, **more)
+            self.assertEqual(info, 0)
+            numpy.testing.assert_allclose(x, ranks, rtol=1e-10)
+        self.assertRaisesRegex(ValueError, "the sums of columns", cbgen.pagerank, links, numpy.ones(ROWS), M="jacobi")
+
     def test_operators_and_first_guesses(self):
         matrix = system()
         operator = cbgen.compile(matrix)
@@ -86,7 +126,8 @@ class Solve(FakeCase):
         matrix = system()
         operator = cbgen.compile(matrix, values="mutable")
         for kind, words, *arguments, more in (
-                (ValueError, "it is 'cg' or 'bicgstab'", operator, RIGHT, {"method": "gmres"}),
+                (ValueError, "it is one of cg, bicgstab", operator, RIGHT, {"method": "power"}),
+                (cbgen.ArgumentError, "'restart' is 65", operator, RIGHT, {"method": "gmres", "restart": 65}),
                 (ValueError, "square", cbgen.compile(matrix[:50]), RIGHT[:50], {}),
                 (ValueError, "at least 1", operator, RIGHT, {"maxiter": 0}),
                 (ValueError, r"shape \(30,\)", operator, RIGHT[:30], {}),

@@ -71,7 +71,8 @@ class Solve(unittest.TestCase):
         return math.hypot(*left) / math.hypot(*b)
 
     def test_solutions(self):
-        for method, symmetric in (("cg", True), ("bicgstab", True), ("bicgstab", False)):
+        for method, symmetric in (("cg", True), ("bicgstab", True), ("bicgstab", False), ("minres", True),
+                                  ("gmres", False), ("chebyshev", True)):
             for preconditioner in ("jacobi", "none"):
                 entries = laplacian(3, symmetric)
                 text = self.check(0, "", self.matrix(entries), f"--method={method}", "--json", "-o", self.path("x.txt"),
@@ -86,6 +87,27 @@ class Solve(unittest.TestCase):
                 self.assertEqual(len(told["history"]), told["iterations"] + 1)
                 self.assertEqual(told["history"][0], 1)
                 self.assertEqual(told["history"][-1], told["residual"])
+
+    def test_power(self):
+        entries = {(i, i): 1.0 + i for i in range(9)}
+        entries[9, 9] = -20.0
+        told = json.loads(self.check(0, "", self.matrix(entries, 10), "--method=power", "--json"))
+        self.assertAlmostEqual(told["value"], -20.0, delta=1e-6)
+        self.assertIn("value     -20", self.check(0, "", self.path("a.mtx"), "--method=power"))
+
+    def test_pagerank(self):
+        links = {(i * 7 % 11, i): 1.0 for i in range(9)} | {(0, 3): 2.0}  # pages 9 and 10 have no links
+        told = json.loads(self.check(0, "", self.matrix(links, 11), "--method=pagerank", "--json", "-o", self.path("x.txt"),
+                                     "--parameter=damping=0.7", "--tolerance=1e-12"))
+        self.assertEqual(told["reason"], "converged")
+        ranks = [1 / 11] * 11
+        sums = [sum(value for (_, j), value in links.items() if j == page) or 1 for page in range(11)]
+        for _ in range(200):
+            handed = [0.7 * sum(value * ranks[j] / sums[j] for (i, j), value in links.items() if i == page)
+                      for page in range(11)]
+            ranks = [rank + (1 - sum(handed)) / 11 for rank in handed]
+        for mine, theirs in zip(ranks, self.numbers("x.txt")):
+            self.assertAlmostEqual(mine, theirs, delta=1e-11)
 
     def test_right_sides(self):
         entries = laplacian(5, True)
@@ -124,7 +146,14 @@ class Solve(unittest.TestCase):
     def test_what_is_refused(self):
         matrix = self.matrix(laplacian(9, True))
         for code, message, *arguments in (
-                (2, "'--method=gmres': it takes cg or bicgstab", "--method=gmres"),
+                (2, "'--method=sor': it takes cg, bicgstab", "--method=sor"),
+                (2, "parameter=restart", "--method=gmres", "--parameter=restart=0"),
+                (2, "between 0 and 1", "--method=pagerank", "--parameter=damping=1"),
+                (2, "a number above 0", "--method=jacobi", "--parameter=weight=-1"),
+                (2, "these ascend", "--method=chebyshev", "--parameter=lowest=3",
+                 "--parameter=highest=2"),
+                (2, "it takes restart, weight", "--parameter=height=1"),
+                (2, "it takes a number above 0", "--parameter=weight"),
                 (2, "between 0 and 1", "--tolerance=2"),
                 (2, "between 0 and 1", "--tolerance=1e-3x"),
                 (2, "a number from 1", "--iterations=0"),

@@ -4,10 +4,13 @@
 #include "tool/tool.h"
 
 #include "base/memory.h"
+#include "base/text.h"
+#include "codegen/program/program.h"
 #include "frontend/number.h"
 #include "runtime/cache/cache.h"
 
 #include <errno.h>
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,11 +144,47 @@ static enum cb_status set_kernel(struct cb_call *call, const char *value, struct
 }
 
 static enum cb_status set_method(struct cb_call *call, const char *value, struct cb_diag *diag) {
-  static const char *const words[] = {"cg", "bicgstab", NULL};
-  if (word_index(words, value, strlen(value)) < 0)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'--method=%s': it takes cg or bicgstab", value);
-  call->method = value;
-  return CB_OK;
+  struct cb_text names = {0};
+  const char *name;
+  enum cb_status s = CB_OK;
+  for (int i = 0; (name = cb_program_name(i)); i++) {
+    if (!strcmp(name, value)) call->method = value;
+    cb_text_add(&names, "%s%s", i ? ", " : "", name);
+  }
+  if (!call->method || strcmp(call->method, value) != 0)
+    s = cb_fail(diag, CB_ERR_ARGUMENT, "'--method=%s': it takes %s", value, cb_text_string(&names));
+  cb_text_release(&names);
+  return s;
+}
+
+/* `text`, of the option's value, as a number above 0. */
+static enum cb_status parse_real(double *number, const char *option, const char *value, const char *text, double below,
+                                 struct cb_diag *diag) {
+  char line[64];
+  const int length = snprintf(line, sizeof line, "%s\n", text);
+  const char *end = length < (int)sizeof line ? cb_parse_double(line, line + length, number) : NULL;
+  if (end && *end == '\n' && *number > 0 && *number < below) return CB_OK;
+  return below < DBL_MAX
+             ? cb_fail(diag, CB_ERR_ARGUMENT, "'--%s=%s': it takes a number between 0 and %g", option, value, below)
+             : cb_fail(diag, CB_ERR_ARGUMENT, "'--%s=%s': it takes a number above 0", option, value);
+}
+
+/* "weight=0.5": a number of the method's. */
+static enum cb_status set_parameter(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  const struct {
+    const char *name;
+    double *number, below;
+  } known[] = {{"weight", &call->weight, DBL_MAX}, {"damping", &call->damping, 1}, {"lowest", &call->lowest, DBL_MAX},
+               {"highest", &call->highest, DBL_MAX}};
+  const size_t length = strcspn(value, "=");
+  const char *number = value + length + (value[length] == '=');
+  if (length == strlen("restart") && !strncmp(value, "restart", length))
+    return parse_number(&call->restart, "parameter=restart", number, 1, CB_MOST_RESTART, diag);
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (strlen(known[i].name) == length && !strncmp(value, known[i].name, length))
+      return parse_real(known[i].number, "parameter", value, number, known[i].below, diag);
+  return cb_fail(diag, CB_ERR_ARGUMENT, "'--parameter=%s': it takes restart, weight, damping, lowest or highest, as weight=0.5",
+                 value);
 }
 
 static enum cb_status set_rhs(struct cb_call *call, const char *value, struct cb_diag *diag) {
@@ -155,11 +194,7 @@ static enum cb_status set_rhs(struct cb_call *call, const char *value, struct cb
 }
 
 static enum cb_status set_tolerance(struct cb_call *call, const char *value, struct cb_diag *diag) {
-  char line[64];
-  const int length = snprintf(line, sizeof line, "%s\n", value);
-  const char *end = length < (int)sizeof line ? cb_parse_double(line, line + length, &call->tolerance) : NULL;
-  if (end && *end == '\n' && call->tolerance > 0 && call->tolerance < 1) return CB_OK;
-  return cb_fail(diag, CB_ERR_ARGUMENT, "'--tolerance=%s': it takes a number between 0 and 1", value);
+  return parse_real(&call->tolerance, "tolerance", value, value, 1, diag);
 }
 
 static enum cb_status set_iterations(struct cb_call *call, const char *value, struct cb_diag *diag) {
@@ -290,13 +325,14 @@ static const struct flag flag_table[] = {
     {"row", 0, "R", CB_TAKES_WHY, "the row of y whose thread blocks to look at, from 0", set_row},
     {"block", 0, "B", CB_TAKES_TRACE, "the thread block whose rows to trace, from 0", set_block},
     {"kernel", 0, "kernel.cu", CB_TAKES_TRACE, "execute this text, which was made for the matrix", set_kernel},
-    {"method", 0, "cg|bicgstab", CB_TAKES_SOLVE, "how to solve: cg for symmetric, positive definite ones (cg)", set_method},
+    {"method", 0, "NAME", CB_TAKES_SOLVE, "cg, bicgstab, minres, gmres, chebyshev, jacobi, power or pagerank (cg)", set_method},
     {"rhs", 0, "ones|product|FILE", CB_TAKES_SOLVE, "right side: ones, A times ones, or a number for each row (ones)",
      set_rhs},
     {"tolerance", 0, "T", CB_TAKES_SOLVE, "residual's norm, of that of the right side (1e-8; 1e-5 with f32)", set_tolerance},
     {"iterations", 0, "N", CB_TAKES_SOLVE, "the most (10 times the rows)", set_iterations},
     {"preconditioner", 0, "jacobi|none", CB_TAKES_SOLVE, "divide residuals by the diagonal, or not (jacobi)",
      set_preconditioner},
+    {"parameter", 0, "NAME=V", CB_TAKES_SOLVE, "of the method: restart, weight, damping, lowest, highest", set_parameter},
     {"history", 0, NULL, CB_TAKES_SOLVE, "print the residual of each iteration", set_given},
     {"predicted", 0, NULL, CB_TAKES_REPORT, "measure nothing, even where there is a GPU", set_given},
     {"limit", 0, "SIZE", CB_TAKES_CACHE, "prune: what may stay, 500M or 2G ($CBGEN_CACHE_SIZE, or 4G)", set_limit},

@@ -27,6 +27,8 @@ struct solution {
   enum cb_type type;
   double *b, *x, *history;
   cb_device_ptr b_there, x_there, diagonal, history_there;
+  const char *method;
+  int has_diagonal;
   double norm; /* of b */
   int most;    /* iterations */
   double seconds;
@@ -85,6 +87,27 @@ static enum cb_status make_right_side(struct solution *solution, const struct cb
 
 /* ---- operator and solver */
 
+static int ranks(const struct solution *solution) { return !strcmp(solution->method, "pagerank"); }
+static int finds_eigenvalue(const struct solution *solution) { return !strcmp(solution->method, "power"); }
+
+static enum cb_status upload(const struct solution *solution, cb_device_ptr to, const double *numbers,
+                             struct cb_diag *diag);
+
+/* What the links of each page weigh together: the sums of columns. */
+static enum cb_status put_sums(struct solution *solution, struct cb_diag *diag) {
+  const struct cb_csr *csr = &solution->job.csr;
+  double *sums = cb_calloc((size_t)csr->cols + 1, sizeof *sums);
+  if (!sums) return cb_fail_memory(diag, "sums of columns", (uint64_t)csr->cols * sizeof *sums);
+  for (int64_t k = 0; k < csr->nnz; k++) sums[csr->col_idx[k]] += csr->values[k];
+  enum cb_status s = cb_device_enter(solution->device, diag);
+  if (!s) {
+    s = upload(solution, solution->diagonal, sums, diag);
+    cb_device_leave(solution->device);
+  }
+  cb_free(sums);
+  return s;
+}
+
 static enum cb_status make_operator(struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
   const struct cb_csr *csr = &solution->job.csr;
   char device[24];
@@ -112,6 +135,8 @@ static enum cb_status make_operator(struct solution *solution, const struct cb_c
   if (s) return s;
   s = cb_device_alloc(solution->device, &solution->diagonal, bytes, "the diagonal", diag);
   cb_device_leave(solution->device);
+  solution->has_diagonal = ranks(solution) || (call->preconditioner == CB_JACOBI && !finds_eigenvalue(solution));
+  if (!s && ranks(solution)) return put_sums(solution, diag);
   if (!s)
     s = check(cbgen_diagonal(context, &view, (void *)(uintptr_t)solution->diagonal), cbgen_message(context), diag);
   return s;
@@ -134,17 +159,22 @@ static enum cb_status make_solver(struct solution *solution, const struct cb_cal
       .struct_size = sizeof options,
       .relative_tolerance = call->tolerance,
       .max_iterations = solution->most,
-      .diagonal = call->preconditioner == CB_JACOBI ? (void *)(uintptr_t)solution->diagonal : NULL,
+      .diagonal = solution->has_diagonal ? (void *)(uintptr_t)solution->diagonal : NULL,
+      .restart = (int)call->restart,
+      .weight = call->weight,
+      .damping = call->damping,
+      .lowest = call->lowest,
+      .highest = call->highest,
       .history = (double *)(uintptr_t)solution->history_there};
   if (s) return s;
-  return check(cbgen_solver_create(solution->op, call->method ? call->method : "cg", &options, &solution->solver),
+  return check(cbgen_solver_create(solution->op, solution->method, &options, &solution->solver),
                cbgen_operator_message(solution->op), diag);
 }
 
 /* ---- solving */
 
 /* With the context current. */
-static enum cb_status put(const struct solution *solution, cb_device_ptr to, const double *numbers,
+static enum cb_status upload(const struct solution *solution, cb_device_ptr to, const double *numbers,
                           struct cb_diag *diag) {
   const int64_t rows = solution->job.csr.rows;
   const size_t size = cb_type_size(solution->type);
@@ -158,7 +188,8 @@ static enum cb_status put(const struct solution *solution, cb_device_ptr to, con
 }
 
 static enum cb_status run_once(struct solution *solution, double *seconds, struct cb_diag *diag) {
-  enum cb_status s = put(solution, solution->x_there, NULL, diag);
+  const int from_b = ranks(solution) || finds_eigenvalue(solution); /* 0 would lead nowhere */
+  enum cb_status s = upload(solution, solution->x_there, from_b ? solution->b : NULL, diag);
   if (!s) s = cb_device_wait(solution->device, "x", diag);
   if (s) return s;
   void *const b = (void *)(uintptr_t)solution->b_there, *const x = (void *)(uintptr_t)solution->x_there;
@@ -190,7 +221,7 @@ static enum cb_status solve(struct solution *solution, const struct cb_call *cal
   double times[MOST_REPEATS], unused;
   enum cb_status s = cb_device_enter(solution->device, diag);
   if (s) return s;
-  s = put(solution, solution->b_there, solution->b, diag);
+  s = upload(solution, solution->b_there, solution->b, diag);
   if (!s && repeats > 1) s = run_once(solution, &unused, diag);
   for (int i = 0; i < repeats && !s; i++) s = run_once(solution, &times[i], diag);
   if (!s) solution->seconds = cb_median(times, repeats);
@@ -211,7 +242,9 @@ static const char *reason_of(const struct solution *solution) {
 }
 
 static double relative(const struct solution *solution, double norm) {
-  return solution->norm > 0 ? norm / solution->norm : norm;
+  const double value = fabs(solution->outcome.value);
+  const double whole = ranks(solution) ? 1 : finds_eigenvalue(solution) ? value : solution->norm;
+  return whole > 0 ? norm / whole : norm;
 }
 
 static void add_text(struct cb_text *text, const struct solution *solution, const struct cb_call *call) {
@@ -220,24 +253,28 @@ static void add_text(struct cb_text *text, const struct solution *solution, cons
     cb_text_add(text, "%6d  %.6e\n", i, relative(solution, sqrt(solution->history[i])));
   cb_text_add(text, "%s after %d iterations, %.3f ms", reason_of(solution), outcome->iterations, 1e3 * solution->seconds);
   if (outcome->iterations) cb_text_add(text, " (%.2f us each)", 1e6 * solution->seconds / outcome->iterations);
-  cb_text_add(text, "\nresidual  %.3e of the right side's norm, by the recurrence; %.3e computed from x\nplan      %s\n",
-              relative(solution, outcome->residual), relative(solution, outcome->true_residual),
-              cbgen_operator_plan(solution->op));
+  const char *of = ranks(solution)              ? "changed by an iteration"
+                   : finds_eigenvalue(solution) ? "of the eigenvalue"
+                                                : "of the right side's norm";
+  cb_text_add(text, "\nresidual  %.3e %s, by the recurrence; %.3e computed from x\n",
+              relative(solution, outcome->residual), of, relative(solution, outcome->true_residual));
+  if (finds_eigenvalue(solution)) cb_text_add(text, "value     %.16g\n", outcome->value);
+  cb_text_add(text, "plan      %s\n", cbgen_operator_plan(solution->op));
 }
 
-static enum cb_status add_json(struct cb_text *text, const struct solution *solution, const struct cb_call *call,
-                               struct cb_diag *diag) {
+static enum cb_status add_json(struct cb_text *text, const struct solution *solution, struct cb_diag *diag) {
   const cbgen_outcome *outcome = &solution->outcome;
   int failed = 0;
   struct cb_json root = cb_json_object(&failed);
   const struct cb_json history = cb_json_array(&failed);
   cb_json_set_text(root, "matrix", solution->job.name);
-  cb_json_set_text(root, "method", call->method ? call->method : "cg");
+  cb_json_set_text(root, "method", solution->method);
   cb_json_set_text(root, "reason", reason_of(solution));
   cb_json_set_integer(root, "iterations", outcome->iterations);
   cb_json_set_real(root, "seconds", solution->seconds);
   cb_json_set_real(root, "residual", relative(solution, outcome->residual));
   cb_json_set_real(root, "true_residual", relative(solution, outcome->true_residual));
+  if (finds_eigenvalue(solution)) cb_json_set_real(root, "value", outcome->value);
   cb_json_set_text(root, "plan", cbgen_operator_plan(solution->op));
   for (int i = 0; i <= outcome->iterations; i++) {
     const double residual = relative(solution, sqrt(solution->history[i]));
@@ -268,7 +305,7 @@ static enum cb_status write_x(const struct solution *solution, const struct cb_c
 static enum cb_status report(const struct solution *solution, const struct cb_call *call, struct cb_diag *diag) {
   struct cb_text text = {0};
   enum cb_status s = CB_OK;
-  if (call->json) s = add_json(&text, solution, call, diag);
+  if (call->json) s = add_json(&text, solution, diag);
   else add_text(&text, solution, call);
   if (!s && call->output) s = write_x(solution, call, diag);
   if (!s && !(call->quiet && !call->json)) s = cb_print(&text, diag);
@@ -308,7 +345,7 @@ static enum cb_status read_system(struct solution *solution, const struct cb_cal
 }
 
 static enum cb_status run_solve(const struct cb_call *call, struct cb_diag *diag) {
-  struct solution solution = {0};
+  struct solution solution = {.method = call->method ? call->method : "cg"};
   enum cb_status s = read_system(&solution, call, diag);
   cb_progress_stage("compiling a solver of '%s'", call->file);
   if (!s) s = make_operator(&solution, call, diag);
@@ -326,7 +363,7 @@ const struct cb_verb cb_verb_solve = {
     .summary = "solve A x = b on the GPU, in one kernel",
     .details = "Compiles the matrix's product and a method as one kernel, and solves from x = 0. The right side is\n"
                "ones, what x of ones gives, or a file with a number for each row. Prints why it stopped, iterations,\n"
-               "time, and the residual as the method has it and as x has it. Needs the CUDA driver and NVRTC.\n",
+               "time, and the residual as the method has it and as x has it. cbgen(1) says what each method is for.\n",
     .example = "cbgen solve matrix.mtx --method=bicgstab --rhs=product",
     .takes = CB_TAKES_JSON | CB_TAKES_GPU | CB_TAKES_OUTPUT | CB_TAKES_SOLVE,
     .run = run_solve,

@@ -81,6 +81,8 @@ struct cb_call {
   int64_t limit;                /* bytes of the cache; -1: not asked for */
   const char *method, *rhs;     /* solve: NULL: cg, ones */
   double tolerance;             /* likewise, of the residual; 0: as usual */
+  double weight, damping, lowest, highest; /* likewise: of methods */
+  int64_t restart;
   int64_t iterations;           /* likewise; 0: 10 times the rows */
   enum cb_preconditioner preconditioner;
   uint64_t flags_given;         /* a bit for each row of arguments.c's table: see cb_call_has */
@@ -110,7 +112,7 @@ enum cb_takes {
   CB_TAKES_TRACE = 131072, /* --row, --block, --kernel */
   CB_TAKES_REPORT = 1048576, /* --predicted */
   CB_TAKES_WHY = 262144,   /* --row */
-  CB_TAKES_SOLVE = 1 << 26, /* --method, --rhs, --tolerance, --iterations, --preconditioner, --history */
+  CB_TAKES_SOLVE = 1 << 26, /* --method, --rhs, --tolerance, --iterations, --preconditioner, --history, … */
   CB_TAKES_LIST = 1 << 27  /* '@LIST' in place of a matrix: a file that names some */
 };
 #define CB_WITHOUT_MATRIX (CB_TAKES_CACHE | CB_TAKES_NOTHING)

@@ -5,8 +5,8 @@
     A = cbgen.compile(csr)      # a SciPy or CuPy sparse matrix
     y = A @ x                   # CuPy, PyTorch, Numba or NumPy vectors
 
-`compile` and `load` give an `Operator`; `solve` solves systems of equations with one; `Context` holds options;
-`generate` writes the kernel's text without a GPU.
+`compile` and `load` give an `Operator`; `solve` solves systems of equations with one, `power` finds an eigenvalue,
+`pagerank` ranks pages; `Context` holds options; `generate` writes the kernel's text without a GPU.
 Whatever the library refuses is a `cbgen.Error`.
 """
 from ._abi import Status
@@ -18,7 +18,7 @@ from ._kernel import Kernel, generate
 from ._library import LIBRARY as _LIBRARY
 from ._library import VERSION as __version__
 from ._operator import Info, Operator, compile, load
-from ._solve import solve
+from ._solve import pagerank, power, solve
 
 library_version: str = _LIBRARY.cbgen_version().decode()
 """Of the libcbgen in use."""
@@ -27,5 +27,5 @@ __all__ = [
     "ArgumentError", "Combination", "CompileError", "Context", "DeviceError", "Error", "FileError", "FormatError", "Info",
     "InternalError", "Kernel", "LimitError", "MissingError", "Operator", "OutOfMemoryError", "Status",
     "UnsupportedError", "WrongError", "__version__", "compile", "generate", "library_version", "load",
-    "solve",
+    "pagerank", "power", "solve",
 ]

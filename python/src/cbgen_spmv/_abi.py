@@ -162,6 +162,7 @@ class Outcome(Structure):
         ("iterations", c_int),
         ("residual", c_double),
         ("true_residual", c_double),
+        ("value", c_double),
     ]
 
 
@@ -175,6 +176,11 @@ class SolverOptions(Structure):
         ("outcome", POINTER(Outcome)),
         ("history", POINTER(c_double)),
         ("thread_blocks", c_int),
+        ("restart", c_int),
+        ("weight", c_double),
+        ("damping", c_double),
+        ("lowest", c_double),
+        ("highest", c_double),
     ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from contextlib import ExitStack
 from ctypes import byref
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 import numpy
 
@@ -15,49 +15,112 @@ from ._library import LIBRARY, check
 from ._matrix import view_matrix
 from ._operator import Operator, common_stream, compile
 
-METHODS = ("cg", "bicgstab")
+METHODS = ("cg", "bicgstab", "minres", "gmres", "chebyshev", "jacobi")
 
 
 def solve(A: Any, b: Any, x0: Any = None, *, method: str = "cg", rtol: float = 1e-5, atol: float = 0.0,
-          maxiter: Optional[int] = None, M: Any = None, stream: Any = None) -> Tuple[Any, int]:
+          maxiter: Optional[int] = None, M: Any = None, callback: Optional[Callable[[float], Any]] = None,
+          restart: Optional[int] = None, weight: float = 0.0, lowest: float = 0.0, highest: float = 0.0,
+          stream: Any = None) -> Tuple[Any, int]:
     """Solves A x = b on the GPU in one kernel and gives (x, info), with SciPy's names and meanings.
 
     A: a cbgen.Operator, or a matrix, which is compiled first. Square, vectors of float64 or float32.
     b: shape (rows,) or (rows, 1), of the operator's dtype: NumPy, CuPy, PyTorch … x is a new array like it.
     x0: the first guess, an array like b, which stays as it is; None: zeros.
-    method: "cg" (A symmetric and positive definite) or "bicgstab".
+    method: "cg" or "chebyshev" (A symmetric and positive definite), "minres" (A symmetric), "bicgstab", "gmres", or
+        "jacobi" (sweeps; A's diagonal dominates).
     rtol, atol: it is solved when norm(b - A x) <= max(rtol * norm(b), atol), by the method's recurrence.
-    maxiter: the most iterations; None: 10 times the rows.
+    maxiter: the most iterations; None: 10 times the rows. Of "gmres" as in SciPy rounds of `restart` iterations.
     M: None; "jacobi": residuals are divided by A's diagonal (of an operator that keeps its matrix, in CSR); or an array
         like b that they are divided by.
+    callback: called with norm(r) / norm(b) before the first iteration and after each, as SciPy's gmres does with
+        callback_type="pr_norm"; but once all is done: one kernel does all iterations.
+    restart: of "gmres", 1 to 64; None: 20. weight: of "jacobi"; 0: 2/3. lowest, highest: of "chebyshev", bounds of the
+        eigenvalues of A, or of A divided by its diagonal with M="jacobi"; 0: found.
     stream: as of Operator.multiply. The call waits for the solution.
 
     info: 0 when it is solved; the number of iterations when there were not enough; -1 after a breakdown (for "cg", A is
     not positive definite), -2 when something is not a number.
     """
-    operator = A if isinstance(A, Operator) else compile(A)
     if method not in METHODS:
-        raise ValueError(f"method={method!r}; it is 'cg' or 'bicgstab'")
-    if operator.shape[0] != operator.shape[1]:
-        raise ValueError(f"solvers take square matrices, not {operator.shape[0]} x {operator.shape[1]}")
+        raise ValueError(f"method={method!r}; it is one of {', '.join(METHODS)}")
+    options = options_of(rtol, atol, maxiter)
+    options.restart = 20 if restart is None else restart
+    options.weight, options.lowest, options.highest = weight, lowest, highest
+    if method == "gmres" and maxiter is not None:
+        options.max_iterations = min(maxiter * max(options.restart, 1), 2**31 - 1)
+    x, outcome = run(A, b, x0, method, options, M, stream, callback)
+    return x, info_of(outcome)
+
+
+def power(A: Any, x0: Any, *, rtol: float = 1e-8, atol: float = 0.0, maxiter: Optional[int] = None,
+          stream: Any = None) -> Tuple[float, Any, int]:
+    """The eigenvalue of A of the largest size, its vector of length 1, and info as of solve: (value, x, info).
+
+    x0: where the power iteration begins, which should have a part in that direction, an array as b of solve.
+    rtol, atol: it is found when norm(A x - value x) <= max(rtol * abs(value), atol).
+    """
+    x, outcome = run(A, x0, x0, "power", options_of(rtol, atol, maxiter), None, stream, None)
+    return outcome.value, x, info_of(outcome)
+
+
+def pagerank(A: Any, jumps: Any, x0: Any = None, *, damping: float = 0.85, tol: float = 1e-6,
+             maxiter: Optional[int] = None, M: Any = None, stream: Any = None) -> Tuple[Any, int]:
+    """Ranks of pages, whose sum is 1, and info as of solve: (x, info).
+
+    A: entry (i, j) is the share of page j's rank that goes to page i: columns have the sum 1, or 0 of pages without
+        links. Or any weights, with the columns' sums as M (an array as b of solve).
+    jumps: where one goes that follows no link, an array as b of solve, not below 0; its sum does not matter.
+    x0: the first guess; None: the jumps.
+    damping: how often a link is followed.
+    tol: it ends when an iteration changes ranks by no more than this, all together.
+    """
+    if isinstance(M, str):
+        raise ValueError(f"M={M!r}; it is None or the sums of columns, an array")
+    options = options_of(tol, 0.0, maxiter)
+    options.damping = damping
+    x, outcome = run(A, jumps, jumps if x0 is None else x0, "pagerank", options, M, stream, None)
+    return x, info_of(outcome)
+
+
+def options_of(rtol: float, atol: float, maxiter: Optional[int]) -> _abi.SolverOptions:
     if maxiter is not None and maxiter < 1:
         raise ValueError(f"maxiter is {maxiter}; it is at least 1")
+    options = _abi.SolverOptions(struct_size=ctypes.sizeof(_abi.SolverOptions), relative_tolerance=rtol,
+                                 absolute_tolerance=atol, max_iterations=maxiter or 0)
+    if rtol == 0 and atol == 0:
+        options.absolute_tolerance = numpy.finfo(numpy.float64).tiny ** 0.5
+    return options
+
+
+def info_of(outcome: _abi.Outcome) -> int:
+    """As SciPy's solvers have it."""
+    return {_abi.Reason.CONVERGED: 0, _abi.Reason.BREAKDOWN: -1, _abi.Reason.NOT_A_NUMBER: -2}.get(
+        _abi.Reason(outcome.reason), outcome.iterations)
+
+
+def run(A: Any, b: Any, x0: Any, method: str, options: _abi.SolverOptions, M: Any, stream: Any,
+        callback: Optional[Callable[[float], Any]]) -> Tuple[Any, _abi.Outcome]:
+    """A new array like b, and how it ended."""
+    operator = A if isinstance(A, Operator) else compile(A)
+    if operator.shape[0] != operator.shape[1]:
+        raise ValueError(f"solvers take square matrices, not {operator.shape[0]} x {operator.shape[1]}")
     with ExitStack() as stack:
         work = Work(operator, stack)
-        options = _abi.SolverOptions(struct_size=ctypes.sizeof(_abi.SolverOptions), relative_tolerance=rtol,
-                                     absolute_tolerance=atol, max_iterations=maxiter or 0)
-        if rtol == 0 and atol == 0:
-            options.absolute_tolerance = numpy.finfo(numpy.float64).tiny ** 0.5
         on_host = library_of(b).on_host
         if on_host and stream is not None:
             raise TypeError("NumPy vectors take no stream=: the call waits for the result")
         x, b_there, x_there, at = work.host(b, x0) if on_host else work.device(b, x0, stream)
         options.diagonal = work.diagonal(M)
+        history = work.history(options) if callback else None
         outcome = work.run(method, options, b_there, x_there, at)
         if on_host:
             work.fetch(x, x_there)
-    return x, {_abi.Reason.CONVERGED: 0, _abi.Reason.BREAKDOWN: -1, _abi.Reason.NOT_A_NUMBER: -2}.get(
-        _abi.Reason(outcome.reason), outcome.iterations)
+        residuals = work.residuals(history, outcome.iterations + 1, b_there) if history else ()
+    if callback:
+        for residual in residuals:
+            callback(float(residual))
+    return x, outcome
 
 
 class Work:
@@ -140,6 +203,24 @@ class Work:
             if status:
                 check(status, LIBRARY.cbgen_solver_message, solver)
         return outcome
+
+    def history(self, options: _abi.SolverOptions) -> int:
+        """Room for all residuals, which the options receive."""
+        if not options.max_iterations:
+            options.max_iterations = min(10 * self.operator.shape[0], 2**31 - 2)
+        with self.gpu:
+            there = self.gpu.alloc(8 * (options.max_iterations + 1))
+            self.stack.callback(self.gpu.give_back, there)
+        options.history = ctypes.cast(there, ctypes.POINTER(ctypes.c_double))
+        return int(there)
+
+    def residuals(self, history: int, count: int, b: int) -> Any:
+        """What the history has, as parts of b's norm."""
+        squares, right = numpy.empty(count), numpy.empty(self.operator.shape[0], self.operator.dtype)
+        with self.gpu:
+            self.gpu.download(squares.ctypes.data, history, 8 * count)
+            self.gpu.download(right.ctypes.data, b, self.bytes)
+        return numpy.sqrt(squares) / (numpy.linalg.norm(right.astype(numpy.float64)) or 1.0)
 
     def fetch(self, x: Any, there: int) -> None:
         with self.gpu:
