@@ -52,6 +52,7 @@ extern unsigned char written[kWrittenMarks];  // by this launch; one mark for 64
 inline unsigned char &mark_of(const void *p) { return written[(uintptr_t)p / 64 % kWrittenMarks]; }
 void check_unwritten(const void *p, size_t size, int line);
 void *shared_slot(Place &place, long count, size_t size, long slot, bool write, int line);
+void *cluster_slot(Place &place, unsigned block, long count, size_t size, long slot, int line);
 void *dynamic_slot(long count, size_t size, long slot, bool write, int line);
 void read_l2(const void *p, size_t size, void *value, int line);
 void write_l2(void *p, size_t size, const void *value);
@@ -221,6 +222,11 @@ template <class T> inline void store_vector(T *p, typename Same<T>::type value, 
 }
 inline int opaque(int number) { return number; }
 inline void grid_barrier(uint32_t *, int, int line = __builtin_LINE()) { emulated::sync_grid(line); }
+inline void cluster_barrier(int line = __builtin_LINE()) { emulated::sync_grid(line); }
+template <class T, int n>
+inline void store_cluster(Shared<T, n> &array, int i, int block, typename Same<T>::type value, int line = __builtin_LINE()) {
+  *(T *)emulated::cluster_slot(array.place, (unsigned)block, n, sizeof(T), i, line) = value;
+}
 template <class T> inline T load_stream(const T *p, int line = __builtin_LINE()) { return load(p, line); }
 template <class T>
 inline void store_l2(T *p, T value, int line = __builtin_LINE()) {
@@ -229,6 +235,16 @@ inline void store_l2(T *p, T value, int line = __builtin_LINE()) {
   volatile T before = *p;  // lets the sanitizer see p: the emulator itself is not sanitized
   (void)before;
   emulated::write_l2(p, sizeof value, &value);
+}
+/* Numbers lie on the board whole, and all meet before anyone reads. */
+template <int threads, class T, int n>
+inline void exchange(T (&numbers)[n], uint64_t *board, uint32_t meeting, int blocks, int line = __builtin_LINE()) {
+  T *places = (T *)(board + 16l * blocks * (meeting % 2));
+  for (int i = 0; i < n && threadIdx.x == 0; i++) store_l2(places + n * (int)blockIdx.x + i, numbers[i], line);
+  emulated::sync_grid(line);
+  for (int i = 0; i < n; i++) numbers[i] = 0;
+  for (int block = (int)threadIdx.x; block < blocks; block += threads)
+    for (int i = 0; i < n; i++) numbers[i] += load_l2(places + n * block + i, line);
 }
 template <class T, int n>
 inline Vector<T, n> load_stream_vector(const T *p, int line = __builtin_LINE()) {
