@@ -137,6 +137,32 @@ static void no_program_spills(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
+/* Clusters and thread blocks of many threads, which have registers enough with fewer groups at the latest. */
+static void no_form_spills(void **state) {
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  (void)state;
+  for (size_t i = 0; i < sizeof compiled / sizeof *compiled; i++) {
+    struct cb_program_form form = {.kind = i % 2 ? CB_PROGRAM_CLUSTER : CB_PROGRAM_BLOCK, .groups = 4};
+    const struct cb_nvrtc_options options = {.arch = "sm_90", .strict = 1};
+    struct cb_compiled made;
+    for (form.groups = 4;; form.groups--) {
+      struct cb_text text = {0};
+      struct cb_diag diag = {0};
+      int threads;
+      assert_ok(text_in_form(&text, compiled[i].matrix, compiled[i].settings, cb_program_find(methods[i % 2], 1), &form,
+                             &threads, &diag));
+      if (cb_compile_fitting(&made, nvrtc, cb_text_string(&text), "program", &options, &diag))
+        fail_msg("%s: %s", compiled[i].settings, diag.message);
+      const int spilled = made.spilled_bytes;
+      cb_compiled_release(&made);
+      cb_text_release(&text);
+      if (!spilled) break;
+      assert_true(form.groups > 1);
+    }
+  }
+  cb_nvrtc_close(nvrtc);
+}
+
 /* Vectors that the kernel writes are never read by the path that is not coherent: what goes that way are arrays of the
  * matrix, values by load_stream (whose instructions say no_allocate) among them. */
 static void vectors_are_read_coherently(void **state) {
@@ -162,7 +188,7 @@ static void vectors_are_read_coherently(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_recipe_has_programs_or_says_why), cmocka_unit_test(methods_have_names),
-      cmocka_unit_test(sums_are_fused_where_rows_have_one_thread), cmocka_unit_test(no_program_spills),
+      cmocka_unit_test(sums_are_fused_where_rows_have_one_thread), cmocka_unit_test(no_program_spills), cmocka_unit_test(no_form_spills),
       cmocka_unit_test(vectors_are_read_coherently)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -90,15 +90,15 @@ static struct cb_cache_subject subject_of(const struct cb_session *session, cons
                                    .pattern = cb_hash_bytes(text->bytes, text->length)};
 }
 
-/* NVRTC is opened for this alone: solvers may be made on any thread. A text with groups that lacks registers is written
- * anew: see find_fitting. */
-static enum cb_status compile(const struct cb_session *session, const struct cb_text *text, int has_groups,
+/* NVRTC is opened for this alone: solvers may be made on any thread. `is_full`: a text whose thread blocks have so many
+ * threads that it is written anew if they lack registers; see find_fitting. */
+static enum cb_status compile(const struct cb_session *session, const struct cb_text *text, int is_full,
                               struct cb_compiled *compiled, struct cb_diag *diag) {
   const struct cb_nvrtc_options options = {.arch = session->device->target.arch};
   struct cb_nvrtc *nvrtc = NULL;
   enum cb_status s = cb_nvrtc_open(&nvrtc, *session->nvrtc_path ? session->nvrtc_path : NULL, diag);
   if (s) return s;
-  if (!has_groups) {
+  if (!is_full) {
     s = cb_compile_fitting(compiled, nvrtc, text->bytes, CB_PROGRAM_KERNEL, &options, diag);
   } else {
     s = cb_nvrtc_compile(compiled, nvrtc, text->bytes, CB_PROGRAM_KERNEL, &options, diag);
@@ -109,7 +109,7 @@ static enum cb_status compile(const struct cb_session *session, const struct cb_
 }
 
 /* The binary of the text: kept with the operator's, or compiled. */
-static enum cb_status find_binary(const struct cb_shared *shared, const struct cb_text *text, int has_groups,
+static enum cb_status find_binary(const struct cb_shared *shared, const struct cb_text *text, int is_full,
                                   struct cb_compiled *compiled, struct cb_diag *diag) {
   const struct cb_session *session = shared->session;
   struct cb_cache_options where = {.directory = shared->kept.directory, .limit = shared->kept.limit, .existing = 1};
@@ -119,7 +119,7 @@ static enum cb_status find_binary(const struct cb_shared *shared, const struct c
   enum cb_status s = CB_OK;
   if (where.directory) cb_cache_open(&cache, &where, NULL);
   if (!cache || !cb_session_kept_binary(cache, cb_cache_key(&subject), compiled)) {
-    s = compile(session, text, has_groups, compiled, diag);
+    s = compile(session, text, is_full, compiled, diag);
     if (!s && cache) cb_session_keep_binary(session, cache, &subject, text, compiled);
   }
   cb_cache_close(cache);
@@ -151,12 +151,13 @@ static enum cb_status choose_form(const cbgen_solver *solver, const struct cb_im
 /* Text and binary; with fewer threads to a thread block if a thread lacks registers. */
 static enum cb_status find_fitting(cbgen_solver *solver, const struct cb_image *image, struct cb_program_form *form,
                                    int *threads, struct cb_compiled *compiled, struct cb_diag *diag) {
+  enum { HALF = 512 /* threads: where a multiprocessor has more registers for each than fewer of them could use */ };
   for (;;) {
     enum cb_status s = cb_solver_text(&solver->source, image, solver->program, form, threads, diag);
-    const int groups = *threads / image->launches[0].threads;
-    if (!s) s = find_binary(solver->op->shared, &solver->source, groups > 1, compiled, diag);
-    if (s || !compiled->spilled_bytes || groups < 2) return s;
-    form->groups = groups / 2;
+    const int groups = *threads / image->launches[0].threads, is_full = groups > 1 && *threads > HALF;
+    if (!s) s = find_binary(solver->op->shared, &solver->source, is_full, compiled, diag);
+    if (s || !compiled->spilled_bytes || !is_full) return s;
+    form->groups = groups - 1;
     cb_compiled_release(compiled);
     cb_text_release(&solver->source);
     *compiled = (struct cb_compiled){0};
