@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Solvers as one kernel beside the same method as a sequence of kernels around the operator's product.
  *
- *   bench_solve [--forms auto,grid,grid:66,cluster:8,block,…] [--recipe NAME] [--json FILE] [METHOD:MATRIX…]
+ *   bench_solve [--forms auto,grid,grid:66,cluster:8,block,…] [--recipe NAME] [--check 1] [--json FILE]
+ *               [METHOD:MATRIX…]
  *
- * MATRIX: a file, or generate:SHAPE. A form may say how many thread blocks it has.
+ * MATRIX: a file, or generate:SHAPE. A form may say how many thread blocks it has. With --check 1 each system is
+ * solved once and nothing is timed: for compute-sanitizer.
  *
  * Matrices are made symmetric for cg, |a| with the sign turned, and dominated by their diagonal by a little; for bicgstab
  * the transposed half is weaker. Jacobi's preconditioner. An iteration's time is the difference of two solutions of
@@ -51,6 +53,7 @@ struct bed {
   double *b, *x;
   struct parts parts;
   FILE *json;
+  int only_checks;
   struct cb_diag diag;
 };
 
@@ -301,7 +304,7 @@ static enum cb_status check_solution(struct bed *bed, const char *method, const 
   cbgen_outcome outcome = {0};
   int differ = 0;
   enum cb_status s = first ? solver_for(bed, method, 5000, 1e-8, form, &solver) : cb_fail_memory(&bed->diag, "x", bytes);
-  for (int i = 0; i < REPEATS && !s; i++) {
+  for (int i = 0; i < (bed->only_checks ? 1 : REPEATS) && !s; i++) {
     s = solve(bed, solver, &outcome);
     if (!s) s = cb_device_download(bed->device, bed->x, bed->vectors[X], bytes, "x", &bed->diag);
     if (!i && !s) memcpy(first, bed->x, bytes);
@@ -323,9 +326,9 @@ static enum cb_status check_solution(struct bed *bed, const char *method, const 
 
 /* What an iteration must take, in microseconds. */
 static double floor_of(const struct bed *bed, const char *method) {
-  const int is_cg = !strcmp(method, "cg"), products = is_cg ? 1 : 2, barriers = is_cg ? 3 : 5;
-  /* cg: x, q of the product; p q d, x r read and written; r d, p read and written. */
-  const double vectors = is_cg ? 2 + 3 + 4 + 2 + 2 : 4 + 2 * 2 + 3 + 2 + 5 + 3 + 3 + 3;
+  const int is_cg = !strcmp(method, "cg"), products = is_cg ? 1 : 2, barriers = is_cg ? 2 : 5;
+  /* cg: z and the old p, p and q of the product, x read and written; q d, r read and written, z. */
+  const double vectors = is_cg ? 4 + 2 + 2 + 2 + 1 : 4 + 2 * 2 + 3 + 2 + 5 + 3 + 3 + 3;
   const double n = (double)bed->csr.rows * sizeof(double);
   const double bytes = products * (double)bed->info.stored_bytes + vectors * n;
   const double resident = (double)bed->info.stored_bytes + 8 * n;
@@ -355,7 +358,7 @@ static enum cb_status measure(struct bed *bed, const char *method, const char *n
   enum cb_status s = solver_for(bed, method, 1, 1e-8, form, &solver);
   timing->first = 1e3 * (cb_seconds() - start);
   cbgen_solver_free(solver);
-  if (!s) s = time_iteration(bed, method, form, &timing->solver);
+  if (!s && !bed->only_checks) s = time_iteration(bed, method, form, &timing->solver);
   if (!s) s = check_solution(bed, method, form, solution, sizeof solution);
   if (!s) print(bed, method, name, form, timing, solution);
   return s;
@@ -380,9 +383,9 @@ static enum cb_status run(struct bed *bed, const char *method, const char *name,
   enum cb_status s = make_system(bed, name, is_cg);
   if (!s) s = make_vectors(bed);
   if (!s) s = make_operator(bed, recipe);
-  if (!s) s = check(bed, cbgen_operator_measure(bed->op, &seconds), cbgen_operator_message(bed->op));
+  if (!s && !bed->only_checks) s = check(bed, cbgen_operator_measure(bed->op, &seconds), cbgen_operator_message(bed->op));
   timing.product = 1e6 * seconds;
-  if (!s && is_cg && (make_parts(bed) || time_parts(bed, &timing.parts))) {
+  if (!s && is_cg && !bed->only_checks && (make_parts(bed) || time_parts(bed, &timing.parts))) {
     fprintf(stderr, "%s: without parts: %s\n", name, bed->diag.message);
     s = check(bed, cbgen_diagonal(bed->context, &bed->view, at(bed, D)), cbgen_message(bed->context));
   }
@@ -394,8 +397,9 @@ static enum cb_status run(struct bed *bed, const char *method, const char *name,
   return s ? s : failed ? CB_ERR_WRONG : CB_OK;
 }
 
-static int run_one(const struct cb_device *device, const char *what, const char *recipe, const char *forms, FILE *json) {
-  struct bed bed = {.driver = device->driver, .device = device, .json = json};
+static int run_one(const struct cb_device *device, const char *what, const char *recipe, const char *forms, int only_checks,
+                   FILE *json) {
+  struct bed bed = {.driver = device->driver, .device = device, .only_checks = only_checks, .json = json};
   char method[16] = "cg";
   const char *name = what, *colon = strchr(what, ':');
   if (!strncmp(what, "cg:", 3) || !strncmp(what, "bicgstab:", 9)) {
@@ -417,9 +421,10 @@ int main(int count, char **words) {
   struct cb_driver *driver = NULL;
   struct cb_device *device = NULL;
   struct cb_diag diag = {0};
-  int word = 1, good = 1;
+  int word = 1, good = 1, only_checks = 0;
   for (; word + 1 < count && !strncmp(words[word], "--", 2); word += 2) {
     if (!strcmp(words[word], "--recipe")) recipe = words[word + 1];
+    if (!strcmp(words[word], "--check")) only_checks = atoi(words[word + 1]);
     if (!strcmp(words[word], "--forms")) forms = words[word + 1];
     if (!strcmp(words[word], "--json")) json_path = words[word + 1];
   }
@@ -433,8 +438,8 @@ int main(int count, char **words) {
   }
   printf("%-9s %-30s %9s %10s %-10s %9s %9s %9s %9s  (us per iteration)\n", "method", "matrix", "rows", "nonzeros", "form",
          "solver", "parts", "product", "floor");
-  for (int i = 0; word == count && standard[i]; i++) good &= run_one(device, standard[i], recipe, forms, json);
-  for (; word < count; word++) good &= run_one(device, words[word], recipe, forms, json);
+  for (int i = 0; word == count && standard[i]; i++) good &= run_one(device, standard[i], recipe, forms, only_checks, json);
+  for (; word < count; word++) good &= run_one(device, words[word], recipe, forms, only_checks, json);
   if (json) fclose(json);
   cbgen_trim();
   cb_device_leave(device);

@@ -192,7 +192,7 @@ static void every_form_solves(void **state) {
   static const struct {
     const char *form;
     int blocks;
-  } forms[] = {{"grid", 0}, {"grid", 3}, {"cluster", 0}, {"cluster", 1}, {"cluster", 5}, {"cluster", 16}, {"block", 0}};
+  } forms[] = {{"grid", 0}, {"grid", 3}, {"cluster", 0}, {"cluster", 1}, {"cluster", 5}, {"cluster", 16}, {"block", 0}, {"grid+steps", 2}};
   static const struct {
     const char *matrix, *settings;
     enum kind kind;
@@ -228,6 +228,8 @@ static void forms_that_cannot_be_are_refused(void **state) {
     const char *message;
   } cases[] = {{"circle", 0, CBGEN_ERROR_ARGUMENT, "no program form 'circle'"},
                {"", 0, CBGEN_ERROR_ARGUMENT, "no program form"},
+               {"grid+stairs", 0, CBGEN_ERROR_ARGUMENT, "no program form 'grid+stairs'"},
+               {"gri", 0, CBGEN_ERROR_ARGUMENT, "no program form"},
                {"cluster", 17, CBGEN_ERROR_LIMIT, "at most 16"},
                {"block", 2, CBGEN_ERROR_LIMIT, "1 thread block"}};
   struct bed bed = bed_of(system_of("random,rows=64,cols=64,density=0.1", SYMMETRIC), "recipe=sell");

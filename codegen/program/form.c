@@ -22,10 +22,14 @@ enum {
   LEAST_CLUSTER = 2
 };
 
-int cb_program_form_find(const char *name) {
-  for (int i = 0; i < CB_PROGRAM_FORMS; i++)
-    if (!strcmp(name, cb_program_form_names[i])) return i;
-  return -1;
+int cb_program_form_find(struct cb_program_form *form, const char *name) {
+  const size_t length = strcspn(name, "+");
+  *form = (struct cb_program_form){.in_steps = !strcmp(name + length, "+steps")};
+  for (int i = 0; i < CB_PROGRAM_FORMS && (form->in_steps || !name[length]); i++) {
+    form->kind = (enum cb_form_kind)i;
+    if (strlen(cb_program_form_names[i]) == length && !strncmp(name, cb_program_form_names[i], length)) return 1;
+  }
+  return 0;
 }
 
 static int64_t virtual_blocks(const struct cb_program_size *size) { return size->blocks > 1 ? size->blocks : 1; }

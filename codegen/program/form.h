@@ -13,8 +13,8 @@ struct cb_program_size {
   int64_t stored_bytes, vector_bytes; /* the matrix; one vector */
 };
 
-/* The form of that name; -1: there is none. */
-int cb_program_form_find(const char *name);
+/* The form of that name, "+steps" behind it for one whose vectors are made before products. 0: there is none. */
+int cb_program_form_find(struct cb_program_form *form, const char *name);
 
 /* Clusters come with sm_90. */
 int cb_program_form_exists(enum cb_form_kind kind, const struct cb_target *target);

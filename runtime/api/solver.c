@@ -131,17 +131,20 @@ static enum cb_status choose_form(const cbgen_solver *solver, const struct cb_im
   const struct cb_target *target = &solver->op->shared->session->device->target;
   const struct cb_program_size size = cb_solver_size(image, target);
   const char *name = solver->options.program_form;
-  const int wanted = name ? cb_program_form_find(name) : CB_PROGRAM_GRID, blocks = solver->options.thread_blocks;
+  const int blocks = solver->options.thread_blocks;
   if (!name && !blocks) {
     cb_program_choose(form, &size);
     return CB_OK;
   }
-  if (wanted < 0) return cb_fail(diag, CB_ERR_ARGUMENT, "there is no program form '%.60s'; there are grid, cluster and block", name);
-  *form = (struct cb_program_form){.kind = (enum cb_form_kind)wanted, .blocks = blocks};
+  if (!cb_program_form_find(form, name ? name : cb_program_form_names[CB_PROGRAM_GRID]))
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "there is no program form '%.60s'; there are grid, cluster and block, and each with '+steps'", name);
+  form->blocks = blocks;
   if (!cb_program_form_exists(form->kind, target))
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "program form 'cluster' needs sm_90 or later; this GPU is %s", target->arch);
   if (form->kind == CB_PROGRAM_CLUSTER && blocks > CB_PROGRAM_CLUSTER_BLOCKS)
-    return cb_fail(diag, CB_ERR_LIMIT, "a cluster has at most %d thread blocks; %d are asked for", CB_PROGRAM_CLUSTER_BLOCKS, blocks);
+    return cb_fail(diag, CB_ERR_LIMIT, "a cluster has at most %d thread blocks; %d are asked for",
+                   CB_PROGRAM_CLUSTER_BLOCKS, blocks);
   if (form->kind == CB_PROGRAM_BLOCK && blocks > 1)
     return cb_fail(diag, CB_ERR_LIMIT, "program form 'block' has 1 thread block; %d are asked for", blocks);
   cb_program_complete(form, &size);
