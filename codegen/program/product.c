@@ -149,6 +149,9 @@ static void look(struct cb_product_text *product) {
   for (int i = 0; i < 2; i++)
     if (cb_has_word(regions, adding[i]) || cb_has_word(cb_text_string(&product->functions), adding[i]))
       product->commits_once = 0;
+  /* One region of templates/dia.cu.in, in which a thread has a row. */
+  const char *row = strstr(regions, "  const int row = 256 * thread_block + (int)threadIdx.x"), *first = strstr(regions, "// ---- region dia");
+  product->aligned = row && first && !strstr(first + 1, "// ---- region ") && !strstr(row + 1, "thread_block");
   product->is_scaled = strstr(vectors, "\n  sum_t alpha, beta;\n") != NULL;
   product->has_carry = strstr(vectors, "\n  sum_t *carry_sums;") != NULL;
   product->shares = strstr(regions, "__shared__") || strstr(regions, "DynamicShared") || strstr(regions, "__syncthreads");

@@ -24,6 +24,7 @@ struct writer {
   int scalars_count;
   int fused;   /* sums behind a product are added up in it */
   int blended; /* some section is: see is_blended */
+  int aligned; /* steps go through rows as the product does */
   int groups;
   int unmet;   /* a step has written vectors, and thread blocks have not met since */
   struct cb_diag *diag;
@@ -181,6 +182,8 @@ static void add_rows(struct writer *writer, struct cb_text *text, const char *of
   cb_emit_row(&body, statements, &row);
   cut_line_end(&body);
   cb_scope_placeholder(&scope, "statements", keep(writer, &body));
+  if (writer->aligned) cb_scope_section(&scope, "aligned");
+  if (writer->aligned) cb_scope_placeholder(&scope, "virtual_blocks", number(writer, writer->request->launches[0].blocks));
   if (sums) {
     cb_scope_section(&scope, "sums");
     cb_scope_placeholder(&scope, "count", number(writer, sums));
@@ -252,12 +255,29 @@ static void add_step(struct writer *writer, struct cb_text *text, const struct c
   }
 }
 
+/* Whether the section leads to a product of what has been written up to its own product's end. Not if its steps have
+ * sums, behind which all see everything, and if the last section, which may come before them, has a meeting of its own. */
+static int reads_others(struct writer *writer, const struct cb_section *section) {
+  const struct cb_section *last = &writer->request->program->sections[writer->request->program->sections_count - 1];
+  if (section != last && !last->before && (!strcmp(section->to, last->from) || section->before)) return 1;
+  for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind; k++) {
+    if (section->steps[k].kind != CB_STEP_ROWS) continue;
+    struct cb_statements *statements = parse(writer, section->steps[k].text);
+    const int sums = sums_of(statements);
+    cb_free(statements);
+    if (sums) return 0;
+  }
+  return 1;
+}
+
 /* Behind a product: the sums that its rows have given, or a barrier alone. */
 static void add_sums(struct writer *writer, struct cb_text *text, const struct cb_section *section) {
   if (section->sums && writer->fused) {
     struct cb_statements *statements = parse(writer, section->sums);
     if (!statements) return;
-    cb_text_add_string(text, "      add_all(terms, pointers, meeting, blocks);\n");
+    /* Its steps read nothing but what the same thread has written. */
+    const int aligned = writer->aligned && !reads_others(writer, section);
+    cb_text_add(text, "      add_all<%s>(terms, pointers, meeting, blocks);\n", aligned ? "false" : "true");
     cb_text_add(text, "%s\n", results_text(writer, statements, "      ", "terms"));
     cb_free(statements);
     return;
@@ -422,9 +442,12 @@ static void add_before(struct writer *writer, struct cb_text *text) {
   struct cb_scope scope = {0};
   const int threads = writer->request->launches[0].threads;
   cb_scope_placeholder(&scope, "threads", number(writer, writer->groups * threads));
+  if (writer->groups > 1 || writer->aligned) {
+    cb_scope_section(&scope, "virtual");
+    cb_scope_placeholder(&scope, "virtual_threads", number(writer, threads));
+  }
   cb_scope_placeholder(&scope, "members", step_scalars(writer, "  sum_t ", "_;\n"));
   if (writer->groups > 1) cb_scope_section(&scope, "groups");
-  if (writer->groups > 1) cb_scope_placeholder(&scope, "virtual_threads", number(writer, threads));
   if (writer->blended) cb_scope_section(&scope, "blended");
   cb_scope_placeholder(&scope, "rows", number(writer, writer->request->rows));
   cb_scope_placeholder(&scope, "vectors", vectors_text(writer));
@@ -476,6 +499,11 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
   if (writer->fused) cb_scope_section(&scope, "fused");
   if (writer->blended) cb_scope_section(&scope, "blended");
   if (writer->request->form.kind == CB_PROGRAM_GRID) cb_scope_section(&scope, "grid");
+  if (writer->request->form.kind == CB_PROGRAM_CLUSTER) cb_scope_section(&scope, "cluster");
+  if (writer->request->form.kind == CB_PROGRAM_CLUSTER)
+    cb_scope_placeholder(&scope, "most_sums", number(writer, most_sums(writer, 0)));
+  if (writer->groups > 1) cb_scope_section(&scope, "groups");
+  if (writer->aligned) cb_scope_section(&scope, "aligned");
   expand(writer, text, "kernel", &scope);
 }
 
@@ -504,9 +532,12 @@ static int groups_of(const struct writer *writer) {
 }
 
 static void choose(struct writer *writer) {
-  const struct cb_program *program = writer->request->program;
-  writer->fused = writer->product.commits_once && !writer->request->has_carry;
+  const struct cb_program_request *request = writer->request;
+  const struct cb_program *program = request->program;
+  writer->fused = writer->product.commits_once && !request->has_carry;
   writer->groups = groups_of(writer);
+  writer->aligned = writer->fused && writer->product.aligned && request->launches_count == 1 &&
+                    request->launches[0].blocks * request->launches[0].threads >= request->rows;
   for (int i = 0; i < program->sections_count; i++) writer->blended |= has_blend(writer, &program->sections[i]);
   if (writer->groups == 1) return;
   cb_word_instead(&writer->product.regions, "threadIdx.x", "virtual_thread()");
@@ -525,8 +556,6 @@ static void write(struct writer *writer, struct cb_text *body) {
   cb_text_add_string(body, cb_text_string(&writer->product.functions));
   cb_scope_placeholder(&scope, "most_sums", number(writer, most_sums(writer, 0)));
   cb_scope_section(&scope, cb_program_form_names[writer->request->form.kind]);
-  if (writer->request->form.kind == CB_PROGRAM_CLUSTER)
-    cb_scope_placeholder(&scope, "most_blocks", number(writer, CB_PROGRAM_CLUSTER_BLOCKS));
   expand(writer, body, "functions", &scope);
   cb_text_add_string(body, cb_text_string(&kernel));
   body->failed |= kernel.failed;
