@@ -176,6 +176,7 @@ class SolverOptions(Structure):
         ("outcome", POINTER(Outcome)),
         ("history", POINTER(c_double)),
         ("thread_blocks", c_int),
+        ("program_form", c_char_p),
         ("restart", c_int),
         ("weight", c_double),
         ("damping", c_double),

@@ -129,8 +129,8 @@ void check_no_grid_barrier(const char *what) {
        machine.grid_line);
 }
 
-// All stores are visible to all from here on.
-static void open_grid() {
+// All stores are visible to all from here on; those to vectors only if `seen`.
+static void open_grid(bool seen) {
   publish_all();
   for (unsigned i = 0; i < machine.limit; i++) {
     Block &block = machine.in_flight[i];
@@ -144,10 +144,10 @@ static void open_grid() {
     }
   }
   machine.grid_line = 0;
-  phase++;
+  phase += seen;
 }
 
-void emulated::sync_grid(int line) {
+void emulated::sync_grid(int line, bool seen) {
   Thread &self = *machine.thread;
   self.line = line;
   events++;
@@ -159,6 +159,6 @@ void emulated::sync_grid(int line) {
     wait_here();
     return;
   }
-  open_grid();
+  open_grid(seen);
   run_another_warp(self.fiber);
 }
