@@ -539,6 +539,8 @@ static void choose(struct writer *writer) {
   writer->aligned = writer->fused && writer->product.aligned && request->launches_count == 1 &&
                     request->launches[0].blocks * request->launches[0].threads >= request->rows;
   for (int i = 0; i < program->sections_count; i++) writer->blended |= has_blend(writer, &program->sections[i]);
+  /* What one thread block reads again and again may stay in its L1. */
+  if (request->form.kind == CB_PROGRAM_BLOCK) cb_word_instead(&writer->product.regions, "load_stream", "load");
   if (writer->groups == 1) return;
   cb_word_instead(&writer->product.regions, "threadIdx.x", "virtual_thread()");
   cb_word_instead(&writer->product.functions, "threadIdx.x", "virtual_thread()");
