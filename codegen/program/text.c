@@ -560,7 +560,7 @@ static void write(struct writer *writer, struct cb_text *body) {
   cb_scope_section(&scope, cb_program_form_names[writer->request->form.kind]);
   expand(writer, body, "functions", &scope);
   cb_text_add_string(body, cb_text_string(&kernel));
-  body->failed |= kernel.failed;
+  body->failed |= kernel.failed | writer->product.regions.failed | writer->product.functions.failed;
   cb_text_release(&kernel);
 }
 
