@@ -142,6 +142,13 @@ static enum cb_status take_kernel(struct cb_product_text *product, const char *k
 
 /* ---- the whole */
 
+/* One region of templates/dia.cu.in, in which a thread has one row. */
+static int is_aligned(const char *regions) {
+  static const char of_thread[] = "  const int row = 256 * thread_block + (int)threadIdx.x";
+  const char *first = strstr(regions, "// ---- region dia"), *row = strstr(regions, of_thread);
+  return first && row && !strstr(first + 1, "// ---- region ") && !strstr(row + sizeof of_thread, "thread_block");
+}
+
 static void look(struct cb_product_text *product) {
   static const char *const adding[] = {"commit_more", "commit_atomic"};
   const char *regions = cb_text_string(&product->regions), *vectors = cb_text_string(&product->vectors);
@@ -149,9 +156,7 @@ static void look(struct cb_product_text *product) {
   for (int i = 0; i < 2; i++)
     if (cb_has_word(regions, adding[i]) || cb_has_word(cb_text_string(&product->functions), adding[i]))
       product->commits_once = 0;
-  /* One region of templates/dia.cu.in, in which a thread has a row. */
-  const char *row = strstr(regions, "  const int row = 256 * thread_block + (int)threadIdx.x"), *first = strstr(regions, "// ---- region dia");
-  product->aligned = row && first && !strstr(first + 1, "// ---- region ") && !strstr(row + 1, "thread_block");
+  product->aligned = is_aligned(regions);
   product->is_scaled = strstr(vectors, "\n  sum_t alpha, beta;\n") != NULL;
   product->has_carry = strstr(vectors, "\n  sum_t *carry_sums;") != NULL;
   product->shares = strstr(regions, "__shared__") || strstr(regions, "DynamicShared") || strstr(regions, "__syncthreads");
