@@ -522,6 +522,43 @@ CBGEN_API const char *cbgen_solver_message(const cbgen_solver *solver);
  * long as the solver. */
 CBGEN_API const char *cbgen_solver_source(const cbgen_solver *solver, size_t *length);
 
+/* ---- batches: many independent small systems at once */
+
+/* Solutions of systems whose matrices have their nonzeros in the same places, and other values: each is solved by one
+ * thread block, which takes the next when it is done. */
+typedef struct cbgen_batch cbgen_batch;
+
+/* As in cbgen_solver_options, but for all systems: arrays hold one system's numbers behind the other's. */
+typedef struct cbgen_batch_options {
+  size_t struct_size;        /* sizeof(cbgen_batch_options) */
+  int64_t systems;           /* how many, at least 1 */
+  double relative_tolerance; /* of each system by itself; 0: 1e-8, or 1e-5 for float */
+  double absolute_tolerance;
+  int max_iterations;        /* 0: 10 times the rows */
+  const void *diagonals;     /* systems * rows numbers for Jacobi's preconditioner; NULL: none */
+  cbgen_outcome *outcomes;   /* receives `systems` outcomes; NULL: memory of the batch's */
+} cbgen_batch_options;
+
+/* "cg" or "bicgstab" for a square pattern: rows and columns of `pattern`, in host or device memory, whose values are not
+ * read. Values, vectors and sums are of the context's type, f64 or f32. The kernel is compiled by NVRTC, or found in the
+ * context's cache. On success *batch is the caller's; on failure it is NULL, and the context has the message.
+ * CBGEN_ERROR_ARGUMENT; CBGEN_ERROR_UNSUPPORTED: another type; CBGEN_ERROR_LIMIT: 2^31 nonzeros or more;
+ * CBGEN_ERROR_MISSING: no NVRTC; CBGEN_ERROR_MEMORY, CBGEN_ERROR_COMPILE, CBGEN_ERROR_DEVICE. */
+CBGEN_API cbgen_status cbgen_batch_create(cbgen_context *context, const cbgen_csr *pattern, const char *method,
+                                          const cbgen_batch_options *options, cbgen_batch **batch);
+CBGEN_API void cbgen_batch_free(cbgen_batch *batch); /* NULL is accepted; no solution of its may be running */
+
+/* Puts the solutions of all systems on the stream: one kernel launch, no allocation, no synchronisation. `values`:
+ * systems * nonzeros numbers, in the pattern's order; `b` and `x`: systems * rows; x holds the first guesses and receives
+ * what was found. All in device memory. One at a time. A system that fails, or takes long, leaves others as they are. */
+CBGEN_API cbgen_status cbgen_solve_batch(cbgen_batch *batch, const void *values, const void *b, void *x, void *stream);
+
+/* Waits for the stream of the last solutions and copies their outcomes, as many as there are systems. */
+CBGEN_API cbgen_status cbgen_batch_outcomes(cbgen_batch *batch, cbgen_outcome *outcomes);
+
+/* What went wrong in the last call that failed with this batch. */
+CBGEN_API const char *cbgen_batch_message(const cbgen_batch *batch);
+
 /* ---- generation: the text alone, without a GPU */
 
 /* The result of a generation. */

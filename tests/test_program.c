@@ -4,6 +4,7 @@
 #include "tests/recipes.h"
 #include "tests/support.h"
 
+#include "codegen/program/batch.h"
 #include "codegen/program/program.h"
 #include "codegen/source.h"
 #include "runtime/cuda/spills.h"
@@ -186,6 +187,30 @@ static void no_form_spills(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
+static void no_batch_spills(void **state) {
+  static const struct cb_batch_request requests[] = {{.rows = 1000, .nnz = 1000, .type = CB_F64},
+                                                     {.rows = 1000, .nnz = 6400, .type = CB_F32},
+                                                     {.rows = 50, .nnz = 2500, .type = CB_F64}};
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  (void)state;
+  for (int i = 0; i < 6; i++) {
+    struct cb_batch_request request = requests[i / 2];
+    const struct cb_nvrtc_options options = {.arch = arch_in_turn(i), .strict = 1};
+    struct cb_compiled made;
+    struct cb_text text = {0};
+    struct cb_diag diag = {0};
+    int threads;
+    request.program = cb_program_find(i % 2 ? "bicgstab" : "cg", i % 3 > 0);
+    if (cb_batch_text(&text, &request, &threads, &diag)) fail_msg("%s", diag.message);
+    assert_int_equal(threads, 256);
+    if (cb_compile_fitting(&made, nvrtc, cb_text_string(&text), "batch", &options, &diag)) fail_msg("%s", diag.message);
+    assert_int_equal(made.spilled_bytes, 0);
+    cb_compiled_release(&made);
+    cb_text_release(&text);
+  }
+  cb_nvrtc_close(nvrtc);
+}
+
 /* Vectors that the kernel writes are never read by the path that is not coherent: what goes that way are arrays of the
  * matrix, values by load_stream (whose instructions say no_allocate) among them. */
 static void vectors_are_read_coherently(void **state) {
@@ -212,7 +237,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_recipe_has_programs_or_says_why), cmocka_unit_test(methods_have_names),
       cmocka_unit_test(sums_are_fused_where_rows_have_one_thread), cmocka_unit_test(no_program_spills),
-      cmocka_unit_test(no_form_spills), cmocka_unit_test(vectors_are_read_coherently),
+      cmocka_unit_test(no_form_spills), cmocka_unit_test(no_batch_spills), cmocka_unit_test(vectors_are_read_coherently),
       cmocka_unit_test(other_methods_compile)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

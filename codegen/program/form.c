@@ -13,13 +13,15 @@
 static const struct {
   int64_t meeting, latency, rate;
 } costs[CB_PROGRAM_FORMS] = {
-    [CB_PROGRAM_GRID] = {900, 1900, 60}, [CB_PROGRAM_CLUSTER] = {600, 1700, 60}, [CB_PROGRAM_BLOCK] = {250, 1300, 90}};
+    [CB_PROGRAM_GRID] = {1000, 2300, 60}, [CB_PROGRAM_CLUSTER] = {900, 2300, 60}, [CB_PROGRAM_BLOCK] = {250, 1200, 80}};
 
 enum {
   MEETINGS = 2,    /* in an iteration of CG; other methods have more in all forms */
   PASSES = 10,     /* over vectors, likewise */
   FULL = 1024,     /* threads of a thread block that has a multiprocessor for itself */
-  LEAST_CLUSTER = 2
+  LEAST_CLUSTER = 2,
+  LARGE = 64 << 20, /* bytes of a matrix beside which a meeting's time counts for nothing */
+  SHORT = 50        /* a vector's bytes in the matrix's: FE with 3 unknowns 86, 27-point 27, 7-point 7 */
 };
 
 int cb_program_form_find(struct cb_program_form *form, const char *name) {
@@ -71,6 +73,8 @@ void cb_program_complete(struct cb_program_form *form, const struct cb_program_s
   if (form->kind == CB_PROGRAM_BLOCK) form->blocks = 1;
   if (form->kind == CB_PROGRAM_CLUSTER && !form->blocks) form->blocks = cluster_blocks(size);
   const int64_t share = form->blocks ? form->blocks : size->target->multiprocessors;
+  /* Where vectors are short beside the matrix, reading two in the place of one costs more than a pass over them. */
+  if (size->stored_bytes > LARGE && size->stored_bytes > SHORT * size->vector_bytes) form->in_steps = 1;
   form->groups = (int)cb_smaller(cb_divide_up(virtual_blocks(size), share), (int64_t)FULL / size->threads);
   if (form->groups < 1) form->groups = 1;
 }

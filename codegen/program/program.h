@@ -116,7 +116,13 @@ struct cb_program_launch {
 };
 
 /* How a program runs. */
-enum cb_form_kind { CB_PROGRAM_GRID, CB_PROGRAM_CLUSTER, CB_PROGRAM_BLOCK, CB_PROGRAM_FORMS };
+enum cb_form_kind {
+  CB_PROGRAM_GRID,
+  CB_PROGRAM_CLUSTER,
+  CB_PROGRAM_BLOCK,
+  CB_PROGRAM_FORMS,                   /* that solve one system */
+  CB_PROGRAM_BATCH = CB_PROGRAM_FORMS /* thread blocks that each take one system after the other: batch.h */
+};
 extern const char *const cb_program_form_names[]; /* "grid", "cluster", "block"; NULL ends them */
 
 struct cb_program_form {
@@ -136,6 +142,7 @@ struct cb_program_request {
   int launches_count;
   int has_carry; /* some rows are committed by the thread that comes last */
   int64_t rows;
+  int64_t nnz; /* of a batch */
   int restart; /* of a program with a basis: 1 to CB_MOST_RESTART */
   enum cb_type vector, sum;
 };
@@ -159,8 +166,8 @@ enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_req
 /* Elements from one vector of a basis to the next. */
 int64_t cb_program_stride(int64_t rows);
 
-/* Of two meetings, CB_MOST_RESULTS numbers of 8 bytes, each half in a word of 8. */
-enum { CB_PROGRAM_BOARD = 2 * 8 * 2 * 8 };
+/* Of two meetings, 32 copies of CB_MOST_RESULTS numbers of 8 bytes, each half in a word of 8. */
+enum { CB_PROGRAM_BOARD = 2 * 32 * 8 * 2 * 8 };
 
 /* What the kernel leaves. */
 struct cb_program_outcome {

@@ -553,10 +553,25 @@ static const char *numbers_text(struct writer *writer) {
   return keep(writer, &text);
 }
 
+static int is_batch(const struct writer *writer) { return writer->request->form.kind == CB_PROGRAM_BATCH; }
+
+/* Where the system's vectors lie, and the thread block's own. */
+static const char *of_system(struct writer *writer) {
+  const struct cb_program *program = writer->request->program;
+  struct cb_text text = {0};
+  for (const char *const *at = program->given; *at; at++)
+    cb_text_add(&text, "    pointers.%s_ += kOrder * int64_t(system);\n", *at);
+  for (const char *const *at = program->work; *at; at++)
+    cb_text_add(&text, "    pointers.%s_ += kOrder * int64_t(blockIdx.x);\n", *at);
+  cut_line_end(&text);
+  return keep(writer, &text);
+}
+
 static void add_kernel(struct writer *writer, struct cb_text *text) {
   const struct cb_program *program = writer->request->program;
   const int own = writer->product.blocks_per_sm, most = own && own < BLOCKS_PER_SM ? own : BLOCKS_PER_SM;
-  const int blocks = most > writer->groups && writer->request->form.kind == CB_PROGRAM_GRID ? most / writer->groups : 1;
+  const int has_several = is_batch(writer) || writer->request->form.kind == CB_PROGRAM_GRID; /* on a multiprocessor */
+  const int blocks = most > writer->groups && has_several ? most / writer->groups : 1;
   struct cb_scope scope = {0};
   cb_scope_placeholder(&scope, "sections", sections_text(writer)); /* first: it finds the scalars */
   cb_scope_placeholder(&scope, "scalars", scalars_text(writer));
@@ -576,6 +591,11 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
   if (writer->fused) cb_scope_section(&scope, "fused");
   if (writer->blended) cb_scope_section(&scope, "blended");
   if (writer->request->form.kind == CB_PROGRAM_GRID) cb_scope_section(&scope, "grid");
+  if (is_batch(writer)) {
+    cb_scope_section(&scope, "batch");
+    cb_scope_placeholder(&scope, "of_system", of_system(writer));
+    cb_scope_placeholder(&scope, "nonzeros", number(writer, writer->request->nnz));
+  }
   if (writer->request->form.kind == CB_PROGRAM_CLUSTER) cb_scope_section(&scope, "cluster");
   if (writer->request->form.kind == CB_PROGRAM_CLUSTER)
     cb_scope_placeholder(&scope, "most_sums", number(writer, most_sums(writer, 0)));
@@ -636,7 +656,7 @@ static void write(struct writer *writer, struct cb_text *body) {
   cb_text_add_string(body, cb_text_string(&writer->product.regions));
   cb_text_add_string(body, cb_text_string(&writer->product.functions));
   cb_scope_placeholder(&scope, "most_sums", number(writer, most_sums(writer, 0)));
-  cb_scope_section(&scope, cb_program_form_names[writer->request->form.kind]);
+  cb_scope_section(&scope, is_batch(writer) ? "block" : cb_program_form_names[writer->request->form.kind]);
   expand(writer, body, "functions", &scope);
   if (writer->request->program->basis && !writer->status)
     writer->status = cb_expand_definition(body, "steps", "basis", &basis, writer->diag);

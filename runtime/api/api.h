@@ -115,6 +115,11 @@ int cb_has_log(const struct cbgen_context *context);
 /* Driver and GPU, opened when they are first needed. */
 enum cb_status cb_context_session(struct cbgen_context *context, struct cb_session **session);
 
+/* The binary of a program's text: from the cache (which may be NULL), or compiled, and kept there. `is_full`: a text
+ * that is written anew if its threads lack registers, so that nothing is tried to help it. */
+enum cb_status cb_solver_binary(const struct cb_session *session, struct cb_cache *cache, const struct cb_text *text,
+                                int is_full, struct cb_compiled *compiled, struct cb_diag *diag);
+
 /* The cache, opened when it is first needed. It may be one that is not on, or NULL. */
 struct cb_cache *cb_context_cache(struct cbgen_context *context);
 

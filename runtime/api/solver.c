@@ -148,20 +148,25 @@ static enum cb_status compile(const struct cb_session *session, const struct cb_
   return s;
 }
 
-/* The binary of the text: kept with the operator's, or compiled. */
-static enum cb_status find_binary(const struct cb_shared *shared, const struct cb_text *text, int is_full,
-                                  struct cb_compiled *compiled, struct cb_diag *diag) {
-  const struct cb_session *session = shared->session;
-  struct cb_cache_options where = {.directory = shared->kept.directory, .limit = shared->kept.limit, .existing = 1};
+enum cb_status cb_solver_binary(const struct cb_session *session, struct cb_cache *cache, const struct cb_text *text,
+                                int is_full, struct cb_compiled *compiled, struct cb_diag *diag) {
   struct cb_options options;
   const struct cb_cache_subject subject = subject_of(session, text, &options);
-  struct cb_cache *cache = NULL;
   enum cb_status s = CB_OK;
-  if (where.directory) cb_cache_open(&cache, &where, NULL);
   if (!cache || !cb_session_kept_binary(cache, cb_cache_key(&subject), compiled)) {
     s = compile(session, text, is_full, compiled, diag);
     if (!s && cache) cb_session_keep_binary(session, cache, &subject, text, compiled);
   }
+  return s;
+}
+
+/* Kept with the operator's. */
+static enum cb_status find_binary(const struct cb_shared *shared, const struct cb_text *text, int is_full,
+                                  struct cb_compiled *compiled, struct cb_diag *diag) {
+  struct cb_cache_options where = {.directory = shared->kept.directory, .limit = shared->kept.limit, .existing = 1};
+  struct cb_cache *cache = NULL;
+  if (where.directory) cb_cache_open(&cache, &where, NULL);
+  const enum cb_status s = cb_solver_binary(shared->session, cache, text, is_full, compiled, diag);
   cb_cache_close(cache);
   return s;
 }

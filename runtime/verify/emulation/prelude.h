@@ -235,7 +235,7 @@ inline void store_l2(T *p, T value, int line = __builtin_LINE()) {
 /* Numbers lie on the board whole, and all meet before anyone reads. */
 template <int threads, bool seen, class T, int n>
 inline void exchange(T (&numbers)[n], uint64_t *board, uint32_t meeting, int blocks, int line = __builtin_LINE()) {
-  T *places = (T *)(board + 16l * blocks * (meeting % 2));
+  T *places = (T *)(board + 32 * 16l * blocks * (meeting % 2));
   for (int i = 0; i < n && threadIdx.x == 0; i++) store_l2(places + n * (int)blockIdx.x + i, numbers[i], line);
   emulated::sync_grid(line, seen);
   for (int i = 0; i < n; i++) numbers[i] = 0;
@@ -333,7 +333,7 @@ inline void exchange_cluster(T (&numbers)[n], Shared<uint64_t, words> &board, ui
   emulated::sync_grid(line, seen);
   for (int i = 0; i < n; i++) {
     union { uint64_t bits; T value; } found = {0};
-    if (lane < blocks) found.bits = board[emulated::Index(first + n * lane + i, line)];
+    if (threadIdx.x < 32 && lane < blocks) found.bits = board[emulated::Index(first + n * lane + i, line)];
     numbers[i] = found.value;
   }
   __syncwarp(kFullMask, line);
