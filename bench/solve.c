@@ -5,7 +5,8 @@
  *               [METHOD:MATRIX…]
  *
  * MATRIX: a file, or generate:SHAPE. A form may say how many thread blocks it has. With --check 1 each system is
- * solved once and nothing is timed: for compute-sanitizer.
+ * solved once and nothing is timed: for compute-sanitizer. METHOD batch: a thousand systems of the matrix's pattern by
+ * cbgen_solve_batch (cg), and one after the other.
  *
  * Matrices are made symmetric, |a| with the sign turned, and dominated by their diagonal by a little; for bicgstab and gmres
  * the transposed half is weaker; for pagerank the matrix' own square part are links from columns to rows, each with its
@@ -420,6 +421,139 @@ static void release(struct bed *bed) {
   cb_csr_release(&bed->csr);
 }
 
+/* ---- many systems */
+
+struct many {
+  cb_device_ptr values, b, x, diagonals; /* of all */
+  double *numbers;                       /* room for one of these arrays */
+  cbgen_outcome *outcomes;
+  cbgen_batch *batch;
+};
+
+/* System s: what is given, times 1 + s / 8192, and its diagonal by as much again; the same b. */
+static enum cb_status fill_many(struct bed *bed, struct many *many, int systems) {
+  const int64_t n = bed->csr.rows, nnz = bed->csr.nnz;
+  double *diagonals = cb_calloc((size_t)(systems * n), sizeof *diagonals);
+  many->numbers = cb_alloc((size_t)(systems * (nnz > n ? nnz : n)), sizeof *many->numbers);
+  many->outcomes = cb_calloc((size_t)systems, sizeof *many->outcomes);
+  if (!diagonals || !many->numbers || !many->outcomes) {
+    cb_free(diagonals);
+    return cb_fail_memory(&bed->diag, "systems", (uint64_t)systems);
+  }
+  for (int64_t s = 0; s < systems; s++)
+    for (int64_t row = 0; row < n; row++)
+      for (int64_t k = bed->row_ptr[row]; k < bed->row_ptr[row + 1]; k++) {
+        const int own = bed->csr.col_idx[k] == row;
+        const double value = bed->csr.values[k] * (1 + (double)s / 8192) * (own ? 1 + (double)s / 8192 : 1);
+        many->numbers[s * nnz + k] = value;
+        if (own) diagonals[s * n + row] = value;
+      }
+  const size_t bytes = (size_t)(systems * n) * sizeof(double), of_values = (size_t)(systems * nnz) * sizeof(double);
+  enum cb_status status = cb_device_alloc(bed->device, &many->values, of_values, "values", &bed->diag);
+  if (!status) status = cb_device_upload(bed->device, many->values, many->numbers, of_values, "values", &bed->diag);
+  for (int64_t i = 0; i < systems * n; i++) many->numbers[i] = bed->b[i % n];
+  if (!status) status = cb_device_alloc(bed->device, &many->b, bytes, "b", &bed->diag);
+  if (!status) status = cb_device_upload(bed->device, many->b, many->numbers, bytes, "b", &bed->diag);
+  if (!status) status = cb_device_alloc(bed->device, &many->diagonals, bytes, "diagonals", &bed->diag);
+  if (!status) status = cb_device_upload(bed->device, many->diagonals, diagonals, bytes, "diagonals", &bed->diag);
+  if (!status) status = cb_device_alloc(bed->device, &many->x, bytes, "x", &bed->diag);
+  cb_free(diagonals);
+  return status;
+}
+
+static enum cb_status solve_many(struct bed *bed, struct many *many, int systems, double *seconds) {
+  enum cb_status s =
+      cb_device_fill(bed->device, many->x, 0, (size_t)(systems * bed->csr.rows) * sizeof(double), &bed->diag);
+  if (!s) s = cb_device_wait(bed->device, "x", &bed->diag);
+  const double start = cb_seconds();
+#define AT(pointer) ((void *)(uintptr_t)(pointer))
+  if (!s)
+    s = check(bed, cbgen_solve_batch(many->batch, AT(many->values), AT(many->b), AT(many->x), NULL),
+              cbgen_batch_message(many->batch));
+#undef AT
+  if (!s) s = cb_device_wait(bed->device, "a batch", &bed->diag);
+  *seconds = cb_seconds() - start;
+  return s;
+}
+
+/* One solution after the other, which waits for nothing but its turn. */
+static enum cb_status time_loop(struct bed *bed, int systems, double *seconds) {
+  cbgen_solver *solver = NULL;
+  cbgen_outcome outcome;
+  enum cb_status s = solver_for(bed, "cg", 5000, 1e-8, "auto", &solver);
+  if (!s) s = solve(bed, solver, &outcome);
+  const double start = cb_seconds();
+  for (int i = 0; i < systems && !s; i++) {
+    s = cb_device_fill(bed->device, bed->vectors[X], 0, (size_t)bed->csr.rows * sizeof(double), &bed->diag);
+    if (!s) s = check(bed, cbgen_solve(solver, at(bed, B), at(bed, X), NULL), cbgen_solver_message(solver));
+  }
+  if (!s) s = cb_device_wait(bed->device, "solutions", &bed->diag);
+  *seconds = cb_seconds() - start;
+  cbgen_solver_free(solver);
+  return s;
+}
+
+/* The systems' worst residual, relative to b. */
+static double worst_residual(const struct bed *bed, const struct many *many, int systems) {
+  const int64_t n = bed->csr.rows;
+  double worst = 0;
+  for (int64_t s = 0; s < systems; s++) {
+    double square = 0, of_b = 0;
+    for (int64_t row = 0; row < n; row++) {
+      double r = bed->b[row];
+      for (int64_t k = bed->row_ptr[row]; k < bed->row_ptr[row + 1]; k++)
+        r -= bed->csr.values[k] * (1 + (double)s / 8192) * (bed->csr.col_idx[k] == row ? 1 + (double)s / 8192 : 1) *
+             many->numbers[s * n + bed->csr.col_idx[k]];
+      square += r * r;
+      of_b += bed->b[row] * bed->b[row];
+    }
+    worst = fmax(worst, sqrt(square / of_b));
+  }
+  return worst;
+}
+
+static enum cb_status time_many(struct bed *bed, struct many *many, const char *name, int systems) {
+  const cbgen_batch_options options = {
+      .struct_size = sizeof options, .systems = systems, .diagonals = (void *)(uintptr_t)many->diagonals};
+  double times[SOLUTIONS], loop = 0;
+  int iterations = 0;
+  enum cb_status s = check(bed, cbgen_batch_create(bed->context, &bed->view, "cg", &options, &many->batch),
+                           cbgen_message(bed->context));
+  for (int i = -1; i < SOLUTIONS && !s; i++) s = solve_many(bed, many, systems, &times[i < 0 ? 0 : i]);
+  if (!s) s = check(bed, cbgen_batch_outcomes(many->batch, many->outcomes), cbgen_batch_message(many->batch));
+  for (int i = 0; i < systems && !s; i++) {
+    iterations += many->outcomes[i].iterations;
+    if (many->outcomes[i].reason != CBGEN_REASON_CONVERGED)
+      s = cb_fail(&bed->diag, CB_ERR_WRONG, "system %d: reason %d", i, many->outcomes[i].reason);
+  }
+  if (!s)
+    s = cb_device_download(bed->device, many->numbers, many->x, (size_t)(systems * bed->csr.rows) * sizeof(double), "x",
+                           &bed->diag);
+  if (!s && !bed->only_checks) s = time_loop(bed, systems, &loop);
+  if (s) return s;
+  const double worst = worst_residual(bed, many, systems), batch = cb_median(times, SOLUTIONS);
+  printf("batch     %-30.30s %9lld %10lld: %d systems in %.3f ms, one after the other in %.3f ms (%.1f times as long), "
+         "%.1f iterations each, residuals at most %.2e\n",
+         name, (long long)bed->csr.rows, (long long)bed->csr.nnz, systems, 1e3 * batch, 1e3 * loop, loop / batch,
+         (double)iterations / systems, worst);
+  return worst < 1e-7 ? CB_OK : cb_fail(&bed->diag, CB_ERR_WRONG, "a residual of %g", worst);
+}
+
+static enum cb_status run_many(struct bed *bed, const char *name) {
+  const int systems = bed->only_checks ? 20 : 1000;
+  struct many many = {0};
+  enum cb_status s = fill_many(bed, &many, systems);
+  if (!s) s = time_many(bed, &many, name, systems);
+  cbgen_batch_free(many.batch);
+  cb_device_free(bed->device, many.values);
+  cb_device_free(bed->device, many.b);
+  cb_device_free(bed->device, many.x);
+  cb_device_free(bed->device, many.diagonals);
+  cb_free(many.numbers);
+  cb_free(many.outcomes);
+  return s;
+}
+
 static enum cb_status run(struct bed *bed, const char *method, const char *name, const char *recipe, const char *list) {
   const int is_cg = !strcmp(method, "cg");
   struct timing timing = {0};
@@ -430,6 +564,7 @@ static enum cb_status run(struct bed *bed, const char *method, const char *name,
   enum cb_status s = bed->ranks ? make_links(bed, name) : make_system(bed, name, !unsymmetric);
   if (!s) s = make_vectors(bed);
   if (!s) s = make_operator(bed, recipe);
+  if (!s && !strcmp(method, "batch")) return run_many(bed, name);
   if (!s && !bed->only_checks) s = check(bed, cbgen_operator_measure(bed->op, &seconds), cbgen_operator_message(bed->op));
   timing.product = 1e6 * seconds;
   if (!s && is_cg && !bed->only_checks && (make_parts(bed) || time_parts(bed, &timing.parts))) {
@@ -464,7 +599,7 @@ int main(int count, char **words) {
       "cg:generate:stencil7,n=12",  "cg:generate:stencil7,n=32",   "cg:generate:fe3,n=20",      "cg:generate:fe3,n=48",
       "cg:generate:fe3,n=56",       "cg:generate:stencil7,n=160",  "cg:generate:stencil27,n=100",
       "bicgstab:generate:stencil7,n=128", "pagerank:generate:rmat,scale=20", "chebyshev:generate:stencil7,n=160",
-      "minres:generate:fe3,n=48", "gmres:generate:stencil7,n=64", NULL};
+      "minres:generate:fe3,n=48", "gmres:generate:stencil7,n=64", "batch:generate:stencil7,n=10", NULL};
   const char *recipe = "auto", *forms = "auto", *json_path = NULL;
   struct cb_driver *driver = NULL;
   struct cb_device *device = NULL;

@@ -88,6 +88,11 @@ static void null_of_every_function_of_an_operator(void **state) {
   refused(cbgen_solver_outcome(NULL, NULL));
   assert_string_equal(cbgen_solver_message(NULL), "");
   assert_string_equal(cbgen_solver_source(NULL, NULL), "");
+  refused(cbgen_batch_create(NULL, NULL, "cg", NULL, NULL));
+  refused(cbgen_solve_batch(NULL, NULL, NULL, NULL, NULL));
+  refused(cbgen_batch_outcomes(NULL, NULL));
+  assert_string_equal(cbgen_batch_message(NULL), "");
+  cbgen_batch_free(NULL);
   refused(cbgen_residual(NULL, NULL, NULL, NULL, NULL));
   refused(cbgen_residual(op, NULL, NULL, NULL, NULL));
   refused(cbgen_diagonal(NULL, NULL, NULL));
