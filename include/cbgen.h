@@ -539,9 +539,9 @@ typedef struct cbgen_batch_options {
   cbgen_outcome *outcomes;   /* receives `systems` outcomes; NULL: memory of the batch's */
 } cbgen_batch_options;
 
-/* "cg" or "bicgstab" for a square pattern: rows and columns of `pattern`, in host or device memory, whose values are not
- * read. Values, vectors and sums are of the context's type, f64 or f32. The kernel is compiled by NVRTC, or found in the
- * context's cache. On success *batch is the caller's; on failure it is NULL, and the context has the message.
+/* "cg" or "bicgstab" for a square pattern: rows and columns of `pattern`, in host or device memory, whose values are
+ * not read. Values, vectors and sums are of the context's type, f64 or f32. The kernel is compiled by NVRTC, or found
+ * in the context's cache. On success *batch is the caller's; on failure it is NULL, and the context has the message.
  * CBGEN_ERROR_ARGUMENT; CBGEN_ERROR_UNSUPPORTED: another type; CBGEN_ERROR_LIMIT: 2^31 nonzeros or more;
  * CBGEN_ERROR_MISSING: no NVRTC; CBGEN_ERROR_MEMORY, CBGEN_ERROR_COMPILE, CBGEN_ERROR_DEVICE. */
 CBGEN_API cbgen_status cbgen_batch_create(cbgen_context *context, const cbgen_csr *pattern, const char *method,
@@ -549,8 +549,8 @@ CBGEN_API cbgen_status cbgen_batch_create(cbgen_context *context, const cbgen_cs
 CBGEN_API void cbgen_batch_free(cbgen_batch *batch); /* NULL is accepted; no solution of its may be running */
 
 /* Puts the solutions of all systems on the stream: one kernel launch, no allocation, no synchronisation. `values`:
- * systems * nonzeros numbers, in the pattern's order; `b` and `x`: systems * rows; x holds the first guesses and receives
- * what was found. All in device memory. One at a time. A system that fails, or takes long, leaves others as they are. */
+ * systems * nonzeros numbers, in the pattern's order; `b` and `x`: systems * rows; x holds the first guesses and
+ * receives what was found. All in device memory. One at a time. A system that fails leaves others as they are. */
 CBGEN_API cbgen_status cbgen_solve_batch(cbgen_batch *batch, const void *values, const void *b, void *x, void *stream);
 
 /* Waits for the stream of the last solutions and copies their outcomes, as many as there are systems. */

@@ -33,7 +33,8 @@ static uint64_t put(const struct bed *bed, const double *numbers, int64_t count)
 static double entry(const struct bed *bed, int system, int64_t row, int64_t k) {
   const int64_t column = bed->csr.col_idx[k], low = row < column ? row : column, high = row < column ? column : row;
   if (row != column) return -0.1 - 0.05 * (double)((low * 7 + high * 3 + system) % 11);
-  return 0.65 * (double)(cb_csr_row(&bed->csr, row + 1) - cb_csr_row(&bed->csr, row)) + 0.01 * (double)(system + row % 5);
+  const int64_t length = cb_csr_row(&bed->csr, row + 1) - cb_csr_row(&bed->csr, row);
+  return 0.65 * (double)length + 0.01 * (double)(system + row % 5);
 }
 
 static struct bed bed_of(const char *pattern, int systems, const char *settings) {
@@ -64,7 +65,8 @@ static struct bed bed_of(const char *pattern, int systems, const char *settings)
 }
 
 static cbgen_csr view_of(const struct bed *bed) {
-  return (cbgen_csr){.struct_size = sizeof(cbgen_csr), .rows = bed->csr.rows, .cols = bed->csr.cols, .nnz = bed->csr.nnz,
+  const struct cb_csr *csr = &bed->csr;
+  return (cbgen_csr){.struct_size = sizeof(cbgen_csr), .rows = csr->rows, .cols = csr->cols, .nnz = csr->nnz,
                      .row_ptr = bed->pointers, .col_idx = bed->csr.col_idx, .values = bed->csr.values};
 }
 
@@ -91,8 +93,10 @@ static double residual_of(struct bed *bed, int system, double *norm) {
   for (int64_t i = 0; i < n; i++) bed->x[system * n + i] = cb_real_get(bytes, type, system * n + i);
   for (int64_t row = 0; row < n; row++) {
     long double r = bed->b[system * n + row];
-    for (int64_t k = bed->pointers[row]; k < bed->pointers[row + 1]; k++)
-      r -= (long double)cb_real_round(bed->values[system * bed->csr.nnz + k], type) * bed->x[system * n + bed->csr.col_idx[k]];
+    for (int64_t k = bed->pointers[row]; k < bed->pointers[row + 1]; k++) {
+      const double value = cb_real_round(bed->values[system * bed->csr.nnz + k], type);
+      r -= (long double)value * bed->x[system * n + bed->csr.col_idx[k]];
+    }
     square += r * r;
     of_b += (long double)bed->b[system * n + row] * bed->b[system * n + row];
   }
@@ -154,7 +158,7 @@ static void every_system_is_solved(void **state) {
     }
 }
 
-/* A system that ends in another way changes nothing of the others, not even of those that its thread block takes next. */
+/* A system that ends in another way changes nothing of the others, not even of those that its thread block takes. */
 static void systems_do_not_touch_each_other(void **state) {
   struct bed bed = bed_of("stencil7,n=5", MOST, "type=f64");
   const int64_t n = bed.csr.rows;
@@ -244,9 +248,10 @@ static void failures_leave_nothing_behind(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(every_system_is_solved, open_fake, check_fake),
-                                     cmocka_unit_test_setup_teardown(systems_do_not_touch_each_other, open_fake, check_fake),
-                                     cmocka_unit_test_setup_teardown(nonsense_is_refused, open_fake, check_fake),
-                                     cmocka_unit_test_setup_teardown(failures_leave_nothing_behind, open_fake, check_fake)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(every_system_is_solved, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(systems_do_not_touch_each_other, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(nonsense_is_refused, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(failures_leave_nothing_behind, open_fake, check_fake)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -417,12 +417,13 @@ static void solutions_of_several_layouts(void **state) {
   check_solution("random,rows=500,cols=500,density=0.02", UNSYMMETRIC, "recipe=sell form=ax", "bicgstab", 1);
 }
 
-/* Every form solves; thread blocks of a cluster, and virtual ones side by side, more and fewer than there is work for. */
+/* Every form solves; thread blocks of a cluster, and virtual ones side by side, more and fewer than have work. */
 static void every_form_solves(void **state) {
   static const struct {
     const char *form;
     int blocks;
-  } forms[] = {{"grid", 0}, {"grid", 3}, {"cluster", 0}, {"cluster", 1}, {"cluster", 5}, {"cluster", 16}, {"block", 0}, {"grid+steps", 2}};
+  } forms[] = {{"grid", 0}, {"grid", 3}, {"cluster", 0}, {"cluster", 1},
+               {"cluster", 5}, {"cluster", 16}, {"block", 0}, {"grid+steps", 2}};
   static const struct {
     const char *matrix, *settings;
     enum kind kind;

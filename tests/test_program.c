@@ -237,7 +237,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(every_recipe_has_programs_or_says_why), cmocka_unit_test(methods_have_names),
       cmocka_unit_test(sums_are_fused_where_rows_have_one_thread), cmocka_unit_test(no_program_spills),
-      cmocka_unit_test(no_form_spills), cmocka_unit_test(no_batch_spills), cmocka_unit_test(vectors_are_read_coherently),
+      cmocka_unit_test(no_form_spills), cmocka_unit_test(no_batch_spills),
+      cmocka_unit_test(vectors_are_read_coherently),
       cmocka_unit_test(other_methods_compile)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

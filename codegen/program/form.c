@@ -7,13 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Costs on one H200 (sm_90, CUDA 13), in nanoseconds and bytes per nanosecond; `meeting`: of an exchange of sums and all
- * that goes with it; `latency`: of an iteration's chains of loads and arithmetic, which no number of threads shortens;
- * `rate`: what a multiprocessor takes in from where the form's data lie, L1 or L2. */
+/* Costs on one H200 (sm_90, CUDA 13), in nanoseconds and bytes per nanosecond; `meeting`: of an exchange of sums and
+ * all that goes with it; `latency`: of an iteration's chains of loads and arithmetic, which no number of threads
+ * shortens; `rate`: what a multiprocessor takes in from where the form's data lie, L1 or L2. */
 static const struct {
   int64_t meeting, latency, rate;
 } costs[CB_PROGRAM_FORMS] = {
-    [CB_PROGRAM_GRID] = {1000, 2300, 60}, [CB_PROGRAM_CLUSTER] = {900, 2300, 60}, [CB_PROGRAM_BLOCK] = {250, 1200, 80}};
+    [CB_PROGRAM_GRID] = {1000, 2300, 60},
+    [CB_PROGRAM_CLUSTER] = {900, 2300, 60},
+    [CB_PROGRAM_BLOCK] = {250, 1200, 80}};
 
 enum {
   MEETINGS = 2,    /* in an iteration of CG; other methods have more in all forms */

@@ -159,7 +159,8 @@ static void look(struct cb_product_text *product) {
   product->aligned = is_aligned(regions);
   product->is_scaled = strstr(vectors, "\n  sum_t alpha, beta;\n") != NULL;
   product->has_carry = strstr(vectors, "\n  sum_t *carry_sums;") != NULL;
-  product->shares = strstr(regions, "__shared__") || strstr(regions, "DynamicShared") || strstr(regions, "__syncthreads");
+  product->shares =
+      strstr(regions, "__shared__") || strstr(regions, "DynamicShared") || strstr(regions, "__syncthreads");
 }
 
 /* `load_x` stands by itself where all entries of x are read by it. */
@@ -167,7 +168,8 @@ static void take_load_x(struct cb_product_text *product) {
   static const char head[] = "CBGEN_DEVICE sum_t load_x(";
   const char *text = cb_text_string(&product->vectors), *at = strstr(text, head);
   struct cb_text rest = {0};
-  if (!at || strstr(cb_text_string(&product->regions), "vectors.x") || strstr(cb_text_string(&product->functions), "vectors.x"))
+  if (!at || strstr(cb_text_string(&product->regions), "vectors.x") ||
+      strstr(cb_text_string(&product->functions), "vectors.x"))
     return;
   add_range(&product->load_x, comment_above(text, at), behind_definition(at));
   add_range(&rest, text, comment_above(text, at));
@@ -185,7 +187,8 @@ static void take_load_x(struct cb_product_text *product) {
 static int has_failed(const struct cb_product_text *product) {
   for (int i = 0; i < CB_PROGRAM_LAUNCHES; i++)
     if (product->arguments[i].failed) return 1;
-  return product->vectors.failed || product->load_x.failed || product->regions.failed || product->functions.failed || product->parameters.failed;
+  return product->vectors.failed || product->load_x.failed || product->regions.failed || product->functions.failed ||
+         product->parameters.failed;
 }
 
 enum cb_status cb_product_take(struct cb_product_text *product, const struct cb_program_request *request,

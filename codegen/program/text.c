@@ -15,7 +15,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_SCALARS = 64, MOST_THREADS = 1024, BLOCKS_PER_SM = 4 /* registers for more would not do for a product and the rest */ };
+enum {
+  MOST_SCALARS = 64,
+  MOST_THREADS = 1024,
+  BLOCKS_PER_SM = 4 /* registers for more would not do for a product and the rest */
+};
 
 struct writer {
   const struct cb_program_request *request;
@@ -192,7 +196,8 @@ static void add_rows(struct writer *writer, struct cb_text *text, const char *of
   cut_line_end(&body);
   cb_scope_placeholder(&scope, "statements", keep(writer, &body));
   if (writer->aligned) cb_scope_section(&scope, "aligned");
-  if (writer->aligned) cb_scope_placeholder(&scope, "virtual_blocks", number(writer, writer->request->launches[0].blocks));
+  if (writer->aligned)
+    cb_scope_placeholder(&scope, "virtual_blocks", number(writer, writer->request->launches[0].blocks));
   if (sums) {
     cb_scope_section(&scope, "sums");
     cb_scope_placeholder(&scope, "count", number(writer, sums));
@@ -224,7 +229,8 @@ static void add_scalars(struct writer *writer, struct cb_text *text, const char 
 /* ---- sections */
 
 /* Before a section's product, if it is of what other threads may have written since all have met. */
-static void add_meeting(struct writer *writer, struct cb_text *text, const char *indent, const struct cb_section *next) {
+static void add_meeting(struct writer *writer, struct cb_text *text, const char *indent,
+                        const struct cb_section *next) {
   const int makes = next->before && !has_blend(writer, next); /* then all meet behind that */
   if (writer->unmet && !makes) cb_text_add(text, "%smeet_all(pointers, blocks);\n", indent);
 }
@@ -293,7 +299,7 @@ static void add_step(struct writer *writer, struct cb_text *text, const struct c
 }
 
 /* Whether the section leads to a product of what has been written up to its own product's end. Not if its steps have
- * sums, behind which all see everything, and if the last section, which may come before them, has a meeting of its own. */
+ * sums, behind which all see everything, and if the last section, which may come before them, has its own meeting. */
 static int reads_others(struct writer *writer, const struct cb_section *section) {
   const struct cb_section *last = &writer->request->program->sections[writer->request->program->sections_count - 1];
   if (section != last && !last->before && (!strcmp(section->to, last->from) || section->before)) return 1;
@@ -456,8 +462,8 @@ static void add_commit(struct writer *writer, struct cb_text *text, const struct
   cb_free(sums);
 }
 
-/* What is done where a row is committed, by section: its own statements, and what it gives sums. The product's own vector
- * is at hand. */
+/* What is done where a row is committed, by section: its own statements, and what it gives sums. The product's own
+ * vector is at hand. */
 static const char *commit_sums(struct writer *writer) {
   const struct cb_program *program = writer->request->program;
   struct cb_text text = {0};
@@ -583,7 +589,8 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
   cb_scope_placeholder(&scope, "first_from", vector(writer, program->sections[0].from));
   cb_scope_placeholder(&scope, "first_to", vector(writer, program->sections[0].to));
   cb_scope_placeholder(&scope, "choices", choices_text(writer));
-  cb_scope_placeholder(&scope, "value", program->value ? cb_arena_format(&writer->arena, "double(%s_)", program->value) : "0");
+  cb_scope_placeholder(&scope, "value",
+                       program->value ? cb_arena_format(&writer->arena, "double(%s_)", program->value) : "0");
   cb_scope_placeholder(&scope, "products", products_text(writer));
   cb_scope_optional(&scope, "most_terms", number(writer, most_sums(writer, 1)));
   if (writer->product.is_scaled) cb_scope_section(&scope, "scaled");

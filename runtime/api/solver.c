@@ -201,7 +201,8 @@ static enum cb_status find_fitting(cbgen_solver *solver, const struct cb_image *
                                    int *threads, struct cb_compiled *compiled, struct cb_diag *diag) {
   enum { HALF = 512 /* threads: where a multiprocessor has more registers for each than fewer of them could use */ };
   for (;;) {
-    enum cb_status s = cb_solver_text(&solver->source, image, solver->program, form, solver->options.restart, threads, diag);
+    const int restart = solver->options.restart;
+    enum cb_status s = cb_solver_text(&solver->source, image, solver->program, form, restart, threads, diag);
     const int groups = *threads / image->launches[0].threads, is_full = groups > 1 && *threads > HALF;
     if (!s) s = find_binary(solver->op->shared, &solver->source, is_full, compiled, diag);
     if (s || !compiled->spilled_bytes || !is_full) return s;

@@ -121,7 +121,7 @@ static enum cb_status find_kernel(struct cb_solver *solver, const void *cubin, s
   return s;
 }
 
-/* Thread blocks of a grid: enough for the product's work, no more than there is room for, and all with an equal share. */
+/* Thread blocks of a grid: enough for the product's work, no more than there is room for, all with an equal share. */
 static enum cb_status choose_blocks(struct cb_solver *solver, const struct cb_solver_parts *parts,
                                     struct cb_diag *diag) {
   const struct cb_driver *driver = solver->device->driver;
@@ -266,7 +266,7 @@ enum cb_status cb_solver_run(const struct cb_solver *solver, const struct cb_sol
                                       .shared_bytes = solver->shared_bytes,
                                       .stream = solve->stream,
                                       .attributes = &attribute,
-                                      .attributes_count = solver->form != CB_PROGRAM_BLOCK};
+                                      .attributes_count = 1};
   return cb_driver_check(driver, driver->call.launch_with(&config, solver->function, parameters, NULL), diag,
                          "launch a solver");
 }

@@ -27,7 +27,8 @@
          .sums = "in p, q; pq = dot(p, q);",                                                                     \
          .steps = {{CB_STEP_SCALARS, "out pending; pending = 0;"},                                               \
                    {CB_STEP_STOP, "in pq; out stop; stop = pq > 0 ? 0 : (pq - pq == 0 ? 3 : 4);"},               \
-                   {CB_STEP_SCALARS, "in rz, pq; out alpha, pending, last; alpha = rz / pq; pending = alpha; last = rz;"}, \
+                   {CB_STEP_SCALARS, "in rz, pq; out alpha, pending, last; alpha = rz / pq;"                     \
+                                     "pending = alpha; last = rz;"},                                             \
                    {CB_STEP_ROWS, "in q" later "; inout r; scalar alpha; r = fma(-alpha, q, r);" later_z         \
                                   "rz = dot(r, " z "); rr = dot(r, r);"},                                        \
                    {CB_STEP_COUNT, NULL},                                                                        \
@@ -43,4 +44,5 @@
   }
 
 const struct cb_program cb_program_cg[] = {CG(NULL, NULL, NULL, "", "", "", "", "r"),
-                                           CG("diagonal", "d", "z", WITH_DIAGONAL "; out z", "z = d * r;", ", d; out z", "z = d * r;", "z")};
+                                           CG("diagonal", "d", "z", WITH_DIAGONAL "; out z", "z = d * r;",
+                                              ", d; out z", "z = d * r;", "z")};

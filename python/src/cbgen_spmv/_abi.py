@@ -185,6 +185,18 @@ class SolverOptions(Structure):
     ]
 
 
+class BatchOptions(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("systems", c_int64),
+        ("relative_tolerance", c_double),
+        ("absolute_tolerance", c_double),
+        ("max_iterations", c_int),
+        ("diagonals", c_void_p),
+        ("outcomes", POINTER(Outcome)),
+    ]
+
+
 class Reason(IntEnum):
     NONE = 0
     CONVERGED = 1
@@ -286,6 +298,11 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_solver_outcome": (STATUS, (HANDLE, POINTER(Outcome))),
     "cbgen_solver_message": (c_char_p, (HANDLE,)),
     "cbgen_solver_source": (c_char_p, (HANDLE, POINTER(c_size_t))),
+    "cbgen_batch_create": (STATUS, (HANDLE, POINTER(Csr), c_char_p, POINTER(BatchOptions), POINTER(HANDLE))),
+    "cbgen_batch_free": (None, (HANDLE,)),
+    "cbgen_solve_batch": (STATUS, (HANDLE, c_void_p, c_void_p, c_void_p, c_void_p)),
+    "cbgen_batch_outcomes": (STATUS, (HANDLE, POINTER(Outcome))),
+    "cbgen_batch_message": (c_char_p, (HANDLE,)),
     "cbgen_generate": (STATUS, (HANDLE, POINTER(Csr), POINTER(HANDLE))),
     "cbgen_generate_matrix": (STATUS, (HANDLE, POINTER(Matrix), POINTER(HANDLE))),
     "cbgen_kernel_free": (None, (HANDLE,)),

@@ -16,7 +16,7 @@ struct Touch {
   uintptr_t address;
   uint64_t phase;   // 0: nobody
   uint64_t meeting; // of the reads
-  bool written, read, read_by_many;
+  bool written, read, read_by_threads, read_by_blocks; // by several, of the last one's block or of several
   unsigned writer_block, writer_thread, reader_block, reader_thread;
   Moment written_at, read_at;
 };
@@ -63,6 +63,13 @@ bool comes_before(unsigned block, unsigned thread, const Moment &moment) {
   return block == machine.block->index && ordered(moment, thread);
 }
 
+// Likewise all that have read since the last meeting and, in one block, the last __syncthreads.
+bool reads_come_before(const Touch &touch) {
+  if (touch.read_by_blocks || touch.reader_block != machine.block->index) return false;
+  if (touch.read_by_threads) return touch.read_at.barrier < machine.block->barriers;
+  return ordered(touch.read_at, touch.reader_thread);
+}
+
 [[noreturn]] void stop_race(const char *now, const char *before, unsigned block, unsigned thread, int line) {
   stop(EMULATION_RACE,
        "vector race: line %d %s what thread %u of block %u %s, with no grid_barrier between", line, now, thread, block,
@@ -88,9 +95,12 @@ void emulated::read_vector(const void *p, int line) {
   if (touch.written && !comes_before(touch.writer_block, touch.writer_thread, touch.written_at))
     stop_race("reads", "writes", touch.writer_block, touch.writer_thread, line);
   const unsigned block = machine.block->index, thread = machine.thread->index;
-  if (touch.meeting != meetings) touch.read = touch.read_by_many = false;
+  const bool forget = touch.meeting != meetings || (touch.read && touch.reader_block == block && !touch.read_by_blocks &&
+                                                    touch.read_at.barrier < machine.block->barriers);
+  if (forget) touch.read = touch.read_by_threads = touch.read_by_blocks = false; // all of them come before now
   touch.meeting = meetings;
-  touch.read_by_many |= touch.read && (touch.reader_block != block || touch.reader_thread != thread);
+  touch.read_by_blocks |= touch.read && touch.reader_block != block;
+  touch.read_by_threads |= touch.read && touch.reader_thread != thread;
   touch.read = true;
   touch.reader_block = block;
   touch.reader_thread = thread;
@@ -101,7 +111,7 @@ void emulated::write_vector(const void *p, int line) {
   Touch &touch = touch_of(p);
   if (touch.written && !comes_before(touch.writer_block, touch.writer_thread, touch.written_at))
     stop_race("writes", "writes", touch.writer_block, touch.writer_thread, line);
-  if (touch.read && touch.meeting == meetings && (touch.read_by_many || !comes_before(touch.reader_block, touch.reader_thread, touch.read_at)))
+  if (touch.read && touch.meeting == meetings && !reads_come_before(touch))
     stop_race("writes", "reads", touch.reader_block, touch.reader_thread, line);
   touch.written = true;
   touch.writer_block = machine.block->index;

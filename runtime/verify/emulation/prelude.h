@@ -327,8 +327,9 @@ inline void exchange_cluster(T (&numbers)[n], Shared<uint64_t, words> &board, ui
   for (int i = 0; i < n && threadIdx.x < 32; i++) {
     union { uint64_t bits; T value; } own = {0};
     own.value = shuffle(numbers[i], 0, line);
+    const long slot = first + n * (long)blockIdx.x + i;
     if (lane < blocks)
-      *(uint64_t *)emulated::cluster_slot(board.place, (unsigned)lane, words, 8, first + n * (long)blockIdx.x + i, line) = own.bits;
+      *(uint64_t *)emulated::cluster_slot(board.place, (unsigned)lane, words, 8, slot, line) = own.bits;
   }
   emulated::sync_grid(line, seen);
   for (int i = 0; i < n; i++) {
