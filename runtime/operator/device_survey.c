@@ -2,6 +2,7 @@
 /* A matrix on the device, looked at by kernels: see device_survey.h. */
 #include "runtime/operator/device_survey.h"
 #include "runtime/operator/device_profile.h"
+#include "runtime/operator/device_rows.h"
 
 #include "analysis/diagonals.h"
 #include "analysis/tiles.h"
@@ -69,6 +70,8 @@ static enum cb_status survey_rows(const struct cb_survey *survey, cb_device_ptr 
   return cb_kernels_launch(survey->kernels, ROWS + 2 * view->row_wide + view->col_wide, rows + 1, view->stream,
                            parameters, diag);
 }
+
+cb_device_ptr cb_survey_ends(const struct cb_survey *survey) { return survey->scratch + sizeof(struct findings); }
 
 /* Whether the matrix is what analysis takes. */
 static enum cb_status judge(const struct findings *findings, struct cb_diag *diag) {
@@ -334,15 +337,13 @@ static enum cb_status bring_ends(struct cb_survey *survey, struct cb_diag *diag)
   enum cb_status s = ends ? CB_OK : cb_fail_memory(diag, "ends of rows", bytes);
   if (!s && survey->near.col_idx) find_ends(&survey->near, ends);
   else if (!s)
-    s = cb_device_download(device, ends, survey->scratch + sizeof(struct findings), bytes, "ends of rows", diag);
+    s = cb_device_download(device, ends, cb_survey_ends(survey), bytes, "ends of rows", diag);
   if (s) {
     cb_free(ends);
     return s;
   }
   survey->remote.first = survey->ends = ends;
   survey->remote.last = survey->ends + rows;
-  cb_device_free(device, survey->scratch);
-  survey->scratch = 0;
   return CB_OK;
 }
 
@@ -409,6 +410,14 @@ static void make_csr(struct cb_survey *survey, struct cb_csr *csr) {
   memcpy(csr->name, view->name, sizeof csr->name);
 }
 
+/* Of few rows the host finds out as fast. */
+static void answer_of_rows(struct cb_survey *survey) {
+  survey->remote.row_ends = cb_rows_ends;
+  survey->remote.empty_rows = cb_rows_empty;
+  survey->remote.spans = cb_rows_spans;
+  survey->remote.elements = cb_rows_elements;
+}
+
 enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernel_finder *finder,
                              const struct cb_view *view, int64_t near, struct cb_diag *diag) {
   const size_t starts = (size_t)(view->rows + 1) * (view->nnz > INT32_MAX ? 8 : 4),
@@ -428,20 +437,32 @@ enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const
   if (!s) s = judge(&findings, diag);
   if (s) return s;
   make_csr(survey, csr);
-  return view->nnz <= near && view->rows <= near ? bring_all(survey, diag) : CB_OK;
+  if (view->nnz <= near && view->rows <= near) return bring_all(survey, diag);
+  answer_of_rows(survey);
+  return CB_OK;
+}
+
+void cb_survey_empty(struct cb_survey *survey) {
+  const struct cb_device *device = survey->kernels->device;
+  cb_device_ptr *const blocks[] = {&survey->copies[0], &survey->copies[1], &survey->copies[2],
+                                   &survey->starts,    &survey->scratch,   &survey->work};
+  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+    cb_device_free(device, *blocks[i]);
+    *blocks[i] = 0;
+  }
+  survey->work_bytes = 0;
+  while (survey->lists_count) cb_device_free(device, survey->lists[--survey->lists_count]);
 }
 
 void cb_survey_release(struct cb_survey *survey) {
   if (!survey->kernels) return;
-  for (int i = 0; i < 3; i++) cb_device_free(survey->kernels->device, survey->copies[i]);
-  cb_device_free(survey->kernels->device, survey->starts);
-  cb_device_free(survey->kernels->device, survey->scratch);
-  cb_device_free(survey->kernels->device, survey->work);
+  cb_survey_empty(survey);
   cb_survey_forget(survey);
 }
 
 void cb_survey_forget(struct cb_survey *survey) {
   cb_free(survey->ends);
   cb_free(survey->near.col_idx);
+  cb_free(survey->lists);
   *survey = (struct cb_survey){0};
 }

@@ -25,9 +25,11 @@ struct cb_survey {
   cb_device_ptr copies[3];          /* of a matrix that was on the host: what the view refers to; else 0 */
   cb_device_ptr starts;             /* rows + 1 row pointers from 0: int64_t where `wide`, else int32_t */
   int wide;
-  cb_device_ptr scratch;            /* findings, then the ends of rows, until they were brought to the host */
+  cb_device_ptr scratch;            /* findings, then the ends of rows */
   cb_device_ptr work;               /* of calls of `remote`, one after the other */
   size_t work_bytes;
+  cb_device_ptr *lists; /* that it keeps (device_rows.h) */
+  int lists_count;
   int32_t *ends;                    /* all first columns, then all last ones */
   struct cb_csr near;               /* of a matrix that has few nonzeros: all of it on the host; row_ptr is csr's */
   struct cb_csr *csr;               /* that it made */
@@ -41,7 +43,11 @@ struct cb_survey {
 enum { CB_SURVEY_NEAR = 1 << 18 };
 enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernel_finder *finder,
                              const struct cb_view *view, int64_t near, struct cb_diag *diag);
-/* Likewise with the context current. */
+/* Where the first columns of all rows lie, and behind them the last ones: of a row without nonzeros, anything. */
+cb_device_ptr cb_survey_ends(const struct cb_survey *survey);
+/* Likewise with the context current. Gives back what lies on the device, once nothing is asked any more. */
+void cb_survey_empty(struct cb_survey *survey);
+/* Likewise. */
 void cb_survey_release(struct cb_survey *survey);
 /* Instead, when the context is gone, and with it what lay on the device. */
 void cb_survey_forget(struct cb_survey *survey);
