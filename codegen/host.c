@@ -131,8 +131,8 @@ static const char *vector_calls(struct emitter *emitter, enum cb_vector_kernel n
     const struct cb_launch *launch = &plan->launches[l];
     char kernel[96];
     cb_source_kernel(plan, emitter->label, l, kernel, sizeof kernel);
-    cb_text_add(&text, "%serror = launch(%s::%s_%s, %lld, %s::%s, %lld, stream", l ? "\n      if (!error) " : "      ",
-                name, kernel, name, (long long)(launch->blocks * plan->shares[number_of_kernel].parts), name,
+    cb_text_add(&text, "%serror = launch(%s_%s, %lld, %s::%s, %lld, stream", l ? "\n      if (!error) " : "      ",
+                kernel, name, (long long)(launch->blocks * plan->shares[number_of_kernel].parts), name,
                 size_name(emitter, "kThreads", l), (long long)launch->dynamic_shared);
     for (int i = 0; i < launch->regions && !launch->body; i++) {
       const struct cb_region *region = &plan->regions[launch->first_region + i];

@@ -653,12 +653,14 @@ static int blocks_per_sm(const struct emitter *emitter, const struct cb_launch *
   return fewest;
 }
 
-/* For several vectors, too: 64 registers for a thread, or what one vector asks for where that is more. Asked for
- * nothing, the compiler has fewer loads in flight. */
+/* For several vectors, too: 64 registers for a thread, 80 where it has many vectors, or what one vector asks for where
+ * that is more. Asked for nothing, the compiler has fewer loads in flight. */
 static int shared_blocks_per_sm(const struct emitter *emitter, int blocks, int threads) {
-  enum { RESIDENT = 1024 };
-  if (!emitter->share || blocks * threads <= RESIDENT) return blocks;
-  return RESIDENT / threads;
+  enum { RESIDENT = 1024, RESIDENT_WIDE = 768, WIDE = 32 /* bytes of a sum */ };
+  if (!emitter->share) return blocks;
+  const int wide = emitter->share->each * (int)cb_type_size(emitter->plan->sum_type) > WIDE;
+  const int resident = wide ? RESIDENT_WIDE : RESIDENT;
+  return blocks * threads <= resident ? blocks : resident / threads;
 }
 
 /* Threads, and the thread blocks that a multiprocessor shall hold: the compiler's target may have room for fewer. */
@@ -872,7 +874,14 @@ static enum cb_status emit_vector_kernels(struct emitter *emitter, struct cb_tex
     emitter->share = &plan->shares[kernel];
     cb_text_add(text, "namespace %s {\n\n", name);
     s = emit_product(emitter, text);
-    cb_text_add(text, "}  // namespace %s\n\n", name);
+    cb_text_add(text, "}  // namespace %s\n", name);
+    for (int l = 0; l < plan->launches_count; l++) {
+      char own[128];
+      cb_source_kernel(plan, emitter->label, l, own, sizeof own);
+      add_vector_suffix(emitter, own, sizeof own);
+      cb_text_add(text, "using %s::%s;\n", name, own);
+    }
+    cb_text_add_string(text, "\n");
   }
   emitter->share = NULL;
   emitter->clocked = clocked;
