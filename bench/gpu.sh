@@ -23,6 +23,8 @@
 #              (COLD_MATRICES: others)                                                   coldstart.txt coldstart.jsonl
 #   update     new values by packing kernels of several shapes, beside a copy        update.txt
 #   devpack    packing on the device beside the host's: the same bytes, on the corpus too; parts of set-up    devpack*.txt
+#   many       several vectors at once beside cuSPARSE's SpMM: five shapes, MANY_VECTORS (8), MANY_OPTIONS more options;
+#              MATRICES or MATRICES_MORE: others; manycorpus: the packed and the corpus, 4 and 8 vectors    many*.jsonl many*.md
 #   solve      solvers as one kernel beside kernels one after the other (SOLVE_MATRICES: others; SOLVE_BLOCKS: numbers of
 #              thread blocks), then small ones under compute-sanitizer            solve*.txt solve.jsonl
 #   api        libcbgen from outside (bench/api_check.c): plainly, then under compute-sanitizer    api*.txt
@@ -311,6 +313,29 @@ solve() {
   done
 }
 
+# many NAME LIMIT VECTORS [OPTION…] <MATRICES
+many() {
+  local name=$1 limit=$2 vectors=$3 list
+  shift 3
+  list=$(mktemp)
+  cat >"$list"
+  timeout -k 5 "$limit" "$cbgen" bench -q --json "@$list" "--vectors=$vectors" "$@" >>"$out/$name.jsonl" 2>>"$out/$name.err"
+  say "$name: $vectors vectors, $(wc -l <"$list") matrices, exit status $?"
+  rm -f "$list"
+  head -c 1500 "$out/$name.err"
+}
+
+many_shapes() {
+  if [ -n "${MATRICES:-}${MATRICES_MORE:-}" ]; then list_matrices; return; fi
+  cat <<'LIST'
+generate:fe3,n=56
+generate:stencil7,n=160
+generate:road,n=2000,keep=0.6
+generate:rmat,scale=20,edge_factor=16
+generate:stencil7,n=32
+LIST
+}
+
 # ncu LIMIT
 profile() {
   command -v ncu >/dev/null || { say "ncu: not installed"; return; }
@@ -376,6 +401,16 @@ for step in $steps; do
         >"$out/devpack-corpus.txt" 2>&1
       say "devpack, corpus: exit status $?; $(grep -c 'same bytes' "$out/devpack-corpus.txt") operators the same," \
         "$(grep -c DIFFERS "$out/devpack-corpus.txt") others" ;;
+    many)
+      # shellcheck disable=SC2086
+      for vectors in ${MANY_VECTORS:-8}; do many_shapes | many many "${BENCH_SECONDS:-330}" "$vectors" ${MANY_OPTIONS:-}; done
+      python3 bench/many_table.py "$out/many.jsonl" | tee "$out/many.md" ;;
+    manycorpus)
+      for vectors in 4 8; do
+        ls -d .gpu/matrices/* tests/data/corpus/*.mtx* 2>/dev/null | many manycorpus "${BENCH_SECONDS:-330}" "$vectors" --repeat=3
+      done
+      python3 bench/many_table.py "$out/manycorpus.jsonl" >"$out/manycorpus.md"
+      tail -5 "$out/manycorpus.md" ;;
     solve) solve "${SOLVE_SECONDS:-300}" ;;
     api) api "${API_SECONDS:-90}" ;;
     soak)

@@ -231,8 +231,10 @@ static enum cb_status build(cbgen_solver *solver, const struct cb_image *image, 
 static enum cb_status build_special(cbgen_solver *solver, struct cb_diag *diag) {
   const struct cb_image *image = &solver->op->shared->image;
   struct cb_image special;
+  enum cb_status s = cb_shared_texts(solver->op->shared, diag);
+  if (s) return s;
   if (image->tier == CB_TIER_SPECIALISED) return build(solver, image, diag);
-  enum cb_status s = cb_image_specialise(&special, image, diag);
+  s = cb_image_specialise(&special, image, diag);
   if (s) return s;
   s = build(solver, &special, diag);
   cb_image_release(&special);

@@ -150,18 +150,43 @@ static int64_t predict_csr(const struct cb_plan *plan) {
   return plan->target.launch_ns + (stream > gather ? stream : gather);
 }
 
-static enum cb_status add_texts(struct cb_image *image, const struct cb_image_parts *parts,
-                                struct cb_diag *diag) {
+/* The plan's JSON, and that text. */
+static enum cb_status add_long_texts(struct cb_image *image, const struct cb_plan *plan, const char *source,
+                                     struct cb_diag *diag) {
   struct cb_text json = {0};
-  const enum cb_status s = cb_plan_json(parts->plan, &json, diag);
-  image->recipe = cb_arena_string(&image->arena, parts->plan->recipe);
-  image->line = cb_arena_string(&image->arena, parts->plan->line);
-  image->json = s ? NULL : cb_arena_string(&image->arena, cb_text_string(&json));
-  image->source =
-      cb_arena_string(&image->arena, parts->source && parts->source->text ? parts->source->text : "");
+  const enum cb_status s = cb_plan_json(plan, &json, diag);
+  const char *kept = s ? NULL : cb_arena_string(&image->arena, cb_text_string(&json));
+  const char *kept_source = cb_arena_string(&image->arena, source);
   cb_text_release(&json);
   if (s) return s;
-  return image->arena.failed ? cb_fail_memory(diag, "an image", 0) : CB_OK;
+  if (!kept || !kept_source) return cb_fail_memory(diag, "an image", strlen(source));
+  image->json = kept;
+  image->source = kept_source;
+  return CB_OK;
+}
+
+static enum cb_status add_texts(struct cb_image *image, const struct cb_image_parts *parts,
+                                struct cb_diag *diag) {
+  image->recipe = cb_arena_string(&image->arena, parts->plan->recipe);
+  image->line = cb_arena_string(&image->arena, parts->plan->line);
+  if (image->arena.failed) return cb_fail_memory(diag, "an image", 0);
+  if (parts->texts_later) return CB_OK;
+  return add_long_texts(image, parts->plan, parts->source && parts->source->text ? parts->source->text : "", diag);
+}
+
+enum cb_status cb_image_write_texts(struct cb_image *image, struct cb_diag *diag) {
+  char symbol[32];
+  struct cb_source source;
+  if (!image->plan) return CB_OK;
+  snprintf(symbol, sizeof symbol, "cbgen_%016llx", (unsigned long long)image->id);
+  const struct cb_label label = {symbol, symbol, image->pattern};
+  enum cb_status s = cb_source_emit(&source, image->plan, &label, NULL, CB_EMBED_NEVER, diag);
+  if (!s) s = add_long_texts(image, image->plan, source.text, diag);
+  cb_source_release(&source);
+  if (s) return s;
+  cb_plan_free(image->plan);
+  image->plan = NULL;
+  return CB_OK;
 }
 
 /* All but the texts. */
@@ -185,12 +210,14 @@ static enum cb_status take_numbers(struct cb_image *image, const struct cb_image
       .id = cb_blob_id(plan, parts->label->pattern).high,
       .carry_sums = plan->carry_sums,
       .carry_counters = plan->carry_counters,
+      .vectors = plan->vectors,
       .entries = plan->nnz,
       .tier = parts->tier,
       .first_row_sum = parts->tier == CB_TIER_FAMILY ? plan->first_row_sum : 0,
       .cubin = parts->cubin,
       .cubin_bytes = parts->cubin_bytes,
   };
+  memcpy(image->shares, plan->shares, sizeof image->shares);
   const enum cb_status s = add_arrays(image, parts, diag);
   if (plan->statements)
     image->statements = cb_arena_copy(&image->arena, plan->statements, 1, sizeof *plan->statements);
@@ -222,7 +249,8 @@ static int same_sizes(const struct cb_image *a, const struct cb_image *b) {
          a->vector_type == b->vector_type && a->sum_type == b->sum_type && a->form == b->form &&
          a->semiring == b->semiring && a->stored_bytes == b->stored_bytes && a->plan_ns == b->plan_ns &&
          a->csr_ns == b->csr_ns && a->carry_sums == b->carry_sums && a->carry_counters == b->carry_counters &&
-         a->packed_bytes == b->packed_bytes;
+         a->packed_bytes == b->packed_bytes && a->vectors == b->vectors &&
+         !memcmp(a->shares, b->shares, sizeof a->shares);
 }
 
 /* What kernels of the specialised tier get. */
@@ -312,6 +340,7 @@ enum cb_status cb_image_specialise(struct cb_image *image, const struct cb_image
   *image = *family;
   image->arena = (struct cb_arena){0};
   image->map = (struct cb_value_map){0};
+  image->plan = NULL;
   image->tier = CB_TIER_SPECIALISED;
   image->groups_count = image->pointers_count = image->sizes_count = 0;
   image->first_row_sum = 0;
@@ -375,6 +404,7 @@ enum cb_status cb_image_detach(struct cb_image *image, struct cb_diag *diag) {
 
 void cb_image_release(struct cb_image *image) {
   cb_value_map_release(&image->map);
+  cb_plan_free(image->plan);
   cb_arena_release(&image->arena);
   *image = (struct cb_image){0};
 }

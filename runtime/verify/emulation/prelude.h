@@ -213,6 +213,20 @@ template <class T> inline T load_input(const T *p, int line = __builtin_LINE()) 
   if (emulated::cooperative) emulated::read_vector(p, line);
   return load(p, line);
 }
+template <class T, int n> inline Vector<T, n> load_entries(const T *p, int line = __builtin_LINE()) {
+  constexpr size_t bytes = sizeof(Vector<T, n>), alignment = bytes < 16 ? bytes : 16;
+  static_assert(bytes % 16 == 0 || bytes == 8 || bytes == 4, "no vector load of this size");
+  if ((uintptr_t)p % alignment) emulated::misaligned(p, alignment, line);
+  Vector<T, n> entries;
+  for (int i = 0; i < n; i++) entries.at[i] = load_input(p + i, line);
+  return entries;
+}
+template <class T, int n> inline void store_entries(T *p, const Vector<T, n> &entries, int line = __builtin_LINE()) {
+  constexpr size_t bytes = sizeof(Vector<T, n>), alignment = bytes < 16 ? bytes : 16;
+  static_assert(bytes % 16 == 0 || bytes == 8 || bytes == 4, "no vector store of this size");
+  if ((uintptr_t)p % alignment) emulated::misaligned(p, alignment, line);
+  for (int i = 0; i < n; i++) p[i] = entries.at[i];
+}
 template <class T> inline T load_vector(const T *p, int line = __builtin_LINE()) { return load_input(p, line); }
 template <class T> inline void store_vector(T *p, typename Same<T>::type value, int line = __builtin_LINE()) {
   emulated::events++;
