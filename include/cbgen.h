@@ -505,11 +505,18 @@ typedef struct cbgen_solver_options {
  * blocks. CBGEN_ERROR_MISSING: no NVRTC. CBGEN_ERROR_MEMORY, CBGEN_ERROR_COMPILE, CBGEN_ERROR_DEVICE. */
 CBGEN_API cbgen_status cbgen_solver_create(cbgen_operator *op, const char *method, const cbgen_solver_options *options,
                                            cbgen_solver **solver);
+
+/* Another solver with the same kernel and vectors of its own, for solutions on another stream at the same time:
+ * nothing is compiled. `options` NULL: those of the solver, but for `outcome` and `history`, which are NULL; else all
+ * of them anew, of which `thread_blocks`, `restart` and whether there is a diagonal must be the solver's. On failure
+ * the solver has the message. */
+CBGEN_API cbgen_status cbgen_solver_clone(cbgen_solver *solver, const cbgen_solver_options *options,
+                                          cbgen_solver **clone);
 CBGEN_API void cbgen_solver_free(cbgen_solver *solver); /* NULL is accepted; no solution of its may be running */
 
 /* Puts a solution of A x = b on the stream: one kernel launch, no allocation, no synchronisation; it may be captured in
  * a CUDA graph. b and x: `rows` elements of the vector type; x holds the first guess and receives what was found. A
- * solver works on one solution at a time: those on other streams take another solver. */
+ * solver works on one solution at a time: those on other streams take a clone. */
 CBGEN_API cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x, void *stream);
 
 /* Waits for the stream of the last solution and copies its outcome. */

@@ -83,6 +83,7 @@ static void null_of_every_function_of_an_operator(void **state) {
   cbgen_operator_unbind(NULL);
   refused(cbgen_solver_create(NULL, "cg", NULL, NULL));
   refused(cbgen_solver_create(op, NULL, NULL, NULL));
+  refused(cbgen_solver_clone(NULL, NULL, NULL));
   cbgen_solver_free(NULL);
   refused(cbgen_solve(NULL, NULL, NULL, NULL));
   refused(cbgen_solver_outcome(NULL, NULL));

@@ -683,6 +683,51 @@ static void solvers_work_on_the_operators_arrays(void **state) {
   release(&bed);
 }
 
+/* The same kernel on vectors of its own: neither solver disturbs the other, and each may go first. */
+static void clones_have_the_same_kernel(void **state) {
+  struct bed bed = bed_of(system_of("random,rows=150,cols=150,density=0.04", SYMMETRIC), "recipe=merge");
+  const cbgen_solver_options options = with_diagonal(&bed, 1);
+  cbgen_solver_options other = options, wrong = options;
+  cbgen_solver *solver, *clone, *third;
+  cbgen_outcome first, second;
+  const uint64_t outcome_there = app_alloc(0, sizeof(cbgen_outcome)), x = app_alloc(0, 150 * sizeof(double));
+  void *const b = (void *)(uintptr_t)bed.b_there;
+  double norm, zeros[150] = {0};
+  (void)state;
+  must_operator(bed.op, cbgen_solver_create(bed.op, "cg", &options, &solver));
+  const long compilations = fake->compilations;
+  other.relative_tolerance = 1e-4;
+  other.outcome = (void *)(uintptr_t)outcome_there;
+  assert_int_equal(cbgen_solver_clone(solver, &other, &clone), CBGEN_OK);
+  assert_int_equal(cbgen_solver_clone(solver, NULL, &third), CBGEN_OK);
+  assert_int_equal(fake->compilations, compilations);
+  assert_string_equal(cbgen_solver_source(clone, NULL), cbgen_solver_source(solver, NULL));
+  start_from(&bed, 0);
+  assert_true(app_put(x, zeros, sizeof zeros));
+  assert_int_equal(cbgen_solve(solver, b, (void *)(uintptr_t)bed.x_there, NULL), CBGEN_OK);
+  assert_int_equal(cbgen_solve(clone, b, (void *)(uintptr_t)x, NULL), CBGEN_OK);
+  assert_int_equal(cbgen_solver_outcome(solver, &first), CBGEN_OK);
+  assert_int_equal(cbgen_solver_outcome(clone, &second), CBGEN_OK);
+  assert_true(first.reason == CBGEN_REASON_CONVERGED && second.reason == CBGEN_REASON_CONVERGED);
+  assert_true(second.iterations < first.iterations && second.residual > first.residual);
+  assert_true(host_residual(&bed, &norm) <= 2e-8 * norm);
+  cbgen_solver_free(solver);
+  start_from(&bed, 0);
+  assert_int_equal(cbgen_solve(third, b, (void *)(uintptr_t)bed.x_there, NULL), CBGEN_OK);
+  assert_int_equal(cbgen_solver_outcome(third, &second), CBGEN_OK);
+  assert_memory_equal(&first, &second, sizeof first);
+  wrong.diagonal = NULL;
+  assert_int_equal(cbgen_solver_clone(third, &wrong, &solver), CBGEN_ERROR_ARGUMENT);
+  assert_non_null(strstr(cbgen_solver_message(third), "has the solver's kernel"));
+  assert_null(solver);
+  assert_int_equal(cbgen_solver_clone(third, NULL, NULL), CBGEN_ERROR_ARGUMENT);
+  cbgen_solver_free(third);
+  cbgen_solver_free(clone);
+  app_free(outcome_there);
+  app_free(x);
+  release(&bed);
+}
+
 /* One launch, and nothing else of what takes time. */
 static void a_solution_is_one_launch(void **state) {
   struct bed bed = bed_of(system_of("random,rows=100,cols=100,density=0.05", SYMMETRIC), "recipe=sell");
@@ -797,6 +842,21 @@ static void failures_leave_nothing_behind(void **state) {
     failed++;
   }
   assert_true(failed > 10);
+  must_operator(bed.op, cbgen_solver_create(bed.op, "gmres", NULL, &solver));
+  failed = 0;
+  for (uint64_t nth = 1; nth < 4000; nth++) {
+    cbgen_solver *clone;
+    cb_memory_fail_at(nth, 0);
+    const cbgen_status s = cbgen_solver_clone(solver, NULL, &clone);
+    cb_memory_fail_at(0, 0);
+    cbgen_solver_free(clone);
+    if (!s) break;
+    assert_int_equal(s, CBGEN_ERROR_MEMORY);
+    assert_null(clone);
+    failed++;
+  }
+  assert_in_range(failed, 3, 100);
+  cbgen_solver_free(solver);
   release(&bed);
 }
 
@@ -820,6 +880,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(solutions_repeat_bit_for_bit, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(any_number_of_thread_blocks_solves, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(solvers_work_on_the_operators_arrays, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(clones_have_the_same_kernel, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(a_solution_is_one_launch, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(the_cache_keeps_solvers, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(what_cannot_be_solved_is_refused, open_fake, check_fake),

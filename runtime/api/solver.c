@@ -266,6 +266,48 @@ cbgen_status cbgen_solver_create(cbgen_operator *op, const char *method, const c
   return cb_operator_report(op, s, &diag);
 }
 
+/* What a clone is asked for; what its kernel was made for stays. */
+static enum cb_status take_clone_options(cbgen_solver *clone, const cbgen_solver *solver, const cbgen_solver_options *asked,
+                                         struct cb_diag *diag) {
+  const cbgen_solver_options *made = &solver->options;
+  clone->program = solver->program;
+  clone->options = *made;
+  clone->options.outcome = NULL;
+  clone->options.history = NULL;
+  if (!asked) return CB_OK;
+  const enum cb_status s = take_options(clone, solver->program->name, asked, diag);
+  const cbgen_solver_options *options = &clone->options;
+  if (s) return s;
+  if (clone->program != solver->program || options->restart != made->restart ||
+      (options->thread_blocks && options->thread_blocks != made->thread_blocks))
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "a clone has the solver's kernel: 'thread_blocks', 'restart', and whether there is a diagonal, are its");
+  return CB_OK;
+}
+
+static enum cb_status clone_into(cbgen_solver *clone, const cbgen_solver *solver, const cbgen_solver_options *options,
+                                 struct cb_diag *diag) {
+  enum cb_status s = (enum cb_status)cbgen_operator_clone(solver->op, &clone->op);
+  if (s) return cb_fail(diag, s, "%s", cbgen_operator_message(solver->op));
+  s = take_clone_options(clone, solver, options, diag);
+  cb_text_add_bytes(&clone->source, solver->source.bytes, solver->source.length);
+  if (!s && clone->source.failed) s = cb_fail_memory(diag, "a solver's text", solver->source.length);
+  return s ? s : cb_solver_clone(&clone->solver, solver->solver, clone->op->op, diag);
+}
+
+cbgen_status cbgen_solver_clone(cbgen_solver *solver, const cbgen_solver_options *options, cbgen_solver **out) {
+  CB_STANDARD_NUMERICS;
+  if (out) *out = NULL;
+  if (!solver) return CBGEN_ERROR_ARGUMENT;
+  if (!out) return (cbgen_status)cb_fail(&solver->diag, CB_ERR_ARGUMENT, "no place for the clone was given");
+  cbgen_solver *clone = cb_calloc(1, sizeof *clone);
+  if (!clone) return (cbgen_status)cb_fail_memory(&solver->diag, "a solver", sizeof *clone);
+  const enum cb_status s = clone_into(clone, solver, options, &solver->diag);
+  if (s) cbgen_solver_free(clone);
+  else *out = clone;
+  return (cbgen_status)s;
+}
+
 void cbgen_solver_free(cbgen_solver *solver) {
   if (!solver) return;
   cb_solver_free(solver->solver);

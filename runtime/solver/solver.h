@@ -42,6 +42,11 @@ struct cb_solver_parts {
  * `blocks`; CB_ERR_MEMORY;
  * CB_ERR_DEVICE. */
 enum cb_status cb_solver_load(struct cb_solver **solver, const struct cb_solver_parts *parts, struct cb_diag *diag);
+
+/* Another one with the same kernel, and vectors of its own. `op`: a handle for its carry slots, with the arrays of the
+ * solver's. Any thread. */
+enum cb_status cb_solver_clone(struct cb_solver **clone, const struct cb_solver *solver, const struct cb_operator *op,
+                               struct cb_diag *diag);
 void cb_solver_free(struct cb_solver *solver); /* NULL is accepted */
 
 struct cb_solve {

@@ -43,4 +43,5 @@
   }
 
 const struct cb_program cb_program_cg[] = {CG(NULL, NULL, NULL, "", "", "", "", "r"),
-                                           CG("diagonal", "d", "z", WITH_DIAGONAL "; out z", "z = d * r;", ", d; out z", "z = d * r;", "z")};
+                                           CG("diagonal", "d", "z", WITH_DIAGONAL "; out z", "z = d * r;", ", d; out z",
+                                              "z = d * r;", "z")};

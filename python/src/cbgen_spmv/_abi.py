@@ -281,6 +281,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_operator_save": (STATUS, (HANDLE, c_void_p, c_size_t, POINTER(c_size_t))),
     "cbgen_operator_load": (STATUS, (HANDLE, c_void_p, c_size_t, POINTER(HANDLE))),
     "cbgen_solver_create": (STATUS, (HANDLE, c_char_p, POINTER(SolverOptions), POINTER(HANDLE))),
+    "cbgen_solver_clone": (STATUS, (HANDLE, POINTER(SolverOptions), POINTER(HANDLE))),
     "cbgen_solver_free": (None, (HANDLE,)),
     "cbgen_solve": (STATUS, (HANDLE, c_void_p, c_void_p, c_void_p)),
     "cbgen_solver_outcome": (STATUS, (HANDLE, POINTER(Outcome))),
