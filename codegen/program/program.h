@@ -89,6 +89,7 @@ struct cb_program {
   const char *basis;      /* restart + 1 more of them, one behind the other; NULL: none */
   const char *scalars[8]; /* that templates assign */
   const char *value;      /* scalar for the outcome; NULL: 0 */
+  int blocks_per_sm;      /* as many thread blocks as steps have registers for; 0: the usual number */
   struct cb_section sections[CB_MOST_SECTIONS];
   int sections_count;
 };

@@ -555,7 +555,8 @@ static const char *numbers_text(struct writer *writer) {
 
 static void add_kernel(struct writer *writer, struct cb_text *text) {
   const struct cb_program *program = writer->request->program;
-  const int own = writer->product.blocks_per_sm, most = own && own < BLOCKS_PER_SM ? own : BLOCKS_PER_SM;
+  const int own = writer->product.blocks_per_sm, usual = program->blocks_per_sm ? program->blocks_per_sm : BLOCKS_PER_SM;
+  const int most = own && own < usual ? own : usual;
   const int blocks = most > writer->groups && writer->request->form.kind == CB_PROGRAM_GRID ? most / writer->groups : 1;
   struct cb_scope scope = {0};
   cb_scope_placeholder(&scope, "sections", sections_text(writer)); /* first: it finds the scalars */
