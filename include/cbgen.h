@@ -349,6 +349,13 @@ CBGEN_API cbgen_status cbgen_residual(cbgen_operator *op, const void *b, const v
  * there. */
 CBGEN_API cbgen_status cbgen_diagonal(cbgen_context *context, const cbgen_csr *matrix, void *diagonal);
 
+/* The inverses of the `size` by `size` (2 to 16) blocks along a square matrix's diagonal, the last of which may be
+ * smaller, for cbgen_solver_options: to `inverses` in device memory, of the types of cbgen_diagonal. Entry (row, i) of
+ * a block's inverse, of the matrix's row `row`, is number i * rows + row of size * rows; what is beyond the last row
+ * is 0. Blocks that are singular count as their diagonals, in which 0 counts as 1. Waits until the numbers are there.
+ * */
+CBGEN_API cbgen_status cbgen_block_diagonal(cbgen_context *context, const cbgen_csr *matrix, int size, void *inverses);
+
 /* New values for the same pattern, in the order of the arrays that the operator was compiled from, duplicates
  * included. */
 typedef struct cbgen_update {
@@ -477,6 +484,9 @@ typedef struct cbgen_solver_options {
   double lowest, highest;     /* "chebyshev": between these are the eigenvalues of A, divided by the diagonal where there
                                * is one. `highest` 0: found by 20 steps of the power method; `lowest` 0: found on the
                                * way, from highest / 30 down */
+  const void *blocks;         /* "cg" and "bicgstab": inverses of blocks along the diagonal, by which residuals are
+                               * multiplied: cbgen_block_diagonal; then `diagonal` is NULL. NULL: none */
+  int block_size;             /* of `blocks`: rows of each, 2 to 16; else 0 */
 } cbgen_solver_options;
 
 /* The methods:

@@ -92,6 +92,7 @@ static void null_of_every_function_of_an_operator(void **state) {
   refused(cbgen_residual(NULL, NULL, NULL, NULL, NULL));
   refused(cbgen_residual(op, NULL, NULL, NULL, NULL));
   refused(cbgen_diagonal(NULL, NULL, NULL));
+  refused(cbgen_block_diagonal(NULL, NULL, 2, NULL));
   refused(cbgen_update_values(NULL, &update));
   refused(cbgen_update_values(op, NULL));
   refused(cbgen_update_values(op, &update));

@@ -349,6 +349,112 @@ static void power_finds_an_eigenvalue(void **state) {
   }
 }
 
+/* ---- blocks */
+
+/* A block times what is told to be its inverse, for every block of a matrix, the smaller one at the end as well. */
+static void check_inverses(const struct cb_csr *csr, const double *inverses, int size) {
+  const int64_t n = csr->rows;
+  for (int64_t first = 0; first < n; first += size) {
+    const int rows = n - first < size ? (int)(n - first) : size;
+    double block[16][16] = {{0}};
+    for (int i = 0; i < rows; i++)
+      for (int64_t k = cb_csr_row(csr, first + i); k < cb_csr_row(csr, first + i + 1); k++)
+        if (csr->col_idx[k] >= first && csr->col_idx[k] < first + rows)
+          block[i][csr->col_idx[k] - first] = csr->values[k];
+    for (int i = 0; i < rows; i++)
+      for (int j = 0; j < size; j++) {
+        double sum = 0;
+        for (int k = 0; k < rows; k++) sum += block[i][k] * inverses[j * n + first + k];
+        assert_true(fabs(sum - (i == j)) <= (j < rows ? 1e-12 : 0));
+      }
+  }
+}
+
+static void blocks_precondition(void **state) {
+  static const int sizes[] = {2, 3, 5, 16};
+  (void)state;
+  for (int m = 0; m < 2; m++) {
+    struct bed bed = bed_of(system_of("fe3,n=5", m ? UNSYMMETRIC : SYMMETRIC), m ? "recipe=sell" : "recipe=blocks");
+    const int64_t n = bed.csr.rows;
+    int32_t *pointers;
+    const cbgen_csr view = view_of(&bed.csr, &pointers);
+    double *inverses = calloc(16 * (size_t)n, sizeof *inverses), norm;
+    const uint64_t there = app_alloc(0, 16 * (size_t)n * sizeof(double));
+    assert_true(n % 2 && n % 16); /* smaller blocks at the end */
+    for (int i = 0; i < 4; i++) {
+      must(bed.context, cbgen_block_diagonal(bed.context, &view, sizes[i], (void *)(uintptr_t)there));
+      assert_true(app_take(inverses, there, (size_t)(sizes[i] * n) * sizeof *inverses));
+      check_inverses(&bed.csr, inverses, sizes[i]);
+      const cbgen_solver_options options = {.struct_size = sizeof options, .blocks = (void *)(uintptr_t)there,
+                                            .block_size = sizes[i], .program_form = i % 2 ? "block" : "grid"};
+      start_from(&bed, 0);
+      const cbgen_outcome outcome = solved(&bed, m ? "bicgstab" : "cg", &options);
+      assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
+      assert_true(host_residual(&bed, &norm) <= 2e-8 * norm);
+    }
+    app_free(there);
+    free(inverses);
+    free(pointers);
+    release(&bed);
+  }
+}
+
+/* A matrix of nothing but blocks is inverted as a whole. */
+static void all_blocks_are_solved_at_once(void **state) {
+  struct cb_csr whole = system_of("random,rows=63,cols=63,density=0.9", SYMMETRIC), blocks = {0};
+  struct cb_coo coo = {.rows = 63, .cols = 63};
+  struct cb_diag diag = {0};
+  (void)state;
+  coo.row_idx = cb_alloc((size_t)whole.nnz, 4);
+  coo.col_idx = cb_alloc((size_t)whole.nnz, 4);
+  coo.values = cb_alloc((size_t)whole.nnz, 8);
+  for (int32_t row = 0; row < 63; row++)
+    for (int64_t k = cb_csr_row(&whole, row); k < cb_csr_row(&whole, row + 1); k++) {
+      if (whole.col_idx[k] / 5 != row / 5) continue;
+      coo.row_idx[coo.count] = row;
+      coo.col_idx[coo.count] = whole.col_idx[k];
+      coo.values[coo.count++] = whole.values[k];
+    }
+  assert_ok(cb_csr_from_coo(&blocks, &coo, &diag));
+  cb_csr_release(&whole);
+  struct bed bed = bed_of(blocks, "recipe=sell");
+  int32_t *pointers;
+  const cbgen_csr view = view_of(&bed.csr, &pointers);
+  const uint64_t there = app_alloc(0, 5 * 63 * sizeof(double));
+  must(bed.context, cbgen_block_diagonal(bed.context, &view, 5, (void *)(uintptr_t)there));
+  const cbgen_solver_options options = {.struct_size = sizeof options, .blocks = (void *)(uintptr_t)there,
+                                        .block_size = 5};
+  for (int m = 0; m < 2; m++) {
+    start_from(&bed, 0.5);
+    const cbgen_outcome outcome = solved(&bed, m ? "bicgstab" : "cg", &options);
+    assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
+    assert_int_equal(outcome.iterations, 1);
+  }
+  app_free(there);
+  free(pointers);
+  release(&bed);
+}
+
+/* A singular block counts as its diagonal, in which 0 counts as 1. */
+static void singular_blocks_are_diagonals(void **state) {
+  static const int32_t pointers[] = {0, 2, 4, 5, 5}, columns[] = {0, 1, 0, 1, 2};
+  static const double values[] = {2, 4, 1, 2, 5}, wanted[] = {0.5, 0, 0.2, 0, 0, 0.5, 0, 1};
+  const cbgen_csr view = {.struct_size = sizeof view, .rows = 4, .cols = 4, .nnz = 5, .row_ptr = pointers,
+                          .col_idx = columns, .values = values};
+  cbgen_context *context = new_context("recipe=sell");
+  const uint64_t there = app_alloc(0, sizeof wanted);
+  double found[8];
+  (void)state;
+  must(context, cbgen_block_diagonal(context, &view, 2, (void *)(uintptr_t)there));
+  assert_true(app_take(found, there, sizeof found));
+  assert_memory_equal(found, wanted, sizeof wanted);
+  assert_int_equal(cbgen_block_diagonal(context, &view, 17, (void *)(uintptr_t)there), CBGEN_ERROR_ARGUMENT);
+  assert_non_null(strstr(cbgen_message(context), "2 to 16"));
+  assert_int_equal(cbgen_block_diagonal(context, &view, 2, NULL), CBGEN_ERROR_ARGUMENT);
+  app_free(there);
+  cbgen_context_destroy(context);
+}
+
 /* ---- PageRank */
 
 /* Ranks by the same fixed point in long doubles, from the transposed links. */
@@ -800,6 +906,15 @@ static void what_cannot_be_solved_is_refused(void **state) {
   check_refused(bed.op, "sor", (cbgen_solver_options){0}, wrong, "no method 'sor'; there are cg, bicgstab, minres");
   check_refused(bed.op, "cg", (cbgen_solver_options){.relative_tolerance = -1}, wrong, "tolerance");
   check_refused(bed.op, "cg", (cbgen_solver_options){.absolute_tolerance = NAN}, wrong, "tolerance");
+  const void *numbers = (void *)(uintptr_t)bed.diagonal;
+  check_refused(bed.op, "cg", (cbgen_solver_options){.blocks = numbers, .block_size = 1}, wrong, "'block_size' is 1");
+  check_refused(bed.op, "cg", (cbgen_solver_options){.blocks = numbers, .block_size = 2, .diagonal = numbers}, wrong, "one of");
+  check_refused(bed.op, "gmres", (cbgen_solver_options){.blocks = numbers, .block_size = 2}, wrong, "takes no 'blocks'");
+  check_refused(bed.op, "power", (cbgen_solver_options){.diagonal = numbers}, wrong, "takes no 'diagonal'");
+  check_refused(bed.op, "gmres", (cbgen_solver_options){.restart = 65}, wrong, "'restart' is 65");
+  check_refused(bed.op, "jacobi", (cbgen_solver_options){.weight = NAN}, wrong, "'weight' is nan");
+  check_refused(bed.op, "pagerank", (cbgen_solver_options){.damping = 1}, wrong, "'damping' is 1");
+  check_refused(bed.op, "chebyshev", (cbgen_solver_options){.lowest = 2, .highest = 1}, wrong, "'lowest' is 2");
   check_refused(bed.op, "cg", (cbgen_solver_options){.max_iterations = -1}, wrong, "'max_iterations' is -1");
   check_refused(bed.op, "cg", (cbgen_solver_options){.thread_blocks = -2}, wrong, "'thread_blocks' is -2");
   check_refused(bed.op, "cg", (cbgen_solver_options){.history = (double *)(uintptr_t)(bed.b_there + 4)}, wrong, "aligned");
@@ -869,6 +984,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(chebyshev_takes_bounds, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(chebyshev_finds_the_lowest, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(power_finds_an_eigenvalue, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(blocks_precondition, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(all_blocks_are_solved_at_once, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(singular_blocks_are_diagonals, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(pagerank_ranks, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(every_form_solves, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(forms_that_cannot_be_are_refused, open_fake, check_fake),

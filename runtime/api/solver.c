@@ -68,9 +68,9 @@ static enum cb_status check_options(const cbgen_solver_options *options, const s
       (options->highest > 0 && options->lowest >= options->highest))
     return cb_fail(diag, CB_ERR_ARGUMENT, "'lowest' is %g and 'highest' %g: eigenvalues are above 0, and these ascend, or 0",
                    options->lowest, options->highest);
-  if ((uintptr_t)options->diagonal % cb_type_size(info->vector_type) || (uintptr_t)options->outcome % 8 ||
+  if (((uintptr_t)options->diagonal | (uintptr_t)options->blocks) % cb_type_size(info->vector_type) || (uintptr_t)options->outcome % 8 ||
       (uintptr_t)options->history % 8)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'diagonal', 'outcome' or 'history' is not aligned to its elements");
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'diagonal', 'blocks', 'outcome' or 'history' is not aligned to its elements");
   return CB_OK;
 }
 
@@ -85,11 +85,16 @@ static enum cb_status fail_method(const char *method, struct cb_diag *diag) {
 }
 
 static enum cb_status find_program(cbgen_solver *solver, const char *method, struct cb_diag *diag) {
-  const int with_diagonal = solver->options.diagonal != NULL;
-  solver->program = cb_program_find(method, with_diagonal);
+  const cbgen_solver_options *options = &solver->options;
+  const enum cb_preconditioning kind = options->blocks ? CB_BLOCKS : options->diagonal ? CB_DIAGONAL : CB_PLAIN;
+  if (options->blocks && options->diagonal)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'diagonal' and 'blocks' are given: a solver takes one of them");
+  if (options->blocks && (options->block_size < 2 || options->block_size > CB_MOST_BLOCK))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'block_size' is %d; it is 2 to %d", options->block_size, CB_MOST_BLOCK);
+  solver->program = cb_program_find(method, kind);
   if (solver->program) return CB_OK;
-  if (with_diagonal && cb_program_find(method, 0))
-    return cb_fail(diag, CB_ERR_ARGUMENT, "method '%.60s' takes no 'diagonal'", method);
+  if (cb_program_find(method, CB_PLAIN))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "method '%.60s' takes no '%s'", method, options->blocks ? "blocks" : "diagonal");
   return fail_method(method, diag);
 }
 
@@ -191,12 +196,17 @@ static enum cb_status choose_form(const cbgen_solver *solver, const struct cb_im
   return CB_OK;
 }
 
+static struct cb_program_sizes sizes_of(const cbgen_solver *solver) {
+  return (struct cb_program_sizes){solver->options.restart, solver->options.block_size};
+}
+
 /* Text and binary; with fewer threads to a thread block if a thread lacks registers. */
 static enum cb_status find_fitting(cbgen_solver *solver, const struct cb_image *image, struct cb_program_form *form,
                                    int *threads, struct cb_compiled *compiled, struct cb_diag *diag) {
   enum { HALF = 512 /* threads: where a multiprocessor has more registers for each than fewer of them could use */ };
   for (;;) {
-    enum cb_status s = cb_solver_text(&solver->source, image, solver->program, form, solver->options.restart, threads, diag);
+    const struct cb_program_sizes sizes = sizes_of(solver);
+    enum cb_status s = cb_solver_text(&solver->source, image, solver->program, form, &sizes, threads, diag);
     const int groups = *threads / image->launches[0].threads, is_full = groups > 1 && *threads > HALF;
     if (!s) s = find_binary(solver->op->shared, &solver->source, is_full, compiled, diag);
     if (s || !compiled->spilled_bytes || !is_full) return s;
@@ -218,7 +228,7 @@ static enum cb_status build(cbgen_solver *solver, const struct cb_image *image, 
                                         .op = solver->op->op,
                                         .image = image,
                                         .program = solver->program,
-                                        .restart = solver->options.restart,
+                                        .sizes = sizes_of(solver),
                                         .cubin = compiled.cubin,
                                         .form = form,
                                         .threads = threads};
@@ -279,6 +289,7 @@ static enum cb_status take_clone_options(cbgen_solver *clone, const cbgen_solver
   const cbgen_solver_options *options = &clone->options;
   if (s) return s;
   if (clone->program != solver->program || options->restart != made->restart ||
+      options->block_size != made->block_size ||
       (options->thread_blocks && options->thread_blocks != made->thread_blocks))
     return cb_fail(diag, CB_ERR_ARGUMENT,
                    "a clone has the solver's kernel: 'thread_blocks', 'restart', and whether there is a diagonal, are its");
@@ -365,7 +376,8 @@ cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x, void *str
   if (!solver) return CBGEN_ERROR_ARGUMENT;
   const cbgen_solver_options *options = &solver->options;
   struct cb_solve solve = {
-      .given = {(cb_device_ptr)(uintptr_t)b, (cb_device_ptr)(uintptr_t)x, (cb_device_ptr)(uintptr_t)options->diagonal},
+      .given = {(cb_device_ptr)(uintptr_t)b, (cb_device_ptr)(uintptr_t)x,
+                (cb_device_ptr)(uintptr_t)(options->blocks ? options->blocks : options->diagonal)},
       .most = options->max_iterations,
       .outcome = (cb_device_ptr)(uintptr_t)options->outcome,
       .history = (cb_device_ptr)(uintptr_t)options->history,

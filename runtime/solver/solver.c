@@ -51,7 +51,8 @@ static int count_names(const char *const *names) { /* NULL ends them */
 /* ---- text */
 
 enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image, const struct cb_program *program,
-                              const struct cb_program_form *form, int restart, int *threads, struct cb_diag *diag) {
+                              const struct cb_program_form *form, const struct cb_program_sizes *sizes, int *threads,
+                              struct cb_diag *diag) {
   struct cb_program_launch *launches = cb_calloc((size_t)image->launches_count + 1, sizeof *launches);
   if (!launches) return cb_fail_memory(diag, "a program", (uint64_t)image->launches_count * sizeof *launches);
   for (int i = 0; i < image->launches_count; i++)
@@ -64,7 +65,7 @@ enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image
                                              .launches_count = image->launches_count,
                                              .has_carry = image->carry_sums > 0,
                                              .rows = image->rows,
-                                             .restart = restart,
+                                             .sizes = *sizes,
                                              .vector = image->vector_type,
                                              .sum = image->sum_type};
   const enum cb_status s = cb_program_text(text, &request, threads, diag);
@@ -168,7 +169,7 @@ static void note_sizes(struct cb_solver *solver, const struct cb_solver_parts *p
   const struct cb_image *image = parts->image;
   const int64_t size = (int64_t)cb_type_size(image->vector_type);
   solver->vector_bytes = padded(image->rows * size);
-  if (solver->program->basis) solver->basis_bytes = padded((parts->restart + 1) * cb_program_stride(image->rows) * size);
+  if (solver->program->basis) solver->basis_bytes = padded((parts->sizes.restart + 1) * cb_program_stride(image->rows) * size);
 }
 
 /* One allocation: own vectors, the board, words of meetings, and the outcome. */

@@ -182,6 +182,8 @@ class SolverOptions(Structure):
         ("damping", c_double),
         ("lowest", c_double),
         ("highest", c_double),
+        ("blocks", c_void_p),
+        ("block_size", c_int),
     ]
 
 
@@ -270,6 +272,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_operator_unbind": (None, (HANDLE,)),
     "cbgen_residual": (STATUS, (HANDLE, c_void_p, c_void_p, c_void_p, c_void_p)),
     "cbgen_diagonal": (STATUS, (HANDLE, POINTER(Csr), c_void_p)),
+    "cbgen_block_diagonal": (STATUS, (HANDLE, POINTER(Csr), c_int, c_void_p)),
     "cbgen_update_values": (STATUS, (HANDLE, POINTER(Update))),
     "cbgen_operator_message": (c_char_p, (HANDLE,)),
     "cbgen_operator_info": (STATUS, (HANDLE, POINTER(Info))),
