@@ -68,7 +68,8 @@ static enum cb_status check_options(const cbgen_solver_options *options, const s
       (options->highest > 0 && options->lowest >= options->highest))
     return cb_fail(diag, CB_ERR_ARGUMENT, "'lowest' is %g and 'highest' %g: eigenvalues are above 0, and these ascend, or 0",
                    options->lowest, options->highest);
-  if (((uintptr_t)options->diagonal | (uintptr_t)options->blocks) % cb_type_size(info->vector_type) || (uintptr_t)options->outcome % 8 ||
+  const uintptr_t numbers = (uintptr_t)options->diagonal | (uintptr_t)options->blocks;
+  if (numbers % cb_type_size(info->vector_type) || (uintptr_t)options->outcome % 8 ||
       (uintptr_t)options->history % 8)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'diagonal', 'blocks', 'outcome' or 'history' is not aligned to its elements");
   return CB_OK;
@@ -277,8 +278,8 @@ cbgen_status cbgen_solver_create(cbgen_operator *op, const char *method, const c
 }
 
 /* What a clone is asked for; what its kernel was made for stays. */
-static enum cb_status take_clone_options(cbgen_solver *clone, const cbgen_solver *solver, const cbgen_solver_options *asked,
-                                         struct cb_diag *diag) {
+static enum cb_status take_clone_options(cbgen_solver *clone, const cbgen_solver *solver,
+                                         const cbgen_solver_options *asked, struct cb_diag *diag) {
   const cbgen_solver_options *made = &solver->options;
   clone->program = solver->program;
   clone->options = *made;

@@ -68,7 +68,7 @@ const struct cb_program cb_program_power[] = {
 #define PAGERANK(given_diagonal, own_diagonal, own_share, first, later, from_vector, of_x)                       \
   {                                                                                                              \
     .name = "pagerank", .parameters = {"relative", "absolute", "damping"}, .given = {"b", "x", given_diagonal},  \
-    .work = {"y", own_diagonal, own_share}, .blocks_per_sm = FEW_REGISTERS, .sections_count = 3,                                                 \
+    .work = {"y", own_diagonal, own_share}, .blocks_per_sm = FEW_REGISTERS, .sections_count = 3,                 \
     .sections = {                                                                                                \
         {.steps = {{CB_STEP_ROWS, "in b, x" first "; bs = sum(b); xs = sum(x);"},                                \
                    {CB_STEP_STOP, "in bs, xs; out stop; both = bs * xs;"                                         \
