@@ -349,6 +349,13 @@ CBGEN_API cbgen_status cbgen_residual(cbgen_operator *op, const void *b, const v
  * there. */
 CBGEN_API cbgen_status cbgen_diagonal(cbgen_context *context, const cbgen_csr *matrix, void *diagonal);
 
+/* The inverses of the `size` by `size` (2 to 16) blocks along a square matrix's diagonal, the last of which may be
+ * smaller, for cbgen_solver_options: to `inverses` in device memory, of the types of cbgen_diagonal. Entry (row, i) of
+ * a block's inverse, of the matrix's row `row`, is number i * rows + row of size * rows; what is beyond the last row
+ * is 0. Blocks that are singular count as their diagonals, in which 0 counts as 1. Waits until the numbers are there.
+ * */
+CBGEN_API cbgen_status cbgen_block_diagonal(cbgen_context *context, const cbgen_csr *matrix, int size, void *inverses);
+
 /* New values for the same pattern, in the order of the arrays that the operator was compiled from, duplicates
  * included. */
 typedef struct cbgen_update {
@@ -477,6 +484,9 @@ typedef struct cbgen_solver_options {
   double lowest, highest;     /* "chebyshev": between these are the eigenvalues of A, divided by the diagonal where there
                                * is one. `highest` 0: found by 20 steps of the power method; `lowest` 0: found on the
                                * way, from highest / 30 down */
+  const void *blocks;         /* "cg" and "bicgstab": inverses of blocks along the diagonal, by which residuals are
+                               * multiplied: cbgen_block_diagonal; then `diagonal` is NULL. NULL: none */
+  int block_size;             /* of `blocks`: rows of each, 2 to 16; else 0 */
 } cbgen_solver_options;
 
 /* The methods:
@@ -505,11 +515,18 @@ typedef struct cbgen_solver_options {
  * blocks. CBGEN_ERROR_MISSING: no NVRTC. CBGEN_ERROR_MEMORY, CBGEN_ERROR_COMPILE, CBGEN_ERROR_DEVICE. */
 CBGEN_API cbgen_status cbgen_solver_create(cbgen_operator *op, const char *method, const cbgen_solver_options *options,
                                            cbgen_solver **solver);
+
+/* Another solver with the same kernel and vectors of its own, for solutions on another stream at the same time:
+ * nothing is compiled. `options` NULL: those of the solver, but for `outcome` and `history`, which are NULL; else all
+ * of them anew, of which `thread_blocks`, `restart` and whether there is a diagonal must be the solver's. On failure
+ * the solver has the message. */
+CBGEN_API cbgen_status cbgen_solver_clone(cbgen_solver *solver, const cbgen_solver_options *options,
+                                          cbgen_solver **clone);
 CBGEN_API void cbgen_solver_free(cbgen_solver *solver); /* NULL is accepted; no solution of its may be running */
 
 /* Puts a solution of A x = b on the stream: one kernel launch, no allocation, no synchronisation; it may be captured in
  * a CUDA graph. b and x: `rows` elements of the vector type; x holds the first guess and receives what was found. A
- * solver works on one solution at a time: those on other streams take another solver. */
+ * solver works on one solution at a time: those on other streams take a clone. */
 CBGEN_API cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x, void *stream);
 
 /* Waits for the stream of the last solution and copies its outcome. */

@@ -83,6 +83,7 @@ static void null_of_every_function_of_an_operator(void **state) {
   cbgen_operator_unbind(NULL);
   refused(cbgen_solver_create(NULL, "cg", NULL, NULL));
   refused(cbgen_solver_create(op, NULL, NULL, NULL));
+  refused(cbgen_solver_clone(NULL, NULL, NULL));
   cbgen_solver_free(NULL);
   refused(cbgen_solve(NULL, NULL, NULL, NULL));
   refused(cbgen_solver_outcome(NULL, NULL));
@@ -96,6 +97,7 @@ static void null_of_every_function_of_an_operator(void **state) {
   refused(cbgen_residual(NULL, NULL, NULL, NULL, NULL));
   refused(cbgen_residual(op, NULL, NULL, NULL, NULL));
   refused(cbgen_diagonal(NULL, NULL, NULL));
+  refused(cbgen_block_diagonal(NULL, NULL, 2, NULL));
   refused(cbgen_update_values(NULL, &update));
   refused(cbgen_update_values(op, NULL));
   refused(cbgen_update_values(op, &update));

@@ -2,179 +2,8 @@
 /* Solvers through the public interface, whole solutions on the emulation: every thread block in flight, barriers that
  * diverge and vectors that are read and written at once are errors. What they say of the residual is compared with long
  * doubles on the host. */
-#include "tests/api_support.h"
 #include "tests/recipes.h"
-
-static cbgen_context *new_context(const char *settings) {
-  cbgen_context *context;
-  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
-  set_all(context, settings);
-  return context;
-}
-
-/* ---- systems */
-
-enum kind { SYMMETRIC, UNSYMMETRIC };
-
-/* The square part of a matrix with |values|, made symmetric if asked for, and dominated by its diagonal. */
-static struct cb_csr system_of(const char *specification, enum kind kind) {
-  struct cb_diag diag = {0};
-  struct cb_csr given = matrix_of(specification), result = {0};
-  const int64_t n = given.rows < given.cols ? given.rows : given.cols;
-  const size_t most = 2 * (size_t)given.nnz + (size_t)n;
-  struct cb_coo coo = {.rows = n, .cols = n};
-  double *sums = calloc((size_t)n + 1, sizeof *sums);
-  coo.row_idx = cb_alloc(most, 4);
-  coo.col_idx = cb_alloc(most, 4);
-  coo.values = cb_alloc(most, 8);
-  for (int64_t row = 0; row < n; row++)
-    for (int64_t k = cb_csr_row(&given, row); k < cb_csr_row(&given, row + 1); k++) {
-      const int64_t column = given.col_idx[k];
-      if (column >= n || column == row) continue;
-      const double value = kind == SYMMETRIC ? -0.5 : -0.25 - fabs(given.values[k]);
-      for (int turned = 0; turned <= (kind == SYMMETRIC); turned++) {
-        coo.row_idx[coo.count] = (int32_t)(turned ? column : row);
-        coo.col_idx[coo.count] = (int32_t)(turned ? row : column);
-        coo.values[coo.count++] = value;
-        sums[turned ? column : row] += fabs(value);
-      }
-    }
-  for (int64_t row = 0; row < n; row++) {
-    coo.row_idx[coo.count] = coo.col_idx[coo.count] = (int32_t)row;
-    coo.values[coo.count++] = 1.05 * sums[row] + 0.5 + (double)(row % 7);
-  }
-  assert_ok(cb_csr_from_coo(&result, &coo, &diag));
-  cb_csr_release(&given);
-  free(sums);
-  return result;
-}
-
-/* A system with everything that a solution needs, on GPU 0. */
-struct bed {
-  cbgen_context *context;
-  struct cb_csr csr;
-  cbgen_operator *op;
-  enum cb_type type;
-  double *b, *x;
-  uint64_t b_there, x_there, diagonal;
-};
-
-static cbgen_csr view_of(const struct cb_csr *csr, int32_t **pointers) {
-  *pointers = calloc((size_t)csr->rows + 1, sizeof **pointers);
-  for (int64_t row = 0; row <= csr->rows; row++) (*pointers)[row] = (int32_t)cb_csr_row(csr, row);
-  return (cbgen_csr){.struct_size = sizeof(cbgen_csr),
-                     .rows = csr->rows,
-                     .cols = csr->cols,
-                     .nnz = csr->nnz,
-                     .row_ptr = *pointers,
-                     .col_idx = csr->col_idx,
-                     .values = csr->values};
-}
-
-static struct bed bed_of(struct cb_csr csr, const char *settings) {
-  struct bed bed = {.context = new_context(settings), .csr = csr};
-  int32_t *pointers;
-  const cbgen_csr view = view_of(&bed.csr, &pointers);
-  cbgen_info info = {.struct_size = sizeof info};
-  must(bed.context, cbgen_compile(bed.context, &view, NULL, &bed.op));
-  assert_int_equal(cbgen_operator_info(bed.op, &info), CBGEN_OK);
-  const size_t n = (size_t)csr.rows;
-  bed.type = (enum cb_type)info.vector_type;
-  bed.b = calloc(n, sizeof *bed.b);
-  bed.x = calloc(n, sizeof *bed.x);
-  bed.b_there = app_alloc(0, n * 8);
-  bed.x_there = app_alloc(0, n * 8);
-  bed.diagonal = app_alloc(0, n * 8);
-  fill_vector(bed.b_there, bed.b, csr.rows, bed.type, 3);
-  must(bed.context, cbgen_diagonal(bed.context, &view, (void *)(uintptr_t)bed.diagonal));
-  free(pointers);
-  return bed;
-}
-
-static void start_from(struct bed *bed, double value) {
-  const size_t n = (size_t)bed->csr.rows;
-  char *bytes = calloc(n, 8);
-  for (size_t i = 0; i < n; i++) cb_real_set(bytes, bed->type, (int64_t)i, value);
-  assert_true(app_put(bed->x_there, bytes, n * cb_type_size(bed->type)));
-  free(bytes);
-}
-
-static void release(struct bed *bed) {
-  app_free(bed->b_there);
-  app_free(bed->x_there);
-  app_free(bed->diagonal);
-  free(bed->b);
-  free(bed->x);
-  cbgen_operator_free(bed->op);
-  cbgen_context_destroy(bed->context);
-  cb_csr_release(&bed->csr);
-}
-
-static void take_x(struct bed *bed) {
-  const size_t n = (size_t)bed->csr.rows, size = cb_type_size(bed->type);
-  char *bytes = calloc(n, size);
-  assert_true(app_take(bytes, bed->x_there, n * size));
-  for (size_t i = 0; i < n; i++) bed->x[i] = cb_real_get(bytes, bed->type, (int64_t)i);
-  free(bytes);
-}
-
-/* ‖b − A x‖ / ‖b‖ in long doubles. */
-static double host_residual(struct bed *bed, double *norm_of_b) {
-  long double square = 0, of_b = 0;
-  take_x(bed);
-  for (int64_t row = 0; row < bed->csr.rows; row++) {
-    long double r = bed->b[row];
-    for (int64_t k = cb_csr_row(&bed->csr, row); k < cb_csr_row(&bed->csr, row + 1); k++)
-      r -= (long double)cb_real_round(bed->csr.values[k], bed->type) * bed->x[bed->csr.col_idx[k]];
-    square += r * r;
-    of_b += (long double)bed->b[row] * bed->b[row];
-  }
-  *norm_of_b = (double)sqrtl(of_b);
-  return (double)sqrtl(square);
-}
-
-static cbgen_outcome solved(struct bed *bed, const char *method, const cbgen_solver_options *options) {
-  cbgen_solver *solver;
-  cbgen_outcome outcome;
-  must_operator(bed->op, cbgen_solver_create(bed->op, method, options, &solver));
-  if (cbgen_solve(solver, (void *)(uintptr_t)bed->b_there, (void *)(uintptr_t)bed->x_there, NULL))
-    fail_msg("%s", cbgen_solver_message(solver));
-  assert_int_equal(cbgen_solver_outcome(solver, &outcome), CBGEN_OK);
-  cbgen_solver_free(solver);
-  return outcome;
-}
-
-static cbgen_solver_options with_diagonal(const struct bed *bed, int wanted) {
-  return (cbgen_solver_options){.struct_size = sizeof(cbgen_solver_options),
-                                .diagonal = wanted ? (void *)(uintptr_t)bed->diagonal : NULL};
-}
-
-/* ---- solutions */
-
-static cbgen_csr diagonal_view(int64_t n, int32_t *pointers, int32_t *columns, const double *values) {
-  for (int32_t i = 0; i <= n; i++) pointers[i] = columns[i < n ? i : 0] = i;
-  columns[0] = 0;
-  return (cbgen_csr){.struct_size = sizeof(cbgen_csr), .rows = n, .cols = n, .nnz = n, .row_ptr = pointers,
-                     .col_idx = columns, .values = values};
-}
-
-static void check_solution(const char *matrix, enum kind kind, const char *settings, const char *method, int diagonal) {
-  struct bed bed = bed_of(system_of(matrix, kind), settings);
-  const cbgen_solver_options options = with_diagonal(&bed, diagonal);
-  const double limit = bed.type == CB_F64 ? 1e-8 : 1e-5, slack = bed.type == CB_F64 ? 1e-13 : 1e-5;
-  double norm;
-  start_from(&bed, 0.25);
-  const cbgen_outcome outcome = solved(&bed, method, &options);
-  const double residual = host_residual(&bed, &norm);
-  if (outcome.reason != CBGEN_REASON_CONVERGED)
-    fail_msg("%s, %s, %s: reason %d after %d iterations, residual %g", matrix, settings, method, outcome.reason,
-             outcome.iterations, outcome.residual);
-  assert_true(outcome.iterations > 1 && outcome.iterations < 500);
-  assert_true(outcome.residual <= limit * norm);
-  assert_true(residual <= (2 * limit + slack) * norm);
-  assert_true(fabs(outcome.true_residual - residual) <= slack * norm);
-  release(&bed);
-}
+#include "tests/solver_support.h"
 
 static void each_method_solves(void **state) {
   (void)state;
@@ -182,229 +11,6 @@ static void each_method_solves(void **state) {
     check_solution("random,rows=300,cols=300,density=0.02", SYMMETRIC, "recipe=sell", "cg", diagonal);
     check_solution("random,rows=300,cols=300,density=0.02", SYMMETRIC, "recipe=sell", "bicgstab", diagonal);
     check_solution("random,rows=300,cols=300,density=0.02", UNSYMMETRIC, "recipe=sell", "bicgstab", diagonal);
-  }
-}
-
-/* The same as above for the methods that need no more than a product and Jacobi's preconditioner. */
-static void other_methods_solve(void **state) {
-  static const char *const symmetric[] = {"minres", "chebyshev", "jacobi"};
-  const char *small = "random,rows=300,cols=300,density=0.02";
-  (void)state;
-  for (int diagonal = 0; diagonal < 2; diagonal++) {
-    for (int m = 0; m < 3 - !diagonal; m++) /* Richardson's iteration needs a small weight */
-      check_solution(small, SYMMETRIC, "recipe=sell", symmetric[m], diagonal);
-    check_solution(small, UNSYMMETRIC, "recipe=sell", "gmres", diagonal);
-    check_solution(small, SYMMETRIC, "recipe=merge type=f32", "gmres", diagonal);
-  }
-  check_solution(small, SYMMETRIC, "recipe=merge", "minres", 1);
-  check_solution(small, SYMMETRIC, "recipe=sell type=f32", "chebyshev", 1);
-  check_solution("stencil7,n=9", SYMMETRIC, "recipe=dia", "chebyshev", 1);
-}
-
-/* The residual never grows, and no round leaves less of it than one that is as long as all of them. */
-static void gmres_begins_anew(void **state) {
-  struct bed bed = bed_of(system_of("random,rows=250,cols=250,density=0.03", UNSYMMETRIC), "recipe=sell");
-  const uint64_t history_there = app_alloc(0, 301 * sizeof(double));
-  double history[301], best[301] = {0}, norm;
-  int most = 0;
-  (void)state;
-  for (int i = 0; i < 3; i++) {
-    static const int restarts[] = {64, 4, 1};
-    const cbgen_solver_options options = {.struct_size = sizeof options, .restart = restarts[i], .max_iterations = 300,
-                                          .history = (double *)(uintptr_t)history_there};
-    start_from(&bed, 0);
-    const cbgen_outcome outcome = solved(&bed, "gmres", &options);
-    assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
-    assert_true(host_residual(&bed, &norm) <= 1.01e-8 * norm); /* the residual is computed anew at each round's end */
-    assert_true(app_take(history, history_there, sizeof history));
-    for (int k = 1; k <= outcome.iterations; k++) assert_true(history[k] <= history[k - 1] * (1 + 1e-10));
-    if (!i) memcpy(best, history, sizeof best);
-    if (!i) most = outcome.iterations;
-    assert_true(outcome.iterations > 8 && outcome.iterations >= most && most < 64);
-    for (int k = 0; k <= most; k++) assert_true(best[k] <= history[k] * (1 + 1e-10));
-  }
-  app_free(history_there);
-  release(&bed);
-}
-
-/* Eigenvalues of both signs: MINRES solves, and its residual never grows. */
-static void minres_solves_indefinite_systems(void **state) {
-  struct cb_csr csr = system_of("random,rows=200,cols=200,density=0.03", SYMMETRIC);
-  const uint64_t history_there = app_alloc(0, 401 * sizeof(double));
-  double history[401], norm;
-  (void)state;
-  for (int64_t row = 0; row < csr.rows; row += 3)
-    for (int64_t k = cb_csr_row(&csr, row); k < cb_csr_row(&csr, row + 1); k++)
-      if (csr.col_idx[k] == row) csr.values[k] = -csr.values[k];
-  struct bed bed = bed_of(csr, "recipe=sell");
-  for (int diagonal = 0; diagonal < 2; diagonal++) {
-    cbgen_solver_options options = with_diagonal(&bed, diagonal);
-    options.history = (double *)(uintptr_t)history_there;
-    options.max_iterations = 400;
-    start_from(&bed, 0);
-    assert_int_equal(solved(&bed, "cg", &options).reason, CBGEN_REASON_BREAKDOWN);
-    start_from(&bed, 0);
-    const cbgen_outcome outcome = solved(&bed, "minres", &options);
-    assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
-    assert_true(host_residual(&bed, &norm) <= 2e-8 * norm);
-    assert_true(app_take(history, history_there, sizeof history));
-    for (int k = 1; k <= outcome.iterations && !diagonal; k++) assert_true(history[k] <= history[k - 1] * (1 + 1e-10));
-  }
-  app_free(history_there);
-  release(&bed);
-}
-
-/* Bounds that are given take fewer iterations than those found; one that is far too low is noticed. */
-static void chebyshev_takes_bounds(void **state) {
-  struct bed bed = bed_of(system_of("stencil7,n=8", SYMMETRIC), "recipe=dia");
-  int iterations[3];
-  (void)state;
-  for (int i = 0; i < 3; i++) {
-    static const double highest[] = {0, 2, 0.7};
-    cbgen_solver_options options = with_diagonal(&bed, 1);
-    double norm;
-    options.highest = highest[i]; /* by Gershgorin it is below 2 */
-    options.lowest = i == 1 ? 0.05 : 0;
-    start_from(&bed, 0);
-    const cbgen_outcome outcome = solved(&bed, "chebyshev", &options);
-    assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
-    assert_true(host_residual(&bed, &norm) <= 2e-8 * norm);
-    iterations[i] = outcome.iterations;
-  }
-  assert_true(iterations[0] < 200 && iterations[1] < 200 && iterations[2] > iterations[1]);
-  release(&bed);
-}
-
-/* An eigenvalue far below `highest` / 30 is found on the way: as fast as if it had been given, within a factor. */
-static void chebyshev_finds_the_lowest(void **state) {
-  enum { N = 60 };
-  int32_t pointers[N + 1], columns[N];
-  double all[N], guess[N] = {0}, ones[N];
-  cbgen_context *context = new_context("recipe=sell");
-  int iterations[2];
-  (void)state;
-  for (int i = 0; i < N; i++) {
-    all[i] = i ? (double)i / N : 1e-3;
-    ones[i] = 1;
-  }
-  const cbgen_csr view = diagonal_view(N, pointers, columns, all);
-  const uint64_t x = app_alloc(0, sizeof guess), b = app_alloc(0, sizeof ones);
-  cbgen_operator *op;
-  must(context, cbgen_compile(context, &view, NULL, &op));
-  for (int given = 0; given < 2; given++) {
-    const cbgen_solver_options options = {.struct_size = sizeof options, .lowest = given ? 1e-3 : 0, .highest = 1,
-                                          .max_iterations = 5000};
-    cbgen_solver *solver;
-    cbgen_outcome outcome;
-    assert_true(app_put(x, guess, sizeof guess) && app_put(b, ones, sizeof ones));
-    must_operator(op, cbgen_solver_create(op, "chebyshev", &options, &solver));
-    assert_int_equal(cbgen_solve(solver, (void *)(uintptr_t)b, (void *)(uintptr_t)x, NULL), CBGEN_OK);
-    assert_int_equal(cbgen_solver_outcome(solver, &outcome), CBGEN_OK);
-    assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
-    iterations[given] = outcome.iterations;
-    cbgen_solver_free(solver);
-  }
-  assert_true(iterations[0] > iterations[1] && iterations[0] < 3 * iterations[1]); /* else thousands */
-  cbgen_operator_free(op);
-  cbgen_context_destroy(context);
-  app_free(x);
-  app_free(b);
-}
-
-/* The eigenvalue of the largest size, of either sign, and what it leaves of A x - value x. */
-static void power_finds_an_eigenvalue(void **state) {
-  enum { N = 30 };
-  int32_t pointers[N + 1], columns[N];
-  double all[N], guess[N];
-  (void)state;
-  for (int sign = -1; sign <= 1; sign += 2) {
-    cbgen_context *context = new_context("recipe=sell");
-    cbgen_operator *op;
-    cbgen_solver *solver;
-    cbgen_outcome outcome;
-    for (int i = 0; i < N; i++) {
-      all[i] = i == 7 ? 5 * sign : 0.1 * i;
-      guess[i] = 1 + i % 3;
-    }
-    const cbgen_csr view = diagonal_view(N, pointers, columns, all);
-    const uint64_t x = app_alloc(0, sizeof guess);
-    assert_true(app_put(x, guess, sizeof guess));
-    must(context, cbgen_compile(context, &view, NULL, &op));
-    must_operator(op, cbgen_solver_create(op, "power", NULL, &solver));
-    assert_int_equal(cbgen_solve(solver, NULL, (void *)(uintptr_t)x, NULL), CBGEN_OK);
-    assert_int_equal(cbgen_solver_outcome(solver, &outcome), CBGEN_OK);
-    assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
-    assert_true(fabs(outcome.value - 5 * sign) < 1e-8 && outcome.true_residual <= 5e-8);
-    assert_true(app_take(guess, x, sizeof guess));
-    assert_true(fabs(fabs(guess[7]) - 1) < 1e-8 && fabs(guess[6]) < 1e-7);
-    memset(guess, 0, sizeof guess);
-    assert_true(app_put(x, guess, sizeof guess));
-    assert_int_equal(cbgen_solve(solver, NULL, (void *)(uintptr_t)x, NULL), CBGEN_OK);
-    assert_int_equal(cbgen_solver_outcome(solver, &outcome), CBGEN_OK);
-    assert_int_equal(outcome.reason, CBGEN_REASON_BREAKDOWN);
-    cbgen_solver_free(solver);
-    cbgen_operator_free(op);
-    cbgen_context_destroy(context);
-    app_free(x);
-  }
-}
-
-/* ---- PageRank */
-
-/* Ranks by the same fixed point in long doubles, from the transposed links. */
-static void host_ranks(long double *ranks, const struct cb_csr *csr, const double *jumps, const double *degree) {
-  const int64_t n = csr->rows;
-  long double *next = calloc((size_t)n, sizeof *next), all = 0;
-  for (int64_t i = 0; i < n; i++) all += jumps[i];
-  for (int64_t i = 0; i < n; i++) ranks[i] = jumps[i] / all;
-  for (int turn = 0; turn < 300; turn++) {
-    long double handed = 0;
-    for (int64_t row = 0; row < n; row++) {
-      next[row] = 0;
-      for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
-        next[row] += 0.85L * (long double)csr->values[k] * ranks[csr->col_idx[k]] / degree[csr->col_idx[k]];
-      handed += next[row];
-    }
-    for (int64_t row = 0; row < n; row++) ranks[row] = next[row] + (1 - handed) * jumps[row] / all;
-  }
-  free(next);
-}
-
-static void pagerank_ranks(void **state) {
-  (void)state;
-  for (int scaled = 0; scaled < 2; scaled++) {
-    struct bed bed = bed_of(matrix_of("random,rows=400,cols=400,density=0.008"), scaled ? "recipe=sell" : "recipe=merge");
-    const struct cb_csr *csr = &bed.csr;
-    double degree[400] = {0}, total = 0;
-    long double ranks[400];
-    int dangling = 0;
-    release(&bed);
-    struct cb_csr links = matrix_of("random,rows=400,cols=400,density=0.008");
-    for (int64_t k = 0; k < links.nnz; k++) degree[links.col_idx[k]] += links.values[k] = 1 + (double)(k % 3);
-    for (int64_t k = 0; k < links.nnz && !scaled; k++) links.values[k] /= degree[links.col_idx[k]];
-    for (int i = 0; i < 400; i++) dangling += degree[i] == 0;
-    assert_true(dangling > 3);
-    bed = bed_of(links, scaled ? "recipe=sell" : "recipe=merge");
-    csr = &bed.csr;
-    assert_true(app_put(bed.diagonal, degree, sizeof degree));
-    cbgen_solver_options options = with_diagonal(&bed, scaled);
-    options.relative_tolerance = 1e-12;
-    for (int i = 0; i < 400; i++) bed.b[i] = 1 + i % 5;
-    assert_true(app_put(bed.b_there, bed.b, 400 * sizeof *bed.b));
-    start_from(&bed, 3);
-    const cbgen_outcome outcome = solved(&bed, "pagerank", &options);
-    assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
-    assert_true(outcome.residual <= 1e-12 && outcome.true_residual <= 1e-12 && outcome.iterations > 20);
-    for (int i = 0; i < 400; i++)
-      if (!scaled || degree[i] == 0) degree[i] = 1;
-    host_ranks(ranks, csr, bed.b, degree);
-    take_x(&bed);
-    for (int i = 0; i < 400; i++) {
-      total += bed.x[i];
-      assert_true(fabsl(bed.x[i] - ranks[i]) <= 1e-11L);
-    }
-    assert_true(fabs(total - 1) <= 1e-12);
-    release(&bed);
   }
 }
 
@@ -684,6 +290,51 @@ static void solvers_work_on_the_operators_arrays(void **state) {
   release(&bed);
 }
 
+/* The same kernel on vectors of its own: neither solver disturbs the other, and each may go first. */
+static void clones_have_the_same_kernel(void **state) {
+  struct bed bed = bed_of(system_of("random,rows=150,cols=150,density=0.04", SYMMETRIC), "recipe=merge");
+  const cbgen_solver_options options = with_diagonal(&bed, 1);
+  cbgen_solver_options other = options, wrong = options;
+  cbgen_solver *solver, *clone, *third;
+  cbgen_outcome first, second;
+  const uint64_t outcome_there = app_alloc(0, sizeof(cbgen_outcome)), x = app_alloc(0, 150 * sizeof(double));
+  void *const b = (void *)(uintptr_t)bed.b_there;
+  double norm, zeros[150] = {0};
+  (void)state;
+  must_operator(bed.op, cbgen_solver_create(bed.op, "cg", &options, &solver));
+  const long compilations = fake->compilations;
+  other.relative_tolerance = 1e-4;
+  other.outcome = (void *)(uintptr_t)outcome_there;
+  assert_int_equal(cbgen_solver_clone(solver, &other, &clone), CBGEN_OK);
+  assert_int_equal(cbgen_solver_clone(solver, NULL, &third), CBGEN_OK);
+  assert_int_equal(fake->compilations, compilations);
+  assert_string_equal(cbgen_solver_source(clone, NULL), cbgen_solver_source(solver, NULL));
+  start_from(&bed, 0);
+  assert_true(app_put(x, zeros, sizeof zeros));
+  assert_int_equal(cbgen_solve(solver, b, (void *)(uintptr_t)bed.x_there, NULL), CBGEN_OK);
+  assert_int_equal(cbgen_solve(clone, b, (void *)(uintptr_t)x, NULL), CBGEN_OK);
+  assert_int_equal(cbgen_solver_outcome(solver, &first), CBGEN_OK);
+  assert_int_equal(cbgen_solver_outcome(clone, &second), CBGEN_OK);
+  assert_true(first.reason == CBGEN_REASON_CONVERGED && second.reason == CBGEN_REASON_CONVERGED);
+  assert_true(second.iterations < first.iterations && second.residual > first.residual);
+  assert_true(host_residual(&bed, &norm) <= 2e-8 * norm);
+  cbgen_solver_free(solver);
+  start_from(&bed, 0);
+  assert_int_equal(cbgen_solve(third, b, (void *)(uintptr_t)bed.x_there, NULL), CBGEN_OK);
+  assert_int_equal(cbgen_solver_outcome(third, &second), CBGEN_OK);
+  assert_memory_equal(&first, &second, sizeof first);
+  wrong.diagonal = NULL;
+  assert_int_equal(cbgen_solver_clone(third, &wrong, &solver), CBGEN_ERROR_ARGUMENT);
+  assert_non_null(strstr(cbgen_solver_message(third), "has the solver's kernel"));
+  assert_null(solver);
+  assert_int_equal(cbgen_solver_clone(third, NULL, NULL), CBGEN_ERROR_ARGUMENT);
+  cbgen_solver_free(third);
+  cbgen_solver_free(clone);
+  app_free(outcome_there);
+  app_free(x);
+  release(&bed);
+}
+
 /* One launch, and nothing else of what takes time. */
 static void a_solution_is_one_launch(void **state) {
   struct bed bed = bed_of(system_of("random,rows=100,cols=100,density=0.05", SYMMETRIC), "recipe=sell");
@@ -756,6 +407,15 @@ static void what_cannot_be_solved_is_refused(void **state) {
   check_refused(bed.op, "sor", (cbgen_solver_options){0}, wrong, "no method 'sor'; there are cg, bicgstab, minres");
   check_refused(bed.op, "cg", (cbgen_solver_options){.relative_tolerance = -1}, wrong, "tolerance");
   check_refused(bed.op, "cg", (cbgen_solver_options){.absolute_tolerance = NAN}, wrong, "tolerance");
+  const void *numbers = (void *)(uintptr_t)bed.diagonal;
+  check_refused(bed.op, "cg", (cbgen_solver_options){.blocks = numbers, .block_size = 1}, wrong, "'block_size' is 1");
+  check_refused(bed.op, "cg", (cbgen_solver_options){.blocks = numbers, .block_size = 2, .diagonal = numbers}, wrong, "one of");
+  check_refused(bed.op, "gmres", (cbgen_solver_options){.blocks = numbers, .block_size = 2}, wrong, "takes no 'blocks'");
+  check_refused(bed.op, "power", (cbgen_solver_options){.diagonal = numbers}, wrong, "takes no 'diagonal'");
+  check_refused(bed.op, "gmres", (cbgen_solver_options){.restart = 65}, wrong, "'restart' is 65");
+  check_refused(bed.op, "jacobi", (cbgen_solver_options){.weight = NAN}, wrong, "'weight' is nan");
+  check_refused(bed.op, "pagerank", (cbgen_solver_options){.damping = 1}, wrong, "'damping' is 1");
+  check_refused(bed.op, "chebyshev", (cbgen_solver_options){.lowest = 2, .highest = 1}, wrong, "'lowest' is 2");
   check_refused(bed.op, "cg", (cbgen_solver_options){.max_iterations = -1}, wrong, "'max_iterations' is -1");
   check_refused(bed.op, "cg", (cbgen_solver_options){.thread_blocks = -2}, wrong, "'thread_blocks' is -2");
   check_refused(bed.op, "cg", (cbgen_solver_options){.history = (double *)(uintptr_t)(bed.b_there + 4)}, wrong, "aligned");
@@ -798,19 +458,27 @@ static void failures_leave_nothing_behind(void **state) {
     failed++;
   }
   assert_true(failed > 10);
+  must_operator(bed.op, cbgen_solver_create(bed.op, "gmres", NULL, &solver));
+  failed = 0;
+  for (uint64_t nth = 1; nth < 4000; nth++) {
+    cbgen_solver *clone;
+    cb_memory_fail_at(nth, 0);
+    const cbgen_status s = cbgen_solver_clone(solver, NULL, &clone);
+    cb_memory_fail_at(0, 0);
+    cbgen_solver_free(clone);
+    if (!s) break;
+    assert_int_equal(s, CBGEN_ERROR_MEMORY);
+    assert_null(clone);
+    failed++;
+  }
+  assert_in_range(failed, 3, 100);
+  cbgen_solver_free(solver);
   release(&bed);
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(each_method_solves, open_fake, check_fake),
-      cmocka_unit_test_setup_teardown(other_methods_solve, open_fake, check_fake),
-      cmocka_unit_test_setup_teardown(gmres_begins_anew, open_fake, check_fake),
-      cmocka_unit_test_setup_teardown(minres_solves_indefinite_systems, open_fake, check_fake),
-      cmocka_unit_test_setup_teardown(chebyshev_takes_bounds, open_fake, check_fake),
-      cmocka_unit_test_setup_teardown(chebyshev_finds_the_lowest, open_fake, check_fake),
-      cmocka_unit_test_setup_teardown(power_finds_an_eigenvalue, open_fake, check_fake),
-      cmocka_unit_test_setup_teardown(pagerank_ranks, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(every_form_solves, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(forms_that_cannot_be_are_refused, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(solutions_of_several_layouts, open_fake, check_fake),
@@ -821,6 +489,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(solutions_repeat_bit_for_bit, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(any_number_of_thread_blocks_solves, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(solvers_work_on_the_operators_arrays, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(clones_have_the_same_kernel, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(a_solution_is_one_launch, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(the_cache_keeps_solvers, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(what_cannot_be_solved_is_refused, open_fake, check_fake),

@@ -9,7 +9,8 @@
 #include "codegen/source.h"
 #include "runtime/cuda/spills.h"
 
-static const char *const methods[] = {"cg", "bicgstab"}, *const other_methods[] = {"minres", "gmres", "chebyshev", "jacobi", "pagerank"};
+static const char *const methods[] = {"cg", "bicgstab"}, *const other_methods[] = {"minres", "gmres", "chebyshev", "jacobi",
+                                                                          "pagerank", "cg", "bicgstab"};
 
 /* The program's text for a matrix in a form, or why there is none. */
 static enum cb_status text_in_form(struct cb_text *text, const char *matrix, const char *settings,
@@ -33,7 +34,7 @@ static enum cb_status text_in_form(struct cb_text *text, const char *matrix, con
                                              .launches_count = plan->launches_count,
                                              .has_carry = plan->carry_sums > 0,
                                              .rows = plan->rows,
-                                             .restart = 20,
+                                             .sizes = {.restart = 20, .block_size = 3},
                                              .vector = plan->vector_type,
                                              .sum = plan->sum_type};
   const enum cb_status s = cb_program_text(text, &request, threads, diag);
@@ -143,8 +144,8 @@ static void no_program_spills(void **state) {
 static void other_methods_compile(void **state) {
   struct cb_nvrtc *nvrtc = open_nvrtc();
   (void)state;
-  for (int m = 0; m < 5; m++)
-    for (int diagonal = 0; diagonal < 2; diagonal++) {
+  for (int m = 0; m < 7; m++)
+    for (int diagonal = m < 5 ? 0 : CB_BLOCKS; diagonal < (m < 5 ? CB_BLOCKS : CB_BLOCKS + 1); diagonal++) {
       const int matrix = (m + diagonal) % 4;
       struct cb_text text = {0};
       struct cb_diag diag = {0};

@@ -54,6 +54,18 @@ class Solve(FakeCase):
             self.assertLessEqual(residuals[-1], 1e-9)
             self.assertGreater(min(residuals[:-1]), 1e-9)
 
+    def test_blocks(self):
+        for method, symmetric in (("cg", True), ("bicgstab", False)):
+            matrix = system(symmetric)
+            for size in (2, 7):
+                x, info = cbgen.solve(matrix, RIGHT, method=method, rtol=1e-9, M=("block-jacobi", size))
+                self.assertEqual(info, 0)
+                self.check(matrix, x, 1e-9)
+        blocks = scipy.sparse.block_diag([[[3.0, 1, 0], [1, 4, 2], [0, 2, 5]]] * 30, "csr")
+        self.assertEqual(cbgen.solve(blocks, RIGHT, maxiter=1, rtol=1e-10, M=("block-jacobi", 3))[1], 0)
+        for words, wrong in (("2 to 16", ("block-jacobi", 17)), ("a tuple is", ("ilu", 2))):
+            self.assertRaisesRegex(ValueError, words, cbgen.solve, blocks, RIGHT, M=wrong)
+
     def test_rounds_of_gmres(self):
         matrix, residuals = system(False), []
         info = cbgen.solve(matrix, RIGHT, method="gmres", rtol=1e-14, restart=3, maxiter=2, callback=residuals.append)[1]
@@ -131,7 +143,7 @@ class Solve(FakeCase):
                 (ValueError, "square", cbgen.compile(matrix[:50]), RIGHT[:50], {}),
                 (ValueError, "at least 1", operator, RIGHT, {"maxiter": 0}),
                 (ValueError, r"shape \(30,\)", operator, RIGHT[:30], {}),
-                (ValueError, "it is None, 'jacobi' or an array", operator, RIGHT, {"M": "ilu"}),
+                (ValueError, "it is None, 'jacobi', ", operator, RIGHT, {"M": "ilu"}),
                 (TypeError, "NumPy vectors take no stream", operator, RIGHT, {"stream": 0}),
                 (TypeError, "both are on the GPU", operator, CUPY.ndarray(RIGHT), RIGHT, {}),
                 (cbgen.ArgumentError, "tolerance", operator, RIGHT, {"rtol": -1.0}),

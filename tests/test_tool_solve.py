@@ -88,6 +88,13 @@ class Solve(unittest.TestCase):
                 self.assertEqual(told["history"][0], 1)
                 self.assertEqual(told["history"][-1], told["residual"])
 
+    def test_blocks(self):
+        entries = laplacian(11, True)
+        for more in ((), ("--parameter=block_size=3",), ("--method=bicgstab", "--parameter=block_size=16")):
+            self.check(0, "", self.matrix(entries), "--preconditioner=blocks", "-o", self.path("x.txt"), "-q", *more)
+            self.assertLess(self.residual(entries, [1.0] * ROWS, self.numbers("x.txt")), 1.1e-8)
+        self.check(2, "takes no 'blocks'", self.path("a.mtx"), "--preconditioner=blocks", "--method=minres")
+
     def test_power(self):
         entries = {(i, i): 1.0 + i for i in range(9)}
         entries[9, 9] = -20.0
@@ -160,12 +167,13 @@ class Solve(unittest.TestCase):
                 (2, "a number above 0", "--method=jacobi", "--parameter=weight=-1"),
                 (2, "these ascend", "--method=chebyshev", "--parameter=lowest=3",
                  "--parameter=highest=2"),
-                (2, "it takes restart, weight", "--parameter=height=1"),
+                (2, "it takes restart, block_size", "--parameter=height=1"),
+                (2, "from 2 to 16", "--parameter=block_size=17"),
                 (2, "it takes a number above 0", "--parameter=weight"),
                 (2, "between 0 and 1", "--tolerance=2"),
                 (2, "between 0 and 1", "--tolerance=1e-3x"),
                 (2, "a number from 1", "--iterations=0"),
-                (2, "it takes jacobi or none", "--preconditioner=ilu"),
+                (2, "it takes jacobi, blocks or none", "--preconditioner=ilu"),
                 (2, "not 'min-plus'", "--semiring=min-plus")):
             with self.subTest(arguments):
                 self.check(code, message, matrix, *arguments)

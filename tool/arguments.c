@@ -180,10 +180,12 @@ static enum cb_status set_parameter(struct cb_call *call, const char *value, str
   const char *number = value + length + (value[length] == '=');
   if (length == strlen("restart") && !strncmp(value, "restart", length))
     return parse_number(&call->restart, "parameter=restart", number, 1, CB_MOST_RESTART, diag);
+  if (length == strlen("block_size") && !strncmp(value, "block_size", length))
+    return parse_number(&call->block_size, "parameter=block_size", number, 2, CB_MOST_BLOCK, diag);
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strlen(known[i].name) == length && !strncmp(value, known[i].name, length))
       return parse_real(known[i].number, "parameter", value, number, known[i].below, diag);
-  return cb_fail(diag, CB_ERR_ARGUMENT, "'--parameter=%s': it takes restart, weight, damping, lowest or highest, as weight=0.5",
+  return cb_fail(diag, CB_ERR_ARGUMENT, "'--parameter=%s': it takes restart, block_size, weight, damping, lowest or highest, as in weight=0.5",
                  value);
 }
 
@@ -202,9 +204,10 @@ static enum cb_status set_iterations(struct cb_call *call, const char *value, st
 }
 
 static enum cb_status set_preconditioner(struct cb_call *call, const char *value, struct cb_diag *diag) {
-  static const char *const words[] = {[CB_JACOBI] = "jacobi", [CB_NO_PRECONDITIONER] = "none", NULL};
+  static const char *const words[] = {[CB_JACOBI] = "jacobi", [CB_BLOCK_JACOBI] = "blocks",
+                                      [CB_NO_PRECONDITIONER] = "none", NULL};
   const int index = word_index(words, value, strlen(value));
-  if (index < 0) return cb_fail(diag, CB_ERR_ARGUMENT, "'--preconditioner=%s': it takes jacobi or none", value);
+  if (index < 0) return cb_fail(diag, CB_ERR_ARGUMENT, "'--preconditioner=%s': it takes jacobi, blocks or none", value);
   call->preconditioner = (enum cb_preconditioner)index;
   return CB_OK;
 }
@@ -338,9 +341,9 @@ static const struct flag flag_table[] = {
      set_rhs},
     {"tolerance", 0, "T", CB_TAKES_SOLVE, "residual's norm, of that of the right side (1e-8; 1e-5 with f32)", set_tolerance},
     {"iterations", 0, "N", CB_TAKES_SOLVE, "the most (10 times the rows)", set_iterations},
-    {"preconditioner", 0, "jacobi|none", CB_TAKES_SOLVE, "divide residuals by the diagonal, or not (jacobi)",
+    {"preconditioner", 0, "jacobi|blocks|none", CB_TAKES_SOLVE, "divide residuals by the diagonal, its blocks, or not (jacobi)",
      set_preconditioner},
-    {"parameter", 0, "NAME=V", CB_TAKES_SOLVE, "of the method: restart, weight, damping, lowest, highest", set_parameter},
+    {"parameter", 0, "NAME=V", CB_TAKES_SOLVE, "restart, block_size, weight, damping, lowest, highest", set_parameter},
     {"history", 0, NULL, CB_TAKES_SOLVE, "print the residual of each iteration", set_given},
     {"solution", 0, "FILE.json", CB_TAKES_REPORT, "draw the residuals that 'cbgen solve --json' wrote; repeatable", set_solution},
     {"predicted", 0, NULL, CB_TAKES_REPORT, "measure nothing, even where there is a GPU", set_given},

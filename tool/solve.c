@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_REPEATS = 100 };
+enum { MOST_REPEATS = 100, USUAL_BLOCK = 4 };
 
 struct solution {
   struct cb_job job;
@@ -28,7 +28,7 @@ struct solution {
   double *b, *x, *history;
   cb_device_ptr b_there, x_there, diagonal, history_there;
   const char *method;
-  int has_diagonal;
+  int has_diagonal, block_size; /* 0: the diagonal alone */
   double norm; /* of b */
   int most;    /* iterations */
   double seconds;
@@ -130,13 +130,18 @@ static enum cb_status make_operator(struct solution *solution, const struct cb_c
   if (s) return s;
   solution->device = solution->op->shared->session->device;
   solution->type = solution->op->shared->image.vector_type;
-  const size_t bytes = ((size_t)csr->rows + 1) * sizeof(double);
+  const int has_blocks = call->preconditioner == CB_BLOCK_JACOBI && !ranks(solution) && !finds_eigenvalue(solution);
+  if (has_blocks) solution->block_size = call->block_size ? (int)call->block_size : USUAL_BLOCK;
+  const size_t bytes = ((size_t)csr->rows * (size_t)(has_blocks ? solution->block_size : 1) + 1) * sizeof(double);
   s = cb_device_enter(solution->device, diag);
   if (s) return s;
   s = cb_device_alloc(solution->device, &solution->diagonal, bytes, "the diagonal", diag);
   cb_device_leave(solution->device);
   solution->has_diagonal = ranks(solution) || (call->preconditioner == CB_JACOBI && !finds_eigenvalue(solution));
   if (!s && ranks(solution)) return put_sums(solution, diag);
+  if (!s && has_blocks)
+    return check(cbgen_block_diagonal(context, &view, solution->block_size, (void *)(uintptr_t)solution->diagonal),
+                 cbgen_message(context), diag);
   if (!s)
     s = check(cbgen_diagonal(context, &view, (void *)(uintptr_t)solution->diagonal), cbgen_message(context), diag);
   return s;
@@ -160,6 +165,8 @@ static enum cb_status make_solver(struct solution *solution, const struct cb_cal
       .relative_tolerance = call->tolerance,
       .max_iterations = solution->most,
       .diagonal = solution->has_diagonal ? (void *)(uintptr_t)solution->diagonal : NULL,
+      .blocks = solution->block_size ? (void *)(uintptr_t)solution->diagonal : NULL,
+      .block_size = solution->block_size,
       .restart = (int)call->restart,
       .weight = call->weight,
       .damping = call->damping,

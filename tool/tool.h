@@ -43,7 +43,7 @@ enum cb_exit {
 /* What --emit names; several at once. */
 enum cb_emit { CB_EMIT_CU = 1, CB_EMIT_DATA = 2, CB_EMIT_PTX = 4, CB_EMIT_CUBIN = 8, CB_EMIT_PLAN = 16 };
 
-enum cb_preconditioner { CB_JACOBI, CB_NO_PRECONDITIONER };
+enum cb_preconditioner { CB_JACOBI, CB_BLOCK_JACOBI, CB_NO_PRECONDITIONER };
 
 /* One option, and the values that it shall have one after the other. */
 struct cb_sweep {
@@ -85,7 +85,7 @@ struct cb_call {
   const char *method, *rhs;     /* solve: NULL: cg, ones */
   double tolerance;             /* likewise, of the residual; 0: as usual */
   double weight, damping, lowest, highest; /* likewise: of methods */
-  int64_t restart;
+  int64_t restart, block_size;
   int64_t iterations;           /* likewise; 0: 10 times the rows */
   enum cb_preconditioner preconditioner;
   uint64_t flags_given;         /* a bit for each row of arguments.c's table: see cb_call_has */

@@ -60,7 +60,8 @@ enum cb_step_kind {
 struct cb_step {
   enum cb_step_kind kind;
   const char *text;
-  int section; /* of "go" */
+  int section;           /* of "go" */
+  const char *from, *to; /* vectors of "template", where it takes any */
 };
 
 enum {
@@ -69,7 +70,8 @@ enum {
   CB_MOST_PARAMETERS = 8,
   CB_MOST_GIVEN = 8,
   CB_MOST_WORK = 16,
-  CB_MOST_RESTART = 64 /* vectors of a basis, one less */
+  CB_MOST_RESTART = 64, /* vectors of a basis, one less */
+  CB_MOST_BLOCK = 16    /* rows of a preconditioner's block */
 };
 
 struct cb_section {
@@ -89,6 +91,7 @@ struct cb_program {
   const char *basis;      /* restart + 1 more of them, one behind the other; NULL: none */
   const char *scalars[8]; /* that templates assign */
   const char *value;      /* scalar for the outcome; NULL: 0 */
+  int blocks_per_sm;      /* as many thread blocks as steps have registers for; 0: the usual number */
   struct cb_section sections[CB_MOST_SECTIONS];
   int sections_count;
 };
@@ -101,8 +104,13 @@ enum cb_reason {
   CB_REASON_NOT_A_NUMBER = 4
 };
 
-/* The program of that name; with or without a diagonal by which residuals are divided. NULL: there is none. */
-const struct cb_program *cb_program_find(const char *name, int with_diagonal);
+/* What residuals are multiplied by: nothing, the inverse of a diagonal that the caller gives, or the inverses of dense
+ * blocks along the diagonal, which he gives (`inverse`: rows of a block in a row, as many planes as blocks have columns,
+ * each of an entry for each row). */
+enum cb_preconditioning { CB_PLAIN, CB_DIAGONAL, CB_BLOCKS };
+
+/* The program of that name. NULL: there is none. */
+const struct cb_program *cb_program_find(const char *name, enum cb_preconditioning preconditioning);
 
 /* The names of all, one by one; NULL behind the last. */
 const char *cb_program_name(int number);
@@ -134,6 +142,11 @@ struct cb_program_form {
 
 enum { CB_PROGRAM_CLUSTER_BLOCKS = 16 };
 
+struct cb_program_sizes {
+  int restart;    /* of a program with a basis: 1 to CB_MOST_RESTART */
+  int block_size; /* of one with blocks: 2 to CB_MOST_BLOCK */
+};
+
 struct cb_program_request {
   const struct cb_program *program;
   struct cb_program_form form;
@@ -143,7 +156,7 @@ struct cb_program_request {
   int has_carry; /* some rows are committed by the thread that comes last */
   int64_t rows;
   int64_t nnz; /* of a batch */
-  int restart; /* of a program with a basis: 1 to CB_MOST_RESTART */
+  struct cb_program_sizes sizes;
   enum cb_type vector, sum;
 };
 

@@ -178,9 +178,9 @@ static void expand(struct writer *writer, struct cb_text *text, const char *defi
   else writer->status = cb_expand_definition(text, "program", definition, scope, writer->diag);
 }
 
-static int has_diagonal(const struct cb_program *program) {
-  for (const char *const *at = program->work; *at; at++)
-    if (!strcmp(*at, "d")) return 1;
+static int has_name(const char *const *names, const char *name) {
+  for (; *names; names++)
+    if (!strcmp(*names, name)) return 1;
   return 0;
 }
 
@@ -263,14 +263,16 @@ static const char *rows_loop(const struct writer *writer) {
                          : "for (int64_t row = first_row; row < kOrder; row += row_step) {";
 }
 
-/* All meet behind it. */
-static void add_template(struct writer *writer, struct cb_text *text, const char *definition) {
+/* Behind one that makes no vector of another all meet. */
+static void add_template(struct writer *writer, struct cb_text *text, const struct cb_step *step) {
   struct cb_scope scope = {0};
-  const struct cb_program *program = writer->request->program;
+  const int scaled = has_name(writer->request->program->work, "d");
   cb_scope_placeholder(&scope, "rows", rows_loop(writer));
-  cb_scope_optional(&scope, "scale", has_diagonal(program) ? "load_vector(pointers.d_ + row) * " : "");
-  writer->unmet = 0;
-  if (!writer->status) writer->status = cb_expand_definition(text, "steps", definition, &scope, writer->diag);
+  cb_scope_optional(&scope, "scale", scaled ? "load_vector(pointers.d_ + row) * " : "");
+  if (step->from) cb_scope_placeholder(&scope, "from", step->from);
+  if (step->to) cb_scope_placeholder(&scope, "to", step->to);
+  writer->unmet = step->to != NULL;
+  if (!writer->status) writer->status = cb_expand_definition(text, "steps", step->text, &scope, writer->diag);
 }
 
 static void add_step(struct writer *writer, struct cb_text *text, const struct cb_step *step) {
@@ -282,7 +284,7 @@ static void add_step(struct writer *writer, struct cb_text *text, const struct c
     add_leave(writer, text, "stop_ != 0", "int(stop_)");
     break;
   case CB_STEP_GO: add_go(writer, text, step); break;
-  case CB_STEP_TEMPLATE: add_template(writer, text, step->text); break;
+  case CB_STEP_TEMPLATE: add_template(writer, text, step); break;
   case CB_STEP_COUNT: cb_text_add_string(text, "      iterations++;\n"); break;
   case CB_STEP_MOST:
     add_leave(writer, text, "iterations >= most", number(writer, CB_REASON_ITERATIONS));
@@ -518,6 +520,8 @@ static const char *vectors_text(struct writer *writer) {
   return keep(writer, &text);
 }
 
+static int has_blocks(const struct cb_program *program) { return has_name(program->given, "inverse"); }
+
 static void add_before(struct writer *writer, struct cb_text *text) {
   struct cb_scope scope = {0};
   const int threads = writer->request->launches[0].threads;
@@ -531,9 +535,13 @@ static void add_before(struct writer *writer, struct cb_text *text) {
   if (writer->blended) cb_scope_section(&scope, "blended");
   cb_scope_placeholder(&scope, "rows", number(writer, writer->request->rows));
   cb_scope_placeholder(&scope, "vectors", vectors_text(writer));
+  if (has_blocks(writer->request->program)) {
+    cb_scope_section(&scope, "blocks");
+    cb_scope_placeholder(&scope, "block", number(writer, writer->request->sizes.block_size));
+  }
   if (writer->request->program->basis) {
     cb_scope_section(&scope, "basis");
-    cb_scope_placeholder(&scope, "restart", number(writer, writer->request->restart));
+    cb_scope_placeholder(&scope, "restart", number(writer, writer->request->sizes.restart));
     cb_scope_placeholder(&scope, "stride", number(writer, cb_program_stride(writer->request->rows)));
   }
   if (writer->fused) {
@@ -575,7 +583,8 @@ static const char *of_system(struct writer *writer) {
 
 static void add_kernel(struct writer *writer, struct cb_text *text) {
   const struct cb_program *program = writer->request->program;
-  const int own = writer->product.blocks_per_sm, most = own && own < BLOCKS_PER_SM ? own : BLOCKS_PER_SM;
+  const int own = writer->product.blocks_per_sm, usual = program->blocks_per_sm ? program->blocks_per_sm : BLOCKS_PER_SM;
+  const int most = own && own < usual ? own : usual;
   const int has_several = is_batch(writer) || writer->request->form.kind == CB_PROGRAM_GRID; /* on a multiprocessor */
   const int blocks = most > writer->groups && has_several ? most / writer->groups : 1;
   struct cb_scope scope = {0};
@@ -614,8 +623,10 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
 /* ---- the whole */
 
 static enum cb_status check(const struct cb_program_request *request, struct cb_diag *diag) {
-  if (request->program->basis && (request->restart < 1 || request->restart > CB_MOST_RESTART))
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'restart' is %d; it is 1 to %d", request->restart, CB_MOST_RESTART);
+  if (has_blocks(request->program) && (request->sizes.block_size < 2 || request->sizes.block_size > CB_MOST_BLOCK))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'block_size' is %d; it is 2 to %d", request->sizes.block_size, CB_MOST_BLOCK);
+  if (request->program->basis && (request->sizes.restart < 1 || request->sizes.restart > CB_MOST_RESTART))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'restart' is %d; it is 1 to %d", request->sizes.restart, CB_MOST_RESTART);
   if (!request->launches_count || request->launches_count > CB_PROGRAM_LAUNCHES)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "a program takes products of 1 to %d launches, not %d", CB_PROGRAM_LAUNCHES,
                    request->launches_count);

@@ -52,7 +52,7 @@ static enum cb_status take_options(struct cbgen_batch *batch, const struct cb_re
   if (s) return s;
   batch->program = strcmp(method, "cg") && strcmp(method, "bicgstab")
                        ? NULL
-                       : cb_program_find(method, batch->options.diagonals != NULL);
+                       : cb_program_find(method, batch->options.diagonals ? CB_DIAGONAL : CB_PLAIN);
   if (!batch->program)
     return cb_fail(diag, CB_ERR_ARGUMENT, "there is no method '%.60s' for batches; there are cg and bicgstab", method);
   set_usual(batch, request->view.rows);

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The diagonal of a matrix as its caller has it, for preconditioners: see cbgen_diagonal. */
+/* The diagonal of a matrix as its caller has it, for preconditioners: see cbgen_diagonal, cbgen_block_diagonal. */
 #include "runtime/api/compile.h"
 
 #include "base/memory.h"
+#include "base/real.h"
+#include "codegen/program/program.h"
+
+#include <math.h>
+#include <string.h>
 
 static int64_t index_at(const void *array, int wide, int64_t i) {
   return wide ? ((const int64_t *)array)[i] : ((const int32_t *)array)[i];
@@ -21,14 +26,82 @@ static void gather(const struct cb_view *view, enum cb_type type, void *diagonal
   }
 }
 
+/* ---- blocks */
+
+/* block[r * size + c] of `rows` by `rows` becomes its inverse (Gauss and Jordan, with row pivots); 0: it is singular.
+ * */
+static int invert(double *block, int rows, int size) {
+  double inverse[CB_MOST_BLOCK * CB_MOST_BLOCK] = {0};
+  for (int i = 0; i < rows; i++) inverse[i * size + i] = 1;
+  for (int column = 0; column < rows; column++) {
+    int pivot = column;
+    for (int row = column + 1; row < rows; row++)
+      if (fabs(block[row * size + column]) > fabs(block[pivot * size + column])) pivot = row;
+    const double divisor = block[pivot * size + column];
+    if (divisor == 0 || !cb_real_is_finite(divisor)) return 0;
+    for (int i = 0; i < rows; i++) {
+      const double a = block[pivot * size + i], b = inverse[pivot * size + i];
+      block[pivot * size + i] = block[column * size + i];
+      inverse[pivot * size + i] = inverse[column * size + i];
+      block[column * size + i] = a / divisor;
+      inverse[column * size + i] = b / divisor;
+    }
+    for (int row = 0; row < rows; row++) {
+      const double factor = row == column ? 0 : block[row * size + column];
+      for (int i = 0; i < rows && factor != 0; i++) {
+        block[row * size + i] -= factor * block[column * size + i];
+        inverse[row * size + i] -= factor * inverse[column * size + i];
+      }
+    }
+  }
+  for (int i = 0; i < size * rows; i++) {
+    if (!cb_real_is_finite(inverse[i])) return 0;
+    block[i] = inverse[i];
+  }
+  return 1;
+}
+
+/* The matrix's entries of rows and columns from `first` on. */
+static void gather_block(const struct cb_view *view, int64_t first, int rows, int size, double *block) {
+  memset(block, 0, (size_t)(size * size) * sizeof *block);
+  for (int row = 0; row < rows; row++) {
+    const int64_t end = index_at(view->row_ptr, view->row_wide, first + row + 1) - view->base;
+    for (int64_t k = index_at(view->row_ptr, view->row_wide, first + row) - view->base; k < end; k++) {
+      const int64_t column = index_at(view->col_idx, view->col_wide, k) - view->base - first;
+      if (column >= 0 && column < rows) block[row * size + column] += view->values ? cb_view_value(view, k) : 1;
+    }
+  }
+}
+
+static void gather_blocks(const struct cb_view *view, enum cb_type type, int size, void *inverses) {
+  const int64_t n = view->rows;
+#pragma omp parallel for schedule(static)
+  for (int64_t first = 0; first < n; first += size) {
+    double block[CB_MOST_BLOCK * CB_MOST_BLOCK], diagonal[CB_MOST_BLOCK];
+    const int rows = (int)(n - first < size ? n - first : size);
+    gather_block(view, first, rows, size, block);
+    for (int i = 0; i < rows; i++) diagonal[i] = block[i * size + i];
+    const int has_inverse = invert(block, rows, size);
+    for (int row = 0; row < rows; row++)
+      for (int i = 0; i < size; i++) {
+        const double alone = i != row ? 0 : diagonal[i] == 0 ? 1 : 1 / diagonal[i];
+        const double entry = i >= rows ? 0 : has_inverse ? block[row * size + i] : alone;
+        cb_real_set(inverses, type, i * n + first + row, cb_real_round(entry, type));
+      }
+  }
+}
+
+/* ---- the calls */
+
 /* With the session's context current. */
-static enum cb_status deliver(const struct cb_session *session, const void *diagonal, size_t bytes, void *to,
+static enum cb_status deliver(const struct cb_session *session, const void *numbers, size_t bytes, void *to,
                               struct cb_diag *diag) {
-  return bytes ? cb_device_copy_in(session->device, (cb_device_ptr)(uintptr_t)to, diagonal, bytes, "the diagonal", diag)
+  return bytes ? cb_device_copy_in(session->device, (cb_device_ptr)(uintptr_t)to, numbers, bytes, "the diagonal", diag)
                : CB_OK;
 }
 
-static enum cb_status take_diagonal(struct cb_request *request, void *to, struct cb_diag *diag) {
+/* size 1: the diagonal itself; else the inverses of its blocks. */
+static enum cb_status take_diagonal(struct cb_request *request, int size, void *to, struct cb_diag *diag) {
   const struct cb_view *view = &request->host;
   const struct cb_types types = cb_precision_types((enum cb_precision)request->options.type);
   const enum cb_type type = types.vector == CB_F64 ? CB_F64 : CB_F32;
@@ -36,35 +109,51 @@ static enum cb_status take_diagonal(struct cb_request *request, void *to, struct
   enum cb_status s = cb_request_host(request, diag);
   if (!s) s = cb_view_check(view, &canonical, diag);
   if (s) return s;
-  const int64_t least = view->rows < view->cols ? view->rows : view->cols;
-  const size_t bytes = (size_t)least * cb_type_size(type);
-  void *diagonal = cb_alloc((size_t)least + 1, cb_type_size(type));
-  if (!diagonal) return cb_fail_memory(diag, "a diagonal", bytes);
-  gather(view, type, diagonal);
+  if (size > 1 && view->rows != view->cols)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "a matrix of %lld rows and %lld columns has no blocks along its diagonal",
+                   (long long)view->rows, (long long)view->cols);
+  const int64_t count = size * (view->rows < view->cols ? view->rows : view->cols);
+  const size_t bytes = (size_t)count * cb_type_size(type);
+  void *numbers = cb_alloc((size_t)count + 1, cb_type_size(type));
+  if (!numbers) return cb_fail_memory(diag, "a diagonal", bytes);
+  if (size > 1) gather_blocks(view, type, size, numbers);
+  else gather(view, type, numbers);
   s = cb_device_enter(request->session->device, diag);
   if (!s) {
-    s = deliver(request->session, diagonal, bytes, to, diag);
+    s = deliver(request->session, numbers, bytes, to, diag);
     cb_device_leave(request->session->device);
   }
-  cb_free(diagonal);
+  cb_free(numbers);
+  return s;
+}
+
+static enum cb_status take(cbgen_context *context, const cbgen_csr *matrix, int size, void *to) {
+  const cbgen_request fixed = {.struct_size = sizeof fixed, .values = CBGEN_VALUES_FIXED}; /* values come to the host */
+  struct cb_diag *diag = &context->diag;
+  if (!to) return cb_fail(diag, CB_ERR_ARGUMENT, "no place for the diagonal was given");
+  struct cb_request *request = cb_calloc(1, sizeof *request);
+  if (!request) return cb_fail_memory(diag, "a diagonal", sizeof *request);
+  request->context = context;
+  enum cb_status s = cb_view_take_csr(&request->view, matrix, diag);
+  if (!s) s = cb_request_take(request, &fixed, diag);
+  if (!s) s = take_diagonal(request, size, to, diag);
+  cb_request_release(request);
+  cb_free(request);
   return s;
 }
 
 cbgen_status cbgen_diagonal(cbgen_context *context, const cbgen_csr *matrix, void *diagonal) {
   CB_STANDARD_NUMERICS;
-  const cbgen_request fixed = {.struct_size = sizeof fixed, .values = CBGEN_VALUES_FIXED}; /* values come to the host */
+  return context ? (cbgen_status)take(context, matrix, 1, diagonal) : CBGEN_ERROR_ARGUMENT;
+}
+
+cbgen_status cbgen_block_diagonal(cbgen_context *context, const cbgen_csr *matrix, int size, void *inverses) {
+  CB_STANDARD_NUMERICS;
   if (!context) return CBGEN_ERROR_ARGUMENT;
-  struct cb_diag *diag = &context->diag;
-  if (!diagonal) return (cbgen_status)cb_fail(diag, CB_ERR_ARGUMENT, "no place for the diagonal was given");
-  struct cb_request *request = cb_calloc(1, sizeof *request);
-  if (!request) return (cbgen_status)cb_fail_memory(diag, "a diagonal", sizeof *request);
-  request->context = context;
-  enum cb_status s = cb_view_take_csr(&request->view, matrix, diag);
-  if (!s) s = cb_request_take(request, &fixed, diag);
-  if (!s) s = take_diagonal(request, diagonal, diag);
-  cb_request_release(request);
-  cb_free(request);
-  return (cbgen_status)s;
+  if (size < 2 || size > CB_MOST_BLOCK)
+    return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "blocks of %d rows: there are those of 2 to %d", size,
+                                 CB_MOST_BLOCK);
+  return (cbgen_status)take(context, matrix, size, inverses);
 }
 
 cbgen_status cbgen_residual(cbgen_operator *op, const void *b, const void *x, void *r, void *stream) {

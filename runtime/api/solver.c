@@ -68,9 +68,10 @@ static enum cb_status check_options(const cbgen_solver_options *options, const s
       (options->highest > 0 && options->lowest >= options->highest))
     return cb_fail(diag, CB_ERR_ARGUMENT, "'lowest' is %g and 'highest' %g: eigenvalues are above 0, and these ascend, or 0",
                    options->lowest, options->highest);
-  if ((uintptr_t)options->diagonal % cb_type_size(info->vector_type) || (uintptr_t)options->outcome % 8 ||
+  const uintptr_t numbers = (uintptr_t)options->diagonal | (uintptr_t)options->blocks;
+  if (numbers % cb_type_size(info->vector_type) || (uintptr_t)options->outcome % 8 ||
       (uintptr_t)options->history % 8)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'diagonal', 'outcome' or 'history' is not aligned to its elements");
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'diagonal', 'blocks', 'outcome' or 'history' is not aligned to its elements");
   return CB_OK;
 }
 
@@ -85,11 +86,16 @@ static enum cb_status fail_method(const char *method, struct cb_diag *diag) {
 }
 
 static enum cb_status find_program(cbgen_solver *solver, const char *method, struct cb_diag *diag) {
-  const int with_diagonal = solver->options.diagonal != NULL;
-  solver->program = cb_program_find(method, with_diagonal);
+  const cbgen_solver_options *options = &solver->options;
+  const enum cb_preconditioning kind = options->blocks ? CB_BLOCKS : options->diagonal ? CB_DIAGONAL : CB_PLAIN;
+  if (options->blocks && options->diagonal)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'diagonal' and 'blocks' are given: a solver takes one of them");
+  if (options->blocks && (options->block_size < 2 || options->block_size > CB_MOST_BLOCK))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'block_size' is %d; it is 2 to %d", options->block_size, CB_MOST_BLOCK);
+  solver->program = cb_program_find(method, kind);
   if (solver->program) return CB_OK;
-  if (with_diagonal && cb_program_find(method, 0))
-    return cb_fail(diag, CB_ERR_ARGUMENT, "method '%.60s' takes no 'diagonal'", method);
+  if (cb_program_find(method, CB_PLAIN))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "method '%.60s' takes no '%s'", method, options->blocks ? "blocks" : "diagonal");
   return fail_method(method, diag);
 }
 
@@ -196,13 +202,17 @@ static enum cb_status choose_form(const cbgen_solver *solver, const struct cb_im
   return CB_OK;
 }
 
+static struct cb_program_sizes sizes_of(const cbgen_solver *solver) {
+  return (struct cb_program_sizes){solver->options.restart, solver->options.block_size};
+}
+
 /* Text and binary; with fewer threads to a thread block if a thread lacks registers. */
 static enum cb_status find_fitting(cbgen_solver *solver, const struct cb_image *image, struct cb_program_form *form,
                                    int *threads, struct cb_compiled *compiled, struct cb_diag *diag) {
   enum { HALF = 512 /* threads: where a multiprocessor has more registers for each than fewer of them could use */ };
   for (;;) {
-    const int restart = solver->options.restart;
-    enum cb_status s = cb_solver_text(&solver->source, image, solver->program, form, restart, threads, diag);
+    const struct cb_program_sizes sizes = sizes_of(solver);
+    enum cb_status s = cb_solver_text(&solver->source, image, solver->program, form, &sizes, threads, diag);
     const int groups = *threads / image->launches[0].threads, is_full = groups > 1 && *threads > HALF;
     if (!s) s = find_binary(solver->op->shared, &solver->source, is_full, compiled, diag);
     if (s || !compiled->spilled_bytes || !is_full) return s;
@@ -224,7 +234,7 @@ static enum cb_status build(cbgen_solver *solver, const struct cb_image *image, 
                                         .op = solver->op->op,
                                         .image = image,
                                         .program = solver->program,
-                                        .restart = solver->options.restart,
+                                        .sizes = sizes_of(solver),
                                         .cubin = compiled.cubin,
                                         .form = form,
                                         .threads = threads};
@@ -270,6 +280,49 @@ cbgen_status cbgen_solver_create(cbgen_operator *op, const char *method, const c
   if (s) cbgen_solver_free(solver);
   else *out = solver;
   return cb_operator_report(op, s, &diag);
+}
+
+/* What a clone is asked for; what its kernel was made for stays. */
+static enum cb_status take_clone_options(cbgen_solver *clone, const cbgen_solver *solver,
+                                         const cbgen_solver_options *asked, struct cb_diag *diag) {
+  const cbgen_solver_options *made = &solver->options;
+  clone->program = solver->program;
+  clone->options = *made;
+  clone->options.outcome = NULL;
+  clone->options.history = NULL;
+  if (!asked) return CB_OK;
+  const enum cb_status s = take_options(clone, solver->program->name, asked, diag);
+  const cbgen_solver_options *options = &clone->options;
+  if (s) return s;
+  if (clone->program != solver->program || options->restart != made->restart ||
+      options->block_size != made->block_size ||
+      (options->thread_blocks && options->thread_blocks != made->thread_blocks))
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "a clone has the solver's kernel: 'thread_blocks', 'restart', and whether there is a diagonal, are its");
+  return CB_OK;
+}
+
+static enum cb_status clone_into(cbgen_solver *clone, const cbgen_solver *solver, const cbgen_solver_options *options,
+                                 struct cb_diag *diag) {
+  enum cb_status s = (enum cb_status)cbgen_operator_clone(solver->op, &clone->op);
+  if (s) return cb_fail(diag, s, "%s", cbgen_operator_message(solver->op));
+  s = take_clone_options(clone, solver, options, diag);
+  cb_text_add_bytes(&clone->source, solver->source.bytes, solver->source.length);
+  if (!s && clone->source.failed) s = cb_fail_memory(diag, "a solver's text", solver->source.length);
+  return s ? s : cb_solver_clone(&clone->solver, solver->solver, clone->op->op, diag);
+}
+
+cbgen_status cbgen_solver_clone(cbgen_solver *solver, const cbgen_solver_options *options, cbgen_solver **out) {
+  CB_STANDARD_NUMERICS;
+  if (out) *out = NULL;
+  if (!solver) return CBGEN_ERROR_ARGUMENT;
+  if (!out) return (cbgen_status)cb_fail(&solver->diag, CB_ERR_ARGUMENT, "no place for the clone was given");
+  cbgen_solver *clone = cb_calloc(1, sizeof *clone);
+  if (!clone) return (cbgen_status)cb_fail_memory(&solver->diag, "a solver", sizeof *clone);
+  const enum cb_status s = clone_into(clone, solver, options, &solver->diag);
+  if (s) cbgen_solver_free(clone);
+  else *out = clone;
+  return (cbgen_status)s;
 }
 
 void cbgen_solver_free(cbgen_solver *solver) {
@@ -329,7 +382,8 @@ cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x, void *str
   if (!solver) return CBGEN_ERROR_ARGUMENT;
   const cbgen_solver_options *options = &solver->options;
   struct cb_solve solve = {
-      .given = {(cb_device_ptr)(uintptr_t)b, (cb_device_ptr)(uintptr_t)x, (cb_device_ptr)(uintptr_t)options->diagonal},
+      .given = {(cb_device_ptr)(uintptr_t)b, (cb_device_ptr)(uintptr_t)x,
+                (cb_device_ptr)(uintptr_t)(options->blocks ? options->blocks : options->diagonal)},
       .most = options->max_iterations,
       .outcome = (cb_device_ptr)(uintptr_t)options->outcome,
       .history = (cb_device_ptr)(uintptr_t)options->history,

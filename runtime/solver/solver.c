@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/real.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 enum {
@@ -16,17 +17,24 @@ enum {
   OTHER_PARAMETERS = 3 + CB_MOST_PARAMETERS
 };
 
+/* What clones share; the last one gives it back. */
+struct kernel {
+  atomic_int handles;
+  struct CUmod_st *module;
+  cb_device_ptr *pointers; /* the regions' arrays */
+};
+
 struct cb_solver {
   const struct cb_device *device;
   const struct cb_program *program;
-  struct CUmod_st *module;
+  struct kernel *kernel;
   struct CUfunc_st *function;
   enum cb_form_kind form;
   unsigned blocks, threads, shared_bytes;
   int sum_is_f32;
   int groups_count;
-  int group_starts[MOST_GROUPS + 1]; /* in `pointers` */
-  cb_device_ptr *pointers;           /* the regions' arrays */
+  int group_starts[MOST_GROUPS + 1]; /* in the kernel's pointers */
+  int64_t vector_bytes, basis_bytes;
   cb_device_ptr memory;              /* vectors, board, words of meetings, outcome */
   cb_device_ptr outcome;
   cb_device_ptr vectors[MOST_VECTORS + OTHER_POINTERS]; /* the kernel's struct Pointers; those given are set by a run */
@@ -43,7 +51,8 @@ static int count_names(const char *const *names) { /* NULL ends them */
 /* ---- text */
 
 enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image, const struct cb_program *program,
-                              const struct cb_program_form *form, int restart, int *threads, struct cb_diag *diag) {
+                              const struct cb_program_form *form, const struct cb_program_sizes *sizes, int *threads,
+                              struct cb_diag *diag) {
   struct cb_program_launch *launches = cb_calloc((size_t)image->launches_count + 1, sizeof *launches);
   if (!launches) return cb_fail_memory(diag, "a program", (uint64_t)image->launches_count * sizeof *launches);
   for (int i = 0; i < image->launches_count; i++)
@@ -56,7 +65,7 @@ enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image
                                              .launches_count = image->launches_count,
                                              .has_carry = image->carry_sums > 0,
                                              .rows = image->rows,
-                                             .restart = restart,
+                                             .sizes = *sizes,
                                              .vector = image->vector_type,
                                              .sum = image->sum_type};
   const enum cb_status s = cb_program_text(text, &request, threads, diag);
@@ -79,8 +88,8 @@ struct cb_program_size cb_solver_size(const struct cb_image *image, const struct
 static enum cb_status take_groups(struct cb_solver *solver, const struct cb_solver_parts *parts, struct cb_diag *diag) {
   const struct cb_image *image = parts->image;
   int pointers = 0;
-  solver->pointers = cb_calloc((size_t)image->pointers_count + 1, sizeof *solver->pointers);
-  if (!solver->pointers) return cb_fail_memory(diag, "a solver", (uint64_t)image->pointers_count);
+  solver->kernel->pointers = cb_calloc((size_t)image->pointers_count + 1, sizeof *solver->kernel->pointers);
+  if (!solver->kernel->pointers) return cb_fail_memory(diag, "a solver", (uint64_t)image->pointers_count);
   for (int l = 0; l < image->launches_count; l++) {
     const struct cb_image_launch *launch = &image->launches[l];
     for (int g = launch->first_group; g < launch->first_group + launch->groups; g++) {
@@ -89,7 +98,7 @@ static enum cb_status take_groups(struct cb_solver *solver, const struct cb_solv
         return cb_fail(diag, CB_ERR_LIMIT, "a program's product has more than %d regions", MOST_GROUPS);
       solver->group_starts[solver->groups_count++] = pointers;
       for (int i = 0; i < group->pointers; i++)
-        solver->pointers[pointers++] = cb_operator_array(parts->op, image->pointers[group->first_pointer + i]);
+        solver->kernel->pointers[pointers++] = cb_operator_array(parts->op, image->pointers[group->first_pointer + i]);
     }
   }
   return CB_OK;
@@ -99,12 +108,12 @@ static enum cb_status find_kernel(struct cb_solver *solver, const void *cubin, s
   const struct cb_driver *driver = solver->device->driver;
   const int shared = (int)solver->shared_bytes;
   int *const registers = &solver->info.registers, *const local = &solver->info.local_bytes;
-  enum cb_status s = cb_driver_check(driver, driver->call.module_load(&solver->module, cubin), diag, "load a solver's kernel");
+  enum cb_status s = cb_driver_check(driver, driver->call.module_load(&solver->kernel->module, cubin), diag, "load a solver's kernel");
   if (s) {
-    solver->module = NULL;
+    solver->kernel->module = NULL;
     return s;
   }
-  s = cb_driver_check(driver, driver->call.module_function(&solver->function, solver->module, CB_PROGRAM_KERNEL), diag,
+  s = cb_driver_check(driver, driver->call.module_function(&solver->function, solver->kernel->module, CB_PROGRAM_KERNEL), diag,
                       "find kernel '%s'", CB_PROGRAM_KERNEL);
   if (!s && driver->call.function_load)
     s = cb_driver_check(driver, driver->call.function_load(solver->function), diag, "load kernel '%s'", CB_PROGRAM_KERNEL);
@@ -156,38 +165,45 @@ static enum cb_status allow_cluster(const struct cb_solver *solver, struct cb_di
 
 static int64_t padded(int64_t bytes) { return cb_divide_up(bytes, (int64_t)ALIGN) * ALIGN; }
 
-/* One allocation: own vectors, the board, words of meetings, and the outcome. */
-static enum cb_status allocate(struct cb_solver *solver, const struct cb_solver_parts *parts, struct cb_diag *diag) {
+static void note_sizes(struct cb_solver *solver, const struct cb_solver_parts *parts) {
   const struct cb_image *image = parts->image;
+  const int64_t size = (int64_t)cb_type_size(image->vector_type);
+  solver->vector_bytes = padded(image->rows * size);
+  if (solver->program->basis) solver->basis_bytes = padded((parts->sizes.restart + 1) * cb_program_stride(image->rows) * size);
+}
+
+/* One allocation: own vectors, the board, words of meetings, and the outcome. */
+static enum cb_status allocate(struct cb_solver *solver, const struct cb_operator *op, struct cb_diag *diag) {
   const int work = count_names(solver->program->work), given = count_names(solver->program->given);
-  const int64_t vector = padded(image->rows * (int64_t)cb_type_size(image->vector_type));
-  const int64_t basis = solver->program->basis ? (parts->restart + 1) * cb_program_stride(image->rows) : 0;
-  const int64_t of_basis = padded(basis * (int64_t)cb_type_size(image->vector_type));
   const int64_t board = padded((int64_t)CB_PROGRAM_BOARD * solver->blocks);
-  const int64_t bytes = work * vector + of_basis + board + 2 * ALIGN;
+  const int64_t bytes = work * solver->vector_bytes + solver->basis_bytes + board + 2 * ALIGN;
   enum cb_status s = cb_device_alloc(solver->device, &solver->memory, (size_t)bytes, "a solver's vectors", diag);
   if (!s) s = cb_device_fill(solver->device, solver->memory, 0, (size_t)bytes, diag);
   if (s) return s;
   cb_device_ptr at = solver->memory, *to = solver->vectors + given;
-  for (int i = 0; i < work; i++, at += (cb_device_ptr)vector) *to++ = at;
-  if (of_basis) *to++ = at;
-  at += (cb_device_ptr)of_basis;
+  for (int i = 0; i < work; i++, at += (cb_device_ptr)solver->vector_bytes) *to++ = at;
+  if (solver->basis_bytes) *to++ = at;
+  at += (cb_device_ptr)solver->basis_bytes;
   *to++ = at;
   at += (cb_device_ptr)board;
   *to++ = at;
   solver->outcome = at + ALIGN;
   solver->given_count = given;
-  solver->vectors_count = given + work + (of_basis > 0) + OTHER_POINTERS;
+  solver->vectors_count = given + work + (solver->basis_bytes > 0) + OTHER_POINTERS;
   cb_device_ptr *const carry = &solver->vectors[solver->vectors_count - 2];
-  cb_operator_carry(parts->op, &carry[0], &carry[1]);
+  cb_operator_carry(op, &carry[0], &carry[1]);
   solver->info.device_bytes = bytes;
   return CB_OK;
 }
 
 static enum cb_status fill(struct cb_solver *solver, const struct cb_solver_parts *parts, struct cb_diag *diag) {
   const struct cb_image *image = parts->image;
+  solver->kernel = cb_calloc(1, sizeof *solver->kernel);
+  if (!solver->kernel) return cb_fail_memory(diag, "a solver", sizeof *solver->kernel);
+  atomic_init(&solver->kernel->handles, 1);
   solver->device = parts->device;
   solver->program = parts->program;
+  note_sizes(solver, parts);
   solver->form = parts->form.kind;
   solver->threads = (unsigned)parts->threads;
   solver->blocks = (unsigned)parts->form.blocks;
@@ -203,7 +219,7 @@ static enum cb_status fill(struct cb_solver *solver, const struct cb_solver_part
   if (!s) s = find_kernel(solver, parts->cubin, diag);
   if (!s && solver->form == CB_PROGRAM_GRID) s = choose_blocks(solver, parts, diag);
   if (!s) s = allow_cluster(solver, diag);
-  if (!s) s = allocate(solver, parts, diag);
+  if (!s) s = allocate(solver, parts->op, diag);
   if (!s) s = cb_device_wait(solver->device, "loading a solver", diag);
   cb_device_leave(solver->device);
   solver->info.form = solver->form;
@@ -222,14 +238,38 @@ enum cb_status cb_solver_load(struct cb_solver **out, const struct cb_solver_par
   return s;
 }
 
+enum cb_status cb_solver_clone(struct cb_solver **out, const struct cb_solver *solver, const struct cb_operator *op,
+                               struct cb_diag *diag) {
+  struct cb_solver *clone = cb_calloc(1, sizeof *clone);
+  *out = NULL;
+  if (!clone) return cb_fail_memory(diag, "a solver", sizeof *clone);
+  *clone = *solver;
+  clone->memory = 0;
+  atomic_fetch_add(&clone->kernel->handles, 1);
+  enum cb_status s = cb_device_enter(clone->device, diag);
+  if (!s) {
+    s = allocate(clone, op, diag);
+    if (!s) s = cb_device_wait(clone->device, "cloning a solver", diag);
+    cb_device_leave(clone->device);
+  }
+  if (s) cb_solver_free(clone);
+  else *out = clone;
+  return s;
+}
+
 void cb_solver_free(struct cb_solver *solver) {
   if (!solver) return;
+  struct kernel *kernel = solver->kernel;
+  const int is_last = kernel && atomic_fetch_sub(&kernel->handles, 1) == 1;
   if (solver->device && !cb_device_enter(solver->device, NULL)) {
     cb_device_free(solver->device, solver->memory);
-    if (solver->module) solver->device->driver->call.module_unload(solver->module);
+    if (is_last && kernel->module) solver->device->driver->call.module_unload(kernel->module);
     cb_device_leave(solver->device);
   }
-  cb_free(solver->pointers);
+  if (is_last) {
+    cb_free(kernel->pointers);
+    cb_free(kernel);
+  }
   cb_free(solver);
 }
 
@@ -249,7 +289,7 @@ enum cb_status cb_solver_run(const struct cb_solver *solver, const struct cb_sol
   memcpy(vectors, solve->given, (size_t)solver->given_count * sizeof *vectors);
   vectors[solver->vectors_count - 4] = solve->outcome ? solve->outcome : solver->outcome;
   vectors[solver->vectors_count - 3] = solve->history;
-  for (int g = 0; g < solver->groups_count; g++) parameters[count++] = &solver->pointers[solver->group_starts[g]];
+  for (int g = 0; g < solver->groups_count; g++) parameters[count++] = &solver->kernel->pointers[solver->group_starts[g]];
   parameters[count++] = vectors;
   for (int i = 0; solver->program->parameters[i]; i++) {
     wide[i] = solve->parameters[i];

@@ -18,9 +18,10 @@
 struct cb_solver;
 
 /* `image`: of the operator's specialised kernels, with their text (cb_image_specialise makes its numbers from a
- * family's). `restart` and others: struct cb_program_request. CB_ERR_UNSUPPORTED: cb_program_text. */
+ * family's).  CB_ERR_UNSUPPORTED: cb_program_text. */
 enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image, const struct cb_program *program,
-                              const struct cb_program_form *form, int restart, int *threads, struct cb_diag *diag);
+                              const struct cb_program_form *form, const struct cb_program_sizes *sizes, int *threads,
+                              struct cb_diag *diag);
 
 /* What its form is chosen by. */
 struct cb_program_size cb_solver_size(const struct cb_image *image, const struct cb_target *target);
@@ -30,7 +31,7 @@ struct cb_solver_parts {
   const struct cb_operator *op; /* outlives the solver */
   const struct cb_image *image;
   const struct cb_program *program;
-  int restart; /* that the text was made for */
+  struct cb_program_sizes sizes; /* that the text was made for */
   const void *cubin;
   struct cb_program_form form; /* that of the text. Of a grid without `blocks`: as many thread blocks as the product has
                                 * work for, and the GPU has room for */
@@ -42,6 +43,11 @@ struct cb_solver_parts {
  * `blocks`; CB_ERR_MEMORY;
  * CB_ERR_DEVICE. */
 enum cb_status cb_solver_load(struct cb_solver **solver, const struct cb_solver_parts *parts, struct cb_diag *diag);
+
+/* Another one with the same kernel, and vectors of its own. `op`: a handle for its carry slots, with the arrays of the
+ * solver's. Any thread. */
+enum cb_status cb_solver_clone(struct cb_solver **clone, const struct cb_solver *solver, const struct cb_operator *op,
+                               struct cb_diag *diag);
 void cb_solver_free(struct cb_solver *solver); /* NULL is accepted */
 
 struct cb_solve {

@@ -43,6 +43,48 @@
          .sums = TRUE_RESIDUAL("q")}}                                                                            \
   }
 
+/* With blocks z is known where all have written r: a meeting more. */
+#define CG_BLOCKS                                                                                                \
+  {                                                                                                              \
+    .name = "cg", .parameters = {"relative", "absolute"}, .given = {"b", "x", "inverse"},                        \
+    .work = {"r", "p", "before", "q", "z"}, .sections_count = 3,                                                 \
+    .sections = {                                                                                                \
+        {.from = "x",                                                                                            \
+         .to = "q",                                                                                              \
+         .steps = {{CB_STEP_ROWS, "in b, q; out r, p; r = b - q; p = 0; bb = dot(b, b);"},                       \
+                   APPLY_BLOCKS("r", "z"),                                                                       \
+                   {CB_STEP_ROWS, "in r, z; rz = dot(r, z); rr = dot(r, r);"},                                   \
+                   {CB_STEP_SCALARS, LIMIT},                                                                     \
+                   {CB_STEP_SCALARS, "out beta, pending; beta = 0; pending = 0;"},                               \
+                   {CB_STEP_NOTE, "rr"},                                                                         \
+                   {CB_STEP_STOP, STOP_WHEN_CONVERGED},                                                          \
+                   {CB_STEP_MOST, NULL}},                                                                        \
+         .next = 1},                                                                                             \
+        {.from = "p",                                                                                            \
+         .old = "before",                                                                                        \
+         .before = "in z; inout x, p; scalar beta, pending; x = fma(pending, p, x); p = fma(beta, p, z);",       \
+         .to = "q",                                                                                              \
+         .sums = "in p, q; pq = dot(p, q);",                                                                     \
+         .steps = {{CB_STEP_SCALARS, "out pending; pending = 0;"},                                               \
+                   {CB_STEP_STOP, "in pq; out stop; stop = pq > 0 ? 0 : (pq - pq == 0 ? 3 : 4);"},               \
+                   {CB_STEP_SCALARS, "in rz, pq; out alpha, pending, last; alpha = rz / pq; pending = alpha;"    \
+                                     "last = rz;"},                                                              \
+                   {CB_STEP_ROWS, "in q; inout r; scalar alpha; r = fma(-alpha, q, r);"},                        \
+                   APPLY_BLOCKS("r", "z"),                                                                       \
+                   {CB_STEP_ROWS, "in r, z; rz = dot(r, z); rr = dot(r, r);"},                                   \
+                   {CB_STEP_COUNT, NULL},                                                                        \
+                   {CB_STEP_NOTE, "rr"},                                                                         \
+                   {CB_STEP_STOP, STOP_WHEN_CONVERGED},                                                          \
+                   {CB_STEP_MOST, NULL},                                                                         \
+                   {CB_STEP_SCALARS, "in rz, last; out beta; beta = rz / last;"}},                               \
+         .next = 1},                                                                                             \
+        {.from = "x",                                                                                            \
+         .before = "in p; inout x; scalar pending; x = fma(pending, p, x);",                                     \
+         .to = "q",                                                                                              \
+         .sums = TRUE_RESIDUAL("q")}}                                                                            \
+  }
+
 const struct cb_program cb_program_cg[] = {CG(NULL, NULL, NULL, "", "", "", "", "r"),
-                                           CG("diagonal", "d", "z", WITH_DIAGONAL "; out z", "z = d * r;",
-                                              ", d; out z", "z = d * r;", "z")};
+                                           CG("diagonal", "d", "z", WITH_DIAGONAL "; out z", "z = d * r;", ", d; out z",
+                                              "z = d * r;", "z"),
+                                           CG_BLOCKS};

@@ -20,7 +20,11 @@
 #define WITH_DIAGONAL ", diagonal; out d; d = diagonal == 0 ? 1 : 1 / diagonal"
 #define WITH_DIAGONAL_ABOVE_0 ", diagonal; out d; d = diagonal == 0 ? 1 : 1 / abs(diagonal)"
 
-extern const struct cb_program cb_program_cg[2], cb_program_bicgstab[2], cb_program_minres[2], cb_program_gmres[2],
+/* `to` = the inverses of the blocks times `from`, for all rows. */
+#define APPLY_BLOCKS(of, into)                                                                                   \
+  { .kind = CB_STEP_TEMPLATE, .text = "blocks", .from = of, .to = into }
+
+extern const struct cb_program cb_program_cg[3], cb_program_bicgstab[3], cb_program_minres[2], cb_program_gmres[2],
     cb_program_chebyshev[2], cb_program_jacobi[2], cb_program_pagerank[2], cb_program_power[1];
 
 #endif

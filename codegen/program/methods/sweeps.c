@@ -2,11 +2,13 @@
 /* Methods that repeat one product: weighted Jacobi sweeps, the power iteration, PageRank. */
 #include "codegen/program/methods/methods.h"
 
+enum { FEW_REGISTERS = 6 /* thread blocks on a multiprocessor: they do little beside the product */ };
+
 /* x += weight D⁻¹ (b - A x); without a diagonal D is 1, which is Richardson's iteration. */
 #define JACOBI(given_diagonal, own_diagonal, first, later, of_e)                                                 \
   {                                                                                                              \
     .name = "jacobi", .parameters = {"relative", "absolute", "weight"}, .given = {"b", "x", given_diagonal},     \
-    .work = {"q", own_diagonal}, .sections_count = 3,                                                            \
+    .work = {"q", own_diagonal}, .blocks_per_sm = FEW_REGISTERS, .sections_count = 3,                                                            \
     .sections = {                                                                                                \
         {.steps = {{CB_STEP_ROWS, "in b" first "; bb = dot(b, b);"}, {CB_STEP_SCALARS, LIMIT}}, .next = 1},      \
         {.from = "x",                                                                                            \
@@ -33,6 +35,7 @@ const struct cb_program cb_program_power[] = {
      .given = {"b", "x"},
      .work = {"q"},
      .value = "value",
+     .blocks_per_sm = FEW_REGISTERS,
      .sections_count = 2,
      .sections = {
          {.from = "x",
@@ -65,7 +68,7 @@ const struct cb_program cb_program_power[] = {
 #define PAGERANK(given_diagonal, own_diagonal, own_share, first, later, from_vector, of_x)                       \
   {                                                                                                              \
     .name = "pagerank", .parameters = {"relative", "absolute", "damping"}, .given = {"b", "x", given_diagonal},  \
-    .work = {"y", own_diagonal, own_share}, .sections_count = 3,                                                 \
+    .work = {"y", own_diagonal, own_share}, .blocks_per_sm = FEW_REGISTERS, .sections_count = 3,                 \
     .sections = {                                                                                                \
         {.steps = {{CB_STEP_ROWS, "in b, x" first "; bs = sum(b); xs = sum(x);"},                                \
                    {CB_STEP_STOP, "in bs, xs; out stop; both = bs * xs;"                                         \

@@ -5,19 +5,19 @@
 #include <stddef.h>
 #include <string.h>
 
-/* [1] with a diagonal; one that takes none has no such row. */
+/* By preconditioning; a method has the first `count` of them. */
 static const struct {
   const struct cb_program *programs;
   int count;
-} methods[] = {{cb_program_cg, 2},        {cb_program_bicgstab, 2}, {cb_program_minres, 2},   {cb_program_gmres, 2},
+} methods[] = {{cb_program_cg, 3},        {cb_program_bicgstab, 3}, {cb_program_minres, 2},   {cb_program_gmres, 2},
                {cb_program_chebyshev, 2}, {cb_program_jacobi, 2},   {cb_program_power, 1}, {cb_program_pagerank, 2}};
 
 enum { METHODS = sizeof methods / sizeof *methods };
 
-const struct cb_program *cb_program_find(const char *name, int with_diagonal) {
+const struct cb_program *cb_program_find(const char *name, enum cb_preconditioning preconditioning) {
   for (int i = 0; i < METHODS; i++)
     if (!strcmp(name, methods[i].programs->name))
-      return with_diagonal < methods[i].count ? &methods[i].programs[with_diagonal] : NULL;
+      return (int)preconditioning < methods[i].count ? &methods[i].programs[preconditioning] : NULL;
   return NULL;
 }
 

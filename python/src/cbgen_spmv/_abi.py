@@ -182,6 +182,8 @@ class SolverOptions(Structure):
         ("damping", c_double),
         ("lowest", c_double),
         ("highest", c_double),
+        ("blocks", c_void_p),
+        ("block_size", c_int),
     ]
 
 
@@ -282,6 +284,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_operator_unbind": (None, (HANDLE,)),
     "cbgen_residual": (STATUS, (HANDLE, c_void_p, c_void_p, c_void_p, c_void_p)),
     "cbgen_diagonal": (STATUS, (HANDLE, POINTER(Csr), c_void_p)),
+    "cbgen_block_diagonal": (STATUS, (HANDLE, POINTER(Csr), c_int, c_void_p)),
     "cbgen_update_values": (STATUS, (HANDLE, POINTER(Update))),
     "cbgen_operator_message": (c_char_p, (HANDLE,)),
     "cbgen_operator_info": (STATUS, (HANDLE, POINTER(Info))),
@@ -293,6 +296,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_operator_save": (STATUS, (HANDLE, c_void_p, c_size_t, POINTER(c_size_t))),
     "cbgen_operator_load": (STATUS, (HANDLE, c_void_p, c_size_t, POINTER(HANDLE))),
     "cbgen_solver_create": (STATUS, (HANDLE, c_char_p, POINTER(SolverOptions), POINTER(HANDLE))),
+    "cbgen_solver_clone": (STATUS, (HANDLE, POINTER(SolverOptions), POINTER(HANDLE))),
     "cbgen_solver_free": (None, (HANDLE,)),
     "cbgen_solve": (STATUS, (HANDLE, c_void_p, c_void_p, c_void_p)),
     "cbgen_solver_outcome": (STATUS, (HANDLE, POINTER(Outcome))),

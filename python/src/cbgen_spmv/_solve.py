@@ -32,7 +32,8 @@ def solve(A: Any, b: Any, x0: Any = None, *, method: str = "cg", rtol: float = 1
     rtol, atol: it is solved when norm(b - A x) <= max(rtol * norm(b), atol), by the method's recurrence.
     maxiter: the most iterations; None: 10 times the rows. Of "gmres" as in SciPy rounds of `restart` iterations.
     M: None; "jacobi": residuals are divided by A's diagonal (of an operator that keeps its matrix, in CSR); or an array
-        like b that they are divided by.
+        like b that they are divided by; or ("block-jacobi", n), of "cg" and "bicgstab": they are multiplied by the
+        inverses of the n x n blocks along A's diagonal, n from 2 to 16.
     callback: called with norm(r) / norm(b) before the first iteration and after each, as SciPy's gmres does with
         callback_type="pr_norm"; but once all is done: one kernel does all iterations.
     restart: of "gmres", 1 to 64; None: 20. weight: of "jacobi"; 0: 2/3. lowest, highest: of "chebyshev", bounds of the
@@ -111,7 +112,10 @@ def run(A: Any, b: Any, x0: Any, method: str, options: _abi.SolverOptions, M: An
         if on_host and stream is not None:
             raise TypeError("NumPy vectors take no stream=: the call waits for the result")
         x, b_there, x_there, at = work.host(b, x0) if on_host else work.device(b, x0, stream)
-        options.diagonal = work.diagonal(M)
+        if isinstance(M, tuple):
+            options.blocks, options.block_size = work.blocks(M)
+        else:
+            options.diagonal = work.diagonal(M)
         history = work.history(options) if callback else None
         outcome = work.run(method, options, b_there, x_there, at)
         if on_host:
@@ -182,16 +186,32 @@ class Work:
                 return self.room(self.operator._host_array("M", preconditioner, rows))
             return self.vector("M", preconditioner, None).pointer  # type: ignore[no-any-return]
         if preconditioner != "jacobi":
-            raise ValueError(f"M={preconditioner!r}; it is None, 'jacobi' or an array")
+            raise ValueError(f"M={preconditioner!r}; it is None, 'jacobi', ('block-jacobi', n) or an array")
+        return self.of_matrix("jacobi", 1, lambda *call: LIBRARY.cbgen_diagonal(*call))
+
+    def blocks(self, preconditioner: Tuple[Any, ...]) -> Tuple[int, int]:
+        """The address of the inverses of blocks, and the rows of each."""
+        if len(preconditioner) != 2 or preconditioner[0] != "block-jacobi":
+            raise ValueError(f"M={preconditioner!r}; a tuple is ('block-jacobi', n)")
+        size = int(preconditioner[1])
+        if not 2 <= size <= 16:
+            raise ValueError(f"blocks of {size} rows: there are those of 2 to 16")
+        return self.of_matrix("block-jacobi", size, lambda context, csr, there: LIBRARY.cbgen_block_diagonal(
+            context, csr, size, there)), size
+
+    def of_matrix(self, name: str, vectors: int, call: Callable[..., int]) -> int:
+        """Memory of as many vectors with what the call makes of the operator's matrix."""
         origin = self.operator._origin
         if origin.matrix is None or origin.matrix.format != _abi.Format.CSR or origin.renewed:
-            raise ValueError("M='jacobi' needs an operator that keeps its matrix, in CSR, with the values that it was "
+            raise ValueError(f"M={name!r} needs an operator that keeps its matrix, in CSR, with the values that it was "
                              "compiled with: give the diagonal as an array")
-        there = self.room(numpy.zeros(self.bytes, numpy.uint8))
+        with self.gpu:
+            there = self.gpu.alloc(vectors * self.bytes)
+            self.stack.callback(self.gpu.give_back, there)
         csr = view_matrix(origin.matrix).csr(origin.name)
         with origin.context._lock:
-            origin.context.check(LIBRARY.cbgen_diagonal(origin.context.handle(), byref(csr), there))
-        return there
+            origin.context.check(call(origin.context.handle(), byref(csr), there))
+        return int(there)
 
     def run(self, method: str, options: _abi.SolverOptions, b: int, x: int, stream: int) -> _abi.Outcome:
         solver, outcome = ctypes.c_void_p(), _abi.Outcome()

@@ -95,9 +95,9 @@ void emulated::read_vector(const void *p, int line) {
   if (touch.written && !comes_before(touch.writer_block, touch.writer_thread, touch.written_at))
     stop_race("reads", "writes", touch.writer_block, touch.writer_thread, line);
   const unsigned block = machine.block->index, thread = machine.thread->index;
-  const bool forget = touch.meeting != meetings || (touch.read && touch.reader_block == block && !touch.read_by_blocks &&
-                                                    touch.read_at.barrier < machine.block->barriers);
-  if (forget) touch.read = touch.read_by_threads = touch.read_by_blocks = false; // all of them come before now
+  const bool only_here = touch.read && touch.reader_block == block && !touch.read_by_blocks;
+  const bool earlier = only_here && touch.read_at.barrier < machine.block->barriers;
+  if (earlier || touch.meeting != meetings) touch.read = touch.read_by_threads = touch.read_by_blocks = false; // all of them come before now
   touch.meeting = meetings;
   touch.read_by_blocks |= touch.read && touch.reader_block != block;
   touch.read_by_threads |= touch.read && touch.reader_thread != thread;
