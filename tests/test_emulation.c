@@ -265,10 +265,16 @@ static void expect_grid(const double *x, double *y) {
   for (int i = 0; i < N; i++) y[i] = sums[i];
 }
 
+static void expect_grid_unseen(const double *x, double *y) {
+  enum { N = 5 * 64 };
+  for (int i = 0; i < N; i++) y[i] = x[(i + 64) % N] + 1;
+}
+
 static const struct {
   const char *name;
   void (*expect)(const double *x, double *y);
 } good[] = {{"good_grid.cu", expect_grid},
+            {"good_grid_unseen.cu", expect_grid_unseen},
             {"good_reduce.cu", expect_reduce},
             {"good_block_reduce.cu", expect_block_reduce},
             {"good_scan.cu", expect_scan},

@@ -583,7 +583,8 @@ static const char *of_system(struct writer *writer) {
 
 static void add_kernel(struct writer *writer, struct cb_text *text) {
   const struct cb_program *program = writer->request->program;
-  const int own = writer->product.blocks_per_sm, usual = program->blocks_per_sm ? program->blocks_per_sm : BLOCKS_PER_SM;
+  const int usual = program->blocks_per_sm ? program->blocks_per_sm : BLOCKS_PER_SM;
+  const int own = writer->product.blocks_per_sm;
   const int most = own && own < usual ? own : usual;
   const int has_several = is_batch(writer) || writer->request->form.kind == CB_PROGRAM_GRID; /* on a multiprocessor */
   const int blocks = most > writer->groups && has_several ? most / writer->groups : 1;

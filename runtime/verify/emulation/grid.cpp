@@ -97,7 +97,8 @@ void emulated::read_vector(const void *p, int line) {
   const unsigned block = machine.block->index, thread = machine.thread->index;
   const bool only_here = touch.read && touch.reader_block == block && !touch.read_by_blocks;
   const bool earlier = only_here && touch.read_at.barrier < machine.block->barriers;
-  if (earlier || touch.meeting != meetings) touch.read = touch.read_by_threads = touch.read_by_blocks = false; // all of them come before now
+  if (earlier || touch.meeting != meetings) // all of them come before now
+    touch.read = touch.read_by_threads = touch.read_by_blocks = false;
   touch.meeting = meetings;
   touch.read_by_blocks |= touch.read && touch.reader_block != block;
   touch.read_by_threads |= touch.read && touch.reader_thread != thread;
