@@ -5,8 +5,9 @@
  *
  *   corpus MATRIX
  *
- * With CBGEN_TEST_ALL=1 every recipe with every type, form, kind of values and semiring is executed: once, by hand. With
- * CBGEN_TEST_SHARE=I/N beside it, every N-th of these, from the I-th on: N matrices share them (scripts/test-all). */
+ * With CBGEN_TEST_ALL=1 every recipe with every type, form, kind of values and semiring is executed: once, by hand.
+ * With CBGEN_TEST_SHARE=I/N beside it, every N-th of these, from the I-th on: N matrices share them
+ * (scripts/test-all). */
 #include "combinations.h"
 #include "kernels.h"
 #include "nvrtc_support.h"
