@@ -35,6 +35,8 @@ static const struct general {
     {FIELD(recipe), {.name = "recipe", .is_text = 1, .help = "which layouts store which part of the matrix"}},
     {FIELD(commit), {.name = "commit", .words = commits, .standard = CB_COMMITS_ANY,
                      .help = "how often a row of y is written; once: where parts add, sums wait for a last launch"}},
+    {FIELD(vectors), {.name = "vectors", .least = 1, .most = CB_MOST_VECTORS, .standard = 1,
+                      .help = "the text also multiplies with so many vectors at once, by further kernels"}},
     {FIELD(tune), {.name = "tune", .words = tunes, .standard = CB_TUNE_MODEL,
                    .help = "recipe auto is sell, the best by the cost model, or the fastest on the GPU"}},
     {FIELD(search), {.name = "search", .words = searches, .standard = CB_SEARCH_HOPEFUL,
@@ -211,6 +213,8 @@ enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag
   if (!s && options->semiring != CB_PLUS_TIMES && options->atomics == CB_ON)
     s = cb_fail(diag, CB_ERR_ARGUMENT, "option 'atomics' must be off with semiring '%s': no GPU has such atomics",
                 cb_semiring_names[options->semiring]);
+  if (!s && options->vectors > 1 && (options->semiring != CB_PLUS_TIMES || options->atomics == CB_ON))
+    s = cb_fail(diag, CB_ERR_ARGUMENT, "option 'vectors' takes semiring plus-times, without atomics");
   for (int i = 0; cb_layout_table[i] && !s; i++)
     if (cb_layout_table[i]->check) s = cb_layout_table[i]->check(options->settings[i], diag);
   return s;

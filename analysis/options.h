@@ -20,6 +20,8 @@ enum cb_tune { CB_TUNE_OFF, CB_TUNE_MODEL, CB_TUNE_MEASURE };
 enum cb_value_promise { CB_VALUES_DATA, CB_VALUES_FIXED };
 enum cb_search { CB_SEARCH_HOPEFUL, CB_SEARCH_ALL, CB_SEARCH_PROFILE, CB_SEARCH_READY };
 
+enum { CB_MOST_VECTORS = 32 }; /* of one launch; more take several */
+
 enum { CB_MAX_LAYOUTS = 16, CB_MAX_SETTINGS = 16 /* of a layout */ };
 
 struct cb_options {
@@ -30,6 +32,7 @@ struct cb_options {
   int64_t values;   /* enum cb_value_promise: CB_VALUES_FIXED says that they will never change */
   int64_t atomics;  /* CB_ON permits floating-point atomics: not repeatable bit for bit */
   int64_t commit;   /* enum cb_commits */
+  int64_t vectors;  /* how many the text can multiply with at once, beside one; 1: no more */
   const char *epilogue; /* statements for each row (analysis/statements), then form is ax and commit once; NULL or "":
                          * none. Not owned, outlives the options; no row of the table */
   /* which recipe */

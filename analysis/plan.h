@@ -13,7 +13,8 @@
  *
  * A plan is immutable once cb_plan_build has returned it. It prints as one line:
  *
- *   plan   = "(spmv " [ "(semiring " word ") " ] node ")"       the semiring, unless it is plus-times
+ *   plan   = "(spmv " [ "(semiring " word ") " ] [ "(vectors " count ") " ] node ")"
+ *                                                 the semiring, unless it is plus-times; vectors, unless it is one
  *   node   = "(" layout { " " fact } ")"                         a region
  *          | "(split " splitter { " " fact } { " " node } ")"    parts, in the order of their regions
  *          | "(choose " fact { " " fact } " " node ")"           the cheapest of several nodes
@@ -185,6 +186,9 @@ struct cb_region {
   int64_t first_block, blocks; /* thread blocks within its launch */
   int64_t block_rows; /* thread block b commits exactly the rows from block_rows · b on, those without a nonzero, too,
                        * whatever the commit; 0: it is not that simple */
+  int takes_vectors;  /* its text takes sums of several vectors (plan/vectors.c) */
+  int most_lanes;     /* then: lanes that work on a row at most, while all else of a thread is its own; 0: threads
+                       * cannot share vectors, since more of a thread block works together */
   int row_threads;    /* then: neighbouring threads that share a row, of which the first commits it */
   enum cb_joining joining;
   int64_t carry_slots;         /* carry slots (of carry_width sums each) and counters that it needs */
@@ -234,6 +238,17 @@ struct cb_candidate {
   char refusal[240];    /* why the recipe does not fit this matrix; empty when it does */
 };
 
+/* How a kernel for several vectors deals them out: each thread has `each` of them, and `parts` neighbouring threads
+ * share the work that one has in the kernel for one vector. A launch takes up to each · parts vectors. */
+struct cb_vector_share {
+  int each, parts; /* powers of 2; 0: there is no such kernel */
+};
+enum cb_vector_kernel {
+  CB_VECTORS_PACKED, /* entries of a row of X, and of Y, are neighbours and aligned for loads of `each` at once */
+  CB_VECTORS_STRIDED, /* they are anywhere */
+  CB_VECTOR_KERNELS
+};
+
 struct cb_plan {
   struct cb_arena arena; /* owns everything below */
   int64_t rows, cols, nnz;
@@ -244,6 +259,8 @@ struct cb_plan {
   int commits_once; /* each row of y is written once, where its sum is complete: asked for, or y is narrower */
   int row_sums;     /* several launches add to a row: to its sum in the scratch, which a last launch commits */
   int64_t first_row_sum; /* then: where they start there; as many as rows */
+  int vectors; /* that the text is for, beside one; 1: no more. A power of 2 */
+  struct cb_vector_share shares[CB_VECTOR_KERNELS]; /* then */
   const char *epilogue;  /* the text that all epilogues of its meaning have; NULL: none, rows are stored in y */
   const struct cb_statements *statements; /* its; NULL: none */
   int64_t first_term;    /* with reductions: where each row's terms start in the scratch, those of one reduction after
@@ -280,6 +297,15 @@ enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assig
                              struct cb_diag *diag);
 void cb_plan_free(struct cb_plan *plan);
 void cb_assignment_free(struct cb_assignment *assignment);
+
+/* The vectors that one launch of such a kernel takes; 0: there is none. And the most sums that a thread has. */
+static inline int cb_plan_vectors(const struct cb_plan *plan, enum cb_vector_kernel kernel) {
+  return plan->shares[kernel].each * plan->shares[kernel].parts;
+}
+static inline int cb_plan_sums_each(const struct cb_plan *plan) {
+  const int packed = plan->shares[CB_VECTORS_PACKED].each, strided = plan->shares[CB_VECTORS_STRIDED].each;
+  return packed > strided ? packed : strided > 1 ? strided : 1;
+}
 
 /* The plan as JSON (indented, stable order of keys): all of it but array contents. */
 enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, struct cb_diag *diag);

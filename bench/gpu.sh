@@ -23,6 +23,8 @@
 #              (COLD_MATRICES: others)                                                   coldstart.txt coldstart.jsonl
 #   update     new values by packing kernels of several shapes, beside a copy        update.txt
 #   devpack    packing on the device beside the host's: the same bytes, on the corpus too; parts of set-up    devpack*.txt
+#   many       several vectors at once beside cuSPARSE's SpMM: five shapes, MANY_VECTORS (8), MANY_OPTIONS more options;
+#              MATRICES or MATRICES_MORE: others; manycorpus: the packed and the corpus, 4 and 8 vectors    many*.jsonl many*.md
 #   solve      solvers as one kernel beside kernels one after the other (SOLVE_MATRICES: others; SOLVE_BLOCKS: numbers of
 #              thread blocks), then small ones under compute-sanitizer            solve*.txt solve.jsonl
 #   api        libcbgen from outside (bench/api_check.c): plainly, then under compute-sanitizer    api*.txt
@@ -298,16 +300,40 @@ api() {
 solve() {
   local tool
   # shellcheck disable=SC2086 # a list of words
-  timeout -k 5 "$1" .gpu/bench_solve --blocks "${SOLVE_BLOCKS:-0}" --json "$out/solve.jsonl" ${SOLVE_MATRICES:-} 2>&1 |
+  timeout -k 5 "$1" .gpu/bench_solve --forms "${SOLVE_FORMS:-auto}" --json "$out/solve.jsonl" ${SOLVE_MATRICES:-} 2>&1 |
     tee "$out/solve.txt"
   say "solve: exit status ${PIPESTATUS[0]}"
   cat "$out/solve.txt" >>"$summary"
   command -v compute-sanitizer >/dev/null || { say "solve: compute-sanitizer is not installed"; return; }
   for tool in memcheck racecheck initcheck; do
-    timeout -k 5 "$1" compute-sanitizer --tool $tool --error-exitcode 99 .gpu/bench_solve cg:generate:stencil7,n=12 \
-      cg:generate:fe3,n=6 bicgstab:generate:random,rows=3000,cols=3000,density=0.004 >"$out/solve-$tool.txt" 2>&1
+    timeout -k 5 "$1" compute-sanitizer --tool $tool --error-exitcode 99 .gpu/bench_solve --check 1 \
+      --forms grid:4,grid+steps:4,cluster:4,block cg:generate:stencil7,n=6 cg:generate:fe3,n=3 \
+      bicgstab:generate:random,rows=600,cols=600,density=0.01 >"$out/solve-$tool.txt" 2>&1
     say "solve under $tool: exit status $?: $(tail -1 "$out/solve-$tool.txt")"
   done
+}
+
+# many NAME LIMIT VECTORS [OPTION…] <MATRICES
+many() {
+  local name=$1 limit=$2 vectors=$3 list
+  shift 3
+  list=$(mktemp)
+  cat >"$list"
+  timeout -k 5 "$limit" "$cbgen" bench -q --json "@$list" "--vectors=$vectors" "$@" >>"$out/$name.jsonl" 2>>"$out/$name.err"
+  say "$name: $vectors vectors, $(wc -l <"$list") matrices, exit status $?"
+  rm -f "$list"
+  head -c 1500 "$out/$name.err"
+}
+
+many_shapes() {
+  if [ -n "${MATRICES:-}${MATRICES_MORE:-}" ]; then list_matrices; return; fi
+  cat <<'LIST'
+generate:fe3,n=56
+generate:stencil7,n=160
+generate:road,n=2000,keep=0.6
+generate:rmat,scale=20,edge_factor=16
+generate:stencil7,n=32
+LIST
 }
 
 # ncu LIMIT
@@ -375,6 +401,16 @@ for step in $steps; do
         >"$out/devpack-corpus.txt" 2>&1
       say "devpack, corpus: exit status $?; $(grep -c 'same bytes' "$out/devpack-corpus.txt") operators the same," \
         "$(grep -c DIFFERS "$out/devpack-corpus.txt") others" ;;
+    many)
+      # shellcheck disable=SC2086
+      for vectors in ${MANY_VECTORS:-8}; do many_shapes | many many "${BENCH_SECONDS:-330}" "$vectors" ${MANY_OPTIONS:-}; done
+      python3 bench/many_table.py "$out/many.jsonl" | tee "$out/many.md" ;;
+    manycorpus)
+      for vectors in 4 8; do
+        ls -d .gpu/matrices/* tests/data/corpus/*.mtx* 2>/dev/null | many manycorpus "${BENCH_SECONDS:-330}" "$vectors" --repeat=3
+      done
+      python3 bench/many_table.py "$out/manycorpus.jsonl" >"$out/manycorpus.md"
+      tail -5 "$out/manycorpus.md" ;;
     solve) solve "${SOLVE_SECONDS:-300}" ;;
     api) api "${API_SECONDS:-90}" ;;
     soak)

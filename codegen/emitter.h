@@ -16,6 +16,7 @@ struct emitter {
   enum cb_tier tier;
   int embed;
   int clocked; /* every warp has a clock */
+  const struct cb_vector_share *share; /* of the kernels for several vectors that are being written; NULL: for one */
   struct cb_arena arena; /* strings that scopes refer to */
   struct cb_diag *diag;
   struct cb_text text; /* the file */
@@ -74,6 +75,15 @@ static inline const char *equation(const struct cb_plan *plan) {
 /* Sections of every template by what the product adds and multiplies with. */
 static inline void add_semiring(struct emitter *emitter, struct cb_scope *scope) {
   cb_scope_optional_section(scope, cb_semiring_section(emitter->plan->semiring));
+}
+
+/* Whether a sum is several numbers; and the type of a number. */
+static inline int has_several_sums(const struct emitter *emitter) { return emitter->share && emitter->share->each > 1; }
+static inline const char *number_type(const struct emitter *emitter) {
+  return has_several_sums(emitter) ? "number_t" : "sum_t";
+}
+static inline int is_shared_by_threads(const struct emitter *emitter) {
+  return emitter->share && emitter->share->parts > 1;
 }
 
 /* The name of a launch's size, "kThreads": with the launch's number when there are several. */

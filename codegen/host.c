@@ -40,9 +40,12 @@ static void add_place(struct emitter *emitter, struct cb_text *text, int r, int 
               (long long)(array->count * (int64_t)cb_type_size(array->type)));
 }
 
+/* The same for kernels that take several vectors: their sums, and each as many carry slots. */
+static int sums_each(const struct cb_plan *plan) { return plan->vectors > 1 ? cb_plan_sums_each(plan) : 1; }
+
 /* Bytes of the carry slots, and where the counters behind them are in the one allocation. */
 static int64_t carry_sum_bytes(const struct cb_plan *plan) {
-  return plan->carry_sums * (int64_t)cb_type_size(plan->sum_type);
+  return plan->carry_sums * sums_each(plan) * (int64_t)cb_type_size(plan->sum_type);
 }
 static int64_t counters_at(const struct cb_plan *plan) {
   return cb_round_up(cb_blob_arrays_end(plan) + carry_sum_bytes(plan), CB_BLOB_ALIGN);
@@ -117,6 +120,41 @@ static const char *launch_calls(struct emitter *emitter) {
     add_launch_call(emitter, &text, l);
   }
   return keep(emitter, &text);
+}
+
+/* "      error = launch(packed::KERNEL, …);", with the arrays as that namespace has them. */
+static const char *vector_calls(struct emitter *emitter, enum cb_vector_kernel number_of_kernel) {
+  const struct cb_plan *plan = emitter->plan;
+  const char *const name = cb_vector_kernel_name(number_of_kernel);
+  struct cb_text text = {0};
+  for (int l = 0; l < plan->launches_count; l++) {
+    const struct cb_launch *launch = &plan->launches[l];
+    char kernel[96];
+    cb_source_kernel(plan, emitter->label, l, kernel, sizeof kernel);
+    cb_text_add(&text, "%serror = launch(%s_%s, %lld, %s::%s, %lld, stream", l ? "\n      if (!error) " : "      ",
+                kernel, name, (long long)(launch->blocks * plan->shares[number_of_kernel].parts), name,
+                size_name(emitter, "kThreads", l), (long long)launch->dynamic_shared);
+    for (int i = 0; i < launch->regions && !launch->body; i++) {
+      const struct cb_region *region = &plan->regions[launch->first_region + i];
+      if (gets_arrays(emitter, region))
+        cb_text_add(&text, ", alike<%s::%s::Arrays>(matrix->%s)", name, region->name, region->name);
+    }
+    cb_text_add(&text, ", x, y%s%s, columns);", has_scalars(emitter) ? ", alpha, beta" : "",
+                plan->carry_sums ? ", matrix->carry_sums, matrix->carry_counters" : "");
+  }
+  return keep(emitter, &text);
+}
+
+static void add_vector_kernels(struct emitter *emitter, struct cb_scope *scope) {
+  const struct cb_plan *plan = emitter->plan;
+  if (plan->vectors == 1 || is_family(emitter)) return;
+  cb_scope_section(scope, "several");
+  cb_scope_placeholder(scope, "strided", number(emitter, cb_plan_vectors(plan, CB_VECTORS_STRIDED)));
+  cb_scope_placeholder(scope, "strided_launches", vector_calls(emitter, CB_VECTORS_STRIDED));
+  if (!cb_plan_vectors(plan, CB_VECTORS_PACKED)) return;
+  cb_scope_section(scope, "packed_too");
+  cb_scope_placeholder(scope, "packed", number(emitter, cb_plan_vectors(plan, CB_VECTORS_PACKED)));
+  cb_scope_placeholder(scope, "packed_launches", vector_calls(emitter, CB_VECTORS_PACKED));
 }
 
 /* Whether multiply's text mentions its matrix: without arrays and carries nothing does. */
@@ -214,6 +252,7 @@ static void host_values(struct emitter *emitter, struct cb_scope *scope) {
     cb_scope_section(scope, "launches");
     cb_scope_placeholder(scope, "equation", equation(plan));
     cb_scope_placeholder(scope, "host_launches", launch_calls(emitter));
+    add_vector_kernels(emitter, scope);
   }
   if (emitter->embed) {
     cb_scope_section(scope, "embedded");

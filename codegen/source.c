@@ -13,6 +13,7 @@
 #include "codegen/statements/epilogue.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 int cb_source_embeds(const struct cb_blob *blob, enum cb_embed embed) {
@@ -309,6 +310,7 @@ static enum cb_status add_value_accessors(struct emitter *emitter, struct cb_tex
   struct cb_scope scope = {0};
   enum cb_status s = CB_OK;
   if (!reads_values(sections)) return CB_OK;
+  cb_scope_optional(&scope, "number", number_type(emitter));
   cb_scope_optional(&scope, "index", integer_for(emitter, region->value_slots));
   cb_scope_optional(&scope, "array", array ? array->name : "");
   if (array && array->role == CB_ROLE_MIXED) cb_scope_section(&scope, "mixed");
@@ -360,6 +362,7 @@ static void add_sections(struct emitter *emitter, const struct cb_region *region
 static enum cb_status expand_sections(struct emitter *emitter, const struct cb_region *region, struct cb_text *text) {
   struct cb_scope scope = {0};
   cb_scope_optional(&scope, "commit", commit_name(emitter->plan, region->commit));
+  cb_scope_optional(&scope, "number", number_type(emitter));
   add_places(emitter, region, &scope);
   add_semiring(emitter, &scope);
   for (int i = 0; i < region->placeholders_count; i++) /* tables may be data, in a family */
@@ -436,7 +439,8 @@ static void add_equal_value(struct emitter *emitter, struct region_text *text) {
   char literal[CB_LITERAL];
   if (region->value_storage != CB_VALUES_EQUAL || !reads_values(cb_text_string(&text->sections))) return;
   cb_literal(literal, region->value_table[0], emitter->plan->sum_type);
-  cb_text_add(&text->constants, "constexpr sum_t kValue = %s;  // plan: every value of the region\n", literal);
+  cb_text_add(&text->constants, "constexpr %s kValue = %s;  // plan: every value of the region\n", number_type(emitter),
+              literal);
   for (int i = 0; i < VALUE_FUNCTIONS; i++) cb_constant_instead(&text->sections, value_functions[i], "kValue");
 }
 
@@ -466,9 +470,18 @@ static enum cb_status add_accessors(struct emitter *emitter, struct region_text 
   return s;
 }
 
+/* Where threads share vectors, a thread works as another one does, with one vector. */
+static void share_threads(const struct emitter *emitter, struct cb_text *text, int threads) {
+  char own[48];
+  if (!is_shared_by_threads(emitter)) return;
+  snprintf(own, sizeof own, "own_thread<%d>()", threads);
+  cb_word_instead(text, "threadIdx.x", own);
+}
+
 static enum cb_status fill_region(struct emitter *emitter, struct region_text *text) {
   const struct cb_region *region = text->region;
   enum cb_status s = expand_sections(emitter, region, &text->sections);
+  if (!s) share_threads(emitter, &text->sections, launch_of(emitter->plan, region)->threads);
   if (!s) s = check_use(emitter, region, cb_text_string(&text->sections));
   if (!s) add_equal_value(emitter, text);
   if (!s) s = add_accessors(emitter, text);
@@ -640,9 +653,19 @@ static int blocks_per_sm(const struct emitter *emitter, const struct cb_launch *
   return fewest;
 }
 
+/* For several vectors, too: 64 registers for a thread, 80 where it has many vectors, or what one vector asks for where
+ * that is more. Asked for nothing, the compiler has fewer loads in flight. */
+static int shared_blocks_per_sm(const struct emitter *emitter, int blocks, int threads) {
+  enum { RESIDENT = 1024, RESIDENT_WIDE = 768, WIDE = 32 /* bytes of a sum */ };
+  if (!emitter->share) return blocks;
+  const int wide = emitter->share->each * (int)cb_type_size(emitter->plan->sum_type) > WIDE;
+  const int resident = wide ? RESIDENT_WIDE : RESIDENT;
+  return blocks * threads <= resident ? blocks : resident / threads;
+}
+
 /* Threads, and the thread blocks that a multiprocessor shall hold: the compiler's target may have room for fewer. */
 static const char *launch_bounds(struct emitter *emitter, const struct cb_launch *launch, const char *threads) {
-  const int blocks = blocks_per_sm(emitter, launch);
+  const int blocks = shared_blocks_per_sm(emitter, blocks_per_sm(emitter, launch), launch->threads);
   if (!blocks) return threads;
   if (blocks == 1) return cb_arena_format(&emitter->arena, "%s, 1", threads);
   return cb_arena_format(&emitter->arena, "%s, blocks_that_fit(%d, %s)", threads, blocks, threads);
@@ -662,6 +685,12 @@ static void add_family_parameters(struct emitter *emitter, const struct cb_regio
     add_item(parameters, cb_arena_format(&emitter->arena, "const %s::Pointers %s_pointers", name, name));
 }
 
+static void add_vector_suffix(const struct emitter *emitter, char *kernel, size_t size) {
+  const size_t length = strlen(kernel);
+  snprintf(kernel + length, size - length, "_%s",
+           cb_vector_kernel_name((enum cb_vector_kernel)(emitter->share - emitter->plan->shares)));
+}
+
 static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch) {
   const struct cb_plan *plan = emitter->plan;
   const struct cb_launch *launch = &plan->launches[number_of_launch];
@@ -669,6 +698,7 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
   struct cb_scope scope = {0};
   char kernel[96];
   cb_source_kernel(plan, emitter->label, number_of_launch, kernel, sizeof kernel);
+  if (emitter->share) add_vector_suffix(emitter, kernel, sizeof kernel);
   for (int i = 0; i < launch->regions && !launch->body; i++) {
     const struct cb_region *region = &plan->regions[launch->first_region + i];
     if (is_family(emitter)) add_family_parameters(emitter, region, &parameters);
@@ -678,9 +708,9 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
   }
   if (is_family(emitter)) add_item(&parameters, "const Shape shape");
   add_item(&parameters, "const vector_t *x, vector_t *y");
-  add_item(&vectors, "x, y");
+  add_item(&vectors, emitter->share ? "place(x, y, columns)" : "x, y");
   if (has_scalars(emitter)) {
-    add_item(&parameters, "sum_t alpha, sum_t beta");
+    add_item(&parameters, emitter->share ? "number_t alpha, number_t beta" : "sum_t alpha, sum_t beta");
     add_item(&vectors, "alpha, beta");
   }
   if (has_carry(emitter)) {
@@ -689,6 +719,7 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
   }
   if (is_family(emitter)) add_item(&vectors, "shape.rows, shape.cols, shape.first_row_sum");
   cb_epilogue_parameters(emitter, &parameters, &vectors);
+  if (emitter->share) add_item(&parameters, "const Columns columns");
   if (emitter->clocked) add_item(&parameters, "WarpClock *clocks");
   const char *threads = size_name(emitter, "kThreads", number_of_launch);
   cb_scope_placeholder(&scope, "threads_name", threads);
@@ -712,7 +743,8 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
 /* Functions that regions and kernels call, each emitted when its name occurs there, or in one that is emitted. */
 static const char *const common_functions[] = {
     "load_x",         "commit", "commit_more", "commit_atomic", "set_sum", "add_sum", "add_sum_atomic",
-    "last_to_arrive", "zero",   "product",     "add_product",   "add",     "total",   "clear"};
+    "last_to_arrive", "zero",   "product",     "add_product",   "add",     "total",   "clear",
+    "is_finite",      "shuffle_xor", "load_l2", "store_l2"};
 enum { COMMON_FUNCTIONS = sizeof common_functions / sizeof *common_functions };
 
 static const char *global_constants(struct emitter *emitter) {
@@ -743,12 +775,24 @@ static int choose_common(int chosen[COMMON_FUNCTIONS], const char *text) {
   return more;
 }
 
+/* How a kernel for several vectors deals them out. */
+static void add_share(struct emitter *emitter, struct cb_scope *scope) {
+  const struct cb_vector_share *share = emitter->share;
+  cb_scope_placeholder(scope, "count", number(emitter, share->each * share->parts));
+  cb_scope_placeholder(scope, "each", number(emitter, share->each));
+  cb_scope_optional(scope, "parts", number(emitter, share->parts));
+  if (share->each > 1) cb_scope_section(scope, "each");
+  if (share->parts > 1) cb_scope_section(scope, "parts");
+  if (share == &emitter->plan->shares[CB_VECTORS_PACKED]) cb_scope_section(scope, "packed");
+}
+
 static enum cb_status expand_vectors(struct emitter *emitter, const int chosen[COMMON_FUNCTIONS]) {
   const struct cb_plan *plan = emitter->plan;
   struct cb_scope scope = {0};
   cb_scope_placeholder(&scope, "vector_type", cb_type_entry_name(plan->vector_type));
-  cb_scope_placeholder(&scope, "sum_type", cb_type_c_name(plan->sum_type));
+  cb_scope_placeholder(&scope, emitter->share ? "number_type" : "sum_type", cb_type_c_name(plan->sum_type));
   cb_scope_placeholder(&scope, "global_constants", global_constants(emitter));
+  if (emitter->share) add_share(emitter, &scope);
   cb_scope_optional(&scope, "rows", number(emitter, plan->rows));
   cb_scope_optional(&scope, "cols", number(emitter, plan->cols));
   add_form(emitter, &scope);
@@ -763,9 +807,9 @@ static enum cb_status expand_vectors(struct emitter *emitter, const int chosen[C
   if (s) return s;
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   for (int i = 0; i < COMMON_FUNCTIONS; i++)
-    if (chosen[i]) cb_scope_section(&scope, common_functions[i]);
+    if (chosen[i]) cb_scope_optional_section(&scope, common_functions[i]);
   cb_text_release(&emitter->vectors);
-  s = cb_expand(&emitter->vectors, "vectors", &scope, emitter->diag);
+  s = cb_expand(&emitter->vectors, emitter->share ? "several" : "vectors", &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, "the vectors", emitter->diag);
 }
 
@@ -800,17 +844,54 @@ static void release(struct emitter *emitter) {
   cb_text_release(&emitter->kernels);
 }
 
-/* All that the device sees behind the prelude, in `text`. */
-static enum cb_status emit_device(struct emitter *emitter, struct cb_text *text) {
+/* Types, vectors, regions and kernels, in `text`. */
+static enum cb_status emit_product(struct emitter *emitter, struct cb_text *text) {
   const struct cb_plan *plan = emitter->plan;
   enum cb_status s = CB_OK;
   for (int i = 0; i < plan->regions_count && !s; i++) s = emit_region(emitter, &plan->regions[i]);
   for (int i = 0; i < plan->launches_count && !s; i++) s = emit_kernel(emitter, i);
+  if (is_shared_by_threads(emitter)) cb_word_instead(&emitter->kernels, "blockIdx.x", "own_block()");
   if (!s) s = emit_vectors(emitter);
   cb_text_add_string(text, cb_text_string(&emitter->vectors));
   cb_text_add_string(text, cb_text_string(&emitter->regions));
   if (plan->launches_count) cb_text_add_string(text, "// ---- kernels\n\n");
   cb_text_add_string(text, cb_text_string(&emitter->kernels));
+  return s;
+}
+
+/* The same for several vectors, in a namespace for each way in which they may lie. */
+static enum cb_status emit_vector_kernels(struct emitter *emitter, struct cb_text *text) {
+  const struct cb_plan *plan = emitter->plan;
+  struct cb_scope none = {0};
+  const int clocked = emitter->clocked;
+  enum cb_status s = cb_expand_definition(text, "several", "columns", &none, emitter->diag);
+  emitter->clocked = 0;
+  for (int kernel = 0; kernel < CB_VECTOR_KERNELS && !s; kernel++) {
+    if (!cb_plan_vectors(plan, (enum cb_vector_kernel)kernel)) continue;
+    const char *name = cb_vector_kernel_name((enum cb_vector_kernel)kernel);
+    cb_text_release(&emitter->regions);
+    cb_text_release(&emitter->kernels);
+    emitter->share = &plan->shares[kernel];
+    cb_text_add(text, "namespace %s {\n\n", name);
+    s = emit_product(emitter, text);
+    cb_text_add(text, "}  // namespace %s\n", name);
+    for (int l = 0; l < plan->launches_count; l++) {
+      char own[128];
+      cb_source_kernel(plan, emitter->label, l, own, sizeof own);
+      add_vector_suffix(emitter, own, sizeof own);
+      cb_text_add(text, "using %s::%s;\n", name, own);
+    }
+    cb_text_add_string(text, "\n");
+  }
+  emitter->share = NULL;
+  emitter->clocked = clocked;
+  return s;
+}
+
+/* All that the device sees behind the prelude, in `text`. */
+static enum cb_status emit_device(struct emitter *emitter, struct cb_text *text) {
+  enum cb_status s = emit_product(emitter, text);
+  if (!s && emitter->plan->vectors > 1 && emitter->plan->launches_count) s = emit_vector_kernels(emitter, text);
   return s ? s : cb_check_intrinsics(cb_text_string(text), emitter->diag);
 }
 

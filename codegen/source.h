@@ -89,6 +89,11 @@ int cb_source_embeds(const struct cb_blob *blob, enum cb_embed embed);
 void cb_source_kernel(const struct cb_plan *plan, const struct cb_label *label, int launch, char *name,
                       size_t size);
 
+/* What such names end with, behind "_", where the kernel is for several vectors. */
+static inline const char *cb_vector_kernel_name(enum cb_vector_kernel kernel) {
+  return kernel == CB_VECTORS_PACKED ? "packed" : "strided";
+}
+
 /* A C identifier made from any text ("2dcyl1" → "m_2dcyl1"), at most 48 characters. */
 void cb_symbol_from(const char *text, char symbol[49]);
 

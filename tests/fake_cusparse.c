@@ -276,6 +276,82 @@ EXPORT unsigned cusparseSpMV(void *handle, unsigned operation, const void *alpha
   return product(matrix, x, y, scalar(alpha, type), scalar(beta, type), state.lie == (int)algorithm ? 1 : 0);
 }
 
+/* ---- several vectors: CSR with algorithms 1 to 3 */
+
+enum { ORDER_COLUMN = 1, MANY_ALG1 = 4, MANY_ALG2 = 6, MANY_ALG3 = 12 };
+
+struct dense {
+  int64_t rows, cols, leading;
+  uint64_t values;
+  unsigned type, order;
+};
+
+EXPORT unsigned cusparseCreateDnMat(struct dense **dense, int64_t rows, int64_t cols, int64_t leading, void *values,
+                                    unsigned type, unsigned order) {
+  ENTER;
+  EXPECT(rows > 0 && cols > 0 && (order == ORDER_ROW || order == ORDER_COLUMN));
+  EXPECT(leading >= (order == ORDER_ROW ? cols : rows));
+  EXPECT(bytes_at((uintptr_t)values, (size_t)(leading * (order == ORDER_ROW ? rows : cols)) * width(type)));
+  *dense = new_thing(sizeof **dense);
+  **dense = (struct dense){rows, cols, leading, (uintptr_t)values, type, order};
+  return OK;
+}
+EXPORT unsigned cusparseDestroyDnMat(struct dense *dense) { return drop(dense); }
+
+static unsigned check_many(const void *handle, unsigned operation, unsigned operation_x, const struct matrix *matrix,
+                           const struct dense *x, const struct dense *y, unsigned type, unsigned algorithm) {
+  EXPECT(handle && operation == 0 && operation_x == 0 && matrix->format == CSR);
+  EXPECT(algorithm == MANY_ALG1 || algorithm == MANY_ALG2 || algorithm == MANY_ALG3);
+  EXPECT(matrix->type == type && x->type == type && y->type == type);
+  EXPECT(x->rows == matrix->cols && y->rows == matrix->rows && x->cols == y->cols && x->order == y->order);
+  return state.no_alg3 && algorithm == MANY_ALG3 ? NOT_SUPPORTED : OK;
+}
+
+EXPORT unsigned cusparseSpMM_bufferSize(void *handle, unsigned operation, unsigned operation_x, const void *alpha,
+                                        const struct matrix *matrix, const struct dense *x, const void *beta,
+                                        struct dense *y, unsigned type, unsigned algorithm, size_t *bytes) {
+  ENTER;
+  EXPECT(scalar(alpha, type) == 1 && scalar(beta, type) == 0);
+  *bytes = 16 * (algorithm + 1);
+  return check_many(handle, operation, operation_x, matrix, x, y, type, algorithm);
+}
+
+EXPORT unsigned cusparseSpMM_preprocess(void *handle, unsigned operation, unsigned operation_x, const void *alpha,
+                                        const struct matrix *matrix, const struct dense *x, const void *beta,
+                                        struct dense *y, unsigned type, unsigned algorithm, void *buffer) {
+  ENTER;
+  EXPECT(scalar(alpha, type) == 1 && scalar(beta, type) == 0);
+  EXPECT(bytes_at((uintptr_t)buffer, 16 * (algorithm + 1)));
+  state.preprocessed++;
+  return check_many(handle, operation, operation_x, matrix, x, y, type, algorithm);
+}
+
+static uint64_t place_in(const struct dense *dense, int64_t row, int64_t column) {
+  const int64_t at = dense->order == ORDER_ROW ? row * dense->leading + column : column * dense->leading + row;
+  return dense->values + (uint64_t)at * width(dense->type);
+}
+
+EXPORT unsigned cusparseSpMM(void *handle, unsigned operation, unsigned operation_x, const void *alpha,
+                             const struct matrix *matrix, const struct dense *x, const void *beta, struct dense *y,
+                             unsigned type, unsigned algorithm, void *buffer) {
+  ENTER;
+  const unsigned status = check_many(handle, operation, operation_x, matrix, x, y, type, algorithm);
+  if (status) return status;
+  EXPECT(bytes_at((uintptr_t)buffer, 16 * (algorithm + 1)));
+  for (int64_t row = 0; row < y->rows; row++)
+    for (int64_t v = 0; v < y->cols; v++) {
+      double sum = state.lie == (int)algorithm ? 1 : 0;
+      for (int64_t k = get_index(matrix->offsets, row); k < get_index(matrix->offsets, row + 1); k++)
+        sum += get(matrix->values, type, k) * get(place_in(x, get_index(matrix->columns, k), v), type, 0);
+      void *place = bytes_at(place_in(y, row, v), width(type));
+      const double before = scalar(beta, type) == 0 ? 0 : scalar(beta, type) * get(place_in(y, row, v), type, 0);
+      sum = scalar(alpha, type) * sum + before;
+      if (type == REAL_32) *(float *)place = (float)sum;
+      else *(double *)place = sum;
+    }
+  return OK;
+}
+
 static unsigned bsrmv(const void *handle, unsigned direction, unsigned operation, int rows, int cols,
                       int blocks, const void *alpha, const void *descriptor, const void *values,
                       const void *offsets, const void *columns, int block, const void *x, const void *beta,

@@ -13,8 +13,9 @@ struct fake_cusparse {
   long op_calls;     /* of SpMVOp */
   long fail_at;      /* the call with this number answers CUSPARSE_STATUS_NOT_SUPPORTED; 0: none */
   long op_fail_at;   /* the same among the calls of SpMVOp */
-  int lie;           /* products by the algorithm of this number (cusparseSpMVAlg_t) are wrong; 0: none */
+  int lie;           /* products by the algorithm of this number (cusparseSpMVAlg_t, or of SpMM) are wrong; 0: none */
   int op_lie;        /* the same for cusparseSpMVOpAlg_t */
+  int no_alg3;       /* SpMM has no algorithm 3 for this matrix */
   int uniform;       /* products of f32 values with f64 vectors are not supported */
   long preprocessed; /* calls of cusparseSpMV_preprocess that were fine */
   long misuses;

@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "runtime/measure/bench.h"
+#include "runtime/measure/many.h"
 #include "runtime/verify/kernel_file.h"
 
 #include <stdio.h>
@@ -28,12 +29,34 @@ static enum cb_status compare(struct cb_bench *bench, const struct cb_job *job, 
   return s;
 }
 
+/* With several vectors, against cuSPARSE's SpMM. */
+static enum cb_status compare_many(struct cb_bench *bench, const struct cb_job *job, const struct cb_call *call,
+                                   struct cb_diag *diag) {
+  struct cb_many_result result = {0};
+  struct cb_text text = {0};
+  cb_progress_stage("measuring '%s'", call->file);
+  enum cb_status s = cb_bench_many(&result, bench, &job->csr, &call->options, diag);
+  result.file = call->file;
+  if (!s && call->json) s = cb_many_json(&text, bench, &result, diag);
+  if (!s && call->json) cb_text_add_string(&text, "\n");
+  if (!s && !call->json) cb_many_report(&text, bench, &result);
+  if (!s) s = cb_print(&text, diag);
+  for (int i = 0; i < CB_MANY_BASELINES && !s; i++)
+    if (result.entries[i].wrong)
+      s = cb_fail(diag, CB_ERR_WRONG, "%lld rows are wrong, with vectors by %s", (long long)result.entries[i].wrong,
+                  cb_dense_order_names[result.entries[i].order]);
+  cb_text_release(&text);
+  cb_many_result_release(&result);
+  return s;
+}
+
 static enum cb_status bench_one(const struct cb_call *call, struct cb_bench *bench, struct cb_diag *diag) {
   struct cb_job job = {0};
   const int is_kernel = cb_is_kernel_file(call->file); /* in a list options are the matrices' */
   if (is_kernel) return call->sweep.count ? cb_check_kernel_call(call, "bench", diag) : compare(bench, NULL, call, diag);
   enum cb_status s = cb_job_read(&job, call, diag);
-  if (!s) s = (call->sweep.count ? cb_sweep_bench : compare)(bench, &job, call, diag);
+  const int is_many = call->options.vectors > 1;
+  if (!s) s = (call->sweep.count ? cb_sweep_bench : is_many ? compare_many : compare)(bench, &job, call, diag);
   cb_job_release(&job);
   return s;
 }

@@ -20,6 +20,7 @@ static void note_options(struct cb_plan *plan, const struct cb_options *options)
   plan->commits_once = options->commit == CB_COMMITS_ONCE || cb_rounds_y(types.vector, types.sum);
   plan->values_fixed = options->values == CB_VALUES_FIXED;
   plan->index_limit = options->index_limit;
+  for (plan->vectors = 1; plan->vectors < options->vectors;) plan->vectors *= 2;
 }
 
 /* The epilogue, in the form that is part of the plan. It takes the place of y, once for each row. */
@@ -27,15 +28,18 @@ static enum cb_status note_epilogue(struct cb_plan *plan, const struct cb_option
   struct cb_statements *statements;
   struct cb_text text = {0};
   if (!options->epilogue || !*options->epilogue) return CB_OK;
-  const enum cb_status s = cb_statements_parse(&statements, options->epilogue, "epilogue", 1, diag);
+  enum cb_status s = cb_statements_parse(&statements, options->epilogue, "epilogue", 1, diag);
   if (s) return s;
   cb_statements_print(&text, statements);
   if (!text.failed) plan->epilogue = cb_arena_string(&plan->arena, cb_text_string(&text));
   plan->statements = cb_arena_copy(&plan->arena, statements, 1, sizeof *statements);
   plan->form = CB_FORM_AX;
   plan->commits_once = 1;
+  if (plan->vectors > 1 && plan->epilogue)
+    s = cb_fail(diag, CB_ERR_ARGUMENT, "an epilogue takes one vector: option 'vectors' must be 1");
   cb_text_release(&text);
   cb_free(statements);
+  if (s) return s;
   return plan->epilogue && plan->statements ? CB_OK : cb_fail_memory(diag, "epilogue", sizeof *statements);
 }
 
@@ -73,6 +77,7 @@ static enum cb_status finish(struct cb_builder *builder, struct cb_diag *diag) {
   if (!builder->line.failed) plan->line = cb_arena_string(&plan->arena, cb_text_string(&builder->line));
   if (!plan->line) return cb_fail_memory(diag, "plan line", 0);
   enum cb_status s = cb_build_launches(plan, diag);
+  cb_share_vectors(plan);
   if (!s) cb_cost_plan(plan);
   if (!s) s = cb_plan_json(plan, &json, diag);
   if (!s) plan->hash = cb_hash_bytes(cb_text_string(&json), json.length);
@@ -89,6 +94,7 @@ static enum cb_status build_tree(struct cb_builder *builder, const struct cb_csr
   cb_text_add(&builder->line, "(spmv");
   if (options->semiring != CB_PLUS_TIMES)
     cb_text_add(&builder->line, " (semiring %s)", cb_semiring_names[options->semiring]);
+  if (builder->plan->vectors > 1) cb_text_add(&builder->line, " (vectors %d)", builder->plan->vectors);
   if (!csr->rows) {
     cb_text_add(&builder->line, " (empty)");
     return CB_OK;

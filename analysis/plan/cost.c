@@ -149,6 +149,20 @@ struct cb_cost cb_cost_so_far(const struct cb_plan *plan) {
   return sum;
 }
 
+/* A plan for several vectors at once costs what they take together: X and Y, and wider gathers, or as many products. */
+static void add_vectors(struct cb_plan *plan) {
+  const int64_t size = (int64_t)cb_type_size(plan->vector_type), more = plan->vectors - 1;
+  const int64_t sectors = cb_divide_up(plan->vectors * size, 32); /* of an entry's vectors */
+  struct cb_cost *cost = &plan->cost;
+  if (cb_plan_sums_each(plan) == 1) {
+    cost->gpu_ns *= plan->vectors;
+    return;
+  }
+  struct cb_cost rest = {.bytes = more * (plan->rows + plan->cols) * size, .sectors = (sectors - 1) * cost->sectors};
+  cb_cost_estimate(&rest, &plan->target);
+  cost->gpu_ns += rest.gpu_ns;
+}
+
 void cb_cost_plan(struct cb_plan *plan) {
   for (int i = 0; i < plan->launches_count; i++) {
     const struct cb_launch *launch = &plan->launches[i];
@@ -157,5 +171,6 @@ void cb_cost_plan(struct cb_plan *plan) {
     add_cost(&plan->cost, &cost);
   }
   add_passes(plan, &plan->cost);
+  if (plan->vectors > 1) add_vectors(plan);
   add_pace(plan, plan->launches_count, &plan->cost);
 }

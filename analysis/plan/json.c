@@ -176,6 +176,13 @@ enum cb_status cb_plan_json(const struct cb_plan *plan, struct cb_text *text, st
   cb_json_set_text(root, "values", plan->values_fixed ? "fixed" : "data");
   cb_json_set_text(root, "form", form_names[plan->form]);
   if (plan->semiring != CB_PLUS_TIMES) cb_json_set_text(root, "semiring", cb_semiring_names[plan->semiring]);
+  if (plan->vectors > 1) {
+    const struct cb_json shares = cb_json_array(&failed);
+    for (int i = 0; i < CB_VECTOR_KERNELS; i++)
+      cb_json_append(shares, json_pack("[ii]", plan->shares[i].each, plan->shares[i].parts));
+    cb_json_set_integer(root, "vectors", plan->vectors);
+    cb_json_set(root, "vector_shares", shares.json);
+  }
   cb_json_set(root, "atomics", json_boolean(plan->atomics));
   if (plan->row_sums) cb_json_set_integer(root, "first_row_sum", plan->first_row_sum);
   if (plan->epilogue) cb_json_set_text(root, "epilogue", plan->epilogue);

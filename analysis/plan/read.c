@@ -132,6 +132,27 @@ static void take_epilogue(struct reader *reader, const json_t *root) {
   cb_free(statements);
 }
 
+/* Powers of 2, as a list of pairs. */
+static void take_vectors(struct reader *reader, const json_t *root) {
+  struct cb_plan *plan = reader->plan;
+  plan->vectors = 1;
+  if (!json_object_get(root, "vectors")) return;
+  const json_t *shares = json_object_get(root, "vector_shares");
+  plan->vectors = (int)take(reader, root, "vectors", 2, CB_MOST_VECTORS);
+  for (int i = 0; i < CB_VECTOR_KERNELS; i++) {
+    int *const numbers[] = {&plan->shares[i].each, &plan->shares[i].parts};
+    const json_t *pair = json_array_get(shares, (size_t)i);
+    for (int n = 0; n < 2; n++) {
+      const int64_t number = json_integer_value(json_array_get(pair, (size_t)n));
+      if (!json_is_integer(json_array_get(pair, (size_t)n)) || number < 0 || number > CB_MOST_VECTORS ||
+          (number & (number - 1)))
+        reader->failed = 1;
+      else *numbers[n] = (int)number;
+    }
+  }
+  if (cb_plan_vectors(plan, CB_VECTORS_STRIDED) < 1) reader->failed = 1;
+}
+
 static void take_plan(struct reader *reader, const json_t *root) {
   static const char *const values[] = {"data", "fixed"};
   struct cb_plan *plan = reader->plan;
@@ -152,6 +173,7 @@ static void take_plan(struct reader *reader, const json_t *root) {
   plan->carry_counters = take(reader, root, "carry_counters", 0, MOST);
   plan->cost.ns = take(reader, cost, "ns", 0, INT64_MAX);
   plan->cost.sectors = take(reader, cost, "sectors", 0, MOST);
+  take_vectors(reader, root);
   take_epilogue(reader, root);
   take_target(reader, json_object_get(root, "target"));
   take_lists(reader, root);

@@ -406,15 +406,7 @@ static void release_work(struct work *work) {
 
 /* ---- timing */
 
-/* One competitor: what it enqueues, and its repetitions so far. */
-struct competitor {
-  cb_enqueue *enqueue;
-  void *user;
-  struct cb_timing *timing;
-  double us[CB_BENCH_MOST];
-};
-
-static enum cb_status set_launches(struct cb_bench *bench, struct competitor *competitor,
+static enum cb_status set_launches(struct cb_bench *bench, struct cb_competitor *competitor,
                                    struct cb_diag *diag) {
   competitor->timing->launches = bench->settings.launches;
   if (bench->settings.launches) return CB_OK;
@@ -422,16 +414,15 @@ static enum cb_status set_launches(struct cb_bench *bench, struct competitor *co
                            competitor->user, diag);
 }
 
-static void summarise(struct competitor *competitor, int repetitions) {
+static void summarise(struct cb_competitor *competitor, int repetitions) {
   struct cb_timing *timing = competitor->timing;
   timing->us = cb_median(competitor->us, repetitions); /* sorts */
   timing->least_us = competitor->us[0];
   timing->most_us = competitor->us[repetitions - 1];
 }
 
-/* All competitors in turn, repetition by repetition. */
-static enum cb_status time_all(struct cb_bench *bench, struct competitor *competitors, int count,
-                               struct cb_diag *diag) {
+enum cb_status cb_bench_time(struct cb_bench *bench, struct cb_competitor *competitors, int count,
+                             struct cb_diag *diag) {
   const int repetitions = bench->settings.repetitions;
   enum cb_status s = CB_OK;
   for (int i = 0; i < count && !s; i++) s = set_launches(bench, &competitors[i], diag);
@@ -452,9 +443,9 @@ enum cb_status cb_run_matrix(struct cb_run_result *result, struct cb_bench *benc
                              const struct cb_options *options, struct cb_diag *diag) {
   struct work work;
   enum cb_status s = prepare_work(&work, result, bench, csr, options, diag);
-  struct competitor own = {.enqueue = enqueue_own, .user = &work, .timing = &result->timing};
+  struct cb_competitor own = {.enqueue = enqueue_own, .user = &work, .timing = &result->timing};
   time_plain_products(&work);
-  if (!s && has_product(result)) s = time_all(bench, &own, 1, diag);
+  if (!s && has_product(result)) s = cb_bench_time(bench, &own, 1, diag);
   release_work(&work);
   return s;
 }
@@ -617,7 +608,7 @@ static enum cb_status open_baselines(struct cb_baselines **baselines, struct wor
 
 /* Who is timed: the kernel, then the baselines that apply. `calls` are their arguments. */
 struct field {
-  struct competitor *competitors;
+  struct cb_competitor *competitors;
   struct baseline_call *calls;
   int count;
 };
@@ -633,14 +624,14 @@ static enum cb_status enter_all(struct field *field, struct cb_bench_result *res
     return cb_fail_memory(diag, "the list of competitors", 0);
   result->baselines_count = count;
   field->competitors[field->count++] =
-      (struct competitor){.enqueue = enqueue_own, .user = work, .timing = &result->run.timing};
+      (struct cb_competitor){.enqueue = enqueue_own, .user = work, .timing = &result->run.timing};
   for (int i = 0; i < count; i++) {
     struct baseline_call *call = &field->calls[i];
     *call = (struct baseline_call){opponents, work, i};
     check_baseline(work, call, &result->baselines[i]);
     if (result->baselines[i].baseline.applies)
       field->competitors[field->count++] =
-          (struct competitor){.enqueue = enqueue_baseline, .user = call, .timing = &result->baselines[i].timing};
+          (struct cb_competitor){.enqueue = enqueue_baseline, .user = call, .timing = &result->baselines[i].timing};
   }
   return CB_OK;
 }
@@ -672,7 +663,7 @@ static enum cb_status race(struct work *work, struct cb_bench_result *result, st
   /* y as before a first product: products that add to it all start with the same */
   if (!s) s = cb_device_upload(bench->device, work->y, work->y_before, y_bytes, "y", diag);
   time_plain_products(work);
-  if (!s && has_product(&result->run)) s = time_all(bench, field.competitors, field.count, diag);
+  if (!s && has_product(&result->run)) s = cb_bench_time(bench, field.competitors, field.count, diag);
   cb_baselines_close(opponents.baselines);
   cb_plugged_close(opponents.plugged);
   cb_free(field.competitors);
@@ -683,8 +674,8 @@ static enum cb_status race(struct work *work, struct cb_bench_result *result, st
 /* Times the chosen recipe once more, as the others are timed: without cuSPARSE in between. That makes a
  * difference where the matrix fits L2: finite elements of 1.8 M nonzeros take 3.7 us alone and 5.6 us in turn. */
 static enum cb_status time_alone(struct work *work, struct cb_bench_result *result, struct cb_diag *diag) {
-  struct competitor own = {.enqueue = enqueue_own, .user = work, .timing = &result->alone};
-  return has_product(&result->run) ? time_all(work->bench, &own, 1, diag) : CB_OK;
+  struct cb_competitor own = {.enqueue = enqueue_own, .user = work, .timing = &result->alone};
+  return has_product(&result->run) ? cb_bench_time(work->bench, &own, 1, diag) : CB_OK;
 }
 
 /* Times the other recipes of the search, one after the other. The time of one that fails stays 0; why it fails is told

@@ -84,6 +84,18 @@ struct cb_timing {
   int launches;                 /* products per batch */
 };
 
+/* One competitor: what it enqueues, and its repetitions so far. */
+struct cb_competitor {
+  cb_enqueue *enqueue;
+  void *user;
+  struct cb_timing *timing;
+  double us[CB_BENCH_MOST];
+};
+
+/* Times all of them in turn, repetition by repetition. */
+enum cb_status cb_bench_time(struct cb_bench *bench, struct cb_competitor *competitors, int count,
+                             struct cb_diag *diag);
+
 /* One product of the generated kernel, checked. The matrix and the plan's facts are in both results. */
 struct cb_run_result {
   char name[64];

@@ -67,11 +67,16 @@ static const struct cb_library_symbol cusparse_symbols[] = {
     NEW_CALL(op_create_plan, "cusparseSpMVOp_createPlan"),
     NEW_CALL(op_destroy_plan, "cusparseSpMVOp_destroyPlan"),
     NEW_CALL(op_multiply, "cusparseSpMVOp"),
+    NEW_CALL(create_dense, "cusparseCreateDnMat"),
+    NEW_CALL(destroy_dense, "cusparseDestroyDnMat"),
+    NEW_CALL(many_buffer_size, "cusparseSpMM_bufferSize"),
+    NEW_CALL(many_preprocess, "cusparseSpMM_preprocess"),
+    NEW_CALL(multiply_many, "cusparseSpMM"),
     {NULL, 0, 0},
 };
 
-static enum cb_status check(const struct cb_cusparse *cusparse, unsigned result, const char *what,
-                            struct cb_diag *diag) {
+enum cb_status cb_cusparse_check(const struct cb_cusparse *cusparse, unsigned result, const char *what,
+                                 struct cb_diag *diag) {
   if (!result) return CB_OK;
   const char *words = cusparse->call.error_string(result);
   return cb_fail(diag, CB_ERR_DEVICE, "cuSPARSE cannot %s: %s (%u)", what, words ? words : "unknown error",
@@ -83,7 +88,7 @@ static enum cb_status read_version(struct cb_cusparse *cusparse, struct cb_diag 
   static const unsigned parts[] = {CB_CUDA_MAJOR_VERSION, CB_CUDA_MINOR_VERSION, CB_CUDA_PATCH_LEVEL};
   for (int i = 0; i < 3; i++) {
     int value = 0;
-    const enum cb_status s = check(cusparse, cusparse->call.property(parts[i], &value), "tell its version", diag);
+    const enum cb_status s = cb_cusparse_check(cusparse, cusparse->call.property(parts[i], &value), "tell its version", diag);
     if (s) return s;
     cusparse->version = 100 * cusparse->version + value;
   }
@@ -98,7 +103,7 @@ enum cb_status cb_cusparse_open(struct cb_cusparse **out, const struct cb_device
   cusparse->device = device;
   enum cb_status s =
       cb_library_open(&cusparse->library, &cusparse_search, path, cusparse_symbols, &cusparse->call, diag);
-  if (!s) s = check(cusparse, cusparse->call.create(&cusparse->handle), "start", diag);
+  if (!s) s = cb_cusparse_check(cusparse, cusparse->call.create(&cusparse->handle), "start", diag);
   if (!s) s = read_version(cusparse, diag);
   if (!s) cusparse->op_form = cb_spmvop_form(&cusparse->call, cusparse->version);
   if (s)
@@ -119,6 +124,18 @@ void cb_cusparse_version(const struct cb_cusparse *cusparse, int *major, int *mi
   *major = cusparse->version / 10000;
   *minor = cusparse->version / 100 % 100;
   *patch = cusparse->version % 100;
+}
+
+const struct cb_cusparse_calls *cb_cusparse_calls(const struct cb_cusparse *cusparse) { return &cusparse->call; }
+struct cusparseContext *cb_cusparse_handle(const struct cb_cusparse *cusparse) { return cusparse->handle; }
+const struct cb_device *cb_cusparse_device(const struct cb_cusparse *cusparse) { return cusparse->device; }
+
+enum cb_status cb_cusparse_set_stream(struct cb_cusparse *cusparse, struct CUstream_st *stream, struct cb_diag *diag) {
+  if (stream == cusparse->stream) return CB_OK;
+  const enum cb_status s =
+      cb_cusparse_check(cusparse, cusparse->call.set_stream(cusparse->handle, stream), "take a stream", diag);
+  if (!s) cusparse->stream = stream;
+  return s;
 }
 
 /* ---- what there is */
@@ -347,7 +364,7 @@ static unsigned create_matrix(const struct cb_baselines *baselines, struct entry
 
 static enum cb_status describe(const struct cb_baselines *baselines, struct entry *entry, struct cb_diag *diag) {
   const enum cb_status s = check_format(baselines, entry->kind->format, diag);
-  return s ? s : check(baselines->cusparse, create_matrix(baselines, entry), "take the matrix", diag);
+  return s ? s : cb_cusparse_check(baselines->cusparse, create_matrix(baselines, entry), "take the matrix", diag);
 }
 
 /* Vectors as long as the format's blocks make them. */
@@ -355,11 +372,11 @@ static enum cb_status bind_vectors(const struct cb_baselines *baselines, struct 
   const struct cb_cusparse_calls *call = &baselines->cusparse->call;
   const int64_t unit = entry->kind->format == BSR ? entry->kind->size : 1;
   enum cb_status s =
-      check(baselines->cusparse,
+      cb_cusparse_check(baselines->cusparse,
             call->create_vector(&entry->x, unit * entry->store->cols, pointer(baselines->x), baselines->x_type),
             "take x", diag);
   if (!s)
-    s = check(baselines->cusparse,
+    s = cb_cusparse_check(baselines->cusparse,
               call->create_vector(&entry->y, unit * entry->store->rows, pointer(baselines->y), baselines->y_type),
               "take y", diag);
   return s;
@@ -377,7 +394,7 @@ static const void *scalar_of(const struct cb_baselines *baselines, const struct 
 /* A buffer of the size that cuSPARSE asked for with this status. */
 static enum cb_status take_buffer(struct cb_baselines *baselines, struct entry *entry, unsigned result, size_t bytes,
                                   struct cb_diag *diag) {
-  enum cb_status s = check(baselines->cusparse, result, "size its buffer", diag);
+  enum cb_status s = cb_cusparse_check(baselines->cusparse, result, "size its buffer", diag);
   if (!s) s = cb_device_alloc(baselines->cusparse->device, &entry->buffer, bytes, "cuSPARSE's buffer", diag);
   if (!s) entry->info.buffer_bytes = (int64_t)bytes;
   return s;
@@ -396,7 +413,7 @@ static enum cb_status prepare_generic(struct cb_baselines *baselines, struct ent
   if (s || !cusparse->call.preprocess) return s;
   result = cusparse->call.preprocess(cusparse->handle, operation, alpha, entry->matrix, entry->x, beta, entry->y,
                                      baselines->sum_type, algorithm, pointer(entry->buffer));
-  return entry->kind->format == CSR ? check(cusparse, result, "preprocess", diag) : CB_OK;
+  return entry->kind->format == CSR ? cb_cusparse_check(cusparse, result, "preprocess", diag) : CB_OK;
 }
 
 static enum cb_status prepare_op(struct cb_baselines *baselines, struct entry *entry, struct cb_diag *diag) {
@@ -416,7 +433,7 @@ static enum cb_status prepare_op(struct cb_baselines *baselines, struct entry *e
       cb_spmvop_buffer_size(&cusparse->call, cusparse->op_form, cusparse->handle, op, &bytes);
   enum cb_status s = take_buffer(baselines, entry, result, bytes, diag);
   if (!s)
-    s = check(cusparse,
+    s = cb_cusparse_check(cusparse,
               cb_spmvop_prepare(&cusparse->call, cusparse->op_form, cusparse->handle, op, pointer(entry->buffer)),
               what, diag);
   return s;
@@ -572,12 +589,8 @@ enum cb_status cb_baseline_multiply(struct cb_baselines *baselines, int baseline
   struct cb_cusparse *cusparse = baselines->cusparse;
   const struct entry *entry = &baselines->entries[baseline];
   const struct scalar a = {alpha, (float)alpha}, b = {beta, (float)beta};
-  if (stream != cusparse->stream) {
-    const enum cb_status s =
-        check(cusparse, cusparse->call.set_stream(cusparse->handle, stream), "take a stream", diag);
-    if (s) return s;
-    cusparse->stream = stream;
-  }
-  return check(cusparse, multiply(baselines, entry, scalar_of(baselines, &a), scalar_of(baselines, &b)), "multiply",
+  const enum cb_status s = cb_cusparse_set_stream(cusparse, stream, diag);
+  if (s) return s;
+  return cb_cusparse_check(cusparse, multiply(baselines, entry, scalar_of(baselines, &a), scalar_of(baselines, &b)), "multiply",
                diag);
 }

@@ -33,6 +33,7 @@ struct cb_cusparse;
 struct cusparseContext;
 struct cusparseSpMatDescr;
 struct cusparseDnVecDescr;
+struct cusparseDnMatDescr;
 struct cusparseMatDescr;
 struct cusparseSpMVOpDescr;
 struct cusparseSpMVOpPlan;
@@ -48,6 +49,7 @@ enum { /* cusparseIndexType_t, cusparseIndexBase_t, cusparseOperation_t, cuspars
        CB_CUSPARSE_INDEX_32I = 2,
        CB_CUSPARSE_BASE_ZERO = 0,
        CB_CUSPARSE_NON_TRANSPOSE = 0,
+       CB_CUSPARSE_ORDER_COLUMN = 1,
        CB_CUSPARSE_ORDER_ROW = 2,
        CB_CUSPARSE_DIRECTION_ROW = 0
 };
@@ -59,6 +61,11 @@ enum { /* cusparseSpMVAlg_t */
        CB_CUSPARSE_COO_ALG2 = 4,
        CB_CUSPARSE_SELL_ALG1 = 5,
        CB_CUSPARSE_BSR_ALG1 = 6
+};
+enum { /* cusparseSpMMAlg_t */
+       CB_CUSPARSE_MANY_CSR_ALG1 = 4,
+       CB_CUSPARSE_MANY_CSR_ALG2 = 6,
+       CB_CUSPARSE_MANY_CSR_ALG3 = 12
 };
 enum { /* cusparseSpMVOpAlg_t */
        CB_CUSPARSE_OP_ALG1 = 1,
@@ -132,6 +139,21 @@ struct cb_cusparse_calls {
                           struct cusparseDnVecDescr *y, struct cusparseDnVecDescr *z, unsigned type,
                           unsigned algorithm, void *buffer);
   } op_create;
+  unsigned (*create_dense)(struct cusparseDnMatDescr **dense, int64_t rows, int64_t cols, int64_t leading, void *values,
+                           unsigned type, unsigned order);
+  unsigned (*destroy_dense)(const struct cusparseDnMatDescr *dense);
+  unsigned (*many_buffer_size)(struct cusparseContext *handle, unsigned operation, unsigned operation_x,
+                               const void *alpha, const struct cusparseSpMatDescr *matrix,
+                               const struct cusparseDnMatDescr *x, const void *beta, struct cusparseDnMatDescr *y,
+                               unsigned type, unsigned algorithm, size_t *bytes);
+  unsigned (*many_preprocess)(struct cusparseContext *handle, unsigned operation, unsigned operation_x,
+                              const void *alpha, const struct cusparseSpMatDescr *matrix,
+                              const struct cusparseDnMatDescr *x, const void *beta, struct cusparseDnMatDescr *y,
+                              unsigned type, unsigned algorithm, void *buffer);
+  unsigned (*multiply_many)(struct cusparseContext *handle, unsigned operation, unsigned operation_x, const void *alpha,
+                            const struct cusparseSpMatDescr *matrix, const struct cusparseDnMatDescr *x,
+                            const void *beta, struct cusparseDnMatDescr *y, unsigned type, unsigned algorithm,
+                            void *buffer);
   unsigned (*op_destroy)(struct cusparseSpMVOpDescr *descriptor);
   unsigned (*op_create_plan)(struct cusparseContext *handle, struct cusparseSpMVOpDescr *descriptor,
                              struct cusparseSpMVOpPlan **plan, const void *code, size_t code_bytes);
@@ -147,6 +169,16 @@ enum cb_status cb_cusparse_open(struct cb_cusparse **cusparse, const struct cb_d
                                 const char *path, struct cb_diag *diag);
 void cb_cusparse_close(struct cb_cusparse *cusparse); /* NULL is accepted */
 void cb_cusparse_version(const struct cb_cusparse *cusparse, int *major, int *minor, int *patch);
+
+/* For products of other kinds (spmm.h): cuSPARSE's functions, its handle, the device, and a status as this library's,
+ * whose message begins "cuSPARSE cannot WHAT". */
+const struct cb_cusparse_calls *cb_cusparse_calls(const struct cb_cusparse *cusparse);
+struct cusparseContext *cb_cusparse_handle(const struct cb_cusparse *cusparse);
+const struct cb_device *cb_cusparse_device(const struct cb_cusparse *cusparse);
+enum cb_status cb_cusparse_check(const struct cb_cusparse *cusparse, unsigned result, const char *what,
+                                 struct cb_diag *diag);
+/* The handle works on this stream from now on. */
+enum cb_status cb_cusparse_set_stream(struct cb_cusparse *cusparse, struct CUstream_st *stream, struct cb_diag *diag);
 
 struct cb_baseline {
   char name[24];

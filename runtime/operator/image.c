@@ -210,12 +210,14 @@ static enum cb_status take_numbers(struct cb_image *image, const struct cb_image
       .id = cb_blob_id(plan, parts->label->pattern).high,
       .carry_sums = plan->carry_sums,
       .carry_counters = plan->carry_counters,
+      .vectors = plan->vectors,
       .entries = plan->nnz,
       .tier = parts->tier,
       .first_row_sum = parts->tier == CB_TIER_FAMILY ? plan->first_row_sum : 0,
       .cubin = parts->cubin,
       .cubin_bytes = parts->cubin_bytes,
   };
+  memcpy(image->shares, plan->shares, sizeof image->shares);
   const enum cb_status s = add_arrays(image, parts, diag);
   if (plan->statements)
     image->statements = cb_arena_copy(&image->arena, plan->statements, 1, sizeof *plan->statements);
@@ -247,7 +249,8 @@ static int same_sizes(const struct cb_image *a, const struct cb_image *b) {
          a->vector_type == b->vector_type && a->sum_type == b->sum_type && a->form == b->form &&
          a->semiring == b->semiring && a->stored_bytes == b->stored_bytes && a->plan_ns == b->plan_ns &&
          a->csr_ns == b->csr_ns && a->carry_sums == b->carry_sums && a->carry_counters == b->carry_counters &&
-         a->packed_bytes == b->packed_bytes;
+         a->packed_bytes == b->packed_bytes && a->vectors == b->vectors &&
+         !memcmp(a->shares, b->shares, sizeof a->shares);
 }
 
 /* What kernels of the specialised tier get. */

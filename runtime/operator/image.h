@@ -76,6 +76,8 @@ struct cb_image {
   struct cb_hash plan_hash, pattern; /* pattern: of the matrix as it multiplies */
   uint64_t id;                       /* stands in the kernels' names */
   int64_t carry_sums, carry_counters;
+  int vectors; /* that the kernels take at once, beside one, by further kernels of each launch; 1: no more */
+  struct cb_vector_share shares[CB_VECTOR_KERNELS];
   const char *recipe;               /* that the plan followed */
   const char *line, *json, *source; /* NUL-terminated; the last two NULL until cb_image_write_texts */
   const struct cb_statements *statements; /* the epilogue's; NULL: none. Bytes have them in `json` */

@@ -14,7 +14,7 @@
 
 /* The format's number grows when these numbers change, or when the parameters of kernels do: those of products
  * (codegen/source.h) and those of packing (templates/pack.cu.in). */
-enum { FORMAT = 4, MAX_LAUNCHES = 64 };
+enum { FORMAT = 5, MAX_LAUNCHES = 64 };
 #define MAX_BYTES ((int64_t)1 << 48)
 
 /* ---- writing */
@@ -107,6 +107,11 @@ static void write_product(struct cb_text *text, const struct cb_image *image) {
   put(text, image->form);
   put(text, image->semiring);
   put(text, image->values);
+  put(text, image->vectors);
+  for (int i = 0; i < CB_VECTOR_KERNELS; i++) {
+    put(text, image->shares[i].each);
+    put(text, image->shares[i].parts);
+  }
 }
 
 void cb_image_write_numbers(struct cb_text *text, const struct cb_image *image, int data) {
@@ -349,6 +354,11 @@ static void read_product(struct reader *reader, struct cb_image *image) {
   image->form = (enum cb_form)get(reader, CB_FORM_AX, CB_FORM_AXPBY);
   image->semiring = (enum cb_semiring)get(reader, CB_PLUS_TIMES, CB_OR_AND);
   image->values = (int)get(reader, CBGEN_VALUES_STORED, CBGEN_VALUES_FIXED);
+  image->vectors = (int)get(reader, 1, CB_MOST_VECTORS);
+  for (int i = 0; i < CB_VECTOR_KERNELS; i++) {
+    image->shares[i].each = (int)get(reader, 0, CB_MOST_VECTORS);
+    image->shares[i].parts = (int)get(reader, 0, CB_MOST_VECTORS);
+  }
 }
 
 static void read_operator(struct reader *reader, struct cb_image *image, unsigned char *present) {

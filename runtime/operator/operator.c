@@ -4,6 +4,7 @@
 #include "runtime/operator/operator.h"
 
 #include "base/clock.h"
+#include "base/integers.h"
 #include "base/memory.h"
 #include "base/real.h"
 #include "codegen/family.h"
@@ -13,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OTHER_ARGUMENTS = 9 + CB_MOST_NAMES }; /* shape, x, y, alpha, beta, carry_sums, carry_counters, an epilogue's
-                                               * pointers and its scalars, clocks */
+enum { OTHER_ARGUMENTS = 10 + CB_MOST_NAMES }; /* shape, x, y, alpha, beta, carry_sums, carry_counters, an epilogue's
+                                               * pointers and its scalars, columns, clocks */
 
 /* What a kernel gets of one region, as the image has it: parts of `pointers` and `sizes`. */
 struct group {
@@ -24,6 +25,7 @@ struct group {
 
 struct launch {
   struct CUfunc_st *function;
+  struct CUfunc_st *many[CB_VECTOR_KERNELS]; /* the same for several vectors; NULL: there is none */
   unsigned blocks, threads, shared_bytes;
   int first_group, groups;
 };
@@ -50,6 +52,8 @@ struct loaded {
   cb_device_ptr *arrays;            /* of the image */
   _Atomic(struct kernels *) kernels; /* that multiply */
   int64_t carry_sums, carry_counters;
+  int sums_each; /* numbers of a carry slot: the most vectors of a thread */
+  struct cb_vector_share shares[CB_VECTOR_KERNELS];
   struct cb_operator_info info;
   struct cb_statements *statements; /* the epilogue; NULL: none */
 };
@@ -133,23 +137,23 @@ static enum cb_status check_launch(const struct loaded *loaded, const struct cb_
 
 /* Sees to it that nothing of the kernel is left for its first launch, and notes what it takes. */
 static enum cb_status prepare(const struct loaded *loaded, struct kernels *kernels, const struct launch *launch,
-                              const char *kernel, struct cb_diag *diag) {
+                              struct CUfunc_st *function, const char *kernel, struct cb_diag *diag) {
   const struct cb_driver *driver = loaded->device->driver;
   int registers = 0, local = 0;
   enum cb_status s = CB_OK;
   if (driver->call.function_load)
-    s = cb_driver_check(driver, driver->call.function_load(launch->function), diag, "load kernel '%s'",
+    s = cb_driver_check(driver, driver->call.function_load(function), diag, "load kernel '%s'",
                         kernel);
   if (!s && launch->shared_bytes)
     s = cb_driver_check(
         driver,
-        driver->call.function_set(launch->function, CB_CU_FUNC_MAX_DYNAMIC_SHARED, (int)launch->shared_bytes),
+        driver->call.function_set(function, CB_CU_FUNC_MAX_DYNAMIC_SHARED, (int)launch->shared_bytes),
         diag, "give kernel '%s' %u bytes of shared memory", kernel, launch->shared_bytes);
   if (!s)
-    s = cb_driver_check(driver, driver->call.function_get(&registers, CB_CU_FUNC_REGISTERS, launch->function),
+    s = cb_driver_check(driver, driver->call.function_get(&registers, CB_CU_FUNC_REGISTERS, function),
                         diag, "ask the registers of kernel '%s'", kernel);
   if (!s)
-    s = cb_driver_check(driver, driver->call.function_get(&local, CB_CU_FUNC_LOCAL_BYTES, launch->function),
+    s = cb_driver_check(driver, driver->call.function_get(&local, CB_CU_FUNC_LOCAL_BYTES, function),
                         diag, "ask the local memory of kernel '%s'", kernel);
   if (registers > kernels->registers) kernels->registers = registers;
   if (local > kernels->local_bytes) kernels->local_bytes = local;
@@ -169,7 +173,26 @@ static enum cb_status find_kernel(const struct loaded *loaded, struct kernels *k
   s = cb_driver_check(driver,
                       driver->call.module_function(&launch->function, kernels->module, planned->kernel), diag,
                       "find kernel '%s'", planned->kernel);
-  return s ? s : prepare(loaded, kernels, launch, planned->kernel, diag);
+  return s ? s : prepare(loaded, kernels, launch, launch->function, planned->kernel, diag);
+}
+
+/* The launch's kernels for several vectors. */
+static enum cb_status find_vector_kernels(const struct loaded *loaded, struct kernels *kernels,
+                                          const struct cb_image_launch *planned, struct launch *launch,
+                                          struct cb_diag *diag) {
+  const struct cb_driver *driver = loaded->device->driver;
+  enum cb_status s = CB_OK;
+  for (int i = 0; i < CB_VECTOR_KERNELS && !s; i++) {
+    char kernel[128];
+    if (!loaded->shares[i].each) continue;
+    if (launch->blocks > INT32_MAX / (unsigned)loaded->shares[i].parts)
+      return cb_fail(diag, CB_ERR_LIMIT, "kernel '%s' has too many thread blocks for several vectors", planned->kernel);
+    snprintf(kernel, sizeof kernel, "%s_%s", planned->kernel, cb_vector_kernel_name((enum cb_vector_kernel)i));
+    s = cb_driver_check(driver, driver->call.module_function(&launch->many[i], kernels->module, kernel), diag,
+                        "find kernel '%s'", kernel);
+    if (!s) s = prepare(loaded, kernels, launch, launch->many[i], kernel, diag);
+  }
+  return s;
 }
 
 static void free_kernels(const struct loaded *loaded, struct kernels *kernels, int can_unload) {
@@ -214,8 +237,10 @@ static enum cb_status find_kernels(struct kernels **out, const struct loaded *lo
                                      "load a kernel compiled for '%s' on GPU %d ('%s')", image->target.arch,
                                      loaded->device->ordinal, loaded->device->target.model);
   if (s) kernels->module = NULL;
-  for (int i = 0; i < image->launches_count && !s; i++)
+  for (int i = 0; i < image->launches_count && !s; i++) {
     s = find_kernel(loaded, kernels, &image->launches[i], &kernels->launches[i], diag);
+    if (!s) s = find_vector_kernels(loaded, kernels, &image->launches[i], &kernels->launches[i], diag);
+  }
   return s;
 }
 
@@ -232,7 +257,7 @@ static enum cb_status add_carry(struct cb_operator *op, struct cb_diag *diag) {
   const struct loaded *loaded = op->loaded;
   const size_t align = CB_BLOB_ALIGN;
   if (!loaded->carry_sums) return CB_OK;
-  const size_t sums = (size_t)loaded->carry_sums * cb_type_size(loaded->info.sum_type);
+  const size_t sums = (size_t)loaded->carry_sums * (size_t)loaded->sums_each * cb_type_size(loaded->info.sum_type);
   const size_t counters_at = (sums + align - 1) / align * align;
   const size_t bytes = counters_at + (size_t)loaded->carry_counters * sizeof(uint32_t);
   enum cb_status s = cb_device_alloc(loaded->device, &op->carry_sums, bytes, "carry slots", diag);
@@ -276,6 +301,10 @@ void cb_operator_free(struct cb_operator *op) {
 static void note_image(struct loaded *loaded, const struct cb_image *image) {
   loaded->carry_sums = image->carry_sums;
   loaded->carry_counters = image->carry_counters;
+  memcpy(loaded->shares, image->shares, sizeof loaded->shares);
+  loaded->sums_each = 1;
+  for (int i = 0; i < CB_VECTOR_KERNELS; i++)
+    if (image->shares[i].each > loaded->sums_each) loaded->sums_each = image->shares[i].each;
   loaded->info = (struct cb_operator_info){
       .rows = image->rows,
       .cols = image->cols,
@@ -286,6 +315,7 @@ static void note_image(struct loaded *loaded, const struct cb_image *image) {
       .form = image->form,
       .semiring = image->semiring,
       .launches = image->launches_count,
+      .vectors = image->vectors,
       .has_carry = image->carry_sums > 0,
       .stored_bytes = image->stored_bytes,
   };
@@ -427,24 +457,31 @@ static enum cb_status check_scalars(const struct cb_operator_info *info, double 
 
 /* Where the GPU can (sm_90 on), a kernel may start while the one before it in the stream is still ending: it
  * waits for that one's results itself (wait_for_previous in the text). Saves about a microsecond per product.
- */
-static cb_cu_result launch_kernel(const struct loaded *loaded, const struct launch *launch,
+ * `kernel`: enum cb_vector_kernel; -1: for one vector. */
+static cb_cu_result launch_kernel(const struct loaded *loaded, const struct launch *launch, int kernel,
                                   struct CUstream_st *stream, void **parameters) {
   const struct cb_driver_calls *call = &loaded->device->driver->call;
+  struct CUfunc_st *const function = kernel < 0 ? launch->function : launch->many[kernel];
+  const unsigned blocks = kernel < 0 ? launch->blocks : launch->blocks * (unsigned)loaded->shares[kernel].parts;
   if (!loaded->overlap)
-    return call->launch(launch->function, launch->blocks, 1, 1, launch->threads, 1, 1, launch->shared_bytes,
-                        stream, parameters, NULL);
+    return call->launch(function, blocks, 1, 1, launch->threads, 1, 1, launch->shared_bytes, stream, parameters, NULL);
   struct cb_cu_launch_attribute attribute = {.id = CB_CU_LAUNCH_OVERLAP, .value.allowed = 1};
   const struct cb_cu_launch config = {
-      .grid = {launch->blocks, 1, 1},
+      .grid = {blocks, 1, 1},
       .block = {launch->threads, 1, 1},
       .shared_bytes = launch->shared_bytes,
       .stream = stream,
       .attributes = &attribute,
       .attributes_count = 1,
   };
-  return call->launch_with(&config, launch->function, parameters, NULL);
+  return call->launch_with(&config, function, parameters, NULL);
 }
+
+/* The text's struct Columns (templates/several.cu.in). */
+struct columns {
+  int64_t x_vector, y_vector;
+  int32_t x_entry, y_entry, count;
+};
 
 /* What the kernels of a product take, in the order of their parameters. */
 struct arguments {
@@ -453,6 +490,8 @@ struct arguments {
   float alpha_narrow, beta_narrow;
   cb_device_ptr carry_sums, carry_counters;
   cb_device_ptr clocks;
+  int kernel;             /* for several vectors: which of them, and where they lie; -1: one vector */
+  struct columns columns;
   int pointers_count, scalars_count; /* of an epilogue */
   cb_device_ptr pointers[CB_MOST_NAMES];
   double scalars[CB_MOST_NAMES];
@@ -487,6 +526,7 @@ static void list_parameters(void **parameters, struct arguments *arguments, cons
     parameters[count++] = &arguments->carry_counters;
   }
   list_epilogue(parameters, &count, arguments, narrow);
+  if (arguments->kernel >= 0) parameters[count++] = &arguments->columns;
   parameters[count++] = &arguments->clocks; /* others than clocked kernels have no such parameter */
 }
 
@@ -499,14 +539,15 @@ static enum cb_status launch_all(const struct loaded *loaded, struct arguments *
   for (int i = 0; i < loaded->info.launches && !s; i++) {
     const struct launch *launch = &kernels->launches[i];
     list_parameters(parameters, arguments, loaded, kernels, launch);
-    s = cb_driver_check(driver, launch_kernel(loaded, launch, stream, parameters), diag,
+    s = cb_driver_check(driver, launch_kernel(loaded, launch, arguments->kernel, stream, parameters), diag,
                         "launch kernel %d of the product", i);
   }
   return s;
 }
 
-enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
-                                    cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag) {
+/* All but an epilogue's. */
+static struct arguments arguments_of(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
+                                     cb_device_ptr y) {
   struct arguments arguments;
   arguments.x = x;
   arguments.y = y;
@@ -517,11 +558,74 @@ enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, 
   arguments.carry_sums = op->carry_sums;
   arguments.carry_counters = op->carry_counters;
   arguments.clocks = op->clocks;
+  arguments.kernel = -1;
   arguments.pointers_count = arguments.scalars_count = 0;
+  return arguments;
+}
+
+enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
+                                    cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag) {
+  struct arguments arguments = arguments_of(op, alpha, x, beta, y);
   if (op->loaded->statements)
     return cb_fail(diag, CB_ERR_ARGUMENT, "this operator has an epilogue, and the product says nothing of its vectors");
   const enum cb_status s = check_scalars(&op->loaded->info, alpha, beta, diag);
   return s ? s : launch_all(op->loaded, &arguments, stream, diag);
+}
+
+/* ---- several vectors: the host section of a kernel.cu (templates/host.cu.in) does the same */
+
+/* Whether `count` vectors from x and y on suit loads of several neighbours. */
+static int are_packed(const struct loaded *loaded, const struct cb_dense *x, const struct cb_dense *y, int count) {
+  const int each = loaded->shares[CB_VECTORS_PACKED].each, size = (int)cb_type_size(loaded->info.vector_type);
+  const unsigned align = each * size < 16 ? (unsigned)(each * size) : 16;
+  const uint64_t places = x->at | y->at | (uint64_t)(x->entry * size) | (uint64_t)(y->entry * size);
+  return each && x->vector == 1 && y->vector == 1 && places % align == 0 && count % each == 0;
+}
+
+/* The kernel for the next vectors, and how many of `left` it takes. */
+static int choose_kernel(const struct loaded *loaded, const struct cb_dense *x, const struct cb_dense *y, int left,
+                         int *taken) {
+  const struct cb_vector_share *shares = loaded->shares;
+  const int packed = (int)cb_smaller(left, shares[CB_VECTORS_PACKED].each * shares[CB_VECTORS_PACKED].parts);
+  const int strided = (int)cb_smaller(left, shares[CB_VECTORS_STRIDED].each * shares[CB_VECTORS_STRIDED].parts);
+  *taken = 1;
+  if (x->entry == 1 && y->entry == 1 && (left == 1 || strided == 1)) return -1;
+  *taken = packed;
+  if (packed && are_packed(loaded, x, y, packed)) return CB_VECTORS_PACKED;
+  *taken = strided;
+  return CB_VECTORS_STRIDED;
+}
+
+static enum cb_status check_many(const struct loaded *loaded, const struct cb_dense *x, const struct cb_dense *y,
+                                 int count, struct cb_diag *diag) {
+  const int64_t most = INT32_MAX / (int64_t)cb_type_size(loaded->info.vector_type);
+  if (loaded->statements)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "this operator has an epilogue, which takes one vector at a time");
+  if (loaded->info.vectors == 1 && (x->entry != 1 || y->entry != 1) && count)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "this operator was not made for several vectors in this order");
+  if (x->entry > most || y->entry > most)
+    return cb_fail(diag, CB_ERR_LIMIT, "%lld elements from one row to the next are more than %lld",
+                   (long long)(x->entry > y->entry ? x->entry : y->entry), (long long)most);
+  return CB_OK;
+}
+
+enum cb_status cb_operator_multiply_many(const struct cb_operator *op, int count, double alpha, struct cb_dense x,
+                                         double beta, struct cb_dense y, struct CUstream_st *stream,
+                                         struct cb_diag *diag) {
+  const struct loaded *loaded = op->loaded;
+  const int64_t size = (int64_t)cb_type_size(loaded->info.vector_type);
+  enum cb_status s = check_scalars(&loaded->info, alpha, beta, diag);
+  if (!s) s = check_many(loaded, &x, &y, count, diag);
+  for (int taken; count > 0 && !s; count -= taken) {
+    struct arguments arguments = arguments_of(op, alpha, x.at, beta, y.at);
+    taken = 1;
+    if (loaded->info.vectors > 1) arguments.kernel = choose_kernel(loaded, &x, &y, count, &taken);
+    arguments.columns = (struct columns){x.vector, y.vector, (int32_t)(x.entry * size), (int32_t)(y.entry * size), taken};
+    s = launch_all(loaded, &arguments, stream, diag);
+    x.at += (cb_device_ptr)(taken * x.vector * size);
+    y.at += (cb_device_ptr)(taken * y.vector * size);
+  }
+  return s;
 }
 
 enum cb_status cb_operator_apply(const struct cb_operator *op, cb_device_ptr x, const struct cb_operands *operands,
@@ -532,7 +636,8 @@ enum cb_status cb_operator_apply(const struct cb_operator *op, cb_device_ptr x, 
                                 .alpha_narrow = 1,
                                 .carry_sums = op->carry_sums,
                                 .carry_counters = op->carry_counters,
-                                .clocks = op->clocks};
+                                .clocks = op->clocks,
+                                .kernel = -1};
   for (int i = 0; i < statements->names_count; i++) {
     if (!cb_name_is_given(&statements->names[i])) continue;
     if (statements->names[i].kind != CB_NAME_SCALAR) {

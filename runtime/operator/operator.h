@@ -43,6 +43,19 @@ void cb_operator_free(struct cb_operator *op);
 enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
                                     cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag);
 
+/* A dense matrix whose columns are vectors: entry i of vector v is `i * entry + v * vector` elements behind the first. */
+struct cb_dense {
+  cb_device_ptr at;
+  int64_t entry, vector;
+};
+
+/* Y = α A X + β Y for `count` vectors: as many at once as the operator's kernels take (info.vectors), in turn. Otherwise
+ * as cb_operator_multiply. CB_ERR_ARGUMENT: info.vectors is 1, and vectors have other elements in between; CB_ERR_LIMIT:
+ * rows lie 2^31 bytes apart. */
+enum cb_status cb_operator_multiply_many(const struct cb_operator *op, int count, double alpha, struct cb_dense x,
+                                         double beta, struct cb_dense y, struct CUstream_st *stream,
+                                         struct cb_diag *diag);
+
 /* What an epilogue's names stand for in one product, by the place of the name in the operator's statements. */
 struct cb_operands {
   cb_device_ptr pointers[CB_MOST_NAMES]; /* of vectors, device scalars and results */
@@ -83,6 +96,7 @@ struct cb_operator_info {
   enum cb_semiring semiring;
   const struct cb_statements *statements; /* the epilogue; NULL: none. Lives as long as the operator */
   int launches;          /* of one product */
+  int vectors;           /* that further kernels take at once; 1: there are none */
   int has_carry;         /* 1: serves one stream at a time; clone it for more */
   int64_t stored_bytes;  /* arrays that a product reads */
   int64_t device_bytes;  /* allocated by this handle, what is shared included */

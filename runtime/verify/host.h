@@ -49,6 +49,7 @@ struct cb_host_kernel {
   enum cb_form form;
   const char *arguments; /* of its multiply behind x and y, as C++ with ", " behind each, where `at` is what the job has as
                           * y, and the text's own y is NULL: of an epilogue; NULL: none */
+  int vectors;   /* above 1: the text has S_multiply_many, too */
   int is_traced; /* `text` is a traced one (trace_text.h): its jobs have a `trace`, and its program is it alone */
 };
 
@@ -81,6 +82,11 @@ enum cb_host_outcome {
   CB_HOST_STOPPED       /* the emulator or a sanitizer stopped the kernel, or it crashed; see `exit_code` */
 };
 
+/* Where several vectors lie: emulation/jobs.h. */
+struct cb_host_columns {
+  int64_t count, x_entry, x_vector, y_entry, y_vector;
+};
+
 struct cb_host_job {
   int kernel;
   const void *data; /* the blob's image */
@@ -88,6 +94,7 @@ struct cb_host_job {
   const void *x, *y; /* y: what it holds before every product */
   int64_t x_bytes, y_bytes;
   double alpha, beta;
+  struct cb_host_columns columns; /* count 0: one vector */
   uint64_t seed;  /* of the order of warps: product p uses seed + p */
   int products;   /* how often to multiply; at least 1 */
   int repeatable; /* all products must agree bit for bit */

@@ -60,6 +60,14 @@ static void compose_wrapper(struct cb_text *out, const struct cb_host_kernel *ke
               "  return %s_multiply((const %s_matrix *)matrix, (const %s *)x, (%s *)y, %snullptr);\n"
               "}\n",
               scaled ? " alpha" : "", scaled ? " beta" : "", symbol, symbol, type, type, scaled ? "alpha, beta, " : "");
+  if (kernel->vectors > 1)
+    cb_text_add(out,
+                "static const char *wrapper_multiply_many(const void *matrix, const void *x, void *y, double%s, double%s,\n"
+                "                                         const emulation_columns &at) {\n"
+                "  return %s_multiply_many((const %s_matrix *)matrix, int(at.count), (const %s *)x, at.x_entry, at.x_vector,\n"
+                "                          (%s *)y, at.y_entry, at.y_vector, %snullptr);\n"
+                "}\n",
+                scaled ? " alpha" : "", scaled ? " beta" : "", symbol, symbol, type, type, scaled ? "alpha, beta, " : "");
   cb_text_add(out,
               "static void wrapper_free(void *matrix) {\n"
               "  %s_free((%s_matrix *)matrix);\n"
@@ -83,8 +91,11 @@ static void compose_unit(struct cb_text *out, const struct cb_host_kernel *kerne
   }
   cb_text_add_string(out, "const EmulatedKernel emulated_kernels[] = {\n");
   for (int t = unit->first; t < unit->first + unit->count; t++) {
-    cb_text_add(out, "    {\"%s\", %zu, k%d::wrapper_load, k%d::wrapper_multiply, k%d::wrapper_free, ",
-                kernels[chosen[t]].symbol, cb_type_size(kernels[chosen[t]].vector_type), t, t, t);
+    cb_text_add(out, "    {\"%s\", %zu, k%d::wrapper_load, k%d::wrapper_multiply, ", kernels[chosen[t]].symbol,
+                cb_type_size(kernels[chosen[t]].vector_type), t, t);
+    if (kernels[chosen[t]].vectors > 1) cb_text_add(out, "k%d::wrapper_multiply_many, ", t);
+    else cb_text_add_string(out, "nullptr, ");
+    cb_text_add(out, "k%d::wrapper_free, ", t);
     if (kernels[chosen[t]].is_traced) cb_text_add(out, "traced_take<k%d::vector_t>, traced_give<k%d::vector_t>},\n", t, t);
     else cb_text_add_string(out, "nullptr, nullptr},\n");
   }
@@ -114,6 +125,7 @@ static struct cb_hash kernel_hash(const struct cb_host_kernel *kernel) {
   cb_hash_number(&hash, "line", (uint64_t)kernel->first_line);
   cb_hash_number(&hash, "type", (uint64_t)kernel->vector_type);
   cb_hash_number(&hash, "form", (uint64_t)kernel->form);
+  cb_hash_number(&hash, "vectors", (uint64_t)kernel->vectors);
   cb_hash_number(&hash, "traced", (uint64_t)kernel->is_traced);
   return hash;
 }
@@ -285,6 +297,8 @@ static void lay_out(const struct job_file *file, const struct cb_host_program *p
                                      .repeatable = (uint32_t)job->repeatable,
                                      .alpha = job->alpha,
                                      .beta = job->beta,
+                                     .columns = {job->columns.count, job->columns.x_entry, job->columns.x_vector,
+                                                 job->columns.y_entry, job->columns.y_vector},
                                      .data_bytes = (uint64_t)job->data_bytes,
                                      .x_bytes = (uint64_t)job->x_bytes,
                                      .y_bytes = (uint64_t)job->y_bytes};

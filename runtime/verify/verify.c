@@ -59,10 +59,34 @@ static int concerns(const struct kind *kind, const struct cb_plan *plan) {
   return kind->form == plan->form && kind->of & (plan->semiring == CB_PLUS_TIMES ? OF_PLUS_TIMES : OF_OTHERS);
 }
 
+/* How many vectors a product has, and where they lie: an option's `vectors` and `more`, or one less, and as many
+ * elements between rows, or columns, as there must be and `gap`. */
+static const struct way {
+  const char *name;
+  int several, by_row, more, gap;
+  int once; /* with the first kind of products only */
+} ways[] = {
+    {"one vector", 0, 0, 0, 0, 0},
+    {"rows", 1, 1, 0, 0, 0},
+    {"columns", 1, 0, 3, 2, 0},
+    {"rows, many", 1, 1, 2, 16, 1}, /* more than one launch takes, and gaps that keep rows aligned */
+    {"rows, odd", 1, 1, -1, 1, 1},
+};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+/* Kernels for several vectors have them all, with some kinds of products. */
+static int goes(const struct way *way, const struct kind *kind, const struct cb_plan *plan) {
+  if (plan->vectors == 1 || !plan->rows) return !way->several;
+  return (way->several && !way->once) || kind == &kinds[0] || !strcmp(kind->name, "random");
+}
+
 /* One product of one case. The vectors are of the plan's vector type. */
 struct trial {
   const struct cb_verify_case *one;
   const struct kind *kind;
+  const struct way *way;
+  struct cb_host_columns columns; /* count 0: one vector */
+  int64_t x_length, y_length;     /* elements, those between vectors included */
   int number; /* of the case */
   struct cb_host *traces; /* its first wrong row, on this host; NULL: it is not to be traced */
   void *x, *y, *result;
@@ -172,26 +196,83 @@ static void release_integers(struct integer_data *data) {
   cb_blob_release(&data->blob);
 }
 
-static enum cb_status prepare_trial(struct trial *trial, uint64_t seed, struct cb_diag *diag) {
+/* Rows and columns of X and Y, and the elements that they take. */
+static void place_vectors(struct trial *trial) {
+  const struct way *way = trial->way;
+  const int64_t rows = trial->one->csr->rows, cols = trial->one->csr->cols;
+  const int64_t wanted = trial->one->plan->vectors + way->more, count = way->several ? wanted : 1;
+  struct cb_host_columns *const at = &trial->columns;
+  *at = way->by_row ? (struct cb_host_columns){count, count + way->gap, 1, count + way->gap, 1}
+                    : (struct cb_host_columns){count, 1, cols + way->gap, 1, rows + way->gap};
+  trial->x_length = cols ? (cols - 1) * at->x_entry + (count - 1) * at->x_vector + 1 : 0;
+  trial->y_length = rows ? (rows - 1) * at->y_entry + (count - 1) * at->y_vector + 1 : 0;
+  if (!way->several) at->count = 0;
+}
+
+static int64_t count_vectors(const struct trial *trial) { return trial->columns.count ? trial->columns.count : 1; }
+
+/* A vector into its place among others, or out of it. */
+static void scatter(void *all, const void *vector, size_t size, int64_t length, int64_t first, int64_t entry) {
+  for (int64_t i = 0; i < length; i++)
+    memcpy((char *)all + (size_t)(first + i * entry) * size, (const char *)vector + (size_t)i * size, size);
+}
+static void gather(void *vector, const void *all, size_t size, int64_t length, int64_t first, int64_t entry) {
+  for (int64_t i = 0; i < length; i++)
+    memcpy((char *)vector + (size_t)i * size, (const char *)all + (size_t)(first + i * entry) * size, size);
+}
+
+/* Vector v of X. Of several vectors every other one stays finite: what others hold must not reach it. */
+static void fill_x(const struct trial *trial, void *x, int64_t v, uint64_t seed) {
+  const struct cb_csr *csr = trial->one->csr;
+  const enum cb_type type = trial->one->plan->vector_type;
+  const int spoils = !trial->columns.count || v % 2;
+  fill(x, type, csr->cols, trial->kind->x == X_INTEGERS, seed);
+  if (trial->one->plan->semiring == CB_OR_AND) thin(x, type, csr->cols, seed + 3);
+  if (spoils && trial->kind->x == X_NON_FINITE) sprinkle(x, type, csr, seed + 1);
+  if (spoils && trial->kind->x == X_ENDS) spoil_ends(x, type, csr->cols);
+}
+
+static void fill_y(const struct trial *trial, void *y, uint64_t seed) {
+  const int64_t rows = trial->one->csr->rows;
+  const enum cb_type type = trial->one->plan->vector_type;
+  if (trial->kind->y == Y_MARKED) {
+    fill_marks(y, type, rows);
+    return;
+  }
+  fill(y, type, rows, trial->kind->y == Y_INTEGERS, seed + 2);
+  if (trial->one->plan->semiring == CB_OR_AND) thin(y, type, rows, seed + 4);
+}
+
+/* What lies between vectors is marked. */
+static void fill_trial(struct trial *trial, void *x, void *y, uint64_t seed) {
   const struct cb_csr *csr = trial->one->csr;
   const enum cb_type type = trial->one->plan->vector_type;
   const size_t size = cb_type_size(type);
-  trial->x = cb_alloc((size_t)csr->cols, size);
-  trial->y = cb_alloc((size_t)csr->rows, size);
-  trial->result = cb_alloc((size_t)csr->rows, size);
-  if (!trial->x || !trial->y || !trial->result)
-    return cb_fail_memory(diag, "vectors", (unsigned long long)(csr->cols + 2 * csr->rows) * size);
-  fill(trial->x, type, csr->cols, trial->kind->x == X_INTEGERS, seed);
-  const int thinned = trial->one->plan->semiring == CB_OR_AND;
-  if (thinned) thin(trial->x, type, csr->cols, seed + 3);
-  if (trial->kind->x == X_NON_FINITE) sprinkle(trial->x, type, csr, seed + 1);
-  if (trial->kind->x == X_ENDS) spoil_ends(trial->x, type, csr->cols);
-  if (trial->kind->y == Y_MARKED)
-    fill_marks(trial->y, type, csr->rows);
-  else
-    fill(trial->y, type, csr->rows, trial->kind->y == Y_INTEGERS, seed + 2);
-  if (thinned && trial->kind->y != Y_MARKED) thin(trial->y, type, csr->rows, seed + 4);
-  return CB_OK;
+  const struct cb_host_columns *at = &trial->columns;
+  fill_marks(trial->x, type, trial->x_length);
+  fill_marks(trial->y, type, trial->y_length);
+  for (int64_t v = 0; v < count_vectors(trial); v++) {
+    fill_x(trial, x, v, seed + 1000 * (uint64_t)v);
+    fill_y(trial, y, seed + 1000 * (uint64_t)v);
+    scatter(trial->x, x, size, csr->cols, v * at->x_vector, at->x_entry);
+    scatter(trial->y, y, size, csr->rows, v * at->y_vector, at->y_entry);
+  }
+}
+
+static enum cb_status prepare_trial(struct trial *trial, uint64_t seed, struct cb_diag *diag) {
+  const struct cb_csr *csr = trial->one->csr;
+  const size_t size = cb_type_size(trial->one->plan->vector_type);
+  place_vectors(trial);
+  void *x = cb_alloc((size_t)csr->cols, size), *y = cb_alloc((size_t)csr->rows, size);
+  trial->x = cb_alloc((size_t)trial->x_length, size);
+  trial->y = cb_alloc((size_t)trial->y_length, size);
+  trial->result = cb_alloc((size_t)trial->y_length, size);
+  const int ready = x && y && trial->x && trial->y && trial->result;
+  if (ready) fill_trial(trial, x, y, seed);
+  cb_free(x);
+  cb_free(y);
+  return ready ? CB_OK
+               : cb_fail_memory(diag, "vectors", (unsigned long long)(trial->x_length + 2 * trial->y_length) * size);
 }
 
 static void release_trial(struct trial *trial) {
@@ -202,20 +283,20 @@ static void release_trial(struct trial *trial) {
 
 static struct cb_host_job job_of(const struct trial *trial, const struct integer_data *integers,
                                  const struct cb_verify_options *options) {
-  const struct cb_csr *csr = trial->one->csr;
   const int64_t size = (int64_t)cb_type_size(trial->one->plan->vector_type);
   const struct cb_blob *blob = has_other_values(trial) ? &integers[trial->number].blob : trial->one->blob;
   return (struct cb_host_job){.kernel = trial->number,
                               .data = blob->bytes,
                               .data_bytes = blob->length,
                               .x = trial->x,
-                              .x_bytes = csr->cols * size,
+                              .x_bytes = trial->x_length * size,
                               .y = trial->y,
-                              .y_bytes = csr->rows * size,
+                              .y_bytes = trial->y_length * size,
+                              .columns = trial->columns,
                               .alpha = trial->kind->alpha,
                               .beta = trial->kind->beta,
                               .seed = options->seed * 1000,
-                              .products = orders_of(options, csr),
+                              .products = orders_of(options, trial->one->csr),
                               .repeatable = !trial->one->plan->atomics,
                               .result = trial->result};
 }
@@ -244,10 +325,13 @@ static void describe_row(struct cb_text *text, const struct cb_verify_report *re
 
 /* Takes the text that follows the product's name. */
 static void set_message(struct cb_verify_report *report, const struct trial *trial, struct cb_text *text) {
+  const char *const what = text->failed ? "wrong, and there is no memory to say where" : cb_text_string(text);
   report->status = CB_ERR_WRONG;
   report->product = trial->kind->name;
-  snprintf(report->message, sizeof report->message, "product '%s': %.960s", trial->kind->name,
-           text->failed ? "wrong, and there is no memory to say where" : cb_text_string(text));
+  if (trial->columns.count)
+    snprintf(report->message, sizeof report->message, "product '%s' of %d vectors by %s: %.900s", trial->kind->name,
+             (int)trial->columns.count, trial->way->name, what);
+  else snprintf(report->message, sizeof report->message, "product '%s': %.960s", trial->kind->name, what);
   cb_text_release(text);
 }
 
@@ -255,8 +339,10 @@ static void report_stop(struct cb_verify_report *report, const struct trial *tri
                         const struct cb_host_job *job) {
   struct cb_text text = {0};
   if (job->outcome == CB_HOST_UNREPEATABLE) {
-    add_row(report, trial->one->csr, job->row);
-    cb_text_add(&text, "row %lld changes its bits with the order of warps", (long long)job->row);
+    const struct cb_host_columns *at = &trial->columns;
+    const int64_t row = trial->way->by_row ? job->row / at->y_entry : at->count ? job->row % at->y_vector : job->row;
+    add_row(report, trial->one->csr, row);
+    cb_text_add(&text, "row %lld changes its bits with the order of warps", (long long)row);
     describe_row(&text, report, trial);
   } else {
     cb_text_add_string(&text, job->message);
@@ -264,16 +350,18 @@ static void report_stop(struct cb_verify_report *report, const struct trial *tri
   set_message(report, trial, &text);
 }
 
-static void report_wrong(struct cb_verify_report *report, const struct trial *trial,
+/* Of vector v, whose y is `result`. */
+static void report_wrong(struct cb_verify_report *report, const struct trial *trial, int64_t v, const void *result,
                          const struct cb_comparison *comparison) {
   struct cb_text text = {0};
   const int64_t row = comparison->first_wrong;
-  const int unwritten = is_mark(trial->result, trial->one->plan->vector_type, row) && trial->kind->y == Y_MARKED;
+  const int unwritten = is_mark(result, trial->one->plan->vector_type, row) && trial->kind->y == Y_MARKED;
   report->wrong_rows = comparison->wrong;
   report->got = comparison->got;
   report->expected = (double)comparison->expected;
   report->tolerance = comparison->tolerance;
   add_row(report, trial->one->csr, row);
+  if (trial->columns.count) cb_text_add(&text, "vector %lld, ", (long long)v);
   cb_text_add(&text, "row %lld ", (long long)row);
   if (unwritten) cb_text_add_string(&text, "is never written");
   else
@@ -290,27 +378,36 @@ static double *widen(const void *vector, enum cb_type type, int64_t count) {
   return wide;
 }
 
-static void count_rows(struct cb_verify_report *report, const struct trial *trial,
+static void count_rows(struct cb_verify_report *report, const struct trial *trial, int64_t v, const void *result,
                        const struct cb_expected *expected) {
   struct cb_comparison comparison;
-  cb_oracle_compare(&comparison, expected, trial->result, trial->one->plan->vector_type);
+  cb_oracle_compare(&comparison, expected, result, trial->one->plan->vector_type);
   report->rows += comparison.rows;
   report->exact_rows += comparison.exact;
   report->unbounded_rows += comparison.unbounded;
   if (comparison.worst_ratio > report->worst_ratio) report->worst_ratio = comparison.worst_ratio;
-  if (comparison.wrong && !report->status) report_wrong(report, trial, &comparison);
+  if (comparison.wrong && !report->status) report_wrong(report, trial, v, result, &comparison);
 }
 
-static enum cb_status compare_rows(struct cb_verify_report *report, const struct trial *trial,
-                                   const struct integer_data *integers, struct cb_diag *diag) {
+/* One vector, out of all: room for it. */
+struct one_vector {
+  void *x, *y, *result;
+};
+
+static enum cb_status compare_vector(struct cb_verify_report *report, const struct trial *trial,
+                                     const struct one_vector *room, int64_t v, const struct integer_data *integers,
+                                     struct cb_diag *diag) {
   const struct cb_plan *plan = trial->one->plan;
   const struct cb_csr *csr = trial->one->csr;
+  const struct cb_host_columns *at = &trial->columns;
+  const size_t size = cb_type_size(plan->vector_type);
   struct cb_expected expected = {0};
-  double *x = widen(trial->x, plan->vector_type, csr->cols),
-         *y = widen(trial->y, plan->vector_type, csr->rows);
+  gather(room->x, trial->x, size, csr->cols, v * at->x_vector, at->x_entry);
+  gather(room->y, trial->y, size, csr->rows, v * at->y_vector, at->y_entry);
+  gather(room->result, trial->result, size, csr->rows, v * at->y_vector, at->y_entry);
+  double *x = widen(room->x, plan->vector_type, csr->cols), *y = widen(room->y, plan->vector_type, csr->rows);
   const struct cb_product product = {.types = cb_oracle_types_of(plan),
-                                     .values =
-                                         has_other_values(trial) ? integers[trial->number].values : NULL,
+                                     .values = has_other_values(trial) ? integers[trial->number].values : NULL,
                                      .x = x,
                                      .y = y,
                                      .alpha = trial->kind->alpha,
@@ -318,10 +415,39 @@ static enum cb_status compare_rows(struct cb_verify_report *report, const struct
   enum cb_status s =
       x && y ? CB_OK : cb_fail_memory(diag, "vectors", (unsigned long long)(csr->cols + csr->rows) * 8);
   if (!s) s = cb_oracle_multiply(&expected, csr, &product, diag);
-  if (!s) count_rows(report, trial, &expected);
+  if (!s) count_rows(report, trial, v, room->result, &expected);
   cb_expected_release(&expected);
   cb_free(x);
   cb_free(y);
+  return s;
+}
+
+/* What lies between vectors is not the product's. */
+static void compare_gaps(struct cb_verify_report *report, const struct trial *trial) {
+  const enum cb_type type = trial->one->plan->vector_type;
+  const struct cb_host_columns *at = &trial->columns;
+  for (int64_t i = 0; i < trial->y_length && !report->status; i++) {
+    const int64_t v = trial->way->by_row ? i % at->y_entry : i / at->y_vector;
+    const int64_t row = trial->way->by_row ? i / at->y_entry : i % at->y_vector;
+    if ((v < at->count && row < trial->one->csr->rows) || is_mark(trial->result, type, i)) continue;
+    struct cb_text text = {0};
+    cb_text_add(&text, "element %lld of Y is written, which lies between vectors", (long long)i);
+    set_message(report, trial, &text);
+  }
+}
+
+static enum cb_status compare_rows(struct cb_verify_report *report, const struct trial *trial,
+                                   const struct integer_data *integers, struct cb_diag *diag) {
+  const struct cb_csr *csr = trial->one->csr;
+  const size_t size = cb_type_size(trial->one->plan->vector_type), rows = (size_t)csr->rows;
+  const struct one_vector room = {cb_alloc((size_t)csr->cols, size), cb_alloc(rows, size), cb_alloc(rows, size)};
+  enum cb_status s =
+      room.x && room.y && room.result ? CB_OK : cb_fail_memory(diag, "vectors", (unsigned long long)csr->cols * size);
+  for (int64_t v = 0; v < count_vectors(trial) && !s; v++) s = compare_vector(report, trial, &room, v, integers, diag);
+  if (!s && trial->columns.count) compare_gaps(report, trial);
+  cb_free(room.x);
+  cb_free(room.y);
+  cb_free(room.result);
   return s;
 }
 
@@ -355,7 +481,7 @@ static enum cb_status judge(struct cb_verify_report *report, const struct trial 
     return CB_OK;
   }
   const enum cb_status s = compare_rows(report, trial, integers, diag);
-  if (trial->traces && report->wrong_rows && !report->trace[0]) trace_row(report, trial, job, integers, trial->traces);
+  if (trial->traces && !trial->columns.count && report->wrong_rows && !report->trace[0]) trace_row(report, trial, job, integers, trial->traces);
   return s;
 }
 
@@ -374,7 +500,8 @@ struct batch {
 static int count_trials(const struct cb_verify_case *cases, int count) {
   int trials = 0;
   for (int c = 0; c < count; c++)
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) trials += concerns(&kinds[k], cases[c].plan);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+      for (int w = 0; w < WAYS && concerns(&kinds[k], cases[c].plan); w++) trials += goes(&ways[w], &kinds[k], cases[c].plan);
   return trials;
 }
 
@@ -389,14 +516,15 @@ static enum cb_status prepare(struct batch *batch, struct cb_diag *diag) {
   for (int c = 0; c < batch->count && !s; c++) {
     const uint64_t seed = batch->options->seed * 0x10001 + (uint64_t)c * 64;
     s = prepare_integers(&batch->integers[c], &batch->cases[c], seed + 7, diag);
-    for (size_t k = 0; k < sizeof kinds / sizeof *kinds && !s; k++) {
-      if (!concerns(&kinds[k], batch->cases[c].plan)) continue;
-      const int t = batch->trials_count++;
-      batch->trials[t] = (struct trial){.one = &batch->cases[c], .kind = &kinds[k], .number = c,
-                                         .traces = batch->options->trace ? batch->host : NULL};
-      s = prepare_trial(&batch->trials[t], seed + 8 * k, diag);
-      batch->jobs[t] = job_of(&batch->trials[t], batch->integers, batch->options);
-    }
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds && !s; k++)
+      for (int w = 0; w < WAYS && !s; w++) {
+        if (!concerns(&kinds[k], batch->cases[c].plan) || !goes(&ways[w], &kinds[k], batch->cases[c].plan)) continue;
+        const int t = batch->trials_count++;
+        batch->trials[t] = (struct trial){.one = &batch->cases[c], .kind = &kinds[k], .way = &ways[w], .number = c,
+                                          .traces = batch->options->trace ? batch->host : NULL};
+        s = prepare_trial(&batch->trials[t], seed + 8 * k, diag);
+        batch->jobs[t] = job_of(&batch->trials[t], batch->integers, batch->options);
+      }
   }
   return s;
 }
@@ -420,7 +548,8 @@ static int line_of(const struct cb_source *source) {
 static uint64_t bytes_of_vectors(const struct cb_verify_case *one, int trials) {
   const uint64_t rows = (uint64_t)one->csr->rows, cols = (uint64_t)one->csr->cols;
   const uint64_t size = cb_type_size(one->plan->vector_type);
-  return (uint64_t)trials * 2 * size * (cols + 2 * rows) + size * (cols + rows) + 8 * cols + 32 * rows;
+  const uint64_t each = one->plan->vectors > 1 ? 2 * (uint64_t)one->plan->vectors : 1;
+  return (uint64_t)trials * 2 * each * size * (cols + 2 * rows) + size * (cols + rows) + 8 * cols + 32 * rows;
 }
 
 static enum cb_status check_memory(const struct cb_verify_case *cases, int count, struct cb_diag *diag) {
@@ -444,6 +573,7 @@ static enum cb_status build(struct cb_host_program **program, struct cb_host *ho
                                            .first_line = line_of(cases[c].source),
                                            .symbol = cases[c].symbol,
                                            .vector_type = cases[c].plan->vector_type,
+                                           .vectors = cases[c].plan->rows ? cases[c].plan->vectors : 1,
                                            .form = cases[c].plan->form};
   }
   if (!s) s = cb_host_build(program, host, kernels, count, diag);

@@ -19,10 +19,12 @@ struct fake_kernel {
 };
 
 #ifdef __cplusplus
-/* What a family's kernels get beside pointers: structs of numbers, known by a member (codegen/family.h). */
+/* What a family's kernels get beside pointers: structs of numbers, known by a member (codegen/family.h); and
+ * those of several vectors, where these lie. */
 template <class T, class = void> struct FakeNumbers { static constexpr bool are = false; };
 template <class T> struct FakeNumbers<T, decltype((void)&T::first_carry_sum)> { static constexpr bool are = true; };
 template <class T> struct FakeNumbers<T, decltype((void)&T::first_row_sum)> { static constexpr bool are = true; };
+template <class T> struct FakeNumbers<T, decltype((void)&T::x_vector)> { static constexpr bool are = true; };
 template <class T> struct FakeKind { static constexpr char kind = __is_class(T) && !FakeNumbers<T>::are ? 's' : 'v'; };
 template <class T> struct FakeKind<T *> { static constexpr char kind = 'p'; };
 template <> struct FakeKind<long> { /* int64_t */ static constexpr char kind = 'i'; };

@@ -413,6 +413,8 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.blocks = state->slices / WARPS;
   builder->region.block_rows = state->order ? 0 : WARPS * LANES / state->lanes * state->size.rows;
   builder->region.blocks_per_sm = blocks_per_sm(builder, state);
+  builder->region.takes_vectors = 1;
+  builder->region.most_lanes = state->lanes;
 }
 
 /* A stretch for each row of a thread block's block rows, whether there is one or not. */

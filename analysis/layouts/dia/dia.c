@@ -466,6 +466,7 @@ static void build_chains(struct cb_region_builder *builder, const struct state *
   builder->region.threads = chains->threads;
   builder->region.blocks = cb_divide_up(threads, chains->threads);
   builder->region.blocks_per_sm = RESIDENT / chains->threads;
+  builder->region.takes_vectors = builder->region.most_lanes = 1;
 }
 
 /* ---- the region */
@@ -481,6 +482,7 @@ static void build_rows(struct cb_region_builder *builder, const struct state *st
   builder->region.blocks = cb_divide_up(rows, block_rows);
   builder->region.block_rows = block_rows;
   builder->region.row_threads = 1;
+  builder->region.takes_vectors = builder->region.most_lanes = 1;
   /* 40 registers, as in sell; 32 are enough where few diagonals are loaded, and none of values */
   builder->region.blocks_per_sm = wave <= 4 ? (int)wave : stored || state->diagonals > FEW ? 6 : 8;
 }

@@ -520,6 +520,8 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.blocks = state->slices / WARPS;
   builder->region.block_rows = state->sorted ? 0 : block_rows(state);
   builder->region.row_threads = state->sorted ? 0 : state->lanes;
+  builder->region.takes_vectors = 1;
+  builder->region.most_lanes = state->varied ? LANES : state->lanes;
 }
 
 /* A slice's batches follow one another, and segments wait for their last. */

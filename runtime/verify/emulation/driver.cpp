@@ -48,12 +48,18 @@ static void compare(emulation_job &job, const char *y, size_t element) {
   refuse(job, EMULATION_UNREPEATABLE, "a later product of the same vectors gave other bits");
 }
 
+static const char *product(const emulation_job &job, const EmulatedKernel &kernel, void *matrix, const void *x, void *y) {
+  if (!job.columns.count) return kernel.multiply(matrix, x, y, job.alpha, job.beta);
+  if (!kernel.multiply_many) return "the text has no kernels for several vectors";
+  return kernel.multiply_many(matrix, x, y, job.alpha, job.beta, job.columns);
+}
+
 // A product of an x full of NaN, whose result nobody sees: whatever a kernel keeps from one product to the
 // next in carry slots or counters is spoilt by it.
 static void spoil(const emulation_job &job, const EmulatedKernel &kernel, void *matrix) {
   void *x = nullptr, *y = on_device(job.y, job.y_bytes);
   emulated::allocate(&x, job.x_bytes); // comes filled with NaN
-  kernel.multiply(matrix, x, y, job.alpha, job.beta);
+  product(job, kernel, matrix, x, y);
   emulated::release(x);
   emulated::release(y);
 }
@@ -83,7 +89,7 @@ static void multiply(emulation_job &job, const EmulatedKernel &kernel, void *mat
     seed_machine(job.seed + p);
     if (p == 1) spoil(job, kernel, matrix);
     char *y = (char *)on_device(job.y, job.y_bytes);
-    const char *message = kernel.multiply(matrix, x, y, job.alpha, job.beta);
+    const char *message = product(job, kernel, matrix, x, y);
     if (message)
       refuse(job, EMULATION_REFUSED, message);
     else if (!p && job.y_bytes)

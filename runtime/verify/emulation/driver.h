@@ -3,6 +3,8 @@
 #ifndef CBGEN_EMULATION_DRIVER_H
 #define CBGEN_EMULATION_DRIVER_H
 
+#include "jobs.h"
+
 #include <stddef.h>
 
 struct EmulatedKernel {
@@ -10,6 +12,9 @@ struct EmulatedKernel {
   size_t element; // bytes of an element of x and y
   const char *(*load)(void **matrix, const void *data, size_t bytes);
   const char *(*multiply)(const void *matrix, const void *x, void *y, double alpha, double beta);
+  // Null: the text has no kernels for several vectors.
+  const char *(*multiply_many)(const void *matrix, const void *x, void *y, double alpha, double beta,
+                               const emulation_columns &columns);
   void (*free)(void *matrix);
   // Of a traced kernel (traced.h), else null: numbers become nodes in place, and nodes numbers again; `nodes` takes
   // their numbers.

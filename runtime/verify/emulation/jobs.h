@@ -51,6 +51,12 @@ struct emulation_header {
 
 enum { EMULATION_LAUNCHES = 16 };
 
+/* Where several vectors lie, in elements: entry i of vector v of X is `x_entry` · i + `x_vector` · v behind the first. */
+struct emulation_columns {
+  int64_t count; /* vectors; 0: the product has one, by the text's other function */
+  int64_t x_entry, x_vector, y_entry, y_vector;
+};
+
 struct emulation_job {
   uint32_t kernel;     /* index in the executable */
   uint32_t state;      /* enum emulation_state */
@@ -64,6 +70,7 @@ struct emulation_job {
   uint64_t result;     /* y after the first product, y_bytes long */
   uint64_t row;
   double seconds; /* of all products */
+  struct emulation_columns columns;
   int64_t only[EMULATION_LAUNCHES]; /* of each launch of a traced product, the number of the one thread block that
                                     * runs, plus 1; 0: all run */
   char message[256];
