@@ -650,8 +650,9 @@ static void texts_are_made_when_asked_for(void **state) {
   struct sample sample = sample_of(ONE, (struct form){.on_device = 1});
   cbgen_context *context = new_context();
   must(context, cbgen_set(context, "pack", "device"));
-  cbgen_operator *op = compile(context, &sample, (cbgen_request){0}), *later = compile(context, &sample, (cbgen_request){0}),
-                 *special = compile(context, &sample, (cbgen_request){.specialise = CBGEN_SPECIALISE_NOW});
+  cbgen_operator *op = compile(context, &sample, (cbgen_request){0});
+  cbgen_operator *later = compile(context, &sample, (cbgen_request){0});
+  cbgen_operator *special = compile(context, &sample, (cbgen_request){.specialise = CBGEN_SPECIALISE_NOW});
   assert_int_equal(info_of(op).tier, CBGEN_TIER_FAMILY);
   for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, ask_for_texts, op), 0);
   for (int i = 0; i < THREADS; i++) pthread_join(threads[i], &texts[i]);

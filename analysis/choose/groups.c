@@ -235,7 +235,9 @@ static void count_different(struct group *group) {
 static uint32_t tile_column(int32_t column, uint64_t factor) {
   return (uint32_t)((uint64_t)column * factor >> 34);
 }
-static uint64_t factor_of(struct cb_tile_size size) { return (UINT64_C(1) << 34) / (uint64_t)size.cols + (size.cols > 1); }
+static uint64_t factor_of(struct cb_tile_size size) {
+  return (UINT64_C(1) << 34) / (uint64_t)size.cols + (size.cols > 1);
+}
 _Static_assert(CB_TILE_MOST <= 8, "the factor is exact enough");
 
 /* Those of one row of tiles: different numbers of tiles in its rows, each of which ascends. */

@@ -51,8 +51,8 @@ static int is_full(const struct cb_tile_census *census, struct cb_tile_size size
   return (double)census->nonzeros * 100 >= (double)percent * (double)census->tiles * (double)cb_tile_area(size);
 }
 
-/* Blocks of this size, or -1 when they are too empty. Of a large matrix a sample says so: the one size that is chosen is
- * counted as a whole. */
+/* Blocks of this size, or -1 when they are too empty. Of a large matrix a sample says so; of the size that is chosen
+ * all are counted later. */
 static int64_t blocks_if_full(const struct cb_csr *csr, struct cb_tile_size size, int64_t percent) {
   enum { STRIDE = 16, ENOUGH = 8 };
   const int64_t rows = cb_tile_rows(csr, size);
@@ -92,7 +92,8 @@ static int best_size(const struct cb_csr *csr, const struct cb_region_builder *b
 }
 
 static enum cb_status refuse(const int64_t *settings, struct cb_diag *diag) {
-  return cb_fail(diag, CB_ERR_UNSUPPORTED, "no natural blocks%s are %lld %% full; use another recipe, or lower 'block-fill'",
+  return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                 "no natural blocks%s are %lld %% full; use another recipe, or lower 'block-fill'",
                  settings[BLOCKS_SIZE] ? " of that size" : "", (long long)settings[BLOCKS_FILL]);
 }
 
