@@ -179,8 +179,8 @@ enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_req
 /* Elements from one vector of a basis to the next. */
 int64_t cb_program_stride(int64_t rows);
 
-/* Of two meetings, 32 copies of CB_MOST_RESULTS numbers of 8 bytes, each half in a word of 8. */
-enum { CB_PROGRAM_BOARD = 2 * 32 * 8 * 2 * 8 };
+/* Of two meetings, CB_MOST_RESULTS numbers of 8 bytes. */
+enum { CB_PROGRAM_BOARD = 2 * 8 * 8 };
 
 /* What the kernel leaves. */
 struct cb_program_outcome {

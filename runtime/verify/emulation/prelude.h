@@ -246,10 +246,11 @@ inline void store_l2(T *p, T value, int line = __builtin_LINE()) {
   (void)before;
   emulated::write_l2(p, sizeof value, &value);
 }
-/* Numbers lie on the board whole, and all meet before anyone reads. */
+/* Stores of others are ordered where that is asked for, and only there. */
 template <int threads, bool seen, class T, int n>
-inline void exchange(T (&numbers)[n], uint64_t *board, uint32_t meeting, int blocks, int line = __builtin_LINE()) {
-  T *places = (T *)(board + 32 * 16l * blocks * (meeting % 2));
+inline void exchange(T (&numbers)[n], uint64_t *board, uint32_t *, uint32_t meeting, int blocks,
+                     int line = __builtin_LINE()) {
+  T *places = (T *)(board + 8l * blocks * (meeting % 2));
   for (int i = 0; i < n && threadIdx.x == 0; i++) store_l2(places + n * (int)blockIdx.x + i, numbers[i], line);
   emulated::sync_grid(line, seen);
   for (int i = 0; i < n; i++) numbers[i] = 0;
