@@ -295,7 +295,8 @@ static void add_step(struct writer *writer, struct cb_text *text, const struct c
 }
 
 /* Whether the section leads to a product of what has been written up to its own product's end. Not if its steps have
- * sums, behind which all see everything, and if the last section, which may come before them, has a meeting of its own. */
+ * sums, behind which all see everything, and if the last section, which may come before them, has a meeting of its
+ * own. */
 static int reads_others(struct writer *writer, const struct cb_section *section) {
   const struct cb_section *last = &writer->request->program->sections[writer->request->program->sections_count - 1];
   if (section != last && !last->before && (!strcmp(section->to, last->from) || section->before)) return 1;
@@ -458,8 +459,8 @@ static void add_commit(struct writer *writer, struct cb_text *text, const struct
   cb_free(sums);
 }
 
-/* What is done where a row is committed, by section: its own statements, and what it gives sums. The product's own vector
- * is at hand. */
+/* What is done where a row is committed, by section: its own statements, and what it gives sums. The product's own
+ * vector is at hand. */
 static const char *commit_sums(struct writer *writer) {
   const struct cb_program *program = writer->request->program;
   struct cb_text text = {0};
