@@ -158,7 +158,8 @@ static inline cbgen_csr diagonal_view(int64_t n, int32_t *pointers, int32_t *col
                      .col_idx = columns, .values = values};
 }
 
-static inline void check_solution(const char *matrix, enum kind kind, const char *settings, const char *method, int diagonal) {
+static inline void check_solution(const char *matrix, enum kind kind, const char *settings, const char *method,
+                                  int diagonal) {
   struct bed bed = bed_of(system_of(matrix, kind), settings);
   const cbgen_solver_options options = with_diagonal(&bed, diagonal);
   const double limit = bed.type == CB_F64 ? 1e-8 : 1e-5, slack = bed.type == CB_F64 ? 1e-13 : 1e-5;

@@ -21,6 +21,26 @@ static void other_methods_solve(void **state) {
   check_solution("stencil7,n=9", SYMMETRIC, "recipe=dia", "chebyshev", 1);
 }
 
+/* A grid, a cluster and one thread block come to the same x, but for rounding. */
+static void methods_have_every_form(void **state) {
+  static const char *const names[] = {"minres", "gmres", "chebyshev", "jacobi"};
+  static const char *const forms[] = {"grid", "cluster", "block"};
+  struct bed bed = bed_of(system_of("random,rows=700,cols=700,density=0.006", SYMMETRIC), "recipe=sell");
+  double norm;
+  (void)state;
+  for (int m = 0; m < 4; m++)
+    for (int i = 0; i < 3; i++) {
+      cbgen_solver_options options = with_diagonal(&bed, 1);
+      options.program_form = forms[i];
+      options.restart = 10;
+      start_from(&bed, 0);
+      const cbgen_outcome outcome = solved(&bed, names[m], &options);
+      if (outcome.reason != CBGEN_REASON_CONVERGED || host_residual(&bed, &norm) > 2e-8 * norm)
+        fail_msg("%s, %s: reason %d after %d iterations", names[m], forms[i], outcome.reason, outcome.iterations);
+    }
+  release(&bed);
+}
+
 /* The residual never grows, and no round leaves less of it than one that is as long as all of them. */
 static void gmres_begins_anew(void **state) {
   struct bed bed = bed_of(system_of("random,rows=250,cols=250,density=0.03", UNSYMMETRIC), "recipe=sell");
@@ -337,6 +357,7 @@ static void pagerank_ranks(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(other_methods_solve, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(methods_have_every_form, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(gmres_begins_anew, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(minres_solves_indefinite_systems, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(chebyshev_takes_bounds, open_fake, check_fake),

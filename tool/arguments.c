@@ -185,7 +185,8 @@ static enum cb_status set_parameter(struct cb_call *call, const char *value, str
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (strlen(known[i].name) == length && !strncmp(value, known[i].name, length))
       return parse_real(known[i].number, "parameter", value, number, known[i].below, diag);
-  return cb_fail(diag, CB_ERR_ARGUMENT, "'--parameter=%s': it takes restart, block_size, weight, damping, lowest or highest, as in weight=0.5",
+  return cb_fail(diag, CB_ERR_ARGUMENT,
+                 "'--parameter=%s': it takes restart, block_size, weight, damping, lowest or highest, as in weight=0.5",
                  value);
 }
 

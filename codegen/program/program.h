@@ -105,8 +105,8 @@ enum cb_reason {
 };
 
 /* What residuals are multiplied by: nothing, the inverse of a diagonal that the caller gives, or the inverses of dense
- * blocks along the diagonal, which he gives (`inverse`: rows of a block in a row, as many planes as blocks have columns,
- * each of an entry for each row). */
+ * blocks along the diagonal, which he gives (`inverse`: rows of a block in a row, as many planes as blocks have
+ * columns, each of an entry for each row). */
 enum cb_preconditioning { CB_PLAIN, CB_DIAGONAL, CB_BLOCKS };
 
 /* The program of that name. NULL: there is none. */

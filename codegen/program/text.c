@@ -301,7 +301,8 @@ static void add_step(struct writer *writer, struct cb_text *text, const struct c
 }
 
 /* Whether the section leads to a product of what has been written up to its own product's end. Not if its steps have
- * sums, behind which all see everything, and if the last section, which may come before them, has its own meeting. */
+ * sums, behind which all see everything, and if the last section, which may come before them, has a meeting of its
+ * own. */
 static int reads_others(struct writer *writer, const struct cb_section *section) {
   const struct cb_section *last = &writer->request->program->sections[writer->request->program->sections_count - 1];
   if (section != last && !last->before && (!strcmp(section->to, last->from) || section->before)) return 1;

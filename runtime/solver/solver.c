@@ -113,7 +113,8 @@ static enum cb_status find_kernel(struct cb_solver *solver, const void *cubin, s
     solver->kernel->module = NULL;
     return s;
   }
-  s = cb_driver_check(driver, driver->call.module_function(&solver->function, solver->kernel->module, CB_PROGRAM_KERNEL), diag,
+  s = cb_driver_check(driver,
+                      driver->call.module_function(&solver->function, solver->kernel->module, CB_PROGRAM_KERNEL), diag,
                       "find kernel '%s'", CB_PROGRAM_KERNEL);
   if (!s && driver->call.function_load)
     s = cb_driver_check(driver, driver->call.function_load(solver->function), diag, "load kernel '%s'", CB_PROGRAM_KERNEL);
@@ -169,7 +170,8 @@ static void note_sizes(struct cb_solver *solver, const struct cb_solver_parts *p
   const struct cb_image *image = parts->image;
   const int64_t size = (int64_t)cb_type_size(image->vector_type);
   solver->vector_bytes = padded(image->rows * size);
-  if (solver->program->basis) solver->basis_bytes = padded((parts->sizes.restart + 1) * cb_program_stride(image->rows) * size);
+  if (solver->program->basis)
+    solver->basis_bytes = padded((parts->sizes.restart + 1) * cb_program_stride(image->rows) * size);
 }
 
 /* One allocation: own vectors, the board, words of meetings, and the outcome. */
@@ -289,7 +291,8 @@ enum cb_status cb_solver_run(const struct cb_solver *solver, const struct cb_sol
   memcpy(vectors, solve->given, (size_t)solver->given_count * sizeof *vectors);
   vectors[solver->vectors_count - 4] = solve->outcome ? solve->outcome : solver->outcome;
   vectors[solver->vectors_count - 3] = solve->history;
-  for (int g = 0; g < solver->groups_count; g++) parameters[count++] = &solver->kernel->pointers[solver->group_starts[g]];
+  for (int g = 0; g < solver->groups_count; g++)
+    parameters[count++] = &solver->kernel->pointers[solver->group_starts[g]];
   parameters[count++] = vectors;
   for (int i = 0; solver->program->parameters[i]; i++) {
     wide[i] = solve->parameters[i];

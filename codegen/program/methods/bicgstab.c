@@ -3,7 +3,7 @@
 
 /* BiCGSTAB, after van der Vorst, with the preconditioner on the right: y and z are what it makes of p and s:
  * rows do (`of_p`, `of_s`), or steps behind them. */
-#define BICGSTAB(given_diagonal, own_diagonal, first, later, made_y, of_p, made_z, of_s, apply_p, apply_s)                                        \
+#define BICGSTAB(given_diagonal, own_diagonal, first, later, made_y, of_p, made_z, of_s, apply_p, apply_s) \
   {                                                                                                              \
     .name = "bicgstab", .parameters = {"relative", "absolute"}, .given = {"b", "x", given_diagonal},             \
     .work = {"r", "shadow", "p", "y", "v", "s", "z", "t", own_diagonal}, .sections_count = 4,                    \

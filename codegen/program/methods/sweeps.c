@@ -8,7 +8,7 @@ enum { FEW_REGISTERS = 6 /* thread blocks on a multiprocessor: they do little be
 #define JACOBI(given_diagonal, own_diagonal, first, later, of_e)                                                 \
   {                                                                                                              \
     .name = "jacobi", .parameters = {"relative", "absolute", "weight"}, .given = {"b", "x", given_diagonal},     \
-    .work = {"q", own_diagonal}, .blocks_per_sm = FEW_REGISTERS, .sections_count = 3,                                                            \
+    .work = {"q", own_diagonal}, .blocks_per_sm = FEW_REGISTERS, .sections_count = 3, \
     .sections = {                                                                                                \
         {.steps = {{CB_STEP_ROWS, "in b" first "; bb = dot(b, b);"}, {CB_STEP_SCALARS, LIMIT}}, .next = 1},      \
         {.from = "x",                                                                                            \

@@ -96,8 +96,8 @@ def options_of(rtol: float, atol: float, maxiter: Optional[int]) -> _abi.SolverO
 
 def info_of(outcome: _abi.Outcome) -> int:
     """As SciPy's solvers have it."""
-    return {_abi.Reason.CONVERGED: 0, _abi.Reason.BREAKDOWN: -1, _abi.Reason.NOT_A_NUMBER: -2}.get(
-        _abi.Reason(outcome.reason), outcome.iterations)
+    told = {_abi.Reason.CONVERGED: 0, _abi.Reason.BREAKDOWN: -1, _abi.Reason.NOT_A_NUMBER: -2}
+    return told.get(_abi.Reason(outcome.reason), int(outcome.iterations))
 
 
 def run(A: Any, b: Any, x0: Any, method: str, options: _abi.SolverOptions, M: Any, stream: Any,
