@@ -602,7 +602,8 @@ static enum cb_status check_many(const struct loaded *loaded, const struct cb_de
   if (loaded->statements)
     return cb_fail(diag, CB_ERR_ARGUMENT, "this operator has an epilogue, which takes one vector at a time");
   if (loaded->info.vectors == 1 && (x->entry != 1 || y->entry != 1) && count)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "this operator was not made for several vectors in this order");
+    return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                   "this operator was compiled for one vector, so X and Y lie by columns; set 'vectors' of the request");
   if (x->entry > most || y->entry > most)
     return cb_fail(diag, CB_ERR_LIMIT, "%lld elements from one row to the next are more than %lld",
                    (long long)(x->entry > y->entry ? x->entry : y->entry), (long long)most);

@@ -50,7 +50,7 @@ struct cb_dense {
 };
 
 /* Y = α A X + β Y for `count` vectors: as many at once as the operator's kernels take (info.vectors), in turn. Otherwise
- * as cb_operator_multiply. CB_ERR_ARGUMENT: info.vectors is 1, and vectors have other elements in between; CB_ERR_LIMIT:
+ * as cb_operator_multiply. CB_ERR_UNSUPPORTED: info.vectors is 1, and a vector's entries are no neighbours; CB_ERR_LIMIT:
  * rows lie 2^31 bytes apart. */
 enum cb_status cb_operator_multiply_many(const struct cb_operator *op, int count, double alpha, struct cb_dense x,
                                          double beta, struct cb_dense y, struct CUstream_st *stream,
