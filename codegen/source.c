@@ -671,7 +671,8 @@ static int shared_blocks_per_sm(const struct emitter *emitter, const struct cb_l
   if (!emitter->share) return blocks;
   const int bytes = bytes_of_sums(emitter, launch);
   const int resident = bytes <= 16 ? 1024 : bytes <= 96 ? 512 : 256; /* threads of a multiprocessor */
-  if (blocks * launch->threads <= resident) return blocks;
+  const int wide = emitter->share->each * (int)cb_type_size(emitter->plan->sum_type) > 16; /* so are entries of X */
+  if (blocks * launch->threads <= resident) return wide && blocks > 1 ? blocks / 2 : blocks;
   return resident > launch->threads ? resident / launch->threads : 1;
 }
 
