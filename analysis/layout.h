@@ -27,11 +27,12 @@
 /* Element i of an index array. */
 typedef uint64_t cb_element_of(const void *state, int64_t i);
 
-/* Where the elements of an index array come from, when they are packed: one of the three. */
+/* Where the elements of an index array come from, when they are packed: one of the four. */
 struct cb_contents {
   cb_element_of *of;
   const void *elements;  /* in the state's arena, unsigned integers of `size` bytes */
   int size;
+  uint64_t there;        /* a list that is where the matrix is (struct cb_remote_list) */
   struct cb_field slots; /* the visit; `elements` and `type` are filled in then */
 };
 
@@ -123,6 +124,10 @@ void cb_region_elements(struct cb_region_builder *builder, const char *name, con
                         const void *elements, size_t size);
 #define cb_region_list(builder, name, meaning, count, list) \
   cb_region_elements((builder), (name), (meaning), (count), (list), sizeof *(list))
+
+/* Of the elements of a list that the matrix's columns are remote with. */
+void cb_region_remote(struct cb_region_builder *builder, const char *name, const char *meaning,
+                      const struct cb_remote_list *list);
 
 /* Of `count` slots from `first` on, the elements that the visit emits with them: `bits` bits of each (0: all) from bit
  * `shift` on. `least` and `largest` are those of the elements that occur; slots without a nonzero have 0. If these show

@@ -3,6 +3,7 @@
  * or baked tables (layout.h); and their elements are given out, here and when they are packed (contents.h). */
 #include "analysis/contents.h"
 
+#include "analysis/row_ends.h"
 #include "base/integers.h"
 #include "base/memory.h"
 
@@ -82,6 +83,32 @@ static void add_list(struct cb_region_builder *builder, const char *name, const 
 void cb_region_elements(struct cb_region_builder *builder, const char *name, const char *meaning, int64_t count,
                         const void *elements, size_t size) {
   add_list(builder, name, meaning, count, elements, size, 1);
+}
+
+/* A list that is short enough to be baked is brought here. */
+static void add_short(struct cb_region_builder *builder, const char *name, const char *meaning,
+                      const struct cb_remote_list *list) {
+  const struct cb_remote_columns *remote = builder->work.part.csr->remote;
+  uint32_t *elements = cb_arena_alloc(builder->arena, (size_t)list->count, sizeof *elements);
+  if (elements && remote->elements(remote->user, list, elements, NULL)) elements = NULL;
+  add_list(builder, name, meaning, list->count, elements, sizeof *elements, 1);
+}
+
+void cb_region_remote(struct cb_region_builder *builder, const char *name, const char *meaning,
+                      const struct cb_remote_list *list) {
+  if (!list->follows && list->count <= builder->options->bake_limit) {
+    add_short(builder, name, meaning, list);
+    return;
+  }
+  struct cb_array *array = cb_region_array(builder, name, meaning, CB_ROLE_INDEX, CB_U8, list->count);
+  if (!array) return;
+  last_contents(builder)->there = list->at;
+  array->largest = list->largest;
+  array->type = cb_type_for(list->largest);
+  array->storage = CB_AFFINE;
+  array->base = list->follows ? (int64_t)list->base : 0;
+  array->step = list->follows ? (int64_t)list->step : 0;
+  if (!list->follows) store(builder, array);
 }
 
 void cb_region_own_rows(struct cb_region_builder *builder) {

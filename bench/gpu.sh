@@ -300,14 +300,15 @@ api() {
 solve() {
   local tool
   # shellcheck disable=SC2086 # a list of words
-  timeout -k 5 "$1" .gpu/bench_solve --blocks "${SOLVE_BLOCKS:-0}" --json "$out/solve.jsonl" ${SOLVE_MATRICES:-} 2>&1 |
+  timeout -k 5 "$1" .gpu/bench_solve --forms "${SOLVE_FORMS:-auto}" --json "$out/solve.jsonl" ${SOLVE_MATRICES:-} 2>&1 |
     tee "$out/solve.txt"
   say "solve: exit status ${PIPESTATUS[0]}"
   cat "$out/solve.txt" >>"$summary"
   command -v compute-sanitizer >/dev/null || { say "solve: compute-sanitizer is not installed"; return; }
   for tool in memcheck racecheck initcheck; do
-    timeout -k 5 "$1" compute-sanitizer --tool $tool --error-exitcode 99 .gpu/bench_solve cg:generate:stencil7,n=12 \
-      cg:generate:fe3,n=6 bicgstab:generate:random,rows=3000,cols=3000,density=0.004 >"$out/solve-$tool.txt" 2>&1
+    timeout -k 5 "$1" compute-sanitizer --tool $tool --error-exitcode 99 .gpu/bench_solve --check 1 \
+      --forms grid:4,grid+steps:4,cluster:4,block cg:generate:stencil7,n=6 cg:generate:fe3,n=3 \
+      bicgstab:generate:random,rows=600,cols=600,density=0.01 >"$out/solve-$tool.txt" 2>&1
     say "solve under $tool: exit status $?: $(tail -1 "$out/solve-$tool.txt")"
   done
 }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Solvers as one kernel beside the same method as a sequence of kernels around the operator's product.
  *
- *   bench_solve [--blocks 0,132,…] [--recipe NAME] [--json FILE] [METHOD:MATRIX…]     MATRIX: a file, or generate:SHAPE
+ *   bench_solve [--forms auto,grid,grid:66,cluster:8,block,…] [--recipe NAME] [--check 1] [--json FILE]
+ *               [METHOD:MATRIX…]
+ *
+ * MATRIX: a file, or generate:SHAPE. A form may say how many thread blocks it has. With --check 1 each system is
+ * solved once and nothing is timed: for compute-sanitizer.
  *
  * Matrices are made symmetric for cg, |a| with the sign turned, and dominated by their diagonal by a little; for bicgstab
  * the transposed half is weaker. Jacobi's preconditioner. An iteration's time is the difference of two solutions of
@@ -49,6 +53,7 @@ struct bed {
   double *b, *x;
   struct parts parts;
   FILE *json;
+  int only_checks;
   struct cb_diag diag;
 };
 
@@ -200,13 +205,18 @@ struct timing {
   double first;                  /* milliseconds until the solver is there */
 };
 
-static enum cb_status solver_for(struct bed *bed, const char *method, int iterations, double tolerance, int blocks,
+/* "cluster:8": a form and its thread blocks. */
+static enum cb_status solver_for(struct bed *bed, const char *method, int iterations, double tolerance, const char *form,
                                  cbgen_solver **solver) {
+  char name[16];
+  const char *colon = strchr(form, ':');
+  snprintf(name, sizeof name, "%.*s", (int)strcspn(form, ":"), form);
   const cbgen_solver_options options = {.struct_size = sizeof options,
                                         .relative_tolerance = tolerance,
                                         .max_iterations = iterations,
                                         .diagonal = at(bed, D),
-                                        .thread_blocks = blocks};
+                                        .thread_blocks = colon ? atoi(colon + 1) : 0,
+                                        .program_form = !strcmp(name, "auto") ? NULL : name};
   return check(bed, cbgen_solver_create(bed->op, method, &options, solver), cbgen_operator_message(bed->op));
 }
 
@@ -219,12 +229,12 @@ static enum cb_status solve(struct bed *bed, cbgen_solver *solver, cbgen_outcome
 }
 
 /* Seconds of a solution, the median; *iterations: what it took. */
-static enum cb_status time_solver(struct bed *bed, const char *method, int most, int blocks, double *seconds,
+static enum cb_status time_solver(struct bed *bed, const char *method, int most, const char *form, double *seconds,
                                   int *iterations) {
   double times[SOLUTIONS];
   cbgen_solver *solver = NULL;
   cbgen_outcome outcome = {0};
-  enum cb_status s = solver_for(bed, method, most, 1e-100, blocks, &solver);
+  enum cb_status s = solver_for(bed, method, most, 1e-100, form, &solver);
   if (!s) s = solve(bed, solver, &outcome);
   for (int i = 0; i < SOLUTIONS && !s; i++) {
     const double start = cb_seconds();
@@ -237,11 +247,11 @@ static enum cb_status time_solver(struct bed *bed, const char *method, int most,
   return s;
 }
 
-static enum cb_status time_iteration(struct bed *bed, const char *method, int blocks, double *microseconds) {
+static enum cb_status time_iteration(struct bed *bed, const char *method, const char *form, double *microseconds) {
   double few = 0, many = 0;
   int of_few = 0, of_many = 0;
-  enum cb_status s = time_solver(bed, method, FEW, blocks, &few, &of_few);
-  if (!s) s = time_solver(bed, method, MANY, blocks, &many, &of_many);
+  enum cb_status s = time_solver(bed, method, FEW, form, &few, &of_few);
+  if (!s) s = time_solver(bed, method, MANY, form, &many, &of_many);
   *microseconds = of_many > of_few ? 1e6 * (many - few) / (of_many - of_few) : 0;
   return s;
 }
@@ -287,14 +297,14 @@ static double host_residual(const struct bed *bed, double *norm) {
 }
 
 /* Solves to 1e-8 several times: the same bits, and the host's residual beside the solver's. */
-static enum cb_status check_solution(struct bed *bed, const char *method, int blocks, char *line, size_t size) {
+static enum cb_status check_solution(struct bed *bed, const char *method, const char *form, char *line, size_t size) {
   const size_t bytes = (size_t)bed->csr.rows * sizeof(double);
   double *first = cb_alloc((size_t)bed->csr.rows, sizeof *first);
   cbgen_solver *solver = NULL;
   cbgen_outcome outcome = {0};
   int differ = 0;
-  enum cb_status s = first ? solver_for(bed, method, 5000, 1e-8, blocks, &solver) : cb_fail_memory(&bed->diag, "x", bytes);
-  for (int i = 0; i < REPEATS && !s; i++) {
+  enum cb_status s = first ? solver_for(bed, method, 5000, 1e-8, form, &solver) : cb_fail_memory(&bed->diag, "x", bytes);
+  for (int i = 0; i < (bed->only_checks ? 1 : REPEATS) && !s; i++) {
     s = solve(bed, solver, &outcome);
     if (!s) s = cb_device_download(bed->device, bed->x, bed->vectors[X], bytes, "x", &bed->diag);
     if (!i && !s) memcpy(first, bed->x, bytes);
@@ -316,41 +326,41 @@ static enum cb_status check_solution(struct bed *bed, const char *method, int bl
 
 /* What an iteration must take, in microseconds. */
 static double floor_of(const struct bed *bed, const char *method) {
-  const int is_cg = !strcmp(method, "cg"), products = is_cg ? 1 : 2, barriers = is_cg ? 3 : 5;
-  /* cg: x, q of the product; p q d, x r read and written; r d, p read and written. */
-  const double vectors = is_cg ? 2 + 3 + 4 + 2 + 2 : 4 + 2 * 2 + 3 + 2 + 5 + 3 + 3 + 3;
+  const int is_cg = !strcmp(method, "cg"), products = is_cg ? 1 : 2, barriers = is_cg ? 2 : 5;
+  /* cg: z and the old p, p and q of the product, x read and written; q d, r read and written, z. */
+  const double vectors = is_cg ? 4 + 2 + 2 + 2 + 1 : 4 + 2 * 2 + 3 + 2 + 5 + 3 + 3 + 3;
   const double n = (double)bed->csr.rows * sizeof(double);
   const double bytes = products * (double)bed->info.stored_bytes + vectors * n;
   const double resident = (double)bed->info.stored_bytes + 8 * n;
   return bytes / (resident < 45e6 ? 8e6 : 4.4e6) + 0.95 * barriers;
 }
 
-static void print(struct bed *bed, const char *method, const char *name, int blocks, const struct timing *timing,
+static void print(struct bed *bed, const char *method, const char *name, const char *form, const struct timing *timing,
                   const char *solution) {
   const double floor = floor_of(bed, method);
-  printf("%-9s %-30.30s %9lld %10lld %6d %9.2f %9.2f %9.2f %9.2f  %s\n", method, name, (long long)bed->csr.rows,
-         (long long)bed->csr.nnz, blocks, timing->solver, timing->parts, timing->product, floor, solution);
+  printf("%-9s %-30.30s %9lld %10lld %-10s %9.2f %9.2f %9.2f %9.2f  %s\n", method, name, (long long)bed->csr.rows,
+         (long long)bed->csr.nnz, form, timing->solver, timing->parts, timing->product, floor, solution);
   fflush(stdout);
   if (!bed->json) return;
   fprintf(bed->json,
-          "{\"method\": \"%s\", \"matrix\": \"%s\", \"rows\": %lld, \"nonzeros\": %lld, \"thread_blocks\": %d, "
+          "{\"method\": \"%s\", \"matrix\": \"%s\", \"rows\": %lld, \"nonzeros\": %lld, \"form\": \"%s\", "
           "\"solver_us\": %.3f, \"parts_us\": %.3f, \"product_us\": %.3f, \"floor_us\": %.3f, \"make_ms\": %.2f, "
           "\"plan\": \"%s\", \"solution\": \"%s\"}\n",
-          method, name, (long long)bed->csr.rows, (long long)bed->csr.nnz, blocks, timing->solver, timing->parts,
+          method, name, (long long)bed->csr.rows, (long long)bed->csr.nnz, form, timing->solver, timing->parts,
           timing->product, floor, timing->first, cbgen_operator_plan(bed->op), solution);
   fflush(bed->json);
 }
 
-static enum cb_status measure(struct bed *bed, const char *method, const char *name, int blocks, struct timing *timing) {
+static enum cb_status measure(struct bed *bed, const char *method, const char *name, const char *form, struct timing *timing) {
   char solution[200] = "";
   cbgen_solver *solver = NULL;
   const double start = cb_seconds();
-  enum cb_status s = solver_for(bed, method, 1, 1e-8, blocks, &solver);
+  enum cb_status s = solver_for(bed, method, 1, 1e-8, form, &solver);
   timing->first = 1e3 * (cb_seconds() - start);
   cbgen_solver_free(solver);
-  if (!s) s = time_iteration(bed, method, blocks, &timing->solver);
-  if (!s) s = check_solution(bed, method, blocks, solution, sizeof solution);
-  if (!s) print(bed, method, name, blocks, timing, solution);
+  if (!s && !bed->only_checks) s = time_iteration(bed, method, form, &timing->solver);
+  if (!s) s = check_solution(bed, method, form, solution, sizeof solution);
+  if (!s) print(bed, method, name, form, timing, solution);
   return s;
 }
 
@@ -369,29 +379,34 @@ static enum cb_status run(struct bed *bed, const char *method, const char *name,
   const int is_cg = !strcmp(method, "cg");
   struct timing timing = {0};
   double seconds = 0;
+  int failed = 0;
   enum cb_status s = make_system(bed, name, is_cg);
   if (!s) s = make_vectors(bed);
   if (!s) s = make_operator(bed, recipe);
-  if (!s) s = check(bed, cbgen_operator_measure(bed->op, &seconds), cbgen_operator_message(bed->op));
+  if (!s && !bed->only_checks) s = check(bed, cbgen_operator_measure(bed->op, &seconds), cbgen_operator_message(bed->op));
   timing.product = 1e6 * seconds;
-  if (!s && is_cg && (make_parts(bed) || time_parts(bed, &timing.parts))) {
+  if (!s && is_cg && !bed->only_checks && (make_parts(bed) || time_parts(bed, &timing.parts))) {
     fprintf(stderr, "%s: without parts: %s\n", name, bed->diag.message);
     s = check(bed, cbgen_diagonal(bed->context, &bed->view, at(bed, D)), cbgen_message(bed->context));
   }
-  for (const char *at_list = list; at_list && !s; at_list = strchr(at_list, ',') ? strchr(at_list, ',') + 1 : NULL)
-    s = measure(bed, method, name, atoi(at_list), &timing);
-  return s;
+  for (const char *at_list = list; at_list && !s; at_list = strchr(at_list, ',') ? strchr(at_list, ',') + 1 : NULL) {
+    char form[24];
+    snprintf(form, sizeof form, "%.*s", (int)strcspn(at_list, ","), at_list);
+    if (measure(bed, method, name, form, &timing)) fprintf(stderr, "%s, %s: %s\n", name, form, bed->diag.message), failed = 1;
+  }
+  return s ? s : failed ? CB_ERR_WRONG : CB_OK;
 }
 
-static int run_one(const struct cb_device *device, const char *what, const char *recipe, const char *blocks, FILE *json) {
-  struct bed bed = {.driver = device->driver, .device = device, .json = json};
+static int run_one(const struct cb_device *device, const char *what, const char *recipe, const char *forms, int only_checks,
+                   FILE *json) {
+  struct bed bed = {.driver = device->driver, .device = device, .only_checks = only_checks, .json = json};
   char method[16] = "cg";
   const char *name = what, *colon = strchr(what, ':');
   if (!strncmp(what, "cg:", 3) || !strncmp(what, "bicgstab:", 9)) {
     snprintf(method, sizeof method, "%.*s", (int)(colon - what), what);
     name = colon + 1;
   }
-  const enum cb_status s = run(&bed, method, name, recipe, blocks);
+  const enum cb_status s = run(&bed, method, name, recipe, forms);
   if (s) fprintf(stderr, "%s: %s\n", what, bed.diag.message);
   release(&bed);
   return !s;
@@ -402,14 +417,15 @@ int main(int count, char **words) {
       "cg:generate:stencil7,n=12",  "cg:generate:stencil7,n=32",   "cg:generate:fe3,n=20",      "cg:generate:fe3,n=48",
       "cg:generate:fe3,n=56",       "cg:generate:stencil7,n=160",  "cg:generate:stencil27,n=100",
       "bicgstab:generate:stencil7,n=128", NULL};
-  const char *recipe = "auto", *blocks = "0", *json_path = NULL;
+  const char *recipe = "auto", *forms = "auto", *json_path = NULL;
   struct cb_driver *driver = NULL;
   struct cb_device *device = NULL;
   struct cb_diag diag = {0};
-  int word = 1, good = 1;
+  int word = 1, good = 1, only_checks = 0;
   for (; word + 1 < count && !strncmp(words[word], "--", 2); word += 2) {
     if (!strcmp(words[word], "--recipe")) recipe = words[word + 1];
-    if (!strcmp(words[word], "--blocks")) blocks = words[word + 1];
+    if (!strcmp(words[word], "--check")) only_checks = atoi(words[word + 1]);
+    if (!strcmp(words[word], "--forms")) forms = words[word + 1];
     if (!strcmp(words[word], "--json")) json_path = words[word + 1];
   }
   FILE *json = json_path ? fopen(json_path, "w") : NULL;
@@ -420,10 +436,10 @@ int main(int count, char **words) {
     fprintf(stderr, "%s\n", diag.message);
     return 1;
   }
-  printf("%-9s %-30s %9s %10s %6s %9s %9s %9s %9s  (us per iteration)\n", "method", "matrix", "rows", "nonzeros", "blocks",
+  printf("%-9s %-30s %9s %10s %-10s %9s %9s %9s %9s  (us per iteration)\n", "method", "matrix", "rows", "nonzeros", "form",
          "solver", "parts", "product", "floor");
-  for (int i = 0; word == count && standard[i]; i++) good &= run_one(device, standard[i], recipe, blocks, json);
-  for (; word < count; word++) good &= run_one(device, words[word], recipe, blocks, json);
+  for (int i = 0; word == count && standard[i]; i++) good &= run_one(device, standard[i], recipe, forms, only_checks, json);
+  for (; word < count; word++) good &= run_one(device, words[word], recipe, forms, only_checks, json);
   if (json) fclose(json);
   cbgen_trim();
   cb_device_leave(device);

@@ -24,6 +24,10 @@ struct cb_diagonal;
 struct cb_tile_size;
 struct cb_tile_census;
 struct cb_choice_lengths;
+struct cb_ends;
+struct cb_remote_list;
+struct cb_row_ends;
+struct cb_unit;
 
 /* Columns that are not on the host, which a matrix has instead of col_idx. Analysis can do with less: what it asks for
  * is brought to the host, or counted where the columns are. One call at a time. */
@@ -49,6 +53,14 @@ struct cb_remote_columns {
                            struct cb_diag *diag);
   enum cb_status (*chosen)(void *user, const struct cb_stretch *stretches, int64_t count, int64_t column_share,
                            int32_t **columns, int64_t *chosen, struct cb_diag *diag);
+  /* For equal shares of nonzeros (analysis/row_ends.h); all NULL where the host finds out as fast. Row ends of units;
+   * rows without nonzeros; the first and the last columns of units of whole rows; and a list's elements. Lists live as
+   * long as the matrix. */
+  enum cb_status (*row_ends)(void *user, struct cb_row_ends *ends, struct cb_diag *diag);
+  enum cb_status (*empty_rows)(void *user, struct cb_remote_list *list, struct cb_diag *diag);
+  enum cb_status (*spans)(void *user, const struct cb_unit *units, int64_t count, struct cb_ends *spans,
+                          struct cb_diag *diag);
+  enum cb_status (*elements)(void *user, const struct cb_remote_list *list, uint32_t *elements, struct cb_diag *diag);
   void *user;
 };
 

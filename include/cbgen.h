@@ -491,6 +491,11 @@ typedef struct cbgen_solver_options {
   double *history;            /* receives the square of the residual's norm before the first iteration and after each:
                                * max_iterations + 1 numbers; NULL: not wanted */
   int thread_blocks;          /* of the kernel; 0: by the product's size and the GPU. Bits depend on it */
+  const char *program_form;   /* "grid": thread blocks on all multiprocessors; "cluster": one cluster of thread blocks
+                               * (from sm_90 on, at most 16), for small systems; "block": one thread block; with
+                               * "+steps" behind it: vectors are made before a product, never in it. NULL: what is
+                               * predicted to be the fastest, or "grid" for a number of thread blocks. Read when the
+                               * solver is made. Bits depend on it */
 } cbgen_solver_options;
 
 /* "cg" (A symmetric and positive definite) or "bicgstab". `options` NULL: all its members zero. The kernel is compiled

@@ -187,6 +187,65 @@ static void solutions_of_several_layouts(void **state) {
   check_solution("random,rows=500,cols=500,density=0.02", UNSYMMETRIC, "recipe=sell form=ax", "bicgstab", 1);
 }
 
+/* Every form solves; thread blocks of a cluster, and virtual ones side by side, more and fewer than there is work for. */
+static void every_form_solves(void **state) {
+  static const struct {
+    const char *form;
+    int blocks;
+  } forms[] = {{"grid", 0}, {"grid", 3}, {"cluster", 0}, {"cluster", 1}, {"cluster", 5}, {"cluster", 16}, {"block", 0}, {"grid+steps", 2}};
+  static const struct {
+    const char *matrix, *settings;
+    enum kind kind;
+  } systems[] = {{"stencil7,n=11", "recipe=dia", SYMMETRIC},
+                 {"random,rows=900,cols=900,density=0.006", "recipe=merge", UNSYMMETRIC},
+                 {"fe3,n=5", "recipe=blocks type=f32", SYMMETRIC}};
+  (void)state;
+  for (int i = 0; i < 3; i++) {
+    struct bed bed = bed_of(system_of(systems[i].matrix, systems[i].kind), systems[i].settings);
+    for (size_t k = 0; k < sizeof forms / sizeof *forms; k++)
+      for (int m = systems[i].kind == UNSYMMETRIC; m < 2; m++) {
+        cbgen_solver_options options = with_diagonal(&bed, (k + (size_t)m) % 2);
+        double norm;
+        options.program_form = forms[k].form;
+        options.thread_blocks = forms[k].blocks;
+        start_from(&bed, 0.125);
+        const cbgen_outcome outcome = solved(&bed, m ? "bicgstab" : "cg", &options);
+        const double residual = host_residual(&bed, &norm), limit = bed.type == CB_F64 ? 2e-8 : 4e-5;
+        if (outcome.reason != CBGEN_REASON_CONVERGED || !(residual <= limit * norm))
+          fail_msg("%s, %s of %d: reason %d, residual %g", systems[i].matrix, forms[k].form, forms[k].blocks,
+                   outcome.reason, residual);
+        assert_true(fabs(outcome.true_residual - residual) <= (bed.type == CB_F64 ? 1e-13 : 1e-5) * norm);
+      }
+    release(&bed);
+  }
+}
+
+static void forms_that_cannot_be_are_refused(void **state) {
+  static const struct {
+    const char *form;
+    int blocks;
+    cbgen_status status;
+    const char *message;
+  } cases[] = {{"circle", 0, CBGEN_ERROR_ARGUMENT, "no program form 'circle'"},
+               {"", 0, CBGEN_ERROR_ARGUMENT, "no program form"},
+               {"grid+stairs", 0, CBGEN_ERROR_ARGUMENT, "no program form 'grid+stairs'"},
+               {"gri", 0, CBGEN_ERROR_ARGUMENT, "no program form"},
+               {"cluster", 17, CBGEN_ERROR_LIMIT, "at most 16"},
+               {"block", 2, CBGEN_ERROR_LIMIT, "1 thread block"}};
+  struct bed bed = bed_of(system_of("random,rows=64,cols=64,density=0.1", SYMMETRIC), "recipe=sell");
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    cbgen_solver_options options = with_diagonal(&bed, 0);
+    cbgen_solver *solver;
+    options.program_form = cases[i].form;
+    options.thread_blocks = cases[i].blocks;
+    assert_int_equal(cbgen_solver_create(bed.op, "cg", &options, &solver), cases[i].status);
+    assert_null(solver);
+    assert_non_null(strstr(cbgen_operator_message(bed.op), cases[i].message));
+  }
+  release(&bed);
+}
+
 /* Carry slots, several launches and layouts of all kinds: a solution, or words that say what to do instead. */
 static void every_recipe_solves_or_says_why(void **state) {
   const struct cb_recipe *recipe;
@@ -520,6 +579,8 @@ static void failures_leave_nothing_behind(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(each_method_solves, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(every_form_solves, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(forms_that_cannot_be_are_refused, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(solutions_of_several_layouts, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(every_recipe_solves_or_says_why, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(every_end_has_its_reason, open_fake, check_fake),

@@ -171,7 +171,8 @@ static void check_bytes(const struct cb_blob *blob, const struct cb_plan *plan, 
 static int packed, left; /* over all settings of a recipe: on the device, to the host */
 
 /* What settings say about a sample of that form, on the host and on the device. */
-static void check(struct cb_session *session, const char *shape, struct form form, const char *settings) {
+static void check_near(struct cb_session *session, const char *shape, struct form form, const char *settings,
+                       int64_t near) {
   struct cb_diag diag = {0};
   struct cb_options options;
   struct sample sample = sample_of(shape, form);
@@ -186,7 +187,7 @@ static void check(struct cb_session *session, const char *shape, struct form for
            form.col_bits, form.value_type);
   set_options(&options, settings);
   const struct cb_kernel_finder finder = {find_set, session};
-  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, &diag));
+  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, &diag));
   const struct cb_target *target = &session->device->target;
   const enum cb_status s = cb_plan_build(&here.plan, &here.assignment, &sample.csr, target, &options, &diag);
   enum cb_status remote = cb_plan_build(&there.plan, &there.assignment, &csr, target, &options, &diag);
@@ -210,6 +211,16 @@ static void check(struct cb_session *session, const char *shape, struct form for
   cb_survey_release(&survey);
   cb_csr_release(&csr);
   sample_release(&sample);
+}
+
+/* Matrices as small as these come to the host as a whole: now and then, so that kernels are asked, too. */
+static int64_t next_near(void) {
+  static int asked;
+  return ++asked % 3 ? 0 : CB_SURVEY_NEAR;
+}
+
+static void check(struct cb_session *session, const char *shape, struct form form, const char *settings) {
+  check_near(session, shape, form, settings, next_near());
 }
 
 /* ---- tests */
@@ -263,11 +274,75 @@ static void long_and_wide_ones_are_the_host_s(void **state) {
   close_session(session);
 }
 
+/* Row ends, empty rows and spans of columns as kernels find them: rows that end in every place of a chunk, many chunks,
+ * gaps within them and none, no rows at all; units of whole long rows, cut ones, and tiles. */
+static void rows_are_the_host_s(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"rmat,scale=12,edge_factor=6", "recipe=merge merge-items=3"},
+      {"rmat,scale=12,edge_factor=6", "recipe=merge merge-items=7 merge-pad=off"},
+      {"hypersparse,rows=9000,cols=9000,keep=0.05,per_row=30", "recipe=merge"},
+      {"uniform,n=5000,per_row=1", "recipe=merge"},
+      {"uniform,n=3000,per_row=3", "recipe=merge merge-items=3"},
+      {"empty,rows=5000,cols=20", "recipe=merge"},
+      {"powerlaw,rows=3000,cols=2900,max=2900,min=0", "recipe=merge merge-items=5"},
+      {"powerlaw,rows=900,cols=9000,max=9000,min=0", "recipe=merge"},
+      {"stencil5,n=60", "recipe=merge form=add"},
+      {"band,n=70000,half=5,per_row=1", "recipe=merge"},
+      {"long_row,rows=3000,cols=9000,per_row=3,long_rows=3,long_length=8000", "recipe=merge merge-piece=2000"},
+      {"random,rows=400,cols=60,per_row=1", "recipe=merge bake-limit=300"},
+  };
+  struct cb_session *session = open_session();
+  packed = left = 0;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (int wide = 0; wide < 2; wide++)
+      check_near(session, cases[i][0], (struct form){.row_bits = wide ? 64 : 32, .col_bits = 32, .base = wide, .on_device = 1},
+                 cases[i][1], 0);
+  assert_int_equal(packed, 2 * sizeof cases / sizeof *cases);
+  close_session(session);
+}
+
+/* A plan in which every call of the driver fails once: nothing of the survey is left, and no plan. */
+static void failing_surveys_leave_nothing(void **state) {
+  (void)state;
+  struct cb_session *session = open_session();
+  struct sample sample = sample_of("powerlaw,rows=3000,cols=2900,max=2900,min=0", (struct form){.on_device = 1});
+  const struct cb_view view = view_of(&sample);
+  const struct cb_kernel_finder finder = {find_set, session};
+  struct cb_options options;
+  int failed = 0;
+  set_options(&options, "recipe=merge");
+  for (long nth = 0;; nth++) { /* the first time nothing fails, so that all kernels are loaded */
+    struct made made = {0};
+    struct cb_survey survey;
+    struct cb_csr csr;
+    struct cb_diag diag = {0};
+    const long blocks = fake->blocks;
+    fake->calls = 0;
+    fake->failure = CB_CU_OUT_OF_MEMORY;
+    fake->fail_at = nth;
+    enum cb_status s = cb_survey_run(&survey, &csr, &finder, &view, 0, &diag);
+    if (!s) s = cb_plan_build(&made.plan, &made.assignment, &csr, &session->device->target, &options, &diag);
+    const int reached = fake->calls >= nth;
+    fake->fail_at = 0;
+    failed += s != CB_OK;
+    assert_true(!s == !!made.plan);
+    release_made(&made);
+    cb_survey_release(&survey);
+    cb_csr_release(&csr);
+    assert_int_equal(fake->blocks, blocks);
+    if (!reached) break;
+  }
+  assert_true(failed > 20);
+  sample_release(&sample);
+  close_session(session);
+}
+
 /* ---- the choice of a recipe */
 
 /* The profile of a sample of that form is the same number for number, and so is the recipe; where the fastest takes
  * columns on the host, that is said, unless the loss is permitted. */
-static void compare_profiles(struct cb_session *session, const char *shape, struct form form) {
+static void compare_profiles(struct cb_session *session, const char *shape, struct form form, int64_t near) {
   struct cb_diag diag = {0};
   struct cb_choice_profile here, there;
   struct sample sample = sample_of(shape, form);
@@ -275,7 +350,8 @@ static void compare_profiles(struct cb_session *session, const char *shape, stru
   struct cb_csr csr;
   const struct cb_view view = view_of(&sample);
   const struct cb_kernel_finder finder = {find_set, session};
-  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, &diag));
+  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, &diag));
+  assert_int_equal(csr.row_ptr != NULL, view.nnz <= near && view.rows <= near);
   if (form.row_bits == 64) widen_starts(session->device, &survey, &sample.csr);
   assert_ok(cb_choice_profile(&here, &sample.csr, &diag));
   if (cb_choice_profile(&there, &csr, &diag)) fail_msg("%s: %s", shape, diag.message);
@@ -296,10 +372,11 @@ static void profiles_are_the_host_s(void **state) {
                                        "diagonals,n=9000,count=9,spread=300,fill=0.9", "uniform,n=300000,per_row=1"};
   struct cb_session *session = open_session();
   const int count = (int)(sizeof shapes / sizeof *shapes), all = count + (int)(sizeof larger / sizeof *larger);
-  for (int i = 0; i < all; i++)
-    compare_profiles(session, i < count ? shapes[i] : larger[i - count],
-                     (struct form){.row_bits = i % 3 ? 32 : 64, .col_bits = i % 5 < 2 ? 64 : 32, .base = i % 2,
-                                   .on_device = i % 7 != 0});
+  for (int i = 0; i < 2 * all; i++)
+    compare_profiles(session, i / 2 < count ? shapes[i / 2] : larger[i / 2 - count],
+                     (struct form){.row_bits = i % 3 ? 32 : 64, .col_bits = i % 5 < 2 ? 64 : 32, .base = i / 2 % 2,
+                                   .on_device = i % 7 != 0},
+                     i % 2 ? CB_SURVEY_NEAR : 0);
   close_session(session);
 }
 
@@ -315,7 +392,7 @@ static struct cb_plan *chosen_there(struct cb_session *session, const char *shap
   const struct cb_view view = view_of(&sample);
   const struct cb_kernel_finder finder = {find_set, session};
   set_options(&options, settings);
-  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, &diag));
+  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, next_near(), &diag));
   const enum cb_status s =
       cb_plan_build(&there.plan, &there.assignment, &csr, &session->device->target, &options, why);
   if (s ? s != CB_ERR_UNSUPPORTED || there.plan : !there.plan) fail_msg("%s, %s: %s", shape, settings, why->message);
@@ -665,6 +742,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, check_fake)
   const struct CMUnitTest tests[] = {
       TEST(bytes_are_the_host_s), TEST(long_and_wide_ones_are_the_host_s),
+      TEST(rows_are_the_host_s), TEST(failing_surveys_leave_nothing),
       TEST(profiles_are_the_host_s), TEST(the_device_chooses),
       TEST(operators_are_the_host_s),     TEST(values_are_renewed),
       TEST(others_go_to_the_host), TEST(nonsense_is_told),            TEST(entries_keep_no_data),

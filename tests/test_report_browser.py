@@ -5,6 +5,7 @@ for, contrast, the keyboard, what is opened, and pixels.
 
     tests/test_report_browser.py TOOL SCRATCH         in the source directory; screenshots stay in SCRATCH
 """
+import json
 import os
 import re
 import shutil
@@ -98,7 +99,8 @@ class Case(unittest.TestCase):
             raise unittest.SkipTest("there is no Chromium")
         os.makedirs(SCRATCH, exist_ok=True)
         cls.several, cls.few = (cls.page(name, *arguments) for name, arguments in {
-            "several": ("generate:stencil7,n=14,extra=0.1", "--recipe=dia"), "few": ("generate:tridiagonal,n=16", "--recipe=sell"),
+            "several": ("generate:stencil7,n=14,extra=0.1", "--recipe=dia", *cls.solutions()),
+            "few": ("generate:tridiagonal,n=16", "--recipe=sell"),
         }.items())
         shutil.rmtree(os.path.join(SCRATCH, "browser"), ignore_errors=True)
         cls.browser = browser.Browser(os.path.join(SCRATCH, "browser"))
@@ -107,6 +109,16 @@ class Case(unittest.TestCase):
     def tearDownClass(cls):
         if hasattr(cls, "browser"):
             cls.browser.__exit__()
+
+    @classmethod
+    def solutions(cls):
+        """Eight files like those of `cbgen solve --json`: a curve of each colour."""
+        for i in range(8):
+            told = {"matrix": "stencil", "method": "cg", "reason": "converged", "iterations": 9, "seconds": 1e-3, "residual": 0.1**i,
+                    "true_residual": 0.1**i, "history": [0.1 ** (i * k / 9) for k in range(10)]}
+            with open(os.path.join(SCRATCH, f"{i}.json"), "w", encoding="utf-8") as file:
+                json.dump(told, file)
+            yield "--solution=" + os.path.join(SCRATCH, f"{i}.json")
 
     @classmethod
     def page(cls, name, *arguments):
@@ -155,6 +167,20 @@ class Case(unittest.TestCase):
             self.assertEqual(len(set(colors)), 9)
             for one in light[1:]:
                 self.assertGreaterEqual((max(one, light[0]) + 0.05) / (min(one, light[0]) + 0.05), 3, (look, colors))
+
+    def test_curves_are_seen(self):
+        """Each has its own colour, is drawn as a line, and its label stands beside it without touching another."""
+        self.show(self.several, "light")
+        strokes = self.browser.evaluate("""[...document.querySelectorAll('#solutions svg path.curve')].map(function (one) {
+          var style = getComputedStyle(one); return [style.stroke, style.fill, parseFloat(style.strokeWidth)]; })""")
+        self.assertEqual(len(strokes), 16)  # each again beside its label
+        self.assertEqual(len({one[0] for one in strokes}), 8)
+        self.assertEqual({(fill, width) for _, fill, width in strokes}, {("none", 1.5)})
+        boxes = self.browser.evaluate("""[...document.querySelectorAll('#solutions svg text:not([class])')].map(function (one) {
+          var box = one.getBoundingClientRect(); return [box.top, box.bottom]; })""")
+        self.assertEqual(len(boxes), 8)
+        for above, below in zip(boxes, boxes[1:]):
+            self.assertLessEqual(above[1], below[0] + 2)
 
     def test_keyboard(self):
         """Tab goes through the page in its order, each stop is seen, and Enter follows links and opens lines."""

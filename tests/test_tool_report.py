@@ -117,9 +117,9 @@ class Case(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def check(self, code, message, *arguments, **more):
+    def check(self, code, message, *arguments, stdin="", **more):
         result = subprocess.run([TOOL, *arguments], capture_output=True, text=True, timeout=harness.LIMIT, check=False,
-                                env={**self.environment, **more})
+                                input=stdin, env={**self.environment, **more})
         self.assertEqual(result.returncode, code, f"{arguments}: {result.stderr}")
         self.assertIn(message, result.stderr)
         if not message:
@@ -456,6 +456,75 @@ class Measured(Case):
     def test_another_gpu_is_asked_for(self):
         page = self.page_of("--recipe=sell", "--arch=sm_120")
         self.assertIn("and '--arch=sm_120' was given", page.section("roofline").text())
+
+
+class Solutions(Case):
+    def solution(self, name, history, **more):
+        """A file like those of `cbgen solve --json`."""
+        iterations = 1 if isinstance(history, str) else len(history) - 1
+        told = {"matrix": "bridge", "method": "cg", "reason": "converged", "iterations": iterations, "seconds": 0.002,
+                "residual": 1, "true_residual": 1, "plan": "(spmv)", "history": history, **more}
+        path = self.path(name)
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({key: value for key, value in told.items() if value != "left out"}, file)
+        return f"--solution={path}"
+
+    def curves(self, page):
+        """Of each curve its strokes, as lists of points of the drawing."""
+        paths = [path.attributes["d"] for path in page.section("solutions").all("path", class_="curve")]
+        return [[[tuple(map(float, point.split())) for point in stroke.split("L")] for stroke in path.split("M")[1:]]
+                for path in paths if "h16" not in path]
+
+    def test_curves_and_table(self):
+        page = self.page(FEW, self.solution("a.json", [1, 1e-2, 1e-4]),
+                         self.solution("b.json", [1, None, 1e-1, 0.5, 1e-3], method="<b>", reason="not a number", true_residual=None))
+        Structure.check_page(self, page)
+        Structure.check_accessible(self, page)
+        Structure.check_self_contained(self, page)
+        self.assertEqual(self.curves(page), [[[(80, 20), (210, 190), (340, 360)]],
+                                             [[(80, 20)], [(340, 105), (470, 45.6), (600, 275)]]])
+        self.assertEqual([row[:8] for row in page.section("solutions").one("table").rows()],
+                         [["1 cg", "bridge", "converged", "2", "2.000", "1000.00", "1.00e+00", "1.00e+00"],
+                          ["2 <b>", "bridge", "not a number", "4", "2.000", "500.00", "1.00e+00", "not a number"]])
+        ticks = [one.text() for one in page.section("solutions").all("text", class_="tick")]
+        self.assertEqual(ticks, ["0", "1", "2", "3", "4", "1e0", "1e-1", "1e-2", "1e-3", "1e-4"])
+
+    def test_long_curves_keep_their_extremes(self):
+        history = [1.0] * 100001
+        history[77777], history[33333] = 1e-7, 100.0
+        page = self.page(FEW, self.solution("a.json", history))
+        (stroke,), = self.curves(page)
+        self.assertLessEqual(len(stroke), 1000)
+        self.assertEqual((min(y for _, y in stroke), max(y for _, y in stroke)), (20, 360))
+        self.assertIn("extremes of its stretches", page.section("solutions").text())
+
+    def test_odd_histories(self):
+        for history in ([0], [None], [1], [0, 0, 0], [None, 1, None]):
+            with self.subTest(history=history):
+                page = self.page(FEW, self.solution("a.json", history))
+                Structure.check_page(self, page)
+                self.assertNotRegex(page.section("solutions").text(), "nan|inf")
+
+    def test_without_one_there_is_no_section(self):
+        self.assertNotIn("solutions", self.page(FEW).source)
+
+    def test_refused(self):
+        for message, more in (("it has no text 'method'", {"method": 7}), ("it has no text 'matrix'", {"matrix": "left out"}),
+                              ("it has no number 'residual'", {"residual": "small"}), ("it has no number 'seconds'", {"seconds": None}),
+                              ("count of 'iterations'", {"iterations": -1}), ("one number more", {"iterations": 3}),
+                              ("one number more", {"history": "none"}), ("no residual", {"history": [1, -1]}),
+                              ("no residual", {"history": [1, "x"]})):
+            with self.subTest(more=more):
+                solution = self.solution("a.json", more.pop("history", [1, 0.5]), **more)
+                self.check(3, message, "report", FEW, "-o", self.path("a.html"), solution)
+        with open(self.path("b.json"), "w", encoding="utf-8") as file:
+            file.write("[1, 2")
+        self.check(3, "is not what 'cbgen solve --json' writes", "report", FEW, "-o", "-", "--solution=" + self.path("b.json"))
+        self.check(3, "it has no text 'matrix'", "report", FEW, "-o", "-", "--solution=/dev/stdin", stdin="[]")
+        self.check(4, "cannot open", "report", FEW, "-o", "-", "--solution=" + self.path("none.json"))
+        self.check(2, "8 times at most", "report", FEW, "-o", "-", *[self.solution("a.json", [1])] * 9)
+        self.check(2, "needs a file", "report", FEW, "-o", "-", "--solution=")
+        self.assertFalse(os.path.exists(self.path("a.html")))
 
 
 class Size(Case):

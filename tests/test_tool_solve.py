@@ -107,6 +107,14 @@ class Solve(unittest.TestCase):
         self.check(3, "number 3 is none", matrix, "--rhs", self.path("b.txt"))
         self.check(4, "none.txt", matrix, "--rhs", self.path("none.txt"))
 
+    def test_its_json_is_drawn(self):
+        matrix = self.matrix(laplacian(3, True))
+        with open(self.path("cg.json"), "w", encoding="utf-8") as file:
+            file.write(self.check(0, "", matrix, "--json"))
+        page = subprocess.run([TOOL, "report", matrix, "--predicted", "-q", "-o", "-", "--solution", self.path("cg.json")],
+                              capture_output=True, text=True, timeout=harness.LIMIT, check=True, env=self.environment)
+        self.assertIn(">1 cg, converged</text>", page.stdout)
+
     def test_text(self):
         text = self.check(0, "", self.matrix(laplacian(7, True)), "--history", "--repeat=2", "--type=f32").splitlines()
         self.assertRegex(text[0], r"^ +0  1\.000000e\+00$")

@@ -235,6 +235,14 @@ static enum cb_status set_baseline(struct cb_call *call, const char *value, stru
   return CB_OK;
 }
 
+static enum cb_status set_solution(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  if (!*value) return cb_fail(diag, CB_ERR_ARGUMENT, "'--solution' needs a file that 'cbgen solve --json' wrote");
+  if (call->solutions_count == CB_MAX_SOLUTIONS)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'--solution' may be given %d times at most", CB_MAX_SOLUTIONS);
+  call->solutions[call->solutions_count++] = value;
+  return CB_OK;
+}
+
 static enum cb_status set_emulate(struct cb_call *call, const char *value, struct cb_diag *diag) {
   (void)value, (void)diag;
   call->emulate = 1;
@@ -298,6 +306,7 @@ static const struct flag flag_table[] = {
     {"preconditioner", 0, "jacobi|none", CB_TAKES_SOLVE, "divide residuals by the diagonal, or not (jacobi)",
      set_preconditioner},
     {"history", 0, NULL, CB_TAKES_SOLVE, "print the residual of each iteration", set_given},
+    {"solution", 0, "FILE.json", CB_TAKES_REPORT, "draw the residuals that 'cbgen solve --json' wrote; repeatable", set_solution},
     {"predicted", 0, NULL, CB_TAKES_REPORT, "measure nothing, even where there is a GPU", set_given},
     {"limit", 0, "SIZE", CB_TAKES_CACHE, "prune: what may stay, 500M or 2G ($CBGEN_CACHE_SIZE, or 4G)", set_limit},
     {"gpu", 0, "FILE", CB_TAKES_CACHE, "fill: for the GPU that this file describes (cbgen cache gpu)", set_gpu},

@@ -4,7 +4,8 @@
  * and how the page comes together.
  *
  *   report_matrix.c    where the nonzeros are, rows and diagonals      report_plan.c   plan and candidates
- *   report_roofline.c  what bounds a product, and the opponents        report_text.c   constants, text, instructions */
+ *   report_roofline.c  what bounds a product, and the opponents        report_text.c   constants, text, instructions
+ *   report_solutions.c residuals of solvers */
 #include "tool/report.h"
 
 #include "tool/candidates.h"
@@ -83,6 +84,22 @@ void cb_report_bar(struct cb_html *rows, const struct cb_report_bar *bar) {
   cb_html_set(rows, "count", "%s", bar->count);
   cb_html_set(rows, "share", "%s", bar->share);
   cb_html_add(rows, "bar");
+}
+
+void cb_report_number(struct cb_html *html, const char *name, double number) {
+  cb_html_set(html, name, "%.1f", number);
+}
+
+void cb_report_line(struct cb_html *html, double x1, double y1, double x2, double y2) {
+  cb_report_number(html, "x1", x1);
+  cb_report_number(html, "y1", y1);
+  cb_report_number(html, "x2", x2);
+  cb_report_number(html, "y2", y2);
+}
+
+void cb_report_box(struct cb_html *marks, double left, double top, double right, double bottom) {
+  cb_report_line(marks, left, top, right, bottom);
+  cb_html_add(marks, "box");
 }
 
 static const char *counted(char text[64], int count, const char *one, const char *several) {
@@ -202,6 +219,7 @@ static enum cb_status write_page(const struct cb_report *report, struct cb_outpu
   cb_report_plan(&page, report);
   cb_report_candidates(&page, report);
   cb_report_roofline(&page, report);
+  cb_report_solutions(&page, report);
   add_setup(&page, report);
   cb_report_text(&page, report);
   finish(&page);
@@ -327,6 +345,7 @@ static void release(struct cb_report *report) {
   cb_compiled_release(&report->compiled);
   cb_spy_release(&report->spy);
   cb_spy_release(&report->small);
+  cb_report_release_solutions(report);
   cb_job_release(&report->job);
 }
 
@@ -336,6 +355,7 @@ static enum cb_status run_report(const struct cb_call *call, struct cb_diag *dia
   struct cb_outputs outputs = {.input = call->file};
   if (!report.file) return cb_fail(diag, CB_ERR_INTERNAL, "no template '%s'", page);
   enum cb_status s = cb_outputs_try(call->output, call->file, diag);
+  if (!s) s = cb_report_read_solutions(&report, diag);
   if (!s) s = open_gpu(&report, diag);
   if (!s) s = find_out(&report, diag);
   if (!s) s = write_page(&report, &outputs, diag);
@@ -363,7 +383,8 @@ const struct cb_verb cb_verb_report = {
     .details = "The page needs no other file: where the nonzeros are and which region holds them, rows, diagonals,\n"
                "the plan, all candidates, a roofline, set-up by parts, every constant with its origin, and the\n"
                "kernel's text with what each line was compiled to: machine code where nvdisasm is, else PTX,\n"
-               "where NVRTC is. With a GPU, candidates and cuSPARSE are measured; without, times are predicted.\n",
+               "where NVRTC is. With a GPU, candidates and cuSPARSE are measured; without, times are predicted.\n"
+               "With --solution, residual curves of what 'cbgen solve --json' has solved.\n",
     .example = "cbgen report matrix.mtx -o report.html",
     .takes = CB_TAKES_OUTPUT | CB_TAKES_ARCH | CB_TAKES_NAME | CB_TAKES_GPU | CB_TAKES_REPORT,
     .check = check_report,

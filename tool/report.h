@@ -9,6 +9,7 @@
 #include "analysis/plan/spy.h"
 #include "analysis/profile/offsets.h"
 #include "analysis/profile/profile.h"
+#include "base/json.h"
 #include "runtime/cuda/cubin.h"
 #include "runtime/measure/bench.h"
 #include "runtime/verify/listing.h"
@@ -36,6 +37,7 @@ struct cb_report {
   struct cb_cubin_stats stats;
   const char *instructions; /* "PTX", "SASS"; NULL: there are none */
   struct cb_listing listing;
+  json_t *solutions[CB_MAX_SOLUTIONS]; /* checked, in the order of call->solutions */
 };
 
 /* ---- numbers for people */
@@ -68,12 +70,26 @@ struct cb_html *cb_report_pieces(struct cb_report_page *page, const char *name);
 /* Empty pieces that the caller releases. */
 struct cb_html cb_report_own(const struct cb_report_page *page);
 
+/* ---- numbers of drawings, in their units */
+
+void cb_report_number(struct cb_html *html, const char *name, double number);
+/* Placeholders x1, y1, x2, y2. */
+void cb_report_line(struct cb_html *html, double x1, double y1, double x2, double y2);
+void cb_report_box(struct cb_html *marks, double left, double top, double right, double bottom);
+
+/* ---- solutions: report_solutions.c */
+
+/* CB_ERR_FORMAT: a file is not what `cbgen solve --json` writes. */
+enum cb_status cb_report_read_solutions(struct cb_report *report, struct cb_diag *diag);
+void cb_report_release_solutions(struct cb_report *report);
+
 /* ---- the parts: each fills placeholders of the page */
 
 void cb_report_matrix(struct cb_report_page *page, const struct cb_report *report);   /* report_matrix.c */
 void cb_report_plan(struct cb_report_page *page, const struct cb_report *report);     /* report_plan.c */
 void cb_report_candidates(struct cb_report_page *page, const struct cb_report *report);
 void cb_report_roofline(struct cb_report_page *page, const struct cb_report *report); /* report_roofline.c */
+void cb_report_solutions(struct cb_report_page *page, const struct cb_report *report); /* report_solutions.c */
 void cb_report_text(struct cb_report_page *page, const struct cb_report *report);     /* report_text.c */
 
 /* A row of a table of bars: `width` in percent of the longest. */

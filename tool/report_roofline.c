@@ -128,24 +128,13 @@ static double y_of(const struct plot *plot, double gflops) {
   return TOP + plot->height - plot->height * log(gflops / plot->y_least) / log(plot->y_most / plot->y_least);
 }
 
-static void set_number(struct cb_html *html, const char *name, double number) {
-  cb_html_set(html, name, "%.1f", number);
-}
-
-static void set_line(struct cb_html *html, double x1, double y1, double x2, double y2) {
-  set_number(html, "x1", x1);
-  set_number(html, "y1", y1);
-  set_number(html, "x2", x2);
-  set_number(html, "y2", y2);
-}
-
 /* ---- grid and roofs */
 
 static void add_tick(struct cb_html *marks, const struct plot *plot, double number, int vertical) {
   const double x = vertical ? LEFT : x_of(plot, number), y = vertical ? y_of(plot, number) : TOP + plot->height;
-  set_line(marks, x, y, vertical ? RIGHT : x, vertical ? y : TOP);
-  set_number(marks, "x", vertical ? x - 6 : x);
-  set_number(marks, "y", vertical ? y + 4 : y + 16);
+  cb_report_line(marks, x, y, vertical ? RIGHT : x, vertical ? y : TOP);
+  cb_report_number(marks, "x", vertical ? x - 6 : x);
+  cb_report_number(marks, "y", vertical ? y + 4 : y + 16);
   cb_html_set(marks, "anchor", vertical ? "end" : "middle");
   cb_html_set(marks, "text", "%.10g", number);
   cb_html_add(marks, "grid");
@@ -164,9 +153,9 @@ static void add_ticks(struct cb_html *marks, const struct plot *plot, int vertic
 
 /* The words of a roof stand on it, and follow its slope. */
 static void set_words(struct cb_html *marks, double x, double y, double angle, const char *anchor) {
-  set_number(marks, "x", x);
-  set_number(marks, "y", y);
-  set_number(marks, "angle", angle);
+  cb_report_number(marks, "x", x);
+  cb_report_number(marks, "y", y);
+  cb_report_number(marks, "angle", angle);
   cb_html_set(marks, "anchor", "%s", anchor);
 }
 
@@ -177,7 +166,7 @@ static void add_rate(struct cb_html *marks, const struct plot *plot, const char 
   if (rate <= 0 || from >= to) return;
   const double x1 = x_of(plot, from), y1 = y_of(plot, from * rate), x2 = x_of(plot, to), y2 = y_of(plot, to * rate);
   const double angle = atan2(y2 - y1, x2 - x1);
-  set_line(marks, x1, y1, x2, y2);
+  cb_report_line(marks, x1, y1, x2, y2);
   cb_html_set(marks, "class", "%s", class);
   set_words(marks, (x1 + x2) / 2 + 6 * sin(angle), (y1 + y2) / 2 - 6 * cos(angle), angle * 180 / acos(-1), "middle");
   cb_html_set(marks, "text", "%s %.0f GB/s", words, rate);
@@ -187,19 +176,11 @@ static void add_rate(struct cb_html *marks, const struct plot *plot, const char 
 static void add_launch_limit(struct cb_html *marks, const struct plot *plot) {
   const double limit = launch_limit(plot), y = y_of(plot, limit);
   if (limit <= plot->y_least || limit >= plot->y_most) return;
-  set_line(marks, LEFT, y, RIGHT, y);
+  cb_report_line(marks, LEFT, y, RIGHT, y);
   cb_html_set(marks, "class", "launch");
   set_words(marks, RIGHT - 6, y - 5, 0, "end");
   cb_html_set(marks, "text", "one launch, %.1f µs", 1e-3 * (double)plot->report->job.plan->target.launch_ns);
   cb_html_add(marks, "roof");
-}
-
-static void add_box(struct cb_html *marks, const struct plot *plot) {
-  set_number(marks, "x1", LEFT);
-  set_number(marks, "y1", TOP);
-  set_number(marks, "x2", RIGHT);
-  set_number(marks, "y2", TOP + plot->height);
-  cb_html_add(marks, "box");
 }
 
 /* ---- marks and their labels */
@@ -211,12 +192,12 @@ static void add_marks(struct cb_html *marks, const struct plot *plot) {
     const struct point *point = &plot->points[i];
     const double y = y_of(plot, point->gflops), last = TOP + plot->height - LABEL_STEP * (plot->count - 1 - i);
     const double label = fmin(fmax(y, next), last);
-    set_number(marks, "x", x_of(plot, point->intensity));
-    set_number(marks, "y", y);
-    set_number(marks, "label_x", LABELS);
-    set_number(marks, "label_y", label);
-    set_number(marks, "text_x", LABELS + 5);
-    set_number(marks, "text_y", label + 4);
+    cb_report_number(marks, "x", x_of(plot, point->intensity));
+    cb_report_number(marks, "y", y);
+    cb_report_number(marks, "label_x", LABELS);
+    cb_report_number(marks, "label_y", label);
+    cb_report_number(marks, "text_x", LABELS + 5);
+    cb_report_number(marks, "text_y", label + 4);
     cb_html_set(marks, "class", "%s", kind_table[point->kind].class);
     cb_html_set(marks, "shape", "%s", kind_table[point->kind].shape);
     cb_html_set(marks, "text", "%s, %s: %s", point->name, strchr(kind_table[point->kind].words, ' ') + 1,
@@ -310,7 +291,7 @@ void cb_report_roofline(struct cb_report_page *page, const struct cb_report *rep
   if (plot.count) {
     add_ticks(marks, &plot, 0);
     add_ticks(marks, &plot, 1);
-    add_box(marks, &plot);
+    cb_report_box(marks, LEFT, TOP, RIGHT, TOP + plot.height);
     add_rate(marks, &plot, "memory", "memory", (double)target->read_gb_per_s);
     add_rate(marks, &plot, "l2", "L2", (double)target->l2_gb_per_s);
     add_launch_limit(marks, &plot);

@@ -24,7 +24,8 @@
 #include "base/text.h"
 #include "codegen/source.h"
 
-enum { CB_MAX_ARCHES = 16, CB_MAX_SWEPT = 64, CB_MAX_PLUGINS = 16, CB_MAX_MORE = 255, CB_MAX_NOTED = 64 };
+enum { CB_MAX_ARCHES = 16, CB_MAX_SWEPT = 64, CB_MAX_PLUGINS = 16, CB_MAX_SOLUTIONS = 8 };
+enum { CB_MAX_MORE = 255, CB_MAX_NOTED = 64 };
 
 /* Exit codes (`cbgen help exit-codes` prints the table of messages.c). */
 enum cb_exit {
@@ -65,6 +66,8 @@ struct cb_call {
   struct cb_sweep sweep;
   const char *plugins[CB_MAX_PLUGINS]; /* bench: files of baselines, see include/cbgen_baseline.h */
   int plugins_count;
+  const char *solutions[CB_MAX_SOLUTIONS]; /* report: files that `solve --json` wrote */
+  int solutions_count;
   int emulate;                  /* run: compare bits with the emulation */
   int64_t seed, repeat, device; /* repeat 0: as usual */
   const char *action;           /* of a verb with CB_TAKES_CACHE: its first word; `file` is then the second */
@@ -108,7 +111,7 @@ enum cb_takes {
   CB_TAKES_TWO = 32768,    /* two files, which may be keys of the cache */
   CB_TAKES_CLANG = 65536,  /* --clang, --check */
   CB_TAKES_TRACE = 131072, /* --row, --block, --kernel */
-  CB_TAKES_REPORT = 1048576, /* --predicted */
+  CB_TAKES_REPORT = 1048576, /* --predicted, --solution */
   CB_TAKES_WHY = 262144,   /* --row */
   CB_TAKES_SOLVE = 1 << 26, /* --method, --rhs, --tolerance, --iterations, --preconditioner, --history */
   CB_TAKES_LIST = 1 << 27  /* '@LIST' in place of a matrix: a file that names some */

@@ -38,7 +38,8 @@ static void add_rows(struct cb_choice_lengths *sums, const struct cb_choice_leng
   sums->longest = cb_larger(sums->longest, more->longest);
 }
 
-static void count_all_rows(struct cb_choice_lengths *lengths, const struct cb_csr *csr) {
+void cb_choice_count_lengths(struct cb_choice_lengths *lengths, const struct cb_csr *csr) {
+  *lengths = (struct cb_choice_lengths){0};
   if (csr->rows < PARALLEL_ROWS) { /* no parallel region: to begin one may take longer */
     count_rows(lengths, csr, 0, csr->rows);
     return;
@@ -71,7 +72,7 @@ enum cb_status cb_choice_profile(struct cb_choice_profile *profile, const struct
   enum cb_status s = CB_OK;
   *profile = (struct cb_choice_profile){.rows = csr->rows, .cols = csr->cols, .nnz = csr->nnz, .unknowns = 1};
   if (remote) s = remote->lengths(remote->user, &profile->lengths, diag);
-  else count_all_rows(&profile->lengths, csr);
+  else cb_choice_count_lengths(&profile->lengths, csr);
   if (s) return s;
   profile->groups =
       choose_groups(csr, CB_CHOICE_GROUP, sample_size(csr), CB_CHOICE_GROUPS_LEAST, CB_CHOICE_GROUPS_MOST);

@@ -96,6 +96,9 @@ struct cb_choice_profile {
   int64_t with_count[CB_CHOICE_BINS], in_count[CB_CHOICE_BINS]; /* those by the bin of count * nnz / chunk_nonzeros */
 };
 
+/* Of a matrix whose row pointers are here. Parallel where they are many. */
+void cb_choice_count_lengths(struct cb_choice_lengths *lengths, const struct cb_csr *csr);
+
 /* Which of `all` positions number `i` of `chosen` is: one of each of as many equal ranges. */
 static inline int64_t cb_choice_position(int64_t i, int64_t chosen, int64_t all) {
   const int64_t first = cb_proportion(all, i, chosen), end = cb_proportion(all, i + 1, chosen);

@@ -18,40 +18,49 @@
 #define WITH_DIAGONAL ", diagonal; out d; d = diagonal == 0 ? 1 : 1 / diagonal"
 
 /* Conjugate gradients, after Hestenes and Stiefel. A pᵀA p that is not positive says that A is not positive definite.
- * `first`: what the first rows need for z, `later`: others; `z`: the preconditioned residual. */
-#define CG(given_diagonal, own_diagonal, first, later, z)                                                        \
+ * `z`, the preconditioned residual: a vector, the residual itself where there is no preconditioner. Directions are made
+ * in the product: the first from p = 0. An iteration's step is added to x (`pending`) where the next direction is made,
+ * as that reads p anyway, or at the end. `first`, `later`: what rows need to make z, and how they keep it. */
+#define CG(given_diagonal, own_diagonal, own_z, first, first_z, later, later_z, z)                               \
   {                                                                                                              \
     .name = "cg", .parameters = {"relative", "absolute"}, .given = {"b", "x", given_diagonal},                   \
-    .work = {"r", "p", "q", own_diagonal}, .sections_count = 3,                                                  \
+    .work = {"r", "p", "before", "q", own_diagonal, own_z}, .sections_count = 3,                                 \
     .sections = {                                                                                                \
         {.from = "x",                                                                                            \
          .to = "q",                                                                                              \
-         .steps = {{CB_STEP_ROWS, "in b, q" first "; out r, p; r = b - q; p = " z ";"                            \
-                                  "rz = dot(r, p); rr = dot(r, r); bb = dot(b, b);"},                            \
+         .steps = {{CB_STEP_ROWS, "in b, q" first "; out r, p; r = b - q; p = 0;" first_z                         \
+                                  "rz = dot(r, " z "); rr = dot(r, r); bb = dot(b, b);"},                        \
                    {CB_STEP_SCALARS, LIMIT},                                                                     \
+                   {CB_STEP_SCALARS, "out beta, pending; beta = 0; pending = 0;"},                               \
                    {CB_STEP_NOTE, "rr"},                                                                         \
                    {CB_STEP_STOP, STOP_WHEN_CONVERGED},                                                          \
                    {CB_STEP_MOST, NULL}},                                                                        \
          .next = 1},                                                                                             \
         {.from = "p",                                                                                            \
+         .old = "before",                                                                                        \
+         .before = "in " z "; inout x, p; scalar beta, pending; x = fma(pending, p, x); p = fma(beta, p, " z ");", \
          .to = "q",                                                                                              \
          .sums = "in p, q; pq = dot(p, q);",                                                                     \
-         .steps = {{CB_STEP_STOP, "in pq; out stop; stop = pq > 0 ? 0 : (pq - pq == 0 ? 3 : 4);"},               \
-                   {CB_STEP_SCALARS, "in rz, pq; out alpha, before; alpha = rz / pq; before = rz;"},             \
-                   {CB_STEP_ROWS, "in p, q" later "; inout x, r; scalar alpha; x = fma(alpha, p, x);"            \
-                                  "r = fma(-alpha, q, r); rz = dot(r, " z "); rr = dot(r, r);"},                 \
+         .steps = {{CB_STEP_SCALARS, "out pending; pending = 0;"},                                               \
+                   {CB_STEP_STOP, "in pq; out stop; stop = pq > 0 ? 0 : (pq - pq == 0 ? 3 : 4);"},               \
+                   {CB_STEP_SCALARS, "in rz, pq; out alpha, pending, last; alpha = rz / pq; pending = alpha; last = rz;"}, \
+                   {CB_STEP_ROWS, "in q" later "; inout r; scalar alpha; r = fma(-alpha, q, r);" later_z         \
+                                  "rz = dot(r, " z "); rr = dot(r, r);"},                                        \
                    {CB_STEP_COUNT, NULL},                                                                        \
                    {CB_STEP_NOTE, "rr"},                                                                         \
                    {CB_STEP_STOP, STOP_WHEN_CONVERGED},                                                          \
                    {CB_STEP_MOST, NULL},                                                                         \
-                   {CB_STEP_SCALARS, "in rz, before; out beta; beta = rz / before;"},                            \
-                   {CB_STEP_ROWS, "in r" later "; inout p; scalar beta; p = fma(beta, p, " z ");"}},             \
+                   {CB_STEP_SCALARS, "in rz, last; out beta; beta = rz / last;"}},                               \
          .next = 1},                                                                                             \
-        LAST("q")}                                                                                               \
+        {.from = "x",                                                                                            \
+         .before = "in p; inout x; scalar pending; x = fma(pending, p, x);",                                     \
+         .to = "q",                                                                                              \
+         .sums = TRUE_RESIDUAL("q")}}                                                                            \
   }
 
-static const struct cb_program cg = CG(NULL, NULL, "", "", "r");
-static const struct cb_program cg_diagonal = CG("diagonal", "d", WITH_DIAGONAL, ", d", "d * r");
+static const struct cb_program cg = CG(NULL, NULL, NULL, "", "", "", "", "r");
+static const struct cb_program cg_diagonal =
+    CG("diagonal", "d", "z", WITH_DIAGONAL "; out z", "z = d * r;", ", d; out z", "z = d * r;", "z");
 
 /* BiCGSTAB, after van der Vorst, with the preconditioner on the right: y and z are what it makes of p and s. */
 #define BICGSTAB(given_diagonal, own_diagonal, first, later, of_p, of_s)                                         \

@@ -142,6 +142,13 @@ static enum cb_status take_kernel(struct cb_product_text *product, const char *k
 
 /* ---- the whole */
 
+/* One region of templates/dia.cu.in, in which a thread has one row. */
+static int is_aligned(const char *regions) {
+  static const char of_thread[] = "  const int row = 256 * thread_block + (int)threadIdx.x";
+  const char *first = strstr(regions, "// ---- region dia"), *row = strstr(regions, of_thread);
+  return first && row && !strstr(first + 1, "// ---- region ") && !strstr(row + sizeof of_thread, "thread_block");
+}
+
 static void look(struct cb_product_text *product) {
   static const char *const adding[] = {"commit_more", "commit_atomic"};
   const char *regions = cb_text_string(&product->regions), *vectors = cb_text_string(&product->vectors);
@@ -149,15 +156,36 @@ static void look(struct cb_product_text *product) {
   for (int i = 0; i < 2; i++)
     if (cb_has_word(regions, adding[i]) || cb_has_word(cb_text_string(&product->functions), adding[i]))
       product->commits_once = 0;
+  product->aligned = is_aligned(regions);
   product->is_scaled = strstr(vectors, "\n  sum_t alpha, beta;\n") != NULL;
   product->has_carry = strstr(vectors, "\n  sum_t *carry_sums;") != NULL;
-  product->shares = strstr(regions, "__shared__") || strstr(regions, "DynamicShared");
+  product->shares = strstr(regions, "__shared__") || strstr(regions, "DynamicShared") || strstr(regions, "__syncthreads");
+}
+
+/* `load_x` stands by itself where all entries of x are read by it. */
+static void take_load_x(struct cb_product_text *product) {
+  static const char head[] = "CBGEN_DEVICE sum_t load_x(";
+  const char *text = cb_text_string(&product->vectors), *at = strstr(text, head);
+  struct cb_text rest = {0};
+  if (!at || strstr(cb_text_string(&product->regions), "vectors.x") || strstr(cb_text_string(&product->functions), "vectors.x"))
+    return;
+  add_range(&product->load_x, comment_above(text, at), behind_definition(at));
+  add_range(&rest, text, comment_above(text, at));
+  cb_text_add_string(&rest, behind_definition(at));
+  if (strstr(cb_text_string(&rest), "vectors.x")) {
+    cb_text_release(&rest);
+    cb_text_release(&product->load_x);
+    return;
+  }
+  rest.failed |= product->vectors.failed;
+  cb_text_release(&product->vectors);
+  product->vectors = rest;
 }
 
 static int has_failed(const struct cb_product_text *product) {
   for (int i = 0; i < CB_PROGRAM_LAUNCHES; i++)
     if (product->arguments[i].failed) return 1;
-  return product->vectors.failed || product->regions.failed || product->functions.failed || product->parameters.failed;
+  return product->vectors.failed || product->load_x.failed || product->regions.failed || product->functions.failed || product->parameters.failed;
 }
 
 enum cb_status cb_product_take(struct cb_product_text *product, const struct cb_program_request *request,
@@ -175,11 +203,13 @@ enum cb_status cb_product_take(struct cb_product_text *product, const struct cb_
   cb_word_instead(&product->regions, "commit", "commit_step");
   cb_word_instead(&product->functions, "commit", "commit_step");
   look(product);
+  take_load_x(product);
   return has_failed(product) ? cb_fail_memory(diag, "a program's text", 0) : s; /* what lacks memory lacks its parts */
 }
 
 void cb_product_text_release(struct cb_product_text *product) {
   cb_text_release(&product->vectors);
+  cb_text_release(&product->load_x);
   cb_text_release(&product->regions);
   cb_text_release(&product->functions);
   cb_text_release(&product->parameters);

@@ -12,7 +12,8 @@ enum { CB_PROGRAM_LAUNCHES = 16 };
 
 /* Texts are owned: cb_product_text_release. */
 struct cb_product_text {
-  struct cb_text vectors; /* types, vectors and arithmetic, without `commit` */
+  struct cb_text vectors; /* types, vectors and arithmetic, without `commit` and `load_x` */
+  struct cb_text load_x;  /* where nothing else reads x; else it stands in `vectors` */
   struct cb_text regions; /* in which rows go to `commit_step` */
   struct cb_text functions; /* product_0, product_1, … */
   struct cb_text parameters; /* of the program's kernel, each with ", " behind it */
@@ -21,6 +22,7 @@ struct cb_product_text {
   int has_carry;    /* and carry slots */
   int commits_once; /* nothing is added to a row that is written */
   int blocks_per_sm; /* that its kernels ask for at most; 0: they do not */
+  int aligned;      /* row i belongs to thread i % threads of virtual thread block i / threads */
   int shares;       /* thread blocks use shared memory */
 };
 

@@ -14,11 +14,23 @@
  *
  * After its last step a section is followed by the one that it names. The last section's end is the program's.
  *
- * The kernel is launched cooperatively: all its thread blocks are resident, each takes a share of the virtual thread
- * blocks that the product's launches have, and all meet (grid_barrier) where one reads what others have written. Rows
+ * A kernel has one of several forms:
+ *
+ *   grid      thread blocks on all multiprocessors, launched cooperatively: all are resident, and meet in L2
+ *   cluster   one thread-block cluster: its hardware barrier takes a third of that, and sums go through the
+ *             multiprocessors' shared memory
+ *   block     one thread block, which has only itself to wait for
+ *
+ * Each thread block takes a share of the virtual thread blocks that the product's launches have, several of them side by
+ * side (groups) where they do not share memory; and all meet where one reads what others have written. Rows
  * belong to the same threads in every step. Where each row is committed once, and always by the same thread, the sums
  * that begin a section's steps are added up in the product itself. Sums of thread blocks are joined in a fixed order,
  * so that all bits repeat on grids of the same size.
+ *
+ * A section may have statements `before` its product, which make the vector that it multiplies. If that becomes
+ * fma(a scalar, itself, another vector), and all of x is read one by one, it is made in the product, wherever an entry
+ * is read, from the two; the row's own statements are executed where the row is committed. So there is neither a pass
+ * over vectors nor a meeting for it. The vector then alternates between two places, as others still read the old one.
  *
  * The text comes from that of an operator's specialised kernels: regions and vectors stay as they are, and the kernels
  * become functions of the number of a virtual thread block. */
@@ -53,6 +65,8 @@ struct cb_section {
   const char *sums;      /* rows statements with nothing but reductions, behind the product; NULL: none */
   struct cb_step steps[CB_MOST_STEPS];
   int next; /* section that follows; the last one has none, and its first sum is the true residual's square */
+  const char *before; /* rows statements without reductions, of which `from` is an inout; NULL: none */
+  const char *old;    /* a vector of the program's own where `from` is while it is made anew; NULL: made in place */
 };
 
 struct cb_program {
@@ -84,8 +98,22 @@ struct cb_program_launch {
   int64_t dynamic_shared;
 };
 
+/* How a program runs. */
+enum cb_form_kind { CB_PROGRAM_GRID, CB_PROGRAM_CLUSTER, CB_PROGRAM_BLOCK, CB_PROGRAM_FORMS };
+extern const char *const cb_program_form_names[]; /* "grid", "cluster", "block"; NULL ends them */
+
+struct cb_program_form {
+  enum cb_form_kind kind;
+  int blocks;  /* thread blocks; 0: as many as there is room for. A cluster has at most CB_PROGRAM_CLUSTER_BLOCKS */
+  int groups;  /* virtual thread blocks that a thread block computes side by side, if they share no memory; 0: 1 */
+  int in_steps; /* vectors are made before a product, never in it */
+};
+
+enum { CB_PROGRAM_CLUSTER_BLOCKS = 16 };
+
 struct cb_program_request {
   const struct cb_program *program;
+  struct cb_program_form form;
   const char *source; /* an operator's specialised text, whole */
   const struct cb_program_launch *launches;
   int launches_count;
@@ -100,16 +128,18 @@ struct cb_program_request {
 /* The text of the kernel, with what it uses of the device prelude. Its parameters, in order:
  *
  *   for each launch, for each region of it that reads arrays, the region's struct of pointers;
- *   a struct of pointers: the vectors, given and then own; partials (cb_program_partials numbers for each thread
- *     block); a word, zero before the first launch, for the barrier; the outcome; the history, or NULL; carry sums and
+ *   a struct of pointers: the vectors, given and then own; the board (CB_PROGRAM_BOARD bytes for each thread block)
+ *     and two words for meetings, all zero before the first launch; the outcome; the history, or NULL; carry sums and
  *     counters;
  *   the parameters, as numbers of the sums' type; the most iterations, and the number of thread blocks, as ints.
  *
- * CB_ERR_UNSUPPORTED: launches of different sizes, or a text that no program can be made from. */
-enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_request *request, struct cb_diag *diag);
+ * *threads: of its thread blocks, the product's times the groups that there are. CB_ERR_UNSUPPORTED: launches of
+ * different sizes, or a text that no program can be made from. */
+enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_request *request, int *threads,
+                               struct cb_diag *diag);
 
-/* Places that the kernel needs for the sums of each thread block; -1: no memory to find out. */
-int cb_program_partials(const struct cb_program *program);
+/* Of two meetings, CB_MOST_RESULTS numbers of 8 bytes, each half in a word of 8. */
+enum { CB_PROGRAM_BOARD = 2 * 8 * 2 * 8 };
 
 /* What the kernel leaves. */
 struct cb_program_outcome {

@@ -4,6 +4,7 @@
 #include "base/arena.h"
 #include "base/memory.h"
 #include "codegen/check.h"
+#include "codegen/constants.h"
 #include "codegen/expand.h"
 #include "codegen/program/product.h"
 #include "codegen/program/program.h"
@@ -13,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_SCALARS = 64, BLOCKS_PER_SM = 4 /* registers for more would not do for a product and the rest */ };
+enum { MOST_SCALARS = 64, MOST_THREADS = 1024, BLOCKS_PER_SM = 4 /* registers for more would not do for a product and the rest */ };
 
 struct writer {
   const struct cb_program_request *request;
@@ -21,8 +22,11 @@ struct writer {
   struct cb_arena arena;
   const char *scalars[MOST_SCALARS];
   int scalars_count;
-  int fused;    /* sums behind a product are added up in it */
-  int partials; /* sums that have places so far */
+  int fused;   /* sums behind a product are added up in it */
+  int blended; /* some section is: see is_blended */
+  int aligned; /* steps go through rows as the product does */
+  int groups;
+  int unmet;   /* a step has written vectors, and thread blocks have not met since */
   struct cb_diag *diag;
   enum cb_status status;
 };
@@ -64,23 +68,6 @@ static int sums_of(const struct cb_statements *statements) {
   return statements ? cb_statements_results(statements) : 0;
 }
 
-int cb_program_partials(const struct cb_program *program) {
-  int count = 0;
-  for (int i = 0; i < program->sections_count; i++) {
-    const char *texts[CB_MOST_STEPS + 1] = {program->sections[i].sums};
-    for (int k = 0; k < CB_MOST_STEPS; k++)
-      if (program->sections[i].steps[k].kind == CB_STEP_ROWS) texts[k + 1] = program->sections[i].steps[k].text;
-    for (int k = 0; k <= CB_MOST_STEPS; k++) {
-      struct cb_statements *statements = NULL;
-      if (texts[k] && cb_statements_parse(&statements, texts[k], program->name, 0, NULL)) return -1;
-      /* Behind a product there may be as many as behind any. */
-      count += k ? sums_of(statements) : texts[k] ? CB_MOST_RESULTS : 0;
-      cb_free(statements);
-    }
-  }
-  return count;
-}
-
 /* The most sums that any step has; behind products alone, or of all. */
 static int most_sums(struct writer *writer, int of_products) {
   const struct cb_program *program = writer->request->program;
@@ -96,6 +83,49 @@ static int most_sums(struct writer *writer, int of_products) {
       cb_free(statements);
     }
   return most;
+}
+
+/* ---- vectors that are made where they are read */
+
+/* What the vector is made of: factor * itself + addend. */
+struct blend {
+  const char *factor, *addend; /* in `statements` */
+};
+
+/* Whether the statement makes `from` in that way. */
+static int is_blend(const struct cb_statements *statements, const struct cb_statement *statement, const char *from,
+                    struct blend *blend) {
+  const struct cb_name *names = statements->names;
+  const struct cb_expression *of = statements->expressions, *whole = &of[statement->expression];
+  if (strcmp(names[statement->name].name, from) != 0 || whole->operation != CB_OP_FMA) return 0;
+  const struct cb_name *parts[3];
+  for (int i = 0; i < 3; i++) {
+    if (of[whole->operands[i]].operation != CB_OP_NAME) return 0;
+    parts[i] = &names[of[whole->operands[i]].name];
+  }
+  *blend = (struct blend){parts[0]->name, parts[2]->name};
+  return parts[0]->kind == CB_NAME_SCALAR && !strcmp(parts[1]->name, from) && parts[2]->kind == CB_NAME_IN;
+}
+
+/* Whether the product of the section makes what it multiplies, of *statements, which are the caller's. */
+static int is_blended(struct writer *writer, const struct cb_section *section, struct cb_statements **statements,
+                      struct blend *blend) {
+  *statements = NULL;
+  if (!section->old || !writer->fused || writer->request->form.in_steps || !writer->product.load_x.length) return 0;
+  *statements = parse(writer, section->before);
+  for (int i = 0; *statements && i < (*statements)->statements_count; i++)
+    if (is_blend(*statements, &(*statements)->statements[i], section->from, blend)) return 1;
+  cb_free(*statements);
+  *statements = NULL;
+  return 0;
+}
+
+static int has_blend(struct writer *writer, const struct cb_section *section) {
+  struct cb_statements *statements;
+  struct blend blend;
+  const int has = is_blended(writer, section, &statements, &blend);
+  cb_free(statements);
+  return has;
 }
 
 /* ---- rows */
@@ -152,13 +182,14 @@ static void add_rows(struct writer *writer, struct cb_text *text, const char *of
   cb_emit_row(&body, statements, &row);
   cut_line_end(&body);
   cb_scope_placeholder(&scope, "statements", keep(writer, &body));
+  if (writer->aligned) cb_scope_section(&scope, "aligned");
+  if (writer->aligned) cb_scope_placeholder(&scope, "virtual_blocks", number(writer, writer->request->launches[0].blocks));
   if (sums) {
     cb_scope_section(&scope, "sums");
     cb_scope_placeholder(&scope, "count", number(writer, sums));
-    cb_scope_placeholder(&scope, "first_partial", number(writer, writer->partials));
     cb_scope_placeholder(&scope, "results", results_text(writer, statements, "        ", "sums"));
-    writer->partials += sums;
   }
+  writer->unmet = !sums;
   cb_free(statements);
   expand(writer, text, "rows", &scope);
 }
@@ -183,15 +214,22 @@ static void add_scalars(struct writer *writer, struct cb_text *text, const char 
 
 /* ---- sections */
 
+/* Before a section's product, if it is of what other threads may have written since all have met. */
+static void add_meeting(struct writer *writer, struct cb_text *text, const char *indent, const struct cb_section *next) {
+  const int makes = next->before && !has_blend(writer, next); /* then all meet behind that */
+  if (writer->unmet && !makes) cb_text_add(text, "%smeet_all(pointers, blocks);\n", indent);
+}
+
 /* What goes to the last section. */
-static void add_leave(const struct writer *writer, struct cb_text *text, const char *condition, const char *reason) {
+static void add_leave(struct writer *writer, struct cb_text *text, const char *condition, const char *reason) {
+  const int last = writer->request->program->sections_count - 1;
   cb_text_add(text,
               "      if (%s) {\n"
               "        reason = %s;\n"
-              "        section = %d;\n"
-              "        continue;\n"
-              "      }\n",
-              condition, reason, writer->request->program->sections_count - 1);
+              "        section = %d;\n",
+              condition, reason, last);
+  add_meeting(writer, text, "        ", &writer->request->program->sections[last]);
+  cb_text_add_string(text, "        continue;\n      }\n");
 }
 
 static void add_step(struct writer *writer, struct cb_text *text, const struct cb_step *step) {
@@ -217,18 +255,34 @@ static void add_step(struct writer *writer, struct cb_text *text, const struct c
   }
 }
 
+/* Whether the section leads to a product of what has been written up to its own product's end. Not if its steps have
+ * sums, behind which all see everything, and if the last section, which may come before them, has a meeting of its own. */
+static int reads_others(struct writer *writer, const struct cb_section *section) {
+  const struct cb_section *last = &writer->request->program->sections[writer->request->program->sections_count - 1];
+  if (section != last && !last->before && (!strcmp(section->to, last->from) || section->before)) return 1;
+  for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind; k++) {
+    if (section->steps[k].kind != CB_STEP_ROWS) continue;
+    struct cb_statements *statements = parse(writer, section->steps[k].text);
+    const int sums = sums_of(statements);
+    cb_free(statements);
+    if (sums) return 0;
+  }
+  return 1;
+}
+
 /* Behind a product: the sums that its rows have given, or a barrier alone. */
 static void add_sums(struct writer *writer, struct cb_text *text, const struct cb_section *section) {
   if (section->sums && writer->fused) {
     struct cb_statements *statements = parse(writer, section->sums);
     if (!statements) return;
-    cb_text_add(text, "      add_grid(terms, pointers.partials + %d * blocks, pointers.barrier, blocks);\n", writer->partials);
+    /* Its steps read nothing but what the same thread has written. */
+    const int aligned = writer->aligned && !reads_others(writer, section);
+    cb_text_add(text, "      add_all<%s>(terms, pointers, meeting, blocks);\n", aligned ? "false" : "true");
     cb_text_add(text, "%s\n", results_text(writer, statements, "      ", "terms"));
-    writer->partials += most_sums(writer, 1); /* all of the array's */
     cb_free(statements);
     return;
   }
-  cb_text_add_string(text, "      grid_barrier(pointers.barrier, blocks);\n");
+  cb_text_add_string(text, "      meet_all(pointers, blocks);\n");
   if (section->sums) add_rows(writer, text, section->sums);
 }
 
@@ -240,27 +294,52 @@ static const char *sections_text(struct writer *writer) {
     const int last = i + 1 == program->sections_count;
     if (last) cb_text_add_string(&text, "    {\n");
     else cb_text_add(&text, "    if (section == %d) {\n", i);
+    writer->unmet = 0;
     add_sums(writer, &text, section);
     for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind && !writer->status; k++)
       add_step(writer, &text, &section->steps[k]);
     if (last) cb_text_add_string(&text, "      break;\n    }\n");
-    else cb_text_add(&text, "      section = %d;\n      continue;\n    }\n", section->next);
+    else {
+      cb_text_add(&text, "      section = %d;\n", section->next);
+      add_meeting(writer, &text, "      ", &program->sections[section->next]);
+      cb_text_add_string(&text, "      continue;\n    }\n");
+    }
   }
   cut_line_end(&text);
   return keep(writer, &text);
 }
 
-/* Which vectors a section multiplies. */
+/* The section's vector is made in its product: the one before changes places with it. */
+static void add_blend(struct cb_text *text, const struct cb_section *section, const struct blend *blend) {
+  cb_text_add(text,
+              "      vector_t *const made = pointers.%s_;\n"
+              "      pointers.%s_ = pointers.%s_;\n"
+              "      pointers.%s_ = made;\n"
+              "      old = pointers.%s_;\n"
+              "      factor = %s_;\n"
+              "      from = pointers.%s_;\n",
+              section->old, section->old, section->from, section->from, section->old, blend->factor, blend->addend);
+}
+
+/* Which vectors a section multiplies, and what is done before. */
 static const char *choices_text(struct writer *writer) {
   const struct cb_program *program = writer->request->program;
   struct cb_text text = {0};
-  for (int i = 1; i < program->sections_count; i++)
-    cb_text_add(&text,
-                "    if (section == %d) {\n"
-                "      from = pointers.%s_;\n"
-                "      to = pointers.%s_;\n"
-                "    }\n",
-                i, program->sections[i].from, program->sections[i].to);
+  for (int i = 1; i < program->sections_count && !writer->status; i++) {
+    const struct cb_section *section = &program->sections[i];
+    struct cb_statements *statements;
+    struct blend blend;
+    cb_text_add(&text, "    if (section == %d) {\n", i);
+    if (is_blended(writer, section, &statements, &blend)) {
+      add_blend(&text, section, &blend);
+    } else {
+      if (section->before) add_rows(writer, &text, section->before);
+      if (section->before) cb_text_add_string(&text, "      meet_all(pointers, blocks);\n");
+      cb_text_add(&text, "      from = pointers.%s_;\n", section->from);
+    }
+    cb_text_add(&text, "      to = pointers.%s_;\n    }\n", section->to);
+    cb_free(statements);
+  }
   cut_line_end(&text);
   return keep(writer, &text);
 }
@@ -270,11 +349,12 @@ static const char *products_text(struct writer *writer) {
   struct cb_text text = {0};
   for (int i = 0; i < request->launches_count; i++) {
     struct cb_scope scope = {0};
-    if (i) cb_text_add_string(&text, "    grid_barrier(pointers.barrier, blocks);\n");
+    if (i) cb_text_add_string(&text, "    meet_all(pointers, blocks);\n");
     cb_scope_placeholder(&scope, "blocks", number(writer, request->launches[i].blocks));
     cb_scope_placeholder(&scope, "number", number(writer, i));
     cb_scope_placeholder(&scope, "arrays", cb_text_string(&writer->product.arguments[i]));
-    if (writer->product.shares) cb_scope_section(&scope, "shares");
+    if (writer->groups > 1) cb_scope_section(&scope, "groups");
+    else if (writer->product.shares) cb_scope_section(&scope, "shares");
     expand(writer, &text, "product", &scope);
   }
   cut_line_end(&text);
@@ -283,25 +363,68 @@ static const char *products_text(struct writer *writer) {
 
 /* ---- commit */
 
-/* What a row gives the sums behind its product: by section. The product's own vector is at hand. */
+static void add_commit(struct writer *writer, struct cb_text *text, const struct cb_section *section) {
+  const struct cb_statement_types types = {writer->request->vector, writer->request->sum};
+  struct cb_row_text row = row_text(writer, &types);
+  struct cb_statements *statements = NULL, *sums = section->sums ? parse(writer, section->sums) : NULL;
+  struct blend blend;
+  const int makes = is_blended(writer, section, &statements, &blend);
+  char at_hand[80];
+  snprintf(at_hand, sizeof at_hand, "%s %s", section->to, makes ? section->from : "");
+  row.indent = "    ";
+  row.pointers = "step.pointers->";
+  row.scalars = "step.";
+  row.at_hand = at_hand;
+  row.user = "step.terms";
+  if (makes) {
+    cb_text_add(text, "    sum_t %s_ = sum_t(load_vector(step.old + row));\n", section->from);
+    cb_emit_row(text, statements, &row);
+  }
+  if (sums) {
+    row.indent = makes ? "      " : "    ";
+    if (makes) cb_text_add_string(text, "    {\n");
+    cb_text_add(text, "%sconst sum_t %s_ = sum;\n", row.indent, section->to);
+    cb_emit_row(text, sums, &row);
+    if (makes) cb_text_add_string(text, "    }\n");
+  }
+  cb_free(statements);
+  cb_free(sums);
+}
+
+/* What is done where a row is committed, by section: its own statements, and what it gives sums. The product's own vector
+ * is at hand. */
 static const char *commit_sums(struct writer *writer) {
   const struct cb_program *program = writer->request->program;
-  const struct cb_statement_types types = {writer->request->vector, writer->request->sum};
   struct cb_text text = {0};
   for (int i = 0; i < program->sections_count; i++) {
     const struct cb_section *section = &program->sections[i];
-    struct cb_row_text row = row_text(writer, &types);
-    struct cb_statements *statements = section->sums ? parse(writer, section->sums) : NULL;
-    if (!statements) continue;
-    row.indent = "    ";
-    row.pointers = "step.pointers->";
-    row.at_hand = section->to;
-    row.user = "step.terms";
-    cb_text_add(&text, "  if (step.section == %d) {\n    const sum_t %s_ = sum;\n", i, section->to);
-    cb_emit_row(&text, statements, &row);
+    if (!section->sums && !has_blend(writer, section)) continue;
+    cb_text_add(&text, "  if (step.section == %d) {\n", i);
+    add_commit(writer, &text, section);
     cb_text_add_string(&text, "  }\n");
+  }
+  cut_line_end(&text);
+  return keep(writer, &text);
+}
+
+/* Each scalar that such statements read, with these texts around it. */
+static const char *step_scalars(struct writer *writer, const char *before, const char *behind) {
+  const struct cb_program *program = writer->request->program;
+  struct cb_text text = {0}, seen = {0};
+  for (int i = 0; i < program->sections_count; i++) {
+    struct cb_statements *statements;
+    struct blend blend;
+    if (!is_blended(writer, &program->sections[i], &statements, &blend)) continue;
+    for (int k = 0; k < statements->names_count; k++) {
+      const struct cb_name *name = &statements->names[k];
+      if (name->kind != CB_NAME_SCALAR || cb_has_word(cb_text_string(&seen), name->name)) continue;
+      cb_text_add(&seen, "%s ", name->name);
+      cb_text_add(&text, "%s%s%s", before, name->name, behind);
+    }
     cb_free(statements);
   }
+  text.failed |= seen.failed;
+  cb_text_release(&seen);
   cut_line_end(&text);
   return keep(writer, &text);
 }
@@ -317,7 +440,15 @@ static const char *vectors_text(struct writer *writer) {
 
 static void add_before(struct writer *writer, struct cb_text *text) {
   struct cb_scope scope = {0};
-  cb_scope_placeholder(&scope, "threads", number(writer, writer->request->launches[0].threads));
+  const int threads = writer->request->launches[0].threads;
+  cb_scope_placeholder(&scope, "threads", number(writer, writer->groups * threads));
+  if (writer->groups > 1 || writer->aligned) {
+    cb_scope_section(&scope, "virtual");
+    cb_scope_placeholder(&scope, "virtual_threads", number(writer, threads));
+  }
+  cb_scope_placeholder(&scope, "members", step_scalars(writer, "  sum_t ", "_;\n"));
+  if (writer->groups > 1) cb_scope_section(&scope, "groups");
+  if (writer->blended) cb_scope_section(&scope, "blended");
   cb_scope_placeholder(&scope, "rows", number(writer, writer->request->rows));
   cb_scope_placeholder(&scope, "vectors", vectors_text(writer));
   if (writer->fused) {
@@ -348,10 +479,12 @@ static const char *vector(struct writer *writer, const char *name) {
 
 static void add_kernel(struct writer *writer, struct cb_text *text) {
   const struct cb_program *program = writer->request->program;
-  const int own = writer->product.blocks_per_sm, blocks = own && own < BLOCKS_PER_SM ? own : BLOCKS_PER_SM;
+  const int own = writer->product.blocks_per_sm, most = own && own < BLOCKS_PER_SM ? own : BLOCKS_PER_SM;
+  const int blocks = most > writer->groups && writer->request->form.kind == CB_PROGRAM_GRID ? most / writer->groups : 1;
   struct cb_scope scope = {0};
   cb_scope_placeholder(&scope, "sections", sections_text(writer)); /* first: it finds the scalars */
   cb_scope_placeholder(&scope, "scalars", scalars_text(writer));
+  cb_scope_placeholder(&scope, "values", step_scalars(writer, ", ", "_"));
   cb_scope_placeholder(&scope, "blocks_per_sm", number(writer, blocks));
   cb_scope_placeholder(&scope, "kernel", CB_PROGRAM_KERNEL);
   cb_scope_placeholder(&scope, "parameters", cb_text_string(&writer->product.parameters));
@@ -364,6 +497,13 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
   if (writer->product.is_scaled) cb_scope_section(&scope, "scaled");
   if (writer->product.has_carry) cb_scope_section(&scope, "carry");
   if (writer->fused) cb_scope_section(&scope, "fused");
+  if (writer->blended) cb_scope_section(&scope, "blended");
+  if (writer->request->form.kind == CB_PROGRAM_GRID) cb_scope_section(&scope, "grid");
+  if (writer->request->form.kind == CB_PROGRAM_CLUSTER) cb_scope_section(&scope, "cluster");
+  if (writer->request->form.kind == CB_PROGRAM_CLUSTER)
+    cb_scope_placeholder(&scope, "most_sums", number(writer, most_sums(writer, 0)));
+  if (writer->groups > 1) cb_scope_section(&scope, "groups");
+  if (writer->aligned) cb_scope_section(&scope, "aligned");
   expand(writer, text, "kernel", &scope);
 }
 
@@ -381,16 +521,43 @@ static enum cb_status check(const struct cb_program_request *request, struct cb_
   return CB_OK;
 }
 
+/* How many virtual thread blocks go side by side: no more than asked for, than a thread block has threads for, and than
+ * the product's kernels want on a multiprocessor. */
+static int groups_of(const struct writer *writer) {
+  const int threads = writer->request->launches[0].threads, own = writer->product.blocks_per_sm;
+  int groups = writer->product.shares || writer->request->form.groups < 1 ? 1 : writer->request->form.groups;
+  if (own && groups > own) groups = own;
+  while (groups > 1 && groups * threads > MOST_THREADS) groups--;
+  return groups;
+}
+
+static void choose(struct writer *writer) {
+  const struct cb_program_request *request = writer->request;
+  const struct cb_program *program = request->program;
+  writer->fused = writer->product.commits_once && !request->has_carry;
+  writer->groups = groups_of(writer);
+  writer->aligned = writer->fused && writer->product.aligned && request->launches_count == 1 &&
+                    request->launches[0].blocks * request->launches[0].threads >= request->rows;
+  for (int i = 0; i < program->sections_count; i++) writer->blended |= has_blend(writer, &program->sections[i]);
+  /* What one thread block reads again and again may stay in its L1. */
+  if (request->form.kind == CB_PROGRAM_BLOCK) cb_word_instead(&writer->product.regions, "load_stream", "load");
+  if (writer->groups == 1) return;
+  cb_word_instead(&writer->product.regions, "threadIdx.x", "virtual_thread()");
+  cb_word_instead(&writer->product.functions, "threadIdx.x", "virtual_thread()");
+}
+
 static void write(struct writer *writer, struct cb_text *body) {
   struct cb_text kernel = {0};
   struct cb_scope scope = {0};
-  writer->fused = writer->product.commits_once && !writer->request->has_carry;
+  choose(writer);
   add_kernel(writer, &kernel);
   cb_text_add_string(body, cb_text_string(&writer->product.vectors));
+  if (!writer->blended) cb_text_add_string(body, cb_text_string(&writer->product.load_x));
   add_before(writer, body);
   cb_text_add_string(body, cb_text_string(&writer->product.regions));
   cb_text_add_string(body, cb_text_string(&writer->product.functions));
   cb_scope_placeholder(&scope, "most_sums", number(writer, most_sums(writer, 0)));
+  cb_scope_section(&scope, cb_program_form_names[writer->request->form.kind]);
   expand(writer, body, "functions", &scope);
   cb_text_add_string(body, cb_text_string(&kernel));
   body->failed |= kernel.failed;
@@ -420,7 +587,10 @@ static void drop_unused(struct cb_text *text) {
   }
 }
 
-enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_request *request, struct cb_diag *diag) {
+const char *const cb_program_form_names[] = {"grid", "cluster", "block", NULL};
+
+enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_request *request, int *threads,
+                               struct cb_diag *diag) {
   struct writer writer = {.request = request, .diag = diag};
   struct cb_text body = {0}, functions = {0}, whole = {0};
   enum cb_status s = check(request, diag);
@@ -428,6 +598,7 @@ enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_req
   if (!s) {
     write(&writer, &body);
     s = writer.status;
+    *threads = writer.groups * request->launches[0].threads;
   }
   /* Statements call functions that stand in front of all that uses them. */
   if (!s) s = cb_emit_statement_functions(&functions, cb_text_string(&body), diag);

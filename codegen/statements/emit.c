@@ -45,7 +45,7 @@ static void add_loads(struct cb_text *text, const struct cb_statements *statemen
     const int is_vector = name->kind == CB_NAME_IN || name->kind == CB_NAME_INOUT;
     if (!name->read || (!is_vector && name->kind != CB_NAME_SCALAR && name->kind != CB_NAME_DEVICE)) continue;
     if (name->kind == CB_NAME_SCALAR && !row->scalars) continue;
-    if (row->at_hand && !strcmp(row->at_hand, name->name)) continue;
+    if (row->at_hand && cb_has_word(row->at_hand, name->name)) continue;
     const int changes = name->kind == CB_NAME_INOUT && name->assigned;
     cb_text_add(text, "%s%ssum_t %s%s = ", row->indent, changes ? "" : "const ", name->name, suffix);
     if (name->kind == CB_NAME_SCALAR)

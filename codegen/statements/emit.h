@@ -25,7 +25,7 @@ struct cb_row_text {
   const char *pointers; /* what stands before a pointer's name: "vectors.attached." */
   const char *scalars;  /* likewise before that of a scalar by value; NULL: they are at hand as variables */
   const char *load;     /* a function of an address */
-  const char *at_hand;  /* a vector whose entry is at hand; NULL: none */
+  const char *at_hand;  /* vectors whose entries are at hand, with blanks between them; NULL: none */
   const char *store;    /* a function of an address and a number; NULL: an assignment */
   /* The line that takes the term of result `number` (counted among the results), an expression. */
   void (*add_term)(struct cb_text *text, const struct cb_row_text *row, const struct cb_statement *statement,

@@ -65,7 +65,7 @@ struct cbgen_context {
 struct cb_shared {
   atomic_int handles;
   struct cb_session *session;
-  struct cb_image image;          /* without the arrays' contents */
+  struct cb_image image;          /* without the arrays' contents; its texts are made by cb_shared_texts */
   struct cb_updater *updater;     /* NULL unless values are mutable */
   const struct cb_packer *packer; /* likewise, and where the updater has a map */
   struct cb_checks *checks;       /* NULL unless CBGEN_CHECK asked for them (checks.h) */
@@ -77,7 +77,7 @@ struct cb_shared {
     int64_t limit;
     struct cb_hash key;
   } kept;
-  pthread_mutex_t specialising;
+  pthread_mutex_t specialising; /* also while texts are made */
   struct cb_image special; /* what multiplies instead of the image's kernels, once it is specialised */
   pthread_mutex_t lock; /* of `measured` */
   double measured;      /* seconds; 0: not measured */
@@ -96,6 +96,11 @@ struct cbgen_operator {
   pthread_mutex_t lock;      /* of `diag` */
   struct cb_diag diag;
 };
+
+/* ---- info.c */
+
+/* Makes the texts of the operator's image, unless they are there. Any thread. CB_ERR_MEMORY. */
+enum cb_status cb_shared_texts(struct cb_shared *shared, struct cb_diag *diag);
 
 /* ---- context.c */
 

@@ -159,16 +159,10 @@ static enum cb_status load(struct cb_work *work, cbgen_operator **op) {
   return s ? s : cb_operator_make(op, &loading, work->diag);
 }
 
-/* Of a family's kernel and arrays that the device packs an entry would keep nothing but a plan: to write it takes as
- * long as the next process needs to plan again. */
-static int is_made_in_no_time(const struct cb_work *work) {
-  return work->there.is_used && work->tier == CB_TIER_FAMILY;
-}
-
 static enum cb_status make_once(struct cb_work *work, cbgen_operator **op) {
   const enum cb_status s = cb_work_make(work);
   if (s) return s;
-  if (!is_made_in_no_time(work)) cb_work_put(work);
+  if (!cb_work_is_made_in_no_time(work)) cb_work_put(work);
   return load(work, op);
 }
 
@@ -283,6 +277,13 @@ static void note_cache(const struct cb_work *work, struct cb_shared *shared) {
   shared->kept = (struct cb_kept_at){cb_text_detach(&directory), cb_cache_limit(cache), work->kept.key};
 }
 
+/* The plan to the operator that has no texts yet. */
+static void leave_plan(struct cb_work *work, struct cb_shared *shared) {
+  if (shared->image.source) return;
+  shared->image.plan = work->made.plan;
+  work->made.plan = NULL;
+}
+
 static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbgen_operator **op) {
   CB_RANGE("cbgen: make an operator");
   const double start = cb_seconds();
@@ -297,6 +298,7 @@ static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbge
   if (!s) s = cb_checks_attach(work, op);
   if (s) return s;
   note_cache(work, (*op)->shared);
+  leave_plan(work, (*op)->shared);
   (*op)->shared->info.peak_bytes = cb_memory_peak(memory);
   (*op)->shared->info.total_seconds = cb_seconds() - start;
   tell(work, *op);

@@ -90,7 +90,8 @@ struct cb_work {
   struct cb_matrix matrix;
   struct cb_there there;
   int host_only; /* the device was tried in vain */
-  struct cb_made made; /* plan, specialised text, and binary; of a hit without data, the plan alone */
+  struct cb_made made; /* plan, specialised text, and binary; of a hit without data, the plan alone. Without a text,
+                        * if nobody needs one yet: then the operator gets the plan */
   enum cb_tier tier;   /* of that binary */
   struct cb_packed packed;
   struct cb_load load;
@@ -125,6 +126,10 @@ enum cb_status cb_request_host(struct cb_request *request, struct cb_diag *diag)
 /* ---- compile_new.c */
 
 enum cb_status cb_work_make(struct cb_work *work);
+
+/* Of a family's kernel and arrays that the device packs an entry of the cache would keep nothing but a plan: to write it
+ * takes as long as the next process needs to plan again. */
+int cb_work_is_made_in_no_time(const struct cb_work *work);
 
 /* Whether the specialised kernel shall multiply from the first product on, if a family's takes `plan_ns`. */
 int cb_specialises(const struct cb_work *work, int64_t plan_ns);

@@ -127,8 +127,10 @@ static enum cb_status pack(struct cb_work *work) {
 
 /* ---- text and binary */
 
+/* Once. */
 static enum cb_status emit(struct cb_work *work, const struct cb_make_request *making) {
   CB_RANGE("cbgen: generate");
+  if (work->made.source.text) return CB_OK;
   const enum cb_status s = cb_make_text(&work->made, making, work->diag);
   work->info.generate_seconds += cb_work_lap(work);
   return s;
@@ -228,7 +230,7 @@ static enum cb_status find_family(struct cb_work *work, struct cb_made *made, in
   return s;
 }
 
-/* A plan by that recipe with its text and its family's binary, if nothing has to be compiled for it. */
+/* A plan by that recipe with its family's binary, if nothing has to be compiled for it. */
 static enum cb_status make_ready(struct cb_work *work, struct cb_made *made, const char *recipe,
                                  const struct cb_make_request *making, struct cb_diag *diag) {
   struct cb_options options = work->request.options;
@@ -236,8 +238,7 @@ static enum cb_status make_ready(struct cb_work *work, struct cb_made *made, con
   enum cb_status s = cb_plan_build(&made->plan, &made->assignment, &work->matrix.csr,
                                    &work->request.session->device->target, &options, diag);
   work->info.analysis_seconds += cb_work_lap(work);
-  if (!s) s = cb_make_text(made, making, diag);
-  work->info.generate_seconds += cb_work_lap(work);
+  if (!s) cb_make_symbol(made, making);
   return s ? s : find_family(work, made, 0, diag);
 }
 
@@ -290,23 +291,29 @@ static enum cb_status make_family(struct cb_work *work, const struct cb_make_req
 }
 
 static enum cb_status specialise(struct cb_work *work, struct cb_make_request *making) {
-  enum cb_status s = cb_session_nvrtc(work->request.session, &making->nvrtc, work->diag);
+  enum cb_status s = emit(work, making);
+  if (!s) s = cb_session_nvrtc(work->request.session, &making->nvrtc, work->diag);
   if (!s) s = compile(work, making);
   if (!s) replace_spilling(work, making);
   return s;
 }
 
-/* Of the plan, unless tuning has made it. */
+int cb_work_is_made_in_no_time(const struct cb_work *work) {
+  return work->there.is_used && work->tier == CB_TIER_FAMILY;
+}
+
+/* Of the plan, unless tuning has made it; and the specialised text, which nobody reads where an entry of the cache is
+ * not written: then the operator makes it when it is asked for it. */
 static enum cb_status make_kernel(struct cb_work *work) {
   struct cb_make_request making = {
       .csr = &work->matrix.csr, .options = &work->request.options, .pattern = work->matrix.pattern};
   enum cb_status s = CB_OK;
   if (!work->made.compiled.cubin) {
-    s = emit(work, &making);
-    if (s) return s;
+    cb_make_symbol(&work->made, &making);
     s = cb_specialises(work, work->made.plan->cost.ns) ? CB_ERR_UNSUPPORTED : make_family(work, &making);
     if (s == CB_ERR_UNSUPPORTED) s = specialise(work, &making);
   }
+  if (!s && !cb_work_is_made_in_no_time(work)) s = emit(work, &making);
   if (s || !cb_inspects()) return s;
   s = cb_session_nvrtc(work->request.session, &making.nvrtc, work->diag);
   return s ? s : inspect(work, &making);
@@ -354,6 +361,7 @@ static enum cb_status make_image(struct cb_work *work, struct cb_image *image) {
                                        .label = &label,
                                        .blob = work->there.is_used ? NULL : &work->packed.blob,
                                        .source = &made->source,
+                                       .texts_later = cb_work_is_made_in_no_time(work),
                                        .tier = work->tier,
                                        .cubin = made->compiled.cubin,
                                        .cubin_bytes = made->compiled.cubin_bytes};

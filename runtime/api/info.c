@@ -7,8 +7,16 @@
 #include <math.h>
 #include <string.h>
 
+enum cb_status cb_shared_texts(struct cb_shared *shared, struct cb_diag *diag) {
+  pthread_mutex_lock(&shared->specialising);
+  const enum cb_status s = cb_image_write_texts(&shared->image, diag);
+  pthread_mutex_unlock(&shared->specialising);
+  return s;
+}
+
 const char *cbgen_operator_source(const cbgen_operator *op, size_t *length) {
-  const char *source = op ? op->shared->image.source : "";
+  CB_STANDARD_NUMERICS;
+  const char *source = op && !cb_shared_texts(op->shared, NULL) ? op->shared->image.source : "";
   if (length) *length = strlen(source);
   return source;
 }
@@ -18,7 +26,8 @@ const char *cbgen_operator_plan(const cbgen_operator *op) {
 }
 
 const char *cbgen_operator_plan_json(const cbgen_operator *op) {
-  return op ? op->shared->image.json : "";
+  CB_STANDARD_NUMERICS;
+  return op && !cb_shared_texts(op->shared, NULL) ? op->shared->image.json : "";
 }
 
 const char *cbgen_operator_key(const cbgen_operator *op) {

@@ -128,6 +128,7 @@ static enum cb_status fill_arrays(struct cb_device_packing *packing, const struc
   enum cb_status s = cb_device_packing_indices(packing, loading->pack, diag);
   if (!s) s = cb_device_packing_values(packing, values ? loading->value_type : CB_F64, values, NULL, diag);
   if (!s) s = cb_device_wait(device, "packing", diag);
+  if (!s) cb_survey_empty(loading->pack->survey);
   if (!s) s = cb_device_packing_lost(packing, &lost, diag);
   return lost ? cb_fail_range(loading->pack->plan->matrix_type, diag) : s;
 }

@@ -116,17 +116,19 @@ static enum cb_status make_map_there(struct plan_of_block *plan, const struct cb
 }
 
 static enum cb_status plan_block(struct plan_of_block *plan, const cbgen_operator *op, struct cb_diag *diag) {
-  const struct cb_shared *shared = op->shared;
+  struct cb_shared *shared = op->shared;
   const struct cb_image *image = &plan->image;
+  enum cb_status s = cb_image_write_texts(&shared->image, diag);
   *plan = (struct plan_of_block){.image = *cb_shared_image(shared), .head = {.format = FORMAT, .length = HEAD}};
   memcpy(plan->head.magic, magic, sizeof magic);
   const int has_packing = shared->updater && cb_updater_packing(shared->updater);
+  if (s) return s;
   if (cb_checks_record(shared->checks))
     return cb_fail(diag, CB_ERR_UNSUPPORTED,
                    "the kernels of this operator have checks (CBGEN_CHECK=bounds), which serve this process alone: save "
                    "one that was compiled without");
   if (shared->updater) plan->image.map = cb_updater_map(shared->updater);
-  enum cb_status s = has_packing ? make_map_there(plan, shared, diag) : CB_OK;
+  if (has_packing) s = make_map_there(plan, shared, diag);
   if (!s) s = copy_image(plan, diag);
   if (s) return s;
   add_row(&plan->head, "operator", (int64_t)plan->numbers.length);

@@ -7,6 +7,7 @@
 #include "runtime/cuda/spills.h"
 #include "runtime/solver/solver.h"
 
+#include <stddef.h>
 #include <string.h>
 
 struct cbgen_solver {
@@ -63,7 +64,7 @@ static enum cb_status take_options(cbgen_solver *solver, const char *method, con
                                    struct cb_diag *diag) {
   cbgen_solver_options *options = &solver->options;
   const struct cb_operator_info *info = cb_operator_info(solver->op->op);
-  const size_t least = sizeof *options;
+  const size_t least = offsetof(cbgen_solver_options, program_form);
   enum cb_status s = asked ? cb_take_struct(options, sizeof *options, least, asked, "cbgen_solver_options", diag) : CB_OK;
   if (!s) s = check_operator(info, diag);
   if (!s) s = check_options(options, info, diag);
@@ -89,20 +90,26 @@ static struct cb_cache_subject subject_of(const struct cb_session *session, cons
                                    .pattern = cb_hash_bytes(text->bytes, text->length)};
 }
 
-/* NVRTC is opened for this alone: solvers may be made on any thread. */
-static enum cb_status compile(const struct cb_session *session, const struct cb_text *text,
+/* NVRTC is opened for this alone: solvers may be made on any thread. `is_full`: a text whose thread blocks have so many
+ * threads that it is written anew if they lack registers; see find_fitting. */
+static enum cb_status compile(const struct cb_session *session, const struct cb_text *text, int is_full,
                               struct cb_compiled *compiled, struct cb_diag *diag) {
   const struct cb_nvrtc_options options = {.arch = session->device->target.arch};
   struct cb_nvrtc *nvrtc = NULL;
   enum cb_status s = cb_nvrtc_open(&nvrtc, *session->nvrtc_path ? session->nvrtc_path : NULL, diag);
   if (s) return s;
-  s = cb_compile_fitting(compiled, nvrtc, text->bytes, CB_PROGRAM_KERNEL, &options, diag);
+  if (!is_full) {
+    s = cb_compile_fitting(compiled, nvrtc, text->bytes, CB_PROGRAM_KERNEL, &options, diag);
+  } else {
+    s = cb_nvrtc_compile(compiled, nvrtc, text->bytes, CB_PROGRAM_KERNEL, &options, diag);
+    if (!s) compiled->spilled_bytes = cb_spilled_bytes(compiled);
+  }
   cb_nvrtc_close(nvrtc);
   return s;
 }
 
 /* The binary of the text: kept with the operator's, or compiled. */
-static enum cb_status find_binary(const struct cb_shared *shared, const struct cb_text *text,
+static enum cb_status find_binary(const struct cb_shared *shared, const struct cb_text *text, int is_full,
                                   struct cb_compiled *compiled, struct cb_diag *diag) {
   const struct cb_session *session = shared->session;
   struct cb_cache_options where = {.directory = shared->kept.directory, .limit = shared->kept.limit, .existing = 1};
@@ -112,24 +119,68 @@ static enum cb_status find_binary(const struct cb_shared *shared, const struct c
   enum cb_status s = CB_OK;
   if (where.directory) cb_cache_open(&cache, &where, NULL);
   if (!cache || !cb_session_kept_binary(cache, cb_cache_key(&subject), compiled)) {
-    s = compile(session, text, compiled, diag);
+    s = compile(session, text, is_full, compiled, diag);
     if (!s && cache) cb_session_keep_binary(session, cache, &subject, text, compiled);
   }
   cb_cache_close(cache);
   return s;
 }
 
+static enum cb_status choose_form(const cbgen_solver *solver, const struct cb_image *image,
+                                  struct cb_program_form *form, struct cb_diag *diag) {
+  const struct cb_target *target = &solver->op->shared->session->device->target;
+  const struct cb_program_size size = cb_solver_size(image, target);
+  const char *name = solver->options.program_form;
+  const int blocks = solver->options.thread_blocks;
+  if (!name && !blocks) {
+    cb_program_choose(form, &size);
+    return CB_OK;
+  }
+  if (!cb_program_form_find(form, name ? name : cb_program_form_names[CB_PROGRAM_GRID]))
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "there is no program form '%.60s'; there are grid, cluster and block, and each with '+steps'", name);
+  form->blocks = blocks;
+  if (!cb_program_form_exists(form->kind, target))
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "program form 'cluster' needs sm_90 or later; this GPU is %s", target->arch);
+  if (form->kind == CB_PROGRAM_CLUSTER && blocks > CB_PROGRAM_CLUSTER_BLOCKS)
+    return cb_fail(diag, CB_ERR_LIMIT, "a cluster has at most %d thread blocks; %d are asked for",
+                   CB_PROGRAM_CLUSTER_BLOCKS, blocks);
+  if (form->kind == CB_PROGRAM_BLOCK && blocks > 1)
+    return cb_fail(diag, CB_ERR_LIMIT, "program form 'block' has 1 thread block; %d are asked for", blocks);
+  cb_program_complete(form, &size);
+  return CB_OK;
+}
+
+/* Text and binary; with fewer threads to a thread block if a thread lacks registers. */
+static enum cb_status find_fitting(cbgen_solver *solver, const struct cb_image *image, struct cb_program_form *form,
+                                   int *threads, struct cb_compiled *compiled, struct cb_diag *diag) {
+  enum { HALF = 512 /* threads: where a multiprocessor has more registers for each than fewer of them could use */ };
+  for (;;) {
+    enum cb_status s = cb_solver_text(&solver->source, image, solver->program, form, threads, diag);
+    const int groups = *threads / image->launches[0].threads, is_full = groups > 1 && *threads > HALF;
+    if (!s) s = find_binary(solver->op->shared, &solver->source, is_full, compiled, diag);
+    if (s || !compiled->spilled_bytes || !is_full) return s;
+    form->groups = groups - 1;
+    cb_compiled_release(compiled);
+    cb_text_release(&solver->source);
+    *compiled = (struct cb_compiled){0};
+  }
+}
+
 static enum cb_status build(cbgen_solver *solver, const struct cb_image *image, struct cb_diag *diag) {
   const struct cb_shared *shared = solver->op->shared;
   struct cb_compiled compiled = {0};
-  enum cb_status s = cb_solver_text(&solver->source, image, solver->program, diag);
-  if (!s) s = find_binary(shared, &solver->source, &compiled, diag);
+  struct cb_program_form form;
+  int threads = 0;
+  enum cb_status s = choose_form(solver, image, &form, diag);
+  if (!s) s = find_fitting(solver, image, &form, &threads, &compiled, diag);
   const struct cb_solver_parts parts = {.device = shared->session->device,
                                         .op = solver->op->op,
                                         .image = image,
                                         .program = solver->program,
                                         .cubin = compiled.cubin,
-                                        .blocks = solver->options.thread_blocks};
+                                        .form = form,
+                                        .threads = threads};
   if (!s) s = cb_solver_load(&solver->solver, &parts, diag);
   cb_compiled_release(&compiled);
   return s;
@@ -139,8 +190,10 @@ static enum cb_status build(cbgen_solver *solver, const struct cb_image *image, 
 static enum cb_status build_special(cbgen_solver *solver, struct cb_diag *diag) {
   const struct cb_image *image = &solver->op->shared->image;
   struct cb_image special;
+  enum cb_status s = cb_shared_texts(solver->op->shared, diag);
+  if (s) return s;
   if (image->tier == CB_TIER_SPECIALISED) return build(solver, image, diag);
-  enum cb_status s = cb_image_specialise(&special, image, diag);
+  s = cb_image_specialise(&special, image, diag);
   if (s) return s;
   s = build(solver, &special, diag);
   cb_image_release(&special);

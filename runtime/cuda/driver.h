@@ -56,7 +56,8 @@ enum {
   CB_CU_FUNC_STATIC_SHARED = 1,
   CB_CU_FUNC_LOCAL_BYTES = 3,
   CB_CU_FUNC_REGISTERS = 4,
-  CB_CU_FUNC_MAX_DYNAMIC_SHARED = 8
+  CB_CU_FUNC_MAX_DYNAMIC_SHARED = 8,
+  CB_CU_FUNC_ANY_CLUSTER_SIZE = 14 /* CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED */
 };
 
 enum { CB_CU_STREAM_NON_BLOCKING = 1, CB_CU_EVENT_NO_TIMING = 2 };
@@ -76,6 +77,7 @@ enum { CB_CU_CAPTURE_NONE = 0, CB_CU_CAPTURE_ACTIVE = 1, CB_CU_CAPTURE_INVALIDAT
 /* CUlaunchAttribute: 8 bytes of which 4 are the id, then a value of 64; CUlaunchConfig. */
 enum {
   CB_CU_LAUNCH_COOPERATIVE = 2, /* CU_LAUNCH_ATTRIBUTE_COOPERATIVE */
+  CB_CU_LAUNCH_CLUSTER = 4,     /* CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION */
   CB_CU_LAUNCH_OVERLAP = 6      /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
 };
 struct cb_cu_launch_attribute {
@@ -84,6 +86,7 @@ struct cb_cu_launch_attribute {
   union {
     char bytes[64];
     int allowed;
+    unsigned cluster[3];
   } value;
 };
 struct cb_cu_launch {

@@ -8,11 +8,15 @@
 
 #include <stdio.h>
 
-enum cb_status cb_make_text(struct cb_made *made, const struct cb_make_request *request, struct cb_diag *diag) {
+void cb_make_symbol(struct cb_made *made, const struct cb_make_request *request) {
   if (request->symbol) snprintf(made->symbol, sizeof made->symbol, "%s", request->symbol);
   else
     snprintf(made->symbol, sizeof made->symbol, "cbgen_%016llx",
              (unsigned long long)cb_blob_id(made->plan, request->pattern).high);
+}
+
+enum cb_status cb_make_text(struct cb_made *made, const struct cb_make_request *request, struct cb_diag *diag) {
+  cb_make_symbol(made, request);
   const struct cb_label label = {request->name ? request->name : made->symbol, made->symbol, request->pattern};
   return cb_source_emit(&made->source, made->plan, &label, NULL, CB_EMBED_NEVER, diag);
 }

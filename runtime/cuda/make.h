@@ -2,7 +2,8 @@
 /* From a plan to a compiled kernel.
  *
  *   cb_make          all of it: the plan by one recipe, its text, its binary
- *   cb_make_text     the text of a plan that is there
+ *   cb_make_symbol   the names of a plan's kernels
+ *   cb_make_text     the same, and the text of a plan that is there
  *   cb_make_binary   the binary of a text that is there
  */
 #ifndef CBGEN_RUNTIME_CUDA_MAKE_H
@@ -35,6 +36,7 @@ struct cb_make_request {
 /* On failure `made` holds what there was until then. */
 enum cb_status cb_make(struct cb_made *made, const struct cb_make_request *request, const char *recipe,
                        const struct cb_target *target, struct cb_diag *diag);
+void cb_make_symbol(struct cb_made *made, const struct cb_make_request *request);
 enum cb_status cb_make_text(struct cb_made *made, const struct cb_make_request *request, struct cb_diag *diag);
 /* For the plan's architecture, until registers suffice: cb_compile_fitting. */
 enum cb_status cb_make_binary(struct cb_made *made, const struct cb_make_request *request, struct cb_diag *diag);

@@ -5,6 +5,7 @@
 #include "analysis/plan/blob.h"
 #include "base/integers.h"
 #include "base/memory.h"
+#include "runtime/operator/device_rows.h"
 
 #include <string.h>
 
@@ -31,6 +32,15 @@ struct numbers {
   } field[CB_MOST_FIELDS];
 };
 
+/* An array whose elements a list of the survey's has. */
+struct listed {
+  uint64_t list;
+  int64_t count, bytes;
+  cb_device_ptr to;
+};
+
+enum { MOST_LISTED = 4 };
+
 struct region {
   struct cb_pack_kernels kernels;
   struct numbers numbers;
@@ -38,6 +48,8 @@ struct region {
   int64_t warps, slots, shape_bytes;
   int fields;
   cb_device_ptr elements[CB_MOST_FIELDS]; /* of each field */
+  int listed_count;
+  struct listed listed[MOST_LISTED];
   cb_device_ptr values; /* the array of slots; 0: there is none */
 };
 
@@ -94,6 +106,11 @@ static void note_arrays(struct region *region, const struct cb_region *planned, 
     if (array->role == CB_ROLE_VALUES) region->values = there;
     if (described->bytes_array && !strcmp(array->name, described->bytes_array)) region->lists.bytes = there;
     if (array->role != CB_ROLE_INDEX || contents->of || contents->elements) continue;
+    if (contents->there) {
+      region->listed[region->listed_count++] =
+          (struct listed){contents->there, array->count, (int64_t)cb_type_size(array->type), there};
+      continue;
+    }
     const int field = region->fields++;
     region->elements[field] = there;
     region->numbers.field[field].first = contents->slots.first;
@@ -211,6 +228,9 @@ enum cb_status cb_device_packing_indices(const struct cb_device_packing *packing
     s = find_shape(packing, region, &source->survey->view, diag);
     for (int field = 0; field < region->fields && !s; field++)
       s = pack_columns(packing, region, field, &source->survey->view, diag);
+    for (int i = 0; i < region->listed_count && !s; i++)
+      s = cb_rows_store(source->survey, region->listed[i].list, region->listed[i].count, region->listed[i].to,
+                        region->listed[i].bytes, diag);
   }
   return s;
 }

@@ -31,56 +31,64 @@ _Static_assert(sizeof(struct cb_choice_lengths) == (2 * CB_CHOICE_BINS + CB_CHOI
                "nothing lies between");
 
 enum cb_status cb_profile_lengths(void *user, struct cb_choice_lengths *lengths, struct cb_diag *diag) {
-  const struct cb_survey *survey = user;
+  struct cb_survey *survey = user;
   const struct cb_device *device = survey->kernels->device;
   const struct cb_kernels *kernels;
   cb_device_ptr counts = 0;
+  if (survey->near.col_idx) {
+    cb_choice_count_lengths(lengths, &survey->near);
+    return CB_OK;
+  }
   enum cb_status s = open_set(survey, &kernels, diag);
   if (s) return s;
   struct starts starts = starts_of(survey);
   int64_t rows = survey->view.rows, warps = cb_smaller(MOST_WARPS, cb_divide_up(rows, WARP));
   void *parameters[] = {&starts, &rows, &warps, &counts};
-  s = cb_device_alloc(device, &counts, sizeof *lengths, "counts of rows", diag);
-  if (!s) s = cb_device_fill(device, counts, 0, sizeof *lengths, diag);
+  s = cb_survey_take_work(survey, &counts, sizeof *lengths, diag);
+  if (!s) s = cb_survey_clear(survey, counts, sizeof *lengths, diag);
   if (!s) s = cb_kernels_launch(kernels, LENGTHS, warps * WARP, NULL, parameters, diag);
   if (!s) s = cb_device_download(device, lengths, counts, sizeof *lengths, "counts of rows", diag);
-  cb_device_free(device, counts);
   cb_device_leave(device);
   return s;
 }
 
+static enum cb_status fetch_starts(struct cb_survey *survey, const struct cb_kernels *kernels,
+                                   const struct cb_stretch *stretches, int64_t count, int64_t *starts,
+                                   struct cb_diag *diag) {
+  struct cb_stretches there;
+  struct starts from = starts_of(survey);
+  void *parameters[] = {&from, &there.begins, &there.places, &count, &there.list};
+  enum cb_status s = cb_stretches_put(survey, &there, stretches, count, 0, sizeof *starts, diag);
+  if (!s) s = cb_kernels_launch(kernels, STARTS, count * WARP, NULL, parameters, diag);
+  if (s) return s;
+  return cb_device_download(survey->kernels->device, starts, there.list, (size_t)there.total * sizeof *starts,
+                            "row pointers", diag);
+}
+
 enum cb_status cb_profile_starts(void *user, const struct cb_stretch *stretches, int64_t count, int64_t *starts,
                                  struct cb_diag *diag) {
-  const struct cb_survey *survey = user;
-  const struct cb_device *device = survey->kernels->device;
+  struct cb_survey *survey = user;
   const struct cb_kernels *kernels;
-  cb_device_ptr lists = 0, to = 0;
-  int64_t total = 0;
+  for (int64_t i = 0; i < count && survey->near.col_idx; i++)
+    for (int64_t k = 0; k < stretches[i].length; k++) *starts++ = cb_csr_row(&survey->near, stretches[i].begin + k);
+  if (survey->near.col_idx) return CB_OK;
   enum cb_status s = open_set(survey, &kernels, diag);
   if (s) return s;
-  s = cb_stretches_put(device, &lists, stretches, count, &total, diag);
-  if (!s) s = cb_device_alloc(device, &to, (size_t)total * sizeof *starts, "row pointers", diag);
-  struct starts from = starts_of(survey);
-  cb_device_ptr places = lists + (cb_device_ptr)count * sizeof(int64_t);
-  void *parameters[] = {&from, &lists, &places, &count, &to};
-  if (!s) s = cb_kernels_launch(kernels, STARTS, count * WARP, NULL, parameters, diag);
-  if (!s) s = cb_device_download(device, starts, to, (size_t)total * sizeof *starts, "row pointers", diag);
-  cb_device_free(device, lists);
-  cb_device_free(device, to);
-  cb_device_leave(device);
+  s = fetch_starts(survey, kernels, stretches, count, starts, diag);
+  cb_device_leave(survey->kernels->device);
   return s;
 }
 
 /* What was found: how many, and 256 bytes further on the columns. */
 enum { HEAD = 256 };
-static enum cb_status bring_chosen(const struct cb_device *device, cb_device_ptr block, int32_t **columns,
+static enum cb_status bring_chosen(const struct cb_device *device, const struct cb_stretches *from, int32_t **columns,
                                    int64_t *chosen, struct cb_diag *diag) {
   uint32_t found = 0;
-  enum cb_status s = cb_device_download(device, &found, block, sizeof found, "columns", diag);
+  enum cb_status s = cb_device_download(device, &found, from->head, sizeof found, "columns", diag);
   if (s || !found) return s;
   int32_t *all = cb_alloc(found, sizeof *all);
   if (!all) return cb_fail_memory(diag, "columns", found * sizeof *all);
-  s = cb_device_download(device, all, block + HEAD, found * sizeof *all, "columns", diag);
+  s = cb_device_download(device, all, from->list, found * sizeof *all, "columns", diag);
   if (s) {
     cb_free(all);
     return s;
@@ -90,27 +98,41 @@ static enum cb_status bring_chosen(const struct cb_device *device, cb_device_ptr
   return CB_OK;
 }
 
+static enum cb_status choose(struct cb_survey *survey, const struct cb_kernels *kernels,
+                             const struct cb_stretch *stretches, int64_t count, int64_t share, int32_t **columns,
+                             int64_t *chosen, struct cb_diag *diag) {
+  struct cb_stretches there;
+  cb_device_ptr from = (cb_device_ptr)(uintptr_t)survey->view.col_idx;
+  int64_t base = survey->view.base;
+  void *parameters[] = {&from, &base, &there.begins, &there.places, &count, &share, &there.head, &there.list};
+  enum cb_status s = cb_stretches_put(survey, &there, stretches, count, HEAD, sizeof **columns, diag);
+  if (!s) s = cb_kernels_launch(kernels, CHOOSE + survey->view.col_wide, count * WARP, NULL, parameters, diag);
+  return s ? s : bring_chosen(survey->kernels->device, &there, columns, chosen, diag);
+}
+
+static enum cb_status choose_here(const struct cb_csr *csr, const struct cb_stretch *stretches, int64_t count,
+                                  int64_t share, int32_t **columns, int64_t *chosen, struct cb_diag *diag) {
+  int64_t most = 0;
+  for (int64_t i = 0; i < count; i++) most += stretches[i].length;
+  int32_t *all = cb_alloc((size_t)most + 1, sizeof *all);
+  if (!all) return cb_fail_memory(diag, "columns", (uint64_t)most * sizeof *all);
+  for (int64_t i = 0; i < count; i++)
+    for (int64_t k = stretches[i].begin; k < stretches[i].begin + stretches[i].length; k++)
+      if (cb_choice_has_column(share, csr->col_idx[k])) all[(*chosen)++] = csr->col_idx[k];
+  *columns = all;
+  return CB_OK;
+}
+
 enum cb_status cb_profile_chosen(void *user, const struct cb_stretch *stretches, int64_t count, int64_t column_share,
                                  int32_t **columns, int64_t *chosen, struct cb_diag *diag) {
-  const struct cb_survey *survey = user;
-  const struct cb_device *device = survey->kernels->device;
+  struct cb_survey *survey = user;
   const struct cb_kernels *kernels;
-  cb_device_ptr lists = 0, block = 0;
-  int64_t total = 0, base = survey->view.base, share = column_share;
   *columns = NULL;
   *chosen = 0;
+  if (survey->near.col_idx) return choose_here(&survey->near, stretches, count, column_share, columns, chosen, diag);
   enum cb_status s = open_set(survey, &kernels, diag);
   if (s) return s;
-  s = cb_stretches_put(device, &lists, stretches, count, &total, diag);
-  if (!s) s = cb_device_alloc(device, &block, HEAD + (size_t)total * sizeof **columns, "columns", diag);
-  if (!s) s = cb_device_fill(device, block, 0, HEAD, diag);
-  cb_device_ptr from = (cb_device_ptr)(uintptr_t)survey->view.col_idx, list = block + HEAD,
-                places = lists + (cb_device_ptr)count * sizeof(int64_t);
-  void *parameters[] = {&from, &base, &lists, &places, &count, &share, &block, &list};
-  if (!s) s = cb_kernels_launch(kernels, CHOOSE + survey->view.col_wide, count * WARP, NULL, parameters, diag);
-  if (!s) s = bring_chosen(device, block, columns, chosen, diag);
-  cb_device_free(device, lists);
-  cb_device_free(device, block);
-  cb_device_leave(device);
+  s = choose(survey, kernels, stretches, count, column_share, columns, chosen, diag);
+  cb_device_leave(survey->kernels->device);
   return s;
 }

@@ -2,6 +2,7 @@
 /* A matrix on the device, looked at by kernels: see device_survey.h. */
 #include "runtime/operator/device_survey.h"
 #include "runtime/operator/device_profile.h"
+#include "runtime/operator/device_rows.h"
 
 #include "analysis/diagonals.h"
 #include "analysis/tiles.h"
@@ -70,6 +71,8 @@ static enum cb_status survey_rows(const struct cb_survey *survey, cb_device_ptr 
                            parameters, diag);
 }
 
+cb_device_ptr cb_survey_ends(const struct cb_survey *survey) { return survey->scratch + sizeof(struct findings); }
+
 /* Whether the matrix is what analysis takes. */
 static enum cb_status judge(const struct findings *findings, struct cb_diag *diag) {
   if (findings->unfit)
@@ -96,50 +99,87 @@ static enum cb_status look(const struct cb_survey *survey, cb_device_ptr scratch
 
 /* ---- columns that analysis asks for */
 
-enum cb_status cb_stretches_put(const struct cb_device *device, cb_device_ptr *to,
-                                const struct cb_stretch *stretches, int64_t count, int64_t *total,
-                                struct cb_diag *diag) {
-  int64_t *numbers = cb_alloc((size_t)(2 * count + 1), sizeof *numbers); /* begins, then places */
-  if (!numbers) return cb_fail_memory(diag, "a list of columns", (uint64_t)count * 16);
-  *total = 0;
+/* What was taken before is no longer needed: calls of `remote` follow one another. */
+enum cb_status cb_survey_take_work(struct cb_survey *survey, cb_device_ptr *work, size_t bytes, struct cb_diag *diag) {
+  enum { LEAST = 1 << 20 };
+  const struct cb_device *device = survey->kernels->device;
+  if (bytes > survey->work_bytes) {
+    const size_t room = bytes > LEAST ? bytes : LEAST;
+    cb_device_free(device, survey->work);
+    survey->work = 0;
+    survey->work_bytes = 0;
+    const enum cb_status s = cb_device_alloc(device, &survey->work, room, "the survey", diag);
+    if (s) return s;
+    survey->work_bytes = room;
+  }
+  *work = survey->work;
+  return CB_OK;
+}
+
+enum cb_status cb_survey_clear(const struct cb_survey *survey, cb_device_ptr at, size_t bytes, struct cb_diag *diag) {
+  const struct cb_device *device = survey->kernels->device;
+  return cb_driver_check(device->driver, device->driver->call.fill_bytes_async(at, 0, bytes, NULL), diag,
+                         "clear the survey on GPU %d", device->ordinal);
+}
+
+static enum cb_status upload_stretches(const struct cb_survey *survey, const struct cb_stretches *to,
+                                       const struct cb_stretch *stretches, int64_t count, struct cb_diag *diag) {
+  const size_t bytes = (size_t)(2 * count + 1) * sizeof(int64_t);
+  int64_t *numbers = cb_alloc(bytes, 1); /* begins, then places */
+  if (!numbers) return cb_fail_memory(diag, "a list of columns", bytes);
+  int64_t place = 0;
   for (int64_t i = 0; i < count; i++) {
     numbers[i] = stretches[i].begin;
-    numbers[count + i] = *total;
-    *total += stretches[i].length;
+    numbers[count + i] = place;
+    place += stretches[i].length;
   }
-  numbers[2 * count] = *total;
-  const size_t bytes = (size_t)(2 * count + 1) * sizeof *numbers;
-  enum cb_status s = cb_device_alloc(device, to, bytes, "a list of columns", diag);
-  if (!s) s = cb_device_upload(device, *to, numbers, bytes, "a list of columns", diag);
+  numbers[2 * count] = place;
+  const enum cb_status s =
+      cb_device_upload(survey->kernels->device, to->begins, numbers, bytes, "a list of columns", diag);
   cb_free(numbers);
   return s;
 }
 
-static enum cb_status run_fetch(const struct cb_survey *survey, cb_device_ptr lists, int64_t count, cb_device_ptr to,
-                                struct cb_diag *diag) {
+enum cb_status cb_stretches_put(struct cb_survey *survey, struct cb_stretches *to, const struct cb_stretch *stretches,
+                                int64_t count, size_t head, size_t size, struct cb_diag *diag) {
+  enum { ALIGN = 256 };
+  const size_t lists = (size_t)cb_round_up((2 * count + 1) * (int64_t)sizeof(int64_t), ALIGN);
+  cb_device_ptr work = 0;
+  int64_t total = 0;
+  for (int64_t i = 0; i < count; i++) total += stretches[i].length;
+  enum cb_status s = cb_survey_take_work(survey, &work, lists + head + (size_t)total * size, diag);
+  if (s) return s;
+  *to = (struct cb_stretches){work, work + (cb_device_ptr)count * sizeof(int64_t), work + lists, work + lists + head,
+                              total};
+  if (head) s = cb_survey_clear(survey, to->head, head, diag);
+  return s ? s : upload_stretches(survey, to, stretches, count, diag);
+}
+
+static enum cb_status fetch_there(struct cb_survey *survey, const struct cb_stretch *stretches, int64_t count,
+                                  int32_t *columns, struct cb_diag *diag) {
   const struct cb_view *view = &survey->view;
-  cb_device_ptr columns = address(view->col_idx), begins = lists,
-                places = lists + (cb_device_ptr)count * sizeof(int64_t);
+  struct cb_stretches there;
+  cb_device_ptr from = address(view->col_idx);
   int64_t base = view->base;
-  void *parameters[] = {&columns, &base, &begins, &places, &count, &to};
-  return cb_kernels_launch(survey->kernels, FETCH + view->col_wide, count * WARP, NULL, parameters, diag);
+  void *parameters[] = {&from, &base, &there.begins, &there.places, &count, &there.list};
+  enum cb_status s = cb_stretches_put(survey, &there, stretches, count, 0, sizeof *columns, diag);
+  if (!s) s = cb_kernels_launch(survey->kernels, FETCH + view->col_wide, count * WARP, NULL, parameters, diag);
+  if (s) return s;
+  return cb_device_download(survey->kernels->device, columns, there.list, (size_t)there.total * sizeof *columns,
+                            "columns", diag);
 }
 
 static enum cb_status fetch(void *user, const struct cb_stretch *stretches, int64_t count, int32_t *columns,
                             struct cb_diag *diag) {
-  const struct cb_survey *survey = user;
-  const struct cb_device *device = survey->kernels->device;
-  cb_device_ptr lists = 0, to = 0;
-  int64_t total = 0;
-  enum cb_status s = cb_device_enter(device, diag);
+  struct cb_survey *survey = user;
+  const int32_t *near = survey->near.col_idx;
+  for (int64_t i = 0; i < count && near; columns += stretches[i++].length)
+    memcpy(columns, near + stretches[i].begin, (size_t)stretches[i].length * sizeof *columns);
+  if (near) return CB_OK;
+  enum cb_status s = cb_device_enter(survey->kernels->device, diag);
   if (s) return s;
-  s = cb_stretches_put(device, &lists, stretches, count, &total, diag);
-  if (!s) s = cb_device_alloc(device, &to, (size_t)total * sizeof *columns, "columns", diag);
-  if (!s) s = run_fetch(survey, lists, count, to, diag);
-  if (!s) s = cb_device_download(device, columns, to, (size_t)total * sizeof *columns, "columns", diag);
-  cb_device_free(device, lists);
-  cb_device_free(device, to);
-  cb_device_leave(device);
+  s = fetch_there(survey, stretches, count, columns, diag);
+  cb_device_leave(survey->kernels->device);
   return s;
 }
 
@@ -192,7 +232,7 @@ static enum cb_status bring_diagonals(const struct cb_device *device, const stru
   return CB_OK;
 }
 
-static enum cb_status find_diagonals(const struct cb_survey *survey, int64_t least, struct cb_diagonal **list,
+static enum cb_status find_diagonals(struct cb_survey *survey, int64_t least, struct cb_diagonal **list,
                                      int64_t *count, struct cb_diag *diag) {
   const struct cb_device *device = survey->kernels->device;
   const int64_t keys = survey->view.rows + survey->view.cols;
@@ -200,18 +240,17 @@ static enum cb_status find_diagonals(const struct cb_survey *survey, int64_t lea
   const struct cb_kernels *kernels;
   cb_device_ptr block = 0;
   enum cb_status s = survey->finder.find(survey->finder.user, "diagonals", &kernels, diag);
-  if (!s) s = cb_device_alloc(device, &block, bytes, "diagonals", diag);
-  if (!s) s = cb_device_fill(device, block, 0, bytes, diag);
+  if (!s) s = cb_survey_take_work(survey, &block, bytes, diag);
+  if (!s) s = cb_survey_clear(survey, block, bytes, diag);
   const struct listed to = {block, block + 256, block + head};
   if (!s) s = run_diagonals(survey, kernels, &to, keys, least, diag);
-  if (!s) s = bring_diagonals(device, &to, list, count, diag);
-  cb_device_free(device, block);
-  return s;
+  return s ? s : bring_diagonals(device, &to, list, count, diag);
 }
 
 static enum cb_status list_diagonals(void *user, int64_t least, struct cb_diagonal **list, int64_t *count,
                                      struct cb_diag *diag) {
-  const struct cb_survey *survey = user;
+  struct cb_survey *survey = user;
+  if (survey->near.col_idx) return cb_diagonals_list(list, count, &survey->near, least, diag);
   enum cb_status s = cb_device_enter(survey->kernels->device, diag);
   if (s) return s;
   s = find_diagonals(survey, least, list, count, diag);
@@ -240,24 +279,27 @@ static enum cb_status run_tiles(const struct cb_survey *survey, const struct cb_
                                    parameters, diag);
 }
 
-static enum cb_status find_tiles(const struct cb_survey *survey, const struct cb_tile_size *size, int64_t fill,
+static enum cb_status find_tiles(struct cb_survey *survey, const struct cb_tile_size *size, int64_t fill,
                                  int64_t stride, uint32_t *by_row, struct cb_tile_census *census,
                                  struct cb_diag *diag) {
   const struct cb_device *device = survey->kernels->device;
   const size_t head = 256, rows = by_row ? (size_t)cb_divide_up(survey->view.rows, size->rows) * sizeof *by_row : 0;
   cb_device_ptr block = 0;
-  enum cb_status s = cb_device_alloc(device, &block, head + rows, "counts of tiles", diag);
-  if (!s) s = cb_device_fill(device, block, 0, head, diag);
+  enum cb_status s = cb_survey_take_work(survey, &block, head + rows, diag);
+  if (!s) s = cb_survey_clear(survey, block, head, diag);
   if (!s) s = run_tiles(survey, size, fill, stride, by_row ? block + head : 0, block, diag);
   if (!s) s = cb_device_download(device, census, block, sizeof *census, "counts of tiles", diag);
   if (!s && by_row) s = cb_device_download(device, by_row, block + head, rows, "counts of tiles", diag);
-  cb_device_free(device, block);
   return s;
 }
 
 static enum cb_status count_tiles(void *user, const struct cb_tile_size *size, int64_t fill, int64_t stride,
                                   uint32_t *by_row, struct cb_tile_census *census, struct cb_diag *diag) {
-  const struct cb_survey *survey = user;
+  struct cb_survey *survey = user;
+  if (survey->near.col_idx) {
+    *census = cb_tiles_count(&survey->near, *size, fill, stride, by_row);
+    return CB_OK;
+  }
   enum cb_status s = cb_device_enter(survey->kernels->device, diag);
   if (s) return s;
   s = find_tiles(survey, size, fill, stride, by_row, census, diag);
@@ -279,23 +321,59 @@ static enum cb_status bring_rows(struct cb_survey *survey, struct cb_diag *diag)
   return s;
 }
 
+static void find_ends(const struct cb_csr *csr, int32_t *ends) {
+  for (int64_t row = 0; row < csr->rows; row++) {
+    const int64_t begin = cb_csr_row(csr, row), end = cb_csr_row(csr, row + 1);
+    ends[row] = begin < end ? csr->col_idx[begin] : 0;
+    ends[csr->rows + row] = begin < end ? csr->col_idx[end - 1] : 0;
+  }
+}
+
 static enum cb_status bring_ends(struct cb_survey *survey, struct cb_diag *diag) {
   const struct cb_device *device = survey->kernels->device;
   const int64_t rows = survey->view.rows;
   const size_t bytes = 2 * (size_t)rows * sizeof *survey->ends;
   int32_t *ends = cb_alloc(bytes, 1);
-  if (!ends) return cb_fail_memory(diag, "ends of rows", bytes);
-  const enum cb_status s = cb_device_download(device, ends, survey->scratch + sizeof(struct findings), bytes,
-                                              "ends of rows", diag);
+  enum cb_status s = ends ? CB_OK : cb_fail_memory(diag, "ends of rows", bytes);
+  if (!s && survey->near.col_idx) find_ends(&survey->near, ends);
+  else if (!s)
+    s = cb_device_download(device, ends, cb_survey_ends(survey), bytes, "ends of rows", diag);
   if (s) {
     cb_free(ends);
     return s;
   }
   survey->remote.first = survey->ends = ends;
   survey->remote.last = survey->ends + rows;
-  cb_device_free(device, survey->scratch);
-  survey->scratch = 0;
   return CB_OK;
+}
+
+/* ---- a matrix of few nonzeros: all that may be asked for, at once */
+
+static void count_from_zero(int32_t *columns, const void *given, const struct cb_view *view) {
+  for (int64_t k = 0; k < view->nnz; k++)
+    columns[k] =
+        (int32_t)((view->col_wide ? ((const int64_t *)given)[k] : (int64_t)((const int32_t *)given)[k]) - view->base);
+}
+
+static enum cb_status bring_columns(struct cb_survey *survey, struct cb_diag *diag) {
+  const struct cb_view *view = &survey->view;
+  const size_t count = (size_t)view->nnz, bytes = count * (view->col_wide ? 8 : 4);
+  int32_t *columns = cb_alloc(count + 1, sizeof *columns);
+  void *given = view->col_wide ? cb_alloc(bytes + 1, 1) : columns;
+  enum cb_status s = columns && given ? CB_OK : cb_fail_memory(diag, "columns", bytes);
+  if (!s) s = cb_device_download(survey->kernels->device, given, address(view->col_idx), bytes, "columns", diag);
+  if (!s && (view->base || view->col_wide)) count_from_zero(columns, given, view);
+  if (given != columns) cb_free(given);
+  survey->near.col_idx = columns;
+  return s;
+}
+
+static enum cb_status bring_all(struct cb_survey *survey, struct cb_diag *diag) {
+  enum cb_status s = bring_rows(survey, diag);
+  if (s) return s;
+  survey->near = *survey->csr;
+  survey->near.remote = NULL;
+  return bring_columns(survey, diag);
 }
 
 static enum cb_status within(struct cb_survey *survey,
@@ -332,8 +410,16 @@ static void make_csr(struct cb_survey *survey, struct cb_csr *csr) {
   memcpy(csr->name, view->name, sizeof csr->name);
 }
 
+/* Of few rows the host finds out as fast. */
+static void answer_of_rows(struct cb_survey *survey) {
+  survey->remote.row_ends = cb_rows_ends;
+  survey->remote.empty_rows = cb_rows_empty;
+  survey->remote.spans = cb_rows_spans;
+  survey->remote.elements = cb_rows_elements;
+}
+
 enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernel_finder *finder,
-                             const struct cb_view *view, struct cb_diag *diag) {
+                             const struct cb_view *view, int64_t near, struct cb_diag *diag) {
   const size_t starts = (size_t)(view->rows + 1) * (view->nnz > INT32_MAX ? 8 : 4),
                scratch = sizeof(struct findings) + 2 * (size_t)view->rows * sizeof(int32_t);
   struct findings findings;
@@ -349,19 +435,34 @@ enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const
   if (!s) s = cb_device_alloc(device, &survey->scratch, scratch, "the survey", diag);
   if (!s) s = look(survey, survey->scratch, &findings, diag);
   if (!s) s = judge(&findings, diag);
-  if (!s) make_csr(survey, csr);
-  return s;
+  if (s) return s;
+  make_csr(survey, csr);
+  if (view->nnz <= near && view->rows <= near) return bring_all(survey, diag);
+  answer_of_rows(survey);
+  return CB_OK;
+}
+
+void cb_survey_empty(struct cb_survey *survey) {
+  const struct cb_device *device = survey->kernels->device;
+  cb_device_ptr *const blocks[] = {&survey->copies[0], &survey->copies[1], &survey->copies[2],
+                                   &survey->starts,    &survey->scratch,   &survey->work};
+  for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
+    cb_device_free(device, *blocks[i]);
+    *blocks[i] = 0;
+  }
+  survey->work_bytes = 0;
+  while (survey->lists_count) cb_device_free(device, survey->lists[--survey->lists_count]);
 }
 
 void cb_survey_release(struct cb_survey *survey) {
   if (!survey->kernels) return;
-  for (int i = 0; i < 3; i++) cb_device_free(survey->kernels->device, survey->copies[i]);
-  cb_device_free(survey->kernels->device, survey->starts);
-  cb_device_free(survey->kernels->device, survey->scratch);
+  cb_survey_empty(survey);
   cb_survey_forget(survey);
 }
 
 void cb_survey_forget(struct cb_survey *survey) {
   cb_free(survey->ends);
+  cb_free(survey->near.col_idx);
+  cb_free(survey->lists);
   *survey = (struct cb_survey){0};
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A look at a matrix that lies in device memory, by kernels (templates/survey.cu.in, diagonals.cu.in, tiles.cu.in):
  * whether it is canonical, where its rows begin, and their first and last columns. What analysis asks for comes to the
- * host, O(rows) of it; columns and values stay where they are.
+ * host, O(rows) of it; columns and values stay where they are. Of a matrix of few nonzeros row pointers and columns come
+ * to the host at once: every question would take longer.
  */
 #ifndef CBGEN_RUNTIME_OPERATOR_DEVICE_SURVEY_H
 #define CBGEN_RUNTIME_OPERATOR_DEVICE_SURVEY_H
@@ -24,8 +25,13 @@ struct cb_survey {
   cb_device_ptr copies[3];          /* of a matrix that was on the host: what the view refers to; else 0 */
   cb_device_ptr starts;             /* rows + 1 row pointers from 0: int64_t where `wide`, else int32_t */
   int wide;
-  cb_device_ptr scratch;            /* findings, then the ends of rows, until they were brought to the host */
+  cb_device_ptr scratch;            /* findings, then the ends of rows */
+  cb_device_ptr work;               /* of calls of `remote`, one after the other */
+  size_t work_bytes;
+  cb_device_ptr *lists; /* that it keeps (device_rows.h) */
+  int lists_count;
   int32_t *ends;                    /* all first columns, then all last ones */
+  struct cb_csr near;               /* of a matrix that has few nonzeros: all of it on the host; row_ptr is csr's */
   struct cb_csr *csr;               /* that it made */
   struct cb_remote_columns remote;
 };
@@ -33,10 +39,15 @@ struct cb_survey {
 /* Looks at `view`, a matrix in CSR, which is copied to the device if it is on the host, and makes a matrix of it whose
  * columns are remote: they are the survey's. Both stay where they are until they are released. The device's context
  * must be current. CB_ERR_UNSUPPORTED: it is not canonical, or none at all, so that the host must look at it. Release
- * both in any case. */
+ * both in any case. A matrix of up to `near` rows and nonzeros comes to the host as a whole. */
+enum { CB_SURVEY_NEAR = 1 << 18 };
 enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const struct cb_kernel_finder *finder,
-                             const struct cb_view *view, struct cb_diag *diag);
-/* Likewise with the context current. */
+                             const struct cb_view *view, int64_t near, struct cb_diag *diag);
+/* Where the first columns of all rows lie, and behind them the last ones: of a row without nonzeros, anything. */
+cb_device_ptr cb_survey_ends(const struct cb_survey *survey);
+/* Likewise with the context current. Gives back what lies on the device, once nothing is asked any more. */
+void cb_survey_empty(struct cb_survey *survey);
+/* Likewise. */
 void cb_survey_release(struct cb_survey *survey);
 /* Instead, when the context is gone, and with it what lay on the device. */
 void cb_survey_forget(struct cb_survey *survey);

@@ -150,18 +150,43 @@ static int64_t predict_csr(const struct cb_plan *plan) {
   return plan->target.launch_ns + (stream > gather ? stream : gather);
 }
 
-static enum cb_status add_texts(struct cb_image *image, const struct cb_image_parts *parts,
-                                struct cb_diag *diag) {
+/* The plan's JSON, and that text. */
+static enum cb_status add_long_texts(struct cb_image *image, const struct cb_plan *plan, const char *source,
+                                     struct cb_diag *diag) {
   struct cb_text json = {0};
-  const enum cb_status s = cb_plan_json(parts->plan, &json, diag);
-  image->recipe = cb_arena_string(&image->arena, parts->plan->recipe);
-  image->line = cb_arena_string(&image->arena, parts->plan->line);
-  image->json = s ? NULL : cb_arena_string(&image->arena, cb_text_string(&json));
-  image->source =
-      cb_arena_string(&image->arena, parts->source && parts->source->text ? parts->source->text : "");
+  const enum cb_status s = cb_plan_json(plan, &json, diag);
+  const char *kept = s ? NULL : cb_arena_string(&image->arena, cb_text_string(&json));
+  const char *kept_source = cb_arena_string(&image->arena, source);
   cb_text_release(&json);
   if (s) return s;
-  return image->arena.failed ? cb_fail_memory(diag, "an image", 0) : CB_OK;
+  if (!kept || !kept_source) return cb_fail_memory(diag, "an image", strlen(source));
+  image->json = kept;
+  image->source = kept_source;
+  return CB_OK;
+}
+
+static enum cb_status add_texts(struct cb_image *image, const struct cb_image_parts *parts,
+                                struct cb_diag *diag) {
+  image->recipe = cb_arena_string(&image->arena, parts->plan->recipe);
+  image->line = cb_arena_string(&image->arena, parts->plan->line);
+  if (image->arena.failed) return cb_fail_memory(diag, "an image", 0);
+  if (parts->texts_later) return CB_OK;
+  return add_long_texts(image, parts->plan, parts->source && parts->source->text ? parts->source->text : "", diag);
+}
+
+enum cb_status cb_image_write_texts(struct cb_image *image, struct cb_diag *diag) {
+  char symbol[32];
+  struct cb_source source;
+  if (!image->plan) return CB_OK;
+  snprintf(symbol, sizeof symbol, "cbgen_%016llx", (unsigned long long)image->id);
+  const struct cb_label label = {symbol, symbol, image->pattern};
+  enum cb_status s = cb_source_emit(&source, image->plan, &label, NULL, CB_EMBED_NEVER, diag);
+  if (!s) s = add_long_texts(image, image->plan, source.text, diag);
+  cb_source_release(&source);
+  if (s) return s;
+  cb_plan_free(image->plan);
+  image->plan = NULL;
+  return CB_OK;
 }
 
 /* All but the texts. */
@@ -315,6 +340,7 @@ enum cb_status cb_image_specialise(struct cb_image *image, const struct cb_image
   *image = *family;
   image->arena = (struct cb_arena){0};
   image->map = (struct cb_value_map){0};
+  image->plan = NULL;
   image->tier = CB_TIER_SPECIALISED;
   image->groups_count = image->pointers_count = image->sizes_count = 0;
   image->first_row_sum = 0;
@@ -378,6 +404,7 @@ enum cb_status cb_image_detach(struct cb_image *image, struct cb_diag *diag) {
 
 void cb_image_release(struct cb_image *image) {
   cb_value_map_release(&image->map);
+  cb_plan_free(image->plan);
   cb_arena_release(&image->arena);
   *image = (struct cb_image){0};
 }

@@ -2,6 +2,7 @@
 /* An image: everything that an operator is made from once its plan is gone, in numbers, strings and bytes.
  *
  *   cb_image_from_plan   what a plan, its label and its packed data say: for the tool, and after a cache's miss
+ *   cb_image_write_texts its texts, where they were left for later
  *   cb_image_sections    as sections of bytes: for a cache's entry, or a block that the application owns
  *   cb_image_parse       back from them, every number checked: after a cache's hit, and to load such a block
  *
@@ -78,7 +79,7 @@ struct cb_image {
   int vectors; /* that the kernels take at once, beside one, by further kernels of each launch; 1: no more */
   struct cb_vector_share shares[CB_VECTOR_KERNELS];
   const char *recipe;               /* that the plan followed */
-  const char *line, *json, *source; /* NUL-terminated */
+  const char *line, *json, *source; /* NUL-terminated; the last two NULL until cb_image_write_texts */
   const struct cb_statements *statements; /* the epilogue's; NULL: none. Bytes have them in `json` */
   enum cb_tier tier; /* of the kernels */
   int64_t first_row_sum; /* for a family's kernels: struct Shape has it and rows and cols */
@@ -95,6 +96,7 @@ struct cb_image {
   const void *cubin;
   size_t cubin_bytes;
   /* what it owns */
+  struct cb_plan *plan; /* that texts are made from later; NULL: they are there, or the plan is the caller's */
   struct cb_arena arena;
 };
 
@@ -103,6 +105,7 @@ struct cb_image_parts {
   const struct cb_label *label;   /* names the kernels */
   const struct cb_blob *blob;     /* contents of the arrays; NULL: none has any */
   const struct cb_source *source; /* the specialised text; NULL: "" */
+  int texts_later;                /* 1: neither that nor the plan's JSON is made now */
   enum cb_tier tier;              /* of the kernels, and so of the cubin */
   const void *cubin;              /* compiled from the plan's text for the plan's target */
   size_t cubin_bytes;
@@ -114,8 +117,12 @@ enum cb_status cb_image_from_plan(struct cb_image *image, const struct cb_image_
                                   struct cb_diag *diag);
 void cb_image_release(struct cb_image *image);
 
-/* The numbers of the specialised kernels that take the arrays of `family`, an image of the other tier: groups, pointers
- * and launches. It refers to `family` for all else, and has no cubin. Release it. CB_ERR_MEMORY. */
+/* Makes the texts of an image that owns its plan, and frees the plan; the second call does nothing. They are those that
+ * it would have had from the beginning. CB_ERR_MEMORY: it still has none. One thread at a time. */
+enum cb_status cb_image_write_texts(struct cb_image *image, struct cb_diag *diag);
+
+/* The numbers of the specialised kernels that take the arrays of `family`, an image of the other tier that has its
+ * texts: groups, pointers and launches. It refers to `family` for all else, and has no cubin. Release it. CB_ERR_MEMORY. */
 enum cb_status cb_image_specialise(struct cb_image *image, const struct cb_image *family, struct cb_diag *diag);
 
 /* The image of a family gets these numbers itself, and needs another cubin. CB_ERR_MEMORY: it stays as it is. */
@@ -140,7 +147,7 @@ struct cb_image_bytes {
   void *operator_bytes, *owned[2]; /* what was written for them; the others are the image's */
 };
 
-/* Writes all that the image has. Arrays without contents and an empty map are left out; without `data` all contents
+/* Writes all that the image has, texts included. Arrays without contents and an empty map are left out; without `data` all contents
  * and the map are left out. The sections refer to the image and what it refers to. Release the bytes in any case. */
 enum cb_status cb_image_sections(struct cb_image_bytes *bytes, const struct cb_image *image, int data,
                                  struct cb_diag *diag);

@@ -34,6 +34,9 @@ const struct cb_kernel_set cb_kernel_sets[] = {
     PACKS("dia", SHAPES),
     PACKS("blocks", COLUMNS, SHAPES),
     PACKS("merge", COLUMNS),
+    {"rows", "rows", NULL, NULL,
+     {"cbgen_describe_ends", "cbgen_list_offsets", "cbgen_count_empty", "cbgen_list_empty", "cbgen_find_spans",
+      "cbgen_measure_list", "cbgen_store_list"}},
     {NULL, NULL, NULL, NULL, {NULL}},
 };
 _Static_assert(sizeof cb_kernel_sets / sizeof *cb_kernel_sets <= CB_MOST_SETS + 1, "a session has room for them");

@@ -15,12 +15,13 @@ struct cb_solver {
   const struct cb_program *program;
   struct CUmod_st *module;
   struct CUfunc_st *function;
+  enum cb_form_kind form;
   unsigned blocks, threads, shared_bytes;
   int sum_is_f32;
   int groups_count;
   int group_starts[MOST_GROUPS + 1]; /* in `pointers` */
   cb_device_ptr *pointers;           /* the regions' arrays */
-  cb_device_ptr memory;              /* vectors, partials, barrier, outcome */
+  cb_device_ptr memory;              /* vectors, board, words of meetings, outcome */
   cb_device_ptr outcome;
   cb_device_ptr vectors[MOST_VECTORS + OTHER_POINTERS]; /* the kernel's struct Pointers; those given are set by a run */
   int given_count, vectors_count;
@@ -36,13 +37,14 @@ static int count_names(const char *const *names) {
 /* ---- text */
 
 enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image, const struct cb_program *program,
-                              struct cb_diag *diag) {
+                              const struct cb_program_form *form, int *threads, struct cb_diag *diag) {
   struct cb_program_launch *launches = cb_calloc((size_t)image->launches_count + 1, sizeof *launches);
   if (!launches) return cb_fail_memory(diag, "a program", (uint64_t)image->launches_count * sizeof *launches);
   for (int i = 0; i < image->launches_count; i++)
     launches[i] = (struct cb_program_launch){image->launches[i].kernel, image->launches[i].blocks,
                                              image->launches[i].threads, image->launches[i].dynamic_shared};
   const struct cb_program_request request = {.program = program,
+                                             .form = *form,
                                              .source = image->source,
                                              .launches = launches,
                                              .launches_count = image->launches_count,
@@ -50,9 +52,18 @@ enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image
                                              .rows = image->rows,
                                              .vector = image->vector_type,
                                              .sum = image->sum_type};
-  const enum cb_status s = cb_program_text(text, &request, diag);
+  const enum cb_status s = cb_program_text(text, &request, threads, diag);
   cb_free(launches);
   return s;
+}
+
+struct cb_program_size cb_solver_size(const struct cb_image *image, const struct cb_target *target) {
+  struct cb_program_size size = {.target = target,
+                                 .threads = image->launches_count ? image->launches[0].threads : 1,
+                                 .stored_bytes = image->stored_bytes,
+                                 .vector_bytes = image->rows * (int64_t)cb_type_size(image->vector_type)};
+  for (int i = 0; i < image->launches_count; i++) size.blocks = cb_larger(size.blocks, image->launches[i].blocks);
+  return size;
 }
 
 /* ---- loading */
@@ -103,7 +114,7 @@ static enum cb_status find_kernel(struct cb_solver *solver, const void *cubin, s
   return s;
 }
 
-/* Thread blocks: enough for the product's work, no more than there is room for, and all with an equal share. */
+/* Thread blocks of a grid: enough for the product's work, no more than there is room for, and all with an equal share. */
 static enum cb_status choose_blocks(struct cb_solver *solver, const struct cb_solver_parts *parts,
                                     struct cb_diag *diag) {
   const struct cb_driver *driver = solver->device->driver;
@@ -114,34 +125,44 @@ static enum cb_status choose_blocks(struct cb_solver *solver, const struct cb_so
       "ask how many thread blocks a multiprocessor holds");
   if (s) return s;
   const int64_t room = (int64_t)each * solver->device->target.multiprocessors;
+  const int groups = parts->threads / image->launches[0].threads, wanted = parts->form.blocks;
   int64_t work = cb_divide_up(image->rows, (int64_t)solver->threads);
-  for (int i = 0; i < image->launches_count; i++) work = cb_larger(work, image->launches[i].blocks);
-  if (room < 1 || parts->blocks > room)
+  for (int i = 0; i < image->launches_count; i++)
+    work = cb_larger(work, cb_divide_up(image->launches[i].blocks, (int64_t)groups));
+  if (room < 1 || wanted > room)
     return cb_fail(diag, CB_ERR_LIMIT, "the GPU has room for %lld thread blocks of a solver at once; %d are asked for",
-                   (long long)room, parts->blocks ? parts->blocks : 1);
+                   (long long)room, wanted ? wanted : 1);
   const int64_t rounds = cb_divide_up(work, room);
-  solver->blocks = (unsigned)(parts->blocks ? parts->blocks : cb_divide_up(work, rounds));
+  solver->blocks = (unsigned)(wanted ? wanted : cb_divide_up(work, rounds));
   return CB_OK;
+}
+
+/* A cluster of more thread blocks than every GPU has room for must be allowed. */
+static enum cb_status allow_cluster(const struct cb_solver *solver, struct cb_diag *diag) {
+  enum { PORTABLE = 8 };
+  const struct cb_driver *driver = solver->device->driver;
+  if (solver->form != CB_PROGRAM_CLUSTER || solver->blocks <= PORTABLE) return CB_OK;
+  return cb_driver_check(driver,
+                         driver->call.function_set(solver->function, CB_CU_FUNC_ANY_CLUSTER_SIZE, 1), diag,
+                         "have a cluster of %u thread blocks", solver->blocks);
 }
 
 static int64_t padded(int64_t bytes) { return cb_divide_up(bytes, (int64_t)ALIGN) * ALIGN; }
 
-/* One allocation: own vectors, partials, the barrier's word, and the outcome. */
+/* One allocation: own vectors, the board, words of meetings, and the outcome. */
 static enum cb_status allocate(struct cb_solver *solver, const struct cb_solver_parts *parts, struct cb_diag *diag) {
   const struct cb_image *image = parts->image;
   const int work = count_names(solver->program->work), given = count_names(solver->program->given);
   const int64_t vector = padded(image->rows * (int64_t)cb_type_size(image->vector_type));
-  const int sums = cb_program_partials(solver->program);
-  if (sums < 0) return cb_fail_memory(diag, "a solver", 0);
-  const int64_t partials = padded((int64_t)sums * solver->blocks * (int64_t)cb_type_size(image->sum_type));
-  const int64_t bytes = work * vector + partials + 2 * ALIGN;
+  const int64_t board = padded((int64_t)CB_PROGRAM_BOARD * solver->blocks);
+  const int64_t bytes = work * vector + board + 2 * ALIGN;
   enum cb_status s = cb_device_alloc(solver->device, &solver->memory, (size_t)bytes, "a solver's vectors", diag);
   if (!s) s = cb_device_fill(solver->device, solver->memory, 0, (size_t)bytes, diag);
   if (s) return s;
   cb_device_ptr at = solver->memory, *to = solver->vectors + given;
   for (int i = 0; i < work; i++, at += (cb_device_ptr)vector) *to++ = at;
   *to++ = at;
-  at += (cb_device_ptr)partials;
+  at += (cb_device_ptr)board;
   *to++ = at;
   solver->outcome = at + ALIGN;
   solver->given_count = given;
@@ -156,7 +177,9 @@ static enum cb_status fill(struct cb_solver *solver, const struct cb_solver_part
   const struct cb_image *image = parts->image;
   solver->device = parts->device;
   solver->program = parts->program;
-  solver->threads = (unsigned)image->launches[0].threads;
+  solver->form = parts->form.kind;
+  solver->threads = (unsigned)parts->threads;
+  solver->blocks = (unsigned)parts->form.blocks;
   solver->sum_is_f32 = image->sum_type == CB_F32;
   for (int i = 0; i < image->launches_count; i++)
     if (image->launches[i].dynamic_shared > solver->shared_bytes)
@@ -167,10 +190,12 @@ static enum cb_status fill(struct cb_solver *solver, const struct cb_solver_part
   if (s) return s;
   s = take_groups(solver, parts, diag);
   if (!s) s = find_kernel(solver, parts->cubin, diag);
-  if (!s) s = choose_blocks(solver, parts, diag);
+  if (!s && solver->form == CB_PROGRAM_GRID) s = choose_blocks(solver, parts, diag);
+  if (!s) s = allow_cluster(solver, diag);
   if (!s) s = allocate(solver, parts, diag);
   if (!s) s = cb_device_wait(solver->device, "loading a solver", diag);
   cb_device_leave(solver->device);
+  solver->info.form = solver->form;
   solver->info.blocks = (int)solver->blocks;
   solver->info.threads = (int)solver->threads;
   return s;
@@ -223,12 +248,14 @@ enum cb_status cb_solver_run(const struct cb_solver *solver, const struct cb_sol
   parameters[count++] = &most;
   parameters[count++] = &blocks;
   struct cb_cu_launch_attribute attribute = {.id = CB_CU_LAUNCH_COOPERATIVE, .value.allowed = 1};
+  if (solver->form == CB_PROGRAM_CLUSTER)
+    attribute = (struct cb_cu_launch_attribute){.id = CB_CU_LAUNCH_CLUSTER, .value.cluster = {solver->blocks, 1, 1}};
   const struct cb_cu_launch config = {.grid = {solver->blocks, 1, 1},
                                       .block = {solver->threads, 1, 1},
                                       .shared_bytes = solver->shared_bytes,
                                       .stream = solve->stream,
                                       .attributes = &attribute,
-                                      .attributes_count = 1};
+                                      .attributes_count = solver->form != CB_PROGRAM_BLOCK};
   return cb_driver_check(driver, driver->call.launch_with(&config, solver->function, parameters, NULL), diag,
                          "launch a solver");
 }

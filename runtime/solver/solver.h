@@ -9,6 +9,7 @@
 #ifndef CBGEN_RUNTIME_SOLVER_SOLVER_H
 #define CBGEN_RUNTIME_SOLVER_SOLVER_H
 
+#include "codegen/program/form.h"
 #include "codegen/program/program.h"
 #include "runtime/cuda/driver.h"
 #include "runtime/operator/image.h"
@@ -19,7 +20,10 @@ struct cb_solver;
 /* `image`: of the operator's specialised kernels, with their text (cb_image_specialise makes its numbers from a
  * family's). CB_ERR_UNSUPPORTED: cb_program_text. */
 enum cb_status cb_solver_text(struct cb_text *text, const struct cb_image *image, const struct cb_program *program,
-                              struct cb_diag *diag);
+                              const struct cb_program_form *form, int *threads, struct cb_diag *diag);
+
+/* What its form is chosen by. */
+struct cb_program_size cb_solver_size(const struct cb_image *image, const struct cb_target *target);
 
 struct cb_solver_parts {
   const struct cb_device *device;
@@ -27,11 +31,14 @@ struct cb_solver_parts {
   const struct cb_image *image;
   const struct cb_program *program;
   const void *cubin;
-  int blocks; /* thread blocks; 0: as many as the product has work for, and the GPU has room for */
+  struct cb_program_form form; /* that of the text. Of a grid without `blocks`: as many thread blocks as the product has
+                                * work for, and the GPU has room for */
+  int threads;                 /* of the text */
 };
 
 /* Makes the device's context current for the time of the call. CB_ERR_UNSUPPORTED: the driver or the GPU has no
- * cooperative launches; CB_ERR_LIMIT: the GPU has no room for one thread block, or for `blocks`; CB_ERR_MEMORY;
+ * cooperative launches, or no clusters of that size; CB_ERR_LIMIT: the GPU has no room for one thread block, or for
+ * `blocks`; CB_ERR_MEMORY;
  * CB_ERR_DEVICE. */
 enum cb_status cb_solver_load(struct cb_solver **solver, const struct cb_solver_parts *parts, struct cb_diag *diag);
 void cb_solver_free(struct cb_solver *solver); /* NULL is accepted */
@@ -52,6 +59,7 @@ enum cb_status cb_solver_run(const struct cb_solver *solver, const struct cb_sol
  * thread. */
 cb_device_ptr cb_solver_outcome(const struct cb_solver *solver);
 struct cb_solver_info {
+  enum cb_form_kind form;
   int blocks, threads, registers, local_bytes;
   int64_t device_bytes;
 };

@@ -328,6 +328,7 @@ EXPORT unsigned cuFuncSetAttribute(void *kernel, int attribute, int value) {
   if (!thing) return misuse(INVALID_HANDLE, "a kernel that is none");
   if (attribute == 8 && value > SHARED_PER_BLOCK) return INVALID_VALUE;
   if (attribute == 8) thing->dynamic_shared = value;
+  if (attribute == 14) thing->any_cluster = value;
   return SUCCESS;
 }
 
@@ -462,6 +463,7 @@ struct attribute {
   union {
     char bytes[64];
     int allowed;
+    unsigned cluster[3];
   } value;
 };
 struct config {
@@ -472,7 +474,7 @@ struct config {
 };
 
 EXPORT unsigned cuLaunchKernelEx(const struct config *config, void *kernel, void **parameters, void **extra) {
-  enum { COOPERATIVE = 2, OVERLAP = 6 };
+  enum { COOPERATIVE = 2, CLUSTER = 4, OVERLAP = 6 };
   ENTER_CURRENT;
   struct thing *thing = find(kernel, KERNEL);
   if (!thing) return misuse(INVALID_HANDLE, "a kernel that is none");
@@ -489,6 +491,13 @@ EXPORT unsigned cuLaunchKernelEx(const struct config *config, void *kernel, void
   memcpy(work.launch.threads, config->threads, sizeof config->threads);
   for (unsigned i = 0; i < config->attributes_count; i++)
     if (config->attributes[i].id == COOPERATIVE) work.launch.cooperative = config->attributes[i].value.allowed;
+    else if (config->attributes[i].id == CLUSTER && capability_of(work.device) >= 90) {
+      /* One cluster runs as a cooperative grid does. */
+      const unsigned most = thing->any_cluster ? 16 : 8, size = config->attributes[i].value.cluster[0];
+      if (size != config->grid[0] || size > most) return misuse(INVALID_VALUE, "a grid that is not one cluster");
+      work.launch.cooperative = 1;
+      return extra ? misuse(INVALID_VALUE, "a launch with extra parameters") : submit(&work, config->stream);
+    }
     else if (config->attributes[i].id != OVERLAP || capability_of(work.device) < 90)
       return misuse(INVALID_VALUE, "attribute %u of a launch, which this GPU does not know",
                     config->attributes[i].id);

@@ -70,6 +70,7 @@ struct thing {
   struct thing *module;                 /* KERNEL: where it is from */
   const struct fake_kernel *kernel;     /* KERNEL; NULL: for the hook alone */
   int dynamic_shared, registers, stack; /* KERNEL, MODULE */
+  int any_cluster; /* KERNEL: a cluster may have more than 8 thread blocks */
   unsigned flags;                       /* STREAM, EVENT */
   struct capture *capture;              /* STREAM: being captured; EVENT: recorded in a capture */
   struct thing *source;                 /* EVENT: the stream that recorded it last */

@@ -20,6 +20,7 @@
 #include "analysis/layouts/merge/options.h"
 #include "analysis/cost_figures.h"
 #include "analysis/ordering.h"
+#include "analysis/row_ends.h"
 #include "analysis/sectors.h"
 #include "analysis/stretches.h"
 #include "base/integers.h"
@@ -28,7 +29,7 @@
 #include <string.h>
 
 enum {
-  WARPS = 8,
+  WARPS = CB_UNIT_WARPS,
   LANES = 32,
   THREADS = WARPS * LANES,
   LONG_BATCH = 8,                 /* nonzeros of a long row that a thread loads together, as in the text */
@@ -38,19 +39,12 @@ enum {
   NARROW = 1 << 16                /* columns that two bytes tell apart */
 };
 
-/* What a thread block multiplies: nonzeros begin … end - 1 of the part. */
-struct unit {
-  int64_t begin, end;
-  int64_t slot; /* of the first nonzero; the others follow */
-  int32_t row;  /* of the first nonzero */
-};
-
 struct state {
   struct cb_arena arena;
   const struct cb_csr *csr;
   int items; /* nonzeros of a lane; odd */
   int padded;
-  struct unit *unit; /* row segments, then long rows that are whole, then tiles */
+  struct cb_unit *unit; /* what a thread block multiplies: row segments, then long rows that are whole, then tiles */
   int64_t cut_segments, long_units, units; /* how many there are up to the end of each of the three */
   int64_t long_slots, slots;               /* of segments and long rows; of all */
   uint32_t *first_column;                  /* by unit: from which the columns of its slots are told; or all 0 */
@@ -60,6 +54,7 @@ struct state {
   uint32_t *first_row, *row_count; /* by chunk */
   uint32_t *first_end;             /* by chunk: row ends before it; chunks + 1 */
   uint32_t *row_offset;            /* by row end: its row, from its chunk's first row */
+  struct cb_row_ends there;        /* instead of descriptor and row_offset: as lists where the matrix is */
   const uint32_t *own_rows;        /* the builder's, while it plans */
   int64_t empty_rows; /* of its own */
   int64_t blocks; /* thread blocks, those that write empty rows alone included */
@@ -91,13 +86,13 @@ static int choose_items(const struct cb_csr *csr, const int64_t *settings,
 
 /* ---- units: needs items; adds them, but not yet where slots of tiles begin */
 
-static int is_long(const void *state, int64_t row) {
-  return cb_csr_row_length(((const struct state *)state)->csr, row) > tile_size(state);
+static int is_long(const struct state *state, int64_t row) {
+  return cb_csr_row_length(state->csr, row) > tile_size(state);
 }
 
 static int add_unit(struct state *state, int64_t begin, int64_t end, int64_t row) {
-  struct unit *unit = cb_arena_append(&state->arena, &state->unit, &state->units, sizeof *unit);
-  if (unit) *unit = (struct unit){begin, end, state->long_slots, (int32_t)row};
+  struct cb_unit *unit = cb_arena_append(&state->arena, &state->unit, &state->units, sizeof *unit);
+  if (unit) *unit = (struct cb_unit){begin, end, state->long_slots, (int32_t)row};
   return unit != NULL;
 }
 
@@ -109,25 +104,6 @@ static void add_long_row(struct state *state, int64_t row, int64_t segments) {
     add_unit(state, first + begin, first + end, row);
     state->long_slots += end - begin;
   }
-}
-
-/* Those that are cut come first. */
-static int add_long_rows(struct state *state, const int64_t *settings) {
-  const int64_t whole = settings[MERGE_PIECE] ? settings[MERGE_PIECE] : WHOLE;
-  const int64_t most = settings[MERGE_PIECE] ? settings[MERGE_PIECE] : SEGMENT;
-  struct cb_arena scratch = {0};
-  int64_t count = 0;
-  const int32_t *rows = cb_rows_where(&scratch, state->csr->rows, is_long, state, &count);
-  for (int cut = 1; rows && cut >= 0; cut--) {
-    for (int64_t i = 0; i < count; i++) {
-      const int64_t length = cb_csr_row_length(state->csr, rows[i]);
-      if ((length > whole) == cut) add_long_row(state, rows[i], cut ? cb_divide_up(length, most) : 1);
-    }
-    if (cut) state->cut_segments = state->units;
-  }
-  state->long_units = state->units;
-  cb_arena_release(&scratch);
-  return rows && !state->arena.failed;
 }
 
 /* The row from `row` on that holds nonzero `k`: steps that double, then halves. */
@@ -144,6 +120,45 @@ static int64_t row_of(const struct cb_csr *csr, int64_t row, int64_t k) {
     else end = middle;
   }
   return row;
+}
+
+/* Long rows, in order: each has a nonzero whose number is a multiple of a tile's size, so that few rows are looked at.
+ * In the arena; NULL: no memory. */
+static int32_t *list_long_rows(const struct state *state, struct cb_arena *arena, int64_t *count) {
+  enum { RANGE = 64 };
+  const struct cb_csr *csr = state->csr;
+  const int64_t size = tile_size(state), looked_at = cb_divide_up(csr->nnz, size);
+  int32_t *rows = cb_arena_alloc(arena, (size_t)looked_at, sizeof *rows);
+  *count = 0;
+  if (!rows) return NULL;
+#pragma omp parallel for schedule(static) if (looked_at > RANGE)
+  for (int64_t first = 0; first < looked_at; first += RANGE)
+    for (int64_t i = first, row = 0; i < cb_smaller(first + RANGE, looked_at); i++) {
+      row = row_of(csr, row, i * size);
+      rows[i] = (int32_t)row;
+    }
+  for (int64_t i = 0; i < looked_at; i++)
+    if (is_long(state, rows[i]) && (!*count || rows[*count - 1] != rows[i])) rows[(*count)++] = rows[i];
+  return rows;
+}
+
+/* Those that are cut come first. */
+static int add_long_rows(struct state *state, const int64_t *settings) {
+  const int64_t whole = settings[MERGE_PIECE] ? settings[MERGE_PIECE] : WHOLE;
+  const int64_t most = settings[MERGE_PIECE] ? settings[MERGE_PIECE] : SEGMENT;
+  struct cb_arena scratch = {0};
+  int64_t count = 0;
+  const int32_t *rows = list_long_rows(state, &scratch, &count);
+  for (int cut = 1; rows && cut >= 0; cut--) {
+    for (int64_t i = 0; i < count; i++) {
+      const int64_t length = cb_csr_row_length(state->csr, rows[i]);
+      if ((length > whole) == cut) add_long_row(state, rows[i], cut ? cb_divide_up(length, most) : 1);
+    }
+    if (cut) state->cut_segments = state->units;
+  }
+  state->long_units = state->units;
+  cb_arena_release(&scratch);
+  return rows && !state->arena.failed;
 }
 
 /* Rows in order, as many as fit; a long row ends a tile, so that the nonzeros of one lie side by side. */
@@ -191,35 +206,46 @@ static int64_t slots_before(const struct state *state, int64_t u) {
 
 /* ---- columns: needs slots; adds first_column and the range of offsets */
 
-struct columns {
-  int64_t least, most;
-};
-
 /* Of a unit that holds whole rows, which are sorted. */
-static struct columns columns_of(const struct state *state, const struct unit *unit) {
+static struct cb_ends columns_of(const struct state *state, const struct cb_unit *unit) {
   const struct cb_csr *csr = state->csr;
-  struct columns range = {INT64_MAX, -1};
+  struct cb_ends range = {INT64_MAX, -1};
   for (int64_t row = unit->row; row < csr->rows && cb_csr_row(csr, row) < unit->end; row++) {
     if (!cb_csr_row_length(csr, row)) continue;
     const struct cb_ends ends = cb_row_ends(csr, row);
-    range.least = cb_smaller(range.least, ends.first);
-    range.most = cb_larger(range.most, ends.last);
+    range.first = cb_smaller(range.first, ends.first);
+    range.last = cb_larger(range.last, ends.last);
   }
   return range;
 }
 
-/* The ends of all segments of rows. NULL: no memory. */
-static struct cb_ends *ends_of_segments(const struct state *state) {
+/* Of the units from `first` on, which hold whole rows. */
+static int find_spans(const struct state *state, int64_t first, struct cb_ends *spans) {
+  const struct cb_remote_columns *remote = state->csr->remote;
+  const int64_t count = state->units - first;
+  if (remote && remote->spans) return !count || !remote->spans(remote->user, state->unit + first, count, spans, NULL);
+  if (!cb_need_row_ends(state->csr)) return 0;
+#pragma omp parallel for schedule(static)
+  for (int64_t u = 0; u < count; u++) spans[u] = columns_of(state, &state->unit[first + u]);
+  return 1;
+}
+
+static int find_segments(const struct state *state, struct cb_ends *spans) {
   const int64_t count = state->cut_segments;
-  struct cb_ends *ends = cb_alloc((size_t)count, sizeof *ends);
   struct cb_stretch *segments = cb_alloc((size_t)count, sizeof *segments);
   for (int64_t u = 0; segments && u < count; u++)
     segments[u] = (struct cb_stretch){state->unit[u].begin, state->unit[u].end - state->unit[u].begin};
-  const int ready = ends && segments && cb_need_row_ends(state->csr);
-  const int good = ready && cb_stretch_ends(ends, state->csr, segments, count);
+  const int good = segments && cb_stretch_ends(spans, state->csr, segments, count);
   cb_free(segments);
-  if (good) return ends;
-  cb_free(ends);
+  return good;
+}
+
+/* The first and the last column of each unit. NULL: no memory, or they cannot be had. */
+static struct cb_ends *spans_of(const struct state *state) {
+  struct cb_ends *spans = cb_alloc((size_t)state->units, sizeof *spans);
+  if (spans && find_segments(state, spans) && find_spans(state, state->cut_segments, spans + state->cut_segments))
+    return spans;
+  cb_free(spans);
   return NULL;
 }
 
@@ -227,18 +253,15 @@ static struct cb_ends *ends_of_segments(const struct state *state) {
 static int choose_bases(struct state *state) {
   int64_t least = INT64_MAX, most = -1, widest = 0;
   state->first_column = cb_arena_alloc(&state->arena, (size_t)state->units, sizeof *state->first_column);
-  struct cb_ends *segments = state->first_column ? ends_of_segments(state) : NULL;
-  if (!segments) return 0;
-#pragma omp parallel for schedule(static) reduction(min : least) reduction(max : most, widest)
+  struct cb_ends *spans = state->first_column ? spans_of(state) : NULL;
+  if (!spans) return 0;
   for (int64_t u = 0; u < state->units; u++) {
-    const struct columns range = u < state->cut_segments ? (struct columns){segments[u].first, segments[u].last}
-                                                         : columns_of(state, &state->unit[u]);
-    state->first_column[u] = (uint32_t)range.least;
-    least = cb_smaller(least, range.least);
-    most = cb_larger(most, range.most);
-    widest = cb_larger(widest, range.most - range.least);
+    state->first_column[u] = (uint32_t)spans[u].first;
+    least = cb_smaller(least, spans[u].first);
+    most = cb_larger(most, spans[u].last);
+    widest = cb_larger(widest, spans[u].last - spans[u].first);
   }
-  cb_free(segments);
+  cb_free(spans);
   state->least_offset = 0;
   state->largest_offset = widest;
   if (state->csr->cols > NARROW && widest < NARROW) return 1;
@@ -253,7 +276,7 @@ static int merge_visit(const void *user, int64_t first, int64_t end, const struc
   const struct state *state = user;
   const int32_t *column = state->csr->col_idx;
   for (int64_t u = first; u < end; u++) {
-    const struct unit *unit = &state->unit[u];
+    const struct cb_unit *unit = &state->unit[u];
     const uint32_t from = state->first_column[u];
     int64_t slot = unit->slot;
     for (int64_t k = unit->begin; k < unit->end; k++) cb_emit(walk, slot++, k, (uint32_t)column[k] - from);
@@ -283,7 +306,7 @@ static void build_columns(struct cb_region_builder *builder, struct state *state
 /* Flags of a tile's lanes, row ends per chunk and each chunk's first row. */
 static void describe_ends(struct state *state, int64_t t) {
   const struct cb_csr *csr = state->csr;
-  const struct unit *tile = &state->unit[state->long_units + t];
+  const struct cb_unit *tile = &state->unit[state->long_units + t];
   uint32_t *flags = state->descriptor + t * THREADS;
   for (int64_t row = tile->row; row < csr->rows && cb_csr_row(csr, row) < tile->end; row++) {
     if (!cb_csr_row_length(csr, row)) continue;
@@ -303,7 +326,7 @@ static void describe_ends(struct state *state, int64_t t) {
 /* Rows of the tile's row ends; whether some chunk's are not consecutive. */
 static int list_rows(struct state *state, int64_t t) {
   const struct cb_csr *csr = state->csr;
-  const struct unit *tile = &state->unit[state->long_units + t];
+  const struct cb_unit *tile = &state->unit[state->long_units + t];
   int64_t chunk = t * WARPS, at = state->first_end[chunk];
   int gaps = 0;
   for (int64_t row = tile->row; row < csr->rows && cb_csr_row(csr, row) < tile->end; row++) {
@@ -316,14 +339,19 @@ static int list_rows(struct state *state, int64_t t) {
   return gaps;
 }
 
+static int alloc_chunks(struct state *state) {
+  const size_t count = (size_t)chunks(state);
+  state->first_row = cb_arena_alloc(&state->arena, count, sizeof *state->first_row);
+  state->row_count = cb_arena_alloc(&state->arena, count, sizeof *state->row_count);
+  state->first_end = cb_arena_alloc(&state->arena, count + 1, sizeof *state->first_end);
+  return !state->arena.failed;
+}
+
 /* Whether there are gaps; -1: no memory. */
 static int fill_rows(struct state *state) {
   const size_t count = (size_t)chunks(state);
   int gaps = 0;
   state->descriptor = cb_arena_alloc(&state->arena, count * LANES, sizeof *state->descriptor);
-  state->first_row = cb_arena_alloc(&state->arena, count, sizeof *state->first_row);
-  state->row_count = cb_arena_alloc(&state->arena, count, sizeof *state->row_count);
-  state->first_end = cb_arena_alloc(&state->arena, count + 1, sizeof *state->first_end);
   if (state->arena.failed) return -1;
 #pragma omp parallel for schedule(static)
   for (int64_t t = 0; t < tiles(state); t++) describe_ends(state, t);
@@ -335,20 +363,37 @@ static int fill_rows(struct state *state) {
   return gaps;
 }
 
+/* The same where the matrix is. */
+static int fill_rows_there(struct state *state, const struct cb_remote_columns *remote) {
+  struct cb_row_ends *there = &state->there;
+  *there = (struct cb_row_ends){.units = state->unit + state->long_units,
+                                .units_count = tiles(state),
+                                .items = state->items,
+                                .first_row = state->first_row,
+                                .row_count = state->row_count,
+                                .first_end = state->first_end};
+  return remote->row_ends(remote->user, there, NULL) ? -1 : there->gaps;
+}
+
 static void build_rows(struct cb_region_builder *builder, struct state *state) {
-  const int gaps = fill_rows(state);
+  static const char *const names[] = {"descriptor", "row_offset"};
+  static const char *const meanings[] = {
+      "of a lane: kItems bits, set where rows end; above them, rows that end in earlier lanes",
+      "row of a row end, from its chunk's first row"};
+  const struct cb_remote_columns *remote = state->csr->remote;
+  const int far = remote && remote->row_ends, ready = alloc_chunks(state);
+  const int gaps = !ready ? -1 : far ? fill_rows_there(state, remote) : fill_rows(state);
   const int64_t count = chunks(state);
   builder->failed |= gaps < 0;
   if (builder->failed) return;
-  cb_region_list(builder, "descriptor",
-                 "of a lane: kItems bits, set where rows end; above them, rows that end in earlier lanes",
-                 count * LANES, state->descriptor);
+  if (far) cb_region_remote(builder, names[0], meanings[0], &state->there.descriptor);
+  else cb_region_list(builder, names[0], meanings[0], count * LANES, state->descriptor);
   cb_region_list(builder, "row_count", "rows that end in a chunk", count, state->row_count);
   cb_region_list(builder, "first_row", "the first row that ends in a chunk", count, state->first_row);
   if (!gaps) return;
   cb_region_list(builder, "first_end", "row ends before a chunk", count, state->first_end);
-  cb_region_list(builder, "row_offset", "row of a row end, from its chunk's first row", state->first_end[count],
-                 state->row_offset);
+  if (far) cb_region_remote(builder, names[1], meanings[1], &state->there.row_offset);
+  else cb_region_list(builder, names[1], meanings[1], state->first_end[count], state->row_offset);
   cb_region_section(builder, "gaps");
 }
 
@@ -400,14 +445,31 @@ static int writes_empty_rows(const struct cb_region_builder *builder, const stru
   return builder->options->form != CB_FORM_ADD || builder->options->semiring != CB_PLUS_TIMES || !state->csr->nnz;
 }
 
+/* Their list: here, or where the matrix is. */
+static void find_empty(struct cb_region_builder *builder, struct state *state, const int32_t **rows,
+                       struct cb_remote_list *there) {
+  const struct cb_remote_columns *remote = state->csr->remote;
+  *rows = NULL;
+  if (!remote || !remote->empty_rows || state->own_rows) {
+    *rows = cb_rows_where(&state->arena, state->csr->rows, is_empty, state, &state->empty_rows);
+    builder->failed |= !*rows;
+    return;
+  }
+  builder->failed |= remote->empty_rows(remote->user, there, NULL) != CB_OK;
+  state->empty_rows = builder->failed ? 0 : there->count;
+}
+
 static void build_empty(struct cb_region_builder *builder, struct state *state) {
+  static const char name[] = "empty_row", meaning[] = "rows without nonzeros";
+  struct cb_remote_list there;
+  const int32_t *rows;
   if (!writes_empty_rows(builder, state)) return;
-  const int32_t *rows = cb_rows_where(&state->arena, state->csr->rows, is_empty, state, &state->empty_rows);
-  builder->failed |= !rows;
+  find_empty(builder, state, &rows, &there);
   if (!state->empty_rows) return;
   cb_region_section(builder, "empty");
   state->blocks = cb_larger(state->blocks, cb_divide_up(state->empty_rows, ZEROS));
-  cb_region_list(builder, "empty_row", "rows without nonzeros", state->empty_rows, rows);
+  if (rows) cb_region_list(builder, name, meaning, state->empty_rows, rows);
+  else cb_region_remote(builder, name, meaning, &there);
   cb_region_size(builder, "kEmptyRows", state->empty_rows, "matrix: rows without nonzeros");
   cb_region_size(builder, "kBlocks", state->blocks, "plan: thread blocks of this region");
   cb_region_fact(builder, "empty", "%lld", (long long)state->empty_rows);
@@ -465,18 +527,18 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
 /* ---- cost */
 
 /* Thread blocks take units in their order; lanes of a load take neighbours. */
-static struct unit unit_of(const struct state *state, int64_t thread_block) {
-  return thread_block < state->units ? state->unit[thread_block] : (struct unit){0};
+static struct cb_unit unit_of(const struct state *state, int64_t thread_block) {
+  return thread_block < state->units ? state->unit[thread_block] : (struct cb_unit){0};
 }
 
 static int64_t sector_stretches(const void *user, int64_t thread_block, struct cb_stretch *stretches) {
-  const struct unit unit = unit_of(user, thread_block);
+  const struct cb_unit unit = unit_of(user, thread_block);
   if (stretches) *stretches = (struct cb_stretch){unit.begin, unit.end - unit.begin};
   return 1;
 }
 
 static void visit_sectors(const void *user, int64_t thread_block, struct cb_sector_sink *sink) {
-  const struct unit unit = unit_of(user, thread_block);
+  const struct cb_unit unit = unit_of(user, thread_block);
   const int32_t *columns = cb_sector_columns(sink, 0, unit.begin);
   for (int64_t k = 0; k < unit.end - unit.begin; k++) {
     if (k % LANES == 0) cb_sector_load(sink);
@@ -524,7 +586,7 @@ static enum cb_status merge_plan(struct cb_region_builder *builder, struct cb_di
 
 /* ---- packing on the device: templates/pack_merge.cu.in has the same numbers and lists */
 
-_Static_assert(sizeof(struct unit) == 32, "four words of 64 bits, as the kernels have it");
+_Static_assert(sizeof(struct cb_unit) == 32, "four words of 64 bits, as the kernels have it (templates/rows.cu.in, too)");
 
 static void describe(const void *user, struct cb_pack_lists *lists) {
   enum { UNITS, LONG_UNITS, SLOTS, STEPS_OF_WARP };

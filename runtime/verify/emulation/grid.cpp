@@ -14,7 +14,8 @@ namespace {
 // Who has touched an address since the last grid barrier.
 struct Touch {
   uintptr_t address;
-  uint64_t phase; // 0: nobody
+  uint64_t phase;   // 0: nobody
+  uint64_t meeting; // of the reads
   bool written, read, read_by_many;
   unsigned writer_block, writer_thread, reader_block, reader_thread;
   Moment written_at, read_at;
@@ -26,7 +27,7 @@ struct Touches {
   size_t length, used;
 };
 Touches touches;
-uint64_t phase = 1;
+uint64_t phase = 1, meetings; // a meeting behind which stores need not be seen begins no phase
 
 Touch *slot_for(Touch *slots, size_t length, uintptr_t address) {
   size_t at = (address >> 2) * UINT64_C(0x9e3779b97f4a7c15) >> 20;
@@ -87,6 +88,8 @@ void emulated::read_vector(const void *p, int line) {
   if (touch.written && !comes_before(touch.writer_block, touch.writer_thread, touch.written_at))
     stop_race("reads", "writes", touch.writer_block, touch.writer_thread, line);
   const unsigned block = machine.block->index, thread = machine.thread->index;
+  if (touch.meeting != meetings) touch.read = touch.read_by_many = false;
+  touch.meeting = meetings;
   touch.read_by_many |= touch.read && (touch.reader_block != block || touch.reader_thread != thread);
   touch.read = true;
   touch.reader_block = block;
@@ -98,7 +101,7 @@ void emulated::write_vector(const void *p, int line) {
   Touch &touch = touch_of(p);
   if (touch.written && !comes_before(touch.writer_block, touch.writer_thread, touch.written_at))
     stop_race("writes", "writes", touch.writer_block, touch.writer_thread, line);
-  if (touch.read && (touch.read_by_many || !comes_before(touch.reader_block, touch.reader_thread, touch.read_at)))
+  if (touch.read && touch.meeting == meetings && (touch.read_by_many || !comes_before(touch.reader_block, touch.reader_thread, touch.read_at)))
     stop_race("writes", "reads", touch.reader_block, touch.reader_thread, line);
   touch.written = true;
   touch.writer_block = machine.block->index;
@@ -129,8 +132,8 @@ void check_no_grid_barrier(const char *what) {
        machine.grid_line);
 }
 
-// All stores are visible to all from here on.
-static void open_grid() {
+// All stores are visible to all from here on; those to vectors only if `seen`.
+static void open_grid(bool seen) {
   publish_all();
   for (unsigned i = 0; i < machine.limit; i++) {
     Block &block = machine.in_flight[i];
@@ -144,10 +147,11 @@ static void open_grid() {
     }
   }
   machine.grid_line = 0;
-  phase++;
+  phase += seen;
+  meetings++;
 }
 
-void emulated::sync_grid(int line) {
+void emulated::sync_grid(int line, bool seen) {
   Thread &self = *machine.thread;
   self.line = line;
   events++;
@@ -159,6 +163,6 @@ void emulated::sync_grid(int line) {
     wait_here();
     return;
   }
-  open_grid();
+  open_grid(seen);
   run_another_warp(self.fiber);
 }

@@ -38,7 +38,7 @@ struct Index {
 uint64_t meet(Meeting meeting, unsigned mask, uint64_t bits, int argument, int width, int line);
 void sync_block(int line);
 extern bool cooperative;  // the launch: all of its thread blocks are there at once
-void sync_grid(int line);
+void sync_grid(int line, bool seen = true); // `seen`: what any has stored before, all see
 void read_vector(const void *p, int line);
 void write_vector(const void *p, int line);
 void fence();
@@ -52,6 +52,7 @@ extern unsigned char written[kWrittenMarks];  // by this launch; one mark for 64
 inline unsigned char &mark_of(const void *p) { return written[(uintptr_t)p / 64 % kWrittenMarks]; }
 void check_unwritten(const void *p, size_t size, int line);
 void *shared_slot(Place &place, long count, size_t size, long slot, bool write, int line);
+void *cluster_slot(Place &place, unsigned block, long count, size_t size, long slot, int line);
 void *dynamic_slot(long count, size_t size, long slot, bool write, int line);
 void read_l2(const void *p, size_t size, void *value, int line);
 void write_l2(void *p, size_t size, const void *value);
@@ -235,6 +236,7 @@ template <class T> inline void store_vector(T *p, typename Same<T>::type value, 
 }
 inline int opaque(int number) { return number; }
 inline void grid_barrier(uint32_t *, int, int line = __builtin_LINE()) { emulated::sync_grid(line); }
+inline void cluster_barrier(int line = __builtin_LINE()) { emulated::sync_grid(line); }
 template <class T> inline T load_stream(const T *p, int line = __builtin_LINE()) { return load(p, line); }
 template <class T>
 inline void store_l2(T *p, T value, int line = __builtin_LINE()) {
@@ -243,6 +245,16 @@ inline void store_l2(T *p, T value, int line = __builtin_LINE()) {
   volatile T before = *p;  // lets the sanitizer see p: the emulator itself is not sanitized
   (void)before;
   emulated::write_l2(p, sizeof value, &value);
+}
+/* Numbers lie on the board whole, and all meet before anyone reads. */
+template <int threads, bool seen, class T, int n>
+inline void exchange(T (&numbers)[n], uint64_t *board, uint32_t meeting, int blocks, int line = __builtin_LINE()) {
+  T *places = (T *)(board + 16l * blocks * (meeting % 2));
+  for (int i = 0; i < n && threadIdx.x == 0; i++) store_l2(places + n * (int)blockIdx.x + i, numbers[i], line);
+  emulated::sync_grid(line, seen);
+  for (int i = 0; i < n; i++) numbers[i] = 0;
+  for (int block = (int)threadIdx.x; block < blocks; block += threads)
+    for (int i = 0; i < n; i++) numbers[i] += load_l2(places + n * block + i, line);
 }
 template <class T, int n>
 inline Vector<T, n> load_stream_vector(const T *p, int line = __builtin_LINE()) {
@@ -320,6 +332,25 @@ inline int __all_sync(unsigned mask, int vote, int line = __builtin_LINE()) {
 }
 inline void __syncwarp(unsigned mask = kFullMask, int line = __builtin_LINE()) {
   emulated::meet(emulated::kSyncWarp, mask, 0, 0, 32, line);
+}
+
+template <bool seen, class T, int n, int words>
+inline void exchange_cluster(T (&numbers)[n], Shared<uint64_t, words> &board, uint32_t meeting, int blocks,
+                             int line = __builtin_LINE()) {
+  const int lane = (int)threadIdx.x % 32, first = int(meeting % 2) * (words / 2);
+  for (int i = 0; i < n && threadIdx.x < 32; i++) {
+    union { uint64_t bits; T value; } own = {0};
+    own.value = shuffle(numbers[i], 0, line);
+    if (lane < blocks)
+      *(uint64_t *)emulated::cluster_slot(board.place, (unsigned)lane, words, 8, first + n * (long)blockIdx.x + i, line) = own.bits;
+  }
+  emulated::sync_grid(line, seen);
+  for (int i = 0; i < n; i++) {
+    union { uint64_t bits; T value; } found = {0};
+    if (lane < blocks) found.bits = board[emulated::Index(first + n * lane + i, line)];
+    numbers[i] = found.value;
+  }
+  __syncwarp(kFullMask, line);
 }
 
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }

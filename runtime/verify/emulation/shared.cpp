@@ -89,6 +89,30 @@ void *emulated::shared_slot(Place &place, long count, size_t size, long i, bool 
   return machine.block->shared + place.bytes + (size_t)i * size;
 }
 
+static Block &block_of(unsigned index, int line) {
+  for (unsigned i = 0; i < machine.limit && emulated::cooperative; i++)
+    if (machine.in_flight[i].index == index && index < machine.blocks) return machine.in_flight[i];
+  stop(EMULATION_BOUNDS, "line %d uses the shared memory of block %u, which is not in the cluster", line, index);
+}
+
+// A write to the array of another block, which that one may not read or write until a barrier of both.
+void *emulated::cluster_slot(Place &place, unsigned index, long count, size_t size, long i, int line) {
+  Block &other = block_of(index, line);
+  if (index == machine.block->index) return shared_slot(place, count, size, i, true, line);
+  if (place.launch != machine.launch) place_array(place, count, size);
+  check_slot(i, count, line);
+  ShadowSlot &slot = other.shadow[place.slots + (size_t)i];
+  const Access access = {{other.barriers, 0, 0}, line, kMaxThreads};
+  if (slot.block == other.serial && slot.read && slot.reader.moment.barrier >= other.barriers)
+    stop_race("another block writes", line, i, "read", slot.reader);
+  slot.block = other.serial;
+  slot.written = true;
+  slot.writer = access;
+  slot.read = slot.read_by_many = false;
+  slot.readers = 0;
+  return other.shared + place.bytes + (size_t)i * size;
+}
+
 void *emulated::dynamic_slot(long count, size_t size, long i, bool write, int line) {
   const size_t at = (size_t)i * size;
   check_slot(i, count, line);

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which form a program gets: see form.h. */
+#include "codegen/program/form.h"
+
+#include "base/integers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Costs on one H200 (sm_90, CUDA 13), in nanoseconds and bytes per nanosecond; `meeting`: of an exchange of sums and all
+ * that goes with it; `latency`: of an iteration's chains of loads and arithmetic, which no number of threads shortens;
+ * `rate`: what a multiprocessor takes in from where the form's data lie, L1 or L2. */
+static const struct {
+  int64_t meeting, latency, rate;
+} costs[CB_PROGRAM_FORMS] = {
+    [CB_PROGRAM_GRID] = {900, 1900, 60}, [CB_PROGRAM_CLUSTER] = {600, 1700, 60}, [CB_PROGRAM_BLOCK] = {250, 1300, 90}};
+
+enum {
+  MEETINGS = 2,    /* in an iteration of CG; other methods have more in all forms */
+  PASSES = 10,     /* over vectors, likewise */
+  FULL = 1024,     /* threads of a thread block that has a multiprocessor for itself */
+  LEAST_CLUSTER = 2
+};
+
+int cb_program_form_find(struct cb_program_form *form, const char *name) {
+  const size_t length = strcspn(name, "+");
+  *form = (struct cb_program_form){.in_steps = !strcmp(name + length, "+steps")};
+  for (int i = 0; i < CB_PROGRAM_FORMS && (form->in_steps || !name[length]); i++) {
+    form->kind = (enum cb_form_kind)i;
+    if (strlen(cb_program_form_names[i]) == length && !strncmp(name, cb_program_form_names[i], length)) return 1;
+  }
+  return 0;
+}
+
+static int64_t virtual_blocks(const struct cb_program_size *size) { return size->blocks > 1 ? size->blocks : 1; }
+
+/* Multiprocessors that a form keeps busy. */
+static int most_blocks(enum cb_form_kind kind, const struct cb_program_size *size) {
+  if (kind == CB_PROGRAM_BLOCK) return 1;
+  const int room = kind == CB_PROGRAM_CLUSTER ? CB_PROGRAM_CLUSTER_BLOCKS : size->target->multiprocessors;
+  return (int)cb_smaller(room, virtual_blocks(size));
+}
+
+int cb_program_form_exists(enum cb_form_kind kind, const struct cb_target *target) {
+  const int capability = (int)strtol(target->arch + strcspn(target->arch, "0123456789"), NULL, 10);
+  return kind != CB_PROGRAM_CLUSTER || capability >= 90;
+}
+
+int64_t cb_program_ns(enum cb_form_kind kind, const struct cb_program_size *size) {
+  const int64_t bytes = size->stored_bytes + PASSES * size->vector_bytes;
+  return MEETINGS * costs[kind].meeting + costs[kind].latency + bytes / (costs[kind].rate * most_blocks(kind, size));
+}
+
+/* A cluster's thread blocks: few that have threads enough for all rows at once, but at least two. */
+static int cluster_blocks(const struct cb_program_size *size) {
+  const int64_t wanted = cb_divide_up(virtual_blocks(size) * size->threads, (int64_t)FULL / 4);
+  int blocks = LEAST_CLUSTER;
+  while (blocks < wanted && blocks < CB_PROGRAM_CLUSTER_BLOCKS) blocks *= 2;
+  return blocks;
+}
+
+void cb_program_choose(struct cb_program_form *form, const struct cb_program_size *size) {
+  *form = (struct cb_program_form){.kind = CB_PROGRAM_GRID};
+  for (int i = 0; i < CB_PROGRAM_FORMS; i++)
+    if (cb_program_form_exists(i, size->target) && cb_program_ns(i, size) < cb_program_ns(form->kind, size))
+      form->kind = (enum cb_form_kind)i;
+  cb_program_complete(form, size);
+}
+
+void cb_program_complete(struct cb_program_form *form, const struct cb_program_size *size) {
+  if (form->kind == CB_PROGRAM_BLOCK) form->blocks = 1;
+  if (form->kind == CB_PROGRAM_CLUSTER && !form->blocks) form->blocks = cluster_blocks(size);
+  const int64_t share = form->blocks ? form->blocks : size->target->multiprocessors;
+  form->groups = (int)cb_smaller(cb_divide_up(virtual_blocks(size), share), (int64_t)FULL / size->threads);
+  if (form->groups < 1) form->groups = 1;
+}

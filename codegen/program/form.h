@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Which form a program gets (codegen/program/program.h): what an iteration of each is predicted to take. */
+#ifndef CBGEN_CODEGEN_PROGRAM_FORM_H
+#define CBGEN_CODEGEN_PROGRAM_FORM_H
+
+#include "analysis/target.h"
+#include "codegen/program/program.h"
+
+struct cb_program_size {
+  const struct cb_target *target;
+  int64_t blocks; /* virtual thread blocks of the product's largest launch */
+  int threads;    /* of each */
+  int64_t stored_bytes, vector_bytes; /* the matrix; one vector */
+};
+
+/* The form of that name, "+steps" behind it for one whose vectors are made before products. 0: there is none. */
+int cb_program_form_find(struct cb_program_form *form, const char *name);
+
+/* Clusters come with sm_90. */
+int cb_program_form_exists(enum cb_form_kind kind, const struct cb_target *target);
+
+/* What an iteration takes, predicted: meetings, latencies, and bytes over what the form's multiprocessors take in. */
+int64_t cb_program_ns(enum cb_form_kind kind, const struct cb_program_size *size);
+
+/* The form that is predicted to be the fastest; and, for one that is given, thread blocks (unless they are) and
+ * groups. */
+void cb_program_choose(struct cb_program_form *form, const struct cb_program_size *size);
+void cb_program_complete(struct cb_program_form *form, const struct cb_program_size *size);
+
+#endif
