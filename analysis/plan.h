@@ -304,6 +304,11 @@ void cb_assignment_free(struct cb_assignment *assignment);
 /* The vectors that one launch of such a kernel takes; 0: there is none. How many thread blocks it has for one of the
  * kernel for one vector. The numbers of a carry slot, for all kernels. */
 static inline int cb_share_vectors_of(const struct cb_vector_share *share) { return share->each * share->parts; }
+enum { CB_PIECE_BYTES = 16 }; /* of neighbouring vectors, which one load brings */
+static inline int cb_share_piece(const struct cb_vector_share *share, enum cb_type vector) {
+  const int most = CB_PIECE_BYTES / (int)cb_type_size(vector);
+  return share->each < most ? share->each : most;
+}
 static inline int cb_share_blocks(const struct cb_vector_share *share) { return share->turns ? 1 : share->parts; }
 static inline int cb_share_numbers(const struct cb_vector_share shares[CB_VECTOR_KERNELS]) {
   int most = 1;

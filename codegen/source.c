@@ -654,25 +654,26 @@ static int blocks_per_sm(const struct emitter *emitter, const struct cb_launch *
   return fewest;
 }
 
-/* Bytes of the sums that a thread has at a time, in a kernel for several vectors. */
-static int bytes_of_sums(const struct emitter *emitter, const struct cb_launch *launch) {
+/* Rows whose sums a thread has at a time, in a kernel for several vectors. */
+static int rows_of_thread(const struct emitter *emitter, const struct cb_launch *launch) {
   int rows = emitter->share->turns ? 2 : 1;
   for (int i = 0; i < launch->regions; i++) {
     const int own = emitter->plan->regions[launch->first_region + i].thread_rows;
     if (own > rows) rows = own;
   }
-  return rows * emitter->share->each * (int)cb_type_size(emitter->plan->sum_type);
+  return rows;
 }
 
 /* For several vectors, too: 64 registers for a thread, more where it has many sums, or what one vector asks for where that
- * is more. Asked for nothing, the compiler has fewer loads in flight. */
+ * is more; twice as many for entries of X, each of which is for one sum alone. Asked for nothing, the compiler has fewer
+ * loads in flight. */
 static int shared_blocks_per_sm(const struct emitter *emitter, const struct cb_launch *launch) {
+  enum { PIECE = 16, SOME = 96 }; /* bytes */
   const int blocks = blocks_per_sm(emitter, launch);
   if (!emitter->share) return blocks;
-  const int bytes = bytes_of_sums(emitter, launch);
-  const int resident = bytes <= 16 ? 1024 : bytes <= 96 ? 512 : 256; /* threads of a multiprocessor */
-  const int wide = emitter->share->each * (int)cb_type_size(emitter->plan->sum_type) > 16; /* so are entries of X */
-  if (blocks * launch->threads <= resident) return wide && blocks > 1 ? blocks / 2 : blocks;
+  const int rows = rows_of_thread(emitter, launch), each = emitter->share->each * (int)cb_type_size(emitter->plan->sum_type);
+  const int resident = rows * each <= PIECE ? 1024 : rows * each <= SOME ? 512 : 256; /* threads of a multiprocessor */
+  if (blocks * launch->threads <= resident) return rows == 1 && each > PIECE && blocks > 1 ? blocks / 2 : blocks;
   return resident > launch->threads ? resident / launch->threads : 1;
 }
 
@@ -797,7 +798,9 @@ static void add_share(struct emitter *emitter, struct cb_scope *scope) {
   if (share->each > 1) cb_scope_section(scope, "each");
   if (share->parts > 1) cb_scope_section(scope, "parts");
   if (share->parts > 1 && !share->turns) cb_scope_section(scope, "own_threads");
-  if (share == &emitter->plan->shares[CB_VECTORS_PACKED]) cb_scope_section(scope, "packed");
+  if (share != &emitter->plan->shares[CB_VECTORS_PACKED]) return;
+  cb_scope_section(scope, "packed");
+  cb_scope_placeholder(scope, "piece", number(emitter, cb_share_piece(share, emitter->plan->vector_type)));
 }
 
 static enum cb_status expand_vectors(struct emitter *emitter, const int chosen[COMMON_FUNCTIONS]) {

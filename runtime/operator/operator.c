@@ -574,10 +574,11 @@ enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, 
 
 /* Whether `count` vectors from x and y on suit loads of several neighbours. */
 static int are_packed(const struct loaded *loaded, const struct cb_dense *x, const struct cb_dense *y, int count) {
-  const int each = loaded->shares[CB_VECTORS_PACKED].each, size = (int)cb_type_size(loaded->info.vector_type);
-  const unsigned align = each * size < 16 ? (unsigned)(each * size) : 16;
+  const int piece = cb_share_piece(&loaded->shares[CB_VECTORS_PACKED], loaded->info.vector_type);
+  const int size = (int)cb_type_size(loaded->info.vector_type);
+  const unsigned align = (unsigned)(piece * size);
   const uint64_t places = x->at | y->at | (uint64_t)(x->entry * size) | (uint64_t)(y->entry * size);
-  return each && x->vector == 1 && y->vector == 1 && places % align == 0 && count % each == 0;
+  return x->vector == 1 && y->vector == 1 && places % align == 0 && count % piece == 0;
 }
 
 /* The kernel for the next vectors, and how many of `left` it takes. */
