@@ -664,14 +664,15 @@ static int rows_of_thread(const struct emitter *emitter, const struct cb_launch 
   return rows;
 }
 
-/* For several vectors, too: 64 registers for a thread, more where it has many sums, or what one vector asks for where that
- * is more; twice as many for entries of X, each of which is for one sum alone. Asked for nothing, the compiler has fewer
- * loads in flight. */
+/* For several vectors, too: 64 registers for a thread, more where it has many sums, or what one vector asks for where
+ * that is more; twice as many for entries of X, each of which is for one sum alone. Asked for nothing, the compiler has
+ * fewer loads in flight. */
 static int shared_blocks_per_sm(const struct emitter *emitter, const struct cb_launch *launch) {
   enum { PIECE = 16, SOME = 96 }; /* bytes */
   const int blocks = blocks_per_sm(emitter, launch);
   if (!emitter->share) return blocks;
-  const int rows = rows_of_thread(emitter, launch), each = emitter->share->each * (int)cb_type_size(emitter->plan->sum_type);
+  const int rows = rows_of_thread(emitter, launch);
+  const int each = emitter->share->each * (int)cb_type_size(emitter->plan->sum_type);
   const int resident = rows * each <= PIECE ? 1024 : rows * each <= SOME ? 512 : 256; /* threads of a multiprocessor */
   if (blocks * launch->threads <= resident) return rows == 1 && each > PIECE && blocks > 1 ? blocks / 2 : blocks;
   return resident > launch->threads ? resident / launch->threads : 1;

@@ -265,9 +265,10 @@ typedef struct cbgen_request {
   int transpose;             /* 1: the operator of the transposed matrix, with a plan of its own */
   cbgen_specialise specialise;
   const char *epilogue;      /* statements for each row; NULL: none. See cbgen_argument */
-  int vectors;               /* 2 and more: the operator also multiplies with so many vectors at once, up to 32 of them in
-                              * one pass over the matrix: cbgen_multiply_many. What it stores stays the same; there is
-                              * no family of such kernels, so compiling takes NVRTC unless the cache has it. 0 or 1: no */
+  int vectors;               /* 2 and more: the operator also multiplies with so many vectors at once, up to 32 of them
+                              * in one pass over the matrix: cbgen_multiply_many. What it stores stays the same; there
+                              * is no family of such kernels, so compiling takes NVRTC unless the cache has it. 0 or 1:
+                              * it does not */
 } cbgen_request;
 
 /* Analyses the matrix, writes its kernel, compiles it and loads it with its arrays on the context's GPU; what
@@ -357,10 +358,11 @@ typedef struct cbgen_products {
   void *stream;
 } cbgen_products;
 
-/* Puts the products on the stream, otherwise as cbgen_multiply. As many vectors are multiplied in one pass over the matrix
- * as the operator was compiled for (cbgen_request, cbgen_info), the rest in further passes. By rows it is fastest where
- * x, y, and a row's bytes are multiples of 16. A vector's result has the bits of its own product where the recipe keeps
- * the order of additions: sell, dia and blocks do. What other vectors hold, NaN or infinity, does not reach it.
+/* Puts the products on the stream, otherwise as cbgen_multiply. As many vectors are multiplied in one pass over the
+ * matrix as the operator was compiled for (cbgen_request, cbgen_info), the rest in further passes; recipes other than
+ * sell, dia and blocks, and those made of them, take a pass for each. By rows it is fastest where x, y, and a row's
+ * bytes are multiples of 16. A vector's result has the bits of its own product (but with 'atomics'), and what other vectors
+ * hold, NaN or infinity, does not reach it.
  * CBGEN_ERROR_UNSUPPORTED: by rows, and the operator was compiled for one vector. */
 CBGEN_API cbgen_status cbgen_multiply_many(cbgen_operator *op, const cbgen_products *products);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Several vectors through the public interface: whatever the recipe and the order, each vector's result has the bits of
- * its own product; operators that were saved, cached, cloned or given new values multiply alike; and what is refused. */
+/* Several vectors through the public interface: whatever the recipe and the order, each vector's result has the bits
+ * of its own product; operators that were saved, cached, cloned or given new values multiply alike; and what is
+ * refused. */
 #include "tests/api_support.h"
+#include "tests/recipes.h"
 
 static cbgen_context *new_context(const char *settings) {
   cbgen_context *context;
@@ -101,7 +103,8 @@ static void check_products(cbgen_operator *op, cbgen_operator *single, int vecto
   struct dense dense = dense_for(op, vectors, order, gap);
   const cbgen_products products = products_with(&dense);
   const size_t bytes = (size_t)dense.y_length * dense.size;
-  unsigned char *got = calloc(bytes + 1, 1), *expected = calloc(bytes + 1, 1), *y = calloc((size_t)dense.rows + 1, dense.size);
+  unsigned char *got = calloc(bytes + 1, 1), *expected = calloc(bytes + 1, 1);
+  unsigned char *y = calloc((size_t)dense.rows + 1, dense.size);
   assert_true(got && expected && y);
   must_operator(op, cbgen_multiply_many(op, &products));
   assert_true(app_take(got, dense.y_there, bytes));
@@ -119,31 +122,20 @@ static void check_products(cbgen_operator *op, cbgen_operator *single, int vecto
   dense_release(&dense);
 }
 
-static const struct {
-  const char *matrix, *options;
-} cases[] = {
-    {"powerlaw,rows=300,max=200", "recipe=sell"},
-    {"powerlaw,rows=300,max=200", "recipe=sell type=f32"},
-    {"stencil7,n=6", "recipe=dia"},
-    {"fe3,n=3", "recipe=blocks"},
-    {"powerlaw,rows=300,max=200", "recipe=merge"},
-    {"random,rows=200,cols=150,density=0.1", "recipe=cb type=bf16"},
-    {"stencil7,n=6", "recipe=patterns"},
-    {"powerlaw,rows=300,max=200", "recipe=hot hot-columns=64 commit=once"},
-    {"random,rows=90,cols=300,density=0.05", "recipe=auto"},
-};
-
+/* The example of each recipe, types and orders of odd sizes in turn. */
 static void every_vector_has_its_own_product(void **state) {
+  static const char *const types[] = {"f64", "f32", "bf16", "f32-f64"};
+  const struct cb_recipe *recipe;
   (void)state;
-  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-    struct sample sample = sample_of(cases[c].matrix, (struct form){0});
-    cbgen_context *context = new_context(cases[c].options);
+  for (int number = 0; (recipe = cb_recipe_at(number)); number++) {
+    struct sample sample = sample_of(example_of(recipe), (struct form){0});
+    cbgen_context *context = new_context(settings_of_recipe(recipe));
+    must(context, cbgen_set(context, "type", types[number % 4]));
     cbgen_operator *op = compiled(context, &sample.view, 8);
     cbgen_info info = {.struct_size = sizeof info};
     assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
     assert_int_equal(info.vectors, 8);
     assert_int_equal(info.tier, CBGEN_TIER_SPECIALISED);
-    check_product(op, &sample.csr);
     check_products(op, op, 8, CBGEN_BY_ROW, 0);
     check_products(op, op, 11, CBGEN_BY_ROW, 5); /* two passes, rows at 16 bytes */
     check_products(op, op, 5, CBGEN_BY_ROW, 2);  /* nothing is aligned */

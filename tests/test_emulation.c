@@ -107,7 +107,7 @@ static int start(void **state, int sanitize) {
   for (int i = 0; i < INPUTS; i++) batch->x[i] = (i * 37 % 101 - 50) / 8.0;
   struct cb_host_kernel *kernels = cb_calloc((size_t)batch->count, sizeof *kernels);
   for (int i = 0; i < batch->count; i++)
-    kernels[i] = (struct cb_host_kernel){batch->texts[i], 1, "m", CB_F64, CB_FORM_AX, NULL, 0};
+    kernels[i] = (struct cb_host_kernel){batch->texts[i], 1, "m", CB_F64, CB_FORM_AX, NULL, 1, 0};
   if (cb_host_open(&batch->host, &options, &diag)) fail_msg("%s", diag.message);
   if (cb_host_build(&batch->program, batch->host, kernels, batch->count, &diag)) fail_msg("%s", diag.message);
   print_message("%d kernels compiled in %.2f s\n", batch->count, cb_host_build_seconds(batch->program));
@@ -533,7 +533,7 @@ static void test_bad_text(void **state) {
   struct cb_host_program *program;
   const char *text = "constexpr int kBlocks = 1, kThreads = 32, kUnused = 3;\n"
                      "CBGEN_KERNEL void kernel(const double *x, double *y) { y[0] = x[0] + no_such_name; }\n";
-  const struct cb_host_kernel kernel = {text, 41, "m", CB_F64, CB_FORM_AX, NULL, 0};
+  const struct cb_host_kernel kernel = {text, 41, "m", CB_F64, CB_FORM_AX, NULL, 1, 0};
   assert_int_equal(cb_host_build(&program, batch->host, &kernel, 1, &diag), CB_ERR_COMPILE);
   assert_null(program);
   assert_non_null(strstr(diag.message, "k0.cu:42"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Kernels for several vectors: every recipe with types, forms, kinds of values and numbers of vectors, of which every two
- * levels meet in a kernel that was executed, over the shapes in turn. Each is checked with X and Y by rows and by columns
- * (verify.c): whole launches and rests, gaps and odd addresses, NaN and infinity in every other vector.
+/* Kernels for several vectors: every recipe with types, forms, kinds of values and numbers of vectors, of which every
+ * two levels meet in a kernel that was executed, over the shapes in turn. Each is checked with X and Y by rows and by
+ * columns (verify.c): whole launches and rests, gaps and odd addresses, NaN and infinity in every other vector.
  *
  * CBGEN_TEST_ALL=1 runs all combinations, each on three shapes. */
 #include "combinations.h"

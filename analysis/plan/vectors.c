@@ -49,8 +49,8 @@ static int64_t pieces_of(const struct cb_plan *plan, int64_t piece) {
   return parts >= 1 && threads * parts >= (int64_t)THREADS * plan->target.multiprocessors ? 2 : 1;
 }
 
-/* A thread has `least` vectors, or more where lanes that share a row leave no other threads for them, and no turns can be
- * taken. */
+/* A thread has `least` vectors, or more where lanes that share a row leave no other threads for them, and no turns can
+ * be taken. */
 static struct cb_vector_share share_of(const struct cb_plan *plan, int64_t least) {
   const int lanes = most_lanes(plan);
   const int64_t room = lanes ? LANES / lanes : 1; /* for threads that share a row's vectors */

@@ -389,7 +389,8 @@ static enum cb_status take_leading(int64_t *leading, int64_t least, const char *
 static enum cb_status measure_dense(uint64_t *bytes, const cbgen_products *products, int64_t length, int64_t leading,
                                     size_t size, const char *name, struct cb_diag *diag) {
   const int by_row = products->order == CBGEN_BY_ROW;
-  const uint64_t lines = (uint64_t)(by_row ? length : products->vectors), last = (uint64_t)(by_row ? products->vectors : length);
+  const uint64_t lines = (uint64_t)(by_row ? length : products->vectors);
+  const uint64_t last = (uint64_t)(by_row ? products->vectors : length);
   *bytes = 0;
   if (!length) return CB_OK;
   if ((uint64_t)leading > (UINT64_MAX >> 1) / size / (lines + 1))

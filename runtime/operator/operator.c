@@ -460,7 +460,8 @@ static cb_cu_result launch_kernel(const struct loaded *loaded, const struct laun
                                   struct CUstream_st *stream, void **parameters) {
   const struct cb_driver_calls *call = &loaded->device->driver->call;
   struct CUfunc_st *const function = kernel < 0 ? launch->function : launch->many[kernel];
-  const unsigned blocks = kernel < 0 ? launch->blocks : launch->blocks * (unsigned)cb_share_blocks(&loaded->shares[kernel]);
+  const unsigned times = kernel < 0 ? 1 : (unsigned)cb_share_blocks(&loaded->shares[kernel]);
+  const unsigned blocks = launch->blocks * times;
   if (!loaded->overlap)
     return call->launch(function, blocks, 1, 1, launch->threads, 1, 1, launch->shared_bytes, stream, parameters, NULL);
   struct cb_cu_launch_attribute attribute = {.id = CB_CU_LAUNCH_OVERLAP, .value.allowed = 1};
@@ -620,7 +621,8 @@ enum cb_status cb_operator_multiply_many(const struct cb_operator *op, int count
     struct arguments arguments = arguments_of(op, alpha, x.at, beta, y.at);
     taken = 1;
     if (loaded->info.vectors > 1) arguments.kernel = choose_kernel(loaded, &x, &y, count, &taken);
-    arguments.columns = (struct columns){x.vector, y.vector, (int32_t)(x.entry * size), (int32_t)(y.entry * size), taken};
+    arguments.columns =
+        (struct columns){x.vector, y.vector, (int32_t)(x.entry * size), (int32_t)(y.entry * size), taken};
     s = launch_all(loaded, &arguments, stream, diag);
     x.at += (cb_device_ptr)(taken * x.vector * size);
     y.at += (cb_device_ptr)(taken * y.vector * size);

@@ -97,7 +97,8 @@ class Handles:
         if status:
             self.check(status, handle)
 
-    def multiply_many(self, stream: int, vectors: int, order: _abi.Order, alpha: float, x: int, beta: float, y: int) -> None:
+    def multiply_many(self, stream: int, vectors: int, order: _abi.Order, alpha: float, x: int, beta: float,
+                      y: int) -> None:
         """X and Y are dense."""
         handle = self.for_stream(stream)
         products = _abi.Products(ctypes.sizeof(_abi.Products), vectors, order, 0, 0, alpha, beta, x, y, stream)

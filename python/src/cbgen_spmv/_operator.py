@@ -338,8 +338,8 @@ class Operator(Products, Linear):
         """alpha A X + beta out, for a 2-D X: also A @ X. Without `out` a new array.
 
         With an operator that was compiled for several vectors (vectors=) one pass over the matrix multiplies as many of
-        them. X may lie by rows, which is fastest, or by columns, and `out` likewise; without such a kernel the columns are
-        multiplied one after the other."""
+        them. X may lie by rows, which is fastest, or by columns, and `out` likewise; without such a kernel the columns
+        are multiplied one after the other."""
         if len(x.shape) != 2 or x.shape[0] != self._cols:
             raise ValueError(f"X has shape {tuple(x.shape)}; a matrix of {self._rows} x {self._cols} takes "
                              f"({self._cols}, columns)")
