@@ -370,6 +370,7 @@ static enum cb_status expand_sections(struct emitter *emitter, const struct cb_r
                                                                     region->placeholders[i].text);
   add_sections(emitter, region, &scope);
   if (cb_plan_rounds_y(emitter->plan)) cb_scope_optional_section(&scope, "rounds_y");
+  if (emitter->share) cb_scope_optional_section(&scope, "placed"); /* entries of x are where its vectors lie */
   if (emitter->share && emitter->share->turns) cb_scope_section(&scope, "turns");
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   const enum cb_status s = cb_expand(text, region->layout, &scope, emitter->diag);
