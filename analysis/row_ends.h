@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What equal shares of nonzeros need to know of rows, found out where the matrix is (csr->remote): no list is as long as
- * the matrix's rows on its way to the host. */
+/* What equal shares of nonzeros need to know of rows, found out where the matrix is (csr->remote): no list that is as
+ * long as the matrix's rows comes to the host. */
 #ifndef CBGEN_ANALYSIS_ROW_ENDS_H
 #define CBGEN_ANALYSIS_ROW_ENDS_H
 
@@ -24,8 +24,8 @@ struct cb_remote_list {
   int follows; /* element i is base + step * i, whatever i */
 };
 
-/* Row ends of `units`, each of which holds whole rows and is cut into CB_UNIT_WARPS chunks of 32 * items nonzeros. A row
- * belongs to the chunk of its last nonzero. */
+/* Row ends of `units`, each of which holds whole rows and is cut into CB_UNIT_WARPS chunks of 32 * items nonzeros. A
+ * row belongs to the chunk of its last nonzero. */
 struct cb_row_ends {
   const struct cb_unit *units;
   int64_t units_count;

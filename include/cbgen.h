@@ -441,7 +441,8 @@ CBGEN_API cbgen_status cbgen_operator_measure(cbgen_operator *op, double *second
 
 /* The specialised CUDA text, whatever the tier, NUL-terminated; the plan as one line and as JSON; the key of the
  * specialised kernel, 16 hexadecimal digits, which also stands in its kernels' names ("cbgen_KEY_spmv"; those of a family
- * are "cbgen_family_spmv"): `cbgen cache show KEY` finds its entry by it. They live as long as the operator. */
+ * are "cbgen_family_spmv"): `cbgen cache show KEY` finds its entry by it. They live as long as the operator. Text and
+ * JSON may be made by the first call that asks for them, on any thread; "" where memory does not suffice. */
 CBGEN_API const char *cbgen_operator_source(const cbgen_operator *op, size_t *length);
 CBGEN_API const char *cbgen_operator_plan(const cbgen_operator *op);
 CBGEN_API const char *cbgen_operator_plan_json(const cbgen_operator *op);

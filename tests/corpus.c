@@ -5,7 +5,9 @@
  *
  *   corpus MATRIX
  *
- * With CBGEN_TEST_ALL=1 every recipe with every type, form and kind of values is executed: once, by hand. */
+ * With CBGEN_TEST_ALL=1 every recipe with every type, form, kind of values and semiring is executed: once, by hand.
+ * With CBGEN_TEST_SHARE=I/N beside it, every N-th of these, from the I-th on: N matrices share them
+ * (scripts/test-all). */
 #include "combinations.h"
 #include "kernels.h"
 #include "nvrtc_support.h"
@@ -58,14 +60,26 @@ static void add_one(struct kernel_batch *batch, const char *settings) {
   add_kernel(batch, &own);
 }
 
+/* CBGEN_TEST_SHARE, or all. */
+static void read_share(int *first, int *step) {
+  const char *share = getenv("CBGEN_TEST_SHARE");
+  *first = 0, *step = 1;
+  if (!share) return;
+  assert_int_equal(sscanf(share, "%d/%d", first, step), 2);
+  assert_true(*first >= 0 && *first < *step);
+}
+
 /* A recipe's kernels are compiled and run together, and let go. */
 static void add_all(struct kernel_batch *batch) {
   struct factors factors;
   combination levels = {0};
   char settings[SETTINGS];
+  int first, step, number = 0;
+  read_share(&first, &step);
   factors_of_kernels(&factors);
   for (; levels[0] < factors.levels[0]; levels[0]++) {
     do {
+      if (number++ % step != first) continue;
       combination_settings(settings, &factors, levels);
       add_one(batch, settings);
     } while (next_combination(&factors, 1, levels));

@@ -53,7 +53,7 @@ def main():
     parser.add_argument("--share", default="0/1")
     call = parser.parse_args()
     table = subprocess.run([call.tool, "help", "architectures"], capture_output=True, text=True, check=True).stdout
-    arches = call.arch.split(",") if call.arch else re.findall(r"^  (sm_\d+)(?! +refused)", table, flags=re.M)
+    arches = call.arch.split(",") if call.arch else re.findall(r"^  (sm_\d+\b)(?! +refused)", table, flags=re.M)
     own, shares = (int(n) for n in call.share.split("/"))
     nvrtc = open_nvrtc(call.nvrtc)
     paths = sorted(os.path.join(folder, name) for folder in call.folders for name in os.listdir(folder)

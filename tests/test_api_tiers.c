@@ -633,6 +633,41 @@ static void a_child_does_not_specialise(void **state) {
   sample_release(&sample);
 }
 
+/* ---- texts that are made when they are asked for */
+
+static void *ask_for_texts(void *op) {
+  const char *source = cbgen_operator_source(op, NULL);
+  return *cbgen_operator_plan_json(op) ? (void *)(uintptr_t)source : NULL;
+}
+
+/* Of an operator that the device packs: threads that ask side by side get the same text, which is that of an operator
+ * that was specialised from the beginning, as is the JSON; so it is for one that is asked only behind a take-over. */
+static void texts_are_made_when_asked_for(void **state) {
+  enum { THREADS = 4 };
+  pthread_t threads[THREADS];
+  void *texts[THREADS];
+  (void)state;
+  struct sample sample = sample_of(ONE, (struct form){.on_device = 1});
+  cbgen_context *context = new_context();
+  must(context, cbgen_set(context, "pack", "device"));
+  cbgen_operator *op = compile(context, &sample, (cbgen_request){0});
+  cbgen_operator *later = compile(context, &sample, (cbgen_request){0});
+  cbgen_operator *special = compile(context, &sample, (cbgen_request){.specialise = CBGEN_SPECIALISE_NOW});
+  assert_int_equal(info_of(op).tier, CBGEN_TIER_FAMILY);
+  for (int i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, ask_for_texts, op), 0);
+  for (int i = 0; i < THREADS; i++) pthread_join(threads[i], &texts[i]);
+  for (int i = 0; i < THREADS; i++) assert_ptr_equal(texts[i], cbgen_operator_source(op, NULL));
+  assert_string_equal(cbgen_operator_source(op, NULL), cbgen_operator_source(special, NULL));
+  assert_string_equal(cbgen_operator_plan_json(op), cbgen_operator_plan_json(special));
+  must_operator(later, cbgen_operator_specialise(later));
+  assert_string_equal(cbgen_operator_source(later, NULL), cbgen_operator_source(special, NULL));
+  cbgen_operator_free(op);
+  cbgen_operator_free(later);
+  cbgen_operator_free(special);
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_cache, check_fake)
   const struct CMUnitTest tests[] = {
@@ -650,6 +685,7 @@ int main(void) {
       TEST(products_run_meanwhile),
       TEST(ten_thousand_operators_come_and_go),
       TEST(a_child_does_not_specialise),
+      TEST(texts_are_made_when_asked_for),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

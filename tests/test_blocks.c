@@ -65,6 +65,36 @@ static void refuses_what_has_no_blocks(void **state) {
   assert_int_equal(status_of("dense,rows=64,cols=4000", "block-size=2x2", &message), CB_OK);
 }
 
+/* Of a large matrix a sample of block rows chooses the size: here it meets full blocks alone, and the others are half
+ * empty. The whole decides. */
+static void a_sample_that_errs_is_noticed(void **state) {
+  (void)state;
+  enum { TILE_ROWS = 1 << 14, CHUNK = 64, STRIDE = 16 };
+  struct cb_csr csr;
+  struct cb_diag diag = {0};
+  struct cb_options options;
+  struct cb_target target;
+  struct cb_plan *plan;
+  struct cb_assignment *assignment;
+  int64_t at = 0;
+  assert_ok(cb_csr_alloc(&csr, 2 * TILE_ROWS, 2 * TILE_ROWS, 2 * TILE_ROWS + 2 * TILE_ROWS / STRIDE, &diag));
+  int32_t *starts = csr.row_ptr;
+  for (int32_t row = 0; row < 2 * TILE_ROWS; row++) {
+    const int full = row / 2 / CHUNK % STRIDE == 0;
+    for (int32_t i = 0; i < 2; i++)
+      if (full || i == row % 2) csr.col_idx[at++] = row - row % 2 + i;
+    starts[row + 1] = (int32_t)at;
+  }
+  assert_int_equal(at, csr.nnz);
+  for (int64_t k = 0; k < csr.nnz; k++) csr.values[k] = 1;
+  assert_ok(cb_target_find(&target, "sm_90", &diag));
+  set_options(&options, "recipe=blocks block-size=2x2");
+  assert_int_equal(cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag), CB_ERR_UNSUPPORTED);
+  assert_non_null(strstr(diag.message, "of that size are"));
+  assert_null(plan);
+  cb_csr_release(&csr);
+}
+
 /* A search goes on when the layout refuses, and takes it where it is made for. */
 static void auto_takes_blocks(void **state) {
   (void)state;
@@ -245,6 +275,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(finds_the_size),
       cmocka_unit_test(refuses_what_has_no_blocks),
+      cmocka_unit_test(a_sample_that_errs_is_noticed),
       cmocka_unit_test(auto_takes_blocks),
       cmocka_unit_test(every_nonzero_has_one_slot),
       cmocka_unit_test(blocks_match_a_count),

@@ -296,7 +296,8 @@ static void rows_are_the_host_s(void **state) {
   packed = left = 0;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
     for (int wide = 0; wide < 2; wide++)
-      check_near(session, cases[i][0], (struct form){.row_bits = wide ? 64 : 32, .col_bits = 32, .base = wide, .on_device = 1},
+      check_near(session, cases[i][0],
+                 (struct form){.row_bits = wide ? 64 : 32, .col_bits = 32, .base = wide, .on_device = 1},
                  cases[i][1], 0);
   assert_int_equal(packed, 2 * sizeof cases / sizeof *cases);
   close_session(session);

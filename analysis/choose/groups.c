@@ -2,11 +2,22 @@
 /* What is counted group by group: see profile.h. */
 #include "analysis/choose/counting.h"
 
+#include "analysis/stretches.h"
 #include "base/integers.h"
 
 #include <string.h>
 
 enum { HALF = CB_CHOICE_GROUP / 2, RUN = 24, PARALLEL_NONZEROS = 1 << 15 };
+enum { ALIGNED = 960 }; /* a multiple of 64, and of the columns of tiles of every size */
+
+/* Room for numbers between the least and the greatest column of a group, where these are not far apart: places are
+ * found without a search. */
+struct dense {
+  uint64_t *bits[2];  /* of each half: the columns that it has */
+  uint8_t *counts;    /* by offset, of which a group's rows have one each at most */
+  uint32_t *rounds;   /* by tile: the row of tiles that had it last */
+  uint32_t round;
+};
 
 /* A group while it is counted. */
 struct group {
@@ -14,8 +25,11 @@ struct group {
   const struct cb_choice_sample *sample;
   int64_t first, rows, nonzeros;
   int64_t across, down; /* of this group */
+  int64_t least, end;   /* its columns, from a multiple of ALIGNED on */
+  int is_dense;
   struct cb_choice_row row[CB_CHOICE_GROUP];
   struct cb_tally *seen; /* SETS of them */
+  struct dense *dense;
 };
 
 enum { COLUMNS, BLOCKS, SECTORS_8, SECTORS_4, OFFSETS, TILES, SETS };
@@ -78,7 +92,11 @@ static void count_below(struct group *group, int64_t i) {
   }
 }
 
-static void count_span(const struct group *group) {
+/* Columns that are so few for each nonzero are as quickly gone over as nonzeros. */
+enum { DENSE = 16, LEAST_DENSE = 2048 };
+static int64_t most_dense(int64_t nonzeros) { return DENSE * nonzeros + LEAST_DENSE; }
+
+static void count_span(struct group *group) {
   const int32_t *columns = group->sample->columns;
   int64_t least = INT32_MAX, most = 0;
   for (int64_t i = 0; i < group->rows; i++) {
@@ -87,6 +105,9 @@ static void count_span(const struct group *group) {
     most = cb_larger(most, columns[group->row[i].end - 1]);
   }
   group->sums->spans[cb_choice_bin(cb_larger(0, most - least))]++;
+  group->least = cb_smaller(least, most) / ALIGNED * ALIGNED;
+  group->end = most + 1;
+  group->is_dense = group->end - group->least <= most_dense(group->nonzeros);
 }
 
 static void count_neighbours(struct group *group) {
@@ -100,18 +121,26 @@ static void count_neighbours(struct group *group) {
 
 static void count_steps(struct group *group) {
   const int32_t *columns = group->sample->columns;
-  struct cb_choice_row left[CB_CHOICE_GROUP];
-  int64_t eights = 0, fours = 0, rows = 0;
-  for (int64_t i = 0; i < group->rows; i++)
-    if (length_of(group, i)) left[rows++] = group->row[i];
+  struct {
+    const int32_t *next, *end;
+  } left[CB_CHOICE_GROUP];
+  int64_t eights = 0, fours = 0;
+  int rows = 0;
+  for (int64_t i = 0; i < group->rows; i++) {
+    if (!length_of(group, i)) continue;
+    left[rows].next = columns + group->row[i].begin;
+    left[rows++].end = columns + group->row[i].end;
+  }
   while (rows) {
-    int64_t last = -1 /* in no sector */, still = 0;
-    for (int64_t i = 0; i < rows; i++) {
-      const int64_t column = columns[left[i].begin++];
+    int32_t last = -1; /* in no sector */
+    int still = 0;
+    for (int i = 0; i < rows; i++) {
+      const int32_t column = *left[i].next++;
       eights += column >> 2 != last >> 2;
       fours += column >> 3 != last >> 3;
       last = column;
-      if (left[i].begin < left[i].end) left[still++] = left[i];
+      left[still] = left[i];
+      still += left[i].next < left[i].end;
     }
     rows = still;
   }
@@ -139,7 +168,53 @@ static void see_offset(struct group *group, int64_t i, int32_t column) {
   group->sums->in_runs += count == RUN ? RUN : 1;
 }
 
+/* How many fields of so many bits are not all zero. */
+static int64_t fields_with(uint64_t bits, int width) {
+  uint64_t lowest = 0;
+  for (int i = 0; i < 64; i += width) lowest |= UINT64_C(1) << i;
+  for (int apart = width / 2; apart > 0; apart /= 2) bits |= bits >> apart;
+  return __builtin_popcountll(bits & lowest);
+}
+
+static void sum_bits(struct group *group) {
+  struct cb_choice_profile *sums = group->sums;
+  const int64_t words = cb_divide_up(group->end - group->least, 64);
+  for (int64_t w = 0; w < words; w++) {
+    const uint64_t upper = group->dense->bits[0][w], lower = group->dense->bits[1][w], both = upper | lower;
+    if (!both) continue;
+    sums->panel_columns += __builtin_popcountll(upper) + __builtin_popcountll(lower);
+    sums->panel_blocks += fields_with(upper, 16) + fields_with(lower, 16);
+    sums->slice_sectors[0] += fields_with(both, 4);
+    sums->slice_sectors[1] += fields_with(both, 8);
+  }
+}
+
+static void count_different_densely(struct group *group) {
+  struct dense *dense = group->dense;
+  const int64_t span = group->end - group->least;
+  const int32_t *columns = group->sample->columns;
+  for (int half = 0; half < 2; half++) memset(dense->bits[half], 0, (size_t)cb_divide_up(span, 64) * sizeof(uint64_t));
+  memset(dense->counts, 0, (size_t)(span + CB_CHOICE_GROUP));
+  for (int64_t i = 0; i < group->rows; i++) {
+    uint64_t *bits = dense->bits[i >= HALF];
+    uint8_t *counts = dense->counts + CB_CHOICE_GROUP - 1 - i;
+    for (int64_t k = group->row[i].begin; k < group->row[i].end; k++) {
+      const int64_t column = columns[k] - group->least;
+      bits[column >> 6] |= UINT64_C(1) << (column & 63);
+      const int count = ++counts[column];
+      if (count < RUN) continue;
+      group->sums->runs += count == RUN;
+      group->sums->in_runs += count == RUN ? RUN : 1;
+    }
+  }
+  sum_bits(group);
+}
+
 static void count_different(struct group *group) {
+  if (group->is_dense) {
+    count_different_densely(group);
+    return;
+  }
   for (int set = 0; set < SETS; set++) cb_tally_clear(&group->seen[set], group->nonzeros);
   for (int64_t i = 0; i < group->rows; i++) {
     if (i == HALF) {
@@ -160,7 +235,9 @@ static void count_different(struct group *group) {
 static uint32_t tile_column(int32_t column, uint64_t factor) {
   return (uint32_t)((uint64_t)column * factor >> 34);
 }
-static uint64_t factor_of(struct cb_tile_size size) { return (UINT64_C(1) << 34) / (uint64_t)size.cols + (size.cols > 1); }
+static uint64_t factor_of(struct cb_tile_size size) {
+  return (UINT64_C(1) << 34) / (uint64_t)size.cols + (size.cols > 1);
+}
 _Static_assert(CB_TILE_MOST <= 8, "the factor is exact enough");
 
 /* Those of one row of tiles: different numbers of tiles in its rows, each of which ascends. */
@@ -181,6 +258,25 @@ static int64_t count_tile_row(struct group *group, struct cb_tile_size size, int
   return tiles;
 }
 
+/* Numbers count from the first column's, which a tile begins with. */
+static int64_t count_tile_row_densely(struct group *group, struct cb_tile_size size, int64_t first) {
+  const int32_t least = (int32_t)group->least;
+  const uint64_t factor = factor_of(size);
+  const uint32_t round = ++group->dense->round;
+  uint32_t *rounds = group->dense->rounds;
+  int64_t tiles = 0;
+  for (int i = 0; i < size.rows; i++) {
+    const int32_t *at = group->sample->columns + group->row[first + i].begin;
+    const int32_t *const end = group->sample->columns + group->row[first + i].end;
+    for (; at < end; at++) {
+      const uint32_t tile = tile_column(*at - least, factor);
+      tiles += rounds[tile] != round;
+      rounds[tile] = round;
+    }
+  }
+  return tiles;
+}
+
 static void count_tiles(struct group *group, int number) {
   const struct cb_tile_size size = cb_tile_sizes[number];
   const int may = cb_choice_may_tile(size, group->across, group->down, group->nonzeros);
@@ -189,7 +285,9 @@ static void count_tiles(struct group *group, int number) {
     int64_t nonzeros = 0;
     for (int i = 0; i < size.rows; i++) nonzeros += length_of(group, row + i);
     group->sums->in_tiles[number] += nonzeros;
-    group->sums->tiles[number] += may ? count_tile_row(group, size, row, nonzeros) : nonzeros;
+    group->sums->tiles[number] += !may              ? nonzeros
+                                  : group->is_dense ? count_tile_row_densely(group, size, row)
+                                                    : count_tile_row(group, size, row, nonzeros);
   }
 }
 
@@ -212,6 +310,22 @@ static void count_group(struct group *group, int64_t part) {
   for (int size = 0; size < CB_TILE_SIZES; size++) count_tiles(group, size);
 }
 
+/* For groups of up to `nonzeros`. 0: no memory. */
+static int open_dense(struct dense *dense, int64_t nonzeros) {
+  const size_t most = (size_t)most_dense(nonzeros), words = most / 64 + 1;
+  dense->bits[0] = cb_alloc(words, sizeof *dense->bits[0]);
+  dense->bits[1] = cb_alloc(words, sizeof *dense->bits[1]);
+  dense->counts = cb_alloc(most + CB_CHOICE_GROUP, 1);
+  dense->rounds = cb_calloc(most, sizeof *dense->rounds);
+  return dense->bits[0] && dense->bits[1] && dense->counts && dense->rounds;
+}
+
+static void close_dense(struct dense *dense) {
+  for (int half = 0; half < 2; half++) cb_free(dense->bits[half]);
+  cb_free(dense->counts);
+  cb_free(dense->rounds);
+}
+
 /* All that groups add are sums. */
 static void add_sums(struct cb_choice_profile *sums, const struct cb_choice_profile *more) {
   int64_t *to = (int64_t *)sums;
@@ -224,14 +338,16 @@ _Static_assert(sizeof(struct cb_choice_profile) % sizeof(int64_t) == 0, "a profi
 static int count_share(struct cb_choice_profile *sums, const struct cb_choice_profile *profile,
                        const struct cb_choice_sample *sample, int64_t most) {
   struct cb_tally seen[SETS] = {{0}};
-  struct group group = {.sums = sums, .sample = sample, .seen = seen};
-  int good = 1;
+  struct dense dense = {.round = 0};
+  struct group group = {.sums = sums, .sample = sample, .seen = seen, .dense = &dense};
+  int good = open_dense(&dense, most);
   *sums = (struct cb_choice_profile){.rows = profile->rows, .cols = profile->cols, .groups = profile->groups};
   for (int set = 0; set < SETS; set++) good &= cb_tally_open(&seen[set], most);
 #pragma omp for schedule(dynamic, 4)
   for (int64_t i = 0; i < profile->groups; i++)
     if (good) count_group(&group, i);
   for (int set = 0; set < SETS; set++) cb_tally_close(&seen[set]);
+  close_dense(&dense);
   sums->rows = sums->cols = sums->groups = 0;
   return good;
 }
@@ -271,15 +387,53 @@ static void count_wide_row(struct cb_choice_profile *profile, const int32_t *col
   }
 }
 
+/* The same by a bit for each sector of eights, of a wide group whose columns are not far apart. */
+static void count_wide_densely(struct cb_choice_profile *profile, const struct cb_choice_sample *sample, int64_t part,
+                               struct cb_choice_rows rows, struct cb_ends ends, uint64_t *bits) {
+  const int64_t least = ends.first >> 8 << 6, words = ((ends.last >> 2) - least) / 64 + 1;
+  memset(bits, 0, (size_t)words * sizeof *bits);
+  for (int64_t i = rows.first; i < rows.end; i++) {
+    const struct cb_choice_row row = cb_choice_row(sample, part, i);
+    profile->in_wide += row.end - row.begin;
+    for (int64_t k = row.begin; k < row.end; k++) {
+      const int64_t sector = (sample->columns[k] >> 2) - least;
+      bits[sector >> 6] |= UINT64_C(1) << (sector & 63);
+    }
+  }
+  for (int64_t w = 0; w < words; w++) {
+    if (!bits[w]) continue;
+    profile->wide_sectors[0] += __builtin_popcountll(bits[w]);
+    profile->wide_sectors[1] += fields_with(bits[w], 2);
+  }
+}
+
+/* The least and the greatest column. */
+static struct cb_ends ends_of(const struct cb_choice_sample *sample, int64_t part, struct cb_choice_rows rows) {
+  struct cb_ends ends = {INT32_MAX, 0};
+  for (int64_t i = rows.first; i < rows.end; i++) {
+    const struct cb_choice_row row = cb_choice_row(sample, part, i);
+    if (row.begin == row.end) continue;
+    ends.first = cb_smaller(ends.first, sample->columns[row.begin]);
+    ends.last = cb_larger(ends.last, sample->columns[row.end - 1]);
+  }
+  return ends;
+}
+
 int cb_choice_count_wide(struct cb_choice_profile *profile, const struct cb_choice_sample *sample) {
   struct cb_tally eights = {0}, fours = {0};
   int64_t most = 0;
   for (int64_t i = 0; i < profile->wide_groups; i++)
     most = cb_larger(most, nonzeros_of(sample, profile->groups + i, cb_choice_wide(profile, i)));
-  const int good = cb_tally_open(&eights, most) && cb_tally_open(&fours, most);
+  uint64_t *bits = cb_alloc((size_t)most_dense(most) / 256 + 2, sizeof *bits);
+  const int good = bits && cb_tally_open(&eights, most) && cb_tally_open(&fours, most);
   for (int64_t i = 0; i < profile->wide_groups && good; i++) {
     const struct cb_choice_rows rows = cb_choice_wide(profile, i);
     const int64_t part = profile->groups + i, nonzeros = nonzeros_of(sample, part, rows);
+    const struct cb_ends ends = ends_of(sample, part, rows);
+    if (ends.last >= ends.first && ends.last - ends.first < most_dense(nonzeros)) {
+      count_wide_densely(profile, sample, part, rows, ends, bits);
+      continue;
+    }
     cb_tally_clear(&eights, nonzeros);
     cb_tally_clear(&fours, nonzeros);
     for (int64_t row = rows.first; row < rows.end; row++)
@@ -287,5 +441,6 @@ int cb_choice_count_wide(struct cb_choice_profile *profile, const struct cb_choi
   }
   cb_tally_close(&eights);
   cb_tally_close(&fours);
+  cb_free(bits);
   return good;
 }

@@ -77,7 +77,8 @@ struct cb_shared {
     int64_t limit;
     struct cb_hash key;
   } kept;
-  pthread_mutex_t specialising; /* also while texts are made */
+  pthread_mutex_t specialising;
+  pthread_mutex_t texts; /* while they are made; within `specialising` or without */
   struct cb_image special; /* what multiplies instead of the image's kernels, once it is specialised */
   pthread_mutex_t lock; /* of `measured` */
   double measured;      /* seconds; 0: not measured */

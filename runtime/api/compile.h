@@ -127,8 +127,8 @@ enum cb_status cb_request_host(struct cb_request *request, struct cb_diag *diag)
 
 enum cb_status cb_work_make(struct cb_work *work);
 
-/* Of a family's kernel and arrays that the device packs an entry of the cache would keep nothing but a plan: to write it
- * takes as long as the next process needs to plan again. */
+/* Of a family's kernel and arrays that the device packs an entry of the cache would keep nothing but a plan: to write
+ * it takes as long as the next process needs to plan again. */
 int cb_work_is_made_in_no_time(const struct cb_work *work);
 
 /* Whether the specialised kernel shall multiply from the first product on, if a family's takes `plan_ns`. */

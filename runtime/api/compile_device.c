@@ -89,7 +89,8 @@ static enum cb_status survey(struct cb_work *work, struct cb_diag *diag) {
   const struct cb_kernel_finder finder = {find_set, work};
   enum cb_status s = cb_device_enter(device, diag);
   if (s) return s;
-  s = has_room(work) ? cb_survey_run(&work->there.survey, &work->matrix.csr, &finder, &request->view, CB_SURVEY_NEAR, diag)
+  s = has_room(work) ? cb_survey_run(&work->there.survey, &work->matrix.csr, &finder, &request->view,
+                                     CB_SURVEY_NEAR, diag)
                      : cb_fail(diag, CB_ERR_MEMORY, "it finds no room on the GPU beside the operator");
   cb_device_leave(device);
   return s;

@@ -8,9 +8,9 @@
 #include <string.h>
 
 enum cb_status cb_shared_texts(struct cb_shared *shared, struct cb_diag *diag) {
-  pthread_mutex_lock(&shared->specialising);
+  pthread_mutex_lock(&shared->texts);
   const enum cb_status s = cb_image_write_texts(&shared->image, diag);
-  pthread_mutex_unlock(&shared->specialising);
+  pthread_mutex_unlock(&shared->texts);
   return s;
 }
 

@@ -30,6 +30,7 @@ static void release_shared(struct cb_shared *shared) {
   cb_session_release(shared->session);
   cb_free(shared->kept.directory);
   pthread_mutex_destroy(&shared->specialising);
+  pthread_mutex_destroy(&shared->texts);
   pthread_mutex_destroy(&shared->lock);
   cb_free(shared);
 }
@@ -68,6 +69,7 @@ static enum cb_status new_shared(struct cb_shared **out, const struct cb_loading
   atomic_init(&shared->handles, 1);
   pthread_mutex_init(&shared->lock, NULL);
   pthread_mutex_init(&shared->specialising, NULL);
+  pthread_mutex_init(&shared->texts, NULL);
   shared->session = cb_session_hold(loading->session);
   shared->image = *loading->image;
   shared->info = *loading->info;

@@ -118,7 +118,7 @@ static enum cb_status make_map_there(struct plan_of_block *plan, const struct cb
 static enum cb_status plan_block(struct plan_of_block *plan, const cbgen_operator *op, struct cb_diag *diag) {
   struct cb_shared *shared = op->shared;
   const struct cb_image *image = &plan->image;
-  enum cb_status s = cb_image_write_texts(&shared->image, diag);
+  enum cb_status s = cb_shared_texts(shared, diag);
   *plan = (struct plan_of_block){.image = *cb_shared_image(shared), .head = {.format = FORMAT, .length = HEAD}};
   memcpy(plan->head.magic, magic, sizeof magic);
   const int has_packing = shared->updater && cb_updater_packing(shared->updater);

@@ -80,7 +80,7 @@ static enum cb_status specialise(struct cbgen_operator *op, struct cb_diag *diag
   struct cb_shared *shared = op->shared;
   struct cb_compiled compiled = {0};
   if (cb_operator_tier(op->op) == CB_TIER_SPECIALISED) return CB_OK;
-  enum cb_status s = cb_image_write_texts(&shared->image, diag);
+  enum cb_status s = cb_shared_texts(shared, diag);
   if (!s) s = compile(shared, &compiled, diag);
   if (!s) s = make_special(shared, &compiled, diag);
   if (!s) s = cb_operator_take_over(op->op, &shared->special, diag);

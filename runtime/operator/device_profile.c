@@ -7,7 +7,7 @@
 #include "base/memory.h"
 
 enum { LENGTHS = 0, STARTS = 1, CHOOSE = 2 }; /* kernels of the set: the first of each kind */
-enum { WARP = 32, MOST_WARPS = 1 << 13 };
+enum { WARP = 32, MOST_WARPS = 1 << 11 };
 
 struct starts { /* as the templates have it */
   cb_device_ptr narrow, wide;
@@ -59,7 +59,7 @@ static enum cb_status fetch_starts(struct cb_survey *survey, const struct cb_ker
   struct starts from = starts_of(survey);
   void *parameters[] = {&from, &there.begins, &there.places, &count, &there.list};
   enum cb_status s = cb_stretches_put(survey, &there, stretches, count, 0, sizeof *starts, diag);
-  if (!s) s = cb_kernels_launch(kernels, STARTS, count * WARP, NULL, parameters, diag);
+  if (!s) s = cb_kernels_launch(kernels, STARTS, count * CB_SET_THREADS, NULL, parameters, diag);
   if (s) return s;
   return cb_device_download(survey->kernels->device, starts, there.list, (size_t)there.total * sizeof *starts,
                             "row pointers", diag);

@@ -82,8 +82,8 @@ enum cb_status cb_rows_elements(void *user, const struct cb_remote_list *list, u
   return s;
 }
 
-enum cb_status cb_rows_store(const struct cb_survey *survey, uint64_t list, int64_t count, cb_device_ptr to, int64_t bytes,
-                             struct cb_diag *diag) {
+enum cb_status cb_rows_store(const struct cb_survey *survey, uint64_t list, int64_t count, cb_device_ptr to,
+                             int64_t bytes, struct cb_diag *diag) {
   enum { OF_THREAD = 4 };
   const struct cb_kernels *kernels;
   cb_device_ptr from = list;
@@ -226,7 +226,8 @@ static enum cb_status find_spans(struct cb_survey *survey, const struct cb_kerne
                                  struct cb_diag *diag) {
   const struct cb_device *device = kernels->device;
   struct starts starts = starts_of(survey);
-  const size_t taken = (size_t)cb_round_up(count * (int64_t)sizeof *units, ALIGN), bytes = (size_t)count * sizeof *spans;
+  const size_t taken = (size_t)cb_round_up(count * (int64_t)sizeof *units, ALIGN),
+               bytes = (size_t)count * sizeof *spans;
   int64_t rows = survey->view.rows;
   cb_device_ptr work = 0, to = 0, first = cb_survey_ends(survey), last = first + (cb_device_ptr)rows * sizeof(int32_t);
   void *parameters[] = {&starts, &rows, &work, &count, &first, &last, &to};

@@ -163,7 +163,8 @@ static enum cb_status fetch_there(struct cb_survey *survey, const struct cb_stre
   int64_t base = view->base;
   void *parameters[] = {&from, &base, &there.begins, &there.places, &count, &there.list};
   enum cb_status s = cb_stretches_put(survey, &there, stretches, count, 0, sizeof *columns, diag);
-  if (!s) s = cb_kernels_launch(survey->kernels, FETCH + view->col_wide, count * WARP, NULL, parameters, diag);
+  if (!s)
+    s = cb_kernels_launch(survey->kernels, FETCH + view->col_wide, count * CB_SET_THREADS, NULL, parameters, diag);
   if (s) return s;
   return cb_device_download(survey->kernels->device, columns, there.list, (size_t)there.total * sizeof *columns,
                             "columns", diag);

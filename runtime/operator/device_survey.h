@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A look at a matrix that lies in device memory, by kernels (templates/survey.cu.in, diagonals.cu.in, tiles.cu.in):
  * whether it is canonical, where its rows begin, and their first and last columns. What analysis asks for comes to the
- * host, O(rows) of it; columns and values stay where they are. Of a matrix of few nonzeros row pointers and columns come
- * to the host at once: every question would take longer.
+ * host, O(rows) of it; columns and values stay where they are. Of a matrix of few nonzeros row pointers and columns
+ * come to the host at once: every question would take longer.
  */
 #ifndef CBGEN_RUNTIME_OPERATOR_DEVICE_SURVEY_H
 #define CBGEN_RUNTIME_OPERATOR_DEVICE_SURVEY_H

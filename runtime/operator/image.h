@@ -122,7 +122,8 @@ void cb_image_release(struct cb_image *image);
 enum cb_status cb_image_write_texts(struct cb_image *image, struct cb_diag *diag);
 
 /* The numbers of the specialised kernels that take the arrays of `family`, an image of the other tier that has its
- * texts: groups, pointers and launches. It refers to `family` for all else, and has no cubin. Release it. CB_ERR_MEMORY. */
+ * texts: groups, pointers and launches. It refers to `family` for all else, and has no cubin. Release it.
+ * CB_ERR_MEMORY. */
 enum cb_status cb_image_specialise(struct cb_image *image, const struct cb_image *family, struct cb_diag *diag);
 
 /* The image of a family gets these numbers itself, and needs another cubin. CB_ERR_MEMORY: it stays as it is. */
@@ -147,8 +148,9 @@ struct cb_image_bytes {
   void *operator_bytes, *owned[2]; /* what was written for them; the others are the image's */
 };
 
-/* Writes all that the image has, texts included. Arrays without contents and an empty map are left out; without `data` all contents
- * and the map are left out. The sections refer to the image and what it refers to. Release the bytes in any case. */
+/* Writes all that the image has, which has its texts. Arrays without contents and an empty map are left out; without
+ * `data` all contents and the map are left out. The sections refer to the image and what it refers to. Release the
+ * bytes in any case. */
 enum cb_status cb_image_sections(struct cb_image_bytes *bytes, const struct cb_image *image, int data,
                                  struct cb_diag *diag);
 void cb_image_bytes_release(struct cb_image_bytes *bytes);

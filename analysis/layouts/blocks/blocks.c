@@ -51,15 +51,15 @@ static int is_full(const struct cb_tile_census *census, struct cb_tile_size size
   return (double)census->nonzeros * 100 >= (double)percent * (double)census->tiles * (double)cb_tile_area(size);
 }
 
-/* Blocks of this size, or -1 when they are too empty. A sample rejects most without a look at the whole. */
+/* Blocks of this size, or -1 when they are too empty. Of a large matrix a sample says so; of the size that is chosen
+ * all are counted later. */
 static int64_t blocks_if_full(const struct cb_csr *csr, struct cb_tile_size size, int64_t percent) {
-  enum { STRIDE = 16, ENOUGH = 8, MARGIN = 10 };
-  if (cb_tile_rows(csr, size) >= CB_TILE_CHUNK * STRIDE * ENOUGH) {
-    const struct cb_tile_census sample = cb_tiles_count(csr, size, percent, STRIDE, NULL);
-    if (!is_full(&sample, size, cb_larger(percent - MARGIN, 0))) return -1;
-  }
-  const struct cb_tile_census all = cb_tiles_count(csr, size, percent, 1, NULL);
-  return is_full(&all, size, percent) ? all.tiles : -1;
+  enum { STRIDE = 16, ENOUGH = 8 };
+  const int64_t rows = cb_tile_rows(csr, size);
+  const int large = rows >= CB_TILE_CHUNK * STRIDE * ENOUGH;
+  const struct cb_tile_census census = cb_tiles_count(csr, size, percent, large ? STRIDE : 1, NULL);
+  if (!is_full(&census, size, percent)) return -1;
+  return large && census.nonzeros ? cb_proportion(csr->nnz, census.tiles, census.nonzeros) : census.tiles;
 }
 
 static int64_t presence_bytes(struct cb_tile_size size) {
@@ -91,13 +91,15 @@ static int best_size(const struct cb_csr *csr, const struct cb_region_builder *b
   return best;
 }
 
+static enum cb_status refuse(const int64_t *settings, struct cb_diag *diag) {
+  return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                 "no natural blocks%s are %lld %% full; use another recipe, or lower 'block-fill'",
+                 settings[BLOCKS_SIZE] ? " of that size" : "", (long long)settings[BLOCKS_FILL]);
+}
+
 static enum cb_status choose_size(struct state *state, const struct cb_region_builder *builder, struct cb_diag *diag) {
-  const int64_t *settings = builder->settings;
   const int best = best_size(state->csr, builder);
-  if (best < 0)
-    return cb_fail(diag, CB_ERR_UNSUPPORTED,
-                   "no natural blocks%s are %lld %% full; use another recipe, or lower 'block-fill'",
-                   settings[BLOCKS_SIZE] ? " of that size" : "", (long long)settings[BLOCKS_FILL]);
+  if (best < 0) return refuse(builder->settings, diag);
   state->size = cb_tile_sizes[best];
   state->block_rows = cb_tile_rows(state->csr, state->size);
   return CB_OK;
@@ -210,9 +212,11 @@ static enum cb_status check_slices(const struct state *state, const struct cb_re
 static enum cb_status make_slices(struct state *state, const struct cb_region_builder *builder, struct cb_diag *diag) {
   state->count = cb_arena_alloc(&state->arena, (size_t)state->block_rows, sizeof *state->count);
   if (!state->count) return cb_fail_memory(diag, "block counts", (uint64_t)state->block_rows * 4);
-  state->blocks = cb_tiles_count(state->csr, state->size, 0, 1, state->count).tiles;
+  const struct cb_tile_census census = cb_tiles_count(state->csr, state->size, 0, 1, state->count);
+  state->blocks = census.tiles;
   if (state->blocks == CB_TILES_UNKNOWN)
     return cb_fail(diag, CB_ERR_DEVICE, "blocks could not be counted on the GPU");
+  if (!is_full(&census, state->size, builder->settings[BLOCKS_FILL])) return refuse(builder->settings, diag);
   state->equal = cb_larger(cb_equal_length(state->block_rows, blocks_of, state), 0);
   choose_lanes(state, builder);
   state->steps = choose_order(state, builder);

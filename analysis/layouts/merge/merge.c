@@ -465,7 +465,7 @@ static void build_empty(struct cb_region_builder *builder, struct state *state) 
   const int32_t *rows;
   if (!writes_empty_rows(builder, state)) return;
   find_empty(builder, state, &rows, &there);
-  if (!state->empty_rows) return;
+  if (builder->failed || !state->empty_rows) return;
   cb_region_section(builder, "empty");
   state->blocks = cb_larger(state->blocks, cb_divide_up(state->empty_rows, ZEROS));
   if (rows) cb_region_list(builder, name, meaning, state->empty_rows, rows);
