@@ -189,6 +189,8 @@ struct cb_region {
   int takes_vectors;  /* its text takes sums of several vectors (plan/vectors.c) */
   int most_lanes;     /* then: lanes that work on a row at most, while all else of a thread is its own; 0: threads
                        * cannot share vectors, since more of a thread block works together */
+  int thread_rows;    /* then: rows whose sums a thread has at a time; 0: one */
+  int takes_turns;    /* likewise: its text can have section `turns` */
   int row_threads;    /* then: neighbouring threads that share a row, of which the first commits it */
   enum cb_joining joining;
   int64_t carry_slots;         /* carry slots (of carry_width sums each) and counters that it needs */
@@ -242,6 +244,7 @@ struct cb_candidate {
  * share the work that one has in the kernel for one vector. A launch takes up to each · parts vectors. */
 struct cb_vector_share {
   int each, parts; /* powers of 2; 0: there is no such kernel */
+  int turns;       /* a warp has the work of a warp, a share of its lanes at a time; 0: `parts` warps have it */
 };
 enum cb_vector_kernel {
   CB_VECTORS_PACKED, /* entries of a row of X, and of Y, are neighbours and aligned for loads of `each` at once */
@@ -298,13 +301,25 @@ enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assig
 void cb_plan_free(struct cb_plan *plan);
 void cb_assignment_free(struct cb_assignment *assignment);
 
-/* The vectors that one launch of such a kernel takes; 0: there is none. And the most sums that a thread has. */
-static inline int cb_plan_vectors(const struct cb_plan *plan, enum cb_vector_kernel kernel) {
-  return plan->shares[kernel].each * plan->shares[kernel].parts;
+/* The vectors that one launch of such a kernel takes; 0: there is none. How many thread blocks it has for one of the
+ * kernel for one vector. The numbers of a carry slot, for all kernels. */
+static inline int cb_share_vectors_of(const struct cb_vector_share *share) { return share->each * share->parts; }
+enum { CB_PIECE_BYTES = 16 }; /* of neighbouring vectors, which one load brings */
+static inline int cb_share_piece(const struct cb_vector_share *share, enum cb_type vector) {
+  const int most = CB_PIECE_BYTES / (int)cb_type_size(vector);
+  return share->each < most ? share->each : most;
 }
-static inline int cb_plan_sums_each(const struct cb_plan *plan) {
-  const int packed = plan->shares[CB_VECTORS_PACKED].each, strided = plan->shares[CB_VECTORS_STRIDED].each;
-  return packed > strided ? packed : strided > 1 ? strided : 1;
+static inline int cb_share_blocks(const struct cb_vector_share *share) { return share->turns ? 1 : share->parts; }
+static inline int cb_share_numbers(const struct cb_vector_share shares[CB_VECTOR_KERNELS]) {
+  int most = 1;
+  for (int i = 0; i < CB_VECTOR_KERNELS; i++) {
+    const int numbers = shares[i].turns ? cb_share_vectors_of(&shares[i]) : shares[i].each;
+    if (numbers > most) most = numbers;
+  }
+  return most;
+}
+static inline int cb_plan_vectors(const struct cb_plan *plan, enum cb_vector_kernel kernel) {
+  return cb_share_vectors_of(&plan->shares[kernel]);
 }
 
 /* The plan as JSON (indented, stable order of keys): all of it but array contents. */

@@ -82,8 +82,9 @@ static inline int has_several_sums(const struct emitter *emitter) { return emitt
 static inline const char *number_type(const struct emitter *emitter) {
   return has_several_sums(emitter) ? "number_t" : "sum_t";
 }
+/* Whether a thread works as another one does in the kernel for one vector. */
 static inline int is_shared_by_threads(const struct emitter *emitter) {
-  return emitter->share && emitter->share->parts > 1;
+  return emitter->share && cb_share_blocks(emitter->share) > 1;
 }
 
 /* The name of a launch's size, "kThreads": with the launch's number when there are several. */

@@ -40,12 +40,9 @@ static void add_place(struct emitter *emitter, struct cb_text *text, int r, int 
               (long long)(array->count * (int64_t)cb_type_size(array->type)));
 }
 
-/* The same for kernels that take several vectors: their sums, and each as many carry slots. */
-static int sums_each(const struct cb_plan *plan) { return plan->vectors > 1 ? cb_plan_sums_each(plan) : 1; }
-
 /* Bytes of the carry slots, and where the counters behind them are in the one allocation. */
 static int64_t carry_sum_bytes(const struct cb_plan *plan) {
-  return plan->carry_sums * sums_each(plan) * (int64_t)cb_type_size(plan->sum_type);
+  return plan->carry_sums * cb_share_numbers(plan->shares) * (int64_t)cb_type_size(plan->sum_type);
 }
 static int64_t counters_at(const struct cb_plan *plan) {
   return cb_round_up(cb_blob_arrays_end(plan) + carry_sum_bytes(plan), CB_BLOB_ALIGN);
@@ -132,7 +129,7 @@ static const char *vector_calls(struct emitter *emitter, enum cb_vector_kernel n
     char kernel[96];
     cb_source_kernel(plan, emitter->label, l, kernel, sizeof kernel);
     cb_text_add(&text, "%serror = launch(%s_%s, %lld, %s::%s, %lld, stream", l ? "\n      if (!error) " : "      ",
-                kernel, name, (long long)(launch->blocks * plan->shares[number_of_kernel].parts), name,
+                kernel, name, (long long)(launch->blocks * cb_share_blocks(&plan->shares[number_of_kernel])), name,
                 size_name(emitter, "kThreads", l), (long long)launch->dynamic_shared);
     for (int i = 0; i < launch->regions && !launch->body; i++) {
       const struct cb_region *region = &plan->regions[launch->first_region + i];

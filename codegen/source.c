@@ -370,6 +370,8 @@ static enum cb_status expand_sections(struct emitter *emitter, const struct cb_r
                                                                     region->placeholders[i].text);
   add_sections(emitter, region, &scope);
   if (cb_plan_rounds_y(emitter->plan)) cb_scope_optional_section(&scope, "rounds_y");
+  if (emitter->share) cb_scope_optional_section(&scope, "placed"); /* entries of x are where its vectors lie */
+  if (emitter->share && emitter->share->turns) cb_scope_section(&scope, "turns");
   if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
   const enum cb_status s = cb_expand(text, region->layout, &scope, emitter->diag);
   return s ? s : cb_scope_check(&scope, region->name, emitter->diag);
@@ -653,19 +655,33 @@ static int blocks_per_sm(const struct emitter *emitter, const struct cb_launch *
   return fewest;
 }
 
-/* For several vectors, too: 64 registers for a thread, 80 where it has many vectors, or what one vector asks for where
- * that is more. Asked for nothing, the compiler has fewer loads in flight. */
-static int shared_blocks_per_sm(const struct emitter *emitter, int blocks, int threads) {
-  enum { RESIDENT = 1024, RESIDENT_WIDE = 768, WIDE = 32 /* bytes of a sum */ };
+/* Rows whose sums a thread has at a time, in a kernel for several vectors. */
+static int rows_of_thread(const struct emitter *emitter, const struct cb_launch *launch) {
+  int rows = emitter->share->turns ? 2 : 1;
+  for (int i = 0; i < launch->regions; i++) {
+    const int own = emitter->plan->regions[launch->first_region + i].thread_rows;
+    if (own > rows) rows = own;
+  }
+  return rows;
+}
+
+/* For several vectors, too: 64 registers for a thread, more where it has many sums, or what one vector asks for where
+ * that is more; twice as many for entries of X, each of which is for one sum alone. Asked for nothing, the compiler has
+ * fewer loads in flight. */
+static int shared_blocks_per_sm(const struct emitter *emitter, const struct cb_launch *launch) {
+  enum { PIECE = 16, SOME = 96 }; /* bytes */
+  const int blocks = blocks_per_sm(emitter, launch);
   if (!emitter->share) return blocks;
-  const int wide = emitter->share->each * (int)cb_type_size(emitter->plan->sum_type) > WIDE;
-  const int resident = wide ? RESIDENT_WIDE : RESIDENT;
-  return blocks * threads <= resident ? blocks : resident / threads;
+  const int rows = rows_of_thread(emitter, launch);
+  const int each = emitter->share->each * (int)cb_type_size(emitter->plan->sum_type);
+  const int resident = rows * each <= PIECE ? 1024 : rows * each <= SOME ? 512 : 256; /* threads of a multiprocessor */
+  if (blocks * launch->threads <= resident) return rows == 1 && each > PIECE && blocks > 1 ? blocks / 2 : blocks;
+  return resident > launch->threads ? resident / launch->threads : 1;
 }
 
 /* Threads, and the thread blocks that a multiprocessor shall hold: the compiler's target may have room for fewer. */
 static const char *launch_bounds(struct emitter *emitter, const struct cb_launch *launch, const char *threads) {
-  const int blocks = shared_blocks_per_sm(emitter, blocks_per_sm(emitter, launch), launch->threads);
+  const int blocks = shared_blocks_per_sm(emitter, launch);
   if (!blocks) return threads;
   if (blocks == 1) return cb_arena_format(&emitter->arena, "%s, 1", threads);
   return cb_arena_format(&emitter->arena, "%s, blocks_that_fit(%d, %s)", threads, blocks, threads);
@@ -783,7 +799,10 @@ static void add_share(struct emitter *emitter, struct cb_scope *scope) {
   cb_scope_optional(scope, "parts", number(emitter, share->parts));
   if (share->each > 1) cb_scope_section(scope, "each");
   if (share->parts > 1) cb_scope_section(scope, "parts");
-  if (share == &emitter->plan->shares[CB_VECTORS_PACKED]) cb_scope_section(scope, "packed");
+  if (share->parts > 1 && !share->turns) cb_scope_section(scope, "own_threads");
+  if (share != &emitter->plan->shares[CB_VECTORS_PACKED]) return;
+  cb_scope_section(scope, "packed");
+  cb_scope_placeholder(scope, "piece", number(emitter, cb_share_piece(share, emitter->plan->vector_type)));
 }
 
 static enum cb_status expand_vectors(struct emitter *emitter, const int chosen[COMMON_FUNCTIONS]) {

@@ -39,6 +39,8 @@ module cbgen
   integer(c_int), parameter :: CBGEN_CSR = 0, CBGEN_CSC = 1, CBGEN_COO = 2, CBGEN_BSR = 3
   ! cbgen_values
   integer(c_int), parameter :: CBGEN_VALUES_STORED = 0, CBGEN_VALUES_MUTABLE = 1, CBGEN_VALUES_FIXED = 2
+  ! cbgen_order
+  integer(c_int), parameter :: CBGEN_BY_ROW = 0, CBGEN_BY_COLUMN = 1
   ! cbgen_tier
   integer(c_int), parameter :: CBGEN_TIER_SPECIALISED = 0, CBGEN_TIER_FAMILY = 1
   ! cbgen_specialise
@@ -99,6 +101,7 @@ module cbgen
     integer(c_int) :: transpose = 0
     integer(c_int) :: specialise = CBGEN_SPECIALISE_AUTO
     type(c_ptr) :: epilogue = c_null_ptr ! text that ends with a NUL
+    integer(c_int) :: vectors = 0
   end type
 
   type, bind(c) :: cbgen_argument_t
@@ -117,6 +120,19 @@ module cbgen
     type(c_ptr) :: arguments = c_null_ptr ! of cbgen_argument_t
     integer(c_int) :: arguments_count = 0
     type(c_ptr) :: z = c_null_ptr
+  end type
+
+  type, bind(c) :: cbgen_products_t
+    integer(c_size_t) :: struct_size = 0
+    integer(c_int) :: vectors = 0
+    integer(c_int) :: order = CBGEN_BY_ROW
+    integer(c_int64_t) :: ldx = 0
+    integer(c_int64_t) :: ldy = 0
+    real(c_double) :: alpha = 0
+    real(c_double) :: beta = 0
+    type(c_ptr) :: x = c_null_ptr
+    type(c_ptr) :: y = c_null_ptr
+    type(c_ptr) :: stream = c_null_ptr
   end type
 
   type, bind(c) :: cbgen_update_t
@@ -162,6 +178,7 @@ module cbgen
     integer(c_int64_t) :: entries = 0
     integer(c_int) :: tier = CBGEN_TIER_SPECIALISED
     integer(c_int64_t) :: peak_bytes = 0
+    integer(c_int) :: vectors = 0
   end type
 
   ! ---- as they are in C
@@ -292,6 +309,13 @@ module cbgen
       integer(c_int) :: status
     end function
 
+    function c_multiply_many(op, products) bind(c, name='cbgen_multiply_many') result(status)
+      import :: c_ptr, c_int, cbgen_products_t
+      type(c_ptr), value :: op
+      type(cbgen_products_t), intent(in) :: products
+      integer(c_int) :: status
+    end function
+
     function c_multiply(op, product) bind(c, name='cbgen_multiply') result(status)
       import :: c_ptr, c_int, cbgen_product_t
       type(c_ptr), value :: op
@@ -408,7 +432,8 @@ module cbgen
       integer(c_size_t) :: length
     end function
   end interface
-  private :: c_set, c_set_allocator, c_compile, c_compile_matrix, c_multiply, c_update_values, c_operator_info, c_generate, &
+  private :: c_set, c_set_allocator, c_compile, c_compile_matrix, c_multiply, c_multiply_many, &
+    c_update_values, c_operator_info, c_generate, &
     c_generate_matrix, c_version, c_status_name, c_message, c_operator_message, c_operator_source, c_operator_plan, &
     c_operator_plan_json, c_operator_key, c_kernel_source, c_kernel_symbol, c_kernel_plan, c_kernel_plan_json, c_strlen
 
@@ -486,6 +511,16 @@ contains
     if (present(request)) asked = request
     asked%struct_size = c_sizeof(asked)
     status = c_compile_matrix(context, c_loc(given), c_loc(asked), op)
+  end function
+
+  function cbgen_multiply_many(op, products) result(status)
+    type(c_ptr), intent(in) :: op
+    type(cbgen_products_t), intent(in) :: products
+    integer(c_int) :: status
+    type(cbgen_products_t) :: given
+    given = products
+    given%struct_size = c_sizeof(given)
+    status = c_multiply_many(op, given)
   end function
 
   function cbgen_multiply(op, product) result(status)

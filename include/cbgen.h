@@ -266,6 +266,10 @@ typedef struct cbgen_request {
   int transpose;             /* 1: the operator of the transposed matrix, with a plan of its own */
   cbgen_specialise specialise;
   const char *epilogue;      /* statements for each row; NULL: none. See cbgen_argument */
+  int vectors;               /* 2 and more: the operator also multiplies with so many vectors at once, up to 32 of them
+                              * in one pass over the matrix: cbgen_multiply_many. What it stores stays the same; there
+                              * is no family of such kernels, so compiling takes NVRTC unless the cache has it. 0 or 1:
+                              * it does not */
 } cbgen_request;
 
 /* Analyses the matrix, writes its kernel, compiles it and loads it with its arrays on the context's GPU; what
@@ -339,6 +343,30 @@ typedef struct cbgen_product {
 CBGEN_API cbgen_status cbgen_multiply(cbgen_operator *op, const cbgen_product *product);
 CBGEN_API void cbgen_operator_unbind(cbgen_operator *op);
 
+/* How X and Y of several products lie: entry i of vector v is element i * ld + v, or v * ld + i. */
+typedef enum cbgen_order { CBGEN_BY_ROW = 0, CBGEN_BY_COLUMN = 1 } cbgen_order;
+
+/* Y = alpha A X + beta Y for several vectors: X has cols, Y rows entries of each, in device memory, not overlapping. */
+typedef struct cbgen_products {
+  size_t struct_size; /* sizeof(cbgen_products) */
+  int vectors;        /* 1 and more */
+  cbgen_order order;
+  int64_t ldx, ldy;   /* elements from a row to the next one, at least `vectors`; or from a column to the next one, at
+                       * least cols and rows. 0: as many as that */
+  double alpha, beta; /* as in cbgen_product */
+  const void *x;
+  void *y;
+  void *stream;
+} cbgen_products;
+
+/* Puts the products on the stream, otherwise as cbgen_multiply. As many vectors are multiplied in one pass over the
+ * matrix as the operator was compiled for (cbgen_request, cbgen_info), the rest in further passes; recipes other than
+ * sell, dia and blocks, and those made of them, take a pass for each. By rows it is fastest where x, y, and a row's
+ * bytes are multiples of 16. A vector's result has the bits of its own product (but with 'atomics'), and what other vectors
+ * hold, NaN or infinity, does not reach it.
+ * CBGEN_ERROR_UNSUPPORTED: by rows, and the operator was compiled for one vector. */
+CBGEN_API cbgen_status cbgen_multiply_many(cbgen_operator *op, const cbgen_products *products);
+
 /* r = b - A x on the stream, as cbgen_multiply with alpha -1, beta 1, y = b and z = r: b and r have `rows` elements,
  * and may be the same. */
 CBGEN_API cbgen_status cbgen_residual(cbgen_operator *op, const void *b, const void *x, void *r, void *stream);
@@ -411,6 +439,8 @@ typedef struct cbgen_info {
   int64_t entries;         /* of the matrix as it was given, duplicates included: what cbgen_update takes */
   cbgen_tier tier;         /* of the kernels that multiply */
   int64_t peak_bytes;      /* of device memory, the most at one time while it was made; what it keeps included */
+  int vectors;             /* that one pass over the matrix takes: 1, or of the request, rounded up to a power of 2.
+                            * predicted_seconds is the time of all of them then */
 } cbgen_info;
 CBGEN_API cbgen_status cbgen_operator_info(const cbgen_operator *op, cbgen_info *info);
 

@@ -286,6 +286,24 @@ public:
     return cbgen_multiply(native(), &product);
   }
 
+  /* Y = A X, and Y = alpha A X + beta Y, for vectors that lie densely in this order. */
+  void multiply_many(int vectors, cbgen_order order, const T *x, T *y, void *stream = nullptr) {
+    multiply_many(vectors, order, 1, x, 0, y, stream);
+  }
+  void multiply_many(int vectors, cbgen_order order, double alpha, const T *x, double beta, T *y,
+                     void *stream = nullptr) {
+    cbgen_products products{};
+    products.struct_size = sizeof products;
+    products.vectors = vectors;
+    products.order = order;
+    products.alpha = alpha;
+    products.beta = beta;
+    products.x = x;
+    products.y = y;
+    products.stream = stream;
+    check(cbgen_multiply_many(native(), &products));
+  }
+
   /* As many values as the matrix had entries (info().entries). */
   template <class V> void update_values(const V *values, cbgen_memory memory, void *stream = nullptr) {
     check(try_update_values(values, memory, stream));

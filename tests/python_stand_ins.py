@@ -72,6 +72,15 @@ def stand_in_cupy():
             made._strides = None if by_column else (columns * item,)
             return made
 
+        @property
+        def T(self):  # of a dense or column-wise one of two dimensions
+            made = ndarray.__new__(ndarray)
+            made.__dict__.update(self.__dict__)
+            made._shape = self._shape[::-1]
+            item = self._dtype.itemsize
+            made._strides = (item, made._shape[0] * item) if self._strides is None else None
+            return made
+
         def astype(self, dtype):
             return ndarray(self.numpy().astype(dtype), self._device)
 

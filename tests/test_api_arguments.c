@@ -80,6 +80,9 @@ static void null_of_every_function_of_an_operator(void **state) {
   refused(cbgen_multiply(NULL, &product));
   refused(cbgen_multiply(op, NULL));
   refused(cbgen_multiply(op, &product));
+  refused(cbgen_multiply_many(NULL, NULL));
+  refused(cbgen_multiply_many(op, NULL));
+  refused(cbgen_multiply_many(op, &(cbgen_products){.struct_size = sizeof(cbgen_products)}));
   cbgen_operator_unbind(NULL);
   refused(cbgen_solver_create(NULL, "cg", NULL, NULL));
   refused(cbgen_solver_create(op, NULL, NULL, NULL));

@@ -34,8 +34,8 @@ static struct cb_bench_settings settings_of(int with_baselines) {
 static const struct {
   const char *matrix, *options;
 } cases[] = {
-    {"stencil7,n=6", "recipe=dia vectors=8"},
-    {"fe3,n=4", "recipe=blocks vectors=4 type=f32"},
+    {"stencil7,n=6", "recipe=auto vectors=8"},
+    {"fe3,n=4", "recipe=auto vectors=4 type=f32"},
     {"powerlaw,rows=400,max=300", "recipe=sell vectors=8"},
     {"road,n=20,keep=0.6", "recipe=sell vectors=32 form=ax"},
     {"powerlaw,rows=400,max=300", "recipe=merge vectors=3 form=add"},
@@ -71,7 +71,8 @@ static void test_right(void **state) {
       assert_int_equal(result.entries[i].wrong, 0);
       assert_true(result.entries[i].timing.us > 0);
     }
-    for (int i = CB_MANY_BASELINES; i < CB_MANY_ENTRIES; i++) assert_false(result.entries[i].baseline.applies);
+    for (int i = CB_MANY_BASELINES; i < CB_MANY_ENTRIES; i++)
+      assert_false(result.entries[i].baseline.applies);
     cb_many_report(&text, bench, &result);
     assert_non_null(strstr(cb_text_string(&text), "does not apply"));
     cb_text_release(&text);
@@ -83,7 +84,7 @@ static void test_right(void **state) {
   }
 }
 
-/* cuSPARSE's are listed by algorithm and order, those that do not apply with their reason, and wrong ones do not count. */
+/* cuSPARSE's are listed by algorithm and order, those that do not apply with their reason; wrong ones do not count. */
 static void test_baselines(void **state) {
   struct cb_many_result result;
   struct cb_options options;

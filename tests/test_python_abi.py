@@ -14,11 +14,11 @@ import sys
 
 SCRATCH = sys.argv[1]
 HEADER = "include/cbgen.h"
-STRUCTS = ["Allocator", "Csr", "Matrix", "Request", "Argument", "Product", "Update", "Outcome", "SolverOptions",
+STRUCTS = ["Allocator", "Csr", "Matrix", "Request", "Argument", "Product", "Products", "Update", "Outcome", "SolverOptions",
            "BatchOptions", "Info"]  # cbgen_csr and so on
 ENUMS = {"Status": "cbgen_status", "Type": "cbgen_type", "Format": "cbgen_format", "Memory": "cbgen_memory", "Values": "cbgen_values",
          "CacheResult": "cbgen_cache_result", "Specialise": "cbgen_specialise",
-         "Tier": "cbgen_tier", "Reason": "cbgen_reason"}
+         "Tier": "cbgen_tier", "Reason": "cbgen_reason", "Order": "cbgen_order"}
 OPAQUE = {"cbgen_context", "cbgen_operator", "cbgen_kernel", "cbgen_solver", "cbgen_batch"}
 
 specification = importlib.util.spec_from_file_location("abi", "python/src/cbgen_spmv/_abi.py")

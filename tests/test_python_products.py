@@ -445,6 +445,36 @@ class Products(FakeCase):
         same(self.operator.rmatmat(rows.T), self.matrix.T @ rows.T)
         self.refuses(ValueError, "takes (50, columns)", self.operator.matmat, many.T)
 
+    def test_several_vectors(self):
+        """One pass over the matrix for all columns, however they lie, with the bits of single products."""
+        many = numpy.array([vector(50, seed=seed) for seed in range(11)]).T
+        operator = cbgen.compile(self.matrix, vectors=8)
+        self.assertEqual(operator.info.vectors, 8)
+        expected = numpy.array([self.operator @ column.copy() for column in many.T]).T
+        for order in "CF":
+            same(operator @ many.copy(order), expected)
+            out = numpy.asarray(expected, order=order)
+            same(operator.matmat(many, out, alpha=2.0, beta=-1.0), expected)
+        same((operator @ CUPY.ndarray(many)).numpy(), expected)
+        same((operator @ TORCH.Tensor(many)).numpy(), expected)
+        by_column = operator @ TORCH.Tensor(numpy.ascontiguousarray(many.T)).T
+        same(by_column.numpy(), expected)
+        self.assertFalse(by_column.is_contiguous())
+        out = TORCH.Tensor(numpy.zeros((30, 11)))
+        operator.matmat(TORCH.Tensor(many), out, alpha=0.5)
+        same(out.numpy(), expected / 2)
+        rows = numpy.array([vector(30, seed=seed) for seed in range(3)])
+        same(rows @ operator, rows @ self.operator)  # the transpose is compiled for as many
+        self.assertEqual(operator.T.info.vectors, 8)
+        self.refuses(ValueError, "both lie alike", operator.matmat, TORCH.Tensor(many),
+                     TORCH.Tensor(numpy.zeros((11, 30))).T)
+        self.refuses(ValueError, "out has shape", operator.matmat, many, numpy.zeros((30, 4)))
+        self.refuses(ValueError, "beta needs out=", operator.matmat, many, beta=1.0)
+        self.refuses(TypeError, "float32", operator.matmat, CUPY.ndarray(many.astype(numpy.float32)))
+        self.refuses(ValueError, "vectors=0", cbgen.compile, self.matrix, vectors=0)
+        plain = numpy.zeros((30, 11))
+        same(self.operator.matmat(many, plain, alpha=2.0), 2 * expected)  # column by column
+
     def test_transposed(self):
         x = vector(30)
         same(self.operator.rmatvec(x), self.matrix.T @ x)

@@ -154,7 +154,7 @@ static void add_vectors(struct cb_plan *plan) {
   const int64_t size = (int64_t)cb_type_size(plan->vector_type), more = plan->vectors - 1;
   const int64_t sectors = cb_divide_up(plan->vectors * size, 32); /* of an entry's vectors */
   struct cb_cost *cost = &plan->cost;
-  if (cb_plan_sums_each(plan) == 1) {
+  if (!plan->shares[CB_VECTORS_PACKED].each) {
     cost->gpu_ns *= plan->vectors;
     return;
   }

@@ -132,7 +132,7 @@ static void take_epilogue(struct reader *reader, const json_t *root) {
   cb_free(statements);
 }
 
-/* Powers of 2, as a list of pairs. */
+/* Powers of 2, as a list of triples, the last of 0 or 1. */
 static void take_vectors(struct reader *reader, const json_t *root) {
   struct cb_plan *plan = reader->plan;
   plan->vectors = 1;
@@ -140,11 +140,11 @@ static void take_vectors(struct reader *reader, const json_t *root) {
   const json_t *shares = json_object_get(root, "vector_shares");
   plan->vectors = (int)take(reader, root, "vectors", 2, CB_MOST_VECTORS);
   for (int i = 0; i < CB_VECTOR_KERNELS; i++) {
-    int *const numbers[] = {&plan->shares[i].each, &plan->shares[i].parts};
-    const json_t *pair = json_array_get(shares, (size_t)i);
-    for (int n = 0; n < 2; n++) {
-      const int64_t number = json_integer_value(json_array_get(pair, (size_t)n));
-      if (!json_is_integer(json_array_get(pair, (size_t)n)) || number < 0 || number > CB_MOST_VECTORS ||
+    int *const numbers[] = {&plan->shares[i].each, &plan->shares[i].parts, &plan->shares[i].turns};
+    const json_t *three = json_array_get(shares, (size_t)i);
+    for (int n = 0; n < 3; n++) {
+      const int64_t number = json_integer_value(json_array_get(three, (size_t)n));
+      if (!json_is_integer(json_array_get(three, (size_t)n)) || number < 0 || number > CB_MOST_VECTORS ||
           (number & (number - 1)))
         reader->failed = 1;
       else *numbers[n] = (int)number;

@@ -69,6 +69,7 @@ static void fill(cbgen_info *info, const cbgen_operator *op) {
   info->has_scratch = image->carry_sums > 0;
   info->stored_bytes = image->stored_bytes;
   info->device_bytes = device_bytes(op);
+  info->vectors = cb_operator_info(op->op)->vectors;
   info->tier = (cbgen_tier)cb_operator_tier(op->op);
   cb_operator_registers(op->op, &info->registers, &info->spilled_bytes);
   info->bytes_per_nonzero = image->nnz ? (double)image->stored_bytes / (double)image->nnz : 0;

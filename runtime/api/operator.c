@@ -377,6 +377,93 @@ cbgen_status cbgen_multiply(cbgen_operator *op, const cbgen_product *product) {
   return cb_operator_report(op, s, &diag);
 }
 
+/* ---- several vectors */
+
+/* Elements between rows or columns, at least `least`; 0 stands for that. */
+static enum cb_status take_leading(int64_t *leading, int64_t least, const char *name, struct cb_diag *diag) {
+  if (!*leading) *leading = least;
+  if (*leading >= least) return CB_OK;
+  return cb_fail(diag, CB_ERR_ARGUMENT, "'%s' of the products is %lld; it is 0 or at least %lld", name,
+                 (long long)*leading, (long long)least);
+}
+
+/* Bytes from the first element to behind the last one, in *bytes. */
+static enum cb_status measure_dense(uint64_t *bytes, const cbgen_products *products, int64_t length, int64_t leading,
+                                    size_t size, const char *name, struct cb_diag *diag) {
+  const int by_row = products->order == CBGEN_BY_ROW;
+  const uint64_t lines = (uint64_t)(by_row ? length : products->vectors);
+  const uint64_t last = (uint64_t)(by_row ? products->vectors : length);
+  *bytes = 0;
+  if (!length) return CB_OK;
+  if ((uint64_t)leading > (UINT64_MAX >> 1) / size / (lines + 1))
+    return cb_fail(diag, CB_ERR_LIMIT, "%s of the products does not fit into the address space", name);
+  *bytes = ((lines - 1) * (uint64_t)leading + last) * size;
+  return CB_OK;
+}
+
+static enum cb_status check_dense(const struct cb_operator_info *info, const cbgen_products *products,
+                                  struct cb_diag *diag) {
+  const size_t size = cb_type_size(info->vector_type);
+  const uintptr_t x = (uintptr_t)products->x, y = (uintptr_t)products->y;
+  uint64_t x_bytes, y_bytes;
+  enum cb_status s = measure_dense(&x_bytes, products, info->cols, products->ldx, size, "X", diag);
+  if (!s) s = measure_dense(&y_bytes, products, info->rows, products->ldy, size, "Y", diag);
+  if (s) return s;
+  if (info->rows && (!y || (info->cols && !x)))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'x' or 'y' of the products is NULL");
+  if ((x | y) % size) return cb_fail(diag, CB_ERR_ARGUMENT, "'x' or 'y' of the products is not aligned to its elements");
+  if (x_bytes > UINTPTR_MAX - x || y_bytes > UINTPTR_MAX - y)
+    return cb_fail(diag, CB_ERR_LIMIT, "X or Y of the products does not fit into the address space");
+  if (x_bytes && y_bytes && x < y + y_bytes && y < x + x_bytes)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "X and Y of the products overlap");
+  return CB_OK;
+}
+
+static enum cb_status take_products(cbgen_products *products, const struct cb_operator_info *info,
+                                    struct cb_diag *diag) {
+  if (products->vectors < 1)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'vectors' of the products is %d; it is 1 or more", products->vectors);
+  if (products->order != CBGEN_BY_ROW && products->order != CBGEN_BY_COLUMN)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'order' is %d; it is one of cbgen_order", (int)products->order);
+  const int by_row = products->order == CBGEN_BY_ROW;
+  enum cb_status s = take_leading(&products->ldx, by_row ? products->vectors : info->cols, "ldx", diag);
+  if (!s) s = take_leading(&products->ldy, by_row ? products->vectors : info->rows, "ldy", diag);
+  return s ? s : check_dense(info, products, diag);
+}
+
+static struct cb_dense dense_of(const void *at, int64_t leading, cbgen_order order) {
+  const cb_device_ptr place = (cb_device_ptr)(uintptr_t)at;
+  return order == CBGEN_BY_ROW ? (struct cb_dense){place, leading, 1} : (struct cb_dense){place, 1, leading};
+}
+
+static enum cb_status multiply_many(cbgen_operator *op, cbgen_products *products, struct cb_diag *diag) {
+  const struct cb_operator_info *info = cb_operator_info(op->op);
+  int entered = 0;
+  enum cb_status s = cb_checks_outcome(op->shared->checks, diag);
+  if (!s) s = take_products(products, info, diag);
+  if (!s && info->has_carry) s = bind(op, products->stream, diag);
+  if (!s) s = enter(op->shared->session->device, &entered, diag);
+  if (s) return s;
+  if (info->has_carry) pthread_mutex_lock(&op->launching); /* what one launch leaves in scratch is the next one's */
+  s = cb_operator_multiply_many(op->op, products->vectors, products->alpha,
+                                dense_of(products->x, products->ldx, products->order), products->beta,
+                                dense_of(products->y, products->ldy, products->order), products->stream, diag);
+  if (info->has_carry) pthread_mutex_unlock(&op->launching);
+  if (entered) cb_device_leave(op->shared->session->device);
+  return s;
+}
+
+cbgen_status cbgen_multiply_many(cbgen_operator *op, const cbgen_products *products) {
+  struct cb_diag diag;
+  cbgen_products taken;
+  if (!op) return CBGEN_ERROR_ARGUMENT;
+  CB_RANGE(op->shared->range[cb_operator_tier(op->op)]);
+  diag.message[0] = 0;
+  enum cb_status s = cb_take_struct(&taken, sizeof taken, sizeof taken, products, "cbgen_products", &diag);
+  if (!s) s = multiply_many(op, &taken, &diag);
+  return cb_operator_report(op, s, &diag);
+}
+
 /* ---- new values */
 
 static enum cb_status check_update(const struct cb_shared *shared, const cbgen_update *update,

@@ -16,6 +16,8 @@ static enum cb_status check_asked(const cbgen_request *asked, struct cb_diag *di
     return cb_fail(diag, CB_ERR_ARGUMENT, "'specialise' is %d; it is one of cbgen_specialise", (int)asked->specialise);
   if (asked->transpose != 0 && asked->transpose != 1)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'transpose' is %d; it is 0 or 1", asked->transpose);
+  if (asked->vectors < 0)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'vectors' is %d; it is 0 (one) or more", asked->vectors);
   return CB_OK;
 }
 
@@ -38,6 +40,14 @@ static void choose_search(struct cb_request *request) {
   if (strcmp(options->recipe, "auto") || request->asked.specialise == CBGEN_SPECIALISE_NOW || !ns) return;
   options->search = CB_SEARCH_READY;
   options->ready_loss = INT64_C(1) << (63 - __builtin_clzll((unsigned long long)ns));
+}
+
+/* A profile knows times of single products only, so all recipes are looked at. */
+static void choose_vectors(struct cb_request *request) {
+  struct cb_options *options = &request->options;
+  const int asked = request->asked.vectors;
+  if (asked) options->vectors = asked < CB_MOST_VECTORS ? asked : CB_MOST_VECTORS;
+  if (options->vectors > 1 && !request->context->has_search) options->search = CB_SEARCH_HOPEFUL;
 }
 
 /* The epilogue of the request, else the context's, in the form in which the cache's key has it. */
@@ -70,6 +80,7 @@ static enum cb_status choose_options(struct cb_request *request, struct cb_diag 
   enum cb_status s = take_epilogue(request, diag);
   if (s) return s;
   if (!context->has_search) choose_search(request); /* set-up plans no recipe in order to compare it */
+  choose_vectors(request);
   s = cb_environment_options(options, context, diag);
   if (s) return s;
   if (options->values == CB_VALUES_FIXED && cb_asks_mutable(request))

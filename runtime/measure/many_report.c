@@ -10,8 +10,9 @@ static void add_entry(struct cb_text *text, const struct cb_many_result *result,
     return;
   }
   const double us = entry->timing.us;
+  const double gflops = us > 0 ? 2e-3 * (double)result->nnz * result->vectors / us : 0;
   cb_text_add(text, "  %-10s %-7s %.2f µs (%.2f to %.2f), %.1f GFLOP/s", entry->baseline.name, order, us,
-              entry->timing.least_us, entry->timing.most_us, us > 0 ? 2e-3 * (double)result->nnz * result->vectors / us : 0);
+              entry->timing.least_us, entry->timing.most_us, gflops);
   if (entry->wrong) cb_text_add(text, "; WRONG in %lld rows", (long long)entry->wrong);
   cb_text_add_string(text, "\n");
 }

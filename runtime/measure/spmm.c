@@ -81,7 +81,8 @@ static enum cb_status describe(struct cb_spmm *spmm, int vectors, const cb_devic
   if (!call->create_dense || !call->destroy_dense || !call->many_buffer_size || !call->multiply_many)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "this cuSPARSE has no SpMM");
   for (int order = 0; order < CB_DENSE_ORDERS && !s; order++) {
-    const int64_t x_leading = order == CB_BY_ROW ? vectors : spmm->cols, y_leading = order == CB_BY_ROW ? vectors : spmm->rows;
+    const int64_t x_leading = order == CB_BY_ROW ? vectors : spmm->cols;
+    const int64_t y_leading = order == CB_BY_ROW ? vectors : spmm->rows;
     s = cb_cusparse_check(spmm->cusparse,
                           call->create_dense(&spmm->x[order], spmm->cols, vectors, x_leading, pointer(x[order]),
                                              spmm->x_type, orders[order]),
@@ -108,9 +109,9 @@ static enum cb_status prepare(struct cb_spmm *spmm, int number, struct cb_diag *
   size_t bytes = 0;
   enum cb_status s = cb_cusparse_check(
       spmm->cusparse,
-      call->create_csr(&entry->matrix, spmm->rows, spmm->cols, spmm->nnz, pointer(spmm->offsets), pointer(spmm->columns),
-                       pointer(spmm->values), CB_CUSPARSE_INDEX_32I, CB_CUSPARSE_INDEX_32I, CB_CUSPARSE_BASE_ZERO,
-                       spmm->matrix_type),
+      call->create_csr(&entry->matrix, spmm->rows, spmm->cols, spmm->nnz, pointer(spmm->offsets),
+                       pointer(spmm->columns), pointer(spmm->values), CB_CUSPARSE_INDEX_32I, CB_CUSPARSE_INDEX_32I,
+                       CB_CUSPARSE_BASE_ZERO, spmm->matrix_type),
       "describe the matrix", diag);
   if (!s)
     s = cb_cusparse_check(spmm->cusparse,

@@ -14,8 +14,8 @@ enum { CB_SPMM_KINDS = 3 * CB_DENSE_ORDERS };
 
 struct cb_spmm;
 
-/* X and Y of each order must be there as long; `types` as in cb_baselines_open. CB_ERR_MEMORY, CB_ERR_DEVICE: the matrix
- * does not get to the device. */
+/* X and Y of each order must be there as long; `types` as in cb_baselines_open. CB_ERR_MEMORY, CB_ERR_DEVICE: the
+ * matrix does not get to the device. */
 enum cb_status cb_spmm_open(struct cb_spmm **spmm, struct cb_cusparse *cusparse, const struct cb_csr *csr,
                             struct cb_baseline_types types, int vectors, const cb_device_ptr x[CB_DENSE_ORDERS],
                             const cb_device_ptr y[CB_DENSE_ORDERS], struct cb_diag *diag);

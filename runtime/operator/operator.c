@@ -52,7 +52,7 @@ struct loaded {
   cb_device_ptr *arrays;            /* of the image */
   _Atomic(struct kernels *) kernels; /* that multiply */
   int64_t carry_sums, carry_counters;
-  int sums_each; /* numbers of a carry slot: the most vectors of a thread */
+  int slot_numbers; /* of a carry slot: more than 1 for several vectors */
   struct cb_vector_share shares[CB_VECTOR_KERNELS];
   struct cb_operator_info info;
   struct cb_statements *statements; /* the epilogue; NULL: none */
@@ -185,7 +185,7 @@ static enum cb_status find_vector_kernels(const struct loaded *loaded, struct ke
   for (int i = 0; i < CB_VECTOR_KERNELS && !s; i++) {
     char kernel[128];
     if (!loaded->shares[i].each) continue;
-    if (launch->blocks > INT32_MAX / (unsigned)loaded->shares[i].parts)
+    if (launch->blocks > INT32_MAX / (unsigned)cb_share_blocks(&loaded->shares[i]))
       return cb_fail(diag, CB_ERR_LIMIT, "kernel '%s' has too many thread blocks for several vectors", planned->kernel);
     snprintf(kernel, sizeof kernel, "%s_%s", planned->kernel, cb_vector_kernel_name((enum cb_vector_kernel)i));
     s = cb_driver_check(driver, driver->call.module_function(&launch->many[i], kernels->module, kernel), diag,
@@ -257,7 +257,7 @@ static enum cb_status add_carry(struct cb_operator *op, struct cb_diag *diag) {
   const struct loaded *loaded = op->loaded;
   const size_t align = CB_BLOB_ALIGN;
   if (!loaded->carry_sums) return CB_OK;
-  const size_t sums = (size_t)loaded->carry_sums * (size_t)loaded->sums_each * cb_type_size(loaded->info.sum_type);
+  const size_t sums = (size_t)loaded->carry_sums * (size_t)loaded->slot_numbers * cb_type_size(loaded->info.sum_type);
   const size_t counters_at = (sums + align - 1) / align * align;
   const size_t bytes = counters_at + (size_t)loaded->carry_counters * sizeof(uint32_t);
   enum cb_status s = cb_device_alloc(loaded->device, &op->carry_sums, bytes, "carry slots", diag);
@@ -302,9 +302,7 @@ static void note_image(struct loaded *loaded, const struct cb_image *image) {
   loaded->carry_sums = image->carry_sums;
   loaded->carry_counters = image->carry_counters;
   memcpy(loaded->shares, image->shares, sizeof loaded->shares);
-  loaded->sums_each = 1;
-  for (int i = 0; i < CB_VECTOR_KERNELS; i++)
-    if (image->shares[i].each > loaded->sums_each) loaded->sums_each = image->shares[i].each;
+  loaded->slot_numbers = cb_share_numbers(image->shares);
   loaded->info = (struct cb_operator_info){
       .rows = image->rows,
       .cols = image->cols,
@@ -462,7 +460,8 @@ static cb_cu_result launch_kernel(const struct loaded *loaded, const struct laun
                                   struct CUstream_st *stream, void **parameters) {
   const struct cb_driver_calls *call = &loaded->device->driver->call;
   struct CUfunc_st *const function = kernel < 0 ? launch->function : launch->many[kernel];
-  const unsigned blocks = kernel < 0 ? launch->blocks : launch->blocks * (unsigned)loaded->shares[kernel].parts;
+  const unsigned times = kernel < 0 ? 1 : (unsigned)cb_share_blocks(&loaded->shares[kernel]);
+  const unsigned blocks = launch->blocks * times;
   if (!loaded->overlap)
     return call->launch(function, blocks, 1, 1, launch->threads, 1, 1, launch->shared_bytes, stream, parameters, NULL);
   struct cb_cu_launch_attribute attribute = {.id = CB_CU_LAUNCH_OVERLAP, .value.allowed = 1};
@@ -576,10 +575,11 @@ enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, 
 
 /* Whether `count` vectors from x and y on suit loads of several neighbours. */
 static int are_packed(const struct loaded *loaded, const struct cb_dense *x, const struct cb_dense *y, int count) {
-  const int each = loaded->shares[CB_VECTORS_PACKED].each, size = (int)cb_type_size(loaded->info.vector_type);
-  const unsigned align = each * size < 16 ? (unsigned)(each * size) : 16;
+  const int piece = cb_share_piece(&loaded->shares[CB_VECTORS_PACKED], loaded->info.vector_type);
+  const int size = (int)cb_type_size(loaded->info.vector_type);
+  const unsigned align = (unsigned)(piece * size);
   const uint64_t places = x->at | y->at | (uint64_t)(x->entry * size) | (uint64_t)(y->entry * size);
-  return each && x->vector == 1 && y->vector == 1 && places % align == 0 && count % each == 0;
+  return x->vector == 1 && y->vector == 1 && places % align == 0 && count % piece == 0;
 }
 
 /* The kernel for the next vectors, and how many of `left` it takes. */
@@ -602,7 +602,8 @@ static enum cb_status check_many(const struct loaded *loaded, const struct cb_de
   if (loaded->statements)
     return cb_fail(diag, CB_ERR_ARGUMENT, "this operator has an epilogue, which takes one vector at a time");
   if (loaded->info.vectors == 1 && (x->entry != 1 || y->entry != 1) && count)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "this operator was not made for several vectors in this order");
+    return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                   "this operator was compiled for one vector, so X and Y lie by columns; set 'vectors' of the request");
   if (x->entry > most || y->entry > most)
     return cb_fail(diag, CB_ERR_LIMIT, "%lld elements from one row to the next are more than %lld",
                    (long long)(x->entry > y->entry ? x->entry : y->entry), (long long)most);
@@ -620,7 +621,8 @@ enum cb_status cb_operator_multiply_many(const struct cb_operator *op, int count
     struct arguments arguments = arguments_of(op, alpha, x.at, beta, y.at);
     taken = 1;
     if (loaded->info.vectors > 1) arguments.kernel = choose_kernel(loaded, &x, &y, count, &taken);
-    arguments.columns = (struct columns){x.vector, y.vector, (int32_t)(x.entry * size), (int32_t)(y.entry * size), taken};
+    arguments.columns =
+        (struct columns){x.vector, y.vector, (int32_t)(x.entry * size), (int32_t)(y.entry * size), taken};
     s = launch_all(loaded, &arguments, stream, diag);
     x.at += (cb_device_ptr)(taken * x.vector * size);
     y.at += (cb_device_ptr)(taken * y.vector * size);

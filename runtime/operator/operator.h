@@ -43,15 +43,16 @@ void cb_operator_free(struct cb_operator *op);
 enum cb_status cb_operator_multiply(const struct cb_operator *op, double alpha, cb_device_ptr x, double beta,
                                     cb_device_ptr y, struct CUstream_st *stream, struct cb_diag *diag);
 
-/* A dense matrix whose columns are vectors: entry i of vector v is `i * entry + v * vector` elements behind the first. */
+/* A dense matrix whose columns are vectors: entry i of vector v is `i * entry + v * vector` elements behind the first.
+ */
 struct cb_dense {
   cb_device_ptr at;
   int64_t entry, vector;
 };
 
-/* Y = α A X + β Y for `count` vectors: as many at once as the operator's kernels take (info.vectors), in turn. Otherwise
- * as cb_operator_multiply. CB_ERR_ARGUMENT: info.vectors is 1, and vectors have other elements in between; CB_ERR_LIMIT:
- * rows lie 2^31 bytes apart. */
+/* Y = α A X + β Y for `count` vectors: as many at once as the operator's kernels take (info.vectors), in turn.
+ * Otherwise as cb_operator_multiply. CB_ERR_UNSUPPORTED: info.vectors is 1, and a vector's entries are no neighbours;
+ * CB_ERR_LIMIT: rows lie 2^31 bytes apart. */
 enum cb_status cb_operator_multiply_many(const struct cb_operator *op, int count, double alpha, struct cb_dense x,
                                          double beta, struct cb_dense y, struct CUstream_st *stream,
                                          struct cb_diag *diag);

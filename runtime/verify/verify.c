@@ -481,7 +481,8 @@ static enum cb_status judge(struct cb_verify_report *report, const struct trial 
     return CB_OK;
   }
   const enum cb_status s = compare_rows(report, trial, integers, diag);
-  if (trial->traces && !trial->columns.count && report->wrong_rows && !report->trace[0]) trace_row(report, trial, job, integers, trial->traces);
+  if (trial->traces && !trial->columns.count && report->wrong_rows && !report->trace[0])
+    trace_row(report, trial, job, integers, trial->traces);
   return s;
 }
 
@@ -501,7 +502,8 @@ static int count_trials(const struct cb_verify_case *cases, int count) {
   int trials = 0;
   for (int c = 0; c < count; c++)
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
-      for (int w = 0; w < WAYS && concerns(&kinds[k], cases[c].plan); w++) trials += goes(&ways[w], &kinds[k], cases[c].plan);
+      for (int w = 0; w < WAYS && concerns(&kinds[k], cases[c].plan); w++)
+        trials += goes(&ways[w], &kinds[k], cases[c].plan);
   return trials;
 }
 

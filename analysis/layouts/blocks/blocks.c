@@ -419,6 +419,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.blocks_per_sm = blocks_per_sm(builder, state);
   builder->region.takes_vectors = 1;
   builder->region.most_lanes = state->lanes;
+  builder->region.thread_rows = state->size.rows;
 }
 
 /* A stretch for each row of a thread block's block rows, whether there is one or not. */

@@ -466,6 +466,7 @@ static void build_chains(struct cb_region_builder *builder, const struct state *
   builder->region.threads = chains->threads;
   builder->region.blocks = cb_divide_up(threads, chains->threads);
   builder->region.blocks_per_sm = RESIDENT / chains->threads;
+  builder->region.thread_rows = chains->rows;
   builder->region.takes_vectors = builder->region.most_lanes = 1;
 }
 

@@ -521,6 +521,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   builder->region.block_rows = state->sorted ? 0 : block_rows(state);
   builder->region.row_threads = state->sorted ? 0 : state->lanes;
   builder->region.takes_vectors = 1;
+  builder->region.takes_turns = 1;
   builder->region.most_lanes = state->varied ? LANES : state->lanes;
 }
 

@@ -121,6 +121,7 @@ class Request(Structure):
         ("transpose", c_int),
         ("specialise", c_int),
         ("epilogue", c_char_p),
+        ("vectors", c_int),
     ]
 
 
@@ -143,6 +144,26 @@ class Product(Structure):
         ("arguments", POINTER(Argument)),
         ("arguments_count", c_int),
         ("z", c_void_p),
+    ]
+
+
+class Order(IntEnum):
+    BY_ROW = 0
+    BY_COLUMN = 1
+
+
+class Products(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("vectors", c_int),
+        ("order", c_int),
+        ("ldx", c_int64),
+        ("ldy", c_int64),
+        ("alpha", c_double),
+        ("beta", c_double),
+        ("x", c_void_p),
+        ("y", c_void_p),
+        ("stream", c_void_p),
     ]
 
 
@@ -243,6 +264,7 @@ class Info(Structure):
         ("entries", c_int64),
         ("tier", c_int),
         ("peak_bytes", c_int64),
+        ("vectors", c_int),
     ]
 
 
@@ -282,6 +304,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_operator_free": (None, (HANDLE,)),
     "cbgen_multiply": (STATUS, (HANDLE, POINTER(Product))),
     "cbgen_operator_unbind": (None, (HANDLE,)),
+    "cbgen_multiply_many": (STATUS, (HANDLE, POINTER(Products))),
     "cbgen_residual": (STATUS, (HANDLE, c_void_p, c_void_p, c_void_p, c_void_p)),
     "cbgen_diagonal": (STATUS, (HANDLE, POINTER(Csr), c_void_p)),
     "cbgen_block_diagonal": (STATUS, (HANDLE, POINTER(Csr), c_int, c_void_p)),

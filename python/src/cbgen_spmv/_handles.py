@@ -37,6 +37,7 @@ class Handles:
         self._first: Optional[ctypes.c_void_p] = handle
         self._of_stream: Dict[StreamKey, ctypes.c_void_p] = {}
         self._host: Optional[HostVectors] = None
+        self._many = threading.Lock()
         try:
             info = self.info()
         except BaseException:
@@ -95,6 +96,33 @@ class Handles:
         status = LIBRARY.cbgen_multiply(handle, byref(_abi.Product(PRODUCT_SIZE, alpha, beta, x, y, stream)))
         if status:
             self.check(status, handle)
+
+    def multiply_many(self, stream: int, vectors: int, order: _abi.Order, alpha: float, x: int, beta: float,
+                      y: int) -> None:
+        """X and Y are dense."""
+        handle = self.for_stream(stream)
+        products = _abi.Products(ctypes.sizeof(_abi.Products), vectors, order, 0, 0, alpha, beta, x, y, stream)
+        status = LIBRARY.cbgen_multiply_many(handle, byref(products))
+        if status:
+            self.check(status, handle)
+
+    def multiply_many_host(self, order: _abi.Order, alpha: float, x: Any, beta: float, y: Any) -> None:
+        """X and Y: NumPy arrays of the operator's type that lie in this order. They have memory on the GPU for the call."""
+        device = self.device
+        with device:
+            if self.mutable:
+                device.wait()
+            there = device.alloc(x.nbytes + 256 + y.nbytes)
+            try:
+                y_there = there + (x.nbytes + 255) // 256 * 256
+                device.upload(there, x.ctypes.data, x.nbytes)
+                if beta != 0:
+                    device.upload(y_there, y.ctypes.data, y.nbytes)
+                with self._many:  # one product at a time, as with HostVectors
+                    self.multiply_many(0, x.shape[1], order, alpha, there, beta, y_there)
+                    device.download(y.ctypes.data, y_there, y.nbytes)
+            finally:
+                device.free(there)
 
     def host(self, x_bytes: int, y_bytes: int) -> HostVectors:
         with self._lock:

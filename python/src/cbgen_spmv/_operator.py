@@ -89,6 +89,8 @@ class Info:
     """"family" (a kernel for all matrices of one structure) or "specialised"."""
     peak_bytes: int
     """Of device memory that were allocated at one time while it was made."""
+    vectors: int
+    """That one pass over the matrix takes. `predicted_seconds` is the time of all of them."""
 
 
 def info_from(found: _abi.Info) -> Info:
@@ -114,6 +116,7 @@ class Origin:
     operators: Dict[bool, "weakref.ref[Operator]"]
     renewed: bool = False
     specialise: _abi.Specialise = _abi.Specialise.AUTO
+    vectors: int = 0
 
     def operator(self, transposed: bool) -> Optional[Operator]:
         found = self.operators.get(transposed)
@@ -121,7 +124,7 @@ class Origin:
 
     def compile(self, transposed: bool, views: Views) -> Operator:
         request = _abi.Request(ctypes.sizeof(_abi.Request), self.expected_products, self.values, transposed,
-                               self.specialise)
+                               self.specialise, None, self.vectors)
         device = open_device(self.context.choose_device(views.device))
         (suffix, given), handle = views.given(self.name), ctypes.c_void_p()
         function = getattr(LIBRARY, "cbgen_compile" + suffix)
@@ -169,6 +172,7 @@ class Operator(Products, Linear):
     _type: str
     _size: int  # of an element of x and y
     _device: int
+    _vectors: int  # that one pass over the matrix takes
 
     def __init__(self) -> None:
         raise TypeError("operators are made by cbgen.compile and cbgen.load")
@@ -182,6 +186,7 @@ class Operator(Products, Linear):
         self._rows, self._cols, self._type = int(info.rows), int(info.cols), TYPE_NAMES[info.vector_type]
         self._entries = int(info.entries)
         self._size, self._device = SIZES[self._type], handles.device.ordinal
+        self._vectors = int(info.vectors)
         self._bind(handles.call, handles.address if handles.has_scratch else None, handles.check)
         return self
 
@@ -327,6 +332,107 @@ class Operator(Products, Linear):
             return array
         return numpy.ascontiguousarray(numpy.asarray(array), self.dtype)
 
+    # ---- several vectors
+
+    def matmat(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, stream: Any = None) -> Any:
+        """alpha A X + beta out, for a 2-D X: also A @ X. Without `out` a new array.
+
+        With an operator that was compiled for several vectors (vectors=) one pass over the matrix multiplies as many of
+        them. X may lie by rows, which is fastest, or by columns, and `out` likewise; without such a kernel the columns
+        are multiplied one after the other."""
+        if len(x.shape) != 2 or x.shape[0] != self._cols:
+            raise ValueError(f"X has shape {tuple(x.shape)}; a matrix of {self._rows} x {self._cols} takes "
+                             f"({self._cols}, columns)")
+        if beta != 0 and out is None:
+            raise ValueError("beta needs out=: the array that is scaled by it")
+        shape = (self._rows, x.shape[1])
+        if out is not None and tuple(out.shape) != shape:
+            raise ValueError(f"out has shape {tuple(out.shape)}; A X has {shape}")
+        if self._vectors == 1 or not x.shape[1]:
+            return self._by_column(x, out, alpha, beta, stream)
+        if library_of(x).on_host:
+            return self._matmat_host(x, out, alpha, beta, stream)
+        return self._matmat_device(x, out, alpha, beta, stream)
+
+    def _by_column(self, x: Any, out: Any, alpha: float, beta: float, stream: Any) -> Any:
+        if out is None:
+            return Linear.matmat(self, x) if (alpha, stream) == (1.0, None) else self._by_column(
+                x, self._empty_like(x, stream), alpha, beta, stream)
+        library = library_of(x)
+        for column in range(x.shape[1]):
+            if library.on_host:
+                result = numpy.ascontiguousarray(out[:, column])
+                out[:, column] = self.multiply(x[:, column], result, alpha=alpha, beta=beta, stream=stream)
+            else:
+                self.multiply(library.contiguous(x[:, column]), out[:, column], alpha=alpha, beta=beta, stream=stream)
+        return out
+
+    def _empty_like(self, x: Any, stream: Any) -> Any:
+        """A result whose columns are dense."""
+        library, shape = library_of(x), (self._rows, x.shape[1])
+        if library.on_host:
+            return numpy.empty(shape, self.dtype, order="F")
+        return library.empty(x, shape, self._type, None if stream is None else stream_handle(stream), True)
+
+    def _matmat_device(self, x: Any, out: Any, alpha: float, beta: float, stream: Any) -> Any:
+        library = library_of(x)
+        chosen = None if stream is None else stream_handle(stream)
+        order, x_view = self._dense_view("X", x if out is not None else self._dense_copy(x, library, chosen), chosen)
+        by_column = order == _abi.Order.BY_COLUMN
+        if out is None:
+            out = library.empty(x, (self._rows, x.shape[1]), self._type, chosen, by_column)
+        if library_of(out).on_host:
+            raise TypeError("X is on a GPU, out is a NumPy array: both are on the GPU, or both are NumPy arrays")
+        out_order, out_view = self._dense_view("out", out, chosen)
+        if out_order != order and x.shape[1] != 1:
+            raise ValueError("X lies by rows and out by columns, or the other way round: both lie alike")
+        if out_view.readonly:
+            raise ValueError("out is read-only")
+        if chosen is None:
+            chosen = x_view.stream if x_view.stream == out_view.stream else common_stream(x_view, out_view)
+        self._handles.multiply_many(chosen or 0, x.shape[1], order, alpha, x_view.pointer, beta, out_view.pointer)
+        return out
+
+    def _dense_copy(self, x: Any, library: Library, chosen: Optional[int]) -> Any:
+        """X, or a copy of it by rows where its entries lie neither by rows nor by columns."""
+        if library.view(x, chosen).dense or library.view(x.T, chosen).dense:
+            return x
+        return library.contiguous(x)
+
+    def _dense_view(self, role: str, array: Any, chosen: Optional[int]) -> Tuple[_abi.Order, View]:
+        """How a 2-D array lies, and its memory."""
+        library = library_of(array)
+        order, view = _abi.Order.BY_ROW, library.view(array, chosen)
+        if not view.dense:
+            order, view = _abi.Order.BY_COLUMN, library.view(array.T, chosen)
+        if view.dtype != self._type:
+            raise TypeError(f"{role} is {view.dtype}, the operator multiplies {self._type}: convert it, or compile "
+                            "the matrix with another type=")
+        if not view.dense:
+            raise ValueError(f"{role} is contiguous neither by rows nor by columns: give {library.advice}")
+        if view.device is not None and view.device != self._device:
+            raise ValueError(f"{role} is on GPU {view.device}, the operator on GPU {self._device}")
+        return order, view
+
+    def _matmat_host(self, x: Any, out: Any, alpha: float, beta: float, stream: Any) -> Any:
+        if stream is not None:
+            raise TypeError("NumPy arrays take no stream=: the call waits for the result")
+        if not numpy.can_cast(x.dtype, self.dtype, "safe"):
+            raise TypeError(f"X is {x.dtype}, the operator multiplies {self._type}: convert it with .astype, or compile "
+                            "the matrix with another type=")
+        if out is None:
+            out = numpy.empty((self._rows, x.shape[1]), self.dtype)
+        if not isinstance(out, numpy.ndarray):
+            raise TypeError("X is a NumPy array, out is on a GPU: both are on the GPU, or both are NumPy arrays")
+        if out.dtype != self.dtype or not (out.flags.c_contiguous or out.flags.f_contiguous):
+            raise ValueError(f"out is contiguous neither by rows nor by columns, or not {self._type}")
+        if not out.flags.writeable:
+            raise ValueError("out is read-only")
+        order = _abi.Order.BY_ROW if out.flags.c_contiguous else _abi.Order.BY_COLUMN
+        source = numpy.asarray(x, self.dtype, order="C" if order == _abi.Order.BY_ROW else "F")
+        self._handles.multiply_many_host(order, alpha, source, beta, out)
+        return out
+
     def prepare(self, stream: Any) -> None:
         """Sets up what products on a stream need, so that the first of them can be captured in a CUDA graph. Only an
         operator with scratch (`info.has_scratch`) needs this; a product before the capture does the same."""
@@ -459,7 +565,7 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
             type: Optional[str] = None, semiring: Optional[str] = None, device: Optional[int] = None,
             tune: Optional[str] = None, cache: Union[None, str, "os.PathLike[str]"] = None, context: Optional[Context] = None,
             name: str = "matrix", shape: Optional[Tuple[int, int]] = None, stream: Any = None,
-            keep_matrix: bool = True, specialise: str = "auto") -> Operator:
+            keep_matrix: bool = True, specialise: str = "auto", vectors: int = 1) -> Operator:
     """Looks at a sparse matrix, writes a CUDA kernel for it, compiles it, and gives the operator that multiplies.
 
     matrix: a SciPy or CuPy sparse matrix (CSR, CSC, COO and BSR; other formats are converted), a sparse CSR tensor of
@@ -483,6 +589,7 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
     keep_matrix: the operator refers to the matrix, so that .T and .rmatvec can be compiled later.
     specialise: "auto" (it begins with a kernel that serves all matrices of one structure, where that is not repaid by
         expected_products), "now" (the kernel for this one matrix at once) or "never".
+    vectors: how many vectors `A @ X` and `A.matmat` shall take in one pass over the matrix, up to 32.
 
     TypeError, ValueError: what was handed over does not fit. cbgen.Error: see its subclasses.
     """
@@ -490,6 +597,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
         raise ValueError(f"values={values!r}; it is 'stored', 'mutable' or 'fixed'")
     if specialise not in SPECIALISE:
         raise ValueError(f"specialise={specialise!r}; it is 'auto', 'now' or 'never'")
+    if vectors < 1:
+        raise ValueError(f"vectors={vectors!r}; it is 1 or more")
     taken = take_matrix(matrix, shape)
     if taken.converted and values == "mutable":
         raise ValueError("the order of the values is that of CSR arrays, and this matrix is in another format: convert "
@@ -498,7 +607,7 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
     used = context_for(context, device, views.device, {"type": type, "semiring": semiring, "tune": tune,
                                                    "cache": cache})
     origin = Origin(taken if keep_matrix else None, used, name, expected_products, VALUES[values], threading.RLock(),
-                    {}, specialise=SPECIALISE[specialise])
+                    {}, specialise=SPECIALISE[specialise], vectors=min(int(vectors), 1 << 20))
     return origin.compile(bool(transpose), views)
 
 

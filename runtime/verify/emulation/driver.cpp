@@ -48,7 +48,8 @@ static void compare(emulation_job &job, const char *y, size_t element) {
   refuse(job, EMULATION_UNREPEATABLE, "a later product of the same vectors gave other bits");
 }
 
-static const char *product(const emulation_job &job, const EmulatedKernel &kernel, void *matrix, const void *x, void *y) {
+static const char *product(const emulation_job &job, const EmulatedKernel &kernel, void *matrix, const void *x,
+                           void *y) {
   if (!job.columns.count) return kernel.multiply(matrix, x, y, job.alpha, job.beta);
   if (!kernel.multiply_many) return "the text has no kernels for several vectors";
   return kernel.multiply_many(matrix, x, y, job.alpha, job.beta, job.columns);

@@ -51,7 +51,8 @@ struct emulation_header {
 
 enum { EMULATION_LAUNCHES = 16 };
 
-/* Where several vectors lie, in elements: entry i of vector v of X is `x_entry` · i + `x_vector` · v behind the first. */
+/* Where several vectors lie, in elements: entry i of vector v of X is `x_entry` · i + `x_vector` · v behind the first.
+ */
 struct emulation_columns {
   int64_t count; /* vectors; 0: the product has one, by the text's other function */
   int64_t x_entry, x_vector, y_entry, y_vector;
