@@ -221,8 +221,7 @@ enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag
                 cb_semiring_names[options->semiring]);
   if (!s && options->symmetric == CB_SYMMETRIC_SKEW && options->semiring != CB_PLUS_TIMES)
     s = cb_fail(diag, CB_ERR_ARGUMENT, "option 'symmetric' takes skew with semiring plus-times only");
-  if (!s && options->check_symmetry == CB_ON && options->symmetric != CB_SYMMETRIC_ON &&
-      options->symmetric != CB_SYMMETRIC_SKEW)
+  if (!s && options->check_symmetry == CB_ON && !cb_promises_symmetry(options))
     s = cb_fail(diag, CB_ERR_ARGUMENT, "option 'check-symmetry' checks a promise: option 'symmetric' must be on or skew");
   if (!s && options->vectors > 1 && (options->semiring != CB_PLUS_TIMES || options->atomics == CB_ON))
     s = cb_fail(diag, CB_ERR_ARGUMENT, "option 'vectors' takes semiring plus-times, without atomics");

@@ -62,6 +62,11 @@ struct cb_options {
 
 void cb_options_default(struct cb_options *options);
 
+/* Whether the caller promises that the matrix is symmetric or skew-symmetric. */
+static inline int cb_promises_symmetry(const struct cb_options *options) {
+  return options->symmetric == CB_SYMMETRIC_ON || options->symmetric == CB_SYMMETRIC_SKEW;
+}
+
 /* The values of a layout's options, by their place in its table. */
 struct cb_layout;
 const int64_t *cb_settings(const struct cb_options *options, const struct cb_layout *layout);

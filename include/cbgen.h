@@ -258,6 +258,18 @@ typedef enum cbgen_specialise {
   CBGEN_SPECIALISE_NEVER = 2  /* only where there is no family (fixed values, or a layout without one) */
 } cbgen_specialise;
 
+/* What the caller promises of a square matrix's values, those that come by cbgen_update_values included. Its pattern must
+ * be symmetric. Entry (j, i) has the bits of entry (i, j), or those with the other sign; then about half of the matrix is
+ * stored where that is faster, the lower triangle counts, and what stands above the main diagonal is not read, but in a
+ * skew-symmetric matrix whose recipe stores part of it as it is. With the option "check-symmetry" at "on" values that
+ * break the promise are found: cbgen_operator_check. */
+typedef enum cbgen_symmetry {
+  CBGEN_SYMMETRY_OPTION = 0, /* what the option "symmetric" says; as a standard only fixed values are looked at */
+  CBGEN_SYMMETRIC = 1,
+  CBGEN_SKEW_SYMMETRIC = 2,
+  CBGEN_UNSYMMETRIC = 3      /* nothing is promised, and nothing looked for */
+} cbgen_symmetry;
+
 typedef struct cbgen_request {
   size_t struct_size;        /* sizeof(cbgen_request) */
   int64_t expected_products; /* bounds the effort of analysis and tuning: set-up that this many products cannot
@@ -270,6 +282,8 @@ typedef struct cbgen_request {
                               * in one pass over the matrix: cbgen_multiply_many. What it stores stays the same; there
                               * is no family of such kernels, so compiling takes NVRTC unless the cache has it. 0 or 1:
                               * it does not */
+  cbgen_symmetry symmetric;  /* with `transpose` of the transposed matrix, whose lower triangle counts then. Such a
+                              * matrix is planned and packed on the host */
 } cbgen_request;
 
 /* Analyses the matrix, writes its kernel, compiles it and loads it with its arrays on the context's GPU; what
@@ -400,6 +414,13 @@ typedef struct cbgen_update {
  * Products on other streams are the caller's to order. CBGEN_ERROR_ARGUMENT when the operator was not compiled
  * with CBGEN_VALUES_MUTABLE. Values beyond a half type's range become infinite. */
 CBGEN_API cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_update *update);
+
+/* Waits for the stream, and says whether the values that the operator was compiled with, and those of renewals since the
+ * last call, keep the promise of symmetry. CBGEN_ERROR_WRONG: they do not. CBGEN_ERROR_ARGUMENT: the operator was not
+ * compiled with the option "check-symmetry" at "on", or it was loaded (cbgen_operator_load), which keeps no checks. The
+ * check takes 8 bytes of device memory for each pair of entries, or 16 where there are 2^32 entries, and a matrix without
+ * duplicates. */
+CBGEN_API cbgen_status cbgen_operator_check(cbgen_operator *op, void *stream);
 
 /* What went wrong in the last call that failed with this operator (and took no context). Valid until the next
  * that fails, or the operator is freed. */

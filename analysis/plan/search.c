@@ -134,7 +134,7 @@ int cb_search_is_by_profile(const struct cb_options *options) {
   struct cb_options usual;
   cb_options_default(&usual);
   const int asked = options->search == CB_SEARCH_PROFILE || options->search == CB_SEARCH_READY;
-  const int promised = options->symmetric == CB_SYMMETRIC_ON || options->symmetric == CB_SYMMETRIC_SKEW;
+  const int promised = cb_promises_symmetry(options);
   return asked && !promised && options->values == usual.values &&
          options->semiring == usual.semiring && options->atomics == usual.atomics && options->commit == usual.commit &&
          options->fuse == usual.fuse && options->long_row == usual.long_row &&

@@ -16,6 +16,10 @@ static int64_t find_entry(const struct cb_csr *csr, int64_t row, int64_t column)
   return low < cb_csr_row(csr, row + 1) && csr->col_idx[low] == column ? low : -1;
 }
 
+int64_t cb_symmetry_partner(const struct cb_csr *csr, int64_t row, int64_t column) {
+  return find_entry(csr, column, row);
+}
+
 double cb_symmetry_mirrored(enum cb_symmetry_option symmetry, double value) {
   return symmetry == CB_SYMMETRIC_SKEW ? -value : value;
 }
@@ -34,6 +38,7 @@ static enum cb_status name_odd_one(const struct cb_csr *csr, enum cb_symmetry_op
       if (!with_values || row >= column) continue;
       const double expected = cb_symmetry_mirrored(symmetry, csr->values[other]);
       if (cb_real_bits(expected) == cb_real_bits(csr->values[k])) continue;
+      if (symmetry == CB_SYMMETRIC_SKEW && expected == 0 && csr->values[k] == 0) continue;
       return cb_fail(diag, CB_ERR_ARGUMENT,
                      "the matrix is not %ssymmetric, as option 'symmetric' says: entry (%lld, %lld), counted from 0, is "
                      "%.17g, and entry (%lld, %lld) %.17g",
@@ -74,7 +79,7 @@ void cb_symmetry_take_lower(const struct cb_slot_map *map, const struct cb_csr *
 enum cb_status cb_symmetry_resolve(enum cb_symmetry_option *symmetry, const struct cb_csr *csr,
                                    const struct cb_options *options, struct cb_diag *diag) {
   struct cb_profile_symmetry found;
-  const int promised = options->symmetric == CB_SYMMETRIC_ON || options->symmetric == CB_SYMMETRIC_SKEW;
+  const int promised = cb_promises_symmetry(options);
   const int fixed = options->values == CB_VALUES_FIXED;
   *symmetry = CB_SYMMETRIC_OFF;
   if (!promised && (options->symmetric == CB_SYMMETRIC_OFF || !fixed || csr->rows != csr->cols || !csr->values))
@@ -100,7 +105,7 @@ enum cb_status cb_symmetry_resolve(enum cb_symmetry_option *symmetry, const stru
 enum cb_status cb_symmetry_of_part(int *mirrored, const struct cb_options *options, const struct cb_part *part,
                                    struct cb_diag *diag) {
   struct cb_profile_symmetry found;
-  *mirrored = options->symmetric == CB_SYMMETRIC_ON || options->symmetric == CB_SYMMETRIC_SKEW;
+  *mirrored = cb_promises_symmetry(options);
   if (!*mirrored || (!part->origin && !part->origin64)) return CB_OK; /* no, or the whole matrix */
   const enum cb_status s = cb_symmetry_count(&found, part->csr, diag);
   *mirrored = !s && found.mirrored == part->csr->nnz;
@@ -118,7 +123,7 @@ void cb_symmetry_mirror_values(double *values, const struct cb_csr *csr, enum cb
 
 enum cb_status cb_symmetry_mirror(struct cb_csr *csr, const struct cb_options *options, struct cb_diag *diag) {
   enum cb_symmetry_option symmetry;
-  if (options->symmetric != CB_SYMMETRIC_ON && options->symmetric != CB_SYMMETRIC_SKEW) return CB_OK;
+  if (!cb_promises_symmetry(options)) return CB_OK;
   const enum cb_status s = cb_symmetry_resolve(&symmetry, csr, options, diag);
   if (!s && csr->values) cb_symmetry_mirror_values(csr->values, csr, symmetry);
   return s;

@@ -36,6 +36,9 @@ void cb_symmetry_take_lower(const struct cb_slot_map *map, const struct cb_csr *
 /* The same of other values of such a matrix, once it is known to be one (struct cb_plan's symmetry). */
 void cb_symmetry_mirror_values(double *values, const struct cb_csr *csr, enum cb_symmetry_option symmetry);
 
+/* The number of entry (column, row) of a matrix with a symmetric pattern that has (row, column). */
+int64_t cb_symmetry_partner(const struct cb_csr *csr, int64_t row, int64_t column);
+
 /* What an entry above the main diagonal is when its mirror image is `value`. */
 double cb_symmetry_mirrored(enum cb_symmetry_option symmetry, double value);
 
