@@ -302,7 +302,7 @@ static enum cb_status compare_first_values(struct cb_work *work, const struct cb
   if (!s) s = cb_pairs_compare(pairs, view->value_type, values, stream, work->diag);
   if (!s) s = cb_pairs_outcome(pairs, stream, work->diag);
   cb_device_free(device, buffer);
-  return s;
+  return s == CB_ERR_WRONG ? CB_ERR_ARGUMENT : s; /* it is what was handed over */
 }
 
 /* The option check-symmetry: pairs of the caller's entries, by which new values are compared, and the first ones now. */

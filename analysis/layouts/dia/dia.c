@@ -563,7 +563,7 @@ static int family_batch(int batch) {
 
 /* One text for all numbers of stored diagonals, and wherever they leave the matrix. */
 static void build_family(struct cb_region_builder *builder, const struct state *state) {
-  static const char *const with[] = {"stored_loop", "rest", "inside", "border", "guard"};
+  static const char *const with[] = {"sized", "stored_loop", "rest", "inside", "border", "guard"};
   const int64_t wave = blocks_in_a_wave(state, builder->target);
   const int stored = state->count[STORED];
   if (constants(state)) return;
