@@ -34,6 +34,8 @@ static const struct general {
     {FIELD(symmetric), {.name = "symmetric", .words = symmetries, .standard = CB_SYMMETRIC_AUTO, .may_refuse = 1,
                         .help = "on, skew: A is its transpose, or that with the other sign, whatever its values: half of it is "
                                 "stored where layouts can; auto: where fixed values show it"}},
+    {FIELD(symmetric_storage), {.name = "symmetric-storage", .words = cb_auto_on_off, .standard = CB_AUTO,
+                                .help = "half of a symmetric matrix is stored, where a layout can; auto: where it is beyond L2"}},
     {FIELD(check_symmetry), {.name = "check-symmetry", .words = on_off, .least = CB_ON, .standard = CB_OFF,
                              .help = "values that are not as option symmetric says are refused; off: the lower triangle counts"}},
     {FIELD(atomics), {.name = "atomics", .words = on_off, .least = CB_ON, .standard = CB_OFF,

@@ -35,6 +35,8 @@ struct cb_options {
   int64_t symmetric; /* enum cb_symmetry_option: CB_SYMMETRIC_ON and _SKEW promise that entry (j, i) is entry (i, j), or
                       * that with the other sign, whatever values there will be: the lower triangle counts. auto: where
                       * values are fixed, they tell */
+  int64_t symmetric_storage; /* enum cb_switch: whether layouts that can store half of such a matrix; auto: where its
+                              * values are beyond L2, which else gives as many bytes for half as for all of them */
   int64_t check_symmetry; /* CB_ON: values that break that promise are found: those that are there by planning, new ones
                            * on the device */
   int64_t atomics;  /* CB_ON permits floating-point atomics: not repeatable bit for bit */

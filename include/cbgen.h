@@ -260,7 +260,7 @@ typedef enum cbgen_specialise {
 
 /* What the caller promises of a square matrix's values, those that come by cbgen_update_values included. Its pattern must
  * be symmetric. Entry (j, i) has the bits of entry (i, j), or those with the other sign; then about half of the matrix is
- * stored where that is faster, the lower triangle counts, and what stands above the main diagonal is not read, but in a
+ * stored where that is faster (the option "symmetric-storage"), the lower triangle counts, and what stands above the main diagonal is not read, but in a
  * skew-symmetric matrix whose recipe stores part of it as it is. With the option "check-symmetry" at "on" values that
  * break the promise are found: cbgen_operator_check. */
 typedef enum cbgen_symmetry {

@@ -4,7 +4,7 @@
 #include "tests/solver_support.h"
 #include "tests/symmetric.h"
 
-static const char *const options_checked = "recipe=dia check-symmetry=on";
+static const char *const options_checked = "recipe=dia symmetric-storage=on check-symmetry=on";
 
 static cbgen_operator *compiled(cbgen_context *context, const struct cb_csr *csr, const cbgen_request *request) {
   int32_t *pointers;
@@ -49,7 +49,7 @@ static void draw_values(struct cb_csr *csr, uint64_t seed) {
 static void half_of_a_symmetric_matrix_is_stored(void **state) {
   (void)state;
   for (int kind = CBGEN_SYMMETRIC; kind <= CBGEN_SKEW_SYMMETRIC; kind++) {
-    cbgen_context *context = new_context("recipe=dia");
+    cbgen_context *context = new_context("recipe=dia symmetric-storage=on");
     const cbgen_request whole = {.struct_size = sizeof whole, .values = CBGEN_VALUES_MUTABLE};
     const cbgen_request half = {.struct_size = sizeof half, .values = CBGEN_VALUES_MUTABLE,
                                 .symmetric = (cbgen_symmetry)kind};
@@ -140,7 +140,7 @@ static void first_values_are_looked_at(void **state) {
 
 static void what_cannot_be_is_refused(void **state) {
   (void)state;
-  cbgen_context *context = new_context("recipe=dia");
+  cbgen_context *context = new_context("recipe=dia symmetric-storage=on");
   const cbgen_request symmetric = {.struct_size = sizeof symmetric, .symmetric = CBGEN_SYMMETRIC};
   const cbgen_request nonsense = {.struct_size = sizeof nonsense, .symmetric = (cbgen_symmetry)7};
   const cbgen_request fixed = {.struct_size = sizeof fixed, .values = CBGEN_VALUES_FIXED, .symmetric = CBGEN_SYMMETRIC};

@@ -23,14 +23,14 @@ static void fixed_values_show_what_they_are(void **state) {
     const char *matrix, *settings;
     enum cb_symmetry_option made, seen;
   } cases[] = {
-      {"stencil7,n=9", "recipe=dia values=fixed", CB_SYMMETRIC_ON, CB_SYMMETRIC_ON},
-      {"stencil7,n=9,values=signed", "recipe=dia values=fixed", CB_SYMMETRIC_OFF, CB_SYMMETRIC_OFF},
-      {"stencil7,n=9", "recipe=dia values=fixed symmetric=off", CB_SYMMETRIC_ON, CB_SYMMETRIC_OFF},
+      {"stencil7,n=9", "recipe=dia symmetric-storage=on values=fixed", CB_SYMMETRIC_ON, CB_SYMMETRIC_ON},
+      {"stencil7,n=9,values=signed", "recipe=dia symmetric-storage=on values=fixed", CB_SYMMETRIC_OFF, CB_SYMMETRIC_OFF},
+      {"stencil7,n=9", "recipe=dia symmetric-storage=on values=fixed symmetric=off", CB_SYMMETRIC_ON, CB_SYMMETRIC_OFF},
       {"stencil7,n=9", "recipe=dia", CB_SYMMETRIC_ON, CB_SYMMETRIC_OFF}, /* they may change */
-      {"stencil7,n=9", "recipe=dia symmetric=on", CB_SYMMETRIC_OFF, CB_SYMMETRIC_ON},
-      {"stencil7,n=9", "recipe=dia symmetric=skew", CB_SYMMETRIC_OFF, CB_SYMMETRIC_SKEW},
-      {"random,rows=40,cols=40,density=0.2", "recipe=sell values=fixed", CB_SYMMETRIC_SKEW, CB_SYMMETRIC_SKEW},
-      {"dense,rows=40,cols=40", "recipe=dia dia-fill=0 values=fixed semiring=min-plus", CB_SYMMETRIC_ON, CB_SYMMETRIC_ON},
+      {"stencil7,n=9", "recipe=dia symmetric-storage=on symmetric=on", CB_SYMMETRIC_OFF, CB_SYMMETRIC_ON},
+      {"stencil7,n=9", "recipe=dia symmetric-storage=on symmetric=skew", CB_SYMMETRIC_OFF, CB_SYMMETRIC_SKEW},
+      {"random,rows=40,cols=40,density=0.2", "recipe=sell symmetric-storage=on values=fixed", CB_SYMMETRIC_SKEW, CB_SYMMETRIC_SKEW},
+      {"dense,rows=40,cols=40", "recipe=dia dia-fill=0 symmetric-storage=on values=fixed semiring=min-plus", CB_SYMMETRIC_ON, CB_SYMMETRIC_ON},
   };
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
     struct product product = symmetric_product(cases[c].matrix, cases[c].settings, cases[c].made);
@@ -49,7 +49,7 @@ static void skew_values_are_seen(void **state) {
     for (int64_t k = cb_csr_row(&csr, row); k < cb_csr_row(&csr, row + 1); k++)
       if (csr.col_idx[k] == row) csr.values[k] = 0;
       else if (csr.col_idx[k] == row + 1 && row % 5 == 0) csr.values[k] = csr.values[cb_symmetry_partner(&csr, row, row + 1)] = 0;
-  struct product product = product_of_matrix(csr, "recipe=dia values=fixed");
+  struct product product = product_of_matrix(csr, "recipe=dia symmetric-storage=on values=fixed");
   assert_int_equal(product.plan->symmetry, CB_SYMMETRIC_SKEW);
   assert_string_equal(fact(&product, "negated"), "2");
   product_release(&product);
@@ -108,7 +108,7 @@ static void dia_stores_half(void **state) {
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
     for (int skew = 0; skew < 2; skew++) {
       const enum cb_symmetry_option symmetry = skew ? CB_SYMMETRIC_SKEW : CB_SYMMETRIC_ON;
-      struct product half = symmetric_product(cases[c].matrix, skew ? "recipe=dia symmetric=skew" : "recipe=dia symmetric=on",
+      struct product half = symmetric_product(cases[c].matrix, skew ? "recipe=dia symmetric-storage=on symmetric=skew" : "recipe=dia symmetric-storage=on symmetric=on",
                                               symmetry);
       struct product whole = symmetric_product(cases[c].matrix, "recipe=dia", symmetry);
       struct cb_diag diag = {0};
@@ -123,10 +123,68 @@ static void dia_stores_half(void **state) {
     }
 }
 
+/* A place of 4 bytes for each block, and an eighth of the values is on the diagonal's blocks at most. */
+static void blocks_store_half(void **state) {
+  (void)state;
+  static const struct {
+    const char *matrix, *settings;
+    int percent; /* of the bytes without */
+  } cases[] = {
+      {"fe3,n=10", "recipe=blocks block-lanes=1", 62},
+      {"fe3,n=10", "recipe=blocks block-lanes=1 type=f32", 66},
+      {"stencil27,n=12", "recipe=blocks block-fill=20 block-size=2x2 block-lanes=1", 72},
+  };
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    char settings[128];
+    struct cb_diag diag = {0};
+    snprintf(settings, sizeof settings, "%s symmetric-storage=on symmetric=on", cases[c].settings);
+    struct product half = symmetric_product(cases[c].matrix, settings, CB_SYMMETRIC_ON);
+    struct product whole = symmetric_product(cases[c].matrix, cases[c].settings, CB_SYMMETRIC_ON);
+    assert_ok(cb_assignment_check(half.plan, half.assignment, &diag));
+    assert_true(half.plan->regions[0].mirrored * 2 < half.csr->nnz && half.plan->regions[0].mirrored * 5 > half.csr->nnz * 2);
+    if (100 * cb_plan_bytes(half.plan) > cases[c].percent * cb_plan_bytes(whole.plan))
+      fail_msg("%s %s: %lld bytes, and %lld of the whole", cases[c].matrix, settings, (long long)cb_plan_bytes(half.plan),
+               (long long)cb_plan_bytes(whole.plan));
+    product_release(&half);
+    product_release(&whole);
+  }
+}
+
+/* Values that stay in L2 gain nothing: half is stored of larger matrices, unless it is asked for. */
+static void half_is_stored_where_that_pays(void **state) {
+  (void)state;
+  static const struct {
+    const char *arch, *settings;
+    int is_half;
+  } cases[] = {
+      {"sm_90", "recipe=dia symmetric=on", 0},          {"sm_75", "recipe=dia symmetric=on", 1},
+      {"sm_75", "recipe=dia values=fixed", 1},          {"sm_90", "recipe=dia values=fixed", 0},
+      {"sm_90", "recipe=dia symmetric=on symmetric-storage=on", 1},
+      {"sm_75", "recipe=dia symmetric=on symmetric-storage=off", 0},
+      {"sm_75", "recipe=dia values=fixed symmetric=off", 0},
+  };
+  struct cb_csr csr = symmetrised(matrix_of("stencil7,n=50"), CB_SYMMETRIC_ON);
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    struct cb_options options;
+    struct cb_target target;
+    struct cb_plan *plan;
+    struct cb_assignment *assignment;
+    struct cb_diag diag = {0};
+    cb_options_default(&options);
+    set_options(&options, cases[c].settings);
+    assert_ok(cb_target_find(&target, cases[c].arch, &diag));
+    assert_ok(cb_plan_build(&plan, &assignment, &csr, &target, &options, &diag));
+    if ((plan->regions[0].mirrored > 0) != cases[c].is_half) fail_msg("%s %s", cases[c].arch, cases[c].settings);
+    cb_assignment_free(assignment);
+    cb_plan_free(plan);
+  }
+  cb_csr_release(&csr);
+}
+
 /* The slot of (row, column) on or below the main diagonal is read for (column, row), too. */
 static void mirrored_entries_have_the_slots_of_their_images(void **state) {
   (void)state;
-  struct product product = symmetric_product("diagonals,n=300,count=9,spread=70,fill=0.8", "recipe=dia dia-fill=0 symmetric=on",
+  struct product product = symmetric_product("diagonals,n=300,count=9,spread=70,fill=0.8", "recipe=dia dia-fill=0 symmetric-storage=on symmetric=on",
                                              CB_SYMMETRIC_ON);
   struct cb_slot_map own, mirrored;
   struct cb_diag diag = {0};
@@ -154,7 +212,7 @@ static void mirrored_entries_have_the_slots_of_their_images(void **state) {
 /* Where only one of two diagonals is chosen, or a part of a matrix lacks images, nothing is mirrored. */
 static void what_has_no_image_is_stored(void **state) {
   (void)state;
-  struct product product = symmetric_product("stencil5,n=20", "recipe=dia dia-most=4 symmetric=on", CB_SYMMETRIC_ON);
+  struct product product = symmetric_product("stencil5,n=20", "recipe=dia dia-most=4 symmetric-storage=on symmetric=on", CB_SYMMETRIC_ON);
   assert_string_equal(fact(&product, "mirrored"), "none");
   assert_int_equal(product.plan->regions[0].mirrored, 0);
   product_release(&product);
@@ -164,9 +222,9 @@ static void what_has_no_image_is_stored(void **state) {
 static void thread_blocks_are_wide_where_there_are_many(void **state) {
   (void)state;
   static const struct words cases[] = {
-      {"stencil7,n=20", "recipe=dia symmetric=on", {"kStored = 4", "value_cached"}, {"kThreads = 512", "-stored_value"}},
-      {"stencil7,n=20", "recipe=dia symmetric=skew dia-threads=1024", {"kThreads = 1024", "-stored_value"}, {0}},
-      {"stencil7,n=52", "recipe=dia symmetric=on", {"kThreads = 512"}, {0}},
+      {"stencil7,n=20", "recipe=dia symmetric-storage=on symmetric=on", {"kStored = 4", "value_cached"}, {"kThreads = 512", "-stored_value"}},
+      {"stencil7,n=20", "recipe=dia symmetric-storage=on symmetric=skew dia-threads=1024", {"kThreads = 1024", "-stored_value"}, {0}},
+      {"stencil7,n=52", "recipe=dia symmetric-storage=on symmetric=on", {"kThreads = 512"}, {0}},
       {"stencil7,n=52", "recipe=dia dia-threads=1024", {"256 * thread_block"}, {"kStored", "slot_on", "kThreads = 1024"}},
   };
   for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -199,10 +257,17 @@ static double *product_on_host(const struct product *product) {
 
 static void bits_are_those_of_the_whole_matrix(void **state) {
   (void)state;
-  static const char *const matrices[] = {"stencil7,n=7", "stencil27,n=5", "diagonals,n=300,count=9,spread=70,fill=0.8"};
-  for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++) {
-    struct product whole = symmetric_product(matrices[m], "recipe=dia dia-fill=0", CB_SYMMETRIC_ON);
-    struct product half = symmetric_product(matrices[m], "recipe=dia dia-fill=0 symmetric=on", CB_SYMMETRIC_ON);
+  static const char *const cases[][2] = {
+      {"stencil7,n=7", "recipe=dia"},       {"stencil27,n=5", "recipe=dia"},
+      {"diagonals,n=300,count=9,spread=70,fill=0.8", "recipe=dia dia-fill=0"},
+      {"fe3,n=4", "recipe=blocks"},         {"fe3,n=4", "recipe=blocks block-lanes=4 block-fill=20 block-size=4x4"},
+      {"dense,rows=41,cols=41", "recipe=blocks"},
+  };
+  for (size_t m = 0; m < sizeof cases / sizeof *cases; m++) {
+    char settings[128];
+    snprintf(settings, sizeof settings, "%s symmetric-storage=on symmetric=on", cases[m][1]);
+    struct product whole = symmetric_product(cases[m][0], cases[m][1], CB_SYMMETRIC_ON);
+    struct product half = symmetric_product(cases[m][0], settings, CB_SYMMETRIC_ON);
     double *expected = product_on_host(&whole), *got = product_on_host(&half);
     assert_true(half.plan->regions[0].mirrored > 0);
     assert_memory_equal(got, expected, (size_t)whole.csr->rows * sizeof *got);
@@ -216,8 +281,8 @@ static void bits_are_those_of_the_whole_matrix(void **state) {
 /* Of new values only those on and below the main diagonal count, also in what is not mirrored. */
 static void new_values_of_the_lower_triangle_count(void **state) {
   (void)state;
-  static const char *const settings[] = {"recipe=dia symmetric=on", "recipe=dia dia-most=4 symmetric=on",
-                                         "recipe=sell symmetric=on"};
+  static const char *const settings[] = {"recipe=dia symmetric-storage=on symmetric=on", "recipe=dia dia-most=4 symmetric-storage=on symmetric=on",
+                                         "recipe=sell symmetric-storage=on symmetric=on"};
   for (int i = 0; i < 3; i++) {
     struct cb_diag diag = {0};
     struct product product = symmetric_product("stencil5,n=20", settings[i], CB_SYMMETRIC_OFF);
@@ -252,7 +317,7 @@ static void add(struct kernel_batch *batch, int shape, const char *settings, int
   char matrix[160], text[SETTINGS + 128];
   const int kind = number % 2, fixed = number / 2 % 2;
   snprintf(matrix, sizeof matrix, "%s,values=%s,seed=%d", shapes[shape], values[(shape + number) % 5], shape);
-  snprintf(text, sizeof text, "%s symmetric=%s values=%s type=%s form=%s", settings, kind_names[kind], promises[fixed],
+  snprintf(text, sizeof text, "%s symmetric-storage=on symmetric=%s values=%s type=%s form=%s", settings, kind_names[kind], promises[fixed],
            cb_precision_names[(shape + number / 4) % CB_PRECISION_COUNT], forms[(shape + number) % 3]);
   snprintf(kernel->name, sizeof kernel->name, "%.100s %.150s", matrix, text);
   cb_options_default(&options);
@@ -265,8 +330,12 @@ static void add(struct kernel_batch *batch, int shape, const char *settings, int
 /* Every shape with what stores half, each time in another way; every seventh with every recipe. */
 static void products_of_all_shapes(void **state) {
   (void)state;
-  static const char *const halving[] = {"recipe=dia dia-fill=0", "recipe=dia dia-fill=0 dia-most=1000 dia-threads=512",
-                                        "recipe=dia dia-fill=30 dia-most=7"};
+  static const char *const halving[] = {
+      "recipe=dia dia-fill=0", "recipe=dia dia-fill=0 dia-most=1000 dia-threads=512", "recipe=dia dia-fill=30 dia-most=7",
+      "recipe=blocks block-fill=1 block-size=3x3", "recipe=blocks block-fill=1 block-size=2x2 block-lanes=4",
+      "recipe=tiles block-fill=20 block-size=4x4",
+  };
+  enum { HALVING = sizeof halving / sizeof *halving };
   struct cb_verify_options options;
   struct kernel_batch batch;
   cb_verify_options_default(&options);
@@ -276,7 +345,8 @@ static void products_of_all_shapes(void **state) {
   options.orders = 2;
   open_batch(&batch, &options);
   for (int shape = 0, number = 0; shape < (int)(sizeof shapes / sizeof *shapes); shape++) {
-    for (int i = 0; i < 3; i++) add(&batch, shape, halving[i], number++);
+    for (int i = 0; i < HALVING; i++)
+      if (i < 3 || (shape + i) % 2) add(&batch, shape, halving[i], number++ / 2 + i);
     for (int r = 0; cb_recipe_at(r) && shape % 7 == 3; r++)
       add(&batch, shape, settings_of_recipe(cb_recipe_at(r)), number++);
   }
@@ -292,6 +362,8 @@ int main(void) {
       cmocka_unit_test(broken_promises_are_refused),
       cmocka_unit_test(kept_promises_are_taken),
       cmocka_unit_test(dia_stores_half),
+      cmocka_unit_test(blocks_store_half),
+      cmocka_unit_test(half_is_stored_where_that_pays),
       cmocka_unit_test(mirrored_entries_have_the_slots_of_their_images),
       cmocka_unit_test(what_has_no_image_is_stored),
       cmocka_unit_test(thread_blocks_are_wide_where_there_are_many),

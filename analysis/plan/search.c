@@ -251,7 +251,7 @@ enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assig
   *assignment = NULL;
   if (!diag) diag = &own;
   enum cb_status s = cb_options_check(options, diag);
-  if (!s) s = cb_symmetry_resolve(&symmetry, csr, options, diag);
+  if (!s) s = cb_symmetry_resolve(&symmetry, csr, target, options, diag);
   if (!s) resolved.symmetric = symmetry;
   if (!s) s = build_any(plan, assignment, csr, target, &resolved, diag);
   if (s) {

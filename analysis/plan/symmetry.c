@@ -76,13 +76,21 @@ void cb_symmetry_take_lower(const struct cb_slot_map *map, const struct cb_csr *
   }
 }
 
+int cb_symmetry_pays(const struct cb_options *options, const struct cb_target *target, int64_t nonzeros) {
+  const struct cb_types types = cb_precision_types((enum cb_precision)options->type);
+  if (options->symmetric_storage != CB_AUTO) return options->symmetric_storage == CB_ON;
+  return nonzeros > target->l2_bytes / (int64_t)cb_type_size(types.matrix);
+}
+
 enum cb_status cb_symmetry_resolve(enum cb_symmetry_option *symmetry, const struct cb_csr *csr,
-                                   const struct cb_options *options, struct cb_diag *diag) {
+                                   const struct cb_target *target, const struct cb_options *options,
+                                   struct cb_diag *diag) {
   struct cb_profile_symmetry found;
   const int promised = cb_promises_symmetry(options);
   const int fixed = options->values == CB_VALUES_FIXED;
   *symmetry = CB_SYMMETRIC_OFF;
-  if (!promised && (options->symmetric == CB_SYMMETRIC_OFF || !fixed || csr->rows != csr->cols || !csr->values))
+  if (!promised && (options->symmetric == CB_SYMMETRIC_OFF || !fixed || csr->rows != csr->cols || !csr->values ||
+                    !cb_symmetry_pays(options, target, csr->nnz)))
     return CB_OK;
   if (csr->rows != csr->cols)
     return cb_fail(diag, CB_ERR_ARGUMENT, "option 'symmetric' needs a square matrix, not %lld x %lld",
@@ -102,10 +110,10 @@ enum cb_status cb_symmetry_resolve(enum cb_symmetry_option *symmetry, const stru
   return name_odd_one(csr, *symmetry, with_values, diag);
 }
 
-enum cb_status cb_symmetry_of_part(int *mirrored, const struct cb_options *options, const struct cb_part *part,
-                                   struct cb_diag *diag) {
+enum cb_status cb_symmetry_of_part(int *mirrored, const struct cb_options *options, const struct cb_target *target,
+                                   const struct cb_part *part, struct cb_diag *diag) {
   struct cb_profile_symmetry found;
-  *mirrored = cb_promises_symmetry(options);
+  *mirrored = cb_promises_symmetry(options) && cb_symmetry_pays(options, target, part->csr->nnz);
   if (!*mirrored || (!part->origin && !part->origin64)) return CB_OK; /* no, or the whole matrix */
   const enum cb_status s = cb_symmetry_count(&found, part->csr, diag);
   *mirrored = !s && found.mirrored == part->csr->nnz;
@@ -124,7 +132,7 @@ void cb_symmetry_mirror_values(double *values, const struct cb_csr *csr, enum cb
 enum cb_status cb_symmetry_mirror(struct cb_csr *csr, const struct cb_options *options, struct cb_diag *diag) {
   enum cb_symmetry_option symmetry;
   if (!cb_promises_symmetry(options)) return CB_OK;
-  const enum cb_status s = cb_symmetry_resolve(&symmetry, csr, options, diag);
+  const enum cb_status s = cb_symmetry_resolve(&symmetry, csr, NULL, options, diag);
   if (!s && csr->values) cb_symmetry_mirror_values(csr->values, csr, symmetry);
   return s;
 }

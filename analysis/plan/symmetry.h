@@ -15,16 +15,21 @@
 
 #include "analysis/walk.h"
 
+/* Whether option symmetric-storage lets so many nonzeros be stored by half. Values that stay in L2 gain nothing: the
+ * second read is from there, as the first one would be. */
+int cb_symmetry_pays(const struct cb_options *options, const struct cb_target *target, int64_t nonzeros);
+
 /* What the options and the matrix come to: CB_SYMMETRIC_ON, _SKEW or _OFF. CB_ERR_ARGUMENT: the matrix is not what was
  * promised (the message names an entry, and values only count where they are fixed or check-symmetry asks for it);
- * CB_ERR_UNSUPPORTED: its columns are not on the host; CB_ERR_MEMORY. */
+ * CB_ERR_UNSUPPORTED: its columns are not on the host; CB_ERR_MEMORY. `target` is not looked at of a promise. */
 enum cb_status cb_symmetry_resolve(enum cb_symmetry_option *symmetry, const struct cb_csr *csr,
-                                   const struct cb_options *options, struct cb_diag *diag);
-
-/* Whether a layout may read entries of the part above the main diagonal from their mirror images: the matrix is such a
- * one, and the part has the mirror image of each of its entries. CB_ERR_MEMORY. */
-enum cb_status cb_symmetry_of_part(int *mirrored, const struct cb_options *options, const struct cb_part *part,
+                                   const struct cb_target *target, const struct cb_options *options,
                                    struct cb_diag *diag);
+
+/* Whether a layout shall read entries of the part above the main diagonal from their mirror images: the matrix is such a
+ * one, that pays, and the part has the mirror image of each of its entries. CB_ERR_MEMORY. */
+enum cb_status cb_symmetry_of_part(int *mirrored, const struct cb_options *options, const struct cb_target *target,
+                                   const struct cb_part *part, struct cb_diag *diag);
 
 /* Of a promise: gives entries above the main diagonal the values that count for them, so that the oracle multiplies with
  * the same matrix. Else nothing. Errors as above. */

@@ -291,7 +291,7 @@ static enum cb_status find_mirrored(struct state *state, const struct cb_region_
                                     struct cb_diag *diag) {
   int mirrored;
   int64_t longest;
-  enum cb_status s = cb_symmetry_of_part(&mirrored, builder->options, &builder->work.part, diag);
+  enum cb_status s = cb_symmetry_of_part(&mirrored, builder->options, builder->target, &builder->work.part, diag);
   if (s || !mirrored || state->size.rows != state->size.cols || !builder->value_bytes ||
       state->steps * LANES > INT32_MAX)
     return s;

@@ -169,7 +169,7 @@ static enum cb_status find_mirrored(struct state *state, const struct cb_region_
   state->own = stored;
   for (int i = 0; i < stored; i++)
     if (stored_offset(state, i) != -stored_offset(state, stored - 1 - i)) return CB_OK;
-  const enum cb_status s = cb_symmetry_of_part(&mirrored, builder->options, &builder->work.part, diag);
+  const enum cb_status s = cb_symmetry_of_part(&mirrored, builder->options, builder->target, &builder->work.part, diag);
   if (!s && mirrored) state->own = (int)cb_divide_up(stored, 2);
   return s;
 }
