@@ -258,11 +258,11 @@ typedef enum cbgen_specialise {
   CBGEN_SPECIALISE_NEVER = 2  /* only where there is no family (fixed values, or a layout without one) */
 } cbgen_specialise;
 
-/* What the caller promises of a square matrix's values, those that come by cbgen_update_values included. Its pattern must
- * be symmetric. Entry (j, i) has the bits of entry (i, j), or those with the other sign; then about half of the matrix is
- * stored where that is faster (the option "symmetric-storage"), the lower triangle counts, and what stands above the main diagonal is not read, but in a
- * skew-symmetric matrix whose recipe stores part of it as it is. With the option "check-symmetry" at "on" values that
- * break the promise are found: cbgen_operator_check. */
+/* What the caller promises of a square matrix's values, those that come by cbgen_update_values included. Its pattern
+ * must be symmetric. Entry (j, i) has the bits of entry (i, j), or those with the other sign; then about half of the
+ * matrix is stored where that is faster (the option "symmetric-storage"), the lower triangle counts, and what stands
+ * above the main diagonal is not read, but in a skew-symmetric matrix whose recipe stores part of it as it is. With the
+ * option "check-symmetry" at "on" values that break the promise are found: cbgen_operator_check. */
 typedef enum cbgen_symmetry {
   CBGEN_SYMMETRY_OPTION = 0, /* what the option "symmetric" says; as a standard only fixed values are looked at */
   CBGEN_SYMMETRIC = 1,
@@ -376,8 +376,8 @@ typedef struct cbgen_products {
 /* Puts the products on the stream, otherwise as cbgen_multiply. As many vectors are multiplied in one pass over the
  * matrix as the operator was compiled for (cbgen_request, cbgen_info), the rest in further passes; recipes other than
  * sell, dia and blocks, and those made of them, take a pass for each. By rows it is fastest where x, y, and a row's
- * bytes are multiples of 16. A vector's result has the bits of its own product (but with 'atomics'), and what other vectors
- * hold, NaN or infinity, does not reach it.
+ * bytes are multiples of 16. A vector's result has the bits of its own product (but with 'atomics'), and what other
+ * vectors hold, NaN or infinity, does not reach it.
  * CBGEN_ERROR_UNSUPPORTED: by rows, and the operator was compiled for one vector. */
 CBGEN_API cbgen_status cbgen_multiply_many(cbgen_operator *op, const cbgen_products *products);
 
@@ -415,11 +415,11 @@ typedef struct cbgen_update {
  * with CBGEN_VALUES_MUTABLE. Values beyond a half type's range become infinite. */
 CBGEN_API cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_update *update);
 
-/* Waits for the stream, and says whether the values that the operator was compiled with, and those of renewals since the
- * last call, keep the promise of symmetry. CBGEN_ERROR_WRONG: they do not. CBGEN_ERROR_ARGUMENT: the operator was not
- * compiled with the option "check-symmetry" at "on", or it was loaded (cbgen_operator_load), which keeps no checks. The
- * check takes 8 bytes of device memory for each pair of entries, or 16 where there are 2^32 entries, and a matrix without
- * duplicates. */
+/* Waits for the stream, and says whether the values that the operator was compiled with, and those of renewals since
+ * the last call, keep the promise of symmetry. CBGEN_ERROR_WRONG: they do not. CBGEN_ERROR_ARGUMENT: the operator was
+ * not compiled with the option "check-symmetry" at "on", or it was loaded (cbgen_operator_load), which keeps no checks.
+ * The check takes 8 bytes of device memory for each pair of entries, or 16 where there are 2^32 entries, and a matrix
+ * without duplicates. */
 CBGEN_API cbgen_status cbgen_operator_check(cbgen_operator *op, void *stream);
 
 /* What went wrong in the last call that failed with this operator (and took no context). Valid until the next

@@ -7,8 +7,8 @@
 
 #include "analysis/plan/symmetry.h"
 
-/* The square part of the matrix and its transpose together: a pattern that is symmetric, with the values of either where
- * both have an entry. `symmetry` ON or SKEW: values that are so; OFF: any. Takes the matrix. */
+/* The square part of the matrix and its transpose together: a pattern that is symmetric, with the values of either
+ * where both have an entry. `symmetry` ON or SKEW: values that are so; OFF: any. Takes the matrix. */
 static inline struct cb_csr symmetrised(struct cb_csr given, enum cb_symmetry_option symmetry) {
   struct cb_diag diag = {0};
   struct cb_csr result = {0};

@@ -51,8 +51,8 @@ static void half_of_a_symmetric_matrix_is_stored(void **state) {
   for (int kind = CBGEN_SYMMETRIC; kind <= CBGEN_SKEW_SYMMETRIC; kind++) {
     cbgen_context *context = new_context("recipe=dia symmetric-storage=on");
     const cbgen_request whole = {.struct_size = sizeof whole, .values = CBGEN_VALUES_MUTABLE};
-    const cbgen_request half = {.struct_size = sizeof half, .values = CBGEN_VALUES_MUTABLE,
-                                .symmetric = (cbgen_symmetry)kind};
+    const cbgen_request half = {
+        .struct_size = sizeof half, .values = CBGEN_VALUES_MUTABLE, .symmetric = (cbgen_symmetry)kind};
     const enum cb_symmetry_option symmetry = kind == CBGEN_SYMMETRIC ? CB_SYMMETRIC_ON : CB_SYMMETRIC_SKEW;
     struct cb_csr csr = symmetrised(matrix_of("stencil7,n=8"), CB_SYMMETRIC_OFF);
     cbgen_operator *op = compiled(context, &csr, &half), *other = compiled(context, &csr, &whole);
@@ -79,8 +79,8 @@ static void broken_promises_are_found(void **state) {
   (void)state;
   for (int kind = CBGEN_SYMMETRIC; kind <= CBGEN_SKEW_SYMMETRIC; kind++) {
     cbgen_context *context = new_context(options_checked);
-    const cbgen_request request = {.struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE,
-                                   .symmetric = (cbgen_symmetry)kind};
+    const cbgen_request request = {
+        .struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE, .symmetric = (cbgen_symmetry)kind};
     const enum cb_symmetry_option symmetry = kind == CBGEN_SYMMETRIC ? CB_SYMMETRIC_ON : CB_SYMMETRIC_SKEW;
     struct cb_csr csr = symmetrised(matrix_of("stencil5,n=12"), symmetry);
     cbgen_operator *op = compiled(context, &csr, &request), *clone;
@@ -96,8 +96,8 @@ static void broken_promises_are_found(void **state) {
       csr.values[csr.nnz - 2] += 1; /* of the last row, below the main diagonal */
       must_operator(op, renew(op, &csr, round % 2 ? there : 0));
       assert_int_equal(cbgen_operator_check(clone, NULL), CBGEN_ERROR_WRONG);
-      assert_non_null(strstr(cbgen_operator_message(clone),
-                             kind == CBGEN_SYMMETRIC ? "not symmetric" : "not skew-symmetric"));
+      assert_non_null(
+          strstr(cbgen_operator_message(clone), kind == CBGEN_SYMMETRIC ? "not symmetric" : "not skew-symmetric"));
       must_operator(op, cbgen_operator_check(op, NULL)); /* it was told */
     }
     cbgen_operator_free(op);
@@ -145,7 +145,8 @@ static void what_cannot_be_is_refused(void **state) {
   const cbgen_request nonsense = {.struct_size = sizeof nonsense, .symmetric = (cbgen_symmetry)7};
   const cbgen_request fixed = {.struct_size = sizeof fixed, .values = CBGEN_VALUES_FIXED, .symmetric = CBGEN_SYMMETRIC};
   const cbgen_request none = {.struct_size = sizeof none, .values = CBGEN_VALUES_FIXED, .symmetric = CBGEN_UNSYMMETRIC};
-  struct cb_csr csr = matrix_of("dense_row,n=20,row=3"), whole = symmetrised(matrix_of("stencil5,n=9"), CB_SYMMETRIC_OFF);
+  struct cb_csr csr = matrix_of("dense_row,n=20,row=3"),
+                whole = symmetrised(matrix_of("stencil5,n=9"), CB_SYMMETRIC_OFF);
   assert_int_equal(refusal(context, &csr, &symmetric), CBGEN_ERROR_ARGUMENT);
   assert_non_null(strstr(cbgen_message(context), "symmetric pattern"));
   assert_int_equal(refusal(context, &whole, &nonsense), CBGEN_ERROR_ARGUMENT);

@@ -78,7 +78,8 @@ struct cb_profile_symmetry {
   int64_t
       mirrored_equal; /* nonzeros whose partner has the same value (compared as numbers: NaN never equals) */
   int64_t mirrored_same;    /* whose partner has the same bits */
-  int64_t mirrored_negated; /* whose partner has the same bits but for the sign, or both are 0; the main diagonal counts */
+  int64_t mirrored_negated; /* whose partner has the same bits but for the sign, or both are 0; all of the main
+                             * diagonal */
 };
 
 /* Dense blocks of rows × cols entries, aligned: block (I, J) covers rows I·rows … and columns J·cols ….

@@ -60,7 +60,8 @@ static void compare_values(struct search *search, int64_t i, int64_t j) {
   const uint64_t difference = cb_real_bits(values[i]) ^ cb_real_bits(values[j]);
   if (values[i] == values[j]) search->found.mirrored_equal += entries;
   if (!difference) search->found.mirrored_same += entries;
-  if (i == j || difference == UINT64_C(1) << 63 || (values[i] == 0 && values[j] == 0)) search->found.mirrored_negated += entries;
+  if (i == j || difference == UINT64_C(1) << 63 || (values[i] == 0 && values[j] == 0))
+    search->found.mirrored_negated += entries;
 }
 
 static void look_up(struct search *search, int64_t i, int64_t row, int64_t column) {

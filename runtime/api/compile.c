@@ -305,7 +305,8 @@ static enum cb_status compare_first_values(struct cb_work *work, const struct cb
   return s == CB_ERR_WRONG ? CB_ERR_ARGUMENT : s; /* it is what was handed over */
 }
 
-/* The option check-symmetry: pairs of the caller's entries, by which new values are compared, and the first ones now. */
+/* The option check-symmetry: pairs of the caller's entries, by which new values are compared, and the first ones now.
+ * */
 static enum cb_status attach_pairs(struct cb_work *work, cbgen_operator **op) {
   struct cb_request *request = &work->request;
   const struct cb_kernels *kernels;

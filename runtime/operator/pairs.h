@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Whether the values of an operator whose caller promises symmetry (analysis/plan/symmetry.h) keep that promise: the
- * caller's entries (i, j) below the main diagonal and (j, i), pair by pair, lie on the device, and a kernel compares new
- * values there (templates/symmetry.cu.in). What it finds stays until it is asked for. The device's context must be
+ * caller's entries (i, j) below the main diagonal and (j, i), pair by pair, lie on the device, and a kernel compares
+ * new values there (templates/symmetry.cu.in). What it finds stays until it is asked for. The device's context must be
  * current here, unless it says otherwise. */
 #ifndef CBGEN_RUNTIME_OPERATOR_PAIRS_H
 #define CBGEN_RUNTIME_OPERATOR_PAIRS_H

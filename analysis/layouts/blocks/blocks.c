@@ -8,11 +8,11 @@
  * per lane, so a warp's load reads whole 128-byte lines. An entry of a block that the matrix lacks is stored
  * as 0; when there is one, presence bits are stored, too, for the rare product in which a sum is not finite.
  *
- * Symmetric storage (plan/symmetry.h): square blocks above the main diagonal are not stored. Every block of a local row has
- * its column offset as ever, and the place of its values: a slot among those of the blocks that are stored, slice by
- * slice, in which blocks on and below the diagonal come first in each local row, and a bit that says that the block there
- * is the mirror image, to be turned. So all but the second reads are whole lines, and sums keep their order and bits. On
- * a mesh neighbours' images are neighbours, and the second read is from L2.
+ * Symmetric storage (plan/symmetry.h): square blocks above the main diagonal are not stored. Every block of a local row
+ * has its column offset as ever, and the place of its values: a slot among those of the blocks that are stored, slice
+ * by slice, in which blocks on and below the diagonal come first in each local row, and a bit that says that the block
+ * there is the mirror image, to be turned. So all but the second reads are whole lines, and sums keep their order and
+ * bits. On a mesh neighbours' images are neighbours, and the second read is from L2.
  *
  * How to read it: blocks_plan near the end calls the passes in order. All of them walk along block rows as tiles.h
  * does.
@@ -295,7 +295,8 @@ static enum cb_status find_mirrored(struct state *state, const struct cb_region_
   if (s || !mirrored || state->size.rows != state->size.cols || !builder->value_bytes ||
       state->steps * LANES > INT32_MAX)
     return s;
-  if (!find_own_blocks(state, &state->own)) return cb_fail_memory(diag, "symmetric blocks", (uint64_t)state->blocks * 4);
+  if (!find_own_blocks(state, &state->own))
+    return cb_fail_memory(diag, "symmetric blocks", (uint64_t)state->blocks * 4);
   state->own.first_step = cb_first_steps(&state->arena, state->slices, own_steps_of_slice, state, &longest);
   if (!state->own.first_step) return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
   state->own.steps = state->own.first_step[state->slices];

@@ -14,8 +14,8 @@
  *
  * Symmetric storage (plan/symmetry.h): where the stored diagonals are each other's mirror images, those above the main
  * diagonal have no slots. Row i reads its value on diagonal d > 0 where row i + d has it on diagonal -d: a second read,
- * from L1 where d is less than a thread block's rows, else from L2, which keeps what the nearer diagonals span. Terms are
- * added in the same order, so that the sums have the bits of those of all diagonals.
+ * from L1 where d is less than a thread block's rows, else from L2, which keeps what the nearer diagonals span. Terms
+ * are added in the same order, so that the sums have the bits of those of all diagonals.
  *
  * Fixed values: a diagonal whose values are all equal (even) has neither slots nor presence bits; its
  * coefficient is a constant of the text. Where such a diagonal has absent places (holed), a word of 32 bits
@@ -613,11 +613,11 @@ static int64_t block_values(const struct state *state) {
   return values;
 }
 
-/* Sectors of x: what a thread block reads of it once. Those of neighbouring threads come in whole lines, of
- * which L2 gives about twice as many sectors a second as of scattered ones, whose rate the prediction knows.
- * Without stored values half of the traffic is writing, as in a copy. Mirrored values are read twice, once from memory
- * and once from L2, whose rate then bounds the product as memory's does: all that comes from it counts. (A kernel for 7 and
- * 27 points whose thread blocks had 256 rows took 136 and 103 us, which is 8.0 and 7.3 TB/s of such traffic.) */
+/* Sectors of x: what a thread block reads of it once. Those of neighbouring threads come in whole lines, of which L2
+ * gives about twice as many sectors a second as of scattered ones, whose rate the prediction knows. Without stored
+ * values half of the traffic is writing, as in a copy. Mirrored values are read twice, once from memory and once from
+ * L2, whose rate then bounds the product as memory's does: all that comes from it counts. (A kernel for 7 and 27 points
+ * whose thread blocks had 256 rows took 136 and 103 us, which is 8.0 and 7.3 TB/s of such traffic.) */
 static void predict(struct cb_region_builder *builder, const struct state *state) {
   enum { WHOLE_LINES = 2 };
   const struct cb_chains *chains = &state->chains;
