@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* aijcbgen beside aij: products of all shapes, values that change, patterns that change, copies, conversions, options. */
+/* aijcbgen beside aij: products of all shapes, values and patterns that change, copies, conversions, options. */
 #include "tests/petsc_support.h"
 
 static const struct shape *const square = &shapes[1];
@@ -82,6 +82,12 @@ static PetscErrorCode follows_new_values(void) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscScalar every_seventh(PetscInt row, PetscInt col) {
+  return (row + 2 * col) % 7 ? 0 : 1.5 + (PetscScalar)(row % 4);
+}
+
+static const struct shape other = {"every seventh", 61, 61, every_seventh};
+
 /* An entry in a corner, which the pattern does not have: on two ranks one of another rank's column. */
 static PetscErrorCode add_corner(Mat A) {
   PetscInt begin, end;
@@ -95,7 +101,7 @@ static PetscErrorCode add_corner(Mat A) {
 }
 
 static PetscErrorCode follows_a_new_pattern(void) {
-  Mat ours, reference;
+  Mat ours, reference, wider, reference_wider;
   PetscFunctionBeginUser;
   PetscCall(make_matrix(square, MATAIJ, &reference));
   PetscCall(make_matrix(square, "aijcbgen", &ours));
@@ -103,6 +109,17 @@ static PetscErrorCode follows_a_new_pattern(void) {
   PetscCall(add_corner(ours));
   PetscCall(add_corner(reference));
   PetscCall(expect_same_products(ours, reference, "a new entry"));
+  PetscCall(make_matrix(&other, MATAIJ, &reference_wider));
+  PetscCall(make_matrix(&other, "aijcbgen", &wider));
+  PetscCall(MatAXPY(ours, 2, wider, DIFFERENT_NONZERO_PATTERN));
+  PetscCall(MatAXPY(reference, 2, reference_wider, DIFFERENT_NONZERO_PATTERN));
+  PetscCall(expect_type(ours, "seqaijcbgen", "mpiaijcbgen"));
+  PetscCall(expect_same_products(ours, reference, "MatAXPY with another pattern"));
+  PetscCall(MatAXPY(ours, -1, reference, DIFFERENT_NONZERO_PATTERN)); /* one of PETSc's type */
+  PetscCall(MatAXPY(reference, -1, reference, SAME_NONZERO_PATTERN));
+  PetscCall(expect_same_products(ours, reference, "MatAXPY with another type"));
+  PetscCall(MatDestroy(&wider));
+  PetscCall(MatDestroy(&reference_wider));
   PetscCall(MatDestroy(&ours));
   PetscCall(MatDestroy(&reference));
   PetscFunctionReturn(PETSC_SUCCESS);

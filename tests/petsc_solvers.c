@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cbgencg and cbgenbcgs beside PETSc's own methods: solutions, reasons, iterations, norms, monitors; new values and other
- * tolerances; what one kernel cannot do. */
+/* cbgencg and cbgenbcgs beside PETSc's own methods: solutions, reasons, iterations, norms, monitors; new values and
+ * other tolerances; what one kernel cannot do. */
 #include "tests/petsc_support.h"
 
 static const struct shape *const square = &shapes[1];
@@ -93,8 +93,8 @@ static PetscScalar indefinite(PetscInt row, PetscInt col) {
   return row == col ? (row % 2 ? -1 : 1) * (PetscScalar)(1 + row) : 0;
 }
 
-static PetscErrorCode expect_reason(Mat A, KSPType type, PetscReal rtol, PetscReal atol, PetscInt most, KSPNormType norm,
-                                    PetscScalar b_value, KSPConvergedReason reason) {
+static PetscErrorCode expect_reason(Mat A, KSPType type, PetscReal rtol, PetscReal atol, PetscInt most,
+                                    KSPNormType norm, PetscScalar b_value, KSPConvergedReason reason) {
   Vec b, x;
   KSP ksp;
   struct outcome outcome;
@@ -181,7 +181,8 @@ static PetscErrorCode tells_monitors(void) {
 /* ---- what one kernel cannot do */
 
 /* PETSc's own method does the same under both names; `random`: but for what the preconditioner draws by lot. */
-static PetscErrorCode expect_same_outcome(const struct outcome *outcome, const struct outcome *wanted, PetscBool random) {
+static PetscErrorCode expect_same_outcome(const struct outcome *outcome, const struct outcome *wanted,
+                                          PetscBool random) {
   PetscFunctionBeginUser;
   const PetscBool same = outcome->iterations == wanted->iterations && outcome->norm == wanted->norm;
   const PetscBool near = PetscAbs(outcome->iterations - wanted->iterations) <= 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the tests of the PETSc plug-in share: matrices of many shapes, of PETSc's type and of ours side by side. They run
- * on one rank or on several, on the fake driver. */
+/* What the tests of the PETSc plug-in share: matrices of many shapes, of PETSc's type and of ours side by side. They
+ * run on one rank or on several, on the fake driver. */
 #ifndef CBGEN_TESTS_PETSC_SUPPORT_H
 #define CBGEN_TESTS_PETSC_SUPPORT_H
 

@@ -12,8 +12,8 @@
  *
  * A matrix of ours is one of its parent type (aijcusparse where PETSc has CUDA, else aij) of which some operations are
  * replaced: those that multiply. What cbgen needs beside the parent's data hangs on the matrix as a composed object, a
- * `struct cbp_matrix`. The parent type's code asks in many places whether a matrix has exactly its type name; so for the
- * time in which it works on one, cbp_hand_over gives the matrix its name and operations back, and cbp_take_back
+ * `struct cbp_matrix`. The parent type's code asks in many places whether a matrix has exactly its type name. So for
+ * the time in which it works on one, cbp_hand_over gives the matrix its name and operations back, and cbp_take_back
  * takes them again.
  *
  * The operator is made by the first product, not by assembly: a matrix that is never multiplied costs nothing. It is
@@ -82,7 +82,7 @@ void *cbp_stream(void);
 
 /* Opens the driver at the first call and chooses the GPU for the rest of the process: the one whose CUDA context is
  * current, else number `device`, or where that is negative the rank on this node modulo the GPUs. *device_name is what
- * cbgen's option "device" takes then. Where there is no driver that is "current", so that cbgen says what is missing. */
+ * cbgen's option "device" takes then. Where there is no driver that is "current": cbgen says what is missing. */
 PetscErrorCode cbp_device_open(PetscInt device, const char **device_name);
 
 /* The GPU's CUDA context is current in between. */
@@ -172,6 +172,20 @@ PetscErrorCode cbp_release_block(Mat A); /* of the parent type without a trace o
 
 /* The functions by which PETSc finds conversions and products of A's type: composed with A, or taken off. */
 PetscErrorCode cbp_compose(Mat A, PetscBool on);
+
+/* An operation of A's table becomes ours, or the parent's again. Only what is not ours is remembered as the parent's:
+ * its code changes the table while it works on the matrix. */
+#define CBP_TAKE(operation, ours) \
+  if (A->ops->operation != (ours)) { \
+    m->parent.operation = A->ops->operation; \
+    A->ops->operation = (ours); \
+  }
+#define CBP_GIVE(operation, ours) \
+  if (A->ops->operation == (ours)) A->ops->operation = m->parent.operation;
+
+/* Destroys A as its parent type does. `parent` is the function of any matrix of that type: MatHeaderMerge destroys the
+ * inside of a matrix whose composed objects it has put aside, so that there is no struct cbp_matrix. */
+PetscErrorCode cbp_destroy(Mat A, PetscErrorCode (*parent)(Mat));
 
 /* Until it is taken back, a matrix of ours is one of its parent type; others stay as they are. */
 PetscErrorCode cbp_hand_over(Mat A, PetscBool *was_ours);

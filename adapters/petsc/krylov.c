@@ -3,8 +3,8 @@
  * with Jacobi's preconditioner or none. What the kernel cannot do, an inner KSP of PETSc's own type does with the same
  * preconditioner, convergence test and monitors; why is told once, and by -ksp_view.
  *
- * What differs from PETSc's cg: norms are those of the residual b - A x itself (KSP_NORM_UNPRECONDITIONED), and monitors are
- * called when the solution is there, with the norms of all iterations in their order. */
+ * What differs from PETSc's cg: norms are those of the residual b - A x itself (KSP_NORM_UNPRECONDITIONED), and
+ * monitors are called when the solution is there, with the norms of all iterations in their order. */
 #include "adapter.h"
 
 #include <petsc/private/kspimpl.h>
@@ -220,6 +220,7 @@ static PetscErrorCode prepare_solver(struct krylov *k, KSP ksp, Mat A) {
 }
 
 static KSPConvergedReason reason_of(const struct krylov *k, KSP ksp) {
+  if (!isfinite(k->outcome.residual)) return KSP_DIVERGED_NANORINF; /* an infinite b is a goal that anything reaches */
   switch (k->outcome.reason) {
   case CBGEN_REASON_CONVERGED:
     return k->outcome.residual < ksp->abstol ? KSP_CONVERGED_ATOL : KSP_CONVERGED_RTOL;

@@ -4,9 +4,9 @@
  * parent's type name, for which its code asks. */
 #include "adapter.h"
 
-/* Makes the operators that a product takes, before the exchange of halo values begins: an error in the middle of it would
- * leave it open. New values of a block may only show in the state of the whole matrix: the parent's functions work on
- * the blocks without PETSc's public calls here and there. */
+/* Makes the operators that a product takes, before the exchange of halo values begins: an error in the middle of it
+ * would leave it open. New values of a block may only show in the state of the whole matrix: the parent's functions
+ * work on the blocks without PETSc's public calls here and there. */
 static PetscErrorCode prepare(Mat A, PetscBool transpose) {
   struct cbp_matrix *m, *of_block;
   cbgen_operator *op;
@@ -69,21 +69,11 @@ static PetscErrorCode multtransposeadd(Mat A, Vec x, Vec y, Vec z) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode (*parent_destroy)(Mat); /* see seqaij.c */
+static PetscErrorCode (*parent_destroy)(Mat); /* of matrices without a struct cbp_matrix: see cbp_destroy */
 
 static PetscErrorCode destroy(Mat A) {
-  struct cbp_matrix *m;
-  PetscBool was_ours = PETSC_FALSE;
-  PetscErrorCode (*parent)(Mat) = parent_destroy;
   PetscFunctionBegin;
-  PetscCall(cbp_matrix_of(A, &m));
-  if (m) {
-    parent = m->parent.destroy;
-    PetscCall(cbp_hand_over(A, &was_ours));
-    PetscCall(cbp_compose(A, PETSC_FALSE));
-    PetscCall(cbp_matrix_detach(A));
-  }
-  PetscCall((*parent)(A));
+  PetscCall(cbp_destroy(A, parent_destroy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -91,24 +81,16 @@ static PetscErrorCode destroy(Mat A) {
   DO(multtransposeadd, multtransposeadd) DO(destroy, destroy) DO(duplicate, cbp_duplicate) \
   DO(setfromoptions, cbp_set_from_options) DO(productsetfromoptions, cbp_product_set_from_options)
 
-#define TAKE(operation, ours) \
-  if (A->ops->operation != (ours)) { \
-    m->parent.operation = A->ops->operation; \
-    A->ops->operation = (ours); \
-  }
-#define GIVE(operation, ours) \
-  if (A->ops->operation == (ours)) A->ops->operation = m->parent.operation;
-
 PetscErrorCode cbp_hand_over_mpiaij(Mat A, struct cbp_matrix *m) {
   PetscFunctionBegin;
-  OURS(GIVE)
+  OURS(CBP_GIVE)
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, CBP_MPI_PARENT));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode cbp_take_back_mpiaij(Mat A, struct cbp_matrix *m) {
   PetscFunctionBegin;
-  OURS(TAKE)
+  OURS(CBP_TAKE)
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, CBP_MPIAIJ));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -120,7 +102,6 @@ PetscErrorCode cbp_adopt_mpiaij(Mat A, const struct cbp_options *options) {
   if (!m) PetscCall(cbp_matrix_attach(A, CBP_PARALLEL, &m));
   if (options) m->options = *options;
   else PetscCall(cbp_options_read(A, &m->options));
-  parent_destroy = A->ops->destroy == destroy ? parent_destroy : A->ops->destroy;
   PetscCall(cbp_take_back_mpiaij(A, m));
   PetscCall(cbp_compose(A, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -129,6 +110,7 @@ PetscErrorCode cbp_adopt_mpiaij(Mat A, const struct cbp_options *options) {
 PetscErrorCode cbp_create_mpiaij(Mat A) {
   PetscFunctionBegin;
   PetscCall(MatSetType(A, CBP_MPI_PARENT));
+  parent_destroy = A->ops->destroy;
   PetscCall(cbp_adopt_mpiaij(A, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A sequential matrix as an operator of cbgen: compiled at the first product, renewed when values changed, compiled anew
- * when the pattern did. */
+/* A sequential matrix as an operator of cbgen: compiled at the first product, renewed when values changed, compiled
+ * anew when the pattern did. */
 #include "adapter.h"
 
 #include <string.h>

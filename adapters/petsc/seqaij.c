@@ -123,6 +123,7 @@ static PetscErrorCode set_values_coo(Mat A, const PetscScalar values[], InsertMo
 
 /* ---- taking and giving back the operations */
 
+static PetscErrorCode (*parent_destroy)(Mat); /* of matrices without a struct cbp_matrix: see cbp_destroy */
 static PetscErrorCode destroy(Mat A);
 
 #define MULTIPLYING(DO) DO(mult, mult) DO(multadd, multadd) DO(multtranspose, multtranspose) \
@@ -130,15 +131,6 @@ static PetscErrorCode destroy(Mat A);
 #define HANDED_OVER(DO) DO(assemblyend, assemblyend) DO(scale, scale) DO(axpy, axpy) DO(view, view) \
   DO(destroy, destroy) DO(duplicate, cbp_duplicate) DO(setfromoptions, cbp_set_from_options) \
   DO(productsetfromoptions, cbp_product_set_from_options)
-
-/* The parent's are set where ours are not: its table changes while it works on the matrix. */
-#define TAKE(operation, ours) \
-  if (A->ops->operation != (ours)) { \
-    m->parent.operation = A->ops->operation; \
-    A->ops->operation = (ours); \
-  }
-#define GIVE(operation, ours) \
-  if (A->ops->operation == (ours)) A->ops->operation = m->parent.operation;
 
 static PetscErrorCode take_coo(Mat A, struct cbp_matrix *m) {
   PetscErrorCode (*preallocation)(Mat, PetscCount, PetscInt[], PetscInt[]);
@@ -163,16 +155,16 @@ static PetscErrorCode give_coo(Mat A, struct cbp_matrix *m) {
 
 static void take_products(Mat A, struct cbp_matrix *m) {
   if (!cbp_bound_to_cpu(A)) {
-    MULTIPLYING(TAKE)
+    MULTIPLYING(CBP_TAKE)
   }
   if (A->ops->bindtocpu) {
-    TAKE(bindtocpu, bindtocpu)
+    CBP_TAKE(bindtocpu, bindtocpu)
   }
 }
 
 static void give_products(Mat A, struct cbp_matrix *m) {
-  MULTIPLYING(GIVE)
-  GIVE(bindtocpu, bindtocpu)
+  MULTIPLYING(CBP_GIVE)
+  CBP_GIVE(bindtocpu, bindtocpu)
 }
 
 static PetscErrorCode bindtocpu(Mat A, PetscBool to_cpu) {
@@ -204,7 +196,7 @@ PetscErrorCode cbp_hand_over(Mat A, PetscBool *was_ours) {
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   give_products(A, m);
-  HANDED_OVER(GIVE)
+  HANDED_OVER(CBP_GIVE)
   PetscCall(give_coo(A, m));
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, CBP_SEQ_PARENT));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -215,13 +207,19 @@ PetscErrorCode cbp_take_back(Mat A, PetscBool was_ours) {
   PetscFunctionBegin;
   if (!was_ours) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(cbp_matrix_of(A, &m));
-  PetscCheck(m, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the matrix has lost what cbgen composed with it");
+  if (!m) { /* the parent's function put the inside of another matrix into it (MatHeaderReplace) */
+    PetscBool parallel;
+    PetscCall(PetscObjectTypeCompare((PetscObject)A, CBP_MPI_PARENT, &parallel));
+    if (parallel) PetscCall(cbp_adopt_mpiaij(A, NULL));
+    else PetscCall(cbp_adopt_seqaij(A, CBP_NAMED, NULL));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (m->kind == CBP_PARALLEL) {
     PetscCall(cbp_take_back_mpiaij(A, m));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   take_products(A, m);
-  HANDED_OVER(TAKE)
+  HANDED_OVER(CBP_TAKE)
   PetscCall(take_coo(A, m));
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, CBP_SEQAIJ));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -282,14 +280,9 @@ PetscErrorCode cbp_release_block(Mat A) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatHeaderMerge destroys the inside of a matrix whose composed objects it has put aside: then there is no
- * struct cbp_matrix, and the parent type's function is that of any matrix of it. */
-static PetscErrorCode (*parent_destroy)(Mat);
-
-static PetscErrorCode destroy(Mat A) {
+PetscErrorCode cbp_destroy(Mat A, PetscErrorCode (*parent)(Mat)) {
   struct cbp_matrix *m;
-  PetscBool was_ours = PETSC_FALSE;
-  PetscErrorCode (*parent)(Mat) = parent_destroy;
+  PetscBool was_ours;
   PetscFunctionBegin;
   PetscCall(cbp_matrix_of(A, &m));
   if (m) {
@@ -299,6 +292,12 @@ static PetscErrorCode destroy(Mat A) {
     PetscCall(cbp_matrix_detach(A));
   }
   PetscCall((*parent)(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode destroy(Mat A) {
+  PetscFunctionBegin;
+  PetscCall(cbp_destroy(A, parent_destroy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -322,7 +321,7 @@ PetscErrorCode cbp_set_from_options(Mat A, cbp_option_items items) {
   PetscCall(cbp_take_back(A, was_ours));
   PetscCall(status);
   PetscCall(cbp_matrix_of(A, &m));
-  PetscCall(cbp_options_read(A, &m->options));
+  if (m) PetscCall(cbp_options_read(A, &m->options));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
