@@ -2,6 +2,8 @@
 /* aijcbgen beside aij: products of all shapes, values and patterns that change, copies, conversions, options. */
 #include "tests/petsc_support.h"
 
+#include <string.h>
+
 static const struct shape *const square = &shapes[1];
 
 static PetscErrorCode multiplies_all_shapes(void) {
@@ -252,11 +254,19 @@ static PetscErrorCode leaves_the_rest_to_aij(void) {
 
 /* ---- options and errors */
 
+static PetscErrorCode expect_failing_product(Mat A, Vec x, Vec y, const char *word) {
+  PetscFunctionBeginUser;
+  expect_errors();
+  const PetscErrorCode code = MatMult(A, x, y);
+  const char *const message = raised_error();
+  EXPECT(code == PETSC_ERR_ARG_WRONG, "the error is %d", (int)code);
+  EXPECT(!strncmp(message, "cbgen: ", 7) && strstr(message, word), "the message is '%s'", message);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode reads_options(void) {
   Mat A;
   Vec x, y;
-  const char *message;
-  PetscBool told;
   PetscFunctionBeginUser;
   PetscCall(PetscOptionsSetValue(NULL, "-first_mat_cbgen_recipe", "wheel"));
   PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
@@ -267,13 +277,11 @@ static PetscErrorCode reads_options(void) {
   PetscCall(MatSetUp(A));
   PetscCall(set_diagonal(A, 1));
   PetscCall(MatCreateVecs(A, &x, &y));
-  expect_errors();
-  const PetscErrorCode code = MatMult(A, x, y);
-  message = raised_error();
-  EXPECT(code == PETSC_ERR_ARG_WRONG, "the error is %d", (int)code);
-  PetscCall(PetscStrncmp(message, "cbgen: ", 7, &told));
-  EXPECT(told && strstr(message, "wheel"), "the message is '%s'", message);
+  PetscCall(expect_failing_product(A, x, y, "wheel"));
   PetscCall(PetscOptionsSetValue(NULL, "-first_mat_cbgen_recipe", "dia"));
+  PetscCall(PetscOptionsSetValue(NULL, "-first_mat_cbgen_options", "type=f64,form=circle"));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(expect_failing_product(A, x, y, "circle"));
   PetscCall(PetscOptionsSetValue(NULL, "-first_mat_cbgen_options", "type=f64,form=axpby"));
   PetscCall(MatSetFromOptions(A)); /* after a failure it works on */
   PetscCall(MatMult(A, x, y));

@@ -3,6 +3,9 @@
  * other tolerances; what one kernel cannot do. */
 #include "tests/petsc_support.h"
 
+#include <math.h>
+#include <string.h>
+
 static const struct shape *const square = &shapes[1];
 
 static PetscErrorCode make_solver(Mat A, KSPType type, PCType preconditioner, KSP *ksp) {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The PETSc plug-in, loaded by PETSc as users load it, on one rank and on two, on the fake driver: beside PETSc's own types.
 set(petsc_tests petsc_matrices petsc_products petsc_solvers petsc_parallel_matrices petsc_parallel_products
-    petsc_parallel_solvers petsc_without_driver)
+    petsc_parallel_solvers petsc_without_driver petsc_bench)
 if(NOT TARGET cbgen_petsc)
   foreach(name IN LISTS petsc_tests)
     cbgen_skipped_test(${name} "${CBGEN_PETSC_MISSING}")
@@ -34,6 +34,10 @@ endforeach()
 add_test(NAME petsc_without_driver COMMAND petsc_check matrices -dll_append $<TARGET_FILE:cbgen_petsc>)
 set_tests_properties(petsc_without_driver PROPERTIES ENVIRONMENT "CBGEN_LIBCUDA=/none/libcuda.so.1"
                      PASS_REGULAR_EXPRESSION "cbgen: [^\n]*/none/libcuda.so.1")
+
+# The program that measures, which compares what it computes.
+add_custom_target(petsc_bench_for_tests ALL DEPENDS bench_petsc)
+add_test(NAME petsc_bench COMMAND bench_petsc ${petsc_options} -products 2 -iterations 3 generate:stencil7,n=5)
 
 foreach(name IN LISTS petsc_tests)
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1
