@@ -146,19 +146,42 @@ static PetscErrorCode open_context(struct cbp_matrix *m) {
 
 /* ---- compiling and renewing */
 
+#if PetscDefined(HAVE_CUDA)
+/* On the device MatSeqAIJGetCSRAndMemType gives row pointers without those of empty rows, where there are many. */
+static PetscErrorCode view_pattern(Mat A, cbgen_csr *csr) {
+  const int *row_ptr, *col_idx;
+  PetscBool was_ours;
+  PetscErrorCode status;
+  PetscFunctionBegin;
+  if (csr->memory == CBGEN_HOST) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(cbp_hand_over(A, &was_ours)); /* it asks for the type's name */
+  status = MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &row_ptr, &col_idx);
+  PetscCall(cbp_take_back(A, was_ours));
+  PetscCall(status);
+  csr->row_ptr = row_ptr;
+  csr->col_idx = col_idx;
+  csr->row_ptr_bits = csr->col_idx_bits = 32;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
 /* The arrays of A as PETSc has them: on the device where the parent type keeps them there. */
 static PetscErrorCode view_matrix(Mat A, PetscInt entries, cbgen_csr *csr) {
-  const PetscInt *row_ptr, *col_idx;
+  const PetscInt *row_ptr = NULL, *col_idx = NULL;
   PetscScalar *values;
   PetscMemType type;
   PetscFunctionBegin;
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, &row_ptr, &col_idx, &values, &type));
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, NULL, NULL, &values, &type));
+  if (PetscMemTypeHost(type)) PetscCall(MatSeqAIJGetCSRAndMemType(A, &row_ptr, &col_idx, NULL, NULL));
   *csr = (cbgen_csr){.struct_size = sizeof *csr, .rows = A->rmap->n, .cols = A->cmap->n, .nnz = entries,
                      .row_ptr = row_ptr, .col_idx = col_idx, .values = values,
                      .row_ptr_bits = 8 * (int)sizeof(PetscInt), .col_idx_bits = 8 * (int)sizeof(PetscInt),
                      .value_type = sizeof(PetscScalar) == 8 ? CBGEN_F64 : CBGEN_F32,
                      .memory = PetscMemTypeHost(type) ? CBGEN_HOST : CBGEN_DEVICE, .stream = cbp_stream(),
                      .name = ((PetscObject)A)->name};
+#if PetscDefined(HAVE_CUDA)
+  PetscCall(view_pattern(A, csr));
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
