@@ -4,13 +4,6 @@
 #include "tests/api_scratch.h"
 #include "tests/api_support.h"
 
-static cbgen_context *new_context(const char *options) {
-  cbgen_context *context;
-  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
-  set_all(context, options);
-  return context;
-}
-
 struct order {
   int32_t *rows, *columns;
   int is_given; /* it is 0, 1, 2, … */
