@@ -54,7 +54,7 @@ class Wheel(unittest.TestCase):
         self.assertRegex(os.path.basename(sdist), r"^cbgen_spmv-\d+\.\d+\.\d+\.tar\.gz$")
         with tarfile.open(sdist) as packed:
             parts = {name.split("/")[1] for name in packed.getnames() if "/" in name}
-        self.assertEqual(parts & {"tests", "bench", "docs", "scripts", "build"}, set())
+        self.assertEqual(parts & {"tests", "bench", "docs", "packaging", "scripts", "build"}, set())
         self.assertLess(os.path.getsize(sdist), 4 << 20)
         beside = {"families-sm_90.bin": "what scripts/wheel makes\n", "notices": "licences\n"}
         for name, text in beside.items():
