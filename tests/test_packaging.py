@@ -60,6 +60,17 @@ def check_requirements():
     expect(f"ARCHES=({listed})" in read("scripts/wheel"), f"scripts/wheel takes other families along than {listed}")
 
 
+def check_glibc():
+    """One version for the wheel's linker, its tag, conda's and what users are told."""
+    wheel = read("scripts/wheel")
+    linked = re.search(r"-target x86_64-linux-gnu\.(\d+\.\d+) ", wheel)[1]
+    expect(f"--plat manylinux_{linked.replace('.', '_')}_x86_64 " in wheel, f"the wheel's tag is not of glibc {linked}")
+    expect(f'- "{linked}"\n' in read("packaging/conda/variants.yaml"), f"the conda recipe is not for glibc {linked}")
+    for path, words in (("docs/supported.md", f"| Linux on x86-64, glibc | {linked} or later |"),
+                        ("python/README.md", f"glibc {linked} or later")):
+        expect(words in read(path), f"{path} does not say that wheels need glibc {linked}")
+
+
 def check_files():
     """That scripts and commands can be run, and that those which the recipe names are there."""
     recipe = read("packaging/conda/recipe.yaml")
@@ -81,5 +92,6 @@ def check_files():
 
 check_versions()
 check_requirements()
+check_glibc()
 check_files()
 harness.finish(problems)
