@@ -28,6 +28,8 @@ static void free_shared(struct cb_shared *shared) {
   if (!shared->origin) cb_image_release(&shared->image);
   cb_session_release(shared->session);
   cb_free(shared->kept.directory);
+  cb_free(shared->order.rows);
+  cb_free(shared->order.columns);
   pthread_mutex_destroy(&shared->specialising);
   pthread_mutex_destroy(&shared->texts);
   pthread_mutex_destroy(&shared->lock);
