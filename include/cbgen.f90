@@ -217,6 +217,14 @@ module cbgen
       integer(c_int) :: status
     end function
 
+    !> `values` is c_loc of a cbgen_update_t that has its struct_size and the target attribute, or c_null_ptr.
+    function cbgen_operator_copy(op, values, copy) bind(c, name='cbgen_operator_copy') result(status)
+      import :: c_ptr, c_int
+      type(c_ptr), value :: op, values
+      type(c_ptr), intent(out) :: copy
+      integer(c_int) :: status
+    end function
+
     function cbgen_operator_specialise(op) bind(c, name='cbgen_operator_specialise') result(status)
       import :: c_ptr, c_int
       type(c_ptr), value :: op

@@ -413,6 +413,18 @@ typedef struct cbgen_update {
  * with CBGEN_VALUES_MUTABLE. Values beyond a half type's range become infinite. */
 CBGEN_API cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_update *update);
 
+/* Another matrix with the same pattern: an operator of its own that shares the kernel, indices and what puts values
+ * into place with `op`, and has values of its own: `values`, which are put there as by cbgen_update_values (those in
+ * host memory are there on return), or NULL: those of `op`, once all work on the GPU is done. Nothing is looked up,
+ * planned or compiled, so that it takes as long as its values take to be copied; of device memory it takes what they
+ * need (device_bytes of cbgen_info, which has 0 seconds and CBGEN_CACHE_OFF for what did not happen). The two are freed
+ * in any order; what they share goes with the last one, which may be a copy's copy. cbgen_operator_specialise compiles
+ * for each of them alone: do that before copying. CBGEN_CHECK=N does not compare products of copies. On success *copy
+ * is the caller's; on failure it is NULL, and `op` has the message. CBGEN_ERROR_ARGUMENT when it was not compiled with
+ * CBGEN_VALUES_MUTABLE; CBGEN_ERROR_UNSUPPORTED while CBGEN_CHECK=bounds asks for checks; CBGEN_ERROR_MEMORY,
+ * CBGEN_ERROR_DEVICE. */
+CBGEN_API cbgen_status cbgen_operator_copy(cbgen_operator *op, const cbgen_update *values, cbgen_operator **copy);
+
 /* What went wrong in the last call that failed with this operator (and took no context). Valid until the next
  * that fails, or the operator is freed. */
 CBGEN_API const char *cbgen_operator_message(const cbgen_operator *op);

@@ -63,7 +63,8 @@ struct cbgen_context {
 
 /* What the handles of one operator share. */
 struct cb_shared {
-  atomic_int handles;
+  atomic_int handles;             /* and copies (cbgen_operator_copy) */
+  struct cb_shared *origin;       /* of a copy: whose image its own refers to; else NULL */
   struct cb_session *session;
   struct cb_image image;          /* without the arrays' contents; its texts are made by cb_shared_texts */
   struct cb_updater *updater;     /* NULL unless values are mutable */
@@ -83,6 +84,7 @@ struct cb_shared {
   pthread_mutex_t specialising;
   pthread_mutex_t texts; /* while they are made; within `specialising` or without */
   struct cb_image special; /* what multiplies instead of the image's kernels, once it is specialised */
+  int borrows_special;     /* the copy's refers to the origin's */
   pthread_mutex_t lock; /* of `measured` */
   double measured;      /* seconds; 0: not measured */
 };

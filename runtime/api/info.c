@@ -8,8 +8,16 @@
 #include <string.h>
 
 enum cb_status cb_shared_texts(struct cb_shared *shared, struct cb_diag *diag) {
+  struct cb_shared *const origin = shared->origin;
+  enum cb_status s = origin ? cb_shared_texts(origin, diag) : CB_OK;
+  if (s) return s;
   pthread_mutex_lock(&shared->texts);
-  const enum cb_status s = cb_image_write_texts(&shared->image, diag);
+  if (origin) {
+    shared->image.json = origin->image.json;
+    shared->image.source = origin->image.source;
+  } else {
+    s = cb_image_write_texts(&shared->image, diag);
+  }
   pthread_mutex_unlock(&shared->texts);
   return s;
 }

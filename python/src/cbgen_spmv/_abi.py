@@ -307,6 +307,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_compile": (STATUS, (HANDLE, POINTER(Csr), POINTER(Request), POINTER(HANDLE))),
     "cbgen_compile_matrix": (STATUS, (HANDLE, POINTER(Matrix), POINTER(Request), POINTER(HANDLE))),
     "cbgen_operator_clone": (STATUS, (HANDLE, POINTER(HANDLE))),
+    "cbgen_operator_copy": (STATUS, (HANDLE, POINTER(Update), POINTER(HANDLE))),
     "cbgen_operator_specialise": (STATUS, (HANDLE,)),
     "cbgen_operator_free": (None, (HANDLE,)),
     "cbgen_multiply": (STATUS, (HANDLE, POINTER(Product))),

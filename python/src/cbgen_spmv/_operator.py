@@ -143,7 +143,7 @@ class Origin:
             if found is not None and not found.closed:
                 return found
             if self.matrix is None:
-                raise ValueError("the transpose cannot be compiled: the operator was loaded, or compiled with "
+                raise ValueError("the transpose cannot be compiled: the operator was loaded or copied, or compiled with "
                                  "keep_matrix=False; compile the matrix with transpose=True")
             if self.renewed:
                 raise ValueError("the transpose cannot be compiled after update_values, from a matrix that has the old "
@@ -470,6 +470,15 @@ class Operator(Products, Linear):
         `stream`, the call waits for the GPU before and after, so that no product anywhere sees half of them. The
         transpose, where it was asked for, is renewed too.
         """
+        update, waits, view = self._new_values(values, stream)
+        with self._origin.lock, self._handles.device.idle() if waits else nullcontext():
+            for operator in self._both():
+                operator._handles.check(LIBRARY.cbgen_update_values(operator._handles.first, byref(update)))
+            self._origin.renewed = True
+        del view  # what the values lie in
+
+    def _new_values(self, values: Any, stream: Any) -> Tuple[_abi.Update, bool, View]:
+        """What the library takes; whether the GPU is waited for before and after; and what must live until then."""
         chosen = None if stream is None else stream_handle(stream)
         host = on_host(values)
         if len(values.shape) == 3:
@@ -482,10 +491,30 @@ class Operator(Products, Linear):
         update = _abi.Update(ctypes.sizeof(_abi.Update), view.pointer, VALUE_TYPES[view.dtype],
                              _abi.Memory.HOST if host else _abi.Memory.DEVICE,
                              same_stream(view.stream or 0) if chosen is None else chosen)
-        with self._origin.lock, self._handles.device.idle() if host and chosen is None else nullcontext():
-            for operator in self._both():
-                operator._handles.check(LIBRARY.cbgen_update_values(operator._handles.first, byref(update)))
-            self._origin.renewed = True
+        return update, host and chosen is None, view
+
+    def copy(self, values: Any = None, *, stream: Any = None) -> Operator:
+        """Another matrix of the same pattern: an operator of its own, with these values (as `update_values` takes them)
+        or, None, this one's. It shares kernel and indices with this one: nothing is looked up, planned or compiled. For
+        operators compiled with values="mutable". The transpose is copied too, where it was asked for; it cannot be
+        later."""
+        used = self._origin
+        origin = Origin(None, used.context, used.name, used.expected_products, used.values, threading.RLock(), {},
+                        specialise=used.specialise, vectors=used.vectors)
+        with used.lock:
+            copies = [each._copy_to(origin) for each in self._both()]
+        if values is not None:
+            copies[0].update_values(values, stream=stream)
+        if len(copies) > 1:
+            copies[0]._other = copies[1]  # who holds it
+        return copies[0]
+
+    def _copy_to(self, origin: Origin) -> Operator:
+        handle = ctypes.c_void_p()
+        self._handles.check(LIBRARY.cbgen_operator_copy(self._handles.first, None, byref(handle)))
+        made = Operator._of(Handles(handle, self._handles.device), origin, self._transposed)
+        origin.operators[self._transposed] = weakref.ref(made)
+        return made
 
     def _both(self) -> List[Operator]:
         other = self._origin.operator(not self._transposed)
