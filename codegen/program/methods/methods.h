@@ -24,7 +24,11 @@
 #define APPLY_BLOCKS(of, into)                                                                                   \
   { .kind = CB_STEP_TEMPLATE, .text = "blocks", .from = of, .to = into }
 
-extern const struct cb_program cb_program_cg[3], cb_program_bicgstab[3], cb_program_minres[2], cb_program_gmres[2],
+/* `to` = what the caller's preconditioner makes of `from`. */
+#define CALL(of, into)                                                                                           \
+  { .kind = CB_STEP_CALL, .from = of, .to = into }
+
+extern const struct cb_program cb_program_cg[4], cb_program_bicgstab[4], cb_program_minres[2], cb_program_gmres[2],
     cb_program_chebyshev[2], cb_program_jacobi[2], cb_program_pagerank[2], cb_program_power[1];
 
 #endif
