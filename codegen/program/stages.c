@@ -22,6 +22,7 @@ struct piece {
   struct cb_text text;
   enum { FOLLOWS, APART, CALLS } begins; /* with the stage that is open; in another one; behind the preconditioner */
   const char *from, *to;
+  int next; /* piece */
 };
 
 struct pieces {
@@ -87,7 +88,7 @@ static void begin_piece(struct writer *writer, struct pieces *pieces, const stru
 
 /* A new one, which is next. */
 static void end_piece(struct writer *writer, struct pieces *pieces, int section, const struct piece *next) {
-  cb_text_add(current(pieces), "      at = %d;\n", number_of(section, pieces->count));
+  pieces->list[pieces->count - 1].next = number_of(section, pieces->count);
   begin_piece(writer, pieces, next);
 }
 
@@ -178,6 +179,9 @@ static void add_step(struct writer *writer, struct pieces *pieces, int section, 
   }
 }
 
+/* Nothing but the preconditioner's turn, behind another piece. */
+static int is_bare(const struct piece *piece) { return piece->begins == CALLS && !piece->text.length; }
+
 static void make_section(struct writer *writer, int number) {
   const struct cb_program *program = writer->base.program;
   const struct cb_section *section = &program->sections[number];
@@ -185,14 +189,15 @@ static void make_section(struct writer *writer, int number) {
   if (section->before) {
     begin_piece(writer, before, &(struct piece){.begins = FOLLOWS});
     add_rows(writer, before, number, section->before);
-    cb_text_add(current(before), "      at = %d;\n", number_of(number, 0));
+    before->list[0].next = number_of(number, 0);
   }
   begin_piece(writer, pieces, &(struct piece){.begins = FOLLOWS});
   if (section->sums) add_rows(writer, pieces, number, section->sums);
   for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind && !writer->base.status; k++)
     add_step(writer, pieces, number, &section->steps[k]);
-  cb_text_add(current(pieces), "      at = %d;\n",
-              number == last_of(program) ? end_of(program) : entry_of(program, section->next));
+  struct piece *last = &pieces->list[pieces->count - 1];
+  last->next = number == last_of(program) ? end_of(program) : entry_of(program, section->next);
+  if (is_bare(last)) last[-1].next = last->next;
 }
 
 /* ---- acts */
@@ -215,25 +220,32 @@ static void add_act(struct writer *writer, enum cb_act_kind kind, int number, in
   writer->plan->acts[writer->acts++] = (struct cb_act){kind, number, from, to};
 }
 
-static const char *scalars_text(struct writer *writer, const char *before, const char *between, const char *behind) {
+static int has_variable(const char *pieces, const char *name) {
+  char variable[80];
+  snprintf(variable, sizeof variable, "%s_", name);
+  return cb_has_word(pieces, variable);
+}
+
+/* The program's parameters and the scalars that the stage names, each from its place. */
+static const char *loads_text(struct writer *writer, const char *pieces) {
   struct cb_text text = {0};
-  for (int i = 0; i < writer->base.scalars_count; i++)
-    cb_text_add(&text, "%s%s%s_", i ? between : before, writer->base.scalars[i], "");
-  if (writer->base.scalars_count) cb_text_add_string(&text, behind);
+  for (const char *const *at = writer->base.program->parameters; *at; at++)
+    if (has_variable(pieces, *at)) cb_text_add(&text, "  const sum_t %s_ = given->%s_;\n", *at, *at);
+  for (int i = 0; i < writer->base.scalars_count; i++) {
+    const char *name = writer->base.scalars[i];
+    if (has_variable(pieces, name)) cb_text_add(&text, "  sum_t %s_ = from->%s_;\n", name, name);
+  }
+  cb_writer_cut(&text);
   return cb_writer_keep(&writer->base, &text);
 }
 
-/* The program's parameters that the stage reads, and the scalars, each from its place. */
-static const char *loads_text(struct writer *writer, const char *pieces) {
+/* All scalars; those that the stage does not name stay as they were, and take no registers until then. */
+static const char *stores_text(struct writer *writer, const char *pieces) {
   struct cb_text text = {0};
-  for (const char *const *at = writer->base.program->parameters; *at; at++) {
-    char name[40];
-    snprintf(name, sizeof name, "%s_", *at);
-    if (cb_has_word(pieces, name)) cb_text_add(&text, "  const sum_t %s = given->%s;\n", name, name);
+  for (int i = 0; i < writer->base.scalars_count; i++) {
+    const char *name = writer->base.scalars[i];
+    cb_text_add(&text, ", %s%s_", has_variable(pieces, name) ? "" : "from->", name);
   }
-  for (int i = 0; i < writer->base.scalars_count; i++)
-    cb_text_add(&text, "  sum_t %s_ = from->%s_;\n", writer->base.scalars[i], writer->base.scalars[i]);
-  cb_writer_cut(&text);
   return cb_writer_keep(&writer->base, &text);
 }
 
@@ -247,10 +259,10 @@ static void close_stage(struct writer *writer, int to) {
   writer->stages_count++;
   const char *pieces = cb_writer_keep(&writer->base, &writer->open);
   cb_scope_placeholder(&scope, "number", cb_writer_number(&writer->base, number));
-  cb_scope_placeholder(&scope, "blocks_per_sm", cb_writer_number(&writer->base, CB_STAGE_BLOCKS));
   cb_scope_placeholder(&scope, "loads", loads_text(writer, pieces));
-  cb_scope_placeholder(&scope, "stores", scalars_text(writer, ", ", ", ", ""));
+  cb_scope_placeholder(&scope, "stores", stores_text(writer, pieces));
   cb_scope_placeholder(&scope, "pieces", pieces);
+  if (cb_has_word(pieces, "first_row")) cb_scope_section(&scope, "loops");
   if (writer->arrives) cb_scope_section(&scope, "arrives");
   expand(writer, &writer->stages, "stage", &scope);
   writer->state = to;
@@ -267,7 +279,7 @@ static void close_between(struct writer *writer) {
 static void add_piece(struct writer *writer, const struct piece *piece, int number, int behind_product) {
   cb_text_add(&writer->open, "  if (%s == %d)\n    do {\n", behind_product ? "entry" : "at", number);
   cb_text_add_string(&writer->open, cb_text_string(&piece->text));
-  cb_text_add_string(&writer->open, "    } while (false);\n");
+  cb_text_add(&writer->open, "      at = %d;\n    } while (false);\n", piece->next);
   writer->open.failed |= piece->text.failed;
   writer->arrives |= behind_product;
 }
@@ -297,7 +309,7 @@ static void add_slot(struct writer *writer, const struct slot *slot) {
       const struct piece *piece = &pieces->list[j];
       if (piece->begins == CALLS)
         add_act(writer, CB_ACT_CALL, 0, vector_number(program, piece->from), vector_number(program, piece->to));
-      add_piece(writer, piece, number_of(slot->sections[i], j), !j && first->from);
+      if (!is_bare(piece)) add_piece(writer, piece, number_of(slot->sections[i], j), !j && first->from);
     }
   }
 }
@@ -388,13 +400,21 @@ static const char *parameters_text(struct writer *writer, const char *before, co
   return cb_writer_keep(&writer->base, &text);
 }
 
+static const char *scalars_text(struct writer *writer) {
+  struct cb_text text = {0};
+  for (int i = 0; i < writer->base.scalars_count; i++)
+    cb_text_add(&text, "%s%s_", i ? ", " : "  sum_t ", writer->base.scalars[i]);
+  cb_text_add_string(&text, ";");
+  return cb_writer_keep(&writer->base, &text);
+}
+
 static void add_head(struct writer *writer, struct cb_text *text) {
   struct cb_scope scope = {0};
   cb_scope_placeholder(&scope, "vector_type", cb_type_entry_name(writer->base.vector));
   cb_scope_placeholder(&scope, "sum_type", cb_type_entry_name(writer->base.sum));
   cb_scope_placeholder(&scope, "threads", cb_writer_number(&writer->base, CB_STAGE_THREADS));
   cb_scope_placeholder(&scope, "parameters", parameters_text(writer, "  sum_t ", ";\n"));
-  cb_scope_placeholder(&scope, "scalars", scalars_text(writer, "  sum_t ", ", ", ";"));
+  cb_scope_placeholder(&scope, "scalars", scalars_text(writer));
   cb_scope_placeholder(&scope, "vectors", cb_writer_vectors(&writer->base));
   if (has_blocks(writer->base.program)) {
     cb_scope_section(&scope, "blocks");

@@ -17,7 +17,7 @@
 
 #include "codegen/program/program.h"
 
-enum { CB_MOST_STAGES = 32, CB_MOST_ACTS = 64, CB_STAGE_THREADS = 512, CB_STAGE_BLOCKS = 2 /* on a multiprocessor */ };
+enum { CB_MOST_STAGES = 32, CB_MOST_ACTS = 64, CB_STAGE_THREADS = 256, CB_STAGE_BLOCKS = 3 /* on a multiprocessor */ };
 
 enum cb_act_kind {
   CB_ACT_STAGE,   /* kernel CB_STAGE_KERNEL with `number` behind it */

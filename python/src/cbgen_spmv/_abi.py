@@ -205,6 +205,8 @@ class SolverOptions(Structure):
         ("highest", c_double),
         ("blocks", c_void_p),
         ("block_size", c_int),
+        ("precondition", c_void_p),
+        ("precondition_user", c_void_p),
     ]
 
 
@@ -323,6 +325,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_solver_free": (None, (HANDLE,)),
     "cbgen_solve": (STATUS, (HANDLE, c_void_p, c_void_p, c_void_p)),
     "cbgen_solver_outcome": (STATUS, (HANDLE, POINTER(Outcome))),
+    "cbgen_solver_form": (c_char_p, (HANDLE,)),
     "cbgen_solver_message": (c_char_p, (HANDLE,)),
     "cbgen_solver_source": (c_char_p, (HANDLE, POINTER(c_size_t))),
     "cbgen_batch_create": (STATUS, (HANDLE, POINTER(Csr), c_char_p, POINTER(BatchOptions), POINTER(HANDLE))),
