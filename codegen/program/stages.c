@@ -249,11 +249,11 @@ static const char *stores_text(struct writer *writer, const char *pieces) {
   return cb_writer_keep(&writer->base, &text);
 }
 
-/* The stage that is being made, if it has any pieces; it writes struct `to` of the state. */
-static void close_stage(struct writer *writer, int to) {
+/* The stage that is being made, if it has any pieces. It writes a struct of the state that no other does. */
+static void close_stage(struct writer *writer) {
   struct cb_scope scope = {0};
   if (!writer->open.length) return;
-  const int number = writer->stages_count;
+  const int number = writer->stages_count, to = writer->plan->states++;
   cb_writer_cut(&writer->open);
   add_act(writer, CB_ACT_STAGE, number, writer->state, to);
   writer->stages_count++;
@@ -267,12 +267,6 @@ static void close_stage(struct writer *writer, int to) {
   expand(writer, &writer->stages, "stage", &scope);
   writer->state = to;
   writer->arrives = 0;
-}
-
-/* In the midst of a part each stage writes a struct that no other does. */
-static void close_between(struct writer *writer) {
-  if (!writer->open.length) return;
-  close_stage(writer, writer->plan->states++);
 }
 
 /* With `behind_product`, only what led there counts: not what another piece of the stage has just made the next. */
@@ -298,11 +292,11 @@ static void add_slot(struct writer *writer, const struct slot *slot) {
   for (int i = 0; i < slot->count; i++)
     if (writer->sections[slot->sections[i]].count > most) most = writer->sections[slot->sections[i]].count;
   if (first->from) {
-    close_between(writer);
+    close_stage(writer);
     add_act(writer, CB_ACT_PRODUCT, 0, vector_number(program, first->from), vector_number(program, first->to));
   }
   for (int j = 0; j < most; j++) {
-    if (j) close_between(writer);
+    if (j) close_stage(writer);
     for (int i = 0; i < slot->count; i++) {
       const struct pieces *pieces = &writer->sections[slot->sections[i]];
       if (j >= pieces->count) continue;
@@ -359,9 +353,20 @@ static void add_begin(struct writer *writer, int sections, const struct slot *bo
     add_slot(writer, &slot);
   }
   add_before(writer, body);
-  writer->plan->turn = writer->open.length ? writer->plan->states++ : 0;
-  close_stage(writer, writer->plan->turn);
+  close_stage(writer);
+  writer->plan->turn = writer->state;
   writer->plan->begin = writer->acts;
+}
+
+/* The body's last stage writes what its first one reads. */
+static void close_body(struct writer *writer) {
+  close_stage(writer);
+  for (int i = writer->acts - 1; i >= 0; i--) {
+    struct cb_act *act = &writer->plan->acts[i];
+    if (act->kind != CB_ACT_STAGE) continue;
+    act->to = writer->state = writer->plan->turn;
+    return;
+  }
 }
 
 static void add_body(struct writer *writer, const struct slot *slots, int count) {
@@ -370,9 +375,10 @@ static void add_body(struct writer *writer, const struct slot *slots, int count)
     add_slot(writer, &slots[i]);
     add_before(writer, &slots[(i + 1) % count]);
   }
-  close_stage(writer, writer->plan->turn);
+  close_body(writer);
   writer->plan->body = writer->acts - writer->plan->begin;
-  if (!writer->base.status && writer->stages_count < before + 2)
+  const int complete = !writer->open.failed && !writer->base.arena.failed; /* what lacks memory lacks stages */
+  if (!writer->base.status && complete && writer->stages_count < before + 2)
     writer->base.status = cb_fail(writer->base.diag, CB_ERR_INTERNAL, "a method's iteration has one stage");
 }
 
@@ -386,7 +392,7 @@ static void add_end(struct writer *writer) {
   cb_scope_placeholder(&scope, "value", program->value ? cb_arena_format(&writer->base.arena, "double(%s_)", program->value)
                                                        : "0");
   expand(writer, &writer->open, "end", &scope);
-  close_between(writer);
+  close_stage(writer);
   writer->plan->end = writer->acts - writer->plan->begin - writer->plan->body;
 }
 

@@ -7,8 +7,8 @@
 
 #include "codegen/program/program.h"
 
-/* rr decides, and a residual that is no number ends everything. */
-#define STOP_WHEN_CONVERGED "in rr, limit; out stop; stop = rr <= limit ? 1 : (rr - rr == 0 ? 0 : 4);"
+/* rr decides, and a residual that is no number, or infinite as its limit may be then, ends everything. */
+#define STOP_WHEN_CONVERGED "in rr, limit; out stop; stop = rr - rr == 0 ? (rr <= limit ? 1 : 0) : 4;"
 #define LIMIT "in bb, relative, absolute; out limit; limit = max((relative * relative) * bb, absolute * absolute);"
 
 /* The last section: q = A x, and how long b - A x is. */
