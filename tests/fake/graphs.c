@@ -125,14 +125,17 @@ static int is_joined(const struct capture *capture) {
   return 1;
 }
 
+/* One that is made to fail ends the capture all the same. */
 EXPORT unsigned cuStreamEndCapture(void *stream, void **graph) {
-  ENTER_CURRENT;
+  LOCK;
+  const unsigned failed = enter_current(__func__);
   struct thing *thing = find(stream, STREAM);
   struct capture *capture = thing ? thing->capture : NULL;
   *graph = NULL;
   if (!capture || capture->origin != thing) return ILLEGAL_STATE;
   if (capture->mode != RELAXED && capture->thread != &own_mode) return spoil(capture, CAPTURE_WRONG_THREAD);
-  const unsigned result = capture->invalidated ? CAPTURE_INVALIDATED
+  const unsigned result = failed                 ? failed
+                          : capture->invalidated ? CAPTURE_INVALIDATED
                           : is_joined(capture) ? SUCCESS
                                                : CAPTURE_UNJOINED;
   if (result && !capture->is_given)
