@@ -469,8 +469,8 @@ CBGEN_API cbgen_status cbgen_operator_load(cbgen_context *context, const void *b
 /* ---- solvers: a whole solution of A x = b as one kernel */
 
 /* An operator's product with a method around it: all iterations run in one persistent kernel, or in a CUDA graph that
- * repeats a few kernels, on vectors that are the solver's own, and the host waits for nothing. Nothing is added with atomics, so a solver's results repeat bit for bit
- * on the same GPU. */
+ * repeats a few kernels, on vectors that are the solver's own, and the host waits for nothing. Nothing is added with
+ * atomics, so a solver's results repeat bit for bit on the same GPU. */
 typedef struct cbgen_solver cbgen_solver;
 
 typedef enum cbgen_reason {
@@ -489,6 +489,13 @@ typedef struct cbgen_outcome {
   double true_residual; /* computed from the x that was found */
   double value;         /* of "power" the eigenvalue; else 0 */
 } cbgen_outcome;
+
+/* A preconditioner of the caller's: puts z = M^-1 r on the stream (vectors in device memory, as long as the matrix has
+ * rows, which do not overlap), and returns 0, or else has failed. It is called when a solver is made and when a
+ * solution is captured, on a stream under capture (mode thread-local), and what it captures is replayed in every
+ * iteration. If that fails, it is called in every iteration, and the host waits for each. It calls no function of its
+ * solver. */
+typedef int (*cbgen_precondition)(void *user, const void *r, void *z, void *stream);
 
 /* Zeros are the defaults. Pointers are to device memory, and stay the caller's; all are read when a solution runs. */
 typedef struct cbgen_solver_options {
@@ -520,12 +527,8 @@ typedef struct cbgen_solver_options {
   const void *blocks;         /* "cg" and "bicgstab": inverses of blocks along the diagonal, by which residuals are
                                * multiplied: cbgen_block_diagonal; then `diagonal` is NULL. NULL: none */
   int block_size;             /* of `blocks`: rows of each, 2 to 16; else 0 */
-  /* "cg" and "bicgstab", with neither `diagonal` nor `blocks`: a preconditioner of the caller's, which puts z = M^-1 r on
-   * the stream (vectors of `rows` elements in device memory, which do not overlap) and returns 0; NULL: none. It is
-   * called where the solver is made, and where a solution is captured, on a stream under capture (cudaStreamIsCapturing,
-   * mode thread-local), and what it captures is replayed in every iteration. If that fails, it is called in every
-   * iteration, and the host waits for each. It calls no function of this solver */
-  int (*precondition)(void *user, const void *r, void *z, void *stream);
+  cbgen_precondition precondition; /* "cg" and "bicgstab", with neither `diagonal` nor `blocks`: a preconditioner of the
+                               * caller's; NULL: none */
   void *precondition_user;    /* its first argument */
 } cbgen_solver_options;
 
@@ -568,8 +571,8 @@ CBGEN_API void cbgen_solver_free(cbgen_solver *solver); /* NULL is accepted; no 
  * synchronisation; it may be captured in a CUDA graph. One that has captured a solution of form "graph" has a
  * conditional node, and CUDA's limits for these: it cannot be a child of another graph, nor be cloned, and all that it
  * does in the loop is on one GPU. Such a solver stays until its graphs are gone. Form "host" waits for each iteration,
- * and cannot be captured. b and x: `rows` elements of the vector type; x holds the first guess and receives what was found. A
- * solver works on one solution at a time: those on other streams take a clone. */
+ * and cannot be captured (CBGEN_ERROR_ARGUMENT). b and x: `rows` elements of the vector type; x holds the first guess
+ * and receives what was found. A solver works on one solution at a time: those on other streams take a clone. */
 CBGEN_API cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x, void *stream);
 
 /* Waits for the stream of the last solution and copies its outcome. */

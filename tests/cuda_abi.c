@@ -127,7 +127,8 @@ SAME_NUMBER(CB_CU_ASSIGN_DEFAULT, CU_GRAPH_COND_ASSIGN_DEFAULT);
 SAME_NUMBER(sizeof(struct cb_cu_node), sizeof(CUgraphNodeParams));
 SAME_NUMBER(offsetof(struct cb_cu_node, value), offsetof(CUgraphNodeParams, conditional));
 SAME_NUMBER(offsetof(struct cb_cu_node, value.conditional.type), offsetof(CUgraphNodeParams, conditional.type));
-SAME_NUMBER(offsetof(struct cb_cu_node, value.conditional.graphs), offsetof(CUgraphNodeParams, conditional.phGraph_out));
+SAME_NUMBER(offsetof(struct cb_cu_node, value.conditional.graphs),
+            offsetof(CUgraphNodeParams, conditional.phGraph_out));
 DRIVER(capture_end, cuStreamEndCapture);
 DRIVER(graph_create, cuGraphCreate);
 DRIVER(graph_destroy, cuGraphDestroy);

@@ -16,7 +16,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_PIECES = CB_MOST_STEPS + 2, NUMBERS = 32 /* of a section: its pieces, and first what is before its product */ };
+enum {
+  MOST_PIECES = CB_MOST_STEPS + 2,
+  NUMBERS = 32 /* of a section: its pieces, and first what is before its product */
+};
 
 struct piece {
   struct cb_text text;
@@ -338,8 +341,9 @@ static int go_together(const struct cb_section *a, const struct cb_section *b) {
 static int make_slots(struct slot *slots, const struct cb_program *program, int first) {
   int count = 0;
   for (int section = first; section < last_of(program); section++) {
+    const struct cb_section *own = &program->sections[section];
     int slot = 0;
-    while (slot < count && !go_together(&program->sections[slots[slot].sections[0]], &program->sections[section])) slot++;
+    while (slot < count && !go_together(&program->sections[slots[slot].sections[0]], own)) slot++;
     if (slot == count) slots[count++] = (struct slot){0};
     slots[slot].sections[slots[slot].count++] = section;
   }

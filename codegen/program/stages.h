@@ -47,8 +47,9 @@ struct cb_stages_plan {
 
 /* The text, and what to execute. Parameters of a stage: the struct of pointers (vectors as the program lists them, the
  * board), what is given, the state's structs to read and to write, thread blocks (int), rows (int64_t). Those of the
- * beginning: pointers; what is given and the state's struct 0, to be written; the caller's b and x, the history or NULL,
- * the outcome; the program's parameters as numbers of the sums' type; the most iterations, thread blocks (int), rows.
+ * beginning: pointers; what is given and the state's struct 0, to be written; the caller's b and x, the history or
+ * NULL, the outcome; the program's parameters as numbers of the sums' type; the most iterations, thread blocks (int),
+ * rows.
  *
  * `sizes`: block_size counts alone. CB_ERR_UNSUPPORTED: the method has no stages ("gmres"). */
 enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan, const struct cb_program *program,

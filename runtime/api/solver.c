@@ -257,8 +257,8 @@ static enum cb_status build(cbgen_solver *solver, const struct cb_image *image, 
 /* ---- several kernels */
 
 /* That which comes with the library, else as that of one kernel. */
-static enum cb_status find_stages(const struct cb_shared *shared, const struct cb_text *text, struct cb_compiled *compiled,
-                                  struct cb_diag *diag) {
+static enum cb_status find_stages(const struct cb_shared *shared, const struct cb_text *text,
+                                  struct cb_compiled *compiled, struct cb_diag *diag) {
   struct cb_binaries *binaries = NULL;
   if (!cb_binaries_find(&binaries, shared->session->device->target.arch, NULL)) {
     const struct cb_hash key = cb_binaries_key(text->bytes, text->length);
@@ -371,7 +371,8 @@ static enum cb_status take_clone_options(cbgen_solver *clone, const cbgen_solver
   const enum cb_status s = take_options(clone, solver->program->name, asked, diag);
   const cbgen_solver_options *options = &clone->options;
   if (s) return s;
-  if (clone->program != solver->program || !clone->options.precondition != !made->precondition || options->restart != made->restart ||
+  if (clone->program != solver->program || !options->precondition != !made->precondition ||
+      options->restart != made->restart ||
       options->block_size != made->block_size ||
       (options->thread_blocks && options->thread_blocks != made->thread_blocks))
     return cb_fail(diag, CB_ERR_ARGUMENT,

@@ -92,9 +92,9 @@ const struct cb_library_symbol cb_driver_symbols[] = {
 
 int cb_driver_has_conditions(const struct cb_driver *driver) {
   const struct cb_driver_calls *call = &driver->call;
-  return driver->version >= 12040 && call->capture_begin && call->capture_end && call->capture_info && call->capture_update && call->graph_create &&
-         call->graph_destroy && call->graph_add && call->graph_handle && call->graph_instantiate &&
-         call->graph_exec_destroy && call->graph_launch;
+  return driver->version >= 12040 && call->capture_begin && call->capture_end && call->capture_info &&
+         call->capture_update && call->graph_create && call->graph_destroy && call->graph_add && call->graph_handle &&
+         call->graph_instantiate && call->graph_exec_destroy && call->graph_launch;
 }
 
 /* ---- errors */

@@ -542,7 +542,8 @@ static enum cb_status launch_all(const struct loaded *loaded, struct arguments *
   for (int i = 0; i < loaded->info.launches && !s; i++) {
     const struct launch *launch = &kernels->launches[i];
     list_parameters(parameters, arguments, loaded, kernels, launch);
-    s = cb_driver_check(driver, launch_kernel(loaded, launch, arguments->kernel, arguments->apart, stream, parameters), diag,
+    s = cb_driver_check(driver,
+                        launch_kernel(loaded, launch, arguments->kernel, arguments->apart, stream, parameters), diag,
                         "launch kernel %d of the product", i);
   }
   return s;

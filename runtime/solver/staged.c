@@ -62,8 +62,9 @@ static enum cb_status find(const struct cb_staged *staged, struct CUmod_st *modu
 static enum cb_status note_registers(struct cb_staged *staged, struct CUfunc_st *function, struct cb_diag *diag) {
   const struct cb_driver *driver = staged->device->driver;
   int registers = 0, local = 0;
-  enum cb_status s = cb_driver_check(driver, driver->call.function_get(&registers, CB_CU_FUNC_REGISTERS, function), diag,
-                                     "ask for registers");
+  enum cb_status s =
+      cb_driver_check(driver, driver->call.function_get(&registers, CB_CU_FUNC_REGISTERS, function), diag,
+                      "ask for registers");
   if (!s)
     s = cb_driver_check(driver, driver->call.function_get(&local, CB_CU_FUNC_LOCAL_BYTES, function), diag,
                         "ask for spills");
@@ -157,8 +158,8 @@ static enum cb_status launch(const struct cb_staged *staged, struct CUfunc_st *f
                              void **parameters, struct cb_diag *diag) {
   const struct cb_driver *driver = staged->device->driver;
   return cb_driver_check(driver,
-                         driver->call.launch(function, (unsigned)staged->blocks, 1, 1, CB_STAGE_THREADS, 1, 1, 0, stream,
-                                             parameters, NULL),
+                         driver->call.launch(function, (unsigned)staged->blocks, 1, 1, CB_STAGE_THREADS, 1, 1, 0,
+                                             stream, parameters, NULL),
                          diag, "launch a solver");
 }
 
@@ -210,8 +211,8 @@ static enum cb_status do_begin(const struct cb_staged *staged, const struct cb_s
 /* ---- graphs */
 
 /* Whether the body shall be executed (again). */
-static enum cb_status do_condition(const struct cb_staged *staged, unsigned long long handle, struct CUstream_st *stream,
-                                   struct cb_diag *diag) {
+static enum cb_status do_condition(const struct cb_staged *staged, unsigned long long handle,
+                                   struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_driver *driver = staged->device->driver;
   cb_device_ptr at = state_at(staged, staged->shared->plan.turn);
   int done = staged->shared->plan.done;
@@ -292,8 +293,8 @@ static enum cb_status fill_whole(const struct cb_staged *staged, unsigned long l
                         "ask for a captured graph");
   if (!s)
     s = cb_driver_check(driver,
-                        driver->call.graph_handle(&handle, graph, staged->device->context, 1, CB_CU_ASSIGN_DEFAULT), diag,
-                        "make a graph's condition");
+                        driver->call.graph_handle(&handle, graph, staged->device->context, 1, CB_CU_ASSIGN_DEFAULT),
+                        diag, "make a graph's condition");
   if (!s) s = do_condition(staged, handle, stream, diag);
   if (!s) s = add_loop(staged, graph, handle, stream, diag);
   return s ? s : do_acts(staged, plan->begin + plan->body, plan->end, stream, diag);

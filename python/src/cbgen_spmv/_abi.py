@@ -205,7 +205,7 @@ class SolverOptions(Structure):
         ("highest", c_double),
         ("blocks", c_void_p),
         ("block_size", c_int),
-        ("precondition", c_void_p),
+        ("precondition", PRECONDITION),
         ("precondition_user", c_void_p),
     ]
 
@@ -273,6 +273,7 @@ class Info(Structure):
 LOG = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 ALLOCATE = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)
 RELEASE = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_size_t, c_void_p)
+PRECONDITION = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
 
 
 class Allocator(Structure):
