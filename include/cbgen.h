@@ -258,6 +258,14 @@ typedef enum cbgen_specialise {
   CBGEN_SPECIALISE_NEVER = 2  /* only where there is no family (fixed values, or a layout without one) */
 } cbgen_specialise;
 
+/* Whether an operator works in an order of its own, in which products find what they need of x nearer together. Its
+ * vectors have that order then, which cbgen_operator_permutation tells. */
+typedef enum cbgen_reorder {
+  CBGEN_REORDER_NONE = 0,
+  CBGEN_REORDER_SYMMETRIC = 1,  /* P A P^T of a square matrix: x and y have one order, as solvers need it */
+  CBGEN_REORDER_UNSYMMETRIC = 2 /* P A Q: x and y have an order each */
+} cbgen_reorder;
+
 typedef struct cbgen_request {
   size_t struct_size;        /* sizeof(cbgen_request) */
   int64_t expected_products; /* bounds the effort of analysis and tuning: set-up that this many products cannot
@@ -270,6 +278,10 @@ typedef struct cbgen_request {
                               * in one pass over the matrix: cbgen_multiply_many. What it stores stays the same; there
                               * is no family of such kernels, so compiling takes NVRTC unless the cache has it. 0 or 1:
                               * it does not */
+  cbgen_reorder reorder;     /* Where columns by falling number of nonzeros, or reverse Cuthill-McKee, bring what
+                              * products need of x nearer together, the operator works in that order. The matrix is
+                              * looked at on the host, in about 50 ns for each nonzero, also where the cache has the
+                              * kernel: for matrices of many products */
 } cbgen_request;
 
 /* Analyses the matrix, writes its kernel, compiles it and loads it with its arrays on the context's GPU; what
@@ -362,8 +374,8 @@ typedef struct cbgen_products {
 /* Puts the products on the stream, otherwise as cbgen_multiply. As many vectors are multiplied in one pass over the
  * matrix as the operator was compiled for (cbgen_request, cbgen_info), the rest in further passes; recipes other than
  * sell, dia and blocks, and those made of them, take a pass for each. By rows it is fastest where x, y, and a row's
- * bytes are multiples of 16. A vector's result has the bits of its own product (but with 'atomics'), and what other vectors
- * hold, NaN or infinity, does not reach it.
+ * bytes are multiples of 16. A vector's result has the bits of its own product (but with 'atomics'), and what other
+ * vectors hold, NaN or infinity, does not reach it.
  * CBGEN_ERROR_UNSUPPORTED: by rows, and the operator was compiled for one vector. */
 CBGEN_API cbgen_status cbgen_multiply_many(cbgen_operator *op, const cbgen_products *products);
 
@@ -443,6 +455,12 @@ typedef struct cbgen_info {
                             * predicted_seconds is the time of all of them then */
 } cbgen_info;
 CBGEN_API cbgen_status cbgen_operator_info(const cbgen_operator *op, cbgen_info *info);
+
+/* The order of an operator's vectors: element i of y is the result of row rows[i] of the matrix as it was given (of the
+ * transposed one, if that was asked for), and element j of x belongs to its column columns[j]: as many numbers as it
+ * has rows and columns, to host memory. 0, 1, 2, … unless the request asked for another order and that pays. Either may
+ * be NULL. New values (cbgen_update) keep the order of the matrix as it was given. */
+CBGEN_API cbgen_status cbgen_operator_permutation(const cbgen_operator *op, int32_t *rows, int32_t *columns);
 
 /* Times products with vectors of its own (allocated for the call) and keeps the median in the info. */
 CBGEN_API cbgen_status cbgen_operator_measure(cbgen_operator *op, double *seconds);

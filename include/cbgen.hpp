@@ -352,6 +352,14 @@ public:
   int64_t rows() const { return info().rows; }
   int64_t cols() const { return info().cols; }
 
+  /* For each entry of y, and of x, the row and the column of the matrix as it was given. */
+  std::pair<std::vector<int32_t>, std::vector<int32_t>> permutation() const {
+    const cbgen_info shape = info();
+    std::vector<int32_t> rows(static_cast<std::size_t>(shape.rows)), columns(static_cast<std::size_t>(shape.cols));
+    check(cbgen_operator_permutation(native(), rows.data(), columns.data()));
+    return {std::move(rows), std::move(columns)};
+  }
+
   /* They live as long as the operator. */
   std::string_view source() const {
     std::size_t length = 0;

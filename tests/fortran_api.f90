@@ -126,6 +126,7 @@ contains
     type(cbgen_update_t) :: update
     type(cbgen_info_t) :: info
     real(c_double) :: seconds
+    integer(c_int32_t) :: places(4), places_of_x(3)
     request%values = CBGEN_VALUES_MUTABLE
     request%expected_products = 100
     call check(cbgen_set_log(context, c_funloc(tell), c_loc(one)) == CBGEN_OK, 'a log')
@@ -142,6 +143,8 @@ contains
     call check(info%values == CBGEN_VALUES_MUTABLE .and. info%vector_type == CBGEN_F64, 'kinds in the info')
     call check(info%total_seconds > 0 .and. info%bytes_per_nonzero > 0, 'times in the info')
     call check(cbgen_operator_measure(A, seconds) == CBGEN_OK .and. seconds > 0, 'a measurement')
+    call check(cbgen_operator_permutation(A, places, places_of_x) == CBGEN_OK, 'a permutation')
+    call check(all(places == [0, 1, 2, 3]) .and. all(places_of_x == [0, 1, 2]), 'the order of vectors')
     call check(cbgen_operator_specialise(A) == CBGEN_OK, 'a specialised kernel')
     call check(index(cbgen_operator_source(A), '__global__') > 0, 'the text')
     call check(index(cbgen_operator_plan(A), '(spmv ') == 1 .and. index(cbgen_operator_plan_json(A), '{') == 1, 'the plan')

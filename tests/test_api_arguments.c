@@ -109,6 +109,7 @@ static void null_of_every_function_of_an_operator(void **state) {
   refused(cbgen_operator_info(NULL, &info));
   refused(cbgen_operator_info(op, NULL));
   refused(cbgen_operator_measure(NULL, &seconds));
+  refused(cbgen_operator_permutation(NULL, NULL, NULL));
   assert_string_equal(cbgen_operator_source(NULL, &length), "");
   assert_int_equal(length, 0);
   assert_true(*cbgen_operator_source(op, NULL));

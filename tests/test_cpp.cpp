@@ -150,6 +150,10 @@ void test_ownership() {
   C.unbind();
   C.specialise();
   expect(C.measure() > 0, "a product's time");
+  const auto [rows, columns] = C.permutation();
+  expect(rows.size() == std::size_t(C.rows()) && columns.size() == std::size_t(C.cols()) && rows[1] == 1 &&
+             columns[1] == 1,
+         "the order of vectors");
 }
 
 struct stop {};

@@ -77,6 +77,9 @@ struct cb_shared {
     int64_t limit;
     struct cb_hash key;
   } kept;
+  struct cb_vector_order { /* at each place, the caller's row or column; NULL: 0, 1, 2, … */
+    int32_t *rows, *columns;
+  } order;
   pthread_mutex_t specialising;
   pthread_mutex_t texts; /* while they are made; within `specialising` or without */
   struct cb_image special; /* what multiplies instead of the image's kernels, once it is specialised */

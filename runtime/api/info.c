@@ -34,6 +34,20 @@ const char *cbgen_operator_key(const cbgen_operator *op) {
   return op ? op->shared->key : "";
 }
 
+/* ---- the order of vectors */
+
+static void copy_order(int32_t *to, const int32_t *order, int64_t count) {
+  for (int64_t i = 0; i < count && to; i++) to[i] = order ? order[i] : (int32_t)i;
+}
+
+cbgen_status cbgen_operator_permutation(const cbgen_operator *op, int32_t *rows, int32_t *columns) {
+  if (!op) return CBGEN_ERROR_ARGUMENT;
+  const struct cb_shared *shared = op->shared;
+  copy_order(rows, shared->order.rows, shared->image.rows);
+  copy_order(columns, shared->order.columns, shared->image.cols);
+  return CBGEN_OK;
+}
+
 /* ---- numbers */
 
 /* Products after which set-up is repaid against a product of cuSPARSE that needs none. */

@@ -29,6 +29,8 @@ static void release_shared(struct cb_shared *shared) {
   cb_image_release(&shared->image);
   cb_session_release(shared->session);
   cb_free(shared->kept.directory);
+  cb_free(shared->order.rows);
+  cb_free(shared->order.columns);
   pthread_mutex_destroy(&shared->specialising);
   pthread_mutex_destroy(&shared->texts);
   pthread_mutex_destroy(&shared->lock);

@@ -7,7 +7,7 @@ size, offset, number and prototype with this file, so that the two cannot drift 
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
 from enum import IntEnum
 from typing import Any, Dict, Tuple
 
@@ -52,6 +52,12 @@ class Values(IntEnum):
     STORED = 0
     MUTABLE = 1
     FIXED = 2
+
+
+class Reorder(IntEnum):
+    NONE = 0
+    SYMMETRIC = 1
+    UNSYMMETRIC = 2
 
 
 class Tier(IntEnum):
@@ -122,6 +128,7 @@ class Request(Structure):
         ("specialise", c_int),
         ("epilogue", c_char_p),
         ("vectors", c_int),
+        ("reorder", c_int),
     ]
 
 
@@ -185,6 +192,9 @@ class Outcome(Structure):
         ("true_residual", c_double),
         ("value", c_double),
     ]
+
+
+PRECONDITION = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
 
 
 class SolverOptions(Structure):
@@ -273,7 +283,6 @@ class Info(Structure):
 LOG = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 ALLOCATE = ctypes.CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_void_p)
 RELEASE = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_size_t, c_void_p)
-PRECONDITION = CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
 
 
 class Allocator(Structure):
@@ -314,6 +323,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_update_values": (STATUS, (HANDLE, POINTER(Update))),
     "cbgen_operator_message": (c_char_p, (HANDLE,)),
     "cbgen_operator_info": (STATUS, (HANDLE, POINTER(Info))),
+    "cbgen_operator_permutation": (STATUS, (HANDLE, POINTER(c_int32), POINTER(c_int32))),
     "cbgen_operator_measure": (STATUS, (HANDLE, POINTER(c_double))),
     "cbgen_operator_source": (c_char_p, (HANDLE, POINTER(c_size_t))),
     "cbgen_operator_plan": (c_char_p, (HANDLE,)),

@@ -34,6 +34,7 @@ else:
 
 VALUES = {each.name.lower(): each for each in _abi.Values}
 SPECIALISE = {each.name.lower(): each for each in _abi.Specialise}
+REORDER = {each.name.lower(): each for each in _abi.Reorder}
 Path = Union[str, "os.PathLike[str]"]
 
 
@@ -117,6 +118,7 @@ class Origin:
     renewed: bool = False
     specialise: _abi.Specialise = _abi.Specialise.AUTO
     vectors: int = 0
+    reorder: _abi.Reorder = _abi.Reorder.NONE
 
     def operator(self, transposed: bool) -> Optional[Operator]:
         found = self.operators.get(transposed)
@@ -124,7 +126,7 @@ class Origin:
 
     def compile(self, transposed: bool, views: Views) -> Operator:
         request = _abi.Request(ctypes.sizeof(_abi.Request), self.expected_products, self.values, transposed,
-                               self.specialise, None, self.vectors)
+                               self.specialise, None, self.vectors, self.reorder)
         device = open_device(self.context.choose_device(views.device))
         (suffix, given), handle = views.given(self.name), ctypes.c_void_p()
         function = getattr(LIBRARY, "cbgen_compile" + suffix)
@@ -496,6 +498,16 @@ class Operator(Products, Linear):
         for operator in self._both():
             operator._handles.check(LIBRARY.cbgen_operator_specialise(operator._handles.first))
 
+    def permutation(self) -> Tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
+        """The order of vectors: `rows` and `columns`, so that y[i] is what row rows[i] of the matrix gives, and x[j]
+        what its column columns[j] takes: A @ x[columns] is (matrix @ x)[rows]. 0, 1, 2, … unless `reorder` asked for
+        another order and that pays."""
+        rows, columns = (numpy.empty(count, numpy.int32) for count in self.shape)
+        places = ctypes.POINTER(ctypes.c_int32)
+        self._handles.check(LIBRARY.cbgen_operator_permutation(self._handles.first, rows.ctypes.data_as(places),
+                                                               columns.ctypes.data_as(places)))
+        return rows, columns
+
     def measure(self) -> float:
         """Times products with vectors of the library's own; gives the median in seconds and keeps it in `info`."""
         seconds = ctypes.c_double()
@@ -565,7 +577,7 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
             type: Optional[str] = None, semiring: Optional[str] = None, device: Optional[int] = None,
             tune: Optional[str] = None, cache: Union[None, str, "os.PathLike[str]"] = None, context: Optional[Context] = None,
             name: str = "matrix", shape: Optional[Tuple[int, int]] = None, stream: Any = None,
-            keep_matrix: bool = True, specialise: str = "auto", vectors: int = 1) -> Operator:
+            keep_matrix: bool = True, specialise: str = "auto", vectors: int = 1, reorder: str = "none") -> Operator:
     """Looks at a sparse matrix, writes a CUDA kernel for it, compiles it, and gives the operator that multiplies.
 
     matrix: a SciPy or CuPy sparse matrix (CSR, CSC, COO and BSR; other formats are converted), a sparse CSR tensor of
@@ -590,6 +602,9 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
     specialise: "auto" (it begins with a kernel that serves all matrices of one structure, where that is not repaid by
         expected_products), "now" (the kernel for this one matrix at once) or "never".
     vectors: how many vectors `A @ X` and `A.matmat` shall take in one pass over the matrix, up to 32.
+    reorder: "symmetric" (x and y in one order, of a square matrix) or "unsymmetric": vectors are in the order that
+        `A.permutation()` tells, in which products find what they need of x nearer together; "none": as the matrix has
+        rows and columns.
 
     TypeError, ValueError: what was handed over does not fit. cbgen.Error: see its subclasses.
     """
@@ -597,6 +612,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
         raise ValueError(f"values={values!r}; it is 'stored', 'mutable' or 'fixed'")
     if specialise not in SPECIALISE:
         raise ValueError(f"specialise={specialise!r}; it is 'auto', 'now' or 'never'")
+    if reorder not in REORDER:
+        raise ValueError(f"reorder={reorder!r}; it is 'none', 'symmetric' or 'unsymmetric'")
     if vectors < 1:
         raise ValueError(f"vectors={vectors!r}; it is 1 or more")
     taken = take_matrix(matrix, shape)
@@ -607,7 +624,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
     used = context_for(context, device, views.device, {"type": type, "semiring": semiring, "tune": tune,
                                                    "cache": cache})
     origin = Origin(taken if keep_matrix else None, used, name, expected_products, VALUES[values], threading.RLock(),
-                    {}, specialise=SPECIALISE[specialise], vectors=min(int(vectors), 1 << 20))
+                    {}, specialise=SPECIALISE[specialise], vectors=min(int(vectors), 1 << 20),
+                    reorder=REORDER[reorder])
     return origin.compile(bool(transpose), views)
 
 
