@@ -384,12 +384,13 @@ static void failures_leave_nothing_behind(void **state) {
     const int happened = fake->calls >= nth;
     fake->fail_at = 0;
     cbgen_solver_free(solver);
+    if (s) assert_null(solver);
     assert_true(fake->graphs == graphs && fake->streams == streams);
     assert_true(fake->modules == modules && fake->blocks == blocks);
     if (!happened) break;
     failed += s != CBGEN_OK;
   }
-  assert_true(failed > 30);
+  assert_true(failed > 10); /* the others leave a solver that the host drives */
   release(&bed);
 }
 

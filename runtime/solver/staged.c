@@ -88,6 +88,14 @@ static int stages_of(const struct cb_stages_plan *plan) {
   return count;
 }
 
+/* PTX, which the driver compiles, if it has its compiler at hand: else there are no graphs. */
+static void load_condition(const struct cb_staged *staged) {
+  struct shared *shared = staged->shared;
+  const char *text = cb_embedded_find("templates/condition.ptx.in")->text;
+  if (load_module(staged, &shared->condition_module, text, NULL)) return;
+  if (find(staged, shared->condition_module, "cbgen_condition", &shared->condition, NULL)) shared->condition = NULL;
+}
+
 static enum cb_status load_kernels(struct cb_staged *staged, const void *cubin, struct cb_diag *diag) {
   struct shared *shared = staged->shared;
   const int stages = stages_of(&shared->plan);
@@ -99,9 +107,8 @@ static enum cb_status load_kernels(struct cb_staged *staged, const void *cubin, 
     s = find(staged, shared->module, name, &shared->stages[i], diag);
     if (!s) s = note_registers(staged, shared->stages[i], diag);
   }
-  if (s || !cb_driver_has_conditions(staged->device->driver)) return s;
-  s = load_module(staged, &shared->condition_module, cb_embedded_find("templates/condition.ptx.in")->text, diag);
-  return s ? s : find(staged, shared->condition_module, "cbgen_condition", &shared->condition, diag);
+  if (!s && cb_driver_has_conditions(staged->device->driver)) load_condition(staged);
+  return s;
 }
 
 /* ---- memory */
@@ -313,13 +320,11 @@ static enum cb_status build_graph(struct cb_staged *staged, struct cb_diag *diag
   return s;
 }
 
-/* What cannot be captured is the caller's preconditioner: then the host repeats the body. */
+/* Where there can be no graph, be it that the caller's preconditioner cannot be captured, the host repeats the body. */
 static enum cb_status prepare(struct cb_staged *staged, struct cb_diag *diag) {
   struct cb_diag own = {0};
-  if (!staged->shared->condition) return CB_OK;
-  const enum cb_status s = build_graph(staged, &own);
-  if (!s || s == CB_ERR_MEMORY) return s ? cb_fail(diag, s, "%s", own.message) : CB_OK;
-  return staged->precondition ? CB_OK : cb_fail(diag, s, "%s", own.message);
+  const enum cb_status s = staged->shared->condition ? build_graph(staged, &own) : CB_OK;
+  return s == CB_ERR_MEMORY ? cb_fail(diag, s, "%s", own.message) : CB_OK;
 }
 
 /* ---- life */
