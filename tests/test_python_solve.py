@@ -79,7 +79,8 @@ class Solve(FakeCase):
 
             for preconditioner in (inverse, product):
                 residuals = []
-                x, info = cbgen.solve(matrix, RIGHT, method=method, rtol=1e-9, M=preconditioner, callback=residuals.append)
+                x, info = cbgen.solve(matrix, RIGHT, method=method, rtol=1e-9, M=preconditioner,
+                                      callback=residuals.append)
                 self.assertEqual(info, 0)
                 self.check(matrix, x, 1e-9)
                 self.assertLessEqual(abs(len(residuals) - len(expected)), 1)
@@ -94,6 +95,31 @@ class Solve(FakeCase):
         self.assertRaisesRegex(cbgen.Error, "takes no 'precondition'", cbgen.solve, system(), RIGHT, method="minres", M=wrong)
         self.assertRaisesRegex(ValueError, "M is", cbgen.solve, system(), RIGHT,
                                M=cbgen.compile(scipy.sparse.eye(ROWS + 1).tocsr()))
+
+    def test_many_systems(self):
+        for method, symmetric in (("cg", True), ("bicgstab", False)):
+            for dtype, rtol in ((numpy.float64, 1e-9), (numpy.float32, 1e-4)):
+                pattern, systems = system(symmetric, dtype), 5
+                values = numpy.stack([pattern.data * dtype(1 + s / 8) for s in range(systems)])
+                right = numpy.stack([RIGHT * (s + 1) for s in range(systems)]).astype(dtype)
+                for divisors in (None, "jacobi", numpy.stack([pattern.diagonal()] * systems)):
+                    x, info = cbgen.solve_batch(pattern, values, right, method=method, rtol=rtol, M=divisors)
+                    self.assertEqual((x.shape, x.dtype, list(info)), ((systems, ROWS), dtype, [0] * systems))
+                    for s in range(systems):
+                        matrix = scipy.sparse.csr_matrix((values[s], pattern.indices, pattern.indptr)).astype(float)
+                        self.assertLess(numpy.linalg.norm(right[s] - matrix @ x[s].astype(float)),
+                                        2 * rtol * numpy.linalg.norm(right[s]))
+        again, info = cbgen.solve_batch(pattern, values, right, x, method=method, rtol=1e-3)
+        self.assertTrue((again == x).all() and not info.any())  # nothing was left to do
+        self.assertTrue((cbgen.solve_batch(pattern, values, right, rtol=1e-6, maxiter=1, method=method)[1] == 1).all())
+        for error, words, change in ((ValueError, "5 systems of 90 rows", {"b": right[:, 1:]}),
+                                     (ValueError, "takes \\(systems", {"values": values[:, 1:]}),
+                                     (TypeError, "b is float64", {"b": right.astype(float)}),
+                                     (TypeError, "float64 or float32", {"values": values.astype(int)}),
+                                     (ValueError, "M='ilu'", {"M": "ilu"}), (ValueError, "maxiter is 0", {"maxiter": 0}),
+                                     (cbgen.Error, "method", {"method": "sor"})):
+            wanted = {"values": values, "b": right, **change}
+            self.assertRaisesRegex(error, words, cbgen.solve_batch, pattern, **wanted)
 
     def test_rounds_of_gmres(self):
         matrix, residuals = system(False), []

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A solver of several kernels (codegen/program/stages.h) around an operator's products, loaded with its vectors on a
  * GPU. Iterations are the body of a conditional node of a CUDA graph, which the GPU repeats by itself; or, where there
- * can be none (the driver has no such nodes, or the caller's preconditioner cannot be captured), of a loop on the host, which waits for the state
- * after each. */
+ * can be none (the driver has no such nodes, or the caller's preconditioner cannot be captured), of a loop on the host,
+ * which waits for the state after each. */
 #ifndef CBGEN_RUNTIME_SOLVER_STAGED_H
 #define CBGEN_RUNTIME_SOLVER_STAGED_H
 

@@ -33,10 +33,10 @@ def solve(A: Any, b: Any, x0: Any = None, *, method: str = "cg", rtol: float = 1
     maxiter: the most iterations; None: 10 times the rows. Of "gmres" as in SciPy rounds of `restart` iterations.
     M: None; "jacobi": residuals are divided by A's diagonal (of an operator that keeps its matrix, in CSR); or an array
         like b that they are divided by. Of "cg" and "bicgstab" also ("block-jacobi", n): they are multiplied by the
-        inverses of the n x n blocks along A's diagonal, n from 2 to 16; a cbgen.Operator that they are multiplied by, as
-        SciPy's M; or a function M(r, z, stream) that puts z = M r on the CUDA stream (a number), r and z being vectors on
-        the GPU by __cuda_array_interface__. It is called once, while the stream is captured, and what it captures is
-        replayed; if that fails, for each iteration.
+        inverses of the n x n blocks along A's diagonal, n from 2 to 16; a cbgen.Operator that they are multiplied by,
+        as SciPy's M; or a function M(r, z, stream) that puts z = M r on the CUDA stream (a number), r and z being
+        vectors on the GPU by __cuda_array_interface__. It is called once, while the stream is captured, and what it
+        captures is replayed; if that fails, for each iteration.
     callback: called with norm(r) / norm(b) before the first iteration and after each, as SciPy's gmres does with
         callback_type="pr_norm"; but once all is done: one kernel does all iterations.
     restart: of "gmres", 1 to 64; None: 20. weight: of "jacobi"; 0: 2/3. lowest, highest: of "chebyshev", bounds of the
@@ -220,12 +220,13 @@ class Work:
                 raise ValueError(f"M is {preconditioner.shape} of {preconditioner.dtype}, A {self.operator.shape} of "
                                  f"{self.operator.dtype}")
 
-        def call(_: Any, r: int, z: int, stream: Optional[int]) -> int:
+        def call(_: Any, r: int, z: int, on: Optional[int]) -> int:
+            stream = on or 0
             try:
                 if isinstance(preconditioner, Operator):
-                    preconditioner._handles.multiply(stream or 0, 1.0, r, 0.0, z)
+                    preconditioner._handles.multiply(stream, 1.0, r, 0.0, z)
                 else:
-                    preconditioner(Vector(r, self.operator, stream or 0), Vector(z, self.operator, stream or 0), stream or 0)
+                    preconditioner(Vector(r, self.operator, stream), Vector(z, self.operator, stream), stream)
             except BaseException as error:  # C cannot raise it: run does
                 self.raised = error
                 return 1
