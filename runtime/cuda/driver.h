@@ -111,7 +111,7 @@ struct cb_cu_node {
   union {
     long long bytes[29];
     struct {
-      unsigned long long handle;
+      uint64_t handle;
       unsigned type, size;
       struct CUgraph_st **graphs; /* that the driver makes */
       struct CUctx_st *context;
@@ -187,7 +187,7 @@ struct cb_driver_calls {
   cb_cu_result (*graph_add)(struct CUgraphNode_st **node, struct CUgraph_st *graph,
                             struct CUgraphNode_st *const *dependencies, const struct CUgraphEdgeData_st *edges,
                             size_t count, struct cb_cu_node *parameters);
-  cb_cu_result (*graph_handle)(unsigned long long *handle, struct CUgraph_st *graph, struct CUctx_st *context,
+  cb_cu_result (*graph_handle)(uint64_t *handle, struct CUgraph_st *graph, struct CUctx_st *context,
                                unsigned value, unsigned flags);
   cb_cu_result (*graph_instantiate)(struct CUgraphExec_st **exec, struct CUgraph_st *graph, unsigned long long flags);
   cb_cu_result (*graph_exec_destroy)(struct CUgraphExec_st *exec);

@@ -218,7 +218,7 @@ static enum cb_status do_begin(const struct cb_staged *staged, const struct cb_s
 /* ---- graphs */
 
 /* Whether the body shall be executed (again). */
-static enum cb_status do_condition(const struct cb_staged *staged, unsigned long long handle,
+static enum cb_status do_condition(const struct cb_staged *staged, uint64_t handle,
                                    struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_driver *driver = staged->device->driver;
   cb_device_ptr at = state_at(staged, staged->shared->plan.turn);
@@ -231,9 +231,9 @@ static enum cb_status do_condition(const struct cb_staged *staged, unsigned long
 
 /* Adds to `graph` what `fill` puts on a stream under capture. */
 static enum cb_status capture(const struct cb_staged *staged, struct CUgraph_st *graph,
-                              enum cb_status (*fill)(const struct cb_staged *staged, unsigned long long handle,
+                              enum cb_status (*fill)(const struct cb_staged *staged, uint64_t handle,
                                                      struct CUstream_st *stream, struct cb_diag *diag),
-                              unsigned long long handle, struct cb_diag *diag) {
+                              uint64_t handle, struct cb_diag *diag) {
   const struct cb_driver *driver = staged->device->driver;
   struct CUstream_st *stream;
   struct CUgraph_st *captured = NULL;
@@ -252,7 +252,7 @@ static enum cb_status capture(const struct cb_staged *staged, struct CUgraph_st 
   return s;
 }
 
-static enum cb_status fill_body(const struct cb_staged *staged, unsigned long long handle, struct CUstream_st *stream,
+static enum cb_status fill_body(const struct cb_staged *staged, uint64_t handle, struct CUstream_st *stream,
                                 struct cb_diag *diag) {
   const struct cb_stages_plan *plan = &staged->shared->plan;
   const enum cb_status s = do_acts(staged, plan->begin, plan->body, stream, diag);
@@ -260,7 +260,7 @@ static enum cb_status fill_body(const struct cb_staged *staged, unsigned long lo
 }
 
 /* A node behind what the stream has captured, whose body repeats. */
-static enum cb_status add_loop(const struct cb_staged *staged, struct CUgraph_st *graph, unsigned long long handle,
+static enum cb_status add_loop(const struct cb_staged *staged, struct CUgraph_st *graph, uint64_t handle,
                                struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_driver *driver = staged->device->driver;
   struct CUgraphNode_st *const *dependencies = NULL;
@@ -286,12 +286,12 @@ static enum cb_status add_loop(const struct cb_staged *staged, struct CUgraph_st
 }
 
 /* All acts, on a stream under capture, behind the beginning's launch. */
-static enum cb_status fill_whole(const struct cb_staged *staged, unsigned long long unused, struct CUstream_st *stream,
+static enum cb_status fill_whole(const struct cb_staged *staged, uint64_t unused, struct CUstream_st *stream,
                                  struct cb_diag *diag) {
   const struct cb_driver *driver = staged->device->driver;
   const struct cb_stages_plan *plan = &staged->shared->plan;
   struct CUgraph_st *graph = NULL;
-  unsigned long long handle = 0;
+  uint64_t handle = 0;
   unsigned status = 0;
   (void)unused;
   enum cb_status s = do_acts(staged, 0, plan->begin, stream, diag);
