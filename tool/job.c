@@ -34,8 +34,8 @@ enum cb_status cb_job_read(struct cb_job *job, const struct cb_call *call, struc
   const struct cb_progress progress = {cb_progress_report, NULL};
   cb_progress_stage("reading '%s'", call->file);
   enum cb_status s = cb_matrix_read(&job->csr, call->file, &progress, diag);
-  if (!s && call->reorder) s = reorder(job, call, diag);
   if (!s) s = cb_symmetry_mirror(&job->csr, &call->options, diag);
+  if (!s && call->reorder) s = reorder(job, call, diag);
   if (s) return s;
   snprintf(job->name, sizeof job->name, "%s", call->name ? call->name : job->csr.name);
   cb_symbol_from(job->name, job->symbol);

@@ -34,8 +34,10 @@ static void free_shared(struct cb_shared *shared) {
   if (!shared->origin) cb_image_release(&shared->image);
   cb_session_release(shared->session);
   cb_free(shared->kept.directory);
-  cb_free(shared->order.rows);
-  cb_free(shared->order.columns);
+  if (!shared->origin) {
+    cb_free(shared->order.rows);
+    cb_free(shared->order.columns);
+  }
   pthread_mutex_destroy(&shared->specialising);
   pthread_mutex_destroy(&shared->texts);
   pthread_mutex_destroy(&shared->lock);
@@ -550,25 +552,6 @@ cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_update *update)
   return cb_operator_report(op, s, &diag);
 }
 
-static enum cb_status check_symmetry(const struct cb_shared *shared, struct CUstream_st *stream, struct cb_diag *diag) {
-  int entered = 0;
-  if (!shared->pairs)
-    return cb_fail(diag, CB_ERR_ARGUMENT,
-                   "nothing is checked: the operator was not compiled with the option 'check-symmetry' at 'on'");
-  enum cb_status s = enter(shared->session->device, &entered, diag);
-  if (s) return s;
-  s = cb_pairs_outcome(shared->pairs, stream, diag);
-  if (entered) cb_device_leave(shared->session->device);
-  return s;
-}
-
-cbgen_status cbgen_operator_check(cbgen_operator *op, void *stream) {
-  struct cb_diag diag;
-  if (!op) return CBGEN_ERROR_ARGUMENT;
-  diag.message[0] = 0;
-  return cb_operator_report(op, check_symmetry(op->shared, stream, &diag), &diag);
-}
-
 /* ---- copies: with the origin's `specialising` held, so that its tier stays */
 
 static enum cb_status check_copy(const struct cb_shared *origin, struct cb_diag *diag) {
@@ -590,6 +573,7 @@ static enum cb_status take_from(struct cb_shared *copy, struct cb_shared *origin
   copy->special = origin->special;
   copy->borrows_special = origin->special.cubin != NULL;
   copy->packer = origin->packer;
+  copy->order = origin->order;
   pthread_mutex_lock(&origin->lock);
   copy->measured = origin->measured;
   pthread_mutex_unlock(&origin->lock);
@@ -680,4 +664,25 @@ cbgen_status cbgen_operator_copy(cbgen_operator *op, const cbgen_update *values,
   if (!s) s = copy_with_values(copy, op, values ? &taken : NULL, &diag);
   cb_threads_end(threads);
   return cb_operator_report(op, s, &diag);
+}
+
+/* ---- symmetry */
+
+static enum cb_status check_symmetry(const struct cb_shared *shared, struct CUstream_st *stream, struct cb_diag *diag) {
+  int entered = 0;
+  if (!shared->pairs)
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "nothing is checked: the operator was not compiled with the option 'check-symmetry' at 'on'");
+  enum cb_status s = enter(shared->session->device, &entered, diag);
+  if (s) return s;
+  s = cb_pairs_outcome(shared->pairs, stream, diag);
+  if (entered) cb_device_leave(shared->session->device);
+  return s;
+}
+
+cbgen_status cbgen_operator_check(cbgen_operator *op, void *stream) {
+  struct cb_diag diag;
+  if (!op) return CBGEN_ERROR_ARGUMENT;
+  diag.message[0] = 0;
+  return cb_operator_report(op, check_symmetry(op->shared, stream, &diag), &diag);
 }

@@ -18,9 +18,6 @@ static enum cb_status check_asked(const cbgen_request *asked, struct cb_diag *di
     return cb_fail(diag, CB_ERR_ARGUMENT, "'transpose' is %d; it is 0 or 1", asked->transpose);
   if ((int)asked->reorder < 0 || asked->reorder > CBGEN_REORDER_UNSYMMETRIC)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'reorder' is %d; it is one of cbgen_reorder", (int)asked->reorder);
-  if (asked->reorder == CBGEN_REORDER_UNSYMMETRIC &&
-      (asked->symmetric == CBGEN_SYMMETRIC || asked->symmetric == CBGEN_SKEW_SYMMETRIC))
-    return cb_fail(diag, CB_ERR_ARGUMENT, "a symmetric matrix is none in an unsymmetric order: 'reorder' may be symmetric");
   if ((int)asked->symmetric < 0 || asked->symmetric > CBGEN_UNSYMMETRIC)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'symmetric' is %d; it is one of cbgen_symmetry", (int)asked->symmetric);
   if (asked->vectors < 0)
@@ -117,6 +114,10 @@ enum cb_status cb_request_take(struct cb_request *request, const cbgen_request *
   if (!s) s = check_asked(taken, diag);
   if (request->view.turned) taken->transpose = !taken->transpose; /* the transposed matrix's transpose is the matrix */
   if (!s) s = choose_options(request, diag);
+  if (!s && cb_asks_order(request) && cb_promises_symmetry(&request->options))
+    s = cb_fail(diag, CB_ERR_UNSUPPORTED,
+                "of a matrix that is promised to be symmetric the lower triangle counts, which another order does not "
+                "keep: leave out 'reorder', or the promise");
   if (!s) s = cb_context_session(request->context, &request->session);
   if (s) return s;
   struct cb_view *host = &request->host;
