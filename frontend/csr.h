@@ -61,6 +61,10 @@ struct cb_remote_columns {
   enum cb_status (*spans)(void *user, const struct cb_unit *units, int64_t count, struct cb_ends *spans,
                           struct cb_diag *diag);
   enum cb_status (*elements)(void *user, const struct cb_remote_list *list, uint32_t *elements, struct cb_diag *diag);
+  /* For columns by frequency (analysis/columns.h): nonzeros by column; and by row those whose column's bit is set in
+   * `marked` (bit c % 64 of word c / 64). */
+  enum cb_status (*count_columns)(void *user, uint32_t *counts, struct cb_diag *diag);
+  enum cb_status (*count_marked)(void *user, const uint64_t *marked, uint32_t *by_row, struct cb_diag *diag);
   void *user;
 };
 

@@ -236,7 +236,7 @@ static void bytes_are_the_host_s(void **state) {
   const int count = (int)(sizeof shapes / sizeof *shapes);
   int turn = 0;
   for (int number = 0; (recipe = cb_recipe_at(number)); number++) {
-    if (!recipe->is_ready) continue;
+    if (!recipe->is_packed) continue;
     packed = left = 0;
     for (int i = 0; i < count * EACH; i++, turn++) {
       char settings[SETTINGS], all[SETTINGS + 64];
@@ -269,7 +269,32 @@ static void long_and_wide_ones_are_the_host_s(void **state) {
   struct cb_session *session = open_session();
   packed = left = 0;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    check(session, cases[i][0], (struct form){.row_bits = 32, .col_bits = 32, .base = 1, .on_device = 1}, cases[i][1]);
+    check_near(session, cases[i][0],
+               (struct form){.row_bits = i % 3 ? 32 : 64, .col_bits = i % 2 ? 64 : 32, .base = i % 2, .on_device = 1},
+               cases[i][1], 0);
+  assert_int_equal(packed, sizeof cases / sizeof *cases);
+  close_session(session);
+}
+
+/* Rows in segments, hot and cold, that chunks of nonzeros cut; rows without nonzeros between; packed columns. */
+static void hot_columns_are_the_host_s(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"powerlaw,rows=900,cols=80000,max=30000,min=0", "hot-columns=30"},
+      {"powerlaw,rows=900,cols=80000,max=30000,min=0", "hot-columns=300 hot-packed=900 hot-three-bytes=off"},
+      {"long_row,rows=5000,cols=4000,per_row=2,long_rows=2,long_length=3900", "hot-columns=900"},
+      {"hypersparse,rows=90000,cols=9000,keep=0.01,per_row=30", "hot-columns=200 hot-gather=on"},
+      {"rmat,scale=11,edge_factor=8", "hot-columns=200 hot-packed=5000"},
+  };
+  struct cb_session *session = open_session();
+  packed = left = 0;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char settings[SETTINGS];
+    snprintf(settings, sizeof settings, "recipe=hot %s", cases[i][1]);
+    check_near(session, cases[i][0],
+               (struct form){.row_bits = i % 3 ? 32 : 64, .col_bits = i % 2 ? 64 : 32, .base = i % 2, .on_device = 1},
+               settings, 0);
+  }
   assert_int_equal(packed, sizeof cases / sizeof *cases);
   close_session(session);
 }
@@ -414,6 +439,7 @@ static void the_device_chooses(void **state) {
       {"road,n=300,keep=0.6", "recipe=auto search=ready ready-loss=1000000", "dia"},
       {"road,n=300,keep=0.6", "recipe=auto search=ready ready-loss=0", NULL},
       {"road,n=300,keep=0.6", "recipe=auto search=profile", NULL},
+      {"rmat,scale=16,edge_factor=32", "recipe=auto search=ready ready-loss=0", "hot"},
   };
   struct cb_session *session = open_session();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -743,6 +769,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, check_fake)
   const struct CMUnitTest tests[] = {
       TEST(bytes_are_the_host_s), TEST(long_and_wide_ones_are_the_host_s),
+      TEST(hot_columns_are_the_host_s),
       TEST(rows_are_the_host_s), TEST(failing_surveys_leave_nothing),
       TEST(profiles_are_the_host_s), TEST(the_device_chooses),
       TEST(operators_are_the_host_s),     TEST(values_are_renewed),
