@@ -408,7 +408,7 @@ static void profiles_are_the_host_s(void **state) {
 
 /* The plan of recipe auto there, or NULL and `why` not. */
 static struct cb_plan *chosen_there(struct cb_session *session, const char *shape, const char *settings,
-                                    struct cb_diag *why) {
+                                    int64_t near, struct cb_diag *why) {
   struct cb_diag diag = {0};
   struct made there = {0};
   struct cb_options options;
@@ -418,7 +418,7 @@ static struct cb_plan *chosen_there(struct cb_session *session, const char *shap
   const struct cb_view view = view_of(&sample);
   const struct cb_kernel_finder finder = {find_set, session};
   set_options(&options, settings);
-  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, next_near(), &diag));
+  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, &diag));
   const enum cb_status s =
       cb_plan_build(&there.plan, &there.assignment, &csr, &session->device->target, &options, why);
   if (s ? s != CB_ERR_UNSUPPORTED || there.plan : !there.plan) fail_msg("%s, %s: %s", shape, settings, why->message);
@@ -433,18 +433,20 @@ static void the_device_chooses(void **state) {
   (void)state;
   static const struct {
     const char *shape, *settings, *recipe; /* NULL: the host shall */
+    int64_t near; /* 0: now and then */
   } cases[] = {
-      {"fe3,n=12", "recipe=auto search=profile", "blocks"},
-      {"fe3,n=12", "recipe=auto search=ready", "blocks"},
-      {"road,n=300,keep=0.6", "recipe=auto search=ready ready-loss=1000000", "dia"},
-      {"road,n=300,keep=0.6", "recipe=auto search=ready ready-loss=0", NULL},
-      {"road,n=300,keep=0.6", "recipe=auto search=profile", NULL},
-      {"rmat,scale=16,edge_factor=32", "recipe=auto search=ready ready-loss=0", "hot"},
+      {"fe3,n=12", "recipe=auto search=profile", "blocks", 0},
+      {"fe3,n=12", "recipe=auto search=ready", "blocks", 0},
+      {"road,n=300,keep=0.6", "recipe=auto search=ready ready-loss=1000000", "dia", 0},
+      {"road,n=300,keep=0.6", "recipe=auto search=ready ready-loss=0", NULL, 0},
+      {"road,n=300,keep=0.6", "recipe=auto search=profile", NULL, 0},
+      {"rmat,scale=16,edge_factor=32", "recipe=auto search=ready ready-loss=0", "hot", INT64_MAX},
   };
   struct cb_session *session = open_session();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct cb_diag diag = {0};
-    struct cb_plan *plan = chosen_there(session, cases[i].shape, cases[i].settings, &diag);
+    const int64_t near = cases[i].near ? cases[i].near : next_near();
+    struct cb_plan *plan = chosen_there(session, cases[i].shape, cases[i].settings, near, &diag);
     if (plan && !cases[i].recipe) fail_msg("%s, %s: recipe %s", cases[i].shape, cases[i].settings, plan->recipe);
     if (plan) assert_string_equal(plan->recipe, cases[i].recipe);
     else assert_non_null(strstr(diag.message, "takes columns on the host"));

@@ -419,6 +419,7 @@ static void answer_of_rows(struct cb_survey *survey) {
   survey->remote.row_ends = cb_rows_ends;
   survey->remote.empty_rows = cb_rows_empty;
   survey->remote.spans = cb_rows_spans;
+  survey->remote.row_spans = cb_rows_row_spans;
   survey->remote.elements = cb_rows_elements;
 }
 

@@ -40,7 +40,7 @@ const struct cb_kernel_set cb_kernel_sets[] = {
      {"cbgen_count_columns_32", "cbgen_count_columns_64", "cbgen_count_marked_32", "cbgen_count_marked_64"}, 0},
     {"rows", "rows", NULL, NULL,
      {"cbgen_describe_ends", "cbgen_list_offsets", "cbgen_count_empty", "cbgen_list_empty", "cbgen_find_spans",
-      "cbgen_measure_list", "cbgen_store_list"}, 0},
+      "cbgen_measure_list", "cbgen_store_list", "cbgen_find_row_spans"}, 0},
     {NULL, NULL, NULL, NULL, {NULL}, 0},
 };
 _Static_assert(sizeof cb_kernel_sets / sizeof *cb_kernel_sets <= CB_MOST_SETS + 1, "a session has room for them");
