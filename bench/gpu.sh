@@ -3,7 +3,7 @@
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
 #   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics recipes
-#                             examples python pycalls setup warm coldstart update devpack solve api soak campaign ncu paper
+#                             examples python pycalls setup warm coldstart update devpack solve petsc api soak campaign ncu paper
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #              with the oracle, and some with the emulation bit by bit
@@ -27,6 +27,9 @@
 #              MATRICES or MATRICES_MORE: others; manycorpus: the packed and the corpus, 4 and 8 vectors    many*.jsonl many*.md
 #   solve      solvers as one kernel beside kernels one after the other (SOLVE_MATRICES: others; SOLVE_BLOCKS: numbers of
 #              thread blocks), then small ones under compute-sanitizer            solve*.txt solve.jsonl
+#   petsc      PETSc's programs with aijcbgen beside aijcusparse: MatMult, cg, cg in one kernel, cg with GAMG; needs a
+#              PETSc that was packed (PETSC of bench/pack_gpu.sh); PETSC_MATRICES: others; PETSC_RANKS: "1 2 4",
+#              with an MPI; PETSC_OPTIONS           petsc.md
 #   api        libcbgen from outside (bench/api_check.c): plainly, then under compute-sanitizer    api*.txt
 #   soak       the same for SOAK_SECONDS (120), with an eye on memory (bench/soak.c)    soak.txt
 #   campaign   random matrices by the million, every row checked on the GPU (bench/campaign.c), for CAMPAIGN_SECONDS (480) at
@@ -277,6 +280,23 @@ sanitize() {
   done | run_jobs sanitize "$1"
 }
 
+# petsc LIMIT: ten matrices, five of them real where they were packed.
+petsc() {
+  local ranks launch matrices
+  [ -e .gpu/bench_petsc ] || { say "petsc: no PETSc was packed (PETSC of bench/pack_gpu.sh)"; return; }
+  matrices=${PETSC_MATRICES:-$(ls -S .gpu/matrices/* 2>/dev/null | head -5) generate:stencil7,n=60 generate:stencil7,n=200
+    generate:stencil27,n=100 generate:fe3,n=60 generate:road,n=1500,keep=0.6}
+  : >"$out/petsc.md"
+  for ranks in ${PETSC_RANKS:-1}; do
+    launch=()
+    [ "$ranks" = 1 ] || launch=(mpiexec -n "$ranks")
+    # shellcheck disable=SC2086 # lists of words
+    CBGEN_CACHE_DIR=$out/petsc-cache timeout -k 5 "$1" "${launch[@]}" .gpu/bench_petsc -dll_append .gpu/libcbgen_petsc.so \
+      -mat_cbgen_expected_products 100000 ${PETSC_OPTIONS:-} $matrices 2>&1 | tee -a "$out/petsc.md"
+    say "petsc, $ranks ranks: exit status ${PIPESTATUS[0]}; $(tail -1 "$out/petsc.md")"
+  done
+}
+
 # api LIMIT: a short form of the checks under each tool of compute-sanitizer, side by side
 api() {
   local tool
@@ -412,6 +432,7 @@ for step in $steps; do
       python3 bench/many_table.py "$out/manycorpus.jsonl" >"$out/manycorpus.md"
       tail -5 "$out/manycorpus.md" ;;
     solve) solve "${SOLVE_SECONDS:-300}" ;;
+    petsc) petsc "${PETSC_SECONDS:-300}" ;;
     api) api "${API_SECONDS:-90}" ;;
     soak)
       timeout -k 5 $((${SOAK_SECONDS:-120} + 60)) .gpu/bench_soak "${SOAK_SECONDS:-120}" 2>&1 | tee "$out/soak.txt"

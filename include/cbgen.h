@@ -258,6 +258,14 @@ typedef enum cbgen_specialise {
   CBGEN_SPECIALISE_NEVER = 2  /* only where there is no family (fixed values, or a layout without one) */
 } cbgen_specialise;
 
+/* Whether an operator works in an order of its own, in which products find what they need of x nearer together. Its
+ * vectors have that order then, which cbgen_operator_permutation tells. */
+typedef enum cbgen_reorder {
+  CBGEN_REORDER_NONE = 0,
+  CBGEN_REORDER_SYMMETRIC = 1,  /* P A P^T of a square matrix: x and y have one order, as solvers need it */
+  CBGEN_REORDER_UNSYMMETRIC = 2 /* P A Q: x and y have an order each */
+} cbgen_reorder;
+
 typedef struct cbgen_request {
   size_t struct_size;        /* sizeof(cbgen_request) */
   int64_t expected_products; /* bounds the effort of analysis and tuning: set-up that this many products cannot
@@ -270,6 +278,10 @@ typedef struct cbgen_request {
                               * in one pass over the matrix: cbgen_multiply_many. What it stores stays the same; there
                               * is no family of such kernels, so compiling takes NVRTC unless the cache has it. 0 or 1:
                               * it does not */
+  cbgen_reorder reorder;     /* Where columns by falling number of nonzeros, or reverse Cuthill-McKee, bring what
+                              * products need of x nearer together, the operator works in that order. The matrix is
+                              * looked at on the host, in about 50 ns for each nonzero, also where the cache has the
+                              * kernel: for matrices of many products */
 } cbgen_request;
 
 /* Analyses the matrix, writes its kernel, compiles it and loads it with its arrays on the context's GPU; what
@@ -362,8 +374,8 @@ typedef struct cbgen_products {
 /* Puts the products on the stream, otherwise as cbgen_multiply. As many vectors are multiplied in one pass over the
  * matrix as the operator was compiled for (cbgen_request, cbgen_info), the rest in further passes; recipes other than
  * sell, dia and blocks, and those made of them, take a pass for each. By rows it is fastest where x, y, and a row's
- * bytes are multiples of 16. A vector's result has the bits of its own product (but with 'atomics'), and what other vectors
- * hold, NaN or infinity, does not reach it.
+ * bytes are multiples of 16. A vector's result has the bits of its own product (but with 'atomics'), and what other
+ * vectors hold, NaN or infinity, does not reach it.
  * CBGEN_ERROR_UNSUPPORTED: by rows, and the operator was compiled for one vector. */
 CBGEN_API cbgen_status cbgen_multiply_many(cbgen_operator *op, const cbgen_products *products);
 
@@ -400,6 +412,18 @@ typedef struct cbgen_update {
  * Products on other streams are the caller's to order. CBGEN_ERROR_ARGUMENT when the operator was not compiled
  * with CBGEN_VALUES_MUTABLE. Values beyond a half type's range become infinite. */
 CBGEN_API cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_update *update);
+
+/* Another matrix with the same pattern: an operator of its own that shares the kernel, indices and what puts values
+ * into place with `op`, and has values of its own: `values`, which are put there as by cbgen_update_values (those in
+ * host memory are there on return), or NULL: those of `op`, once all work on the GPU is done. Nothing is looked up,
+ * planned or compiled, so that it takes as long as its values take to be copied; of device memory it takes what they
+ * need (device_bytes of cbgen_info, which has 0 seconds and CBGEN_CACHE_OFF for what did not happen). The two are freed
+ * in any order; what they share goes with the last one, which may be a copy's copy. cbgen_operator_specialise compiles
+ * for each of them alone: do that before copying. CBGEN_CHECK=N does not compare products of copies. On success *copy
+ * is the caller's; on failure it is NULL, and `op` has the message. CBGEN_ERROR_ARGUMENT when it was not compiled with
+ * CBGEN_VALUES_MUTABLE; CBGEN_ERROR_UNSUPPORTED while CBGEN_CHECK=bounds asks for checks; CBGEN_ERROR_MEMORY,
+ * CBGEN_ERROR_DEVICE. */
+CBGEN_API cbgen_status cbgen_operator_copy(cbgen_operator *op, const cbgen_update *values, cbgen_operator **copy);
 
 /* What went wrong in the last call that failed with this operator (and took no context). Valid until the next
  * that fails, or the operator is freed. */
@@ -443,6 +467,12 @@ typedef struct cbgen_info {
                             * predicted_seconds is the time of all of them then */
 } cbgen_info;
 CBGEN_API cbgen_status cbgen_operator_info(const cbgen_operator *op, cbgen_info *info);
+
+/* The order of an operator's vectors: element i of y is the result of row rows[i] of the matrix as it was given (of the
+ * transposed one, if that was asked for), and element j of x belongs to its column columns[j]: as many numbers as it
+ * has rows and columns, to host memory. 0, 1, 2, … unless the request asked for another order and that pays. Either may
+ * be NULL. New values (cbgen_update) keep the order of the matrix as it was given. */
+CBGEN_API cbgen_status cbgen_operator_permutation(const cbgen_operator *op, int32_t *rows, int32_t *columns);
 
 /* Times products with vectors of its own (allocated for the call) and keeps the median in the info. */
 CBGEN_API cbgen_status cbgen_operator_measure(cbgen_operator *op, double *seconds);

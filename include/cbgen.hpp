@@ -310,18 +310,26 @@ public:
   }
   template <class V>
   cbgen_status try_update_values(const V *values, cbgen_memory memory, void *stream = nullptr) noexcept {
-    cbgen_update update{};
-    update.struct_size = sizeof update;
-    update.values = values;
-    update.value_type = type_of<V>::value;
-    update.memory = memory;
-    update.stream = stream;
+    const cbgen_update update = update_of(values, memory, stream);
     return cbgen_update_values(native(), &update);
   }
 
   linear_operator clone() const {
     cbgen_operator *made = nullptr;
     check(cbgen_operator_clone(native(), &made));
+    return linear_operator(made);
+  }
+
+  /* Another matrix of the same pattern, with this one's values or its own: nothing is looked up or compiled. */
+  linear_operator copy() const {
+    cbgen_operator *made = nullptr;
+    check(cbgen_operator_copy(native(), nullptr, &made));
+    return linear_operator(made);
+  }
+  template <class V> linear_operator copy(const V *values, cbgen_memory memory, void *stream = nullptr) const {
+    const cbgen_update update = update_of(values, memory, stream);
+    cbgen_operator *made = nullptr;
+    check(cbgen_operator_copy(native(), &update, &made));
     return linear_operator(made);
   }
   void unbind() noexcept { cbgen_operator_unbind(native()); }
@@ -352,6 +360,14 @@ public:
   int64_t rows() const { return info().rows; }
   int64_t cols() const { return info().cols; }
 
+  /* For each entry of y, and of x, the row and the column of the matrix as it was given. */
+  std::pair<std::vector<int32_t>, std::vector<int32_t>> permutation() const {
+    const cbgen_info shape = info();
+    std::vector<int32_t> rows(static_cast<std::size_t>(shape.rows)), columns(static_cast<std::size_t>(shape.cols));
+    check(cbgen_operator_permutation(native(), rows.data(), columns.data()));
+    return {std::move(rows), std::move(columns)};
+  }
+
   /* They live as long as the operator. */
   std::string_view source() const {
     std::size_t length = 0;
@@ -366,6 +382,16 @@ public:
 
 private:
   explicit linear_operator(cbgen_operator *made) noexcept : native_(made) {}
+
+  template <class V> static cbgen_update update_of(const V *values, cbgen_memory memory, void *stream) noexcept {
+    cbgen_update update{};
+    update.struct_size = sizeof update;
+    update.values = values;
+    update.value_type = type_of<V>::value;
+    update.memory = memory;
+    update.stream = stream;
+    return update;
+  }
 
   void check(cbgen_status status) const {
     if (status) throw error(status, cbgen_operator_message(native()));

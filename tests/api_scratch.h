@@ -6,8 +6,6 @@
 #include "tests/api_support.h"
 #include "tests/scratch.h"
 
-#include <dirent.h>
-
 static char log_text[1 << 16];
 
 static inline void keep_line(void *user, const char *line) {
@@ -22,13 +20,18 @@ static inline int open_without_calibration(void **state) {
   return open_fake(state);
 }
 
-/* How many entries the cache has. */
-static inline int entries(void) {
-  int count = 0;
-  DIR *files = opendir(place("cache"));
-  for (struct dirent *file; files && (file = readdir(files));) count += strstr(file->d_name, ".entry") != NULL;
-  if (files) closedir(files);
-  return count;
+/* With the directory's cache, which tells the log what it does. */
+static inline cbgen_context *logged_context(const char *options) {
+  cbgen_context *context;
+  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
+  must(context, cbgen_set(context, "cache", place("cache")));
+  must(context, cbgen_set_log(context, keep_line, NULL));
+  set_all(context, options);
+  *log_text = 0;
+  return context;
 }
+
+/* How many entries the cache has. */
+static inline int entries(void) { return entries_in(place("cache")); }
 
 #endif

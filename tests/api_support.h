@@ -11,6 +11,7 @@
 #include "runtime/verify/oracle.h"
 #include "tests/fake_app.h"
 
+#include <dirent.h>
 #include <math.h>
 
 static inline int open_fake(void **state) {
@@ -58,6 +59,29 @@ static inline void set_all(cbgen_context *context, const char *options) {
     *value++ = 0;
     must(context, cbgen_set(context, word, value));
   }
+}
+
+/* With these options; "": none. */
+static inline cbgen_context *new_context(const char *options) {
+  cbgen_context *context;
+  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
+  set_all(context, options);
+  return context;
+}
+
+static inline cbgen_info info_of(const cbgen_operator *op) {
+  cbgen_info info = {.struct_size = sizeof info};
+  assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
+  return info;
+}
+
+/* How many entries a cache has in this directory. */
+static inline int entries_in(const char *directory) {
+  int count = 0;
+  DIR *files = opendir(directory);
+  for (const struct dirent *file; files && (file = readdir(files));) count += strstr(file->d_name, ".entry") != NULL;
+  if (files) closedir(files);
+  return count;
 }
 
 /* ---- matrices as a caller has them */

@@ -7,7 +7,7 @@
  *
  * With CBGEN_TEST_ALL=1 every recipe with every type, form, kind of values and semiring is executed: once, by hand.
  * With CBGEN_TEST_SHARE=I/N beside it, every N-th of these, from the I-th on: N matrices share them
- * (scripts/test-all). */
+ * (scripts/test-all); with CBGEN_TEST_PLAIN, kernels execute without sanitizers, several times as fast. */
 #include "combinations.h"
 #include "kernels.h"
 #include "nvrtc_support.h"
@@ -94,6 +94,7 @@ static void test_execution(void **state) {
   cb_verify_options_default(&options);
   options.orders = 2;
   options.host.job_seconds = 300;
+  if (getenv("CBGEN_TEST_PLAIN")) options.host.sanitize = options.host.debug = 0;
   open_batch(&batch, &options);
   for (size_t v = 0; v < sizeof variants / sizeof *variants; v++) add_one(&batch, variants[v]);
   run_batch(&batch);

@@ -123,9 +123,11 @@ contains
 
   subroutine check_operators()
     type(cbgen_request_t) :: request
-    type(cbgen_update_t) :: update
+    type(cbgen_update_t), target :: update
     type(cbgen_info_t) :: info
+    type(c_ptr) :: other
     real(c_double) :: seconds
+    integer(c_int32_t) :: places(4), places_of_x(3)
     request%values = CBGEN_VALUES_MUTABLE
     request%expected_products = 100
     call check(cbgen_set_log(context, c_funloc(tell), c_loc(one)) == CBGEN_OK, 'a log')
@@ -137,11 +139,22 @@ contains
     update%values = c_loc(twice)
     call check(cbgen_update_values(A, update) == CBGEN_OK, cbgen_operator_message(A))
     call check_product(B, 2, 'a clone with new values')
+    call check(cbgen_operator_copy(A, c_null_ptr, other) == CBGEN_OK, 'a copy')
+    update%values = c_loc(values)
+    call check(cbgen_update_values(A, update) == CBGEN_OK, cbgen_operator_message(A))
+    call check_product(other, 2, 'a copy with values of its own')
+    call cbgen_operator_free(other)
+    update%struct_size = c_sizeof(update)
+    call check(cbgen_operator_copy(A, c_loc(update), other) == CBGEN_OK, 'a copy with new values')
+    call check_product(other, 1, 'a copy with new values')
+    call cbgen_operator_free(other)
     call check(cbgen_operator_info(A, info) == CBGEN_OK, 'info')
     call check(info%rows == 4 .and. info%cols == 3 .and. info%nnz == 5 .and. info%entries == 5, 'sizes in the info')
     call check(info%values == CBGEN_VALUES_MUTABLE .and. info%vector_type == CBGEN_F64, 'kinds in the info')
     call check(info%total_seconds > 0 .and. info%bytes_per_nonzero > 0, 'times in the info')
     call check(cbgen_operator_measure(A, seconds) == CBGEN_OK .and. seconds > 0, 'a measurement')
+    call check(cbgen_operator_permutation(A, places, places_of_x) == CBGEN_OK, 'a permutation')
+    call check(all(places == [0, 1, 2, 3]) .and. all(places_of_x == [0, 1, 2]), 'the order of vectors')
     call check(cbgen_operator_specialise(A) == CBGEN_OK, 'a specialised kernel')
     call check(index(cbgen_operator_source(A), '__global__') > 0, 'the text')
     call check(index(cbgen_operator_plan(A), '(spmv ') == 1 .and. index(cbgen_operator_plan_json(A), '{') == 1, 'the plan')

@@ -5,13 +5,6 @@
 
 #include "tests/api_support.h"
 
-static inline cbgen_context *new_context(const char *settings) {
-  cbgen_context *context;
-  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
-  set_all(context, settings);
-  return context;
-}
-
 /* ---- systems */
 
 enum kind { SYMMETRIC, UNSYMMETRIC };

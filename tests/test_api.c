@@ -7,12 +7,6 @@
 #include <omp.h>
 #include <pthread.h>
 
-static cbgen_context *new_context(void) {
-  cbgen_context *context;
-  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
-  return context;
-}
-
 static cbgen_operator *compile(cbgen_context *context, const struct sample *sample,
                                const cbgen_request *request) {
   cbgen_operator *op = NULL;
@@ -40,7 +34,7 @@ static const cbgen_request mutable = {.struct_size = sizeof mutable, .values = C
 static void every_shape_multiplies(void **state) {
   (void)state;
   for (int i = 0; i < SHAPES; i++) {
-    cbgen_context *context = new_context();
+    cbgen_context *context = new_context("");
     struct sample sample = sample_of(shapes[i], (struct form){0});
     cbgen_operator *op = compile(context, &sample, NULL);
     check_product(op, &sample.csr);
@@ -65,7 +59,7 @@ static struct form form_of(int number) {
 
 static void every_form_of_a_matrix_multiplies(void **state) {
   (void)state;
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   for (int number = 0; number < 256; number++)
     for (int turned = 0; turned < 2; turned++) {
       const cbgen_request request = {.struct_size = sizeof request, .transpose = turned};
@@ -90,7 +84,7 @@ static cbgen_update update_with(const struct sample *sample, cbgen_memory memory
 
 static void new_values_are_a_fresh_compile(void **state) {
   (void)state;
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   for (int number = 0; number < 128; number += 4)
     for (int turned = 0; turned < 2; turned++) {
       const cbgen_request request = {.struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE,
@@ -140,7 +134,7 @@ static void every_type_multiplies(void **state) {
       for (int on_device = 0; on_device < 2; on_device++) {
         const struct form form = {
             .value_type = (cbgen_type)type, .on_device = on_device, .shuffled = 1, .duplicates = p % 2};
-        cbgen_context *context = new_context();
+        cbgen_context *context = new_context("");
         must(context, cbgen_set(context, "type", precisions[p]));
         struct sample sample = sample_of(shapes[(size_t)type % 3], form);
         cbgen_operator *op = compile(context, &sample, &mutable);
@@ -173,7 +167,7 @@ static void info_names_the_types(void **state) {
               {"f32-f64", CBGEN_F64, CBGEN_F32, CBGEN_F64, CBGEN_F64},
               {"f64", CBGEN_F32, CBGEN_F64, CBGEN_F64, CBGEN_F64}};
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    cbgen_context *context = new_context();
+    cbgen_context *context = new_context("");
     cbgen_info info = {.struct_size = sizeof info};
     must(context, cbgen_set(context, "type", rows[i].precision));
     struct sample sample = sample_of(shapes[0], (struct form){.value_type = rows[i].given});
@@ -192,7 +186,7 @@ static void info_names_the_types(void **state) {
 static void a_profile_chooses(void **state) {
   (void)state;
   for (int searches = 0; searches < 2; searches++) {
-    cbgen_context *context = new_context();
+    cbgen_context *context = new_context("");
     if (searches) must(context, cbgen_set(context, "search", "hopeful"));
     struct sample sample = sample_of(shapes[3], (struct form){0});
     const int threads = omp_get_max_threads();
@@ -226,7 +220,7 @@ static void both_sides_round_alike(void **state) {
       if (i % 100 == 0) sample.values[i] = i % 200 ? sign * INFINITY : NAN;
       ((double *)sample.given)[i] = sample.values[i];
     }
-    cbgen_context *context = new_context();
+    cbgen_context *context = new_context("");
     must(context, cbgen_set(context, "type", precisions[p]));
     for (int i = 0; i < N; i++) ((double *)sample.given)[i] = 1;
     cbgen_operator *op = compile(context, &sample, &mutable);
@@ -262,7 +256,7 @@ static void values_beyond_the_range_are_refused(void **state) {
   snprintf(path, sizeof path, "%s/range", getenv("CBGEN_TEST_TMP"));
   for (int number = 0; number < 8; number++) {
     struct sample sample = sample_of(shapes[0], (struct form){.on_device = number & 1});
-    cbgen_context *context = new_context();
+    cbgen_context *context = new_context("");
     cbgen_operator *op;
     const cbgen_request request = {.struct_size = sizeof request,
                                    .values = number & 2 ? CBGEN_VALUES_MUTABLE : CBGEN_VALUES_STORED};
@@ -284,7 +278,7 @@ static void values_beyond_the_range_are_refused(void **state) {
 
 static void info_tells(void **state) {
   (void)state;
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   struct sample sample = sample_of("stencil5,n=40", (struct form){0});
   cbgen_operator *op = compile(context, &sample, &mutable);
   cbgen_info info = {.struct_size = sizeof info};
@@ -320,7 +314,7 @@ static void info_tells(void **state) {
 /* An older caller's smaller struct is not written past its end; a newer one's is filled up with zeros. */
 static void info_fits_every_version(void **state) {
   (void)state;
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   struct sample sample = sample_of(shapes[0], (struct form){0});
   cbgen_operator *op = compile(context, &sample, NULL);
   union {
@@ -347,7 +341,7 @@ static void info_fits_every_version(void **state) {
 static int multiplies_with_fixed_values(const struct cb_recipe *recipe, int distinct, int number, const char *path) {
   const int turned = number & 1, on_device = number & 2, by_option = number & 4;
   int narrower = 0;
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   set_all(context, settings_of_recipe(recipe));
   must(context, cbgen_set(context, "cache", turned ? path : ""));
   if (by_option) must(context, cbgen_set(context, "values", "fixed"));

@@ -56,23 +56,11 @@ static int open_pool(void **state) {
   return open_fake(state);
 }
 
-static cbgen_context *new_context(void) {
-  cbgen_context *context;
-  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
-  return context;
-}
-
 static cbgen_context *pooled_context(void) {
   const cbgen_allocator allocator = {sizeof allocator, &pool, pool.stream, give, take_back};
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   must(context, cbgen_set_allocator(context, &allocator));
   return context;
-}
-
-static cbgen_info info_of(const cbgen_operator *op) {
-  cbgen_info info = {.struct_size = sizeof info};
-  assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
-  return info;
 }
 
 /* ---- everything comes from the pool */
@@ -143,7 +131,7 @@ static void nothing_of_a_pool_is_kept(void **state) {
     use(pooled_context(), i);
     assert_int_equal(pool.taken_back, pool.given);
     assert_int_equal(pool.bytes + (size_t)pool.wrong, 0);
-    cbgen_context *context = new_context(); /* and one without a pool has nothing to do with it */
+    cbgen_context *context = new_context(""); /* and one without a pool has nothing to do with it */
     struct sample sample = sample_of("random,rows=30,cols=30,density=0.1", (struct form){.on_device = 1});
     cbgen_operator *op;
     const long given = pool.given;
@@ -219,7 +207,7 @@ static void allocators_are_checked(void **state) {
   struct sample sample = sample_of("random,rows=30,cols=30,density=0.1", (struct form){0});
   cbgen_allocator allocator = {sizeof allocator, &pool, NULL, give, NULL};
   cbgen_operator *op;
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   assert_int_equal(cbgen_set_allocator(NULL, &allocator), CBGEN_ERROR_ARGUMENT);
   assert_int_equal(cbgen_set_allocator(context, &allocator), CBGEN_ERROR_ARGUMENT);
   assert_non_null(strstr(cbgen_message(context), "both functions"));
@@ -248,7 +236,7 @@ static void the_limit_is_kept(void **state) {
   char limit[32];
   for (int pooled = 0; pooled < 2; pooled++) {
     pool = (struct pool){0};
-    cbgen_context *context = pooled ? pooled_context() : new_context();
+    cbgen_context *context = pooled ? pooled_context() : new_context("");
     must(context, cbgen_compile(context, &sample.view, NULL, &first));
     const int64_t bytes = info_of(first).device_bytes, peak = info_of(first).peak_bytes;
     assert_true(peak >= bytes);
@@ -271,7 +259,7 @@ static void the_limit_is_kept(void **state) {
     cbgen_context_destroy(context);
     assert_int_equal(pool.bytes + (size_t)pool.wrong, 0);
   }
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   static const char *const wrong[] = {"0", "-1", "much", "", "1X"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     assert_int_equal(cbgen_set(context, "memory-limit", wrong[i]), CBGEN_ERROR_ARGUMENT);
@@ -283,7 +271,7 @@ static void the_limit_is_kept(void **state) {
 static void the_peak_holds_what_setting_up_takes(void **state) {
   (void)state;
   struct sample sample = sample_of("random,rows=300,cols=300,density=0.03", (struct form){0});
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   cbgen_operator *op, *loaded;
   size_t length;
   set_all(context, "recipe=sell pack=device"); /* the matrix is copied there */

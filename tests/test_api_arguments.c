@@ -75,6 +75,11 @@ static void null_of_every_function_of_an_operator(void **state) {
   (void)state;
   refused(cbgen_operator_clone(NULL, &other));
   refused(cbgen_operator_clone(op, NULL));
+  refused(cbgen_operator_copy(NULL, NULL, &other));
+  refused(cbgen_operator_copy(op, NULL, NULL));
+  other = op;
+  refused(cbgen_operator_copy(op, &update, &other));
+  assert_null(other);
   refused(cbgen_operator_specialise(NULL));
   cbgen_operator_free(NULL);
   refused(cbgen_multiply(NULL, &product));
@@ -108,6 +113,7 @@ static void null_of_every_function_of_an_operator(void **state) {
   refused(cbgen_operator_info(NULL, &info));
   refused(cbgen_operator_info(op, NULL));
   refused(cbgen_operator_measure(NULL, &seconds));
+  refused(cbgen_operator_permutation(NULL, NULL, NULL));
   assert_string_equal(cbgen_operator_source(NULL, &length), "");
   assert_int_equal(length, 0);
   assert_true(*cbgen_operator_source(op, NULL));

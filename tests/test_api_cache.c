@@ -7,7 +7,6 @@
 #include "runtime/api/api.h"
 #include "runtime/cache/calls.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,21 +23,6 @@ static int open_cache(void **state) {
   char command[600];
   snprintf(command, sizeof command, "rm -rf '%s'", folder());
   return system(command) || open_fake(state) || setenv("CBGEN_CACHE_DIR", folder(), 1);
-}
-
-static int entries(void) {
-  int count = 0;
-  DIR *files = opendir(folder());
-  if (!files) return 0;
-  for (struct dirent *file; (file = readdir(files));) count += strstr(file->d_name, ".entry") != NULL;
-  closedir(files);
-  return count;
-}
-
-static cbgen_context *new_context(void) {
-  cbgen_context *context;
-  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
-  return context;
 }
 
 static cbgen_cache_result result_of(const cbgen_operator *op) {
@@ -109,7 +93,7 @@ static const struct {
 enum { CASES = sizeof cases / sizeof *cases };
 
 static cbgen_context *context_for(const struct cb_recipe *recipe) {
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   if (recipe) set_all(context, settings_of_recipe(recipe));
   return context;
 }
@@ -168,7 +152,7 @@ static void what_hits(void **state) {
   static const struct form forms[] = {
       {0},         {.row_bits = 64}, {.col_bits = 64, .base = 1},
       {.base = 1}, {.on_device = 1}, {.on_device = 1, .col_bits = 64, .base = 1}};
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
     struct sample sample =
         sample_of_matrix(matrix_of("random,rows=90,cols=70,density=0.1"), forms[i], 100 + i);
@@ -187,13 +171,13 @@ static void what_misses(void **state) {
                                            {"bake-limit", "9"}, {"tune", "off"}, {"th1", "20"}};
   struct sample sample = sample_of("random,rows=90,cols=70,density=0.1", (struct form){0});
   for (int i = -1; i < 6; i++) {
-    cbgen_context *context = new_context();
+    cbgen_context *context = new_context("");
     if (i >= 0) must(context, cbgen_set(context, options[i][0], options[i][1]));
     cbgen_operator_free(compile_in(context, &sample, CBGEN_VALUES_STORED, 0, CBGEN_CACHE_MISS));
     cbgen_operator_free(compile_in(context, &sample, CBGEN_VALUES_STORED, 0, CBGEN_CACHE_HIT));
     cbgen_context_destroy(context);
   }
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   cbgen_operator_free(compile_in(context, &sample, CBGEN_VALUES_STORED, 1, CBGEN_CACHE_MISS));
   cbgen_operator_free(compile_in(context, &sample, CBGEN_VALUES_FIXED, 0, CBGEN_CACHE_MISS));
   cbgen_operator_free(compile_in(context, &sample, CBGEN_VALUES_FIXED, 0, CBGEN_CACHE_HIT));
@@ -203,12 +187,12 @@ static void what_misses(void **state) {
   cbgen_operator_free(compile_in(context, &other, CBGEN_VALUES_STORED, 0, CBGEN_CACHE_MISS));
   cbgen_context_destroy(context);
   fake->capability = 80; /* another GPU */
-  context = new_context();
+  context = new_context("");
   cbgen_operator_free(compile_in(context, &sample, CBGEN_VALUES_STORED, 0, CBGEN_CACHE_MISS));
   cbgen_context_destroy(context);
   fake->capability = 90;
   fake->nvrtc_minor = 1; /* another compiler: what the older one made is there, and NVRTC need not be asked */
-  context = new_context();
+  context = new_context("");
   cbgen_operator_free(compile_in(context, &sample, CBGEN_VALUES_STORED, 0, CBGEN_CACHE_HIT));
   cbgen_context_destroy(context);
   sample_release(&sample);
@@ -229,7 +213,7 @@ static void few_products_search_less(void **state) {
                {0, CBGEN_CACHE_HIT, 1},
                {1, CBGEN_CACHE_HIT, 1 /* free */}};
   for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
-    cbgen_context *context = new_context();
+    cbgen_context *context = new_context("");
     const cbgen_request request = {.struct_size = sizeof request, .expected_products = steps[i].expected,
                                    .specialise = CBGEN_SPECIALISE_NOW};
     cbgen_operator *op;
@@ -246,7 +230,7 @@ static void few_products_search_less(void **state) {
 /* A view that is inconsistent is refused although its shape is known to the cache. */
 static void inconsistent_views_do_not_hit(void **state) {
   (void)state;
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   struct sample sample = sample_of("random,rows=90,cols=70,density=0.1", (struct form){.col_bits = 64});
   cbgen_operator_free(compile_in(context, &sample, CBGEN_VALUES_STORED, 0, CBGEN_CACHE_MISS));
   int64_t *columns = sample.col_idx;
@@ -268,15 +252,15 @@ static void inconsistent_views_do_not_hit(void **state) {
 static void the_cache_can_be_off(void **state) {
   (void)state;
   struct sample sample = sample_of("random,rows=90,cols=70,density=0.1", (struct form){0});
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   must(context, cbgen_set(context, "cache", ""));
   for (int i = 0; i < 2; i++)
     cbgen_operator_free(compile_in(context, &sample, CBGEN_VALUES_MUTABLE, 0, CBGEN_CACHE_OFF));
-  assert_int_equal(entries(), 0);
+  assert_int_equal(entries_in(folder()), 0);
   must(context, cbgen_set(context, "cache", folder()));
   must(context, cbgen_set(context, "cache-limit", "100M"));
   cbgen_operator_free(compile_in(context, &sample, CBGEN_VALUES_STORED, 0, CBGEN_CACHE_MISS));
-  assert_int_equal(entries(), 1);
+  assert_int_equal(entries_in(folder()), 1);
   assert_int_equal(cbgen_set(context, "cache-limit", "much"), CBGEN_ERROR_ARGUMENT);
   assert_int_equal(cbgen_set(context, "cache-limit", "0"), CBGEN_ERROR_ARGUMENT);
   assert_int_equal(cbgen_set(context, "cache-data", "some"), CBGEN_ERROR_ARGUMENT);
@@ -289,11 +273,11 @@ static void the_kernels_name_finds_the_entry(void **state) {
   (void)state;
   struct sample samples[2] = {sample_of("random,rows=90,cols=70,density=0.1", (struct form){0}),
                               sample_of("random,rows=90,cols=70,density=0.1", (struct form){.shuffled = 1})};
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   cbgen_operator *ops[2];
   for (int i = 0; i < 2; i++)
     ops[i] = compile_in(context, &samples[i], CBGEN_VALUES_STORED, 0, CBGEN_CACHE_MISS);
-  assert_int_equal(entries(), 2);
+  assert_int_equal(entries_in(folder()), 2);
   assert_string_equal(cbgen_operator_key(ops[0]), cbgen_operator_key(ops[1])); /* one kernel, two orders */
   assert_int_equal(strlen(cbgen_operator_key(ops[0])), 16);
   char name[96], text[32];
@@ -366,7 +350,7 @@ static void entries_of_no_use_are_made_anew(void **state) {
   for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
     open_cache(state);
     struct sample sample = sample_of("random,rows=90,cols=70,density=0.1", (struct form){0});
-    cbgen_context *context = new_context();
+    cbgen_context *context = new_context("");
     must(context, cbgen_set(context, "recipe", "sell"));
     must(context, cbgen_set(context, "bake-limit", "0"));
     cbgen_operator_free(compile_in(context, &sample, CBGEN_VALUES_STORED, 0, CBGEN_CACHE_MISS));
@@ -450,7 +434,7 @@ static cbgen_context *failing_context(void) {
   calls.stamp = fail_stamp;
   calls.map = fail_map;
   const struct cb_cache_options options = {.directory = folder(), .calls = &calls};
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   cb_cache_open(&context->cache, &options, &diag);
   assert_non_null(context->cache);
   return context;
@@ -464,7 +448,7 @@ static void every_file_operation_may_fail(void **state) {
       for (long at = 1;; at++) {
         open_cache(state);
         if (filled) {
-          cbgen_context *context = new_context();
+          cbgen_context *context = new_context("");
           cbgen_operator_free(compile_in(context, &sample, CBGEN_VALUES_MUTABLE, 0, CBGEN_CACHE_MISS));
           cbgen_context_destroy(context);
         }
@@ -483,7 +467,7 @@ static void every_file_operation_may_fail(void **state) {
         cbgen_context_destroy(context);
         failures += failed;
         if (failed) { /* and the cache can be used */
-          context = new_context();
+          context = new_context("");
           cbgen_operator *again;
           must(context, cbgen_compile(context, &sample.view, &request, &again));
           check_product(again, &sample.csr);
@@ -515,7 +499,7 @@ static void the_log_tells(void **state) {
   static struct said said;
   struct sample sample = sample_of("random,rows=60,cols=50,density=0.1", (struct form){0});
   sample.view.name = "mesh";
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   assert_int_equal(cbgen_set_log(context, hear, &said), CBGEN_OK);
   cbgen_operator *op = compile_in(context, &sample, CBGEN_VALUES_STORED, 0, CBGEN_CACHE_MISS);
   assert_non_null(strstr(said.text, folder()));

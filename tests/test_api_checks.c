@@ -18,16 +18,6 @@ static int clear(void **state) {
   return empty_scratch("checks", "kernels");
 }
 
-static cbgen_context *new_context(const char *options) {
-  cbgen_context *context;
-  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
-  must(context, cbgen_set(context, "cache", place("cache")));
-  must(context, cbgen_set_log(context, keep_line, NULL));
-  set_all(context, options);
-  *log_text = 0;
-  return context;
-}
-
 static cbgen_operator *compile_with(cbgen_context *context, const struct sample *sample, cbgen_values values) {
   const cbgen_request request = {.struct_size = sizeof request, .values = values};
   cbgen_operator *op = NULL;
@@ -56,7 +46,7 @@ static char *read_text(const char *path) {
 static int edit(const struct sample *sample, const char *options, const char *from, const char *to) {
   char path[700];
   int line = 1;
-  cbgen_context *context = new_context(options);
+  cbgen_context *context = logged_context(options);
   setenv("CBGEN_DUMP", place("kernels"), 1);
   cbgen_operator *op = compile(context, sample);
   unsetenv("CBGEN_DUMP");
@@ -80,7 +70,7 @@ static int edit(const struct sample *sample, const char *options, const char *fr
 static void checked_kernels_are_right_and_are_not_kept(void **state) {
   (void)state;
   struct sample sample = sample_of(matrix, (struct form){0});
-  cbgen_context *context = new_context("");
+  cbgen_context *context = logged_context("");
   size_t length;
   setenv("CBGEN_CHECK", "bounds", 1);
   cbgen_operator *op = compile(context, &sample);
@@ -112,7 +102,7 @@ static void index_out_of_bounds_is_told_by_the_next_call(void **state) {
   char wanted[100];
   snprintf(wanted, sizeof wanted, "line %d of the kernel: index 1", line);
   setenv("CBGEN_CHECK", "bounds", 1);
-  cbgen_context *context = new_context(options);
+  cbgen_context *context = logged_context(options);
   cbgen_operator *op = compile_with(context, &sample, CBGEN_VALUES_MUTABLE), *clone;
   struct vectors vectors = vectors_for(op, 0);
   const cbgen_product product = product_with(&vectors, 1, 0, NULL);
@@ -149,7 +139,7 @@ static void multiply(cbgen_operator *op, const struct vectors *vectors, double a
 
 static void check_right(const char *options, struct form form, const char *specification, double alpha, double beta) {
   struct sample sample = sample_of(specification, form);
-  cbgen_context *context = new_context(options);
+  cbgen_context *context = logged_context(options);
   const long executed = fake->executed;
   cbgen_operator *op = compile(context, &sample);
   struct vectors vectors = vectors_for(op, 0);
@@ -200,7 +190,7 @@ static void rows_that_are_not_finite_are_compared_by_class(void **state) {
   for (int i = 0; i < 2; i++) {
     struct sample sample = sample_of(matrix, (struct form){0});
     if (i) edit(&sample, "", "product(vectors.alpha, sum)", "product(vectors.alpha, sum != sum ? zero() : sum)");
-    cbgen_context *context = new_context("");
+    cbgen_context *context = logged_context("");
     cbgen_operator *op = compile(context, &sample);
     struct vectors vectors = vectors_for(op, 0);
     const cbgen_product product = product_with(&vectors, 1, 0, NULL);
@@ -219,7 +209,7 @@ static void transposed_matrices_are_compared(void **state) {
   (void)state;
   setenv("CBGEN_CHECK", "1", 1);
   struct sample sample = sample_of("random,rows=40,cols=70,per_row=6", (struct form){.shuffled = 1, .duplicates = 1});
-  cbgen_context *context = new_context("");
+  cbgen_context *context = logged_context("");
   const cbgen_request request = {.struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE, .transpose = 1};
   cbgen_operator *op;
   must(context, cbgen_compile(context, &sample.view, &request, &op));
@@ -248,7 +238,7 @@ static void wrong_row_is_told_once_by_the_next_call(void **state) {
     struct sample sample = sample_of(matrix, (struct form){0});
     edit(&sample, "", rows[i].from, rows[i].to);
     setenv("CBGEN_CHECK", "2", 1);
-    cbgen_context *context = new_context("");
+    cbgen_context *context = logged_context("");
     cbgen_operator *op = compile(context, &sample);
     struct vectors vectors = vectors_for(op, 0);
     const cbgen_product product = product_with(&vectors, 1, 0, NULL);
@@ -274,7 +264,7 @@ static void new_values_are_followed(void **state) {
   for (int i = 0; i < 4; i++) {
     struct sample sample =
         sample_of("rmat,scale=7,edge_factor=4", (struct form){.duplicates = 1, .value_type = types[i % 2], .on_device = i / 2});
-    cbgen_context *context = new_context("");
+    cbgen_context *context = logged_context("");
     unsetenv("CBGEN_CHECK");
     cbgen_operator *op = compile_with(context, &sample, CBGEN_VALUES_MUTABLE);
     const int64_t without = device_bytes(op);
@@ -305,7 +295,7 @@ static void new_values_are_followed(void **state) {
 static void what_the_cache_has_is_compared(void **state) {
   (void)state;
   struct sample sample = sample_of(matrix, (struct form){0});
-  cbgen_context *context = new_context("");
+  cbgen_context *context = logged_context("");
   setenv("CBGEN_CHECK", "1", 1);
   cbgen_operator *op = compile(context, &sample);
   const int before = entries();
@@ -334,7 +324,7 @@ static void captured_products_are_not_compared(void **state) {
   bind_fake(&end, "cuStreamEndCapture");
   bind_fake(&destroy, "cuGraphDestroy");
   struct sample sample = sample_of(matrix, (struct form){0});
-  cbgen_context *context = new_context("");
+  cbgen_context *context = logged_context("");
   setenv("CBGEN_CHECK", "1", 1);
   cbgen_operator *op = compile(context, &sample);
   struct vectors vectors = vectors_for(op, 0);
@@ -361,7 +351,7 @@ static void captured_products_are_not_compared(void **state) {
 static void comparisons_of_several_streams_are_in_order(void **state) {
   (void)state;
   struct sample sample = sample_of(matrix, (struct form){0});
-  cbgen_context *context = new_context("");
+  cbgen_context *context = logged_context("");
   setenv("CBGEN_CHECK", "1", 1);
   cbgen_operator *op = compile(context, &sample), *clone;
   must_operator(op, cbgen_operator_clone(op, &clone));
@@ -398,7 +388,7 @@ static void values_without_meaning_are_refused(void **state) {
   (void)state;
   struct sample sample = sample_of(matrix, (struct form){0});
   for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-    cbgen_context *context = new_context("");
+    cbgen_context *context = logged_context("");
     cbgen_operator *op = NULL;
     setenv("CBGEN_CHECK", values[i], 1);
     assert_int_equal(cbgen_compile(context, &sample.view, NULL, &op), CBGEN_ERROR_ARGUMENT);
@@ -410,7 +400,7 @@ static void values_without_meaning_are_refused(void **state) {
   setenv("CBGEN_CHECK", "bounds,1", 1);
   check_right("", (struct form){0}, matrix, 1, 0);
   setenv("CBGEN_CHECK", "", 1);
-  cbgen_context *context = new_context("");
+  cbgen_context *context = logged_context("");
   cbgen_operator *op = compile(context, &sample);
   check_product(op, &sample.csr);
   cbgen_operator_free(op);
@@ -425,7 +415,7 @@ static void the_end_is_told(void **state) {
   edit(&sample, "", "product(vectors.alpha, sum)", "product(vectors.alpha, sum + sum)");
   setenv("CBGEN_CHECK", "3", 1);
   setenv("CBGEN_LOG", "info", 1);
-  cbgen_context *context = new_context("");
+  cbgen_context *context = logged_context("");
   cbgen_operator *op = compile(context, &sample);
   struct vectors vectors = vectors_for(op, 0);
   for (int i = 0; i < 3; i++) multiply(op, &vectors, 1, 0);
@@ -458,7 +448,7 @@ static void failing_calls_leave_nothing(void **state) {
   long failures = 0;
   setenv("CBGEN_CHECK", "bounds,1", 1);
   for (long nth = 1; nth < 1000; nth++) {
-    cbgen_context *context = new_context("");
+    cbgen_context *context = logged_context("");
     cbgen_operator *op = NULL;
     const cbgen_request request = {.struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE};
     fake->calls = 0;

@@ -6,13 +6,6 @@
 
 #include "analysis/statements/statements.h"
 
-static cbgen_context *new_context(const char *settings) {
-  cbgen_context *context;
-  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
-  set_all(context, settings);
-  return context;
-}
-
 static cbgen_operator *compiled(cbgen_context *context, const cbgen_csr *view, const char *epilogue) {
   const cbgen_request request = {
       .struct_size = sizeof request, .epilogue = epilogue, .specialise = CBGEN_SPECIALISE_NOW};

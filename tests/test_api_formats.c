@@ -192,13 +192,6 @@ static struct given given_of(int kind, const char *specification, int form) {
 }
 enum { KINDS = 5 };
 
-static cbgen_context *new_context(const char *options) {
-  cbgen_context *context;
-  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
-  set_all(context, options);
-  return context;
-}
-
 /* ---- products */
 
 static void check_turned(cbgen_operator *op, const struct given *given, int turned) {

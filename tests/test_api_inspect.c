@@ -19,15 +19,6 @@ static int clear(void **state) {
   return empty_scratch("inspect", "kernels");
 }
 
-static cbgen_context *new_context(void) {
-  cbgen_context *context;
-  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
-  must(context, cbgen_set(context, "cache", place("cache")));
-  must(context, cbgen_set_log(context, keep_line, NULL));
-  *log_text = 0;
-  return context;
-}
-
 static cbgen_operator *compile(cbgen_context *context, const struct sample *sample) {
   cbgen_operator *op = NULL;
   must(context, cbgen_compile(context, &sample->view, NULL, &op));
@@ -78,7 +69,7 @@ static const char *file_of(const cbgen_operator *op) {
 static void dumped_text_is_what_was_compiled(void **state) {
   (void)state;
   struct sample sample = sample_of(matrix, (struct form){0});
-  cbgen_context *context = new_context();
+  cbgen_context *context = logged_context("");
   setenv("CBGEN_DUMP", place("kernels"), 1);
   const int before = fake->line_infos;
   cbgen_operator *op = compile(context, &sample);
@@ -105,7 +96,7 @@ static void folder_that_takes_no_file_costs_a_message(void **state) {
   struct sample sample = sample_of(matrix, (struct form){0});
   write_text(place("file"), "x", 1);
   for (int i = 0; i < 2; i++) {
-    cbgen_context *context = new_context();
+    cbgen_context *context = logged_context("");
     setenv("CBGEN_DUMP", place(folders[i]), 1);
     cbgen_operator *op = compile(context, &sample);
     assert_says("CBGEN_DUMP: ");
@@ -121,7 +112,7 @@ static void folder_that_takes_no_file_costs_a_message(void **state) {
 
 /* Writes down the kernel, and replaces the first `from` in its file. */
 static void edit(const struct sample *sample, const char *from, const char *to) {
-  cbgen_context *context = new_context();
+  cbgen_context *context = logged_context("");
   setenv("CBGEN_DUMP", place("kernels"), 1);
   cbgen_operator *op = compile(context, sample);
   unsetenv("CBGEN_DUMP");
@@ -140,7 +131,7 @@ static void edited_kernel_runs_and_is_not_kept(void **state) {
   (void)state;
   struct sample sample = sample_of(matrix, (struct form){0});
   edit(&sample, "product(vectors.alpha, sum)", "product(vectors.alpha, sum + sum)");
-  cbgen_context *context = new_context();
+  cbgen_context *context = logged_context("");
   cbgen_operator *op = compile(context, &sample);
   assert_says("CBGEN_OVERRIDE: kernel ");
   assert_says(file_of(op));
@@ -166,7 +157,7 @@ static void edited_kernel_runs_and_is_not_kept(void **state) {
 }
 
 static void refused(const struct sample *sample, cbgen_status status, const char *words) {
-  cbgen_context *context = new_context();
+  cbgen_context *context = logged_context("");
   cbgen_operator *op = NULL;
   assert_int_equal(cbgen_compile(context, &sample->view, NULL, &op), status);
   assert_null(op);
@@ -182,7 +173,7 @@ static void edited_kernel_that_is_wrong_is_refused(void **state) {
   refused(&sample, CBGEN_ERROR_COMPILE, place("kernels"));
   clear(state);
   edit(&sample, "//", "//");
-  cbgen_context *context = new_context();
+  cbgen_context *context = logged_context("");
   unsetenv("CBGEN_OVERRIDE");
   cbgen_operator *op = compile(context, &sample);
   setenv("CBGEN_OVERRIDE", place("kernels"), 1);
@@ -206,7 +197,7 @@ static void folder_without_the_kernel_changes_nothing(void **state) {
   static const char *const folders[] = {"nowhere", "kernels"}, *const words[] = {"is of no use", "there is no"};
   struct sample sample = sample_of(matrix, (struct form){0});
   for (int i = 0; i < 2; i++) {
-    cbgen_context *context = new_context();
+    cbgen_context *context = logged_context("");
     setenv("CBGEN_OVERRIDE", place(folders[i]), 1);
     cbgen_operator *op = compile(context, &sample);
     assert_says(words[i]);
@@ -280,7 +271,7 @@ static void log_goes_to_standard_error_when_asked(void **state) {
 static void options_go_over_the_applications(void **state) {
   (void)state;
   struct sample sample = sample_of(matrix, (struct form){0});
-  cbgen_context *context = new_context();
+  cbgen_context *context = logged_context("");
   cbgen_kernel *kernel;
   must(context, cbgen_set(context, "recipe", "sell"));
   setenv("CBGEN_OPTIONS", "fill-shapes=diag,col,recipe=merge", 1);

@@ -5,13 +5,6 @@
 #include "tests/api_support.h"
 #include "tests/recipes.h"
 
-static cbgen_context *new_context(const char *settings) {
-  cbgen_context *context;
-  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
-  set_all(context, settings);
-  return context;
-}
-
 static cbgen_operator *compiled(cbgen_context *context, const cbgen_csr *view, int vectors) {
   const cbgen_request request = {.struct_size = sizeof request, .vectors = vectors};
   cbgen_operator *op;

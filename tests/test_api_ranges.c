@@ -82,7 +82,7 @@ static void assert_noted(const char *const *lines, int count) {
 
 static void compiling_and_products_have_ranges(void **state) {
   static const char *const made[] = {"0 cbgen: make an operator\n", "1 cbgen: hash\n",    "1 cbgen: look up\n",
-                                     "1 cbgen: analysis\n",         "1 cbgen: generate\n", "1 cbgen: compile\n",
+                                     "1 cbgen: analysis\n",         "1 cbgen: compile\n", "1 cbgen: generate\n",
                                      "1 cbgen: pack\n",             "1 cbgen: load\n"};
   static const char *const used[] = {"0 cbgen: product, family (spmv (", "0 cbgen: new values\n",
                                      "0 cbgen: product, family (spmv ("};

@@ -30,12 +30,6 @@ static cbgen_operator *compile(cbgen_context *context, const struct sample *samp
   return op;
 }
 
-static cbgen_context *new_context(void) {
-  cbgen_context *context;
-  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
-  return context;
-}
-
 static void same_info(const cbgen_operator *a, const cbgen_operator *b) {
   cbgen_info x = {.struct_size = sizeof x}, y = {.struct_size = sizeof y};
   assert_int_equal(cbgen_operator_info(a, &x), CBGEN_OK);
@@ -79,13 +73,13 @@ static void check_renewal(cbgen_operator *back, struct sample *sample, int turne
 }
 
 static void comes_back(const char *matrix, const char *settings, const struct way *way) {
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   set_all(context, settings);
   struct sample sample = sample_of(matrix, way->form);
   cbgen_operator *op = compile(context, &sample, way->values, way->turned);
   struct cb_csr csr = way->turned ? transposed(&sample.csr) : sample.csr;
   struct block block = save(op), again;
-  cbgen_context *other = new_context();
+  cbgen_context *other = new_context("");
   cbgen_operator *back;
   const long compilations = fake->compilations;
   must(other, cbgen_operator_load(other, block.bytes, block.length, &back));
@@ -118,7 +112,7 @@ static void what_comes_back_is_what_went(void **state) {
 
 static void renewed_values_are_saved(void **state) {
   (void)state;
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   struct sample sample = sample_of("random,rows=100,cols=80,density=0.1", (struct form){0});
   cbgen_operator *op = compile(context, &sample, CBGEN_VALUES_MUTABLE, 0), *back;
   set_values(&sample, 33);
@@ -137,7 +131,7 @@ static void renewed_values_are_saved(void **state) {
 
 static void bytes_may_lie_anywhere(void **state) {
   (void)state;
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   struct sample sample = sample_of("random,rows=100,cols=80,density=0.1", (struct form){.duplicates = 1});
   cbgen_operator *op = compile(context, &sample, CBGEN_VALUES_MUTABLE, 0), *back;
   size_t length;
@@ -155,7 +149,7 @@ static void bytes_may_lie_anywhere(void **state) {
 
 static void too_little_room_is_refused(void **state) {
   (void)state;
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   struct sample sample = sample_of("diagonal,n=30", (struct form){0});
   cbgen_operator *op = compile(context, &sample, CBGEN_VALUES_STORED, 0);
   size_t length = 0;
@@ -180,7 +174,7 @@ static void refuse(cbgen_context *context, const void *bytes, size_t length, con
 
 static void damage_is_noticed(void **state) {
   (void)state;
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   struct sample sample = sample_of("random,rows=10,cols=8,density=0.3", (struct form){.duplicates = 1});
   cbgen_operator *op = compile(context, &sample, CBGEN_VALUES_MUTABLE, 0);
   struct block block = save(op);
@@ -217,7 +211,7 @@ static void renew_check(struct block *block) {
 /* Format 3 could hold a kernel with numbers as some caller's locale and rounding mode had them. */
 static void blocks_that_may_hold_numbers_by_locale_are_refused(void **state) {
   (void)state;
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   struct sample sample = sample_of("diagonal,n=30", (struct form){0});
   cbgen_operator *op = compile(context, &sample, CBGEN_VALUES_STORED, 0);
   struct block block = save(op);
@@ -241,7 +235,7 @@ static uint64_t number_at(const struct block *block, size_t at) {
 /* Numbers of the section "operator", from `begin` on, that no product depends on and the plan does not have: shared
  * memory of a multiprocessor, the size of L2, and how many entries were given, where values are not renewed. */
 static int is_for_information(const struct block *block, size_t begin, size_t at, cbgen_values values) {
-  const size_t entries = begin + 4 * 8, arch = begin + (12 + 2 * CB_VECTOR_KERNELS) * 8;
+  const size_t entries = begin + 4 * 8, arch = begin + (12 + 3 * CB_VECTOR_KERNELS) * 8;
   const size_t model = arch + 8 + number_at(block, arch), target = model + 8 + number_at(block, model);
   return (at >= target + 16 && at < target + 32) ||
          (values != CBGEN_VALUES_MUTABLE && at >= entries && at < entries + 8);
@@ -283,7 +277,7 @@ static void every_number_is_checked_against_the_plan(void **state) {
   (void)state;
   specialise = CBGEN_SPECIALISE_NOW; /* what a family's kernel gets has no second source */
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) {
-    cbgen_context *context = new_context();
+    cbgen_context *context = new_context("");
     must(context, cbgen_set(context, "recipe", blocks[i].recipe));
     struct sample sample = sample_of(blocks[i].matrix, (struct form){.duplicates = blocks[i].duplicates});
     cbgen_operator *op = compile(context, &sample, blocks[i].values, 0);
@@ -301,7 +295,7 @@ static void every_number_is_checked_against_the_plan(void **state) {
  * hash is looked at. */
 static void a_plan_from_outside_is_refused(void **state) {
   (void)state;
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   struct sample sample = sample_of("random,rows=10,cols=8,density=0.3", (struct form){0});
   cbgen_operator *op = compile(context, &sample, CBGEN_VALUES_STORED, 0);
   struct block block = save(op);
@@ -329,7 +323,7 @@ static void a_plan_from_outside_is_refused(void **state) {
 static void hostile_numbers_lead_nowhere(void **state) {
   (void)state;
   enum { NUMBERS = 700 };
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   struct sample sample = sample_of("random,rows=10,cols=8,density=0.3", (struct form){.duplicates = 1});
   cbgen_operator *op = compile(context, &sample, CBGEN_VALUES_MUTABLE, 0);
   struct block block = save(op);
@@ -360,14 +354,14 @@ static void hostile_numbers_lead_nowhere(void **state) {
 
 static void another_architecture_compiles_anew(void **state) {
   (void)state;
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   struct sample sample = sample_of("random,rows=100,cols=80,density=0.1", (struct form){0});
   cbgen_operator *op = compile(context, &sample, CBGEN_VALUES_MUTABLE, 0), *back;
   struct block block = save(op);
   cbgen_operator_free(op);
   cbgen_context_destroy(context);
   fake->capability = 80;
-  context = new_context();
+  context = new_context("");
   const long compilations = fake->compilations;
   must(context, cbgen_operator_load(context, block.bytes, block.length, &back));
   assert_int_equal(fake->compilations, compilations + 2); /* the product's kernels, and the packing ones */

@@ -10,7 +10,6 @@
 #include "runtime/api/fill.h"
 #include "runtime/cuda/target_file.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <omp.h>
 #include <sys/stat.h>
@@ -29,27 +28,6 @@ static int prepare(void **state) {
   unsetenv("CBGEN_CACHE_PATH");
   setenv("CBGEN_CACHE_MEMORY", "", 1);
   return system(command) || open_fake(state) || setenv("CBGEN_CACHE_DIR", own, 1);
-}
-
-static int count_entries(const char *directory) {
-  int count = 0;
-  DIR *files = opendir(directory);
-  if (!files) return 0;
-  for (struct dirent *file; (file = readdir(files));) count += strstr(file->d_name, ".entry") != NULL;
-  closedir(files);
-  return count;
-}
-
-static cbgen_context *new_context(void) {
-  cbgen_context *context;
-  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
-  return context;
-}
-
-static cbgen_info info_of(const cbgen_operator *op) {
-  cbgen_info info = {.struct_size = sizeof info};
-  assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
-  return info;
 }
 
 /* ---- a crowd */
@@ -81,7 +59,7 @@ static struct cb_hash digest(cbgen_operator *op) {
 
 static struct report compile_once(const char *tune) {
   struct sample sample = sample_of("random,rows=300,cols=300,density=0.05", (struct form){0});
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   const cbgen_request request = {
       .struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE, .specialise = CBGEN_SPECIALISE_NOW};
   cbgen_operator *op;
@@ -219,7 +197,7 @@ static struct cb_filled fill(const struct sample *sample, const struct cb_target
   const cbgen_request request = {.struct_size = sizeof request, .transpose = transpose};
   struct cb_filled filled;
   int made;
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   set_all(context, options);
   must(context, (cbgen_status)cb_fill_own(context, target, &made));
   must(context, (cbgen_status)cb_fill(context, target, &sample->view, &request, &filled));
@@ -245,7 +223,7 @@ enum { CASES = sizeof cases / sizeof *cases };
 
 static void use_on_node(int i) {
   struct sample sample = sample_of("random,rows=200,cols=180,density=0.05", cases[i].form);
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   const cbgen_request request = {
       .struct_size = sizeof request, .values = cases[i].values, .transpose = cases[i].transpose};
   cbgen_operator *op;
@@ -297,7 +275,7 @@ static void what_was_filled_needs_neither_nvrtc_nor_families(void **state) {
   setenv("CBGEN_CACHE_PATH", base, 1);
   for (int i = 0; i < CASES; i++) use_on_node(i);
   assert_int_equal(fake->compilations, compilations);
-  assert_int_equal(count_entries(own), 0);
+  assert_int_equal(entries_in(own), 0);
   setenv("CBGEN_CACHE_DIR", "/dev/null/none", 1); /* no directory at all that could be written */
   use_on_node(0);
   setenv("CBGEN_NVRTC", nvrtc, 1);
@@ -313,25 +291,25 @@ static void filling_fails_with_a_reason(void **state) {
   assert_ok(cb_target_find(&target, "sm_90", &diag));
   struct sample sample = sample_of("random,rows=20,cols=18,density=0.2", (struct form){0});
   setenv("CBGEN_CACHE_DIR", "/dev/null/none", 1);
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   assert_int_equal(cb_fill(context, &target, &sample.view, NULL, &filled), CB_ERR_IO);
   assert_non_null(strstr(cbgen_message(context), "there is no cache to fill"));
   cbgen_context_destroy(context);
   setenv("CBGEN_CACHE_DIR", own, 1);
   snprintf(nvrtc, sizeof nvrtc, "%s", getenv("CBGEN_NVRTC"));
   setenv("CBGEN_NVRTC", "/nowhere", 1);
-  context = new_context();
+  context = new_context("");
   assert_int_equal(cb_fill(context, &target, &sample.view, NULL, &filled), CB_ERR_MISSING);
   int made;
   assert_int_equal(cb_fill_own(context, &target, &made), CB_ERR_MISSING);
   cbgen_context_destroy(context);
   setenv("CBGEN_NVRTC", nvrtc, 1);
   sample.view.cols = 3;
-  context = new_context();
+  context = new_context("");
   assert_int_equal(cb_fill(context, &target, &sample.view, NULL, &filled), CB_ERR_ARGUMENT);
   cbgen_context_destroy(context);
   sample_release(&sample);
-  assert_int_equal(count_entries(own), 0);
+  assert_int_equal(entries_in(own), 0);
 }
 
 /* Each line instead of the one that begins so. */
@@ -378,7 +356,7 @@ static void kernels_are_kept_in_memory_where_nothing_can_be_written(void **state
   for (int memory = 0; memory < 2; memory++) {
     setenv("CBGEN_CACHE_MEMORY", memory ? elsewhere : "", 1);
     for (int again = 0; again < 2; again++) {
-      cbgen_context *context = new_context();
+      cbgen_context *context = new_context("");
       cbgen_operator *op;
       must(context, cbgen_compile(context, &sample.view, NULL, &op));
       const cbgen_cache_result result = info_of(op).cache;
@@ -390,7 +368,7 @@ static void kernels_are_kept_in_memory_where_nothing_can_be_written(void **state
   }
   char place[500];
   snprintf(place, sizeof place, "%s/cbgen-%u", elsewhere, (unsigned)geteuid());
-  assert_true(count_entries(place) > 0);
+  assert_true(entries_in(place) > 0);
   sample_release(&sample);
 }
 
@@ -405,7 +383,7 @@ static void see_threads(void *user, const char *line) {
 static int threads_of(const char *setting) {
   /* large enough to be shared out */
   struct sample sample = sample_of("random,rows=20000,cols=20000,per_row=8", (struct form){0});
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   cbgen_operator *op;
   threads_seen = 0;
   if (setting) must(context, cbgen_set(context, "threads", setting));
@@ -429,7 +407,7 @@ static void threads_are_those_that_were_asked_for(void **state) {
   assert_int_equal(threads_of("3"), 3);
   assert_int_equal(omp_get_max_threads(), 2);
   omp_set_num_threads(before);
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   static const char *const wrong[] = {"0", "-1", "two", "", "2x", "5000"};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     assert_int_equal(cbgen_set(context, "threads", wrong[i]), CBGEN_ERROR_ARGUMENT);

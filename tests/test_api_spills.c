@@ -35,7 +35,7 @@ static void empty_directory(void) {
   if (stream) closedir(stream);
 }
 
-static cbgen_context *new_context(const char *cache) {
+static cbgen_context *context_with_cache(const char *cache) {
   cbgen_context *context;
   assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
   must(context, cbgen_set(context, "cache", cache));
@@ -64,7 +64,7 @@ static cbgen_info compile(cbgen_context *context, char *plan) {
 static void fewer_blocks_are_asked_for(void **state) {
   (void)state;
   for (int spare = 1; spare <= 7; spare++) {
-    cbgen_context *context = new_context("");
+    cbgen_context *context = context_with_cache("");
     char line[80];
     fake->spare_blocks = spare;
     compile(context, NULL);
@@ -96,12 +96,12 @@ static void the_next_recipe_takes_the_place(void **state) {
   char first[240], second[240], again[240];
   empty_directory();
   fake->stack_bytes = 0;
-  cbgen_context *context = new_context("");
+  cbgen_context *context = context_with_cache("");
   compile(context, first);
   cbgen_context_destroy(context);
   let_spill(first);
   for (int round = 0; round < 2; round++) { /* made, and found; then found without its data */
-    context = new_context(directory);
+    context = context_with_cache(directory);
     must(context, cbgen_set(context, "cache-data", round ? "never" : "always"));
     const cbgen_info made = compile(context, second);
     assert_int_equal(made.cache, CBGEN_CACHE_MISS);
@@ -119,7 +119,7 @@ static void where_all_spill_the_first_choice_stays(void **state) {
   (void)state;
   char first[240], plan[240];
   fake->stack_bytes = 0;
-  cbgen_context *context = new_context("");
+  cbgen_context *context = context_with_cache("");
   compile(context, first);
   fake->stack_bytes = 8;
   compile(context, plan);
@@ -133,7 +133,7 @@ static void where_all_spill_the_first_choice_stays(void **state) {
 static void a_named_recipe_stays(void **state) {
   (void)state;
   char plan[240];
-  cbgen_context *context = new_context("");
+  cbgen_context *context = context_with_cache("");
   must(context, cbgen_set(context, "recipe", "sell"));
   snprintf(fake->spilling, sizeof fake->spilling, "namespace sell0");
   compile(context, plan);
@@ -146,7 +146,7 @@ static void tuning_leaves_spilling_kernels_out(void **state) {
   (void)state;
   char first[240], plan[240];
   fake->stack_bytes = 0;
-  cbgen_context *context = new_context("");
+  cbgen_context *context = context_with_cache("");
   must(context, cbgen_set(context, "tune", "measure"));
   compile(context, first);
   let_spill(first);

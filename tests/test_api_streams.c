@@ -8,12 +8,6 @@
 #define WITH_SCRATCH "random,rows=40,cols=5000,density=0.2"
 #define WITHOUT "random,rows=300,cols=200,density=0.05"
 
-static cbgen_context *new_context(void) {
-  cbgen_context *context;
-  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
-  return context;
-}
-
 /* An operator with scratch, or without, and what it came from. */
 struct bed {
   cbgen_context *context;
@@ -22,7 +16,7 @@ struct bed {
 };
 
 static struct bed bed_of(const char *matrix, const char *recipe, cbgen_values values, const char *device) {
-  struct bed bed = {.context = new_context(), .sample = sample_of(matrix, (struct form){0})};
+  struct bed bed = {.context = new_context(""), .sample = sample_of(matrix, (struct form){0})};
   const cbgen_request request = {.struct_size = sizeof request, .values = values};
   must(bed.context, cbgen_set(bed.context, "recipe", recipe));
   if (!strcmp(recipe, "cb")) must(bed.context, cbgen_set(bed.context, "unit-budget", "512"));
@@ -400,7 +394,7 @@ static void misuse_by_threads_is_noticed(void **state) {
  * stream must not come in between. */
 static void launches_of_a_product_stay_together(void **state) {
   (void)state;
-  struct bed bed = {.context = new_context(),
+  struct bed bed = {.context = new_context(""),
                     .sample = sample_of("rmat,scale=9,edge_factor=8", (struct form){0})};
   must(bed.context, cbgen_set(bed.context, "recipe", "hot"));
   must(bed.context, cbgen_set(bed.context, "hot-columns", "64"));
@@ -468,7 +462,7 @@ static void the_current_gpu_is_taken(void **state) {
   bed = bed_of(WITHOUT, "auto", CBGEN_VALUES_STORED, NULL);
   assert_non_null(strstr(cbgen_operator_plan_json(bed.op), "sm_90"));
   release(&bed);
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("");
   struct sample sample = sample_of(WITHOUT, (struct form){0});
   cbgen_operator *op;
   must(context, cbgen_set(context, "device", "2"));

@@ -28,19 +28,6 @@ static int open_cache(void **state) {
   return system(command) || open_fake(state) || setenv("CBGEN_CACHE_DIR", folder(), 1);
 }
 
-static cbgen_context *new_context(void) {
-  cbgen_context *context;
-  assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
-  must(context, cbgen_set(context, "recipe", "sell"));
-  return context;
-}
-
-static cbgen_info info_of(const cbgen_operator *op) {
-  cbgen_info info = {.struct_size = sizeof info};
-  assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
-  return info;
-}
-
 static cbgen_operator *compile(cbgen_context *context, const struct sample *sample, cbgen_request request) {
   cbgen_operator *op;
   request.struct_size = sizeof request;
@@ -60,7 +47,7 @@ static void take_bits(cbgen_operator *op, double *bits) {
 static void one_kernel_serves_a_family(void **state) {
   (void)state;
   struct sample one = sample_of(ONE, (struct form){0}), other = sample_of(OTHER, (struct form){0});
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("recipe=sell");
   cbgen_operator *first = compile(context, &one, (cbgen_request){0});
   const long compilations = fake->compilations;
   cbgen_operator *second = compile(context, &other, (cbgen_request){0});
@@ -82,14 +69,14 @@ static void a_process_compiles_a_family_once(void **state) {
   (void)state;
   struct sample one = sample_of(ONE, (struct form){0}), other = sample_of(OTHER, (struct form){0});
   for (int round = 0; round < 2; round++) {
-    cbgen_context *context = new_context();
+    cbgen_context *context = new_context("recipe=sell");
     must(context, cbgen_set(context, "cache", ""));
     const long before = fake->compilations;
     cbgen_operator *first = compile(context, &one, (cbgen_request){0});
     const long compilations = fake->compilations;
     assert_true(compilations > before);
     cbgen_context_destroy(context);
-    context = new_context();
+    context = new_context("recipe=sell");
     must(context, cbgen_set(context, "cache", ""));
     cbgen_operator *second = compile(context, &other, (cbgen_request){0});
     assert_int_equal(fake->compilations, compilations);
@@ -119,7 +106,7 @@ static void requests_choose_the_tier(void **state) {
   (void)state;
   struct sample sample = sample_of(ONE, (struct form){0});
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    cbgen_context *context = new_context();
+    cbgen_context *context = new_context("recipe=sell");
     must(context, cbgen_set(context, "cache", ""));
     cbgen_operator *op = compile(context, &sample, cases[i].request);
     assert_int_equal(info_of(op).tier, cases[i].tier);
@@ -135,7 +122,7 @@ static void the_specialised_kernel_takes_over(void **state) {
   cbgen_operator *clone;
   (void)state;
   struct sample sample = sample_of(ONE, (struct form){.duplicates = 1});
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("recipe=sell");
   cbgen_operator *op = compile(context, &sample, (cbgen_request){.values = CBGEN_VALUES_MUTABLE});
   must_operator(op, cbgen_operator_clone(op, &clone));
   take_bits(op, before);
@@ -162,7 +149,7 @@ static void the_cache_has_it_then(void **state) {
   (void)state;
   struct sample sample = sample_of(ONE, (struct form){0});
   for (int round = 0; round < 3; round++) {
-    cbgen_context *context = new_context();
+    cbgen_context *context = new_context("recipe=sell");
     cbgen_operator *op = compile(context, &sample, (cbgen_request){0});
     const cbgen_info info = info_of(op);
     assert_int_equal(info.cache, round ? CBGEN_CACHE_HIT : CBGEN_CACHE_MISS);
@@ -172,7 +159,7 @@ static void the_cache_has_it_then(void **state) {
     cbgen_operator_free(op);
     cbgen_context_destroy(context);
   }
-  cbgen_context *context = new_context(); /* asked for now, an entry of a family becomes one of a specialised kernel */
+  cbgen_context *context = new_context("recipe=sell"); /* asked for now, an entry of a family becomes one of a specialised kernel */
   struct sample other = sample_of(OTHER, (struct form){0});
   cbgen_operator_free(compile(context, &other, (cbgen_request){0}));
   cbgen_operator *op = compile(context, &other, (cbgen_request){.specialise = CBGEN_SPECIALISE_NOW});
@@ -188,7 +175,7 @@ static void the_cache_has_it_then(void **state) {
 static void saved_operators_keep_their_tier(void **state) {
   (void)state;
   struct sample sample = sample_of(ONE, (struct form){0});
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("recipe=sell");
   cbgen_operator *op = compile(context, &sample, (cbgen_request){0});
   for (int specialised = 0; specialised < 2; specialised++) {
     cbgen_operator *back;
@@ -215,7 +202,7 @@ static void failures_change_nothing(void **state) {
   int failures = 0;
   (void)state;
   struct sample sample = sample_of(ONE, (struct form){0});
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("recipe=sell");
   cbgen_operator *op = compile(context, &sample, (cbgen_request){0});
   for (int n = 1;; n++) {
     fake->fail_at = fake->calls + n;
@@ -242,10 +229,10 @@ static void failures_change_nothing(void **state) {
 static void without_nvrtc_families_are_enough(void **state) {
   (void)state;
   struct sample one = sample_of(ONE, (struct form){0}), other = sample_of(OTHER, (struct form){0});
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("recipe=sell");
   cbgen_operator_free(compile(context, &one, (cbgen_request){0})); /* the cache has the family now */
   cbgen_context_destroy(context);
-  context = new_context();
+  context = new_context("recipe=sell");
   must(context, cbgen_set(context, "nvrtc", "/nowhere/libnvrtc.so"));
   cbgen_operator *op = compile(context, &other, (cbgen_request){0}), *none;
   check_product(op, &other.csr);
@@ -271,6 +258,20 @@ static void bring_family(char path[600], const char *matrix_and_options) {
   assert_int_equal(system(command), 0);
 }
 
+/* Also where PATH has found the tool, whose first word is then no path. */
+static void the_tool_has_those_beside_itself(void **state) {
+  char path[600], command[3200];
+  (void)state;
+  bring_family(path, "generate:" ONE " --recipe=sell");
+  const char *const tool = getenv("CBGEN_TEST_TOOL");
+  snprintf(command, sizeof command,
+           "{ ln '%.400s' '%.500s/cbgen' || cp '%.400s' '%.500s/cbgen'; } 2>/dev/null && cd / && unset CBGEN_FAMILIES && "
+           "PATH='%.500s':$PATH && cbgen families generate:" ONE " --recipe=sell --arch=" FAKE_ARCH
+           " | grep -q 'the library brings those of 1$'",
+           tool, path, tool, path, path);
+  assert_int_equal(system(command), 0);
+}
+
 /* Then neither NVRTC nor a cache is needed. A damaged file is as if there were none. */
 static void families_come_with_the_library(void **state) {
   char path[600], command[2400];
@@ -279,7 +280,7 @@ static void families_come_with_the_library(void **state) {
   struct sample sample = sample_of(ONE, (struct form){0});
   assert_int_equal(setenv("CBGEN_FAMILIES", path, 1), 0);
   for (int damaged = 0; damaged < 2; damaged++) {
-    cbgen_context *context = new_context();
+    cbgen_context *context = new_context("recipe=sell");
     const long compilations = fake->compilations;
     cbgen_operator *op;
     must(context, cbgen_set(context, "cache", ""));
@@ -381,7 +382,7 @@ static void products_run_meanwhile(void **state) {
   struct multiplying multiplying[THREADS];
   (void)state;
   struct sample sample = sample_of(ONE, (struct form){0});
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("recipe=sell");
   cbgen_operator *op = compile(context, &sample, (cbgen_request){0});
   for (int i = 0; i < THREADS; i++) {
     multiplying[i] = (struct multiplying){.op = op, .csr = &sample.csr};
@@ -540,7 +541,7 @@ static void *live_in_a_crowd(void *user) {
 }
 
 static void make_crowd(struct crowd *crowd, struct vectors *vectors) {
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("recipe=sell");
   for (int i = 0; i < MATRICES; i++) {
     char name[80];
     snprintf(name, sizeof name, "random,rows=%d,cols=30,per_row=5,seed=%d", ROWS, i + 1);
@@ -611,7 +612,7 @@ static void a_child_does_not_specialise(void **state) {
   int status = -1;
   (void)state;
   struct sample sample = sample_of(ONE, (struct form){0});
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("recipe=sell");
   cbgen_operator *op = compile(context, &sample, (cbgen_request){0}), *clone;
   must_operator(op, cbgen_operator_clone(op, &clone));
   take_bits(op, before);
@@ -648,7 +649,7 @@ static void texts_are_made_when_asked_for(void **state) {
   void *texts[THREADS];
   (void)state;
   struct sample sample = sample_of(ONE, (struct form){.on_device = 1});
-  cbgen_context *context = new_context();
+  cbgen_context *context = new_context("recipe=sell");
   must(context, cbgen_set(context, "pack", "device"));
   cbgen_operator *op = compile(context, &sample, (cbgen_request){0});
   cbgen_operator *later = compile(context, &sample, (cbgen_request){0});
@@ -679,6 +680,7 @@ int main(void) {
       TEST(saved_operators_keep_their_tier),
       TEST(failures_change_nothing),
       TEST(without_nvrtc_families_are_enough),
+      TEST(the_tool_has_those_beside_itself),
       TEST(families_come_with_the_library),
       TEST(what_is_ready_stands_in),
       TEST(the_fastest_entry_serves_all),

@@ -40,15 +40,6 @@ static int set_up(void **state) {
   return 0;
 }
 
-static int entries(void) {
-  DIR *stream = opendir(directory);
-  int count = 0;
-  for (const struct dirent *row; stream && (row = readdir(stream));)
-    count += strstr(row->d_name, ".entry") != NULL;
-  if (stream) closedir(stream);
-  return count;
-}
-
 /* All lines of the log. */
 static char log_text[1 << 16];
 static void keep_line(void *user, const char *line) {
@@ -57,7 +48,7 @@ static void keep_line(void *user, const char *line) {
   snprintf(log_text + length, sizeof log_text - length, "%s\n", line);
 }
 
-static cbgen_context *new_context(const char *cache) {
+static cbgen_context *tuning_context(const char *cache) {
   cbgen_context *context;
   assert_int_equal(cbgen_context_create(&context), CBGEN_OK);
   must(context, cbgen_set(context, "tune", "measure"));
@@ -65,12 +56,6 @@ static cbgen_context *new_context(const char *cache) {
   must(context, cbgen_set_log(context, keep_line, NULL));
   *log_text = 0;
   return context;
-}
-
-static cbgen_info info_of(const cbgen_operator *op) {
-  cbgen_info info = {.struct_size = sizeof info};
-  assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
-  return info;
 }
 
 /* Compiles, checks a product and frees. */
@@ -90,14 +75,14 @@ static const cbgen_request stored = {.struct_size = sizeof stored, .specialise =
 
 static void the_winner_is_remembered(void **state) {
   (void)state;
-  cbgen_context *context = new_context(directory);
+  cbgen_context *context = tuning_context(directory);
   struct sample sample = sample_of(matrix, (struct form){0});
   cbgen_info info = compile(context, &sample, &stored);
   assert_int_equal(info.cache, CBGEN_CACHE_MISS);
   assert_true(info.tune_seconds > 0 && info.launches > 10);
   assert_true(info.measured_seconds > 0.0299 && info.measured_seconds < 0.0301);
   assert_non_null(strstr(log_text, "tuning: fastest: "));
-  assert_int_equal(entries(), 2); /* the operator's and the tuning's */
+  assert_int_equal(entries_in(directory), 2); /* the operator's and the tuning's */
   const double measured = info.measured_seconds;
   for (int again = 0; again < 2; again++) {
     set_values(&sample, 99); /* other values: the same choice */
@@ -110,7 +95,7 @@ static void the_winner_is_remembered(void **state) {
     assert_true(info.measured_seconds == measured);
     assert_non_null(strstr(log_text, "tuning: known: "));
     cbgen_context_destroy(context);
-    context = new_context(directory);
+    context = tuning_context(directory);
   }
   cbgen_context_destroy(context);
   sample_release(&sample);
@@ -119,7 +104,7 @@ static void the_winner_is_remembered(void **state) {
 /* The recipe that the model prefers is slow on this GPU. */
 static void the_winner_is_the_fastest(void **state) {
   (void)state;
-  cbgen_context *context = new_context("");
+  cbgen_context *context = tuning_context("");
   struct sample sample = sample_of(matrix, (struct form){0});
   cbgen_operator *op;
   must(context, cbgen_set(context, "tune", "model"));
@@ -142,7 +127,7 @@ static void the_winner_is_the_fastest(void **state) {
  */
 static void entries_may_go(void **state) {
   (void)state;
-  cbgen_context *context = new_context(directory);
+  cbgen_context *context = tuning_context(directory);
   struct sample sample = sample_of(matrix, (struct form){0});
   compile(context, &sample, &stored);
   DIR *stream = opendir(directory);
@@ -155,12 +140,12 @@ static void entries_may_go(void **state) {
       remove(path); /* the operator's */
   }
   closedir(stream);
-  assert_int_equal(entries(), 1);
+  assert_int_equal(entries_in(directory), 1);
   cbgen_info info = compile(context, &sample, &stored);
   assert_int_equal(info.cache, CBGEN_CACHE_MISS);
   assert_int_equal(info.launches, 0);
   assert_true(info.measured_seconds > 0);
-  assert_int_equal(entries(), 2);
+  assert_int_equal(entries_in(directory), 2);
   stream = opendir(directory);
   assert_non_null(stream);
   for (const struct dirent *row; (row = readdir(stream));) {
@@ -186,13 +171,13 @@ static void entries_may_go(void **state) {
 
 static void few_products_are_not_tuned_for(void **state) {
   (void)state;
-  cbgen_context *context = new_context(directory);
+  cbgen_context *context = tuning_context(directory);
   struct sample sample = sample_of(matrix, (struct form){0});
   const cbgen_request few = {.struct_size = sizeof few, .expected_products = 10, .specialise = CBGEN_SPECIALISE_NOW};
   cbgen_info info = compile(context, &sample, &few);
   assert_int_equal(info.launches, 0);
   assert_true(info.measured_seconds == 0);
-  assert_int_equal(entries(), 1);
+  assert_int_equal(entries_in(directory), 1);
   info = compile(context, &sample, &stored); /* for many they are, then, and the few have it from there */
   assert_true(info.launches > 10);
   info = compile(context, &sample, &few);
@@ -209,7 +194,7 @@ static void every_kind_of_request_is_tuned(void **state) {
       {.value_type = CBGEN_F16},        {.no_values = 1}, {.base = 1, .row_bits = 64}};
   for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
     for (int values = CBGEN_VALUES_STORED; values <= CBGEN_VALUES_FIXED; values++) {
-      cbgen_context *context = new_context(directory);
+      cbgen_context *context = tuning_context(directory);
       struct sample sample = sample_of("random,rows=40,cols=50,density=0.2", forms[i]);
       const cbgen_request request = {.struct_size = sizeof request, .values = (cbgen_values)values,
                                      .specialise = CBGEN_SPECIALISE_NOW};
@@ -226,7 +211,7 @@ static void off_and_model_do_not_time(void **state) {
   (void)state;
   static const char *const words[] = {"off", "model"};
   for (int i = 0; i < 2; i++) {
-    cbgen_context *context = new_context("");
+    cbgen_context *context = tuning_context("");
     struct sample sample = sample_of(matrix, (struct form){0});
     must(context, cbgen_set(context, "tune", words[i]));
     const cbgen_info info = compile(context, &sample, NULL);

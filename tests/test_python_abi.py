@@ -18,7 +18,7 @@ STRUCTS = ["Allocator", "Csr", "Matrix", "Request", "Argument", "Product", "Prod
            "BatchOptions", "Info"]  # cbgen_csr and so on
 ENUMS = {"Status": "cbgen_status", "Type": "cbgen_type", "Format": "cbgen_format", "Memory": "cbgen_memory", "Values": "cbgen_values",
          "CacheResult": "cbgen_cache_result", "Specialise": "cbgen_specialise",
-         "Tier": "cbgen_tier", "Reason": "cbgen_reason", "Order": "cbgen_order"}
+         "Tier": "cbgen_tier", "Reason": "cbgen_reason", "Order": "cbgen_order", "Reorder": "cbgen_reorder"}
 OPAQUE = {"cbgen_context", "cbgen_operator", "cbgen_kernel", "cbgen_solver", "cbgen_batch"}
 
 specification = importlib.util.spec_from_file_location("abi", "python/src/cbgen_spmv/_abi.py")
@@ -52,8 +52,8 @@ def ctype_of(text):
     """The ctypes type that a C type is mirrored with."""
     text = re.sub(r"\bconst\b", "", text)
     base, stars = text.replace("*", " ").split()[0], text.count("*")
-    scalars = {"int": ctypes.c_int, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t, "double": ctypes.c_double,
-               "cbgen_log": abi.LOG, "cbgen_allocate": abi.ALLOCATE, "cbgen_release": abi.RELEASE}
+    scalars = {"int": ctypes.c_int, "int32_t": ctypes.c_int32, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t,
+               "double": ctypes.c_double, "cbgen_log": abi.LOG, "cbgen_allocate": abi.ALLOCATE, "cbgen_release": abi.RELEASE}
     if base == "void":
         return (None, ctypes.c_void_p)[stars]
     if base == "char" and stars == 1:
@@ -122,7 +122,7 @@ def check_enums(measured):
     for name, enum in ENUMS.items():
         expect(measured[f"sizeof {enum}"] == ctypes.sizeof(ctypes.c_int), f"{enum} is no int")
         in_c = {constant: measured[constant] for constant in re.findall(r"(CBGEN_\w+) =", body_of("enum", enum))}
-        short = [re.sub(r"^CBGEN_(ERROR_|VALUES_|CACHE_|SPECIALISE_|TIER_|REASON_)?", "", constant) for constant in in_c]
+        short = [re.sub(r"^CBGEN_(ERROR_|VALUES_|CACHE_|SPECIALISE_|TIER_|REASON_|REORDER_)?", "", constant) for constant in in_c]
         in_python = {each.name: each.value for each in getattr(abi, name)}
         expect(in_python == dict(zip(short, in_c.values())), f"{enum}: {in_c} in C, {in_python} in Python")
 

@@ -286,6 +286,39 @@ def drawn(text):
     return cells
 
 
+class Order(FakeCase):
+    def graph(self, count=600):
+        generator = numpy.random.default_rng(3)
+        places = generator.permutation(count)
+        ends = (count * generator.random((2, 6 * count)) ** 4).astype(int)
+        plain = scipy.sparse.csr_matrix((generator.random(6 * count), (places[ends[0]], places[ends[1]])),
+                                        shape=(count, count))
+        plain.sum_duplicates()
+        return plain
+
+    def test_vectors_have_the_order_that_is_told(self):
+        plain, x = self.graph(), numpy.random.default_rng(4).random(600)
+        for kind in ("symmetric", "unsymmetric"):
+            operator = cbgen.compile(plain, reorder=kind, values="mutable")
+            rows, columns = operator.permutation()
+            self.assertEqual(sorted(rows), list(range(600)))
+            self.assertFalse(numpy.array_equal(columns, numpy.arange(600)))
+            self.assertEqual(numpy.array_equal(rows, columns), kind == "symmetric")
+            numpy.testing.assert_allclose(operator @ x[columns], (plain @ x)[rows], rtol=1e-12)
+            numpy.testing.assert_allclose(operator.T @ x[rows], (plain.T @ x)[columns], rtol=1e-12)
+            self.assertTrue(numpy.array_equal(operator.T.permutation()[0], columns))
+            operator.update_values(2 * plain.data)
+            numpy.testing.assert_allclose(operator @ x[columns], 2 * (plain @ x)[rows], rtol=1e-12)
+            loaded = cbgen.load(bytes(operator))
+            self.assertTrue(numpy.array_equal(loaded.permutation()[1], columns))
+
+    def test_the_given_order(self):
+        rows, columns = cbgen.compile(matrix(30, 45)).permutation()
+        self.assertTrue(numpy.array_equal(rows, numpy.arange(30)) and numpy.array_equal(columns, numpy.arange(45)))
+        with self.assertRaisesRegex(ValueError, "reorder='rcm'; it is 'none', 'symmetric' or 'unsymmetric'"):
+            cbgen.compile(matrix(), reorder="rcm")
+
+
 class Inspection(FakeCase):
     def test_text_plan_key_and_info(self):
         plain = matrix()

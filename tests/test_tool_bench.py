@@ -337,6 +337,21 @@ class Sweep(OnTheFakeGpu):
         self.assertIn("hot", result["values"][0]["reason"])
         self.assertEqual(result["values"][1]["recipe"], "sell")
 
+    def test_another_order(self):
+        graph = "generate:rmat,scale=11,edge_factor=12"
+        plain = json.loads(self.tool(0, "analyze", "-q", "--json", "--recipe=sell", graph))
+        ordered = json.loads(self.tool(0, "analyze", "-q", "--json", "--recipe=sell", graph, "--reorder=symmetric"))
+        self.assertEqual(plain["matrix"]["nonzeros"], ordered["matrix"]["nonzeros"])
+        self.assertLess(ordered["plan"]["cost"]["sectors"], 0.9 * plain["plan"]["cost"]["sectors"])
+        for matrix, kind, words in ((graph, "unsymmetric", "rows and columns by their lengths"),
+                                    ("generate:stencil5,n=20", "symmetric", "as it is")):
+            result = subprocess.run([TOOL, "analyze", matrix, f"--reorder={kind}"], capture_output=True, text=True,
+                                    timeout=harness.LIMIT, check=True)
+            self.assertIn(words, result.stderr)
+        self.assertIn("symmetric, unsymmetric or none", self.tool(2, "bench", graph, "--reorder=rcm"))
+        self.assertIn("60 rows and 50 columns",
+                      self.tool(2, "analyze", "generate:random,rows=60,cols=50,density=0.2", "--reorder=symmetric"))
+
     def test_every_option_can_be_swept(self):
         for line in self.tool(0, "help", "options").splitlines():
             name = line.strip().removeprefix("--").split("=")[0] if line.strip().startswith("--") else None

@@ -266,6 +266,17 @@ static enum cb_status set_sweep(struct cb_call *call, const char *value, struct 
   return cb_sweep_parse(&call->sweep, (char *)value, diag); /* argv is the process's own to change */
 }
 
+static enum cb_status set_reorder(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  static const char *const kinds[] = {
+      [CB_REORDER_NONE] = "none", [CB_REORDER_SYMMETRIC] = "symmetric", [CB_REORDER_UNSYMMETRIC] = "unsymmetric"};
+  for (int i = 0; i < 3; i++)
+    if (!strcmp(value, kinds[i])) {
+      call->reorder = (enum cb_reorder)i;
+      return CB_OK;
+    }
+  return cb_fail(diag, CB_ERR_ARGUMENT, "'--reorder' is '%s'; it is symmetric, unsymmetric or none", value);
+}
+
 static enum cb_status set_baseline(struct cb_call *call, const char *value, struct cb_diag *diag) {
   if (!*value) return cb_fail(diag, CB_ERR_ARGUMENT, "'--baseline' needs the file of a shared library");
   if (call->plugins_count == CB_MAX_PLUGINS)
@@ -331,6 +342,8 @@ static const struct flag flag_table[] = {
     {"no-baselines", 0, NULL, CB_TAKES_BENCH, "leave cuSPARSE out", set_no_baselines},
     {"baseline", 0, "LIB.so", CB_TAKES_BENCH, "one more baseline, a plug-in (cbgen_baseline.h); repeatable", set_baseline},
     {"sweep", 0, "OPTION=V,W,…", CB_TAKES_SWEEP, "an option of the analysis at each of these values", set_sweep},
+    {"reorder", 0, "symmetric|unsymmetric", CB_TAKES_SWEEP, "look at the matrix in the order that operators may have (none)",
+     set_reorder},
     {"check", 0, NULL, CB_TAKES_CLANG, "execute it with checks of every index", set_given},
     {"clang", 0, NULL, CB_TAKES_CLANG, "let libclang read the text: what compilers do not check", set_given},
     {"row", 0, "R", CB_TAKES_TRACE, "the row of y to trace, from 0", set_row},

@@ -20,6 +20,7 @@
 #define CBGEN_TOOL_TOOL_H
 
 #include "analysis/options.h"
+#include "analysis/reorder.h"
 #include "base/status.h"
 #include "base/text.h"
 #include "codegen/source.h"
@@ -64,6 +65,7 @@ struct cb_call {
   int selftest, json, verbose, quiet, help;
   int candidates, no_baselines; /* bench: time every recipe; leave cuSPARSE out */
   struct cb_sweep sweep;
+  enum cb_reorder reorder; /* the matrix is looked at in another order */
   const char *plugins[CB_MAX_PLUGINS]; /* bench: files of baselines, see include/cbgen_baseline.h */
   int plugins_count;
   const char *solutions[CB_MAX_SOLUTIONS]; /* report: files that `solve --json` wrote */
@@ -109,7 +111,7 @@ enum cb_takes {
   CB_TAKES_NOTHING = 2048, /* no matrix, no options of the analysis */
   CB_TAKES_MEASURE = 4096, /* --tune=measure */
   CB_TAKES_RUN = 8192,     /* --emulate */
-  CB_TAKES_SWEEP = 16384,  /* --sweep */
+  CB_TAKES_SWEEP = 16384,  /* --sweep, --reorder */
   CB_TAKES_TWO = 32768,    /* two files, which may be keys of the cache */
   CB_TAKES_CLANG = 65536,  /* --clang, --check */
   CB_TAKES_TRACE = 131072, /* --row, --block, --kernel */

@@ -63,7 +63,8 @@ struct cbgen_context {
 
 /* What the handles of one operator share. */
 struct cb_shared {
-  atomic_int handles;
+  atomic_int handles;             /* and copies (cbgen_operator_copy) */
+  struct cb_shared *origin;       /* of a copy: whose image its own refers to; else NULL */
   struct cb_session *session;
   struct cb_image image;          /* without the arrays' contents; its texts are made by cb_shared_texts */
   struct cb_updater *updater;     /* NULL unless values are mutable */
@@ -77,9 +78,13 @@ struct cb_shared {
     int64_t limit;
     struct cb_hash key;
   } kept;
+  struct cb_vector_order { /* at each place, the caller's row or column; NULL: 0, 1, 2, … */
+    int32_t *rows, *columns;
+  } order;
   pthread_mutex_t specialising;
   pthread_mutex_t texts; /* while they are made; within `specialising` or without */
   struct cb_image special; /* what multiplies instead of the image's kernels, once it is specialised */
+  int borrows_special;     /* the copy's refers to the origin's */
   pthread_mutex_t lock; /* of `measured` */
   double measured;      /* seconds; 0: not measured */
 };

@@ -46,7 +46,7 @@ static enum cb_status hash_on_device(struct cb_work *work) {
   const struct cb_device *device = request->session->device;
   struct cb_hasher *hasher;
   struct cb_diag diag = {0};
-  const int rows = request->view.format == CBGEN_CSR; /* else the host makes them */
+  const int rows = request->view.format == CBGEN_CSR && !cb_asks_order(request); /* else the host makes them */
   const int worth_it = rows && request->view.on_device && request->view.nnz >= CB_HASH_CHUNK;
   const int stays = rows && request->view.on_device && cb_work_may_pack_there(work);
   if (!stays && (!worth_it || cb_cache_state(work->kept.cache) != CB_CACHE_ON)) return CB_ERR_UNSUPPORTED;
@@ -277,6 +277,14 @@ static void note_cache(const struct cb_work *work, struct cb_shared *shared) {
   shared->kept = (struct cb_kept_at){cb_text_detach(&directory), cb_cache_limit(cache), work->kept.key};
 }
 
+/* The order of the operator's vectors; those of a transposed view are the other way round. */
+static void leave_order(struct cb_work *work, struct cb_shared *shared) {
+  struct cb_reordering *from = &work->request.reordering;
+  const int turned = work->request.asked.transpose;
+  shared->order = (struct cb_vector_order){turned ? from->columns : from->rows, turned ? from->rows : from->columns};
+  from->rows = from->columns = NULL;
+}
+
 /* The plan to the operator that has no texts yet. */
 static void leave_plan(struct cb_work *work, struct cb_shared *shared) {
   if (shared->image.source) return;
@@ -299,6 +307,7 @@ static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbge
   if (s) return s;
   note_cache(work, (*op)->shared);
   leave_plan(work, (*op)->shared);
+  leave_order(work, (*op)->shared);
   (*op)->shared->info.peak_bytes = cb_memory_peak(memory);
   (*op)->shared->info.total_seconds = cb_seconds() - start;
   tell(work, *op);

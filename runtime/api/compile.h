@@ -33,6 +33,7 @@ struct cb_request {
   struct cb_view host;   /* the same in host memory; without values when those lie on the device */
   void *downloaded[3];   /* blocks behind it */
   struct cb_expansion expansion; /* likewise */
+  struct cb_reordering reordering; /* of the matrix's rows and columns, as the view has them */
   int on_host;                   /* the pattern is there */
   char *epilogue;        /* that the options refer to; NULL: none */
   struct cb_hash raw;    /* of the pattern as given */
@@ -116,11 +117,16 @@ static inline int cb_asks_mutable(const struct cb_request *request) {
   return request->asked.values == CBGEN_VALUES_MUTABLE;
 }
 
+static inline int cb_asks_order(const struct cb_request *request) {
+  return request->asked.reorder != CBGEN_REORDER_NONE;
+}
+
 /* Fills a request whose context and view are set, but for the hashes. `asked` NULL: the defaults. */
 enum cb_status cb_request_take(struct cb_request *request, const cbgen_request *asked, struct cb_diag *diag);
 void cb_request_release(struct cb_request *request);
 
-/* Brings row pointers and columns to the host, and fixed values, and expands them (cb_view_expand); once. */
+/* Brings row pointers and columns to the host, and fixed values, expands them (cb_view_expand), and puts them into the
+ * order that is asked for; once. */
 enum cb_status cb_request_host(struct cb_request *request, struct cb_diag *diag);
 
 /* ---- compile_new.c */

@@ -8,8 +8,16 @@
 #include <string.h>
 
 enum cb_status cb_shared_texts(struct cb_shared *shared, struct cb_diag *diag) {
+  struct cb_shared *const origin = shared->origin;
+  enum cb_status s = origin ? cb_shared_texts(origin, diag) : CB_OK;
+  if (s) return s;
   pthread_mutex_lock(&shared->texts);
-  const enum cb_status s = cb_image_write_texts(&shared->image, diag);
+  if (origin) {
+    shared->image.json = origin->image.json;
+    shared->image.source = origin->image.source;
+  } else {
+    s = cb_image_write_texts(&shared->image, diag);
+  }
   pthread_mutex_unlock(&shared->texts);
   return s;
 }
@@ -32,6 +40,20 @@ const char *cbgen_operator_plan_json(const cbgen_operator *op) {
 
 const char *cbgen_operator_key(const cbgen_operator *op) {
   return op ? op->shared->key : "";
+}
+
+/* ---- the order of vectors */
+
+static void copy_order(int32_t *to, const int32_t *order, int64_t count) {
+  for (int64_t i = 0; i < count && to; i++) to[i] = order ? order[i] : (int32_t)i;
+}
+
+cbgen_status cbgen_operator_permutation(const cbgen_operator *op, int32_t *rows, int32_t *columns) {
+  if (!op) return CBGEN_ERROR_ARGUMENT;
+  const struct cb_shared *shared = op->shared;
+  copy_order(rows, shared->order.rows, shared->image.rows);
+  copy_order(columns, shared->order.columns, shared->image.cols);
+  return CBGEN_OK;
 }
 
 /* ---- numbers */

@@ -16,6 +16,8 @@ static enum cb_status check_asked(const cbgen_request *asked, struct cb_diag *di
     return cb_fail(diag, CB_ERR_ARGUMENT, "'specialise' is %d; it is one of cbgen_specialise", (int)asked->specialise);
   if (asked->transpose != 0 && asked->transpose != 1)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'transpose' is %d; it is 0 or 1", asked->transpose);
+  if ((int)asked->reorder < 0 || asked->reorder > CBGEN_REORDER_UNSYMMETRIC)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'reorder' is %d; it is one of cbgen_reorder", (int)asked->reorder);
   if (asked->vectors < 0)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'vectors' is %d; it is 0 (one) or more", asked->vectors);
   return CB_OK;
@@ -111,6 +113,7 @@ enum cb_status cb_request_take(struct cb_request *request, const cbgen_request *
 void cb_request_release(struct cb_request *request) {
   for (int i = 0; i < 3; i++) cb_free(request->downloaded[i]);
   cb_expansion_release(&request->expansion);
+  cb_reordering_release(&request->reordering);
   cb_free(request->epilogue);
 }
 
@@ -153,6 +156,9 @@ enum cb_status cb_request_host(struct cb_request *request, struct cb_diag *diag)
     cb_device_leave(request->session->device);
   }
   if (!s) s = cb_view_expand(&request->expansion, &request->host, diag);
+  if (!s && cb_asks_order(request))
+    s = cb_view_reorder(&request->expansion, &request->reordering, &request->host,
+                        (enum cb_reorder)request->asked.reorder, diag);
   request->on_host = !s;
   return s;
 }

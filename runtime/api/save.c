@@ -10,8 +10,9 @@
  *   length  = u64                         of the block
  *   row     = tag offset length           32 bytes: char[16], u64, u64
  *
- * Sections are those of an image (runtime/operator/image.h), with the contents of all arrays, and "packing": the
- * binary of the kernels that renew values. Numbers are little-endian, as on every machine with a CUDA GPU.
+ * Sections are those of an image (runtime/operator/image.h), with the contents of all arrays; "packing": the
+ * binary of the kernels that renew values; "rows" and "columns": the order of y and x where it is the operator's own,
+ * int32_t each. Numbers are little-endian, as on every machine with a CUDA GPU.
  */
 #include "runtime/api/checks.h"
 
@@ -137,6 +138,8 @@ static enum cb_status plan_block(struct plan_of_block *plan, const cbgen_operato
   add_row(&plan->head, "source", (int64_t)strlen(image->source));
   add_row(&plan->head, "cubin", (int64_t)image->cubin_bytes);
   add_row(&plan->head, "arrays", cb_image_place(image, -1));
+  if (shared->order.rows) add_row(&plan->head, "rows", image->rows * (int64_t)sizeof *shared->order.rows);
+  if (shared->order.columns) add_row(&plan->head, "columns", image->cols * (int64_t)sizeof *shared->order.columns);
   if (!shared->updater) return CB_OK;
   if (shared->packer) add_row(&plan->head, "packing", (int64_t)shared->packer->cubin_bytes);
   if (!image->map.groups_count) return CB_OK;
@@ -182,6 +185,10 @@ static enum cb_status write_block(struct plan_of_block *plan, const cbgen_operat
   write_section(plan, bytes, "json", image->json, strlen(image->json));
   write_section(plan, bytes, "source", image->source, strlen(image->source));
   write_section(plan, bytes, "cubin", image->cubin, image->cubin_bytes);
+  write_section(plan, bytes, "rows", shared->order.rows,
+                shared->order.rows ? (size_t)image->rows * sizeof *shared->order.rows : 0);
+  write_section(plan, bytes, "columns", shared->order.columns,
+                shared->order.columns ? (size_t)image->cols * sizeof *shared->order.columns : 0);
   if (plan->ranges && plan->map.groups_count)
     write_section(plan, bytes, "map", plan->map.blocks, (size_t)cb_value_map_bytes(&plan->map));
   if (shared->packer)
@@ -230,11 +237,13 @@ struct block {
   int count;
   struct cb_image image;
   struct cb_compiled compiled;
+  struct cb_vector_order order; /* read from it */
 };
 
 /* Whether it is one of those that blocks have, with zeros behind it. */
 static int is_known(const char tag[16]) {
-  static const char known[][16] = {"operator", "plan", "json", "source", "cubin", "arrays", "packing", "map", "lists"};
+  static const char known[][16] = {"operator", "plan", "json",    "source", "cubin", "arrays",
+                                   "rows",     "columns", "packing", "map",    "lists"};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++)
     if (!memcmp(known[i], tag, sizeof known[i])) return 1;
   return 0;
@@ -343,6 +352,34 @@ static enum cb_status find_packer(const struct cb_packer **packer, struct block 
   return cb_session_packer(session, cache, image->matrix_type, packer, diag);
 }
 
+/* The order of the section, if it is there: each number from 0 to count - 1 once. */
+static enum cb_status read_order(int32_t **order, const struct block *block, const char *tag, int64_t count,
+                                 struct cb_diag *diag) {
+  const struct cb_cache_section *section = NULL;
+  *order = NULL;
+  for (int i = 0; i < block->count; i++)
+    if (!strcmp(block->sections[i].tag, tag)) section = &block->sections[i];
+  if (!section) return CB_OK;
+  if (section->length != count * (int64_t)sizeof **order)
+    return cb_fail(diag, CB_ERR_FORMAT, "the saved operator's order of %s is too short or too long", tag);
+  *order = cb_alloc((size_t)count, sizeof **order);
+  uint8_t *seen = cb_calloc((size_t)count, 1);
+  int is_order = *order && seen;
+  if (is_order) memcpy(*order, section->bytes, (size_t)section->length);
+  for (int64_t i = 0; i < count && is_order; i++) {
+    const int32_t number = (*order)[i];
+    is_order = number >= 0 && number < count && !seen[number];
+    if (is_order) seen[number] = 1;
+  }
+  const int has_room = *order && seen;
+  cb_free(seen);
+  if (is_order) return CB_OK;
+  cb_free(*order);
+  *order = NULL;
+  return has_room ? cb_fail(diag, CB_ERR_FORMAT, "the saved operator's order of %s is none", tag)
+                  : cb_fail_memory(diag, "an operator's order", (uint64_t)count * 5);
+}
+
 static enum cb_status load_block(struct block *block, cbgen_context *context, cbgen_info *info,
                                  cbgen_operator **op) {
   struct cb_diag *diag = &context->diag;
@@ -351,6 +388,8 @@ static enum cb_status load_block(struct block *block, cbgen_context *context, cb
   enum cb_status s = cb_image_parse(&block->image, block->sections, block->count, 1, diag);
   if (!s) s = cb_image_check_plan(&block->image, diag);
   if (!s) s = check_complete(&block->image, diag);
+  if (!s) s = read_order(&block->order.rows, block, "rows", block->image.rows, diag);
+  if (!s) s = read_order(&block->order.columns, block, "columns", block->image.cols, diag);
   if (!s) s = cb_context_session(context, &session);
   if (s) return s;
   loading.session = session;
@@ -358,7 +397,11 @@ static enum cb_status load_block(struct block *block, cbgen_context *context, cb
   const int same_arch = !strcmp(block->image.target.arch, session->device->target.arch);
   if (!same_arch) s = compile_for(block, session, info, diag);
   if (!s) s = find_packer(&loading.packer, block, session, cb_context_cache(context), same_arch, diag);
-  return s ? s : cb_operator_make(op, &loading, diag);
+  if (!s) s = cb_operator_make(op, &loading, diag);
+  if (s) return s;
+  (*op)->shared->order = block->order;
+  block->order = (struct cb_vector_order){0};
+  return CB_OK;
 }
 
 cbgen_status cbgen_operator_load(cbgen_context *context, const void *bytes, size_t length,
@@ -380,6 +423,8 @@ cbgen_status cbgen_operator_load(cbgen_context *context, const void *bytes, size
   if (!s) (*op)->shared->info.peak_bytes = cb_memory_peak((*op)->shared->session->device->memory);
   cb_image_release(&block.image);
   cb_compiled_release(&block.compiled);
+  cb_free(block.order.rows);
+  cb_free(block.order.columns);
   cb_free(block.copy);
   cb_threads_end(threads);
   return (cbgen_status)s;

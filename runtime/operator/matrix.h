@@ -3,6 +3,7 @@
  *
  *   cb_view_take        the struct and the shape: cheap
  *   cb_view_expand      COO and BSR, as rows of entries
+ *   cb_view_reorder     in an order of the operator's own, if that is asked for
  *   cb_view_hash        of the pattern as given, for the cache's key
  *   cb_view_check       every row pointer and column; needed before anything is made from them
  *   cb_view_canonical   the matrix, or its transpose, as analysis takes it, and where each nonzero's value comes from
@@ -10,6 +11,7 @@
 #ifndef CBGEN_RUNTIME_OPERATOR_MATRIX_H
 #define CBGEN_RUNTIME_OPERATOR_MATRIX_H
 
+#include "analysis/reorder.h"
 #include "base/hash.h"
 #include "base/status.h"
 #include "base/types.h"
@@ -70,6 +72,12 @@ struct cb_expansion {
  * the view. */
 enum cb_status cb_view_expand(struct cb_expansion *expansion, struct cb_view *view, struct cb_diag *diag);
 void cb_expansion_release(struct cb_expansion *expansion);
+
+/* Finds an order (analysis/reorder.h) and makes the view one of the matrix in it, unless the given one is as good. The
+ * view is expanded and in host memory; it is checked here. The expansion may be that of the view. Release both in any
+ * case. */
+enum cb_status cb_view_reorder(struct cb_expansion *expansion, struct cb_reordering *reordering, struct cb_view *view,
+                               enum cb_reorder kind, struct cb_diag *diag);
 
 /* The rest reads the arrays, which must lie in host memory, of a view that is expanded. */
 

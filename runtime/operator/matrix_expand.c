@@ -25,8 +25,7 @@ static enum cb_status alloc_rows(struct cb_expansion *expansion, const struct cb
   return cb_fail_memory(diag, "the rows of the matrix", (uint64_t)view->rows * 8 + entries * (4 + width));
 }
 
-/* The view's arrays from now on. */
-static void use_rows(struct cb_view *view, const struct cb_expansion *expansion) {
+void cb_view_use_rows(struct cb_view *view, const struct cb_expansion *expansion) {
   view->format = CBGEN_CSR;
   view->row_ptr = expansion->row_ptr;
   view->row_wide = 1;
@@ -91,7 +90,7 @@ static enum cb_status expand_coo(struct cb_expansion *expansion, struct cb_view 
   count_rows(expansion, view);
   if (!ascending) move_entries(expansion, view);
   for (int64_t row = 0; row <= view->rows && ascending; row++) expansion->row_ptr[row] += view->base; /* as columns */
-  use_rows(view, expansion);
+  cb_view_use_rows(view, expansion);
   return CB_OK;
 }
 
@@ -128,7 +127,7 @@ static enum cb_status expand_bsr(struct cb_expansion *expansion, struct cb_view 
   for (int64_t of = 0; of < view->rows / view->block_rows; of++)
     for (int row = 0; row < view->block_rows; row++) expand_row(expansion, view, of, row);
   expansion->row_ptr[view->rows] = view->nnz;
-  use_rows(view, expansion);
+  cb_view_use_rows(view, expansion);
   return CB_OK;
 }
 

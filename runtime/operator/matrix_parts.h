@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What matrix.c and matrix_order.c share: reading the caller's indices, whatever their width and base. */
+/* What the files of matrix.h share: reading the caller's indices, whatever their width and base. */
 #ifndef CBGEN_RUNTIME_OPERATOR_MATRIX_PARTS_H
 #define CBGEN_RUNTIME_OPERATOR_MATRIX_PARTS_H
 
@@ -23,6 +23,9 @@ static inline int64_t cb_view_entry(const struct cb_view *view, int64_t k) {
   if (!view->entries) return k;
   return view->entries_wide ? (int64_t)((const uint64_t *)view->entries)[k] : ((const uint32_t *)view->entries)[k];
 }
+
+/* The view has the expansion's arrays from now on. */
+void cb_view_use_rows(struct cb_view *view, const struct cb_expansion *expansion);
 
 /* Numbers of entries, and of lists of them, keep the top bit free for the value map's flag. */
 static inline int cb_needs_wide(int64_t count) {

@@ -7,7 +7,7 @@ size, offset, number and prototype with this file, so that the two cannot drift 
 from __future__ import annotations
 
 import ctypes
-from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int64, c_size_t, c_void_p
+from ctypes import POINTER, Structure, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_void_p
 from enum import IntEnum
 from typing import Any, Dict, Tuple
 
@@ -52,6 +52,12 @@ class Values(IntEnum):
     STORED = 0
     MUTABLE = 1
     FIXED = 2
+
+
+class Reorder(IntEnum):
+    NONE = 0
+    SYMMETRIC = 1
+    UNSYMMETRIC = 2
 
 
 class Tier(IntEnum):
@@ -122,6 +128,7 @@ class Request(Structure):
         ("specialise", c_int),
         ("epilogue", c_char_p),
         ("vectors", c_int),
+        ("reorder", c_int),
     ]
 
 
@@ -300,6 +307,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_compile": (STATUS, (HANDLE, POINTER(Csr), POINTER(Request), POINTER(HANDLE))),
     "cbgen_compile_matrix": (STATUS, (HANDLE, POINTER(Matrix), POINTER(Request), POINTER(HANDLE))),
     "cbgen_operator_clone": (STATUS, (HANDLE, POINTER(HANDLE))),
+    "cbgen_operator_copy": (STATUS, (HANDLE, POINTER(Update), POINTER(HANDLE))),
     "cbgen_operator_specialise": (STATUS, (HANDLE,)),
     "cbgen_operator_free": (None, (HANDLE,)),
     "cbgen_multiply": (STATUS, (HANDLE, POINTER(Product))),
@@ -311,6 +319,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_update_values": (STATUS, (HANDLE, POINTER(Update))),
     "cbgen_operator_message": (c_char_p, (HANDLE,)),
     "cbgen_operator_info": (STATUS, (HANDLE, POINTER(Info))),
+    "cbgen_operator_permutation": (STATUS, (HANDLE, POINTER(c_int32), POINTER(c_int32))),
     "cbgen_operator_measure": (STATUS, (HANDLE, POINTER(c_double))),
     "cbgen_operator_source": (c_char_p, (HANDLE, POINTER(c_size_t))),
     "cbgen_operator_plan": (c_char_p, (HANDLE,)),

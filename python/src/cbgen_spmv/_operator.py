@@ -34,6 +34,7 @@ else:
 
 VALUES = {each.name.lower(): each for each in _abi.Values}
 SPECIALISE = {each.name.lower(): each for each in _abi.Specialise}
+REORDER = {each.name.lower(): each for each in _abi.Reorder}
 Path = Union[str, "os.PathLike[str]"]
 
 
@@ -117,6 +118,7 @@ class Origin:
     renewed: bool = False
     specialise: _abi.Specialise = _abi.Specialise.AUTO
     vectors: int = 0
+    reorder: _abi.Reorder = _abi.Reorder.NONE
 
     def operator(self, transposed: bool) -> Optional[Operator]:
         found = self.operators.get(transposed)
@@ -124,7 +126,7 @@ class Origin:
 
     def compile(self, transposed: bool, views: Views) -> Operator:
         request = _abi.Request(ctypes.sizeof(_abi.Request), self.expected_products, self.values, transposed,
-                               self.specialise, None, self.vectors)
+                               self.specialise, None, self.vectors, self.reorder)
         device = open_device(self.context.choose_device(views.device))
         (suffix, given), handle = views.given(self.name), ctypes.c_void_p()
         function = getattr(LIBRARY, "cbgen_compile" + suffix)
@@ -141,7 +143,7 @@ class Origin:
             if found is not None and not found.closed:
                 return found
             if self.matrix is None:
-                raise ValueError("the transpose cannot be compiled: the operator was loaded, or compiled with "
+                raise ValueError("the transpose cannot be compiled: the operator was loaded or copied, or compiled with "
                                  "keep_matrix=False; compile the matrix with transpose=True")
             if self.renewed:
                 raise ValueError("the transpose cannot be compiled after update_values, from a matrix that has the old "
@@ -468,6 +470,15 @@ class Operator(Products, Linear):
         `stream`, the call waits for the GPU before and after, so that no product anywhere sees half of them. The
         transpose, where it was asked for, is renewed too.
         """
+        update, waits, view = self._new_values(values, stream)
+        with self._origin.lock, self._handles.device.idle() if waits else nullcontext():
+            for operator in self._both():
+                operator._handles.check(LIBRARY.cbgen_update_values(operator._handles.first, byref(update)))
+            self._origin.renewed = True
+        del view  # what the values lie in
+
+    def _new_values(self, values: Any, stream: Any) -> Tuple[_abi.Update, bool, View]:
+        """What the library takes; whether the GPU is waited for before and after; and what must live until then."""
         chosen = None if stream is None else stream_handle(stream)
         host = on_host(values)
         if len(values.shape) == 3:
@@ -480,10 +491,30 @@ class Operator(Products, Linear):
         update = _abi.Update(ctypes.sizeof(_abi.Update), view.pointer, VALUE_TYPES[view.dtype],
                              _abi.Memory.HOST if host else _abi.Memory.DEVICE,
                              same_stream(view.stream or 0) if chosen is None else chosen)
-        with self._origin.lock, self._handles.device.idle() if host and chosen is None else nullcontext():
-            for operator in self._both():
-                operator._handles.check(LIBRARY.cbgen_update_values(operator._handles.first, byref(update)))
-            self._origin.renewed = True
+        return update, host and chosen is None, view
+
+    def copy(self, values: Any = None, *, stream: Any = None) -> Operator:
+        """Another matrix of the same pattern: an operator of its own, with these values (as `update_values` takes them)
+        or, None, this one's. It shares kernel and indices with this one: nothing is looked up, planned or compiled. For
+        operators compiled with values="mutable". The transpose is copied too, where it was asked for; it cannot be
+        later."""
+        used = self._origin
+        origin = Origin(None, used.context, used.name, used.expected_products, used.values, threading.RLock(), {},
+                        specialise=used.specialise, vectors=used.vectors)
+        with used.lock:
+            copies = [each._copy_to(origin) for each in self._both()]
+        if values is not None:
+            copies[0].update_values(values, stream=stream)
+        if len(copies) > 1:
+            copies[0]._other = copies[1]  # who holds it
+        return copies[0]
+
+    def _copy_to(self, origin: Origin) -> Operator:
+        handle = ctypes.c_void_p()
+        self._handles.check(LIBRARY.cbgen_operator_copy(self._handles.first, None, byref(handle)))
+        made = Operator._of(Handles(handle, self._handles.device), origin, self._transposed)
+        origin.operators[self._transposed] = weakref.ref(made)
+        return made
 
     def _both(self) -> List[Operator]:
         other = self._origin.operator(not self._transposed)
@@ -495,6 +526,16 @@ class Operator(Products, Linear):
         asked for, is specialised too. cbgen.MissingError: there is no NVRTC."""
         for operator in self._both():
             operator._handles.check(LIBRARY.cbgen_operator_specialise(operator._handles.first))
+
+    def permutation(self) -> Tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
+        """The order of vectors: `rows` and `columns`, so that y[i] is what row rows[i] of the matrix gives, and x[j]
+        what its column columns[j] takes: A @ x[columns] is (matrix @ x)[rows]. 0, 1, 2, … unless `reorder` asked for
+        another order and that pays."""
+        rows, columns = (numpy.empty(count, numpy.int32) for count in self.shape)
+        places = ctypes.POINTER(ctypes.c_int32)
+        self._handles.check(LIBRARY.cbgen_operator_permutation(self._handles.first, rows.ctypes.data_as(places),
+                                                               columns.ctypes.data_as(places)))
+        return rows, columns
 
     def measure(self) -> float:
         """Times products with vectors of the library's own; gives the median in seconds and keeps it in `info`."""
@@ -565,7 +606,7 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
             type: Optional[str] = None, semiring: Optional[str] = None, device: Optional[int] = None,
             tune: Optional[str] = None, cache: Union[None, str, "os.PathLike[str]"] = None, context: Optional[Context] = None,
             name: str = "matrix", shape: Optional[Tuple[int, int]] = None, stream: Any = None,
-            keep_matrix: bool = True, specialise: str = "auto", vectors: int = 1) -> Operator:
+            keep_matrix: bool = True, specialise: str = "auto", vectors: int = 1, reorder: str = "none") -> Operator:
     """Looks at a sparse matrix, writes a CUDA kernel for it, compiles it, and gives the operator that multiplies.
 
     matrix: a SciPy or CuPy sparse matrix (CSR, CSC, COO and BSR; other formats are converted), a sparse CSR tensor of
@@ -590,6 +631,9 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
     specialise: "auto" (it begins with a kernel that serves all matrices of one structure, where that is not repaid by
         expected_products), "now" (the kernel for this one matrix at once) or "never".
     vectors: how many vectors `A @ X` and `A.matmat` shall take in one pass over the matrix, up to 32.
+    reorder: "symmetric" (x and y in one order, of a square matrix) or "unsymmetric": vectors are in the order that
+        `A.permutation()` tells, in which products find what they need of x nearer together; "none": as the matrix has
+        rows and columns.
 
     TypeError, ValueError: what was handed over does not fit. cbgen.Error: see its subclasses.
     """
@@ -597,6 +641,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
         raise ValueError(f"values={values!r}; it is 'stored', 'mutable' or 'fixed'")
     if specialise not in SPECIALISE:
         raise ValueError(f"specialise={specialise!r}; it is 'auto', 'now' or 'never'")
+    if reorder not in REORDER:
+        raise ValueError(f"reorder={reorder!r}; it is 'none', 'symmetric' or 'unsymmetric'")
     if vectors < 1:
         raise ValueError(f"vectors={vectors!r}; it is 1 or more")
     taken = take_matrix(matrix, shape)
@@ -607,7 +653,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
     used = context_for(context, device, views.device, {"type": type, "semiring": semiring, "tune": tune,
                                                    "cache": cache})
     origin = Origin(taken if keep_matrix else None, used, name, expected_products, VALUES[values], threading.RLock(),
-                    {}, specialise=SPECIALISE[specialise], vectors=min(int(vectors), 1 << 20))
+                    {}, specialise=SPECIALISE[specialise], vectors=min(int(vectors), 1 << 20),
+                    reorder=REORDER[reorder])
     return origin.compile(bool(transpose), views)
 
 
