@@ -41,6 +41,8 @@ const struct cb_kernel_set cb_kernel_sets[] = {
     {"rows", "rows", NULL, NULL,
      {"cbgen_describe_ends", "cbgen_list_offsets", "cbgen_count_empty", "cbgen_list_empty", "cbgen_find_spans",
       "cbgen_measure_list", "cbgen_store_list", "cbgen_find_row_spans"}, 0},
+    {"symmetry", "symmetry", NULL, NULL,
+     {"cbgen_compare_pairs_16", "cbgen_compare_pairs_32", "cbgen_compare_pairs_64"}, 0},
     {NULL, NULL, NULL, NULL, {NULL}, 0},
 };
 _Static_assert(sizeof cb_kernel_sets / sizeof *cb_kernel_sets <= CB_MOST_SETS + 1, "a session has room for them");

@@ -8,6 +8,7 @@
  *   tiles                  those that have nonzeros, likewise
  *   rows                   what equal shares of nonzeros need to know (device_rows.h)
  *   columns                what hot columns need to know (device_columns.h)
+ *   symmetry               whether values are symmetric (pairs.h)
  *   LAYOUT-indices         a layout's index arrays, and its slot map (device_pack.h)
  *   LAYOUT-values-TYPE     its values, stored as that type
  */
