@@ -25,6 +25,8 @@
 #   devpack    packing on the device beside the host's: the same bytes, on the corpus too; parts of set-up    devpack*.txt
 #   many       several vectors at once beside cuSPARSE's SpMM: five shapes, MANY_VECTORS (8), MANY_OPTIONS more options;
 #              MATRICES or MATRICES_MORE: others; manycorpus: the packed and the corpus, 4 and 8 vectors    many*.jsonl many*.md
+#   symmetric  half of symmetric matrices stored, beside all of them and cuSPARSE, with thread blocks of several sizes; about
+#              80 s (SYMMETRIC_MATRICES: others)                                      symmetric*.jsonl symmetric.md
 #   solve      solvers as one kernel beside kernels one after the other (SOLVE_MATRICES: others; SOLVE_BLOCKS: numbers of
 #              thread blocks), then small ones under compute-sanitizer            solve*.txt solve.jsonl
 #   petsc      PETSc's programs with aijcbgen beside aijcusparse: MatMult, cg, cg in one kernel, cg with GAMG; needs a
@@ -356,6 +358,28 @@ generate:stencil7,n=32
 LIST
 }
 
+# symmetric LIMIT: the same matrices, whose lower triangle counts, with other options each time
+symmetric() {
+  local list name tables=()
+  list=$(mktemp)
+  printf '%s\n' ${SYMMETRIC_MATRICES:-generate:stencil7,n=220 generate:stencil27,n=140} >"$list"
+  rm -f "$out"/symmetric-*.jsonl
+  while read -r name options; do
+    # shellcheck disable=SC2086
+    timeout -k 5 "$1" "$cbgen" bench -q --json --recipe=dia "@$list" $options >"$out/symmetric-$name.jsonl" 2>>"$out/symmetric.err"
+    say "symmetric: $name, exit status $?"
+    tables+=("$name=$out/symmetric-$name.jsonl")
+  done <<'RUNS'
+whole --symmetric=off --values=data
+half --symmetric=on
+half-256 --symmetric=on --dia-threads=256
+half-1024 --symmetric=on --dia-threads=1024
+RUNS
+  rm -f "$list"
+  python3 bench/symmetric_table.py "${tables[@]}" | tee "$out/symmetric.md"
+  head -c 1500 "$out/symmetric.err"
+}
+
 # ncu LIMIT
 profile() {
   command -v ncu >/dev/null || { say "ncu: not installed"; return; }
@@ -431,6 +455,7 @@ for step in $steps; do
       done
       python3 bench/many_table.py "$out/manycorpus.jsonl" >"$out/manycorpus.md"
       tail -5 "$out/manycorpus.md" ;;
+    symmetric) symmetric "${SYMMETRIC_SECONDS:-150}" ;;
     solve) solve "${SOLVE_SECONDS:-300}" ;;
     petsc) petsc "${PETSC_SECONDS:-300}" ;;
     api) api "${API_SECONDS:-90}" ;;

@@ -8,6 +8,7 @@
  * with an empty cache (the kernels that hash and pack are compiled in it, too). On the same cache, "first" is the first
  * one of a process, as it were: nothing is kept of contexts before; "context" the first one of a new context after
  * others, "again" the next ones of that context. Of those the median of N is shown (5), part by part.
+ * "copy" is a copy of an operator with mutable values, which gets values of its own (cbgen_operator_copy).
  * "rest" is what no part claims: opening driver and NVRTC, above all. A product is timed by cbgen_operator_measure;
  * "products" is a total in products. New values are timed on a stream, by events, beside a plain copy of them.
  *
@@ -349,6 +350,27 @@ static enum cb_status compare_pinned(struct work *work, cbgen_operator *op) {
   return s;
 }
 
+/* Another operator of the same pattern with values from there: the median of the repeats. */
+static enum cb_status copies(struct work *work, cbgen_operator *op, cbgen_memory memory, const void *values) {
+  const cbgen_update update = {sizeof update, values, CBGEN_F64, memory, NULL};
+  struct times times[MOST_REPEATS];
+  enum cb_status s = CB_OK;
+  for (int i = 0; i < work->repeats && !s; i++) {
+    cbgen_info info = {.struct_size = sizeof info};
+    cbgen_operator *copy;
+    const cbgen_status status = cbgen_operator_copy(op, &update, &copy);
+    if (status) return failed(work, status, cbgen_operator_message(op));
+    cbgen_operator_info(copy, &info);
+    times[i] = times_of(&info);
+    s = check(work, copy, 0);
+    cbgen_operator_free(copy);
+  }
+  if (s) return s;
+  const struct times median = median_of(times, work->repeats);
+  report(work, "copy", memory, &median);
+  return CB_OK;
+}
+
 static enum cb_status new_values(struct work *work) {
   cbgen_context *context;
   cbgen_operator *op = NULL;
@@ -356,6 +378,8 @@ static enum cb_status new_values(struct work *work) {
   enum cb_status s = open_context(work, &context, CBGEN_DEVICE);
   if (!s) s = compile(work, context, CBGEN_DEVICE, CBGEN_VALUES_MUTABLE, &times, &op);
   if (!s) report(work, "mutable", CBGEN_DEVICE, &times);
+  if (!s) s = copies(work, op, CBGEN_DEVICE, (void *)(uintptr_t)work->arrays[2]);
+  if (!s) s = copies(work, op, CBGEN_HOST, work->csr.values);
   if (!s) s = compare(work, op, "device memory", CBGEN_DEVICE, (void *)(uintptr_t)work->arrays[2]);
   if (!s) s = compare(work, op, "host memory", CBGEN_HOST, work->csr.values);
   if (!s) s = compare_pinned(work, op);

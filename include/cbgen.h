@@ -266,6 +266,18 @@ typedef enum cbgen_reorder {
   CBGEN_REORDER_UNSYMMETRIC = 2 /* P A Q: x and y have an order each */
 } cbgen_reorder;
 
+/* What the caller promises of a square matrix's values, those that come by cbgen_update_values included. Its pattern
+ * must be symmetric. Entry (j, i) has the bits of entry (i, j), or those with the other sign; then about half of the
+ * matrix is stored where that is faster (the option "symmetric-storage"), the lower triangle counts, and what stands
+ * above the main diagonal is not read, but in a skew-symmetric matrix whose recipe stores part of it as it is. With the
+ * option "check-symmetry" at "on" values that break the promise are found: cbgen_operator_check. */
+typedef enum cbgen_symmetry {
+  CBGEN_SYMMETRY_OPTION = 0, /* what the option "symmetric" says; as a standard only fixed values are looked at */
+  CBGEN_SYMMETRIC = 1,
+  CBGEN_SKEW_SYMMETRIC = 2,
+  CBGEN_UNSYMMETRIC = 3      /* nothing is promised, and nothing looked for */
+} cbgen_symmetry;
+
 typedef struct cbgen_request {
   size_t struct_size;        /* sizeof(cbgen_request) */
   int64_t expected_products; /* bounds the effort of analysis and tuning: set-up that this many products cannot
@@ -282,6 +294,8 @@ typedef struct cbgen_request {
                               * products need of x nearer together, the operator works in that order. The matrix is
                               * looked at on the host, in about 50 ns for each nonzero, also where the cache has the
                               * kernel: for matrices of many products */
+  cbgen_symmetry symmetric;  /* with `transpose` of the transposed matrix, whose lower triangle counts then. Such a
+                              * matrix is planned and packed on the host */
 } cbgen_request;
 
 /* Analyses the matrix, writes its kernel, compiles it and loads it with its arrays on the context's GPU; what
@@ -412,6 +426,26 @@ typedef struct cbgen_update {
  * Products on other streams are the caller's to order. CBGEN_ERROR_ARGUMENT when the operator was not compiled
  * with CBGEN_VALUES_MUTABLE. Values beyond a half type's range become infinite. */
 CBGEN_API cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_update *update);
+
+/* Another matrix with the same pattern: an operator of its own that shares the kernel, indices and what puts values
+ * into place with `op`, and has values of its own: `values`, which are put there as by cbgen_update_values (those in
+ * host memory are there on return), or NULL: those of `op`, once all work on the GPU is done. Nothing is looked up,
+ * planned or compiled, so that it takes as long as its values take to be copied; of device memory it takes what they
+ * need (device_bytes of cbgen_info, which has 0 seconds and CBGEN_CACHE_OFF for what did not happen). The two are freed
+ * in any order; what they share goes with the last one, which may be a copy's copy. cbgen_operator_specialise compiles
+ * for each of them alone: do that before copying. CBGEN_CHECK=N does not compare products of copies. On success *copy
+ * is the caller's; on failure it is NULL, and `op` has the message. CBGEN_ERROR_ARGUMENT when it was not compiled with
+ * CBGEN_VALUES_MUTABLE; CBGEN_ERROR_UNSUPPORTED while CBGEN_CHECK=bounds asks for checks; CBGEN_ERROR_MEMORY,
+ * CBGEN_ERROR_DEVICE. */
+CBGEN_API cbgen_status cbgen_operator_copy(cbgen_operator *op, const cbgen_update *values, cbgen_operator **copy);
+
+/* Waits for the stream, and says whether the values that the operator was compiled with, and those of renewals since
+ * the last call, keep the promise of symmetry. CBGEN_ERROR_WRONG: they do not. CBGEN_ERROR_ARGUMENT: the operator was
+ * not compiled with the option "check-symmetry" at "on", or it was loaded (cbgen_operator_load) or is a copy
+ * (cbgen_operator_copy), which have no checks.
+ * The check takes 8 bytes of device memory for each pair of entries, or 16 where there are 2^32 entries, and a matrix
+ * without duplicates. */
+CBGEN_API cbgen_status cbgen_operator_check(cbgen_operator *op, void *stream);
 
 /* What went wrong in the last call that failed with this operator (and took no context). Valid until the next
  * that fails, or the operator is freed. */

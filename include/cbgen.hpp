@@ -310,18 +310,29 @@ public:
   }
   template <class V>
   cbgen_status try_update_values(const V *values, cbgen_memory memory, void *stream = nullptr) noexcept {
-    cbgen_update update{};
-    update.struct_size = sizeof update;
-    update.values = values;
-    update.value_type = type_of<V>::value;
-    update.memory = memory;
-    update.stream = stream;
+    const cbgen_update update = update_of(values, memory, stream);
     return cbgen_update_values(native(), &update);
   }
+
+  /* Waits for the stream; throws when values break a promise of symmetry, which the option "check-symmetry" looks at. */
+  void check_symmetry(void *stream = nullptr) { check(cbgen_operator_check(native(), stream)); }
 
   linear_operator clone() const {
     cbgen_operator *made = nullptr;
     check(cbgen_operator_clone(native(), &made));
+    return linear_operator(made);
+  }
+
+  /* Another matrix of the same pattern, with this one's values or its own: nothing is looked up or compiled. */
+  linear_operator copy() const {
+    cbgen_operator *made = nullptr;
+    check(cbgen_operator_copy(native(), nullptr, &made));
+    return linear_operator(made);
+  }
+  template <class V> linear_operator copy(const V *values, cbgen_memory memory, void *stream = nullptr) const {
+    const cbgen_update update = update_of(values, memory, stream);
+    cbgen_operator *made = nullptr;
+    check(cbgen_operator_copy(native(), &update, &made));
     return linear_operator(made);
   }
   void unbind() noexcept { cbgen_operator_unbind(native()); }
@@ -374,6 +385,16 @@ public:
 
 private:
   explicit linear_operator(cbgen_operator *made) noexcept : native_(made) {}
+
+  template <class V> static cbgen_update update_of(const V *values, cbgen_memory memory, void *stream) noexcept {
+    cbgen_update update{};
+    update.struct_size = sizeof update;
+    update.values = values;
+    update.value_type = type_of<V>::value;
+    update.memory = memory;
+    update.stream = stream;
+    return update;
+  }
 
   void check(cbgen_status status) const {
     if (status) throw error(status, cbgen_operator_message(native()));

@@ -123,8 +123,9 @@ contains
 
   subroutine check_operators()
     type(cbgen_request_t) :: request
-    type(cbgen_update_t) :: update
+    type(cbgen_update_t), target :: update
     type(cbgen_info_t) :: info
+    type(c_ptr) :: other
     real(c_double) :: seconds
     integer(c_int32_t) :: places(4), places_of_x(3)
     request%values = CBGEN_VALUES_MUTABLE
@@ -138,6 +139,15 @@ contains
     update%values = c_loc(twice)
     call check(cbgen_update_values(A, update) == CBGEN_OK, cbgen_operator_message(A))
     call check_product(B, 2, 'a clone with new values')
+    call check(cbgen_operator_copy(A, c_null_ptr, other) == CBGEN_OK, 'a copy')
+    update%values = c_loc(values)
+    call check(cbgen_update_values(A, update) == CBGEN_OK, cbgen_operator_message(A))
+    call check_product(other, 2, 'a copy with values of its own')
+    call cbgen_operator_free(other)
+    update%struct_size = c_sizeof(update)
+    call check(cbgen_operator_copy(A, c_loc(update), other) == CBGEN_OK, 'a copy with new values')
+    call check_product(other, 1, 'a copy with new values')
+    call cbgen_operator_free(other)
     call check(cbgen_operator_info(A, info) == CBGEN_OK, 'info')
     call check(info%rows == 4 .and. info%cols == 3 .and. info%nnz == 5 .and. info%entries == 5, 'sizes in the info')
     call check(info%values == CBGEN_VALUES_MUTABLE .and. info%vector_type == CBGEN_F64, 'kinds in the info')

@@ -75,7 +75,14 @@ static void null_of_every_function_of_an_operator(void **state) {
   (void)state;
   refused(cbgen_operator_clone(NULL, &other));
   refused(cbgen_operator_clone(op, NULL));
+  refused(cbgen_operator_copy(NULL, NULL, &other));
+  refused(cbgen_operator_copy(op, NULL, NULL));
+  other = op;
+  refused(cbgen_operator_copy(op, &update, &other));
+  assert_null(other);
   refused(cbgen_operator_specialise(NULL));
+  refused(cbgen_operator_check(NULL, NULL));
+  refused(cbgen_operator_check(op, NULL)); /* it has no such checks */
   cbgen_operator_free(NULL);
   refused(cbgen_multiply(NULL, &product));
   refused(cbgen_multiply(op, NULL));

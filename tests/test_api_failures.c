@@ -40,7 +40,7 @@ static void clear_cache(void) {
 
 static void use(cbgen_operator *op, const struct sample *sample, int measured, struct outcome *outcome) {
   struct vectors vectors = {0};
-  cbgen_operator *clone = NULL;
+  cbgen_operator *clone = NULL, *copy = NULL;
   cbgen_info info = {.struct_size = sizeof info};
   double seconds;
   size_t length;
@@ -51,6 +51,9 @@ static void use(cbgen_operator *op, const struct sample *sample, int measured, s
   note(outcome, cbgen_multiply(op, &product), cbgen_operator_message(op));
   if (info.values == CBGEN_VALUES_MUTABLE)
     note(outcome, cbgen_update_values(op, &update), cbgen_operator_message(op));
+  if (info.values == CBGEN_VALUES_MUTABLE)
+    note(outcome, cbgen_operator_copy(op, &update, &copy), cbgen_operator_message(op));
+  cbgen_operator_free(copy);
   note(outcome, cbgen_operator_clone(op, &clone), cbgen_operator_message(op));
   if (clone) note(outcome, cbgen_multiply(clone, &product), cbgen_operator_message(clone));
   if (measured) note(outcome, cbgen_operator_measure(op, &seconds), cbgen_operator_message(op));

@@ -258,6 +258,20 @@ static void bring_family(char path[600], const char *matrix_and_options) {
   assert_int_equal(system(command), 0);
 }
 
+/* Also where PATH has found the tool, whose first word is then no path. */
+static void the_tool_has_those_beside_itself(void **state) {
+  char path[600], command[3200];
+  (void)state;
+  bring_family(path, "generate:" ONE " --recipe=sell");
+  const char *const tool = getenv("CBGEN_TEST_TOOL");
+  snprintf(command, sizeof command,
+           "{ ln '%.400s' '%.500s/cbgen' || cp '%.400s' '%.500s/cbgen'; } 2>/dev/null && cd / && unset CBGEN_FAMILIES && "
+           "PATH='%.500s':$PATH && cbgen families generate:" ONE " --recipe=sell --arch=" FAKE_ARCH
+           " | grep -q 'the library brings those of 1$'",
+           tool, path, tool, path, path);
+  assert_int_equal(system(command), 0);
+}
+
 /* Then neither NVRTC nor a cache is needed. A damaged file is as if there were none. */
 static void families_come_with_the_library(void **state) {
   char path[600], command[2400];
@@ -666,6 +680,7 @@ int main(void) {
       TEST(saved_operators_keep_their_tier),
       TEST(failures_change_nothing),
       TEST(without_nvrtc_families_are_enough),
+      TEST(the_tool_has_those_beside_itself),
       TEST(families_come_with_the_library),
       TEST(what_is_ready_stands_in),
       TEST(the_fastest_entry_serves_all),

@@ -141,6 +141,11 @@ void test_ownership() {
          "what was moved from multiplies nothing");
   C.update_values(std::vector<double>{4, 2, 6, 8, 10}.data(), CBGEN_HOST);
   expect_product(B, {10, 12, 0, 38}, "a clone sees new values");
+  cbgen::linear_operator<double> copy = C.copy(), other = copy.copy(values.data(), CBGEN_HOST);
+  C.update_values(values.data(), CBGEN_HOST);
+  expect_product(copy, {10, 12, 0, 38}, "a copy has values of its own");
+  expect_product(other, {5, 6, 0, 19}, "or those that it is given");
+  C.update_values(std::vector<double>{4, 2, 6, 8, 10}.data(), CBGEN_HOST);
   const std::vector<std::byte> saved = C.save();
   cbgen::linear_operator<double> D(context, saved);
   expect_product(D, {10, 12, 0, 38}, "saved and loaded");

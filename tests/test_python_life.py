@@ -69,6 +69,21 @@ class Updates(FakeCase):
         same(operator @ numpy.array([1.0, 2.0, 3.0]), [20 + 3 * 40, 80])
         self.refuses(ValueError, "3 values for a matrix that was compiled with 4", operator.update_values, numpy.ones(3))
 
+    def test_copies(self):
+        operator = cbgen.compile(PLAIN, values="mutable")
+        compilations = fake_get("compilations")
+        copy, third = operator.copy(), operator.copy(InterfaceArray(3 * PLAIN.data))
+        operator.update_values(2 * PLAIN.data)
+        self.assertEqual(fake_get("compilations"), compilations)
+        same(copy @ X, PLAIN @ X)
+        same(operator @ X, 2 * (PLAIN @ X))
+        operator.close()
+        same(third @ X, 3 * (PLAIN @ X))
+        same(third.copy(5 * PLAIN.data) @ X, 5 * (PLAIN @ X))
+        self.assertEqual((copy.info.cache, copy.info.values, copy.key), ("off", "mutable", third.key))
+        self.refuses(ValueError, "3 values for", copy.copy, numpy.ones(3))
+        self.refuses(cbgen.ArgumentError, "compile it with mutable values", cbgen.compile(PLAIN).copy)
+
     def test_transpose(self):
         operator = cbgen.compile(PLAIN, values="mutable")
         transposed = operator.T
@@ -76,6 +91,11 @@ class Updates(FakeCase):
         same(transposed @ X, 2 * (PLAIN.T @ X))
         transposed.update_values(InterfaceArray(3 * PLAIN.data))
         same(operator @ X, 3 * (PLAIN @ X))
+        copy = operator.copy(2 * PLAIN.data)  # the transpose with it
+        same(copy.T @ X, 2 * (PLAIN.T @ X))
+        same(transposed @ X, 3 * (PLAIN.T @ X))
+        self.refuses(ValueError, "the operator was loaded or copied", cbgen.compile(PLAIN, values="mutable").copy().rmatvec,
+                     X)
         late = cbgen.compile(PLAIN, values="mutable")
         late.update_values(2 * PLAIN.data)
         self.refuses(ValueError, "ask for A.T once before", late.rmatvec, X)

@@ -54,10 +54,15 @@ class Wheel(unittest.TestCase):
         self.assertRegex(os.path.basename(sdist), r"^cbgen_spmv-\d+\.\d+\.\d+\.tar\.gz$")
         with tarfile.open(sdist) as packed:
             parts = {name.split("/")[1] for name in packed.getnames() if "/" in name}
-        self.assertEqual(parts & {"tests", "bench", "docs", "scripts", "build"}, set())
+        self.assertEqual(parts & {"tests", "bench", "docs", "packaging", "scripts", "build"}, set())
         self.assertLess(os.path.getsize(sdist), 4 << 20)
+        beside = {"families-sm_90.bin": "what scripts/wheel makes\n", "notices": "licences\n"}
+        for name, text in beside.items():
+            with open(os.path.join(SCRATCH, name), "w", encoding="utf-8") as file:
+                file.write(text)
         run(sys.executable, "-m", "pip", "wheel", "--no-build-isolation", "--no-deps", "--no-index", "-w", SCRATCH,
-            "-C", f"build-dir={SCRATCH}/build", sdist, CMAKE_BUILD_PARALLEL_LEVEL="2")
+            "-C", f"build-dir={SCRATCH}/build", "-C", f"cmake.define.CBGEN_WHEEL_FAMILIES={SCRATCH}",
+            "-C", f"cmake.define.CBGEN_WHEEL_NOTICES={SCRATCH}/notices", sdist, CMAKE_BUILD_PARALLEL_LEVEL="2")
         names = [name for name in os.listdir(SCRATCH) if name.endswith(".whl")]
         self.assertEqual(len(names), 1)
         self.assertRegex(names[0], r"^cbgen_spmv-\d+\.\d+\.\d+-cp310-abi3-linux_\w+\.whl$")
@@ -67,13 +72,18 @@ class Wheel(unittest.TestCase):
     def check_contents(self, wheel):
         with zipfile.ZipFile(wheel) as opened:
             members = [name for name in opened.namelist() if ".dist-info/" not in name]
-            tool = next(name for name in members if name.endswith(".data/scripts/cbgen"))
-            members.remove(tool)
+            command = next(name for name in members if name.endswith(".data/scripts/cbgen"))
+            members.remove(command)
+            self.assertTrue(opened.read(command).startswith(b"#!python\n"))  # which installers replace
+            self.assertTrue(opened.getinfo("cbgen_spmv/cbgen").external_attr >> 16 & 0o111)
+            self.assertEqual(opened.read("cbgen_spmv/families-sm_90.bin"), b"what scripts/wheel makes\n")
             about = opened.read(next(name for name in opened.namelist() if name.endswith("/METADATA"))).decode()
         expected = {f"cbgen_spmv/{name}" for name in os.listdir(SOURCES) if name.endswith(".py")}
-        others = {f"cbgen_spmv/{name}" for name in ("py.typed", "libcbgen.so", "LICENSE", "_calls.abi3.so")}
+        others = {f"cbgen_spmv/{name}" for name in ("py.typed", "libcbgen.so", "LICENSE", "NOTICES", "_calls.abi3.so",
+                                                    "cbgen", "families-sm_90.bin")}
         self.assertEqual(set(members), expected | others)  # nothing beside its own folder
         for line in ("Name: cbgen-spmv", "Requires-Python: >=3.10", "Requires-Dist: numpy>=1.21", "Provides-Extra: cuda13",
+                     "Provides-Extra: nvrtc", 'Requires-Dist: nvidia-cuda-nvrtc<14,>=13; extra == "nvrtc"',
                      "# cbgen for Python"):
             self.assertIn(line, about.splitlines())
 
@@ -100,7 +110,11 @@ class Wheel(unittest.TestCase):
                "print(cbgen.__version__ == cbgen.library_version)"
         place = os.path.join(site, "cbgen_spmv")
         self.assertEqual(run(python, "-c", code), f"{place}/libcbgen.so {place}/_calls.abi3.so\nTrue\n")
-        self.assertRegex(run(os.path.join(os.path.dirname(python), "cbgen"), "--version"), r"^cbgen \d+\.\d+\.\d+")
+        tool = os.path.join(os.path.dirname(python), "cbgen")
+        self.assertRegex(run(tool, "--version"), r"^cbgen \d+\.\d+\.\d+")
+        self.assertEqual(subprocess.run([tool, "nonsense"], capture_output=True, check=False).returncode,
+                         subprocess.run([os.path.join(place, "cbgen"), "nonsense"], capture_output=True,
+                                        check=False).returncode)
         quick_start = os.path.join(SCRATCH, "quick_start.py")
         with open(quick_start, "w", encoding="utf-8") as file:
             file.write(blocks_of_readme()[0])

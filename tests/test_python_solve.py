@@ -157,5 +157,73 @@ class Solve(FakeCase):
         self.check(2 * matrix, x)
 
 
+class Batches(FakeCase):
+    """Systems of one pattern, as many as 5."""
+
+    SYSTEMS = 5
+
+    def systems(self, symmetric=True, dtype=numpy.float64):
+        """The pattern, values of each system, and right sides."""
+        matrix = system(symmetric, dtype)
+        diagonal = matrix.copy()
+        diagonal.data[:] = matrix.indices == numpy.repeat(numpy.arange(ROWS), numpy.diff(matrix.indptr))
+        more = numpy.arange(self.SYSTEMS).reshape(-1, 1)
+        values = (matrix.data + more * diagonal.data).astype(dtype)
+        return matrix, values, (RIGHT + more).astype(dtype), matrix.diagonal() + more
+
+    def check(self, pattern, values, b, x, rtol):
+        for one, right, left in zip(values, b, x):
+            matrix = scipy.sparse.csr_matrix((one.astype("f8"), pattern.indices, pattern.indptr), pattern.shape)
+            self.assertLess(numpy.linalg.norm(right - matrix @ left), 1.2 * rtol * numpy.linalg.norm(right))
+
+    def test_methods(self):
+        for method in ("cg", "bicgstab"):
+            pattern, values, b, diagonals = self.systems(method == "cg")
+            for preconditioner in (None, diagonals):
+                with cbgen.Batch(pattern, self.SYSTEMS, method=method, rtol=1e-9, M=preconditioner) as batch:
+                    x, info = batch.solve(values, b)
+                    self.assertEqual((info.tolist(), x.shape, x.dtype), ([0] * self.SYSTEMS, b.shape, b.dtype))
+                    self.check(pattern, values, b, x, 1e-9)
+                    again, info = batch.solve(values, b, x)  # it is solved already
+                    self.check(pattern, values, b, again, 1e-9)
+                    self.assertIsNot(again, x)
+                self.assertTrue(batch.closed)
+                self.refuses(ValueError, "the batch is closed", batch.solve, values, b)
+
+    def test_arrays_on_the_gpu(self):
+        pattern, values, b, diagonals = self.systems(dtype=numpy.float32)
+        for kind in (CUPY.ndarray, TORCH.Tensor):
+            batch = cbgen.Batch(pattern, self.SYSTEMS, rtol=1e-4, M=kind(diagonals.astype("f4")))
+            x, info = batch.solve(kind(values), kind(b))
+            self.assertEqual((info.tolist(), type(x)), ([0] * self.SYSTEMS, kind))
+            self.check(pattern, values, b, x.numpy() if kind is TORCH.Tensor else x.get(), 1e-4)
+        x, info = batch.solve(CUPY.ndarray(values), CUPY.ndarray(b), stream=Stream())
+        self.assertEqual(info.tolist(), [0] * self.SYSTEMS)
+
+    def test_one_that_fails_leaves_the_others(self):
+        pattern, values, b, _ = self.systems()
+        values[1] *= -1
+        b[3, 0] = numpy.nan
+        x, info = cbgen.Batch(pattern, self.SYSTEMS).solve(values, b)
+        self.assertEqual(info.tolist(), [0, -1, 0, -2, 0])
+        self.assertEqual(cbgen.Batch(pattern, self.SYSTEMS, rtol=1e-14, maxiter=2).solve(values, b)[1].tolist(),
+                         [2, -1, 2, -2, 2])
+
+    def test_what_is_refused(self):
+        pattern, values, b, _ = self.systems()
+        batch = cbgen.Batch(pattern, self.SYSTEMS)
+        for kind, words, *arguments in (
+                (ValueError, "values has shape (4, ", values[:4], b), (ValueError, "b has shape (5, 3)", values, b[:, :3]),
+                (TypeError, "b is complex128", values, b.astype(complex)),
+                (TypeError, "all are on the GPU, or none", values, CUPY.ndarray(b)),
+                (TypeError, "values is float32", CUPY.ndarray(values.astype("f4")), CUPY.ndarray(b))):
+            self.refuses(kind, words, batch.solve, *arguments)
+        self.refuses(ValueError, "is in CSR", cbgen.Batch, pattern.tocsc(), 5)
+        self.refuses(ValueError, "maxiter is 0", cbgen.Batch, pattern, 5, maxiter=0)
+        self.refuses(ValueError, "type='f16'", cbgen.Batch, pattern, 5, type="f16")
+        self.refuses(cbgen.ArgumentError, "there is no method 'lu' for batches", cbgen.Batch, pattern, 5, method="lu")
+        self.refuses(cbgen.ArgumentError, "'systems' is 0", cbgen.Batch, pattern, 0)
+
+
 if __name__ == "__main__":
     harness.main(sys.argv)

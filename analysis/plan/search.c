@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The search over recipes, and the entry to all of it: see plan.h. */
 #include "analysis/plan/builder.h"
+#include "analysis/plan/symmetry.h"
 
 #include "analysis/choose/choose.h"
 #include "base/integers.h"
@@ -133,7 +134,8 @@ int cb_search_is_by_profile(const struct cb_options *options) {
   struct cb_options usual;
   cb_options_default(&usual);
   const int asked = options->search == CB_SEARCH_PROFILE || options->search == CB_SEARCH_READY;
-  return asked && options->values == usual.values &&
+  const int promised = cb_promises_symmetry(options);
+  return asked && !promised && options->values == usual.values &&
          options->semiring == usual.semiring && options->atomics == usual.atomics && options->commit == usual.commit &&
          options->fuse == usual.fuse && options->long_row == usual.long_row &&
          !memcmp(options->settings, usual.settings, sizeof usual.settings);
@@ -226,21 +228,32 @@ static enum cb_status plan_ranked(struct cb_plan **best, struct cb_assignment **
   return CB_OK;
 }
 
-enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assignment, const struct cb_csr *csr,
-                             const struct cb_target *target, const struct cb_options *options,
-                             struct cb_diag *diag) {
-  struct cb_diag own = {0}; /* a search reads messages */
+/* With options that know whether half of the matrix may be stored. */
+static enum cb_status build_any(struct cb_plan **plan, struct cb_assignment **assignment, const struct cb_csr *csr,
+                                const struct cb_target *target, const struct cb_options *options,
+                                struct cb_diag *diag) {
   const struct cb_recipe *recipe = NULL;
-  *plan = NULL;
-  *assignment = NULL;
-  if (!diag) diag = &own;
-  enum cb_status s = cb_options_check(options, diag);
-  if (!s) s = cb_recipe_find(&recipe, options->recipe, diag);
+  enum cb_status s = cb_recipe_find(&recipe, options->recipe, diag);
   if (!s && !recipe->root && options->tune == CB_TUNE_OFF)
     s = cb_recipe_find(&recipe, cb_recipe_unsearched, diag);
   if (!s && recipe->root) return build(plan, assignment, recipe, csr, target, options, diag);
   const int ranked = !s && cb_search_is_by_profile(options);
-  if (!s) s = (ranked ? plan_ranked : search)(plan, assignment, csr, target, options, diag);
+  return s ? s : (ranked ? plan_ranked : search)(plan, assignment, csr, target, options, diag);
+}
+
+enum cb_status cb_plan_build(struct cb_plan **plan, struct cb_assignment **assignment, const struct cb_csr *csr,
+                             const struct cb_target *target, const struct cb_options *options,
+                             struct cb_diag *diag) {
+  struct cb_diag own = {0}; /* a search reads messages */
+  struct cb_options resolved = *options;
+  enum cb_symmetry_option symmetry;
+  *plan = NULL;
+  *assignment = NULL;
+  if (!diag) diag = &own;
+  enum cb_status s = cb_options_check(options, diag);
+  if (!s) s = cb_symmetry_resolve(&symmetry, csr, target, options, diag);
+  if (!s) resolved.symmetric = symmetry;
+  if (!s) s = build_any(plan, assignment, csr, target, &resolved, diag);
   if (s) {
     cb_assignment_free(*assignment);
     cb_plan_free(*plan);

@@ -23,6 +23,7 @@
 #include "runtime/operator/image.h"
 #include "runtime/operator/matrix.h"
 #include "runtime/operator/operator.h"
+#include "runtime/operator/pairs.h"
 #include "runtime/operator/update.h"
 
 #include <pthread.h>
@@ -63,11 +64,13 @@ struct cbgen_context {
 
 /* What the handles of one operator share. */
 struct cb_shared {
-  atomic_int handles;
+  atomic_int handles;             /* and copies (cbgen_operator_copy) */
+  struct cb_shared *origin;       /* of a copy: whose image its own refers to; else NULL */
   struct cb_session *session;
   struct cb_image image;          /* without the arrays' contents; its texts are made by cb_shared_texts */
   struct cb_updater *updater;     /* NULL unless values are mutable */
   const struct cb_packer *packer; /* likewise, and where the updater has a map */
+  struct cb_pairs *pairs;         /* NULL unless the option check-symmetry asked for them */
   struct cb_checks *checks;       /* NULL unless CBGEN_CHECK asked for them (checks.h) */
   char key[17];
   char range[2][240]; /* what profilers show of a product: tier and plan (ranges.h) */
@@ -83,6 +86,7 @@ struct cb_shared {
   pthread_mutex_t specialising;
   pthread_mutex_t texts; /* while they are made; within `specialising` or without */
   struct cb_image special; /* what multiplies instead of the image's kernels, once it is specialised */
+  int borrows_special;     /* the copy's refers to the origin's */
   pthread_mutex_t lock; /* of `measured` */
   double measured;      /* seconds; 0: not measured */
 };

@@ -8,8 +8,16 @@
 #include <string.h>
 
 enum cb_status cb_shared_texts(struct cb_shared *shared, struct cb_diag *diag) {
+  struct cb_shared *const origin = shared->origin;
+  enum cb_status s = origin ? cb_shared_texts(origin, diag) : CB_OK;
+  if (s) return s;
   pthread_mutex_lock(&shared->texts);
-  const enum cb_status s = cb_image_write_texts(&shared->image, diag);
+  if (origin) {
+    shared->image.json = origin->image.json;
+    shared->image.source = origin->image.source;
+  } else {
+    s = cb_image_write_texts(&shared->image, diag);
+  }
   pthread_mutex_unlock(&shared->texts);
   return s;
 }
@@ -64,6 +72,7 @@ static int64_t device_bytes(const cbgen_operator *op) {
   int64_t bytes = cb_operator_info(op->op)->device_bytes;
   bytes += image->carry_sums * (int64_t)cb_type_size(image->sum_type) + image->carry_counters * 4;
   bytes += cb_checks_bytes(shared->checks);
+  bytes += cb_pairs_bytes(shared->pairs);
   return shared->updater ? bytes + cb_updater_bytes(shared->updater) : bytes;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Operators of the public interface: life, clones, products, messages. What handles share is a struct
- * cb_shared, counted by its handles. */
+/* Operators of the public interface: life, clones, copies, products, messages. What handles share is a struct
+ * cb_shared, counted by its handles, and by the copies that refer to its image. */
 #include "runtime/api/api.h"
 
 #include "base/clock.h"
@@ -16,25 +16,41 @@
 
 /* ---- life */
 
-static void release_shared(struct cb_shared *shared) {
-  if (atomic_fetch_sub(&shared->handles, 1) != 1) return;
+static void free_shared(struct cb_shared *shared) {
   if (shared->updater && !cb_device_enter(shared->session->device, NULL)) {
     cb_updater_free(shared->updater);
     cb_device_leave(shared->session->device);
   } else if (shared->updater) {
     cb_updater_forget(shared->updater);
   }
-  cb_image_release(&shared->special);
+  if (shared->pairs && !cb_device_enter(shared->session->device, NULL)) {
+    cb_pairs_free(shared->pairs);
+    cb_device_leave(shared->session->device);
+  } else {
+    cb_pairs_forget(shared->pairs);
+  }
+  if (!shared->borrows_special) cb_image_release(&shared->special);
   cb_checks_free(shared->checks);
-  cb_image_release(&shared->image);
+  if (!shared->origin) cb_image_release(&shared->image);
   cb_session_release(shared->session);
   cb_free(shared->kept.directory);
-  cb_free(shared->order.rows);
-  cb_free(shared->order.columns);
+  if (!shared->origin) {
+    cb_free(shared->order.rows);
+    cb_free(shared->order.columns);
+  }
   pthread_mutex_destroy(&shared->specialising);
   pthread_mutex_destroy(&shared->texts);
   pthread_mutex_destroy(&shared->lock);
   cb_free(shared);
+}
+
+/* One handle, or copy, less; of a copy that goes with it the origin has one less, too. */
+static void release_shared(struct cb_shared *shared) {
+  while (shared && atomic_fetch_sub(&shared->handles, 1) == 1) {
+    struct cb_shared *const origin = shared->origin;
+    free_shared(shared);
+    shared = origin;
+  }
 }
 
 /* A handle on `shared`, which counts it already; `op` is taken over, and freed on failure. */
@@ -61,18 +77,26 @@ static void note_load(struct cb_shared *shared, const struct cb_operator *op) {
   shared->info.upload_seconds += loaded->upload_seconds;
 }
 
-static enum cb_status new_shared(struct cb_shared **out, const struct cb_loading *loading,
-                                 struct cb_diag *diag) {
+static enum cb_status alloc_shared(struct cb_shared **out, struct cb_session *session, struct cb_diag *diag) {
   struct cb_shared *shared = *out = cb_calloc(1, sizeof *shared);
-  if (!shared) {
-    cb_image_release(loading->image);
-    return cb_fail_memory(diag, "an operator", sizeof *shared);
-  }
+  if (!shared) return cb_fail_memory(diag, "an operator", sizeof *shared);
   atomic_init(&shared->handles, 1);
   pthread_mutex_init(&shared->lock, NULL);
   pthread_mutex_init(&shared->specialising, NULL);
   pthread_mutex_init(&shared->texts, NULL);
-  shared->session = cb_session_hold(loading->session);
+  shared->session = cb_session_hold(session);
+  return CB_OK;
+}
+
+static enum cb_status new_shared(struct cb_shared **out, const struct cb_loading *loading,
+                                 struct cb_diag *diag) {
+  struct cb_shared *shared;
+  const enum cb_status s = alloc_shared(out, loading->session, diag);
+  if (s) {
+    cb_image_release(loading->image);
+    return s;
+  }
+  shared = *out;
   shared->image = *loading->image;
   shared->info = *loading->info;
   shared->measured = loading->info->measured_seconds; /* by tuning, or 0 */
@@ -488,6 +512,13 @@ static enum cb_status check_update(const struct cb_shared *shared, const cbgen_u
   return CB_OK;
 }
 
+/* Values from the host lie in the updater's buffer then. */
+static enum cb_status compare_pairs(const struct cb_shared *shared, const cbgen_update *update, struct cb_diag *diag) {
+  const cb_device_ptr values = update->memory == CBGEN_DEVICE ? (cb_device_ptr)(uintptr_t)update->values
+                                                              : cb_updater_staging(shared->updater);
+  return cb_pairs_compare(shared->pairs, (enum cb_type)update->value_type, values, update->stream, diag);
+}
+
 static enum cb_status renew(const struct cb_shared *shared, const cbgen_update *update,
                             struct cb_diag *diag) {
   const struct cb_device *device = shared->session->device;
@@ -502,6 +533,7 @@ static enum cb_status renew(const struct cb_shared *shared, const cbgen_update *
           ? cb_updater_run(shared->updater, type, (cb_device_ptr)(uintptr_t)update->values, update->stream,
                            diag)
           : cb_updater_run_from_host(shared->updater, type, update->values, update->stream, diag);
+  if (!s) s = compare_pairs(shared, update, diag);
   if (!s) s = cb_checks_renew(shared->checks, update, diag);
   if (entered) cb_device_leave(device);
   return s;
@@ -518,4 +550,139 @@ cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_update *update)
   if (!s) s = renew(op->shared, &taken, &diag);
   cb_threads_end(threads);
   return cb_operator_report(op, s, &diag);
+}
+
+/* ---- copies: with the origin's `specialising` held, so that its tier stays */
+
+static enum cb_status check_copy(const struct cb_shared *origin, struct cb_diag *diag) {
+  if (!origin->updater)
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "a copy gets values of its own, and this operator's cannot be renewed: compile it with mutable values");
+  if (cb_checks_record(origin->checks))
+    return cb_fail(diag, CB_ERR_UNSUPPORTED,
+                   "the kernels of this operator have checks (CBGEN_CHECK=bounds), which serve it alone: compile the other "
+                   "matrix, too");
+  return CB_OK;
+}
+
+static enum cb_status take_from(struct cb_shared *copy, struct cb_shared *origin, struct cb_diag *diag) {
+  copy->origin = origin;
+  atomic_fetch_add(&origin->handles, 1);
+  copy->image = origin->image;
+  copy->image.plan = NULL;
+  copy->special = origin->special;
+  copy->borrows_special = origin->special.cubin != NULL;
+  copy->packer = origin->packer;
+  copy->order = origin->order;
+  pthread_mutex_lock(&origin->lock);
+  copy->measured = origin->measured;
+  pthread_mutex_unlock(&origin->lock);
+  memcpy(copy->key, origin->key, sizeof copy->key);
+  memcpy(copy->range, origin->range, sizeof copy->range);
+  if (!origin->kept.directory) return CB_OK;
+  struct cb_text directory = {0};
+  cb_text_add_string(&directory, origin->kept.directory);
+  copy->kept = (struct cb_kept_at){cb_text_detach(&directory), origin->kept.limit, origin->kept.key};
+  return copy->kept.directory ? CB_OK : cb_fail_memory(diag, "an operator", 0);
+}
+
+static enum cb_status copy_updater(struct cb_shared *copy, const struct cb_operator *op, struct cb_diag *diag) {
+  const struct cb_device *device = copy->session->device;
+  enum cb_status s = cb_device_enter(device, diag);
+  if (s) return s;
+  s = cb_updater_copy(&copy->updater, copy->origin->updater, op, &copy->image, diag);
+  if (!s) s = cb_device_wait(device, "copying", diag);
+  cb_device_leave(device);
+  return s;
+}
+
+static enum cb_status make_copy(cbgen_operator **out, const cbgen_operator *op, struct cb_diag *diag) {
+  struct cb_shared *copy = NULL;
+  struct cb_operator *made = NULL;
+  enum cb_status s = check_copy(op->shared, diag);
+  if (!s) s = alloc_shared(&copy, op->shared->session, diag);
+  if (s) return s;
+  s = take_from(copy, op->shared, diag);
+  if (!s) s = cb_operator_copy(&made, op->op, cb_shared_image(op->shared), diag);
+  if (!s) s = copy_updater(copy, made, diag);
+  if (!s) s = new_handle(out, copy, made, diag);
+  else cb_operator_free(made);
+  if (s) release_shared(copy);
+  return s;
+}
+
+/* As renew, but from the host through memory that is only for this. */
+static enum cb_status put_values(const struct cb_shared *copy, const cbgen_update *update, struct cb_diag *diag) {
+  const struct cb_device *device = copy->session->device;
+  const size_t bytes = (size_t)copy->image.entries * cb_type_size((enum cb_type)update->value_type);
+  cb_device_ptr buffer = 0;
+  enum cb_status s = check_update(copy, update, diag);
+  if (s || update->memory == CBGEN_DEVICE || !bytes) return s ? s : renew(copy, update, diag);
+  s = cb_device_enter(device, diag);
+  if (s) return s;
+  s = cb_device_alloc(device, &buffer, bytes, "values", diag);
+  if (!s) s = cb_device_upload(device, buffer, update->values, bytes, "values", diag);
+  if (!s) s = cb_updater_run(copy->updater, (enum cb_type)update->value_type, buffer, NULL, diag);
+  if (!s) s = cb_device_wait(device, "packing values", diag);
+  cb_device_free(device, buffer);
+  cb_device_leave(device);
+  return s;
+}
+
+static enum cb_status copy_with_values(cbgen_operator **out, cbgen_operator *op, const cbgen_update *values,
+                                       struct cb_diag *diag) {
+  const double start = cb_seconds();
+  struct cb_memory *memory = op->shared->session->device->memory;
+  cb_memory_mark(memory);
+  pthread_mutex_lock(&op->shared->specialising);
+  enum cb_status s = make_copy(out, op, diag);
+  pthread_mutex_unlock(&op->shared->specialising);
+  if (!s && values) s = put_values((*out)->shared, values, diag);
+  if (s) {
+    cbgen_operator_free(*out);
+    *out = NULL;
+    return s;
+  }
+  cbgen_info *info = &(*out)->shared->info;
+  note_load((*out)->shared, (*out)->op);
+  info->total_seconds = cb_seconds() - start;
+  info->peak_bytes = cb_memory_peak(memory);
+  return CB_OK;
+}
+
+cbgen_status cbgen_operator_copy(cbgen_operator *op, const cbgen_update *values, cbgen_operator **copy) {
+  CB_STANDARD_NUMERICS;
+  CB_RANGE("cbgen: copy an operator");
+  cbgen_update taken;
+  struct cb_diag diag = {0};
+  enum cb_status s = CB_OK;
+  if (copy) *copy = NULL;
+  if (!op) return CBGEN_ERROR_ARGUMENT;
+  if (!copy) return cb_operator_report(op, cb_fail(&diag, CB_ERR_ARGUMENT, "no place for the copy was given"), &diag);
+  if (values) s = cb_take_struct(&taken, sizeof taken, sizeof taken, values, "cbgen_update", &diag);
+  const int threads = cb_threads_begin(0);
+  if (!s) s = copy_with_values(copy, op, values ? &taken : NULL, &diag);
+  cb_threads_end(threads);
+  return cb_operator_report(op, s, &diag);
+}
+
+/* ---- symmetry */
+
+static enum cb_status check_symmetry(const struct cb_shared *shared, struct CUstream_st *stream, struct cb_diag *diag) {
+  int entered = 0;
+  if (!shared->pairs)
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "nothing is checked: the operator was not compiled with the option 'check-symmetry' at 'on'");
+  enum cb_status s = enter(shared->session->device, &entered, diag);
+  if (s) return s;
+  s = cb_pairs_outcome(shared->pairs, stream, diag);
+  if (entered) cb_device_leave(shared->session->device);
+  return s;
+}
+
+cbgen_status cbgen_operator_check(cbgen_operator *op, void *stream) {
+  struct cb_diag diag;
+  if (!op) return CBGEN_ERROR_ARGUMENT;
+  diag.message[0] = 0;
+  return cb_operator_report(op, check_symmetry(op->shared, stream, &diag), &diag);
 }

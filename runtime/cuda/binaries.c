@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <xxhash.h>
 #include <zlib.h>
 
@@ -120,13 +121,21 @@ void cb_binaries_close(struct cb_binaries *binaries) {
   cb_free(binaries);
 }
 
-/* The directory that this code was loaded from. */
+/* The directory that this code was loaded from. Of a program dladdr tells the word by which it was called, and where
+ * PATH found it, that names no directory. */
 static int own_directory(char *directory, size_t size) {
   Dl_info info;
+  char program[4096];
   if (!dladdr((void *)(uintptr_t)&cb_binaries_open, &info) || !info.dli_fname) return 0;
-  const char *end = strrchr(info.dli_fname, '/');
-  const int length = end ? (int)(end - info.dli_fname) : 1;
-  return snprintf(directory, size, "%.*s", length, end ? info.dli_fname : ".") < (int)size;
+  const char *file = info.dli_fname;
+  if (!strchr(file, '/')) {
+    const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length < 0) return 0;
+    program[length] = 0;
+    file = program;
+  }
+  const char *end = strrchr(file, '/');
+  return end && snprintf(directory, size, "%.*s", (int)(end - file), file) < (int)size;
 }
 
 static enum cb_status open_in(struct cb_binaries **out, const char *directory, const char *below, const char *arch) {

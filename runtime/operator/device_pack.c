@@ -51,10 +51,12 @@ struct region {
   int listed_count;
   struct listed listed[MOST_LISTED];
   cb_device_ptr values; /* the array of slots; 0: there is none */
+  int values_number;    /* of that array */
 };
 
 struct cb_device_packing {
   const struct cb_device *device;
+  int is_copy; /* starts and lists are another's */
   struct starts starts;
   cb_device_ptr lists; /* of all regions, in one allocation */
   cb_device_ptr lost;  /* a uint32_t */
@@ -102,8 +104,9 @@ static void note_arrays(struct region *region, const struct cb_region *planned, 
     const struct cb_array *array = &planned->arrays[a];
     const struct cb_contents *contents = &work->contents[a];
     if (array->storage != CB_STORED) continue;
-    const cb_device_ptr there = arrays[number++];
-    if (array->role == CB_ROLE_VALUES) region->values = there;
+    const cb_device_ptr there = arrays[number];
+    if (array->role == CB_ROLE_VALUES) region->values = there, region->values_number = number;
+    number++;
     if (described->bytes_array && !strcmp(array->name, described->bytes_array)) region->lists.bytes = there;
     if (array->role != CB_ROLE_INDEX || contents->of || contents->elements) continue;
     if (contents->there) {
@@ -153,6 +156,12 @@ static void take_starts(struct cb_device_packing *packing, struct cb_survey *sur
   survey->starts = 0;
 }
 
+static enum cb_status make_lost(struct cb_device_packing *packing, struct cb_diag *diag) {
+  const enum cb_status s = cb_device_alloc(packing->device, &packing->lost, sizeof(uint32_t), "a packing", diag);
+  packing->bytes += (int64_t)sizeof(uint32_t);
+  return s ? s : cb_device_fill(packing->device, packing->lost, 0, sizeof(uint32_t), diag);
+}
+
 enum cb_status cb_device_packing_create(struct cb_device_packing **out, const struct cb_pack_source *source,
                                         const cb_device_ptr *arrays, struct cb_diag *diag) {
   const struct cb_device *device = source->survey->kernels->device;
@@ -167,19 +176,40 @@ enum cb_status cb_device_packing_create(struct cb_device_packing **out, const st
   enum cb_status s = packing->regions ? CB_OK : cb_fail_memory(diag, "a packing", 0);
   if (!s) take_starts(packing, source->survey, source->plan->rows);
   if (!s) s = put_regions(packing, source, arrays, diag);
-  if (!s) s = cb_device_alloc(device, &packing->lost, sizeof(uint32_t), "a packing", diag);
-  if (!s) s = cb_device_fill(device, packing->lost, 0, sizeof(uint32_t), diag);
-  packing->bytes += (int64_t)sizeof(uint32_t);
+  if (!s) s = make_lost(packing, diag);
   if (s) cb_device_packing_free(packing);
   else *out = packing;
   return s;
 }
 
+enum cb_status cb_device_packing_copy(struct cb_device_packing **out, const struct cb_device_packing *packing,
+                                      const cb_device_ptr *arrays, struct cb_diag *diag) {
+  struct cb_device_packing *copy = cb_calloc(1, sizeof *copy);
+  *out = NULL;
+  if (!copy) return cb_fail_memory(diag, "a packing", sizeof *copy);
+  *copy = *packing;
+  copy->is_copy = 1;
+  copy->lost = 0;
+  copy->bytes = 0;
+  copy->regions = cb_calloc((size_t)packing->count + 1, sizeof *copy->regions);
+  enum cb_status s = copy->regions ? make_lost(copy, diag) : cb_fail_memory(diag, "a packing", 0);
+  for (int r = 0; r < packing->count && !s; r++) {
+    struct region *region = &copy->regions[r];
+    *region = packing->regions[r];
+    if (region->values) region->values = arrays[region->values_number];
+  }
+  if (s) cb_device_packing_free(copy);
+  else *out = copy;
+  return s;
+}
+
 void cb_device_packing_free(struct cb_device_packing *packing) {
   if (!packing) return;
-  cb_device_free(packing->device, packing->starts.narrow);
-  cb_device_free(packing->device, packing->starts.wide);
-  cb_device_free(packing->device, packing->lists);
+  if (!packing->is_copy) {
+    cb_device_free(packing->device, packing->starts.narrow);
+    cb_device_free(packing->device, packing->starts.wide);
+    cb_device_free(packing->device, packing->lists);
+  }
   cb_device_free(packing->device, packing->lost);
   cb_device_packing_forget(packing);
 }

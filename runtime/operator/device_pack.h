@@ -32,6 +32,9 @@ struct cb_device_packing;
  * context must be current here and below. */
 enum cb_status cb_device_packing_create(struct cb_device_packing **packing, const struct cb_pack_source *source,
                                         const cb_device_ptr *arrays, struct cb_diag *diag);
+/* The same for values in other arrays of the same plan. The packing must outlive its copy. */
+enum cb_status cb_device_packing_copy(struct cb_device_packing **copy, const struct cb_device_packing *packing,
+                                      const cb_device_ptr *arrays, struct cb_diag *diag);
 void cb_device_packing_free(struct cb_device_packing *packing); /* NULL is accepted */
 /* Instead, when the context is gone, and with it what lay on the device. */
 void cb_device_packing_forget(struct cb_device_packing *packing);

@@ -37,6 +37,8 @@ const struct cb_kernel_set cb_kernel_sets[] = {
     {"rows", "rows", NULL, NULL,
      {"cbgen_describe_ends", "cbgen_list_offsets", "cbgen_count_empty", "cbgen_list_empty", "cbgen_find_spans",
       "cbgen_measure_list", "cbgen_store_list"}},
+    {"symmetry", "symmetry", NULL, NULL,
+     {"cbgen_compare_pairs_16", "cbgen_compare_pairs_32", "cbgen_compare_pairs_64"}},
     {NULL, NULL, NULL, NULL, {NULL}},
 };
 _Static_assert(sizeof cb_kernel_sets / sizeof *cb_kernel_sets <= CB_MOST_SETS + 1, "a session has room for them");

@@ -6,6 +6,7 @@
  *   profile                what the choice of a recipe goes by (device_profile.h)
  *   diagonals              those that are populated (device_survey.h)
  *   tiles                  those that have nonzeros, likewise
+ *   symmetry               whether values are symmetric (pairs.h)
  *   LAYOUT-indices         a layout's index arrays, and its slot map (device_pack.h)
  *   LAYOUT-values-TYPE     its values, stored as that type
  */

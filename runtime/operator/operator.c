@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Loading and multiplying: see operator.h. What handles share is a struct loaded, counted by its handles; a
- * handle adds its own carry slots. cb_operator_load at the end of "loading" is the table of contents. */
+ * handle adds its own carry slots. A copy's counts as a handle of the one it was copied from. cb_operator_load at the
+ * end of "loading" is the table of contents. */
 #include "runtime/operator/operator.h"
 
 #include "base/clock.h"
@@ -34,6 +35,7 @@ struct launch {
 struct kernels {
   enum cb_tier tier;
   struct CUmod_st *module;
+  int is_borrowed; /* the module is another operator's, which lives longer */
   cb_device_ptr *pointers;
   int32_t *sizes;
   struct group *groups;
@@ -44,7 +46,8 @@ struct kernels {
 };
 
 struct loaded {
-  atomic_int handles;
+  atomic_int handles;       /* and copies */
+  struct loaded *origin;    /* that this is a copy of; NULL: none */
   const struct cb_device *device;
   int overlap; /* launches may overlap the end of the kernel before them */
   int blocks_count; /* allocations of arrays: one, or one for each array */
@@ -196,7 +199,8 @@ static enum cb_status find_vector_kernels(const struct loaded *loaded, struct ke
 }
 
 static void free_kernels(const struct loaded *loaded, struct kernels *kernels, int can_unload) {
-  if (kernels->module && can_unload) loaded->device->driver->call.module_unload(kernels->module);
+  if (kernels->module && can_unload && !kernels->is_borrowed)
+    loaded->device->driver->call.module_unload(kernels->module);
   cb_free(kernels->pointers);
   cb_free(kernels->sizes);
   cb_free(kernels->groups);
@@ -278,6 +282,20 @@ static void free_all_kernels(struct loaded *loaded, int can_unload) {
   }
 }
 
+/* One handle less; with the last one all goes, and the operator that this is a copy of has one less. */
+static void release(struct loaded *loaded, int entered) {
+  while (loaded && atomic_fetch_sub(&loaded->handles, 1) == 1) { /* else another thread may free it from here on */
+    struct loaded *const origin = loaded->origin;
+    if (entered) unload(loaded);
+    free_all_kernels(loaded, entered);
+    cb_free(loaded->blocks);
+    cb_free(loaded->arrays);
+    cb_free(loaded->statements);
+    cb_free(loaded);
+    loaded = origin;
+  }
+}
+
 void cb_operator_free(struct cb_operator *op) {
   if (!op) return;
   struct loaded *loaded = op->loaded;
@@ -285,16 +303,8 @@ void cb_operator_free(struct cb_operator *op) {
   /* a context that cannot be entered is gone, and took everything along */
   const int entered = !cb_device_enter(device, NULL);
   if (entered) cb_device_free(device, op->carry_sums);
-  const int last = atomic_fetch_sub(&loaded->handles, 1) == 1; /* else another thread may free `loaded` from here on */
-  if (entered && last) unload(loaded);
-  if (last) free_all_kernels(loaded, entered);
+  release(loaded, entered);
   if (entered) cb_device_leave(device);
-  if (last) {
-    cb_free(loaded->blocks);
-    cb_free(loaded->arrays);
-    cb_free(loaded->statements);
-    cb_free(loaded);
-  }
   cb_free(op);
 }
 
@@ -347,8 +357,8 @@ static enum cb_status fill_operator(struct cb_operator *op, const struct cb_imag
   return s;
 }
 
-enum cb_status cb_operator_load(struct cb_operator **out, const struct cb_device *device,
-                                const struct cb_image *image, int apart, struct cb_diag *diag) {
+static enum cb_status new_operator(struct cb_operator **out, const struct cb_device *device,
+                                   const struct cb_image *image, struct cb_diag *diag) {
   struct cb_operator *op = cb_calloc(1, sizeof *op);
   struct loaded *loaded = cb_calloc(1, sizeof *loaded);
   *out = NULL;
@@ -362,7 +372,17 @@ enum cb_status cb_operator_load(struct cb_operator **out, const struct cb_device
   loaded->device = device;
   loaded->overlap = device->driver->call.launch_with && strtol(device->target.arch + 3, NULL, 10) >= 90;
   note_image(loaded, image);
-  enum cb_status s = cb_device_enter(device, diag);
+  *out = op;
+  return CB_OK;
+}
+
+enum cb_status cb_operator_load(struct cb_operator **out, const struct cb_device *device,
+                                const struct cb_image *image, int apart, struct cb_diag *diag) {
+  struct cb_operator *op;
+  *out = NULL;
+  enum cb_status s = new_operator(&op, device, image, diag);
+  if (s) return s;
+  s = cb_device_enter(device, diag);
   if (!s) {
     s = fill_operator(op, image, apart, diag);
     cb_device_leave(device);
@@ -391,6 +411,83 @@ enum cb_status cb_operator_clone(struct cb_operator **clone, const struct cb_ope
     cb_operator_free(copy);
   else
     *clone = copy;
+  return s;
+}
+
+/* ---- copies */
+
+static enum cb_status copy_array(struct loaded *copy, const struct cb_image_array *array, int number,
+                                 struct cb_diag *diag) {
+  const struct cb_driver *driver = copy->device->driver;
+  const cb_device_ptr from = copy->arrays[number];
+  enum cb_status s = put(copy, array->bytes, "values of a copy", &copy->arrays[number], diag);
+  if (!s && array->bytes)
+    s = cb_driver_check(driver,
+                        driver->call.copy_on_device(copy->arrays[number], from, (size_t)array->bytes, NULL), diag,
+                        "copy values on GPU %d", copy->device->ordinal);
+  return s;
+}
+
+/* Arrays with value slots are copied, the others are the origin's. */
+static enum cb_status copy_values(struct loaded *copy, const struct cb_image *image, struct cb_diag *diag) {
+  enum cb_status s = make_tables(copy, image, diag);
+  if (s) return s;
+  memcpy(copy->arrays, copy->origin->arrays, (size_t)image->arrays_count * sizeof *copy->arrays);
+  for (int i = 0; i < image->ranges_count && !s; i++) {
+    const int number = image->ranges[i].array;
+    if (copy->arrays[number] == copy->origin->arrays[number]) /* not yet: regions may share an array */
+      s = copy_array(copy, &image->arrays[number], number, diag);
+  }
+  return s;
+}
+
+/* The kernels that multiply, with pointers of the copy's. */
+static enum cb_status borrow_kernels(struct loaded *copy, const struct cb_image *image, struct cb_diag *diag) {
+  const struct kernels *from = atomic_load(&copy->origin->kernels);
+  struct kernels *kernels = cb_calloc(1, sizeof *kernels);
+  if (!kernels) return cb_fail_memory(diag, "an operator's tables", sizeof *kernels);
+  kernels->is_borrowed = 1;
+  take_over(copy, kernels); /* who owns them, also after a failure */
+  if (!alloc_tables(kernels, image)) return cb_fail_memory(diag, "an operator's tables", sizeof *kernels);
+  kernels->tier = from->tier;
+  kernels->module = from->module;
+  kernels->registers = from->registers;
+  kernels->local_bytes = from->local_bytes;
+  memcpy(kernels->launches, from->launches, (size_t)image->launches_count * sizeof *kernels->launches);
+  fill_tables(kernels, copy, image);
+  return CB_OK;
+}
+
+static enum cb_status fill_copy(struct cb_operator *op, const struct cb_image *image, struct cb_diag *diag) {
+  struct loaded *copy = op->loaded;
+  const double start = cb_seconds();
+  enum cb_status s = cb_device_wait(copy->device, "the operator's work", diag);
+  if (!s) s = copy_values(copy, image, diag);
+  if (!s) s = take_statements(copy, image, diag);
+  if (!s) s = borrow_kernels(copy, image, diag);
+  if (!s) s = add_carry(op, diag);
+  if (!s) s = cb_device_wait(copy->device, "copying", diag);
+  copy->info.upload_seconds = cb_seconds() - start;
+  return s;
+}
+
+enum cb_status cb_operator_copy(struct cb_operator **out, const struct cb_operator *op, const struct cb_image *image,
+                                struct cb_diag *diag) {
+  struct cb_operator *copy;
+  *out = NULL;
+  enum cb_status s = new_operator(&copy, op->loaded->device, image, diag);
+  if (s) return s;
+  copy->loaded->origin = op->loaded;
+  atomic_fetch_add(&op->loaded->handles, 1);
+  s = cb_device_enter(op->loaded->device, diag);
+  if (!s) {
+    s = fill_copy(copy, image, diag);
+    cb_device_leave(op->loaded->device);
+  }
+  if (s)
+    cb_operator_free(copy);
+  else
+    *out = copy;
   return s;
 }
 

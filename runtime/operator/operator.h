@@ -5,6 +5,7 @@
  *                          product needs happens here, so the first product costs what the others cost
  *   cb_operator_multiply   one launch per launch of the plan; no allocation, no synchronisation
  *   cb_operator_clone      another handle on the same kernel and arrays with carry slots of its own
+ *   cb_operator_copy       another matrix of the same pattern: the same kernel and indices, values of its own
  *
  * The operator keeps nothing of the image: it may be released once it is loaded. The kernel's parameters are
  * laid out as codegen/source.h documents.
@@ -32,6 +33,12 @@ enum cb_status cb_operator_load(struct cb_operator **op, const struct cb_device 
 /* Shares everything but the carry slots. The parts go when the last handle is freed. Any thread. */
 enum cb_status cb_operator_clone(struct cb_operator **clone, const struct cb_operator *op,
                                  struct cb_diag *diag);
+
+/* An operator of its own that shares the kernels that multiply now, and all arrays but those with the image's value
+ * slots, of which it gets copies once the device's work is done. `image`: of the kernels that multiply. What is shared
+ * goes with the last operator that has it. Later kernels (cb_operator_take_over) are each operator's own. */
+enum cb_status cb_operator_copy(struct cb_operator **copy, const struct cb_operator *op, const struct cb_image *image,
+                                struct cb_diag *diag);
 
 /* The caller sees to it that no product is still running. NULL is accepted. */
 void cb_operator_free(struct cb_operator *op);

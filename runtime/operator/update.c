@@ -20,6 +20,7 @@ struct cb_updater {
   struct cb_value_map map; /* its shape; the pointers are NULL */
   int64_t list_bytes;
   int64_t bytes;        /* without the staging buffer */
+  int is_copy;          /* blocks and lists are another's */
   cb_device_ptr blocks; /* of the map, and its body behind them */
   cb_device_ptr lists;  /* starts, then entries; 0 without */
   cb_device_ptr lost;   /* see packer.h */
@@ -31,6 +32,12 @@ struct cb_updater {
 };
 
 /* ---- making one */
+
+static enum cb_status make_lost(struct cb_updater *updater, struct cb_diag *diag) {
+  const enum cb_status s = cb_device_alloc(updater->device, &updater->lost, sizeof(uint32_t), "the value map", diag);
+  updater->bytes += (int64_t)sizeof(uint32_t);
+  return s ? s : cb_device_fill(updater->device, updater->lost, 0, sizeof(uint32_t), diag);
+}
 
 static enum cb_status upload_map(struct cb_updater *updater, const struct cb_value_map *map,
                                  struct cb_diag *diag) {
@@ -45,10 +52,8 @@ static enum cb_status upload_map(struct cb_updater *updater, const struct cb_val
   if (!s && lists)
     s = cb_device_upload(device, updater->lists + starts, map->list_entries, lists - starts,
                          "lists of duplicates", diag);
-  if (!s) s = cb_device_alloc(device, &updater->lost, sizeof(uint32_t), "the value map", diag);
-  if (!s) s = cb_device_fill(device, updater->lost, 0, sizeof(uint32_t), diag);
-  updater->bytes = (int64_t)(bytes + lists + sizeof(uint32_t));
-  return s;
+  updater->bytes = (int64_t)(bytes + lists);
+  return s ? s : make_lost(updater, diag);
 }
 
 static enum cb_status note_ranges(struct cb_updater *updater, const struct cb_operator *op,
@@ -133,11 +138,43 @@ enum cb_status cb_updater_create_packing(struct cb_updater **out, struct cb_devi
   return CB_OK;
 }
 
+static enum cb_status copy_parts(struct cb_updater *copy, const struct cb_updater *updater,
+                                 const struct cb_operator *op, const struct cb_image *image, struct cb_diag *diag) {
+  if (updater->packing) {
+    const enum cb_status s = cb_device_packing_copy(&copy->packing, updater->packing, cb_operator_arrays(op), diag);
+    if (!s) copy->bytes = cb_device_packing_bytes(copy->packing);
+    return s;
+  }
+  const enum cb_status s = note_ranges(copy, op, image, diag);
+  return s ? s : make_lost(copy, diag);
+}
+
+enum cb_status cb_updater_copy(struct cb_updater **out, const struct cb_updater *updater, const struct cb_operator *op,
+                               const struct cb_image *image, struct cb_diag *diag) {
+  struct cb_updater *copy = cb_calloc(1, sizeof *copy);
+  *out = NULL;
+  if (!copy) return cb_fail_memory(diag, "an updater", sizeof *copy);
+  copy->device = updater->device;
+  copy->packer = updater->packer;
+  copy->map = updater->map;
+  copy->list_bytes = updater->list_bytes;
+  copy->blocks = updater->blocks;
+  copy->lists = updater->lists;
+  copy->is_copy = 1;
+  pthread_mutex_init(&copy->lock, NULL);
+  const enum cb_status s = copy_parts(copy, updater, op, image, diag);
+  if (s) cb_updater_free(copy);
+  else *out = copy;
+  return s;
+}
+
 void cb_updater_free(struct cb_updater *updater) {
   if (!updater) return;
   cb_device_packing_free(updater->packing);
-  cb_device_free(updater->device, updater->blocks);
-  cb_device_free(updater->device, updater->lists);
+  if (!updater->is_copy) {
+    cb_device_free(updater->device, updater->blocks);
+    cb_device_free(updater->device, updater->lists);
+  }
   cb_device_free(updater->device, updater->lost);
   cb_device_free(updater->device, updater->staging);
   cb_free(updater->ranges);
@@ -226,6 +263,13 @@ enum cb_status cb_updater_run_from_host(struct cb_updater *updater, enum cb_type
     s = cb_driver_check(driver, driver->call.copy_to_device_async(updater->staging, values, bytes, stream),
                         diag, "copy values to GPU %d", updater->device->ordinal);
   return s ? s : cb_updater_run(updater, given, updater->staging, stream, diag);
+}
+
+cb_device_ptr cb_updater_staging(struct cb_updater *updater) {
+  pthread_mutex_lock(&updater->lock);
+  const cb_device_ptr staging = updater->staging;
+  pthread_mutex_unlock(&updater->lock);
+  return staging;
 }
 
 /* ---- saving */

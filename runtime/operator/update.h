@@ -27,6 +27,10 @@ enum cb_status cb_updater_create_for(struct cb_updater **updater, const struct c
  * caller's. */
 enum cb_status cb_updater_create_packing(struct cb_updater **updater, struct cb_device_packing *packing,
                                          const struct cb_device *device, int64_t entries, struct cb_diag *diag);
+/* The same for a copy (cb_operator_copy) of the updater's operator, made from `image`. The updater must outlive its
+ * copy. */
+enum cb_status cb_updater_copy(struct cb_updater **copy, const struct cb_updater *updater, const struct cb_operator *op,
+                               const struct cb_image *image, struct cb_diag *diag);
 void cb_updater_free(struct cb_updater *updater); /* NULL is accepted */
 /* Instead of cb_updater_free, when the context is gone, and with it what lay on the device. */
 void cb_updater_forget(struct cb_updater *updater);
@@ -47,6 +51,9 @@ enum cb_status cb_updater_lost(const struct cb_updater *updater, int *lost, stru
  */
 enum cb_status cb_updater_run_from_host(struct cb_updater *updater, enum cb_type given, const void *values,
                                         struct CUstream_st *stream, struct cb_diag *diag);
+
+/* Where the values of the last such renewal lie, in the stream's order; 0 before the first. */
+cb_device_ptr cb_updater_staging(struct cb_updater *updater);
 
 /* The map's blocks and body, and its lists (starts, then entries), back to the host: cb_value_map_bytes and
  * _list_bytes. */

@@ -53,15 +53,14 @@ static int spawn(const struct cb_process *process, char **environment, pid_t *pi
     error =
         posix_spawn_file_actions_addopen(&actions, 1, process->output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
   if (!error) error = posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  if (!error && process->directory)
-    error = posix_spawn_file_actions_addchdir_np(&actions, process->directory);
   if (!error)
     error = posix_spawnp(pid, process->argv[0], &actions, NULL, (char *const *)process->argv, environment);
   posix_spawn_file_actions_destroy(&actions);
   return error;
 }
 
-/* ---- confined children: between fork and execve only calls that are safe in the child of a process with threads */
+/* ---- children that are confined, or have a directory, which posix_spawn takes from glibc 2.29 on: between fork and
+ * exec only calls that are safe in the child of a process with threads */
 
 static void limit(int resource, unsigned long long most) {
   const struct rlimit limits = {most, most};
@@ -86,26 +85,30 @@ static void tell(int to, struct news news) {
   if (write(to, &news, sizeof news) < 0) _exit(127);
 }
 
-static void become_program(const struct cb_process *process, char **environment, int to, pid_t parent) {
-  struct news news = {0};
-  const int in = open("/dev/null", O_RDONLY), out = open(process->output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+static void confine(const struct cb_confinement *confinement, int to, pid_t parent, struct news *news) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(127); /* it died before that took effect */
-  set_limits(process->confinement);
-  news.network = unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET);
+  set_limits(confinement);
+  news->network = unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  tell(to, news);
+  tell(to, *news);
+}
+
+static void become_program(const struct cb_process *process, char **environment, int to, pid_t parent) {
+  struct news news = {0};
+  const int in = open("/dev/null", O_RDONLY), out = open(process->output, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (process->confinement) confine(process->confinement, to, parent, &news);
   if (in >= 0 && out >= 0 && dup2(in, 0) == 0 && dup2(out, 1) == 1 && dup2(out, 2) == 2 &&
       (!process->directory || !chdir(process->directory)))
-    execve(process->argv[0], (char *const *)process->argv, environment);
+    execvpe(process->argv[0], (char *const *)process->argv, environment); /* allocates nothing since glibc 2.24 */
   news.error = errno;
   tell(to, news);
   _exit(127);
 }
 
 /* 0, or an errno, as `spawn`. */
-static int spawn_confined(struct cb_process *process, char **environment, pid_t *pid) {
+static int spawn_by_fork(struct cb_process *process, char **environment, pid_t *pid) {
   struct news news = {0};
   int ends[2];
   ssize_t got;
@@ -153,8 +156,8 @@ enum cb_status cb_process_run(struct cb_process *process, struct cb_diag *diag) 
   if (!environment) return cb_fail_memory(diag, "environment of a child process", 0);
   pid_t pid;
   const double start = cb_seconds();
-  const int error = process->confinement ? spawn_confined(process, environment, &pid)
-                                         : spawn(process, environment, &pid);
+  const int error = process->confinement || process->directory ? spawn_by_fork(process, environment, &pid)
+                                                               : spawn(process, environment, &pid);
   cb_free(environment);
   if (error == ENOENT || error == EACCES) return CB_OK;
   if (error) return cb_fail(diag, cb_errno_status(error), "cannot start '%s': %s", process->argv[0], strerror(error));

@@ -6,11 +6,13 @@
     y = A @ x                   # CuPy, PyTorch, Numba or NumPy vectors
 
 `compile` and `load` give an `Operator`; `solve` solves systems of equations with one, `power` finds an eigenvalue,
-`pagerank` ranks pages; `Context` holds options; `generate` writes the kernel's text without a GPU.
+`pagerank` ranks pages; a `Batch` solves many small systems at once; `Context` holds options; `generate` writes the
+kernel's text without a GPU.
 Whatever the library refuses is a `cbgen.Error`.
 """
 from ._abi import Status
 from ._algebra import Combination
+from ._batch import Batch
 from ._context import Context
 from ._errors import (ArgumentError, CompileError, DeviceError, Error, FileError, FormatError, InternalError,
                       LimitError, MissingError, OutOfMemoryError, UnsupportedError, WrongError)
@@ -24,7 +26,7 @@ library_version: str = _LIBRARY.cbgen_version().decode()
 """Of the libcbgen in use."""
 
 __all__ = [
-    "ArgumentError", "Combination", "CompileError", "Context", "DeviceError", "Error", "FileError", "FormatError", "Info",
+    "ArgumentError", "Batch", "Combination", "CompileError", "Context", "DeviceError", "Error", "FileError", "FormatError", "Info",
     "InternalError", "Kernel", "LimitError", "MissingError", "Operator", "OutOfMemoryError", "Status",
     "UnsupportedError", "WrongError", "__version__", "compile", "generate", "library_version", "load",
     "pagerank", "power", "solve",

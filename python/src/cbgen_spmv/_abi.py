@@ -71,6 +71,13 @@ class Specialise(IntEnum):
     NEVER = 2
 
 
+class Symmetry(IntEnum):
+    OPTION = 0
+    SYMMETRIC = 1
+    SKEW_SYMMETRIC = 2
+    UNSYMMETRIC = 3
+
+
 class CacheResult(IntEnum):
     OFF = 0
     MISS = 1
@@ -129,6 +136,7 @@ class Request(Structure):
         ("epilogue", c_char_p),
         ("vectors", c_int),
         ("reorder", c_int),
+        ("symmetric", c_int),
     ]
 
 
@@ -307,6 +315,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_compile": (STATUS, (HANDLE, POINTER(Csr), POINTER(Request), POINTER(HANDLE))),
     "cbgen_compile_matrix": (STATUS, (HANDLE, POINTER(Matrix), POINTER(Request), POINTER(HANDLE))),
     "cbgen_operator_clone": (STATUS, (HANDLE, POINTER(HANDLE))),
+    "cbgen_operator_copy": (STATUS, (HANDLE, POINTER(Update), POINTER(HANDLE))),
     "cbgen_operator_specialise": (STATUS, (HANDLE,)),
     "cbgen_operator_free": (None, (HANDLE,)),
     "cbgen_multiply": (STATUS, (HANDLE, POINTER(Product))),
@@ -316,6 +325,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_diagonal": (STATUS, (HANDLE, POINTER(Csr), c_void_p)),
     "cbgen_block_diagonal": (STATUS, (HANDLE, POINTER(Csr), c_int, c_void_p)),
     "cbgen_update_values": (STATUS, (HANDLE, POINTER(Update))),
+    "cbgen_operator_check": (STATUS, (HANDLE, c_void_p)),
     "cbgen_operator_message": (c_char_p, (HANDLE,)),
     "cbgen_operator_info": (STATUS, (HANDLE, POINTER(Info))),
     "cbgen_operator_permutation": (STATUS, (HANDLE, POINTER(c_int32), POINTER(c_int32))),

@@ -2,13 +2,14 @@
 """Finds libcbgen and opens it once.
 
 In this order: $CBGEN_LIBRARY (a file), libcbgen.so beside this package (wheels carry one), libcbgen.so where pip puts
-packages (of an editable install), the loader's own places.
+packages (of an editable install), the environment's own lib (conda's), the loader's own places.
 """
 from __future__ import annotations
 
 import ctypes
 import os
 import re
+import sys
 import sysconfig
 from typing import Any, Callable, List, Optional, Tuple
 
@@ -21,6 +22,7 @@ HELP = (
 )
 
 VERSION = "0.1.0"  # of this package; the library's may differ in the last number
+SONAME = "libcbgen.so.0.1"
 
 
 def candidates() -> List[str]:
@@ -28,8 +30,8 @@ def candidates() -> List[str]:
     if named:
         return [named]
     folders = [os.path.dirname(os.path.abspath(__file__)), os.path.join(sysconfig.get_path("platlib"), "cbgen_spmv")]
-    files = [os.path.join(folder, "libcbgen.so") for folder in folders]
-    return [file for file in files if os.path.exists(file)][:1] or ["libcbgen.so.0.1", "libcbgen.so"]
+    files = [os.path.join(folder, "libcbgen.so") for folder in folders] + [os.path.join(sys.prefix, "lib", SONAME)]
+    return [file for file in files if os.path.exists(file)][:1] or [SONAME, "libcbgen.so"]
 
 
 def bind(library: ctypes.CDLL) -> None:

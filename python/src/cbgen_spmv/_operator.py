@@ -33,6 +33,8 @@ else:
     CALLS.set_stream_handle(stream_handle)
 
 VALUES = {each.name.lower(): each for each in _abi.Values}
+SYMMETRIC = {None: _abi.Symmetry.OPTION, True: _abi.Symmetry.SYMMETRIC, "skew": _abi.Symmetry.SKEW_SYMMETRIC,
+             False: _abi.Symmetry.UNSYMMETRIC}
 SPECIALISE = {each.name.lower(): each for each in _abi.Specialise}
 REORDER = {each.name.lower(): each for each in _abi.Reorder}
 Path = Union[str, "os.PathLike[str]"]
@@ -119,6 +121,7 @@ class Origin:
     specialise: _abi.Specialise = _abi.Specialise.AUTO
     vectors: int = 0
     reorder: _abi.Reorder = _abi.Reorder.NONE
+    symmetric: _abi.Symmetry = _abi.Symmetry.OPTION
 
     def operator(self, transposed: bool) -> Optional[Operator]:
         found = self.operators.get(transposed)
@@ -126,7 +129,7 @@ class Origin:
 
     def compile(self, transposed: bool, views: Views) -> Operator:
         request = _abi.Request(ctypes.sizeof(_abi.Request), self.expected_products, self.values, transposed,
-                               self.specialise, None, self.vectors, self.reorder)
+                               self.specialise, None, self.vectors, self.reorder, self.symmetric)
         device = open_device(self.context.choose_device(views.device))
         (suffix, given), handle = views.given(self.name), ctypes.c_void_p()
         function = getattr(LIBRARY, "cbgen_compile" + suffix)
@@ -143,7 +146,7 @@ class Origin:
             if found is not None and not found.closed:
                 return found
             if self.matrix is None:
-                raise ValueError("the transpose cannot be compiled: the operator was loaded, or compiled with "
+                raise ValueError("the transpose cannot be compiled: the operator was loaded or copied, or compiled with "
                                  "keep_matrix=False; compile the matrix with transpose=True")
             if self.renewed:
                 raise ValueError("the transpose cannot be compiled after update_values, from a matrix that has the old "
@@ -470,6 +473,15 @@ class Operator(Products, Linear):
         `stream`, the call waits for the GPU before and after, so that no product anywhere sees half of them. The
         transpose, where it was asked for, is renewed too.
         """
+        update, waits, view = self._new_values(values, stream)
+        with self._origin.lock, self._handles.device.idle() if waits else nullcontext():
+            for operator in self._both():
+                operator._handles.check(LIBRARY.cbgen_update_values(operator._handles.first, byref(update)))
+            self._origin.renewed = True
+        del view  # what the values lie in
+
+    def _new_values(self, values: Any, stream: Any) -> Tuple[_abi.Update, bool, View]:
+        """What the library takes; whether the GPU is waited for before and after; and what must live until then."""
         chosen = None if stream is None else stream_handle(stream)
         host = on_host(values)
         if len(values.shape) == 3:
@@ -482,14 +494,41 @@ class Operator(Products, Linear):
         update = _abi.Update(ctypes.sizeof(_abi.Update), view.pointer, VALUE_TYPES[view.dtype],
                              _abi.Memory.HOST if host else _abi.Memory.DEVICE,
                              same_stream(view.stream or 0) if chosen is None else chosen)
-        with self._origin.lock, self._handles.device.idle() if host and chosen is None else nullcontext():
-            for operator in self._both():
-                operator._handles.check(LIBRARY.cbgen_update_values(operator._handles.first, byref(update)))
-            self._origin.renewed = True
+        return update, host and chosen is None, view
+
+    def copy(self, values: Any = None, *, stream: Any = None) -> Operator:
+        """Another matrix of the same pattern: an operator of its own, with these values (as `update_values` takes them)
+        or, None, this one's. It shares kernel and indices with this one: nothing is looked up, planned or compiled. For
+        operators compiled with values="mutable". The transpose is copied too, where it was asked for; it cannot be
+        later."""
+        used = self._origin
+        origin = Origin(None, used.context, used.name, used.expected_products, used.values, threading.RLock(), {},
+                        specialise=used.specialise, vectors=used.vectors)
+        with used.lock:
+            copies = [each._copy_to(origin) for each in self._both()]
+        if values is not None:
+            copies[0].update_values(values, stream=stream)
+        if len(copies) > 1:
+            copies[0]._other = copies[1]  # who holds it
+        return copies[0]
+
+    def _copy_to(self, origin: Origin) -> Operator:
+        handle = ctypes.c_void_p()
+        self._handles.check(LIBRARY.cbgen_operator_copy(self._handles.first, None, byref(handle)))
+        made = Operator._of(Handles(handle, self._handles.device), origin, self._transposed)
+        origin.operators[self._transposed] = weakref.ref(made)
+        return made
 
     def _both(self) -> List[Operator]:
         other = self._origin.operator(not self._transposed)
         return [self] if other is None or other.closed else [self, other]
+
+    def check_symmetry(self, *, stream: Any = None) -> None:
+        """Waits for the stream (None: the default stream); raises cbgen.WrongError when the values that were compiled, or
+        renewed since the last call, break the promise of symmetry. The operator is compiled with a context whose option
+        "check-symmetry" is "on"."""
+        chosen = 0 if stream is None else stream_handle(stream)
+        self._handles.check(LIBRARY.cbgen_operator_check(self._handles.first, chosen))
 
     def specialise(self) -> None:
         """Compiles the kernel that is made for this one matrix, where the operator multiplies with its family's
@@ -577,7 +616,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
             type: Optional[str] = None, semiring: Optional[str] = None, device: Optional[int] = None,
             tune: Optional[str] = None, cache: Union[None, str, "os.PathLike[str]"] = None, context: Optional[Context] = None,
             name: str = "matrix", shape: Optional[Tuple[int, int]] = None, stream: Any = None,
-            keep_matrix: bool = True, specialise: str = "auto", vectors: int = 1, reorder: str = "none") -> Operator:
+            keep_matrix: bool = True, specialise: str = "auto", vectors: int = 1, reorder: str = "none",
+            symmetric: Union[None, bool, str] = None) -> Operator:
     """Looks at a sparse matrix, writes a CUDA kernel for it, compiles it, and gives the operator that multiplies.
 
     matrix: a SciPy or CuPy sparse matrix (CSR, CSC, COO and BSR; other formats are converted), a sparse CSR tensor of
@@ -605,6 +645,10 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
     reorder: "symmetric" (x and y in one order, of a square matrix) or "unsymmetric": vectors are in the order that
         `A.permutation()` tells, in which products find what they need of x nearer together; "none": as the matrix has
         rows and columns.
+    symmetric: True: the matrix is its transpose bit by bit, and stays so when values are renewed, so that half of it is
+        stored where that is faster; its lower triangle counts. "skew": the same with the other sign. False: nothing is
+        looked for. None: fixed values are looked at. `Context({"check-symmetry": "on"})` and `check_symmetry` find values
+        that break the promise.
 
     TypeError, ValueError: what was handed over does not fit. cbgen.Error: see its subclasses.
     """
@@ -616,6 +660,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
         raise ValueError(f"reorder={reorder!r}; it is 'none', 'symmetric' or 'unsymmetric'")
     if vectors < 1:
         raise ValueError(f"vectors={vectors!r}; it is 1 or more")
+    if not any(symmetric is known or symmetric == known == "skew" for known in SYMMETRIC):
+        raise ValueError(f"symmetric={symmetric!r}; it is None, True, False or 'skew'")
     taken = take_matrix(matrix, shape)
     if taken.converted and values == "mutable":
         raise ValueError("the order of the values is that of CSR arrays, and this matrix is in another format: convert "
@@ -625,7 +671,7 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
                                                    "cache": cache})
     origin = Origin(taken if keep_matrix else None, used, name, expected_products, VALUES[values], threading.RLock(),
                     {}, specialise=SPECIALISE[specialise], vectors=min(int(vectors), 1 << 20),
-                    reorder=REORDER[reorder])
+                    reorder=REORDER[reorder], symmetric=SYMMETRIC[symmetric])
     return origin.compile(bool(transpose), views)
 
 
