@@ -13,8 +13,7 @@ struct pair {
 
 static struct pair pair_of(const char *matrix, const char *options, struct form form) {
   struct pair pair = {.samples = {sample_of(matrix, form), sample_of(matrix, form)}};
-  assert_int_equal(cbgen_context_create(&pair.context), CBGEN_OK);
-  set_all(pair.context, options);
+  pair.context = new_context(options);
   set_values(&pair.samples[1], 77);
   sum_up(&pair.samples[1]);
   return pair;
@@ -52,12 +51,6 @@ static cbgen_operator *copied(cbgen_operator *op, const struct sample *sample) {
 static void renew(cbgen_operator *op, const struct sample *sample) {
   const cbgen_update update = values_of(sample, CBGEN_HOST);
   must_operator(op, cbgen_update_values(op, &update));
-}
-
-static cbgen_info info_of(const cbgen_operator *op) {
-  cbgen_info info = {.struct_size = sizeof info};
-  assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
-  return info;
 }
 
 /* ---- values */

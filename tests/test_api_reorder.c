@@ -235,9 +235,30 @@ static void what_cannot_be_is_refused(void **state) {
   sample_release(&sample);
 }
 
+/* Also when the operator that it was copied from has gone. */
+static void a_copy_has_the_order(void **state) {
+  (void)state;
+  const cbgen_request request = {
+      .struct_size = sizeof request, .values = CBGEN_VALUES_MUTABLE, .reorder = CBGEN_REORDER_SYMMETRIC};
+  struct sample sample = sample_of(graph, (struct form){0});
+  cbgen_context *context = new_context("recipe=sell");
+  cbgen_operator *op, *copy;
+  must(context, cbgen_compile(context, &sample.view, &request, &op));
+  must_operator(op, cbgen_operator_copy(op, NULL, &copy));
+  cbgen_operator_free(op);
+  renew(copy, &sample, 7);
+  struct order order = check_ordered(copy, &sample.csr, 0);
+  assert_false(order.is_given);
+  release_order(&order);
+  cbgen_operator_free(copy);
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(every_form_multiplies, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(a_copy_has_the_order, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(a_matrix_and_its_transpose_have_one_order, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(other_operators_have_the_given_order, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(the_order_is_saved, open_fake, check_fake),
