@@ -12,6 +12,7 @@ static const char *const forms[] = {"ax", "add", "axpby", NULL};
 static const char *const on_off[] = {"on", "off", NULL};
 static const char *const tunes[] = {"off", "model", "measure", NULL};
 static const char *const promises[] = {"data", "fixed", NULL};
+static const char *const symmetries[] = {"auto", "on", "skew", "off", NULL};
 static const char *const commits[] = {"any", "once", NULL};
 static const char *const searches[] = {"hopeful", "all", "profile", "ready", NULL};
 
@@ -30,6 +31,13 @@ static const struct general {
                        .help = "what products add and multiply with; all but plus-times take alpha 1, and beta 0 or 1"}},
     {FIELD(values), {.name = "values", .words = promises, .standard = CB_VALUES_DATA,
                      .help = "fixed: they never change, so that what they have in common becomes text"}},
+    {FIELD(symmetric), {.name = "symmetric", .words = symmetries, .standard = CB_SYMMETRIC_AUTO, .may_refuse = 1,
+                        .help = "on, skew: A is its transpose, or that with the other sign, whatever its values: half of it is "
+                                "stored where layouts can; auto: where fixed values show it"}},
+    {FIELD(symmetric_storage), {.name = "symmetric-storage", .words = cb_auto_on_off, .standard = CB_AUTO,
+                                .help = "half of a symmetric matrix is stored, where a layout can; auto: where it is beyond L2"}},
+    {FIELD(check_symmetry), {.name = "check-symmetry", .words = on_off, .least = CB_ON, .standard = CB_OFF,
+                             .help = "values that are not as option symmetric says are refused; off: the lower triangle counts"}},
     {FIELD(atomics), {.name = "atomics", .words = on_off, .least = CB_ON, .standard = CB_OFF,
                       .help = "permit floating-point atomics: not repeatable bit for bit"}},
     {FIELD(recipe), {.name = "recipe", .is_text = 1, .help = "which layouts store which part of the matrix"}},
@@ -213,6 +221,10 @@ enum cb_status cb_options_check(const struct cb_options *options, struct cb_diag
   if (!s && options->semiring != CB_PLUS_TIMES && options->atomics == CB_ON)
     s = cb_fail(diag, CB_ERR_ARGUMENT, "option 'atomics' must be off with semiring '%s': no GPU has such atomics",
                 cb_semiring_names[options->semiring]);
+  if (!s && options->symmetric == CB_SYMMETRIC_SKEW && options->semiring != CB_PLUS_TIMES)
+    s = cb_fail(diag, CB_ERR_ARGUMENT, "option 'symmetric' takes skew with semiring plus-times only");
+  if (!s && options->check_symmetry == CB_ON && !cb_promises_symmetry(options))
+    s = cb_fail(diag, CB_ERR_ARGUMENT, "option 'check-symmetry' checks a promise: option 'symmetric' must be on or skew");
   if (!s && options->vectors > 1 && (options->semiring != CB_PLUS_TIMES || options->atomics == CB_ON))
     s = cb_fail(diag, CB_ERR_ARGUMENT, "option 'vectors' takes semiring plus-times, without atomics");
   for (int i = 0; cb_layout_table[i] && !s; i++)

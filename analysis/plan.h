@@ -172,6 +172,7 @@ struct cb_region {
   char name[24];      /* namespace in the text: layout name and number, "cb0" */
   const char *layout; /* name in the layout table */
   int64_t nonzeros;   /* of the matrix, in this region */
+  int64_t mirrored;   /* of these, those that are read from the slot of their mirror image (plan/symmetry.h) */
   int64_t value_slots; /* slots that the slot map covers: those of the VALUES or MIXED array, in units of the value
                         * type, then the constant ones */
   int64_t constant_slots; /* slots whose numbers are constants of the text: in no array */
@@ -269,6 +270,7 @@ struct cb_plan {
   int64_t first_term;    /* with reductions: where each row's terms start in the scratch, those of one reduction after
                           * those of another, and then as many sums of thread blocks (CB_REDUCE_ROWS) for each */
   int64_t reduce_counter; /* likewise: the counter by which the last thread block is known */
+  int symmetry; /* enum cb_symmetry_option, but for auto: whether half of the matrix may be stored */
   int values_fixed; /* they may be part of the plan, and cannot be renewed */
   int64_t index_limit; /* larger indices and numbers in index arrays have 64 bits in the text */
   struct cb_target target;

@@ -77,6 +77,7 @@ enum { CB_MOST_FIELDS = 4 }; /* of a region */
 struct cb_walk {
   const struct cb_part *part;
   const struct cb_slot_map *map; /* NULL: not wanted */
+  int of_mirrored; /* the map has, by slot, the entry that is read from it beside its own (cb_emit_mirrored) */
   int fields;                    /* 0: no elements are wanted */
   struct cb_field field[CB_MOST_FIELDS];
   const struct cb_region *region;
@@ -101,7 +102,13 @@ static inline void cb_emit_element(const struct cb_walk *walk, int64_t slot, uin
 }
 
 static inline void cb_emit_nonzero(const struct cb_walk *walk, int64_t slot, int64_t nonzero) {
-  if (walk->map) cb_slot_set(walk->map, slot, cb_part_origin(walk->part, nonzero));
+  if (walk->map && !walk->of_mirrored) cb_slot_set(walk->map, slot, cb_part_origin(walk->part, nonzero));
+  else if (walk->met) walk->met(walk->user, slot, cb_part_origin(walk->part, nonzero));
+}
+
+/* Nonzero `nonzero` of the part is read from this slot, which holds its mirror image (plan/symmetry.h). */
+static inline void cb_emit_mirrored(const struct cb_walk *walk, int64_t slot, int64_t nonzero) {
+  if (walk->map && walk->of_mirrored) cb_slot_set(walk->map, slot, cb_part_origin(walk->part, nonzero));
   else if (walk->met) walk->met(walk->user, slot, cb_part_origin(walk->part, nonzero));
 }
 

@@ -3,7 +3,7 @@
 # Everything that needs a GPU, in one call, with the tool that bench/pack_gpu.sh put into .gpu/. Ends with a short table.
 #
 #   bench/gpu.sh [STEP…]      check bench sanitize, unless steps are named; also: calibrate tune bench32 atomics recipes
-#                             examples python pycalls setup warm coldstart update devpack solve api soak campaign ncu paper
+#                             examples python pycalls setup warm coldstart update devpack solve petsc api soak campaign ncu paper
 #
 #   check      small matrices of every form and type: compile, multiply, compare        check.txt
 #              with the oracle, and some with the emulation bit by bit
@@ -25,8 +25,13 @@
 #   devpack    packing on the device beside the host's: the same bytes, on the corpus too; parts of set-up    devpack*.txt
 #   many       several vectors at once beside cuSPARSE's SpMM: five shapes, MANY_VECTORS (8), MANY_OPTIONS more options;
 #              MATRICES or MATRICES_MORE: others; manycorpus: the packed and the corpus, 4 and 8 vectors    many*.jsonl many*.md
+#   symmetric  half of symmetric matrices stored, beside all of them and cuSPARSE, with thread blocks of several sizes; about
+#              80 s (SYMMETRIC_MATRICES: others)                                      symmetric*.jsonl symmetric.md
 #   solve      solvers as one kernel beside kernels one after the other (SOLVE_MATRICES: others; SOLVE_BLOCKS: numbers of
 #              thread blocks), then small ones under compute-sanitizer            solve*.txt solve.jsonl
+#   petsc      PETSc's programs with aijcbgen beside aijcusparse: MatMult, cg, cg in one kernel, cg with GAMG; needs a
+#              PETSc that was packed (PETSC of bench/pack_gpu.sh); PETSC_MATRICES: others; PETSC_RANKS: "1 2 4",
+#              with an MPI; PETSC_OPTIONS           petsc.md
 #   api        libcbgen from outside (bench/api_check.c): plainly, then under compute-sanitizer    api*.txt
 #   soak       the same for SOAK_SECONDS (120), with an eye on memory (bench/soak.c)    soak.txt
 #   campaign   random matrices by the million, every row checked on the GPU (bench/campaign.c), for CAMPAIGN_SECONDS (480) at
@@ -277,6 +282,23 @@ sanitize() {
   done | run_jobs sanitize "$1"
 }
 
+# petsc LIMIT: ten matrices, five of them real where they were packed.
+petsc() {
+  local ranks launch matrices
+  [ -e .gpu/bench_petsc ] || { say "petsc: no PETSc was packed (PETSC of bench/pack_gpu.sh)"; return; }
+  matrices=${PETSC_MATRICES:-$(ls -S .gpu/matrices/* 2>/dev/null | head -5) generate:stencil7,n=60 generate:stencil7,n=200
+    generate:stencil27,n=100 generate:fe3,n=60 generate:road,n=1500,keep=0.6}
+  : >"$out/petsc.md"
+  for ranks in ${PETSC_RANKS:-1}; do
+    launch=()
+    [ "$ranks" = 1 ] || launch=(mpiexec -n "$ranks")
+    # shellcheck disable=SC2086 # lists of words
+    CBGEN_CACHE_DIR=$out/petsc-cache timeout -k 5 "$1" "${launch[@]}" .gpu/bench_petsc -dll_append .gpu/libcbgen_petsc.so \
+      -mat_cbgen_expected_products 100000 ${PETSC_OPTIONS:-} $matrices 2>&1 | tee -a "$out/petsc.md"
+    say "petsc, $ranks ranks: exit status ${PIPESTATUS[0]}; $(tail -1 "$out/petsc.md")"
+  done
+}
+
 # api LIMIT: a short form of the checks under each tool of compute-sanitizer, side by side
 api() {
   local tool
@@ -334,6 +356,28 @@ generate:road,n=2000,keep=0.6
 generate:rmat,scale=20,edge_factor=16
 generate:stencil7,n=32
 LIST
+}
+
+# symmetric LIMIT: the same matrices, whose lower triangle counts, with other options each time
+symmetric() {
+  local list name tables=()
+  list=$(mktemp)
+  printf '%s\n' ${SYMMETRIC_MATRICES:-generate:stencil7,n=220 generate:stencil27,n=140} >"$list"
+  rm -f "$out"/symmetric-*.jsonl
+  while read -r name options; do
+    # shellcheck disable=SC2086
+    timeout -k 5 "$1" "$cbgen" bench -q --json --recipe=dia "@$list" $options >"$out/symmetric-$name.jsonl" 2>>"$out/symmetric.err"
+    say "symmetric: $name, exit status $?"
+    tables+=("$name=$out/symmetric-$name.jsonl")
+  done <<'RUNS'
+whole --symmetric=off --values=data
+half --symmetric=on
+half-256 --symmetric=on --dia-threads=256
+half-1024 --symmetric=on --dia-threads=1024
+RUNS
+  rm -f "$list"
+  python3 bench/symmetric_table.py "${tables[@]}" | tee "$out/symmetric.md"
+  head -c 1500 "$out/symmetric.err"
 }
 
 # ncu LIMIT
@@ -411,7 +455,9 @@ for step in $steps; do
       done
       python3 bench/many_table.py "$out/manycorpus.jsonl" >"$out/manycorpus.md"
       tail -5 "$out/manycorpus.md" ;;
+    symmetric) symmetric "${SYMMETRIC_SECONDS:-150}" ;;
     solve) solve "${SOLVE_SECONDS:-300}" ;;
+    petsc) petsc "${PETSC_SECONDS:-300}" ;;
     api) api "${API_SECONDS:-90}" ;;
     soak)
       timeout -k 5 $((${SOAK_SECONDS:-120} + 60)) .gpu/bench_soak "${SOAK_SECONDS:-120}" 2>&1 | tee "$out/soak.txt"

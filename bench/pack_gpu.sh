@@ -12,6 +12,9 @@
 #
 # CUSPARSE is the version of the PyPI wheel nvidia-cusparse (12.9.4.2; empty: none, the GPU machine's own is measured
 # against); of its code, that for ARCH (90 for sm_90) is kept. What was downloaded or packed stays in build/.
+#
+# PETSC is a PETSc with CUDA that adapters/petsc/build_petsc.sh installed: its library and cbgen's plug-in for it are packed
+# for the step petsc. CUDA's libraries (cuBLAS, cuSPARSE, cuSOLVER, …) are the GPU machine's.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 matrices=${1:-}
@@ -23,13 +26,19 @@ out=.gpu
 programs="bench_warm_start bench_cold_start bench_update bench_device_pack bench_solve bench_api_check bench_soak bench_campaign
   bench_candidates"
 mkdir -p "$(dirname "$build")"
+with_petsc=(-DCBGEN_PETSC=OFF)
+if [ -n "${PETSC:-}" ]; then
+  export PKG_CONFIG_PATH=$PETSC/lib/pkgconfig${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}
+  with_petsc=(-DCBGEN_PETSC=ON)
+  programs="$programs bench_petsc"
+fi
 
 # The tool and libcbgen find their libraries in the folder lib beside them. DT_RPATH, unlike DT_RUNPATH, also counts
 # for the libraries that libraries need.
-cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCBGEN_TESTS=OFF "-DCBGEN_FAMILIES=sm_$arch" '-DCMAKE_BUILD_RPATH=$ORIGIN/lib' \
+cmake -S . -B "$build" -DCMAKE_BUILD_TYPE=Release -DCBGEN_TESTS=OFF "-DCBGEN_FAMILIES=sm_$arch" "${with_petsc[@]}" '-DCMAKE_BUILD_RPATH=$ORIGIN/lib' \
   -DCMAKE_EXE_LINKER_FLAGS=-Wl,--disable-new-dtags -DCMAKE_SHARED_LINKER_FLAGS=-Wl,--disable-new-dtags \
   >"$build.log" 2>&1 &&
-  cmake --build "$build" -j "$(nproc)" --target cbgen_tool cbgen cbgen_families cbgen_python_calls $programs >>"$build.log" 2>&1 ||
+  cmake --build "$build" -j "$(nproc)" --target cbgen_tool cbgen cbgen_families cbgen_python_calls ${PETSC:+cbgen_petsc} $programs >>"$build.log" 2>&1 ||
   { tail -40 "$build.log" >&2; exit 1; }
 
 rm -rf "$out" "$out"-[0-9]*
@@ -39,6 +48,12 @@ for name in $programs; do install -s -m 755 "$build/bench/$name" "$out/$name"; d
 install -s -m 755 "$build/libcbgen.so.0.1" "$out/libcbgen.so.0.1"
 install -s -m 755 "$build/_calls.abi3.so" "$out/_calls.abi3.so"
 cp "$build/families-sm_$arch.bin" "$out/"
+if [ -n "${PETSC:-}" ]; then
+  install -s -m 755 "$build/libcbgen_petsc.so" "$out/libcbgen_petsc.so"
+  for library in "$PETSC"/lib/libpetsc.so.*.*.*; do install -s -m 755 "$library" "$out/$(basename "${library%.*}")"; done
+  ldd "$build/bench/bench_petsc" | awk '$2 == "=>" && $3 ~ /(blas|lapack|gfortran|quadmath)/ { print $3 }' |
+    while read -r library; do cp -L "$library" "$out/lib/$(basename "$library")"; done
+fi
 ldd "$build/cbgen" "$build/libcbgen.so.0.1" | awk '$2 == "=>" { print $3 }' |
   grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' | while read -r library; do
   cp -L "$library" "$out/lib/$(basename "$library")"

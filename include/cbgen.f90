@@ -47,6 +47,9 @@ module cbgen
   integer(c_int), parameter :: CBGEN_SPECIALISE_AUTO = 0, CBGEN_SPECIALISE_NOW = 1, CBGEN_SPECIALISE_NEVER = 2
   ! cbgen_reorder
   integer(c_int), parameter :: CBGEN_REORDER_NONE = 0, CBGEN_REORDER_SYMMETRIC = 1, CBGEN_REORDER_UNSYMMETRIC = 2
+  ! cbgen_symmetry
+  integer(c_int), parameter :: CBGEN_SYMMETRY_OPTION = 0, CBGEN_SYMMETRIC = 1, CBGEN_SKEW_SYMMETRIC = 2, &
+    CBGEN_UNSYMMETRIC = 3
   ! cbgen_cache_result
   integer(c_int), parameter :: CBGEN_CACHE_OFF = 0, CBGEN_CACHE_MISS = 1, CBGEN_CACHE_HIT = 2
 
@@ -105,6 +108,7 @@ module cbgen
     type(c_ptr) :: epilogue = c_null_ptr ! text that ends with a NUL
     integer(c_int) :: vectors = 0
     integer(c_int) :: reorder = CBGEN_REORDER_NONE
+    integer(c_int) :: symmetric = CBGEN_SYMMETRY_OPTION
   end type
 
   type, bind(c) :: cbgen_argument_t
@@ -235,6 +239,12 @@ module cbgen
       import :: c_ptr, c_int, c_int32_t
       type(c_ptr), value :: op
       integer(c_int32_t), intent(out) :: rows(*), columns(*) !< numbers from 0
+      integer(c_int) :: status
+    end function
+
+    function cbgen_operator_check(op, stream) bind(c, name='cbgen_operator_check') result(status)
+      import :: c_ptr, c_int
+      type(c_ptr), value :: op, stream
       integer(c_int) :: status
     end function
 

@@ -266,6 +266,18 @@ typedef enum cbgen_reorder {
   CBGEN_REORDER_UNSYMMETRIC = 2 /* P A Q: x and y have an order each */
 } cbgen_reorder;
 
+/* What the caller promises of a square matrix's values, those that come by cbgen_update_values included. Its pattern
+ * must be symmetric. Entry (j, i) has the bits of entry (i, j), or those with the other sign; then about half of the
+ * matrix is stored where that is faster (the option "symmetric-storage"), the lower triangle counts, and what stands
+ * above the main diagonal is not read, but in a skew-symmetric matrix whose recipe stores part of it as it is. With the
+ * option "check-symmetry" at "on" values that break the promise are found: cbgen_operator_check. */
+typedef enum cbgen_symmetry {
+  CBGEN_SYMMETRY_OPTION = 0, /* what the option "symmetric" says; as a standard only fixed values are looked at */
+  CBGEN_SYMMETRIC = 1,
+  CBGEN_SKEW_SYMMETRIC = 2,
+  CBGEN_UNSYMMETRIC = 3      /* nothing is promised, and nothing looked for */
+} cbgen_symmetry;
+
 typedef struct cbgen_request {
   size_t struct_size;        /* sizeof(cbgen_request) */
   int64_t expected_products; /* bounds the effort of analysis and tuning: set-up that this many products cannot
@@ -282,6 +294,8 @@ typedef struct cbgen_request {
                               * products need of x nearer together, the operator works in that order. The matrix is
                               * looked at on the host, in about 50 ns for each nonzero, also where the cache has the
                               * kernel: for matrices of many products */
+  cbgen_symmetry symmetric;  /* with `transpose` of the transposed matrix, whose lower triangle counts then. Such a
+                              * matrix is planned and packed on the host */
 } cbgen_request;
 
 /* Analyses the matrix, writes its kernel, compiles it and loads it with its arrays on the context's GPU; what
@@ -419,11 +433,19 @@ CBGEN_API cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_updat
  * planned or compiled, so that it takes as long as its values take to be copied; of device memory it takes what they
  * need (device_bytes of cbgen_info, which has 0 seconds and CBGEN_CACHE_OFF for what did not happen). The two are freed
  * in any order; what they share goes with the last one, which may be a copy's copy. cbgen_operator_specialise compiles
- * for each of them alone: do that before copying. CBGEN_CHECK=N does not compare products of copies. On success *copy
- * is the caller's; on failure it is NULL, and `op` has the message. CBGEN_ERROR_ARGUMENT when it was not compiled with
- * CBGEN_VALUES_MUTABLE; CBGEN_ERROR_UNSUPPORTED while CBGEN_CHECK=bounds asks for checks; CBGEN_ERROR_MEMORY,
- * CBGEN_ERROR_DEVICE. */
+ * for each of them alone: do that before copying. CBGEN_CHECK=N does not compare products of copies, nor check-symmetry
+ * their values. On success *copy is the caller's; on failure it is NULL, and `op` has the message.
+ * CBGEN_ERROR_ARGUMENT when it was not compiled with CBGEN_VALUES_MUTABLE; CBGEN_ERROR_UNSUPPORTED while
+ * CBGEN_CHECK=bounds asks for checks; CBGEN_ERROR_MEMORY, CBGEN_ERROR_DEVICE. */
 CBGEN_API cbgen_status cbgen_operator_copy(cbgen_operator *op, const cbgen_update *values, cbgen_operator **copy);
+
+/* Waits for the stream, and says whether the values that the operator was compiled with, and those of renewals since
+ * the last call, keep the promise of symmetry. CBGEN_ERROR_WRONG: they do not. CBGEN_ERROR_ARGUMENT: the operator was
+ * not compiled with the option "check-symmetry" at "on", or it was loaded (cbgen_operator_load) or is a copy
+ * (cbgen_operator_copy), which have no checks.
+ * The check takes 8 bytes of device memory for each pair of entries, or 16 where there are 2^32 entries, and a matrix
+ * without duplicates. */
+CBGEN_API cbgen_status cbgen_operator_check(cbgen_operator *op, void *stream);
 
 /* What went wrong in the last call that failed with this operator (and took no context). Valid until the next
  * that fails, or the operator is freed. */
@@ -498,9 +520,9 @@ CBGEN_API cbgen_status cbgen_operator_load(cbgen_context *context, const void *b
 
 /* ---- solvers: a whole solution of A x = b as one kernel */
 
-/* An operator's product with a method around it: all iterations run in one persistent kernel, on vectors that are the
- * solver's own, and the host waits for nothing. Nothing is added with atomics, so a solver's results repeat bit for bit
- * on the same GPU. */
+/* An operator's product with a method around it: all iterations run in one persistent kernel, or in a CUDA graph that
+ * repeats a few kernels, on vectors that are the solver's own, and the host waits for nothing. Nothing is added with
+ * atomics, so a solver's results repeat bit for bit on the same GPU. */
 typedef struct cbgen_solver cbgen_solver;
 
 typedef enum cbgen_reason {
@@ -520,6 +542,13 @@ typedef struct cbgen_outcome {
   double value;         /* of "power" the eigenvalue; else 0 */
 } cbgen_outcome;
 
+/* A preconditioner of the caller's: puts z = M^-1 r on the stream (vectors in device memory, as long as the matrix has
+ * rows, which do not overlap), and returns 0, or else has failed. It is called when a solver is made and when a
+ * solution is captured, on a stream under capture (mode thread-local), and what it captures is replayed in every
+ * iteration. If that fails, it is called in every iteration, and the host waits for each. It calls no function of its
+ * solver. */
+typedef int (*cbgen_precondition)(void *user, const void *r, void *z, void *stream);
+
 /* Zeros are the defaults. Pointers are to device memory, and stay the caller's; all are read when a solution runs. */
 typedef struct cbgen_solver_options {
   size_t struct_size;         /* sizeof(cbgen_solver_options) */
@@ -535,9 +564,11 @@ typedef struct cbgen_solver_options {
   int thread_blocks;          /* of the kernel; 0: by the product's size and the GPU. Bits depend on it */
   const char *program_form;   /* "grid": thread blocks on all multiprocessors; "cluster": one cluster of thread blocks
                                * (from sm_90 on, at most 16), for small systems; "block": one thread block; with
-                               * "+steps" behind it: vectors are made before a product, never in it. NULL: what is
-                               * predicted to be the fastest, or "grid" for a number of thread blocks. Read when the
-                               * solver is made. Bits depend on it */
+                               * "+steps" behind it: vectors are made before a product, never in it. "graph": several
+                               * kernels around the operator's own products, repeated by a CUDA graph. NULL: what is
+                               * predicted to be the fastest, "graph" where that cannot be made (the plan's launches
+                               * differ in size, or there is no NVRTC), or "grid" for a number of thread blocks. Read
+                               * when the solver is made. Bits depend on it */
   int restart;                /* "gmres": iterations until it begins anew, and one less than the vectors that it keeps: 1
                                * to 64; 0: 30 */
   double weight;              /* "jacobi": of each correction; 0: 2/3 */
@@ -548,6 +579,9 @@ typedef struct cbgen_solver_options {
   const void *blocks;         /* "cg" and "bicgstab": inverses of blocks along the diagonal, by which residuals are
                                * multiplied: cbgen_block_diagonal; then `diagonal` is NULL. NULL: none */
   int block_size;             /* of `blocks`: rows of each, 2 to 16; else 0 */
+  cbgen_precondition precondition; /* "cg" and "bicgstab", with neither `diagonal` nor `blocks`: a preconditioner of the
+                               * caller's; NULL: none */
+  void *precondition_user;    /* its first argument */
 } cbgen_solver_options;
 
 /* The methods:
@@ -585,13 +619,20 @@ CBGEN_API cbgen_status cbgen_solver_clone(cbgen_solver *solver, const cbgen_solv
                                           cbgen_solver **clone);
 CBGEN_API void cbgen_solver_free(cbgen_solver *solver); /* NULL is accepted; no solution of its may be running */
 
-/* Puts a solution of A x = b on the stream: one kernel launch, no allocation, no synchronisation; it may be captured in
- * a CUDA graph. b and x: `rows` elements of the vector type; x holds the first guess and receives what was found. A
- * solver works on one solution at a time: those on other streams take a clone. */
+/* Puts a solution of A x = b on the stream: one kernel launch (form "graph": one, and one of a graph), no allocation, no
+ * synchronisation; it may be captured in a CUDA graph. One that has captured a solution of form "graph" has a
+ * conditional node, and CUDA's limits for these: it cannot be a child of another graph, nor be cloned, and all that it
+ * does in the loop is on one GPU. Such a solver stays until its graphs are gone. Form "host" waits for each iteration,
+ * and cannot be captured (CBGEN_ERROR_ARGUMENT). b and x: `rows` elements of the vector type; x holds the first guess
+ * and receives what was found. A solver works on one solution at a time: those on other streams take a clone. */
 CBGEN_API cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x, void *stream);
 
 /* Waits for the stream of the last solution and copies its outcome. */
 CBGEN_API cbgen_status cbgen_solver_outcome(cbgen_solver *solver, cbgen_outcome *outcome);
+
+/* How it runs: "grid", "cluster", "block", "graph", or "host" for a solver of several kernels that the host repeats, as
+ * the driver is older than CUDA 12.4, or its preconditioner cannot be captured. "" for NULL. */
+CBGEN_API const char *cbgen_solver_form(const cbgen_solver *solver);
 
 /* What went wrong in the last call that failed with this solver. */
 CBGEN_API const char *cbgen_solver_message(const cbgen_solver *solver);

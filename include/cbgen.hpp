@@ -314,6 +314,9 @@ public:
     return cbgen_update_values(native(), &update);
   }
 
+  /* Waits for the stream; throws when values break a promise of symmetry, which the option "check-symmetry" looks at. */
+  void check_symmetry(void *stream = nullptr) { check(cbgen_operator_check(native(), stream)); }
+
   linear_operator clone() const {
     cbgen_operator *made = nullptr;
     check(cbgen_operator_clone(native(), &made));

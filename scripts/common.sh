@@ -73,6 +73,11 @@ need_browser() {
     echo "Chromium could not be installed: pages are tested without a browser." >&2
 }
 
+# PETSc with Open MPI, for the tests of its plug-in: 67 MB to fetch, 284 MB on the disk.
+need_petsc() {
+  (need_packages libpetsc-real-dev) || echo "PETSc could not be installed: its plug-in is not tested." >&2
+}
+
 # What the tests of the Python package take besides Python: from PyPI, into $BUILD/python.
 PYTHON_PACKAGES=('numpy>=1.26,<3' 'scipy>=1.12,<2' 'mypy>=1.8,<3' 'scikit-build-core>=0.11,<2')
 

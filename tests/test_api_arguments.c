@@ -81,6 +81,8 @@ static void null_of_every_function_of_an_operator(void **state) {
   refused(cbgen_operator_copy(op, &update, &other));
   assert_null(other);
   refused(cbgen_operator_specialise(NULL));
+  refused(cbgen_operator_check(NULL, NULL));
+  refused(cbgen_operator_check(op, NULL)); /* it has no such checks */
   cbgen_operator_free(NULL);
   refused(cbgen_multiply(NULL, &product));
   refused(cbgen_multiply(op, NULL));
@@ -97,6 +99,7 @@ static void null_of_every_function_of_an_operator(void **state) {
   refused(cbgen_solver_outcome(NULL, NULL));
   assert_string_equal(cbgen_solver_message(NULL), "");
   assert_string_equal(cbgen_solver_source(NULL, NULL), "");
+  assert_string_equal(cbgen_solver_form(NULL), "");
   refused(cbgen_batch_create(NULL, NULL, "cg", NULL, NULL));
   refused(cbgen_solve_batch(NULL, NULL, NULL, NULL, NULL));
   refused(cbgen_batch_outcomes(NULL, NULL));

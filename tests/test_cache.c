@@ -106,7 +106,7 @@ static void test_what_cannot_be_put(void **state) {
   struct cb_cache_section sections[CB_CACHE_SECTIONS + 1];
   for (int i = 0; i <= CB_CACHE_SECTIONS; i++) {
     sections[i] = (struct cb_cache_section){"", "x", 1};
-    snprintf(sections[i].tag, CB_CACHE_TAG, "section%d", i);
+    snprintf(sections[i].tag, CB_CACHE_TAG, "section%u", (unsigned)i % 100u);
   }
   assert_outcome(cb_cache_put(cache, key_of(1), NULL, sections, CB_CACHE_SECTIONS + 1, NULL),
                  CB_CACHE_UNWRITABLE);

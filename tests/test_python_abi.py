@@ -18,7 +18,8 @@ STRUCTS = ["Allocator", "Csr", "Matrix", "Request", "Argument", "Product", "Prod
            "BatchOptions", "Info"]  # cbgen_csr and so on
 ENUMS = {"Status": "cbgen_status", "Type": "cbgen_type", "Format": "cbgen_format", "Memory": "cbgen_memory", "Values": "cbgen_values",
          "CacheResult": "cbgen_cache_result", "Specialise": "cbgen_specialise",
-         "Tier": "cbgen_tier", "Reason": "cbgen_reason", "Order": "cbgen_order", "Reorder": "cbgen_reorder"}
+         "Tier": "cbgen_tier", "Reason": "cbgen_reason", "Order": "cbgen_order", "Reorder": "cbgen_reorder",
+         "Symmetry": "cbgen_symmetry"}
 OPAQUE = {"cbgen_context", "cbgen_operator", "cbgen_kernel", "cbgen_solver", "cbgen_batch"}
 
 specification = importlib.util.spec_from_file_location("abi", "python/src/cbgen_spmv/_abi.py")
@@ -53,7 +54,8 @@ def ctype_of(text):
     text = re.sub(r"\bconst\b", "", text)
     base, stars = text.replace("*", " ").split()[0], text.count("*")
     scalars = {"int": ctypes.c_int, "int32_t": ctypes.c_int32, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t,
-               "double": ctypes.c_double, "cbgen_log": abi.LOG, "cbgen_allocate": abi.ALLOCATE, "cbgen_release": abi.RELEASE}
+               "double": ctypes.c_double, "cbgen_log": abi.LOG, "cbgen_allocate": abi.ALLOCATE, "cbgen_release": abi.RELEASE,
+               "cbgen_precondition": abi.PRECONDITION}
     if base == "void":
         return (None, ctypes.c_void_p)[stars]
     if base == "char" and stars == 1:

@@ -99,7 +99,7 @@ static void what_is_too_long_is_refused(void **state) {
   strcat(text, ";");
   assert_int_equal(cb_statements_parse(&statements, text, "epilogue", 1, &diag), CB_ERR_LIMIT);
   strcpy(text, "");
-  for (int i = 0; i < 60; i++) snprintf(text + strlen(text), 16, "in v%d;", i);
+  for (int i = 0; i < 60; i++) sprintf(text + strlen(text), "in v%d;", i);
   assert_int_equal(cb_statements_parse(&statements, text, "epilogue", 1, &diag), CB_ERR_LIMIT);
   strcpy(text, "");
   for (int i = 0; i < 9; i++) snprintf(text + strlen(text), 24, "s%d = sum(ax);", i);

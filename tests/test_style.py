@@ -81,6 +81,15 @@ def check_includes():
                 problem(f"{path}:{number}", f"{own}/ includes '{name}', and {other}/ stands after it")
 
 
+def check_adapters():
+    """Plug-ins for other libraries use cbgen's public interface alone."""
+    for path in files("adapters"):
+        for number, line in enumerate(lines_of(path) if path.endswith(CODE) else [], 1):
+            match = re.match(r'#include "([^"]+)"', line)
+            if match and match[1] != "cbgen.h" and not os.path.exists(os.path.join(os.path.dirname(path), match[1])):
+                problem(f"{path}:{number}", f"includes '{match[1]}': adapters include cbgen.h and their own files")
+
+
 def check_header_cycles():
     """Headers that include each other cannot be read one after the other."""
     includes = {path: [name for _, name in includes_of(path)] for path in files(*FOLDERS) if path.endswith(".h")}
@@ -180,7 +189,7 @@ def check_lists_of_layouts():
 
 
 def check_first_lines():
-    for path in files(*FOLDERS, "include", "tests", "cmake", "scripts", ".ci", "examples", "python"):
+    for path in files(*FOLDERS, "adapters", "include", "tests", "cmake", "scripts", ".ci", "examples", "python"):
         script = os.access(path, os.X_OK)
         if not (path.endswith(CODE + (".py", ".sh", ".cmake", "CMakeLists.txt")) or script):
             continue
@@ -191,7 +200,7 @@ def check_first_lines():
 
 
 def check_lengths():
-    for path in files(*FOLDERS, "include", "tests", "scripts", "examples", "python"):
+    for path in files(*FOLDERS, "adapters", "include", "tests", "scripts", "examples", "python"):
         if not path.endswith(CODE + (".py", ".sh")):
             continue
         lines = lines_of(path)
@@ -233,7 +242,7 @@ def check_functions():
     for folder in FOLDERS:
         for what in function_lengths.broken_rules(function_lengths.functions_in(folder)):
             problem(folder, what)
-    for folder in ("tests", "bench", "examples"):
+    for folder in ("adapters", "tests", "bench", "examples"):
         for what in function_lengths.too_long(function_lengths.functions_in(folder)):
             problem(folder, what)
 
@@ -241,11 +250,11 @@ def check_functions():
 def check_citations():
     """Text names no file and no document that is not in the repository; NAME stands for a name. A document may name
     the files that it tells to write."""
-    roots = FOLDERS + ["templates", "tests", "docs", "include", "bench", "examples", "scripts", "python", "cmake"]
+    roots = FOLDERS + ["adapters", "templates", "tests", "docs", "include", "bench", "examples", "scripts", "python", "cmake"]
     path_of = re.compile(r"(?<![\w./$}*%%<>-])((?:%s)/[\w./-]*\.(?:md|c|h|cpp|cu\.in|py|txt|sh|cmake))(?![\w.]*\w)"
                          % "|".join(roots))
     documents = {os.path.basename(path) for path in files("docs", "bench") if path.endswith(".md")} | set(os.listdir())
-    for path in [*files(*FOLDERS, "templates", "docs", "include", "cmake", "tests/mutations"), "CMakeLists.txt",
+    for path in [*files(*FOLDERS, "adapters", "templates", "docs", "include", "cmake", "tests/mutations"), "CMakeLists.txt",
                  *(name for name in os.listdir() if name.endswith(".md"))]:
         if not path.endswith(CODE + (".md", ".1", ".in", ".cmake", ".txt", ".bash")):
             continue
@@ -256,7 +265,7 @@ def check_citations():
             missing += [name for name in re.findall(r"\b[A-Z-]{3,}\.md\b", line) if name not in documents]
             for name in missing:
                 problem(f"{path}:{number}", f"'{name}' is not in the repository")
-    for path in [*files("docs", "bench", "examples", "python", "tests/mutations"), *os.listdir()]:
+    for path in [*files("docs", "adapters", "bench", "examples", "python", "tests/mutations"), *os.listdir()]:
         if path.endswith(".md"):
             for target in re.findall(r"\]\(([\w./-]+)\)", "\n".join(lines_of(path))):
                 if not os.path.exists(os.path.join(os.path.dirname(path), target)):
@@ -373,6 +382,7 @@ VERBS = verbs_of(run("help").stdout)
 if len(VERBS) < 5:
     problem("cbgen help", f"lists only these verbs: {VERBS}")
 check_includes()
+check_adapters()
 check_header_cycles()
 check_sections()
 check_arithmetic()

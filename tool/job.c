@@ -2,6 +2,7 @@
 /* The pipeline, one call per stage: see job.h. */
 #include "tool/job.h"
 
+#include "analysis/plan/symmetry.h"
 #include "base/memory.h"
 #include "frontend/read.h"
 #include "runtime/cuda/nvrtc.h"
@@ -33,6 +34,7 @@ enum cb_status cb_job_read(struct cb_job *job, const struct cb_call *call, struc
   const struct cb_progress progress = {cb_progress_report, NULL};
   cb_progress_stage("reading '%s'", call->file);
   enum cb_status s = cb_matrix_read(&job->csr, call->file, &progress, diag);
+  if (!s) s = cb_symmetry_mirror(&job->csr, &call->options, diag);
   if (!s && call->reorder) s = reorder(job, call, diag);
   if (s) return s;
   snprintf(job->name, sizeof job->name, "%s", call->name ? call->name : job->csr.name);

@@ -7,6 +7,7 @@
 
 struct cb_assignment {
   int64_t nonzeros; /* of the matrix */
+  const struct cb_csr *csr; /* the matrix itself, not owned, which lives until packing is done */
   int wide;         /* their numbers take 64 bits: 2^32 - 1 or more, or a test wants it (index-limit) */
   int regions_count;
   struct cb_region_work *regions;
@@ -18,6 +19,10 @@ struct cb_assignment {
 enum cb_status cb_slot_map_build(struct cb_slot_map *map, const struct cb_plan *plan,
                                  const struct cb_assignment *assignment, int region,
                                  unsigned char *const *targets, struct cb_diag *diag);
+/* By slot, the nonzero above the main diagonal that is read from it, too (plan/symmetry.h); without slots where the
+ * region has no such nonzeros. */
+enum cb_status cb_mirror_map_build(struct cb_slot_map *map, const struct cb_plan *plan,
+                                   const struct cb_assignment *assignment, int region, struct cb_diag *diag);
 void cb_slot_map_release(struct cb_slot_map *map);
 
 void cb_region_work_release(struct cb_region_work *work);

@@ -18,6 +18,7 @@ static void note_options(struct cb_plan *plan, const struct cb_options *options)
   plan->semiring = (enum cb_semiring)options->semiring;
   plan->atomics = options->atomics == CB_ON;
   plan->commits_once = options->commit == CB_COMMITS_ONCE || cb_rounds_y(types.vector, types.sum);
+  plan->symmetry = (int)options->symmetric;
   plan->values_fixed = options->values == CB_VALUES_FIXED;
   plan->index_limit = options->index_limit;
   for (plan->vectors = 1; plan->vectors < options->vectors;) plan->vectors *= 2;
@@ -47,6 +48,7 @@ static struct cb_assignment *make_assignment(const struct cb_csr *csr, const str
   struct cb_assignment *assignment = cb_calloc(1, sizeof *assignment);
   if (!assignment) return NULL;
   assignment->nonzeros = csr->nnz;
+  assignment->csr = csr;
   assignment->wide = csr->nnz >= UINT32_MAX || (csr->nnz > options->index_limit && csr->nnz <= INT32_MAX);
   assignment->regions = cb_calloc(CB_MAX_REGIONS, sizeof *assignment->regions);
   assignment->layouts = cb_calloc(CB_MAX_REGIONS, sizeof *assignment->layouts);

@@ -56,7 +56,7 @@ static enum cb_status check_region(const struct cb_region *region, struct cb_dia
   int64_t slots = region->constant_slots;
   if (!is_identifier(region->name)) return BROKEN("a region has no name");
   if (!cb_layout_find(region->layout)) return BROKEN("no layout '%s'", region->layout);
-  if (region->nonzeros > region->value_slots)
+  if (region->nonzeros - region->mirrored > region->value_slots)
     return BROKEN("region '%s' has %lld value slots for %lld nonzeros", region->name,
                   (long long)region->value_slots, (long long)region->nonzeros);
   for (int i = 0; i < region->arrays_count; i++) {

@@ -8,6 +8,7 @@
 /* The slots of one region that hold nonzeros of a row, and the units of its layout that the outer ones are in. */
 struct holding {
   int64_t count, first, last;
+  int64_t mirrored; /* more nonzeros of the row, in slots of their mirror images */
   int64_t first_unit, last_unit; /* −1: unknown */
 };
 
@@ -46,6 +47,11 @@ static void add_range(struct cb_text *text, const char *what, int64_t a, int64_t
 
 static void describe(struct cb_text *text, const struct cb_region *region, struct holding holding, int64_t row) {
   cb_text_add(text, "%lld in %s (layout %s", (long long)holding.count, region->name, region->layout);
+  if (holding.mirrored) cb_text_add(text, ", and %lld in slots of their mirror images", (long long)holding.mirrored);
+  if (!holding.count) {
+    cb_text_add_string(text, ")");
+    return;
+  }
   if (holding.first_unit >= 0 && holding.last_unit >= 0) {
     cb_text_add_string(text, ", its ");
     add_range(text, cb_layout_find(region->layout)->unit, holding.first_unit, holding.last_unit);
@@ -71,6 +77,10 @@ static struct holding find_in_region(const struct cb_plan *plan, const struct cb
     holding.last_unit = find_unit(&map, layout, work, holding.last);
   }
   cb_slot_map_release(&map);
+  if (!cb_mirror_map_build(&map, plan, assignment, number, &unused)) {
+    holding.mirrored = find_slots(&map, begin, end).count;
+    cb_slot_map_release(&map);
+  }
   return holding;
 }
 
@@ -80,7 +90,7 @@ void cb_locate_row(struct cb_text *text, const struct cb_plan *plan, const struc
   int found = 0;
   for (int number = 0; number < plan->regions_count && begin < end; number++) {
     const struct holding holding = find_in_region(plan, assignment, number, begin, end);
-    if (!holding.count) continue;
+    if (!holding.count && !holding.mirrored) continue;
     if (found++) cb_text_add_string(text, ", ");
     describe(text, &plan->regions[number], holding, row);
   }

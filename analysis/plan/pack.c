@@ -7,6 +7,7 @@
 #include "analysis/contents.h"
 #include "analysis/plan/assignment.h"
 #include "base/integers.h"
+#include "analysis/plan/symmetry.h"
 #include "base/memory.h"
 #include "base/real.h"
 
@@ -80,25 +81,55 @@ static void want_fields(struct cb_walk *walk, const struct cb_region *region, co
   }
 }
 
-enum cb_status cb_slot_map_build(struct cb_slot_map *map, const struct cb_plan *plan,
-                                 const struct cb_assignment *assignment, int region,
-                                 unsigned char *const *targets, struct cb_diag *diag) {
+/* Fills the walk's map, of `count` slots. */
+static enum cb_status build_map(struct cb_slot_map *map, struct cb_walk *walk, const struct cb_assignment *assignment,
+                                int region, struct cb_diag *diag) {
   const struct cb_region_work *work = &assignment->regions[region];
-  *map = (struct cb_slot_map){.count = plan->regions[region].value_slots, .wide = assignment->wide};
+  *map = (struct cb_slot_map){.count = walk->region->value_slots, .wide = assignment->wide};
   const size_t bytes = (size_t)map->count * (map->wide ? 8 : 4);
   map->entries = cb_alloc(bytes, 1);
   if (!map->entries) return cb_fail_memory(diag, "slot map", bytes);
   clear_entries(map);
-  struct cb_walk walk = {.part = &work->part, .map = map, .region = &plan->regions[region], .targets = targets};
-  want_fields(&walk, walk.region, work->contents);
-  if (cb_walk_run(&walk, assignment->layouts[region]->visit, work->state, work->units)) return CB_OK;
+  walk->part = &work->part;
+  walk->map = map;
+  if (cb_walk_run(walk, assignment->layouts[region]->visit, work->state, work->units)) return CB_OK;
   cb_slot_map_release(map);
   return cb_fail_memory(diag, "packing", 0);
+}
+
+enum cb_status cb_slot_map_build(struct cb_slot_map *map, const struct cb_plan *plan,
+                                 const struct cb_assignment *assignment, int region,
+                                 unsigned char *const *targets, struct cb_diag *diag) {
+  struct cb_walk walk = {.region = &plan->regions[region], .targets = targets};
+  want_fields(&walk, walk.region, assignment->regions[region].contents);
+  return build_map(map, &walk, assignment, region, diag);
+}
+
+enum cb_status cb_mirror_map_build(struct cb_slot_map *map, const struct cb_plan *plan,
+                                   const struct cb_assignment *assignment, int region, struct cb_diag *diag) {
+  struct cb_walk walk = {.region = &plan->regions[region], .of_mirrored = 1};
+  *map = (struct cb_slot_map){.wide = assignment->wide};
+  return walk.region->mirrored ? build_map(map, &walk, assignment, region, diag) : CB_OK;
 }
 
 void cb_slot_map_release(struct cb_slot_map *map) {
   cb_free(map->entries);
   *map = (struct cb_slot_map){0};
+}
+
+/* Counts the map's nonzeros, none of which has been seen before. */
+static enum cb_status see_nonzeros(unsigned char *seen, int64_t *placed, const struct cb_slot_map *map,
+                                   const struct cb_region *region, int64_t nonzeros, struct cb_diag *diag) {
+  for (int64_t slot = 0; slot < map->count; slot++) {
+    const uint64_t k = cb_slot_get(map, slot);
+    if (k == CB_NO_NONZERO) continue;
+    if (k >= (uint64_t)nonzeros || seen[k]++)
+      return cb_fail(diag, CB_ERR_INTERNAL, "slot %lld of region '%s' holds nonzero %llu, which is %s",
+                     (long long)slot, region->name, (unsigned long long)k,
+                     k >= (uint64_t)nonzeros ? "none of the matrix's" : "in another slot already");
+    ++*placed;
+  }
+  return CB_OK;
 }
 
 enum cb_status cb_assignment_check(const struct cb_plan *plan, const struct cb_assignment *assignment,
@@ -108,18 +139,13 @@ enum cb_status cb_assignment_check(const struct cb_plan *plan, const struct cb_a
   enum cb_status s = seen ? CB_OK : cb_fail_memory(diag, "slot check", (uint64_t)nonzeros);
   int64_t placed = 0;
   for (int region = 0; region < plan->regions_count && !s; region++) {
-    struct cb_slot_map map;
+    struct cb_slot_map map = {0}, mirrored = {0};
     s = cb_slot_map_build(&map, plan, assignment, region, NULL, diag);
-    for (int64_t slot = 0; slot < map.count && !s; slot++) {
-      const uint64_t k = cb_slot_get(&map, slot);
-      if (k == CB_NO_NONZERO) continue;
-      if (k >= (uint64_t)nonzeros || seen[k]++)
-        s = cb_fail(diag, CB_ERR_INTERNAL, "slot %lld of region '%s' holds nonzero %llu, which is %s",
-                    (long long)slot, plan->regions[region].name, (unsigned long long)k,
-                    k >= (uint64_t)nonzeros ? "none of the matrix's" : "in another slot already");
-      placed++;
-    }
+    if (!s) s = see_nonzeros(seen, &placed, &map, &plan->regions[region], nonzeros, diag);
+    if (!s) s = cb_mirror_map_build(&mirrored, plan, assignment, region, diag);
+    if (!s) s = see_nonzeros(seen, &placed, &mirrored, &plan->regions[region], nonzeros, diag);
     cb_slot_map_release(&map);
+    cb_slot_map_release(&mirrored);
   }
   cb_free(seen);
   if (!s && placed != nonzeros)
@@ -255,6 +281,7 @@ static enum cb_status pack_region(struct cb_blob *blob, const struct cb_plan *pl
   }
   enum cb_status s = cb_slot_map_build(&map, plan, assignment, number, values_only ? NULL : targets, diag);
   const int built = !s;
+  if (!s && plan->symmetry == CB_SYMMETRIC_ON) cb_symmetry_take_lower(&map, assignment->csr);
   if (!s && slots && values) s = gather(&map, plan, region, values, slots, diag);
   if (!s && kept) *kept = map;
   else if (built) cb_slot_map_release(&map);

@@ -381,8 +381,8 @@ static enum cb_status build_split(struct cb_builder *builder, const struct cb_no
 /* What concerns the whole plan cannot be otherwise in a part of it. */
 static int is_of_the_plan(const struct cb_options *own, const struct cb_options *all) {
   return own->type == all->type && own->form == all->form && own->semiring == all->semiring &&
-         own->values == all->values && own->atomics == all->atomics && own->index_limit == all->index_limit &&
-         own->recipe == all->recipe;
+         own->values == all->values && own->symmetric == all->symmetric && own->atomics == all->atomics &&
+         own->index_limit == all->index_limit && own->recipe == all->recipe;
 }
 
 static enum cb_status apply_settings(struct cb_options *own, const struct cb_builder *builder,

@@ -73,10 +73,13 @@ struct cb_profile_diagonals {
 /* Counted for square matrices only. A nonzero (i, j) is mirrored when (j, i) is a nonzero, too; one on the
  * main diagonal is its own partner. */
 struct cb_profile_symmetry {
-  int square;       /* 0: the other two are 0 and mean nothing */
+  int square;       /* 0: the others are 0 and mean nothing */
   int64_t mirrored; /* nonzeros with a partner */
   int64_t
       mirrored_equal; /* nonzeros whose partner has the same value (compared as numbers: NaN never equals) */
+  int64_t mirrored_same;    /* whose partner has the same bits */
+  int64_t mirrored_negated; /* whose partner has the same bits but for the sign, or both are 0; all of the main
+                             * diagonal */
 };
 
 /* Dense blocks of rows × cols entries, aligned: block (I, J) covers rows I·rows … and columns J·cols ….
@@ -126,6 +129,9 @@ struct cb_profile {
   struct cb_profile_subblocks plain, aggregated; /* before and after column aggregation of each panel */
   struct cb_profile_values values;
 };
+
+/* The symmetry alone. Of a matrix without values the counts of equal ones are 0. CB_ERR_MEMORY. */
+enum cb_status cb_symmetry_count(struct cb_profile_symmetry *symmetry, const struct cb_csr *csr, struct cb_diag *diag);
 
 /* Fills the whole profile. O(nnz log nnz) at worst, parallel (OpenMP); needs at most about a third of the
  * matrix's own memory beside it. Fails with CB_ERR_MEMORY only. */

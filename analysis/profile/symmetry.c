@@ -7,6 +7,7 @@
 #include "analysis/profile/parts.h"
 
 #include "base/memory.h"
+#include "base/real.h"
 
 #include <omp.h>
 
@@ -16,7 +17,7 @@ enum { FAR = 96, NEAR = 48 }; /* nonzeros ahead: about the latency of memory ove
 struct search {
   const struct cb_csr *csr;
   uint32_t *cursors; /* NULL: none */
-  int64_t mirrored, equal;
+  struct cb_profile_symmetry found;
 };
 
 /* The first place from `from` on where `columns` reaches `column`, or count. Steps double, then a binary
@@ -51,6 +52,18 @@ static void fetch_ahead(const struct search *search, int64_t i, int64_t row) {
     __builtin_prefetch(csr->col_idx + cb_csr_row(csr, near) + (search->cursors ? search->cursors[near] : 0));
 }
 
+/* Entries i and j are each other's partners, or the same. */
+static void compare_values(struct search *search, int64_t i, int64_t j) {
+  const double *values = search->csr->values;
+  const int64_t entries = i == j ? 1 : 2;
+  if (!values) return;
+  const uint64_t difference = cb_real_bits(values[i]) ^ cb_real_bits(values[j]);
+  if (values[i] == values[j]) search->found.mirrored_equal += entries;
+  if (!difference) search->found.mirrored_same += entries;
+  if (i == j || difference == UINT64_C(1) << 63 || (values[i] == 0 && values[j] == 0))
+    search->found.mirrored_negated += entries;
+}
+
 static void look_up(struct search *search, int64_t i, int64_t row, int64_t column) {
   const struct cb_csr *csr = search->csr;
   const int64_t begin = cb_csr_row(csr, column), count = cb_csr_row(csr, column + 1) - begin;
@@ -58,8 +71,8 @@ static void look_up(struct search *search, int64_t i, int64_t row, int64_t colum
   const int found = at < count && csr->col_idx[begin + at] == row;
   if (search->cursors) search->cursors[column] = (uint32_t)(at + found);
   if (!found) return;
-  search->mirrored += 2;
-  if (csr->values[i] == csr->values[begin + at]) search->equal += 2;
+  search->found.mirrored += 2;
+  compare_values(search, i, begin + at);
 }
 
 static void match_row(struct search *search, int64_t row) {
@@ -69,31 +82,35 @@ static void match_row(struct search *search, int64_t row) {
     fetch_ahead(search, i, row);
     if (column > row) look_up(search, i, row, column);
     if (column != row) continue;
-    search->mirrored++;
-    search->equal += csr->values[i] == csr->values[i];
+    search->found.mirrored++;
+    compare_values(search, i, i);
   }
 }
 
-enum cb_status cb_profile_symmetry(struct cb_profile *profile, const struct cb_csr *csr,
-                                   struct cb_diag *diag) {
-  int64_t mirrored = 0, equal = 0;
-  profile->symmetry.square = csr->rows == csr->cols;
-  if (!profile->symmetry.square) return CB_OK;
+enum cb_status cb_symmetry_count(struct cb_profile_symmetry *symmetry, const struct cb_csr *csr, struct cb_diag *diag) {
+  int64_t mirrored = 0, equal = 0, same = 0, negated = 0;
+  *symmetry = (struct cb_profile_symmetry){.square = csr->rows == csr->cols};
+  if (!symmetry->square) return CB_OK;
   const int sets = cb_profile_sets(csr, csr->rows);
   uint32_t *cursors = cb_calloc((size_t)sets * (size_t)csr->rows, sizeof *cursors);
   if (!cursors)
-    return cb_fail_memory(diag, "profile", (unsigned long long)sets * (unsigned long long)csr->rows * 4);
-#pragma omp parallel num_threads(sets ? sets : omp_get_max_threads()) reduction(+ : mirrored, equal)
+    return cb_fail_memory(diag, "symmetry", (unsigned long long)sets * (unsigned long long)csr->rows * 4);
+#pragma omp parallel num_threads(sets ? sets : omp_get_max_threads()) reduction(+ : mirrored, equal, same, negated)
   {
     const int64_t me = omp_get_thread_num();
     struct search search = {.csr = csr, .cursors = sets ? cursors + me * csr->rows : NULL};
     const struct cb_profile_range rows = cb_profile_rows_of(csr, me, omp_get_num_threads());
     for (int64_t row = rows.first; row < rows.end; row++) match_row(&search, row);
-    mirrored += search.mirrored;
-    equal += search.equal;
+    mirrored += search.found.mirrored;
+    equal += search.found.mirrored_equal;
+    same += search.found.mirrored_same;
+    negated += search.found.mirrored_negated;
   }
   cb_free(cursors);
-  profile->symmetry.mirrored = mirrored;
-  profile->symmetry.mirrored_equal = equal;
+  *symmetry = (struct cb_profile_symmetry){1, mirrored, equal, same, negated};
   return CB_OK;
+}
+
+enum cb_status cb_profile_symmetry(struct cb_profile *profile, const struct cb_csr *csr, struct cb_diag *diag) {
+  return cb_symmetry_count(&profile->symmetry, csr, diag);
 }

@@ -23,6 +23,7 @@
 #include "runtime/operator/image.h"
 #include "runtime/operator/matrix.h"
 #include "runtime/operator/operator.h"
+#include "runtime/operator/pairs.h"
 #include "runtime/operator/update.h"
 
 #include <pthread.h>
@@ -69,6 +70,7 @@ struct cb_shared {
   struct cb_image image;          /* without the arrays' contents; its texts are made by cb_shared_texts */
   struct cb_updater *updater;     /* NULL unless values are mutable */
   const struct cb_packer *packer; /* likewise, and where the updater has a map */
+  struct cb_pairs *pairs;         /* NULL unless the option check-symmetry asked for them */
   struct cb_checks *checks;       /* NULL unless CBGEN_CHECK asked for them (checks.h) */
   char key[17];
   char range[2][240]; /* what profilers show of a product: tier and plan (ranges.h) */

@@ -292,6 +292,49 @@ static void leave_plan(struct cb_work *work, struct cb_shared *shared) {
   work->made.plan = NULL;
 }
 
+/* Whether values that are on the host keep the promise; on the device kernels compare them. */
+static enum cb_status compare_first_values(struct cb_work *work, const struct cb_pairs *pairs) {
+  const struct cb_view *view = &work->request.view;
+  void *stream = view->stream;
+  cb_device_ptr values = (cb_device_ptr)(uintptr_t)view->values, buffer = 0;
+  const struct cb_device *device = work->request.session->device;
+  const size_t bytes = (size_t)view->nnz * cb_type_size(view->value_type);
+  enum cb_status s = CB_OK;
+  if (!view->values || !view->nnz) return CB_OK;
+  if (!view->on_device) {
+    stream = NULL;
+    s = cb_device_alloc(device, &buffer, bytes, "values", work->diag);
+    if (!s) s = cb_device_upload(device, buffer, view->values, bytes, "values", work->diag);
+    values = buffer;
+  }
+  if (!s) s = cb_pairs_compare(pairs, view->value_type, values, stream, work->diag);
+  if (!s) s = cb_pairs_outcome(pairs, stream, work->diag);
+  cb_device_free(device, buffer);
+  return s == CB_ERR_WRONG ? CB_ERR_ARGUMENT : s; /* it is what was handed over */
+}
+
+/* The option check-symmetry: pairs of the caller's entries, by which new values are compared, and the first ones now.
+ * */
+static enum cb_status attach_pairs(struct cb_work *work, cbgen_operator **op) {
+  struct cb_request *request = &work->request;
+  const struct cb_kernels *kernels;
+  if (request->options.check_symmetry != CB_ON) return CB_OK;
+  enum cb_status s = cb_work_canonical(work);
+  if (!s)
+    s = cb_session_kernels(request->session, work->kept.cache, cb_kernel_set_find("symmetry"), &kernels, work->diag);
+  if (!s) s = cb_device_enter(request->session->device, work->diag);
+  if (!s) {
+    s = cb_pairs_create(&(*op)->shared->pairs, kernels, &work->matrix.csr, &work->matrix.order,
+                        (enum cb_symmetry_option)request->options.symmetric, work->diag);
+    if (!s) s = compare_first_values(work, (*op)->shared->pairs);
+    cb_device_leave(request->session->device);
+  }
+  if (!s) return CB_OK;
+  cbgen_operator_free(*op);
+  *op = NULL;
+  return s;
+}
+
 static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbgen_operator **op) {
   CB_RANGE("cbgen: make an operator");
   const double start = cb_seconds();
@@ -303,6 +346,7 @@ static enum cb_status run(struct cb_work *work, const cbgen_request *asked, cbge
   if (!s) s = cb_work_tune(work);
   if (!s) cb_work_key(work);
   if (!s) s = find_or_make(work, op);
+  if (!s) s = attach_pairs(work, op);
   if (!s) s = cb_checks_attach(work, op);
   if (s) return s;
   note_cache(work, (*op)->shared);

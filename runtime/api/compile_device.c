@@ -18,14 +18,15 @@ enum { LONG = 1 << 12, LONG_UNCOMPILED = 1 << 20 };
 static int recipe_packs_remotely(const struct cb_request *request, int any_search) {
   const struct cb_recipe *recipe;
   if (cb_recipe_find(&recipe, request->options.recipe, NULL)) return 0;
-  return recipe->is_ready || (!recipe->root && (any_search || cb_search_is_by_profile(&request->options)));
+  return recipe->is_packed || (!recipe->root && (any_search || cb_search_is_by_profile(&request->options)));
 }
 
 /* Whether the matrix is one that kernels can look at, and the host has not done so yet. */
 static int can_survey(const struct cb_work *work) {
   const struct cb_request *request = &work->request;
   return request->view.format == CBGEN_CSR && !request->asked.transpose && !cb_asks_order(request) &&
-         !cb_asks_fixed(request) && !work->made.plan && !work->matrix.csr.row_ptr && !work->host_only;
+         !cb_asks_fixed(request) && !cb_promises_symmetry(&request->options) && !work->made.plan &&
+         !work->matrix.csr.row_ptr && !work->host_only;
 }
 
 /* Where nothing is said, a search that looks for plans looks at columns, and data that a cache shall keep are made on

@@ -5,6 +5,7 @@
 
 #include "analysis/plan.h"
 #include "analysis/plan/blob.h"
+#include "analysis/plan/symmetry.h"
 #include "base/fork.h"
 #include "base/memory.h"
 
@@ -48,7 +49,8 @@ static enum cb_status generate(const cbgen_context *context, const void *given, 
   memcpy(kernel->name, view.name, sizeof kernel->name);
   cb_symbol_from(kernel->name, kernel->symbol);
   const struct cb_label label = {kernel->name, kernel->symbol, cb_csr_pattern_hash(&csr)};
-  s = cb_plan_build(&kernel->plan, &assignment, &csr, &context->target, &options, diag);
+  s = cb_symmetry_mirror(&csr, &options, diag);
+  if (!s) s = cb_plan_build(&kernel->plan, &assignment, &csr, &context->target, &options, diag);
   if (!s) s = cb_pack(&kernel->blob, kernel->plan, assignment, &csr, label.pattern, diag);
   if (!s) s = cb_source_emit(&kernel->source, kernel->plan, &label, &kernel->blob, context->embed, diag);
   if (!s) s = cb_plan_json(kernel->plan, &kernel->json, diag);

@@ -72,6 +72,7 @@ static int64_t device_bytes(const cbgen_operator *op) {
   int64_t bytes = cb_operator_info(op->op)->device_bytes;
   bytes += image->carry_sums * (int64_t)cb_type_size(image->sum_type) + image->carry_counters * 4;
   bytes += cb_checks_bytes(shared->checks);
+  bytes += cb_pairs_bytes(shared->pairs);
   return shared->updater ? bytes + cb_updater_bytes(shared->updater) : bytes;
 }
 

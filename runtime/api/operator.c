@@ -23,6 +23,12 @@ static void free_shared(struct cb_shared *shared) {
   } else if (shared->updater) {
     cb_updater_forget(shared->updater);
   }
+  if (shared->pairs && !cb_device_enter(shared->session->device, NULL)) {
+    cb_pairs_free(shared->pairs);
+    cb_device_leave(shared->session->device);
+  } else {
+    cb_pairs_forget(shared->pairs);
+  }
   if (!shared->borrows_special) cb_image_release(&shared->special);
   cb_checks_free(shared->checks);
   if (!shared->origin) {
@@ -506,6 +512,13 @@ static enum cb_status check_update(const struct cb_shared *shared, const cbgen_u
   return CB_OK;
 }
 
+/* Values from the host lie in the updater's buffer then. */
+static enum cb_status compare_pairs(const struct cb_shared *shared, const cbgen_update *update, struct cb_diag *diag) {
+  const cb_device_ptr values = update->memory == CBGEN_DEVICE ? (cb_device_ptr)(uintptr_t)update->values
+                                                              : cb_updater_staging(shared->updater);
+  return cb_pairs_compare(shared->pairs, (enum cb_type)update->value_type, values, update->stream, diag);
+}
+
 static enum cb_status renew(const struct cb_shared *shared, const cbgen_update *update,
                             struct cb_diag *diag) {
   const struct cb_device *device = shared->session->device;
@@ -520,6 +533,7 @@ static enum cb_status renew(const struct cb_shared *shared, const cbgen_update *
           ? cb_updater_run(shared->updater, type, (cb_device_ptr)(uintptr_t)update->values, update->stream,
                            diag)
           : cb_updater_run_from_host(shared->updater, type, update->values, update->stream, diag);
+  if (!s) s = compare_pairs(shared, update, diag);
   if (!s) s = cb_checks_renew(shared->checks, update, diag);
   if (entered) cb_device_leave(device);
   return s;
@@ -650,4 +664,25 @@ cbgen_status cbgen_operator_copy(cbgen_operator *op, const cbgen_update *values,
   if (!s) s = copy_with_values(copy, op, values ? &taken : NULL, &diag);
   cb_threads_end(threads);
   return cb_operator_report(op, s, &diag);
+}
+
+/* ---- symmetry */
+
+static enum cb_status check_symmetry(const struct cb_shared *shared, struct CUstream_st *stream, struct cb_diag *diag) {
+  int entered = 0;
+  if (!shared->pairs)
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "nothing is checked: the operator was not compiled with the option 'check-symmetry' at 'on'");
+  enum cb_status s = enter(shared->session->device, &entered, diag);
+  if (s) return s;
+  s = cb_pairs_outcome(shared->pairs, stream, diag);
+  if (entered) cb_device_leave(shared->session->device);
+  return s;
+}
+
+cbgen_status cbgen_operator_check(cbgen_operator *op, void *stream) {
+  struct cb_diag diag;
+  if (!op) return CBGEN_ERROR_ARGUMENT;
+  diag.message[0] = 0;
+  return cb_operator_report(op, check_symmetry(op->shared, stream, &diag), &diag);
 }

@@ -18,6 +18,8 @@ static enum cb_status check_asked(const cbgen_request *asked, struct cb_diag *di
     return cb_fail(diag, CB_ERR_ARGUMENT, "'transpose' is %d; it is 0 or 1", asked->transpose);
   if ((int)asked->reorder < 0 || asked->reorder > CBGEN_REORDER_UNSYMMETRIC)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'reorder' is %d; it is one of cbgen_reorder", (int)asked->reorder);
+  if ((int)asked->symmetric < 0 || asked->symmetric > CBGEN_UNSYMMETRIC)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'symmetric' is %d; it is one of cbgen_symmetry", (int)asked->symmetric);
   if (asked->vectors < 0)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'vectors' is %d; it is 0 (one) or more", asked->vectors);
   return CB_OK;
@@ -52,6 +54,16 @@ static void choose_vectors(struct cb_request *request) {
   if (options->vectors > 1 && !request->context->has_search) options->search = CB_SEARCH_HOPEFUL;
 }
 
+/* A profile knows nothing of symmetric storage. */
+static void choose_symmetry(struct cb_request *request) {
+  static const enum cb_symmetry_option symmetries[] = {[CBGEN_SYMMETRIC] = CB_SYMMETRIC_ON,
+                                                       [CBGEN_SKEW_SYMMETRIC] = CB_SYMMETRIC_SKEW,
+                                                       [CBGEN_UNSYMMETRIC] = CB_SYMMETRIC_OFF};
+  struct cb_options *options = &request->options;
+  if (request->asked.symmetric) options->symmetric = symmetries[request->asked.symmetric];
+  if (cb_promises_symmetry(options) && !request->context->has_search) options->search = CB_SEARCH_HOPEFUL;
+}
+
 /* The epilogue of the request, else the context's, in the form in which the cache's key has it. */
 static enum cb_status take_epilogue(struct cb_request *request, struct cb_diag *diag) {
   const char *asked = request->asked.epilogue ? request->asked.epilogue : request->context->options.epilogue;
@@ -83,6 +95,7 @@ static enum cb_status choose_options(struct cb_request *request, struct cb_diag 
   if (s) return s;
   if (!context->has_search) choose_search(request); /* set-up plans no recipe in order to compare it */
   choose_vectors(request);
+  choose_symmetry(request);
   s = cb_environment_options(options, context, diag);
   if (s) return s;
   if (options->values == CB_VALUES_FIXED && cb_asks_mutable(request))
@@ -101,6 +114,10 @@ enum cb_status cb_request_take(struct cb_request *request, const cbgen_request *
   if (!s) s = check_asked(taken, diag);
   if (request->view.turned) taken->transpose = !taken->transpose; /* the transposed matrix's transpose is the matrix */
   if (!s) s = choose_options(request, diag);
+  if (!s && cb_asks_order(request) && cb_promises_symmetry(&request->options))
+    s = cb_fail(diag, CB_ERR_UNSUPPORTED,
+                "of a matrix that is promised to be symmetric the lower triangle counts, which another order does not "
+                "keep: leave out 'reorder', or the promise");
   if (!s) s = cb_context_session(request->context, &request->session);
   if (s) return s;
   struct cb_view *host = &request->host;

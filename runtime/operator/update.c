@@ -265,6 +265,13 @@ enum cb_status cb_updater_run_from_host(struct cb_updater *updater, enum cb_type
   return s ? s : cb_updater_run(updater, given, updater->staging, stream, diag);
 }
 
+cb_device_ptr cb_updater_staging(struct cb_updater *updater) {
+  pthread_mutex_lock(&updater->lock);
+  const cb_device_ptr staging = updater->staging;
+  pthread_mutex_unlock(&updater->lock);
+  return staging;
+}
+
 /* ---- saving */
 
 const struct cb_device_packing *cb_updater_packing(const struct cb_updater *updater) { return updater->packing; }

@@ -52,6 +52,9 @@ enum cb_status cb_updater_lost(const struct cb_updater *updater, int *lost, stru
 enum cb_status cb_updater_run_from_host(struct cb_updater *updater, enum cb_type given, const void *values,
                                         struct CUstream_st *stream, struct cb_diag *diag);
 
+/* Where the values of the last such renewal lie, in the stream's order; 0 before the first. */
+cb_device_ptr cb_updater_staging(struct cb_updater *updater);
+
 /* The map's blocks and body, and its lists (starts, then entries), back to the host: cb_value_map_bytes and
  * _list_bytes. */
 enum cb_status cb_updater_download(const struct cb_updater *updater, void *blocks, void *lists, struct cb_diag *diag);

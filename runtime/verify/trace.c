@@ -12,11 +12,12 @@
 /* ---- what reports ask */
 
 int64_t cb_trace_find_slot(const struct cb_trace *trace, uint64_t nonzero, int *region) {
-  for (*region = 0; *region < trace->one->plan->regions_count; ++*region) {
-    const struct cb_slot_map *map = &trace->maps[*region];
-    for (int64_t slot = 0; slot < map->count; slot++)
-      if (cb_slot_get(map, slot) == nonzero) return slot;
-  }
+  for (*region = 0; *region < trace->one->plan->regions_count; ++*region)
+    for (int mirrored = 0; mirrored < 2; mirrored++) {
+      const struct cb_slot_map *map = mirrored ? &trace->mirrored[*region] : &trace->maps[*region];
+      for (int64_t slot = 0; slot < map->count; slot++)
+        if (cb_slot_get(map, slot) == nonzero) return slot;
+    }
   *region = -1;
   return -1;
 }
@@ -63,9 +64,12 @@ static enum cb_status build_maps(struct cb_trace *trace, struct cb_diag *diag) {
   const int count = trace->one->plan->regions_count;
   enum cb_status s = CB_OK;
   trace->maps = cb_calloc((size_t)count + 1, sizeof *trace->maps);
-  if (!trace->maps) return cb_fail_memory(diag, "slot maps", 0);
-  for (int r = 0; r < count && !s; r++)
+  trace->mirrored = cb_calloc((size_t)count + 1, sizeof *trace->mirrored);
+  if (!trace->maps || !trace->mirrored) return cb_fail_memory(diag, "slot maps", 0);
+  for (int r = 0; r < count && !s; r++) {
     s = cb_slot_map_build(&trace->maps[r], trace->one->plan, trace->one->assignment, r, NULL, diag);
+    if (!s) s = cb_mirror_map_build(&trace->mirrored[r], trace->one->plan, trace->one->assignment, r, diag);
+  }
   return s;
 }
 
@@ -177,7 +181,9 @@ enum cb_status cb_trace_run(struct cb_trace **out, struct cb_host *host, const s
 void cb_trace_free(struct cb_trace *trace) {
   if (!trace) return;
   for (int r = 0; trace->maps && r < trace->one->plan->regions_count; r++) cb_slot_map_release(&trace->maps[r]);
+  for (int r = 0; trace->mirrored && r < trace->one->plan->regions_count; r++) cb_slot_map_release(&trace->mirrored[r]);
   cb_free(trace->maps);
+  cb_free(trace->mirrored);
   cb_free(trace->parts);
   cb_free(trace->x);
   cb_free(trace->y0);

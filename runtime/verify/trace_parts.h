@@ -29,6 +29,7 @@ struct cb_trace {
   struct cb_host_trace nodes;
   struct cb_trace_part *parts; /* of each node; zeros between the rows */
   struct cb_slot_map *maps;    /* one for each region */
+  struct cb_slot_map *mirrored; /* likewise: by slot, the entry that is read from its mirror image */
   struct cb_expected expected;
 };
 

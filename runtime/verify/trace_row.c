@@ -195,6 +195,16 @@ static void describe(const struct view *view, struct cb_trace_step *step, uint64
   }
 }
 
+/* The nonzero that the row takes from a slot: what lies there, or, if that is another row's, its mirror image. */
+static uint64_t nonzero_taken(const struct view *view, const struct emulation_node *value) {
+  const struct cb_trace *trace = view->trace;
+  const struct cb_csr *csr = trace->one->csr;
+  const struct cb_slot_map *mirrored = &trace->mirrored[value->region];
+  const uint64_t own = cb_slot_get(&trace->maps[value->region], value->place);
+  const uint64_t other = mirrored->count ? cb_slot_get(mirrored, value->place) : CB_NO_NONZERO;
+  return other != CB_NO_NONZERO && row_of(csr, (int64_t)other) == view->row->row ? other : own;
+}
+
 /* The slot that a value came from, with the nonzero that lies there (−1: padding). */
 static void locate_value(const struct view *view, struct cb_trace_step *step, const struct emulation_node *value) {
   const struct cb_trace *trace = view->trace;
@@ -204,7 +214,7 @@ static void locate_value(const struct view *view, struct cb_trace_step *step, co
   step->region = value->region;
   step->slot = value->place;
   if (value->place < 0 || value->place >= map->count) return;
-  const uint64_t nonzero = cb_slot_get(map, value->place);
+  const uint64_t nonzero = nonzero_taken(view, value);
   step->nonzero = nonzero == CB_NO_NONZERO ? -1 : (int64_t)nonzero;
 }
 

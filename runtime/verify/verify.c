@@ -3,6 +3,7 @@
  * form a trial is prepared (vectors, data), run on the host, and judged. */
 #include "runtime/verify/verify.h"
 
+#include "analysis/plan/symmetry.h"
 #include "analysis/plan/locate.h"
 #include "base/available.h"
 #include "base/memory.h"
@@ -188,7 +189,11 @@ static enum cb_status prepare_integers(struct integer_data *data, const struct c
     return cb_fail_memory(diag, "matrix of integers", (unsigned long long)one->blob->length);
   memcpy(data->blob.bytes, one->blob->bytes, (size_t)one->blob->length);
   for (int64_t k = 0; k < one->csr->nnz; k++) data->values[k] = draw_integer(&seed);
-  return cb_pack_values(&data->blob, one->plan, one->assignment, data->values, diag);
+  const enum cb_symmetry_option symmetry = (enum cb_symmetry_option)one->plan->symmetry;
+  if (symmetry == CB_SYMMETRIC_SKEW) cb_symmetry_mirror_values(data->values, one->csr, symmetry);
+  const enum cb_status s = cb_pack_values(&data->blob, one->plan, one->assignment, data->values, diag);
+  cb_symmetry_mirror_values(data->values, one->csr, symmetry); /* whatever was above the main diagonal */
+  return s;
 }
 
 static void release_integers(struct integer_data *data) {

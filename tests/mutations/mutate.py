@@ -193,7 +193,7 @@ def mutated_source(path, mutations):
         if place + len(old) > after:
             sys.exit(f"{own[0]}: overlaps with another one")
         text, after = text[:place] + switched(own) + text[place + len(old):], place
-    if path.startswith("python/"):
+    if path.startswith(("python/", "adapters/")):
         return text if path.endswith(".py") else ALONE + text
     # common: whatever is linked without embedded.c, such as a stand-in of a library, has one of its own, which is 0
     return "__attribute__((common)) int cb_mutant; " + text
@@ -265,13 +265,22 @@ def run_or_exit(command, what):
     return done.stdout
 
 
+def petsc_is_there():
+    """What cmake asks, too: without PETSc there is neither its plug-in nor a test of it."""
+    command = shutil.which("pkg-config")
+    return command and not subprocess.run([command, "--exists", "PETSc >= 3.18"], check=False).returncode
+
+
 def targets_of(tests):
     """What is built for tests: the program of the name, or what scripts drive."""
     names = {split_test(test)[0] for test in tests}
+    in_petsc = {name for name in names if name.startswith("petsc_")}
+    names -= in_petsc
     programs = {name for name in names if os.path.exists(os.path.join(ROOT, "tests", f"{name}.c"))}
     in_python = {name for name in names if name.startswith("test_python")}
     targets = programs | ({"cbgen_tool", "cache_put"} if names - programs - in_python else set())
-    return sorted(targets | ({"cbgen", "cbgen_python_calls", "fake_cuda"} if in_python else set()))
+    targets |= {"cbgen", "cbgen_python_calls", "fake_cuda"} if in_python else set()
+    return sorted(targets | ({"cbgen_petsc", "petsc_check", "fake_cuda"} if in_petsc and petsc_is_there() else set()))
 
 
 def build_tree(build, tree, targets, options):
@@ -464,7 +473,8 @@ def main():
     write_templates(build, mutations)
     tests = all_tests(mutations)
     runner = Runner(build, build_tree(build, tree, targets_of(tests), options))
-    missing = [m for m in mutations if not {split_test(test)[0] for test in m.tests} <= runner.tests.keys()]
+    missing = [m for m in mutations if not {split_test(test)[0] for test in m.tests} <= runner.tests.keys()
+               or m.path.startswith("adapters/petsc/") and not petsc_is_there()]
     if missing:
         print(f"left out, since this machine lacks what their tests take: {len(missing)}")
         mutations = [m for m in mutations if m not in missing]

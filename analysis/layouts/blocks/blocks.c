@@ -8,11 +8,18 @@
  * per lane, so a warp's load reads whole 128-byte lines. An entry of a block that the matrix lacks is stored
  * as 0; when there is one, presence bits are stored, too, for the rare product in which a sum is not finite.
  *
+ * Symmetric storage (plan/symmetry.h): square blocks above the main diagonal are not stored. Every block of a local row
+ * has its column offset as ever, and the place of its values: a slot among those of the blocks that are stored, slice
+ * by slice, in which blocks on and below the diagonal come first in each local row, and a bit that says that the block
+ * there is the mirror image, to be turned. So all but the second reads are whole lines, and sums keep their order and
+ * bits. On a mesh neighbours' images are neighbours, and the second read is from L2.
+ *
  * How to read it: blocks_plan near the end calls the passes in order. All of them walk along block rows as tiles.h
  * does.
  */
 #include "analysis/layouts/blocks/options.h"
 #include "analysis/cost_figures.h"
+#include "analysis/plan/symmetry.h"
 #include "analysis/sectors.h"
 #include "analysis/slices.h"
 #include "analysis/stretches.h"
@@ -41,6 +48,13 @@ struct state {
   int64_t longest;     /* steps of a lane */
   uint32_t *first_column; /* by slice: of blocks */
   int64_t vector;      /* values of a lane that one load reads; 1 until they are chosen */
+  struct own {         /* of a symmetric matrix, the blocks that have values; else all NULL and 0 */
+    int64_t *start;    /* by block row: where its own begin in `column`; block_rows + 1 */
+    uint32_t *column;  /* block columns, ascending */
+    int64_t *first_step; /* by slice: steps of own blocks before it; slices + 1 */
+    uint32_t *local_row; /* by block row */
+    int64_t steps;
+  } own;
   int absent;          /* some block has an entry that the matrix lacks */
   int cut;             /* some block reaches over the right edge */
 };
@@ -225,6 +239,92 @@ static enum cb_status make_slices(struct state *state, const struct cb_region_bu
   return check_slices(state, builder, diag);
 }
 
+/* ---- symmetric storage: needs the slices; adds the blocks that have values of their own */
+
+static int is_mirrored(const struct state *state) { return state->own.start != NULL; }
+
+/* Blocks with values: of a block row. */
+static int64_t own_blocks(const struct state *state, int64_t block_row) {
+  return block_row == state->block_rows ? 0 : state->own.start[block_row + 1] - state->own.start[block_row];
+}
+
+static int64_t own_steps_of_slice(const void *user, int64_t slice) {
+  const struct state *state = user;
+  const int64_t local_rows = LANES / state->lanes;
+  int64_t most = 0;
+  for (int64_t i = 0; i < local_rows; i++)
+    most = cb_larger(most, own_blocks(state, block_row_at(state, slice * local_rows + i)));
+  return cb_divide_up(most, state->lanes);
+}
+
+/* Blocks of a block row on and below the main diagonal: counts them, and lists them where there is room. */
+static int64_t list_own(const struct state *state, int64_t block_row, uint32_t *columns) {
+  struct cb_tile_walk walk = cb_tile_walk_open(state->csr, state->size, block_row);
+  struct cb_tile block;
+  int64_t count = 0;
+  while (cb_tile_walk_next(&walk, &block) && block.column <= block_row) {
+    if (columns) columns[count] = (uint32_t)block.column;
+    count++;
+  }
+  return count;
+}
+
+static int find_own_blocks(struct state *state, struct own *own) {
+  const int64_t rows = state->block_rows;
+  own->start = cb_arena_alloc(&state->arena, (size_t)rows + 1, sizeof *own->start);
+  own->local_row = cb_arena_alloc(&state->arena, (size_t)rows, sizeof *own->local_row);
+  if (!own->start || !own->local_row) return 0;
+#pragma omp parallel for schedule(static)
+  for (int64_t row = 0; row < rows; row++) own->start[row + 1] = list_own(state, row, NULL);
+  own->start[0] = 0;
+  own->column = cb_arena_alloc(&state->arena, (size_t)cb_sum_up(own->start, rows), sizeof *own->column);
+  if (!own->column) return 0;
+#pragma omp parallel for schedule(static)
+  for (int64_t row = 0; row < rows; row++) list_own(state, row, own->column + own->start[row]);
+  for (int64_t local = 0; local < state->local_rows; local++)
+    if (block_row_at(state, local) < rows) own->local_row[block_row_at(state, local)] = (uint32_t)local;
+  return 1;
+}
+
+/* Where there are values, blocks are square, and places fit 32 bits. */
+static enum cb_status find_mirrored(struct state *state, const struct cb_region_builder *builder,
+                                    struct cb_diag *diag) {
+  int mirrored;
+  int64_t longest;
+  enum cb_status s = cb_symmetry_of_part(&mirrored, builder->options, builder->target, &builder->work.part, diag);
+  if (s || !mirrored || state->size.rows != state->size.cols || !builder->value_bytes ||
+      state->steps * LANES > INT32_MAX)
+    return s;
+  if (!find_own_blocks(state, &state->own))
+    return cb_fail_memory(diag, "symmetric blocks", (uint64_t)state->blocks * 4);
+  state->own.first_step = cb_first_steps(&state->arena, state->slices, own_steps_of_slice, state, &longest);
+  if (!state->own.first_step) return cb_fail_memory(diag, "slices", (uint64_t)state->slices * 8);
+  state->own.steps = state->own.first_step[state->slices];
+  return CB_OK;
+}
+
+/* The slot of values of block `k` of a block row's own. */
+static int64_t own_slot(const struct state *state, int64_t block_row, int64_t k) {
+  const int64_t local_rows = LANES / state->lanes, local = state->own.local_row[block_row];
+  return (state->own.first_step[local / local_rows] + k / state->lanes) * LANES +
+         local % local_rows * state->lanes + k % state->lanes;
+}
+
+/* The same of the block in `column` of a block row, which is one of its own. */
+static int64_t own_slot_in(const struct state *state, int64_t block_row, int64_t column) {
+  const uint32_t *columns = state->own.column + state->own.start[block_row];
+  int64_t low = 0, high = own_blocks(state, block_row) - 1;
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (columns[middle] < column) low = middle + 1;
+    else high = middle;
+  }
+  return own_slot(state, block_row, low);
+}
+
+/* Steps whose blocks have values of their own. */
+static int64_t value_steps(const struct state *state) { return is_mirrored(state) ? state->own.steps : state->steps; }
+
 /* ---- the region: needs the slices; adds arrays and sections */
 
 /* Slot of block k of the local row number `in_slice` of a slice. */
@@ -280,6 +380,18 @@ static void measure_block_row(const struct state *state, int64_t block_row, stru
   extent->most = cb_larger(extent->most, most);
 }
 
+/* The same where columns span those ends and whole blocks fill the matrix's columns: none is cut. */
+static struct extent measure_within(const struct state *state, int64_t slice, struct cb_ends ends) {
+  const int64_t local_rows = LANES / state->lanes, height = state->size.rows;
+  struct extent extent = {.least = ends.first / state->size.cols, .most = cb_larger(ends.last, 0) / state->size.cols};
+  for (int64_t i = 0; i < local_rows; i++) {
+    const int64_t block_row = slice * local_rows + i, first = block_row * height;
+    if (block_row >= state->block_rows) break;
+    extent.inner += (cb_smaller(first + height, state->csr->rows) - first) * state->count[block_row] * state->size.cols;
+  }
+  return extent;
+}
+
 static struct extent measure_slice(const struct state *state, int64_t slice) {
   const int64_t local_rows = LANES / state->lanes;
   struct extent extent = {.least = INT64_MAX};
@@ -292,11 +404,12 @@ static struct extent measure_slice(const struct state *state, int64_t slice) {
 
 /* Fills in first columns; returns the largest offset from one. On the way absent entries and blocks over the right edge
  * are found. */
-static int64_t measure_columns(struct state *state) {
+static int64_t measure_columns(struct state *state, const struct cb_ends *of_slices) {
   int64_t inner = 0, cut = 0, largest = 0;
 #pragma omp parallel for schedule(static) reduction(+ : inner, cut) reduction(max : largest)
   for (int64_t slice = 0; slice < state->slices; slice++) {
-    const struct extent extent = measure_slice(state, slice);
+    const struct extent extent =
+        of_slices ? measure_within(state, slice, of_slices[slice]) : measure_slice(state, slice);
     const int64_t first = cb_smaller(extent.least, extent.most); /* 0 when there are none */
     state->first_column[slice] = (uint32_t)first;
     inner += extent.inner;
@@ -310,11 +423,40 @@ static int64_t measure_columns(struct state *state) {
 
 static void build_columns(struct cb_region_builder *builder, struct state *state) {
   state->first_column = cb_arena_alloc(&state->arena, (size_t)state->slices, sizeof *state->first_column);
-  const int ready = state->first_column && cb_need_row_ends(state->csr);
-  const int64_t largest = ready ? measure_columns(state) : 0;
+  const int in_order = !state->order && state->csr->cols % state->size.cols == 0;
+  const int64_t each = LANES / state->lanes * state->size.rows;
+  struct cb_ends *of_slices = in_order ? cb_row_spans(state->csr, each, state->slices) : NULL;
+  const int ready = state->first_column && (of_slices || cb_need_row_ends(state->csr));
+  const int64_t largest = ready ? measure_columns(state, of_slices) : 0;
+  cb_free(of_slices);
   builder->failed |= !ready;
   cb_region_column_offsets(builder, "block column", state->slices, state->first_column,
                            (struct cb_slot_elements){.count = state->steps * LANES, .largest = largest});
+}
+
+/* Elements by slot, behind those of the column offsets. */
+static void build_places(struct cb_region_builder *builder, const struct state *state) {
+  if (!is_mirrored(state)) return;
+  cb_region_by_slot(builder, "value_place", "twice where a slot's block has its values; odd: its mirror image has",
+                    (struct cb_slot_elements){.first = state->steps * LANES,
+                                              .count = state->steps * LANES,
+                                              .largest = 2 * state->own.steps * LANES - 1});
+  cb_region_section(builder, "mirrored");
+  if (builder->options->symmetric == CB_SYMMETRIC_SKEW) cb_region_section(builder, "negated");
+  cb_region_fact(builder, builder->options->symmetric == CB_SYMMETRIC_SKEW ? "negated" : "mirrored", "%lld",
+                 (long long)(state->blocks - state->own.start[state->block_rows]));
+}
+
+/* Nonzeros in blocks above the main diagonal. */
+static int64_t mirrored_nonzeros(const struct state *state) {
+  const struct cb_csr *csr = state->csr;
+  int64_t mirrored = 0;
+  if (!is_mirrored(state)) return 0;
+#pragma omp parallel for schedule(static) reduction(+ : mirrored)
+  for (int64_t row = 0; row < csr->rows; row++)
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
+      mirrored += csr->col_idx[k] / state->size.cols > row / state->size.rows;
+  return mirrored;
 }
 
 static uint64_t local_row_length(const void *state, int64_t local_row) { return (uint64_t)length_at(state, local_row); }
@@ -342,7 +484,7 @@ static void build_presence(struct cb_region_builder *builder, const struct state
   if (!state->absent || (!again && builder->value_bytes)) return;
   if (again) cb_region_section(builder, "absent");
   cb_region_bytes(builder, "present", "bit j of a slot: the matrix has value j of the block",
-                  state->steps * LANES * bytes);
+                  value_steps(state) * LANES * bytes);
   cb_region_placeholder(builder, "present_type", types[bytes]);
 }
 
@@ -403,13 +545,15 @@ static void build_values(struct cb_region_builder *builder, struct state *state)
   if ((state->absent || state->cut) && builder->value_bytes) cb_region_zero_slots(builder);
   state->vector = vector_of(state->size, builder->value_bytes);
   cb_region_values(builder, "values", "per step, in groups of one load, a group of each lane",
-                   state->steps * LANES * area);
+                   value_steps(state) * LANES * area);
+  builder->region.mirrored = mirrored_nonzeros(state);
 }
 
 static void build_region(struct cb_region_builder *builder, struct state *state) {
   build_facts(builder, state);
   cb_region_list(builder, "first_step", "steps before a slice, 32 slots each", state->slices + 1, state->first_step);
   build_columns(builder, state);
+  build_places(builder, state);
   build_values(builder, state);
   build_local_rows(builder, state);
   build_text(builder, state);
@@ -460,12 +604,22 @@ static void visit_sectors(const void *user, int64_t thread_block, struct cb_sect
     ask_slice(user, slice, sink);
 }
 
+/* Where blocks are mirrored, L2 gives the values of all blocks, in whole lines: twice as many sectors a second as of
+ * scattered ones. As in dia; not measured here. */
+static int64_t value_sectors(const struct cb_region_builder *builder, const struct state *state) {
+  enum { WHOLE_LINES = 2 };
+  if (!is_mirrored(state)) return 0;
+  return state->blocks * cb_tile_area(state->size) * builder->value_bytes / (32 * WHOLE_LINES);
+}
+
 /* A slice's batches follow one another. */
 static enum cb_status predict(struct cb_region_builder *builder, const struct state *state, struct cb_diag *diag) {
   const int64_t batch = choose_batch(state, builder);
   builder->region.cost.chain_ns = cb_divide_up(state->longest, batch) * CB_COST_BATCH_NS;
   builder->region.cost.stream_percent = CB_COST_BLOCKS_PERCENT;
-  return cb_sectors_predict_by_stretch(builder, state, visit_sectors, sector_stretches, diag);
+  const enum cb_status s = cb_sectors_predict_by_stretch(builder, state, visit_sectors, sector_stretches, diag);
+  builder->region.cost.sectors += value_sectors(builder, state);
+  return s;
 }
 
 static enum cb_status blocks_plan(struct cb_region_builder *builder, struct cb_diag *diag) {
@@ -481,6 +635,7 @@ static enum cb_status blocks_plan(struct cb_region_builder *builder, struct cb_d
   state->vector = 1;
   s = choose_size(state, builder, diag);
   if (!s) s = make_slices(state, builder, diag);
+  if (!s) s = find_mirrored(state, builder, diag);
   if (s) return s;
   builder->work.units = state->slices;
   build_region(builder, state);
@@ -502,15 +657,40 @@ static uint64_t visit_block(const struct state *state, const struct cb_tile *blo
   return present;
 }
 
+/* Nonzeros of a block above the main diagonal are read from the slots of their mirror images. */
+static void visit_mirrored(const struct state *state, const struct cb_tile *block, int rows, int64_t slot,
+                           const struct cb_walk *walk) {
+  for (int i = 0; i < rows; i++)
+    for (int64_t k = block->first[i]; k < block->end[i]; k++) {
+      const int64_t j = state->csr->col_idx[k] - block->column * state->size.cols;
+      cb_emit_mirrored(walk, value_slot(state->size, state->vector, slot, j * state->size.cols + i), k);
+    }
+}
+
+/* Tells the place of a block's values. Returns the slot, which is the block's own, or that of its mirror image. */
+static int64_t visit_place(const struct state *state, int64_t block_row, int64_t slot, int64_t k, int64_t column,
+                           const struct cb_walk *to) {
+  const int turned = column > block_row;
+  const int64_t there = turned ? own_slot_in(state, column, block_row) : own_slot(state, block_row, k);
+  cb_emit_element(to, state->steps * LANES + slot, (uint32_t)(2 * there + turned));
+  return there;
+}
+
 /* Column offsets belong to blocks, so their slots are those of blocks. */
 static void visit_local_row(const struct state *state, int64_t slice, int64_t in_slice, unsigned char *presence,
                         const struct cb_walk *to) {
   const int64_t bytes = presence_bytes(state->size);
+  const int64_t block_row = block_row_at(state, slice * (LANES / state->lanes) + in_slice);
   struct cb_tile_walk walk = blocks_at(state, slice, in_slice);
   struct cb_tile block;
   for (int64_t k = 0; cb_tile_walk_next(&walk, &block); k++) {
-    const int64_t slot = slot_of(state, slice, in_slice, k);
+    int64_t slot = slot_of(state, slice, in_slice, k);
     cb_emit_element(to, slot, (uint32_t)(block.column - state->first_column[slice]));
+    if (is_mirrored(state)) slot = visit_place(state, block_row, slot, k, block.column, to);
+    if (is_mirrored(state) && block.column > block_row) {
+      visit_mirrored(state, &block, walk.rows, slot, to);
+      continue;
+    }
     const uint64_t present = visit_block(state, &block, walk.rows, slot, to);
     for (int64_t b = 0; presence && b < bytes; b++) presence[slot * bytes + b] = (unsigned char)(present >> 8 * b);
   }

@@ -12,6 +12,11 @@
  * there are presence bits, one per slot: a row's sum that is not finite is summed again over the present ones
  * alone. A finite sum needs no second look: NaN or Inf times 0 is NaN, and NaN stays.
  *
+ * Symmetric storage (plan/symmetry.h): where the stored diagonals are each other's mirror images, those above the main
+ * diagonal have no slots. Row i reads its value on diagonal d > 0 where row i + d has it on diagonal -d: a second read,
+ * from L1 where d is less than a thread block's rows, else from L2, which keeps what the nearer diagonals span. Terms
+ * are added in the same order, so that the sums have the bits of those of all diagonals.
+ *
  * Fixed values: a diagonal whose values are all equal (even) has neither slots nor presence bits; its
  * coefficient is a constant of the text. Where such a diagonal has absent places (holed), a word of 32 bits
  * for each slice says which rows have an entry, and nothing is multiplied for the others. Without stored
@@ -24,6 +29,7 @@
 #include "analysis/cost_figures.h"
 #include "analysis/diagonals.h"
 #include "analysis/layouts/dia/dia_chains.h"
+#include "analysis/plan/symmetry.h"
 #include "analysis/values.h"
 #include "base/integers.h"
 #include "base/memory.h"
@@ -60,6 +66,8 @@ struct state {
   int order[MOST_DIAGONALS];          /* kind by kind, ascending: as the text has them */
   int place[MOST_DIAGONALS];          /* of each there */
   double coefficient[MOST_DIAGONALS]; /* unless STORED */
+  int own;                            /* stored diagonals that have slots: all, or without those that are mirrored */
+  int threads;                        /* of a thread block: rows that it has at a time */
   int repeats;                        /* rows of a thread */
   int words;                          /* of a slice, for its holed diagonals */
   struct cb_chains chains;            /* stride 0: not used */
@@ -145,6 +153,36 @@ static void sort_diagonals(struct state *state, const struct cb_region_builder *
 
 /* Those that have no slots stored: the first in the text's order. */
 static int constants(const struct state *state) { return state->count[EVEN] + state->count[HOLED]; }
+
+/* The offset of the stored diagonal `i`, which ascends. */
+static int32_t stored_offset(const struct state *state, int i) {
+  return state->offset[state->order[constants(state) + i]];
+}
+
+static int is_mirrored(const struct state *state) { return state->own < state->count[STORED]; }
+
+/* Those above the main diagonal are mirrored where all have their mirror images, in all of their places. */
+static enum cb_status find_mirrored(struct state *state, const struct cb_region_builder *builder,
+                                    struct cb_diag *diag) {
+  const int stored = state->count[STORED];
+  int mirrored;
+  state->own = stored;
+  for (int i = 0; i < stored; i++)
+    if (stored_offset(state, i) != -stored_offset(state, stored - 1 - i)) return CB_OK;
+  const enum cb_status s = cb_symmetry_of_part(&mirrored, builder->options, builder->target, &builder->work.part, diag);
+  if (!s && mirrored) state->own = (int)cb_divide_up(stored, 2);
+  return s;
+}
+
+/* Nonzeros of mirrored diagonals. */
+static int64_t mirrored_nonzeros(const struct state *state) {
+  int64_t nonzeros = 0;
+  for (int i = state->own; i < state->count[STORED]; i++) {
+    const int d = state->order[constants(state) + i];
+    nonzeros += cb_diagonal_length(state->csr, state->offset[d]) - state->holes[d];
+  }
+  return nonzeros;
+}
 
 /* A last slice with fewer than 32 rows may be inside: the rows that it lacks are not computed. */
 static void find_inside(struct state *state) {
@@ -291,22 +329,31 @@ static void build_facts(struct cb_region_builder *builder, const struct state *s
   cb_region_fact(builder, "absent", "%lld", (long long)state->absent);
   if (state->count[EVEN]) cb_region_fact(builder, "even", "%d", state->count[EVEN]);
   if (state->count[HOLED]) cb_region_fact(builder, "holed", "%d", state->count[HOLED]);
+  if (is_mirrored(state))
+    cb_region_fact(builder, builder->options->symmetric == CB_SYMMETRIC_SKEW ? "negated" : "mirrored", "%d",
+                   state->count[STORED] - state->own);
 }
 
 /* Arrays and constants of the stored diagonals. Places outside the matrix are multiplied by 0, absent ones by
  * x. */
 static void build_slots(struct cb_region_builder *builder, const struct state *state, int64_t wave) {
   const int stored = state->count[STORED], batch = choose_batch(stored, wave);
-  const int64_t slots = state->slices * stored * ROWS;
+  const int64_t slots = state->slices * state->own * ROWS;
   cb_region_size(builder, "kDiagonals", stored,
-                 stored < state->diagonals ? "plan: the other diagonals, and stored values of a row"
-                                           : "plan: diagonals, and values of a row");
+                 is_mirrored(state)           ? "plan: diagonals that values are read for"
+                 : stored < state->diagonals ? "plan: the other diagonals, and stored values of a row"
+                                             : "plan: diagonals, and values of a row");
+  if (is_mirrored(state))
+    cb_region_size(builder, "kStored", state->own, "plan: of them, not above the main diagonal: stored values of a row");
   cb_region_structure(builder, "kBatch", batch, "plan: diagonals whose loads are in flight together");
   cb_region_zero_slots(builder);
   cb_region_values(builder, "values", "per slice, diagonal and row", slots);
   if (state->absent_stored)
     cb_region_bytes(builder, "presence", "a bit per slot: it holds a nonzero", slots / 8);
   cb_region_section(builder, "stored");
+  if (is_mirrored(state)) cb_region_section(builder, "mirrored");
+  if (is_mirrored(state) && builder->options->symmetric == CB_SYMMETRIC_SKEW) cb_region_section(builder, "negated");
+  builder->region.mirrored = mirrored_nonzeros(state);
   build_stored_offsets(builder, state);
   if (stored > UNROLLED) cb_region_section(builder, "stored_loop");
   if (stored % batch) cb_region_section(builder, "rest");
@@ -325,6 +372,16 @@ static int choose_repeats(const struct state *state, const int64_t *settings,
   enum { RESIDENT = 6, WAVES = 4 };
   if (state->count[STORED]) return 1;
   return settings[DIA_ROWS] ? (int)settings[DIA_ROWS] : rows_that_fill(state, target, BLOCK_ROWS, RESIDENT * WAVES);
+}
+
+/* Of a thread block. Where values are mirrored, the more rows it has, the more of the second reads are from L1, as long
+ * as there are thread blocks enough for several waves, and no other region could join, which has 256. */
+static int choose_threads(const struct state *state, const struct cb_region_builder *builder) {
+  enum { THREADS = 512, WAVE = 4 };
+  const int64_t asked = builder->settings[DIA_THREADS];
+  if (!is_mirrored(state) || builder->may_be_joined || builder->joins_rows) return BLOCK_ROWS;
+  if (asked) return (int)asked;
+  return blocks_in_a_wave(state, builder->target) > WAVE ? THREADS : BLOCK_ROWS;
 }
 
 /* ---- rows a stride apart: need kinds and coefficients */
@@ -473,7 +530,8 @@ static void build_chains(struct cb_region_builder *builder, const struct state *
 /* ---- the region */
 
 static void build_rows(struct cb_region_builder *builder, const struct state *state) {
-  const int64_t rows = state->csr->rows, block_rows = BLOCK_ROWS * state->repeats;
+  enum { RESIDENT = 1536 }; /* threads of a multiprocessor that streams: each has 40 registers, as in sell */
+  const int64_t rows = state->csr->rows, block_rows = state->threads * state->repeats;
   const int64_t wave = blocks_in_a_wave(state, builder->target);
   const int stored = state->count[STORED];
   build_sums(builder, state, wave);
@@ -484,7 +542,14 @@ static void build_rows(struct cb_region_builder *builder, const struct state *st
   builder->region.block_rows = block_rows;
   builder->region.row_threads = 1;
   builder->region.takes_vectors = builder->region.most_lanes = 1;
-  /* 40 registers, as in sell; 32 are enough where few diagonals are loaded, and none of values */
+  if (state->threads != BLOCK_ROWS) {
+    cb_region_structure(builder, "kThreads", state->threads, "plan: threads of a thread block");
+    cb_region_section(builder, "wide");
+    builder->region.threads = state->threads;
+    builder->region.blocks_per_sm = RESIDENT / state->threads;
+    return;
+  }
+  /* 32 registers are enough where few diagonals are loaded, and none of values */
   builder->region.blocks_per_sm = wave <= 4 ? (int)wave : stored || state->diagonals > FEW ? 6 : 8;
 }
 
@@ -498,7 +563,7 @@ static int family_batch(int batch) {
 
 /* One text for all numbers of stored diagonals, and wherever they leave the matrix. */
 static void build_family(struct cb_region_builder *builder, const struct state *state) {
-  static const char *const with[] = {"stored_loop", "rest", "inside", "border", "guard"};
+  static const char *const with[] = {"sized", "stored_loop", "rest", "inside", "border", "guard"};
   const int64_t wave = blocks_in_a_wave(state, builder->target);
   const int stored = state->count[STORED];
   if (constants(state)) return;
@@ -509,7 +574,7 @@ static void build_family(struct cb_region_builder *builder, const struct state *
   cb_region_family_size(builder, "kEndInside", state->end_inside);
   cb_region_family_structure(builder, "kBatch", family_batch(choose_batch(stored, wave)),
                              "family: diagonals whose loads are in flight together");
-  builder->region.family.blocks_per_sm = wave <= 2 ? 2 : wave <= 4 ? 4 : 6;
+  if (state->threads == BLOCK_ROWS) builder->region.family.blocks_per_sm = wave <= 2 ? 2 : wave <= 4 ? 4 : 6;
 }
 
 static void build_region(struct cb_region_builder *builder, const struct state *state) {
@@ -541,16 +606,26 @@ static int64_t loads_of_x(const struct state *state) {
   return state->csr->rows * most_loads(chains, chains->count) / chains->rows;
 }
 
-/* Sectors of x: what a thread block reads of it once. Those of neighbouring threads come in whole lines, of
- * which L2 gives about twice as many sectors a second as of scattered ones, whose rate the prediction knows.
- * Without stored values half of the traffic is writing, as in a copy. */
+/* Values that a thread block reads where others are mirrored: each of its own, and those of later rows. */
+static int64_t block_values(const struct state *state) {
+  int64_t values = (int64_t)state->own * state->threads;
+  for (int i = state->own; i < state->count[STORED]; i++) values += cb_smaller(stored_offset(state, i), state->threads);
+  return values;
+}
+
+/* Sectors of x: what a thread block reads of it once. Those of neighbouring threads come in whole lines, of which L2
+ * gives about twice as many sectors a second as of scattered ones, whose rate the prediction knows. Without stored
+ * values half of the traffic is writing, as in a copy. Mirrored values are read twice, once from memory and once from
+ * L2, whose rate then bounds the product as memory's does: all that comes from it counts. (A kernel for 7 and 27 points
+ * whose thread blocks had 256 rows took 136 and 103 us, which is 8.0 and 7.3 TB/s of such traffic.) */
 static void predict(struct cb_region_builder *builder, const struct state *state) {
   enum { WHOLE_LINES = 2 };
   const struct cb_chains *chains = &state->chains;
   const struct cb_chain_shape shape = chain_shape(state);
   const int64_t elements = chains->stride ? cb_chains_elements(chains, &shape)
-                                          : block_elements(state, BLOCK_ROWS * state->repeats);
-  const int64_t bytes = elements * (int64_t)cb_type_size(builder->vector_type);
+                                          : block_elements(state, state->threads * state->repeats);
+  const int64_t values = is_mirrored(state) ? block_values(state) * builder->value_bytes : 0;
+  const int64_t bytes = elements * (int64_t)cb_type_size(builder->vector_type) + values;
   const int64_t batches = chains->stride ? cb_divide_up(chains->count, chain_batch(chains))
                                          : state->repeats * rounds(state, builder->target);
   builder->region.cost.sectors = builder->region.blocks * cb_divide_up(bytes, 32 * WHOLE_LINES);
@@ -569,10 +644,13 @@ static enum cb_status dia_plan(struct cb_region_builder *builder, struct cb_diag
   s = find_diagonals(state, &builder->work.part, diag);
   if (s) return s;
   sort_diagonals(state, builder);
+  s = find_mirrored(state, builder, diag);
+  if (s) return s;
   find_inside(state);
   const int holed = state->count[HOLED];
   state->words = holed ? cb_round_up(holed, words_vector(holed)) : 0;
   state->repeats = choose_repeats(state, builder->settings, builder->target);
+  state->threads = choose_threads(state, builder);
   find_chains(state, builder);
   builder->work.units = state->slices;
   build_region(builder, state);
@@ -600,17 +678,22 @@ static int64_t slot_of(int64_t row, int count, int place) {
 /* Columns and offsets both ascend. */
 static void visit_row(const struct state *state, int64_t row, const struct bits *bits, const struct cb_walk *walk) {
   const struct cb_csr *csr = state->csr;
-  const int stored = state->count[STORED], constant = constants(state);
+  const int own = state->own, constant = constants(state);
   int d = 0;
   for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
     while (row + state->offset[d] != csr->col_idx[k]) d++;
     const int place = state->place[d];
     int64_t slot;
+    if (state->kind[d] == STORED && place - constant >= own) {
+      slot = slot_of(csr->col_idx[k], own, state->count[STORED] - 1 - (place - constant));
+      cb_emit_mirrored(walk, slot, k);
+      continue;
+    }
     if (state->kind[d] == STORED) {
-      slot = slot_of(row, stored, place - constant);
+      slot = slot_of(row, own, place - constant);
       set_bit(bits->presence, slot);
     } else {
-      slot = state->slices * stored * ROWS + slot_of(row, constant, place);
+      slot = state->slices * own * ROWS + slot_of(row, constant, place);
       if (state->kind[d] == HOLED) set_bit(bits->holes, slot_of(row, state->words, place - state->count[EVEN]));
     }
     cb_emit_nonzero(walk, slot, k);

@@ -13,7 +13,7 @@ const struct cb_option cb_dia_options[DIA_OPTIONS] = {
                     .help = "what these rows are apart, where diagonals so far apart suit it; 1: no stride; 0: by "
                             "the matrix"},
     [DIA_THREADS] = {.name = "dia-threads", .numbers = cb_threads_of_a_block,
-                     .help = "threads of a thread block, with a stride: 256, 512, 1024; 0: 512"},
+                     .help = "threads of a thread block, with a stride or symmetric: 256, 512, 1024; 0: 512, or 256 of few"},
 };
 
 static const struct cb_node diagonals = {.layout = "dia"};
@@ -25,6 +25,6 @@ const struct cb_recipe cb_dia_recipes[] = {
      .summary = "populated diagonals without indices, the rest as sell",
      .example = "stencil5,n=12,extra=0.5",
      .lenient = "dia-fill=0",
-     .root = &node, .is_searched = 1, .is_ready = 1, .may_refuse = 1},
+     .root = &node, .is_searched = 1, .is_packed = 1, .is_ready = 1, .may_refuse = 1},
     {0},
 };

@@ -71,6 +71,13 @@ class Specialise(IntEnum):
     NEVER = 2
 
 
+class Symmetry(IntEnum):
+    OPTION = 0
+    SYMMETRIC = 1
+    SKEW_SYMMETRIC = 2
+    UNSYMMETRIC = 3
+
+
 class CacheResult(IntEnum):
     OFF = 0
     MISS = 1
@@ -129,6 +136,7 @@ class Request(Structure):
         ("epilogue", c_char_p),
         ("vectors", c_int),
         ("reorder", c_int),
+        ("symmetric", c_int),
     ]
 
 
@@ -194,6 +202,9 @@ class Outcome(Structure):
     ]
 
 
+PRECONDITION = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
+
+
 class SolverOptions(Structure):
     _fields_ = [
         ("struct_size", c_size_t),
@@ -212,6 +223,8 @@ class SolverOptions(Structure):
         ("highest", c_double),
         ("blocks", c_void_p),
         ("block_size", c_int),
+        ("precondition", PRECONDITION),
+        ("precondition_user", c_void_p),
     ]
 
 
@@ -317,6 +330,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_diagonal": (STATUS, (HANDLE, POINTER(Csr), c_void_p)),
     "cbgen_block_diagonal": (STATUS, (HANDLE, POINTER(Csr), c_int, c_void_p)),
     "cbgen_update_values": (STATUS, (HANDLE, POINTER(Update))),
+    "cbgen_operator_check": (STATUS, (HANDLE, c_void_p)),
     "cbgen_operator_message": (c_char_p, (HANDLE,)),
     "cbgen_operator_info": (STATUS, (HANDLE, POINTER(Info))),
     "cbgen_operator_permutation": (STATUS, (HANDLE, POINTER(c_int32), POINTER(c_int32))),
@@ -332,6 +346,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_solver_free": (None, (HANDLE,)),
     "cbgen_solve": (STATUS, (HANDLE, c_void_p, c_void_p, c_void_p)),
     "cbgen_solver_outcome": (STATUS, (HANDLE, POINTER(Outcome))),
+    "cbgen_solver_form": (c_char_p, (HANDLE,)),
     "cbgen_solver_message": (c_char_p, (HANDLE,)),
     "cbgen_solver_source": (c_char_p, (HANDLE, POINTER(c_size_t))),
     "cbgen_batch_create": (STATUS, (HANDLE, POINTER(Csr), c_char_p, POINTER(BatchOptions), POINTER(HANDLE))),

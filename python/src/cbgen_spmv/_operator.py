@@ -33,6 +33,8 @@ else:
     CALLS.set_stream_handle(stream_handle)
 
 VALUES = {each.name.lower(): each for each in _abi.Values}
+SYMMETRIC = {None: _abi.Symmetry.OPTION, True: _abi.Symmetry.SYMMETRIC, "skew": _abi.Symmetry.SKEW_SYMMETRIC,
+             False: _abi.Symmetry.UNSYMMETRIC}
 SPECIALISE = {each.name.lower(): each for each in _abi.Specialise}
 REORDER = {each.name.lower(): each for each in _abi.Reorder}
 Path = Union[str, "os.PathLike[str]"]
@@ -119,6 +121,7 @@ class Origin:
     specialise: _abi.Specialise = _abi.Specialise.AUTO
     vectors: int = 0
     reorder: _abi.Reorder = _abi.Reorder.NONE
+    symmetric: _abi.Symmetry = _abi.Symmetry.OPTION
 
     def operator(self, transposed: bool) -> Optional[Operator]:
         found = self.operators.get(transposed)
@@ -126,7 +129,7 @@ class Origin:
 
     def compile(self, transposed: bool, views: Views) -> Operator:
         request = _abi.Request(ctypes.sizeof(_abi.Request), self.expected_products, self.values, transposed,
-                               self.specialise, None, self.vectors, self.reorder)
+                               self.specialise, None, self.vectors, self.reorder, self.symmetric)
         device = open_device(self.context.choose_device(views.device))
         (suffix, given), handle = views.given(self.name), ctypes.c_void_p()
         function = getattr(LIBRARY, "cbgen_compile" + suffix)
@@ -520,6 +523,13 @@ class Operator(Products, Linear):
         other = self._origin.operator(not self._transposed)
         return [self] if other is None or other.closed else [self, other]
 
+    def check_symmetry(self, *, stream: Any = None) -> None:
+        """Waits for the stream (None: the default stream); raises cbgen.WrongError when the values that were compiled, or
+        renewed since the last call, break the promise of symmetry. The operator is compiled with a context whose option
+        "check-symmetry" is "on"."""
+        chosen = 0 if stream is None else stream_handle(stream)
+        self._handles.check(LIBRARY.cbgen_operator_check(self._handles.first, chosen))
+
     def specialise(self) -> None:
         """Compiles the kernel that is made for this one matrix, where the operator multiplies with its family's
         (`info.tier`), and multiplies with it from then on: the same bits, a little faster. The transpose, where it was
@@ -606,7 +616,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
             type: Optional[str] = None, semiring: Optional[str] = None, device: Optional[int] = None,
             tune: Optional[str] = None, cache: Union[None, str, "os.PathLike[str]"] = None, context: Optional[Context] = None,
             name: str = "matrix", shape: Optional[Tuple[int, int]] = None, stream: Any = None,
-            keep_matrix: bool = True, specialise: str = "auto", vectors: int = 1, reorder: str = "none") -> Operator:
+            keep_matrix: bool = True, specialise: str = "auto", vectors: int = 1, reorder: str = "none",
+            symmetric: Union[None, bool, str] = None) -> Operator:
     """Looks at a sparse matrix, writes a CUDA kernel for it, compiles it, and gives the operator that multiplies.
 
     matrix: a SciPy or CuPy sparse matrix (CSR, CSC, COO and BSR; other formats are converted), a sparse CSR tensor of
@@ -634,6 +645,10 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
     reorder: "symmetric" (x and y in one order, of a square matrix) or "unsymmetric": vectors are in the order that
         `A.permutation()` tells, in which products find what they need of x nearer together; "none": as the matrix has
         rows and columns.
+    symmetric: True: the matrix is its transpose bit by bit, and stays so when values are renewed, so that half of it is
+        stored where that is faster; its lower triangle counts. "skew": the same with the other sign. False: nothing is
+        looked for. None: fixed values are looked at. `Context({"check-symmetry": "on"})` and `check_symmetry` find values
+        that break the promise.
 
     TypeError, ValueError: what was handed over does not fit. cbgen.Error: see its subclasses.
     """
@@ -645,6 +660,8 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
         raise ValueError(f"reorder={reorder!r}; it is 'none', 'symmetric' or 'unsymmetric'")
     if vectors < 1:
         raise ValueError(f"vectors={vectors!r}; it is 1 or more")
+    if not any(symmetric is known or symmetric == known == "skew" for known in SYMMETRIC):
+        raise ValueError(f"symmetric={symmetric!r}; it is None, True, False or 'skew'")
     taken = take_matrix(matrix, shape)
     if taken.converted and values == "mutable":
         raise ValueError("the order of the values is that of CSR arrays, and this matrix is in another format: convert "
@@ -654,7 +671,7 @@ def compile(matrix: Any, *, expected_products: int = 0, values: str = "stored", 
                                                    "cache": cache})
     origin = Origin(taken if keep_matrix else None, used, name, expected_products, VALUES[values], threading.RLock(),
                     {}, specialise=SPECIALISE[specialise], vectors=min(int(vectors), 1 << 20),
-                    reorder=REORDER[reorder])
+                    reorder=REORDER[reorder], symmetric=SYMMETRIC[symmetric])
     return origin.compile(bool(transpose), views)
 
 

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The parallel type. The parent type's product calls those of the two local blocks, with the exchange of halo values
+ * begun before the first and ended after it; so the blocks are made ours, and nothing else has to be. They keep the
+ * parent's type name, for which its code asks. */
+#include "adapter.h"
+
+/* Makes the operators that a product takes, before the exchange of halo values begins: an error in the middle of it
+ * would leave it open. New values of a block may only show in the state of the whole matrix: the parent's functions
+ * work on the blocks without PETSc's public calls here and there. */
+static PetscErrorCode prepare(Mat A, PetscBool transpose) {
+  struct cbp_matrix *m, *of_block;
+  cbgen_operator *op;
+  PetscObjectState state;
+  Mat blocks[2];
+  PetscFunctionBegin;
+  PetscCall(cbp_matrix_of(A, &m));
+  PetscCheck(m, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the matrix has lost what cbgen composed with it");
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
+  for (int i = 0; i < 2; i++) {
+    PetscCall(cbp_adopt_seqaij(blocks[i], CBP_BLOCK, &m->options));
+    PetscCall(cbp_matrix_of(blocks[i], &of_block));
+    if (m->blocks_seen != state)
+      for (int direction = 0; direction < 2; direction++) of_block->direction[direction].values = -1;
+    PetscCall(cbp_operator_of(blocks[i], of_block, transpose, &op));
+  }
+  m->blocks_seen = state;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode parent_of(Mat A, PetscBool transpose, struct _MatOps **parent) {
+  struct cbp_matrix *m;
+  PetscFunctionBegin;
+  PetscCall(prepare(A, transpose));
+  PetscCall(cbp_matrix_of(A, &m));
+  *parent = &m->parent;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode mult(Mat A, Vec x, Vec y) {
+  struct _MatOps *parent;
+  PetscFunctionBegin;
+  PetscCall(parent_of(A, PETSC_FALSE, &parent));
+  PetscCall((*parent->mult)(A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode multadd(Mat A, Vec x, Vec y, Vec z) {
+  struct _MatOps *parent;
+  PetscFunctionBegin;
+  PetscCall(parent_of(A, PETSC_FALSE, &parent));
+  PetscCall((*parent->multadd)(A, x, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode multtranspose(Mat A, Vec x, Vec y) {
+  struct _MatOps *parent;
+  PetscFunctionBegin;
+  PetscCall(parent_of(A, PETSC_TRUE, &parent));
+  PetscCall((*parent->multtranspose)(A, x, y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode multtransposeadd(Mat A, Vec x, Vec y, Vec z) {
+  struct _MatOps *parent;
+  PetscFunctionBegin;
+  PetscCall(parent_of(A, PETSC_TRUE, &parent));
+  PetscCall((*parent->multtransposeadd)(A, x, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode (*parent_destroy)(Mat); /* of matrices without a struct cbp_matrix: see cbp_destroy */
+
+static PetscErrorCode destroy(Mat A) {
+  PetscFunctionBegin;
+  PetscCall(cbp_destroy(A, parent_destroy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define OURS(DO) DO(mult, mult) DO(multadd, multadd) DO(multtranspose, multtranspose) \
+  DO(multtransposeadd, multtransposeadd) DO(destroy, destroy) DO(duplicate, cbp_duplicate) \
+  DO(setfromoptions, cbp_set_from_options) DO(productsetfromoptions, cbp_product_set_from_options)
+
+PetscErrorCode cbp_hand_over_mpiaij(Mat A, struct cbp_matrix *m) {
+  PetscFunctionBegin;
+  OURS(CBP_GIVE)
+  PetscCall(PetscObjectChangeTypeName((PetscObject)A, CBP_MPI_PARENT));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode cbp_take_back_mpiaij(Mat A, struct cbp_matrix *m) {
+  PetscFunctionBegin;
+  OURS(CBP_TAKE)
+  PetscCall(PetscObjectChangeTypeName((PetscObject)A, CBP_MPIAIJ));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode cbp_adopt_mpiaij(Mat A, const struct cbp_options *options) {
+  struct cbp_matrix *m;
+  PetscFunctionBegin;
+  PetscCall(cbp_matrix_of(A, &m));
+  if (!m) PetscCall(cbp_matrix_attach(A, CBP_PARALLEL, &m));
+  if (options) m->options = *options;
+  else PetscCall(cbp_options_read(A, &m->options));
+  PetscCall(cbp_take_back_mpiaij(A, m));
+  PetscCall(cbp_compose(A, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode cbp_create_mpiaij(Mat A) {
+  PetscFunctionBegin;
+  PetscCall(MatSetType(A, CBP_MPI_PARENT));
+  parent_destroy = A->ops->destroy;
+  PetscCall(cbp_adopt_mpiaij(A, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

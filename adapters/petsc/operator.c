@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A sequential matrix as an operator of cbgen: compiled at the first product, renewed when values changed, compiled
+ * anew when the pattern did. */
+#include "adapter.h"
+
+#include <string.h>
+
+static const char *const values_names[] = {"stored", "mutable", "fixed", "cbgen_values", "", NULL};
+static const char *const specialise_names[] = {"auto", "now", "never", "cbgen_specialise", "", NULL};
+static const char composed[] = "cbgen_matrix";
+
+PetscErrorCode cbp_options_read(Mat A, struct cbp_options *options) {
+  PetscFunctionBegin;
+  PetscObjectOptionsBegin((PetscObject)A);
+  PetscCall(PetscOptionsString("-mat_cbgen_recipe", "how cbgen stores the matrix", "cbgen help recipes",
+                               *options->recipe ? options->recipe : "auto", options->recipe, sizeof options->recipe,
+                               NULL));
+  PetscCall(PetscOptionsInt("-mat_cbgen_expected_products", "set-up that so many products cannot repay is left out",
+                            "cbgen_request", options->expected_products, &options->expected_products, NULL));
+  PetscCall(PetscOptionsEnum("-mat_cbgen_values", "whether values will be renewed", "cbgen_request", values_names,
+                             options->values, &options->values, NULL));
+  PetscCall(PetscOptionsEnum("-mat_cbgen_specialise", "when the matrix gets a kernel of its own", "cbgen_request",
+                             specialise_names, options->specialise, &options->specialise, NULL));
+  PetscCall(PetscOptionsString("-mat_cbgen_cache", "directory of the kept kernels; none: no cache", "cbgen_set",
+                               options->cache, options->cache, sizeof options->cache, NULL));
+  PetscCall(PetscOptionsInt("-mat_cbgen_device", "number of the GPU where the process has none yet", "cbgen_set",
+                            options->device, &options->device, NULL));
+  PetscCall(PetscOptionsString("-mat_cbgen_options", "further options of cbgen: NAME=VALUE,…", "cbgen help options",
+                               options->more, options->more, sizeof options->more, NULL));
+  PetscOptionsEnd();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- what hangs on a matrix */
+
+static void free_matrix(struct cbp_matrix *m) {
+  cbp_matrix_forget(m);
+  cbgen_context_destroy(m->context);
+}
+
+#if PETSC_VERSION_LT(3, 23, 0)
+static PetscErrorCode destroy_matrix(void *m) {
+  PetscFunctionBegin;
+  free_matrix(m);
+  PetscCall(PetscFree(m));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#define CONTAINER_SET_DESTROY PetscContainerSetUserDestroy
+#else
+static PetscErrorCode destroy_matrix(void **m) {
+  PetscFunctionBegin;
+  free_matrix(*m);
+  PetscCall(PetscFree(*m));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#define CONTAINER_SET_DESTROY PetscContainerSetCtxDestroy
+#endif
+
+PetscErrorCode cbp_matrix_of(Mat A, struct cbp_matrix **m) {
+  PetscObject container;
+  PetscFunctionBegin;
+  *m = NULL;
+  PetscCall(PetscObjectQuery((PetscObject)A, composed, &container));
+  if (container) PetscCall(PetscContainerGetPointer((PetscContainer)container, (void **)m));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode cbp_matrix_attach(Mat A, cbp_kind kind, struct cbp_matrix **m) {
+  PetscContainer container;
+  PetscFunctionBegin;
+  PetscCall(PetscNew(m));
+  (*m)->kind = kind;
+  (*m)->options = (struct cbp_options){.values = (PetscEnum)CBGEN_VALUES_MUTABLE, .device = -1};
+  PetscCall(PetscContainerCreate(PETSC_COMM_SELF, &container));
+  PetscCall(PetscContainerSetPointer(container, *m));
+  PetscCall(CONTAINER_SET_DESTROY(container, destroy_matrix));
+  PetscCall(PetscObjectCompose((PetscObject)A, composed, (PetscObject)container));
+  PetscCall(PetscContainerDestroy(&container));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode cbp_matrix_detach(Mat A) {
+  PetscFunctionBegin;
+  PetscCall(PetscObjectCompose((PetscObject)A, composed, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+void cbp_matrix_forget(struct cbp_matrix *m) {
+  for (int i = 0; i < 2; i++) {
+    cbgen_operator_free(m->direction[i].op);
+    m->direction[i].op = NULL;
+    m->direction[i].made = PETSC_FALSE;
+  }
+}
+
+/* ---- the context, with the matrix's options */
+
+static void log_line(void *user, const char *line) {
+  (void)user;
+  (void)PetscInfo(NULL, "cbgen: %s\n", line);
+}
+
+/* NAME=VALUE,NAME=VALUE: changes the text. */
+static PetscErrorCode set_each(cbgen_context *context, char *text) {
+  PetscFunctionBegin;
+  for (char *rest = text; rest && *rest;) {
+    char *const name = rest, *const comma = strchr(rest, ',');
+    if (comma) *comma = 0;
+    rest = comma ? comma + 1 : NULL;
+    char *const equals = strchr(name, '=');
+    PetscCheck(equals, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-mat_cbgen_options: '%s' is no NAME=VALUE", name);
+    *equals = 0;
+    CBP_CHECK(cbgen_set(context, name, equals + 1), cbgen_message(context));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode set_options(cbgen_context *context, const struct cbp_options *options) {
+  const char *device;
+  char more[sizeof options->more];
+  PetscFunctionBegin;
+  PetscCall(cbp_device_open(options->device, &device));
+  CBP_CHECK(cbgen_set_log(context, log_line, NULL), cbgen_message(context));
+  CBP_CHECK(cbgen_set(context, "device", device), cbgen_message(context));
+  if (*options->recipe) CBP_CHECK(cbgen_set(context, "recipe", options->recipe), cbgen_message(context));
+  if (*options->cache)
+    CBP_CHECK(cbgen_set(context, "cache", strcmp(options->cache, "none") ? options->cache : ""),
+              cbgen_message(context));
+  PetscCall(PetscStrncpy(more, options->more, sizeof more));
+  PetscCall(set_each(context, more));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode open_context(struct cbp_matrix *m) {
+  cbgen_context *context;
+  PetscErrorCode status;
+  PetscFunctionBegin;
+  if (m->context) PetscFunctionReturn(PETSC_SUCCESS);
+  CBP_CHECK(cbgen_context_create(&context), "out of memory");
+  status = set_options(context, &m->options);
+  if (!status) m->context = context;
+  if (status) cbgen_context_destroy(context);
+  PetscCall(status);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- compiling and renewing */
+
+#if PetscDefined(HAVE_CUDA)
+/* On the device MatSeqAIJGetCSRAndMemType gives row pointers without those of empty rows, where there are many. */
+static PetscErrorCode view_pattern(Mat A, cbgen_csr *csr) {
+  const int *row_ptr, *col_idx;
+  PetscBool was_ours;
+  PetscErrorCode status;
+  PetscFunctionBegin;
+  if (csr->memory == CBGEN_HOST) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(cbp_hand_over(A, &was_ours)); /* it asks for the type's name */
+  status = MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &row_ptr, &col_idx);
+  PetscCall(cbp_take_back(A, was_ours));
+  PetscCall(status);
+  csr->row_ptr = row_ptr;
+  csr->col_idx = col_idx;
+  csr->row_ptr_bits = csr->col_idx_bits = 32;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/* The arrays of A as PETSc has them: on the device where the parent type keeps them there. */
+static PetscErrorCode view_matrix(Mat A, PetscInt entries, cbgen_csr *csr) {
+  const PetscInt *row_ptr = NULL, *col_idx = NULL;
+  PetscScalar *values;
+  PetscMemType type;
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, NULL, NULL, &values, &type));
+  if (PetscMemTypeHost(type)) PetscCall(MatSeqAIJGetCSRAndMemType(A, &row_ptr, &col_idx, NULL, NULL));
+  *csr = (cbgen_csr){.struct_size = sizeof *csr, .rows = A->rmap->n, .cols = A->cmap->n, .nnz = entries,
+                     .row_ptr = row_ptr, .col_idx = col_idx, .values = values,
+                     .row_ptr_bits = 8 * (int)sizeof(PetscInt), .col_idx_bits = 8 * (int)sizeof(PetscInt),
+                     .value_type = sizeof(PetscScalar) == 8 ? CBGEN_F64 : CBGEN_F32,
+                     .memory = PetscMemTypeHost(type) ? CBGEN_HOST : CBGEN_DEVICE, .stream = cbp_stream(),
+                     .name = ((PetscObject)A)->name};
+#if PetscDefined(HAVE_CUDA)
+  PetscCall(view_pattern(A, csr));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode compile(struct cbp_matrix *m, const cbgen_csr *csr, PetscBool transpose, cbgen_operator **op) {
+  const cbgen_request request = {.struct_size = sizeof request, .expected_products = m->options.expected_products,
+                                 .values = (cbgen_values)m->options.values, .transpose = transpose,
+                                 .specialise = (cbgen_specialise)m->options.specialise};
+  PetscFunctionBegin;
+  PetscCall(open_context(m));
+  CBP_CHECK(cbgen_compile(m->context, csr, &request, op), cbgen_message(m->context));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode renew(cbgen_operator *op, const cbgen_csr *csr) {
+  const cbgen_update update = {.struct_size = sizeof update, .values = csr->values, .value_type = csr->value_type,
+                               .memory = csr->memory, .stream = cbp_stream()};
+  PetscFunctionBegin;
+  CBP_CHECK(cbgen_update_values(op, &update), cbgen_operator_message(op));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode make(Mat A, struct cbp_matrix *m, PetscBool transpose, struct cbp_direction *d) {
+  MatInfo info;
+  PetscObjectState pattern;
+  cbgen_csr csr;
+  PetscFunctionBegin;
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  PetscCall(MatGetNonzeroState(A, &pattern));
+  const PetscInt entries = (PetscInt)info.nz_used;
+  const PetscBool same = d->made && d->data == A->data && d->pattern == pattern && d->entries == entries;
+  const PetscBool keep = same && m->options.values == (PetscEnum)CBGEN_VALUES_MUTABLE;
+  if (!keep) {
+    cbgen_operator_free(d->op);
+    d->op = NULL;
+    d->made = PETSC_FALSE;
+  }
+  if (entries) {
+    PetscCall(view_matrix(A, entries, &csr));
+    if (d->op) PetscCall(renew(d->op, &csr));
+    else PetscCall(compile(m, &csr, transpose, &d->op));
+  }
+  if (!keep) d->count++;
+  d->made = PETSC_TRUE;
+  d->data = A->data;
+  d->pattern = pattern;
+  d->entries = entries;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode cbp_operator_of(Mat A, struct cbp_matrix *m, PetscBool transpose, cbgen_operator **op) {
+  struct cbp_direction *const d = &m->direction[transpose];
+  PetscObjectState values, pattern;
+  PetscFunctionBegin;
+  PetscCall(PetscObjectStateGet((PetscObject)A, &values));
+  PetscCall(MatGetNonzeroState(A, &pattern));
+  if (!d->made || d->values != values || d->pattern != pattern || d->data != A->data) {
+    PetscCall(make(A, m, transpose, d));
+    d->values = values;
+  }
+  *op = d->op;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- products */
+
+static PetscErrorCode multiply_without_entries(Vec y, Vec z) {
+  PetscFunctionBegin;
+  if (!y) PetscCall(VecSet(z, 0));
+  else if (y != z) PetscCall(VecCopy(y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Between enter and leave. y that lies on the host is brought to where z will be. */
+static PetscErrorCode multiply_staged(cbgen_operator *op, Vec x, Vec y, Vec z) {
+  struct cbp_vector in, out;
+  cbgen_product product = {.struct_size = sizeof product, .alpha = 1, .beta = y ? 1 : 0, .stream = cbp_stream()};
+  PetscFunctionBegin;
+  PetscCall(cbp_vector_open(&in, x, CBP_READ, CBP_STAGE_X));
+  PetscCall(cbp_vector_open(&out, z, y == z ? CBP_READ_WRITE : CBP_WRITE, CBP_STAGE_Y));
+  product.x = in.pointer;
+  product.y = out.pointer;
+  if (y && y != z) {
+    const PetscScalar *array;
+    PetscMemType type;
+    PetscCall(VecGetArrayReadAndMemType(y, &array, &type));
+    if (PetscMemTypeHost(type)) PetscCall(cbp_device_put(out.pointer, array, out.bytes));
+    else PetscCall(cbp_device_copy(out.pointer, array, out.bytes));
+    PetscCall(VecRestoreArrayReadAndMemType(y, &array));
+  }
+  CBP_CHECK(cbgen_multiply(op, &product), cbgen_operator_message(op));
+  PetscCall(cbp_vector_close(&out));
+  PetscCall(cbp_vector_close(&in));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode cbp_multiply(Mat A, PetscBool transpose, Vec x, Vec y, Vec z) {
+  struct cbp_matrix *m;
+  cbgen_operator *op;
+  PetscErrorCode status;
+  PetscFunctionBegin;
+  PetscCall(cbp_matrix_of(A, &m));
+  PetscCheck(m, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the matrix has lost what cbgen attached to it");
+  PetscCall(cbp_operator_of(A, m, transpose, &op));
+  if (!op) {
+    PetscCall(multiply_without_entries(y, z));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(cbp_device_enter());
+  PetscCall(PetscLogGpuTimeBegin());
+  status = multiply_staged(op, x, y, z);
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(cbp_device_leave());
+  PetscCall(status);
+  PetscCall(PetscLogGpuFlops(2.0 * (PetscLogDouble)m->direction[transpose].entries));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

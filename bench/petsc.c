@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What PETSc's programs gain: MatMult, cg with Jacobi's preconditioner, one kernel for all of cg, and cg with GAMG, each with
+ * PETSc's own matrix type (aijcusparse, or aij where PETSc has no CUDA) and with aijcbgen, in the same run.
+ *
+ *   bench_petsc -dll_append libcbgen_petsc.so [-products N] [-iterations N] [-gamg 0] MATRIX…
+ *   mpiexec -n 4 bench_petsc …                    one GPU for each rank; every rank reads the whole matrix
+ *
+ * MATRIX: a file, or generate:SHAPE. Only its pattern is used, with the transposed one added, so that all methods work on a
+ * symmetric positive definite matrix: -1 beside the diagonal, and on it the row's length. Times are medians of 5: of N
+ * products back to back, which a norm ends, and of N iterations without a test (KSP_NORM_NONE). A line says ms or us for
+ * PETSc's type and in parentheses how many times as fast ours is. y and the solutions are compared; the exit status is 1 when
+ * they differ. */
+#include "base/memory.h"
+#include "frontend/read.h"
+
+#include <math.h>
+#include <petscksp.h>
+#include <petsctime.h>
+
+#if PETSC_VERSION_LT(3, 19, 0)
+#define PETSC_SUCCESS 0
+#endif
+#if PetscDefined(HAVE_CUDA)
+#define PETSCS_TYPE "aijcusparse"
+#else
+#define PETSCS_TYPE "aij"
+#endif
+
+enum { REPEATS = 5, TYPES = 2, COLUMNS = 4 };
+
+static const char *const types[TYPES] = {PETSCS_TYPE, "aijcbgen"};
+static const char *const headings[COLUMNS] = {"MatMult", "cg/iteration", "cbgencg/iteration", "cg+gamg"};
+
+struct bench {
+  PetscInt products, iterations, gamg;
+  double logarithms[COLUMNS]; /* of the ratios */
+  int counts[COLUMNS], wrong;
+};
+
+/* ---- matrices */
+
+static PetscErrorCode add_entries(Mat A, const struct cb_csr *csr, PetscInt begin, PetscInt end) {
+  const PetscScalar minus_one = -1;
+  PetscFunctionBeginUser;
+  for (PetscInt row = 0; row < (PetscInt)csr->rows; row++)
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
+      const PetscInt col = csr->col_idx[k];
+      if (row == col || col >= csr->rows) continue;
+      if (row >= begin && row < end) PetscCall(MatSetValues(A, 1, &row, 1, &col, &minus_one, INSERT_VALUES));
+      if (col >= begin && col < end) PetscCall(MatSetValues(A, 1, &col, 1, &row, &minus_one, INSERT_VALUES));
+    }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode count_entries(const struct cb_csr *csr, PetscInt begin, PetscInt end, PetscInt *counts) {
+  PetscFunctionBeginUser;
+  for (PetscInt row = 0; row < (PetscInt)csr->rows; row++)
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++) {
+      const PetscInt col = csr->col_idx[k];
+      if (row >= begin && row < end) counts[row - begin]++;
+      if (col >= begin && col < end && row != col) counts[col - begin]++;
+    }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode assemble(Mat A) {
+  PetscFunctionBeginUser;
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* On the host, in PETSc's plain type. */
+static PetscErrorCode read_matrix(const char *name, Mat *A) {
+  struct cb_csr csr = {0};
+  struct cb_diag diag = {0};
+  PetscInt begin, end, local = PETSC_DECIDE, *counts, rows;
+  PetscFunctionBeginUser;
+  PetscCheck(!cb_matrix_read(&csr, name, NULL, &diag), PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "%s", diag.message);
+  rows = (PetscInt)csr.rows;
+  PetscCall(PetscSplitOwnership(PETSC_COMM_WORLD, &local, &rows));
+  PetscCallMPI(MPI_Scan(&local, &end, 1, MPIU_INT, MPI_SUM, PETSC_COMM_WORLD));
+  begin = end - local;
+  PetscCall(PetscCalloc1(local + 1, &counts));
+  for (PetscInt i = 0; i < local; i++) counts[i] = 1;
+  PetscCall(count_entries(&csr, begin, end, counts));
+  for (PetscInt i = 0; i < local; i++) counts[i] = PetscMin(counts[i], rows);
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, local, local, rows, rows));
+  PetscCall(MatSetType(*A, MATAIJ));
+  PetscCall(MatSeqAIJSetPreallocation(*A, 0, counts));
+  PetscCall(MatMPIAIJSetPreallocation(*A, 0, counts, 0, counts));
+  PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  for (PetscInt row = begin; row < end; row++) PetscCall(MatSetValue(*A, row, row, 0, INSERT_VALUES));
+  PetscCall(add_entries(*A, &csr, begin, end));
+  PetscCall(assemble(*A));
+  for (PetscInt row = begin; row < end; row++) {
+    PetscInt length;
+    PetscCall(MatGetRow(*A, row, &length, NULL, NULL));
+    counts[row - begin] = length;
+    PetscCall(MatRestoreRow(*A, row, &length, NULL, NULL));
+  }
+  for (PetscInt row = begin; row < end; row++)
+    PetscCall(MatSetValue(*A, row, row, (PetscScalar)counts[row - begin], INSERT_VALUES));
+  PetscCall(assemble(*A));
+  PetscCall(PetscFree(counts));
+  cb_csr_release(&csr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- times, in seconds */
+
+static int later(const void *a, const void *b) {
+  return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b);
+}
+
+static double median(double *times) {
+  qsort(times, REPEATS, sizeof *times, later);
+  return times[REPEATS / 2];
+}
+
+static PetscErrorCode time_products(const struct bench *bench, Mat A, Vec x, Vec y, double *seconds) {
+  double times[REPEATS];
+  PetscReal norm;
+  PetscFunctionBeginUser;
+  PetscCall(MatMult(A, x, y));
+  PetscCall(VecNorm(y, NORM_2, &norm));
+  for (int i = 0; i < REPEATS; i++) {
+    PetscLogDouble begin, end;
+    PetscCall(PetscTime(&begin));
+    for (PetscInt k = 0; k < bench->products; k++) PetscCall(MatMult(A, x, y));
+    PetscCall(VecNorm(y, NORM_2, &norm));
+    PetscCall(PetscTime(&end));
+    times[i] = (end - begin) / (double)bench->products;
+  }
+  *seconds = median(times);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* `most` 0: to 1e-8; else so many iterations, of which one takes *seconds. */
+static PetscErrorCode time_solution(Mat A, KSPType type, PCType preconditioner, PetscInt most, Vec b, Vec x,
+                                    double *seconds) {
+  double times[REPEATS];
+  KSP ksp;
+  PC pc;
+  PetscInt done;
+  PetscFunctionBeginUser;
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)A), &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetType(ksp, type));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, preconditioner));
+  PetscCall(KSPSetTolerances(ksp, 1e-8, PETSC_DEFAULT, PETSC_DEFAULT, most ? most : 10000));
+  if (most) PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(KSPSolve(ksp, b, x)); /* set-up */
+  for (int i = 0; i < REPEATS; i++) {
+    PetscLogDouble begin, end;
+    PetscReal norm;
+    PetscCall(PetscTime(&begin));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(VecNorm(x, NORM_2, &norm));
+    PetscCall(PetscTime(&end));
+    PetscCall(KSPGetIterationNumber(ksp, &done));
+    times[i] = (end - begin) / (double)(most ? PetscMax(done, 1) : 1);
+  }
+  PetscCall(KSPDestroy(&ksp));
+  *seconds = median(times);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- one matrix */
+
+static PetscErrorCode measure(const struct bench *bench, Mat A, PetscBool ours, double seconds[COLUMNS], Vec y,
+                              Vec solution) {
+  Vec x, b;
+  PetscMPIInt ranks;
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSetRandom(x, NULL));
+  PetscCall(VecSet(b, 1));
+  PetscCall(time_products(bench, A, b, x, &seconds[0]));
+  PetscCall(VecCopy(x, y));
+  PetscCall(time_solution(A, KSPCG, PCJACOBI, bench->iterations, b, x, &seconds[1]));
+  PetscCall(VecCopy(x, solution));
+  seconds[2] = ranks == 1 ? seconds[1] : 0; /* PETSc's cg is what one kernel is compared with */
+  if (ours && ranks == 1) PetscCall(time_solution(A, "cbgencg", PCJACOBI, bench->iterations, b, x, &seconds[2]));
+  seconds[3] = 0;
+  if (bench->gamg) PetscCall(time_solution(A, KSPCG, PCGAMG, 0, b, x, &seconds[3]));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode compare(struct bench *bench, const char *what, Vec ours, Vec petscs, PetscReal bound) {
+  PetscReal distance, size;
+  PetscFunctionBeginUser;
+  PetscCall(VecNorm(petscs, NORM_2, &size));
+  PetscCall(VecAXPY(ours, -1, petscs));
+  PetscCall(VecNorm(ours, NORM_2, &distance));
+  if (distance <= bound * size) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "WRONG: %s differs by %g of %g\n", what, (double)distance, (double)size));
+  bench->wrong = 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode print_row(struct bench *bench, const char *name, Mat A, double seconds[TYPES][COLUMNS]) {
+  MatInfo info;
+  PetscInt rows;
+  PetscFunctionBeginUser;
+  PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
+  PetscCall(MatGetSize(A, &rows, NULL));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "| %s | %" PetscInt_FMT " | %.0f |", name, rows, info.nz_used));
+  for (int i = 0; i < COLUMNS; i++) {
+    if (!(seconds[1][i] > 0)) {
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, " - |"));
+      continue;
+    }
+    const double ratio = seconds[0][i] / seconds[1][i];
+    bench->logarithms[i] += log(ratio);
+    bench->counts[i]++;
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %.1f us (%.2f) |", 1e6 * seconds[0][i], ratio));
+  }
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode run(struct bench *bench, const char *name) {
+  double seconds[TYPES][COLUMNS];
+  Mat plain;
+  Vec y[TYPES], solutions[TYPES];
+  PetscFunctionBeginUser;
+  PetscCall(read_matrix(name, &plain));
+  for (int i = 0; i < TYPES; i++) {
+    Mat A;
+    PetscCall(MatConvert(plain, types[i], MAT_INITIAL_MATRIX, &A));
+    PetscCall(MatCreateVecs(plain, &y[i], &solutions[i]));
+    PetscCall(measure(bench, A, i ? PETSC_TRUE : PETSC_FALSE, seconds[i], y[i], solutions[i]));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(print_row(bench, name, plain, seconds));
+  PetscCall(compare(bench, "MatMult", y[1], y[0], 1e-13));
+  PetscCall(compare(bench, "the solution by cg", solutions[1], solutions[0], 1e-6));
+  for (int i = 0; i < TYPES; i++) {
+    PetscCall(VecDestroy(&y[i]));
+    PetscCall(VecDestroy(&solutions[i]));
+  }
+  PetscCall(MatDestroy(&plain));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode print_head(void) {
+  PetscMPIInt ranks;
+  PetscFunctionBeginUser;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &ranks));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "PETSc %d.%d.%d, %s, %d ranks; in parentheses: how many times as fast aijcbgen is\n\n",
+                        PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, PETSC_VERSION_SUBMINOR, types[0], (int)ranks));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "| matrix | rows | nonzeros |"));
+  for (int i = 0; i < COLUMNS; i++) PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %s |", headings[i]));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n| --- | --- | --- | --- | --- | --- | --- |\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv) {
+  struct bench bench = {.products = 200, .iterations = 200, .gamg = 1};
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-products", &bench.products, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-iterations", &bench.iterations, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-gamg", &bench.gamg, NULL));
+  PetscCall(print_head());
+  for (int i = 1; i < argc; i++) {
+    if (argv[i][0] == '-') i++; /* options have a value each */
+    else PetscCall(run(&bench, argv[i]));
+  }
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "| geometric mean | | |"));
+  for (int i = 0; i < COLUMNS; i++)
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %.2f |",
+                          bench.counts[i] ? exp(bench.logarithms[i] / bench.counts[i]) : 0));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
+  PetscCall(PetscFinalize());
+  return bench.wrong;
+}

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+# The PETSc plug-in, loaded by PETSc as users load it, on one rank and on two, on the fake driver: beside PETSc's own types.
+set(petsc_tests petsc_matrices petsc_products petsc_solvers petsc_parallel_matrices petsc_parallel_products
+    petsc_parallel_solvers petsc_without_driver petsc_bench)
+if(NOT TARGET cbgen_petsc)
+  foreach(name IN LISTS petsc_tests)
+    cbgen_skipped_test(${name} "${CBGEN_PETSC_MISSING}")
+  endforeach()
+  return()
+endif()
+
+add_executable(petsc_check petsc_support.c petsc_matrices.c petsc_products.c petsc_solvers.c)
+target_compile_definitions(petsc_check PRIVATE _GNU_SOURCE)
+target_include_directories(petsc_check PRIVATE ${PROJECT_SOURCE_DIR})
+target_link_libraries(petsc_check PRIVATE PkgConfig::CBGEN_PETSC_LIBRARY ${CMAKE_DL_LIBS} m)
+add_dependencies(petsc_check cbgen_petsc)
+if(MPI_C_FOUND)
+  target_link_libraries(petsc_check PRIVATE MPI::MPI_C)
+endif()
+
+# Family kernels of one recipe: the fake driver compiles few texts. The driver test runs what a user gets by default.
+set(petsc_options -dll_append $<TARGET_FILE:cbgen_petsc> -malloc_debug -malloc_dump -mat_cbgen_recipe sell
+    -mat_cbgen_specialise never -mat_cbgen_cache none)
+foreach(what matrices products solvers)
+  add_test(NAME petsc_${what} COMMAND petsc_check ${what} ${petsc_options})
+  if(MPI_C_FOUND AND MPIEXEC_EXECUTABLE)
+    add_test(NAME petsc_parallel_${what} COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe ${MPIEXEC_NUMPROC_FLAG} 2
+             $<TARGET_FILE:petsc_check> ${what} ${petsc_options})
+    set_tests_properties(petsc_parallel_${what} PROPERTIES PROCESSORS 2)
+  else()
+    cbgen_skipped_test(petsc_parallel_${what} "this PETSc has no MPI")
+  endif()
+endforeach()
+add_test(NAME petsc_without_driver COMMAND petsc_check matrices -dll_append $<TARGET_FILE:cbgen_petsc>)
+set_tests_properties(petsc_without_driver PROPERTIES ENVIRONMENT "CBGEN_LIBCUDA=/none/libcuda.so.1"
+                     PASS_REGULAR_EXPRESSION "cbgen: [^\n]*/none/libcuda.so.1")
+
+# The program that measures, which compares what it computes.
+add_custom_target(petsc_bench_for_tests ALL DEPENDS bench_petsc)
+add_test(NAME petsc_bench COMMAND bench_petsc ${petsc_options} -products 2 -iterations 3 generate:stencil7,n=5)
+
+foreach(name IN LISTS petsc_tests)
+  set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1
+               OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 CBGEN_FAKE_STRICT=1)
+  if(NOT name STREQUAL petsc_without_driver)
+    cbgen_run_on_fake_cuda(${name})
+  endif()
+  if(CBGEN_SANITIZE) # MPI leaves memory behind at the end; PETSc counts its own, the fake driver the GPU's
+    set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "ASAN_OPTIONS=detect_leaks=0")
+  endif()
+endforeach()
