@@ -72,7 +72,7 @@ class Specialise(IntEnum):
 
 
 class Symmetry(IntEnum):
-    OPTION = 0
+    SYMMETRY_OPTION = 0
     SYMMETRIC = 1
     SKEW_SYMMETRIC = 2
     UNSYMMETRIC = 3

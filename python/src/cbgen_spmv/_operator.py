@@ -33,7 +33,7 @@ else:
     CALLS.set_stream_handle(stream_handle)
 
 VALUES = {each.name.lower(): each for each in _abi.Values}
-SYMMETRIC = {None: _abi.Symmetry.OPTION, True: _abi.Symmetry.SYMMETRIC, "skew": _abi.Symmetry.SKEW_SYMMETRIC,
+SYMMETRIC = {None: _abi.Symmetry.SYMMETRY_OPTION, True: _abi.Symmetry.SYMMETRIC, "skew": _abi.Symmetry.SKEW_SYMMETRIC,
              False: _abi.Symmetry.UNSYMMETRIC}
 SPECIALISE = {each.name.lower(): each for each in _abi.Specialise}
 REORDER = {each.name.lower(): each for each in _abi.Reorder}
@@ -121,7 +121,7 @@ class Origin:
     specialise: _abi.Specialise = _abi.Specialise.AUTO
     vectors: int = 0
     reorder: _abi.Reorder = _abi.Reorder.NONE
-    symmetric: _abi.Symmetry = _abi.Symmetry.OPTION
+    symmetric: _abi.Symmetry = _abi.Symmetry.SYMMETRY_OPTION
 
     def operator(self, transposed: bool) -> Optional[Operator]:
         found = self.operators.get(transposed)
