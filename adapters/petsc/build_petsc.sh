@@ -6,7 +6,7 @@
 #   adapters/petsc/build_petsc.sh DIRECTORY [CONFIGURE OPTION…]
 #
 # VERSION (3.24.6) is PETSc's, ARCH (90) the GPU's, CUDA (/usr/local/cuda) the toolkit, JOBS (1) how much is compiled
-# side by side. Without MPI unless options say otherwise: --with-mpi=1 --with-cc=mpicc --with-cxx=mpicxx, for several GPUs;
+# side by side. Without MPI unless options say otherwise: for several GPUs --with-mpi=1 --with-cc=mpicc --with-cxx=mpicxx;
 # run with -use_gpu_aware_mpi 0 unless that MPI knows of CUDA. BLAS and LAPACK are Debian's (libblas-dev,
 # liblapack-dev). What was done is not done again.
 set -euo pipefail

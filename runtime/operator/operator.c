@@ -65,6 +65,7 @@ struct cb_operator {
   struct loaded *loaded;
   cb_device_ptr carry_sums, carry_counters; /* one allocation, which starts with the sums */
   cb_device_ptr clocks;                     /* of a clocked kernel; the caller's */
+  int apart;                                /* its launches begin when what is before them has ended */
 };
 
 /* ---- arrays */
@@ -501,6 +502,8 @@ enum cb_status cb_operator_copy(struct cb_operator **out, const struct cb_operat
 
 void cb_operator_set_clocks(struct cb_operator *op, cb_device_ptr clocks) { op->clocks = clocks; }
 
+void cb_operator_set_apart(struct cb_operator *op) { op->apart = 1; }
+
 enum cb_status cb_operator_take_over(struct cb_operator *op, const struct cb_image *image, struct cb_diag *diag) {
   struct loaded *loaded = op->loaded;
   struct kernels *kernels = NULL;
@@ -561,13 +564,13 @@ static enum cb_status check_scalars(const struct cb_operator_info *info, double 
 /* Where the GPU can (sm_90 on), a kernel may start while the one before it in the stream is still ending: it
  * waits for that one's results itself (wait_for_previous in the text). Saves about a microsecond per product.
  * `kernel`: enum cb_vector_kernel; -1: for one vector. */
-static cb_cu_result launch_kernel(const struct loaded *loaded, const struct launch *launch, int kernel,
+static cb_cu_result launch_kernel(const struct loaded *loaded, const struct launch *launch, int kernel, int apart,
                                   struct CUstream_st *stream, void **parameters) {
   const struct cb_driver_calls *call = &loaded->device->driver->call;
   struct CUfunc_st *const function = kernel < 0 ? launch->function : launch->many[kernel];
   const unsigned times = kernel < 0 ? 1 : (unsigned)cb_share_blocks(&loaded->shares[kernel]);
   const unsigned blocks = launch->blocks * times;
-  if (!loaded->overlap)
+  if (!loaded->overlap || apart)
     return call->launch(function, blocks, 1, 1, launch->threads, 1, 1, launch->shared_bytes, stream, parameters, NULL);
   struct cb_cu_launch_attribute attribute = {.id = CB_CU_LAUNCH_OVERLAP, .value.allowed = 1};
   const struct cb_cu_launch config = {
@@ -594,6 +597,7 @@ struct arguments {
   float alpha_narrow, beta_narrow;
   cb_device_ptr carry_sums, carry_counters;
   cb_device_ptr clocks;
+  int apart;              /* launches do not overlap */
   int kernel;             /* for several vectors: which of them, and where they lie; -1: one vector */
   struct columns columns;
   int pointers_count, scalars_count; /* of an epilogue */
@@ -643,7 +647,8 @@ static enum cb_status launch_all(const struct loaded *loaded, struct arguments *
   for (int i = 0; i < loaded->info.launches && !s; i++) {
     const struct launch *launch = &kernels->launches[i];
     list_parameters(parameters, arguments, loaded, kernels, launch);
-    s = cb_driver_check(driver, launch_kernel(loaded, launch, arguments->kernel, stream, parameters), diag,
+    s = cb_driver_check(driver,
+                        launch_kernel(loaded, launch, arguments->kernel, arguments->apart, stream, parameters), diag,
                         "launch kernel %d of the product", i);
   }
   return s;
@@ -662,6 +667,7 @@ static struct arguments arguments_of(const struct cb_operator *op, double alpha,
   arguments.carry_sums = op->carry_sums;
   arguments.carry_counters = op->carry_counters;
   arguments.clocks = op->clocks;
+  arguments.apart = op->apart;
   arguments.kernel = -1;
   arguments.pointers_count = arguments.scalars_count = 0;
   return arguments;
