@@ -102,8 +102,8 @@ static int follows(const struct cb_image *image, const struct cb_image_array *ar
 }
 
 /* Arrays first … end - 1, of which each but the first follows the one before: all contents at once, so that no copy
- * waits for the end of another, and nothing of a cache's entry is read twice. Paddings are there once the default stream
- * is waited for. */
+ * waits for the end of another, and nothing of a cache's entry is read twice. Padding is there once somebody has waited
+ * for the default stream. */
 static enum cb_status fill_arrays(struct loaded *loaded, const struct cb_image *image, int first, int end,
                                   struct cb_diag *diag) {
   const struct cb_image_array *array = &image->arrays[first], *last = &image->arrays[end - 1];
