@@ -24,6 +24,7 @@
 #include "analysis/slices.h"
 #include "analysis/stretches.h"
 #include "analysis/tiles.h"
+#include "base/memory.h"
 
 enum {
   WARPS = 8,
