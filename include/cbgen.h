@@ -433,10 +433,10 @@ CBGEN_API cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_updat
  * planned or compiled, so that it takes as long as its values take to be copied; of device memory it takes what they
  * need (device_bytes of cbgen_info, which has 0 seconds and CBGEN_CACHE_OFF for what did not happen). The two are freed
  * in any order; what they share goes with the last one, which may be a copy's copy. cbgen_operator_specialise compiles
- * for each of them alone: do that before copying. CBGEN_CHECK=N does not compare products of copies. On success *copy
- * is the caller's; on failure it is NULL, and `op` has the message. CBGEN_ERROR_ARGUMENT when it was not compiled with
- * CBGEN_VALUES_MUTABLE; CBGEN_ERROR_UNSUPPORTED while CBGEN_CHECK=bounds asks for checks; CBGEN_ERROR_MEMORY,
- * CBGEN_ERROR_DEVICE. */
+ * for each of them alone: do that before copying. CBGEN_CHECK=N does not compare products of copies, nor check-symmetry
+ * their values. On success *copy is the caller's; on failure it is NULL, and `op` has the message.
+ * CBGEN_ERROR_ARGUMENT when it was not compiled with CBGEN_VALUES_MUTABLE; CBGEN_ERROR_UNSUPPORTED while
+ * CBGEN_CHECK=bounds asks for checks; CBGEN_ERROR_MEMORY, CBGEN_ERROR_DEVICE. */
 CBGEN_API cbgen_status cbgen_operator_copy(cbgen_operator *op, const cbgen_update *values, cbgen_operator **copy);
 
 /* Waits for the stream, and says whether the values that the operator was compiled with, and those of renewals since

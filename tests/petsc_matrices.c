@@ -223,13 +223,18 @@ static PetscErrorCode copies(void) {
 
 static PetscErrorCode converts(void) {
   Mat reference, ours, back, dense;
+  MatType name, same;
   PetscFunctionBeginUser;
   PetscCall(make_matrix(&shapes[2], MATAIJ, &reference));
   PetscCall(MatConvert(reference, "aijcbgen", MAT_INITIAL_MATRIX, &ours));
   PetscCall(expect_type(ours, "seqaijcbgen", "mpiaijcbgen"));
   PetscCall(expect_type(reference, MATSEQAIJ, MATMPIAIJ));
   PetscCall(expect_same_products(ours, reference, "from aij"));
+  PetscCall(MatGetType(ours, &name));
   PetscCall(MatConvert(ours, MATAIJ, MAT_INITIAL_MATRIX, &back));
+  PetscCall(MatScale(back, 1));
+  PetscCall(MatGetType(ours, &same));
+  EXPECT(name == same, "the name that MatGetType gave is gone");
   PetscCall(expect_type(back, MATSEQAIJ, MATMPIAIJ));
   PetscCall(expect_type(ours, "seqaijcbgen", "mpiaijcbgen"));
   PetscCall(expect_same_products(back, reference, "back to aij"));

@@ -13,8 +13,7 @@ struct pair {
 
 static struct pair pair_of(const char *matrix, const char *options, struct form form) {
   struct pair pair = {.samples = {sample_of(matrix, form), sample_of(matrix, form)}};
-  assert_int_equal(cbgen_context_create(&pair.context), CBGEN_OK);
-  set_all(pair.context, options);
+  pair.context = new_context(options);
   set_values(&pair.samples[1], 77);
   sum_up(&pair.samples[1]);
   return pair;

@@ -139,6 +139,7 @@ typedef enum { CBP_NAMED, CBP_BLOCK, CBP_PARALLEL } cbp_kind;
 /* What hangs on a matrix. */
 struct cbp_matrix {
   cbp_kind kind; /* a seqaijcbgen; a block of a parallel matrix, which keeps its parent's name; a mpiaijcbgen */
+  char *our_name, *parent_name; /* the one that the matrix does not have now */
   struct _MatOps parent; /* operations of the parent's that ours replace; others are NULL */
   PetscErrorCode (*set_preallocation_coo)(Mat, PetscCount, PetscInt[], PetscInt[]);
   PetscErrorCode (*set_values_coo)(Mat, const PetscScalar[], InsertMode);
@@ -182,6 +183,10 @@ PetscErrorCode cbp_compose(Mat A, PetscBool on);
   }
 #define CBP_GIVE(operation, ours) \
   if (A->ops->operation == (ours)) A->ops->operation = m->parent.operation;
+
+/* A gets its parent's type name, or ours. Strings stay where they are: programs keep what MatGetType gave them. */
+PetscErrorCode cbp_give_name(Mat A, struct cbp_matrix *m);
+PetscErrorCode cbp_take_name(Mat A, struct cbp_matrix *m, const char *name);
 
 /* Destroys A as its parent type does. `parent` is the function of any matrix of that type: MatHeaderMerge destroys the
  * inside of a matrix whose composed objects it has put aside, so that there is no struct cbp_matrix. */

@@ -84,14 +84,14 @@ static PetscErrorCode destroy(Mat A) {
 PetscErrorCode cbp_hand_over_mpiaij(Mat A, struct cbp_matrix *m) {
   PetscFunctionBegin;
   OURS(CBP_GIVE)
-  PetscCall(PetscObjectChangeTypeName((PetscObject)A, CBP_MPI_PARENT));
+  PetscCall(cbp_give_name(A, m));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode cbp_take_back_mpiaij(Mat A, struct cbp_matrix *m) {
   PetscFunctionBegin;
   OURS(CBP_TAKE)
-  PetscCall(PetscObjectChangeTypeName((PetscObject)A, CBP_MPIAIJ));
+  PetscCall(cbp_take_name(A, m, CBP_MPIAIJ));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

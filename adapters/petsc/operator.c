@@ -33,24 +33,27 @@ PetscErrorCode cbp_options_read(Mat A, struct cbp_options *options) {
 
 /* ---- what hangs on a matrix */
 
-static void free_matrix(struct cbp_matrix *m) {
+static PetscErrorCode free_matrix(struct cbp_matrix *m) {
+  PetscFunctionBegin;
   cbp_matrix_forget(m);
   cbgen_context_destroy(m->context);
+  PetscCall(PetscFree(m->our_name));
+  PetscCall(PetscFree(m->parent_name));
+  PetscCall(PetscFree(m));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #if PETSC_VERSION_LT(3, 23, 0)
 static PetscErrorCode destroy_matrix(void *m) {
   PetscFunctionBegin;
-  free_matrix(m);
-  PetscCall(PetscFree(m));
+  PetscCall(free_matrix(m));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #define CONTAINER_SET_DESTROY PetscContainerSetUserDestroy
 #else
 static PetscErrorCode destroy_matrix(void **m) {
   PetscFunctionBegin;
-  free_matrix(*m);
-  PetscCall(PetscFree(*m));
+  PetscCall(free_matrix(*m));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #define CONTAINER_SET_DESTROY PetscContainerSetCtxDestroy

@@ -182,6 +182,23 @@ static PetscErrorCode bindtocpu(Mat A, PetscBool to_cpu) {
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode cbp_give_name(Mat A, struct cbp_matrix *m) {
+  PetscFunctionBegin;
+  m->our_name = ((PetscObject)A)->type_name;
+  ((PetscObject)A)->type_name = m->parent_name;
+  m->parent_name = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode cbp_take_name(Mat A, struct cbp_matrix *m, const char *name) {
+  PetscFunctionBegin;
+  if (!m->our_name) PetscCall(PetscStrallocpy(name, &m->our_name));
+  m->parent_name = ((PetscObject)A)->type_name;
+  ((PetscObject)A)->type_name = m->our_name;
+  m->our_name = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode cbp_hand_over(Mat A, PetscBool *was_ours) {
   struct cbp_matrix *m;
   PetscFunctionBegin;
@@ -198,7 +215,7 @@ PetscErrorCode cbp_hand_over(Mat A, PetscBool *was_ours) {
   give_products(A, m);
   HANDED_OVER(CBP_GIVE)
   PetscCall(give_coo(A, m));
-  PetscCall(PetscObjectChangeTypeName((PetscObject)A, CBP_SEQ_PARENT));
+  PetscCall(cbp_give_name(A, m));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -221,7 +238,7 @@ PetscErrorCode cbp_take_back(Mat A, PetscBool was_ours) {
   take_products(A, m);
   HANDED_OVER(CBP_TAKE)
   PetscCall(take_coo(A, m));
-  PetscCall(PetscObjectChangeTypeName((PetscObject)A, CBP_SEQAIJ));
+  PetscCall(cbp_take_name(A, m, CBP_SEQAIJ));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

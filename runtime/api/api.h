@@ -65,7 +65,7 @@ struct cbgen_context {
 /* What the handles of one operator share. */
 struct cb_shared {
   atomic_int handles;             /* and copies (cbgen_operator_copy) */
-  struct cb_shared *origin;       /* of a copy: whose image its own refers to; else NULL */
+  struct cb_shared *origin;       /* of a copy: whose image and order its own refer to; else NULL */
   struct cb_session *session;
   struct cb_image image;          /* without the arrays' contents; its texts are made by cb_shared_texts */
   struct cb_updater *updater;     /* NULL unless values are mutable */

@@ -31,13 +31,13 @@ static void free_shared(struct cb_shared *shared) {
   }
   if (!shared->borrows_special) cb_image_release(&shared->special);
   cb_checks_free(shared->checks);
-  if (!shared->origin) cb_image_release(&shared->image);
-  cb_session_release(shared->session);
-  cb_free(shared->kept.directory);
   if (!shared->origin) {
+    cb_image_release(&shared->image);
     cb_free(shared->order.rows);
     cb_free(shared->order.columns);
   }
+  cb_session_release(shared->session);
+  cb_free(shared->kept.directory);
   pthread_mutex_destroy(&shared->specialising);
   pthread_mutex_destroy(&shared->texts);
   pthread_mutex_destroy(&shared->lock);
@@ -570,10 +570,10 @@ static enum cb_status take_from(struct cb_shared *copy, struct cb_shared *origin
   atomic_fetch_add(&origin->handles, 1);
   copy->image = origin->image;
   copy->image.plan = NULL;
+  copy->order = origin->order;
   copy->special = origin->special;
   copy->borrows_special = origin->special.cubin != NULL;
   copy->packer = origin->packer;
-  copy->order = origin->order;
   pthread_mutex_lock(&origin->lock);
   copy->measured = origin->measured;
   pthread_mutex_unlock(&origin->lock);

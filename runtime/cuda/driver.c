@@ -411,6 +411,13 @@ enum cb_status cb_device_fill(const struct cb_device *device, cb_device_ptr to, 
   return cb_driver_check(device->driver, result, diag, "fill memory of GPU %d", device->ordinal);
 }
 
+enum cb_status cb_device_fill_later(const struct cb_device *device, cb_device_ptr to, unsigned char byte,
+                                    size_t bytes, struct cb_diag *diag) {
+  if (!bytes) return CB_OK;
+  return cb_driver_check(device->driver, device->driver->call.fill_bytes_async(to, byte, bytes, NULL), diag,
+                         "fill memory of GPU %d", device->ordinal);
+}
+
 enum cb_status cb_device_wait(const struct cb_device *device, const char *what, struct cb_diag *diag) {
   return cb_driver_check(device->driver, device->driver->call.context_synchronize(), diag,
                          "finish %s on GPU %d", what, device->ordinal);

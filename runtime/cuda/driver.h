@@ -281,6 +281,9 @@ enum cb_status cb_device_download(const struct cb_device *device, void *to, cb_d
                                   const char *what, struct cb_diag *diag);
 enum cb_status cb_device_fill(const struct cb_device *device, cb_device_ptr to, unsigned char byte,
                               size_t bytes, struct cb_diag *diag);
+/* The same, without waiting: what follows in the default stream comes behind it. */
+enum cb_status cb_device_fill_later(const struct cb_device *device, cb_device_ptr to, unsigned char byte,
+                                    size_t bytes, struct cb_diag *diag);
 
 /* Waits for all work of the context; also where a kernel's own failure becomes known. */
 enum cb_status cb_device_wait(const struct cb_device *device, const char *what, struct cb_diag *diag);

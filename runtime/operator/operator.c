@@ -87,22 +87,30 @@ static enum cb_status put(struct loaded *loaded, int64_t length, const char *wha
   return CB_OK;
 }
 
-/* Whether the contents of an array lie behind those of the one before as both lie on the device. */
-static int follows(const struct cb_image_array *array, const struct cb_image_array *before) {
-  return array->contents && before->contents && array->offset > before->offset &&
-         (uintptr_t)array->contents - (uintptr_t)before->contents == (uintptr_t)(array->offset - before->offset);
+/* The bytes of an array without contents. */
+static unsigned char padding_of(const struct cb_image *image, const struct cb_image_array *array) {
+  return array->values && cb_semiring_pads_with_nan(image->semiring) ? 0xff : 0;
+}
+
+/* Whether the contents of an array lie behind those of the one before as both lie on the device; or both have none, and
+ * the same padding. */
+static int follows(const struct cb_image *image, const struct cb_image_array *array,
+                   const struct cb_image_array *before) {
+  if (array->offset <= before->offset || !array->contents != !before->contents) return 0;
+  if (!array->contents) return padding_of(image, array) == padding_of(image, before);
+  return (uintptr_t)array->contents - (uintptr_t)before->contents == (uintptr_t)(array->offset - before->offset);
 }
 
 /* Arrays first … end - 1, of which each but the first follows the one before: all contents at once, so that no copy
- * waits for the end of another, and nothing of a cache's entry is read twice. */
+ * waits for the end of another, and nothing of a cache's entry is read twice. Padding is there once somebody has waited
+ * for the default stream. */
 static enum cb_status fill_arrays(struct loaded *loaded, const struct cb_image *image, int first, int end,
                                   struct cb_diag *diag) {
   const struct cb_image_array *array = &image->arrays[first], *last = &image->arrays[end - 1];
   const size_t bytes = (size_t)(last->offset + last->bytes - array->offset);
   const cb_device_ptr there = loaded->arrays[first];
-  const int nan = array->values && cb_semiring_pads_with_nan(image->semiring);
   return array->contents ? cb_device_upload(loaded->device, there, array->contents, bytes, "arrays", diag)
-                         : cb_device_fill(loaded->device, there, nan ? 0xff : 0, bytes, diag);
+                         : cb_device_fill_later(loaded->device, there, padding_of(image, array), bytes, diag);
 }
 
 /* Every array in one range at its offset, or, apart, in an allocation of its own. Those without contents
@@ -118,7 +126,7 @@ static enum cb_status upload(struct loaded *loaded, const struct cb_image *image
   }
   for (int first = 0, end; first < image->arrays_count && !s; first = end) {
     for (end = first + 1; end < image->arrays_count && !apart; end++)
-      if (!follows(&image->arrays[end], &image->arrays[end - 1])) break;
+      if (!follows(image, &image->arrays[end], &image->arrays[end - 1])) break;
     s = fill_arrays(loaded, image, first, end, diag);
   }
   return s;
@@ -268,7 +276,7 @@ static enum cb_status add_carry(struct cb_operator *op, struct cb_diag *diag) {
   enum cb_status s = cb_device_alloc(loaded->device, &op->carry_sums, bytes, "carry slots", diag);
   if (s) return s;
   op->carry_counters = op->carry_sums + counters_at;
-  return cb_device_fill(loaded->device, op->carry_sums, 0, bytes, diag);
+  return cb_device_fill_later(loaded->device, op->carry_sums, 0, bytes, diag);
 }
 
 /* The context must be current. */

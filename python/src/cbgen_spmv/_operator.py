@@ -503,7 +503,7 @@ class Operator(Products, Linear):
         later."""
         used = self._origin
         origin = Origin(None, used.context, used.name, used.expected_products, used.values, threading.RLock(), {},
-                        specialise=used.specialise, vectors=used.vectors)
+                        specialise=used.specialise, vectors=used.vectors, reorder=used.reorder)
         with used.lock:
             copies = [each._copy_to(origin) for each in self._both()]
         if values is not None:
