@@ -36,6 +36,7 @@ static void count_shared(uint32_t *counts, const struct cb_csr *csr) {
 
 /* Bytes for all threads are too many for a matrix with few nonzeros per column; nor do threads meet there. */
 static int count_nonzeros(uint32_t *counts, const struct cb_csr *csr) {
+  if (csr->remote) return !csr->remote->count_columns(csr->remote->user, counts, NULL);
   const int64_t bytes = csr->cols * omp_get_max_threads();
   if (bytes > 4 * csr->nnz) {
     count_shared(counts, csr);
@@ -71,6 +72,16 @@ static int count_keys(struct cb_column_counts *counts) {
   cb_free(own);
   counts->occupied = counts->cols - counts->with[0];
   return 1;
+}
+
+void cb_count_marked(uint32_t *by_row, const struct cb_csr *csr, const uint64_t *marked) {
+#pragma omp parallel for schedule(static)
+  for (int64_t row = 0; row < csr->rows; row++) {
+    uint32_t count = 0;
+    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
+      count += (uint32_t)(marked[csr->col_idx[k] >> 6] >> (csr->col_idx[k] & 63) & 1);
+    by_row[row] = count;
+  }
 }
 
 int cb_count_columns(struct cb_column_counts *counts, struct cb_arena *arena, const struct cb_csr *csr) {

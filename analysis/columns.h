@@ -24,8 +24,11 @@ static inline int64_t cb_column_key(const struct cb_column_counts *counts, int64
   return counts->of[column] < CB_COUNT_KEYS ? counts->of[column] : CB_COUNT_KEYS - 1;
 }
 
-/* In the arena. 0: no memory. */
+/* In the arena. Of a matrix whose columns are remote they are counted there. 0: no memory. */
 int cb_count_columns(struct cb_column_counts *counts, struct cb_arena *arena, const struct cb_csr *csr);
+
+/* Of each row the nonzeros in columns whose bit is set, bit c % 64 of word c / 64. The columns are on the host. */
+void cb_count_marked(uint32_t *by_row, const struct cb_csr *csr, const uint64_t *marked);
 
 /* The `number` columns that have the most nonzeros, the first ones of those that have equally many: columns with more
  * than `least` nonzeros, and those with just as many that stand before `end`. What is needed meanwhile stays in the

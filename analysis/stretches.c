@@ -20,6 +20,14 @@ static int fetch(struct cb_ends *ends, const struct cb_remote_columns *remote, c
   return good;
 }
 
+struct cb_ends *cb_row_spans(const struct cb_csr *csr, int64_t each, int64_t count) {
+  const struct cb_remote_columns *remote = csr->remote;
+  struct cb_ends *spans = remote && remote->row_spans && !remote->first ? cb_alloc((size_t)count, sizeof *spans) : NULL;
+  if (!spans || !remote->row_spans(remote->user, each, count, spans, NULL)) return spans;
+  cb_free(spans);
+  return NULL;
+}
+
 int cb_stretch_ends(struct cb_ends *ends, const struct cb_csr *csr, const struct cb_stretch *stretches, int64_t count) {
   if (csr->remote) return !count || fetch(ends, csr->remote, stretches, count);
   for (int64_t i = 0; i < count; i++)

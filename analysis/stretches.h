@@ -20,6 +20,10 @@ static inline struct cb_ends cb_row_ends(const struct cb_csr *csr, int64_t row) 
   return (struct cb_ends){csr->col_idx[cb_csr_row(csr, row)], csr->col_idx[cb_csr_row(csr, row + 1) - 1]};
 }
 
+/* The first and the last columns of `count` units of `each` rows, one after the other, found out where the columns are;
+ * first > last where they have no nonzeros. The caller frees them. NULL: ask for ends of rows instead. */
+struct cb_ends *cb_row_spans(const struct cb_csr *csr, int64_t each, int64_t count);
+
 /* Of `count` stretches, none of which is empty, each within a row. 0: no memory, or they cannot be fetched. */
 int cb_stretch_ends(struct cb_ends *ends, const struct cb_csr *csr, const struct cb_stretch *stretches, int64_t count);
 

@@ -201,7 +201,7 @@ static int check_matrix(const struct cb_device *device, int repeats, const char 
 int main(int count, char **words) {
   static const char *const standard[] = {"generate:fe3,n=80", "generate:stencil7,n=220",
                                          "generate:rmat,scale=22,edge_factor=16", NULL};
-  const char *recipes = "blocks,dia,sell,merge";
+  const char *recipes = "blocks,dia,sell,merge,hot";
   struct cb_driver *driver = NULL;
   struct cb_device *device = NULL;
   struct cb_diag diag = {0};

@@ -234,7 +234,11 @@ static enum cb_status solver_for(struct bed *bed, const char *method, int iterat
                                         .diagonal = bed->ranks ? NULL : at(bed, D),
                                         .thread_blocks = colon ? atoi(colon + 1) : 0,
                                         .program_form = !strcmp(name, "auto") ? NULL : name};
-  return check(bed, cbgen_solver_create(bed->op, method, &options, solver), cbgen_operator_message(bed->op));
+  enum cb_status s =
+      check(bed, cbgen_solver_create(bed->op, method, &options, solver), cbgen_operator_message(bed->op));
+  if (!s && !strcmp(name, "graph") && strcmp(cbgen_solver_form(*solver), "graph") != 0)
+    s = cb_fail(&bed->diag, CB_ERR_UNSUPPORTED, "no graph was made: the solver's form is '%s'", cbgen_solver_form(*solver));
+  return s;
 }
 
 static enum cb_status solve(struct bed *bed, cbgen_solver *solver, cbgen_outcome *outcome) {

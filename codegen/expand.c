@@ -96,21 +96,24 @@ static void fail_at(struct expansion *e, const char *at, const char *problem, co
                         length ? "'" : "");
 }
 
-static const char *end_of_line(const char *line) {
-  const char *end = strchr(line, '\n');
-  return end ? end : line + strlen(line);
-}
+static const char *end_of_line(const char *line) { return strchrnul(line, '\n'); }
 
 static const char *next_line(const char *line) {
   line = end_of_line(line);
   return line + (*line == '\n');
 }
 
+static int begins_with_mark(const char *line) {
+  while (*line == ' ') line++;
+  return *line == '@';
+}
+
 /* Whether `line` is the directive; *name is then what follows it. Nearly all lines are none: those are quickly told. */
 static int is_directive(const char *line, const char *directive, const char **name, size_t *length) {
-  const size_t size = strlen(directive);
   while (*line == ' ') line++;
-  if (*line != '@' || strncmp(line, directive, size)) return 0; /* most lines are none */
+  if (*line != '@') return 0;
+  const size_t size = strlen(directive);
+  if (strncmp(line, directive, size)) return 0;
   const char *rest = line + size;
   if (*rest && *rest != '\n' && *rest != ' ') return 0;
   *name = rest + strspn(rest, " ");
@@ -215,8 +218,14 @@ static const char *expand_section(struct expansion *e, const char *line, int act
 /* The lines from `line` on, up to the "@else" or "@end" that closes them, or the end of the file. Returns that line. */
 static const char *expand_block(struct expansion *e, const char *line, int active) {
   while (*line && !e->status) {
-    const char *name;
+    const char *name, *end;
     size_t length;
+    if (!begins_with_mark(line)) { /* nearly all lines */
+      end = end_of_line(line);
+      expand_line(e, line, (size_t)(end - line), active);
+      line = end + (*end == '\n');
+      continue;
+    }
     if (is_directive(line, "@else", &name, &length) || is_directive(line, "@end", &name, &length)) break;
     if (!strncmp(line, "@#", 2)) {
       /* for the template's reader */

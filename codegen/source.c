@@ -356,6 +356,7 @@ static void add_sections(struct emitter *emitter, const struct cb_region *region
     if (!is_family(emitter) || cb_family_has_section(region, region->sections[i]))
       cb_scope_section(scope, region->sections[i]);
   for (int i = 0; i < family->with_count && is_family(emitter); i++) cb_scope_optional_section(scope, family->with[i]);
+  if (is_family(emitter)) cb_scope_optional_section(scope, "family"); /* functions that need sizes take arrays */
 }
 
 /* Expands the region's sections with the region's values and those that every region has. */

@@ -53,14 +53,20 @@ struct cb_remote_columns {
                            struct cb_diag *diag);
   enum cb_status (*chosen)(void *user, const struct cb_stretch *stretches, int64_t count, int64_t column_share,
                            int32_t **columns, int64_t *chosen, struct cb_diag *diag);
-  /* For equal shares of nonzeros (analysis/row_ends.h); all NULL where the host finds out as fast. Row ends of units;
+  /* All NULL where the host finds out as fast. For equal shares of nonzeros (analysis/row_ends.h): row ends of units;
    * rows without nonzeros; the first and the last columns of units of whole rows; and a list's elements. Lists live as
    * long as the matrix. */
   enum cb_status (*row_ends)(void *user, struct cb_row_ends *ends, struct cb_diag *diag);
   enum cb_status (*empty_rows)(void *user, struct cb_remote_list *list, struct cb_diag *diag);
   enum cb_status (*spans)(void *user, const struct cb_unit *units, int64_t count, struct cb_ends *spans,
                           struct cb_diag *diag);
+  /* Likewise of `count` units of `each` rows, one after the other: first > last where they have no nonzeros. */
+  enum cb_status (*row_spans)(void *user, int64_t each, int64_t count, struct cb_ends *spans, struct cb_diag *diag);
   enum cb_status (*elements)(void *user, const struct cb_remote_list *list, uint32_t *elements, struct cb_diag *diag);
+  /* For columns by frequency (analysis/columns.h): nonzeros by column; and by row those whose column's bit is set in
+   * `marked` (bit c % 64 of word c / 64). */
+  enum cb_status (*count_columns)(void *user, uint32_t *counts, struct cb_diag *diag);
+  enum cb_status (*count_marked)(void *user, const uint64_t *marked, uint32_t *by_row, struct cb_diag *diag);
   void *user;
 };
 

@@ -520,9 +520,9 @@ CBGEN_API cbgen_status cbgen_operator_load(cbgen_context *context, const void *b
 
 /* ---- solvers: a whole solution of A x = b as one kernel */
 
-/* An operator's product with a method around it: all iterations run in one persistent kernel, on vectors that are the
- * solver's own, and the host waits for nothing. Nothing is added with atomics, so a solver's results repeat bit for bit
- * on the same GPU. */
+/* An operator's product with a method around it: all iterations run in one persistent kernel, or in a CUDA graph that
+ * repeats a few kernels, on vectors that are the solver's own, and the host waits for nothing. Nothing is added with
+ * atomics, so a solver's results repeat bit for bit on the same GPU. */
 typedef struct cbgen_solver cbgen_solver;
 
 typedef enum cbgen_reason {
@@ -542,6 +542,13 @@ typedef struct cbgen_outcome {
   double value;         /* of "power" the eigenvalue; else 0 */
 } cbgen_outcome;
 
+/* A preconditioner of the caller's: puts z = M^-1 r on the stream (vectors in device memory, as long as the matrix has
+ * rows, which do not overlap), and returns 0, or else has failed. It is called when a solver is made and when a
+ * solution is captured, on a stream under capture (mode thread-local), and what it captures is replayed in every
+ * iteration. If that fails, it is called in every iteration, and the host waits for each. It calls no function of its
+ * solver. */
+typedef int (*cbgen_precondition)(void *user, const void *r, void *z, void *stream);
+
 /* Zeros are the defaults. Pointers are to device memory, and stay the caller's; all are read when a solution runs. */
 typedef struct cbgen_solver_options {
   size_t struct_size;         /* sizeof(cbgen_solver_options) */
@@ -557,9 +564,11 @@ typedef struct cbgen_solver_options {
   int thread_blocks;          /* of the kernel; 0: by the product's size and the GPU. Bits depend on it */
   const char *program_form;   /* "grid": thread blocks on all multiprocessors; "cluster": one cluster of thread blocks
                                * (from sm_90 on, at most 16), for small systems; "block": one thread block; with
-                               * "+steps" behind it: vectors are made before a product, never in it. NULL: what is
-                               * predicted to be the fastest, or "grid" for a number of thread blocks. Read when the
-                               * solver is made. Bits depend on it */
+                               * "+steps" behind it: vectors are made before a product, never in it. "graph": several
+                               * kernels around the operator's own products, repeated by a CUDA graph. NULL: what is
+                               * predicted to be the fastest, "graph" where that cannot be made (the plan's launches
+                               * differ in size, or there is no NVRTC), or "grid" for a number of thread blocks. Read
+                               * when the solver is made. Bits depend on it */
   int restart;                /* "gmres": iterations until it begins anew, and one less than the vectors that it keeps: 1
                                * to 64; 0: 30 */
   double weight;              /* "jacobi": of each correction; 0: 2/3 */
@@ -570,6 +579,9 @@ typedef struct cbgen_solver_options {
   const void *blocks;         /* "cg" and "bicgstab": inverses of blocks along the diagonal, by which residuals are
                                * multiplied: cbgen_block_diagonal; then `diagonal` is NULL. NULL: none */
   int block_size;             /* of `blocks`: rows of each, 2 to 16; else 0 */
+  cbgen_precondition precondition; /* "cg" and "bicgstab", with neither `diagonal` nor `blocks`: a preconditioner of the
+                               * caller's; NULL: none */
+  void *precondition_user;    /* its first argument */
 } cbgen_solver_options;
 
 /* The methods:
@@ -607,13 +619,20 @@ CBGEN_API cbgen_status cbgen_solver_clone(cbgen_solver *solver, const cbgen_solv
                                           cbgen_solver **clone);
 CBGEN_API void cbgen_solver_free(cbgen_solver *solver); /* NULL is accepted; no solution of its may be running */
 
-/* Puts a solution of A x = b on the stream: one kernel launch, no allocation, no synchronisation; it may be captured in
- * a CUDA graph. b and x: `rows` elements of the vector type; x holds the first guess and receives what was found. A
- * solver works on one solution at a time: those on other streams take a clone. */
+/* Puts a solution of A x = b on the stream: one kernel launch (form "graph": one, and one of a graph), no allocation, no
+ * synchronisation; it may be captured in a CUDA graph. One that has captured a solution of form "graph" has a
+ * conditional node, and CUDA's limits for these: it cannot be a child of another graph, nor be cloned, and all that it
+ * does in the loop is on one GPU. Such a solver stays until its graphs are gone. Form "host" waits for each iteration,
+ * and cannot be captured (CBGEN_ERROR_ARGUMENT). b and x: `rows` elements of the vector type; x holds the first guess
+ * and receives what was found. A solver works on one solution at a time: those on other streams take a clone. */
 CBGEN_API cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x, void *stream);
 
 /* Waits for the stream of the last solution and copies its outcome. */
 CBGEN_API cbgen_status cbgen_solver_outcome(cbgen_solver *solver, cbgen_outcome *outcome);
+
+/* How it runs: "grid", "cluster", "block", "graph", or "host" for a solver of several kernels that the host repeats, as
+ * the driver is older than CUDA 12.4, or its preconditioner cannot be captured. "" for NULL. */
+CBGEN_API const char *cbgen_solver_form(const cbgen_solver *solver);
 
 /* What went wrong in the last call that failed with this solver. */
 CBGEN_API const char *cbgen_solver_message(const cbgen_solver *solver);

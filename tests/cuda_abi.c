@@ -114,6 +114,29 @@ DRIVER(stream_query, cuStreamQuery);
 DRIVER(stream_context, cuStreamGetCtx);
 DRIVER(stream_capturing, cuStreamIsCapturing);
 DRIVER(stream_wait, cuStreamWaitEvent);
+#if CUDA_VERSION >= 12040
+SAME_TYPE(struct CUgraph_st *, CUgraph);
+SAME_TYPE(struct CUgraphNode_st *, CUgraphNode);
+SAME_TYPE(struct CUgraphExec_st *, CUgraphExec);
+SAME_TYPE(struct CUgraphEdgeData_st, CUgraphEdgeData);
+SAME_NUMBER(CB_CU_CAPTURE_OF_THREAD, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+SAME_NUMBER(CB_CU_SET_DEPENDENCIES, CU_STREAM_SET_CAPTURE_DEPENDENCIES);
+SAME_NUMBER(CB_CU_NODE_CONDITIONAL, CU_GRAPH_NODE_TYPE_CONDITIONAL);
+SAME_NUMBER(CB_CU_WHILE, CU_GRAPH_COND_TYPE_WHILE);
+SAME_NUMBER(CB_CU_ASSIGN_DEFAULT, CU_GRAPH_COND_ASSIGN_DEFAULT);
+SAME_NUMBER(sizeof(struct cb_cu_node), sizeof(CUgraphNodeParams));
+SAME_NUMBER(offsetof(struct cb_cu_node, value), offsetof(CUgraphNodeParams, conditional));
+SAME_NUMBER(offsetof(struct cb_cu_node, value.conditional.type), offsetof(CUgraphNodeParams, conditional.type));
+SAME_NUMBER(offsetof(struct cb_cu_node, value.conditional.graphs),
+            offsetof(CUgraphNodeParams, conditional.phGraph_out));
+DRIVER(capture_end, cuStreamEndCapture);
+DRIVER(graph_create, cuGraphCreate);
+DRIVER(graph_destroy, cuGraphDestroy);
+DRIVER(graph_handle, cuGraphConditionalHandleCreate);
+DRIVER(graph_instantiate, cuGraphInstantiateWithFlags);
+DRIVER(graph_exec_destroy, cuGraphExecDestroy);
+DRIVER(graph_launch, cuGraphLaunch);
+#endif
 DRIVER(event_create, cuEventCreate);
 DRIVER(event_destroy, cuEventDestroy_v2);
 DRIVER(event_record, cuEventRecord);

@@ -60,6 +60,7 @@ struct fake_control {
   size_t device_bytes[FAKE_DEVICES]; /* on each of them, the application's included */
   /* what happened so far */
   long calls, launches, executed, waits, allocations, compilations, graph_launches;
+  long turns; /* of the bodies of loops in graphs */
   long line_infos; /* compilations with line information */
   long copies_to_device, copies_to_host;
   long misuses;     /* wrong handles, addresses or lengths, things left in a context that was released */
@@ -80,6 +81,7 @@ struct fake_control {
   char spilling[32];              /* then: the stack is only that of texts with this word; "": of all */
   int spare_blocks; /* and not of those compiled for so many thread blocks fewer on a multiprocessor; 0: of them, too */
   long clock_ns;  /* what events read: a launch takes 5000, and a hook may add to it; 0 */
+  int version;    /* of the driver; 13000 */
   int unrun;      /* 1: CUDA that only a GPU takes, which is a misuse otherwise, does nothing; 0 */
   long scalar_ns; /* a kernel takes so much longer for each unit of its last parameter, an int64_t; 0 */
   int lazy; /* 1: streams (but the legacy one) do nothing before something waits for them; 0 */

@@ -99,6 +99,7 @@ static void null_of_every_function_of_an_operator(void **state) {
   refused(cbgen_solver_outcome(NULL, NULL));
   assert_string_equal(cbgen_solver_message(NULL), "");
   assert_string_equal(cbgen_solver_source(NULL, NULL), "");
+  assert_string_equal(cbgen_solver_form(NULL), "");
   refused(cbgen_batch_create(NULL, NULL, "cg", NULL, NULL));
   refused(cbgen_solve_batch(NULL, NULL, NULL, NULL, NULL));
   refused(cbgen_batch_outcomes(NULL, NULL));

@@ -54,12 +54,6 @@ static void renew(cbgen_operator *op, const struct sample *sample) {
   must_operator(op, cbgen_update_values(op, &update));
 }
 
-static cbgen_info info_of(const cbgen_operator *op) {
-  cbgen_info info = {.struct_size = sizeof info};
-  assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
-  return info;
-}
-
 /* ---- values */
 
 static void copy_and_check(const char *matrix, const char *options, struct form form) {

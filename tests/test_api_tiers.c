@@ -299,6 +299,44 @@ static void families_come_with_the_library(void **state) {
   sample_release(&sample);
 }
 
+/* A solver's stages come with the library, too: without NVRTC that is what a method gets, and nothing is compiled. */
+static void solvers_need_no_nvrtc(void **state) {
+  enum { N = 64 };
+  static const char matrix[] = "stencil7,n=4";
+  char path[600];
+  double numbers[N];
+  cbgen_solver *solver;
+  cbgen_outcome outcome;
+  (void)state;
+  bring_family(path, "generate:stencil7,n=4 --recipe=sell");
+  struct sample sample = sample_of(matrix, (struct form){0});
+  assert_int_equal(setenv("CBGEN_FAMILIES", path, 1), 0);
+  cbgen_context *context = new_context("recipe=sell");
+  must(context, cbgen_set(context, "cache", ""));
+  must(context, cbgen_set(context, "nvrtc", "/nowhere/libnvrtc.so"));
+  cbgen_operator *op = compile(context, &sample, (cbgen_request){0});
+  for (int i = 0; i < N; i++) numbers[i] = 1;
+  const uint64_t b = app_alloc(0, sizeof numbers), x = app_alloc(0, sizeof numbers);
+  assert_true(app_put(b, numbers, sizeof numbers) && app_put(x, numbers, sizeof numbers));
+  const long compilations = fake->compilations;
+  const cbgen_solver_options options = {.struct_size = sizeof options, .max_iterations = 3};
+  must_operator(op, cbgen_solver_create(op, "bicgstab", &options, &solver));
+  assert_string_equal(cbgen_solver_form(solver), "graph");
+  assert_int_equal(fake->compilations, compilations);
+  assert_int_equal(cbgen_solve(solver, (void *)(uintptr_t)b, (void *)(uintptr_t)x, NULL), CBGEN_OK);
+  assert_int_equal(cbgen_solver_outcome(solver, &outcome), CBGEN_OK);
+  assert_in_range(outcome.reason, CBGEN_REASON_CONVERGED, CBGEN_REASON_BREAKDOWN);
+  cbgen_solver_free(solver);
+  assert_int_equal(cbgen_solver_create(op, "gmres", &options, &solver), CBGEN_ERROR_MISSING);
+  assert_non_null(strstr(cbgen_operator_message(op), "NVRTC"));
+  cbgen_operator_free(op);
+  cbgen_context_destroy(context);
+  unsetenv("CBGEN_FAMILIES");
+  app_free(b);
+  app_free(x);
+  sample_release(&sample);
+}
+
 /* Recipe auto: what is ready is taken instead of what must be compiled, where that is not worth it. */
 static void what_is_ready_stands_in(void **state) {
   static const struct {
@@ -682,6 +720,7 @@ int main(void) {
       TEST(without_nvrtc_families_are_enough),
       TEST(the_tool_has_those_beside_itself),
       TEST(families_come_with_the_library),
+      TEST(solvers_need_no_nvrtc),
       TEST(what_is_ready_stands_in),
       TEST(the_fastest_entry_serves_all),
       TEST(products_run_meanwhile),

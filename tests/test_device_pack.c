@@ -236,7 +236,7 @@ static void bytes_are_the_host_s(void **state) {
   const int count = (int)(sizeof shapes / sizeof *shapes);
   int turn = 0;
   for (int number = 0; (recipe = cb_recipe_at(number)); number++) {
-    if (!recipe->is_ready) continue;
+    if (!recipe->is_packed) continue;
     packed = left = 0;
     for (int i = 0; i < count * EACH; i++, turn++) {
       char settings[SETTINGS], all[SETTINGS + 64];
@@ -269,7 +269,32 @@ static void long_and_wide_ones_are_the_host_s(void **state) {
   struct cb_session *session = open_session();
   packed = left = 0;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-    check(session, cases[i][0], (struct form){.row_bits = 32, .col_bits = 32, .base = 1, .on_device = 1}, cases[i][1]);
+    check_near(session, cases[i][0],
+               (struct form){.row_bits = i % 3 ? 32 : 64, .col_bits = i % 2 ? 64 : 32, .base = i % 2, .on_device = 1},
+               cases[i][1], 0);
+  assert_int_equal(packed, sizeof cases / sizeof *cases);
+  close_session(session);
+}
+
+/* Rows in segments, hot and cold, that chunks of nonzeros cut; rows without nonzeros between; packed columns. */
+static void hot_columns_are_the_host_s(void **state) {
+  (void)state;
+  static const char *const cases[][2] = {
+      {"powerlaw,rows=900,cols=80000,max=30000,min=0", "hot-columns=30"},
+      {"powerlaw,rows=900,cols=80000,max=30000,min=0", "hot-columns=300 hot-packed=900 hot-three-bytes=off"},
+      {"long_row,rows=5000,cols=4000,per_row=2,long_rows=2,long_length=3900", "hot-columns=900"},
+      {"hypersparse,rows=90000,cols=9000,keep=0.01,per_row=30", "hot-columns=200 hot-gather=on"},
+      {"rmat,scale=11,edge_factor=8", "hot-columns=200 hot-packed=5000"},
+  };
+  struct cb_session *session = open_session();
+  packed = left = 0;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char settings[SETTINGS];
+    snprintf(settings, sizeof settings, "recipe=hot %s", cases[i][1]);
+    check_near(session, cases[i][0],
+               (struct form){.row_bits = i % 3 ? 32 : 64, .col_bits = i % 2 ? 64 : 32, .base = i % 2, .on_device = 1},
+               settings, 0);
+  }
   assert_int_equal(packed, sizeof cases / sizeof *cases);
   close_session(session);
 }
@@ -383,7 +408,7 @@ static void profiles_are_the_host_s(void **state) {
 
 /* The plan of recipe auto there, or NULL and `why` not. */
 static struct cb_plan *chosen_there(struct cb_session *session, const char *shape, const char *settings,
-                                    struct cb_diag *why) {
+                                    int64_t near, struct cb_diag *why) {
   struct cb_diag diag = {0};
   struct made there = {0};
   struct cb_options options;
@@ -393,7 +418,7 @@ static struct cb_plan *chosen_there(struct cb_session *session, const char *shap
   const struct cb_view view = view_of(&sample);
   const struct cb_kernel_finder finder = {find_set, session};
   set_options(&options, settings);
-  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, next_near(), &diag));
+  assert_ok(cb_survey_run(&survey, &csr, &finder, &view, near, &diag));
   const enum cb_status s =
       cb_plan_build(&there.plan, &there.assignment, &csr, &session->device->target, &options, why);
   if (s ? s != CB_ERR_UNSUPPORTED || there.plan : !there.plan) fail_msg("%s, %s: %s", shape, settings, why->message);
@@ -408,17 +433,20 @@ static void the_device_chooses(void **state) {
   (void)state;
   static const struct {
     const char *shape, *settings, *recipe; /* NULL: the host shall */
+    int64_t near; /* 0: now and then */
   } cases[] = {
-      {"fe3,n=12", "recipe=auto search=profile", "blocks"},
-      {"fe3,n=12", "recipe=auto search=ready", "blocks"},
-      {"road,n=300,keep=0.6", "recipe=auto search=ready ready-loss=1000000", "dia"},
-      {"road,n=300,keep=0.6", "recipe=auto search=ready ready-loss=0", NULL},
-      {"road,n=300,keep=0.6", "recipe=auto search=profile", NULL},
+      {"fe3,n=12", "recipe=auto search=profile", "blocks", 0},
+      {"fe3,n=12", "recipe=auto search=ready", "blocks", 0},
+      {"road,n=300,keep=0.6", "recipe=auto search=ready ready-loss=1000000", "dia", 0},
+      {"road,n=300,keep=0.6", "recipe=auto search=ready ready-loss=0", NULL, 0},
+      {"road,n=300,keep=0.6", "recipe=auto search=profile", NULL, 0},
+      {"rmat,scale=16,edge_factor=32", "recipe=auto search=ready ready-loss=0", "hot", INT64_MAX},
   };
   struct cb_session *session = open_session();
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     struct cb_diag diag = {0};
-    struct cb_plan *plan = chosen_there(session, cases[i].shape, cases[i].settings, &diag);
+    const int64_t near = cases[i].near ? cases[i].near : next_near();
+    struct cb_plan *plan = chosen_there(session, cases[i].shape, cases[i].settings, near, &diag);
     if (plan && !cases[i].recipe) fail_msg("%s, %s: recipe %s", cases[i].shape, cases[i].settings, plan->recipe);
     if (plan) assert_string_equal(plan->recipe, cases[i].recipe);
     else assert_non_null(strstr(diag.message, "takes columns on the host"));
@@ -743,6 +771,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, check_fake)
   const struct CMUnitTest tests[] = {
       TEST(bytes_are_the_host_s), TEST(long_and_wide_ones_are_the_host_s),
+      TEST(hot_columns_are_the_host_s),
       TEST(rows_are_the_host_s), TEST(failing_surveys_leave_nothing),
       TEST(profiles_are_the_host_s), TEST(the_device_chooses),
       TEST(operators_are_the_host_s),     TEST(values_are_renewed),

@@ -6,6 +6,7 @@
 
 #include "codegen/program/batch.h"
 #include "codegen/program/program.h"
+#include "codegen/program/stages.h"
 #include "codegen/source.h"
 #include "runtime/cuda/spills.h"
 
@@ -188,6 +189,41 @@ static void no_form_spills(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
+/* Stages of all methods that have any, with all preconditioners. */
+static void stages_compile_and_do_not_spill(void **state) {
+  struct cb_nvrtc *nvrtc = open_nvrtc();
+  const char *name;
+  int made_of = 0;
+  (void)state;
+  for (int m = 0; (name = cb_program_name(m)); m++)
+    for (int kind = CB_PLAIN; kind <= CB_CALLED; kind++) {
+      const struct cb_program *program = cb_program_find(name, (enum cb_preconditioning)kind);
+      const struct cb_program_sizes sizes = {.block_size = 3};
+      const struct cb_nvrtc_options options = {.arch = arch_in_turn(m + kind), .strict = 1};
+      const enum cb_type type = (m + kind) % 2 ? CB_F32 : CB_F64;
+      struct cb_stages_plan plan;
+      struct cb_compiled made;
+      struct cb_text text = {0};
+      struct cb_diag diag = {0};
+      if (!program) continue;
+      const enum cb_status s = cb_stages_text(&text, &plan, program, type, type, &sizes, &diag);
+      if (!strcmp(name, "gmres")) {
+        assert_int_equal(s, CB_ERR_UNSUPPORTED);
+        continue;
+      }
+      if (s) fail_msg("%s: %s", name, diag.message);
+      if (cb_nvrtc_compile(&made, nvrtc, cb_text_string(&text), "stages", &options, &diag)) fail_msg("%s: %s", name, diag.message);
+      if (cb_spilled_bytes(&made)) fail_msg("%s: %d bytes", name, cb_spilled_bytes(&made));
+      assert_true(plan.acts[0].kind != CB_ACT_CALL && plan.body >= 3 && plan.end >= 2);
+      assert_true(plan.turn < plan.states && plan.sums > 0);
+      cb_compiled_release(&made);
+      cb_text_release(&text);
+      made_of++;
+    }
+  assert_true(made_of > 14);
+  cb_nvrtc_close(nvrtc);
+}
+
 static void no_batch_spills(void **state) {
   static const struct cb_batch_request requests[] = {{.rows = 1000, .nnz = 1000, .type = CB_F64},
                                                      {.rows = 1000, .nnz = 6400, .type = CB_F32},
@@ -239,6 +275,7 @@ int main(void) {
       cmocka_unit_test(every_recipe_has_programs_or_says_why), cmocka_unit_test(methods_have_names),
       cmocka_unit_test(sums_are_fused_where_rows_have_one_thread), cmocka_unit_test(no_program_spills),
       cmocka_unit_test(no_form_spills), cmocka_unit_test(no_batch_spills),
+      cmocka_unit_test(stages_compile_and_do_not_spill),
       cmocka_unit_test(vectors_are_read_coherently),
       cmocka_unit_test(other_methods_compile)};
   return cmocka_run_group_tests(tests, NULL, NULL);

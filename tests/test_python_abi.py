@@ -54,7 +54,8 @@ def ctype_of(text):
     text = re.sub(r"\bconst\b", "", text)
     base, stars = text.replace("*", " ").split()[0], text.count("*")
     scalars = {"int": ctypes.c_int, "int32_t": ctypes.c_int32, "int64_t": ctypes.c_int64, "size_t": ctypes.c_size_t,
-               "double": ctypes.c_double, "cbgen_log": abi.LOG, "cbgen_allocate": abi.ALLOCATE, "cbgen_release": abi.RELEASE}
+               "double": ctypes.c_double, "cbgen_log": abi.LOG, "cbgen_allocate": abi.ALLOCATE, "cbgen_release": abi.RELEASE,
+               "cbgen_precondition": abi.PRECONDITION}
     if base == "void":
         return (None, ctypes.c_void_p)[stars]
     if base == "char" and stars == 1:

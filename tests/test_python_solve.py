@@ -66,6 +66,36 @@ class Solve(FakeCase):
         for words, wrong in (("2 to 16", ("block-jacobi", 17)), ("a tuple is", ("ilu", 2))):
             self.assertRaisesRegex(ValueError, words, cbgen.solve, blocks, RIGHT, M=wrong)
 
+    def test_preconditioners_of_the_callers(self):
+        for method, symmetric in (("cg", True), ("bicgstab", False)):
+            matrix, calls = system(symmetric), []
+            inverse = cbgen.compile(scipy.sparse.diags(1 / matrix.diagonal()).tocsr())
+            expected = []
+            cbgen.solve(matrix, RIGHT, method=method, rtol=1e-9, M="jacobi", callback=expected.append)
+
+            def product(r, z, stream):
+                calls.append(r.__cuda_array_interface__["shape"])
+                inverse.multiply(r, z, stream=stream)  # pylint: disable=cell-var-from-loop
+
+            for preconditioner in (inverse, product):
+                residuals = []
+                x, info = cbgen.solve(matrix, RIGHT, method=method, rtol=1e-9, M=preconditioner,
+                                      callback=residuals.append)
+                self.assertEqual(info, 0)
+                self.check(matrix, x, 1e-9)
+                self.assertLessEqual(abs(len(residuals) - len(expected)), 1)
+            self.assertEqual(len(calls), 3 if method == "bicgstab" else 2)  # under capture, and no more
+            self.assertEqual(calls[0], (ROWS,))
+
+    def test_preconditioners_that_fail(self):
+        def wrong(r, z, stream):
+            raise KeyError("of the caller's")
+
+        self.assertRaisesRegex(KeyError, "of the caller's", cbgen.solve, system(), RIGHT, M=wrong)
+        self.assertRaisesRegex(cbgen.Error, "takes no 'precondition'", cbgen.solve, system(), RIGHT, method="minres", M=wrong)
+        self.assertRaisesRegex(ValueError, "M is", cbgen.solve, system(), RIGHT,
+                               M=cbgen.compile(scipy.sparse.eye(ROWS + 1).tocsr()))
+
     def test_rounds_of_gmres(self):
         matrix, residuals = system(False), []
         info = cbgen.solve(matrix, RIGHT, method="gmres", rtol=1e-14, restart=3, maxiter=2, callback=residuals.append)[1]

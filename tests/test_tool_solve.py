@@ -59,6 +59,18 @@ class Solve(unittest.TestCase):
             self.assertEqual(result.stderr, "")
         return result.stdout
 
+    def test_forms(self):
+        """Each says which it is, and finds the same."""
+        file, found = self.matrix(laplacian(5, True)), []
+        for form in ("grid", "cluster", "block", "graph", "grid+steps"):
+            report = json.loads(self.check(0, "", file, f"--program-form={form}", "--json"))
+            self.assertEqual(report["form"], form.split("+")[0])
+            found.append(report["iterations"])
+        self.assertLessEqual(max(found) - min(found), 1)
+        self.assertIn("form      graph\n", self.check(0, "", file, "--program-form=graph"))
+        self.check(2, "it takes grid, cluster, block or graph", file, "--program-form=circle")
+        self.check(3, "'gmres' has no program form 'graph'", file, "--method=gmres", "--program-form=graph")
+
     def numbers(self, name):
         with open(self.path(name), encoding="utf-8") as file:
             return [float(line) for line in file]
@@ -147,8 +159,9 @@ class Solve(unittest.TestCase):
     def test_text(self):
         text = self.check(0, "", self.matrix(laplacian(7, True)), "--history", "--repeat=2", "--type=f32").splitlines()
         self.assertRegex(text[0], r"^ +0  1\.000000e\+00$")
-        self.assertRegex(text[-3], r"^converged after \d+ iterations, \d+\.\d+ ms \(\d+\.\d+ us each\)$")
-        self.assertEqual(len(text) - 4, int(text[-3].split()[2]))
+        self.assertRegex(text[-4], r"^converged after \d+ iterations, \d+\.\d+ ms \(\d+\.\d+ us each\)$")
+        self.assertEqual(len(text) - 5, int(text[-4].split()[2]))
+        self.assertRegex(text[-2], r"^form +(grid|cluster|block)$")
         self.assertRegex(text[-1], r"^plan +\(spmv ")
 
     def test_what_is_not_solved(self):

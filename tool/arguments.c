@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "codegen/program/form.h"
 #include "codegen/program/program.h"
 #include "frontend/number.h"
 #include "runtime/cache/cache.h"
@@ -190,6 +191,15 @@ static enum cb_status set_parameter(struct cb_call *call, const char *value, str
                  value);
 }
 
+static enum cb_status set_program_form(struct cb_call *call, const char *value, struct cb_diag *diag) {
+  struct cb_program_form form;
+  if (!cb_program_form_find(&form, value))
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "'--program-form=%s': it takes grid, cluster, block or graph, and each with '+steps'", value);
+  call->program_form = value;
+  return CB_OK;
+}
+
 static enum cb_status set_rhs(struct cb_call *call, const char *value, struct cb_diag *diag) {
   if (!*value) return cb_fail(diag, CB_ERR_ARGUMENT, "'--rhs' needs ones, product or the name of a file");
   call->rhs = value;
@@ -358,6 +368,7 @@ static const struct flag flag_table[] = {
     {"preconditioner", 0, "jacobi|blocks|none", CB_TAKES_SOLVE, "divide residuals by the diagonal, its blocks, or not (jacobi)",
      set_preconditioner},
     {"parameter", 0, "NAME=V", CB_TAKES_SOLVE, "restart, block_size, weight, damping, lowest, highest", set_parameter},
+    {"program-form", 0, "FORM", CB_TAKES_SOLVE, "grid, cluster, block or graph; +steps behind it (by a cost model)", set_program_form},
     {"history", 0, NULL, CB_TAKES_SOLVE, "print the residual of each iteration", set_given},
     {"solution", 0, "FILE.json", CB_TAKES_REPORT, "draw the residuals that 'cbgen solve --json' wrote; repeatable", set_solution},
     {"predicted", 0, NULL, CB_TAKES_REPORT, "measure nothing, even where there is a GPU", set_given},

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "codegen/family.h"
+#include "codegen/program/stages.h"
 #include "runtime/cuda/binaries.h"
 #include "runtime/cuda/spills.h"
 #include "runtime/operator/device_hash.h"
@@ -18,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINE = 512, MOST = 4096 };
+enum { LINE = 512, MOST = 4096, MOST_STAGES = 100 };
 
 /* A text with what it is called. */
 struct family {
@@ -60,6 +61,27 @@ static enum cb_status add_own(struct families *families, struct cb_text *text, c
   return CB_OK;
 }
 
+/* A method's stages, with each preconditioner that is of no size: solvers that need no kernel of a matrix. */
+static enum cb_status add_stages(struct families *families, const char *method, struct cb_diag *diag) {
+  static const enum cb_preconditioning kinds[] = {CB_PLAIN, CB_DIAGONAL, CB_CALLED};
+  static const enum cb_type types[] = {CB_F64, CB_F32};
+  enum cb_status s = CB_OK;
+  for (int i = 0; i < 6 && !s; i++) {
+    const struct cb_program *program = cb_program_find(method, kinds[i / 2]);
+    const struct cb_program_sizes sizes = {0};
+    struct cb_stages_plan plan;
+    struct cb_text text = {0};
+    char name[64];
+    if (!program) continue;
+    snprintf(name, sizeof name, "stages of %s, %s", method, cb_type_short(types[i % 2]));
+    s = cb_stages_text(&text, &plan, program, types[i % 2], types[i % 2], &sizes, diag);
+    if (s == CB_ERR_UNSUPPORTED) s = CB_OK; /* it has none */
+    else if (!s) s = add_own(families, &text, name, diag);
+    cb_text_release(&text);
+  }
+  return s;
+}
+
 /* The kernels that the library needs for itself. */
 static enum cb_status add_modules(struct families *families, struct cb_diag *diag) {
   struct cb_text text = {0};
@@ -77,6 +99,7 @@ static enum cb_status add_modules(struct families *families, struct cb_diag *dia
     s = cb_kernel_set_text(&text, &cb_kernel_sets[set], diag);
     if (!s) s = add_own(families, &text, cb_kernel_sets[set].name, diag);
   }
+  for (int method = 0; cb_program_name(method) && !s; method++) s = add_stages(families, cb_program_name(method), diag);
   cb_text_release(&text);
   return s;
 }
@@ -247,7 +270,7 @@ static enum cb_status take(struct families *families, struct cb_diag *diag) {
 
 static enum cb_status run_families(const struct cb_call *call, struct cb_diag *diag) {
   struct families families = {.call = call, .arch = call->arches_count ? call->arches[0] : "sm_90"};
-  families.list = cb_calloc(MOST + CB_PACKER_SOURCES + CB_MOST_SETS + 1, sizeof *families.list);
+  families.list = cb_calloc(MOST + CB_PACKER_SOURCES + CB_MOST_SETS + MOST_STAGES + 1, sizeof *families.list);
   if (!families.list) return cb_fail_memory(diag, "families", MOST * sizeof *families.list);
   enum cb_status s = take(&families, diag);
   if (!s && !call->quiet) s = cb_print(&families.report, diag);

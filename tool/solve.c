@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cbgen solve: A x = b on the GPU, by a method in one kernel; what it took, and how good x is. */
+/* cbgen solve: A x = b on the GPU, by a method in one kernel or a few; what it took, and how good x is. */
 #include "tool/job.h"
 
 #include "base/clock.h"
@@ -167,6 +167,7 @@ static enum cb_status make_solver(struct solution *solution, const struct cb_cal
       .diagonal = solution->has_diagonal ? (void *)(uintptr_t)solution->diagonal : NULL,
       .blocks = solution->block_size ? (void *)(uintptr_t)solution->diagonal : NULL,
       .block_size = solution->block_size,
+      .program_form = call->program_form,
       .restart = (int)call->restart,
       .weight = call->weight,
       .damping = call->damping,
@@ -266,7 +267,7 @@ static void add_text(struct cb_text *text, const struct solution *solution, cons
   cb_text_add(text, "\nresidual  %.3e %s, by the recurrence; %.3e computed from x\n",
               relative(solution, outcome->residual), of, relative(solution, outcome->true_residual));
   if (finds_eigenvalue(solution)) cb_text_add(text, "value     %.16g\n", outcome->value);
-  cb_text_add(text, "plan      %s\n", cbgen_operator_plan(solution->op));
+  cb_text_add(text, "form      %s\nplan      %s\n", cbgen_solver_form(solution->solver), cbgen_operator_plan(solution->op));
 }
 
 static enum cb_status add_json(struct cb_text *text, const struct solution *solution, struct cb_diag *diag) {
@@ -282,6 +283,7 @@ static enum cb_status add_json(struct cb_text *text, const struct solution *solu
   cb_json_set_real(root, "residual", relative(solution, outcome->residual));
   cb_json_set_real(root, "true_residual", relative(solution, outcome->true_residual));
   if (finds_eigenvalue(solution)) cb_json_set_real(root, "value", outcome->value);
+  cb_json_set_text(root, "form", cbgen_solver_form(solution->solver));
   cb_json_set_text(root, "plan", cbgen_operator_plan(solution->op));
   for (int i = 0; i <= outcome->iterations; i++) {
     const double residual = relative(solution, sqrt(solution->history[i]));

@@ -85,6 +85,7 @@ struct cb_call {
   int settings_count;
   int64_t limit;                /* bytes of the cache; -1: not asked for */
   const char *method, *rhs;     /* solve: NULL: cg, ones */
+  const char *program_form;     /* likewise; NULL: by the cost model */
   double tolerance;             /* likewise, of the residual; 0: as usual */
   double weight, damping, lowest, highest; /* likewise: of methods */
   int64_t restart, block_size;

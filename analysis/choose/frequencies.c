@@ -72,16 +72,33 @@ static enum cb_status bring_columns(struct list *list, const struct cb_choice_pr
   return s;
 }
 
-static void sum_columns(struct cb_choice_profile *profile, const struct cb_tally *tally) {
-  for (uint32_t place = 0; place <= tally->mask; place++) {
-    if (tally->at[place].round != tally->round) continue;
-    const int64_t count = (int64_t)tally->at[place].count;
-    const int bin = cb_choice_bin(cb_proportion(count, profile->nnz, profile->chunk_nonzeros));
-    profile->columns++;
-    profile->in_columns += count;
-    profile->with_count[bin]++;
-    profile->in_count[bin] += count;
-  }
+static void add_column(struct cb_choice_profile *profile, int64_t count) {
+  const int bin = cb_choice_bin(cb_proportion(count, profile->nnz, profile->chunk_nonzeros));
+  profile->columns++;
+  profile->in_columns += count;
+  profile->with_count[bin]++;
+  profile->in_count[bin] += count;
+}
+
+/* By a counter for each column. 0: no memory. */
+static int count_by_column(struct cb_choice_profile *profile, const struct list *list) {
+  uint32_t *counts = cb_calloc((size_t)profile->cols, sizeof *counts);
+  for (int64_t i = 0; counts && i < list->count; i++) counts[list->columns[i]]++;
+  for (int64_t column = 0; counts && column < profile->cols; column++)
+    if (counts[column]) add_column(profile, counts[column]);
+  cb_free(counts);
+  return counts != NULL;
+}
+
+/* By a table, where the matrix has many more columns than the list. 0: no memory. */
+static int count_by_table(struct cb_choice_profile *profile, const struct list *list) {
+  struct cb_tally tally = {0};
+  if (!cb_tally_open(&tally, list->count)) return 0;
+  for (int64_t i = 0; i < list->count; i++) cb_tally_add(&tally, (uint32_t)list->columns[i]);
+  for (uint32_t place = 0; place <= tally.mask; place++)
+    if (tally.at[place].round == tally.round) add_column(profile, (int64_t)tally.at[place].count);
+  cb_tally_close(&tally);
+  return 1;
 }
 
 static void choose_chunks(struct cb_choice_profile *profile) {
@@ -98,17 +115,15 @@ static void choose_chunks(struct cb_choice_profile *profile) {
 
 enum cb_status cb_choice_count_columns(struct cb_choice_profile *profile, const struct cb_csr *csr,
                                        struct cb_diag *diag) {
+  enum { FEW = 4 }; /* columns for each that is listed */
   struct list list = {0};
-  struct cb_tally tally = {0};
   enum cb_status s = CB_OK;
   int good = 1;
   choose_chunks(profile);
   if (csr->remote) s = bring_columns(&list, profile, csr, diag);
   else good = list_columns(&list, profile, csr);
-  good = good && !s && cb_tally_open(&tally, list.count);
-  for (int64_t i = 0; i < list.count && good; i++) cb_tally_add(&tally, (uint32_t)list.columns[i]);
-  if (good) sum_columns(profile, &tally);
-  cb_tally_close(&tally);
+  const int few = profile->cols <= FEW * list.count;
+  if (good && !s) good = few ? count_by_column(profile, &list) : count_by_table(profile, &list);
   cb_free(list.columns);
   return good || s ? s : cb_fail_memory(diag, "a profile", (uint64_t)list.count * sizeof(struct cb_tallied));
 }

@@ -28,7 +28,8 @@ struct group {
   int64_t least, end;   /* its columns, from a multiple of ALIGNED on */
   int is_dense;
   struct cb_choice_row row[CB_CHOICE_GROUP];
-  struct cb_tally *seen; /* SETS of them */
+  struct cb_tally *seen; /* SETS of them, for `most` nonzeros; of no use before a group that is not dense */
+  int64_t most;
   struct dense *dense;
 };
 
@@ -301,13 +302,22 @@ static int64_t nonzeros_of(const struct cb_choice_sample *sample, int64_t part, 
   return nonzeros;
 }
 
-static void count_group(struct group *group, int64_t part) {
+/* What is already open stays. 0: no memory. */
+static int open_sets(const struct group *group) {
+  for (int set = 0; set < SETS; set++)
+    if (!group->seen[set].at && !cb_tally_open(&group->seen[set], group->most)) return 0;
+  return 1;
+}
+
+static int count_group(struct group *group, int64_t part) {
   open_group(group, part);
   count_neighbours(group);
   count_span(group);
+  if (!group->is_dense && !open_sets(group)) return 0;
   count_steps(group);
   count_different(group);
   for (int size = 0; size < CB_TILE_SIZES; size++) count_tiles(group, size);
+  return 1;
 }
 
 /* For groups of up to `nonzeros`. 0: no memory. */
@@ -339,13 +349,12 @@ static int count_share(struct cb_choice_profile *sums, const struct cb_choice_pr
                        const struct cb_choice_sample *sample, int64_t most) {
   struct cb_tally seen[SETS] = {{0}};
   struct dense dense = {.round = 0};
-  struct group group = {.sums = sums, .sample = sample, .seen = seen, .dense = &dense};
+  struct group group = {.sums = sums, .sample = sample, .seen = seen, .most = most, .dense = &dense};
   int good = open_dense(&dense, most);
   *sums = (struct cb_choice_profile){.rows = profile->rows, .cols = profile->cols, .groups = profile->groups};
-  for (int set = 0; set < SETS; set++) good &= cb_tally_open(&seen[set], most);
 #pragma omp for schedule(dynamic, 4)
   for (int64_t i = 0; i < profile->groups; i++)
-    if (good) count_group(&group, i);
+    if (good) good = count_group(&group, i);
   for (int set = 0; set < SETS; set++) cb_tally_close(&seen[set]);
   close_dense(&dense);
   sums->rows = sums->cols = sums->groups = 0;
@@ -425,7 +434,7 @@ int cb_choice_count_wide(struct cb_choice_profile *profile, const struct cb_choi
   for (int64_t i = 0; i < profile->wide_groups; i++)
     most = cb_larger(most, nonzeros_of(sample, profile->groups + i, cb_choice_wide(profile, i)));
   uint64_t *bits = cb_alloc((size_t)most_dense(most) / 256 + 2, sizeof *bits);
-  const int good = bits && cb_tally_open(&eights, most) && cb_tally_open(&fours, most);
+  int good = bits != NULL;
   for (int64_t i = 0; i < profile->wide_groups && good; i++) {
     const struct cb_choice_rows rows = cb_choice_wide(profile, i);
     const int64_t part = profile->groups + i, nonzeros = nonzeros_of(sample, part, rows);
@@ -434,6 +443,8 @@ int cb_choice_count_wide(struct cb_choice_profile *profile, const struct cb_choi
       count_wide_densely(profile, sample, part, rows, ends, bits);
       continue;
     }
+    if (!eights.at) good = cb_tally_open(&eights, most) && cb_tally_open(&fours, most);
+    if (!good) break;
     cb_tally_clear(&eights, nonzeros);
     cb_tally_clear(&fours, nonzeros);
     for (int64_t row = rows.first; row < rows.end; row++)

@@ -59,8 +59,10 @@ struct cb_recipe {
   const char *lenient;        /* settings with which it takes what it refuses otherwise; NULL: none */
   int is_searched;            /* it is one of those that the search looks at */
   int is_always_planned;      /* a search plans it whatever bounds say, so that its time is told beside the winner's */
-  int is_ready;               /* its layouts plan without columns on the host, are packed on the device, and have
-                               * families of kernels: nothing of set-up takes long */
+  int is_packed;              /* its layouts plan without columns on the host, are packed on the device, and have
+                               * families of kernels: set-up waits for no compiler, and values stay where they are */
+  int is_ready;               /* it is, and nothing of set-up takes long: no pass over all rows and columns on the
+                               * host */
   int may_refuse;             /* it is made for some matrices only, and refuses others with CB_ERR_UNSUPPORTED */
 };
 

@@ -81,7 +81,7 @@ static int is_better(const struct cb_plan *plan, const struct cb_plan *best) {
 static enum cb_status build(struct cb_plan **plan, struct cb_assignment **assignment, const struct cb_recipe *recipe,
                             const struct cb_csr *csr, const struct cb_target *target, const struct cb_options *options,
                             struct cb_diag *diag) {
-  if (csr->remote && !recipe->is_ready)
+  if (csr->remote && !recipe->is_packed)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "recipe '%s' takes columns on the host", recipe->name);
   return cb_build_recipe(plan, assignment, recipe, csr, target, options, diag);
 }
@@ -156,12 +156,17 @@ static void list_ranks(struct cb_candidate *candidates, const struct cb_choice *
 struct ranked {
   struct cb_choice choice;
   struct cb_candidate candidates[CB_CHOICE_RECIPES];
-  const struct cb_choice_rank *passed; /* the fastest that is not ready; NULL: none was passed over */
+  const struct cb_choice_rank *passed; /* the fastest that may not be taken; NULL: none was passed over */
 };
 
-static int is_ready(const struct cb_choice_rank *rank) {
+/* Which ranks may be taken. */
+enum fitness { ANY, PACKED, READY };
+
+static int is_fit(const struct cb_choice_rank *rank, enum fitness fitness) {
   const struct cb_recipe *recipe;
-  return !cb_recipe_find(&recipe, rank->recipe, NULL) && recipe->is_ready;
+  if (fitness == ANY) return 1;
+  if (cb_recipe_find(&recipe, rank->recipe, NULL)) return 0;
+  return fitness == READY ? recipe->is_ready : recipe->is_packed;
 }
 
 static enum cb_status try_rank(struct cb_plan **plan, struct cb_assignment **assignment, struct ranked *ranked, int at,
@@ -178,17 +183,19 @@ static enum cb_status try_rank(struct cb_plan **plan, struct cb_assignment **ass
   return CB_OK;
 }
 
-/* The first of the ranks that does not refuse the matrix is planned. `ready`: the first of those that are ready, as
- * long as it is slower by no more than that than one that is not; else none, and *plan stays NULL. */
+/* The first of the ranks that does not refuse the matrix is planned: the first of those that are fit, as long as it is
+ * slower by no more than the loss that is permitted than one that is not; else none, and *plan stays NULL. */
 static enum cb_status try_ranks(struct cb_plan **plan, struct cb_assignment **assignment, struct ranked *ranked,
-                                int ready, const struct cb_csr *csr, const struct cb_target *target,
+                                enum fitness fitness, const struct cb_csr *csr, const struct cb_target *target,
                                 const struct cb_options *options, struct cb_diag *diag) {
   const int64_t loss = options->search == CB_SEARCH_READY ? options->ready_loss : 0;
   enum cb_status s = CB_OK;
+  ranked->passed = NULL;
+  list_ranks(ranked->candidates, &ranked->choice);
   for (int i = 0; i < ranked->choice.count && !s && !*plan; i++) {
     const struct cb_choice_rank *rank = &ranked->choice.ranks[i];
-    if (ready && ranked->passed && rank->ns - ranked->passed->ns > loss) break;
-    if (!ready || is_ready(rank)) {
+    if (fitness != ANY && ranked->passed && rank->ns - ranked->passed->ns > loss) break;
+    if (is_fit(rank, fitness)) {
       s = try_rank(plan, assignment, ranked, i, csr, target, options, diag);
       continue;
     }
@@ -198,7 +205,9 @@ static enum cb_status try_ranks(struct cb_plan **plan, struct cb_assignment **as
   return s;
 }
 
-/* One of the ranks is planned, and no other. CB_ERR_UNSUPPORTED, where columns are remote: the host shall plan. */
+/* One of the ranks is planned, and no other. Where all that are ready lose too much, one that is packed on the device
+ * all the same comes before what takes columns on the host. CB_ERR_UNSUPPORTED, where columns are remote: the host
+ * shall plan. */
 static enum cb_status plan_ranked(struct cb_plan **best, struct cb_assignment **assignment, const struct cb_csr *csr,
                                   const struct cb_target *target, const struct cb_options *options,
                                   struct cb_diag *diag) {
@@ -207,15 +216,12 @@ static enum cb_status plan_ranked(struct cb_plan **best, struct cb_assignment **
   const int ready = csr->remote || options->search == CB_SEARCH_READY;
   enum cb_status s =
       cb_choose(&ranked.choice, csr, target, cb_precision_types((enum cb_precision)options->type), diag);
-  if (!s) list_ranks(ranked.candidates, choice);
-  if (!s && ready) s = try_ranks(best, assignment, &ranked, 1, csr, target, options, diag);
+  if (!s && ready) s = try_ranks(best, assignment, &ranked, READY, csr, target, options, diag);
+  if (!s && !*best && csr->remote) s = try_ranks(best, assignment, &ranked, PACKED, csr, target, options, diag);
   if (!s && !*best && csr->remote)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "recipe '%s' takes columns on the host",
                    ranked.passed ? ranked.passed->recipe : "auto");
-  if (!s && !*best) {
-    list_ranks(ranked.candidates, choice);
-    s = try_ranks(best, assignment, &ranked, 0, csr, target, options, diag);
-  }
+  if (!s && !*best) s = try_ranks(best, assignment, &ranked, ANY, csr, target, options, diag);
   if (s || !*best) return s ? s : cb_fail(diag, CB_ERR_LIMIT, "no recipe fits this matrix; use a named one");
   for (int i = 0; i < choice->count; i++) {
     if (strcmp(ranked.candidates[i].recipe, (*best)->recipe)) continue;

@@ -10,6 +10,7 @@
  *   stop      the same, with an `out stop`: other than 0, the program goes to its last section, and that is the reason
  *   go        the same, with an `out go`: other than 0, the program goes on with the step's section
  *   template  a definition of templates/steps.cu.in, which says what it does
+ *   call      the caller's preconditioner makes the vector `to` of `from`: of the form "graph" alone
  *   count     an iteration is over
  *   most      after the most iterations that are allowed, the program goes to its last section
  *   note      the scalar `text` is the residual's square now, for the outcome and the caller's history
@@ -22,6 +23,8 @@
  *   cluster   one thread-block cluster: its hardware barrier takes a third of that, and sums go through the
  *             multiprocessors' shared memory
  *   block     one thread block, which has only itself to wait for
+ *
+ * A fourth form, "graph", is several kernels around the operator's own products, none of which is the matrix's: stages.h.
  *
  * Each thread block takes a share of the virtual thread blocks that the product's launches have, several of them side
  * by side (groups) where they do not share memory; and all meet where one reads what others have written. Rows
@@ -52,6 +55,7 @@ enum cb_step_kind {
   CB_STEP_STOP,
   CB_STEP_GO,
   CB_STEP_TEMPLATE,
+  CB_STEP_CALL,
   CB_STEP_COUNT,
   CB_STEP_MOST,
   CB_STEP_NOTE
@@ -61,7 +65,7 @@ struct cb_step {
   enum cb_step_kind kind;
   const char *text;
   int section;           /* of "go" */
-  const char *from, *to; /* vectors of "template", where it takes any */
+  const char *from, *to; /* vectors of "call", and of "template" where it takes any */
 };
 
 enum {
@@ -106,8 +110,8 @@ enum cb_reason {
 
 /* What residuals are multiplied by: nothing, the inverse of a diagonal that the caller gives, or the inverses of dense
  * blocks along the diagonal, which he gives (`inverse`: rows of a block in a row, as many planes as blocks have
- * columns, each of an entry for each row). */
-enum cb_preconditioning { CB_PLAIN, CB_DIAGONAL, CB_BLOCKS };
+ * columns, each of an entry for each row), or by what he does himself. */
+enum cb_preconditioning { CB_PLAIN, CB_DIAGONAL, CB_BLOCKS, CB_CALLED };
 
 /* The program of that name. NULL: there is none. */
 const struct cb_program *cb_program_find(const char *name, enum cb_preconditioning preconditioning);
@@ -128,10 +132,11 @@ enum cb_form_kind {
   CB_PROGRAM_GRID,
   CB_PROGRAM_CLUSTER,
   CB_PROGRAM_BLOCK,
+  CB_PROGRAM_GRAPH,                   /* several kernels: stages.h */
   CB_PROGRAM_FORMS,                   /* that solve one system */
   CB_PROGRAM_BATCH = CB_PROGRAM_FORMS /* thread blocks that each take one system after the other: batch.h */
 };
-extern const char *const cb_program_form_names[]; /* "grid", "cluster", "block"; NULL ends them */
+extern const char *const cb_program_form_names[]; /* "grid", "cluster", "block", "graph"; NULL ends them */
 
 struct cb_program_form {
   enum cb_form_kind kind;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The text of a program's kernel: see program.h. cb_program_text at the end lists its parts; their frames stand in
  * templates/program.cu.in. */
-#include "base/arena.h"
 #include "base/integers.h"
 #include "base/memory.h"
 #include "codegen/check.h"
@@ -9,71 +8,30 @@
 #include "codegen/expand.h"
 #include "codegen/program/product.h"
 #include "codegen/program/program.h"
+#include "codegen/program/stages.h"
+#include "codegen/program/writer.h"
 #include "codegen/source.h"
-#include "codegen/statements/emit.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum {
-  MOST_SCALARS = 64,
   MOST_THREADS = 1024,
   BLOCKS_PER_SM = 4 /* registers for more would not do for a product and the rest */
 };
 
 struct writer {
+  struct cb_writer base;
   const struct cb_program_request *request;
   struct cb_product_text product;
-  struct cb_arena arena;
-  const char *scalars[MOST_SCALARS];
-  int scalars_count;
   int fused;   /* sums behind a product are added up in it */
   int blended; /* some section is: see is_blended */
   int aligned; /* steps go through rows as the product does */
   int groups;
   int unmet;   /* a step has written vectors, and thread blocks have not met since */
-  struct cb_diag *diag;
-  enum cb_status status;
 };
 
-static const char *keep(struct writer *writer, struct cb_text *text) {
-  const char *kept = text->failed ? NULL : cb_arena_string(&writer->arena, cb_text_string(text));
-  if (!kept) writer->arena.failed = 1;
-  cb_text_release(text);
-  return kept ? kept : "";
-}
-
-static const char *number(struct writer *writer, int64_t value) {
-  return cb_arena_format(&writer->arena, "%lld", (long long)value);
-}
-
-static struct cb_statements *parse(struct writer *writer, const char *text) {
-  struct cb_statements *statements = NULL;
-  const enum cb_status s = cb_statements_parse(&statements, text, writer->request->program->name, 0, writer->diag);
-  if (s && !writer->status) writer->status = s;
-  return statements;
-}
-
-static int is_parameter(const struct writer *writer, const char *name) {
-  for (const char *const *at = writer->request->program->parameters; *at; at++)
-    if (!strcmp(*at, name)) return 1;
-  return 0;
-}
-
-static void add_scalar(struct writer *writer, const char *name) {
-  for (int i = 0; i < writer->scalars_count; i++)
-    if (!strcmp(writer->scalars[i], name)) return;
-  if (is_parameter(writer, name) || writer->scalars_count == MOST_SCALARS) return;
-  const char *copy = cb_arena_string(&writer->arena, name);
-  if (copy) writer->scalars[writer->scalars_count++] = copy;
-}
-
 int64_t cb_program_stride(int64_t rows) { return cb_round_up(rows, 32); }
-
-/* How many sums the statements make. */
-static int sums_of(const struct cb_statements *statements) {
-  return statements ? cb_statements_results(statements) : 0;
-}
 
 /* The most sums that any step has; behind products alone, or of all. */
 static int most_sums(struct writer *writer, int of_products) {
@@ -85,8 +43,8 @@ static int most_sums(struct writer *writer, int of_products) {
       const int is_rows = k < 0 || section->steps[k].kind == CB_STEP_ROWS;
       const char *text = k < 0 ? section->sums : section->steps[k].text;
       if (!is_rows || !text) continue;
-      struct cb_statements *statements = parse(writer, text);
-      if (sums_of(statements) > most) most = sums_of(statements);
+      struct cb_statements *statements = cb_writer_parse(&writer->base, text);
+      if (cb_writer_sums(statements) > most) most = cb_writer_sums(statements);
       cb_free(statements);
     }
   return most;
@@ -119,7 +77,7 @@ static int is_blended(struct writer *writer, const struct cb_section *section, s
                       struct blend *blend) {
   *statements = NULL;
   if (!section->old || !writer->fused || writer->request->form.in_steps || !writer->product.load_x.length) return 0;
-  *statements = parse(writer, section->before);
+  *statements = cb_writer_parse(&writer->base, section->before);
   for (int i = 0; *statements && i < (*statements)->statements_count; i++)
     if (is_blend(*statements, &(*statements)->statements[i], section->from, blend)) return 1;
   cb_free(*statements);
@@ -137,93 +95,34 @@ static int has_blend(struct writer *writer, const struct cb_section *section) {
 
 /* ---- rows */
 
-static void add_term(struct cb_text *text, const struct cb_row_text *row, const struct cb_statement *statement,
-                     int number_of_sum, const char *term) {
-  (void)statement;
-  cb_text_add(text, "%s%s[%d] += %s;\n", row->indent, (const char *)row->user, number_of_sum, term);
-}
-
-static struct cb_row_text row_text(const struct writer *writer, const struct cb_statement_types *types) {
-  (void)writer;
-  return (struct cb_row_text){.types = types,
-                              .indent = "          ",
-                              .pointers = "pointers.",
-                              .load = "load_vector",
-                              .store = "store_vector",
-                              .add_term = add_term,
-                              .user = "sums"};
-}
-
-static void cut_line_end(struct cb_text *text) {
-  if (text->length && text->bytes[text->length - 1] == '\n') text->bytes[--text->length] = 0;
-}
-
-/* "      rz_ = sums[0];" for each result, which is a scalar from here on. */
-static const char *results_text(struct writer *writer, const struct cb_statements *statements, const char *indent,
-                                const char *array) {
-  struct cb_text text = {0};
-  int count = 0;
-  for (int i = 0; i < statements->names_count; i++) {
-    if (statements->names[i].kind != CB_NAME_RESULT) continue;
-    add_scalar(writer, statements->names[i].name);
-    cb_text_add(&text, "%s%s_ = %s[%d];\n", indent, statements->names[i].name, array, count++);
-  }
-  cut_line_end(&text);
-  return keep(writer, &text);
-}
-
 static void expand(struct writer *writer, struct cb_text *text, const char *definition, struct cb_scope *scope) {
-  if (writer->status) return;
-  if (writer->arena.failed) writer->status = cb_fail_memory(writer->diag, "a program's text", 0);
-  else writer->status = cb_expand_definition(text, "program", definition, scope, writer->diag);
-}
-
-static int has_name(const char *const *names, const char *name) {
-  for (; *names; names++)
-    if (!strcmp(*names, name)) return 1;
-  return 0;
+  if (writer->base.status) return;
+  if (writer->base.arena.failed) writer->base.status = cb_fail_memory(writer->base.diag, "a program's text", 0);
+  else writer->base.status = cb_expand_definition(text, "program", definition, scope, writer->base.diag);
 }
 
 static void add_rows(struct writer *writer, struct cb_text *text, const char *of_step) {
   const struct cb_statement_types types = {writer->request->vector, writer->request->sum};
-  const struct cb_row_text row = row_text(writer, &types);
-  struct cb_statements *statements = parse(writer, of_step);
+  const struct cb_row_text row = cb_writer_row(&types);
+  struct cb_statements *statements = cb_writer_parse(&writer->base, of_step);
   struct cb_text body = {0};
   struct cb_scope scope = {0};
   if (!statements) return;
-  const int sums = sums_of(statements);
+  const int sums = cb_writer_sums(statements);
   cb_emit_row(&body, statements, &row);
-  cut_line_end(&body);
-  cb_scope_placeholder(&scope, "statements", keep(writer, &body));
+  cb_writer_cut(&body);
+  cb_scope_placeholder(&scope, "statements", cb_writer_keep(&writer->base, &body));
   if (writer->aligned) cb_scope_section(&scope, "aligned");
   if (writer->aligned)
-    cb_scope_placeholder(&scope, "virtual_blocks", number(writer, writer->request->launches[0].blocks));
+    cb_scope_placeholder(&scope, "virtual_blocks", cb_writer_number(&writer->base, writer->request->launches[0].blocks));
   if (sums) {
     cb_scope_section(&scope, "sums");
-    cb_scope_placeholder(&scope, "count", number(writer, sums));
-    cb_scope_placeholder(&scope, "results", results_text(writer, statements, "        ", "sums"));
+    cb_scope_placeholder(&scope, "count", cb_writer_number(&writer->base, sums));
+    cb_scope_placeholder(&scope, "results", cb_writer_results(&writer->base, statements, "        ", "sums"));
   }
   writer->unmet = !sums;
   cb_free(statements);
   expand(writer, text, "rows", &scope);
-}
-
-/* ---- scalars */
-
-static void add_scalars(struct writer *writer, struct cb_text *text, const char *of_step) {
-  const struct cb_spelling spelling = {.type = writer->request->sum, .suffix = "_"};
-  struct cb_statements *statements = parse(writer, of_step);
-  if (!statements) return;
-  for (int i = 0; i < statements->names_count; i++)
-    if (cb_name_is_vector(&statements->names[i])) add_scalar(writer, statements->names[i].name);
-  for (int i = 0; i < statements->statements_count; i++) {
-    const struct cb_statement *statement = &statements->statements[i];
-    const struct cb_name *name = &statements->names[statement->name];
-    cb_text_add(text, "      %s%s_ = ", name->kind == CB_NAME_LOCAL ? "const sum_t " : "", name->name);
-    cb_statements_expression(text, statements, statement->expression, &spelling);
-    cb_text_add_string(text, ";\n");
-  }
-  cb_free(statements);
 }
 
 /* ---- sections */
@@ -250,7 +149,7 @@ static void add_leave(struct writer *writer, struct cb_text *text, const char *c
 }
 
 static void add_go(struct writer *writer, struct cb_text *text, const struct cb_step *step) {
-  add_scalars(writer, text, step->text);
+  cb_writer_scalars(&writer->base, text, step->text);
   cb_text_add_string(text, "      if (go_ != 0) {\n");
   add_jump(writer, text, "        ", step->section);
   cb_text_add_string(text, "      }\n");
@@ -266,28 +165,30 @@ static const char *rows_loop(const struct writer *writer) {
 /* Behind one that makes no vector of another all meet. */
 static void add_template(struct writer *writer, struct cb_text *text, const struct cb_step *step) {
   struct cb_scope scope = {0};
-  const int scaled = has_name(writer->request->program->work, "d");
+  const int scaled = cb_writer_has(writer->request->program->work, "d");
   cb_scope_placeholder(&scope, "rows", rows_loop(writer));
+  cb_scope_optional(&scope, "order", "kOrder");
+  cb_scope_optional_section(&scope, "meets");
   cb_scope_optional(&scope, "scale", scaled ? "load_vector(pointers.d_ + row) * " : "");
   if (step->from) cb_scope_placeholder(&scope, "from", step->from);
   if (step->to) cb_scope_placeholder(&scope, "to", step->to);
   writer->unmet = step->to != NULL;
-  if (!writer->status) writer->status = cb_expand_definition(text, "steps", step->text, &scope, writer->diag);
+  if (!writer->base.status) writer->base.status = cb_expand_definition(text, "steps", step->text, &scope, writer->base.diag);
 }
 
 static void add_step(struct writer *writer, struct cb_text *text, const struct cb_step *step) {
   switch (step->kind) {
   case CB_STEP_ROWS: add_rows(writer, text, step->text); break;
-  case CB_STEP_SCALARS: add_scalars(writer, text, step->text); break;
+  case CB_STEP_SCALARS: cb_writer_scalars(&writer->base, text, step->text); break;
   case CB_STEP_STOP:
-    add_scalars(writer, text, step->text);
+    cb_writer_scalars(&writer->base, text, step->text);
     add_leave(writer, text, "stop_ != 0", "int(stop_)");
     break;
   case CB_STEP_GO: add_go(writer, text, step); break;
   case CB_STEP_TEMPLATE: add_template(writer, text, step); break;
   case CB_STEP_COUNT: cb_text_add_string(text, "      iterations++;\n"); break;
   case CB_STEP_MOST:
-    add_leave(writer, text, "iterations >= most", number(writer, CB_REASON_ITERATIONS));
+    add_leave(writer, text, "iterations >= most", cb_writer_number(&writer->base, CB_REASON_ITERATIONS));
     break;
   case CB_STEP_NOTE:
     cb_text_add(text,
@@ -296,6 +197,7 @@ static void add_step(struct writer *writer, struct cb_text *text, const struct c
                 "double(square);\n",
                 step->text);
     break;
+  case CB_STEP_CALL:
   case CB_STEP_END: break;
   }
 }
@@ -310,8 +212,8 @@ static int reads_others(struct writer *writer, const struct cb_section *section)
     if (section->steps[k].kind == CB_STEP_GO) return 1;
     if (section->steps[k].kind == CB_STEP_TEMPLATE) return 0;
     if (section->steps[k].kind != CB_STEP_ROWS) continue;
-    struct cb_statements *statements = parse(writer, section->steps[k].text);
-    const int sums = sums_of(statements);
+    struct cb_statements *statements = cb_writer_parse(&writer->base, section->steps[k].text);
+    const int sums = cb_writer_sums(statements);
     cb_free(statements);
     if (sums) return 0;
   }
@@ -322,12 +224,12 @@ static int reads_others(struct writer *writer, const struct cb_section *section)
 static void add_sums(struct writer *writer, struct cb_text *text, const struct cb_section *section) {
   if (!section->from) return;
   if (section->sums && writer->fused) {
-    struct cb_statements *statements = parse(writer, section->sums);
+    struct cb_statements *statements = cb_writer_parse(&writer->base, section->sums);
     if (!statements) return;
     /* Its steps read nothing but what the same thread has written. */
     const int aligned = writer->aligned && !reads_others(writer, section);
     cb_text_add(text, "      add_all<%s>(terms, pointers, meeting, blocks);\n", aligned ? "false" : "true");
-    cb_text_add(text, "%s\n", results_text(writer, statements, "      ", "terms"));
+    cb_text_add(text, "%s\n", cb_writer_results(&writer->base, statements, "      ", "terms"));
     cb_free(statements);
     return;
   }
@@ -338,21 +240,21 @@ static void add_sums(struct writer *writer, struct cb_text *text, const struct c
 static const char *sections_text(struct writer *writer) {
   const struct cb_program *program = writer->request->program;
   struct cb_text text = {0};
-  for (int i = 0; i < program->sections_count && !writer->status; i++) {
+  for (int i = 0; i < program->sections_count && !writer->base.status; i++) {
     const struct cb_section *section = &program->sections[i];
     const int last = i + 1 == program->sections_count;
     if (last) cb_text_add_string(&text, "    {\n");
     else cb_text_add(&text, "    if (section == %d) {\n", i);
     writer->unmet = 0;
     add_sums(writer, &text, section);
-    for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind && !writer->status; k++)
+    for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind && !writer->base.status; k++)
       add_step(writer, &text, &section->steps[k]);
     if (last) cb_text_add_string(&text, "      break;\n    }\n");
     else add_jump(writer, &text, "      ", section->next);
     if (!last) cb_text_add_string(&text, "    }\n");
   }
-  cut_line_end(&text);
-  return keep(writer, &text);
+  cb_writer_cut(&text);
+  return cb_writer_keep(&writer->base, &text);
 }
 
 /* The section's vector is made in its product: the one before changes places with it. */
@@ -368,14 +270,14 @@ static void add_blend(struct cb_text *text, const struct cb_section *section, co
 }
 
 static const char *vector(struct writer *writer, const char *name) {
-  return name ? cb_arena_format(&writer->arena, "pointers.%s_", name) : "nullptr";
+  return name ? cb_arena_format(&writer->base.arena, "pointers.%s_", name) : "nullptr";
 }
 
 /* Which vectors a section multiplies, and what is done before. */
 static const char *choices_text(struct writer *writer) {
   const struct cb_program *program = writer->request->program;
   struct cb_text text = {0};
-  for (int i = 1; i < program->sections_count && !writer->status; i++) {
+  for (int i = 1; i < program->sections_count && !writer->base.status; i++) {
     const struct cb_section *section = &program->sections[i];
     struct cb_statements *statements;
     struct blend blend;
@@ -390,8 +292,8 @@ static const char *choices_text(struct writer *writer) {
     cb_text_add(&text, "      to = %s;\n    }\n", vector(writer, section->to));
     cb_free(statements);
   }
-  cut_line_end(&text);
-  return keep(writer, &text);
+  cb_writer_cut(&text);
+  return cb_writer_keep(&writer->base, &text);
 }
 
 static int has_empty_section(const struct cb_program *program) {
@@ -417,8 +319,8 @@ static const char *products_text(struct writer *writer) {
   for (int i = 0; i < request->launches_count; i++) {
     struct cb_scope scope = {0};
     if (i) cb_text_add_string(&text, "    meet_all(pointers, blocks);\n");
-    cb_scope_placeholder(&scope, "blocks", number(writer, request->launches[i].blocks));
-    cb_scope_placeholder(&scope, "number", number(writer, i));
+    cb_scope_placeholder(&scope, "blocks", cb_writer_number(&writer->base, request->launches[i].blocks));
+    cb_scope_placeholder(&scope, "number", cb_writer_number(&writer->base, i));
     cb_scope_placeholder(&scope, "arrays", cb_text_string(&writer->product.arguments[i]));
     if (writer->groups > 1) cb_scope_section(&scope, "groups");
     else if (writer->product.shares) cb_scope_section(&scope, "shares");
@@ -431,16 +333,16 @@ static const char *products_text(struct writer *writer) {
     text.failed |= bare.failed;
     cb_text_release(&bare);
   }
-  cut_line_end(&text);
-  return keep(writer, &text);
+  cb_writer_cut(&text);
+  return cb_writer_keep(&writer->base, &text);
 }
 
 /* ---- commit */
 
 static void add_commit(struct writer *writer, struct cb_text *text, const struct cb_section *section) {
   const struct cb_statement_types types = {writer->request->vector, writer->request->sum};
-  struct cb_row_text row = row_text(writer, &types);
-  struct cb_statements *statements = NULL, *sums = section->sums ? parse(writer, section->sums) : NULL;
+  struct cb_row_text row = cb_writer_row(&types);
+  struct cb_statements *statements = NULL, *sums = section->sums ? cb_writer_parse(&writer->base, section->sums) : NULL;
   struct blend blend;
   const int makes = is_blended(writer, section, &statements, &blend);
   char at_hand[80];
@@ -477,8 +379,8 @@ static const char *commit_sums(struct writer *writer) {
     add_commit(writer, &text, section);
     cb_text_add_string(&text, "  }\n");
   }
-  cut_line_end(&text);
-  return keep(writer, &text);
+  cb_writer_cut(&text);
+  return cb_writer_keep(&writer->base, &text);
 }
 
 static void add_step_scalars(struct cb_text *text, struct cb_text *seen, const struct cb_statements *statements,
@@ -497,7 +399,7 @@ static const char *step_scalars(struct writer *writer, const char *before, const
   struct cb_text text = {0}, seen = {0};
   for (int i = 0; i < program->sections_count && writer->fused; i++) {
     const struct cb_section *section = &program->sections[i];
-    struct cb_statements *statements, *sums = section->sums ? parse(writer, section->sums) : NULL;
+    struct cb_statements *statements, *sums = section->sums ? cb_writer_parse(&writer->base, section->sums) : NULL;
     struct blend blend;
     is_blended(writer, section, &statements, &blend);
     add_step_scalars(&text, &seen, statements, before, behind);
@@ -507,43 +409,33 @@ static const char *step_scalars(struct writer *writer, const char *before, const
   }
   text.failed |= seen.failed;
   cb_text_release(&seen);
-  cut_line_end(&text);
-  return keep(writer, &text);
+  cb_writer_cut(&text);
+  return cb_writer_keep(&writer->base, &text);
 }
 
-static const char *vectors_text(struct writer *writer) {
-  const struct cb_program *program = writer->request->program;
-  struct cb_text text = {0};
-  for (const char *const *at = program->given; *at; at++) cb_text_add(&text, "  vector_t *%s_;  // the caller's\n", *at);
-  for (const char *const *at = program->work; *at; at++) cb_text_add(&text, "  vector_t *%s_;\n", *at);
-  if (program->basis) cb_text_add(&text, "  vector_t *%s_;  // several, kStride apart\n", program->basis);
-  cut_line_end(&text);
-  return keep(writer, &text);
-}
-
-static int has_blocks(const struct cb_program *program) { return has_name(program->given, "inverse"); }
+static int has_blocks(const struct cb_program *program) { return cb_writer_has(program->given, "inverse"); }
 
 static void add_before(struct writer *writer, struct cb_text *text) {
   struct cb_scope scope = {0};
   const int threads = writer->request->launches[0].threads;
-  cb_scope_placeholder(&scope, "threads", number(writer, writer->groups * threads));
+  cb_scope_placeholder(&scope, "threads", cb_writer_number(&writer->base, writer->groups * threads));
   if (writer->groups > 1 || writer->aligned) {
     cb_scope_section(&scope, "virtual");
-    cb_scope_placeholder(&scope, "virtual_threads", number(writer, threads));
+    cb_scope_placeholder(&scope, "virtual_threads", cb_writer_number(&writer->base, threads));
   }
   cb_scope_placeholder(&scope, "members", step_scalars(writer, "  sum_t ", "_;\n"));
   if (writer->groups > 1) cb_scope_section(&scope, "groups");
   if (writer->blended) cb_scope_section(&scope, "blended");
-  cb_scope_placeholder(&scope, "rows", number(writer, writer->request->rows));
-  cb_scope_placeholder(&scope, "vectors", vectors_text(writer));
+  cb_scope_placeholder(&scope, "rows", cb_writer_number(&writer->base, writer->request->rows));
+  cb_scope_placeholder(&scope, "vectors", cb_writer_vectors(&writer->base));
   if (has_blocks(writer->request->program)) {
     cb_scope_section(&scope, "blocks");
-    cb_scope_placeholder(&scope, "block", number(writer, writer->request->sizes.block_size));
+    cb_scope_placeholder(&scope, "block", cb_writer_number(&writer->base, writer->request->sizes.block_size));
   }
   if (writer->request->program->basis) {
     cb_scope_section(&scope, "basis");
-    cb_scope_placeholder(&scope, "restart", number(writer, writer->request->sizes.restart));
-    cb_scope_placeholder(&scope, "stride", number(writer, cb_program_stride(writer->request->rows)));
+    cb_scope_placeholder(&scope, "restart", cb_writer_number(&writer->base, writer->request->sizes.restart));
+    cb_scope_placeholder(&scope, "stride", cb_writer_number(&writer->base, cb_program_stride(writer->request->rows)));
   }
   if (writer->fused) {
     cb_scope_section(&scope, "fused");
@@ -556,16 +448,16 @@ static void add_before(struct writer *writer, struct cb_text *text) {
 
 static const char *scalars_text(struct writer *writer) {
   struct cb_text text = {0};
-  for (const char *const *at = writer->request->program->scalars; *at; at++) add_scalar(writer, *at);
-  for (int i = 0; i < writer->scalars_count; i++)
-    cb_text_add(&text, "%s%s_ = 0", i ? ", " : "", writer->scalars[i]);
-  return keep(writer, &text);
+  for (const char *const *at = writer->request->program->scalars; *at; at++) cb_writer_add_scalar(&writer->base, *at);
+  for (int i = 0; i < writer->base.scalars_count; i++)
+    cb_text_add(&text, "%s%s_ = 0", i ? ", " : "", writer->base.scalars[i]);
+  return cb_writer_keep(&writer->base, &text);
 }
 
 static const char *numbers_text(struct writer *writer) {
   struct cb_text text = {0};
   for (const char *const *at = writer->request->program->parameters; *at; at++) cb_text_add(&text, "sum_t %s_, ", *at);
-  return keep(writer, &text);
+  return cb_writer_keep(&writer->base, &text);
 }
 
 static int is_batch(const struct writer *writer) { return writer->request->form.kind == CB_PROGRAM_BATCH; }
@@ -578,8 +470,8 @@ static const char *of_system(struct writer *writer) {
     cb_text_add(&text, "    pointers.%s_ += kOrder * int64_t(system);\n", *at);
   for (const char *const *at = program->work; *at; at++)
     cb_text_add(&text, "    pointers.%s_ += kOrder * int64_t(blockIdx.x);\n", *at);
-  cut_line_end(&text);
-  return keep(writer, &text);
+  cb_writer_cut(&text);
+  return cb_writer_keep(&writer->base, &text);
 }
 
 static void add_kernel(struct writer *writer, struct cb_text *text) {
@@ -593,7 +485,7 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
   cb_scope_placeholder(&scope, "sections", sections_text(writer)); /* first: it finds the scalars */
   cb_scope_placeholder(&scope, "scalars", scalars_text(writer));
   cb_scope_placeholder(&scope, "values", step_scalars(writer, ", ", "_"));
-  cb_scope_placeholder(&scope, "blocks_per_sm", number(writer, blocks));
+  cb_scope_placeholder(&scope, "blocks_per_sm", cb_writer_number(&writer->base, blocks));
   cb_scope_placeholder(&scope, "kernel", CB_PROGRAM_KERNEL);
   cb_scope_placeholder(&scope, "parameters", cb_text_string(&writer->product.parameters));
   cb_scope_placeholder(&scope, "numbers", numbers_text(writer));
@@ -601,9 +493,9 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
   cb_scope_placeholder(&scope, "first_to", vector(writer, program->sections[0].to));
   cb_scope_placeholder(&scope, "choices", choices_text(writer));
   cb_scope_placeholder(&scope, "value",
-                       program->value ? cb_arena_format(&writer->arena, "double(%s_)", program->value) : "0");
+                       program->value ? cb_arena_format(&writer->base.arena, "double(%s_)", program->value) : "0");
   cb_scope_placeholder(&scope, "products", products_text(writer));
-  cb_scope_optional(&scope, "most_terms", number(writer, most_sums(writer, 1)));
+  cb_scope_optional(&scope, "most_terms", cb_writer_number(&writer->base, most_sums(writer, 1)));
   if (writer->product.is_scaled) cb_scope_section(&scope, "scaled");
   if (writer->product.has_carry) cb_scope_section(&scope, "carry");
   if (writer->fused) cb_scope_section(&scope, "fused");
@@ -612,11 +504,11 @@ static void add_kernel(struct writer *writer, struct cb_text *text) {
   if (is_batch(writer)) {
     cb_scope_section(&scope, "batch");
     cb_scope_placeholder(&scope, "of_system", of_system(writer));
-    cb_scope_placeholder(&scope, "nonzeros", number(writer, writer->request->nnz));
+    cb_scope_placeholder(&scope, "nonzeros", cb_writer_number(&writer->base, writer->request->nnz));
   }
   if (writer->request->form.kind == CB_PROGRAM_CLUSTER) cb_scope_section(&scope, "cluster");
   if (writer->request->form.kind == CB_PROGRAM_CLUSTER)
-    cb_scope_placeholder(&scope, "most_sums", number(writer, most_sums(writer, 0)));
+    cb_scope_placeholder(&scope, "most_sums", cb_writer_number(&writer->base, most_sums(writer, 0)));
   if (writer->groups > 1) cb_scope_section(&scope, "groups");
   if (writer->aligned) cb_scope_section(&scope, "aligned");
   expand(writer, text, "kernel", &scope);
@@ -629,6 +521,8 @@ static enum cb_status check(const struct cb_program_request *request, struct cb_
     return cb_fail(diag, CB_ERR_ARGUMENT, "'block_size' is %d; it is 2 to %d", request->sizes.block_size, CB_MOST_BLOCK);
   if (request->program->basis && (request->sizes.restart < 1 || request->sizes.restart > CB_MOST_RESTART))
     return cb_fail(diag, CB_ERR_ARGUMENT, "'restart' is %d; it is 1 to %d", request->sizes.restart, CB_MOST_RESTART);
+  if (cb_program_calls(request->program))
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "a preconditioner of the caller's needs program form 'graph'");
   if (!request->launches_count || request->launches_count > CB_PROGRAM_LAUNCHES)
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "a program takes products of 1 to %d launches, not %d", CB_PROGRAM_LAUNCHES,
                    request->launches_count);
@@ -675,11 +569,11 @@ static void write(struct writer *writer, struct cb_text *body) {
   add_before(writer, body);
   cb_text_add_string(body, cb_text_string(&writer->product.regions));
   cb_text_add_string(body, cb_text_string(&writer->product.functions));
-  cb_scope_placeholder(&scope, "most_sums", number(writer, most_sums(writer, 0)));
+  cb_scope_placeholder(&scope, "most_sums", cb_writer_number(&writer->base, most_sums(writer, 0)));
   cb_scope_section(&scope, is_batch(writer) ? "block" : cb_program_form_names[writer->request->form.kind]);
   expand(writer, body, "functions", &scope);
-  if (writer->request->program->basis && !writer->status)
-    writer->status = cb_expand_definition(body, "steps", "basis", &basis, writer->diag);
+  if (writer->request->program->basis && !writer->base.status)
+    writer->base.status = cb_expand_definition(body, "steps", "basis", &basis, writer->base.diag);
   cb_text_add_string(body, cb_text_string(&kernel));
   body->failed |= kernel.failed | writer->product.regions.failed | writer->product.functions.failed;
   cb_text_release(&kernel);
@@ -708,17 +602,21 @@ static void drop_unused(struct cb_text *text) {
   }
 }
 
-const char *const cb_program_form_names[] = {"grid", "cluster", "block", NULL};
+const char *const cb_program_form_names[] = {"grid", "cluster", "block", "graph", NULL};
 
 enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_request *request, int *threads,
                                struct cb_diag *diag) {
-  struct writer writer = {.request = request, .diag = diag};
+  struct writer writer = {.base = {.program = request->program,
+                                   .vector = request->vector,
+                                   .sum = request->sum,
+                                   .diag = diag},
+                          .request = request};
   struct cb_text body = {0}, functions = {0}, whole = {0};
   enum cb_status s = check(request, diag);
   if (!s) s = cb_product_take(&writer.product, request, diag);
   if (!s) {
     write(&writer, &body);
-    s = writer.status;
+    s = writer.base.status;
     *threads = writer.groups * request->launches[0].threads;
   }
   /* Statements call functions that stand in front of all that uses them. */
@@ -730,7 +628,7 @@ enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_req
     cb_text_add_string(&whole, structs);
     drop_unused(&whole);
   }
-  if (!s && (body.failed || functions.failed || whole.failed || writer.arena.failed))
+  if (!s && (body.failed || functions.failed || whole.failed || writer.base.arena.failed))
     s = cb_fail_memory(diag, "a program's text", 0);
   if (!s) s = cb_source_with_prelude(text, &whole, diag);
   if (!s && text->failed) s = cb_fail_memory(diag, "a program's text", whole.length);
@@ -738,6 +636,6 @@ enum cb_status cb_program_text(struct cb_text *text, const struct cb_program_req
   cb_text_release(&functions);
   cb_text_release(&whole);
   cb_product_text_release(&writer.product);
-  cb_arena_release(&writer.arena);
+  cb_arena_release(&writer.base.arena);
   return s;
 }

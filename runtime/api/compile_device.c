@@ -18,7 +18,7 @@ enum { LONG = 1 << 12, LONG_UNCOMPILED = 1 << 20 };
 static int recipe_packs_remotely(const struct cb_request *request, int any_search) {
   const struct cb_recipe *recipe;
   if (cb_recipe_find(&recipe, request->options.recipe, NULL)) return 0;
-  return recipe->is_ready || (!recipe->root && (any_search || cb_search_is_by_profile(&request->options)));
+  return recipe->is_packed || (!recipe->root && (any_search || cb_search_is_by_profile(&request->options)));
 }
 
 /* Whether the matrix is one that kernels can look at, and the host has not done so yet. */

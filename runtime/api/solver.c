@@ -3,9 +3,11 @@
 #include "runtime/api/api.h"
 
 #include "base/memory.h"
+#include "runtime/cuda/binaries.h"
 #include "runtime/cuda/ranges.h"
 #include "runtime/cuda/spills.h"
 #include "runtime/solver/solver.h"
+#include "runtime/solver/staged.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -15,7 +17,9 @@ enum { USUAL_RESTART = 30 };
 
 struct cbgen_solver {
   cbgen_operator *op; /* a handle of its own */
-  struct cb_solver *solver;
+  struct cb_solver *solver; /* of one kernel, or else: */
+  struct cb_staged *staged;
+  struct cb_stages_plan plan; /* of that */
   const struct cb_program *program;
   cbgen_solver_options options;
   struct cb_text source;
@@ -87,15 +91,22 @@ static enum cb_status fail_method(const char *method, struct cb_diag *diag) {
 
 static enum cb_status find_program(cbgen_solver *solver, const char *method, struct cb_diag *diag) {
   const cbgen_solver_options *options = &solver->options;
-  const enum cb_preconditioning kind = options->blocks ? CB_BLOCKS : options->diagonal ? CB_DIAGONAL : CB_PLAIN;
-  if (options->blocks && options->diagonal)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "'diagonal' and 'blocks' are given: a solver takes one of them");
+  const enum cb_preconditioning kind = options->precondition ? CB_CALLED
+                                       : options->blocks     ? CB_BLOCKS
+                                       : options->diagonal   ? CB_DIAGONAL
+                                                             : CB_PLAIN;
+  if (!!options->blocks + !!options->diagonal + !!options->precondition > 1)
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "of 'diagonal', 'blocks' and 'precondition' several are given: a solver takes one of them");
   if (options->blocks && (options->block_size < 2 || options->block_size > CB_MOST_BLOCK))
     return cb_fail(diag, CB_ERR_ARGUMENT, "'block_size' is %d; it is 2 to %d", options->block_size, CB_MOST_BLOCK);
   solver->program = cb_program_find(method, kind);
   if (solver->program) return CB_OK;
   if (cb_program_find(method, CB_PLAIN))
-    return cb_fail(diag, CB_ERR_ARGUMENT, "method '%.60s' takes no '%s'", method, options->blocks ? "blocks" : "diagonal");
+    return cb_fail(diag, CB_ERR_ARGUMENT, "method '%.60s' takes no '%s'", method,
+                   options->precondition ? "precondition"
+                   : options->blocks     ? "blocks"
+                                         : "diagonal");
   return fail_method(method, diag);
 }
 
@@ -189,7 +200,7 @@ static enum cb_status choose_form(const cbgen_solver *solver, const struct cb_im
   }
   if (!cb_program_form_find(form, name ? name : cb_program_form_names[CB_PROGRAM_GRID]))
     return cb_fail(diag, CB_ERR_ARGUMENT,
-                   "there is no program form '%.60s'; there are grid, cluster and block, and each with '+steps'", name);
+                   "there is no program form '%.60s'; there are grid, cluster, block and graph, and each with '+steps'", name);
   form->blocks = blocks;
   if (!cb_program_form_exists(form->kind, target))
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "program form 'cluster' needs sm_90 or later; this GPU is %s", target->arch);
@@ -243,6 +254,55 @@ static enum cb_status build(cbgen_solver *solver, const struct cb_image *image, 
   return s;
 }
 
+/* ---- several kernels */
+
+/* That which comes with the library, else as that of one kernel. */
+static enum cb_status find_stages(const struct cb_shared *shared, const struct cb_text *text,
+                                  struct cb_compiled *compiled, struct cb_diag *diag) {
+  struct cb_binaries *binaries = NULL;
+  if (!cb_binaries_find(&binaries, shared->session->device->target.arch, NULL)) {
+    const struct cb_hash key = cb_binaries_key(text->bytes, text->length);
+    const enum cb_status s = cb_binaries_get(binaries, key, &compiled->cubin, &compiled->cubin_bytes, NULL);
+    cb_binaries_close(binaries);
+    if (!s) return CB_OK;
+  }
+  return find_binary(shared, text, 1, compiled, diag);
+}
+
+static struct cb_staged_parts staged_parts(const cbgen_solver *solver) {
+  const cbgen_solver_options *options = &solver->options;
+  const struct cb_operator_info *info = cb_operator_info(solver->op->op);
+  return (struct cb_staged_parts){
+      .device = solver->op->shared->session->device,
+      .op = solver->op->op,
+      .program = solver->program,
+      .plan = &solver->plan,
+      .vector = info->vector_type,
+      .sum = info->sum_type,
+      .given = (cb_device_ptr)(uintptr_t)(options->blocks ? options->blocks : options->diagonal),
+      .precondition = options->precondition,
+      .user = options->precondition_user};
+}
+
+static enum cb_status build_staged(cbgen_solver *solver, struct cb_diag *diag) {
+  const struct cb_operator_info *info = cb_operator_info(solver->op->op);
+  const struct cb_program_sizes sizes = sizes_of(solver);
+  struct cb_compiled compiled = {0};
+  if (solver->options.thread_blocks)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "program form 'graph' takes no 'thread_blocks'");
+  cb_text_release(&solver->source);
+  enum cb_status s = cb_stages_text(&solver->source, &solver->plan, solver->program, info->vector_type, info->sum_type,
+                                    &sizes, diag);
+  if (!s) s = find_stages(solver->op->shared, &solver->source, &compiled, diag);
+  struct cb_staged_parts parts = staged_parts(solver);
+  parts.cubin = compiled.cubin;
+  if (!s) s = cb_staged_load(&solver->staged, &parts, diag);
+  cb_compiled_release(&compiled);
+  return s;
+}
+
+/* ---- one kernel */
+
 /* From the specialised kernels' numbers, whatever multiplies now. */
 static enum cb_status build_special(cbgen_solver *solver, struct cb_diag *diag) {
   const struct cb_image *image = &solver->op->shared->image;
@@ -255,6 +315,23 @@ static enum cb_status build_special(cbgen_solver *solver, struct cb_diag *diag) 
   s = build(solver, &special, diag);
   cb_image_release(&special);
   return s;
+}
+
+/* Several kernels where they are asked for; and where one cannot be made, if it is not. */
+static enum cb_status build_some(cbgen_solver *solver, struct cb_diag *diag) {
+  const cbgen_solver_options *options = &solver->options;
+  struct cb_program_form form;
+  const int is_named = options->program_form && cb_program_form_find(&form, options->program_form);
+  struct cb_diag other = {0};
+  if (is_named && form.kind == CB_PROGRAM_GRAPH) return build_staged(solver, diag);
+  if (options->precondition && is_named)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "a preconditioner of the caller's needs program form 'graph', not '%.20s'",
+                   options->program_form);
+  if (options->precondition && !options->program_form) return build_staged(solver, diag);
+  const enum cb_status s = build_special(solver, diag);
+  const int may_be_staged = s == CB_ERR_UNSUPPORTED || s == CB_ERR_MISSING;
+  if (!may_be_staged || options->program_form || options->thread_blocks) return s;
+  return build_staged(solver, &other) ? s : CB_OK;
 }
 
 /* ---- life */
@@ -276,7 +353,7 @@ cbgen_status cbgen_solver_create(cbgen_operator *op, const char *method, const c
     return (cbgen_status)s; /* the operator has the message */
   }
   s = take_options(solver, method, options, &diag);
-  if (!s) s = build_special(solver, &diag);
+  if (!s) s = build_some(solver, &diag);
   if (s) cbgen_solver_free(solver);
   else *out = solver;
   return cb_operator_report(op, s, &diag);
@@ -294,7 +371,8 @@ static enum cb_status take_clone_options(cbgen_solver *clone, const cbgen_solver
   const enum cb_status s = take_options(clone, solver->program->name, asked, diag);
   const cbgen_solver_options *options = &clone->options;
   if (s) return s;
-  if (clone->program != solver->program || options->restart != made->restart ||
+  if (clone->program != solver->program || !options->precondition != !made->precondition ||
+      options->restart != made->restart ||
       options->block_size != made->block_size ||
       (options->thread_blocks && options->thread_blocks != made->thread_blocks))
     return cb_fail(diag, CB_ERR_ARGUMENT,
@@ -309,7 +387,13 @@ static enum cb_status clone_into(cbgen_solver *clone, const cbgen_solver *solver
   s = take_clone_options(clone, solver, options, diag);
   cb_text_add_bytes(&clone->source, solver->source.bytes, solver->source.length);
   if (!s && clone->source.failed) s = cb_fail_memory(diag, "a solver's text", solver->source.length);
-  return s ? s : cb_solver_clone(&clone->solver, solver->solver, clone->op->op, diag);
+  if (s) return s;
+  if (solver->staged) {
+    clone->plan = solver->plan;
+    const struct cb_staged_parts parts = staged_parts(clone);
+    return cb_staged_clone(&clone->staged, solver->staged, &parts, diag);
+  }
+  return cb_solver_clone(&clone->solver, solver->solver, clone->op->op, diag);
 }
 
 cbgen_status cbgen_solver_clone(cbgen_solver *solver, const cbgen_solver_options *options, cbgen_solver **out) {
@@ -328,12 +412,19 @@ cbgen_status cbgen_solver_clone(cbgen_solver *solver, const cbgen_solver_options
 void cbgen_solver_free(cbgen_solver *solver) {
   if (!solver) return;
   cb_solver_free(solver->solver);
+  cb_staged_free(solver->staged);
   cbgen_operator_free(solver->op);
   cb_text_release(&solver->source);
   cb_free(solver);
 }
 
 const char *cbgen_solver_message(const cbgen_solver *solver) { return solver ? solver->diag.message : ""; }
+
+const char *cbgen_solver_form(const cbgen_solver *solver) {
+  if (!solver) return "";
+  if (solver->staged) return cb_staged_is_graph(solver->staged) ? "graph" : "host";
+  return cb_program_form_names[cb_solver_info(solver->solver).form];
+}
 
 const char *cbgen_solver_source(const cbgen_solver *solver, size_t *length) {
   if (length) *length = solver ? solver->source.length : 0;
@@ -358,7 +449,7 @@ static enum cb_status run(cbgen_solver *solver, const struct cb_solve *solve, st
   const int entered = !cb_device_is_current(device);
   enum cb_status s = entered ? cb_device_enter(device, diag) : CB_OK;
   if (s) return s;
-  s = cb_solver_run(solver->solver, solve, diag);
+  s = solver->staged ? cb_staged_run(solver->staged, solve, diag) : cb_solver_run(solver->solver, solve, diag);
   if (entered) cb_device_leave(device);
   return s;
 }
@@ -401,7 +492,8 @@ static enum cb_status fetch(const cbgen_solver *solver, cbgen_outcome *outcome, 
   const struct cb_device *device = solver->op->shared->session->device;
   const struct cb_driver *driver = device->driver;
   const cb_device_ptr there = solver->options.outcome ? (cb_device_ptr)(uintptr_t)solver->options.outcome
-                                                      : cb_solver_outcome(solver->solver);
+                              : solver->staged         ? cb_staged_outcome(solver->staged)
+                                                       : cb_solver_outcome(solver->solver);
   enum cb_status s = cb_device_enter(device, diag);
   if (s) return s;
   s = cb_driver_check(driver, driver->call.stream_synchronize(solver->stream), diag, "wait for a solution");

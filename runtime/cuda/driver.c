@@ -70,6 +70,17 @@ const struct cb_library_symbol cb_driver_symbols[] = {
     CALL(stream_context, "cuStreamGetCtx"),
     CALL(stream_capturing, "cuStreamIsCapturing"),
     CALL(stream_wait, "cuStreamWaitEvent"),
+    {"cuStreamBeginCaptureToGraph", offsetof(struct cb_driver_calls, capture_begin), 1},
+    {"cuStreamEndCapture", offsetof(struct cb_driver_calls, capture_end), 1},
+    {"cuStreamGetCaptureInfo_v3", offsetof(struct cb_driver_calls, capture_info), 1},
+    {"cuStreamUpdateCaptureDependencies_v2", offsetof(struct cb_driver_calls, capture_update), 1},
+    {"cuGraphCreate", offsetof(struct cb_driver_calls, graph_create), 1},
+    {"cuGraphDestroy", offsetof(struct cb_driver_calls, graph_destroy), 1},
+    {"cuGraphAddNode_v2", offsetof(struct cb_driver_calls, graph_add), 1},
+    {"cuGraphConditionalHandleCreate", offsetof(struct cb_driver_calls, graph_handle), 1},
+    {"cuGraphInstantiateWithFlags", offsetof(struct cb_driver_calls, graph_instantiate), 1},
+    {"cuGraphExecDestroy", offsetof(struct cb_driver_calls, graph_exec_destroy), 1},
+    {"cuGraphLaunch", offsetof(struct cb_driver_calls, graph_launch), 1},
     CALL(event_create, "cuEventCreate"),
     CALL(event_destroy, "cuEventDestroy_v2"),
     CALL(event_record, "cuEventRecord"),
@@ -78,6 +89,13 @@ const struct cb_library_symbol cb_driver_symbols[] = {
     CALL(event_elapsed, "cuEventElapsedTime"),
     {NULL, 0, 0},
 };
+
+int cb_driver_has_conditions(const struct cb_driver *driver) {
+  const struct cb_driver_calls *call = &driver->call;
+  return driver->version >= 12040 && call->capture_begin && call->capture_end && call->capture_info &&
+         call->capture_update && call->graph_create && call->graph_destroy && call->graph_add && call->graph_handle &&
+         call->graph_instantiate && call->graph_exec_destroy && call->graph_launch;
+}
 
 /* ---- errors */
 
@@ -391,6 +409,13 @@ enum cb_status cb_device_fill(const struct cb_device *device, cb_device_ptr to, 
   cb_cu_result result = call->fill_bytes(to, byte, bytes);
   if (!result) result = call->stream_synchronize(NULL);
   return cb_driver_check(device->driver, result, diag, "fill memory of GPU %d", device->ordinal);
+}
+
+enum cb_status cb_device_fill_later(const struct cb_device *device, cb_device_ptr to, unsigned char byte,
+                                    size_t bytes, struct cb_diag *diag) {
+  if (!bytes) return CB_OK;
+  return cb_driver_check(device->driver, device->driver->call.fill_bytes_async(to, byte, bytes, NULL), diag,
+                         "fill memory of GPU %d", device->ordinal);
 }
 
 enum cb_status cb_device_wait(const struct cb_device *device, const char *what, struct cb_diag *diag) {

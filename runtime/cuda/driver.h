@@ -26,6 +26,10 @@ struct CUmod_st;
 struct CUfunc_st;
 struct CUstream_st;
 struct CUevent_st;
+struct CUgraph_st;
+struct CUgraphNode_st;
+struct CUgraphExec_st;
+struct CUgraphEdgeData_st;
 typedef unsigned cb_cu_result;            /* CUresult */
 typedef unsigned long long cb_device_ptr; /* CUdeviceptr */
 
@@ -96,6 +100,26 @@ struct cb_cu_launch {
   unsigned attributes_count;
 };
 
+/* CUstreamCaptureMode, CUstreamUpdateCaptureDependencies_flags, CUgraphNodeType, CUgraphConditionalNodeType */
+enum { CB_CU_CAPTURE_OF_THREAD = 1, CB_CU_SET_DEPENDENCIES = 1, CB_CU_NODE_CONDITIONAL = 13, CB_CU_WHILE = 1 };
+enum { CB_CU_ASSIGN_DEFAULT = 1 };
+
+/* CUgraphNodeParams of a conditional node. */
+struct cb_cu_node {
+  int type;
+  int reserved[3];
+  union {
+    long long bytes[29];
+    struct {
+      uint64_t handle;
+      unsigned type, size;
+      struct CUgraph_st **graphs; /* that the driver makes */
+      struct CUctx_st *context;
+    } conditional;
+  } value;
+  long long reserved_too;
+};
+
 struct cb_driver_calls {
   cb_cu_result (*init)(unsigned flags);
   cb_cu_result (*version)(int *version);
@@ -148,6 +172,26 @@ struct cb_driver_calls {
   cb_cu_result (*stream_context)(struct CUstream_st *stream, struct CUctx_st **context);
   cb_cu_result (*stream_capturing)(struct CUstream_st *stream, unsigned *status);
   cb_cu_result (*stream_wait)(struct CUstream_st *stream, struct CUevent_st *event, unsigned flags);
+  /* Those of graphs, which come with CUDA 12.4: else NULL. */
+  cb_cu_result (*capture_begin)(struct CUstream_st *stream, struct CUgraph_st *graph,
+                                const struct CUgraphNode_st *const *dependencies,
+                                const struct CUgraphEdgeData_st *edges, size_t count, unsigned mode);
+  cb_cu_result (*capture_end)(struct CUstream_st *stream, struct CUgraph_st **graph);
+  cb_cu_result (*capture_info)(struct CUstream_st *stream, unsigned *status, unsigned long long *id,
+                               struct CUgraph_st **graph, struct CUgraphNode_st *const **dependencies,
+                               const struct CUgraphEdgeData_st **edges, size_t *count);
+  cb_cu_result (*capture_update)(struct CUstream_st *stream, struct CUgraphNode_st **dependencies,
+                                 const struct CUgraphEdgeData_st *edges, size_t count, unsigned flags);
+  cb_cu_result (*graph_create)(struct CUgraph_st **graph, unsigned flags);
+  cb_cu_result (*graph_destroy)(struct CUgraph_st *graph);
+  cb_cu_result (*graph_add)(struct CUgraphNode_st **node, struct CUgraph_st *graph,
+                            struct CUgraphNode_st *const *dependencies, const struct CUgraphEdgeData_st *edges,
+                            size_t count, struct cb_cu_node *parameters);
+  cb_cu_result (*graph_handle)(uint64_t *handle, struct CUgraph_st *graph, struct CUctx_st *context,
+                               unsigned value, unsigned flags);
+  cb_cu_result (*graph_instantiate)(struct CUgraphExec_st **exec, struct CUgraph_st *graph, unsigned long long flags);
+  cb_cu_result (*graph_exec_destroy)(struct CUgraphExec_st *exec);
+  cb_cu_result (*graph_launch)(struct CUgraphExec_st *exec, struct CUstream_st *stream);
   cb_cu_result (*event_create)(struct CUevent_st **event, unsigned flags);
   cb_cu_result (*event_destroy)(struct CUevent_st *event);
   cb_cu_result (*event_record)(struct CUevent_st *event, struct CUstream_st *stream);
@@ -158,6 +202,10 @@ struct cb_driver_calls {
 
 /* The names behind the pointers, in order; ends with a NULL name. */
 extern const struct cb_library_symbol cb_driver_symbols[];
+
+/* Whether the driver has graphs with conditional nodes: all of those calls. */
+struct cb_driver;
+int cb_driver_has_conditions(const struct cb_driver *driver);
 
 struct cb_driver {
   struct cb_library library;
@@ -233,6 +281,9 @@ enum cb_status cb_device_download(const struct cb_device *device, void *to, cb_d
                                   const char *what, struct cb_diag *diag);
 enum cb_status cb_device_fill(const struct cb_device *device, cb_device_ptr to, unsigned char byte,
                               size_t bytes, struct cb_diag *diag);
+/* The same, without waiting: what follows in the default stream comes behind it. */
+enum cb_status cb_device_fill_later(const struct cb_device *device, cb_device_ptr to, unsigned char byte,
+                                    size_t bytes, struct cb_diag *diag);
 
 /* Waits for all work of the context; also where a kernel's own failure becomes known. */
 enum cb_status cb_device_wait(const struct cb_device *device, const char *what, struct cb_diag *diag);

@@ -56,10 +56,10 @@ struct region {
 
 struct cb_device_packing {
   const struct cb_device *device;
-  int is_copy; /* starts and lists are another's */
+  int is_copy; /* starts and lists are another's, and `lost` is a block of its own */
   struct starts starts;
   cb_device_ptr lists; /* of all regions, in one allocation */
-  cb_device_ptr lost;  /* a uint32_t */
+  cb_device_ptr lost;  /* a uint32_t behind them */
   int64_t bytes;
   int wide_numbers;    /* of nonzeros: slot maps are wide */
   int count;
@@ -74,25 +74,36 @@ static int64_t lists_bytes(const struct cb_pack_lists *lists) {
   return bytes + cb_round_up(lists->shape_bytes, CB_BLOB_ALIGN);
 }
 
-/* Numbers and lists to the device, one after the other from `*at` on. */
-static enum cb_status put_lists(const struct cb_device *device, struct region *region,
-                                const struct cb_pack_lists *described, cb_device_ptr *at, struct cb_diag *diag) {
+/* A block on the device that is written from its beginning to its end. Where it is small, a copy on the host gathers
+ * what is put there, for one upload. */
+struct writer {
+  const struct cb_device *device;
+  cb_device_ptr at, begin;
+  unsigned char *gathered; /* NULL: uploads follow one another */
+};
+
+/* To the next place; the bytes may be NULL: they stay what they are, zeros where the block is gathered. */
+static enum cb_status put_bytes(struct writer *writer, const void *from, int64_t bytes, cb_device_ptr *place,
+                                struct cb_diag *diag) {
+  const cb_device_ptr at = *place = writer->at;
+  writer->at += (cb_device_ptr)cb_round_up(bytes, CB_BLOB_ALIGN);
+  if (!from) return CB_OK;
+  if (!writer->gathered) return cb_device_upload(writer->device, at, from, (size_t)bytes, "the plan's lists", diag);
+  memcpy(writer->gathered + (at - writer->begin), from, (size_t)bytes);
+  return CB_OK;
+}
+
+static enum cb_status put_lists(struct writer *writer, struct region *region, const struct cb_pack_lists *described,
+                                struct cb_diag *diag) {
   memcpy(region->numbers.own, described->numbers, sizeof region->numbers.own);
   region->warps = described->warps;
   region->shape_bytes = described->shape_bytes;
-  region->lists.numbers = *at;
-  enum cb_status s =
-      cb_device_upload(device, *at, &region->numbers, sizeof region->numbers, "the plan's numbers", diag);
-  *at += (cb_device_ptr)cb_round_up(sizeof region->numbers, CB_BLOB_ALIGN);
+  enum cb_status s = put_bytes(writer, &region->numbers, sizeof region->numbers, &region->lists.numbers, diag);
   for (int i = 0; i < CB_PACK_LISTS && !s; i++) {
     const struct cb_pack_list *list = &described->lists[i];
-    if (!list->bytes) continue;
-    region->lists.lists[i] = *at;
-    s = cb_device_upload(device, *at, list->elements, (size_t)list->bytes, "the plan's lists", diag);
-    *at += (cb_device_ptr)cb_round_up(list->bytes, CB_BLOB_ALIGN);
+    if (list->bytes) s = put_bytes(writer, list->elements, list->bytes, &region->lists.lists[i], diag);
   }
-  if (described->shape_bytes) region->lists.shape = *at;
-  *at += (cb_device_ptr)cb_round_up(described->shape_bytes, CB_BLOB_ALIGN);
+  if (!s && described->shape_bytes) s = put_bytes(writer, NULL, described->shape_bytes, &region->lists.shape, diag);
   return s;
 }
 
@@ -124,28 +135,44 @@ static void note_arrays(struct region *region, const struct cb_region *planned, 
   }
 }
 
-static enum cb_status put_regions(struct cb_device_packing *packing, const struct cb_pack_source *source,
-                                  const cb_device_ptr *arrays, struct cb_diag *diag) {
+/* All that regions describe, and behind it the number of lost values. */
+static enum cb_status write_regions(struct cb_device_packing *packing, const struct cb_pack_source *source,
+                                    const struct cb_pack_lists *described, const cb_device_ptr *arrays,
+                                    struct writer *writer, struct cb_diag *diag) {
   const struct cb_assignment *assignment = source->assignment;
-  struct cb_pack_lists described[CB_MOST_PACKED];
-  memset(described, 0, sizeof described);
-  int64_t bytes = 0;
+  enum cb_status s = CB_OK;
   int number = 0;
-  for (int r = 0; r < packing->count; r++) {
-    assignment->layouts[r]->describe(assignment->regions[r].state, &described[r]);
-    bytes += lists_bytes(&described[r]);
-  }
-  enum cb_status s = cb_device_alloc(packing->device, &packing->lists, (size_t)bytes, "the plan's lists", diag);
-  cb_device_ptr at = packing->lists;
-  packing->bytes += bytes;
   for (int r = 0; r < packing->count && !s; r++) {
     const struct cb_region *planned = &source->plan->regions[r];
     struct region *region = &packing->regions[r];
     region->kernels = source->kernels[r];
     note_arrays(region, planned, &assignment->regions[r], &described[r], arrays, number);
-    s = put_lists(packing->device, region, &described[r], &at, diag);
+    s = put_lists(writer, region, &described[r], diag);
     for (int a = 0; a < planned->arrays_count; a++) number += planned->arrays[a].storage == CB_STORED;
   }
+  return s ? s : put_bytes(writer, &(uint32_t){0}, sizeof(uint32_t), &packing->lost, diag);
+}
+
+static enum cb_status put_regions(struct cb_device_packing *packing, const struct cb_pack_source *source,
+                                  const cb_device_ptr *arrays, struct cb_diag *diag) {
+  enum { SMALL = 1 << 18 }; /* bytes that are as fast to copy on the host as one upload is to start */
+  const struct cb_assignment *assignment = source->assignment;
+  struct cb_pack_lists described[CB_MOST_PACKED];
+  memset(described, 0, sizeof described);
+  int64_t bytes = CB_BLOB_ALIGN;
+  for (int r = 0; r < packing->count; r++) {
+    assignment->layouts[r]->describe(assignment->regions[r].state, &described[r]);
+    bytes += lists_bytes(&described[r]);
+  }
+  enum cb_status s = cb_device_alloc(packing->device, &packing->lists, (size_t)bytes, "the plan's lists", diag);
+  struct writer writer = {.device = packing->device, .at = packing->lists, .begin = packing->lists};
+  packing->bytes += bytes;
+  if (!s && bytes <= SMALL) writer.gathered = cb_calloc((size_t)bytes, 1);
+  if (!s && bytes <= SMALL && !writer.gathered) s = cb_fail_memory(diag, "the plan's lists", (uint64_t)bytes);
+  if (!s) s = write_regions(packing, source, described, arrays, &writer, diag);
+  if (!s && writer.gathered)
+    s = cb_device_upload(packing->device, packing->lists, writer.gathered, (size_t)bytes, "the plan's lists", diag);
+  cb_free(writer.gathered);
   return s;
 }
 
@@ -156,6 +183,7 @@ static void take_starts(struct cb_device_packing *packing, struct cb_survey *sur
   survey->starts = 0;
 }
 
+/* Of a copy. */
 static enum cb_status make_lost(struct cb_device_packing *packing, struct cb_diag *diag) {
   const enum cb_status s = cb_device_alloc(packing->device, &packing->lost, sizeof(uint32_t), "a packing", diag);
   packing->bytes += (int64_t)sizeof(uint32_t);
@@ -176,7 +204,6 @@ enum cb_status cb_device_packing_create(struct cb_device_packing **out, const st
   enum cb_status s = packing->regions ? CB_OK : cb_fail_memory(diag, "a packing", 0);
   if (!s) take_starts(packing, source->survey, source->plan->rows);
   if (!s) s = put_regions(packing, source, arrays, diag);
-  if (!s) s = make_lost(packing, diag);
   if (s) cb_device_packing_free(packing);
   else *out = packing;
   return s;
@@ -205,12 +232,13 @@ enum cb_status cb_device_packing_copy(struct cb_device_packing **out, const stru
 
 void cb_device_packing_free(struct cb_device_packing *packing) {
   if (!packing) return;
-  if (!packing->is_copy) {
+  if (packing->is_copy) {
+    cb_device_free(packing->device, packing->lost);
+  } else {
     cb_device_free(packing->device, packing->starts.narrow);
     cb_device_free(packing->device, packing->starts.wide);
     cb_device_free(packing->device, packing->lists);
   }
-  cb_device_free(packing->device, packing->lost);
   cb_device_packing_forget(packing);
 }
 
@@ -244,7 +272,7 @@ static enum cb_status find_shape(const struct cb_device_packing *packing, const 
   int64_t base = view->base;
   void *parameters[] = {&lists, &starts, &columns, &base};
   if (!lists.shape) return CB_OK;
-  const enum cb_status s = cb_device_fill(packing->device, lists.shape, 0, (size_t)region->shape_bytes, diag);
+  const enum cb_status s = cb_device_fill_later(packing->device, lists.shape, 0, (size_t)region->shape_bytes, diag);
   if (s) return s;
   return cb_kernels_launch_named(region->kernels.indices, shape_kernels[view->col_wide], threads_of(region), NULL,
                                  parameters, diag);
@@ -302,7 +330,7 @@ static enum cb_status fill_map(const struct cb_device_packing *packing, const st
   struct lists lists = region->lists;
   struct starts starts = packing->starts;
   void *parameters[] = {&lists, &starts, &numbers};
-  enum cb_status s = cb_device_fill(packing->device, numbers, 0xff, bytes, diag);
+  enum cb_status s = cb_device_fill_later(packing->device, numbers, 0xff, bytes, diag);
   if (!s)
     s = cb_kernels_launch_named(region->kernels.indices, number_kernels[map->wide], threads_of(region), NULL,
                                 parameters, diag);

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { DESCRIBE, OFFSETS, COUNT_EMPTY, LIST_EMPTY, SPANS, MEASURE, STORE }; /* kernels of the set */
+enum { DESCRIBE, OFFSETS, COUNT_EMPTY, LIST_EMPTY, SPANS, MEASURE, STORE, ROW_SPANS }; /* kernels of the set */
 enum { WARP = 32, CHUNKS = CB_UNIT_WARPS, ROWS_OF_WARP = 1024, MOST_WARPS = 1 << 13, ALIGN = 256 };
 _Static_assert(CB_SET_THREADS == CHUNKS * WARP, "a thread block takes a unit");
 
@@ -245,6 +245,29 @@ enum cb_status cb_rows_spans(void *user, const struct cb_unit *units, int64_t co
   enum cb_status s = open_set(survey, &kernels, diag);
   if (s) return s;
   s = find_spans(survey, kernels, units, count, spans, diag);
+  cb_device_leave(survey->kernels->device);
+  return s;
+}
+
+static enum cb_status find_row_spans(struct cb_survey *survey, const struct cb_kernels *kernels, int64_t each,
+                                     int64_t count, struct cb_ends *spans, struct cb_diag *diag) {
+  struct starts starts = starts_of(survey);
+  const size_t bytes = (size_t)count * sizeof *spans;
+  int64_t rows = survey->view.rows;
+  cb_device_ptr to = 0, first = cb_survey_ends(survey), last = first + (cb_device_ptr)rows * sizeof(int32_t);
+  void *parameters[] = {&starts, &rows, &each, &count, &first, &last, &to};
+  enum cb_status s = cb_survey_take_work(survey, &to, bytes, diag);
+  if (!s) s = cb_kernels_launch(kernels, ROW_SPANS, count * WARP, NULL, parameters, diag);
+  return s ? s : cb_device_download(kernels->device, spans, to, bytes, "spans of columns", diag);
+}
+
+enum cb_status cb_rows_row_spans(void *user, int64_t each, int64_t count, struct cb_ends *spans,
+                                 struct cb_diag *diag) {
+  struct cb_survey *survey = user;
+  const struct cb_kernels *kernels;
+  enum cb_status s = open_set(survey, &kernels, diag);
+  if (s) return s;
+  s = find_row_spans(survey, kernels, each, count, spans, diag);
   cb_device_leave(survey->kernels->device);
   return s;
 }

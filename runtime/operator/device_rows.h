@@ -12,6 +12,8 @@ enum cb_status cb_rows_ends(void *user, struct cb_row_ends *ends, struct cb_diag
 enum cb_status cb_rows_empty(void *user, struct cb_remote_list *list, struct cb_diag *diag);
 enum cb_status cb_rows_spans(void *user, const struct cb_unit *units, int64_t count, struct cb_ends *spans,
                              struct cb_diag *diag);
+enum cb_status cb_rows_row_spans(void *user, int64_t each, int64_t count, struct cb_ends *spans,
+                                 struct cb_diag *diag);
 enum cb_status cb_rows_elements(void *user, const struct cb_remote_list *list, uint32_t *elements,
                                 struct cb_diag *diag);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* A matrix on the device, looked at by kernels: see device_survey.h. */
 #include "runtime/operator/device_survey.h"
+#include "runtime/operator/device_columns.h"
 #include "runtime/operator/device_profile.h"
 #include "runtime/operator/device_rows.h"
 
@@ -401,6 +402,8 @@ static void make_csr(struct cb_survey *survey, struct cb_csr *csr) {
                                               .lengths = cb_profile_lengths,
                                               .starts = cb_profile_starts,
                                               .chosen = cb_profile_chosen,
+                                              .count_columns = cb_columns_count,
+                                              .count_marked = cb_columns_count_marked,
                                               .user = survey};
   *csr = (struct cb_csr){.rows = view->rows,
                          .cols = view->cols,
@@ -416,6 +419,7 @@ static void answer_of_rows(struct cb_survey *survey) {
   survey->remote.row_ends = cb_rows_ends;
   survey->remote.empty_rows = cb_rows_empty;
   survey->remote.spans = cb_rows_spans;
+  survey->remote.row_spans = cb_rows_row_spans;
   survey->remote.elements = cb_rows_elements;
 }
 

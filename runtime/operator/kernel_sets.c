@@ -9,14 +9,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PACKS(layout, ...)                                                                                     \
+#define PACKS(layout, resident, ...)                                                                           \
   {layout "-indices", "pack_" layout, "indices", NULL,                                                         \
-   {"cbgen_pack_numbers_32", "cbgen_pack_numbers_64", __VA_ARGS__}},                                           \
-  PACKS_VALUES(layout, "f64", "Double"), PACKS_VALUES(layout, "f32", "Float"),                                 \
-  PACKS_VALUES(layout, "f16", "Half"), PACKS_VALUES(layout, "bf16", "Bfloat16")
-#define PACKS_VALUES(layout, type, stored)                                                                     \
+   {"cbgen_pack_numbers_32", "cbgen_pack_numbers_64", __VA_ARGS__}, resident},                                 \
+  PACKS_VALUES(layout, resident, "f64", "Double"), PACKS_VALUES(layout, resident, "f32", "Float"),             \
+  PACKS_VALUES(layout, resident, "f16", "Half"), PACKS_VALUES(layout, resident, "bf16", "Bfloat16")
+#define PACKS_VALUES(layout, resident, type, stored)                                                           \
   {layout "-values-" type, "pack_" layout, "values", stored,                                                   \
-   {"cbgen_pack_values_f64", "cbgen_pack_values_f32", "cbgen_pack_values_f16", "cbgen_pack_values_bf16"}}
+   {"cbgen_pack_values_f64", "cbgen_pack_values_f32", "cbgen_pack_values_f16", "cbgen_pack_values_bf16"},      \
+   resident}
 /* of layouts that have index arrays by slot, and of those whose description has a shape */
 #define COLUMNS "cbgen_pack_columns_32", "cbgen_pack_columns_64"
 #define SHAPES "cbgen_pack_shape_32", "cbgen_pack_shape_64"
@@ -24,22 +25,25 @@
 const struct cb_kernel_set cb_kernel_sets[] = {
     {"survey", "survey", NULL, NULL,
      {"cbgen_survey_columns_32", "cbgen_survey_columns_64", "cbgen_survey_rows_32_32", "cbgen_survey_rows_32_64",
-      "cbgen_survey_rows_64_32", "cbgen_survey_rows_64_64", "cbgen_fetch_columns_32", "cbgen_fetch_columns_64"}},
+      "cbgen_survey_rows_64_32", "cbgen_survey_rows_64_64", "cbgen_fetch_columns_32", "cbgen_fetch_columns_64"}, 0},
     {"profile", "profile", NULL, NULL,
-     {"cbgen_count_lengths", "cbgen_fetch_starts", "cbgen_choose_columns_32", "cbgen_choose_columns_64"}},
+     {"cbgen_count_lengths", "cbgen_fetch_starts", "cbgen_choose_columns_32", "cbgen_choose_columns_64"}, 0},
     {"diagonals", "diagonals", NULL, NULL,
-     {"cbgen_count_diagonals_32", "cbgen_count_diagonals_64", "cbgen_list_diagonals"}},
-    {"tiles", "tiles", NULL, NULL, {"cbgen_count_tiles_32", "cbgen_count_tiles_64"}},
-    PACKS("sell", COLUMNS),
-    PACKS("dia", SHAPES),
-    PACKS("blocks", COLUMNS, SHAPES),
-    PACKS("merge", COLUMNS),
+     {"cbgen_count_diagonals_32", "cbgen_count_diagonals_64", "cbgen_list_diagonals"}, 0},
+    {"tiles", "tiles", NULL, NULL, {"cbgen_count_tiles_32", "cbgen_count_tiles_64"}, 0},
+    PACKS("sell", 0, COLUMNS),
+    PACKS("dia", 0, SHAPES),
+    PACKS("blocks", 0, COLUMNS, SHAPES),
+    PACKS("merge", 0, COLUMNS),
+    PACKS("hot", 5, COLUMNS, SHAPES), /* 48 registers; in 40, which compilers like, they would spill */
+    {"columns", "columns", NULL, NULL,
+     {"cbgen_count_columns_32", "cbgen_count_columns_64", "cbgen_count_marked_32", "cbgen_count_marked_64"}, 0},
     {"rows", "rows", NULL, NULL,
      {"cbgen_describe_ends", "cbgen_list_offsets", "cbgen_count_empty", "cbgen_list_empty", "cbgen_find_spans",
-      "cbgen_measure_list", "cbgen_store_list"}},
+      "cbgen_measure_list", "cbgen_store_list", "cbgen_find_row_spans"}, 0},
     {"symmetry", "symmetry", NULL, NULL,
-     {"cbgen_compare_pairs_16", "cbgen_compare_pairs_32", "cbgen_compare_pairs_64"}},
-    {NULL, NULL, NULL, NULL, {NULL}},
+     {"cbgen_compare_pairs_16", "cbgen_compare_pairs_32", "cbgen_compare_pairs_64"}, 0},
+    {NULL, NULL, NULL, NULL, {NULL}, 0},
 };
 _Static_assert(sizeof cb_kernel_sets / sizeof *cb_kernel_sets <= CB_MOST_SETS + 1, "a session has room for them");
 
@@ -59,9 +63,11 @@ int cb_kernel_set_of(const char *layout, const char *part, enum cb_type stored) 
 enum cb_status cb_kernel_set_text(struct cb_text *text, const struct cb_kernel_set *set, struct cb_diag *diag) {
   struct cb_scope scope = {0};
   struct cb_text body = {0};
-  char threads[16];
+  char threads[16], bounds[32] = "kThreads";
   snprintf(threads, sizeof threads, "%d", CB_SET_THREADS);
+  if (set->resident) snprintf(bounds, sizeof bounds, "kThreads, %d", set->resident);
   cb_scope_placeholder(&scope, "threads", threads);
+  cb_scope_optional(&scope, "bounds", bounds);
   if (set->section) cb_scope_section(&scope, set->section);
   if (set->stored) cb_scope_placeholder(&scope, "stored", set->stored);
   enum cb_status s = cb_expand(&body, set->template, &scope, diag);

@@ -6,6 +6,8 @@
  *   profile                what the choice of a recipe goes by (device_profile.h)
  *   diagonals              those that are populated (device_survey.h)
  *   tiles                  those that have nonzeros, likewise
+ *   rows                   what equal shares of nonzeros need to know (device_rows.h)
+ *   columns                what hot columns need to know (device_columns.h)
  *   symmetry               whether values are symmetric (pairs.h)
  *   LAYOUT-indices         a layout's index arrays, and its slot map (device_pack.h)
  *   LAYOUT-values-TYPE     its values, stored as that type
@@ -26,6 +28,7 @@ struct cb_kernel_set {
   const char *name, *template, *section; /* section NULL: the template has none */
   const char *stored;                    /* what the template calls the type of slots, or NULL */
   const char *kernels[CB_SET_KERNELS + 1]; /* ends with NULL */
+  int resident; /* thread blocks of a multiprocessor that there must be registers for; 0: as the compiler likes */
 };
 
 extern const struct cb_kernel_set cb_kernel_sets[]; /* CB_MOST_SETS at most; ends with a NULL name */

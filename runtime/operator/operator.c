@@ -65,6 +65,7 @@ struct cb_operator {
   struct loaded *loaded;
   cb_device_ptr carry_sums, carry_counters; /* one allocation, which starts with the sums */
   cb_device_ptr clocks;                     /* of a clocked kernel; the caller's */
+  int apart;                                /* its launches begin when what is before them has ended */
 };
 
 /* ---- arrays */
@@ -86,22 +87,30 @@ static enum cb_status put(struct loaded *loaded, int64_t length, const char *wha
   return CB_OK;
 }
 
-/* Whether the contents of an array lie behind those of the one before as both lie on the device. */
-static int follows(const struct cb_image_array *array, const struct cb_image_array *before) {
-  return array->contents && before->contents && array->offset > before->offset &&
-         (uintptr_t)array->contents - (uintptr_t)before->contents == (uintptr_t)(array->offset - before->offset);
+/* The bytes of an array without contents. */
+static unsigned char padding_of(const struct cb_image *image, const struct cb_image_array *array) {
+  return array->values && cb_semiring_pads_with_nan(image->semiring) ? 0xff : 0;
+}
+
+/* Whether the contents of an array lie behind those of the one before as both lie on the device; or both have none, and
+ * the same padding. */
+static int follows(const struct cb_image *image, const struct cb_image_array *array,
+                   const struct cb_image_array *before) {
+  if (array->offset <= before->offset || !array->contents != !before->contents) return 0;
+  if (!array->contents) return padding_of(image, array) == padding_of(image, before);
+  return (uintptr_t)array->contents - (uintptr_t)before->contents == (uintptr_t)(array->offset - before->offset);
 }
 
 /* Arrays first … end - 1, of which each but the first follows the one before: all contents at once, so that no copy
- * waits for the end of another, and nothing of a cache's entry is read twice. */
+ * waits for the end of another, and nothing of a cache's entry is read twice. Paddings are there once the default stream
+ * is waited for. */
 static enum cb_status fill_arrays(struct loaded *loaded, const struct cb_image *image, int first, int end,
                                   struct cb_diag *diag) {
   const struct cb_image_array *array = &image->arrays[first], *last = &image->arrays[end - 1];
   const size_t bytes = (size_t)(last->offset + last->bytes - array->offset);
   const cb_device_ptr there = loaded->arrays[first];
-  const int nan = array->values && cb_semiring_pads_with_nan(image->semiring);
   return array->contents ? cb_device_upload(loaded->device, there, array->contents, bytes, "arrays", diag)
-                         : cb_device_fill(loaded->device, there, nan ? 0xff : 0, bytes, diag);
+                         : cb_device_fill_later(loaded->device, there, padding_of(image, array), bytes, diag);
 }
 
 /* Every array in one range at its offset, or, apart, in an allocation of its own. Those without contents
@@ -117,7 +126,7 @@ static enum cb_status upload(struct loaded *loaded, const struct cb_image *image
   }
   for (int first = 0, end; first < image->arrays_count && !s; first = end) {
     for (end = first + 1; end < image->arrays_count && !apart; end++)
-      if (!follows(&image->arrays[end], &image->arrays[end - 1])) break;
+      if (!follows(image, &image->arrays[end], &image->arrays[end - 1])) break;
     s = fill_arrays(loaded, image, first, end, diag);
   }
   return s;
@@ -267,7 +276,7 @@ static enum cb_status add_carry(struct cb_operator *op, struct cb_diag *diag) {
   enum cb_status s = cb_device_alloc(loaded->device, &op->carry_sums, bytes, "carry slots", diag);
   if (s) return s;
   op->carry_counters = op->carry_sums + counters_at;
-  return cb_device_fill(loaded->device, op->carry_sums, 0, bytes, diag);
+  return cb_device_fill_later(loaded->device, op->carry_sums, 0, bytes, diag);
 }
 
 /* The context must be current. */
@@ -493,6 +502,8 @@ enum cb_status cb_operator_copy(struct cb_operator **out, const struct cb_operat
 
 void cb_operator_set_clocks(struct cb_operator *op, cb_device_ptr clocks) { op->clocks = clocks; }
 
+void cb_operator_set_apart(struct cb_operator *op) { op->apart = 1; }
+
 enum cb_status cb_operator_take_over(struct cb_operator *op, const struct cb_image *image, struct cb_diag *diag) {
   struct loaded *loaded = op->loaded;
   struct kernels *kernels = NULL;
@@ -553,13 +564,13 @@ static enum cb_status check_scalars(const struct cb_operator_info *info, double 
 /* Where the GPU can (sm_90 on), a kernel may start while the one before it in the stream is still ending: it
  * waits for that one's results itself (wait_for_previous in the text). Saves about a microsecond per product.
  * `kernel`: enum cb_vector_kernel; -1: for one vector. */
-static cb_cu_result launch_kernel(const struct loaded *loaded, const struct launch *launch, int kernel,
+static cb_cu_result launch_kernel(const struct loaded *loaded, const struct launch *launch, int kernel, int apart,
                                   struct CUstream_st *stream, void **parameters) {
   const struct cb_driver_calls *call = &loaded->device->driver->call;
   struct CUfunc_st *const function = kernel < 0 ? launch->function : launch->many[kernel];
   const unsigned times = kernel < 0 ? 1 : (unsigned)cb_share_blocks(&loaded->shares[kernel]);
   const unsigned blocks = launch->blocks * times;
-  if (!loaded->overlap)
+  if (!loaded->overlap || apart)
     return call->launch(function, blocks, 1, 1, launch->threads, 1, 1, launch->shared_bytes, stream, parameters, NULL);
   struct cb_cu_launch_attribute attribute = {.id = CB_CU_LAUNCH_OVERLAP, .value.allowed = 1};
   const struct cb_cu_launch config = {
@@ -586,6 +597,7 @@ struct arguments {
   float alpha_narrow, beta_narrow;
   cb_device_ptr carry_sums, carry_counters;
   cb_device_ptr clocks;
+  int apart;              /* launches do not overlap */
   int kernel;             /* for several vectors: which of them, and where they lie; -1: one vector */
   struct columns columns;
   int pointers_count, scalars_count; /* of an epilogue */
@@ -635,7 +647,8 @@ static enum cb_status launch_all(const struct loaded *loaded, struct arguments *
   for (int i = 0; i < loaded->info.launches && !s; i++) {
     const struct launch *launch = &kernels->launches[i];
     list_parameters(parameters, arguments, loaded, kernels, launch);
-    s = cb_driver_check(driver, launch_kernel(loaded, launch, arguments->kernel, stream, parameters), diag,
+    s = cb_driver_check(driver,
+                        launch_kernel(loaded, launch, arguments->kernel, arguments->apart, stream, parameters), diag,
                         "launch kernel %d of the product", i);
   }
   return s;
@@ -654,6 +667,7 @@ static struct arguments arguments_of(const struct cb_operator *op, double alpha,
   arguments.carry_sums = op->carry_sums;
   arguments.carry_counters = op->carry_counters;
   arguments.clocks = op->clocks;
+  arguments.apart = op->apart;
   arguments.kernel = -1;
   arguments.pointers_count = arguments.scalars_count = 0;
   return arguments;

@@ -79,6 +79,10 @@ enum cb_status cb_operator_apply(const struct cb_operator *op, cb_device_ptr x, 
  * writes none. */
 void cb_operator_set_clocks(struct cb_operator *op, cb_device_ptr clocks);
 
+/* From now on the handle's products do not begin before what stands before them in the stream has ended: for bodies of
+ * conditional nodes. */
+void cb_operator_set_apart(struct cb_operator *op);
+
 /* Loads the kernels of another image of the same plan, and has them multiply from the next product on, of this and all
  * handles. Products may run meanwhile on other threads; graphs keep the kernels that they have captured. Calls of this
  * are the caller's to order. On failure nothing changes. */

@@ -15,7 +15,7 @@ EXPORT unsigned cuInit(unsigned flags) {
 
 EXPORT unsigned cuDriverGetVersion(int *version) {
   ENTER;
-  *version = 13000;
+  *version = state.version;
   return SUCCESS;
 }
 

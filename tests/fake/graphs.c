@@ -17,6 +17,7 @@ struct capture {
   unsigned long long id;
   long position;
   struct thing *graph; /* what is recorded */
+  int is_given;        /* the graph is the caller's */
   struct capture *next;
 };
 static struct capture *captures;
@@ -83,9 +84,9 @@ EXPORT unsigned cuThreadExchangeStreamCaptureMode(unsigned *mode) {
   return SUCCESS;
 }
 
-EXPORT unsigned cuStreamBeginCapture_v2(void *stream, unsigned mode) {
+/* `graph` NULL: a new one. */
+static unsigned begin_capture(void *stream, unsigned mode, struct thing *graph) {
   static unsigned long long captures_begun;
-  ENTER_CURRENT;
   struct thing *thing = find(stream, STREAM);
   if (check_stream(stream)) return INVALID_HANDLE;
   if (!thing) return CAPTURE_UNSUPPORTED; /* the legacy stream */
@@ -95,10 +96,25 @@ EXPORT unsigned cuStreamBeginCapture_v2(void *stream, unsigned mode) {
   *capture =
       (struct capture){.origin = thing, .mode = (enum mode)mode, .thread = &own_mode, .next = captures};
   capture->id = ++captures_begun;
-  capture->graph = create(GRAPH, thing->device);
+  capture->graph = graph ? graph : create(GRAPH, thing->device);
+  capture->is_given = graph != NULL;
   captures = thing->capture = capture;
   thing->position = thing->joined = 0;
   return SUCCESS;
+}
+
+EXPORT unsigned cuStreamBeginCapture_v2(void *stream, unsigned mode) {
+  ENTER_CURRENT;
+  return begin_capture(stream, mode, NULL);
+}
+
+EXPORT unsigned cuStreamBeginCaptureToGraph(void *stream, void *graph, const void *dependencies, const void *edges,
+                                            size_t count, unsigned mode) {
+  ENTER_CURRENT;
+  struct thing *thing = find(graph, GRAPH);
+  if (!thing || thing->first || dependencies || edges || count)
+    return misuse(INVALID_VALUE, "a capture into a graph that is none, or not empty");
+  return begin_capture(stream, mode, thing);
 }
 
 static int is_joined(const struct capture *capture) {
@@ -109,19 +125,22 @@ static int is_joined(const struct capture *capture) {
   return 1;
 }
 
+/* One that is made to fail ends the capture all the same. */
 EXPORT unsigned cuStreamEndCapture(void *stream, void **graph) {
-  ENTER_CURRENT;
+  LOCK;
+  const unsigned failed = enter_current(__func__);
   struct thing *thing = find(stream, STREAM);
   struct capture *capture = thing ? thing->capture : NULL;
   *graph = NULL;
   if (!capture || capture->origin != thing) return ILLEGAL_STATE;
   if (capture->mode != RELAXED && capture->thread != &own_mode) return spoil(capture, CAPTURE_WRONG_THREAD);
-  const unsigned result = capture->invalidated ? CAPTURE_INVALIDATED
+  const unsigned result = failed                 ? failed
+                          : capture->invalidated ? CAPTURE_INVALIDATED
                           : is_joined(capture) ? SUCCESS
                                                : CAPTURE_UNJOINED;
-  if (result)
+  if (result && !capture->is_given)
     destroy(capture->graph);
-  else
+  else if (!result)
     *graph = capture->graph;
   end_capture(capture);
   return result;
@@ -154,13 +173,140 @@ EXPORT unsigned cuStreamGetCaptureInfo_v2(void *stream, unsigned *status, unsign
 EXPORT unsigned cuStreamGetCaptureInfo_v3(void *stream, unsigned *status, unsigned long long *id,
                                           void **graph, const void **dependencies, const void **edges,
                                           size_t *count) {
+  static const void *const none[1];
   ENTER_CURRENT;
-  if (graph || dependencies || edges || count)
-    return misuse(NOT_SUPPORTED, "the graph under capture is asked for");
-  return status_of(stream, status, id);
+  const struct thing *thing = find(stream, STREAM);
+  const unsigned result = status_of(stream, status, id);
+  if (result || !thing || !thing->capture) return result;
+  if (thing->capture->invalidated) return CAPTURE_INVALIDATED;
+  if (graph) *graph = thing->capture->graph;
+  if (dependencies) *dependencies = none; /* a list's order needs none */
+  if (edges) *edges = NULL;
+  if (count) *count = 0;
+  return SUCCESS;
+}
+
+EXPORT unsigned cuStreamUpdateCaptureDependencies_v2(void *stream, void **nodes, const void *edges, size_t count,
+                                                     unsigned flags) {
+  ENTER_CURRENT;
+  const struct thing *thing = find(stream, STREAM);
+  if (!thing || !thing->capture || !nodes || edges || count != 1 || flags != 1)
+    return misuse(INVALID_VALUE, "dependencies of a stream that captures nothing");
+  for (const struct work *work = thing->capture->graph->first; work; work = work->next)
+    if (work == *nodes) return work->next ? misuse(INVALID_VALUE, "a dependency that is not the last node") : SUCCESS;
+  return misuse(INVALID_VALUE, "a dependency that is no node of the graph");
+}
+
+/* ---- loops: conditional nodes that repeat a graph while their condition is not 0 */
+
+struct condition {
+  unsigned value, start;
+  int used; /* by a node */
+};
+static struct condition *conditions;
+static unsigned long long conditions_count;
+
+static struct condition *condition_of(unsigned long long number) {
+  return number && number <= conditions_count ? &conditions[number - 1] : NULL;
+}
+
+EXPORT unsigned cuGraphConditionalHandleCreate(unsigned long long *handle, void *graph, void *context, unsigned value,
+                                               unsigned flags) {
+  ENTER_CURRENT;
+  const struct thing *thing = find(graph, GRAPH);
+  if (!thing || flags != 1 || context != &contexts[thing->device])
+    return misuse(INVALID_VALUE, "a condition of a graph that is none, or of another context");
+  conditions = realloc(conditions, (size_t)(conditions_count + 1) * sizeof *conditions);
+  if (!conditions) abort();
+  conditions[conditions_count++] = (struct condition){value, value, 0};
+  *handle = conditions_count;
+  return SUCCESS;
+}
+
+void set_condition(unsigned long long condition, unsigned value) {
+  if (condition_of(condition)) condition_of(condition)->value = value;
+  else misuse(INVALID_VALUE, "a kernel sets a condition that is none");
+}
+
+/* In no account: it goes with its node. */
+static struct thing *create_body(int device) {
+  struct thing *body = create(GRAPH, device);
+  body->app = 1;
+  state.graphs--;
+  return body;
+}
+
+struct thing *copy_body(const struct thing *body) {
+  struct thing *copy = create_body(body->device);
+  for (const struct work *work = body->first; work; work = work->next) append_work(copy, work);
+  return copy;
+}
+
+unsigned perform_loop(const struct work *work) {
+  enum { MANY = 20000 };
+  struct condition *condition = condition_of(work->condition);
+  long turns = 0;
+  unsigned result = SUCCESS;
+  for (; condition_of(work->condition)->value && !result && !contexts[work->device].failure; turns++) {
+    if (turns == MANY) return misuse(INVALID_VALUE, "a loop that does not end");
+    state.turns++;
+    for (const struct work *each = work->body->first; each && !result; each = each->next) {
+      result = check_work(each);
+      if (!result) result = perform(each);
+    }
+  }
+  condition = condition_of(work->condition);
+  condition->value = condition->start; /* for the graph's next launch */
+  return result;
+}
+
+/* CUgraphNodeParams of a conditional node. */
+struct node {
+  int type, reserved[3];
+  union {
+    long long bytes[29];
+    struct {
+      unsigned long long handle;
+      unsigned type, size;
+      void **graphs;
+      void *context;
+    } conditional;
+  } value;
+  long long reserved_too;
+};
+
+EXPORT unsigned cuGraphAddNode_v2(void **node, void *graph, const void *dependencies, const void *edges, size_t count,
+                                  struct node *parameters) {
+  enum { CONDITIONAL = 13, WHILE = 1 };
+  ENTER_CURRENT;
+  struct thing *thing = find(graph, GRAPH);
+  const unsigned long long handle = parameters->value.conditional.handle;
+  (void)dependencies;
+  if (!thing || count || edges || parameters->type != CONDITIONAL || parameters->value.conditional.type != WHILE ||
+      parameters->value.conditional.size != 1 || !condition_of(handle) || condition_of(handle)->used++ ||
+      parameters->value.conditional.context != &contexts[thing->device])
+    return misuse(INVALID_VALUE, "a node that is no loop, or a condition that another one has");
+  struct thing *empty = create_body(thing->device);
+  const struct work loop = {.kind = LOOP, .device = thing->device, .body = empty, .condition = handle};
+  struct work *made = append_work(thing, &loop);
+  destroy(empty);
+  /* The list lives as long as the node, as the driver's does. */
+  made->owned = malloc(sizeof(void *));
+  if (!made->owned) abort();
+  *(void **)made->owned = made->body;
+  parameters->value.conditional.graphs = made->owned;
+  *node = made;
+  return SUCCESS;
 }
 
 /* ---- graphs */
+
+EXPORT unsigned cuGraphCreate(void **graph, unsigned flags) {
+  ENTER_CURRENT;
+  if (flags) return misuse(INVALID_VALUE, "flags of a graph");
+  *graph = create(GRAPH, current_device());
+  return SUCCESS;
+}
 
 EXPORT unsigned cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags) {
   ENTER_CURRENT;

@@ -236,6 +236,23 @@ static unsigned fill_module(struct thing *module, const char *packed) {
   return module->kernels ? SUCCESS : INVALID_IMAGE;
 }
 
+/* PTX of one kernel, which sets a graph's condition: to whether the number at an address is not another one. */
+static int run_condition(unsigned blocks, unsigned threads, size_t shared_bytes, void **parameters) {
+  const int *at = *(const int *const *)parameters[1];
+  (void)shared_bytes;
+  if (blocks == 1 && threads == 1)
+    set_condition(*(const unsigned long long *)parameters[0], *at != *(const int *)parameters[2]);
+  return 0;
+}
+static const struct fake_parameter condition_parameters[] = {{8, 'v'}, {8, 'p'}, {4, 'v'}, {0, 0}};
+static const struct fake_kernel condition_kernels[] = {{"cbgen_condition", condition_parameters, run_condition},
+                                                       {NULL, NULL, NULL}};
+
+static int is_condition(const char *image) {
+  return !strncmp(image, "//", 2) && strstr(image, ".entry cbgen_condition(") && strstr(image, "setp.ne.u32 %p0, %r1, %r0") &&
+         strstr(image, "call.uni cudaGraphSetConditional, (h, v)");
+}
+
 EXPORT unsigned cuModuleLoadData(void **module, const void *image) {
   ENTER_UNSAFE;
   const size_t length = image_length(image);
@@ -248,6 +265,7 @@ EXPORT unsigned cuModuleLoadData(void **module, const void *image) {
   thing->registers = 32;
   const char *const packed = text_of(thing->bytes);
   const unsigned result = packed ? fill_module(thing, packed) : SUCCESS;
+  if (!packed && is_condition(image)) thing->kernels = condition_kernels;
   if (result)
     destroy(thing);
   else

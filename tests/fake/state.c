@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 static const struct fake_control fresh = {
-    .devices = 1, .capability = 90, .memory = (size_t)1 << 30, .nvrtc_major = 13, .registers = 40};
+    .devices = 1, .capability = 90, .memory = (size_t)1 << 30, .nvrtc_major = 13, .registers = 40, .version = 13000};
 struct fake_control state = {
-    .devices = 1, .capability = 90, .memory = (size_t)1 << 30, .nvrtc_major = 13, .registers = 40};
+    .devices = 1, .capability = 90, .memory = (size_t)1 << 30, .nvrtc_major = 13, .registers = 40, .version = 13000};
 EXPORT struct fake_control *const fake_control = &state;
 
 static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; /* a launch's hook calls in again */
@@ -280,6 +280,8 @@ static const struct {
     MEMBER(fail_at, LONG),
     MEMBER(failure, UNSIGNED),
     MEMBER(failing_compilations, LONG),
+    MEMBER(turns, LONG),
+    MEMBER(version, INT),
     MEMBER(devices, INT),
     MEMBER(capability, INT),
     MEMBER(memory, SIZE),

@@ -142,7 +142,7 @@ const struct thing *close_memory(int device);
 
 /* ---- works.c */
 
-enum work_kind { LAUNCH, COPY_TO_DEVICE, COPY_TO_HOST, COPY_ON_DEVICE, FILL, RECORD, WAIT };
+enum work_kind { LAUNCH, COPY_TO_DEVICE, COPY_TO_HOST, COPY_ON_DEVICE, FILL, RECORD, WAIT, LOOP };
 
 /* One thing that a stream does. */
 struct work {
@@ -155,6 +155,8 @@ struct work {
   unsigned char byte;  /* FILL */
   struct thing *event; /* RECORD, WAIT */
   long number;         /* of the event's record */
+  struct thing *body;  /* LOOP: a graph, the work's own */
+  unsigned long long condition; /* LOOP: its number */
   void *owned;         /* a copy of the parameters, or of pageable memory */
   struct work *next;
 };
@@ -163,6 +165,8 @@ struct work {
 unsigned submit(const struct work *work, void *stream);
 struct work *append_work(struct thing *list, const struct work *work); /* a copy, which it returns */
 void free_works(struct work *work);
+unsigned check_work(const struct work *work);
+unsigned perform(const struct work *work);
 int is_legacy(const void *stream);
 unsigned check_stream(const void *stream); /* one of the current context */
 unsigned wait_for_stream(void *stream);    /* NULL: the legacy stream, and all that it waits for */
@@ -180,6 +184,10 @@ int forbids_unsafe(void);    /* whether a capture forbids the calling thread's c
 unsigned check_legacy(void); /* whether one forbids the use of the legacy stream; likewise */
 unsigned spoil(struct capture *capture, unsigned result); /* returns the result */
 unsigned record(struct thing *stream, const struct work *work);
+unsigned perform_loop(const struct work *work);
+/* What a kernel does that sets a condition; others are misuses. */
+void set_condition(unsigned long long condition, unsigned value);
+struct thing *copy_body(const struct thing *body);
 /* Brings the stream into the event's capture, or notes that it waits for a stream of it. */
 unsigned wait_captured(struct thing *stream, const struct thing *event);
 void forget_captures(void);

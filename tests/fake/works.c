@@ -52,6 +52,7 @@ struct work *append_work(struct thing *list, const struct work *work) {
   copy->owned = NULL;
   if (work->kind == LAUNCH)
     copy->owned = copy->launch.parameters = copy_parameters(work->kernel->kernel, work->launch.parameters);
+  if (work->kind == LOOP) copy->body = copy_body(work->body);
   *list->last = copy;
   list->last = &copy->next;
   return copy;
@@ -60,12 +61,13 @@ struct work *append_work(struct thing *list, const struct work *work) {
 void free_works(struct work *work) {
   for (struct work *next; work; work = next) {
     next = work->next;
+    if (work->kind == LOOP) destroy(work->body);
     free(work->owned);
     free(work);
   }
 }
 
-static unsigned check_work(const struct work *work) {
+unsigned check_work(const struct work *work) {
   return work->kind == LAUNCH ? check_launch(work) : work->kind >= RECORD ? SUCCESS : check_copy(work);
 }
 
@@ -88,11 +90,13 @@ static void finish_event(const struct thing *event, long number) {
 }
 
 /* An event may be destroyed before its record or a wait comes by: nobody can ask for it then. */
-static unsigned perform(const struct work *work) {
+unsigned perform(const struct work *work) {
   struct thing *event = work->kind >= RECORD ? find(work->event, EVENT) : NULL;
   switch (work->kind) {
   case LAUNCH:
     return perform_launch(work);
+  case LOOP:
+    return perform_loop(work);
   case RECORD:
     if (event) event->stamp = state.clock_ns;
     if (event && event->done < work->number) event->done = work->number;

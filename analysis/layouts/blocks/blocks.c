@@ -380,6 +380,18 @@ static void measure_block_row(const struct state *state, int64_t block_row, stru
   extent->most = cb_larger(extent->most, most);
 }
 
+/* The same where columns span those ends and whole blocks fill the matrix's columns: none is cut. */
+static struct extent measure_within(const struct state *state, int64_t slice, struct cb_ends ends) {
+  const int64_t local_rows = LANES / state->lanes, height = state->size.rows;
+  struct extent extent = {.least = ends.first / state->size.cols, .most = cb_larger(ends.last, 0) / state->size.cols};
+  for (int64_t i = 0; i < local_rows; i++) {
+    const int64_t block_row = slice * local_rows + i, first = block_row * height;
+    if (block_row >= state->block_rows) break;
+    extent.inner += (cb_smaller(first + height, state->csr->rows) - first) * state->count[block_row] * state->size.cols;
+  }
+  return extent;
+}
+
 static struct extent measure_slice(const struct state *state, int64_t slice) {
   const int64_t local_rows = LANES / state->lanes;
   struct extent extent = {.least = INT64_MAX};
@@ -392,11 +404,12 @@ static struct extent measure_slice(const struct state *state, int64_t slice) {
 
 /* Fills in first columns; returns the largest offset from one. On the way absent entries and blocks over the right edge
  * are found. */
-static int64_t measure_columns(struct state *state) {
+static int64_t measure_columns(struct state *state, const struct cb_ends *of_slices) {
   int64_t inner = 0, cut = 0, largest = 0;
 #pragma omp parallel for schedule(static) reduction(+ : inner, cut) reduction(max : largest)
   for (int64_t slice = 0; slice < state->slices; slice++) {
-    const struct extent extent = measure_slice(state, slice);
+    const struct extent extent =
+        of_slices ? measure_within(state, slice, of_slices[slice]) : measure_slice(state, slice);
     const int64_t first = cb_smaller(extent.least, extent.most); /* 0 when there are none */
     state->first_column[slice] = (uint32_t)first;
     inner += extent.inner;
@@ -410,8 +423,12 @@ static int64_t measure_columns(struct state *state) {
 
 static void build_columns(struct cb_region_builder *builder, struct state *state) {
   state->first_column = cb_arena_alloc(&state->arena, (size_t)state->slices, sizeof *state->first_column);
-  const int ready = state->first_column && cb_need_row_ends(state->csr);
-  const int64_t largest = ready ? measure_columns(state) : 0;
+  const int in_order = !state->order && state->csr->cols % state->size.cols == 0;
+  const int64_t each = LANES / state->lanes * state->size.rows;
+  struct cb_ends *of_slices = in_order ? cb_row_spans(state->csr, each, state->slices) : NULL;
+  const int ready = state->first_column && (of_slices || cb_need_row_ends(state->csr));
+  const int64_t largest = ready ? measure_columns(state, of_slices) : 0;
+  cb_free(of_slices);
   builder->failed |= !ready;
   cb_region_column_offsets(builder, "block column", state->slices, state->first_column,
                            (struct cb_slot_elements){.count = state->steps * LANES, .largest = largest});

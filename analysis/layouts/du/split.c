@@ -144,7 +144,7 @@ static enum cb_status divide_crux(const struct cb_part *part, const struct cb_op
   const int asked = settings[CRUX_COLS] && settings[CRUX_ROWS];
   const int64_t all = asked ? -1 : part->csr->nnz * ((int64_t)cb_type_size(types.matrix) + OFFSET);
   struct extraction best;
-  struct point chosen;
+  struct point chosen = {0};
   (void)target;
   const enum cb_status s = choose_point(&best, &chosen, part->csr, options, all, diag);
   if (s) return s;

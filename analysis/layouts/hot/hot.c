@@ -22,6 +22,7 @@
  */
 #include "analysis/layouts/hot/options.h"
 
+#include "analysis/columns.h"
 #include "analysis/cost_figures.h"
 #include "analysis/gathered.h"
 #include "analysis/layouts/hot/hot_columns.h"
@@ -63,6 +64,7 @@ struct state {
   uint32_t *segment_number;   /* by split slice: which of its row */
   int64_t *first_step[KINDS]; /* steps before a slice; slices + 1 */
   int64_t slots[KINDS];       /* hot slots lie in front of cold ones */
+  uint32_t *where;            /* by row, for packing on the device: LANES times its first slice, and its number there */
 };
 
 /* ---- rows: needs the columns; adds is_hot, hot_in_row, hot_nonzeros */
@@ -91,17 +93,14 @@ static int mark_columns(struct state *state) {
 
 static int count_rows(struct state *state) {
   const struct cb_csr *csr = state->csr;
+  const struct cb_remote_columns *remote = csr->remote;
   int64_t nonzeros = 0;
   state->hot_in_row = cb_arena_alloc(&state->arena, (size_t)csr->rows, sizeof *state->hot_in_row);
   if (!state->hot_in_row) return 0;
+  if (!remote) cb_count_marked(state->hot_in_row, csr, state->is_hot);
+  else if (remote->count_marked(remote->user, state->is_hot, state->hot_in_row, NULL)) return 0;
 #pragma omp parallel for schedule(static) reduction(+ : nonzeros)
-  for (int64_t row = 0; row < csr->rows; row++) {
-    uint32_t hot = 0;
-    for (int64_t k = cb_csr_row(csr, row); k < cb_csr_row(csr, row + 1); k++)
-      hot += (uint32_t)is_hot(state, csr->col_idx[k]);
-    state->hot_in_row[row] = hot;
-    nonzeros += hot;
-  }
+  for (int64_t row = 0; row < csr->rows; row++) nonzeros += state->hot_in_row[row];
   state->hot_nonzeros = nonzeros;
   return 1;
 }
@@ -285,6 +284,24 @@ static int count_steps(struct state *state) {
   return 1;
 }
 
+/* ---- rows' slices: need the steps' order; add where, for packing on the device */
+
+/* Of a row in segments, the slice of the first: the others follow. */
+static int find_rows(struct state *state) {
+  const int64_t rows = state->csr->rows;
+  if (!state->csr->remote) return 1;
+  state->where = cb_arena_alloc(&state->arena, (size_t)rows, sizeof *state->where);
+  if (!state->where) return 0;
+#pragma omp parallel for schedule(static)
+  for (int64_t slice = 0; slice < state->slices; slice++)
+    for (int64_t i = 0; i < LANES >> state->by_slice.lanes_log2[slice]; i++) {
+      const int64_t row = state->row[state->by_slice.first_local_row[slice] + i];
+      const int is_first = slice >= state->split_slices || !state->segment_number[slice];
+      if (row < rows && is_first) state->where[row] = (uint32_t)(slice * LANES + i);
+    }
+  return 1;
+}
+
 /* ---- the region: needs all of the above; adds arrays and sections */
 
 /* Where the nonzeros of one row go, met in order. */
@@ -445,6 +462,17 @@ static void build_constants(struct cb_region_builder *builder, const struct stat
   cb_region_size(builder, "kWarps", state->blocks * state->threads / LANES, "their warps");
 }
 
+/* One text with long rows and without, and for packed columns whether they are all that are not hot or some. */
+static void build_family(struct cb_region_builder *builder, const struct state *state) {
+  cb_region_family_with(builder, "carry");
+  cb_region_family_size(builder, "kSegments", 0);
+  cb_region_family_sequence(builder, "carry_group", 0, 0);
+  cb_region_family_sequence(builder, "carry_first", 0, 0);
+  if (!state->at.packed || !state->slots[COLD]) return;
+  cb_region_family_with(builder, "packed_some");
+  cb_region_family_size(builder, "kPacked", state->at.packed);
+}
+
 static void build_region(struct cb_region_builder *builder, struct state *state) {
   build_facts(builder, state);
   build_indices(builder, state);
@@ -458,6 +486,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
     build_cold(builder, state);
   }
   build_constants(builder, state);
+  build_family(builder, state);
   builder->region.blocks = state->blocks;
   builder->region.threads = state->threads;
   builder->region.blocks_per_sm = 1;
@@ -512,7 +541,7 @@ static enum cb_status hot_plan(struct cb_region_builder *builder, struct cb_diag
   s = choose_columns(state, builder, diag);
   if (s) return s;
   if (!mark_columns(state) || !count_rows(state) || !cut_slices(state) || !distribute_slices(state) ||
-      !count_steps(state))
+      !count_steps(state) || !find_rows(state))
     return cb_fail_memory(diag, "slices", (uint64_t)csr->rows * 16);
   if (state->slices > INT32_MAX / LANES - state->blocks * state->threads)
     return cb_fail(diag, CB_ERR_LIMIT, "%lld slices exceed the hot layout's int", (long long)state->slices);
@@ -520,6 +549,28 @@ static enum cb_status hot_plan(struct cb_region_builder *builder, struct cb_diag
   build_region(builder, state);
   predict(builder, state);
   return CB_OK;
+}
+
+/* ---- packing on the device: templates/pack_hot.cu.in has the same numbers and lists */
+
+static void describe(const void *user, struct cb_pack_lists *lists) {
+  enum { ROWS, NONZEROS, HOT_ONES, PACKED, HOT_SLOTS, SEGMENT };
+  enum { PLACE_OF, WHERE, FIRST_HOT, FIRST_COLD, LANES_LOG2 };
+  enum { CHUNK = 1024, WORD = 32 }; /* nonzeros of a warp, and of a word of the shape */
+  const struct state *state = user;
+  const struct cb_csr *csr = state->csr;
+  const int64_t steps_bytes = (state->slices + 1) * (int64_t)sizeof *state->first_step[HOT];
+  *lists = (struct cb_pack_lists){
+      .numbers = {[ROWS] = csr->rows, [NONZEROS] = csr->nnz, [HOT_ONES] = state->at.hot, [PACKED] = state->at.packed,
+                  [HOT_SLOTS] = state->slots[HOT], [SEGMENT] = state->segment},
+      .lists = {[PLACE_OF] = {state->at.place_of, csr->cols * (int64_t)sizeof *state->at.place_of},
+                [WHERE] = {state->where, csr->rows * (int64_t)sizeof *state->where},
+                [FIRST_HOT] = {state->first_step[HOT], steps_bytes},
+                [FIRST_COLD] = {state->first_step[COLD], steps_bytes},
+                [LANES_LOG2] = {state->by_slice.lanes_log2, state->slices}},
+      .warps = cb_divide_up(csr->nnz, CHUNK),
+      .shape_bytes = cb_divide_up(csr->nnz, WORD) * (int64_t)sizeof(uint32_t),
+  };
 }
 
 /* For reports. All of a row in segments is met in the first one's slice: the slot tells which slice it is in. */
@@ -541,8 +592,10 @@ const struct cb_layout cb_layout_hot = {
     .check = cb_hot_check,
     .recipes = cb_hot_recipes,
     .plan = hot_plan,
+    .has_family = 1,
     .visit = hot_visit,
     .unit = "slice",
     .block_of = block_of,
+    .describe = describe,
     .least = {.bytes = 2, .percent = 100, .ns = CB_COST_HOT_WORTH_NS},
 };

@@ -499,6 +499,7 @@ static void build_region(struct cb_region_builder *builder, struct state *state)
   cb_region_structure(builder, "kBatch", state->batch, "plan: steps whose loads are in flight together");
   cb_region_structure(builder, "kThreads", state->shape.threads, "plan: threads of a thread block");
   cb_region_structure(builder, "kWarps", state->shape.threads / LANES, "their warps");
+  cb_region_family_with(builder, "segments");
   builder->region.blocks = state->row_blocks;
   builder->region.threads = state->shape.threads;
   builder->region.blocks_per_sm = (int)state->shape.per_sm;
@@ -581,6 +582,7 @@ const struct cb_layout cb_layout_phases = {
     .options_count = PHASES_OPTIONS,
     .recipes = cb_phases_recipes,
     .plan = phases_plan,
+    .has_family = 1,
     .visit = phases_visit,
     .unit = "row block",
     .block_of = block_of,

@@ -357,40 +357,47 @@ static struct cb_ends *ends_of_segments(const struct state *state) {
     const struct local_row local = local_row_at(state, i);
     segments[i] = (struct cb_stretch){local.begin, local.length};
   }
-  const int ready = ends && segments && cb_need_row_ends(state->csr);
-  const int good = ready && cb_stretch_ends(ends, state->csr, segments, count);
+  const int good = ends && segments && cb_stretch_ends(ends, state->csr, segments, count);
   cb_free(segments);
   if (good) return ends;
   cb_free(ends);
   return NULL;
 }
 
+/* What a slice's columns span: first > last where it has none. */
+static struct cb_ends slice_ends(const struct state *state, int64_t slice, const struct cb_ends *of_segments) {
+  struct cb_ends all = {INT64_MAX, -1};
+  for (int64_t i = 0; i < slice_local_rows(state, slice); i++) {
+    const struct local_row local = local_row_at(state, slice_first(state, slice) + i);
+    if (!local.length) continue;
+    const struct cb_ends ends = slice < state->split_slices ? of_segments[slice] : cb_row_ends(state->csr, local.row);
+    all.first = cb_smaller(all.first, ends.first);
+    all.last = cb_larger(all.last, ends.last);
+  }
+  return all;
+}
+
 /* Fills in the slices' first columns; returns the largest offset from one. Rows are sorted. */
-static int64_t measure_columns(struct state *state, const struct cb_ends *of_segments) {
+static int64_t measure_columns(struct state *state, const struct cb_ends *of_slices,
+                               const struct cb_ends *of_segments) {
   int64_t largest = 0;
 #pragma omp parallel for schedule(static) reduction(max : largest)
   for (int64_t slice = 0; slice < state->slices; slice++) {
-    int64_t least = INT64_MAX, most = 0;
-    for (int64_t i = 0; i < slice_local_rows(state, slice); i++) {
-      const struct local_row local = local_row_at(state, slice_first(state, slice) + i);
-      if (!local.length) continue;
-      const struct cb_ends ends =
-          slice < state->split_slices ? of_segments[slice] : cb_row_ends(state->csr, local.row);
-      least = cb_smaller(least, ends.first);
-      most = cb_larger(most, ends.last);
-    }
-    least = cb_smaller(least, most); /* 0 when there are none */
-    state->first_column[slice] = (uint32_t)least;
-    largest = cb_larger(largest, most - least);
+    const struct cb_ends ends = of_slices ? of_slices[slice] : slice_ends(state, slice, of_segments);
+    state->first_column[slice] = ends.last < 0 ? 0 : (uint32_t)ends.first;
+    if (ends.last >= 0) largest = cb_larger(largest, ends.last - ends.first);
   }
   return largest;
 }
 
 static void build_columns(struct cb_region_builder *builder, struct state *state) {
+  const int64_t each = LANES / state->lanes; /* slices of rows in order are measured where the columns are */
+  struct cb_ends *of_slices = state->row ? NULL : cb_row_spans(state->csr, each, state->slices);
   struct cb_ends *of_segments = ends_of_segments(state);
   state->first_column = cb_arena_alloc(&state->arena, (size_t)state->slices, sizeof *state->first_column);
-  const int ready = state->first_column && of_segments;
-  const int64_t largest = ready ? measure_columns(state, of_segments) : 0;
+  const int ready = state->first_column && of_segments && (of_slices || cb_need_row_ends(state->csr));
+  const int64_t largest = ready ? measure_columns(state, of_slices, of_segments) : 0;
+  cb_free(of_slices);
   cb_free(of_segments);
   builder->failed |= !ready;
   cb_region_column_offsets(builder, "column", state->slices, state->first_column,

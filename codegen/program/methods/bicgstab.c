@@ -54,4 +54,5 @@
 const struct cb_program cb_program_bicgstab[] = {
     BICGSTAB(NULL, NULL, "", "", ", y", "y = p;", ", z", "z = s;", NO_STEP, NO_STEP),
     BICGSTAB("diagonal", "d", WITH_DIAGONAL, ", d", ", y", "y = d * p;", ", z", "z = d * s;", NO_STEP, NO_STEP),
-    BICGSTAB("inverse", NULL, "", "", "", "", "", "", APPLY_BLOCKS("p", "y"), APPLY_BLOCKS("s", "z"))};
+    BICGSTAB("inverse", NULL, "", "", "", "", "", "", APPLY_BLOCKS("p", "y"), APPLY_BLOCKS("s", "z")),
+    BICGSTAB(NULL, NULL, "", "", "", "", "", "", CALL("p", "y"), CALL("s", "z"))};

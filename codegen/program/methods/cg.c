@@ -43,16 +43,16 @@
          .sums = TRUE_RESIDUAL("q")}}                                                                            \
   }
 
-/* With blocks z is known where all have written r: a meeting more. */
-#define CG_BLOCKS                                                                                                \
+/* With blocks, or the caller's preconditioner (`apply`), z is known where all have written r: a meeting more. */
+#define CG_APART(given_inverse, apply)                                                                           \
   {                                                                                                              \
-    .name = "cg", .parameters = {"relative", "absolute"}, .given = {"b", "x", "inverse"},                        \
+    .name = "cg", .parameters = {"relative", "absolute"}, .given = {"b", "x", given_inverse},                    \
     .work = {"r", "p", "before", "q", "z"}, .sections_count = 3,                                                 \
     .sections = {                                                                                                \
         {.from = "x",                                                                                            \
          .to = "q",                                                                                              \
          .steps = {{CB_STEP_ROWS, "in b, q; out r, p; r = b - q; p = 0; bb = dot(b, b);"},                       \
-                   APPLY_BLOCKS("r", "z"),                                                                       \
+                   apply("r", "z"),                                                                              \
                    {CB_STEP_ROWS, "in r, z; rz = dot(r, z); rr = dot(r, r);"},                                   \
                    {CB_STEP_SCALARS, LIMIT},                                                                     \
                    {CB_STEP_SCALARS, "out beta, pending; beta = 0; pending = 0;"},                               \
@@ -70,7 +70,7 @@
                    {CB_STEP_SCALARS, "in rz, pq; out alpha, pending, last; alpha = rz / pq; pending = alpha;"    \
                                      "last = rz;"},                                                              \
                    {CB_STEP_ROWS, "in q; inout r; scalar alpha; r = fma(-alpha, q, r);"},                        \
-                   APPLY_BLOCKS("r", "z"),                                                                       \
+                   apply("r", "z"),                                                                              \
                    {CB_STEP_ROWS, "in r, z; rz = dot(r, z); rr = dot(r, r);"},                                   \
                    {CB_STEP_COUNT, NULL},                                                                        \
                    {CB_STEP_NOTE, "rr"},                                                                         \
@@ -87,4 +87,4 @@
 const struct cb_program cb_program_cg[] = {CG(NULL, NULL, NULL, "", "", "", "", "r"),
                                            CG("diagonal", "d", "z", WITH_DIAGONAL "; out z", "z = d * r;", ", d; out z",
                                               "z = d * r;", "z"),
-                                           CG_BLOCKS};
+                                           CG_APART("inverse", APPLY_BLOCKS), CG_APART(NULL, CALL)};

@@ -7,8 +7,8 @@
 
 #include "codegen/program/program.h"
 
-/* rr decides, and a residual that is no number ends everything. */
-#define STOP_WHEN_CONVERGED "in rr, limit; out stop; stop = rr <= limit ? 1 : (rr - rr == 0 ? 0 : 4);"
+/* rr decides, and a residual that is no number, or infinite as its limit may be then, ends everything. */
+#define STOP_WHEN_CONVERGED "in rr, limit; out stop; stop = rr - rr == 0 ? (rr <= limit ? 1 : 0) : 4;"
 #define LIMIT "in bb, relative, absolute; out limit; limit = max((relative * relative) * bb, absolute * absolute);"
 
 /* The last section: q = A x, and how long b - A x is. */
@@ -24,7 +24,11 @@
 #define APPLY_BLOCKS(of, into)                                                                                   \
   { .kind = CB_STEP_TEMPLATE, .text = "blocks", .from = of, .to = into }
 
-extern const struct cb_program cb_program_cg[3], cb_program_bicgstab[3], cb_program_minres[2], cb_program_gmres[2],
+/* `to` = what the caller's preconditioner makes of `from`. */
+#define CALL(of, into)                                                                                           \
+  { .kind = CB_STEP_CALL, .from = of, .to = into }
+
+extern const struct cb_program cb_program_cg[4], cb_program_bicgstab[4], cb_program_minres[2], cb_program_gmres[2],
     cb_program_chebyshev[2], cb_program_jacobi[2], cb_program_pagerank[2], cb_program_power[1];
 
 #endif

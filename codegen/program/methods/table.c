@@ -9,7 +9,7 @@
 static const struct {
   const struct cb_program *programs;
   int count;
-} methods[] = {{cb_program_cg, 3},        {cb_program_bicgstab, 3}, {cb_program_minres, 2},   {cb_program_gmres, 2},
+} methods[] = {{cb_program_cg, 4},        {cb_program_bicgstab, 4}, {cb_program_minres, 2},   {cb_program_gmres, 2},
                {cb_program_chebyshev, 2}, {cb_program_jacobi, 2},   {cb_program_power, 1}, {cb_program_pagerank, 2}};
 
 enum { METHODS = sizeof methods / sizeof *methods };

@@ -202,6 +202,9 @@ class Outcome(Structure):
     ]
 
 
+PRECONDITION = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
+
+
 class SolverOptions(Structure):
     _fields_ = [
         ("struct_size", c_size_t),
@@ -220,6 +223,8 @@ class SolverOptions(Structure):
         ("highest", c_double),
         ("blocks", c_void_p),
         ("block_size", c_int),
+        ("precondition", PRECONDITION),
+        ("precondition_user", c_void_p),
     ]
 
 
@@ -341,6 +346,7 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_solver_free": (None, (HANDLE,)),
     "cbgen_solve": (STATUS, (HANDLE, c_void_p, c_void_p, c_void_p)),
     "cbgen_solver_outcome": (STATUS, (HANDLE, POINTER(Outcome))),
+    "cbgen_solver_form": (c_char_p, (HANDLE,)),
     "cbgen_solver_message": (c_char_p, (HANDLE,)),
     "cbgen_solver_source": (c_char_p, (HANDLE, POINTER(c_size_t))),
     "cbgen_batch_create": (STATUS, (HANDLE, POINTER(Csr), c_char_p, POINTER(BatchOptions), POINTER(HANDLE))),

@@ -22,7 +22,7 @@ def solve(A: Any, b: Any, x0: Any = None, *, method: str = "cg", rtol: float = 1
           maxiter: Optional[int] = None, M: Any = None, callback: Optional[Callable[[float], Any]] = None,
           restart: Optional[int] = None, weight: float = 0.0, lowest: float = 0.0, highest: float = 0.0,
           stream: Any = None) -> Tuple[Any, int]:
-    """Solves A x = b on the GPU in one kernel and gives (x, info), with SciPy's names and meanings.
+    """Solves A x = b on the GPU in one kernel, or a few, and gives (x, info), with SciPy's names and meanings.
 
     A: a cbgen.Operator, or a matrix, which is compiled first. Square, vectors of float64 or float32.
     b: shape (rows,) or (rows, 1), of the operator's dtype: NumPy, CuPy, PyTorch … x is a new array like it.
@@ -32,8 +32,11 @@ def solve(A: Any, b: Any, x0: Any = None, *, method: str = "cg", rtol: float = 1
     rtol, atol: it is solved when norm(b - A x) <= max(rtol * norm(b), atol), by the method's recurrence.
     maxiter: the most iterations; None: 10 times the rows. Of "gmres" as in SciPy rounds of `restart` iterations.
     M: None; "jacobi": residuals are divided by A's diagonal (of an operator that keeps its matrix, in CSR); or an array
-        like b that they are divided by; or ("block-jacobi", n), of "cg" and "bicgstab": they are multiplied by the
-        inverses of the n x n blocks along A's diagonal, n from 2 to 16.
+        like b that they are divided by. Of "cg" and "bicgstab" also ("block-jacobi", n): they are multiplied by the
+        inverses of the n x n blocks along A's diagonal, n from 2 to 16; a cbgen.Operator that they are multiplied by,
+        as SciPy's M; or a function M(r, z, stream) that puts z = M r on the CUDA stream (a number), r and z being
+        vectors on the GPU by __cuda_array_interface__. It is called once, while the stream is captured, and what it
+        captures is replayed; if that fails, for each iteration.
     callback: called with norm(r) / norm(b) before the first iteration and after each, as SciPy's gmres does with
         callback_type="pr_norm"; but once all is done: one kernel does all iterations.
     restart: of "gmres", 1 to 64; None: 20. weight: of "jacobi"; 0: 2/3. lowest, highest: of "chebyshev", bounds of the
@@ -112,7 +115,9 @@ def run(A: Any, b: Any, x0: Any, method: str, options: _abi.SolverOptions, M: An
         if on_host and stream is not None:
             raise TypeError("NumPy vectors take no stream=: the call waits for the result")
         x, b_there, x_there, at = work.host(b, x0) if on_host else work.device(b, x0, stream)
-        if isinstance(M, tuple):
+        if isinstance(M, Operator) or callable(M):
+            options.precondition = work.precondition(M)
+        elif isinstance(M, tuple):
             options.blocks, options.block_size = work.blocks(M)
         else:
             options.diagonal = work.diagonal(M)
@@ -127,11 +132,20 @@ def run(A: Any, b: Any, x0: Any, method: str, options: _abi.SolverOptions, M: An
     return x, outcome
 
 
+class Vector:
+    """A vector on the GPU for a preconditioner."""
+
+    def __init__(self, address: int, like: Operator, stream: int) -> None:
+        self.__cuda_array_interface__ = {"shape": (like.shape[0],), "typestr": like.dtype.str, "data": (address, False),
+                                         "strides": None, "version": 3, "stream": stream or 1}
+
+
 class Work:
     """What one solution needs on the GPU; given back when the stack ends."""
 
     def __init__(self, operator: Operator, stack: ExitStack) -> None:
         self.operator, self.stack = operator, stack
+        self.raised: Optional[BaseException] = None  # by the caller's preconditioner
         self.gpu, self.bytes = operator._handles.device, operator.shape[0] * operator._size
 
     def room(self, source: Any) -> int:
@@ -199,6 +213,29 @@ class Work:
         return self.of_matrix("block-jacobi", size, lambda context, csr, there: LIBRARY.cbgen_block_diagonal(
             context, csr, size, there)), size
 
+    def precondition(self, preconditioner: Any) -> Any:
+        """What the solver calls, which lives as long as the work."""
+        if isinstance(preconditioner, Operator):
+            if preconditioner.shape != self.operator.shape or preconditioner.dtype != self.operator.dtype:
+                raise ValueError(f"M is {preconditioner.shape} of {preconditioner.dtype}, A {self.operator.shape} of "
+                                 f"{self.operator.dtype}")
+
+        def call(_: Any, r: int, z: int, on: Optional[int]) -> int:
+            stream = on or 0
+            try:
+                if isinstance(preconditioner, Operator):
+                    preconditioner._handles.multiply(stream, 1.0, r, 0.0, z)
+                else:
+                    preconditioner(Vector(r, self.operator, stream), Vector(z, self.operator, stream), stream)
+            except BaseException as error:  # C cannot raise it: run does
+                self.raised = error
+                return 1
+            return 0
+
+        called = _abi.PRECONDITION(call)
+        self.stack.callback(lambda: called)
+        return called
+
     def of_matrix(self, name: str, vectors: int, call: Callable[..., int]) -> int:
         """Memory of as many vectors with what the call makes of the operator's matrix."""
         origin = self.operator._origin
@@ -218,8 +255,11 @@ class Work:
         handles = self.operator._handles
         handles.check(LIBRARY.cbgen_solver_create(handles.first, method.encode(), byref(options), byref(solver)))
         self.stack.callback(LIBRARY.cbgen_solver_free, solver)
+        self.raised = None  # what a capture forbids, is done without one
         for status in (LIBRARY.cbgen_solve(solver, b, x, stream),
                        LIBRARY.cbgen_solver_outcome(solver, byref(outcome))):
+            if status and self.raised:
+                raise self.raised
             if status:
                 check(status, LIBRARY.cbgen_solver_message, solver)
         return outcome

@@ -115,6 +115,7 @@ void *emulated::cluster_slot(Place &place, unsigned index, long count, size_t si
 
 void *emulated::dynamic_slot(long count, size_t size, long i, bool write, int line) {
   const size_t at = (size_t)i * size;
+  if (!count) count = (long)(machine.dynamic_bytes / size);
   check_slot(i, count, line);
   if ((size_t)count * size > machine.dynamic_bytes)
     stop(EMULATION_BOUNDS, "line %d uses an array of %zu bytes, but the launch has %zu of dynamic shared memory", line,

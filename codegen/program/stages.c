@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The text of stages, and the plan that says when each is executed: see stages.h. Frames stand in
+ * templates/stages.cu.in.
+ *
+ * A section becomes pieces: one ends where sums are handed on, where the caller's preconditioner works, or with the
+ * section. Sections that multiply the same two vectors share the product (a slot), and their pieces go side by side
+ * into the same stages, since only one of them is the current one. */
+#include "codegen/program/stages.h"
+
+#include "base/integers.h"
+#include "base/memory.h"
+#include "codegen/expand.h"
+#include "codegen/program/writer.h"
+#include "codegen/source.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+  MOST_PIECES = CB_MOST_STEPS + 2,
+  NUMBERS = 32 /* of a section: its pieces, and first what is before its product */
+};
+
+struct piece {
+  struct cb_text text;
+  enum { FOLLOWS, APART, CALLS } begins; /* with the stage that is open; in another one; behind the preconditioner */
+  const char *from, *to;
+  int next; /* piece */
+};
+
+struct pieces {
+  struct piece list[MOST_PIECES];
+  int count;
+};
+
+struct slot {
+  int sections[CB_MOST_SECTIONS], count;
+};
+
+struct writer {
+  struct cb_writer base;
+  struct cb_stages_plan *plan;
+  struct cb_program_sizes sizes;
+  struct pieces sections[CB_MOST_SECTIONS], before[CB_MOST_SECTIONS];
+  struct cb_text stages; /* all kernels */
+  struct cb_text open;   /* the pieces of the one that is being made */
+  int arrives;           /* it comes behind a product */
+  int acts, stages_count;
+  int state;             /* that the next stage reads */
+  int most_sums;
+};
+
+/* ---- numbers of pieces */
+
+static int last_of(const struct cb_program *program) { return program->sections_count - 1; }
+static int number_of(int section, int piece) { return NUMBERS * section + 1 + piece; }
+static int end_of(const struct cb_program *program) { return NUMBERS * program->sections_count; }
+
+/* What is first of a section. */
+static int entry_of(const struct cb_program *program, int section) {
+  return program->sections[section].before ? NUMBERS * section : number_of(section, 0);
+}
+
+static int has_blocks(const struct cb_program *program) { return cb_writer_has(program->given, "inverse"); }
+
+int cb_program_calls(const struct cb_program *program) {
+  for (int i = 0; i < program->sections_count; i++)
+    for (int k = 0; k < CB_MOST_STEPS; k++)
+      if (program->sections[i].steps[k].kind == CB_STEP_CALL) return 1;
+  return 0;
+}
+
+static void expand(struct writer *writer, struct cb_text *text, const char *definition, struct cb_scope *scope) {
+  if (writer->base.status) return;
+  if (writer->base.arena.failed) writer->base.status = cb_fail_memory(writer->base.diag, "stages' text", 0);
+  else writer->base.status = cb_expand_definition(text, "stages", definition, scope, writer->base.diag);
+}
+
+/* ---- pieces */
+
+static struct cb_text *current(struct pieces *pieces) { return &pieces->list[pieces->count - 1].text; }
+
+static void begin_piece(struct writer *writer, struct pieces *pieces, const struct piece *piece) {
+  if (pieces->count == MOST_PIECES) {
+    writer->base.status = cb_fail(writer->base.diag, CB_ERR_INTERNAL, "a section has more than %d pieces", MOST_PIECES);
+    pieces->count--; /* which is not used any more */
+    cb_text_release(&pieces->list[pieces->count].text);
+  }
+  pieces->list[pieces->count++] = *piece;
+}
+
+/* A new one, which is next. */
+static void end_piece(struct writer *writer, struct pieces *pieces, int section, const struct piece *next) {
+  pieces->list[pieces->count - 1].next = number_of(section, pieces->count);
+  begin_piece(writer, pieces, next);
+}
+
+/* What thread blocks leave to each other has its place on the board: `first`. */
+static void add_results(struct writer *writer, struct cb_text *text, struct cb_statements *statements, int first) {
+  struct cb_scope scope = {0};
+  cb_scope_placeholder(&scope, "count", cb_writer_number(&writer->base, cb_writer_sums(statements)));
+  cb_scope_placeholder(&scope, "board", cb_writer_number(&writer->base, first));
+  cb_scope_placeholder(&scope, "results", cb_writer_results(&writer->base, statements, "        ", "sums"));
+  expand(writer, text, "results", &scope);
+}
+
+static void add_rows(struct writer *writer, struct pieces *pieces, int section, const char *of_step) {
+  const struct cb_statement_types types = {writer->base.vector, writer->base.sum};
+  const struct cb_row_text row = cb_writer_row(&types);
+  struct cb_statements *statements = cb_writer_parse(&writer->base, of_step);
+  struct cb_text body = {0};
+  struct cb_scope scope = {0};
+  if (!statements) return;
+  const int sums = cb_writer_sums(statements), first = writer->plan->sums;
+  cb_emit_row(&body, statements, &row);
+  cb_writer_cut(&body);
+  cb_scope_placeholder(&scope, "statements", cb_writer_keep(&writer->base, &body));
+  if (sums) {
+    cb_scope_section(&scope, "sums");
+    cb_scope_placeholder(&scope, "count", cb_writer_number(&writer->base, sums));
+    cb_scope_placeholder(&scope, "board", cb_writer_number(&writer->base, first));
+  }
+  expand(writer, current(pieces), "rows", &scope);
+  if (sums) {
+    writer->plan->sums += sums;
+    if (sums > writer->most_sums) writer->most_sums = sums;
+    end_piece(writer, pieces, section, &(struct piece){.begins = APART});
+    add_results(writer, current(pieces), statements, first);
+  }
+  cb_free(statements);
+}
+
+/* Of templates those of blocks, which read what other threads have written. */
+static void add_template(struct writer *writer, struct pieces *pieces, int section, const struct cb_step *step) {
+  struct cb_scope scope = {0};
+  end_piece(writer, pieces, section, &(struct piece){.begins = APART});
+  cb_scope_placeholder(&scope, "rows", "for (int64_t row = first_row; row < rows; row += row_step) {");
+  cb_scope_placeholder(&scope, "order", "rows");
+  cb_scope_placeholder(&scope, "from", step->from);
+  cb_scope_placeholder(&scope, "to", step->to);
+  if (!writer->base.status)
+    writer->base.status = cb_expand_definition(current(pieces), "steps", step->text, &scope, writer->base.diag);
+}
+
+static void add_jump(struct cb_text *text, const char *condition, const char *reason, int at) {
+  cb_text_add(text, "      if (%s) {\n", condition);
+  if (reason) cb_text_add(text, "        reason = %s;\n", reason);
+  cb_text_add(text, "        at = %d;\n        break;\n      }\n", at);
+}
+
+static void add_step(struct writer *writer, struct pieces *pieces, int section, const struct cb_step *step) {
+  const struct cb_program *program = writer->base.program;
+  const int last = entry_of(program, last_of(program));
+  switch (step->kind) {
+  case CB_STEP_ROWS: add_rows(writer, pieces, section, step->text); break;
+  case CB_STEP_SCALARS: cb_writer_scalars(&writer->base, current(pieces), step->text); break;
+  case CB_STEP_STOP:
+    cb_writer_scalars(&writer->base, current(pieces), step->text);
+    add_jump(current(pieces), "stop_ != 0", "int(stop_)", last);
+    break;
+  case CB_STEP_GO:
+    cb_writer_scalars(&writer->base, current(pieces), step->text);
+    add_jump(current(pieces), "go_ != 0", NULL, entry_of(program, step->section));
+    break;
+  case CB_STEP_TEMPLATE: add_template(writer, pieces, section, step); break;
+  case CB_STEP_CALL:
+    end_piece(writer, pieces, section, &(struct piece){.begins = CALLS, .from = step->from, .to = step->to});
+    break;
+  case CB_STEP_COUNT: cb_text_add_string(current(pieces), "      iterations++;\n"); break;
+  case CB_STEP_MOST:
+    add_jump(current(pieces), "iterations >= given->most",
+             cb_writer_number(&writer->base, CB_REASON_ITERATIONS), last);
+    break;
+  case CB_STEP_NOTE:
+    cb_text_add(current(pieces),
+                "      square = %s_;\n"
+                "      if (given->history && blockIdx.x == 0 && threadIdx.x == 0) given->history[iterations] = "
+                "double(square);\n",
+                step->text);
+    break;
+  case CB_STEP_END: break;
+  }
+}
+
+/* Nothing but the preconditioner's turn, behind another piece. */
+static int is_bare(const struct piece *piece) { return piece->begins == CALLS && !piece->text.length; }
+
+static void make_section(struct writer *writer, int number) {
+  const struct cb_program *program = writer->base.program;
+  const struct cb_section *section = &program->sections[number];
+  struct pieces *pieces = &writer->sections[number], *before = &writer->before[number];
+  if (section->before) {
+    begin_piece(writer, before, &(struct piece){.begins = FOLLOWS});
+    add_rows(writer, before, number, section->before);
+    before->list[0].next = number_of(number, 0);
+  }
+  begin_piece(writer, pieces, &(struct piece){.begins = FOLLOWS});
+  if (section->sums) add_rows(writer, pieces, number, section->sums);
+  for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind && !writer->base.status; k++)
+    add_step(writer, pieces, number, &section->steps[k]);
+  struct piece *last = &pieces->list[pieces->count - 1];
+  last->next = number == last_of(program) ? end_of(program) : entry_of(program, section->next);
+  if (is_bare(last)) last[-1].next = last->next;
+}
+
+/* ---- acts */
+
+static int vector_number(const struct cb_program *program, const char *name) {
+  int number = 0;
+  for (const char *const *at = program->given; *at; at++, number++)
+    if (!strcmp(*at, name)) return number;
+  for (const char *const *at = program->work; *at; at++, number++)
+    if (!strcmp(*at, name)) return number;
+  return -1;
+}
+
+static void add_act(struct writer *writer, enum cb_act_kind kind, int number, int from, int to) {
+  if (writer->acts == CB_MOST_ACTS || writer->stages_count == CB_MOST_STAGES) {
+    if (!writer->base.status)
+      writer->base.status = cb_fail(writer->base.diag, CB_ERR_INTERNAL, "a method has more than %d acts", CB_MOST_ACTS);
+    return;
+  }
+  writer->plan->acts[writer->acts++] = (struct cb_act){kind, number, from, to};
+}
+
+static int has_variable(const char *pieces, const char *name) {
+  char variable[80];
+  snprintf(variable, sizeof variable, "%s_", name);
+  return cb_has_word(pieces, variable);
+}
+
+/* The program's parameters and the scalars that the stage names, each from its place. */
+static const char *loads_text(struct writer *writer, const char *pieces) {
+  struct cb_text text = {0};
+  for (const char *const *at = writer->base.program->parameters; *at; at++)
+    if (has_variable(pieces, *at)) cb_text_add(&text, "  const sum_t %s_ = given->%s_;\n", *at, *at);
+  for (int i = 0; i < writer->base.scalars_count; i++) {
+    const char *name = writer->base.scalars[i];
+    if (has_variable(pieces, name)) cb_text_add(&text, "  sum_t %s_ = from->%s_;\n", name, name);
+  }
+  cb_writer_cut(&text);
+  return cb_writer_keep(&writer->base, &text);
+}
+
+/* All scalars; those that the stage does not name stay as they were, and take no registers until then. */
+static const char *stores_text(struct writer *writer, const char *pieces) {
+  struct cb_text text = {0};
+  for (int i = 0; i < writer->base.scalars_count; i++) {
+    const char *name = writer->base.scalars[i];
+    cb_text_add(&text, ", %s%s_", has_variable(pieces, name) ? "" : "from->", name);
+  }
+  return cb_writer_keep(&writer->base, &text);
+}
+
+/* The stage that is being made, if it has any pieces. It writes a struct of the state that no other does. */
+static void close_stage(struct writer *writer) {
+  struct cb_scope scope = {0};
+  if (!writer->open.length) return;
+  const int number = writer->stages_count, to = writer->plan->states++;
+  cb_writer_cut(&writer->open);
+  add_act(writer, CB_ACT_STAGE, number, writer->state, to);
+  writer->stages_count++;
+  const char *pieces = cb_writer_keep(&writer->base, &writer->open);
+  cb_scope_placeholder(&scope, "number", cb_writer_number(&writer->base, number));
+  cb_scope_placeholder(&scope, "loads", loads_text(writer, pieces));
+  cb_scope_placeholder(&scope, "stores", stores_text(writer, pieces));
+  cb_scope_placeholder(&scope, "pieces", pieces);
+  if (cb_has_word(pieces, "first_row")) cb_scope_section(&scope, "loops");
+  if (writer->arrives) cb_scope_section(&scope, "arrives");
+  expand(writer, &writer->stages, "stage", &scope);
+  writer->state = to;
+  writer->arrives = 0;
+}
+
+/* With `behind_product`, only what led there counts: not what another piece of the stage has just made the next. */
+static void add_piece(struct writer *writer, const struct piece *piece, int number, int behind_product) {
+  cb_text_add(&writer->open, "  if (%s == %d)\n    do {\n", behind_product ? "entry" : "at", number);
+  cb_text_add_string(&writer->open, cb_text_string(&piece->text));
+  cb_text_add(&writer->open, "      at = %d;\n    } while (false);\n", piece->next);
+  writer->open.failed |= piece->text.failed;
+  writer->arrives |= behind_product;
+}
+
+static void add_before(struct writer *writer, const struct slot *slot) {
+  for (int i = 0; i < slot->count; i++) {
+    const int section = slot->sections[i];
+    if (writer->before[section].count) add_piece(writer, writer->before[section].list, NUMBERS * section, 0);
+  }
+}
+
+static void add_slot(struct writer *writer, const struct slot *slot) {
+  const struct cb_program *program = writer->base.program;
+  const struct cb_section *first = &program->sections[slot->sections[0]];
+  int most = 0;
+  for (int i = 0; i < slot->count; i++)
+    if (writer->sections[slot->sections[i]].count > most) most = writer->sections[slot->sections[i]].count;
+  if (first->from) {
+    close_stage(writer);
+    add_act(writer, CB_ACT_PRODUCT, 0, vector_number(program, first->from), vector_number(program, first->to));
+  }
+  for (int j = 0; j < most; j++) {
+    if (j) close_stage(writer);
+    for (int i = 0; i < slot->count; i++) {
+      const struct pieces *pieces = &writer->sections[slot->sections[i]];
+      if (j >= pieces->count) continue;
+      const struct piece *piece = &pieces->list[j];
+      if (piece->begins == CALLS)
+        add_act(writer, CB_ACT_CALL, 0, vector_number(program, piece->from), vector_number(program, piece->to));
+      if (!is_bare(piece)) add_piece(writer, piece, number_of(slot->sections[i], j), !j && first->from);
+    }
+  }
+}
+
+/* ---- parts */
+
+/* The first section of those that repeat: the first that a later one, or itself, leads to. -1: sections do not follow
+ * one another as they are listed. */
+static int first_of_body(const struct cb_program *program) {
+  int first = last_of(program);
+  for (int i = 0; i < last_of(program); i++) {
+    const struct cb_section *section = &program->sections[i];
+    if (section->next > i + 1) return -1;
+    if (section->next <= i) first = (int)cb_smaller(first, section->next);
+    for (int k = 0; k < CB_MOST_STEPS; k++)
+      if (section->steps[k].kind == CB_STEP_GO && section->steps[k].section <= i)
+        first = (int)cb_smaller(first, section->steps[k].section);
+  }
+  return first;
+}
+
+static int is_simple(const struct cb_section *section) {
+  for (int k = 0; k < CB_MOST_STEPS; k++)
+    if (section->steps[k].kind == CB_STEP_TEMPLATE || section->steps[k].kind == CB_STEP_CALL) return 0;
+  return section->from && !section->before;
+}
+
+static int go_together(const struct cb_section *a, const struct cb_section *b) {
+  return is_simple(a) && is_simple(b) && !strcmp(a->from, b->from) && !strcmp(a->to, b->to);
+}
+
+static int make_slots(struct slot *slots, const struct cb_program *program, int first) {
+  int count = 0;
+  for (int section = first; section < last_of(program); section++) {
+    const struct cb_section *own = &program->sections[section];
+    int slot = 0;
+    while (slot < count && !go_together(&program->sections[slots[slot].sections[0]], own)) slot++;
+    if (slot == count) slots[count++] = (struct slot){0};
+    slots[slot].sections[slots[slot].count++] = section;
+  }
+  return count;
+}
+
+static void add_begin(struct writer *writer, int sections, const struct slot *body) {
+  for (int i = 0; i < sections; i++) {
+    const struct slot slot = {{i}, 1};
+    add_before(writer, &slot);
+    add_slot(writer, &slot);
+  }
+  add_before(writer, body);
+  close_stage(writer);
+  writer->plan->turn = writer->state;
+  writer->plan->begin = writer->acts;
+}
+
+/* The body's last stage writes what its first one reads. */
+static void close_body(struct writer *writer) {
+  close_stage(writer);
+  for (int i = writer->acts - 1; i >= 0; i--) {
+    struct cb_act *act = &writer->plan->acts[i];
+    if (act->kind != CB_ACT_STAGE) continue;
+    act->to = writer->state = writer->plan->turn;
+    return;
+  }
+}
+
+static void add_body(struct writer *writer, const struct slot *slots, int count) {
+  const int before = writer->stages_count;
+  for (int i = 0; i < count; i++) {
+    add_slot(writer, &slots[i]);
+    add_before(writer, &slots[(i + 1) % count]);
+  }
+  close_body(writer);
+  writer->plan->body = writer->acts - writer->plan->begin;
+  const int complete = !writer->open.failed && !writer->base.arena.failed; /* what lacks memory lacks stages */
+  if (!writer->base.status && complete && writer->stages_count < before + 2)
+    writer->base.status = cb_fail(writer->base.diag, CB_ERR_INTERNAL, "a method's iteration has one stage");
+}
+
+static void add_end(struct writer *writer) {
+  const struct cb_program *program = writer->base.program;
+  const struct slot slot = {{last_of(program)}, 1};
+  struct cb_scope scope = {0};
+  add_before(writer, &slot);
+  add_slot(writer, &slot);
+  cb_scope_placeholder(&scope, "id", cb_writer_number(&writer->base, end_of(program)));
+  cb_scope_placeholder(&scope, "value", program->value ? cb_arena_format(&writer->base.arena, "double(%s_)", program->value)
+                                                       : "0");
+  expand(writer, &writer->open, "end", &scope);
+  close_stage(writer);
+  writer->plan->end = writer->acts - writer->plan->begin - writer->plan->body;
+}
+
+/* ---- the whole */
+
+static const char *parameters_text(struct writer *writer, const char *before, const char *behind) {
+  struct cb_text text = {0};
+  for (const char *const *at = writer->base.program->parameters; *at; at++)
+    cb_text_add(&text, "%s%s_%s", before, *at, behind);
+  cb_writer_cut(&text);
+  return cb_writer_keep(&writer->base, &text);
+}
+
+static const char *scalars_text(struct writer *writer) {
+  struct cb_text text = {0};
+  for (int i = 0; i < writer->base.scalars_count; i++)
+    cb_text_add(&text, "%s%s_", i ? ", " : "  sum_t ", writer->base.scalars[i]);
+  cb_text_add_string(&text, ";");
+  return cb_writer_keep(&writer->base, &text);
+}
+
+static void add_head(struct writer *writer, struct cb_text *text) {
+  struct cb_scope scope = {0};
+  cb_scope_placeholder(&scope, "vector_type", cb_type_entry_name(writer->base.vector));
+  cb_scope_placeholder(&scope, "sum_type", cb_type_entry_name(writer->base.sum));
+  cb_scope_placeholder(&scope, "threads", cb_writer_number(&writer->base, CB_STAGE_THREADS));
+  cb_scope_placeholder(&scope, "parameters", parameters_text(writer, "  sum_t ", ";\n"));
+  cb_scope_placeholder(&scope, "scalars", scalars_text(writer));
+  cb_scope_placeholder(&scope, "vectors", cb_writer_vectors(&writer->base));
+  if (has_blocks(writer->base.program)) {
+    cb_scope_section(&scope, "blocks");
+    cb_scope_placeholder(&scope, "block", cb_writer_number(&writer->base, writer->sizes.block_size));
+  }
+  expand(writer, text, "head", &scope);
+}
+
+static void add_rest(struct writer *writer, struct cb_text *text) {
+  struct cb_scope functions = {0}, begin = {0};
+  cb_scope_placeholder(&functions, "most_sums", cb_writer_number(&writer->base, writer->most_sums));
+  expand(writer, text, "functions", &functions);
+  cb_scope_placeholder(&begin, "numbers", parameters_text(writer, "sum_t ", ", "));
+  cb_scope_placeholder(&begin, "values", parameters_text(writer, "", ", "));
+  cb_scope_placeholder(&begin, "first", cb_writer_number(&writer->base, entry_of(writer->base.program, 0)));
+  expand(writer, text, "begin", &begin);
+  cb_text_add_string(text, cb_text_string(&writer->stages));
+  text->failed |= writer->stages.failed | writer->open.failed;
+}
+
+/* Sections first, so that all scalars are known. */
+static void write(struct writer *writer, struct cb_text *text, int first) {
+  const struct cb_program *program = writer->base.program;
+  struct slot slots[CB_MOST_SECTIONS];
+  const int count = make_slots(slots, program, first);
+  for (int i = 0; i < program->sections_count && !writer->base.status; i++) make_section(writer, i);
+  if (writer->base.status) return;
+  writer->plan->states = 1;
+  add_begin(writer, first, &slots[0]);
+  add_body(writer, slots, count);
+  add_end(writer);
+  writer->plan->done = entry_of(program, last_of(program));
+  writer->plan->state_bytes = cb_round_up(16 + 8 * (int64_t)(writer->base.scalars_count + 1), 16);
+  writer->plan->given_bytes = cb_round_up(4 * 8 + 8 * (int64_t)(CB_MOST_PARAMETERS + 1), 16);
+  add_rest(writer, text);
+}
+
+static void release(struct writer *writer) {
+  for (int i = 0; i < CB_MOST_SECTIONS; i++)
+    for (int k = 0; k < MOST_PIECES; k++) {
+      cb_text_release(&writer->sections[i].list[k].text);
+      cb_text_release(&writer->before[i].list[k].text);
+    }
+  cb_text_release(&writer->stages);
+  cb_text_release(&writer->open);
+  cb_arena_release(&writer->base.arena);
+}
+
+/* Statements' functions and what comes behind need types, which stand above. */
+static enum cb_status join(struct writer *writer, const struct cb_text *rest, struct cb_text *text) {
+  struct cb_text whole = {0}, functions = {0};
+  struct cb_diag *diag = writer->base.diag;
+  add_head(writer, &whole);
+  enum cb_status s = writer->base.status;
+  if (!s) s = cb_emit_statement_functions(&functions, cb_text_string(rest), diag);
+  cb_text_add_string(&whole, cb_text_string(&functions));
+  cb_text_add_string(&whole, cb_text_string(rest));
+  if (!s && (whole.failed || functions.failed || rest->failed || writer->base.arena.failed))
+    s = cb_fail_memory(diag, "stages' text", whole.length);
+  if (!s) s = cb_source_with_prelude(text, &whole, diag);
+  if (!s && text->failed) s = cb_fail_memory(diag, "stages' text", whole.length);
+  cb_text_release(&whole);
+  cb_text_release(&functions);
+  return s;
+}
+
+enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan, const struct cb_program *program,
+                              enum cb_type vector, enum cb_type sum, const struct cb_program_sizes *sizes,
+                              struct cb_diag *diag) {
+  struct writer *writer = cb_calloc(1, sizeof *writer);
+  struct cb_text rest = {0};
+  const int first = first_of_body(program);
+  *plan = (struct cb_stages_plan){0};
+  if (!writer) return cb_fail_memory(diag, "stages", sizeof *writer);
+  *writer = (struct writer){
+      .base = {.program = program, .vector = vector, .sum = sum, .diag = diag}, .plan = plan, .sizes = *sizes};
+  enum cb_status s = CB_OK;
+  if (program->basis || first < 0)
+    s = cb_fail(diag, CB_ERR_UNSUPPORTED, "method '%s' has no program form 'graph'", program->name);
+  else if (has_blocks(program) && (sizes->block_size < 2 || sizes->block_size > CB_MOST_BLOCK))
+    s = cb_fail(diag, CB_ERR_ARGUMENT, "'block_size' is %d; it is 2 to %d", sizes->block_size, CB_MOST_BLOCK);
+  if (!s) {
+    write(writer, &rest, first);
+    s = writer->base.status;
+  }
+  if (!s) s = join(writer, &rest, text);
+  cb_text_release(&rest);
+  release(writer);
+  cb_free(writer);
+  return s;
+}

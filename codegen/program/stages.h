@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A program as few kernels between products that any operator makes: the form "graph" of codegen/program/program.h.
+ *
+ * A stage is a kernel of many thread blocks that goes through rows once. It begins with the sums that the stage before
+ * has left, computes scalars (all threads the same ones), and goes on to the next sums or the next product. What stages
+ * hand on is a struct in device memory, which each reads in one place and writes in another. In it `at` tells which
+ * piece is next: stages and products behind a stop pass by, and those of a section that is not the current one.
+ *
+ * The stages' text depends on the program and its types, not on a matrix: rows are a parameter. Operators multiply with
+ * what kernels they have, so that nothing is compiled where the stages' binary comes with the library.
+ *
+ * A plan says in which order stages, products and the caller's preconditioner are executed: those of the beginning,
+ * those of a body until `at` is `done`, and those of the end. The body may be that of a conditional node of a CUDA
+ * graph, or of a loop on the host. */
+#ifndef CBGEN_CODEGEN_PROGRAM_STAGES_H
+#define CBGEN_CODEGEN_PROGRAM_STAGES_H
+
+#include "codegen/program/program.h"
+
+enum { CB_MOST_STAGES = 32, CB_MOST_ACTS = 64, CB_STAGE_THREADS = 256, CB_STAGE_BLOCKS = 3 /* on a multiprocessor */ };
+
+enum cb_act_kind {
+  CB_ACT_STAGE,   /* kernel CB_STAGE_KERNEL with `number` behind it */
+  CB_ACT_PRODUCT, /* to = A from */
+  CB_ACT_CALL     /* the caller's preconditioner: to = its of from */
+};
+
+/* Vectors are counted as the program lists them: given, then own. */
+struct cb_act {
+  enum cb_act_kind kind;
+  int number;    /* of a stage */
+  int from, to;  /* vectors; of a stage, which struct of the state it reads and writes */
+};
+
+struct cb_stages_plan {
+  struct cb_act acts[CB_MOST_ACTS];
+  int begin, body, end;  /* how many acts each part has */
+  int states;            /* structs of the state; the beginning writes number 0 */
+  int turn;              /* which of them the body begins and ends with */
+  int done;              /* what `at`, its first int, is when the body is left */
+  int64_t state_bytes, given_bytes; /* at most; 16 divides them */
+  int sums;              /* numbers on the board for each thread block */
+};
+
+#define CB_STAGE_KERNEL "cbgen_stage_" /* and a number from 0 */
+#define CB_STAGE_BEGIN "cbgen_begin"
+
+/* The text, and what to execute. Parameters of a stage: the struct of pointers (vectors as the program lists them, the
+ * board), what is given, the state's structs to read and to write, thread blocks (int), rows (int64_t). Those of the
+ * beginning: pointers; what is given and the state's struct 0, to be written; the caller's b and x, the history or
+ * NULL, the outcome; the program's parameters as numbers of the sums' type; the most iterations, thread blocks (int),
+ * rows.
+ *
+ * `sizes`: block_size counts alone. CB_ERR_UNSUPPORTED: the method has no stages ("gmres"). */
+enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan, const struct cb_program *program,
+                              enum cb_type vector, enum cb_type sum, const struct cb_program_sizes *sizes,
+                              struct cb_diag *diag);
+
+/* Whether the program calls the caller's preconditioner. */
+int cb_program_calls(const struct cb_program *program);
+
+#endif

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Loading and running stages: see staged.h. */
+#include "runtime/solver/staged.h"
+
+#include "base/embedded.h"
+#include "base/integers.h"
+#include "base/memory.h"
+#include "base/real.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_VECTORS = CB_MOST_GIVEN + CB_MOST_WORK + 1, ALIGN = 256, B = 0, X = 1 };
+
+/* What clones share; the last one gives it back. */
+struct shared {
+  atomic_int handles;
+  struct CUmod_st *module, *condition_module; /* the second NULL: there are no conditional nodes */
+  struct CUfunc_st *begin, *stages[CB_MOST_STAGES], *condition;
+  struct cb_stages_plan plan;
+};
+
+struct cb_staged {
+  const struct cb_device *device;
+  const struct cb_operator *op;
+  const struct cb_program *program;
+  struct shared *shared;
+  struct CUgraphExec_st *exec; /* all but the first launch; NULL: the host repeats the body */
+  cb_preconditioner precondition;
+  void *user;
+  int sum_is_f32, blocks;
+  int64_t rows, vector_bytes;
+  size_t element;
+  cb_device_ptr memory;
+  cb_device_ptr vectors[MOST_VECTORS]; /* the kernels' struct Pointers, the board at its end */
+  cb_device_ptr given, states, outcome;
+  int given_count, vectors_count;
+  struct cb_solver_info info;
+};
+
+static int count_names(const char *const *names) {
+  int count = 0;
+  while (names[count]) count++;
+  return count;
+}
+
+static int64_t padded(int64_t bytes) { return cb_divide_up(bytes, (int64_t)ALIGN) * ALIGN; }
+
+/* ---- kernels */
+
+static enum cb_status find(const struct cb_staged *staged, struct CUmod_st *module, const char *name,
+                           struct CUfunc_st **function, struct cb_diag *diag) {
+  const struct cb_driver *driver = staged->device->driver;
+  enum cb_status s = cb_driver_check(driver, driver->call.module_function(function, module, name), diag,
+                                     "find kernel '%s'", name);
+  if (!s && driver->call.function_load)
+    s = cb_driver_check(driver, driver->call.function_load(*function), diag, "load kernel '%s'", name);
+  return s;
+}
+
+static enum cb_status note_registers(struct cb_staged *staged, struct CUfunc_st *function, struct cb_diag *diag) {
+  const struct cb_driver *driver = staged->device->driver;
+  int registers = 0, local = 0;
+  enum cb_status s =
+      cb_driver_check(driver, driver->call.function_get(&registers, CB_CU_FUNC_REGISTERS, function), diag,
+                      "ask for registers");
+  if (!s)
+    s = cb_driver_check(driver, driver->call.function_get(&local, CB_CU_FUNC_LOCAL_BYTES, function), diag,
+                        "ask for spills");
+  if (registers > staged->info.registers) staged->info.registers = registers;
+  if (local > staged->info.local_bytes) staged->info.local_bytes = local;
+  return s;
+}
+
+static enum cb_status load_module(const struct cb_staged *staged, struct CUmod_st **module, const void *image,
+                                  struct cb_diag *diag) {
+  const struct cb_driver *driver = staged->device->driver;
+  const enum cb_status s =
+      cb_driver_check(driver, driver->call.module_load(module, image), diag, "load a solver's kernels");
+  if (s) *module = NULL;
+  return s;
+}
+
+static int stages_of(const struct cb_stages_plan *plan) {
+  int count = 0;
+  for (int i = 0; i < plan->begin + plan->body + plan->end; i++) count += plan->acts[i].kind == CB_ACT_STAGE;
+  return count;
+}
+
+/* PTX, which the driver compiles, if it has its compiler at hand: else there are no graphs. */
+static void load_condition(const struct cb_staged *staged) {
+  struct shared *shared = staged->shared;
+  const char *text = cb_embedded_find("templates/condition.ptx.in")->text;
+  if (load_module(staged, &shared->condition_module, text, NULL)) return;
+  if (find(staged, shared->condition_module, "cbgen_condition", &shared->condition, NULL)) shared->condition = NULL;
+}
+
+static enum cb_status load_kernels(struct cb_staged *staged, const void *cubin, struct cb_diag *diag) {
+  struct shared *shared = staged->shared;
+  const int stages = stages_of(&shared->plan);
+  enum cb_status s = load_module(staged, &shared->module, cubin, diag);
+  if (!s) s = find(staged, shared->module, CB_STAGE_BEGIN, &shared->begin, diag);
+  for (int i = 0; i < stages && !s; i++) {
+    char name[40];
+    snprintf(name, sizeof name, CB_STAGE_KERNEL "%d", i);
+    s = find(staged, shared->module, name, &shared->stages[i], diag);
+    if (!s) s = note_registers(staged, shared->stages[i], diag);
+  }
+  if (!s && cb_driver_has_conditions(staged->device->driver)) load_condition(staged);
+  return s;
+}
+
+/* ---- memory */
+
+/* A vector that is only another's place while that is made in a product. */
+static int is_unused(const struct cb_program *program, const char *name) {
+  for (int i = 0; i < program->sections_count; i++)
+    if (program->sections[i].old && !strcmp(program->sections[i].old, name)) return 1;
+  return 0;
+}
+
+static int64_t own_vectors(const struct cb_program *program) {
+  int64_t count = 1; /* x */
+  for (const char *const *at = program->work; *at; at++) count += !is_unused(program, *at);
+  return count;
+}
+
+/* One allocation: x and own vectors, the board, what is given, the state's structs, the outcome. */
+static enum cb_status allocate(struct cb_staged *staged, cb_device_ptr third, struct cb_diag *diag) {
+  const struct cb_program *program = staged->program;
+  const struct cb_stages_plan *plan = &staged->shared->plan;
+  const int64_t board = padded(8 * (int64_t)plan->sums * staged->blocks), given = padded(plan->given_bytes);
+  const int64_t states = padded(plan->states * plan->state_bytes);
+  const int64_t bytes = own_vectors(program) * staged->vector_bytes + board + given + states + ALIGN;
+  enum cb_status s = cb_device_alloc(staged->device, &staged->memory, (size_t)bytes, "a solver's vectors", diag);
+  if (!s) s = cb_device_fill(staged->device, staged->memory, 0, (size_t)bytes, diag);
+  if (s) return s;
+  cb_device_ptr at = staged->memory;
+  int count = staged->given_count = count_names(program->given);
+  staged->vectors[B] = 0; /* the state has it */
+  staged->vectors[X] = at;
+  if (count > 2) staged->vectors[2] = third;
+  at += (cb_device_ptr)staged->vector_bytes;
+  for (const char *const *name = program->work; *name; name++) {
+    staged->vectors[count++] = is_unused(program, *name) ? 0 : at;
+    if (!is_unused(program, *name)) at += (cb_device_ptr)staged->vector_bytes;
+  }
+  staged->vectors[count++] = at; /* the board */
+  staged->vectors_count = count;
+  staged->given = at + (cb_device_ptr)board;
+  staged->states = staged->given + (cb_device_ptr)given;
+  staged->outcome = staged->states + (cb_device_ptr)states;
+  staged->info.device_bytes = bytes;
+  return CB_OK;
+}
+
+static cb_device_ptr state_at(const struct cb_staged *staged, int number) {
+  return staged->states + (cb_device_ptr)(number * staged->shared->plan.state_bytes);
+}
+
+/* ---- acts */
+
+static enum cb_status launch(const struct cb_staged *staged, struct CUfunc_st *function, struct CUstream_st *stream,
+                             void **parameters, struct cb_diag *diag) {
+  const struct cb_driver *driver = staged->device->driver;
+  return cb_driver_check(driver,
+                         driver->call.launch(function, (unsigned)staged->blocks, 1, 1, CB_STAGE_THREADS, 1, 1, 0,
+                                             stream, parameters, NULL),
+                         diag, "launch a solver");
+}
+
+static enum cb_status do_stage(const struct cb_staged *staged, const struct cb_act *act, struct CUstream_st *stream,
+                               struct cb_diag *diag) {
+  cb_device_ptr given = staged->given, from = state_at(staged, act->from), to = state_at(staged, act->to);
+  int blocks = staged->blocks;
+  int64_t rows = staged->rows;
+  return launch(staged, staged->shared->stages[act->number], stream,
+                (void *[]){(void *)staged->vectors, &given, &from, &to, &blocks, &rows}, diag);
+}
+
+static enum cb_status do_act(const struct cb_staged *staged, const struct cb_act *act, struct CUstream_st *stream,
+                             struct cb_diag *diag) {
+  if (act->kind == CB_ACT_STAGE) return do_stage(staged, act, stream, diag);
+  const cb_device_ptr from = staged->vectors[act->from], to = staged->vectors[act->to];
+  if (act->kind == CB_ACT_PRODUCT) return cb_operator_multiply(staged->op, 1, from, 0, to, stream, diag);
+  if (staged->precondition(staged->user, (const void *)(uintptr_t)from, (void *)(uintptr_t)to, stream))
+    return cb_fail(diag, CB_ERR_DEVICE, "the preconditioner failed");
+  return CB_OK;
+}
+
+static enum cb_status do_acts(const struct cb_staged *staged, int first, int count, struct CUstream_st *stream,
+                              struct cb_diag *diag) {
+  enum cb_status s = CB_OK;
+  for (int i = first; i < first + count && !s; i++) s = do_act(staged, &staged->shared->plan.acts[i], stream, diag);
+  return s;
+}
+
+static enum cb_status do_begin(const struct cb_staged *staged, const struct cb_solve *solve, struct cb_diag *diag) {
+  cb_device_ptr given = staged->given, to = state_at(staged, 0), b = solve->given[B], x = solve->given[X];
+  cb_device_ptr history = solve->history, outcome = solve->outcome ? solve->outcome : staged->outcome;
+  void *parameters[12 + CB_MOST_PARAMETERS] = {(void *)staged->vectors, &given, &to, &b, &x, &history, &outcome};
+  double wide[CB_MOST_PARAMETERS];
+  float narrow[CB_MOST_PARAMETERS];
+  int count = 7, most = solve->most, blocks = staged->blocks;
+  int64_t rows = staged->rows;
+  for (int i = 0; staged->program->parameters[i]; i++) {
+    wide[i] = solve->parameters[i];
+    narrow[i] = cb_real_to_float(wide[i]);
+    parameters[count++] = staged->sum_is_f32 ? (void *)&narrow[i] : &wide[i];
+  }
+  parameters[count++] = &most;
+  parameters[count++] = &blocks;
+  parameters[count++] = &rows;
+  return launch(staged, staged->shared->begin, solve->stream, parameters, diag);
+}
+
+/* ---- graphs */
+
+/* Whether the body shall be executed (again). */
+static enum cb_status do_condition(const struct cb_staged *staged, uint64_t handle,
+                                   struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct cb_driver *driver = staged->device->driver;
+  cb_device_ptr at = state_at(staged, staged->shared->plan.turn);
+  int done = staged->shared->plan.done;
+  return cb_driver_check(driver,
+                         driver->call.launch(staged->shared->condition, 1, 1, 1, 1, 1, 1, 0, stream,
+                                             (void *[]){&handle, &at, &done}, NULL),
+                         diag, "launch a solver's condition");
+}
+
+/* Adds to `graph` what `fill` puts on a stream under capture. */
+static enum cb_status capture(const struct cb_staged *staged, struct CUgraph_st *graph,
+                              enum cb_status (*fill)(const struct cb_staged *staged, uint64_t handle,
+                                                     struct CUstream_st *stream, struct cb_diag *diag),
+                              uint64_t handle, struct cb_diag *diag) {
+  const struct cb_driver *driver = staged->device->driver;
+  struct CUstream_st *stream;
+  struct CUgraph_st *captured = NULL;
+  enum cb_status s = cb_driver_check(driver, driver->call.stream_create(&stream, CB_CU_STREAM_NON_BLOCKING), diag,
+                                     "make a stream to capture");
+  if (s) return s;
+  s = cb_driver_check(driver, driver->call.capture_begin(stream, graph, NULL, NULL, 0, CB_CU_CAPTURE_OF_THREAD), diag,
+                      "capture a solver");
+  if (!s) {
+    s = fill(staged, handle, stream, diag);
+    const enum cb_status ended =
+        cb_driver_check(driver, driver->call.capture_end(stream, &captured), s ? NULL : diag, "capture a solver");
+    if (!s) s = ended;
+  }
+  driver->call.stream_destroy(stream);
+  return s;
+}
+
+static enum cb_status fill_body(const struct cb_staged *staged, uint64_t handle, struct CUstream_st *stream,
+                                struct cb_diag *diag) {
+  const struct cb_stages_plan *plan = &staged->shared->plan;
+  const enum cb_status s = do_acts(staged, plan->begin, plan->body, stream, diag);
+  return s ? s : do_condition(staged, handle, stream, diag);
+}
+
+/* A node behind what the stream has captured, whose body repeats. */
+static enum cb_status add_loop(const struct cb_staged *staged, struct CUgraph_st *graph, uint64_t handle,
+                               struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct cb_driver *driver = staged->device->driver;
+  struct CUgraphNode_st *const *dependencies = NULL;
+  const struct CUgraphEdgeData_st *edges = NULL;
+  struct CUgraphNode_st *node = NULL;
+  struct cb_cu_node loop = {.type = CB_CU_NODE_CONDITIONAL};
+  unsigned status;
+  size_t count = 0;
+  loop.value.conditional.handle = handle;
+  loop.value.conditional.type = CB_CU_WHILE;
+  loop.value.conditional.size = 1;
+  loop.value.conditional.context = staged->device->context;
+  enum cb_status s = cb_driver_check(
+      driver, driver->call.capture_info(stream, &status, NULL, NULL, &dependencies, &edges, &count), diag,
+      "ask what a stream has captured");
+  if (!s)
+    s = cb_driver_check(driver, driver->call.graph_add(&node, graph, dependencies, edges, count, &loop), diag,
+                        "add a loop to a graph");
+  if (!s)
+    s = cb_driver_check(driver, driver->call.capture_update(stream, &node, NULL, 1, CB_CU_SET_DEPENDENCIES), diag,
+                        "go on behind a loop");
+  return s ? s : capture(staged, loop.value.conditional.graphs[0], fill_body, handle, diag);
+}
+
+/* All acts, on a stream under capture, behind the beginning's launch. */
+static enum cb_status fill_whole(const struct cb_staged *staged, uint64_t unused, struct CUstream_st *stream,
+                                 struct cb_diag *diag) {
+  const struct cb_driver *driver = staged->device->driver;
+  const struct cb_stages_plan *plan = &staged->shared->plan;
+  struct CUgraph_st *graph = NULL;
+  uint64_t handle = 0;
+  unsigned status = 0;
+  (void)unused;
+  enum cb_status s = do_acts(staged, 0, plan->begin, stream, diag);
+  if (!s)
+    s = cb_driver_check(driver, driver->call.capture_info(stream, &status, NULL, &graph, NULL, NULL, NULL), diag,
+                        "ask for a captured graph");
+  if (!s)
+    s = cb_driver_check(driver,
+                        driver->call.graph_handle(&handle, graph, staged->device->context, 1, CB_CU_ASSIGN_DEFAULT),
+                        diag, "make a graph's condition");
+  if (!s) s = do_condition(staged, handle, stream, diag);
+  if (!s) s = add_loop(staged, graph, handle, stream, diag);
+  return s ? s : do_acts(staged, plan->begin + plan->body, plan->end, stream, diag);
+}
+
+static enum cb_status build_graph(struct cb_staged *staged, struct cb_diag *diag) {
+  const struct cb_driver *driver = staged->device->driver;
+  struct CUgraph_st *graph = NULL;
+  enum cb_status s = cb_driver_check(driver, driver->call.graph_create(&graph, 0), diag, "make a graph");
+  if (s) return s;
+  s = capture(staged, graph, fill_whole, 0, diag);
+  if (!s)
+    s = cb_driver_check(driver, driver->call.graph_instantiate(&staged->exec, graph, 0), diag, "instantiate a graph");
+  if (s) staged->exec = NULL;
+  driver->call.graph_destroy(graph);
+  return s;
+}
+
+/* Where there can be no graph, be it that the caller's preconditioner cannot be captured, the host repeats the body. */
+static enum cb_status prepare(struct cb_staged *staged, struct cb_diag *diag) {
+  struct cb_diag own = {0};
+  const enum cb_status s = staged->shared->condition ? build_graph(staged, &own) : CB_OK;
+  return s == CB_ERR_MEMORY ? cb_fail(diag, s, "%s", own.message) : CB_OK;
+}
+
+/* ---- life */
+
+static enum cb_status make(struct cb_staged *staged, const struct cb_staged_parts *parts, const void *cubin,
+                           struct cb_diag *diag) {
+  const struct cb_operator_info *info = cb_operator_info(parts->op);
+  staged->device = parts->device;
+  staged->op = parts->op;
+  staged->program = parts->program;
+  staged->precondition = parts->precondition;
+  staged->user = parts->user;
+  staged->sum_is_f32 = parts->sum == CB_F32;
+  staged->rows = info->rows;
+  staged->vector_bytes = padded(info->rows * (int64_t)cb_type_size(parts->vector));
+  const int64_t most = (int64_t)CB_STAGE_BLOCKS * parts->device->target.multiprocessors;
+  staged->blocks = (int)cb_smaller(most, cb_divide_up(info->rows, (int64_t)CB_STAGE_THREADS));
+  staged->info.form = CB_PROGRAM_GRAPH;
+  staged->info.blocks = staged->blocks;
+  staged->info.threads = CB_STAGE_THREADS;
+  cb_operator_set_apart(parts->op);
+  enum cb_status s = cb_device_enter(staged->device, diag);
+  if (s) return s;
+  if (cubin) s = load_kernels(staged, cubin, diag);
+  if (!s) s = allocate(staged, parts->given, diag);
+  if (!s) s = cb_device_wait(staged->device, "loading a solver", diag);
+  if (!s) s = prepare(staged, diag);
+  cb_device_leave(staged->device);
+  return s;
+}
+
+enum cb_status cb_staged_load(struct cb_staged **out, const struct cb_staged_parts *parts, struct cb_diag *diag) {
+  struct cb_staged *staged = cb_calloc(1, sizeof *staged);
+  *out = NULL;
+  if (staged) staged->shared = cb_calloc(1, sizeof *staged->shared);
+  if (!staged || !staged->shared) {
+    cb_free(staged);
+    return cb_fail_memory(diag, "a solver", sizeof *staged);
+  }
+  atomic_init(&staged->shared->handles, 1);
+  staged->shared->plan = *parts->plan;
+  const enum cb_status s = make(staged, parts, parts->cubin, diag);
+  if (s) cb_staged_free(staged);
+  else *out = staged;
+  return s;
+}
+
+enum cb_status cb_staged_clone(struct cb_staged **out, const struct cb_staged *staged,
+                               const struct cb_staged_parts *parts, struct cb_diag *diag) {
+  struct cb_staged *clone = cb_calloc(1, sizeof *clone);
+  *out = NULL;
+  if (!clone) return cb_fail_memory(diag, "a solver", sizeof *clone);
+  clone->shared = staged->shared;
+  clone->info = staged->info;
+  atomic_fetch_add(&clone->shared->handles, 1);
+  const enum cb_status s = make(clone, parts, NULL, diag);
+  if (s) cb_staged_free(clone);
+  else *out = clone;
+  return s;
+}
+
+static void unload(const struct cb_driver *driver, struct shared *shared) {
+  if (shared->module) driver->call.module_unload(shared->module);
+  if (shared->condition_module) driver->call.module_unload(shared->condition_module);
+}
+
+void cb_staged_free(struct cb_staged *staged) {
+  if (!staged) return;
+  struct shared *shared = staged->shared;
+  const int is_last = atomic_fetch_sub(&shared->handles, 1) == 1;
+  if (staged->device && !cb_device_enter(staged->device, NULL)) {
+    const struct cb_driver *driver = staged->device->driver;
+    if (staged->exec) driver->call.graph_exec_destroy(staged->exec);
+    cb_device_free(staged->device, staged->memory);
+    if (is_last) unload(driver, shared);
+    cb_device_leave(staged->device);
+  }
+  if (is_last) cb_free(shared);
+  cb_free(staged);
+}
+
+cb_device_ptr cb_staged_outcome(const struct cb_staged *staged) { return staged->outcome; }
+int cb_staged_is_graph(const struct cb_staged *staged) { return staged->exec != NULL; }
+struct cb_solver_info cb_staged_info(const struct cb_staged *staged) { return staged->info; }
+
+/* ---- running */
+
+/* The host repeats the body until the state says that it is left. */
+static enum cb_status run_from_host(const struct cb_staged *staged, struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct cb_driver *driver = staged->device->driver;
+  const struct cb_stages_plan *plan = &staged->shared->plan;
+  enum cb_status s = do_acts(staged, 0, plan->begin, stream, diag);
+  for (int at = -1; !s;) {
+    s = cb_driver_check(driver,
+                        driver->call.copy_to_host_async(&at, state_at(staged, plan->turn), sizeof at, stream), diag,
+                        "read a solver's state");
+    if (!s) s = cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "wait for an iteration");
+    if (s || at == plan->done) break;
+    s = do_acts(staged, plan->begin, plan->body, stream, diag);
+  }
+  return s ? s : do_acts(staged, plan->begin + plan->body, plan->end, stream, diag);
+}
+
+enum cb_status cb_staged_run(struct cb_staged *staged, const struct cb_solve *solve, struct cb_diag *diag) {
+  const struct cb_driver *driver = staged->device->driver;
+  unsigned capturing = CB_CU_CAPTURE_NONE;
+  enum cb_status s = cb_driver_check(driver, driver->call.stream_capturing(solve->stream, &capturing), diag,
+                                     "ask whether the stream is captured");
+  if (!s && capturing && !staged->exec)
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "the stream is captured, but the host drives this solver: its preconditioner cannot be captured, or "
+                   "the driver has no conditional nodes (CUDA 12.4)");
+  if (!s) s = do_begin(staged, solve, diag);
+  if (s) return s;
+  if (capturing) return fill_whole(staged, 0, solve->stream, diag);
+  if (!staged->exec) return run_from_host(staged, solve->stream, diag);
+  return cb_driver_check(driver, driver->call.graph_launch(staged->exec, solve->stream), diag, "launch a solver");
+}
