@@ -12,30 +12,30 @@
     .sections = {                                                                                                \
         {.from = "x",                                                                                            \
          .to = "q",                                                                                              \
-         .steps = {{CB_STEP_ROWS, "in b, q" first "; out r, p; r = b - q; p = 0;" first_z                         \
-                                  "rz = dot(r, " z "); rr = dot(r, r); bb = dot(b, b);"},                        \
-                   {CB_STEP_SCALARS, LIMIT},                                                                     \
-                   {CB_STEP_SCALARS, "out beta, pending; beta = 0; pending = 0;"},                               \
-                   {CB_STEP_NOTE, "rr"},                                                                         \
-                   {CB_STEP_STOP, STOP_WHEN_CONVERGED},                                                          \
-                   {CB_STEP_MOST, NULL}},                                                                        \
+         .steps = {STEP(ROWS, "in b, q" first "; out r, p; r = b - q; p = 0;" first_z                            \
+                              "rz = dot(r, " z "); rr = dot(r, r); bb = dot(b, b);"),                            \
+                   STEP(SCALARS, LIMIT),                                                                         \
+                   STEP(SCALARS, "out beta, pending; beta = 0; pending = 0;"),                                   \
+                   STEP(NOTE, "rr"),                                                                             \
+                   STEP(STOP, STOP_WHEN_CONVERGED),                                                              \
+                   STEP(MOST, NULL)},                                                                            \
          .next = 1},                                                                                             \
         {.from = "p",                                                                                            \
          .old = "before",                                                                                        \
          .before = "in " z "; inout x, p; scalar beta, pending; x = fma(pending, p, x); p = fma(beta, p, " z ");", \
          .to = "q",                                                                                              \
          .sums = "in p, q; pq = dot(p, q);",                                                                     \
-         .steps = {{CB_STEP_SCALARS, "out pending; pending = 0;"},                                               \
-                   {CB_STEP_STOP, "in pq; out stop; stop = pq > 0 ? 0 : (pq - pq == 0 ? 3 : 4);"},               \
-                   {CB_STEP_SCALARS, "in rz, pq; out alpha, pending, last; alpha = rz / pq;"                     \
-                                     "pending = alpha; last = rz;"},                                             \
-                   {CB_STEP_ROWS, "in q" later "; inout r; scalar alpha; r = fma(-alpha, q, r);" later_z         \
-                                  "rz = dot(r, " z "); rr = dot(r, r);"},                                        \
-                   {CB_STEP_COUNT, NULL},                                                                        \
-                   {CB_STEP_NOTE, "rr"},                                                                         \
-                   {CB_STEP_STOP, STOP_WHEN_CONVERGED},                                                          \
-                   {CB_STEP_MOST, NULL},                                                                         \
-                   {CB_STEP_SCALARS, "in rz, last; out beta; beta = rz / last;"}},                               \
+         .steps = {STEP(SCALARS, "out pending; pending = 0;"),                                                   \
+                   STEP(STOP, "in pq; out stop; stop = pq > 0 ? 0 : (pq - pq == 0 ? 3 : 4);"),                   \
+                   STEP(SCALARS, "in rz, pq; out alpha, pending, last; alpha = rz / pq;"                         \
+                                 "pending = alpha; last = rz;"),                                                 \
+                   STEP(ROWS, "in q" later "; inout r; scalar alpha; r = fma(-alpha, q, r);" later_z             \
+                              "rz = dot(r, " z "); rr = dot(r, r);"),                                            \
+                   STEP(COUNT, NULL),                                                                            \
+                   STEP(NOTE, "rr"),                                                                             \
+                   STEP(STOP, STOP_WHEN_CONVERGED),                                                              \
+                   STEP(MOST, NULL),                                                                             \
+                   STEP(SCALARS, "in rz, last; out beta; beta = rz / last;")},                                   \
          .next = 1},                                                                                             \
         {.from = "x",                                                                                            \
          .before = "in p; inout x; scalar pending; x = fma(pending, p, x);",                                     \
@@ -51,32 +51,32 @@
     .sections = {                                                                                                \
         {.from = "x",                                                                                            \
          .to = "q",                                                                                              \
-         .steps = {{CB_STEP_ROWS, "in b, q; out r, p; r = b - q; p = 0; bb = dot(b, b);"},                       \
+         .steps = {STEP(ROWS, "in b, q; out r, p; r = b - q; p = 0; bb = dot(b, b);"),                           \
                    apply("r", "z"),                                                                              \
-                   {CB_STEP_ROWS, "in r, z; rz = dot(r, z); rr = dot(r, r);"},                                   \
-                   {CB_STEP_SCALARS, LIMIT},                                                                     \
-                   {CB_STEP_SCALARS, "out beta, pending; beta = 0; pending = 0;"},                               \
-                   {CB_STEP_NOTE, "rr"},                                                                         \
-                   {CB_STEP_STOP, STOP_WHEN_CONVERGED},                                                          \
-                   {CB_STEP_MOST, NULL}},                                                                        \
+                   STEP(ROWS, "in r, z; rz = dot(r, z); rr = dot(r, r);"),                                       \
+                   STEP(SCALARS, LIMIT),                                                                         \
+                   STEP(SCALARS, "out beta, pending; beta = 0; pending = 0;"),                                   \
+                   STEP(NOTE, "rr"),                                                                             \
+                   STEP(STOP, STOP_WHEN_CONVERGED),                                                              \
+                   STEP(MOST, NULL)},                                                                            \
          .next = 1},                                                                                             \
         {.from = "p",                                                                                            \
          .old = "before",                                                                                        \
          .before = "in z; inout x, p; scalar beta, pending; x = fma(pending, p, x); p = fma(beta, p, z);",       \
          .to = "q",                                                                                              \
          .sums = "in p, q; pq = dot(p, q);",                                                                     \
-         .steps = {{CB_STEP_SCALARS, "out pending; pending = 0;"},                                               \
-                   {CB_STEP_STOP, "in pq; out stop; stop = pq > 0 ? 0 : (pq - pq == 0 ? 3 : 4);"},               \
-                   {CB_STEP_SCALARS, "in rz, pq; out alpha, pending, last; alpha = rz / pq; pending = alpha;"    \
-                                     "last = rz;"},                                                              \
-                   {CB_STEP_ROWS, "in q; inout r; scalar alpha; r = fma(-alpha, q, r);"},                        \
+         .steps = {STEP(SCALARS, "out pending; pending = 0;"),                                                   \
+                   STEP(STOP, "in pq; out stop; stop = pq > 0 ? 0 : (pq - pq == 0 ? 3 : 4);"),                   \
+                   STEP(SCALARS, "in rz, pq; out alpha, pending, last; alpha = rz / pq; pending = alpha;"        \
+                                 "last = rz;"),                                                                  \
+                   STEP(ROWS, "in q; inout r; scalar alpha; r = fma(-alpha, q, r);"),                            \
                    apply("r", "z"),                                                                              \
-                   {CB_STEP_ROWS, "in r, z; rz = dot(r, z); rr = dot(r, r);"},                                   \
-                   {CB_STEP_COUNT, NULL},                                                                        \
-                   {CB_STEP_NOTE, "rr"},                                                                         \
-                   {CB_STEP_STOP, STOP_WHEN_CONVERGED},                                                          \
-                   {CB_STEP_MOST, NULL},                                                                         \
-                   {CB_STEP_SCALARS, "in rz, last; out beta; beta = rz / last;"}},                               \
+                   STEP(ROWS, "in r, z; rz = dot(r, z); rr = dot(r, r);"),                                       \
+                   STEP(COUNT, NULL),                                                                            \
+                   STEP(NOTE, "rr"),                                                                             \
+                   STEP(STOP, STOP_WHEN_CONVERGED),                                                              \
+                   STEP(MOST, NULL),                                                                             \
+                   STEP(SCALARS, "in rz, last; out beta; beta = rz / last;")},                                   \
          .next = 1},                                                                                             \
         {.from = "x",                                                                                            \
          .before = "in p; inout x; scalar pending; x = fma(pending, p, x);",                                     \

@@ -11,21 +11,21 @@
     .sections = {                                                                                                \
         {.from = "x",                                                                                            \
          .to = "w",                                                                                              \
-         .steps = {{CB_STEP_ROWS, "in b, w" first "; out r; r = b - w; rr = dot(r, r); bb = dot(b, b);"},        \
-                   {CB_STEP_SCALARS, LIMIT},                                                                     \
-                   {CB_STEP_NOTE, "rr"},                                                                         \
-                   {CB_STEP_STOP, STOP_WHEN_CONVERGED},                                                          \
-                   {CB_STEP_MOST, NULL},                                                                         \
-                   {CB_STEP_TEMPLATE, "basis_begin"}},                                                           \
+         .steps = {STEP(ROWS, "in b, w" first "; out r; r = b - w; rr = dot(r, r); bb = dot(b, b);"),            \
+                   STEP(SCALARS, LIMIT),                                                                         \
+                   STEP(NOTE, "rr"),                                                                             \
+                   STEP(STOP, STOP_WHEN_CONVERGED),                                                              \
+                   STEP(MOST, NULL),                                                                             \
+                   STEP(TEMPLATE, "basis_begin")},                                                               \
          .next = 1},                                                                                             \
         {.from = "v",                                                                                            \
          .to = "w",                                                                                              \
-         .steps = {{CB_STEP_TEMPLATE, "basis_grow"},                                                             \
-                   {CB_STEP_COUNT, NULL},                                                                        \
-                   {CB_STEP_NOTE, "rr"},                                                                         \
-                   {CB_STEP_GO, "in more; out go; go = more;", 1},                                               \
-                   {CB_STEP_TEMPLATE, "basis_end"},                                                              \
-                   {CB_STEP_STOP, "in pivot, rr, limit; out stop; stop = pivot == 0 ? (rr <= limit ? 0 : 3) : 0;"}},\
+         .steps = {STEP(TEMPLATE, "basis_grow"),                                                                 \
+                   STEP(COUNT, NULL),                                                                            \
+                   STEP(NOTE, "rr"),                                                                             \
+                   GO("in more; out go; go = more;", 1),                                                         \
+                   STEP(TEMPLATE, "basis_end"),                                                                  \
+                   STEP(STOP, "in pivot, rr, limit; out stop; stop = pivot == 0 ? (rr <= limit ? 0 : 3) : 0;")}, \
          .next = 0},                                                                                             \
         LAST("w")}                                                                                               \
   }

@@ -7,6 +7,12 @@
 
 #include "codegen/program/program.h"
 
+/* A step of a kind, and what it says. GO goes on with that section. */
+#define STEP(of, what)                                                                                           \
+  { .kind = CB_STEP_##of, .text = what }
+#define GO(what, where)                                                                                          \
+  { .kind = CB_STEP_GO, .text = what, .section = where }
+
 /* rr decides, and a residual that is no number, or infinite as its limit may be then, ends everything. */
 #define STOP_WHEN_CONVERGED "in rr, limit; out stop; stop = rr - rr == 0 ? (rr <= limit ? 1 : 0) : 4;"
 #define LIMIT "in bb, relative, absolute; out limit; limit = max((relative * relative) * bb, absolute * absolute);"

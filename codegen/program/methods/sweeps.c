@@ -8,17 +8,17 @@ enum { FEW_REGISTERS = 6 /* thread blocks on a multiprocessor: they do little be
 #define JACOBI(given_diagonal, own_diagonal, first, later, of_e)                                                 \
   {                                                                                                              \
     .name = "jacobi", .parameters = {"relative", "absolute", "weight"}, .given = {"b", "x", given_diagonal},     \
-    .work = {"q", own_diagonal}, .blocks_per_sm = FEW_REGISTERS, .sections_count = 3, \
+    .work = {"q", own_diagonal}, .blocks_per_sm = FEW_REGISTERS, .sections_count = 3,                            \
     .sections = {                                                                                                \
-        {.steps = {{CB_STEP_ROWS, "in b" first "; bb = dot(b, b);"}, {CB_STEP_SCALARS, LIMIT}}, .next = 1},      \
+        {.steps = {STEP(ROWS, "in b" first "; bb = dot(b, b);"), STEP(SCALARS, LIMIT)}, .next = 1},              \
         {.from = "x",                                                                                            \
          .to = "q",                                                                                              \
          .sums = "in b, q; e = b - q; rr = dot(e, e);",                                                          \
-         .steps = {{CB_STEP_NOTE, "rr"},                                                                         \
-                   {CB_STEP_STOP, STOP_WHEN_CONVERGED},                                                          \
-                   {CB_STEP_MOST, NULL},                                                                         \
-                   {CB_STEP_ROWS, "in b, q" later "; inout x; scalar weight; e = b - q; x = fma(weight, " of_e ", x);"},\
-                   {CB_STEP_COUNT, NULL}},                                                                       \
+         .steps = {STEP(NOTE, "rr"),                                                                             \
+                   STEP(STOP, STOP_WHEN_CONVERGED),                                                              \
+                   STEP(MOST, NULL),                                                                             \
+                   STEP(ROWS, "in b, q" later "; inout x; scalar weight; e = b - q; x = fma(weight, " of_e ", x);"), \
+                   STEP(COUNT, NULL)},                                                                           \
          .next = 1},                                                                                             \
         LAST("q")}                                                                                               \
   }
@@ -41,23 +41,23 @@ const struct cb_program cb_program_power[] = {
          {.from = "x",
           .to = "q",
           .sums = QUOTIENT,
-          .steps = {{CB_STEP_STOP, "in qq, xx; out stop;"
-                                   "stop = qq * xx == 0 ? 3 : (qq - qq == 0 ? (xx - xx == 0 ? 0 : 4) : 4);"},
-                    {CB_STEP_SCALARS, "in top, qq, xx, relative, absolute; out value, shorter, scale, limit;"
-                                      "value = top / xx; shorter = 1 / sqrt(xx); scale = 1 / sqrt(qq);"
-                                      "limit = max((relative * relative) * (value * value), absolute * absolute);"},
-                    {CB_STEP_ROWS, "in q; inout x; scalar value, shorter, scale;"
-                                   "e = shorter * fma(-value, x, q); x = scale * q; rr = dot(e, e);"},
-                    {CB_STEP_NOTE, "rr"},
-                    {CB_STEP_STOP, STOP_WHEN_CONVERGED},
-                    {CB_STEP_MOST, NULL},
-                    {CB_STEP_COUNT, NULL}},
+          .steps = {STEP(STOP, "in qq, xx; out stop;"
+                               "stop = qq * xx == 0 ? 3 : (qq - qq == 0 ? (xx - xx == 0 ? 0 : 4) : 4);"),
+                    STEP(SCALARS, "in top, qq, xx, relative, absolute; out value, shorter, scale, limit;"
+                                  "value = top / xx; shorter = 1 / sqrt(xx); scale = 1 / sqrt(qq);"
+                                  "limit = max((relative * relative) * (value * value), absolute * absolute);"),
+                    STEP(ROWS, "in q; inout x; scalar value, shorter, scale;"
+                               "e = shorter * fma(-value, x, q); x = scale * q; rr = dot(e, e);"),
+                    STEP(NOTE, "rr"),
+                    STEP(STOP, STOP_WHEN_CONVERGED),
+                    STEP(MOST, NULL),
+                    STEP(COUNT, NULL)},
           .next = 0},
          {.from = "x",
           .to = "q",
           .sums = QUOTIENT,
-          .steps = {{CB_STEP_SCALARS, "in top, xx; out value; value = xx == 0 ? 0 : top / xx;"},
-                    {CB_STEP_ROWS, "in x, q; scalar value; e = fma(-value, x, q); final = dot(e, e);"}}}}}};
+          .steps = {STEP(SCALARS, "in top, xx; out value; value = xx == 0 ? 0 : top / xx;"),
+                    STEP(ROWS, "in x, q; scalar value; e = fma(-value, x, q); final = dot(e, e);")}}}}};
 
 /* PageRank: x <- damping A x + (1 - damping sum(A x)) b / sum(b), where sum(x) = 1. Columns of A have sum 1; those that
  * are empty (pages without links) hand nothing on, and what is missing goes where b says, as do all jumps. With a
@@ -70,32 +70,32 @@ const struct cb_program cb_program_power[] = {
     .name = "pagerank", .parameters = {"relative", "absolute", "damping"}, .given = {"b", "x", given_diagonal},  \
     .work = {"y", own_diagonal, own_share}, .blocks_per_sm = FEW_REGISTERS, .sections_count = 3,                 \
     .sections = {                                                                                                \
-        {.steps = {{CB_STEP_ROWS, "in b, x" first "; bs = sum(b); xs = sum(x);"},                                \
-                   {CB_STEP_STOP, "in bs, xs; out stop; both = bs * xs;"                                         \
-                                  "stop = both - both == 0 ? (bs > 0 ? (xs > 0 ? 0 : 3) : 3) : 4;"},             \
-                   {CB_STEP_SCALARS, "in bs, xs, relative, absolute; out jump, scale, limit; jump = 1 / bs;"     \
-                                     "scale = 1 / xs; limit = max(relative * relative, absolute * absolute);"},  \
-                   {CB_STEP_ROWS, "inout x" later "; scalar scale; x = scale * x; " of_x}},                      \
+        {.steps = {STEP(ROWS, "in b, x" first "; bs = sum(b); xs = sum(x);"),                                    \
+                   STEP(STOP, "in bs, xs; out stop; both = bs * xs;"                                             \
+                              "stop = both - both == 0 ? (bs > 0 ? (xs > 0 ? 0 : 3) : 3) : 4;"),                 \
+                   STEP(SCALARS, "in bs, xs, relative, absolute; out jump, scale, limit; jump = 1 / bs;"         \
+                                 "scale = 1 / xs; limit = max(relative * relative, absolute * absolute);"),      \
+                   STEP(ROWS, "inout x" later "; scalar scale; x = scale * x; " of_x)},                          \
          .next = 1},                                                                                             \
         {.from = from_vector,                                                                                    \
          .to = "y",                                                                                              \
          .sums = HANDED,                                                                                         \
-         .steps = {{CB_STEP_SCALARS, LOST},                                                                      \
-                   {CB_STEP_ROWS, "in y, b; inout x" later "; scalar damping, lost;"                             \
-                                  "t = fma(damping, y, lost * b); change = sum(abs(t - x)); x = t; " of_x},      \
-                   {CB_STEP_SCALARS, "in change; out rr; rr = change * change;"},                                \
-                   {CB_STEP_NOTE, "rr"},                                                                         \
-                   {CB_STEP_STOP, STOP_WHEN_CONVERGED},                                                          \
-                   {CB_STEP_MOST, NULL},                                                                         \
-                   {CB_STEP_COUNT, NULL}},                                                                       \
+         .steps = {STEP(SCALARS, LOST),                                                                          \
+                   STEP(ROWS, "in y, b; inout x" later "; scalar damping, lost;"                                 \
+                              "t = fma(damping, y, lost * b); change = sum(abs(t - x)); x = t; " of_x),          \
+                   STEP(SCALARS, "in change; out rr; rr = change * change;"),                                    \
+                   STEP(NOTE, "rr"),                                                                             \
+                   STEP(STOP, STOP_WHEN_CONVERGED),                                                              \
+                   STEP(MOST, NULL),                                                                             \
+                   STEP(COUNT, NULL)},                                                                           \
          .next = 1},                                                                                             \
         {.from = from_vector,                                                                                    \
          .to = "y",                                                                                              \
          .sums = HANDED,                                                                                         \
-         .steps = {{CB_STEP_SCALARS, LOST},                                                                      \
-                   {CB_STEP_ROWS, "in x, y, b; scalar damping, lost; t = fma(damping, y, lost * b);"             \
-                                  "change = sum(abs(t - x));"},                                                  \
-                   {CB_STEP_SCALARS, "in change; out final; final = change * change;"}}}}                        \
+         .steps = {STEP(SCALARS, LOST),                                                                          \
+                   STEP(ROWS, "in x, y, b; scalar damping, lost; t = fma(damping, y, lost * b);"                 \
+                              "change = sum(abs(t - x));"),                                                      \
+                   STEP(SCALARS, "in change; out final; final = change * change;")}}}                            \
   }
 
 const struct cb_program cb_program_pagerank[] = {
