@@ -60,8 +60,8 @@ typedef void damage(const char *name, char *bytes, size_t length, const struct c
 static void cut(const char *name, char *bytes, size_t length, const struct cb_csr *whole, struct counts *counts) {
   const size_t step = 1 + length / 60;
   for (size_t shorter = length - 1; shorter > step; shorter -= shorter + 16 > length ? 1 : step) {
-    if (!memcmp(bytes + shorter, bytes, 3)) continue; /* before a second part, what is left is a whole file */
-    char *exact = malloc(shorter);                    /* a sanitizer sees reads beyond the cut */
+    if (shorter + 3 <= length && !memcmp(bytes + shorter, bytes, 3)) continue; /* before a second part: a whole file */
+    char *exact = malloc(shorter); /* a sanitizer sees reads beyond the cut */
     assert_non_null(exact);
     memcpy(exact, bytes, shorter);
     read_damaged(name, exact, shorter, whole, counts, "cut after byte", shorter);
