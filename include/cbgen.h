@@ -292,7 +292,7 @@ typedef struct cbgen_request {
                               * it does not */
   cbgen_reorder reorder;     /* Where columns by falling number of nonzeros, or reverse Cuthill-McKee, bring what
                               * products need of x nearer together, the operator works in that order. The matrix is
-                              * looked at on the host, in about 50 ns for each nonzero, also where the cache has the
+                              * looked at on the host, in 50 to 130 ns for each nonzero, also where the cache has the
                               * kernel: for matrices of many products */
   cbgen_symmetry symmetric;  /* with `transpose` of the transposed matrix, whose lower triangle counts then. Such a
                               * matrix is planned and packed on the host */
