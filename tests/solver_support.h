@@ -170,4 +170,37 @@ static inline void check_solution(const char *matrix, enum kind kind, const char
   release(&bed);
 }
 
+/* Of a diagonal matrix of 40 rows with these values, four in turn, for b of ones but for row `at`, and the first guess
+ * 0. */
+static inline cbgen_outcome of_diagonal(const double *values, const char *method, int at, double b,
+                                        cbgen_solver_options options) {
+  enum { N = 40 };
+  int32_t pointers[N + 1], columns[N];
+  double all[N], right[N], zeros[N] = {0};
+  cbgen_context *context = new_context("recipe=sell");
+  cbgen_operator *op;
+  cbgen_solver *solver;
+  cbgen_outcome outcome;
+  for (int i = 0; i < N; i++) {
+    all[i] = values[i % 4];
+    right[i] = i == at ? b : 1;
+  }
+  const cbgen_csr view = diagonal_view(N, pointers, columns, all);
+  const uint64_t b_there = app_alloc(0, sizeof right), x_there = app_alloc(0, sizeof zeros);
+  assert_true(app_put(b_there, right, sizeof right) && app_put(x_there, zeros, sizeof zeros));
+  must(context, cbgen_compile(context, &view, NULL, &op));
+  options.struct_size = sizeof options;
+  must_operator(op, cbgen_solver_create(op, method, &options, &solver));
+  assert_int_equal(cbgen_solver_outcome(solver, &outcome), CBGEN_OK);
+  assert_int_equal(outcome.reason, CBGEN_REASON_NONE);
+  assert_int_equal(cbgen_solve(solver, (void *)(uintptr_t)b_there, (void *)(uintptr_t)x_there, NULL), CBGEN_OK);
+  assert_int_equal(cbgen_solver_outcome(solver, &outcome), CBGEN_OK);
+  cbgen_solver_free(solver);
+  cbgen_operator_free(op);
+  cbgen_context_destroy(context);
+  app_free(b_there);
+  app_free(x_there);
+  return outcome;
+}
+
 #endif

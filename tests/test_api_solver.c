@@ -114,37 +114,6 @@ static void every_recipe_solves_or_says_why(void **state) {
 
 /* ---- how solutions end */
 
-/* Of a diagonal matrix with these values, for b of ones and the first guess 0. */
-static cbgen_outcome of_diagonal(const double *values, const char *method, double b, cbgen_solver_options options) {
-  enum { N = 40 };
-  int32_t pointers[N + 1], columns[N];
-  double all[N], right[N], zeros[N] = {0};
-  cbgen_context *context = new_context("recipe=sell");
-  cbgen_operator *op;
-  cbgen_solver *solver;
-  cbgen_outcome outcome;
-  for (int i = 0; i < N; i++) {
-    all[i] = values[i % 4];
-    right[i] = i == 3 ? b : 1;
-  }
-  const cbgen_csr view = diagonal_view(N, pointers, columns, all);
-  const uint64_t b_there = app_alloc(0, sizeof right), x_there = app_alloc(0, sizeof zeros);
-  assert_true(app_put(b_there, right, sizeof right) && app_put(x_there, zeros, sizeof zeros));
-  must(context, cbgen_compile(context, &view, NULL, &op));
-  options.struct_size = sizeof options;
-  must_operator(op, cbgen_solver_create(op, method, &options, &solver));
-  assert_int_equal(cbgen_solver_outcome(solver, &outcome), CBGEN_OK);
-  assert_int_equal(outcome.reason, CBGEN_REASON_NONE);
-  assert_int_equal(cbgen_solve(solver, (void *)(uintptr_t)b_there, (void *)(uintptr_t)x_there, NULL), CBGEN_OK);
-  assert_int_equal(cbgen_solver_outcome(solver, &outcome), CBGEN_OK);
-  cbgen_solver_free(solver);
-  cbgen_operator_free(op);
-  cbgen_context_destroy(context);
-  app_free(b_there);
-  app_free(x_there);
-  return outcome;
-}
-
 static void every_end_has_its_reason(void **state) {
   static const double plain[4] = {1, 2, 3, 4}, indefinite[4] = {1, -1, 1, -1}, singular[4] = {0, 0, 0, 0},
                       infinite[4] = {1, INFINITY, 1, 1};
@@ -153,27 +122,27 @@ static void every_end_has_its_reason(void **state) {
   for (int m = 0; m < 4; m++) {
     static const char *const names[] = {"cg", "bicgstab", "minres", "gmres"};
     const char *method = names[m];
-    cbgen_outcome outcome = of_diagonal(plain, method, 1, standard);
+    cbgen_outcome outcome = of_diagonal(plain, method, 3, 1, standard);
     assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
     assert_true(outcome.iterations >= 2 && outcome.iterations <= 5); /* four different eigenvalues */
     assert_true(outcome.true_residual <= 1e-7);
-    outcome = of_diagonal(plain, method, 1, (cbgen_solver_options){.max_iterations = 1});
+    outcome = of_diagonal(plain, method, 3, 1, (cbgen_solver_options){.max_iterations = 1});
     assert_int_equal(outcome.reason, CBGEN_REASON_ITERATIONS);
     assert_int_equal(outcome.iterations, 1);
     assert_true(outcome.residual > 0.01);
-    outcome = of_diagonal(plain, method, 1, (cbgen_solver_options){.absolute_tolerance = 100});
+    outcome = of_diagonal(plain, method, 3, 1, (cbgen_solver_options){.absolute_tolerance = 100});
     assert_int_equal(outcome.reason, CBGEN_REASON_CONVERGED);
     assert_int_equal(outcome.iterations, 0);
     assert_true(outcome.residual == sqrt(40) && outcome.true_residual == sqrt(40));
-    outcome = of_diagonal(singular, method, 1, standard);
+    outcome = of_diagonal(singular, method, 3, 1, standard);
     assert_int_equal(outcome.reason, CBGEN_REASON_BREAKDOWN);
-    outcome = of_diagonal(plain, method, NAN, standard);
+    outcome = of_diagonal(plain, method, 3, NAN, standard);
     assert_int_equal(outcome.reason, CBGEN_REASON_NOT_A_NUMBER);
     assert_int_equal(outcome.iterations, 0);
-    outcome = of_diagonal(infinite, method, 1, standard);
+    outcome = of_diagonal(infinite, method, 3, 1, standard);
     assert_int_equal(outcome.reason, CBGEN_REASON_NOT_A_NUMBER);
   }
-  assert_int_equal(of_diagonal(indefinite, "cg", 1, standard).reason, CBGEN_REASON_BREAKDOWN);
+  assert_int_equal(of_diagonal(indefinite, "cg", 3, 1, standard).reason, CBGEN_REASON_BREAKDOWN);
 }
 
 static void nothing_to_do_is_done_at_once(void **state) {

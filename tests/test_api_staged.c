@@ -149,31 +149,8 @@ static void solutions_repeat_and_wait_for_nothing(void **state) {
 /* ---- how solutions end */
 
 static cbgen_outcome end_of(const double *values, const char *method, double last_of_b, int most) {
-  enum { N = 40 };
-  int32_t pointers[N + 1], columns[N];
-  double all[N], right[N], zeros[N] = {0};
-  cbgen_context *context = new_context("recipe=sell");
-  cbgen_operator *op;
-  cbgen_solver *solver;
-  cbgen_outcome outcome;
-  for (int i = 0; i < N; i++) {
-    all[i] = values[i % 4];
-    right[i] = i + 1 < N ? 1 : last_of_b;
-  }
-  const cbgen_csr view = diagonal_view(N, pointers, columns, all);
-  const uint64_t b_there = app_alloc(0, sizeof right), x_there = app_alloc(0, sizeof zeros);
-  assert_true(app_put(b_there, right, sizeof right) && app_put(x_there, zeros, sizeof zeros));
-  must(context, cbgen_compile(context, &view, NULL, &op));
-  const cbgen_solver_options options = {.struct_size = sizeof options, .program_form = "graph", .max_iterations = most};
-  must_operator(op, cbgen_solver_create(op, method, &options, &solver));
-  assert_int_equal(cbgen_solve(solver, (void *)(uintptr_t)b_there, (void *)(uintptr_t)x_there, NULL), CBGEN_OK);
-  assert_int_equal(cbgen_solver_outcome(solver, &outcome), CBGEN_OK);
-  cbgen_solver_free(solver);
-  cbgen_operator_free(op);
-  cbgen_context_destroy(context);
-  app_free(b_there);
-  app_free(x_there);
-  return outcome;
+  return of_diagonal(values, method, 39, last_of_b,
+                     (cbgen_solver_options){.program_form = "graph", .max_iterations = most});
 }
 
 static void every_end_has_its_reason(void **state) {

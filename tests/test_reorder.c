@@ -33,7 +33,8 @@ static struct cb_reordering order_of(const struct cb_csr *csr, enum cb_reorder k
 }
 
 /* The matrix with its rows and columns, which are as many, in an order that has nothing to do with it. */
-static struct cb_csr shuffled(const struct cb_csr *csr, int32_t *order) {
+static struct cb_csr shuffled(const struct cb_csr *csr) {
+  int32_t *order = calloc((size_t)csr->rows + 1, sizeof *order);
   struct cb_diag diag = {0};
   struct cb_csr moved = {0};
   uint64_t seed = 3;
@@ -54,15 +55,14 @@ static struct cb_csr shuffled(const struct cb_csr *csr, int32_t *order) {
       coo.col_idx[k] = order[csr->col_idx[k]];
       coo.values[k] = csr->values[k];
     }
+  free(order);
   assert_ok(cb_csr_from_coo(&moved, &coo, &diag));
   return moved;
 }
 
 static struct cb_csr shuffled_shape(const char *specification) {
   struct cb_csr csr = matrix_of(specification);
-  int32_t *order = calloc((size_t)csr.rows + 1, sizeof *order);
-  struct cb_csr moved = shuffled(&csr, order);
-  free(order);
+  struct cb_csr moved = shuffled(&csr);
   cb_csr_release(&csr);
   return moved;
 }

@@ -97,6 +97,15 @@ void cb_report_line(struct cb_html *html, double x1, double y1, double x2, doubl
   cb_report_number(html, "y2", y2);
 }
 
+void cb_report_tick(struct cb_html *marks, double x, double y, int vertical, double end, const char *text) {
+  cb_report_line(marks, x, y, vertical ? end : x, vertical ? y : end);
+  cb_report_number(marks, "x", vertical ? x - 6 : x);
+  cb_report_number(marks, "y", vertical ? y + 4 : y + 16);
+  cb_html_set(marks, "anchor", vertical ? "end" : "middle");
+  cb_html_set(marks, "text", "%s", text);
+  cb_html_add(marks, "grid");
+}
+
 void cb_report_box(struct cb_html *marks, double left, double top, double right, double bottom) {
   cb_report_line(marks, left, top, right, bottom);
   cb_html_add(marks, "box");

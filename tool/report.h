@@ -75,6 +75,9 @@ struct cb_html cb_report_own(const struct cb_report_page *page);
 void cb_report_number(struct cb_html *html, const char *name, double number);
 /* Placeholders x1, y1, x2, y2. */
 void cb_report_line(struct cb_html *html, double x1, double y1, double x2, double y2);
+/* A line of a grid and what it stands for: of a vertical axis from (x, y) to `end` at the right, of the other one up to
+ * `end`. */
+void cb_report_tick(struct cb_html *marks, double x, double y, int vertical, double end, const char *text);
 void cb_report_box(struct cb_html *marks, double left, double top, double right, double bottom);
 
 /* ---- solutions: report_solutions.c */

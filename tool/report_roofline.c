@@ -132,12 +132,9 @@ static double y_of(const struct plot *plot, double gflops) {
 
 static void add_tick(struct cb_html *marks, const struct plot *plot, double number, int vertical) {
   const double x = vertical ? LEFT : x_of(plot, number), y = vertical ? y_of(plot, number) : TOP + plot->height;
-  cb_report_line(marks, x, y, vertical ? RIGHT : x, vertical ? y : TOP);
-  cb_report_number(marks, "x", vertical ? x - 6 : x);
-  cb_report_number(marks, "y", vertical ? y + 4 : y + 16);
-  cb_html_set(marks, "anchor", vertical ? "end" : "middle");
-  cb_html_set(marks, "text", "%.10g", number);
-  cb_html_add(marks, "grid");
+  char text[32];
+  snprintf(text, sizeof text, "%.10g", number);
+  cb_report_tick(marks, x, y, vertical, vertical ? RIGHT : TOP, text);
 }
 
 /* Some multiples of the powers of ten: the more, the narrower the range. */

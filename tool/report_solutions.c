@@ -120,15 +120,6 @@ static double y_of(const struct curves *curves, double residual) {
 
 /* ---- the drawing */
 
-static void add_tick(struct cb_html *marks, double x, double y, int vertical, const char *text) {
-  cb_report_line(marks, x, y, vertical ? RIGHT : x, vertical ? y : TOP);
-  cb_report_number(marks, "x", vertical ? x - 6 : x);
-  cb_report_number(marks, "y", vertical ? y + 4 : y + 16);
-  cb_html_set(marks, "anchor", vertical ? "end" : "middle");
-  cb_html_set(marks, "text", "%s", text);
-  cb_html_add(marks, "grid");
-}
-
 /* 1, 2 or 5 times a power of ten, so that there are ten at most. */
 static int64_t step_of(int64_t most) {
   int64_t step = 1;
@@ -140,10 +131,10 @@ static void add_ticks(struct cb_html *marks, const struct curves *curves) {
   const int64_t across = step_of(curves->iterations), up = step_of(curves->to - curves->from);
   char text[48];
   for (int64_t i = 0; i <= curves->iterations; i += across)
-    add_tick(marks, x_of(curves, i), TOP + HEIGHT, 0, cb_report_count(text, i));
+    cb_report_tick(marks, x_of(curves, i), TOP + HEIGHT, 0, TOP, cb_report_count(text, i));
   for (int power = curves->to; power >= curves->from; power -= (int)up) {
     snprintf(text, sizeof text, "1e%d", power);
-    add_tick(marks, LEFT, y_of(curves, pow(10, power)), 1, text);
+    cb_report_tick(marks, LEFT, y_of(curves, pow(10, power)), 1, RIGHT, text);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "runtime/cuda/ranges.h"
+#include "runtime/operator/matrix_parts.h"
 #include "runtime/solver/batch.h"
 
 #include <string.h>
@@ -61,21 +62,18 @@ static enum cb_status take_options(struct cbgen_batch *batch, const struct cb_re
 
 /* ---- the pattern and the kernel */
 
-static int64_t index_at(const void *array, int wide, int64_t i) {
-  return wide ? ((const int64_t *)array)[i] : ((const int32_t *)array)[i];
-}
-
 /* As ints from 0. */
-static int32_t *narrowed(const void *array, int wide, int64_t count, int64_t base) {
+static int32_t *narrowed(const struct cb_view *view, int64_t count,
+                         int64_t (*number)(const struct cb_view *, int64_t)) {
   int32_t *result = cb_alloc((size_t)count + 1, sizeof *result);
-  for (int64_t i = 0; i < count && result; i++) result[i] = (int32_t)(index_at(array, wide, i) - base);
+  for (int64_t i = 0; i < count && result; i++) result[i] = (int32_t)number(view, i);
   return result;
 }
 
 static enum cb_status load(struct cbgen_batch *batch, const struct cb_view *view, const struct cb_compiled *compiled,
                            int threads, struct cb_diag *diag) {
-  int32_t *row_ptr = narrowed(view->row_ptr, view->row_wide, view->rows + 1, view->base);
-  int32_t *col_idx = narrowed(view->col_idx, view->col_wide, view->nnz, view->base);
+  int32_t *row_ptr = narrowed(view, view->rows + 1, cb_view_row);
+  int32_t *col_idx = narrowed(view, view->nnz, cb_view_col);
   const struct cb_batch_parts parts = {.device = batch->session->device,
                                        .program = batch->program,
                                        .cubin = compiled->cubin,
@@ -174,8 +172,8 @@ static enum cb_status check_arrays(const struct cbgen_batch *batch, const void *
 /* With the context current, if it is not already. */
 static enum cb_status run(struct cbgen_batch *batch, const struct cb_batch_solve *solve, struct cb_diag *diag) {
   const struct cb_device *device = batch->session->device;
-  const int entered = !cb_device_is_current(device);
-  enum cb_status s = entered ? cb_device_enter(device, diag) : CB_OK;
+  int entered;
+  enum cb_status s = cb_device_enter_once(device, &entered, diag);
   if (s) return s;
   s = cb_batch_run(batch->batch, solve, diag);
   if (entered) cb_device_leave(device);

@@ -5,23 +5,19 @@
 #include "base/memory.h"
 #include "base/real.h"
 #include "codegen/program/program.h"
+#include "runtime/operator/matrix_parts.h"
 
 #include <math.h>
 #include <string.h>
-
-static int64_t index_at(const void *array, int wide, int64_t i) {
-  return wide ? ((const int64_t *)array)[i] : ((const int32_t *)array)[i];
-}
 
 /* Entries of one place are summed in the order given. */
 static void gather(const struct cb_view *view, enum cb_type type, void *diagonal) {
   const int64_t least = view->rows < view->cols ? view->rows : view->cols;
   for (int64_t row = 0; row < least; row++) {
     double sum = 0;
-    const int64_t end = index_at(view->row_ptr, view->row_wide, row + 1) - view->base;
-    for (int64_t k = index_at(view->row_ptr, view->row_wide, row) - view->base; k < end; k++)
-      if (index_at(view->col_idx, view->col_wide, k) - view->base == row)
-        sum += view->values ? cb_view_value(view, k) : 1;
+    const int64_t end = cb_view_row(view, row + 1);
+    for (int64_t k = cb_view_row(view, row); k < end; k++)
+      if (cb_view_col(view, k) == row) sum += cb_view_value(view, k);
     cb_real_set(diagonal, type, row, cb_real_round(sum, type));
   }
 }
@@ -65,10 +61,10 @@ static int invert(double *block, int rows, int size) {
 static void gather_block(const struct cb_view *view, int64_t first, int rows, int size, double *block) {
   memset(block, 0, (size_t)(size * size) * sizeof *block);
   for (int row = 0; row < rows; row++) {
-    const int64_t end = index_at(view->row_ptr, view->row_wide, first + row + 1) - view->base;
-    for (int64_t k = index_at(view->row_ptr, view->row_wide, first + row) - view->base; k < end; k++) {
-      const int64_t column = index_at(view->col_idx, view->col_wide, k) - view->base - first;
-      if (column >= 0 && column < rows) block[row * size + column] += view->values ? cb_view_value(view, k) : 1;
+    const int64_t end = cb_view_row(view, first + row + 1);
+    for (int64_t k = cb_view_row(view, first + row); k < end; k++) {
+      const int64_t column = cb_view_col(view, k) - first;
+      if (column >= 0 && column < rows) block[row * size + column] += cb_view_value(view, k);
     }
   }
 }

@@ -344,12 +344,6 @@ static enum cb_status check_vectors(const struct cb_operator_info *info, const c
   return CB_OK;
 }
 
-/* Makes the operator's context current where it is not; *entered says whether it did. */
-static enum cb_status enter(const struct cb_device *device, int *entered, struct cb_diag *diag) {
-  *entered = !cb_device_is_current(device);
-  return *entered ? cb_device_enter(device, diag) : CB_OK;
-}
-
 /* From here on z is y. */
 static enum cb_status take_z(const struct cb_device *device, const struct cb_operator_info *info,
                              cbgen_product *product, struct cb_diag *diag) {
@@ -376,7 +370,7 @@ static enum cb_status multiply(cbgen_operator *op, cbgen_product *product, struc
   if (!s) s = check_epilogue(&operands, info, product, diag);
   if (!s) s = check_vectors(info, product, diag);
   if (!s && info->has_carry) s = bind(op, product->stream, diag);
-  if (!s) s = enter(device, &entered, diag);
+  if (!s) s = cb_device_enter_once(device, &entered, diag);
   if (s) return s;
   if (together) pthread_mutex_lock(&op->launching);
   s = take_z(device, info, product, diag);
@@ -468,7 +462,7 @@ static enum cb_status multiply_many(cbgen_operator *op, cbgen_products *products
   enum cb_status s = cb_checks_outcome(op->shared->checks, diag);
   if (!s) s = take_products(products, info, diag);
   if (!s && info->has_carry) s = bind(op, products->stream, diag);
-  if (!s) s = enter(op->shared->session->device, &entered, diag);
+  if (!s) s = cb_device_enter_once(op->shared->session->device, &entered, diag);
   if (s) return s;
   if (info->has_carry) pthread_mutex_lock(&op->launching); /* what one launch leaves in scratch is the next one's */
   s = cb_operator_multiply_many(op->op, products->vectors, products->alpha,
@@ -527,7 +521,7 @@ static enum cb_status renew(const struct cb_shared *shared, const cbgen_update *
   enum cb_status s = cb_checks_outcome(shared->checks, diag);
   if (!s) s = check_update(shared, update, diag);
   if (!s && !shared->image.entries) return CB_OK;
-  if (!s) s = enter(device, &entered, diag);
+  if (!s) s = cb_device_enter_once(device, &entered, diag);
   if (s) return s;
   s = update->memory == CBGEN_DEVICE
           ? cb_updater_run(shared->updater, type, (cb_device_ptr)(uintptr_t)update->values, update->stream,
@@ -673,7 +667,7 @@ static enum cb_status check_symmetry(const struct cb_shared *shared, struct CUst
   if (!shared->pairs)
     return cb_fail(diag, CB_ERR_ARGUMENT,
                    "nothing is checked: the operator was not compiled with the option 'check-symmetry' at 'on'");
-  enum cb_status s = enter(shared->session->device, &entered, diag);
+  enum cb_status s = cb_device_enter_once(shared->session->device, &entered, diag);
   if (s) return s;
   s = cb_pairs_outcome(shared->pairs, stream, diag);
   if (entered) cb_device_leave(shared->session->device);

@@ -446,8 +446,8 @@ static enum cb_status check_vectors(const cbgen_solver *solver, const void *b, c
 /* With the context current, if it is not already. */
 static enum cb_status run(cbgen_solver *solver, const struct cb_solve *solve, struct cb_diag *diag) {
   const struct cb_device *device = solver->op->shared->session->device;
-  const int entered = !cb_device_is_current(device);
-  enum cb_status s = entered ? cb_device_enter(device, diag) : CB_OK;
+  int entered;
+  enum cb_status s = cb_device_enter_once(device, &entered, diag);
   if (s) return s;
   s = solver->staged ? cb_staged_run(solver->staged, solve, diag) : cb_solver_run(solver->solver, solve, diag);
   if (entered) cb_device_leave(device);

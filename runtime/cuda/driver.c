@@ -330,6 +330,11 @@ int cb_device_is_current(const struct cb_device *device) {
   return device->driver->call.context_current(&context) == CB_CU_SUCCESS && context == device->context;
 }
 
+enum cb_status cb_device_enter_once(const struct cb_device *device, int *entered, struct cb_diag *diag) {
+  *entered = !cb_device_is_current(device);
+  return *entered ? cb_device_enter(device, diag) : CB_OK;
+}
+
 /* ---- memory */
 
 enum cb_status cb_device_alloc(const struct cb_device *device, cb_device_ptr *address, size_t bytes,

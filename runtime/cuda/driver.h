@@ -257,6 +257,8 @@ int cb_device_is_own(const struct cb_device *device);
 enum cb_status cb_device_enter(const struct cb_device *device, struct cb_diag *diag);
 void cb_device_leave(const struct cb_device *device);
 int cb_device_is_current(const struct cb_device *device); /* on the calling thread */
+/* Enters where that is not so; *entered says whether it did, and a leave is needed. */
+enum cb_status cb_device_enter_once(const struct cb_device *device, int *entered, struct cb_diag *diag);
 
 /* The rest needs the context to be current. `what` names the memory in messages. Counts of 0 bytes are fine.
  */

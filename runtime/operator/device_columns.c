@@ -11,19 +11,6 @@
 enum { COUNT = 0, MARKED = 2 };               /* kernels of the set: the first of each kind */
 enum { WARP = 32, CHUNK = 1024, ALIGN = 256 }; /* CHUNK: nonzeros of a warp, as the template has it */
 
-struct starts { /* as the templates have it */
-  cb_device_ptr narrow, wide;
-};
-
-static enum cb_status open_set(const struct cb_survey *survey, const struct cb_kernels **kernels,
-                               struct cb_diag *diag) {
-  const enum cb_status s = cb_device_enter(survey->kernels->device, diag);
-  if (s) return s;
-  const enum cb_status found = survey->finder.find(survey->finder.user, "columns", kernels, diag);
-  if (found) cb_device_leave(survey->kernels->device);
-  return found;
-}
-
 static int64_t threads_of(const struct cb_view *view) { return cb_divide_up(view->nnz, CHUNK) * WARP; }
 
 static enum cb_status count(struct cb_survey *survey, const struct cb_kernels *kernels, uint32_t *counts,
@@ -48,7 +35,7 @@ enum cb_status cb_columns_count(void *user, uint32_t *counts, struct cb_diag *di
     for (int64_t k = 0; k < near->nnz; k++) counts[near->col_idx[k]]++;
     return CB_OK;
   }
-  enum cb_status s = open_set(survey, &kernels, diag);
+  enum cb_status s = cb_survey_open(survey, "columns", &kernels, diag);
   if (s) return s;
   s = count(survey, kernels, counts, diag);
   cb_device_leave(kernels->device);
@@ -60,7 +47,7 @@ static enum cb_status count_marked(struct cb_survey *survey, const struct cb_ker
   const struct cb_view *view = &survey->view;
   const size_t words = (size_t)cb_divide_up(view->cols, 64) * sizeof *marked,
                room = (size_t)cb_round_up((int64_t)words, ALIGN), bytes = (size_t)view->rows * sizeof *by_row;
-  struct starts starts = {survey->wide ? 0 : survey->starts, survey->wide ? survey->starts : 0};
+  struct cb_row_starts starts = cb_survey_starts(survey);
   cb_device_ptr columns = (cb_device_ptr)(uintptr_t)view->col_idx, bits = 0, to = 0;
   int64_t base = view->base, rows = view->rows, nnz = view->nnz;
   void *parameters[] = {&starts, &rows, &nnz, &columns, &base, &bits, &to};
@@ -79,7 +66,7 @@ enum cb_status cb_columns_count_marked(void *user, const uint64_t *marked, uint3
     cb_count_marked(by_row, &survey->near, marked);
     return CB_OK;
   }
-  enum cb_status s = open_set(survey, &kernels, diag);
+  enum cb_status s = cb_survey_open(survey, "columns", &kernels, diag);
   if (s) return s;
   s = count_marked(survey, kernels, marked, by_row, diag);
   cb_device_leave(kernels->device);

@@ -20,9 +20,6 @@ static const char *const number_kernels[] = {"cbgen_pack_numbers_32", "cbgen_pac
 struct lists {
   cb_device_ptr numbers, lists[CB_PACK_LISTS], shape, bytes;
 };
-struct starts {
-  cb_device_ptr narrow, wide;
-};
 
 /* What stands where a region's numbers are: the layout's own, then those of each field. */
 struct numbers {
@@ -57,7 +54,7 @@ struct region {
 struct cb_device_packing {
   const struct cb_device *device;
   int is_copy; /* starts and lists are another's, and `lost` is a block of its own */
-  struct starts starts;
+  struct cb_row_starts starts;
   cb_device_ptr lists; /* of all regions, in one allocation */
   cb_device_ptr lost;  /* a uint32_t behind them */
   int64_t bytes;
@@ -177,8 +174,7 @@ static enum cb_status put_regions(struct cb_device_packing *packing, const struc
 }
 
 static void take_starts(struct cb_device_packing *packing, struct cb_survey *survey, int64_t rows) {
-  if (survey->wide) packing->starts.wide = survey->starts;
-  else packing->starts.narrow = survey->starts;
+  packing->starts = cb_survey_starts(survey);
   packing->bytes += (rows + 1) * (survey->wide ? 8 : 4);
   survey->starts = 0;
 }
@@ -256,7 +252,7 @@ static int64_t threads_of(const struct region *region) { return region->warps * 
 static enum cb_status pack_columns(const struct cb_device_packing *packing, const struct region *region, int64_t field,
                                    const struct cb_view *view, struct cb_diag *diag) {
   struct lists lists = region->lists;
-  struct starts starts = packing->starts;
+  struct cb_row_starts starts = packing->starts;
   cb_device_ptr columns = (cb_device_ptr)(uintptr_t)view->col_idx, elements = region->elements[field];
   int64_t base = view->base;
   void *parameters[] = {&lists, &starts, &columns, &base, &elements, &field};
@@ -267,7 +263,7 @@ static enum cb_status pack_columns(const struct cb_device_packing *packing, cons
 static enum cb_status find_shape(const struct cb_device_packing *packing, const struct region *region,
                                  const struct cb_view *view, struct cb_diag *diag) {
   struct lists lists = region->lists;
-  struct starts starts = packing->starts;
+  struct cb_row_starts starts = packing->starts;
   cb_device_ptr columns = (cb_device_ptr)(uintptr_t)view->col_idx;
   int64_t base = view->base;
   void *parameters[] = {&lists, &starts, &columns, &base};
@@ -305,7 +301,7 @@ enum cb_status cb_device_packing_values(const struct cb_device_packing *packing,
   for (int r = 0; r < packing->count && !s; r++) {
     const struct region *region = &packing->regions[r];
     struct lists lists = region->lists;
-    struct starts starts = packing->starts;
+    struct cb_row_starts starts = packing->starts;
     cb_device_ptr slots = region->values, lost = packing->lost;
     void *parameters[] = {&lists, &starts, &values, &slots, &lost};
     if (slots)
@@ -328,7 +324,7 @@ static enum cb_status fill_map(const struct cb_device_packing *packing, const st
                                struct cb_slot_map *map, cb_device_ptr numbers, struct cb_diag *diag) {
   const size_t bytes = (size_t)map->count * (map->wide ? 8 : 4);
   struct lists lists = region->lists;
-  struct starts starts = packing->starts;
+  struct cb_row_starts starts = packing->starts;
   void *parameters[] = {&lists, &starts, &numbers};
   enum cb_status s = cb_device_fill_later(packing->device, numbers, 0xff, bytes, diag);
   if (!s)

@@ -9,23 +9,6 @@
 enum { LENGTHS = 0, STARTS = 1, CHOOSE = 2 }; /* kernels of the set: the first of each kind */
 enum { WARP = 32, MOST_WARPS = 1 << 11 };
 
-struct starts { /* as the templates have it */
-  cb_device_ptr narrow, wide;
-};
-
-static struct starts starts_of(const struct cb_survey *survey) {
-  return (struct starts){survey->wide ? 0 : survey->starts, survey->wide ? survey->starts : 0};
-}
-
-static enum cb_status open_set(const struct cb_survey *survey, const struct cb_kernels **kernels,
-                               struct cb_diag *diag) {
-  const enum cb_status s = cb_device_enter(survey->kernels->device, diag);
-  if (s) return s;
-  const enum cb_status found = survey->finder.find(survey->finder.user, "profile", kernels, diag);
-  if (found) cb_device_leave(survey->kernels->device);
-  return found;
-}
-
 /* As the kernel writes them, too: 64-bit integers in this order. */
 _Static_assert(sizeof(struct cb_choice_lengths) == (2 * CB_CHOICE_BINS + CB_CHOICE_STEPS + 1) * sizeof(int64_t),
                "nothing lies between");
@@ -39,9 +22,9 @@ enum cb_status cb_profile_lengths(void *user, struct cb_choice_lengths *lengths,
     cb_choice_count_lengths(lengths, &survey->near);
     return CB_OK;
   }
-  enum cb_status s = open_set(survey, &kernels, diag);
+  enum cb_status s = cb_survey_open(survey, "profile", &kernels, diag);
   if (s) return s;
-  struct starts starts = starts_of(survey);
+  struct cb_row_starts starts = cb_survey_starts(survey);
   int64_t rows = survey->view.rows, warps = cb_smaller(MOST_WARPS, cb_divide_up(rows, WARP));
   void *parameters[] = {&starts, &rows, &warps, &counts};
   s = cb_survey_take_work(survey, &counts, sizeof *lengths, diag);
@@ -56,7 +39,7 @@ static enum cb_status fetch_starts(struct cb_survey *survey, const struct cb_ker
                                    const struct cb_stretch *stretches, int64_t count, int64_t *starts,
                                    struct cb_diag *diag) {
   struct cb_stretches there;
-  struct starts from = starts_of(survey);
+  struct cb_row_starts from = cb_survey_starts(survey);
   void *parameters[] = {&from, &there.begins, &there.places, &count, &there.list};
   enum cb_status s = cb_stretches_put(survey, &there, stretches, count, 0, sizeof *starts, diag);
   if (!s) s = cb_kernels_launch(kernels, STARTS, count * CB_SET_THREADS, NULL, parameters, diag);
@@ -72,7 +55,7 @@ enum cb_status cb_profile_starts(void *user, const struct cb_stretch *stretches,
   for (int64_t i = 0; i < count && survey->near.col_idx; i++)
     for (int64_t k = 0; k < stretches[i].length; k++) *starts++ = cb_csr_row(&survey->near, stretches[i].begin + k);
   if (survey->near.col_idx) return CB_OK;
-  enum cb_status s = open_set(survey, &kernels, diag);
+  enum cb_status s = cb_survey_open(survey, "profile", &kernels, diag);
   if (s) return s;
   s = fetch_starts(survey, kernels, stretches, count, starts, diag);
   cb_device_leave(survey->kernels->device);
@@ -130,7 +113,7 @@ enum cb_status cb_profile_chosen(void *user, const struct cb_stretch *stretches,
   *columns = NULL;
   *chosen = 0;
   if (survey->near.col_idx) return choose_here(&survey->near, stretches, count, column_share, columns, chosen, diag);
-  enum cb_status s = open_set(survey, &kernels, diag);
+  enum cb_status s = cb_survey_open(survey, "profile", &kernels, diag);
   if (s) return s;
   s = choose(survey, kernels, stretches, count, column_share, columns, chosen, diag);
   cb_device_leave(survey->kernels->device);

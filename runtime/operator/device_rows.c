@@ -13,23 +13,6 @@ enum { DESCRIBE, OFFSETS, COUNT_EMPTY, LIST_EMPTY, SPANS, MEASURE, STORE, ROW_SP
 enum { WARP = 32, CHUNKS = CB_UNIT_WARPS, ROWS_OF_WARP = 1024, MOST_WARPS = 1 << 13, ALIGN = 256 };
 _Static_assert(CB_SET_THREADS == CHUNKS * WARP, "a thread block takes a unit");
 
-struct starts { /* as the templates have it */
-  cb_device_ptr narrow, wide;
-};
-
-static struct starts starts_of(const struct cb_survey *survey) {
-  return (struct starts){survey->wide ? 0 : survey->starts, survey->wide ? survey->starts : 0};
-}
-
-static enum cb_status open_set(const struct cb_survey *survey, const struct cb_kernels **kernels,
-                               struct cb_diag *diag) {
-  const enum cb_status s = cb_device_enter(survey->kernels->device, diag);
-  if (s) return s;
-  const enum cb_status found = survey->finder.find(survey->finder.user, "rows", kernels, diag);
-  if (found) cb_device_leave(survey->kernels->device);
-  return found;
-}
-
 /* ---- lists */
 
 static enum cb_status alloc_list(struct cb_survey *survey, struct cb_remote_list *list, int64_t count,
@@ -114,7 +97,7 @@ static enum cb_status take_places(struct cb_survey *survey, struct places *at, c
 static enum cb_status describe(struct cb_survey *survey, const struct cb_kernels *kernels, const struct places *at,
                                struct cb_row_ends *ends, struct cb_diag *diag) {
   const struct cb_device *device = kernels->device;
-  struct starts starts = starts_of(survey);
+  struct cb_row_starts starts = cb_survey_starts(survey);
   struct places to = *at;
   int64_t rows = survey->view.rows, count = ends->units_count, items = ends->items;
   const size_t bytes = (size_t)(count * CHUNKS) * sizeof(uint32_t);
@@ -130,7 +113,7 @@ static enum cb_status describe(struct cb_survey *survey, const struct cb_kernels
 static enum cb_status list_offsets(struct cb_survey *survey, const struct cb_kernels *kernels, const struct places *at,
                                    struct cb_row_ends *ends, struct cb_diag *diag) {
   const struct cb_device *device = kernels->device;
-  struct starts starts = starts_of(survey);
+  struct cb_row_starts starts = cb_survey_starts(survey);
   struct places from = *at;
   int64_t rows = survey->view.rows, count = ends->units_count, items = ends->items;
   const size_t bytes = (size_t)(count * CHUNKS + 1) * sizeof(uint32_t);
@@ -165,7 +148,7 @@ static enum cb_status find_ends(struct cb_survey *survey, const struct cb_kernel
 enum cb_status cb_rows_ends(void *user, struct cb_row_ends *ends, struct cb_diag *diag) {
   struct cb_survey *survey = user;
   const struct cb_kernels *kernels;
-  enum cb_status s = open_set(survey, &kernels, diag);
+  enum cb_status s = cb_survey_open(survey, "rows", &kernels, diag);
   if (s) return s;
   s = find_ends(survey, kernels, ends, diag);
   cb_device_leave(survey->kernels->device);
@@ -188,7 +171,7 @@ static int64_t sum_up(uint32_t *counts, int64_t warps) {
 static enum cb_status list_empty(struct cb_survey *survey, const struct cb_kernels *kernels, uint32_t *counts,
                                  struct cb_remote_list *list, struct cb_diag *diag) {
   const struct cb_device *device = kernels->device;
-  struct starts starts = starts_of(survey);
+  struct cb_row_starts starts = cb_survey_starts(survey);
   int64_t rows = survey->view.rows, warps = cb_divide_up(rows, ROWS_OF_WARP);
   const size_t bytes = (size_t)warps * sizeof *counts;
   cb_device_ptr work = 0, to = 0;
@@ -208,7 +191,7 @@ enum cb_status cb_rows_empty(void *user, struct cb_remote_list *list, struct cb_
   struct cb_survey *survey = user;
   const struct cb_kernels *kernels;
   uint32_t *counts = cb_alloc((size_t)cb_divide_up(survey->view.rows, ROWS_OF_WARP) + 1, sizeof *counts);
-  enum cb_status s = counts ? open_set(survey, &kernels, diag) : cb_fail_memory(diag, "counts of rows", 0);
+  enum cb_status s = counts ? cb_survey_open(survey, "rows", &kernels, diag) : cb_fail_memory(diag, "counts of rows", 0);
   if (!s) {
     s = list_empty(survey, kernels, counts, list, diag);
     cb_device_leave(survey->kernels->device);
@@ -225,7 +208,7 @@ static enum cb_status find_spans(struct cb_survey *survey, const struct cb_kerne
                                  const struct cb_unit *units, int64_t count, struct cb_ends *spans,
                                  struct cb_diag *diag) {
   const struct cb_device *device = kernels->device;
-  struct starts starts = starts_of(survey);
+  struct cb_row_starts starts = cb_survey_starts(survey);
   const size_t taken = (size_t)cb_round_up(count * (int64_t)sizeof *units, ALIGN),
                bytes = (size_t)count * sizeof *spans;
   int64_t rows = survey->view.rows;
@@ -242,7 +225,7 @@ enum cb_status cb_rows_spans(void *user, const struct cb_unit *units, int64_t co
                              struct cb_diag *diag) {
   struct cb_survey *survey = user;
   const struct cb_kernels *kernels;
-  enum cb_status s = open_set(survey, &kernels, diag);
+  enum cb_status s = cb_survey_open(survey, "rows", &kernels, diag);
   if (s) return s;
   s = find_spans(survey, kernels, units, count, spans, diag);
   cb_device_leave(survey->kernels->device);
@@ -251,7 +234,7 @@ enum cb_status cb_rows_spans(void *user, const struct cb_unit *units, int64_t co
 
 static enum cb_status find_row_spans(struct cb_survey *survey, const struct cb_kernels *kernels, int64_t each,
                                      int64_t count, struct cb_ends *spans, struct cb_diag *diag) {
-  struct starts starts = starts_of(survey);
+  struct cb_row_starts starts = cb_survey_starts(survey);
   const size_t bytes = (size_t)count * sizeof *spans;
   int64_t rows = survey->view.rows;
   cb_device_ptr to = 0, first = cb_survey_ends(survey), last = first + (cb_device_ptr)rows * sizeof(int32_t);
@@ -265,7 +248,7 @@ enum cb_status cb_rows_row_spans(void *user, int64_t each, int64_t count, struct
                                  struct cb_diag *diag) {
   struct cb_survey *survey = user;
   const struct cb_kernels *kernels;
-  enum cb_status s = open_set(survey, &kernels, diag);
+  enum cb_status s = cb_survey_open(survey, "rows", &kernels, diag);
   if (s) return s;
   s = find_row_spans(survey, kernels, each, count, spans, diag);
   cb_device_leave(survey->kernels->device);

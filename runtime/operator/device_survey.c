@@ -74,6 +74,15 @@ static enum cb_status survey_rows(const struct cb_survey *survey, cb_device_ptr 
 
 cb_device_ptr cb_survey_ends(const struct cb_survey *survey) { return survey->scratch + sizeof(struct findings); }
 
+enum cb_status cb_survey_open(const struct cb_survey *survey, const char *set, const struct cb_kernels **kernels,
+                              struct cb_diag *diag) {
+  enum cb_status s = cb_device_enter(survey->kernels->device, diag);
+  if (s) return s;
+  s = survey->finder.find(survey->finder.user, set, kernels, diag);
+  if (s) cb_device_leave(survey->kernels->device);
+  return s;
+}
+
 /* Whether the matrix is what analysis takes. */
 static enum cb_status judge(const struct findings *findings, struct cb_diag *diag) {
   if (findings->unfit)

@@ -45,7 +45,20 @@ enum cb_status cb_survey_run(struct cb_survey *survey, struct cb_csr *csr, const
                              const struct cb_view *view, int64_t near, struct cb_diag *diag);
 /* Where the first columns of all rows lie, and behind them the last ones: of a row without nonzeros, anything. */
 cb_device_ptr cb_survey_ends(const struct cb_survey *survey);
-/* Likewise with the context current. Gives back what lies on the device, once nothing is asked any more. */
+
+/* The row pointers as the templates take them: one of the two, by their width. */
+struct cb_row_starts {
+  cb_device_ptr narrow, wide;
+};
+static inline struct cb_row_starts cb_survey_starts(const struct cb_survey *survey) {
+  return (struct cb_row_starts){survey->wide ? 0 : survey->starts, survey->wide ? survey->starts : 0};
+}
+
+/* For what `remote` is asked: finds a set of kernels, and makes the device's context current, unless it fails. */
+enum cb_status cb_survey_open(const struct cb_survey *survey, const char *set, const struct cb_kernels **kernels,
+                              struct cb_diag *diag);
+
+/* With the context current. Gives back what lies on the device, once nothing is asked any more. */
 void cb_survey_empty(struct cb_survey *survey);
 /* Likewise. */
 void cb_survey_release(struct cb_survey *survey);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the files of matrix.h share: reading the caller's indices, whatever their width and base. */
+/* Reading the caller's indices, whatever their width and base, and what the files of matrix.h share. */
 #ifndef CBGEN_RUNTIME_OPERATOR_MATRIX_PARTS_H
 #define CBGEN_RUNTIME_OPERATOR_MATRIX_PARTS_H
 

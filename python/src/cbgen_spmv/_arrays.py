@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 from importlib import import_module
-from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Tuple, Type
+from typing import Any, ContextManager, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type
 
 import numpy
 
@@ -94,6 +94,15 @@ def stream_handle(stream: Any) -> int:
 def same_stream(stream: int) -> int:
     """The default stream has two names, 0 and cudaStreamLegacy."""
     return 0 if stream == 1 else stream
+
+
+def common_stream(views: Sequence[View], named: str) -> int:
+    """The stream that the libraries of all these arrays work on; `named`: what messages call them."""
+    streams = {same_stream(view.stream) for view in views if view.stream is not None}
+    if len(streams) > 1:
+        raise ValueError(f"{named} belong to libraries whose current streams differ: give stream=, on which "
+                         f"{'both' if len(views) == 2 else 'all'} are ready")
+    return streams.pop() if streams else 0
 
 
 class ForeignStream:

@@ -12,7 +12,7 @@ from typing import Any, List, Optional, Tuple, Union
 import numpy
 
 from . import _abi
-from ._arrays import SIZES, View, library_of, same_stream, stream_handle
+from ._arrays import SIZES, View, common_stream, library_of, stream_handle
 from ._context import shared_context
 from ._driver import open_device
 from ._library import LIBRARY, check
@@ -87,7 +87,7 @@ class Batch:
                 raise TypeError("some arrays are on a GPU, some are NumPy arrays: all are on the GPU, or none")
             x = self._first_guess(b, x0, chosen)
             found.append(self._place("x0", x, self._rows, chosen, stack))
-            outcomes = self._run(found, self._stream(found, chosen))
+            outcomes = self._run(found, common_stream(found, "the arrays") if chosen is None else chosen)
             if library_of(b).on_host:
                 with self._gpu:
                     self._gpu.download(x.ctypes.data, found[2].pointer, x.nbytes)
@@ -101,15 +101,6 @@ class Batch:
             if status:
                 check(status, LIBRARY.cbgen_batch_message, self._handle)
         return outcomes
-
-    def _stream(self, found: List[View], chosen: Optional[int]) -> int:
-        if chosen is not None:
-            return chosen
-        streams = {same_stream(view.stream) for view in found if view.stream is not None}
-        if len(streams) > 1:
-            raise ValueError("the arrays belong to libraries whose current streams differ: give stream=, on which all are "
-                             "ready")
-        return streams.pop() if streams else 0
 
     def _first_guess(self, b: Any, x0: Any, chosen: Optional[int]) -> Any:
         """A new array like b."""

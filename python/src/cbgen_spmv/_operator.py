@@ -16,7 +16,7 @@ import numpy
 
 from . import _abi
 from ._algebra import Linear
-from ._arrays import SIZES, Library, View, library_of, same_stream, stream_handle
+from ._arrays import SIZES, Library, View, common_stream, library_of, same_stream, stream_handle
 from ._compiled import CALLS
 from ._context import Context, shared_context
 from ._driver import open_device
@@ -286,7 +286,7 @@ class Operator(Products, Linear):
         if source < target + self._rows * self._size and target < source + self._cols * self._size:
             raise ValueError("x and out overlap: give out= memory of its own")
         if chosen is None:
-            chosen = x_view.stream if x_view.stream == out_view.stream else common_stream(x_view, out_view)
+            chosen = x_view.stream if x_view.stream == out_view.stream else common_stream((x_view, out_view), "x and out")
         self._handles.multiply(chosen or 0, alpha, source, beta, target)
         return out
 
@@ -394,7 +394,7 @@ class Operator(Products, Linear):
         if out_view.readonly:
             raise ValueError("out is read-only")
         if chosen is None:
-            chosen = x_view.stream if x_view.stream == out_view.stream else common_stream(x_view, out_view)
+            chosen = x_view.stream if x_view.stream == out_view.stream else common_stream((x_view, out_view), "x and out")
         self._handles.multiply_many(chosen or 0, x.shape[1], order, alpha, x_view.pointer, beta, out_view.pointer)
         return out
 
@@ -590,15 +590,6 @@ class Operator(Products, Linear):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def common_stream(x: View, out: View) -> int:
-    """The stream that both arrays' libraries work on."""
-    streams = {same_stream(view.stream) for view in (x, out) if view.stream is not None}
-    if len(streams) > 1:
-        raise ValueError("x and out belong to libraries whose current streams differ: give stream=, on which both are "
-                         "ready")
-    return streams.pop() if streams else 0
 
 
 def context_for(context: Optional[Context], device: Optional[int], near: Optional[int],

@@ -10,10 +10,10 @@ from typing import Any, Callable, Optional, Tuple
 import numpy
 
 from . import _abi
-from ._arrays import library_of, stream_handle
+from ._arrays import common_stream, library_of, stream_handle
 from ._library import LIBRARY, check
 from ._matrix import view_matrix
-from ._operator import Operator, common_stream, compile
+from ._operator import Operator, compile
 
 METHODS = ("cg", "bicgstab", "minres", "gmres", "chebyshev", "jacobi")
 
@@ -187,7 +187,7 @@ class Work:
             with self.gpu:
                 self.gpu.upload(view.pointer, numpy.zeros(self.bytes, numpy.uint8).ctypes.data, self.bytes)
         if chosen is None:
-            chosen = right.stream if right.stream == view.stream else common_stream(right, view)
+            chosen = right.stream if right.stream == view.stream else common_stream((right, view), "x and out")
         return x, right.pointer, view.pointer, chosen or 0
 
     def diagonal(self, preconditioner: Any) -> Optional[int]:
