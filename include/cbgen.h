@@ -296,6 +296,12 @@ typedef struct cbgen_request {
                               * kernel: for matrices of many products */
   cbgen_symmetry symmetric;  /* with `transpose` of the transposed matrix, whose lower triangle counts then. Such a
                               * matrix is planned and packed on the host */
+  int split;                 /* 1: values, vectors and sums of double, and each value is stored as a float, its head,
+                              * and what that lacks of it. Nothing is lost and nothing stored twice: products have the
+                              * bits of ordinary ones, and those with `heads` of cbgen_product read half of the bytes.
+                              * Values are 0, infinite, NaN or of a size from 2^-126 to 3.4e38, else CBGEN_ERROR_LIMIT.
+                              * Such a matrix is planned and packed on the host; there is no family of such kernels,
+                              * and none with an epilogue. The same as the option "type" at "split-f64" */
 } cbgen_request;
 
 /* Analyses the matrix, writes its kernel, compiles it and loads it with its arrays on the context's GPU; what
@@ -358,6 +364,8 @@ typedef struct cbgen_product {
   int arguments_count;
   void *z; /* `rows` elements that receive the result in place of y, which is only read; NULL: y receives it. With beta
             * other than 0 it costs a copy of y on the stream beforehand. NULL with an epilogue */
+  int heads; /* 1: of an operator with split values (cbgen_request): with each value rounded to a float, its head. Sums
+              * are of double, as always */
 } cbgen_product;
 
 /* Puts the product on the stream: kernel launches, nothing else: no allocation, no synchronisation; it may be
@@ -424,12 +432,14 @@ typedef struct cbgen_update {
  * From host memory: the same through a staging buffer that the first such call allocates (so that one cannot
  * be captured; later ones can when the values lie in pinned memory); pageable values may be reused on return.
  * Products on other streams are the caller's to order. CBGEN_ERROR_ARGUMENT when the operator was not compiled
- * with CBGEN_VALUES_MUTABLE. Values beyond a half type's range become infinite. */
+ * with CBGEN_VALUES_MUTABLE. Values beyond a half type's range become infinite, and those without a split form NaN,
+ * which cbgen_operator_check finds. */
 CBGEN_API cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_update *update);
 
 /* Another matrix with the same pattern: an operator of its own that shares the kernel, indices and what puts values
  * into place with `op`, and has values of its own: `values`, which are put there as by cbgen_update_values (those in
- * host memory are there on return), or NULL: those of `op`, once all work on the GPU is done. Nothing is looked up,
+ * host memory are there on return, or refused where they are split and have no such form), or NULL: those of `op`, once
+ * all work on the GPU is done. Nothing is looked up,
  * planned or compiled, so that it takes as long as its values take to be copied; of device memory it takes what they
  * need (device_bytes of cbgen_info, which has 0 seconds and CBGEN_CACHE_OFF for what did not happen). The two are freed
  * in any order; what they share goes with the last one, which may be a copy's copy. cbgen_operator_specialise compiles
@@ -440,7 +450,8 @@ CBGEN_API cbgen_status cbgen_update_values(cbgen_operator *op, const cbgen_updat
 CBGEN_API cbgen_status cbgen_operator_copy(cbgen_operator *op, const cbgen_update *values, cbgen_operator **copy);
 
 /* Waits for the stream, and says whether the values that the operator was compiled with, and those of renewals since
- * the last call, keep the promise of symmetry. CBGEN_ERROR_WRONG: they do not. CBGEN_ERROR_ARGUMENT: the operator was
+ * the last call, keep the promise of symmetry, and, where values are split, whether those of renewals have that form.
+ * CBGEN_ERROR_WRONG, CBGEN_ERROR_LIMIT: they do not. CBGEN_ERROR_ARGUMENT: values are not split, and the operator was
  * not compiled with the option "check-symmetry" at "on", or it was loaded (cbgen_operator_load) or is a copy
  * (cbgen_operator_copy), which have no checks.
  * The check takes 8 bytes of device memory for each pair of entries, or 16 where there are 2^32 entries, and a matrix
@@ -487,6 +498,7 @@ typedef struct cbgen_info {
   int64_t peak_bytes;      /* of device memory, the most at one time while it was made; what it keeps included */
   int vectors;             /* that one pass over the matrix takes: 1, or of the request, rounded up to a power of 2.
                             * predicted_seconds is the time of all of them then */
+  int split;               /* 1: values are split: see cbgen_request */
 } cbgen_info;
 CBGEN_API cbgen_status cbgen_operator_info(const cbgen_operator *op, cbgen_info *info);
 

@@ -296,7 +296,8 @@ static void add_slot(struct writer *writer, const struct slot *slot) {
     if (writer->sections[slot->sections[i]].count > most) most = writer->sections[slot->sections[i]].count;
   if (first->from) {
     close_stage(writer);
-    add_act(writer, CB_ACT_PRODUCT, 0, vector_number(program, first->from), vector_number(program, first->to));
+    add_act(writer, CB_ACT_PRODUCT, first->heads, vector_number(program, first->from),
+            vector_number(program, first->to));
   }
   for (int j = 0; j < most; j++) {
     if (j) close_stage(writer);
@@ -335,7 +336,7 @@ static int is_simple(const struct cb_section *section) {
 }
 
 static int go_together(const struct cb_section *a, const struct cb_section *b) {
-  return is_simple(a) && is_simple(b) && !strcmp(a->from, b->from) && !strcmp(a->to, b->to);
+  return is_simple(a) && is_simple(b) && a->heads == b->heads && !strcmp(a->from, b->from) && !strcmp(a->to, b->to);
 }
 
 static int make_slots(struct slot *slots, const struct cb_program *program, int first) {
@@ -362,28 +363,42 @@ static void add_begin(struct writer *writer, int sections, const struct slot *bo
   writer->plan->begin = writer->acts;
 }
 
-/* The body's last stage writes what its first one reads. */
-static void close_body(struct writer *writer) {
+/* A body's last stage writes what its first one reads. `before`: stages before it. */
+static void close_body(struct writer *writer, int before) {
   close_stage(writer);
   for (int i = writer->acts - 1; i >= 0; i--) {
     struct cb_act *act = &writer->plan->acts[i];
     if (act->kind != CB_ACT_STAGE) continue;
     act->to = writer->state = writer->plan->turn;
-    return;
+    break;
   }
-}
-
-static void add_body(struct writer *writer, const struct slot *slots, int count) {
-  const int before = writer->stages_count;
-  for (int i = 0; i < count; i++) {
-    add_slot(writer, &slots[i]);
-    add_before(writer, &slots[(i + 1) % count]);
-  }
-  close_body(writer);
-  writer->plan->body = writer->acts - writer->plan->begin;
   const int complete = !writer->open.failed && !writer->base.arena.failed; /* what lacks memory lacks stages */
   if (!writer->base.status && complete && writer->stages_count < before + 2)
     writer->base.status = cb_fail(writer->base.diag, CB_ERR_INTERNAL, "a method's iteration has one stage");
+}
+
+/* The first slot by itself, which may be followed by itself, or by the next one. */
+static int add_inner(struct writer *writer, const struct slot *slots) {
+  const struct cb_program *program = writer->base.program;
+  const int before = writer->stages_count;
+  if (!program->inner) return 0;
+  add_slot(writer, &slots[0]);
+  add_before(writer, &slots[0]);
+  add_before(writer, &slots[1]);
+  close_body(writer, before);
+  writer->plan->inner = writer->acts - writer->plan->begin;
+  writer->plan->again = number_of(program->inner, 0);
+  return 1;
+}
+
+static void add_body(struct writer *writer, const struct slot *slots, int count) {
+  const int first = add_inner(writer, slots), before = writer->stages_count;
+  for (int i = first; i < count; i++) {
+    add_slot(writer, &slots[i]);
+    add_before(writer, &slots[(i + 1) % count]);
+  }
+  close_body(writer, before);
+  writer->plan->body = writer->acts - writer->plan->begin;
 }
 
 static void add_end(struct writer *writer) {

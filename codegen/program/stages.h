@@ -11,7 +11,7 @@
  *
  * A plan says in which order stages, products and the caller's preconditioner are executed: those of the beginning,
  * those of a body until `at` is `done`, and those of the end. The body may be that of a conditional node of a CUDA
- * graph, or of a loop on the host. */
+ * graph, or of a loop on the host; and so may be the first part of it. */
 #ifndef CBGEN_CODEGEN_PROGRAM_STAGES_H
 #define CBGEN_CODEGEN_PROGRAM_STAGES_H
 
@@ -21,7 +21,7 @@ enum { CB_MOST_STAGES = 32, CB_MOST_ACTS = 64, CB_STAGE_THREADS = 256, CB_STAGE_
 
 enum cb_act_kind {
   CB_ACT_STAGE,   /* kernel CB_STAGE_KERNEL with `number` behind it */
-  CB_ACT_PRODUCT, /* to = A from */
+  CB_ACT_PRODUCT, /* to = A from; number 1: with heads of split values */
   CB_ACT_CALL     /* the caller's preconditioner: to = its of from */
 };
 
@@ -35,6 +35,8 @@ struct cb_act {
 struct cb_stages_plan {
   struct cb_act acts[CB_MOST_ACTS];
   int begin, body, end;  /* how many acts each part has */
+  int inner;             /* so many of the body's are a body of their own, repeated while `at` is `again`; 0: none */
+  int again;
   int states;            /* structs of the state; the beginning writes number 0 */
   int turn;              /* which of them the body begins and ends with */
   int done;              /* what `at`, its first int, is when the body is left */

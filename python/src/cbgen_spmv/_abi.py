@@ -137,6 +137,7 @@ class Request(Structure):
         ("vectors", c_int),
         ("reorder", c_int),
         ("symmetric", c_int),
+        ("split", c_int),
     ]
 
 
@@ -159,6 +160,7 @@ class Product(Structure):
         ("arguments", POINTER(Argument)),
         ("arguments_count", c_int),
         ("z", c_void_p),
+        ("heads", c_int),
     ]
 
 
@@ -285,6 +287,7 @@ class Info(Structure):
         ("tier", c_int),
         ("peak_bytes", c_int64),
         ("vectors", c_int),
+        ("split", c_int),
     ]
 
 
