@@ -588,10 +588,10 @@ typedef struct cbgen_solver_options {
   double lowest, highest;     /* "chebyshev": between these are the eigenvalues of A, divided by the diagonal where there
                                * is one. `highest` 0: found by 20 steps of the power method; `lowest` 0: found on the
                                * way, from highest / 30 down */
-  const void *blocks;         /* "cg" and "bicgstab": inverses of blocks along the diagonal, by which residuals are
+  const void *blocks;         /* "cg", "cg-mixed" and "bicgstab": inverses of blocks along the diagonal, by which residuals are
                                * multiplied: cbgen_block_diagonal; then `diagonal` is NULL. NULL: none */
   int block_size;             /* of `blocks`: rows of each, 2 to 16; else 0 */
-  cbgen_precondition precondition; /* "cg" and "bicgstab", with neither `diagonal` nor `blocks`: a preconditioner of the
+  cbgen_precondition precondition; /* "cg", "cg-mixed" and "bicgstab", with neither `diagonal` nor `blocks`: a preconditioner of the
                                * caller's; NULL: none */
   void *precondition_user;    /* its first argument */
 } cbgen_solver_options;
@@ -599,6 +599,8 @@ typedef struct cbgen_solver_options {
 /* The methods:
  *
  *   cg         A symmetric and positive definite (Hestenes and Stiefel)
+ *   cg-mixed   the same for operators with split values: products with heads, and now and then the residual anew from
+ *              whole values, which ends it (reliable updates: Sleijpen and van der Vorst). Form "graph" alone
  *   minres     A symmetric (Paige and Saunders); of the diagonal the sizes count
  *   bicgstab   any A (van der Vorst); two products an iteration
  *   gmres      any A (Saad and Schultz), begun anew every `restart` iterations: classical Gram-Schmidt, twice

@@ -72,6 +72,30 @@ static void it_needs_about_as_many_iterations(void **state) {
   release(&bed);
 }
 
+/* Until the residual is computed anew, iterations are those of the matrix of floats, bit for bit. */
+static void iterations_read_heads(void **state) {
+  (void)state;
+  struct bed beds[2] = {bed_of(conduction(), "recipe=sell type=split-f64"),
+                        bed_of(conduction(), "recipe=sell type=f32-f64")};
+  double residuals[2];
+  for (int i = 0; i < 2; i++) {
+    cbgen_solver_options options = options_of(&beds[i], 0, 0);
+    cbgen_solver *solver;
+    cbgen_outcome outcome;
+    options.max_iterations = 4;
+    start_from(&beds[i], 0);
+    must_operator(beds[i].op, cbgen_solver_create(beds[i].op, i ? "cg" : "cg-mixed", &options, &solver));
+    must_operator(beds[i].op, cbgen_solve(solver, (void *)(uintptr_t)beds[i].b_there,
+                                          (void *)(uintptr_t)beds[i].x_there, NULL));
+    assert_int_equal(cbgen_solver_outcome(solver, &outcome), CBGEN_OK);
+    assert_int_equal(outcome.iterations, 4);
+    residuals[i] = outcome.residual;
+    cbgen_solver_free(solver);
+    release(&beds[i]);
+  }
+  assert_true(residuals[0] == residuals[1]);
+}
+
 /* The solution of the matrix of floats is another one: what heads alone leave is far above 1e-10. */
 static void heads_alone_do_not_do(void **state) {
   (void)state;
@@ -168,8 +192,9 @@ static void other_methods_take_split_values(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fake, check_fake)
   const struct CMUnitTest tests[] = {
-      TEST(it_needs_about_as_many_iterations), TEST(heads_alone_do_not_do), TEST(the_host_repeats_it_alike),
-      TEST(it_ends_as_it_should),              TEST(refusals),              TEST(other_methods_take_split_values),
+      TEST(it_needs_about_as_many_iterations), TEST(iterations_read_heads), TEST(heads_alone_do_not_do),
+      TEST(the_host_repeats_it_alike),         TEST(it_ends_as_it_should),  TEST(refusals),
+      TEST(other_methods_take_split_values),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,7 +104,11 @@ cbgen_run_on_fake_cuda(device_pack_on_fake_cuda)
 set_property(TEST device_pack_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive")
 
 # And the one that measures solvers. What it compares them with runs on a GPU only.
-add_custom_target(solve_for_tests ALL DEPENDS bench_solve)
+add_custom_target(solve_for_tests ALL DEPENDS bench_solve bench_heads)
+add_test(NAME heads_on_fake_cuda COMMAND bench_heads generate:stencil7,n=6 generate:fe3,n=3)
+cbgen_run_on_fake_cuda(heads_on_fake_cuda)
+set_property(TEST heads_on_fake_cuda APPEND PROPERTY ENVIRONMENT "CBGEN_FAKE_STRICT=1" "OMP_WAIT_POLICY=passive"
+             "CBGEN_CACHE_DIR=")
 add_test(NAME solve_on_fake_cuda COMMAND bench_solve --forms auto,grid:3,cluster:2 cg:generate:stencil7,n=5 bicgstab:generate:fe3,n=2
          WORKING_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/tmp)
 cbgen_run_on_fake_cuda(solve_on_fake_cuda)
