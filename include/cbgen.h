@@ -296,6 +296,9 @@ typedef struct cbgen_request {
                               * kernel: for matrices of many products */
   cbgen_symmetry symmetric;  /* with `transpose` of the transposed matrix, whose lower triangle counts then. Such a
                               * matrix is planned and packed on the host */
+  int device_scalars;        /* 1: products take alpha and beta from device memory (cbgen_product.alpha_device), so that
+                              * what one kernel computes scales the next one's result without the host. Form axpby,
+                              * semiring plus-times, one vector. There is no family of such kernels. 0: by value */
 } cbgen_request;
 
 /* Analyses the matrix, writes its kernel, compiles it and loads it with its arrays on the context's GPU; what
@@ -358,6 +361,10 @@ typedef struct cbgen_product {
   int arguments_count;
   void *z; /* `rows` elements that receive the result in place of y, which is only read; NULL: y receives it. With beta
             * other than 0 it costs a copy of y on the stream beforehand. NULL with an epilogue */
+  const void *alpha_device; /* both, where the request asked for device_scalars, else NULL: numbers of the sums' type */
+  const void *beta_device;  /* (cbgen_info) in device memory, read when the kernel runs. alpha and beta do not count
+                             * then; y is read whatever beta is, but counts for nothing where that is 0; z costs a copy
+                             * of y. The bits are those of the same alpha and beta by value */
 } cbgen_product;
 
 /* Puts the product on the stream: kernel launches, nothing else: no allocation, no synchronisation; it may be

@@ -80,6 +80,7 @@ struct cb_shared {
     int64_t limit;
     struct cb_hash key;
   } kept;
+  int device_scalars; /* the epilogue is cb_device_scalars */
   struct cb_vector_order { /* at each place, the caller's row or column; NULL: 0, 1, 2, … */
     int32_t *rows, *columns;
   } order;
@@ -90,6 +91,10 @@ struct cb_shared {
   pthread_mutex_t lock; /* of `measured` */
   double measured;      /* seconds; 0: not measured */
 };
+
+/* The epilogue of operators that take alpha and beta from device memory (cbgen_request.device_scalars): each operation
+ * as cbgen_multiply has it with numbers by value. */
+extern const char cb_device_scalars[];
 
 /* The image of the kernels that multiply. */
 static inline const struct cb_image *cb_shared_image(const struct cb_shared *shared) {

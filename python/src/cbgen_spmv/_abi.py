@@ -137,6 +137,7 @@ class Request(Structure):
         ("vectors", c_int),
         ("reorder", c_int),
         ("symmetric", c_int),
+        ("device_scalars", c_int),
     ]
 
 
@@ -159,6 +160,8 @@ class Product(Structure):
         ("arguments", POINTER(Argument)),
         ("arguments_count", c_int),
         ("z", c_void_p),
+        ("alpha_device", c_void_p),
+        ("beta_device", c_void_p),
     ]
 
 
