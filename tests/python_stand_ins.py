@@ -45,6 +45,9 @@ def stand_in_cupy():
                 super().__del__()
 
     class ndarray(InterfaceArray):
+        def copy(self):
+            return type(self)(self.get(), self._device)
+
         @property
         def data(self):
             return types.SimpleNamespace(ptr=self.address, device_id=self._device)
@@ -168,6 +171,9 @@ def stand_in_torch():
             self.memory = DeviceArray(content, device) if cuda else content
             self.strides = tuple(step // content.itemsize for step in numpy.ascontiguousarray(content).strides)
             self.offset = 0
+
+        def clone(self):
+            return type(self)(self.numpy(), self.device.index, self.is_cuda)
 
         def like(self, shape, strides, offset=0):
             made = Tensor.__new__(Tensor)
