@@ -192,6 +192,8 @@ struct cb_region {
                        * cannot share vectors, since more of a thread block works together */
   int thread_rows;    /* then: rows whose sums a thread has at a time; 0: one */
   int takes_turns;    /* likewise: its text can have section `turns` */
+  int staged_parts;   /* then, where what threads bring is added up in shared memory: so many can share vectors at most,
+                       * and one has no more than a piece; 0: sums stay with their threads */
   int row_threads;    /* then: neighbouring threads that share a row, of which the first commits it */
   int64_t row_sectors; /* for several vectors: 32-byte sectors of X asked of L2 where the vectors' entries of a row lie
                         * side by side; 0: not known, since rows ask for neighbours */

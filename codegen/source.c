@@ -585,16 +585,23 @@ static int rows_of_thread(const struct emitter *emitter, const struct cb_launch 
   return rows;
 }
 
+static int is_staged(const struct emitter *emitter, const struct cb_launch *launch) {
+  for (int i = 0; i < launch->regions; i++)
+    if (emitter->plan->regions[launch->first_region + i].staged_parts) return 1;
+  return 0;
+}
+
 /* For several vectors, too: 64 registers for a thread, more where it has many sums, or what one vector asks for where
  * that is more; twice as many for entries of X, each of which is for one sum alone. Asked for nothing, the compiler has
- * fewer loads in flight. */
+ * fewer loads in flight. Where sums meet in shared memory, 80: threads wait for each other, so others shall work. */
 static int shared_blocks_per_sm(const struct emitter *emitter, const struct cb_launch *launch) {
   enum { PIECE = 16, SOME = 96 }; /* bytes */
   const int blocks = blocks_per_sm(emitter, launch);
   if (!emitter->share) return blocks;
   const int rows = rows_of_thread(emitter, launch);
   const int each = emitter->share->each * (int)cb_type_size(emitter->plan->sum_type);
-  const int resident = rows * each <= PIECE ? 1024 : rows * each <= SOME ? 512 : 256; /* threads of a multiprocessor */
+  const int plain = rows * each <= PIECE ? 1024 : rows * each <= SOME ? 512 : 256;
+  const int resident = is_staged(emitter, launch) ? 768 : plain; /* threads of a multiprocessor */
   if (blocks * launch->threads <= resident) return rows == 1 && each > PIECE && blocks > 1 ? blocks / 2 : blocks;
   return resident > launch->threads ? resident / launch->threads : 1;
 }
@@ -680,7 +687,7 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
 static const char *const common_functions[] = {
     "load_x",         "commit", "commit_more", "commit_atomic", "set_sum", "add_sum", "add_sum_atomic",
     "last_to_arrive", "zero",   "product",     "add_product",   "add",     "total",   "clear",
-    "is_finite",      "shuffle_xor", "load_l2", "store_l2"};
+    "is_finite",      "shuffle_xor", "shuffle_warp", "shuffle_up", "load_l2", "store_l2"};
 enum { COMMON_FUNCTIONS = sizeof common_functions / sizeof *common_functions };
 
 static const char *global_constants(struct emitter *emitter) {

@@ -39,10 +39,14 @@ static void test_threads(void **state) {
       {"recipe=sell sell-vary=on vector-threads=2", 4, 2, 1},
       {"recipe=sell sell-vary=on vector-threads=4", 2, 4, 1},
       {"recipe=sell sell-vary=on vector-threads=32", 2, 4, 1}, /* no more than 4 turns */
-      {"recipe=sell sell-vary=off sell-lanes=2 vector-threads=8", 1, 8, 0},
-      {"recipe=sell sell-vary=off sell-lanes=2 vector-threads=32", 1, 8, 0}, /* there are 8 vectors */
+      {"recipe=sell sell-vary=off sell-lanes=2 vector-threads=32", 2, 4, 0}, /* a thread has two vectors at least */
       {"recipe=sell sell-vary=off sell-lanes=16 vector-threads=2", 4, 2, 0},
       {"recipe=sell sell-vary=off sell-lanes=16 vector-threads=4", 2, 4, 1},
+      {"recipe=merge", 2, 4, 1},
+      {"recipe=merge vector-threads=2", 2, 2, 1}, /* no more than a piece: two passes */
+      {"recipe=merge vector-threads=1", 2, 1, 0},
+      {"recipe=merge type=f32", 4, 2, 1},
+      {"recipe=merge type=bf16", 4, 2, 1},
   };
   (void)state;
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

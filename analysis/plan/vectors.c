@@ -37,6 +37,23 @@ static int takes_turns(const struct cb_plan *plan) {
   return !plan->row_sums;
 }
 
+/* Threads that can share vectors in turns: those that keep the sums of all turns, or that meet in shared memory, which
+ * has room for a piece of each. */
+static int64_t most_turns(const struct cb_plan *plan) {
+  int64_t most = CB_MOST_VECTORS;
+  for (int i = 0; i < plan->regions_count; i++)
+    most = cb_smaller(most, plan->regions[i].staged_parts ? plan->regions[i].staged_parts : MOST_TURNS);
+  return most;
+}
+
+/* Vectors of a thread at most. */
+static int64_t most_each(const struct cb_plan *plan, int turns) {
+  int64_t bytes = SUM_BYTES / (turns ? 2 : 1);
+  for (int i = 0; i < plan->regions_count; i++)
+    if (plan->regions[i].staged_parts) bytes = CB_PIECE_BYTES;
+  return bytes / (int64_t)cb_type_size(plan->sum_type);
+}
+
 /* Where a thread adds up several rows with what it has loaded of the matrix, it pays to have twice as many vectors, and
  * half as many threads that load the same: finite elements of three unknowns per node, 8 vectors in double precision,
  * 162 against 147 µs. As long as there are enough threads. */
@@ -57,13 +74,13 @@ static struct cb_vector_share share_among(const struct cb_plan *plan, int64_t wa
   const int lanes = most_lanes(plan);
   const int64_t room = lanes ? LANES / lanes : 1; /* for threads that share a row's vectors */
   const int turns = wanted > room && takes_turns(plan);
-  const int64_t parts = cb_smaller(wanted, turns ? MOST_TURNS : room);
-  const int64_t most = SUM_BYTES / (turns ? 2 : 1) / (int64_t)cb_type_size(plan->sum_type);
-  return (struct cb_vector_share){(int)cb_smaller(plan->vectors / parts, most), (int)parts, turns};
+  const int64_t parts = cb_smaller(wanted, turns ? most_turns(plan) : room);
+  return (struct cb_vector_share){(int)cb_smaller(plan->vectors / parts, most_each(plan, turns)), (int)parts, turns};
 }
 
 /* So many that a thread has `least` vectors, if it can be. */
 static struct cb_vector_share share_of(const struct cb_plan *plan, int64_t least) {
+  least = cb_smaller(least, most_each(plan, 0));
   return share_among(plan, plan->vectors < least ? 1 : plan->vectors / least);
 }
 
@@ -106,7 +123,7 @@ static int64_t turns_ns(const struct cb_plan *plan, const struct cb_vector_share
 /* Where threads can only share vectors in turns: as many as are predicted to be fastest. */
 static struct cb_vector_share packed_share(const struct cb_plan *plan, int64_t threads) {
   const int64_t piece = CB_PIECE_BYTES / (int64_t)cb_type_size(plan->vector_type);
-  if (threads) return share_among(plan, cb_smaller(threads, plan->vectors));
+  if (threads) return share_among(plan, cb_smaller(threads, plan->vectors / 2)); /* a thread has two at least */
   struct cb_vector_share best = share_of(plan, piece * pieces_of(plan, piece));
   for (int64_t parts = best.turns ? best.parts / 2 : 0; parts >= 1; parts /= 2) {
     const struct cb_vector_share share = share_among(plan, parts);
