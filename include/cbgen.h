@@ -394,8 +394,9 @@ typedef struct cbgen_products {
 
 /* Puts the products on the stream, otherwise as cbgen_multiply. As many vectors are multiplied in one pass over the
  * matrix as the operator was compiled for (cbgen_request, cbgen_info), the rest in further passes; recipes other than
- * sell, dia and blocks, and those made of them, take a pass for each. By rows it is fastest where x, y, and a row's
- * bytes are multiples of 16. A vector's result has the bits of its own product (but with 'atomics'), and what other
+ * sell, dia, blocks and merge, and those made of them, take a pass for each. By rows it is fastest where x, y, and a
+ * row's bytes are multiples of 16; where that is faster, X by columns is laid out by rows in the operator's scratch
+ * before (option "copy-x"). A vector's result has the bits of its own product (but with 'atomics'), and what other
  * vectors hold, NaN or infinity, does not reach it.
  * CBGEN_ERROR_UNSUPPORTED: by rows, and the operator was compiled for one vector. */
 CBGEN_API cbgen_status cbgen_multiply_many(cbgen_operator *op, const cbgen_products *products);

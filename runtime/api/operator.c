@@ -511,14 +511,14 @@ static enum cb_status multiply_many(cbgen_operator *op, cbgen_products *products
   int entered = 0;
   enum cb_status s = cb_checks_outcome(op->shared->checks, diag);
   if (!s) s = take_products(products, info, diag);
-  if (!s && info->has_carry) s = bind(op, products->stream, diag);
+  if (!s && info->has_scratch) s = bind(op, products->stream, diag);
   if (!s) s = cb_device_enter_once(op->shared->session->device, &entered, diag);
   if (s) return s;
-  if (info->has_carry) pthread_mutex_lock(&op->launching); /* what one launch leaves in scratch is the next one's */
+  if (info->has_scratch) pthread_mutex_lock(&op->launching); /* what one launch leaves in scratch is the next one's */
   s = cb_operator_multiply_many(op->op, products->vectors, products->alpha,
                                 dense_of(products->x, products->ldx, products->order), products->beta,
                                 dense_of(products->y, products->ldy, products->order), products->stream, diag);
-  if (info->has_carry) pthread_mutex_unlock(&op->launching);
+  if (info->has_scratch) pthread_mutex_unlock(&op->launching);
   if (entered) cb_device_leave(op->shared->session->device);
   return s;
 }
