@@ -51,6 +51,8 @@ enum {
   CB_COST_DU_BLOCK_PS = 4400,   /* a block of 8 x 4: finding values by its bits; with 20 of 32 places filled */
   CB_COST_DU_MMA_PS = 4700,     /* the same by tensor cores */
   CB_COST_PHASES_SLOT_PS = 360, /* a slot, whatever it stores */
+  CB_COST_LINE_PS = 570,        /* a line of L1 that a load asks for: one in a cycle. R-MAT 20 by sell, 8 vectors to a
+                                 * thread, 4 lines for each of 16 M nonzeros: 277 by this, 282 measured */
   CB_COST_INSTRUCTION_PS = 230 /* an instruction of a warp: 2.5 in a cycle of 0.6 ns while warps wait for memory */
 };
 

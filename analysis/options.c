@@ -45,6 +45,12 @@ static const struct general {
                      .help = "how often a row of y is written; once: where parts add, sums wait for a last launch"}},
     {FIELD(vectors), {.name = "vectors", .least = 1, .most = CB_MOST_VECTORS, .standard = 1,
                       .help = "the text also multiplies with so many vectors at once, by further kernels"}},
+    {FIELD(vector_threads), {.name = "vector-threads", .numbers = cb_lanes_of_a_row,
+                             .help = "several vectors: threads that share those of a row, by rows, where the layout can; 0: by the "
+                                     "matrix"}},
+    {FIELD(copy_x), {.name = "copy-x", .words = cb_auto_on_off, .standard = CB_AUTO,
+                     .help = "several vectors by columns: X is laid out by rows in scratch first; auto: where that is predicted "
+                             "to be faster"}},
     {FIELD(tune), {.name = "tune", .words = tunes, .standard = CB_TUNE_MODEL,
                    .help = "recipe auto is sell, the best by the cost model, or the fastest on the GPU"}},
     {FIELD(search), {.name = "search", .words = searches, .standard = CB_SEARCH_HOPEFUL,

@@ -192,7 +192,11 @@ struct cb_region {
                        * cannot share vectors, since more of a thread block works together */
   int thread_rows;    /* then: rows whose sums a thread has at a time; 0: one */
   int takes_turns;    /* likewise: its text can have section `turns` */
+  int staged_parts;   /* then, where what threads bring is added up in shared memory: so many can share vectors at most,
+                       * and one has no more than a piece; 0: sums stay with their threads */
   int row_threads;    /* then: neighbouring threads that share a row, of which the first commits it */
+  int64_t row_sectors; /* for several vectors: 32-byte sectors of X asked of L2 where the vectors' entries of a row lie
+                        * side by side; 0: not known, since rows ask for neighbours */
   enum cb_joining joining;
   int64_t carry_slots;         /* carry slots (of carry_width sums each) and counters that it needs */
   int64_t carry_width;
@@ -250,6 +254,8 @@ struct cb_vector_share {
 enum cb_vector_kernel {
   CB_VECTORS_PACKED, /* entries of a row of X, and of Y, are neighbours and aligned for loads of `each` at once */
   CB_VECTORS_STRIDED, /* they are anywhere */
+  CB_VECTORS_COPIED, /* they are anywhere, but a launch before lays X out by rows in the scratch: where gathers of
+                      * single entries take longer than that */
   CB_VECTOR_KERNELS
 };
 
@@ -310,6 +316,15 @@ enum { CB_PIECE_BYTES = 16 }; /* of neighbouring vectors, which one load brings 
 static inline int cb_share_piece(const struct cb_vector_share *share, enum cb_type vector) {
   const int most = CB_PIECE_BYTES / (int)cb_type_size(vector);
   return share->each < most ? share->each : most;
+}
+/* X in the scratch of such a kernel: bytes of a row, whatever the number of vectors; and rows that a thread block of
+ * CB_COPY_THREADS lays out, by a tile in shared memory. */
+enum { CB_COPY_THREADS = 256, CB_COPY_TILE = 16 << 10 };
+static inline int64_t cb_copy_row_bytes(const struct cb_vector_share *share, enum cb_type vector) {
+  return (int64_t)cb_share_vectors_of(share) * (int64_t)cb_type_size(vector);
+}
+static inline int64_t cb_copy_rows(const struct cb_vector_share *share, enum cb_type vector) {
+  return CB_COPY_TILE / cb_copy_row_bytes(share, vector);
 }
 static inline int cb_share_blocks(const struct cb_vector_share *share) { return share->turns ? 1 : share->parts; }
 static inline int cb_share_numbers(const struct cb_vector_share shares[CB_VECTOR_KERNELS]) {

@@ -2,6 +2,7 @@
 /* Counting sectors of x, by a sample: see sectors.h. */
 #include "analysis/sectors.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
 
 enum {
@@ -98,17 +99,18 @@ static enum cb_status fetch_samples(struct fetched *fetched, const struct cb_reg
   return s;
 }
 
-/* The sum over sampled thread blocks; -1: no memory. */
+/* The sum over sampled thread blocks, in sectors; -1: no memory. `entry_bytes`: of a column's entry of x, or of its
+ * entries of several vectors that lie side by side. */
 static int64_t sum_samples(const struct cb_region_builder *builder, const void *state, cb_sectors_visit *visit,
-                           const struct fetched *sample, int64_t samples) {
-  const int64_t blocks = builder->region.blocks, value_bytes = (int64_t)cb_type_size(builder->vector_type);
+                           const struct fetched *sample, int64_t samples, int64_t entry_bytes) {
+  const int64_t blocks = builder->region.blocks, each = cb_divide_up(entry_bytes, SECTOR_BYTES);
   const int64_t shares = builder->region.blocks_per_sm > 0 ? builder->region.blocks_per_sm : 1;
-  const int64_t room = (builder->target->shared_per_sm - KEPT_FREE) / shares / SECTOR_BYTES;
+  const int64_t room = (builder->target->shared_per_sm - KEPT_FREE) / shares / (SECTOR_BYTES * each);
   int64_t sum = 0;
   int failed = 0;
 #pragma omp parallel reduction(+ : sum) reduction(| : failed)
   {
-    struct cb_sector_sink sink = {.per_sector = SECTOR_BYTES / value_bytes,
+    struct cb_sector_sink sink = {.per_sector = cb_larger(SECTOR_BYTES / entry_bytes, 1),
                                   .columns = sample->each ? sample->columns : builder->work.part.csr->col_idx};
     sink.slots = cb_calloc(SLOTS, sizeof *sink.slots);
     sink.used = cb_alloc(FULL, sizeof *sink.used);
@@ -124,7 +126,7 @@ static int64_t sum_samples(const struct cb_region_builder *builder, const void *
     cb_free(sink.slots);
     cb_free(sink.used);
   }
-  return failed ? -1 : sum;
+  return failed ? -1 : sum * each;
 }
 
 static int64_t count_samples(const struct cb_region_builder *builder) {
@@ -145,14 +147,16 @@ enum cb_status cb_sectors_predict_by_stretch(struct cb_region_builder *builder, 
                                              cb_sectors_visit *visit, cb_sectors_stretches *stretches,
                                              struct cb_diag *diag) {
   const int64_t blocks = builder->region.blocks, samples = count_samples(builder);
+  const int64_t entry_bytes = (int64_t)cb_type_size(builder->vector_type), vectors = builder->options->vectors;
   struct fetched fetched = {0};
-  int64_t sum = 0, *sectors = &builder->region.cost.sectors;
+  int64_t sum = 0, of_rows = 0;
   enum cb_status s = fetch_samples(&fetched, builder, state, stretches, samples, diag);
-  if (!s) sum = sum_samples(builder, state, visit, &fetched, samples);
+  if (!s) sum = sum_samples(builder, state, visit, &fetched, samples, entry_bytes);
+  if (!s && vectors > 1) of_rows = sum_samples(builder, state, visit, &fetched, samples, vectors * entry_bytes);
   release_fetched(&fetched);
-  *sectors = 0;
-  if (s) return s;
-  if (sum < 0) return cb_fail_memory(diag, "an estimate of gathers", SLOTS * sizeof(uint32_t));
-  if (samples) *sectors = (int64_t)((double)sum * (double)blocks / (double)samples);
-  return CB_OK;
+  if (!s && (sum < 0 || of_rows < 0)) s = cb_fail_memory(diag, "an estimate of gathers", SLOTS * sizeof(uint32_t));
+  const double times = s || !samples ? 0 : (double)blocks / (double)samples;
+  builder->region.cost.sectors = (int64_t)((double)sum * times);
+  builder->region.row_sectors = (int64_t)((double)of_rows * times);
+  return s;
 }

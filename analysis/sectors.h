@@ -29,8 +29,8 @@ const int32_t *cb_sector_columns(const struct cb_sector_sink *sink, int64_t numb
 
 typedef void cb_sectors_visit(const void *user, int64_t block, struct cb_sector_sink *sink);
 
-/* Predicts the sectors of a builder whose region's thread blocks are known. CB_ERR_MEMORY. The same for any number of
- * threads. */
+/* Predicts the sectors of a builder whose region's thread blocks are known; for several vectors also those of X by rows
+ * (cb_region.row_sectors). CB_ERR_MEMORY. The same for any number of threads. */
 enum cb_status cb_sectors_predict(struct cb_region_builder *builder, const void *state, cb_sectors_visit *visit,
                                   struct cb_diag *diag);
 

@@ -24,10 +24,11 @@
 #   update     new values by packing kernels of several shapes, beside a copy        update.txt
 #   devpack    packing on the device beside the host's: the same bytes, on the corpus too; parts of set-up    devpack*.txt
 #   many       several vectors at once beside cuSPARSE's SpMM: five shapes, MANY_VECTORS (8), MANY_OPTIONS more options;
-#              MATRICES or MATRICES_MORE: others; manycorpus: the packed and the corpus, 4 and 8 vectors    many*.jsonl many*.md
+#              MATRICES or MATRICES_MORE: others; manysweep: scattered columns with threads that share vectors, X by columns
+#              laid out first or not, and by merge, about 80 s (SWEEP_MATRICES: others); manycorpus: the packed and the corpus, 4 and 8 vectors    many*.jsonl many*.md
 #   symmetric  half of symmetric matrices stored, beside all of them and cuSPARSE, with thread blocks of several sizes; about
 #              80 s (SYMMETRIC_MATRICES: others)                                      symmetric*.jsonl symmetric.md
-#   solve      solvers as one kernel beside kernels one after the other (SOLVE_MATRICES: others; SOLVE_BLOCKS: numbers of
+#   solve      solvers as one kernel beside kernels one after the other, and cuSPARSE with cuBLAS (SOLVE_MATRICES: others; SOLVE_BLOCKS: numbers of
 #              thread blocks), then small ones under compute-sanitizer            solve*.txt solve.jsonl
 #   heads      split values: products of whole and split ones and with heads, cg and cg-mixed; about 50 s (HEADS_MATRICES:
 #              others)                                                           heads.txt
@@ -350,6 +351,26 @@ many() {
   head -c 1500 "$out/$name.err"
 }
 
+# manysweep LIMIT: the same matrices, with other options each time; cuSPARSE in the first run alone
+manysweep() {
+  local name options tables=()
+  rm -f "$out"/manysweep-*.jsonl
+  while read -r name options; do
+    # shellcheck disable=SC2086
+    printf '%s\n' ${SWEEP_MATRICES:-generate:rmat,scale=20,edge_factor=16 generate:uniform,n=1000000,per_row=16
+      generate:powerlaw,rows=1500000,max=700} | many "manysweep-$name" "$1" 8 --repeat=3 $options
+    tables+=("$name=$out/manysweep-$name.jsonl")
+  done <<'RUNS'
+auto
+strided --recipe=sell --copy-x=off --no-baselines
+threads-1 --recipe=sell --copy-x=on --vector-threads=1 --no-baselines
+threads-2 --recipe=sell --copy-x=on --vector-threads=2 --no-baselines
+threads-4 --recipe=sell --copy-x=on --vector-threads=4 --no-baselines
+merge --recipe=merge --copy-x=on --no-baselines
+RUNS
+  python3 bench/many_table.py "${tables[@]}" | tee "$out/manysweep.md"
+}
+
 many_shapes() {
   if [ -n "${MATRICES:-}${MATRICES_MORE:-}" ]; then list_matrices; return; fi
   cat <<'LIST'
@@ -452,6 +473,7 @@ for step in $steps; do
       # shellcheck disable=SC2086
       for vectors in ${MANY_VECTORS:-8}; do many_shapes | many many "${BENCH_SECONDS:-330}" "$vectors" ${MANY_OPTIONS:-}; done
       python3 bench/many_table.py "$out/many.jsonl" | tee "$out/many.md" ;;
+    manysweep) manysweep "${MANY_SECONDS:-120}" ;;
     manycorpus)
       for vectors in 4 8; do
         ls -d .gpu/matrices/* tests/data/corpus/*.mtx* 2>/dev/null | many manycorpus "${BENCH_SECONDS:-330}" "$vectors" --repeat=3

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* What the files that write a kernel's text share: source.c, all but its host section, and host.c, that section. */
+/* What the files that write a kernel's text share: header.c, the comment at its head; host.c, its host section; and
+ * source.c, all else. */
 #ifndef CBGEN_CODEGEN_EMITTER_H
 #define CBGEN_CODEGEN_EMITTER_H
 
@@ -100,6 +101,9 @@ static inline void add_form(struct emitter *emitter, struct cb_scope *scope) {
   if (has_scalars(emitter)) cb_scope_section(scope, "axpby");
   add_semiring(emitter, scope);
 }
+
+/* The comment at the head of the file: header.c. */
+enum cb_status cb_emit_header(struct emitter *emitter);
 
 /* The host section, to the end of the file: host.c. */
 enum cb_status cb_emit_host(struct emitter *emitter);

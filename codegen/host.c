@@ -48,6 +48,17 @@ static int64_t counters_at(const struct cb_plan *plan) {
   return cb_round_up(cb_blob_arrays_end(plan) + carry_sum_bytes(plan), CB_BLOB_ALIGN);
 }
 
+static int copies_x(const struct cb_plan *plan) { return cb_plan_vectors(plan, CB_VECTORS_COPIED) > 0; }
+
+/* Where the scratch for X by rows is there, behind all else, and its bytes. */
+static int64_t copy_at(const struct cb_plan *plan) {
+  const int64_t counters = plan->carry_counters * (int64_t)sizeof(uint32_t);
+  return cb_round_up(plan->carry_sums ? counters_at(plan) + counters : cb_blob_arrays_end(plan), CB_BLOB_ALIGN);
+}
+static int64_t copy_bytes(const struct cb_plan *plan) {
+  return plan->cols * cb_copy_row_bytes(&plan->shares[CB_VECTORS_COPIED], plan->vector_type);
+}
+
 /* "matrix->REGION_sizes = …;" */
 static void add_sizes(struct cb_text *text, const struct cb_region *region) {
   enum { PER_LINE = 24 };
@@ -71,6 +82,9 @@ static const char *array_places(struct emitter *emitter) {
     cb_text_add(&text, "  matrix->carry_counters = (uint32_t *)array_at(matrix->memory, %lld, %lld);\n",
                 (long long)counters_at(plan), counter_bytes);
   }
+  if (copies_x(plan))
+    cb_text_add(&text, "  matrix->x_rows = (vector_t *)array_at(matrix->memory, %lld, %lld);\n",
+                (long long)copy_at(plan), (long long)copy_bytes(plan));
   if (text.length) text.bytes[--text.length] = 0;
   return keep(emitter, &text);
 }
@@ -78,6 +92,7 @@ static const char *array_places(struct emitter *emitter) {
 static const char *memory_bytes(struct emitter *emitter) {
   const struct cb_plan *plan = emitter->plan;
   const int64_t counters = plan->carry_counters * (int64_t)sizeof(uint32_t);
+  if (copies_x(plan)) return number(emitter, copy_at(plan) + copy_bytes(plan));
   return number(emitter, plan->carry_sums ? counters_at(plan) + counters : cb_blob_arrays_end(plan));
 }
 
@@ -120,10 +135,11 @@ static const char *launch_calls(struct emitter *emitter) {
 }
 
 /* "error = launch(KERNEL_NAME, …);" for each launch, on `times` as many thread blocks, with the arrays as the namespace
- * `name` has them. */
-static const char *calls_in_namespace(struct emitter *emitter, const char *name, int64_t times, const char *indent,
+ * `name` has them; `columns`: of several vectors. */
+static const char *calls_in_namespace(struct emitter *emitter, const char *name, int64_t times, const char *x,
                                       const char *columns) {
   const struct cb_plan *plan = emitter->plan;
+  const char *const indent = *columns ? "      " : "  ";
   struct cb_text text = {0};
   for (int l = 0; l < plan->launches_count; l++) {
     const struct cb_launch *launch = &plan->launches[l];
@@ -137,7 +153,7 @@ static const char *calls_in_namespace(struct emitter *emitter, const char *name,
       if (gets_arrays(emitter, region))
         cb_text_add(&text, ", alike<%s::%s::Arrays>(matrix->%s)", name, region->name, region->name);
     }
-    cb_text_add(&text, ", x, y%s%s%s);", has_scalars(emitter) ? ", alpha, beta" : "",
+    cb_text_add(&text, ", %s, y%s%s%s);", x, has_scalars(emitter) ? ", alpha, beta" : "",
                 plan->carry_sums ? ", matrix->carry_sums, matrix->carry_counters" : "", columns);
   }
   return keep(emitter, &text);
@@ -145,14 +161,29 @@ static const char *calls_in_namespace(struct emitter *emitter, const char *name,
 
 static const char *vector_calls(struct emitter *emitter, enum cb_vector_kernel kernel) {
   return calls_in_namespace(emitter, cb_vector_kernel_name(kernel), cb_share_blocks(&emitter->plan->shares[kernel]),
-                            "      ", ", columns");
+                            kernel == CB_VECTORS_COPIED ? "matrix->x_rows" : "x", ", columns");
 }
 
 static void add_heads(struct emitter *emitter, struct cb_scope *scope) {
   if (!cb_plan_has_heads(emitter->plan) || is_family(emitter)) return;
   cb_scope_section(scope, "heads");
   cb_scope_optional_section(scope, "namespaces");
-  cb_scope_placeholder(scope, "heads_launches", calls_in_namespace(emitter, "heads", 1, "  ", ""));
+  cb_scope_placeholder(scope, "heads_launches", calls_in_namespace(emitter, "heads", 1, "x", ""));
+}
+
+/* The kernels that take X in the scratch, and the launch that brings it there. */
+static void add_copied(struct emitter *emitter, struct cb_scope *scope) {
+  const struct cb_plan *plan = emitter->plan;
+  const struct cb_vector_share *share = &plan->shares[CB_VECTORS_COPIED];
+  char kernel[96];
+  if (!copies_x(plan)) return;
+  cb_source_copy_kernel(plan, emitter->label, kernel, sizeof kernel);
+  cb_scope_section(scope, "copied_too");
+  cb_scope_placeholder(scope, "copied", number(emitter, cb_share_vectors_of(share)));
+  cb_scope_placeholder(scope, "copied_launches", vector_calls(emitter, CB_VECTORS_COPIED));
+  cb_scope_placeholder(scope, "copy_kernel", cb_arena_string(&emitter->arena, kernel));
+  cb_scope_placeholder(scope, "copy_blocks", number(emitter, cb_divide_up(plan->cols, cb_copy_rows(share, plan->vector_type))));
+  cb_scope_placeholder(scope, "copy_threads", number(emitter, CB_COPY_THREADS));
 }
 
 static void add_vector_kernels(struct emitter *emitter, struct cb_scope *scope) {
@@ -162,6 +193,7 @@ static void add_vector_kernels(struct emitter *emitter, struct cb_scope *scope) 
   cb_scope_optional_section(scope, "namespaces");
   cb_scope_placeholder(scope, "strided", number(emitter, cb_plan_vectors(plan, CB_VECTORS_STRIDED)));
   cb_scope_placeholder(scope, "strided_launches", vector_calls(emitter, CB_VECTORS_STRIDED));
+  add_copied(emitter, scope);
   if (!cb_plan_vectors(plan, CB_VECTORS_PACKED)) return;
   cb_scope_section(scope, "packed_too");
   cb_scope_placeholder(scope, "packed", number(emitter, cb_plan_vectors(plan, CB_VECTORS_PACKED)));

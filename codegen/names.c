@@ -5,12 +5,19 @@
 
 #include <ctype.h>
 #include <stdio.h>
+#include <string.h>
 
 void cb_source_kernel(const struct cb_plan *plan, const struct cb_label *label, int launch, char *name, size_t size) {
   if (plan->launches_count == 1)
     snprintf(name, size, "%s_spmv", label->symbol);
   else
     snprintf(name, size, "%s_spmv_%d", label->symbol, launch);
+}
+
+void cb_source_copy_kernel(const struct cb_plan *plan, const struct cb_label *label, char *name, size_t size) {
+  cb_source_kernel(plan, label, 0, name, size);
+  const size_t length = strlen(name);
+  snprintf(name + length, size - length, CB_COPY_SUFFIX);
 }
 
 void cb_symbol_from(const char *text, char symbol[49]) {

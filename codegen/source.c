@@ -7,7 +7,6 @@
 #include "analysis/layout.h"
 #include "base/embedded.h"
 #include "base/memory.h"
-#include "codegen/because.h"
 #include "codegen/check.h"
 #include "codegen/constants.h"
 #include "codegen/slots.h"
@@ -34,86 +33,6 @@ enum cb_status cb_source_with_prelude(struct cb_text *text, const struct cb_text
 const char *cb_source_behind_prelude(const char *text) {
   const char *end = strstr(text, "\n// ---- end of the device prelude"), *line = end ? strchr(end + 1, '\n') : NULL;
   return line ? line + 1 : NULL;
-}
-
-/* ---- header */
-
-static const char *launches_text(struct emitter *emitter) {
-  const struct cb_plan *plan = emitter->plan;
-  struct cb_text text = {0};
-  for (int i = 0; i < plan->launches_count; i++)
-    cb_text_add(&text, "%sgrid %lld × %d threads, %lld B dynamic shared memory", i ? "; then " : "",
-                (long long)plan->launches[i].blocks, plan->launches[i].threads,
-                (long long)plan->launches[i].dynamic_shared);
-  if (!plan->launches_count) cb_text_add_string(&text, "none: there are no rows");
-  return keep(emitter, &text);
-}
-
-/* Bytes per nonzero with one decimal; "-" without nonzeros. */
-static const char *per_nonzero(struct emitter *emitter, int64_t bytes) {
-  const int64_t nnz = emitter->plan->nnz;
-  if (!nnz) return "-";
-  const int64_t tenths = (10 * bytes + nnz / 2) / nnz;
-  return cb_arena_format(&emitter->arena, "%lld.%lld", (long long)(tenths / 10), (long long)(tenths % 10));
-}
-
-static int64_t csr_bytes(const struct cb_plan *plan) {
-  const int64_t pointer = plan->nnz > INT32_MAX ? 8 : 4;
-  return plan->nnz * (4 + (int64_t)cb_type_size(plan->matrix_type)) + (plan->rows + 1) * pointer;
-}
-
-/* A matrix's name may hold anything: in the comment only printable characters stay. */
-static const char *printable(struct emitter *emitter, const char *name) {
-  char *copy = cb_arena_string(&emitter->arena, name);
-  for (char *at = copy; at && *at; at++)
-    if (!isprint((unsigned char)*at) || *at == '\\') *at = '_';
-  return copy;
-}
-
-/* "double", or "f16 values, f32 vectors and sums". */
-static const char *types_text(struct emitter *emitter) {
-  const struct cb_plan *plan = emitter->plan;
-  if (plan->matrix_type == plan->sum_type) return cb_type_c_name(plan->sum_type);
-  return cb_arena_format(&emitter->arena, "%s values, %s vectors and sums", cb_type_short(plan->matrix_type),
-                         cb_type_short(plan->sum_type));
-}
-
-static const char *because(struct emitter *emitter) {
-  static const char indent[] = "//           ";
-  struct cb_text text = {0};
-  cb_because(&text, emitter->plan, indent, (int)sizeof indent - 1);
-  return keep(emitter, &text);
-}
-
-static enum cb_status emit_header(struct emitter *emitter) {
-  const struct cb_plan *plan = emitter->plan;
-  struct cb_scope scope = {0};
-  char pattern[CB_HASH_HEX];
-  const char *symbol = emitter->label->symbol;
-  cb_hash_hex(emitter->label->pattern, pattern);
-  cb_scope_placeholder(&scope, "equation", equation(plan));
-  cb_scope_placeholder(&scope, "matrix", printable(emitter, emitter->label->matrix));
-  cb_scope_placeholder(&scope, "rows", number(emitter, plan->rows));
-  cb_scope_placeholder(&scope, "cols", number(emitter, plan->cols));
-  cb_scope_placeholder(&scope, "nonzeros", number(emitter, plan->nnz));
-  cb_scope_placeholder(&scope, "types", types_text(emitter));
-  cb_scope_placeholder(&scope, "version", CB_VERSION);
-  cb_scope_placeholder(&scope, "line", plan->line);
-  cb_scope_placeholder(&scope, "because", because(emitter));
-  cb_scope_placeholder(&scope, "arch", plan->target.arch);
-  cb_scope_placeholder(&scope, "multiprocessors", number(emitter, plan->target.multiprocessors));
-  cb_scope_placeholder(&scope, "launches", launches_text(emitter));
-  cb_scope_placeholder(&scope, "pattern", pattern);
-  cb_scope_placeholder(&scope, "stored", per_nonzero(emitter, cb_plan_bytes(plan)));
-  cb_scope_placeholder(&scope, "csr_stored", per_nonzero(emitter, csr_bytes(plan)));
-  cb_scope_placeholder(&scope, "use",
-                       cb_arena_format(&emitter->arena,
-                                       "%s_%s, %s_multiply, %s_free; -DCBGEN_SELFTEST makes it a program "
-                                       "that checks itself",
-                                       symbol, emitter->embed ? "load_embedded" : "load_file", symbol, symbol));
-  if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
-  const enum cb_status s = cb_expand(&emitter->text, "header", &scope, emitter->diag);
-  return s ? s : cb_scope_check(&scope, "the header", emitter->diag);
 }
 
 /* ---- regions */
@@ -594,16 +513,23 @@ static int rows_of_thread(const struct emitter *emitter, const struct cb_launch 
   return rows;
 }
 
+static int is_staged(const struct emitter *emitter, const struct cb_launch *launch) {
+  for (int i = 0; i < launch->regions; i++)
+    if (emitter->plan->regions[launch->first_region + i].staged_parts) return 1;
+  return 0;
+}
+
 /* For several vectors, too: 64 registers for a thread, more where it has many sums, or what one vector asks for where
  * that is more; twice as many for entries of X, each of which is for one sum alone. Asked for nothing, the compiler has
- * fewer loads in flight. */
+ * fewer loads in flight. Where sums meet in shared memory, 80: threads wait for each other, so others shall work. */
 static int shared_blocks_per_sm(const struct emitter *emitter, const struct cb_launch *launch) {
   enum { PIECE = 16, SOME = 96 }; /* bytes */
   const int blocks = blocks_per_sm(emitter, launch);
   if (!emitter->share) return blocks;
   const int rows = rows_of_thread(emitter, launch);
   const int each = emitter->share->each * (int)cb_type_size(emitter->plan->sum_type);
-  const int resident = rows * each <= PIECE ? 1024 : rows * each <= SOME ? 512 : 256; /* threads of a multiprocessor */
+  const int plain = rows * each <= PIECE ? 1024 : rows * each <= SOME ? 512 : 256;
+  const int resident = is_staged(emitter, launch) ? 768 : plain; /* threads of a multiprocessor */
   if (blocks * launch->threads <= resident) return rows == 1 && each > PIECE && blocks > 1 ? blocks / 2 : blocks;
   return resident > launch->threads ? resident / launch->threads : 1;
 }
@@ -693,7 +619,7 @@ static enum cb_status emit_kernel(struct emitter *emitter, int number_of_launch)
 static const char *const common_functions[] = {
     "load_x",         "commit", "commit_more", "commit_atomic", "set_sum", "add_sum", "add_sum_atomic",
     "last_to_arrive", "zero",   "product",     "add_product",   "add",     "total",   "clear",
-    "is_finite",      "shuffle_xor", "load_l2", "store_l2"};
+    "is_finite",      "shuffle_xor", "shuffle_warp", "shuffle_up", "load_l2", "store_l2"};
 enum { COMMON_FUNCTIONS = sizeof common_functions / sizeof *common_functions };
 
 static const char *global_constants(struct emitter *emitter) {
@@ -733,8 +659,9 @@ static void add_share(struct emitter *emitter, struct cb_scope *scope) {
   if (share->each > 1) cb_scope_section(scope, "each");
   if (share->parts > 1) cb_scope_section(scope, "parts");
   if (share->parts > 1 && !share->turns) cb_scope_section(scope, "own_threads");
-  if (share != &emitter->plan->shares[CB_VECTORS_PACKED]) return;
+  if (share == &emitter->plan->shares[CB_VECTORS_STRIDED]) return;
   cb_scope_section(scope, "packed");
+  if (share == &emitter->plan->shares[CB_VECTORS_COPIED]) cb_scope_section(scope, "apart");
   cb_scope_placeholder(scope, "piece", number(emitter, cb_share_piece(share, emitter->plan->vector_type)));
 }
 
@@ -811,20 +738,44 @@ static enum cb_status emit_product(struct emitter *emitter, struct cb_text *text
   return s;
 }
 
-/* The product in a namespace of its own. */
-static enum cb_status emit_namespace(struct emitter *emitter, const char *name, struct cb_text *text) {
-  const struct cb_plan *plan = emitter->plan;
-  cb_text_release(&emitter->regions);
-  cb_text_release(&emitter->kernels);
-  cb_text_add(text, "namespace %s {\n\n", name);
-  const enum cb_status s = emit_product(emitter, text);
-  cb_text_add(text, "}  // namespace %s\n", name);
-  for (int l = 0; l < plan->launches_count; l++) {
+/* Names of a namespace that the host calls. */
+static void add_using(const struct emitter *emitter, struct cb_text *text, const char *name) {
+  for (int l = 0; l < emitter->plan->launches_count; l++) {
     char own[128];
-    cb_source_kernel(plan, emitter->label, l, own, sizeof own);
+    cb_source_kernel(emitter->plan, emitter->label, l, own, sizeof own);
     add_suffix(own, sizeof own, name);
     cb_text_add(text, "using %s::%s;\n", name, own);
   }
+  if (emitter->share != &emitter->plan->shares[CB_VECTORS_COPIED]) return;
+  char copy[96];
+  cb_source_copy_kernel(emitter->plan, emitter->label, copy, sizeof copy);
+  cb_text_add(text, "using %s::%s;\n", name, copy);
+}
+
+/* The kernel that lays X out by rows, at the end of its namespace. */
+static enum cb_status emit_copy(struct emitter *emitter, struct cb_text *text) {
+  const struct cb_plan *plan = emitter->plan;
+  struct cb_scope scope = {0};
+  char kernel[96];
+  cb_source_copy_kernel(plan, emitter->label, kernel, sizeof kernel);
+  cb_scope_placeholder(&scope, "kernel", kernel);
+  cb_scope_placeholder(&scope, "count", number(emitter, cb_share_vectors_of(emitter->share)));
+  cb_scope_placeholder(&scope, "tile_rows", number(emitter, cb_copy_rows(emitter->share, plan->vector_type)));
+  cb_scope_placeholder(&scope, "cols", number(emitter, plan->cols));
+  cb_scope_placeholder(&scope, "threads", number(emitter, CB_COPY_THREADS));
+  if (emitter->arena.failed) return cb_fail_memory(emitter->diag, "generated text", 0);
+  return cb_expand_definition(text, "several", "copy_x", &scope, emitter->diag);
+}
+
+/* The product in a namespace of its own. */
+static enum cb_status emit_namespace(struct emitter *emitter, const char *name, struct cb_text *text) {
+  cb_text_release(&emitter->regions);
+  cb_text_release(&emitter->kernels);
+  cb_text_add(text, "namespace %s {\n\n", name);
+  enum cb_status s = emit_product(emitter, text);
+  if (!s && emitter->share == &emitter->plan->shares[CB_VECTORS_COPIED]) s = emit_copy(emitter, text);
+  cb_text_add(text, "}  // namespace %s\n", name);
+  add_using(emitter, text, name);
   cb_text_add_string(text, "\n");
   return s;
 }
@@ -878,7 +829,7 @@ static enum cb_status take_source(struct cb_source *source, struct emitter *emit
 static enum cb_status emit(struct cb_source *source, struct emitter *emitter) {
   struct cb_text device = {0};
   *source = (struct cb_source){0};
-  enum cb_status s = emit_header(emitter);
+  enum cb_status s = cb_emit_header(emitter);
   if (!s) s = emit_device(emitter, &device);
   if (!s) s = cb_source_with_prelude(&emitter->text, &device, emitter->diag);
   if (!s) s = cb_emit_host(emitter);

@@ -90,8 +90,13 @@ void cb_source_kernel(const struct cb_plan *plan, const struct cb_label *label, 
                       size_t size);
 
 /* What such names end with, behind "_", where the kernel is for several vectors. */
+/* The kernel that lays X out by rows for those of CB_VECTORS_COPIED: the name of the first launch's, with a suffix. Its
+ * parameters: x; where to; Columns. */
+#define CB_COPY_SUFFIX "_copy_x"
+void cb_source_copy_kernel(const struct cb_plan *plan, const struct cb_label *label, char *name, size_t size);
+
 static inline const char *cb_vector_kernel_name(enum cb_vector_kernel kernel) {
-  return kernel == CB_VECTORS_PACKED ? "packed" : "strided";
+  return kernel == CB_VECTORS_PACKED ? "packed" : kernel == CB_VECTORS_STRIDED ? "strided" : "copied";
 }
 
 /* A C identifier made from any text ("2dcyl1" → "m_2dcyl1"), at most 48 characters. */

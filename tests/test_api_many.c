@@ -12,6 +12,12 @@ static cbgen_operator *compiled(cbgen_context *context, const cbgen_csr *view, i
   return op;
 }
 
+#define REFUSED(op, products, status, words)                                                                 \
+  do {                                                                                                       \
+    assert_int_equal(cbgen_multiply_many(op, &(products)), status);                                          \
+    if (!strstr(cbgen_operator_message(op), words)) fail_msg("'%s' lacks '%s'", cbgen_operator_message(op), words); \
+  } while (0)
+
 /* X and Y on the GPU, as bytes of the host; in between elements that nothing may write. */
 struct dense {
   size_t size;
@@ -124,6 +130,7 @@ static void every_vector_has_its_own_product(void **state) {
     struct sample sample = sample_of(example_of(recipe), (struct form){0});
     cbgen_context *context = new_context(settings_of_recipe(recipe));
     must(context, cbgen_set(context, "type", types[number % 4]));
+    must(context, cbgen_set(context, "copy-x", number % 2 ? "on" : "off"));
     cbgen_operator *op = compiled(context, &sample.view, 8);
     cbgen_info info = {.struct_size = sizeof info};
     assert_int_equal(cbgen_operator_info(op, &info), CBGEN_OK);
@@ -133,6 +140,7 @@ static void every_vector_has_its_own_product(void **state) {
     check_products(op, op, 11, CBGEN_BY_ROW, 5); /* two passes, rows at 16 bytes */
     check_products(op, op, 5, CBGEN_BY_ROW, 2);  /* nothing is aligned */
     check_products(op, op, 9, CBGEN_BY_COLUMN, 3);
+    check_products(op, op, 7, CBGEN_BY_COLUMN, 0); /* where X is laid out by rows: one vector less than there is room */
     check_products(op, op, 1, CBGEN_BY_ROW, 1);
     cbgen_operator_free(op);
     cbgen_context_destroy(context);
@@ -164,7 +172,7 @@ static void an_operator_for_one_vector(void **state) {
 static void copies_multiply_alike(void **state) {
   (void)state;
   struct sample sample = sample_of("powerlaw,rows=300,max=250", (struct form){0});
-  cbgen_context *context = new_context("recipe=sell sell-vary=on");
+  cbgen_context *context = new_context("recipe=sell sell-vary=on copy-x=on");
   const cbgen_request request = {.struct_size = sizeof request, .vectors = 4, .values = CBGEN_VALUES_MUTABLE};
   cbgen_operator *op, *clone, *loaded;
   size_t length;
@@ -187,6 +195,33 @@ static void copies_multiply_alike(void **state) {
   cbgen_operator_free(clone);
   cbgen_operator_free(op);
   cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
+/* X by rows is scratch of each handle: it counts, and two streams need two handles. */
+static void a_copy_of_x_is_scratch(void **state) {
+  (void)state;
+  struct sample sample = sample_of("random,rows=70,cols=50,density=0.1", (struct form){0});
+  cbgen_info without = {.struct_size = sizeof without}, with = {.struct_size = sizeof with};
+  for (int on = 0; on < 2; on++) {
+    cbgen_context *context = new_context(on ? "recipe=sell copy-x=on" : "recipe=sell copy-x=off");
+    cbgen_operator *op = compiled(context, &sample.view, 8);
+    assert_int_equal(cbgen_operator_info(op, on ? &with : &without), CBGEN_OK);
+    check_products(op, op, 8, CBGEN_BY_COLUMN, 0);
+    if (on) {
+      struct dense dense = dense_for(op, 8, CBGEN_BY_COLUMN, 0);
+      cbgen_products products = products_with(&dense);
+      products.stream = app_stream(0, 1);
+      REFUSED(op, products, CBGEN_ERROR_ARGUMENT, "scratch that serves another stream");
+      app_stream_free(products.stream);
+      dense_release(&dense);
+    }
+    cbgen_operator_free(op);
+    cbgen_context_destroy(context);
+  }
+  assert_false(without.has_scratch);
+  assert_true(with.has_scratch);
+  assert_int_equal(with.device_bytes - without.device_bytes, 50 * 8 * 8);
   sample_release(&sample);
 }
 
@@ -213,12 +248,6 @@ static void the_cache_keeps_them_apart(void **state) {
 }
 
 /* ---- what is refused */
-
-#define REFUSED(op, products, status, words)                                                                 \
-  do {                                                                                                       \
-    assert_int_equal(cbgen_multiply_many(op, &(products)), status);                                          \
-    if (!strstr(cbgen_operator_message(op), words)) fail_msg("'%s' lacks '%s'", cbgen_operator_message(op), words); \
-  } while (0)
 
 static void arguments_without_meaning(void **state) {
   (void)state;
@@ -284,6 +313,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(every_vector_has_its_own_product, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(an_operator_for_one_vector, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(copies_multiply_alike, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(a_copy_of_x_is_scratch, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(the_cache_keeps_them_apart, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(arguments_without_meaning, open_fake, check_fake),
   };

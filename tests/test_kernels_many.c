@@ -10,7 +10,9 @@
 
 enum { SHAPES = sizeof shapes / sizeof *shapes, MOST_TRIES = 24 };
 
-static const int numbers[] = {2, 8, 32, 5};
+/* How many, and how they are dealt out. */
+static const char *const numbers[] = {"vectors=2 copy-x=on", "vectors=8", "vectors=32 vector-threads=4 copy-x=on",
+                                      "vectors=5 vector-threads=2", "vectors=8 vector-threads=1 copy-x=on"};
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
 /* Those of kernels without the semirings, which take one vector, and how many vectors behind them. */
@@ -25,7 +27,7 @@ static void settings_of(char settings[SETTINGS], const struct factors *factors, 
   words.count--;
   combination_settings(settings, &words, row);
   const size_t length = strlen(settings);
-  snprintf(settings + length, SETTINGS - length, " vectors=%d", numbers[row[words.count]]);
+  snprintf(settings + length, SETTINGS - length, " %s", numbers[row[words.count]]);
 }
 
 /* Returns whether the recipe took the shape. */

@@ -74,14 +74,14 @@ static enum cb_status start(struct cb_builder *builder, const struct cb_csr *csr
   return note_epilogue(plan, options, diag);
 }
 
-static enum cb_status finish(struct cb_builder *builder, struct cb_diag *diag) {
+static enum cb_status finish(struct cb_builder *builder, const struct cb_options *options, struct cb_diag *diag) {
   struct cb_plan *plan = builder->plan;
   struct cb_text json = {0};
   cb_text_add(&builder->line, ")");
   if (!builder->line.failed) plan->line = cb_arena_string(&plan->arena, cb_text_string(&builder->line));
   if (!plan->line) return cb_fail_memory(diag, "plan line", 0);
   enum cb_status s = cb_build_launches(plan, diag);
-  cb_share_vectors(plan);
+  if (!s) cb_share_vectors(plan, options);
   if (!s) cb_cost_plan(plan);
   if (!s) s = cb_plan_json(plan, &json, diag);
   if (!s) plan->hash = cb_hash_bytes(cb_text_string(&json), json.length);
@@ -116,7 +116,7 @@ enum cb_status cb_build_recipe(struct cb_plan **plan, struct cb_assignment **ass
   struct cb_builder builder = {.values = csr->values};
   enum cb_status s = start(&builder, csr, recipe, target, options, diag);
   if (!s) s = build_tree(&builder, csr, recipe, options, diag);
-  if (!s) s = finish(&builder, diag);
+  if (!s) s = finish(&builder, options, diag);
   cb_text_release(&builder.line);
   if (s) {
     cb_assignment_free(builder.assignment);

@@ -74,7 +74,7 @@ void cb_build_joining(struct cb_builder *builder, const struct cb_subtree *subtr
 enum cb_status cb_build_launches(struct cb_plan *plan, struct cb_diag *diag);
 
 /* How the kernels for several vectors deal them out, once there are launches. */
-void cb_share_vectors(struct cb_plan *plan);
+void cb_share_vectors(struct cb_plan *plan, const struct cb_options *options);
 
 /* No plan of the node for these nonzeros is predicted to take less; 0: unknown. */
 int64_t cb_node_least_ns(const struct cb_node *node, const struct cb_csr *csr, const struct cb_target *target,

@@ -149,6 +149,24 @@ struct cb_cost cb_cost_so_far(const struct cb_plan *plan) {
   return sum;
 }
 
+/* What regions add up in shared memory for further vectors, each by itself. */
+static int64_t staged_work(const struct cb_plan *plan) {
+  int64_t work_ns = 0;
+  for (int i = 0; i < plan->regions_count; i++)
+    if (plan->regions[i].staged_parts) work_ns += plan->regions[i].cost.work_ns * (plan->vectors - 1);
+  return work_ns;
+}
+
+/* Turns follow one another; where sums meet in shared memory, each with all that ends a thread block. */
+static void add_turns(const struct cb_plan *plan, struct cb_cost *rest) {
+  const struct cb_vector_share *share = &plan->shares[CB_VECTORS_PACKED];
+  int staged = 0;
+  if (!share->turns) return;
+  for (int i = 0; i < plan->regions_count; i++) staged |= plan->regions[i].staged_parts > 0;
+  rest->chain_ns = (share->parts - 1) * plan->cost.chain_ns;
+  rest->tail_ns = staged ? (share->parts - 1) * plan->cost.tail_ns : 0;
+}
+
 /* A plan for several vectors at once costs what they take together: X and Y, and wider gathers, or as many products. */
 static void add_vectors(struct cb_plan *plan) {
   const int64_t size = (int64_t)cb_type_size(plan->vector_type), more = plan->vectors - 1;
@@ -158,7 +176,9 @@ static void add_vectors(struct cb_plan *plan) {
     cost->gpu_ns *= plan->vectors;
     return;
   }
-  struct cb_cost rest = {.bytes = more * (plan->rows + plan->cols) * size, .sectors = (sectors - 1) * cost->sectors};
+  struct cb_cost rest = {.bytes = more * (plan->rows + plan->cols) * size, .sectors = (sectors - 1) * cost->sectors,
+                         .work_ns = staged_work(plan)};
+  add_turns(plan, &rest);
   cb_cost_estimate(&rest, &plan->target);
   cost->gpu_ns += rest.gpu_ns;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* How kernels for several vectors deal them out: see struct cb_vector_share, and builder.h. */
+#include "analysis/cost_figures.h"
 #include "analysis/plan/builder.h"
+#include "analysis/plan/cost.h"
 #include "base/integers.h"
 
 enum {
@@ -35,6 +37,23 @@ static int takes_turns(const struct cb_plan *plan) {
   return !plan->row_sums;
 }
 
+/* Threads that can share vectors in turns: those that keep the sums of all turns, or that meet in shared memory, which
+ * has room for a piece of each. */
+static int64_t most_turns(const struct cb_plan *plan) {
+  int64_t most = CB_MOST_VECTORS;
+  for (int i = 0; i < plan->regions_count; i++)
+    most = cb_smaller(most, plan->regions[i].staged_parts ? plan->regions[i].staged_parts : MOST_TURNS);
+  return most;
+}
+
+/* Vectors of a thread at most. */
+static int64_t most_each(const struct cb_plan *plan, int turns) {
+  int64_t bytes = SUM_BYTES / (turns ? 2 : 1);
+  for (int i = 0; i < plan->regions_count; i++)
+    if (plan->regions[i].staged_parts) bytes = CB_PIECE_BYTES;
+  return bytes / (int64_t)cb_type_size(plan->sum_type);
+}
+
 /* Where a thread adds up several rows with what it has loaded of the matrix, it pays to have twice as many vectors, and
  * half as many threads that load the same: finite elements of three unknowns per node, 8 vectors in double precision,
  * 162 against 147 µs. As long as there are enough threads. */
@@ -49,25 +68,98 @@ static int64_t pieces_of(const struct cb_plan *plan, int64_t piece) {
   return parts >= 1 && threads * parts >= (int64_t)THREADS * plan->target.multiprocessors ? 2 : 1;
 }
 
-/* A thread has `least` vectors, or more where lanes that share a row leave no other threads for them, and no turns can
- * be taken. */
-static struct cb_vector_share share_of(const struct cb_plan *plan, int64_t least) {
+/* `wanted` threads share a row's vectors, or fewer where lanes that share the row leave no others, and no turns can be
+ * taken. */
+static struct cb_vector_share share_among(const struct cb_plan *plan, int64_t wanted) {
   const int lanes = most_lanes(plan);
   const int64_t room = lanes ? LANES / lanes : 1; /* for threads that share a row's vectors */
-  const int64_t wanted = plan->vectors < least ? 1 : plan->vectors / least;
   const int turns = wanted > room && takes_turns(plan);
-  const int64_t parts = cb_smaller(wanted, turns ? MOST_TURNS : room);
-  const int64_t most = SUM_BYTES / (turns ? 2 : 1) / (int64_t)cb_type_size(plan->sum_type);
-  return (struct cb_vector_share){(int)cb_smaller(plan->vectors / parts, most), (int)parts, turns};
+  const int64_t parts = cb_smaller(wanted, turns ? most_turns(plan) : room);
+  return (struct cb_vector_share){(int)cb_smaller(plan->vectors / parts, most_each(plan, turns)), (int)parts, turns};
 }
 
-void cb_share_vectors(struct cb_plan *plan) {
+/* So many that a thread has `least` vectors, if it can be. */
+static struct cb_vector_share share_of(const struct cb_plan *plan, int64_t least) {
+  least = cb_smaller(least, most_each(plan, 0));
+  return share_among(plan, plan->vectors < least ? 1 : plan->vectors / least);
+}
+
+/* ---- what a product takes, as far as shares change it */
+
+/* Sectors of X that L2 is asked for: entry by entry, or by rows where regions have no other way to share them. */
+static int64_t sectors_of(const struct cb_plan *plan, int by_rows) {
+  int64_t sectors = 0;
+  for (int i = 0; i < plan->regions_count; i++) {
+    const struct cb_region *region = &plan->regions[i];
+    sectors += by_rows && region->row_sectors ? region->row_sectors : region->cost.sectors * plan->vectors;
+  }
+  return sectors;
+}
+
+static int64_t product_ns(const struct cb_plan *plan, int by_rows) {
+  struct cb_cost cost = {.bytes = cb_plan_bytes(plan) + plan->vectors * cb_cost_vector_bytes(plan),
+                         .sectors = sectors_of(plan, by_rows)};
+  cb_cost_estimate(&cost, &plan->target);
+  return cost.gpu_ns;
+}
+
+/* Turns follow one another, each with a warp's chain of loads. But a load of 32 lanes that are in different rows of X
+ * asks L1 for as many lines, one in each cycle, whatever it takes of them: threads that share a row ask for one of them
+ * together. */
+static int64_t turns_ns(const struct cb_plan *plan, const struct cb_vector_share *share) {
+  const int64_t size = (int64_t)cb_type_size(plan->vector_type), once = cb_share_vectors_of(share);
+  const int64_t lines = cb_divide_up(share->each * size, CB_PIECE_BYTES); /* that L1 is asked for by a nonzero */
+  int64_t chain_ns = 0;
+  for (int i = 0; i < plan->regions_count; i++) chain_ns = cb_larger(chain_ns, plan->regions[i].cost.chain_ns);
+  const int64_t l1_ns = plan->nnz * lines / plan->target.multiprocessors * CB_COST_LINE_PS / 1000;
+  struct cb_cost cost = {.bytes = cb_plan_bytes(plan) + once * cb_cost_vector_bytes(plan),
+                         .sectors = sectors_of(plan, 1) / plan->vectors * once,
+                         .work_ns = l1_ns,
+                         .chain_ns = (share->turns ? share->parts : 1) * chain_ns};
+  cb_cost_estimate(&cost, &plan->target);
+  return plan->vectors / once * cost.gpu_ns;
+}
+
+/* Where threads can only share vectors in turns: as many as are predicted to be fastest. */
+static struct cb_vector_share packed_share(const struct cb_plan *plan, int64_t threads) {
+  const int64_t piece = CB_PIECE_BYTES / (int64_t)cb_type_size(plan->vector_type);
+  if (threads) return share_among(plan, cb_smaller(threads, plan->vectors / 2)); /* a thread has two at least */
+  struct cb_vector_share best = share_of(plan, piece * pieces_of(plan, piece));
+  for (int64_t parts = best.turns ? best.parts / 2 : 0; parts >= 1; parts /= 2) {
+    const struct cb_vector_share share = share_among(plan, parts);
+    if (turns_ns(plan, &share) < turns_ns(plan, &best)) best = share;
+  }
+  return best;
+}
+
+/* ---- X laid out by rows in scratch */
+
+/* Kernels without arrays know nothing of a loaded matrix, and so of no scratch. */
+static int can_copy(const struct cb_plan *plan) {
+  int stored = plan->carry_sums > 0;
+  for (int i = 0; i < plan->regions_count; i++)
+    for (int a = 0; a < plan->regions[i].arrays_count; a++)
+      stored |= plan->regions[i].arrays[a].storage == CB_STORED;
+  return stored && plan->launches_count && plan->cols;
+}
+
+/* Whether that takes less time than gathers of single entries, by an eighth at least: predictions are no better. */
+static int copying_pays(const struct cb_plan *plan) {
+  enum { EIGHTHS = 7 };
+  const int64_t entries = plan->vectors * plan->cols;
+  struct cb_cost copy = {.bytes = 2 * entries * (int64_t)cb_type_size(plan->vector_type)};
+  cb_cost_estimate(&copy, &plan->target);
+  return product_ns(plan, 1) + copy.gpu_ns < product_ns(plan, 0) / 8 * EIGHTHS;
+}
+
+void cb_share_vectors(struct cb_plan *plan, const struct cb_options *options) {
   if (plan->vectors == 1) return;
   if (takes_one(plan)) {
     plan->shares[CB_VECTORS_STRIDED] = (struct cb_vector_share){1, 1, 0};
     return;
   }
-  const int64_t piece = CB_PIECE_BYTES / (int64_t)cb_type_size(plan->vector_type);
-  plan->shares[CB_VECTORS_PACKED] = share_of(plan, piece * pieces_of(plan, piece));
+  plan->shares[CB_VECTORS_PACKED] = packed_share(plan, options->vector_threads);
   plan->shares[CB_VECTORS_STRIDED] = share_of(plan, STRIDED_EACH);
+  if (can_copy(plan) && (options->copy_x == CB_ON || (options->copy_x == CB_AUTO && copying_pays(plan))))
+    plan->shares[CB_VECTORS_COPIED] = plan->shares[CB_VECTORS_PACKED];
 }

@@ -68,9 +68,8 @@ static double break_even(const cbgen_info *info) {
 /* All handles' share, and this one's scratch. */
 static int64_t device_bytes(const cbgen_operator *op) {
   const struct cb_shared *shared = op->shared;
-  const struct cb_image *image = &shared->image;
   int64_t bytes = cb_operator_info(op->op)->device_bytes;
-  bytes += image->carry_sums * (int64_t)cb_type_size(image->sum_type) + image->carry_counters * 4;
+  bytes += cb_operator_info(op->op)->scratch_bytes;
   bytes += cb_checks_bytes(shared->checks);
   bytes += cb_pairs_bytes(shared->pairs);
   return shared->updater ? bytes + cb_updater_bytes(shared->updater) : bytes;
@@ -90,7 +89,7 @@ static void fill(cbgen_info *info, const cbgen_operator *op) {
   info->sum_type = (cbgen_type)image->sum_type;
   info->values = (cbgen_values)image->values;
   info->launches = image->launches_count;
-  info->has_scratch = image->carry_sums > 0;
+  info->has_scratch = cb_operator_info(op->op)->has_scratch;
   info->stored_bytes = image->stored_bytes;
   info->device_bytes = device_bytes(op);
   info->vectors = cb_operator_info(op->op)->vectors;

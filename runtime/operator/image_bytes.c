@@ -14,7 +14,7 @@
 
 /* The format's number grows when these numbers change, or when the parameters of kernels do: those of products
  * (codegen/source.h) and those of packing (templates/pack.cu.in). */
-enum { FORMAT = 5, MAX_LAUNCHES = 64 };
+enum { FORMAT = 6, MAX_LAUNCHES = 64 };
 #define MAX_BYTES ((int64_t)1 << 48)
 
 /* ---- writing */

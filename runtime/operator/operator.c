@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/real.h"
 #include "codegen/family.h"
+#include "codegen/source.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -44,6 +45,7 @@ struct kernels {
   int32_t *sizes;
   struct group *groups;
   struct launch *launches;
+  struct CUfunc_st *copy_x; /* lays X out by rows for CB_VECTORS_COPIED; NULL: there is none */
   struct cb_family_shape shape;
   int registers, local_bytes; /* the most of any */
   struct kernels *before;     /* those in whose place they came */
@@ -68,6 +70,7 @@ struct loaded {
 struct cb_operator {
   struct loaded *loaded;
   cb_device_ptr carry_sums, carry_counters; /* one allocation, which starts with the sums */
+  cb_device_ptr x_rows;                     /* likewise its own: X of several vectors, laid out by rows */
   cb_device_ptr clocks;                     /* of a clocked kernel; the caller's */
   int apart;                                /* its launches begin when what is before them has ended */
 };
@@ -224,6 +227,20 @@ static enum cb_status find_heads_kernel(const struct loaded *loaded, struct kern
   return s ? s : prepare(loaded, kernels, launch, launch->heads, kernel, diag);
 }
 
+/* The kernel that is launched before these, where X is laid out by rows. */
+static enum cb_status find_copy(const struct loaded *loaded, struct kernels *kernels, const struct cb_image *image,
+                                struct cb_diag *diag) {
+  const struct cb_driver *driver = loaded->device->driver;
+  const struct launch plain = {0};
+  char kernel[128];
+  if (!loaded->shares[CB_VECTORS_COPIED].each || !image->launches_count) return CB_OK;
+  snprintf(kernel, sizeof kernel, "%s" CB_COPY_SUFFIX, image->launches[0].kernel);
+  const enum cb_status s =
+      cb_driver_check(driver, driver->call.module_function(&kernels->copy_x, kernels->module, kernel), diag,
+                      "find kernel '%s'", kernel);
+  return s ? s : prepare(loaded, kernels, &plain, kernels->copy_x, kernel, diag);
+}
+
 static void free_kernels(const struct loaded *loaded, struct kernels *kernels, int can_unload) {
   if (kernels->module && can_unload && !kernels->is_borrowed)
     loaded->device->driver->call.module_unload(kernels->module);
@@ -272,7 +289,7 @@ static enum cb_status find_kernels(struct kernels **out, const struct loaded *lo
     if (!s) s = find_vector_kernels(loaded, kernels, &image->launches[i], &kernels->launches[i], diag);
     if (!s) s = find_heads_kernel(loaded, kernels, &image->launches[i], &kernels->launches[i], diag);
   }
-  return s;
+  return s ? s : find_copy(loaded, kernels, image, diag);
 }
 
 /* From the next product on these multiply. */
@@ -283,18 +300,32 @@ static void take_over(struct loaded *loaded, struct kernels *kernels) {
 
 /* ---- handles */
 
-/* A handle's own carry slots: all zero, which is what counters start from. */
-static enum cb_status add_carry(struct cb_operator *op, struct cb_diag *diag) {
-  const struct loaded *loaded = op->loaded;
-  const size_t align = CB_BLOB_ALIGN;
-  if (!loaded->carry_sums) return CB_OK;
-  const size_t sums = (size_t)loaded->carry_sums * (size_t)loaded->slot_numbers * cb_type_size(loaded->info.sum_type);
+/* Bytes of a handle's scratch: carry slots and counters, where the latter begin, and X by rows. */
+struct scratch {
+  size_t carry, counters_at, x_rows;
+};
+static struct scratch scratch_of(const struct loaded *loaded) {
+  const struct cb_vector_share *copied = &loaded->shares[CB_VECTORS_COPIED];
+  const size_t align = CB_BLOB_ALIGN, number = cb_type_size(loaded->info.sum_type);
+  const size_t sums = (size_t)loaded->carry_sums * (size_t)loaded->slot_numbers * number;
   const size_t counters_at = (sums + align - 1) / align * align;
-  const size_t bytes = counters_at + (size_t)loaded->carry_counters * sizeof(uint32_t);
-  enum cb_status s = cb_device_alloc(loaded->device, &op->carry_sums, bytes, "carry slots", diag);
+  const size_t counters = (size_t)loaded->carry_counters * sizeof(uint32_t);
+  return (struct scratch){.carry = loaded->carry_sums ? counters_at + counters : 0,
+                          .counters_at = counters_at,
+                          .x_rows = (size_t)(loaded->info.cols * cb_copy_row_bytes(copied, loaded->info.vector_type))};
+}
+
+/* A handle's own carry slots: all zero, which is what counters start from. And its room for X. */
+static enum cb_status add_scratch(struct cb_operator *op, struct cb_diag *diag) {
+  const struct loaded *loaded = op->loaded;
+  const struct scratch scratch = scratch_of(loaded);
+  enum cb_status s = CB_OK;
+  if (scratch.x_rows) s = cb_device_alloc(loaded->device, &op->x_rows, scratch.x_rows, "X by rows", diag);
+  if (s || !scratch.carry) return s;
+  s = cb_device_alloc(loaded->device, &op->carry_sums, scratch.carry, "carry slots", diag);
   if (s) return s;
-  op->carry_counters = op->carry_sums + counters_at;
-  return cb_device_fill_later(loaded->device, op->carry_sums, 0, bytes, diag);
+  op->carry_counters = op->carry_sums + scratch.counters_at;
+  return cb_device_fill_later(loaded->device, op->carry_sums, 0, scratch.carry, diag);
 }
 
 /* The context must be current. */
@@ -329,7 +360,10 @@ void cb_operator_free(struct cb_operator *op) {
   const struct cb_device *device = loaded->device;
   /* a context that cannot be entered is gone, and took everything along */
   const int entered = !cb_device_enter(device, NULL);
-  if (entered) cb_device_free(device, op->carry_sums);
+  if (entered) {
+    cb_device_free(device, op->carry_sums);
+    cb_device_free(device, op->x_rows);
+  }
   release(loaded, entered);
   if (entered) cb_device_leave(device);
   cb_free(op);
@@ -352,8 +386,11 @@ static void note_image(struct loaded *loaded, const struct cb_image *image) {
       .launches = image->launches_count,
       .vectors = image->vectors,
       .has_carry = image->carry_sums > 0,
+      .has_scratch = image->carry_sums > 0 || image->shares[CB_VECTORS_COPIED].each,
       .stored_bytes = image->stored_bytes,
   };
+  const struct scratch scratch = scratch_of(loaded);
+  loaded->info.scratch_bytes = (int64_t)(scratch.carry + scratch.x_rows);
 }
 
 /* The operator's own copy of the epilogue. */
@@ -377,7 +414,7 @@ static enum cb_status fill_operator(struct cb_operator *op, const struct cb_imag
   const double found = cb_seconds();
   if (!s) s = upload(loaded, image, apart, diag);
   if (!s) fill_tables(kernels, loaded, image);
-  if (!s) s = add_carry(op, diag);
+  if (!s) s = add_scratch(op, diag);
   if (!s) s = cb_device_wait(loaded->device, "loading", diag);
   loaded->info.load_seconds = found - start;
   loaded->info.upload_seconds = cb_seconds() - found;
@@ -430,7 +467,7 @@ enum cb_status cb_operator_clone(struct cb_operator **clone, const struct cb_ope
   atomic_fetch_add(&op->loaded->handles, 1);
   enum cb_status s = cb_device_enter(op->loaded->device, diag);
   if (!s) {
-    s = add_carry(copy, diag);
+    s = add_scratch(copy, diag);
     if (!s) s = cb_device_wait(op->loaded->device, "cloning", diag);
     cb_device_leave(op->loaded->device);
   }
@@ -478,6 +515,7 @@ static enum cb_status borrow_kernels(struct loaded *copy, const struct cb_image 
   if (!alloc_tables(kernels, image)) return cb_fail_memory(diag, "an operator's tables", sizeof *kernels);
   kernels->tier = from->tier;
   kernels->module = from->module;
+  kernels->copy_x = from->copy_x;
   kernels->registers = from->registers;
   kernels->local_bytes = from->local_bytes;
   memcpy(kernels->launches, from->launches, (size_t)image->launches_count * sizeof *kernels->launches);
@@ -492,7 +530,7 @@ static enum cb_status fill_copy(struct cb_operator *op, const struct cb_image *i
   if (!s) s = copy_values(copy, image, diag);
   if (!s) s = take_statements(copy, image, diag);
   if (!s) s = borrow_kernels(copy, image, diag);
-  if (!s) s = add_carry(op, diag);
+  if (!s) s = add_scratch(op, diag);
   if (!s) s = cb_device_wait(copy->device, "copying", diag);
   copy->info.upload_seconds = cb_seconds() - start;
   return s;
@@ -733,8 +771,33 @@ static int choose_kernel(const struct loaded *loaded, const struct cb_dense *x, 
   if (x->entry == 1 && y->entry == 1 && (left == 1 || strided == 1)) return ONE_VECTOR;
   *taken = packed;
   if (packed && are_packed(loaded, x, y, packed)) return CB_VECTORS_PACKED;
+  const int copied = shares[CB_VECTORS_COPIED].each * shares[CB_VECTORS_COPIED].parts;
+  *taken = (int)cb_smaller(left, copied);
+  if (copied && 2 * left > copied) return CB_VECTORS_COPIED;
   *taken = strided;
   return CB_VECTORS_STRIDED;
+}
+
+/* Lays X of the product out by rows in the operator's scratch, where its kernels take it from. */
+static enum cb_status copy_x(const struct cb_operator *op, struct arguments *arguments, struct CUstream_st *stream,
+                             struct cb_diag *diag) {
+  const struct loaded *loaded = op->loaded;
+  const struct cb_driver *driver = loaded->device->driver;
+  const struct cb_vector_share *share = &loaded->shares[CB_VECTORS_COPIED];
+  const enum cb_type type = loaded->info.vector_type;
+  struct kernels *kernels = atomic_load_explicit(&loaded->kernels, memory_order_acquire);
+  struct launch launch = {.function = kernels->copy_x,
+                          .blocks = (unsigned)cb_divide_up(loaded->info.cols, cb_copy_rows(share, type)),
+                          .threads = CB_COPY_THREADS};
+  cb_device_ptr rows = op->x_rows;
+  void *parameters[] = {&arguments->x, &rows, &arguments->columns};
+  const enum cb_status s =
+      cb_driver_check(driver, launch_kernel(loaded, &launch, -1, arguments->apart, stream, parameters), diag,
+                      "launch the kernel that lays X out");
+  arguments->x = rows;
+  arguments->columns.x_vector = 1;
+  arguments->columns.x_entry = (int32_t)cb_copy_row_bytes(share, type);
+  return s;
 }
 
 static enum cb_status check_many(const struct loaded *loaded, const struct cb_dense *x, const struct cb_dense *y,
@@ -764,7 +827,8 @@ enum cb_status cb_operator_multiply_many(const struct cb_operator *op, int count
     if (loaded->info.vectors > 1) arguments.kernel = choose_kernel(loaded, &x, &y, count, &taken);
     arguments.columns =
         (struct columns){x.vector, y.vector, (int32_t)(x.entry * size), (int32_t)(y.entry * size), taken};
-    s = launch_all(loaded, &arguments, stream, diag);
+    if (arguments.kernel == CB_VECTORS_COPIED) s = copy_x(op, &arguments, stream, diag);
+    if (!s) s = launch_all(loaded, &arguments, stream, diag);
     x.at += (cb_device_ptr)(taken * x.vector * size);
     y.at += (cb_device_ptr)(taken * y.vector * size);
   }

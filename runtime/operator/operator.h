@@ -115,6 +115,8 @@ struct cb_operator_info {
   int launches;          /* of one product */
   int vectors;           /* that further kernels take at once; 1: there are none */
   int has_carry;         /* 1: serves one stream at a time; clone it for more */
+  int has_scratch;       /* 1: so it does with several vectors, at least */
+  int64_t scratch_bytes; /* a handle's own */
   int64_t stored_bytes;  /* arrays that a product reads */
   int64_t device_bytes;  /* allocated by this handle, what is shared included */
   double load_seconds;   /* module and functions */

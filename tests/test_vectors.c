@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+/* How kernels for several vectors deal them out, on both sides of what decides it: threads that share a row's vectors,
+ * in turns where lanes share rows; X by columns laid out by rows, where gathers of single entries take longer; and the
+ * choice of a recipe, which heeds that some take one vector at a time. Kernels are executed in test_kernels_many. */
+#include "tests/layouts.h"
+
+static struct product several(const char *matrix, const char *settings) {
+  char text[240];
+  snprintf(text, sizeof text, "vectors=8 %s", settings);
+  return product_of(matrix, text);
+}
+
+static void assert_share(const struct product *product, enum cb_vector_kernel kernel, int each, int parts, int turns) {
+  const struct cb_vector_share *share = &product->plan->shares[kernel];
+  if (share->each != each || share->parts != parts || share->turns != turns)
+    fail_msg("%s: %d vectors to each of %d threads (turns %d), not %d, %d (%d)", product->plan->line, share->each,
+             share->parts, share->turns, each, parts, turns);
+}
+
+/* Many nonzeros in scattered columns: L1 is asked for a line by each lane, unless threads share a row of X. With few,
+ * turns would only follow one another. */
+static void test_turns(void **state) {
+  (void)state;
+  struct product large = several("random,rows=200000,cols=200000,per_row=24", "recipe=sell sell-vary=on");
+  struct product small = several("random,rows=3000,cols=3000,per_row=24", "recipe=sell sell-vary=on");
+  assert_share(&large, CB_VECTORS_PACKED, 2, 4, 1);
+  assert_share(&small, CB_VECTORS_PACKED, 8, 1, 0);
+  product_release(&large);
+  product_release(&small);
+}
+
+/* As many threads as the option says, as far as sums and lanes leave room. */
+static void test_threads(void **state) {
+  static const struct {
+    const char *settings;
+    int each, parts, turns;
+  } cases[] = {
+      {"recipe=sell sell-vary=on vector-threads=1", 8, 1, 0},
+      {"recipe=sell sell-vary=on vector-threads=2", 4, 2, 1},
+      {"recipe=sell sell-vary=on vector-threads=4", 2, 4, 1},
+      {"recipe=sell sell-vary=on vector-threads=32", 2, 4, 1}, /* no more than 4 turns */
+      {"recipe=sell sell-vary=off sell-lanes=2 vector-threads=32", 2, 4, 0}, /* a thread has two vectors at least */
+      {"recipe=sell sell-vary=off sell-lanes=16 vector-threads=2", 4, 2, 0},
+      {"recipe=sell sell-vary=off sell-lanes=16 vector-threads=4", 2, 4, 1},
+      {"recipe=merge", 2, 4, 1},
+      {"recipe=merge vector-threads=2", 2, 2, 1}, /* no more than a piece: two passes */
+      {"recipe=merge vector-threads=1", 2, 1, 0},
+      {"recipe=merge type=f32", 4, 2, 1},
+      {"recipe=merge type=bf16", 4, 2, 1},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct product product = several("random,rows=3000,cols=3000,per_row=24", cases[i].settings);
+    assert_share(&product, CB_VECTORS_PACKED, cases[i].each, cases[i].parts, cases[i].turns);
+    product_release(&product);
+  }
+}
+
+static int copies(const struct product *product) { return product->plan->shares[CB_VECTORS_COPIED].each > 0; }
+
+/* Gathers of single entries are 8 sectors for a nonzero, a row of X is 2; but laying out X takes time as well, and rows
+ * of neighbouring columns share sectors anyway. */
+static void test_copied(void **state) {
+  (void)state;
+  struct product random = several("random,rows=200000,cols=200000,per_row=24", "recipe=sell");
+  struct product few = several("random,rows=200000,cols=2000000,per_row=1", "recipe=sell");
+  struct product stencil = several("stencil7,n=60", "recipe=sell");
+  struct product diagonals = several("stencil7,n=60", "recipe=dia");
+  assert_true(copies(&random));
+  assert_memory_equal(&random.plan->shares[CB_VECTORS_COPIED], &random.plan->shares[CB_VECTORS_PACKED],
+                      sizeof(struct cb_vector_share));
+  assert_false(copies(&few));
+  assert_false(copies(&stencil));
+  assert_false(copies(&diagonals));
+  product_release(&random);
+  product_release(&few);
+  product_release(&stencil);
+  product_release(&diagonals);
+}
+
+/* As the option says; but kernels that read no arrays have no place for scratch, nor those that take one vector. */
+static void test_copied_by_option(void **state) {
+  static const struct {
+    const char *matrix, *settings;
+    int copies;
+  } cases[] = {
+      {"random,rows=200000,cols=200000,per_row=24", "recipe=sell copy-x=off", 0},
+      {"stencil7,n=6", "recipe=sell copy-x=on", 1},
+      {"stencil7,n=6", "recipe=dia copy-x=on", 1},
+      {"tridiagonal,n=200,values=ones", "recipe=dia values=fixed copy-x=on", 0},
+      {"stencil7,n=6", "recipe=cb copy-x=on", 0},
+      {"empty,rows=0,cols=9", "recipe=sell copy-x=on", 0},
+      {"empty,rows=9,cols=0", "recipe=sell copy-x=on", 0},
+  };
+  (void)state;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    struct product product = several(cases[i].matrix, cases[i].settings);
+    if (copies(&product) != cases[i].copies) fail_msg("%s, %s", cases[i].matrix, cases[i].settings);
+    product_release(&product);
+  }
+}
+
+/* A recipe that takes several vectors in one pass wins where it would lose by one, whether plans are compared or a
+ * profile says which. */
+static void test_auto(void **state) {
+  static const char *const matrix = "road,n=300,keep=0.6", *const searches[] = {"search=hopeful", "search=profile"};
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    char settings[80];
+    snprintf(settings, sizeof settings, "recipe=auto %s", searches[i]);
+    struct product one = product_of(matrix, settings), eight = several(matrix, settings);
+    assert_int_equal(one.plan->is_chosen_by_profile, i);
+    assert_int_equal(eight.plan->is_chosen_by_profile, i);
+    assert_int_equal(one.plan->recipe == eight.plan->recipe, !i);
+    assert_true(eight.plan->shares[CB_VECTORS_PACKED].each > 0);
+    product_release(&one);
+    product_release(&eight);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_turns),  cmocka_unit_test(test_threads),          cmocka_unit_test(test_copied),
+      cmocka_unit_test(test_auto),   cmocka_unit_test(test_copied_by_option),
+  };
+  return cmocka_run_group_tests_name("vectors", tests, NULL, NULL);
+}
