@@ -12,11 +12,14 @@
  * the transposed half is weaker; for pagerank the matrix' own square part are links from columns to rows, each with its
  * share, and the right side is ones. Jacobi's preconditioner, but for pagerank. An iteration's time is the difference of two solutions of
  * different numbers of iterations, medians of SOLUTIONS: what begins and ends a solution is in neither. "parts" is a
- * product and three vector kernels (bench/solve_parts.cu, read from the current folder), for cg; "product" the operator's
+ * product and three vector kernels (bench/solve_parts.cu, read from the current folder), for cg; "vendor" and "graph"
+ * are cg by cuSPARSE's fastest SpMV and cuBLAS (solve_vendor.h), whose solutions are compared; "product" the operator's
  * product alone, back to back. "floor" is what an iteration must move (arrays, vectors) at 4.4 TB/s, or from L2 at
  * 8 TB/s, and 0.95 us for each barrier. Then a solution to 1e-8: iterations, and the true residual as the solver tells
  * it and as the host finds it. Solutions are repeated and must have the same bits. The exit status is 1 when anything is
  * wrong. */
+#include "bench/solve_vendor.h"
+
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -39,7 +42,7 @@ enum { B, X, D, R, P, Q, PARTIALS, SCALARS };
 
 struct parts {
   struct CUmod_st *module;
-  struct CUfunc_st *begin, *first, *dot, *step, *direction;
+  struct CUfunc_st *begin, *first, *dot, *step, *direction, *ratio;
 };
 
 struct bed {
@@ -174,6 +177,7 @@ static enum cb_status make_parts(struct bed *bed) {
   if (!s) s = find(bed, &bed->parts.dot, "dot");
   if (!s) s = find(bed, &bed->parts.step, "step");
   if (!s) s = find(bed, &bed->parts.direction, "direction");
+  if (!s) s = find(bed, &bed->parts.ratio, "ratio");
   cb_compiled_release(&compiled);
   cb_nvrtc_close(nvrtc);
   cb_text_release(&text);
@@ -193,7 +197,8 @@ static enum cb_status multiply(struct bed *bed, int from, int to) {
 }
 
 /* D holds the diagonal's inverse here. */
-static enum cb_status run_parts(struct bed *bed, int iterations) {
+static enum cb_status run_parts(void *user, int iterations) {
+  struct bed *bed = user;
   cb_device_ptr *v = bed->vectors, second = v[PARTIALS] + PART_BLOCKS * sizeof(double);
   int n = (int)bed->csr.rows, blocks = PART_BLOCKS;
   enum cb_status s = cb_device_fill(bed->device, v[X], 0, (size_t)n * sizeof(double), &bed->diag);
@@ -219,6 +224,8 @@ static enum cb_status run_parts(struct bed *bed, int iterations) {
 
 struct timing {
   double solver, parts, product; /* microseconds; 0: not measured */
+  double vendor[VENDOR_WAYS];    /* likewise */
+  char vendor_product[24];       /* the SpMV there */
   double first;                  /* milliseconds until the solver is there */
 };
 
@@ -286,19 +293,25 @@ static enum cb_status invert_diagonal(struct bed *bed) {
   return s ? s : cb_device_upload(bed->device, bed->vectors[D], bed->x, bytes, "the diagonal", &bed->diag);
 }
 
-static enum cb_status time_parts(struct bed *bed, double *microseconds) {
+/* Microseconds of an iteration of what `run` does. */
+static enum cb_status time_runs(enum cb_status (*run)(void *user, int iterations), void *user, double *microseconds) {
   double few[SOLUTIONS], many[SOLUTIONS];
-  enum cb_status s = invert_diagonal(bed);
-  if (!s) s = run_parts(bed, FEW);
+  enum cb_status s = run(user, FEW);
   for (int i = 0; i < SOLUTIONS && !s; i++) {
     double start = cb_seconds();
-    s = run_parts(bed, FEW);
+    s = run(user, FEW);
     few[i] = cb_seconds() - start;
     start = cb_seconds();
-    if (!s) s = run_parts(bed, MANY);
+    if (!s) s = run(user, MANY);
     many[i] = cb_seconds() - start;
   }
   if (!s) *microseconds = 1e6 * (cb_median(many, SOLUTIONS) - cb_median(few, SOLUTIONS)) / (MANY - FEW);
+  return s;
+}
+
+static enum cb_status time_parts(struct bed *bed, double *microseconds) {
+  enum cb_status s = invert_diagonal(bed);
+  if (!s) s = time_runs(run_parts, bed, microseconds);
   return s ? s : invert_diagonal(bed);
 }
 
@@ -362,6 +375,49 @@ static enum cb_status check_solution(struct bed *bed, const char *method, const 
   return CB_OK;
 }
 
+/* ---- cuSPARSE and cuBLAS */
+
+struct vendor_runs {
+  struct bed *bed;
+  struct vendor *vendor;
+  enum vendor_way way;
+};
+
+static enum cb_status run_vendor(void *user, int iterations) {
+  const struct vendor_runs *runs = user;
+  return vendor_run(runs->vendor, runs->way, iterations, &runs->bed->diag);
+}
+
+/* What is left of b after FEW iterations, as a share. */
+static enum cb_status vendor_residual(const struct vendor_runs *runs, double *residual) {
+  struct bed *bed = runs->bed;
+  double norm;
+  enum cb_status s = vendor_run(runs->vendor, runs->way, FEW, &bed->diag);
+  if (!s)
+    s = cb_device_download(bed->device, bed->x, vendor_solution(runs->vendor), (size_t)bed->csr.rows * sizeof(double),
+                           "x", &bed->diag);
+  *residual = s ? 0 : host_residual(bed, &norm);
+  return s;
+}
+
+/* Both ways; after as many iterations they have come as far as each other. */
+static enum cb_status time_vendor(struct bed *bed, struct timing *timing) {
+  struct vendor_runs runs = {.bed = bed};
+  double left[VENDOR_WAYS] = {0};
+  enum cb_status s = invert_diagonal(bed);
+  if (!s)
+    s = vendor_open(&runs.vendor, bed->device, &bed->csr, bed->vectors[B], bed->vectors[D], bed->parts.ratio, &bed->diag);
+  for (runs.way = 0; runs.way < VENDOR_WAYS && !s; runs.way++) {
+    s = vendor_residual(&runs, &left[runs.way]);
+    if (!s) s = time_runs(run_vendor, &runs, &timing->vendor[runs.way]);
+  }
+  if (!s) snprintf(timing->vendor_product, sizeof timing->vendor_product, "%s", vendor_product(runs.vendor));
+  if (!s && !(left[0] < 1 && fabs(left[1] - left[0]) <= 1e-6 * left[0] + 1e-12))
+    s = cb_fail(&bed->diag, CB_ERR_WRONG, "residuals of %g and, by a graph, %g", left[0], left[1]);
+  vendor_close(runs.vendor);
+  return s ? s : invert_diagonal(bed);
+}
+
 /* ---- one matrix */
 
 /* What an iteration must take, in microseconds. */
@@ -388,16 +444,19 @@ static double floor_of(const struct bed *bed, const char *method) {
 static void print(struct bed *bed, const char *method, const char *name, const char *form, const struct timing *timing,
                   const char *solution) {
   const double floor = floor_of(bed, method);
-  printf("%-9s %-30.30s %9lld %10lld %-10s %9.2f %9.2f %9.2f %9.2f  %s\n", method, name, (long long)bed->csr.rows,
-         (long long)bed->csr.nnz, form, timing->solver, timing->parts, timing->product, floor, solution);
+  printf("%-9s %-30.30s %9lld %10lld %-10s %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f  %s\n", method, name,
+         (long long)bed->csr.rows, (long long)bed->csr.nnz, form, timing->solver, timing->parts,
+         timing->vendor[VENDOR_SCALARS_ON_HOST], timing->vendor[VENDOR_GRAPH], timing->product, floor, solution);
   fflush(stdout);
   if (!bed->json) return;
   fprintf(bed->json,
           "{\"method\": \"%s\", \"matrix\": \"%s\", \"rows\": %lld, \"nonzeros\": %lld, \"form\": \"%s\", "
-          "\"solver_us\": %.3f, \"parts_us\": %.3f, \"product_us\": %.3f, \"floor_us\": %.3f, \"make_ms\": %.2f, "
+          "\"solver_us\": %.3f, \"parts_us\": %.3f, \"vendor_us\": %.3f, \"vendor_graph_us\": %.3f, "
+          "\"vendor_product\": \"%s\", \"product_us\": %.3f, \"floor_us\": %.3f, \"make_ms\": %.2f, "
           "\"plan\": \"%s\", \"solution\": \"%s\"}\n",
           method, name, (long long)bed->csr.rows, (long long)bed->csr.nnz, form, timing->solver, timing->parts,
-          timing->product, floor, timing->first, cbgen_operator_plan(bed->op), solution);
+          timing->vendor[VENDOR_SCALARS_ON_HOST], timing->vendor[VENDOR_GRAPH], timing->vendor_product, timing->product, floor,
+          timing->first, cbgen_operator_plan(bed->op), solution);
   fflush(bed->json);
 }
 
@@ -575,6 +634,10 @@ static enum cb_status run(struct bed *bed, const char *method, const char *name,
     fprintf(stderr, "%s: without parts: %s\n", name, bed->diag.message);
     s = check(bed, cbgen_diagonal(bed->context, &bed->view, at(bed, D)), cbgen_message(bed->context));
   }
+  if (!s && is_cg && !bed->only_checks && bed->parts.ratio && time_vendor(bed, &timing)) {
+    fprintf(stderr, "%s: without cuSPARSE and cuBLAS: %s\n", name, bed->diag.message);
+    s = check(bed, cbgen_diagonal(bed->context, &bed->view, at(bed, D)), cbgen_message(bed->context));
+  }
   for (const char *at_list = list; at_list && !s; at_list = strchr(at_list, ',') ? strchr(at_list, ',') + 1 : NULL) {
     char form[24];
     snprintf(form, sizeof form, "%.*s", (int)strcspn(at_list, ","), at_list);
@@ -623,8 +686,8 @@ int main(int count, char **words) {
     fprintf(stderr, "%s\n", diag.message);
     return 1;
   }
-  printf("%-9s %-30s %9s %10s %-10s %9s %9s %9s %9s  (us per iteration)\n", "method", "matrix", "rows", "nonzeros", "form",
-         "solver", "parts", "product", "floor");
+  printf("%-9s %-30s %9s %10s %-10s %9s %9s %9s %9s %9s %9s  (us per iteration)\n", "method", "matrix", "rows", "nonzeros",
+         "form", "solver", "parts", "vendor", "graph", "product", "floor");
   for (int i = 0; word == count && standard[i]; i++) good &= run_one(device, standard[i], recipe, forms, only_checks, json);
   for (; word < count; word++) good &= run_one(device, words[word], recipe, forms, only_checks, json);
   if (json) fclose(json);

@@ -109,6 +109,7 @@ module cbgen
     integer(c_int) :: vectors = 0
     integer(c_int) :: reorder = CBGEN_REORDER_NONE
     integer(c_int) :: symmetric = CBGEN_SYMMETRY_OPTION
+    integer(c_int) :: device_scalars = 0
   end type
 
   type, bind(c) :: cbgen_argument_t
@@ -127,6 +128,8 @@ module cbgen
     type(c_ptr) :: arguments = c_null_ptr ! of cbgen_argument_t
     integer(c_int) :: arguments_count = 0
     type(c_ptr) :: z = c_null_ptr
+    type(c_ptr) :: alpha_device = c_null_ptr
+    type(c_ptr) :: beta_device = c_null_ptr
   end type
 
   type, bind(c) :: cbgen_products_t

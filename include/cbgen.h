@@ -296,6 +296,9 @@ typedef struct cbgen_request {
                               * kernel: for matrices of many products */
   cbgen_symmetry symmetric;  /* with `transpose` of the transposed matrix, whose lower triangle counts then. Such a
                               * matrix is planned and packed on the host */
+  int device_scalars;        /* 1: products take alpha and beta from device memory (cbgen_product.alpha_device), so that
+                              * what one kernel computes scales the next one's result without the host. Form axpby,
+                              * semiring plus-times, one vector. There is no family of such kernels. 0: by value */
 } cbgen_request;
 
 /* Analyses the matrix, writes its kernel, compiles it and loads it with its arrays on the context's GPU; what
@@ -358,6 +361,10 @@ typedef struct cbgen_product {
   int arguments_count;
   void *z; /* `rows` elements that receive the result in place of y, which is only read; NULL: y receives it. With beta
             * other than 0 it costs a copy of y on the stream beforehand. NULL with an epilogue */
+  const void *alpha_device; /* both, where the request asked for device_scalars, else NULL: numbers of the sums' type */
+  const void *beta_device;  /* (cbgen_info) in device memory, read when the kernel runs. alpha and beta do not count
+                             * then; y is read whatever beta is, but counts for nothing where that is 0; z costs a copy
+                             * of y. The bits are those of the same alpha and beta by value */
 } cbgen_product;
 
 /* Puts the product on the stream: kernel launches, nothing else: no allocation, no synchronisation; it may be
@@ -641,6 +648,86 @@ CBGEN_API const char *cbgen_solver_message(const cbgen_solver *solver);
 /* The CUDA text of the kernel, NUL-terminated; *length (if not NULL) receives its bytes without the NUL. It lives as
  * long as the solver. */
 CBGEN_API const char *cbgen_solver_source(const cbgen_solver *solver, size_t *length);
+
+/* ---- linear programs */
+
+/* Minimise cost . x where row_lower <= A x <= row_upper and lower <= x <= upper, by restarted primal-dual hybrid
+ * gradient: the iteration is that of Chambolle and Pock (2011), anchored, reflected and begun anew after Lu and Yang
+ * (Restarted Halpern PDHG, 2024), with the weights and ends of PDLP (Applegate and others, 2021). It takes an operator
+ * of A and one of its transpose, runs in a CUDA graph that repeats their products and two kernels, and the host waits
+ * for nothing. Nothing is added with atomics: results repeat bit for bit on the same GPU. */
+typedef struct cbgen_lp cbgen_lp;
+
+/* How a solution ended, as it lies in device memory. Residuals are Euclidean norms, computed from the x and y that the
+ * caller receives: of what A x lacks to its bounds, and of what reduced costs r = cost - A^T y have where x has no
+ * bound to take them. The dual's value is what y and r are worth against the bounds. */
+typedef struct cbgen_lp_result {
+  int reason; /* cbgen_reason; CBGEN_REASON_BREAKDOWN: a lower bound is above its upper one */
+  int iterations;
+  double primal_residual, dual_residual;
+  double primal_value, dual_value;
+} cbgen_lp_result;
+
+/* Zeros are the defaults. Pointers are to device memory, and stay the caller's; all are read when a solution runs. */
+typedef struct cbgen_lp_options {
+  size_t struct_size;        /* sizeof(cbgen_lp_options) */
+  double relative_tolerance; /* it is solved when primal_residual <= absolute + relative * |finite bounds of rows|,
+                              * dual_residual <= absolute + relative * |cost|, and the two values are no further apart
+                              * than absolute + relative * (|primal_value| + |dual_value|) */
+  double absolute_tolerance; /* both 0: both are 1e-6, or 1e-4 with sums of float */
+  int max_iterations;        /* 0: 100000. The end is looked for in every 64th, and in the last. At most 2^24 with
+                              * sums of float */
+  double norm;               /* the largest singular value of A, with its scales; 0: found by 24 steps of the power
+                              * method. Either is enlarged where iterations show that it is larger, unless it is so much
+                              * larger that numbers overflow before */
+  double weight;             /* of the primal against the dual in a step's lengths, sqrt(sigma / tau); 0: found */
+  const void *row_scales;    /* `rows` numbers of the vector type above 0, by which the method multiplies A's rows: */
+  const void *column_scales; /* cbgen_lp_scales; likewise `cols` and columns. Both or none; NULL: 1 */
+  cbgen_lp_result *result;   /* receives the result; NULL: memory of the solver's */
+} cbgen_lp_options;
+
+/* A linear program beside its matrix: vectors of the operator's vector type in device memory. Bounds may be infinite;
+ * an equation has two equal ones. */
+typedef struct cbgen_lp_problem {
+  size_t struct_size;              /* sizeof(cbgen_lp_problem) */
+  const void *cost;                /* `cols` numbers; NULL: 0, any x within the bounds is wanted */
+  const void *lower;               /* likewise; NULL: 0 */
+  const void *upper;               /* likewise; NULL: infinity */
+  const void *row_lower;           /* `rows` numbers; NULL: minus infinity */
+  const void *row_upper;           /* likewise; NULL: infinity */
+} cbgen_lp_problem;
+
+/* `a`: an operator of A, rows by cols; `transposed`: one of its transpose (cbgen_request, `transpose`), of the same
+ * context, with the same types of vectors and sums, f64 or f32. `options` NULL: all its members zero. The kernels come
+ * with the library, or are compiled by NVRTC. On success *lp is the caller's; on failure it is NULL, and `a` has the
+ * message. The operators may be freed before it; new values of both count for later solutions.
+ * CBGEN_ERROR_ARGUMENT: operators that do not fit, with an epilogue, another semiring than plus-times or form add, a
+ * matrix without rows or columns; options out of range. CBGEN_ERROR_UNSUPPORTED: vectors of 16 bits.
+ * CBGEN_ERROR_MISSING: no NVRTC; CBGEN_ERROR_MEMORY, CBGEN_ERROR_COMPILE, CBGEN_ERROR_DEVICE. */
+CBGEN_API cbgen_status cbgen_lp_create(cbgen_operator *a, cbgen_operator *transposed, const cbgen_lp_options *options,
+                                       cbgen_lp **lp);
+CBGEN_API void cbgen_lp_free(cbgen_lp *lp); /* NULL is accepted; no solution of its may be running */
+
+/* Puts a solution on the stream, as cbgen_solve does in form "graph", with its limits. x (`cols` numbers) and y (`rows`:
+ * the multipliers of the rows, above 0 where a lower bound holds them, below where an upper one does) hold the first
+ * guess and receive what was found. The problem's vectors are copied first. A program that has no solution, or none
+ * that is finite, ends with its iterations used up: then values or residuals have not come together. */
+CBGEN_API cbgen_status cbgen_lp_solve(cbgen_lp *lp, const cbgen_lp_problem *problem, void *x, void *y, void *stream);
+
+/* Waits for the stream of the last solution and copies its result. */
+CBGEN_API cbgen_status cbgen_lp_outcome(cbgen_lp *lp, cbgen_lp_result *result);
+
+/* "graph", or "host" where the driver is older than CUDA 12.4. "" for NULL. */
+CBGEN_API const char *cbgen_lp_form(const cbgen_lp *lp);
+
+/* What went wrong in the last call that failed with this solver. */
+CBGEN_API const char *cbgen_lp_message(const cbgen_lp *lp);
+
+/* Scales of A for cbgen_lp_options: 10 passes of Ruiz (2001: each row's and column's largest entry comes near 1), and
+ * one of Pock and Chambolle (2011: by the sums of sizes), after PDLP. To `rows` and `cols` numbers in device memory, of
+ * the types of cbgen_diagonal. A matrix in device memory comes to the host for that. Waits until they are there. */
+CBGEN_API cbgen_status cbgen_lp_scales(cbgen_context *context, const cbgen_csr *matrix, void *row_scales,
+                                       void *column_scales);
 
 /* ---- batches: many independent small systems at once */
 

@@ -75,7 +75,7 @@ need_browser() {
 
 # PETSc with Open MPI, for the tests of its plug-in: 67 MB to fetch, 284 MB on the disk.
 need_petsc() {
-  (need_packages libpetsc-real-dev) || echo "PETSc could not be installed: its plug-in is not tested." >&2
+  (need_packages libpetsc-real-dev python3-petsc4py-real) || echo "PETSc could not be installed: its plug-in is not tested." >&2
 }
 
 # What the tests of the Python package take besides Python: from PyPI, into $BUILD/python.

@@ -45,6 +45,9 @@ def stand_in_cupy():
                 super().__del__()
 
     class ndarray(InterfaceArray):
+        def copy(self):
+            return type(self)(self.get(), self._device)
+
         @property
         def data(self):
             return types.SimpleNamespace(ptr=self.address, device_id=self._device)
@@ -84,6 +87,21 @@ def stand_in_cupy():
         def astype(self, dtype):
             return ndarray(self.numpy().astype(dtype), self._device)
 
+        def view(self, dtype):  # of a dense one, which then has other elements along its last index
+            assert self._strides is None
+            made = ndarray.__new__(ndarray)
+            made.__dict__.update(self.__dict__)
+            made._dtype = numpy.dtype(dtype)
+            made._shape = self._shape[:-1] + (self._shape[-1] * self._dtype.itemsize // made._dtype.itemsize,)
+            return made
+
+        def reshape(self, *shape):
+            assert self._strides is None
+            made = ndarray.__new__(ndarray)
+            made.__dict__.update(self.__dict__)
+            made._shape = numpy.empty(self._shape, "u1").reshape(*shape).shape
+            return made
+
         def max(self):
             return self.numpy().max()
 
@@ -109,6 +127,8 @@ def stand_in_cupy():
     def ascontiguousarray(array):
         if array.flags.c_contiguous:
             return array
+        if len(array._shape) == 2:
+            return ndarray(numpy.ascontiguousarray(array.numpy()), array._device)
         step, item = array._strides[0], array._dtype.itemsize
         whole = numpy.empty((array._shape[0] - 1) * step // item + 1, array._dtype)
         assert FAKE.fake_take(whole.ctypes.data, array.address, whole.nbytes)
@@ -152,14 +172,21 @@ def stand_in_torch():
             self.strides = tuple(step // content.itemsize for step in numpy.ascontiguousarray(content).strides)
             self.offset = 0
 
+        def clone(self):
+            return type(self)(self.numpy(), self.device.index, self.is_cuda)
+
         def like(self, shape, strides, offset=0):
             made = Tensor.__new__(Tensor)
             made.__dict__.update(self.__dict__, shape=shape, strides=strides, offset=self.offset + offset)
             return made
 
         def data_ptr(self):
-            item = int(self.dtype.name[-2:]) // 8
-            return (self.memory.address if self.is_cuda else self.memory.ctypes.data) + self.offset * item
+            address = self.memory.address if self.is_cuda else self.memory.ctypes.data
+            return address + self.offset * self.content.itemsize
+
+        @property
+        def content(self):  # of each element, as NumPy has it
+            return numpy.dtype("uint16" if self.dtype.name == "bfloat16" else self.dtype.name)
 
         def is_contiguous(self):
             dense = 1
@@ -199,9 +226,26 @@ def stand_in_torch():
             return made
 
         def numpy(self):
-            flat = (self.memory.get() if self.is_cuda else self.memory).ravel()[self.offset:]
+            flat = (self.memory.get() if self.is_cuda else self.memory).ravel().view(self.content)[self.offset:]
             steps = [stride * flat.itemsize for stride in self.strides]
             return numpy.lib.stride_tricks.as_strided(flat, self.shape, steps).copy()
+
+        def reshape(self, *shape):
+            assert self.is_contiguous()
+            shape = numpy.empty(self.shape, "u1").reshape(*shape).shape
+            return self.like(shape, numpy.empty(shape, "u1").strides)
+
+        def as_parts(self, name, shape):
+            made = self.like(shape, numpy.empty(shape, "u1").strides)
+            made.dtype = getattr(torch, name)
+            return made
+
+    def view_as_real(tensor):
+        return tensor.as_parts({"complex128": "float64", "complex64": "float32"}[tensor.dtype.name], tensor.shape + (2,))
+
+    def view_as_complex(tensor):
+        assert tensor.is_contiguous() and tensor.shape[-1] == 2
+        return tensor.as_parts({"float64": "complex128", "float32": "complex64"}[tensor.dtype.name], tensor.shape[:-1])
 
     class SparseTensor:
         layout = "torch.sparse_csr"
@@ -234,8 +278,9 @@ def stand_in_torch():
         def __exit__(self, *_):
             state["stream"] = self.before
 
-    for name in ("float64", "float32", "float16", "bfloat16", "int64", "int32", "bool"):
+    for name in ("float64", "float32", "float16", "bfloat16", "complex128", "complex64", "int64", "int32", "bool"):
         setattr(torch, name, dtype(name))
+    torch.view_as_real, torch.view_as_complex = view_as_real, view_as_complex
     torch.Tensor, torch.empty, torch.cuda, torch.strided = Tensor, empty, cuda, "torch.strided"
     torch.SparseTensor, torch.is_grad_enabled = SparseTensor, lambda: state["gradients"]
     cuda.Stream, cuda.stream, cuda.current_stream = TorchStream, use, lambda device=None: state["stream"]

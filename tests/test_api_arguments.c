@@ -65,6 +65,33 @@ static void null_of_every_function_of_a_context(void **state) {
   refused_because("cbgen_matrix", cbgen_generate_matrix(context, NULL, &no_kernel));
 }
 
+static void null_of_every_function_of_a_solver(void **state) {
+  (void)state;
+  refused(cbgen_solver_create(NULL, "cg", NULL, NULL));
+  refused(cbgen_solver_create(op, NULL, NULL, NULL));
+  refused(cbgen_solver_clone(NULL, NULL, NULL));
+  cbgen_solver_free(NULL);
+  refused(cbgen_solve(NULL, NULL, NULL, NULL));
+  refused(cbgen_solver_outcome(NULL, NULL));
+  assert_string_equal(cbgen_solver_message(NULL), "");
+  assert_string_equal(cbgen_solver_source(NULL, NULL), "");
+  assert_string_equal(cbgen_solver_form(NULL), "");
+  refused(cbgen_batch_create(NULL, NULL, "cg", NULL, NULL));
+  refused(cbgen_solve_batch(NULL, NULL, NULL, NULL, NULL));
+  refused(cbgen_batch_outcomes(NULL, NULL));
+  assert_string_equal(cbgen_batch_message(NULL), "");
+  cbgen_batch_free(NULL);
+  refused(cbgen_lp_create(NULL, op, NULL, NULL));
+  refused(cbgen_lp_create(op, NULL, NULL, NULL));
+  refused(cbgen_lp_solve(NULL, NULL, NULL, NULL, NULL));
+  refused(cbgen_lp_outcome(NULL, NULL));
+  assert_string_equal(cbgen_lp_message(NULL), "");
+  assert_string_equal(cbgen_lp_form(NULL), "");
+  cbgen_lp_free(NULL);
+  refused(cbgen_lp_scales(NULL, NULL, NULL, NULL));
+  refused(cbgen_lp_scales(context, NULL, NULL, NULL));
+}
+
 static void null_of_every_function_of_an_operator(void **state) {
   double seconds;
   size_t length = 7;
@@ -91,20 +118,6 @@ static void null_of_every_function_of_an_operator(void **state) {
   refused(cbgen_multiply_many(op, NULL));
   refused(cbgen_multiply_many(op, &(cbgen_products){.struct_size = sizeof(cbgen_products)}));
   cbgen_operator_unbind(NULL);
-  refused(cbgen_solver_create(NULL, "cg", NULL, NULL));
-  refused(cbgen_solver_create(op, NULL, NULL, NULL));
-  refused(cbgen_solver_clone(NULL, NULL, NULL));
-  cbgen_solver_free(NULL);
-  refused(cbgen_solve(NULL, NULL, NULL, NULL));
-  refused(cbgen_solver_outcome(NULL, NULL));
-  assert_string_equal(cbgen_solver_message(NULL), "");
-  assert_string_equal(cbgen_solver_source(NULL, NULL), "");
-  assert_string_equal(cbgen_solver_form(NULL), "");
-  refused(cbgen_batch_create(NULL, NULL, "cg", NULL, NULL));
-  refused(cbgen_solve_batch(NULL, NULL, NULL, NULL, NULL));
-  refused(cbgen_batch_outcomes(NULL, NULL));
-  assert_string_equal(cbgen_batch_message(NULL), "");
-  cbgen_batch_free(NULL);
   refused(cbgen_residual(NULL, NULL, NULL, NULL, NULL));
   refused(cbgen_residual(op, NULL, NULL, NULL, NULL));
   refused(cbgen_diagonal(NULL, NULL, NULL));
@@ -273,6 +286,7 @@ static int tear_down(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(null_of_every_function_of_a_context),
+      cmocka_unit_test(null_of_every_function_of_a_solver),
       cmocka_unit_test(null_of_every_function_of_an_operator),
       cmocka_unit_test(null_of_every_function_of_a_kernel),
       cmocka_unit_test(sizes_that_no_version_has),

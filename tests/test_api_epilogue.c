@@ -326,6 +326,118 @@ static void the_cache_and_saved_operators_keep_epilogues(void **state) {
   sample_release(&sample);
 }
 
+/* ---- alpha and beta in device memory */
+
+static void check_device_scalars(cbgen_operator *op, cbgen_operator *plain, double alpha, double beta, int into_z) {
+  const cbgen_info info = info_of(op);
+  const enum cb_type type = (enum cb_type)info.vector_type, sum_type = (enum cb_type)info.sum_type;
+  const size_t bytes = (size_t)info.rows * cb_type_size(type);
+  struct vectors vectors = vectors_for(op, 0), same = vectors_for(op, 0);
+  const uint64_t numbers = app_alloc(0, 16), z = app_alloc(0, bytes + 8);
+  char both[16] = {0};
+  cb_real_set(both, sum_type, 0, alpha);
+  cb_real_set(both, sum_type, 1, beta);
+  assert_true(app_put(numbers, both, sizeof both));
+  cbgen_product product = product_with(&vectors, 77, 88, NULL); /* which do not count */
+  product.alpha_device = (void *)(uintptr_t)numbers;
+  product.beta_device = (char *)(uintptr_t)numbers + cb_type_size(sum_type);
+  if (into_z) product.z = (void *)(uintptr_t)z;
+  const cbgen_product by_value = product_with(&same, alpha, beta, NULL);
+  must_operator(op, cbgen_multiply(op, &product));
+  must_operator(plain, cbgen_multiply(plain, &by_value));
+  void *found = taken(into_z ? z : vectors.y_there, info.rows, type), *expected = taken(same.y_there, info.rows, type);
+  assert_memory_equal(found, expected, bytes);
+  free(found);
+  free(expected);
+  app_free(numbers);
+  app_free(z);
+  vectors_release(&vectors);
+  vectors_release(&same);
+}
+
+static void check_scalars_of(const char *matrix, const char *settings) {
+  struct sample sample = sample_of(matrix, (struct form){0});
+  cbgen_context *context = new_context(settings);
+  must(context, cbgen_set(context, "commit", "once"));
+  const cbgen_request request = {.struct_size = sizeof request,
+                                 .values = CBGEN_VALUES_MUTABLE,
+                                 .specialise = CBGEN_SPECIALISE_NOW,
+                                 .device_scalars = 1};
+  cbgen_operator *plain = compiled(context, &sample.view, NULL), *op, *copies[2];
+  must(context, cbgen_compile(context, &sample.view, &request, &op));
+  check_device_scalars(op, plain, 0.75, -3, 0);
+  check_device_scalars(op, plain, 1, 0, 0);
+  check_device_scalars(op, plain, 0, 1, 1);
+  must_operator(op, cbgen_operator_clone(op, &copies[0]));
+  must_operator(op, cbgen_operator_copy(op, NULL, &copies[1]));
+  for (int i = 0; i < 2; i++) {
+    check_device_scalars(copies[i], plain, -0.3, 0.7, 1);
+    cbgen_operator_free(copies[i]);
+  }
+  size_t length = 0;
+  must_operator(op, cbgen_operator_save(op, NULL, 0, &length));
+  void *bytes = malloc(length);
+  must_operator(op, cbgen_operator_save(op, bytes, length, &length));
+  must(context, cbgen_operator_load(context, bytes, length, &copies[0]));
+  check_device_scalars(copies[0], plain, 2, 2, 0);
+  cbgen_operator_free(copies[0]);
+  free(bytes);
+  cbgen_operator_free(op);
+  cbgen_operator_free(plain);
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
+static void scalars_may_lie_in_device_memory(void **state) {
+  (void)state;
+  check_scalars_of("random,rows=300,cols=200,density=0.05", "recipe=sell values=data");
+  check_scalars_of("random,rows=40,cols=900,density=0.2", "recipe=merge type=f32");
+  check_scalars_of("random,rows=200,cols=200,density=0.1", "recipe=cb type=f16-f32");
+}
+
+static void what_scalars_in_device_memory_lack_is_named(void **state) {
+  (void)state;
+  struct sample sample = sample_of("random,rows=30,cols=30,density=0.2", (struct form){0});
+  cbgen_context *context = new_context("recipe=sell");
+  cbgen_request request = {.struct_size = sizeof request, .device_scalars = 1};
+  cbgen_operator *op, *plain = compiled(context, &sample.view, NULL), *none;
+  must(context, cbgen_compile(context, &sample.view, &request, &op));
+  struct vectors vectors = vectors_for(op, 0);
+  const cbgen_product by_value = product_with(&vectors, 1, 0, NULL);
+  const cbgen_argument argument = {"alpha", vectors.y, 0};
+  cbgen_product product = by_value;
+  check_refused(op, by_value, "'alpha_device' and 'beta_device' of the product are not NULL");
+  product.alpha_device = product.beta_device = product.x;
+  check_refused(plain, product, "compiled without 'device_scalars'");
+  product.beta_device = (const char *)product.x + 4;
+  check_refused(op, product, "not aligned to the sums' type");
+  product.beta_device = product.x;
+  product.arguments = &argument;
+  product.arguments_count = 1;
+  check_refused(op, product, "no epilogue of the caller's");
+  product.arguments_count = 0;
+  product.y = NULL;
+  product.beta = 0;
+  product.z = (void *)(uintptr_t)vectors.y_there;
+  check_refused(op, product, "'y' of the product is NULL");
+  request.epilogue = "out r; r = ax;";
+  assert_int_equal(cbgen_compile(context, &sample.view, &request, &none), CBGEN_ERROR_ARGUMENT);
+  assert_non_null(strstr(cbgen_message(context), "leave out 'device_scalars'"));
+  request.epilogue = NULL;
+  request.device_scalars = 2;
+  assert_int_equal(cbgen_compile(context, &sample.view, &request, &none), CBGEN_ERROR_ARGUMENT);
+  assert_non_null(strstr(cbgen_message(context), "it is 0 or 1"));
+  request.device_scalars = 1;
+  must(context, cbgen_set(context, "form", "ax"));
+  assert_int_equal(cbgen_compile(context, &sample.view, &request, &none), CBGEN_ERROR_ARGUMENT);
+  assert_non_null(strstr(cbgen_message(context), "takes the form axpby"));
+  vectors_release(&vectors);
+  cbgen_operator_free(op);
+  cbgen_operator_free(plain);
+  cbgen_context_destroy(context);
+  sample_release(&sample);
+}
+
 /* ---- r = b - A x, and the diagonal */
 
 static void the_residual_is_b_minus_ax(void **state) {
@@ -401,6 +513,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(every_recipe_hands_each_row_over_once, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(types_and_shapes, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(what_a_product_lacks_is_named, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(scalars_may_lie_in_device_memory, open_fake, check_fake),
+      cmocka_unit_test_setup_teardown(what_scalars_in_device_memory_lack_is_named, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(wrong_texts_are_refused_with_their_place, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(the_residual_is_b_minus_ax, open_fake, check_fake),
       cmocka_unit_test_setup_teardown(the_diagonal_is_that_of_the_entries, open_fake, check_fake),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The PETSc plug-in, loaded by PETSc as users load it, on one rank and on two, on the fake driver: beside PETSc's own types.
 set(petsc_tests petsc_matrices petsc_products petsc_solvers petsc_parallel_matrices petsc_parallel_products
-    petsc_parallel_solvers petsc_without_driver petsc_bench)
+    petsc_parallel_solvers petsc_without_driver petsc_bench petsc_from_python)
 if(NOT TARGET cbgen_petsc)
   foreach(name IN LISTS petsc_tests)
     cbgen_skipped_test(${name} "${CBGEN_PETSC_MISSING}")
@@ -38,6 +38,27 @@ set_tests_properties(petsc_without_driver PROPERTIES ENVIRONMENT "CBGEN_LIBCUDA=
 # The program that measures, which compares what it computes.
 add_custom_target(petsc_bench_for_tests ALL DEPENDS bench_petsc)
 add_test(NAME petsc_bench COMMAND bench_petsc ${petsc_options} -products 2 -iterations 3 generate:stencil7,n=5)
+
+# petsc4py is compiled for one PETSc and one Python: Debian's lies beside its PETSc.
+find_program(CBGEN_PETSC_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH DOC "Python with the petsc4py of the PETSc that is found")
+pkg_get_variable(petsc_prefix PETSc prefix)
+set(petsc4py "PYTHONPATH=${petsc_prefix}/lib/python3/dist-packages")
+execute_process(COMMAND ${CMAKE_COMMAND} -E env ${petsc4py} ${CBGEN_PETSC_PYTHON} -c "import petsc4py, numpy"
+                RESULT_VARIABLE python_lacks OUTPUT_QUIET ERROR_QUIET)
+if(python_lacks)
+  cbgen_skipped_test(petsc_from_python "there is no petsc4py for this PETSc (Debian: python3-petsc4py-real)")
+elseif(CBGEN_SANITIZE AND NOT CMAKE_C_COMPILER_ID STREQUAL GNU)
+  cbgen_skipped_test(petsc_from_python "only the sanitizers of gcc can be loaded into Python")
+else()
+  add_test(NAME petsc_from_python WORKING_DIRECTORY ${PROJECT_SOURCE_DIR}
+           COMMAND ${CBGEN_PETSC_PYTHON} tests/test_petsc4py.py $<TARGET_FILE:cbgen_petsc>)
+  set_property(TEST petsc_from_python PROPERTY ENVIRONMENT ${petsc4py} PYTHONDONTWRITEBYTECODE=1)
+  if(CBGEN_SANITIZE)
+    execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libasan.so OUTPUT_VARIABLE petsc_asan
+                    OUTPUT_STRIP_TRAILING_WHITESPACE)
+    set_property(TEST petsc_from_python APPEND PROPERTY ENVIRONMENT "LD_PRELOAD=${petsc_asan}")
+  endif()
+endif()
 
 foreach(name IN LISTS petsc_tests)
   set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT OMP_NUM_THREADS=1 OMPI_ALLOW_RUN_AS_ROOT=1

@@ -189,6 +189,30 @@ static void no_form_spills(void **state) {
   cb_nvrtc_close(nvrtc);
 }
 
+/* They compile for this architecture, and do not spill. 0: there are none. */
+static int check_stages(struct cb_nvrtc *nvrtc, const struct cb_program *program, enum cb_type type, int turn) {
+  const struct cb_program_sizes sizes = {.block_size = 3};
+  const struct cb_nvrtc_options options = {.arch = arch_in_turn(turn), .strict = 1};
+  struct cb_stages_plan plan;
+  struct cb_compiled made;
+  struct cb_text text = {0};
+  struct cb_diag diag = {0};
+  const char *name = program->name;
+  const enum cb_status s = cb_stages_text(&text, &plan, program, type, type, &sizes, &diag);
+  if (!strcmp(name, "gmres")) {
+    assert_int_equal(s, CB_ERR_UNSUPPORTED);
+    return 0;
+  }
+  if (s) fail_msg("%s: %s", name, diag.message);
+  if (cb_nvrtc_compile(&made, nvrtc, cb_text_string(&text), "stages", &options, &diag)) fail_msg("%s: %s", name, diag.message);
+  if (cb_spilled_bytes(&made)) fail_msg("%s: %d bytes", name, cb_spilled_bytes(&made));
+  assert_true(plan.acts[0].kind != CB_ACT_CALL && plan.body >= 3 && plan.end >= 1);
+  assert_true(plan.turn < plan.states && plan.sums > 0);
+  cb_compiled_release(&made);
+  cb_text_release(&text);
+  return 1;
+}
+
 /* Stages of all methods that have any, with all preconditioners. */
 static void stages_compile_and_do_not_spill(void **state) {
   struct cb_nvrtc *nvrtc = open_nvrtc();
@@ -198,30 +222,36 @@ static void stages_compile_and_do_not_spill(void **state) {
   for (int m = 0; (name = cb_program_name(m)); m++)
     for (int kind = CB_PLAIN; kind <= CB_CALLED; kind++) {
       const struct cb_program *program = cb_program_find(name, (enum cb_preconditioning)kind);
-      const struct cb_program_sizes sizes = {.block_size = 3};
-      const struct cb_nvrtc_options options = {.arch = arch_in_turn(m + kind), .strict = 1};
-      const enum cb_type type = (m + kind) % 2 ? CB_F32 : CB_F64;
-      struct cb_stages_plan plan;
-      struct cb_compiled made;
-      struct cb_text text = {0};
-      struct cb_diag diag = {0};
-      if (!program) continue;
-      const enum cb_status s = cb_stages_text(&text, &plan, program, type, type, &sizes, &diag);
-      if (!strcmp(name, "gmres")) {
-        assert_int_equal(s, CB_ERR_UNSUPPORTED);
-        continue;
-      }
-      if (s) fail_msg("%s: %s", name, diag.message);
-      if (cb_nvrtc_compile(&made, nvrtc, cb_text_string(&text), "stages", &options, &diag)) fail_msg("%s: %s", name, diag.message);
-      if (cb_spilled_bytes(&made)) fail_msg("%s: %d bytes", name, cb_spilled_bytes(&made));
-      assert_true(plan.acts[0].kind != CB_ACT_CALL && plan.body >= 3 && plan.end >= 2);
-      assert_true(plan.turn < plan.states && plan.sums > 0);
-      cb_compiled_release(&made);
-      cb_text_release(&text);
-      made_of++;
+      if (program) made_of += check_stages(nvrtc, program, (m + kind) % 2 ? CB_F32 : CB_F64, m + kind);
     }
   assert_true(made_of > 14);
+  for (int i = 0; i < 4; i++) assert_true(check_stages(nvrtc, &cb_program_pdhg[i % 2], i / 2 ? CB_F32 : CB_F64, i));
   cb_nvrtc_close(nvrtc);
+}
+
+/* What repeats does so as one, with a struct of the state that it begins and ends with; another form refuses it. */
+static void repeated_acts_stand_together(void **state) {
+  const struct cb_program_sizes sizes = {0};
+  struct cb_stages_plan plan;
+  struct cb_text text = {0};
+  struct cb_diag diag = {0};
+  (void)state;
+  assert_ok(cb_stages_text(&text, &plan, &cb_program_pdhg[0], CB_F64, CB_F64, &sizes, &diag));
+  assert_int_equal(plan.groups_count, 2);
+  assert_true(plan.groups[0].first + plan.groups[0].count <= plan.begin);
+  assert_int_equal(plan.groups[1].first, plan.begin);
+  assert_int_equal(plan.groups[1].count, 4); /* two products, and a pass over columns and one over rows */
+  assert_int_equal(plan.groups[1].times, 63);
+  for (int i = 0; i < 2; i++) {
+    const struct cb_act *acts = &plan.acts[plan.groups[i].first];
+    assert_true(acts[0].kind == CB_ACT_PRODUCT && acts[1].kind == CB_ACT_STAGE);
+    assert_int_equal(acts[1].from, acts[plan.groups[i].count - 1].to);
+    assert_true(acts[1].from != acts[1].to);
+  }
+  cb_text_release(&text);
+  assert_int_equal(text_of(&text, "stencil7,n=8", "recipe=dia", &cb_program_pdhg[0], &diag), CB_ERR_UNSUPPORTED);
+  assert_non_null(strstr(diag.message, "'pdhg' needs program form 'graph'"));
+  cb_text_release(&text);
 }
 
 static void no_batch_spills(void **state) {
@@ -276,6 +306,7 @@ int main(void) {
       cmocka_unit_test(sums_are_fused_where_rows_have_one_thread), cmocka_unit_test(no_program_spills),
       cmocka_unit_test(no_form_spills), cmocka_unit_test(no_batch_spills),
       cmocka_unit_test(stages_compile_and_do_not_spill),
+      cmocka_unit_test(repeated_acts_stand_together),
       cmocka_unit_test(vectors_are_read_coherently),
       cmocka_unit_test(other_methods_compile)};
   return cmocka_run_group_tests(tests, NULL, NULL);

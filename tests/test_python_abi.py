@@ -15,12 +15,12 @@ import sys
 SCRATCH = sys.argv[1]
 HEADER = "include/cbgen.h"
 STRUCTS = ["Allocator", "Csr", "Matrix", "Request", "Argument", "Product", "Products", "Update", "Outcome", "SolverOptions",
-           "BatchOptions", "Info"]  # cbgen_csr and so on
+           "BatchOptions", "LpResult", "LpOptions", "LpProblem", "Info"]  # cbgen_csr and so on
 ENUMS = {"Status": "cbgen_status", "Type": "cbgen_type", "Format": "cbgen_format", "Memory": "cbgen_memory", "Values": "cbgen_values",
          "CacheResult": "cbgen_cache_result", "Specialise": "cbgen_specialise",
          "Tier": "cbgen_tier", "Reason": "cbgen_reason", "Order": "cbgen_order", "Reorder": "cbgen_reorder",
          "Symmetry": "cbgen_symmetry"}
-OPAQUE = {"cbgen_context", "cbgen_operator", "cbgen_kernel", "cbgen_solver", "cbgen_batch"}
+OPAQUE = {"cbgen_context", "cbgen_operator", "cbgen_kernel", "cbgen_solver", "cbgen_batch", "cbgen_lp"}
 
 specification = importlib.util.spec_from_file_location("abi", "python/src/cbgen_spmv/_abi.py")
 abi = importlib.util.module_from_spec(specification)

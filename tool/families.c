@@ -61,24 +61,33 @@ static enum cb_status add_own(struct families *families, struct cb_text *text, c
   return CB_OK;
 }
 
-/* A method's stages, with each preconditioner that is of no size: solvers that need no kernel of a matrix. */
-static enum cb_status add_stages(struct families *families, const char *method, struct cb_diag *diag) {
+/* A program's stages, with a type's vectors; nothing if it has none. */
+static enum cb_status add_stages(struct families *families, const struct cb_program *program, enum cb_type type,
+                                 struct cb_diag *diag) {
+  const struct cb_program_sizes sizes = {0};
+  struct cb_stages_plan plan;
+  struct cb_text text = {0};
+  char name[64];
+  snprintf(name, sizeof name, "stages of %s, %s", program->name, cb_type_short(type));
+  enum cb_status s = cb_stages_text(&text, &plan, program, type, type, &sizes, diag);
+  if (s == CB_ERR_UNSUPPORTED) s = CB_OK; /* it has none */
+  else if (!s) s = add_own(families, &text, name, diag);
+  cb_text_release(&text);
+  return s;
+}
+
+/* Of methods with each preconditioner that is of no size: solvers that need no kernel of a matrix. */
+static enum cb_status add_methods(struct families *families, struct cb_diag *diag) {
   static const enum cb_preconditioning kinds[] = {CB_PLAIN, CB_DIAGONAL, CB_CALLED};
   static const enum cb_type types[] = {CB_F64, CB_F32};
+  const char *method;
   enum cb_status s = CB_OK;
-  for (int i = 0; i < 6 && !s; i++) {
-    const struct cb_program *program = cb_program_find(method, kinds[i / 2]);
-    const struct cb_program_sizes sizes = {0};
-    struct cb_stages_plan plan;
-    struct cb_text text = {0};
-    char name[64];
-    if (!program) continue;
-    snprintf(name, sizeof name, "stages of %s, %s", method, cb_type_short(types[i % 2]));
-    s = cb_stages_text(&text, &plan, program, types[i % 2], types[i % 2], &sizes, diag);
-    if (s == CB_ERR_UNSUPPORTED) s = CB_OK; /* it has none */
-    else if (!s) s = add_own(families, &text, name, diag);
-    cb_text_release(&text);
-  }
+  for (int number = 0; (method = cb_program_name(number)); number++)
+    for (int i = 0; i < 6 && !s; i++) {
+      const struct cb_program *program = cb_program_find(method, kinds[i / 2]);
+      if (program) s = add_stages(families, program, types[i % 2], diag);
+    }
+  for (int i = 0; i < 4 && !s; i++) s = add_stages(families, &cb_program_pdhg[i / 2], types[i % 2], diag);
   return s;
 }
 
@@ -99,7 +108,7 @@ static enum cb_status add_modules(struct families *families, struct cb_diag *dia
     s = cb_kernel_set_text(&text, &cb_kernel_sets[set], diag);
     if (!s) s = add_own(families, &text, cb_kernel_sets[set].name, diag);
   }
-  for (int method = 0; cb_program_name(method) && !s; method++) s = add_stages(families, cb_program_name(method), diag);
+  if (!s) s = add_methods(families, diag);
   cb_text_release(&text);
   return s;
 }

@@ -11,6 +11,7 @@
  *   go        the same, with an `out go`: other than 0, the program goes on with the step's section
  *   template  a definition of templates/steps.cu.in, which says what it does
  *   call      the caller's preconditioner makes the vector `to` of `from`: of the form "graph" alone
+ *   columns   as rows, for each column: of a program of the form "graph" that has vectors of two lengths
  *   count     an iteration is over
  *   most      after the most iterations that are allowed, the program goes to its last section
  *   note      the scalar `text` is the residual's square now, for the outcome and the caller's history
@@ -51,6 +52,7 @@
 enum cb_step_kind {
   CB_STEP_END,
   CB_STEP_ROWS,
+  CB_STEP_COLUMNS,
   CB_STEP_SCALARS,
   CB_STEP_STOP,
   CB_STEP_GO,
@@ -70,10 +72,10 @@ struct cb_step {
 
 enum {
   CB_MOST_STEPS = 16,
-  CB_MOST_SECTIONS = 8,
+  CB_MOST_SECTIONS = 12,
   CB_MOST_PARAMETERS = 8,
-  CB_MOST_GIVEN = 8,
-  CB_MOST_WORK = 16,
+  CB_MOST_GIVEN = 12,
+  CB_MOST_WORK = 24,
   CB_MOST_RESTART = 64, /* vectors of a basis, one less */
   CB_MOST_BLOCK = 16    /* rows of a preconditioner's block */
 };
@@ -85,6 +87,21 @@ struct cb_section {
   int next; /* section that follows; the last one has none, and its first sum is the true residual's square */
   const char *before; /* rows statements without reductions, of which `from` is an inout; NULL: none */
   const char *old;    /* a vector of the program's own where `from` is while it is made anew; NULL: made in place */
+  int transposed;     /* the product is with the transposed matrix: form "graph" alone */
+  int times; /* so often it is executed, with its neighbours of the same number, before others get their turn, which
+              * costs nothing but what it does: form "graph" alone. The first of them and what follows begin with a
+              * product; those that are left earlier are passed by. 0: once */
+};
+
+/* A vector of the program's own that begins as the caller's; where he has none, as a number that CUDA knows by this
+ * text (NULL: he must have it). At the end he receives `result` there; NULL: nothing. */
+struct cb_copied {
+  const char *vector, *otherwise, *result;
+};
+
+/* A number that the outcome has behind reason and iterations, as an expression of scalars, which end in "_". */
+struct cb_told {
+  const char *member, *value;
 };
 
 struct cb_program {
@@ -95,6 +112,10 @@ struct cb_program {
   const char *basis;      /* restart + 1 more of them, one behind the other; NULL: none */
   const char *scalars[8]; /* that templates assign */
   const char *value;      /* scalar for the outcome; NULL: 0 */
+  const struct cb_copied *copied; /* ends with a vector NULL; then `given` has none. NULL: there is none */
+  const struct cb_told *told;     /* the outcome; ends with a member NULL. NULL: struct cb_program_outcome */
+  const char *const *columns; /* which vectors are as long as a row of the matrix; others are as long as a column. NULL:
+                               * the matrix is square */
   int blocks_per_sm;      /* as many thread blocks as steps have registers for; 0: the usual number */
   struct cb_section sections[CB_MOST_SECTIONS];
   int sections_count;
@@ -118,6 +139,16 @@ const struct cb_program *cb_program_find(const char *name, enum cb_preconditioni
 
 /* The names of all, one by one; NULL behind the last. */
 const char *cb_program_name(int number);
+
+/* Primal-dual hybrid gradient for linear programs (methods/pdhg.c), with the scales of rows and columns that the caller
+ * gives, or without. It has the form "graph" alone. */
+extern const struct cb_program cb_program_pdhg[2];
+
+/* What it leaves. */
+struct cb_linear_outcome {
+  int32_t reason, iterations;
+  double primal_residual, dual_residual, primal_value, dual_value;
+};
 
 /* What a program is made of beside its text. */
 struct cb_program_launch {

@@ -63,6 +63,10 @@ static int entry_of(const struct cb_program *program, int section) {
 
 static int has_blocks(const struct cb_program *program) { return cb_writer_has(program->given, "inverse"); }
 
+int cb_program_has_columns(const struct cb_program *program, const char *vector) {
+  return program->columns && cb_writer_has(program->columns, vector);
+}
+
 int cb_program_calls(const struct cb_program *program) {
   for (int i = 0; i < program->sections_count; i++)
     for (int k = 0; k < CB_MOST_STEPS; k++)
@@ -104,7 +108,8 @@ static void add_results(struct writer *writer, struct cb_text *text, struct cb_s
   expand(writer, text, "results", &scope);
 }
 
-static void add_rows(struct writer *writer, struct pieces *pieces, int section, const char *of_step) {
+static void add_rows(struct writer *writer, struct pieces *pieces, int section, const char *of_step,
+                     const char *many) {
   const struct cb_statement_types types = {writer->base.vector, writer->base.sum};
   const struct cb_row_text row = cb_writer_row(&types);
   struct cb_statements *statements = cb_writer_parse(&writer->base, of_step);
@@ -115,6 +120,7 @@ static void add_rows(struct writer *writer, struct pieces *pieces, int section, 
   cb_emit_row(&body, statements, &row);
   cb_writer_cut(&body);
   cb_scope_placeholder(&scope, "statements", cb_writer_keep(&writer->base, &body));
+  cb_scope_placeholder(&scope, "many", many);
   if (sums) {
     cb_scope_section(&scope, "sums");
     cb_scope_placeholder(&scope, "count", cb_writer_number(&writer->base, sums));
@@ -152,7 +158,8 @@ static void add_step(struct writer *writer, struct pieces *pieces, int section, 
   const struct cb_program *program = writer->base.program;
   const int last = entry_of(program, last_of(program));
   switch (step->kind) {
-  case CB_STEP_ROWS: add_rows(writer, pieces, section, step->text); break;
+  case CB_STEP_ROWS: add_rows(writer, pieces, section, step->text, "rows"); break;
+  case CB_STEP_COLUMNS: add_rows(writer, pieces, section, step->text, "columns"); break;
   case CB_STEP_SCALARS: cb_writer_scalars(&writer->base, current(pieces), step->text); break;
   case CB_STEP_STOP:
     cb_writer_scalars(&writer->base, current(pieces), step->text);
@@ -191,11 +198,11 @@ static void make_section(struct writer *writer, int number) {
   struct pieces *pieces = &writer->sections[number], *before = &writer->before[number];
   if (section->before) {
     begin_piece(writer, before, &(struct piece){.begins = FOLLOWS});
-    add_rows(writer, before, number, section->before);
+    add_rows(writer, before, number, section->before, "rows");
     before->list[0].next = number_of(number, 0);
   }
   begin_piece(writer, pieces, &(struct piece){.begins = FOLLOWS});
-  if (section->sums) add_rows(writer, pieces, number, section->sums);
+  if (section->sums) add_rows(writer, pieces, number, section->sums, "rows");
   for (int k = 0; k < CB_MOST_STEPS && section->steps[k].kind && !writer->base.status; k++)
     add_step(writer, pieces, number, &section->steps[k]);
   struct piece *last = &pieces->list[pieces->count - 1];
@@ -266,6 +273,9 @@ static void close_stage(struct writer *writer) {
   cb_scope_placeholder(&scope, "stores", stores_text(writer, pieces));
   cb_scope_placeholder(&scope, "pieces", pieces);
   if (cb_has_word(pieces, "first_row")) cb_scope_section(&scope, "loops");
+  if (cb_has_word(pieces, "pointers")) cb_scope_section(&scope, "vectors");
+  if (!writer->base.program->copied) cb_scope_section(&scope, "given");
+  if (writer->base.program->columns) cb_scope_section(&scope, "columns");
   if (writer->arrives) cb_scope_section(&scope, "arrives");
   expand(writer, &writer->stages, "stage", &scope);
   writer->state = to;
@@ -296,7 +306,8 @@ static void add_slot(struct writer *writer, const struct slot *slot) {
     if (writer->sections[slot->sections[i]].count > most) most = writer->sections[slot->sections[i]].count;
   if (first->from) {
     close_stage(writer);
-    add_act(writer, CB_ACT_PRODUCT, 0, vector_number(program, first->from), vector_number(program, first->to));
+    add_act(writer, CB_ACT_PRODUCT, first->transposed, vector_number(program, first->from),
+            vector_number(program, first->to));
   }
   for (int j = 0; j < most; j++) {
     if (j) close_stage(writer);
@@ -313,6 +324,13 @@ static void add_slot(struct writer *writer, const struct slot *slot) {
 
 /* ---- parts */
 
+/* Whether both belong to those that are executed so often before others get their turn. */
+static int repeat_together(const struct cb_program *program, int a, int b) {
+  for (int i = a; i <= b; i++)
+    if (program->sections[i].times < 2 || program->sections[i].times != program->sections[a].times) return 0;
+  return 1;
+}
+
 /* The first section of those that repeat: the first that a later one, or itself, leads to. -1: sections do not follow
  * one another as they are listed. */
 static int first_of_body(const struct cb_program *program) {
@@ -320,7 +338,8 @@ static int first_of_body(const struct cb_program *program) {
   for (int i = 0; i < last_of(program); i++) {
     const struct cb_section *section = &program->sections[i];
     if (section->next > i + 1) return -1;
-    if (section->next <= i) first = (int)cb_smaller(first, section->next);
+    if (section->next <= i && !repeat_together(program, section->next, i))
+      first = (int)cb_smaller(first, section->next);
     for (int k = 0; k < CB_MOST_STEPS; k++)
       if (section->steps[k].kind == CB_STEP_GO && section->steps[k].section <= i)
         first = (int)cb_smaller(first, section->steps[k].section);
@@ -331,7 +350,7 @@ static int first_of_body(const struct cb_program *program) {
 static int is_simple(const struct cb_section *section) {
   for (int k = 0; k < CB_MOST_STEPS; k++)
     if (section->steps[k].kind == CB_STEP_TEMPLATE || section->steps[k].kind == CB_STEP_CALL) return 0;
-  return section->from && !section->before;
+  return section->from && !section->before && section->times < 2 && !section->transposed;
 }
 
 static int go_together(const struct cb_section *a, const struct cb_section *b) {
@@ -350,40 +369,100 @@ static int make_slots(struct slot *slots, const struct cb_program *program, int 
   return count;
 }
 
-static void add_begin(struct writer *writer, int sections, const struct slot *body) {
-  for (int i = 0; i < sections; i++) {
-    const struct slot slot = {{i}, 1};
-    add_before(writer, &slot);
-    add_slot(writer, &slot);
+/* What repeats from a place on: of two stages at least, the last of which writes what the first one reads. */
+struct loop {
+  int act, stage, state;
+};
+
+static struct loop begin_loop(const struct writer *writer) {
+  return (struct loop){writer->acts, writer->stages_count, writer->state};
+}
+
+static void close_loop(struct writer *writer, const struct loop *loop) {
+  close_stage(writer);
+  for (int i = writer->acts - 1; i >= loop->act; i--) {
+    struct cb_act *act = &writer->plan->acts[i];
+    if (act->kind != CB_ACT_STAGE) continue;
+    act->to = writer->state = loop->state;
+    break;
   }
-  add_before(writer, body);
+  const int complete = !writer->open.failed && !writer->base.arena.failed; /* what lacks memory lacks stages */
+  if (!writer->base.status && complete && writer->stages_count < loop->stage + 2)
+    writer->base.status = cb_fail(writer->base.diag, CB_ERR_INTERNAL, "what repeats of a method has one stage");
+}
+
+static void add_group(struct writer *writer, const struct loop *loop, int times) {
+  struct cb_stages_plan *plan = writer->plan;
+  close_loop(writer, loop);
+  if (plan->groups_count < CB_MOST_GROUPS)
+    plan->groups[plan->groups_count++] = (struct cb_group){loop->act, writer->acts - loop->act, times};
+  else if (!writer->base.status)
+    writer->base.status =
+        cb_fail(writer->base.diag, CB_ERR_INTERNAL, "a method has more than %d groups", CB_MOST_GROUPS);
+}
+
+/* The slots, and what is before the product of that which follows each; behind the last comes `next`. */
+static void add_slots(struct writer *writer, const struct slot *slots, int count, const struct slot *next) {
+  const struct cb_program *program = writer->base.program;
+  struct loop loop = {0};
+  for (int i = 0; i < count; i++) {
+    const int section = slots[i].sections[0], is_last = i + 1 == count;
+    const int begins = program->sections[section].times > 1 &&
+                       (!i || !repeat_together(program, slots[i - 1].sections[0], section));
+    const int ends = program->sections[section].times > 1 &&
+                     (is_last || !repeat_together(program, section, slots[i + 1].sections[0]));
+    if (begins) {
+      close_stage(writer);
+      loop = begin_loop(writer);
+    }
+    add_slot(writer, &slots[i]);
+    if (ends) add_group(writer, &loop, program->sections[section].times);
+    add_before(writer, is_last ? next : &slots[i + 1]);
+  }
+}
+
+static void add_begin(struct writer *writer, int sections, const struct slot *body) {
+  struct slot slots[CB_MOST_SECTIONS];
+  for (int i = 0; i < sections; i++) slots[i] = (struct slot){{i}, 1};
+  add_before(writer, sections ? slots : body);
+  add_slots(writer, slots, sections, body);
   close_stage(writer);
   writer->plan->turn = writer->state;
   writer->plan->begin = writer->acts;
 }
 
-/* The body's last stage writes what its first one reads. */
-static void close_body(struct writer *writer) {
-  close_stage(writer);
-  for (int i = writer->acts - 1; i >= 0; i--) {
-    struct cb_act *act = &writer->plan->acts[i];
-    if (act->kind != CB_ACT_STAGE) continue;
-    act->to = writer->state = writer->plan->turn;
-    return;
-  }
+static void add_body(struct writer *writer, const struct slot *slots, int count) {
+  const struct loop loop = begin_loop(writer);
+  add_slots(writer, slots, count, slots);
+  close_loop(writer, &loop);
+  writer->plan->body = writer->acts - writer->plan->begin;
 }
 
-static void add_body(struct writer *writer, const struct slot *slots, int count) {
-  const int before = writer->stages_count;
-  for (int i = 0; i < count; i++) {
-    add_slot(writer, &slots[i]);
-    add_before(writer, &slots[(i + 1) % count]);
-  }
-  close_body(writer);
-  writer->plan->body = writer->acts - writer->plan->begin;
-  const int complete = !writer->open.failed && !writer->base.arena.failed; /* what lacks memory lacks stages */
-  if (!writer->base.status && complete && writer->stages_count < before + 2)
-    writer->base.status = cb_fail(writer->base.diag, CB_ERR_INTERNAL, "a method's iteration has one stage");
+/* Vectors that the caller receives, each as long as the rows or the columns. */
+static const char *received_text(struct writer *writer) {
+  static const struct cb_copied x[] = {{"x", NULL, "x"}, {NULL, NULL, NULL}};
+  const struct cb_program *program = writer->base.program;
+  struct cb_text text = {0};
+  for (const struct cb_copied *at = program->copied ? program->copied : x; at->vector; at++)
+    if (at->result)
+      cb_text_add(&text,
+                  "#pragma unroll 1\n"
+                  "    for (int64_t row = first_row; row < %s; row += row_step) store_vector(given->%s + row, "
+                  "load_vector(pointers.%s_ + row));\n",
+                  cb_program_has_columns(program, at->vector) ? "columns" : "rows", at->vector, at->result);
+  cb_writer_cut(&text);
+  return cb_writer_keep(&writer->base, &text);
+}
+
+/* The outcome's numbers. */
+static const char *told_text(struct writer *writer) {
+  const struct cb_program *program = writer->base.program;
+  struct cb_text text = {0};
+  if (!program->told)
+    cb_text_add(&text, ", sqrt(double(square)), sqrt(double(final_)), %s%s%s", program->value ? "double(" : "",
+                program->value ? program->value : "0", program->value ? "_)" : "");
+  for (const struct cb_told *at = program->told; at && at->member; at++) cb_text_add(&text, ", double(%s)", at->value);
+  return cb_writer_keep(&writer->base, &text);
 }
 
 static void add_end(struct writer *writer) {
@@ -393,8 +472,8 @@ static void add_end(struct writer *writer) {
   add_before(writer, &slot);
   add_slot(writer, &slot);
   cb_scope_placeholder(&scope, "id", cb_writer_number(&writer->base, end_of(program)));
-  cb_scope_placeholder(&scope, "value", program->value ? cb_arena_format(&writer->base.arena, "double(%s_)", program->value)
-                                                       : "0");
+  cb_scope_placeholder(&scope, "received", received_text(writer));
+  cb_scope_placeholder(&scope, "told", told_text(writer));
   expand(writer, &writer->open, "end", &scope);
   close_stage(writer);
   writer->plan->end = writer->acts - writer->plan->begin - writer->plan->body;
@@ -418,8 +497,54 @@ static const char *scalars_text(struct writer *writer) {
   return cb_writer_keep(&writer->base, &text);
 }
 
+/* Texts of all vectors that are copied, each with its name and its place. */
+static const char *copied_text(struct writer *writer, const char *(*of)(struct writer *, const struct cb_copied *)) {
+  struct cb_text text = {0}; /* where memory lacks, the arena notes it */
+  for (const struct cb_copied *at = writer->base.program->copied; at && at->vector; at++)
+    cb_text_add(&text, "%s", of(writer, at));
+  cb_writer_cut(&text);
+  return cb_writer_keep(&writer->base, &text);
+}
+
+static const char *given_member(struct writer *writer, const struct cb_copied *copied) {
+  return copied->result ? cb_arena_format(&writer->base.arena, "  vector_t *%s;  // receives the solution\n",
+                                          copied->vector)
+                        : "";
+}
+
+static const char *given_value(struct writer *writer, const struct cb_copied *copied) {
+  return copied->result ? cb_arena_format(&writer->base.arena, "%s, ", copied->vector) : "";
+}
+
+static const char *begin_parameter(struct writer *writer, const struct cb_copied *copied) {
+  return cb_arena_format(&writer->base.arena, "%svector_t *%s, ", copied->result ? "" : "const ", copied->vector);
+}
+
+static const char *begin_copy(struct writer *writer, const struct cb_copied *copied) {
+  const char *name = copied->vector;
+  const char *many = cb_program_has_columns(writer->base.program, name) ? "columns" : "rows";
+  const char *entry = cb_arena_format(&writer->base.arena, "load_vector(%s + row)", name);
+  if (copied->otherwise)
+    entry = cb_arena_format(&writer->base.arena, "%s ? %s : vector_t(%s)", name, entry, copied->otherwise);
+  return cb_arena_format(&writer->base.arena,
+                         "  for (int64_t row = first_row; row < %s; row += row_step) store_vector(pointers.%s_ + row, %s);\n",
+                         many, name, entry);
+}
+
+static const char *outcome_members(struct writer *writer) {
+  struct cb_text text = {0};
+  if (!writer->base.program->told) cb_text_add_string(&text, "residual, true_residual, value");
+  for (const struct cb_told *at = writer->base.program->told; at && at->member; at++)
+    cb_text_add(&text, "%s%s", at == writer->base.program->told ? "" : ", ", at->member);
+  return cb_writer_keep(&writer->base, &text);
+}
+
 static void add_head(struct writer *writer, struct cb_text *text) {
   struct cb_scope scope = {0};
+  const int copies = writer->base.program->copied != NULL;
+  cb_scope_placeholder(&scope, "outcome", outcome_members(writer));
+  cb_scope_placeholder(&scope, "given", copies ? copied_text(writer, given_member)
+                                               : "  const vector_t *b;\n  vector_t *x;  // receives the solution");
   cb_scope_placeholder(&scope, "vector_type", cb_type_entry_name(writer->base.vector));
   cb_scope_placeholder(&scope, "sum_type", cb_type_entry_name(writer->base.sum));
   cb_scope_placeholder(&scope, "threads", cb_writer_number(&writer->base, CB_STAGE_THREADS));
@@ -437,6 +562,14 @@ static void add_rest(struct writer *writer, struct cb_text *text) {
   struct cb_scope functions = {0}, begin = {0};
   cb_scope_placeholder(&functions, "most_sums", cb_writer_number(&writer->base, writer->most_sums));
   expand(writer, text, "functions", &functions);
+  const int copies = writer->base.program->copied != NULL;
+  cb_scope_placeholder(&begin, "callers", copies ? copied_text(writer, begin_parameter) : "const vector_t *b, vector_t *x, ");
+  cb_scope_placeholder(&begin, "kept", copies ? copied_text(writer, given_value) : "b, x, ");
+  cb_scope_placeholder(&begin, "copies",
+                       copies ? copied_text(writer, begin_copy)
+                              : "  for (int64_t row = first_row; row < rows; row += row_step) "
+                                "store_vector(pointers.x_ + row, load_vector(x + row));");
+  if (writer->base.program->columns) cb_scope_section(&begin, "columns");
   cb_scope_placeholder(&begin, "numbers", parameters_text(writer, "sum_t ", ", "));
   cb_scope_placeholder(&begin, "values", parameters_text(writer, "", ", "));
   cb_scope_placeholder(&begin, "first", cb_writer_number(&writer->base, entry_of(writer->base.program, 0)));

@@ -17,23 +17,36 @@
 
 #include "codegen/program/program.h"
 
-enum { CB_MOST_STAGES = 32, CB_MOST_ACTS = 64, CB_STAGE_THREADS = 256, CB_STAGE_BLOCKS = 3 /* on a multiprocessor */ };
+enum {
+  CB_MOST_STAGES = 32,
+  CB_MOST_ACTS = 64,
+  CB_MOST_GROUPS = 4,
+  CB_STAGE_THREADS = 256,
+  CB_STAGE_BLOCKS = 3 /* on a multiprocessor */
+};
 
 enum cb_act_kind {
   CB_ACT_STAGE,   /* kernel CB_STAGE_KERNEL with `number` behind it */
-  CB_ACT_PRODUCT, /* to = A from */
+  CB_ACT_PRODUCT, /* to = A from; `number` 1: of the transposed matrix */
   CB_ACT_CALL     /* the caller's preconditioner: to = its of from */
 };
 
 /* Vectors are counted as the program lists them: given, then own. */
 struct cb_act {
   enum cb_act_kind kind;
-  int number;    /* of a stage */
+  int number;    /* of a stage; of a product */
   int from, to;  /* vectors; of a stage, which struct of the state it reads and writes */
+};
+
+/* Acts that are executed several times, one after the other, wherever they stand. */
+struct cb_group {
+  int first, count, times;
 };
 
 struct cb_stages_plan {
   struct cb_act acts[CB_MOST_ACTS];
+  struct cb_group groups[CB_MOST_GROUPS]; /* in their order, none over the end of a part */
+  int groups_count;
   int begin, body, end;  /* how many acts each part has */
   int states;            /* structs of the state; the beginning writes number 0 */
   int turn;              /* which of them the body begins and ends with */
@@ -49,12 +62,16 @@ struct cb_stages_plan {
  * board), what is given, the state's structs to read and to write, thread blocks (int), rows (int64_t). Those of the
  * beginning: pointers; what is given and the state's struct 0, to be written; the caller's b and x, the history or
  * NULL, the outcome; the program's parameters as numbers of the sums' type; the most iterations, thread blocks (int),
- * rows.
+ * rows. In a program with vectors of two lengths columns (int64_t) stand behind the rows, and in one with `copied`
+ * vectors these stand in the place of b and x.
  *
  * `sizes`: block_size counts alone. CB_ERR_UNSUPPORTED: the method has no stages ("gmres"). */
 enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan, const struct cb_program *program,
                               enum cb_type vector, enum cb_type sum, const struct cb_program_sizes *sizes,
                               struct cb_diag *diag);
+
+/* Whether the vector is as long as a row of the matrix. */
+int cb_program_has_columns(const struct cb_program *program, const char *vector);
 
 /* Whether the program calls the caller's preconditioner. */
 int cb_program_calls(const struct cb_program *program);

@@ -197,6 +197,7 @@ static void add_step(struct writer *writer, struct cb_text *text, const struct c
                 "double(square);\n",
                 step->text);
     break;
+  case CB_STEP_COLUMNS: /* of the form "graph": check */
   case CB_STEP_CALL:
   case CB_STEP_END: break;
   }
@@ -521,6 +522,8 @@ static enum cb_status check(const struct cb_program_request *request, struct cb_
     return cb_fail(diag, CB_ERR_ARGUMENT, "'block_size' is %d; it is 2 to %d", request->sizes.block_size, CB_MOST_BLOCK);
   if (request->program->basis && (request->sizes.restart < 1 || request->sizes.restart > CB_MOST_RESTART))
     return cb_fail(diag, CB_ERR_ARGUMENT, "'restart' is %d; it is 1 to %d", request->sizes.restart, CB_MOST_RESTART);
+  if (request->program->columns)
+    return cb_fail(diag, CB_ERR_UNSUPPORTED, "method '%s' needs program form 'graph'", request->program->name);
   if (cb_program_calls(request->program))
     return cb_fail(diag, CB_ERR_UNSUPPORTED, "a preconditioner of the caller's needs program form 'graph'");
   if (!request->launches_count || request->launches_count > CB_PROGRAM_LAUNCHES)

@@ -4,6 +4,7 @@
  *   context.c    contexts, options, messages, the log     compile.c    from a matrix to an operator
  *   generate.c   the text alone                           operator.c   operators: products, clones, new values
  *   info.c       what operators tell                      save.c       operators as blocks of bytes
+ *   solver.c     solvers of systems of equations; batch.c many at once; lp.c linear programs
  *   specialise.c the specialised kernel of an operator that has a family's
  *
  * What cbgen_compile does in between stands in compile.h. Functions that read or write numbers begin with
@@ -80,6 +81,7 @@ struct cb_shared {
     int64_t limit;
     struct cb_hash key;
   } kept;
+  int device_scalars; /* the epilogue is cb_device_scalars */
   struct cb_vector_order { /* at each place, the caller's row or column; NULL: 0, 1, 2, … */
     int32_t *rows, *columns;
   } order;
@@ -90,6 +92,10 @@ struct cb_shared {
   pthread_mutex_t lock; /* of `measured` */
   double measured;      /* seconds; 0: not measured */
 };
+
+/* The epilogue of operators that take alpha and beta from device memory (cbgen_request.device_scalars): each operation
+ * as cbgen_multiply has it with numbers by value. */
+extern const char cb_device_scalars[];
 
 /* The image of the kernels that multiply. */
 static inline const struct cb_image *cb_shared_image(const struct cb_shared *shared) {
@@ -132,6 +138,10 @@ enum cb_status cb_context_session(struct cbgen_context *context, struct cb_sessi
  * that is written anew if its threads lack registers, so that nothing is tried to help it. */
 enum cb_status cb_solver_binary(const struct cb_session *session, struct cb_cache *cache, const struct cb_text *text,
                                 int is_full, struct cb_compiled *compiled, struct cb_diag *diag);
+
+/* The binary of a program's stages: that which comes with the library, else from the operator's cache, or compiled. */
+enum cb_status cb_stages_binary(const struct cb_shared *shared, const struct cb_text *text,
+                                struct cb_compiled *compiled, struct cb_diag *diag);
 
 /* The cache, opened when it is first needed. It may be one that is not on, or NULL. */
 struct cb_cache *cb_context_cache(struct cbgen_context *context);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The diagonal of a matrix as its caller has it, for preconditioners: see cbgen_diagonal, cbgen_block_diagonal. */
+/* Numbers of a matrix as its caller has it: its diagonal, for preconditioners (cbgen_diagonal, cbgen_block_diagonal),
+ * and scales for linear programs (cbgen_lp_scales). */
 #include "runtime/api/compile.h"
 
 #include "base/memory.h"
@@ -87,6 +88,40 @@ static void gather_blocks(const struct cb_view *view, enum cb_type type, int siz
   }
 }
 
+/* ---- scales */
+
+/* Of each row and column the largest entry, or the sum, of sizes with the scales so far. */
+static void measure(const struct cb_view *view, const double *scales, int sums, double *sizes) {
+  const int64_t rows = view->rows;
+  memset(sizes, 0, (size_t)(rows + view->cols) * sizeof *sizes);
+  for (int64_t row = 0; row < rows; row++) {
+    const int64_t end = cb_view_row(view, row + 1);
+    for (int64_t k = cb_view_row(view, row); k < end; k++) {
+      const int64_t places[2] = {row, rows + cb_view_col(view, k)};
+      const double size = fabs(cb_view_value(view, k)) * scales[places[0]] * scales[places[1]];
+      for (int i = 0; i < 2; i++)
+        sizes[places[i]] = sums ? sizes[places[i]] + size : size > sizes[places[i]] ? size : sizes[places[i]];
+    }
+  }
+}
+
+/* Those of rows, and behind them those of columns. What has no entries, or none that is a number, stays as it is. */
+static void find_scales(const struct cb_view *view, double *scales, double *sizes) {
+  enum { RUIZ = 10 };
+  const int64_t count = view->rows + view->cols;
+  for (int64_t i = 0; i < count; i++) scales[i] = 1;
+  for (int pass = 0; pass <= RUIZ; pass++) {
+    measure(view, scales, pass == RUIZ, sizes);
+    for (int64_t i = 0; i < count; i++)
+      if (sizes[i] > 0 && cb_real_is_finite(sizes[i])) scales[i] /= sqrt(sizes[i]);
+  }
+}
+
+/* As numbers of the type, in place of the doubles. */
+static void convert(double *numbers, int64_t count, enum cb_type type) {
+  for (int64_t i = 0; i < count; i++) cb_real_set(numbers, type, i, cb_real_round(numbers[i], type));
+}
+
 /* ---- the calls */
 
 /* With the session's context current. */
@@ -97,7 +132,7 @@ static enum cb_status deliver(const struct cb_session *session, const void *numb
 }
 
 /* size 1: the diagonal itself; else the inverses of its blocks. */
-static enum cb_status take_diagonal(struct cb_request *request, int size, void *to, struct cb_diag *diag) {
+static enum cb_status take_diagonal(struct cb_request *request, int size, void *const *to, struct cb_diag *diag) {
   const struct cb_view *view = &request->host;
   const struct cb_types types = cb_precision_types((enum cb_precision)request->options.type);
   const enum cb_type type = types.vector == CB_F64 ? CB_F64 : CB_F32;
@@ -116,31 +151,71 @@ static enum cb_status take_diagonal(struct cb_request *request, int size, void *
   else gather(view, type, numbers);
   s = cb_device_enter(request->session->device, diag);
   if (!s) {
-    s = deliver(request->session, numbers, bytes, to, diag);
+    s = deliver(request->session, numbers, bytes, to[0], diag);
     cb_device_leave(request->session->device);
   }
   cb_free(numbers);
   return s;
 }
 
-static enum cb_status take(cbgen_context *context, const cbgen_csr *matrix, int size, void *to) {
+static enum cb_status deliver_scales(const struct cb_session *session, const struct cb_view *view, enum cb_type type,
+                                     double *scales, void *const *to, struct cb_diag *diag) {
+  const size_t size = cb_type_size(type);
+  convert(scales, view->rows, type);
+  convert(scales + view->rows, view->cols, type);
+  enum cb_status s = cb_device_enter(session->device, diag);
+  if (s) return s;
+  s = deliver(session, scales, (size_t)view->rows * size, to[0], diag);
+  if (!s) s = deliver(session, scales + view->rows, (size_t)view->cols * size, to[1], diag);
+  cb_device_leave(session->device);
+  return s;
+}
+
+static enum cb_status take_scales(struct cb_request *request, int unused, void *const *to, struct cb_diag *diag) {
+  const struct cb_view *view = &request->host;
+  const struct cb_types types = cb_precision_types((enum cb_precision)request->options.type);
+  int canonical;
+  (void)unused;
+  enum cb_status s = cb_request_host(request, diag);
+  if (!s) s = cb_view_check(view, &canonical, diag);
+  if (s) return s;
+  const size_t count = (size_t)(view->rows + view->cols);
+  double *scales = cb_alloc(count + 1, sizeof *scales), *sizes = cb_alloc(count + 1, sizeof *sizes);
+  if (!scales || !sizes) s = cb_fail_memory(diag, "scales", count * sizeof *scales);
+  if (!s) {
+    find_scales(view, scales, sizes);
+    s = deliver_scales(request->session, view, types.vector == CB_F64 ? CB_F64 : CB_F32, scales, to, diag);
+  }
+  cb_free(scales);
+  cb_free(sizes);
+  return s;
+}
+
+/* What is asked of a matrix: `size` and `to` go to `of`. */
+static enum cb_status take(cbgen_context *context, const cbgen_csr *matrix,
+                           enum cb_status (*of)(struct cb_request *, int, void *const *, struct cb_diag *), int size,
+                           void *const *to) {
   const cbgen_request fixed = {.struct_size = sizeof fixed, .values = CBGEN_VALUES_FIXED}; /* values come to the host */
   struct cb_diag *diag = &context->diag;
-  if (!to) return cb_fail(diag, CB_ERR_ARGUMENT, "no place for the diagonal was given");
   struct cb_request *request = cb_calloc(1, sizeof *request);
-  if (!request) return cb_fail_memory(diag, "a diagonal", sizeof *request);
+  if (!request) return cb_fail_memory(diag, "a matrix's request", sizeof *request);
   request->context = context;
   enum cb_status s = cb_view_take_csr(&request->view, matrix, diag);
   if (!s) s = cb_request_take(request, &fixed, diag);
-  if (!s) s = take_diagonal(request, size, to, diag);
+  if (!s) s = of(request, size, to, diag);
   cb_request_release(request);
   cb_free(request);
   return s;
 }
 
+static cbgen_status diagonal_of(cbgen_context *context, const cbgen_csr *matrix, int size, void *to) {
+  if (!to) return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "no place for the diagonal was given");
+  return (cbgen_status)take(context, matrix, take_diagonal, size, &to);
+}
+
 cbgen_status cbgen_diagonal(cbgen_context *context, const cbgen_csr *matrix, void *diagonal) {
   CB_STANDARD_NUMERICS;
-  return context ? (cbgen_status)take(context, matrix, 1, diagonal) : CBGEN_ERROR_ARGUMENT;
+  return context ? diagonal_of(context, matrix, 1, diagonal) : CBGEN_ERROR_ARGUMENT;
 }
 
 cbgen_status cbgen_block_diagonal(cbgen_context *context, const cbgen_csr *matrix, int size, void *inverses) {
@@ -149,7 +224,15 @@ cbgen_status cbgen_block_diagonal(cbgen_context *context, const cbgen_csr *matri
   if (size < 2 || size > CB_MOST_BLOCK)
     return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "blocks of %d rows: there are those of 2 to %d", size,
                                  CB_MOST_BLOCK);
-  return (cbgen_status)take(context, matrix, size, inverses);
+  return diagonal_of(context, matrix, size, inverses);
+}
+
+cbgen_status cbgen_lp_scales(cbgen_context *context, const cbgen_csr *matrix, void *row_scales, void *column_scales) {
+  CB_STANDARD_NUMERICS;
+  if (!context) return CBGEN_ERROR_ARGUMENT;
+  if (!row_scales || !column_scales)
+    return (cbgen_status)cb_fail(&context->diag, CB_ERR_ARGUMENT, "no place for the scales was given");
+  return (cbgen_status)take(context, matrix, take_scales, 0, (void *[]){row_scales, column_scales});
 }
 
 cbgen_status cbgen_residual(cbgen_operator *op, const void *b, const void *x, void *r, void *stream) {

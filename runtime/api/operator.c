@@ -77,6 +77,27 @@ static void note_load(struct cb_shared *shared, const struct cb_operator *op) {
   shared->info.upload_seconds += loaded->upload_seconds;
 }
 
+const char cb_device_scalars[] = "device alpha; device beta; inout y;"
+                                 "y = beta == 0 ? alpha * ax : fma(beta, y, alpha * ax);";
+
+/* Also of an operator that was saved. */
+static enum cb_status find_device_scalars(struct cb_shared *shared, struct cb_diag *diag) {
+  struct cb_statements *own;
+  struct cb_text texts[2] = {{0}, {0}};
+  if (!shared->image.statements) return CB_OK;
+  enum cb_status s = cb_statements_parse(&own, cb_device_scalars, "device_scalars", 1, diag);
+  if (s) return s;
+  cb_statements_print(&texts[0], own);
+  cb_statements_print(&texts[1], shared->image.statements);
+  char *const wanted = cb_text_detach(&texts[0]), *const found = cb_text_detach(&texts[1]);
+  if (wanted && found) shared->device_scalars = !strcmp(wanted, found);
+  else s = cb_fail_memory(diag, "an epilogue", 0);
+  cb_free(wanted);
+  cb_free(found);
+  cb_free(own);
+  return s;
+}
+
 static enum cb_status alloc_shared(struct cb_shared **out, struct cb_session *session, struct cb_diag *diag) {
   struct cb_shared *shared = *out = cb_calloc(1, sizeof *shared);
   if (!shared) return cb_fail_memory(diag, "an operator", sizeof *shared);
@@ -200,7 +221,8 @@ enum cb_status cb_operator_make(struct cbgen_operator **out, const struct cb_loa
   *out = NULL;
   enum cb_status s = new_shared(&shared, loading, diag);
   if (s) return s;
-  s = fill_shared(shared, &op, loading, diag);
+  s = find_device_scalars(shared, diag);
+  if (!s) s = fill_shared(shared, &op, loading, diag);
   if (!s)
     s = new_handle(out, shared, op, diag);
   else
@@ -321,9 +343,35 @@ static enum cb_status take_arguments(struct cb_operands *operands, const struct 
                  product->arguments_count, wanted);
 }
 
+/* alpha, beta and y for cb_device_scalars. From here on beta says that y is read. */
+static enum cb_status take_device_scalars(struct cb_operands *operands, const struct cb_operator_info *info,
+                                          cbgen_product *product, struct cb_diag *diag) {
+  const struct cb_statements *statements = info->statements;
+  const cb_device_ptr alpha = (cb_device_ptr)(uintptr_t)product->alpha_device,
+                      beta = (cb_device_ptr)(uintptr_t)product->beta_device;
+  if (!alpha || !beta)
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "this operator was compiled with 'device_scalars': 'alpha_device' and 'beta_device' of the product "
+                   "are not NULL");
+  if ((alpha | beta) % cb_type_size(info->sum_type))
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'alpha_device' or 'beta_device' is not aligned to the sums' type");
+  if (product->arguments_count)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "the product has arguments, and the operator no epilogue of the caller's");
+  operands->pointers[cb_statements_find(statements, "alpha")] = alpha;
+  operands->pointers[cb_statements_find(statements, "beta")] = beta;
+  operands->pointers[cb_statements_find(statements, "y")] =
+      (cb_device_ptr)(uintptr_t)(product->z ? product->z : product->y);
+  product->beta = 1;
+  return CB_OK;
+}
+
 /* A product with an epilogue, or one without. */
 static enum cb_status check_epilogue(struct cb_operands *operands, const struct cb_operator_info *info,
                                      const cbgen_product *product, struct cb_diag *diag) {
+  if (product->alpha_device || product->beta_device)
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "the product has 'alpha_device' or 'beta_device', and the operator was compiled without "
+                   "'device_scalars'");
   if (!info->statements && product->arguments_count)
     return cb_fail(diag, CB_ERR_ARGUMENT, "the product has arguments, and the operator no epilogue");
   if (!info->statements) return CB_OK;
@@ -333,10 +381,10 @@ static enum cb_status check_epilogue(struct cb_operands *operands, const struct 
   return take_arguments(operands, info, product, diag);
 }
 
-static enum cb_status check_vectors(const struct cb_operator_info *info, const cbgen_product *product,
+static enum cb_status check_vectors(const struct cb_operator_info *info, const cbgen_product *product, int has_y,
                                     struct cb_diag *diag) {
   const int reads_y = product->beta != 0 || !product->z;
-  if (info->rows && !product->y && reads_y && !info->statements) return cb_fail(diag, CB_ERR_ARGUMENT, "'y' of the product is NULL");
+  if (info->rows && !product->y && reads_y && has_y) return cb_fail(diag, CB_ERR_ARGUMENT, "'y' of the product is NULL");
   if (info->cols && info->rows && !product->x)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'x' of the product is NULL");
   if (((uintptr_t)product->x | (uintptr_t)product->y | (uintptr_t)product->z) % cb_type_size(info->vector_type))
@@ -362,13 +410,15 @@ static enum cb_status take_z(const struct cb_device *device, const struct cb_ope
 static enum cb_status multiply(cbgen_operator *op, cbgen_product *product, struct cb_diag *diag) {
   const struct cb_operator_info *info = cb_operator_info(op->op);
   const struct cb_device *device = op->shared->session->device;
-  const int together =
+  const int device_scalars = op->shared->device_scalars, together =
       info->has_carry && info->launches > 1; /* what one launch leaves in scratch is the next one's */
   struct cb_operands operands;
   int entered = 0;
   enum cb_status s = cb_checks_outcome(op->shared->checks, diag);
-  if (!s) s = check_epilogue(&operands, info, product, diag);
-  if (!s) s = check_vectors(info, product, diag);
+  if (!s)
+    s = device_scalars ? take_device_scalars(&operands, info, product, diag)
+                       : check_epilogue(&operands, info, product, diag);
+  if (!s) s = check_vectors(info, product, !info->statements || device_scalars, diag);
   if (!s && info->has_carry) s = bind(op, product->stream, diag);
   if (!s) s = cb_device_enter_once(device, &entered, diag);
   if (s) return s;
@@ -565,6 +615,7 @@ static enum cb_status take_from(struct cb_shared *copy, struct cb_shared *origin
   copy->image = origin->image;
   copy->image.plan = NULL;
   copy->order = origin->order;
+  copy->device_scalars = origin->device_scalars;
   copy->special = origin->special;
   copy->borrows_special = origin->special.cubin != NULL;
   copy->packer = origin->packer;

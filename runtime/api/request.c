@@ -20,6 +20,8 @@ static enum cb_status check_asked(const cbgen_request *asked, struct cb_diag *di
     return cb_fail(diag, CB_ERR_ARGUMENT, "'reorder' is %d; it is one of cbgen_reorder", (int)asked->reorder);
   if ((int)asked->symmetric < 0 || asked->symmetric > CBGEN_UNSYMMETRIC)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'symmetric' is %d; it is one of cbgen_symmetry", (int)asked->symmetric);
+  if (asked->device_scalars != 0 && asked->device_scalars != 1)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "'device_scalars' is %d; it is 0 or 1", asked->device_scalars);
   if (asked->vectors < 0)
     return cb_fail(diag, CB_ERR_ARGUMENT, "'vectors' is %d; it is 0 (one) or more", asked->vectors);
   return CB_OK;
@@ -64,9 +66,25 @@ static void choose_symmetry(struct cb_request *request) {
   if (cb_promises_symmetry(options) && !request->context->has_search) options->search = CB_SEARCH_HOPEFUL;
 }
 
+/* Scalars in device memory are an epilogue of the library's own. */
+static enum cb_status check_device_scalars(const struct cb_request *request, const char *epilogue,
+                                           struct cb_diag *diag) {
+  if (epilogue && *epilogue)
+    return cb_fail(diag, CB_ERR_ARGUMENT,
+                   "an epilogue declares the numbers that it takes from device memory itself: leave out "
+                   "'device_scalars'");
+  if (request->options.form == CB_FORM_AXPBY) return CB_OK;
+  return cb_fail(diag, CB_ERR_ARGUMENT, "'device_scalars' takes the form axpby: others have no alpha and no beta");
+}
+
 /* The epilogue of the request, else the context's, in the form in which the cache's key has it. */
 static enum cb_status take_epilogue(struct cb_request *request, struct cb_diag *diag) {
   const char *asked = request->asked.epilogue ? request->asked.epilogue : request->context->options.epilogue;
+  if (request->asked.device_scalars) {
+    const enum cb_status fits = check_device_scalars(request, asked, diag);
+    if (fits) return fits;
+    asked = cb_device_scalars;
+  }
   struct cb_statements *statements;
   struct cb_text text = {0};
   request->options.epilogue = NULL;

@@ -256,9 +256,8 @@ static enum cb_status build(cbgen_solver *solver, const struct cb_image *image, 
 
 /* ---- several kernels */
 
-/* That which comes with the library, else as that of one kernel. */
-static enum cb_status find_stages(const struct cb_shared *shared, const struct cb_text *text,
-                                  struct cb_compiled *compiled, struct cb_diag *diag) {
+enum cb_status cb_stages_binary(const struct cb_shared *shared, const struct cb_text *text,
+                                struct cb_compiled *compiled, struct cb_diag *diag) {
   struct cb_binaries *binaries = NULL;
   if (!cb_binaries_find(&binaries, shared->session->device->target.arch, NULL)) {
     const struct cb_hash key = cb_binaries_key(text->bytes, text->length);
@@ -293,7 +292,7 @@ static enum cb_status build_staged(cbgen_solver *solver, struct cb_diag *diag) {
   cb_text_release(&solver->source);
   enum cb_status s = cb_stages_text(&solver->source, &solver->plan, solver->program, info->vector_type, info->sum_type,
                                     &sizes, diag);
-  if (!s) s = find_stages(solver->op->shared, &solver->source, &compiled, diag);
+  if (!s) s = cb_stages_binary(solver->op->shared, &solver->source, &compiled, diag);
   struct cb_staged_parts parts = staged_parts(solver);
   parts.cubin = compiled.cubin;
   if (!s) s = cb_staged_load(&solver->staged, &parts, diag);

@@ -23,14 +23,14 @@ struct shared {
 
 struct cb_staged {
   const struct cb_device *device;
-  const struct cb_operator *op;
+  const struct cb_operator *op, *transposed;
   const struct cb_program *program;
   struct shared *shared;
   struct CUgraphExec_st *exec; /* all but the first launch; NULL: the host repeats the body */
   cb_preconditioner precondition;
   void *user;
   int sum_is_f32, blocks;
-  int64_t rows, vector_bytes;
+  int64_t rows, columns;
   size_t element;
   cb_device_ptr memory;
   cb_device_ptr vectors[MOST_VECTORS]; /* the kernels' struct Pointers, the board at its end */
@@ -120,10 +120,17 @@ static int is_unused(const struct cb_program *program, const char *name) {
   return 0;
 }
 
-static int64_t own_vectors(const struct cb_program *program) {
-  int64_t count = 1; /* x */
-  for (const char *const *at = program->work; *at; at++) count += !is_unused(program, *at);
-  return count;
+static int64_t bytes_of(const struct cb_staged *staged, const char *vector) {
+  const int64_t entries = cb_program_has_columns(staged->program, vector) ? staged->columns : staged->rows;
+  return is_unused(staged->program, vector) ? 0 : padded(entries * (int64_t)staged->element);
+}
+
+/* Of all own vectors, among which x is where it is not copied. */
+static int64_t own_bytes(const struct cb_staged *staged) {
+  const struct cb_program *program = staged->program;
+  int64_t bytes = program->copied ? 0 : bytes_of(staged, "x");
+  for (const char *const *at = program->work; *at; at++) bytes += bytes_of(staged, *at);
+  return bytes;
 }
 
 /* One allocation: x and own vectors, the board, what is given, the state's structs, the outcome. */
@@ -132,19 +139,21 @@ static enum cb_status allocate(struct cb_staged *staged, cb_device_ptr third, st
   const struct cb_stages_plan *plan = &staged->shared->plan;
   const int64_t board = padded(8 * (int64_t)plan->sums * staged->blocks), given = padded(plan->given_bytes);
   const int64_t states = padded(plan->states * plan->state_bytes);
-  const int64_t bytes = own_vectors(program) * staged->vector_bytes + board + given + states + ALIGN;
+  const int64_t bytes = own_bytes(staged) + board + given + states + ALIGN;
   enum cb_status s = cb_device_alloc(staged->device, &staged->memory, (size_t)bytes, "a solver's vectors", diag);
   if (!s) s = cb_device_fill(staged->device, staged->memory, 0, (size_t)bytes, diag);
   if (s) return s;
   cb_device_ptr at = staged->memory;
   int count = staged->given_count = count_names(program->given);
-  staged->vectors[B] = 0; /* the state has it */
-  staged->vectors[X] = at;
+  if (!program->copied) {
+    staged->vectors[B] = 0; /* the state has it */
+    staged->vectors[X] = at;
+    at += (cb_device_ptr)bytes_of(staged, "x");
+  }
   if (count > 2) staged->vectors[2] = third;
-  at += (cb_device_ptr)staged->vector_bytes;
   for (const char *const *name = program->work; *name; name++) {
     staged->vectors[count++] = is_unused(program, *name) ? 0 : at;
-    if (!is_unused(program, *name)) at += (cb_device_ptr)staged->vector_bytes;
+    at += (cb_device_ptr)bytes_of(staged, *name);
   }
   staged->vectors[count++] = at; /* the board */
   staged->vectors_count = count;
@@ -174,16 +183,17 @@ static enum cb_status do_stage(const struct cb_staged *staged, const struct cb_a
                                struct cb_diag *diag) {
   cb_device_ptr given = staged->given, from = state_at(staged, act->from), to = state_at(staged, act->to);
   int blocks = staged->blocks;
-  int64_t rows = staged->rows;
+  int64_t rows = staged->rows, columns = staged->columns; /* which programs of square matrices do not take */
   return launch(staged, staged->shared->stages[act->number], stream,
-                (void *[]){(void *)staged->vectors, &given, &from, &to, &blocks, &rows}, diag);
+                (void *[]){(void *)staged->vectors, &given, &from, &to, &blocks, &rows, &columns}, diag);
 }
 
 static enum cb_status do_act(const struct cb_staged *staged, const struct cb_act *act, struct CUstream_st *stream,
                              struct cb_diag *diag) {
   if (act->kind == CB_ACT_STAGE) return do_stage(staged, act, stream, diag);
   const cb_device_ptr from = staged->vectors[act->from], to = staged->vectors[act->to];
-  if (act->kind == CB_ACT_PRODUCT) return cb_operator_multiply(staged->op, 1, from, 0, to, stream, diag);
+  if (act->kind == CB_ACT_PRODUCT)
+    return cb_operator_multiply(act->number ? staged->transposed : staged->op, 1, from, 0, to, stream, diag);
   if (staged->precondition(staged->user, (const void *)(uintptr_t)from, (void *)(uintptr_t)to, stream))
     return cb_fail(diag, CB_ERR_DEVICE, "the preconditioner failed");
   return CB_OK;
@@ -191,19 +201,37 @@ static enum cb_status do_act(const struct cb_staged *staged, const struct cb_act
 
 static enum cb_status do_acts(const struct cb_staged *staged, int first, int count, struct CUstream_st *stream,
                               struct cb_diag *diag) {
+  const struct cb_stages_plan *plan = &staged->shared->plan;
   enum cb_status s = CB_OK;
-  for (int i = first; i < first + count && !s; i++) s = do_act(staged, &staged->shared->plan.acts[i], stream, diag);
+  for (int i = first, group = 0, times = 1; i < first + count && !s; i++) {
+    while (group < plan->groups_count && plan->groups[group].first + plan->groups[group].count <= i) group++;
+    s = do_act(staged, &plan->acts[i], stream, diag);
+    if (group == plan->groups_count || i + 1 < plan->groups[group].first + plan->groups[group].count) continue;
+    if (times++ < plan->groups[group].times) i = plan->groups[group].first - 1;
+    else times = 1;
+  }
   return s;
 }
 
+static int given_vectors(const struct cb_program *program) {
+  int count = 0;
+  if (!program->copied) return 2; /* b and x */
+  while (program->copied[count].vector) count++;
+  return count;
+}
+
 static enum cb_status do_begin(const struct cb_staged *staged, const struct cb_solve *solve, struct cb_diag *diag) {
-  cb_device_ptr given = staged->given, to = state_at(staged, 0), b = solve->given[B], x = solve->given[X];
+  enum { MOST_PARAMETERS = 10 + CB_MOST_GIVEN + CB_MOST_PARAMETERS };
+  cb_device_ptr given = staged->given, to = state_at(staged, 0);
   cb_device_ptr history = solve->history, outcome = solve->outcome ? solve->outcome : staged->outcome;
-  void *parameters[12 + CB_MOST_PARAMETERS] = {(void *)staged->vectors, &given, &to, &b, &x, &history, &outcome};
+  void *parameters[MOST_PARAMETERS] = {(void *)staged->vectors, &given, &to};
   double wide[CB_MOST_PARAMETERS];
   float narrow[CB_MOST_PARAMETERS];
-  int count = 7, most = solve->most, blocks = staged->blocks;
-  int64_t rows = staged->rows;
+  int count = 3, most = solve->most, blocks = staged->blocks;
+  int64_t rows = staged->rows, columns = staged->columns;
+  for (int i = 0; i < given_vectors(staged->program); i++) parameters[count++] = (void *)&solve->given[i];
+  parameters[count++] = &history;
+  parameters[count++] = &outcome;
   for (int i = 0; staged->program->parameters[i]; i++) {
     wide[i] = solve->parameters[i];
     narrow[i] = cb_real_to_float(wide[i]);
@@ -212,6 +240,7 @@ static enum cb_status do_begin(const struct cb_staged *staged, const struct cb_s
   parameters[count++] = &most;
   parameters[count++] = &blocks;
   parameters[count++] = &rows;
+  parameters[count++] = &columns;
   return launch(staged, staged->shared->begin, solve->stream, parameters, diag);
 }
 
@@ -334,18 +363,22 @@ static enum cb_status make(struct cb_staged *staged, const struct cb_staged_part
   const struct cb_operator_info *info = cb_operator_info(parts->op);
   staged->device = parts->device;
   staged->op = parts->op;
+  staged->transposed = parts->transposed;
   staged->program = parts->program;
   staged->precondition = parts->precondition;
   staged->user = parts->user;
   staged->sum_is_f32 = parts->sum == CB_F32;
   staged->rows = info->rows;
-  staged->vector_bytes = padded(info->rows * (int64_t)cb_type_size(parts->vector));
+  staged->columns = info->cols;
+  staged->element = cb_type_size(parts->vector);
   const int64_t most = (int64_t)CB_STAGE_BLOCKS * parts->device->target.multiprocessors;
-  staged->blocks = (int)cb_smaller(most, cb_divide_up(info->rows, (int64_t)CB_STAGE_THREADS));
+  const int64_t entries = cb_larger(info->rows, info->cols);
+  staged->blocks = (int)cb_smaller(most, cb_divide_up(entries, (int64_t)CB_STAGE_THREADS));
   staged->info.form = CB_PROGRAM_GRAPH;
   staged->info.blocks = staged->blocks;
   staged->info.threads = CB_STAGE_THREADS;
   cb_operator_set_apart(parts->op);
+  if (parts->transposed) cb_operator_set_apart(parts->transposed);
   enum cb_status s = cb_device_enter(staged->device, diag);
   if (s) return s;
   if (cubin) s = load_kernels(staged, cubin, diag);

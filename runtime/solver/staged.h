@@ -18,6 +18,7 @@ typedef int (*cb_preconditioner)(void *user, const void *r, void *z, void *strea
 struct cb_staged_parts {
   const struct cb_device *device;
   struct cb_operator *op; /* a handle of the solver's own, which outlives it; its launches do not overlap from now on */
+  struct cb_operator *transposed; /* likewise, of a program that multiplies with the transposed matrix; else NULL */
   const struct cb_program *program;
   const struct cb_stages_plan *plan;
   const void *cubin;      /* of the plan's text */
@@ -36,7 +37,8 @@ enum cb_status cb_staged_clone(struct cb_staged **clone, const struct cb_staged 
                                const struct cb_staged_parts *parts, struct cb_diag *diag);
 void cb_staged_free(struct cb_staged *staged); /* NULL is accepted */
 
-/* With the device's context current; `given` of the solve: b and x. Under capture the nodes go to the graph that is
+/* With the device's context current; `given` of the solve: b and x, or the vectors that the program
+ * copies, 0 for those that the caller has not. Under capture the nodes go to the graph that is
  * captured, as the preconditioner does. CB_ERR_ARGUMENT: the stream is captured, and the solution needs the host;
  * CB_ERR_DEVICE: the preconditioner failed. */
 enum cb_status cb_staged_run(struct cb_staged *staged, const struct cb_solve *solve, struct cb_diag *diag);

@@ -6,7 +6,8 @@
 
 The bugs stand in tests/mutations/*.txt, as README.md there describes. One build holds all of them: a copy of the source
 tree in which an expression is `(cb_mutant == N ? new : old)`; the environment variable CBGEN_MUTANT chooses one.
-Templates and the emulation are replaced at run time. For each bug the tests of its file run, the fastest first, until
+Templates and the emulation are replaced at run time, and for a bug within a literal, such as the text of a method, the
+build is brought up to date. For each bug the tests of its file run, the fastest first, until
 one fails; a test that takes ten times as long as without a bug, or memory without end, has failed, too.
 
 Prints what caught each bug and the score; exits 1 when a bug survives that no line of the list explains, or when one
@@ -14,6 +15,7 @@ is caught that was said to survive.
 """
 import argparse
 import concurrent.futures
+import itertools
 import json
 import os
 import random
@@ -40,6 +42,7 @@ class Mutation:
     def __init__(self, path, tests, title):
         self.path, self.tests, self.title = path, tests, title
         self.scope, self.survives = None, None
+        self.in_literal = False
         self.old, self.new = [], []
         self.number = 0
 
@@ -143,6 +146,16 @@ def place_of(text, mutation):
     return places.pop()
 
 
+def is_in_literal(mutation):
+    """Whether the text stands in a string literal of C, where no expression can."""
+    if not mutation.path.endswith((".c", ".h")) or mutation.path.startswith(EMBEDDED):
+        return False
+    text = read(os.path.join(ROOT, mutation.path))
+    place = place_of(text, mutation)
+    before = re.sub(r"\\.|'\"'", "", text[text.rfind("\n", 0, place) + 1 : place])
+    return before.count('"') % 2 == 1
+
+
 def check_places(mutations):
     """Ends the program when a mutation does not name exactly one place."""
     problems = []
@@ -209,7 +222,8 @@ def write_if_changed(path, text):
 
 
 def link_tree(tree, changed):
-    """Every file of the source tree as a link, but for those that change. What is gone there goes here, too."""
+    """Every file of the source tree as a link, but for those that change. What is gone there goes here, too. A file that
+    was changed in an earlier run is written anew, so that it is compiled again: a link would look older than that."""
     for folder, _, files in os.walk(tree):
         for path in (os.path.join(folder, name) for name in files):
             if not os.path.exists(os.path.join(ROOT, os.path.relpath(path, tree))):
@@ -221,16 +235,18 @@ def link_tree(tree, changed):
         for name in files:
             path = os.path.normpath(os.path.join(relative, name))
             link = os.path.join(tree, path)
-            if path not in changed and not os.path.islink(link):
-                if os.path.exists(link):
-                    os.remove(link)
+            if path in changed or os.path.islink(link):
+                continue
+            if os.path.exists(link):
+                write_if_changed(link, read(os.path.join(folder, name)))
+            else:
                 os.symlink(os.path.join(folder, name), link)
 
 
 def write_tree(build, mutations):
     by_file = {}
     for mutation in mutations:
-        if not mutation.path.startswith(EMBEDDED):
+        if not mutation.path.startswith(EMBEDDED) and not mutation.in_literal:
             by_file.setdefault(mutation.path, []).append(mutation)
     tree = os.path.join(build, "tree")
     link_tree(tree, set(by_file) | {"base/embedded.c", FASTER[0]})
@@ -256,6 +272,16 @@ def write_templates(build, mutations):
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text[:place] + "\n".join(mutation.new) + text[place + len(old):])
+
+
+def planted_alone(mutation, tree):
+    """The file's path in the tree, and its text there with this mutation, which all runs of it have."""
+    path = os.path.join(tree, mutation.path)
+    text = read(path)
+    place, old = place_of(text, mutation), "\n".join(mutation.old)
+    if isinstance(place, str):
+        sys.exit(f"{mutation}: beside the other mutations of its file: {place}")
+    return path, text[:place] + "\n".join(mutation.new) + text[place + len(old):]
 
 
 def run_or_exit(command, what):
@@ -413,12 +439,31 @@ def all_tests(mutations):
     return sorted({test for mutation in mutations for test in mutation.tests})
 
 
-def run_all(runner, mutations, jobs):
+def judge_alone(runner, mutation, tree):
+    """As Runner.judge, in a build that has the mutation, and then no longer has it."""
+    path, text = planted_alone(mutation, tree)
+    before = read(path)
+    build = ["cmake", "--build", os.path.join(runner.build, "cmake"), "-j", str(os.cpu_count()), "--target"]
+    build += targets_of(mutation.tests)
+    try:
+        write_if_changed(path, text)
+        run_or_exit(build, f"building with '{mutation}'")
+        return runner.judge(mutation)
+    finally:
+        write_if_changed(path, before)
+        run_or_exit(build, f"building without '{mutation}'")
+
+
+def run_all(runner, mutations, jobs, tree):
     """Returns the numbers of those that were caught, survived as explained, and are wrong."""
     caught = explained = 0
     wrong = []
+    switched_on = [m for m in mutations if not m.in_literal]
+    alone = [m for m in mutations if m.in_literal]
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for mutation, by in zip(mutations, pool.map(runner.judge, mutations)):
+        outcomes = itertools.chain(zip(switched_on, pool.map(runner.judge, switched_on)),
+                                   ((m, judge_alone(runner, m, tree)) for m in alone))
+        for mutation, by in outcomes:
             if bool(by) == bool(mutation.survives):
                 wrong.append(mutation)
             caught, explained = caught + bool(by), explained + (not by and bool(mutation.survives))
@@ -466,6 +511,8 @@ def main():
     if options.check:
         print(f"{len(listed)} mutations, each names one place")
         return 0
+    for mutation in listed:
+        mutation.in_literal = is_in_literal(mutation)
     mutations = chosen(listed, options)
     build = os.path.abspath(options.build)
     start = time.monotonic()
@@ -480,11 +527,11 @@ def main():
         mutations = [m for m in mutations if m not in missing]
         tests = all_tests(mutations)
     print(f"built in {time.monotonic() - start:.0f} s", flush=True)
-    if not options.sample and not options.unmeasured:
+    if not options.unmeasured:
         for test in tests:
             runner.measure(test)
             print(f"     {test}: {runner.seconds[test]:.1f} s", flush=True)
-    caught, explained, wrong = run_all(runner, mutations, options.jobs)
+    caught, explained, wrong = run_all(runner, mutations, options.jobs, tree)
     share, seconds = 100 * caught / max(1, len(mutations)), time.monotonic() - start
     print(f"{caught} of {len(mutations)} caught ({share:.1f} %), {explained} survive as explained, in {seconds:.0f} s")
     for mutation in wrong:

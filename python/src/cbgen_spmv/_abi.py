@@ -137,6 +137,7 @@ class Request(Structure):
         ("vectors", c_int),
         ("reorder", c_int),
         ("symmetric", c_int),
+        ("device_scalars", c_int),
     ]
 
 
@@ -159,6 +160,8 @@ class Product(Structure):
         ("arguments", POINTER(Argument)),
         ("arguments_count", c_int),
         ("z", c_void_p),
+        ("alpha_device", c_void_p),
+        ("beta_device", c_void_p),
     ]
 
 
@@ -237,6 +240,42 @@ class BatchOptions(Structure):
         ("max_iterations", c_int),
         ("diagonals", c_void_p),
         ("outcomes", POINTER(Outcome)),
+    ]
+
+
+class LpResult(Structure):
+    _fields_ = [
+        ("reason", c_int),
+        ("iterations", c_int),
+        ("primal_residual", c_double),
+        ("dual_residual", c_double),
+        ("primal_value", c_double),
+        ("dual_value", c_double),
+    ]
+
+
+class LpOptions(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("relative_tolerance", c_double),
+        ("absolute_tolerance", c_double),
+        ("max_iterations", c_int),
+        ("norm", c_double),
+        ("weight", c_double),
+        ("row_scales", c_void_p),
+        ("column_scales", c_void_p),
+        ("result", POINTER(LpResult)),
+    ]
+
+
+class LpProblem(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("cost", c_void_p),
+        ("lower", c_void_p),
+        ("upper", c_void_p),
+        ("row_lower", c_void_p),
+        ("row_upper", c_void_p),
     ]
 
 
@@ -354,6 +393,13 @@ PROTOTYPES: Dict[str, Tuple[Any, Tuple[Any, ...]]] = {
     "cbgen_solve_batch": (STATUS, (HANDLE, c_void_p, c_void_p, c_void_p, c_void_p)),
     "cbgen_batch_outcomes": (STATUS, (HANDLE, POINTER(Outcome))),
     "cbgen_batch_message": (c_char_p, (HANDLE,)),
+    "cbgen_lp_create": (STATUS, (HANDLE, HANDLE, POINTER(LpOptions), POINTER(HANDLE))),
+    "cbgen_lp_free": (None, (HANDLE,)),
+    "cbgen_lp_solve": (STATUS, (HANDLE, POINTER(LpProblem), c_void_p, c_void_p, c_void_p)),
+    "cbgen_lp_outcome": (STATUS, (HANDLE, POINTER(LpResult))),
+    "cbgen_lp_form": (c_char_p, (HANDLE,)),
+    "cbgen_lp_message": (c_char_p, (HANDLE,)),
+    "cbgen_lp_scales": (STATUS, (HANDLE, POINTER(Csr), c_void_p, c_void_p)),
     "cbgen_generate": (STATUS, (HANDLE, POINTER(Csr), POINTER(HANDLE))),
     "cbgen_generate_matrix": (STATUS, (HANDLE, POINTER(Matrix), POINTER(HANDLE))),
     "cbgen_kernel_free": (None, (HANDLE,)),

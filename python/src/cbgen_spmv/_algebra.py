@@ -8,7 +8,7 @@ from typing import Any, Tuple
 
 import numpy
 
-from ._arrays import Shape, is_array, library_of, numpy_dtype
+from ._arrays import COMPLEX, Shape, dtype_name, is_array, is_complex, library_of, numpy_dtype
 
 
 class Linear:
@@ -53,6 +53,8 @@ class Linear:
     def matmat(self, x: Any) -> Any:
         """A X, one column after the other."""
         rows, cols = self.shape
+        if is_complex(x):
+            return complex_product(self, x)
         if len(x.shape) != 2 or x.shape[0] != cols:
             raise ValueError(f"X has shape {tuple(x.shape)}; a matrix of {rows} x {cols} takes ({cols}, columns)")
         library = library_of(x)
@@ -125,6 +127,24 @@ class Linear:
         if power < 1:
             raise ValueError(f"the power {power} of an operator: it is 1 or more")
         return Combination.composed(*[self] * int(power))
+
+
+def complex_product(part: Any, x: Any, out: Any = None, **scales: Any) -> Any:
+    """A x for an operator of a real A and complex x, or several: real and imaginary parts are vectors side by side, which
+    an operator that was compiled for several multiplies in one pass over the matrix. `out`, `scales`: as
+    Operator.matmat."""
+    library, kind = library_of(x), dtype_name(x.dtype)
+    if COMPLEX[kind] != part._type and not library.on_host:
+        raise TypeError(f"x is {kind}, whose parts are {COMPLEX[kind]}, and the operator multiplies {part._type}: "
+                        "convert it, or compile the matrix with another type=")
+    parts = library.as_real(library.contiguous(x))
+    if out is None:
+        found = library.contiguous(part.matmat(parts, **scales))
+        return library.as_complex(found, (part.shape[0],) + tuple(x.shape[1:]))
+    if not is_complex(out) or COMPLEX[dtype_name(out.dtype)] != part._type:
+        raise TypeError(f"x is complex, and out {dtype_name(out.dtype)}: its parts are {part._type} then")
+    part.matmat(parts, library_of(out).as_real(out), **scales)
+    return out
 
 
 Term = Tuple[float, Tuple[Linear, ...]]
@@ -214,6 +234,8 @@ class Combination(Linear):
     def matvec(self, x: Any) -> Any:
         """A x as a new array. A vector that is not contiguous is copied first."""
         library = library_of(x)
+        if is_complex(x):
+            return complex_product(self, x)
         return self.multiply(x if library.on_host else library.contiguous(x))
 
     def __matmul__(self, x: Any) -> Any:

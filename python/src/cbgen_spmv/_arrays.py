@@ -19,6 +19,7 @@ from ._compiled import CALLS
 from ._driver import open_driver
 
 SIZES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4}
+COMPLEX = {"complex128": "float64", "complex64": "float32"}  # and of what their parts are
 Shape = Tuple[int, ...]
 # (kind, {name: dtype}, function of a GPU's number, function of shape and dtype, DLPack's functions): `learn`
 ShortWay = Tuple[str, Dict[str, Any], Any, Any, Any]
@@ -58,6 +59,10 @@ def numpy_dtype(name: str) -> numpy.dtype[Any]:
     except ImportError:
         raise TypeError("NumPy has no bfloat16 of its own: install ml_dtypes, or give vectors of PyTorch") from None
     return found
+
+
+def is_complex(array: Any) -> bool:
+    return hasattr(array, "dtype") and dtype_name(array.dtype) in COMPLEX
 
 
 def is_dense(shape: Shape, strides: Optional[Tuple[int, ...]], unit: int) -> bool:
@@ -162,6 +167,14 @@ class Library:
         """A copy in float64, made on `stream` (None: the library's current one)."""
         raise NotImplementedError
 
+    def as_real(self, array: Any) -> Any:
+        """The memory of a contiguous complex array as real numbers: as many rows, real and imaginary parts in turn."""
+        raise TypeError(f"complex vectors of {self.name} are not taken: give real and imaginary parts")
+
+    def as_complex(self, array: Any, shape: Shape) -> Any:
+        """The other way round."""
+        raise NotImplementedError
+
     def short_way(self, kind: Type[Any]) -> Optional[ShortWay]:
         """How the compiled part reads arrays of just this class; None: it does not."""
         if not hasattr(kind, "__cuda_array_interface__"):
@@ -213,6 +226,12 @@ class CuPy(Library):
     def as_float64(self, array: Any, stream: Optional[int]) -> Any:
         with array.device, self._on(stream):
             return array.astype("float64")
+
+    def as_real(self, array: Any) -> Any:
+        return array.view(COMPLEX[dtype_name(array.dtype)]).reshape(array.shape[0], -1)
+
+    def as_complex(self, array: Any, shape: Shape) -> Any:
+        return array.view("complex128" if dtype_name(array.dtype) == "float64" else "complex64").reshape(shape)
 
 
 class Torch(Library):
@@ -267,6 +286,12 @@ class Torch(Library):
         with self._on(array, stream) if array.is_cuda else nullcontext():
             return array.to(sys.modules["torch"].float64)
 
+    def as_real(self, array: Any) -> Any:
+        return sys.modules["torch"].view_as_real(array).reshape(array.shape[0], -1)
+
+    def as_complex(self, array: Any, shape: Shape) -> Any:
+        return sys.modules["torch"].view_as_complex(array.reshape(shape + (2,)))
+
 
 class Numba(Library):
     name = "Numba"
@@ -282,8 +307,17 @@ class NumPy(Library):
     converts = True
     on_host = True
 
+    def contiguous(self, array: Any) -> Any:
+        return numpy.ascontiguousarray(array)
+
     def as_float64(self, array: Any, stream: Optional[int]) -> Any:
         return array.astype("float64")
+
+    def as_real(self, array: Any) -> Any:
+        return array.view(COMPLEX[dtype_name(array.dtype)]).reshape(array.shape[0], -1)
+
+    def as_complex(self, array: Any, shape: Shape) -> Any:
+        return array.view("complex128" if dtype_name(array.dtype) == "float64" else "complex64").reshape(shape)
 
     def short_way(self, kind: Type[Any]) -> Optional[ShortWay]:
         return None

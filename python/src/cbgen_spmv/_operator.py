@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Dict, List, Optional, Tuple, Un
 import numpy
 
 from . import _abi
-from ._algebra import Linear
-from ._arrays import SIZES, Library, View, common_stream, library_of, same_stream, stream_handle
+from ._algebra import Linear, complex_product
+from ._arrays import SIZES, Library, View, common_stream, is_complex, library_of, same_stream, stream_handle
 from ._compiled import CALLS
 from ._context import Context, shared_context
 from ._driver import open_device
@@ -260,6 +260,8 @@ class Operator(Products, Linear):
     def _multiply(self, x: Any, out: Any = None, *, alpha: float = 1.0, beta: float = 0.0, stream: Any = None) -> Any:
         if beta != 0 and out is None:
             raise ValueError("beta needs out=: the vector that is scaled by it")
+        if is_complex(x):
+            return self._multiply_complex(x, out, alpha, beta, stream)
         if library_of(x).on_host:
             return self._multiply_host(x, out, alpha, beta, stream)
         return self._multiply_device(x, out, alpha, beta, stream)
@@ -289,6 +291,17 @@ class Operator(Products, Linear):
             chosen = x_view.stream if x_view.stream == out_view.stream else common_stream((x_view, out_view), "x and out")
         self._handles.multiply(chosen or 0, alpha, source, beta, target)
         return out
+
+    def _multiply_complex(self, x: Any, out: Any, alpha: float, beta: float, stream: Any) -> Any:
+        """An entry's two parts follow each other: for `out` on a GPU that takes a kernel of several vectors."""
+        if tuple(x.shape) != (self._cols,) and tuple(x.shape) != (self._cols, 1):
+            raise ValueError(f"x has shape {tuple(x.shape)}; a matrix of {self._rows} x {self._cols} takes "
+                             f"({self._cols},) or ({self._cols}, 1) there")
+        if out is not None and tuple(out.shape) != (self._rows,) + tuple(x.shape[1:]):
+            raise ValueError(f"out has shape {tuple(out.shape)}; A x has {(self._rows,) + tuple(x.shape[1:])}")
+        if out is not None and self._vectors == 1 and not library_of(out).on_host:
+            raise ValueError("out= for complex vectors on a GPU takes an operator that was compiled with vectors=2 or more")
+        return complex_product(self, x, out, alpha=alpha, beta=beta, stream=stream)
 
     def _fits(self, view: View, length: int) -> bool:
         return (view.dtype == self._type and (view.shape == (length,) or view.shape == (length, 1)) and view.dense
@@ -348,6 +361,8 @@ class Operator(Products, Linear):
         if len(x.shape) != 2 or x.shape[0] != self._cols:
             raise ValueError(f"X has shape {tuple(x.shape)}; a matrix of {self._rows} x {self._cols} takes "
                              f"({self._cols}, columns)")
+        if is_complex(x):
+            return complex_product(self, x, out, alpha=alpha, beta=beta, stream=stream)
         if beta != 0 and out is None:
             raise ValueError("beta needs out=: the array that is scaled by it")
         shape = (self._rows, x.shape[1])
@@ -447,6 +462,8 @@ class Operator(Products, Linear):
 
     def _matvec(self, x: Any) -> Any:
         library = library_of(x)
+        if is_complex(x):
+            return self._multiply(x)
         return self._multiply(x if library.on_host else library.contiguous(x))
 
     @property

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`cbgen.linear_program`: against SciPy's linprog, in arrays of several libraries, and what it refuses."""
+import sys
+import unittest
+
+import harness
+import numpy
+import scipy.optimize
+import scipy.sparse
+from python_stand_ins import CUPY, TORCH
+from python_support import FakeCase, Stream
+
+import cbgen_spmv as cbgen
+
+ROWS, COLS = 25, 40
+INF = numpy.inf
+
+
+def program(dtype=numpy.float64):
+    """A matrix, and what it takes that a solution exists: rows that x = 1 satisfies, costs of which none is below 0."""
+    random = numpy.random.RandomState(4)
+    matrix = scipy.sparse.random(ROWS, COLS, 0.2, "csr", random_state=random)
+    at_ones = matrix @ numpy.ones(COLS)
+    kinds = numpy.arange(ROWS) % 3
+    row_lower = numpy.where(kinds == 0, at_ones, numpy.where(kinds == 1, at_ones - 0.1, -INF))
+    row_upper = numpy.where(kinds == 0, at_ones, numpy.where(kinds == 2, at_ones + 0.1, INF))
+    vectors = {"cost": random.rand(COLS), "row_lower": row_lower, "row_upper": row_upper,
+               "upper": numpy.where(numpy.arange(COLS) % 2, 3.0, INF)}
+    return matrix.astype(dtype), {name: vector.astype(dtype) for name, vector in vectors.items()}
+
+
+def best(matrix, given):
+    """What SciPy says."""
+    both = scipy.sparse.vstack([matrix, -matrix]).tocsr()
+    right = numpy.concatenate([given["row_upper"], -given["row_lower"]])
+    kept = numpy.isfinite(right)
+    return scipy.optimize.linprog(given["cost"], A_ub=both[kept], b_ub=right[kept],
+                                  bounds=[(0, top) for top in given["upper"]]).fun
+
+
+class LinearPrograms(FakeCase):
+    def test_finds_the_best(self):
+        for dtype, limit in ((numpy.float64, 1e-5), (numpy.float32, 2e-2)):
+            matrix, given = program(dtype)
+            tolerance = 1e-7 if dtype is numpy.float64 else 1e-3
+            found = cbgen.linear_program(matrix, **given, rtol=tolerance, atol=tolerance)
+            expected = best(*program())
+            self.assertEqual((found.status, found.x.dtype, found.x.shape, found.y.shape), (0, dtype, (COLS,), (ROWS,)))
+            self.assertLess(abs(found.fun - expected), limit * (1 + abs(expected)))
+            self.assertLess(abs(found.fun - found.dual_fun), limit * (1 + abs(expected)))
+            self.assertAlmostEqual(found.fun, float(given["cost"].astype(float) @ found.x), delta=limit)
+            rows = matrix @ found.x
+            self.assertLess((given["row_lower"] - rows).max(), 10 * limit)
+            self.assertLess((rows - given["row_upper"]).max(), 10 * limit)
+
+    def test_arrays(self):
+        matrix, given = program()
+        operator = cbgen.compile(matrix)
+        expected = cbgen.linear_program(operator, **given)
+        for kind in (CUPY.ndarray, TORCH.Tensor):
+            content = kind.get if kind is CUPY.ndarray else kind.numpy
+            for stream in (None, Stream()):
+                there = {name: kind(vector) for name, vector in given.items()}
+                found = cbgen.linear_program(operator, **there, stream=stream)
+                self.assertIsInstance(found.x, kind)
+                numpy.testing.assert_array_equal(content(found.x), expected.x)
+                numpy.testing.assert_array_equal(content(found.y), expected.y)
+            first = kind(expected.x)
+            again = cbgen.linear_program(operator, **there, x0=first, y0=kind(expected.y))
+            self.assertEqual((again.status, again.iterations), (0, 64))
+            numpy.testing.assert_array_equal(content(first), expected.x)
+
+    def test_numbers_for_all(self):
+        matrix, given = program()
+        given["lower"], given["upper"] = 0.25, 2
+        found = cbgen.linear_program(matrix, **given)
+        given["lower"], given["upper"] = numpy.full(COLS, 0.25), numpy.full(COLS, 2.0)
+        numpy.testing.assert_array_equal(found.x, cbgen.linear_program(matrix, **given).x)
+        self.assertGreaterEqual(found.x.min(), 0.25)
+
+    def test_ends(self):
+        matrix, given = program()
+        self.assertEqual(cbgen.linear_program(matrix, **given, maxiter=10)[2:4], (1, 10))
+        unscaled = cbgen.linear_program(matrix, **given, scale=False)
+        self.assertEqual(unscaled.status, 0)
+        given["row_lower"] = 5 + given["row_upper"]
+        self.assertEqual(cbgen.linear_program(matrix, **given).status, 2)
+        given["cost"] = numpy.full(COLS, numpy.nan)
+        self.assertEqual(cbgen.linear_program(matrix, **given).status, 4)
+
+    def test_refused(self):
+        matrix, given = program()
+        operator = cbgen.compile(matrix)
+        for kind, words, more in [
+            (ValueError, "maxiter is 0", {"maxiter": 0}),
+            (ValueError, "upper has shape", {"upper": numpy.zeros(ROWS)}),
+            (ValueError, "row_upper has shape", {"row_upper": numpy.zeros(COLS)}),
+            (TypeError, "row_upper is on a GPU", {"row_upper": CUPY.ndarray(given["row_upper"])}),
+            (TypeError, "take no stream=", {"stream": Stream()}),
+            (ValueError, "x0 has shape", {"x0": numpy.zeros(ROWS)}),
+            (cbgen.Error, "a tolerance is negative", {"rtol": -1.0}),
+        ]:
+            with self.subTest(words=words):
+                self.refuses(kind, words, lambda: cbgen.linear_program(operator, **{**given, **more}))
+        there = {name: CUPY.ndarray(vector) for name, vector in given.items()}
+        self.refuses(TypeError, "lower is a NumPy array",
+                     lambda: cbgen.linear_program(operator, **there, lower=numpy.zeros(COLS)))
+        lost = cbgen.compile(matrix, keep_matrix=False)
+        self.refuses(ValueError, "scale=True needs", lambda: cbgen.linear_program(lost, **given))
+
+
+if __name__ == "__main__":
+    harness.main(sys.argv)
