@@ -43,7 +43,8 @@ class Solve(FakeCase):
                 self.check(matrix, x, 1e-9)
 
     def test_other_methods(self):
-        for method, symmetric, more in (("minres", True, {}), ("gmres", False, {"restart": 5}), ("gmres", False, {}),
+        for method, symmetric, more in (("cg-mixed", True, {}), ("minres", True, {}),
+                                        ("gmres", False, {"restart": 5}), ("gmres", False, {}),
                                         ("chebyshev", True, {}), ("chebyshev", True, {"lowest": 0.05, "highest": 2.0}),
                                         ("jacobi", False, {"weight": 0.9})):
             matrix, residuals = system(symmetric), []

@@ -96,11 +96,11 @@ static enum cb_status add_modules(struct families *families, struct cb_diag *dia
   struct cb_text text = {0};
   enum cb_status s = cb_hasher_text(&text, diag);
   if (!s) s = add_own(families, &text, "hashing kernels", diag);
-  for (int stored = 0; stored < CB_PACKER_SOURCES && !s; stored++) {
+  for (int stored = 0; stored < CB_PACKER_SLOTS && !s; stored++) {
     char name[64];
-    snprintf(name, sizeof name, "packing kernels, %s", cb_type_short((enum cb_type)stored));
+    snprintf(name, sizeof name, "packing kernels, %s", cb_type_short(cb_packer_slots[stored]));
     text = (struct cb_text){0};
-    s = cb_packer_text(&text, (enum cb_type)stored, diag);
+    s = cb_packer_text(&text, cb_packer_slots[stored], diag);
     if (!s) s = add_own(families, &text, name, diag);
   }
   for (int set = 0; cb_kernel_sets[set].name && !s; set++) {
@@ -279,7 +279,7 @@ static enum cb_status take(struct families *families, struct cb_diag *diag) {
 
 static enum cb_status run_families(const struct cb_call *call, struct cb_diag *diag) {
   struct families families = {.call = call, .arch = call->arches_count ? call->arches[0] : "sm_90"};
-  families.list = cb_calloc(MOST + CB_PACKER_SOURCES + CB_MOST_SETS + MOST_STAGES + 1, sizeof *families.list);
+  families.list = cb_calloc(MOST + CB_PACKER_SLOTS + CB_MOST_SETS + MOST_STAGES + 1, sizeof *families.list);
   if (!families.list) return cb_fail_memory(diag, "families", MOST * sizeof *families.list);
   enum cb_status s = take(&families, diag);
   if (!s && !call->quiet) s = cb_print(&families.report, diag);

@@ -88,6 +88,7 @@ struct cb_section {
   int next; /* section that follows; the last one has none, and its first sum is the true residual's square */
   const char *before; /* rows statements without reductions, of which `from` is an inout; NULL: none */
   const char *old;    /* a vector of the program's own where `from` is while it is made anew; NULL: made in place */
+  int heads;          /* 1: the product is that with heads of split values */
   int transposed;     /* the product is with the transposed matrix: form "graph" alone */
   int times; /* so often it is executed, with its neighbours of the same number, before others get their turn, which
               * costs nothing but what it does: form "graph" alone. The first of them and what follows begin with a
@@ -121,6 +122,8 @@ struct cb_program {
   int blocks_per_sm;      /* as many thread blocks as steps have registers for; 0: the usual number */
   struct cb_section sections[CB_MOST_SECTIONS];
   int sections_count;
+  int inner; /* of the sections that repeat the first, if it repeats by itself most of the time: then the others'
+              * products are executed only where it is left. 0: there is none. Of the form "graph" alone */
 };
 
 /* Reasons to stop, as the texts have them, and as the outcome tells them. */
@@ -138,6 +141,9 @@ enum cb_preconditioning { CB_PLAIN, CB_DIAGONAL, CB_BLOCKS, CB_CALLED };
 
 /* The program of that name. NULL: there is none. */
 const struct cb_program *cb_program_find(const char *name, enum cb_preconditioning preconditioning);
+
+/* Whether some product is with heads, so that it takes an operator with split values. */
+int cb_program_has_heads(const struct cb_program *program);
 
 /* The names of all, one by one; NULL behind the last. */
 const char *cb_program_name(int number);

@@ -316,6 +316,10 @@ static void add_before(struct writer *writer, const struct slot *slot) {
   }
 }
 
+static enum cb_act_product product_of(const struct cb_section *section) {
+  return section->heads ? CB_WITH_HEADS : section->transposed ? CB_OF_TRANSPOSED : CB_OF_MATRIX;
+}
+
 static void add_slot(struct writer *writer, const struct slot *slot) {
   const struct cb_program *program = writer->base.program;
   const struct cb_section *first = &program->sections[slot->sections[0]];
@@ -324,7 +328,7 @@ static void add_slot(struct writer *writer, const struct slot *slot) {
     if (writer->sections[slot->sections[i]].count > most) most = writer->sections[slot->sections[i]].count;
   if (first->from) {
     close_stage(writer);
-    add_act(writer, CB_ACT_PRODUCT, first->transposed, vector_number(program, first->from),
+    add_act(writer, CB_ACT_PRODUCT, product_of(first), vector_number(program, first->from),
             vector_number(program, first->to));
   }
   for (int j = 0; j < most; j++) {
@@ -373,7 +377,8 @@ static int is_simple(const struct cb_program *program, const struct cb_section *
 }
 
 static int go_together(const struct cb_program *program, const struct cb_section *a, const struct cb_section *b) {
-  return is_simple(program, a) && is_simple(program, b) && !strcmp(a->from, b->from) && !strcmp(a->to, b->to);
+  return is_simple(program, a) && is_simple(program, b) && a->heads == b->heads && !strcmp(a->from, b->from) &&
+         !strcmp(a->to, b->to);
 }
 
 static int make_slots(struct slot *slots, const struct cb_program *program, int first) {
@@ -450,9 +455,24 @@ static void add_begin(struct writer *writer, int sections, const struct slot *bo
   writer->plan->begin = writer->acts;
 }
 
-static void add_body(struct writer *writer, const struct slot *slots, int count) {
+/* The first slot by itself, which may be followed by itself, or by the next one. How many slots that are. */
+static int add_inner(struct writer *writer, const struct slot *slots) {
+  const struct cb_program *program = writer->base.program;
   const struct loop loop = begin_loop(writer);
-  add_slots(writer, slots, count, slots);
+  if (!program->inner) return 0;
+  add_slot(writer, &slots[0]);
+  add_before(writer, &slots[0]);
+  add_before(writer, &slots[1]);
+  close_loop(writer, &loop);
+  writer->plan->inner = writer->acts - writer->plan->begin;
+  writer->plan->again = number_of(program->inner, 0);
+  return 1;
+}
+
+static void add_body(struct writer *writer, const struct slot *slots, int count) {
+  const int first = add_inner(writer, slots);
+  const struct loop loop = begin_loop(writer);
+  add_slots(writer, slots + first, count - first, slots);
   close_loop(writer, &loop);
   writer->plan->body = writer->acts - writer->plan->begin;
 }

@@ -11,7 +11,7 @@
  *
  * A plan says in which order stages, products and the caller's preconditioner are executed: those of the beginning,
  * those of a body until `at` is `done`, and those of the end. The body may be that of a conditional node of a CUDA
- * graph, or of a loop on the host. */
+ * graph, or of a loop on the host; and so may be the first part of it. */
 #ifndef CBGEN_CODEGEN_PROGRAM_STAGES_H
 #define CBGEN_CODEGEN_PROGRAM_STAGES_H
 
@@ -27,9 +27,11 @@ enum {
 
 enum cb_act_kind {
   CB_ACT_STAGE,   /* kernel CB_STAGE_KERNEL with `number` behind it */
-  CB_ACT_PRODUCT, /* to = A from; `number` 1: of the transposed matrix */
+  CB_ACT_PRODUCT, /* to = A from; `number`: enum cb_act_product */
   CB_ACT_CALL     /* the caller's preconditioner: to = its of from */
 };
+
+enum cb_act_product { CB_OF_MATRIX, CB_OF_TRANSPOSED, CB_WITH_HEADS /* of split values */ };
 
 /* Vectors are counted as the program lists them: given, then own. */
 struct cb_act {
@@ -48,6 +50,8 @@ struct cb_stages_plan {
   struct cb_group groups[CB_MOST_GROUPS]; /* in their order, none over the end of a part */
   int groups_count;
   int begin, body, end;  /* how many acts each part has */
+  int inner;             /* so many of the body's are a body of their own, repeated while `at` is `again`; 0: none */
+  int again;
   int states;            /* structs of the state; the beginning writes number 0 */
   int turn;              /* which of them the body begins and ends with */
   int done;              /* what `at`, its first int, is when the body is left */

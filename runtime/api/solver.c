@@ -130,6 +130,11 @@ static enum cb_status take_options(cbgen_solver *solver, const char *method, con
   if (!s) s = check_options(options, info, diag);
   if (s) return s;
   s = find_program(solver, method, diag);
+  if (!s && cb_program_has_heads(solver->program) && info->matrix_type != CB_SPLIT)
+    s = cb_fail(diag, CB_ERR_ARGUMENT,
+                "method '%s' multiplies with heads of values, and this operator's are whole: compile it with 'split', which is type "
+                "split-f64",
+                method);
   if (s) return s;
   set_usual(options, info);
   return CB_OK;

@@ -17,7 +17,7 @@ enum { MOST_VECTORS = CB_MOST_GIVEN + CB_MOST_WORK + 3, ALIGN = 256, B = 0, X = 
 struct shared {
   atomic_int handles;
   struct CUmod_st *module, *condition_module; /* the second NULL: there are no conditional nodes */
-  struct CUfunc_st *begin, *stages[CB_MOST_STAGES], *condition;
+  struct CUfunc_st *begin, *stages[CB_MOST_STAGES], *condition, *condition_again;
   struct cb_stages_plan plan;
 };
 
@@ -93,7 +93,9 @@ static void load_condition(const struct cb_staged *staged) {
   struct shared *shared = staged->shared;
   const char *text = cb_embedded_find("templates/condition.ptx.in")->text;
   if (load_module(staged, &shared->condition_module, text, NULL)) return;
-  if (find(staged, shared->condition_module, "cbgen_condition", &shared->condition, NULL)) shared->condition = NULL;
+  if (find(staged, shared->condition_module, "cbgen_condition", &shared->condition, NULL) ||
+      find(staged, shared->condition_module, "cbgen_condition_again", &shared->condition_again, NULL))
+    shared->condition = NULL;
 }
 
 static enum cb_status load_kernels(struct cb_staged *staged, const void *cubin, struct cb_diag *diag) {
@@ -198,12 +200,19 @@ static enum cb_status do_stage(const struct cb_staged *staged, const struct cb_a
                 (void *[]){(void *)staged->vectors, &given, &from, &to, &blocks, &rows, &columns}, diag);
 }
 
+static enum cb_status do_product(const struct cb_staged *staged, enum cb_act_product product, cb_device_ptr from,
+                                 cb_device_ptr to, struct CUstream_st *stream, struct cb_diag *diag) {
+  if (product == CB_WITH_HEADS) return cb_operator_multiply_heads(staged->op, 1, from, 0, to, stream, diag);
+  const struct cb_operator *op = product == CB_OF_TRANSPOSED ? staged->transposed : staged->op;
+  return cb_operator_multiply(op, 1, from, 0, to, stream, diag);
+}
+
 static enum cb_status do_act(const struct cb_staged *staged, const struct cb_act *act, struct CUstream_st *stream,
                              struct cb_diag *diag) {
   if (act->kind == CB_ACT_STAGE) return do_stage(staged, act, stream, diag);
   const cb_device_ptr from = staged->vectors[act->from], to = staged->vectors[act->to];
   if (act->kind == CB_ACT_PRODUCT)
-    return cb_operator_multiply(act->number ? staged->transposed : staged->op, 1, from, 0, to, stream, diag);
+    return do_product(staged, (enum cb_act_product)act->number, from, to, stream, diag);
   if (staged->precondition(staged->user, (const void *)(uintptr_t)from, (void *)(uintptr_t)to, stream))
     return cb_fail(diag, CB_ERR_DEVICE, "the preconditioner failed");
   return CB_OK;
@@ -256,23 +265,35 @@ static enum cb_status do_begin(const struct cb_staged *staged, const struct cb_s
 
 /* ---- graphs */
 
-/* Whether the body shall be executed (again). */
-static enum cb_status do_condition(const struct cb_staged *staged, uint64_t handle,
-                                   struct CUstream_st *stream, struct cb_diag *diag) {
+static enum cb_status launch_condition(const struct cb_staged *staged, struct CUfunc_st *condition, int number,
+                                       uint64_t handle, struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_driver *driver = staged->device->driver;
   cb_device_ptr at = state_at(staged, staged->shared->plan.turn);
-  int done = staged->shared->plan.done;
   return cb_driver_check(driver,
-                         driver->call.launch(staged->shared->condition, 1, 1, 1, 1, 1, 1, 0, stream,
-                                             (void *[]){&handle, &at, &done}, NULL),
+                         driver->call.launch(condition, 1, 1, 1, 1, 1, 1, 0, stream, (void *[]){&handle, &at, &number},
+                                             NULL),
                          diag, "launch a solver's condition");
 }
 
-/* Adds to `graph` what `fill` puts on a stream under capture. */
-static enum cb_status capture(const struct cb_staged *staged, struct CUgraph_st *graph,
-                              enum cb_status (*fill)(const struct cb_staged *staged, uint64_t handle,
-                                                     struct CUstream_st *stream, struct cb_diag *diag),
-                              uint64_t handle, struct cb_diag *diag) {
+/* Whether the body shall be executed (again). */
+static enum cb_status do_condition(const struct cb_staged *staged, uint64_t handle,
+                                   struct CUstream_st *stream, struct cb_diag *diag) {
+  return launch_condition(staged, staged->shared->condition, staged->shared->plan.done, handle, stream, diag);
+}
+
+/* Whether the body's own one shall be. */
+static enum cb_status do_condition_again(const struct cb_staged *staged, uint64_t handle, struct CUstream_st *stream,
+                                         struct cb_diag *diag) {
+  return launch_condition(staged, staged->shared->condition_again, staged->shared->plan.again, handle, stream, diag);
+}
+
+/* What puts something on a stream under capture. `handle`: of the loop that it is the body of. */
+typedef enum cb_status filler(const struct cb_staged *staged, uint64_t handle, struct CUstream_st *stream,
+                              struct cb_diag *diag);
+
+/* Adds that to `graph`. */
+static enum cb_status capture(const struct cb_staged *staged, struct CUgraph_st *graph, filler *fill, uint64_t handle,
+                              struct cb_diag *diag) {
   const struct cb_driver *driver = staged->device->driver;
   struct CUstream_st *stream;
   struct CUgraph_st *captured = NULL;
@@ -291,15 +312,8 @@ static enum cb_status capture(const struct cb_staged *staged, struct CUgraph_st 
   return s;
 }
 
-static enum cb_status fill_body(const struct cb_staged *staged, uint64_t handle, struct CUstream_st *stream,
-                                struct cb_diag *diag) {
-  const struct cb_stages_plan *plan = &staged->shared->plan;
-  const enum cb_status s = do_acts(staged, plan->begin, plan->body, stream, diag);
-  return s ? s : do_condition(staged, handle, stream, diag);
-}
-
 /* A node behind what the stream has captured, whose body repeats. */
-static enum cb_status add_loop(const struct cb_staged *staged, struct CUgraph_st *graph, uint64_t handle,
+static enum cb_status add_loop(const struct cb_staged *staged, struct CUgraph_st *graph, uint64_t handle, filler *body,
                                struct CUstream_st *stream, struct cb_diag *diag) {
   const struct cb_driver *driver = staged->device->driver;
   struct CUgraphNode_st *const *dependencies = NULL;
@@ -321,28 +335,49 @@ static enum cb_status add_loop(const struct cb_staged *staged, struct CUgraph_st
   if (!s)
     s = cb_driver_check(driver, driver->call.capture_update(stream, &node, NULL, 1, CB_CU_SET_DEPENDENCIES), diag,
                         "go on behind a loop");
-  return s ? s : capture(staged, loop.value.conditional.graphs[0], fill_body, handle, diag);
+  return s ? s : capture(staged, loop.value.conditional.graphs[0], body, handle, diag);
+}
+
+/* The same in the graph that the stream is captured in, with its condition before it. */
+static enum cb_status repeat(const struct cb_staged *staged, filler *condition, filler *body,
+                             struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct cb_driver *driver = staged->device->driver;
+  struct CUgraph_st *graph = NULL;
+  uint64_t handle = 0;
+  unsigned status = 0;
+  enum cb_status s =
+      cb_driver_check(driver, driver->call.capture_info(stream, &status, NULL, &graph, NULL, NULL, NULL), diag,
+                      "ask for a captured graph");
+  if (!s)
+    s = cb_driver_check(driver,
+                        driver->call.graph_handle(&handle, graph, staged->device->context, 1, CB_CU_ASSIGN_DEFAULT),
+                        diag, "make a graph's condition");
+  if (!s) s = condition(staged, handle, stream, diag);
+  return s ? s : add_loop(staged, graph, handle, body, stream, diag);
+}
+
+static enum cb_status fill_inner(const struct cb_staged *staged, uint64_t handle, struct CUstream_st *stream,
+                                 struct cb_diag *diag) {
+  const struct cb_stages_plan *plan = &staged->shared->plan;
+  const enum cb_status s = do_acts(staged, plan->begin, plan->inner, stream, diag);
+  return s ? s : do_condition_again(staged, handle, stream, diag);
+}
+
+static enum cb_status fill_body(const struct cb_staged *staged, uint64_t handle, struct CUstream_st *stream,
+                                struct cb_diag *diag) {
+  const struct cb_stages_plan *plan = &staged->shared->plan;
+  enum cb_status s = plan->inner ? repeat(staged, do_condition_again, fill_inner, stream, diag) : CB_OK;
+  if (!s) s = do_acts(staged, plan->begin + plan->inner, plan->body - plan->inner, stream, diag);
+  return s ? s : do_condition(staged, handle, stream, diag);
 }
 
 /* All acts, on a stream under capture, behind the beginning's launch. */
 static enum cb_status fill_whole(const struct cb_staged *staged, uint64_t unused, struct CUstream_st *stream,
                                  struct cb_diag *diag) {
-  const struct cb_driver *driver = staged->device->driver;
   const struct cb_stages_plan *plan = &staged->shared->plan;
-  struct CUgraph_st *graph = NULL;
-  uint64_t handle = 0;
-  unsigned status = 0;
   (void)unused;
   enum cb_status s = do_acts(staged, 0, plan->begin, stream, diag);
-  if (!s)
-    s = cb_driver_check(driver, driver->call.capture_info(stream, &status, NULL, &graph, NULL, NULL, NULL), diag,
-                        "ask for a captured graph");
-  if (!s)
-    s = cb_driver_check(driver,
-                        driver->call.graph_handle(&handle, graph, staged->device->context, 1, CB_CU_ASSIGN_DEFAULT),
-                        diag, "make a graph's condition");
-  if (!s) s = do_condition(staged, handle, stream, diag);
-  if (!s) s = add_loop(staged, graph, handle, stream, diag);
+  if (!s) s = repeat(staged, do_condition, fill_body, stream, diag);
   return s ? s : do_acts(staged, plan->begin + plan->body, plan->end, stream, diag);
 }
 
@@ -455,18 +490,25 @@ struct cb_solver_info cb_staged_info(const struct cb_staged *staged) { return st
 
 /* ---- running */
 
+/* Which piece is next, once the stream has come there. */
+static enum cb_status read_at(const struct cb_staged *staged, int *at, struct CUstream_st *stream,
+                              struct cb_diag *diag) {
+  const struct cb_driver *driver = staged->device->driver;
+  const cb_device_ptr there = state_at(staged, staged->shared->plan.turn);
+  const enum cb_status s = cb_driver_check(driver, driver->call.copy_to_host_async(at, there, sizeof *at, stream), diag,
+                                           "read a solver's state");
+  return s ? s : cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "wait for an iteration");
+}
+
 /* The host repeats the body until the state says that it is left. */
 static enum cb_status run_from_host(const struct cb_staged *staged, struct CUstream_st *stream, struct cb_diag *diag) {
-  const struct cb_driver *driver = staged->device->driver;
   const struct cb_stages_plan *plan = &staged->shared->plan;
   enum cb_status s = do_acts(staged, 0, plan->begin, stream, diag);
   for (int at = -1; !s;) {
-    s = cb_driver_check(driver,
-                        driver->call.copy_to_host_async(&at, state_at(staged, plan->turn), sizeof at, stream), diag,
-                        "read a solver's state");
-    if (!s) s = cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "wait for an iteration");
+    s = read_at(staged, &at, stream, diag);
     if (s || at == plan->done) break;
-    s = do_acts(staged, plan->begin, plan->body, stream, diag);
+    if (plan->inner && at == plan->again) s = do_acts(staged, plan->begin, plan->inner, stream, diag);
+    else s = do_acts(staged, plan->begin + plan->inner, plan->body - plan->inner, stream, diag);
   }
   return s ? s : do_acts(staged, plan->begin + plan->body, plan->end, stream, diag);
 }

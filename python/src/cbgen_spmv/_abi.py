@@ -138,6 +138,7 @@ class Request(Structure):
         ("reorder", c_int),
         ("symmetric", c_int),
         ("device_scalars", c_int),
+        ("split", c_int),
     ]
 
 
@@ -162,6 +163,7 @@ class Product(Structure):
         ("z", c_void_p),
         ("alpha_device", c_void_p),
         ("beta_device", c_void_p),
+        ("heads", c_int),
     ]
 
 
@@ -324,6 +326,7 @@ class Info(Structure):
         ("tier", c_int),
         ("peak_bytes", c_int64),
         ("vectors", c_int),
+        ("split", c_int),
     ]
 
 

@@ -15,7 +15,7 @@ from ._library import LIBRARY, check
 from ._matrix import view_matrix
 from ._operator import Operator, compile
 
-METHODS = ("cg", "bicgstab", "minres", "gmres", "chebyshev", "jacobi")
+METHODS = ("cg", "cg-mixed", "bicgstab", "minres", "gmres", "chebyshev", "jacobi")
 
 
 def solve(A: Any, b: Any, x0: Any = None, *, method: str = "cg", rtol: float = 1e-5, atol: float = 0.0,
@@ -27,12 +27,13 @@ def solve(A: Any, b: Any, x0: Any = None, *, method: str = "cg", rtol: float = 1
     A: a cbgen.Operator, or a matrix, which is compiled first. Square, vectors of float64 or float32.
     b: shape (rows,) or (rows, 1), of the operator's dtype: NumPy, CuPy, PyTorch … x is a new array like it.
     x0: the first guess, an array like b, which stays as it is; None: zeros.
-    method: "cg" or "chebyshev" (A symmetric and positive definite), "minres" (A symmetric), "bicgstab", "gmres", or
-        "jacobi" (sweeps; A's diagonal dominates).
+    method: "cg" or "chebyshev" (A symmetric and positive definite), "cg-mixed" ("cg" of an operator that was compiled
+        with split=True, most of whose products read half of the values' bytes), "minres" (A symmetric), "bicgstab",
+        "gmres", or "jacobi" (sweeps; A's diagonal dominates).
     rtol, atol: it is solved when norm(b - A x) <= max(rtol * norm(b), atol), by the method's recurrence.
     maxiter: the most iterations; None: 10 times the rows. Of "gmres" as in SciPy rounds of `restart` iterations.
     M: None; "jacobi": residuals are divided by A's diagonal (of an operator that keeps its matrix, in CSR); or an array
-        like b that they are divided by. Of "cg" and "bicgstab" also ("block-jacobi", n): they are multiplied by the
+        like b that they are divided by. Of "cg", "cg-mixed" and "bicgstab" also ("block-jacobi", n): they are multiplied by the
         inverses of the n x n blocks along A's diagonal, n from 2 to 16; a cbgen.Operator that they are multiplied by,
         as SciPy's M; or a function M(r, z, stream) that puts z = M r on the CUDA stream (a number), r and z being
         vectors on the GPU by __cuda_array_interface__. It is called once, while the stream is captured, and what it
@@ -106,7 +107,7 @@ def info_of(outcome: _abi.Outcome) -> int:
 def run(A: Any, b: Any, x0: Any, method: str, options: _abi.SolverOptions, M: Any, stream: Any,
         callback: Optional[Callable[[float], Any]]) -> Tuple[Any, _abi.Outcome]:
     """A new array like b, and how it ended."""
-    operator = A if isinstance(A, Operator) else compile(A)
+    operator = A if isinstance(A, Operator) else compile(A, split=method == "cg-mixed")
     if operator.shape[0] != operator.shape[1]:
         raise ValueError(f"solvers take square matrices, not {operator.shape[0]} x {operator.shape[1]}")
     with ExitStack() as stack:
