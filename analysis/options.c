@@ -48,6 +48,9 @@ static const struct general {
     {FIELD(vector_threads), {.name = "vector-threads", .numbers = cb_lanes_of_a_row,
                              .help = "several vectors: threads that share those of a row, by rows, where the layout can; 0: by the "
                                      "matrix"}},
+    {FIELD(vector_blocks), {.name = "vector-blocks", .most = 8,
+                            .help = "several vectors: thread blocks that a multiprocessor shall hold, which bounds the registers; "
+                                    "0: by the sums of a thread"}},
     {FIELD(copy_x), {.name = "copy-x", .words = cb_auto_on_off, .standard = CB_AUTO,
                      .help = "several vectors by columns: X is laid out by rows in scratch first; auto: where that is predicted "
                              "to be faster"}},

@@ -43,6 +43,7 @@ struct cb_options {
   int64_t commit;   /* enum cb_commits */
   int64_t vectors;  /* how many the text can multiply with at once, beside one; 1: no more */
   int64_t vector_threads; /* several vectors by rows: threads that share those of a row's work; 0: by the matrix */
+  int64_t vector_blocks;  /* several vectors: thread blocks that a multiprocessor shall hold; 0: by a thread's sums */
   int64_t copy_x;   /* enum cb_switch: several vectors by columns are laid out by rows in scratch first, which makes the
                      * operator serve one stream at a time; auto: where that is predicted to be faster */
   const char *epilogue; /* statements for each row (analysis/statements), then form is ax and commit once; NULL or "":

@@ -271,6 +271,7 @@ struct cb_plan {
   int64_t first_row_sum; /* then: where they start there; as many as rows */
   int vectors; /* that the text is for, beside one; 1: no more. A power of 2 */
   struct cb_vector_share shares[CB_VECTOR_KERNELS]; /* then */
+  int vector_blocks; /* then: thread blocks that a multiprocessor should hold; 0: what suits a thread's sums */
   const char *epilogue;  /* the text that all epilogues of its meaning have; NULL: none, rows are stored in y */
   const struct cb_statements *statements; /* its; NULL: none */
   int64_t first_term;    /* with reductions: where each row's terms start in the scratch, those of one reduction after

@@ -366,6 +366,8 @@ strided --recipe=sell --copy-x=off --no-baselines
 threads-1 --recipe=sell --copy-x=on --vector-threads=1 --no-baselines
 threads-2 --recipe=sell --copy-x=on --vector-threads=2 --no-baselines
 threads-4 --recipe=sell --copy-x=on --vector-threads=4 --no-baselines
+threads-4-blocks-3 --recipe=sell --copy-x=on --vector-threads=4 --vector-blocks=3 --no-baselines
+threads-4-blocks-4 --recipe=sell --copy-x=on --vector-threads=4 --vector-blocks=4 --no-baselines
 merge --recipe=merge --copy-x=on --no-baselines
 RUNS
   python3 bench/many_table.py "${tables[@]}" | tee "$out/manysweep.md"

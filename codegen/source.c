@@ -526,6 +526,7 @@ static int shared_blocks_per_sm(const struct emitter *emitter, const struct cb_l
   enum { PIECE = 16, SOME = 96 }; /* bytes */
   const int blocks = blocks_per_sm(emitter, launch);
   if (!emitter->share) return blocks;
+  if (emitter->plan->vector_blocks) return emitter->plan->vector_blocks;
   const int rows = rows_of_thread(emitter, launch);
   const int each = emitter->share->each * (int)cb_type_size(emitter->plan->sum_type);
   const int plain = rows * each <= PIECE ? 1024 : rows * each <= SOME ? 512 : 256;

@@ -64,10 +64,10 @@ static void check_method(struct bed *bed, const char *method, cbgen_solver_optio
 }
 
 static void methods_solve_in_graphs(void **state) {
-  static const char *const methods[] = {"cg", "bicgstab", "minres", "chebyshev", "jacobi"};
+  static const char *const methods[] = {"cg", "bicgstab", "minres", "chebyshev", "jacobi", "gmres"};
   struct bed bed = bed_of(system_of("random,rows=700,cols=700,density=0.01", SYMMETRIC), "recipe=merge");
   (void)state;
-  for (int m = 0; m < 5; m++)
+  for (int m = 0; m < 6; m++)
     for (int diagonal = 0; diagonal < 2; diagonal++) {
       cbgen_solver_options options = with_diagonal(&bed, diagonal);
       options.program_form = "block";
@@ -79,6 +79,36 @@ static void methods_solve_in_graphs(void **state) {
   cbgen_solver_options options = with_diagonal(&bed, 1);
   options.program_form = "block";
   check_method(&bed, "cg", options);
+  release(&bed);
+}
+
+/* GMRES keeps what one kernel does: the same residuals, however long its rounds are, and the same end. */
+static void gmres_has_the_same_residuals(void **state) {
+  static const int restarts[] = {64, 7, 1};
+  struct bed bed = bed_of(system_of("random,rows=250,cols=250,density=0.03", UNSYMMETRIC), "recipe=sell");
+  const uint64_t there = app_alloc(0, 301 * sizeof(double));
+  double history[2][301], norm;
+  (void)state;
+  for (int i = 0; i < 6; i++) {
+    cbgen_outcome outcomes[2];
+    for (int form = 0; form < 2; form++) {
+      cbgen_solver_options options = with_diagonal(&bed, i % 2);
+      options.restart = restarts[i / 2];
+      options.max_iterations = 300;
+      options.history = (double *)(uintptr_t)there;
+      options.program_form = form ? "graph" : "block";
+      cbgen_solver *solver = solver_of(&bed, "gmres", &options, options.program_form);
+      outcomes[form] = solve_with(&bed, solver);
+      assert_true(host_residual(&bed, &norm) <= 1.01e-8 * norm);
+      assert_true(app_take(history[form], there, sizeof history[form]));
+      cbgen_solver_free(solver);
+    }
+    assert_int_equal(outcomes[1].reason, CBGEN_REASON_CONVERGED);
+    assert_int_equal(outcomes[0].iterations, outcomes[1].iterations);
+    for (int k = 0; k <= outcomes[0].iterations; k++)
+      assert_true(fabs(history[0][k] - history[1][k]) <= 1e-6 * history[0][k]);
+  }
+  app_free(there);
   release(&bed);
 }
 
@@ -166,6 +196,12 @@ static void every_end_has_its_reason(void **state) {
   assert_int_equal(end_of(singular, "bicgstab", 1, 0).reason, CBGEN_REASON_BREAKDOWN);
   assert_int_equal(end_of(infinite, "cg", 1, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
   assert_int_equal(end_of(plain, "bicgstab", NAN, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
+  assert_int_equal(end_of(plain, "gmres", 1, 2).reason, CBGEN_REASON_ITERATIONS);
+  assert_int_equal(end_of(plain, "gmres", 1, 2).iterations, 2);
+  assert_int_equal(end_of(plain, "gmres", 1, 0).iterations, 4); /* as many as there are eigenvalues */
+  assert_int_equal(end_of(singular, "gmres", 1, 0).reason, CBGEN_REASON_BREAKDOWN);
+  assert_int_equal(end_of(infinite, "gmres", 1, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
+  assert_int_equal(end_of(plain, "gmres", NAN, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
   assert_int_equal(end_of(plain, "cg", INFINITY, 0).reason, CBGEN_REASON_NOT_A_NUMBER);
 }
 
@@ -327,9 +363,6 @@ static void what_the_caller_does_wrong_is_told(void **state) {
     assert_int_equal(cbgen_solver_create(bed.op, cases[i].method, &options, &none), CBGEN_ERROR_ARGUMENT);
     if (!strstr(cbgen_operator_message(bed.op), cases[i].words)) fail_msg("%s", cbgen_operator_message(bed.op));
   }
-  const cbgen_solver_options of_graph = {.struct_size = sizeof of_graph, .program_form = "graph"};
-  assert_int_equal(cbgen_solver_create(bed.op, "gmres", &of_graph, &none), CBGEN_ERROR_UNSUPPORTED);
-  assert_non_null(strstr(cbgen_operator_message(bed.op), "'gmres' has no program form 'graph'"));
   assert_string_equal(cbgen_solver_form(NULL), "");
   release(&bed);
 }
@@ -374,6 +407,7 @@ static void failures_leave_nothing_behind(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(methods_solve_in_graphs, open_graphs, check_fake),
+      cmocka_unit_test_setup_teardown(gmres_has_the_same_residuals, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(other_methods_find_the_same, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(solutions_repeat_and_wait_for_nothing, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(every_end_has_its_reason, open_graphs, check_fake),

@@ -12,7 +12,7 @@ enum { SHAPES = sizeof shapes / sizeof *shapes, MOST_TRIES = 24 };
 
 /* How many, and how they are dealt out. */
 static const char *const numbers[] = {"vectors=2 copy-x=on", "vectors=8", "vectors=32 vector-threads=4 copy-x=on",
-                                      "vectors=5 vector-threads=2", "vectors=8 vector-threads=1 copy-x=on"};
+                                      "vectors=5 vector-threads=2", "vectors=8 vector-threads=1 vector-blocks=1 copy-x=on"};
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
 /* Those of kernels without the semirings, which take one vector, and how many vectors behind them. */

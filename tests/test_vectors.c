@@ -56,6 +56,19 @@ static void test_threads(void **state) {
   }
 }
 
+/* Registers: thread blocks of a multiprocessor as the option says, for the kernels of several vectors alone. */
+static void test_blocks(void **state) {
+  (void)state;
+  struct product usual = several("random,rows=300,cols=300,per_row=24", "recipe=sell sell-vary=on");
+  struct product four = several("random,rows=300,cols=300,per_row=24", "recipe=sell sell-vary=on vector-blocks=4");
+  assert_false(has(&usual, "blocks_that_fit(4, kThreads)"));
+  assert_true(has(&four, "blocks_that_fit(4, kThreads)"));
+  assert_true(has(&four, "blocks_that_fit(6, kThreads)")); /* the kernel for one */
+  assert_memory_not_equal(&usual.plan->hash, &four.plan->hash, sizeof usual.plan->hash);
+  product_release(&usual);
+  product_release(&four);
+}
+
 static int copies(const struct product *product) { return product->plan->shares[CB_VECTORS_COPIED].each > 0; }
 
 /* Gathers of single entries are 8 sectors for a nonzero, a row of X is 2; but laying out X takes time as well, and rows
@@ -121,7 +134,7 @@ static void test_auto(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_turns),  cmocka_unit_test(test_threads),          cmocka_unit_test(test_copied),
-      cmocka_unit_test(test_auto),   cmocka_unit_test(test_copied_by_option),
+      cmocka_unit_test(test_auto),   cmocka_unit_test(test_copied_by_option), cmocka_unit_test(test_blocks),
   };
   return cmocka_run_group_tests_name("vectors", tests, NULL, NULL);
 }

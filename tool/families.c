@@ -61,17 +61,17 @@ static enum cb_status add_own(struct families *families, struct cb_text *text, c
   return CB_OK;
 }
 
-/* A program's stages, with a type's vectors; nothing if it has none. */
+/* A program's stages, with a type's vectors. */
 static enum cb_status add_stages(struct families *families, const struct cb_program *program, enum cb_type type,
                                  struct cb_diag *diag) {
-  const struct cb_program_sizes sizes = {0};
+  const struct cb_program_sizes sizes = {.restart = 1}; /* any: the text does not depend on it */
   struct cb_stages_plan plan;
   struct cb_text text = {0};
   char name[64];
+  if (program->staged) program = program->staged;
   snprintf(name, sizeof name, "stages of %s, %s", program->name, cb_type_short(type));
   enum cb_status s = cb_stages_text(&text, &plan, program, type, type, &sizes, diag);
-  if (s == CB_ERR_UNSUPPORTED) s = CB_OK; /* it has none */
-  else if (!s) s = add_own(families, &text, name, diag);
+  if (!s) s = add_own(families, &text, name, diag);
   cb_text_release(&text);
   return s;
 }

@@ -154,6 +154,7 @@ static int copying_pays(const struct cb_plan *plan) {
 
 void cb_share_vectors(struct cb_plan *plan, const struct cb_options *options) {
   if (plan->vectors == 1) return;
+  plan->vector_blocks = (int)options->vector_blocks;
   if (takes_one(plan)) {
     plan->shares[CB_VECTORS_STRIDED] = (struct cb_vector_share){1, 1, 0};
     return;

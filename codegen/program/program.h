@@ -9,7 +9,8 @@
  *   scalars   statements whose `in`, `out` and `inout` names are scalars: every thread computes them
  *   stop      the same, with an `out stop`: other than 0, the program goes to its last section, and that is the reason
  *   go        the same, with an `out go`: other than 0, the program goes on with the step's section
- *   template  a definition of templates/steps.cu.in, which says what it does
+ *   template  a definition of templates/steps.cu.in, which says what it does; in programs of the form "graph" with a
+ *             basis one of templates/stages.cu.in
  *   call      the caller's preconditioner makes the vector `to` of `from`: of the form "graph" alone
  *   columns   as rows, for each column: of a program of the form "graph" that has vectors of two lengths
  *   count     an iteration is over
@@ -117,6 +118,7 @@ struct cb_program {
   const struct cb_told *told;     /* the outcome; ends with a member NULL. NULL: struct cb_program_outcome */
   const char *const *columns; /* which vectors are as long as a row of the matrix; others are as long as a column. NULL:
                                * the matrix is square */
+  const struct cb_program *staged; /* the same method for the form "graph", where that has other steps; else NULL */
   int blocks_per_sm;      /* as many thread blocks as steps have registers for; 0: the usual number */
   struct cb_section sections[CB_MOST_SECTIONS];
   int sections_count;

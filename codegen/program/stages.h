@@ -57,19 +57,21 @@ struct cb_stages_plan {
   int done;              /* what `at`, its first int, is when the body is left */
   int64_t state_bytes, given_bytes; /* at most; 16 divides them */
   int sums;              /* numbers on the board for each thread block */
+  int basis;             /* vectors of a basis, cb_program_stride apart; 0: there is none */
+  int64_t small;         /* numbers that its coefficients take, in memory behind it */
 };
 
 #define CB_STAGE_KERNEL "cbgen_stage_" /* and a number from 0 */
 #define CB_STAGE_BEGIN "cbgen_begin"
 
 /* The text, and what to execute. Parameters of a stage: the struct of pointers (vectors as the program lists them, the
- * board), what is given, the state's structs to read and to write, thread blocks (int), rows (int64_t). Those of the
- * beginning: pointers; what is given and the state's struct 0, to be written; the caller's b and x, the history or
- * NULL, the outcome; the program's parameters as numbers of the sums' type; the most iterations, thread blocks (int),
- * rows. In a program with vectors of two lengths columns (int64_t) stand behind the rows, and in one with `copied`
- * vectors these stand in the place of b and x.
+ * basis and its coefficients if there is one, the board), what is given, the state's structs to read and to write,
+ * thread blocks (int), rows (int64_t). Those of the beginning: pointers; what is given and the state's struct 0, to be
+ * written; the caller's b and x, the history or NULL, the outcome; the program's parameters as numbers of the sums'
+ * type; the most iterations, thread blocks (int), rows. In a program with vectors of two lengths columns (int64_t) stand
+ * behind the rows, and in one with `copied` vectors these stand in the place of b and x.
  *
- * `sizes`: block_size counts alone. CB_ERR_UNSUPPORTED: the method has no stages ("gmres"). */
+ * `sizes`: the restart is a limit, which the text does not know; the program has it as a parameter. */
 enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan, const struct cb_program *program,
                               enum cb_type vector, enum cb_type sum, const struct cb_program_sizes *sizes,
                               struct cb_diag *diag);

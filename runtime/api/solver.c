@@ -273,13 +273,18 @@ enum cb_status cb_stages_binary(const struct cb_shared *shared, const struct cb_
   return find_binary(shared, text, 1, compiled, diag);
 }
 
+/* What runs. */
+static const struct cb_program *program_of(const cbgen_solver *solver) {
+  return solver->staged && solver->program->staged ? solver->program->staged : solver->program;
+}
+
 static struct cb_staged_parts staged_parts(const cbgen_solver *solver) {
   const cbgen_solver_options *options = &solver->options;
   const struct cb_operator_info *info = cb_operator_info(solver->op->op);
   return (struct cb_staged_parts){
       .device = solver->op->shared->session->device,
       .op = solver->op->op,
-      .program = solver->program,
+      .program = solver->program->staged ? solver->program->staged : solver->program,
       .plan = &solver->plan,
       .vector = info->vector_type,
       .sum = info->sum_type,
@@ -295,10 +300,10 @@ static enum cb_status build_staged(cbgen_solver *solver, struct cb_diag *diag) {
   if (solver->options.thread_blocks)
     return cb_fail(diag, CB_ERR_ARGUMENT, "program form 'graph' takes no 'thread_blocks'");
   cb_text_release(&solver->source);
-  enum cb_status s = cb_stages_text(&solver->source, &solver->plan, solver->program, info->vector_type, info->sum_type,
+  struct cb_staged_parts parts = staged_parts(solver);
+  enum cb_status s = cb_stages_text(&solver->source, &solver->plan, parts.program, info->vector_type, info->sum_type,
                                     &sizes, diag);
   if (!s) s = cb_stages_binary(solver->op->shared, &solver->source, &compiled, diag);
-  struct cb_staged_parts parts = staged_parts(solver);
   parts.cubin = compiled.cubin;
   if (!s) s = cb_staged_load(&solver->staged, &parts, diag);
   cb_compiled_release(&compiled);
@@ -466,10 +471,12 @@ static void take_parameters(double *numbers, const cbgen_solver *solver) {
     double number;
   } known[] = {{"relative", options->relative_tolerance}, {"absolute", options->absolute_tolerance},
                {"weight", options->weight},               {"damping", options->damping},
-               {"lowest", options->lowest},               {"highest", options->highest}};
-  for (int i = 0; solver->program->parameters[i]; i++)
+               {"lowest", options->lowest},               {"highest", options->highest},
+               {"restart", options->restart}};
+  const char *const *parameters = program_of(solver)->parameters;
+  for (int i = 0; parameters[i]; i++)
     for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-      if (!strcmp(known[k].name, solver->program->parameters[i])) numbers[i] = known[k].number;
+      if (!strcmp(known[k].name, parameters[i])) numbers[i] = known[k].number;
 }
 
 cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x, void *stream) {

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_VECTORS = CB_MOST_GIVEN + CB_MOST_WORK + 1, ALIGN = 256, B = 0, X = 1 };
+enum { MOST_VECTORS = CB_MOST_GIVEN + CB_MOST_WORK + 3, ALIGN = 256, B = 0, X = 1 };
 
 /* What clones share; the last one gives it back. */
 struct shared {
@@ -127,6 +127,10 @@ static int64_t bytes_of(const struct cb_staged *staged, const char *vector) {
   return is_unused(staged->program, vector) ? 0 : padded(entries * (int64_t)staged->element);
 }
 
+static int64_t basis_bytes(const struct cb_staged *staged) {
+  return padded(staged->shared->plan.basis * cb_program_stride(staged->rows) * (int64_t)staged->element);
+}
+
 /* Of all own vectors, among which x is where it is not copied. */
 static int64_t own_bytes(const struct cb_staged *staged) {
   const struct cb_program *program = staged->program;
@@ -141,7 +145,8 @@ static enum cb_status allocate(struct cb_staged *staged, cb_device_ptr third, st
   const struct cb_stages_plan *plan = &staged->shared->plan;
   const int64_t board = padded(8 * (int64_t)plan->sums * staged->blocks), given = padded(plan->given_bytes);
   const int64_t states = padded(plan->states * plan->state_bytes);
-  const int64_t bytes = own_bytes(staged) + board + given + states + ALIGN;
+  const int64_t basis = basis_bytes(staged), small = padded(8 * plan->small);
+  const int64_t bytes = own_bytes(staged) + basis + small + board + given + states + ALIGN;
   enum cb_status s = cb_device_alloc(staged->device, &staged->memory, (size_t)bytes, "a solver's vectors", diag);
   if (!s) s = cb_device_fill(staged->device, staged->memory, 0, (size_t)bytes, diag);
   if (s) return s;
@@ -156,6 +161,11 @@ static enum cb_status allocate(struct cb_staged *staged, cb_device_ptr third, st
   for (const char *const *name = program->work; *name; name++) {
     staged->vectors[count++] = is_unused(program, *name) ? 0 : at;
     at += (cb_device_ptr)bytes_of(staged, *name);
+  }
+  if (program->basis) {
+    staged->vectors[count++] = at;
+    staged->vectors[count++] = at + (cb_device_ptr)basis;
+    at += (cb_device_ptr)(basis + small);
   }
   staged->vectors[count++] = at; /* the board */
   staged->vectors_count = count;
