@@ -550,7 +550,8 @@ typedef enum cbgen_reason {
   CBGEN_REASON_CONVERGED = 1,    /* the residual is small enough, by the method's recurrence: see true_residual */
   CBGEN_REASON_ITERATIONS = 2,   /* the most iterations are over */
   CBGEN_REASON_BREAKDOWN = 3,    /* the method cannot go on: for "cg", A is not positive definite */
-  CBGEN_REASON_NOT_A_NUMBER = 4  /* NaN or infinity: in A, b or x, or by overflow */
+  CBGEN_REASON_NOT_A_NUMBER = 4, /* NaN or infinity: in A, b or x, or by overflow */
+  CBGEN_REASON_STOPPED = 5       /* by the caller's cbgen_progress */
 } cbgen_reason;
 
 /* How a solution ended, as it lies in device memory. Norms are Euclidean. */
@@ -568,6 +569,12 @@ typedef struct cbgen_outcome {
  * iteration. If that fails, it is called in every iteration, and the host waits for each. It calls no function of its
  * solver. */
 typedef int (*cbgen_precondition)(void *user, const void *r, void *z, void *stream);
+
+/* Is told of a solution while it runs: after each iteration, on the thread of cbgen_solve, which waits for it. x is in
+ * device memory, as long as the matrix has rows, complete when it is called, and only read; of "gmres" it changes when a
+ * round ends, and of "jacobi" it is a sweep ahead of the residual. Not 0: the solution ends there, for
+ * CBGEN_REASON_STOPPED. It calls no function of its solver. */
+typedef int (*cbgen_progress)(void *user, int iterations, double residual, const void *x);
 
 /* Zeros are the defaults. Pointers are to device memory, and stay the caller's; all are read when a solution runs. */
 typedef struct cbgen_solver_options {
@@ -602,6 +609,9 @@ typedef struct cbgen_solver_options {
   cbgen_precondition precondition; /* "cg", "cg-mixed" and "bicgstab", with neither `diagonal` nor `blocks`: a preconditioner of the
                                * caller's; NULL: none */
   void *precondition_user;    /* its first argument */
+  cbgen_progress progress;    /* is told of each iteration. Then the host drives the kernels of form "graph", with the
+                               * same bits, and waits for each iteration: form "host". NULL: nobody is */
+  void *progress_user;        /* its first argument */
 } cbgen_solver_options;
 
 /* The methods:
@@ -653,7 +663,8 @@ CBGEN_API cbgen_status cbgen_solve(cbgen_solver *solver, const void *b, void *x,
 CBGEN_API cbgen_status cbgen_solver_outcome(cbgen_solver *solver, cbgen_outcome *outcome);
 
 /* How it runs: "grid", "cluster", "block", "graph", or "host" for a solver of several kernels that the host repeats, as
- * the driver is older than CUDA 12.4, or its preconditioner cannot be captured. "" for NULL. */
+ * the driver is older than CUDA 12.4, its preconditioner cannot be captured, or somebody is told of its progress. "" for
+ * NULL. */
 CBGEN_API const char *cbgen_solver_form(const cbgen_solver *solver);
 
 /* What went wrong in the last call that failed with this solver. */

@@ -290,6 +290,106 @@ static void old_drivers_take_the_host(void **state) {
   assert_memory_equal(&outcomes[0], &outcomes[1], sizeof outcomes[0]);
 }
 
+/* ---- progress */
+
+struct told {
+  struct bed *bed;
+  int calls, last, stop_at;
+  double residuals[301], worst; /* worst: how far a residual is from that of x, as a part of b's norm */
+};
+
+static int is_told(void *user, int iterations, double residual, const void *x) {
+  struct told *told = user;
+  const uint64_t own = told->bed->x_there;
+  double norm;
+  told->calls++;
+  assert_true(iterations > told->last && iterations <= 300);
+  told->last = iterations;
+  told->residuals[iterations] = residual;
+  told->bed->x_there = (uint64_t)(uintptr_t)x;
+  app_set_current(-1); /* the library has made its context current */
+  const double found = host_residual(told->bed, &norm);
+  app_set_current(0);
+  told->bed->x_there = own;
+  told->worst = fmax(told->worst, fabs(found - residual) / norm);
+  return iterations == told->stop_at;
+}
+
+/* The caller sees every iteration, with its residual and its x, and the bits are those of the graph. */
+static void progress_is_told(void **state) {
+  static const char *const methods[] = {"cg", "bicgstab", "minres", "gmres", "chebyshev", "jacobi"};
+  struct bed bed = bed_of(system_of("random,rows=150,cols=150,density=0.04", SYMMETRIC), "recipe=sell");
+  const uint64_t there = app_alloc(0, 301 * sizeof(double));
+  double history[301], first[150];
+  (void)state;
+  for (int m = 0; m < 6; m++) {
+    struct told told = {.bed = &bed};
+    cbgen_solver_options options = with_diagonal(&bed, 1);
+    options.program_form = "graph";
+    options.max_iterations = 300;
+    options.history = (double *)(uintptr_t)there;
+    cbgen_solver *solver = solver_of(&bed, methods[m], &options, "graph");
+    const cbgen_outcome expected = solve_with(&bed, solver);
+    take_x(&bed);
+    memcpy(first, bed.x, sizeof first);
+    assert_true(app_take(history, there, sizeof history));
+    cbgen_solver_free(solver);
+    options.program_form = NULL;
+    options.progress = is_told;
+    options.progress_user = &told;
+    solver = solver_of(&bed, methods[m], &options, "host");
+    const cbgen_outcome outcome = solve_with(&bed, solver);
+    take_x(&bed);
+    assert_memory_equal(&outcome, &expected, sizeof outcome);
+    assert_memory_equal(first, bed.x, sizeof first);
+    assert_int_equal(told.last, outcome.iterations);
+    assert_int_equal(told.calls, outcome.iterations);
+    for (int k = 1; k <= told.last; k++) { /* behind a round of gmres the history has the true residual */
+      const double slack = strcmp(methods[m], "gmres") ? 0 : 1e-6;
+      const double wanted = sqrt(history[strcmp(methods[m], "jacobi") ? k : k - 1]);
+      if (!(fabs(told.residuals[k] - wanted) <= slack * wanted))
+        fail_msg("%s, %d: %g instead of %g", methods[m], k, told.residuals[k], wanted);
+    }
+    if (m < 3 && told.worst > 1e-10) fail_msg("%s: %g", methods[m], told.worst);
+    cbgen_solver_free(solver);
+  }
+  app_free(there);
+  release(&bed);
+}
+
+/* From the caller: where he says so, with x as it was then. */
+static void progress_ends_a_solution(void **state) {
+  static const char *const settings[] = {"recipe=sell", "recipe=sell type=f32"};
+  (void)state;
+  for (int i = 0; i < 2; i++) {
+    struct bed bed = bed_of(system_of("random,rows=150,cols=150,density=0.04", SYMMETRIC), settings[i]);
+    struct told told = {.bed = &bed, .stop_at = 3};
+    const cbgen_solver_options options = {.struct_size = sizeof options, .progress = is_told, .progress_user = &told};
+    double norm;
+    cbgen_solver *solver = solver_of(&bed, "cg", &options, "host"), *clone;
+    const cbgen_outcome outcome = solve_with(&bed, solver);
+    assert_int_equal(outcome.reason, CBGEN_REASON_STOPPED);
+    assert_true(outcome.iterations == 3 && told.last == 3 && told.calls == 3);
+    assert_true(outcome.residual == told.residuals[3]);
+    assert_true(fabs(host_residual(&bed, &norm) - outcome.true_residual) <= 1e-6 * norm);
+    assert_true(told.worst <= (i ? 1e-5 : 1e-10));
+    /* A clone has a function of its own. */
+    struct told other = {.bed = &bed, .stop_at = 2};
+    const cbgen_solver_options of_clone = {
+        .struct_size = sizeof of_clone, .progress = is_told, .progress_user = &other};
+    assert_int_equal(cbgen_solver_clone(solver, &of_clone, &clone), CBGEN_OK);
+    assert_int_equal(solve_with(&bed, clone).iterations, 2);
+    cbgen_solver_free(clone);
+    assert_int_equal(cbgen_solver_clone(solver, &(cbgen_solver_options){.struct_size = sizeof options}, &clone),
+                     CBGEN_ERROR_ARGUMENT);
+    cbgen_solver_free(solver);
+    const cbgen_solver_options of_grid = {.struct_size = sizeof of_grid, .progress = is_told, .program_form = "grid"};
+    assert_int_equal(cbgen_solver_create(bed.op, "cg", &of_grid, &solver), CBGEN_ERROR_ARGUMENT);
+    assert_non_null(strstr(cbgen_operator_message(bed.op), "'progress' needs program form 'graph', not 'grid'"));
+    release(&bed);
+  }
+}
+
 /* ---- preconditioners of the caller's */
 
 struct caller {
@@ -414,6 +514,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(solutions_can_be_captured, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(clones_share_kernels, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(old_drivers_take_the_host, open_graphs, check_fake),
+      cmocka_unit_test_setup_teardown(progress_is_told, open_graphs, check_fake),
+      cmocka_unit_test_setup_teardown(progress_ends_a_solution, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(the_callers_preconditioner_is_called, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(what_the_caller_does_wrong_is_told, open_graphs, check_fake),
       cmocka_unit_test_setup_teardown(failures_leave_nothing_behind, open_graphs, check_fake),

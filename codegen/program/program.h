@@ -131,7 +131,8 @@ enum cb_reason {
   CB_REASON_CONVERGED = 1,
   CB_REASON_ITERATIONS = 2,
   CB_REASON_BREAKDOWN = 3,
-  CB_REASON_NOT_A_NUMBER = 4
+  CB_REASON_NOT_A_NUMBER = 4,
+  CB_REASON_STOPPED = 5 /* from the host */
 };
 
 /* What residuals are multiplied by: nothing, the inverse of a diagonal that the caller gives, or the inverses of dense

@@ -68,8 +68,9 @@ struct cb_stages_plan {
  * basis and its coefficients if there is one, the board), what is given, the state's structs to read and to write,
  * thread blocks (int), rows (int64_t). Those of the beginning: pointers; what is given and the state's struct 0, to be
  * written; the caller's b and x, the history or NULL, the outcome; the program's parameters as numbers of the sums'
- * type; the most iterations, thread blocks (int), rows. In a program with vectors of two lengths columns (int64_t) stand
- * behind the rows, and in one with `copied` vectors these stand in the place of b and x.
+ * type; the most iterations, thread blocks (int), rows. In a program with vectors of two lengths columns (int64_t)
+ * stand behind the rows, and in one with `copied` vectors these stand in the place of b and x. A struct of the state
+ * begins with three ints, `at`, iterations and the reason, and behind them the residual's square, of the sums' type.
  *
  * `sizes`: the restart is a limit, which the text does not know; the program has it as a parameter. */
 enum cb_status cb_stages_text(struct cb_text *text, struct cb_stages_plan *plan, const struct cb_program *program,

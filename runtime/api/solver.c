@@ -33,6 +33,7 @@ SAME(CBGEN_REASON_CONVERGED, CB_REASON_CONVERGED);
 SAME(CBGEN_REASON_ITERATIONS, CB_REASON_ITERATIONS);
 SAME(CBGEN_REASON_BREAKDOWN, CB_REASON_BREAKDOWN);
 SAME(CBGEN_REASON_NOT_A_NUMBER, CB_REASON_NOT_A_NUMBER);
+SAME(CBGEN_REASON_STOPPED, CB_REASON_STOPPED);
 _Static_assert(sizeof(cbgen_outcome) == sizeof(struct cb_program_outcome), "outcomes are laid out alike");
 
 /* ---- what is asked for */
@@ -290,7 +291,9 @@ static struct cb_staged_parts staged_parts(const cbgen_solver *solver) {
       .sum = info->sum_type,
       .given = (cb_device_ptr)(uintptr_t)(options->blocks ? options->blocks : options->diagonal),
       .precondition = options->precondition,
-      .user = options->precondition_user};
+      .user = options->precondition_user,
+      .progress = options->progress,
+      .progress_user = options->progress_user};
 }
 
 static enum cb_status build_staged(cbgen_solver *solver, struct cb_diag *diag) {
@@ -333,10 +336,11 @@ static enum cb_status build_some(cbgen_solver *solver, struct cb_diag *diag) {
   const int is_named = options->program_form && cb_program_form_find(&form, options->program_form);
   struct cb_diag other = {0};
   if (is_named && form.kind == CB_PROGRAM_GRAPH) return build_staged(solver, diag);
-  if (options->precondition && is_named)
-    return cb_fail(diag, CB_ERR_ARGUMENT, "a preconditioner of the caller's needs program form 'graph', not '%.20s'",
-                   options->program_form);
-  if (options->precondition && !options->program_form) return build_staged(solver, diag);
+  const char *needs = options->precondition ? "a preconditioner of the caller's" : "'progress'";
+  const int is_staged = options->precondition || options->progress;
+  if (is_staged && is_named)
+    return cb_fail(diag, CB_ERR_ARGUMENT, "%s needs program form 'graph', not '%.20s'", needs, options->program_form);
+  if (is_staged && !options->program_form) return build_staged(solver, diag);
   const enum cb_status s = build_special(solver, diag);
   const int may_be_staged = s == CB_ERR_UNSUPPORTED || s == CB_ERR_MISSING;
   if (!may_be_staged || options->program_form || options->thread_blocks) return s;
@@ -381,11 +385,12 @@ static enum cb_status take_clone_options(cbgen_solver *clone, const cbgen_solver
   const cbgen_solver_options *options = &clone->options;
   if (s) return s;
   if (clone->program != solver->program || !options->precondition != !made->precondition ||
+      !options->progress != !made->progress ||
       options->restart != made->restart ||
       options->block_size != made->block_size ||
       (options->thread_blocks && options->thread_blocks != made->thread_blocks))
     return cb_fail(diag, CB_ERR_ARGUMENT,
-                   "a clone has the solver's kernel: 'thread_blocks', 'restart', and whether there is a diagonal, are its");
+                   "a clone has the solver's kernel: 'thread_blocks', 'restart', and whether there is a diagonal or 'progress', are its");
   return CB_OK;
 }
 

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/real.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,6 +30,8 @@ struct cb_staged {
   struct CUgraphExec_st *exec; /* all but the first launch; NULL: the host repeats the body */
   cb_preconditioner precondition;
   void *user;
+  cb_progress progress;
+  void *progress_user;
   int sum_is_f32, blocks;
   int64_t rows, columns;
   size_t element;
@@ -394,10 +397,11 @@ static enum cb_status build_graph(struct cb_staged *staged, struct cb_diag *diag
   return s;
 }
 
-/* Where there can be no graph, be it that the caller's preconditioner cannot be captured, the host repeats the body. */
+/* Where there can be no graph, be it that the caller's preconditioner cannot be captured, or that he is told of the
+ * progress, the host repeats the body. */
 static enum cb_status prepare(struct cb_staged *staged, struct cb_diag *diag) {
   struct cb_diag own = {0};
-  const enum cb_status s = staged->shared->condition ? build_graph(staged, &own) : CB_OK;
+  const enum cb_status s = staged->shared->condition && !staged->progress ? build_graph(staged, &own) : CB_OK;
   return s == CB_ERR_MEMORY ? cb_fail(diag, s, "%s", own.message) : CB_OK;
 }
 
@@ -412,6 +416,8 @@ static enum cb_status make(struct cb_staged *staged, const struct cb_staged_part
   staged->program = parts->program;
   staged->precondition = parts->precondition;
   staged->user = parts->user;
+  staged->progress = parts->progress;
+  staged->progress_user = parts->progress_user;
   staged->sum_is_f32 = parts->sum == CB_F32;
   staged->rows = info->rows;
   staged->columns = info->cols;
@@ -490,27 +496,79 @@ struct cb_solver_info cb_staged_info(const struct cb_staged *staged) { return st
 
 /* ---- running */
 
-/* Which piece is next, once the stream has come there. */
-static enum cb_status read_at(const struct cb_staged *staged, int *at, struct CUstream_st *stream,
-                              struct cb_diag *diag) {
+/* What a struct of the state begins with, and the square. */
+enum { AT, ITERATIONS, REASON, HEAD };
+struct state {
+  int32_t head[HEAD];
+  double square;
+};
+
+static enum cb_status read_state(const struct cb_staged *staged, struct state *state, struct CUstream_st *stream,
+                                 struct cb_diag *diag) {
   const struct cb_driver *driver = staged->device->driver;
-  const cb_device_ptr there = state_at(staged, staged->shared->plan.turn);
-  const enum cb_status s = cb_driver_check(driver, driver->call.copy_to_host_async(at, there, sizeof *at, stream), diag,
-                                           "read a solver's state");
-  return s ? s : cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "wait for an iteration");
+  char bytes[24];
+  enum cb_status s = cb_driver_check(
+      driver,
+      driver->call.copy_to_host_async(bytes, state_at(staged, staged->shared->plan.turn), sizeof bytes, stream), diag,
+      "read a solver's state");
+  if (!s) s = cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "wait for an iteration");
+  if (s) return s;
+  float narrow;
+  memcpy(state->head, bytes, sizeof state->head);
+  memcpy(&narrow, bytes + 12, sizeof narrow);
+  memcpy(&state->square, bytes + 16, sizeof state->square);
+  if (staged->sum_is_f32) state->square = narrow;
+  return CB_OK;
+}
+
+/* Whether the caller wants the solution to end. */
+static int tell(const struct cb_staged *staged, const struct state *state, int *told, cb_device_ptr x) {
+  *told = state->head[ITERATIONS];
+  return staged->progress && staged->progress(staged->progress_user, *told, sqrt(state->square),
+                                              (const void *)(uintptr_t)x);
+}
+
+/* The body is left, for a reason of the host's. */
+static enum cb_status stop(const struct cb_staged *staged, struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct cb_driver *driver = staged->device->driver;
+  const cb_device_ptr state = state_at(staged, staged->shared->plan.turn);
+  const int32_t at = staged->shared->plan.done, reason = CB_REASON_STOPPED;
+  enum cb_status s = cb_driver_check(driver, driver->call.copy_to_device_async(state, &at, sizeof at, stream), diag,
+                                     "end a solution");
+  if (!s)
+    s = cb_driver_check(driver,
+                        driver->call.copy_to_device_async(state + REASON * sizeof reason, &reason, sizeof reason,
+                                                          stream),
+                        diag, "end a solution");
+  return s ? s : cb_driver_check(driver, driver->call.stream_synchronize(stream), diag, "end a solution");
+}
+
+/* The piece of the body that is next. */
+static enum cb_status do_next(const struct cb_staged *staged, int at, struct CUstream_st *stream, struct cb_diag *diag) {
+  const struct cb_stages_plan *plan = &staged->shared->plan;
+  if (plan->inner && at == plan->again) return do_acts(staged, plan->begin, plan->inner, stream, diag);
+  return do_acts(staged, plan->begin + plan->inner, plan->body - plan->inner, stream, diag);
 }
 
 /* The host repeats the body until the state says that it is left. */
-static enum cb_status run_from_host(const struct cb_staged *staged, struct CUstream_st *stream, struct cb_diag *diag) {
+static enum cb_status run_from_host(const struct cb_staged *staged, cb_device_ptr x, struct CUstream_st *stream,
+                                    struct cb_diag *diag) {
   const struct cb_stages_plan *plan = &staged->shared->plan;
+  struct state state = {.head = {-1, 0, 0}};
+  int told = 0, stops = 0;
   enum cb_status s = do_acts(staged, 0, plan->begin, stream, diag);
-  for (int at = -1; !s;) {
-    s = read_at(staged, &at, stream, diag);
-    if (s || at == plan->done) break;
-    if (plan->inner && at == plan->again) s = do_acts(staged, plan->begin, plan->inner, stream, diag);
-    else s = do_acts(staged, plan->begin + plan->inner, plan->body - plan->inner, stream, diag);
+  while (!s) {
+    s = read_state(staged, &state, stream, diag);
+    if (s || state.head[AT] == plan->done) break;
+    if (state.head[ITERATIONS] > told) stops = tell(staged, &state, &told, staged->vectors[X]);
+    s = stops ? stop(staged, stream, diag) : do_next(staged, state.head[AT], stream, diag);
   }
-  return s ? s : do_acts(staged, plan->begin + plan->body, plan->end, stream, diag);
+  if (!s) s = do_acts(staged, plan->begin + plan->body, plan->end, stream, diag);
+  if (s || !staged->progress || stops || state.head[ITERATIONS] == told) return s;
+  s = cb_driver_check(staged->device->driver, staged->device->driver->call.stream_synchronize(stream), diag,
+                      "wait for a solution");
+  if (!s) tell(staged, &state, &told, x);
+  return s;
 }
 
 enum cb_status cb_staged_run(struct cb_staged *staged, const struct cb_solve *solve, struct cb_diag *diag) {
@@ -520,11 +578,11 @@ enum cb_status cb_staged_run(struct cb_staged *staged, const struct cb_solve *so
                                      "ask whether the stream is captured");
   if (!s && capturing && !staged->exec)
     return cb_fail(diag, CB_ERR_ARGUMENT,
-                   "the stream is captured, but the host drives this solver: its preconditioner cannot be captured, or "
-                   "the driver has no conditional nodes (CUDA 12.4)");
+                   "the stream is captured, but the host drives this solver: its preconditioner cannot be captured, it "
+                   "has a 'progress', or the driver has no conditional nodes (CUDA 12.4)");
   if (!s) s = do_begin(staged, solve, diag);
   if (s) return s;
   if (capturing) return fill_whole(staged, 0, solve->stream, diag);
-  if (!staged->exec) return run_from_host(staged, solve->stream, diag);
+  if (!staged->exec) return run_from_host(staged, solve->given[X], solve->stream, diag);
   return cb_driver_check(driver, driver->call.graph_launch(staged->exec, solve->stream), diag, "launch a solver");
 }

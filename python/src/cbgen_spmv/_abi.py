@@ -208,6 +208,7 @@ class Outcome(Structure):
 
 
 PRECONDITION = ctypes.CFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
+PROGRESS = ctypes.CFUNCTYPE(c_int, c_void_p, c_int, c_double, c_void_p)
 
 
 class SolverOptions(Structure):
@@ -230,6 +231,8 @@ class SolverOptions(Structure):
         ("block_size", c_int),
         ("precondition", PRECONDITION),
         ("precondition_user", c_void_p),
+        ("progress", PROGRESS),
+        ("progress_user", c_void_p),
     ]
 
 
@@ -287,6 +290,7 @@ class Reason(IntEnum):
     ITERATIONS = 2
     BREAKDOWN = 3
     NOT_A_NUMBER = 4
+    STOPPED = 5
 
 
 class Info(Structure):
