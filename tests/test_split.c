@@ -281,8 +281,8 @@ static void wrong_kernels_are_found(void **state) {
   static const struct {
     const char *from, *to, *message;
   } planted[] = {{"joined(load_stream(", "double(load_stream(", "product 'random': row"},
-                 {"return load_stream((const float *)arrays.values + slot)",
-                  "return 1.00001 * load_stream((const float *)arrays.values + slot)", "with heads: row"}};
+                 {"return sum_t(load_stream((const float *)arrays.values + slot)",
+                  "return sum_t(1.00001 * load_stream((const float *)arrays.values + slot)", "with heads: row"}};
   (void)state;
   for (size_t i = 0; i < sizeof planted / sizeof *planted; i++) {
     struct cb_verify_options options;
@@ -294,8 +294,8 @@ static void wrong_kernels_are_found(void **state) {
     options.host.sanitize = 0;
     char *text = replaced(product.source.text, planted[i].from, planted[i].to, 1);
     if (i == 0 && text) { /* the rest is then the second operand of a comma */
-      char *other = replaced(text, "slot), load_stream((const int32_t *)arrays.values + kRests + slot))",
-                             "slot)) + 0 * load_stream((const int32_t *)arrays.values + kRests + slot)", 1);
+      char *other = replaced(text, "slot), load_stream((const int32_t *)arrays.values + kRests + slot)))",
+                             "slot)) + 0 * load_stream((const int32_t *)arrays.values + kRests + slot))", 1);
       free(text);
       text = other;
     }

@@ -544,7 +544,8 @@ static enum cb_status stop(const struct cb_staged *staged, struct CUstream_st *s
 }
 
 /* The piece of the body that is next. */
-static enum cb_status do_next(const struct cb_staged *staged, int at, struct CUstream_st *stream, struct cb_diag *diag) {
+static enum cb_status do_next(const struct cb_staged *staged, int at, struct CUstream_st *stream,
+                              struct cb_diag *diag) {
   const struct cb_stages_plan *plan = &staged->shared->plan;
   if (plan->inner && at == plan->again) return do_acts(staged, plan->begin, plan->inner, stream, diag);
   return do_acts(staged, plan->begin + plan->inner, plan->body - plan->inner, stream, diag);

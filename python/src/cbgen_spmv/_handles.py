@@ -93,7 +93,7 @@ class Handles:
 
     def multiply(self, stream: int, alpha: float, x: int, beta: float, y: int, heads: bool = False) -> None:
         handle = self.for_stream(stream)
-        product = _abi.Product(PRODUCT_SIZE, alpha, beta, x, y, stream, None, 0, None, heads)
+        product = _abi.Product(PRODUCT_SIZE, alpha, beta, x, y, stream, heads=heads)
         status = LIBRARY.cbgen_multiply(handle, byref(product))
         if status:
             self.check(status, handle)

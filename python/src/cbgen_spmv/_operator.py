@@ -133,7 +133,7 @@ class Origin:
 
     def compile(self, transposed: bool, views: Views) -> Operator:
         request = _abi.Request(ctypes.sizeof(_abi.Request), self.expected_products, self.values, transposed,
-                               self.specialise, None, self.vectors, self.reorder, self.symmetric, self.split)
+                               self.specialise, None, self.vectors, self.reorder, self.symmetric, split=self.split)
         device = open_device(self.context.choose_device(views.device))
         (suffix, given), handle = views.given(self.name), ctypes.c_void_p()
         function = getattr(LIBRARY, "cbgen_compile" + suffix)
